@@ -1,0 +1,65 @@
+// The client's half of the attach channel: the connection that makes this process a session of the
+// daemon, and over which its shared files come.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/core/file_source.h"
+#include "proto/wire/attach_frame.h"
+#include "proto/wire/ids.h"
+#include "proto/wire/unique_fd.h"
+
+namespace memlease::internal {
+
+// Thread-safe.
+class AttachClient : public FileSource {
+ public:
+  // To the daemon at <directory>/attach.sock; waits at most 10 s for its answers. Errors: those of
+  // connect_socket(); DaemonUnavailable if the daemon is going away; Denied, QuotaExceeded and
+  // VersionSkew as the daemon says; Timeout if it does not answer; Internal if what listens there
+  // is no memleased.
+  static absl::StatusOr<std::unique_ptr<AttachClient>> connect(const std::string& directory);
+  // goodbye(), unless abandoned.
+  ~AttachClient() override;
+
+  wire::SessionId session_id() const { return welcome_.session; }
+  // Goes with every RPC. Keep it out of logs.
+  const wire::Token& token() const { return welcome_.token; }
+  const wire::Incarnation& incarnation() const { return welcome_.incarnation; }
+  std::uint32_t daemon_pid() const { return welcome_.daemon_pid; }
+  const std::string& daemon_version() const { return welcome_.daemon_version; }
+
+  // FileSource. After a failure of the connection itself the connection is over: DaemonLost, or
+  // what the daemon said last; then DaemonLost for ever. Closed after goodbye().
+  absl::StatusOr<SharedFile> fetch(wire::FileId file) override;
+  bool alive() override;
+  void abandon() override;
+
+  // Ends the session politely. A repeat does nothing.
+  void goodbye();
+
+ private:
+  enum class State { kConnected, kLost, kSaidGoodbye };
+
+  AttachClient(wire::UniqueFd socket, std::string path, wire::WelcomeFrame welcome);
+  absl::Status lost(std::string_view reason);
+  void drop();
+
+  const std::string path_;
+  const wire::WelcomeFrame welcome_;
+  // -1 once abandoned, and otherwise open until destruction, so that alive() needs no lock.
+  std::atomic<int> socket_;
+
+  std::mutex mutex_;
+  State state_ = State::kConnected;    // guarded by mutex_
+  std::uint32_t last_request_id_ = 0;  // guarded by mutex_
+};
+
+}  // namespace memlease::internal

@@ -1,0 +1,105 @@
+#include "client/channel/attach_handshake.h"
+
+#include <memlease/version.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "fmt/format.h"
+#include "proto/wire/error.h"
+
+namespace memlease::internal {
+namespace {
+
+using wire::ErrorCode;
+using wire::make_error;
+
+constexpr std::string_view kGoneHint = "Connect again; if it persists, the daemon's log says why.";
+constexpr std::string_view kStoppedHint =
+    "See whether memleased is stopped or overloaded: memleasectl health.";
+
+std::chrono::milliseconds until(Deadline deadline) {
+  const auto left = deadline - std::chrono::steady_clock::now();
+  return std::max(std::chrono::ceil<std::chrono::milliseconds>(left), std::chrono::milliseconds{0});
+}
+
+// The frame of type T that is due.
+template <typename T>
+absl::StatusOr<T> expect(int socket, const std::string& path, Deadline deadline) {
+  const auto where = fmt::format("attaching to the daemon at {}", path);
+  auto reply = await_reply(socket, deadline);
+  if (!reply.ok()) {
+    const auto& error = reply.status();
+    switch (wire::code_of(error)) {
+      case ErrorCode::kDaemonLost:
+        return make_error(ErrorCode::kDaemonUnavailable,
+                          where + " failed: it closed the connection", kGoneHint);
+      case ErrorCode::kTimeout:
+        return make_error(ErrorCode::kTimeout, where + " failed: it does not answer", kStoppedHint);
+      case ErrorCode::kVersionSkew:
+        return error;
+      default:
+        return make_error(ErrorCode::kInternal,
+                          fmt::format("{} failed: {}", where, wire::message_of(error)),
+                          "Something else than memleased may listen there.");
+    }
+  }
+  if (const auto* said = std::get_if<wire::ErrorFrame>(&reply->frame.payload)) {
+    // A daemon that goes away is as good as none.
+    const auto code =
+        said->code == ErrorCode::kDaemonLost ? ErrorCode::kDaemonUnavailable : said->code;
+    return make_error(code, fmt::format("{} failed: {}", where, said->message), said->hint);
+  }
+  if (auto* due = std::get_if<T>(&reply->frame.payload)) return std::move(*due);
+  return make_error(ErrorCode::kInternal,
+                    fmt::format("{} failed: it sent {} where {} was due", where,
+                                wire::name_of(wire::type_of(reply->frame)),
+                                wire::name_of(wire::type_of({0, T{}}))),
+                    "Bring the memlease library and memleased to the same release.");
+}
+
+// Whether it arrives shows in the answer, for which the daemon may have had its reasons.
+void say(int socket, const wire::Payload& payload) {
+  wire::send_frame(socket, wire::encode_frame({0, payload}));
+}
+
+}  // namespace
+
+absl::StatusOr<wire::WelcomeFrame> shake_hands(int socket, const std::string& path,
+                                               Deadline deadline) {
+  say(socket, wire::HelloFrame{wire::kMinProtocol, wire::kMaxProtocol, MEMLEASE_VERSION});
+  const auto challenge = expect<wire::ChallengeFrame>(socket, path, deadline);
+  if (!challenge.ok()) return challenge.status();
+  say(socket, wire::ProofFrame{challenge->nonce});
+  return expect<wire::WelcomeFrame>(socket, path, deadline);
+}
+
+absl::StatusOr<Reply> await_reply(int socket, Deadline deadline) {
+  while (true) {
+    auto received = wire::receive_frame(socket, wire::Ancillary::kOneFd);
+    switch (received.outcome) {
+      case wire::Received::Outcome::kFrame: {
+        auto frame = wire::parse_frame(received.bytes());
+        if (!frame.ok()) return frame.status();
+        return Reply{*std::move(frame), std::move(received.fd)};
+      }
+      case wire::Received::Outcome::kMisfit:
+        return make_error(ErrorCode::kInvalidArgument,
+                          "a message on the attach channel was too long, or its file descriptor "
+                          "did not fit into this process",
+                          "Raise this process's limit of open files (ulimit -n).");
+      case wire::Received::Outcome::kEnd:
+        return make_error(ErrorCode::kDaemonLost, "the daemon closed the connection");
+      case wire::Received::Outcome::kNothing:
+        break;
+    }
+    pollfd entry{socket, POLLIN, 0};
+    if (::poll(&entry, 1, static_cast<int>(until(deadline).count())) == 0) {
+      return make_error(ErrorCode::kTimeout, "the daemon does not answer");
+    }
+  }
+}
+
+}  // namespace memlease::internal

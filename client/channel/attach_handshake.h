@@ -1,0 +1,28 @@
+// The client's side of the attach handshake, and how it waits for the daemon's frames.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "proto/wire/attach_frame.h"
+#include "proto/wire/frame_socket.h"
+#include "proto/wire/unique_fd.h"
+
+namespace memlease::internal {
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+// `path` is for messages. Errors as of AttachClient::connect().
+absl::StatusOr<wire::WelcomeFrame> shake_hands(int socket, const std::string& path,
+                                               Deadline deadline);
+
+struct Reply {
+  wire::Frame frame;
+  wire::UniqueFd fd;
+};
+// The daemon's next frame, an ERROR among them. DaemonLost at the connection's end, Timeout at the
+// deadline, InvalidArgument or VersionSkew for what is no frame.
+absl::StatusOr<Reply> await_reply(int socket, Deadline deadline);
+
+}  // namespace memlease::internal

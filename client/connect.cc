@@ -1,0 +1,107 @@
+#include "client/connect.h"
+
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "client/channel/attach_client.h"
+#include "client/core/directory.h"
+#include "client/core/fork_guard.h"
+#include "client/daemon_starter.h"
+#include "client/rpc/control_stub.h"
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "proto/wire/error.h"
+
+namespace memlease::internal {
+namespace {
+
+using wire::ErrorCode;
+
+// The process's sessions by directory. Never destroyed: connect() may be called late.
+class Sessions final : private ForkObserver {
+ public:
+  static Sessions& instance() {
+    static Sessions* const the_sessions = new Sessions;
+    return *the_sessions;
+  }
+
+  absl::StatusOr<std::shared_ptr<Session>> get(const std::string& directory) {
+    const std::lock_guard lock(mutex_);
+    if (auto session = sessions_[directory].lock(); session != nullptr && session->look().ok()) {
+      return session;
+    }
+    auto session = attach(directory);
+    if (session.ok()) sessions_[directory] = *session;
+    return session;
+  }
+
+ private:
+  static absl::StatusOr<std::shared_ptr<Session>> attach(const std::string& directory) {
+    if (auto status = check_directory(directory); !status.ok()) return status;
+    auto attached = AttachClient::connect(directory);
+    if (!attached.ok()) return attached.status();
+    const wire::SessionId id = (*attached)->session_id();
+    // What speaks for the session in a call: its number, then its token.
+    const std::uint32_t number = wire::to_int(id);
+    const auto& token = (*attached)->token();
+    std::string credential(sizeof number + token.size(), '\0');
+    std::memcpy(credential.data(), &number, sizeof number);
+    std::memcpy(credential.data() + sizeof number, token.data(), token.size());
+    auto control = std::make_unique<ControlStub>(directory, std::move(credential));
+    return std::make_shared<Session>(directory, id, std::move(*attached), std::move(control));
+  }
+
+  void before_fork() override { mutex_.lock(); }
+  void after_fork_in_parent() override { mutex_.unlock(); }
+  void after_fork_in_child() override { mutex_.unlock(); }
+
+  std::mutex mutex_;
+  std::map<std::string, std::weak_ptr<Session>> sessions_;
+};
+
+constexpr std::chrono::seconds kStartPatience{5};
+
+bool nobody_there(const absl::Status& status) {
+  return wire::code_of(status) == ErrorCode::kDaemonUnavailable;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Session>> connect_session(const ConnectOptions& options) {
+  const std::vector<std::string> candidates = candidate_directories(options.directory);
+  absl::StatusOr<std::shared_ptr<Session>> session;
+  const auto adopt = [&] { (*session)->set_check_interrupt(options.check_interrupt); };
+  for (const std::string& directory : candidates) {
+    session = Sessions::instance().get(directory);
+    if (session.ok()) {
+      adopt();
+      return session;
+    }
+    if (!nobody_there(session.status())) return session;
+  }
+  if (!options.start) {
+    return wire::make_error(ErrorCode::kDaemonUnavailable,
+                            fmt::format("no daemon answers in {}", fmt::join(candidates, ", ")),
+                            "Start one (memleased), or connect with start=true.");
+  }
+  // The first candidate is the given or the user's directory; the system's daemon is not ours to
+  // start.
+  if (auto status = start_daemon(candidates.front(), options.daemon); !status.ok()) return status;
+  // If another process was faster, its daemon may not listen yet.
+  const auto end = std::chrono::steady_clock::now() + kStartPatience;
+  do {
+    session = Sessions::instance().get(candidates.front());
+    if (session.ok()) adopt();
+    if (session.ok() || !nobody_there(session.status())) return session;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  } while (std::chrono::steady_clock::now() < end);
+  return session;
+}
+
+}  // namespace memlease::internal

@@ -1,0 +1,16 @@
+// The composition root of the client: finds a daemon, or starts one, and puts a session together.
+#pragma once
+
+#include <memlease/client.h>
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "client/core/session.h"
+
+namespace memlease::internal {
+
+// The process's session with the daemon that the options lead to: an existing one if there is one.
+absl::StatusOr<std::shared_ptr<Session>> connect_session(const ConnectOptions& options);
+
+}  // namespace memlease::internal

@@ -1,0 +1,174 @@
+#include <memlease/array.h>
+
+#include <utility>
+
+#include "client/core/array_state.h"
+#include "client/core/patience.h"
+#include "client/core/raise.h"
+#include "client/core/reading.h"
+#include "client/core/strided_copy.h"
+#include "client/core/writing.h"
+#include "fmt/format.h"
+#include "proto/wire/error.h"
+
+namespace memlease {
+
+using internal::ArrayState;
+using internal::Patience;
+using internal::raise;
+
+namespace {
+
+constexpr std::chrono::seconds kDefaultWriteWait{10};
+
+internal::ReadAttempt read_or_raise(ArrayState& state, const ReadOptions& options) {
+  Patience patience(state.session(), options.timeout, kForever);
+  auto attempt = internal::begin_read(state, options, patience);
+  patience.rethrow();
+  return internal::value_or_raise(std::move(attempt));
+}
+
+template <typename Begin>
+internal::WriteAttempt write_or_raise(ArrayState& state, const WriteOptions& options, Begin begin) {
+  if (!state.opened().may_write) {
+    raise(wire::make_error(wire::ErrorCode::kDenied,
+                           fmt::format("'{}' may be read but not written by this process (mode "
+                                       "{:#o})",
+                                       state.name(), state.spec().mode),
+                           "Its owner must create it with a mode such as 0660."));
+  }
+  Patience patience(state.session(), options.wait, kDefaultWriteWait);
+  auto attempt = begin(state, patience);
+  patience.rethrow();
+  return internal::value_or_raise(std::move(attempt));
+}
+
+void check_size(const ArrayState& state, std::uint64_t size_bytes) {
+  const std::uint64_t expected = internal::element_bytes(state.spec());
+  if (size_bytes == expected) return;
+  raise(wire::make_error(wire::ErrorCode::kInvalidArgument,
+                         fmt::format("'{}' ({}) has {} bytes of elements, the buffer {}",
+                                     state.name(), wire::describe(state.spec()), expected,
+                                     size_bytes),
+                         "Give a C-ordered buffer of all elements."));
+}
+
+}  // namespace
+
+Array::Array(std::shared_ptr<ArrayState> state) noexcept : state_(std::move(state)) {}
+
+const std::string& Array::name() const { return state_->name(); }
+
+DType Array::dtype() const {
+  const wire::DType dtype = state_->spec().dtype;
+  return {static_cast<std::uint8_t>(dtype.code), dtype.bits, dtype.lanes};
+}
+
+const std::vector<std::int64_t>& Array::shape() const { return state_->spec().shape; }
+
+const std::vector<std::int64_t>& Array::strides_bytes() const { return state_->strides_bytes(); }
+
+const std::string& Array::device() const { return state_->spec().device; }
+
+std::uint32_t Array::slots() const { return state_->slots(); }
+
+bool Array::persistent() const { return state_->spec().lifetime == wire::Lifetime::kPersistent; }
+
+std::uint32_t Array::mode() const { return state_->spec().mode; }
+
+std::uint64_t Array::size_bytes() const { return state_->opened().slot_bytes; }
+
+bool Array::may_write() const { return state_->opened().may_write; }
+
+std::uint64_t Array::version() const {
+  internal::check(state_->usable());
+  return state_->current_version();
+}
+
+const std::string& Array::directory() const { return state_->session().directory(); }
+
+std::uint64_t Array::id() const { return wire::to_int(state_->opened().id); }
+
+ReadLease Array::read(const ReadOptions& options) const {
+  const internal::ReadAttempt attempt = read_or_raise(*state_, options);
+  return ReadLease(state_, attempt.version, attempt.slot);
+}
+
+WriteLease Array::write(const WriteOptions& options) const {
+  const auto attempt = write_or_raise(*state_, options, internal::begin_write);
+  return WriteLease(state_, attempt.version, attempt.slot);
+}
+
+WriteLease Array::update(const WriteOptions& options) const {
+  const auto attempt = write_or_raise(*state_, options, internal::begin_update);
+  return WriteLease(state_, attempt.version, attempt.slot);
+}
+
+Follower Array::follow(Timeout timeout, std::uint64_t after) const {
+  internal::check(state_->usable());
+  return Follower(state_, timeout, after);
+}
+
+std::uint64_t Array::get(void* destination, std::uint64_t size_bytes,
+                         const ReadOptions& options) const {
+  check_size(*state_, size_bytes);
+  const ReadLease lease = read(options);
+  internal::copy_out(state_->spec(), static_cast<const std::byte*>(lease.data()),
+                     static_cast<std::byte*>(destination));
+  state_->session().count_copy();
+  return lease.version();
+}
+
+std::uint64_t Array::put(const void* source, std::uint64_t size_bytes,
+                         const WriteOptions& options) const {
+  check_size(*state_, size_bytes);
+  WriteLease lease = write(options);
+  internal::copy_in(state_->spec(), static_cast<const std::byte*>(source),
+                    static_cast<std::byte*>(lease.data()));
+  state_->session().count_copy();
+  return lease.publish();
+}
+
+void Array::withdraw() const {
+  internal::check(state_->usable());
+  internal::check(state_->session().control().withdraw(name()));
+  state_->leave_if_due();
+}
+
+void Array::close() const {
+  if (!state_->forked()) state_->close();
+}
+
+bool Array::closed() const noexcept { return state_->closed(); }
+
+// ---- Follower.
+
+Follower::Follower(std::shared_ptr<ArrayState> state, Timeout timeout, std::uint64_t after) noexcept
+    : state_(std::move(state)), timeout_(timeout), last_(after) {}
+
+Follower::Follower(Follower&&) noexcept = default;
+Follower& Follower::operator=(Follower&&) noexcept = default;
+Follower::~Follower() = default;
+
+ReadLease Follower::next() {
+  if (state_ == nullptr) {
+    raise(wire::make_error(wire::ErrorCode::kClosed, "this follower has been closed",
+                           "Call follow() again."));
+  }
+  ReadOptions options;
+  options.newer_than = last_;
+  options.timeout = timeout_;
+  const internal::ReadAttempt attempt = read_or_raise(*state_, options);
+  if (last_ != 0) skipped_ += attempt.version - last_ - 1;
+  last_ = attempt.version;
+  ++seen_;
+  return ReadLease(state_, attempt.version, attempt.slot);
+}
+
+std::uint64_t Follower::skipped() const noexcept { return skipped_; }
+
+std::uint64_t Follower::seen() const noexcept { return seen_; }
+
+void Follower::close() noexcept { state_.reset(); }
+
+}  // namespace memlease

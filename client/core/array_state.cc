@@ -1,0 +1,273 @@
+#include "client/core/array_state.h"
+
+#include <utility>
+
+#include "fmt/format.h"
+#include "proto/wire/error.h"
+
+namespace memlease::internal {
+
+using wire::ErrorCode;
+using wire::FileKind;
+using wire::FileRange;
+using wire::make_error;
+using wire::RowRef;
+
+namespace {
+
+absl::Status defect(const std::string& what) {
+  return make_error(ErrorCode::kInternal, what,
+                    "This is a defect of the daemon or of this library; please report it.");
+}
+
+// Extents are mapped as a whole; does a row fit at this place?
+bool fits(const Mapping& mapping, RowRef at, std::uint32_t units) {
+  return mapping.contains(at.unit * wire::kRowUnitBytes, units * wire::kRowUnitBytes,
+                          wire::kRowUnitBytes);
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<ArrayState>> ArrayState::open(std::shared_ptr<Session> session,
+                                                             const OpenedArray& opened) {
+  std::shared_ptr<ArrayState> state(new ArrayState(std::move(session), opened));
+  if (auto status = state->map_all(); !status.ok()) return status;
+  return state;
+}
+
+ArrayState::ArrayState(std::shared_ptr<Session> session, const OpenedArray& opened)
+    : session_(std::move(session)),
+      opened_(opened),
+      fork_generation_(fork_generation()),
+      strides_bytes_(wire::strides_bytes_of(opened.spec)) {}
+
+ArrayState::~ArrayState() {
+  if (!forked() && !left_) session_->depart(opened_.id, opens_);
+}
+
+absl::Status ArrayState::map_all() {
+  const auto get = [&](wire::FileId file, FileKind kind) -> absl::StatusOr<Mapping*> {
+    auto& known = mappings_[wire::to_int(file)];
+    if (known == nullptr) {
+      auto mapping = session_->mappings().get(file, kind);
+      if (!mapping.ok()) return mapping.status();
+      known = std::move(*mapping);
+    }
+    return known.get();
+  };
+  auto board = get(opened_.board_record.file, FileKind::kBoard);
+  if (!board.ok()) return board.status();
+  const std::uint64_t record_bytes = wire::board_record_units(slots()) * wire::kBoardUnitBytes;
+  if (!(*board)->contains(opened_.board_record.offset, record_bytes, wire::kBoardUnitBytes)) {
+    return defect("the array's record lies outside of the board");
+  }
+  board_ = reinterpret_cast<const wire::BoardRecord*>((*board)->data() +
+                                                      opened_.board_record.offset);
+  if (opened_.slots.size() != slots() || slots() == 0 || slots() > wire::kMaxSlots) {
+    return defect("the array has another number of slots than places");
+  }
+  for (const FileRange& at : opened_.slots) {
+    auto segment = get(at.file, FileKind::kSegment);
+    if (!segment.ok()) return segment.status();
+    if (!(*segment)->contains(at.offset, opened_.slot_bytes, 1)) {
+      return defect("a slot lies outside of its segment");
+    }
+    slot_data_.push_back((*segment)->data() + at.offset);
+  }
+  return absl::OkStatus();
+}
+
+std::uint64_t ArrayState::current_version() {
+  const std::uint64_t word = board_->writer.load();
+  if (board_->array_id.load() != wire::to_int(opened_.id)) return 0;
+  const wire::WriterRow* writer = writer_row(wire::writer_row_of(word));
+  return writer == nullptr ? 0 : wire::unpack_publication(writer->publication.load()).version;
+}
+
+absl::Status ArrayState::usable() const {
+  if (auto status = session_->usable(); !status.ok()) return status;
+  if (closed_.load(std::memory_order_relaxed)) {
+    return make_error(ErrorCode::kClosed,
+                      fmt::format("this handle of '{}' has been closed", name()),
+                      "Open the array again.");
+  }
+  return absl::OkStatus();
+}
+
+void ArrayState::end_read(std::uint32_t slot) {
+  if (forked()) return;
+  reader_ready_.load()->release(slot);
+  leave_if_due();
+}
+
+Pin ArrayState::pin(std::uint32_t slot) {
+  reader_ready_.load()->hold_again(slot);
+  // The deleter may run on any thread and late: it lets go of the slot, and no more.
+  return Pin(slot_data_[slot], [self = shared_from_this(), slot](const void*) {
+    if (self->forked()) return;
+    self->reader_ready_.load()->release(slot);
+    self->session_->note_release();
+  });
+}
+
+absl::Status ArrayState::gone(bool draining) const {
+  if (draining) {
+    return make_error(ErrorCode::kDaemonLost,
+                      fmt::format("the daemon of {} is shutting down", session_->directory()),
+                      "Release your leases; connect again once it has been started anew.");
+  }
+  return make_error(ErrorCode::kWithdrawn, fmt::format("'{}' has been withdrawn", name()),
+                    "Views stay valid until they die. Open the name again if it was created anew.");
+}
+
+// ---- Membership.
+
+absl::StatusOr<std::byte*> ArrayState::own_row(RowRef at, std::uint32_t units) {
+  auto mapping = session_->mappings().get(at.file, FileKind::kExtent);
+  if (!mapping.ok()) return mapping.status();
+  if (!(*mapping)->writable() || !fits(**mapping, at, units)) {
+    return defect("the row given to this process is not its own");
+  }
+  std::byte* row = (*mapping)->data() + at.unit * wire::kRowUnitBytes;
+  const std::lock_guard lock(pages_mutex_);
+  mappings_[wire::to_int(at.file)] = std::move(*mapping);
+  return row;
+}
+
+absl::StatusOr<SlotReader*> ArrayState::reader() {
+  if (SlotReader* ready = reader_ready_.load()) return ready;
+  const std::lock_guard lock(mutex_);
+  if (reader_) return &*reader_;
+  auto at = session_->control().subscribe(opened_.id);
+  if (!at.ok()) return at.status();
+  auto row = own_row(*at, wire::reader_row_units(slots()));
+  if (!row.ok()) return row.status();
+  reader_.emplace(*board_, opened_.id, slots(), *reinterpret_cast<wire::ReaderRow*>(*row), *this);
+  reader_ready_.store(&*reader_);
+  return &*reader_;
+}
+
+absl::StatusOr<SlotWriter*> ArrayState::writer(RowRef at) {
+  if (writer_) return &*writer_;
+  const std::lock_guard lock(mutex_);
+  auto row = own_row(at, wire::writer_row_units(slots()));
+  if (!row.ok()) return row.status();
+  writer_.emplace(*board_, opened_.id, slots(), at, *reinterpret_cast<wire::WriterRow*>(*row),
+                  *this);
+  return &*writer_;
+}
+
+bool ArrayState::enter_writing(std::chrono::nanoseconds slice) {
+  std::unique_lock lock(writing_mutex_);
+  if (!writing_ended_.wait_for(lock, slice, [&] { return !writing_; })) return false;
+  writing_ = true;
+  return true;
+}
+
+void ArrayState::leave_writing() {
+  {
+    const std::lock_guard lock(writing_mutex_);
+    writing_ = false;
+  }
+  writing_ended_.notify_one();
+}
+
+bool ArrayState::reopen() {
+  const std::lock_guard lock(mutex_);
+  if (left_) return false;
+  ++opens_;
+  closed_.store(false);
+  return true;
+}
+
+void ArrayState::close() {
+  closed_.store(true);
+  leave_if_due();
+}
+
+// closed_ (or the daemon's mark on the board) first, then the look at the holds: a thread that is
+// about to read announces its hold first and looks at the mark then.
+void ArrayState::leave_if_due() {
+  const bool withdrawn = (board_->writer.load() & wire::kWriterWithdrawn) != 0;
+  if (!closed_.load() && !withdrawn) return;
+  if (!enter_writing(std::chrono::nanoseconds::zero())) return;  // a write lease lives: it will come
+  {
+    const std::lock_guard lock(mutex_);
+    const SlotReader* reader = reader_ready_.load();
+    if (!left_ && (reader == nullptr || !reader->holds_any())) {
+      // An error means that the daemon has gone, or does not know us: left either way.
+      session_->control().leave(opened_.id, opens_).IgnoreError();
+      left_ = true;
+      closed_.store(true);
+    }
+  }
+  leave_writing();
+}
+
+// ---- RowResolver.
+
+const wire::WriterRow* ArrayState::writer_row(RowRef at) {
+  const KnownWriter* last = last_writer_.load(std::memory_order_acquire);
+  if (last != nullptr && last->at == at) return last->row;
+  const std::lock_guard lock(pages_mutex_);
+  for (const auto& known : writers_) {
+    if (known->at == at) {
+      last_writer_.store(known.get(), std::memory_order_release);
+      return known->row;
+    }
+  }
+  auto mapping = session_->mappings().get(at.file, FileKind::kExtent);
+  if (!mapping.ok() || !fits(**mapping, at, wire::writer_row_units(slots()))) return nullptr;
+  const auto* row = reinterpret_cast<const wire::WriterRow*>((*mapping)->data() +
+                                                             at.unit * wire::kRowUnitBytes);
+  writers_.push_back(std::make_unique<KnownWriter>(KnownWriter{at, row, std::move(*mapping)}));
+  last_writer_.store(writers_.back().get(), std::memory_order_release);
+  return row;
+}
+
+const wire::ReaderRow* ArrayState::reader_row(RowRef at) {
+  const std::uint64_t key = wire::pack_subscriber(at);
+  if (const auto known = readers_.find(key); known != readers_.end()) return known->second.row;
+  auto mapping = session_->mappings().get(at.file, FileKind::kExtent);
+  if (!mapping.ok() || !fits(**mapping, at, wire::reader_row_units(slots()))) return nullptr;
+  forget_dead_readers();
+  const auto* row = reinterpret_cast<const wire::ReaderRow*>((*mapping)->data() +
+                                                             at.unit * wire::kRowUnitBytes);
+  readers_.emplace(key, KnownReader{row, std::move(*mapping)});
+  return row;
+}
+
+// A new subscriber is the occasion to unmap the pages of those who are gone.
+void ArrayState::forget_dead_readers() {
+  std::unordered_map<std::uint64_t, KnownReader> alive;
+  const wire::SubscriberChunk* chunk = &board_->subscribers;
+  while (chunk != nullptr) {
+    for (const wire::Word& entry : chunk->entries) {
+      if (const auto known = readers_.find(entry.load()); known != readers_.end()) {
+        alive.insert(*known);
+      }
+    }
+    const std::uint64_t next = chunk->next.load();
+    chunk = next == 0 ? nullptr : subscriber_chunk(wire::unpack_chunk(next));
+  }
+  readers_ = std::move(alive);
+}
+
+const wire::SubscriberChunk* ArrayState::subscriber_chunk(FileRange at) {
+  const std::lock_guard lock(pages_mutex_);
+  auto& known = mappings_[wire::to_int(at.file)];
+  if (known == nullptr) {
+    auto mapping = session_->mappings().get(at.file, FileKind::kBoard);
+    if (!mapping.ok()) {
+      mappings_.erase(wire::to_int(at.file));
+      return nullptr;
+    }
+    known = std::move(*mapping);
+  }
+  if (!known->contains(at.offset, sizeof(wire::SubscriberChunk), wire::kBoardUnitBytes)) {
+    return nullptr;
+  }
+  return reinterpret_cast<const wire::SubscriberChunk*>(known->data() + at.offset);
+}
+
+}  // namespace memlease::internal

@@ -1,0 +1,128 @@
+// One array as this process has it: its pages, its bytes, its membership. Shared by all handles,
+// leases and pins of the process; when the last of them goes, the array is left. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include <memlease/lease.h>
+
+#include "client/core/control_port.h"
+#include "client/core/mapping_cache.h"
+#include "client/core/row_resolver.h"
+#include "client/core/session.h"
+#include "client/core/slot_reader.h"
+#include "client/core/slot_writer.h"
+
+namespace memlease::internal {
+
+class ArrayState final : public RowResolver, public std::enable_shared_from_this<ArrayState> {
+ public:
+  static absl::StatusOr<std::shared_ptr<ArrayState>> open(std::shared_ptr<Session> session,
+                                                          const OpenedArray& opened);
+  ~ArrayState() override;
+
+  Session& session() const { return *session_; }
+  const OpenedArray& opened() const { return opened_; }
+  const wire::ArraySpec& spec() const { return opened_.spec; }
+  const std::string& name() const { return opened_.spec.name; }
+  std::uint32_t slots() const { return opened_.spec.slots; }
+  const std::vector<std::int64_t>& strides_bytes() const { return strides_bytes_; }
+  std::byte* slot_data(std::uint32_t slot) const { return slot_data_[slot]; }
+  // The version that is current now; 0 = none.
+  std::uint64_t current_version();
+
+  // kClosed, kForkedClient, kDaemonLost or OK.
+  absl::Status usable() const;
+  // Made before a fork, and this is the child: the pages are not here.
+  bool forked() const { return fork_generation_ != fork_generation(); }
+  // What stands in the way of a withdrawn or ending daemon's array, as an error.
+  absl::Status gone(bool draining) const;
+
+  // The reader's half; takes a row from the daemon at its first call.
+  absl::StatusOr<SlotReader*> reader();
+  // The reader's half if there is one already, else nullptr.
+  SlotReader* reader_if_subscribed() const { return reader_ready_.load(); }
+  // The writer's half, for whoever is inside of a Writing; row as the daemon gave it.
+  absl::StatusOr<SlotWriter*> writer(wire::RowRef row);
+  SlotWriter* writer_if_any() { return writer_ ? &*writer_ : nullptr; }
+
+  // Ends a read lease. Leaves the array if that is due.
+  void end_read(std::uint32_t slot);
+  // Holds the slot, which a lease of this process has now, until the last copy dies. The reader's
+  // half must be there.
+  Pin pin(std::uint32_t slot);
+
+  // One write at a time in this process: false if it lasts beyond the slice.
+  bool enter_writing(std::chrono::nanoseconds slice);
+  void leave_writing();
+
+  // One more Open reply has been merged into this state; it is open again if it was closed but not
+  // left yet. False if it has been left: make a new one.
+  bool reopen();
+  // Gives rows and the right back at once, or when the last lease and pin has gone.
+  void close();
+  bool closed() const { return closed_.load(); }
+  // Leaves if nothing is held any more and the array is closed or withdrawn. May call the daemon.
+  void leave_if_due();
+
+  // RowResolver.
+  const wire::WriterRow* writer_row(wire::RowRef at) override;
+  const wire::ReaderRow* reader_row(wire::RowRef at) override;
+  const wire::SubscriberChunk* subscriber_chunk(wire::FileRange at) override;
+
+  const wire::BoardRecord& board() const { return *board_; }
+
+ private:
+  struct KnownWriter {
+    wire::RowRef at;
+    const wire::WriterRow* row = nullptr;
+    std::shared_ptr<Mapping> mapping;
+  };
+  struct KnownReader {
+    const wire::ReaderRow* row = nullptr;
+    std::shared_ptr<Mapping> mapping;
+  };
+
+  ArrayState(std::shared_ptr<Session> session, const OpenedArray& opened);
+  absl::Status map_all();
+  absl::StatusOr<std::byte*> own_row(wire::RowRef at, std::uint32_t units);
+  void forget_dead_readers();
+
+  const std::shared_ptr<Session> session_;
+  const OpenedArray opened_;
+  const std::uint32_t fork_generation_;
+  std::vector<std::int64_t> strides_bytes_;
+  std::vector<std::byte*> slot_data_;
+  const wire::BoardRecord* board_ = nullptr;
+  std::map<std::uint32_t, std::shared_ptr<Mapping>> mappings_;  // boards, segments, own extents
+
+  std::atomic<bool> closed_{false};
+  std::mutex mutex_;  // guards what follows, but for the atomics
+  bool left_ = false;
+  std::uint32_t opens_ = 1;
+  std::optional<SlotReader> reader_;
+  std::atomic<SlotReader*> reader_ready_{nullptr};
+
+  std::mutex writing_mutex_;
+  std::condition_variable writing_ended_;
+  bool writing_ = false;
+  std::optional<SlotWriter> writer_;  // used inside of a write alone
+  std::unordered_map<std::uint64_t, KnownReader> readers_;  // likewise
+
+  std::mutex pages_mutex_;  // guards mappings_ and writers_
+  std::vector<std::unique_ptr<KnownWriter>> writers_;  // never shrinks: readers use its rows
+  std::atomic<const KnownWriter*> last_writer_{nullptr};
+};
+
+}  // namespace memlease::internal

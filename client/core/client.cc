@@ -1,0 +1,114 @@
+#include <memlease/client.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "client/connect.h"
+#include "client/core/array_state.h"
+#include "client/core/connection.h"
+#include "client/core/patience.h"
+#include "client/core/raise.h"
+#include "fmt/format.h"
+#include "proto/wire/error.h"
+
+namespace memlease {
+namespace {
+
+using internal::check;
+using internal::Session;
+using internal::value_or_raise;
+
+wire::ArraySpec to_spec(const CreateOptions& options) {
+  wire::ArraySpec spec;
+  spec.name = options.name;
+  spec.dtype = {static_cast<wire::DTypeCode>(options.dtype.code), options.dtype.bits,
+                options.dtype.lanes};
+  spec.shape = options.shape;
+  spec.strides_bytes = options.strides_bytes;
+  spec.device = options.device == "cpu" ? "host" : options.device;
+  spec.slots = options.slots;
+  spec.lifetime = options.lifetime == Lifetime::Persistent ? wire::Lifetime::kPersistent
+                                                           : wire::Lifetime::kSession;
+  spec.mode = options.mode;
+  return spec;
+}
+
+}  // namespace
+
+Client::Client(std::shared_ptr<internal::Connection> connection) noexcept
+    : connection_(std::move(connection)) {}
+
+Client Client::connect(const ConnectOptions& options) {
+  auto session = value_or_raise(internal::connect_session(options));
+  return Client(std::make_shared<internal::Connection>(std::move(session)));
+}
+
+Array Client::create(const CreateOptions& options) const {
+  Session& session = *value_or_raise(connection_->use());
+  const wire::ArraySpec spec = to_spec(options);
+  check(wire::validate(spec));
+  const auto opened = value_or_raise(session.control().create(spec, options.exist_ok));
+  return Array(value_or_raise(session.join(opened)));
+}
+
+Array Client::open(const std::string& name) const {
+  Session& session = *value_or_raise(connection_->use());
+  check(wire::validate_name(name));
+  return Array(value_or_raise(session.join(value_or_raise(session.control().open(name)))));
+}
+
+bool Client::exists(const std::string& name) const {
+  Session& session = *value_or_raise(connection_->use());
+  check(wire::validate_name(name));
+  return value_or_raise(session.control().wait_for(name, std::chrono::milliseconds::zero()));
+}
+
+std::vector<std::string> Client::list(const std::string& pattern) const {
+  Session& session = *value_or_raise(connection_->use());
+  return value_or_raise(session.control().list(pattern));
+}
+
+Array Client::wait_for(const std::string& name, Timeout timeout) const {
+  Session& session = *value_or_raise(connection_->use());
+  check(wire::validate_name(name));
+  internal::Patience patience(session, timeout, kForever);
+  for (;;) {
+    const auto slice = std::chrono::ceil<std::chrono::milliseconds>(patience.slice());
+    if (value_or_raise(session.control().wait_for(name, slice))) {
+      auto opened = session.control().open(name);
+      if (opened.ok()) return Array(value_or_raise(session.join(*opened)));
+      // Withdrawn again in between: keep waiting.
+      if (wire::code_of(opened.status()) != wire::ErrorCode::kNotFound) check(opened.status());
+    }
+    const absl::Status status = patience.step();
+    patience.rethrow();
+    check(status);
+    if (patience.expired()) {
+      check(wire::make_error(wire::ErrorCode::kTimeout,
+                             fmt::format("no array '{}' that this process may read appeared within "
+                                         "{}",
+                                         name, patience.limit_text()),
+                             "Is the program running that creates it? memleasectl ls"));
+    }
+  }
+}
+
+void Client::withdraw(const std::string& name) const {
+  Session& session = *value_or_raise(connection_->use());
+  check(wire::validate_name(name));
+  check(session.control().withdraw(name));
+  session.note_release();
+  session.flush();
+}
+
+const std::string& Client::directory() const { return connection_->session().directory(); }
+
+std::uint32_t Client::session_id() const { return wire::to_int(connection_->session().id()); }
+
+std::uint64_t Client::calls() const { return connection_->session().control().calls(); }
+
+std::uint64_t Client::copies() const { return connection_->session().copies(); }
+
+void Client::close() const { connection_->close(); }
+
+}  // namespace memlease

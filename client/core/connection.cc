@@ -1,0 +1,33 @@
+#include "client/core/connection.h"
+
+#include <utility>
+
+#include "proto/wire/error.h"
+
+namespace memlease::internal {
+
+Connection::Connection(std::shared_ptr<Session> session) : session_(std::move(session)) {
+  session_->add_connection();
+}
+
+// Destroying a client closes nothing: open(...) on a temporary client is how people write it.
+Connection::~Connection() {
+  if (!closed_.load()) session_->remove_connection();
+}
+
+absl::StatusOr<Session*> Connection::use() {
+  if (auto status = session_->look(); !status.ok()) return status;
+  if (closed_.load()) {
+    return wire::make_error(wire::ErrorCode::kClosed, "this client has been closed",
+                            "Call connect() again.");
+  }
+  session_->flush();
+  return session_.get();
+}
+
+void Connection::close() {
+  if (closed_.exchange(true) || session_->forked()) return;
+  if (session_->remove_connection() == 0) session_->close_arrays();
+}
+
+}  // namespace memlease::internal

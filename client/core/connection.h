@@ -1,0 +1,29 @@
+// One Client's connection: counts how many of them the process has to one daemon, so that the last
+// explicit close closes the arrays. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "client/core/session.h"
+
+namespace memlease::internal {
+
+class Connection {
+ public:
+  explicit Connection(std::shared_ptr<Session> session);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // kClosed, kForkedClient, kDaemonLost or the session. Also does what its dead views left undone.
+  absl::StatusOr<Session*> use();
+  void close();
+  Session& session() const { return *session_; }
+
+ private:
+  const std::shared_ptr<Session> session_;
+  std::atomic<bool> closed_{false};
+};
+
+}  // namespace memlease::internal

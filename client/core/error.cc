@@ -1,0 +1,44 @@
+#include <memlease/error.h>
+
+#include "client/core/raise.h"
+#include "fmt/format.h"
+#include "proto/wire/error.h"
+
+namespace memlease {
+namespace {
+
+wire::ErrorCode to_wire(ErrorCode code) { return static_cast<wire::ErrorCode>(code); }
+
+std::string what_text(ErrorCode code, const std::string& message, const std::string& hint) {
+  const std::string id = wire::id_of(to_wire(code));
+  return hint.empty() ? fmt::format("{} [{}]", message, id)
+                      : fmt::format("{} ({}) [{}]", message, hint, id);
+}
+
+// One list of codes, twice: here for users, in proto/wire/error.h for both sides.
+static_assert(static_cast<int>(ErrorCode::Withdrawn) ==
+              static_cast<int>(wire::ErrorCode::kWithdrawn));
+static_assert(static_cast<int>(ErrorCode::Internal) ==
+              static_cast<int>(wire::ErrorCode::kInternal));
+
+}  // namespace
+
+const char* name_of(ErrorCode code) noexcept { return wire::name_of(to_wire(code)).data(); }
+
+Error::Error(ErrorCode code, const std::string& message, const std::string& hint)
+    : std::runtime_error(what_text(code, message, hint)),
+      code_(code),
+      message_(message),
+      hint_(hint) {}
+
+Error::~Error() = default;
+
+namespace internal {
+
+void raise(const absl::Status& status) {
+  throw Error(static_cast<ErrorCode>(wire::code_of(status)), wire::message_of(status),
+              wire::hint_of(status));
+}
+
+}  // namespace internal
+}  // namespace memlease

@@ -1,0 +1,162 @@
+#include <memlease/lease.h>
+
+#include <utility>
+
+#include "client/core/array_state.h"
+#include "client/core/raise.h"
+#include "client/core/writing.h"
+#include "fmt/format.h"
+#include "proto/wire/error.h"
+
+namespace memlease {
+
+using internal::ArrayState;
+using internal::raise;
+
+namespace internal {
+
+void check_view(const ArrayState& array, DType dtype, std::size_t ndim) {
+  const wire::ArraySpec& spec = array.spec();
+  const wire::DType wanted{static_cast<wire::DTypeCode>(dtype.code), dtype.bits, dtype.lanes};
+  if (wanted == spec.dtype && ndim == spec.shape.size()) return;
+  raise(wire::make_error(wire::ErrorCode::kInvalidArgument,
+                   fmt::format("'{}' is {}: a span of {} with {} dimensions does not fit",
+                               spec.name, wire::describe(spec), wire::name_of(wanted), ndim),
+                   "Use span<T, N> with the array's own element type and number of dimensions."));
+}
+
+const std::vector<std::int64_t>& shape_of(const ArrayState& array) { return array.spec().shape; }
+
+const std::vector<std::int64_t>& strides_bytes_of(const ArrayState& array) {
+  return array.strides_bytes();
+}
+
+namespace {
+
+[[noreturn]] void raise_ended() {
+  raise(wire::make_error(wire::ErrorCode::kClosed, "this lease has ended", "Take a new one."));
+}
+
+// One pin a lease is enough: its copies count themselves.
+Pin pin_of(ArrayState& state, std::uint32_t slot, std::weak_ptr<const void>& known) {
+  if (Pin pin = known.lock()) return pin;
+  Pin pin = state.pin(slot);
+  known = pin;
+  return pin;
+}
+
+}  // namespace
+}  // namespace internal
+
+// ---- ReadLease.
+
+ReadLease::ReadLease(std::shared_ptr<ArrayState> state, std::uint64_t version,
+                     std::uint32_t slot) noexcept
+    : state_(std::move(state)), version_(version), slot_(slot) {}
+
+ReadLease::ReadLease(ReadLease&&) noexcept = default;
+
+ReadLease& ReadLease::operator=(ReadLease&& other) noexcept {
+  if (this != &other) {
+    release();
+    state_ = std::move(other.state_);
+    version_ = other.version_;
+    slot_ = other.slot_;
+    pin_ = std::move(other.pin_);
+  }
+  return *this;
+}
+
+ReadLease::~ReadLease() { release(); }
+
+const ArrayState& ReadLease::live() const {
+  if (state_ == nullptr) internal::raise_ended();
+  return *state_;
+}
+
+std::uint64_t ReadLease::version() const { return version_; }
+
+std::uint32_t ReadLease::slot() const { return slot_; }
+
+const void* ReadLease::data() const { return live().slot_data(slot_); }
+
+Pin ReadLease::pin() const {
+  static_cast<void>(live());
+  return internal::pin_of(*state_, slot_, pin_);
+}
+
+bool ReadLease::release() {
+  if (state_ == nullptr) return pin_.expired();
+  const std::shared_ptr<ArrayState> state = std::move(state_);
+  state_.reset();
+  state->end_read(slot_);
+  return pin_.expired();
+}
+
+bool ReadLease::released() const noexcept { return state_ == nullptr; }
+
+// ---- WriteLease.
+
+WriteLease::WriteLease(std::shared_ptr<ArrayState> state, std::uint64_t version,
+                       std::uint32_t slot) noexcept
+    : state_(std::move(state)), version_(version), slot_(slot) {}
+
+WriteLease::WriteLease(WriteLease&&) noexcept = default;
+
+WriteLease& WriteLease::operator=(WriteLease&& other) noexcept {
+  if (this != &other) {
+    drop();
+    state_ = std::move(other.state_);
+    version_ = other.version_;
+    slot_ = other.slot_;
+    pin_ = std::move(other.pin_);
+  }
+  return *this;
+}
+
+WriteLease::~WriteLease() { drop(); }
+
+ArrayState& WriteLease::live() const {
+  if (state_ == nullptr) internal::raise_ended();
+  return *state_;
+}
+
+std::uint64_t WriteLease::version() const { return version_; }
+
+std::uint32_t WriteLease::slot() const { return slot_; }
+
+void* WriteLease::data() const { return live().slot_data(slot_); }
+
+Pin WriteLease::pin() const {
+  ArrayState& state = live();
+  internal::check(state.reader().status());  // a pin is a hold, and holds stand in the reader's row
+  return internal::pin_of(state, slot_, pin_);
+}
+
+std::uint64_t WriteLease::publish(bool allow_pins) {
+  ArrayState& state = live();
+  internal::check(state.session().usable());
+  if (!allow_pins && !pin_.expired()) {
+    raise(wire::make_error(wire::ErrorCode::kBusy,
+                     fmt::format("version {} of '{}' cannot be published while views of it live: "
+                                 "later writes through them would change what readers see",
+                                 version_, state.name()),
+                     "Delete the views first, or publish with allow_pins and keep your hands off "
+                     "them."));
+  }
+  const std::shared_ptr<ArrayState> kept = std::move(state_);
+  state_.reset();
+  internal::end_write(*kept, slot_, version_, true);
+  return version_;
+}
+
+void WriteLease::drop() {
+  if (state_ == nullptr) return;
+  const std::shared_ptr<ArrayState> kept = std::move(state_);
+  state_.reset();
+  if (!kept->forked()) internal::end_write(*kept, slot_, version_, false);
+}
+
+bool WriteLease::ended() const noexcept { return state_ == nullptr; }
+
+}  // namespace memlease

@@ -1,0 +1,41 @@
+#include "client/core/patience.h"
+
+#include <algorithm>
+
+#include "fmt/format.h"
+#include "proto/wire/error.h"
+
+namespace memlease::internal {
+
+Patience::Patience(Session& session, Timeout timeout, std::chrono::nanoseconds default_timeout)
+    : session_(session),
+      limit_(std::max(timeout.value_or(default_timeout), std::chrono::nanoseconds::zero())),
+      start_(Clock::now()) {}
+
+bool Patience::expired() const { return slice() == std::chrono::nanoseconds::zero(); }
+
+std::chrono::nanoseconds Patience::slice() const {
+  if (limit_ == kForever) return kSlice;
+  const std::chrono::nanoseconds left = limit_ - (Clock::now() - start_);
+  return std::clamp(left, std::chrono::nanoseconds::zero(), std::chrono::nanoseconds(kSlice));
+}
+
+absl::Status Patience::step() {
+  try {
+    session_.check_interrupt();
+  } catch (...) {
+    exception_ = std::current_exception();
+    return wire::make_error(wire::ErrorCode::kInterrupted, "the wait was interrupted");
+  }
+  return session_.look();
+}
+
+void Patience::rethrow() const {
+  if (exception_) std::rethrow_exception(exception_);
+}
+
+std::string Patience::limit_text() const {
+  return fmt::format("{:.3g} s", std::chrono::duration<double>(limit_).count());
+}
+
+}  // namespace memlease::internal

@@ -1,0 +1,99 @@
+#include "client/core/reading.h"
+
+#include "client/core/spin.h"
+#include "fmt/format.h"
+#include "proto/wire/error.h"
+
+namespace memlease::internal {
+namespace {
+
+using wire::ErrorCode;
+using wire::make_error;
+using Outcome = ReadAttempt::Outcome;
+
+std::string wanted_text(const ReadOptions& options) {
+  if (options.version != 0) return fmt::format("version {}", options.version);
+  if (options.newer_than != 0) return fmt::format("a version above {}", options.newer_than);
+  return "a first version";
+}
+
+// The array as the caller may have it: acquired, to wait for, or an error.
+absl::Status verdict(ArrayState& array, const ReadOptions& options, const ReadAttempt& attempt) {
+  switch (attempt.outcome) {
+    case Outcome::kAcquired:
+    case Outcome::kNotYet:
+    case Outcome::kLost:
+      return absl::OkStatus();
+    case Outcome::kGone:
+      return make_error(ErrorCode::kVersionGone,
+                        fmt::format("version {} of '{}' is not there any more; current is {}",
+                                    options.version, array.name(), array.current_version()),
+                        "Read the current one, or create the array with more slots.");
+    case Outcome::kProducerDied:
+      return make_error(ErrorCode::kProducerDied,
+                        fmt::format("the writer of '{}' died in the middle of {}", array.name(),
+                                    wanted_text(options)),
+                        "Wait for the next full version of another writer: read(newer_than=...).");
+    case Outcome::kWriteAborted:
+      return make_error(ErrorCode::kWriteAborted,
+                        fmt::format("the last write of '{}' was given up, and its only slot holds "
+                                    "no version",
+                                    array.name()),
+                        "Wait for the next write, or create the array with slots=2 or more.");
+    case Outcome::kWithdrawn:
+      return array.gone(false);
+    case Outcome::kDraining:
+      return array.gone(true);
+  }
+  return absl::OkStatus();
+}
+
+// Announces that a thread of this process sleeps on the array.
+class Sleeper {
+ public:
+  explicit Sleeper(SlotReader& reader) : reader_(reader) { reader_.announce_sleep(); }
+  ~Sleeper() { reader_.end_sleep(); }
+  Sleeper(const Sleeper&) = delete;
+  Sleeper& operator=(const Sleeper&) = delete;
+
+ private:
+  SlotReader& reader_;
+};
+
+}  // namespace
+
+absl::StatusOr<ReadAttempt> begin_read(ArrayState& array, const ReadOptions& options,
+                                       Patience& patience) {
+  if (auto status = array.usable(); !status.ok()) return status;
+  auto reader_or = array.reader();
+  if (!reader_or.ok()) return reader_or.status();
+  SlotReader& reader = **reader_or;
+  for (;;) {
+    // The counts, then the try: what comes after the try changes the counts.
+    SlotReader::Counts counts = reader.counts();
+    ReadAttempt attempt = reader.acquire(options.version, options.newer_than);
+    if (attempt.outcome == Outcome::kNotYet && !patience.expired() &&
+        !spin(counts.span(), counts.publisher_cpu)) {
+      const Sleeper sleeper(reader);
+      attempt = reader.acquire(options.version, options.newer_than);
+      if (attempt.outcome == Outcome::kNotYet) wire::futex_wait(counts.span(), patience.slice());
+    }
+    if (attempt.outcome == Outcome::kAcquired) {
+      // close() in another thread looks at the holds after its mark, we at its mark after the hold.
+      if (!array.closed()) return attempt;
+      reader.release(attempt.slot);
+      return array.usable();
+    }
+    if (auto status = verdict(array, options, attempt); !status.ok()) return status;
+    if (auto status = patience.step(); !status.ok()) return status;
+    if (patience.expired()) {
+      return make_error(ErrorCode::kTimeout,
+                        fmt::format("{} of '{}' did not come within {}; current is {}",
+                                    wanted_text(options), array.name(),
+                                    patience.limit_text(), array.current_version()),
+                        "Is its writer running? memleasectl holders " + array.name());
+    }
+  }
+}
+
+}  // namespace memlease::internal

@@ -1,0 +1,115 @@
+#include "client/core/session.h"
+
+#include <time.h>
+
+#include <utility>
+
+#include "client/core/array_state.h"
+#include "fmt/format.h"
+#include "proto/wire/error.h"
+
+namespace memlease::internal {
+namespace {
+
+using wire::ErrorCode;
+
+std::int64_t coarse_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return now.tv_sec;
+}
+
+}  // namespace
+
+Session::Session(std::string directory, wire::SessionId id, std::unique_ptr<FileSource> files,
+                 std::unique_ptr<ControlPort> control)
+    : directory_(std::move(directory)),
+      id_(id),
+      files_(std::move(files)),
+      control_(std::move(control)),
+      mappings_(*files_),
+      fork_generation_(fork_generation()) {}
+
+Session::~Session() = default;
+
+absl::Status Session::usable() {
+  if (forked()) {
+    return wire::make_error(ErrorCode::kForkedClient,
+                            "this handle was made before fork(), in the parent process",
+                            "Call connect() in the child, or start workers with spawn.");
+  }
+  const std::int64_t now = coarse_seconds();
+  if (now != last_look_s_.load(std::memory_order_relaxed)) {
+    last_look_s_.store(now, std::memory_order_relaxed);
+    if (!files_->alive()) lost_.store(true);
+  }
+  if (lost_.load(std::memory_order_relaxed)) {
+    return wire::make_error(ErrorCode::kDaemonLost,
+                            fmt::format("the daemon of {} has gone", directory_),
+                            "Views stay readable. Connect again once it runs.");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Session::look() {
+  last_look_s_.store(0, std::memory_order_relaxed);
+  return usable();
+}
+
+absl::StatusOr<std::shared_ptr<ArrayState>> Session::join(const OpenedArray& opened) {
+  const std::lock_guard lock(mutex_);
+  auto& entry = arrays_[wire::to_int(opened.id)];
+  if (auto state = entry.lock(); state != nullptr && state->reopen()) return state;
+  auto state = ArrayState::open(shared_from_this(), opened);
+  if (!state.ok()) return state.status();
+  entry = *state;
+  std::erase_if(arrays_, [](const auto& item) { return item.second.expired(); });
+  return state;
+}
+
+std::vector<std::shared_ptr<ArrayState>> Session::live_arrays() {
+  std::vector<std::shared_ptr<ArrayState>> live;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, entry] : arrays_) {
+    if (auto state = entry.lock()) live.push_back(std::move(state));
+  }
+  return live;
+}
+
+void Session::close_arrays() {
+  for (const auto& state : live_arrays()) state->close();
+}
+
+void Session::depart(wire::ArrayId array, std::uint32_t opens) {
+  const std::lock_guard lock(mutex_);
+  departed_.emplace_back(array, opens);
+}
+
+void Session::flush() {
+  std::vector<std::pair<wire::ArrayId, std::uint32_t>> departed;
+  {
+    const std::lock_guard lock(mutex_);
+    departed.swap(departed_);
+  }
+  // What the daemon says to it changes nothing: with it gone, so are the memberships.
+  for (const auto& [array, opens] : departed) control_->leave(array, opens).IgnoreError();
+  if (release_noted_.exchange(false, std::memory_order_relaxed)) {
+    for (const auto& state : live_arrays()) state->leave_if_due();
+  }
+}
+
+void Session::set_check_interrupt(std::function<void()> check) {
+  const std::lock_guard lock(mutex_);
+  if (check) check_interrupt_ = std::move(check);
+}
+
+void Session::check_interrupt() const {
+  std::function<void()> check;
+  {
+    const std::lock_guard lock(mutex_);
+    check = check_interrupt_;
+  }
+  if (check) check();
+}
+
+}  // namespace memlease::internal

@@ -1,0 +1,89 @@
+// This process's connection to one daemon: shared by all clients, arrays, leases and views in the
+// process, and alive as long as one of them is. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "client/core/control_port.h"
+#include "client/core/file_source.h"
+#include "client/core/fork_guard.h"
+#include "client/core/mapping_cache.h"
+#include "proto/wire/ids.h"
+
+namespace memlease::internal {
+
+class ArrayState;
+
+class Session : public std::enable_shared_from_this<Session>, private ForkObserver {
+ public:
+  Session(std::string directory, wire::SessionId id, std::unique_ptr<FileSource> files,
+          std::unique_ptr<ControlPort> control);
+  ~Session() override;
+
+  const std::string& directory() const { return directory_; }
+  wire::SessionId id() const { return id_; }
+  ControlPort& control() { return *control_; }
+  MappingCache& mappings() { return mappings_; }
+
+  // kForkedClient, kDaemonLost or OK. Looks at the socket at most once a second: cheap enough for
+  // each acquire and publish.
+  absl::Status usable();
+  // As usable(), but looks at the socket now.
+  absl::Status look();
+
+  bool forked() const { return fork_generation_ != fork_generation(); }
+
+  void add_connection() { connections_.fetch_add(1); }
+  // How many are left.
+  std::uint32_t remove_connection() { return connections_.fetch_sub(1) - 1; }
+
+  // The state of an opened array: the same one for all handles of this process.
+  absl::StatusOr<std::shared_ptr<ArrayState>> join(const OpenedArray& opened);
+  // Closes all arrays.
+  void close_arrays();
+  // The array's state has died where no call may be made; flush() leaves it.
+  void depart(wire::ArrayId array, std::uint32_t opens);
+  void flush();
+  // A hold has ended where no call may be made: flush() looks whether an array is to be left.
+  void note_release() { release_noted_.store(true, std::memory_order_relaxed); }
+
+  // Bytes copied by put, get and update, as a number of copies.
+  void count_copy() { copies_.fetch_add(1, std::memory_order_relaxed); }
+  std::uint64_t copies() const { return copies_.load(std::memory_order_relaxed); }
+
+  void set_check_interrupt(std::function<void()> check);
+  // May throw what the caller's function throws.
+  void check_interrupt() const;
+
+ private:
+  const std::string directory_;
+  const wire::SessionId id_;
+  const std::unique_ptr<FileSource> files_;
+  const std::unique_ptr<ControlPort> control_;
+  MappingCache mappings_;
+  const std::uint32_t fork_generation_;
+  std::atomic<std::int64_t> last_look_s_{0};
+  std::atomic<bool> lost_{false};
+  std::atomic<std::uint32_t> connections_{0};
+  std::atomic<bool> release_noted_{false};
+  std::atomic<std::uint64_t> copies_{0};
+
+  void after_fork_in_child() override { files_->abandon(); }
+  std::vector<std::shared_ptr<ArrayState>> live_arrays();
+
+  mutable std::mutex mutex_;
+  std::unordered_map<std::uint64_t, std::weak_ptr<ArrayState>> arrays_;
+  std::vector<std::pair<wire::ArrayId, std::uint32_t>> departed_;
+  std::function<void()> check_interrupt_;
+};
+
+}  // namespace memlease::internal

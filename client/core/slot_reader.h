@@ -1,0 +1,74 @@
+// The reader's half of the slot protocol, on one array's pages: how to come by a version without a
+// call, and how to let it go. Read it beside tests/model/ and docs/protocol.md.
+//
+// Thread-safe: the threads of this process share the row, each hold is a count. The writer's words
+// are loaded once and bounded before use.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "client/core/row_resolver.h"
+#include "proto/wire/board.h"
+#include "proto/wire/futex.h"
+#include "proto/wire/session_pages.h"
+
+namespace memlease::internal {
+
+struct ReadAttempt {
+  enum class Outcome {
+    kAcquired,      // version and slot are set; release(slot) when done
+    kNotYet,        // nothing above newer_than, or not that version yet: wait for a change
+    kGone,          // that version has been overwritten or given up
+    kProducerDied,  // its writer died in the middle of it
+    kWriteAborted,  // slots=1: the last write was dropped, nothing stands
+    kWithdrawn,
+    kDraining,
+    kLost,  // the writer's row cannot be had although the board still names it
+  };
+  Outcome outcome = Outcome::kNotYet;
+  std::uint64_t version = 0;
+  std::uint32_t slot = 0;
+};
+
+class SlotReader {
+ public:
+  // `row` is this process's own. All of it outlives this.
+  SlotReader(const wire::BoardRecord& board, wire::ArrayId array, std::uint32_t slots,
+             wire::ReaderRow& row, RowResolver& resolver);
+
+  // version 0: the current one, if it is above newer_than.
+  ReadAttempt acquire(std::uint64_t version, std::uint64_t newer_than);
+  // One more hold of a slot that is held already.
+  void hold_again(std::uint32_t slot) { row_.holds()[slot].fetch_add(1); }
+  void release(std::uint32_t slot);
+  // How often this process holds the slot.
+  std::uint32_t holds(std::uint32_t slot) const { return row_.holds()[slot].load(); }
+  bool holds_any() const;
+
+  // What to sleep on: take the counts, then announce the sleep, then try again, then sleep.
+  struct Counts {
+    wire::FutexWait words[2];
+    std::uint32_t used = 0;
+    std::uint32_t publisher_cpu = 0;
+    std::span<const wire::FutexWait> span() const { return {words, used}; }
+  };
+  Counts counts() const;
+  void announce_sleep() { row_.sleeping.fetch_add(1); }
+  void end_sleep() { row_.sleeping.fetch_sub(1); }
+
+ private:
+  ReadAttempt::Outcome no_version(const wire::WriterRow& writer) const;
+  ReadAttempt locate(const wire::WriterRow& writer, std::uint64_t version,
+                     std::uint64_t newer_than) const;
+  bool poisoned(std::uint64_t version) const;
+  void wake_writer();
+
+  const wire::BoardRecord& board_;
+  const wire::ArrayId array_;
+  const std::uint32_t slots_;
+  wire::ReaderRow& row_;
+  RowResolver& resolver_;
+};
+
+}  // namespace memlease::internal

@@ -1,0 +1,215 @@
+#include "client/core/slot_writer.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+namespace memlease::internal {
+
+using wire::ReaderRow;
+using wire::Word;
+using Outcome = WriteAttempt::Outcome;
+
+SlotWriter::SlotWriter(const wire::BoardRecord& board, wire::ArrayId array, std::uint32_t slots,
+                       wire::RowRef row_ref, wire::WriterRow& row, RowResolver& resolver)
+    : board_(board),
+      array_(array),
+      slots_(slots),
+      row_ref_(row_ref),
+      row_(row),
+      resolver_(resolver) {}
+
+void SlotWriter::adopt(const wire::WriterRow& from) {
+  for (std::uint32_t s = 0; s < slots_; ++s) {
+    // A mark that its writer left behind in a slot that was never handed out means nothing.
+    const std::uint64_t word = from.slot_words()[s].load();
+    row_.slot_words()[s].store((word & wire::kHandedOut) != 0 ? 0 : wire::version_of(word));
+    row_.write_fences(slots_)[s].timeline.store(from.write_fences(slots_)[s].timeline.load());
+    row_.write_fences(slots_)[s].value.store(from.write_fences(slots_)[s].value.load());
+    row_.drop_fences(slots_)[s].timeline.store(from.drop_fences(slots_)[s].timeline.load());
+    row_.drop_fences(slots_)[s].value.store(from.drop_fences(slots_)[s].value.load());
+  }
+  row_.highest_used.store(from.highest_used.load());
+  row_.publication.store(from.publication.load());
+}
+
+// ---- Begin.
+
+WriteAttempt SlotWriter::begin(const SleepOn& sleep_on) {
+  WriteAttempt attempt;
+  // First the flag, then the look: either the daemon sees that we write, or we see that it moves
+  // the right (or has withdrawn the array).
+  row_.writing.store(1);
+  attempt.outcome = may_begin();
+  if (attempt.outcome != Outcome::kReady) {
+    end_write();
+    return attempt;
+  }
+  const wire::Publication current = wire::unpack_publication(row_.publication.load());
+  if (current.slot < slots_ && row_.slot_words()[current.slot].load() == current.version) {
+    attempt.current_version = current.version;
+    attempt.current_slot = current.slot;
+  }
+  if (choose_waiting(attempt, sleep_on)) {
+    hand_out(attempt);
+  } else {
+    attempt.outcome = Outcome::kNoFreeSlot;
+    end_write();
+  }
+  return attempt;
+}
+
+Outcome SlotWriter::may_begin() const {
+  const std::uint64_t word = board_.writer.load();
+  if (board_.array_id.load() != to_int(array_)) return Outcome::kWithdrawn;
+  if ((word & wire::kWriterWithdrawn) != 0) return Outcome::kWithdrawn;
+  if ((word & wire::kWriterDraining) != 0) return Outcome::kDraining;
+  const bool mine = wire::writer_row_of(word) == row_ref_;
+  return mine && (word & wire::kWriterMoving) == 0 ? Outcome::kReady : Outcome::kNotMine;
+}
+
+bool SlotWriter::choose_waiting(WriteAttempt& attempt, const SleepOn& sleep_on) {
+  if (choose(attempt)) return true;
+  bool found = false;
+  for (bool go_on = true; go_on && !found;) {
+    row_.wanted.store(1);
+    const std::vector<wire::FutexWait> words = sleep_words();
+    found = choose(attempt);
+    if (!found) {
+      go_on = sleep_on(words);
+      found = choose(attempt);
+    }
+  }
+  row_.wanted.store(0);
+  if (!found && slots_ == 1) take_back(0);
+  return found;
+}
+
+// The slot that has been waiting longest comes first.
+bool SlotWriter::choose(WriteAttempt& attempt) {
+  const std::uint32_t first = wire::unpack_publication(row_.publication.load()).slot + 1;
+  if (slots_ == 1) {
+    attempt.slot = 0;
+    return try_slot(0);
+  }
+  for (std::uint32_t i = 0; i < slots_; ++i) {
+    const std::uint32_t s = (first + i) % slots_;
+    if (attempt.current_version != 0 && s == attempt.current_slot) continue;
+    attempt.slot = s;
+    if (try_slot(s)) return true;
+  }
+  return false;
+}
+
+// First the mark, then the scan, and the list of subscribers anew each time. Only a mark that was
+// never handed out is taken back; with slots=1 it stays, so that no new reader comes in.
+bool SlotWriter::try_slot(std::uint32_t slot) {
+  Word& word = row_.slot_words()[slot];
+  const std::uint64_t old = word.load();
+  word.store(old | wire::kWriting);
+  if (!held(slot)) return true;
+  if (slots_ > 1) word.store(old);
+  return false;
+}
+
+bool SlotWriter::held(std::uint32_t slot) {
+  bool found = false;
+  for_each_subscriber([&](const ReaderRow* reader) {
+    // A row that cannot be looked at counts as holding everything.
+    found = reader == nullptr || reader->holds()[slot].load() != 0;
+    return !found;
+  });
+  return found;
+}
+
+template <typename Fn>
+void SlotWriter::for_each_subscriber(Fn fn) {
+  const wire::SubscriberChunk* chunk = &board_.subscribers;
+  while (chunk != nullptr) {
+    for (const Word& entry : chunk->entries) {
+      const std::uint64_t word = entry.load();
+      if (word == 0) continue;
+      const ReaderRow* reader = resolver_.reader_row(wire::subscriber_row_of(word));
+      // Gone from the board meanwhile?
+      if (reader == nullptr && entry.load() != word) continue;
+      if (!fn(reader)) return;
+    }
+    const std::uint64_t next = chunk->next.load();
+    if (next == 0) return;
+    chunk = resolver_.subscriber_chunk(wire::unpack_chunk(next));
+    if (chunk == nullptr && !fn(nullptr)) return;
+  }
+}
+
+// From here on the slot's bytes are the writer's. The number counts as used, come what may.
+void SlotWriter::hand_out(WriteAttempt& attempt) {
+  attempt.version = next_version();
+  row_.highest_used.store(attempt.version);
+  Word& word = row_.slot_words()[attempt.slot];
+  word.exchange(word.load() | wire::kHandedOut);  // before the first byte changes
+  attempt.outcome = Outcome::kReady;
+}
+
+std::uint64_t SlotWriter::next_version() const {
+  std::uint64_t highest = std::max(row_.highest_used.load(),
+                                   wire::unpack_publication(row_.publication.load()).version);
+  for (std::uint32_t s = 0; s < slots_; ++s) {
+    highest = std::max({highest, wire::version_of(row_.slot_words()[s].load()),
+                        board_.poisoned()[s].load()});
+  }
+  return highest + 1;
+}
+
+// What to sleep on for a slot: the release counts of those who hold one, and the board's events.
+std::vector<wire::FutexWait> SlotWriter::sleep_words() {
+  std::vector<wire::FutexWait> words;
+  words.push_back({&board_.event_count, board_.event_count.load()});
+  for_each_subscriber([&](const ReaderRow* reader) {
+    if (reader == nullptr) return true;
+    const std::uint32_t expected = reader->release_count.load();
+    const bool holds = std::any_of(reader->holds(), reader->holds() + slots_,
+                                   [](const wire::HalfWord& hold) { return hold.load() != 0; });
+    if (holds) words.push_back({&reader->release_count, expected});
+    return words.size() < 128;  // more cannot be waited for; the caller's time limit helps
+  });
+  return words;
+}
+
+// ---- End.
+
+void SlotWriter::publish(std::uint32_t slot, std::uint64_t version) {
+  // Write fence (none on the host), slot word, publication, count: in this order.
+  row_.slot_words()[slot].store(version);
+  row_.publication.store(wire::pack({version, slot}));
+  row_.publisher_cpu.store(static_cast<std::uint32_t>(sched_getcpu()) + 1,
+                           std::memory_order_relaxed);
+  end_write();
+}
+
+void SlotWriter::drop(std::uint32_t slot) {
+  row_.slot_words()[slot].store(0);
+  end_write();
+}
+
+// slots=1, at the deadline: the bytes are untouched, the old version stands again.
+void SlotWriter::take_back(std::uint32_t slot) {
+  Word& word = row_.slot_words()[slot];
+  word.store(wire::version_of(word.load()));
+}
+
+// Everybody who waits for this row (readers for a version, the next writer for the right) looks
+// again.
+void SlotWriter::end_write() {
+  row_.writing.store(0);
+  row_.publish_count.fetch_add(1);
+  bool wake = (board_.writer.load() & wire::kWriterMoving) != 0;
+  if (!wake) {
+    for_each_subscriber([&](const ReaderRow* reader) {
+      wake = reader == nullptr || reader->sleeping.load() != 0;
+      return !wake;
+    });
+  }
+  if (wake) wire::futex_wake_all(row_.publish_count);
+}
+
+}  // namespace memlease::internal

@@ -1,0 +1,77 @@
+// The writer's half of the slot protocol, on one array's pages: how to come by a slot that nobody
+// reads, and how to publish or drop what was written. Read it beside tests/model/ and
+// docs/protocol.md.
+//
+// Not thread-safe: one write at a time, ArrayState sees to that.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "client/core/row_resolver.h"
+#include "proto/wire/board.h"
+#include "proto/wire/futex.h"
+#include "proto/wire/session_pages.h"
+
+namespace memlease::internal {
+
+struct WriteAttempt {
+  enum class Outcome {
+    kReady,  // version and slot are set; publish(), drop() next
+    kNotMine,  // the right is elsewhere or on its way: ask the daemon
+    kNoFreeSlot,
+    kWithdrawn,
+    kDraining,
+  };
+  Outcome outcome = Outcome::kNotMine;
+  std::uint64_t version = 0;
+  std::uint32_t slot = 0;
+  std::uint64_t current_version = 0;  // 0 = none
+  std::uint32_t current_slot = 0;
+};
+
+class SlotWriter {
+ public:
+  // `row` is this process's own, all zero or adopted. All of it outlives this.
+  SlotWriter(const wire::BoardRecord& board, wire::ArrayId array, std::uint32_t slots,
+             wire::RowRef row_ref, wire::WriterRow& row, RowResolver& resolver);
+
+  // Copies what stands in `from`; the right is about to become ours.
+  void adopt(const wire::WriterRow& from);
+
+  // Takes a free slot. While none is free, calls sleep_on(counts to sleep on) and tries again, until
+  // that returns false.
+  using SleepOn = std::function<bool(const std::vector<wire::FutexWait>&)>;
+  WriteAttempt begin(const SleepOn& sleep_on);
+  // Returns after the version is current. Wakes sleeping readers.
+  void publish(std::uint32_t slot, std::uint64_t version);
+  // The slot has no version from now on.
+  void drop(std::uint32_t slot);
+
+  wire::WriterRow& row() { return row_; }
+
+ private:
+  WriteAttempt::Outcome may_begin() const;
+  bool choose(WriteAttempt& attempt);
+  bool choose_waiting(WriteAttempt& attempt, const SleepOn& sleep_on);
+  bool try_slot(std::uint32_t slot);
+  void hand_out(WriteAttempt& attempt);
+  std::uint64_t next_version() const;
+  bool held(std::uint32_t slot);
+  std::vector<wire::FutexWait> sleep_words();
+  // Calls fn(row or nullptr) for each subscriber until it returns false.
+  template <typename Fn>
+  void for_each_subscriber(Fn fn);
+  void take_back(std::uint32_t slot);
+  void end_write();
+
+  const wire::BoardRecord& board_;
+  const wire::ArrayId array_;
+  const std::uint32_t slots_;
+  const wire::RowRef row_ref_;
+  wire::WriterRow& row_;
+  RowResolver& resolver_;
+};
+
+}  // namespace memlease::internal

@@ -1,0 +1,176 @@
+#include "client/core/writing.h"
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "proto/wire/error.h"
+
+namespace memlease::internal {
+namespace {
+
+using wire::ErrorCode;
+using wire::make_error;
+using Outcome = WriteAttempt::Outcome;
+
+// "pid 4242 (plot.py) reads version 7": whom the writer waits for.
+std::string holders_text(ArrayState& array) {
+  auto holders = array.session().control().holders(array.opened().id);
+  if (!holders.ok()) return "unknown holders";
+  std::vector<std::string> parts;
+  for (const Holder& holder : *holders) {
+    if (holder.versions.empty()) continue;
+    parts.push_back(fmt::format("pid {} ({}) reads version {}", holder.pid, holder.command,
+                                fmt::join(holder.versions, ", ")));
+  }
+  return parts.empty() ? "holders that have just let go" : fmt::format("{}", fmt::join(parts, "; "));
+}
+
+absl::Status no_free_slot(ArrayState& array, const Patience& patience) {
+  return make_error(ErrorCode::kNoFreeSlot,
+                    fmt::format("all slots of '{}' that could be written are held ({} slots, waited "
+                                "{}): {}",
+                                array.name(), array.slots(), patience.limit_text(),
+                                holders_text(array)),
+                    "Wait longer, end these readers, or create the array with more slots (the "
+                    "number of slow readers + 2).");
+}
+
+// What to sleep on until the right may be had: the board, and the present writer's row.
+std::vector<wire::FutexWait> right_words(ArrayState& array) {
+  const wire::BoardRecord& board = array.board();
+  std::vector<wire::FutexWait> words = {{&board.event_count, board.event_count.load()}};
+  const wire::WriterRow* writer = array.writer_row(wire::writer_row_of(board.writer.load()));
+  if (writer != nullptr) words.push_back({&writer->publish_count, writer->publish_count.load()});
+  return words;
+}
+
+// One round of asking for the right. True once it is ours.
+absl::StatusOr<bool> ask_for_right(ArrayState& array, Patience& patience) {
+  ControlPort& control = array.session().control();
+  const std::vector<wire::FutexWait> words = right_words(array);
+  auto answer = control.acquire_writer(array.opened().id);
+  if (!answer.ok()) return answer.status();
+  auto writer = array.writer(answer->row);
+  if (!writer.ok()) return writer.status();
+  if (answer->state == WriterAnswer::State::kGranted) return true;
+  if (answer->state == WriterAnswer::State::kOffered) {
+    const wire::WriterRow* from = array.writer_row(answer->from);
+    if (from == nullptr) return false;
+    (*writer)->adopt(*from);
+    const absl::Status confirmed = control.confirm_writer(array.opened().id, answer->offer);
+    if (!confirmed.ok() && wire::code_of(confirmed) != ErrorCode::kBusy) return confirmed;
+    return confirmed.ok();
+  }
+  wire::futex_wait(words, patience.slice());
+  return false;
+}
+
+absl::Status acquire_right(ArrayState& array, Patience& patience) {
+  for (;;) {
+    auto mine = ask_for_right(array, patience);
+    if (!mine.ok()) return mine.status();
+    if (*mine) return absl::OkStatus();
+    absl::Status status = patience.step();
+    if (status.ok() && patience.expired()) {
+      status = make_error(ErrorCode::kTimeout,
+                          fmt::format("the right to write '{}' did not come within {}: another "
+                                      "process is in the middle of a write",
+                                      array.name(), patience.limit_text()),
+                          "Wait longer, or look who it is: memleasectl holders " + array.name());
+    }
+    if (!status.ok()) {
+      array.session().control().cancel_writer(array.opened().id).IgnoreError();
+      return status;
+    }
+  }
+}
+
+absl::Status refuse_self_deadlock(ArrayState& array) {
+  const SlotReader* reader = array.reader_if_subscribed();
+  if (array.slots() != 1 || reader == nullptr || reader->holds(0) == 0) return absl::OkStatus();
+  return make_error(ErrorCode::kBusy,
+                    fmt::format("this process itself holds the only slot of '{}'", array.name()),
+                    "Release its leases and delete its views first, or use slots=2 or more.");
+}
+
+absl::StatusOr<WriteAttempt> begin_entered(ArrayState& array, Patience& patience) {
+  for (;;) {
+    if (auto status = array.usable(); !status.ok()) return status;
+    if (auto status = refuse_self_deadlock(array); !status.ok()) return status;
+    absl::Status stopped;
+    const auto sleep_on = [&](const std::vector<wire::FutexWait>& words) {
+      if (patience.expired()) return false;
+      wire::futex_wait(words, patience.slice());
+      stopped = patience.step();
+      return stopped.ok() && !patience.expired();
+    };
+    WriteAttempt attempt;
+    if (SlotWriter* writer = array.writer_if_any()) attempt = writer->begin(sleep_on);
+    if (!stopped.ok() && attempt.outcome != Outcome::kReady) return stopped;
+    switch (attempt.outcome) {
+      case Outcome::kReady:
+        return attempt;
+      case Outcome::kNoFreeSlot:
+        return no_free_slot(array, patience);
+      case Outcome::kWithdrawn:
+        return array.gone(false);
+      case Outcome::kDraining:
+        return array.gone(true);
+      case Outcome::kNotMine:
+        if (auto status = acquire_right(array, patience); !status.ok()) return status;
+    }
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<WriteAttempt> begin_write(ArrayState& array, Patience& patience) {
+  if (auto status = array.usable(); !status.ok()) return status;
+  while (!array.enter_writing(patience.slice())) {
+    if (auto status = patience.step(); !status.ok()) return status;
+    if (patience.expired()) {
+      return make_error(ErrorCode::kTimeout,
+                        fmt::format("this process already has a write lease of '{}', and it did not "
+                                    "end within {}",
+                                    array.name(), patience.limit_text()),
+                        "Publish or drop the other lease first: one write at a time.");
+    }
+  }
+  auto attempt = begin_entered(array, patience);
+  if (!attempt.ok()) array.leave_writing();
+  return attempt;
+}
+
+absl::StatusOr<WriteAttempt> begin_update(ArrayState& array, Patience& patience) {
+  auto attempt = begin_write(array, patience);
+  if (!attempt.ok()) return attempt;
+  if (attempt->current_version == 0) {
+    end_write(array, attempt->slot, attempt->version, false);
+    return make_error(array.slots() == 1 ? ErrorCode::kWriteAborted : ErrorCode::kInvalidArgument,
+                      fmt::format("'{}' has no version that could be updated", array.name()),
+                      "Use write() and fill the whole array.");
+  }
+  if (attempt->slot != attempt->current_slot) {
+    // Nobody but this process could begin to overwrite the current version, and it is here.
+    std::memcpy(array.slot_data(attempt->slot), array.slot_data(attempt->current_slot),
+                array.opened().slot_bytes);
+    array.session().count_copy();
+  }
+  return attempt;
+}
+
+void end_write(ArrayState& array, std::uint32_t slot, std::uint64_t version, bool publish) {
+  SlotWriter& writer = *array.writer_if_any();
+  if (publish) {
+    writer.publish(slot, version);
+  } else {
+    writer.drop(slot);
+  }
+  array.leave_writing();
+  array.leave_if_due();
+}
+
+}  // namespace memlease::internal

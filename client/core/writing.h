@@ -1,0 +1,21 @@
+// Coming by the next version of an array to write: the process's turn, the right, a free slot.
+#pragma once
+
+#include <memlease/array.h>
+
+#include "absl/status/statusor.h"
+#include "client/core/array_state.h"
+#include "client/core/patience.h"
+#include "client/core/slot_writer.h"
+
+namespace memlease::internal {
+
+// On success the array is in writing (ArrayState::enter_writing) and a slot is the caller's until
+// end_write. Array::write's errors otherwise.
+absl::StatusOr<WriteAttempt> begin_write(ArrayState& array, Patience& patience);
+// As begin_write, and the slot starts with the current version's bytes.
+absl::StatusOr<WriteAttempt> begin_update(ArrayState& array, Patience& patience);
+
+void end_write(ArrayState& array, std::uint32_t slot, std::uint64_t version, bool publish);
+
+}  // namespace memlease::internal

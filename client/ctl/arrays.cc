@@ -1,0 +1,135 @@
+// ls, info, withdraw.
+#include <algorithm>
+
+#include "client/ctl/commands.h"
+#include "fmt/format.h"
+#include "proto/wire/array_spec.h"
+#include "proto/wire/convert.h"
+#include "proto/wire/error.h"
+
+namespace memlease::ctl {
+namespace {
+
+// One thing to say of an array: its key in JSON, its title in the table of `ls` and in the lines of
+// `info` (empty = not there).
+struct Field {
+  std::string_view key;
+  std::string_view title;
+  std::string_view long_title;
+  Cell (*cell_of)(const v1::ArrayInfo& array, const wire::ArraySpec& spec);
+};
+
+using Info = v1::ArrayInfo;
+using Spec = wire::ArraySpec;
+
+const Field kFields[] = {
+    {"name", "", "", [](const Info&, const Spec& s) -> Cell { return s.name; }},
+    {"", "NAME", "Name",
+     [](const Info& a, const Spec& s) -> Cell {
+       return s.name + (a.withdrawn() ? " (withdrawn)" : "");
+     }},
+    {"", "TYPE", "Type", [](const Info&, const Spec& s) -> Cell { return wire::describe(s); }},
+    {"dtype", "", "",
+     [](const Info&, const Spec& s) -> Cell { return std::string(wire::name_of(s.dtype)); }},
+    {"shape", "", "", [](const Info&, const Spec& s) -> Cell { return s.shape; }},
+    {"strides_bytes", "", "Strides in bytes",
+     [](const Info&, const Spec& s) -> Cell { return wire::strides_bytes_of(s); }},
+    {"device", "DEVICE", "Device", [](const Info&, const Spec& s) -> Cell { return s.device; }},
+    {"slots", "SLOTS", "Slots",
+     [](const Info&, const Spec& s) -> Cell { return std::uint64_t{s.slots}; }},
+    {"version", "VERSION", "Version",
+     [](const Info& a, const Spec&) -> Cell { return std::uint64_t{a.version()}; }},
+    {"slot_versions", "", "Versions in slots",
+     [](const Info& a, const Spec&) -> Cell {
+       return std::vector<std::uint64_t>(a.slot_versions().begin(), a.slot_versions().end());
+     }},
+    {"slot_bytes", "", "Size of a slot",
+     [](const Info&, const Spec& s) -> Cell { return Bytes{wire::size_bytes_of(s)}; }},
+    {"bytes", "BYTES", "Size of all slots",
+     [](const Info& a, const Spec&) -> Cell { return Bytes{a.bytes()}; }},
+    {"readers", "READERS", "Readers at work",
+     [](const Info& a, const Spec&) -> Cell { return std::uint64_t{a.readers()}; }},
+    {"subscribers", "SUBSCRIBERS", "Subscribers",
+     [](const Info& a, const Spec&) -> Cell { return std::uint64_t{a.subscribers()}; }},
+    {"writer_pid", "WRITER", "Writer (pid)",
+     [](const Info& a, const Spec&) -> Cell {
+       return a.writer_pid() == 0 ? Cell() : Cell(std::int64_t{a.writer_pid()});
+     }},
+    {"lifetime", "LIFETIME", "Lifetime",
+     [](const Info&, const Spec& s) -> Cell {
+       return std::string(s.lifetime == wire::Lifetime::kPersistent ? "persistent" : "session");
+     }},
+    {"owner_uid", "OWNER", "Owner",
+     [](const Info& a, const Spec&) -> Cell { return Uid{a.owner_uid()}; }},
+    {"owner_gid", "", "",
+     [](const Info& a, const Spec&) -> Cell { return std::uint64_t{a.owner_gid()}; }},
+    {"mode", "MODE", "Mode", [](const Info&, const Spec& s) -> Cell { return Mode{s.mode}; }},
+    {"withdrawn", "", "", [](const Info& a, const Spec&) -> Cell { return a.withdrawn(); }},
+    {"created_unix_ms", "CREATED", "Created",
+     [](const Info& a, const Spec&) -> Cell { return Time{a.created_unix_ms()}; }},
+    {"array_id", "", "Array id",
+     [](const Info& a, const Spec&) -> Cell { return std::uint64_t{a.array_id()}; }},
+};
+
+std::vector<Column> columns(std::string_view Field::* title) {
+  std::vector<Column> out;
+  for (const Field& field : kFields) out.push_back({field.key, field.*title});
+  return out;
+}
+
+absl::StatusOr<Row> row_of(const v1::ArrayInfo& array) {
+  const auto spec = wire::from_proto(array.spec());
+  if (!spec.ok()) return spec.status();
+  Row row;
+  for (const Field& field : kFields) row.push_back(field.cell_of(array, *spec));
+  return row;
+}
+
+}  // namespace
+
+absl::Status list_arrays(const Connection& daemon, const Options& options,
+                         const std::string& pattern) {
+  const auto reply = daemon.admin->list_arrays(pattern);
+  if (!reply.ok()) return reply.status();
+  Table table{"arrays", columns(&Field::title), {}};
+  for (const v1::ArrayInfo& array : reply->arrays()) {
+    auto row = row_of(array);
+    if (!row.ok()) return row.status();
+    table.rows.push_back(*std::move(row));
+  }
+  print(table, options);
+  return absl::OkStatus();
+}
+
+absl::Status show_array(const Connection& daemon, const Options& options, const std::string& name) {
+  // Also makes sure that the name is no pattern.
+  if (auto status = wire::validate_name(name); !status.ok()) return status;
+  const auto reply = daemon.admin->list_arrays(name);
+  if (!reply.ok()) return reply.status();
+  // One that is withdrawn but still held may stand beside a new one of the same name.
+  const auto& arrays = reply->arrays();
+  const auto named = [&](const v1::ArrayInfo& array) { return array.spec().name() == name; };
+  auto found = std::find_if(arrays.begin(), arrays.end(), [&](const v1::ArrayInfo& array) {
+    return named(array) && !array.withdrawn();
+  });
+  if (found == arrays.end()) found = std::find_if(arrays.begin(), arrays.end(), named);
+  if (found == arrays.end()) {
+    return wire::make_error(
+        wire::ErrorCode::kNotFound,
+        fmt::format("no array '{}' in {} that you may read", name, daemon.directory),
+        "memleasectl ls shows those there are.");
+  }
+  auto row = row_of(*found);
+  if (!row.ok()) return row.status();
+  print_record({"", columns(&Field::long_title), {*std::move(row)}}, options);
+  return absl::OkStatus();
+}
+
+absl::Status withdraw(const Connection& daemon, const Options& options, const std::string& name) {
+  if (auto status = wire::validate_name(name); !status.ok()) return status;
+  if (auto status = daemon.admin->withdraw(name); !status.ok()) return status;
+  print_record({"", {{"withdrawn", "Withdrawn"}}, {{name}}}, options);
+  return absl::OkStatus();
+}
+
+}  // namespace memlease::ctl

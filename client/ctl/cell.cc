@@ -1,0 +1,152 @@
+#include "client/ctl/cell.h"
+
+#include <pwd.h>
+#include <sys/types.h>
+
+#include <array>
+#include <ctime>
+
+#include "fmt/chrono.h"
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "proto/wire/convert.h"
+
+namespace memlease::ctl {
+namespace {
+
+template <typename... Visitors>
+struct Overloaded : Visitors... {
+  using Visitors::operator()...;
+};
+template <typename... Visitors>
+Overloaded(Visitors...) -> Overloaded<Visitors...>;
+
+std::string user_name(uid_t uid) {
+  passwd entry{};
+  passwd* found = nullptr;
+  std::array<char, 4096> buffer{};
+  if (::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr) {
+    return found->pw_name;
+  }
+  return std::to_string(uid);
+}
+
+std::string utc(std::uint64_t unix_ms) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                     fmt::gmtime(static_cast<std::time_t>(unix_ms / 1000)));
+}
+
+template <typename Number>
+std::string join(const std::vector<Number>& numbers) {
+  return numbers.empty() ? "-" : fmt::format("{}", fmt::join(numbers, ","));
+}
+
+bool is_control(char byte) { return static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F; }
+
+}  // namespace
+
+std::string human_bytes(std::uint64_t bytes) {
+  constexpr std::array<std::string_view, 7> kUnits = {"B",   "KiB", "MiB", "GiB",
+                                                      "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 1023.5 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.{}f} {}", value, value < 9.95 ? 1 : 0, kUnits[unit]);
+}
+
+std::string human_duration(std::uint64_t ms) {
+  const std::uint64_t seconds = ms / 1000;
+  if (seconds < 100) return fmt::format("{} s", seconds);
+  if (seconds < 100 * 60) return fmt::format("{} min", seconds / 60);
+  if (seconds < 72 * 3600) return fmt::format("{} h", seconds / 3600);
+  return fmt::format("{} d", seconds / 86400);
+}
+
+std::string printable(std::string_view text) {
+  std::string out = wire::to_utf8(text);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (is_control(out[i])) out[i] = '?';
+    // U+0080 to U+009F are control characters too.
+    if (out[i] == '\xC2' && i + 1 < out.size() && static_cast<unsigned char>(out[i + 1]) < 0xA0) {
+      out.replace(i, 2, "?");
+    }
+  }
+  return out;
+}
+
+std::string json_string(std::string_view text) {
+  std::string out = "\"";
+  for (const char byte : wire::to_utf8(text)) {
+    if (byte == '"' || byte == '\\') {
+      out += '\\';
+      out += byte;
+    } else if (is_control(byte)) {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(byte));
+    } else {
+      out += byte;
+    }
+  }
+  return out + '"';
+}
+
+std::string to_plain(const Cell& cell) {
+  return std::visit(
+      Overloaded{
+          [](std::monostate) -> std::string { return "-"; },
+          [](bool value) -> std::string { return value ? "yes" : "no"; },
+          [](std::int64_t value) { return std::to_string(value); },
+          [](std::uint64_t value) { return std::to_string(value); },
+          [](const std::string& text) { return text.empty() ? "-" : printable(text); },
+          [](Bytes bytes) { return std::to_string(bytes.count); },
+          [](Limit limit) { return limit.bytes == 0 ? "none" : std::to_string(limit.bytes); },
+          [](Time time) { return time.unix_ms == 0 ? "-" : utc(time.unix_ms); },
+          [](Duration duration) { return fmt::format("{}s", duration.ms / 1000); },
+          [](Uid uid) { return user_name(uid.value); },
+          [](Mode mode) { return fmt::format("{:04o}", mode.bits); },
+          [](const std::vector<std::int64_t>& numbers) { return join(numbers); },
+          [](const std::vector<std::uint64_t>& numbers) { return join(numbers); },
+      },
+      cell);
+}
+
+std::string to_human(const Cell& cell, std::uint64_t now_ms) {
+  if (const auto* bytes = std::get_if<Bytes>(&cell)) return human_bytes(bytes->count);
+  if (const auto* limit = std::get_if<Limit>(&cell); limit != nullptr && limit->bytes != 0) {
+    return human_bytes(limit->bytes);
+  }
+  if (const auto* time = std::get_if<Time>(&cell); time != nullptr && time->unix_ms != 0) {
+    return human_duration(now_ms > time->unix_ms ? now_ms - time->unix_ms : 0) + " ago";
+  }
+  if (const auto* duration = std::get_if<Duration>(&cell)) return human_duration(duration->ms);
+  return to_plain(cell);
+}
+
+std::string to_json(const Cell& cell) {
+  return std::visit(
+      Overloaded{
+          [](std::monostate) -> std::string { return "null"; },
+          [](bool value) -> std::string { return value ? "true" : "false"; },
+          [](std::int64_t value) { return std::to_string(value); },
+          [](std::uint64_t value) { return std::to_string(value); },
+          [](const std::string& text) { return json_string(text); },
+          [](Bytes bytes) { return std::to_string(bytes.count); },
+          [](Limit limit) { return limit.bytes == 0 ? "null" : std::to_string(limit.bytes); },
+          [](Time time) { return time.unix_ms == 0 ? "null" : std::to_string(time.unix_ms); },
+          [](Duration duration) { return std::to_string(duration.ms); },
+          [](Uid uid) { return std::to_string(uid.value); },
+          [](Mode mode) { return fmt::format("\"{:04o}\"", mode.bits); },
+          [](const std::vector<std::int64_t>& numbers) {
+            return fmt::format("[{}]", fmt::join(numbers, ","));
+          },
+          [](const std::vector<std::uint64_t>& numbers) {
+            return fmt::format("[{}]", fmt::join(numbers, ","));
+          },
+      },
+      cell);
+}
+
+}  // namespace memlease::ctl

@@ -1,0 +1,52 @@
+// One value that memleasectl shows, and its three spellings: for people (on a terminal), plain (in
+// a pipe: exact numbers, points in time), and JSON. Pure values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace memlease::ctl {
+
+struct Bytes {
+  std::uint64_t count = 0;
+};
+// Bytes that may be limited: 0 = no limit.
+struct Limit {
+  std::uint64_t bytes = 0;
+};
+struct Time {
+  std::uint64_t unix_ms = 0;
+};
+struct Duration {
+  std::uint64_t ms = 0;
+};
+struct Uid {
+  std::uint32_t value = 0;
+};
+struct Mode {
+  std::uint32_t bits = 0;
+};
+
+// monostate: nothing, "-" and null.
+using Cell =
+    std::variant<std::monostate, bool, std::int64_t, std::uint64_t, std::string, Bytes, Limit, Time,
+                 Duration, Uid, Mode, std::vector<std::int64_t>, std::vector<std::uint64_t>>;
+
+// `now_ms` is what ages count to.
+std::string to_human(const Cell& cell, std::uint64_t now_ms);
+std::string to_plain(const Cell& cell);
+std::string to_json(const Cell& cell);
+
+// "1.5 GiB"; "3 min": at most three digits and a unit.
+std::string human_bytes(std::uint64_t bytes);
+std::string human_duration(std::uint64_t ms);
+// Quoted and escaped; '?' for bytes that are not UTF-8.
+std::string json_string(std::string_view text);
+// What a terminal can be trusted with: '?' for control characters and for what is not UTF-8. Names
+// of processes are chosen by their owners, who may not move other people's cursors.
+std::string printable(std::string_view text);
+
+}  // namespace memlease::ctl

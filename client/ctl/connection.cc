@@ -1,0 +1,88 @@
+#include "client/ctl/connection.h"
+
+#include <cstdio>
+
+#include "client/core/directory.h"
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "proto/wire/error.h"
+
+namespace memlease::ctl {
+
+using wire::ErrorCode;
+
+absl::StatusOr<Connection> connect(const Options& options) {
+  const auto directories = internal::candidate_directories(options.directory);
+  absl::Status last;
+  for (const std::string& directory : directories) {
+    last = internal::check_directory(directory);
+    if (last.ok()) {
+      auto admin = internal::AdminStub::connect(directory, options.timeout);
+      if (admin.ok()) return Connection{directory, *std::move(admin)};
+      last = admin.status();
+    }
+    if (wire::code_of(last) != ErrorCode::kDaemonUnavailable) return last;
+  }
+  if (directories.size() == 1) return last;
+  return wire::make_error(
+      ErrorCode::kDaemonUnavailable,
+      fmt::format("no daemon answers in {}", fmt::join(directories, " or in ")),
+      "Start one with memleased, or name its directory with --directory or MEMLEASE_DIR.");
+}
+
+void print(const Table& table, const Options& options) {
+  std::fputs((options.json ? as_json(table) : as_text(table, options.style)).c_str(), stdout);
+}
+
+void print_record(const Table& record, const Options& options, const std::vector<Table>& nested) {
+  if (options.json) {
+    std::fputs(as_json_object(record, nested).c_str(), stdout);
+    return;
+  }
+  std::fputs(as_lines(record, options.style).c_str(), stdout);
+  for (const Table& table : nested) {
+    if (table.rows.empty()) continue;
+    std::fputs(("\n" + as_text(table, options.style)).c_str(), stdout);
+  }
+}
+
+ExitCode exit_code_of(const absl::Status& status) {
+  if (status.ok()) return kSuccess;
+  switch (wire::code_of(status)) {
+    case ErrorCode::kInvalidArgument:
+      return kUsage;
+    case ErrorCode::kNotFound:
+      return kNotFound;
+    case ErrorCode::kDaemonUnavailable:
+    case ErrorCode::kDaemonLost:
+      return kUnreachable;
+    case ErrorCode::kDenied:
+      return kDenied;
+    case ErrorCode::kTimeout:
+      return kTimeout;
+    default:
+      return kFailure;
+  }
+}
+
+void print_error(const absl::Status& status, const Options& options) {
+  const ErrorCode code = wire::code_of(status);
+  const std::string message = wire::message_of(status);
+  const std::string hint = wire::hint_of(status);
+  if (options.json) {
+    const Table error{
+        .key = "",
+        .columns = {{"code", ""}, {"name", ""}, {"message", ""}, {"hint", ""}},
+        .rows = {{wire::id_of(code), std::string(wire::name_of(code)), message, hint}}};
+    fmt::print(stderr, "{{\"error\": {}}}\n", [&] {
+      std::string object = as_json_object(error);
+      object.pop_back();  // the newline
+      return object;
+    }());
+    return;
+  }
+  fmt::print(stderr, "memleasectl: {} [{}]\n", printable(message), wire::id_of(code));
+  if (!hint.empty()) fmt::print(stderr, "  {}\n", printable(hint));
+}
+
+}  // namespace memlease::ctl

@@ -1,0 +1,130 @@
+// memleasectl: the command line of a memlease daemon. Parses it and calls one command.
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "client/ctl/commands.h"
+#include "client/ctl/doctor.h"
+#include "memlease/version.h"
+
+namespace memlease::ctl {
+namespace {
+
+// What the command line said.
+struct Arguments {
+  Options options;
+  std::string pattern;
+  std::string name;
+  std::uint32_t session = 0;
+  double timeout_s = 30;
+  bool no_color = false;
+  std::function<int()> command;
+};
+
+using Call = std::function<absl::Status(const Connection&)>;
+
+int ask_daemon(const Options& options, const Call& call) {
+  auto daemon = connect(options);
+  const absl::Status status = daemon.ok() ? call(*daemon) : daemon.status();
+  if (!status.ok()) print_error(status, options);
+  return exit_code_of(status);
+}
+
+void add_options(CLI::App& app, Arguments& args) {
+  app.add_option("-d,--directory", args.options.directory,
+                 "Directory of the daemon's sockets. Default: MEMLEASE_DIR, else the user's "
+                 "($XDG_RUNTIME_DIR/memlease or /tmp/memlease-<uid>), else /run/memlease")
+      ->type_name("DIR")
+      ->check([](const std::string& text) { return text.empty() ? "is empty" : ""; });
+  app.add_flag("--json", args.options.json, "Answer and errors as JSON");
+  app.add_flag("--no-color", args.no_color, "No colours on a terminal; as does NO_COLOR");
+  app.add_option("--timeout", args.timeout_s, "Seconds to wait for the daemon (30)")
+      ->type_name("S")
+      ->check(CLI::Range(0.001, 3600.0));
+}
+
+CLI::App* add_command(CLI::App& app, Arguments& args, const std::string& name,
+                      const std::string& help, Call call) {
+  CLI::App* command = app.add_subcommand(name, help);
+  command->callback([&args, call = std::move(call)] {
+    args.command = [&args, call] { return ask_daemon(args.options, call); };
+  });
+  return command;
+}
+
+void add_commands(CLI::App& app, Arguments& args) {
+  const Options& options = args.options;
+  add_command(app, args, "ls", "List arrays", [&](const Connection& daemon) {
+    return list_arrays(daemon, options, args.pattern);
+  })->add_option("PATTERN", args.pattern, "Of their names, as in a shell: 'sim/*'");
+  add_command(app, args, "info", "Show all of one array",
+              [&](const Connection& daemon) { return show_array(daemon, options, args.name); })
+      ->add_option("NAME", args.name)
+      ->required();
+  add_command(app, args, "holders", "List who holds an array, or all arrays",
+              [&](const Connection& daemon) { return list_holders(daemon, options, args.name); })
+      ->add_option("NAME", args.name);
+  add_command(app, args, "sessions", "List the processes that are connected",
+              [&](const Connection& daemon) { return list_sessions(daemon, options); });
+  add_command(app, args, "status", "Show the daemon's state, memory and quotas",
+              [&](const Connection& daemon) { return show_status(daemon, options); });
+  add_command(app, args, "withdraw", "Take an array's name away; its bytes go with its last holder",
+              [&](const Connection& daemon) { return withdraw(daemon, options, args.name); })
+      ->add_option("NAME", args.name)
+      ->required();
+  add_command(app, args, "evict", "End the connection of a process",
+              [&](const Connection& daemon) { return evict(daemon, options, args.session); })
+      ->add_option("SESSION", args.session, "Its number, as `sessions` shows it")
+      ->required();
+  add_command(app, args, "health", "Ask whether the daemon takes new work",
+              [&](const Connection& daemon) { return show_health(daemon, options); });
+  app.add_subcommand("doctor", "Check the daemon and this machine, and say what to do")
+      ->callback([&args] { args.command = [&args] { return run_doctor(args.options); }; });
+}
+
+int run(int argc, char** argv) {
+  Arguments args;
+  CLI::App app("Shows and manages the arrays of a memlease daemon.", "memleasectl");
+  app.set_version_flag("--version", "memleasectl " MEMLEASE_VERSION);
+  app.require_subcommand(1);
+  app.fallthrough();  // options may follow the command
+  app.footer(
+      "Exit status: 0; 1 failure; 2 usage; 3 not found; 4 unreachable; 5 denied; 6 timeout.");
+  add_options(app, args);
+  add_commands(app, args);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kSuccess : kUsage;
+  }
+  const char* no_color = std::getenv("NO_COLOR");
+  const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  args.options.style = {
+      .human = terminal,
+      .color = terminal && !args.no_color && (no_color == nullptr || *no_color == '\0'),
+      .now_ms = static_cast<std::uint64_t>(
+          std::chrono::duration_cast<std::chrono::milliseconds>(now).count())};
+  args.options.timeout =
+      std::chrono::milliseconds(static_cast<std::int64_t>(args.timeout_s * 1000));
+  const int code = args.command();
+  // A full disk or a closed pipe must not look like success.
+  if (std::fflush(stdout) != 0 && code == kSuccess) {
+    std::perror("memleasectl: cannot write the answer");
+    return kFailure;
+  }
+  return code;
+}
+
+}  // namespace
+}  // namespace memlease::ctl
+
+int main(int argc, char** argv) {
+  // What gRPC has to say comes back as errors; on stderr it would only repeat them.
+  ::setenv("GRPC_VERBOSITY", "NONE", 0);
+  return memlease::ctl::run(argc, argv);
+}

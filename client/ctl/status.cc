@@ -1,0 +1,65 @@
+// status, health.
+#include "absl/strings/escaping.h"
+#include "client/ctl/commands.h"
+#include "fmt/format.h"
+#include "proto/wire/error.h"
+
+namespace memlease::ctl {
+
+absl::Status show_status(const Connection& daemon, const Options& options) {
+  const auto reply = daemon.admin->status();
+  if (!reply.ok()) return reply.status();
+  const Table record{
+      "",
+      {{"version", "Version"},
+       {"pid", "Pid"},
+       {"directory", "Directory"},
+       {"incarnation", "Incarnation"},
+       {"uptime_ms", "Uptime"},
+       {"draining", "Draining"},
+       {"arrays", "Arrays"},
+       {"sessions", "Sessions"},
+       {"array_bytes", "Arrays' bytes"},
+       {"memory_bytes", "Memory taken"},
+       {"warm_bytes", "Memory kept warm"},
+       {"memory_limit_bytes", "Memory limit"},
+       {"huge_pages", "Huge pages"}},
+      {{reply->version(), std::int64_t{reply->pid()}, reply->directory(),
+        absl::BytesToHexString(reply->incarnation()), Duration{reply->uptime_ms()},
+        reply->draining(), std::uint64_t{reply->arrays()}, std::uint64_t{reply->sessions()},
+        Bytes{reply->array_bytes()}, Bytes{reply->memory_bytes()}, Bytes{reply->warm_bytes()},
+        Limit{reply->memory_limit_bytes()}, reply->huge_pages()}}};
+  Table quotas{"quotas",
+               {{"uid", "USER"},
+                {"bytes", "BYTES"},
+                {"bytes_limit", "LIMIT"},
+                {"arrays", "ARRAYS"},
+                {"arrays_limit", "LIMIT"},
+                {"sessions", "SESSIONS"},
+                {"sessions_limit", "LIMIT"}},
+               {}};
+  const auto limit = [](std::uint64_t count) { return count == 0 ? Cell() : Cell(count); };
+  for (const v1::Quota& quota : reply->quotas()) {
+    quotas.rows.push_back({Uid{quota.uid()}, Bytes{quota.bytes()}, Limit{quota.bytes_limit()},
+                           std::uint64_t{quota.arrays()}, limit(quota.arrays_limit()),
+                           std::uint64_t{quota.sessions()}, limit(quota.sessions_limit())});
+  }
+  print_record(record, options, {quotas});
+  return absl::OkStatus();
+}
+
+absl::Status show_health(const Connection& daemon, const Options& options) {
+  const auto serving = daemon.admin->serving();
+  if (!serving.ok()) return serving.status();
+  print_record({"",
+                {{"serving", ""}, {"", "Health"}},
+                {{*serving, std::string(*serving ? "serving" : "draining")}}},
+               options);
+  if (*serving) return absl::OkStatus();
+  return wire::make_error(
+      wire::ErrorCode::kBusy,
+      fmt::format("the daemon in {} drains: it takes no new work", daemon.directory),
+      "It ends soon; memleasectl holders shows who keeps it.");
+}
+
+}  // namespace memlease::ctl

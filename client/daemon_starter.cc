@@ -1,0 +1,136 @@
+#include "client/daemon_starter.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "fmt/format.h"
+#include "proto/wire/error.h"
+#include "proto/wire/unique_fd.h"
+
+extern char** environ;
+
+namespace memlease::internal {
+namespace {
+
+using wire::ErrorCode;
+using wire::UniqueFd;
+
+constexpr const char* kProgram = "memleased";
+constexpr const char* kIdleExit = "--idle-exit-s=10";
+constexpr int kExitBusy = 73;  // another one serves the directory: as good as ours
+
+absl::Status failed(const std::string& what) {
+  return wire::make_error(ErrorCode::kDaemonUnavailable, "no daemon answers, and " + what,
+                          "Start one by hand (memleased) to see more, or name one with "
+                          "MEMLEASE_DAEMON.");
+}
+
+// An installation has the library in lib/ and the program in bin/; a Python package has the program
+// in bin/ beside the library; a build tree has it in bin/ above.
+std::string find_program(const std::string& given) {
+  if (!given.empty()) return given;
+  if (const char* named = std::getenv("MEMLEASE_DAEMON"); named != nullptr && *named != '\0') {
+    return named;
+  }
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&start_daemon), &info) != 0 && info.dli_fname != nullptr) {
+    const auto folder = std::filesystem::absolute(info.dli_fname).parent_path();
+    for (const auto& place : {folder / "bin", folder.parent_path() / "bin",
+                              folder.parent_path().parent_path() / "bin"}) {
+      const auto program = place / kProgram;
+      if (access(program.c_str(), X_OK) == 0) return program.string();
+    }
+  }
+  return kProgram;
+}
+
+// Everything until the other end closes, cut to a text's length.
+std::string read_all(int fd) {
+  std::string text;
+  char buffer[512];
+  for (;;) {
+    const ssize_t n = read(fd, buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return text;
+    if (text.size() < 2000) text.append(buffer, static_cast<std::size_t>(n));
+  }
+}
+
+int wait_for_exit(pid_t pid) {
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0) {
+    if (errno != EINTR) return -1;  // somebody else collects children here: cannot be known
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+class SpawnSettings {
+ public:
+  explicit SpawnSettings(int output_fd) {
+    posix_spawn_file_actions_init(&actions_);
+    posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions_, output_fd, STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions_, output_fd, STDERR_FILENO);
+    // The daemon blocks and handles signals its own way, whatever this process does.
+    sigset_t none;
+    sigset_t all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_init(&attributes_);
+    posix_spawnattr_setsigmask(&attributes_, &none);
+    posix_spawnattr_setsigdefault(&attributes_, &all);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  }
+  ~SpawnSettings() {
+    posix_spawn_file_actions_destroy(&actions_);
+    posix_spawnattr_destroy(&attributes_);
+  }
+  SpawnSettings(const SpawnSettings&) = delete;
+  SpawnSettings& operator=(const SpawnSettings&) = delete;
+
+  const posix_spawn_file_actions_t* actions() const { return &actions_; }
+  const posix_spawnattr_t* attributes() const { return &attributes_; }
+
+ private:
+  posix_spawn_file_actions_t actions_{};
+  posix_spawnattr_t attributes_{};
+};
+
+}  // namespace
+
+absl::Status start_daemon(const std::string& directory, const std::string& program) {
+  const std::string path = find_program(program);
+  const std::string directory_flag = "--directory=" + directory;
+  std::vector<char*> arguments;
+  for (const char* argument : {path.c_str(), "--background", directory_flag.c_str(), kIdleExit}) {
+    arguments.push_back(const_cast<char*>(argument));
+  }
+  arguments.push_back(nullptr);
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return failed(fmt::format("pipe2: {}", std::strerror(errno)));
+  const UniqueFd read_end(ends[0]);
+  UniqueFd write_end(ends[1]);
+  const SpawnSettings settings(write_end.get());
+  pid_t pid = 0;
+  const int error = posix_spawnp(&pid, path.c_str(), settings.actions(), settings.attributes(),
+                                 arguments.data(), environ);
+  write_end.reset();
+  if (error != 0) return failed(fmt::format("{} cannot be run: {}", path, std::strerror(error)));
+  // The program returns when its child in the background serves (or not).
+  const std::string said = read_all(read_end.get());
+  const int code = wait_for_exit(pid);
+  if (code == 0 || code == kExitBusy || code == -1) return absl::OkStatus();
+  return failed(fmt::format("{} ended with code {}: {}", path, code, said));
+}
+
+}  // namespace memlease::internal

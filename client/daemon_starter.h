@@ -1,0 +1,16 @@
+// Starting a daemon for a user who has none.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace memlease::internal {
+
+// Returns once a daemon serves in the directory, which another process may have started at the same
+// time. It runs in the background and ends by itself when nobody needs it any more. `program`:
+// empty for MEMLEASE_DAEMON, else one beside this library, else in $PATH. kDaemonUnavailable, with
+// what the daemon said.
+absl::Status start_daemon(const std::string& directory, const std::string& program);
+
+}  // namespace memlease::internal

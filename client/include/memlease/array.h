@@ -1,0 +1,106 @@
+// A named array, open in this process. Standard library only, C++17.
+#pragma once
+
+#include <memlease/dtype.h>
+#include <memlease/error.h>
+#include <memlease/lease.h>
+#include <memlease/version.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace memlease {
+
+// How long a call may wait: nothing = its default, zero = not at all.
+using Timeout = std::optional<std::chrono::nanoseconds>;
+inline constexpr std::chrono::nanoseconds kForever = std::chrono::nanoseconds::max();
+
+struct ReadOptions {
+  std::uint64_t version = 0;     // this version; 0 = the current one
+  std::uint64_t newer_than = 0;  // a version above this one
+  Timeout timeout;               // for a version that is not there yet; default: no end
+};
+
+struct WriteOptions {
+  Timeout wait;  // for a free slot and for the writer's right; default: 10 seconds
+};
+
+// Newest versions one after the other; what was published in between is skipped and counted.
+// Movable; used by one thread at a time.
+class MEMLEASE_API Follower {
+ public:
+  Follower(Follower&&) noexcept;
+  Follower& operator=(Follower&&) noexcept;
+  ~Follower();
+
+  // Waits for a version above the last one. Throws Timeout, and what Array::read() throws.
+  ReadLease next();
+  std::uint64_t skipped() const noexcept;  // versions never seen, in all
+  std::uint64_t seen() const noexcept;     // versions handed out
+  void close() noexcept;                   // next() throws Closed from now on
+
+ private:
+  friend class Array;
+  Follower(std::shared_ptr<internal::ArrayState> state, Timeout timeout, std::uint64_t after) noexcept;
+  std::shared_ptr<internal::ArrayState> state_;
+  Timeout timeout_;
+  std::uint64_t last_ = 0;
+  std::uint64_t seen_ = 0;
+  std::uint64_t skipped_ = 0;
+};
+
+// Copies are handles of the same array. All calls are thread-safe, and all of them throw
+// memlease::Error: Closed, ForkedClient, Withdrawn, DaemonLost wherever they apply.
+class MEMLEASE_API Array {
+ public:
+  const std::string& name() const;
+  DType dtype() const;
+  const std::vector<std::int64_t>& shape() const;
+  const std::vector<std::int64_t>& strides_bytes() const;
+  const std::string& device() const;  // "host"
+  std::uint32_t slots() const;
+  bool persistent() const;
+  std::uint32_t mode() const;
+  std::uint64_t size_bytes() const;  // of one version, from the first to the last element
+  bool may_write() const;
+  std::uint64_t version() const;  // of the current version; 0 = none. No call, no lease
+  const std::string& directory() const;  // of the daemon that owns it
+  std::uint64_t id() const;              // unique in the daemon's run; never used again
+
+  // The current version, or the one that the options ask for. Waits for the first one. Throws
+  // Timeout, VersionGone, ProducerDied, WriteAborted (the last two: slots=1 only, or for a version
+  // of that number). No call to the daemon but at the first read.
+  ReadLease read(const ReadOptions& options = {}) const;
+
+  // The next version, to be filled. Throws NoFreeSlot at the deadline, Denied without write access,
+  // Busy where this process itself holds the only slot. No call to the daemon while this process
+  // keeps the writer's right.
+  WriteLease write(const WriteOptions& options = {}) const;
+  // As write(), starting with the bytes of the current version (a copy; with slots=1 in place).
+  WriteLease update(const WriteOptions& options = {}) const;
+
+  // `after`: begin with a version above this one; 0 begins with the current one.
+  Follower follow(Timeout timeout = {}, std::uint64_t after = 0) const;
+
+  // Copies a whole version out of or into C-ordered host memory of exactly the array's elements.
+  std::uint64_t get(void* destination, std::uint64_t size_bytes, const ReadOptions& options = {}) const;
+  std::uint64_t put(const void* source, std::uint64_t size_bytes, const WriteOptions& options = {}) const;
+
+  // Removes the name at once; the bytes go when the last lease and view has gone.
+  void withdraw() const;
+  // Gives up this process's subscription and writer's right. All copies of the handle are closed;
+  // leases and pins stay valid.
+  void close() const;
+  bool closed() const noexcept;
+
+ private:
+  friend class Client;
+  explicit Array(std::shared_ptr<internal::ArrayState> state) noexcept;
+  std::shared_ptr<internal::ArrayState> state_;
+};
+
+}  // namespace memlease

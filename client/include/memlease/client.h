@@ -1,0 +1,79 @@
+// The way in: a process's connection to a memlease daemon. Standard library only, C++17.
+#pragma once
+
+#include <memlease/array.h>
+#include <memlease/dtype.h>
+#include <memlease/error.h>
+#include <memlease/version.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace memlease {
+
+namespace internal {
+class Connection;
+class Session;
+}  // namespace internal
+
+struct ConnectOptions {
+  // Where the daemon's sockets are. Empty: MEMLEASE_DIR, else the user's directory
+  // ($XDG_RUNTIME_DIR/memlease, else /tmp/memlease-<uid>), else /run/memlease, whichever answers.
+  std::string directory;
+  // Start a daemon (in the user's directory, or the one given) if nobody answers. It ends by itself
+  // some time after the last process has left and the last persistent array is withdrawn.
+  bool start = true;
+  // Path of the daemon's program; empty: MEMLEASE_DAEMON, else beside this library, else $PATH.
+  std::string daemon;
+  // Called at least every 0.1 s while a call waits; what it throws ends the wait.
+  std::function<void()> check_interrupt;
+};
+
+enum class Lifetime { Session, Persistent };
+
+struct CreateOptions {
+  std::string name;
+  DType dtype;
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> strides_bytes = {};  // empty = C order
+  std::string device = "host";
+  std::uint32_t slots = 3;
+  Lifetime lifetime = Lifetime::Session;
+  std::uint32_t mode = 0600;
+  bool exist_ok = false;  // open instead where an equal array stands; else AlreadyExists
+};
+
+// Copies are handles of the same connection, and all connections of one process to one daemon share
+// one session. Thread-safe. Calls need the daemon and throw DaemonUnavailable or DaemonLost without
+// it. Not usable in a forked child (ForkedClient): connect anew there.
+class MEMLEASE_API Client {
+ public:
+  static Client connect(const ConnectOptions& options = {});
+
+  Array create(const CreateOptions& options) const;
+  Array open(const std::string& name) const;
+  bool exists(const std::string& name) const;
+  // Names of arrays that the caller may read; pattern with * ? [] as fnmatch(3).
+  std::vector<std::string> list(const std::string& pattern = "*") const;
+  // Opens an array that somebody else may have yet to create. Default: no end.
+  Array wait_for(const std::string& name, Timeout timeout = {}) const;
+  void withdraw(const std::string& name) const;
+
+  const std::string& directory() const;
+  std::uint32_t session_id() const;
+  std::uint64_t calls() const;   // to the daemon so far, of this process's session
+  std::uint64_t copies() const;  // by put, get and update so far, likewise
+
+  // Closes this connection and its copies. With the process's last one to this daemon, all its arrays
+  // are closed, too; leases and pins stay valid. Destroying a client closes nothing.
+  void close() const;
+
+ private:
+  explicit Client(std::shared_ptr<internal::Connection> connection) noexcept;
+  std::shared_ptr<internal::Connection> connection_;
+};
+
+}  // namespace memlease

@@ -1,0 +1,58 @@
+// Element types: DLPack's {code, bits, lanes}. Standard library only, C++17.
+#pragma once
+
+#include <memlease/version.h>
+
+#include <complex>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+namespace memlease {
+
+// bits counts the whole element: a complex<float> has 64. Values of code as DLDataTypeCode.
+struct DType {
+  std::uint8_t code = 2;
+  std::uint8_t bits = 32;
+  std::uint16_t lanes = 1;
+
+  constexpr std::uint32_t itemsize_bytes() const { return bits * lanes / 8U; }
+  friend constexpr bool operator==(DType a, DType b) {
+    return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
+  }
+  friend constexpr bool operator!=(DType a, DType b) { return !(a == b); }
+};
+
+// "float32", "f4", "<f4", "bfloat16", ...; throws InvalidArgument with the list of known names.
+MEMLEASE_API DType parse_dtype(const std::string& text);
+// "float32".
+MEMLEASE_API std::string name_of(DType dtype);
+
+namespace internal {
+template <typename T>
+struct IsComplex : std::false_type {};
+template <typename T>
+struct IsComplex<std::complex<T>> : std::true_type {};
+}  // namespace internal
+
+// The dtype of a C++ arithmetic type, bool or std::complex.
+template <typename T>
+constexpr DType dtype_of() {
+  using U = std::remove_cv_t<T>;
+  static_assert(std::is_arithmetic_v<U> || internal::IsComplex<U>::value,
+                "dtype_of: give a bool, integer, floating or std::complex type");
+  constexpr auto bits = static_cast<std::uint8_t>(sizeof(U) * 8);
+  if constexpr (std::is_same_v<U, bool>) {
+    return {6, 8, 1};
+  } else if constexpr (internal::IsComplex<U>::value) {
+    return {5, bits, 1};
+  } else if constexpr (std::is_floating_point_v<U>) {
+    return {2, bits, 1};
+  } else if constexpr (std::is_signed_v<U>) {
+    return {0, bits, 1};
+  } else {
+    return {1, bits, 1};
+  }
+}
+
+}  // namespace memlease

@@ -1,0 +1,10 @@
+// memlease: named arrays in shared memory, leased between processes. Include this.
+#pragma once
+
+#include <memlease/array.h>
+#include <memlease/client.h>
+#include <memlease/dtype.h>
+#include <memlease/error.h>
+#include <memlease/lease.h>
+#include <memlease/span.h>
+#include <memlease/version.h>

@@ -1,0 +1,57 @@
+// The daemon's Admin service as plain calls, for memleasectl. Thread-safe. Every call waits for at
+// most its timeout; a failed one carries the daemon's own error, or kDaemonLost, or kTimeout.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "grpcpp/channel.h"
+#include "memlease/v1/admin.grpc.pb.h"
+
+namespace memlease::internal {
+
+class AdminStub {
+ public:
+  using Timeout = std::chrono::milliseconds;
+  static constexpr Timeout kDefaultTimeout = std::chrono::seconds(30);
+
+  // To <directory>/control.sock; errors as connect_socket()'s.
+  static absl::StatusOr<std::unique_ptr<AdminStub>> connect(const std::string& directory,
+                                                            Timeout timeout = kDefaultTimeout);
+
+  // Who listens, as the kernel says.
+  pid_t daemon_pid() const { return daemon_pid_; }
+  uid_t daemon_uid() const { return daemon_uid_; }
+
+  absl::StatusOr<v1::StatusReply> status();
+  // fnmatch(3); empty = all.
+  absl::StatusOr<v1::ListArraysReply> list_arrays(std::string_view pattern);
+  // Of one array, or of all where the name is empty.
+  absl::StatusOr<v1::HoldersReply> list_holders(std::string_view name);
+  absl::StatusOr<v1::ListSessionsReply> list_sessions();
+  absl::Status withdraw(std::string_view name);
+  absl::Status evict(std::uint32_t session_id);
+  // The answer of gRPC's health service. False: the daemon drains.
+  absl::StatusOr<bool> serving();
+
+ private:
+  AdminStub(std::shared_ptr<grpc::Channel> channel, pid_t daemon_pid, uid_t daemon_uid,
+            Timeout timeout);
+  template <typename Request, typename Reply>
+  absl::StatusOr<Reply> call(grpc::Status (v1::Admin::Stub::*method)(grpc::ClientContext*,
+                                                                     const Request&, Reply*),
+                             const Request& request);
+
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<v1::Admin::Stub> stub_;
+  const pid_t daemon_pid_;
+  const uid_t daemon_uid_;
+  const Timeout timeout_;
+};
+
+}  // namespace memlease::internal

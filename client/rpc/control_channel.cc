@@ -1,0 +1,185 @@
+#include "client/rpc/control_channel.h"
+
+#include <pthread.h>
+#include <sys/socket.h>
+
+#include <condition_variable>
+#include <csignal>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "client/core/connect_socket.h"
+#include "client/core/directory.h"
+#include "grpc/grpc.h"
+#include "grpcpp/create_channel_posix.h"
+#include "proto/wire/convert.h"
+
+namespace memlease::internal {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// gRPC's threads and ours inherit the mask of the thread that makes them: the user's signals are
+// not for them.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+struct State {
+  std::mutex mutex;
+  std::condition_variable changed;
+  unsigned calls = 0;      // in flight
+  unsigned quiescing = 0;  // new calls wait, else busy threads could starve a fork
+  bool up = false;         // we hold one grpc_init()
+  bool stop = false;       // the lingerer must end now
+  bool lingering = false;  // the lingerer has not made its decision yet
+  std::thread lingerer;
+  Clock::time_point last_use;
+  std::map<std::string, std::shared_ptr<grpc::Channel>> channels;  // by directory
+};
+
+// Leaked: threads may be in a call while the process exits, and in a forked child the parent's has
+// waiters that do not exist.
+State* state = nullptr;
+
+// Mutex held, no call in flight.
+void shut_down(State& s) {
+  if (!s.up) return;
+  s.up = false;
+  s.channels.clear();
+  grpc_shutdown_blocking();
+  // A channel holds a reference of its own until it is really destroyed, now and then by a thread
+  // of gRPC, which then does the last shutdown: a fork in the middle of that would leave the child
+  // with gRPC's mutex locked for ever. Bounded, as somebody else may use this gRPC, too.
+  const auto until = Clock::now() + std::chrono::seconds(1);
+  while (grpc_is_initialized() != 0 && Clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+void linger(State& s) {
+  std::unique_lock lock(s.mutex);
+  while (!s.stop) {
+    if (s.calls != 0) {
+      s.changed.wait(lock);
+      continue;
+    }
+    const auto until = s.last_use + kLinger;
+    if (Clock::now() >= until) break;
+    s.changed.wait_until(lock, until);
+  }
+  if (s.calls == 0) shut_down(s);
+  s.lingering = false;
+}
+
+// Mutex held on entry and exit. Ends with no call in flight, no thread of ours, no gRPC.
+void quiesce(State& s, std::unique_lock<std::mutex>& lock) {
+  ++s.quiescing;
+  for (;;) {
+    s.changed.wait(lock, [&] { return s.calls == 0; });
+    if (!s.lingerer.joinable()) break;
+    s.stop = true;
+    s.changed.notify_all();
+    std::thread lingerer = std::move(s.lingerer);
+    lock.unlock();
+    lingerer.join();
+    lock.lock();
+    s.stop = false;
+  }
+  shut_down(s);
+  --s.quiescing;
+  s.changed.notify_all();
+}
+
+void before_fork() {
+  std::unique_lock lock(state->mutex);
+  quiesce(*state, lock);
+  lock.release();  // held over the fork: no call begins until after_fork_in_parent
+}
+
+void after_fork_in_parent() { state->mutex.unlock(); }
+
+void after_fork_in_child() { state = new State; }
+
+void at_exit() {
+  std::unique_lock lock(state->mutex);
+  quiesce(*state, lock);
+}
+
+void prepare_process() {
+  // gRPC registers its own fork handlers at its first init, and the handlers before a fork run in
+  // the opposite order: with ours registered after it, gRPC is down when its own handler looks.
+  const SignalsBlocked blocked;
+  grpc_init();
+  grpc_shutdown_blocking();
+  state = new State;
+  pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+  std::atexit(at_exit);  // runs before gRPC's statics are destroyed, which were made earlier
+}
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> begin_call(State& s, const std::string& directory) {
+  std::unique_lock lock(s.mutex);
+  s.changed.wait(lock, [&] { return s.quiescing == 0; });
+  auto known = s.channels.find(directory);
+  if (known == s.channels.end()) {
+    auto socket = connect_socket(directory, kControlSocket, SOCK_STREAM);
+    if (!socket.ok()) return socket.status();
+    const SignalsBlocked blocked;
+    if (!s.up) grpc_init();
+    s.up = true;
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+    auto channel = grpc::CreateCustomInsecureChannelFromFd("memleased", socket->fd.release(), arguments);
+    known = s.channels.emplace(directory, std::move(channel)).first;
+  }
+  ++s.calls;
+  return known->second;
+}
+
+void end_call(State& s, const std::string& directory, bool broken) {
+  const std::unique_lock lock(s.mutex);
+  if (broken) s.channels.erase(directory);
+  s.last_use = Clock::now();
+  if (--s.calls == 0 && !s.lingering && s.up) {
+    if (s.lingerer.joinable()) s.lingerer.join();  // it has left its last critical section
+    const SignalsBlocked blocked;
+    s.lingering = true;
+    s.lingerer = std::thread([&s] { linger(s); });
+  }
+  s.changed.notify_all();
+}
+
+}  // namespace
+
+absl::Status run_control_call(
+    const std::string& directory,
+    const std::function<grpc::Status(const std::shared_ptr<grpc::Channel>&)>& call) {
+  static std::once_flag once;
+  std::call_once(once, prepare_process);
+  State& s = *state;
+  grpc::Status result;
+  {
+    const auto channel = begin_call(s, directory);
+    if (!channel.ok()) return channel.status();
+    result = call(*channel);
+  }
+  end_call(s, directory, result.error_code() == grpc::StatusCode::UNAVAILABLE);
+  return wire::from_grpc(result);
+}
+
+}  // namespace memlease::internal

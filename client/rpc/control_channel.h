@@ -1,0 +1,28 @@
+// gRPC in a client process: it lives only while control calls run, and kLinger longer. Then the
+// channels are closed and gRPC is shut down, so that a simulation in steady state has none of its
+// threads, and fork(2) meets no gRPC: the fork handlers wait for the calls in flight and shut it
+// down first. One per process. Thread-safe.
+//
+// gRPC cannot be forked while it runs (docs/decisions/0001-grpc-in-client-processes.md).
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "grpcpp/channel.h"
+#include "grpcpp/support/status.h"
+
+namespace memlease::internal {
+
+inline constexpr std::chrono::milliseconds kLinger{200};
+
+// Runs one call on a channel to the daemon's control socket in `directory`. The call must be short:
+// a fork waits for it. Errors: connect_socket()'s, and what from_grpc() makes of the call's.
+absl::Status run_control_call(
+    const std::string& directory,
+    const std::function<grpc::Status(const std::shared_ptr<grpc::Channel>&)>& call);
+
+}  // namespace memlease::internal

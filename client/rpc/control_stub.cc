@@ -1,0 +1,158 @@
+#include "client/rpc/control_stub.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "client/rpc/control_channel.h"
+#include "grpcpp/client_context.h"
+#include "memlease/v1/control.grpc.pb.h"
+#include "proto/wire/convert.h"
+#include "proto/wire/error.h"
+
+namespace memlease::internal {
+namespace {
+
+using Stub = v1::Control::Stub;
+
+constexpr std::chrono::seconds kDeadline{30};
+// A fork waits for the calls in flight, so none of them waits long.
+constexpr std::chrono::milliseconds kLongestWait{200};
+
+v1::ArrayRequest array_request(wire::ArrayId array) {
+  v1::ArrayRequest request;
+  request.set_array_id(wire::to_int(array));
+  return request;
+}
+
+v1::NameRequest name_request(const std::string& name) {
+  v1::NameRequest request;
+  request.set_name(name);
+  return request;
+}
+
+absl::StatusOr<OpenedArray> opened_from(const v1::OpenReply& reply) {
+  auto spec = wire::from_proto(reply.spec());
+  if (!spec.ok()) return spec.status();
+  OpenedArray opened;
+  opened.id = wire::ArrayId{reply.array_id()};
+  opened.spec = std::move(*spec);
+  opened.board_record = wire::from_proto(reply.board_record());
+  for (const v1::FileRange& slot : reply.slots()) opened.slots.push_back(wire::from_proto(slot));
+  opened.slot_bytes = reply.slot_bytes();
+  opened.may_write = reply.may_write();
+  opened.created = reply.created();
+  return opened;
+}
+
+}  // namespace
+
+ControlStub::ControlStub(std::string directory, std::string credential)
+    : directory_(std::move(directory)), credential_(std::move(credential)) {}
+
+template <typename Method, typename Request, typename Reply>
+absl::Status ControlStub::call(Method method, const Request& request, Reply& reply) {
+  calls_.fetch_add(1, std::memory_order_relaxed);
+  return run_control_call(directory_, [&](const std::shared_ptr<grpc::Channel>& channel) {
+    const auto stub = v1::Control::NewStub(channel);
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kDeadline);
+    context.AddMetadata("memlease-token-bin", credential_);
+    return (stub.get()->*method)(&context, request, &reply);
+  });
+}
+
+absl::StatusOr<OpenedArray> ControlStub::create(const wire::ArraySpec& spec, bool exist_ok) {
+  v1::CreateRequest request;
+  *request.mutable_spec() = wire::to_proto(spec);
+  request.set_exist_ok(exist_ok);
+  v1::OpenReply reply;
+  if (auto status = call(&Stub::Create, request, reply); !status.ok()) return status;
+  return opened_from(reply);
+}
+
+absl::StatusOr<OpenedArray> ControlStub::open(const std::string& name) {
+  v1::OpenRequest request;
+  request.set_name(name);
+  v1::OpenReply reply;
+  if (auto status = call(&Stub::Open, request, reply); !status.ok()) return status;
+  return opened_from(reply);
+}
+
+absl::StatusOr<wire::RowRef> ControlStub::subscribe(wire::ArrayId array) {
+  v1::SubscribeReply reply;
+  if (auto status = call(&Stub::Subscribe, array_request(array), reply); !status.ok()) {
+    return status;
+  }
+  return wire::from_proto(reply.row());
+}
+
+absl::StatusOr<WriterAnswer> ControlStub::acquire_writer(wire::ArrayId array) {
+  v1::AcquireWriterReply reply;
+  if (auto status = call(&Stub::AcquireWriter, array_request(array), reply); !status.ok()) {
+    return status;
+  }
+  WriterAnswer answer;
+  if (reply.state() == v1::AcquireWriterReply::GRANTED) answer.state = WriterAnswer::State::kGranted;
+  if (reply.state() == v1::AcquireWriterReply::OFFERED) answer.state = WriterAnswer::State::kOffered;
+  answer.row = wire::from_proto(reply.row());
+  answer.from = wire::from_proto(reply.from());
+  answer.offer = reply.offer();
+  return answer;
+}
+
+absl::Status ControlStub::confirm_writer(wire::ArrayId array, std::uint64_t offer) {
+  v1::ConfirmWriterRequest request;
+  request.set_array_id(wire::to_int(array));
+  request.set_offer(offer);
+  v1::Empty reply;
+  return call(&Stub::ConfirmWriter, request, reply);
+}
+
+absl::Status ControlStub::cancel_writer(wire::ArrayId array) {
+  v1::Empty reply;
+  return call(&Stub::CancelWriter, array_request(array), reply);
+}
+
+absl::Status ControlStub::leave(wire::ArrayId array, std::uint32_t opens) {
+  v1::LeaveRequest request;
+  request.set_array_id(wire::to_int(array));
+  request.set_opens(opens);
+  v1::Empty reply;
+  return call(&Stub::Leave, request, reply);
+}
+
+absl::Status ControlStub::withdraw(const std::string& name) {
+  v1::Empty reply;
+  return call(&Stub::Withdraw, name_request(name), reply);
+}
+
+absl::StatusOr<std::vector<std::string>> ControlStub::list(const std::string& pattern) {
+  v1::ListRequest request;
+  request.set_pattern(pattern);
+  v1::ListReply reply;
+  if (auto status = call(&Stub::List, request, reply); !status.ok()) return status;
+  return std::vector<std::string>(reply.names().begin(), reply.names().end());
+}
+
+absl::StatusOr<bool> ControlStub::wait_for(const std::string& name,
+                                           std::chrono::milliseconds timeout) {
+  v1::WaitForRequest request;
+  request.set_name(name);
+  request.set_timeout_ms(static_cast<std::uint32_t>(std::min(timeout, kLongestWait).count()));
+  v1::WaitForReply reply;
+  if (auto status = call(&Stub::WaitFor, request, reply); !status.ok()) return status;
+  return reply.exists();
+}
+
+absl::StatusOr<std::vector<Holder>> ControlStub::holders(wire::ArrayId array) {
+  v1::HoldersReply reply;
+  if (auto status = call(&Stub::Holders, array_request(array), reply); !status.ok()) return status;
+  std::vector<Holder> holders;
+  for (const v1::Holder& holder : reply.holders()) {
+    holders.push_back({holder.pid(), holder.uid(), holder.command(),
+                       {holder.versions().begin(), holder.versions().end()}, holder.writing()});
+  }
+  return holders;
+}
+
+}  // namespace memlease::internal

@@ -1,0 +1,7 @@
+#include <memlease/version.h>
+
+namespace memlease {
+
+const char* version() noexcept { return MEMLEASE_VERSION; }
+
+}  // namespace memlease

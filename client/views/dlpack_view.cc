@@ -1,0 +1,126 @@
+#include "client/views/dlpack_view.h"
+
+#include <memlease/error.h>
+
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+
+namespace memlease::views {
+namespace {
+
+// A tensor and all that its pointers point to.
+template <typename Tensor>
+struct Context {
+  Tensor tensor{};
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> strides;  // in elements
+  Pin pin;
+};
+
+template <typename Tensor>
+void delete_context(Tensor* tensor) {
+  delete static_cast<Context<Tensor>*>(tensor->manager_ctx);
+}
+
+std::int64_t size_of(const HostBlock& block) {
+  std::int64_t size = 1;
+  for (const std::int64_t extent : block.shape) size *= extent;
+  return size;
+}
+
+std::vector<std::int64_t> strides_in_elements(const HostBlock& block) {
+  const std::int64_t itemsize = block.dtype.itemsize_bytes();
+  std::vector<std::int64_t> strides;
+  for (const std::int64_t stride : block.strides_bytes) {
+    if (stride % itemsize != 0) {
+      throw Error(ErrorCode::Unsupported,
+                  "DLPack counts strides in elements, and a stride of " + std::to_string(stride) +
+                      " bytes is no multiple of the " + std::to_string(itemsize) + " bytes of a " +
+                      name_of(block.dtype),
+                  "use the buffer protocol or NumPy for this array");
+    }
+    strides.push_back(stride / itemsize);
+  }
+  return strides;
+}
+
+template <typename Tensor>
+Tensor* export_block(HostBlock block) {
+  auto context = std::make_unique<Context<Tensor>>();
+  context->strides = strides_in_elements(block);
+  DLTensor& tensor = context->tensor.dl_tensor;
+  tensor.data = size_of(block) == 0 ? nullptr : block.data;
+  context->shape = std::move(block.shape);
+  context->pin = std::move(block.pin);
+  tensor.device = {kDLCPU, 0};
+  tensor.ndim = static_cast<std::int32_t>(context->shape.size());
+  tensor.dtype = {block.dtype.code, block.dtype.bits, block.dtype.lanes};
+  tensor.shape = context->shape.data();
+  tensor.strides = context->strides.data();
+  tensor.byte_offset = 0;
+  context->tensor.deleter = &delete_context<Tensor>;
+  context->tensor.manager_ctx = context.get();
+  return &context.release()->tensor;
+}
+
+// Copies the elements below `dim` one by one, in C order, and returns where the next one goes.
+std::byte* copy_elements(const HostBlock& block, std::size_t dim, const std::byte* from,
+                         std::byte* to) {
+  const std::size_t itemsize = block.dtype.itemsize_bytes();
+  if (dim == block.shape.size()) {
+    std::memcpy(to, from, itemsize);
+    return to + itemsize;
+  }
+  for (std::int64_t i = 0; i < block.shape[dim]; ++i) {
+    to = copy_elements(block, dim + 1, from + i * block.strides_bytes[dim], to);
+  }
+  return to;
+}
+
+}  // namespace
+
+HostBlock copy_of(const HostBlock& block) {
+  HostBlock copy = block;
+  const auto itemsize = static_cast<std::int64_t>(block.dtype.itemsize_bytes());
+  std::int64_t stride = itemsize;
+  for (std::size_t i = block.shape.size(); i-- > 0;) {
+    copy.strides_bytes[i] = stride;
+    stride *= block.shape[i];
+  }
+  constexpr std::align_val_t kAlignment{256};
+  const std::shared_ptr<std::byte> bytes(
+      static_cast<std::byte*>(
+          ::operator new(static_cast<std::size_t>(size_of(block) * itemsize), kAlignment)),
+      [](std::byte* p) { ::operator delete(p, kAlignment); });
+  if (size_of(block) > 0) {
+    if (copy.strides_bytes == block.strides_bytes) {
+      std::memcpy(bytes.get(), block.data, static_cast<std::size_t>(size_of(block) * itemsize));
+    } else {
+      copy_elements(block, 0, static_cast<const std::byte*>(block.data), bytes.get());
+    }
+  }
+  copy.data = bytes.get();
+  copy.pin = bytes;
+  copy.readonly = false;
+  copy.copied = true;
+  return copy;
+}
+
+DLManagedTensorVersioned* export_versioned(HostBlock block) {
+  const std::uint64_t flags = (block.readonly ? DLPACK_FLAG_BITMASK_READ_ONLY : 0UL) |
+                              (block.copied ? DLPACK_FLAG_BITMASK_IS_COPIED : 0UL);
+  DLManagedTensorVersioned* tensor = export_block<DLManagedTensorVersioned>(std::move(block));
+  tensor->version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
+  tensor->flags = flags;
+  return tensor;
+}
+
+DLManagedTensor* export_unversioned(HostBlock block) {
+  return export_block<DLManagedTensor>(std::move(block));
+}
+
+}  // namespace memlease::views

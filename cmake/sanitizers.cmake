@@ -1,0 +1,16 @@
+# Applies MEMLEASE_SANITIZE to every target that follows. A finding ends the program: a test that
+# goes on after one could still pass.
+if(MEMLEASE_SANITIZE STREQUAL "address")
+  set(memlease_sanitizers address,undefined)
+elseif(MEMLEASE_SANITIZE STREQUAL "thread")
+  set(memlease_sanitizers thread)
+elseif(MEMLEASE_SANITIZE)
+  message(FATAL_ERROR "MEMLEASE_SANITIZE=${MEMLEASE_SANITIZE} is not known: use address or thread, "
+                      "or leave it empty.")
+endif()
+
+if(memlease_sanitizers)
+  add_compile_options(-fsanitize=${memlease_sanitizers} -fno-sanitize-recover=all
+                      -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${memlease_sanitizers})
+endif()

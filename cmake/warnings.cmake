@@ -1,0 +1,4 @@
+# memlease_warnings: linked PRIVATE by every target of ours. Generated code does not link it.
+add_library(memlease_warnings INTERFACE)
+target_compile_options(memlease_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow
+                                                   -Wnon-virtual-dtor -Wconversion -Werror)

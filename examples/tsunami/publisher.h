@@ -1,0 +1,39 @@
+/// Where the simulation hands its fields out: the example's only file that writes through memlease.
+///
+/// Each rank owns `tsunami/rank<r>/surface`, float32, its rows of the sea surface in metres above
+/// sea level, NaN where the ground is dry. Rank 0 also owns `tsunami/clock`, float64: simulated
+/// seconds so far, and of the whole run. Version n of every array belongs to step n - 1.
+#pragma once
+
+#include <cstddef>
+#include <memlease/memlease.h>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace tsunami {
+
+/// Not thread-safe. The arrays live as long as this object and whoever still reads them.
+class Publisher {
+ public:
+  Publisher(memlease::Client& client, int rank, std::size_t rows, std::size_t columns);
+
+  /// Shared memory to write the next version into, row by row. Readers see nothing of it until
+  /// publish(); they never make this call wait while a slot is free.
+  std::span<float> begin_step();
+
+  /// Makes the step visible; the clock first, so that no surface is without its time.
+  void publish(double time_s, double duration_s);
+
+ private:
+  const std::size_t cells_;
+  memlease::Array surface_;
+  std::optional<memlease::Array> clock_;
+  std::optional<memlease::WriteLease> step_;
+};
+
+/// "device:inode" of the memory behind an address, as every process on the machine sees it: two
+/// processes that print the same read the same bytes, whatever anybody's counters say.
+std::string backing_of(const void* address);
+
+}  // namespace tsunami

@@ -1,0 +1,192 @@
+/// A tsunami over real ground on any number of MPI ranks; each publishes its part every step.
+///
+///   mpirun -n 2 tsunami_simulation [--duration SECONDS] [--report FOLDER] [--linger]
+///
+/// --duration  simulated seconds (9000)
+/// --report    folder for rank<r>.json: what was published, and when
+/// --linger    keep the arrays after the last step until standard input closes
+#include <memlease/memlease.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <limits>
+#include <set>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "publisher.h"
+#include "solver.h"
+#include "terrain.h"
+#include "uplift.h"
+
+namespace tsunami {
+namespace {
+
+struct Options {
+  double duration_s = 9000;
+  std::string report_folder;
+  bool linger = false;
+};
+
+Options parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string flag = argv[i];
+    if (flag == "--linger") {
+      options.linger = true;
+    } else if (flag == "--duration" && i + 1 < argc) {
+      options.duration_s = std::stod(argv[++i]);
+    } else if (flag == "--report" && i + 1 < argc) {
+      options.report_folder = argv[++i];
+    } else {
+      throw std::invalid_argument("unknown or incomplete option '" + flag +
+                                  "': known are --duration SECONDS, --report FOLDER, --linger");
+    }
+  }
+  if (!(options.duration_s > 0)) throw std::invalid_argument("--duration must be above 0");
+  return options;
+}
+
+/// This process's place in the row of blocks, and what passes between the blocks.
+class Ranks {
+ public:
+  Ranks() {
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &count_);
+  }
+  int rank() const { return rank_; }
+  int count() const { return count_; }
+
+  void exchange_halos(Solver& solver) const {
+    const bool southmost = rank_ == 0;
+    const bool northmost = rank_ == count_ - 1;
+    const int south = southmost ? MPI_PROC_NULL : rank_ - 1;
+    const int north = northmost ? MPI_PROC_NULL : rank_ + 1;
+    send_receive(solver.northmost_row(), north, solver.south_halo(), south);
+    send_receive(solver.southmost_row(), south, solver.north_halo(), north);
+    if (southmost) solver.close_south();
+    if (northmost) solver.close_north();
+  }
+
+  static double smallest(double value) {
+    MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
+    return value;
+  }
+
+  static void wait_for_all() { MPI_Barrier(MPI_COMM_WORLD); }
+
+ private:
+  static void send_receive(std::span<Cell> out, int to, std::span<Cell> in, int from) {
+    static_assert(sizeof(Cell) == 4 * sizeof(double));
+    const int doubles = static_cast<int>(4 * out.size());
+    MPI_Sendrecv(out.data(), doubles, MPI_DOUBLE, to, 0, in.data(), doubles, MPI_DOUBLE, from, 0,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+
+  int rank_ = 0;
+  int count_ = 0;
+};
+
+/// When each version was published, on the clock that all processes share, and in which memory.
+class Record {
+ public:
+  void note(const void* bytes) {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    times_s_.push_back(std::chrono::duration<double>(now).count());
+    // Every slot has had its turn long before this; asking each step would cost a file.
+    if (times_s_.size() <= 64) backings_.insert(backing_of(bytes));
+  }
+
+  void save(const std::string& folder, int rank) const {
+    const std::string path = folder + "/rank" + std::to_string(rank) + ".json";
+    std::ofstream file(path);
+    file.precision(17);
+    file << "{\"name\": \"rank " << rank << "\", \"versions\": " << times_s_.size()
+         << ", \"backings\": {\"" << rank << "\": [";
+    const char* separator = "";
+    for (const std::string& backing : backings_) {
+      file << separator << '"' << backing << '"';
+      separator = ", ";
+    }
+    file << "]}, \"times_s\": [";
+    separator = "";
+    for (const double time : times_s_) {
+      file << separator << time;
+      separator = ", ";
+    }
+    file << "]}\n";
+    file.close();
+    if (!file) throw std::runtime_error("cannot write " + path + ": is --report a folder?");
+  }
+
+ private:
+  std::vector<double> times_s_;
+  std::set<std::string> backings_;
+};
+
+void write_surface(const Solver& solver, std::span<float> surface_m) {
+  auto out = surface_m.begin();
+  for (std::size_t r = 0; r < solver.rows(); ++r) {
+    for (std::size_t c = 0; c < solver.columns(); ++c) {
+      const Cell& cell = solver.at(r, c);
+      *out++ = cell.depth_m > kDryDepth_m ? static_cast<float>(cell.bed_m + cell.depth_m)
+                                          : std::numeric_limits<float>::quiet_NaN();
+    }
+  }
+}
+
+void simulate(const Options& options, const Ranks& ranks) {
+  auto client = memlease::Client::connect();
+  const Terrain terrain(client);
+  const RowRange rows = rows_of_block(terrain.rows(), static_cast<std::size_t>(ranks.count()),
+                                      static_cast<std::size_t>(ranks.rank()));
+  Solver solver({.rows = rows.count,
+                 .columns = terrain.columns(),
+                 .dx_m = terrain.dx_m(),
+                 .dy_m = terrain.dy_m()},
+                terrain.bed(rows));
+  raise_sea(solver, terrain, rows.first);
+
+  Publisher publisher(client, ranks.rank(), rows.count, terrain.columns());
+  Ranks::wait_for_all();  // every surface exists before the first version does
+  Record record;
+  for (double time_s = 0;;) {
+    const std::span<float> surface = publisher.begin_step();
+    write_surface(solver, surface);
+    publisher.publish(time_s, options.duration_s);
+    record.note(surface.data());
+    if (time_s >= options.duration_s) break;
+
+    ranks.exchange_halos(solver);
+    const double left_s = options.duration_s - time_s;
+    const double step_s = std::min(left_s, Ranks::smallest(solver.stable_step_s()));
+    solver.advance(step_s);
+    time_s = step_s < left_s ? time_s + step_s : options.duration_s;
+  }
+
+  if (!options.report_folder.empty()) record.save(options.report_folder, ranks.rank());
+  if (options.linger && ranks.rank() == 0) {
+    while (std::getchar() != EOF) continue;
+  }
+  Ranks::wait_for_all();
+}
+
+}  // namespace
+}  // namespace tsunami
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  try {
+    tsunami::simulate(tsunami::parse(argc, argv), tsunami::Ranks());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "tsunami_simulation: %s\n", error.what());
+    MPI_Abort(MPI_COMM_WORLD, 1);  // the other ranks would wait for this one for ever
+  }
+  MPI_Finalize();
+}

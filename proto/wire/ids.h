@@ -1,0 +1,41 @@
+// Names of things that cross the process boundary. Each id says where it is unique; none is ever
+// reused within one incarnation of the daemon, so a stale id is an error and never another thing.
+#pragma once
+
+#include <cstdint>
+
+namespace memlease::wire {
+
+// One connected client process. 0 is never used.
+enum class SessionId : std::uint32_t {};
+// One array, from its creation until its last byte is returned. 0 is never used.
+enum class ArrayId : std::uint64_t {};
+// One shared file (segment, board, session extent, heir file) of the daemon. At most kMaxFileId,
+// so that it fits into a word of the board beside a row number. 0 means "none".
+enum class FileId : std::uint32_t {};
+
+inline constexpr std::uint32_t kMaxFileId = (1U << 28) - 1;
+
+constexpr std::uint32_t to_int(SessionId id) { return static_cast<std::uint32_t>(id); }
+constexpr std::uint64_t to_int(ArrayId id) { return static_cast<std::uint64_t>(id); }
+constexpr std::uint32_t to_int(FileId id) { return static_cast<std::uint32_t>(id); }
+
+// Where a row of the slot protocol stands: the file of an extent and the number of its first
+// 64-byte unit therein.
+struct RowRef {
+  FileId file{0};
+  std::uint32_t unit = 0;
+  friend bool operator==(const RowRef&, const RowRef&) = default;
+};
+
+// A byte range of a shared file.
+struct FileRange {
+  FileId file{0};
+  std::uint64_t offset = 0;
+  friend bool operator==(const FileRange&, const FileRange&) = default;
+};
+
+// What a shared file holds; decides how an importer maps it.
+enum class FileKind : std::uint32_t { kSegment = 1, kBoard = 2, kExtent = 3 };
+
+}  // namespace memlease::wire

@@ -1,0 +1,87 @@
+#include <pybind11/stl.h>
+
+#include "python/bindings/array_handle.h"
+
+namespace memlease::python {
+namespace {
+
+Client connect(const std::string& directory, bool start, const std::string& daemon) {
+  ConnectOptions options;
+  options.directory = directory;
+  options.start = start;
+  options.daemon = daemon;
+  options.check_interrupt = &check_interrupt;
+  return without_gil([&] { return Client::connect(options); });
+}
+
+std::unique_ptr<ArrayHandle> create(const Client& self, const std::string& name,
+                                    const std::string& dtype, std::vector<std::int64_t> shape,
+                                    std::vector<std::int64_t> strides_bytes,
+                                    const std::string& device, std::uint32_t slots, bool persistent,
+                                    std::uint32_t mode, bool exist_ok) {
+  CreateOptions options;
+  options.name = name;
+  options.dtype = parse_dtype(dtype);
+  options.shape = std::move(shape);
+  options.strides_bytes = std::move(strides_bytes);
+  options.device = device;
+  options.slots = slots;
+  options.lifetime = persistent ? Lifetime::Persistent : Lifetime::Session;
+  options.mode = mode;
+  options.exist_ok = exist_ok;
+  return std::make_unique<ArrayHandle>(without_gil([&] { return self.create(options); }));
+}
+
+std::unique_ptr<ArrayHandle> open(const Client& self, const std::string& name) {
+  return std::make_unique<ArrayHandle>(without_gil([&] { return self.open(name); }));
+}
+
+std::unique_ptr<ArrayHandle> wait_for(const Client& self, const std::string& name,
+                                      std::optional<double> timeout) {
+  const Timeout limit = to_timeout(timeout, "timeout");
+  return std::make_unique<ArrayHandle>(without_gil([&] { return self.wait_for(name, limit); }));
+}
+
+}  // namespace
+
+// memlease.Client wraps this class and documents the calls; here they take plain values.
+void bind_clients(py::module_& module) {
+  module.def(
+      "parse_dtype", [](const std::string& text) { return name_of(parse_dtype(text)); },
+      "The canonical name of a dtype's name; raises InvalidArgument.");
+  module.def(
+      "itemsize", [](const std::string& dtype) { return parse_dtype(dtype).itemsize_bytes(); },
+      "Bytes of one element of a dtype.");
+  py::class_<Client>(module, "Client", py::release_gil_before_calling_cpp_dtor())
+      .def_static("connect", &connect, py::arg("directory"), py::arg("start"), py::arg("daemon"))
+      .def("create", &create, py::kw_only(), py::arg("name"), py::arg("dtype"), py::arg("shape"),
+           py::arg("strides_bytes"), py::arg("device"), py::arg("slots"), py::arg("persistent"),
+           py::arg("mode"), py::arg("exist_ok"))
+      .def("open", &open, py::arg("name"))
+      .def("wait_for", &wait_for, py::arg("name"), py::arg("timeout"))
+      .def(
+          "exists",
+          [](const Client& self, const std::string& name) {
+            return without_gil([&] { return self.exists(name); });
+          },
+          py::arg("name"))
+      .def(
+          "list",
+          [](const Client& self, const std::string& pattern) {
+            return without_gil([&] { return self.list(pattern); });
+          },
+          py::arg("pattern"))
+      .def(
+          "withdraw",
+          [](const Client& self, const std::string& name) {
+            without_gil([&] { self.withdraw(name); });
+          },
+          py::arg("name"))
+      .def_property_readonly("directory", &Client::directory)
+      .def_property_readonly("session_id", &Client::session_id)
+      .def_property_readonly("calls", &Client::calls)
+      .def_property_readonly("copies", &Client::copies)
+      .def("close", [](const Client& self) { without_gil([&] { self.close(); }); });
+}
+
+}  // namespace memlease::python

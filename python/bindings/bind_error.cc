@@ -1,0 +1,58 @@
+#include <cmath>
+#include <exception>
+#include <utility>
+
+#include "python/bindings/bindings.h"
+
+namespace memlease::python {
+namespace {
+
+thread_local const std::atomic<bool>* stop_flag = nullptr;
+
+}  // namespace
+
+void set_python_error(const Error& error) {
+  try {
+    const py::object by_number = py::module_::import("memlease.errors").attr("BY_NUMBER");
+    const py::object type = by_number[py::int_(static_cast<int>(error.code()))];
+    py::set_error(type, type(error.message(), error.hint()));
+  } catch (py::error_already_set& other) {
+    other.restore();
+  }
+}
+
+Timeout to_timeout(std::optional<double> seconds, const char* argument) {
+  if (!seconds) return std::nullopt;
+  if (std::isnan(*seconds) || *seconds < 0) {
+    throw Error(ErrorCode::InvalidArgument,
+                std::string(argument) + "=" + std::to_string(*seconds) + " is no length of time",
+                "give seconds from 0, float('inf') for no end, or None for the default");
+  }
+  const std::chrono::duration<double> length(*seconds);
+  constexpr std::chrono::duration<double> kLongest = std::chrono::hours(24 * 365 * 100);
+  if (length >= kLongest) return kForever;
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(length);
+}
+
+void check_interrupt() {
+  if (stop_flag != nullptr && stop_flag->load()) throw Stopped{};
+  if (Py_IsInitialized() == 0) return;
+  const py::gil_scoped_acquire_simple acquired;
+  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+}
+
+StopScope::StopScope(const std::atomic<bool>& flag) { stop_flag = &flag; }
+StopScope::~StopScope() { stop_flag = nullptr; }
+
+void bind_errors(py::module_& module) {
+  module.def("_error_name", [](int code) { return name_of(static_cast<ErrorCode>(code)); });
+  py::register_local_exception_translator([](std::exception_ptr pointer) {
+    try {
+      if (pointer) std::rethrow_exception(std::move(pointer));
+    } catch (const Error& error) {
+      set_python_error(error);
+    }
+  });
+}
+
+}  // namespace memlease::python

@@ -1,0 +1,80 @@
+#include "python/bindings/array_handle.h"
+#include "python/bindings/lease.h"
+
+namespace memlease::python {
+namespace {
+
+const char* const kFollowerDoc =
+    R"(Newest versions of an array, one after the other, as read leases.
+
+An iterator and a context manager. What was published while the caller worked is skipped and
+counted. The next step ends the lease of the step before. Any thread may `close` it, also while
+another one waits in it; steps are for one thread at a time.
+)";
+
+const char* const kNextDoc = R"(End the last lease, wait for a newer version, and return its lease.
+
+Raises
+------
+StopIteration
+    After `close`.
+Timeout, Withdrawn, ProducerDied, DaemonLost
+    As `Array.read`.
+)";
+
+}  // namespace
+
+PyFollower::PyFollower(Follower follower, std::shared_ptr<ArrayViews> views)
+    : follower_(std::move(follower)), views_(std::move(views)) {}
+
+py::object PyFollower::next() {
+  if (closed_) throw py::stop_iteration();
+  if (busy_.exchange(true)) {
+    throw Error(ErrorCode::Busy, "another thread waits in this follower of '" + views_->name + "'",
+                "give each thread a follower of its own");
+  }
+  struct Done {
+    std::atomic<bool>& busy;
+    ~Done() { busy = false; }
+  } const done{busy_};
+  end_last();
+  try {
+    std::optional<ReadLease> lease;
+    without_gil([&] {
+      const StopScope scope(closed_);
+      lease.emplace(follower_.next());
+    });
+    last_ = py::cast(std::make_unique<PyReadLease>(std::move(*lease), views_));
+    return last_;
+  } catch (const Stopped&) {
+    follower_.close();
+    throw py::stop_iteration();
+  }
+}
+
+void PyFollower::close() {
+  closed_ = true;
+  if (busy_) return;  // the thread that waits ends by itself
+  follower_.close();
+  end_last();
+}
+
+void PyFollower::end_last() {
+  const py::object last = std::exchange(last_, py::object());
+  if (last) last.cast<PyReadLease&>().exit(false);
+}
+
+void bind_follower(py::module_& module) {
+  py::class_<PyFollower>(module, "Follower", kFollowerDoc)
+      .def("__iter__", [](py::object self) { return self; })
+      .def("__next__", &PyFollower::next, kNextDoc)
+      .def_property_readonly("skipped", &PyFollower::skipped, "Versions never seen, in all.")
+      .def_property_readonly("seen", &PyFollower::seen, "Versions handed out.")
+      .def_property_readonly("closed", &PyFollower::closed, "True once `close` was called.")
+      .def("close", &PyFollower::close,
+           "End the iteration and the last lease. A second call does nothing.")
+      .def("__enter__", [](py::object self) { return self; })
+      .def("__exit__", [](PyFollower& self, const py::args&) { self.close(); });
+}
+
+}  // namespace memlease::python

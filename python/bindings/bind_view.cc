@@ -1,0 +1,26 @@
+#include "python/bindings/view.h"
+
+namespace memlease::python {
+namespace {
+
+int get_bytes(PyObject* self, Py_buffer* buffer, int flags) {
+  const SlotBytes& bytes = py::cast<const SlotBytes&>(py::handle(self));
+  if (bytes.pin == nullptr) {
+    PyErr_SetString(PyExc_BufferError, "memlease: the lease of these bytes has ended");
+    return -1;
+  }
+  return PyBuffer_FillInfo(buffer, self, bytes.data, static_cast<Py_ssize_t>(bytes.size_bytes),
+                           bytes.readonly ? 1 : 0, flags);
+}
+
+}  // namespace
+
+void bind_views(py::module_& module) {
+  py::class_<SlotBytes>(module, "SlotBytes", py::custom_type_setup([](PyHeapTypeObject* type) {
+                          type->ht_type.tp_as_buffer = &type->as_buffer;
+                          type->as_buffer.bf_getbuffer = &get_bytes;
+                        }),
+                        "The bytes of one slot, pinned: the base of NumPy arrays over it.");
+}
+
+}  // namespace memlease::python

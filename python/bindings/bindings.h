@@ -1,0 +1,50 @@
+// The parts of memlease._core, the extension module. Everything here needs the GIL unless it says
+// otherwise; whatever may wait or call the daemon gives the GIL up meanwhile.
+#pragma once
+
+#include <memlease/memlease.h>
+#include <pybind11/pybind11.h>
+
+#include <atomic>
+#include <optional>
+
+namespace memlease::python {
+
+namespace py = pybind11;
+
+void bind_errors(py::module_& module);
+void bind_views(py::module_& module);
+void bind_leases(py::module_& module);
+void bind_follower(py::module_& module);
+void bind_arrays(py::module_& module);
+void bind_clients(py::module_& module);
+void bind_imports(py::module_& module);
+
+// Sets the Python exception for `error`: the class of memlease.errors with its name.
+void set_python_error(const Error& error);
+
+// Seconds as Python gives them; nothing, or infinity. Throws InvalidArgument, naming the argument.
+Timeout to_timeout(std::optional<double> seconds, const char* argument);
+
+// ConnectOptions::check_interrupt of every client. Called without the GIL by waiting threads;
+// throws Stopped, or the exception that a Python signal handler raised (KeyboardInterrupt).
+void check_interrupt();
+
+// While one lives, waits of this thread end with Stopped once `flag` is true.
+struct Stopped {};
+class StopScope {
+ public:
+  explicit StopScope(const std::atomic<bool>& flag);
+  ~StopScope();
+  StopScope(const StopScope&) = delete;
+  StopScope& operator=(const StopScope&) = delete;
+};
+
+// Runs `call` without the GIL.
+template <typename Call>
+decltype(auto) without_gil(Call&& call) {
+  const py::gil_scoped_release_simple released;
+  return std::forward<Call>(call)();
+}
+
+}  // namespace memlease::python

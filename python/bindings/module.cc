@@ -1,0 +1,14 @@
+#include "python/bindings/bindings.h"
+
+PYBIND11_MODULE(_core, module) {
+  using namespace memlease::python;
+  module.doc() = "memlease's C++ client for Python; use the package memlease.";
+  module.attr("__version__") = MEMLEASE_VERSION;
+  bind_errors(module);
+  bind_views(module);
+  bind_leases(module);
+  bind_follower(module);
+  bind_arrays(module);
+  bind_clients(module);
+  bind_imports(module);
+}

@@ -1,0 +1,147 @@
+#include "python/bindings/view.h"
+
+#include <pybind11/stl.h>
+
+#include <cstring>
+#include <utility>
+
+namespace memlease::python {
+namespace {
+
+bool has_weak_references(py::handle object) {
+  const Py_ssize_t offset = Py_TYPE(object.ptr())->tp_weaklistoffset;
+  if (offset <= 0) return false;
+  PyObject* list = nullptr;
+  std::memcpy(&list, reinterpret_cast<const char*>(object.ptr()) + offset, sizeof(list));
+  return list != nullptr;
+}
+
+int& numpy_flags(const py::object& array) { return py::detail::array_proxy(array.ptr())->flags; }
+
+void add_to_list(std::string& list, int count, const char* what) {
+  if (count <= 0) return;
+  if (!list.empty()) list += ", ";
+  list += std::to_string(count) + " " + what + (count > 1 ? "s" : "");
+}
+
+}  // namespace
+
+bool NumpyView::is_sole() const {
+  return array.ref_count() == 1 &&
+         py::handle(py::detail::array_proxy(array.ptr())->base).ref_count() == 1;
+}
+
+ArrayViews::ArrayViews(const Array& array)
+    : name(array.name()),
+      dtype(array.dtype()),
+      shape(array.shape()),
+      strides_bytes(array.strides_bytes()),
+      size_bytes(array.size_bytes()),
+      kept_(array.slots()) {}
+
+NumpyView ArrayViews::take(void* data, std::uint32_t slot, bool readonly, Pin pin) {
+  NumpyView view = std::exchange(kept_.at(slot)[readonly ? 1 : 0], {});
+  if (view.array && view.bytes->data == data) {
+    view.bytes->pin = std::move(pin);
+    return view;
+  }
+  return make(data, readonly, std::move(pin));
+}
+
+NumpyView ArrayViews::make(void* data, bool readonly, Pin pin) {
+  if (!numpy_dtype_) {
+    numpy_dtype_ = py::module_::import("memlease.interfaces").attr("numpy_dtype")(name_of(dtype));
+  }
+  auto bytes = std::make_unique<SlotBytes>(
+      SlotBytes{data, static_cast<std::size_t>(size_bytes), readonly, std::move(pin)});
+  NumpyView view;
+  view.bytes = bytes.get();
+  const py::object base = py::cast(std::move(bytes));
+  view.array =
+      py::array(py::reinterpret_borrow<py::dtype>(numpy_dtype_), shape, strides_bytes, data, base);
+  if (readonly) numpy_flags(view.array) &= ~py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
+  numpy_flags_[readonly ? 1 : 0] = numpy_flags(view.array);
+  return view;
+}
+
+void ArrayViews::give_back(NumpyView view, std::uint32_t slot) {
+  view.bytes->pin.reset();
+  if (is_pristine(view)) kept_.at(slot)[view.bytes->readonly ? 1 : 0] = std::move(view);
+}
+
+void ArrayViews::clear() {
+  for (auto& views : kept_) views = {};
+}
+
+// False if somebody has assigned to its shape, dtype or flags, or could find it again.
+bool ArrayViews::is_pristine(const NumpyView& view) const {
+  const auto* const array = py::detail::array_proxy(view.array.ptr());
+  const std::size_t axes_bytes = shape.size() * sizeof(std::int64_t);
+  static_assert(sizeof(*array->dimensions) == sizeof(std::int64_t));
+  return array->descr == numpy_dtype_.ptr() && array->data == view.bytes->data &&
+         array->flags == numpy_flags_[view.bytes->readonly ? 1 : 0] &&
+         static_cast<std::size_t>(array->nd) == shape.size() && !has_weak_references(view.array) &&
+         (axes_bytes == 0 || (std::memcmp(array->dimensions, shape.data(), axes_bytes) == 0 &&
+                              std::memcmp(array->strides, strides_bytes.data(), axes_bytes) == 0));
+}
+
+LeaseViews::LeaseViews(std::shared_ptr<ArrayViews> array, std::uint32_t slot, bool readonly)
+    : array_(std::move(array)), slot_(slot), readonly_(readonly) {}
+
+Pin LeaseViews::counted(Pin pin, std::atomic<int> ExportCounts::* kind) {
+  if (!counts_) counts_ = std::make_shared<ExportCounts>();
+  ((*counts_).*kind)++;
+  const void* const bytes = pin.get();
+  return {bytes, [pin = std::move(pin), counts = counts_, kind](const void*) mutable {
+            pin.reset();  // before the count, which promises that the pin has gone
+            ((*counts).*kind)--;
+          }};
+}
+
+py::object LeaseViews::numpy(void* data, Pin pin) {
+  view_ = array_->take(data, slot_, readonly_, std::move(pin));
+  return view_.array;
+}
+
+views::HostBlock LeaseViews::block(void* data, Pin pin) {
+  return {data,
+          array_->dtype,
+          array_->shape,
+          array_->strides_bytes,
+          readonly_,
+          false,
+          counted(std::move(pin), &ExportCounts::blocks)};
+}
+
+// "data" is a buffer, which the interface allows, because a bare address could not keep the slot
+// pinned: the consumer holds what it got the bytes from.
+py::dict LeaseViews::interface(void* data, Pin pin) {
+  auto bytes = std::make_unique<SlotBytes>(
+      SlotBytes{data, static_cast<std::size_t>(array_->size_bytes), readonly_,
+                counted(std::move(pin), &ExportCounts::interfaces)});
+  py::dict dict =
+      py::module_::import("memlease.interfaces")
+          .attr("array_interface")(name_of(array_->dtype), py::tuple(py::cast(array_->shape)),
+                                   py::tuple(py::cast(array_->strides_bytes)));
+  dict["data"] = py::cast(std::move(bytes));
+  return dict;
+}
+
+std::string LeaseViews::settle() {
+  std::string alive;
+  if (view_.array) {
+    if (view_.is_sole()) {
+      array_->give_back(std::exchange(view_, {}), slot_);
+    } else {
+      alive = "a NumPy array";
+    }
+  }
+  if (counts_) {
+    add_to_list(alive, counts_->buffers, "buffer");
+    add_to_list(alive, counts_->blocks, "DLPack tensor");
+    add_to_list(alive, counts_->interfaces, "array interface");
+  }
+  return alive;
+}
+
+}  // namespace memlease::python

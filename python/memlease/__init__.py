@@ -1,0 +1,82 @@
+"""Named arrays in shared memory, leased between processes.
+
+A daemon owns the arrays; every process maps the same bytes. ``connect()`` finds or starts it::
+
+    import memlease, numpy as np
+
+    with memlease.connect() as client:
+        field = client.create("sim/u", shape=(512, 512), dtype="float32")
+        with field.write() as w:      # publishes on a clean exit
+            w[...] = 1.0
+        with field.read() as r:       # the bytes stay as they are meanwhile
+            print(r.version, np.mean(r))
+"""
+
+from memlease._core import Follower, ReadLease, WriteLease, __version__
+from memlease.array import Array
+from memlease.client import Client, connect
+from memlease.errors import (
+    AlreadyExists,
+    Busy,
+    Closed,
+    DaemonLost,
+    DaemonUnavailable,
+    Denied,
+    Error,
+    ForkedClient,
+    Internal,
+    Interrupted,
+    InvalidArgument,
+    NoFreeSlot,
+    NotFound,
+    OutOfMemory,
+    ProducerDied,
+    QuotaExceeded,
+    Timeout,
+    Unsupported,
+    VersionGone,
+    VersionSkew,
+    ViewAlive,
+    Withdrawn,
+    WriteAborted,
+)
+from memlease.programs import show_config
+
+__all__ = [
+    "AlreadyExists",
+    "Array",
+    "Busy",
+    "Client",
+    "Closed",
+    "DaemonLost",
+    "DaemonUnavailable",
+    "Denied",
+    "Error",
+    "Follower",
+    "ForkedClient",
+    "Internal",
+    "Interrupted",
+    "InvalidArgument",
+    "NoFreeSlot",
+    "NotFound",
+    "OutOfMemory",
+    "ProducerDied",
+    "QuotaExceeded",
+    "ReadLease",
+    "Timeout",
+    "Unsupported",
+    "VersionGone",
+    "VersionSkew",
+    "ViewAlive",
+    "Withdrawn",
+    "WriteAborted",
+    "WriteLease",
+    "__version__",
+    "connect",
+    "show_config",
+]
+
+# Users see, and pickle finds, these where they are exported.
+for _class in (Follower, ReadLease, WriteLease):
+    _class.__module__ = __name__
+del _class

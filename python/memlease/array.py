@@ -1,0 +1,159 @@
+"""`Array`: a named array, open in this process."""
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from memlease import _core
+from memlease.errors import Error, InvalidArgument, Withdrawn
+from memlease.interfaces import numpy_dtype, require_numpy, source_of
+
+if TYPE_CHECKING:
+    from memlease.client import Client
+
+
+class Array(_core.Array):
+    """A named array, open in this process.
+
+    `Client.create`, `Client.open` and `Client.wait_for` make them. A handle may be used by any
+    threads at once. It pickles as a reference: where it is unpickled, on the same machine, the
+    array is opened by its name.
+    """
+
+    __slots__ = ()
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        size = 1
+        for extent in self.shape:
+            size *= extent
+        return size
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return _core.itemsize(self.dtype)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements of one version, without gaps."""
+        return self.size * self.itemsize
+
+    def get(self, out: Any = None, *, timeout: float | None = None) -> Any:
+        """Copy the current version out.
+
+        Blocks as `read` does.
+
+        Parameters
+        ----------
+        out : numpy.ndarray, optional
+            Where to copy it, of the same shape; converts to its dtype as NumPy does.
+        timeout : float, optional
+            Seconds to wait at most for the first version. Default: no end.
+
+        Returns
+        -------
+        numpy.ndarray
+            `out`, or a new array of the array's shape and dtype.
+        """
+        numpy = require_numpy()
+        if out is not None and tuple(out.shape) != self.shape:
+            raise InvalidArgument(
+                f"out has shape {tuple(out.shape)}, and '{self.name}' has {self.shape}",
+                f"give numpy.empty({self.shape}, {self.dtype!r})",
+            )
+        dtype = numpy_dtype(self.dtype)
+        if out is None:
+            out = numpy.empty(self.shape, dtype)
+        if out.dtype == dtype and out.flags.c_contiguous:
+            self._get_bytes(out.view(f"V{dtype.itemsize}"), timeout)
+        else:
+            with self.read(timeout=timeout) as lease:
+                numpy.copyto(out, lease.array, casting="same_kind")
+        return out
+
+    def put(self, source: Any, *, wait: float | None = None) -> int:
+        """Copy a whole array in and publish it as the next version.
+
+        Blocks as `write` does.
+
+        Parameters
+        ----------
+        source : array_like
+            Of the array's shape and dtype: a NumPy array, any buffer, a host tensor of PyTorch or
+            JAX or another DLPack producer, a sequence of numbers. What is not in C order is
+            brought into it first, by a copy more.
+        wait : float, optional
+            Seconds to wait at most for a free slot. Default: 10.
+
+        Returns
+        -------
+        int
+            The version's number.
+
+        Raises
+        ------
+        InvalidArgument
+            Another shape or dtype.
+        """
+        dtype, elements = source_of(source)
+        return self._put_elements(dtype, elements, wait)
+
+    def _put_elements(self, dtype: str, elements: Any, wait: float | None) -> int:
+        if dtype != self.dtype or elements.shape != self.shape:
+            raise InvalidArgument(
+                f"the source is {dtype}{list(elements.shape)}, and '{self.name}' is "
+                f"{self.dtype}{list(self.shape)}",
+                "convert or reshape the source first",
+            )
+        return self._put_bytes(require_numpy().ascontiguousarray(elements), wait)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as a reference: directory, name and identity, never a handle."""
+        return _open_reference, (self.directory, self.name, self.id)
+
+    def __repr__(self) -> str:
+        """Name it, and say what it is and which version is current."""
+        extents = ",".join(str(extent) for extent in self.shape)
+        try:
+            state = "closed" if self.closed else f"v{self.version}"
+        except Error as error:
+            state = type(error).__name__
+        return (
+            f"<memlease.Array '{self.name}' {self.dtype}[{extents}] {self.device} {state} "
+            f"slots={self.slots}>"
+        )
+
+
+# Connections of unpickled arrays, by process and directory.
+_clients: "dict[tuple[int, str], Client]" = {}
+
+
+def _open_reference(directory: str, name: str, array_id: int) -> Array:
+    from memlease.client import connect
+
+    key = (os.getpid(), directory)
+    client = _clients.get(key)
+    if client is None:
+        client = _clients.setdefault(key, connect(directory, start=False))
+    array = client.open(name)
+    if array.id != array_id:
+        array.close()
+        raise Withdrawn(
+            f"the array '{name}' that was pickled has been withdrawn; another one of that name "
+            "stands now",
+            f"open it by client.open({name!r}) if that one is meant",
+        )
+    return array
+
+
+def forget_clients(directory: str) -> None:
+    """Close the connection that unpickled arrays of a directory use."""
+    client = _clients.pop((os.getpid(), directory), None)
+    if client is not None:
+        client.close()

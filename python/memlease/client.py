@@ -1,0 +1,265 @@
+"""`connect` and `Client`: a process's connection to a daemon."""
+
+import os
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from memlease import _core, programs
+from memlease.array import Array
+from memlease.errors import InvalidArgument
+from memlease.interfaces import dtype_name, source_of, strides_of
+
+Lifetime = Literal["session", "persistent"]
+
+
+def connect(directory: str | os.PathLike[str] | None = None, start: bool = True) -> "Client":
+    """Connect to a daemon, or start one.
+
+    Blocks, without the GIL, until the daemon answers; Ctrl-C ends the wait. All connections of one
+    process to one daemon share a session.
+
+    Parameters
+    ----------
+    directory : path, optional
+        Where the daemon's sockets are. Default: ``MEMLEASE_DIR``, else the user's directory
+        (``$XDG_RUNTIME_DIR/memlease``, else ``/tmp/memlease-<uid>``), else ``/run/memlease``,
+        whichever answers.
+    start : bool
+        Start a daemon in the user's directory, or the one given, if nobody answers. It ends by
+        itself some time after its last user.
+
+    Returns
+    -------
+    Client
+
+    Raises
+    ------
+    DaemonUnavailable
+        Nobody answers and no daemon was, or could be, started.
+    VersionSkew
+        The daemon is of an incompatible version.
+    """
+    where = "" if directory is None else os.fspath(directory)
+    return Client(_core.Client.connect(directory=where, start=start, daemon=programs.daemon()))
+
+
+class Client:
+    """A connection to a daemon; `connect` makes it. May be used by any threads at once.
+
+    Calls go to the daemon, without the GIL, and raise `DaemonLost` where it has gone. A context
+    manager that closes. In a forked child handles of the parent raise `ForkedClient`.
+    """
+
+    __slots__ = ("_core",)
+
+    def __init__(self, core: _core.Client) -> None:
+        self._core = core
+
+    @property
+    def directory(self) -> str:
+        """Where the daemon's sockets are."""
+        return self._core.directory
+
+    @property
+    def session_id(self) -> int:
+        """Number of this process's session."""
+        return self._core.session_id
+
+    @property
+    def calls(self) -> int:
+        """How many calls to the daemon this process's session has made so far."""
+        return self._core.calls
+
+    @property
+    def copies(self) -> int:
+        """How many versions this process's session has copied so far, by put, get and update."""
+        return self._core.copies
+
+    def create(
+        self,
+        name: str,
+        *,
+        shape: int | Sequence[int],
+        dtype: Any,
+        device: str = "host",
+        slots: int = 3,
+        lifetime: Lifetime = "session",
+        mode: int = 0o600,
+        order: Literal["C", "F"] = "C",
+        strides: Sequence[int] | None = None,
+        exist_ok: bool = False,
+        fill: Any = None,
+    ) -> Array:
+        """Create an array.
+
+        Parameters
+        ----------
+        name : str
+            Path-like, such as ``"sim/rank0/density"``.
+        shape : int or sequence of int
+            Extents.
+        dtype : str or dtype
+            A name such as ``"float32"``, ``"f4"`` or ``"bfloat16"``, or a dtype of NumPy,
+            ml_dtypes, PyTorch or JAX.
+        device : str
+            ``"host"``; ``"cpu"`` means the same.
+        slots : int
+            Versions that have room at once, 1 to 64. Slow readers + 2 lets the writer never wait.
+        lifetime : {"session", "persistent"}
+            Until its creator and its last lease have gone, or until it is withdrawn.
+        mode : int
+            Who may read and write, as for a file.
+        order : {"C", "F"}
+            Which axis is fastest in memory: the last or the first.
+        strides : sequence of int, optional
+            Bytes from one element to the next for each axis, instead of `order`.
+        exist_ok : bool
+            Open instead where an equal array stands.
+        fill : scalar or array_like, optional
+            Publish version 1 with these elements, unless a version stands.
+
+        Returns
+        -------
+        Array
+
+        Raises
+        ------
+        AlreadyExists
+            The name is taken, with `exist_ok` by an array of another kind.
+        InvalidArgument
+            A name, shape, dtype, strides or number out of range.
+        QuotaExceeded, OutOfMemory, Denied
+        """
+        extents = _extents(shape)
+        type_name = dtype_name(dtype)
+        if strides is None and order not in ("C", "F"):
+            raise InvalidArgument(f"order={order!r} is not known", "give 'C', 'F', or strides")
+        if lifetime not in ("session", "persistent"):
+            raise InvalidArgument(
+                f"lifetime={lifetime!r} is not known", "give 'session' or 'persistent'"
+            )
+        if strides is None and order == "F":
+            strides = strides_of(extents, _core.itemsize(type_name), "F")
+        array = Array(
+            self._core.create(
+                name=name,
+                dtype=type_name,
+                shape=extents,
+                strides_bytes=() if strides is None else tuple(strides),
+                device="host" if device == "cpu" else device,
+                slots=slots,
+                persistent=lifetime == "persistent",
+                mode=mode,
+                exist_ok=exist_ok,
+            )
+        )
+        if fill is not None and array.version == 0:
+            with array.write() as lease:
+                lease[...] = fill
+        return array
+
+    def open(self, name: str) -> Array:
+        """Open an array that stands.
+
+        Raises
+        ------
+        NotFound
+            No array has this name.
+        Denied
+            The caller may not read it.
+        """
+        return Array(self._core.open(name))
+
+    def wait_for(self, name: str, timeout: float | None = None) -> Array:
+        """Open an array that another process may have yet to create.
+
+        Blocks until it is there, at most `timeout` seconds (default: no end); Ctrl-C ends the wait.
+
+        Raises
+        ------
+        Timeout
+            It did not come in time.
+        """
+        return Array(self._core.wait_for(name, timeout))
+
+    def exists(self, name: str) -> bool:
+        """Tell whether an array of this name stands that the caller may read."""
+        return self._core.exists(name)
+
+    def list(self, pattern: str = "*") -> list[str]:
+        """Names of the arrays that the caller may read, by a pattern with ``* ? []``."""
+        return self._core.list(pattern)
+
+    def withdraw(self, name: str) -> None:
+        """Remove a name at once; the bytes go when the last lease and view has gone."""
+        self._core.withdraw(name)
+
+    def put(self, name: str, source: Any, *, wait: float | None = None, **options: Any) -> Array:
+        """Copy a whole array into the array `name`, which is created if it does not stand.
+
+        Parameters
+        ----------
+        name : str
+            As in `create`.
+        source : array_like
+            As in `Array.put`; it decides shape and dtype.
+        wait : float, optional
+            Seconds to wait at most for a free slot. Default: 10.
+        **options
+            As in `create`, for an array that does not stand yet.
+
+        Returns
+        -------
+        Array
+            Its new version is current.
+
+        Raises
+        ------
+        AlreadyExists
+            An array of another shape, dtype or options stands.
+        """
+        dtype, elements = source_of(source)
+        options = {"exist_ok": True, **options}
+        array = self.create(name, shape=elements.shape, dtype=dtype, **options)
+        array._put_elements(dtype, elements, wait)
+        return array
+
+    def get(self, name: str, out: Any = None, *, timeout: float | None = None) -> Any:
+        """Copy the current version of an array out; see `Array.get`."""
+        return self.open(name).get(out, timeout=timeout)
+
+    def close(self) -> None:
+        """Close the connection, with the session's last one all its arrays. Leases stay valid."""
+        self._core.close()
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as a reference: connects to the same daemon where it is unpickled."""
+        return connect, (self.directory, False)
+
+    def __repr__(self) -> str:
+        """Name the directory."""
+        return f"<memlease.Client of {self.directory} session={self.session_id}>"
+
+
+def _extents(shape: int | Sequence[int]) -> tuple[int, ...]:
+    extents = (shape,) if isinstance(shape, int) else tuple(shape)
+    try:
+        return tuple(int(extent.__index__()) for extent in extents)
+    except AttributeError:
+        raise InvalidArgument(
+            f"shape={shape!r} is not made of whole numbers", "give an int or a sequence of ints"
+        ) from None

@@ -1,0 +1,110 @@
+"""Element types and sources of other libraries, as memlease names and takes them."""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from memlease import _core
+from memlease.errors import InvalidArgument, Unsupported
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def require_numpy() -> Any:
+    """Import NumPy, which memlease itself does not depend on."""
+    try:
+        import numpy
+    except ImportError as error:
+        raise Unsupported(
+            "this needs NumPy, which is not installed",
+            "pip install numpy, or use memoryview(lease) or DLPack instead",
+        ) from error
+    return numpy
+
+
+def dtype_name(dtype: Any) -> str:
+    """Name a dtype of NumPy, ml_dtypes, PyTorch or JAX, or a string, as memlease does."""
+    if isinstance(dtype, str):
+        return _core.parse_dtype(dtype)
+    text = str(dtype)
+    if text.startswith("torch."):
+        return _core.parse_dtype(text.removeprefix("torch."))
+    numpy = require_numpy()
+    try:
+        found = numpy.dtype(dtype)
+    except TypeError as error:
+        raise InvalidArgument(
+            f"dtype={dtype!r} is no element type", "give a name such as 'float32', or a NumPy dtype"
+        ) from error
+    if not found.isnative:
+        raise InvalidArgument(
+            f"dtype={dtype!r} has the other byte order than this machine",
+            f"convert with array.astype({found.newbyteorder('=').str!r})",
+        )
+    return _core.parse_dtype(found.name)
+
+
+def numpy_dtype(name: str) -> "np.dtype[Any]":
+    """Return NumPy's dtype of a name of memlease; ml_dtypes brings those NumPy lacks."""
+    numpy = require_numpy()
+    try:
+        return numpy.dtype(name)  # type: ignore[no-any-return]
+    except TypeError:
+        pass
+    try:
+        import ml_dtypes
+
+        return numpy.dtype(getattr(ml_dtypes, name))  # type: ignore[no-any-return]
+    except (ImportError, AttributeError) as error:
+        raise Unsupported(
+            f"NumPy has no {name}, and ml_dtypes, which has, is not installed or too old",
+            "pip install ml_dtypes, or take the lease by DLPack, as torch.from_dlpack(lease)",
+        ) from error
+
+
+_KINDS = {"bool": "b", "int": "i", "uint": "u", "float": "f", "complex": "c"}
+
+
+def array_interface(dtype: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> dict[str, Any]:
+    """Build ``__array_interface__`` without its data; AttributeError where it has no such type."""
+    kind = _KINDS.get(dtype.rstrip("0123456789"))
+    if kind is None:
+        raise AttributeError(f"__array_interface__: NumPy has no {dtype}; use DLPack")
+    itemsize = _core.itemsize(dtype)
+    order = "|" if itemsize == 1 else "<" if sys.byteorder == "little" else ">"
+    return {
+        "version": 3,
+        "typestr": f"{order}{kind}{itemsize}",
+        "shape": shape,
+        "strides": None if strides == strides_of(shape, itemsize, "C") else strides,
+    }
+
+
+def strides_of(shape: tuple[int, ...], itemsize_bytes: int, order: str) -> tuple[int, ...]:
+    """Byte strides of compact elements in order "C" (last axis fastest) or "F" (first)."""
+    strides = [0] * len(shape)
+    stride = itemsize_bytes
+    axes = range(len(shape))
+    for axis in reversed(axes) if order == "C" else axes:
+        strides[axis] = stride
+        stride *= shape[axis]
+    return tuple(strides)
+
+
+def source_of(source: Any) -> tuple[str, Any]:
+    """Find the elements of anything that `put` takes.
+
+    Returns
+    -------
+    dtype : str
+    elements : numpy.ndarray
+        Over the source's own memory where that is possible, of dtype ``V<itemsize>``, so that it
+        also holds types that NumPy does not know.
+    """
+    numpy = require_numpy()
+    if not isinstance(source, numpy.ndarray) and hasattr(source, "__dlpack__"):
+        return _core.import_dlpack(source)
+    elements = numpy.asarray(source)
+    if not elements.dtype.isnative:
+        elements = elements.astype(elements.dtype.newbyteorder("="))
+    return dtype_name(elements.dtype), elements.view(f"V{elements.dtype.itemsize}")

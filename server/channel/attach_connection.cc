@@ -1,0 +1,253 @@
+#include "server/channel/attach_connection.h"
+
+#include <linux/sockios.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "fmt/format.h"
+#include "proto/wire/error.h"
+
+namespace memlease::server {
+namespace {
+
+using wire::ErrorCode;
+using wire::make_error;
+
+constexpr std::uint32_t kReading = EPOLLIN | EPOLLRDHUP;
+// An edge comes whenever the peer takes a message; at most times the socket is writable anyway.
+constexpr std::uint32_t kHoldingBack = EPOLLOUT | EPOLLET | EPOLLRDHUP;
+
+constexpr const char* kForkHint = "After fork, connect anew: the child is a session of its own.";
+
+}  // namespace
+
+AttachConnection::AttachConnection(EventLoop* loop, SessionHost* host, const AttachOptions* options,
+                                   wire::UniqueFd socket, PeerIdentity peer, int pidfd,
+                                   HandshakeQuota::Charge charge)
+    : loop_(loop),
+      host_(host),
+      options_(options),
+      peer_(std::move(peer)),
+      pidfd_(pidfd),
+      socket_(std::move(socket)),
+      charge_(std::move(charge)) {}
+
+AttachConnection::~AttachConnection() {
+  loop_->cancel(handshake_timer_);
+  loop_->cancel(unread_timer_);
+  loop_->remove(socket_.get());
+  wire::close_with(std::move(socket_), {});
+}
+
+absl::Status AttachConnection::start(std::function<void()> on_end) {
+  on_end_ = std::move(on_end);
+  const int on = 1;
+  if (::setsockopt(socket_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0) {
+    return wire::errno_error(ErrorCode::kInternal, "SO_PASSCRED", errno);
+  }
+  const auto added = loop_->add(socket_.get(), kReading,
+                                [this](std::uint32_t events) { end_unless(serve(events)); });
+  if (!added.ok()) return added;
+  handshake_timer_ = loop_->after(options_->handshake_deadline, [this] {
+    end_unless(reject(make_error(ErrorCode::kTimeout,
+                                 fmt::format("the attach handshake took more than {} ms",
+                                             options_->handshake_deadline.count()),
+                                 "Connect again.")));
+  });
+  return absl::OkStatus();
+}
+
+void AttachConnection::end_unless(bool goes_on) {
+  if (goes_on) return;
+  const auto on_end = std::move(on_end_);
+  on_end();  // destroys *this
+}
+
+void AttachConnection::say_last_word(const absl::Status& reason) {
+  wire::send_frame(socket_.get(), wire::encode_frame({0, wire::to_error_frame(reason)}, protocol_));
+}
+
+bool AttachConnection::reject(const absl::Status& reason) {
+  say_last_word(reason);
+  options_->log(fmt::format("attach: pid {} ({}, uid {}) disconnected: {}", peer_.pid,
+                            peer_.command, peer_.uid, wire::message_of(reason)));
+  return false;
+}
+
+bool AttachConnection::serve(std::uint32_t events) {
+  if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
+    look_for_goodbye();
+    return false;
+  }
+  if (is_answer_unread()) {
+    hold_back();
+    return true;
+  }
+  go_on_reading();
+  const auto received = wire::receive_frame(socket_.get(), wire::Ancillary::kSender);
+  switch (received.outcome) {
+    case wire::Received::Outcome::kNothing:
+      return true;
+    case wire::Received::Outcome::kEnd:
+      return false;
+    case wire::Received::Outcome::kMisfit:
+      return reject(make_error(ErrorCode::kInvalidArgument,
+                               fmt::format("a message on the attach channel carried file "
+                                           "descriptors or more than {} bytes",
+                                           wire::kMaxFrameBytes),
+                               "Only memlease's own client library speaks to attach.sock."));
+    case wire::Received::Outcome::kFrame:
+      return handle(received);
+  }
+  return false;
+}
+
+// The client's last word may still wait in the socket when the hang-up is seen.
+void AttachConnection::look_for_goodbye() {
+  while (state_ == State::kServing && !said_goodbye_) {
+    const auto received = wire::receive_frame(socket_.get(), wire::Ancillary::kSender);
+    if (received.outcome != wire::Received::Outcome::kFrame) return;
+    const auto frame = wire::parse_frame(received.bytes(), protocol_);
+    said_goodbye_ = is_from_peer(received) && frame.ok() &&
+                    std::holds_alternative<wire::ByeFrame>(frame->payload);
+  }
+}
+
+bool AttachConnection::is_from_peer(const wire::Received& received) const {
+  return received.sender && received.sender->pid == peer_.pid;
+}
+
+bool AttachConnection::handle(const wire::Received& received) {
+  // HELLO may have been sent before this side asked for the stamp.
+  if (state_ != State::kHello && !is_from_peer(received)) {
+    return reject(make_error(ErrorCode::kForkedClient,
+                             fmt::format("pid {} uses the attach connection of pid {}",
+                                         received.sender ? received.sender->pid : 0, peer_.pid),
+                             kForkHint));
+  }
+  const auto frame = wire::parse_frame(received.bytes(), protocol_);
+  if (!frame.ok()) return reject(frame.status());
+  const wire::Payload& payload = frame->payload;
+  switch (state_) {
+    case State::kHello:
+      if (const auto* hello = std::get_if<wire::HelloFrame>(&payload)) return on_hello(*hello);
+      break;
+    case State::kProof:
+      if (const auto* proof = std::get_if<wire::ProofFrame>(&payload)) return on_proof(*proof);
+      break;
+    case State::kServing:
+      if (const auto* fetch = std::get_if<wire::FetchFrame>(&payload)) {
+        return on_fetch(frame->request_id, fetch->file);
+      }
+      said_goodbye_ = std::holds_alternative<wire::ByeFrame>(payload);
+      if (said_goodbye_) return false;
+      break;
+  }
+  return reject(make_error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("the attach frame {} is not due now", wire::name_of(wire::type_of(*frame))),
+      "Only memlease's own client library speaks to attach.sock."));
+}
+
+bool AttachConnection::on_hello(const wire::HelloFrame& hello) {
+  const auto protocol = wire::choose_protocol(hello);
+  if (!protocol.ok()) return reject(protocol.status());
+  protocol_ = *protocol;
+  if (::getrandom(nonce_.data(), nonce_.size(), 0) != static_cast<ssize_t>(nonce_.size())) {
+    return reject(wire::errno_error(ErrorCode::kInternal, "getrandom", errno));
+  }
+  state_ = State::kProof;
+  return answer(0, wire::ChallengeFrame{nonce_});
+}
+
+bool AttachConnection::on_proof(const wire::ProofFrame& proof) {
+  if (proof.nonce != nonce_) {
+    return reject(make_error(ErrorCode::kDenied, "the client did not return the nonce it was sent",
+                             kForkHint));
+  }
+  if (has_exited(pidfd_)) {
+    return reject(
+        make_error(ErrorCode::kDenied, "the process that connected has exited", kForkHint));
+  }
+  const auto opened = host_->open_session(peer_);
+  if (!opened.ok()) return reject(opened.status());
+  session_ = opened->session;
+  state_ = State::kServing;
+  charge_.uncharge();
+  loop_->cancel(handshake_timer_);
+  wire::WelcomeFrame welcome;
+  welcome.session = opened->session;
+  welcome.token = opened->token;
+  welcome.incarnation = options_->incarnation;
+  welcome.protocol = protocol_;
+  welcome.daemon_pid = static_cast<std::uint32_t>(::getpid());
+  welcome.daemon_version = options_->daemon_version;
+  return answer(0, welcome);
+}
+
+bool AttachConnection::on_fetch(std::uint32_t request_id, wire::FileId file) {
+  expect_reading();
+  const auto grant = host_->fetch_file(*session_, file);
+  if (!grant.ok()) return answer(request_id, wire::to_error_frame(grant.status()));
+  return answer(request_id, wire::FileFrame{file, grant->kind, grant->size_bytes, grant->writable},
+                grant->fd.get());
+}
+
+bool AttachConnection::answer(std::uint32_t request_id, const wire::Payload& payload, int fd) {
+  const int error =
+      wire::send_frame(socket_.get(), wire::encode_frame({request_id, payload}, protocol_), fd);
+  if (error == 0) return true;
+  if (error == ETOOMANYREFS) {
+    return answer(request_id,
+                  wire::to_error_frame(make_error(
+                      ErrorCode::kBusy, "too many files are on their way from daemon to clients",
+                      "Try again; raise the daemon's LimitNOFILE if it persists.")));
+  }
+  if (error == EPIPE || error == ECONNRESET) return false;
+  return reject(wire::errno_error(ErrorCode::kInternal, "sending on the attach channel", error));
+}
+
+// The kernel charges a message to its sender until it is taken; while it tells us so, a byte of the
+// charge may remain. A message charges hundreds.
+bool AttachConnection::is_answer_unread() const {
+  int charged_bytes = 0;
+  return ::ioctl(socket_.get(), SIOCOUTQ, &charged_bytes) == 0 && charged_bytes > 64;
+}
+
+void AttachConnection::hold_back() {
+  if (holding_back_) return;
+  holding_back_ = true;
+  loop_->modify(socket_.get(), kHoldingBack);
+  if (unread_timer_ == EventLoop::TimerId{}) expect_reading();
+}
+
+void AttachConnection::go_on_reading() {
+  if (!holding_back_) return;
+  holding_back_ = false;
+  loop_->modify(socket_.get(), kReading);
+}
+
+// The deadline by which the client must have read what it is sent next.
+void AttachConnection::expect_reading() {
+  loop_->cancel(unread_timer_);
+  unread_timer_ =
+      loop_->after(options_->unread_deadline, [this] { end_unless(on_unread_deadline()); });
+}
+
+bool AttachConnection::on_unread_deadline() {
+  unread_timer_ = {};
+  if (!is_answer_unread()) return true;
+  return reject(make_error(ErrorCode::kTimeout,
+                           fmt::format("the client did not read the daemon's answer for {} ms",
+                                       options_->unread_deadline.count()),
+                           "Connect again; a process that is stopped cannot fetch files."));
+}
+
+}  // namespace memlease::server

@@ -1,0 +1,106 @@
+// One client's attach connection, from accept to its end. The client is not trusted.
+//
+// Handshake: HELLO, then a nonce (CHALLENGE) that must come back (PROOF) with a sender that the
+// kernel stamps. Why that proves which process the pidfd names, even where it was opened by number
+// only: numbers are unique until their process is reaped. The connector had number p; the stamped
+// sender had number p after the pidfd was opened, since it knew the nonce; and the pidfd's process
+// has held p from its opening to now, since it has not exited. So the last two are one process. A
+// child that got the socket by fork has another number and is refused.
+//
+// Then files are fetched, one at a time: while an answer lies unread the client's next frame waits
+// in the socket, and a client that leaves an answer with a descriptor unread is cut. Descriptors in
+// flight count against the daemon's uid, so that one client could otherwise stop all others.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "proto/wire/attach_frame.h"
+#include "proto/wire/frame_socket.h"
+#include "proto/wire/unique_fd.h"
+#include "server/channel/handshake_quota.h"
+#include "server/channel/process_watch.h"
+#include "server/core/session_host.h"
+#include "server/event_loop.h"
+
+namespace memlease::server {
+
+struct AttachOptions {
+  std::string daemon_version;
+  wire::Incarnation incarnation{};
+  // A line for each client that is refused or cut. Clients cause these at will: limit their rate.
+  std::function<void(std::string)> log = [](const std::string&) {};
+  std::chrono::milliseconds handshake_deadline{5000};
+  std::chrono::milliseconds unread_deadline{2000};
+  unsigned unfinished_handshakes_per_uid = 32;
+  PidfdWay pidfd_way = PidfdWay::kBest;
+};
+
+// Belongs to the loop's thread. `loop`, `host`, `options` and the pidfd outlive it.
+class AttachConnection {
+ public:
+  AttachConnection(EventLoop* loop, SessionHost* host, const AttachOptions* options,
+                   wire::UniqueFd socket, PeerIdentity peer, int pidfd,
+                   HandshakeQuota::Charge charge);
+  // Closes the connection. SessionHost is not told: that is the owner's part.
+  ~AttachConnection();
+  AttachConnection(const AttachConnection&) = delete;
+  AttachConnection& operator=(const AttachConnection&) = delete;
+
+  // `on_end` is called once, by the loop, when the connection has ended; it destroys this object.
+  absl::Status start(std::function<void()> on_end);
+  // Tells the client why the connection will be closed next.
+  void say_last_word(const absl::Status& reason);
+
+  // Once the handshake is complete.
+  std::optional<wire::SessionId> session() const { return session_; }
+  // True once the client has said BYE.
+  bool said_goodbye() const { return said_goodbye_; }
+
+ private:
+  enum class State { kHello, kProof, kServing };
+
+  // These return false when the connection must end.
+  bool serve(std::uint32_t events);
+  bool handle(const wire::Received& received);
+  bool on_hello(const wire::HelloFrame& hello);
+  bool on_proof(const wire::ProofFrame& proof);
+  bool on_fetch(std::uint32_t request_id, wire::FileId file);
+  bool answer(std::uint32_t request_id, const wire::Payload& payload, int fd = -1);
+  bool on_unread_deadline();
+
+  void end_unless(bool goes_on);
+  void look_for_goodbye();
+  bool is_from_peer(const wire::Received& received) const;
+  bool reject(const absl::Status& reason);  // always false
+  bool is_answer_unread() const;
+  void hold_back();
+  void go_on_reading();
+  void expect_reading();
+
+  EventLoop* const loop_;
+  SessionHost* const host_;
+  const AttachOptions* const options_;
+  const PeerIdentity peer_;
+  const int pidfd_;
+  wire::UniqueFd socket_;
+  HandshakeQuota::Charge charge_;
+  std::function<void()> on_end_;
+
+  State state_ = State::kHello;
+  std::uint16_t protocol_ = wire::kMaxProtocol;
+  wire::Nonce nonce_{};
+  std::optional<wire::SessionId> session_;
+  bool said_goodbye_ = false;
+  bool holding_back_ = false;  // no frame is read until the last answer has been
+  EventLoop::TimerId handshake_timer_;
+  EventLoop::TimerId unread_timer_;
+};
+
+}  // namespace memlease::server

@@ -1,0 +1,141 @@
+#include "server/channel/attach_server.h"
+
+#include <sys/socket.h>
+
+#include <utility>
+#include <vector>
+
+#include "fmt/format.h"
+#include "proto/wire/error.h"
+#include "proto/wire/frame_socket.h"
+#include "server/channel/peer_identity.h"
+
+namespace memlease::server {
+namespace {
+
+using wire::ErrorCode;
+using wire::make_error;
+
+absl::Status check_type(int listener) {
+  int type = 0;
+  socklen_t size = sizeof(type);
+  if (::getsockopt(listener, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET) {
+    return absl::OkStatus();
+  }
+  return make_error(ErrorCode::kInvalidArgument, "the attach socket is not a SEQPACKET socket",
+                    "If systemd passes it, use ListenSequentialPacket= in the .socket unit.");
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AttachServer>> AttachServer::start(EventLoop* loop,
+                                                                  SessionHost* host,
+                                                                  wire::UniqueFd listener,
+                                                                  AttachOptions options) {
+  const auto checked = check_type(listener.get());
+  if (!checked.ok()) return checked;
+  std::unique_ptr<AttachServer> server(new AttachServer(loop, host, std::move(options)));
+  AttachServer* const self = server.get();
+  auto acceptor = Acceptor::start(
+      loop, std::move(listener),
+      [self](wire::UniqueFd socket) {
+        const auto admitted = self->admit(socket);
+        if (!admitted.ok()) self->refuse(std::move(socket), admitted);
+      },
+      [self](wire::UniqueFd socket) {
+        self->refuse(
+            std::move(socket),
+            make_error(ErrorCode::kBusy, "the daemon has no free file descriptor for the client",
+                       "Try again; raise the daemon's LimitNOFILE if it persists."));
+      });
+  if (!acceptor.ok()) return acceptor.status();
+  server->acceptor_ = *std::move(acceptor);
+  return server;
+}
+
+AttachServer::AttachServer(EventLoop* loop, SessionHost* host, AttachOptions options)
+    : loop_(loop),
+      host_(host),
+      options_(std::move(options)),
+      quota_(options_.unfinished_handshakes_per_uid) {}
+
+AttachServer::~AttachServer() = default;
+
+// Takes the socket if it succeeds.
+absl::Status AttachServer::admit(wire::UniqueFd& socket) {
+  auto peer = identify_peer(socket.get());
+  if (!peer.ok()) return peer.status();
+  auto charge = quota_.charge(peer->uid);
+  if (!charge) {
+    return make_error(ErrorCode::kQuotaExceeded,
+                      fmt::format("uid {} has {} clients in the middle of connecting, and may not "
+                                  "have more",
+                                  peer->uid, options_.unfinished_handshakes_per_uid),
+                      "Try again when they are connected.");
+  }
+  auto pidfd = pidfd_of_peer(socket.get(), peer->pid, options_.pidfd_way);
+  if (!pidfd.ok()) return pidfd.status();
+  const ClientKey key = ++last_key_;
+  auto process =
+      ProcessWatch::start(loop_, *std::move(pidfd), [this, key] { process_exited(key); });
+  if (!process.ok()) return process.status();
+  auto connection =
+      std::make_unique<AttachConnection>(loop_, host_, &options_, std::move(socket),
+                                         *std::move(peer), process->pidfd(), *std::move(charge));
+  const auto started = connection->start([this, key] { connection_ended(key); });
+  if (!started.ok()) {
+    connection->say_last_word(started);
+    options_.log(fmt::format("attach: client refused: {}", wire::message_of(started)));
+    return absl::OkStatus();
+  }
+  clients_.emplace(key, Client{*std::move(process), std::move(connection), std::nullopt});
+  return absl::OkStatus();
+}
+
+void AttachServer::refuse(wire::UniqueFd socket, const absl::Status& reason) {
+  wire::close_with(std::move(socket), wire::encode_frame({0, wire::to_error_frame(reason)}));
+  options_.log(fmt::format("attach: client refused: {}", wire::message_of(reason)));
+}
+
+void AttachServer::connection_ended(ClientKey key) {
+  Client& client = clients_.at(key);
+  client.session = client.connection->session();
+  const bool goodbye = client.connection->said_goodbye();
+  client.connection.reset();
+  if (client.session) {
+    host_->hang_up(*client.session, goodbye);
+  } else {
+    clients_.erase(key);
+  }
+}
+
+void AttachServer::process_exited(ClientKey key) {
+  if (clients_.at(key).connection) connection_ended(key);
+  const auto client = clients_.extract(key);
+  if (client) host_->exited(*client.mapped().session);
+}
+
+bool AttachServer::disconnect(wire::SessionId session, const absl::Status& reason) {
+  for (const auto& [key, client] : clients_) {
+    if (!client.connection || client.connection->session() != session) continue;
+    client.connection->say_last_word(reason);
+    connection_ended(key);
+    return true;
+  }
+  return false;
+}
+
+void AttachServer::shutdown() {
+  acceptor_.reset();
+  std::vector<ClientKey> connected;
+  for (const auto& [key, client] : clients_) {
+    if (client.connection) connected.push_back(key);
+  }
+  for (const ClientKey key : connected) {
+    clients_.at(key).connection->say_last_word(make_error(
+        ErrorCode::kDaemonLost, "the daemon is shutting down", "Connect again once it runs."));
+    connection_ended(key);
+  }
+}
+
+}  // namespace memlease::server

@@ -1,0 +1,69 @@
+// The daemon's half of the attach channel: sessions begin and end here. It attests who connects,
+// opens their sessions, hands them their files, and tells SessionHost when a connection ends
+// (hang_up: nothing new may begin) and when the process has exited (exited: all may be freed).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/wire/ids.h"
+#include "proto/wire/unique_fd.h"
+#include "server/channel/acceptor.h"
+#include "server/channel/attach_connection.h"
+#include "server/channel/handshake_quota.h"
+#include "server/channel/process_watch.h"
+#include "server/core/session_host.h"
+#include "server/event_loop.h"
+
+namespace memlease::server {
+
+// Belongs to the loop's thread, on which it also calls `host`. Other threads use loop->post().
+class AttachServer {
+ public:
+  // `listener` is a bound SEQPACKET socket that listens. `loop` and `host` outlive the server.
+  static absl::StatusOr<std::unique_ptr<AttachServer>> start(EventLoop* loop, SessionHost* host,
+                                                             wire::UniqueFd listener,
+                                                             AttachOptions options);
+  ~AttachServer();
+  AttachServer(const AttachServer&) = delete;
+  AttachServer& operator=(const AttachServer&) = delete;
+
+  // Ends a session's connection and tells the client why; hang_up is called from within. False if
+  // the session has no connection.
+  bool disconnect(wire::SessionId session, const absl::Status& reason);
+  // Accepts nobody any more and disconnects everybody, with hang_up for each session; their exits
+  // are still reported. A repeat does nothing. Without it, the destructor closes all without a word
+  // to clients or host.
+  void shutdown();
+
+ private:
+  // Unique in one server, never reused.
+  using ClientKey = std::uint64_t;
+  // A process, from its connection on until both connection and process are gone.
+  struct Client {
+    ProcessWatch process;
+    std::unique_ptr<AttachConnection> connection;  // none once it has ended
+    std::optional<wire::SessionId> session;        // set when the connection ends
+  };
+  using Clients = std::unordered_map<ClientKey, Client>;
+
+  AttachServer(EventLoop* loop, SessionHost* host, AttachOptions options);
+  absl::Status admit(wire::UniqueFd& socket);
+  void refuse(wire::UniqueFd socket, const absl::Status& reason);
+  void connection_ended(ClientKey key);
+  void process_exited(ClientKey key);
+
+  EventLoop* const loop_;
+  SessionHost* const host_;
+  const AttachOptions options_;
+  HandshakeQuota quota_;
+  std::unique_ptr<Acceptor> acceptor_;
+  ClientKey last_key_ = 0;
+  Clients clients_;
+};
+
+}  // namespace memlease::server

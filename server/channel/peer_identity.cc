@@ -1,0 +1,80 @@
+#include "server/channel/peer_identity.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <limits>
+
+#include "fmt/format.h"
+#include "proto/wire/error.h"
+
+namespace memlease::server {
+namespace {
+
+constexpr const char* kNamespaceHint =
+    "Run memleased in the host's user and PID namespaces, or in the same container as its clients.";
+
+// True where a uid may stand for any that this process's user namespace has no number for. In the
+// first user namespace, which maps all of them, 65534 is just the user "nobody".
+bool is_unmapped(uid_t uid) {
+  std::uint64_t overflow = 65534;
+  std::ifstream("/proc/sys/kernel/overflowuid") >> overflow;
+  if (uid != overflow) return false;
+  std::uint64_t inside = 1, outside = 0, count = 0;
+  std::ifstream("/proc/self/uid_map") >> inside >> outside >> count;
+  return !(inside == 0 && outside == 0 && count == std::numeric_limits<std::uint32_t>::max());
+}
+
+// For people only, hence nothing that a terminal would obey.
+std::string command_of(pid_t pid) {
+  std::string command;
+  std::ifstream stream(fmt::format("/proc/{}/comm", pid));
+  std::getline(stream, command);
+  std::ranges::replace_if(command, [](char c) { return c < ' ' || c > '~'; }, '?');
+  return command;
+}
+
+absl::StatusOr<std::vector<gid_t>> groups_of_peer(int socket) {
+  std::vector<gid_t> groups(32);
+  while (true) {
+    auto size = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
+    const bool fits = ::getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &size) == 0;
+    if (!fits && errno != ERANGE) {
+      return wire::errno_error(wire::ErrorCode::kInternal, "SO_PEERGROUPS", errno,
+                               "The daemon needs Linux 4.13 or newer.");
+    }
+    groups.resize(size / sizeof(gid_t));
+    if (fits) return groups;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<PeerIdentity> identify_peer(int socket) {
+  ucred credentials{};
+  socklen_t size = sizeof(credentials);
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
+    return wire::errno_error(wire::ErrorCode::kInternal, "SO_PEERCRED", errno);
+  }
+  if (credentials.pid <= 0) {
+    return wire::make_error(wire::ErrorCode::kDenied,
+                            "the client runs outside of the daemon's PID namespace, so that the "
+                            "daemon could not see it exit",
+                            kNamespaceHint);
+  }
+  if (is_unmapped(credentials.uid)) {
+    return wire::make_error(wire::ErrorCode::kDenied,
+                            fmt::format("the client's user has no number in the daemon's user "
+                                        "namespace (the kernel says {})",
+                                        credentials.uid),
+                            kNamespaceHint);
+  }
+  auto groups = groups_of_peer(socket);
+  if (!groups.ok()) return groups.status();
+  return PeerIdentity{credentials.pid, credentials.uid, credentials.gid, *std::move(groups),
+                      command_of(credentials.pid)};
+}
+
+}  // namespace memlease::server

@@ -1,0 +1,46 @@
+// Tells when a client's process has exited. A pidfd names one process for ever, whatever becomes of
+// the number; it is what the daemon's "exited" rests on.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/wire/unique_fd.h"
+#include "server/event_loop.h"
+
+namespace memlease::server {
+
+// How to come by the pidfd of a peer. kByNumber does as kernels before 6.5 must: for tests.
+enum class PidfdWay { kBest, kByNumber };
+
+// The process that connected `socket`, of number `pid` by SO_PEERCRED. By number alone it may be
+// another that got the number since: the caller makes sure, see attach_connection.h. Denied if the
+// process has exited.
+absl::StatusOr<wire::UniqueFd> pidfd_of_peer(int socket, pid_t pid, PidfdWay way);
+
+// Asks the kernel now.
+bool has_exited(int pidfd);
+
+// Watches from its construction to its destruction. Belongs to the loop's thread.
+class ProcessWatch {
+ public:
+  // `on_exit` is called at most once, by the loop; it may destroy the watch.
+  static absl::StatusOr<ProcessWatch> start(EventLoop* loop, wire::UniqueFd pidfd,
+                                            std::function<void()> on_exit);
+  ~ProcessWatch();
+  ProcessWatch(ProcessWatch&& other) noexcept = default;
+  ProcessWatch& operator=(ProcessWatch&&) = delete;
+
+  int pidfd() const { return pidfd_.get(); }
+
+ private:
+  ProcessWatch(EventLoop* loop, wire::UniqueFd pidfd) : loop_(loop), pidfd_(std::move(pidfd)) {}
+
+  EventLoop* loop_;
+  wire::UniqueFd pidfd_;  // none after a move
+};
+
+}  // namespace memlease::server

@@ -1,0 +1,66 @@
+#include "server/core/arena.h"
+
+#include <cassert>
+#include <iterator>
+
+namespace memlease::server {
+
+Arena::Arena(std::uint64_t size_bytes) : size_bytes_(size_bytes) {
+  if (size_bytes > 0) add_gap(0, size_bytes);
+}
+
+std::optional<std::uint64_t> Arena::allocate(std::uint64_t size_bytes, std::uint64_t alignment) {
+  assert(size_bytes > 0 && alignment > 0 && (alignment & (alignment - 1)) == 0);
+  for (auto it = gaps_by_size_.lower_bound({size_bytes, 0}); it != gaps_by_size_.end(); ++it) {
+    const auto [gap_size, gap_offset] = *it;
+    const std::uint64_t offset = (gap_offset + alignment - 1) & ~(alignment - 1);
+    const std::uint64_t padding = offset - gap_offset;
+    if (gap_size < padding || gap_size - padding < size_bytes) continue;
+    remove_gap(gap_offset, gap_size);
+    if (padding > 0) add_gap(gap_offset, padding);
+    const std::uint64_t rest = gap_size - padding - size_bytes;
+    if (rest > 0) add_gap(offset + size_bytes, rest);
+    allocated_.emplace(offset, size_bytes);
+    used_bytes_ += size_bytes;
+    return offset;
+  }
+  return std::nullopt;
+}
+
+void Arena::free(std::uint64_t offset) {
+  const auto it = allocated_.find(offset);
+  assert(it != allocated_.end());
+  std::uint64_t begin = offset;
+  std::uint64_t size = it->second;
+  used_bytes_ -= size;
+  allocated_.erase(it);
+  const auto next = gaps_.lower_bound(begin);
+  if (next != gaps_.end() && next->first == begin + size) {
+    const std::uint64_t next_size = next->second;
+    remove_gap(begin + size, next_size);
+    size += next_size;
+  }
+  const auto after = gaps_.lower_bound(begin);
+  if (after != gaps_.begin()) {
+    const auto before = std::prev(after);
+    if (before->first + before->second == begin) {
+      begin = before->first;
+      const std::uint64_t before_size = before->second;
+      remove_gap(begin, before_size);
+      size += before_size;
+    }
+  }
+  add_gap(begin, size);
+}
+
+void Arena::add_gap(std::uint64_t offset, std::uint64_t size) {
+  gaps_.emplace(offset, size);
+  gaps_by_size_.emplace(size, offset);
+}
+
+void Arena::remove_gap(std::uint64_t offset, std::uint64_t size) {
+  gaps_.erase(offset);
+  gaps_by_size_.erase({size, offset});
+}
+
+}  // namespace memlease::server

@@ -1,0 +1,51 @@
+// One array as the daemon knows it. The truth is here; the board shows a part of it to clients.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "proto/wire/array_spec.h"
+#include "proto/wire/board.h"
+#include "proto/wire/ids.h"
+#include "server/core/access.h"
+#include "server/core/quota.h"
+
+namespace memlease::server {
+
+// Somebody asked for the writer's right while another one may still be writing.
+struct PendingMove {
+  wire::SessionId to{0};
+  std::uint64_t offer = 0;     // unique in the daemon's run
+  bool offered = false;        // the old row stands still, `to` may copy it
+  std::uint64_t since_ms = 0;  // monotonic
+};
+
+struct Array {
+  // Constant after creation.
+  wire::ArrayId id{0};
+  wire::ArraySpec spec;
+  AccessDomain domain;
+  wire::SessionId creator{0};
+  std::uint64_t created_unix_ms = 0;
+  std::uint64_t slot_bytes = 0;
+  std::vector<wire::FileRange> slots;
+  wire::FileRange board_at;
+  wire::BoardRecord* board = nullptr;
+  wire::FileRange heir_at;
+  wire::WriterRow* heir = nullptr;
+  Quota::Charge charge;
+
+  // State.
+  std::vector<wire::FileRange> chunks;  // further subscriber chunks
+  std::vector<wire::SessionId> members;
+  wire::SessionId writer{0};  // 0: the heir row counts
+  std::optional<PendingMove> pending;
+  bool withdrawn = false;
+};
+
+inline wire::RowRef row_ref(wire::FileRange at) {
+  return {at.file, static_cast<std::uint32_t>(at.offset / wire::kRowUnitBytes)};
+}
+
+}  // namespace memlease::server

@@ -1,0 +1,99 @@
+#include "server/core/array_store.h"
+
+#include <new>
+
+#include "proto/wire/session_pages.h"
+#include "server/core/slot_heir.h"
+
+namespace memlease::server {
+namespace {
+
+constexpr std::uint32_t kChunkUnits = sizeof(wire::SubscriberChunk) / wire::kBoardUnitBytes;
+
+}  // namespace
+
+ArrayStore::ArrayStore(FileTable& files, PageSource& pages, SegmentPool& segments, Quota& quota)
+    : files_(files), pages_(pages), segments_(segments), quota_(quota) {}
+
+ArrayStore::DomainPages& ArrayStore::pages_of(const AccessDomain& domain) {
+  auto& pages = domains_[domain];
+  if (pages == nullptr) {
+    using Kind = PageAllocator::Kind;
+    pages = std::unique_ptr<DomainPages>(new DomainPages{
+        {files_, pages_, Kind{wire::FileKind::kBoard, wire::kBoardBytes, domain, {}}},
+        {files_, pages_, Kind{wire::FileKind::kExtent, wire::kExtentBytes, domain, {}}}});
+  }
+  return *pages;
+}
+
+absl::StatusOr<std::unique_ptr<Array>> ArrayStore::create(const wire::ArraySpec& spec,
+                                                          const AccessDomain& domain) {
+  auto array = std::make_unique<Array>();
+  array->spec = spec;
+  array->domain = domain;
+  array->slot_bytes = wire::size_bytes_of(spec);
+  auto charge = quota_.charge(domain.uid, {array->slot_bytes * spec.slots, 1, 0});
+  if (!charge.ok()) return charge.status();
+  array->charge = std::move(*charge);
+  if (auto status = place(*array); !status.ok()) {
+    destroy(*array);
+    return status;
+  }
+  array->id = wire::ArrayId{++last_id_};
+  init_board(*array->board, array->id, spec.slots, row_ref(array->heir_at));
+  return array;
+}
+
+absl::Status ArrayStore::place(Array& array) {
+  for (std::uint32_t s = 0; s < array.spec.slots; ++s) {
+    auto at = segments_.allocate(array.domain, array.slot_bytes);
+    if (!at.ok()) return at.status();
+    array.slots.push_back(*at);
+  }
+  DomainPages& pages = pages_of(array.domain);
+  auto heir = pages.heirs.allocate(wire::writer_row_units(array.spec.slots));
+  if (!heir.ok()) return heir.status();
+  array.heir_at = *heir;
+  array.heir = new (files_.data(*heir)) wire::WriterRow;
+  auto board = pages.boards.allocate(wire::board_record_units(array.spec.slots));
+  if (!board.ok()) return board.status();
+  array.board_at = *board;
+  array.board = new (files_.data(*board)) wire::BoardRecord;
+  return absl::OkStatus();
+}
+
+void ArrayStore::destroy(Array& array) {
+  DomainPages& pages = pages_of(array.domain);
+  for (const wire::FileRange& at : array.slots) segments_.free(array.domain, at);
+  if (array.heir != nullptr) pages.heirs.free(array.heir_at);
+  if (array.board != nullptr) {
+    // A client that comes back late finds another id here.
+    array.board->array_id.store(0);
+    pages.boards.free(array.board_at);
+  }
+  for (const wire::FileRange& at : array.chunks) pages.boards.free(at);
+  array.slots.clear();
+  array.chunks.clear();
+  array.heir = nullptr;
+  array.board = nullptr;
+  array.charge = {};
+}
+
+absl::StatusOr<wire::Word*> ArrayStore::free_entry(Array& array) {
+  wire::SubscriberChunk* chunk = &array.board->subscribers;
+  for (std::size_t next = 0;; ++next) {
+    for (wire::Word& entry : chunk->entries) {
+      if (entry.load() == 0) return &entry;
+    }
+    if (next == array.chunks.size()) break;
+    chunk = reinterpret_cast<wire::SubscriberChunk*>(files_.data(array.chunks[next]));
+  }
+  auto at = pages_of(array.domain).boards.allocate(kChunkUnits);
+  if (!at.ok()) return at.status();
+  auto* added = new (files_.data(*at)) wire::SubscriberChunk;
+  array.chunks.push_back(*at);
+  chunk->next.store(wire::pack_chunk(*at));
+  return &added->entries[0];
+}
+
+}  // namespace memlease::server

@@ -1,0 +1,46 @@
+// Makes arrays out of memory and pages, and takes them apart again. All or nothing: a create that
+// fails leaves no trace. Not thread-safe.
+#pragma once
+
+#include <memory>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "server/core/array.h"
+#include "server/core/file_table.h"
+#include "server/core/page_allocator.h"
+#include "server/core/quota.h"
+#include "server/core/segment_pool.h"
+
+namespace memlease::server {
+
+class ArrayStore {
+ public:
+  ArrayStore(FileTable& files, PageSource& pages, SegmentPool& segments, Quota& quota);
+
+  // `spec` is valid. Charges domain.uid. kQuotaExceeded, kOutOfMemory.
+  absl::StatusOr<std::unique_ptr<Array>> create(const wire::ArraySpec& spec,
+                                                const AccessDomain& domain);
+  // Nobody holds or writes it any more.
+  void destroy(Array& array);
+
+  // An entry for one more subscriber.
+  absl::StatusOr<wire::Word*> free_entry(Array& array);
+
+ private:
+  struct DomainPages {
+    PageAllocator boards;
+    PageAllocator heirs;
+  };
+  DomainPages& pages_of(const AccessDomain& domain);
+  absl::Status place(Array& array);
+
+  FileTable& files_;
+  PageSource& pages_;
+  SegmentPool& segments_;
+  Quota& quota_;
+  std::uint64_t last_id_ = 0;
+  absl::flat_hash_map<AccessDomain, std::unique_ptr<DomainPages>> domains_;
+};
+
+}  // namespace memlease::server

@@ -1,0 +1,399 @@
+#include "server/core/broker.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "fmt/format.h"
+#include "proto/wire/error.h"
+#include "server/core/slot_heir.h"
+
+namespace memlease::server {
+
+using wire::ArrayId;
+using wire::ErrorCode;
+using wire::FileRange;
+using wire::make_error;
+using wire::SessionId;
+
+Broker::Broker(const Dependencies& dependencies, const Limits& limits)
+    : dependencies_(dependencies),
+      quota_(limits.per_uid),
+      segments_(files_, dependencies_.host, limits.memory),
+      store_(files_, dependencies_.pages, segments_, quota_),
+      writer_right_(files_, dependencies_.clock, [this](SessionId session, ArrayId id) {
+        return *sessions_.find(session)->memberships.at(id).writer_row;
+      }) {}
+
+// ---- Sessions.
+
+absl::StatusOr<NewSession> Broker::open_session(const PeerIdentity& peer) {
+  if (auto status = refuse_while_draining(); !status.ok()) return status;
+  auto charge = quota_.charge(peer.uid, {0, 0, 1});
+  if (!charge.ok()) return charge.status();
+  auto session = std::make_unique<Session>();
+  session->id = SessionId{++last_session_};
+  session->peer = peer;
+  session->since_unix_ms = dependencies_.clock.unix_ms();
+  session->charge = std::move(*charge);
+  dependencies_.fill_random(session->token);
+  const NewSession answer{session->id, session->token};
+  sessions_.add(std::move(session));
+  return answer;
+}
+
+absl::StatusOr<FileGrant> Broker::fetch_file(SessionId id, wire::FileId file) const {
+  const Session* session = sessions_.find(id);
+  assert(session != nullptr);
+  return files_.grant(file, session->peer, id);
+}
+
+// Hang-up revokes what needs a call; its rows and its right stand until the process has exited,
+// unless it said goodbye.
+void Broker::hang_up(SessionId id, bool goodbye) {
+  Session* session = sessions_.find(id);
+  assert(session != nullptr);
+  session->connected = false;
+  bool in_use = false;
+  for (const auto& [array_id, membership] : session->memberships) {
+    if (Array* array = catalog_.find(array_id)) {
+      writer_right_.cancel(*array, id);
+      in_use = in_use || uses(membership, *array);
+    }
+  }
+  if (goodbye && !in_use) exited(id);
+}
+
+std::vector<ReclaimedArray> Broker::exited(SessionId id) {
+  Session* session = sessions_.find(id);
+  if (session == nullptr) return {};  // it had said goodbye
+  std::vector<ReclaimedArray> reclaimed;
+  std::vector<ArrayId> ids;
+  for (const auto& [array_id, membership] : session->memberships) {
+    ids.push_back(array_id);
+    const Array* array = catalog_.find(array_id);
+    if (array == nullptr) continue;
+    const std::string reason = reclaim_reason(*session, *array);
+    if (reason.empty()) continue;
+    const std::uint64_t now_ms = dependencies_.clock.unix_ms();
+    reclaimed.push_back({array->spec.name, array->slot_bytes * array->spec.slots,
+                         session->peer.pid, session->peer.uid, session->peer.command,
+                         static_cast<double>(now_ms - membership.since_unix_ms) / 1000, reason});
+  }
+  for (const ArrayId array_id : ids) {
+    if (Array* array = catalog_.find(array_id)) detach(*session, *array);
+  }
+  const auto created = session->created;
+  for (const ArrayId array_id : created) {
+    Array& array = *catalog_.find(array_id);
+    if (array.spec.lifetime == wire::Lifetime::kSession) withdraw(array);
+  }
+  sessions_.erase(id);
+  return reclaimed;
+}
+
+std::string Broker::reclaim_reason(const Session& session, const Array& array) const {
+  const Membership& membership = session.memberships.at(array.id);
+  if (membership.writer_row && is_writing(writer_row(*membership.writer_row))) return "was writing";
+  if (uses(membership, array)) return "held a slot";
+  if (array.creator == session.id && array.spec.lifetime == wire::Lifetime::kSession) {
+    return "created it";
+  }
+  return "";
+}
+
+// ---- Arrays.
+
+absl::StatusOr<Session*> Broker::authenticate(std::span<const std::uint8_t> credential,
+                                              uid_t uid) const {
+  return sessions_.authenticate(credential, uid);
+}
+
+absl::Status Broker::refuse_while_draining() const {
+  if (!draining_) return absl::OkStatus();
+  return make_error(ErrorCode::kDaemonUnavailable, "the daemon is shutting down",
+                    "Connect again once it has been started anew.");
+}
+
+absl::StatusOr<Array*> Broker::readable(const PeerIdentity& viewer, const std::string& name) const {
+  Array* array = catalog_.find(name);
+  if (array == nullptr || !may_read(viewer, array->domain)) {
+    return make_error(ErrorCode::kNotFound,
+                      fmt::format("there is no array '{}' that uid {} may read", name, viewer.uid),
+                      "List what there is: memleasectl ls. Wait for one that is yet to come: "
+                      "wait_for(name).");
+  }
+  return array;
+}
+
+absl::StatusOr<Broker::Opened> Broker::create(Session& session, const wire::ArraySpec& spec,
+                                              bool exist_ok) {
+  if (auto status = refuse_while_draining(); !status.ok()) return status;
+  if (auto status = wire::validate(spec); !status.ok()) return status;
+  if (spec.device != dependencies_.host.device()) {
+    return make_error(ErrorCode::kUnsupported,
+                      fmt::format("this daemon has no device '{}'", spec.device),
+                      "Use device 'host'; GPU arrays need a build with the CUDA plug-in.");
+  }
+  if (Array* existing = catalog_.find(spec.name)) {
+    if (!exist_ok || !may_read(session.peer, existing->domain)) {
+      return make_error(ErrorCode::kAlreadyExists,
+                        fmt::format("the name '{}' is taken", spec.name),
+                        "Open it, withdraw it, or create with exist_ok.");
+    }
+    wire::ArraySpec wanted = spec;
+    wanted.strides_bytes = wire::strides_bytes_of(spec);
+    wire::ArraySpec stands = existing->spec;
+    stands.strides_bytes = wire::strides_bytes_of(stands);
+    if (wanted != stands) {
+      return make_error(
+          ErrorCode::kAlreadyExists,
+          fmt::format("'{}' exists as {} with {} slots, mode {:#o}: not what was asked for "
+                      "({}, {} slots, mode {:#o}, or another layout or lifetime)",
+                      spec.name, describe(stands), stands.slots, stands.mode, describe(wanted),
+                      wanted.slots, wanted.mode),
+          "Open it as it is, or withdraw it first.");
+    }
+    return join(session, *existing, false);
+  }
+  auto array = store_.create(spec, {session.peer.uid, session.peer.gid, spec.mode});
+  if (!array.ok()) return array.status();
+  (*array)->creator = session.id;
+  (*array)->created_unix_ms = dependencies_.clock.unix_ms();
+  session.created.insert((*array)->id);
+  return join(session, catalog_.add(std::move(*array)), true);
+}
+
+absl::StatusOr<Broker::Opened> Broker::open(Session& session, const std::string& name) {
+  if (auto status = refuse_while_draining(); !status.ok()) return status;
+  if (auto status = wire::validate_name(name); !status.ok()) return status;
+  auto array = readable(session.peer, name);
+  if (!array.ok()) return array.status();
+  return join(session, **array, false);
+}
+
+Broker::Opened Broker::join(Session& session, Array& array, bool created) {
+  auto [it, is_new] = session.memberships.try_emplace(array.id);
+  if (is_new) {
+    it->second.domain = array.domain;
+    it->second.slots = array.spec.slots;
+    it->second.since_unix_ms = dependencies_.clock.unix_ms();
+    array.members.push_back(session.id);
+  }
+  ++it->second.opens;
+  return Opened{&array, may_write(session.peer, array.domain), created};
+}
+
+absl::StatusOr<Broker::Member> Broker::member(Session& session, ArrayId id) {
+  const auto membership = session.memberships.find(id);
+  Array* array = catalog_.find(id);
+  if (membership == session.memberships.end() || array == nullptr) {
+    return make_error(ErrorCode::kWithdrawn,
+                      fmt::format("array {} is not open in this session any more", to_int(id)),
+                      "It has been withdrawn: open the name again if it has been created anew.");
+  }
+  return Member{array, &membership->second};
+}
+
+absl::StatusOr<FileRange> Broker::take_row(Session& session, const Array& array, RowKind kind) {
+  const std::uint32_t slots = array.spec.slots;
+  auto& free = session.free_rows[{array.domain, kind, slots}];
+  if (!free.empty()) {
+    const FileRange row = free.back();
+    free.pop_back();
+    return row;
+  }
+  auto& extents = session.extents[array.domain];
+  if (extents == nullptr) {
+    extents = std::make_unique<PageAllocator>(
+        files_, dependencies_.pages,
+        PageAllocator::Kind{wire::FileKind::kExtent, wire::kExtentBytes, array.domain, session.id});
+  }
+  return extents->allocate(kind == RowKind::kReader ? wire::reader_row_units(slots)
+                                                    : wire::writer_row_units(slots));
+}
+
+void Broker::give_up(Session& session, Membership& membership) {
+  const auto give = [&](std::optional<FileRange>& row, RowKind kind) {
+    if (row) session.free_rows[{membership.domain, kind, membership.slots}].push_back(*row);
+    row.reset();
+  };
+  give(membership.reader_row, RowKind::kReader);
+  give(membership.writer_row, RowKind::kWriter);
+}
+
+absl::StatusOr<wire::RowRef> Broker::subscribe(Session& session, ArrayId id) {
+  if (auto status = refuse_while_draining(); !status.ok()) return status;
+  auto member = this->member(session, id);
+  if (!member.ok()) return member.status();
+  auto& [array, membership] = *member;
+  if (!membership->reader_row) {
+    auto row = take_row(session, *array, RowKind::kReader);
+    if (!row.ok()) return row.status();
+    membership->reader_row = *row;
+  }
+  if (membership->entry == nullptr && !array->withdrawn) {
+    auto entry = store_.free_entry(*array);
+    if (!entry.ok()) return entry.status();
+    membership->entry = *entry;
+    add_subscriber(**entry, row_ref(*membership->reader_row));
+  }
+  return row_ref(*membership->reader_row);
+}
+
+absl::StatusOr<WriterAnswer> Broker::acquire_writer(Session& session, ArrayId id) {
+  if (auto status = refuse_while_draining(); !status.ok()) return status;
+  auto member = this->member(session, id);
+  if (!member.ok()) return member.status();
+  auto& [array, membership] = *member;
+  if (!may_write(session.peer, array->domain)) {
+    return make_error(ErrorCode::kDenied,
+                      fmt::format("uid {} may read '{}' but not write it (owner {}, mode {:#o})",
+                                  session.peer.uid, array->spec.name, array->domain.uid,
+                                  array->domain.mode),
+                      "Its owner must create it with a mode such as 0660.");
+  }
+  if (array->withdrawn) {
+    return make_error(ErrorCode::kWithdrawn,
+                      fmt::format("'{}' has been withdrawn", array->spec.name),
+                      "Create it anew.");
+  }
+  if (!membership->writer_row) {
+    auto row = take_row(session, *array, RowKind::kWriter);
+    if (!row.ok()) return row.status();
+    membership->writer_row = *row;
+  }
+  return writer_right_.ask(*array, session.id, *membership->writer_row);
+}
+
+absl::Status Broker::confirm_writer(Session& session, ArrayId id, std::uint64_t offer) {
+  auto member = this->member(session, id);
+  if (!member.ok()) return member.status();
+  return writer_right_.confirm(*member->array, session.id, offer);
+}
+
+absl::Status Broker::cancel_writer(Session& session, ArrayId id) {
+  auto member = this->member(session, id);
+  if (!member.ok()) return member.status();
+  writer_right_.cancel(*member->array, session.id);
+  return absl::OkStatus();
+}
+
+absl::Status Broker::leave(Session& session, ArrayId id, std::uint32_t opens) {
+  const auto it = session.memberships.find(id);
+  if (it == session.memberships.end()) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      fmt::format("array {} is not open in this session", to_int(id)),
+                      "Leave an array once.");
+  }
+  Membership& membership = it->second;
+  if (opens < membership.opens) {
+    membership.opens -= opens;
+    return absl::OkStatus();
+  }
+  Array* array = catalog_.find(id);
+  if (array != nullptr && uses(membership, *array)) {
+    return make_error(ErrorCode::kBusy,
+                      fmt::format("this session still holds slots of '{}'", array->spec.name),
+                      "Release all leases and views first.");
+  }
+  if (array != nullptr) detach(session, *array);
+  give_up(session, membership);
+  session.memberships.erase(it);
+  return absl::OkStatus();
+}
+
+bool Broker::uses(const Membership& membership, const Array& array) const {
+  return (membership.reader_row && membership.entry != nullptr &&
+          holds_any(reader_row(*membership.reader_row), array.spec.slots)) ||
+         (membership.writer_row && is_writing(writer_row(*membership.writer_row)));
+}
+
+const wire::ReaderRow& Broker::reader_row(FileRange at) const {
+  return *reinterpret_cast<const wire::ReaderRow*>(files_.data(at));
+}
+
+const wire::WriterRow& Broker::writer_row(FileRange at) const {
+  return *reinterpret_cast<const wire::WriterRow*>(files_.data(at));
+}
+
+absl::Status Broker::withdraw(const PeerIdentity& viewer, const std::string& name) {
+  if (auto status = wire::validate_name(name); !status.ok()) return status;
+  auto array = readable(viewer, name);
+  if (!array.ok()) return array.status();
+  if (!may_write(viewer, (*array)->domain)) {
+    return make_error(ErrorCode::kDenied,
+                      fmt::format("uid {} may not withdraw '{}' of uid {} (mode {:#o})", viewer.uid,
+                                  name, (*array)->domain.uid, (*array)->domain.mode),
+                      "Ask its owner, or somebody who may write it.");
+  }
+  withdraw(**array);
+  return absl::OkStatus();
+}
+
+void Broker::withdraw(Array& array) {
+  if (array.withdrawn) return;
+  array.withdrawn = true;
+  catalog_.remove_name(array);
+  set_withdrawn(*array.board);
+  // Who uses nothing now can use nothing any more; who does leaves when it is done, or exits.
+  const std::vector<SessionId> members = array.members;
+  for (const SessionId id : members) {
+    Session& session = *sessions_.find(id);
+    if (!uses(session.memberships.at(array.id), array)) {
+      const bool last = array.members.size() == 1;
+      detach(session, array);
+      if (last) return;
+    }
+  }
+  destroy_if_unused(array);
+}
+
+void Broker::detach(Session& session, Array& array) {
+  Membership& membership = session.memberships.at(array.id);
+  writer_right_.gone(array, session.id);
+  if (membership.entry != nullptr) {
+    remove_subscriber(*array.board, *membership.entry);
+    membership.entry = nullptr;
+  }
+  array.members.erase(std::remove(array.members.begin(), array.members.end(), session.id),
+                      array.members.end());
+  destroy_if_unused(array);
+}
+
+void Broker::destroy_if_unused(Array& array) {
+  if (!array.withdrawn || !array.members.empty()) return;
+  store_.destroy(array);
+  if (Session* creator = sessions_.find(array.creator)) creator->created.erase(array.id);
+  catalog_.erase(array.id);
+}
+
+bool Broker::exists(const PeerIdentity& viewer, const std::string& name) const {
+  return readable(viewer, name).ok();
+}
+
+std::vector<const Array*> Broker::list(const PeerIdentity& viewer,
+                                       const std::string& pattern) const {
+  std::vector<const Array*> found;
+  for (const Array* array : catalog_.match(pattern)) {
+    if (may_read(viewer, array->domain)) found.push_back(array);
+  }
+  return found;
+}
+
+void Broker::drain() {
+  draining_ = true;
+  for (Array* array : catalog_.all()) set_draining(*array->board);
+}
+
+bool Broker::in_use() const {
+  for (const Session* session : sessions_.all()) {
+    for (const auto& [id, membership] : session->memberships) {
+      const Array* array = catalog_.find(id);
+      if (array != nullptr && uses(membership, *array)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace memlease::server

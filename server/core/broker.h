@@ -1,0 +1,127 @@
+// The daemon's core: what clients ask for, in terms of sessions and arrays. Orders the modules
+// beside it and decides nothing that one of them could decide. No transport, no threads, no locks:
+// Daemon calls it under its one mutex. Every call is complete or has changed nothing.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/wire/array_spec.h"
+#include "server/core/array_store.h"
+#include "server/core/catalog.h"
+#include "server/core/clock.h"
+#include "server/core/file_table.h"
+#include "server/core/quota.h"
+#include "server/core/segment_pool.h"
+#include "server/core/session_table.h"
+#include "server/core/writer_right.h"
+
+namespace memlease::server {
+
+// Something of an exited process that was in use or its own.
+struct ReclaimedArray {
+  std::string name;
+  std::uint64_t bytes = 0;
+  pid_t pid = 0;
+  uid_t uid = 0;
+  std::string command;
+  double held_s = 0;
+  std::string reason;  // "held a slot", "was writing", "created it"
+};
+
+class Broker {
+ public:
+  struct Dependencies {
+    DeviceBackend& host;
+    PageSource& pages;
+    const Clock& clock;
+    std::function<void(std::span<std::uint8_t>)> fill_random;
+  };
+  struct Limits {
+    SegmentPool::Limits memory;
+    Usage per_uid;
+  };
+  Broker(const Dependencies& dependencies, const Limits& limits);
+
+  // ---- Sessions (called for the attach channel).
+  absl::StatusOr<NewSession> open_session(const PeerIdentity& peer);
+  absl::StatusOr<FileGrant> fetch_file(wire::SessionId session, wire::FileId file) const;
+  // `goodbye`: its process said that it uses nothing any more.
+  void hang_up(wire::SessionId session, bool goodbye);
+  // What its exit gave back, for the log.
+  std::vector<ReclaimedArray> exited(wire::SessionId session);
+
+  // ---- Arrays (called for Control; `session` from authenticate()).
+  absl::StatusOr<Session*> authenticate(std::span<const std::uint8_t> credential, uid_t uid) const;
+  struct Opened {
+    const Array* array = nullptr;
+    bool may_write = false;
+    bool created = false;
+  };
+  absl::StatusOr<Opened> create(Session& session, const wire::ArraySpec& spec, bool exist_ok);
+  absl::StatusOr<Opened> open(Session& session, const std::string& name);
+  absl::StatusOr<wire::RowRef> subscribe(Session& session, wire::ArrayId id);
+  absl::StatusOr<WriterAnswer> acquire_writer(Session& session, wire::ArrayId id);
+  absl::Status confirm_writer(Session& session, wire::ArrayId id, std::uint64_t offer);
+  absl::Status cancel_writer(Session& session, wire::ArrayId id);
+  // Takes `opens` of the session's opens back; with the last one it is no member any more.
+  absl::Status leave(Session& session, wire::ArrayId id, std::uint32_t opens);
+
+  // ---- For Control and Admin: `viewer` is who asks.
+  absl::Status withdraw(const PeerIdentity& viewer, const std::string& name);
+  bool exists(const PeerIdentity& viewer, const std::string& name) const;
+  std::vector<const Array*> list(const PeerIdentity& viewer, const std::string& pattern) const;
+
+  // No new arrays, opens and leases from now on.
+  void drain();
+  bool draining() const { return draining_; }
+  // Does any session hold a slot or write now?
+  bool in_use() const;
+  // Nothing would be lost by ending now.
+  bool idle() const { return sessions_.size() == 0 && catalog_.size() == 0; }
+
+  const Catalog& catalog() const { return catalog_; }
+  const SessionTable& sessions() const { return sessions_; }
+  const FileTable& files() const { return files_; }
+  const SegmentPool& segments() const { return segments_; }
+  const Quota& quota() const { return quota_; }
+
+ private:
+  absl::Status refuse_while_draining() const;
+  absl::StatusOr<Array*> readable(const PeerIdentity& viewer, const std::string& name) const;
+  // The array and what the session has of it; kNotFound unless the session opened it.
+  struct Member {
+    Array* array = nullptr;
+    Membership* membership = nullptr;
+  };
+  absl::StatusOr<Member> member(Session& session, wire::ArrayId id);
+  Opened join(Session& session, Array& array, bool created);
+  absl::StatusOr<wire::FileRange> take_row(Session& session, const Array& array, RowKind kind);
+  // Gives the session's rows back for another array of as many slots.
+  void give_up(Session& session, Membership& membership);
+  void withdraw(Array& array);
+  std::string reclaim_reason(const Session& session, const Array& array) const;
+  // The session uses the array no more: its right, its entry, then the array if it was the last.
+  void detach(Session& session, Array& array);
+  void destroy_if_unused(Array& array);
+  const wire::ReaderRow& reader_row(wire::FileRange at) const;
+  const wire::WriterRow& writer_row(wire::FileRange at) const;
+  bool uses(const Membership& membership, const Array& array) const;
+
+  const Dependencies dependencies_;
+  Quota quota_;
+  FileTable files_;
+  SegmentPool segments_;
+  ArrayStore store_;
+  Catalog catalog_;
+  SessionTable sessions_;
+  WriterRight writer_right_;
+  std::uint32_t last_session_ = 0;
+  bool draining_ = false;
+};
+
+}  // namespace memlease::server

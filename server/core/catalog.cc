@@ -1,0 +1,48 @@
+#include "server/core/catalog.h"
+
+#include <fnmatch.h>
+
+#include <cassert>
+#include <utility>
+
+namespace memlease::server {
+
+Array& Catalog::add(std::unique_ptr<Array> array) {
+  Array& reference = *array;
+  const bool named = names_.emplace(reference.spec.name, &reference).second;
+  assert(named);
+  static_cast<void>(named);
+  arrays_.emplace(reference.id, std::move(array));
+  return reference;
+}
+
+Array* Catalog::find(const std::string& name) const {
+  const auto it = names_.find(name);
+  return it == names_.end() ? nullptr : it->second;
+}
+
+Array* Catalog::find(wire::ArrayId id) const {
+  const auto it = arrays_.find(id);
+  return it == arrays_.end() ? nullptr : it->second.get();
+}
+
+void Catalog::remove_name(const Array& array) { names_.erase(array.spec.name); }
+
+void Catalog::erase(wire::ArrayId id) { arrays_.erase(id); }
+
+std::vector<Array*> Catalog::match(const std::string& pattern) const {
+  std::vector<Array*> found;
+  for (const auto& [name, array] : names_) {
+    if (pattern.empty() || fnmatch(pattern.c_str(), name.c_str(), 0) == 0) found.push_back(array);
+  }
+  return found;
+}
+
+std::vector<Array*> Catalog::all() const {
+  std::vector<Array*> found;
+  found.reserve(arrays_.size());
+  for (const auto& [id, array] : arrays_) found.push_back(array.get());
+  return found;
+}
+
+}  // namespace memlease::server

@@ -1,0 +1,42 @@
+// All shared files of the daemon by id, with who may have them. Not thread-safe.
+#pragma once
+
+#include <memory>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "proto/wire/ids.h"
+#include "server/core/access.h"
+#include "server/core/session_host.h"
+#include "server/core/shared_memory.h"
+
+namespace memlease::server {
+
+class FileTable {
+ public:
+  struct File {
+    std::unique_ptr<SharedMemory> memory;
+    wire::FileKind kind = wire::FileKind::kSegment;
+    AccessDomain domain;
+    wire::SessionId owner{0};  // of a session extent: the only one who may write it
+  };
+
+  // Ids are never used again; kOutOfMemory once all are used up.
+  absl::StatusOr<wire::FileId> add(File file);
+  void remove(wire::FileId id);
+  // nullptr if there is no such file.
+  const File* find(wire::FileId id) const;
+  // Where the daemon sees the range; the file must exist and be a page file.
+  std::byte* data(wire::FileRange at) const;
+
+  // A segment is writable with write access, an extent for its owner alone, a board never. A file
+  // that the peer may not read is as unknown as one that does not exist.
+  absl::StatusOr<FileGrant> grant(wire::FileId id, const PeerIdentity& peer,
+                                  wire::SessionId session) const;
+
+ private:
+  std::uint32_t last_id_ = 0;
+  absl::flat_hash_map<wire::FileId, File> files_;
+};
+
+}  // namespace memlease::server

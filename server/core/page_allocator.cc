@@ -1,0 +1,53 @@
+#include "server/core/page_allocator.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include "proto/wire/board.h"
+
+namespace memlease::server {
+
+namespace {
+constexpr std::uint64_t kUnit = wire::kRowUnitBytes;
+static_assert(wire::kRowUnitBytes == wire::kBoardUnitBytes);
+}  // namespace
+
+PageAllocator::PageAllocator(FileTable& files, PageSource& source, const Kind& kind)
+    : files_(files), source_(source), kind_(kind) {}
+
+PageAllocator::~PageAllocator() {
+  for (const Page& page : pages_) files_.remove(page.file);
+}
+
+absl::StatusOr<wire::FileRange> PageAllocator::allocate(std::uint32_t units) {
+  const std::uint64_t bytes = units * kUnit;
+  assert(bytes <= kind_.file_bytes);
+  for (Page& page : pages_) {
+    if (const auto offset = page.arena.allocate(bytes, kUnit)) {
+      const wire::FileRange at{page.file, *offset};
+      if (wire::to_int(kind_.owner) == 0) std::memset(files_.data(at), 0, bytes);
+      return at;
+    }
+  }
+  const bool daemon_writes = wire::to_int(kind_.owner) == 0;
+  auto memory = source_.create_pages(kind_.file_bytes, daemon_writes);
+  if (!memory.ok()) return memory.status();
+  auto id = files_.add({std::move(*memory), kind_.kind, kind_.domain, kind_.owner});
+  if (!id.ok()) return id.status();
+  pages_.push_back(Page{*id, Arena(kind_.file_bytes)});
+  return wire::FileRange{*id, *pages_.back().arena.allocate(bytes, kUnit)};
+}
+
+void PageAllocator::free(wire::FileRange at) {
+  const auto page = std::find_if(pages_.begin(), pages_.end(),
+                                 [&](const Page& p) { return p.file == at.file; });
+  assert(page != pages_.end());
+  page->arena.free(at.offset);
+  if (page->arena.empty()) {
+    files_.remove(page->file);
+    pages_.erase(page);
+  }
+}
+
+}  // namespace memlease::server

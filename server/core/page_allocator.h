@@ -1,0 +1,46 @@
+// Rows and records in page files of one kind and one access domain: boards, heir files, or one
+// session's extents. Grows by whole files; a file goes when nothing stands in it. Not thread-safe.
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/wire/ids.h"
+#include "server/core/arena.h"
+#include "server/core/file_table.h"
+#include "server/core/shared_memory.h"
+
+namespace memlease::server {
+
+class PageAllocator {
+ public:
+  struct Kind {
+    wire::FileKind kind = wire::FileKind::kBoard;
+    std::uint64_t file_bytes = 0;
+    AccessDomain domain;
+    wire::SessionId owner{0};  // 0: the daemon writes these pages
+  };
+
+  PageAllocator(FileTable& files, PageSource& source, const Kind& kind);
+  ~PageAllocator();
+  PageAllocator(const PageAllocator&) = delete;
+  PageAllocator& operator=(const PageAllocator&) = delete;
+
+  // A range of whole 64-byte units. Its bytes are zero if they are the daemon's.
+  absl::StatusOr<wire::FileRange> allocate(std::uint32_t units);
+  void free(wire::FileRange at);
+  bool empty() const { return pages_.empty(); }
+
+ private:
+  struct Page {
+    wire::FileId file{0};
+    Arena arena;
+  };
+
+  FileTable& files_;
+  PageSource& source_;
+  const Kind kind_;
+  std::vector<Page> pages_;
+};
+
+}  // namespace memlease::server

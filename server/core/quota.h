@@ -1,0 +1,59 @@
+// What each uid uses, and its limits. Every charge is a value that takes itself back when it dies,
+// so that nothing can be forgotten. Not thread-safe.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/container/node_hash_map.h"
+#include "absl/status/statusor.h"
+
+namespace memlease::server {
+
+struct Usage {
+  std::uint64_t bytes = 0;
+  std::uint64_t arrays = 0;
+  std::uint64_t sessions = 0;
+};
+
+class Quota {
+ public:
+  // A part of one uid's usage. Movable; outlived by its Quota.
+  class Charge {
+   public:
+    Charge() = default;
+    Charge(Charge&& other) noexcept
+        : usage_(std::exchange(other.usage_, nullptr)), amount_(other.amount_) {}
+    Charge& operator=(Charge&& other) noexcept {
+      std::swap(usage_, other.usage_);
+      std::swap(amount_, other.amount_);
+      return *this;
+    }
+    Charge(const Charge&) = delete;
+    Charge& operator=(const Charge&) = delete;
+    ~Charge();
+
+   private:
+    friend class Quota;
+    Charge(Usage* usage, const Usage& amount) : usage_(usage), amount_(amount) {}
+    Usage* usage_ = nullptr;
+    Usage amount_;
+  };
+
+  // Per uid; 0 = no limit.
+  explicit Quota(const Usage& limits) : limits_(limits) {}
+
+  // kQuotaExceeded, with nothing changed.
+  absl::StatusOr<Charge> charge(uid_t uid, const Usage& amount);
+  const Usage& limits() const { return limits_; }
+  // By uid, of everybody who was ever charged.
+  const absl::node_hash_map<uid_t, Usage>& usage() const { return usage_; }
+
+ private:
+  const Usage limits_;
+  absl::node_hash_map<uid_t, Usage> usage_;
+};
+
+}  // namespace memlease::server

@@ -1,0 +1,34 @@
+// What people want to know: who holds which bytes since when. Read from the clients' own pages, so
+// it costs them nothing, and it is as true as they are.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "server/core/broker.h"
+
+namespace memlease::server {
+
+struct HolderReport {
+  const Session* session = nullptr;
+  const Array* array = nullptr;
+  std::vector<std::uint64_t> versions;  // that it reads now
+  bool writer = false;
+  bool writing = false;
+  bool subscribed = false;
+  std::uint64_t since_unix_ms = 0;
+};
+
+struct ArrayReport {
+  std::uint64_t version = 0;
+  std::uint32_t readers = 0;      // sessions that hold a slot now
+  std::uint32_t subscribers = 0;
+  pid_t writer_pid = 0;           // 0 = nobody has the right
+  std::vector<std::uint64_t> slot_versions;
+};
+
+std::vector<HolderReport> holders_of(const Broker& broker, const Array& array);
+ArrayReport report_of(const Broker& broker, const Array& array);
+
+}  // namespace memlease::server

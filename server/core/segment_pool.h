@@ -1,0 +1,65 @@
+// Segments and the arrays' places in them: one class of segments per access domain. Small arrays
+// share segments that grow from kFirstSegmentBytes to kMaxSegmentBytes; a large one has its own.
+//
+// Empty segments are kept warm for their class (faulting fresh pages in costs fifteen times more
+// than using old ones again), up to warm_bytes in all, oldest given back first. A segment never
+// changes its class: who once mapped it can still see it. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "proto/wire/ids.h"
+#include "server/core/access.h"
+#include "server/core/arena.h"
+#include "server/core/file_table.h"
+#include "server/core/shared_memory.h"
+
+namespace memlease::server {
+
+class SegmentPool {
+ public:
+  static constexpr std::uint64_t kFirstSegmentBytes = std::uint64_t{4} << 20;
+  static constexpr std::uint64_t kMaxSegmentBytes = std::uint64_t{512} << 20;
+
+  struct Limits {
+    std::uint64_t memory_bytes = 0;  // taken from the system at most; 0 = no limit
+    std::uint64_t warm_bytes = 0;    // of it, in empty segments
+  };
+
+  SegmentPool(FileTable& files, DeviceBackend& backend, const Limits& limits);
+
+  // kOutOfMemory, with nothing changed. A size of 0 gets a place, too.
+  absl::StatusOr<wire::FileRange> allocate(const AccessDomain& domain, std::uint64_t size_bytes);
+  void free(const AccessDomain& domain, wire::FileRange at);
+
+  std::uint64_t memory_bytes() const { return memory_bytes_; }
+  std::uint64_t warm_bytes() const { return warm_bytes_; }
+  std::uint64_t memory_limit_bytes() const { return limits_.memory_bytes; }
+
+ private:
+  struct Segment {
+    wire::FileId file{0};
+    Arena arena;
+    std::uint64_t emptied = 0;  // order in which it became empty
+  };
+  using Class = std::vector<Segment>;
+
+  absl::Status make_room(std::uint64_t size_bytes);
+  absl::StatusOr<Segment*> add_segment(const AccessDomain& domain, std::uint64_t size_bytes);
+  // Gives the segment that has been empty longest back to the system. False if there is none.
+  bool return_oldest();
+
+  FileTable& files_;
+  DeviceBackend& backend_;
+  const Limits limits_;
+  std::uint64_t memory_bytes_ = 0;
+  std::uint64_t warm_bytes_ = 0;
+  std::uint64_t emptied_ = 0;
+  absl::flat_hash_map<AccessDomain, Class> classes_;
+};
+
+}  // namespace memlease::server

@@ -1,0 +1,61 @@
+// One connected client process as the daemon knows it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "proto/wire/board.h"
+#include "proto/wire/ids.h"
+#include "server/core/page_allocator.h"
+#include "server/core/quota.h"
+#include "server/core/session_host.h"
+
+namespace memlease::server {
+
+// What a session has of one array. Rows stay its own until it leaves or exits, even where the array
+// has gone meanwhile.
+struct Membership {
+  std::optional<wire::FileRange> reader_row;
+  wire::Word* entry = nullptr;  // on the board; nullptr: not subscribed (any more)
+  std::optional<wire::FileRange> writer_row;
+  AccessDomain domain;
+  std::uint32_t slots = 0;
+  std::uint64_t since_unix_ms = 0;
+  std::uint32_t opens = 0;
+};
+
+enum class RowKind : std::uint8_t { kReader, kWriter };
+
+// Rows are used again within the session and the access domain, for arrays of as many slots only:
+// a thread that comes late with an old handle may still count a reader row up and down, which then
+// does no harm.
+struct RowClass {
+  AccessDomain domain;
+  RowKind kind = RowKind::kReader;
+  std::uint32_t slots = 0;
+  friend bool operator==(const RowClass&, const RowClass&) = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const RowClass& c) {
+    return H::combine(std::move(h), c.domain, c.kind, c.slots);
+  }
+};
+
+struct Session {
+  wire::SessionId id{0};
+  PeerIdentity peer;
+  SessionToken token{};
+  std::uint64_t since_unix_ms = 0;
+  Quota::Charge charge;
+
+  absl::flat_hash_set<wire::ArrayId> created;  // of those that still exist
+  bool connected = true;  // the attach connection stands, so the token counts
+  absl::flat_hash_map<wire::ArrayId, Membership> memberships;
+  absl::flat_hash_map<AccessDomain, std::unique_ptr<PageAllocator>> extents;
+  absl::flat_hash_map<RowClass, std::vector<wire::FileRange>> free_rows;
+};
+
+}  // namespace memlease::server

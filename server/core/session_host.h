@@ -1,0 +1,58 @@
+// Port between the attach channel, which knows processes, and the core, which knows sessions.
+// Implemented by Daemon (server/daemon.cc, under its mutex), called by AttachServer and
+// ControlService.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/wire/ids.h"
+#include "proto/wire/unique_fd.h"
+
+namespace memlease::server {
+
+// Who a process is, as the kernel attests it.
+struct PeerIdentity {
+  pid_t pid = 0;
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::vector<gid_t> groups;  // supplementary
+  std::string command;        // /proc/<pid>/comm, for people; not attested
+};
+
+using SessionToken = std::array<std::uint8_t, 32>;
+
+struct NewSession {
+  wire::SessionId session{0};
+  SessionToken token{};
+};
+
+// A shared file as a session may have it.
+struct FileGrant {
+  wire::UniqueFd fd;  // O_RDWR or O_RDONLY, as `writable` says
+  wire::FileKind kind = wire::FileKind::kSegment;
+  std::uint64_t size_bytes = 0;
+  bool writable = false;
+};
+
+class SessionHost {
+ public:
+  virtual ~SessionHost() = default;
+  // Charges the uid's quota of sessions.
+  virtual absl::StatusOr<NewSession> open_session(const PeerIdentity& peer) = 0;
+  virtual absl::StatusOr<FileGrant> fetch_file(wire::SessionId session, wire::FileId file) = 0;
+  // The connection has ended. The token dies. `goodbye`: the client said that it uses nothing any
+  // more, and that is the end of the session; otherwise what its process has mapped stays in force
+  // until it exits. Never called twice for one session.
+  virtual void hang_up(wire::SessionId session, bool goodbye) = 0;
+  // The process has exited (its pidfd says so). The last word on a session; hang_up came before.
+  virtual void exited(wire::SessionId session) = 0;
+};
+
+}  // namespace memlease::server

@@ -1,0 +1,84 @@
+#include "server/core/writer_right.h"
+
+#include <utility>
+
+#include "fmt/format.h"
+#include "proto/wire/error.h"
+#include "server/core/slot_heir.h"
+
+namespace memlease::server {
+
+using wire::SessionId;
+
+WriterRight::WriterRight(const FileTable& files, const Clock& clock, RowOf row_of)
+    : files_(files), clock_(clock), row_of_(std::move(row_of)) {}
+
+wire::FileRange WriterRight::current_row(const Array& array) const {
+  return array.writer == SessionId{0} ? array.heir_at : row_of_(array.writer, array.id);
+}
+
+const wire::WriterRow& WriterRight::at(wire::FileRange row) const {
+  return *reinterpret_cast<const wire::WriterRow*>(files_.data(row));
+}
+
+WriterAnswer WriterRight::ask(Array& array, SessionId session, wire::FileRange row) {
+  WriterAnswer answer;
+  answer.row = row_ref(row);
+  const wire::FileRange from = current_row(array);
+  answer.from = row_ref(from);
+  const std::uint64_t now_ms = clock_.monotonic_ms();
+  if (array.pending && array.pending->to != session) {
+    if (now_ms - array.pending->since_ms < kOfferMs) return answer;  // busy: somebody was first
+    cancel(array, array.pending->to);
+  }
+  if (array.writer == session) {
+    answer.state = WriterAnswer::State::kGranted;
+    return answer;
+  }
+  if (!array.pending) {
+    array.pending = PendingMove{session, 0, false, now_ms};
+    set_moving(*array.board);
+  }
+  if (array.writer != SessionId{0} && is_writing(at(from))) return answer;
+  if (!array.pending->offered) array.pending->since_ms = now_ms;
+  array.pending->offered = true;
+  array.pending->offer = ++last_offer_;
+  answer.offer = array.pending->offer;
+  answer.state = WriterAnswer::State::kOffered;
+  return answer;
+}
+
+absl::Status WriterRight::confirm(Array& array, SessionId session, std::uint64_t offer) {
+  if (!array.pending || array.pending->to != session || !array.pending->offered ||
+      array.pending->offer != offer) {
+    return wire::make_error(wire::ErrorCode::kBusy,
+                            fmt::format("the offer of the right to write '{}' does not stand any more",
+                                        array.spec.name),
+                            "Ask for it again.");
+  }
+  array.pending.reset();
+  array.writer = session;
+  set_writer(*array.board, row_ref(row_of_(session, array.id)), false);
+  return absl::OkStatus();
+}
+
+void WriterRight::cancel(Array& array, SessionId session) {
+  if (!array.pending || array.pending->to != session) return;
+  array.pending.reset();
+  clear_moving(*array.board);
+}
+
+void WriterRight::gone(Array& array, SessionId session) {
+  cancel(array, session);
+  if (array.writer != session) return;
+  const wire::FileRange row = current_row(array);
+  array.writer = SessionId{0};
+  inherit(*array.board, *array.heir, row_ref(array.heir_at), at(row), array.spec.slots);
+  // Who was promised the dead writer's row must copy the heir's instead.
+  if (array.pending) {
+    array.pending->offered = false;
+    set_moving(*array.board);
+  }
+}
+
+}  // namespace memlease::server

@@ -1,0 +1,242 @@
+#include "server/daemon.h"
+
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include "fmt/format.h"
+#include "proto/wire/error.h"
+#include "server/rpc/admin_service.h"
+#include "server/rpc/control_service.h"
+
+namespace memlease::server {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kDrainStep{20};
+// Left for everything else on the machine when the daemon takes memory.
+constexpr std::uint64_t kSystemReserveBytes = std::uint64_t{64} << 20;
+
+class SystemClock final : public Clock {
+ public:
+  std::uint64_t unix_ms() const override { return ms(std::chrono::system_clock::now()); }
+  std::uint64_t monotonic_ms() const override { return ms(SteadyClock::now()); }
+
+ private:
+  template <typename TimePoint>
+  static std::uint64_t ms(TimePoint now) {
+    const auto since = now.time_since_epoch();
+    return static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::milliseconds>(since).count());
+  }
+};
+
+void fill_random(std::span<std::uint8_t> bytes) {
+  // Up to 256 bytes come whole; before the kernel has any it waits.
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) std::abort();
+}
+
+wire::Incarnation new_incarnation() {
+  wire::Incarnation incarnation{};
+  fill_random({reinterpret_cast<std::uint8_t*>(incarnation.data()), incarnation.size()});
+  return incarnation;
+}
+
+// Is there memory for this step? fallocate() itself does not say no: it gets somebody killed.
+bool has_memory_for(std::uint64_t bytes) {
+  std::ifstream file("/proc/meminfo");
+  for (std::string key; file >> key;) {
+    std::uint64_t kilobytes = 0;
+    if (key == "MemAvailable:" && file >> kilobytes) {
+      return kilobytes * 1024 >= bytes + kSystemReserveBytes;
+    }
+    file.ignore(1024, '\n');
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::start(const Config& config, Directory& directory,
+                                                      EventLoop& loop, Log& log) {
+  std::unique_ptr<Daemon> daemon(new Daemon(config, loop, log));
+  if (auto status = daemon->listen(directory); !status.ok()) return status;
+  daemon->watch_idleness();
+  return daemon;
+}
+
+Daemon::Daemon(const Config& config, EventLoop& loop, Log& log)
+    : config_(config),
+      loop_(loop),
+      log_(log),
+      attach_log_limiter_(10, std::chrono::seconds(10)),
+      started_(SteadyClock::now()),
+      incarnation_(new_incarnation()),
+      clock_(std::make_unique<SystemClock>()),
+      host_memory_(config.huge_pages == HugePages::kAuto ? MemfdDeviceBackend::HugePages::kAuto
+                                                         : MemfdDeviceBackend::HugePages::kNever,
+                   has_memory_for),
+      broker_({host_memory_, host_memory_, *clock_, fill_random},
+              {{config.memory_limit_bytes, config.warm_bytes},
+               {config.quota_bytes, config.quota_arrays, config.quota_sessions}}) {}
+
+Daemon::~Daemon() {
+  if (grpc_server_) grpc_server_->shutdown(std::chrono::system_clock::now());
+  if (attach_server_) attach_server_->shutdown();
+}
+
+absl::Status Daemon::listen(Directory& directory) {
+  auto attach = directory.listen(kAttachSocket, SOCK_SEQPACKET, config_.socket_mode);
+  if (!attach.ok()) return attach.status();
+  AttachOptions options;
+  options.daemon_version = MEMLEASE_VERSION;
+  options.incarnation = incarnation_;
+  options.log = [this](const std::string& line) {
+    log_.write(attach_log_limiter_, LogLevel::kWarning, line);
+  };
+  auto attach_server = AttachServer::start(&loop_, this, std::move(*attach), std::move(options));
+  if (!attach_server.ok()) return attach_server.status();
+  attach_server_ = std::move(*attach_server);
+
+  auto control = directory.listen(kControlSocket, SOCK_STREAM, config_.socket_mode);
+  if (!control.ok()) return control.status();
+  grpc_server_ = std::make_unique<GrpcServer>(loop_, log_, [this](uid_t uid) {
+    GrpcServices services;
+    services.push_back(std::make_unique<ControlService>(*this, uid));
+    services.push_back(std::make_unique<AdminService>(*this, uid));
+    return services;
+  });
+  return grpc_server_->add_listener(std::move(*control));
+}
+
+// ---- SessionHost.
+
+absl::StatusOr<NewSession> Daemon::open_session(const PeerIdentity& peer) {
+  loop_.cancel(idle_timer_);
+  absl::StatusOr<NewSession> opened;
+  with_broker([&](Broker& broker) { opened = broker.open_session(peer); });
+  if (opened.ok()) {
+    log_.info("session opened", {{"session", wire::to_int(opened->session)},
+                                 {"pid", peer.pid},
+                                 {"uid", peer.uid},
+                                 {"command", peer.command}});
+  }
+  watch_idleness();
+  return opened;
+}
+
+absl::StatusOr<FileGrant> Daemon::fetch_file(wire::SessionId session, wire::FileId file) {
+  const std::lock_guard lock(mutex_);
+  return broker_.fetch_file(session, file);
+}
+
+void Daemon::hang_up(wire::SessionId session, bool goodbye) {
+  with_broker([&](Broker& broker) { broker.hang_up(session, goodbye); });
+  log_.info("session hung up", {{"session", wire::to_int(session)}, {"goodbye", goodbye}});
+  watch_idleness();
+}
+
+void Daemon::exited(wire::SessionId session) {
+  std::vector<ReclaimedArray> reclaimed;
+  with_broker([&](Broker& broker) { reclaimed = broker.exited(session); });
+  for (const ReclaimedArray& array : reclaimed) {
+    log_.info("reclaimed from an exited process", {{"session", wire::to_int(session)},
+                                                   {"pid", array.pid},
+                                                   {"uid", array.uid},
+                                                   {"command", array.command},
+                                                   {"array", array.name},
+                                                   {"bytes", array.bytes},
+                                                   {"held_s", array.held_s},
+                                                   {"reason", array.reason}});
+  }
+  watch_idleness();
+}
+
+// ---- ServiceHost.
+
+void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
+  bool may_be_idle = false;
+  {
+    const std::lock_guard lock(mutex_);
+    fn(broker_);
+    may_be_idle = config_.idle_exit_s != 0 && broker_.idle();
+  }
+  changed_.notify_all();
+  if (may_be_idle) loop_.post([this] { watch_idleness(); });
+}
+
+bool Daemon::wait_until(const std::function<bool(const Broker&)>& holds,
+                        std::chrono::steady_clock::time_point deadline) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_until(lock, deadline, [&] { return holds(broker_); });
+}
+
+absl::Status Daemon::evict(wire::SessionId session) {
+  loop_.post([this, session] {
+    attach_server_->disconnect(
+        session, wire::make_error(wire::ErrorCode::kDaemonLost, "this session has been evicted",
+                                  "Ask the operator of this daemon why, then connect again."));
+  });
+  return absl::OkStatus();
+}
+
+DaemonFacts Daemon::facts() const {
+  DaemonFacts facts;
+  facts.version = MEMLEASE_VERSION;
+  facts.incarnation.assign(reinterpret_cast<const char*>(incarnation_.data()), incarnation_.size());
+  facts.directory = config_.directory;
+  facts.uptime_ms = static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(SteadyClock::now() - started_).count());
+  facts.huge_pages = host_memory_.huge_pages();
+  return facts;
+}
+
+// ---- Ending.
+
+void Daemon::watch_idleness() {
+  if (config_.idle_exit_s == 0) return;
+  loop_.cancel(idle_timer_);
+  const auto idle = [this] {
+    const std::lock_guard lock(mutex_);
+    return broker_.idle();
+  };
+  if (!idle()) return;
+  idle_timer_ = loop_.after(std::chrono::seconds(config_.idle_exit_s), [this, idle] {
+    if (!idle()) return;
+    log_.info("nobody has needed this daemon for a while: ending",
+              {{"idle_exit_s", config_.idle_exit_s}});
+    loop_.stop();
+  });
+}
+
+void Daemon::drain() {
+  if (drain_end_ != SteadyClock::time_point{}) {
+    log_.warning("told to end again: ending at once");
+    loop_.stop();
+    return;
+  }
+  drain_end_ = SteadyClock::now() + std::chrono::seconds(config_.drain_timeout_s);
+  grpc_server_->set_serving(false);
+  with_broker([](Broker& broker) { broker.drain(); });
+  log_.info("draining: no new leases", {{"drain_timeout_s", config_.drain_timeout_s}});
+  continue_drain();
+}
+
+// Leases end without a call, so they have to be looked at; only while draining.
+void Daemon::continue_drain() {
+  bool in_use = false;
+  with_broker([&](Broker& broker) { in_use = broker.in_use(); });
+  if (!in_use || SteadyClock::now() >= drain_end_) {
+    log_.info(in_use ? "drain timeout: some leases are still held" : "drained");
+    loop_.stop();
+    return;
+  }
+  loop_.after(kDrainStep, [this] { continue_drain(); });
+}
+
+}  // namespace memlease::server

@@ -1,0 +1,78 @@
+// The composition root: puts the core, its memory, the channels and the services together, and
+// calls the core under the daemon's one mutex.
+//
+// Threads: the event loop's (attach channel, timers, signals), gRPC's (calls). Whatever they want of
+// the core they want through with_broker().
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "absl/status/statusor.h"
+#include "server/channel/attach_server.h"
+#include "server/config.h"
+#include "server/core/broker.h"
+#include "server/core/session_host.h"
+#include "server/device/memfd_device_backend.h"
+#include "server/directory.h"
+#include "server/event_loop.h"
+#include "server/rpc/grpc_server.h"
+#include "server/rpc/service_host.h"
+#include "server/telemetry/log.h"
+
+namespace memlease::server {
+
+class Daemon final : public SessionHost, public ServiceHost {
+ public:
+  // Listens when it returns. loop and log outlive it.
+  static absl::StatusOr<std::unique_ptr<Daemon>> start(const Config& config, Directory& directory,
+                                                       EventLoop& loop, Log& log);
+  ~Daemon() override;
+
+  // SIGTERM: no new sessions, opens and leases; ends the loop when no lease lives any more, or after
+  // drain_timeout_s. A repeat ends it at once. On the loop's thread.
+  void drain();
+
+  // SessionHost, on the loop's thread.
+  absl::StatusOr<NewSession> open_session(const PeerIdentity& peer) override;
+  absl::StatusOr<FileGrant> fetch_file(wire::SessionId session, wire::FileId file) override;
+  void hang_up(wire::SessionId session, bool goodbye) override;
+  void exited(wire::SessionId session) override;
+
+  // ServiceHost, on any thread.
+  void with_broker(const std::function<void(Broker&)>& fn) override;
+  bool wait_until(const std::function<bool(const Broker&)>& holds,
+                  std::chrono::steady_clock::time_point deadline) override;
+  absl::Status evict(wire::SessionId session) override;
+  DaemonFacts facts() const override;
+
+ private:
+  Daemon(const Config& config, EventLoop& loop, Log& log);
+  absl::Status listen(Directory& directory);
+  // Ends the loop after idle_exit_s without anything worth staying for.
+  void watch_idleness();
+  void continue_drain();
+
+  const Config config_;
+  EventLoop& loop_;
+  Log& log_;
+  LogLimiter attach_log_limiter_;
+  const std::chrono::steady_clock::time_point started_;
+  const wire::Incarnation incarnation_;
+  const std::unique_ptr<Clock> clock_;
+  MemfdDeviceBackend host_memory_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Broker broker_;  // guarded by mutex_
+
+  EventLoop::TimerId idle_timer_;
+  std::chrono::steady_clock::time_point drain_end_;
+  std::unique_ptr<AttachServer> attach_server_;
+  std::unique_ptr<GrpcServer> grpc_server_;
+};
+
+}  // namespace memlease::server

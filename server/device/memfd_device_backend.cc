@@ -1,0 +1,160 @@
+#include "server/device/memfd_device_backend.h"
+
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "fmt/format.h"
+#include "proto/wire/error.h"
+#include "proto/wire/unique_fd.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+namespace memlease::server {
+namespace {
+
+using wire::ErrorCode;
+using wire::UniqueFd;
+
+constexpr std::uint64_t kHugePageBytes = std::uint64_t{2} << 20;
+constexpr std::uint64_t kStepBytes = std::uint64_t{64} << 20;
+
+absl::Status failed(const char* what, std::uint64_t size_bytes) {
+  const int error = errno;
+  return wire::errno_error(ErrorCode::kOutOfMemory,
+                           fmt::format("{} for {} bytes of host memory", what, size_bytes), error,
+                           "Free memory on this machine, or lower memory_limit_bytes.");
+}
+
+class Memfd : public SharedMemory {
+ public:
+  Memfd(UniqueFd fd, std::uint64_t size_bytes) : fd_(std::move(fd)), size_bytes_(size_bytes) {}
+  ~Memfd() override {
+    if (data_ != nullptr) munmap(data_, size_bytes_);
+  }
+
+  std::uint64_t size_bytes() const override { return size_bytes_; }
+  std::byte* data() override { return data_; }
+
+  // The reopened description belongs to the daemon's mode bits (0600): a client of another uid can
+  // neither reopen it for writing nor change the mode.
+  absl::StatusOr<UniqueFd> export_fd(bool writable) const override {
+    const std::string path = fmt::format("/proc/self/fd/{}", fd_.get());
+    UniqueFd fd(open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC));
+    if (!fd) {
+      return wire::errno_error(ErrorCode::kInternal, "reopening a shared file", errno,
+                               "Raise the daemon's limit of open files (LimitNOFILE).");
+    }
+    return fd;
+  }
+
+  absl::Status map(bool writable) {
+    void* data = mmap(nullptr, size_bytes_, writable ? PROT_READ | PROT_WRITE : PROT_READ,
+                      MAP_SHARED, fd_.get(), 0);
+    if (data == MAP_FAILED) return failed("mmap", size_bytes_);
+    data_ = static_cast<std::byte*>(data);
+    return absl::OkStatus();
+  }
+
+ private:
+  UniqueFd fd_;
+  const std::uint64_t size_bytes_;
+  std::byte* data_ = nullptr;
+};
+
+UniqueFd create_memfd(const char* name, unsigned flags) {
+  UniqueFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL | flags));
+  if (!fd && errno == EINVAL) {  // before Linux 6.3
+    fd.reset(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | flags));
+  }
+  return fd;
+}
+
+// Touches every page, in steps, so that a lack of memory is an error here and no signal later.
+absl::Status commit(int fd, std::uint64_t size_bytes,
+                    const MemfdDeviceBackend::Probe& may_allocate) {
+  for (std::uint64_t done = 0; done < size_bytes;) {
+    const std::uint64_t step = std::min(kStepBytes, size_bytes - done);
+    if (may_allocate && !may_allocate(step)) {
+      return wire::make_error(
+          ErrorCode::kOutOfMemory,
+          fmt::format("{} bytes of host memory are not there: the system had enough for {}",
+                      size_bytes, done),
+          "Free memory on this machine, or lower memory_limit_bytes.");
+    }
+    int result = 0;
+    do {
+      result = fallocate(fd, 0, static_cast<off_t>(done), static_cast<off_t>(step));
+    } while (result != 0 && errno == EINTR);
+    if (result != 0) return failed("fallocate", size_bytes);
+    done += step;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Memfd>> make(const char* name, std::uint64_t size_bytes,
+                                            unsigned flags, bool committed,
+                                            const MemfdDeviceBackend::Probe& may_allocate) {
+  UniqueFd fd = create_memfd(name, flags);
+  if (!fd) return failed("memfd_create", size_bytes);
+  if (fchmod(fd.get(), 0600) != 0) return failed("fchmod", size_bytes);
+  if (ftruncate(fd.get(), static_cast<off_t>(size_bytes)) != 0) {
+    return failed("ftruncate", size_bytes);
+  }
+  if (committed) {
+    if (auto status = commit(fd.get(), size_bytes, may_allocate); !status.ok()) return status;
+  }
+  if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return failed("sealing", size_bytes);
+  }
+  return std::make_unique<Memfd>(std::move(fd), size_bytes);
+}
+
+}  // namespace
+
+MemfdDeviceBackend::MemfdDeviceBackend(HugePages huge_pages, Probe may_allocate)
+    : may_allocate_(std::move(may_allocate)), huge_pages_text_("switched off") {
+  if (huge_pages == HugePages::kAuto) probe_huge_pages();
+}
+
+// One huge page, really faulted in: a pool of the right size is the only kind that can be relied on.
+void MemfdDeviceBackend::probe_huge_pages() {
+  auto probe = make("memlease-probe", kHugePageBytes, MFD_HUGETLB | MFD_HUGE_2MB, true, {});
+  use_huge_pages_ = probe.ok();
+  huge_pages_text_ = probe.ok() ? "2 MiB pages from the pool where it has enough"
+                                : "none: the pool is empty (vm.nr_hugepages)";
+}
+
+std::uint64_t MemfdDeviceBackend::alignment_bytes(std::uint64_t size_bytes) const {
+  return size_bytes > 4096 ? 4096 : 256;
+}
+
+absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::create_segment(
+    std::uint64_t size_bytes) {
+  if (use_huge_pages_ && size_bytes % kHugePageBytes == 0) {
+    auto huge = make("memlease-segment", size_bytes, MFD_HUGETLB | MFD_HUGE_2MB, true,
+                     may_allocate_);
+    if (huge.ok()) return std::unique_ptr<SharedMemory>(std::move(*huge));
+  }
+  auto memory = make("memlease-segment", size_bytes, 0, true, may_allocate_);
+  if (!memory.ok()) return memory.status();
+  return std::unique_ptr<SharedMemory>(std::move(*memory));
+}
+
+absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::create_pages(
+    std::uint64_t size_bytes, bool daemon_writes) {
+  auto memory = make(daemon_writes ? "memlease-board" : "memlease-extent", size_bytes, 0, false, {});
+  if (!memory.ok()) return memory.status();
+  if (auto status = (*memory)->map(daemon_writes); !status.ok()) return status;
+  return std::unique_ptr<SharedMemory>(std::move(*memory));
+}
+
+}  // namespace memlease::server

@@ -1,0 +1,134 @@
+#include "server/rpc/admin_service.h"
+
+#include <unistd.h>
+
+#include <limits>
+
+#include "fmt/format.h"
+#include "proto/wire/convert.h"
+#include "proto/wire/error.h"
+#include "server/rpc/report_convert.h"
+
+namespace memlease::server {
+namespace {
+
+using wire::ErrorCode;
+using wire::make_error;
+
+PeerIdentity viewer_of(uid_t uid) {
+  PeerIdentity viewer;
+  viewer.uid = uid == geteuid() ? 0 : uid;
+  viewer.gid = std::numeric_limits<gid_t>::max();  // nobody's
+  return viewer;
+}
+
+}  // namespace
+
+AdminService::AdminService(ServiceHost& host, uid_t uid) : host_(host), viewer_(viewer_of(uid)) {}
+
+grpc::Status AdminService::Status(grpc::ServerContext* /*context*/, const v1::Empty* /*request*/,
+                                  v1::StatusReply* reply) {
+  const DaemonFacts facts = host_.facts();
+  reply->set_version(facts.version);
+  reply->set_incarnation(facts.incarnation);
+  reply->set_pid(getpid());
+  reply->set_directory(facts.directory);
+  reply->set_uptime_ms(facts.uptime_ms);
+  reply->set_huge_pages(facts.huge_pages);
+  host_.with_broker([&](Broker& broker) {
+    reply->set_draining(broker.draining());
+    reply->set_arrays(broker.catalog().size());
+    reply->set_sessions(broker.sessions().size());
+    reply->set_memory_bytes(broker.segments().memory_bytes());
+    reply->set_memory_limit_bytes(broker.segments().memory_limit_bytes());
+    reply->set_warm_bytes(broker.segments().warm_bytes());
+    std::uint64_t array_bytes = 0;
+    const Usage& limits = broker.quota().limits();
+    for (const auto& [uid, usage] : broker.quota().usage()) {
+      array_bytes += usage.bytes;
+      if (viewer_.uid != 0 && viewer_.uid != uid) continue;
+      v1::Quota& quota = *reply->add_quotas();
+      quota.set_uid(uid);
+      quota.set_bytes(usage.bytes);
+      quota.set_bytes_limit(limits.bytes);
+      quota.set_arrays(usage.arrays);
+      quota.set_arrays_limit(limits.arrays);
+      quota.set_sessions(usage.sessions);
+      quota.set_sessions_limit(limits.sessions);
+    }
+    reply->set_array_bytes(array_bytes);
+  });
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::ListArrays(grpc::ServerContext* /*context*/,
+                                      const v1::ListRequest* request, v1::ListArraysReply* reply) {
+  host_.with_broker([&](Broker& broker) {
+    for (const Array* array : broker.list(viewer_, request->pattern())) {
+      fill(broker, *array, *reply->add_arrays());
+    }
+    // Bytes that are still there although the name has gone: for those who may see everything.
+    for (const Array* array : broker.catalog().all()) {
+      if (array->withdrawn && viewer_.uid == 0) fill(broker, *array, *reply->add_arrays());
+    }
+  });
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::ListHolders(grpc::ServerContext* /*context*/,
+                                       const v1::NameRequest* request, v1::HoldersReply* reply) {
+  absl::Status status;
+  host_.with_broker([&](Broker& broker) {
+    if (!request->name().empty() && !broker.exists(viewer_, request->name())) {
+      status = make_error(ErrorCode::kNotFound,
+                          fmt::format("there is no array '{}' that uid {} may read",
+                                      request->name(), viewer_.uid),
+                          "List what there is: memleasectl ls.");
+      return;
+    }
+    for (const Array* array : broker.catalog().all()) {
+      const bool wanted = request->name().empty() || array->spec.name == request->name();
+      if (wanted && may_read(viewer_, array->domain)) add_holders(broker, *array, *reply);
+    }
+  });
+  return wire::to_grpc(status);
+}
+
+grpc::Status AdminService::ListSessions(grpc::ServerContext* /*context*/,
+                                        const v1::Empty* /*request*/,
+                                        v1::ListSessionsReply* reply) {
+  host_.with_broker([&](Broker& broker) {
+    for (const Session* session : broker.sessions().all()) {
+      if (viewer_.uid == 0 || viewer_.uid == session->peer.uid) {
+        fill(broker, *session, *reply->add_sessions());
+      }
+    }
+  });
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::WithdrawArray(grpc::ServerContext* /*context*/,
+                                         const v1::NameRequest* request, v1::Empty* /*reply*/) {
+  absl::Status status;
+  host_.with_broker(
+      [&](Broker& broker) { status = broker.withdraw(viewer_, request->name()); });
+  return wire::to_grpc(status);
+}
+
+grpc::Status AdminService::Evict(grpc::ServerContext* /*context*/, const v1::EvictRequest* request,
+                                 v1::Empty* /*reply*/) {
+  const wire::SessionId id{request->session_id()};
+  absl::Status status;
+  host_.with_broker([&](Broker& broker) {
+    const Session* session = broker.sessions().find(id);
+    if (session == nullptr || (viewer_.uid != 0 && viewer_.uid != session->peer.uid)) {
+      status = make_error(ErrorCode::kNotFound,
+                          fmt::format("there is no session {} of yours", request->session_id()),
+                          "List them: memleasectl sessions.");
+    }
+  });
+  if (status.ok()) status = host_.evict(id);
+  return wire::to_grpc(status);
+}
+
+}  // namespace memlease::server

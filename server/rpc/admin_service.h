@@ -1,0 +1,36 @@
+// memlease.v1.Admin for the calls of one uid: what memleasectl shows and does. Needs no session: the
+// connection's uid, as the kernel attests it, decides. Thread-safe.
+#pragma once
+
+#include <sys/types.h>
+
+#include "memlease/v1/admin.grpc.pb.h"
+#include "server/rpc/service_host.h"
+
+namespace memlease::server {
+
+class AdminService final : public v1::Admin::Service {
+ public:
+  AdminService(ServiceHost& host, uid_t uid);
+
+  grpc::Status Status(grpc::ServerContext* context, const v1::Empty* request,
+                      v1::StatusReply* reply) override;
+  grpc::Status ListArrays(grpc::ServerContext* context, const v1::ListRequest* request,
+                          v1::ListArraysReply* reply) override;
+  grpc::Status ListHolders(grpc::ServerContext* context, const v1::NameRequest* request,
+                           v1::HoldersReply* reply) override;
+  grpc::Status ListSessions(grpc::ServerContext* context, const v1::Empty* request,
+                            v1::ListSessionsReply* reply) override;
+  grpc::Status WithdrawArray(grpc::ServerContext* context, const v1::NameRequest* request,
+                             v1::Empty* reply) override;
+  grpc::Status Evict(grpc::ServerContext* context, const v1::EvictRequest* request,
+                     v1::Empty* reply) override;
+
+ private:
+  ServiceHost& host_;
+  // Group memberships of a caller without a session are not known: its arrays' group bits do not
+  // count here. The daemon's own uid may do what root may.
+  const PeerIdentity viewer_;
+};
+
+}  // namespace memlease::server

@@ -1,0 +1,170 @@
+#include "server/rpc/control_service.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "fmt/format.h"
+#include "proto/wire/convert.h"
+#include "proto/wire/error.h"
+#include "server/rpc/report_convert.h"
+
+namespace memlease::server {
+namespace {
+
+constexpr std::chrono::milliseconds kLongestWait{60'000};
+constexpr std::chrono::milliseconds kCancelCheck{200};
+
+// What a client needs to map an array.
+void fill(const Broker::Opened& opened, v1::OpenReply& reply) {
+  const Array& array = *opened.array;
+  reply.set_array_id(wire::to_int(array.id));
+  *reply.mutable_spec() = wire::to_proto(array.spec);
+  *reply.mutable_board_record() = wire::to_proto(array.board_at);
+  for (const wire::FileRange& slot : array.slots) *reply.add_slots() = wire::to_proto(slot);
+  reply.set_slot_bytes(array.slot_bytes);
+  reply.set_may_write(opened.may_write);
+  reply.set_created(opened.created);
+  reply.set_owner_uid(array.domain.uid);
+  reply.set_owner_gid(array.domain.gid);
+}
+
+std::span<const std::uint8_t> credential_of(const grpc::ServerContext& context) {
+  const auto& metadata = context.client_metadata();
+  const auto token = metadata.find("memlease-token-bin");
+  if (token == metadata.end()) return {};
+  return {reinterpret_cast<const std::uint8_t*>(token->second.data()), token->second.size()};
+}
+
+}  // namespace
+
+grpc::Status ControlService::for_session(const grpc::ServerContext& context,
+                                         const SessionCall& fn) {
+  absl::Status status;
+  host_.with_broker([&](Broker& broker) {
+    auto session = broker.authenticate(credential_of(context), uid_);
+    status = session.ok() ? fn(broker, **session) : session.status();
+  });
+  return wire::to_grpc(status);
+}
+
+grpc::Status ControlService::Create(grpc::ServerContext* context, const v1::CreateRequest* request,
+                                    v1::OpenReply* reply) {
+  auto spec = wire::from_proto(request->spec());
+  if (!spec.ok()) return wire::to_grpc(spec.status());
+  return for_session(*context, [&](Broker& broker, Session& session) {
+    auto opened = broker.create(session, *spec, request->exist_ok());
+    if (opened.ok()) fill(*opened, *reply);
+    return opened.status();
+  });
+}
+
+grpc::Status ControlService::Open(grpc::ServerContext* context, const v1::OpenRequest* request,
+                                  v1::OpenReply* reply) {
+  return for_session(*context, [&](Broker& broker, Session& session) {
+    auto opened = broker.open(session, request->name());
+    if (opened.ok()) fill(*opened, *reply);
+    return opened.status();
+  });
+}
+
+grpc::Status ControlService::Subscribe(grpc::ServerContext* context,
+                                       const v1::ArrayRequest* request,
+                                       v1::SubscribeReply* reply) {
+  return for_session(*context, [&](Broker& broker, Session& session) {
+    auto row = broker.subscribe(session, wire::ArrayId{request->array_id()});
+    if (row.ok()) *reply->mutable_row() = wire::to_proto(*row);
+    return row.status();
+  });
+}
+
+grpc::Status ControlService::AcquireWriter(grpc::ServerContext* context,
+                                           const v1::ArrayRequest* request,
+                                           v1::AcquireWriterReply* reply) {
+  return for_session(*context, [&](Broker& broker, Session& session) {
+    auto answer = broker.acquire_writer(session, wire::ArrayId{request->array_id()});
+    if (!answer.ok()) return answer.status();
+    reply->set_state(static_cast<v1::AcquireWriterReply::State>(answer->state));
+    *reply->mutable_row() = wire::to_proto(answer->row);
+    *reply->mutable_from() = wire::to_proto(answer->from);
+    reply->set_offer(answer->offer);
+    return absl::OkStatus();
+  });
+}
+
+grpc::Status ControlService::ConfirmWriter(grpc::ServerContext* context,
+                                           const v1::ConfirmWriterRequest* request,
+                                           v1::Empty* /*reply*/) {
+  return for_session(*context, [&](Broker& broker, Session& session) {
+    return broker.confirm_writer(session, wire::ArrayId{request->array_id()}, request->offer());
+  });
+}
+
+grpc::Status ControlService::CancelWriter(grpc::ServerContext* context,
+                                          const v1::ArrayRequest* request, v1::Empty* /*reply*/) {
+  return for_session(*context, [&](Broker& broker, Session& session) {
+    return broker.cancel_writer(session, wire::ArrayId{request->array_id()});
+  });
+}
+
+grpc::Status ControlService::Leave(grpc::ServerContext* context, const v1::LeaveRequest* request,
+                                   v1::Empty* /*reply*/) {
+  return for_session(*context, [&](Broker& broker, Session& session) {
+    return broker.leave(session, wire::ArrayId{request->array_id()}, request->opens());
+  });
+}
+
+grpc::Status ControlService::Withdraw(grpc::ServerContext* context, const v1::NameRequest* request,
+                                      v1::Empty* /*reply*/) {
+  return for_session(*context, [&](Broker& broker, Session& session) {
+    return broker.withdraw(session.peer, request->name());
+  });
+}
+
+grpc::Status ControlService::List(grpc::ServerContext* context, const v1::ListRequest* request,
+                                  v1::ListReply* reply) {
+  return for_session(*context, [&](Broker& broker, Session& session) {
+    for (const Array* array : broker.list(session.peer, request->pattern())) {
+      reply->add_names(array->spec.name);
+    }
+    return absl::OkStatus();
+  });
+}
+
+grpc::Status ControlService::WaitFor(grpc::ServerContext* context, const v1::WaitForRequest* request,
+                                     v1::WaitForReply* reply) {
+  if (auto status = wire::validate_name(request->name()); !status.ok()) return wire::to_grpc(status);
+  PeerIdentity peer;
+  const grpc::Status known = for_session(*context, [&](Broker&, Session& session) {
+    peer = session.peer;
+    return absl::OkStatus();
+  });
+  if (!known.ok()) return known;
+  const auto now = [] { return std::chrono::steady_clock::now(); };
+  const auto end = now() + std::min(kLongestWait, std::chrono::milliseconds(request->timeout_ms()));
+  do {
+    reply->set_exists(host_.wait_until(
+        [&](const Broker& broker) { return broker.exists(peer, request->name()); },
+        std::min(end, now() + kCancelCheck)));
+  } while (!reply->exists() && now() < end && !context->IsCancelled());
+  return grpc::Status::OK;
+}
+
+grpc::Status ControlService::Holders(grpc::ServerContext* context, const v1::ArrayRequest* request,
+                                     v1::HoldersReply* reply) {
+  return for_session(*context, [&](Broker& broker, Session& session) {
+    const wire::ArrayId id{request->array_id()};
+    const Array* array = broker.catalog().find(id);
+    if (array == nullptr || !session.memberships.contains(id)) {
+      return wire::make_error(wire::ErrorCode::kNotFound,
+                              fmt::format("array {} is not open in this session", to_int(id)),
+                              "Open it first.");
+    }
+    add_holders(broker, *array, *reply);
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace memlease::server

@@ -1,0 +1,50 @@
+// memlease.v1.Control for the calls of one uid: converts, asks the core, converts back. The caller
+// is untrusted; its session's token comes with every call. Thread-safe.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+
+#include "memlease/v1/control.grpc.pb.h"
+#include "server/rpc/service_host.h"
+
+namespace memlease::server {
+
+class ControlService final : public v1::Control::Service {
+ public:
+  ControlService(ServiceHost& host, uid_t uid) : host_(host), uid_(uid) {}
+
+  grpc::Status Create(grpc::ServerContext* context, const v1::CreateRequest* request,
+                      v1::OpenReply* reply) override;
+  grpc::Status Open(grpc::ServerContext* context, const v1::OpenRequest* request,
+                    v1::OpenReply* reply) override;
+  grpc::Status Subscribe(grpc::ServerContext* context, const v1::ArrayRequest* request,
+                         v1::SubscribeReply* reply) override;
+  grpc::Status AcquireWriter(grpc::ServerContext* context, const v1::ArrayRequest* request,
+                             v1::AcquireWriterReply* reply) override;
+  grpc::Status ConfirmWriter(grpc::ServerContext* context, const v1::ConfirmWriterRequest* request,
+                             v1::Empty* reply) override;
+  grpc::Status CancelWriter(grpc::ServerContext* context, const v1::ArrayRequest* request,
+                            v1::Empty* reply) override;
+  grpc::Status Leave(grpc::ServerContext* context, const v1::LeaveRequest* request,
+                     v1::Empty* reply) override;
+  grpc::Status Withdraw(grpc::ServerContext* context, const v1::NameRequest* request,
+                        v1::Empty* reply) override;
+  grpc::Status List(grpc::ServerContext* context, const v1::ListRequest* request,
+                    v1::ListReply* reply) override;
+  grpc::Status WaitFor(grpc::ServerContext* context, const v1::WaitForRequest* request,
+                       v1::WaitForReply* reply) override;
+  grpc::Status Holders(grpc::ServerContext* context, const v1::ArrayRequest* request,
+                       v1::HoldersReply* reply) override;
+
+ private:
+  // Runs fn for the session that the call speaks for.
+  using SessionCall = std::function<absl::Status(Broker&, Session&)>;
+  grpc::Status for_session(const grpc::ServerContext& context, const SessionCall& fn);
+
+  ServiceHost& host_;
+  const uid_t uid_;
+};
+
+}  // namespace memlease::server

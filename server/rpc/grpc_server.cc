@@ -1,0 +1,148 @@
+#include "server/rpc/grpc_server.h"
+
+#include <fcntl.h>
+#include <grpc/grpc.h>
+#include <grpcpp/impl/service_type.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <utility>
+
+#include "fmt/format.h"
+#include "proto/wire/error.h"
+
+namespace memlease::server {
+namespace {
+
+constexpr std::uint32_t kRefusalsLogged = 5;  // per period
+constexpr std::chrono::seconds kRefusalPeriod{10};
+
+}  // namespace
+
+GrpcServer::GrpcServer(EventLoop& loop, Log& log, ServiceFactory factory, const GrpcLimits& limits)
+    : loop_(loop),
+      log_(log),
+      factory_(std::move(factory)),
+      limits_(limits),
+      refusals_(kRefusalsLogged, kRefusalPeriod) {
+  grpc_init();  // here rather than in the first connection's way, where descriptors may be short
+}
+
+GrpcServer::~GrpcServer() {
+  shutdown(std::chrono::system_clock::now());
+  grpc_shutdown();
+}
+
+absl::Status GrpcServer::add_listener(wire::UniqueFd listener) {
+  auto acceptor = Acceptor::start(
+      &loop_, std::move(listener), [this](wire::UniqueFd fd) { on_connection(std::move(fd)); },
+      [this](const wire::UniqueFd&) { log_refusal("no file descriptor is left"); });
+  if (!acceptor.ok()) return acceptor.status();
+  acceptors_.push_back(*std::move(acceptor));
+  return absl::OkStatus();
+}
+
+void GrpcServer::set_serving(bool serving) {
+  serving_ = serving;
+  for (auto& [uid, user] : users_) {
+    if (user.server) user.server->set_serving(serving);
+  }
+}
+
+void GrpcServer::shutdown(std::chrono::system_clock::time_point deadline) {
+  acceptors_.clear();
+  set_serving(false);
+  for (auto& [uid, user] : users_) {
+    if (user.server) user.server->shutdown(deadline);
+    if (user.linger) loop_.cancel(*user.linger);
+  }
+  for (auto& [id, connection] : connections_) {
+    loop_.remove(connection.fd.get());
+    loop_.cancel(connection.first_byte);
+  }
+  connections_.clear();
+  users_.clear();
+}
+
+void GrpcServer::on_connection(wire::UniqueFd fd) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return;
+  if (connections_.size() >= limits_.connections) {
+    return log_refusal(fmt::format("{} connections are open, the limit", limits_.connections));
+  }
+  const auto found = users_.find(peer.uid);
+  if (found != users_.end() && found->second.connections >= limits_.connections_per_uid) {
+    return log_refusal(fmt::format("uid {} has {} connections, the limit of one user", peer.uid,
+                                   limits_.connections_per_uid));
+  }
+  const ConnectionId id = ++last_id_;
+  const auto status =
+      loop_.add(fd.get(), EPOLLIN | EPOLLRDHUP, [this, id](std::uint32_t) { on_first_byte(id); });
+  if (!status.ok()) return log_refusal(wire::message_of(status));
+  const auto timer = loop_.after(limits_.first_byte, [this, id] { close(id); });
+  connections_.emplace(id, Connection{peer.uid, std::move(fd), timer});
+  ++users_[peer.uid].connections;
+}
+
+void GrpcServer::on_first_byte(ConnectionId id) {
+  Connection& connection = connections_.at(id);
+  loop_.cancel(connection.first_byte);
+  char first = 0;
+  const bool speaks = ::recv(connection.fd.get(), &first, 1, MSG_PEEK) == 1;
+  if (!speaks || !adopt(id, connection)) close(id);
+}
+
+// gRPC never tells that a connection has ended; a duplicate of its descriptor does.
+bool GrpcServer::adopt(ConnectionId id, Connection& connection) {
+  wire::UniqueFd watched(::fcntl(connection.fd.get(), F_DUPFD_CLOEXEC, 3));
+  if (!watched) return false;
+  User& user = users_.at(connection.uid);
+  if (!user.server) {
+    user.server = UidServer::start(factory_(connection.uid));
+    if (!user.server) return false;
+    user.server->set_serving(serving_);
+  }
+  const int number = watched.get();
+  const auto status =
+      loop_.add(number, EPOLLRDHUP | EPOLLET, [this, id](std::uint32_t) { close(id); });
+  if (!status.ok()) return false;
+  loop_.remove(connection.fd.get());
+  std::swap(connection.fd, watched);
+  connection.adopted = true;
+  ++user.adopted;
+  if (const auto timer = std::exchange(user.linger, std::nullopt)) loop_.cancel(*timer);
+  user.server->adopt(std::move(watched));
+  return true;
+}
+
+void GrpcServer::close(ConnectionId id) {
+  const auto found = connections_.find(id);
+  const uid_t uid = found->second.uid;
+  const bool adopted = found->second.adopted;
+  loop_.remove(found->second.fd.get());
+  loop_.cancel(found->second.first_byte);
+  connections_.erase(found);
+
+  User& user = users_.at(uid);
+  --user.connections;
+  if (adopted && --user.adopted == 0) {
+    user.linger = loop_.after(limits_.linger, [this, uid] { retire(uid); });
+  }
+  if (user.connections == 0 && !user.server) users_.erase(uid);
+}
+
+void GrpcServer::retire(uid_t uid) {
+  User& user = users_.at(uid);
+  user.linger.reset();
+  reaper_.reap(std::move(user.server));
+  if (user.connections == 0) users_.erase(uid);
+}
+
+// A refused connection is closed without a word: GOAWAY with a text would be read as the end of a
+// good connection, and gRPC would connect again until the call's deadline.
+void GrpcServer::log_refusal(std::string_view reason) {
+  log_.write(refusals_, LogLevel::kWarning, "control connection refused", {{"reason", reason}});
+}
+
+}  // namespace memlease::server

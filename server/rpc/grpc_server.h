@@ -1,0 +1,101 @@
+// The gRPC side of the daemon: accepts connections itself, charges them to the uid that the kernel
+// names, and hands each to the gRPC server of that uid. gRPC's own listener is not used: it knows
+// no uids, no limits and no way back after it has run out of descriptors (docs/security.md).
+//
+// The peer is untrusted. A uid that opens connections without end, or opens them and stays silent,
+// uses up its own share only.
+//
+// All calls belong to the loop's thread, or to any thread while the loop does not run.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "proto/wire/unique_fd.h"
+#include "server/channel/acceptor.h"
+#include "server/event_loop.h"
+#include "server/rpc/uid_server.h"
+#include "server/telemetry/log.h"
+
+namespace memlease::server {
+
+struct GrpcLimits {
+  std::uint32_t connections = 1024;
+  std::uint32_t connections_per_uid = 64;
+  // A connection that has sent nothing for so long is closed.
+  std::chrono::milliseconds first_byte{5000};
+  // How long a uid's server outlives its last connection. An idle one wakes up now and then; making
+  // one for each call of a shell loop costs more.
+  std::chrono::milliseconds linger{1000};
+};
+
+class GrpcServer {
+ public:
+  // The services for the calls of one uid. Called on the loop's thread, when the uid's first
+  // connection speaks; the services are destroyed on another thread.
+  using ServiceFactory = std::function<GrpcServices(uid_t uid)>;
+
+  // loop and log outlive the server.
+  GrpcServer(EventLoop& loop, Log& log, ServiceFactory factory, const GrpcLimits& limits = {});
+  // As shutdown() without patience.
+  ~GrpcServer();
+  GrpcServer(const GrpcServer&) = delete;
+  GrpcServer& operator=(const GrpcServer&) = delete;
+
+  // A listening, non-blocking stream socket.
+  absl::Status add_listener(wire::UniqueFd listener);
+  // What the health service answers, on all connections. True at first.
+  void set_serving(bool serving);
+  // No new connections and calls. Blocks until the calls under way have ended, or have been
+  // cancelled at the deadline. A repeat has no effect.
+  void shutdown(std::chrono::system_clock::time_point deadline);
+
+  std::size_t connections() const { return connections_.size(); }
+
+ private:
+  using ConnectionId = std::uint64_t;  // never reused
+  struct Connection {
+    uid_t uid;
+    wire::UniqueFd fd;  // the connection; once gRPC has that, a duplicate that notices its end
+    EventLoop::TimerId first_byte;
+    bool adopted = false;
+  };
+  // A uid that has connections, or a server that lingers.
+  struct User {
+    std::uint32_t connections = 0;
+    std::uint32_t adopted = 0;
+    std::unique_ptr<UidServer> server;
+    std::optional<EventLoop::TimerId> linger;
+  };
+
+  void on_connection(wire::UniqueFd fd);
+  void on_first_byte(ConnectionId id);
+  bool adopt(ConnectionId id, Connection& connection);
+  void close(ConnectionId id);
+  void retire(uid_t uid);
+  void log_refusal(std::string_view reason);
+
+  EventLoop& loop_;
+  Log& log_;
+  const ServiceFactory factory_;
+  const GrpcLimits limits_;
+
+  LogLimiter refusals_;
+  bool serving_ = true;
+  ConnectionId last_id_ = 0;
+  std::unordered_map<ConnectionId, Connection> connections_;
+  std::unordered_map<uid_t, User> users_;
+  std::vector<std::unique_ptr<Acceptor>> acceptors_;
+  UidServerReaper reaper_;
+};
+
+}  // namespace memlease::server

@@ -1,0 +1,58 @@
+#include "server/rpc/report_convert.h"
+
+#include "proto/wire/convert.h"
+
+namespace memlease::server {
+
+void add_holders(const Broker& broker, const Array& array, v1::HoldersReply& reply) {
+  for (const HolderReport& report : holders_of(broker, array)) {
+    v1::Holder& holder = *reply.add_holders();
+    holder.set_session_id(wire::to_int(report.session->id));
+    holder.set_pid(report.session->peer.pid);
+    holder.set_uid(report.session->peer.uid);
+    holder.set_command(wire::to_utf8(report.session->peer.command));
+    holder.set_array(array.spec.name);
+    holder.set_array_bytes(array.slot_bytes);
+    holder.mutable_versions()->Add(report.versions.begin(), report.versions.end());
+    holder.set_writer(report.writer);
+    holder.set_writing(report.writing);
+    holder.set_subscribed(report.subscribed);
+    holder.set_since_unix_ms(report.since_unix_ms);
+    holder.set_connected(report.session->connected);
+  }
+}
+
+void fill(const Broker& broker, const Array& array, v1::ArrayInfo& info) {
+  const ArrayReport report = report_of(broker, array);
+  info.set_array_id(wire::to_int(array.id));
+  *info.mutable_spec() = wire::to_proto(array.spec);
+  info.set_owner_uid(array.domain.uid);
+  info.set_owner_gid(array.domain.gid);
+  info.set_bytes(array.slot_bytes * array.spec.slots);
+  info.set_version(report.version);
+  info.set_readers(report.readers);
+  info.set_subscribers(report.subscribers);
+  info.set_writer_pid(report.writer_pid);
+  info.set_created_unix_ms(array.created_unix_ms);
+  info.set_withdrawn(array.withdrawn);
+  info.mutable_slot_versions()->Add(report.slot_versions.begin(), report.slot_versions.end());
+}
+
+void fill(const Broker& broker, const Session& session, v1::SessionInfo& info) {
+  info.set_session_id(wire::to_int(session.id));
+  info.set_pid(session.peer.pid);
+  info.set_uid(session.peer.uid);
+  info.set_gid(session.peer.gid);
+  info.set_command(wire::to_utf8(session.peer.command));
+  info.set_since_unix_ms(session.since_unix_ms);
+  info.set_arrays_open(session.memberships.size());
+  info.set_connected(session.connected);
+  std::uint64_t created_bytes = 0;
+  for (const wire::ArrayId id : session.created) {
+    const Array& array = *broker.catalog().find(id);
+    created_bytes += array.slot_bytes * array.spec.slots;
+  }
+  info.set_bytes_created(created_bytes);
+}
+
+}  // namespace memlease::server

@@ -1,0 +1,14 @@
+// Reports of the core as messages.
+#pragma once
+
+#include "memlease/v1/admin.pb.h"
+#include "memlease/v1/control.pb.h"
+#include "server/core/report.h"
+
+namespace memlease::server {
+
+void add_holders(const Broker& broker, const Array& array, v1::HoldersReply& reply);
+void fill(const Broker& broker, const Array& array, v1::ArrayInfo& info);
+void fill(const Broker& broker, const Session& session, v1::SessionInfo& info);
+
+}  // namespace memlease::server

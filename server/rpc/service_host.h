@@ -1,0 +1,38 @@
+// Port between the gRPC services and the daemon around the core. Implemented by Daemon, called by
+// ControlService and AdminService on gRPC's threads.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "proto/wire/ids.h"
+#include "server/core/broker.h"
+
+namespace memlease::server {
+
+struct DaemonFacts {
+  std::string version;
+  std::string incarnation;  // 16 bytes
+  std::string directory;
+  std::uint64_t uptime_ms = 0;
+  std::string huge_pages;
+};
+
+class ServiceHost {
+ public:
+  virtual ~ServiceHost() = default;
+  // Calls fn with the core, which nobody else touches meanwhile. fn must not block.
+  virtual void with_broker(const std::function<void(Broker&)>& fn) = 0;
+  // Blocks until `holds` says yes, which is asked anew whenever an array has been created, or until
+  // the deadline. The last answer.
+  virtual bool wait_until(const std::function<bool(const Broker&)>& holds,
+                          std::chrono::steady_clock::time_point deadline) = 0;
+  // Ends the session's connection. kNotFound.
+  virtual absl::Status evict(wire::SessionId session) = 0;
+  virtual DaemonFacts facts() const = 0;
+};
+
+}  // namespace memlease::server

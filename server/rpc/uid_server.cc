@@ -1,0 +1,103 @@
+#include "server/rpc/uid_server.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/impl/service_type.h>
+#include <grpcpp/resource_quota.h>
+#include <grpcpp/server_posix.h>
+
+#include <utility>
+
+namespace memlease::server {
+namespace {
+
+// The peer is any process that may connect. Arrays never travel here, so messages are small.
+constexpr int kMaxMessageBytes = 64 * 1024;
+constexpr int kMaxMetadataBytes = 8 * 1024;
+constexpr int kMaxStreamsPerConnection = 64;
+constexpr int kMaxPingStrikes = 2;
+constexpr std::size_t kMemoryBytes = std::size_t{64} << 20;
+// Far above what well-behaved clients need: near its limit gRPC refuses some calls needlessly.
+constexpr int kMaxThreads = 256;
+
+void add_standard_services() {
+  static const bool added = [] {
+    grpc::EnableDefaultHealthCheckService(true);
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    return true;
+  }();
+  static_cast<void>(added);
+}
+
+}  // namespace
+
+std::unique_ptr<UidServer> UidServer::start(GrpcServices services) {
+  add_standard_services();
+  std::unique_ptr<UidServer> result(new UidServer(std::move(services)));
+  grpc::ServerBuilder builder;
+  for (const auto& service : result->services_) builder.RegisterService(service.get());
+  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder.SetMaxSendMessageSize(kMaxMessageBytes);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, kMaxPingStrikes);
+  builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
+  builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
+  builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 2);
+  grpc::ResourceQuota quota("memlease");
+  builder.SetResourceQuota(quota.Resize(kMemoryBytes).SetMaxThreads(kMaxThreads));
+  result->server_ = builder.BuildAndStart();
+  if (!result->server_) return nullptr;
+  return result;
+}
+
+UidServer::UidServer(GrpcServices services) : services_(std::move(services)) {}
+
+UidServer::~UidServer() {
+  if (server_) shutdown(std::chrono::system_clock::now());
+}
+
+void UidServer::adopt(wire::UniqueFd connection) {
+  grpc::AddInsecureChannelFromFd(server_.get(), connection.release());
+}
+
+void UidServer::set_serving(bool serving) {
+  server_->GetHealthCheckService()->SetServingStatus(serving);
+}
+
+void UidServer::shutdown(std::chrono::system_clock::time_point deadline) {
+  server_->Shutdown(deadline);
+}
+
+UidServerReaper::~UidServerReaper() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+void UidServerReaper::reap(std::unique_ptr<UidServer> server) {
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(std::move(server));
+  }
+  changed_.notify_one();
+}
+
+void UidServerReaper::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return ending_ || !waiting_.empty(); });
+    if (waiting_.empty()) return;
+    auto dying = std::exchange(waiting_, {});
+    lock.unlock();
+    dying.clear();
+    lock.lock();
+  }
+}
+
+}  // namespace memlease::server

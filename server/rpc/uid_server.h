@@ -1,0 +1,64 @@
+// The gRPC server for the connections of one uid. It has no port: connections are handed to it, and
+// as it has only those of its uid, its services know the caller's uid by being its services.
+// Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "proto/wire/unique_fd.h"
+
+namespace grpc {
+class Server;
+class Service;
+}  // namespace grpc
+
+namespace memlease::server {
+
+using GrpcServices = std::vector<std::unique_ptr<grpc::Service>>;
+
+class UidServer {
+ public:
+  // Adds health and reflection to the services. Null if gRPC cannot start, which it logs itself.
+  static std::unique_ptr<UidServer> start(GrpcServices services);
+  // Cancels what is under way and waits for its handlers.
+  ~UidServer();
+
+  // A connected, non-blocking stream socket; gRPC closes it.
+  void adopt(wire::UniqueFd connection);
+  // What the health service answers.
+  void set_serving(bool serving);
+  // No new calls. Blocks until those under way have ended; at the deadline they are cancelled.
+  void shutdown(std::chrono::system_clock::time_point deadline);
+
+ private:
+  explicit UidServer(GrpcServices services);
+
+  const GrpcServices services_;  // outlive server_
+  std::unique_ptr<grpc::Server> server_;
+};
+
+// Destroys servers on a thread of its own, because that waits for handlers. The thread starts with
+// the first server and sleeps between them. Thread-safe.
+class UidServerReaper {
+ public:
+  UidServerReaper() = default;
+  // Blocks until all have been destroyed.
+  ~UidServerReaper();
+  void reap(std::unique_ptr<UidServer> server);
+
+ private:
+  void run();
+
+  std::mutex mutex_;  // guards what follows, but for thread_, which only reap() and the end touch
+  std::condition_variable changed_;
+  std::vector<std::unique_ptr<UidServer>> waiting_;
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace memlease::server

@@ -1,0 +1,212 @@
+#include "server/telemetry/log.h"
+
+#include <fmt/format.h>
+#include <spdlog/logger.h>
+#include <spdlog/sinks/base_sink.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <iterator>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace memlease::server {
+namespace {
+
+using Buffer = fmt::memory_buffer;
+
+class FdSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit FdSink(int fd) : fd_(fd) {}
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    const char* at = line.data();
+    std::size_t left = line.size();
+    while (left > 0) {
+      const ssize_t written = ::write(fd_, at, left);
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) return;
+      at += written;
+      left -= static_cast<std::size_t>(written);
+    }
+  }
+  void flush_() override {}
+
+  const int fd_;
+};
+
+// The text may come from a peer (a process's name, an array's name): whatever could end the line,
+// drive a terminal or break the JSON is escaped.
+void append_escaped(Buffer& out, std::string_view text) {
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out.push_back('\\');
+      out.push_back(c);
+    } else if (byte < 0x20 || byte == 0x7f) {
+      fmt::format_to(std::back_inserter(out), "\\u{:04x}", byte);
+    } else {
+      out.push_back(c);
+    }
+  }
+}
+
+void append_quoted(Buffer& out, std::string_view text) {
+  out.push_back('"');
+  append_escaped(out, text);
+  out.push_back('"');
+}
+
+bool needs_quotes(std::string_view text) {
+  if (text.empty()) return true;
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) <= ' ' || c == '"' || c == '\\' || c == '=' || c == '\x7f') {
+      return true;
+    }
+  }
+  return false;
+}
+
+void append_value(Buffer& out, const LogField::Value& value, bool always_quote) {
+  if (const auto* text = std::get_if<std::string_view>(&value)) {
+    if (always_quote || needs_quotes(*text)) {
+      append_quoted(out, *text);
+    } else {
+      out.append(*text);
+    }
+    return;
+  }
+  std::visit([&out](const auto& v) { fmt::format_to(std::back_inserter(out), "{}", v); }, value);
+}
+
+void append_text(Buffer& out, std::string_view event, std::span<const LogField> fields) {
+  append_escaped(out, event);
+  for (const LogField& field : fields) {
+    fmt::format_to(std::back_inserter(out), " {}=", field.name);
+    append_value(out, field.value, false);
+  }
+}
+
+void append_json(Buffer& out, std::string_view event, std::span<const LogField> fields) {
+  out.append(std::string_view(R"("event":)"));
+  append_quoted(out, event);
+  for (const LogField& field : fields) {
+    out.push_back(',');
+    append_quoted(out, field.name);
+    out.push_back(':');
+    append_value(out, field.value, true);
+  }
+}
+
+spdlog::level::level_enum to_spdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarning:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      break;
+  }
+  return spdlog::level::err;
+}
+
+// sd-daemon(3): the journal takes the priority from the start of the line.
+int journal_priority(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return 7;
+    case LogLevel::kInfo:
+      return 6;
+    case LogLevel::kWarning:
+      return 4;
+    case LogLevel::kError:
+      break;
+  }
+  return 3;
+}
+
+const char* pattern_of(LogFormat format) {
+  switch (format) {
+    case LogFormat::kText:
+      return "%Y-%m-%dT%H:%M:%S.%eZ %-7l %v";
+    case LogFormat::kJson:
+      return R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l",%v})";
+    case LogFormat::kJournal:
+      break;
+  }
+  return "%v";
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> LogLimiter::admit(Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  if (now - period_start_ >= period_) {
+    period_start_ = now;
+    admitted_ = 0;
+  }
+  if (admitted_ == burst_) {
+    ++suppressed_;
+    return std::nullopt;
+  }
+  ++admitted_;
+  return std::exchange(suppressed_, 0);
+}
+
+class Log::Impl {
+ public:
+  Impl(LogLevel level, LogFormat format, int fd)
+      : format_(format), logger_("memleased", std::make_shared<FdSink>(fd)) {
+    logger_.set_pattern(pattern_of(format), spdlog::pattern_time_type::utc);
+    set_level(level);
+  }
+
+  void set_level(LogLevel level) { logger_.set_level(to_spdlog(level)); }
+  bool wants(LogLevel level) const { return logger_.should_log(to_spdlog(level)); }
+
+  void write(LogLevel level, std::string_view event, std::span<const LogField> fields) {
+    Buffer line;
+    if (format_ == LogFormat::kJson) {
+      append_json(line, event, fields);
+    } else {
+      if (format_ == LogFormat::kJournal) {
+        fmt::format_to(std::back_inserter(line), "<{}>", journal_priority(level));
+      }
+      append_text(line, event, fields);
+    }
+    logger_.log(to_spdlog(level), spdlog::string_view_t(line.data(), line.size()));
+  }
+
+ private:
+  const LogFormat format_;
+  spdlog::logger logger_;
+};
+
+Log::Log(LogLevel level, LogFormat format, int fd)
+    : impl_(std::make_unique<Impl>(level, format, fd)) {}
+
+Log::~Log() = default;
+
+void Log::set_level(LogLevel level) { impl_->set_level(level); }
+
+void Log::write(LogLevel level, std::string_view event, LogFields fields) {
+  if (impl_->wants(level)) impl_->write(level, event, fields);
+}
+
+void Log::write(LogLimiter& limiter, LogLevel level, std::string_view event, LogFields fields) {
+  if (!impl_->wants(level)) return;
+  const auto suppressed = limiter.admit();
+  if (!suppressed) return;
+  std::vector<LogField> all(fields);
+  if (*suppressed > 0) all.emplace_back("suppressed", *suppressed);
+  impl_->write(level, event, all);
+}
+
+}  // namespace memlease::server

@@ -1,0 +1,104 @@
+// The daemon's log: one event, one line, on standard error. An event is a constant text; what
+// varies goes into fields, so that people can grep the text and programs can read the JSON.
+// Never log a token, a handle or the number of a file descriptor.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+
+namespace memlease::server {
+
+enum class LogLevel { kDebug, kInfo, kWarning, kError };
+
+enum class LogFormat {
+  kText,     // for people: time, level, event, fields
+  kJson,     // one object a line
+  kJournal,  // as kText, but with the journal's priority instead of time and level
+};
+
+struct LogField {
+  using Value = std::variant<bool, std::int64_t, std::uint64_t, double, std::string_view>;
+
+  constexpr LogField(std::string_view name_in, std::string_view text)
+      : name(name_in), value(text) {}
+  constexpr LogField(std::string_view name_in, const char* text)
+      : name(name_in), value(std::string_view(text)) {}
+  template <typename T>
+    requires std::is_arithmetic_v<T>
+  constexpr LogField(std::string_view name_in, T number) : name(name_in), value(widen(number)) {}
+
+  std::string_view name;
+  Value value;
+
+ private:
+  template <typename T>
+  static constexpr Value widen(T number) {
+    if constexpr (std::is_same_v<T, bool>) return Value(std::in_place_type<bool>, number);
+    if constexpr (std::is_floating_point_v<T>) return Value(static_cast<double>(number));
+    if constexpr (std::is_signed_v<T>) return Value(static_cast<std::int64_t>(number));
+    return Value(static_cast<std::uint64_t>(number));
+  }
+};
+
+using LogFields = std::initializer_list<LogField>;
+
+// Lets `burst` events through per period and counts the others: for events that a peer can cause at
+// will. Thread-safe.
+class LogLimiter {
+ public:
+  using Clock = std::chrono::steady_clock;
+  LogLimiter(std::uint32_t burst, std::chrono::milliseconds period)
+      : burst_(burst), period_(period) {}
+
+  // How many events were held back since the last one let through; nothing: hold this one back too.
+  std::optional<std::uint64_t> admit(Clock::time_point now = Clock::now());
+
+ private:
+  const std::uint32_t burst_;
+  const Clock::duration period_;
+  std::mutex mutex_;  // guards what follows
+  Clock::time_point period_start_;
+  std::uint32_t admitted_ = 0;  // in this period
+  std::uint64_t suppressed_ = 0;
+};
+
+// Thread-safe. A line is written by one write(2), so that lines of several processes do not mix;
+// failures to write are ignored.
+class Log {
+ public:
+  Log(LogLevel level, LogFormat format, int fd = 2);
+  ~Log();
+  Log(const Log&) = delete;
+  Log& operator=(const Log&) = delete;
+
+  void set_level(LogLevel level);
+  void write(LogLevel level, std::string_view event, LogFields fields = {});
+  // The line that ends a silence has a field `suppressed`.
+  void write(LogLimiter& limiter, LogLevel level, std::string_view event, LogFields fields = {});
+
+  void debug(std::string_view event, LogFields fields = {}) {
+    write(LogLevel::kDebug, event, fields);
+  }
+  void info(std::string_view event, LogFields fields = {}) {
+    write(LogLevel::kInfo, event, fields);
+  }
+  void warning(std::string_view event, LogFields fields = {}) {
+    write(LogLevel::kWarning, event, fields);
+  }
+  void error(std::string_view event, LogFields fields = {}) {
+    write(LogLevel::kError, event, fields);
+  }
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace memlease::server

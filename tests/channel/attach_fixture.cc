@@ -1,0 +1,267 @@
+#include "tests/channel/attach_fixture.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "fmt/format.h"
+#include "proto/wire/error.h"
+#include "proto/wire/frame_socket.h"
+
+namespace memlease::testing {
+namespace {
+
+sockaddr_un address_of(const std::string& directory) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  (directory + "/attach.sock").copy(address.sun_path, sizeof(address.sun_path) - 1);
+  return address;
+}
+
+void close_all_but(std::vector<int> keep) {
+  std::ranges::sort(keep);
+  unsigned first = 3;
+  for (const int fd : keep) {
+    const auto kept = static_cast<unsigned>(fd);
+    if (kept > first) ::close_range(first, kept - 1, 0);
+    first = kept + 1;
+  }
+  ::close_range(first, ~0U, 0);
+}
+
+}  // namespace
+
+absl::StatusOr<server::NewSession> FakeHost::open_session(const server::PeerIdentity& peer) {
+  if (!refusal.ok()) return refusal;
+  peers.push_back(peer);
+  const wire::SessionId session{static_cast<std::uint32_t>(peers.size())};
+  record("open", session);
+  return server::NewSession{session, token_of(session)};
+}
+
+absl::StatusOr<server::FileGrant> FakeHost::fetch_file(wire::SessionId session, wire::FileId file) {
+  record("fetch", session);
+  const auto found = files.find(to_int(file));
+  if (found == files.end()) {
+    return wire::make_error(wire::ErrorCode::kNotFound, fmt::format("no file {}", to_int(file)),
+                            "Ask for another.");
+  }
+  const std::string& content = found->second;
+  wire::UniqueFd fd(::memfd_create("file", MFD_CLOEXEC));
+  EXPECT_EQ(::pwrite(fd.get(), content.data(), content.size(), 0),
+            static_cast<ssize_t>(content.size()));
+  const bool writable = to_int(file) % 2 == 0;
+  if (!writable) {
+    fd.reset(::open(fmt::format("/proc/self/fd/{}", fd.get()).c_str(), O_RDONLY | O_CLOEXEC));
+  }
+  return server::FileGrant{std::move(fd), wire::FileKind::kBoard, content.size(), writable};
+}
+
+wire::Token FakeHost::token_of(wire::SessionId session) {
+  wire::Token token;
+  token.fill(static_cast<std::uint8_t>(0xa0 + to_int(session)));
+  return token;
+}
+
+bool FakeHost::has(const std::string& event) const {
+  return std::ranges::find(events, event) != events.end();
+}
+
+void FakeHost::record(const std::string& what, wire::SessionId session) {
+  events.push_back(fmt::format("{} {}", what, to_int(session)));
+  on_change_();
+}
+
+Child::Child(const Work& work, std::vector<int> keep) {
+  int ends[2];
+  EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  report_.reset(ends[0]);
+  wire::UniqueFd writer(ends[1]);
+  pid_ = ::fork();
+  if (pid_ != 0) return;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  keep.push_back(writer.get());
+  close_all_but(keep);
+  const std::string said = work();
+  ::_exit(::write(writer.get(), said.data(), said.size()) < 0 ? 1 : 0);
+}
+
+Child::~Child() {
+  if (pid_ < 0) return;
+  kill();
+  ::waitpid(pid_, nullptr, 0);
+}
+
+void Child::kill() const { ::kill(pid_, SIGKILL); }
+
+std::string Child::reap() {
+  std::string said(1000, '\0');
+  const ssize_t size = ::read(report_.get(), said.data(), said.size());
+  said.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+  int status = 0;
+  EXPECT_EQ(::waitpid(std::exchange(pid_, -1), &status, 0) > 0, true);
+  if (WIFSIGNALED(status)) return fmt::format("signal {}", WTERMSIG(status));
+  if (WEXITSTATUS(status) != 0) return fmt::format("exit status {}", WEXITSTATUS(status));
+  return said;
+}
+
+Gate::Gate() {
+  int ends[2];
+  EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  read_.reset(ends[0]);
+  write_.reset(ends[1]);
+}
+
+void Gate::open() { EXPECT_EQ(::write(write_.get(), "", 1), 1); }
+
+void Gate::wait() {
+  write_.reset();
+  char byte = 0;
+  [[maybe_unused]] const auto size = ::read(read_.get(), &byte, 1);
+}
+
+AttachFixture::AttachFixture() : host([this] { loop->stop(); }), fds_before_(open_fds()) {
+  std::string pattern = "/tmp/memlease-attach-XXXXXX";
+  directory = ::mkdtemp(pattern.data());
+  ::chmod(directory.c_str(), 0755);
+  loop = *server::EventLoop::create();
+  options.daemon_version = "1.2.3";
+  options.incarnation = {1, 2, 3};
+  options.log = [this](std::string line) {
+    log.push_back(std::move(line));
+    loop->stop();
+  };
+}
+
+AttachFixture::~AttachFixture() {
+  server.reset();
+  listener.reset();
+  loop.reset();
+  std::filesystem::remove_all(directory);
+  EXPECT_EQ(open_fds(), fds_before_);
+}
+
+void AttachFixture::listen() {
+  listener.reset(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  const sockaddr_un address = address_of(directory);
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
+            0);
+  ASSERT_EQ(::chmod(address.sun_path, 0666), 0);
+  ASSERT_EQ(::listen(listener.get(), 1024), 0);
+}
+
+void AttachFixture::serve() {
+  if (!listener) listen();
+  auto started = server::AttachServer::start(loop.get(), &host, std::move(listener), options);
+  ASSERT_TRUE(started.ok()) << started.status();
+  server = *std::move(started);
+}
+
+void AttachFixture::run_until(const std::function<bool()>& reached) {
+  const auto deadline = server::EventLoop::Clock::now() + std::chrono::seconds(20);
+  while (!reached()) {
+    ASSERT_LT(server::EventLoop::Clock::now(), deadline) << "what the test waits for is late";
+    // Not everything that a test waits for stops the loop.
+    const auto look_again = loop->after(std::chrono::milliseconds(5), [this] { loop->stop(); });
+    loop->run();
+    loop->cancel(look_again);
+  }
+}
+
+std::string AttachFixture::finish(Child& child) {
+  bool ended = false;
+  EXPECT_TRUE(loop->add(child.report(), EPOLLIN,
+                        [&](std::uint32_t) {
+                          ended = true;
+                          loop->remove(child.report());
+                          loop->stop();
+                        })
+                  .ok());
+  run_until([&] { return ended; });
+  if (!ended) return "did not end";
+  return child.reap();
+}
+
+std::vector<std::string> open_fds() {
+  std::vector<std::string> found;
+  DIR* const listing = ::opendir("/proc/self/fd");
+  while (const dirent* entry = ::readdir(listing)) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != ".." && name != std::to_string(::dirfd(listing))) {
+      found.push_back(name);
+    }
+  }
+  ::closedir(listing);
+  std::ranges::sort(found);
+  return found;
+}
+
+RawClient::RawClient(const std::string& directory)
+    : socket_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+  const sockaddr_un address = address_of(directory);
+  if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    socket_.reset();
+  }
+}
+
+bool RawClient::send(const wire::Payload& payload, std::uint32_t request_id) {
+  return send_bytes(wire::encode_frame({request_id, payload}));
+}
+
+bool RawClient::send_bytes(std::span<const std::byte> bytes, int fd) {
+  return wire::send_frame(socket_.get(), bytes, fd) == 0;
+}
+
+std::optional<wire::Frame> RawClient::receive() {
+  pollfd entry{socket_.get(), POLLIN, 0};
+  while (::poll(&entry, 1, -1) != 1) {
+  }
+  const auto received = wire::receive_frame(socket_.get(), wire::Ancillary::kOneFd);
+  if (received.outcome != wire::Received::Outcome::kFrame) return std::nullopt;
+  auto frame = wire::parse_frame(received.bytes());
+  if (!frame.ok()) return std::nullopt;
+  return *std::move(frame);
+}
+
+bool RawClient::attach() {
+  if (!send(wire::HelloFrame{})) return false;
+  const auto challenge = receive();
+  if (!challenge || !std::holds_alternative<wire::ChallengeFrame>(challenge->payload)) return false;
+  if (!send(wire::ProofFrame{std::get<wire::ChallengeFrame>(challenge->payload).nonce})) {
+    return false;
+  }
+  const auto welcome = receive();
+  return welcome && std::holds_alternative<wire::WelcomeFrame>(welcome->payload);
+}
+
+std::string RawClient::expect_end_by(wire::ErrorCode code) {
+  const auto frame = receive();
+  if (!frame) return "ended without a word";
+  const auto* error = std::get_if<wire::ErrorFrame>(&frame->payload);
+  if (error == nullptr) {
+    return fmt::format("got {}", wire::name_of(wire::type_of(*frame)));
+  }
+  if (error->code != code) {
+    return fmt::format("got {}: {}", wire::name_of(error->code), error->message);
+  }
+  if (error->hint.empty()) return "no hint: " + error->message;
+  if (receive()) return "the connection goes on";
+  return "";
+}
+
+}  // namespace memlease::testing

@@ -1,0 +1,138 @@
+// A real attach server on real sockets, driven by the test's own thread, and real processes as its
+// clients. Whatever a test waits for is an event: of the host, of the log, or a child's end.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "proto/wire/attach_frame.h"
+#include "proto/wire/unique_fd.h"
+#include "server/channel/attach_server.h"
+#include "server/core/session_host.h"
+#include "server/event_loop.h"
+
+namespace memlease::testing {
+
+// A core that opens sessions 1, 2, ... and hands out what stands in `files`.
+class FakeHost : public server::SessionHost {
+ public:
+  explicit FakeHost(std::function<void()> on_change) : on_change_(std::move(on_change)) {}
+
+  absl::StatusOr<server::NewSession> open_session(const server::PeerIdentity& peer) override;
+  absl::StatusOr<server::FileGrant> fetch_file(wire::SessionId session, wire::FileId file) override;
+  void hang_up(wire::SessionId session, bool goodbye) override {
+    record(goodbye ? "goodbye" : "hang_up", session);
+  }
+  void exited(wire::SessionId session) override { record("exited", session); }
+
+  static wire::Token token_of(wire::SessionId session);
+  bool has(const std::string& event) const;
+
+  absl::Status refusal;                        // of open_session, unless ok
+  std::map<std::uint32_t, std::string> files;  // even ids are handed out writable
+  std::vector<server::PeerIdentity> peers;
+  std::vector<std::string> events;  // "open 1", "fetch 1", "hang_up 1" or "goodbye 1", "exited 1"
+
+ private:
+  void record(const std::string& what, wire::SessionId session);
+  const std::function<void()> on_change_;
+};
+
+// A forked process with none of the test's descriptors but `keep`. Killed if it still runs at the
+// end.
+class Child {
+ public:
+  // `work` says what went wrong, or nothing.
+  using Work = std::function<std::string()>;
+  explicit Child(const Work& work, std::vector<int> keep = {});
+  ~Child();
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  pid_t pid() const { return pid_; }
+  int report() const { return report_.get(); }  // readable when it has ended
+  void kill() const;
+  // Once report() is readable: what `work` said, or which signal ended it.
+  std::string reap();
+
+ private:
+  pid_t pid_ = -1;
+  wire::UniqueFd report_;
+};
+
+// A pipe that holds a child, until it is opened.
+class Gate {
+ public:
+  Gate();
+  std::vector<int> fds() const { return {read_.get(), write_.get()}; }
+  void open();
+  void wait();  // for open(), or for the end of whoever would
+
+ private:
+  wire::UniqueFd read_, write_;
+};
+
+class AttachFixture : public ::testing::Test {
+ protected:
+  AttachFixture();
+  ~AttachFixture() override;
+
+  // Binds and listens: clients may connect from here on, and find nobody until serve().
+  void listen();
+  void serve();
+  // Runs the loop until `reached`; a failure of the test after 20 s.
+  void run_until(const std::function<bool()>& reached);
+  // Runs the loop until the child ends.
+  std::string finish(Child& child);
+
+  server::AttachOptions options;
+  std::vector<std::string> log;
+  std::string directory;
+  std::unique_ptr<server::EventLoop> loop;
+  FakeHost host;
+  std::unique_ptr<server::AttachServer> server;
+  wire::UniqueFd listener;  // from listen() to serve()
+
+ private:
+  const std::vector<std::string> fds_before_;
+};
+
+// Each test runs twice: as on this kernel, and as on one before 6.5.
+class EachPidfdWay : public AttachFixture, public ::testing::WithParamInterface<server::PidfdWay> {
+ protected:
+  EachPidfdWay() { options.pidfd_way = GetParam(); }
+};
+inline const auto kPidfdWays =
+    ::testing::Values(server::PidfdWay::kBest, server::PidfdWay::kByNumber);
+inline std::string pidfd_way_name(const ::testing::TestParamInfo<server::PidfdWay>& way) {
+  return way.param == server::PidfdWay::kBest ? "Best" : "ByNumber";
+}
+
+// What stands in /proc/self/fd.
+std::vector<std::string> open_fds();
+
+// A client without manners.
+class RawClient {
+ public:
+  explicit RawClient(const std::string& directory);
+  int fd() const { return socket_.get(); }
+  bool send(const wire::Payload& payload, std::uint32_t request_id = 0);
+  bool send_bytes(std::span<const std::byte> bytes, int fd = -1);
+  // Waits. Nothing at the connection's end.
+  std::optional<wire::Frame> receive();
+  // HELLO to WELCOME.
+  bool attach();
+  // "" if the next frame is an ERROR of `code`, after which the connection ends.
+  std::string expect_end_by(wire::ErrorCode code);
+
+ private:
+  wire::UniqueFd socket_;
+};
+
+}  // namespace memlease::testing

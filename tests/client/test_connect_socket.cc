@@ -1,0 +1,100 @@
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "client/core/connect_socket.h"
+#include "gtest/gtest.h"
+#include "proto/wire/error.h"
+
+namespace memlease::internal {
+namespace {
+
+using wire::ErrorCode;
+
+constexpr uid_t kStranger = 54321;
+
+// A directory with a listening socket "s" in it.
+class Listener {
+ public:
+  explicit Listener(int type, uid_t uid = ::geteuid(), int backlog = 8) {
+    std::string path = "/tmp/memlease-test-XXXXXX";
+    EXPECT_NE(::mkdtemp(path.data()), nullptr);
+    directory_ = path;
+    EXPECT_EQ(::chmod(path.c_str(), 0777), 0);  // the directory itself is not the subject here
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path += "/s";
+    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+    socket_.reset(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
+    const uid_t self = ::geteuid();
+    EXPECT_EQ(::seteuid(uid), 0);
+    EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
+              0);
+    EXPECT_EQ(::listen(socket_.get(), backlog), 0);  // SO_PEERCRED tells who did this
+    EXPECT_EQ(::seteuid(self), 0);
+  }
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+  ~Listener() { std::filesystem::remove_all(directory_); }
+
+  absl::StatusOr<ConnectedSocket> connect(int type) const {
+    return connect_socket(directory_, "s", type);
+  }
+  const std::string& directory() const { return directory_; }
+
+ private:
+  std::string directory_;
+  wire::UniqueFd socket_;
+};
+
+TEST(ConnectSocket, SaysWhoListens) {
+  for (const int type : {SOCK_STREAM, SOCK_SEQPACKET}) {
+    const Listener listener(type);
+    const auto socket = listener.connect(type);
+    ASSERT_TRUE(socket.ok()) << socket.status();
+    EXPECT_EQ(socket->daemon_pid, ::getpid());
+    EXPECT_EQ(socket->daemon_uid, ::geteuid());
+    EXPECT_NE(::fcntl(socket->fd.get(), F_GETFL) & O_NONBLOCK, 0);
+    EXPECT_NE(::fcntl(socket->fd.get(), F_GETFD) & FD_CLOEXEC, 0);
+  }
+}
+
+TEST(ConnectSocket, AQueueThatIsFullIsNotWaitedFor) {
+  const Listener listener(SOCK_STREAM, ::geteuid(), 0);
+  std::vector<ConnectedSocket> sockets;
+  absl::Status refusal;
+  while (refusal.ok() && sockets.size() < 100) {
+    auto socket = listener.connect(SOCK_STREAM);
+    refusal = socket.status();
+    if (socket.ok()) sockets.push_back(*std::move(socket));
+  }
+  EXPECT_EQ(wire::code_of(refusal), ErrorCode::kDaemonUnavailable);
+  EXPECT_NE(wire::message_of(refusal).find("queue"), std::string::npos);
+}
+
+TEST(ConnectSocket, AStrangerWhoListensIsAFalseDaemon) {
+  ASSERT_EQ(::geteuid(), 0U) << "run the tests as root";
+  const Listener listener(SOCK_STREAM, kStranger);
+  const auto socket = listener.connect(SOCK_STREAM);
+  ASSERT_FALSE(socket.ok());
+  EXPECT_EQ(wire::code_of(socket.status()), ErrorCode::kDenied);
+  EXPECT_NE(wire::message_of(socket.status()).find(std::to_string(kStranger)), std::string::npos);
+}
+
+TEST(ConnectSocket, TheDirectorysOwnerIsNoStranger) {
+  ASSERT_EQ(::geteuid(), 0U) << "run the tests as root";
+  const Listener listener(SOCK_STREAM, kStranger);
+  ASSERT_EQ(::chown(listener.directory().c_str(), kStranger, kStranger), 0);
+  const auto socket = listener.connect(SOCK_STREAM);
+  ASSERT_TRUE(socket.ok()) << socket.status();
+  EXPECT_EQ(socket->daemon_uid, kStranger);
+}
+
+}  // namespace
+}  // namespace memlease::internal

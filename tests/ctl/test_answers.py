@@ -1,0 +1,134 @@
+"""What memleasectl says of a real daemon with a real client."""
+
+import os
+import signal
+import time
+
+from conftest import until
+
+FRESH_S = 60
+
+
+def is_fresh(unix_ms):
+    return abs(time.time() - unix_ms / 1000) < FRESH_S
+
+
+def test_ls_of_an_empty_daemon(daemon):
+    assert daemon.json("ls") == {"arrays": []}
+    assert daemon.ctl("ls").stdout.split()[:3] == ["NAME", "TYPE", "DEVICE"]
+
+
+def test_ls_and_info_show_the_array(daemon, client):
+    (array,) = daemon.json("ls")["arrays"]
+    assert daemon.json("info", "sim/u") == array
+    assert is_fresh(array.pop("created_unix_ms"))
+    assert sorted(array.pop("slot_versions")) == [0, 1, 2]
+    assert array.pop("array_id") > 0
+    assert array.pop("bytes") >= 3 * 128
+    assert array == {
+        "name": "sim/u",
+        "dtype": "float32",
+        "shape": [4, 8],
+        "strides_bytes": [32, 4],
+        "device": "host",
+        "slots": 3,
+        "version": 2,
+        "slot_bytes": 128,
+        "readers": 1,
+        "subscribers": 1,
+        "writer_pid": client.pid,
+        "lifetime": "persistent",
+        "owner_uid": os.geteuid(),
+        "owner_gid": os.getegid(),
+        "mode": "0600",
+        "withdrawn": False,
+    }
+
+
+def test_ls_takes_a_pattern(daemon, client):
+    assert [a["name"] for a in daemon.json("ls", "sim/*")["arrays"]] == ["sim/u"]
+    assert daemon.json("ls", "other/*") == {"arrays": []}
+
+
+def test_ls_in_a_pipe_is_plain_and_exact(daemon, client):
+    titles, row = daemon.ctl("ls").stdout.splitlines()
+    assert "\t" not in row
+    assert "\x1b" not in titles + row
+    cells = dict(zip(titles.split(), row.split(), strict=True))
+    assert cells["NAME"] == "sim/u"
+    assert cells["TYPE"] == "float32[4,8]"
+    assert cells["BYTES"] == str(daemon.json("info", "sim/u")["bytes"])
+    assert cells["CREATED"].endswith("Z")
+
+
+def test_holders_names_process_version_bytes_and_since(daemon, client):
+    (holder,) = daemon.json("holders", "sim/u")["holders"]
+    assert daemon.json("holders")["holders"] == [holder]
+    assert is_fresh(holder.pop("since_unix_ms"))
+    assert holder.pop("command").startswith("python")
+    assert holder == {
+        "array": "sim/u",
+        "pid": client.pid,
+        "session": client.session,
+        "uid": os.geteuid(),
+        "versions": [2],
+        "bytes": 128,
+        "writer": True,
+        "writing": False,
+        "subscribed": True,
+        "connected": True,
+    }
+
+
+def test_sessions_shows_the_client(daemon, client):
+    (session,) = daemon.json("sessions")["sessions"]
+    assert (session["session"], session["pid"]) == (client.session, client.pid)
+    assert (session["uid"], session["arrays_open"]) == (os.geteuid(), 1)
+    assert session["connected"] is True
+    assert is_fresh(session["since_unix_ms"])
+
+
+def test_status_counts(daemon, client):
+    status = daemon.json("status")
+    assert status["pid"] == daemon.process.pid
+    assert status["directory"] == daemon.directory
+    assert (status["arrays"], status["sessions"]) == (1, 1)
+    assert status["memory_bytes"] >= status["array_bytes"] >= 3 * 128
+    assert len(status["incarnation"]) == 32
+    assert status["draining"] is False
+    assert os.geteuid() in [quota["uid"] for quota in status["quotas"]]
+
+
+def test_withdraw_takes_the_name_away(daemon, client):
+    assert daemon.json("withdraw", "sim/u") == {"withdrawn": "sim/u"}
+    assert daemon.ctl("withdraw", "sim/u").returncode == 3
+    assert client.process.poll() is None
+
+
+def test_evict_hangs_up_on_a_process_that_goes_on_running(daemon, client):
+    assert daemon.json("evict", client.session) == {"evicted": client.session}
+
+    def connected():
+        return [s["connected"] for s in daemon.json("sessions")["sessions"]]
+
+    until(lambda: connected() == [False], "the session is hung up")
+    assert client.process.poll() is None
+    assert "hung up" in daemon.ctl("holders").stdout
+    client.end()
+    until(lambda: connected() == [], "the session ends with its process")
+
+
+def test_a_killed_client_is_no_holder(daemon, client):
+    client.process.send_signal(signal.SIGKILL)
+    until(lambda: daemon.json("holders") == {"holders": []}, "the daemon notices the exit")
+    assert daemon.json("info", "sim/u")["version"] == 2
+
+
+def test_health_of_a_daemon_that_drains(daemon, client):
+    assert daemon.json("health") == {"serving": True}
+    daemon.signal(signal.SIGTERM)
+    until(lambda: daemon.ctl("health").returncode == 1, "the daemon drains", daemon.process)
+    assert "draining" in daemon.ctl("health").stdout
+    assert daemon.ctl("holders").returncode == 0
+    client.end()
+    assert daemon.process.wait(30) == 0

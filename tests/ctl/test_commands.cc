@@ -1,0 +1,226 @@
+#include "client/ctl/commands.h"
+#include "client/ctl/doctor.h"
+#include "gtest/gtest.h"
+#include "proto/wire/convert.h"
+#include "proto/wire/error.h"
+#include "tests/support/fake_daemon.h"
+
+namespace memlease::ctl {
+namespace {
+
+using testing::FakeDaemon;
+using wire::ErrorCode;
+
+constexpr std::uint64_t kNow = 1'700'000'000'000;
+
+// One fake daemon and the text of the command that asks it.
+class Commands : public ::testing::Test {
+ protected:
+  Commands() {
+    options_.directory = daemon_.directory();
+    options_.style = {.human = true, .color = false, .now_ms = kNow};
+  }
+
+  template <typename Command, typename... Arguments>
+  std::string run(Command&& command, const Arguments&... arguments) {
+    auto connection = connect(options_);
+    EXPECT_TRUE(connection.ok()) << connection.status();
+    ::testing::internal::CaptureStdout();
+    status_ = command(*connection, options_, arguments...);
+    std::fflush(stdout);
+    return ::testing::internal::GetCapturedStdout();
+  }
+
+  void add_array(const std::string& name, bool withdrawn = false) {
+    v1::ArrayInfo& array = *daemon_.admin().arrays.add_arrays();
+    wire::ArraySpec spec;
+    spec.name = name;
+    spec.shape = {512, 512};
+    *array.mutable_spec() = wire::to_proto(spec);
+    array.set_array_id(withdrawn ? 1 : 2);
+    array.set_bytes(3 << 20);
+    array.set_version(7);
+    array.add_slot_versions(5);
+    array.add_slot_versions(7);
+    array.add_slot_versions(6);
+    array.set_readers(2);
+    array.set_subscribers(3);
+    array.set_writer_pid(4711);
+    array.set_created_unix_ms(kNow - 30'000);
+    array.set_withdrawn(withdrawn);
+  }
+
+  FakeDaemon daemon_;
+  Options options_;
+  absl::Status status_;
+};
+
+TEST_F(Commands, LsShowsALineForEachArray) {
+  add_array("sim/u");
+  add_array("old", true);
+  EXPECT_EQ(
+      run(list_arrays, std::string("*")),
+      "NAME             TYPE              DEVICE  SLOTS  VERSION    BYTES  READERS  SUBSCRIBERS"
+      "  WRITER  LIFETIME  OWNER  MODE  CREATED\n"
+      "sim/u            float32[512,512]  host        3        7  3.0 MiB        2            3"
+      "    4711  session   root   0600  30 s ago\n"
+      "old (withdrawn)  float32[512,512]  host        3        7  3.0 MiB        2            3"
+      "    4711  session   root   0600  30 s ago\n");
+  EXPECT_EQ(daemon_.admin().last_text, "*");
+}
+
+TEST_F(Commands, LsSpellsEveryFieldInJson) {
+  add_array("sim/u");
+  options_.json = true;
+  EXPECT_EQ(
+      run(list_arrays, std::string()),
+      "{\"arrays\": [{\"name\": \"sim/u\", \"dtype\": \"float32\", \"shape\": [512,512], "
+      "\"strides_bytes\": [2048,4], \"device\": \"host\", \"slots\": 3, \"version\": 7, "
+      "\"slot_versions\": [5,7,6], \"slot_bytes\": 1048576, \"bytes\": 3145728, \"readers\": 2, "
+      "\"subscribers\": 3, \"writer_pid\": 4711, \"lifetime\": \"session\", \"owner_uid\": 0, "
+      "\"owner_gid\": 0, \"mode\": \"0600\", \"withdrawn\": false, "
+      "\"created_unix_ms\": 1699999970000, \"array_id\": 2}]}\n");
+}
+
+TEST_F(Commands, InfoPrefersTheArrayThatStillHasTheName) {
+  add_array("sim/u", true);
+  add_array("sim/u");
+  const std::string text = run(show_array, std::string("sim/u"));
+  EXPECT_TRUE(status_.ok());
+  EXPECT_NE(text.find("Name               sim/u\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("Versions in slots  5,7,6\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("Array id           2\n"), std::string::npos) << text;
+}
+
+TEST_F(Commands, InfoOfANameThatIsNotThereIsNotFound) {
+  add_array("sim/u2");
+  EXPECT_EQ(run(show_array, std::string("sim/u")), "");
+  EXPECT_EQ(wire::code_of(status_), ErrorCode::kNotFound);
+  EXPECT_EQ(exit_code_of(status_), kNotFound);
+}
+
+TEST_F(Commands, InfoTakesNoPattern) {
+  add_array("sim/u");
+  EXPECT_EQ(run(show_array, std::string("sim/*")), "");
+  EXPECT_EQ(exit_code_of(status_), kUsage);
+}
+
+TEST_F(Commands, HoldersSaysWhoHoldsWhatSinceWhen) {
+  v1::Holder& reader = *daemon_.admin().holders.add_holders();
+  reader.set_session_id(3);
+  reader.set_pid(100);
+  reader.set_command("plot");
+  reader.set_array("sim/u");
+  reader.set_array_bytes(1 << 20);
+  for (const std::uint64_t version : {5, 5, 6}) reader.add_versions(version);
+  reader.set_subscribed(true);
+  reader.set_since_unix_ms(kNow - 5000);
+  reader.set_connected(true);
+  v1::Holder& writer = *daemon_.admin().holders.add_holders();
+  writer.set_session_id(4);
+  writer.set_pid(101);
+  writer.set_command("so\x1b[1mlver");
+  writer.set_array("sim/u");
+  writer.set_array_bytes(1 << 20);
+  writer.set_writer(true);
+  writer.set_writing(true);
+  EXPECT_EQ(
+      run(list_holders, std::string("sim/u")),
+      "ARRAY  PID  SESSION  USER  ROLE              VERSIONS    BYTES  SINCE    COMMAND\n"
+      "sim/u  100        3  root  reading           5,5,6     2.0 MiB  5 s ago  plot\n"
+      "sim/u  101        4  root  writing, hung up  -         1.0 MiB  -        so?[1mlver\n");
+  EXPECT_EQ(daemon_.admin().last_text, "sim/u");
+  options_.json = true;
+  EXPECT_NE(run(list_holders, std::string()).find("\"versions\": [5,5,6], \"bytes\": 2097152"),
+            std::string::npos);
+}
+
+TEST_F(Commands, SessionsSaysWhoIsConnected) {
+  v1::SessionInfo& session = *daemon_.admin().sessions.add_sessions();
+  session.set_session_id(3);
+  session.set_pid(100);
+  session.set_command("plot all");
+  session.set_arrays_open(2);
+  session.set_since_unix_ms(kNow - 7'200'000);
+  EXPECT_EQ(run(list_sessions),
+            "SESSION  PID  USER  ARRAYS  BYTES  CONNECTED  SINCE    COMMAND\n"
+            "      3  100  root       2    0 B  no         2 h ago  plot all\n");
+}
+
+TEST_F(Commands, StatusShowsQuotasBesideTheWhole) {
+  daemon_.admin().status.set_version("0.1.0");
+  daemon_.admin().status.set_incarnation("\x01\xAB");
+  daemon_.admin().status.set_memory_limit_bytes(std::uint64_t{1} << 30);
+  v1::Quota& quota = *daemon_.admin().status.add_quotas();
+  quota.set_bytes(1 << 20);
+  quota.set_arrays_limit(10);
+  const std::string text = run(show_status);
+  EXPECT_NE(text.find("Memory limit      1.0 GiB\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("Incarnation       01ab\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("root  1.0 MiB   none       0     10         0  -\n"), std::string::npos)
+      << text;
+  options_.json = true;
+  EXPECT_NE(run(show_status)
+                .find("\"quotas\": [{\"uid\": 0, \"bytes\": 1048576, "
+                      "\"bytes_limit\": null, \"arrays\": 0, \"arrays_limit\": 10"),
+            std::string::npos);
+}
+
+TEST_F(Commands, HealthFailsWhileTheDaemonDrains) {
+  EXPECT_EQ(run(show_health), "Health  serving\n");
+  EXPECT_TRUE(status_.ok());
+  daemon_.set_serving(false);
+  options_.json = true;
+  EXPECT_EQ(run(show_health), "{\"serving\": false}\n");
+  EXPECT_EQ(exit_code_of(status_), kFailure);
+}
+
+TEST_F(Commands, WithdrawAndEvictSayWhatTheyDid) {
+  EXPECT_EQ(run(withdraw, std::string("u")), "Withdrawn  u\n");
+  options_.json = true;
+  EXPECT_EQ(run(evict, std::uint32_t{12}), "{\"evicted\": 12}\n");
+}
+
+TEST_F(Commands, AFailedCallPrintsNoAnswer) {
+  daemon_.admin().error = wire::to_grpc(wire::make_error(ErrorCode::kDenied, "no", "ask"));
+  EXPECT_EQ(run(withdraw, std::string("u")), "");
+  EXPECT_EQ(exit_code_of(status_), kDenied);
+  EXPECT_EQ(run(evict, std::uint32_t{1}), "");
+  EXPECT_EQ(run(list_arrays, std::string()), "");
+  EXPECT_EQ(run(show_status), "");
+}
+
+TEST_F(Commands, EachKindOfErrorHasItsExitCode) {
+  const struct {
+    ErrorCode error;
+    ExitCode exit;
+  } kCases[] = {
+      {ErrorCode::kInvalidArgument, kUsage},
+      {ErrorCode::kNotFound, kNotFound},
+      {ErrorCode::kDaemonUnavailable, kUnreachable},
+      {ErrorCode::kDaemonLost, kUnreachable},
+      {ErrorCode::kDenied, kDenied},
+      {ErrorCode::kTimeout, kTimeout},
+      {ErrorCode::kInternal, kFailure},
+      {ErrorCode::kVersionSkew, kFailure},
+  };
+  for (const auto& [error, exit] : kCases)
+    EXPECT_EQ(exit_code_of(wire::make_error(error, "x")), exit);
+  EXPECT_EQ(exit_code_of(absl::OkStatus()), kSuccess);
+}
+
+// The fake has neither a lock nor an attach socket.
+TEST_F(Commands, DoctorFindsWhatADaemonLacks) {
+  options_.json = true;
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(run_doctor(options_), kFailure);
+  std::fflush(stdout);
+  const std::string text = ::testing::internal::GetCapturedStdout();
+  EXPECT_NE(text.find("{\"failed\": 2, "), std::string::npos) << text;
+  EXPECT_NE(text.find("\"name\": \"control_socket\", \"result\": \"ok\""), std::string::npos);
+  EXPECT_NE(text.find("\"name\": \"attach_socket\", \"result\": \"failed\""), std::string::npos);
+  EXPECT_NE(text.find("\"name\": \"lock\", \"result\": \"failed\""), std::string::npos);
+}
+
+}  // namespace
+}  // namespace memlease::ctl

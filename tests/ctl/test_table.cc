@@ -1,0 +1,124 @@
+#include "client/ctl/table.h"
+#include "gtest/gtest.h"
+
+namespace memlease::ctl {
+namespace {
+
+constexpr std::uint64_t kNow = 1'700'000'000'000;
+constexpr Style kTerminal{.human = true, .color = false, .now_ms = kNow};
+constexpr Style kPipe{};
+
+Table example() {
+  return {"arrays",
+          {{"name", "NAME"},
+           {"shape", ""},
+           {"bytes", "BYTES"},
+           {"", "NOTE"},
+           {"since_unix_ms", "SINCE"}},
+          {{std::string("u"), std::vector<std::int64_t>{2, 3}, Bytes{1536}, std::string("x"),
+            Time{kNow - 90'000}},
+           {std::string("density"), std::vector<std::int64_t>{}, Bytes{7}, Cell(), Time{}}}};
+}
+
+TEST(Table, ShowsRoundedValuesOnATerminal) {
+  EXPECT_EQ(as_text(example(), kTerminal),
+            "NAME       BYTES  NOTE  SINCE\n"
+            "u        1.5 KiB  x     90 s ago\n"
+            "density      7 B  -     -\n");
+}
+
+TEST(Table, ShowsExactValuesInAPipe) {
+  EXPECT_EQ(as_text(example(), kPipe),
+            "NAME     BYTES  NOTE  SINCE\n"
+            "u         1536  x     2023-11-14T22:11:50Z\n"
+            "density      7  -     -\n");
+}
+
+TEST(Table, JsonHasAllKeysAndNeverRounds) {
+  EXPECT_EQ(
+      as_json(example()),
+      "{\"arrays\": ["
+      "{\"name\": \"u\", \"shape\": [2,3], \"bytes\": 1536, \"since_unix_ms\": 1699999910000}, "
+      "{\"name\": \"density\", \"shape\": [], \"bytes\": 7, \"since_unix_ms\": null}]}\n");
+}
+
+TEST(Table, WithoutRowsShowsItsTitles) {
+  const Table empty{"arrays", {{"name", "NAME"}}, {}};
+  EXPECT_EQ(as_text(empty, kTerminal), "NAME\n");
+  EXPECT_EQ(as_json(empty), "{\"arrays\": []}\n");
+}
+
+TEST(Table, ColorsOnlyWhereAsked) {
+  Style style = kTerminal;
+  style.color = true;
+  EXPECT_NE(as_text(example(), style).find("\x1b[1m"), std::string::npos);
+  EXPECT_EQ(as_text(example(), kTerminal).find('\x1b'), std::string::npos);
+}
+
+TEST(Table, AlignsCharactersAndNotBytes) {
+  const Table table{
+      "x",
+      {{"a", "A"}, {"b", "B"}},
+      {{std::string("\xC3\xA4\xC3\xA4"), std::string("1")}, {std::string("bb"), std::string("2")}}};
+  EXPECT_EQ(as_text(table, kPipe), "A   B\n\xC3\xA4\xC3\xA4  1\nbb  2\n");
+}
+
+TEST(Record, ShowsALineForEachTitle) {
+  const Table record{"",
+                     {{"pid", "Pid"}, {"hidden", ""}, {"limit", "Memory limit"}},
+                     {{std::int64_t{12}, true, Limit{0}}}};
+  EXPECT_EQ(as_lines(record, kPipe), "Pid           12\nMemory limit  none\n");
+  EXPECT_EQ(as_json_object(record, {Table{"quotas", {}, {}}}),
+            "{\"pid\": 12, \"hidden\": true, \"limit\": null, \"quotas\": []}\n");
+}
+
+TEST(Cell, SizesHaveAtMostThreeDigitsAndAUnit) {
+  const struct {
+    std::uint64_t bytes;
+    const char* text;
+  } kCases[] = {{0, "0 B"},
+                {1023, "1023 B"},
+                {1024, "1.0 KiB"},
+                {10'239, "10 KiB"},
+                {1'048'575, "1.0 MiB"},
+                {std::uint64_t{3} << 29, "1.5 GiB"},
+                {~std::uint64_t{0}, "16 EiB"}};
+  for (const auto& [bytes, text] : kCases) EXPECT_EQ(human_bytes(bytes), text);
+}
+
+TEST(Cell, AgesAreRoundedDown) {
+  const struct {
+    std::uint64_t seconds;
+    const char* text;
+  } kCases[] = {{0, "0 s"},    {99, "99 s"},        {100, "1 min"},    {5999, "99 min"},
+                {6000, "1 h"}, {71 * 3600, "71 h"}, {72 * 3600, "3 d"}};
+  for (const auto& [seconds, text] : kCases) EXPECT_EQ(human_duration(seconds * 1000), text);
+}
+
+TEST(Cell, AClockThatWasSetBackGivesNoHugeAge) {
+  EXPECT_EQ(to_human(Time{kNow + 5000}, kNow), "0 s ago");
+}
+
+TEST(Cell, ProcessNamesCannotControlTheTerminal) {
+  EXPECT_EQ(to_plain(std::string("a\x1b[2Jb\nc\x7F\xFF")), "a?[2Jb?c??");
+  EXPECT_EQ(to_plain(std::string("\xC2\x9B"
+                                 "31m")),
+            "?31m");
+  EXPECT_EQ(to_plain(std::string("s\xC3\xB6lver")), "s\xC3\xB6lver");
+}
+
+TEST(Cell, JsonStringsAreEscaped) {
+  EXPECT_EQ(json_string("a\"b\\c\n\x01\xFF\xC3\xB6"), "\"a\\\"b\\\\c\\u000a\\u0001?\xC3\xB6\"");
+}
+
+TEST(Cell, ValuesWithoutAMeaningAreNull) {
+  EXPECT_EQ(to_json(Cell()), "null");
+  EXPECT_EQ(to_json(Time{}), "null");
+  EXPECT_EQ(to_json(Limit{}), "null");
+  EXPECT_EQ(to_plain(Cell()), "-");
+  EXPECT_EQ(to_plain(std::string()), "-");
+  EXPECT_EQ(to_plain(std::vector<std::uint64_t>{}), "-");
+}
+
+}  // namespace
+}  // namespace memlease::ctl

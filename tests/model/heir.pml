@@ -1,0 +1,74 @@
+/* What the daemon does when the writer's process has exited: included by right.pml, run by its daemon.
+
+   Order: heir file -> poison on the board -> writer word (heir, next generation) -> release the dead process's timelines.
+   (The event count, which stands before the last step, is in sleep.pml.) */
+
+inline write_heir_file() {
+  atomic {
+    highest = MAX(VERSION(publication[r]), highest_used[r]);
+    i = 0; best = 0; best_slot = 0;
+    do
+    :: i == NS -> break
+    :: else ->
+       word = slot_word[AT(r, i)];
+       highest = MAX(NUMBER(word), highest);
+       if
+#ifdef OMIT_HEIR_CLEARS_MARKED
+       :: word >= kWriting -> word = NUMBER(word)
+#else
+       :: word >= kWriting && complete[write_fence[AT(r, SLOT(publication[r]))]] -> word = 0
+       :: word >= kWriting && !complete[write_fence[AT(r, SLOT(publication[r]))]] ->
+          word = NUMBER(word) /* nothing ordered behind the current version has begun */
+#endif
+       :: else
+       fi;
+       if :: word != 0 && !complete[write_fence[AT(r, i)]] -> word = 0 :: else fi;
+       slot_word[AT(kHeir, i)] = word;
+       write_fence[AT(kHeir, i)] = write_fence[AT(r, i)];
+       drop_fence[AT(kHeir, i)] = drop_fence[AT(r, i)];
+       if :: word > best -> best = word; best_slot = i :: else fi;
+       i++
+    od;
+    publication[kHeir] = PUBLICATION(best, best_slot);
+    highest_used[kHeir] = highest
+  }
+}
+
+/* The numbers (best, highest]. A slot's earlier numbers are below the one it has, so no good one is among them. */
+inline poison() {
+  atomic {
+    v = best + 1;
+#ifdef OMIT_POISON_ALL /* the newest published version only */
+    if :: VERSION(publication[r]) > best -> v = VERSION(publication[r]); highest = v :: else fi;
+#endif
+    do
+    :: v > highest -> break
+#ifdef OMIT_POISON_SET /* a slot remembers the one number that it had at the death */
+    :: v <= highest ->
+       if :: NUMBER(slot_word[AT(r, 0)]) == v -> poisoned[0] = BIT(v) :: else fi;
+       if :: NUMBER(slot_word[AT(r, 1)]) == v -> poisoned[1] = BIT(v) :: else fi;
+       v++
+#else
+    :: v <= highest -> poisoned[0] = poisoned[0] | BIT(v); poisoned[1] = poisoned[1] | BIT(v); v++
+#endif
+    od;
+    v = 0
+  }
+}
+
+inline heir(dead) {
+  r = dead;
+#ifdef OMIT_RELEASE_AFTER_POISON
+  released[r] = true;
+#endif
+#ifdef OMIT_HEIR_FILE_BEFORE_WRITER_WORD
+  atomic { writer_word = kHeir; generation++; moving = false };
+  write_heir_file();
+  poison();
+#else
+  write_heir_file();
+  poison();
+  atomic { writer_word = kHeir; generation++; moving = false };
+#endif
+  atomic { released[r] = true; handled[r] = true; r = 0; i = 0; word = 0; best = 0; best_slot = 0; highest = 0 }
+}

@@ -1,0 +1,249 @@
+/* slots = 1: readers and the writer exclude each other.
+
+   SLOTS steps    begin_write (mark, wait for the holds to go), take_back at a deadline, hand out, publish, drop; acquire,
+                  undo, release, wait_newer; heir for a row with one slot; adopt_right of the next writer.
+   Bounded        writer A, which may die at any step, drops once and runs into its deadline once; writer B, which gets the
+                  right from the heir and writes fully; versions to VM; two readers with rows of their own.
+   Not modelled   fences (fences.pml with -DNS=1), threads that share a row, the move from a living writer.
+   Property       the bytes under a hold do not change; nobody sleeps on while there is something to read or to raise; a death before the lease
+                  was handed out keeps the current version, a death afterwards leaves none. */
+
+#define NS 1
+#ifndef VM
+#define VM 3
+#endif
+#include "words.pml"
+
+#define kWriterA 0
+#define kWriterB 1
+#define kHeir 2
+
+/* writer rows, heir file */ byte slot_word[3], version[3], publish_count[3]; bool wanted[3]; /* one slot: publication = version */
+/* reader rows */ bool holds[2], sleeping[2]; byte release_count[2];
+/* board */ byte writer_word = kWriterA, event_count;
+/* the kernel's */ bool asleep[2], writer_asleep; byte sleeps_on[2]; /* whose publish count */
+/* heir file */ byte highest_used = 1;
+/* ghosts */ byte content = 1, last[2]; bool alive = true, handed_out, dropped, gave_up;
+
+inline wake_readers() {
+  if :: atomic { sleeping[0] -> if :: sleeps_on[0] == me -> asleep[0] = false :: else fi } :: !sleeping[0] fi;
+  if :: atomic { sleeping[1] -> if :: sleeps_on[1] == me -> asleep[1] = false :: else fi } :: !sleeping[1] fi
+}
+
+inline clear_hold() { /* release and undo */
+  holds[t] = false;
+  w = writer_word;
+  if
+  :: wanted[w] -> release_count[t]++; writer_asleep = false
+  :: !wanted[w]
+  fi
+}
+
+#define READABLE (version[w] > last[t] && (slot_word[w] & kWriting) == 0)
+#define ABORTED (version[w] == 0 || slot_word[w] == 0) /* no current version: ProducerDied, WriteAborted */
+
+inline wait_newer() {
+  w = writer_word;
+  atomic { expected_publish = publish_count[w]; expected_event = event_count };
+  sleeping[t] = true;
+  if
+  :: writer_word != w || READABLE || ABORTED
+  :: else ->
+     atomic {
+       if
+       :: publish_count[w] == expected_publish && event_count == expected_event -> asleep[t] = true; sleeps_on[t] = w
+       :: else
+       fi
+     };
+end_asleep: /* allowed, unless the monitor sees what it should have been woken for */
+     atomic { !asleep[t] -> sleeps_on[t] = 0 }
+  fi;
+  atomic { sleeping[t] = false; expected_publish = 0; expected_event = 0 }
+}
+
+proctype reader(byte t) {
+  byte v, w, expected_publish, expected_event;
+  do
+  :: last[t] == VM -> break
+  :: last[t] < VM ->
+     w = writer_word;
+     v = version[w];
+     if
+     :: v > last[t] ->
+        holds[t] = true;
+        if
+        :: atomic { slot_word[w] == v && writer_word == w -> last[t] = v };
+           assert(content == v);
+           clear_hold()
+        :: atomic { slot_word[w] == 0 && writer_word == w -> last[t] = VM }; /* WriteAborted: the program gives up */
+           clear_hold()
+        :: else -> clear_hold(); wait_newer()
+        fi
+     :: atomic { v == 0 && writer_word == w -> last[t] = VM } /* ProducerDied */
+     :: v == 0 && writer_word != w
+     :: v != 0 && v <= last[t] -> wait_newer()
+     fi;
+     atomic { v = 0; w = 0 }
+  od
+}
+
+#define HELD (holds[0] || holds[1])
+
+inline wake_after_change() {
+  publish_count[me]++;
+  wake_readers()
+}
+
+inline take_back() {
+  slot_word[me] = old;
+#ifndef OMIT_TAKE_BACK_WAKES
+  wake_after_change()
+#endif
+}
+
+inline wait_slot() {
+  wanted[me] = true;
+  atomic { expected0 = release_count[0]; expected1 = release_count[1]; expected_event = event_count };
+  if
+  :: holds[0] || holds[1] ->
+     atomic {
+       if
+       :: release_count[0] == expected0 && release_count[1] == expected1 && event_count == expected_event ->
+          writer_asleep = true
+       :: else
+       fi
+     };
+     !writer_asleep
+  :: else
+  fi;
+  atomic { wanted[me] = false; expected0 = 0; expected1 = 0; expected_event = 0 }
+}
+
+inline begin_write() { /* -> marked: the lease is handed out; else the deadline came first */
+  atomic { old = slot_word[me]; slot_word[me] = old | kWriting; marked = true };
+  do
+  :: !holds[0] -> if :: !holds[1] -> break :: holds[1] -> skip fi; wait_slot()
+  :: holds[0] -> wait_slot()
+  :: atomic { HELD && !gave_up -> gave_up = true; marked = false }; take_back(); break
+  od;
+  if
+  :: marked ->
+#if defined(OMIT_HANDED_OUT_FIRST)
+     content = TORN;
+     atomic { slot_word[me] = old | kWriting | kHandedOut; handed_out = true }
+#else
+     atomic { slot_word[me] = old | kWriting | kHandedOut; handed_out = true };
+     content = TORN
+#endif
+  :: !marked
+  fi
+}
+
+inline publish() {
+  content = n;
+  atomic { slot_word[me] = n; handed_out = false };
+  version[me] = n;
+  wake_after_change()
+}
+
+inline drop() {
+#ifdef OMIT_DROP_CLEARS
+  atomic { slot_word[me] = NUMBER(old); handed_out = false };
+#else
+  atomic { slot_word[me] = 0; handed_out = false };
+#endif
+#ifndef OMIT_DROP_WAKES
+  wake_after_change()
+#endif
+}
+
+proctype writer(byte me) {
+  byte n, old, expected0, expected1, expected_event;
+  bool marked;
+end:
+  if /* B is told that the right is its own: a call */
+  :: me == kWriterA -> n = 2
+  :: atomic { me == kWriterB && writer_word == kWriterB -> n = NUMBER(highest_used) + 1 }
+  fi;
+  {
+    do
+    :: n > VM -> break
+    :: n <= VM ->
+       begin_write();
+       if
+       :: !marked /* NoFreeSlot */
+       :: atomic { marked && me == kWriterA && !dropped -> dropped = true }; drop()
+       :: marked -> publish(); n++
+       fi;
+       if :: true :: n = VM + 1 fi /* the program may end after any of them */
+    od
+  } unless { me == kWriterA && !alive }
+}
+
+inline bump_event_count() { /* after each change of the writer word */
+#ifdef OMIT_WRITER_EVENT
+  skip
+#else
+  event_count++;
+  atomic { asleep[0] = false; asleep[1] = false; writer_asleep = false }
+#endif
+}
+
+inline heir() {
+  atomic {
+    word = slot_word[kWriterA];
+#ifdef OMIT_HANDED_OUT
+    if :: word & kWriting -> word = NUMBER(word) :: else fi;
+#elif defined(OMIT_RESTORE)
+    if :: word & kWriting -> word = 0 :: else fi;
+#else
+    if
+    :: (word & kWriting) && (word & kHandedOut) -> word = 0
+    :: (word & kWriting) && !(word & kHandedOut) -> word = NUMBER(word) /* the mark alone: its bytes stand */
+    :: else
+    fi;
+#endif
+    assert(word == 0 || content == word);            /* a death after the hand-out leaves no current version */
+    assert(word != 0 || handed_out || NUMBER(slot_word[kWriterA]) == 0); /* a death before it keeps the current one */
+    highest_used = (version[kWriterA] > NUMBER(slot_word[kWriterA]) -> version[kWriterA] : NUMBER(slot_word[kWriterA]));
+    slot_word[kHeir] = word; version[kHeir] = word
+  };
+  writer_word = kHeir;
+  bump_event_count()
+}
+
+inline adopt_right() { atomic { slot_word[kWriterB] = slot_word[kHeir]; version[kWriterB] = version[kHeir] } }
+
+proctype daemon() {
+  byte word;
+end:
+  !alive;
+  heir();
+  adopt_right();
+  writer_word = kWriterB;
+  bump_event_count()
+}
+
+proctype killer() {
+  if
+  :: atomic { alive = false; writer_asleep = false }
+  :: true
+  fi
+}
+
+#define MISSED(t)                                                                                   \
+  (asleep[t] && (version[writer_word] == 0 || slot_word[writer_word] == 0 ||                        \
+                 (version[writer_word] > last[t] && (slot_word[writer_word] & kWriting) == 0)))
+
+proctype monitor() { timeout -> assert(!MISSED(0) && !MISSED(1)) }
+
+init {
+  atomic {
+    slot_word[kWriterA] = 1; version[kWriterA] = 1;
+    run reader(0);
+#ifndef ONE_READER
+    run reader(1);
+#endif
+    run writer(kWriterA); run writer(kWriterB); run daemon(); run killer(); run monitor()
+  }
+}

@@ -1,0 +1,318 @@
+/* Sleeping: nobody sleeps for ever. There are no time-outs here, so a lost wake-up is an invalid end state.
+
+   SLOTS steps    wait_newer (expected counts, sleep flag, re-check, sleep), a writer's wait for a slot (wanted), the wakes
+                  by publish, release and undo, remove_subscriber and the move of the right with its event count.
+   Bounded        session 0 = threads 0 and 1, which share a row and its sleep flag; session 1 = thread 2, which may die
+                  while it holds (-DDEATH); writer A, and with -DMOVE writer B, to which the right moves once; versions
+                  to VM, two slots.
+   Not modelled   bytes (holds.pml), fences, deaths of writers (right.pml), slots = 1 (single.pml). A futex is "sleep if the word still has
+                  the expected value" in one step; a wake reaches all sleepers of the word.
+   Property       every reader that goes on sees version VM, and the writers publish it. */
+
+#define NS 2
+#ifndef VM
+#define VM 3
+#endif
+#include "words.pml"
+
+#define ROW(t) ((t) / 2)
+#define AT(row, slot) ((row) * NS + (slot))
+#define kWriterA 0
+#define kWriterB 1
+
+/* writer rows */ byte publication[2], slot_word[2 * NS], publish_count[2]; bool writing[2], wanted[2];
+/* reader rows */ byte holds[2], release_count[2]; bool sleeping[2];
+/* board */ byte writer_word = kWriterA, event_count; bool moving, moved, subscribed[2] = true;
+/* private to session 0 */ byte count[NS], sleepers;
+/* the kernel's */ bool asleep[3], writer_asleep[2];
+/* ghost */ bool alive = true; /* session 1 */
+
+inline wake_board() { /* everybody waits for the event count too */
+  atomic { asleep[0] = false; asleep[1] = false; asleep[2] = false; writer_asleep[0] = false; writer_asleep[1] = false }
+}
+
+inline wake_readers() {
+  if :: atomic { sleeping[0] -> asleep[0] = false; asleep[1] = false } :: !sleeping[0] fi;
+  if :: atomic { sleeping[1] -> asleep[2] = false } :: !sleeping[1] fi
+}
+
+inline set_hold() {
+  if
+  :: atomic { t == 2 -> holds[1] = holds[1] | BIT(s) }
+  :: atomic { t != 2 -> count[s]++; holds[0] = holds[0] | BIT(s) }
+  fi
+}
+
+inline clear_hold() {
+  if
+  :: atomic { t == 2 -> holds[1] = holds[1] & ~BIT(s) }
+  :: atomic { t != 2 -> count[s]--; if :: count[s] == 0 -> holds[0] = holds[0] & ~BIT(s) :: else fi }
+  fi
+}
+
+inline wake_writer() { /* whoever clears a bit looks at the writer's wanted, afterwards */
+#ifndef OMIT_CLEAR_BEFORE_WANTED
+  w = writer_word;
+  seen_wanted = wanted[w];
+#endif
+  if
+  :: seen_wanted ->
+#ifndef OMIT_RELEASE_COUNT
+     release_count[ROW(t)]++;
+#endif
+     atomic { seen_wanted = false; writer_asleep[0] = false; writer_asleep[1] = false }
+  :: !seen_wanted
+  fi
+}
+
+inline look_at_wanted_first() {
+#ifdef OMIT_CLEAR_BEFORE_WANTED
+  w = writer_word;
+  seen_wanted = wanted[w]
+#else
+  skip
+#endif
+}
+
+inline undo() {
+#ifdef OMIT_UNDO_WAKES
+  clear_hold()
+#else
+  look_at_wanted_first();
+  clear_hold();
+  wake_writer()
+#endif
+}
+
+inline release() { look_at_wanted_first(); clear_hold(); wake_writer() }
+
+inline load_expected() {
+  w = writer_word;
+  atomic { expected_publish = publish_count[w]; expected_event = event_count } /* two loads, in any order */
+}
+
+inline set_sleeping() { /* the flag follows a private count, as a hold bit does */
+  if
+  :: atomic { t == 2 -> sleeping[1] = true }
+  :: atomic { t != 2 -> sleepers++; sleeping[0] = true }
+  fi
+}
+
+inline clear_sleeping() {
+  if
+  :: atomic { t == 2 -> sleeping[1] = false }
+#ifdef OMIT_COUNT_OF_SLEEPERS
+  :: atomic { t != 2 -> sleepers--; sleeping[0] = false }
+#else
+  :: atomic { t != 2 -> sleepers--; sleeping[0] = (sleepers > 0) }
+#endif
+  fi
+}
+
+#define NOTHING_NEW (writer_word == w && VERSION(publication[w]) <= last)
+
+inline futex_wait() {
+  if
+  :: atomic { publish_count[w] == expected_publish && event_count == expected_event -> asleep[t] = true };
+     atomic { !asleep[t] -> expected_publish = 0; expected_event = 0 }
+  :: atomic { else -> expected_publish = 0; expected_event = 0 }
+  fi
+}
+
+inline wait_newer() {
+#ifndef OMIT_EXPECTED_FIRST
+  load_expected();
+#endif
+#ifndef OMIT_FLAG_BEFORE_RECHECK
+  set_sleeping();
+#endif
+#ifdef OMIT_RECHECK
+  futex_wait();
+#else
+  if
+  :: NOTHING_NEW ->
+#ifdef OMIT_EXPECTED_FIRST
+     load_expected();
+#endif
+#ifdef OMIT_FLAG_BEFORE_RECHECK
+     set_sleeping();
+     futex_wait();
+     clear_sleeping()
+#else
+     futex_wait()
+#endif
+  :: !NOTHING_NEW
+  fi;
+#endif
+#ifndef OMIT_FLAG_BEFORE_RECHECK
+  clear_sleeping()
+#else
+  skip
+#endif
+}
+
+proctype reader(byte t) {
+  byte s, v, w, last, expected_publish, expected_event;
+  bool seen_wanted;
+  {
+    do
+    :: last == VM -> break
+    :: last < VM ->
+       w = writer_word;
+       atomic { s = SLOT(publication[w]); v = VERSION(publication[w]) };
+       if
+       :: v > last ->
+          set_hold();
+          if
+          :: atomic { slot_word[AT(w, s)] == v && writer_word == w -> last = v };
+             release()
+          :: else -> undo()
+          fi;
+          if :: true :: last = VM fi /* a program may end after any try */
+       :: v <= last -> wait_newer()
+       fi;
+       atomic { s = 0; v = 0; w = 0; expected_publish = 0; expected_event = 0 }
+    od
+  } unless { t == 2 && !alive }
+}
+
+inline scan() { /* -> held */
+  held = subscribed[0] && ((holds[0] & BIT(s)) != 0);
+  held = held || (subscribed[1] && ((holds[1] & BIT(s)) != 0))
+}
+
+inline wait_slot() { /* only words that somebody bumps: the release counts of the rows and the event count */
+  wanted[me] = true;
+  atomic { /* loads, in any order */
+    expected_release0 = release_count[0]; expected_release1 = release_count[1]; expected_event = event_count
+  };
+#ifndef OMIT_SCAN_AGAIN
+  scan();
+#endif
+  if
+  :: held ->
+     if
+     :: atomic {
+          release_count[0] == expected_release0 && release_count[1] == expected_release1 &&
+          event_count == expected_event -> writer_asleep[me] = true
+        };
+        !writer_asleep[me]
+     :: else
+     fi
+  :: !held
+  fi;
+  atomic { wanted[me] = false; expected_release0 = 0; expected_release1 = 0; expected_event = 0; held = false }
+}
+
+inline begin_write() { /* waits for its slot */
+  do
+  :: atomic { old = slot_word[AT(me, s)]; slot_word[AT(me, s)] = old | kWriting }; /* mark */
+     scan();
+     if
+     :: !held -> break
+     :: held -> slot_word[AT(me, s)] = old; /* take_back */
+        wait_slot()
+     fi
+  od
+}
+
+inline publish() {
+  slot_word[AT(me, s)] = VERSION(publication[me]) + 1;
+#ifdef OMIT_PUBLICATION_BEFORE_COUNT
+  publish_count[me]++;
+  wake_readers();
+  publication[me] = PUBLICATION(VERSION(publication[me]) + 1, s)
+#else
+  publication[me] = PUBLICATION(VERSION(publication[me]) + 1, s);
+  publish_count[me]++;
+  wake_readers()
+#endif
+}
+
+proctype writer(byte me) {
+  byte s, old, expected_release0, expected_release1, expected_event;
+  bool held;
+  do
+  :: VERSION(publication[me]) == VM || (moved && me == kWriterA) -> break
+  :: else ->
+     writing[me] = true;
+     if
+     :: atomic { writer_word != me || moving -> writing[me] = false };
+        (writer_word == me && !moving) || (moved && me == kWriterA) /* asks the daemon: a call, which answers */
+     :: atomic { writer_word == me && !moving && VERSION(publication[me]) == VM -> writing[me] = false }
+     :: atomic { writer_word == me && !moving && VERSION(publication[me]) < VM -> s = 1 - SLOT(publication[me]) };
+        begin_write();
+        publish();
+        writing[me] = false
+     fi;
+     atomic { s = 0; old = 0 }
+  od
+}
+
+inline adopt_right() {
+  atomic {
+    slot_word[AT(kWriterB, 0)] = slot_word[AT(kWriterA, 0)];
+    slot_word[AT(kWriterB, 1)] = slot_word[AT(kWriterA, 1)];
+    publication[kWriterB] = publication[kWriterA]
+  }
+}
+
+inline confirm() {
+#if defined(OMIT_WRITER_WORD_BEFORE_EVENT_COUNT)
+  event_count++;
+  wake_board();
+  atomic { writer_word = kWriterB; moving = false; moved = true }
+#elif defined(OMIT_MOVE_EVENT)
+  atomic { writer_word = kWriterB; moving = false; moved = true }
+#else
+  atomic { writer_word = kWriterB; moving = false; moved = true };
+  event_count++;
+  wake_board()
+#endif
+}
+
+inline remove_subscriber(row) {
+  subscribed[row] = false;
+#ifndef OMIT_REMOVAL_EVENT
+  event_count++;
+  wake_board()
+#endif
+}
+
+proctype daemon() {
+end:
+  do
+#ifdef MOVE
+  :: !moved -> moving = true; !writing[kWriterA]; adopt_right(); confirm()
+#endif
+  :: !alive && subscribed[1] -> remove_subscriber(1)
+  od
+}
+
+proctype killer() {
+  if
+  :: atomic { alive = false; asleep[2] = false }
+  :: true
+  fi
+}
+
+init {
+  atomic {
+    slot_word[0] = 1; publication[kWriterA] = PUBLICATION(1, 0);
+    run reader(0);
+#ifndef NO_THREAD1
+    run reader(1);
+#endif
+#ifndef NO_THREAD2
+    run reader(2);
+#endif
+    run writer(kWriterA);
+#ifdef MOVE
+    run writer(kWriterB);
+#endif
+    run daemon();
+#ifdef DEATH
+    run killer()
+#endif
+  }
+}

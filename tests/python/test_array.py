@@ -1,0 +1,249 @@
+"""Clients and arrays: names, specs, versions, errors."""
+
+import pickle
+
+import memlease
+import numpy as np
+import pytest
+
+
+def test_create_open_list_withdraw(memlease_client):
+    created = memlease_client.create("sim/u", shape=(4, 5), dtype="f4")
+    opened = memlease_client.open("sim/u")
+    assert opened.id == created.id
+    assert (opened.name, opened.dtype, opened.shape) == ("sim/u", "float32", (4, 5))
+    assert (opened.strides, opened.device, opened.slots) == ((20, 4), "host", 3)
+    assert (opened.ndim, opened.size, opened.itemsize, opened.nbytes) == (2, 20, 4, 80)
+    assert (opened.lifetime, opened.mode, opened.version) == ("session", 0o600, 0)
+    assert opened.directory == memlease_client.directory
+    memlease_client.create("sim/v", shape=3, dtype="f8", lifetime="persistent")
+    assert sorted(memlease_client.list("sim/*")) == ["sim/u", "sim/v"]
+    assert memlease_client.list("sim/[v]") == ["sim/v"]
+    assert memlease_client.open("sim/v").lifetime == "persistent"
+    assert memlease_client.exists("sim/v")
+    memlease_client.withdraw("sim/v")
+    assert not memlease_client.exists("sim/v")
+    assert memlease_client.list() == ["sim/u"]
+
+
+def test_device_cpu_is_host(memlease_client):
+    assert memlease_client.create("a", shape=1, dtype="u1", device="cpu").device == "host"
+
+
+def test_exist_ok_opens_an_equal_array_only(memlease_client):
+    first = memlease_client.create("a", shape=(2, 3), dtype="i4")
+    assert memlease_client.create("a", shape=(2, 3), dtype="int32", exist_ok=True).id == first.id
+    with pytest.raises(memlease.AlreadyExists) as caught:
+        memlease_client.create("a", shape=(3, 2), dtype="i4", exist_ok=True)
+    assert isinstance(caught.value, FileExistsError)
+    with pytest.raises(memlease.AlreadyExists):
+        memlease_client.create("a", shape=(2, 3), dtype="i4")
+
+
+def test_fill_publishes_version_1_once(memlease_client):
+    a = memlease_client.create("a", shape=3, dtype="f8", fill=2.5)
+    assert a.version == 1
+    assert memlease_client.get("a").tolist() == [2.5] * 3
+    memlease_client.create("a", shape=3, dtype="f8", fill=7, exist_ok=True)
+    assert memlease_client.get("a").tolist() == [2.5] * 3
+
+
+def test_orders_and_strides(memlease_client):
+    f = memlease_client.create("f", shape=(2, 3), dtype="f4", order="F", fill=0)
+    assert f.strides == (4, 8)
+    with f.read() as r:
+        assert r.array.flags.f_contiguous
+    gaps = memlease_client.create("gaps", shape=(2, 3), dtype="f4", strides=(64, 8))
+    assert gaps.strides == (64, 8)
+    assert gaps.size_bytes == 64 + 2 * 8 + 4
+    values = np.arange(6, dtype="f4").reshape(2, 3)
+    gaps.put(values)
+    assert np.array_equal(gaps.get(), values)
+    with gaps.read() as r:
+        assert r.array.strides == (64, 8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"dtype": "floaty"}, memlease.InvalidArgument),
+        ({"dtype": object}, memlease.InvalidArgument),
+        ({"dtype": np.dtype(">f4")}, memlease.InvalidArgument),
+        ({"dtype": np.dtype([("x", "f4")])}, memlease.InvalidArgument),
+        ({"shape": (-1, 2)}, memlease.InvalidArgument),
+        ({"shape": (2**40, 2**40)}, memlease.InvalidArgument),
+        ({"shape": (1.5,)}, memlease.InvalidArgument),
+        ({"name": ""}, memlease.InvalidArgument),
+        ({"name": "a/../b"}, memlease.InvalidArgument),
+        ({"slots": 0}, memlease.InvalidArgument),
+        ({"slots": 65}, memlease.InvalidArgument),
+        ({"strides": (4, 4)}, memlease.InvalidArgument),
+        ({"strides": (4,)}, memlease.InvalidArgument),
+        ({"order": "K"}, memlease.InvalidArgument),
+        ({"lifetime": "forever"}, memlease.InvalidArgument),
+        ({"device": "abacus"}, (memlease.InvalidArgument, memlease.Unsupported)),
+    ],
+    ids=str,
+)
+def test_bad_specs_are_refused_with_reason_and_remedy(memlease_client, arguments, error):
+    good = {"name": "a", "shape": (2, 3), "dtype": "f4"}
+    with pytest.raises(error) as caught:
+        memlease_client.create(**(good | arguments))
+    assert caught.value.message
+    assert caught.value.hint
+    assert caught.value.code in str(caught.value)
+    assert memlease_client.list() == []
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (1,), (2, 3, 4, 5)])
+def test_all_shapes_make_the_round_trip(memlease_client, shape):
+    values = np.arange(np.prod(shape), dtype="i8").reshape(shape)
+    array = memlease_client.put("a", values)
+    assert (array.shape, array.nbytes) == (shape, values.nbytes)
+    assert np.array_equal(array.get(), values)
+    with array.read() as r:
+        assert r.array.shape == shape
+
+
+NUMPY_DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]
+
+
+@pytest.mark.parametrize("dtype", NUMPY_DTYPES)
+def test_all_numpy_dtypes_make_the_round_trip(memlease_client, dtype):
+    values = (np.arange(24).reshape(4, 6) % 5).astype(dtype)[:, ::2]
+    array = memlease_client.put("a", values)
+    copy = array.get()
+    assert copy.dtype == values.dtype
+    assert np.array_equal(copy, values)
+
+
+def test_get_into_out(memlease_client):
+    array = memlease_client.put("a", np.arange(6.0).reshape(2, 3))
+    out = np.zeros((3, 2), dtype="f8").T
+    assert array.get(out) is out
+    assert np.array_equal(out, [[0, 1, 2], [3, 4, 5]])
+    with pytest.raises(memlease.InvalidArgument, match="shape"):
+        array.get(np.zeros(6))
+    with pytest.raises(TypeError):
+        array.get(np.zeros((2, 3), dtype="i4"))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        [[1, 2], [3, 4]],
+        bytearray(b"abcd"),
+        memoryview(b"abcdefgh").cast("i"),
+        np.arange(6).reshape(2, 3).T,
+        np.arange(3, dtype=">i4"),
+        np.float32(3.5),
+    ],
+    ids=lambda source: type(source).__name__,
+)
+def test_put_takes_anything_array_like(memlease_client, source):
+    assert np.array_equal(memlease_client.put("a", source).get(), np.asarray(source))
+
+
+def test_put_again_publishes_the_next_version(memlease_client):
+    assert memlease_client.put("a", np.zeros(3)).version == 1
+    assert memlease_client.put("a", np.ones(3)).version == 2
+    assert memlease_client.get("a").tolist() == [1, 1, 1]
+    array = memlease_client.open("a")
+    assert array.put(np.full(3, 2.0)) == 3
+    for wrong in (np.zeros(4), np.zeros(3, dtype="f4")):
+        with pytest.raises(memlease.InvalidArgument, match="source is"):
+            array.put(wrong)
+    assert array.version == 3
+
+
+def test_not_found_is_a_readable_key_error(memlease_client):
+    with pytest.raises(KeyError) as caught:
+        memlease_client.open("nothing")
+    assert isinstance(caught.value, memlease.NotFound)
+    assert caught.value.code == "ML002"
+    assert str(caught.value).endswith("[ML002]")
+    assert "'nothing'" in str(caught.value)
+    with pytest.raises(memlease.NotFound):
+        memlease_client.withdraw("nothing")
+
+
+def test_repr(memlease_client):
+    array = memlease_client.create("run42/u", shape=(512, 512), dtype="f4")
+    assert repr(array) == "<memlease.Array 'run42/u' float32[512,512] host v0 slots=3>"
+    with array.write() as w:
+        assert repr(w) == f"<memlease.WriteLease 'run42/u' v1 slot={w.slot}>"
+        w[...] = 0
+    assert repr(w).endswith("ended>")
+    assert "run42/u' float32[512,512] host v1" in repr(array)
+    assert memlease_client.directory in repr(memlease_client)
+
+
+def test_wait_for_times_out(memlease_client):
+    with pytest.raises(memlease.Timeout) as caught:
+        memlease_client.wait_for("later", timeout=0.05)
+    assert isinstance(caught.value, TimeoutError)
+
+
+@pytest.mark.parametrize("wrong", [-1, float("nan")])
+def test_wrong_times_are_refused(memlease_client, wrong):
+    array = memlease_client.create("a", shape=1, dtype="f4")
+    for call in (
+        lambda: array.write(wrong),
+        lambda: array.read(timeout=wrong),
+        lambda: array.follow(timeout=wrong),
+        lambda: memlease_client.wait_for("b", timeout=wrong),
+    ):
+        with pytest.raises(memlease.InvalidArgument, match="length of time"):
+            call()
+
+
+def test_handles_after_close_and_withdraw(memlease_client):
+    array = memlease_client.put("a", np.zeros(3))
+    array.close()
+    assert array.closed
+    with pytest.raises(memlease.Closed):
+        array.read()
+    with pytest.raises(ValueError, match="ML014"):
+        array.write()
+    assert "closed" in repr(array)
+    array = memlease_client.open("a")
+    array.withdraw()
+    for call in (array.read, array.write, array.update):
+        with pytest.raises(memlease.Withdrawn):
+            call()
+    with pytest.raises(memlease.NotFound):
+        memlease_client.open("a")
+
+
+def test_a_lease_outlives_withdraw_and_close(memlease_client):
+    array = memlease_client.put("a", np.arange(3))
+    with array.read() as r:
+        array.withdraw()
+        array.close()
+        assert r.array.tolist() == [0, 1, 2]
+
+
+def test_a_closed_client_raises_closed(memlease_daemon):
+    with memlease_daemon.connect() as client:
+        pass
+    with pytest.raises(memlease.Closed):
+        client.list()
+
+
+def test_a_pickled_array_is_a_reference(memlease_client):
+    array = memlease_client.put("a", np.arange(3))
+    data = pickle.dumps(array)
+    assert len(data) < 300
+    assert np.array_equal(pickle.loads(data).get(), [0, 1, 2])
+    array.withdraw()
+    with pytest.raises(memlease.NotFound):
+        pickle.loads(data)
+    memlease_client.put("a", np.arange(3))
+    with pytest.raises(memlease.Withdrawn, match="another"):
+        pickle.loads(data)
+
+
+def test_a_pickled_client_connects_again(memlease_client):
+    memlease_client.put("a", np.arange(3))
+    with pickle.loads(pickle.dumps(memlease_client)) as other:
+        assert other.list() == ["a"]

@@ -1,0 +1,83 @@
+"""PyTorch and JAX on host arrays, for real."""
+
+import jax
+import jax.numpy as jnp
+import memlease
+import numpy as np
+import pytest
+import torch
+
+pytestmark = pytest.mark.no_asan  # both bring allocators and threads that ASan's runtime breaks
+
+
+@pytest.fixture
+def field(memlease_client):
+    return memlease_client.create("u", shape=(64, 64), dtype="f4", fill=1)
+
+
+def test_torch_reads_and_writes_in_place(field):
+    with field.write() as w:
+        tensor = torch.from_dlpack(w)
+        assert tensor.data_ptr() == w.array.ctypes.data
+        tensor.fill_(3)
+        del tensor
+    with field.read() as r:
+        tensor = torch.from_dlpack(r)
+        assert tensor.data_ptr() == r.array.ctypes.data
+        assert float(tensor.sum()) == 3 * 64 * 64
+        del tensor
+        assert r.release()
+
+
+def test_a_tensor_keeps_the_bytes(field):
+    with pytest.warns(memlease.ViewAlive, match="DLPack"), field.read() as r:
+        tensor = torch.from_dlpack(r)
+    for value in range(5):
+        field.put(np.full((64, 64), value, dtype="f4"))
+    assert float(tensor.sum()) == 64 * 64
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float8_e4m3fn", "float8_e5m2"])
+def test_torch_types_make_the_round_trip(memlease_client, dtype):
+    tensor = torch.arange(6, dtype=torch.float32).reshape(2, 3).to(getattr(torch, dtype)).T
+    array = memlease_client.put("a", tensor)
+    assert (array.dtype, array.shape) == (dtype, (3, 2))
+    with array.read() as r:
+        again = torch.from_dlpack(r)
+        assert again.dtype == tensor.dtype
+        assert torch.equal(again.float(), tensor.float())
+        del again
+    created = memlease_client.create("b", shape=3, dtype=tensor.dtype)
+    assert created.dtype == dtype
+
+
+def test_torch_refuses_what_needs_a_gradient(memlease_client):
+    with pytest.raises(BufferError, match="gradient"):
+        memlease_client.put("a", torch.ones(3, requires_grad=True))
+
+
+def test_jax_writes_into_put(memlease_client):
+    assert np.array_equal(memlease_client.put("a", jnp.arange(4)).get(), [0, 1, 2, 3])
+    array = memlease_client.put("b", jnp.ones(3, dtype=jnp.bfloat16))
+    assert array.dtype == "bfloat16"
+    assert memlease_client.create("c", shape=2, dtype=jnp.bfloat16).dtype == "bfloat16"
+
+
+def test_jax_needs_a_promise_to_read_in_place(field):  # R-DLP-12
+    with field.read() as r:
+        with pytest.raises(BufferError, match="readonly_ok"):
+            jnp.from_dlpack(r)
+        array = jnp.from_dlpack(r.dlpack(readonly_ok=True))
+        assert array.unsafe_buffer_pointer() == r.array.ctypes.data
+        assert float(array.sum()) == 64 * 64
+        assert isinstance(array, jax.Array)
+        del array
+        assert r.release()
+
+
+def test_jax_keeps_the_bytes(field):
+    with pytest.warns(memlease.ViewAlive, match="DLPack"), field.read() as r:
+        array = jnp.from_dlpack(r.dlpack(readonly_ok=True))
+    for value in range(5):
+        field.put(np.full((64, 64), value, dtype="f4"))
+    assert float(jax.jit(jnp.sum)(array)) == 64 * 64

@@ -1,0 +1,293 @@
+"""Leases, and the views that they hand out."""
+
+import gc
+import warnings
+import weakref
+
+import memlease
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def field(memlease_client):
+    return memlease_client.create("u", shape=(4, 5), dtype="f4", fill=0)
+
+
+def write(field, value):
+    with field.write() as w:
+        w[...] = value
+
+
+def test_a_clean_exit_publishes(field):
+    with field.write() as w:
+        assert w.version == 2
+        assert field.version == 1
+        w[...] = 7
+        w[1, 2] = 8
+        assert w[1, 2] == 8
+    assert w.ended
+    assert field.version == 2
+    with field.read() as r:
+        assert r.version == 2
+        assert r[0, 0] == 7
+        assert r[1].tolist() == [7, 7, 8, 7, 7]
+        assert not r.released
+    assert r.released
+
+
+def test_an_exception_drops(field):
+    w = field.write()
+    w[...] = 7
+    with pytest.raises(ZeroDivisionError), w:
+        raise ZeroDivisionError
+    assert w.ended
+    assert field.version == 1
+    assert field.get()[0, 0] == 0
+
+
+def test_publish_and_drop_inside_the_block(field):
+    with field.write() as w:
+        w[...] = 1
+        assert w.publish() == 2
+    assert field.version == 2
+    with field.write() as w:
+        w[...] = 2
+        w.drop()
+        w.drop()
+    assert field.version == 2
+    with pytest.raises(memlease.Closed):
+        w.publish()
+
+
+def test_a_forgotten_write_lease_is_dropped(field):
+    field.write()[...] = 3
+    gc.collect()
+    assert field.version == 1
+    write(field, 4)
+    assert field.get()[0, 0] == 4
+
+
+def test_update_begins_with_the_current_version(field):
+    write(field, 5)
+    with field.update() as w:
+        assert (w.array == 5).all()
+        w[0] = 6
+    copy = field.get()
+    assert (copy[0] == 6).all()
+    assert (copy[1:] == 5).all()
+
+
+def test_read_views_are_read_only(field):
+    with field.read() as r:
+        assert not r.array.flags.writeable
+        with pytest.raises(ValueError, match="read-only"):
+            r.array[0, 0] = 1
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            r.array.flags.writeable = True
+        with pytest.raises(TypeError):
+            r[0, 0] = 1
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda lease: lease.array,
+        lambda lease: lease[...],
+        lambda lease: lease.__array_interface__,
+        lambda lease: lease.__dlpack__(max_version=(1, 0)),
+        lambda lease: lease.dlpack().__dlpack__(max_version=(1, 0)),
+        memoryview,
+        np.asarray,
+        lambda lease: lease.__enter__(),
+    ],
+    ids=["array", "item", "interface", "dlpack", "source", "memoryview", "asarray", "enter"],
+)
+def test_an_ended_lease_gives_no_views(field, use):
+    for lease in (field.read(), field.write()):
+        with lease:
+            pass
+        with pytest.raises(memlease.Closed):
+            use(lease)
+
+
+def test_the_same_array_object_while_nothing_changed(field):
+    write(field, 1)
+    seen = set()
+    for _ in range(10):
+        with field.read() as r:
+            assert r.array is r.array
+            seen.add(id(r.array))
+    assert len(seen) == 1
+    written = set()
+    for step in range(12):
+        with field.write() as w:
+            w.array[:] = step
+            written.add((w.slot, id(w.array)))
+        assert field.get()[3, 4] == step
+    assert len({slot for slot, _ in written}) == len(written) <= 3
+
+
+def test_a_changed_array_object_is_not_handed_out_again(field):
+    with field.read() as r:
+        r.array.shape = (20,)
+    with field.read() as r:
+        assert r.array.shape == (4, 5)
+
+
+def test_a_weak_reference_finds_nothing_after_the_lease(field):
+    with field.read() as r:
+        reference = weakref.ref(r.array)
+        assert reference() is r.array
+    assert reference() is None
+
+
+def test_two_leases_of_one_slot_have_separate_arrays(field):
+    with field.read() as one, field.read() as two:
+        assert one.slot == two.slot
+        assert one.array is not two.array
+        assert np.shares_memory(one.array, two.array)
+
+
+VIEWS = {
+    "NumPy array": lambda lease: lease.array,
+    "slice": lambda lease: lease.array[1:],
+    "item": lambda lease: lease[1:],
+    "base": lambda lease: lease.array.base,
+    "asarray": np.asarray,
+    "buffer": memoryview,
+    "interface": lambda lease: lease.__array_interface__,
+    "DLPack": lambda lease: np.from_dlpack(lease),
+    "capsule": lambda lease: lease.__dlpack__(max_version=(1, 0)),
+}
+
+
+@pytest.mark.parametrize("take", VIEWS.values(), ids=VIEWS)
+def test_a_view_outlives_its_lease_and_keeps_the_bytes(field, take):
+    write(field, 1)
+    with pytest.warns(memlease.ViewAlive, match="'u'") as caught, field.read() as r:
+        view = take(r)
+    assert caught[0].filename == __file__
+    if isinstance(view, np.ndarray):
+        for value in range(10, 20):
+            write(field, value)
+        assert (view == 1).all()
+    with field.read() as r:
+        assert r.array is not view
+    del view
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for value in range(5):
+            write(field, value)
+
+
+def test_release_says_whether_the_slot_is_free(field):
+    assert field.read().release()
+    lease = field.read()
+    view = lease.array
+    with pytest.warns(memlease.ViewAlive):
+        assert not lease.release()
+    assert lease.release() in (True, False)  # a second call does nothing, and warns of nothing
+    assert view[0, 0] == 0
+
+
+def test_a_view_of_a_forgotten_lease_keeps_the_bytes(field):
+    view = field.read().array
+    for value in range(1, 6):
+        write(field, value)
+    assert (view == 0).all()
+
+
+@pytest.mark.parametrize("take", VIEWS.values(), ids=VIEWS)
+def test_a_version_is_not_published_while_a_view_can_write_into_it(field, take):
+    with pytest.raises(memlease.Busy) as caught, field.write() as w:
+        view = take(w)
+    assert "del it" in caught.value.hint
+    assert "allow_pins" in caught.value.hint
+    assert w.ended
+    assert field.version == 1
+    del view
+    write(field, 2)
+    assert field.version > 1  # the dropped version's number is not used again
+    assert field.get()[0, 0] == 2
+
+
+def test_publish_again_after_busy(field):
+    w = field.write()
+    view = w.array
+    view[...] = 3
+    with pytest.raises(memlease.Busy):
+        w.publish()
+    assert not w.ended
+    del view
+    assert w.publish() == 2
+    assert field.get()[0, 0] == 3
+
+
+def test_publish_with_a_promise(field):
+    with field.write() as w:
+        view = w.array
+        view[...] = 3
+        assert w.publish(allow_pins=True) == 2
+    assert (view == 3).all()
+    assert field.get()[0, 0] == 3
+
+
+def test_dropped_views_keep_the_slot_out_of_use(field):
+    lease = field.write()
+    slot, view = lease.slot, lease.array
+    with pytest.warns(memlease.ViewAlive, match="to write"):
+        lease.drop()
+    for _ in range(4):
+        with field.write() as w:
+            assert w.slot != slot
+            w[...] = 9
+    del view
+    slots = set()
+    for _ in range(6):
+        with field.write() as w:
+            slots.add(w.slot)
+            w[...] = 9
+    assert slot in slots
+
+
+def test_no_free_slot(field):
+    leases = []
+    for value in range(3):
+        leases.append(field.read())
+        if value < 2:
+            write(field, value)
+    with pytest.raises(memlease.NoFreeSlot):
+        field.write(wait=0)
+    leases.pop(0).release()
+    write(field, 9)
+    for lease in leases:
+        lease.release()
+
+
+def test_one_slot_excludes_readers_and_writer(memlease_client):
+    a = memlease_client.create("a", shape=2, dtype="f4", slots=1, fill=1)
+    with a.read(), pytest.raises(memlease.Busy):
+        a.write(wait=5)
+    with a.update() as w:
+        assert w[0] == 1
+        with pytest.raises((memlease.Busy, memlease.Timeout)):
+            a.read(timeout=0.05)
+        w[...] = 2
+    assert a.get().tolist() == [2, 2]
+
+
+def test_versions_by_number(field):
+    write(field, 2)
+    with field.read(version=1) as r:
+        assert (r.version, r[0, 0]) == (1, 0)
+    for value in range(3, 8):
+        write(field, value)
+    with pytest.raises(memlease.VersionGone):
+        field.read(version=1)
+    with pytest.raises(memlease.Timeout):
+        field.read(version=100, timeout=0.02)
+    with pytest.raises(memlease.Timeout):
+        field.read(newer_than=field.version, timeout=0.02)
+    with pytest.raises(memlease.InvalidArgument):
+        field.read(version=0)

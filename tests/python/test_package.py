@@ -1,0 +1,129 @@
+"""The package itself: types, programs, documentation, fixtures."""
+
+import inspect
+import json
+import os
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+import memlease
+import pytest
+from memlease import programs
+
+pytest_plugins = ["pytester"]
+
+
+def run(*command, **options):
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False, **options
+    )
+
+
+@pytest.mark.no_asan  # mypy is compiled, and needs no checking by us
+def test_the_stubs_agree_with_the_module(tmp_path):
+    result = run(sys.executable, "-m", "mypy.stubtest", "memlease._core", cwd=tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_everything_public_is_documented():
+    undocumented = []
+    for name in memlease.__all__:
+        thing = getattr(memlease, name)
+        if name.startswith("__"):
+            continue
+        undocumented += [] if thing.__doc__ else [name]
+        if inspect.isclass(thing) and not issubclass(thing, BaseException):
+            undocumented += [
+                f"{name}.{member}"
+                for member, value in inspect.getmembers(thing)
+                if not member.startswith("_") and not value.__doc__
+            ]
+    assert undocumented == []
+
+
+def test_the_package_is_marked_as_typed():
+    assert Path(memlease.__file__).with_name("py.typed").exists()
+    assert Path(memlease.__file__).with_name("_core.pyi").exists()
+
+
+def test_the_programs_come_with_the_package():
+    for program in ("memleased", "memleasectl"):
+        path = Path(memlease.__file__).parent / "bin" / program
+        assert os.access(path, os.X_OK)
+    assert programs.control()
+
+
+def test_a_named_program_is_taken(monkeypatch):
+    monkeypatch.setenv("MEMLEASE_DAEMON", "/somewhere/memleased")
+    assert programs.daemon() == "/somewhere/memleased"
+
+
+def test_python_m_memlease(memlease_client):
+    memlease_client.create("a", shape=3, dtype="f4")
+    listed = run(sys.executable, "-m", "memlease", "ls", "--json")
+    assert listed.returncode == 0, listed.stderr
+    assert '"a"' in json.dumps(json.loads(listed.stdout))
+    config = run(sys.executable, "-m", "memlease", "show-config")
+    assert config.returncode == 0, config.stderr
+    assert memlease.__version__ in config.stdout
+    assert "memory_limit_bytes" in config.stdout
+    assert "MEMLEASE_DIR" in config.stdout
+    assert run(sys.executable, "-m", "memlease", "info", "nothing").returncode == 3
+
+
+def test_connect_starts_a_daemon_that_others_find(monkeypatch, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("d") / "run"
+    monkeypatch.setenv("MEMLEASE_DIR", str(directory))
+    with pytest.raises(memlease.DaemonUnavailable) as caught:
+        memlease.connect(start=False)
+    assert isinstance(caught.value, ConnectionError)
+    with memlease.connect() as client:
+        client.create("a", shape=3, dtype="f4", fill=1)
+        code = "import memlease; print(memlease.connect(start=False).get('a').sum())"
+        assert run(sys.executable, "-c", code).stdout == "3.0\n"
+        pidfd = os.pidfd_open(int((directory / "memleased.lock").read_text()))
+    del client
+    try:
+        assert select.select([pidfd], [], [], 60)[0], "the daemon did not end when idle"
+    finally:
+        os.close(pidfd)
+    assert os.listdir(directory) == ["memleased.log"]
+
+
+def test_the_fixtures_leave_nothing_behind(pytester, tmp_path):
+    pytester.makepyfile(
+        f"""
+        import os
+        import memlease
+
+        def test_a(memlease_daemon, memlease_client):
+            assert memlease.connect(start=False).directory == memlease_daemon.directory
+            memlease_client.create("a", shape=3, dtype="f4", fill=1, lifetime="persistent")
+            open({str(tmp_path / "seen")!r}, "w").write(
+                f"{{memlease_daemon.pid}} {{memlease_daemon.directory}}")
+
+        def test_b(memlease_daemon):
+            memlease_daemon.kill()
+        """
+    )
+    pytester.runpytest_subprocess("-p", "memlease.testing").assert_outcomes(passed=2)
+    pid, directory = (tmp_path / "seen").read_text().split()
+    assert not Path("/proc", pid).exists()
+    assert not Path(directory).parent.exists()
+
+
+def test_the_fixtures_tell_of_a_daemon_that_fails(pytester):
+    pytester.makepyfile(
+        """
+        import signal
+
+        def test_a(memlease_daemon):
+            memlease_daemon.process.send_signal(signal.SIGABRT)
+            memlease_daemon.process.wait()
+        """
+    )
+    result = pytester.runpytest_subprocess("-p", "memlease.testing")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*memleased ended with -6*"])

@@ -1,0 +1,277 @@
+"""Several processes, one memory."""
+
+import multiprocessing
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import memlease
+import numpy as np
+import pytest
+
+
+def run(code, *arguments, check=True):
+    """Run Python code in a new process, which finds the test's daemon by MEMLEASE_DIR."""
+    program = "import sys, memlease, numpy as np\n" + textwrap.dedent(code)
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    if check:
+        assert result.returncode == 0, result.stderr
+        assert result.stderr == ""
+    return result
+
+
+def page_of(address):
+    """(device, inode, offset in the file) of a mapped address: what it really shows."""
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        match = re.match(r"(\w+)-(\w+) \S+ (\w+) (\S+) (\d+)", line)
+        start, end, offset = (int(match[i], 16) for i in (1, 2, 3))
+        if start <= address < end:
+            return match[4], int(match[5]), offset + address - start
+    raise AssertionError(f"{address:#x} is not mapped")
+
+
+PAGE_OF = "import re\nfrom pathlib import Path\n" + "\n".join(
+    __import__("inspect").getsource(page_of).splitlines()
+)
+
+VIEWS = {
+    "array": "lease.array.ctypes.data",
+    "asarray": "np.asarray(lease).ctypes.data",
+    "interface": "np.asarray(__import__('types').SimpleNamespace("
+    "__array_interface__=lease.__array_interface__)).ctypes.data",
+    "dlpack": "np.from_dlpack(lease).ctypes.data",
+    "torch": "__import__('torch').from_dlpack(lease).data_ptr()",
+}
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+def test_every_view_shows_the_same_page_in_both_processes(memlease_client, view):
+    array = memlease_client.put("a", np.arange(3000.0))
+    with array.read() as lease:
+        here = page_of(lease.array.ctypes.data)
+        assert page_of(eval(view)) == here
+        code = (
+            PAGE_OF
+            + f"""
+with memlease.connect(start=False) as client, client.open("a").read() as lease:
+    import warnings; warnings.simplefilter("ignore")
+    print(repr(page_of({view})))
+"""
+        )
+        assert eval(run(code).stdout) == here
+    assert here[1] != 0
+
+
+def test_what_one_process_writes_another_one_has_at_once(memlease_client):
+    array = memlease_client.create("a", shape=4, dtype="i4", fill=1)
+    with array.read() as held:
+        code = """
+        with memlease.connect(start=False) as client:
+            with client.open("a").write() as w:
+                w[...] = 5
+        """
+        run(code)
+        assert held.array.tolist() == [1] * 4
+        assert array.version == 2
+        assert array.get().tolist() == [5] * 4
+
+
+def test_a_killed_reader_is_noticed_by_nobody(memlease_client):
+    array = memlease_client.create("a", shape=4, dtype="i4", slots=2, fill=1)
+    code = """
+    import os, signal
+    lease = memlease.connect(start=False).open("a").read()
+    os.kill(os.getpid(), signal.SIGKILL)
+    """
+    assert run(code, check=False).returncode == -signal.SIGKILL
+    for value in range(10):
+        array.put(np.full(4, value, dtype="i4"), wait=10)
+    assert array.get().tolist() == [9] * 4
+
+
+def test_a_killed_writer_leaves_the_last_version(memlease_client):
+    array = memlease_client.create("a", shape=4, dtype="i4", fill=1)
+    code = """
+    import os, signal
+    w = memlease.connect(start=False).open("a").write()
+    w[...] = 666
+    os.kill(os.getpid(), signal.SIGKILL)
+    """
+    array.close()  # gives up the writer's right
+    run(code, check=False)
+    array = memlease_client.open("a")
+    assert array.get().tolist() == [1] * 4
+    assert array.put(np.full(4, 2, dtype="i4")) > 2  # a dead writer's number is not used again
+    assert array.get().tolist() == [2] * 4
+
+
+@pytest.mark.parametrize(
+    "keep",
+    [
+        "lease = a.read()",
+        "v = a.read().array",
+        "w = a.write(); v = w.array",
+        "m = memoryview(a.read())",
+    ],
+)
+def test_interpreter_exit_with_live_leases(memlease_client, keep):
+    array = memlease_client.create("a", shape=4, dtype="i4", fill=1)
+    array.close()
+    run(f'c = memlease.connect(start=False); a = c.open("a"); {keep}')
+    array = memlease_client.open("a")
+    for _ in range(4):
+        array.put(np.zeros(4, dtype="i4"))
+
+
+def test_interpreter_exit_while_a_thread_waits(memlease_client):
+    memlease_client.create("a", shape=4, dtype="i4")
+    code = """
+    import threading
+    array = memlease.connect(start=False).open("a")
+    started = threading.Event()
+    def wait():
+        started.set()
+        array.read()
+    threading.Thread(target=wait, daemon=True).start()
+    started.wait()
+    """
+    run(code)
+
+
+def _work(array, results):
+    with array.read() as lease:
+        results.put((os.getpid(), int(np.asarray(lease).sum())))
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_workers_of_multiprocessing_take_arrays_as_arguments(memlease_client, method):
+    array = memlease_client.put("a", np.arange(10))
+    context = multiprocessing.get_context(method)
+    results = context.Queue()
+    workers = [context.Process(target=_work, args=(array, results)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    seen = [results.get(timeout=60) for _ in workers]
+    for worker in workers:
+        worker.join(30)
+        assert worker.exitcode == 0
+    assert {total for _, total in seen} == {45}
+    assert {pid for pid, _ in seen} == {worker.pid for worker in workers}
+
+
+# Forking happens in a process of its own: pytest's may have the threads of other libraries.
+IN_FORK = """
+import multiprocessing, os
+
+client = memlease.connect(start=False)
+array = client.open("a")
+lease = array.read()
+follower = array.follow()
+view = lease.array
+
+def in_fork(call):
+    pid = os.fork()
+    if pid == 0:
+        code = 99
+        try:
+            code = call()
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+def connected():
+    with memlease.connect(start=False) as mine:
+        return int(mine.get("a").sum())
+"""
+
+
+def run_forking(code):
+    return run(IN_FORK + textwrap.dedent(code)).stdout
+
+
+def test_a_forked_child_connects_anew(memlease_client):
+    memlease_client.put("a", np.arange(4))
+    code = """
+    print([in_fork(connected) for _ in range(5)])
+    worker = multiprocessing.get_context("fork").Process(target=lambda: os._exit(connected()))
+    worker.start()
+    worker.join()
+    print(worker.exitcode)
+    # The parent goes on as before.
+    print(lease[3], array.put(np.arange(4)), client.list())
+    """
+    assert run_forking(code) == "[6, 6, 6, 6, 6]\n6\n3 2 ['a']\n"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "client.list()",
+        "array.read()",
+        "array.write()",
+        "array.version",
+        "lease.array",
+        "memoryview(lease)",
+        "lease.__dlpack__(max_version=(1, 0))",
+        "next(follower)",
+    ],
+)
+def test_handles_of_the_parent_raise_in_a_forked_child(memlease_client, call):
+    memlease_client.put("a", np.arange(4))
+    code = f"""
+    def child():
+        try:
+            {call}
+        except memlease.ForkedClient as error:
+            return 7 if "connect" in error.hint else 8
+        return 9
+    print(in_fork(child), lease[3])
+    """
+    assert run_forking(code) == "7 3\n"
+
+
+def test_the_end_of_a_forked_child_releases_nothing_of_the_parent(memlease_client):
+    array = memlease_client.create("a", shape=4, dtype="i8", slots=1, fill=1)
+    code = """
+    def child():
+        global lease, view, follower, array, client
+        del lease, view, follower, array, client
+        return 7
+    print(in_fork(child))
+    try:
+        array.write(wait=0)
+    except memlease.Busy:
+        print("held")
+    """
+    assert run_forking(code) == "7\nheld\n"
+    assert array.version == 1
+
+
+@pytest.mark.no_asan  # its runtime turns the signal into an exit
+def test_a_view_of_the_parent_faults_in_a_forked_child(memlease_client):
+    memlease_client.put("a", np.arange(4))
+    assert run_forking("print(in_fork(lambda: int(view[3])), view[3])") == "-11 3\n"
+
+
+def test_the_loss_of_the_daemon_is_told(memlease_daemon, memlease_client):
+    array = memlease_client.put("a", np.arange(4))
+    lease = array.read()
+    memlease_daemon.kill()
+    with pytest.raises(memlease.DaemonLost):
+        array.read(newer_than=1, timeout=20)
+    with pytest.raises(memlease.DaemonLost):
+        memlease_client.list()
+    assert lease.array.tolist() == [0, 1, 2, 3]  # the bytes are ours as long as the lease lives
+    lease.release()
+    with pytest.raises((memlease.DaemonUnavailable, memlease.DaemonLost)):
+        memlease.connect(start=False).list()

@@ -1,0 +1,127 @@
+"""Calls that wait: the GIL, Ctrl-C, threads."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import memlease
+import numpy as np
+import pytest
+
+WAITS = {
+    "read": lambda client, array: array.read(),
+    "follow": lambda client, array: next(array.follow()),
+    "write": lambda client, array: array.write(wait=float("inf")),
+    "wait_for": lambda client, array: client.wait_for("never"),
+}
+
+
+@pytest.fixture
+def empty(memlease_client):
+    return memlease_client.create("a", shape=3, dtype="i8")
+
+
+@pytest.fixture
+def full(memlease_client):
+    """Yield an array whose slots another process reads: writers wait."""
+    array = memlease_client.create("full", shape=3, dtype="i8", slots=1, fill=1)
+    code = "import memlease; lease = memlease.connect(start=False).open('full').read(); "
+    code += "print(flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as reader:
+        reader.stdout.readline()
+        yield array
+        reader.communicate(b"\n")
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_ctrl_c_ends_a_wait(memlease_client, empty, full, name):
+    array = full if name == "write" else empty
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        WAITS[name](memlease_client, array)
+    assert time.monotonic() - begin < 5
+    timer.join()
+    array.close()
+
+
+def test_other_threads_run_while_one_waits(memlease_client, empty):
+    result = []
+    thread = threading.Thread(target=lambda: result.append(empty.get().tolist()))
+    thread.start()
+    steps = 0
+    deadline = time.monotonic() + 0.2
+    while time.monotonic() < deadline:
+        steps += 1
+    assert steps > 1000
+    assert thread.is_alive()
+    memlease_client.put("a", np.arange(3))
+    thread.join(10)
+    assert result == [[0, 1, 2]]
+
+
+def test_threads_write_and_read_one_array(memlease_client):
+    array = memlease_client.create("a", shape=1000, dtype="i8", slots=6, fill=0)
+    torn, done = [], threading.Event()
+
+    def read():
+        while not done.is_set():
+            with array.read() as r:
+                if len({int(r[0]), int(r[500]), int(r[999])}) != 1:
+                    torn.append(r.version)
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for value in range(300):
+        array.put(np.full(1000, value))
+    done.set()
+    for reader in readers:
+        reader.join(30)
+        assert not reader.is_alive()
+    assert torn == []
+    assert array.version == 301
+
+
+def test_threads_that_write_take_turns(memlease_client):
+    array = memlease_client.create("a", shape=1, dtype="i8", fill=0)
+
+    def count():
+        for _ in range(50):
+            with array.update() as w:
+                w[0] += 1
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert array.get().tolist() == [200]
+
+
+def test_steady_state_calls_nobody(memlease_client):
+    array = memlease_client.create("a", shape=10, dtype="i8", fill=0)
+    array.get()
+    before = memlease_client.calls
+    for value in range(200):
+        with array.write() as w:
+            w[...] = value
+        with array.read() as r:
+            assert r[0] == value
+    assert memlease_client.calls == before
+
+
+def test_a_wait_ends_with_the_version_it_waits_for(memlease_client, empty):
+    timer = threading.Timer(0.1, empty.put, (np.arange(3),))
+    timer.start()
+    with empty.read(timeout=10) as r:
+        assert r.version == 1
+    timer.join()
+    with pytest.raises(memlease.Timeout):
+        empty.read(newer_than=1, timeout=0)

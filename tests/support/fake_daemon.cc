@@ -1,0 +1,103 @@
+#include "tests/support/fake_daemon.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cassert>
+#include <cstdlib>
+#include <cstring>
+
+#include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/server_builder.h"
+#include "grpcpp/server_posix.h"
+
+namespace memlease::testing {
+
+grpc::Status FakeAdmin::answer() const {
+  std::this_thread::sleep_for(delay);  // a slow daemon is what the test is about
+  return error;
+}
+
+grpc::Status FakeAdmin::Status(grpc::ServerContext*, const v1::Empty*, v1::StatusReply* reply) {
+  *reply = status;
+  return answer();
+}
+
+grpc::Status FakeAdmin::ListArrays(grpc::ServerContext*, const v1::ListRequest* request,
+                                   v1::ListArraysReply* reply) {
+  last_text = request->pattern();
+  *reply = arrays;
+  return answer();
+}
+
+grpc::Status FakeAdmin::ListHolders(grpc::ServerContext*, const v1::NameRequest* request,
+                                    v1::HoldersReply* reply) {
+  last_text = request->name();
+  *reply = holders;
+  return answer();
+}
+
+grpc::Status FakeAdmin::ListSessions(grpc::ServerContext*, const v1::Empty*,
+                                     v1::ListSessionsReply* reply) {
+  *reply = sessions;
+  return answer();
+}
+
+grpc::Status FakeAdmin::WithdrawArray(grpc::ServerContext*, const v1::NameRequest* request,
+                                      v1::Empty*) {
+  last_text = request->name();
+  return answer();
+}
+
+grpc::Status FakeAdmin::Evict(grpc::ServerContext*, const v1::EvictRequest* request, v1::Empty*) {
+  last_session = request->session_id();
+  return answer();
+}
+
+FakeDaemon::FakeDaemon() {
+  std::string path = "/tmp/memlease-fake-XXXXXX";
+  if (::mkdtemp(path.data()) == nullptr) std::abort();
+  directory_ = path;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path += "/control.sock";
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  listener_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
+      ::listen(listener_.get(), 16) != 0) {
+    std::abort();
+  }
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::ServerBuilder builder;
+  builder.RegisterService(&admin_);
+  server_ = builder.BuildAndStart();
+  acceptor_ = std::thread([this] { accept_all(); });
+}
+
+FakeDaemon::~FakeDaemon() {
+  stop();
+  std::filesystem::remove_all(directory_);
+}
+
+void FakeDaemon::accept_all() {
+  for (;;) {
+    const int fd = ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) return;  // shut down
+    grpc::AddInsecureChannelFromFd(server_.get(), fd);
+  }
+}
+
+void FakeDaemon::set_serving(bool serving) {
+  server_->GetHealthCheckService()->SetServingStatus(serving);
+}
+
+void FakeDaemon::stop() {
+  if (!acceptor_.joinable()) return;
+  ::shutdown(listener_.get(), SHUT_RDWR);
+  acceptor_.join();
+  listener_.reset();
+  server_->Shutdown(std::chrono::system_clock::now());
+}
+
+}  // namespace memlease::testing

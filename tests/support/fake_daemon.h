@@ -1,0 +1,69 @@
+// A daemon's control socket with an Admin service that answers what a test wants, for tests of the
+// admin stub and of memleasectl. No sessions, no memory, no attach channel.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "grpcpp/server.h"
+#include "memlease/v1/admin.grpc.pb.h"
+#include "proto/wire/unique_fd.h"
+
+namespace memlease::testing {
+
+// Set what a test needs before its first call; the rest answers with an empty message.
+class FakeAdmin : public v1::Admin::Service {
+ public:
+  v1::StatusReply status;
+  v1::ListArraysReply arrays;
+  v1::HoldersReply holders;
+  v1::ListSessionsReply sessions;
+  grpc::Status error;  // of every call
+  std::chrono::milliseconds delay{0};
+  std::string last_text;  // the last pattern or name
+  std::uint32_t last_session = 0;
+
+ private:
+  grpc::Status answer() const;
+  grpc::Status Status(grpc::ServerContext*, const v1::Empty*, v1::StatusReply*) override;
+  grpc::Status ListArrays(grpc::ServerContext*, const v1::ListRequest*,
+                          v1::ListArraysReply*) override;
+  grpc::Status ListHolders(grpc::ServerContext*, const v1::NameRequest*,
+                           v1::HoldersReply*) override;
+  grpc::Status ListSessions(grpc::ServerContext*, const v1::Empty*,
+                            v1::ListSessionsReply*) override;
+  grpc::Status WithdrawArray(grpc::ServerContext*, const v1::NameRequest*, v1::Empty*) override;
+  grpc::Status Evict(grpc::ServerContext*, const v1::EvictRequest*, v1::Empty*) override;
+};
+
+// Listens in a directory of its own from construction to stop() or the end.
+class FakeDaemon {
+ public:
+  FakeDaemon();
+  FakeDaemon(const FakeDaemon&) = delete;
+  FakeDaemon& operator=(const FakeDaemon&) = delete;
+  ~FakeDaemon();
+
+  FakeAdmin& admin() { return admin_; }
+  const std::string& directory() const { return directory_; }
+  // What the health service says.
+  void set_serving(bool serving);
+  // Closes all connections and listens no more. The socket stays behind, as after a crash.
+  void stop();
+
+ private:
+  void accept_all();
+
+  FakeAdmin admin_;
+  std::string directory_;
+  wire::UniqueFd listener_;
+  std::unique_ptr<grpc::Server> server_;
+  std::thread acceptor_;
+};
+
+}  // namespace memlease::testing
