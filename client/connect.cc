@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "client/channel/attach_client.h"
+#include "client/core/crash_point.h"
 #include "client/core/directory.h"
 #include "client/core/fork_guard.h"
 #include "client/daemon_starter.h"
@@ -24,10 +25,14 @@ namespace {
 using wire::ErrorCode;
 
 // The process's sessions by directory. Never destroyed: connect() may be called late.
-class Sessions final : private ForkObserver {
+class Sessions {
  public:
   static Sessions& instance() {
-    static Sessions* const the_sessions = new Sessions;
+    static Sessions* const the_sessions = [] {
+      auto* sessions = new Sessions;
+      hold_over_fork(sessions->mutex_);
+      return sessions;
+    }();
     return *the_sessions;
   }
 
@@ -44,7 +49,9 @@ class Sessions final : private ForkObserver {
  private:
   static absl::StatusOr<std::shared_ptr<Session>> attach(const std::string& directory) {
     if (auto status = check_directory(directory); !status.ok()) return status;
+    crash_point("attach.begin");
     auto attached = AttachClient::connect(directory);
+    crash_point("attach.welcomed");
     if (!attached.ok()) return attached.status();
     const wire::SessionId id = (*attached)->session_id();
     // What speaks for the session in a call: its number, then its token.
@@ -56,10 +63,6 @@ class Sessions final : private ForkObserver {
     auto control = std::make_unique<ControlStub>(directory, std::move(credential));
     return std::make_shared<Session>(directory, id, std::move(*attached), std::move(control));
   }
-
-  void before_fork() override { mutex_.lock(); }
-  void after_fork_in_parent() override { mutex_.unlock(); }
-  void after_fork_in_child() override { mutex_.unlock(); }
 
   std::mutex mutex_;
   std::map<std::string, std::weak_ptr<Session>> sessions_;

@@ -135,10 +135,12 @@ absl::StatusOr<FileGrant> Daemon::fetch_file(wire::SessionId session, wire::File
   return broker_.fetch_file(session, file);
 }
 
-void Daemon::hang_up(wire::SessionId session, bool goodbye) {
-  with_broker([&](Broker& broker) { broker.hang_up(session, goodbye); });
+bool Daemon::hang_up(wire::SessionId session, bool goodbye) {
+  bool exit_awaited = true;
+  with_broker([&](Broker& broker) { exit_awaited = broker.hang_up(session, goodbye); });
   log_.info("session hung up", {{"session", wire::to_int(session)}, {"goodbye", goodbye}});
   watch_idleness();
+  return exit_awaited;
 }
 
 void Daemon::exited(wire::SessionId session) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "client/core/crash_point.h"
 #include "fmt/format.h"
 #include "proto/wire/error.h"
 
@@ -70,9 +71,12 @@ void say(int socket, const wire::Payload& payload) {
 absl::StatusOr<wire::WelcomeFrame> shake_hands(int socket, const std::string& path,
                                                Deadline deadline) {
   say(socket, wire::HelloFrame{wire::kMinProtocol, wire::kMaxProtocol, MEMLEASE_VERSION});
+  crash_point("attach.greeted");
   const auto challenge = expect<wire::ChallengeFrame>(socket, path, deadline);
   if (!challenge.ok()) return challenge.status();
+  crash_point("attach.challenged");
   say(socket, wire::ProofFrame{challenge->nonce});
+  crash_point("attach.proved");
   return expect<wire::WelcomeFrame>(socket, path, deadline);
 }
 

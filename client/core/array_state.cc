@@ -2,8 +2,10 @@
 
 #include <utility>
 
+#include "client/core/crash_point.h"
 #include "fmt/format.h"
 #include "proto/wire/error.h"
+#include "proto/wire/futex.h"
 
 namespace memlease::internal {
 
@@ -91,6 +93,7 @@ absl::Status ArrayState::usable() const {
                       fmt::format("this handle of '{}' has been closed", name()),
                       "Open the array again.");
   }
+  if (left_.load(std::memory_order_relaxed)) return gone(false);
   return absl::OkStatus();
 }
 
@@ -138,12 +141,15 @@ absl::StatusOr<SlotReader*> ArrayState::reader() {
   if (SlotReader* ready = reader_ready_.load()) return ready;
   const std::lock_guard lock(mutex_);
   if (reader_) return &*reader_;
+  crash_point("subscribe.begin");
   auto at = session_->control().subscribe(opened_.id);
+  crash_point("subscribe.answered");
   if (!at.ok()) return at.status();
   auto row = own_row(*at, wire::reader_row_units(slots()));
   if (!row.ok()) return row.status();
   reader_.emplace(*board_, opened_.id, slots(), *reinterpret_cast<wire::ReaderRow*>(*row), *this);
   reader_ready_.store(&*reader_);
+  crash_point("subscribe.done");
   return &*reader_;
 }
 
@@ -158,18 +164,20 @@ absl::StatusOr<SlotWriter*> ArrayState::writer(RowRef at) {
 }
 
 bool ArrayState::enter_writing(std::chrono::nanoseconds slice) {
-  std::unique_lock lock(writing_mutex_);
-  if (!writing_ended_.wait_for(lock, slice, [&] { return !writing_; })) return false;
-  writing_ = true;
-  return true;
+  std::uint32_t found = kNobody;
+  if (turn_.compare_exchange_strong(found, kTaken)) return true;
+  if (slice == std::chrono::nanoseconds::zero()) return false;
+  // Whoever sleeps says so, and who ends the turn wakes all of them.
+  if (found = turn_.exchange(kAwaited); found != kNobody) {
+    const wire::FutexWait wait{&turn_, kAwaited};
+    wire::futex_wait({&wait, 1}, slice);
+    found = turn_.exchange(kAwaited);
+  }
+  return found == kNobody;
 }
 
 void ArrayState::leave_writing() {
-  {
-    const std::lock_guard lock(writing_mutex_);
-    writing_ = false;
-  }
-  writing_ended_.notify_one();
+  if (turn_.exchange(kNobody) == kAwaited) wire::futex_wake_all(turn_);
 }
 
 bool ArrayState::reopen() {
@@ -196,9 +204,10 @@ void ArrayState::leave_if_due() {
     const SlotReader* reader = reader_ready_.load();
     if (!left_ && (reader == nullptr || !reader->holds_any())) {
       // An error means that the daemon has gone, or does not know us: left either way.
+      crash_point("leave.begin");
       session_->control().leave(opened_.id, opens_).IgnoreError();
+      crash_point("leave.answered");
       left_ = true;
-      closed_.store(true);
     }
   }
   leave_writing();

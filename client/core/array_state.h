@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -108,15 +107,14 @@ class ArrayState final : public RowResolver, public std::enable_shared_from_this
   std::map<std::uint32_t, std::shared_ptr<Mapping>> mappings_;  // boards, segments, own extents
 
   std::atomic<bool> closed_{false};
+  std::atomic<bool> left_{false};  // no member any more; the rows may be another array's by now
   std::mutex mutex_;  // guards what follows, but for the atomics
-  bool left_ = false;
   std::uint32_t opens_ = 1;
   std::optional<SlotReader> reader_;
   std::atomic<SlotReader*> reader_ready_{nullptr};
 
-  std::mutex writing_mutex_;
-  std::condition_variable writing_ended_;
-  bool writing_ = false;
+  enum Turn : std::uint32_t { kNobody, kTaken, kAwaited };
+  wire::HalfWord turn_{kNobody};  // whose turn to write: a lock that may be left by another thread
   std::optional<SlotWriter> writer_;  // used inside of a write alone
   std::unordered_map<std::uint64_t, KnownReader> readers_;  // likewise
 

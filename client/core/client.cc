@@ -6,6 +6,7 @@
 #include "client/connect.h"
 #include "client/core/array_state.h"
 #include "client/core/connection.h"
+#include "client/core/crash_point.h"
 #include "client/core/patience.h"
 #include "client/core/raise.h"
 #include "fmt/format.h"
@@ -15,6 +16,7 @@ namespace memlease {
 namespace {
 
 using internal::check;
+using internal::crash_point;
 using internal::Session;
 using internal::value_or_raise;
 
@@ -47,8 +49,12 @@ Array Client::create(const CreateOptions& options) const {
   Session& session = *value_or_raise(connection_->use());
   const wire::ArraySpec spec = to_spec(options);
   check(wire::validate(spec));
+  crash_point("create.begin");
   const auto opened = value_or_raise(session.control().create(spec, options.exist_ok));
-  return Array(value_or_raise(session.join(opened)));
+  crash_point("create.answered");
+  auto state = value_or_raise(session.join(opened));
+  crash_point("create.mapped");
+  return Array(std::move(state));
 }
 
 Array Client::open(const std::string& name) const {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace memlease::internal {
@@ -15,6 +16,8 @@ namespace {
 struct Registry {
   std::mutex mutex;
   std::vector<ForkObserver*> observers;
+  std::vector<std::mutex*> to_hold;  // in the order in which they are taken, before `mutex`
+  std::vector<std::mutex*> held;     // by the fork that goes on
 };
 
 void before_fork();
@@ -30,25 +33,39 @@ Registry& registry() {
   return *the_registry;
 }
 
-// The registry stays locked over the fork, so that the child finds it in order.
+// All locks stay taken over the fork, so that the child finds what they guard in order.
 void before_fork() {
+  std::vector<std::mutex*> to_hold;
+  {
+    const std::lock_guard lock(registry().mutex);
+    to_hold = registry().to_hold;
+  }
+  for (std::mutex* mutex : to_hold) mutex->lock();
   registry().mutex.lock();
-  for (ForkObserver* observer : registry().observers) observer->before_fork();
+  registry().held = to_hold;
 }
 
-void after_fork_in_parent() {
-  for (ForkObserver* observer : registry().observers) observer->after_fork_in_parent();
+void unlock_all() {
+  const std::vector<std::mutex*> held = std::move(registry().held);
   registry().mutex.unlock();
+  for (std::mutex* mutex : held) mutex->unlock();
 }
+
+void after_fork_in_parent() { unlock_all(); }
 
 void after_fork_in_child() {
   fork_count.fetch_add(1, std::memory_order_relaxed);
   for (ForkObserver* observer : registry().observers) observer->after_fork_in_child();
   registry().observers.clear();
-  registry().mutex.unlock();
+  unlock_all();
 }
 
 }  // namespace
+
+void hold_over_fork(std::mutex& mutex) {
+  const std::lock_guard lock(registry().mutex);
+  registry().to_hold.push_back(&mutex);
+}
 
 ForkObserver::ForkObserver() {
   const std::lock_guard lock(registry().mutex);

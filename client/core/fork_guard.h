@@ -4,11 +4,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 
 namespace memlease::internal {
 
-// Something that must know of a fork. Registered while it lives; called in this order: before the
-// fork in the parent, after it in the parent, after it in the child (async-signal-safe calls only).
+// Something that must know that it is in a forked child now. Registered while it lives.
 class ForkObserver {
  public:
   ForkObserver();
@@ -16,10 +16,13 @@ class ForkObserver {
   ForkObserver(const ForkObserver&) = delete;
   ForkObserver& operator=(const ForkObserver&) = delete;
 
-  virtual void before_fork() {}
-  virtual void after_fork_in_parent() {}
+  // Async-signal-safe calls only.
   virtual void after_fork_in_child() = 0;
 };
+
+// A mutex under which observers are made and destroyed: it is taken before a fork, so that the child
+// finds what it guards in order. Never destroyed, and to be called once for each mutex.
+void hold_over_fork(std::mutex& mutex);
 
 extern std::atomic<std::uint32_t> fork_count;
 

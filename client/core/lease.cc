@@ -33,8 +33,13 @@ const std::vector<std::int64_t>& strides_bytes_of(const ArrayState& array) {
 
 namespace {
 
-[[noreturn]] void raise_ended() {
-  raise(wire::make_error(wire::ErrorCode::kClosed, "this lease has ended", "Take a new one."));
+// The array of a lease that has not ended, in the process that took it.
+ArrayState& live_state(const std::shared_ptr<ArrayState>& state) {
+  if (state == nullptr) {
+    raise(wire::make_error(wire::ErrorCode::kClosed, "this lease has ended", "Take a new one."));
+  }
+  if (state->forked()) check(state->session().usable());
+  return *state;
 }
 
 // One pin a lease is enough: its copies count themselves.
@@ -69,10 +74,7 @@ ReadLease& ReadLease::operator=(ReadLease&& other) noexcept {
 
 ReadLease::~ReadLease() { release(); }
 
-const ArrayState& ReadLease::live() const {
-  if (state_ == nullptr) internal::raise_ended();
-  return *state_;
-}
+const ArrayState& ReadLease::live() const { return internal::live_state(state_); }
 
 std::uint64_t ReadLease::version() const { return version_; }
 
@@ -116,10 +118,7 @@ WriteLease& WriteLease::operator=(WriteLease&& other) noexcept {
 
 WriteLease::~WriteLease() { drop(); }
 
-ArrayState& WriteLease::live() const {
-  if (state_ == nullptr) internal::raise_ended();
-  return *state_;
-}
+ArrayState& WriteLease::live() const { return internal::live_state(state_); }
 
 std::uint64_t WriteLease::version() const { return version_; }
 

@@ -9,14 +9,15 @@ namespace memlease::internal {
 
 Patience::Patience(Session& session, Timeout timeout, std::chrono::nanoseconds default_timeout)
     : session_(session),
-      limit_(std::max(timeout.value_or(default_timeout), std::chrono::nanoseconds::zero())),
-      start_(Clock::now()) {}
+      limit_(std::max(timeout.value_or(default_timeout), std::chrono::nanoseconds::zero())) {}
 
-bool Patience::expired() const { return slice() == std::chrono::nanoseconds::zero(); }
+bool Patience::expired() { return slice() == std::chrono::nanoseconds::zero(); }
 
-std::chrono::nanoseconds Patience::slice() const {
+std::chrono::nanoseconds Patience::slice() {
   if (limit_ == kForever) return kSlice;
-  const std::chrono::nanoseconds left = limit_ - (Clock::now() - start_);
+  const Clock::time_point now = Clock::now();
+  if (!start_) start_ = now;
+  const std::chrono::nanoseconds left = limit_ - (now - *start_);
   return std::clamp(left, std::chrono::nanoseconds::zero(), std::chrono::nanoseconds(kSlice));
 }
 

@@ -1,11 +1,13 @@
 // How long a call goes on waiting: until its deadline, an interrupt, or the daemon's end. Waits go in
-// slices, between which step() looks at all three. Used by one thread.
+// slices, between which step() looks at all three. The time runs from the first question on: a call
+// that need not wait never looks at the clock. Used by one thread.
 #pragma once
 
 #include <memlease/array.h>
 
 #include <chrono>
 #include <exception>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -19,9 +21,9 @@ class Patience {
 
   Patience(Session& session, Timeout timeout, std::chrono::nanoseconds default_timeout);
 
-  bool expired() const;
+  bool expired();
   // How long to sleep at a time; 0 once expired.
-  std::chrono::nanoseconds slice() const;
+  std::chrono::nanoseconds slice();
   // OK to go on. An exception of the caller's interrupt check is kept for rethrow(), so that shared
   // pages can be put in order first.
   absl::Status step();
@@ -34,7 +36,7 @@ class Patience {
   using Clock = std::chrono::steady_clock;
   Session& session_;
   const std::chrono::nanoseconds limit_;
-  const Clock::time_point start_;
+  std::optional<Clock::time_point> start_;
   std::exception_ptr exception_;
 };
 

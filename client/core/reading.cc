@@ -1,5 +1,6 @@
 #include "client/core/reading.h"
 
+#include "client/core/crash_point.h"
 #include "client/core/spin.h"
 #include "fmt/format.h"
 #include "proto/wire/error.h"
@@ -60,6 +61,22 @@ class Sleeper {
   SlotReader& reader_;
 };
 
+// Waits until something may have changed, or for a slice of the patience; the last try's outcome.
+ReadAttempt await_change(SlotReader& reader, const ReadOptions& options, Patience& patience) {
+  // The counts, then the try: what comes after the try changes the counts.
+  const SlotReader::Counts counts = reader.counts();
+  ReadAttempt attempt = reader.acquire(options.version, options.newer_than);
+  if (attempt.outcome != Outcome::kNotYet) return attempt;
+  if (spin(counts.span(), counts.publisher_cpu)) {
+    return reader.acquire(options.version, options.newer_than);
+  }
+  const Sleeper sleeper(reader);
+  crash_point("sleep.announced");
+  attempt = reader.acquire(options.version, options.newer_than);
+  if (attempt.outcome == Outcome::kNotYet) wire::futex_wait(counts.span(), patience.slice());
+  return attempt;
+}
+
 }  // namespace
 
 absl::StatusOr<ReadAttempt> begin_read(ArrayState& array, const ReadOptions& options,
@@ -69,14 +86,9 @@ absl::StatusOr<ReadAttempt> begin_read(ArrayState& array, const ReadOptions& opt
   if (!reader_or.ok()) return reader_or.status();
   SlotReader& reader = **reader_or;
   for (;;) {
-    // The counts, then the try: what comes after the try changes the counts.
-    SlotReader::Counts counts = reader.counts();
     ReadAttempt attempt = reader.acquire(options.version, options.newer_than);
-    if (attempt.outcome == Outcome::kNotYet && !patience.expired() &&
-        !spin(counts.span(), counts.publisher_cpu)) {
-      const Sleeper sleeper(reader);
-      attempt = reader.acquire(options.version, options.newer_than);
-      if (attempt.outcome == Outcome::kNotYet) wire::futex_wait(counts.span(), patience.slice());
+    if (attempt.outcome == Outcome::kNotYet && !patience.expired()) {
+      attempt = await_change(reader, options, patience);
     }
     if (attempt.outcome == Outcome::kAcquired) {
       // close() in another thread looks at the holds after its mark, we at its mark after the hold.

@@ -2,17 +2,25 @@
 
 #include <algorithm>
 
+#include "client/core/crash_point.h"
+
 namespace memlease::internal {
 
 using wire::WriterRow;
 using Outcome = ReadAttempt::Outcome;
+
+namespace {
+// A try fails when something has changed meanwhile, so a few are enough; a writer that has stopped
+// in the middle, or lies, must not keep a reader from its deadline.
+constexpr int kMostTries = 1000;
+}  // namespace
 
 SlotReader::SlotReader(const wire::BoardRecord& board, wire::ArrayId array, std::uint32_t slots,
                        wire::ReaderRow& row, RowResolver& resolver)
     : board_(board), array_(array), slots_(slots), row_(row), resolver_(resolver) {}
 
 ReadAttempt SlotReader::acquire(std::uint64_t version, std::uint64_t newer_than) {
-  for (;;) {
+  for (int tries = 0; tries < kMostTries; ++tries) {
     const std::uint64_t writer_word = board_.writer.load();
     if (board_.array_id.load() != to_int(array_)) return {Outcome::kWithdrawn};
     if ((writer_word & wire::kWriterWithdrawn) != 0) return {Outcome::kWithdrawn};
@@ -27,14 +35,18 @@ ReadAttempt SlotReader::acquire(std::uint64_t version, std::uint64_t newer_than)
       if (board_.writer.load() == writer_word) return found;
       continue;
     }
+    crash_point("acquire.located");
     // Announce the hold, then look whether the version still stands and the right has not moved:
     // either the writer sees the hold in its scan, or we see its mark.
     row_.holds()[found.slot].fetch_add(1);
+    crash_point("acquire.held");
     const std::uint64_t slot_word = writer->slot_words()[found.slot].load();
     if (slot_word == found.version && board_.writer.load() == writer_word &&
         board_.array_id.load() == to_int(array_)) {
+      crash_point("acquire.checked");
       return found;
     }
+    crash_point("acquire.undo");
     release(found.slot);
     if (slots_ == 1 && board_.writer.load() == writer_word) {
       // The only slot is being written, or the write was given up: not worth a spin.
@@ -42,6 +54,7 @@ ReadAttempt SlotReader::acquire(std::uint64_t version, std::uint64_t newer_than)
       if (slot_word == 0) return {no_version(*writer)};
     }
   }
+  return {Outcome::kNotYet};
 }
 
 // Where the wanted version stands, by the writer's words; kAcquired means "worth a try".
@@ -51,7 +64,7 @@ ReadAttempt SlotReader::locate(const WriterRow& writer, std::uint64_t version,
   if (version == 0) {
     if (current.version == 0) return {no_version(writer)};
     if (current.version <= newer_than || current.slot >= slots_) return {Outcome::kNotYet};
-    return {Outcome::kAcquired, current.version, current.slot};
+    return {Outcome::kAcquired, current.slot, current.version};
   }
   if (version > current.version) {
     return {poisoned(version) ? Outcome::kProducerDied : Outcome::kNotYet};
@@ -60,7 +73,7 @@ ReadAttempt SlotReader::locate(const WriterRow& writer, std::uint64_t version,
     const std::uint64_t word = writer.slot_words()[s].load();
     if (wire::version_of(word) != version) continue;
     if ((word & wire::kHandedOut) != 0) return {Outcome::kGone};
-    return {Outcome::kAcquired, version, s};  // a mere mark may be taken back
+    return {Outcome::kAcquired, s, version};  // a mere mark may be taken back
   }
   return {poisoned(version) ? Outcome::kProducerDied : Outcome::kGone};
 }
@@ -80,7 +93,9 @@ bool SlotReader::poisoned(std::uint64_t version) const {
 }
 
 void SlotReader::release(std::uint32_t slot) {
+  crash_point("release.begin");
   row_.holds()[slot].fetch_sub(1);
+  crash_point("release.cleared");
   wake_writer();
 }
 
@@ -89,7 +104,9 @@ void SlotReader::wake_writer() {
   const std::uint64_t word = board_.writer.load();
   const WriterRow* writer = resolver_.writer_row(wire::writer_row_of(word));
   if (writer == nullptr || writer->wanted.load() == 0) return;
+  crash_point("release.wanted");
   row_.release_count.fetch_add(1);
+  crash_point("release.counted");
   wire::futex_wake_all(row_.release_count);
 }
 

@@ -15,8 +15,9 @@
 
 namespace memlease::internal {
 
+// Two registers: on its way to the caller it does not go through memory.
 struct ReadAttempt {
-  enum class Outcome {
+  enum class Outcome : std::uint32_t {
     kAcquired,      // version and slot are set; release(slot) when done
     kNotYet,        // nothing above newer_than, or not that version yet: wait for a change
     kGone,          // that version has been overwritten or given up
@@ -27,9 +28,10 @@ struct ReadAttempt {
     kLost,  // the writer's row cannot be had although the board still names it
   };
   Outcome outcome = Outcome::kNotYet;
-  std::uint64_t version = 0;
   std::uint32_t slot = 0;
+  std::uint64_t version = 0;
 };
+static_assert(sizeof(ReadAttempt) == 16);
 
 class SlotReader {
  public:

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "client/core/crash_point.h"
+
 namespace memlease::internal {
 
 using wire::ReaderRow;
@@ -28,6 +30,7 @@ void SlotWriter::adopt(const wire::WriterRow& from) {
     row_.write_fences(slots_)[s].value.store(from.write_fences(slots_)[s].value.load());
     row_.drop_fences(slots_)[s].timeline.store(from.drop_fences(slots_)[s].timeline.load());
     row_.drop_fences(slots_)[s].value.store(from.drop_fences(slots_)[s].value.load());
+    crash_point("adopt.slot");
   }
   row_.highest_used.store(from.highest_used.load());
   row_.publication.store(from.publication.load());
@@ -40,6 +43,7 @@ WriteAttempt SlotWriter::begin(const SleepOn& sleep_on) {
   // First the flag, then the look: either the daemon sees that we write, or we see that it moves
   // the right (or has withdrawn the array).
   row_.writing.store(1);
+  crash_point("write.flagged");
   attempt.outcome = may_begin();
   if (attempt.outcome != Outcome::kReady) {
     end_write();
@@ -50,7 +54,9 @@ WriteAttempt SlotWriter::begin(const SleepOn& sleep_on) {
     attempt.current_version = current.version;
     attempt.current_slot = current.slot;
   }
+  crash_point("write.allowed");
   if (choose_waiting(attempt, sleep_on)) {
+    crash_point("write.chosen");
     hand_out(attempt);
   } else {
     attempt.outcome = Outcome::kNoFreeSlot;
@@ -73,6 +79,7 @@ bool SlotWriter::choose_waiting(WriteAttempt& attempt, const SleepOn& sleep_on) 
   bool found = false;
   for (bool go_on = true; go_on && !found;) {
     row_.wanted.store(1);
+    crash_point("write.wanted");
     const std::vector<wire::FutexWait> words = sleep_words();
     found = choose(attempt);
     if (!found) {
@@ -107,7 +114,9 @@ bool SlotWriter::try_slot(std::uint32_t slot) {
   Word& word = row_.slot_words()[slot];
   const std::uint64_t old = word.load();
   word.store(old | wire::kWriting);
+  crash_point("write.marked");
   if (!held(slot)) return true;
+  crash_point("write.held");
   if (slots_ > 1) word.store(old);
   return false;
 }
@@ -145,9 +154,11 @@ void SlotWriter::for_each_subscriber(Fn fn) {
 void SlotWriter::hand_out(WriteAttempt& attempt) {
   attempt.version = next_version();
   row_.highest_used.store(attempt.version);
+  crash_point("write.numbered");
   Word& word = row_.slot_words()[attempt.slot];
   word.exchange(word.load() | wire::kHandedOut);  // before the first byte changes
   attempt.outcome = Outcome::kReady;
+  crash_point("write.handed_out");
 }
 
 std::uint64_t SlotWriter::next_version() const {
@@ -179,29 +190,38 @@ std::vector<wire::FutexWait> SlotWriter::sleep_words() {
 
 void SlotWriter::publish(std::uint32_t slot, std::uint64_t version) {
   // Write fence (none on the host), slot word, publication, count: in this order.
+  crash_point("publish.begin");
   row_.slot_words()[slot].store(version);
+  crash_point("publish.slot");
   row_.publication.store(wire::pack({version, slot}));
+  crash_point("publish.publication");
   row_.publisher_cpu.store(static_cast<std::uint32_t>(sched_getcpu()) + 1,
                            std::memory_order_relaxed);
   end_write();
 }
 
 void SlotWriter::drop(std::uint32_t slot) {
+  crash_point("drop.begin");
   row_.slot_words()[slot].store(0);
+  crash_point("drop.slot");
   end_write();
 }
 
 // slots=1, at the deadline: the bytes are untouched, the old version stands again.
 void SlotWriter::take_back(std::uint32_t slot) {
   Word& word = row_.slot_words()[slot];
+  crash_point("take_back.begin");
   word.store(wire::version_of(word.load()));
+  crash_point("take_back.done");
 }
 
 // Everybody who waits for this row (readers for a version, the next writer for the right) looks
 // again.
 void SlotWriter::end_write() {
   row_.writing.store(0);
+  crash_point("end_write.unflagged");
   row_.publish_count.fetch_add(1);
+  crash_point("end_write.counted");
   bool wake = (board_.writer.load() & wire::kWriterMoving) != 0;
   if (!wake) {
     for_each_subscriber([&](const ReaderRow* reader) {
@@ -209,7 +229,10 @@ void SlotWriter::end_write() {
       return !wake;
     });
   }
-  if (wake) wire::futex_wake_all(row_.publish_count);
+  if (wake) {
+    crash_point("end_write.waking");
+    wire::futex_wake_all(row_.publish_count);
+  }
 }
 
 }  // namespace memlease::internal

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "client/core/crash_point.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "proto/wire/error.h"
@@ -53,17 +54,22 @@ absl::StatusOr<bool> ask_for_right(ArrayState& array, Patience& patience) {
   const std::vector<wire::FutexWait> words = right_words(array);
   auto answer = control.acquire_writer(array.opened().id);
   if (!answer.ok()) return answer.status();
+  crash_point("right.asked");
   auto writer = array.writer(answer->row);
   if (!writer.ok()) return writer.status();
   if (answer->state == WriterAnswer::State::kGranted) return true;
   if (answer->state == WriterAnswer::State::kOffered) {
     const wire::WriterRow* from = array.writer_row(answer->from);
     if (from == nullptr) return false;
+    crash_point("right.offered");
     (*writer)->adopt(*from);
+    crash_point("right.copied");
     const absl::Status confirmed = control.confirm_writer(array.opened().id, answer->offer);
+    crash_point("right.confirmed");
     if (!confirmed.ok() && wire::code_of(confirmed) != ErrorCode::kBusy) return confirmed;
     return confirmed.ok();
   }
+  crash_point("right.busy");
   wire::futex_wait(words, patience.slice());
   return false;
 }
@@ -128,8 +134,10 @@ absl::StatusOr<WriteAttempt> begin_entered(ArrayState& array, Patience& patience
 }  // namespace
 
 absl::StatusOr<WriteAttempt> begin_write(ArrayState& array, Patience& patience) {
-  if (auto status = array.usable(); !status.ok()) return status;
-  while (!array.enter_writing(patience.slice())) {
+  // The turn may be that of a thread that is not in this process.
+  if (array.forked()) return array.usable();
+  // At first without waiting, so that the clock is looked at only if there is something to wait for.
+  for (std::chrono::nanoseconds slice{0}; !array.enter_writing(slice); slice = patience.slice()) {
     if (auto status = patience.step(); !status.ok()) return status;
     if (patience.expired()) {
       return make_error(ErrorCode::kTimeout,
@@ -157,6 +165,7 @@ absl::StatusOr<WriteAttempt> begin_update(ArrayState& array, Patience& patience)
     // Nobody but this process could begin to overwrite the current version, and it is here.
     std::memcpy(array.slot_data(attempt->slot), array.slot_data(attempt->current_slot),
                 array.opened().slot_bytes);
+    crash_point("update.copied");
     array.session().count_copy();
   }
   return attempt;

@@ -14,9 +14,11 @@
 #include "absl/status/statusor.h"
 #include "client/core/connect_socket.h"
 #include "client/core/directory.h"
+#include "client/rpc/poll_set.h"
 #include "grpc/grpc.h"
 #include "grpcpp/create_channel_posix.h"
 #include "proto/wire/convert.h"
+#include "proto/wire/error.h"
 
 namespace memlease::internal {
 namespace {
@@ -106,29 +108,63 @@ void quiesce(State& s, std::unique_lock<std::mutex>& lock) {
   s.changed.notify_all();
 }
 
-void before_fork() {
+// ---- Fork.
+//
+// Handlers before a fork run in the opposite order of their registration, and gRPC registers its own
+// at its first init (where GRPC_ENABLE_FORK_SUPPORT is set). So ours are registered twice: when this
+// library is loaded, so that no fork slips into another thread's first call; and after gRPC's, so
+// that gRPC is down already when its handler looks.
+
+std::mutex first_use;
+bool held = false;           // by the thread that forks
+bool child_may_call = true;  // false: this is a child that has no epoll set of its own
+PollSet poll_set;
+
+void hold_calls() {
   std::unique_lock lock(state->mutex);
   quiesce(*state, lock);
-  lock.release();  // held over the fork: no call begins until after_fork_in_parent
+  held = true;
+  lock.release();  // over the fork: no call begins until after_fork_in_parent
 }
 
-void after_fork_in_parent() { state->mutex.unlock(); }
+void before_fork() {
+  first_use.lock();
+  if (state != nullptr && !held) hold_calls();
+}
 
-void after_fork_in_child() { state = new State; }
+void after_fork_in_parent() {
+  if (held) {
+    held = false;
+    state->mutex.unlock();
+  }
+  first_use.unlock();
+}
+
+void after_fork_in_child() {
+  if (held) {
+    held = false;
+    child_may_call = poll_set.renew();
+    state = new State;
+  }
+  first_use.unlock();
+}
+
+[[maybe_unused]] const int registered =
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 
 void at_exit() {
   std::unique_lock lock(state->mutex);
   quiesce(*state, lock);
 }
 
+// first_use held.
 void prepare_process() {
-  // gRPC registers its own fork handlers at its first init, and the handlers before a fork run in
-  // the opposite order: with ours registered after it, gRPC is down when its own handler looks.
   const SignalsBlocked blocked;
   grpc_init();
   grpc_shutdown_blocking();
+  poll_set.find();  // if it is not there, renew() says so
   state = new State;
-  pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+  pthread_atfork(hold_calls, nullptr, nullptr);
   std::atexit(at_exit);  // runs before gRPC's statics are destroyed, which were made earlier
 }
 
@@ -169,8 +205,15 @@ void end_call(State& s, const std::string& directory, bool broken) {
 absl::Status run_control_call(
     const std::string& directory,
     const std::function<grpc::Status(const std::shared_ptr<grpc::Channel>&)>& call) {
-  static std::once_flag once;
-  std::call_once(once, prepare_process);
+  {
+    const std::lock_guard lock(first_use);
+    if (state == nullptr) prepare_process();
+    if (!child_may_call) {
+      return wire::make_error(wire::ErrorCode::kForkedClient,
+                              "this forked child could not get an epoll set of its own for gRPC",
+                              "Start workers with spawn or forkserver.");
+    }
+  }
   State& s = *state;
   grpc::Status result;
   {

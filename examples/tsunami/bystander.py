@@ -1,14 +1,16 @@
-"""A reader that comes to grief: half way through the run it sits down on its leases, and the demo
-kills it there with SIGKILL. Nobody else should notice."""
+"""A reader that sits down on its leases, until the demo asks it to leave, or kills it right there.
+
+It cannot tell beforehand which of the two will happen. Nobody else should notice either.
+"""
 
 import argparse
 import json
-import time
+import sys
 
 import memlease
 from surface import SurfaceReader
 
-HOLD_FROM = 0.5  # of the run
+SITS_DOWN_AFTER = 10  # versions
 
 
 def main() -> None:
@@ -16,15 +18,15 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=2)
     arguments = parser.parse_args()
 
-    with memlease.connect() as client:
-        print("ready", flush=True)
+    with memlease.connect(start=False) as client:
         reader = SurfaceReader(client, arguments.ranks, "bystander")
         for frame in reader.frames():
-            time.sleep(0.02)  # as if it did something slow with the bytes
-            if frame.time_s >= HOLD_FROM * frame.duration_s:
-                last = {"version": frame.version, "read": reader.read, "skipped": reader.skipped}
-                print("holding " + json.dumps(last), flush=True)
-                time.sleep(600)  # with its leases; the demo does not let it wake up
+            if reader.read < SITS_DOWN_AFTER:
+                continue
+            report = reader.report() | {"held": frame.version}
+            print("holding " + json.dumps(report), flush=True)
+            sys.stdin.read()  # returns when the demo closes it
+            break
 
 
 if __name__ == "__main__":

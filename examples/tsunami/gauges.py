@@ -5,10 +5,12 @@ A fast reader: it reads a few cells of each step, and should miss few steps.
 
 import argparse
 import csv
+from contextlib import ExitStack
 from pathlib import Path
 
 import memlease
 import numpy as np
+import terrain
 import torch
 from matplotlib.figure import Figure
 from places import PLACES, gauge_cells
@@ -22,11 +24,12 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)  # six cells a step need no pool, and the ranks need the cores
 
-    with memlease.connect() as client:
+    with memlease.connect(start=False) as client:
         print("ready", flush=True)
         reader = SurfaceReader(client, arguments.ranks, "gauges")
-        ground = [client.wait_for(f"tsunami/{n}") for n in ("bed", "longitude", "latitude")]
-        cells = gauge_cells(*(np.array(array.read()) for array in ground))
+        with ExitStack() as leases:
+            ground = [leases.enter_context(client.open(name).read()) for name in terrain.NAMES]
+            cells = gauge_cells(*(lease.array for lease in ground))
         times_s, levels_m = record(reader, cells)
         reader.save_report(arguments.out)
     save_series(arguments.out / "gauges.csv", times_s, levels_m)

@@ -5,18 +5,18 @@
 /// seconds so far, and of the whole run. Version n of every array belongs to step n - 1.
 #pragma once
 
-#include <cstddef>
 #include <memlease/memlease.h>
+
+#include <cstddef>
 #include <optional>
 #include <span>
-#include <string>
 
 namespace tsunami {
 
 /// Not thread-safe. The arrays live as long as this object and whoever still reads them.
 class Publisher {
  public:
-  Publisher(memlease::Client& client, int rank, std::size_t rows, std::size_t columns);
+  Publisher(const memlease::Client& client, int rank, std::size_t rows, std::size_t columns);
 
   /// Shared memory to write the next version into, row by row. Readers see nothing of it until
   /// publish(); they never make this call wait while a slot is free.
@@ -31,9 +31,5 @@ class Publisher {
   std::optional<memlease::Array> clock_;
   std::optional<memlease::WriteLease> step_;
 };
-
-/// "device:inode" of the memory behind an address, as every process on the machine sees it: two
-/// processes that print the same read the same bytes, whatever anybody's counters say.
-std::string backing_of(const void* address);
 
 }  // namespace tsunami

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import memlease
 import numpy as np
+import terrain
 from drawing import Painter, save_animation
 from surface import SurfaceReader
 
@@ -21,12 +22,10 @@ def main() -> None:
     parser.add_argument("--pictures", type=int, default=100, help="frames of the animation")
     arguments = parser.parse_args()
 
-    with memlease.connect() as client:
+    with memlease.connect(start=False) as client:
         print("ready", flush=True)
         reader = SurfaceReader(client, arguments.ranks, "render")
-        terrain = [client.wait_for(f"tsunami/{n}") for n in ("bed", "longitude", "latitude")]
-        # Drawing outlives no lease: the ground is small and kept as the painter's own.
-        ground = [np.array(array.read()) for array in terrain]
+        ground = [client.get(name) for name in terrain.NAMES]  # copies: figures keep what they draw
         pictures, still = render(reader, ground, arguments.pictures)
         reader.save_report(arguments.out)
     save_animation(pictures, arguments.out / "tsunami.gif")
@@ -43,7 +42,7 @@ def render(reader: SurfaceReader, ground: list, count: int):
         done = frame.time_s / frame.duration_s
         if done < len(pictures) / count and done < 1:
             continue
-        surface = np.concatenate([np.asarray(part) for part in frame.parts])
+        surface = np.concatenate([part.array for part in frame.parts])
         pictures.append(painter.draw(surface, frame.time_s))
         if still is None and done >= STILL_AT:
             still = surface, frame.time_s

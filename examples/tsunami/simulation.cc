@@ -3,24 +3,21 @@
 ///   mpirun -n 2 tsunami_simulation [--duration SECONDS] [--report FOLDER] [--linger]
 ///
 /// --duration  simulated seconds (9000)
-/// --report    folder for rank<r>.json: what was published, and when
+/// --report    folder for rank<r>.json: what was published, when and in which pages
 /// --linger    keep the arrays after the last step until standard input closes
 #include <memlease/memlease.h>
 #include <mpi.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <exception>
-#include <fstream>
 #include <limits>
-#include <set>
 #include <span>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 #include "publisher.h"
+#include "record.h"
 #include "solver.h"
 #include "terrain.h"
 #include "uplift.h"
@@ -93,43 +90,6 @@ class Ranks {
   int count_ = 0;
 };
 
-/// When each version was published, on the clock that all processes share, and in which memory.
-class Record {
- public:
-  void note(const void* bytes) {
-    const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    times_s_.push_back(std::chrono::duration<double>(now).count());
-    // Every slot has had its turn long before this; asking each step would cost a file.
-    if (times_s_.size() <= 64) backings_.insert(backing_of(bytes));
-  }
-
-  void save(const std::string& folder, int rank) const {
-    const std::string path = folder + "/rank" + std::to_string(rank) + ".json";
-    std::ofstream file(path);
-    file.precision(17);
-    file << "{\"name\": \"rank " << rank << "\", \"versions\": " << times_s_.size()
-         << ", \"backings\": {\"" << rank << "\": [";
-    const char* separator = "";
-    for (const std::string& backing : backings_) {
-      file << separator << '"' << backing << '"';
-      separator = ", ";
-    }
-    file << "]}, \"times_s\": [";
-    separator = "";
-    for (const double time : times_s_) {
-      file << separator << time;
-      separator = ", ";
-    }
-    file << "]}\n";
-    file.close();
-    if (!file) throw std::runtime_error("cannot write " + path + ": is --report a folder?");
-  }
-
- private:
-  std::vector<double> times_s_;
-  std::set<std::string> backings_;
-};
-
 void write_surface(const Solver& solver, std::span<float> surface_m) {
   auto out = surface_m.begin();
   for (std::size_t r = 0; r < solver.rows(); ++r) {
@@ -142,7 +102,7 @@ void write_surface(const Solver& solver, std::span<float> surface_m) {
 }
 
 void simulate(const Options& options, const Ranks& ranks) {
-  auto client = memlease::Client::connect();
+  const auto client = memlease::Client::connect();
   const Terrain terrain(client);
   const RowRange rows = rows_of_block(terrain.rows(), static_cast<std::size_t>(ranks.count()),
                                       static_cast<std::size_t>(ranks.rank()));
@@ -170,7 +130,9 @@ void simulate(const Options& options, const Ranks& ranks) {
     time_s = step_s < left_s ? time_s + step_s : options.duration_s;
   }
 
-  if (!options.report_folder.empty()) record.save(options.report_folder, ranks.rank());
+  if (!options.report_folder.empty()) {
+    record.save(options.report_folder, ranks.rank(), client.copies());
+  }
   if (options.linger && ranks.rank() == 0) {
     while (std::getchar() != EOF) continue;
   }

@@ -10,7 +10,7 @@ namespace tsunami {
 namespace {
 
 constexpr double kGravity = 9.81;
-constexpr double kManning = 0.025;  // natural sea bed and beaches, s/m^(1/3)
+constexpr double kManning = 0.025;       // natural sea bed and beaches, s/m^(1/3)
 constexpr double kFrictionDepth_m = 50;  // deeper down friction changes nothing one could see
 // In two dimensions each direction may use half of what one dimension allows.
 constexpr double kCourant = 0.45;
@@ -76,8 +76,8 @@ Flux flux_between(const Side& low, const Side& high) {
   const double from_high = -slowest * scale;
 
   Flux flux;
-  flux.mass = from_low * discharge_low + from_high * discharge_high +
-              spread * (depth_high - depth_low);
+  flux.mass =
+      from_low * discharge_low + from_high * discharge_high + spread * (depth_high - depth_low);
   const double moved = from_low * discharge_low * low.normal +
                        from_high * discharge_high * high.normal +
                        spread * (discharge_high - discharge_low);
@@ -223,8 +223,8 @@ void Solver::update(double step_s) {
       if (cell.depth_m > kFrictionDepth_m) continue;
       // Implicit, so that friction slows thin water and never turns it round.
       const double speed = std::hypot(cell.x_discharge, cell.y_discharge) / cell.depth_m;
-      const double drag = kGravity * kManning * kManning * speed /
-                          (cell.depth_m * std::cbrt(cell.depth_m));
+      const double drag =
+          kGravity * kManning * kManning * speed / (cell.depth_m * std::cbrt(cell.depth_m));
       cell.x_discharge /= 1 + step_s * drag;
       cell.y_discharge /= 1 + step_s * drag;
     }

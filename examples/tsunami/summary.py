@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+from visits import KILLED, LEAVES, Visit, gaps_after, gaps_before
 
 
 def load_reports(folder: Path, ranks: int) -> list[dict]:
@@ -11,43 +12,56 @@ def load_reports(folder: Path, ranks: int) -> list[dict]:
     return [json.loads((folder / f"{name}.json").read_text()) for name in names]
 
 
-def strangers(reports: list[dict], ranks: int) -> list[str]:
-    """Readers whose bytes are not a writer's own memory: each would be a copy."""
+def strangers(reports: list[dict], readers: list[dict]) -> list[str]:
+    """Readers who saw a byte elsewhere than in the pages the ranks wrote: each would be a copy."""
     found = []
-    for rank in range(ranks):
-        owned = set(reports[rank]["backings"][str(rank)])
-        for reader in reports[ranks:]:
-            if not set(reader["backings"][str(rank)]) <= owned:
+    for reader in readers:
+        for rank, seen in reader["pages"].items():
+            owned = set(reports[int(rank)]["pages"][rank])
+            if not seen or not set(seen) <= owned:
                 found.append(f"{reader['name']} of rank {rank}'s surface")
     return found
 
 
-def table(reports: list[dict], ranks: int, killed: dict, killed_at_s: float) -> list[str]:
-    """Versions per process, and the gaps between them on either side of the kill."""
-    lines = [
-        "                            versions                gaps in ms, median / 99 % / longest",
-        "              published      read   skipped     before the kill          after the kill",
-    ]
+def versions_table(reports: list[dict], ranks: int, visits: list[Visit]) -> list[str]:
+    lines = ["  versions      published       read    skipped     copies"]
     for number, report in enumerate(reports):
         versions = f"{report['versions']:,}"
-        counts = (
-            f"{versions:>9}" + 20 * " "
+        lines.append(
+            f"  {report['name']:12}{versions:>11}{'':22}{report['copies']:>11}"
             if number < ranks
-            else f"{'':9}{versions:>10}{report['skipped']:>10,}"
+            else f"  {report['name']:12}{'':11}{versions:>11}{report['skipped']:>11,}"
+            f"{report['copies']:>11}"
         )
-        times_s = np.array(report["times_s"])
-        before = _gaps(times_s[times_s < killed_at_s])
-        after = _gaps(times_s[times_s >= killed_at_s])
-        lines.append(f"  {report['name']:12}{counts}  {before:>22}  {after:>22}")
-    lines.append(
-        f"  {'bystander':12}{'':9}{killed['read']:>10,}{killed['skipped']:>10,}"
-        f"     killed with kill -9 while it held version {killed['version']:,}"
-    )
+    for end, name in ((LEAVES, "that left"), (KILLED, "killed")):
+        told = [visit.report for visit in visits if visit.end == end]
+        read, skipped, copies = (
+            sum(report[what] for report in told) for what in ("versions", "skipped", "copies")
+        )
+        lines.append(f"  {f'{len(told)} {name}':12}{'':11}{read:>11,}{skipped:>11,}{copies:>11}")
     return lines
 
 
-def _gaps(times_s: np.ndarray) -> str:
-    if len(times_s) < 2:
-        return "too few"
-    median, high, longest = np.percentile(np.diff(times_s) * 1e3, [50, 99, 100])
+def gaps_table(reports: list[dict], visits: list[Visit], window_s: float) -> list[str]:
+    left, killed = (sum(visit.end == end for visit in visits) for end in (LEAVES, KILLED))
+    heads = (f"before ({left + killed})", f"a reader left ({left})", f"kill -9 ({killed})")
+    lines = [
+        f"  ms from one version to the next (median / 99 % / longest) in {window_s:g} s windows:",
+        f"  {'':12}" + "".join(f"{head:>24}" for head in heads),
+    ]
+    for report in reports:
+        times_s = np.array(report["times_s"])
+        cells = (
+            gaps_before(times_s, visits, window_s),
+            gaps_after(times_s, visits, LEAVES, window_s),
+            gaps_after(times_s, visits, KILLED, window_s),
+        )
+        lines.append(f"  {report['name']:12}" + "".join(f"{_percentiles(c):>24}" for c in cells))
+    return lines
+
+
+def _percentiles(gaps_s: np.ndarray) -> str:
+    if not len(gaps_s):
+        return "none"
+    median, high, longest = np.percentile(gaps_s * 1e3, [50, 99, 100])
     return f"{median:.1f} / {high:.1f} / {longest:.1f}"

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import memlease
-import numpy as np
+
+PATIENCE_S = 60.0
 
 
 class Frame(NamedTuple):
@@ -17,20 +18,21 @@ class Frame(NamedTuple):
     version: int
     time_s: float
     duration_s: float
-    parts: list  # one per rank, from south to north
+    parts: list[memlease.ReadLease]  # one per rank, from south to north
 
 
 class SurfaceReader:
     """Follows the newest step of all ranks, and keeps count of what it saw, when and where."""
 
-    def __init__(self, client, ranks: int, name: str):
+    def __init__(self, client: memlease.Client, ranks: int, name: str):
+        self._client = client
         self._surfaces = [client.wait_for(f"tsunami/rank{r}/surface") for r in range(ranks)]
         self._clock = client.wait_for("tsunami/clock")
         self._name = name
         self._times_s: list[float] = []
-        self._backings: list[set[str]] = [set() for _ in range(ranks)]
-        self.skipped = 0
-        self.mixed = 0  # frames whose ranks or clock were not of one step
+        self._pages: list[dict[int, str]] = [{} for _ in range(ranks)]
+        self._skipped = 0
+        self._mixed = 0  # frames whose ranks or clock were not of one step
 
     @property
     def rows(self) -> list[int]:
@@ -42,7 +44,7 @@ class SurfaceReader:
 
     def frames(self) -> Iterator[Frame]:
         """Ends with the step that ends the simulation."""
-        with self._surfaces[0].follow() as newest:
+        with self._surfaces[0].follow(timeout=PATIENCE_S) as newest:
             for south in newest:
                 with ExitStack() as leases:
                     others = [
@@ -50,50 +52,54 @@ class SurfaceReader:
                         for surface in self._surfaces[1:]
                     ]
                     clock = leases.enter_context(_at(self._clock, south.version))
-                    time_s, duration_s = np.asarray(clock).tolist()
+                    time_s, duration_s = clock.array.tolist()
                     frame = Frame(south.version, time_s, duration_s, [south, *others])
                     self._note(frame, clock.version, newest.skipped)
                     yield frame
-                    del frame, clock, others
                 if time_s >= duration_s:
                     return
 
-    def save_report(self, folder: Path) -> None:
-        report = {
+    def report(self) -> dict:
+        return {
             "name": self._name,
             "versions": self.read,
-            "skipped": self.skipped,
-            "mixed": self.mixed,
-            "backings": {rank: sorted(seen) for rank, seen in enumerate(self._backings)},
+            "skipped": self._skipped,
+            "mixed": self._mixed,
+            "copies": self._client.copies,
+            "pages": {rank: sorted(seen.values()) for rank, seen in enumerate(self._pages)},
             "times_s": self._times_s,
         }
-        (folder / f"{self._name}.json").write_text(json.dumps(report))
+
+    def save_report(self, folder: Path) -> None:
+        (folder / f"{self._name}.json").write_text(json.dumps(self.report()))
 
     def _note(self, frame: Frame, clock_version: int, skipped: int) -> None:
         self._times_s.append(time.monotonic())
-        self.skipped = skipped
-        self.mixed += {part.version for part in frame.parts} != {clock_version}
-        if self.read <= 64:  # every slot has had its turn by then
-            for part, seen in zip(frame.parts, self._backings, strict=True):
-                seen.add(backing_of(np.asarray(part)))
+        self._skipped = skipped
+        self._mixed += {part.version for part in frame.parts} != {clock_version}
+        for part, seen in zip(frame.parts, self._pages, strict=True):
+            # One look for each slot: a slot's page never changes while the array is open.
+            address = part.array.ctypes.data
+            if address not in seen:
+                seen[address] = page_of(address)
 
 
-def _at(array, version: int):
-    """A lease on this version: all ranks publish the same steps, at most one step apart. Where the
-    step is not there yet, or gone already, a newer one stands in and the frame counts as mixed."""
+def _at(array: memlease.Array, version: int) -> memlease.ReadLease:
+    """A lease on this version, which this rank publishes soon or has just published. Where it is
+    gone already, the newest stands in and the frame counts as mixed."""
     try:
-        return array.read(version=version)
-    except memlease.Error:
-        return array.read(newer_than=version - 1, timeout=10)
+        return array.read(version=version, timeout=PATIENCE_S)
+    except memlease.VersionGone:
+        return array.read()
 
 
-def backing_of(array: np.ndarray) -> str:
-    """`device:inode` of the memory behind an array, as every process on the machine sees it."""
-    address = array.__array_interface__["data"][0]
+def page_of(address: int) -> str:
+    """`device:inode:offset` of the page behind an address, as every process on the machine sees it:
+    two processes that find the same look at the same bytes, whatever anybody's counters say."""
     with Path("/proc/self/maps").open() as maps:
         for line in maps:
-            bounds, _, _, device, inode = line.split()[:5]
+            bounds, _, offset, device, inode = line.split()[:5]
             begin, end = (int(bound, 16) for bound in bounds.split("-"))
             if begin <= address < end:
-                return f"{device}:{inode}"
-    raise RuntimeError("an array's address is in no mapping of /proc/self/maps")
+                return f"{device}:{inode}:{int(offset, 16) + address - begin}"
+    raise RuntimeError("an address of a lease is in no mapping of /proc/self/maps")

@@ -16,9 +16,9 @@ struct Axis {
   double step() const { return (last - first) / static_cast<double>(size - 1); }
 };
 
-Axis read_axis(memlease::Client& client, const char* name) {
+Axis read_axis(const memlease::Client& client, const char* name) {
   const auto lease = client.wait_for(name).read();
-  const auto values = lease.span<const double, 1>();
+  const auto values = lease.span<double, 1>();
   const auto size = static_cast<std::size_t>(values.extent(0));
   if (size < 2) throw std::runtime_error(std::string(name) + " needs at least two values");
   return {size, values.data()[0], values.data()[size - 1]};
@@ -26,8 +26,8 @@ Axis read_axis(memlease::Client& client, const char* name) {
 
 }  // namespace
 
-Terrain::Terrain(memlease::Client& client) : bed_(client.wait_for("tsunami/bed").read()) {
-  const auto bed = bed_.span<const float, 2>();
+Terrain::Terrain(const memlease::Client& client) : bed_(client.wait_for("tsunami/bed").read()) {
+  const auto bed = bed_.span<float, 2>();
   rows_ = static_cast<std::size_t>(bed.extent(0));
   columns_ = static_cast<std::size_t>(bed.extent(1));
   const Axis longitude = read_axis(client, "tsunami/longitude");
@@ -47,7 +47,7 @@ Terrain::Terrain(memlease::Client& client) : bed_(client.wait_for("tsunami/bed")
 }
 
 std::span<const float> Terrain::bed(RowRange rows) const {
-  return {bed_.span<const float, 2>().data() + rows.first * columns_, rows.count * columns_};
+  return {bed_.span<float, 2>().data() + rows.first * columns_, rows.count * columns_};
 }
 
 std::pair<double, double> Terrain::metres_of(double longitude, double latitude) const {

@@ -3,8 +3,9 @@
 /// float64). The ranks read the very bytes that process put there.
 #pragma once
 
-#include <cstddef>
 #include <memlease/memlease.h>
+
+#include <cstddef>
 #include <span>
 #include <utility>
 
@@ -16,7 +17,7 @@ namespace tsunami {
 class Terrain {
  public:
   /// Waits until the arrays exist. Throws std::runtime_error if they do not fit each other.
-  explicit Terrain(memlease::Client& client);
+  explicit Terrain(const memlease::Client& client);
 
   std::size_t rows() const { return rows_; }
   std::size_t columns() const { return columns_; }
@@ -33,7 +34,7 @@ class Terrain {
   memlease::ReadLease bed_;
   std::size_t rows_;
   std::size_t columns_;
-  double west_;   // degrees, of the first cell
+  double west_;  // degrees, of the first cell
   double south_;
   double metres_per_longitude_;  // at the middle latitude: the region is small enough to be flat
   double dx_m_;

@@ -1,7 +1,8 @@
 """The ground of the example: real topography and bathymetry around Vancouver Island.
 
-matplotlib ships them as sample data (48-50° N, 126-122° W, about 2.4 km apart). Narrow straits
-want finer cells than that, so the grid is refined; the refinement adds no land and no sea.
+matplotlib ships them as sample data (48-50° N, 126-122° W, about 2.4 km apart). Waves want finer
+cells than that, so the grid is refined. That invents nothing: between the data it interpolates and
+rounds, which moves shores by a part of an original cell and shows no strait the data do not have.
 """
 
 from typing import NamedTuple

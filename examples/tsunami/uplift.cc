@@ -27,8 +27,7 @@ double uplift_m(double east_m, double north_m) {
   constexpr double kStrike = kStrike_deg * std::numbers::pi / 180;
   const double along_m = east_m * std::sin(kStrike) + north_m * std::cos(kStrike);
   const double across_m = east_m * std::cos(kStrike) - north_m * std::sin(kStrike);
-  return kRise_m * lobe(along_m, across_m) -
-         kFall_m * lobe(along_m, across_m - kLobeDistance_m);
+  return kRise_m * lobe(along_m, across_m) - kFall_m * lobe(along_m, across_m - kLobeDistance_m);
 }
 
 }  // namespace

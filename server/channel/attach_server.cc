@@ -102,15 +102,12 @@ void AttachServer::connection_ended(ClientKey key) {
   client.session = client.connection->session();
   const bool goodbye = client.connection->said_goodbye();
   client.connection.reset();
-  if (client.session) {
-    host_->hang_up(*client.session, goodbye);
-  } else {
-    clients_.erase(key);
-  }
+  if (!client.session || !host_->hang_up(*client.session, goodbye)) clients_.erase(key);
 }
 
 void AttachServer::process_exited(ClientKey key) {
   if (clients_.at(key).connection) connection_ended(key);
+  // Nothing is left to tell if it had no session, or has said goodbye just now.
   const auto client = clients_.extract(key);
   if (client) host_->exited(*client.mapped().session);
 }

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "proto/wire/ids.h"
 #include "proto/wire/unique_fd.h"
-#include "server/channel/acceptor.h"
+#include "server/acceptor.h"
 #include "server/channel/attach_connection.h"
 #include "server/channel/handshake_quota.h"
 #include "server/channel/process_watch.h"

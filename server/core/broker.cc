@@ -16,6 +16,15 @@ using wire::FileRange;
 using wire::make_error;
 using wire::SessionId;
 
+namespace {
+
+absl::Status withdrawn_error(const Array& array) {
+  return make_error(ErrorCode::kWithdrawn,
+                    fmt::format("'{}' has been withdrawn", array.spec.name), "Create it anew.");
+}
+
+}  // namespace
+
 Broker::Broker(const Dependencies& dependencies, const Limits& limits)
     : dependencies_(dependencies),
       quota_(limits.per_uid),
@@ -50,7 +59,7 @@ absl::StatusOr<FileGrant> Broker::fetch_file(SessionId id, wire::FileId file) co
 
 // Hang-up revokes what needs a call; its rows and its right stand until the process has exited,
 // unless it said goodbye.
-void Broker::hang_up(SessionId id, bool goodbye) {
+bool Broker::hang_up(SessionId id, bool goodbye) {
   Session* session = sessions_.find(id);
   assert(session != nullptr);
   session->connected = false;
@@ -61,12 +70,14 @@ void Broker::hang_up(SessionId id, bool goodbye) {
       in_use = in_use || uses(membership, *array);
     }
   }
-  if (goodbye && !in_use) exited(id);
+  if (!goodbye || in_use) return true;
+  exited(id);
+  return false;
 }
 
 std::vector<ReclaimedArray> Broker::exited(SessionId id) {
   Session* session = sessions_.find(id);
-  if (session == nullptr) return {};  // it had said goodbye
+  assert(session != nullptr);
   std::vector<ReclaimedArray> reclaimed;
   std::vector<ArrayId> ids;
   for (const auto& [array_id, membership] : session->memberships) {
@@ -75,7 +86,9 @@ std::vector<ReclaimedArray> Broker::exited(SessionId id) {
     if (array == nullptr) continue;
     const std::string reason = reclaim_reason(*session, *array);
     if (reason.empty()) continue;
-    const std::uint64_t now_ms = dependencies_.clock.unix_ms();
+    // The machine's clock may have been set back.
+    const std::uint64_t now_ms =
+        std::max(dependencies_.clock.unix_ms(), membership.since_unix_ms);
     reclaimed.push_back({array->spec.name, array->slot_bytes * array->spec.slots,
                          session->peer.pid, session->peer.uid, session->peer.command,
                          static_cast<double>(now_ms - membership.since_unix_ms) / 1000, reason});
@@ -227,12 +240,13 @@ absl::StatusOr<wire::RowRef> Broker::subscribe(Session& session, ArrayId id) {
   auto member = this->member(session, id);
   if (!member.ok()) return member.status();
   auto& [array, membership] = *member;
+  if (array->withdrawn) return withdrawn_error(*array);
   if (!membership->reader_row) {
     auto row = take_row(session, *array, RowKind::kReader);
     if (!row.ok()) return row.status();
     membership->reader_row = *row;
   }
-  if (membership->entry == nullptr && !array->withdrawn) {
+  if (membership->entry == nullptr) {
     auto entry = store_.free_entry(*array);
     if (!entry.ok()) return entry.status();
     membership->entry = *entry;
@@ -253,11 +267,7 @@ absl::StatusOr<WriterAnswer> Broker::acquire_writer(Session& session, ArrayId id
                                   array->domain.mode),
                       "Its owner must create it with a mode such as 0660.");
   }
-  if (array->withdrawn) {
-    return make_error(ErrorCode::kWithdrawn,
-                      fmt::format("'{}' has been withdrawn", array->spec.name),
-                      "Create it anew.");
-  }
+  if (array->withdrawn) return withdrawn_error(*array);
   if (!membership->writer_row) {
     auto row = take_row(session, *array, RowKind::kWriter);
     if (!row.ok()) return row.status();

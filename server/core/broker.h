@@ -50,8 +50,8 @@ class Broker {
   // ---- Sessions (called for the attach channel).
   absl::StatusOr<NewSession> open_session(const PeerIdentity& peer);
   absl::StatusOr<FileGrant> fetch_file(wire::SessionId session, wire::FileId file) const;
-  // `goodbye`: its process said that it uses nothing any more.
-  void hang_up(wire::SessionId session, bool goodbye);
+  // `goodbye`: its process said that it uses nothing any more. True if exited() is still awaited.
+  bool hang_up(wire::SessionId session, bool goodbye);
   // What its exit gave back, for the log.
   std::vector<ReclaimedArray> exited(wire::SessionId session);
 

@@ -54,9 +54,11 @@ void SegmentPool::free(const AccessDomain& domain, wire::FileRange at) {
 
 absl::Status SegmentPool::make_room(std::uint64_t size_bytes) {
   if (limits_.memory_bytes == 0) return absl::OkStatus();
-  while (memory_bytes_ + size_bytes > limits_.memory_bytes && return_oldest()) {
+  // What can never fit costs nobody their warm segments.
+  if (memory_bytes_ - warm_bytes_ + size_bytes <= limits_.memory_bytes) {
+    while (memory_bytes_ + size_bytes > limits_.memory_bytes) return_oldest();
+    return absl::OkStatus();
   }
-  if (memory_bytes_ + size_bytes <= limits_.memory_bytes) return absl::OkStatus();
   return wire::make_error(
       wire::ErrorCode::kOutOfMemory,
       fmt::format("{} bytes do not fit: {} of the daemon's limit of {} bytes are taken", size_bytes,

@@ -49,8 +49,8 @@ class SessionHost {
   virtual absl::StatusOr<FileGrant> fetch_file(wire::SessionId session, wire::FileId file) = 0;
   // The connection has ended. The token dies. `goodbye`: the client said that it uses nothing any
   // more, and that is the end of the session; otherwise what its process has mapped stays in force
-  // until it exits. Never called twice for one session.
-  virtual void hang_up(wire::SessionId session, bool goodbye) = 0;
+  // until it exits. True if exited() is still awaited. Never called twice for one session.
+  virtual bool hang_up(wire::SessionId session, bool goodbye) = 0;
   // The process has exited (its pidfd says so). The last word on a session; hang_up came before.
   virtual void exited(wire::SessionId session) = 0;
 };

@@ -21,7 +21,7 @@
 
 #include "absl/status/status.h"
 #include "proto/wire/unique_fd.h"
-#include "server/channel/acceptor.h"
+#include "server/acceptor.h"
 #include "server/event_loop.h"
 #include "server/rpc/uid_server.h"
 #include "server/telemetry/log.h"

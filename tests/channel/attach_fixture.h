@@ -26,8 +26,9 @@ class FakeHost : public server::SessionHost {
 
   absl::StatusOr<server::NewSession> open_session(const server::PeerIdentity& peer) override;
   absl::StatusOr<server::FileGrant> fetch_file(wire::SessionId session, wire::FileId file) override;
-  void hang_up(wire::SessionId session, bool goodbye) override {
+  bool hang_up(wire::SessionId session, bool goodbye) override {
     record(goodbye ? "goodbye" : "hang_up", session);
+    return true;  // it has more to give back
   }
   void exited(wire::SessionId session) override { record("exited", session); }
 

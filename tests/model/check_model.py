@@ -44,6 +44,7 @@ class Run(NamedTuple):
 ALONE = "-DNO_THREAD2 -DTRIES=4 -DVERSIONS"  # two threads of one session
 SEVERAL = "-DNO_THREAD1 -DTRIES=4 -DVERSIONS"  # several sessions
 MOVES = "-DMAX_DEATHS=0 -DTRIES=2"
+MOVES_BACK = "-DREADS=1 -DTRIES=2 -DMAX_DEATHS=0 -DMAX_MOVES=2"
 DEATH = "-DVM=3 -DREADS=1 -DTRIES=2 -DMAX_DROPS=0 -DMAX_MOVES=0"
 DEATH_MOVE = "-DVM=3 -DREADS=1 -DTRIES=2 -DMAX_DROPS=0"
 
@@ -54,6 +55,14 @@ CORRECT = [
     Run("fences-sessions", "fences", "-DNO_THREAD1", "pass", "read fences of several sessions, leave"),
     Run("fences-single-slot", "fences", "-DNO_THREAD1 -DNS=1", "pass", "the same, slots = 1"),
     Run("right-moves", "right", MOVES, "pass", "the right moves, nobody dies"),
+    Run("right-moves-back", "right", MOVES_BACK, "pass", "the right moves twice"),
+    Run(
+        "right-fences-not-adopted",
+        "right",
+        f"{MOVES_BACK} -DOMIT_ADOPT_FENCES",
+        "pass",
+        "no control: fences need no adoption, since a move waits until they are complete",
+    ),
     Run("right-death", "right", DEATH, "pass", "death at any step, heir, poison"),
     Run("right-death-versions", "right", DEATH + " -DVERSIONS -DSTREAMS=2", "pass", "read(version=n), two streams"),
     Run("right-death-move", "right", DEATH_MOVE, "pass", "death at any step, also of a move"),
@@ -123,7 +132,6 @@ CONTROLS = [
     control("poison-all", "right", DEATH + " -DSTREAMS=2", A, "† all numbers above the standing one are poisoned"),
     control("heir-file-before-writer-word", "right", DEATH, A, "† heir file, then writer word"),
     control("release-after-poison", "right", DEATH, A, "† poison, then release of the timelines"),
-    control("adopt-fences", "right", DEATH_MOVE, A, "† write and drop fences are adopted"),
     control("heir-clears-marked", "right", DEATH + " -DVERSIONS", A, "a marked slot has no version after a death"),
     control("wait-for-current", "right", DEATH + " -DSTREAMS=2", A, "ordered behind the current version's write fence"),
     control("move-waits-for-writing", "right", MOVES, A, "a move waits for writing to be clear"),

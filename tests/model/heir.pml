@@ -43,14 +43,7 @@ inline poison() {
 #endif
     do
     :: v > highest -> break
-#ifdef OMIT_POISON_SET /* a slot remembers the one number that it had at the death */
-    :: v <= highest ->
-       if :: NUMBER(slot_word[AT(r, 0)]) == v -> poisoned[0] = BIT(v) :: else fi;
-       if :: NUMBER(slot_word[AT(r, 1)]) == v -> poisoned[1] = BIT(v) :: else fi;
-       v++
-#else
     :: v <= highest -> poisoned[0] = poisoned[0] | BIT(v); poisoned[1] = poisoned[1] | BIT(v); v++
-#endif
     od;
     v = 0
   }

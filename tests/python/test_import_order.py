@@ -15,7 +15,7 @@ PREAMBLE = """
 
     def use_memlease():
         with memlease.connect() as client:
-            assert not client.exists("nothing of this name")
+            assert not client.exists("nothing/of-this-name")
 """
 
 # library -> (import, one real call)

@@ -108,7 +108,7 @@ def test_the_fixtures_leave_nothing_behind(pytester, tmp_path):
             memlease_daemon.kill()
         """
     )
-    pytester.runpytest_subprocess("-p", "memlease.testing").assert_outcomes(passed=2)
+    pytester.runpytest_subprocess().assert_outcomes(passed=2)
     pid, directory = (tmp_path / "seen").read_text().split()
     assert not Path("/proc", pid).exists()
     assert not Path(directory).parent.exists()
@@ -124,6 +124,6 @@ def test_the_fixtures_tell_of_a_daemon_that_fails(pytester):
             memlease_daemon.process.wait()
         """
     )
-    result = pytester.runpytest_subprocess("-p", "memlease.testing")
+    result = pytester.runpytest_subprocess()
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(["*memleased ended with -6*"])

@@ -1,4 +1,4 @@
-#include "server/channel/acceptor.h"
+#include "server/acceptor.h"
 
 #include <fcntl.h>
 #include <sys/epoll.h>

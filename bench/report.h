@@ -1,0 +1,34 @@
+// What a benchmark program has measured: named series of one value per block, written as JSON to
+// standard output for bench/run.py. Blocks are interleaved, so that value i of every series was
+// measured under the same conditions and the ratio of two series is formed block by block.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace memlease::bench {
+
+class Report {
+ public:
+  explicit Report(std::string program) : program_(std::move(program)) {}
+
+  // Appends the value of the next block. All values are nanoseconds.
+  void add(const std::string& series, double ns) { series_[series].push_back(ns); }
+  // Appends the median and the 99th percentile as <series>.p50 and <series>.p99.
+  void add_distribution(const std::string& series, std::vector<double> samples_ns);
+  // A remark on the run, such as the number of processes.
+  void note(const std::string& key, const std::string& value) { notes_[key] = value; }
+
+  void print() const;
+
+ private:
+  const std::string program_;
+  std::map<std::string, std::vector<double>> series_;
+  std::map<std::string, std::string> notes_;
+};
+
+// The value below which `fraction` of the samples are. Reorders them.
+double percentile(std::vector<double>& samples, double fraction);
+
+}  // namespace memlease::bench

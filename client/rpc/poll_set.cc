@@ -1,0 +1,81 @@
+#include "client/rpc/poll_set.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "grpc/grpc.h"
+
+namespace memlease::internal {
+namespace {
+
+// Does the address belong to the library that grpc_init() comes from?
+bool is_grpcs(std::uint64_t address) {
+  Dl_info library{};
+  Dl_info owner{};
+  return dladdr(reinterpret_cast<void*>(&grpc_init), &library) != 0 &&
+         dladdr(reinterpret_cast<void*>(address), &owner) != 0 &&
+         library.dli_fbase == owner.dli_fbase;
+}
+
+struct Entry {
+  int fd = -1;
+  unsigned events = 0;
+  unsigned long long data = 0;
+};
+
+// The only entry of the epoll set `fd`, if it is one with one entry.
+bool only_entry(const std::string& fd, Entry& entry) {
+  std::ifstream info("/proc/self/fdinfo/" + fd);
+  int entries = 0;
+  for (std::string line; std::getline(info, line);) {
+    entries += std::sscanf(line.c_str(), "tfd: %d events: %x data: %llx", &entry.fd, &entry.events,
+                           &entry.data) == 3
+                   ? 1
+                   : 0;
+  }
+  return entries == 1;
+}
+
+}  // namespace
+
+bool PollSet::find() {
+  DIR* const directory = opendir("/proc/self/fdinfo");
+  if (directory == nullptr) return false;
+  while (const dirent* file = readdir(directory)) {
+    Entry entry;
+    // The data of gRPC's entry is the address of a variable of gRPC.
+    if (!only_entry(file->d_name, entry) || !is_grpcs(entry.data)) continue;
+    epoll_ = std::atoi(file->d_name);
+    event_ = entry.fd;
+    events_ = entry.events;
+    data_ = entry.data;
+  }
+  closedir(directory);
+  return epoll_ >= 0;
+}
+
+bool PollSet::renew() const {
+  if (epoll_ < 0) return false;
+  const int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  const int epoll = epoll_create1(EPOLL_CLOEXEC);
+  epoll_event wake{};
+  wake.events = events_;
+  wake.data.u64 = data_;
+  const bool renewed = event >= 0 && epoll >= 0 && dup3(event, event_, O_CLOEXEC) >= 0 &&
+                       dup3(epoll, epoll_, O_CLOEXEC) >= 0 &&
+                       epoll_ctl(epoll_, EPOLL_CTL_ADD, event_, &wake) == 0;
+  if (event >= 0) close(event);
+  if (epoll >= 0) close(epoll);
+  return renewed;
+}
+
+}  // namespace memlease::internal

@@ -1,0 +1,123 @@
+// A broker on fake memory, and what a test needs to play its clients: sessions, and their own rows
+// mapped from the descriptors that the broker hands out, as a client would map them.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "proto/wire/session_pages.h"
+#include "server/core/broker.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/fake_memory.h"
+
+namespace memlease::testing {
+
+inline server::PeerIdentity peer_of(uid_t uid, std::vector<gid_t> groups = {}) {
+  return {static_cast<pid_t>(4000 + uid), uid, uid, std::move(groups), "client"};
+}
+
+inline wire::ArraySpec spec_of(std::string name, std::uint32_t mode = 0600,
+                               std::uint32_t slots = 3) {
+  wire::ArraySpec spec;
+  spec.name = std::move(name);
+  spec.shape = {4, 8};
+  spec.mode = mode;
+  spec.slots = slots;
+  return spec;
+}
+
+inline std::vector<std::uint8_t> credential_of(const server::Session& session) {
+  const std::uint32_t id = wire::to_int(session.id);
+  std::vector<std::uint8_t> bytes(sizeof(id) + session.token.size());
+  std::memcpy(bytes.data(), &id, sizeof(id));
+  std::memcpy(bytes.data() + sizeof(id), session.token.data(), session.token.size());
+  return bytes;
+}
+
+class BrokerWorld {
+ public:
+  explicit BrokerWorld(const server::Broker::Limits& limits = {})
+      : broker({memory, memory, clock, [this](auto bytes) { fill(bytes); }}, limits) {}
+  ~BrokerWorld() {
+    for (const auto& [file, mapping] : mapped_) ::munmap(mapping.data, mapping.size_bytes);
+  }
+  BrokerWorld(const BrokerWorld&) = delete;
+  BrokerWorld& operator=(const BrokerWorld&) = delete;
+
+  server::Session& connect(const server::PeerIdentity& peer) {
+    const auto opened = broker.open_session(peer);
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    return *broker.sessions().find(opened->session);
+  }
+  server::Session& connect(uid_t uid) { return connect(peer_of(uid)); }
+
+  wire::ArrayId create(server::Session& session, const wire::ArraySpec& spec) {
+    const auto opened = broker.create(session, spec, false);
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    return opened->array->id;
+  }
+  wire::ArrayId open(server::Session& session, const std::string& name) {
+    const auto opened = broker.open(session, name);
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    return opened->array->id;
+  }
+  // Asks for the right and confirms the offer. The row is adopted only in that it stays zero.
+  wire::WriterRow& become_writer(server::Session& session, wire::ArrayId id) {
+    const auto answer = broker.acquire_writer(session, id);
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(answer->state, server::WriterAnswer::State::kOffered);
+    const auto confirmed = broker.confirm_writer(session, id, answer->offer);
+    EXPECT_TRUE(confirmed.ok()) << confirmed;
+    return writer_row(session, answer->row);
+  }
+  wire::ReaderRow& subscribe(server::Session& session, wire::ArrayId id) {
+    const auto row = broker.subscribe(session, id);
+    EXPECT_TRUE(row.ok()) << row.status();
+    return reader_row(session, *row);
+  }
+
+  // The session's own row, writable as its process sees it.
+  wire::WriterRow& writer_row(const server::Session& session, wire::RowRef at) {
+    return *reinterpret_cast<wire::WriterRow*>(map(session, at));
+  }
+  wire::ReaderRow& reader_row(const server::Session& session, wire::RowRef at) {
+    return *reinterpret_cast<wire::ReaderRow*>(map(session, at));
+  }
+
+  FakeMemory memory;
+  FakeClock clock;
+  server::Broker broker;
+
+ private:
+  struct Mapped {
+    void* data;
+    std::size_t size_bytes;
+  };
+
+  std::byte* map(const server::Session& session, wire::RowRef at) {
+    auto found = mapped_.find(wire::to_int(at.file));
+    if (found == mapped_.end()) {
+      const auto grant = broker.fetch_file(session.id, at.file);
+      EXPECT_TRUE(grant.ok()) << grant.status();
+      EXPECT_TRUE(grant->writable);
+      void* data = ::mmap(nullptr, grant->size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                          grant->fd.get(), 0);
+      EXPECT_NE(data, MAP_FAILED);
+      found = mapped_.emplace(wire::to_int(at.file), Mapped{data, grant->size_bytes}).first;
+    }
+    return static_cast<std::byte*>(found->second.data) + at.unit * wire::kRowUnitBytes;
+  }
+  void fill(std::span<std::uint8_t> bytes) {
+    for (std::uint8_t& byte : bytes) byte = ++last_random_;
+  }
+
+  std::uint8_t last_random_ = 0;
+  std::map<std::uint32_t, Mapped> mapped_;
+};
+
+}  // namespace memlease::testing

@@ -1,0 +1,285 @@
+#include "server/core/broker.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/wire/error.h"
+#include "tests/server/core/broker_world.h"
+
+namespace memlease::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::BrokerWorld;
+using testing::credential_of;
+using testing::FakeMemory;
+using testing::peer_of;
+using testing::spec_of;
+using wire::code_of;
+using wire::ErrorCode;
+
+TEST(Broker, ACreatedArrayCanBeOpenedByNameByWhoeverMayReadIt) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  Session& friendly = world.connect(1001);
+  const auto id = world.create(owner, spec_of("sim/u", 0604));
+  const auto opened = world.broker.open(friendly, "sim/u");
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_EQ(opened->array->id, id);
+  EXPECT_FALSE(opened->may_write);
+  EXPECT_FALSE(opened->created);
+}
+
+TEST(Broker, ANameIsTakenOnceUnlessTheSameIsAskedForWithExistOk) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  const auto id = world.create(owner, spec_of("u"));
+  EXPECT_EQ(code_of(world.broker.create(owner, spec_of("u"), false).status()),
+            ErrorCode::kAlreadyExists);
+  auto same = spec_of("u");
+  same.strides_bytes = {32, 4};  // C order, spelt out
+  const auto again = world.broker.create(owner, same, true);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->array->id, id);
+  EXPECT_FALSE(again->created);
+}
+
+TEST(Broker, ExistOkRefusesAnyDifference) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  world.create(owner, spec_of("u"));
+  std::vector<wire::ArraySpec> others(6, spec_of("u"));
+  others[0].shape = {8, 4};
+  others[1].slots = 2;
+  others[2].mode = 0640;
+  others[3].dtype.bits = 64;
+  others[4].lifetime = wire::Lifetime::kPersistent;
+  others[5].strides_bytes = {4, 16};
+  for (const auto& other : others) {
+    EXPECT_EQ(code_of(world.broker.create(owner, other, true).status()), ErrorCode::kAlreadyExists);
+  }
+  EXPECT_EQ(world.broker.catalog().size(), 1U);
+}
+
+TEST(Broker, RefusesWhatIsInvalidOrOnAnotherDevice) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  EXPECT_EQ(code_of(world.broker.create(owner, spec_of("../u"), false).status()),
+            ErrorCode::kInvalidArgument);
+  auto elsewhere = spec_of("u");
+  elsewhere.device = "cuda:0";
+  EXPECT_EQ(code_of(world.broker.create(owner, elsewhere, false).status()),
+            ErrorCode::kUnsupported);
+  EXPECT_EQ(code_of(world.broker.open(owner, "a//b").status()), ErrorCode::kInvalidArgument);
+}
+
+TEST(Broker, SubscribingTwiceGivesTheSameRow) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  const auto id = world.create(owner, spec_of("u"));
+  const auto first = world.broker.subscribe(owner, id);
+  const auto second = world.broker.subscribe(owner, id);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(*first, *second);
+}
+
+TEST(Broker, ManySubscribersEachHaveAnEntryThatNeverMoves) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  const auto id = world.create(owner, spec_of("u"));
+  const Array& array = *world.broker.catalog().find(id);
+  constexpr std::size_t kSessions = 40;  // more than a record and a chunk have room for
+  std::vector<Session*> sessions;
+  std::vector<wire::Word*> entries;
+  for (std::size_t i = 0; i < kSessions; ++i) {
+    sessions.push_back(&world.connect(1000));
+    world.open(*sessions.back(), "u");
+    world.subscribe(*sessions.back(), id);
+    entries.push_back(sessions.back()->memberships.at(id).entry);
+  }
+  EXPECT_EQ(array.chunks.size(), 2U);
+  ASSERT_TRUE(world.broker.leave(*sessions[20], id, 1).ok());
+  EXPECT_EQ(entries[20]->load(), 0U);
+  for (std::size_t i = 0; i < kSessions; ++i) {
+    EXPECT_EQ(entries[i]->load() == 0, i == 20) << i;
+  }
+  Session& late = world.connect(1000);
+  world.open(late, "u");
+  world.subscribe(late, id);
+  EXPECT_EQ(late.memberships.at(id).entry, entries[20]) << "an empty entry is used again";
+}
+
+TEST(Broker, LeaveCountsOpensAndWaitsForTheHolds) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  const auto id = world.create(owner, spec_of("u"));
+  world.open(owner, "u");
+  wire::ReaderRow& row = world.subscribe(owner, id);
+  ASSERT_TRUE(world.broker.leave(owner, id, 1).ok());
+  row.holds()[1].store(1);
+  EXPECT_EQ(code_of(world.broker.leave(owner, id, 1)), ErrorCode::kBusy);
+  row.holds()[1].store(0);
+  EXPECT_TRUE(world.broker.leave(owner, id, 1).ok());
+  EXPECT_EQ(code_of(world.broker.leave(owner, id, 1)), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of(world.broker.subscribe(owner, id).status()), ErrorCode::kWithdrawn);
+  EXPECT_TRUE(world.broker.exists(peer_of(1000), "u")) << "its creator still lives";
+}
+
+TEST(Broker, LeaveWaitsForTheWriteToo) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  const auto id = world.create(owner, spec_of("u"));
+  wire::WriterRow& row = world.become_writer(owner, id);
+  row.writing.store(1);
+  EXPECT_EQ(code_of(world.broker.leave(owner, id, 1)), ErrorCode::kBusy);
+  row.writing.store(0);
+  EXPECT_TRUE(world.broker.leave(owner, id, 1).ok());
+}
+
+TEST(Broker, WithdrawReturnsTheMemoryOfAnUnusedArrayAtOnce) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  const auto id = world.create(owner, spec_of("u"));
+  world.open(world.connect(1000), "u");
+  ASSERT_TRUE(world.broker.withdraw(peer_of(1000), "u").ok());
+  EXPECT_EQ(world.broker.catalog().find(id), nullptr);
+  EXPECT_EQ(world.broker.segments().memory_bytes(), 0U);
+  EXPECT_FALSE(world.broker.exists(peer_of(1000), "u"));
+  EXPECT_EQ(code_of(world.broker.subscribe(owner, id).status()), ErrorCode::kWithdrawn);
+  EXPECT_TRUE(world.broker.leave(owner, id, 1).ok()) << "its client may still say so";
+}
+
+TEST(Broker, AWithdrawnArrayLivesUntilItsLastHolderLeavesWhileItsNameIsFree) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  Session& reader = world.connect(1000);
+  const auto id = world.create(owner, spec_of("u"));
+  world.open(reader, "u");
+  wire::ReaderRow& row = world.subscribe(reader, id);
+  row.holds()[0].store(1);
+  ASSERT_TRUE(world.broker.withdraw(peer_of(1000), "u").ok());
+  EXPECT_NE(world.broker.catalog().find(id), nullptr);
+  EXPECT_EQ(code_of(world.broker.open(owner, "u").status()), ErrorCode::kNotFound);
+  EXPECT_EQ(code_of(world.broker.acquire_writer(owner, id).status()), ErrorCode::kWithdrawn);
+  const auto anew = world.create(owner, spec_of("u"));
+  EXPECT_NE(anew, id);
+  row.holds()[0].store(0);
+  ASSERT_TRUE(world.broker.leave(reader, id, 1).ok());
+  EXPECT_EQ(world.broker.catalog().find(id), nullptr);
+  EXPECT_NE(world.broker.catalog().find(anew), nullptr);
+}
+
+TEST(Broker, ExitEndsWhatTheProcessHeldAndSaysSo) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  Session& reader = world.connect(1001);
+  auto persistent = spec_of("kept", 0604);
+  persistent.lifetime = wire::Lifetime::kPersistent;
+  world.create(owner, persistent);
+  const auto id = world.create(owner, spec_of("u", 0604));
+  world.open(reader, "u");
+  world.subscribe(reader, id).holds()[2].store(1);
+  world.become_writer(owner, id).writing.store(1);
+  world.clock.advance_ms(1500);
+  world.broker.hang_up(owner.id, false);
+  const auto reclaimed = world.broker.exited(owner.id);
+  ASSERT_EQ(reclaimed.size(), 1U);
+  EXPECT_EQ(reclaimed[0].name, "u");
+  EXPECT_EQ(reclaimed[0].reason, "was writing");
+  EXPECT_EQ(reclaimed[0].bytes, 3U * 4 * 8 * 4);
+  EXPECT_DOUBLE_EQ(reclaimed[0].held_s, 1.5);
+  EXPECT_FALSE(world.broker.exists(peer_of(0), "u")) << "a session's array goes with its creator";
+  EXPECT_TRUE(world.broker.exists(peer_of(0), "kept"));
+  EXPECT_NE(world.broker.catalog().find(id), nullptr) << "but its reader still holds a slot";
+  const auto held = world.broker.exited(reader.id);
+  ASSERT_EQ(held.size(), 1U);
+  EXPECT_EQ(held[0].reason, "held a slot");
+  EXPECT_EQ(world.broker.catalog().find(id), nullptr);
+}
+
+TEST(Broker, AClockThatWasSetBackMakesNobodyAHolderForAges) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  world.create(owner, spec_of("u"));
+  world.clock.set_unix_ms(world.clock.unix_ms() - 3'600'000);
+  const auto reclaimed = world.broker.exited(owner.id);
+  ASSERT_EQ(reclaimed.size(), 1U);
+  EXPECT_EQ(reclaimed[0].reason, "created it");
+  EXPECT_DOUBLE_EQ(reclaimed[0].held_s, 0);
+}
+
+TEST(Broker, AHangUpAloneEndsNothingThatIsMapped) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  const auto id = world.create(owner, spec_of("u"));
+  wire::ReaderRow& row = world.subscribe(owner, id);
+  row.holds()[0].store(1);
+  wire::Word* entry = owner.memberships.at(id).entry;
+  world.broker.hang_up(owner.id, false);
+  EXPECT_NE(entry->load(), 0U) << "a writer still sees this reader";
+  EXPECT_TRUE(world.broker.in_use());
+  EXPECT_TRUE(world.broker.exists(peer_of(1000), "u"));
+}
+
+TEST(Broker, GoodbyeEndsTheSessionUnlessItLies) {
+  BrokerWorld world;
+  Session& honest = world.connect(1000);
+  world.create(honest, spec_of("a"));
+  world.broker.hang_up(honest.id, true);
+  EXPECT_EQ(world.broker.sessions().size(), 0U);
+  EXPECT_EQ(world.memory.live(), FakeMemory::Live{});
+
+  Session& liar = world.connect(1000);
+  const auto id = world.create(liar, spec_of("b"));
+  world.subscribe(liar, id).holds()[0].store(1);
+  world.broker.hang_up(liar.id, true);
+  EXPECT_EQ(world.broker.sessions().size(), 1U);
+  EXPECT_TRUE(world.broker.exists(peer_of(1000), "b"));
+  world.broker.exited(liar.id);
+  EXPECT_TRUE(world.broker.idle());
+  EXPECT_EQ(world.memory.live(), FakeMemory::Live{});
+}
+
+TEST(Broker, ADrainingDaemonBeginsNothingAndTellsTheClientsPages) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  const auto id = world.create(owner, spec_of("u"));
+  world.broker.drain();
+  for (const absl::Status& status :
+       {world.broker.open_session(peer_of(1)).status(), world.broker.open(owner, "u").status(),
+        world.broker.create(owner, spec_of("v"), false).status(),
+        world.broker.subscribe(owner, id).status(),
+        world.broker.acquire_writer(owner, id).status()}) {
+    EXPECT_EQ(code_of(status), ErrorCode::kDaemonUnavailable);
+  }
+  const auto word = world.broker.catalog().find(id)->board->writer.load();
+  EXPECT_NE(word & wire::kWriterDraining, 0U);
+  EXPECT_TRUE(world.broker.leave(owner, id, 1).ok()) << "leaving is always possible";
+}
+
+TEST(Broker, ListsByPatternWhatTheViewerMayRead) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  world.create(owner, spec_of("sim/b", 0604));
+  world.create(owner, spec_of("sim/a", 0604));
+  world.create(owner, spec_of("sim/secret"));
+  world.create(owner, spec_of("other", 0604));
+  const auto names = [&](uid_t uid, const std::string& pattern) {
+    std::vector<std::string> found;
+    for (const Array* array : world.broker.list(peer_of(uid), pattern)) {
+      found.push_back(array->spec.name);
+    }
+    return found;
+  };
+  EXPECT_THAT(names(1001, "sim/*"), ElementsAre("sim/a", "sim/b"));
+  EXPECT_THAT(names(1001, ""), ElementsAre("other", "sim/a", "sim/b"));
+  EXPECT_THAT(names(1000, "*secret"), ElementsAre("sim/secret"));
+  EXPECT_THAT(names(1001, "*secret"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace memlease::server

@@ -1,0 +1,216 @@
+// Who may do what, as the broker sees it: tokens, files, quotas, and that a name that one may not
+// see looks like a name that does not exist.
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/wire/error.h"
+#include "server/core/broker.h"
+#include "tests/server/core/broker_world.h"
+
+namespace memlease::server {
+namespace {
+
+using testing::BrokerWorld;
+using testing::credential_of;
+using testing::peer_of;
+using testing::spec_of;
+using wire::code_of;
+using wire::ErrorCode;
+using wire::FileKind;
+
+TEST(BrokerToken, SpeaksForItsSessionOnAConnectionOfItsUid) {
+  BrokerWorld world;
+  Session& session = world.connect(1000);
+  const auto found = world.broker.authenticate(credential_of(session), 1000);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(*found, &session);
+}
+
+TEST(BrokerToken, EveryOtherCredentialGetsOneAndTheSameAnswer) {
+  BrokerWorld world;
+  Session& session = world.connect(1000);
+  Session& neighbour = world.connect(1000);
+  Session& hung_up = world.connect(1000);
+  world.broker.hang_up(hung_up.id, false);
+  Session& ended = world.connect(1000);
+  const auto of_ended = credential_of(ended);
+  world.broker.exited(ended.id);
+
+  const auto good = credential_of(session);
+  std::vector<std::pair<std::vector<std::uint8_t>, uid_t>> bad = {
+      {good, 1001},  // foreign
+      {good, 0},     // root's connections have sessions of their own
+      {credential_of(hung_up), 1000},
+      {of_ended, 1000},
+      {{}, 1000},
+      {std::vector<std::uint8_t>(36, 0), 1000},
+  };
+  for (std::size_t i = 0; i < good.size(); ++i) {
+    auto changed = good;
+    changed[i] ^= 0x40;
+    bad.emplace_back(changed, 1000);
+    bad.emplace_back(std::vector<std::uint8_t>(good.begin(), good.begin() + static_cast<long>(i)),
+                     1000);
+  }
+  auto longer = good;
+  longer.push_back(0);
+  bad.emplace_back(longer, 1000);
+  auto mixed = credential_of(neighbour);
+  std::copy(good.begin(), good.begin() + 4, mixed.begin());  // my id, my neighbour's token
+  bad.emplace_back(mixed, 1000);
+
+  const auto expected = world.broker.authenticate({}, 1000).status();
+  EXPECT_EQ(code_of(expected), ErrorCode::kDenied);
+  for (const auto& [credential, uid] : bad) {
+    EXPECT_EQ(world.broker.authenticate(credential, uid).status(), expected);
+  }
+}
+
+// The same question before and after the name ceases to exist must get the same answer.
+TEST(BrokerAccess, AForbiddenArrayLooksLikeNone) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  Session& stranger = world.connect(1001);
+  world.create(owner, spec_of("secret", 0660));
+  const auto answers = [&] {
+    return std::vector<absl::Status>{
+        world.broker.open(stranger, "secret").status(),
+        world.broker.withdraw(stranger.peer, "secret"),
+    };
+  };
+  const auto forbidden = answers();
+  EXPECT_FALSE(world.broker.exists(stranger.peer, "secret"));
+  EXPECT_TRUE(world.broker.list(stranger.peer, "").empty());
+  ASSERT_TRUE(world.broker.withdraw(owner.peer, "secret").ok());
+  const auto unknown = answers();
+  EXPECT_EQ(forbidden, unknown);
+  for (const absl::Status& status : unknown) EXPECT_EQ(code_of(status), ErrorCode::kNotFound);
+}
+
+TEST(BrokerAccess, ExistOkOpensNoDoor) {
+  BrokerWorld world;
+  world.create(world.connect(1000), spec_of("secret"));
+  Session& stranger = world.connect(1001);
+  EXPECT_EQ(code_of(world.broker.create(stranger, spec_of("secret"), true).status()),
+            ErrorCode::kAlreadyExists);
+  EXPECT_TRUE(stranger.memberships.empty());
+}
+
+TEST(BrokerAccess, AForbiddenFileLooksLikeNone) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  Session& stranger = world.connect(1001);
+  const auto id = world.create(owner, spec_of("secret"));
+  const wire::FileId segment = world.broker.catalog().find(id)->slots[0].file;
+  const wire::FileId board = world.broker.catalog().find(id)->board_at.file;
+  const auto answers = [&] {
+    return std::vector<absl::Status>{world.broker.fetch_file(stranger.id, segment).status(),
+                                     world.broker.fetch_file(stranger.id, board).status()};
+  };
+  const auto forbidden = answers();
+  ASSERT_TRUE(world.broker.withdraw(owner.peer, "secret").ok());
+  ASSERT_EQ(world.broker.files().find(segment), nullptr);
+  EXPECT_EQ(forbidden, answers());
+  EXPECT_EQ(code_of(forbidden[0]), ErrorCode::kNotFound);
+}
+
+TEST(BrokerAccess, FilesAreWritableForThoseAloneWhoWriteThem) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  Session& reader = world.connect(1001);
+  Session& root = world.connect(0);
+  const auto id = world.create(owner, spec_of("u", 0604));
+  world.open(reader, "u");
+  const auto row = world.broker.subscribe(reader, id);
+  ASSERT_TRUE(row.ok());
+  const Array& array = *world.broker.catalog().find(id);
+  const struct {
+    wire::FileId file;
+    FileKind kind;
+    bool owner_writes, reader_writes, root_writes;
+  } expected[] = {
+      {array.slots[0].file, FileKind::kSegment, true, false, true},
+      {array.board_at.file, FileKind::kBoard, false, false, false},
+      {array.heir_at.file, FileKind::kExtent, false, false, false},
+      {row->file, FileKind::kExtent, false, true, false},
+  };
+  for (const auto& e : expected) {
+    for (const auto& [session, writes] : {std::pair{&owner, e.owner_writes},
+                                          std::pair{&reader, e.reader_writes},
+                                          std::pair{&root, e.root_writes}}) {
+      const auto grant = world.broker.fetch_file(session->id, e.file);
+      ASSERT_TRUE(grant.ok()) << grant.status();
+      EXPECT_EQ(grant->kind, e.kind);
+      EXPECT_EQ(grant->writable, writes) << wire::to_int(e.file) << " uid " << session->peer.uid;
+      // The descriptor keeps the promise.
+      void* data = ::mmap(nullptr, grant->size_bytes, PROT_WRITE, MAP_SHARED, grant->fd.get(), 0);
+      EXPECT_EQ(data != MAP_FAILED, writes);
+      if (data != MAP_FAILED) ::munmap(data, grant->size_bytes);
+    }
+  }
+}
+
+TEST(BrokerAccess, AReaderMayNeitherWriteNorWithdraw) {
+  BrokerWorld world;
+  Session& reader = world.connect(1001);
+  const auto id = world.create(world.connect(1000), spec_of("u", 0604));
+  world.open(reader, "u");
+  EXPECT_EQ(code_of(world.broker.acquire_writer(reader, id).status()), ErrorCode::kDenied);
+  EXPECT_EQ(code_of(world.broker.withdraw(reader.peer, "u")), ErrorCode::kDenied);
+  EXPECT_FALSE(reader.memberships.at(id).writer_row.has_value());
+}
+
+TEST(BrokerAccess, AnArrayThatTheSessionNeverOpenedIsOutOfReach) {
+  BrokerWorld world;
+  Session& session = world.connect(1000);
+  const auto id = world.create(world.connect(1000), spec_of("u"));
+  EXPECT_FALSE(world.broker.subscribe(session, id).ok());
+  EXPECT_FALSE(world.broker.acquire_writer(session, id).ok());
+  EXPECT_FALSE(world.broker.confirm_writer(session, id, 1).ok());
+  EXPECT_FALSE(world.broker.cancel_writer(session, id).ok());
+  EXPECT_FALSE(world.broker.leave(session, id, 1).ok());
+}
+
+TEST(BrokerQuota, CountsSessionsUntilTheirProcessHasExited) {
+  BrokerWorld world({{}, {0, 0, 1}});
+  Session& session = world.connect(1000);
+  EXPECT_EQ(code_of(world.broker.open_session(peer_of(1000)).status()), ErrorCode::kQuotaExceeded);
+  EXPECT_TRUE(world.broker.open_session(peer_of(1001)).ok());
+  world.broker.hang_up(session.id, false);
+  EXPECT_FALSE(world.broker.open_session(peer_of(1000)).ok());
+  world.broker.exited(session.id);
+  EXPECT_TRUE(world.broker.open_session(peer_of(1000)).ok());
+}
+
+TEST(BrokerQuota, CountsTheBytesOfAllSlotsUntilTheyAreReturned) {
+  const std::uint64_t bytes = 3 * 4 * 8 * 4;
+  BrokerWorld world({{}, {2 * bytes, 0, 0}});
+  Session& session = world.connect(1000);
+  const auto id = world.create(session, spec_of("a"));
+  world.create(session, spec_of("b"));
+  EXPECT_EQ(code_of(world.broker.create(session, spec_of("c"), false).status()),
+            ErrorCode::kQuotaExceeded);
+  wire::ReaderRow& row = world.subscribe(session, id);
+  row.holds()[0].store(1);
+  ASSERT_TRUE(world.broker.withdraw(session.peer, "a").ok());
+  EXPECT_FALSE(world.broker.create(session, spec_of("c"), false).ok()) << "still held";
+  row.holds()[0].store(0);
+  ASSERT_TRUE(world.broker.leave(session, id, 1).ok());
+  EXPECT_TRUE(world.broker.create(session, spec_of("c"), false).ok());
+}
+
+TEST(BrokerQuota, ChargesTheOwnerOfTheArrayNotWhoeverReadsIt) {
+  BrokerWorld world({{}, {0, 1, 0}});
+  world.create(world.connect(1000), spec_of("a", 0604));
+  Session& reader = world.connect(1001);
+  world.open(reader, "a");
+  EXPECT_TRUE(world.broker.create(reader, spec_of("mine"), false).ok());
+  EXPECT_FALSE(world.broker.create(reader, spec_of("more"), false).ok());
+}
+
+}  // namespace
+}  // namespace memlease::server

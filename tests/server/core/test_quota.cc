@@ -1,0 +1,97 @@
+#include "server/core/quota.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/wire/error.h"
+#include "rapidcheck.h"
+#include "rapidcheck/gtest.h"
+
+namespace memlease::server {
+namespace {
+
+using ::testing::HasSubstr;
+using wire::code_of;
+using wire::ErrorCode;
+
+Usage used_by(const Quota& quota, uid_t uid) {
+  const auto it = quota.usage().find(uid);
+  return it == quota.usage().end() ? Usage{} : it->second;
+}
+
+TEST(Quota, ChargesEachUidOnItsOwn) {
+  Quota quota({100, 0, 0});
+  const auto first = quota.charge(1, {100, 1, 0});
+  ASSERT_TRUE(first.ok());
+  EXPECT_TRUE(quota.charge(2, {100, 1, 0}).ok());
+  EXPECT_EQ(code_of(quota.charge(1, {1, 0, 0}).status()), ErrorCode::kQuotaExceeded);
+}
+
+TEST(Quota, RefusesEachKindByItsOwnLimitAndSaysWhich) {
+  Quota quota({10, 2, 3});
+  for (const auto& [amount, word] : std::vector<std::pair<Usage, std::string>>{
+           {{11, 0, 0}, "bytes"}, {{0, 3, 0}, "arrays"}, {{0, 0, 4}, "sessions"}}) {
+    const auto charge = quota.charge(5, amount);
+    EXPECT_EQ(code_of(charge.status()), ErrorCode::kQuotaExceeded);
+    EXPECT_THAT(wire::message_of(charge.status()), HasSubstr(word));
+    EXPECT_THAT(wire::hint_of(charge.status()), HasSubstr("quota_" + word));
+  }
+}
+
+TEST(Quota, RefusalChangesNothing) {
+  Quota quota({10, 1, 1});
+  EXPECT_FALSE(quota.charge(5, {10, 1, 2}).ok());
+  EXPECT_TRUE(quota.charge(5, {10, 1, 1}).ok());
+}
+
+TEST(Quota, ZeroMeansNoLimit) {
+  Quota quota({0, 0, 0});
+  EXPECT_TRUE(quota.charge(5, {UINT64_MAX / 2, 1'000'000, 1'000'000}).ok());
+}
+
+TEST(Quota, AnAmountThatWouldOverflowIsRefused) {
+  Quota quota({100, 0, 0});
+  const auto held = quota.charge(5, {50, 0, 0});
+  ASSERT_TRUE(held.ok());
+  EXPECT_FALSE(quota.charge(5, {UINT64_MAX - 20, 0, 0}).ok());
+}
+
+TEST(Quota, AChargeTakesItselfBackExactlyOnceHoweverItMoves) {
+  Quota quota({0, 0, 0});
+  {
+    auto first = quota.charge(5, {10, 1, 0});
+    auto second = quota.charge(5, {30, 1, 0});
+    ASSERT_TRUE(first.ok() && second.ok());
+    Quota::Charge moved = std::move(*first);
+    moved = std::move(*second);  // swapped: both still stand
+    EXPECT_EQ(used_by(quota, 5).bytes, 40U);
+    *second = Quota::Charge();
+    EXPECT_EQ(used_by(quota, 5).bytes, 30U);
+  }
+  EXPECT_EQ(used_by(quota, 5).bytes, 0U);
+  EXPECT_EQ(used_by(quota, 5).arrays, 0U);
+}
+
+RC_GTEST_PROP(Quota, UsageIsTheSumOfTheLivingChargesAndNeverAboveTheLimit, ()) {
+  Quota quota({1000, 0, 0});
+  std::vector<std::pair<std::uint64_t, Quota::Charge>> living;
+  const auto amounts = *rc::gen::container<std::vector<std::uint64_t>>(
+      rc::gen::inRange<std::uint64_t>(0, 400));
+  for (const std::uint64_t bytes : amounts) {
+    std::uint64_t sum = 0;
+    for (const auto& [living_bytes, charge] : living) sum += living_bytes;
+    RC_ASSERT(used_by(quota, 7).bytes == sum);
+    auto charge = quota.charge(7, {bytes, 0, 0});
+    RC_ASSERT(charge.ok() == (sum + bytes <= 1000));
+    if (charge.ok()) living.emplace_back(bytes, std::move(*charge));
+    if (bytes % 3 == 0 && !living.empty()) living.erase(living.begin());
+  }
+  living.clear();
+  RC_ASSERT(used_by(quota, 7).bytes == 0U);
+}
+
+}  // namespace
+}  // namespace memlease::server

@@ -1,0 +1,179 @@
+#include "server/core/segment_pool.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "proto/wire/error.h"
+#include "rapidcheck.h"
+#include "rapidcheck/gtest.h"
+#include "tests/support/fake_memory.h"
+
+namespace memlease::server {
+namespace {
+
+using testing::FakeMemory;
+using wire::code_of;
+using wire::ErrorCode;
+using wire::FileRange;
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr AccessDomain kMine{1000, 100, 0600};
+constexpr AccessDomain kShared{1000, 100, 0660};
+constexpr AccessDomain kOther{1001, 100, 0600};
+
+struct Pool {
+  explicit Pool(const SegmentPool::Limits& limits) : segments(files, memory, limits) {}
+  FileRange must(const AccessDomain& domain, std::uint64_t bytes) {
+    auto at = segments.allocate(domain, bytes);
+    EXPECT_TRUE(at.ok()) << at.status();
+    return at.ok() ? *at : FileRange{};
+  }
+  FakeMemory memory;
+  FileTable files;
+  SegmentPool segments;
+};
+
+TEST(SegmentPool, SmallArraysShareASegment) {
+  Pool pool({0, 0});
+  const FileRange a = pool.must(kMine, 100);
+  const FileRange b = pool.must(kMine, 100);
+  EXPECT_EQ(a.file, b.file);
+  EXPECT_NE(a.offset, b.offset);
+  EXPECT_EQ(pool.memory.live().bytes, SegmentPool::kFirstSegmentBytes);
+}
+
+TEST(SegmentPool, AZeroSizedArrayGetsAPlace) {
+  Pool pool({0, 0});
+  const FileRange a = pool.must(kMine, 0);
+  const FileRange b = pool.must(kMine, 0);
+  EXPECT_NE(a, b);
+  pool.segments.free(kMine, a);
+  pool.segments.free(kMine, b);
+  EXPECT_EQ(pool.memory.live().files, 0U);
+}
+
+TEST(SegmentPool, NeverMixesAccessDomainsNotEvenWhenWarm) {
+  Pool pool({0, 64 * kMiB});
+  const FileRange mine = pool.must(kMine, 100);
+  pool.segments.free(kMine, mine);
+  ASSERT_GT(pool.segments.warm_bytes(), 0U);
+  const FileRange other = pool.must(kOther, 100);
+  const FileRange shared = pool.must(kShared, 100);
+  EXPECT_NE(other.file, mine.file);
+  EXPECT_NE(shared.file, mine.file);
+  EXPECT_NE(shared.file, other.file);
+  EXPECT_EQ(pool.files.find(other.file)->domain, kOther);
+  EXPECT_EQ(pool.must(kMine, 100).file, mine.file) << "the warm segment serves its own class";
+}
+
+TEST(SegmentPool, ChecksTheLimitBeforeItAsksForMemory) {
+  Pool pool({8 * kMiB, 0});
+  pool.memory.never_fail();
+  const auto refused = pool.segments.allocate(kMine, 9 * kMiB);
+  EXPECT_EQ(code_of(refused.status()), ErrorCode::kOutOfMemory);
+  EXPECT_EQ(pool.memory.calls(), 0U);
+  EXPECT_EQ(pool.segments.memory_bytes(), 0U);
+}
+
+TEST(SegmentPool, TakesWhatIsNeededWhereAWholeSegmentWouldNotFit) {
+  Pool pool({5 * kMiB, 0});
+  pool.must(kMine, 4 * kMiB);
+  pool.must(kOther, kMiB);
+  EXPECT_EQ(pool.segments.memory_bytes(), 5 * kMiB);
+  EXPECT_FALSE(pool.segments.allocate(kMine, 1).ok());
+}
+
+TEST(SegmentPool, KeepsNoMoreWarmThanItsLimitAndReturnsTheOldestFirst) {
+  Pool pool({0, 8 * kMiB});
+  const FileRange first = pool.must(kMine, 4 * kMiB);
+  const FileRange second = pool.must(kOther, 4 * kMiB);
+  const FileRange third = pool.must(kShared, 4 * kMiB);
+  pool.segments.free(kOther, second);
+  pool.segments.free(kMine, first);
+  EXPECT_EQ(pool.segments.warm_bytes(), 8 * kMiB);
+  pool.segments.free(kShared, third);
+  EXPECT_EQ(pool.segments.warm_bytes(), 8 * kMiB);
+  EXPECT_EQ(pool.files.find(second.file), nullptr);
+  EXPECT_NE(pool.files.find(first.file), nullptr);
+  EXPECT_NE(pool.files.find(third.file), nullptr);
+}
+
+TEST(SegmentPool, WarmSegmentsMakeRoomForAnotherClass) {
+  Pool pool({8 * kMiB, 8 * kMiB});
+  pool.segments.free(kMine, pool.must(kMine, 8 * kMiB));
+  ASSERT_EQ(pool.segments.warm_bytes(), 8 * kMiB);
+  EXPECT_TRUE(pool.segments.allocate(kOther, 8 * kMiB).ok());
+  EXPECT_EQ(pool.segments.warm_bytes(), 0U);
+  EXPECT_EQ(pool.memory.live().bytes, 8 * kMiB);
+}
+
+// Else a request that can never succeed would cost everybody's warm pages.
+TEST(SegmentPool, AHopelessRequestLeavesTheWarmSegmentsAlone) {
+  Pool pool({8 * kMiB, 8 * kMiB});
+  pool.segments.free(kMine, pool.must(kMine, 4 * kMiB));
+  EXPECT_FALSE(pool.segments.allocate(kOther, 100 * kMiB).ok());
+  EXPECT_EQ(pool.segments.warm_bytes(), 4 * kMiB);
+}
+
+TEST(SegmentPool, AFailedAllocationLeavesNoTrace) {
+  Pool pool({0, 0});
+  pool.must(kMine, 100);
+  const auto live = pool.memory.live();
+  pool.memory.fail_from(1);
+  EXPECT_EQ(code_of(pool.segments.allocate(kMine, 100 * kMiB).status()), ErrorCode::kOutOfMemory);
+  EXPECT_EQ(code_of(pool.segments.allocate(kOther, 1).status()), ErrorCode::kOutOfMemory);
+  EXPECT_EQ(pool.memory.live(), live);
+  EXPECT_EQ(pool.segments.memory_bytes(), live.bytes);
+  pool.memory.never_fail();
+  EXPECT_TRUE(pool.segments.allocate(kOther, 1).ok());
+}
+
+// An allocation that the pool gave out, with what was asked for.
+struct Piece {
+  AccessDomain domain;
+  FileRange at;
+  std::uint64_t bytes;
+};
+
+RC_GTEST_PROP(SegmentPool, PiecesAreAlignedApartInsideTheirOwnClassAndWithinTheLimits, ()) {
+  const SegmentPool::Limits limits{24 * kMiB, 6 * kMiB};
+  Pool pool(limits);
+  const std::vector<AccessDomain> domains = {kMine, kShared, kOther};
+  std::vector<Piece> pieces;
+  std::map<std::uint32_t, AccessDomain> class_of;  // file -> the only class that it ever served
+  const auto steps = *rc::gen::container<std::vector<std::tuple<std::uint64_t, std::size_t, bool>>>(
+      rc::gen::tuple(rc::gen::inRange<std::uint64_t>(0, 3 * kMiB),
+                     rc::gen::inRange<std::size_t>(0, 1000), rc::gen::arbitrary<bool>()));
+  for (const auto& [bytes, number, free_one] : steps) {
+    if (free_one && !pieces.empty()) {
+      const Piece piece = pieces[number % pieces.size()];
+      pool.segments.free(piece.domain, piece.at);
+      pieces.erase(pieces.begin() + static_cast<std::ptrdiff_t>(number % pieces.size()));
+    } else {
+      const AccessDomain& domain = domains[number % domains.size()];
+      const auto at = pool.segments.allocate(domain, bytes);
+      if (!at.ok()) continue;
+      const std::uint64_t size = std::max<std::uint64_t>(bytes, 1);
+      RC_ASSERT(at->offset % pool.memory.alignment_bytes(size) == 0U);
+      RC_ASSERT(at->offset + size <= pool.files.find(at->file)->memory->size_bytes());
+      RC_ASSERT(class_of.emplace(wire::to_int(at->file), domain).first->second == domain);
+      for (const Piece& piece : pieces) {
+        const std::uint64_t other = std::max<std::uint64_t>(piece.bytes, 1);
+        RC_ASSERT(piece.at.file != at->file || at->offset >= piece.at.offset + other ||
+                  piece.at.offset >= at->offset + size);
+      }
+      pieces.push_back({domain, *at, bytes});
+    }
+    RC_ASSERT(pool.segments.memory_bytes() <= limits.memory_bytes);
+    RC_ASSERT(pool.segments.warm_bytes() <= limits.warm_bytes);
+    RC_ASSERT(pool.segments.memory_bytes() == pool.memory.live().bytes);
+  }
+  for (const Piece& piece : pieces) pool.segments.free(piece.domain, piece.at);
+  RC_ASSERT(pool.segments.memory_bytes() == pool.segments.warm_bytes());
+}
+
+}  // namespace
+}  // namespace memlease::server

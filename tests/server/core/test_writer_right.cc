@@ -1,0 +1,275 @@
+// Moving the right to write through the broker: who gets it when, and what a death at each step
+// leaves behind. The clock is the test's.
+#include "server/core/writer_right.h"
+
+#include "gtest/gtest.h"
+#include "proto/wire/error.h"
+#include "server/core/broker.h"
+#include "tests/server/core/broker_world.h"
+
+namespace memlease::server {
+namespace {
+
+using testing::BrokerWorld;
+using testing::spec_of;
+using wire::code_of;
+using wire::ErrorCode;
+using wire::WriterRow;
+using State = WriterAnswer::State;
+
+class WriterRightTest : public ::testing::Test {
+ protected:
+  WriterRightTest() {
+    id_ = world_.create(a_, spec_of("u"));
+    world_.open(b_, "u");
+    world_.open(c_, "u");
+  }
+
+  WriterAnswer ask(Session& session) {
+    const auto answer = world_.broker.acquire_writer(session, id_);
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    return answer.ok() ? *answer : WriterAnswer{};
+  }
+  absl::Status confirm(Session& session, const WriterAnswer& answer) {
+    return world_.broker.confirm_writer(session, id_, answer.offer);
+  }
+  const Array& array() { return *world_.broker.catalog().find(id_); }
+  std::uint64_t word() { return array().board->writer.load(); }
+  bool moving() { return (word() & wire::kWriterMoving) != 0; }
+  bool is_heir() { return (word() & wire::kWriterHeir) != 0; }
+  std::uint64_t generation() { return wire::writer_generation_of(word()); }
+  std::uint32_t events() { return array().board->event_count.load(); }
+  // What a writer that stands still has in its pages.
+  static void publish(WriterRow& row, std::uint64_t version, std::uint32_t slot) {
+    row.highest_used.store(version);
+    row.slot_words()[slot].store(version);
+    row.publication.store(wire::pack({version, slot}));
+  }
+
+  BrokerWorld world_;
+  Session& a_ = world_.connect(1000);
+  Session& b_ = world_.connect(1000);
+  Session& c_ = world_.connect(1000);
+  wire::ArrayId id_{0};
+};
+
+TEST_F(WriterRightTest, AFreshArrayOffersTheHeirsRowToTheFirstWhoAsks) {
+  EXPECT_TRUE(is_heir());
+  const std::uint64_t before = generation();
+  const WriterAnswer answer = ask(a_);
+  EXPECT_EQ(answer.state, State::kOffered);
+  EXPECT_EQ(answer.from, row_ref(array().heir_at));
+  EXPECT_TRUE(moving());
+  ASSERT_TRUE(confirm(a_, answer).ok());
+  EXPECT_FALSE(moving());
+  EXPECT_FALSE(is_heir());
+  EXPECT_EQ(wire::writer_row_of(word()), answer.row);
+  EXPECT_GT(generation(), before);
+}
+
+TEST_F(WriterRightTest, WhoeverHasItIsToldSo) {
+  world_.become_writer(a_, id_);
+  const std::uint64_t before = word();
+  EXPECT_EQ(ask(a_).state, State::kGranted);
+  EXPECT_EQ(word(), before);
+}
+
+TEST_F(WriterRightTest, TheOldWritersWriteIsWaitedFor) {
+  WriterRow& old = world_.become_writer(a_, id_);
+  old.writing.store(1);
+  const WriterAnswer busy = ask(b_);
+  EXPECT_EQ(busy.state, State::kBusy);
+  EXPECT_TRUE(moving()) << "no further write begins";
+  EXPECT_FALSE(confirm(b_, busy).ok());
+  EXPECT_EQ(ask(b_).state, State::kBusy);
+  old.writing.store(0);
+  const WriterAnswer offered = ask(b_);
+  EXPECT_EQ(offered.state, State::kOffered);
+  EXPECT_EQ(offered.from, wire::writer_row_of(word()));
+  EXPECT_TRUE(confirm(b_, offered).ok());
+  EXPECT_EQ(array().writer, b_.id);
+}
+
+TEST_F(WriterRightTest, EveryConfirmedMoveGrowsTheGenerationAndWakes) {
+  world_.become_writer(a_, id_);
+  for (Session* session : {&b_, &a_, &b_}) {
+    const std::uint64_t generation_before = generation();
+    const std::uint32_t events_before = events();
+    ASSERT_TRUE(confirm(*session, ask(*session)).ok());
+    EXPECT_EQ(generation(), generation_before + 1);
+    EXPECT_GT(events(), events_before);
+  }
+}
+
+TEST_F(WriterRightTest, AnOfferHoldsForItsTimeThenFallsToTheNext) {
+  world_.become_writer(a_, id_);
+  const WriterAnswer promised = ask(b_);
+  world_.clock.advance_ms(WriterRight::kOfferMs - 1);
+  EXPECT_EQ(ask(c_).state, State::kBusy);
+  EXPECT_EQ(ask(a_).state, State::kBusy) << "its own right is on its way";
+  world_.clock.advance_ms(1);
+  const WriterAnswer next = ask(c_);
+  EXPECT_EQ(next.state, State::kOffered);
+  EXPECT_EQ(code_of(confirm(b_, promised)), ErrorCode::kBusy) << "too late";
+  EXPECT_TRUE(confirm(c_, next).ok());
+}
+
+TEST_F(WriterRightTest, AnExpiredOfferStandsWhileNobodyElseAsks) {
+  const WriterAnswer promised = ask(b_);
+  world_.clock.advance_ms(10 * WriterRight::kOfferMs);
+  EXPECT_TRUE(confirm(b_, promised).ok());
+}
+
+TEST_F(WriterRightTest, TheOldWriterGetsAnExpiredMoveBack) {
+  world_.become_writer(a_, id_);
+  ask(b_);
+  world_.clock.advance_ms(WriterRight::kOfferMs);
+  EXPECT_EQ(ask(a_).state, State::kGranted);
+  EXPECT_FALSE(moving());
+}
+
+// The time of an offer begins with the offer, not with the question.
+TEST_F(WriterRightTest, WaitingForAWriteCostsNothingOfTheOffersTime) {
+  WriterRow& old = world_.become_writer(a_, id_);
+  old.writing.store(1);
+  ask(b_);
+  world_.clock.advance_ms(WriterRight::kOfferMs - 1);
+  old.writing.store(0);
+  const WriterAnswer offered = ask(b_);
+  world_.clock.advance_ms(WriterRight::kOfferMs - 1);
+  EXPECT_EQ(ask(c_).state, State::kBusy);
+  EXPECT_TRUE(confirm(b_, offered).ok());
+}
+
+TEST_F(WriterRightTest, OnlyTheLatestOfferCanBeConfirmedAndOnlyByItsSession) {
+  const WriterAnswer first = ask(b_);
+  const WriterAnswer second = ask(b_);
+  EXPECT_EQ(code_of(confirm(b_, first)), ErrorCode::kBusy);
+  EXPECT_EQ(code_of(confirm(c_, second)), ErrorCode::kBusy);
+  EXPECT_TRUE(confirm(b_, second).ok());
+  EXPECT_EQ(code_of(confirm(b_, second)), ErrorCode::kBusy) << "once";
+}
+
+TEST_F(WriterRightTest, CancelLetsTheOldWriterGoOn) {
+  world_.become_writer(a_, id_);
+  const WriterAnswer offered = ask(b_);
+  const std::uint32_t before = events();
+  ASSERT_TRUE(world_.broker.cancel_writer(b_, id_).ok());
+  EXPECT_FALSE(moving());
+  EXPECT_GT(events(), before) << "whoever was refused looks again";
+  EXPECT_EQ(array().writer, a_.id);
+  EXPECT_EQ(code_of(confirm(b_, offered)), ErrorCode::kBusy);
+  ASSERT_TRUE(world_.broker.cancel_writer(b_, id_).ok()) << "cancelling nothing is no error";
+}
+
+TEST_F(WriterRightTest, ASessionCancelsItsOwnMoveAlone) {
+  const WriterAnswer offered = ask(b_);
+  ASSERT_TRUE(world_.broker.cancel_writer(c_, id_).ok());
+  EXPECT_TRUE(moving());
+  EXPECT_TRUE(confirm(b_, offered).ok());
+}
+
+// ---- Deaths, at each step of a move from a to b.
+
+TEST_F(WriterRightTest, TheNewWriterDiesBeforeItsOffer) {
+  WriterRow& old = world_.become_writer(a_, id_);
+  old.writing.store(1);
+  ask(b_);
+  world_.broker.exited(b_.id);
+  EXPECT_FALSE(moving());
+  EXPECT_EQ(array().writer, a_.id);
+  EXPECT_EQ(ask(a_).state, State::kGranted);
+}
+
+TEST_F(WriterRightTest, TheNewWriterDiesWithItsOffer) {
+  world_.become_writer(a_, id_);
+  ask(b_);
+  world_.broker.exited(b_.id);
+  EXPECT_FALSE(moving());
+  EXPECT_TRUE(confirm(c_, ask(c_)).ok());
+}
+
+TEST_F(WriterRightTest, TheNewWriterHangsUpWithItsOffer) {
+  world_.become_writer(a_, id_);
+  ask(b_);
+  world_.broker.hang_up(b_.id, false);
+  EXPECT_FALSE(moving()) << "nobody can confirm without a call";
+  EXPECT_EQ(ask(a_).state, State::kGranted);
+}
+
+TEST_F(WriterRightTest, TheNewWriterDiesAfterConfirming) {
+  publish(world_.become_writer(a_, id_), 3, 1);
+  const WriterAnswer offered = ask(b_);
+  WriterRow& row = world_.writer_row(b_, offered.row);
+  publish(row, 3, 1);  // it adopted
+  ASSERT_TRUE(confirm(b_, offered).ok());
+  world_.broker.exited(b_.id);
+  EXPECT_TRUE(is_heir());
+  EXPECT_EQ(array().heir->publication.load(), wire::pack({3, 1}));
+  EXPECT_EQ(ask(a_).from, row_ref(array().heir_at)) << "the former writer's row is old";
+}
+
+TEST_F(WriterRightTest, TheOldWriterDiesInTheWriteThatIsWaitedFor) {
+  WriterRow& old = world_.become_writer(a_, id_);
+  publish(old, 5, 0);
+  old.writing.store(1);
+  old.highest_used.store(6);
+  old.slot_words()[1].store(wire::kWriting | wire::kHandedOut);
+  ask(b_);
+  world_.broker.exited(a_.id);
+  EXPECT_FALSE(world_.broker.exists(b_.peer, "u")) << "it was a's, and a session's";
+}
+
+TEST_F(WriterRightTest, TheOldWriterDiesAndTheHeirIsOfferedInItsPlace) {
+  auto spec = spec_of("kept");
+  spec.lifetime = wire::Lifetime::kPersistent;
+  id_ = world_.create(a_, spec);
+  world_.open(b_, "kept");
+  WriterRow& old = world_.become_writer(a_, id_);
+  publish(old, 5, 0);
+  old.writing.store(1);
+  old.highest_used.store(6);
+  old.slot_words()[1].store(wire::kWriting | wire::kHandedOut);
+  EXPECT_EQ(ask(b_).state, State::kBusy);
+  world_.broker.exited(a_.id);
+  EXPECT_TRUE(is_heir());
+  EXPECT_TRUE(moving()) << "b still wants it";
+  EXPECT_EQ(array().board->poisoned()[1].load(), 6U);
+  const WriterAnswer offered = ask(b_);
+  EXPECT_EQ(offered.state, State::kOffered);
+  EXPECT_EQ(offered.from, row_ref(array().heir_at));
+  EXPECT_TRUE(confirm(b_, offered).ok());
+}
+
+TEST_F(WriterRightTest, AnOfferOfADeadWritersRowIsVoid) {
+  auto spec = spec_of("kept");
+  spec.lifetime = wire::Lifetime::kPersistent;
+  id_ = world_.create(a_, spec);
+  world_.open(b_, "kept");
+  publish(world_.become_writer(a_, id_), 5, 0);
+  const WriterAnswer stale = ask(b_);
+  world_.broker.exited(a_.id);
+  EXPECT_EQ(code_of(confirm(b_, stale)), ErrorCode::kBusy)
+      << "b may have copied half of a row that is gone";
+  EXPECT_TRUE(confirm(b_, ask(b_)).ok());
+}
+
+TEST_F(WriterRightTest, LeavingHandsTheRightToTheHeir) {
+  publish(world_.become_writer(b_, id_), 4, 2);
+  ASSERT_TRUE(world_.broker.leave(b_, id_, 1).ok());
+  EXPECT_TRUE(is_heir());
+  EXPECT_EQ(array().heir->publication.load(), wire::pack({4, 2}));
+  EXPECT_EQ(array().board->poisoned()[2].load(), 0U);
+}
+
+TEST_F(WriterRightTest, WithdrawEndsAMoveThatWasOffered) {
+  world_.become_writer(a_, id_).writing.store(1);
+  ask(b_);
+  ASSERT_TRUE(world_.broker.withdraw(a_.peer, "u").ok());
+  EXPECT_FALSE(moving());
+  EXPECT_NE(word() & wire::kWriterWithdrawn, 0U);
+  EXPECT_FALSE(world_.broker.acquire_writer(b_, id_).ok());
+}
+
+}  // namespace
+}  // namespace memlease::server

@@ -1,0 +1,35 @@
+#include "tests/support/crash_point.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <deque>
+
+#include "client/core/crash_point.h"
+
+namespace memlease::testing {
+namespace {
+
+struct Armed {
+  std::string step;
+  int signal;
+  std::atomic<int> passages_left;
+};
+
+// Filled while no other thread looks.
+std::deque<Armed> armed_steps;
+
+}  // namespace
+
+void arm_crash(const std::string& step, int nth, int signal) {
+  armed_steps.emplace_back(step, signal, nth);
+}
+
+}  // namespace memlease::testing
+
+void memlease::internal::crash_point(const char* step) noexcept {
+  for (auto& armed : memlease::testing::armed_steps) {
+    if (armed.step == step && armed.passages_left.fetch_sub(1) == 1) kill(getpid(), armed.signal);
+  }
+}

@@ -1,0 +1,49 @@
+// Memory for tests of the daemon's core: real sealed memfds that are counted, and calls that fail
+// when the test says so. Passes tests/contract/ like the real backend. Not thread-safe; outlives
+// what it makes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "server/core/shared_memory.h"
+
+namespace memlease::testing {
+
+class FakeMemory : public server::DeviceBackend, public server::PageSource {
+ public:
+  // What exists now.
+  struct Live {
+    std::uint64_t files = 0;
+    std::uint64_t bytes = 0;
+    friend bool operator==(const Live&, const Live&) = default;
+  };
+
+  std::string device() const override { return "host"; }
+  std::uint64_t alignment_bytes(std::uint64_t size_bytes) const override;
+  absl::StatusOr<std::unique_ptr<server::SharedMemory>> create_segment(
+      std::uint64_t size_bytes) override;
+  absl::StatusOr<std::unique_ptr<server::SharedMemory>> create_pages(std::uint64_t size_bytes,
+                                                                     bool daemon_writes) override;
+
+  // The nth creation from now (1 = the next) finds no memory, and so does every later one.
+  void fail_from(std::uint64_t nth) { fail(nth, UINT64_MAX); }
+  // That one alone.
+  void fail_only(std::uint64_t nth) { fail(nth, nth); }
+  void never_fail() { fail(0, 0); }
+  // Creations since fail_from(), fail_only() or never_fail(), failed ones too.
+  std::uint64_t calls() const { return calls_; }
+  const Live& live() const { return live_; }
+
+ private:
+  void fail(std::uint64_t first, std::uint64_t last);
+  absl::Status count_call();
+
+  std::uint64_t calls_ = 0;
+  std::uint64_t first_failure_ = 0;
+  std::uint64_t last_failure_ = 0;
+  Live live_;
+};
+
+}  // namespace memlease::testing

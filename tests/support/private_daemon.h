@@ -1,0 +1,64 @@
+// The real memleased, on a directory of its own, for one test. Not thread-safe.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/rpc/admin_stub.h"
+#include "proto/wire/unique_fd.h"
+
+namespace memlease::testing {
+
+class PrivateDaemon {
+ public:
+  // Returns once the daemon has said READY=1; a failure to start is a test failure and aborts.
+  // Flags such as "--warm-bytes=0". The directory can be entered by every user.
+  explicit PrivateDaemon(std::vector<std::string> flags = {});
+  // Ends the daemon if it runs still, and checks that it leaves nothing in its directory.
+  ~PrivateDaemon();
+  PrivateDaemon(const PrivateDaemon&) = delete;
+  PrivateDaemon& operator=(const PrivateDaemon&) = delete;
+
+  const std::string& directory() const { return directory_; }
+  pid_t pid() const { return pid_; }
+  // Everything it has logged.
+  std::string log() const;
+
+  void signal(int number) const;
+  // Waits for the end; what it exited with, or 128 + the signal that killed it, or -1 if it still
+  // runs after `timeout_ms`.
+  int wait(int timeout_ms = 10'000);
+  // SIGKILL, and gone.
+  void kill();
+
+  internal::AdminStub& admin();
+  // "" once nothing stands in the books any more: no array, no session, no byte charged or taken
+  // from the system, no memfd; else what still stands after `timeout_ms`. Sessions that the test
+  // keeps are not counted against it.
+  std::string unsettled(std::size_t sessions = 0, int timeout_ms = 2'000);
+  // Shared files that the daemon has open. Needs root, as the daemon cannot be looked into.
+  std::size_t memfds() const;
+  std::size_t open_files() const;
+
+ private:
+  std::string books(std::size_t sessions);
+
+  std::string home_;
+  std::string directory_;
+  pid_t pid_ = 0;
+  bool killed_ = false;
+  wire::UniqueFd process_;
+  std::unique_ptr<internal::AdminStub> admin_;
+};
+
+// memleased with these arguments, to its end.
+struct Finished {
+  int exit_code;  // as PrivateDaemon::wait()
+  std::string output;
+};
+Finished run_program(const std::vector<std::string>& arguments);
+
+}  // namespace memlease::testing

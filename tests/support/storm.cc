@@ -1,0 +1,104 @@
+#include "tests/support/storm.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <random>
+
+#include "fmt/format.h"
+#include "tests/support/pattern.h"
+
+namespace memlease::testing {
+namespace {
+
+using std::chrono::milliseconds;
+
+// One process's random life with the arrays.
+class Life {
+ public:
+  Life(const Client& client, std::uint64_t seed, const std::vector<std::string>& names)
+      : client_(client), names_(names), random_(seed) {}
+
+  void step() {
+    const Array array = client_.open(names_[below(names_.size())]);
+    switch (below(6)) {
+      case 0:
+        return own_array();
+      case 1:
+      case 2:
+        return write(array);
+      case 3:
+        reads_.push_back(array.read({0, 0, milliseconds(2)}));
+        if (reads_.size() > 2) reads_.clear();
+        return;
+      case 4:
+        static_cast<void>(array.read({0, array.version(), milliseconds(2)}));
+        return;
+      case 5:
+        reads_.clear();
+        return array.close();
+    }
+  }
+
+ private:
+  std::size_t below(std::size_t limit) { return random_() % limit; }
+
+  void write(const Array& array) {
+    WriteOptions options;
+    options.wait = milliseconds(below(5));
+    WriteLease lease = below(4) == 0 ? array.update(options) : array.write(options);
+    Pattern pattern(static_cast<std::uint64_t*>(lease.data()), array.size_bytes() / 8);
+    pattern.fill_first_half(lease.version(), static_cast<std::uint64_t>(getpid()));
+    pattern.fill_second_half();
+    if (below(5) != 0) lease.publish();
+  }
+
+  void own_array() {
+    CreateOptions options;
+    options.name = fmt::format("own/{}-{}", getpid(), below(3));
+    options.dtype = dtype_of<std::uint64_t>();
+    options.shape = {512};
+    options.exist_ok = true;
+    write(client_.create(options));
+  }
+
+  const Client& client_;
+  const std::vector<std::string>& names_;
+  std::mt19937_64 random_;
+  std::vector<ReadLease> reads_;
+};
+
+// A wait that was too short, somebody else's death: all in a storm's day.
+bool expected(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::Timeout:
+    case ErrorCode::NoFreeSlot:
+    case ErrorCode::ProducerDied:
+    case ErrorCode::WriteAborted:
+    case ErrorCode::Busy:
+      return true;
+    case ErrorCode::InvalidArgument:  // update() where no version stands yet
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+void rage(const Client& client, std::uint64_t seed, const std::vector<std::string>& names) {
+  Life life(client, seed, names);
+  for (;;) {
+    try {
+      life.step();
+    } catch (const Error& error) {
+      if (expected(error.code())) continue;
+      std::fprintf(stderr, "storm: %s\n", error.what());
+      std::abort();
+    }
+  }
+}
+
+}  // namespace memlease::testing
