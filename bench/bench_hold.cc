@@ -1,6 +1,6 @@
 // What one re-acquire and release costs, of 1 array and of 1024 in turn, in one process and in one
-// per CPU at once, against one atomic read-modify-write of a line of its own and against a copy of a
-// shared_ptr. "serial" forbids the processor to overlap one round with the next.
+// per CPU at once, against one atomic read-modify-write of a line of its own and against a copy of
+// a shared_ptr. "serial" forbids the processor to overlap one round with the next.
 
 #include <memlease/memlease.h>
 #include <x86intrin.h>
@@ -55,8 +55,8 @@ class Loops {
   }
 
   // The names of the loops, and one of them by its number.
-  static constexpr const char* kNames[] = {"rmw",    "rmw.serial",  "shared_ptr",
-                                           "hold",   "hold.serial", "hold.1024"};
+  static constexpr const char* kNames[] = {"rmw",  "rmw.serial",  "shared_ptr",
+                                           "hold", "hold.serial", "hold.1024"};
   static constexpr int kCount = 6;
 
   double run(int loop) {
@@ -76,7 +76,8 @@ class Loops {
       case 4:
         return ns_per_round(rounds_, [&](int) { hold(one), _mm_lfence(); });
       default:
-        return ns_per_round(rounds_, [&](int i) { hold(arrays_[static_cast<unsigned>(i) % kArrays]); });
+        return ns_per_round(rounds_,
+                            [&](int i) { hold(arrays_[static_cast<unsigned>(i) % kArrays]); });
     }
   }
 

@@ -1,12 +1,13 @@
 // From "publish" in one process to "the bytes are here" in another: one way, by the processor's
-// clock, with both processes on CPUs of their own and on the same one, back to back ("hot") and with
-// pauses long enough that the reader has fallen asleep ("cold"). Against channels written by hand.
-// Also what write and publish cost while nobody waits, and that they need no system call then.
+// clock, with both processes on CPUs of their own and on the same one, back to back ("hot") and
+// with pauses long enough that the reader has fallen asleep ("cold"). Against channels written by
+// hand. Also what write and publish cost while nobody waits, and that they need no system call
+// then.
 
+#include <immintrin.h>
 #include <linux/seccomp.h>
 #include <memlease/memlease.h>
 #include <sys/prctl.h>
-#include <immintrin.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -62,7 +63,7 @@ Latency one_way(const Options& options, const std::string& kind, const Course& c
     pair.back->begin(options, false);
     for (int i = 0; i < course.rounds; ++i) {
       if (course.pause_us > 0) usleep(static_cast<useconds_t>(course.pause_us));
-      pair.there->send(ticks());
+      pair.there->send();
       benchmark::DoNotOptimize(pair.back->receive());
     }
   });
@@ -77,8 +78,9 @@ Latency one_way(const Options& options, const std::string& kind, const Course& c
         const std::uint64_t sent = pair.there->receive();
         const std::uint64_t now = ticks();
         // The first ones map pages and ask for rights.
-        if (i >= course.rounds / 10) mine.push_back(static_cast<double>(now - sent) * ns_per_tick());
-        pair.back->send(now);
+        if (i >= course.rounds / 10)
+          mine.push_back(static_cast<double>(now - sent) * ns_per_tick());
+        pair.back->send();
       }
       page.values[0] = percentile(mine, 0.5);
       page.values[1] = percentile(mine, 0.99);
@@ -179,16 +181,18 @@ int main(int argc, char** argv) {
     measure("same_cpu", sleeping, {places[0], places[0], hot, 0});
   }
   SharedPage& page = new_shared_page(1);
-  { const Processes alone(1, [&](int) { measure_alone(options, options.blocks, page); }); }
+  {
+    const Processes alone(1, [&](int) { measure_alone(options, options.blocks, page); });
+  }
   for (int block = 0; block < options.blocks; ++block) {
     report.add("rmw", page.values[2 * block]);
     report.add("memlease.nobody_waits", page.values[2 * block + 1]);
   }
   const int cycles = options.quick ? kCycles / 10 : kCycles;
-  report.note("system calls",
-              fmt::format("{} in {} cycles of write, publish, read, release",
-                          needs_no_calls(options, cycles) ? "none" : "SOME (killed by seccomp)",
-                          cycles));
+  report.note(
+      "system calls",
+      fmt::format("{} in {} cycles of write, publish, read, release",
+                  needs_no_calls(options, cycles) ? "none" : "SOME (killed by seccomp)", cycles));
   report.print();
   return 0;
 }

@@ -22,7 +22,7 @@ void require(bool done, const char* what) {
 
 class SpinChannel : public Channel {
  public:
-  void send(std::uint64_t stamp) override { page_.ping.store(stamp); }
+  void send() override { page_.ping.store(ticks()); }
   std::uint64_t receive() override {
     std::uint64_t stamp;
     while ((stamp = page_.ping.load()) == seen_) _mm_pause();
@@ -37,8 +37,8 @@ class SpinChannel : public Channel {
 
 class FutexChannel : public Channel {
  public:
-  void send(std::uint64_t stamp) override {
-    page_.ping.store(stamp);
+  void send() override {
+    page_.ping.store(ticks());
     page_.futex_ping.fetch_add(1);
     wire::futex_wake_all(page_.futex_ping);
   }
@@ -60,8 +60,8 @@ class EventfdChannel : public Channel {
  public:
   EventfdChannel() { require(fd_ >= 0, "eventfd"); }
   ~EventfdChannel() override { close(fd_); }
-  void send(std::uint64_t stamp) override {
-    page_.ping.store(stamp);
+  void send() override {
+    page_.ping.store(ticks());
     require(eventfd_write(fd_, 1) == 0, "eventfd_write");
   }
   std::uint64_t receive() override {
@@ -84,7 +84,8 @@ class SocketChannel : public Channel {
     close(ends_[0]);
     close(ends_[1]);
   }
-  void send(std::uint64_t stamp) override {
+  void send() override {
+    const std::uint64_t stamp = ticks();
     require(::send(ends_[0], &stamp, sizeof stamp, 0) == sizeof stamp, "send");
   }
   std::uint64_t receive() override {
@@ -104,9 +105,9 @@ class ArrayChannel : public Channel {
     client_ = connect(options);
     array_ = sends ? client_->create(bytes_array(name_, 4096)) : client_->wait_for(name_);
   }
-  void send(std::uint64_t stamp) override {
+  void send() override {
     WriteLease lease = array_->write();
-    *static_cast<std::uint64_t*>(lease.data()) = stamp;
+    *static_cast<std::uint64_t*>(lease.data()) = ticks();
     lease.publish();
   }
   std::uint64_t receive() override {

@@ -10,14 +10,14 @@
 
 namespace memlease::bench {
 
-// One direction. Made before the fork; each process uses one end. send() carries the sender's clock,
-// receive() waits for the next one.
+// One direction. Made before the fork; each process uses one end. send() carries ticks() of just
+// before the receiver could know; receive() waits for the next one.
 class Channel {
  public:
   virtual ~Channel() = default;
   // In the child that uses it, before the first message.
   virtual void begin(const Options& /*options*/, bool /*sends*/) {}
-  virtual void send(std::uint64_t stamp) = 0;
+  virtual void send() = 0;
   virtual std::uint64_t receive() = 0;
 };
 

@@ -14,8 +14,8 @@
 namespace memlease::bench {
 
 SharedPage& new_shared_page(unsigned meeting) {
-  void* memory = mmap(nullptr, sizeof(SharedPage), PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      mmap(nullptr, sizeof(SharedPage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
     std::perror("bench: mapping a shared page");
     std::exit(1);
@@ -60,7 +60,9 @@ Processes::Processes(int count, const std::function<void(int)>& fn) {
 
 Processes::~Processes() {
   for (const pid_t pid : pids_) {
-    if (!wait_for_end(pid)) std::exit(1);
+    if (wait_for_end(pid)) continue;
+    std::fprintf(stderr, "bench: process %d did not end well\n", pid);
+    std::exit(1);
   }
 }
 

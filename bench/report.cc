@@ -9,8 +9,8 @@
 namespace memlease::bench {
 
 double percentile(std::vector<double>& samples, double fraction) {
-  const auto at = samples.begin() + static_cast<std::ptrdiff_t>(
-                                        fraction * static_cast<double>(samples.size() - 1));
+  const auto at = samples.begin() +
+                  static_cast<std::ptrdiff_t>(fraction * static_cast<double>(samples.size() - 1));
   std::nth_element(samples.begin(), at, samples.end());
   return *at;
 }

@@ -172,6 +172,13 @@ void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
   if (may_be_idle) loop_.post([this] { watch_idleness(); });
 }
 
+absl::Status Daemon::grow(const SegmentPool::Growth& growth) {
+  auto memory = host_memory_.create_segment(growth.size_bytes);
+  absl::Status status;
+  with_broker([&](Broker& broker) { status = broker.add_memory(growth, std::move(memory)); });
+  return status;
+}
+
 bool Daemon::wait_until(const std::function<bool(const Broker&)>& holds,
                         std::chrono::steady_clock::time_point deadline) {
   std::unique_lock lock(mutex_);

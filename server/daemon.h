@@ -44,6 +44,7 @@ class Daemon final : public SessionHost, public ServiceHost {
 
   // ServiceHost, on any thread.
   void with_broker(const std::function<void(Broker&)>& fn) override;
+  absl::Status grow(const SegmentPool::Growth& growth) override;
   bool wait_until(const std::function<bool(const Broker&)>& holds,
                   std::chrono::steady_clock::time_point deadline) override;
   absl::Status evict(wire::SessionId session) override;

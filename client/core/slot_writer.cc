@@ -171,16 +171,13 @@ std::uint64_t SlotWriter::next_version() const {
   return highest + 1;
 }
 
-// What to sleep on for a slot: the release counts of those who hold one, and the board's events.
+// What to sleep on for a slot: the board's events, and everybody's release count. Also of those who
+// hold nothing now: one may take a slot before the next scan, which then fails because of it.
 std::vector<wire::FutexWait> SlotWriter::sleep_words() {
   std::vector<wire::FutexWait> words;
   words.push_back({&board_.event_count, board_.event_count.load()});
   for_each_subscriber([&](const ReaderRow* reader) {
-    if (reader == nullptr) return true;
-    const std::uint32_t expected = reader->release_count.load();
-    const bool holds = std::any_of(reader->holds(), reader->holds() + slots_,
-                                   [](const wire::HalfWord& hold) { return hold.load() != 0; });
-    if (holds) words.push_back({&reader->release_count, expected});
+    if (reader != nullptr) words.push_back({&reader->release_count, reader->release_count.load()});
     return words.size() < 128;  // more cannot be waited for; the caller's time limit helps
   });
   return words;

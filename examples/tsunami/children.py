@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 
-class ChildFailed(RuntimeError):
+class ChildError(RuntimeError):
     """A child ended as it should not have."""
 
 
@@ -21,7 +21,7 @@ class Child:
             )
 
     def said(self, word: str) -> str | None:
-        """The first line it printed that starts with `word`."""
+        """Return the first line it printed that starts with `word`, if any."""
         lines = self._log.read_text().splitlines(keepends=True)
         whole = (line for line in lines if line.endswith("\n"))
         return next((line.strip() for line in whole if line.startswith(word)), None)
@@ -31,7 +31,7 @@ class Child:
         status = self._process.poll()
         if status:
             tail = "\n".join(self._log.read_text().splitlines()[-12:])
-            raise ChildFailed(
+            raise ChildError(
                 f"{self.name} ended with status {status}; the end of {self._log}:\n{tail}"
             )
 
@@ -40,7 +40,7 @@ class Child:
         try:
             self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            raise ChildFailed(
+            raise ChildError(
                 f"{self.name} had {timeout_s:.0f} s to finish and did not; see {self._log}"
             ) from None
         self.check()
@@ -71,5 +71,5 @@ def wait_until(condition, children: list[Child], timeout_s: float, what: str) ->
         for child in children:
             child.check()
         if time.monotonic() > end:
-            raise ChildFailed(f"waited {timeout_s:.0f} s in vain until {what}")
+            raise ChildError(f"waited {timeout_s:.0f} s in vain until {what}")
         time.sleep(0.05)

@@ -43,9 +43,9 @@ class Painter:
         self._bed = bed
         self._land = _shaded_land(bed)
         self._sea_floor_light = 0.93 + 0.12 * _light(bed, exaggeration=0.04)
-        self._figure = Figure(figsize=(9.6, 7.2), dpi=dpi, facecolor="white")
+        self._figure = Figure(figsize=(7.2, 5.4), dpi=dpi, facecolor="white")
         self._canvas = FigureCanvasAgg(self._figure)
-        axes = self._figure.add_axes((0.065, 0.05, 0.80, 0.86))
+        axes = self._figure.add_axes((0.08, 0.055, 0.785, 0.845))
         extent = (longitude[0], longitude[-1], latitude[0], latitude[-1])
         self._image = axes.imshow(
             self._land, origin="lower", extent=extent, interpolation="bilinear"
@@ -56,7 +56,7 @@ class Painter:
         self._mark_gauges(axes, bed, longitude, latitude)
         self._mark_ranks(axes, longitude, latitude, rank_rows)
         self._clock = self._figure.text(
-            0.865, 0.935, "", ha="right", va="center", fontsize=15, color=INK, family="monospace"
+            0.865, 0.94, "", ha="right", va="center", fontsize=12, color=INK, family="monospace"
         )
 
     def draw(self, surface: np.ndarray, time_s: float) -> Image.Image:
@@ -77,17 +77,17 @@ class Painter:
         return np.where(wet[..., None], np.clip(sea, 0, 1), self._land)
 
     def _decorate(self, axes) -> None:
-        axes.tick_params(labelsize=8, colors=INK)
+        axes.tick_params(labelsize=7, colors=INK)
         axes.xaxis.set_major_formatter(lambda degrees, _: f"{-degrees:g}° W")
         axes.yaxis.set_major_formatter(lambda degrees, _: f"{degrees:g}° N")
         self._figure.text(
-            0.065, 0.945, "A tsunami enters the Salish Sea", fontsize=15, weight="bold", color=INK
+            0.08, 0.95, "A tsunami enters the Salish Sea", fontsize=13, weight="bold", color=INK
         )
         self._figure.text(
-            0.065,
-            0.917,
+            0.08,
+            0.918,
             "shallow-water equations over real topography and sea floor; the earthquake is made up",
-            fontsize=8.5,
+            fontsize=7,
             color="#56616d",
         )
         axes.apply_aspect()  # so that the bar ends where the map does
@@ -100,16 +100,16 @@ class Painter:
         )
         bar.ax.yaxis.set_major_formatter(lambda metres, _: f"{metres:+g}" if metres else "0")
         bar.ax.minorticks_off()
-        bar.ax.tick_params(labelsize=8, colors=INK)
-        bar.set_label("height of the sea surface (m)", fontsize=9, color=INK)
+        bar.ax.tick_params(labelsize=7, colors=INK)
+        bar.set_label("height of the sea surface (m)", fontsize=7.5, color=INK)
 
     def _mark_gauges(self, axes, bed, longitude, latitude) -> None:
         halo = [withStroke(linewidth=2.5, foreground="white", alpha=0.85)]
         for place, cell in zip(PLACES, gauge_cells(bed, longitude, latitude), strict=True):
             at = (longitude[cell.column], latitude[cell.row])
-            axes.plot(*at, "o", ms=6, mfc="#ffd23f", mec=INK, mew=1.1)
+            axes.plot(*at, "o", ms=5, mfc="#ffd23f", mec=INK, mew=1.1)
             axes.annotate(
-                place.name, at, (6, 5), textcoords="offset points", fontsize=8.5, color=INK,
+                place.name, at, (6, 5), textcoords="offset points", fontsize=7.5, color=INK,
                 path_effects=halo,
             )  # fmt: skip
 
@@ -120,25 +120,33 @@ class Painter:
                 axes.axhline(latitude[first], color=INK, lw=0.8, ls=(0, (6, 5)), alpha=0.6)
             axes.text(
                 longitude[-1] - 0.03, latitude[first] + 0.02, f"rank {rank}", ha="right",
-                va="bottom", fontsize=8, color=INK, alpha=0.8,
+                va="bottom", fontsize=7, color=INK, alpha=0.8,
             )  # fmt: skip
             first += rows
 
 
-def save_animation(frames: Sequence[Image.Image], path: Path, frame_ms: int = 80) -> None:
-    """Write a GIF. One palette for all frames, undithered: still ground neither flickers nor
-    takes up room."""
+def save_animation(frames: Sequence[Image.Image], path: Path, frame_ms: int = 100) -> None:
+    """Write a GIF.
+
+    One palette for all frames, undithered: still ground neither flickers nor takes up room.
+    """
     palette = _palette(frames[0])
     flat = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     durations = [frame_ms] * (len(flat) - 1) + [2000]
     flat[0].save(path, save_all=True, append_images=flat[1:], duration=durations, loop=0)
 
 
+def save_picture(picture: Image.Image, path: Path) -> None:
+    """Write a PNG of 256 colours, a third as large as one of all."""
+    flat = picture.quantize(palette=_palette(picture), dither=Image.Dither.NONE)
+    flat.save(path, optimize=True)
+
+
 def _palette(frame: Image.Image) -> Image.Image:
     """256 colours: left to itself a quantiser spends them on land and leaves the waves in bands."""
     sea = (SEA(np.linspace(0, 1, 135))[:, :3] * 255).round().astype(int).ravel().tolist()
     marks = [255, 210, 63]
-    ground = frame.quantize(120, method=Image.Quantize.MEDIANCUT).getpalette()[: 3 * 120]
+    ground = frame.quantize(119, method=Image.Quantize.MEDIANCUT).getpalette()[: 3 * 119]
     palette = Image.new("P", (1, 1))
     palette.putpalette(sea + marks + ground)
     return palette

@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def record(reader: SurfaceReader, cells: list) -> tuple[torch.Tensor, torch.Tensor]:
-    """Times (n), and levels above the calm sea (n, gauges)."""
+    """Return times (n), and levels above the calm sea (n, gauges)."""
     first_rows = np.cumsum([0, *reader.rows])
     ranks = np.searchsorted(first_rows, [cell.row for cell in cells], side="right") - 1
     places = [(rank, cell.row - int(first_rows[rank]), cell.column)

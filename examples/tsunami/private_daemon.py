@@ -9,16 +9,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import memlease
-from children import Child, ChildFailed, wait_until
+from children import Child, ChildError, wait_until
 
 
 @contextmanager
 def private_daemon(log: Path) -> Iterator[memlease.Client]:
-    """Starts memleased in a new directory, and names that to all children in MEMLEASE_DIR. At the
-    end everything must be gone that ran or was left there; raises ChildFailed otherwise."""
+    """Run memleased in a new directory, which all children find in MEMLEASE_DIR.
+
+    At the end everything must be gone that ran or was left there; raises ChildError otherwise.
+    """
     program = shutil.which("memleased")
     if program is None:
-        raise ChildFailed("memleased is not in $PATH: run ./dev demo, or add build/release/bin")
+        raise ChildError("memleased is not in $PATH: run ./dev demo, or add build/release/bin")
     home = Path(tempfile.mkdtemp(prefix="memlease-demo-"))
     directory, scratch = home / "run", home / "tmp"
     scratch.mkdir()
@@ -34,7 +36,7 @@ def private_daemon(log: Path) -> Iterator[memlease.Client]:
         shutil.rmtree(home, ignore_errors=True)
         daemon.check()
         if left:
-            raise ChildFailed(f"something was left behind: {', '.join(left)}")
+            raise ChildError(f"something was left behind: {', '.join(left)}")
 
 
 def _answers() -> bool:
@@ -46,8 +48,10 @@ def _answers() -> bool:
 
 
 def _left_behind(home: Path, patience_s: float) -> list[str]:
-    """Files in the daemon's and the scratch directory, and processes that were told of them. What
-    has been asked to end may take a moment."""
+    """List files in our directories, and processes that were told of them.
+
+    What has been asked to end is given a moment.
+    """
     end_s = time.monotonic() + patience_s
     while True:
         files = [str(path) for path in home.glob("*/**/*")]

@@ -24,7 +24,7 @@ class Progress:
             print(f"  {done:4.0%}  {text}", flush=True)
 
     def say(self, text: str) -> None:
-        """A line of its own, above the bar."""
+        """Print a line of its own, above the bar."""
         print(f"\r\033[K  {text}" if self._terminal else f"        {text}", flush=True)
 
     def end(self) -> None:

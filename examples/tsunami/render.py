@@ -9,7 +9,7 @@ from pathlib import Path
 import memlease
 import numpy as np
 import terrain
-from drawing import Painter, save_animation
+from drawing import Painter, save_animation, save_picture
 from surface import SurfaceReader
 
 STILL_AT = 0.36  # of the run: the wave is in the strait
@@ -19,7 +19,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path())
-    parser.add_argument("--pictures", type=int, default=100, help="frames of the animation")
+    parser.add_argument("--pictures", type=int, default=60, help="frames of the animation")
     arguments = parser.parse_args()
 
     with memlease.connect(start=False) as client:
@@ -29,13 +29,12 @@ def main() -> None:
         pictures, still = render(reader, ground, arguments.pictures)
         reader.save_report(arguments.out)
     save_animation(pictures, arguments.out / "tsunami.gif")
-    Painter(*ground, reader.rows, dpi=160).draw(*still).save(
-        arguments.out / "tsunami.png", optimize=True
-    )
+    picture = Painter(*ground, reader.rows, dpi=160).draw(*still)
+    save_picture(picture, arguments.out / "tsunami.png")
 
 
 def render(reader: SurfaceReader, ground: list, count: int):
-    """The animation's frames, evenly spread over the run, and the surface and time of the still."""
+    """Return frames, evenly spread over the run, and the surface and time of the still."""
     painter = Painter(*ground, reader.rows)
     pictures, still = [], None
     for frame in reader.frames():

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import memlease
 import terrain
-from children import Child, ChildFailed, wait_until
+from children import Child, ChildError, wait_until
 from private_daemon import private_daemon
 from progress import Progress
-from summary import gaps_table, load_reports, strangers, versions_table
+from summary import copies_text, gaps_table, load_reports, strangers, versions_table
 from visits import KILLED, LEAVES, Visits
 
 HERE = Path(__file__).resolve().parent
@@ -33,7 +33,7 @@ def main() -> int:
     try:
         with private_daemon(arguments.out / "memleased.log") as client:
             Demo(arguments, client).run()
-    except (ChildFailed, memlease.Error) as failure:
+    except (ChildError, memlease.Error) as failure:
         print(f"\nThe demo failed: {failure}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -52,7 +52,7 @@ def _arguments() -> argparse.Namespace:
     add("--ranks", type=int, default=2, help="MPI processes of the simulation (2)")
     add("--duration", type=float, default=9000, help="simulated seconds (9000)")
     add("--refinement", type=int, default=4, help="cells for each of the data's (4)")
-    add("--pictures", type=int, default=100, help="of the animation (100)")
+    add("--pictures", type=int, default=60, help="of the animation (60)")
     add("--visits", type=int, default=8, help="readers that come and leave or are killed (8)")
     add("--window", type=float, default=1.5, help="seconds watched before and after each (1.5)")
     return parser.parse_args()
@@ -80,11 +80,14 @@ class Demo:
         rows, columns = kept[0].shape
         print(f"The ground is shared: {rows} x {columns} cells around Vancouver Island.")
         with ExitStack() as self._cleanup:
-            # Pressed a second time, Ctrl-C must not keep us from cleaning up.
-            self._start_readers()
-            self._start_simulation()
-            self._watch()
-            self._finish()
+            try:
+                self._start_readers()
+                self._start_simulation()
+                self._watch()
+                self._finish()
+            finally:
+                # Pressed a second time, Ctrl-C must not keep us from cleaning up.
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
         self._summarise()
 
     def _start(self, name: str, command: list[str], **options) -> Child:
@@ -117,9 +120,9 @@ class Demo:
     def _start_simulation(self) -> None:
         mpirun, simulation = shutil.which("mpirun"), shutil.which("tsunami_simulation")
         if mpirun is None:
-            raise ChildFailed("mpirun is not installed: ./dev setup installs Open MPI")
+            raise ChildError("mpirun is not installed: ./dev setup installs Open MPI")
         if simulation is None:
-            raise ChildFailed("tsunami_simulation is not in $PATH: run ./dev demo")
+            raise ChildError("tsunami_simulation is not in $PATH: run ./dev demo")
         ranks = str(self._arguments.ranks)
         # Ranks that wait give their core away, since readers want it too.
         command = [mpirun, "-n", ranks, "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
@@ -152,7 +155,7 @@ class Demo:
         self._progress.end()
         ends = {visit.end for visit in self._visits.done}
         if ends != {LEAVES, KILLED}:
-            raise ChildFailed(
+            raise ChildError(
                 "the run was over before a reader had left and another had been killed; give a "
                 "longer --duration, a shorter --window, or --visits of at least 2"
             )
@@ -171,17 +174,14 @@ class Demo:
         readers = reports[ranks:] + [visit.report for visit in visits]
         copied = strangers(reports, readers)
         if copied:
-            raise ChildFailed(f"these looked at copies instead of the ranks' memory: {copied}")
-        pages = sum(len(seen) for reader in readers for seen in reader["pages"].values())
-        mixed = ", ".join(f"{report['name']} {report['mixed']}" for report in reports[ranks:])
-        copies = "copies: as memlease counts them, by put and get; the rest of them made"
+            raise ChildError(f"these looked at copies instead of the ranks' memory: {copied}")
         print()
-        print("\n".join(versions_table(reports, ranks, visits)))
-        print(f"  {copies}")
+        print("\n".join(versions_table(reports, ranks, visits, self._client.copies)))
+        print()
+        print("\n".join(copies_text(readers)))
         print()
         print("\n".join(gaps_table(reports, visits, self._arguments.window)))
         print()
-        print(f"  same pages  {pages} of {pages}, {mixed}")
         print(f"  animation   {out / 'tsunami.gif'}")
         print(f"  picture     {out / 'tsunami.png'}")
         print(f"  gauges      {out / 'gauges.png'}, {out / 'gauges.csv'}")

@@ -23,8 +23,13 @@ def strangers(reports: list[dict], readers: list[dict]) -> list[str]:
     return found
 
 
-def versions_table(reports: list[dict], ranks: int, visits: list[Visit]) -> list[str]:
-    lines = ["  versions      published       read    skipped     copies"]
+def versions_table(
+    reports: list[dict], ranks: int, visits: list[Visit], own_copies: int
+) -> list[str]:
+    lines = [
+        "  versions      published       read    skipped     copies",
+        f"  {'this program':12}{'':33}{own_copies:>11}",
+    ]
     for number, report in enumerate(reports):
         versions = f"{report['versions']:,}"
         lines.append(
@@ -42,6 +47,18 @@ def versions_table(reports: list[dict], ranks: int, visits: list[Visit]) -> list
     return lines
 
 
+def copies_text(readers: list[dict]) -> list[str]:
+    pages = sum(len(seen) for reader in readers for seen in reader["pages"].values())
+    mixed = sum(reader["mixed"] for reader in readers)
+    read = sum(reader["versions"] for reader in readers)
+    return [
+        "  The copies are of the ground: put() shared it, and render took it for its own by get().",
+        f"  The surfaces were read where the ranks wrote them: {pages} slots compared, each of which",
+        "  has the same device, inode and offset on both sides.",
+        f"  Readings whose ranks were not of one step: {mixed:,} of {read:,}.",
+    ]
+
+
 def gaps_table(reports: list[dict], visits: list[Visit], window_s: float) -> list[str]:
     left, killed = (sum(visit.end == end for visit in visits) for end in (LEAVES, KILLED))
     heads = (f"before ({left + killed})", f"a reader left ({left})", f"kill -9 ({killed})")
@@ -57,6 +74,7 @@ def gaps_table(reports: list[dict], visits: list[Visit], window_s: float) -> lis
             gaps_after(times_s, visits, KILLED, window_s),
         )
         lines.append(f"  {report['name']:12}" + "".join(f"{_percentiles(c):>24}" for c in cells))
+    lines.append("  Chance moves all columns: read the last one against its neighbours.")
     return lines
 
 

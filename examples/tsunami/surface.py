@@ -43,7 +43,7 @@ class SurfaceReader:
         return len(self._times_s)
 
     def frames(self) -> Iterator[Frame]:
-        """Ends with the step that ends the simulation."""
+        """Yield the newest step, until the one that ends the simulation."""
         with self._surfaces[0].follow(timeout=PATIENCE_S) as newest:
             for south in newest:
                 with ExitStack() as leases:
@@ -85,8 +85,10 @@ class SurfaceReader:
 
 
 def _at(array: memlease.Array, version: int) -> memlease.ReadLease:
-    """A lease on this version, which this rank publishes soon or has just published. Where it is
-    gone already, the newest stands in and the frame counts as mixed."""
+    """Lease this version, which this rank publishes soon or has just published.
+
+    Where it is gone already, the newest stands in and the frame counts as mixed.
+    """
     try:
         return array.read(version=version, timeout=PATIENCE_S)
     except memlease.VersionGone:
@@ -94,8 +96,11 @@ def _at(array: memlease.Array, version: int) -> memlease.ReadLease:
 
 
 def page_of(address: int) -> str:
-    """`device:inode:offset` of the page behind an address, as every process on the machine sees it:
-    two processes that find the same look at the same bytes, whatever anybody's counters say."""
+    """Return `device:inode:offset` of the page behind an address.
+
+    Every process on the machine sees the same: two processes for which this is equal look at the
+    same bytes, whatever anybody's counters say.
+    """
     with Path("/proc/self/maps").open() as maps:
         for line in maps:
             bounds, _, offset, device, inode = line.split()[:5]

@@ -67,13 +67,13 @@ class Visits:
 
 
 def gaps_after(times_s: np.ndarray, visits: list[Visit], end: str, window_s: float) -> np.ndarray:
-    """Gaps between versions that lie in the windows after the visits of one kind, or reach in."""
+    """Return gaps between versions that lie in windows after visits of one kind, or reach in."""
     starts = [visit.at_s for visit in visits if visit.end == end]
     return _gaps(times_s, [(start, start + window_s) for start in starts])
 
 
 def gaps_before(times_s: np.ndarray, visits: list[Visit], window_s: float) -> np.ndarray:
-    """The same in windows where a bystander sits, and nobody comes or goes."""
+    """Return the same of the windows before, where a bystander sits and nobody comes or goes."""
     quiet = times_s[:, None] < np.array([visit.at_s for visit in visits])
     return np.concatenate(
         [

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <cerrno>
@@ -13,12 +14,17 @@
 namespace memlease::wire {
 namespace {
 
+constexpr std::chrono::milliseconds kPollInterval{1};
+
+timespec to_timespec(std::chrono::nanoseconds duration) {
+  return {duration.count() / 1'000'000'000, duration.count() % 1'000'000'000};
+}
+
 timespec deadline_after(std::chrono::nanoseconds timeout) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
-  const std::int64_t nanoseconds = now.tv_nsec + timeout.count() % 1'000'000'000;
-  return {now.tv_sec + timeout.count() / 1'000'000'000 + nanoseconds / 1'000'000'000,
-          nanoseconds % 1'000'000'000};
+  return to_timespec(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec) +
+                     timeout);
 }
 
 }  // namespace
@@ -37,7 +43,12 @@ FutexResult futex_wait(std::span<const FutexWait> waits, std::chrono::nanosecond
   if (result >= 0) return FutexResult::kWoken;
   if (errno == EAGAIN) return FutexResult::kChanged;
   if (errno == EINTR) return FutexResult::kInterrupted;
-  assert(errno == ETIMEDOUT);
+  // Not known to this kernel, or forbidden to this container (memleasectl doctor says so): look again
+  // soon.
+  if (errno != ETIMEDOUT) {
+    const timespec pause = to_timespec(std::min<std::chrono::nanoseconds>(timeout, kPollInterval));
+    nanosleep(&pause, nullptr);
+  }
   return FutexResult::kTimedOut;
 }
 

@@ -139,6 +139,25 @@ absl::StatusOr<Array*> Broker::readable(const PeerIdentity& viewer, const std::s
   return array;
 }
 
+absl::StatusOr<SegmentPool::Growth> Broker::plan_memory(Session& session,
+                                                        const wire::ArraySpec& spec) {
+  const AccessDomain domain{session.peer.uid, session.peer.gid, spec.mode};
+  // What create() refuses needs no memory.
+  if (draining_ || !wire::validate(spec).ok() || spec.device != dependencies_.host.device() ||
+      catalog_.find(spec.name) != nullptr) {
+    return SegmentPool::Growth{domain, 0};
+  }
+  const std::uint64_t slot_bytes = wire::size_bytes_of(spec);
+  const auto affordable = quota_.charge(domain.uid, {slot_bytes * spec.slots, 1, 0});
+  if (!affordable.ok()) return affordable.status();
+  return segments_.plan(domain, slot_bytes, spec.slots);
+}
+
+absl::Status Broker::add_memory(const SegmentPool::Growth& growth,
+                                absl::StatusOr<std::unique_ptr<SharedMemory>> memory) {
+  return segments_.add(growth, std::move(memory));
+}
+
 absl::StatusOr<Broker::Opened> Broker::create(Session& session, const wire::ArraySpec& spec,
                                               bool exist_ok) {
   if (auto status = refuse_while_draining(); !status.ok()) return status;

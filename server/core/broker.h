@@ -62,6 +62,10 @@ class Broker {
     bool may_write = false;
     bool created = false;
   };
+  // What create() will need of memory, to be made without the core and handed to add_memory().
+  absl::StatusOr<SegmentPool::Growth> plan_memory(Session& session, const wire::ArraySpec& spec);
+  absl::Status add_memory(const SegmentPool::Growth& growth,
+                          absl::StatusOr<std::unique_ptr<SharedMemory>> memory);
   absl::StatusOr<Opened> create(Session& session, const wire::ArraySpec& spec, bool exist_ok);
   absl::StatusOr<Opened> open(Session& session, const std::string& name);
   absl::StatusOr<wire::RowRef> subscribe(Session& session, wire::ArrayId id);

@@ -17,26 +17,81 @@ std::uint64_t round_to_pages(std::uint64_t bytes) { return (bytes + kPage - 1) /
 SegmentPool::SegmentPool(FileTable& files, DeviceBackend& backend, const Limits& limits)
     : files_(files), backend_(backend), limits_(limits) {}
 
-absl::StatusOr<wire::FileRange> SegmentPool::allocate(const AccessDomain& domain,
-                                                      std::uint64_t size_bytes) {
-  const std::uint64_t bytes = std::max<std::uint64_t>(size_bytes, 1);
-  const std::uint64_t alignment = backend_.alignment_bytes(bytes);
-  Class& segments = classes_[domain];
-  for (Segment& segment : segments) {
+std::optional<wire::FileRange> SegmentPool::place(const AccessDomain& domain,
+                                                  std::uint64_t size_bytes) {
+  for (Segment& segment : classes_[domain]) {
     const bool was_empty = segment.arena.empty();
-    if (const auto offset = segment.arena.allocate(bytes, alignment)) {
+    if (const auto offset =
+            segment.arena.allocate(size_bytes, backend_.alignment_bytes(size_bytes))) {
       if (was_empty) warm_bytes_ -= segment.arena.size_bytes();
       return wire::FileRange{segment.file, *offset};
     }
   }
+  return std::nullopt;
+}
+
+// As much as the class has already, within bounds: a class doubles.
+std::uint64_t SegmentPool::next_segment_bytes(const AccessDomain& domain,
+                                              std::uint64_t needed_bytes) const {
   std::uint64_t class_bytes = 0;
-  for (const Segment& segment : segments) class_bytes += segment.arena.size_bytes();
-  const std::uint64_t grown = std::clamp(class_bytes, kFirstSegmentBytes, kMaxSegmentBytes);
-  auto segment = add_segment(domain, std::max(grown, round_to_pages(bytes)));
-  // Under a tight limit, the bytes that are really needed.
-  if (!segment.ok()) segment = add_segment(domain, round_to_pages(bytes));
-  if (!segment.ok()) return segment.status();
-  return wire::FileRange{(*segment)->file, *(*segment)->arena.allocate(bytes, alignment)};
+  if (const auto segments = classes_.find(domain); segments != classes_.end()) {
+    for (const Segment& segment : segments->second) class_bytes += segment.arena.size_bytes();
+  }
+  return std::max(std::clamp(class_bytes, kFirstSegmentBytes, kMaxSegmentBytes),
+                  round_to_pages(needed_bytes));
+}
+
+absl::StatusOr<SegmentPool::Growth> SegmentPool::plan(const AccessDomain& domain,
+                                                      std::uint64_t size_bytes,
+                                                      std::uint32_t count) {
+  const std::uint64_t bytes = std::max<std::uint64_t>(size_bytes, 1);
+  std::vector<wire::FileRange> placed;
+  while (placed.size() < count) {
+    const auto at = place(domain, bytes);
+    if (!at) break;
+    placed.push_back(*at);
+  }
+  const std::uint64_t missing = count - placed.size();
+  for (const wire::FileRange& at : placed) free(domain, at);
+  if (missing == 0) return Growth{domain, 0};
+  const std::uint64_t alignment = backend_.alignment_bytes(bytes);
+  const std::uint64_t needed = missing * ((bytes + alignment - 1) / alignment * alignment);
+  for (const std::uint64_t wanted : {next_segment_bytes(domain, needed), round_to_pages(needed)}) {
+    const absl::Status status = make_room(wanted);
+    if (status.ok()) {
+      memory_bytes_ += wanted;
+      return Growth{domain, wanted};
+    }
+    if (wanted == round_to_pages(needed)) return status;
+  }
+  return Growth{domain, 0};
+}
+
+absl::Status SegmentPool::add(const Growth& growth,
+                              absl::StatusOr<std::unique_ptr<SharedMemory>> memory) {
+  absl::Status status = memory.status();
+  if (status.ok()) {
+    const auto id = files_.add({std::move(*memory), wire::FileKind::kSegment, growth.domain, {}});
+    if (id.ok()) {
+      classes_[growth.domain].push_back(Segment{*id, Arena(growth.size_bytes), ++emptied_});
+      warm_bytes_ += growth.size_bytes;
+      return absl::OkStatus();
+    }
+    status = id.status();
+  }
+  memory_bytes_ -= growth.size_bytes;
+  return status;
+}
+
+absl::StatusOr<wire::FileRange> SegmentPool::allocate(const AccessDomain& domain,
+                                                      std::uint64_t size_bytes) {
+  const std::uint64_t bytes = std::max<std::uint64_t>(size_bytes, 1);
+  if (const auto at = place(domain, bytes)) return *at;
+  auto growth = plan(domain, bytes, 1);
+  if (!growth.ok()) return growth.status();
+  const absl::Status added = add(*growth, backend_.create_segment(growth->size_bytes));
+  if (!added.ok()) return added;
+  return *place(domain, bytes);
 }
 
 void SegmentPool::free(const AccessDomain& domain, wire::FileRange at) {
@@ -64,19 +119,6 @@ absl::Status SegmentPool::make_room(std::uint64_t size_bytes) {
       fmt::format("{} bytes do not fit: {} of the daemon's limit of {} bytes are taken", size_bytes,
                   memory_bytes_, limits_.memory_bytes),
       "Withdraw arrays (memleasectl ls, memleasectl holders), or raise memory_limit_bytes.");
-}
-
-absl::StatusOr<SegmentPool::Segment*> SegmentPool::add_segment(const AccessDomain& domain,
-                                                               std::uint64_t size_bytes) {
-  if (auto status = make_room(size_bytes); !status.ok()) return status;
-  auto memory = backend_.create_segment(size_bytes);
-  if (!memory.ok()) return memory.status();
-  auto id = files_.add({std::move(*memory), wire::FileKind::kSegment, domain, {}});
-  if (!id.ok()) return id.status();
-  memory_bytes_ += size_bytes;
-  Class& segments = classes_[domain];
-  segments.push_back(Segment{*id, Arena(size_bytes)});
-  return &segments.back();
 }
 
 bool SegmentPool::return_oldest() {

@@ -54,6 +54,16 @@ grpc::Status ControlService::Create(grpc::ServerContext* context, const v1::Crea
                                     v1::OpenReply* reply) {
   auto spec = wire::from_proto(request->spec());
   if (!spec.ok()) return wire::to_grpc(spec.status());
+  SegmentPool::Growth growth;
+  const grpc::Status planned = for_session(*context, [&](Broker& broker, Session& session) {
+    auto plan = broker.plan_memory(session, *spec);
+    if (plan.ok()) growth = *plan;
+    return plan.status();
+  });
+  if (!planned.ok()) return planned;
+  if (growth.size_bytes != 0) {
+    if (auto status = host_.grow(growth); !status.ok()) return wire::to_grpc(status);
+  }
   return for_session(*context, [&](Broker& broker, Session& session) {
     auto opened = broker.create(session, *spec, request->exist_ok());
     if (opened.ok()) fill(*opened, *reply);

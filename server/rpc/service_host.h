@@ -26,6 +26,8 @@ class ServiceHost {
   virtual ~ServiceHost() = default;
   // Calls fn with the core, which nobody else touches meanwhile. fn must not block.
   virtual void with_broker(const std::function<void(Broker&)>& fn) = 0;
+  // Makes memory for the core, which goes on meanwhile.
+  virtual absl::Status grow(const SegmentPool::Growth& growth) = 0;
   // Blocks until `holds` says yes, which is asked anew whenever an array has been created, or until
   // the deadline. The last answer.
   virtual bool wait_until(const std::function<bool(const Broker&)>& holds,

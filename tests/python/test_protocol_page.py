@@ -1,5 +1,6 @@
 """docs/protocol.md agrees with the code: layouts as the compiler makes them, frames, calls."""
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -94,7 +95,8 @@ def laid_out(tmp_path_factory):
     source.write_text(PROBE.replace("  // MEMBERS", "\n".join(lines)))
     program = folder / "probe"
     command = ["c++", "-std=c++20", f"-I{ROOT}", source, "-o", program]
-    subprocess.run(command, check=True, timeout=120)
+    plain = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    subprocess.run(command, check=True, timeout=120, env=plain)
     output = subprocess.run([program], capture_output=True, text=True, check=True).stdout
     return dict(line.split(" ") for line in output.splitlines())
 

@@ -112,7 +112,7 @@ Assault assault_files(const std::string& directory) {
   Assault result;
   auto session = internal::AttachClient::connect(directory);
   if (!session.ok()) std::abort();
-  for (std::uint32_t id = 0; id <= kMostFiles; ++id) {
+  for (std::uint32_t id = 1; id <= kMostFiles; ++id) {
     const auto file = (*session)->fetch(wire::FileId{id});
     if (!file.ok()) continue;
     ++result.files;

@@ -221,18 +221,14 @@ class PeerProgram {
     return fmt::format("{} {} {}", result.files, result.writable,
                        fmt::join(result.ways_that_worked, " "));
   }
-  // NAME CYCLES NEWER: with no way to the kernel; see steady.h. Then ends.
+  // NAME CYCLES: with no way to the kernel; see steady.h. Then ends.
   std::string steady_read(Words& words) {
     const Array& target = array(name_in(words));
-    const auto cycles = next<std::uint64_t>(words);
-    ReadOptions options;
-    options.timeout = milliseconds(1);
-    options.newer_than = next<std::uint64_t>(words);
-    run_without_kernel(cycles, [&] {
-      try {
-        static_cast<void>(target.read(options).version());
-      } catch (const Error&) {  // Timeout: newer_than has not come
-      }
+    std::uint64_t last = 0;
+    run_without_kernel(next<std::uint64_t>(words), [&] {
+      const std::uint64_t version = target.read().version();
+      if (version < last) std::abort();
+      last = version;
     });
   }
   std::string steady_write(Words& words) {
@@ -242,6 +238,10 @@ class PeerProgram {
       *static_cast<std::uint64_t*>(lease.data()) = lease.version();
       lease.publish();
     });
+  }
+  // CYCLES of one system call each: what run_without_kernel() must find.
+  std::string steady_call(Words& words) {
+    run_without_kernel(next<std::uint64_t>(words), [] { getppid(); });
   }
   std::string calls(Words&) { return std::to_string(client_->calls()); }
   // STEP NTH SIGNAL
@@ -296,7 +296,7 @@ const std::map<std::string, std::string (PeerProgram::*)(PeerProgram::Words&)>
         {"arm", &PeerProgram::arm},           {"storm", &PeerProgram::storm},
         {"fork", &PeerProgram::fork},         {"assault", &PeerProgram::assault},
         {"calls", &PeerProgram::calls},       {"steady_read", &PeerProgram::steady_read},
-        {"steady_write", &PeerProgram::steady_write},
+        {"steady_write", &PeerProgram::steady_write}, {"steady_call", &PeerProgram::steady_call},
 };
 
 void become(uid_t uid, gid_t gid, const std::string& groups) {

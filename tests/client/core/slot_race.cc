@@ -52,6 +52,7 @@ void check_payload(Shared& shared, const ReadAttempt& attempt) {
 
 // As begin_read() of the client: counts, announcement, another look, sleep.
 ReadAttempt read_newer(Shared& shared, SlotReader& reader, std::uint64_t newer_than) {
+  if (!shared.options.sleep) return reader.acquire(0, newer_than);
   for (;;) {
     const SlotReader::Counts counts = reader.counts();
     reader.announce_sleep();
@@ -88,7 +89,7 @@ void write_all(Shared& shared) {
     shared.sleep(words);
     return true;
   };
-  while (!shared.stop && shared.published < shared.options.versions) {
+  while (!shared.stop && !shared.done) {
     const WriteAttempt attempt = writer.begin(sleep_on);
     std::vector<std::uint64_t>& words = shared.world.payload(attempt.slot);
     const bool drop = attempt.version % kDropEvery == 0;
@@ -101,7 +102,7 @@ void write_all(Shared& shared) {
     }
     last = attempt.version;
     ++shared.published;
-    if (shared.published == shared.options.versions) {
+    if (shared.published >= shared.options.versions && shared.reads >= shared.options.reads) {
       shared.last = last;
       shared.done = true;  // before the last wake-up, so that nobody sleeps past it
     }
@@ -118,8 +119,6 @@ RaceResult race(SlotWorld& world, const RaceOptions& options) {
     threads.emplace_back([&, row] { read_all(shared, world.reader(row)); });
   }
   write_all(shared);
-  // After a stop, whoever sleeps must learn of it.
-  if (shared.stop) server::clear_moving(world.board());
   threads.clear();
   return {shared.published, shared.reads, shared.torn, shared.backwards, shared.lost_wakeups};
 }

@@ -12,7 +12,8 @@ class SlotControl : public ::testing::TestWithParam<std::uint32_t> {};
 INSTANTIATE_TEST_SUITE_P(Slots, SlotControl, ::testing::Values(2, 3),
                          ::testing::PrintToStringParamName());
 
-const RaceOptions kUntilTorn{.versions = 50'000'000, .rows = {0, 1}, .stop_when_torn = true};
+const RaceOptions kUntilTorn{
+    .versions = 50'000'000, .rows = {0, 1}, .sleep = false, .stop_when_torn = true};
 
 TEST_P(SlotControl, AWriterThatDoesNotLookAtTheHoldsIsCaught) {
   SlotWorld world(GetParam(), 2);

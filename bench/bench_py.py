@@ -1,0 +1,188 @@
+"""What the hot calls cost from Python, against a C call that does nothing and against rivals.
+
+Usage: bench_py.py DIRECTORY [--quick]. Prints JSON as the C++ programs do.
+"""
+
+import gc
+import json
+import multiprocessing
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing import shared_memory
+from typing import Any
+
+import memlease
+import numpy as np
+
+BLOCKS = 5
+SHAPE = (1024,)
+
+
+def ns_of(
+    function: Callable[[], Any], rounds: int, clock: Callable[[], int] = time.thread_time_ns
+) -> float:
+    """Nanoseconds of one call, less those of the loop around it.
+
+    In processor time, which other load on the machine disturbs less; for calls that wait for
+    another process give time.perf_counter_ns.
+    """
+    span = range(rounds)
+    start = clock()
+    for _ in span:
+        pass
+    middle = clock()
+    for _ in span:
+        function()
+    end = clock()
+    return (end - middle - (middle - start)) / rounds
+
+
+def cases_of(array: memlease.Array) -> Iterator[tuple[str, Callable[[], Any], int]]:
+    """(series, call, how many fewer rounds than for the cheapest)."""
+    read = array.read
+    write = array.write
+
+    def hold() -> None:
+        read().release()
+
+    def with_block() -> None:
+        with read():
+            pass
+
+    def view() -> None:
+        with read() as lease:
+            lease.array
+
+    def publish() -> None:
+        write().publish()
+
+    yield "noop", [].__len__, 1
+    yield "hold", hold, 10
+    yield "with", with_block, 10
+    yield "with.view", view, 10
+    yield "publish", publish, 10
+
+
+@contextmanager
+def shared_memory_case() -> Iterator[Callable[[], Any]]:
+    """Attach to a block of multiprocessing.shared_memory, make an array over it, let go."""
+    block = shared_memory.SharedMemory(create=True, size=int(np.prod(SHAPE)) * 4)
+
+    def attach() -> None:
+        mine = shared_memory.SharedMemory(block.name)
+        np.ndarray(SHAPE, np.float32, mine.buf)
+        mine.close()
+
+    try:
+        yield attach
+    finally:
+        block.close()
+        block.unlink()
+
+
+def echo(incoming: Any, outgoing: Any) -> None:
+    """Send back what comes, until nothing does."""
+    while (item := incoming.get()) is not None:
+        outgoing.put(item[0].item())
+
+
+@contextmanager
+def torch_case() -> Iterator[Callable[[], Any]]:
+    """Send a tensor through a queue of torch.multiprocessing, and one number back."""
+    import torch
+    from torch import multiprocessing as torch_multiprocessing
+
+    context = torch_multiprocessing.get_context("spawn")
+    there, back = context.Queue(), context.Queue()
+    worker = context.Process(target=echo, args=(there, back), daemon=True)
+    worker.start()
+    tensor = torch.zeros(SHAPE, dtype=torch.float32).share_memory_()
+
+    def round_trip() -> None:
+        there.put(tensor)
+        back.get()
+
+    try:
+        round_trip()  # the worker has started
+        yield round_trip
+    finally:
+        there.put(None)
+        worker.join()
+
+
+def answer(directory: str, there: str, back: str) -> None:
+    """Publish each version of one array's first number as a version of another, until one is -1."""
+    with memlease.connect(directory, start=False) as client:
+        incoming, outgoing = client.wait_for(there), client.wait_for(back)
+        for lease in incoming.follow():
+            with lease:
+                value = float(lease.array[0])
+            with outgoing.write() as reply:
+                reply.array[0] = value
+            if value < 0:
+                return
+
+
+@contextmanager
+def round_trip_case(client: memlease.Client, directory: str) -> Iterator[Callable[[], Any]]:
+    """Do the same through two arrays."""
+    there = client.create("bench/py/there", shape=SHAPE, dtype="float32")
+    back = client.create("bench/py/back", shape=SHAPE, dtype="float32")
+    worker = multiprocessing.get_context("spawn").Process(
+        target=answer, args=(directory, there.name, back.name), daemon=True
+    )
+    worker.start()
+    last = 0
+
+    def round_trip(value: float = 1.0) -> None:
+        nonlocal last
+        with there.write() as lease:
+            lease.array[0] = value
+        with back.read(newer_than=last) as lease:
+            last = lease.version
+
+    try:
+        round_trip()
+        yield round_trip
+    finally:
+        round_trip(-1.0)
+        worker.join()
+
+
+def main() -> None:
+    directory, quick = sys.argv[1], "--quick" in sys.argv[2:]
+    rounds = 100_000 if quick else 1_000_000
+    slow_rounds = 300 if quick else 2_000
+    series: dict[str, list[float]] = {}
+    notes: dict[str, str] = {}
+    client = memlease.connect(directory, start=False)
+    array = client.create("bench/py", shape=SHAPE, dtype="float32")
+    array.put(np.zeros(SHAPE, np.float32))
+    gc.disable()
+    rivals: list[tuple[str, Any]] = [
+        ("shared_memory.attach", shared_memory_case()),
+        ("round_trip", round_trip_case(client, directory)),
+    ]
+    try:
+        import torch  # noqa: F401
+
+        rivals.append(("torch.round_trip", torch_case()))
+    except ImportError:
+        notes["torch.multiprocessing"] = "not installed"
+    try:
+        entered = [(name, case, case.__enter__()) for name, case in rivals]
+        for _ in range(BLOCKS):
+            for name, call, fewer in cases_of(array):
+                series.setdefault(name, []).append(ns_of(call, rounds // fewer))
+            for name, _case, call in entered:
+                series.setdefault(name, []).append(ns_of(call, slow_rounds, time.perf_counter_ns))
+    finally:
+        for _name, case, _call in entered:
+            case.__exit__(None, None, None)
+    json.dump({"program": "bench_py", "series_ns": series, "notes": notes}, sys.stdout, indent=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+// More connections than the daemon has file descriptors: it serves again by itself once they go.
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "proto/wire/unique_fd.h"
+#include "tests/support/peer.h"
+#include "tests/support/private_daemon.h"
+
+namespace memlease::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using wire::UniqueFd;
+
+std::vector<UniqueFd> flood(const std::string& path, int type, int count) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  std::vector<UniqueFd> sockets;
+  for (int i = 0; i < count; ++i) {
+    UniqueFd socket(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    // A full backlog refuses; that is part of a flood.
+    if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+      sockets.push_back(std::move(socket));
+    }
+  }
+  return sockets;
+}
+
+TEST(Flood, EndsAndServiceReturns) {
+  PrivateDaemon daemon({"--log-level=error"});
+  Peer writer(daemon.directory());
+  Peer reader(daemon.directory());
+  for (Peer* peer : {&writer, &reader}) ASSERT_TRUE(peer->ask("connect").ok());
+  ASSERT_TRUE(writer.ask("create a 3 600 512 session").ok());
+  ASSERT_TRUE(writer.ask("put a 1000").ok());
+  // The bystander has all that it needs of the daemon before the flood.
+  ASSERT_TRUE(reader.ask("read a 0 1000").ok());
+  ASSERT_TRUE(reader.ask("release a").ok());
+  ASSERT_TRUE(reader.ask("watch a").ok());
+  const rlimit few{128, 128};
+  ASSERT_EQ(prlimit(daemon.pid(), RLIMIT_NOFILE, &few, nullptr), 0);
+  for (int round = 0; round < 3; ++round) {
+    const std::size_t before = daemon.open_files();
+    {
+      const auto attach = flood(daemon.directory() + "/attach.sock", SOCK_SEQPACKET, 300);
+      const auto control = flood(daemon.directory() + "/control.sock", SOCK_STREAM, 300);
+      EXPECT_GT(attach.size() + control.size(), 128U);
+      // Who is there goes on: no call is needed for that.
+      for (int i = 0; i < 100; ++i) ASSERT_TRUE(writer.ask("put a 1000").ok());
+    }
+    const auto start = Clock::now();
+    Peer late(daemon.directory());
+    Answer answer = late.ask("connect");
+    while (!answer.ok() && Clock::now() - start < std::chrono::seconds(5)) {
+      answer = late.ask("connect");
+    }
+    EXPECT_TRUE(answer.ok()) << answer.describe();
+    EXPECT_TRUE(late.ask("read a 0 1000").ok());
+    const std::chrono::duration<double> took = Clock::now() - start;
+    EXPECT_LT(took.count(), 2.0) << "round " << round;
+    late.kill();
+    // Nothing of the flood stays open; gRPC may keep what a call needs.
+    while (daemon.open_files() > before + 4 && Clock::now() - start < std::chrono::seconds(5)) {
+    }
+    EXPECT_LE(daemon.open_files(), before + 4);
+  }
+  const Answer watched = reader.ask("unwatch a");
+  EXPECT_TRUE(watched.ok()) << watched.describe();
+}
+
+}  // namespace
+}  // namespace memlease::testing

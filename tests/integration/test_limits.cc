@@ -1,0 +1,87 @@
+// Quotas and memory: what is too much is refused with the numbers, costs nothing, and comes back.
+#include <string>
+#include <vector>
+
+#include "fmt/format.h"
+#include "gmock/gmock.h"
+#include "tests/support/peer.h"
+#include "tests/support/private_daemon.h"
+
+namespace memlease::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+struct Limit {
+  std::string name;
+  std::vector<std::string> flags;
+  std::string fits;     // can be made...
+  std::string exceeds;  // but not this beside it
+  std::string code;
+  std::string says;
+};
+
+class Limits : public ::testing::TestWithParam<Limit> {};
+
+TEST_P(Limits, RefuseWhatIsTooMuchAndNoMore) {
+  const Limit& limit = GetParam();
+  std::vector<std::string> flags = limit.flags;
+  flags.push_back("--log-level=warning");
+  PrivateDaemon daemon(flags);
+  {
+    Peer peer(daemon.directory());
+    ASSERT_TRUE(peer.ask("connect").ok());
+    for (int round = 0; round < 50; ++round) {
+      const Answer fits = peer.ask(limit.fits);
+      ASSERT_TRUE(fits.ok()) << "round " << round << ": " << fits.describe();
+      const Answer refused = peer.ask(limit.exceeds);
+      ASSERT_EQ(refused.code, limit.code) << refused.describe();
+      ASSERT_THAT(refused.text, HasSubstr(limit.says));
+      const auto status = daemon.admin().status();
+      ASSERT_TRUE(status.ok());
+      ASSERT_EQ(status->arrays(), 1U) << "the refused one is in the books";
+      ASSERT_TRUE(peer.ask("put a 1000").ok());
+      ASSERT_TRUE(peer.ask("withdraw a").ok());
+    }
+  }
+  EXPECT_EQ(daemon.unsettled(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Limits,
+    ::testing::Values(
+        Limit{"bytes", {"--quota-bytes=1MiB"}, "create a 1 600 65536 session",
+              "create b 1 600 131072 session", "QuotaExceeded", "1048576 bytes"},
+        Limit{"arrays", {"--quota-arrays=1"}, "create a 1 600 64 session",
+              "create b 1 600 64 session", "QuotaExceeded", "1 of its 1 arrays"},
+        Limit{"memory", {"--memory-limit-bytes=64MiB", "--warm-bytes=0"},
+              "create a 1 600 1048576 session", "create b 1 600 16777216 session", "OutOfMemory",
+              "limit of 67108864 bytes"},
+        Limit{"warm_memory", {"--memory-limit-bytes=64MiB", "--warm-bytes=64MiB"},
+              "create a 2 600 2097152 persistent", "create b 8 600 2097152 session",
+              "OutOfMemory", "limit of 67108864 bytes"},
+        Limit{"overflow", {}, "create a 1 600 64 session",
+              "create b 64 600 1152921504606846975 session", "InvalidArgument", "bytes"}),
+    [](const auto& param) { return param.param.name; });
+
+TEST(Limits, OfSessionsCountProcesses) {
+  PrivateDaemon daemon({"--quota-sessions=2", "--log-level=error"});
+  Peer first(daemon.directory());
+  ASSERT_TRUE(first.ask("connect").ok());
+  {
+    Peer second(daemon.directory());
+    ASSERT_TRUE(second.ask("connect").ok());
+    ASSERT_TRUE(second.ask("connect").ok()) << "one process, one session";
+    Peer third(daemon.directory());
+    const Answer refused = third.ask("connect");
+    EXPECT_EQ(refused.code, "QuotaExceeded") << refused.describe();
+    EXPECT_THAT(refused.text, HasSubstr("2 of its 2 sessions"));
+  }
+  EXPECT_EQ(daemon.unsettled(1), "");
+  Peer fourth(daemon.directory());
+  EXPECT_TRUE(fourth.ask("connect").ok());
+}
+
+}  // namespace
+}  // namespace memlease::testing

@@ -1,0 +1,88 @@
+"""The examples, run as the README says."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+# About four seconds of a run on two cores: enough for a reader to leave and another to be killed.
+SHORT = ("--duration", "3000", "--refinement", "3", "--pictures", "5", "--visits", "2")
+
+
+def demo(out, *options, **popen):
+    command = [sys.executable, str(EXAMPLES / "tsunami" / "run.py"), "--out", str(out)]
+    return subprocess.Popen(
+        [*command, *SHORT, "--window", "0.3", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        **popen,
+    )
+
+
+def processes_with(variable):
+    """Pids of processes whose environment has `variable`."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if variable.encode() in (process / "environ").read_bytes().split(b"\0"):
+                found.append(int(process.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.timeout(60)
+def test_hello(memlease_daemon):
+    program = shutil.which("hello", path=str(Path(os.environ["MEMLEASE_BUILD_DIR"], "bin")))
+    reader = subprocess.Popen(
+        [sys.executable, str(EXAMPLES / "hello" / "hello.py")], stdout=subprocess.PIPE, text=True
+    )
+    subprocess.run([program], check=True, timeout=30)
+    lines = reader.communicate(timeout=30)[0].splitlines()
+    assert reader.returncode == 0
+    assert lines[-1] == "version 50: mean 50.0"
+    for line in lines:
+        version, mean = line.removeprefix("version ").split(": mean ")
+        assert float(mean) == int(version)
+
+
+@pytest.mark.no_asan  # PyTorch's and Matplotlib's libraries, in processes that time each other
+@pytest.mark.timeout(180)
+def test_tsunami(tmp_path):
+    run = demo(tmp_path, env=os.environ | {"DEMO_TEST": str(os.getpid())})
+    text = run.communicate(timeout=150)[0]
+    assert run.returncode == 0, text
+    assert "100%" in text
+    assert "kill -9 of a reader" in text
+    assert "Nothing is left behind" in text
+    for name in ("tsunami.png", "tsunami.gif", "gauges.png", "gauges.csv"):
+        assert (tmp_path / name).stat().st_size > 1000
+        assert name in text
+    gauges = json.loads((tmp_path / "gauges.json").read_text())
+    rank = json.loads((tmp_path / "rank0.json").read_text())
+    assert 0 < gauges["versions"] <= rank["versions"]
+    assert set(gauges["pages"]["0"]) <= set(rank["pages"]["0"])
+    assert gauges["copies"] == rank["copies"] == 0
+    assert processes_with(f"DEMO_TEST={os.getpid()}") == []
+
+
+@pytest.mark.no_asan
+@pytest.mark.timeout(120)
+def test_tsunami_interrupted(tmp_path):
+    mark = f"{os.getpid()} {time.monotonic_ns()}"
+    run = demo(tmp_path, "--duration", "9000", env=os.environ | {"DEMO_TEST": mark})
+    seen = next(line for line in run.stdout if "version" in line)
+    run.send_signal(signal.SIGINT)
+    text = run.communicate(timeout=60)[0]
+    assert run.returncode == 130, seen + text
+    assert "Nothing is left behind" in text
+    assert processes_with(f"DEMO_TEST={mark}") == []
