@@ -24,12 +24,12 @@ using namespace memlease;
 using namespace memlease::bench;
 
 constexpr const char* kField = "bench/crash/field";
-constexpr const char* kOwn = "bench/crash/own";
+constexpr const char* kVictims = "bench/crash/own";
 
 // Creates and fills an array of its own, begins to write the common one, and waits for its end.
 void be_killed(const Options& options, std::int64_t bytes, SharedPage& page) {
   const Client client = connect(options);
-  CreateOptions own = bytes_array(kOwn, std::max<std::int64_t>(bytes, 1));
+  CreateOptions own = bytes_array(kVictims, std::max<std::int64_t>(bytes, 1));
   own.slots = 1;
   const Array mine = client.create(own);
   WriteLease filling = mine.write();
@@ -62,7 +62,7 @@ Moments kill_one(const Client& client, const Array& field, pid_t victim) {
   usleep(20'000);  // both wait by now
   const std::uint64_t start = ticks();
   kill(victim, SIGKILL);
-  while (client.exists(kOwn)) {
+  while (client.exists(kVictims)) {
   }
   const std::uint64_t freed = ticks();
   watcher.join();

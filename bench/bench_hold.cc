@@ -25,9 +25,9 @@ constexpr int kArrays = 1024;
 
 template <typename Fn>
 double ns_per_round(int rounds, Fn fn) {
-  const std::uint64_t start = ticks();
+  const std::uint64_t start = thread_ns();
   for (int i = 0; i < rounds; ++i) fn(i);
-  return static_cast<double>(ticks() - start) * ns_per_tick() / rounds;
+  return static_cast<double>(thread_ns() - start) / rounds;
 }
 
 std::string array_name(int index) { return fmt::format("bench/hold/{}", index); }
@@ -97,7 +97,6 @@ int main(int argc, char** argv) {
   SharedPage& page = new_shared_page(static_cast<unsigned>(count) + 1);
   Report report("bench_hold");
   report.note("processes", fmt::format("1 and {}", count));
-  ns_per_tick();
   // Every loop runs alone in process 0 first, then in all processes at once.
   const Processes processes(count, [&](int index) {
     pin(places[static_cast<std::size_t>(index)]);

@@ -140,9 +140,9 @@ void measure_alone(const Options& options, int blocks, SharedPage& page) {
   array.read().release();
   wire::Word& word = page.ping;
   const auto ns = [&](const std::function<void()>& loop) {
-    const std::uint64_t start = ticks();
+    const std::uint64_t start = thread_ns();
     loop();
-    return static_cast<double>(ticks() - start) * ns_per_tick() / rounds;
+    return static_cast<double>(thread_ns() - start) / rounds;
   };
   for (int block = 0; block < blocks; ++block) {
     page.values[2 * block] = ns([&] {

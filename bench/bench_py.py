@@ -53,7 +53,7 @@ def cases_of(array: memlease.Array) -> Iterator[tuple[str, Callable[[], Any], in
 
     def view() -> None:
         with read() as lease:
-            lease.array
+            len(lease.array)  # nothing keeps the view
 
     def publish() -> None:
         write().publish()

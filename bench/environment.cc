@@ -80,6 +80,13 @@ std::uint64_t ticks() {
   return now;
 }
 
+std::uint64_t thread_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
 double ns_per_tick() {
   static const double ns = measure_tick();
   return ns;

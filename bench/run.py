@@ -1,8 +1,9 @@
 """Run the benchmarks on a daemon of their own, and hold the figures against the goals.
 
-Every goal is a ratio to a floor or rival measured in the same run, block by block: the figure is the
-median of the blocks' ratios, and a goal counts as missed only if all blocks but one miss it. Nothing
-fails for that: a busy machine shows anything. Programs' JSON and the table go to build/bench.
+Every goal is a ratio to a floor or rival measured in the same run, block by block: the figure is
+the median of the blocks' ratios, and a goal counts as missed only if all blocks but one miss it.
+Nothing fails for that: a busy machine shows anything. Programs' JSON and the table go to
+build/bench.
 """
 
 import argparse
@@ -42,16 +43,13 @@ def check_build() -> None:
     cache_file = BUILD / "CMakeCache.txt"
     if not cache_file.exists():
         sys.exit(f"bench: {BUILD} is no build. Run ./dev bench, which builds first.")
-    cache = dict(
-        line.split(":", 1)[0:1] + [line.split("=", 1)[1]]
-        for line in cache_file.read_text().splitlines()
-        if "=" in line and ":" in line and not line.startswith(("#", "//"))
-    )
+    entries = [line.partition("=") for line in cache_file.read_text().splitlines()]
+    cache = {key.partition(":")[0]: value for key, _, value in entries}
     kind, sanitizer = cache.get("CMAKE_BUILD_TYPE"), cache.get("MEMLEASE_SANITIZE")
     flags = (
         cache.get("CMAKE_CXX_FLAGS", "") + " " + cache.get(f"CMAKE_CXX_FLAGS_{kind}".upper(), "")
     )
-    if kind != "Release" or sanitizer or "-O2" not in flags and "-O3" not in flags:
+    if kind != "Release" or sanitizer or not ("-O2" in flags or "-O3" in flags):
         sys.exit(
             f"bench: {BUILD} is a {kind} build (flags:{flags}; sanitizer: {sanitizer or 'none'}), "
             "and figures of it mean nothing. Run ./dev bench, which takes the release build."
@@ -138,7 +136,7 @@ def verdict(goal: Goal, series: Series) -> tuple[float, float, float, bool] | No
 
 
 def duration(ns: float) -> str:
-    """A time for people."""
+    """Write a time for people."""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
         if ns >= size:
             return f"{ns / size:.3g} {unit}"
@@ -146,7 +144,7 @@ def duration(ns: float) -> str:
 
 
 def limit_text(goal: Goal) -> str:
-    """The goal as the table shows it."""
+    """Write the goal as the table shows it."""
     if goal.extra_ms and goal.floor == "nothing":
         return f"<= {goal.extra_ms:g} ms"
     if goal.extra_ms:
@@ -155,13 +153,23 @@ def limit_text(goal: Goal) -> str:
 
 
 def rows_of(series: dict[str, Series]) -> list[list[str]]:
-    """The table, without its head."""
+    """Make the table, without its head."""
     rows = []
     for goal in GOALS:
         answer = verdict(goal, series.get(goal.program, {}))
         if answer is None:
             if goal.program in series:
-                rows.append([goal.program, goal.what, "-", "-", "-", limit_text(goal), "not run"])
+                rows.append(
+                    [
+                        goal.program.removeprefix("bench_"),
+                        goal.what,
+                        "-",
+                        "-",
+                        "-",
+                        limit_text(goal),
+                        "not run",
+                    ]
+                )
             continue
         measured, floor, ratio, met = answer
         rows.append(
@@ -186,7 +194,7 @@ HEAD = ["program", "what : floor or rival", "measured", "floor", "ratio", "goal"
 
 
 def markdown(rows: list[list[str]]) -> str:
-    """The rows as a Markdown table that can be read as it is, too."""
+    """Write the rows as a Markdown table that can be read as it is, too."""
     widths = [max(len(row[i]) for row in [HEAD, *rows]) for i in range(len(HEAD))]
     lines = [[*HEAD], ["-" * width for width in widths], *rows]
     return "\n".join(
@@ -198,7 +206,7 @@ def markdown(rows: list[list[str]]) -> str:
 
 
 def machine() -> list[str]:
-    """What the figures were measured on."""
+    """Say what the figures were measured on."""
 
     def first(path: str, key: str = "") -> str:
         try:

@@ -1,5 +1,3 @@
-#include "client/connect.h"
-
 #include <chrono>
 #include <cstring>
 #include <map>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "client/channel/attach_client.h"
+#include "client/core/connect_session.h"
 #include "client/core/crash_point.h"
 #include "client/core/directory.h"
 #include "client/core/fork_guard.h"

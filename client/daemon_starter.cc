@@ -43,7 +43,8 @@ std::string find_program(const std::string& given) {
     return named;
   }
   Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(&start_daemon), &info) != 0 && info.dli_fname != nullptr) {
+  if (dladdr(reinterpret_cast<const void*>(&start_daemon), &info) != 0 &&
+      info.dli_fname != nullptr) {
     const auto folder = std::filesystem::absolute(info.dli_fname).parent_path();
     for (const auto& place : {folder / "bin", folder.parent_path() / "bin",
                               folder.parent_path().parent_path() / "bin"}) {

@@ -24,8 +24,8 @@ absl::Status usage_error(std::string_view what) {
 }
 
 absl::Status unexpected(const std::string& argument) {
-  std::vector<std::string> known{"--config", "--print-config", "--check-config", "--background",
-                                 "--help", "--version"};
+  std::vector<std::string> known{"--config",     "--print-config", "--check-config",
+                                 "--background", "--help",         "--version"};
   for (const Option& option : options()) known.push_back(flag_of(option));
   const std::string name = argument.substr(0, argument.find('='));
   return usage_error(

@@ -1,8 +1,8 @@
 // The composition root: puts the core, its memory, the channels and the services together, and
 // calls the core under the daemon's one mutex.
 //
-// Threads: the event loop's (attach channel, timers, signals), gRPC's (calls). Whatever they want of
-// the core they want through with_broker().
+// Threads: the event loop's (attach channel, timers, signals), gRPC's (calls). Whatever they want
+// of the core they want through with_broker().
 #pragma once
 
 #include <chrono>
@@ -32,8 +32,8 @@ class Daemon final : public SessionHost, public ServiceHost {
                                                        EventLoop& loop, Log& log);
   ~Daemon() override;
 
-  // SIGTERM: no new sessions, opens and leases; ends the loop when no lease lives any more, or after
-  // drain_timeout_s. A repeat ends it at once. On the loop's thread.
+  // SIGTERM: no new sessions, opens and leases; ends the loop when no lease lives any more, or
+  // after drain_timeout_s. A repeat ends it at once. On the loop's thread.
   void drain();
 
   // SessionHost, on the loop's thread.

@@ -40,10 +40,8 @@ class AttachClient : public FileSource {
   // what the daemon said last; then DaemonLost for ever. Closed after goodbye().
   absl::StatusOr<SharedFile> fetch(wire::FileId file) override;
   bool alive() override;
+  void goodbye() override;
   void abandon() override;
-
-  // Ends the session politely. A repeat does nothing.
-  void goodbye();
 
  private:
   enum class State { kConnected, kLost, kSaidGoodbye };

@@ -46,11 +46,11 @@ internal::WriteAttempt write_or_raise(ArrayState& state, const WriteOptions& opt
 void check_size(const ArrayState& state, std::uint64_t size_bytes) {
   const std::uint64_t expected = internal::element_bytes(state.spec());
   if (size_bytes == expected) return;
-  raise(wire::make_error(wire::ErrorCode::kInvalidArgument,
-                         fmt::format("'{}' ({}) has {} bytes of elements, the buffer {}",
-                                     state.name(), wire::describe(state.spec()), expected,
-                                     size_bytes),
-                         "Give a C-ordered buffer of all elements."));
+  raise(wire::make_error(
+      wire::ErrorCode::kInvalidArgument,
+      fmt::format("'{}' ({}) has {} bytes of elements, the buffer {}", state.name(),
+                  wire::describe(state.spec()), expected, size_bytes),
+      "Give a C-ordered buffer of all elements."));
 }
 
 }  // namespace

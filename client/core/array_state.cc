@@ -63,8 +63,8 @@ absl::Status ArrayState::map_all() {
   if (!(*board)->contains(opened_.board_record.offset, record_bytes, wire::kBoardUnitBytes)) {
     return defect("the array's record lies outside of the board");
   }
-  board_ = reinterpret_cast<const wire::BoardRecord*>((*board)->data() +
-                                                      opened_.board_record.offset);
+  board_ =
+      reinterpret_cast<const wire::BoardRecord*>((*board)->data() + opened_.board_record.offset);
   if (opened_.slots.size() != slots() || slots() == 0 || slots() > wire::kMaxSlots) {
     return defect("the array has another number of slots than places");
   }
@@ -198,7 +198,8 @@ void ArrayState::close() {
 void ArrayState::leave_if_due() {
   const bool withdrawn = (board_->writer.load() & wire::kWriterWithdrawn) != 0;
   if (!closed_.load() && !withdrawn) return;
-  if (!enter_writing(std::chrono::nanoseconds::zero())) return;  // a write lease lives: it will come
+  if (!enter_writing(std::chrono::nanoseconds::zero()))
+    return;  // a write lease lives: it will come
   {
     const std::lock_guard lock(mutex_);
     const SlotReader* reader = reader_ready_.load();
@@ -227,8 +228,8 @@ const wire::WriterRow* ArrayState::writer_row(RowRef at) {
   }
   auto mapping = session_->mappings().get(at.file, FileKind::kExtent);
   if (!mapping.ok() || !fits(**mapping, at, wire::writer_row_units(slots()))) return nullptr;
-  const auto* row = reinterpret_cast<const wire::WriterRow*>((*mapping)->data() +
-                                                             at.unit * wire::kRowUnitBytes);
+  const auto* row =
+      reinterpret_cast<const wire::WriterRow*>((*mapping)->data() + at.unit * wire::kRowUnitBytes);
   writers_.push_back(std::make_unique<KnownWriter>(KnownWriter{at, row, std::move(*mapping)}));
   last_writer_.store(writers_.back().get(), std::memory_order_release);
   return row;
@@ -240,8 +241,8 @@ const wire::ReaderRow* ArrayState::reader_row(RowRef at) {
   auto mapping = session_->mappings().get(at.file, FileKind::kExtent);
   if (!mapping.ok() || !fits(**mapping, at, wire::reader_row_units(slots()))) return nullptr;
   forget_dead_readers();
-  const auto* row = reinterpret_cast<const wire::ReaderRow*>((*mapping)->data() +
-                                                             at.unit * wire::kRowUnitBytes);
+  const auto* row =
+      reinterpret_cast<const wire::ReaderRow*>((*mapping)->data() + at.unit * wire::kRowUnitBytes);
   readers_.emplace(key, KnownReader{row, std::move(*mapping)});
   return row;
 }

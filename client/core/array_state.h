@@ -2,6 +2,8 @@
 // leases and pins of the process; when the last of them goes, the array is left. Thread-safe.
 #pragma once
 
+#include <memlease/lease.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -14,8 +16,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include <memlease/lease.h>
-
 #include "client/core/control_port.h"
 #include "client/core/mapping_cache.h"
 #include "client/core/row_resolver.h"
@@ -53,7 +53,7 @@ class ArrayState final : public RowResolver, public std::enable_shared_from_this
   // The reader's half if there is one already, else nullptr.
   SlotReader* reader_if_subscribed() const { return reader_ready_.load(); }
   // The writer's half, for whoever is inside of a Writing; row as the daemon gave it.
-  absl::StatusOr<SlotWriter*> writer(wire::RowRef row);
+  absl::StatusOr<SlotWriter*> writer(wire::RowRef at);
   SlotWriter* writer_if_any() { return writer_ ? &*writer_ : nullptr; }
 
   // Ends a read lease. Leaves the array if that is due.
@@ -72,6 +72,7 @@ class ArrayState final : public RowResolver, public std::enable_shared_from_this
   // Gives rows and the right back at once, or when the last lease and pin has gone.
   void close();
   bool closed() const { return closed_.load(); }
+  bool left() const { return left_.load(); }
   // Leaves if nothing is held any more and the array is closed or withdrawn. May call the daemon.
   void leave_if_due();
 
@@ -108,17 +109,17 @@ class ArrayState final : public RowResolver, public std::enable_shared_from_this
 
   std::atomic<bool> closed_{false};
   std::atomic<bool> left_{false};  // no member any more; the rows may be another array's by now
-  std::mutex mutex_;  // guards what follows, but for the atomics
+  std::mutex mutex_;               // guards what follows, but for the atomics
   std::uint32_t opens_ = 1;
   std::optional<SlotReader> reader_;
   std::atomic<SlotReader*> reader_ready_{nullptr};
 
   enum Turn : std::uint32_t { kNobody, kTaken, kAwaited };
   wire::HalfWord turn_{kNobody};  // whose turn to write: a lock that may be left by another thread
-  std::optional<SlotWriter> writer_;  // used inside of a write alone
+  std::optional<SlotWriter> writer_;                        // used inside of a write alone
   std::unordered_map<std::uint64_t, KnownReader> readers_;  // likewise
 
-  std::mutex pages_mutex_;  // guards mappings_ and writers_
+  std::mutex pages_mutex_;                             // guards mappings_ and writers_
   std::vector<std::unique_ptr<KnownWriter>> writers_;  // never shrinks: readers use its rows
   std::atomic<const KnownWriter*> last_writer_{nullptr};
 };

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "client/connect.h"
 #include "client/core/array_state.h"
+#include "client/core/connect_session.h"
 #include "client/core/connection.h"
 #include "client/core/crash_point.h"
 #include "client/core/patience.h"

@@ -16,18 +16,18 @@ Connection::~Connection() {
 }
 
 absl::StatusOr<Session*> Connection::use() {
-  if (auto status = session_->look(); !status.ok()) return status;
-  if (closed_.load()) {
+  if (closed_.load() && !session_->forked()) {
     return wire::make_error(wire::ErrorCode::kClosed, "this client has been closed",
                             "Call connect() again.");
   }
+  if (auto status = session_->look(); !status.ok()) return status;
   session_->flush();
   return session_.get();
 }
 
 void Connection::close() {
   if (closed_.exchange(true) || session_->forked()) return;
-  if (session_->remove_connection() == 0) session_->close_arrays();
+  if (session_->remove_connection() == 0) session_->close();
 }
 
 }  // namespace memlease::internal

@@ -1,5 +1,5 @@
 // One Client's connection: counts how many of them the process has to one daemon, so that the last
-// explicit close closes the arrays. Thread-safe.
+// explicit close closes the session. Thread-safe.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
-// Names a step of the protocol at which a process may die. Tests compile the files that name steps a
-// second time with MEMLEASE_CRASH_POINTS and kill the process at each of them; in the library that
-// users link there is nothing of it.
+// Names a step of the protocol at which a process may die. Tests compile the files that name steps
+// a second time with MEMLEASE_CRASH_POINTS and kill the process at each of them; in the library
+// that users link there is nothing of it.
 #pragma once
 
 namespace memlease::internal {

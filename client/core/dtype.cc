@@ -1,8 +1,9 @@
+#include "proto/wire/dtype.h"
+
 #include <memlease/dtype.h>
 
 #include "client/core/raise.h"
 #include "fmt/format.h"
-#include "proto/wire/dtype.h"
 #include "proto/wire/error.h"
 
 namespace memlease {

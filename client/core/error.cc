@@ -1,8 +1,9 @@
+#include "proto/wire/error.h"
+
 #include <memlease/error.h>
 
 #include "client/core/raise.h"
 #include "fmt/format.h"
-#include "proto/wire/error.h"
 
 namespace memlease {
 namespace {

@@ -25,6 +25,8 @@ class FileSource {
   virtual absl::StatusOr<SharedFile> fetch(wire::FileId file) = 0;
   // False once the daemon has gone. One poll(2), no message.
   virtual bool alive() = 0;
+  // Ends the session politely: nothing of it is used any more. A repeat does nothing.
+  virtual void goodbye() = 0;
   // In a forked child: closes the connection without a word. Async-signal-safe.
   virtual void abandon() = 0;
 };

@@ -20,8 +20,8 @@ class ForkObserver {
   virtual void after_fork_in_child() = 0;
 };
 
-// A mutex under which observers are made and destroyed: it is taken before a fork, so that the child
-// finds what it guards in order. Never destroyed, and to be called once for each mutex.
+// A mutex under which observers are made and destroyed: it is taken before a fork, so that the
+// child finds what it guards in order. Never destroyed, and to be called once for each mutex.
 void hold_over_fork(std::mutex& mutex);
 
 extern std::atomic<std::uint32_t> fork_count;

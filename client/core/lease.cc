@@ -19,10 +19,11 @@ void check_view(const ArrayState& array, DType dtype, std::size_t ndim) {
   const wire::ArraySpec& spec = array.spec();
   const wire::DType wanted{static_cast<wire::DTypeCode>(dtype.code), dtype.bits, dtype.lanes};
   if (wanted == spec.dtype && ndim == spec.shape.size()) return;
-  raise(wire::make_error(wire::ErrorCode::kInvalidArgument,
-                   fmt::format("'{}' is {}: a span of {} with {} dimensions does not fit",
-                               spec.name, wire::describe(spec), wire::name_of(wanted), ndim),
-                   "Use span<T, N> with the array's own element type and number of dimensions."));
+  raise(wire::make_error(
+      wire::ErrorCode::kInvalidArgument,
+      fmt::format("'{}' is {}: a span of {} with {} dimensions does not fit", spec.name,
+                  wire::describe(spec), wire::name_of(wanted), ndim),
+      "Use span<T, N> with the array's own element type and number of dimensions."));
 }
 
 const std::vector<std::int64_t>& shape_of(const ArrayState& array) { return array.spec().shape; }
@@ -136,12 +137,13 @@ std::uint64_t WriteLease::publish(bool allow_pins) {
   ArrayState& state = live();
   internal::check(state.session().usable());
   if (!allow_pins && !pin_.expired()) {
-    raise(wire::make_error(wire::ErrorCode::kBusy,
-                     fmt::format("version {} of '{}' cannot be published while views of it live: "
-                                 "later writes through them would change what readers see",
-                                 version_, state.name()),
-                     "Delete the views first, or publish with allow_pins and keep your hands off "
-                     "them."));
+    raise(wire::make_error(
+        wire::ErrorCode::kBusy,
+        fmt::format("version {} of '{}' cannot be published while views of it live: "
+                    "later writes through them would change what readers see",
+                    version_, state.name()),
+        "Delete the views first, or publish with allow_pins and keep your hands off "
+        "them."));
   }
   const std::shared_ptr<ArrayState> kept = std::move(state_);
   state_.reset();

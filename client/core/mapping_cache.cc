@@ -46,8 +46,7 @@ bool Mapping::contains(std::uint64_t offset, std::uint64_t size_bytes,
   return offset % alignment == 0 && offset <= size_bytes_ && size_bytes <= size_bytes_ - offset;
 }
 
-absl::StatusOr<std::shared_ptr<Mapping>> MappingCache::get(wire::FileId file,
-                                                           wire::FileKind kind) {
+absl::StatusOr<std::shared_ptr<Mapping>> MappingCache::get(wire::FileId file, wire::FileKind kind) {
   const std::lock_guard lock(mutex_);
   auto& entry = mappings_[to_int(file)];
   std::shared_ptr<Mapping> mapping = entry.lock();

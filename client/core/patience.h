@@ -1,6 +1,6 @@
-// How long a call goes on waiting: until its deadline, an interrupt, or the daemon's end. Waits go in
-// slices, between which step() looks at all three. The time runs from the first question on: a call
-// that need not wait never looks at the clock. Used by one thread.
+// How long a call goes on waiting: until its deadline, an interrupt, or the daemon's end. Waits go
+// in slices, between which step() looks at all three. The time runs from the first question on: a
+// call that need not wait never looks at the clock. Used by one thread.
 #pragma once
 
 #include <memlease/array.h>

@@ -17,7 +17,7 @@ inline void check(const absl::Status& status) {
 }
 
 template <typename T>
-T value_or_raise(absl::StatusOr<T> result) {
+T value_or_raise(absl::StatusOr<T>&& result) {
   if (!result.ok()) raise(result.status());
   return std::move(*result);
 }

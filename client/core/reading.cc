@@ -99,11 +99,11 @@ absl::StatusOr<ReadAttempt> begin_read(ArrayState& array, const ReadOptions& opt
     if (auto status = verdict(array, options, attempt); !status.ok()) return status;
     if (auto status = patience.step(); !status.ok()) return status;
     if (patience.expired()) {
-      return make_error(ErrorCode::kTimeout,
-                        fmt::format("{} of '{}' did not come within {}; current is {}",
-                                    wanted_text(options), array.name(),
-                                    patience.limit_text(), array.current_version()),
-                        "Is its writer running? memleasectl holders " + array.name());
+      return make_error(
+          ErrorCode::kTimeout,
+          fmt::format("{} of '{}' did not come within {}; current is {}", wanted_text(options),
+                      array.name(), patience.limit_text(), array.current_version()),
+          "Is its writer running? memleasectl holders " + array.name());
     }
   }
 }

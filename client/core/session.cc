@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "client/core/array_state.h"
@@ -38,6 +39,11 @@ absl::Status Session::usable() {
                             "this handle was made before fork(), in the parent process",
                             "Call connect() in the child, or start workers with spawn.");
   }
+  if (ended_.load(std::memory_order_relaxed)) {
+    return wire::make_error(ErrorCode::kClosed,
+                            "the client has been closed, and its arrays with it",
+                            "Call connect() again.");
+  }
   const std::int64_t now = coarse_seconds();
   if (now != last_look_s_.load(std::memory_order_relaxed)) {
     last_look_s_.store(now, std::memory_order_relaxed);
@@ -63,7 +69,12 @@ absl::StatusOr<std::shared_ptr<ArrayState>> Session::join(const OpenedArray& ope
   auto state = ArrayState::open(shared_from_this(), opened);
   if (!state.ok()) return state.status();
   entry = *state;
-  std::erase_if(arrays_, [](const auto& item) { return item.second.expired(); });
+  // Forget the dead ones each time that the table has doubled: a look at all of them each time
+  // would make n opens cost n * n.
+  if (arrays_.size() >= purge_at_) {
+    std::erase_if(arrays_, [](const auto& item) { return item.second.expired(); });
+    purge_at_ = std::max<std::size_t>(64, 2 * arrays_.size());
+  }
   return state;
 }
 
@@ -76,8 +87,16 @@ std::vector<std::shared_ptr<ArrayState>> Session::live_arrays() {
   return live;
 }
 
-void Session::close_arrays() {
-  for (const auto& state : live_arrays()) state->close();
+void Session::close() {
+  flush();
+  bool unused = true;
+  for (const auto& state : live_arrays()) {
+    state->close();
+    unused = unused && state->left();
+  }
+  if (!unused) return;
+  ended_.store(true);
+  files_->goodbye();
 }
 
 void Session::depart(wire::ArrayId array, std::uint32_t opens) {

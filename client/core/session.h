@@ -48,8 +48,9 @@ class Session : public std::enable_shared_from_this<Session>, private ForkObserv
 
   // The state of an opened array: the same one for all handles of this process.
   absl::StatusOr<std::shared_ptr<ArrayState>> join(const OpenedArray& opened);
-  // Closes all arrays.
-  void close_arrays();
+  // Closes all arrays, and the session with them unless leases or pins live: then it ends with the
+  // last of these.
+  void close();
   // The array's state has died where no call may be made; flush() leaves it.
   void depart(wire::ArrayId array, std::uint32_t opens);
   void flush();
@@ -73,6 +74,7 @@ class Session : public std::enable_shared_from_this<Session>, private ForkObserv
   const std::uint32_t fork_generation_;
   std::atomic<std::int64_t> last_look_s_{0};
   std::atomic<bool> lost_{false};
+  std::atomic<bool> ended_{false};  // said goodbye
   std::atomic<std::uint32_t> connections_{0};
   std::atomic<bool> release_noted_{false};
   std::atomic<std::uint64_t> copies_{0};
@@ -82,6 +84,7 @@ class Session : public std::enable_shared_from_this<Session>, private ForkObserv
 
   mutable std::mutex mutex_;
   std::unordered_map<std::uint64_t, std::weak_ptr<ArrayState>> arrays_;
+  std::size_t purge_at_ = 64;
   std::vector<std::pair<wire::ArrayId, std::uint32_t>> departed_;
   std::function<void()> check_interrupt_;
 };

@@ -6,6 +6,7 @@
 
 namespace memlease::internal {
 
+using wire::Word;
 using wire::WriterRow;
 using Outcome = ReadAttempt::Outcome;
 
@@ -67,7 +68,8 @@ ReadAttempt SlotReader::locate(const WriterRow& writer, std::uint64_t version,
     return {Outcome::kAcquired, current.slot, current.version};
   }
   if (version > current.version) {
-    return {poisoned(version) ? Outcome::kProducerDied : Outcome::kNotYet};
+    if (poisoned(version)) return {Outcome::kProducerDied};
+    return {given_up(writer, version) ? Outcome::kGone : Outcome::kNotYet};
   }
   for (std::uint32_t s = 0; s < slots_; ++s) {
     const std::uint64_t word = writer.slot_words()[s].load();
@@ -76,6 +78,16 @@ ReadAttempt SlotReader::locate(const WriterRow& writer, std::uint64_t version,
     return {Outcome::kAcquired, s, version};  // a mere mark may be taken back
   }
   return {poisoned(version) ? Outcome::kProducerDied : Outcome::kGone};
+}
+
+// A number that was begun and is not under way any more: it will never be published. Whoever writes
+// marks a slot before he takes a number, and the mark becomes the version or goes.
+bool SlotReader::given_up(const WriterRow& writer, std::uint64_t version) const {
+  if (version > writer.highest_used.load()) return false;
+  return std::none_of(writer.slot_words(), writer.slot_words() + slots_, [&](const Word& word) {
+    const std::uint64_t now = word.load();
+    return (now & wire::kWriting) != 0 || wire::version_of(now) == version;
+  });
 }
 
 // Why nothing stands.
@@ -89,7 +101,7 @@ Outcome SlotReader::no_version(const WriterRow& writer) const {
 
 bool SlotReader::poisoned(std::uint64_t version) const {
   return std::any_of(board_.poisoned(), board_.poisoned() + slots_,
-                     [&](const wire::Word& word) { return word.load() == version; });
+                     [&](const Word& word) { return word.load() == version; });
 }
 
 void SlotReader::release(std::uint32_t slot) {

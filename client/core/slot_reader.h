@@ -64,6 +64,7 @@ class SlotReader {
   ReadAttempt locate(const wire::WriterRow& writer, std::uint64_t version,
                      std::uint64_t newer_than) const;
   bool poisoned(std::uint64_t version) const;
+  bool given_up(const wire::WriterRow& writer, std::uint64_t version) const;
   void wake_writer();
 
   const wire::BoardRecord& board_;

@@ -162,11 +162,11 @@ void SlotWriter::hand_out(WriteAttempt& attempt) {
 }
 
 std::uint64_t SlotWriter::next_version() const {
-  std::uint64_t highest = std::max(row_.highest_used.load(),
-                                   wire::unpack_publication(row_.publication.load()).version);
+  std::uint64_t highest =
+      std::max(row_.highest_used.load(), wire::unpack_publication(row_.publication.load()).version);
   for (std::uint32_t s = 0; s < slots_; ++s) {
-    highest = std::max({highest, wire::version_of(row_.slot_words()[s].load()),
-                        board_.poisoned()[s].load()});
+    highest = std::max(
+        {highest, wire::version_of(row_.slot_words()[s].load()), board_.poisoned()[s].load()});
   }
   return highest + 1;
 }

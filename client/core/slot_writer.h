@@ -18,7 +18,7 @@ namespace memlease::internal {
 
 struct WriteAttempt {
   enum class Outcome {
-    kReady,  // version and slot are set; publish(), drop() next
+    kReady,    // version and slot are set; publish(), drop() next
     kNotMine,  // the right is elsewhere or on its way: ask the daemon
     kNoFreeSlot,
     kWithdrawn,
@@ -40,8 +40,8 @@ class SlotWriter {
   // Copies what stands in `from`; the right is about to become ours.
   void adopt(const wire::WriterRow& from);
 
-  // Takes a free slot. While none is free, calls sleep_on(counts to sleep on) and tries again, until
-  // that returns false.
+  // Takes a free slot. While none is free, calls sleep_on(counts to sleep on) and tries again,
+  // until that returns false.
   using SleepOn = std::function<bool(const std::vector<wire::FutexWait>&)>;
   WriteAttempt begin(const SleepOn& sleep_on);
   // Returns after the version is current. Wakes sleeping readers.

@@ -51,8 +51,7 @@ std::chrono::nanoseconds measure() {
   }
   peer.join();
   std::nth_element(rounds.begin(), rounds.begin() + kRounds / 2, rounds.end());
-  return std::clamp<std::chrono::nanoseconds>(rounds[kRounds / 2] / 2,
-                                              std::chrono::microseconds(2),
+  return std::clamp<std::chrono::nanoseconds>(rounds[kRounds / 2] / 2, std::chrono::microseconds(2),
                                               std::chrono::microseconds(50));
 }
 

@@ -26,17 +26,18 @@ std::string holders_text(ArrayState& array) {
     parts.push_back(fmt::format("pid {} ({}) reads version {}", holder.pid, holder.command,
                                 fmt::join(holder.versions, ", ")));
   }
-  return parts.empty() ? "holders that have just let go" : fmt::format("{}", fmt::join(parts, "; "));
+  return parts.empty() ? "holders that have just let go"
+                       : fmt::format("{}", fmt::join(parts, "; "));
 }
 
 absl::Status no_free_slot(ArrayState& array, const Patience& patience) {
-  return make_error(ErrorCode::kNoFreeSlot,
-                    fmt::format("all slots of '{}' that could be written are held ({} slots, waited "
-                                "{}): {}",
-                                array.name(), array.slots(), patience.limit_text(),
-                                holders_text(array)),
-                    "Wait longer, end these readers, or create the array with more slots (the "
-                    "number of slow readers + 2).");
+  return make_error(
+      ErrorCode::kNoFreeSlot,
+      fmt::format("all slots of '{}' that could be written are held ({} slots, waited "
+                  "{}): {}",
+                  array.name(), array.slots(), patience.limit_text(), holders_text(array)),
+      "Wait longer, end these readers, or create the array with more slots (the "
+      "number of slow readers + 2).");
 }
 
 // What to sleep on until the right may be had: the board, and the present writer's row.
@@ -136,15 +137,17 @@ absl::StatusOr<WriteAttempt> begin_entered(ArrayState& array, Patience& patience
 absl::StatusOr<WriteAttempt> begin_write(ArrayState& array, Patience& patience) {
   // The turn may be that of a thread that is not in this process.
   if (array.forked()) return array.usable();
-  // At first without waiting, so that the clock is looked at only if there is something to wait for.
+  // At first without waiting, so that the clock is looked at only if there is something to wait
+  // for.
   for (std::chrono::nanoseconds slice{0}; !array.enter_writing(slice); slice = patience.slice()) {
     if (auto status = patience.step(); !status.ok()) return status;
     if (patience.expired()) {
-      return make_error(ErrorCode::kTimeout,
-                        fmt::format("this process already has a write lease of '{}', and it did not "
-                                    "end within {}",
-                                    array.name(), patience.limit_text()),
-                        "Publish or drop the other lease first: one write at a time.");
+      return make_error(
+          ErrorCode::kTimeout,
+          fmt::format("this process already has a write lease of '{}', and it did not "
+                      "end within {}",
+                      array.name(), patience.limit_text()),
+          "Publish or drop the other lease first: one write at a time.");
     }
   }
   auto attempt = begin_entered(array, patience);

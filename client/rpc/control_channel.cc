@@ -110,10 +110,10 @@ void quiesce(State& s, std::unique_lock<std::mutex>& lock) {
 
 // ---- Fork.
 //
-// Handlers before a fork run in the opposite order of their registration, and gRPC registers its own
-// at its first init (where GRPC_ENABLE_FORK_SUPPORT is set). So ours are registered twice: when this
-// library is loaded, so that no fork slips into another thread's first call; and after gRPC's, so
-// that gRPC is down already when its handler looks.
+// Handlers before a fork run in the opposite order of their registration, and gRPC registers its
+// own at its first init (where GRPC_ENABLE_FORK_SUPPORT is set). So ours are registered twice: when
+// this library is loaded, so that no fork slips into another thread's first call; and after gRPC's,
+// so that gRPC is down already when its handler looks.
 
 std::mutex first_use;
 bool held = false;           // by the thread that forks
@@ -180,7 +180,8 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> begin_call(State& s, const std::s
     s.up = true;
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-    auto channel = grpc::CreateCustomInsecureChannelFromFd("memleased", socket->fd.release(), arguments);
+    auto channel =
+        grpc::CreateCustomInsecureChannelFromFd("memleased", socket->fd.release(), arguments);
     known = s.channels.emplace(directory, std::move(channel)).first;
   }
   ++s.calls;

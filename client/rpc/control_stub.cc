@@ -92,8 +92,10 @@ absl::StatusOr<WriterAnswer> ControlStub::acquire_writer(wire::ArrayId array) {
     return status;
   }
   WriterAnswer answer;
-  if (reply.state() == v1::AcquireWriterReply::GRANTED) answer.state = WriterAnswer::State::kGranted;
-  if (reply.state() == v1::AcquireWriterReply::OFFERED) answer.state = WriterAnswer::State::kOffered;
+  if (reply.state() == v1::AcquireWriterReply::GRANTED)
+    answer.state = WriterAnswer::State::kGranted;
+  if (reply.state() == v1::AcquireWriterReply::OFFERED)
+    answer.state = WriterAnswer::State::kOffered;
   answer.row = wire::from_proto(reply.row());
   answer.from = wire::from_proto(reply.from());
   answer.offer = reply.offer();
@@ -149,8 +151,11 @@ absl::StatusOr<std::vector<Holder>> ControlStub::holders(wire::ArrayId array) {
   if (auto status = call(&Stub::Holders, array_request(array), reply); !status.ok()) return status;
   std::vector<Holder> holders;
   for (const v1::Holder& holder : reply.holders()) {
-    holders.push_back({holder.pid(), holder.uid(), holder.command(),
-                       {holder.versions().begin(), holder.versions().end()}, holder.writing()});
+    holders.push_back({holder.pid(),
+                       holder.uid(),
+                       holder.command(),
+                       {holder.versions().begin(), holder.versions().end()},
+                       holder.writing()});
   }
   return holders;
 }

@@ -23,7 +23,8 @@ class ControlStub : public ControlPort {
   absl::Status leave(wire::ArrayId array, std::uint32_t opens) override;
   absl::Status withdraw(const std::string& name) override;
   absl::StatusOr<std::vector<std::string>> list(const std::string& pattern) override;
-  absl::StatusOr<bool> wait_for(const std::string& name, std::chrono::milliseconds timeout) override;
+  absl::StatusOr<bool> wait_for(const std::string& name,
+                                std::chrono::milliseconds timeout) override;
   absl::StatusOr<std::vector<Holder>> holders(wire::ArrayId array) override;
   std::uint64_t calls() const override { return calls_.load(); }
 

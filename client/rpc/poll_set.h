@@ -1,6 +1,6 @@
 // gRPC 1.51 keeps its epoll set for the life of the process, also while gRPC is shut down. After a
-// fork parent and child would share it, and each would take the other's events: calls that time out,
-// and worse. This finds the set, and gives the child one of its own under the same numbers.
+// fork parent and child would share it, and each would take the other's events: calls that time
+// out, and worse. This finds the set, and gives the child one of its own under the same numbers.
 // Not thread-safe.
 #pragma once
 

@@ -15,6 +15,7 @@ from places import PLACES, gauge_cells
 
 INK = "#1d2733"
 HIGHEST_M = 3.0
+GROUND = 140  # of the 256 colours of a picture
 SEA = LinearSegmentedColormap.from_list(
     "sea", ["#0b2a5b", "#2166ac", "#7db8da", "#eaf1f2", "#f4a582", "#c0262d", "#5f0a1e"]
 )
@@ -144,11 +145,21 @@ def save_picture(picture: Image.Image, path: Path) -> None:
 
 def _palette(frame: Image.Image) -> Image.Image:
     """256 colours: left to itself a quantiser spends them on land and leaves the waves in bands."""
-    sea = (SEA(np.linspace(0, 1, 135))[:, :3] * 255).round().astype(int).ravel().tolist()
-    marks = [255, 210, 63]
-    ground = frame.quantize(119, method=Image.Quantize.MEDIANCUT).getpalette()[: 3 * 119]
+    sea = (SEA(np.linspace(0, 1, 253 - GROUND))[:, :3] * 255).round().astype(int).ravel().tolist()
+    marks = [255, 210, 63, 255, 255, 255]
     palette = Image.new("P", (1, 1))
-    palette.putpalette(sea + marks + ground)
+    palette.putpalette(sea + marks)
+    pixels = np.asarray(frame).astype(int)
+    missed_by = np.abs(
+        pixels
+        - np.asarray(frame.quantize(palette=palette, dither=Image.Dither.NONE).convert("RGB"))
+    )
+    others = pixels[missed_by.max(axis=2) > 6]
+    # Rare colours, as of deep valleys, count for more than their share.
+    colours, counts = np.unique(others, axis=0, return_counts=True)
+    others = np.repeat(colours, np.ceil(np.sqrt(counts)).astype(int), axis=0).astype(np.uint8)
+    ground = Image.fromarray(others[None]).quantize(GROUND, method=Image.Quantize.MEDIANCUT)
+    palette.putpalette(sea + marks + ground.getpalette()[: 3 * GROUND])
     return palette
 
 

@@ -53,7 +53,7 @@ def copies_text(readers: list[dict]) -> list[str]:
     read = sum(reader["versions"] for reader in readers)
     return [
         "  The copies are of the ground: put() shared it, and render took it for its own by get().",
-        f"  The surfaces were read where the ranks wrote them: {pages} slots compared, each of which",
+        f"  The surfaces were read where the ranks wrote them: {pages} slots compared, and each",
         "  has the same device, inode and offset on both sides.",
         f"  Readings whose ranks were not of one step: {mixed:,} of {read:,}.",
     ]

@@ -28,9 +28,9 @@ absl::Status validate_shape(const ArraySpec& spec) {
   std::uint64_t bytes = spec.dtype.itemsize_bytes();
   for (const std::int64_t extent : spec.shape) {
     if (extent < 0) {
-      return invalid(fmt::format("shape ({}) has the negative extent {}",
-                                 fmt::join(spec.shape, ", "), extent),
-                     "Extents are 0 or more.");
+      return invalid(
+          fmt::format("shape ({}) has the negative extent {}", fmt::join(spec.shape, ", "), extent),
+          "Extents are 0 or more.");
     }
     if (extent > 0 && bytes > kMaxArrayBytes / static_cast<std::uint64_t>(extent)) {
       return invalid(fmt::format("shape ({}) of {} needs more than {} bytes a slot",
@@ -49,9 +49,11 @@ absl::Status validate_strides(const ArraySpec& spec) {
   const auto shown = fmt::format("strides ({}) of shape ({})", fmt::join(spec.strides_bytes, ", "),
                                  fmt::join(spec.shape, ", "));
   if (spec.strides_bytes.size() != spec.shape.size()) {
-    return invalid(fmt::format("{} differ in length", shown), "Give one stride in bytes per dimension.");
+    return invalid(fmt::format("{} differ in length", shown),
+                   "Give one stride in bytes per dimension.");
   }
-  if (std::find(spec.shape.begin(), spec.shape.end(), 0) != spec.shape.end()) return absl::OkStatus();
+  if (std::find(spec.shape.begin(), spec.shape.end(), 0) != spec.shape.end())
+    return absl::OkStatus();
   const std::int64_t itemsize = spec.dtype.itemsize_bytes();
   std::vector<std::size_t> order(spec.shape.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -63,8 +65,9 @@ absl::Status validate_strides(const ArraySpec& spec) {
     const std::int64_t extent = spec.shape[dim];
     const std::int64_t stride = spec.strides_bytes[dim];
     if (stride % itemsize != 0) {
-      return invalid(fmt::format("{}: {} is no multiple of the item size {}", shown, stride, itemsize),
-                     "Elements of an array stand at multiples of their size.");
+      return invalid(
+          fmt::format("{}: {} is no multiple of the item size {}", shown, stride, itemsize),
+          "Elements of an array stand at multiples of their size.");
     }
     if (extent == 1) continue;
     if (stride < span) {
@@ -84,12 +87,13 @@ absl::Status validate_strides(const ArraySpec& spec) {
 
 absl::Status validate_name(std::string_view name) {
   constexpr std::string_view kHint =
-      "Names are paths like sim/rank0/density: parts of A-Z a-z 0-9 . _ - joined by single slashes.";
+      "Names are paths like sim/rank0/density: parts of A-Z a-z 0-9 . _ - joined by single "
+      "slashes.";
   if (name.empty()) return invalid("the name is empty", kHint);
   if (name.size() > kMaxNameBytes) {
-    return invalid(fmt::format("the name has {} bytes, at most {} are possible", name.size(),
-                               kMaxNameBytes),
-                   kHint);
+    return invalid(
+        fmt::format("the name has {} bytes, at most {} are possible", name.size(), kMaxNameBytes),
+        kHint);
   }
   std::size_t begin = 0;
   while (begin <= name.size()) {
@@ -100,9 +104,10 @@ absl::Status validate_name(std::string_view name) {
     }
     const auto bad = std::find_if_not(part.begin(), part.end(), is_name_char);
     if (bad != part.end()) {
-      return invalid(fmt::format("the name has byte 0x{:02x} at position {}",
-                                 static_cast<unsigned char>(*bad), begin + static_cast<std::size_t>(bad - part.begin())),
-                     kHint);
+      return invalid(
+          fmt::format("the name has byte 0x{:02x} at position {}", static_cast<unsigned char>(*bad),
+                      begin + static_cast<std::size_t>(bad - part.begin())),
+          kHint);
     }
     begin = end + 1;
   }
@@ -112,9 +117,10 @@ absl::Status validate_name(std::string_view name) {
 absl::Status validate(const ArraySpec& spec) {
   if (auto status = validate_name(spec.name); !status.ok()) return status;
   if (!is_known(spec.dtype)) {
-    return invalid(fmt::format("dtype {{code {}, bits {}, lanes {}}} is not known",
-                               static_cast<int>(spec.dtype.code), spec.dtype.bits, spec.dtype.lanes),
-                   "Known are " + known_dtype_names() + ".");
+    return invalid(
+        fmt::format("dtype {{code {}, bits {}, lanes {}}} is not known",
+                    static_cast<int>(spec.dtype.code), spec.dtype.bits, spec.dtype.lanes),
+        "Known are " + known_dtype_names() + ".");
   }
   if (auto status = validate_shape(spec); !status.ok()) return status;
   if (auto status = validate_strides(spec); !status.ok()) return status;
@@ -154,7 +160,8 @@ std::uint64_t size_bytes_of(const ArraySpec& spec) {
   for (std::size_t i = 0; i < spec.shape.size(); ++i) {
     if (spec.shape[i] == 0) return 0;
     if (spec.shape[i] > 1) {
-      bytes += static_cast<std::uint64_t>(strides[i]) * static_cast<std::uint64_t>(spec.shape[i] - 1);
+      bytes +=
+          static_cast<std::uint64_t>(strides[i]) * static_cast<std::uint64_t>(spec.shape[i] - 1);
     }
   }
   return bytes;

@@ -15,16 +15,17 @@
 
 namespace memlease::wire {
 
-inline constexpr std::uint64_t kBoardBytes = 256 * 1024;
+inline constexpr std::uint64_t kBoardBytes = std::uint64_t{256} * 1024;
 inline constexpr std::uint64_t kBoardUnitBytes = 64;
 
 // ---- Writer word: whose writer row counts, and what goes on.
 //   bits 0..3 flags | 4..13 unit | 14..41 extent | 42..63 generation
 // The generation grows with each change of the writer, so that an equal word means that nothing
 // has changed in between.
-inline constexpr std::uint64_t kWriterMoving = 1;     // the daemon moves the right: no write may begin
-inline constexpr std::uint64_t kWriterWithdrawn = 2;  // the array has no name any more: nothing may begin
-inline constexpr std::uint64_t kWriterHeir = 4;       // the row is the daemon's: nobody has the right
+inline constexpr std::uint64_t kWriterMoving = 1;  // the daemon moves the right: no write may begin
+inline constexpr std::uint64_t kWriterWithdrawn =
+    2;  // the array has no name any more: nothing may begin
+inline constexpr std::uint64_t kWriterHeir = 4;  // the row is the daemon's: nobody has the right
 inline constexpr std::uint64_t kWriterDraining = 8;  // the daemon is about to end: likewise
 inline constexpr std::uint64_t kWriterFlags = 15;
 inline constexpr std::uint32_t kWriterUnitBits = 10;
@@ -66,9 +67,9 @@ static_assert(sizeof(SubscriberChunk) == 128);
 // Behind the record: the poisoned version per slot (a version that was begun there and never
 // completed; 0 = none).
 struct BoardRecord {
-  Word array_id{0};          // 0 = not in use
-  Word writer{0};            // writer word
-  HalfWord event_count{0};   // +1 for each change of writer, subscribers removed, poison; a futex
+  Word array_id{0};         // 0 = not in use
+  Word writer{0};           // writer word
+  HalfWord event_count{0};  // +1 for each change of writer, subscribers removed, poison; a futex
   HalfWord slots{0};
   Word reserved[5]{};
   SubscriberChunk subscribers;

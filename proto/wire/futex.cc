@@ -38,13 +38,13 @@ FutexResult futex_wait(std::span<const FutexWait> waits, std::chrono::nanosecond
     entries[i].flags = FUTEX_32;  // shared, not private
   }
   timespec deadline = deadline_after(timeout);
-  const long result = syscall(SYS_futex_waitv, entries.data(), waits.size(), 0, &deadline,
-                              CLOCK_MONOTONIC);
+  const long result =
+      syscall(SYS_futex_waitv, entries.data(), waits.size(), 0, &deadline, CLOCK_MONOTONIC);
   if (result >= 0) return FutexResult::kWoken;
   if (errno == EAGAIN) return FutexResult::kChanged;
   if (errno == EINTR) return FutexResult::kInterrupted;
-  // Not known to this kernel, or forbidden to this container (memleasectl doctor says so): look again
-  // soon.
+  // Not known to this kernel, or forbidden to this container (memleasectl doctor says so): look
+  // again soon.
   if (errno != ETIMEDOUT) {
     const timespec pause = to_timespec(std::min<std::chrono::nanoseconds>(timeout, kPollInterval));
     nanosleep(&pause, nullptr);

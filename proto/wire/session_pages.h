@@ -4,7 +4,8 @@
 // holds rows, each placed by the daemon at a multiple of 64 bytes: reader rows (what this process
 // reads) and writer rows (what it published). The daemon's own heir files hold writer rows only:
 // what a dead or departed writer published last stands there in the same form, so that a reader
-// need not know who wrote. A row that is given back is all zero.
+// need not know who wrote. A row that is given back keeps its words: it is used again for an array
+// of as many slots, where every word counts on from there (reader) or is copied over (writer).
 //
 // docs/protocol.md explains the steps; client/core/slot_reader.cc and slot_writer.cc take them.
 #pragma once
@@ -17,7 +18,7 @@
 
 namespace memlease::wire {
 
-inline constexpr std::uint64_t kExtentBytes = 64 * 1024;
+inline constexpr std::uint64_t kExtentBytes = std::uint64_t{64} * 1024;
 inline constexpr std::uint64_t kRowUnitBytes = 64;
 inline constexpr std::uint32_t kExtentUnits = kExtentBytes / kRowUnitBytes;
 
@@ -67,7 +68,9 @@ struct WriterRow {
   Word reserved[4]{};
   Word* slot_words() { return reinterpret_cast<Word*>(this + 1); }
   const Word* slot_words() const { return reinterpret_cast<const Word*>(this + 1); }
-  Fence* write_fences(std::uint32_t slots) { return reinterpret_cast<Fence*>(slot_words() + slots + slots % 2); }
+  Fence* write_fences(std::uint32_t slots) {
+    return reinterpret_cast<Fence*>(slot_words() + slots + slots % 2);
+  }
   const Fence* write_fences(std::uint32_t slots) const {
     return reinterpret_cast<const Fence*>(slot_words() + slots + slots % 2);
   }
@@ -77,8 +80,8 @@ struct WriterRow {
 static_assert(sizeof(WriterRow) == 64);
 
 constexpr std::uint32_t writer_row_units(std::uint32_t slots) {
-  const std::size_t bytes =
-      sizeof(WriterRow) + (slots + slots % 2) * sizeof(Word) + 2 * slots * sizeof(Fence);
+  const std::size_t bytes = sizeof(WriterRow) + (slots + slots % 2) * sizeof(Word) +
+                            std::size_t{2} * slots * sizeof(Fence);
   return static_cast<std::uint32_t>((bytes + kRowUnitBytes - 1) / kRowUnitBytes);
 }
 

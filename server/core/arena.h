@@ -30,9 +30,9 @@ class Arena {
 
   std::uint64_t size_bytes_;
   std::uint64_t used_bytes_ = 0;
-  absl::btree_map<std::uint64_t, std::uint64_t> gaps_;                       // offset -> size
-  absl::btree_set<std::pair<std::uint64_t, std::uint64_t>> gaps_by_size_;    // (size, offset)
-  absl::flat_hash_map<std::uint64_t, std::uint64_t> allocated_;              // offset -> size
+  absl::btree_map<std::uint64_t, std::uint64_t> gaps_;                     // offset -> size
+  absl::btree_set<std::pair<std::uint64_t, std::uint64_t>> gaps_by_size_;  // (size, offset)
+  absl::flat_hash_map<std::uint64_t, std::uint64_t> allocated_;            // offset -> size
 };
 
 }  // namespace memlease::server

@@ -19,8 +19,8 @@ using wire::SessionId;
 namespace {
 
 absl::Status withdrawn_error(const Array& array) {
-  return make_error(ErrorCode::kWithdrawn,
-                    fmt::format("'{}' has been withdrawn", array.spec.name), "Create it anew.");
+  return make_error(ErrorCode::kWithdrawn, fmt::format("'{}' has been withdrawn", array.spec.name),
+                    "Create it anew.");
 }
 
 }  // namespace
@@ -87,10 +87,9 @@ std::vector<ReclaimedArray> Broker::exited(SessionId id) {
     const std::string reason = reclaim_reason(*session, *array);
     if (reason.empty()) continue;
     // The machine's clock may have been set back.
-    const std::uint64_t now_ms =
-        std::max(dependencies_.clock.unix_ms(), membership.since_unix_ms);
-    reclaimed.push_back({array->spec.name, array->slot_bytes * array->spec.slots,
-                         session->peer.pid, session->peer.uid, session->peer.command,
+    const std::uint64_t now_ms = std::max(dependencies_.clock.unix_ms(), membership.since_unix_ms);
+    reclaimed.push_back({array->spec.name, array->slot_bytes * array->spec.slots, session->peer.pid,
+                         session->peer.uid, session->peer.command,
                          static_cast<double>(now_ms - membership.since_unix_ms) / 1000, reason});
   }
   for (const ArrayId array_id : ids) {
@@ -169,8 +168,7 @@ absl::StatusOr<Broker::Opened> Broker::create(Session& session, const wire::Arra
   }
   if (Array* existing = catalog_.find(spec.name)) {
     if (!exist_ok || !may_read(session.peer, existing->domain)) {
-      return make_error(ErrorCode::kAlreadyExists,
-                        fmt::format("the name '{}' is taken", spec.name),
+      return make_error(ErrorCode::kAlreadyExists, fmt::format("the name '{}' is taken", spec.name),
                         "Open it, withdraw it, or create with exist_ok.");
     }
     wire::ArraySpec wanted = spec;
@@ -280,11 +278,11 @@ absl::StatusOr<WriterAnswer> Broker::acquire_writer(Session& session, ArrayId id
   if (!member.ok()) return member.status();
   auto& [array, membership] = *member;
   if (!may_write(session.peer, array->domain)) {
-    return make_error(ErrorCode::kDenied,
-                      fmt::format("uid {} may read '{}' but not write it (owner {}, mode {:#o})",
-                                  session.peer.uid, array->spec.name, array->domain.uid,
-                                  array->domain.mode),
-                      "Its owner must create it with a mode such as 0660.");
+    return make_error(
+        ErrorCode::kDenied,
+        fmt::format("uid {} may read '{}' but not write it (owner {}, mode {:#o})",
+                    session.peer.uid, array->spec.name, array->domain.uid, array->domain.mode),
+        "Its owner must create it with a mode such as 0660.");
   }
   if (array->withdrawn) return withdrawn_error(*array);
   if (!membership->writer_row) {

@@ -49,11 +49,11 @@ class Broker {
 
   // ---- Sessions (called for the attach channel).
   absl::StatusOr<NewSession> open_session(const PeerIdentity& peer);
-  absl::StatusOr<FileGrant> fetch_file(wire::SessionId session, wire::FileId file) const;
+  absl::StatusOr<FileGrant> fetch_file(wire::SessionId id, wire::FileId file) const;
   // `goodbye`: its process said that it uses nothing any more. True if exited() is still awaited.
-  bool hang_up(wire::SessionId session, bool goodbye);
+  bool hang_up(wire::SessionId id, bool goodbye);
   // What its exit gave back, for the log.
-  std::vector<ReclaimedArray> exited(wire::SessionId session);
+  std::vector<ReclaimedArray> exited(wire::SessionId id);
 
   // ---- Arrays (called for Control; `session` from authenticate()).
   absl::StatusOr<Session*> authenticate(std::span<const std::uint8_t> credential, uid_t uid) const;

@@ -40,8 +40,8 @@ absl::StatusOr<wire::FileRange> PageAllocator::allocate(std::uint32_t units) {
 }
 
 void PageAllocator::free(wire::FileRange at) {
-  const auto page = std::find_if(pages_.begin(), pages_.end(),
-                                 [&](const Page& p) { return p.file == at.file; });
+  const auto page =
+      std::find_if(pages_.begin(), pages_.end(), [&](const Page& p) { return p.file == at.file; });
   assert(page != pages_.end());
   page->arena.free(at.offset);
   if (page->arena.empty()) {

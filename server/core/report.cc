@@ -26,12 +26,12 @@ std::vector<HolderReport> holders_of(const Broker& broker, const Array& array) {
     holder.array = &array;
     holder.since_unix_ms = membership.since_unix_ms;
     holder.writer = array.writer == id;
-    holder.writing = membership.writer_row &&
-                     writer_row(broker, *membership.writer_row).writing.load() != 0;
+    holder.writing =
+        membership.writer_row && writer_row(broker, *membership.writer_row).writing.load() != 0;
     holder.subscribed = membership.entry != nullptr;
     if (membership.reader_row && holder.subscribed) {
-      const auto& row = *reinterpret_cast<const wire::ReaderRow*>(
-          broker.files().data(*membership.reader_row));
+      const auto& row =
+          *reinterpret_cast<const wire::ReaderRow*>(broker.files().data(*membership.reader_row));
       for (std::uint32_t s = 0; s < array.spec.slots; ++s) {
         if (row.holds()[s].load() == 0) continue;
         holder.versions.push_back(wire::version_of(current.slot_words()[s].load()));

@@ -57,7 +57,7 @@ absl::StatusOr<SegmentPool::Growth> SegmentPool::plan(const AccessDomain& domain
   const std::uint64_t alignment = backend_.alignment_bytes(bytes);
   const std::uint64_t needed = missing * ((bytes + alignment - 1) / alignment * alignment);
   for (const std::uint64_t wanted : {next_segment_bytes(domain, needed), round_to_pages(needed)}) {
-    const absl::Status status = make_room(wanted);
+    absl::Status status = make_room(wanted);
     if (status.ok()) {
       memory_bytes_ += wanted;
       return Growth{domain, wanted};
@@ -89,7 +89,7 @@ absl::StatusOr<wire::FileRange> SegmentPool::allocate(const AccessDomain& domain
   if (const auto at = place(domain, bytes)) return *at;
   auto growth = plan(domain, bytes, 1);
   if (!growth.ok()) return growth.status();
-  const absl::Status added = add(*growth, backend_.create_segment(growth->size_bytes));
+  absl::Status added = add(*growth, backend_.create_segment(growth->size_bytes));
   if (!added.ok()) return added;
   return *place(domain, bytes);
 }

@@ -52,7 +52,7 @@ struct Session {
   Quota::Charge charge;
 
   absl::flat_hash_set<wire::ArrayId> created;  // of those that still exist
-  bool connected = true;  // the attach connection stands, so the token counts
+  bool connected = true;                       // the attach connection stands, so the token counts
   absl::flat_hash_map<wire::ArrayId, Membership> memberships;
   absl::flat_hash_map<AccessDomain, std::unique_ptr<PageAllocator>> extents;
   absl::flat_hash_map<RowClass, std::vector<wire::FileRange>> free_rows;

@@ -33,7 +33,8 @@ class DeviceBackend {
   // Alignment of arrays of this size, in bytes.
   virtual std::uint64_t alignment_bytes(std::uint64_t size_bytes) const = 0;
   // All zero and really there: using it later cannot fail. kOutOfMemory.
-  virtual absl::StatusOr<std::unique_ptr<SharedMemory>> create_segment(std::uint64_t size_bytes) = 0;
+  virtual absl::StatusOr<std::unique_ptr<SharedMemory>> create_segment(
+      std::uint64_t size_bytes) = 0;
 };
 
 // Pages of the slot protocol.

@@ -43,7 +43,8 @@ bool is_writing(const WriterRow& row) { return row.writing.load() != 0; }
 
 void set_writer(BoardRecord& board, RowRef row, bool is_heir) {
   const std::uint64_t old = board.writer.load();
-  const std::uint64_t flags = (old & (wire::kWriterWithdrawn | wire::kWriterDraining)) | (is_heir ? wire::kWriterHeir : 0);
+  const std::uint64_t flags =
+      (old & (wire::kWriterWithdrawn | wire::kWriterDraining)) | (is_heir ? wire::kWriterHeir : 0);
   board.writer.store(wire::pack_writer(row, wire::writer_generation_of(old) + 1, flags));
   announce(board);
 }

@@ -51,10 +51,11 @@ WriterAnswer WriterRight::ask(Array& array, SessionId session, wire::FileRange r
 absl::Status WriterRight::confirm(Array& array, SessionId session, std::uint64_t offer) {
   if (!array.pending || array.pending->to != session || !array.pending->offered ||
       array.pending->offer != offer) {
-    return wire::make_error(wire::ErrorCode::kBusy,
-                            fmt::format("the offer of the right to write '{}' does not stand any more",
-                                        array.spec.name),
-                            "Ask for it again.");
+    return wire::make_error(
+        wire::ErrorCode::kBusy,
+        fmt::format("the offer of the right to write '{}' does not stand any more",
+                    array.spec.name),
+        "Ask for it again.");
   }
   array.pending.reset();
   array.writer = session;

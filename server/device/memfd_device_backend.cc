@@ -101,7 +101,7 @@ absl::Status commit(int fd, std::uint64_t size_bytes,
 }
 
 absl::StatusOr<std::unique_ptr<Memfd>> make(const char* name, std::uint64_t size_bytes,
-                                            unsigned flags, bool committed,
+                                            unsigned flags,
                                             const MemfdDeviceBackend::Probe& may_allocate) {
   UniqueFd fd = create_memfd(name, flags);
   if (!fd) return failed("memfd_create", size_bytes);
@@ -109,9 +109,7 @@ absl::StatusOr<std::unique_ptr<Memfd>> make(const char* name, std::uint64_t size
   if (ftruncate(fd.get(), static_cast<off_t>(size_bytes)) != 0) {
     return failed("ftruncate", size_bytes);
   }
-  if (committed) {
-    if (auto status = commit(fd.get(), size_bytes, may_allocate); !status.ok()) return status;
-  }
+  if (auto status = commit(fd.get(), size_bytes, may_allocate); !status.ok()) return status;
   if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return failed("sealing", size_bytes);
   }
@@ -125,9 +123,10 @@ MemfdDeviceBackend::MemfdDeviceBackend(HugePages huge_pages, Probe may_allocate)
   if (huge_pages == HugePages::kAuto) probe_huge_pages();
 }
 
-// One huge page, really faulted in: a pool of the right size is the only kind that can be relied on.
+// One huge page, really faulted in: a pool of the right size is the only kind that can be relied
+// on.
 void MemfdDeviceBackend::probe_huge_pages() {
-  auto probe = make("memlease-probe", kHugePageBytes, MFD_HUGETLB | MFD_HUGE_2MB, true, {});
+  auto probe = make("memlease-probe", kHugePageBytes, MFD_HUGETLB | MFD_HUGE_2MB, {});
   use_huge_pages_ = probe.ok();
   huge_pages_text_ = probe.ok() ? "2 MiB pages from the pool where it has enough"
                                 : "none: the pool is empty (vm.nr_hugepages)";
@@ -140,18 +139,18 @@ std::uint64_t MemfdDeviceBackend::alignment_bytes(std::uint64_t size_bytes) cons
 absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::create_segment(
     std::uint64_t size_bytes) {
   if (use_huge_pages_ && size_bytes % kHugePageBytes == 0) {
-    auto huge = make("memlease-segment", size_bytes, MFD_HUGETLB | MFD_HUGE_2MB, true,
-                     may_allocate_);
+    auto huge = make("memlease-segment", size_bytes, MFD_HUGETLB | MFD_HUGE_2MB, may_allocate_);
     if (huge.ok()) return std::unique_ptr<SharedMemory>(std::move(*huge));
   }
-  auto memory = make("memlease-segment", size_bytes, 0, true, may_allocate_);
+  auto memory = make("memlease-segment", size_bytes, 0, may_allocate_);
   if (!memory.ok()) return memory.status();
   return std::unique_ptr<SharedMemory>(std::move(*memory));
 }
 
 absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::create_pages(
     std::uint64_t size_bytes, bool daemon_writes) {
-  auto memory = make(daemon_writes ? "memlease-board" : "memlease-extent", size_bytes, 0, false, {});
+  auto memory =
+      make(daemon_writes ? "memlease-board" : "memlease-extent", size_bytes, 0, may_allocate_);
   if (!memory.ok()) return memory.status();
   if (auto status = (*memory)->map(daemon_writes); !status.ok()) return status;
   return std::unique_ptr<SharedMemory>(std::move(*memory));

@@ -80,10 +80,10 @@ grpc::Status AdminService::ListHolders(grpc::ServerContext* /*context*/,
   absl::Status status;
   host_.with_broker([&](Broker& broker) {
     if (!request->name().empty() && !broker.exists(viewer_, request->name())) {
-      status = make_error(ErrorCode::kNotFound,
-                          fmt::format("there is no array '{}' that uid {} may read",
-                                      request->name(), viewer_.uid),
-                          "List what there is: memleasectl ls.");
+      status = make_error(
+          ErrorCode::kNotFound,
+          fmt::format("there is no array '{}' that uid {} may read", request->name(), viewer_.uid),
+          "List what there is: memleasectl ls.");
       return;
     }
     for (const Array* array : broker.catalog().all()) {
@@ -110,8 +110,7 @@ grpc::Status AdminService::ListSessions(grpc::ServerContext* /*context*/,
 grpc::Status AdminService::WithdrawArray(grpc::ServerContext* /*context*/,
                                          const v1::NameRequest* request, v1::Empty* /*reply*/) {
   absl::Status status;
-  host_.with_broker(
-      [&](Broker& broker) { status = broker.withdraw(viewer_, request->name()); });
+  host_.with_broker([&](Broker& broker) { status = broker.withdraw(viewer_, request->name()); });
   return wire::to_grpc(status);
 }
 

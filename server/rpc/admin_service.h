@@ -1,5 +1,5 @@
-// memlease.v1.Admin for the calls of one uid: what memleasectl shows and does. Needs no session: the
-// connection's uid, as the kernel attests it, decides. Thread-safe.
+// memlease.v1.Admin for the calls of one uid: what memleasectl shows and does. Needs no session:
+// the connection's uid, as the kernel attests it, decides. Thread-safe.
 #pragma once
 
 #include <sys/types.h>

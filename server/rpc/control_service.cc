@@ -81,8 +81,7 @@ grpc::Status ControlService::Open(grpc::ServerContext* context, const v1::OpenRe
 }
 
 grpc::Status ControlService::Subscribe(grpc::ServerContext* context,
-                                       const v1::ArrayRequest* request,
-                                       v1::SubscribeReply* reply) {
+                                       const v1::ArrayRequest* request, v1::SubscribeReply* reply) {
   return for_session(*context, [&](Broker& broker, Session& session) {
     auto row = broker.subscribe(session, wire::ArrayId{request->array_id()});
     if (row.ok()) *reply->mutable_row() = wire::to_proto(*row);
@@ -143,9 +142,10 @@ grpc::Status ControlService::List(grpc::ServerContext* context, const v1::ListRe
   });
 }
 
-grpc::Status ControlService::WaitFor(grpc::ServerContext* context, const v1::WaitForRequest* request,
-                                     v1::WaitForReply* reply) {
-  if (auto status = wire::validate_name(request->name()); !status.ok()) return wire::to_grpc(status);
+grpc::Status ControlService::WaitFor(grpc::ServerContext* context,
+                                     const v1::WaitForRequest* request, v1::WaitForReply* reply) {
+  if (auto status = wire::validate_name(request->name()); !status.ok())
+    return wire::to_grpc(status);
   PeerIdentity peer;
   const grpc::Status known = for_session(*context, [&](Broker&, Session& session) {
     peer = session.peer;
@@ -155,9 +155,9 @@ grpc::Status ControlService::WaitFor(grpc::ServerContext* context, const v1::Wai
   const auto now = [] { return std::chrono::steady_clock::now(); };
   const auto end = now() + std::min(kLongestWait, std::chrono::milliseconds(request->timeout_ms()));
   do {
-    reply->set_exists(host_.wait_until(
-        [&](const Broker& broker) { return broker.exists(peer, request->name()); },
-        std::min(end, now() + kCancelCheck)));
+    reply->set_exists(
+        host_.wait_until([&](const Broker& broker) { return broker.exists(peer, request->name()); },
+                         std::min(end, now() + kCancelCheck)));
   } while (!reply->exists() && now() < end && !context->IsCancelled());
   return grpc::Status::OK;
 }

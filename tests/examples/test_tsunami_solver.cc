@@ -1,7 +1,5 @@
 /// What the tsunami example's solver promises: rest stays rest, water is kept and never negative,
 /// waves run at the speed they should, and cutting the grid into blocks changes no bit.
-#include "examples/tsunami/solver.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +8,8 @@
 #include <random>
 #include <stdexcept>
 #include <vector>
+
+#include "examples/tsunami/solver.h"
 
 namespace tsunami {
 namespace {
@@ -161,9 +161,9 @@ TEST(TsunamiSolver, AnyNumberOfBlocksGivesTheSameBits) {
   for (std::size_t b = 0; b < 3; ++b) {
     const RowRange rows = rows_of_block(kRows, 3, b);
     const auto first = bed.begin() + static_cast<std::ptrdiff_t>(rows.first * kColumns);
-    blocks.emplace_back(shape(Edge::kOpen, rows.count),
-                        std::vector<float>(first, first + static_cast<std::ptrdiff_t>(
-                                                              rows.count * kColumns)));
+    blocks.emplace_back(
+        shape(Edge::kOpen, rows.count),
+        std::vector<float>(first, first + static_cast<std::ptrdiff_t>(rows.count * kColumns)));
     raise_hump(blocks.back(), 60, 20, rows.first);
     ranges.push_back(rows);
   }

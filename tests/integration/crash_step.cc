@@ -22,60 +22,87 @@ std::vector<CrashStep> make_steps() {
     steps.push_back({.step = step, .last = "connect"});
   }
   for (const char* step : {"create.begin", "create.answered", "create.mapped"}) {
-    steps.push_back({.step = step, .before = {"connect"},
-                     .last = "create {}/own 3 600 512 session"});
+    steps.push_back(
+        {.step = step, .before = {"connect"}, .last = "create {}/own 3 600 512 session"});
   }
   for (const char* step : {"subscribe.begin", "subscribe.answered", "subscribe.done",
                            "acquire.located", "acquire.held", "acquire.checked"}) {
     steps.push_back({.step = step, .before = kOpen, .last = kRead});
   }
-  steps.push_back({.step = "acquire.undo", .before = kOpen, .last = kRead,
-                   .stage = Stage::kReadOvertaken});
+  steps.push_back(
+      {.step = "acquire.undo", .before = kOpen, .last = kRead, .stage = Stage::kReadOvertaken});
   steps.push_back({.step = "sleep.announced", .before = kOpen, .last = "read {} 100000 5000"});
   for (const char* step : {"release.begin", "release.cleared"}) {
     steps.push_back({.step = step, .before = kReading, .last = "release {}"});
   }
   for (const char* step : {"release.wanted", "release.counted"}) {
-    steps.push_back({.step = step, .before = kOpen, .last = "release {}",
-                     .stage = Stage::kWriterWaits});
+    steps.push_back(
+        {.step = step, .before = kOpen, .last = "release {}", .stage = Stage::kWriterWaits});
   }
-  for (const char* step : {"right.asked", "right.offered", "right.copied", "right.confirmed",
-                           "adopt.slot", "write.flagged", "write.allowed", "write.marked",
-                           "write.chosen"}) {
+  for (const char* step :
+       {"right.asked", "right.offered", "right.copied", "right.confirmed", "adopt.slot",
+        "write.flagged", "write.allowed", "write.marked", "write.chosen"}) {
     steps.push_back({.step = step, .before = kOpen, .last = kPut});
   }
-  steps.push_back({.step = "adopt.slot", .before = kOpen, .last = kPut, .least_slots = 2, .nth = 2});
-  steps.push_back({.step = "right.busy", .before = kOpen, .last = kPut,
-                   .stage = Stage::kOwnerWrites});
+  steps.push_back(
+      {.step = "adopt.slot", .before = kOpen, .last = kPut, .least_slots = 2, .nth = 2});
+  steps.push_back(
+      {.step = "right.busy", .before = kOpen, .last = kPut, .stage = Stage::kOwnerWrites});
   for (const char* step : {"write.wanted", "write.held"}) {
     steps.push_back({.step = step, .before = kOpen, .last = kPut, .stage = Stage::kSlotsHeld});
   }
   for (const char* step : {"take_back.begin", "take_back.done"}) {
-    steps.push_back({.step = step, .before = kOpen, .last = "write {} 20",
-                     .stage = Stage::kSlotsHeld, .most_slots = 1});
+    steps.push_back({.step = step,
+                     .before = kOpen,
+                     .last = "write {} 20",
+                     .stage = Stage::kSlotsHeld,
+                     .most_slots = 1});
   }
   steps.push_back({.step = "write.numbered", .before = kOpen, .last = kPut, .number_used = true});
   for (const char* step : {"write.handed_out", "bytes.half", "publish.begin"}) {
-    steps.push_back({.step = step, .before = kOpen, .last = kPut, .outcome = Outcome::kTorn,
+    steps.push_back({.step = step,
+                     .before = kOpen,
+                     .last = kPut,
+                     .outcome = Outcome::kTorn,
                      .number_used = true});
   }
-  steps.push_back({.step = "update.copied", .before = kOpen, .last = "update {} 1000",
-                   .outcome = Outcome::kTorn, .number_used = true, .least_slots = 2});
-  for (const char* step : {"publish.slot", "publish.publication", "end_write.unflagged",
-                           "end_write.counted"}) {
-    steps.push_back({.step = step, .before = kOpen, .last = kPut, .outcome = Outcome::kNew,
+  steps.push_back({.step = "update.copied",
+                   .before = kOpen,
+                   .last = "update {} 1000",
+                   .outcome = Outcome::kTorn,
+                   .number_used = true,
+                   .least_slots = 2});
+  for (const char* step :
+       {"publish.slot", "publish.publication", "end_write.unflagged", "end_write.counted"}) {
+    steps.push_back({.step = step,
+                     .before = kOpen,
+                     .last = kPut,
+                     .outcome = Outcome::kNew,
                      .number_used = true});
   }
-  steps.push_back({.step = "end_write.waking", .before = kOpen, .last = kPut,
-                   .stage = Stage::kReaderSleeps, .outcome = Outcome::kNew, .number_used = true});
-  steps.push_back({.step = "drop.begin", .before = kWriting, .last = "drop {}",
-                   .outcome = Outcome::kTorn, .number_used = true});
+  steps.push_back({.step = "end_write.waking",
+                   .before = kOpen,
+                   .last = kPut,
+                   .stage = Stage::kReaderSleeps,
+                   .outcome = Outcome::kNew,
+                   .number_used = true});
+  steps.push_back({.step = "drop.begin",
+                   .before = kWriting,
+                   .last = "drop {}",
+                   .outcome = Outcome::kTorn,
+                   .number_used = true});
   for (const char* step : {"drop.slot", "end_write.unflagged", "end_write.counted"}) {
-    steps.push_back({.step = step, .before = kWriting, .last = "drop {}",
-                     .outcome = Outcome::kDropped, .number_used = true});
+    steps.push_back({.step = step,
+                     .before = kWriting,
+                     .last = "drop {}",
+                     .outcome = Outcome::kDropped,
+                     .number_used = true});
   }
   for (const char* step : {"leave.begin", "leave.answered"}) {
-    steps.push_back({.step = step, .before = kBoth, .last = "close {}", .outcome = Outcome::kNew,
+    steps.push_back({.step = step,
+                     .before = kBoth,
+                     .last = "close {}",
+                     .outcome = Outcome::kNew,
                      .number_used = true});
   }
   return steps;

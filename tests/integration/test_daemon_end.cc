@@ -24,9 +24,9 @@ TEST(DaemonKilled, EndsEveryWaitAtOnce) {
   PrivateDaemon daemon;
   Peer owner(daemon.directory());
   ASSERT_TRUE(owner.ask("connect").ok());
-  for (const char* command : {"create a 3 600 512 session", "put a 1000", "read a 0 1000",
-                              "create one 1 600 512 session", "put one 1000", "read one 0 1000",
-                              "create busy 3 600 512 session", "write busy 1000"}) {
+  for (const char* command :
+       {"create a 3 600 512 session", "put a 1000", "read a 0 1000", "create one 1 600 512 session",
+        "put one 1000", "read one 0 1000", "create busy 3 600 512 session", "write busy 1000"}) {
     ASSERT_TRUE(owner.ask(command).ok()) << command;
   }
   const std::vector<std::string> waits = {
@@ -51,9 +51,9 @@ TEST(DaemonKilled, EndsEveryWaitAtOnce) {
   EXPECT_LT(ms_since(start), 1000);
   // Leases keep their bytes; all that is new fails, and publishing does.
   EXPECT_TRUE(owner.ask("verify a").ok());
-  for (const char* command : {"read a 0 1000", "put a 1000", "update a 1000", "publish busy",
-                              "create b 3 600 512 session", "exists a", "list", "withdraw a",
-                              "wait_for a 1000"}) {
+  for (const char* command :
+       {"read a 0 1000", "put a 1000", "update a 1000", "publish busy",
+        "create b 3 600 512 session", "exists a", "list", "withdraw a", "wait_for a 1000"}) {
     const Answer answer = owner.ask(command);
     EXPECT_EQ(answer.code, "DaemonLost") << command << ": " << answer.describe();
   }

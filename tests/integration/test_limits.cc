@@ -48,22 +48,39 @@ TEST_P(Limits, RefuseWhatIsTooMuchAndNoMore) {
   EXPECT_EQ(daemon.unsettled(), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, Limits,
-    ::testing::Values(
-        Limit{"bytes", {"--quota-bytes=1MiB"}, "create a 1 600 65536 session",
-              "create b 1 600 131072 session", "QuotaExceeded", "1048576 bytes"},
-        Limit{"arrays", {"--quota-arrays=1"}, "create a 1 600 64 session",
-              "create b 1 600 64 session", "QuotaExceeded", "1 of its 1 arrays"},
-        Limit{"memory", {"--memory-limit-bytes=64MiB", "--warm-bytes=0"},
-              "create a 1 600 1048576 session", "create b 1 600 16777216 session", "OutOfMemory",
-              "limit of 67108864 bytes"},
-        Limit{"warm_memory", {"--memory-limit-bytes=64MiB", "--warm-bytes=64MiB"},
-              "create a 2 600 2097152 persistent", "create b 8 600 2097152 session",
-              "OutOfMemory", "limit of 67108864 bytes"},
-        Limit{"overflow", {}, "create a 1 600 64 session",
-              "create b 64 600 1152921504606846975 session", "InvalidArgument", "bytes"}),
-    [](const auto& param) { return param.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, Limits,
+                         ::testing::Values(Limit{"bytes",
+                                                 {"--quota-bytes=1MiB"},
+                                                 "create a 1 600 65536 session",
+                                                 "create b 1 600 131072 session",
+                                                 "QuotaExceeded",
+                                                 "1048576 bytes"},
+                                           Limit{"arrays",
+                                                 {"--quota-arrays=1"},
+                                                 "create a 1 600 64 session",
+                                                 "create b 1 600 64 session",
+                                                 "QuotaExceeded",
+                                                 "1 of its 1 arrays"},
+                                           Limit{"memory",
+                                                 {"--memory-limit-bytes=64MiB", "--warm-bytes=0"},
+                                                 "create a 1 600 1048576 session",
+                                                 "create b 1 600 16777216 session",
+                                                 "OutOfMemory",
+                                                 "limit of 67108864 bytes"},
+                                           Limit{
+                                               "warm_memory",
+                                               {"--memory-limit-bytes=64MiB", "--warm-bytes=64MiB"},
+                                               "create a 2 600 2097152 persistent",
+                                               "create b 8 600 2097152 session",
+                                               "OutOfMemory",
+                                               "limit of 67108864 bytes"},
+                                           Limit{"overflow",
+                                                 {},
+                                                 "create a 1 600 64 session",
+                                                 "create b 64 600 1152921504606846975 session",
+                                                 "InvalidArgument",
+                                                 "bytes"}),
+                         [](const auto& param) { return param.param.name; });
 
 TEST(Limits, OfSessionsCountProcesses) {
   PrivateDaemon daemon({"--quota-sessions=2", "--log-level=error"});

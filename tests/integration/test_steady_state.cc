@@ -22,14 +22,13 @@ class SteadyState : public ::testing::Test {
     ASSERT_TRUE(owner_.ask("create a 3 600 512 persistent").ok());
     ASSERT_TRUE(owner_.ask("put a 1000").ok());
   }
-  // SECONDS LOOKS OTHERS FIRST_OTHER
   void expect_quiet(const Answer& answer) {
     ASSERT_TRUE(answer.ok()) << answer.describe();
     double seconds = 0;
     std::uint64_t looks = 0;
     std::uint64_t others = 0;
     int first_other = 0;
-    std::istringstream(answer.text) >> seconds >> looks >> others >> first_other;
+    std::istringstream(answer.text) >> looks >> others >> first_other >> seconds;
     fmt::print("{} cycles in {} s, {} looks at the socket\n", kCycles, seconds, looks);
     EXPECT_EQ(others, 0U) << "the first one was system call " << first_other;
     EXPECT_LE(static_cast<double>(looks), seconds + 1);
@@ -41,20 +40,26 @@ class SteadyState : public ::testing::Test {
 };
 
 TEST_F(SteadyState, ReaderAndWriterNeedNoKernel) {
-  Peer writer(daemon_.directory());
-  ASSERT_TRUE(writer.ask("connect").ok());
-  writer.say(fmt::format("steady_write a {}", kCycles));
+  // Each has met the other: rows are mapped, the right has moved.
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(owner_.ask("put a 1000").ok());
+    ASSERT_TRUE(worker_.ask("read a 0 1000").ok());
+    ASSERT_TRUE(worker_.ask("release a").ok());
+  }
+  owner_.say(fmt::format("steady_write a {}", kCycles));
   worker_.say(fmt::format("steady_read a {}", kCycles));
-  expect_quiet(worker_.answer(120'000));
-  expect_quiet(writer.answer(120'000));
+  expect_quiet(worker_.answer());
+  expect_quiet(owner_.answer());
   // They did what they seem to have done.
-  EXPECT_GT(owner_.ask("version a").number(), kCycles);
+  Peer late(daemon_.directory());
+  ASSERT_TRUE(late.ask("connect").ok());
+  EXPECT_GT(late.ask("version a").number(), kCycles);
 }
 
 TEST_F(SteadyState, ACallOfTheKernelIsNoticed) {
   const Answer answer = worker_.ask("steady_call 7");
   ASSERT_TRUE(answer.ok()) << answer.describe();
-  EXPECT_EQ(answer.number(2), 7U) << answer.text;
+  EXPECT_EQ(answer.number(1), 7U) << answer.text;
 }
 
 // How often the daemon's event loop, which is its main thread, has woken.

@@ -42,8 +42,8 @@ class StoppedReader : public ::testing::TestWithParam<std::uint32_t> {
     const Answer refused = writer_.ask("write a 300");
     const std::chrono::duration<double> took = Clock::now() - start;
     EXPECT_EQ(refused.code, "NoFreeSlot") << refused.describe();
-    EXPECT_THAT(refused.text, HasSubstr(fmt::format("pid {} (memlease_peer) reads version 1",
-                                                    reader_.pid())));
+    EXPECT_THAT(refused.text,
+                HasSubstr(fmt::format("pid {} (memlease_peer) reads version 1", reader_.pid())));
     EXPECT_GT(took.count(), 0.29);
     EXPECT_LT(took.count(), 1.0);
   }

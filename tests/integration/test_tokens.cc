@@ -40,7 +40,8 @@ class Caller {
     auto socket = internal::connect_socket(directory, "control.sock", SOCK_STREAM);
     EXPECT_EQ(seteuid(0), 0);
     if (!socket.ok()) std::abort();
-    stub_ = v1::Control::NewStub(grpc::CreateInsecureChannelFromFd("memleased", socket->fd.release()));
+    stub_ =
+        v1::Control::NewStub(grpc::CreateInsecureChannelFromFd("memleased", socket->fd.release()));
   }
 
   template <typename Request, typename Reply>

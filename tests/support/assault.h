@@ -8,8 +8,8 @@
 namespace memlease::testing {
 
 struct Assault {
-  int files = 0;     // that the daemon handed out
-  int writable = 0;  // thereof such that it may write
+  int files = 0;                              // that the daemon handed out
+  int writable = 0;                           // thereof such that it may write
   std::vector<std::string> ways_that_worked;  // to change one of the others
 };
 Assault assault_files(const std::string& directory);

@@ -5,8 +5,8 @@
 
 namespace memlease::testing {
 
-// The nth passage of `step` from now on raises `signal`, in whichever thread it is. Call it while no
-// other thread uses memlease; several calls add up.
+// The nth passage of `step` from now on raises `signal`, in whichever thread it is. Call it while
+// no other thread uses memlease; several calls add up.
 void arm_crash(const std::string& step, int nth, int signal);
 
 }  // namespace memlease::testing

@@ -24,6 +24,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using wire::UniqueFd;
 
+constexpr int kEndedWell = -1;
+constexpr int kEndedBadly = -2;
+
 struct Pipe {
   Pipe() {
     int ends[2];
@@ -107,7 +110,8 @@ Peer::~Peer() {
     ADD_FAILURE() << "peer " << pid_ << " does not end";
     signal(SIGKILL);
   }
-  reap(true);
+  while (pid_ != 0) reap(true);
+  EXPECT_EQ(died_of_, kEndedWell) << "a peer ended badly; its own words are above";
 }
 
 void Peer::close_pipes() {
@@ -154,7 +158,8 @@ bool Peer::reap(bool block) {
     died_of_ = WSTOPSIG(status);
     return true;
   }
-  died_of_ = WIFSIGNALED(status) ? WTERMSIG(status) : -1;
+  const bool well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  died_of_ = well ? kEndedWell : WIFSIGNALED(status) ? WTERMSIG(status) : kEndedBadly;
   pid_ = 0;
   return true;
 }

@@ -33,7 +33,8 @@ class Peer {
   };
   explicit Peer(const std::string& directory);
   Peer(const std::string& directory, const User& user);
-  // Closes its commands' pipe, at which it ends; kills it if it does not.
+  // Closes its commands' pipe, at which it ends; kills it if it does not. Not ending, or not with
+  // 0, is a test failure.
   ~Peer();
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
@@ -45,7 +46,8 @@ class Peer {
   Answer answer(int timeout_ms = 20'000);
 
   void signal(int number) const;
-  // The signal that it died of or stopped at, once it has; 0 if it still runs after `timeout_ms`.
+  // The signal that it died of or stopped at, once it has; 0 if it still runs after `timeout_ms`;
+  // negative if it ended by itself.
   int wait_for_signal(int timeout_ms = 10'000);
   // SIGKILL, and reaped.
   void kill();

@@ -196,8 +196,8 @@ class PeerProgram {
     client_->close();
     return "";
   }
-  // Uses the parent's handles in a forked child, then connects anew -> what came of it: the codes of
-  // the errors of open, read and release, and the version read through a new connection.
+  // Uses the parent's handles in a forked child, then connects anew -> what came of it: the codes
+  // of the errors of open, read and release, and the version read through a new connection.
   std::string fork(Words& words) {
     const std::string name = name_in(words);
     return in_forked_child([&] { return use_in_child(name); });
@@ -282,21 +282,36 @@ class PeerProgram {
 
 const std::map<std::string, std::string (PeerProgram::*)(PeerProgram::Words&)>
     PeerProgram::commands_ = {
-        {"connect", &PeerProgram::connect},   {"create", &PeerProgram::create},
-        {"open", &PeerProgram::open},         {"write", &PeerProgram::write},
-        {"update", &PeerProgram::update},     {"fill", &PeerProgram::fill},
-        {"publish", &PeerProgram::publish},   {"drop", &PeerProgram::drop},
-        {"put", &PeerProgram::put},           {"read", &PeerProgram::read},
-        {"verify", &PeerProgram::verify},     {"release", &PeerProgram::release},
-        {"watch", &PeerProgram::watch},       {"unwatch", &PeerProgram::unwatch},
-        {"version", &PeerProgram::version},   {"wait_for", &PeerProgram::wait_for},
-        {"exists", &PeerProgram::exists},     {"list", &PeerProgram::list},
-        {"close", &PeerProgram::close},       {"close_kept", &PeerProgram::close_kept},
-        {"withdraw", &PeerProgram::withdraw}, {"disconnect", &PeerProgram::disconnect},
-        {"arm", &PeerProgram::arm},           {"storm", &PeerProgram::storm},
-        {"fork", &PeerProgram::fork},         {"assault", &PeerProgram::assault},
-        {"calls", &PeerProgram::calls},       {"steady_read", &PeerProgram::steady_read},
-        {"steady_write", &PeerProgram::steady_write}, {"steady_call", &PeerProgram::steady_call},
+        {"connect", &PeerProgram::connect},
+        {"create", &PeerProgram::create},
+        {"open", &PeerProgram::open},
+        {"write", &PeerProgram::write},
+        {"update", &PeerProgram::update},
+        {"fill", &PeerProgram::fill},
+        {"publish", &PeerProgram::publish},
+        {"drop", &PeerProgram::drop},
+        {"put", &PeerProgram::put},
+        {"read", &PeerProgram::read},
+        {"verify", &PeerProgram::verify},
+        {"release", &PeerProgram::release},
+        {"watch", &PeerProgram::watch},
+        {"unwatch", &PeerProgram::unwatch},
+        {"version", &PeerProgram::version},
+        {"wait_for", &PeerProgram::wait_for},
+        {"exists", &PeerProgram::exists},
+        {"list", &PeerProgram::list},
+        {"close", &PeerProgram::close},
+        {"close_kept", &PeerProgram::close_kept},
+        {"withdraw", &PeerProgram::withdraw},
+        {"disconnect", &PeerProgram::disconnect},
+        {"arm", &PeerProgram::arm},
+        {"storm", &PeerProgram::storm},
+        {"fork", &PeerProgram::fork},
+        {"assault", &PeerProgram::assault},
+        {"calls", &PeerProgram::calls},
+        {"steady_read", &PeerProgram::steady_read},
+        {"steady_write", &PeerProgram::steady_write},
+        {"steady_call", &PeerProgram::steady_call},
 };
 
 void become(uid_t uid, gid_t gid, const std::string& groups) {
@@ -310,6 +325,7 @@ void become(uid_t uid, gid_t gid, const std::string& groups) {
     std::perror("cannot become the other user");
     std::abort();
   }
+  prctl(PR_SET_DUMPABLE, 1);  // a leak checker must be able to look in
 }
 
 int obey(PeerProgram& program) {

@@ -4,9 +4,9 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/syscall.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -106,7 +106,8 @@ PrivateDaemon::PrivateDaemon(std::vector<std::string> flags)
   pollfd entries[] = {{notices.get(), POLLIN, 0}, {process_.get(), POLLIN, 0}};
   char text[256] = {};
   if (poll(entries, 2, 30'000) < 1 || entries[1].revents != 0 ||
-      recv(notices.get(), text, sizeof text - 1, 0) < 0 || std::strstr(text, "READY=1") == nullptr) {
+      recv(notices.get(), text, sizeof text - 1, 0) < 0 ||
+      std::strstr(text, "READY=1") == nullptr) {
     give_up("memleased did not get ready: " + log());
   }
 }

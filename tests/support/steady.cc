@@ -47,12 +47,16 @@ void close_kernel() {
   action.sa_sigaction = refuse;
   action.sa_flags = SA_SIGINFO | SA_NODEFER;
   sigaction(SIGSYS, &action, nullptr);
-  // The end of this program, and of the handler above, may pass.
+  // The answer, the wait for the end of the commands, the end, and that of the handler may pass.
   sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 3, 0),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 2, 0),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigreturn, 1, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 7, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigreturn, 6, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_read, 2, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[0])),
+      BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, STDOUT_FILENO, 0, 1),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
@@ -88,10 +92,14 @@ void run_without_kernel(std::uint64_t cycles, const std::function<void()>& cycle
   for (std::uint64_t i = 0; i < cycles; ++i) cycle();
   const std::chrono::duration<double> took = Clock::now() - start;
   char line[128];
-  const int size = std::snprintf(line, sizeof line, "ok %.3f %ju %ju %d\n", took.count(),
-                                 static_cast<std::uintmax_t>(looks),
-                                 static_cast<std::uintmax_t>(others), first_other);
-  _exit(write(STDOUT_FILENO, line, static_cast<std::size_t>(size)) == size ? 0 : 1);
+  const int size =
+      std::snprintf(line, sizeof line, "ok %ju %ju %d %.3f\n", static_cast<std::uintmax_t>(looks),
+                    static_cast<std::uintmax_t>(others), first_other, took.count());
+  if (write(STDOUT_FILENO, line, static_cast<std::size_t>(size)) != size) _exit(1);
+  char command = 0;
+  while (read(STDIN_FILENO, &command, 1) > 0) {
+  }
+  _exit(0);
 }
 
 }  // namespace memlease::testing

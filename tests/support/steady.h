@@ -7,8 +7,9 @@
 namespace memlease::testing {
 
 // Waits until the process has one thread, closes the way to the kernel (seccomp), runs the cycle so
-// often, and ends the process, with one line on standard output:
-//   ok SECONDS LOOKS OTHERS FIRST_OTHER
+// often, says one line on standard output, and stays, with all that it has, until standard input
+// ends:
+//   ok LOOKS OTHERS FIRST_OTHER SECONDS
 // LOOKS: calls of poll(2), which look whether the daemon lives; OTHERS: all other system calls that
 // were tried, and the number of the first of them (-1 = none).
 [[noreturn]] void run_without_kernel(std::uint64_t cycles, const std::function<void()>& cycle);

@@ -1,5 +1,3 @@
-#include "proto/wire/array_spec.h"
-
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -10,6 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/wire/array_spec.h"
 #include "proto/wire/error.h"
 #include "rapidcheck.h"
 #include "rapidcheck/gtest.h"
@@ -119,15 +118,15 @@ TEST_P(BadArraySpec, IsRefusedWithTheReasonAndWhatToDo) {
 
 TEST(ArraySpec, TakesEveryLayoutThatIsSound) {
   const std::vector<std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>> layouts = {
-      {{}, {}},                        // a scalar
-      {{0}, {}},                       // nothing
-      {{5, 0, 3}, {}},                 // nothing, in three dimensions
-      {{4, 8}, {32, 4}},               // C order
-      {{4, 8}, {4, 16}},               // Fortran order
-      {{4, 8}, {64, 8}},               // with gaps
-      {{1, 8}, {0, 4}},                // what is never stepped over may be anything
+      {{}, {}},           // a scalar
+      {{0}, {}},          // nothing
+      {{5, 0, 3}, {}},    // nothing, in three dimensions
+      {{4, 8}, {32, 4}},  // C order
+      {{4, 8}, {4, 16}},  // Fortran order
+      {{4, 8}, {64, 8}},  // with gaps
+      {{1, 8}, {0, 4}},   // what is never stepped over may be anything
       {{1, 8}, {-4, 4}},
-      {{std::int64_t{1} << 44}, {}},   // as large as an array may be
+      {{std::int64_t{1} << 44}, {}},  // as large as an array may be
       {std::vector<std::int64_t>(32, 1), {}},
   };
   for (const auto& [shape, strides] : layouts) {

@@ -45,7 +45,8 @@ class MEMLEASE_API Follower {
 
  private:
   friend class Array;
-  Follower(std::shared_ptr<internal::ArrayState> state, Timeout timeout, std::uint64_t after) noexcept;
+  Follower(std::shared_ptr<internal::ArrayState> state, Timeout timeout,
+           std::uint64_t after) noexcept;
   std::shared_ptr<internal::ArrayState> state_;
   Timeout timeout_;
   std::uint64_t last_ = 0;
@@ -67,7 +68,7 @@ class MEMLEASE_API Array {
   std::uint32_t mode() const;
   std::uint64_t size_bytes() const;  // of one version, from the first to the last element
   bool may_write() const;
-  std::uint64_t version() const;  // of the current version; 0 = none. No call, no lease
+  std::uint64_t version() const;         // of the current version; 0 = none. No call, no lease
   const std::string& directory() const;  // of the daemon that owns it
   std::uint64_t id() const;              // unique in the daemon's run; never used again
 
@@ -87,8 +88,10 @@ class MEMLEASE_API Array {
   Follower follow(Timeout timeout = {}, std::uint64_t after = 0) const;
 
   // Copies a whole version out of or into C-ordered host memory of exactly the array's elements.
-  std::uint64_t get(void* destination, std::uint64_t size_bytes, const ReadOptions& options = {}) const;
-  std::uint64_t put(const void* source, std::uint64_t size_bytes, const WriteOptions& options = {}) const;
+  std::uint64_t get(void* destination, std::uint64_t size_bytes,
+                    const ReadOptions& options = {}) const;
+  std::uint64_t put(const void* source, std::uint64_t size_bytes,
+                    const WriteOptions& options = {}) const;
 
   // Removes the name at once; the bytes go when the last lease and view has gone.
   void withdraw() const;

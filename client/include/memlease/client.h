@@ -32,6 +32,7 @@ struct ConnectOptions {
   std::function<void()> check_interrupt;
 };
 
+// NOLINTNEXTLINE(readability-identifier-naming): users' names, as in Python
 enum class Lifetime { Session, Persistent };
 
 struct CreateOptions {
@@ -67,8 +68,9 @@ class MEMLEASE_API Client {
   std::uint64_t calls() const;   // to the daemon so far, of this process's session
   std::uint64_t copies() const;  // by put, get and update so far, likewise
 
-  // Closes this connection and its copies. With the process's last one to this daemon, all its arrays
-  // are closed, too; leases and pins stay valid. Destroying a client closes nothing.
+  // Closes this connection and its copies. With the process's last one to this daemon all its
+  // arrays are closed, and the session ends; but leases and pins stay valid, and the session ends
+  // with the last of them. Destroying a client closes nothing.
   void close() const;
 
  private:

@@ -41,17 +41,17 @@ constexpr DType dtype_of() {
   using U = std::remove_cv_t<T>;
   static_assert(std::is_arithmetic_v<U> || internal::IsComplex<U>::value,
                 "dtype_of: give a bool, integer, floating or std::complex type");
-  constexpr auto bits = static_cast<std::uint8_t>(sizeof(U) * 8);
+  constexpr auto kBits = static_cast<std::uint8_t>(sizeof(U) * 8);
   if constexpr (std::is_same_v<U, bool>) {
     return {6, 8, 1};
   } else if constexpr (internal::IsComplex<U>::value) {
-    return {5, bits, 1};
+    return {5, kBits, 1};
   } else if constexpr (std::is_floating_point_v<U>) {
-    return {2, bits, 1};
+    return {2, kBits, 1};
   } else if constexpr (std::is_signed_v<U>) {
-    return {0, bits, 1};
+    return {0, kBits, 1};
   } else {
-    return {1, bits, 1};
+    return {1, kBits, 1};
   }
 }
 

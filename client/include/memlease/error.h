@@ -8,7 +8,8 @@
 
 namespace memlease {
 
-// Stable numbers; "ML002" in the texts is NotFound.
+// Stable numbers; "ML002" in the texts is NotFound. The names are those of Python's exceptions.
+// NOLINTBEGIN(readability-identifier-naming)
 enum class ErrorCode : int {
   InvalidArgument = 1,
   NotFound = 2,
@@ -16,22 +17,23 @@ enum class ErrorCode : int {
   Denied = 4,
   QuotaExceeded = 5,
   OutOfMemory = 6,
-  NoFreeSlot = 7,         // every slot is being read; the message names the readers
-  Timeout = 8,            // a deadline of the caller has passed
-  Withdrawn = 9,          // the array has been withdrawn
-  VersionGone = 10,       // the version has been overwritten
-  ProducerDied = 11,      // the writer died in the middle of the version
-  WriteAborted = 12,      // slots=1: the writer gave its write up, no version stands
-  ForkedClient = 13,      // a handle of the parent process, used in a forked child
-  Closed = 14,            // the handle, lease or client has been closed
-  DaemonUnavailable = 15, // no daemon answers and none could be started
-  DaemonLost = 16,        // the daemon has gone away since
-  VersionSkew = 17,       // client and daemon are of incompatible versions
-  Busy = 18,              // this process itself stands in the way
+  NoFreeSlot = 7,          // every slot is being read; the message names the readers
+  Timeout = 8,             // a deadline of the caller has passed
+  Withdrawn = 9,           // the array has been withdrawn
+  VersionGone = 10,        // the version has been overwritten
+  ProducerDied = 11,       // the writer died in the middle of the version
+  WriteAborted = 12,       // slots=1: the writer gave its write up, no version stands
+  ForkedClient = 13,       // a handle of the parent process, used in a forked child
+  Closed = 14,             // the handle, lease or client has been closed
+  DaemonUnavailable = 15,  // no daemon answers and none could be started
+  DaemonLost = 16,         // the daemon has gone away since
+  VersionSkew = 17,        // client and daemon are of incompatible versions
+  Busy = 18,               // this process itself stands in the way
   Unsupported = 19,
   Interrupted = 20,
   Internal = 21,
 };
+// NOLINTEND(readability-identifier-naming)
 
 // "NotFound".
 MEMLEASE_API const char* name_of(ErrorCode code) noexcept;

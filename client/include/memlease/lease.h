@@ -34,15 +34,15 @@ class MEMLEASE_API ReadLease {
 
   std::uint64_t version() const;  // 1, 2, 3, ...
   std::uint32_t slot() const;
-  const void* data() const;       // first element; host memory; throws Closed after release()
-  Pin pin() const;                // throws Closed after release()
+  const void* data() const;  // first element; host memory; throws Closed after release()
+  Pin pin() const;           // throws Closed after release()
 
   // T and N must fit the array's dtype and number of dimensions, else InvalidArgument.
   template <typename T, std::size_t N>
   Span<const T, N> span() const;
 
-  // Ends the lease. False if pins still keep the slot. No call to the daemon. Throws ProducerDied
-  // if the version turns out to be torn. A second call does nothing.
+  // Ends the lease. False if pins still keep the slot. No call to the daemon. A second
+  // call does nothing.
   bool release();
   bool released() const noexcept;
 

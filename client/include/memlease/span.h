@@ -10,7 +10,8 @@
 
 namespace memlease {
 
-// N-dimensional, not owning: valid while its lease is. Copyable. Indexing is unchecked; at() checks.
+// N-dimensional, not owning: valid while its lease is. Copyable. Indexing is unchecked; at()
+// checks.
 template <typename T, std::size_t N>
 class Span {
  public:

@@ -22,7 +22,7 @@ struct RaceOptions {
   std::uint64_t versions = 100'000;
   std::uint64_t reads = 100'000;
   std::vector<std::uint32_t> rows;  // one thread for each, reading by that row
-  bool sleep = true;  // readers that wait for a version; else they spin
+  bool sleep = true;                // readers that wait for a version; else they spin
   bool stop_when_torn = false;
 };
 

@@ -1,6 +1,6 @@
-// One array's pages in plain memory, with two writers and some readers on them: the client's half of
-// the slot protocol is the real one, and so is the daemon's. The bytes of the slots are plain, so
-// that ThreadSanitizer sees a race on them as a race.
+// One array's pages in plain memory, with two writers and some readers on them: the client's half
+// of the slot protocol is the real one, and so is the daemon's. The bytes of the slots are plain,
+// so that ThreadSanitizer sees a race on them as a race.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace memlease::testing {
 template <typename T>
 class PlainPage {
  public:
-  explicit PlainPage(std::size_t bytes) : words_(bytes / 8), value_(new (words_.data()) T) {}
+  explicit PlainPage(std::size_t bytes) : words_(bytes / 8), value_(new(words_.data()) T) {}
   T& operator*() { return *value_; }
   T* operator->() { return value_; }
 
@@ -45,15 +45,15 @@ class SlotWorld : public internal::RowResolver {
     }
     server::init_board(*board_, kArray, slots, writer_ref(kHeir));
     for (std::uint32_t i = 0; i < 2; ++i) {
-      writers_.push_back(std::make_unique<internal::SlotWriter>(*board_, kArray, slots_,
-                                                                writer_ref(i), writer_row(i), *this));
+      writers_.push_back(std::make_unique<internal::SlotWriter>(
+          *board_, kArray, slots_, writer_ref(i), writer_row(i), *this));
     }
     give_right_to(0);
     const std::size_t reader_bytes = wire::reader_row_units(slots) * wire::kRowUnitBytes;
     for (std::uint32_t i = 0; i < readers; ++i) {
       reader_rows_.push_back(std::make_unique<PlainPage<wire::ReaderRow>>(reader_bytes));
-      readers_.push_back(std::make_unique<internal::SlotReader>(*board_, kArray, slots_,
-                                                                reader_row(i), *this));
+      readers_.push_back(
+          std::make_unique<internal::SlotReader>(*board_, kArray, slots_, reader_row(i), *this));
     }
     for (std::uint32_t i = 0; i < readers; ++i) subscribe(i);
   }

@@ -62,7 +62,9 @@ class SlotModel {
     if (version != 0) {
       if (slot_of(version)) return Read::kAcquired;
       if (poisoned) return Read::kProducerDied;
-      return version > last_published_ ? Read::kNotYet : Read::kGone;
+      // While somebody writes, a number that was taken may still come.
+      const bool may_come = version > highest_ || (write_ && version > last_published_);
+      return may_come ? Read::kNotYet : Read::kGone;
     }
     if (last_published_ != 0 && slot_of(last_published_)) return Read::kAcquired;
     if (slots_ > 1 || write_ || highest_ == 0) return Read::kNotYet;
@@ -157,8 +159,8 @@ class SlotModel {
   std::uint64_t highest_ = 0;
   std::uint64_t last_published_ = 0;  // 0 also after a death that left nothing
   std::optional<WriteAttempt> write_;
-  std::map<std::uint32_t, std::uint64_t> standing_;  // slot -> version
-  std::map<std::uint32_t, std::uint64_t> poisoned_;  // slot -> version
+  std::map<std::uint32_t, std::uint64_t> standing_;           // slot -> version
+  std::map<std::uint32_t, std::uint64_t> poisoned_;           // slot -> version
   std::vector<std::pair<std::uint32_t, ReadAttempt>> holds_;  // reader, what it holds
 };
 

@@ -1,10 +1,9 @@
-#include "client/core/strided_copy.h"
-
 #include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <vector>
 
+#include "client/core/strided_copy.h"
 #include "gtest/gtest.h"
 #include "rapidcheck.h"
 #include "rapidcheck/gtest.h"

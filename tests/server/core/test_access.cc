@@ -1,10 +1,9 @@
-#include "server/core/access.h"
-
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "server/core/access.h"
 
 namespace memlease::server {
 namespace {

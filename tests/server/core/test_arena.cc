@@ -1,5 +1,3 @@
-#include "server/core/arena.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -9,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "rapidcheck.h"
 #include "rapidcheck/gtest.h"
+#include "server/core/arena.h"
 
 namespace memlease::server {
 namespace {
@@ -53,8 +52,8 @@ using Step = std::pair<std::uint64_t, std::uint32_t>;  // size, log2 of alignmen
 
 RC_GTEST_PROP(Arena, AgreesWithTheNaiveModelOnWhatFitsAndReturnsAllSpace, ()) {
   const auto size = *rc::gen::inRange<std::uint64_t>(1, 2048);
-  const auto steps = *rc::gen::container<std::vector<Step>>(
-      rc::gen::pair(rc::gen::inRange<std::uint64_t>(0, 300), rc::gen::inRange<std::uint32_t>(0, 9)));
+  const auto steps = *rc::gen::container<std::vector<Step>>(rc::gen::pair(
+      rc::gen::inRange<std::uint64_t>(0, 300), rc::gen::inRange<std::uint32_t>(0, 9)));
   Arena arena(size);
   TakenRanges model(size);
   for (const auto& [bytes, number] : steps) {

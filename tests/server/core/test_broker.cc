@@ -1,22 +1,21 @@
-#include "server/core/broker.h"
-
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/wire/error.h"
+#include "server/core/broker.h"
 #include "tests/server/core/broker_world.h"
 
 namespace memlease::server {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using testing::BrokerWorld;
 using testing::credential_of;
+using ::testing::ElementsAre;
 using testing::FakeMemory;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::peer_of;
 using testing::spec_of;
 using wire::code_of;

@@ -139,9 +139,9 @@ TEST(BrokerAccess, FilesAreWritableForThoseAloneWhoWriteThem) {
       {row->file, FileKind::kExtent, false, true, false},
   };
   for (const auto& e : expected) {
-    for (const auto& [session, writes] : {std::pair{&owner, e.owner_writes},
-                                          std::pair{&reader, e.reader_writes},
-                                          std::pair{&root, e.root_writes}}) {
+    for (const auto& [session, writes] :
+         {std::pair{&owner, e.owner_writes}, std::pair{&reader, e.reader_writes},
+          std::pair{&root, e.root_writes}}) {
       const auto grant = world.broker.fetch_file(session->id, e.file);
       ASSERT_TRUE(grant.ok()) << grant.status();
       EXPECT_EQ(grant->kind, e.kind);

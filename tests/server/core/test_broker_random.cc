@@ -32,8 +32,8 @@ class Play {
     switch (action % 11) {
       case 0:
       case 1: {
-        auto spec = spec_of(name, which % 2 == 0 ? 0666 : 0600,
-                            static_cast<std::uint32_t>(1 + which % 3));
+        auto spec =
+            spec_of(name, which % 2 == 0 ? 0666 : 0600, static_cast<std::uint32_t>(1 + which % 3));
         if (which % 5 == 0) spec.lifetime = wire::Lifetime::kPersistent;
         world_.broker.create(*session, spec, which % 4 == 0).IgnoreError();
         break;

@@ -1,5 +1,3 @@
-#include "server/core/quota.h"
-
 #include <optional>
 #include <utility>
 #include <vector>
@@ -9,6 +7,7 @@
 #include "proto/wire/error.h"
 #include "rapidcheck.h"
 #include "rapidcheck/gtest.h"
+#include "server/core/quota.h"
 
 namespace memlease::server {
 namespace {
@@ -78,8 +77,8 @@ TEST(Quota, AChargeTakesItselfBackExactlyOnceHoweverItMoves) {
 RC_GTEST_PROP(Quota, UsageIsTheSumOfTheLivingChargesAndNeverAboveTheLimit, ()) {
   Quota quota({1000, 0, 0});
   std::vector<std::pair<std::uint64_t, Quota::Charge>> living;
-  const auto amounts = *rc::gen::container<std::vector<std::uint64_t>>(
-      rc::gen::inRange<std::uint64_t>(0, 400));
+  const auto amounts =
+      *rc::gen::container<std::vector<std::uint64_t>>(rc::gen::inRange<std::uint64_t>(0, 400));
   for (const std::uint64_t bytes : amounts) {
     std::uint64_t sum = 0;
     for (const auto& [living_bytes, charge] : living) sum += living_bytes;

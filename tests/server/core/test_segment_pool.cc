@@ -1,5 +1,3 @@
-#include "server/core/segment_pool.h"
-
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -9,6 +7,7 @@
 #include "proto/wire/error.h"
 #include "rapidcheck.h"
 #include "rapidcheck/gtest.h"
+#include "server/core/segment_pool.h"
 #include "tests/support/fake_memory.h"
 
 namespace memlease::server {

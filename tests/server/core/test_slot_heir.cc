@@ -1,6 +1,4 @@
 // What a dead writer leaves behind, for every state in which it can die. Rows are plain memory.
-#include "server/core/slot_heir.h"
-
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -12,6 +10,7 @@
 #include "proto/wire/array_spec.h"
 #include "rapidcheck.h"
 #include "rapidcheck/gtest.h"
+#include "server/core/slot_heir.h"
 
 namespace memlease::server {
 namespace {
@@ -28,7 +27,7 @@ constexpr wire::RowRef kWriterRef{wire::FileId{4}, 6};
 template <typename T>
 class Plain {
  public:
-  explicit Plain(std::size_t bytes) : words_((bytes + 7) / 8), value_(new (words_.data()) T) {}
+  explicit Plain(std::size_t bytes) : words_((bytes + 7) / 8), value_(new(words_.data()) T) {}
   T& operator*() { return *value_; }
   T* operator->() { return value_; }
 
@@ -74,13 +73,7 @@ const Death kDeaths[] = {
     {"MarkedAnEmptySlot", {4, 5, kWriting}, {5, 1}, 5, {4, 5, 0}, {5, 1}},
     {"NumberTakenButNotHandedOut", {4, 5, 3 | kWriting}, {5, 1}, 6, {4, 5, 3}, {5, 1}},
     {"HandedOut", {4, 5, 3 | kWriting | kHandedOut}, {5, 1}, 6, {4, 5, 0}, {5, 1}, {{2, 6}}},
-    {"FirstVersionHandedOut",
-     {kWriting | kHandedOut, 0, 0},
-     {},
-     1,
-     {0, 0, 0},
-     {},
-     {{0, 1}}},
+    {"FirstVersionHandedOut", {kWriting | kHandedOut, 0, 0}, {}, 1, {0, 0, 0}, {}, {{0, 1}}},
     {"SlotWordWithoutPublication", {4, 5, 6}, {5, 1}, 6, {4, 5, 6}, {6, 2}},
     {"FirstSlotWordWithoutPublication", {1, 0, 0}, {}, 1, {1, 0, 0}, {1, 0}},
     {"PublishedButStillWriting", {4, 5, 6}, {6, 2}, 6, {4, 5, 6}, {6, 2}},

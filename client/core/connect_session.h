@@ -1,4 +1,6 @@
-// The composition root of the client: finds a daemon, or starts one, and puts a session together.
+// How Client comes by its session. Implemented by the composition root (client/connect.cc): finds a
+// daemon, or starts one, and puts a session together from the adapters, which the core does not
+// know.
 #pragma once
 
 #include <memlease/client.h>

@@ -1,0 +1,20 @@
+// What every DeviceBackend and PageSource promises, as checks that can be run on any of them: on
+// the real ones, on the fake, and on broken ones, which must not get by. Needs root, since one
+// check is made as another uid.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "server/core/shared_memory.h"
+
+namespace memlease::testing {
+
+// In words, what the implementation does not keep; empty if it keeps everything.
+std::vector<std::string> violations_of(server::DeviceBackend& backend);
+std::vector<std::string> violations_of(server::PageSource& source);
+
+// How many descriptors this process has.
+std::size_t count_descriptors();
+
+}  // namespace memlease::testing

@@ -1,0 +1,110 @@
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/wire/error.h"
+#include "server/device/memfd_device_backend.h"
+#include "tests/contract/broken_memory.h"
+#include "tests/contract/memory_contract.h"
+#include "tests/support/fake_memory.h"
+
+namespace memlease::testing {
+namespace {
+
+using server::MemfdDeviceBackend;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+template <typename Memory>
+std::vector<std::string> all_violations(Memory& memory) {
+  auto found = violations_of(static_cast<server::DeviceBackend&>(memory));
+  for (auto& text : violations_of(static_cast<server::PageSource&>(memory))) {
+    found.push_back(std::move(text));
+  }
+  return found;
+}
+
+TEST(MemoryContract, MemfdsKeepIt) {
+  MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kNever);
+  EXPECT_THAT(all_violations(memory), IsEmpty());
+}
+
+TEST(MemoryContract, MemfdsWithWhateverHugePagesThereAreKeepIt) {
+  MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kAuto);
+  EXPECT_THAT(all_violations(memory), IsEmpty()) << "huge pages: " << memory.huge_pages();
+}
+
+TEST(MemoryContract, TheFakeKeepsIt) {
+  FakeMemory memory;
+  EXPECT_THAT(all_violations(memory), IsEmpty());
+}
+
+struct Case {
+  std::string name;
+  Flaw flaw;
+  std::vector<std::string> found;  // each must be among the violations
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+const Case kCases[] = {
+    {"Seals",
+     Flaw::kNoSeals,
+     {"seals are missing", "can shrink", "can grow", "seal the file against"}},
+    {"Mode", Flaw::kOpenMode, {"mode is not 0600", "another uid can reopen"}},
+    {"Export", Flaw::kWritableExport, {"not O_RDONLY", "mapped for writing", "can be written"}},
+    {"Exec", Flaw::kSurvivesExec, {"survives exec"}},
+    {"Zero", Flaw::kNotZeroed, {"not zero"}},
+    {"Commit", Flaw::kNotCommitted, {"not really there"}},
+    {"Map", Flaw::kDaemonMapsAll, {"maps a segment", "write a client's page"}},
+    {"Leak", Flaw::kLeaksDescriptor, {"left behind"}},
+};
+
+class BrokenContract : public ::testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(, BrokenContract, ::testing::ValuesIn(kCases),
+                         [](const auto& test) { return test.param.name; });
+
+TEST_P(BrokenContract, IsFoundOut) {
+  BrokenMemory memory(GetParam().flaw);
+  const auto found = all_violations(memory);
+  for (const std::string& text : GetParam().found) {
+    EXPECT_THAT(found, Contains(HasSubstr(text)));
+  }
+}
+
+TEST(BrokenMemory, WithoutItsFlawKeepsTheContract) {
+  BrokenMemory memory(Flaw::kNone);
+  EXPECT_THAT(all_violations(memory), IsEmpty());
+}
+
+// A large allocation goes in steps, each of which is asked for first.
+TEST(MemfdDeviceBackend, ALackOfMemoryHalfwayIsAnErrorAndLeavesNothing) {
+  std::vector<std::uint64_t> asked;
+  MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kNever, [&](std::uint64_t bytes) {
+    asked.push_back(bytes);
+    return asked.size() < 3;
+  });
+  const std::size_t before = count_descriptors();
+  const auto segment = memory.create_segment(std::uint64_t{200} << 20);
+  EXPECT_EQ(wire::code_of(segment.status()), wire::ErrorCode::kOutOfMemory);
+  EXPECT_THAT(wire::message_of(segment.status()), HasSubstr("enough for 134217728"));
+  EXPECT_EQ(asked.size(), 3U) << "nothing is asked for after a no";
+  EXPECT_EQ(count_descriptors(), before);
+}
+
+TEST(FakeMemory, FailsWhenItIsTold) {
+  FakeMemory memory;
+  memory.fail_only(2);
+  const auto first = memory.create_segment(4096);
+  EXPECT_TRUE(first.ok());
+  EXPECT_EQ(wire::code_of(memory.create_pages(4096, true).status()), wire::ErrorCode::kOutOfMemory);
+  const auto third = memory.create_pages(4096, false);
+  EXPECT_TRUE(third.ok());
+  EXPECT_EQ(memory.calls(), 3U);
+  EXPECT_EQ(memory.live(), (FakeMemory::Live{2, 8192}));
+}
+
+}  // namespace
+}  // namespace memlease::testing

@@ -1,0 +1,81 @@
+"""The tree keeps its include rules, and the checker sees each way to break them."""
+
+from __future__ import annotations
+
+import tempfile
+import unittest
+from pathlib import Path
+
+import include_rules
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# file -> its text, and a part of what must be said about it
+PLANTED = {
+    "server/core/a.cc": ('#include "server/rpc/b.h"\n', "server/core may not include server/rpc"),
+    "server/core/b.cc": ('#include "client/core/session.h"\n', "may not include client/core"),
+    "server/core/c.cc": ("#include <grpcpp/server.h>\n", "may not include grpc"),
+    "server/core/d.cc": ('#include "proto/wire/convert.h"\n', "may not include proto/wire/convert"),
+    "server/core/deep/e.cc": ("", "is in no known layer"),
+    "server/channel/a.cc": ('#  include "server/rpc/b.h"\n', "may not include server/rpc"),
+    "server/rpc/a.cc": ('#include "server/daemon.h"\n', "may not include server/daemon"),
+    "server/device/a.cc": ("#include <spdlog/spdlog.h>\n", "may not include spdlog"),
+    "server/surprise.cc": ("", "is in no known layer"),
+    "client/core/a.cc": ('#include "client/connect.h"\n', "may not include client/connect"),
+    "client/core/b.cc": ('#include "client/rpc/control_stub.h"\n', "may not include client/rpc"),
+    "client/core/c.cc": (
+        '#include "session.h"\n',
+        "includes session.h, which is in no known layer",
+    ),
+    "client/rpc/a.cc": ('#include "client/channel/b.h"\n', "may not include client/channel"),
+    "client/ctl/a.cc": ('#include "client/core/session.h"\n', "may not include client/core ("),
+    "client/ctl/b.cc": ('#include "client/rpc/control_stub.h"\n', "may not include client/rpc ("),
+    "client/views/a.cc": ('#include "proto/wire/ids.h"\n', "may not include proto/wire"),
+    "client/include/memlease/a.h": ("#include <fcntl.h>\n", "may not include system"),
+    "client/include/memlease/b.h": ("#include <fmt/format.h>\n", "may not include fmt"),
+    "client/gpu/a.cc": ("", "is in no known layer"),
+    "proto/wire/a.h": ('#include "memlease/v1/types.pb.h"\n', "may not include generated"),
+    "proto/wire/b.h": ('#include "server/core/array.h"\n', "may not include server/core"),
+    "proto/wire/c.h": ("#include <boost/any.hpp>\n", "which is in no known layer"),
+    "python/bindings/a.cc": ('#include "client/core/session.h"\n', "may not include client/core"),
+    "plugins/cuda/a.cu": ("", "is in no known layer"),
+}
+INNOCENT = {
+    "server/core/good.cc": '#include <vector>\n#include <fcntl.h>\n#include "server/core/a.h"\n',
+    "server/rpc/good.cc": '#include "server/core/a.h"\n#include "memlease/v1/control.pb.h"\n',
+    "client/ctl/good.cc": '#include "client/core/directory.h"\n',
+    "tests/any/good.cc": '#include "server/core/a.h"\n#include "client/core/b.h"\n',
+    "build/x/generated.cc": '#include "whatever.h"\n',
+}
+
+
+class IncludeRules(unittest.TestCase):
+    def test_the_tree_keeps_them(self) -> None:
+        found = list(include_rules.violations(ROOT))
+        assert found == [], "\n" + "\n".join(map(str, found))
+
+    def test_the_tree_was_looked_at(self) -> None:
+        layers = {
+            include_rules.layer_of(path.relative_to(ROOT).as_posix())
+            for top in ("proto", "server", "client", "python")
+            for path in (ROOT / top).rglob("*.cc")
+        }
+        expected = set(include_rules.ALLOWED) - {"client/include"}  # headers alone
+        assert expected - layers == set(), "layers of the table without a file"
+
+    def test_each_planted_violation_is_found(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            texts = {name: text for name, (text, _) in PLANTED.items()} | INNOCENT
+            for name, text in texts.items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(text)
+            found = {violation.file: violation.what for violation in include_rules.violations(root)}
+        for name, (_, expected) in PLANTED.items():
+            with self.subTest(name):
+                assert expected in found.pop(name, "nothing")
+        assert found == {}, "the innocent are not accused"
+
+
+if __name__ == "__main__":
+    unittest.main()
