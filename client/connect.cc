@@ -37,11 +37,14 @@ class Sessions {
 
   absl::StatusOr<std::shared_ptr<Session>> get(const std::string& directory) {
     const std::lock_guard lock(mutex_);
-    if (auto session = sessions_[directory].lock(); session != nullptr && session->look().ok()) {
+    if (auto session = sessions_[directory].lock();
+        session != nullptr && session->look().ok() && session->add_connection()) {
       return session;
     }
     auto session = attach(directory);
-    if (session.ok()) sessions_[directory] = *session;
+    if (!session.ok()) return session;
+    (*session)->add_connection();
+    sessions_[directory] = *session;
     return session;
   }
 

@@ -13,6 +13,7 @@
 namespace memlease::internal {
 
 // The process's session with the daemon that the options lead to: an existing one if there is one.
+// The new connection is counted (Session::add_connection) already.
 absl::StatusOr<std::shared_ptr<Session>> connect_session(const ConnectOptions& options);
 
 }  // namespace memlease::internal

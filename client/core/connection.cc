@@ -6,13 +6,11 @@
 
 namespace memlease::internal {
 
-Connection::Connection(std::shared_ptr<Session> session) : session_(std::move(session)) {
-  session_->add_connection();
-}
+Connection::Connection(std::shared_ptr<Session> session) : session_(std::move(session)) {}
 
 // Destroying a client closes nothing: open(...) on a temporary client is how people write it.
 Connection::~Connection() {
-  if (!closed_.load()) session_->remove_connection();
+  if (!closed_.load() && !session_->forked()) session_->remove_connection(false);
 }
 
 absl::StatusOr<Session*> Connection::use() {
@@ -27,7 +25,7 @@ absl::StatusOr<Session*> Connection::use() {
 
 void Connection::close() {
   if (closed_.exchange(true) || session_->forked()) return;
-  if (session_->remove_connection() == 0) session_->close();
+  if (session_->remove_connection(true)) session_->close();
 }
 
 }  // namespace memlease::internal

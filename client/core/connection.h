@@ -11,6 +11,7 @@ namespace memlease::internal {
 
 class Connection {
  public:
+  // The session counts it already (Session::add_connection).
   explicit Connection(std::shared_ptr<Session> session);
   ~Connection();
   Connection(const Connection&) = delete;

@@ -49,6 +49,11 @@ absl::Status verdict(ArrayState& array, const ReadOptions& options, const ReadAt
   return absl::OkStatus();
 }
 
+// Nothing to have yet; or the writer's row cannot be mapped just now (no more descriptors, say).
+bool must_wait(const ReadAttempt& attempt) {
+  return attempt.outcome == Outcome::kNotYet || attempt.outcome == Outcome::kLost;
+}
+
 // Announces that a thread of this process sleeps on the array.
 class Sleeper {
  public:
@@ -66,14 +71,14 @@ ReadAttempt await_change(SlotReader& reader, const ReadOptions& options, Patienc
   // The counts, then the try: what comes after the try changes the counts.
   const SlotReader::Counts counts = reader.counts();
   ReadAttempt attempt = reader.acquire(options.version, options.newer_than);
-  if (attempt.outcome != Outcome::kNotYet) return attempt;
+  if (!must_wait(attempt)) return attempt;
   if (spin(counts.span(), counts.publisher_cpu)) {
     return reader.acquire(options.version, options.newer_than);
   }
   const Sleeper sleeper(reader);
   crash_point("sleep.announced");
   attempt = reader.acquire(options.version, options.newer_than);
-  if (attempt.outcome == Outcome::kNotYet) wire::futex_wait(counts.span(), patience.slice());
+  if (must_wait(attempt)) wire::futex_wait(counts.span(), patience.slice());
   return attempt;
 }
 
@@ -87,7 +92,7 @@ absl::StatusOr<ReadAttempt> begin_read(ArrayState& array, const ReadOptions& opt
   SlotReader& reader = **reader_or;
   for (;;) {
     ReadAttempt attempt = reader.acquire(options.version, options.newer_than);
-    if (attempt.outcome == Outcome::kNotYet && !patience.expired()) {
+    if (must_wait(attempt) && !patience.expired()) {
       attempt = await_change(reader, options, patience);
     }
     if (attempt.outcome == Outcome::kAcquired) {

@@ -94,9 +94,21 @@ void Session::close() {
     state->close();
     unused = unused && state->left();
   }
-  if (!unused) return;
+  if (unused) files_->goodbye();  // else with the last lease or pin, which keeps us alive
+}
+
+bool Session::add_connection() {
+  const std::lock_guard lock(mutex_);
+  if (ended_.load()) return false;
+  ++connections_;
+  return true;
+}
+
+bool Session::remove_connection(bool closed) {
+  const std::lock_guard lock(mutex_);
+  if (--connections_ != 0 || !closed) return false;
   ended_.store(true);
-  files_->goodbye();
+  return true;
 }
 
 void Session::depart(wire::ArrayId array, std::uint32_t opens) {

@@ -42,9 +42,10 @@ class Session : public std::enable_shared_from_this<Session>, private ForkObserv
 
   bool forked() const { return fork_generation_ != fork_generation(); }
 
-  void add_connection() { connections_.fetch_add(1); }
-  // How many are left.
-  std::uint32_t remove_connection() { return connections_.fetch_sub(1) - 1; }
+  // One more Client. False if the last one has closed the session: make a new one.
+  bool add_connection();
+  // True if it was the last one, and closed by its user: nothing new begins, close() is next.
+  bool remove_connection(bool closed);
 
   // The state of an opened array: the same one for all handles of this process.
   absl::StatusOr<std::shared_ptr<ArrayState>> join(const OpenedArray& opened);
@@ -74,15 +75,15 @@ class Session : public std::enable_shared_from_this<Session>, private ForkObserv
   const std::uint32_t fork_generation_;
   std::atomic<std::int64_t> last_look_s_{0};
   std::atomic<bool> lost_{false};
-  std::atomic<bool> ended_{false};  // said goodbye
-  std::atomic<std::uint32_t> connections_{0};
+  std::atomic<bool> ended_{false};  // closed by its last user; set under mutex_
   std::atomic<bool> release_noted_{false};
   std::atomic<std::uint64_t> copies_{0};
 
   void after_fork_in_child() override { files_->abandon(); }
   std::vector<std::shared_ptr<ArrayState>> live_arrays();
 
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards what follows
+  std::uint32_t connections_ = 0;
   std::unordered_map<std::uint64_t, std::weak_ptr<ArrayState>> arrays_;
   std::size_t purge_at_ = 64;
   std::vector<std::pair<wire::ArrayId, std::uint32_t>> departed_;

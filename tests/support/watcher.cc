@@ -23,7 +23,7 @@ Watched Watcher::stop() {
 void Watcher::read_on() {
   ReadOptions options;
   options.timeout = std::chrono::milliseconds(20);
-  while (!stop_.load() && watched_.wrong.empty()) {
+  do {  // at least once, however short the watch
     // Now the current version at once, now a newer one with a wait.
     options.newer_than = watched_.reads % 2 == 0 ? 0 : watched_.last_version;
     try {
@@ -39,7 +39,7 @@ void Watcher::read_on() {
       }
       ++watched_.reads;  // the other kind of read is next
     }
-  }
+  } while (!stop_.load() && watched_.wrong.empty());
 }
 
 std::string Watcher::look_at(const ReadLease& lease) {
