@@ -1,6 +1,7 @@
 """PyTorch and JAX on host arrays, for real."""
 
 import gc
+
 import jax
 import jax.numpy as jnp
 import memlease
