@@ -81,9 +81,11 @@ Daemon::Daemon(const Config& config, EventLoop& loop, Log& log)
       host_memory_(config.huge_pages == HugePages::kAuto ? MemfdDeviceBackend::HugePages::kAuto
                                                          : MemfdDeviceBackend::HugePages::kNever,
                    has_memory_for),
-      broker_({host_memory_, host_memory_, *clock_, fill_random},
-              {{config.memory_limit_bytes, config.warm_bytes},
-               {config.quota_bytes, config.quota_arrays, config.quota_sessions}}) {}
+      broker_(
+          {host_memory_, host_memory_, *clock_, fill_random,
+           [this](std::unique_ptr<SharedMemory> memory) { garbage_.push_back(std::move(memory)); }},
+          {{config.memory_limit_bytes, config.warm_bytes},
+           {config.quota_bytes, config.quota_arrays, config.quota_sessions}}) {}
 
 Daemon::~Daemon() {
   if (grpc_server_) grpc_server_->shutdown(std::chrono::system_clock::now());
@@ -163,9 +165,11 @@ void Daemon::exited(wire::SessionId session) {
 
 void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
   bool may_be_idle = false;
+  std::vector<std::unique_ptr<SharedMemory>> garbage;
   {
     const std::lock_guard lock(mutex_);
     fn(broker_);
+    garbage.swap(garbage_);
     may_be_idle = config_.idle_exit_s != 0 && broker_.idle();
   }
   changed_.notify_all();

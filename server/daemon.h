@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "server/channel/attach_server.h"
@@ -49,6 +50,7 @@ class Daemon final : public SessionHost, public ServiceHost {
                   std::chrono::steady_clock::time_point deadline) override;
   absl::Status evict(wire::SessionId session) override;
   DaemonFacts facts() const override;
+  Log& log() override { return log_; }
 
  private:
   Daemon(const Config& config, EventLoop& loop, Log& log);
@@ -68,7 +70,9 @@ class Daemon final : public SessionHost, public ServiceHost {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  Broker broker_;  // guarded by mutex_
+  // Guarded by mutex_; a call's garbage goes when the mutex is free again.
+  std::vector<std::unique_ptr<SharedMemory>> garbage_;
+  Broker broker_;
 
   EventLoop::TimerId idle_timer_;
   std::chrono::steady_clock::time_point drain_end_;

@@ -26,8 +26,8 @@ ArrayStore::DomainPages& ArrayStore::pages_of(const AccessDomain& domain) {
   return *pages;
 }
 
-absl::StatusOr<std::unique_ptr<Array>> ArrayStore::create(const wire::ArraySpec& spec,
-                                                          const AccessDomain& domain) {
+absl::StatusOr<ArrayStore::Creation> ArrayStore::create(const wire::ArraySpec& spec,
+                                                        const AccessDomain& domain) {
   auto array = std::make_unique<Array>();
   array->spec = spec;
   array->domain = domain;
@@ -35,21 +35,34 @@ absl::StatusOr<std::unique_ptr<Array>> ArrayStore::create(const wire::ArraySpec&
   auto charge = quota_.charge(domain.uid, {array->slot_bytes * spec.slots, 1, 0});
   if (!charge.ok()) return charge.status();
   array->charge = std::move(*charge);
-  if (auto status = place(*array); !status.ok()) {
+  auto growth = place_slots(*array);
+  absl::Status status = growth.status();
+  if (status.ok() && !*growth) status = place_records(*array);
+  if (!status.ok() || *growth) {
     destroy(*array);
-    return status;
+    if (!status.ok()) return status;
+    return **growth;
   }
   array->id = wire::ArrayId{++last_id_};
   init_board(*array->board, array->id, spec.slots, row_ref(array->heir_at));
   return array;
 }
 
-absl::Status ArrayStore::place(Array& array) {
-  for (std::uint32_t s = 0; s < array.spec.slots; ++s) {
-    auto at = segments_.allocate(array.domain, array.slot_bytes);
-    if (!at.ok()) return at.status();
+// Reserves while it keeps the places that it has found: they are not warm memory that the
+// reservation may give back.
+absl::StatusOr<std::optional<SegmentPool::Growth>> ArrayStore::place_slots(Array& array) {
+  while (array.slots.size() < array.spec.slots) {
+    const auto at = segments_.place(array.domain, array.slot_bytes);
+    if (!at) {
+      return segments_.reserve(array.domain, array.slot_bytes,
+                               array.spec.slots - array.slots.size());
+    }
     array.slots.push_back(*at);
   }
+  return std::nullopt;
+}
+
+absl::Status ArrayStore::place_records(Array& array) {
   DomainPages& pages = pages_of(array.domain);
   auto heir = pages.heirs.allocate(wire::writer_row_units(array.spec.slots));
   if (!heir.ok()) return heir.status();

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <variant>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
@@ -18,9 +20,10 @@ class ArrayStore {
  public:
   ArrayStore(FileTable& files, PageSource& pages, SegmentPool& segments, Quota& quota);
 
-  // `spec` is valid. Charges domain.uid. kQuotaExceeded, kOutOfMemory.
-  absl::StatusOr<std::unique_ptr<Array>> create(const wire::ArraySpec& spec,
-                                                const AccessDomain& domain);
+  // The array, or the memory that must be added before this is called again (nothing else has
+  // changed then). `spec` is valid. Charges domain.uid. kQuotaExceeded, kOutOfMemory.
+  using Creation = std::variant<std::unique_ptr<Array>, SegmentPool::Growth>;
+  absl::StatusOr<Creation> create(const wire::ArraySpec& spec, const AccessDomain& domain);
   // Nobody holds or writes it any more.
   void destroy(Array& array);
 
@@ -33,7 +36,9 @@ class ArrayStore {
     PageAllocator heirs;
   };
   DomainPages& pages_of(const AccessDomain& domain);
-  absl::Status place(Array& array);
+  // Places for its bytes; the growth that is missing for it, if one is.
+  absl::StatusOr<std::optional<SegmentPool::Growth>> place_slots(Array& array);
+  absl::Status place_records(Array& array);
 
   FileTable& files_;
   PageSource& pages_;

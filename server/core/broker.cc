@@ -12,7 +12,6 @@ namespace memlease::server {
 
 using wire::ArrayId;
 using wire::ErrorCode;
-using wire::FileRange;
 using wire::make_error;
 using wire::SessionId;
 
@@ -28,11 +27,11 @@ absl::Status withdrawn_error(const Array& array) {
 Broker::Broker(const Dependencies& dependencies, const Limits& limits)
     : dependencies_(dependencies),
       quota_(limits.per_uid),
+      files_(dependencies_.dispose),
       segments_(files_, dependencies_.host, limits.memory),
       store_(files_, dependencies_.pages, segments_, quota_),
-      writer_right_(files_, dependencies_.clock, [this](SessionId session, ArrayId id) {
-        return *sessions_.find(session)->memberships.at(id).writer_row;
-      }) {}
+      rows_(files_, dependencies_.pages),
+      writer_right_(rows_, sessions_, dependencies_.clock) {}
 
 // ---- Sessions.
 
@@ -67,7 +66,7 @@ bool Broker::hang_up(SessionId id, bool goodbye) {
   for (const auto& [array_id, membership] : session->memberships) {
     if (Array* array = catalog_.find(array_id)) {
       writer_right_.cancel(*array, id);
-      in_use = in_use || uses(membership, *array);
+      in_use = in_use || rows_.in_use(membership, *array);
     }
   }
   if (!goodbye || in_use) return true;
@@ -106,8 +105,8 @@ std::vector<ReclaimedArray> Broker::exited(SessionId id) {
 
 std::string Broker::reclaim_reason(const Session& session, const Array& array) const {
   const Membership& membership = session.memberships.at(array.id);
-  if (membership.writer_row && is_writing(writer_row(*membership.writer_row))) return "was writing";
-  if (uses(membership, array)) return "held a slot";
+  if (rows_.is_writing(membership)) return "was writing";
+  if (rows_.in_use(membership, array)) return "held a slot";
   if (array.creator == session.id && array.spec.lifetime == wire::Lifetime::kSession) {
     return "created it";
   }
@@ -138,27 +137,13 @@ absl::StatusOr<Array*> Broker::readable(const PeerIdentity& viewer, const std::s
   return array;
 }
 
-absl::StatusOr<SegmentPool::Growth> Broker::plan_memory(Session& session,
-                                                        const wire::ArraySpec& spec) {
-  const AccessDomain domain{session.peer.uid, session.peer.gid, spec.mode};
-  // What create() refuses needs no memory.
-  if (draining_ || !wire::validate(spec).ok() || spec.device != dependencies_.host.device() ||
-      catalog_.find(spec.name) != nullptr) {
-    return SegmentPool::Growth{domain, 0};
-  }
-  const std::uint64_t slot_bytes = wire::size_bytes_of(spec);
-  const auto affordable = quota_.charge(domain.uid, {slot_bytes * spec.slots, 1, 0});
-  if (!affordable.ok()) return affordable.status();
-  return segments_.plan(domain, slot_bytes, spec.slots);
-}
-
 absl::Status Broker::add_memory(const SegmentPool::Growth& growth,
                                 absl::StatusOr<std::unique_ptr<SharedMemory>> memory) {
   return segments_.add(growth, std::move(memory));
 }
 
-absl::StatusOr<Broker::Opened> Broker::create(Session& session, const wire::ArraySpec& spec,
-                                              bool exist_ok) {
+absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::ArraySpec& spec,
+                                                bool exist_ok) {
   if (auto status = refuse_while_draining(); !status.ok()) return status;
   if (auto status = wire::validate(spec); !status.ok()) return status;
   if (spec.device != dependencies_.host.device()) {
@@ -186,12 +171,14 @@ absl::StatusOr<Broker::Opened> Broker::create(Session& session, const wire::Arra
     }
     return join(session, *existing, false);
   }
-  auto array = store_.create(spec, {session.peer.uid, session.peer.gid, spec.mode});
-  if (!array.ok()) return array.status();
-  (*array)->creator = session.id;
-  (*array)->created_unix_ms = dependencies_.clock.unix_ms();
-  session.created.insert((*array)->id);
-  return join(session, catalog_.add(std::move(*array)), true);
+  auto creation = store_.create(spec, {session.peer.uid, session.peer.gid, spec.mode});
+  if (!creation.ok()) return creation.status();
+  if (const auto* growth = std::get_if<SegmentPool::Growth>(&*creation)) return *growth;
+  auto array = std::get<std::unique_ptr<Array>>(std::move(*creation));
+  array->creator = session.id;
+  array->created_unix_ms = dependencies_.clock.unix_ms();
+  session.created.insert(array->id);
+  return join(session, catalog_.add(std::move(array)), true);
 }
 
 absl::StatusOr<Broker::Opened> Broker::open(Session& session, const std::string& name) {
@@ -225,33 +212,6 @@ absl::StatusOr<Broker::Member> Broker::member(Session& session, ArrayId id) {
   return Member{array, &membership->second};
 }
 
-absl::StatusOr<FileRange> Broker::take_row(Session& session, const Array& array, RowKind kind) {
-  const std::uint32_t slots = array.spec.slots;
-  auto& free = session.free_rows[{array.domain, kind, slots}];
-  if (!free.empty()) {
-    const FileRange row = free.back();
-    free.pop_back();
-    return row;
-  }
-  auto& extents = session.extents[array.domain];
-  if (extents == nullptr) {
-    extents = std::make_unique<PageAllocator>(
-        files_, dependencies_.pages,
-        PageAllocator::Kind{wire::FileKind::kExtent, wire::kExtentBytes, array.domain, session.id});
-  }
-  return extents->allocate(kind == RowKind::kReader ? wire::reader_row_units(slots)
-                                                    : wire::writer_row_units(slots));
-}
-
-void Broker::give_up(Session& session, Membership& membership) {
-  const auto give = [&](std::optional<FileRange>& row, RowKind kind) {
-    if (row) session.free_rows[{membership.domain, kind, membership.slots}].push_back(*row);
-    row.reset();
-  };
-  give(membership.reader_row, RowKind::kReader);
-  give(membership.writer_row, RowKind::kWriter);
-}
-
 absl::StatusOr<wire::RowRef> Broker::subscribe(Session& session, ArrayId id) {
   if (auto status = refuse_while_draining(); !status.ok()) return status;
   auto member = this->member(session, id);
@@ -259,7 +219,7 @@ absl::StatusOr<wire::RowRef> Broker::subscribe(Session& session, ArrayId id) {
   auto& [array, membership] = *member;
   if (array->withdrawn) return withdrawn_error(*array);
   if (!membership->reader_row) {
-    auto row = take_row(session, *array, RowKind::kReader);
+    auto row = rows_.take(session, *array, RowKind::kReader);
     if (!row.ok()) return row.status();
     membership->reader_row = *row;
   }
@@ -286,7 +246,7 @@ absl::StatusOr<WriterAnswer> Broker::acquire_writer(Session& session, ArrayId id
   }
   if (array->withdrawn) return withdrawn_error(*array);
   if (!membership->writer_row) {
-    auto row = take_row(session, *array, RowKind::kWriter);
+    auto row = rows_.take(session, *array, RowKind::kWriter);
     if (!row.ok()) return row.status();
     membership->writer_row = *row;
   }
@@ -319,29 +279,15 @@ absl::Status Broker::leave(Session& session, ArrayId id, std::uint32_t opens) {
     return absl::OkStatus();
   }
   Array* array = catalog_.find(id);
-  if (array != nullptr && uses(membership, *array)) {
+  if (array != nullptr && rows_.in_use(membership, *array)) {
     return make_error(ErrorCode::kBusy,
                       fmt::format("this session still holds slots of '{}'", array->spec.name),
                       "Release all leases and views first.");
   }
   if (array != nullptr) detach(session, *array);
-  give_up(session, membership);
+  SessionRows::give_back(session, membership);
   session.memberships.erase(it);
   return absl::OkStatus();
-}
-
-bool Broker::uses(const Membership& membership, const Array& array) const {
-  return (membership.reader_row && membership.entry != nullptr &&
-          holds_any(reader_row(*membership.reader_row), array.spec.slots)) ||
-         (membership.writer_row && is_writing(writer_row(*membership.writer_row)));
-}
-
-const wire::ReaderRow& Broker::reader_row(FileRange at) const {
-  return *reinterpret_cast<const wire::ReaderRow*>(files_.data(at));
-}
-
-const wire::WriterRow& Broker::writer_row(FileRange at) const {
-  return *reinterpret_cast<const wire::WriterRow*>(files_.data(at));
 }
 
 absl::Status Broker::withdraw(const PeerIdentity& viewer, const std::string& name) {
@@ -367,7 +313,7 @@ void Broker::withdraw(Array& array) {
   const std::vector<SessionId> members = array.members;
   for (const SessionId id : members) {
     Session& session = *sessions_.find(id);
-    if (!uses(session.memberships.at(array.id), array)) {
+    if (!rows_.in_use(session.memberships.at(array.id), array)) {
       const bool last = array.members.size() == 1;
       detach(session, array);
       if (last) return;
@@ -417,7 +363,7 @@ bool Broker::in_use() const {
   for (const Session* session : sessions_.all()) {
     for (const auto& [id, membership] : session->memberships) {
       const Array* array = catalog_.find(id);
-      if (array != nullptr && uses(membership, *array)) return true;
+      if (array != nullptr && rows_.in_use(membership, *array)) return true;
     }
   }
   return false;

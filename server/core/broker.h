@@ -6,6 +6,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,6 +18,7 @@
 #include "server/core/file_table.h"
 #include "server/core/quota.h"
 #include "server/core/segment_pool.h"
+#include "server/core/session_rows.h"
 #include "server/core/session_table.h"
 #include "server/core/writer_right.h"
 
@@ -40,6 +42,7 @@ class Broker {
     PageSource& pages;
     const Clock& clock;
     std::function<void(std::span<std::uint8_t>)> fill_random;
+    FileTable::Disposal dispose = {};
   };
   struct Limits {
     SegmentPool::Limits memory;
@@ -62,11 +65,12 @@ class Broker {
     bool may_write = false;
     bool created = false;
   };
-  // What create() will need of memory, to be made without the core and handed to add_memory().
-  absl::StatusOr<SegmentPool::Growth> plan_memory(Session& session, const wire::ArraySpec& spec);
+  // The array, or memory that must be made without the core and handed to add_memory() before this
+  // is called again.
+  using Creation = std::variant<Opened, SegmentPool::Growth>;
+  absl::StatusOr<Creation> create(Session& session, const wire::ArraySpec& spec, bool exist_ok);
   absl::Status add_memory(const SegmentPool::Growth& growth,
                           absl::StatusOr<std::unique_ptr<SharedMemory>> memory);
-  absl::StatusOr<Opened> create(Session& session, const wire::ArraySpec& spec, bool exist_ok);
   absl::StatusOr<Opened> open(Session& session, const std::string& name);
   absl::StatusOr<wire::RowRef> subscribe(Session& session, wire::ArrayId id);
   absl::StatusOr<WriterAnswer> acquire_writer(Session& session, wire::ArrayId id);
@@ -90,7 +94,8 @@ class Broker {
 
   const Catalog& catalog() const { return catalog_; }
   const SessionTable& sessions() const { return sessions_; }
-  const FileTable& files() const { return files_; }
+  const SessionRows& rows() const { return rows_; }
+  const WriterRight& writer_right() const { return writer_right_; }
   const SegmentPool& segments() const { return segments_; }
   const Quota& quota() const { return quota_; }
 
@@ -104,17 +109,11 @@ class Broker {
   };
   absl::StatusOr<Member> member(Session& session, wire::ArrayId id);
   Opened join(Session& session, Array& array, bool created);
-  absl::StatusOr<wire::FileRange> take_row(Session& session, const Array& array, RowKind kind);
-  // Gives the session's rows back for another array of as many slots.
-  void give_up(Session& session, Membership& membership);
   void withdraw(Array& array);
   std::string reclaim_reason(const Session& session, const Array& array) const;
   // The session uses the array no more: its right, its entry, then the array if it was the last.
   void detach(Session& session, Array& array);
   void destroy_if_unused(Array& array);
-  const wire::ReaderRow& reader_row(wire::FileRange at) const;
-  const wire::WriterRow& writer_row(wire::FileRange at) const;
-  bool uses(const Membership& membership, const Array& array) const;
 
   const Dependencies dependencies_;
   Quota quota_;
@@ -123,6 +122,7 @@ class Broker {
   ArrayStore store_;
   Catalog catalog_;
   SessionTable sessions_;
+  SessionRows rows_;
   WriterRight writer_right_;
   std::uint32_t last_session_ = 0;
   bool draining_ = false;

@@ -22,7 +22,12 @@ absl::StatusOr<FileId> FileTable::add(File file) {
   return id;
 }
 
-void FileTable::remove(FileId id) { files_.erase(id); }
+void FileTable::remove(FileId id) {
+  const auto it = files_.find(id);
+  if (it == files_.end()) return;
+  if (dispose_) dispose_(std::move(it->second.memory));
+  files_.erase(it);
+}
 
 const FileTable::File* FileTable::find(FileId id) const {
   const auto it = files_.find(id);

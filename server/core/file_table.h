@@ -1,7 +1,9 @@
 // All shared files of the daemon by id, with who may have them. Not thread-safe.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
@@ -21,6 +23,11 @@ class FileTable {
     wire::SessionId owner{0};  // of a session extent: the only one who may write it
   };
 
+  // Takes the memory of removed files. Giving gigabytes back takes long, so that the daemon does it
+  // where nobody waits for the core; by default it happens at once.
+  using Disposal = std::function<void(std::unique_ptr<SharedMemory>)>;
+  explicit FileTable(Disposal dispose = {}) : dispose_(std::move(dispose)) {}
+
   // Ids are never used again; kOutOfMemory once all are used up.
   absl::StatusOr<wire::FileId> add(File file);
   void remove(wire::FileId id);
@@ -35,6 +42,7 @@ class FileTable {
                                   wire::SessionId session) const;
 
  private:
+  const Disposal dispose_;
   std::uint32_t last_id_ = 0;
   absl::flat_hash_map<wire::FileId, File> files_;
 };

@@ -19,10 +19,10 @@ SegmentPool::SegmentPool(FileTable& files, DeviceBackend& backend, const Limits&
 
 std::optional<wire::FileRange> SegmentPool::place(const AccessDomain& domain,
                                                   std::uint64_t size_bytes) {
+  const std::uint64_t bytes = std::max<std::uint64_t>(size_bytes, 1);
   for (Segment& segment : classes_[domain]) {
     const bool was_empty = segment.arena.empty();
-    if (const auto offset =
-            segment.arena.allocate(size_bytes, backend_.alignment_bytes(size_bytes))) {
+    if (const auto offset = segment.arena.allocate(bytes, backend_.alignment_bytes(bytes))) {
       if (was_empty) warm_bytes_ -= segment.arena.size_bytes();
       return wire::FileRange{segment.file, *offset};
     }
@@ -37,34 +37,24 @@ std::uint64_t SegmentPool::next_segment_bytes(const AccessDomain& domain,
   if (const auto segments = classes_.find(domain); segments != classes_.end()) {
     for (const Segment& segment : segments->second) class_bytes += segment.arena.size_bytes();
   }
-  return std::max(std::clamp(class_bytes, kFirstSegmentBytes, kMaxSegmentBytes),
-                  round_to_pages(needed_bytes));
+  return std::max(std::clamp(class_bytes, kFirstSegmentBytes, kMaxSegmentBytes), needed_bytes);
 }
 
-absl::StatusOr<SegmentPool::Growth> SegmentPool::plan(const AccessDomain& domain,
-                                                      std::uint64_t size_bytes,
-                                                      std::uint32_t count) {
+absl::StatusOr<SegmentPool::Growth> SegmentPool::reserve(const AccessDomain& domain,
+                                                         std::uint64_t size_bytes,
+                                                         std::uint64_t count) {
   const std::uint64_t bytes = std::max<std::uint64_t>(size_bytes, 1);
-  std::vector<wire::FileRange> placed;
-  while (placed.size() < count) {
-    const auto at = place(domain, bytes);
-    if (!at) break;
-    placed.push_back(*at);
-  }
-  const std::uint64_t missing = count - placed.size();
-  for (const wire::FileRange& at : placed) free(domain, at);
-  if (missing == 0) return Growth{domain, 0};
   const std::uint64_t alignment = backend_.alignment_bytes(bytes);
-  const std::uint64_t needed = missing * ((bytes + alignment - 1) / alignment * alignment);
-  for (const std::uint64_t wanted : {next_segment_bytes(domain, needed), round_to_pages(needed)}) {
-    absl::Status status = make_room(wanted);
-    if (status.ok()) {
-      memory_bytes_ += wanted;
-      return Growth{domain, wanted};
-    }
-    if (wanted == round_to_pages(needed)) return status;
+  const std::uint64_t needed =
+      round_to_pages(count * ((bytes + alignment - 1) / alignment * alignment));
+  // Where a whole new segment would not fit, what is needed may.
+  std::uint64_t wanted = next_segment_bytes(domain, needed);
+  if (!make_room(wanted).ok()) {
+    wanted = needed;
+    if (auto status = make_room(wanted); !status.ok()) return status;
   }
-  return Growth{domain, 0};
+  memory_bytes_ += wanted;
+  return Growth{domain, wanted};
 }
 
 absl::Status SegmentPool::add(const Growth& growth,
@@ -81,17 +71,6 @@ absl::Status SegmentPool::add(const Growth& growth,
   }
   memory_bytes_ -= growth.size_bytes;
   return status;
-}
-
-absl::StatusOr<wire::FileRange> SegmentPool::allocate(const AccessDomain& domain,
-                                                      std::uint64_t size_bytes) {
-  const std::uint64_t bytes = std::max<std::uint64_t>(size_bytes, 1);
-  if (const auto at = place(domain, bytes)) return *at;
-  auto growth = plan(domain, bytes, 1);
-  if (!growth.ok()) return growth.status();
-  absl::Status added = add(*growth, backend_.create_segment(growth->size_bytes));
-  if (!added.ok()) return added;
-  return *place(domain, bytes);
 }
 
 void SegmentPool::free(const AccessDomain& domain, wire::FileRange at) {

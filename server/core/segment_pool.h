@@ -33,21 +33,21 @@ class SegmentPool {
 
   SegmentPool(FileTable& files, DeviceBackend& backend, const Limits& limits);
 
-  // Memory that an array is going to need beyond what is there. Committing it takes about half a
-  // second for each GiB, so it is made where nobody waits for the core: plan, DeviceBackend, add.
+  // A place in the segments that are there, if there is one. A size of 0 gets a place, too.
+  std::optional<wire::FileRange> place(const AccessDomain& domain, std::uint64_t size_bytes);
+
+  // Memory that a class needs beyond what is there. Committing it takes about half a second for
+  // each GiB, so the core does not do it: reserve, DeviceBackend, add, then ask for places again.
   struct Growth {
     AccessDomain domain;
-    std::uint64_t size_bytes = 0;  // 0: there is room
+    std::uint64_t size_bytes = 0;
   };
-  // For `count` places of this size at once; reserves the bytes. kOutOfMemory.
-  absl::StatusOr<Growth> plan(const AccessDomain& domain, std::uint64_t size_bytes,
-                              std::uint32_t count);
-  // The end of each plan of more than 0 bytes: the memory, or why there is none.
+  // For `count` places of this size. Books the bytes. kOutOfMemory, with nothing changed.
+  absl::StatusOr<Growth> reserve(const AccessDomain& domain, std::uint64_t size_bytes,
+                                 std::uint64_t count);
+  // What has become of a reservation: the memory, or why there is none (returned again).
   absl::Status add(const Growth& growth, absl::StatusOr<std::unique_ptr<SharedMemory>> memory);
 
-  // kOutOfMemory, with nothing changed. A size of 0 gets a place, too. Makes memory itself where a
-  // plan has not seen to it.
-  absl::StatusOr<wire::FileRange> allocate(const AccessDomain& domain, std::uint64_t size_bytes);
   void free(const AccessDomain& domain, wire::FileRange at);
 
   std::uint64_t memory_bytes() const { return memory_bytes_; }
@@ -62,8 +62,6 @@ class SegmentPool {
   };
   using Class = std::vector<Segment>;
 
-  // In the segments that are there.
-  std::optional<wire::FileRange> place(const AccessDomain& domain, std::uint64_t size_bytes);
   std::uint64_t next_segment_bytes(const AccessDomain& domain, std::uint64_t needed_bytes) const;
   absl::Status make_room(std::uint64_t size_bytes);
   // Gives the segment that has been empty longest back to the system. False if there is none.

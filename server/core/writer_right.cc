@@ -1,7 +1,5 @@
 #include "server/core/writer_right.h"
 
-#include <utility>
-
 #include "fmt/format.h"
 #include "proto/wire/error.h"
 #include "server/core/slot_heir.h"
@@ -10,21 +8,15 @@ namespace memlease::server {
 
 using wire::SessionId;
 
-WriterRight::WriterRight(const FileTable& files, const Clock& clock, RowOf row_of)
-    : files_(files), clock_(clock), row_of_(std::move(row_of)) {}
-
-wire::FileRange WriterRight::current_row(const Array& array) const {
-  return array.writer == SessionId{0} ? array.heir_at : row_of_(array.writer, array.id);
-}
-
-const wire::WriterRow& WriterRight::at(wire::FileRange row) const {
-  return *reinterpret_cast<const wire::WriterRow*>(files_.data(row));
+wire::FileRange WriterRight::current(const Array& array) const {
+  if (array.writer == SessionId{0}) return array.heir_at;
+  return *sessions_.find(array.writer)->memberships.at(array.id).writer_row;
 }
 
 WriterAnswer WriterRight::ask(Array& array, SessionId session, wire::FileRange row) {
   WriterAnswer answer;
   answer.row = row_ref(row);
-  const wire::FileRange from = current_row(array);
+  const wire::FileRange from = current(array);
   answer.from = row_ref(from);
   const std::uint64_t now_ms = clock_.monotonic_ms();
   if (array.pending && array.pending->to != session) {
@@ -39,7 +31,7 @@ WriterAnswer WriterRight::ask(Array& array, SessionId session, wire::FileRange r
     array.pending = PendingMove{session, 0, false, now_ms};
     set_moving(*array.board);
   }
-  if (array.writer != SessionId{0} && is_writing(at(from))) return answer;
+  if (array.writer != SessionId{0} && is_writing(rows_.writer(from))) return answer;
   if (!array.pending->offered) array.pending->since_ms = now_ms;
   array.pending->offered = true;
   array.pending->offer = ++last_offer_;
@@ -59,7 +51,7 @@ absl::Status WriterRight::confirm(Array& array, SessionId session, std::uint64_t
   }
   array.pending.reset();
   array.writer = session;
-  set_writer(*array.board, row_ref(row_of_(session, array.id)), false);
+  set_writer(*array.board, row_ref(current(array)), false);
   return absl::OkStatus();
 }
 
@@ -72,9 +64,9 @@ void WriterRight::cancel(Array& array, SessionId session) {
 void WriterRight::gone(Array& array, SessionId session) {
   cancel(array, session);
   if (array.writer != session) return;
-  const wire::FileRange row = current_row(array);
+  const wire::FileRange row = current(array);
   array.writer = SessionId{0};
-  inherit(*array.board, *array.heir, row_ref(array.heir_at), at(row), array.spec.slots);
+  inherit(*array.board, *array.heir, row_ref(array.heir_at), rows_.writer(row), array.spec.slots);
   // Who was promised the dead writer's row must copy the heir's instead.
   if (array.pending) {
     array.pending->offered = false;

@@ -4,14 +4,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/core/array.h"
 #include "server/core/clock.h"
-#include "server/core/file_table.h"
-#include "server/core/session.h"
+#include "server/core/session_rows.h"
+#include "server/core/session_table.h"
 
 namespace memlease::server {
 
@@ -27,10 +26,14 @@ class WriterRight {
  public:
   // An offer that nobody confirms for this long falls to the next one who asks.
   static constexpr std::uint64_t kOfferMs = 1000;
-  // The row of a session's array, as the daemon sees it.
-  using RowOf = std::function<wire::FileRange(wire::SessionId, wire::ArrayId)>;
 
-  WriterRight(const FileTable& files, const Clock& clock, RowOf row_of);
+  WriterRight(const SessionRows& rows, const SessionTable& sessions, const Clock& clock)
+      : rows_(rows), sessions_(sessions), clock_(clock) {}
+
+  // The row that counts: the writer's, or the heir's.
+  const wire::WriterRow& current_row(const Array& array) const {
+    return rows_.writer(current(array));
+  }
 
   // `row`: the asking session's own writer row.
   WriterAnswer ask(Array& array, wire::SessionId session, wire::FileRange row);
@@ -40,12 +43,11 @@ class WriterRight {
   void gone(Array& array, wire::SessionId session);
 
  private:
-  wire::FileRange current_row(const Array& array) const;
-  const wire::WriterRow& at(wire::FileRange row) const;
+  wire::FileRange current(const Array& array) const;
 
-  const FileTable& files_;
+  const SessionRows& rows_;
+  const SessionTable& sessions_;
   const Clock& clock_;
-  const RowOf row_of_;
   std::uint64_t last_offer_ = 0;
 };
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <utility>
 
 #include "fmt/format.h"
@@ -29,9 +30,12 @@ constexpr std::uint64_t kStepBytes = std::uint64_t{64} << 20;
 
 absl::Status failed(const char* what, std::uint64_t size_bytes) {
   const int error = errno;
-  return wire::errno_error(ErrorCode::kOutOfMemory,
-                           fmt::format("{} for {} bytes of host memory", what, size_bytes), error,
-                           "Free memory on this machine, or lower memory_limit_bytes.");
+  const bool descriptors = error == EMFILE || error == ENFILE;
+  return wire::errno_error(
+      ErrorCode::kOutOfMemory, fmt::format("{} for {} bytes of host memory", what, size_bytes),
+      error,
+      descriptors ? "Raise the daemon's limit of open files (LimitNOFILE), or withdraw arrays."
+                  : "Free memory on this machine, or lower memory_limit_bytes.");
 }
 
 class Memfd : public SharedMemory {
@@ -49,10 +53,7 @@ class Memfd : public SharedMemory {
   absl::StatusOr<UniqueFd> export_fd(bool writable) const override {
     const std::string path = fmt::format("/proc/self/fd/{}", fd_.get());
     UniqueFd fd(open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC));
-    if (!fd) {
-      return wire::errno_error(ErrorCode::kInternal, "reopening a shared file", errno,
-                               "Raise the daemon's limit of open files (LimitNOFILE).");
-    }
+    if (!fd) return failed("handing out a file", size_bytes_);
     return fd;
   }
 
@@ -116,6 +117,15 @@ absl::StatusOr<std::unique_ptr<Memfd>> make(const char* name, std::uint64_t size
   return std::make_unique<Memfd>(std::move(fd), size_bytes);
 }
 
+// The kernel's setting; it applies it by itself where it is "always" or "within_size".
+std::string transparent_huge_pages() {
+  std::ifstream file("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+  for (std::string word; file >> word;) {
+    if (word.front() == '[') return word.substr(1, word.size() - 2);
+  }
+  return "unknown to this kernel";
+}
+
 }  // namespace
 
 MemfdDeviceBackend::MemfdDeviceBackend(HugePages huge_pages, Probe may_allocate)
@@ -128,8 +138,10 @@ MemfdDeviceBackend::MemfdDeviceBackend(HugePages huge_pages, Probe may_allocate)
 void MemfdDeviceBackend::probe_huge_pages() {
   auto probe = make("memlease-probe", kHugePageBytes, MFD_HUGETLB | MFD_HUGE_2MB, {});
   use_huge_pages_ = probe.ok();
-  huge_pages_text_ = probe.ok() ? "2 MiB pages from the pool where it has enough"
-                                : "none: the pool is empty (vm.nr_hugepages)";
+  huge_pages_text_ = fmt::format("{}; transparent ones for shared memory: {}",
+                                 probe.ok() ? "2 MiB pages from the pool where it has enough"
+                                            : "none from the pool, it is empty (vm.nr_hugepages)",
+                                 transparent_huge_pages());
 }
 
 std::uint64_t MemfdDeviceBackend::alignment_bytes(std::uint64_t size_bytes) const {

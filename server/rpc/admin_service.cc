@@ -2,11 +2,10 @@
 
 #include <unistd.h>
 
-#include <limits>
-
 #include "fmt/format.h"
 #include "proto/wire/convert.h"
 #include "proto/wire/error.h"
+#include "server/rpc/account.h"
 #include "server/rpc/report_convert.h"
 
 namespace memlease::server {
@@ -15,19 +14,16 @@ namespace {
 using wire::ErrorCode;
 using wire::make_error;
 
-PeerIdentity viewer_of(uid_t uid) {
-  PeerIdentity viewer;
-  viewer.uid = uid == geteuid() ? 0 : uid;
-  viewer.gid = std::numeric_limits<gid_t>::max();  // nobody's
-  return viewer;
-}
+// The daemon's own uid may do what root may.
+PeerIdentity viewer_of(uid_t uid) { return account_of(uid == geteuid() ? 0 : uid); }
 
 }  // namespace
 
-AdminService::AdminService(ServiceHost& host, uid_t uid) : host_(host), viewer_(viewer_of(uid)) {}
+AdminService::AdminService(ServiceHost& host, uid_t uid) : host_(host), uid_(uid) {}
 
 grpc::Status AdminService::Status(grpc::ServerContext* /*context*/, const v1::Empty* /*request*/,
                                   v1::StatusReply* reply) {
+  const PeerIdentity viewer = viewer_of(uid_);
   const DaemonFacts facts = host_.facts();
   reply->set_version(facts.version);
   reply->set_incarnation(facts.incarnation);
@@ -46,7 +42,7 @@ grpc::Status AdminService::Status(grpc::ServerContext* /*context*/, const v1::Em
     const Usage& limits = broker.quota().limits();
     for (const auto& [uid, usage] : broker.quota().usage()) {
       array_bytes += usage.bytes;
-      if (viewer_.uid != 0 && viewer_.uid != uid) continue;
+      if (viewer.uid != 0 && viewer.uid != uid) continue;
       v1::Quota& quota = *reply->add_quotas();
       quota.set_uid(uid);
       quota.set_bytes(usage.bytes);
@@ -63,13 +59,14 @@ grpc::Status AdminService::Status(grpc::ServerContext* /*context*/, const v1::Em
 
 grpc::Status AdminService::ListArrays(grpc::ServerContext* /*context*/,
                                       const v1::ListRequest* request, v1::ListArraysReply* reply) {
+  const PeerIdentity viewer = viewer_of(uid_);
   host_.with_broker([&](Broker& broker) {
-    for (const Array* array : broker.list(viewer_, request->pattern())) {
+    for (const Array* array : broker.list(viewer, request->pattern())) {
       fill(broker, *array, *reply->add_arrays());
     }
     // Bytes that are still there although the name has gone: for those who may see everything.
     for (const Array* array : broker.catalog().all()) {
-      if (array->withdrawn && viewer_.uid == 0) fill(broker, *array, *reply->add_arrays());
+      if (array->withdrawn && viewer.uid == 0) fill(broker, *array, *reply->add_arrays());
     }
   });
   return grpc::Status::OK;
@@ -77,18 +74,19 @@ grpc::Status AdminService::ListArrays(grpc::ServerContext* /*context*/,
 
 grpc::Status AdminService::ListHolders(grpc::ServerContext* /*context*/,
                                        const v1::NameRequest* request, v1::HoldersReply* reply) {
+  const PeerIdentity viewer = viewer_of(uid_);
   absl::Status status;
   host_.with_broker([&](Broker& broker) {
-    if (!request->name().empty() && !broker.exists(viewer_, request->name())) {
+    if (!request->name().empty() && !broker.exists(viewer, request->name())) {
       status = make_error(
           ErrorCode::kNotFound,
-          fmt::format("there is no array '{}' that uid {} may read", request->name(), viewer_.uid),
+          fmt::format("there is no array '{}' that uid {} may read", request->name(), viewer.uid),
           "List what there is: memleasectl ls.");
       return;
     }
     for (const Array* array : broker.catalog().all()) {
       const bool wanted = request->name().empty() || array->spec.name == request->name();
-      if (wanted && may_read(viewer_, array->domain)) add_holders(broker, *array, *reply);
+      if (wanted && may_read(viewer, array->domain)) add_holders(broker, *array, *reply);
     }
   });
   return wire::to_grpc(status);
@@ -97,9 +95,10 @@ grpc::Status AdminService::ListHolders(grpc::ServerContext* /*context*/,
 grpc::Status AdminService::ListSessions(grpc::ServerContext* /*context*/,
                                         const v1::Empty* /*request*/,
                                         v1::ListSessionsReply* reply) {
+  const PeerIdentity viewer = viewer_of(uid_);
   host_.with_broker([&](Broker& broker) {
     for (const Session* session : broker.sessions().all()) {
-      if (viewer_.uid == 0 || viewer_.uid == session->peer.uid) {
+      if (viewer.uid == 0 || viewer.uid == session->peer.uid) {
         fill(broker, *session, *reply->add_sessions());
       }
     }
@@ -109,18 +108,20 @@ grpc::Status AdminService::ListSessions(grpc::ServerContext* /*context*/,
 
 grpc::Status AdminService::WithdrawArray(grpc::ServerContext* /*context*/,
                                          const v1::NameRequest* request, v1::Empty* /*reply*/) {
+  const PeerIdentity viewer = viewer_of(uid_);
   absl::Status status;
-  host_.with_broker([&](Broker& broker) { status = broker.withdraw(viewer_, request->name()); });
+  host_.with_broker([&](Broker& broker) { status = broker.withdraw(viewer, request->name()); });
   return wire::to_grpc(status);
 }
 
 grpc::Status AdminService::Evict(grpc::ServerContext* /*context*/, const v1::EvictRequest* request,
                                  v1::Empty* /*reply*/) {
+  const PeerIdentity viewer = viewer_of(uid_);
   const wire::SessionId id{request->session_id()};
   absl::Status status;
   host_.with_broker([&](Broker& broker) {
     const Session* session = broker.sessions().find(id);
-    if (session == nullptr || (viewer_.uid != 0 && viewer_.uid != session->peer.uid)) {
+    if (session == nullptr || (viewer.uid != 0 && viewer.uid != session->peer.uid)) {
       status = make_error(ErrorCode::kNotFound,
                           fmt::format("there is no session {} of yours", request->session_id()),
                           "List them: memleasectl sessions.");

@@ -28,9 +28,7 @@ class AdminService final : public v1::Admin::Service {
 
  private:
   ServiceHost& host_;
-  // Group memberships of a caller without a session are not known: its arrays' group bits do not
-  // count here. The daemon's own uid may do what root may.
-  const PeerIdentity viewer_;
+  const uid_t uid_;
 };
 
 }  // namespace memlease::server

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
+#include <variant>
 
 #include "fmt/format.h"
 #include "proto/wire/convert.h"
@@ -40,13 +42,17 @@ std::span<const std::uint8_t> credential_of(const grpc::ServerContext& context) 
 
 }  // namespace
 
-grpc::Status ControlService::for_session(const grpc::ServerContext& context,
+grpc::Status ControlService::for_session(const grpc::ServerContext& context, const char* call,
                                          const SessionCall& fn) {
   absl::Status status;
   host_.with_broker([&](Broker& broker) {
     auto session = broker.authenticate(credential_of(context), uid_);
     status = session.ok() ? fn(broker, **session) : session.status();
   });
+  host_.log().debug("call",
+                    {{"name", call},
+                     {"uid", uid_},
+                     {"answer", status.ok() ? "OK" : wire::name_of(wire::code_of(status))}});
   return wire::to_grpc(status);
 }
 
@@ -54,26 +60,27 @@ grpc::Status ControlService::Create(grpc::ServerContext* context, const v1::Crea
                                     v1::OpenReply* reply) {
   auto spec = wire::from_proto(request->spec());
   if (!spec.ok()) return wire::to_grpc(spec.status());
-  SegmentPool::Growth growth;
-  const grpc::Status planned = for_session(*context, [&](Broker& broker, Session& session) {
-    auto plan = broker.plan_memory(session, *spec);
-    if (plan.ok()) growth = *plan;
-    return plan.status();
-  });
-  if (!planned.ok()) return planned;
-  if (growth.size_bytes != 0) {
-    if (auto status = host_.grow(growth); !status.ok()) return wire::to_grpc(status);
+  // More than one round only if somebody else takes what has been added before this call does.
+  for (;;) {
+    std::optional<SegmentPool::Growth> growth;
+    grpc::Status status = for_session(*context, "Create", [&](Broker& broker, Session& session) {
+      auto creation = broker.create(session, *spec, request->exist_ok());
+      if (!creation.ok()) return creation.status();
+      if (const auto* opened = std::get_if<Broker::Opened>(&*creation)) {
+        fill(*opened, *reply);
+      } else {
+        growth = std::get<SegmentPool::Growth>(*creation);
+      }
+      return absl::OkStatus();
+    });
+    if (!status.ok() || !growth) return status;
+    if (auto grown = host_.grow(*growth); !grown.ok()) return wire::to_grpc(grown);
   }
-  return for_session(*context, [&](Broker& broker, Session& session) {
-    auto opened = broker.create(session, *spec, request->exist_ok());
-    if (opened.ok()) fill(*opened, *reply);
-    return opened.status();
-  });
 }
 
 grpc::Status ControlService::Open(grpc::ServerContext* context, const v1::OpenRequest* request,
                                   v1::OpenReply* reply) {
-  return for_session(*context, [&](Broker& broker, Session& session) {
+  return for_session(*context, "Open", [&](Broker& broker, Session& session) {
     auto opened = broker.open(session, request->name());
     if (opened.ok()) fill(*opened, *reply);
     return opened.status();
@@ -82,7 +89,7 @@ grpc::Status ControlService::Open(grpc::ServerContext* context, const v1::OpenRe
 
 grpc::Status ControlService::Subscribe(grpc::ServerContext* context,
                                        const v1::ArrayRequest* request, v1::SubscribeReply* reply) {
-  return for_session(*context, [&](Broker& broker, Session& session) {
+  return for_session(*context, "Subscribe", [&](Broker& broker, Session& session) {
     auto row = broker.subscribe(session, wire::ArrayId{request->array_id()});
     if (row.ok()) *reply->mutable_row() = wire::to_proto(*row);
     return row.status();
@@ -92,7 +99,7 @@ grpc::Status ControlService::Subscribe(grpc::ServerContext* context,
 grpc::Status ControlService::AcquireWriter(grpc::ServerContext* context,
                                            const v1::ArrayRequest* request,
                                            v1::AcquireWriterReply* reply) {
-  return for_session(*context, [&](Broker& broker, Session& session) {
+  return for_session(*context, "AcquireWriter", [&](Broker& broker, Session& session) {
     auto answer = broker.acquire_writer(session, wire::ArrayId{request->array_id()});
     if (!answer.ok()) return answer.status();
     reply->set_state(static_cast<v1::AcquireWriterReply::State>(answer->state));
@@ -106,35 +113,35 @@ grpc::Status ControlService::AcquireWriter(grpc::ServerContext* context,
 grpc::Status ControlService::ConfirmWriter(grpc::ServerContext* context,
                                            const v1::ConfirmWriterRequest* request,
                                            v1::Empty* /*reply*/) {
-  return for_session(*context, [&](Broker& broker, Session& session) {
+  return for_session(*context, "ConfirmWriter", [&](Broker& broker, Session& session) {
     return broker.confirm_writer(session, wire::ArrayId{request->array_id()}, request->offer());
   });
 }
 
 grpc::Status ControlService::CancelWriter(grpc::ServerContext* context,
                                           const v1::ArrayRequest* request, v1::Empty* /*reply*/) {
-  return for_session(*context, [&](Broker& broker, Session& session) {
+  return for_session(*context, "CancelWriter", [&](Broker& broker, Session& session) {
     return broker.cancel_writer(session, wire::ArrayId{request->array_id()});
   });
 }
 
 grpc::Status ControlService::Leave(grpc::ServerContext* context, const v1::LeaveRequest* request,
                                    v1::Empty* /*reply*/) {
-  return for_session(*context, [&](Broker& broker, Session& session) {
+  return for_session(*context, "Leave", [&](Broker& broker, Session& session) {
     return broker.leave(session, wire::ArrayId{request->array_id()}, request->opens());
   });
 }
 
 grpc::Status ControlService::Withdraw(grpc::ServerContext* context, const v1::NameRequest* request,
                                       v1::Empty* /*reply*/) {
-  return for_session(*context, [&](Broker& broker, Session& session) {
+  return for_session(*context, "Withdraw", [&](Broker& broker, Session& session) {
     return broker.withdraw(session.peer, request->name());
   });
 }
 
 grpc::Status ControlService::List(grpc::ServerContext* context, const v1::ListRequest* request,
                                   v1::ListReply* reply) {
-  return for_session(*context, [&](Broker& broker, Session& session) {
+  return for_session(*context, "List", [&](Broker& broker, Session& session) {
     for (const Array* array : broker.list(session.peer, request->pattern())) {
       reply->add_names(array->spec.name);
     }
@@ -147,7 +154,7 @@ grpc::Status ControlService::WaitFor(grpc::ServerContext* context,
   if (auto status = wire::validate_name(request->name()); !status.ok())
     return wire::to_grpc(status);
   PeerIdentity peer;
-  const grpc::Status known = for_session(*context, [&](Broker&, Session& session) {
+  const grpc::Status known = for_session(*context, "WaitFor", [&](Broker&, Session& session) {
     peer = session.peer;
     return absl::OkStatus();
   });
@@ -164,7 +171,7 @@ grpc::Status ControlService::WaitFor(grpc::ServerContext* context,
 
 grpc::Status ControlService::Holders(grpc::ServerContext* context, const v1::ArrayRequest* request,
                                      v1::HoldersReply* reply) {
-  return for_session(*context, [&](Broker& broker, Session& session) {
+  return for_session(*context, "Holders", [&](Broker& broker, Session& session) {
     const wire::ArrayId id{request->array_id()};
     const Array* array = broker.catalog().find(id);
     if (array == nullptr || !session.memberships.contains(id)) {

@@ -41,7 +41,8 @@ class ControlService final : public v1::Control::Service {
  private:
   // Runs fn for the session that the call speaks for.
   using SessionCall = std::function<absl::Status(Broker&, Session&)>;
-  grpc::Status for_session(const grpc::ServerContext& context, const SessionCall& fn);
+  grpc::Status for_session(const grpc::ServerContext& context, const char* call,
+                           const SessionCall& fn);
 
   ServiceHost& host_;
   const uid_t uid_;

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "proto/wire/ids.h"
 #include "server/core/broker.h"
+#include "server/telemetry/log.h"
 
 namespace memlease::server {
 
@@ -35,6 +36,7 @@ class ServiceHost {
   // Ends the session's connection. kNotFound.
   virtual absl::Status evict(wire::SessionId session) = 0;
   virtual DaemonFacts facts() const = 0;
+  virtual Log& log() = 0;
 };
 
 }  // namespace memlease::server

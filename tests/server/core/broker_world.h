@@ -56,8 +56,21 @@ class BrokerWorld {
   }
   server::Session& connect(uid_t uid) { return connect(peer_of(uid)); }
 
+  // As the daemon does it: memory is made between the calls of the broker.
+  absl::StatusOr<server::Broker::Opened> try_create(server::Session& session,
+                                                    const wire::ArraySpec& spec,
+                                                    bool exist_ok = false) {
+    for (;;) {
+      auto creation = broker.create(session, spec, exist_ok);
+      if (!creation.ok()) return creation.status();
+      if (auto* opened = std::get_if<server::Broker::Opened>(&*creation)) return *opened;
+      const auto& growth = std::get<server::SegmentPool::Growth>(*creation);
+      auto added = broker.add_memory(growth, memory.create_segment(growth.size_bytes));
+      if (!added.ok()) return added;
+    }
+  }
   wire::ArrayId create(server::Session& session, const wire::ArraySpec& spec) {
-    const auto opened = broker.create(session, spec, false);
+    const auto opened = try_create(session, spec);
     EXPECT_TRUE(opened.ok()) << opened.status();
     return opened->array->id;
   }

@@ -37,11 +37,10 @@ TEST(Broker, ANameIsTakenOnceUnlessTheSameIsAskedForWithExistOk) {
   BrokerWorld world;
   Session& owner = world.connect(1000);
   const auto id = world.create(owner, spec_of("u"));
-  EXPECT_EQ(code_of(world.broker.create(owner, spec_of("u"), false).status()),
-            ErrorCode::kAlreadyExists);
+  EXPECT_EQ(code_of(world.try_create(owner, spec_of("u")).status()), ErrorCode::kAlreadyExists);
   auto same = spec_of("u");
   same.strides_bytes = {32, 4};  // C order, spelt out
-  const auto again = world.broker.create(owner, same, true);
+  const auto again = world.try_create(owner, same, true);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->array->id, id);
   EXPECT_FALSE(again->created);
@@ -59,7 +58,7 @@ TEST(Broker, ExistOkRefusesAnyDifference) {
   others[4].lifetime = wire::Lifetime::kPersistent;
   others[5].strides_bytes = {4, 16};
   for (const auto& other : others) {
-    EXPECT_EQ(code_of(world.broker.create(owner, other, true).status()), ErrorCode::kAlreadyExists);
+    EXPECT_EQ(code_of(world.try_create(owner, other, true).status()), ErrorCode::kAlreadyExists);
   }
   EXPECT_EQ(world.broker.catalog().size(), 1U);
 }
@@ -67,12 +66,11 @@ TEST(Broker, ExistOkRefusesAnyDifference) {
 TEST(Broker, RefusesWhatIsInvalidOrOnAnotherDevice) {
   BrokerWorld world;
   Session& owner = world.connect(1000);
-  EXPECT_EQ(code_of(world.broker.create(owner, spec_of("../u"), false).status()),
+  EXPECT_EQ(code_of(world.try_create(owner, spec_of("../u")).status()),
             ErrorCode::kInvalidArgument);
   auto elsewhere = spec_of("u");
   elsewhere.device = "cuda:0";
-  EXPECT_EQ(code_of(world.broker.create(owner, elsewhere, false).status()),
-            ErrorCode::kUnsupported);
+  EXPECT_EQ(code_of(world.try_create(owner, elsewhere).status()), ErrorCode::kUnsupported);
   EXPECT_EQ(code_of(world.broker.open(owner, "a//b").status()), ErrorCode::kInvalidArgument);
 }
 
@@ -250,8 +248,7 @@ TEST(Broker, ADrainingDaemonBeginsNothingAndTellsTheClientsPages) {
   world.broker.drain();
   for (const absl::Status& status :
        {world.broker.open_session(peer_of(1)).status(), world.broker.open(owner, "u").status(),
-        world.broker.create(owner, spec_of("v"), false).status(),
-        world.broker.subscribe(owner, id).status(),
+        world.try_create(owner, spec_of("v")).status(), world.broker.subscribe(owner, id).status(),
         world.broker.acquire_writer(owner, id).status()}) {
     EXPECT_EQ(code_of(status), ErrorCode::kDaemonUnavailable);
   }

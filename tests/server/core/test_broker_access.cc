@@ -95,7 +95,7 @@ TEST(BrokerAccess, ExistOkOpensNoDoor) {
   BrokerWorld world;
   world.create(world.connect(1000), spec_of("secret"));
   Session& stranger = world.connect(1001);
-  EXPECT_EQ(code_of(world.broker.create(stranger, spec_of("secret"), true).status()),
+  EXPECT_EQ(code_of(world.try_create(stranger, spec_of("secret"), true).status()),
             ErrorCode::kAlreadyExists);
   EXPECT_TRUE(stranger.memberships.empty());
 }
@@ -113,7 +113,8 @@ TEST(BrokerAccess, AForbiddenFileLooksLikeNone) {
   };
   const auto forbidden = answers();
   ASSERT_TRUE(world.broker.withdraw(owner.peer, "secret").ok());
-  ASSERT_EQ(world.broker.files().find(segment), nullptr);
+  ASSERT_TRUE(world.broker.catalog().all().empty());
+  ASSERT_EQ(world.broker.segments().memory_bytes(), 0U);
   EXPECT_EQ(forbidden, answers());
   EXPECT_EQ(code_of(forbidden[0]), ErrorCode::kNotFound);
 }
@@ -192,15 +193,14 @@ TEST(BrokerQuota, CountsTheBytesOfAllSlotsUntilTheyAreReturned) {
   Session& session = world.connect(1000);
   const auto id = world.create(session, spec_of("a"));
   world.create(session, spec_of("b"));
-  EXPECT_EQ(code_of(world.broker.create(session, spec_of("c"), false).status()),
-            ErrorCode::kQuotaExceeded);
+  EXPECT_EQ(code_of(world.try_create(session, spec_of("c")).status()), ErrorCode::kQuotaExceeded);
   wire::ReaderRow& row = world.subscribe(session, id);
   row.holds()[0].store(1);
   ASSERT_TRUE(world.broker.withdraw(session.peer, "a").ok());
-  EXPECT_FALSE(world.broker.create(session, spec_of("c"), false).ok()) << "still held";
+  EXPECT_FALSE(world.try_create(session, spec_of("c")).ok()) << "still held";
   row.holds()[0].store(0);
   ASSERT_TRUE(world.broker.leave(session, id, 1).ok());
-  EXPECT_TRUE(world.broker.create(session, spec_of("c"), false).ok());
+  EXPECT_TRUE(world.try_create(session, spec_of("c")).ok());
 }
 
 TEST(BrokerQuota, ChargesTheOwnerOfTheArrayNotWhoeverReadsIt) {
@@ -208,8 +208,8 @@ TEST(BrokerQuota, ChargesTheOwnerOfTheArrayNotWhoeverReadsIt) {
   world.create(world.connect(1000), spec_of("a", 0604));
   Session& reader = world.connect(1001);
   world.open(reader, "a");
-  EXPECT_TRUE(world.broker.create(reader, spec_of("mine"), false).ok());
-  EXPECT_FALSE(world.broker.create(reader, spec_of("more"), false).ok());
+  EXPECT_TRUE(world.try_create(reader, spec_of("mine")).ok());
+  EXPECT_FALSE(world.try_create(reader, spec_of("more")).ok());
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ class Play {
         auto spec =
             spec_of(name, which % 2 == 0 ? 0666 : 0600, static_cast<std::uint32_t>(1 + which % 3));
         if (which % 5 == 0) spec.lifetime = wire::Lifetime::kPersistent;
-        world_.broker.create(*session, spec, which % 4 == 0).IgnoreError();
+        world_.try_create(*session, spec, which % 4 == 0).IgnoreError();
         break;
       }
       case 2:

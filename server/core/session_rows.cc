@@ -1,0 +1,57 @@
+#include "server/core/session_rows.h"
+
+#include <memory>
+#include <optional>
+
+#include "server/core/slot_heir.h"
+
+namespace memlease::server {
+
+using wire::FileRange;
+
+absl::StatusOr<FileRange> SessionRows::take(Session& session, const Array& array, RowKind kind) {
+  const std::uint32_t slots = array.spec.slots;
+  auto& free = session.free_rows[{array.domain, kind, slots}];
+  if (!free.empty()) {
+    const FileRange row = free.back();
+    free.pop_back();
+    return row;
+  }
+  auto& extents = session.extents[array.domain];
+  if (extents == nullptr) {
+    extents = std::make_unique<PageAllocator>(
+        files_, pages_,
+        PageAllocator::Kind{wire::FileKind::kExtent, wire::kExtentBytes, array.domain, session.id});
+  }
+  return extents->allocate(kind == RowKind::kReader ? wire::reader_row_units(slots)
+                                                    : wire::writer_row_units(slots));
+}
+
+void SessionRows::give_back(Session& session, Membership& membership) {
+  const auto give = [&](std::optional<FileRange>& row, RowKind kind) {
+    if (row) session.free_rows[{membership.domain, kind, membership.slots}].push_back(*row);
+    row.reset();
+  };
+  give(membership.reader_row, RowKind::kReader);
+  give(membership.writer_row, RowKind::kWriter);
+}
+
+const wire::ReaderRow& SessionRows::reader(FileRange at) const {
+  return *reinterpret_cast<const wire::ReaderRow*>(files_.data(at));
+}
+
+const wire::WriterRow& SessionRows::writer(FileRange at) const {
+  return *reinterpret_cast<const wire::WriterRow*>(files_.data(at));
+}
+
+bool SessionRows::is_writing(const Membership& membership) const {
+  return membership.writer_row && server::is_writing(writer(*membership.writer_row));
+}
+
+bool SessionRows::in_use(const Membership& membership, const Array& array) const {
+  const bool holds = membership.reader_row && membership.entry != nullptr &&
+                     holds_any(reader(*membership.reader_row), array.spec.slots);
+  return holds || is_writing(membership);
+}
+
+}  // namespace memlease::server

@@ -1,0 +1,36 @@
+// Rows of the slot protocol in the sessions' own pages: handing them out, and looking at them.
+// Not thread-safe.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "proto/wire/ids.h"
+#include "proto/wire/session_pages.h"
+#include "server/core/array.h"
+#include "server/core/file_table.h"
+#include "server/core/session.h"
+#include "server/core/shared_memory.h"
+
+namespace memlease::server {
+
+class SessionRows {
+ public:
+  SessionRows(FileTable& files, PageSource& pages) : files_(files), pages_(pages) {}
+
+  // A row of the session's for this array: one that it has given back, else a new one.
+  // kOutOfMemory.
+  absl::StatusOr<wire::FileRange> take(Session& session, const Array& array, RowKind kind);
+  // What the membership has of them, for another array of as many slots.
+  static void give_back(Session& session, Membership& membership);
+
+  const wire::ReaderRow& reader(wire::FileRange at) const;
+  const wire::WriterRow& writer(wire::FileRange at) const;
+  bool is_writing(const Membership& membership) const;
+  // Does the session hold a slot of the array now, or write it?
+  bool in_use(const Membership& membership, const Array& array) const;
+
+ private:
+  FileTable& files_;
+  PageSource& pages_;
+};
+
+}  // namespace memlease::server
