@@ -1,6 +1,5 @@
 #include "tests/channel/attach_fixture.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -9,29 +8,23 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <utility>
 
 #include "fmt/format.h"
 #include "proto/wire/error.h"
 #include "proto/wire/frame_socket.h"
+#include "tests/support/unix_socket.h"
 
 namespace memlease::testing {
 namespace {
 
-sockaddr_un address_of(const std::string& directory) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  (directory + "/attach.sock").copy(address.sun_path, sizeof(address.sun_path) - 1);
-  return address;
-}
+std::string socket_in(const std::string& directory) { return directory + "/attach.sock"; }
 
 void close_all_but(std::vector<int> keep) {
   std::ranges::sort(keep);
@@ -135,10 +128,8 @@ void Gate::wait() {
   [[maybe_unused]] const auto size = ::read(read_.get(), &byte, 1);
 }
 
-AttachFixture::AttachFixture() : host([this] { loop->stop(); }), fds_before_(open_fds()) {
-  std::string pattern = "/tmp/memlease-attach-XXXXXX";
-  directory = ::mkdtemp(pattern.data());
-  ::chmod(directory.c_str(), 0755);
+AttachFixture::AttachFixture()
+    : directory(folder_.path()), host([this] { loop->stop(); }), fds_before_(open_files()) {
   loop = *server::EventLoop::create();
   options.daemon_version = "1.2.3";
   options.incarnation = {1, 2, 3};
@@ -152,16 +143,14 @@ AttachFixture::~AttachFixture() {
   server.reset();
   listener.reset();
   loop.reset();
-  std::filesystem::remove_all(directory);
-  EXPECT_EQ(open_fds(), fds_before_);
+  EXPECT_EQ(open_files(), fds_before_);
 }
 
 void AttachFixture::listen() {
-  listener.reset(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  const sockaddr_un address = address_of(directory);
-  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
-            0);
-  ASSERT_EQ(::chmod(address.sun_path, 0666), 0);
+  const std::string path = socket_in(directory);
+  listener = bind_unix(path, SOCK_SEQPACKET);
+  ASSERT_TRUE(listener);
+  ASSERT_EQ(::chmod(path.c_str(), 0666), 0);
   ASSERT_EQ(::listen(listener.get(), 1024), 0);
 }
 
@@ -197,27 +186,8 @@ std::string AttachFixture::finish(Child& child) {
   return child.reap();
 }
 
-std::vector<std::string> open_fds() {
-  std::vector<std::string> found;
-  DIR* const listing = ::opendir("/proc/self/fd");
-  while (const dirent* entry = ::readdir(listing)) {
-    const std::string name = entry->d_name;
-    if (name != "." && name != ".." && name != std::to_string(::dirfd(listing))) {
-      found.push_back(name);
-    }
-  }
-  ::closedir(listing);
-  std::ranges::sort(found);
-  return found;
-}
-
 RawClient::RawClient(const std::string& directory)
-    : socket_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
-  const sockaddr_un address = address_of(directory);
-  if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    socket_.reset();
-  }
-}
+    : socket_(connect_unix(socket_in(directory), SOCK_SEQPACKET)) {}
 
 bool RawClient::send(const wire::Payload& payload, std::uint32_t request_id) {
   return send_bytes(wire::encode_frame({request_id, payload}));

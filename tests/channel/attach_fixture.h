@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@
 #include "server/channel/attach_server.h"
 #include "server/core/session_host.h"
 #include "server/event_loop.h"
+#include "tests/support/open_files.h"
+#include "tests/support/temporary_folder.h"
 
 namespace memlease::testing {
 
@@ -92,16 +95,17 @@ class AttachFixture : public ::testing::Test {
   // Runs the loop until the child ends.
   std::string finish(Child& child);
 
+  const TemporaryFolder folder_;
   server::AttachOptions options;
   std::vector<std::string> log;
-  std::string directory;
+  const std::string directory;
   std::unique_ptr<server::EventLoop> loop;
   FakeHost host;
   std::unique_ptr<server::AttachServer> server;
   wire::UniqueFd listener;  // from listen() to serve()
 
  private:
-  const std::vector<std::string> fds_before_;
+  const std::set<std::string> fds_before_;
 };
 
 // Each test runs twice: as on this kernel, and as on one before 6.5.
@@ -114,9 +118,6 @@ inline const auto kPidfdWays =
 inline std::string pidfd_way_name(const ::testing::TestParamInfo<server::PidfdWay>& way) {
   return way.param == server::PidfdWay::kBest ? "Best" : "ByNumber";
 }
-
-// What stands in /proc/self/fd.
-std::vector<std::string> open_fds();
 
 // A client without manners.
 class RawClient {

@@ -1,16 +1,16 @@
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/un.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstring>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "client/core/connect_socket.h"
 #include "gtest/gtest.h"
 #include "proto/wire/error.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/unix_socket.h"
 
 namespace memlease::internal {
 namespace {
@@ -23,33 +23,23 @@ constexpr uid_t kStranger = 54321;
 class Listener {
  public:
   explicit Listener(int type, uid_t uid = ::geteuid(), int backlog = 8) {
-    std::string path = "/tmp/memlease-test-XXXXXX";
-    EXPECT_NE(::mkdtemp(path.data()), nullptr);
-    directory_ = path;
-    EXPECT_EQ(::chmod(path.c_str(), 0777), 0);  // the directory itself is not the subject here
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    path += "/s";
-    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-    socket_.reset(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::chmod(directory().c_str(), 0777), 0);  // the directory is not the subject here
     const uid_t self = ::geteuid();
     EXPECT_EQ(::seteuid(uid), 0);
-    EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
-              0);
+    socket_ = testing::bind_unix(directory() + "/s", type);
     EXPECT_EQ(::listen(socket_.get(), backlog), 0);  // SO_PEERCRED tells who did this
     EXPECT_EQ(::seteuid(self), 0);
   }
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
-  ~Listener() { std::filesystem::remove_all(directory_); }
 
   absl::StatusOr<ConnectedSocket> connect(int type) const {
-    return connect_socket(directory_, "s", type);
+    return connect_socket(directory(), "s", type);
   }
-  const std::string& directory() const { return directory_; }
+  const std::string& directory() const { return directory_.path(); }
 
  private:
-  std::string directory_;
+  testing::TemporaryFolder directory_;
   wire::UniqueFd socket_;
 };
 

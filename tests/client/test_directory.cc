@@ -11,6 +11,7 @@
 #include "fmt/format.h"
 #include "gtest/gtest.h"
 #include "proto/wire/error.h"
+#include "tests/support/temporary_folder.h"
 
 namespace memlease::internal {
 namespace {
@@ -42,15 +43,9 @@ class Variable {
 // A directory of mode 0711 in /tmp, removed at the end.
 class Scratch {
  public:
-  Scratch() {
-    std::string path = "/tmp/memlease-test-XXXXXX";
-    EXPECT_NE(::mkdtemp(path.data()), nullptr);
-    EXPECT_EQ(::chmod(path.c_str(), 0711), 0);
-    path_ = path;
-  }
+  Scratch() { EXPECT_EQ(::chmod(path_.c_str(), 0711), 0); }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() { fs::remove_all(path_); }
   std::string make(const std::string& name, mode_t mode, std::optional<uid_t> owner = {}) const {
     const std::string path = path_ / name;
     EXPECT_EQ(::mkdir(path.c_str(), 0700), 0);
@@ -61,7 +56,8 @@ class Scratch {
   const fs::path& path() const { return path_; }
 
  private:
-  fs::path path_;
+  testing::TemporaryFolder folder_;
+  const fs::path path_ = folder_.path();
 };
 
 // The code of check_directory(path) in a process of another user; 0 = fine.
@@ -147,7 +143,7 @@ TEST(CheckDirectory, ALinkOfOnesOwnIsFollowed) {
 }
 
 // These need other users, hence root; the test's runner is root.
-class CheckDirectoryOfOthers : public testing::Test {
+class CheckDirectoryOfOthers : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_EQ(::geteuid(), 0U) << "run the tests as root"; }
 };

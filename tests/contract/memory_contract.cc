@@ -1,6 +1,5 @@
 #include "tests/contract/memory_contract.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -17,6 +16,7 @@
 
 #include "fmt/format.h"
 #include "proto/wire/unique_fd.h"
+#include "tests/support/open_files.h"
 
 namespace memlease::testing {
 namespace {
@@ -162,17 +162,9 @@ std::string protection_at(const void* address) {
 
 }  // namespace
 
-std::size_t count_descriptors() {
-  std::size_t count = 0;
-  DIR* const directory = ::opendir("/proc/self/fd");
-  while (::readdir(directory) != nullptr) ++count;
-  ::closedir(directory);
-  return count;
-}
-
 std::vector<std::string> violations_of(server::DeviceBackend& backend) {
   Findings findings;
-  const std::size_t before = count_descriptors();
+  const auto before = open_files();
   for (const std::uint64_t size : {std::uint64_t{1}, std::uint64_t{4096}, kSize}) {
     const std::uint64_t alignment = backend.alignment_bytes(size);
     findings.expect(alignment >= 64 && (alignment & (alignment - 1)) == 0,
@@ -185,13 +177,13 @@ std::vector<std::string> violations_of(server::DeviceBackend& backend) {
     findings.expect(committed(**memory), "the bytes are not really there");
     check_file(**memory, findings);
   }
-  findings.expect(count_descriptors() == before, "descriptors are left behind");
+  findings.expect(open_files() == before, "descriptors are left behind");
   return findings.take();
 }
 
 std::vector<std::string> violations_of(server::PageSource& source) {
   Findings findings;
-  const std::size_t before = count_descriptors();
+  const auto before = open_files();
   for (const bool daemon_writes : {true, false}) {
     const auto memory = source.create_pages(kSize, daemon_writes);
     if (!memory.ok()) return {"pages could not be made: " + memory.status().ToString()};
@@ -205,7 +197,7 @@ std::vector<std::string> violations_of(server::PageSource& source) {
                       data[100] == std::byte{'x'};
     findings.expect(seen, "the daemon does not see what a client writes");
   }
-  findings.expect(count_descriptors() == before, "descriptors are left behind");
+  findings.expect(open_files() == before, "descriptors are left behind");
   return findings.take();
 }
 

@@ -14,7 +14,4 @@ namespace memlease::testing {
 std::vector<std::string> violations_of(server::DeviceBackend& backend);
 std::vector<std::string> violations_of(server::PageSource& source);
 
-// How many descriptors this process has.
-std::size_t count_descriptors();
-
 }  // namespace memlease::testing

@@ -9,6 +9,7 @@
 #include "tests/contract/broken_memory.h"
 #include "tests/contract/memory_contract.h"
 #include "tests/support/fake_memory.h"
+#include "tests/support/open_files.h"
 
 namespace memlease::testing {
 namespace {
@@ -86,12 +87,12 @@ TEST(MemfdDeviceBackend, ALackOfMemoryHalfwayIsAnErrorAndLeavesNothing) {
     asked.push_back(bytes);
     return asked.size() < 3;
   });
-  const std::size_t before = count_descriptors();
+  const auto before = open_files();
   const auto segment = memory.create_segment(std::uint64_t{200} << 20);
   EXPECT_EQ(wire::code_of(segment.status()), wire::ErrorCode::kOutOfMemory);
   EXPECT_THAT(wire::message_of(segment.status()), HasSubstr("enough for 134217728"));
   EXPECT_EQ(asked.size(), 3U) << "nothing is asked for after a no";
-  EXPECT_EQ(count_descriptors(), before);
+  EXPECT_EQ(open_files(), before);
 }
 
 TEST(FakeMemory, FailsWhenItIsTold) {

@@ -1,7 +1,6 @@
 // More connections than the daemon has file descriptors: it serves again by itself once they go.
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <chrono>
 #include <string>
@@ -11,6 +10,7 @@
 #include "proto/wire/unique_fd.h"
 #include "tests/support/peer.h"
 #include "tests/support/private_daemon.h"
+#include "tests/support/unix_socket.h"
 
 namespace memlease::testing {
 namespace {
@@ -19,16 +19,11 @@ using Clock = std::chrono::steady_clock;
 using wire::UniqueFd;
 
 std::vector<UniqueFd> flood(const std::string& path, int type, int count) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, sizeof address.sun_path - 1);
   std::vector<UniqueFd> sockets;
   for (int i = 0; i < count; ++i) {
-    UniqueFd socket(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     // A full backlog refuses; that is part of a flood.
-    if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
-      sockets.push_back(std::move(socket));
-    }
+    UniqueFd socket = connect_unix(path, type | SOCK_NONBLOCK);
+    if (socket) sockets.push_back(std::move(socket));
   }
   return sockets;
 }

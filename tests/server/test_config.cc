@@ -10,12 +10,13 @@
 
 #include "server/config.h"
 #include "server/config_option.h"
+#include "tests/support/temporary_folder.h"
 
 namespace memlease::server {
 namespace {
 
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 std::string read_text(const std::string& path) {
   std::ostringstream text;
@@ -24,15 +25,12 @@ std::string read_text(const std::string& path) {
 }
 
 // Runs configure() with its own environment and, for file(), its own file.
-class ConfigTest : public testing::Test {
+class ConfigTest : public ::testing::Test {
  protected:
   ConfigTest() {
-    char pattern[] = "/tmp/memlease-config-XXXXXX";
-    folder_ = ::mkdtemp(pattern);
     environment_["XDG_CONFIG_HOME"] = folder_;
     environment_["XDG_RUNTIME_DIR"] = "/run/user/7";
   }
-  ~ConfigTest() override { std::filesystem::remove_all(folder_); }
 
   // Writes the file that is read by default.
   std::string file(const std::string& text) {
@@ -56,7 +54,8 @@ class ConfigTest : public testing::Test {
     return startup.config.value_or(Config{});
   }
 
-  std::string folder_;
+  const memlease::testing::TemporaryFolder temporary_;
+  const std::string folder_ = temporary_.path();
   std::map<std::string, std::string> environment_;
 };
 
@@ -93,10 +92,10 @@ TEST_F(ConfigTest, AFlagBeatsAVariableThatBeatsTheFileThatBeatsTheDefault) {
   EXPECT_EQ(config.quota_sessions, 512U);
 
   const std::string listing = run({"--drain-timeout-s=3", "--print-config"}).output;
-  EXPECT_THAT(listing, testing::ContainsRegex("drain_timeout_s = 3 +# --drain-timeout-s\n"));
-  EXPECT_THAT(listing, testing::ContainsRegex("idle_exit_s = 2 +# MEMLEASE_IDLE_EXIT_S\n"));
-  EXPECT_THAT(listing, testing::ContainsRegex("quota_arrays = 1 +# " + path + ":3\n"));
-  EXPECT_THAT(listing, testing::ContainsRegex("quota_sessions = 512 +# default\n"));
+  EXPECT_THAT(listing, ::testing::ContainsRegex("drain_timeout_s = 3 +# --drain-timeout-s\n"));
+  EXPECT_THAT(listing, ::testing::ContainsRegex("idle_exit_s = 2 +# MEMLEASE_IDLE_EXIT_S\n"));
+  EXPECT_THAT(listing, ::testing::ContainsRegex("quota_arrays = 1 +# " + path + ":3\n"));
+  EXPECT_THAT(listing, ::testing::ContainsRegex("quota_sessions = 512 +# default\n"));
 }
 
 // Every option, by every source.
@@ -155,7 +154,7 @@ struct BadFile {
   const char* where_and_what;
 };
 
-class BadFileTest : public ConfigTest, public testing::WithParamInterface<BadFile> {};
+class BadFileTest : public ConfigTest, public ::testing::WithParamInterface<BadFile> {};
 
 TEST_P(BadFileTest, IsRefusedWithFileAndLine) {
   const std::string path = file(GetParam().text);
@@ -167,7 +166,7 @@ TEST_P(BadFileTest, IsRefusedWithFileAndLine) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, BadFileTest,
-    testing::Values(
+    ::testing::Values(
         BadFile{"\nwarm_byte = 1", ":2: unknown key 'warm_byte'. Did you mean 'warm_bytes'?"},
         BadFile{"zebra_stripes = 1", ":1: unknown key 'zebra_stripes'.\n"},
         BadFile{"zebra = 1\nantelope = 1", ":1: unknown key 'zebra'."},
@@ -222,7 +221,7 @@ struct BadFlags {
   const char* what;
 };
 
-class BadFlagsTest : public ConfigTest, public testing::WithParamInterface<BadFlags> {};
+class BadFlagsTest : public ConfigTest, public ::testing::WithParamInterface<BadFlags> {};
 
 TEST_P(BadFlagsTest, AreWrongUsage) {
   const Startup startup = run(GetParam().arguments);
@@ -235,7 +234,7 @@ TEST_P(BadFlagsTest, AreWrongUsage) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, BadFlagsTest,
-    testing::Values(
+    ::testing::Values(
         BadFlags{{"--warm-byte=1"},
                  "unknown argument '--warm-byte=1'. Did you mean '--warm-bytes'?"},
         BadFlags{{"--chek-config"}, "Did you mean '--check-config'?"},

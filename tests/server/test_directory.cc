@@ -6,7 +6,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,24 +13,23 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "proto/wire/error.h"
 #include "server/directory.h"
+#include "tests/support/open_files.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/unix_socket.h"
 
 namespace memlease::server {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using wire::ErrorCode;
 
 constexpr uid_t kOtherUid = 12345;
-
-std::size_t open_descriptors() {
-  return static_cast<std::size_t>(
-      std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
-}
 
 // Runs in a child, as another user if `uid` is not 0; its exit status.
 pid_t spawn(uid_t uid, const std::function<int()>& body) {
@@ -49,20 +47,12 @@ int wait_for(pid_t pid) {
 }
 
 // The tests need root, to be other users.
-class DirectoryTest : public testing::Test {
+class DirectoryTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_EQ(::geteuid(), 0U) << "these tests become other users: run them as root";
-    char pattern[] = "/tmp/memlease-directory-XXXXXX";
-    parent_ = ::mkdtemp(pattern);
-    ASSERT_EQ(::chmod(parent_.c_str(), 0755), 0);
-    path_ = parent_ + "/memlease";
-    descriptors_ = open_descriptors();
   }
-  void TearDown() override {
-    EXPECT_EQ(open_descriptors(), descriptors_) << "a descriptor leaked";
-    std::filesystem::remove_all(parent_);
-  }
+  void TearDown() override { EXPECT_EQ(testing::open_files(), files_) << "a descriptor leaked"; }
 
   std::string at(const std::string& name) const { return path_ + "/" + name; }
 
@@ -84,9 +74,10 @@ class DirectoryTest : public testing::Test {
     EXPECT_FALSE(wire::hint_of(refused.status()).empty());
   }
 
-  std::string parent_;
-  std::string path_;
-  std::size_t descriptors_ = 0;
+  const testing::TemporaryFolder folder_;
+  const std::string parent_ = folder_.path();
+  std::string path_ = parent_ + "/memlease";
+  const std::set<std::string> files_ = testing::open_files();
 };
 
 TEST_F(DirectoryTest, IsMadeForItsUserAlone) {
@@ -192,14 +183,8 @@ TEST_F(DirectoryTest, ASocketAcceptsWhomItsModeAdmits) {
   ASSERT_TRUE(directory.ok()) << directory.status();
   ASSERT_EQ(::chmod(path_.c_str(), 0755), 0);
   const auto connect_as = [&](uid_t uid, int type) {
-    return wait_for(spawn(uid, [&] {
-      sockaddr_un address{};
-      address.sun_family = AF_UNIX;
-      at(kAttachSocket).copy(address.sun_path, sizeof address.sun_path - 1);
-      const wire::UniqueFd socket(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
-      const auto* const to = reinterpret_cast<const sockaddr*>(&address);
-      return ::connect(socket.get(), to, sizeof address) == 0 ? 0 : errno;
-    }));
+    return wait_for(
+        spawn(uid, [&] { return testing::connect_unix(at(kAttachSocket), type) ? 0 : errno; }));
   };
   auto socket = directory->listen(kAttachSocket, SOCK_SEQPACKET, 0600);
   ASSERT_TRUE(socket.ok()) << socket.status();

@@ -2,15 +2,14 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <cassert>
 #include <cstdlib>
-#include <cstring>
 
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/server_builder.h"
 #include "grpcpp/server_posix.h"
+#include "tests/support/unix_socket.h"
 
 namespace memlease::testing {
 
@@ -55,19 +54,8 @@ grpc::Status FakeAdmin::Evict(grpc::ServerContext*, const v1::EvictRequest* requ
   return answer();
 }
 
-FakeDaemon::FakeDaemon() {
-  std::string path = "/tmp/memlease-fake-XXXXXX";
-  if (::mkdtemp(path.data()) == nullptr) std::abort();
-  directory_ = path;
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  path += "/control.sock";
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  listener_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
-      ::listen(listener_.get(), 16) != 0) {
-    std::abort();
-  }
+FakeDaemon::FakeDaemon() : listener_(bind_unix(directory() + "/control.sock", SOCK_STREAM)) {
+  if (!listener_ || ::listen(listener_.get(), 16) != 0) std::abort();
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   builder.RegisterService(&admin_);
@@ -75,10 +63,7 @@ FakeDaemon::FakeDaemon() {
   acceptor_ = std::thread([this] { accept_all(); });
 }
 
-FakeDaemon::~FakeDaemon() {
-  stop();
-  std::filesystem::remove_all(directory_);
-}
+FakeDaemon::~FakeDaemon() { stop(); }
 
 void FakeDaemon::accept_all() {
   for (;;) {

@@ -13,6 +13,7 @@
 #include "grpcpp/server.h"
 #include "memlease/v1/admin.grpc.pb.h"
 #include "proto/wire/unique_fd.h"
+#include "tests/support/temporary_folder.h"
 
 namespace memlease::testing {
 
@@ -50,7 +51,7 @@ class FakeDaemon {
   ~FakeDaemon();
 
   FakeAdmin& admin() { return admin_; }
-  const std::string& directory() const { return directory_; }
+  const std::string& directory() const { return directory_.path(); }
   // What the health service says.
   void set_serving(bool serving);
   // Closes all connections and listens no more. The socket stays behind, as after a crash.
@@ -60,7 +61,7 @@ class FakeDaemon {
   void accept_all();
 
   FakeAdmin admin_;
-  std::string directory_;
+  TemporaryFolder directory_;
   wire::UniqueFd listener_;
   std::unique_ptr<grpc::Server> server_;
   std::thread acceptor_;

@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +21,7 @@
 #include "fmt/format.h"
 #include "gtest/gtest.h"
 #include "proto/wire/error.h"
+#include "tests/support/unix_socket.h"
 
 namespace memlease::testing {
 namespace {
@@ -61,13 +61,8 @@ pid_t spawn(const std::vector<std::string>& arguments, const std::string& notify
 }
 
 UniqueFd listen_for_notice(const std::string& path) {
-  UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, sizeof address.sun_path - 1);
-  if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    give_up("bind " + path);
-  }
+  UniqueFd socket = bind_unix(path, SOCK_DGRAM);
+  if (!socket) give_up("bind " + path);
   return socket;
 }
 
@@ -76,13 +71,6 @@ std::string text_of(const std::string& path) {
   std::stringstream text;
   text << file.rdbuf();
   return text.str();
-}
-
-std::string make_home() {
-  char path[] = "/tmp/memlease-test-XXXXXX";
-  if (mkdtemp(path) == nullptr) give_up("mkdtemp");
-  chmod(path, 0755);
-  return path;
 }
 
 // The exit code, as a shell has it.
@@ -94,14 +82,13 @@ int reap(pid_t pid) {
 
 }  // namespace
 
-PrivateDaemon::PrivateDaemon(std::vector<std::string> flags)
-    : home_(make_home()), directory_(home_ + "/run") {
+PrivateDaemon::PrivateDaemon(std::vector<std::string> flags) : directory_(home_.path() + "/run") {
   mkdir(directory_.c_str(), 0755);
   chmod(directory_.c_str(), 0755);
-  const UniqueFd notices = listen_for_notice(home_ + "/notify");
+  const UniqueFd notices = listen_for_notice(home_.path() + "/notify");
   std::vector<std::string> arguments = {MEMLEASE_BIN "/memleased", "--directory=" + directory_};
   arguments.insert(arguments.end(), flags.begin(), flags.end());
-  pid_ = spawn(arguments, home_ + "/notify", home_ + "/log");
+  pid_ = spawn(arguments, home_.path() + "/notify", home_.path() + "/log");
   process_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
   pollfd entries[] = {{notices.get(), POLLIN, 0}, {process_.get(), POLLIN, 0}};
   char text[256] = {};
@@ -126,10 +113,9 @@ PrivateDaemon::~PrivateDaemon() {
     }
   }
   if (::testing::Test::HasFailure()) fmt::print(stderr, "The daemon's log:\n{}", log());
-  fs::remove_all(home_);
 }
 
-std::string PrivateDaemon::log() const { return text_of(home_ + "/log"); }
+std::string PrivateDaemon::log() const { return text_of(home_.path() + "/log"); }
 
 void PrivateDaemon::signal(int number) const { ::kill(pid_, number); }
 
@@ -203,11 +189,10 @@ std::string PrivateDaemon::unsettled(std::size_t sessions, int timeout_ms) {
 }
 
 Finished run_program(const std::vector<std::string>& arguments) {
-  const std::string home = make_home();
-  const pid_t pid = spawn(arguments, "", home + "/output");
-  Finished finished{reap(pid), text_of(home + "/output")};
-  fs::remove_all(home);
-  return finished;
+  const TemporaryFolder home;
+  const std::string output = home.path() + "/output";
+  const int exit_code = reap(spawn(arguments, "", output));
+  return {exit_code, text_of(output)};
 }
 
 }  // namespace memlease::testing

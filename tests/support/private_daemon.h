@@ -9,6 +9,7 @@
 
 #include "client/rpc/admin_stub.h"
 #include "proto/wire/unique_fd.h"
+#include "tests/support/temporary_folder.h"
 
 namespace memlease::testing {
 
@@ -46,7 +47,7 @@ class PrivateDaemon {
  private:
   std::string books(std::size_t sessions);
 
-  std::string home_;
+  TemporaryFolder home_;
   std::string directory_;
   pid_t pid_ = 0;
   bool killed_ = false;
