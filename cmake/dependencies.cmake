@@ -44,6 +44,8 @@ if(MEMLEASE_BUILD_TESTS)
   memlease_require(GTest 1.12 "libgtest-dev and libgmock-dev" CONFIG)
   memlease_require(rapidcheck ANY librapidcheck-dev CONFIG)
   memlease_require_program(MEMLEASE_SPIN spin spin)
+  memlease_require_program(MEMLEASE_SCDOC scdoc scdoc)
+  memlease_require_program(MEMLEASE_MAN man man-db)
 endif()
 
 if(MEMLEASE_BUILD_BENCH)

@@ -1,5 +1,5 @@
 # Installs memlease into an empty directory and builds and runs a user's project against it, with the
-# daemon that was installed. Run with -DBUILD_DIR -DSOURCE_DIR -DWORK_DIR -DLIBDIR -DBINDIR -DCXX.
+# daemon that was installed. Run with -DBUILD_DIR -DSOURCE_DIR -DWORK_DIR -DBINDIR -DMANDIR -DCXX.
 
 function(run)
   execute_process(COMMAND ${ARGV} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -7,6 +7,7 @@ function(run)
     list(JOIN ARGV " " command)
     message(FATAL_ERROR "${command}\nended with ${result}:\n${output}")
   endif()
+  set(output "${output}" PARENT_SCOPE)
 endfunction()
 
 set(prefix ${WORK_DIR}/prefix)
@@ -23,6 +24,13 @@ foreach(header ${headers})
 endforeach()
 foreach(program memleased memleasectl)
   run(${prefix}/${BINDIR}/${program} --version)
+endforeach()
+# Pages that a reader of manual pages can show, without a warning.
+foreach(page man1/memleasectl.1 man8/memleased.8)
+  run(${CMAKE_COMMAND} -E env LC_ALL=C.UTF-8 man --warnings -l ${prefix}/${MANDIR}/${page})
+  if(NOT output MATCHES "NAME" OR output MATCHES "warning:")
+    message(FATAL_ERROR "${page} reads:\n${output}")
+  endif()
 endforeach()
 
 run(${CMAKE_COMMAND} -S ${SOURCE_DIR} -B ${WORK_DIR}/build -DCMAKE_PREFIX_PATH=${prefix}
