@@ -102,7 +102,9 @@ Array Client::wait_for(const std::string& name, Timeout timeout) const {
 void Client::withdraw(const std::string& name) const {
   Session& session = *value_or_raise(connection_->use());
   check(wire::validate_name(name));
+  crash_point("withdraw.begin");
   check(session.control().withdraw(name));
+  crash_point("withdraw.answered");
   session.note_release();
   session.flush();
 }

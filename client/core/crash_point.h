@@ -1,14 +1,18 @@
-// Names a step of the protocol at which a process may die. Tests compile the files that name steps
-// a second time with MEMLEASE_CRASH_POINTS and kill the process at each of them; in the library
-// that users link there is nothing of it.
+// What tests reach into: crash_point() names a step of the protocol at which a process may die, and
+// looks_again() is whether a wait also ends without being woken. Tests compile the files that use
+// them a second time with MEMLEASE_CRASH_POINTS; in the library that users link there is nothing of
+// it.
 #pragma once
 
 namespace memlease::internal {
 
 #ifdef MEMLEASE_CRASH_POINTS
-void crash_point(const char* step) noexcept;  // tests/support/crash_point.cc
+// Both in tests/support/crash_point.cc.
+void crash_point(const char* step) noexcept;
+bool looks_again() noexcept;
 #else
 inline void crash_point(const char* /*step*/) noexcept {}
+constexpr bool looks_again() noexcept { return true; }
 #endif
 
 }  // namespace memlease::internal

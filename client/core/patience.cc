@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "client/core/crash_point.h"
 #include "fmt/format.h"
 #include "proto/wire/error.h"
 
@@ -14,11 +15,12 @@ Patience::Patience(Session& session, Timeout timeout, std::chrono::nanoseconds d
 bool Patience::expired() { return slice() == std::chrono::nanoseconds::zero(); }
 
 std::chrono::nanoseconds Patience::slice() {
-  if (limit_ == kForever) return kSlice;
+  const std::chrono::nanoseconds longest = looks_again() ? kSlice : std::chrono::hours(24);
+  if (limit_ == kForever) return longest;
   const Clock::time_point now = Clock::now();
   if (!start_) start_ = now;
   const std::chrono::nanoseconds left = limit_ - (now - *start_);
-  return std::clamp(left, std::chrono::nanoseconds::zero(), std::chrono::nanoseconds(kSlice));
+  return std::clamp(left, std::chrono::nanoseconds::zero(), longest);
 }
 
 absl::Status Patience::step() {

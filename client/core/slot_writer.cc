@@ -12,6 +12,13 @@ using wire::ReaderRow;
 using wire::Word;
 using Outcome = WriteAttempt::Outcome;
 
+namespace {
+// No slot is worth a wait any more.
+bool is_over(Outcome outcome) {
+  return outcome == Outcome::kWithdrawn || outcome == Outcome::kDraining;
+}
+}  // namespace
+
 SlotWriter::SlotWriter(const wire::BoardRecord& board, wire::ArrayId array, std::uint32_t slots,
                        wire::RowRef row_ref, wire::WriterRow& row, RowResolver& resolver)
     : board_(board),
@@ -59,7 +66,8 @@ WriteAttempt SlotWriter::begin(const SleepOn& sleep_on) {
     crash_point("write.chosen");
     hand_out(attempt);
   } else {
-    attempt.outcome = Outcome::kNoFreeSlot;
+    const Outcome now = may_begin();
+    attempt.outcome = is_over(now) ? now : Outcome::kNoFreeSlot;
     end_write();
   }
   return attempt;
@@ -83,7 +91,7 @@ bool SlotWriter::choose_waiting(WriteAttempt& attempt, const SleepOn& sleep_on) 
     const std::vector<wire::FutexWait> words = sleep_words();
     found = choose(attempt);
     if (!found) {
-      go_on = sleep_on(words);
+      go_on = sleep_on(words) && !is_over(may_begin());
       found = choose(attempt);
     }
   }

@@ -98,6 +98,22 @@ std::vector<CrashStep> make_steps() {
                      .outcome = Outcome::kDropped,
                      .number_used = true});
   }
+  for (const char* step : {"publish.begin", "publish.slot", "publish.publication",
+                           "end_write.unflagged", "end_write.counted", "end_write.waking"}) {
+    steps.push_back(
+        {.step = step, .before = kWriting, .last = "publish {}", .stage = Stage::kRightWanted});
+  }
+  for (const char* step : {"drop.begin", "drop.slot", "end_write.waking"}) {
+    steps.push_back(
+        {.step = step, .before = kWriting, .last = "drop {}", .stage = Stage::kRightWanted});
+  }
+  steps.push_back({.step = "withdraw.begin", .before = kOpen, .last = "withdraw {}"});
+  for (const auto& before : {kOpen, kReading, kWriting}) {
+    steps.push_back({.step = "withdraw.answered",
+                     .before = before,
+                     .last = "withdraw {}",
+                     .outcome = Outcome::kWithdrawn});
+  }
   for (const char* step : {"leave.begin", "leave.answered"}) {
     steps.push_back({.step = step,
                      .before = kBoth,

@@ -15,6 +15,7 @@ enum class Stage {
   kReaderSleeps,   // another reader sleeps until the next version
   kSlotsHeld,      // another reader holds every slot that the victim could write
   kOwnerWrites,    // the owner is in the middle of a write
+  kRightWanted,    // another process waits for the right under which the victim writes
 };
 
 // The current version afterwards.
@@ -23,6 +24,7 @@ enum class Outcome {
   kNew,      // the victim's
   kTorn,     // slots=1: none, ProducerDied; else the old one
   kDropped,  // slots=1: none, WriteAborted; else the old one
+  kWithdrawn,
 };
 
 struct CrashStep {

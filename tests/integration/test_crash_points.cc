@@ -39,10 +39,14 @@ class Scene {
     act(step, signal, victim);
     // A victim that is only stopped stays, of course: what follows shall find that out by itself.
     if (signal == SIGKILL) wrong(!gone(victim.pid()), "the daemon still has the victim's session");
-    if (wrong_.empty()) stand(step);
-    if (wrong_.empty()) go_on(step);
-    const Answer watched = must(bystander_.ask(filled("unwatch {}")));
-    if (watched.ok()) wrong(watched.number() == 0, "the bystander read nothing");
+    if (step.outcome == Outcome::kWithdrawn) {
+      if (wrong_.empty()) start_anew();
+    } else {
+      if (wrong_.empty()) stand(step);
+      if (wrong_.empty()) go_on(step);
+      const Answer watched = must(bystander_.ask(filled("unwatch {}")));
+      if (watched.ok()) wrong(watched.number() == 0, "the bystander read nothing");
+    }
     if (wrong_.empty()) cycle();
     victim.kill();
     clear();
@@ -112,6 +116,11 @@ class Scene {
       case Stage::kOwnerWrites:
         must(owner_.ask(filled("write {} 1000")));
         return;
+      case Stage::kRightWanted:
+        must(other_.ask(fmt::format("arm right.busy 1 {}", SIGSTOP)));
+        other_.say(filled("put {} 5000"));
+        wrong(other_.wait_for_signal() != SIGSTOP, "nobody waits for the right");
+        return;
     }
   }
 
@@ -132,6 +141,12 @@ class Scene {
       must(owner_.ask(filled("fill {}")));
       base_ = must(owner_.ask(filled("publish {}"))).number();
     }
+    if (step.stage == Stage::kRightWanted) {
+      other_.signal(SIGCONT);
+      const std::uint64_t due = base_ + 2;  // the victim's number counts as used
+      base_ = must(other_.answer(patience_ms_)).number();
+      wrong(base_ != due, fmt::format("version {} is next, not {}", base_, due));
+    }
     const Answer seen = other_.ask(filled(fmt::format("read {{}} 0 {}", patience_ms_)));
     const std::string died = step.outcome == Outcome::kTorn      ? "ProducerDied"
                              : step.outcome == Outcome::kDropped ? "WriteAborted"
@@ -144,6 +159,20 @@ class Scene {
     }
     must(other_.ask(filled("verify {}")));
     must(other_.ask(filled("release {}")));
+  }
+
+  // Everybody is told, the name is free, and what comes under it is an array like any other.
+  void start_anew() {
+    for (const char* command : {"read {} 0 1000", "put {} 1000"}) {
+      const Answer answer = owner_.ask(filled(command));
+      wrong(answer.code != "Withdrawn", "withdrawn, and the owner is told " + answer.describe());
+    }
+    bystander_.ask(filled("unwatch {}"));  // has seen it, or comes to it only now:
+    const Answer seen = bystander_.ask(filled("read {} 0 1000"));
+    wrong(seen.code != "Withdrawn", "withdrawn, and a reader is told " + seen.describe());
+    must(owner_.ask(filled(fmt::format("create {{}} {} 600 512 persistent", slots_))));
+    base_ = must(owner_.ask(filled("put {} 1000"))).number();
+    wrong(base_ != 1, fmt::format("a new array begins with version {}", base_));
   }
 
   bool gone(pid_t pid) {

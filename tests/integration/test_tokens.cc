@@ -1,21 +1,15 @@
 // Calls on the control socket without a token, or with one that is wrong, foreign or used up.
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstring>
 #include <map>
 #include <random>
 #include <string>
 
 #include "client/channel/attach_client.h"
-#include "client/core/connect_socket.h"
 #include "gmock/gmock.h"
-#include "grpcpp/client_context.h"
-#include "grpcpp/create_channel_posix.h"
-#include "memlease/v1/control.grpc.pb.h"
 #include "proto/wire/convert.h"
 #include "proto/wire/error.h"
+#include "tests/integration/raw_control.h"
 #include "tests/support/private_daemon.h"
 
 namespace memlease::testing {
@@ -23,43 +17,6 @@ namespace {
 
 using internal::AttachClient;
 using wire::ErrorCode;
-
-std::string credential_of(const AttachClient& session) {
-  const std::uint32_t id = wire::to_int(session.session_id());
-  std::string credential(sizeof id, '\0');
-  std::memcpy(credential.data(), &id, sizeof id);
-  credential.append(reinterpret_cast<const char*>(session.token().data()), session.token().size());
-  return credential;
-}
-
-// One connection to the control socket, as some user, without any session behind it.
-class Caller {
- public:
-  explicit Caller(const std::string& directory, uid_t uid = 0) {
-    EXPECT_EQ(seteuid(uid), 0);
-    auto socket = internal::connect_socket(directory, "control.sock", SOCK_STREAM);
-    EXPECT_EQ(seteuid(0), 0);
-    if (!socket.ok()) std::abort();
-    stub_ =
-        v1::Control::NewStub(grpc::CreateInsecureChannelFromFd("memleased", socket->fd.release()));
-  }
-
-  template <typename Request, typename Reply>
-  absl::Status call(grpc::Status (v1::Control::Stub::*method)(grpc::ClientContext*, const Request&,
-                                                              Reply*),
-                    const std::string& credential, const Request& request = {}) {
-    grpc::ClientContext context;
-    if (!credential.empty()) context.AddMetadata("memlease-token-bin", credential);
-    Reply reply;
-    return wire::from_grpc((stub_.get()->*method)(&context, request, &reply));
-  }
-  absl::Status list(const std::string& credential) {
-    return call(&v1::Control::Stub::List, credential);
-  }
-
- private:
-  std::unique_ptr<v1::Control::Stub> stub_;
-};
 
 class Tokens : public ::testing::Test {
  protected:
@@ -92,7 +49,7 @@ TEST_F(Tokens, AreNeededByEveryCall) {
   spec.dtype = {wire::DTypeCode::kFloat, 64, 1};
   spec.shape = {8};
   *create.mutable_spec() = wire::to_proto(spec);
-  Caller caller(daemon_.directory());
+  RawControl caller(daemon_.directory());
   for (const std::string& credential : {std::string(), std::string("x"), std::string(36, '\0')}) {
     EXPECT_DENIED(caller.call(&Stub::Create, credential, create));
     EXPECT_DENIED(caller.call(&Stub::Open, credential, open));
@@ -123,7 +80,7 @@ TEST_F(Tokens, AreRefusedIfTheyAreNotQuiteRight) {
   bad["one byte less"] = good.substr(0, good.size() - 1);
   bad["one byte more"] = good + '\0';
   bad["another session's number"] = good_other.substr(0, 4) + good.substr(4);
-  Caller caller(daemon_.directory());
+  RawControl caller(daemon_.directory());
   for (const auto& [what, credential] : bad) {
     SCOPED_TRACE(what);
     EXPECT_DENIED(caller.list(credential));
@@ -133,13 +90,13 @@ TEST_F(Tokens, AreRefusedIfTheyAreNotQuiteRight) {
 
 TEST_F(Tokens, AreOfNoUseToAnotherUser) {
   const auto session = attach();
-  Caller thief(daemon_.directory(), 4001);
+  RawControl thief(daemon_.directory(), 4001);
   EXPECT_DENIED(thief.list(credential_of(*session)));
-  EXPECT_TRUE(Caller(daemon_.directory()).list(credential_of(*session)).ok());
+  EXPECT_TRUE(RawControl(daemon_.directory()).list(credential_of(*session)).ok());
 }
 
 TEST_F(Tokens, EndWithTheirSession) {
-  Caller caller(daemon_.directory());
+  RawControl caller(daemon_.directory());
   auto session = attach();
   const std::string credential = credential_of(*session);
   EXPECT_TRUE(caller.list(credential).ok());
@@ -150,12 +107,12 @@ TEST_F(Tokens, EndWithTheirSession) {
   const auto next = attach();
   EXPECT_DENIED(caller.list(credential));
   PrivateDaemon another;
-  EXPECT_DENIED(Caller(another.directory()).list(credential_of(*next)));
+  EXPECT_DENIED(RawControl(another.directory()).list(credential_of(*next)));
 }
 
 TEST_F(Tokens, CannotBeGuessed) {
   const auto session = attach();
-  Caller caller(daemon_.directory());
+  RawControl caller(daemon_.directory());
   std::mt19937_64 random(7);
   for (int i = 0; i < 2000; ++i) {
     std::string guess = credential_of(*session).substr(0, 4);

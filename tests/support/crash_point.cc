@@ -19,6 +19,7 @@ struct Armed {
 
 // Filled while no other thread looks.
 std::deque<Armed> armed_steps;
+std::atomic<bool> waits_look_again{true};
 
 }  // namespace
 
@@ -26,10 +27,16 @@ void arm_crash(const std::string& step, int nth, int signal) {
   armed_steps.emplace_back(step, signal, nth);
 }
 
+void never_look_again() { waits_look_again.store(false); }
+
 }  // namespace memlease::testing
 
 void memlease::internal::crash_point(const char* step) noexcept {
   for (auto& armed : memlease::testing::armed_steps) {
     if (armed.step == step && armed.passages_left.fetch_sub(1) == 1) kill(getpid(), armed.signal);
   }
+}
+
+bool memlease::internal::looks_again() noexcept {
+  return memlease::testing::waits_look_again.load();
 }

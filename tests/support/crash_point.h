@@ -1,4 +1,5 @@
-// Chooses the step (client/core/crash_point.h) at which this process dies or stops.
+// The tests' half of client/core/crash_point.h: the step at which this process dies or stops, and
+// how it waits.
 #pragma once
 
 #include <string>
@@ -8,5 +9,7 @@ namespace memlease::testing {
 // The nth passage of `step` from now on raises `signal`, in whichever thread it is. Call it while
 // no other thread uses memlease; several calls add up.
 void arm_crash(const std::string& step, int nth, int signal);
+// From now on a wait sleeps until it is woken: a wake-up that does not come shows.
+void never_look_again();
 
 }  // namespace memlease::testing

@@ -11,7 +11,9 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <sstream>
+#include <thread>
 #include <utility>
 
 #include "fmt/format.h"
@@ -173,6 +175,17 @@ int Peer::wait_for_signal(int timeout_ms) {
     poll(&entry, 1, 1);
   } while (Clock::now() < end);
   return 0;
+}
+
+bool Peer::sleeps_on_words() const {
+  const auto end = Clock::now() + std::chrono::seconds(10);
+  long call = -1;
+  while (call != SYS_futex_waitv && Clock::now() < end) {
+    call = -1;  // the file says "running" while it runs
+    std::ifstream("/proc/" + std::to_string(pid_) + "/syscall") >> call;
+    std::this_thread::yield();
+  }
+  return call == SYS_futex_waitv;
 }
 
 void Peer::kill() {

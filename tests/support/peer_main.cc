@@ -251,6 +251,10 @@ class PeerProgram {
     arm_crash(step, nth, next<int>(words));
     return "";
   }
+  std::string sleep_soundly(Words&) {
+    never_look_again();
+    return "";
+  }
   // SEED NAME...: random calls on these arrays, without end; answers at once.
   std::string storm(Words& words) {
     const auto seed = next<std::uint64_t>(words);
@@ -305,6 +309,7 @@ const std::map<std::string, std::string (PeerProgram::*)(PeerProgram::Words&)>
         {"withdraw", &PeerProgram::withdraw},
         {"disconnect", &PeerProgram::disconnect},
         {"arm", &PeerProgram::arm},
+        {"sleep_soundly", &PeerProgram::sleep_soundly},
         {"storm", &PeerProgram::storm},
         {"fork", &PeerProgram::fork},
         {"assault", &PeerProgram::assault},
