@@ -21,11 +21,19 @@ namespace {
 
 constexpr std::chrono::seconds kDefaultWriteWait{10};
 
-internal::ReadAttempt read_or_raise(ArrayState& state, const ReadOptions& options) {
+// Kept out of the way of reads that need nothing of it.
+[[gnu::noinline]] internal::ReadAttempt await_read_or_raise(ArrayState& state,
+                                                            const ReadOptions& options) {
   Patience patience(state.session(), options.timeout, kForever);
   auto attempt = internal::begin_read(state, options, patience);
   patience.rethrow();
   return internal::value_or_raise(std::move(attempt));
+}
+
+internal::ReadAttempt read_or_raise(ArrayState& state, const ReadOptions& options) {
+  const internal::ReadAttempt attempt = state.read_at_once(options.version, options.newer_than);
+  if (attempt.outcome == internal::ReadAttempt::Outcome::kAcquired) return attempt;
+  return await_read_or_raise(state, options);
 }
 
 template <typename Begin>
@@ -91,17 +99,17 @@ std::uint64_t Array::id() const { return wire::to_int(state_->opened().id); }
 
 ReadLease Array::read(const ReadOptions& options) const {
   const internal::ReadAttempt attempt = read_or_raise(*state_, options);
-  return ReadLease(state_, attempt.version, attempt.slot);
+  return ReadLease(*state_, attempt.version, attempt.slot);
 }
 
 WriteLease Array::write(const WriteOptions& options) const {
   const auto attempt = write_or_raise(*state_, options, internal::begin_write);
-  return WriteLease(state_, attempt.version, attempt.slot);
+  return WriteLease(*state_, attempt.version, attempt.slot);
 }
 
 WriteLease Array::update(const WriteOptions& options) const {
   const auto attempt = write_or_raise(*state_, options, internal::begin_update);
-  return WriteLease(state_, attempt.version, attempt.slot);
+  return WriteLease(*state_, attempt.version, attempt.slot);
 }
 
 Follower Array::follow(Timeout timeout, std::uint64_t after) const {
@@ -162,7 +170,7 @@ ReadLease Follower::next() {
   if (last_ != 0) skipped_ += attempt.version - last_ - 1;
   last_ = attempt.version;
   ++seen_;
-  return ReadLease(state_, attempt.version, attempt.slot);
+  return ReadLease(*state_, attempt.version, attempt.slot);
 }
 
 std::uint64_t Follower::skipped() const noexcept { return skipped_; }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "client/core/crash_point.h"
+#include "client/core/release_mark.h"
 #include "fmt/format.h"
 #include "proto/wire/error.h"
 #include "proto/wire/futex.h"
@@ -30,10 +31,13 @@ bool fits(const Mapping& mapping, RowRef at, std::uint32_t units) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<ArrayState>> ArrayState::open(std::shared_ptr<Session> session,
+absl::StatusOr<std::unique_ptr<ArrayState>> ArrayState::open(std::shared_ptr<Session> session,
                                                              const OpenedArray& opened) {
-  std::shared_ptr<ArrayState> state(new ArrayState(std::move(session), opened));
-  if (auto status = state->map_all(); !status.ok()) return status;
+  std::unique_ptr<ArrayState> state(new ArrayState(std::move(session), opened));
+  if (auto status = state->map_all(); !status.ok()) {
+    state->left_ = true;  // the caller leaves
+    return status;
+  }
   return state;
 }
 
@@ -97,20 +101,62 @@ absl::Status ArrayState::usable() const {
   return absl::OkStatus();
 }
 
+// The ends of leases and pins. What they give up may have been the last thing that kept this alive,
+// so they have a mark on it meanwhile; and where something must follow, a handle.
+
 void ArrayState::end_read(std::uint32_t slot) {
   if (forked()) return;
-  reader_ready_.load()->release(slot);
-  leave_if_due();
+  std::shared_ptr<ArrayState> handle;
+  {
+    const ReleaseMark mark(this);
+    reader_ready_.load()->release(slot);
+    if (!end_matters()) return;
+    handle = session_->handle_of(*this);
+  }
+  if (handle != nullptr) handle->leave_if_due();
+}
+
+void ArrayState::end_write(std::uint32_t slot, std::uint64_t version, bool publish) {
+  std::shared_ptr<ArrayState> handle;
+  {
+    const ReleaseMark mark(this);
+    if (publish) {
+      writer_->publish(slot, version);
+    } else {
+      writer_->drop(slot);
+    }
+    leave_writing();
+    if (!end_matters()) return;
+    handle = session_->handle_of(*this);
+  }
+  if (handle != nullptr) handle->leave_if_due();
 }
 
 Pin ArrayState::pin(std::uint32_t slot) {
   reader_ready_.load()->hold_again(slot);
-  // The deleter may run on any thread and late: it lets go of the slot, and no more.
-  return Pin(slot_data_[slot], [self = shared_from_this(), slot](const void*) {
-    if (self->forked()) return;
-    self->reader_ready_.load()->release(slot);
-    self->session_->note_release();
+  // The deleter may run on any thread and late: it lets go of the slot and calls nobody.
+  return Pin(slot_data_[slot], [this, slot](const void*) {
+    if (forked()) return;
+    std::shared_ptr<ArrayState> handle;  // ends after the mark
+    const ReleaseMark mark(this);
+    reader_ready_.load()->release(slot);
+    if (!end_matters()) return;
+    session_->note_release();
+    handle = session_->handle_of(*this);
   });
+}
+
+// A write lease may pin its slot and then end: the turn first, then the holds.
+bool ArrayState::in_use() const {
+  if (left_.load()) return false;
+  const SlotReader* reader = reader_ready_.load();
+  return turn_.load() != kNobody || (reader != nullptr && reader->holds_any());
+}
+
+bool ArrayState::has_its_name() const {
+  const std::uint64_t word = board_->writer.load();
+  return !closed_.load() && (word & (wire::kWriterWithdrawn | wire::kWriterDraining)) == 0 &&
+         board_->array_id.load() == wire::to_int(opened_.id);
 }
 
 absl::Status ArrayState::gone(bool draining) const {
@@ -216,9 +262,7 @@ void ArrayState::leave_if_due() {
 
 // ---- RowResolver.
 
-const wire::WriterRow* ArrayState::writer_row(RowRef at) {
-  const KnownWriter* last = last_writer_.load(std::memory_order_acquire);
-  if (last != nullptr && last->at == at) return last->row;
+const wire::WriterRow* ArrayState::find_writer_row(RowRef at) {
   const std::lock_guard lock(pages_mutex_);
   for (const auto& known : writers_) {
     if (known->at == at) {
@@ -230,26 +274,29 @@ const wire::WriterRow* ArrayState::writer_row(RowRef at) {
   if (!mapping.ok() || !fits(**mapping, at, wire::writer_row_units(slots()))) return nullptr;
   const auto* row =
       reinterpret_cast<const wire::WriterRow*>((*mapping)->data() + at.unit * wire::kRowUnitBytes);
-  writers_.push_back(std::make_unique<KnownWriter>(KnownWriter{at, row, std::move(*mapping)}));
+  writers_.push_back(std::make_unique<MappedWriter>(MappedWriter{{at, row}, std::move(*mapping)}));
   last_writer_.store(writers_.back().get(), std::memory_order_release);
   return row;
 }
 
-const wire::ReaderRow* ArrayState::reader_row(RowRef at) {
+const wire::ReaderRow* ArrayState::find_reader_row(RowRef at) {
   const std::uint64_t key = wire::pack_subscriber(at);
-  if (const auto known = readers_.find(key); known != readers_.end()) return known->second.row;
+  if (const auto known = readers_.find(key); known != readers_.end()) {
+    last_reader_ = known->second;
+    return last_reader_.row;
+  }
   auto mapping = session_->mappings().get(at.file, FileKind::kExtent);
   if (!mapping.ok() || !fits(**mapping, at, wire::reader_row_units(slots()))) return nullptr;
   forget_dead_readers();
   const auto* row =
       reinterpret_cast<const wire::ReaderRow*>((*mapping)->data() + at.unit * wire::kRowUnitBytes);
-  readers_.emplace(key, KnownReader{row, std::move(*mapping)});
+  readers_.emplace(key, MappedReader{{at, row}, std::move(*mapping)});
   return row;
 }
 
 // A new subscriber is the occasion to unmap the pages of those who are gone.
 void ArrayState::forget_dead_readers() {
-  std::unordered_map<std::uint64_t, KnownReader> alive;
+  absl::flat_hash_map<std::uint64_t, MappedReader> alive;
   const wire::SubscriberChunk* chunk = &board_->subscribers;
   while (chunk != nullptr) {
     for (const wire::Word& entry : chunk->entries) {
@@ -261,6 +308,7 @@ void ArrayState::forget_dead_readers() {
     chunk = next == 0 ? nullptr : subscriber_chunk(wire::unpack_chunk(next));
   }
   readers_ = std::move(alive);
+  last_reader_ = {};
 }
 
 const wire::SubscriberChunk* ArrayState::subscriber_chunk(FileRange at) {

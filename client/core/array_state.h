@@ -1,5 +1,7 @@
-// One array as this process has it: its pages, its bytes, its membership. Shared by all handles,
-// leases and pins of the process; when the last of them goes, the array is left. Thread-safe.
+// One array as this process has it: its pages, its bytes, its membership. Its session deletes it,
+// and so leaves the array, when there is no handle (a shared_ptr) any more and no lease or pin:
+// these keep it by their hold or by the turn to write, so that they need not count anything else.
+// Thread-safe.
 #pragma once
 
 #include <memlease/lease.h>
@@ -11,9 +13,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/core/control_port.h"
@@ -25,9 +27,10 @@
 
 namespace memlease::internal {
 
-class ArrayState final : public RowResolver, public std::enable_shared_from_this<ArrayState> {
+class ArrayState final : public RowResolver {
  public:
-  static absl::StatusOr<std::shared_ptr<ArrayState>> open(std::shared_ptr<Session> session,
+  // After an error it is the caller that leaves the array.
+  static absl::StatusOr<std::unique_ptr<ArrayState>> open(std::shared_ptr<Session> session,
                                                           const OpenedArray& opened);
   ~ArrayState() override;
 
@@ -43,6 +46,11 @@ class ArrayState final : public RowResolver, public std::enable_shared_from_this
 
   // kClosed, kForkedClient, kDaemonLost or OK.
   absl::Status usable() const;
+  // Nothing speaks against it, and no look is due: usable() would say OK.
+  bool usable_at_once() const {
+    return !closed_.load(std::memory_order_relaxed) && !left_.load(std::memory_order_relaxed) &&
+           session_->usable_at_once();
+  }
   // Made before a fork, and this is the child: the pages are not here.
   bool forked() const { return fork_generation_ != fork_generation(); }
   // What stands in the way of a withdrawn or ending daemon's array, as an error.
@@ -56,8 +64,20 @@ class ArrayState final : public RowResolver, public std::enable_shared_from_this
   absl::StatusOr<SlotWriter*> writer(wire::RowRef at);
   SlotWriter* writer_if_any() { return writer_ ? &*writer_ : nullptr; }
 
-  // Ends a read lease. Leaves the array if that is due.
+  // A read that need not wait, nor ask, nor fail: anything but kAcquired means no more than that.
+  ReadAttempt read_at_once(std::uint64_t version, std::uint64_t newer_than) {
+    SlotReader* reader = reader_ready_.load();
+    if (reader == nullptr || !usable_at_once()) return {};
+    const ReadAttempt attempt = reader->acquire(version, newer_than);
+    // close() in another thread looks at the holds after its mark, we at its mark after the hold.
+    if (attempt.outcome != ReadAttempt::Outcome::kAcquired || !closed_.load()) return attempt;
+    reader->release(attempt.slot);
+    return {};
+  }
+  // Ends a read lease. Leaves the array if that is due. This may be gone afterwards.
   void end_read(std::uint32_t slot);
+  // Ends a write lease, likewise.
+  void end_write(std::uint32_t slot, std::uint64_t version, bool publish);
   // Holds the slot, which a lease of this process has now, until the last copy dies. The reader's
   // half must be there.
   Pin pin(std::uint32_t slot);
@@ -75,27 +95,34 @@ class ArrayState final : public RowResolver, public std::enable_shared_from_this
   bool left() const { return left_.load(); }
   // Leaves if nothing is held any more and the array is closed or withdrawn. May call the daemon.
   void leave_if_due();
+  // Whoever opens the name now gets this array: a name is freed by withdrawing alone.
+  bool has_its_name() const;
 
   // RowResolver.
-  const wire::WriterRow* writer_row(wire::RowRef at) override;
-  const wire::ReaderRow* reader_row(wire::RowRef at) override;
   const wire::SubscriberChunk* subscriber_chunk(wire::FileRange at) override;
 
   const wire::BoardRecord& board() const { return *board_; }
 
  private:
-  struct KnownWriter {
-    wire::RowRef at;
-    const wire::WriterRow* row = nullptr;
+  friend class Session;
+  struct MappedWriter : KnownWriter {
     std::shared_ptr<Mapping> mapping;
   };
-  struct KnownReader {
-    const wire::ReaderRow* row = nullptr;
+  struct MappedReader : KnownReader {
     std::shared_ptr<Mapping> mapping;
   };
 
   ArrayState(std::shared_ptr<Session> session, const OpenedArray& opened);
   absl::Status map_all();
+  const wire::WriterRow* find_writer_row(wire::RowRef at) override;
+  const wire::ReaderRow* find_reader_row(wire::RowRef at) override;
+  // The end of a lease or pin may be what somebody waits for.
+  bool end_matters() const {
+    return closed_.load() || without_handle_.load() ||
+           (board_->writer.load() & wire::kWriterWithdrawn) != 0;
+  }
+  // Has a lease or pin. To be asked where no handle could begin one.
+  bool in_use() const;
   absl::StatusOr<std::byte*> own_row(wire::RowRef at, std::uint32_t units);
   void forget_dead_readers();
 
@@ -107,6 +134,9 @@ class ArrayState final : public RowResolver, public std::enable_shared_from_this
   const wire::BoardRecord* board_ = nullptr;
   std::map<std::uint32_t, std::shared_ptr<Mapping>> mappings_;  // boards, segments, own extents
 
+  std::weak_ptr<ArrayState> handle_;  // these two guarded by the session
+  std::uint32_t handles_ = 0;
+  std::atomic<bool> without_handle_{false};
   std::atomic<bool> closed_{false};
   std::atomic<bool> left_{false};  // no member any more; the rows may be another array's by now
   std::mutex mutex_;               // guards what follows, but for the atomics
@@ -116,12 +146,11 @@ class ArrayState final : public RowResolver, public std::enable_shared_from_this
 
   enum Turn : std::uint32_t { kNobody, kTaken, kAwaited };
   wire::HalfWord turn_{kNobody};  // whose turn to write: a lock that may be left by another thread
-  std::optional<SlotWriter> writer_;                        // used inside of a write alone
-  std::unordered_map<std::uint64_t, KnownReader> readers_;  // likewise
+  std::optional<SlotWriter> writer_;                          // used inside of a write alone
+  absl::flat_hash_map<std::uint64_t, MappedReader> readers_;  // likewise
 
-  std::mutex pages_mutex_;                             // guards mappings_ and writers_
-  std::vector<std::unique_ptr<KnownWriter>> writers_;  // never shrinks: readers use its rows
-  std::atomic<const KnownWriter*> last_writer_{nullptr};
+  std::mutex pages_mutex_;                              // guards mappings_ and writers_
+  std::vector<std::unique_ptr<MappedWriter>> writers_;  // never shrinks: readers use its rows
 };
 
 }  // namespace memlease::internal

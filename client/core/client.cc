@@ -58,6 +58,7 @@ Array Client::create(const CreateOptions& options) const {
 }
 
 Array Client::open(const std::string& name) const {
+  if (auto state = connection_->find_open(name)) return Array(std::move(state));
   Session& session = *value_or_raise(connection_->use());
   check(wire::validate_name(name));
   return Array(value_or_raise(session.join(value_or_raise(session.control().open(name)))));

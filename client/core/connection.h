@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 
 #include "client/core/session.h"
 
@@ -19,6 +20,10 @@ class Connection {
 
   // kClosed, kForkedClient, kDaemonLost or the session. Also does what its dead views left undone.
   absl::StatusOr<Session*> use();
+  // Session::find_open, unless closed.
+  std::shared_ptr<ArrayState> find_open(const std::string& name) {
+    return closed_.load() ? nullptr : session_->find_open(name);
+  }
   void close();
   Session& session() const { return *session_; }
 

@@ -4,7 +4,6 @@
 
 #include "client/core/array_state.h"
 #include "client/core/raise.h"
-#include "client/core/writing.h"
 #include "fmt/format.h"
 #include "proto/wire/error.h"
 
@@ -35,7 +34,7 @@ const std::vector<std::int64_t>& strides_bytes_of(const ArrayState& array) {
 namespace {
 
 // The array of a lease that has not ended, in the process that took it.
-ArrayState& live_state(const std::shared_ptr<ArrayState>& state) {
+ArrayState& live_state(ArrayState* state) {
   if (state == nullptr) {
     raise(wire::make_error(wire::ErrorCode::kClosed, "this lease has ended", "Take a new one."));
   }
@@ -56,16 +55,16 @@ Pin pin_of(ArrayState& state, std::uint32_t slot, std::weak_ptr<const void>& kno
 
 // ---- ReadLease.
 
-ReadLease::ReadLease(std::shared_ptr<ArrayState> state, std::uint64_t version,
-                     std::uint32_t slot) noexcept
-    : state_(std::move(state)), version_(version), slot_(slot) {}
-
-ReadLease::ReadLease(ReadLease&&) noexcept = default;
+ReadLease::ReadLease(ReadLease&& other) noexcept
+    : state_(std::exchange(other.state_, nullptr)),
+      version_(other.version_),
+      slot_(other.slot_),
+      pin_(std::move(other.pin_)) {}
 
 ReadLease& ReadLease::operator=(ReadLease&& other) noexcept {
   if (this != &other) {
     release();
-    state_ = std::move(other.state_);
+    state_ = std::exchange(other.state_, nullptr);
     version_ = other.version_;
     slot_ = other.slot_;
     pin_ = std::move(other.pin_);
@@ -75,7 +74,7 @@ ReadLease& ReadLease::operator=(ReadLease&& other) noexcept {
 
 ReadLease::~ReadLease() { release(); }
 
-const ArrayState& ReadLease::live() const { return internal::live_state(state_); }
+ArrayState& ReadLease::live() const { return internal::live_state(state_); }
 
 std::uint64_t ReadLease::version() const { return version_; }
 
@@ -83,16 +82,10 @@ std::uint32_t ReadLease::slot() const { return slot_; }
 
 const void* ReadLease::data() const { return live().slot_data(slot_); }
 
-Pin ReadLease::pin() const {
-  static_cast<void>(live());
-  return internal::pin_of(*state_, slot_, pin_);
-}
+Pin ReadLease::pin() const { return internal::pin_of(live(), slot_, pin_); }
 
 bool ReadLease::release() {
-  if (state_ == nullptr) return pin_.expired();
-  const std::shared_ptr<ArrayState> state = std::move(state_);
-  state_.reset();
-  state->end_read(slot_);
+  if (state_ != nullptr) std::exchange(state_, nullptr)->end_read(slot_);
   return pin_.expired();
 }
 
@@ -100,16 +93,16 @@ bool ReadLease::released() const noexcept { return state_ == nullptr; }
 
 // ---- WriteLease.
 
-WriteLease::WriteLease(std::shared_ptr<ArrayState> state, std::uint64_t version,
-                       std::uint32_t slot) noexcept
-    : state_(std::move(state)), version_(version), slot_(slot) {}
-
-WriteLease::WriteLease(WriteLease&&) noexcept = default;
+WriteLease::WriteLease(WriteLease&& other) noexcept
+    : state_(std::exchange(other.state_, nullptr)),
+      version_(other.version_),
+      slot_(other.slot_),
+      pin_(std::move(other.pin_)) {}
 
 WriteLease& WriteLease::operator=(WriteLease&& other) noexcept {
   if (this != &other) {
     drop();
-    state_ = std::move(other.state_);
+    state_ = std::exchange(other.state_, nullptr);
     version_ = other.version_;
     slot_ = other.slot_;
     pin_ = std::move(other.pin_);
@@ -135,7 +128,7 @@ Pin WriteLease::pin() const {
 
 std::uint64_t WriteLease::publish(bool allow_pins) {
   ArrayState& state = live();
-  internal::check(state.session().usable());
+  if (!state.session().usable_at_once()) internal::check(state.session().usable());
   if (!allow_pins && !pin_.expired()) {
     raise(wire::make_error(
         wire::ErrorCode::kBusy,
@@ -145,17 +138,14 @@ std::uint64_t WriteLease::publish(bool allow_pins) {
         "Delete the views first, or publish with allow_pins and keep your hands off "
         "them."));
   }
-  const std::shared_ptr<ArrayState> kept = std::move(state_);
-  state_.reset();
-  internal::end_write(*kept, slot_, version_, true);
+  state_ = nullptr;
+  state.end_write(slot_, version_, true);
   return version_;
 }
 
 void WriteLease::drop() {
-  if (state_ == nullptr) return;
-  const std::shared_ptr<ArrayState> kept = std::move(state_);
-  state_.reset();
-  if (!kept->forked()) internal::end_write(*kept, slot_, version_, false);
+  ArrayState* state = std::exchange(state_, nullptr);
+  if (state != nullptr && !state->forked()) state->end_write(slot_, version_, false);
 }
 
 bool WriteLease::ended() const noexcept { return state_ == nullptr; }

@@ -6,6 +6,8 @@
 // is about to say so; load the board's word again.
 #pragma once
 
+#include <atomic>
+
 #include "proto/wire/board.h"
 #include "proto/wire/ids.h"
 #include "proto/wire/session_pages.h"
@@ -15,9 +17,32 @@ namespace memlease::internal {
 class RowResolver {
  public:
   virtual ~RowResolver() = default;
-  virtual const wire::WriterRow* writer_row(wire::RowRef at) = 0;
-  virtual const wire::ReaderRow* reader_row(wire::RowRef at) = 0;
+  // Nearly always the row that was asked for last: that takes no call.
+  const wire::WriterRow* writer_row(wire::RowRef at) {
+    const KnownWriter* last = last_writer_.load(std::memory_order_acquire);
+    return last != nullptr && last->at == at ? last->row : find_writer_row(at);
+  }
+  // Asked for by one thread at a time, the one that writes.
+  const wire::ReaderRow* reader_row(wire::RowRef at) {
+    return last_reader_.row != nullptr && last_reader_.at == at ? last_reader_.row
+                                                                : find_reader_row(at);
+  }
   virtual const wire::SubscriberChunk* subscriber_chunk(wire::FileRange at) = 0;
+
+ protected:
+  struct KnownWriter {
+    wire::RowRef at;
+    const wire::WriterRow* row = nullptr;
+  };
+  struct KnownReader {
+    wire::RowRef at;
+    const wire::ReaderRow* row = nullptr;
+  };
+  virtual const wire::WriterRow* find_writer_row(wire::RowRef at) = 0;
+  virtual const wire::ReaderRow* find_reader_row(wire::RowRef at) = 0;
+  // For the implementation to set. What last_writer_ points to stays.
+  std::atomic<const KnownWriter*> last_writer_{nullptr};
+  KnownReader last_reader_;
 };
 
 }  // namespace memlease::internal

@@ -1,11 +1,9 @@
 #include "client/core/session.h"
 
-#include <time.h>
-
-#include <algorithm>
 #include <utility>
 
 #include "client/core/array_state.h"
+#include "client/core/release_mark.h"
 #include "fmt/format.h"
 #include "proto/wire/error.h"
 
@@ -13,12 +11,6 @@ namespace memlease::internal {
 namespace {
 
 using wire::ErrorCode;
-
-std::int64_t coarse_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  return now.tv_sec;
-}
 
 }  // namespace
 
@@ -44,7 +36,7 @@ absl::Status Session::usable() {
                             "the client has been closed, and its arrays with it",
                             "Call connect() again.");
   }
-  const std::int64_t now = coarse_seconds();
+  const std::int64_t now = coarse_second();
   if (now != last_look_s_.load(std::memory_order_relaxed)) {
     last_look_s_.store(now, std::memory_order_relaxed);
     if (!files_->alive()) lost_.store(true);
@@ -62,28 +54,79 @@ absl::Status Session::look() {
   return usable();
 }
 
+// ---- Arrays.
+
 absl::StatusOr<std::shared_ptr<ArrayState>> Session::join(const OpenedArray& opened) {
   const std::lock_guard lock(mutex_);
-  auto& entry = arrays_[wire::to_int(opened.id)];
-  if (auto state = entry.lock(); state != nullptr && state->reopen()) return state;
-  auto state = ArrayState::open(shared_from_this(), opened);
-  if (!state.ok()) return state.status();
-  entry = *state;
-  // Forget the dead ones each time that the table has doubled: a look at all of them each time
-  // would make n opens cost n * n.
-  if (arrays_.size() >= purge_at_) {
-    std::erase_if(arrays_, [](const auto& item) { return item.second.expired(); });
-    purge_at_ = std::max<std::size_t>(64, 2 * arrays_.size());
+  const auto named = named_.find(opened.spec.name);
+  if (named != named_.end() && named->second->opened().id == opened.id && named->second->reopen()) {
+    return make_handle(*named->second);
   }
-  return state;
+  auto made = ArrayState::open(shared_from_this(), opened);
+  if (!made.ok()) {
+    departed_.emplace_back(opened.id, 1);
+    return made.status();
+  }
+  ArrayState* state = made->get();
+  arrays_.emplace(state, std::move(*made));
+  // Another thread may have opened what has the name since this answer was given.
+  if (named == named_.end() || named->second->opened().id <= opened.id) {
+    if (named != named_.end()) named_.erase(named);  // the key is a part of the older state
+    named_.emplace(state->name(), state);
+  }
+  return make_handle(*state);
+}
+
+std::shared_ptr<ArrayState> Session::find_open(const std::string& name) {
+  if (!usable_at_once()) return nullptr;
+  const std::lock_guard lock(mutex_);
+  const auto named = named_.find(name);
+  if (named == named_.end() || !named->second->has_its_name()) return nullptr;
+  return make_handle(*named->second);
+}
+
+std::shared_ptr<ArrayState> Session::handle_of(ArrayState& state) {
+  const std::lock_guard lock(mutex_);
+  return arrays_.contains(&state) ? make_handle(state) : nullptr;
+}
+
+// All handles are one count, whose last end ends its "handle". A thread that is about to end it may
+// meet one that makes the next, so there may be several.
+std::shared_ptr<ArrayState> Session::make_handle(ArrayState& state) {
+  auto handle = state.handle_.lock();
+  if (handle == nullptr) {
+    handle = std::shared_ptr<ArrayState>(&state, end_handle);
+    state.handle_ = handle;
+    ++state.handles_;
+    state.without_handle_.store(false);
+  }
+  return handle;
+}
+
+// Leases and pins have no count but their hold, or the turn to write: the mark first, then the look
+// at these; they end the other way round.
+void Session::end_handle(ArrayState* state) {
+  if (state->forked()) return;  // the parent's threads may hold the locks for ever
+  std::unique_ptr<ArrayState> dead;
+  {
+    Session& session = state->session();
+    const std::lock_guard lock(session.mutex_);
+    if (--state->handles_ != 0) return;
+    state->without_handle_.store(true);
+    if (state->in_use()) return;
+    const auto named = session.named_.find(state->name());
+    if (named != session.named_.end() && named->second == state) session.named_.erase(named);
+    const auto it = session.arrays_.find(state);
+    dead = std::move(it->second);
+    session.arrays_.erase(it);
+  }
+  ReleaseMark::await_none(state);
 }
 
 std::vector<std::shared_ptr<ArrayState>> Session::live_arrays() {
   std::vector<std::shared_ptr<ArrayState>> live;
   const std::lock_guard lock(mutex_);
-  for (const auto& [id, entry] : arrays_) {
-    if (auto state = entry.lock()) live.push_back(std::move(state));
-  }
+  for (const auto& [state, owned] : arrays_) live.push_back(make_handle(*owned));
   return live;
 }
 

@@ -2,12 +2,15 @@
 // process, and alive as long as one of them is. Thread-safe.
 #pragma once
 
+#include <time.h>
+
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -23,6 +26,10 @@ namespace memlease::internal {
 
 class ArrayState;
 
+// The time of day in seconds: a library's call and one load from a page that the kernel keeps,
+// where the monotonic clocks cost as much as an atomic operation. Serves to see that it changes.
+inline std::int64_t coarse_second() { return time(nullptr); }
+
 class Session : public std::enable_shared_from_this<Session>, private ForkObserver {
  public:
   Session(std::string directory, wire::SessionId id, std::unique_ptr<FileSource> files,
@@ -37,6 +44,12 @@ class Session : public std::enable_shared_from_this<Session>, private ForkObserv
   // kForkedClient, kDaemonLost or OK. Looks at the socket at most once a second: cheap enough for
   // each acquire and publish.
   absl::Status usable();
+  // Nothing speaks against it, and no look is due: usable() would say OK.
+  bool usable_at_once() const {
+    return !forked() && !ended_.load(std::memory_order_relaxed) &&
+           !lost_.load(std::memory_order_relaxed) &&
+           last_look_s_.load(std::memory_order_relaxed) == coarse_second();
+  }
   // As usable(), but looks at the socket now.
   absl::Status look();
 
@@ -49,6 +62,12 @@ class Session : public std::enable_shared_from_this<Session>, private ForkObserv
 
   // The state of an opened array: the same one for all handles of this process.
   absl::StatusOr<std::shared_ptr<ArrayState>> join(const OpenedArray& opened);
+  // The same without a call, where this process has the array of that name open and the board says
+  // that the name is still its own; nullptr: ask the daemon.
+  std::shared_ptr<ArrayState> find_open(const std::string& name);
+  // One more handle of the state, for whoever has a mark on it (ReleaseMark); nullptr if it is
+  // dying.
+  std::shared_ptr<ArrayState> handle_of(ArrayState& state);
   // Closes all arrays, and the session with them unless leases or pins live: then it ends with the
   // last of these.
   void close();
@@ -81,11 +100,14 @@ class Session : public std::enable_shared_from_this<Session>, private ForkObserv
 
   void after_fork_in_child() override { files_->abandon(); }
   std::vector<std::shared_ptr<ArrayState>> live_arrays();
+  std::shared_ptr<ArrayState> make_handle(ArrayState& state);
+  static void end_handle(ArrayState* state);
 
   mutable std::mutex mutex_;  // guards what follows
   std::uint32_t connections_ = 0;
-  std::unordered_map<std::uint64_t, std::weak_ptr<ArrayState>> arrays_;
-  std::size_t purge_at_ = 64;
+  // Each as long as a handle, a lease or a pin needs it.
+  std::unordered_map<const ArrayState*, std::unique_ptr<ArrayState>> arrays_;
+  std::unordered_map<std::string_view, ArrayState*> named_;  // the newest of each name
   std::vector<std::pair<wire::ArrayId, std::uint32_t>> departed_;
   std::function<void()> check_interrupt_;
 };

@@ -20,6 +20,28 @@ SlotReader::SlotReader(const wire::BoardRecord& board, wire::ArrayId array, std:
                        wire::ReaderRow& row, RowResolver& resolver)
     : board_(board), array_(array), slots_(slots), row_(row), resolver_(resolver) {}
 
+// Where the wanted version stands, by the writer's words; kAcquired means "worth a try".
+inline ReadAttempt SlotReader::newest(const WriterRow& writer, std::uint64_t newer_than) const {
+  const wire::Publication current = wire::unpack_publication(writer.publication.load());
+  if (current.version == 0) return {no_version(writer)};
+  if (current.version <= newer_than || current.slot >= slots_) return {Outcome::kNotYet};
+  return {Outcome::kAcquired, current.slot, current.version};
+}
+
+ReadAttempt SlotReader::numbered(const WriterRow& writer, std::uint64_t version) const {
+  if (version > wire::unpack_publication(writer.publication.load()).version) {
+    if (poisoned(version)) return {Outcome::kProducerDied};
+    return {given_up(writer, version) ? Outcome::kGone : Outcome::kNotYet};
+  }
+  for (std::uint32_t s = 0; s < slots_; ++s) {
+    const std::uint64_t word = writer.slot_words()[s].load();
+    if (wire::version_of(word) != version) continue;
+    if ((word & wire::kHandedOut) != 0) return {Outcome::kGone};
+    return {Outcome::kAcquired, s, version};  // a mere mark may be taken back
+  }
+  return {poisoned(version) ? Outcome::kProducerDied : Outcome::kGone};
+}
+
 ReadAttempt SlotReader::acquire(std::uint64_t version, std::uint64_t newer_than) {
   for (int tries = 0; tries < kMostTries; ++tries) {
     const std::uint64_t writer_word = board_.writer.load();
@@ -31,7 +53,8 @@ ReadAttempt SlotReader::acquire(std::uint64_t version, std::uint64_t newer_than)
       if (board_.writer.load() == writer_word) return {Outcome::kLost};
       continue;
     }
-    const ReadAttempt found = locate(*writer, version, newer_than);
+    const ReadAttempt found =
+        version == 0 ? newest(*writer, newer_than) : numbered(*writer, version);
     if (found.outcome != Outcome::kAcquired) {
       if (board_.writer.load() == writer_word) return found;
       continue;
@@ -58,28 +81,6 @@ ReadAttempt SlotReader::acquire(std::uint64_t version, std::uint64_t newer_than)
   return {Outcome::kNotYet};
 }
 
-// Where the wanted version stands, by the writer's words; kAcquired means "worth a try".
-ReadAttempt SlotReader::locate(const WriterRow& writer, std::uint64_t version,
-                               std::uint64_t newer_than) const {
-  const wire::Publication current = wire::unpack_publication(writer.publication.load());
-  if (version == 0) {
-    if (current.version == 0) return {no_version(writer)};
-    if (current.version <= newer_than || current.slot >= slots_) return {Outcome::kNotYet};
-    return {Outcome::kAcquired, current.slot, current.version};
-  }
-  if (version > current.version) {
-    if (poisoned(version)) return {Outcome::kProducerDied};
-    return {given_up(writer, version) ? Outcome::kGone : Outcome::kNotYet};
-  }
-  for (std::uint32_t s = 0; s < slots_; ++s) {
-    const std::uint64_t word = writer.slot_words()[s].load();
-    if (wire::version_of(word) != version) continue;
-    if ((word & wire::kHandedOut) != 0) return {Outcome::kGone};
-    return {Outcome::kAcquired, s, version};  // a mere mark may be taken back
-  }
-  return {poisoned(version) ? Outcome::kProducerDied : Outcome::kGone};
-}
-
 // A number that was begun and is not under way any more: it will never be published. Whoever writes
 // marks a slot before he takes a number, and the mark becomes the version or goes.
 bool SlotReader::given_up(const WriterRow& writer, std::uint64_t version) const {
@@ -104,15 +105,8 @@ bool SlotReader::poisoned(std::uint64_t version) const {
                      [&](const Word& word) { return word.load() == version; });
 }
 
-void SlotReader::release(std::uint32_t slot) {
-  crash_point("release.begin");
-  row_.holds()[slot].fetch_sub(1);
-  crash_point("release.cleared");
-  wake_writer();
-}
-
 // Whoever lets go of a slot, a failed try too, may be the one that the writer waits for.
-void SlotReader::wake_writer() {
+inline void SlotReader::wake_writer() {
   const std::uint64_t word = board_.writer.load();
   const WriterRow* writer = resolver_.writer_row(wire::writer_row_of(word));
   if (writer == nullptr || writer->wanted.load() == 0) return;
@@ -122,9 +116,22 @@ void SlotReader::wake_writer() {
   wire::futex_wake_all(row_.release_count);
 }
 
+void SlotReader::release(std::uint32_t slot) {
+  crash_point("release.begin");
+  row_.holds()[slot].fetch_sub(1);
+  crash_point("release.cleared");
+  wake_writer();
+}
+
 bool SlotReader::holds_any() const {
   return std::any_of(row_.holds(), row_.holds() + slots_,
                      [](const wire::HalfWord& hold) { return hold.load() != 0; });
+}
+
+std::uint32_t SlotReader::likely_slot() const {
+  const WriterRow* writer = resolver_.writer_row(wire::writer_row_of(board_.writer.load()));
+  if (writer == nullptr) return 0;
+  return wire::unpack_publication(writer->publication.load()).slot % slots_;
 }
 
 SlotReader::Counts SlotReader::counts() const {

@@ -56,13 +56,15 @@ class SlotReader {
     std::span<const wire::FutexWait> span() const { return {words, used}; }
   };
   Counts counts() const;
+  // Where the newest version stood a moment ago. A guess, not an acquire.
+  std::uint32_t likely_slot() const;
   void announce_sleep() { row_.sleeping.fetch_add(1); }
   void end_sleep() { row_.sleeping.fetch_sub(1); }
 
  private:
   ReadAttempt::Outcome no_version(const wire::WriterRow& writer) const;
-  ReadAttempt locate(const wire::WriterRow& writer, std::uint64_t version,
-                     std::uint64_t newer_than) const;
+  ReadAttempt newest(const wire::WriterRow& writer, std::uint64_t newer_than) const;
+  ReadAttempt numbered(const wire::WriterRow& writer, std::uint64_t version) const;
   bool poisoned(std::uint64_t version) const;
   bool given_up(const wire::WriterRow& writer, std::uint64_t version) const;
   void wake_writer();

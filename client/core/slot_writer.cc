@@ -17,6 +17,11 @@ namespace {
 bool is_over(Outcome outcome) {
   return outcome == Outcome::kWithdrawn || outcome == Outcome::kDraining;
 }
+
+// For stores that others must not see before those in front of them. Sequentially consistent, and a
+// locked instruction, are those alone behind which this process looks for what others have stored:
+// the flag `writing`, the mark, `wanted`, the publish count.
+constexpr std::memory_order kInOrder = std::memory_order_release;
 }  // namespace
 
 SlotWriter::SlotWriter(const wire::BoardRecord& board, wire::ArrayId array, std::uint32_t slots,
@@ -45,7 +50,7 @@ void SlotWriter::adopt(const wire::WriterRow& from) {
 
 // ---- Begin.
 
-WriteAttempt SlotWriter::begin(const SleepOn& sleep_on) {
+WriteAttempt SlotWriter::begin(SleepOn sleep_on) {
   WriteAttempt attempt;
   // First the flag, then the look: either the daemon sees that we write, or we see that it moves
   // the right (or has withdrawn the array).
@@ -82,7 +87,7 @@ Outcome SlotWriter::may_begin() const {
   return mine && (word & wire::kWriterMoving) == 0 ? Outcome::kReady : Outcome::kNotMine;
 }
 
-bool SlotWriter::choose_waiting(WriteAttempt& attempt, const SleepOn& sleep_on) {
+bool SlotWriter::choose_waiting(WriteAttempt& attempt, SleepOn sleep_on) {
   if (choose(attempt)) return true;
   bool found = false;
   for (bool go_on = true; go_on && !found;) {
@@ -125,7 +130,7 @@ bool SlotWriter::try_slot(std::uint32_t slot) {
   crash_point("write.marked");
   if (!held(slot)) return true;
   crash_point("write.held");
-  if (slots_ > 1) word.store(old);
+  if (slots_ > 1) word.store(old, kInOrder);
   return false;
 }
 
@@ -161,10 +166,14 @@ void SlotWriter::for_each_subscriber(Fn fn) {
 // From here on the slot's bytes are the writer's. The number counts as used, come what may.
 void SlotWriter::hand_out(WriteAttempt& attempt) {
   attempt.version = next_version();
-  row_.highest_used.store(attempt.version);
+  row_.highest_used.store(attempt.version, kInOrder);
   crash_point("write.numbered");
   Word& word = row_.slot_words()[attempt.slot];
-  word.exchange(word.load() | wire::kHandedOut);  // before the first byte changes
+  word.store(word.load() | wire::kHandedOut, kInOrder);
+  // Before the first byte changes. That matters if this process dies in between, and then what
+  // counts is the order of the instructions: only the compiler must be kept from changing it.
+  // Readers let go because of the mark.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   attempt.outcome = Outcome::kReady;
   crash_point("write.handed_out");
 }
@@ -196,9 +205,9 @@ std::vector<wire::FutexWait> SlotWriter::sleep_words() {
 void SlotWriter::publish(std::uint32_t slot, std::uint64_t version) {
   // Write fence (none on the host), slot word, publication, count: in this order.
   crash_point("publish.begin");
-  row_.slot_words()[slot].store(version);
+  row_.slot_words()[slot].store(version, kInOrder);
   crash_point("publish.slot");
-  row_.publication.store(wire::pack({version, slot}));
+  row_.publication.store(wire::pack({version, slot}), kInOrder);
   crash_point("publish.publication");
   row_.publisher_cpu.store(static_cast<std::uint32_t>(sched_getcpu()) + 1,
                            std::memory_order_relaxed);
@@ -207,7 +216,7 @@ void SlotWriter::publish(std::uint32_t slot, std::uint64_t version) {
 
 void SlotWriter::drop(std::uint32_t slot) {
   crash_point("drop.begin");
-  row_.slot_words()[slot].store(0);
+  row_.slot_words()[slot].store(0, kInOrder);
   crash_point("drop.slot");
   end_write();
 }
@@ -223,7 +232,7 @@ void SlotWriter::take_back(std::uint32_t slot) {
 // Everybody who waits for this row (readers for a version, the next writer for the right) looks
 // again.
 void SlotWriter::end_write() {
-  row_.writing.store(0);
+  row_.writing.store(0, kInOrder);
   crash_point("end_write.unflagged");
   row_.publish_count.fetch_add(1);
   crash_point("end_write.counted");

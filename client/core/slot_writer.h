@@ -6,9 +6,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "client/core/row_resolver.h"
 #include "proto/wire/board.h"
 #include "proto/wire/futex.h"
@@ -42,8 +42,8 @@ class SlotWriter {
 
   // Takes a free slot. While none is free, calls sleep_on(counts to sleep on) and tries again,
   // until that returns false.
-  using SleepOn = std::function<bool(const std::vector<wire::FutexWait>&)>;
-  WriteAttempt begin(const SleepOn& sleep_on);
+  using SleepOn = absl::FunctionRef<bool(const std::vector<wire::FutexWait>&)>;
+  WriteAttempt begin(SleepOn sleep_on);
   // Returns after the version is current. Wakes sleeping readers.
   void publish(std::uint32_t slot, std::uint64_t version);
   // The slot has no version from now on.
@@ -54,7 +54,7 @@ class SlotWriter {
  private:
   WriteAttempt::Outcome may_begin() const;
   bool choose(WriteAttempt& attempt);
-  bool choose_waiting(WriteAttempt& attempt, const SleepOn& sleep_on);
+  bool choose_waiting(WriteAttempt& attempt, SleepOn sleep_on);
   bool try_slot(std::uint32_t slot);
   void hand_out(WriteAttempt& attempt);
   std::uint64_t next_version() const;

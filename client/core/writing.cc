@@ -105,7 +105,9 @@ absl::Status refuse_self_deadlock(ArrayState& array) {
 
 absl::StatusOr<WriteAttempt> begin_entered(ArrayState& array, Patience& patience) {
   for (;;) {
-    if (auto status = array.usable(); !status.ok()) return status;
+    if (!array.usable_at_once()) {
+      if (auto status = array.usable(); !status.ok()) return status;
+    }
     if (auto status = refuse_self_deadlock(array); !status.ok()) return status;
     absl::Status stopped;
     const auto sleep_on = [&](const std::vector<wire::FutexWait>& words) {
@@ -159,7 +161,7 @@ absl::StatusOr<WriteAttempt> begin_update(ArrayState& array, Patience& patience)
   auto attempt = begin_write(array, patience);
   if (!attempt.ok()) return attempt;
   if (attempt->current_version == 0) {
-    end_write(array, attempt->slot, attempt->version, false);
+    array.end_write(attempt->slot, attempt->version, false);
     return make_error(array.slots() == 1 ? ErrorCode::kWriteAborted : ErrorCode::kInvalidArgument,
                       fmt::format("'{}' has no version that could be updated", array.name()),
                       "Use write() and fill the whole array.");
@@ -172,17 +174,6 @@ absl::StatusOr<WriteAttempt> begin_update(ArrayState& array, Patience& patience)
     array.session().count_copy();
   }
   return attempt;
-}
-
-void end_write(ArrayState& array, std::uint32_t slot, std::uint64_t version, bool publish) {
-  SlotWriter& writer = *array.writer_if_any();
-  if (publish) {
-    writer.publish(slot, version);
-  } else {
-    writer.drop(slot);
-  }
-  array.leave_writing();
-  array.leave_if_due();
 }
 
 }  // namespace memlease::internal

@@ -11,11 +11,9 @@
 namespace memlease::internal {
 
 // On success the array is in writing (ArrayState::enter_writing) and a slot is the caller's until
-// end_write. Array::write's errors otherwise.
+// ArrayState::end_write. Array::write's errors otherwise.
 absl::StatusOr<WriteAttempt> begin_write(ArrayState& array, Patience& patience);
 // As begin_write, and the slot starts with the current version's bytes.
 absl::StatusOr<WriteAttempt> begin_update(ArrayState& array, Patience& patience);
-
-void end_write(ArrayState& array, std::uint32_t slot, std::uint64_t version, bool publish);
 
 }  // namespace memlease::internal

@@ -57,7 +57,8 @@ constexpr std::uint32_t reader_row_units(std::uint32_t slots) {
 }
 
 // ---- Writer row: one per (session, array). Written by the writer's process, or, in an heir file,
-// by the daemon. Behind the header: the slot words, then write fences, then drop fences.
+// by the daemon. Behind the header: the slot words, then write fences, then drop fences. With up to
+// four slots all that a publish stores, and a reader looks at, is one cache line.
 struct WriterRow {
   Word publication{0};        // version * 64 + slot of the current version; 0 = none
   Word highest_used{0};       // highest version number ever begun: numbers are never used twice
@@ -65,7 +66,6 @@ struct WriterRow {
   HalfWord writing{0};        // 1 while a write is under way
   HalfWord wanted{0};         // 1 while the writer waits for a slot
   HalfWord publisher_cpu{0};  // CPU number + 1 of the last publish
-  Word reserved[4]{};
   Word* slot_words() { return reinterpret_cast<Word*>(this + 1); }
   const Word* slot_words() const { return reinterpret_cast<const Word*>(this + 1); }
   Fence* write_fences(std::uint32_t slots) {
@@ -77,7 +77,7 @@ struct WriterRow {
   Fence* drop_fences(std::uint32_t slots) { return write_fences(slots) + slots; }
   const Fence* drop_fences(std::uint32_t slots) const { return write_fences(slots) + slots; }
 };
-static_assert(sizeof(WriterRow) == 64);
+static_assert(sizeof(WriterRow) == 32);
 
 constexpr std::uint32_t writer_row_units(std::uint32_t slots) {
   const std::size_t bytes = sizeof(WriterRow) + (slots + slots % 2) * sizeof(Word) +

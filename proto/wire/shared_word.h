@@ -1,6 +1,8 @@
 // Access to words that several processes share. Each word has exactly one process that writes it;
 // everybody else maps it read-only, loads it once into a local, checks that, and uses the local.
-// Everything is sequentially consistent: on x86 the loads are plain and a store is one xchg.
+// Everything is sequentially consistent (on x86 a load is plain, a store one xchg), except for
+// stores whose place among the process's other stores is all that matters:
+// client/core/slot_writer.cc.
 #pragma once
 
 #include <atomic>

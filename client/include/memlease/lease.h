@@ -49,10 +49,10 @@ class MEMLEASE_API ReadLease {
  private:
   friend class Array;
   friend class Follower;
-  ReadLease(std::shared_ptr<internal::ArrayState> state, std::uint64_t version,
-            std::uint32_t slot) noexcept;
-  const internal::ArrayState& live() const;
-  std::shared_ptr<internal::ArrayState> state_;  // empty once released
+  ReadLease(internal::ArrayState& state, std::uint64_t version, std::uint32_t slot) noexcept
+      : state_(&state), version_(version), slot_(slot) {}
+  internal::ArrayState& live() const;
+  internal::ArrayState* state_;  // lives as long as the slot is held; null once released
   std::uint64_t version_ = 0;
   std::uint32_t slot_ = 0;
   mutable std::weak_ptr<const void> pin_;
@@ -85,10 +85,10 @@ class MEMLEASE_API WriteLease {
 
  private:
   friend class Array;
-  WriteLease(std::shared_ptr<internal::ArrayState> state, std::uint64_t version,
-             std::uint32_t slot) noexcept;
+  WriteLease(internal::ArrayState& state, std::uint64_t version, std::uint32_t slot) noexcept
+      : state_(&state), version_(version), slot_(slot) {}
   internal::ArrayState& live() const;
-  std::shared_ptr<internal::ArrayState> state_;  // empty once ended
+  internal::ArrayState* state_;  // lives as long as the write goes on; null once ended
   std::uint64_t version_ = 0;
   std::uint32_t slot_ = 0;
   mutable std::weak_ptr<const void> pin_;

@@ -93,10 +93,12 @@ class SlotWorld : public internal::RowResolver {
   }
 
   // ---- RowResolver.
-  const wire::WriterRow* writer_row(wire::RowRef at) override {
+  using RowResolver::reader_row;
+  using RowResolver::writer_row;
+  const wire::WriterRow* find_writer_row(wire::RowRef at) override {
     return at.file == kWriterFile && at.unit < 3 ? &**writer_rows_[at.unit] : nullptr;
   }
-  const wire::ReaderRow* reader_row(wire::RowRef at) override {
+  const wire::ReaderRow* find_reader_row(wire::RowRef at) override {
     if (at.file != kReaderFile || at.unit >= reader_rows_.size() || rows_lost) return nullptr;
     return subscribers_hidden ? &*nobody_ : &**reader_rows_[at.unit];
   }
