@@ -46,9 +46,11 @@ internal::WriteAttempt write_or_raise(ArrayState& state, const WriteOptions& opt
                            "Its owner must create it with a mode such as 0660."));
   }
   Patience patience(state.session(), options.wait, kDefaultWriteWait);
-  auto attempt = begin(state, patience);
+  internal::WriteAttempt attempt;
+  const absl::Status status = begin(state, patience, attempt);
   patience.rethrow();
-  return internal::value_or_raise(std::move(attempt));
+  internal::check(status);
+  return attempt;
 }
 
 void check_size(const ArrayState& state, std::uint64_t size_bytes) {

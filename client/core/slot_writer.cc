@@ -51,31 +51,32 @@ void SlotWriter::adopt(const wire::WriterRow& from) {
 // ---- Begin.
 
 WriteAttempt SlotWriter::begin(SleepOn sleep_on) {
-  WriteAttempt attempt;
   // First the flag, then the look: either the daemon sees that we write, or we see that it moves
   // the right (or has withdrawn the array).
   row_.writing.store(1);
   crash_point("write.flagged");
-  attempt.outcome = may_begin();
-  if (attempt.outcome != Outcome::kReady) {
+  if (const Outcome outcome = may_begin(); outcome != Outcome::kReady) {
     end_write();
-    return attempt;
-  }
-  const wire::Publication current = wire::unpack_publication(row_.publication.load());
-  if (current.slot < slots_ && row_.slot_words()[current.slot].load() == current.version) {
-    attempt.current_version = current.version;
-    attempt.current_slot = current.slot;
+    return {outcome};
   }
   crash_point("write.allowed");
-  if (choose_waiting(attempt, sleep_on)) {
-    crash_point("write.chosen");
-    hand_out(attempt);
-  } else {
+  const std::uint32_t slot = choose_waiting(sleep_on);
+  if (slot == slots_) {
     const Outcome now = may_begin();
-    attempt.outcome = is_over(now) ? now : Outcome::kNoFreeSlot;
     end_write();
+    return {is_over(now) ? now : Outcome::kNoFreeSlot};
   }
-  return attempt;
+  crash_point("write.chosen");
+  return {Outcome::kReady, slot, hand_out(slot)};
+}
+
+wire::Publication SlotWriter::current() const {
+  const wire::Publication current = wire::unpack_publication(row_.publication.load());
+  if (current.slot >= slots_) return {};
+  const std::uint64_t word = row_.slot_words()[current.slot].load();
+  // With slots=1 it is in writing, and its bytes are what an update begins with.
+  const std::uint64_t stands = slots_ == 1 ? wire::version_of(word) : word;
+  return stands == current.version ? current : wire::Publication{};
 }
 
 Outcome SlotWriter::may_begin() const {
@@ -87,38 +88,35 @@ Outcome SlotWriter::may_begin() const {
   return mine && (word & wire::kWriterMoving) == 0 ? Outcome::kReady : Outcome::kNotMine;
 }
 
-bool SlotWriter::choose_waiting(WriteAttempt& attempt, SleepOn sleep_on) {
-  if (choose(attempt)) return true;
-  bool found = false;
-  for (bool go_on = true; go_on && !found;) {
+std::uint32_t SlotWriter::choose_waiting(SleepOn sleep_on) {
+  std::uint32_t slot = choose();
+  if (slot != slots_) return slot;
+  for (bool go_on = true; go_on && slot == slots_;) {
     row_.wanted.store(1);
     crash_point("write.wanted");
     const std::vector<wire::FutexWait> words = sleep_words();
-    found = choose(attempt);
-    if (!found) {
+    slot = choose();
+    if (slot == slots_) {
       go_on = sleep_on(words) && !is_over(may_begin());
-      found = choose(attempt);
+      slot = choose();
     }
   }
   row_.wanted.store(0);
-  if (!found && slots_ == 1) take_back(0);
-  return found;
+  if (slot == slots_ && slots_ == 1) take_back(0);
+  return slot;
 }
 
 // The slot that has been waiting longest comes first.
-bool SlotWriter::choose(WriteAttempt& attempt) {
-  const std::uint32_t first = wire::unpack_publication(row_.publication.load()).slot + 1;
-  if (slots_ == 1) {
-    attempt.slot = 0;
-    return try_slot(0);
-  }
+std::uint32_t SlotWriter::choose() {
+  if (slots_ == 1) return try_slot(0) ? 0 : slots_;
+  const wire::Publication stands = current();
+  std::uint32_t slot = wire::unpack_publication(row_.publication.load()).slot;
   for (std::uint32_t i = 0; i < slots_; ++i) {
-    const std::uint32_t s = (first + i) % slots_;
-    if (attempt.current_version != 0 && s == attempt.current_slot) continue;
-    attempt.slot = s;
-    if (try_slot(s)) return true;
+    slot = slot + 1 < slots_ ? slot + 1 : 0;
+    if (stands.version != 0 && slot == stands.slot) continue;
+    if (try_slot(slot)) return slot;
   }
-  return false;
+  return slots_;
 }
 
 // First the mark, then the scan, and the list of subscribers anew each time. Only a mark that was
@@ -164,18 +162,18 @@ void SlotWriter::for_each_subscriber(Fn fn) {
 }
 
 // From here on the slot's bytes are the writer's. The number counts as used, come what may.
-void SlotWriter::hand_out(WriteAttempt& attempt) {
-  attempt.version = next_version();
-  row_.highest_used.store(attempt.version, kInOrder);
+std::uint64_t SlotWriter::hand_out(std::uint32_t slot) {
+  const std::uint64_t version = next_version();
+  row_.highest_used.store(version, kInOrder);
   crash_point("write.numbered");
-  Word& word = row_.slot_words()[attempt.slot];
+  Word& word = row_.slot_words()[slot];
   word.store(word.load() | wire::kHandedOut, kInOrder);
   // Before the first byte changes. That matters if this process dies in between, and then what
   // counts is the order of the instructions: only the compiler must be kept from changing it.
   // Readers let go because of the mark.
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  attempt.outcome = Outcome::kReady;
   crash_point("write.handed_out");
+  return version;
 }
 
 std::uint64_t SlotWriter::next_version() const {

@@ -16,8 +16,9 @@
 
 namespace memlease::internal {
 
+// Two registers, as ReadAttempt.
 struct WriteAttempt {
-  enum class Outcome {
+  enum class Outcome : std::uint32_t {
     kReady,    // version and slot are set; publish(), drop() next
     kNotMine,  // the right is elsewhere or on its way: ask the daemon
     kNoFreeSlot,
@@ -25,11 +26,10 @@ struct WriteAttempt {
     kDraining,
   };
   Outcome outcome = Outcome::kNotMine;
-  std::uint64_t version = 0;
   std::uint32_t slot = 0;
-  std::uint64_t current_version = 0;  // 0 = none
-  std::uint32_t current_slot = 0;
+  std::uint64_t version = 0;
 };
+static_assert(sizeof(WriteAttempt) == 16);
 
 class SlotWriter {
  public:
@@ -49,14 +49,16 @@ class SlotWriter {
   // The slot has no version from now on.
   void drop(std::uint32_t slot);
 
-  wire::WriterRow& row() { return row_; }
+  // What stands, in a write or between two; version 0 = nothing.
+  wire::Publication current() const;
 
  private:
   WriteAttempt::Outcome may_begin() const;
-  bool choose(WriteAttempt& attempt);
-  bool choose_waiting(WriteAttempt& attempt, SleepOn sleep_on);
+  // The slot, or slots_ if none is free.
+  std::uint32_t choose();
+  std::uint32_t choose_waiting(SleepOn sleep_on);
   bool try_slot(std::uint32_t slot);
-  void hand_out(WriteAttempt& attempt);
+  std::uint64_t hand_out(std::uint32_t slot);
   std::uint64_t next_version() const;
   bool held(std::uint32_t slot);
   std::vector<wire::FutexWait> sleep_words();

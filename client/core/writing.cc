@@ -103,7 +103,7 @@ absl::Status refuse_self_deadlock(ArrayState& array) {
                     "Release its leases and delete its views first, or use slots=2 or more.");
 }
 
-absl::StatusOr<WriteAttempt> begin_entered(ArrayState& array, Patience& patience) {
+absl::Status begin_entered(ArrayState& array, Patience& patience, WriteAttempt& attempt) {
   for (;;) {
     if (!array.usable_at_once()) {
       if (auto status = array.usable(); !status.ok()) return status;
@@ -116,12 +116,12 @@ absl::StatusOr<WriteAttempt> begin_entered(ArrayState& array, Patience& patience
       stopped = patience.step();
       return stopped.ok() && !patience.expired();
     };
-    WriteAttempt attempt;
+    attempt = {};
     if (SlotWriter* writer = array.writer_if_any()) attempt = writer->begin(sleep_on);
     if (!stopped.ok() && attempt.outcome != Outcome::kReady) return stopped;
     switch (attempt.outcome) {
       case Outcome::kReady:
-        return attempt;
+        return absl::OkStatus();
       case Outcome::kNoFreeSlot:
         return no_free_slot(array, patience);
       case Outcome::kWithdrawn:
@@ -136,7 +136,7 @@ absl::StatusOr<WriteAttempt> begin_entered(ArrayState& array, Patience& patience
 
 }  // namespace
 
-absl::StatusOr<WriteAttempt> begin_write(ArrayState& array, Patience& patience) {
+absl::Status begin_write(ArrayState& array, Patience& patience, WriteAttempt& attempt) {
   // The turn may be that of a thread that is not in this process.
   if (array.forked()) return array.usable();
   // At first without waiting, so that the clock is looked at only if there is something to wait
@@ -152,28 +152,28 @@ absl::StatusOr<WriteAttempt> begin_write(ArrayState& array, Patience& patience) 
           "Publish or drop the other lease first: one write at a time.");
     }
   }
-  auto attempt = begin_entered(array, patience);
-  if (!attempt.ok()) array.leave_writing();
-  return attempt;
+  auto status = begin_entered(array, patience, attempt);
+  if (!status.ok()) array.leave_writing();
+  return status;
 }
 
-absl::StatusOr<WriteAttempt> begin_update(ArrayState& array, Patience& patience) {
-  auto attempt = begin_write(array, patience);
-  if (!attempt.ok()) return attempt;
-  if (attempt->current_version == 0) {
-    array.end_write(attempt->slot, attempt->version, false);
+absl::Status begin_update(ArrayState& array, Patience& patience, WriteAttempt& attempt) {
+  if (auto status = begin_write(array, patience, attempt); !status.ok()) return status;
+  const wire::Publication current = array.writer_if_any()->current();
+  if (current.version == 0) {
+    array.end_write(attempt.slot, attempt.version, false);
     return make_error(array.slots() == 1 ? ErrorCode::kWriteAborted : ErrorCode::kInvalidArgument,
                       fmt::format("'{}' has no version that could be updated", array.name()),
                       "Use write() and fill the whole array.");
   }
-  if (attempt->slot != attempt->current_slot) {
+  if (attempt.slot != current.slot) {
     // Nobody but this process could begin to overwrite the current version, and it is here.
-    std::memcpy(array.slot_data(attempt->slot), array.slot_data(attempt->current_slot),
+    std::memcpy(array.slot_data(attempt.slot), array.slot_data(current.slot),
                 array.opened().slot_bytes);
     crash_point("update.copied");
     array.session().count_copy();
   }
-  return attempt;
+  return absl::OkStatus();
 }
 
 }  // namespace memlease::internal

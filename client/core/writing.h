@@ -3,7 +3,7 @@
 
 #include <memlease/array.h>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "client/core/array_state.h"
 #include "client/core/patience.h"
 #include "client/core/slot_writer.h"
@@ -12,8 +12,8 @@ namespace memlease::internal {
 
 // On success the array is in writing (ArrayState::enter_writing) and a slot is the caller's until
 // ArrayState::end_write. Array::write's errors otherwise.
-absl::StatusOr<WriteAttempt> begin_write(ArrayState& array, Patience& patience);
+absl::Status begin_write(ArrayState& array, Patience& patience, WriteAttempt& attempt);
 // As begin_write, and the slot starts with the current version's bytes.
-absl::StatusOr<WriteAttempt> begin_update(ArrayState& array, Patience& patience);
+absl::Status begin_update(ArrayState& array, Patience& patience, WriteAttempt& attempt);
 
 }  // namespace memlease::internal

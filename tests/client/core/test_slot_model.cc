@@ -111,7 +111,8 @@ class SlotModel {
     if (!free) return;
     RC_ASSERT(attempt.version == highest_ + 1);
     RC_ASSERT(!held(attempt.slot));
-    RC_ASSERT(attempt.current_version == (slot_of(last_published_) ? last_published_ : 0));
+    RC_ASSERT(world_.writer(writer_).current().version ==
+              (slot_of(last_published_) ? last_published_ : 0));
     highest_ = attempt.version;
     standing_.erase(attempt.slot);
     world_.payload(attempt.slot).front() = attempt.version;

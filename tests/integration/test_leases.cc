@@ -1,0 +1,166 @@
+// What keeps an array's state alive in a process: handles, leases and views, in whatever order they
+// go and on whatever thread. And opening what is open.
+#include <memlease/memlease.h>
+#include <sys/resource.h>
+
+#include <fstream>
+#include <latch>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "tests/support/private_daemon.h"
+
+namespace memlease::testing {
+namespace {
+
+CreateOptions words(const std::string& name, std::int64_t count) {
+  CreateOptions options;
+  options.name = name;
+  options.dtype = dtype_of<std::uint64_t>();
+  options.shape = {count};
+  return options;
+}
+
+class Leases : public ::testing::Test {
+ protected:
+  Client connect() {
+    ConnectOptions options;
+    options.directory = daemon_.directory();
+    options.start = false;
+    return Client::connect(options);
+  }
+  // With a version whose first word is its number.
+  static void publish(const Array& array) {
+    WriteLease lease = array.write();
+    *static_cast<std::uint64_t*>(lease.data()) = lease.version();
+    lease.publish();
+  }
+
+  PrivateDaemon daemon_{{"--warm-bytes=0", "--log-level=warning"}};
+};
+
+// What the call throws.
+template <typename Fn>
+std::optional<ErrorCode> code_of(Fn fn) {
+  try {
+    fn();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  return {};
+}
+
+std::uint64_t first_word(const ReadLease& lease) {
+  return *static_cast<const std::uint64_t*>(lease.data());
+}
+
+TEST_F(Leases, OutliveHandleAndClient) {
+  std::optional<ReadLease> read;
+  std::optional<WriteLease> write;
+  Pin pin;
+  {
+    const Client client = connect();
+    const Array array = client.create(words("a", 64));
+    publish(array);
+    read = array.read();
+    write = array.write();
+    pin = write->pin();
+  }
+  EXPECT_EQ(first_word(*read), 1);
+  write->publish(true);
+  write.reset();
+  read.reset();
+  EXPECT_NE(pin, nullptr);
+  pin.reset();
+  EXPECT_EQ(daemon_.unsettled(), "") << "the session must have ended with the last of them";
+}
+
+// The leases' ends meet each other's, the handle's and a new handle's.
+TEST_F(Leases, EndOnAnyThreadAtOnce) {
+  constexpr int kThreads = 4;
+  const Client client = connect();
+  {
+    CreateOptions options = words("a", 64);
+    options.lifetime = Lifetime::Persistent;
+    publish(client.create(options));
+  }
+  for (int round = 0; round < 200; ++round) {
+    std::optional<Array> array = client.open("a");
+    std::latch start(kThreads + 1);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&start, lease = array->read(), i]() mutable {
+        Pin pin = i % 2 == 0 ? lease.pin() : nullptr;
+        start.arrive_and_wait();
+        lease.release();
+      });
+    }
+    start.arrive_and_wait();
+    array.reset();
+    if (round % 2 == 0) {
+      EXPECT_EQ(first_word(client.open("a").read()), 1);
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  client.withdraw("a");
+  client.close();
+  EXPECT_EQ(daemon_.unsettled(), "");
+}
+
+TEST_F(Leases, WhatIsOpenOpensAgainWithoutACall) {
+  const Client client = connect();
+  const Array array = client.create(words("a", 64));
+  publish(array);
+  const std::uint64_t calls = client.calls();
+  EXPECT_EQ(client.open("a").id(), array.id());
+  EXPECT_EQ(client.calls(), calls);
+  // Withdrawn behind its back, and created anew.
+  ASSERT_TRUE(daemon_.admin().withdraw("a").ok());
+  EXPECT_EQ(code_of([&] { client.open("a"); }), ErrorCode::NotFound);
+  const Array anew = client.create(words("a", 64));
+  EXPECT_NE(anew.id(), array.id());
+  EXPECT_EQ(client.open("a").id(), anew.id());
+  // A closed handle's array is opened by a call.
+  anew.close();
+  EXPECT_FALSE(client.open("a").closed());
+}
+
+// Sets a limit for as long as it lives.
+class AddressSpaceLimit {
+ public:
+  explicit AddressSpaceLimit(std::uint64_t more_bytes) {
+    getrlimit(RLIMIT_AS, &before_);
+    std::uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit limit = before_;
+    limit.rlim_cur = pages * 4096 + more_bytes;
+    setrlimit(RLIMIT_AS, &limit);
+  }
+  ~AddressSpaceLimit() { setrlimit(RLIMIT_AS, &before_); }
+  AddressSpaceLimit(const AddressSpaceLimit&) = delete;
+  AddressSpaceLimit& operator=(const AddressSpaceLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(Leases, ArraysThatCannotBeMappedAreRefusedAndLeft) {
+  const Client client = connect();
+  CreateOptions options = words("big", 32 << 20);
+  options.slots = 1;
+  options.lifetime = Lifetime::Persistent;
+  {
+    const AddressSpaceLimit limit(128 << 20);
+    EXPECT_EQ(code_of([&] { client.create(options); }), ErrorCode::OutOfMemory);
+  }
+  EXPECT_EQ(client.open("big").shape(), options.shape);
+  client.withdraw("big");
+  client.close();
+  EXPECT_EQ(daemon_.unsettled(), "");
+}
+
+}  // namespace
+}  // namespace memlease::testing
