@@ -13,6 +13,7 @@
 #include "bench/environment.h"
 #include "bench/process.h"
 #include "bench/report.h"
+#include "bench/timing.h"
 #include "benchmark/benchmark.h"
 #include "fmt/format.h"
 
@@ -22,13 +23,6 @@ using namespace memlease;
 using namespace memlease::bench;
 
 constexpr int kArrays = 1024;
-
-template <typename Fn>
-double ns_per_round(int rounds, Fn fn) {
-  const std::uint64_t start = thread_ns();
-  for (int i = 0; i < rounds; ++i) fn(i);
-  return static_cast<double>(thread_ns() - start) / rounds;
-}
 
 std::string array_name(int index) { return fmt::format("bench/hold/{}", index); }
 
@@ -49,8 +43,7 @@ void hold(const Array& array) {
 
 class Loops {
  public:
-  Loops(std::vector<Array> arrays, bool quick)
-      : arrays_(std::move(arrays)), rounds_(quick ? 100'000 : 1'000'000) {
+  Loops(std::vector<Array> arrays, int rounds) : arrays_(std::move(arrays)), rounds_(rounds) {
     for (const Array& array : arrays_) hold(array);  // subscribes
   }
 
@@ -96,7 +89,7 @@ int main(int argc, char** argv) {
   const int count = static_cast<int>(places.size());
   SharedPage& page = new_shared_page(static_cast<unsigned>(count) + 1);
   Report report("bench_hold");
-  report.note("processes", fmt::format("1 and {}", count));
+  report.note("processes", fmt::format("1 and {}, pinned", count));
   // Every loop runs alone in process 0 first, then in all processes at once.
   const Processes processes(count, [&](int index) {
     pin(places[static_cast<std::size_t>(index)]);
@@ -104,7 +97,7 @@ int main(int argc, char** argv) {
     page.meet();  // the arrays are there
     std::vector<Array> arrays;
     for (int i = 0; i < kArrays; ++i) arrays.push_back(client.open(array_name(i)));
-    Loops loops(std::move(arrays), options.quick);
+    Loops loops(std::move(arrays), options.pick(1'000'000, 100'000, 1'000));
     for (int block = 0; block < options.blocks; ++block) {
       for (int loop = 0; loop < Loops::kCount; ++loop) {
         page.meet();

@@ -1,18 +1,23 @@
 // Opening an array that another process has: the call, the mapping, the subscription and the first
 // byte, in a process that has opened nothing yet; once more in the same segment; and again when it
 // is open already. Against one small call to the daemon, and against a descriptor passed and
-// mapped.
+// mapped. For the large ones also with all bytes read, as mapping alone moves none.
 
+#include <fcntl.h>
 #include <memlease/memlease.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "bench/environment.h"
+#include "bench/payload.h"
 #include "bench/process.h"
 #include "bench/report.h"
+#include "bench/timing.h"
 #include "benchmark/benchmark.h"
 #include "fmt/format.h"
 
@@ -26,33 +31,26 @@ struct Size {
   std::int64_t bytes;
 };
 constexpr Size kSizes[] = {{"4KiB", 4 << 10}, {"1MiB", 1 << 20}, {"1GiB", 1 << 30}};
-constexpr int kOpenings = 5;
 
-template <typename Fn>
-double once_ns(Fn fn) {
-  const std::uint64_t start = ticks();
-  fn();
-  return static_cast<double>(ticks() - start) * ns_per_tick();
+std::int64_t size_of(const Size& size, const Options& options) {
+  return options.pick(size.bytes, size.bytes, std::min<std::int64_t>(size.bytes, 1 << 20));
 }
 
-template <typename Fn>
-double median_ns(int rounds, Fn fn) {
-  std::vector<double> samples;
-  for (int i = 0; i < rounds; ++i) samples.push_back(once_ns([&] { fn(i); }));
-  return percentile(samples, 0.5);
+std::span<const std::uint64_t> words_at(const void* data, std::int64_t bytes) {
+  return {static_cast<const std::uint64_t*>(data), static_cast<std::size_t>(bytes) / 8};
 }
 
-void touch(const Array& array) {
+void touch(const Array& array, std::int64_t bytes = 8) {
   const ReadLease lease = array.read();
-  benchmark::DoNotOptimize(*static_cast<const volatile std::uint8_t*>(lease.data()));
+  benchmark::DoNotOptimize(sum(words_at(lease.data(), bytes)));
 }
 
-std::string name_of(const Size& size, int number = 0) {
+std::string name_of(const Size& size, int number) {
   return fmt::format("bench/open/{}/{}", size.name, number);
 }
 
-// A descriptor over a socket, there and mapped: what any sharing by memfd must do.
-void pass_and_map(const int (&ends)[2], int fd) {
+// A descriptor over a socket, there, mapped and read: what any sharing by memfd must do.
+void pass_and_map(const int (&ends)[2], int fd, std::int64_t size_bytes, std::int64_t read_bytes) {
   char byte = 0;
   iovec data{&byte, 1};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))]{};
@@ -67,104 +65,136 @@ void pass_and_map(const int (&ends)[2], int fd) {
   header->cmsg_len = CMSG_LEN(sizeof(int));
   std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
   int received = -1;
-  if (sendmsg(ends[0], &message, 0) != 1 || recvmsg(ends[1], &message, MSG_CMSG_CLOEXEC) != 1) {
-    std::perror("bench: passing a descriptor");
-    std::exit(1);
-  }
+  require(sendmsg(ends[0], &message, 0) == 1 && recvmsg(ends[1], &message, MSG_CMSG_CLOEXEC) == 1,
+          "bench: passing a descriptor");
   std::memcpy(&received, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof received);
-  void* data_at = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, received, 0);
-  const std::uint8_t first = *static_cast<const volatile std::uint8_t*>(data_at);
-  benchmark::DoNotOptimize(first);
-  munmap(data_at, 4096);
+  const auto length = static_cast<std::size_t>(size_bytes);
+  void* data_at = mmap(nullptr, length, PROT_READ, MAP_SHARED, received, 0);
+  require(data_at != MAP_FAILED, "bench: mapping a descriptor");
+  benchmark::DoNotOptimize(sum(words_at(data_at, read_bytes)));
+  munmap(data_at, length);
   close(received);
 }
 
 struct Figures {
   double first[std::size(kSizes)];
-  double second;  // another array, whose segment is mapped
-  double again;   // an array that is open
+  double first_read[std::size(kSizes)];  // all bytes of another array of that size
+  double second;                         // another array, whose segment is mapped
+  double again;                          // an array that is open
   double call;
   double descriptor;
+  double descriptor_read[std::size(kSizes)];
   double rmw;
 };
 static_assert(sizeof(Figures) <= sizeof(SharedPage::values));
 
-void measure(const Options& options, int rounds, Figures& figures) {
+// Numbers of arrays of one size.
+constexpr int kFirst = 0;
+constexpr int kRead = 1;
+constexpr int kArrays = 6;  // from 2 on, of the smallest size alone: to be opened second
+
+void measure_rivals(const Options& options, int fd, Figures& figures) {
+  int ends[2];
+  require(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0, "bench: socketpair");
+  figures.descriptor =
+      median_ns(options.pick(200, 200, 2), [&](int) { pass_and_map(ends, fd, 4096, 8); });
+  for (std::size_t i = 0; i < std::size(kSizes); ++i) {
+    const std::int64_t bytes = size_of(kSizes[i], options);
+    figures.descriptor_read[i] = once_ns([&] { pass_and_map(ends, fd, bytes, bytes); });
+  }
+  close(ends[0]);
+  close(ends[1]);
+  wire::Word word{0};
+  figures.rmw = ns_per_round(options.pick(100'000, 100'000, 100), [&](int) { word.fetch_add(1); });
+}
+
+// In a process of its own. `fd`: a file as large as the largest array, all there.
+void measure(const Options& options, int fd, bool reads, Figures& figures) {
   const Client client = connect(options);
   client.exists("bench/none");  // the first call makes gRPC's connection
+  const int rounds = options.pick(200, 200, 2);
   std::vector<Array> opened;
-  for (std::size_t i = 0; i < std::size(kSizes); ++i) {
-    figures.first[i] = once_ns([&] {
-      opened.push_back(client.open(name_of(kSizes[i])));
-      touch(opened.back());
+  const auto open_ns = [&](const Size& size, int number, std::int64_t read_bytes) {
+    return once_ns([&] {
+      opened.push_back(client.open(name_of(size, number)));
+      touch(opened.back(), read_bytes);
     });
+  };
+  for (std::size_t i = 0; i < std::size(kSizes); ++i) {
+    figures.first[i] = open_ns(kSizes[i], kFirst, 8);
   }
-  figures.second = median_ns(kOpenings - 1, [&](int i) {
-    opened.push_back(client.open(name_of(kSizes[0], i + 1)));
-    touch(opened.back());
-  });
-  figures.again = median_ns(rounds, [&](int) { client.open(name_of(kSizes[0])); });
+  std::vector<double> second;
+  for (int i = kRead + 1; i < kArrays; ++i) second.push_back(open_ns(kSizes[0], i, 8));
+  figures.second = percentile(second, 0.5);
+  figures.again = median_ns(rounds, [&](int) { client.open(name_of(kSizes[0], kFirst)); });
   figures.call = median_ns(rounds, [&](int) { client.exists("bench/none"); });
-  int ends[2];
+  if (!reads) return;
+  for (std::size_t i = 0; i < std::size(kSizes); ++i) {
+    figures.first_read[i] = open_ns(kSizes[i], kRead, size_of(kSizes[i], options));
+  }
+  measure_rivals(options, fd, figures);
+}
+
+// Holds the arrays until the end.
+void own(const Options& options, SharedPage& page) {
+  const Client client = connect(options);
+  std::vector<Array> arrays;
+  for (const Size& size : kSizes) {
+    for (int i = 0; i < (&size == &kSizes[0] ? kArrays : kRead + 1); ++i) {
+      CreateOptions what = bytes_array(name_of(size, i), size_of(size, options));
+      what.slots = 1;
+      arrays.push_back(client.create(what));
+      arrays.back().write().publish();
+    }
+  }
+  page.meet();
+  page.meet();
+}
+
+int full_file(std::int64_t bytes) {
   const int fd = memfd_create("bench", MFD_CLOEXEC);
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0 || ftruncate(fd, 4096) != 0) std::exit(1);
-  figures.descriptor = median_ns(rounds, [&](int) { pass_and_map(ends, fd); });
-  wire::Word word{0};
-  figures.rmw = once_ns([&] {
-                  for (int i = 0; i < 100'000; ++i) word.fetch_add(1);
-                }) /
-                100'000;
+  require(fd >= 0 && fallocate(fd, 0, 0, bytes) == 0, "bench: a file in memory");
+  return fd;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const Options options = parse(argc, argv);
-  const int processes = options.quick ? 3 : 15;  // a block's figure is the median of so many
+  const int processes = options.pick(15, 3, 1);  // a block's figure is the median of so many
   ns_per_tick();
-  SharedPage& page = new_shared_page(1);
-  auto& figures = *reinterpret_cast<Figures*>(page.values);
-  SharedPage& ready = new_shared_page(2);
-  SharedPage& done = new_shared_page(2);
-  const Processes owner(1, [&](int) {
-    const Client client = connect(options);
-    std::vector<Array> arrays;
-    for (const Size& size : kSizes) {
-      for (int i = 0; i < (size.bytes == kSizes[0].bytes ? kOpenings : 1); ++i) {
-        CreateOptions what = bytes_array(name_of(size, i), size.bytes);
-        what.slots = 1;
-        arrays.push_back(client.create(what));
-        arrays.back().write().publish();
-      }
-    }
-    ready.meet();
-    done.meet();
-  });
-  ready.meet();
+  auto& figures = *reinterpret_cast<Figures*>(new_shared_page(1).values);
+  SharedPage& page = new_shared_page(2);
+  const Processes owner(1, [&](int) { own(options, page); });
+  const int fd = full_file(size_of(kSizes[std::size(kSizes) - 1], options));
+  page.meet();
   Report report("bench_open");
   for (int block = 0; block < options.blocks; ++block) {
-    std::vector<double> first[std::size(kSizes)], second, again, call, descriptor, rmw;
+    std::map<std::string, std::vector<double>> samples;
     for (int i = 0; i < processes; ++i) {
+      // All bytes are read once a block: that takes long, and scatters little.
+      const bool reads = i == 0;
       {
-        const Processes opener(1, [&](int) { measure(options, 200, figures); });
+        const Processes opener(1, [&](int) { measure(options, fd, reads, figures); });
       }
-      for (std::size_t s = 0; s < std::size(kSizes); ++s) first[s].push_back(figures.first[s]);
-      second.push_back(figures.second);
-      again.push_back(figures.again);
-      call.push_back(figures.call);
-      descriptor.push_back(figures.descriptor);
-      rmw.push_back(figures.rmw);
+      for (std::size_t s = 0; s < std::size(kSizes); ++s) {
+        const char* size = kSizes[s].name;
+        samples[fmt::format("open.first.{}", size)].push_back(figures.first[s]);
+        if (!reads) continue;
+        samples[fmt::format("open.first.{}.read", size)].push_back(figures.first_read[s]);
+        samples[fmt::format("descriptor.{}.read", size)].push_back(figures.descriptor_read[s]);
+      }
+      samples["open.mapped"].push_back(figures.second);
+      samples["open.again"].push_back(figures.again);
+      samples["call"].push_back(figures.call);
+      if (!reads) continue;
+      samples["descriptor"].push_back(figures.descriptor);
+      samples["descriptor+call"].push_back(figures.descriptor + figures.call);
+      samples["rmw"].push_back(figures.rmw);
     }
-    for (std::size_t s = 0; s < std::size(kSizes); ++s) {
-      report.add(fmt::format("open.first.{}", kSizes[s].name), percentile(first[s], 0.5));
-    }
-    report.add("open.mapped", percentile(second, 0.5));
-    report.add("open.again", percentile(again, 0.5));
-    report.add("call", percentile(call, 0.5));
-    report.add("descriptor+mmap", percentile(descriptor, 0.5));
-    report.add("rmw", percentile(rmw, 0.5));
+    for (auto& [name, values] : samples) report.add(name, percentile(values, 0.5));
   }
-  done.meet();
+  page.meet();
   report.print();
   return 0;
 }

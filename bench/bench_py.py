@@ -1,22 +1,20 @@
 """What the hot calls cost from Python, against a C call that does nothing and against rivals.
 
-Usage: bench_py.py DIRECTORY [--quick]. Prints JSON as the C++ programs do.
+Each case that hands a view over has a twin that reads all of its bytes.
 """
 
 import gc
-import json
 import multiprocessing
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from multiprocessing import shared_memory
 from typing import Any
 
+import effort
 import memlease
 import numpy as np
 
-BLOCKS = 5
 SHAPE = (1024,)
 
 
@@ -55,6 +53,10 @@ def cases_of(array: memlease.Array) -> Iterator[tuple[str, Callable[[], Any], in
         with read() as lease:
             len(lease.array)  # nothing keeps the view
 
+    def summed() -> None:
+        with read() as lease:
+            lease.array.sum()
+
     def publish() -> None:
         write().publish()
 
@@ -62,17 +64,21 @@ def cases_of(array: memlease.Array) -> Iterator[tuple[str, Callable[[], Any], in
     yield "hold", hold, 10
     yield "with", with_block, 10
     yield "with.view", view, 10
+    yield "with.sum", summed, 20
     yield "publish", publish, 10
 
 
 @contextmanager
-def shared_memory_case() -> Iterator[Callable[[], Any]]:
+def shared_memory_case(sums: bool) -> Iterator[Callable[[], Any]]:
     """Attach to a block of multiprocessing.shared_memory, make an array over it, let go."""
     block = shared_memory.SharedMemory(create=True, size=int(np.prod(SHAPE)) * 4)
 
     def attach() -> None:
         mine = shared_memory.SharedMemory(block.name)
-        np.ndarray(SHAPE, np.float32, mine.buf)
+        array = np.ndarray(SHAPE, np.float32, mine.buf)
+        if sums:
+            array.sum()
+        del array
         mine.close()
 
     try:
@@ -152,9 +158,9 @@ def round_trip_case(client: memlease.Client, directory: str) -> Iterator[Callabl
 
 
 def main() -> None:
-    directory, quick = sys.argv[1], "--quick" in sys.argv[2:]
-    rounds = 100_000 if quick else 1_000_000
-    slow_rounds = 300 if quick else 2_000
+    directory = effort.directory()
+    rounds = effort.pick(1_000_000, 100_000, 100)
+    slow_rounds = effort.pick(2_000, 300, 3)
     series: dict[str, list[float]] = {}
     notes: dict[str, str] = {}
     client = memlease.connect(directory, start=False)
@@ -162,7 +168,8 @@ def main() -> None:
     array.put(np.zeros(SHAPE, np.float32))
     gc.disable()
     rivals: list[tuple[str, Any]] = [
-        ("shared_memory.attach", shared_memory_case()),
+        ("shared_memory.attach", shared_memory_case(False)),
+        ("shared_memory.attach.sum", shared_memory_case(True)),
         ("round_trip", round_trip_case(client, directory)),
     ]
     try:
@@ -171,17 +178,14 @@ def main() -> None:
         rivals.append(("torch.round_trip", torch_case()))
     except ImportError:
         notes["torch.multiprocessing"] = "not installed"
-    try:
-        entered = [(name, case, case.__enter__()) for name, case in rivals]
-        for _ in range(BLOCKS):
+    with ExitStack() as stack:
+        entered = [(name, stack.enter_context(case)) for name, case in rivals]
+        for _ in range(effort.blocks()):
             for name, call, fewer in cases_of(array):
                 series.setdefault(name, []).append(ns_of(call, rounds // fewer))
-            for name, _case, call in entered:
+            for name, call in entered:
                 series.setdefault(name, []).append(ns_of(call, slow_rounds, time.perf_counter_ns))
-    finally:
-        for _name, case, _call in entered:
-            case.__exit__(None, None, None)
-    json.dump({"program": "bench_py", "series_ns": series, "notes": notes}, sys.stdout, indent=1)
+    effort.print_report("bench_py", series, notes)
 
 
 if __name__ == "__main__":

@@ -8,29 +8,41 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <vector>
 
+#include "bench/payload.h"
+#include "bench/timing.h"
 #include "proto/wire/futex.h"
+#include "proto/wire/unique_fd.h"
 
 namespace memlease::bench {
 namespace {
 
-void require(bool done, const char* what) {
-  if (done) return;
-  std::perror(what);
-  std::_Exit(1);
+// The payload of a message: each word is the stamp.
+void check(std::span<const std::uint64_t> payload, std::uint64_t stamp) {
+  if (sum(payload) == stamp * payload.size()) return;
+  std::fputs("bench: a message came with another message's bytes\n", stderr);
+  std::exit(1);
 }
 
 class SpinChannel : public Channel {
  public:
-  void send() override { page_.ping.store(ticks()); }
+  explicit SpinChannel(Load load) : load_(load) {}
+  void send() override {
+    const std::uint64_t stamp = ticks();
+    if (load_ == Load::kPage) fill(page_.payload, stamp);
+    page_.ping.store(stamp);
+  }
   std::uint64_t receive() override {
     std::uint64_t stamp;
     while ((stamp = page_.ping.load()) == seen_) _mm_pause();
+    if (load_ == Load::kPage) check(page_.payload, stamp);
     seen_ = stamp;
     return stamp;
   }
 
  private:
+  const Load load_;
   SharedPage& page_ = new_shared_page(1);
   std::uint64_t seen_ = 0;
 };
@@ -58,21 +70,29 @@ class FutexChannel : public Channel {
 
 class EventfdChannel : public Channel {
  public:
-  EventfdChannel() { require(fd_ >= 0, "eventfd"); }
-  ~EventfdChannel() override { close(fd_); }
+  explicit EventfdChannel(int readers) {
+    for (int i = 0; i < readers; ++i) {
+      fds_.emplace_back(eventfd(0, EFD_CLOEXEC));
+      require(fds_.back().get() >= 0, "eventfd");
+    }
+  }
+  void begin(const Options&, int end) override { end_ = end; }
   void send() override {
     page_.ping.store(ticks());
-    require(eventfd_write(fd_, 1) == 0, "eventfd_write");
+    for (const wire::UniqueFd& fd : fds_) {
+      require(eventfd_write(fd.get(), 1) == 0, "eventfd_write");
+    }
   }
   std::uint64_t receive() override {
     eventfd_t count;
-    require(eventfd_read(fd_, &count) == 0, "eventfd_read");
+    require(eventfd_read(fds_[static_cast<std::size_t>(end_)].get(), &count) == 0, "eventfd_read");
     return page_.ping.load();
   }
 
  private:
   SharedPage& page_ = new_shared_page(1);
-  const int fd_ = eventfd(0, EFD_CLOEXEC);
+  std::vector<wire::UniqueFd> fds_;
+  int end_ = kSender;
 };
 
 class SocketChannel : public Channel {
@@ -100,14 +120,16 @@ class SocketChannel : public Channel {
 
 class ArrayChannel : public Channel {
  public:
-  explicit ArrayChannel(std::string name) : name_(std::move(name)) {}
-  void begin(const Options& options, bool sends) override {
-    client_ = connect(options);
-    array_ = sends ? client_->create(bytes_array(name_, 4096)) : client_->wait_for(name_);
+  ArrayChannel(std::string name, Load load) : name_(std::move(name)), load_(load) {}
+  void begin(const Options& options, int end) override {
+    client_ = end == kSender ? connect(options) : connect_in_turn(options, end);
+    array_ = end == kSender ? client_->create(bytes_array(name_, SharedPage::kWords * 8))
+                            : client_->wait_for(name_);
   }
   void send() override {
     WriteLease lease = array_->write();
-    *static_cast<std::uint64_t*>(lease.data()) = ticks();
+    const std::uint64_t stamp = ticks();
+    fill({static_cast<std::uint64_t*>(lease.data()), words()}, stamp);
     lease.publish();
   }
   std::uint64_t receive() override {
@@ -115,11 +137,17 @@ class ArrayChannel : public Channel {
     newer.newer_than = last_;
     const ReadLease lease = array_->read(newer);
     last_ = lease.version();
-    return *static_cast<const std::uint64_t*>(lease.data());
+    const auto* data = static_cast<const std::uint64_t*>(lease.data());
+    const std::uint64_t stamp = *data;
+    if (load_ == Load::kPage) check({data, words()}, stamp);
+    return stamp;
   }
 
  private:
+  std::size_t words() const { return load_ == Load::kPage ? SharedPage::kWords : 1; }
+
   const std::string name_;
+  const Load load_;
   std::optional<Client> client_;
   std::optional<Array> array_;
   std::uint64_t last_ = 0;
@@ -127,12 +155,14 @@ class ArrayChannel : public Channel {
 
 }  // namespace
 
-std::unique_ptr<Channel> spin_channel() { return std::make_unique<SpinChannel>(); }
+std::unique_ptr<Channel> spin_channel(Load load) { return std::make_unique<SpinChannel>(load); }
 std::unique_ptr<Channel> futex_channel() { return std::make_unique<FutexChannel>(); }
-std::unique_ptr<Channel> eventfd_channel() { return std::make_unique<EventfdChannel>(); }
+std::unique_ptr<Channel> eventfd_channel(int readers) {
+  return std::make_unique<EventfdChannel>(readers);
+}
 std::unique_ptr<Channel> socket_channel() { return std::make_unique<SocketChannel>(); }
-std::unique_ptr<Channel> array_channel(const std::string& name) {
-  return std::make_unique<ArrayChannel>(name);
+std::unique_ptr<Channel> array_channel(const std::string& name, Load load) {
+  return std::make_unique<ArrayChannel>(name, load);
 }
 
 }  // namespace memlease::bench

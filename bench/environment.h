@@ -1,4 +1,4 @@
-// The command line that every benchmark program takes, and what the machine offers.
+// The command line that every benchmark program takes, and its way to the daemon.
 #pragma once
 
 #include <memlease/client.h>
@@ -9,13 +9,21 @@
 
 namespace memlease::bench {
 
+// kTiny measures nothing: it shows in no time that the program works.
+enum class Effort { kFull, kQuick, kTiny };
+
 struct Options {
   std::string directory;  // of a daemon that serves nobody else
+  Effort effort = Effort::kFull;
   int blocks = 5;
-  bool quick = false;
+
+  template <typename T>
+  T pick(T full, T quick, T tiny) const {
+    return effort == Effort::kFull ? full : effort == Effort::kQuick ? quick : tiny;
+  }
 };
 
-// PROGRAM DIRECTORY [--quick]; ends the program with a usage text if it is something else.
+// PROGRAM DIRECTORY [--quick|--tiny]; ends the program with a usage text if it is something else.
 Options parse(int argc, char** argv);
 
 // CPUs that this process may use.
@@ -23,16 +31,12 @@ std::vector<int> cpus();
 // Makes the calling thread stay on one of them.
 void pin(int cpu);
 
-// Time by the processor's counter, which costs less than the clock's call and is the same on all
-// CPUs. Ordered against what stands around it.
-std::uint64_t ticks();
-// Processor time of the calling thread: for loops that wait for nobody, as it leaves out what else
-// the machine does meanwhile.
-std::uint64_t thread_ns();
-// Nanoseconds of one tick, measured at the first call (20 ms).
-double ns_per_tick();
+// Ends the program with what errno says.
+void require(bool done, const char* what);
 
 Client connect(const Options& options);
+// For one of many processes at once: the daemon takes a number of handshakes per user at a time.
+Client connect_in_turn(const Options& options, int index);
 // An array of bytes, which the calling process can write.
 CreateOptions bytes_array(const std::string& name, std::int64_t size_bytes);
 

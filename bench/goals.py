@@ -5,60 +5,158 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Goal:
-    """`measured` / `floor` <= `most`, both being series of `program`.
+    """`measured` <= `most` * `floor` + `plus`. Series are named program/series.
 
-    With `extra_ms`, floor + extra_ms is the limit instead.
+    Without `floor`, `plus` alone is the limit. Without `most` and `plus` there is no limit: the
+    figures are shown beside each other.
     """
 
-    program: str
     what: str
     measured: str
-    floor: str
-    most: float
-    extra_ms: float = 0.0
+    floor: str = ""
+    most: float | None = None
+    plus: float = 0.0
+    unit: str = "ns"  # of the series and of `plus`: ns or B
 
+
+MS = 1e6
 
 GOALS = [
-    Goal("bench_hold", "read + release : one atomic RMW", "hold", "rmw", 3),
-    Goal("bench_hold", "the same, serialised", "hold.serial", "rmw.serial", 3),
-    Goal("bench_hold", "the same, over 1024 arrays", "hold.1024", "rmw", 3),
-    Goal("bench_hold", "one process per CPU : one process", "hold.all", "hold", 1.3),
-    Goal("bench_hold", "read + release : copying a shared_ptr", "hold", "shared_ptr", 3),
-    Goal("bench_create", "small call to the daemon : read + release", "hold", "call", 1e-4),
-    Goal("bench_publish", "hot p50 : raw spin p50", "memlease.hot.p50", "spin.hot.p50", 1.5),
-    Goal("bench_publish", "hot p99 : raw spin p99", "memlease.hot.p99", "spin.hot.p99", 2),
-    Goal("bench_publish", "cold p50 : bare futex", "memlease.cold.p50", "futex.cold.p50", 1.2),
+    Goal("read + release : one atomic RMW", "hold/hold", "hold/rmw", 3),
+    Goal("the same, serialised", "hold/hold.serial", "hold/rmw.serial", 3),
+    Goal("the same, over 1024 arrays", "hold/hold.1024", "hold/rmw", 3),
+    Goal("one process per CPU : one process", "hold/hold.all", "hold/hold", 1.3),
+    Goal("read + release : copying a shared_ptr", "hold/hold", "hold/shared_ptr", 3),
+    Goal("read + release : small call to the daemon", "hold/hold", "create/call.p50", 1e-4),
+    Goal("hot p50 : raw spin", "publish/memlease.hot.p50", "publish/spin.hot.p50", 1.5),
+    Goal("hot p99 : raw spin", "publish/memlease.hot.p99", "publish/spin.hot.p99", 2),
     Goal(
-        "bench_publish",
-        "same CPU p50 : bare futex",
-        "memlease.same_cpu.p50",
-        "futex.same_cpu.p50",
+        "half a round trip, hot p50 : raw spin",
+        "publish/memlease.hot.half_round_trip.p50",
+        "publish/spin.hot.half_round_trip.p50",
         1.5,
     ),
-    Goal("bench_publish", "write + publish, no waiter : RMW", "memlease.nobody_waits", "rmw", 3),
     Goal(
-        "bench_open", "first open of 4 KiB : fd + call", "open.first.4KiB", "descriptor+call", 1.3
+        "4 KiB written and summed, hot p50 : raw spin, too",
+        "publish/memlease.4KiB.hot.p50",
+        "publish/spin.4KiB.hot.p50",
+        1.5,
     ),
-    Goal("bench_open", "first open, 1 GiB : 4 KiB", "open.first.1GiB", "open.first.4KiB", 1.3),
-    Goal("bench_open", "open again : one atomic RMW", "open.again", "rmw", 50),
-    Goal("bench_create", "create p50 : small call", "create.1_live.p50", "call.1_live.p50", 1.3),
+    Goal("cold p50 : bare futex", "publish/memlease.cold.p50", "publish/futex.cold.p50", 1.2),
     Goal(
-        "bench_create",
-        "create among many : among 1000",
-        "create.many_live.p50",
-        "create.1000_live.p50",
-        1.2,
+        "same CPU p50 : bare futex",
+        "publish/memlease.same_cpu.p50",
+        "publish/futex.same_cpu.p50",
+        1.5,
     ),
-    Goal("bench_py", "read().release() : no-op C call", "hold", "noop", 3),
-    Goal("bench_py", "with read() : no-op C call", "with", "noop", 8),
+    Goal("hot p50 : eventfd", "publish/memlease.hot.p50", "publish/eventfd.hot.p50"),
+    Goal("hot p50 : UNIX socket", "publish/memlease.hot.p50", "publish/socket.hot.p50"),
+    Goal("write + publish, no waiter : RMW", "publish/memlease.nobody_waits", "publish/rmw", 3),
+    *(
+        Goal(
+            f"publisher wakes {n} : one FUTEX_WAKE",
+            f"fanout/memlease.{n}.publisher.p50",
+            f"fanout/futex.{n}.publisher.p50",
+            1.1,
+        )
+        for n in (1, 2, 4, 8, 16, 63)
+    ),
     Goal(
-        "bench_py", "with read(), a view : shared_memory", "with.view", "shared_memory.attach", 0.02
+        "publisher wakes 63 : 63 eventfds",
+        "fanout/memlease.63.publisher.p50",
+        "fanout/eventfd.63.publisher.p50",
+        1,
     ),
-    Goal("bench_py", "round trip : torch.multiprocessing", "round_trip", "torch.round_trip", 1),
-    Goal("bench_crash", "waiting writer woken, 0 touched: 5 ms", "writer.0", "nothing", 0, 5),
-    Goal("bench_crash", "the same, 1 GiB touched", "writer.1GiB", "nothing", 0, 5),
-    Goal("bench_crash", "memory free, 0 touched: pidfd + 5 ms", "freed.0", "pidfd.0", 1, 5),
-    Goal("bench_crash", "the same, 1 GiB touched", "freed.1GiB", "pidfd.1GiB", 1, 5),
-    Goal("bench_idle", "daemon's CPU, no session: 1 ms", "cpu.0_sessions", "nothing", 0, 1),
-    Goal("bench_idle", "the same, 50 idle sessions", "cpu.50_sessions", "nothing", 0, 1),
+    Goal(
+        "last of 63 readers : by FUTEX_WAKE",
+        "fanout/memlease.63.last_reader.p50",
+        "fanout/futex.63.last_reader.p50",
+    ),
+    Goal("first open of 4 KiB : fd + call", "open/open.first.4KiB", "open/descriptor+call", 1.3),
+    Goal("first open, 1 GiB : 4 KiB", "open/open.first.1GiB", "open/open.first.4KiB", 1.3),
+    Goal(
+        "first open of 1 MiB, all read : fd, too",
+        "open/open.first.1MiB.read",
+        "open/descriptor.1MiB.read",
+    ),
+    Goal(
+        "first open of 1 GiB, all read : fd, too",
+        "open/open.first.1GiB.read",
+        "open/descriptor.1GiB.read",
+        1.3,
+    ),
+    Goal("open again : one atomic RMW", "open/open.again", "open/rmw", 50),
+    Goal("create p50 : small call", "create/create.p50", "create/call.p50", 1.3),
+    *(
+        Goal(
+            f"sum of {size} from another : of one's own",
+            f"bytes/memlease.sum.{size}",
+            f"bytes/local.sum.{size}",
+            1.05,
+        )
+        for size in ("1MiB", "16MiB", "1GiB")
+    ),
+    *(
+        Goal(
+            f"get and sum {size} : gRPC, 1 MiB chunks",
+            f"bytes/memlease.get_and_sum.{size}",
+            f"bytes/grpc.get_and_sum.{size}",
+            1 / 3,
+        )
+        for size in ("1MiB", "16MiB", "1GiB")
+    ),
+    Goal("get 1 GiB : gRPC", "bytes/memlease.get.1GiB", "bytes/grpc.get.1GiB", 1 / 3),
+    Goal("read().release() : no-op C call", "py/hold", "py/noop", 3),
+    Goal("with read() : no-op C call", "py/with", "py/noop", 8),
+    Goal("with read(), a view : shared_memory", "py/with.view", "py/shared_memory.attach", 0.02),
+    Goal(
+        "with read(), 4 KiB summed : shared_memory, too",
+        "py/with.sum",
+        "py/shared_memory.attach.sum",
+    ),
+    Goal("round trip : torch.multiprocessing", "py/round_trip", "py/torch.round_trip", 1),
+    *(
+        Goal(
+            f"get and sum 16MiB : {label}",
+            "py_bytes/memlease.get_and_sum.16MiB",
+            f"py_bytes/{rival}.get_and_sum.16MiB",
+            most,
+        )
+        for label, rival, most in (
+            ("shared_memory", "shared_memory", 1),
+            ("torch.multiprocessing", "torch", 1),
+            ("multiprocessing.Pipe", "pipe", 1 / 3),
+        )
+    ),
+    Goal("memory for one array: 400 B", "scale/bytes.array", plus=400, unit="B"),
+    Goal("memory for one idle session: 64 KiB", "scale/bytes.session", plus=65536, unit="B"),
+    *(
+        Goal(
+            f"{call} {q}, many {others} : few",
+            f"scale/{call}.many_{others}.{q}",
+            f"scale/{call}.few_{others}.{q}",
+            most,
+        )
+        for call in ("create", "open")
+        for others in ("arrays", "sessions")
+        for q, most in (("p50", 2), ("p99", None))
+    ),
+    *(
+        Goal(f"waiting writer woken, {size} touched, {q}", f"crash/writer.{size}.{q}", plus=plus)
+        for size in ("0", "1GiB")
+        for q, plus in (("p50", 0), ("p99", 5 * MS), ("max", 0))
+    ),
+    *(
+        Goal(
+            f"memory free, {size} touched, {q} : pidfd",
+            f"crash/freed.{size}.{q}",
+            f"crash/pidfd.{size}.{q}",
+            most,
+            plus=plus,
+        )
+        for size in ("0", "1GiB")
+        for q, most, plus in (("p50", 1, 5 * MS), ("p99", None, 0), ("max", None, 0))
+    ),
+    Goal("daemon's CPU, no session: 1 ms", "idle/cpu.0_sessions", plus=1 * MS),
+    Goal("the same, 50 idle sessions", "idle/cpu.50_sessions", plus=1 * MS),
 ]

@@ -1,4 +1,4 @@
-"""One figure of what memlease's calls cost beside floors and rivals."""
+"""The one figure: from publishing a payload to its consumer having it, by size."""
 
 from pathlib import Path
 
@@ -8,36 +8,62 @@ import numpy as np
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 
-BARS = [
-    ("bench_hold", "rmw", "one atomic RMW"),
-    ("bench_hold", "shared_ptr", "copy of a shared_ptr"),
-    ("bench_hold", "hold", "read + release, C++"),
-    ("bench_publish", "memlease.nobody_waits", "write + publish, C++"),
-    ("bench_py", "with", "with read(), Python"),
-    ("bench_publish", "spin.hot.p50", "one way: raw spin"),
-    ("bench_publish", "memlease.hot.p50", "one way: publish to read"),
-    ("bench_publish", "futex.hot.p50", "one way: futex"),
-    ("bench_publish", "socket.hot.p50", "one way: UNIX socket"),
-    ("bench_py", "shared_memory.attach", "attach, multiprocessing.shared_memory"),
-    ("bench_create", "call", "small gRPC call to the daemon"),
-    ("bench_py", "torch.round_trip", "round trip, torch.multiprocessing"),
+Series = dict[str, list[float]]
+
+BYTES = {"1KiB": 2**10, "32KiB": 2**15, "1MiB": 2**20, "16MiB": 2**24, "256MiB": 2**28}
+BYTES["1GiB"] = 2**30
+
+# (series without the size, label, colour, style)
+LINES = [
+    ("bytes/grpc.get", "gRPC byte stream, C++", "tab:red", "o-"),
+    ("py_bytes/pipe.get", "multiprocessing.Pipe", "tab:brown", "o-"),
+    ("py_bytes/torch.get", "torch.multiprocessing", "tab:orange", "o-"),
+    ("py_bytes/shared_memory.get", "multiprocessing.shared_memory", "tab:purple", "o-"),
+    ("py_bytes/memlease.get", "memlease, Python", "tab:cyan", "o-"),
+    ("bytes/memlease.get", "memlease, C++", "tab:blue", "o-"),
+    ("bytes/memlease.get_and_sum", "memlease, C++, and all bytes summed", "tab:blue", "o:"),
+    ("bytes/local.copy", "floor: memcpy", "0.5", "--"),
+]
+FLOORS = [
+    ("publish/futex.cold.p50", "floor: waking a sleeper"),
+    ("publish/spin.hot.p50", "floor: a word seen by spinning"),
+    ("publish/rmw", "floor: one atomic RMW"),
 ]
 
 
-def draw(series: dict[str, dict[str, list[float]]], path: Path) -> None:
-    """Bars on a logarithmic axis, of what was measured."""
-    found = [
-        (label, float(np.median(series[program][name])))
-        for program, name, label in BARS
-        if name in series.get(program, {})
-    ]
-    figure, axes = plt.subplots(figsize=(8, 0.4 * len(found) + 1), layout="constrained")
-    labels = [label for label, _ in found]
-    colors = ["tab:blue" if "read" in label or "publish" in label else "0.6" for label in labels]
-    bars = axes.barh(labels, [ns for _, ns in found], color=colors)
-    axes.bar_label(bars, [f"{ns:,.0f} ns" for _, ns in found], padding=3)
-    axes.set_xscale("log")
-    axes.set_xlabel("nanoseconds")
-    axes.invert_yaxis()
-    axes.margins(x=0.2)
+def draw(series: Series, path: Path) -> None:
+    """Draw what was measured."""
+    figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
+    for name, label, color, style in LINES:
+        found = {
+            size: series[f"{name}.{text}"]
+            for text, size in BYTES.items()
+            if f"{name}.{text}" in series
+        }
+        if found:
+            us = [float(np.median(values)) / 1e3 for values in found.values()]
+            axes.plot(list(found), us, style, color=color, label=label, markersize=4)
+    for name, label in FLOORS:
+        if name not in series:
+            continue
+        us = float(np.median(series[name])) / 1e3
+        axes.axhline(us, color="0.5", linestyle="--", linewidth=1)
+        axes.annotate(
+            label,
+            (1.0, us),
+            xycoords=("axes fraction", "data"),
+            xytext=(-4, 2),
+            textcoords="offset points",
+            ha="right",
+            va="bottom",
+            fontsize=8,
+            color="0.4",
+        )
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xticks(list(BYTES.values()), list(BYTES))
+    axes.set_xlabel("payload")
+    axes.set_ylabel("microseconds from publishing until the consumer has it")
+    axes.grid(which="major", alpha=0.3)
+    axes.legend(fontsize=8, loc="upper left")
     figure.savefig(path, dpi=120)

@@ -11,15 +11,14 @@
 #include <exception>
 #include <new>
 
+#include "bench/environment.h"
+
 namespace memlease::bench {
 
 SharedPage& new_shared_page(unsigned meeting) {
   void* memory =
       mmap(nullptr, sizeof(SharedPage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) {
-    std::perror("bench: mapping a shared page");
-    std::exit(1);
-  }
+  require(memory != MAP_FAILED, "bench: mapping a shared page");
   auto* page = new (memory) SharedPage{};
   pthread_barrierattr_t attributes;
   pthread_barrierattr_init(&attributes);
@@ -50,10 +49,7 @@ Processes::Processes(int count, const std::function<void(int)>& fn) {
   for (int i = 0; i < count; ++i) {
     const pid_t pid = fork();
     if (pid == 0) run_child(i, fn);
-    if (pid < 0) {
-      std::perror("bench: fork");
-      std::exit(1);
-    }
+    require(pid > 0, "bench: fork");
     pids_.push_back(pid);
   }
 }

@@ -16,6 +16,7 @@ namespace memlease::bench {
 // Lives in memory that all processes of the benchmark map.
 struct SharedPage {
   static constexpr int kValues = 64;
+  static constexpr int kWords = 512;  // 4 KiB
 
   pthread_barrier_t barrier;
   double values[kValues];  // of whoever has a figure for the others
@@ -23,6 +24,7 @@ struct SharedPage {
   alignas(64) wire::Word pong;
   alignas(64) wire::HalfWord futex_ping;
   alignas(64) wire::HalfWord futex_pong;
+  alignas(64) std::uint64_t payload[kWords];
 
   void meet() { pthread_barrier_wait(&barrier); }
 };

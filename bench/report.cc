@@ -1,23 +1,16 @@
 #include "bench/report.h"
 
-#include <algorithm>
 #include <cstdio>
 
+#include "bench/timing.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 
 namespace memlease::bench {
 
-double percentile(std::vector<double>& samples, double fraction) {
-  const auto at = samples.begin() +
-                  static_cast<std::ptrdiff_t>(fraction * static_cast<double>(samples.size() - 1));
-  std::nth_element(samples.begin(), at, samples.end());
-  return *at;
-}
-
-void Report::add_distribution(const std::string& series, std::vector<double> samples_ns) {
-  add(series + ".p50", percentile(samples_ns, 0.5));
-  add(series + ".p99", percentile(samples_ns, 0.99));
+void Report::add_distribution(const std::string& series, std::vector<double> samples) {
+  add(series + ".p50", percentile(samples, 0.5));
+  add(series + ".p99", percentile(samples, 0.99));
 }
 
 // Keys and notes are our own words, without characters that JSON would escape.
@@ -30,10 +23,11 @@ void Report::print() const {
   for (const auto& [key, value] : notes_) {
     notes.push_back(fmt::format("    \"{}\": \"{}\"", key, value));
   }
-  std::puts(fmt::format("{{\n  \"program\": \"{}\",\n  \"series_ns\": {{\n{}\n  }},\n"
+  std::puts(fmt::format("{{\n  \"program\": \"{}\",\n  \"series\": {{\n{}\n  }},\n"
                         "  \"notes\": {{\n{}\n  }}\n}}",
                         program_, fmt::join(series, ",\n"), fmt::join(notes, ",\n"))
                 .c_str());
+  std::fflush(stdout);  // whoever prints may be a child, which ends without
 }
 
 }  // namespace memlease::bench

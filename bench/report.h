@@ -13,10 +13,10 @@ class Report {
  public:
   explicit Report(std::string program) : program_(std::move(program)) {}
 
-  // Appends the value of the next block. All values are nanoseconds.
-  void add(const std::string& series, double ns) { series_[series].push_back(ns); }
+  // Appends the value of the next block: nanoseconds, unless the goal that reads it says bytes.
+  void add(const std::string& series, double value) { series_[series].push_back(value); }
   // Appends the median and the 99th percentile as <series>.p50 and <series>.p99.
-  void add_distribution(const std::string& series, std::vector<double> samples_ns);
+  void add_distribution(const std::string& series, std::vector<double> samples);
   // A remark on the run, such as the number of processes.
   void note(const std::string& key, const std::string& value) { notes_[key] = value; }
 
@@ -27,8 +27,5 @@ class Report {
   std::map<std::string, std::vector<double>> series_;
   std::map<std::string, std::string> notes_;
 };
-
-// The value below which `fraction` of the samples are. Reorders them.
-double percentile(std::vector<double>& samples, double fraction);
 
 }  // namespace memlease::bench

@@ -1,0 +1,92 @@
+// One publication to N processes that sleep: what it costs the publisher to wake them all, and when
+// the last one has it. Against one FUTEX_WAKE for everybody, and against an eventfd for each.
+
+#include <memlease/memlease.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "bench/channel.h"
+#include "bench/report.h"
+#include "bench/timing.h"
+#include "fmt/format.h"
+
+namespace {
+
+using namespace memlease;
+using namespace memlease::bench;
+
+constexpr int kMost = 63;  // with the publisher as many processes as one user may connect
+static_assert(SharedPage::kValues >= kMost);
+
+struct Fan {
+  std::string kind;
+  int readers;
+  std::unique_ptr<Channel> channel;
+};
+
+std::vector<Fan> make_fans() {
+  std::vector<Fan> fans;
+  for (const int n : {1, 2, 4, 8, 16, kMost}) {
+    fans.push_back({"futex", n, futex_channel()});
+    fans.push_back({"eventfd", n, eventfd_channel(n)});
+    fans.push_back({"memlease", n, array_channel(fmt::format("bench/fan/{}", n))});
+  }
+  return fans;
+}
+
+// Every reader takes part in the fans that are wide enough, in the publisher's order.
+void read_all(const Options& options, int reader, int rounds, std::vector<Fan>& fans,
+              SharedPage& page) {
+  for (Fan& fan : fans) {
+    if (reader < fan.readers) fan.channel->begin(options, reader);
+  }
+  page.meet();
+  for (int block = 0; block < options.blocks; ++block) {
+    for (Fan& fan : fans) {
+      if (reader >= fan.readers) continue;
+      for (int i = 0; i < rounds; ++i) {
+        const std::uint64_t sent = fan.channel->receive();
+        page.values[reader] = ns_between(sent, ticks());
+        page.pong.fetch_add(1);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options = parse(argc, argv);
+  const int rounds = options.pick(60, 20, 2);
+  ns_per_tick();
+  SharedPage& page = new_shared_page(kMost + 1);
+  std::vector<Fan> fans = make_fans();
+  // Readers and publisher alike are children, so that this process has no client.
+  const Processes all(kMost + 1, [&](int index) {
+    if (index < kMost) return read_all(options, index, rounds, fans, page);
+    for (Fan& fan : fans) fan.channel->begin(options, Channel::kSender);
+    page.meet();
+    Report report("bench_fanout");
+    for (int block = 0; block < options.blocks; ++block) {
+      for (Fan& fan : fans) {
+        std::vector<double> publisher, last;
+        for (int i = 0; i < rounds; ++i) {
+          // Long enough for all of them to end their spinning and to sleep.
+          usleep(static_cast<useconds_t>(1000 + 150 * fan.readers));
+          page.pong.store(0);
+          publisher.push_back(once_ns([&] { fan.channel->send(); }));
+          while (page.pong.load() < static_cast<std::uint64_t>(fan.readers)) usleep(50);
+          last.push_back(*std::max_element(page.values, page.values + fan.readers));
+        }
+        const std::string name = fmt::format("{}.{}", fan.kind, fan.readers);
+        report.add_distribution(name + ".publisher", publisher);
+        report.add_distribution(name + ".last_reader", last);
+      }
+    }
+    report.print();
+  });
+  return 0;
+}

@@ -1,0 +1,53 @@
+"""Every benchmark program works and measures what the goals ask for; no figure is looked at."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BENCH = ROOT / "bench"
+BUILD = Path(os.environ.get("MEMLEASE_BUILD_DIR", ROOT / "build/release"))
+sys.path.insert(0, str(BENCH))
+
+import goals  # noqa: E402
+import run  # noqa: E402
+import table  # noqa: E402
+
+needs_programs = pytest.mark.skipif(
+    not (BUILD / "bench/bench_hold").exists(), reason="this build has no benchmarks"
+)
+
+
+@needs_programs
+def test_every_row_is_measured(tmp_path):
+    result = subprocess.run(
+        [sys.executable, BENCH / "run.py", "--tiny", "--plot", "--out", tmp_path],
+        capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert {path.stem for path in tmp_path.glob("*.json")} == set(run.PROGRAMS)
+    rows = [line for line in (tmp_path / "table.md").read_text().splitlines() if line[0:1] == "|"]
+    assert len(rows) == 2 + len(goals.GOALS)
+    assert [row for row in rows if "not run" in row and "torch" not in row] == []
+    assert (tmp_path / "latency.png").stat().st_size > 0
+
+
+def verdict(measured, floor, **limits):
+    return table.verdict(goals.Goal("", "a/m", "a/f", **limits), {"a/m": measured, "a/f": floor})
+
+
+def test_a_goal_is_missed_only_if_all_blocks_but_one_miss_it():
+    assert verdict([1, 1, 1, 9, 9], [1] * 5, most=2).word == "met"
+    assert verdict([1, 9, 9, 9, 9], [1] * 5, most=2).word == "MISSED"
+    assert verdict([9], [1], most=2).word == "MISSED"
+
+
+def test_the_ratio_is_formed_block_by_block():
+    assert verdict([2, 20, 200], [1, 10, 100], most=3).ratio == 2
+
+
+def test_what_was_not_measured_has_no_verdict():
+    assert table.verdict(goals.Goal("", "a/m", "a/f", 1), {"a/m": [1]}) is None
