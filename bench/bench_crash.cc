@@ -51,10 +51,9 @@ void be_killed(const Options& options, std::int64_t bytes, SharedPage& page) {
   for (;;) pause();
 }
 
-// A name that is gone says that its memory may be used again; large arrays are given back to the
-// system, which is what is waited for then.
-std::uint64_t wait_until_free(const Client& client, std::int64_t bytes, double shared_before) {
-  while (client.exists(kVictims)) usleep(100);
+// Small arrays' memory is kept for the next one, and so is free with the name. Large ones' is given
+// back to the system.
+std::uint64_t wait_until_free(std::int64_t bytes, double shared_before) {
   while (bytes >= (1 << 30) && shared_bytes() > shared_before - 0.95 * static_cast<double>(bytes)) {
     usleep(100);
   }
@@ -64,6 +63,7 @@ std::uint64_t wait_until_free(const Client& client, std::int64_t bytes, double s
 struct Moments {
   double notice_ns;
   double waiter_ns;
+  double unnamed_ns;
   double freed_ns;
 };
 
@@ -85,11 +85,14 @@ Moments kill_one(const Client& client, const Array& field, pid_t victim, std::in
   const double shared_before = shared_bytes();
   const std::uint64_t start = ticks();
   kill(victim, SIGKILL);
-  const std::uint64_t freed = wait_until_free(client, bytes, shared_before);
+  while (client.exists(kVictims)) usleep(100);
+  const std::uint64_t unnamed = ticks();
+  const std::uint64_t freed = wait_until_free(bytes, shared_before);
   watcher.join();
   waiter.join();
   close(pidfd);
-  return {ns_between(start, noticed), ns_between(start, woken), ns_between(start, freed)};
+  return {ns_between(start, noticed), ns_between(start, woken), ns_between(start, unnamed),
+          ns_between(start, freed)};
 }
 
 void measure(const Options& options, const std::vector<Size>& sizes, SharedPage& page) {
@@ -108,6 +111,7 @@ void measure(const Options& options, const std::vector<Size>& sizes, SharedPage&
         const Moments moments = kill_one(client, field, victim, size.bytes);
         samples[fmt::format("pidfd.{}", size.name)].push_back(moments.notice_ns);
         samples[fmt::format("writer.{}", size.name)].push_back(moments.waiter_ns);
+        samples[fmt::format("unnamed.{}", size.name)].push_back(moments.unnamed_ns);
         samples[fmt::format("freed.{}", size.name)].push_back(moments.freed_ns);
       }
       for (auto& [name, values] : samples) {

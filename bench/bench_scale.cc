@@ -41,7 +41,11 @@ Steps steps_of(const Options& options) {
 
 std::string name_of(int number) { return fmt::format("bench/scale/{}", number); }
 
-// Creates them, and keeps them.
+void meet_often(SharedPage& page, std::size_t times) {
+  for (std::size_t i = 0; i < times; ++i) page.meet();
+}
+
+// Creates them, and keeps them: some before the sessions come, the rest while they are there.
 void own(const Options& options, const Steps& steps, SharedPage& page) {
   const Client client = connect(options);
   std::vector<Array> arrays;
@@ -53,8 +57,8 @@ void own(const Options& options, const Steps& steps, SharedPage& page) {
     }
     page.meet();
     page.meet();
+    if (count == steps.arrays.front()) meet_often(page, 2 * steps.sessions.size());
   }
-  for (std::size_t i = 0; i < 2 * steps.sessions.size(); ++i) page.meet();
   page.meet();
 }
 
@@ -93,6 +97,8 @@ class Probe {
 class Growth {
  public:
   explicit Growth(pid_t daemon) : daemon_(daemon) {}
+  // Begins with what is there now.
+  Growth(pid_t daemon, int count) : daemon_(daemon) { step(count); }
   void step(int count) {
     const double bytes = resident_bytes(daemon_);
     if (first_count_ == 0) {
@@ -104,7 +110,7 @@ class Growth {
   double each_bytes() const { return each_; }
 
  private:
-  const pid_t daemon_;
+  pid_t daemon_;
   int first_count_ = 0;
   double first_bytes_ = 0;
   double each_ = 0;
@@ -117,21 +123,23 @@ std::string place(std::size_t step, std::size_t steps) {
 
 void probe(const Options& options, const Steps& steps, SharedPage& page) {
   Report report("bench_scale");
-  const pid_t daemon = daemon_pid(options.directory);
   Probe probe(options, report);
+  const pid_t daemon = daemon_pid(options.directory);
+  const auto step = [&](const std::vector<int>& counts, std::size_t i, const char* what,
+                        Growth& growth, int live) {
+    page.meet();
+    growth.step(counts[i]);
+    probe.measure(fmt::format("{}_{}", place(i, counts.size()), what), live);
+    page.meet();
+  };
   Growth arrays(daemon);
-  for (std::size_t i = 0; i < steps.arrays.size(); ++i) {
-    page.meet();
-    arrays.step(steps.arrays[i]);
-    probe.measure(place(i, steps.arrays.size()) + "_arrays", steps.arrays[i]);
-    page.meet();
-  }
   Growth sessions(daemon);
-  for (std::size_t i = 0; i < steps.sessions.size(); ++i) {
-    page.meet();
-    sessions.step(steps.sessions[i]);
-    probe.measure(place(i, steps.sessions.size()) + "_sessions", steps.arrays.back());
-    page.meet();
+  for (std::size_t a = 0; a < steps.arrays.size(); ++a) {
+    step(steps.arrays, a, "arrays", arrays, steps.arrays[a]);
+    for (std::size_t s = 0; a == 0 && s < steps.sessions.size(); ++s) {
+      step(steps.sessions, s, "sessions", sessions, steps.arrays[a]);
+    }
+    if (a == 0) arrays = Growth(daemon, steps.arrays[a]);  // without the sessions
   }
   report.add("bytes.array", arrays.each_bytes());
   report.add("bytes.session", sessions.each_bytes());
@@ -141,14 +149,17 @@ void probe(const Options& options, const Steps& steps, SharedPage& page) {
   page.meet();
 }
 
-// Sleeps until it is told to end.
+// A session with an array of its own, that sleeps until it is told to end.
 void be_idle(const Options& options, int index, SharedPage& end) {
   const uid_t user = kFirstUser + static_cast<uid_t>(index / kSessionsOfUser);
   if (geteuid() == 0) {
-    require(setresuid(user, user, user) == 0, "bench: becoming another user");
+    require(seteuid(user) == 0, "bench: becoming another user");
     prctl(PR_SET_PDEATHSIG, SIGKILL);  // gone with the former user
   }
   const Client client = connect(options);
+  const Array array = client.create(bytes_array(fmt::format("bench/session/{}", index), 64));
+  array.write().publish();
+  array.read().release();
   end.ping.fetch_add(1);
   while (end.futex_ping.load() == 0) {
     const wire::FutexWait wait{&end.futex_ping, 0};
@@ -167,7 +178,7 @@ int main(int argc, char** argv) {
   SharedPage& end = new_shared_page(1);
   const Processes workers(
       2, [&](int index) { index == 0 ? own(options, steps, page) : probe(options, steps, page); });
-  for (std::size_t i = 0; i < 2 * steps.arrays.size(); ++i) page.meet();
+  meet_often(page, 2);
   std::list<Processes> sessions;
   for (const int count : steps.sessions) {
     while (static_cast<int>(sessions.size()) < count) {
@@ -177,10 +188,9 @@ int main(int argc, char** argv) {
       while (end.ping.load() + 4 < sessions.size()) usleep(200);
     }
     while (end.ping.load() < sessions.size()) usleep(200);
-    page.meet();
-    page.meet();
+    meet_often(page, 2);
   }
-  page.meet();
+  meet_often(page, 2 * (steps.arrays.size() - 1) + 1);
   end.futex_ping.store(1);
   wire::futex_wake_all(end.futex_ping);
   return 0;

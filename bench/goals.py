@@ -117,7 +117,7 @@ GOALS = [
     Goal("round trip : torch.multiprocessing", "py/round_trip", "py/torch.round_trip", 1),
     *(
         Goal(
-            f"get and sum 16MiB : {label}",
+            f"get and sum 16 MiB : {label}",
             "py_bytes/memlease.get_and_sum.16MiB",
             f"py_bytes/{rival}.get_and_sum.16MiB",
             most,
@@ -148,13 +148,17 @@ GOALS = [
     ),
     *(
         Goal(
-            f"memory free, {size} touched, {q} : pidfd",
-            f"crash/freed.{size}.{q}",
+            f"{what}, {size} touched, {q} : pidfd",
+            f"crash/{series}.{size}.{q}",
             f"crash/pidfd.{size}.{q}",
             most,
             plus=plus,
         )
-        for size in ("0", "1GiB")
+        for what, series, size in (
+            ("name free", "unnamed", "0"),
+            ("name free", "unnamed", "1GiB"),
+            ("memory back at the system", "freed", "1GiB"),
+        )
         for q, most, plus in (("p50", 1, 5 * MS), ("p99", None, 0), ("max", None, 0))
     ),
     Goal("daemon's CPU, no session: 1 ms", "idle/cpu.0_sessions", plus=1 * MS),
