@@ -3,9 +3,9 @@
 Each case that hands a view over has a twin that reads all of its bytes.
 """
 
-import gc
 import multiprocessing
 import time
+import timeit
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from multiprocessing import shared_memory
@@ -19,53 +19,33 @@ SHAPE = (1024,)
 
 
 def ns_of(
-    function: Callable[[], Any], rounds: int, clock: Callable[[], int] = time.thread_time_ns
+    statement: str,
+    names: dict[str, Any],
+    rounds: int,
+    clock: Callable[[], int] = time.thread_time_ns,
 ) -> float:
-    """Nanoseconds of one call, less those of the loop around it.
+    """Nanoseconds of one execution of a statement, less those of the loop around it.
 
-    In processor time, which other load on the machine disturbs less; for calls that wait for
-    another process give time.perf_counter_ns.
+    In processor time, which other load on the machine disturbs less; for what waits for another
+    process give time.perf_counter_ns. The statement stands in the loop itself: a function around
+    it would cost more than some of the statements.
     """
-    span = range(rounds)
-    start = clock()
-    for _ in span:
-        pass
-    middle = clock()
-    for _ in span:
-        function()
-    end = clock()
-    return (end - middle - (middle - start)) / rounds
+    loop, empty = (
+        timeit.Timer(text, timer=clock, globals=names).timeit(rounds)
+        for text in (statement, "pass")
+    )
+    return (loop - empty) / rounds
 
 
-def cases_of(array: memlease.Array) -> Iterator[tuple[str, Callable[[], Any], int]]:
-    """(series, call, how many fewer rounds than for the cheapest)."""
-    read = array.read
-    write = array.write
-
-    def hold() -> None:
-        read().release()
-
-    def with_block() -> None:
-        with read():
-            pass
-
-    def view() -> None:
-        with read() as lease:
-            len(lease.array)  # nothing keeps the view
-
-    def summed() -> None:
-        with read() as lease:
-            lease.array.sum()
-
-    def publish() -> None:
-        write().publish()
-
-    yield "noop", [].__len__, 1
-    yield "hold", hold, 10
-    yield "with", with_block, 10
-    yield "with.view", view, 10
-    yield "with.sum", summed, 20
-    yield "publish", publish, 10
+# (series, statement, how many fewer rounds than for the cheapest).
+STATEMENTS = [
+    ("noop", "noop()", 1),
+    ("hold", "read().release()", 10),
+    ("with", "with read(): pass", 10),
+    ("with.view", "with read() as lease: lease.array", 10),
+    ("with.sum", "with read() as lease: lease.array.sum()", 20),
+    ("publish", "write().publish()", 10),
+]
 
 
 @contextmanager
@@ -166,7 +146,7 @@ def main() -> None:
     client = memlease.connect(directory, start=False)
     array = client.create("bench/py", shape=SHAPE, dtype="float32")
     array.put(np.zeros(SHAPE, np.float32))
-    gc.disable()
+    calls = {"noop": [].__len__, "read": array.read, "write": array.write}
     rivals: list[tuple[str, Any]] = [
         ("shared_memory.attach", shared_memory_case(False)),
         ("shared_memory.attach.sum", shared_memory_case(True)),
@@ -181,10 +161,12 @@ def main() -> None:
     with ExitStack() as stack:
         entered = [(name, stack.enter_context(case)) for name, case in rivals]
         for _ in range(effort.blocks()):
-            for name, call, fewer in cases_of(array):
-                series.setdefault(name, []).append(ns_of(call, rounds // fewer))
+            for name, statement, fewer in STATEMENTS:
+                ns = ns_of(statement, calls, rounds // fewer)
+                series.setdefault(name, []).append(ns)
             for name, call in entered:
-                series.setdefault(name, []).append(ns_of(call, slow_rounds, time.perf_counter_ns))
+                ns = ns_of("call()", {"call": call}, slow_rounds, time.perf_counter_ns)
+                series.setdefault(name, []).append(ns)
     effort.print_report("bench_py", series, notes)
 
 

@@ -24,19 +24,29 @@ class ArrayHandle {
 
   const Array& operator*() const { return *array_; }
   const Array* operator->() const { return &*array_; }
-  const std::shared_ptr<ArrayViews>& views() const { return views_; }
+  ArrayViews& views() const { return *views_; }
+
+  // Under the GIL, which it gives up where it has to wait or to call the daemon.
+  ReadLease read(const ReadOptions& options);
 
  private:
   std::optional<Array> array_;
   std::shared_ptr<ArrayViews> views_;
+  bool has_read_ = false;
 };
+
+// The handle inside of an instance of Array.
+ArrayHandle& handle_of(py::handle array);
+
+// Array.read, write and update.
+void bind_lease_calls(py::class_<ArrayHandle>& type);
 
 // Thread-safe under the GIL.
 class PyFollower {
  public:
-  PyFollower(Follower follower, std::shared_ptr<ArrayViews> views);
+  PyFollower(Follower follower, py::object array);
 
-  py::object next();  // a PyReadLease
+  py::object next();  // a ReadLease
   void close();
   std::uint64_t skipped() const { return follower_.skipped(); }
   std::uint64_t seen() const { return follower_.seen(); }
@@ -45,8 +55,8 @@ class PyFollower {
  private:
   void end_last();
 
+  py::object array_;
   Follower follower_;
-  std::shared_ptr<ArrayViews> views_;
   py::object last_;                  // the lease of the last step
   std::atomic<bool> closed_{false};  // read by the waiting thread without the GIL
   std::atomic<bool> busy_{false};    // a thread is in next()

@@ -1,78 +1,9 @@
 #include <pybind11/stl.h>
 
 #include "python/bindings/array_handle.h"
-#include "python/bindings/lease.h"
 
 namespace memlease::python {
 namespace {
-
-const char* const kReadDoc = R"(Lease the current version, or the one asked for, for reading.
-
-Blocks, without the GIL, while there is no such version; Ctrl-C ends the wait. The first read of a
-process calls the daemon, no other does.
-
-Parameters
-----------
-version : int, optional
-    This version, from 1.
-newer_than : int, optional
-    The current version once it is above this one.
-timeout : float, optional
-    Seconds to wait at most. Default: no end.
-
-Returns
--------
-ReadLease
-
-Raises
-------
-Timeout
-    No such version within `timeout`.
-VersionGone
-    The version has been overwritten.
-ProducerDied, WriteAborted
-    The version was never completed.
-Withdrawn, Denied, Closed, DaemonLost, ForkedClient
-)";
-
-const char* const kWriteDoc = R"(Lease the next version, to be filled.
-
-Blocks, without the GIL, while readers hold every slot or another process has the writer's right;
-Ctrl-C ends the wait. Calls the daemon only where this process has to get the writer's right.
-
-Parameters
-----------
-wait : float, optional
-    Seconds to wait at most; 0 does not wait. Default: 10.
-
-Returns
--------
-WriteLease
-
-Raises
-------
-NoFreeSlot
-    Every slot was being read until the deadline; the message names the readers.
-Busy
-    This process itself holds the only slot.
-Denied
-    The caller may only read.
-Withdrawn, Closed, DaemonLost, ForkedClient
-)";
-
-const char* const kUpdateDoc = R"(As `write`, beginning with the bytes of the current version.
-
-They are copied from its slot; with ``slots=1`` it is the same slot.
-
-Parameters
-----------
-wait : float, optional
-    As in `write`.
-
-Returns
--------
-WriteLease
-)";
 
 const char* const kFollowDoc = R"(Iterate over versions as they come: the newest each time.
 
@@ -87,26 +18,6 @@ Returns
 -------
 Follower
 )";
-
-std::unique_ptr<PyReadLease> read(const ArrayHandle& self, std::optional<std::uint64_t> version,
-                                  std::optional<std::uint64_t> newer_than,
-                                  std::optional<double> timeout) {
-  if (version == 0) {
-    throw Error(ErrorCode::InvalidArgument, "version=0 of '" + self->name() + "' cannot be read",
-                "versions count from 1; leave `version` out for the current one");
-  }
-  const ReadOptions options{version.value_or(0), newer_than.value_or(0),
-                            to_timeout(timeout, "timeout")};
-  auto lease = without_gil([&] { return self->read(options); });
-  return std::make_unique<PyReadLease>(std::move(lease), self.views());
-}
-
-template <WriteLease (Array::*Begin)(const WriteOptions&) const>
-std::unique_ptr<PyWriteLease> begin(const ArrayHandle& self, std::optional<double> wait) {
-  const WriteOptions options{to_timeout(wait, "wait")};
-  auto lease = without_gil([&] { return ((*self).*Begin)(options); });
-  return std::make_unique<PyWriteLease>(std::move(lease), self.views());
-}
 
 // The C-ordered bytes of a Python object, for as long as this lives.
 class Bytes {
@@ -182,15 +93,12 @@ void bind_arrays(py::module_& module) {
   py::class_<ArrayHandle> type(module, "Array");
   type.def(py::init<const ArrayHandle&>(), py::arg("handle"));
   bind_properties(type);
-  type.def("read", &read, kReadDoc, py::kw_only(), py::arg("version") = py::none(),
-           py::arg("newer_than") = py::none(), py::arg("timeout") = py::none());
-  type.def("write", &begin<&Array::write>, kWriteDoc, py::arg("wait") = py::none());
-  type.def("update", &begin<&Array::update>, kUpdateDoc, py::arg("wait") = py::none());
+  bind_lease_calls(type);
   type.def(
       "follow",
-      [](const ArrayHandle& self, std::optional<double> timeout, std::uint64_t after) {
-        return std::make_unique<PyFollower>(self->follow(to_timeout(timeout, "timeout"), after),
-                                            self.views());
+      [](const py::object& self, std::optional<double> timeout, std::uint64_t after) {
+        const Timeout each = to_timeout(timeout, "timeout");
+        return std::make_unique<PyFollower>(handle_of(self)->follow(each, after), self);
       },
       kFollowDoc, py::kw_only(), py::arg("timeout") = py::none(), py::arg("after") = 0);
   type.def("_get_bytes", &get_bytes, py::arg("destination"), py::arg("timeout"));
@@ -201,7 +109,7 @@ void bind_arrays(py::module_& module) {
   type.def(
       "close",
       [](const ArrayHandle& self) {
-        self.views()->clear();
+        self.views().clear();
         without_gil([&] { self->close(); });
       },
       "Give up the subscription and the writer's right. Leases and views stay valid.");

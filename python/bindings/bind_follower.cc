@@ -24,13 +24,14 @@ Timeout, Withdrawn, ProducerDied, DaemonLost
 
 }  // namespace
 
-PyFollower::PyFollower(Follower follower, std::shared_ptr<ArrayViews> views)
-    : follower_(std::move(follower)), views_(std::move(views)) {}
+PyFollower::PyFollower(Follower follower, py::object array)
+    : array_(std::move(array)), follower_(std::move(follower)) {}
 
 py::object PyFollower::next() {
   if (closed_) throw py::stop_iteration();
+  ArrayViews& views = handle_of(array_).views();
   if (busy_.exchange(true)) {
-    throw Error(ErrorCode::Busy, "another thread waits in this follower of '" + views_->name + "'",
+    throw Error(ErrorCode::Busy, "another thread waits in this follower of '" + views.name + "'",
                 "give each thread a follower of its own");
   }
   struct Done {
@@ -39,12 +40,12 @@ py::object PyFollower::next() {
   } const done{busy_};
   end_last();
   try {
-    std::optional<ReadLease> lease;
-    without_gil([&] {
-      const StopScope scope(closed_);
-      lease.emplace(follower_.next());
-    });
-    last_ = py::cast(std::make_unique<PyReadLease>(std::move(*lease), views_));
+    last_ = py::reinterpret_steal<py::object>(make_lease<ReadLease>(array_, views, [this] {
+      return without_gil([this] {
+        const StopScope scope(closed_);
+        return follower_.next();
+      });
+    }));
     return last_;
   } catch (const Stopped&) {
     follower_.close();
@@ -61,7 +62,7 @@ void PyFollower::close() {
 
 void PyFollower::end_last() {
   const py::object last = std::exchange(last_, py::object());
-  if (last) last.cast<PyReadLease&>().exit(false);
+  if (last) lease_of<ReadLease>(last).exit(false);
 }
 
 void bind_follower(py::module_& module) {

@@ -1,6 +1,13 @@
-#include <functional>
+// The types ReadLease and WriteLease.
+#include <Python.h>
+#include <structmember.h>
+
+#include <array>
+#include <cstddef>
+#include <vector>
 
 #include "python/bindings/dlpack_capsule.h"
+#include "python/bindings/fastcall.h"
 #include "python/bindings/lease.h"
 
 namespace memlease::python {
@@ -36,7 +43,10 @@ Unsupported
 )";
 
 const char* const kDLPackDoc =
-    R"(Export by DLPack, versioned or not as the consumer asks. Never waits.
+    R"(__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)
+--
+
+Export by DLPack, versioned or not as the consumer asks. Never waits.
 
 Raises
 ------
@@ -47,8 +57,10 @@ Closed
     The lease has ended.
 )";
 
-const char* const kDLPackMethodDoc =
-    R"(What to give to a DLPack consumer instead of the lease itself.
+const char* const kDLPackMethodDoc = R"(dlpack($self, /, *, readonly_ok=False)
+--
+
+What to give to a DLPack consumer instead of the lease itself.
 
 Parameters
 ----------
@@ -57,7 +69,10 @@ readonly_ok : bool
     they make of it is undefined: it ends the process or changes a version that others read.
 )";
 
-const char* const kReleaseDoc = R"(End the lease. A second call does nothing.
+const char* const kReleaseDoc = R"(release($self, /)
+--
+
+End the lease. A second call does nothing.
 
 Returns
 -------
@@ -70,7 +85,10 @@ ProducerDied
     The version turned out to be torn: do not use what was computed from it.
 )";
 
-const char* const kPublishDoc = R"(Make the version current and end the lease.
+const char* const kPublishDoc = R"(publish($self, /, *, allow_pins=False)
+--
+
+Make the version current and end the lease.
 
 Parameters
 ----------
@@ -89,204 +107,258 @@ Busy
     Views of the lease are alive. The lease goes on.
 )";
 
-const char* const kDropDoc = R"(End the lease without a version. A second call does nothing.
+const char* const kDropDoc = R"(drop($self, /)
+--
+
+End the lease without a version. A second call does nothing.
 
 Views of it that are alive keep the slot out of use, and a `ViewAlive` warning says so.
 )";
 
-void* or_anywhere(const void* data) {
-  alignas(256) static char nothing;  // zero elements need an address all the same
-  return data == nullptr ? &nothing : const_cast<void*>(data);
+const char* const kArrayMethodDoc = R"(__array__($self, /, dtype=None, copy=None)
+--
+
+A NumPy array of the version: `array` itself where neither dtype nor copy ask for another.)";
+
+const char* const kExitDoc = R"(__exit__($self, kind, value, traceback, /)
+--
+
+End the lease.)";
+
+template <typename Function>
+void* slot(Function* function) {
+  return reinterpret_cast<void*>(function);
 }
 
-// DLPack with an option that the protocol's own arguments have no room for.
-class DLPackSource {
- public:
-  DLPackSource(std::function<views::HostBlock()> block, bool readonly_ok)
-      : block_(std::move(block)), readonly_ok_(readonly_ok) {}
-  views::HostBlock block() const { return block_(); }
-  bool readonly_ok() const { return readonly_ok_; }
+template <typename Lease, auto Getter>
+PyObject* get(PyObject* self, void* /*closure*/) {
+  return guarded([&] {
+    auto&& value = (lease_of<Lease>(self).*Getter)();
+    if constexpr (std::is_convertible_v<decltype(value), py::handle>) {
+      return Py_NewRef(value.ptr());
+    } else {
+      return py::cast(value).release().ptr();
+    }
+  });
+}
 
- private:
-  std::function<views::HostBlock()> block_;  // holds the lease's Python object
-  bool readonly_ok_;
-};
+template <typename Lease>
+PyObject* enter(PyObject* self, PyObject* /*nothing*/) {
+  return guarded([&] {
+    lease_of<Lease>(self).data();  // throws Closed
+    return Py_NewRef(self);
+  });
+}
 
-// `Source` is a lease or a DLPackSource.
-template <typename Source>
-void bind_dlpack(py::class_<Source>& type) {
-  type.def(
-      "__dlpack__",
-      [](Source& self, py::object stream, py::object max_version, py::object dl_device,
-         py::object copy) {
-        return make_capsule(self.block(),
-                            {std::move(stream), std::move(max_version), std::move(dl_device),
-                             std::move(copy), self.readonly_ok()});
-      },
-      kDLPackDoc, py::kw_only(), py::arg("stream") = py::none(),
-      py::arg("max_version") = py::none(), py::arg("dl_device") = py::none(),
-      py::arg("copy") = py::none());
-  type.def(
-      "__dlpack_device__", [](const Source&) { return py::make_tuple(int{kDLCPU}, 0); },
-      "(1, 0): kDLCPU.");
+template <typename Lease>
+PyObject* exit(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+  return guarded([&] {
+    if (count != 3) throw py::type_error("__exit__() takes 3 arguments");
+    lease_of<Lease>(self).exit(Py_IsNone(arguments[0]) == 0);
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* release(PyObject* self, PyObject* /*nothing*/) {
+  return guarded([&] { return PyBool_FromLong(lease_of<ReadLease>(self).release() ? 1 : 0); });
+}
+
+PyObject* publish(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                  PyObject* keywords) {
+  return guarded([&] {
+    static constexpr std::array kParameters{"allow_pins"};
+    std::array<PyObject*, 1> values{};
+    FastCall{"publish", arguments, count, keywords}.bind(kParameters, 0, values);
+    const int allow_pins = values[0] == nullptr ? 0 : PyObject_IsTrue(values[0]);
+    if (allow_pins < 0) throw py::error_already_set();
+    return PyLong_FromUnsignedLongLong(lease_of<WriteLease>(self).publish(allow_pins != 0));
+  });
+}
+
+PyObject* drop(PyObject* self, PyObject* /*nothing*/) {
+  return guarded([&] {
+    lease_of<WriteLease>(self).drop();
+    return Py_NewRef(Py_None);
+  });
+}
+
+template <typename Lease>
+PyObject* array(PyObject* self, PyObject* arguments, PyObject* keywords) {
+  return guarded([&]() -> PyObject* {
+    static const char* const kNames[] = {"dtype", "copy", nullptr};
+    PyObject* dtype = Py_None;
+    PyObject* copy = Py_None;
+    if (PyArg_ParseTupleAndKeywords(arguments, keywords, "|OO:__array__",
+                                    const_cast<char**>(kNames), &dtype, &copy) == 0) {
+      return nullptr;
+    }
+    const py::object made = py::module_::import("numpy").attr("array")(
+        lease_of<Lease>(self).numpy(), py::arg("dtype") = py::handle(dtype),
+        py::arg("copy") = py::handle(copy));
+    return Py_NewRef(made.ptr());
+  });
+}
+
+template <typename Lease>
+PyObject* dlpack_capsule(PyObject* self, PyObject* arguments, PyObject* keywords) {
+  return guarded([&]() -> PyObject* {
+    static const char* const kNames[] = {"stream", "max_version", "dl_device", "copy", nullptr};
+    std::array<PyObject*, 4> values{Py_None, Py_None, Py_None, Py_None};
+    if (PyArg_ParseTupleAndKeywords(arguments, keywords, "|$OOOO:__dlpack__",
+                                    const_cast<char**>(kNames), &values[0], &values[1], &values[2],
+                                    &values[3]) == 0) {
+      return nullptr;
+    }
+    const auto object = [&](std::size_t i) {
+      return py::reinterpret_borrow<py::object>(values[i]);
+    };
+    return make_capsule(lease_of<Lease>(self).block(),
+                        {object(0), object(1), object(2), object(3), false})
+        .release()
+        .ptr();
+  });
+}
+
+PyObject* dlpack_device(PyObject* /*self*/, PyObject* /*nothing*/) {
+  return Py_BuildValue("(ii)", int{kDLCPU}, 0);
+}
+
+template <typename Lease>
+PyObject* dlpack_source(PyObject* self, PyObject* arguments, PyObject* keywords) {
+  return guarded([&]() -> PyObject* {
+    static const char* const kNames[] = {"readonly_ok", nullptr};
+    int readonly_ok = 0;
+    if (PyArg_ParseTupleAndKeywords(arguments, keywords, "|$p:dlpack", const_cast<char**>(kNames),
+                                    &readonly_ok) == 0) {
+      return nullptr;
+    }
+    const auto block = [object = py::reinterpret_borrow<py::object>(self)] {
+      return lease_of<Lease>(object).block();
+    };
+    return py::cast(DLPackSource(block, readonly_ok != 0)).release().ptr();
+  });
+}
+
+template <typename Lease>
+PyObject* repr(PyObject* self) {
+  return guarded([&] { return PyUnicode_FromString(lease_of<Lease>(self).repr().c_str()); });
+}
+
+template <typename Lease>
+PyObject* get_item(PyObject* self, PyObject* key) {
+  return guarded([&] { return PyObject_GetItem(lease_of<Lease>(self).numpy().ptr(), key); });
+}
+
+// For iteration.
+template <typename Lease>
+PyObject* get_row(PyObject* self, Py_ssize_t index) {
+  return guarded([&] { return PySequence_GetItem(lease_of<Lease>(self).numpy().ptr(), index); });
+}
+
+int set_item(PyObject* self, PyObject* key, PyObject* value) {
+  return guarded([&] {
+    PyObject* const numpy = lease_of<WriteLease>(self).numpy().ptr();
+    return value == nullptr ? PyObject_DelItem(numpy, key) : PyObject_SetItem(numpy, key, value);
+  });
 }
 
 template <typename Lease>
 int get_buffer(PyObject* self, Py_buffer* buffer, int flags) {
   buffer->obj = nullptr;
-  try {
-    py::cast<Lease&>(py::handle(self)).fill_buffer(self, buffer, flags);
+  return guarded([&] {
+    lease_of<Lease>(self).fill_buffer(self, buffer, flags);
     return 0;
-  } catch (const Error& error) {
-    set_python_error(error);
-  } catch (py::error_already_set& error) {
-    error.restore();
-  } catch (const std::exception& error) {
-    PyErr_SetString(PyExc_BufferError, error.what());
-  }
-  return -1;
+  });
 }
 
 template <typename Lease>
-py::class_<Lease> bind_lease(py::module_& module, const char* name, const char* doc) {
-  py::class_<Lease> type(module, name, doc, py::custom_type_setup([](PyHeapTypeObject* heap_type) {
-                           heap_type->ht_type.tp_as_buffer = &heap_type->as_buffer;
-                           heap_type->as_buffer.bf_getbuffer = &get_buffer<Lease>;
-                           heap_type->as_buffer.bf_releasebuffer = &release_buffer;
-                         }));
-  type.def_property_readonly("version", &Lease::version, "Number of the version: 1, 2, 3, ...");
-  type.def_property_readonly("slot", &Lease::slot, "Index of the slot that holds it.");
-  type.def_property_readonly("array", &Lease::numpy, kArrayDoc);
-  type.def("__getitem__",
-           [](Lease& self, const py::object& key) { return py::object(self.numpy()[key]); });
-  type.def(
-      "__array__",
-      [](Lease& self, const py::object& dtype, const py::object& copy) {
-        return py::module_::import("numpy").attr("array")(self.numpy(), py::arg("dtype") = dtype,
-                                                          py::arg("copy") = copy);
-      },
-      py::arg("dtype") = py::none(), py::arg("copy") = py::none());
-  type.def_property_readonly("__array_interface__", &Lease::interface,
-                             "NumPy's array interface, version 3; \"data\" is a buffer.");
-  bind_dlpack(type);
-  type.def(
-      "dlpack",
-      [](const py::object& self, bool readonly_ok) {
-        return DLPackSource([self] { return self.cast<Lease&>().block(); }, readonly_ok);
-      },
-      kDLPackMethodDoc, py::kw_only(), py::arg("readonly_ok") = false);
-  type.def("__enter__", [](py::object self) {
-    self.cast<Lease&>().data();  // throws Closed
-    return self;
-  });
-  type.def("__exit__", [](Lease& self, const py::object& kind, const py::object&,
-                          const py::object&) { self.exit(!kind.is_none()); });
-  type.def("__repr__", &Lease::repr);
-  return type;
+void destroy(PyObject* self) {
+  PyTypeObject* const type = Py_TYPE(self);
+  auto* const object = reinterpret_cast<LeaseObject<Lease>*>(self);
+  if (object->weak_references != nullptr) PyObject_ClearWeakRefs(self);
+  object->lease.~PyLease();
+  if (spare_lease<Lease> == nullptr) {
+    spare_lease<Lease> = object;
+  } else {
+    PyObject_Free(object);
+  }
+  Py_DECREF(type);
+}
+
+template <typename Lease>
+PyMethodDef* methods() {
+  constexpr int kKeywords = METH_VARARGS | METH_KEYWORDS;
+  constexpr bool kReads = PyLease<Lease>::kReadonly;
+  static PyMethodDef table[] = {
+      {"__enter__", &enter<Lease>, METH_NOARGS, "__enter__($self, /)\n--\n\nThe lease itself."},
+      {"__exit__", c_function(&exit<Lease>), METH_FASTCALL, kExitDoc},
+      {"__array__", c_function(&array<Lease>), kKeywords, kArrayMethodDoc},
+      {"__dlpack__", c_function(&dlpack_capsule<Lease>), kKeywords, kDLPackDoc},
+      {"__dlpack_device__", &dlpack_device, METH_NOARGS,
+       "__dlpack_device__($self, /)\n--\n\n(1, 0): kDLCPU."},
+      {"dlpack", c_function(&dlpack_source<Lease>), kKeywords, kDLPackMethodDoc},
+      kReads ? PyMethodDef{"release", &release, METH_NOARGS, kReleaseDoc}
+             : PyMethodDef{"drop", &drop, METH_NOARGS, kDropDoc},
+      kReads ? PyMethodDef{}
+             : PyMethodDef{"publish", c_function(&publish), METH_FASTCALL | METH_KEYWORDS,
+                           kPublishDoc},
+      {}};
+  return table;
+}
+
+template <typename Lease>
+PyGetSetDef* properties() {
+  using Inside = PyLease<Lease>;
+  static PyGetSetDef table[] = {
+      {"version", &get<Lease, &Inside::version>, nullptr, "Number of the version: 1, 2, 3, ...",
+       nullptr},
+      {"slot", &get<Lease, &Inside::slot>, nullptr, "Index of the slot that holds it.", nullptr},
+      {"array", &get<Lease, &Inside::numpy>, nullptr, kArrayDoc, nullptr},
+      {"__array_interface__", &get<Lease, &Inside::interface>, nullptr,
+       "NumPy's array interface, version 3; \"data\" is a buffer.", nullptr},
+      {Inside::kReadonly ? "released" : "ended", &get<Lease, &Inside::ended>, nullptr,
+       Inside::kReadonly ? "True once the lease has ended."
+                         : "True once it is published or dropped.",
+       nullptr},
+      {}};
+  return table;
+}
+
+template <typename Lease>
+void bind_lease(py::module_& module, const char* name, const char* doc) {
+  static PyMemberDef members[] = {
+      {"__weaklistoffset__", T_PYSSIZET, offsetof(LeaseHead, weak_references), READONLY, nullptr},
+      {}};
+  std::vector<PyType_Slot> slots = {
+      {Py_tp_doc, const_cast<char*>(doc)},
+      {Py_tp_dealloc, slot(&destroy<Lease>)},
+      {Py_tp_members, members},
+      {Py_tp_methods, methods<Lease>()},
+      {Py_tp_getset, properties<Lease>()},
+      {Py_tp_repr, slot(&repr<Lease>)},
+      {Py_mp_subscript, slot(&get_item<Lease>)},
+      {Py_sq_item, slot(&get_row<Lease>)},
+      {Py_bf_getbuffer, slot(&get_buffer<Lease>)},
+      {Py_bf_releasebuffer, slot(&release_buffer)},
+  };
+  if constexpr (!PyLease<Lease>::kReadonly) slots.push_back({Py_mp_ass_subscript, slot(&set_item)});
+  slots.push_back({});
+  PyType_Spec spec{
+      name, sizeof(LeaseObject<Lease>), 0,
+      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+      slots.data()};
+  const auto type =
+      py::reinterpret_steal<py::object>(PyType_FromModuleAndSpec(module.ptr(), &spec, nullptr));
+  if (!type) throw py::error_already_set();
+  module.attr(type.attr("__name__")) = type;
+  lease_type<Lease> = reinterpret_cast<PyTypeObject*>(type.inc_ref().ptr());
 }
 
 }  // namespace
 
-template <typename Lease>
-bool PyLease<Lease>::ended() const {
-  if constexpr (kReadonly) {
-    return lease_.released();
-  } else {
-    return lease_.ended();
-  }
-}
-
-template <typename Lease>
-void* PyLease<Lease>::data() const {
-  return or_anywhere(lease_.data());
-}
-
-template <typename Lease>
-std::string PyLease<Lease>::repr() const {
-  return std::string("<memlease.") + (kReadonly ? "Read" : "Write") + "Lease '" + array().name +
-         "' v" + std::to_string(version_) + " slot=" + std::to_string(slot_) +
-         (ended() ? " ended>" : ">");
-}
-
-template <typename Lease>
-void PyLease<Lease>::warn_of(const std::string& alive, const char* what) const {
-  const std::string text = what + std::string(" version ") + std::to_string(version_) + " of '" +
-                           array().name +
-                           "' has ended, but something made from it is alive: " + alive +
-                           ". Slot " + std::to_string(slot_) +
-                           " stays out of use until that dies: del it before the lease ends, or "
-                           "keep a copy instead";
-  const py::object category = py::module_::import("memlease.errors").attr("ViewAlive");
-  if (PyErr_WarnEx(category.ptr(), text.c_str(), 1) != 0) throw py::error_already_set();
-}
-
-template <>
-bool PyReadLease::release() {
-  const std::string alive = views_.settle();
-  views_.abandon();
-  const bool is_free = lease_.release();
-  if (!is_free && !alive.empty()) warn_of(alive, "the lease to read");
-  return is_free;
-}
-
-template <>
-void PyReadLease::exit(bool /*failed*/) {
-  if (!ended()) release();
-}
-
-template <>
-std::uint64_t PyWriteLease::publish(bool allow_pins) {
-  data();  // throws Closed
-  const std::string alive = views_.settle();
-  if (!alive.empty() && !allow_pins) {
-    throw Error(
-        ErrorCode::Busy,
-        "version " + std::to_string(version_) + " of '" + array().name +
-            "' cannot be published while something can still write into it: " + alive,
-        "del it first, or write with w[...] = instead of keeping w.array, or promise not to "
-        "write and call publish(allow_pins=True)");
-  }
-  const std::uint64_t version = lease_.publish(allow_pins);
-  views_.abandon();
-  return version;
-}
-
-template <>
-void PyWriteLease::drop() {
-  if (ended()) return;
-  const std::string alive = views_.settle();
-  views_.abandon();
-  lease_.drop();
-  if (!alive.empty()) warn_of(alive, "the lease to write");
-}
-
-template <>
-void PyWriteLease::exit(bool failed) {
-  if (ended()) return;
-  if (failed) return drop();
-  try {
-    publish(false);
-  } catch (...) {
-    views_.abandon();
-    lease_.drop();
-    throw;
-  }
-}
-
 void bind_leases(py::module_& module) {
-  py::class_<DLPackSource> source(module, "DLPackSource",
-                                  "A lease for DLPack consumers, with options.");
-  bind_dlpack(source);
-  bind_lease<PyReadLease>(module, "ReadLease", kReadDoc)
-      .def_property_readonly("released", &PyReadLease::ended, "True once the lease has ended.")
-      .def("release", &PyReadLease::release, kReleaseDoc);
-  bind_lease<PyWriteLease>(module, "WriteLease", kWriteDoc)
-      .def_property_readonly("ended", &PyWriteLease::ended, "True once it is published or dropped.")
-      .def("__setitem__", [](PyWriteLease& self, const py::object& key,
-                             const py::object& value) { self.numpy()[key] = value; })
-      .def("publish", &PyWriteLease::publish, kPublishDoc, py::kw_only(),
-           py::arg("allow_pins") = false)
-      .def("drop", &PyWriteLease::drop, kDropDoc);
+  bind_lease<ReadLease>(module, "memlease.ReadLease", kReadDoc);
+  bind_lease<WriteLease>(module, "memlease.WriteLease", kWriteDoc);
 }
 
 }  // namespace memlease::python

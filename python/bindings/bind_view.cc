@@ -5,7 +5,7 @@ namespace {
 
 int get_bytes(PyObject* self, Py_buffer* buffer, int flags) {
   const SlotBytes& bytes = py::cast<const SlotBytes&>(py::handle(self));
-  if (bytes.pin == nullptr) {
+  if (bytes.idle) {
     PyErr_SetString(PyExc_BufferError, "memlease: the lease of these bytes has ended");
     return -1;
   }

@@ -14,6 +14,7 @@ namespace py = pybind11;
 
 void bind_errors(py::module_& module);
 void bind_views(py::module_& module);
+void bind_dlpack(py::module_& module);
 void bind_leases(py::module_& module);
 void bind_follower(py::module_& module);
 void bind_arrays(py::module_& module);

@@ -102,4 +102,22 @@ py::capsule make_capsule(views::HostBlock block, const DLPackRequest& request) {
   }
 }
 
+void bind_dlpack(py::module_& module) {
+  py::class_<DLPackSource>(module, "DLPackSource", "A lease for DLPack consumers, with options.")
+      .def(
+          "__dlpack__",
+          [](const DLPackSource& self, py::object stream, py::object max_version,
+             py::object dl_device, py::object copy) {
+            return make_capsule(self.block(),
+                                {std::move(stream), std::move(max_version), std::move(dl_device),
+                                 std::move(copy), self.readonly_ok()});
+          },
+          "As a lease's `__dlpack__`.", py::kw_only(), py::arg("stream") = py::none(),
+          py::arg("max_version") = py::none(), py::arg("dl_device") = py::none(),
+          py::arg("copy") = py::none())
+      .def(
+          "__dlpack_device__", [](const DLPackSource&) { return py::make_tuple(int{kDLCPU}, 0); },
+          "(1, 0): kDLCPU.");
+}
+
 }  // namespace memlease::python

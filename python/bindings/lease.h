@@ -1,7 +1,8 @@
-// Leases as Python sees them.
+// Leases as Python sees them: extension types written against the C API, since every step of a
+// loop makes and ends one.
 #pragma once
 
-#include <memory>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -15,28 +16,25 @@ class PyLease {
  public:
   static constexpr bool kReadonly = std::is_same_v<Lease, ReadLease>;
 
-  PyLease(Lease lease, std::shared_ptr<ArrayViews> array)
-      : version_(lease.version()),
-        slot_(lease.slot()),
-        views_(std::move(array), slot_, kReadonly),
-        lease_(std::move(lease)) {}
-  ~PyLease() { views_.settle(); }
+  // `views` are those of the Python object `array`; `begin` returns the lease.
+  template <typename Begin>
+  PyLease(py::handle array, ArrayViews& views, Begin&& begin)
+      : lease_(begin()),
+        array_(py::reinterpret_borrow<py::object>(array)),
+        views_(views, kReadonly) {}
+  ~PyLease();
   PyLease(const PyLease&) = delete;
   PyLease& operator=(const PyLease&) = delete;
 
-  std::uint64_t version() const { return version_; }
-  std::uint32_t slot() const { return slot_; }
+  std::uint64_t version() const { return lease_.version(); }
+  std::uint32_t slot() const { return lease_.slot(); }
   bool ended() const;
 
   // Throws Closed once the lease has ended, as all below do.
   void* data() const;
   // The same object on each call.
-  py::object numpy() {
-    void* const first = data();
-    return views_.numpy() ? views_.numpy() : views_.numpy(first, lease_.pin());
-  }
+  const py::object& numpy();
   py::dict interface() { return views_.interface(data(), lease_.pin()); }
-  static constexpr bool readonly_ok() { return false; }  // as DLPackSource has it
   views::HostBlock block() { return views_.block(data(), lease_.pin()); }
   void fill_buffer(py::handle self, Py_buffer* buffer, int flags) {
     views_.fill_buffer(data(), lease_.pin(), self, buffer, flags);
@@ -55,15 +53,53 @@ class PyLease {
   std::string repr() const;
 
  private:
+  // Before the lease ends: takes the NumPy array back, or lets it keep the slot. What is alive
+  // then is described, or nothing.
+  std::string settle();
   void warn_of(const std::string& alive, const char* what) const;
 
-  const std::uint64_t version_;
-  const std::uint32_t slot_;
-  LeaseViews views_;
   Lease lease_;
+  py::object array_;
+  LeaseViews views_;
 };
 
-using PyReadLease = PyLease<ReadLease>;
-using PyWriteLease = PyLease<WriteLease>;
+// The Python object around a PyLease.
+struct LeaseHead {
+  PyObject ob_base;
+  PyObject* weak_references;
+};
+template <typename Lease>
+struct LeaseObject : LeaseHead {
+  PyLease<Lease> lease;
+};
+
+template <typename Lease>
+inline PyTypeObject* lease_type = nullptr;  // from bind_leases() on
+
+// Memory of an object that has died, for the next one; or null. Loops need one at a time.
+template <typename Lease>
+inline void* spare_lease = nullptr;
+
+template <typename Lease>
+PyLease<Lease>& lease_of(py::handle object) {
+  return reinterpret_cast<LeaseObject<Lease>*>(object.ptr())->lease;
+}
+
+// A new object, its lease made in place; the arguments are those of PyLease.
+template <typename Lease, typename Begin>
+PyObject* make_lease(py::handle array, ArrayViews& views, Begin&& begin) {
+  void* memory = std::exchange(spare_lease<Lease>, nullptr);
+  if (memory == nullptr) memory = PyObject_Malloc(sizeof(LeaseObject<Lease>));
+  if (memory == nullptr) throw std::bad_alloc();
+  auto* const object = static_cast<LeaseObject<Lease>*>(memory);
+  try {
+    new (&object->lease) PyLease<Lease>(array, views, std::forward<Begin>(begin));
+  } catch (...) {
+    PyObject_Free(memory);
+    throw;
+  }
+  object->weak_references = nullptr;
+  return PyObject_Init(reinterpret_cast<PyObject*>(object), lease_type<Lease>);
+}
 
 }  // namespace memlease::python

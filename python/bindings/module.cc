@@ -6,6 +6,7 @@ PYBIND11_MODULE(_core, module) {
   module.attr("__version__") = MEMLEASE_VERSION;
   bind_errors(module);
   bind_views(module);
+  bind_dlpack(module);
   bind_leases(module);
   bind_follower(module);
   bind_arrays(module);

@@ -43,6 +43,7 @@ NumpyView ArrayViews::take(void* data, std::uint32_t slot, bool readonly, Pin pi
   NumpyView view = std::exchange(kept_.at(slot)[readonly ? 1 : 0], {});
   if (view.array && view.bytes->data == data) {
     view.bytes->pin = std::move(pin);
+    view.bytes->idle = false;
     return view;
   }
   return make(data, readonly, std::move(pin));
@@ -53,7 +54,7 @@ NumpyView ArrayViews::make(void* data, bool readonly, Pin pin) {
     numpy_dtype_ = py::module_::import("memlease.interfaces").attr("numpy_dtype")(name_of(dtype));
   }
   auto bytes = std::make_unique<SlotBytes>(
-      SlotBytes{data, static_cast<std::size_t>(size_bytes), readonly, std::move(pin)});
+      SlotBytes{data, static_cast<std::size_t>(size_bytes), readonly, false, std::move(pin)});
   NumpyView view;
   view.bytes = bytes.get();
   const py::object base = py::cast(std::move(bytes));
@@ -66,6 +67,7 @@ NumpyView ArrayViews::make(void* data, bool readonly, Pin pin) {
 
 void ArrayViews::give_back(NumpyView view, std::uint32_t slot) {
   view.bytes->pin.reset();
+  view.bytes->idle = true;
   if (is_pristine(view)) kept_.at(slot)[view.bytes->readonly ? 1 : 0] = std::move(view);
 }
 
@@ -85,9 +87,6 @@ bool ArrayViews::is_pristine(const NumpyView& view) const {
                               std::memcmp(array->strides, strides_bytes.data(), axes_bytes) == 0));
 }
 
-LeaseViews::LeaseViews(std::shared_ptr<ArrayViews> array, std::uint32_t slot, bool readonly)
-    : array_(std::move(array)), slot_(slot), readonly_(readonly) {}
-
 Pin LeaseViews::counted(Pin pin, std::atomic<int> ExportCounts::* kind) {
   if (!counts_) counts_ = std::make_shared<ExportCounts>();
   ((*counts_).*kind)++;
@@ -98,16 +97,16 @@ Pin LeaseViews::counted(Pin pin, std::atomic<int> ExportCounts::* kind) {
           }};
 }
 
-py::object LeaseViews::numpy(void* data, Pin pin) {
-  view_ = array_->take(data, slot_, readonly_, std::move(pin));
+const py::object& LeaseViews::numpy(void* data, std::uint32_t slot, Pin pin) {
+  view_ = array_.take(data, slot, readonly_, std::move(pin));
   return view_.array;
 }
 
 views::HostBlock LeaseViews::block(void* data, Pin pin) {
   return {data,
-          array_->dtype,
-          array_->shape,
-          array_->strides_bytes,
+          array_.dtype,
+          array_.shape,
+          array_.strides_bytes,
           readonly_,
           false,
           counted(std::move(pin), &ExportCounts::blocks)};
@@ -117,31 +116,32 @@ views::HostBlock LeaseViews::block(void* data, Pin pin) {
 // pinned: the consumer holds what it got the bytes from.
 py::dict LeaseViews::interface(void* data, Pin pin) {
   auto bytes = std::make_unique<SlotBytes>(
-      SlotBytes{data, static_cast<std::size_t>(array_->size_bytes), readonly_,
+      SlotBytes{data, static_cast<std::size_t>(array_.size_bytes), readonly_, false,
                 counted(std::move(pin), &ExportCounts::interfaces)});
   py::dict dict =
       py::module_::import("memlease.interfaces")
-          .attr("array_interface")(name_of(array_->dtype), py::tuple(py::cast(array_->shape)),
-                                   py::tuple(py::cast(array_->strides_bytes)));
+          .attr("array_interface")(name_of(array_.dtype), py::tuple(py::cast(array_.shape)),
+                                   py::tuple(py::cast(array_.strides_bytes)));
   dict["data"] = py::cast(std::move(bytes));
   return dict;
 }
 
-std::string LeaseViews::settle() {
-  std::string alive;
-  if (view_.array) {
-    if (view_.is_sole()) {
-      array_->give_back(std::exchange(view_, {}), slot_);
-    } else {
-      alive = "a NumPy array";
-    }
-  }
+bool LeaseViews::take_back(std::uint32_t slot) {
+  if (!view_.array) return true;
+  if (!view_.is_sole()) return false;
+  array_.give_back(std::exchange(view_, {}), slot);
+  return true;
+}
+
+std::string LeaseViews::alive() const {
+  std::string list;
+  if (view_.array) list = "a NumPy array";
   if (counts_) {
-    add_to_list(alive, counts_->buffers, "buffer");
-    add_to_list(alive, counts_->blocks, "DLPack tensor");
-    add_to_list(alive, counts_->interfaces, "array interface");
+    add_to_list(list, counts_->buffers, "buffer");
+    add_to_list(list, counts_->blocks, "DLPack tensor");
+    add_to_list(list, counts_->interfaces, "array interface");
   }
-  return alive;
+  return list;
 }
 
 }  // namespace memlease::python

@@ -16,12 +16,13 @@
 
 namespace memlease::python {
 
-// The bytes of a slot as a flat Python buffer: the base of NumPy arrays. Without a pin it is idle.
+// The bytes of a slot as a flat Python buffer: the base of NumPy arrays.
 struct SlotBytes {
   void* data = nullptr;
   std::size_t size_bytes = 0;
   bool readonly = true;
-  Pin pin;
+  bool idle = false;  // of a kept array, which no lease uses
+  Pin pin;            // may be missing while idle, and while a read lease keeps the slot
 };
 
 // A NumPy array over a slot, with its SlotBytes as base; or none.
@@ -37,8 +38,8 @@ struct NumpyView {
 void release_buffer(PyObject* exporter, Py_buffer* buffer);
 
 // What all leases of one array handle share. A NumPy array that came back from its lease unused is
-// kept here without a pin and handed out again for the same slot, so that a steady loop sees the
-// same array objects and pays nothing for them.
+// kept here, idle, and handed out again for the same slot, so that a steady loop sees the same
+// array objects and pays nothing for them.
 class ArrayViews {
  public:
   explicit ArrayViews(const Array& array);
@@ -74,31 +75,36 @@ struct ExportCounts {
 // The views of one lease.
 class LeaseViews {
  public:
-  LeaseViews(std::shared_ptr<ArrayViews> array, std::uint32_t slot, bool readonly);
+  LeaseViews(ArrayViews& array, bool readonly) : array_(array), readonly_(readonly) {}
 
-  const ArrayViews& array() const { return *array_; }
-  bool readonly() const { return readonly_; }
+  const ArrayViews& array() const { return array_; }
+  // True if nothing has been exported that could be alive.
+  bool empty() const { return !view_.array && counts_ == nullptr; }
 
   // The NumPy array handed out before, or null.
   const py::object& numpy() const { return view_.array; }
-  // Here and below, `data` and `pin` are those of the lease, which has not ended.
-  py::object numpy(void* data, Pin pin);
+  // Here and below, `data`, `slot` and `pin` are those of the lease, which has not ended. The pin
+  // of a NumPy array may come later, by keep().
+  const py::object& numpy(void* data, std::uint32_t slot, Pin pin);
   py::dict interface(void* data, Pin pin);      // __array_interface__
   views::HostBlock block(void* data, Pin pin);  // for DLPack
   // As bf_getbuffer; throws. `exporter` is the lease's Python object.
   void fill_buffer(void* data, Pin pin, py::handle exporter, Py_buffer* buffer, int flags);
 
-  // Takes the NumPy array back if nobody else uses it. What is still alive then is described
-  // ("1 NumPy array, 2 DLPack tensors"), or nothing.
-  std::string settle();
+  // Takes the NumPy array back. False if somebody else uses it.
+  bool take_back(std::uint32_t slot);
+  // Lets the NumPy array keep the slot by itself.
+  void keep(Pin pin) { view_.bytes->pin = std::move(pin); }
+  bool is_kept() const { return view_.bytes->pin != nullptr; }
+  // What is alive: "a NumPy array, 2 DLPack tensors"; or nothing.
+  std::string alive() const;
   // The lease has ended: what is alive keeps the pin by itself.
   void abandon() { view_ = {}; }
 
  private:
-  std::shared_ptr<ArrayViews> array_;
+  ArrayViews& array_;
   std::shared_ptr<ExportCounts> counts_;  // made with the first export
   NumpyView view_;
-  std::uint32_t slot_;
   bool readonly_;
 
   // A pin that counts itself while it lives.

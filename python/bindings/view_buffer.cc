@@ -63,18 +63,17 @@ void check_request(const ArrayViews& array, bool readonly, int flags) {
 
 void LeaseViews::fill_buffer(void* data, Pin pin, py::handle exporter, Py_buffer* buffer,
                              int flags) {
-  check_request(*array_, readonly_, flags);
+  check_request(array_, readonly_, flags);
   auto context = std::make_unique<BufferContext>(
-      BufferContext{{array_->shape.begin(), array_->shape.end()},
-                    {array_->strides_bytes.begin(), array_->strides_bytes.end()},
+      BufferContext{{array_.shape.begin(), array_.shape.end()},
+                    {array_.strides_bytes.begin(), array_.strides_bytes.end()},
                     counted(std::move(pin), &ExportCounts::buffers)});
   buffer->buf = data;
-  buffer->itemsize = array_->dtype.itemsize_bytes();
+  buffer->itemsize = array_.dtype.itemsize_bytes();
   buffer->len = buffer->itemsize;
   for (const Py_ssize_t extent : context->shape) buffer->len *= extent;
   buffer->readonly = readonly_ ? 1 : 0;
-  buffer->format =
-      asks(flags, PyBUF_FORMAT) ? const_cast<char*>(format_of(array_->dtype)) : nullptr;
+  buffer->format = asks(flags, PyBUF_FORMAT) ? const_cast<char*>(format_of(array_.dtype)) : nullptr;
   buffer->ndim = static_cast<int>(context->shape.size());
   buffer->shape = asks(flags, PyBUF_ND) ? context->shape.data() : nullptr;
   buffer->strides = asks(flags, PyBUF_STRIDES) ? context->strides.data() : nullptr;

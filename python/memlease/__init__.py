@@ -76,7 +76,5 @@ __all__ = [
     "show_config",
 ]
 
-# Users see, and pickle finds, these where they are exported.
-for _class in (Follower, ReadLease, WriteLease):
-    _class.__module__ = __name__
-del _class
+# Users see, and pickle finds, it where it is exported.
+Follower.__module__ = __name__

@@ -1,6 +1,6 @@
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Never, Self
+from typing import Any, Never, Self, final
 
 __version__: str
 
@@ -16,9 +16,6 @@ class _Made(metaclass=_Pybind11Type):
 
     def __init__(self, *args: Never, **keywords: Never) -> None: ...
 
-class _Buffer(_Made):
-    def __buffer__(self, flags: int, /) -> memoryview: ...
-
 class DLPackSource(_Made):
     def __dlpack__(
         self,
@@ -30,9 +27,24 @@ class DLPackSource(_Made):
     ) -> Any: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
-class SlotBytes(_Buffer): ...
+class _Buffer:
+    def __buffer__(self, flags: int, /) -> memoryview: ...
 
-class _Lease(DLPackSource, _Buffer):
+class SlotBytes(_Made, _Buffer): ...
+
+class _Lease(_Buffer):
+    """Made by calls of memlease only: calling the class raises TypeError."""
+
+    def __init__(self, *args: Never, **keywords: Never) -> None: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
     @property
     def version(self) -> int: ...
     @property
@@ -53,11 +65,13 @@ class _Lease(DLPackSource, _Buffer):
         /,
     ) -> None: ...
 
+@final
 class ReadLease(_Lease):
     @property
     def released(self) -> bool: ...
     def release(self) -> bool: ...
 
+@final
 class WriteLease(_Lease):
     @property
     def ended(self) -> bool: ...

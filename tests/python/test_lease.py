@@ -1,6 +1,8 @@
 """Leases, and the views that they hand out."""
 
+import copy
 import gc
+import pickle
 import warnings
 import weakref
 
@@ -109,6 +111,88 @@ def test_an_ended_lease_gives_no_views(field, use):
             pass
         with pytest.raises(memlease.Closed):
             use(lease)
+
+
+@pytest.mark.parametrize("begin", ["read", "write"])
+def test_leases_are_made_by_arrays_alone(field, begin):
+    with getattr(field, begin)() as lease:
+        made = type(lease)
+        for make in (
+            made,
+            lambda: made.__new__(made),
+            lambda: object.__new__(made),
+            lambda: type("Mine", (made,), {}),
+            lambda: copy.copy(lease),
+            lambda: pickle.dumps(lease),
+        ):
+            with pytest.raises(TypeError):
+                make()
+        with pytest.raises(TypeError):
+            lease.__class__ = type(field.read())
+        assert made.__module__ == "memlease"
+
+
+def test_a_lease_may_be_referred_to_weakly(field):
+    lease = field.read()
+    reference = weakref.ref(lease)
+    assert reference() is lease
+    del lease
+    assert reference() is None
+
+
+def test_a_lease_is_a_sequence_of_its_rows(field):
+    with field.write() as w:
+        w[...] = np.arange(20).reshape(4, 5)
+    with field.read() as r:
+        assert [row.tolist() for row in r] == np.arange(20).reshape(4, 5).tolist()
+        with pytest.raises(TypeError):
+            del r[0]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda field: field.read(1),
+        lambda field: field.read(versions=1),
+        lambda field: field.read(version=1.5),
+        lambda field: field.read(timeout="1"),
+        lambda field: field.write(1, 2),
+        lambda field: field.write(1, wait=2),
+        lambda field: field.update(timeout=1),
+        lambda field: field.write().publish(True),
+        lambda field: field.read().release(1),
+        lambda field: field.read().__exit__(None),
+        lambda field: memlease.Array.read(field.read()),
+        lambda field: memlease.Array.read(memlease.Array.__new__(memlease.Array)),
+    ],
+)
+def test_wrong_calls_are_type_errors(field, call):
+    with pytest.raises(TypeError):
+        call(field)
+    assert field.version == 1
+    write(field, 2)
+    with field.read() as r:
+        assert r[0, 0] == 2
+
+
+def test_arguments_may_be_numbers_of_any_type(field):
+    with field.read(version=np.int64(1), newer_than=None, timeout=np.float32(1)) as r:
+        assert r.version == 1
+    with field.write(None) as w:
+        w[...] = 1
+    with field.write(wait=True) as w:
+        w[...] = 1
+    assert field.version == 3
+
+
+def test_a_class_may_have_array_among_its_bases(field):
+    class Mine(memlease._core.DLPackSource, memlease.Array):
+        pass
+
+    mine = Mine.__new__(Mine)
+    memlease.Array.__init__(mine, field)
+    with mine.read() as r:
+        assert r[0, 0] == 0
 
 
 def test_the_same_array_object_while_nothing_changed(field):
@@ -289,5 +373,6 @@ def test_versions_by_number(field):
         field.read(version=100, timeout=0.02)
     with pytest.raises(memlease.Timeout):
         field.read(newer_than=field.version, timeout=0.02)
-    with pytest.raises(memlease.InvalidArgument):
-        field.read(version=0)
+    for wrong in (0, -1, 2**64):
+        with pytest.raises(memlease.InvalidArgument, match="from 1"):
+            field.read(version=wrong)

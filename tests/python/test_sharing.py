@@ -257,6 +257,19 @@ def test_the_end_of_a_forked_child_releases_nothing_of_the_parent(memlease_clien
     assert array.version == 1
 
 
+def test_a_forked_child_may_end_a_lease_whose_array_lives(memlease_client):
+    memlease_client.put("a", np.arange(4))
+    code = """
+    own = array.read()
+    kept = own.array
+    def child():
+        own.release()
+        return 7
+    print(in_fork(child), kept[3], own[3])
+    """
+    assert run_forking(code) == "7 3 3\n"
+
+
 @pytest.mark.no_asan  # its runtime turns the signal into an exit
 def test_a_view_of_the_parent_faults_in_a_forked_child(memlease_client):
     memlease_client.put("a", np.arange(4))

@@ -66,6 +66,24 @@ def test_other_threads_run_while_one_waits(memlease_client, empty):
     assert result == [[0, 1, 2]]
 
 
+def test_other_threads_run_while_a_later_read_waits(memlease_client):
+    array = memlease_client.create("a", shape=3, dtype="i8", slots=1, fill=1)
+    with array.read() as first:
+        assert first[0] == 1
+    result = []
+    with array.update() as w:
+        thread = threading.Thread(target=lambda: result.append(array.get().tolist()))
+        thread.start()
+        waiting = threading.Thread(target=lambda: result.append(array.read(timeout=10)[:].tolist()))
+        waiting.start()
+        waiting.join(0.2)
+        assert waiting.is_alive()
+        w[...] = 2
+    for each in (thread, waiting):
+        each.join(10)
+    assert result == [[2, 2, 2]] * 2
+
+
 def test_threads_write_and_read_one_array(memlease_client):
     array = memlease_client.create("a", shape=1000, dtype="i8", slots=6, fill=0)
     torn, done = [], threading.Event()

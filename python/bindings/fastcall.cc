@@ -1,0 +1,83 @@
+#include "python/bindings/fastcall.h"
+
+#include <string>
+
+namespace memlease::python {
+namespace {
+
+py::type_error wrong_call(const char* function, const std::string& what) {
+  return py::type_error(std::string(function) + "() " + what);
+}
+
+std::size_t index_of(PyObject* name, std::span<const char* const> parameters) {
+  std::size_t index = 0;
+  while (index < parameters.size() &&
+         PyUnicode_CompareWithASCIIString(name, parameters[index]) != 0) {
+    ++index;
+  }
+  return index;
+}
+
+}  // namespace
+
+void set_current_error() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    set_python_error(error);
+  } catch (py::error_already_set& error) {
+    error.restore();
+  } catch (const py::builtin_exception& error) {
+    error.set_error();
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+}
+
+void FastCall::bind(std::span<const char* const> parameters, Py_ssize_t most_positional,
+                    std::span<PyObject*> values) const {
+  if (positional > most_positional) {
+    throw wrong_call(function, "takes " + std::to_string(most_positional) +
+                                   " arguments without a name, and got " +
+                                   std::to_string(positional));
+  }
+  const auto store = [&](std::size_t index, PyObject* value) {
+    values[index] = Py_IsNone(value) != 0 ? nullptr : value;
+  };
+  for (Py_ssize_t i = 0; i < positional; ++i) store(static_cast<std::size_t>(i), arguments[i]);
+  const Py_ssize_t named = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
+  for (Py_ssize_t i = 0; i < named; ++i) {
+    PyObject* const name = PyTuple_GET_ITEM(keywords, i);
+    const std::size_t index = index_of(name, parameters);
+    if (index == parameters.size()) {
+      throw wrong_call(function, "has no argument " + std::string(py::repr(name)));
+    }
+    if (index < static_cast<std::size_t>(positional)) {
+      throw wrong_call(function, "got '" + std::string(parameters[index]) + "' twice");
+    }
+    store(index, arguments[positional + i]);
+  }
+}
+
+std::uint64_t to_version(PyObject* value, const char* argument) {
+  if (value == nullptr) return 0;
+  const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(value));
+  if (!number) throw py::error_already_set();
+  const std::uint64_t version = PyLong_AsUnsignedLongLong(number.ptr());
+  if (PyErr_Occurred() == nullptr) return version;
+  PyErr_Clear();  // an OverflowError
+  throw Error(ErrorCode::InvalidArgument,
+              std::string(argument) + "=" + std::string(py::repr(number)) + " is no version number",
+              "versions count from 1 and fit into 64 bits");
+}
+
+Timeout to_timeout(PyObject* seconds, const char* argument) {
+  if (seconds == nullptr) return std::nullopt;
+  const double value = PyFloat_AsDouble(seconds);
+  if (value == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
+  return to_timeout(std::optional<double>(value), argument);
+}
+
+}  // namespace memlease::python
