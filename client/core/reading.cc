@@ -74,7 +74,7 @@ ReadAttempt await_change(ArrayState& array, SlotReader& reader, const ReadOption
   ReadAttempt attempt = reader.acquire(options.version, options.newer_than);
   if (!must_wait(attempt)) return attempt;
   if (spin(counts.span(), counts.publisher_cpu)) {
-    // The first bytes come from another processor and so does the line with the hold: at once,
+    // The slot's word, its bytes, and the line of our hold come from another processor: at once,
     // rather than one after the other.
     __builtin_prefetch(array.slot_data(reader.likely_slot()));
     return reader.acquire(options.version, options.newer_than);

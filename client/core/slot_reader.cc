@@ -131,7 +131,10 @@ bool SlotReader::holds_any() const {
 std::uint32_t SlotReader::likely_slot() const {
   const WriterRow* writer = resolver_.writer_row(wire::writer_row_of(board_.writer.load()));
   if (writer == nullptr) return 0;
-  return wire::unpack_publication(writer->publication.load()).slot % slots_;
+  const std::uint32_t slot = wire::unpack_publication(writer->publication.load()).slot;
+  if (slot >= slots_) return 0;
+  __builtin_prefetch(&writer->slot_words()[slot]);
+  return slot;
 }
 
 SlotReader::Counts SlotReader::counts() const {

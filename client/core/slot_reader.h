@@ -56,7 +56,7 @@ class SlotReader {
     std::span<const wire::FutexWait> span() const { return {words, used}; }
   };
   Counts counts() const;
-  // Where the newest version stood a moment ago. A guess, not an acquire.
+  // Where the newest version seems to stand; its slot word is sent for. A guess, not an acquire.
   std::uint32_t likely_slot() const;
   void announce_sleep() { row_.sleeping.fetch_add(1); }
   void end_sleep() { row_.sleeping.fetch_sub(1); }

@@ -57,15 +57,17 @@ constexpr std::uint32_t reader_row_units(std::uint32_t slots) {
 }
 
 // ---- Writer row: one per (session, array). Written by the writer's process, or, in an heir file,
-// by the daemon. Behind the header: the slot words, then write fences, then drop fences. With up to
-// four slots all that a publish stores, and a reader looks at, is one cache line.
+// by the daemon. Behind the header: the slot words, then write fences, then drop fences.
 struct WriterRow {
+  // The line that waiting readers watch: nothing in it changes until there is something to see.
   Word publication{0};        // version * 64 + slot of the current version; 0 = none
-  Word highest_used{0};       // highest version number ever begun: numbers are never used twice
   HalfWord publish_count{0};  // +1 for each publish, drop and mark taken back; a futex
-  HalfWord writing{0};        // 1 while a write is under way
-  HalfWord wanted{0};         // 1 while the writer waits for a slot
   HalfWord publisher_cpu{0};  // CPU number + 1 of the last publish
+  Word reserved[6]{};
+  // What the writer works with.
+  Word highest_used{0};  // highest version number ever begun: numbers are never used twice
+  HalfWord writing{0};   // 1 while a write is under way
+  HalfWord wanted{0};    // 1 while the writer waits for a slot
   Word* slot_words() { return reinterpret_cast<Word*>(this + 1); }
   const Word* slot_words() const { return reinterpret_cast<const Word*>(this + 1); }
   Fence* write_fences(std::uint32_t slots) {
@@ -77,7 +79,7 @@ struct WriterRow {
   Fence* drop_fences(std::uint32_t slots) { return write_fences(slots) + slots; }
   const Fence* drop_fences(std::uint32_t slots) const { return write_fences(slots) + slots; }
 };
-static_assert(sizeof(WriterRow) == 32);
+static_assert(sizeof(WriterRow) == 80);
 
 constexpr std::uint32_t writer_row_units(std::uint32_t slots) {
   const std::size_t bytes = sizeof(WriterRow) + (slots + slots % 2) * sizeof(Word) +
