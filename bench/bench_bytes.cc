@@ -3,7 +3,6 @@
 // same process has filled: the bytes are in another CPU's cache, too.
 
 #include <immintrin.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -56,11 +55,12 @@ std::uint64_t expected(const Case& one, Use use, std::uint64_t value) {
   return use == Use::kSum ? value * (one.bytes / 8) : value;
 }
 
-// Spins, but lets others run: gRPC has threads of its own.
+// Spins for small payloads, then sleeps: gRPC has threads of its own, and a spinning CPU may slow
+// the other one down.
 void wait_for(const wire::Word& word, std::uint64_t value) {
   for (int i = 0; word.load() != value; ++i) {
     _mm_pause();
-    if (i > 1000) sched_yield();
+    if (i > 1000) usleep(50);
   }
 }
 
