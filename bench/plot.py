@@ -65,5 +65,6 @@ def draw(series: Series, path: Path) -> None:
     axes.set_xlabel("payload")
     axes.set_ylabel("microseconds from publishing until the consumer has it")
     axes.grid(which="major", alpha=0.3)
-    axes.legend(fontsize=8, loc="upper left")
+    if axes.lines:
+        axes.legend(fontsize=8, loc="upper left")
     figure.savefig(path, dpi=120)

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), ROOT / "tests/model/README.md"])
 FOLDERS = "bench|client|cmake|deploy|docs|examples|proto|python|server|tests"
-SOURCES = ("client", "examples", "proto", "python", "server", "tests/model")
+SOURCES = ("bench", "client", "examples", "proto", "python", "server", "tests/model")
 CODE = ("*.h", "*.cc", "*.py", "*.pyi", "*.proto", "*.pml", "*.txt")
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
