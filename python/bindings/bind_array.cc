@@ -5,7 +5,7 @@
 namespace memlease::python {
 namespace {
 
-const char* const kFollowDoc = R"(Iterate over versions as they come: the newest each time.
+constexpr const char* kFollowDoc = R"(Iterate over versions as they come: the newest each time.
 
 Parameters
 ----------

@@ -4,7 +4,7 @@
 namespace memlease::python {
 namespace {
 
-const char* const kFollowerDoc =
+constexpr const char* kFollowerDoc =
     R"(Newest versions of an array, one after the other, as read leases.
 
 An iterator and a context manager. What was published while the caller worked is skipped and
@@ -12,7 +12,8 @@ counted. The next step ends the lease of the step before. Any thread may `close`
 another one waits in it; steps are for one thread at a time.
 )";
 
-const char* const kNextDoc = R"(End the last lease, wait for a newer version, and return its lease.
+constexpr const char* kNextDoc =
+    R"(End the last lease, wait for a newer version, and return its lease.
 
 Raises
 ------

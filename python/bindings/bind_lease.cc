@@ -13,7 +13,8 @@
 namespace memlease::python {
 namespace {
 
-const char* const kReadDoc = R"(The right to read one version, whose bytes do not change meanwhile.
+constexpr const char* kReadDoc =
+    R"(The right to read one version, whose bytes do not change meanwhile.
 
 Use it in ``with``, or call `release`. NumPy, PyTorch, JAX and whatever speaks the buffer protocol,
 ``__array_interface__`` or DLPack take the lease itself, without a copy; `array` is a NumPy view.
@@ -21,7 +22,7 @@ Every view is read-only and keeps the version's slot until it dies, also beyond 
 Not thread-safe: one thread at a time uses one lease. Nothing here blocks or calls the daemon.
 )";
 
-const char* const kWriteDoc =
+constexpr const char* kWriteDoc =
     R"(The right to write the next version. Readers see nothing of it until `publish`.
 
 Use it in ``with``: a clean exit publishes, an exception drops. `array` is a writable NumPy view;
@@ -29,7 +30,7 @@ its bytes are unspecified, or after `Array.update` those of the current version.
 when the version is published. Not thread-safe. Nothing here blocks or calls the daemon.
 )";
 
-const char* const kArrayDoc =
+constexpr const char* kArrayDoc =
     R"(The version's elements as a NumPy array over the shared memory: no copy.
 
 The same object on each access, and for a later lease of the same slot if nobody kept it.
@@ -42,7 +43,7 @@ Unsupported
     NumPy has no such dtype and ml_dtypes, which has, is not installed.
 )";
 
-const char* const kDLPackDoc =
+constexpr const char* kDLPackDoc =
     R"(__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)
 --
 
@@ -57,7 +58,7 @@ Closed
     The lease has ended.
 )";
 
-const char* const kDLPackMethodDoc = R"(dlpack($self, /, *, readonly_ok=False)
+constexpr const char* kDLPackMethodDoc = R"(dlpack($self, /, *, readonly_ok=False)
 --
 
 What to give to a DLPack consumer instead of the lease itself.
@@ -69,7 +70,7 @@ readonly_ok : bool
     they make of it is undefined: it ends the process or changes a version that others read.
 )";
 
-const char* const kReleaseDoc = R"(release($self, /)
+constexpr const char* kReleaseDoc = R"(release($self, /)
 --
 
 End the lease. A second call does nothing.
@@ -85,7 +86,7 @@ ProducerDied
     The version turned out to be torn: do not use what was computed from it.
 )";
 
-const char* const kPublishDoc = R"(publish($self, /, *, allow_pins=False)
+constexpr const char* kPublishDoc = R"(publish($self, /, *, allow_pins=False)
 --
 
 Make the version current and end the lease.
@@ -107,7 +108,7 @@ Busy
     Views of the lease are alive. The lease goes on.
 )";
 
-const char* const kDropDoc = R"(drop($self, /)
+constexpr const char* kDropDoc = R"(drop($self, /)
 --
 
 End the lease without a version. A second call does nothing.
@@ -115,12 +116,12 @@ End the lease without a version. A second call does nothing.
 Views of it that are alive keep the slot out of use, and a `ViewAlive` warning says so.
 )";
 
-const char* const kArrayMethodDoc = R"(__array__($self, /, dtype=None, copy=None)
+constexpr const char* kArrayMethodDoc = R"(__array__($self, /, dtype=None, copy=None)
 --
 
 A NumPy array of the version: `array` itself where neither dtype nor copy ask for another.)";
 
-const char* const kExitDoc = R"(__exit__($self, kind, value, traceback, /)
+constexpr const char* kExitDoc = R"(__exit__($self, kind, value, traceback, /)
 --
 
 End the lease.)";
@@ -185,7 +186,7 @@ PyObject* drop(PyObject* self, PyObject* /*nothing*/) {
 template <typename Lease>
 PyObject* array(PyObject* self, PyObject* arguments, PyObject* keywords) {
   return guarded([&]() -> PyObject* {
-    static const char* const kNames[] = {"dtype", "copy", nullptr};
+    static constexpr const char* kNames[] = {"dtype", "copy", nullptr};
     PyObject* dtype = Py_None;
     PyObject* copy = Py_None;
     if (PyArg_ParseTupleAndKeywords(arguments, keywords, "|OO:__array__",
@@ -202,7 +203,7 @@ PyObject* array(PyObject* self, PyObject* arguments, PyObject* keywords) {
 template <typename Lease>
 PyObject* dlpack_capsule(PyObject* self, PyObject* arguments, PyObject* keywords) {
   return guarded([&]() -> PyObject* {
-    static const char* const kNames[] = {"stream", "max_version", "dl_device", "copy", nullptr};
+    static constexpr const char* kNames[] = {"stream", "max_version", "dl_device", "copy", nullptr};
     std::array<PyObject*, 4> values{Py_None, Py_None, Py_None, Py_None};
     if (PyArg_ParseTupleAndKeywords(arguments, keywords, "|$OOOO:__dlpack__",
                                     const_cast<char**>(kNames), &values[0], &values[1], &values[2],
@@ -226,7 +227,7 @@ PyObject* dlpack_device(PyObject* /*self*/, PyObject* /*nothing*/) {
 template <typename Lease>
 PyObject* dlpack_source(PyObject* self, PyObject* arguments, PyObject* keywords) {
   return guarded([&]() -> PyObject* {
-    static const char* const kNames[] = {"readonly_ok", nullptr};
+    static constexpr const char* kNames[] = {"readonly_ok", nullptr};
     int readonly_ok = 0;
     if (PyArg_ParseTupleAndKeywords(arguments, keywords, "|$p:dlpack", const_cast<char**>(kNames),
                                     &readonly_ok) == 0) {

@@ -9,7 +9,7 @@
 namespace memlease::python {
 namespace {
 
-const char* const kReadDoc = R"(read($self, /, *, version=None, newer_than=None, timeout=None)
+constexpr const char* kReadDoc = R"(read($self, /, *, version=None, newer_than=None, timeout=None)
 --
 
 Lease the current version, or the one asked for, for reading.
@@ -41,7 +41,7 @@ ProducerDied, WriteAborted
 Withdrawn, Denied, Closed, DaemonLost, ForkedClient
 )";
 
-const char* const kWriteDoc = R"(write($self, /, wait=None)
+constexpr const char* kWriteDoc = R"(write($self, /, wait=None)
 --
 
 Lease the next version, to be filled.
@@ -69,7 +69,7 @@ Denied
 Withdrawn, Closed, DaemonLost, ForkedClient
 )";
 
-const char* const kUpdateDoc = R"(update($self, /, wait=None)
+constexpr const char* kUpdateDoc = R"(update($self, /, wait=None)
 --
 
 As `write`, beginning with the bytes of the current version.

@@ -47,7 +47,7 @@ std::string PyLease<Lease>::settle() {
     try {
       views_.keep(lease_.pin());
     } catch (const Error&) {
-      // In a forked child, which has no pages to keep.
+      return {};  // in a forked child, which has no pages to keep
     }
   }
   return views_.alive();
