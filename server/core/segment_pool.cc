@@ -17,9 +17,16 @@ std::uint64_t round_to_pages(std::uint64_t bytes) { return (bytes + kPage - 1) /
 SegmentPool::SegmentPool(FileTable& files, DeviceBackend& backend, const Limits& limits)
     : files_(files), backend_(backend), limits_(limits) {}
 
+// Whole multiples of the alignment: else each place leaves a gap behind it that the next search
+// looks at and cannot use.
+std::uint64_t SegmentPool::place_bytes(std::uint64_t size_bytes) const {
+  const std::uint64_t alignment = backend_.alignment_bytes(size_bytes);
+  return (std::max<std::uint64_t>(size_bytes, 1) + alignment - 1) / alignment * alignment;
+}
+
 std::optional<wire::FileRange> SegmentPool::place(const AccessDomain& domain,
                                                   std::uint64_t size_bytes) {
-  const std::uint64_t bytes = std::max<std::uint64_t>(size_bytes, 1);
+  const std::uint64_t bytes = place_bytes(size_bytes);
   for (Segment& segment : classes_[domain]) {
     const bool was_empty = segment.arena.empty();
     if (const auto offset = segment.arena.allocate(bytes, backend_.alignment_bytes(bytes))) {
@@ -43,10 +50,7 @@ std::uint64_t SegmentPool::next_segment_bytes(const AccessDomain& domain,
 absl::StatusOr<SegmentPool::Growth> SegmentPool::reserve(const AccessDomain& domain,
                                                          std::uint64_t size_bytes,
                                                          std::uint64_t count) {
-  const std::uint64_t bytes = std::max<std::uint64_t>(size_bytes, 1);
-  const std::uint64_t alignment = backend_.alignment_bytes(bytes);
-  const std::uint64_t needed =
-      round_to_pages(count * ((bytes + alignment - 1) / alignment * alignment));
+  const std::uint64_t needed = round_to_pages(count * place_bytes(size_bytes));
   // Where a whole new segment would not fit, what is needed may.
   std::uint64_t wanted = next_segment_bytes(domain, needed);
   if (!make_room(wanted).ok()) {

@@ -62,6 +62,7 @@ class SegmentPool {
   };
   using Class = std::vector<Segment>;
 
+  std::uint64_t place_bytes(std::uint64_t size_bytes) const;
   std::uint64_t next_segment_bytes(const AccessDomain& domain, std::uint64_t needed_bytes) const;
   absl::Status make_room(std::uint64_t size_bytes);
   // Gives the segment that has been empty longest back to the system. False if there is none.
