@@ -2,9 +2,9 @@
 #
 # Generates C++ from the .proto files, whose paths are relative to ROOT as in their imports, and
 # builds a static library of it. With GRPC also the services.
-# Generated code is not ours: it is compiled without our warnings, its headers count as a system's,
-# and without ThreadSanitizer, which would see half of what protobuf and gRPC, not instrumented
-# themselves, do with it.
+# Generated code is not ours: it is compiled without our warnings and without clang-tidy, its headers
+# count as a system's, and ThreadSanitizer is off, which would see half of what protobuf and gRPC, not
+# instrumented themselves, do with it.
 function(memlease_add_proto_library target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "GRPC" "ROOT" "PROTOS")
   cmake_path(ABSOLUTE_PATH arg_ROOT OUTPUT_VARIABLE root)
@@ -34,6 +34,7 @@ function(memlease_add_proto_library target)
   target_include_directories(${target} SYSTEM PUBLIC ${out})
   target_link_libraries(${target} PUBLIC protobuf::libprotobuf)
   target_compile_options(${target} PRIVATE -w)
+  set_target_properties(${target} PROPERTIES CXX_CLANG_TIDY "")
   if(arg_GRPC)
     # One flavour everywhere: without TLS, which no UNIX socket needs.
     target_link_libraries(${target} PUBLIC gRPC::grpc++_unsecure)

@@ -77,7 +77,7 @@ class EventLoop {
   std::unordered_map<int, Key> keys_;
   std::unordered_map<Key, std::shared_ptr<Callback>> callbacks_;
   std::map<TimerId, Task> timers_;
-  Clock::time_point armed_{};  // what timer_ is armed for; epoch: not armed
+  Clock::time_point armed_;  // what timer_ is armed for; epoch: not armed
 
   std::mutex mutex_;
   std::vector<Task> posted_;  // guarded by mutex_

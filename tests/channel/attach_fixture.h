@@ -83,9 +83,11 @@ class Gate {
 };
 
 class AttachFixture : public ::testing::Test {
+ public:
+  ~AttachFixture() override;
+
  protected:
   AttachFixture();
-  ~AttachFixture() override;
 
   // Binds and listens: clients may connect from here on, and find nobody until serve().
   void listen();

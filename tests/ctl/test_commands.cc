@@ -112,7 +112,7 @@ TEST_F(Commands, HoldersSaysWhoHoldsWhatSinceWhen) {
   reader.set_command("plot");
   reader.set_array("sim/u");
   reader.set_array_bytes(1 << 20);
-  for (const std::uint64_t version : {5, 5, 6}) reader.add_versions(version);
+  for (const std::uint64_t version : {5U, 5U, 6U}) reader.add_versions(version);
   reader.set_subscribed(true);
   reader.set_since_unix_ms(kNow - 5000);
   reader.set_connected(true);

@@ -41,7 +41,7 @@ TEST(KillStorm, LeavesBystandersAndBooksAlone) {
     ASSERT_TRUE(owner.ask("connect").ok());
     std::deque<Peer> bystanders;
     std::string names;
-    for (const std::uint32_t slots : {1, 2, 3, 5}) {
+    for (const std::uint32_t slots : {1U, 2U, 3U, 5U}) {
       const std::string name = fmt::format("shared{}", slots);
       names += " " + name;
       ASSERT_TRUE(owner.ask(fmt::format("create {} {} 600 8192 persistent", name, slots)).ok());

@@ -10,7 +10,6 @@
 namespace memlease::testing {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 struct Limit {

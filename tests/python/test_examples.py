@@ -55,7 +55,6 @@ def test_hello(memlease_daemon):
         assert float(mean) == int(version)
 
 
-@pytest.mark.no_asan  # PyTorch's and Matplotlib's libraries, in processes that time each other
 @pytest.mark.timeout(180)
 def test_tsunami(tmp_path):
     run = demo(tmp_path, env=os.environ | {"DEMO_TEST": str(os.getpid())})
@@ -75,7 +74,6 @@ def test_tsunami(tmp_path):
     assert processes_with(f"DEMO_TEST={os.getpid()}") == []
 
 
-@pytest.mark.no_asan
 @pytest.mark.timeout(120)
 def test_tsunami_interrupted(tmp_path):
     mark = f"{os.getpid()} {time.monotonic_ns()}"

@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-pytestmark = pytest.mark.no_asan  # both bring allocators and threads that ASan's runtime breaks
-
 
 @pytest.fixture
 def field(memlease_client):

@@ -74,7 +74,7 @@ bool eventually(const std::function<bool()>& condition) {
 wire::UniqueFd connect_as(uid_t uid, const std::string& path) {
   int pair[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) return {};
-  wire::UniqueFd ours(pair[0]);
+  const wire::UniqueFd ours(pair[0]);
   wire::UniqueFd theirs(pair[1]);
   char byte = 0;
   iovec data{&byte, 1};
@@ -170,7 +170,7 @@ std::string GrpcClient::exchange(const std::string& method, const std::string& r
   return bytes;
 }
 
-void GrpcServerTest::SetUpTestSuite() { files_before_grpc_ = open_files(); }
+void GrpcServerTest::SetUpTestSuite() { files_before_grpc = open_files(); }
 
 void GrpcServerTest::SetUp() {
   ASSERT_EQ(::geteuid(), 0U) << "these tests become other users: run them as root";
@@ -181,9 +181,9 @@ void GrpcServerTest::TearDown() {
   stop();
   EXPECT_EQ(handlers_.services, 0);
   // gRPC keeps an epoll and an eventfd for the process's life.
-  EXPECT_TRUE(eventually([] { return open_files().size() == files_before_grpc_.size() + 2; }))
+  EXPECT_TRUE(eventually([] { return open_files().size() == files_before_grpc.size() + 2; }))
       << open_files().size() << " descriptors are open, and there were "
-      << files_before_grpc_.size();
+      << files_before_grpc.size();
 }
 
 void GrpcServerTest::start(const server::GrpcLimits& limits) {

@@ -88,7 +88,7 @@ class GrpcServerTest : public ::testing::Test {
   server::Log log_{server::LogLevel::kError, server::LogFormat::kText};
   const TemporaryFolder folder_;
   std::string path_;
-  inline static std::set<std::string> files_before_grpc_;
+  inline static std::set<std::string> files_before_grpc;
   std::unique_ptr<server::EventLoop> loop_;
   std::unique_ptr<server::Directory> directory_;
   std::unique_ptr<server::GrpcServer> server_;

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "proto/wire/error.h"
 #include "server/event_loop.h"
+#include "tests/support/open_files.h"
 
 namespace memlease::server {
 namespace {
@@ -22,15 +24,14 @@ using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 
 class EventLoopTest : public ::testing::Test {
- protected:
-  EventLoopTest() : fds_before_(count_fds()), loop_(*EventLoop::create()) {}
+ public:
   ~EventLoopTest() override {
     loop_.reset();
-    EXPECT_EQ(count_fds(), fds_before_);
+    EXPECT_EQ(testing::open_files(), files_before_);
   }
-  static std::ptrdiff_t count_fds() {
-    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
-  }
+
+ protected:
+  EventLoopTest() : files_before_(testing::open_files()), loop_(*EventLoop::create()) {}
   static wire::UniqueFd readable() { return wire::UniqueFd(::eventfd(1, EFD_CLOEXEC)); }
   // Runs all that is due now.
   void run_once() {
@@ -38,7 +39,7 @@ class EventLoopTest : public ::testing::Test {
     loop_->run();
   }
 
-  const std::ptrdiff_t fds_before_;
+  const std::set<std::string> files_before_;
   std::unique_ptr<EventLoop> loop_;
   std::vector<std::string> seen_;
 };

@@ -40,8 +40,8 @@ class PeerProgram {
     std::istringstream words(line);
     std::string command;
     words >> command;
-    const auto known = commands_.find(command);
-    if (known == commands_.end()) return "there is no command " + command;
+    const auto known = kCommands.find(command);
+    if (known == kCommands.end()) return "there is no command " + command;
     return (this->*known->second)(words);
   }
 
@@ -274,7 +274,7 @@ class PeerProgram {
     return "none";
   }
 
-  static const std::map<std::string, std::string (PeerProgram::*)(Words&)> commands_;
+  static const std::map<std::string, std::string (PeerProgram::*)(Words&)> kCommands;
 
   const std::string directory_;
   std::optional<Client> client_;
@@ -285,7 +285,7 @@ class PeerProgram {
 };
 
 const std::map<std::string, std::string (PeerProgram::*)(PeerProgram::Words&)>
-    PeerProgram::commands_ = {
+    PeerProgram::kCommands = {
         {"connect", &PeerProgram::connect},
         {"create", &PeerProgram::create},
         {"open", &PeerProgram::open},

@@ -21,7 +21,8 @@ inline sockaddr_un unix_address(const std::string& path) {
 inline wire::UniqueFd connect_unix(const std::string& path, int type) {
   const sockaddr_un address = unix_address(path);
   wire::UniqueFd fd(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
-  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+  if (!fd ||
+      ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     fd.reset();
   }
   return fd;
@@ -30,7 +31,7 @@ inline wire::UniqueFd connect_unix(const std::string& path, int type) {
 inline wire::UniqueFd bind_unix(const std::string& path, int type) {
   const sockaddr_un address = unix_address(path);
   wire::UniqueFd fd(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
-  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+  if (!fd || ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     fd.reset();
   }
   return fd;

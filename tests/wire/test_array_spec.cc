@@ -33,14 +33,14 @@ struct Bad {
 };
 void PrintTo(const Bad& bad, std::ostream* out) { *out << bad.name; }
 
-Bad bad_name(std::string name, std::string value, std::string says) {
+Bad bad_name(std::string name, const std::string& value, std::string says) {
   return {"Name" + std::move(name), [value](ArraySpec& s) { s.name = value; }, std::move(says)};
 }
-Bad bad_shape(std::string name, std::vector<std::int64_t> shape, std::string says) {
+Bad bad_shape(std::string name, const std::vector<std::int64_t>& shape, std::string says) {
   return {"Shape" + std::move(name), [shape](ArraySpec& s) { s.shape = shape; }, std::move(says)};
 }
 // Of shape (4, 8) and float32.
-Bad bad_strides(std::string name, std::vector<std::int64_t> strides, std::string says) {
+Bad bad_strides(std::string name, const std::vector<std::int64_t>& strides, std::string says) {
   return {"Strides" + std::move(name), [strides](ArraySpec& s) { s.strides_bytes = strides; },
           std::move(says)};
 }

@@ -11,10 +11,8 @@ namespace memlease::server {
 namespace {
 
 using testing::BrokerWorld;
-using testing::credential_of;
 using ::testing::ElementsAre;
 using testing::FakeMemory;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::peer_of;
 using testing::spec_of;
