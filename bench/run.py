@@ -100,7 +100,7 @@ def measure(program: str, effort: list[str], out: Path) -> dict[str, Any]:
             [*command, directory, *effort],
             stdout=subprocess.PIPE,
             text=True,
-            timeout=900,
+            timeout=60 if effort == ["--tiny"] else 900,
             check=False,
         )
     if result.returncode != 0:
