@@ -18,7 +18,6 @@ namespace {
 using namespace memlease;
 using namespace memlease::bench;
 
-// Well below the 64 connections that the daemon takes of one user.
 constexpr int kMost = 48;
 static_assert(SharedPage::kValues >= kMost);
 

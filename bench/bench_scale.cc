@@ -23,7 +23,7 @@ namespace {
 using namespace memlease;
 using namespace memlease::bench;
 
-// The daemon takes 64 connections of one user. So root plays many users, as others cannot.
+// The daemon takes 640 connections of one user. So root plays many users, as others cannot.
 constexpr int kSessionsOfUser = 50;
 constexpr uid_t kFirstUser = 60'000;
 

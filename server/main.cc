@@ -2,6 +2,7 @@
 
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
@@ -45,8 +46,18 @@ wire::UniqueFd block_signals() {
   return wire::UniqueFd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
+// The usual soft limit is there for select(2), which nobody here calls; a connection costs two
+// descriptors, a shared file one.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int serve(const Config& config, Background& background) {
   Log log(config.log_level, config.log_format);
+  raise_descriptor_limit();
   // Tokens live in this process's memory.
   prctl(PR_SET_DUMPABLE, 0);
   umask(0077);
