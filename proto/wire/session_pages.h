@@ -7,8 +7,8 @@
 // need not know who wrote. A row that is given back keeps its words: it is used again for an array
 // of as many slots, where every word counts on from there (reader) or is copied over (writer).
 //
-// docs/protocol.md explains the steps; client/core/slot_reader.cc and slot_writer.cc take them. Once a
-// release has these layouts, another one is another version of the protocol (kMaxProtocol).
+// docs/protocol.md explains the steps; client/core/slot_reader.cc and slot_writer.cc take them.
+// Once a release has these layouts, another one is another version of the protocol (kMaxProtocol).
 #pragma once
 
 #include <cstddef>
