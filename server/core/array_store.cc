@@ -15,14 +15,14 @@ constexpr std::uint32_t kChunkUnits = sizeof(wire::SubscriberChunk) / wire::kBoa
 ArrayStore::ArrayStore(FileTable& files, PageSource& pages, SegmentPool& segments, Quota& quota)
     : files_(files), pages_(pages), segments_(segments), quota_(quota) {}
 
+ArrayStore::DomainPages::DomainPages(FileTable& files, PageSource& source,
+                                     const AccessDomain& domain)
+    : boards(files, source, {wire::FileKind::kBoard, wire::kBoardBytes, domain, {}}),
+      heirs(files, source, {wire::FileKind::kExtent, wire::kExtentBytes, domain, {}}) {}
+
 ArrayStore::DomainPages& ArrayStore::pages_of(const AccessDomain& domain) {
   auto& pages = domains_[domain];
-  if (pages == nullptr) {
-    using Kind = PageAllocator::Kind;
-    pages = std::unique_ptr<DomainPages>(new DomainPages{
-        {files_, pages_, Kind{wire::FileKind::kBoard, wire::kBoardBytes, domain, {}}},
-        {files_, pages_, Kind{wire::FileKind::kExtent, wire::kExtentBytes, domain, {}}}});
-  }
+  if (pages == nullptr) pages = std::make_unique<DomainPages>(files_, pages_, domain);
   return *pages;
 }
 

@@ -32,6 +32,7 @@ class ArrayStore {
 
  private:
   struct DomainPages {
+    DomainPages(FileTable& files, PageSource& source, const AccessDomain& domain);
     PageAllocator boards;
     PageAllocator heirs;
   };

@@ -24,7 +24,7 @@ constexpr uid_t kStranger = 54321;
 // An environment variable, set or absent, until the end of the scope.
 class Variable {
  public:
-  Variable(const char* name, std::optional<std::string> value) : name_(name) {
+  Variable(const char* name, const std::optional<std::string>& value) : name_(name) {
     if (const char* old = std::getenv(name)) old_ = old;
     set(value);
   }
