@@ -165,8 +165,11 @@ absl::Status ArrayState::gone(bool draining) const {
                       fmt::format("the daemon of {} is shutting down", session_->directory()),
                       "Release your leases; connect again once it has been started anew.");
   }
-  return make_error(ErrorCode::kWithdrawn, fmt::format("'{}' has been withdrawn", name()),
-                    "Views stay valid until they die. Open the name again if it was created anew.");
+  return make_error(
+      ErrorCode::kWithdrawn,
+      fmt::format("'{}' has been withdrawn, or the process that created it has ended", name()),
+      "Views stay valid until they die. Open the name again if it was created anew; "
+      "with lifetime 'persistent' an array outlives its creator.");
 }
 
 // ---- Membership.

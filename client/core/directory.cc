@@ -64,10 +64,12 @@ absl::Status check_directory(const std::string& directory) {
   if (::lstat(path.c_str(), &link) != 0 || ::stat(path.c_str(), &info) != 0) {
     const int error = errno;
     const bool missing = error == ENOENT || error == ENOTDIR;
-    return wire::errno_error(missing ? ErrorCode::kDaemonUnavailable : ErrorCode::kDenied,
-                             fmt::format("cannot use the directory {}", directory), error,
-                             missing ? "No daemon has run there yet. Start one: memleased."
-                                     : "Ask its owner for permission to search it.");
+    return wire::errno_error(
+        missing ? ErrorCode::kDaemonUnavailable : ErrorCode::kDenied,
+        fmt::format("cannot use the directory {}", directory), error,
+        missing ? "No daemon has run there yet: the first connect() of a program starts "
+                  "one, and so does memleased."
+                : "Ask its owner for permission to search it.");
   }
   if (!S_ISDIR(info.st_mode)) {
     return make_error(ErrorCode::kInvalidArgument, fmt::format("{} is not a directory", directory),

@@ -12,6 +12,10 @@ using wire::ErrorCode;
 using wire::make_error;
 using Outcome = ReadAttempt::Outcome;
 
+std::string current_text(std::uint64_t version) {
+  return version == 0 ? "none has been published" : fmt::format("current is {}", version);
+}
+
 std::string wanted_text(const ReadOptions& options) {
   if (options.version != 0) return fmt::format("version {}", options.version);
   if (options.newer_than != 0) return fmt::format("a version above {}", options.newer_than);
@@ -110,8 +114,8 @@ absl::StatusOr<ReadAttempt> begin_read(ArrayState& array, const ReadOptions& opt
     if (patience.expired()) {
       return make_error(
           ErrorCode::kTimeout,
-          fmt::format("{} of '{}' did not come within {}; current is {}", wanted_text(options),
-                      array.name(), patience.limit_text(), array.current_version()),
+          fmt::format("{} of '{}' did not come within {}; {}", wanted_text(options), array.name(),
+                      patience.limit_text(), current_text(array.current_version())),
           "Is its writer running? memleasectl holders " + array.name());
     }
   }

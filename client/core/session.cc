@@ -43,8 +43,11 @@ absl::Status Session::usable() {
   }
   if (lost_.load(std::memory_order_relaxed)) {
     return wire::make_error(ErrorCode::kDaemonLost,
-                            fmt::format("the daemon of {} has gone", directory_),
-                            "Views stay readable. Connect again once it runs.");
+                            fmt::format("the connection to the daemon of {} has ended: the daemon "
+                                        "has gone, or its operator has evicted this session",
+                                        directory_),
+                            "Views stay readable. Connect again; memleasectl health says whether "
+                            "the daemon runs.");
   }
   return absl::OkStatus();
 }

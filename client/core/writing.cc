@@ -1,5 +1,7 @@
 #include "client/core/writing.h"
 
+#include <unistd.h>
+
 #include <cstring>
 #include <string>
 #include <vector>
@@ -23,8 +25,10 @@ std::string holders_text(ArrayState& array) {
   std::vector<std::string> parts;
   for (const Holder& holder : *holders) {
     if (holder.versions.empty()) continue;
-    parts.push_back(fmt::format("pid {} ({}) reads version {}", holder.pid, holder.command,
-                                fmt::join(holder.versions, ", ")));
+    const std::string who = holder.pid == getpid()
+                                ? "this process itself (leases or views that are alive)"
+                                : fmt::format("pid {} ({})", holder.pid, holder.command);
+    parts.push_back(fmt::format("{} reads version {}", who, fmt::join(holder.versions, ", ")));
   }
   return parts.empty() ? "holders that have just let go"
                        : fmt::format("{}", fmt::join(parts, "; "));

@@ -56,8 +56,14 @@ Place find_place(const Options& options) {
   return *std::move(first);
 }
 
-Check check_directory(const Place& place) {
-  if (!place.trust.ok()) return failure("directory", place.trust);
+// That none is there is a fault only of one that the user has named.
+Check check_directory(const Place& place, bool named) {
+  if (!place.trust.ok()) {
+    Check check = failure("directory", place.trust);
+    const bool missing = wire::code_of(place.trust) == wire::ErrorCode::kDaemonUnavailable;
+    if (missing && !named) check.verdict = Verdict::kNote;
+    return check;
+  }
   struct stat info{};
   if (::stat(place.directory.c_str(), &info) != 0) {
     return failure("directory", wire::errno_error(wire::ErrorCode::kDaemonUnavailable,
@@ -177,7 +183,7 @@ Check check_control_socket(const Place& place, const absl::StatusOr<v1::StatusRe
 
 std::vector<Check> probe_daemon(const Options& options) {
   const Place place = find_place(options);
-  std::vector<Check> checks = {check_directory(place)};
+  std::vector<Check> checks = {check_directory(place, !options.directory.empty())};
   if (!place.trust.ok()) return checks;
   const auto status = place.admin.ok() ? (*place.admin)->status()
                                        : absl::StatusOr<v1::StatusReply>(place.admin.status());

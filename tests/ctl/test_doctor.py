@@ -53,6 +53,23 @@ def test_no_daemon_is_a_failure_and_the_host_is_checked_all_the_same(directory):
     assert checks["control_socket"]["result"] == "failed"
 
 
+def test_before_the_first_daemon_its_missing_directory_is_a_note(tmp_path):
+    environment = {"PATH": os.environ["PATH"], "XDG_RUNTIME_DIR": str(tmp_path)}
+    result = subprocess.run(
+        [program("memleasectl"), "doctor", "--json"],
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    checks = checks_of(result)
+    assert list(checks) == ["directory", *HOST]
+    assert checks["directory"]["result"] == "note"
+    assert "connect()" in checks["directory"]["remedy"]
+
+
+def test_a_named_directory_that_is_missing_is_a_failure(tmp_path):
+    checks = checks_of(ctl("doctor", "--json", "--directory", tmp_path / "none"))
+    assert checks["directory"]["result"] == "failed"
+
+
 def test_an_open_directory_is_a_failure(daemon, directory):
     directory.chmod(0o777)
     checks = checks_of(daemon.ctl("doctor", "--json"))
