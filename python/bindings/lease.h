@@ -2,6 +2,8 @@
 // loop makes and ends one.
 #pragma once
 
+#include <pybind11/stl.h>
+
 #include <new>
 #include <string>
 #include <utility>
@@ -28,6 +30,8 @@ class PyLease {
 
   std::uint64_t version() const { return lease_.version(); }
   std::uint32_t slot() const { return lease_.slot(); }
+  py::tuple shape() const { return py::tuple(py::cast(array().shape)); }
+  std::string dtype() const { return name_of(array().dtype); }
   bool ended() const;
 
   // Throws Closed once the lease has ended, as all below do.

@@ -1,18 +1,10 @@
 """``python -m memlease``: ``show-config``, or any command of memleasectl, as ``doctor``."""
 
-import os
 import sys
 
-from memlease.programs import control, show_config
+from memlease import programs
 
-
-def main(arguments: list[str]) -> None:
-    """Run one command."""
-    if arguments == ["show-config"]:
-        show_config()
-        return
-    program = control()
-    os.execv(program, [program, *arguments])
-
-
-main(sys.argv[1:])
+if sys.argv[1:] == ["show-config"]:
+    programs.show_config()
+else:
+    programs.memleasectl()

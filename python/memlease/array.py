@@ -1,10 +1,10 @@
 """`Array`: a named array, open in this process."""
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 from memlease import _core
-from memlease.errors import Error, InvalidArgument, Withdrawn
+from memlease.errors import Error, InvalidArgument, Unsupported, Withdrawn
 from memlease.interfaces import numpy_dtype, require_numpy, source_of
 
 if TYPE_CHECKING:
@@ -109,9 +109,24 @@ class Array(_core.Array):
             raise InvalidArgument(
                 f"the source is {dtype}{list(elements.shape)}, and '{self.name}' is "
                 f"{self.dtype}{list(self.shape)}",
-                "convert or reshape the source first",
+                f"convert it first, as by np.asarray(source, {self.dtype!r})"
+                if dtype != self.dtype
+                else f"give one of shape {self.shape}, as by np.reshape",
             )
         return self._put_bytes(require_numpy().ascontiguousarray(elements), wait)
+
+    def _refuse(self, *_arguments: Any, **_keywords: Any) -> Never:
+        raise Unsupported(
+            "an array handle has no bytes of its own: take a lease",
+            "with array.read() as lease: lease.array, or array.get()",
+        )
+
+    # NumPy would make an array of one object of it, were it not for these.
+    __array__ = __getitem__ = __setitem__ = __len__ = _refuse
+
+    def __bool__(self) -> bool:
+        """Every handle is true; else Python would ask for its length."""
+        return True
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as a reference: directory, name and identity, never a handle."""

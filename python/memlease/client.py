@@ -1,5 +1,6 @@
 """`connect` and `Client`: a process's connection to a daemon."""
 
+import operator
 import os
 from collections.abc import Sequence
 from types import TracebackType
@@ -131,7 +132,9 @@ class Client:
             A name, shape, dtype, strides or number out of range.
         QuotaExceeded, OutOfMemory, Denied
         """
-        extents = _extents(shape)
+        _require_text("name", name)
+        _require_text("device", device)
+        extents = _whole_numbers("shape", shape)
         type_name = dtype_name(dtype)
         if strides is None and order not in ("C", "F"):
             raise InvalidArgument(f"order={order!r} is not known", "give 'C', 'F', or strides")
@@ -146,12 +149,12 @@ class Client:
                 name=name,
                 dtype=type_name,
                 shape=extents,
-                strides_bytes=() if strides is None else tuple(strides),
+                strides_bytes=() if strides is None else _whole_numbers("strides", strides),
                 device="host" if device == "cpu" else device,
-                slots=slots,
+                slots=_small_number("slots", slots, "give one from 1 to 64"),
                 persistent=lifetime == "persistent",
-                mode=mode,
-                exist_ok=exist_ok,
+                mode=_small_number("mode", mode, "give one such as 0o660"),
+                exist_ok=bool(exist_ok),
             )
         )
         if fill is not None and array.version == 0:
@@ -169,6 +172,7 @@ class Client:
         Denied
             The caller may not read it.
         """
+        _require_text("name", name)
         return Array(self._core.open(name))
 
     def wait_for(self, name: str, timeout: float | None = None) -> Array:
@@ -181,18 +185,26 @@ class Client:
         Timeout
             It did not come in time.
         """
+        _require_text("name", name)
+        if timeout is not None and not hasattr(timeout, "__float__"):
+            raise InvalidArgument(
+                f"timeout={timeout!r} is no length of time", "give seconds, or None for no end"
+            )
         return Array(self._core.wait_for(name, timeout))
 
     def exists(self, name: str) -> bool:
         """Tell whether an array of this name stands that the caller may read."""
+        _require_text("name", name)
         return self._core.exists(name)
 
     def list(self, pattern: str = "*") -> list[str]:
         """Names of the arrays that the caller may read, by a pattern with ``* ? []``."""
+        _require_text("pattern", pattern)
         return self._core.list(pattern)
 
     def withdraw(self, name: str) -> None:
         """Remove a name at once; the bytes go when the last lease and view has gone."""
+        _require_text("name", name)
         self._core.withdraw(name)
 
     def put(self, name: str, source: Any, *, wait: float | None = None, **options: Any) -> Array:
@@ -219,6 +231,7 @@ class Client:
         AlreadyExists
             An array of another shape, dtype or options stands.
         """
+        _require_text("name", name)
         dtype, elements = source_of(source)
         options = {"exist_ok": True, **options}
         array = self.create(name, shape=elements.shape, dtype=dtype, **options)
@@ -255,11 +268,35 @@ class Client:
         return f"<memlease.Client of {self.directory} session={self.session_id}>"
 
 
-def _extents(shape: int | Sequence[int]) -> tuple[int, ...]:
-    extents = (shape,) if isinstance(shape, int) else tuple(shape)
+# The binding would list its C++ signatures instead.
+def _require_text(argument: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise InvalidArgument(f"{argument}={value!r} is no string", "give a str")
+
+
+def _small_number(argument: str, value: Any, hint: str) -> int:
     try:
-        return tuple(int(extent.__index__()) for extent in extents)
-    except AttributeError:
-        raise InvalidArgument(
-            f"shape={shape!r} is not made of whole numbers", "give an int or a sequence of ints"
-        ) from None
+        number = operator.index(value)
+    except TypeError:
+        raise InvalidArgument(f"{argument}={value!r} is no whole number", hint) from None
+    if not 0 <= number < 2**32:
+        raise InvalidArgument(f"{argument}={value!r} is out of range", hint)
+    return number
+
+
+def _whole_numbers(argument: str, value: Any) -> tuple[int, ...]:
+    hint = "give an int or a sequence of ints"
+    try:
+        numbers = _indices(value)
+    except TypeError:
+        raise InvalidArgument(f"{argument}={value!r} is not made of whole numbers", hint) from None
+    if any(abs(number) >= 2**63 for number in numbers):
+        raise InvalidArgument(f"{argument}={value!r} is out of range", hint)
+    return numbers
+
+
+def _indices(value: Any) -> tuple[int, ...]:
+    try:
+        return (operator.index(value),)
+    except TypeError:
+        return tuple(operator.index(number) for number in value)

@@ -1,38 +1,42 @@
 """The programs that come with the package: memleased and memleasectl."""
 
 import os
-import shutil
 import subprocess
+import sys
 from pathlib import Path
+from typing import Never
 
 from memlease.errors import Unsupported
 
 _FOLDER = Path(__file__).parent / "bin"
 
 
-def find(program: str, variable: str) -> str | None:
-    """Look for a program in the environment variable, then in the package, then in ``$PATH``."""
-    named = os.environ.get(variable)
-    if named:
-        return named
-    packaged = _FOLDER / program
-    return str(packaged) if packaged.exists() else shutil.which(program)
+# Not in $PATH: what is there may be a script that leads here.
+def _packaged(program: str) -> str:
+    path = _FOLDER / program
+    return str(path) if path.exists() else ""
 
 
 def daemon() -> str:
     """Path of memleased, or "" where the library has to look for it."""
-    return find("memleased", "MEMLEASE_DAEMON") or ""
+    return os.environ.get("MEMLEASE_DAEMON") or _packaged("memleased")
 
 
-def control() -> str:
-    """Path of memleasectl."""
-    path = find("memleasectl", "MEMLEASE_CTL")
-    if path is None:
-        raise Unsupported(
-            "memleasectl was not found in the package, nor in $PATH",
-            "install memlease again, or name the program in MEMLEASE_CTL",
-        )
-    return path
+def memleasectl() -> Never:
+    """Become memleasectl: the script of that name, and ``python -m memlease``."""
+    _become("memleasectl")
+
+
+def memleased() -> Never:
+    """Become memleased: the script of that name."""
+    _become("memleased")
+
+
+def _become(name: str) -> Never:
+    program = _packaged(name)
+    if not program:
+        raise Unsupported(f"{name} is missing from the package", "install memlease again")
+    os.execv(program, [program, *sys.argv[1:]])
 
 
 def show_config() -> None:
@@ -42,6 +46,6 @@ def show_config() -> None:
     print(f"memlease {_core.__version__}")
     print(f"module   {_core.__file__}")
     print(f"daemon   {daemon() or 'not found'}")
-    print(f"control  {find('memleasectl', 'MEMLEASE_CTL') or 'not found'}", flush=True)
+    print(f"control  {_packaged('memleasectl') or 'not found'}", flush=True)
     if daemon():
         subprocess.run([daemon(), "--print-config"], check=True)

@@ -31,8 +31,8 @@ class Daemon:
     """
 
     def __init__(self, directory: str, log: Path, *arguments: str) -> None:
-        program = programs.find("memleased", "MEMLEASE_DAEMON")
-        if program is None:
+        program = programs.daemon()
+        if not program:
             raise DaemonUnavailable(
                 "memleased was not found", "install memlease again, or set MEMLEASE_DAEMON"
             )

@@ -73,10 +73,21 @@ def test_orders_and_strides(memlease_client):
         ({"shape": (-1, 2)}, memlease.InvalidArgument),
         ({"shape": (2**40, 2**40)}, memlease.InvalidArgument),
         ({"shape": (1.5,)}, memlease.InvalidArgument),
+        ({"shape": 4.0}, memlease.InvalidArgument),
+        ({"shape": None}, memlease.InvalidArgument),
+        ({"shape": 2**70}, memlease.InvalidArgument),
+        ({"name": 3}, memlease.InvalidArgument),
         ({"name": ""}, memlease.InvalidArgument),
         ({"name": "a/../b"}, memlease.InvalidArgument),
         ({"slots": 0}, memlease.InvalidArgument),
         ({"slots": 65}, memlease.InvalidArgument),
+        ({"slots": -1}, memlease.InvalidArgument),
+        ({"slots": 2.5}, memlease.InvalidArgument),
+        ({"mode": "0660"}, memlease.InvalidArgument),
+        ({"mode": -1}, memlease.InvalidArgument),
+        ({"strides": 4.0}, memlease.InvalidArgument),
+        ({"strides": (4.0, 8)}, memlease.InvalidArgument),
+        ({"device": 0}, memlease.InvalidArgument),
         ({"strides": (4, 4)}, memlease.InvalidArgument),
         ({"strides": (4,)}, memlease.InvalidArgument),
         ({"order": "K"}, memlease.InvalidArgument),
@@ -93,6 +104,46 @@ def test_bad_specs_are_refused_with_reason_and_remedy(memlease_client, arguments
     assert caught.value.hint
     assert caught.value.code in str(caught.value)
     assert memlease_client.list() == []
+
+
+def test_arguments_of_wrong_types_are_named(memlease_client):
+    for call, text in (
+        (lambda: memlease_client.create(3, shape=1, dtype="f4"), "name=3"),
+        (lambda: memlease_client.open(b"a"), "name=b'a'"),
+        (lambda: memlease_client.get(None), "name=None"),
+        (lambda: memlease_client.put([1.0], "a"), r"name=\[1.0\]"),
+        (lambda: memlease_client.exists(3), "name=3"),
+        (lambda: memlease_client.withdraw(3), "name=3"),
+        (lambda: memlease_client.list(3), "pattern=3"),
+        (lambda: memlease_client.wait_for(3), "name=3"),
+        (lambda: memlease_client.wait_for("a", timeout="1"), "timeout='1'"),
+    ):
+        with pytest.raises(memlease.InvalidArgument, match=text) as caught:
+            call()
+        assert caught.value.hint
+
+
+def test_whole_numbers_of_numpy_are_taken(memlease_client):
+    assert memlease_client.create("a", shape=np.int64(4), dtype="f4").shape == (4,)
+    assert memlease_client.create("b", shape=np.array([2, 3]), dtype="f4").shape == (2, 3)
+    assert memlease_client.create("c", shape=1, dtype="f4", slots=np.uint8(5)).slots == 5
+
+
+def test_a_handle_is_no_array_of_numpy(memlease_client):
+    array = memlease_client.put("a", np.arange(3))
+    assert array
+    for call in (
+        lambda: np.asarray(array),
+        lambda: np.add(array, 1),
+        lambda: memlease_client.put("b", array),
+        lambda: array[0],
+        lambda: array.__setitem__(0, 1),
+        lambda: len(array),
+        lambda: list(array),
+    ):
+        with pytest.raises(memlease.Unsupported, match="take a lease") as caught:
+            call()
+        assert "lease.array" in caught.value.hint
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (1,), (2, 3, 4, 5)])
@@ -150,9 +201,13 @@ def test_put_again_publishes_the_next_version(memlease_client):
     assert memlease_client.get("a").tolist() == [1, 1, 1]
     array = memlease_client.open("a")
     assert array.put(np.full(3, 2.0)) == 3
-    for wrong in (np.zeros(4), np.zeros(3, dtype="f4")):
-        with pytest.raises(memlease.InvalidArgument, match="source is"):
+    for wrong, hint in (
+        (np.zeros(4), "shape (3,)"),
+        (np.zeros(3, dtype="f4"), "np.asarray(source, 'float64')"),
+    ):
+        with pytest.raises(memlease.InvalidArgument, match="source is") as caught:
             array.put(wrong)
+        assert hint in caught.value.hint
     assert array.version == 3
 
 

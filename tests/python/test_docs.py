@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import memlease
@@ -71,6 +72,34 @@ def test_code_that_is_named_exists(page, words_of_the_code):
 def test_the_readme_shows_the_examples_as_they_are(language, file):
     shown = re.findall(rf"^```{language}\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
     assert shown == [(ROOT / "examples/hello" / file).read_text()]
+
+
+def blocks(language):
+    """Return the user's guide's blocks of code in a language, one after the other."""
+    page = (DOCS / "using.md").read_text()
+    return "".join(re.findall(rf"^```{language}\n(.*?)^```", page, re.M | re.S))
+
+
+def test_the_guides_python_runs(memlease_daemon):
+    code = blocks("python")
+    assert code.count("field.") > 5
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert "ViewAlive" in run.stderr
+    assert run.stdout.startswith("<memlease.Array 'sim/result' float64[3] host v1 slots=3>\n1\n")
+
+
+def test_the_guides_cpp_compiles(tmp_path):
+    code = tmp_path / "guide.cc"
+    code.write_text(
+        "#include <memlease/memlease.h>\n#include <chrono>\n#include <vector>\n"
+        f"void guide() {{\n{blocks('cpp')}}}\n"
+    )
+    command = ["c++", "-std=c++17", "-fsyntax-only", f"-I{ROOT / 'client/include'}", str(code)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert run.returncode == 0, run.stderr
 
 
 def test_the_readme_names_commands_that_dev_has():

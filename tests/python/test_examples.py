@@ -49,10 +49,19 @@ def test_hello(memlease_daemon):
     subprocess.run([program], check=True, timeout=30)
     lines = reader.communicate(timeout=30)[0].splitlines()
     assert reader.returncode == 0
-    assert lines[-1] == "version 50: mean 50.0"
+    assert lines.pop() == "the writer has ended"
+    assert lines
     for line in lines:
         version, mean = line.removeprefix("version ").split(": mean ")
         assert float(mean) == int(version)
+
+
+def test_hello_says_why_it_cannot_connect(tmp_path):
+    program = shutil.which("hello", path=str(Path(os.environ["MEMLEASE_BUILD_DIR"], "bin")))
+    nowhere = os.environ | {"MEMLEASE_DIR": str(tmp_path / "missing" / "run")}
+    run = subprocess.run([program], capture_output=True, text=True, env=nowhere, timeout=30)
+    assert run.returncode == 1
+    assert "[ML015]" in run.stderr
 
 
 @pytest.mark.timeout(180)

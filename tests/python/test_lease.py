@@ -38,6 +38,16 @@ def test_a_clean_exit_publishes(field):
     assert r.released
 
 
+def test_a_lease_knows_shape_and_dtype(field):
+    with field.write() as w:
+        assert (w.shape, w.dtype) == (field.shape, field.dtype) == ((4, 5), "float32")
+    with field.read() as r:
+        assert (r.shape, r.dtype) == (field.shape, field.dtype)
+    assert (r.shape, r.dtype) == (field.shape, field.dtype)
+    with pytest.raises(AttributeError):
+        r.shape = (20,)
+
+
 def test_an_exception_drops(field):
     w = field.write()
     w[...] = 7

@@ -6,6 +6,7 @@ import os
 import select
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import memlease
@@ -51,7 +52,17 @@ def test_the_programs_come_with_the_package():
     for program in ("memleased", "memleasectl"):
         path = Path(memlease.__file__).parent / "bin" / program
         assert os.access(path, os.X_OK)
-    assert programs.control()
+
+
+@pytest.mark.parametrize("program", ["memleased", "memleasectl"])
+def test_the_programs_are_scripts_too(program):
+    [script] = entry_points(group="console_scripts", name=program)
+    start = f"from {script.module} import {script.attr}; {script.attr}()"
+    result = run(sys.executable, "-c", start, "--help")
+    shipped = run(Path(memlease.__file__).parent / "bin" / program, "--help")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == shipped.stdout
+    assert program in result.stdout
 
 
 def test_a_named_program_is_taken(monkeypatch):
