@@ -1,0 +1,208 @@
+// Memory: who may touch it and how much there is.
+#include <sys/mman.h>
+
+#include <csignal>
+#include <cstring>
+
+#include "tests/fakecuda/fixture.h"
+
+namespace fakecuda::testing {
+namespace {
+
+class Memory : public Fakecuda {};
+using MemoryDeathTest = Memory;
+
+TEST_F(Memory, BytesComeBackAsTheyWere) {
+  std::vector<std::uint64_t> sent(1000);
+  for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = i * i;
+  std::vector<std::uint64_t> got(sent.size());
+  std::uint64_t* one = allocate(sent.size());
+  std::uint64_t* two = allocate(sent.size());
+  CUDA_OK(cudaMemcpy(one, sent.data(), sent.size() * 8, cudaMemcpyHostToDevice));
+  CUDA_OK(cudaMemcpy(two, one, sent.size() * 8, cudaMemcpyDeviceToDevice));
+  CUDA_OK(cudaMemcpy(got.data(), two, got.size() * 8, cudaMemcpyDeviceToHost));
+  EXPECT_EQ(sent, got);
+  CUDA_OK(cudaFree(one));
+  CUDA_OK(cudaFree(two));
+}
+
+TEST_F(Memory, RowsAreCopiedByTheirPitch) {
+  std::uint64_t* data = allocate(64);
+  CUDA_OK(cudaMemset(data, 0, 512));
+  const std::uint64_t sent[] = {1, 2, 3, 4};
+  CUDA_OK(cudaMemcpy2D(data, 64, sent, 16, 16, 2, cudaMemcpyHostToDevice));
+  std::uint64_t got[16] = {};
+  CUDA_OK(cudaMemcpy(got, data, sizeof got, cudaMemcpyDeviceToHost));
+  EXPECT_EQ(got[1], 2U);
+  EXPECT_EQ(got[2], 0U);
+  EXPECT_EQ(got[8], 3U);
+  EXPECT_EQ(cudaMemcpy2D(data, 8, sent, 16, 16, 2, cudaMemcpyHostToDevice),
+            cudaErrorInvalidPitchValue);
+  CUDA_OK(cudaFree(data));
+}
+
+// A copy from pageable memory takes the bytes when it is called; from pinned memory, when it runs.
+TEST_F(Memory, PageableBytesAreStaged) {
+  std::uint64_t* data = allocate(2);
+  const cudaStream_t stream = new_stream();
+  void* pinned = nullptr;
+  CUDA_OK(cudaMallocHost(&pinned, 8));
+  std::uint64_t pageable = 1;
+  std::memcpy(pinned, &pageable, 8);
+  {
+    Gate gate;
+    gate.hold(stream);
+    CUDA_OK(cudaMemcpyAsync(data, &pageable, 8, cudaMemcpyHostToDevice, stream));
+    CUDA_OK(cudaMemcpyAsync(data + 1, pinned, 8, cudaMemcpyHostToDevice, stream));
+    pageable = 2;
+    std::memcpy(pinned, &pageable, 8);
+  }
+  CUDA_OK(cudaStreamSynchronize(stream));
+  EXPECT_EQ(first_of(data), 1U);
+  EXPECT_EQ(first_of(data + 1), 2U);
+  CUDA_OK(cudaFreeHost(pinned));
+  CUDA_OK(cudaStreamDestroy(stream));
+  CUDA_OK(cudaFree(data));
+}
+
+TEST_F(Memory, ACopyToPageableMemoryIsDoneWhenItReturns) {
+  std::uint64_t* data = allocate(1);
+  const cudaStream_t stream = new_stream();
+  EXPECT_EQ(tk_spin(2000, stream), 0);
+  EXPECT_EQ(tk_fill(data, 1, 9, stream), 0);
+  std::uint64_t got = 0;
+  CUDA_OK(cudaMemcpyAsync(&got, data, 8, cudaMemcpyDeviceToHost, stream));
+  EXPECT_EQ(got, 9U);
+  CUDA_OK(cudaStreamDestroy(stream));
+  CUDA_OK(cudaFree(data));
+}
+
+TEST_F(Memory, AKindThatContradictsTheAddressesIsRefused) {
+  std::uint64_t* data = allocate(1);
+  std::uint64_t host = 0;
+  EXPECT_EQ(cudaMemcpy(data, &host, 8, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpy(&host, data, 8, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  CUDA_OK(cudaMemcpy(&host, data, 8, cudaMemcpyDefault));
+  CUDA_OK(cudaFree(data));
+}
+
+TEST_F(Memory, CapacityIsCountedInGranules) {
+  std::size_t before = 0;
+  std::size_t total = 0;
+  CUDA_OK(cudaMemGetInfo(&before, &total));
+  EXPECT_EQ(before, total);
+  std::uint64_t* data = allocate(1);
+  std::size_t left = 0;
+  CUDA_OK(cudaMemGetInfo(&left, &total));
+  EXPECT_EQ(before - left, kGranularity);
+  void* more = nullptr;
+  EXPECT_EQ(cudaMalloc(&more, total), cudaErrorMemoryAllocation);
+  EXPECT_EQ(more, nullptr);
+  EXPECT_EQ(cudaMalloc(&more, SIZE_MAX), cudaErrorMemoryAllocation);
+  CUDA_OK(cudaFree(data));
+  CUDA_OK(cudaMalloc(&more, total));
+  CUDA_OK(cudaFree(more));
+}
+
+TEST_F(Memory, NothingIsAllocatedForNothing) {
+  void* address = &address;
+  CUDA_OK(cudaMalloc(&address, 0));
+  EXPECT_EQ(address, nullptr);
+  CUDA_OK(cudaFree(nullptr));
+}
+
+TEST_F(Memory, OnlyWhatWasAllocatedIsFreedAndOnce) {
+  std::uint64_t* data = allocate(2);
+  EXPECT_EQ(cudaFree(data + 1), cudaErrorInvalidValue);
+  CUDA_OK(cudaFree(data));
+  EXPECT_EQ(cudaFree(data), cudaErrorInvalidValue);
+}
+
+TEST_F(Memory, FreeingWaitsForTheDevice) {
+  std::uint64_t* data = allocate(1);
+  std::uint64_t* other = allocate(1);
+  const cudaStream_t stream = new_stream();
+  EXPECT_EQ(tk_spin(2000, stream), 0);
+  EXPECT_EQ(tk_fill(data, 1, 1, stream), 0);
+  CUDA_OK(cudaFree(other));
+  CUDA_OK(cudaStreamQuery(stream));
+  CUDA_OK(cudaStreamDestroy(stream));
+  CUDA_OK(cudaFree(data));
+}
+
+TEST_F(Memory, AnAddressIsAlignedAndKnown) {
+  std::uint64_t* data = allocate(100);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(data) % kGranularity, 0U);
+  cudaPointerAttributes attributes = {};
+  CUDA_OK(cudaPointerGetAttributes(&attributes, data + 50));
+  EXPECT_EQ(attributes.type, cudaMemoryTypeDevice);
+  EXPECT_EQ(attributes.device, 0);
+  EXPECT_EQ(attributes.devicePointer, data + 50);
+  EXPECT_EQ(attributes.hostPointer, nullptr);
+  CUDA_OK(cudaPointerGetAttributes(&attributes, &attributes));
+  EXPECT_EQ(attributes.type, cudaMemoryTypeUnregistered);
+  CUDA_OK(cudaPointerGetAttributes(&attributes, data + 100));
+  EXPECT_EQ(attributes.type, cudaMemoryTypeUnregistered) << "one past the end";
+  CUDA_OK(cudaFree(data));
+}
+
+TEST_F(Memory, PinnedMemoryIsTheHostsAndTheDevices) {
+  void* pinned = nullptr;
+  CUDA_OK(cudaHostAlloc(&pinned, 64, cudaHostAllocMapped));
+  cudaPointerAttributes attributes = {};
+  CUDA_OK(cudaPointerGetAttributes(&attributes, pinned));
+  EXPECT_EQ(attributes.type, cudaMemoryTypeHost);
+  void* device = nullptr;
+  CUDA_OK(cudaHostGetDevicePointer(&device, pinned, 0));
+  EXPECT_EQ(tk_fill(static_cast<std::uint64_t*>(device), 8, 3, nullptr), 0);
+  CUDA_OK(cudaDeviceSynchronize());
+  EXPECT_EQ(*static_cast<std::uint64_t*>(pinned), 3U);
+  CUDA_OK(cudaFreeHost(pinned));
+}
+
+TEST_F(Memory, RegisteringTwiceIsRefused) {
+  std::vector<std::uint64_t> own(1024);
+  CUDA_OK(cudaHostRegister(own.data(), 8192, cudaHostRegisterDefault));
+  EXPECT_EQ(cudaHostRegister(own.data(), 8192, cudaHostRegisterDefault),
+            cudaErrorHostMemoryAlreadyRegistered);
+  CUDA_OK(cudaHostUnregister(own.data()));
+  EXPECT_EQ(cudaHostUnregister(own.data()), cudaErrorHostMemoryNotRegistered);
+}
+
+TEST_F(Memory, ReadOnlyRegistrationIsAKnobAndIsKept) {
+  std::vector<std::uint64_t> own(1024, 5);
+  EXPECT_EQ(cudaHostRegister(own.data(), 8192, cudaHostRegisterReadOnly), cudaErrorNotSupported);
+  world->set(Knob::kReadOnlyRegister, 1);
+  int supported = 0;
+  CUDA_OK(cudaDeviceGetAttribute(&supported, cudaDevAttrHostRegisterReadOnlySupported, 0));
+  EXPECT_EQ(supported, 1);
+  CUDA_OK(cudaHostRegister(own.data(), 8192, cudaHostRegisterReadOnly));
+  std::uint64_t* data = allocate(1024);
+  EXPECT_EQ(tk_copy(data, own.data(), 1024, nullptr), 0);
+  EXPECT_EQ(first_of(data), 5U);
+  EXPECT_EQ(tk_fill(own.data(), 1, 1, nullptr), 0);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+  EXPECT_EQ(own[0], 5U);
+  EXPECT_THAT(only(world.findings()), Is(What::kLeak));  // a broken context frees nothing
+}
+
+// A device's address means nothing to the host.
+TEST_F(MemoryDeathTest, TheHostCannotTouchDeviceMemory) {
+  std::uint64_t* data = allocate(1);
+  EXPECT_EXIT(*static_cast<volatile std::uint64_t*>(data) = 1, ::testing::KilledBySignal(SIGSEGV),
+              "");
+  EXPECT_EXIT(static_cast<void>(*static_cast<volatile std::uint64_t*>(data)),
+              ::testing::KilledBySignal(SIGSEGV), "");
+  CUDA_OK(cudaFree(data));
+}
+
+// What a kernel declares to read, it cannot write.
+TEST_F(MemoryDeathTest, AWriteThatWasDeclaredARead) {
+  std::uint64_t* data = allocate(1);
+  auto* alias = static_cast<volatile std::uint64_t*>(fakecuda_touch(data, 8, FAKECUDA_READ));
+  EXPECT_EXIT(*alias = 1, ::testing::KilledBySignal(SIGSEGV), "");
+  CUDA_OK(cudaFree(data));
+}
+
+}  // namespace
+}  // namespace fakecuda::testing

@@ -1,0 +1,77 @@
+// The primary context of one visible device: its streams and how they are ordered, its peers, and
+// the error that broke it. Other contexts are not modelled. Thread-safe.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "tests/support/fakecuda/stream.h"
+
+namespace fakecuda {
+
+class Context {
+ public:
+  Context(Runtime& runtime, u32 device, int ordinal);
+  ~Context();
+
+  Runtime& runtime;
+  const u32 device;   // in the world
+  const int ordinal;  // in this process
+
+  // --- Its existence. The first use makes it, and the world counts that.
+  void use();
+  void retain();
+  // False if nobody had retained it.
+  bool release();
+  bool exists() const { return exists_; }
+
+  // The error that broke it; it stays.
+  cudaError_t broken() const { return broken_; }
+  void break_with(cudaError_t error);
+
+  // May its kernels touch this memory?
+  bool reaches(const Mapping& mapping) const;
+  cudaError_t enable_peer(u32 device);
+  cudaError_t disable_peer(u32 device);
+
+  // --- Streams
+  std::shared_ptr<Stream> new_stream(unsigned flags, int priority);
+  std::shared_ptr<Stream> legacy_stream();
+  // The calling thread's.
+  std::shared_ptr<Stream> thread_stream();
+  // Work that is queued is still done.
+  void retire(const std::shared_ptr<Stream>& stream);
+  // All streams, and the host knows of what they did.
+  cudaError_t synchronize();
+  cudaError_t host_wait(const MarkerPtr& marker);
+  // Ends all streams; they drop what they have not begun.
+  void stop();
+
+  // Held while one operation is put in its place among the others.
+  std::mutex order_mutex;
+  // Puts a stream behind what the legacy stream's rules say. order_mutex is held.
+  cudaError_t order(Stream& stream);
+
+ private:
+  std::shared_ptr<Stream> start(AgentKind kind, unsigned flags, int priority);
+  void drop_ended();
+
+  std::atomic<cudaError_t> broken_ = cudaSuccess;
+  std::atomic<bool> exists_ = false;
+  std::atomic<bool> used_ = false;  // by the runtime API, which never releases it
+  mutable std::mutex mutex_;        // of what follows
+  int retained_ = 0;
+  std::set<u32> peers_;
+  // order_mutex guards these.
+  std::shared_ptr<Stream> legacy_;
+  std::vector<std::shared_ptr<Stream>> streams_;
+  std::vector<std::shared_ptr<Stream>> retired_;
+  std::vector<MarkerPtr> leftovers_;  // of retired streams, that nobody waited for
+};
+
+}  // namespace fakecuda

@@ -1,0 +1,121 @@
+#include "tests/support/fakecuda/host_memory.h"
+
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+#include "tests/support/fakecuda/runtime.h"
+
+namespace fakecuda {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr u64 kFileBit = 1ULL << 62;  // no allocation's number is that large
+
+// The name of the memory at an address: of the file that is mapped there shared, or a new one.
+void name_memory(Runtime& runtime, const void* address, u64& allocation, u64& offset) {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t from = 0;
+    std::uintptr_t to = 0;
+    char mode[5] = "";
+    u64 file_offset = 0;
+    u32 major = 0;
+    u32 minor = 0;
+    u64 inode = 0;
+    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %4s %" SCNx64 " %x:%x %" SCNu64, &from,
+                    &to, mode, &file_offset, &major, &minor, &inode) != 7) {
+      continue;
+    }
+    if (at < from || at >= to || inode == 0 || mode[3] != 's') continue;
+    const u64 device = u64{major} << 20 | minor;
+    allocation = kFileBit | ((inode * 0x9e37'79b9'7f4a'7c15 + device) & (kFileBit - 1));
+    offset = file_offset + (at - from);
+    return;
+  }
+  allocation = runtime.world().new_id();
+  offset = 0;
+}
+
+MappingPtr find(Runtime& runtime, const void* address, Mapping::Kind kind) {
+  MappingPtr mapping = runtime.memory.find(address);
+  const bool right = mapping != nullptr && mapping->kind == kind && mapping->address() == address;
+  return right ? mapping : nullptr;
+}
+
+}  // namespace
+
+cudaError_t allocate_host(Context& context, void** address, std::size_t bytes, unsigned flags) {
+  if (address == nullptr) return cudaErrorInvalidValue;
+  *address = nullptr;
+  if (bytes == 0) return cudaSuccess;
+  void* memory = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
+  if (memory == nullptr) return cudaErrorMemoryAllocation;
+  Runtime& runtime = context.runtime;
+  const auto mapping =
+      std::make_shared<Mapping>(Mapping::Kind::kHostBuffer, memory, bytes, runtime.world().new_id(),
+                                0, context.ordinal, false);
+  mapping->flags = flags | cudaHostAllocMapped;
+  mapping->device = context.device;
+  runtime.memory.add(mapping);
+  ++runtime.process().host_buffers;
+  *address = memory;
+  return cudaSuccess;
+}
+
+cudaError_t release_host(Context& context, void* address) {
+  if (address == nullptr) return cudaSuccess;
+  Runtime& runtime = context.runtime;
+  const MappingPtr mapping = find(runtime, address, Mapping::Kind::kHostBuffer);
+  if (mapping == nullptr) return cudaErrorInvalidValue;
+  if (const cudaError_t error = context.synchronize(); error != cudaSuccess) return error;
+  runtime.memory.remove(*mapping);
+  --runtime.process().host_buffers;
+  return cudaSuccess;
+}
+
+cudaError_t register_host(Context& context, void* address, std::size_t bytes, unsigned flags) {
+  if (address == nullptr || bytes == 0) return cudaErrorInvalidValue;
+  Runtime& runtime = context.runtime;
+  const bool read_only = (flags & cudaHostRegisterReadOnly) != 0;
+  if (read_only && runtime.knob(Knob::kReadOnlyRegister) == 0) return cudaErrorNotSupported;
+  u64 allocation = 0;
+  u64 offset = 0;
+  name_memory(runtime, address, allocation, offset);
+  const auto mapping = std::make_shared<Mapping>(Mapping::Kind::kRegistered, address, bytes,
+                                                 allocation, offset, context.ordinal, read_only);
+  mapping->flags = flags;
+  mapping->device = context.device;
+  if (!runtime.memory.add(mapping)) return cudaErrorHostMemoryAlreadyRegistered;
+  ++runtime.process().host_buffers;
+  return cudaSuccess;
+}
+
+cudaError_t unregister_host(Context& context, void* address) {
+  Runtime& runtime = context.runtime;
+  const MappingPtr mapping = find(runtime, address, Mapping::Kind::kRegistered);
+  if (mapping == nullptr) return cudaErrorHostMemoryNotRegistered;
+  runtime.memory.remove(*mapping);
+  --runtime.process().host_buffers;
+  return cudaSuccess;
+}
+
+cudaError_t host_device_pointer(Runtime& runtime, void** device, void* host) {
+  if (device == nullptr) return cudaErrorInvalidValue;
+  const MappingPtr mapping = runtime.memory.find(host);
+  if (mapping == nullptr || mapping->on_device()) return cudaErrorInvalidValue;
+  *device = host;
+  return cudaSuccess;
+}
+
+cudaError_t host_flags(Runtime& runtime, unsigned* flags, void* host) {
+  if (flags == nullptr) return cudaErrorInvalidValue;
+  const MappingPtr mapping = runtime.memory.find(host);
+  if (mapping == nullptr || mapping->on_device()) return cudaErrorInvalidValue;
+  *flags = mapping->flags;
+  return cudaSuccess;
+}
+
+}  // namespace fakecuda

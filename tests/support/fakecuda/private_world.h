@@ -1,0 +1,33 @@
+// A world for one test, which this process and its children enter. At its end the trace is checked,
+// and what is wrong fails the test. Not thread-safe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/support/fakecuda/check.h"
+
+namespace fakecuda {
+
+class PrivateWorld {
+ public:
+  explicit PrivateWorld(const WorldOptions& options = {});
+  // Leaves the world, and adds a failure for each finding that nobody asked for.
+  ~PrivateWorld();
+  PrivateWorld(const PrivateWorld&) = delete;
+  PrivateWorld& operator=(const PrivateWorld&) = delete;
+
+  World* operator->() const { return world_.get(); }
+  // Leaves the world, and gives all that is wrong to the test, which then judges it itself.
+  std::vector<Finding> findings();
+
+ private:
+  const std::string folder_;
+  std::unique_ptr<World> world_;
+  bool judged_ = false;
+};
+
+// For a test's message.
+std::string describe(const std::vector<Finding>& findings);
+
+}  // namespace fakecuda

@@ -1,0 +1,67 @@
+// TK_LAUNCH names the header that launches: launch_stand_in.h, or launch_nvcc.h where nvcc compiles
+// this file as CUDA.
+#include "tests/support/fakecuda/test_kernels.h"
+
+#include TK_LAUNCH
+
+namespace {
+
+struct Fill {
+  TK_DEVICE static void at(size_t i, uint64_t* data, uint64_t value) { data[i] = value; }
+};
+
+struct Add {
+  TK_DEVICE static void at(size_t i, uint64_t* data, uint64_t value) { data[i] += value; }
+};
+
+struct CopyOver {
+  TK_DEVICE static void at(size_t i, uint64_t* to, const uint64_t* from) { to[i] = from[i]; }
+};
+
+struct Compare {
+  TK_DEVICE static void at(size_t i, const uint64_t* data, uint64_t expected,
+                           uint64_t* mismatches) {
+    if (data[i] != expected) add_one(mismatches);
+  }
+};
+
+struct Spin {
+  TK_DEVICE static void at(size_t /*i*/, uint64_t us) {
+    const uint64_t end = now_us() + us;
+    while (now_us() < end && !gives_up()) {
+    }
+  }
+};
+
+struct Gate {
+  TK_DEVICE static void at(size_t /*i*/, const uint32_t* flag) {
+    while (look(flag) == 0 && !gives_up()) {
+    }
+  }
+};
+
+}  // namespace
+
+int tk_fill(uint64_t* data, size_t count, uint64_t value, cudaStream_t stream) {
+  return launch<Fill>("tk_fill", count, stream, writes(data, count), value);
+}
+
+int tk_add(uint64_t* data, size_t count, uint64_t value, cudaStream_t stream) {
+  return launch<Add>("tk_add", count, stream, changes(data, count), value);
+}
+
+int tk_copy(uint64_t* to, const uint64_t* from, size_t count, cudaStream_t stream) {
+  return launch<CopyOver>("tk_copy", count, stream, writes(to, count), reads(from, count));
+}
+
+int tk_check(const uint64_t* data, size_t count, uint64_t expected, uint64_t* mismatches,
+             cudaStream_t stream) {
+  return launch<Compare>("tk_check", count, stream, reads(data, count), expected,
+                         changes(mismatches, 1));
+}
+
+int tk_spin(uint64_t us, cudaStream_t stream) { return launch<Spin>("tk_spin", 1, stream, us); }
+
+int tk_gate(const uint32_t* flag, cudaStream_t stream) {
+  return launch<Gate>("tk_gate", 1, stream, reads(flag, 1));
+}

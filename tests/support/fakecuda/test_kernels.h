@@ -1,0 +1,26 @@
+/* Kernels for tests: one source for hardware (nvcc) and for the stand-in. Plain C, so that ctypes
+   can call them too. Each returns a CUDA error; the stream comes last. */
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+int tk_fill(uint64_t* data, size_t count, uint64_t value, cudaStream_t stream);
+int tk_add(uint64_t* data, size_t count, uint64_t value, cudaStream_t stream);
+int tk_copy(uint64_t* to, const uint64_t* from, size_t count, cudaStream_t stream);
+/* Adds to *mismatches, which the device can touch, how many are not `expected`. */
+int tk_check(const uint64_t* data, size_t count, uint64_t expected, uint64_t* mismatches,
+             cudaStream_t stream);
+/* Keeps the stream busy. */
+int tk_spin(uint64_t us, cudaStream_t stream);
+/* Keeps the stream waiting until *flag, in pinned host memory, is not 0. */
+int tk_gate(const uint32_t* flag, cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
