@@ -1,6 +1,7 @@
 // A process that uses CUDA under a test's command (tests/support/peer.h). One command a line, one
 // answer a line: "ok RESULT" or "error CODE". Memory, streams and events go by names; the stream
 // "0" is the legacy one. Every word counts 8 bytes.
+#include <cuda.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -151,6 +152,27 @@ class Peer {
     const cudaEvent_t which = event(words);
     return cudaEventRecord(which, stream(words));
   }
+  static CUdeviceptr word_at(std::uint64_t* address) {
+    return reinterpret_cast<CUdeviceptr>(address);
+  }
+  int write_word(Words& words) {
+    std::uint64_t* address = memory(words);
+    const std::uint64_t value = number(words);
+    return cuStreamWriteValue64(stream(words), word_at(address), value, 0);
+  }
+  int wait_word(Words& words) {
+    std::uint64_t* address = memory(words);
+    const std::uint64_t value = number(words);
+    return cuStreamWaitValue64(stream(words), word_at(address), value, CU_STREAM_WAIT_VALUE_GEQ);
+  }
+  int tell(Words& words) {
+    fakecuda_release(number(words), 0);
+    return 0;
+  }
+  int hear(Words& words) {
+    fakecuda_acquire(number(words), 0);
+    return 0;
+  }
   int wait(Words& words) {
     const cudaStream_t on = stream(words);
     return cudaStreamWaitEvent(on, event(words), 0);
@@ -201,6 +223,10 @@ class Peer {
       {"query_event", [this](Words& words) { return cudaEventQuery(event(words)); }},
       {"sync", [this](Words& words) { return cudaStreamSynchronize(stream(words)); }},
       {"drain", [this](Words& words) { return fakecuda_drain(stream(words)); }},
+      {"write_word", [this](Words& words) { return write_word(words); }},
+      {"wait_word", [this](Words& words) { return wait_word(words); }},
+      {"tell", [this](Words& words) { return tell(words); }},
+      {"hear", [this](Words& words) { return hear(words); }},
       {"pause", [this](Words& words) { return pause(words); }},
       {"device", [](Words& words) { return cudaSetDevice(static_cast<int>(number(words))); }},
       {"last_error", [](Words&) { return cudaGetLastError(); }},
@@ -222,6 +248,7 @@ int main() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that crashes leaves nobody behind
   Peer peer;
   for (std::string line; std::getline(std::cin, line);) {
+    if (line == "end") break;
     // Registered before the library's own, so it runs after it.
     if (line == "call_after_end") {
       std::atexit(call_after_the_end);

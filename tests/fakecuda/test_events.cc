@@ -106,6 +106,27 @@ TEST_F(Events, ManyRecordsAreToldApart) {
   CUDA_OK(cudaFree(data));
 }
 
+TEST_F(Events, ManyLaterRecordsDoNotFreeWhoWaitsForAnEarlierOne) {
+  const cudaEvent_t event = new_event();
+  const cudaStream_t slow = new_stream();
+  const cudaStream_t fast = new_stream();
+  const cudaStream_t waiting = new_stream();
+  {
+    Gate gate;
+    gate.hold(slow);
+    CUDA_OK(cudaEventRecord(event, slow));
+    CUDA_OK(cudaStreamWaitEvent(waiting, event, 0));
+    for (u32 i = 0; i < 3 * kEventRing; ++i) {
+      CUDA_OK(cudaEventRecord(event, fast));
+      CUDA_OK(cudaEventSynchronize(event));
+    }
+    EXPECT_EQ(cudaStreamQuery(waiting), cudaErrorNotReady);
+  }
+  CUDA_OK(cudaStreamSynchronize(waiting));
+  for (cudaStream_t stream : {slow, fast, waiting}) CUDA_OK(cudaStreamDestroy(stream));
+  CUDA_OK(cudaEventDestroy(event));
+}
+
 TEST_F(Events, DestroyingOneWithWorkPendingIsFine) {
   const cudaEvent_t event = new_event();
   const cudaStream_t one = new_stream();

@@ -1,5 +1,7 @@
 // Words that streams write and wait for.
 #include <cuda.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "tests/fakecuda/fixture.h"
 
@@ -94,6 +96,31 @@ TEST_F(Words, WrongArgumentsAreRefused) {
             CUDA_ERROR_INVALID_VALUE);
   world->set(Knob::kStreamMemoryOps, 0);
   EXPECT_EQ(cuStreamWriteValue64(one_, at(), 1, 0), CUDA_ERROR_NOT_SUPPORTED);
+  clean_up();
+}
+
+// The pages of a shared file are the same words wherever they are mapped.
+TEST_F(Words, AWordOfASharedFileHasManyAddresses) {
+  const int fd = memfd_create("words", MFD_CLOEXEC);
+  ASSERT_EQ(ftruncate(fd, 8192), 0);
+  void* there[2];
+  for (void*& mapped : there) {
+    mapped = mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    CUDA_OK(cudaHostRegister(mapped, 8192, cudaHostRegisterDefault));
+  }
+  const auto at_first = reinterpret_cast<CUdeviceptr>(there[0]) + 4096;
+  const auto at_second = reinterpret_cast<CUdeviceptr>(there[1]) + 4096;
+  ASSERT_EQ(cuStreamWaitValue64(two_, at_second, 1, CU_STREAM_WAIT_VALUE_GEQ), CUDA_SUCCESS);
+  EXPECT_EQ(tk_add(data_, 16, 1, two_), 0);
+  EXPECT_EQ(tk_fill(data_, 16, 1, one_), 0);
+  ASSERT_EQ(cuStreamWriteValue64(one_, at_first, 1, 0), CUDA_SUCCESS);
+  CUDA_OK(cudaStreamSynchronize(two_));
+  EXPECT_EQ(first_of(data_), 2U);
+  for (void* mapped : there) {
+    CUDA_OK(cudaHostUnregister(mapped));
+    munmap(mapped, 8192);
+  }
+  close(fd);
   clean_up();
 }
 

@@ -13,8 +13,18 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), ROOT / "tests/model/README.md"])
 FOLDERS = "bench|client|cmake|deploy|docs|examples|proto|python|server|tests"
-SOURCES = ("bench", "client", "examples", "proto", "python", "server", "tests/model")
-CODE = ("*.h", "*.cc", "*.py", "*.pyi", "*.proto", "*.pml", "*.txt")
+SOURCES = (
+    "bench",
+    "client",
+    "cmake",
+    "examples",
+    "proto",
+    "python",
+    "server",
+    "tests/model",
+    "tests/support/fakecuda",
+)
+CODE = ("*.h", "*.cc", "*.py", "*.pyi", "*.proto", "*.pml", "*.txt", "*.cmake")
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 

@@ -35,7 +35,7 @@ void Context::break_with(cudaError_t error) {
 }
 
 bool Context::reaches(const Mapping& mapping) const {
-  if (mapping.kind != Mapping::Kind::kOwn || mapping.device == device) return true;
+  if (mapping.kind != Mapping::Kind::kAllocated || mapping.device == device) return true;
   const std::scoped_lock lock(mutex_);
   return peers_.count(mapping.device) != 0;
 }
@@ -141,13 +141,16 @@ void Context::stop() {
   std::vector<std::shared_ptr<Stream>> streams;
   {
     const std::scoped_lock lock(order_mutex);
-    for (const auto& stream : streams_) stream->close();
     streams.swap(streams_);
     streams.insert(streams.end(), retired_.begin(), retired_.end());
     retired_.clear();
     leftovers_.clear();
     legacy_.reset();
   }
+  // One may wait for another, so all drop their queues before any is joined. A thread may hold its
+  // own one longer than we live, so its end is not left to the last reference.
+  for (const auto& stream : streams) stream->close();
+  for (const auto& stream : streams) stream->join();
 }
 
 }  // namespace fakecuda

@@ -10,6 +10,12 @@
 namespace fakecuda {
 namespace {
 
+void raise(std::atomic<u64>& value, u64 to) {
+  u64 now = value;
+  while (now < to && !value.compare_exchange_weak(now, to)) {
+  }
+}
+
 // One record of an event.
 struct Recording {
   EventSlot* slot = nullptr;
@@ -17,16 +23,34 @@ struct Recording {
   u64 id = 0;   // 0: never recorded
 
   bool complete(const Runtime& runtime) const {
-    if (slot->done[id % kEventRing] >= id) return true;
+    if (slot->done[id % kEventRing] >= id && !overtaken()) return true;
     return runtime.knob(Knob::kHeirReleases) != 0 && slot->newest_done >= id;
   }
-};
-
-void raise(std::atomic<u64>& value, u64 to) {
-  u64 now = value;
-  while (now < to && !value.compare_exchange_weak(now, to)) {
+  bool overtaken() const {
+    for (const auto& other : slot->overtaken) {
+      if (other == id) return true;
+    }
+    return false;
   }
-}
+  void change_overtaken(u64 from, u64 to) const {
+    for (auto& other : slot->overtaken) {
+      u64 now = from;
+      if (other.compare_exchange_strong(now, to)) return;
+    }
+  }
+  // The record is complete: the event's place for it says so.
+  void finish() const {
+    std::atomic<u64>& done = slot->done[id % kEventRing];
+    // Those that share the place and are not complete yet.
+    const u64 before = done;
+    const u64 first = before != 0 ? before + kEventRing : (id - 1) % kEventRing + 1;
+    for (u64 other = first; other < id; other += kEventRing) change_overtaken(0, other);
+    raise(done, id);
+    change_overtaken(id, 0);
+    raise(slot->newest_done, id);
+    bump(slot->wake);
+  }
+};
 
 class RecordOperation : public Operation {
  public:
@@ -40,9 +64,7 @@ class RecordOperation : public Operation {
     stream.trace(Kind::kRelease, static_cast<u64>(KeyKind::kEvent), recording_.key, recording_.id);
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     slot.done_at_ns = static_cast<u64>(std::chrono::nanoseconds(now).count());
-    raise(slot.done[recording_.id % kEventRing], recording_.id);
-    raise(slot.newest_done, recording_.id);
-    bump(slot.wake);
+    recording_.finish();
   }
 
  private:
@@ -158,6 +180,7 @@ cudaError_t create_event(Context& context, cudaEvent_t* handle, unsigned flags) 
     slot.pending = 0;
     slot.issued = slot.newest_done = 0;
     for (auto& done : slot.done) done = 0;
+    for (auto& overtaken : slot.overtaken) overtaken = 0;
     slot.state = EventSlot::kLive;
     *handle = runtime.events.add(
         std::make_shared<Event>(Event{index, generation, flags, context.device, false}));

@@ -71,7 +71,7 @@ cudaError_t export_memory(Context& context, cudaIpcMemHandle_t* handle, const vo
   Runtime& runtime = context.runtime;
   const MappingPtr mapping = runtime.memory.find(address);
   // What was imported cannot be passed on.
-  if (mapping == nullptr || mapping->kind != Mapping::Kind::kOwn) return cudaErrorInvalidValue;
+  if (mapping == nullptr || mapping->kind != Mapping::Kind::kAllocated) return cudaErrorInvalidValue;
   if (mapping->bytes % kGranularity != 0) {
     runtime.violation(Violation::kSharedNeighbours, mapping->allocation, mapping->bytes);
   }
@@ -108,10 +108,7 @@ cudaError_t import_memory(Context& context, void** address, const cudaIpcMemHand
     return cudaErrorInvalidResourceHandle;
   }
   if (const MappingPtr open = runtime.memory.find_import(handle.slot); open != nullptr) {
-    // Another context has it, or what lay there before is still open.
-    if (open->ordinal != context.ordinal || open->generation != generation) {
-      return cudaErrorAlreadyMapped;
-    }
+    if (open->ordinal != context.ordinal) return cudaErrorAlreadyMapped;
     runtime.memory.count_opens(*open, 1);
     ++runtime.process().imports;
     *address = open->address();

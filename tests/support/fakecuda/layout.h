@@ -24,6 +24,7 @@ inline constexpr u32 kMaxFaults = 32;
 inline constexpr u32 kMaxAllocations = 16384;
 inline constexpr u32 kMaxEvents = 65536;
 inline constexpr u32 kEventRing = 64;
+inline constexpr u32 kMaxOvertaken = 16;
 inline constexpr u32 kWakeWords = 256;
 inline constexpr u32 kNameBytes = 1 << 20;
 inline constexpr u32 kMaxRecords = 1 << 22;
@@ -91,6 +92,8 @@ struct EventSlot {
   std::atomic<u64> newest_done;
   std::atomic<u64> done_at_ns;
   std::array<std::atomic<u64>, kEventRing> done;  // of record id at [id % kEventRing]
+  // Records whose place in `done` a later one took before they were complete; 0: none.
+  std::array<std::atomic<u64>, kMaxOvertaken> overtaken;
 };
 
 struct Fault {

@@ -177,7 +177,7 @@ cudaError_t allocate(Context& context, void** address, std::size_t bytes) {
   const std::string file = world.file_of(allocation->id);
   MappingPtr mapping;
   if (!make_file(runtime, *allocation, file) ||
-      Mapping::map_device(runtime, Mapping::Kind::kOwn, slot, file, mapping) != cudaSuccess) {
+      Mapping::map_device(runtime, Mapping::Kind::kAllocated, slot, file, mapping) != cudaSuccess) {
     unlink(file.c_str());
     allocation->state = Allocation::kFree;
     return cudaErrorMemoryAllocation;
@@ -196,7 +196,7 @@ cudaError_t release(Context& context, void* address) {
   if (address == nullptr) return cudaSuccess;
   Runtime& runtime = context.runtime;
   MappingPtr mapping = runtime.memory.find(address);
-  if (mapping == nullptr || mapping->kind != Mapping::Kind::kOwn || mapping->address() != address) {
+  if (mapping == nullptr || mapping->kind != Mapping::Kind::kAllocated || mapping->address() != address) {
     return cudaErrorInvalidValue;
   }
   // Freeing waits for the device that the memory is on.

@@ -26,7 +26,7 @@ inline bool writes(Access access) { return (static_cast<int>(access) & 2) != 0; 
 // finishes.
 class Mapping {
  public:
-  enum class Kind { kOwn, kImported, kHostBuffer, kRegistered };
+  enum class Kind { kAllocated, kImported, kHostBuffer, kRegistered };
 
   // Maps the file of an allocation at a new address. cudaErrorMemoryAllocation if that fails.
   static cudaError_t map_device(Runtime& runtime, Kind kind, u32 slot, const std::string& file,
@@ -38,7 +38,7 @@ class Mapping {
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
-  bool on_device() const { return kind == Kind::kOwn || kind == Kind::kImported; }
+  bool on_device() const { return kind == Kind::kAllocated || kind == Kind::kImported; }
   bool read_only() const { return read_only_; }
   // Where its first byte can be read, or written.
   char* alias(bool to_write) const { return to_write ? writable_ : readable_; }

@@ -110,7 +110,7 @@ cudaError_t pointer_attribute(Runtime& runtime, void* data, CUpointer_attribute 
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
       return put(data, mapping->ordinal);
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-      return put(data, mapping->kind == Mapping::Kind::kOwn);
+      return put(data, mapping->kind == Mapping::Kind::kAllocated);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
       return put(data, static_cast<CUdeviceptr>(mapping->base));
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:

@@ -75,7 +75,9 @@ Stream::Stream(Context& its_context, AgentKind its_kind, unsigned its_flags, int
       runtime_(its_context.runtime),
       random_(agent * 0x9e37'79b9'7f4a'7c15) {}
 
-Stream::~Stream() {
+Stream::~Stream() { join(); }
+
+void Stream::join() {
   close();
   if (thread_.joinable()) thread_.join();
 }

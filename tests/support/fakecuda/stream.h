@@ -88,6 +88,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // No more operations will come: the thread ends after the last one.
   void close();
   bool ended() const;
+  // Closes it and waits for its thread. Once, or by the destructor.
+  void join();
 
   // --- For the context, which holds its lock
   MarkerPtr mark_locked();

@@ -1,0 +1,73 @@
+"""A world of the CUDA stand-in for one pytest test, checked at its end.
+
+Import the fixture in a conftest.py. The build is the one in the directory MEMLEASE_BUILD_DIR.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(os.environ.get("MEMLEASE_BUILD_DIR", "build/release"), "fakecuda").absolute()
+
+
+class FakeCuda:
+    """What a test has of its world."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.run("create", folder)
+        os.environ["FAKECUDA_WORLD"] = folder
+        # By their paths: the loader then takes these for whoever asks for the names.
+        self.cuda = ctypes.CDLL(str(FOLDER / "libcudart.so.13"), mode=ctypes.RTLD_GLOBAL)
+        self.kernels = ctypes.CDLL(str(FOLDER / "libtest_kernels.so"))
+        assert self.cuda.fakecuda_abi() > 0
+        self._judged = False
+
+    @staticmethod
+    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+        command = [str(FOLDER / "fakecuda"), *map(str, arguments)]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert result.returncode in (0, 1) and not result.stderr, result.stderr
+        return result
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment in which another program loads the stand-in by its name."""
+        return {**os.environ, "LD_LIBRARY_PATH": str(FOLDER)}
+
+    def set(self, knob: str, value: int) -> None:
+        self.run("set", self.folder, knob, value)
+
+    def fail(self, call: str, error: int, nth: int = 1, times: int = 1) -> None:
+        self.run("fail", self.folder, call, error, nth, times)
+
+    def findings(self) -> str:
+        """Leave the world and return all that is wrong, which the test then judges itself."""
+        self._judged = True
+        self.cuda.fakecuda_detach()
+        result = self.run("check", self.folder)
+        return result.stdout if result.returncode != 0 else ""
+
+    def close(self) -> None:
+        findings = "" if self._judged else self.findings()
+        os.environ.pop("FAKECUDA_WORLD", None)
+        shutil.rmtree(self.folder)
+        if findings:
+            pytest.fail(f"The checker of the CUDA stand-in found:\n{findings}")
+
+
+@pytest.fixture
+def fake_cuda() -> Iterator[FakeCuda]:
+    """Give the test a private world; a race or a leak in it fails the test."""
+    world = FakeCuda(tempfile.mkdtemp(prefix="memlease-fakecuda-", dir="/dev/shm"))
+    try:
+        yield world
+    finally:
+        world.close()
