@@ -155,6 +155,26 @@ TEST_F(Streams, AHostFunctionRunsInItsTurnAndMayNotUseCuda) {
   CUDA_OK(cudaStreamDestroy(stream));
 }
 
+TEST_F(Streams, AHostFunctionThatRunsAtTheEndIsAnswered) {
+  struct Meeting {
+    std::atomic<bool> begun = false;
+    std::atomic<int> error = -1;
+  } meeting;
+  CUDA_OK(cudaLaunchHostFunc(
+      nullptr,
+      [](void* data) {
+        auto* it = static_cast<Meeting*>(data);
+        it->begun = true;
+        while (fakecuda_cancelled() == 0) std::this_thread::yield();
+        int count = 0;
+        it->error = cudaGetDeviceCount(&count);
+      },
+      &meeting));
+  while (!meeting.begun) std::this_thread::yield();
+  EXPECT_THAT(world.findings(), ::testing::IsEmpty());
+  EXPECT_EQ(meeting.error, static_cast<int>(cudaErrorNotPermitted));
+}
+
 TEST_F(Streams, ACapturingStreamTakesNoWork) {
   const cudaStream_t stream = new_stream(cudaStreamDefault);
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;

@@ -207,7 +207,11 @@ cudaError_t record_event(Runtime& runtime, cudaEvent_t handle, Stream& stream) {
   if (stream.capturing) return cudaErrorStreamCaptureUnsupported;
   recording.key = u64{event->slot} << 32 | event->generation;
   recording.id = ++recording.slot->issued;
-  return stream.enqueue(std::make_unique<RecordOperation>(recording));
+  const cudaError_t refused = stream.enqueue(std::make_unique<RecordOperation>(recording));
+  // Nobody shall wait for a record that will not be.
+  u64 last = recording.id;
+  if (refused != cudaSuccess) recording.slot->issued.compare_exchange_strong(last, last - 1);
+  return refused;
 }
 
 cudaError_t wait_event(Runtime& runtime, cudaEvent_t handle, Stream& stream) {

@@ -11,8 +11,6 @@
 namespace fakecuda {
 namespace {
 
-thread_local const Stream* running_on = nullptr;
-
 class Launch : public Operation {
  public:
   Launch(const char* name, fakecuda_kernel kernel, std::vector<fakecuda_range> ranges,
@@ -32,9 +30,7 @@ class Launch : public Operation {
                               : stream.access(range.address, range.bytes,
                                               static_cast<Access>(range.access), keep[i]));
     }
-    running_on = &stream;
     kernel_(addresses.data(), arguments_.data());
-    running_on = nullptr;
   }
 
  private:
@@ -92,7 +88,8 @@ cudaError_t fakecuda_launch(cudaStream_t stream, const char* name, fakecuda_kern
 }
 
 int fakecuda_cancelled(void) {
-  return fakecuda::running_on != nullptr && fakecuda::running_on->cancelled() ? 1 : 0;
+  const fakecuda::Stream* stream = fakecuda::Stream::of_this_thread();
+  return stream != nullptr && stream->cancelled() ? 1 : 0;
 }
 
 void* fakecuda_touch(const void* address, size_t bytes, int access) {

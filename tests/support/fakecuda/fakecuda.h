@@ -25,7 +25,8 @@ typedef void (*fakecuda_kernel)(void* const* ranges, const void* arguments);
 cudaError_t fakecuda_launch(cudaStream_t stream, const char* name, fakecuda_kernel kernel,
                             const fakecuda_range* ranges, size_t range_count, const void* arguments,
                             size_t argument_bytes);
-/* For a kernel that waits: not 0 once it should give up, as its process or device goes down. */
+/* For a kernel or a host function that waits: not 0 once it should give up, as its process or
+ * device goes down. */
 int fakecuda_cancelled(void);
 
 /* A touch by the host: tells the checker, and returns where the bytes are; NULL if they are not in

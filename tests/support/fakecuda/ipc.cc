@@ -71,7 +71,8 @@ cudaError_t export_memory(Context& context, cudaIpcMemHandle_t* handle, const vo
   Runtime& runtime = context.runtime;
   const MappingPtr mapping = runtime.memory.find(address);
   // What was imported cannot be passed on.
-  if (mapping == nullptr || mapping->kind != Mapping::Kind::kAllocated) return cudaErrorInvalidValue;
+  if (mapping == nullptr || mapping->kind != Mapping::Kind::kAllocated)
+    return cudaErrorInvalidValue;
   if (mapping->bytes % kGranularity != 0) {
     runtime.violation(Violation::kSharedNeighbours, mapping->allocation, mapping->bytes);
   }
@@ -100,6 +101,7 @@ cudaError_t import_memory(Context& context, void** address, const cudaIpcMemHand
   if (handle.device != context.device && runtime.knob(Knob::kPeerAccess) == 0) {
     return cudaErrorInvalidDevice;
   }
+  const Turn turn(runtime.world());
   const Allocation& allocation = runtime.world().layout().allocations[handle.slot];
   const u32 generation = allocation.generation;
   if (allocation.state != Allocation::kLive ||
@@ -119,10 +121,6 @@ cudaError_t import_memory(Context& context, void** address, const cudaIpcMemHand
   const cudaError_t error =
       Mapping::map_device(runtime, Mapping::Kind::kImported, handle.slot, file, mapping);
   if (error != cudaSuccess) return error;
-  // Freed in the meantime?
-  if (allocation.state != Allocation::kLive || allocation.generation != generation) {
-    return cudaErrorInvalidResourceHandle;
-  }
   mapping->ordinal = context.ordinal;
   runtime.memory.add(mapping);
   ++runtime.process().imports;
@@ -132,6 +130,7 @@ cudaError_t import_memory(Context& context, void** address, const cudaIpcMemHand
 
 cudaError_t close_memory(Context& context, void* address) {
   Runtime& runtime = context.runtime;
+  const Turn turn(runtime.world());
   const MappingPtr mapping = runtime.memory.find(address);
   if (mapping == nullptr || mapping->kind != Mapping::Kind::kImported ||
       mapping->address() != address) {

@@ -196,7 +196,8 @@ cudaError_t release(Context& context, void* address) {
   if (address == nullptr) return cudaSuccess;
   Runtime& runtime = context.runtime;
   MappingPtr mapping = runtime.memory.find(address);
-  if (mapping == nullptr || mapping->kind != Mapping::Kind::kAllocated || mapping->address() != address) {
+  if (mapping == nullptr || mapping->kind != Mapping::Kind::kAllocated ||
+      mapping->address() != address) {
     return cudaErrorInvalidValue;
   }
   // Freeing waits for the device that the memory is on.

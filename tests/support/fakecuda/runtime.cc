@@ -79,13 +79,19 @@ cudaError_t Runtime::attach(Runtime*& runtime) {
 
 void Runtime::detach() {
   const std::scoped_lock lock(attach_mutex());
-  if (phase != Phase::kRunning) return;
-  delete running_one.exchange(nullptr);
+  Runtime* runtime = running_one;
+  if (phase != Phase::kRunning || runtime == nullptr) return;
+  // Before it is nobody's: a host function may be on its way to it.
+  runtime->stop();
+  running_one = nullptr;
+  delete runtime;
 }
 
+// Other threads may still be in a call, so nothing is deleted.
 void Runtime::at_exit() {
+  const std::scoped_lock lock(attach_mutex());
   if (phase != Phase::kRunning) return;
-  detach();
+  if (Runtime* runtime = running_one; runtime != nullptr) runtime->stop();
   phase = Phase::kEnded;
 }
 
@@ -98,7 +104,9 @@ Runtime::Runtime(std::unique_ptr<World> world)
   }
 }
 
-Runtime::~Runtime() {
+Runtime::~Runtime() = default;
+
+void Runtime::stop() {
   stopping_ = true;
   for (auto& context : contexts_) context->stop();
   streams.clear();

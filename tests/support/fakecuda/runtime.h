@@ -68,6 +68,7 @@ class Runtime {
   explicit Runtime(std::unique_ptr<World> world);
   static cudaError_t attach(Runtime*& runtime);
   static void at_exit();
+  void stop();
   friend struct AtExit;
   u32 enter_world();
 

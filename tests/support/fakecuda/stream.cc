@@ -35,6 +35,7 @@ class AwaitOperation : public Operation {
 };
 
 std::atomic<u64> numbers = 0;
+thread_local const Stream* this_stream = nullptr;
 
 }  // namespace
 
@@ -177,7 +178,10 @@ void Stream::pause_us(u64 us) {
   while (!cancelled() && std::chrono::steady_clock::now() < end) wake_.wait_until(lock, end);
 }
 
+const Stream* Stream::of_this_thread() { return this_stream; }
+
 void Stream::work() {
+  this_stream = this;
   for (;;) {
     std::unique_ptr<Operation> operation;
     {

@@ -96,6 +96,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void await(const MarkerPtr& marker);
 
   // --- For operations, on the stream's thread
+  // Null on a thread that is no stream's.
+  static const Stream* of_this_thread();
   // Where an operation may touch [address, address + bytes); tells the trace. Throws DeviceFault.
   char* access(const void* address, std::size_t bytes, Access access, MappingPtr& keep);
   void trace(Kind kind, u64 a, u64 b = 0, u64 c = 0);

@@ -67,7 +67,8 @@ class World {
   Layout* const layout_;
 };
 
-// Held while allocations are counted, made or given back. A killed process lets go of it.
+// Held while allocations are counted, made, opened, closed or given back. A killed process lets go
+// of it.
 class Turn {
  public:
   explicit Turn(const World& world);
