@@ -181,6 +181,23 @@ class Peer {
     const cudaStream_t on = stream(words);
     return fakecuda_pause(on, number(words));
   }
+  // Makes, uses and gives back one thing after the other until it is killed.
+  int churn(Words&) {
+    for (;;) {
+      void* data = nullptr;
+      cudaStream_t on = nullptr;
+      cudaEvent_t event = nullptr;
+      int error = cudaMalloc(&data, 2 << 20);
+      if (error == 0) error = cudaStreamCreateWithFlags(&on, cudaStreamNonBlocking);
+      if (error == 0) error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+      if (error == 0) error = tk_fill(static_cast<std::uint64_t*>(data), 16, 1, on);
+      if (error == 0) error = cudaEventRecord(event, on);
+      if (error == 0) error = cudaEventDestroy(event);
+      if (error == 0) error = cudaStreamDestroy(on);
+      if (error == 0) error = cudaFree(data);
+      if (error != 0) return error;
+    }
+  }
   // What CUDA answers in a forked child.
   int call_in_fork(Words&) {
     int ends[2];
@@ -230,6 +247,7 @@ class Peer {
       {"pause", [this](Words& words) { return pause(words); }},
       {"device", [](Words& words) { return cudaSetDevice(static_cast<int>(number(words))); }},
       {"last_error", [](Words&) { return cudaGetLastError(); }},
+      {"churn", [this](Words& words) { return churn(words); }},
       {"call_in_fork", [this](Words& words) { return call_in_fork(words); }},
   };
 };

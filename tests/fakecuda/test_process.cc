@@ -62,6 +62,24 @@ TEST_F(ProcessLife, CapacityIsSharedByAllProcesses) {
   CUDA_OK(cudaFree(data));
 }
 
+// Wherever it is killed, the world goes on for the others, and what it held comes back.
+TEST_F(ProcessLife, ProcessesMayBeKilledAnywhere) {
+  Peer other("");
+  for (u64 round = 0; round < 20; ++round) {
+    Peer victim("");
+    victim.say("churn");
+    const long pid = victim.pid();
+    while (world->calls("cudaFree", pid) < 3 + round) std::this_thread::yield();
+    victim.kill();
+    PEER_OK(other.ask("malloc data 262144"));
+    PEER_OK(other.ask("free data"));
+  }
+  std::size_t left = 0;
+  std::size_t total = 0;
+  CUDA_OK(cudaMemGetInfo(&left, &total));
+  EXPECT_EQ(left, total);
+}
+
 TEST_F(ProcessLife, FaultsArePlannedForOneProcess) {
   Peer one("");
   Peer two("");

@@ -61,7 +61,7 @@ std::shared_ptr<Stream> Context::start(AgentKind kind, unsigned flags, int prior
 std::shared_ptr<Stream> Context::new_stream(unsigned flags, int priority) {
   const std::scoped_lock lock(order_mutex);
   drop_ended();
-  return start(AgentKind::kStream, flags, priority);
+  return start(AgentKind::kStream, flags, std::clamp(priority, kGreatestPriority, kLeastPriority));
 }
 
 std::shared_ptr<Stream> Context::legacy_stream() {

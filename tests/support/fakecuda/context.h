@@ -14,6 +14,9 @@
 
 namespace fakecuda {
 
+inline constexpr int kLeastPriority = 0;
+inline constexpr int kGreatestPriority = -5;
+
 class Context {
  public:
   Context(Runtime& runtime, u32 device, int ordinal);
@@ -40,6 +43,7 @@ class Context {
   cudaError_t disable_peer(u32 device);
 
   // --- Streams
+  // A priority out of range becomes the nearest.
   std::shared_ptr<Stream> new_stream(unsigned flags, int priority);
   std::shared_ptr<Stream> legacy_stream();
   // The calling thread's.

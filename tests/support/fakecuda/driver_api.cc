@@ -83,9 +83,9 @@ cudaError_t open(Context& context, CUevent* event, const CUipcEventHandle& handl
   return import_event(context, event, same);
 }
 
-cudaError_t new_stream(Context& context, CUstream* stream, unsigned flags) {
+cudaError_t new_stream(Context& context, CUstream* stream, unsigned flags, int priority) {
   if (stream == nullptr || flags > CU_STREAM_NON_BLOCKING) return cudaErrorInvalidValue;
-  *stream = context.runtime.streams.add(context.new_stream(flags, 0));
+  *stream = context.runtime.streams.add(context.new_stream(flags, priority));
   ++context.runtime.process().streams;
   return cudaSuccess;
 }
@@ -196,6 +196,11 @@ CUresult cuCtxPushCurrent(CUcontext context) {
 }
 CUresult cuCtxPopCurrent(CUcontext* context) { FAKECUDA_DRIVER(pop(context)); }
 CUresult cuCtxGetDevice(CUdevice* device) { FAKECUDA_DRIVER_CONTEXT(put(device, context.ordinal)); }
+CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  FAKECUDA_DRIVER_CONTEXT(((least != nullptr ? * least = fakecuda::kLeastPriority : 0),
+                           (greatest != nullptr ? * greatest = fakecuda::kGreatestPriority : 0),
+                           cudaSuccess));
+}
 CUresult cuCtxSynchronize() { FAKECUDA_DRIVER_CONTEXT(context.synchronize()); }
 
 // --- Memory
@@ -239,7 +244,10 @@ CUresult cuPointerSetAttribute(const void*, CUpointer_attribute attribute, CUdev
 // --- Streams and events
 
 CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
-  FAKECUDA_DRIVER_CONTEXT(new_stream(context, stream, flags));
+  FAKECUDA_DRIVER_CONTEXT(new_stream(context, stream, flags, 0));
+}
+CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
+  FAKECUDA_DRIVER_CONTEXT(new_stream(context, stream, flags, priority));
 }
 CUresult cuStreamDestroy(CUstream stream) { FAKECUDA_DRIVER(destroy_stream(runtime, stream)); }
 CUresult cuEventCreate(CUevent* event, unsigned flags) {

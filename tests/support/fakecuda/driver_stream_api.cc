@@ -80,6 +80,9 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
   ON(stream, put(context, reinterpret_cast<CUcontext>(&it.context)));
 }
 CUresult cuStreamGetFlags(CUstream stream, unsigned* flags) { ON(stream, put(flags, it.flags)); }
+CUresult cuStreamGetPriority(CUstream stream, int* priority) {
+  ON(stream, put(priority, it.priority));
+}
 CUresult cuStreamGetId(CUstream stream, unsigned long long* id) { ON(stream, put(id, it.number)); }
 CUresult cuStreamGetDevice(CUstream stream, CUdevice* device) {
   ON(stream, put(device, it.context.ordinal));
@@ -133,6 +136,7 @@ void* fakecuda::driver_stream_function<fakecuda::kPerThread>(std::string_view sy
       {"cuStreamWaitEvent", reinterpret_cast<void*>(&cuStreamWaitEvent)},
       {"cuStreamGetCtx", reinterpret_cast<void*>(&cuStreamGetCtx)},
       {"cuStreamGetFlags", reinterpret_cast<void*>(&cuStreamGetFlags)},
+      {"cuStreamGetPriority", reinterpret_cast<void*>(&cuStreamGetPriority)},
       {"cuStreamGetId", reinterpret_cast<void*>(&cuStreamGetId)},
       {"cuStreamGetDevice", reinterpret_cast<void*>(&cuStreamGetDevice)},
       {"cuStreamIsCapturing", reinterpret_cast<void*>(&cuStreamIsCapturing)},

@@ -13,11 +13,10 @@
 namespace {
 
 using fakecuda::Context;
+using fakecuda::kGreatestPriority;
+using fakecuda::kLeastPriority;
 using fakecuda::Runtime;
 using fakecuda::this_thread;
-
-constexpr int kLeastPriority = 0;
-constexpr int kGreatestPriority = -5;
 
 cudaError_t set_device(Runtime& runtime, int ordinal) {
   unsigned device = 0;
@@ -68,7 +67,6 @@ cudaError_t create_stream(Context& context, cudaStream_t* stream, unsigned flags
   if (stream == nullptr || (flags & ~unsigned{cudaStreamNonBlocking}) != 0) {
     return cudaErrorInvalidValue;
   }
-  priority = std::min(std::max(priority, kGreatestPriority), kLeastPriority);
   *stream = context.runtime.streams.add(context.new_stream(flags, priority));
   ++context.runtime.process().streams;
   return cudaSuccess;
