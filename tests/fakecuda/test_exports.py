@@ -5,7 +5,9 @@ import subprocess
 import sysconfig
 from pathlib import Path
 
-from fakecuda_fixture import FOLDER
+from fakecuda_build import FOLDER, require_stand_in
+
+require_stand_in()
 
 REAL = Path(sysconfig.get_path("purelib"), "nvidia/cu13/lib/libcudart.so.13")
 VARIANT = re.compile(r"_(ptsz|ptds)$")

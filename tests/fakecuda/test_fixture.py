@@ -4,6 +4,11 @@ import ctypes
 import subprocess
 import sys
 
+from fakecuda_build import require_stand_in
+
+require_stand_in()
+pytest_plugins = ["fakecuda_fixture"]
+
 WORDS = 2**18  # one granule
 GET_READY = (
     "from ctypes import *; cuda = CDLL('libcudart.so.13'); tk = CDLL('libtest_kernels.so')\n"

@@ -1,6 +1,6 @@
 """A world of the CUDA stand-in for one pytest test, checked at its end.
 
-Import the fixture in a conftest.py. The build is the one in the directory MEMLEASE_BUILD_DIR.
+A test module has it with `pytest_plugins = ["fakecuda_fixture"]`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-FOLDER = Path(os.environ.get("MEMLEASE_BUILD_DIR", "build/release"), "fakecuda").absolute()
+from fakecuda_build import FOLDER
 
 
 class FakeCuda:
@@ -35,7 +33,8 @@ class FakeCuda:
     def run(*arguments: object) -> subprocess.CompletedProcess[str]:
         command = [str(FOLDER / "fakecuda"), *map(str, arguments)]
         result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-        assert result.returncode in (0, 1) and not result.stderr, result.stderr
+        assert result.stderr == ""
+        assert result.returncode in (0, 1)
         return result
 
     def environment(self) -> dict[str, str]:
