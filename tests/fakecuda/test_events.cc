@@ -177,7 +177,7 @@ TEST_F(Events, TimeIsMeasuredBetweenTwoRecords) {
   float ms = -1;
   EXPECT_EQ(cudaEventElapsedTime(&ms, start, end), cudaErrorInvalidResourceHandle);
   CUDA_OK(cudaEventRecord(start, nullptr));
-  EXPECT_EQ(tk_spin(1000, nullptr), 0);
+  EXPECT_EQ(tk_spin(2000, nullptr), 0);
   CUDA_OK(cudaEventRecord(end, nullptr));
   CUDA_OK(cudaEventSynchronize(end));
   CUDA_OK(cudaEventElapsedTime(&ms, start, end));

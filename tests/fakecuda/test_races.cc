@@ -150,7 +150,7 @@ TEST_F(Races, DelaysDoNotHideARaceNorMakeOne) {
   }
   write(two_, 3);
   write(one_, 4);  // nothing orders this one behind the last
-  for (const Finding& finding : judge()) EXPECT_EQ(finding.what, What::kWriteAfterWrite);
+  EXPECT_THAT(only(judge()), Is(What::kWriteAfterWrite));
 }
 
 TEST_F(Races, CopiesAndFillsAreAccesses) {
