@@ -124,7 +124,8 @@ u32 Runtime::enter_world() {
     entry.pid = static_cast<u32>(getpid());
     entry.start_time = start_time(entry.pid);
     entry.pid_namespace = inode_of("/proc/self/ns/pid");
-    std::ifstream("/proc/self/comm").getline(entry.name.data(), entry.name.size());
+    std::ifstream("/proc/self/comm")
+        .getline(entry.name.data(), static_cast<std::streamsize>(entry.name.size()));
     entry.state = Process::kLive;
     return i;
   }
