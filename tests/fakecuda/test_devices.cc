@@ -9,7 +9,7 @@ namespace {
 
 class Devices : public Fakecuda {
  protected:
-  ~Devices() override { unsetenv("CUDA_VISIBLE_DEVICES"); }
+  void TearDown() override { unsetenv("CUDA_VISIBLE_DEVICES"); }
   static void see(const std::string& devices) {
     setenv("CUDA_VISIBLE_DEVICES", devices.c_str(), 1);
   }
