@@ -93,7 +93,7 @@ absl::StatusOr<std::shared_ptr<Session>> connect_session(const ConnectOptions& o
   if (!options.start) {
     return wire::make_error(ErrorCode::kDaemonUnavailable,
                             fmt::format("no daemon answers in {}", fmt::join(candidates, ", ")),
-                            "Start one (memleased), or connect with start=true.");
+                            "Start one (memleased), or let connect() start it.");
   }
   // The first candidate is the given or the user's directory; the system's daemon is not ours to
   // start.
