@@ -1,15 +1,19 @@
 // memleasectl: the command line of a memlease daemon. Parses it and calls one command.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "client/ctl/commands.h"
 #include "client/ctl/doctor.h"
+#include "fmt/format.h"
 #include "memlease/version.h"
+#include "proto/wire/error.h"
 
 namespace memlease::ctl {
 namespace {
@@ -86,6 +90,15 @@ void add_commands(CLI::App& app, Arguments& args) {
       ->callback([&args] { args.command = [&args] { return run_doctor(args.options); }; });
 }
 
+absl::Status usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> unknown = app.remaining();
+  const bool no_command = app.get_subcommands().empty() && !unknown.empty();
+  return wire::make_error(
+      wire::ErrorCode::kInvalidArgument,
+      no_command ? fmt::format("there is no command '{}'", unknown.front()) : error.what(),
+      "Read memleasectl --help, or memleasectl COMMAND --help.");
+}
+
 int run(int argc, char** argv) {
   Arguments args;
   CLI::App app("Shows and manages the arrays of a memlease daemon.", "memleasectl");
@@ -99,7 +112,11 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kSuccess : kUsage;
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    const std::vector<std::string> words(argv + 1, argv + argc);
+    args.options.json = std::find(words.begin(), words.end(), "--json") != words.end();
+    print_error(usage_error(app, error), args.options);
+    return kUsage;
   }
   const char* no_color = std::getenv("NO_COLOR");
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;

@@ -28,6 +28,13 @@ def test_usage(daemon):
         assert result.stderr
 
 
+def test_a_command_that_does_not_exist_is_named(daemon):
+    assert "there is no command 'nonsense'" in daemon.ctl("nonsense").stderr
+    error = json.loads(daemon.ctl("--json", "nonsense").stderr)["error"]
+    assert (error["code"], error["message"]) == ("ML001", "there is no command 'nonsense'")
+    assert "SESSION" in json.loads(daemon.ctl("evict", "x", "--json").stderr)["error"]["message"]
+
+
 def test_help_and_version_are_no_errors():
     assert ctl("--help").returncode == 0
     assert "Exit status" in ctl("--help").stdout
