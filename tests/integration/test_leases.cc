@@ -1,9 +1,7 @@
 // What keeps an array's state alive in a process: handles, leases and views, in whatever order they
 // go and on whatever thread. And opening what is open.
 #include <memlease/memlease.h>
-#include <sys/resource.h>
 
-#include <fstream>
 #include <latch>
 #include <optional>
 #include <string>
@@ -126,40 +124,6 @@ TEST_F(Leases, WhatIsOpenOpensAgainWithoutACall) {
   // A closed handle's array is opened by a call.
   anew.close();
   EXPECT_FALSE(client.open("a").closed());
-}
-
-// Sets a limit for as long as it lives.
-class AddressSpaceLimit {
- public:
-  explicit AddressSpaceLimit(std::uint64_t more_bytes) {
-    getrlimit(RLIMIT_AS, &before_);
-    std::uint64_t pages = 0;
-    std::ifstream("/proc/self/statm") >> pages;
-    rlimit limit = before_;
-    limit.rlim_cur = pages * 4096 + more_bytes;
-    setrlimit(RLIMIT_AS, &limit);
-  }
-  ~AddressSpaceLimit() { setrlimit(RLIMIT_AS, &before_); }
-  AddressSpaceLimit(const AddressSpaceLimit&) = delete;
-  AddressSpaceLimit& operator=(const AddressSpaceLimit&) = delete;
-
- private:
-  rlimit before_{};
-};
-
-TEST_F(Leases, ArraysThatCannotBeMappedAreRefusedAndLeft) {
-  const Client client = connect();
-  CreateOptions options = words("big", 32 << 20);
-  options.slots = 1;
-  options.lifetime = Lifetime::Persistent;
-  {
-    const AddressSpaceLimit limit(128 << 20);
-    EXPECT_EQ(code_of([&] { client.create(options); }), ErrorCode::OutOfMemory);
-  }
-  EXPECT_EQ(client.open("big").shape(), options.shape);
-  client.withdraw("big");
-  client.close();
-  EXPECT_EQ(daemon_.unsettled(), "");
 }
 
 }  // namespace
