@@ -104,32 +104,32 @@ absl::Status ArrayState::usable() const {
 // The ends of leases and pins. What they give up may have been the last thing that kept this alive,
 // so they have a mark on it meanwhile; and where something must follow, a handle.
 
-void ArrayState::end_read(std::uint32_t slot) {
-  if (forked()) return;
+template <typename GiveUp>
+void ArrayState::end_lease(GiveUp give_up) {
   std::shared_ptr<ArrayState> handle;
   {
     const ReleaseMark mark(this);
-    reader_ready_.load()->release(slot);
+    give_up();
     if (!end_matters()) return;
     handle = session_->handle_of(*this);
   }
   if (handle != nullptr) handle->leave_if_due();
 }
 
+void ArrayState::end_read(std::uint32_t slot) {
+  if (forked()) return;
+  end_lease([&] { reader_ready_.load()->release(slot); });
+}
+
 void ArrayState::end_write(std::uint32_t slot, std::uint64_t version, bool publish) {
-  std::shared_ptr<ArrayState> handle;
-  {
-    const ReleaseMark mark(this);
+  end_lease([&] {
     if (publish) {
       writer_->publish(slot, version);
     } else {
       writer_->drop(slot);
     }
     leave_writing();
-    if (!end_matters()) return;
-    handle = session_->handle_of(*this);
-  }
-  if (handle != nullptr) handle->leave_if_due();
+  });
 }
 
 Pin ArrayState::pin(std::uint32_t slot) {

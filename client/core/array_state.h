@@ -116,6 +116,8 @@ class ArrayState final : public RowResolver {
   absl::Status map_all();
   const wire::WriterRow* find_writer_row(wire::RowRef at) override;
   const wire::ReaderRow* find_reader_row(wire::RowRef at) override;
+  template <typename GiveUp>
+  void end_lease(GiveUp give_up);
   // The end of a lease or pin may be what somebody waits for.
   bool end_matters() const {
     return closed_.load() || without_handle_.load() ||

@@ -10,7 +10,9 @@ namespace memlease::server {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
-std::uint64_t round_to_pages(std::uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
 
 }  // namespace
 
@@ -20,8 +22,7 @@ SegmentPool::SegmentPool(FileTable& files, DeviceBackend& backend, const Limits&
 // Whole multiples of the alignment: else each place leaves a gap behind it that the next search
 // looks at and cannot use.
 std::uint64_t SegmentPool::place_bytes(std::uint64_t size_bytes) const {
-  const std::uint64_t alignment = backend_.alignment_bytes(size_bytes);
-  return (std::max<std::uint64_t>(size_bytes, 1) + alignment - 1) / alignment * alignment;
+  return round_up(std::max<std::uint64_t>(size_bytes, 1), backend_.alignment_bytes(size_bytes));
 }
 
 std::optional<wire::FileRange> SegmentPool::place(const AccessDomain& domain,
@@ -50,7 +51,7 @@ std::uint64_t SegmentPool::next_segment_bytes(const AccessDomain& domain,
 absl::StatusOr<SegmentPool::Growth> SegmentPool::reserve(const AccessDomain& domain,
                                                          std::uint64_t size_bytes,
                                                          std::uint64_t count) {
-  const std::uint64_t needed = round_to_pages(count * place_bytes(size_bytes));
+  const std::uint64_t needed = round_up(count * place_bytes(size_bytes), kPage);
   // Where a whole new segment would not fit, what is needed may.
   std::uint64_t wanted = next_segment_bytes(domain, needed);
   if (!make_room(wanted).ok()) {
