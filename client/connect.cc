@@ -13,6 +13,7 @@
 #include "client/core/directory.h"
 #include "client/core/fork_guard.h"
 #include "client/daemon_starter.h"
+#include "client/device/cuda_importer.h"
 #include "client/rpc/control_stub.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -63,7 +64,8 @@ class Sessions {
     std::memcpy(credential.data(), &number, sizeof number);
     std::memcpy(credential.data() + sizeof number, token.data(), token.size());
     auto control = std::make_unique<ControlStub>(directory, std::move(credential));
-    return std::make_shared<Session>(directory, id, std::move(*attached), std::move(control));
+    return std::make_shared<Session>(directory, id, std::move(*attached), std::move(control),
+                                     CudaImporters::instance());
   }
 
   std::mutex mutex_;

@@ -1,4 +1,5 @@
-# memlease::cuda_headers: the headers of CUDA 13's runtime and driver, without nvcc. They come from, in
+# memlease::cuda_headers and memlease::cudart: CUDA 13's runtime and the headers of its driver, without
+# nvcc. They come from, in
 # this order: CUDA_PATH, /usr/local/cuda, or the Python packages nvidia-cuda-runtime and
 # nvidia-cuda-crt in .venv, where requirements-dev.txt puts them. Without any of these
 # MEMLEASE_CUDA_HEADERS is off, and what needs them is left out.
@@ -23,10 +24,20 @@ foreach(place IN LISTS memlease_cuda_places)
     message(STATUS "CUDA headers: passing over ${place}, which are of ${version} and not of CUDA 13")
     continue()
   endif()
+  # The runtime itself: of the Python package, or of a toolkit.
+  find_library(MEMLEASE_CUDART NAMES libcudart.so.13 NO_DEFAULT_PATH
+    PATHS ${place}/../lib ${place}/../lib64 ${place}/../targets/x86_64-linux/lib)
+  if(NOT MEMLEASE_CUDART)
+    message(STATUS "CUDA headers: passing over ${place}, which have no libcudart.so.13 beside them")
+    continue()
+  endif()
   message(STATUS "CUDA headers ${version}: ${place}")
   add_library(memlease_cuda_headers INTERFACE)
   add_library(memlease::cuda_headers ALIAS memlease_cuda_headers)
   target_include_directories(memlease_cuda_headers SYSTEM INTERFACE ${place})
+  add_library(memlease::cudart SHARED IMPORTED)
+  set_target_properties(memlease::cudart PROPERTIES
+    IMPORTED_LOCATION ${MEMLEASE_CUDART} IMPORTED_SONAME libcudart.so.13)
   set(MEMLEASE_CUDA_HEADERS ON)
   set(MEMLEASE_CUDA_INCLUDE ${place})
   break()

@@ -83,7 +83,7 @@ Daemon::Daemon(const Config& config, EventLoop& loop, Log& log)
                    has_memory_for),
       broker_(
           {host_memory_, host_memory_, *clock_, fill_random,
-           [this](std::unique_ptr<SharedMemory> memory) { garbage_.push_back(std::move(memory)); }},
+           [this](std::shared_ptr<SharedMemory> memory) { garbage_.push_back(std::move(memory)); }},
           {{config.memory_limit_bytes, config.warm_bytes},
            {config.quota_bytes, config.quota_arrays, config.quota_sessions}}) {}
 
@@ -165,7 +165,7 @@ void Daemon::exited(wire::SessionId session) {
 
 void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
   bool may_be_idle = false;
-  std::vector<std::unique_ptr<SharedMemory>> garbage;
+  std::vector<std::shared_ptr<SharedMemory>> garbage;
   {
     const std::lock_guard lock(mutex_);
     fn(broker_);
@@ -176,8 +176,32 @@ void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
   if (may_be_idle) loop_.post([this] { watch_idleness(); });
 }
 
+// GPUs cost a context of some hundred megabytes each, so nobody looks for them before somebody
+// wants one.
+absl::Status Daemon::prepare_device(const std::string& device) {
+  if (device == host_memory_.device()) return absl::OkStatus();
+  const std::lock_guard lock(gpus_mutex_);
+  if (!gpus_.empty()) return absl::OkStatus();
+  auto found = CudaDeviceBackend::all();
+  if (!found.ok()) return found.status();
+  gpus_ = std::move(*found);
+  with_broker([&](Broker& broker) {
+    for (const auto& gpu : gpus_) broker.add_device(*gpu, {0, config_.warm_bytes});
+  });
+  for (const auto& gpu : gpus_) log_.info("GPU found", {{"device", gpu->device()}});
+  return absl::OkStatus();
+}
+
+DeviceBackend& Daemon::backend(const std::string& device) {
+  const std::lock_guard lock(gpus_mutex_);
+  for (const auto& gpu : gpus_) {
+    if (gpu->device() == device) return *gpu;
+  }
+  return host_memory_;
+}
+
 absl::Status Daemon::grow(const SegmentPool::Growth& growth) {
-  auto memory = host_memory_.create_segment(growth.size_bytes);
+  auto memory = backend(growth.device).create_segment(growth.size_bytes);
   absl::Status status;
   with_broker([&](Broker& broker) { status = broker.add_memory(growth, std::move(memory)); });
   return status;

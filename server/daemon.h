@@ -17,6 +17,7 @@
 #include "server/config.h"
 #include "server/core/broker.h"
 #include "server/core/session_host.h"
+#include "server/device/cuda_device_backend.h"
 #include "server/device/memfd_device_backend.h"
 #include "server/directory.h"
 #include "server/event_loop.h"
@@ -45,6 +46,7 @@ class Daemon final : public SessionHost, public ServiceHost {
 
   // ServiceHost, on any thread.
   void with_broker(const std::function<void(Broker&)>& fn) override;
+  absl::Status prepare_device(const std::string& device) override;
   absl::Status grow(const SegmentPool::Growth& growth) override;
   bool wait_until(const std::function<bool(const Broker&)>& holds,
                   std::chrono::steady_clock::time_point deadline) override;
@@ -58,6 +60,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   // Ends the loop after idle_exit_s without anything worth staying for.
   void watch_idleness();
   void continue_drain();
+  DeviceBackend& backend(const std::string& device);
 
   const Config config_;
   EventLoop& loop_;
@@ -67,11 +70,13 @@ class Daemon final : public SessionHost, public ServiceHost {
   const wire::Incarnation incarnation_;
   const std::unique_ptr<Clock> clock_;
   MemfdDeviceBackend host_memory_;
+  std::mutex gpus_mutex_;  // guards the list; taken before mutex_
+  std::vector<std::unique_ptr<CudaDeviceBackend>> gpus_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_; a call's garbage goes when the mutex is free again.
-  std::vector<std::unique_ptr<SharedMemory>> garbage_;
+  std::vector<std::shared_ptr<SharedMemory>> garbage_;
   Broker broker_;
 
   EventLoop::TimerId idle_timer_;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "client/core/array_state.h"
+#include "client/core/device_lease.h"
 #include "client/core/patience.h"
 #include "client/core/raise.h"
 #include "client/core/reading.h"
@@ -101,41 +102,50 @@ std::uint64_t Array::id() const { return wire::to_int(state_->opened().id); }
 
 ReadLease Array::read(const ReadOptions& options) const {
   const internal::ReadAttempt attempt = read_or_raise(*state_, options);
-  return ReadLease(*state_, attempt.version, attempt.slot);
+  return ReadLease::begin(*state_, attempt.version, attempt.slot, options.stream);
 }
 
 WriteLease Array::write(const WriteOptions& options) const {
   const auto attempt = write_or_raise(*state_, options, internal::begin_write);
-  return WriteLease(*state_, attempt.version, attempt.slot);
+  return WriteLease::begin(*state_, attempt.version, attempt.slot, options.stream, false);
 }
 
 WriteLease Array::update(const WriteOptions& options) const {
   const auto attempt = write_or_raise(*state_, options, internal::begin_update);
-  return WriteLease(*state_, attempt.version, attempt.slot);
+  return WriteLease::begin(*state_, attempt.version, attempt.slot, options.stream, true);
 }
 
-Follower Array::follow(Timeout timeout, std::uint64_t after) const {
+Follower Array::follow(Timeout timeout, std::uint64_t after, Stream stream) const {
   internal::check(state_->usable());
-  return Follower(state_, timeout, after);
+  return Follower(state_, timeout, after, stream);
 }
 
 std::uint64_t Array::get(void* destination, std::uint64_t size_bytes,
                          const ReadOptions& options) const {
   check_size(*state_, size_bytes);
+  auto* const packed = static_cast<std::byte*>(destination);
   const ReadLease lease = read(options);
-  internal::copy_out(state_->spec(), static_cast<const std::byte*>(lease.data()),
-                     static_cast<std::byte*>(destination));
-  state_->session().count_copy();
+  if (state_->order() != nullptr) {
+    internal::check(
+        internal::get_from_device(*state_, lease.slot_, lease.version_, packed, lease.ordering_));
+  } else {
+    internal::copy_out(state_->spec(), static_cast<const std::byte*>(lease.data()), packed);
+    state_->session().count_copy();
+  }
   return lease.version();
 }
 
 std::uint64_t Array::put(const void* source, std::uint64_t size_bytes,
                          const WriteOptions& options) const {
   check_size(*state_, size_bytes);
+  const auto* const packed = static_cast<const std::byte*>(source);
   WriteLease lease = write(options);
-  internal::copy_in(state_->spec(), static_cast<const std::byte*>(source),
-                    static_cast<std::byte*>(lease.data()));
-  state_->session().count_copy();
+  if (state_->order() != nullptr) {
+    internal::check(internal::put_to_device(*state_, lease.slot_, packed, lease.ordering_));
+  } else {
+    internal::copy_in(state_->spec(), packed, static_cast<std::byte*>(lease.data()));
+    state_->session().count_copy();
+  }
   return lease.publish();
 }
 
@@ -153,8 +163,9 @@ bool Array::closed() const noexcept { return state_->closed(); }
 
 // ---- Follower.
 
-Follower::Follower(std::shared_ptr<ArrayState> state, Timeout timeout, std::uint64_t after) noexcept
-    : state_(std::move(state)), timeout_(timeout), last_(after) {}
+Follower::Follower(std::shared_ptr<ArrayState> state, Timeout timeout, std::uint64_t after,
+                   Stream stream) noexcept
+    : state_(std::move(state)), timeout_(timeout), stream_(stream), last_(after) {}
 
 Follower::Follower(Follower&&) noexcept = default;
 Follower& Follower::operator=(Follower&&) noexcept = default;
@@ -172,7 +183,7 @@ ReadLease Follower::next() {
   if (last_ != 0) skipped_ += attempt.version - last_ - 1;
   last_ = attempt.version;
   ++seen_;
-  return ReadLease(*state_, attempt.version, attempt.slot);
+  return ReadLease::begin(*state_, attempt.version, attempt.slot, stream_);
 }
 
 std::uint64_t Follower::skipped() const noexcept { return skipped_; }

@@ -1,5 +1,7 @@
 #include "client/core/array_state.h"
 
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "client/core/crash_point.h"
@@ -52,17 +54,9 @@ ArrayState::~ArrayState() {
 }
 
 absl::Status ArrayState::map_all() {
-  const auto get = [&](wire::FileId file, FileKind kind) -> absl::StatusOr<Mapping*> {
-    auto& known = mappings_[wire::to_int(file)];
-    if (known == nullptr) {
-      auto mapping = session_->mappings().get(file, kind);
-      if (!mapping.ok()) return mapping.status();
-      known = std::move(*mapping);
-    }
-    return known.get();
-  };
-  auto board = get(opened_.board_record.file, FileKind::kBoard);
+  auto board = session_->mappings().get(opened_.board_record.file, FileKind::kBoard);
   if (!board.ok()) return board.status();
+  mappings_[wire::to_int(opened_.board_record.file)] = *board;
   const std::uint64_t record_bytes = wire::board_record_units(slots()) * wire::kBoardUnitBytes;
   if (!(*board)->contains(opened_.board_record.offset, record_bytes, wire::kBoardUnitBytes)) {
     return defect("the array's record lies outside of the board");
@@ -72,14 +66,45 @@ absl::Status ArrayState::map_all() {
   if (opened_.slots.size() != slots() || slots() == 0 || slots() > wire::kMaxSlots) {
     return defect("the array has another number of slots than places");
   }
+  return opened_.write_events.empty() ? map_slots() : import_slots();
+}
+
+absl::Status ArrayState::map_slots() {
   for (const FileRange& at : opened_.slots) {
-    auto segment = get(at.file, FileKind::kSegment);
-    if (!segment.ok()) return segment.status();
-    if (!(*segment)->contains(at.offset, opened_.slot_bytes, 1)) {
+    auto& segment = mappings_[wire::to_int(at.file)];
+    if (segment == nullptr) {
+      auto mapping = session_->mappings().get(at.file, FileKind::kSegment);
+      if (!mapping.ok()) return mapping.status();
+      segment = std::move(*mapping);
+    }
+    if (!segment->contains(at.offset, opened_.slot_bytes, 1)) {
       return defect("a slot lies outside of its segment");
     }
-    slot_data_.push_back((*segment)->data() + at.offset);
+    slot_data_.push_back(segment->data() + at.offset);
   }
+  return absl::OkStatus();
+}
+
+absl::Status ArrayState::import_slots() {
+  ImportCache& imports = session_->imports();
+  const auto importer = imports.importers().importer(spec().device);
+  if (!importer.ok()) return importer.status();
+  for (const FileRange& at : opened_.slots) {
+    auto& segment = imported_[wire::to_int(at.file)];
+    if (segment == nullptr) {
+      auto memory = imports.get(at.file, **importer);
+      if (!memory.ok()) return memory.status();
+      segment = std::move(*memory);
+    }
+    if (at.offset > segment->size_bytes() ||
+        opened_.slot_bytes > segment->size_bytes() - at.offset) {
+      return defect("a slot lies outside of its segment");
+    }
+    slot_data_.push_back(segment->data() + at.offset);
+  }
+  auto order = DeviceOrder::open(**importer, session_->control(), imports, opened_);
+  if (!order.ok()) return order.status();
+  order_ = std::move(*order);
   return absl::OkStatus();
 }
 
@@ -132,18 +157,40 @@ void ArrayState::end_write(std::uint32_t slot, std::uint64_t version, bool publi
   });
 }
 
+absl::Status ArrayState::end_device_read(std::uint32_t slot, std::uint64_t version, Stream stream) {
+  absl::Status status;
+  if (forked()) return status;
+  end_lease([&] { status = order_->release(*reader_ready_.load(), slot, version, stream); });
+  return status;
+}
+
 Pin ArrayState::pin(std::uint32_t slot) {
   reader_ready_.load()->hold_again(slot);
-  // The deleter may run on any thread and late: it lets go of the slot and calls nobody.
-  return Pin(slot_data_[slot], [this, slot](const void*) {
-    if (forked()) return;
-    std::shared_ptr<ArrayState> handle;  // ends after the mark
-    const ReleaseMark mark(this);
-    reader_ready_.load()->release(slot);
-    if (!end_matters()) return;
-    session_->note_release();
-    handle = session_->handle_of(*this);
-  });
+  return Pin(slot_data_[slot],
+             PinEnd{this, slot, order_ == nullptr ? nullptr : std::make_shared<PinMark>()});
+}
+
+// May run on any thread and late: it lets go of the slot and calls nobody.
+void ArrayState::PinEnd::operator()(const void* /*data*/) const {
+  if (array->forked()) return;
+  if (mark != nullptr && !array->order_->end_pin(*mark, slot)) return;
+  std::shared_ptr<ArrayState> handle;  // ends after the mark
+  const ReleaseMark release_mark(array);
+  array->reader_ready_.load()->release(slot);
+  if (!array->end_matters()) return;
+  array->session_->note_release();
+  handle = array->session_->handle_of(*array);
+}
+
+void ArrayState::end_lease_of(const Pin& pin) const {
+  if (const PinEnd* end = std::get_deleter<PinEnd>(pin); end != nullptr && end->mark != nullptr) {
+    order_->end_lease(*end->mark);
+  }
+}
+
+absl::Status ArrayState::settle() {
+  if (order_ == nullptr || !order_->must_settle()) return absl::OkStatus();
+  return order_->settle(*reader_ready_.load());
 }
 
 // A write lease may pin its slot and then end: the turn first, then the holds.
@@ -191,11 +238,15 @@ absl::StatusOr<SlotReader*> ArrayState::reader() {
   const std::lock_guard lock(mutex_);
   if (reader_) return &*reader_;
   crash_point("subscribe.begin");
-  auto at = session_->control().subscribe(opened_.id);
+  auto subscribed = session_->control().subscribe(opened_.id);
   crash_point("subscribe.answered");
-  if (!at.ok()) return at.status();
-  auto row = own_row(*at, wire::reader_row_units(slots()));
+  if (!subscribed.ok()) return subscribed.status();
+  auto row = own_row(subscribed->row, wire::reader_row_units(slots()));
   if (!row.ok()) return row.status();
+  if (order_ != nullptr) {
+    const auto status = order_->open_read_events(subscribed->row, subscribed->read_events);
+    if (!status.ok()) return status;
+  }
   reader_.emplace(*board_, opened_.id, slots(), *reinterpret_cast<wire::ReaderRow*>(*row), *this);
   reader_ready_.store(&*reader_);
   crash_point("subscribe.done");
@@ -242,6 +293,18 @@ void ArrayState::close() {
   leave_if_due();
 }
 
+// The daemon lets nobody go whose GPU work may still touch the slots.
+void ArrayState::await_device() {
+  constexpr std::chrono::seconds kPatience{10};
+  if (order_ == nullptr) return;
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  for (auto complete = order_->complete();
+       complete.ok() && !*complete && std::chrono::steady_clock::now() < end;
+       complete = order_->complete()) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+}
+
 // closed_ (or the daemon's mark on the board) first, then the look at the holds: a thread that is
 // about to read announces its hold first and looks at the mark then.
 void ArrayState::leave_if_due() {
@@ -253,6 +316,7 @@ void ArrayState::leave_if_due() {
     const std::lock_guard lock(mutex_);
     const SlotReader* reader = reader_ready_.load();
     if (!left_ && (reader == nullptr || !reader->holds_any())) {
+      await_device();
       // An error means that the daemon has gone, or does not know us: left either way.
       crash_point("leave.begin");
       session_->control().leave(opened_.id, opens_).IgnoreError();

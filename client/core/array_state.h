@@ -19,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/core/control_port.h"
+#include "client/core/device_order.h"
 #include "client/core/mapping_cache.h"
 #include "client/core/row_resolver.h"
 #include "client/core/session.h"
@@ -41,6 +42,8 @@ class ArrayState final : public RowResolver {
   std::uint32_t slots() const { return opened_.spec.slots; }
   const std::vector<std::int64_t>& strides_bytes() const { return strides_bytes_; }
   std::byte* slot_data(std::uint32_t slot) const { return slot_data_[slot]; }
+  // What orders streams; nullptr for a host array, whose bytes are there when a lease is.
+  DeviceOrder* order() const { return order_.get(); }
   // The version that is current now; 0 = none.
   std::uint64_t current_version();
 
@@ -76,11 +79,17 @@ class ArrayState final : public RowResolver {
   }
   // Ends a read lease. Leaves the array if that is due. This may be gone afterwards.
   void end_read(std::uint32_t slot);
+  // Likewise, with what the caller's stream was given until now as its end.
+  absl::Status end_device_read(std::uint32_t slot, std::uint64_t version, Stream stream);
   // Ends a write lease, likewise.
   void end_write(std::uint32_t slot, std::uint64_t version, bool publish);
   // Holds the slot, which a lease of this process has now, until the last copy dies. The reader's
   // half must be there.
   Pin pin(std::uint32_t slot);
+  // The lease that the pin was made for ends, and the pin goes on.
+  void end_lease_of(const Pin& pin) const;
+  // Does what pins of a device array that died alone have left undone; waits for the device then.
+  absl::Status settle();
 
   // One write at a time in this process: false if it lasts beyond the slice.
   bool enter_writing(std::chrono::nanoseconds slice);
@@ -105,6 +114,13 @@ class ArrayState final : public RowResolver {
 
  private:
   friend class Session;
+  using PinMark = DeviceOrder::PinMark;
+  struct PinEnd {
+    ArrayState* array;
+    std::uint32_t slot;
+    std::shared_ptr<PinMark> mark;  // null for the host
+    void operator()(const void* data) const;
+  };
   struct MappedWriter : KnownWriter {
     std::shared_ptr<Mapping> mapping;
   };
@@ -114,6 +130,9 @@ class ArrayState final : public RowResolver {
 
   ArrayState(std::shared_ptr<Session> session, const OpenedArray& opened);
   absl::Status map_all();
+  absl::Status map_slots();
+  absl::Status import_slots();
+  void await_device();
   const wire::WriterRow* find_writer_row(wire::RowRef at) override;
   const wire::ReaderRow* find_reader_row(wire::RowRef at) override;
   template <typename GiveUp>
@@ -135,6 +154,8 @@ class ArrayState final : public RowResolver {
   std::vector<std::byte*> slot_data_;
   const wire::BoardRecord* board_ = nullptr;
   std::map<std::uint32_t, std::shared_ptr<Mapping>> mappings_;  // boards, segments, own extents
+  std::map<std::uint32_t, std::shared_ptr<DeviceMemory>> imported_;  // segments on a device
+  std::unique_ptr<DeviceOrder> order_;
 
   std::weak_ptr<ArrayState> handle_;  // these two guarded by the session
   std::uint32_t handles_ = 0;

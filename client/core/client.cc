@@ -20,14 +20,14 @@ using internal::crash_point;
 using internal::Session;
 using internal::value_or_raise;
 
-wire::ArraySpec to_spec(const CreateOptions& options) {
+wire::ArraySpec to_spec(const CreateOptions& options, Session& session) {
   wire::ArraySpec spec;
   spec.name = options.name;
   spec.dtype = {static_cast<wire::DTypeCode>(options.dtype.code), options.dtype.bits,
                 options.dtype.lanes};
   spec.shape = options.shape;
   spec.strides_bytes = options.strides_bytes;
-  spec.device = options.device == "cpu" ? "host" : options.device;
+  spec.device = value_or_raise(session.imports().importers().resolve(options.device));
   spec.slots = options.slots;
   spec.lifetime = options.lifetime == Lifetime::Persistent ? wire::Lifetime::kPersistent
                                                            : wire::Lifetime::kSession;
@@ -47,7 +47,7 @@ Client Client::connect(const ConnectOptions& options) {
 
 Array Client::create(const CreateOptions& options) const {
   Session& session = *value_or_raise(connection_->use());
-  const wire::ArraySpec spec = to_spec(options);
+  const wire::ArraySpec spec = to_spec(options, session);
   check(wire::validate(spec));
   crash_point("create.begin");
   const auto opened = value_or_raise(session.control().create(spec, options.exist_ok));

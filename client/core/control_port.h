@@ -22,6 +22,23 @@ struct OpenedArray {
   std::uint64_t slot_bytes = 0;
   bool may_write = false;
   bool created = false;
+  std::vector<wire::DeviceHandle> write_events;  // one per slot; none on the host
+};
+
+struct Subscribed {
+  wire::RowRef row;
+  std::vector<wire::DeviceHandle> read_events;  // likewise
+};
+
+struct ImportedMemory {
+  wire::DeviceHandle handle{};
+  std::uint64_t size_bytes = 0;
+};
+
+// What has been closed, for the daemon to know.
+struct ClosedImports {
+  std::vector<wire::FileId> memory;
+  std::vector<wire::RowRef> events;
 };
 
 struct WriterAnswer {
@@ -45,7 +62,7 @@ class ControlPort {
   virtual ~ControlPort() = default;
   virtual absl::StatusOr<OpenedArray> create(const wire::ArraySpec& spec, bool exist_ok) = 0;
   virtual absl::StatusOr<OpenedArray> open(const std::string& name) = 0;
-  virtual absl::StatusOr<wire::RowRef> subscribe(wire::ArrayId array) = 0;
+  virtual absl::StatusOr<Subscribed> subscribe(wire::ArrayId array) = 0;
   virtual absl::StatusOr<WriterAnswer> acquire_writer(wire::ArrayId array) = 0;
   virtual absl::Status confirm_writer(wire::ArrayId array, std::uint64_t offer) = 0;
   virtual absl::Status cancel_writer(wire::ArrayId array) = 0;
@@ -57,6 +74,10 @@ class ControlPort {
   virtual absl::StatusOr<bool> wait_for(const std::string& name,
                                         std::chrono::milliseconds timeout) = 0;
   virtual absl::StatusOr<std::vector<Holder>> holders(wire::ArrayId array) = 0;
+  virtual absl::StatusOr<ImportedMemory> import_memory(wire::FileId file) = 0;
+  // Of another session's reader row, one per slot.
+  virtual absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(wire::RowRef row) = 0;
+  virtual absl::Status close_imports(const ClosedImports& closed) = 0;
   virtual std::uint64_t calls() const = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "client/core/array_state.h"
+#include "client/core/device_lease.h"
 #include "client/core/raise.h"
 #include "fmt/format.h"
 #include "proto/wire/error.h"
@@ -59,20 +60,32 @@ ReadLease::ReadLease(ReadLease&& other) noexcept
     : state_(std::exchange(other.state_, nullptr)),
       version_(other.version_),
       slot_(other.slot_),
+      ordering_(other.ordering_),
       pin_(std::move(other.pin_)) {}
 
 ReadLease& ReadLease::operator=(ReadLease&& other) noexcept {
   if (this != &other) {
-    release();
+    end_quietly();
     state_ = std::exchange(other.state_, nullptr);
     version_ = other.version_;
     slot_ = other.slot_;
+    ordering_ = other.ordering_;
     pin_ = std::move(other.pin_);
   }
   return *this;
 }
 
-ReadLease::~ReadLease() { release(); }
+ReadLease ReadLease::begin(ArrayState& state, std::uint64_t version, std::uint32_t slot,
+                           Stream stream) {
+  ReadLease lease(state, version, slot);
+  if (state.order() != nullptr) {
+    internal::check(state.settle());
+    lease.wait(stream);
+  }
+  return lease;
+}
+
+ReadLease::~ReadLease() { end_quietly(); }
 
 ArrayState& ReadLease::live() const { return internal::live_state(state_); }
 
@@ -80,13 +93,49 @@ std::uint64_t ReadLease::version() const { return version_; }
 
 std::uint32_t ReadLease::slot() const { return slot_; }
 
-const void* ReadLease::data() const { return live().slot_data(slot_); }
+const void* ReadLease::data() const {
+  ArrayState& state = live();
+  if (state.order() != nullptr) internal::check(ready_read(state, slot_, version_, ordering_));
+  return state.slot_data(slot_);
+}
+
+void ReadLease::wait(Stream stream) const {
+  ArrayState& state = live();
+  if (state.order() == nullptr || !stream) return;
+  internal::check(wait_read(state, slot_, version_, stream, ordering_));
+}
 
 Pin ReadLease::pin() const { return internal::pin_of(live(), slot_, pin_); }
 
-bool ReadLease::release() {
-  if (state_ != nullptr) std::exchange(state_, nullptr)->end_read(slot_);
+bool ReadLease::release(Stream stream) {
+  if (state_ != nullptr && state_->order() != nullptr) {
+    end_device(stream, true);
+  } else {
+    end_quietly();
+  }
   return pin_.expired();
+}
+
+void ReadLease::end_device(Stream stream, bool may_throw) {
+  ArrayState& state = *std::exchange(state_, nullptr);
+  // A lease that nothing was ordered for has nothing to wait for.
+  if (!ordering_.done && !stream && pin_.expired()) {
+    state.end_read(slot_);
+    return;
+  }
+  if (const Pin pin = pin_.lock()) state.end_lease_of(pin);
+  const absl::Status status =
+      state.end_device_read(slot_, version_, internal::end_of(ordering_, stream));
+  if (may_throw) internal::check(status);
+}
+
+void ReadLease::end_quietly() {
+  if (state_ == nullptr) return;
+  if (state_->order() != nullptr) {
+    end_device({}, false);
+  } else {
+    std::exchange(state_, nullptr)->end_read(slot_);
+  }
 }
 
 bool ReadLease::released() const noexcept { return state_ == nullptr; }
@@ -97,6 +146,7 @@ WriteLease::WriteLease(WriteLease&& other) noexcept
     : state_(std::exchange(other.state_, nullptr)),
       version_(other.version_),
       slot_(other.slot_),
+      ordering_(other.ordering_),
       pin_(std::move(other.pin_)) {}
 
 WriteLease& WriteLease::operator=(WriteLease&& other) noexcept {
@@ -105,9 +155,19 @@ WriteLease& WriteLease::operator=(WriteLease&& other) noexcept {
     state_ = std::exchange(other.state_, nullptr);
     version_ = other.version_;
     slot_ = other.slot_;
+    ordering_ = other.ordering_;
     pin_ = std::move(other.pin_);
   }
   return *this;
+}
+
+WriteLease WriteLease::begin(ArrayState& state, std::uint64_t version, std::uint32_t slot,
+                             Stream stream, bool copy) {
+  WriteLease lease(state, version, slot);
+  if (state.order() != nullptr) {
+    internal::check(internal::begin_device_write(state, slot, stream, copy, lease.ordering_));
+  }
+  return lease;
 }
 
 WriteLease::~WriteLease() { drop(); }
@@ -118,7 +178,17 @@ std::uint64_t WriteLease::version() const { return version_; }
 
 std::uint32_t WriteLease::slot() const { return slot_; }
 
-void* WriteLease::data() const { return live().slot_data(slot_); }
+void* WriteLease::data() const {
+  ArrayState& state = live();
+  if (state.order() != nullptr) internal::check(ready_write(state, ordering_));
+  return state.slot_data(slot_);
+}
+
+void WriteLease::wait(Stream stream) const {
+  ArrayState& state = live();
+  if (state.order() == nullptr || !stream) return;
+  internal::check(wait_write(state, stream, ordering_));
+}
 
 Pin WriteLease::pin() const {
   ArrayState& state = live();
@@ -126,7 +196,9 @@ Pin WriteLease::pin() const {
   return internal::pin_of(state, slot_, pin_);
 }
 
-std::uint64_t WriteLease::publish(bool allow_pins) {
+std::uint64_t WriteLease::publish(bool allow_pins) { return publish(Stream(), allow_pins); }
+
+std::uint64_t WriteLease::publish(Stream stream, bool allow_pins) {
   ArrayState& state = live();
   if (!state.session().usable_at_once()) internal::check(state.session().usable());
   if (!allow_pins && !pin_.expired()) {
@@ -139,13 +211,24 @@ std::uint64_t WriteLease::publish(bool allow_pins) {
         "them."));
   }
   state_ = nullptr;
-  state.end_write(slot_, version_, true);
+  if (state.order() == nullptr) {
+    state.end_write(slot_, version_, true);
+  } else {
+    if (const Pin pin = pin_.lock()) state.end_lease_of(pin);
+    internal::check(end_device_write(state, slot_, version_, true, stream, ordering_));
+  }
   return version_;
 }
 
-void WriteLease::drop() {
+void WriteLease::drop(Stream stream) {
   ArrayState* state = std::exchange(state_, nullptr);
-  if (state != nullptr && !state->forked()) state->end_write(slot_, version_, false);
+  if (state == nullptr || state->forked()) return;
+  if (state->order() == nullptr) {
+    state->end_write(slot_, version_, false);
+  } else {
+    if (const Pin pin = pin_.lock()) state->end_lease_of(pin);
+    end_device_write(*state, slot_, version_, false, stream, ordering_).IgnoreError();
+  }
 }
 
 bool WriteLease::ended() const noexcept { return state_ == nullptr; }

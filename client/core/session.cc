@@ -15,12 +15,13 @@ using wire::ErrorCode;
 }  // namespace
 
 Session::Session(std::string directory, wire::SessionId id, std::unique_ptr<FileSource> files,
-                 std::unique_ptr<ControlPort> control)
+                 std::unique_ptr<ControlPort> control, ImporterSource& importers)
     : directory_(std::move(directory)),
       id_(id),
       files_(std::move(files)),
       control_(std::move(control)),
       mappings_(*files_),
+      imports_(*control_, importers),
       fork_generation_(fork_generation()) {}
 
 Session::~Session() = default;
@@ -169,7 +170,11 @@ void Session::flush() {
     departed.swap(departed_);
   }
   // What the daemon says to it changes nothing: with it gone, so are the memberships.
-  for (const auto& [array, opens] : departed) control_->leave(array, opens).IgnoreError();
+  for (const auto& [array, opens] : departed) {
+    const absl::Status left = control_->leave(array, opens);
+    if (wire::code_of(left) == ErrorCode::kBusy) depart(array, opens);  // a GPU is at work for us
+  }
+  imports_.flush();
   if (release_noted_.exchange(false, std::memory_order_relaxed)) {
     for (const auto& state : live_arrays()) state->leave_if_due();
   }

@@ -19,6 +19,7 @@
 #include "client/core/control_port.h"
 #include "client/core/file_source.h"
 #include "client/core/fork_guard.h"
+#include "client/core/import_cache.h"
 #include "client/core/mapping_cache.h"
 #include "proto/wire/ids.h"
 
@@ -33,13 +34,14 @@ inline std::int64_t coarse_second() { return time(nullptr); }
 class Session : public std::enable_shared_from_this<Session>, private ForkObserver {
  public:
   Session(std::string directory, wire::SessionId id, std::unique_ptr<FileSource> files,
-          std::unique_ptr<ControlPort> control);
+          std::unique_ptr<ControlPort> control, ImporterSource& importers);
   ~Session() override;
 
   const std::string& directory() const { return directory_; }
   wire::SessionId id() const { return id_; }
   ControlPort& control() { return *control_; }
   MappingCache& mappings() { return mappings_; }
+  ImportCache& imports() { return imports_; }
 
   // kForkedClient, kDaemonLost or OK. Looks at the socket at most once a second: cheap enough for
   // each acquire and publish.
@@ -91,6 +93,7 @@ class Session : public std::enable_shared_from_this<Session>, private ForkObserv
   const std::unique_ptr<FileSource> files_;
   const std::unique_ptr<ControlPort> control_;
   MappingCache mappings_;
+  ImportCache imports_;
   const std::uint32_t fork_generation_;
   std::atomic<std::int64_t> last_look_s_{0};
   std::atomic<bool> lost_{false};

@@ -44,6 +44,17 @@ class SlotReader {
   // One more hold of a slot that is held already.
   void hold_again(std::uint32_t slot) { row_.holds()[slot].fetch_add(1); }
   void release(std::uint32_t slot);
+  // To be called before release(), with the slot's event recorded: one more read that a writer has
+  // to wait for.
+  void count_read_fence(std::uint32_t slot) {
+    wire::Word& count = row_.read_fences(slots_)[slot].value;
+    count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
+  std::uint64_t read_fence_count(std::uint32_t slot) const {
+    return row_.read_fences(slots_)[slot].value.load(std::memory_order_relaxed);
+  }
+  // Its writer died before the version was complete.
+  bool poisoned(std::uint64_t version) const;
   // How often this process holds the slot.
   std::uint32_t holds(std::uint32_t slot) const { return row_.holds()[slot].load(); }
   bool holds_any() const;
@@ -65,7 +76,6 @@ class SlotReader {
   ReadAttempt::Outcome no_version(const wire::WriterRow& writer) const;
   ReadAttempt newest(const wire::WriterRow& writer, std::uint64_t newer_than) const;
   ReadAttempt numbered(const wire::WriterRow& writer, std::uint64_t version) const;
-  bool poisoned(std::uint64_t version) const;
   bool given_up(const wire::WriterRow& writer, std::uint64_t version) const;
   void wake_writer();
 

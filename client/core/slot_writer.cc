@@ -9,6 +9,7 @@
 namespace memlease::internal {
 
 using wire::ReaderRow;
+using wire::RowRef;
 using wire::Word;
 using Outcome = WriteAttempt::Outcome;
 
@@ -134,7 +135,7 @@ bool SlotWriter::try_slot(std::uint32_t slot) {
 
 bool SlotWriter::held(std::uint32_t slot) {
   bool found = false;
-  for_each_subscriber([&](const ReaderRow* reader) {
+  for_each_subscriber([&](RowRef /*at*/, const ReaderRow* reader) {
     // A row that cannot be looked at counts as holding everything.
     found = reader == nullptr || reader->holds()[slot].load() != 0;
     return !found;
@@ -149,16 +150,27 @@ void SlotWriter::for_each_subscriber(Fn fn) {
     for (const Word& entry : chunk->entries) {
       const std::uint64_t word = entry.load();
       if (word == 0) continue;
-      const ReaderRow* reader = resolver_.reader_row(wire::subscriber_row_of(word));
+      const RowRef at = wire::subscriber_row_of(word);
+      const ReaderRow* reader = resolver_.reader_row(at);
       // Gone from the board meanwhile?
       if (reader == nullptr && entry.load() != word) continue;
-      if (!fn(reader)) return;
+      if (!fn(at, reader)) return;
     }
     const std::uint64_t next = chunk->next.load();
     if (next == 0) return;
     chunk = resolver_.subscriber_chunk(wire::unpack_chunk(next));
-    if (chunk == nullptr && !fn(nullptr)) return;
+    if (chunk == nullptr && !fn(RowRef{}, nullptr)) return;
   }
+}
+
+// After the scan that found no hold: a fence is stored before its hold goes.
+void SlotWriter::for_each_read_fence(std::uint32_t slot, OnRead fn) {
+  for_each_subscriber([&](RowRef at, const ReaderRow* reader) {
+    const std::uint64_t count =
+        reader == nullptr ? 0 : reader->read_fences(slots_)[slot].value.load();
+    if (count != 0) fn(at, count);
+    return true;
+  });
 }
 
 // From here on the slot's bytes are the writer's. The number counts as used, come what may.
@@ -191,7 +203,7 @@ std::uint64_t SlotWriter::next_version() const {
 std::vector<wire::FutexWait> SlotWriter::sleep_words() {
   std::vector<wire::FutexWait> words;
   words.push_back({&board_.event_count, board_.event_count.load()});
-  for_each_subscriber([&](const ReaderRow* reader) {
+  for_each_subscriber([&](RowRef /*at*/, const ReaderRow* reader) {
     if (reader != nullptr) words.push_back({&reader->release_count, reader->release_count.load()});
     return words.size() < 128;  // more cannot be waited for; the caller's time limit helps
   });
@@ -236,7 +248,7 @@ void SlotWriter::end_write() {
   crash_point("end_write.counted");
   bool wake = (board_.writer.load() & wire::kWriterMoving) != 0;
   if (!wake) {
-    for_each_subscriber([&](const ReaderRow* reader) {
+    for_each_subscriber([&](RowRef /*at*/, const ReaderRow* reader) {
       wake = reader == nullptr || reader->sleeping.load() != 0;
       return !wake;
     });

@@ -49,6 +49,11 @@ class SlotWriter {
   // The slot has no version from now on.
   void drop(std::uint32_t slot);
 
+  // Inside of a write: where GPU work on the slot ends that its readers, all gone now, have left
+  // behind. Not for the host.
+  using OnRead = absl::FunctionRef<void(wire::RowRef row, std::uint64_t count)>;
+  void for_each_read_fence(std::uint32_t slot, OnRead fn);
+
   // What stands, in a write or between two; version 0 = nothing.
   wire::Publication current() const;
 

@@ -23,9 +23,10 @@ Block innermost_block(const wire::ArraySpec& spec, const std::vector<std::int64_
   return block;
 }
 
-// Calls copy(offset in the array, offset in the packed bytes, bytes) for each block.
-template <typename Copy>
-void for_each_block(const wire::ArraySpec& spec, Copy copy) {
+}  // namespace
+
+void for_each_block(const wire::ArraySpec& spec,
+                    absl::FunctionRef<void(std::size_t, std::size_t, std::size_t)> fn) {
   if (element_bytes(spec) == 0) return;
   const std::vector<std::int64_t> strides = wire::strides_bytes_of(spec);
   const Block block = innermost_block(spec, strides);
@@ -34,15 +35,13 @@ void for_each_block(const wire::ArraySpec& spec, Copy copy) {
   for (;;) {
     std::int64_t offset = 0;
     for (std::size_t i = 0; i < block.outer_dims; ++i) offset += index[i] * strides[i];
-    copy(static_cast<std::size_t>(offset), packed, block.bytes);
+    fn(static_cast<std::size_t>(offset), packed, block.bytes);
     packed += block.bytes;
     std::size_t dim = block.outer_dims;
     while (dim > 0 && ++index[dim - 1] == spec.shape[dim - 1]) index[--dim] = 0;
     if (dim == 0) return;
   }
 }
-
-}  // namespace
 
 std::uint64_t element_bytes(const wire::ArraySpec& spec) {
   std::uint64_t bytes = spec.dtype.itemsize_bytes();

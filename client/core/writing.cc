@@ -170,7 +170,8 @@ absl::Status begin_update(ArrayState& array, Patience& patience, WriteAttempt& a
                       fmt::format("'{}' has no version that could be updated", array.name()),
                       "Use write() and fill the whole array.");
   }
-  if (attempt.slot != current.slot) {
+  // A device copies on the lease's stream.
+  if (attempt.slot != current.slot && array.order() == nullptr) {
     // Nobody but this process could begin to overwrite the current version, and it is here.
     std::memcpy(array.slot_data(attempt.slot), array.slot_data(current.slot),
                 array.opened().slot_bytes);

@@ -30,6 +30,17 @@ v1::NameRequest name_request(const std::string& name) {
   return request;
 }
 
+template <typename Handles>
+absl::StatusOr<std::vector<wire::DeviceHandle>> handles_from(const Handles& handles) {
+  std::vector<wire::DeviceHandle> converted;
+  for (const std::string& bytes : handles) {
+    const auto handle = wire::handle_from_proto(bytes);
+    if (!handle.ok()) return handle.status();
+    converted.push_back(*handle);
+  }
+  return converted;
+}
+
 absl::StatusOr<OpenedArray> opened_from(const v1::OpenReply& reply) {
   auto spec = wire::from_proto(reply.spec());
   if (!spec.ok()) return spec.status();
@@ -41,6 +52,9 @@ absl::StatusOr<OpenedArray> opened_from(const v1::OpenReply& reply) {
   opened.slot_bytes = reply.slot_bytes();
   opened.may_write = reply.may_write();
   opened.created = reply.created();
+  auto events = handles_from(reply.write_events());
+  if (!events.ok()) return events.status();
+  opened.write_events = std::move(*events);
   return opened;
 }
 
@@ -78,12 +92,14 @@ absl::StatusOr<OpenedArray> ControlStub::open(const std::string& name) {
   return opened_from(reply);
 }
 
-absl::StatusOr<wire::RowRef> ControlStub::subscribe(wire::ArrayId array) {
+absl::StatusOr<Subscribed> ControlStub::subscribe(wire::ArrayId array) {
   v1::SubscribeReply reply;
   if (auto status = call(&Stub::Subscribe, array_request(array), reply); !status.ok()) {
     return status;
   }
-  return wire::from_proto(reply.row());
+  auto events = handles_from(reply.read_events());
+  if (!events.ok()) return events.status();
+  return Subscribed{wire::from_proto(reply.row()), std::move(*events)};
 }
 
 absl::StatusOr<WriterAnswer> ControlStub::acquire_writer(wire::ArrayId array) {
@@ -158,6 +174,32 @@ absl::StatusOr<std::vector<Holder>> ControlStub::holders(wire::ArrayId array) {
                        holder.writing()});
   }
   return holders;
+}
+
+absl::StatusOr<ImportedMemory> ControlStub::import_memory(wire::FileId file) {
+  v1::FileRequest request;
+  request.set_file_id(wire::to_int(file));
+  v1::ImportMemoryReply reply;
+  if (auto status = call(&Stub::ImportMemory, request, reply); !status.ok()) return status;
+  const auto handle = wire::handle_from_proto(reply.handle());
+  if (!handle.ok()) return handle.status();
+  return ImportedMemory{*handle, reply.size_bytes()};
+}
+
+absl::StatusOr<std::vector<wire::DeviceHandle>> ControlStub::import_events(wire::RowRef row) {
+  v1::EventsReply reply;
+  if (auto status = call(&Stub::ImportEvents, wire::to_proto(row), reply); !status.ok()) {
+    return status;
+  }
+  return handles_from(reply.handles());
+}
+
+absl::Status ControlStub::close_imports(const ClosedImports& closed) {
+  v1::CloseImportsRequest request;
+  for (const wire::FileId file : closed.memory) request.add_file_ids(wire::to_int(file));
+  for (const wire::RowRef& row : closed.events) *request.add_rows() = wire::to_proto(row);
+  v1::Empty reply;
+  return call(&Stub::CloseImports, request, reply);
 }
 
 }  // namespace memlease::internal

@@ -16,7 +16,7 @@ class ControlStub : public ControlPort {
 
   absl::StatusOr<OpenedArray> create(const wire::ArraySpec& spec, bool exist_ok) override;
   absl::StatusOr<OpenedArray> open(const std::string& name) override;
-  absl::StatusOr<wire::RowRef> subscribe(wire::ArrayId array) override;
+  absl::StatusOr<Subscribed> subscribe(wire::ArrayId array) override;
   absl::StatusOr<WriterAnswer> acquire_writer(wire::ArrayId array) override;
   absl::Status confirm_writer(wire::ArrayId array, std::uint64_t offer) override;
   absl::Status cancel_writer(wire::ArrayId array) override;
@@ -26,6 +26,9 @@ class ControlStub : public ControlPort {
   absl::StatusOr<bool> wait_for(const std::string& name,
                                 std::chrono::milliseconds timeout) override;
   absl::StatusOr<std::vector<Holder>> holders(wire::ArrayId array) override;
+  absl::StatusOr<ImportedMemory> import_memory(wire::FileId file) override;
+  absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(wire::RowRef row) override;
+  absl::Status close_imports(const ClosedImports& closed) override;
   std::uint64_t calls() const override { return calls_.load(); }
 
  private:

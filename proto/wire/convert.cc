@@ -1,6 +1,7 @@
 #include "proto/wire/convert.h"
 
 #include <cstddef>
+#include <cstring>
 #include <limits>
 
 #include "fmt/format.h"
@@ -167,6 +168,22 @@ v1::FileRange to_proto(const FileRange& range) {
 
 FileRange from_proto(const v1::FileRange& range) {
   return {FileId{range.file_id()}, range.offset()};
+}
+
+std::string to_proto(const DeviceHandle& handle) {
+  return {reinterpret_cast<const char*>(handle.data()), handle.size()};
+}
+
+absl::StatusOr<DeviceHandle> handle_from_proto(std::string_view bytes) {
+  DeviceHandle handle;
+  if (bytes.size() != handle.size()) {
+    return make_error(
+        ErrorCode::kInternal,
+        fmt::format("a handle has {} bytes instead of {}", bytes.size(), handle.size()),
+        "This is a defect of the daemon; please report it.");
+  }
+  std::memcpy(handle.data(), bytes.data(), handle.size());
+  return handle;
 }
 
 v1::RowRef to_proto(const RowRef& row) {

@@ -31,6 +31,10 @@ absl::StatusOr<ArraySpec> from_proto(const v1::ArraySpec& spec);
 v1::FileRange to_proto(const FileRange& range);
 FileRange from_proto(const v1::FileRange& range);
 
+std::string to_proto(const DeviceHandle& handle);
+// kInternal unless it has a handle's size.
+absl::StatusOr<DeviceHandle> handle_from_proto(std::string_view bytes);
+
 v1::RowRef to_proto(const RowRef& row);
 RowRef from_proto(const v1::RowRef& row);
 

@@ -2,6 +2,7 @@
 // reused within one incarnation of the daemon, so a stale id is an error and never another thing.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 namespace memlease::wire {
@@ -34,6 +35,10 @@ struct FileRange {
   std::uint64_t offset = 0;
   friend bool operator==(const FileRange&, const FileRange&) = default;
 };
+
+// What a process opens a device's memory or event by that another one made: cudaIpcMemHandle_t and
+// cudaIpcEventHandle_t. Means something on this machine alone.
+using DeviceHandle = std::array<std::uint8_t, 64>;
 
 // What a shared file holds; decides how an importer maps it.
 enum class FileKind : std::uint32_t { kSegment = 1, kBoard = 2, kExtent = 3 };

@@ -24,8 +24,10 @@ inline constexpr std::uint64_t kRowUnitBytes = 64;
 inline constexpr std::uint32_t kExtentUnits = kExtentBytes / kRowUnitBytes;
 
 // What must have happened before bytes may be touched. Host memory is ordered by the words
-// themselves: both are 0, "nothing". Written only while no other process looks at it (a reader's
-// under its hold, a writer's under its mark), so that its two words need not change together.
+// themselves: both are 0, "nothing". Where events order a device's work, `timeline` is 0 and a read
+// fence's `value` counts the records of the row's event for the slot; writers need no fence, as a
+// slot has one event for all who write it. Written only while no other process looks at it (a
+// reader's under its hold, a writer's under its mark), so that its two words need not change together.
 struct Fence {
   Word timeline{0};
   Word value{0};
@@ -44,6 +46,9 @@ struct ReaderRow {
   const HalfWord* holds() const { return reinterpret_cast<const HalfWord*>(this + 1); }
   Fence* read_fences(std::uint32_t slots) {
     return reinterpret_cast<Fence*>(reinterpret_cast<std::byte*>(this + 1) + fence_offset(slots));
+  }
+  const Fence* read_fences(std::uint32_t slots) const {
+    return const_cast<ReaderRow*>(this)->read_fences(slots);
   }
   static constexpr std::size_t fence_offset(std::uint32_t slots) {
     return (slots * sizeof(HalfWord) + 15) / 16 * 16;

@@ -9,6 +9,7 @@
 #include "proto/wire/board.h"
 #include "proto/wire/ids.h"
 #include "server/core/access.h"
+#include "server/core/event_set.h"
 #include "server/core/quota.h"
 
 namespace memlease::server {
@@ -35,6 +36,7 @@ struct Array {
   wire::FileRange heir_at;
   wire::WriterRow* heir = nullptr;
   Quota::Charge charge;
+  std::shared_ptr<EventSet> write_events;  // a slot's last publish or drop, whoever wrote
 
   // State.
   std::vector<wire::FileRange> chunks;  // further subscriber chunks

@@ -12,8 +12,8 @@ constexpr std::uint32_t kChunkUnits = sizeof(wire::SubscriberChunk) / wire::kBoa
 
 }  // namespace
 
-ArrayStore::ArrayStore(FileTable& files, PageSource& pages, SegmentPool& segments, Quota& quota)
-    : files_(files), pages_(pages), segments_(segments), quota_(quota) {}
+ArrayStore::ArrayStore(FileTable& files, PageSource& pages, DeviceTable& devices, Quota& quota)
+    : files_(files), pages_(pages), devices_(devices), quota_(quota) {}
 
 ArrayStore::DomainPages::DomainPages(FileTable& files, PageSource& source,
                                      const AccessDomain& domain)
@@ -38,6 +38,7 @@ absl::StatusOr<ArrayStore::Creation> ArrayStore::create(const wire::ArraySpec& s
   auto growth = place_slots(*array);
   absl::Status status = growth.status();
   if (status.ok() && !*growth) status = place_records(*array);
+  if (status.ok() && !*growth) status = make_events(*array);
   if (!status.ok() || *growth) {
     destroy(*array);
     if (!status.ok()) return status;
@@ -51,11 +52,12 @@ absl::StatusOr<ArrayStore::Creation> ArrayStore::create(const wire::ArraySpec& s
 // Reserves while it keeps the places that it has found: they are not warm memory that the
 // reservation may give back.
 absl::StatusOr<std::optional<SegmentPool::Growth>> ArrayStore::place_slots(Array& array) {
+  SegmentPool& segments = devices_.at(array.spec.device);
   while (array.slots.size() < array.spec.slots) {
-    const auto at = segments_.place(array.domain, array.slot_bytes);
+    const auto at = segments.place(array.domain, array.slot_bytes);
     if (!at) {
-      return segments_.reserve(array.domain, array.slot_bytes,
-                               array.spec.slots - array.slots.size());
+      return segments.reserve(array.domain, array.slot_bytes,
+                              array.spec.slots - array.slots.size());
     }
     array.slots.push_back(*at);
   }
@@ -75,9 +77,17 @@ absl::Status ArrayStore::place_records(Array& array) {
   return absl::OkStatus();
 }
 
+absl::Status ArrayStore::make_events(Array& array) {
+  auto events = EventSet::create(devices_.at(array.spec.device).backend(), array.spec.slots);
+  if (!events.ok()) return events.status();
+  array.write_events = std::move(*events);
+  return absl::OkStatus();
+}
+
 void ArrayStore::destroy(Array& array) {
   DomainPages& pages = pages_of(array.domain);
-  for (const wire::FileRange& at : array.slots) segments_.free(array.domain, at);
+  SegmentPool& segments = devices_.at(array.spec.device);
+  for (const wire::FileRange& at : array.slots) segments.free(array.domain, at);
   if (array.heir != nullptr) pages.heirs.free(array.heir_at);
   if (array.board != nullptr) {
     // A client that comes back late finds another id here.

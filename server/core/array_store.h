@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "server/core/array.h"
+#include "server/core/device_table.h"
 #include "server/core/file_table.h"
 #include "server/core/page_allocator.h"
 #include "server/core/quota.h"
@@ -18,10 +19,11 @@ namespace memlease::server {
 
 class ArrayStore {
  public:
-  ArrayStore(FileTable& files, PageSource& pages, SegmentPool& segments, Quota& quota);
+  ArrayStore(FileTable& files, PageSource& pages, DeviceTable& devices, Quota& quota);
 
   // The array, or the memory that must be added before this is called again (nothing else has
-  // changed then). `spec` is valid. Charges domain.uid. kQuotaExceeded, kOutOfMemory.
+  // changed then). `spec` is valid and its device is there. Charges domain.uid. kQuotaExceeded,
+  // kOutOfMemory.
   using Creation = std::variant<std::unique_ptr<Array>, SegmentPool::Growth>;
   absl::StatusOr<Creation> create(const wire::ArraySpec& spec, const AccessDomain& domain);
   // Nobody holds or writes it any more.
@@ -40,10 +42,11 @@ class ArrayStore {
   // Places for its bytes; the growth that is missing for it, if one is.
   absl::StatusOr<std::optional<SegmentPool::Growth>> place_slots(Array& array);
   absl::Status place_records(Array& array);
+  absl::Status make_events(Array& array);
 
   FileTable& files_;
   PageSource& pages_;
-  SegmentPool& segments_;
+  DeviceTable& devices_;
   Quota& quota_;
   std::uint64_t last_id_ = 0;
   absl::flat_hash_map<AccessDomain, std::unique_ptr<DomainPages>> domains_;

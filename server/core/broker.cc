@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 #include "proto/wire/error.h"
 #include "server/core/slot_heir.h"
 
@@ -28,10 +29,16 @@ Broker::Broker(const Dependencies& dependencies, const Limits& limits)
     : dependencies_(dependencies),
       quota_(limits.per_uid),
       files_(dependencies_.dispose),
-      segments_(files_, dependencies_.host, limits.memory),
-      store_(files_, dependencies_.pages, segments_, quota_),
+      devices_(files_),
+      store_(files_, dependencies_.pages, devices_, quota_),
       rows_(files_, dependencies_.pages),
-      writer_right_(rows_, sessions_, dependencies_.clock) {}
+      writer_right_(rows_, sessions_, dependencies_.clock) {
+  devices_.add(dependencies_.host, limits.memory);
+}
+
+void Broker::add_device(DeviceBackend& backend, const SegmentPool::Limits& limits) {
+  devices_.add(backend, limits);
+}
 
 // ---- Sessions.
 
@@ -66,15 +73,19 @@ bool Broker::hang_up(SessionId id, bool goodbye) {
   for (const auto& [array_id, membership] : session->memberships) {
     if (Array* array = catalog_.find(array_id)) {
       writer_right_.cancel(*array, id);
-      in_use = in_use || rows_.in_use(membership, *array);
+      in_use = in_use || this->in_use(*session, membership, *array);
     }
   }
   if (!goodbye || in_use) return true;
-  exited(id);
+  end_session(id, Departure::kLeft);
   return false;
 }
 
 std::vector<ReclaimedArray> Broker::exited(SessionId id) {
+  return end_session(id, Departure::kExited);
+}
+
+std::vector<ReclaimedArray> Broker::end_session(SessionId id, Departure how) {
   Session* session = sessions_.find(id);
   assert(session != nullptr);
   std::vector<ReclaimedArray> reclaimed;
@@ -92,8 +103,11 @@ std::vector<ReclaimedArray> Broker::exited(SessionId id) {
                          static_cast<double>(now_ms - membership.since_unix_ms) / 1000, reason});
   }
   for (const ArrayId array_id : ids) {
-    if (Array* array = catalog_.find(array_id)) detach(*session, *array);
+    if (Array* array = catalog_.find(array_id)) detach(*session, *array, how);
   }
+  // Writers may have made their streams wait for reads that will never end now.
+  for (const auto& [row, events] : session->read_events) events->release_waiters();
+  for (auto& [file, memory] : session->imported_memory) files_.dispose(std::move(memory));
   const auto created = session->created;
   for (const ArrayId array_id : created) {
     Array& array = *catalog_.find(array_id);
@@ -139,17 +153,19 @@ absl::StatusOr<Array*> Broker::readable(const PeerIdentity& viewer, const std::s
 
 absl::Status Broker::add_memory(const SegmentPool::Growth& growth,
                                 absl::StatusOr<std::unique_ptr<SharedMemory>> memory) {
-  return segments_.add(growth, std::move(memory));
+  return devices_.at(growth.device).add(growth, std::move(memory));
 }
 
 absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::ArraySpec& spec,
                                                 bool exist_ok) {
   if (auto status = refuse_while_draining(); !status.ok()) return status;
   if (auto status = wire::validate(spec); !status.ok()) return status;
-  if (spec.device != dependencies_.host.device()) {
-    return make_error(ErrorCode::kUnsupported,
-                      fmt::format("this daemon has no device '{}'", spec.device),
-                      "Use device 'host'; GPU arrays need a build with the CUDA plug-in.");
+  if (devices_.find(spec.device) == nullptr) {
+    return make_error(
+        ErrorCode::kUnsupported,
+        fmt::format("this daemon has no device '{}', but {}", spec.device,
+                    fmt::join(devices_.names(), ", ")),
+        "A daemon sees the GPUs that CUDA_VISIBLE_DEVICES, or its container, leave to it.");
   }
   if (Array* existing = catalog_.find(spec.name)) {
     if (!exist_ok || !may_read(session.peer, existing->domain)) {
@@ -193,6 +209,7 @@ Broker::Opened Broker::join(Session& session, Array& array, bool created) {
   auto [it, is_new] = session.memberships.try_emplace(array.id);
   if (is_new) {
     it->second.domain = array.domain;
+    it->second.device = array.spec.device;
     it->second.slots = array.spec.slots;
     it->second.since_unix_ms = dependencies_.clock.unix_ms();
     array.members.push_back(session.id);
@@ -212,7 +229,7 @@ absl::StatusOr<Broker::Member> Broker::member(Session& session, ArrayId id) {
   return Member{array, &membership->second};
 }
 
-absl::StatusOr<wire::RowRef> Broker::subscribe(Session& session, ArrayId id) {
+absl::StatusOr<Broker::Subscribed> Broker::subscribe(Session& session, ArrayId id) {
   if (auto status = refuse_while_draining(); !status.ok()) return status;
   auto member = this->member(session, id);
   if (!member.ok()) return member.status();
@@ -223,13 +240,20 @@ absl::StatusOr<wire::RowRef> Broker::subscribe(Session& session, ArrayId id) {
     if (!row.ok()) return row.status();
     membership->reader_row = *row;
   }
+  Subscribed subscribed{row_ref(*membership->reader_row), {}};
+  if (DeviceBackend& device = devices_.at(array->spec.device).backend(); device.has_events()) {
+    auto events =
+        SessionRows::read_events(session, *membership->reader_row, device, array->spec.slots);
+    if (!events.ok()) return events.status();
+    subscribed.read_events = (*events)->handles();
+  }
   if (membership->entry == nullptr) {
     auto entry = store_.free_entry(*array);
     if (!entry.ok()) return entry.status();
     membership->entry = *entry;
-    add_subscriber(**entry, row_ref(*membership->reader_row));
+    add_subscriber(**entry, subscribed.row);
   }
-  return row_ref(*membership->reader_row);
+  return subscribed;
 }
 
 absl::StatusOr<WriterAnswer> Broker::acquire_writer(Session& session, ArrayId id) {
@@ -253,6 +277,47 @@ absl::StatusOr<WriterAnswer> Broker::acquire_writer(Session& session, ArrayId id
   return writer_right_.ask(*array, session.id, *membership->writer_row);
 }
 
+absl::StatusOr<Broker::ImportedMemory> Broker::import_memory(Session& session, wire::FileId id) {
+  auto file = files_.readable(id, session.peer);
+  if (!file.ok()) return file.status();
+  const wire::DeviceHandle* handle = (*file)->memory->handle();
+  if (handle == nullptr) {
+    return make_error(ErrorCode::kUnsupported,
+                      fmt::format("shared file {} has no handle", to_int(id)),
+                      "Fetch its descriptor over the attach channel.");
+  }
+  session.imported_memory[id] = (*file)->memory;
+  return ImportedMemory{*handle, (*file)->memory->size_bytes()};
+}
+
+absl::StatusOr<std::vector<wire::DeviceHandle>> Broker::import_events(Session& session,
+                                                                      wire::RowRef row) {
+  auto file = files_.readable(row.file, session.peer);
+  if (!file.ok()) return file.status();
+  const std::uint64_t key = wire::pack_subscriber(row);
+  const Session* owner = sessions_.find((*file)->owner);
+  const auto events =
+      owner == nullptr ? session.imported_events.end() : owner->read_events.find(key);
+  if (owner == nullptr || events == owner->read_events.end()) {
+    return make_error(ErrorCode::kNotFound,
+                      fmt::format("row {} of file {} has no events", row.unit, to_int(row.file)),
+                      "Its session has ended.");
+  }
+  session.imported_events[key] = events->second;
+  return events->second->handles();
+}
+
+void Broker::close_memory(Session& session, wire::FileId id) {
+  const auto imported = session.imported_memory.find(id);
+  if (imported == session.imported_memory.end()) return;
+  files_.dispose(std::move(imported->second));
+  session.imported_memory.erase(imported);
+}
+
+void Broker::close_events(Session& session, wire::RowRef row) {
+  session.imported_events.erase(wire::pack_subscriber(row));
+}
+
 absl::Status Broker::confirm_writer(Session& session, ArrayId id, std::uint64_t offer) {
   auto member = this->member(session, id);
   if (!member.ok()) return member.status();
@@ -264,6 +329,17 @@ absl::Status Broker::cancel_writer(Session& session, ArrayId id) {
   if (!member.ok()) return member.status();
   writer_right_.cancel(*member->array, session.id);
   return absl::OkStatus();
+}
+
+// With what its GPU work has not finished: whoever comes next would not know of that.
+bool Broker::in_use(const Session& session, const Membership& membership,
+                    const Array& array) const {
+  if (rows_.in_use(membership, array)) return true;
+  if (array.writer == session.id && !array.write_events->all_complete()) return true;
+  if (!membership.reader_row) return false;
+  const auto reads =
+      session.read_events.find(wire::pack_subscriber(row_ref(*membership.reader_row)));
+  return reads != session.read_events.end() && !reads->second->all_complete();
 }
 
 absl::Status Broker::leave(Session& session, ArrayId id, std::uint32_t opens) {
@@ -279,12 +355,15 @@ absl::Status Broker::leave(Session& session, ArrayId id, std::uint32_t opens) {
     return absl::OkStatus();
   }
   Array* array = catalog_.find(id);
-  if (array != nullptr && rows_.in_use(membership, *array)) {
-    return make_error(ErrorCode::kBusy,
-                      fmt::format("this session still holds slots of '{}'", array->spec.name),
-                      "Release all leases and views first.");
+  if (array != nullptr && in_use(session, membership, *array)) {
+    return make_error(
+        ErrorCode::kBusy,
+        fmt::format("this session still holds slots of '{}', or a GPU is still at work "
+                    "on them for it",
+                    array->spec.name),
+        "Release all leases and views first, and wait for the GPU.");
   }
-  if (array != nullptr) detach(session, *array);
+  if (array != nullptr) detach(session, *array, Departure::kLeft);
   SessionRows::give_back(session, membership);
   session.memberships.erase(it);
   return absl::OkStatus();
@@ -313,18 +392,18 @@ void Broker::withdraw(Array& array) {
   const std::vector<SessionId> members = array.members;
   for (const SessionId id : members) {
     Session& session = *sessions_.find(id);
-    if (!rows_.in_use(session.memberships.at(array.id), array)) {
+    if (!in_use(session, session.memberships.at(array.id), array)) {
       const bool last = array.members.size() == 1;
-      detach(session, array);
+      detach(session, array, Departure::kLeft);
       if (last) return;
     }
   }
   destroy_if_unused(array);
 }
 
-void Broker::detach(Session& session, Array& array) {
+void Broker::detach(Session& session, Array& array, Departure how) {
   Membership& membership = session.memberships.at(array.id);
-  writer_right_.gone(array, session.id);
+  writer_right_.gone(array, session.id, how);
   if (membership.entry != nullptr) {
     remove_subscriber(*array.board, *membership.entry);
     membership.entry = nullptr;
@@ -363,7 +442,7 @@ bool Broker::in_use() const {
   for (const Session* session : sessions_.all()) {
     for (const auto& [id, membership] : session->memberships) {
       const Array* array = catalog_.find(id);
-      if (array != nullptr && rows_.in_use(membership, *array)) return true;
+      if (array != nullptr && in_use(*session, membership, *array)) return true;
     }
   }
   return false;

@@ -15,6 +15,7 @@
 #include "server/core/array_store.h"
 #include "server/core/catalog.h"
 #include "server/core/clock.h"
+#include "server/core/device_table.h"
 #include "server/core/file_table.h"
 #include "server/core/quota.h"
 #include "server/core/segment_pool.h"
@@ -69,15 +70,34 @@ class Broker {
   // is called again.
   using Creation = std::variant<Opened, SegmentPool::Growth>;
   absl::StatusOr<Creation> create(Session& session, const wire::ArraySpec& spec, bool exist_ok);
+  // A GPU; the host is there from the start. The backend outlives this.
+  void add_device(DeviceBackend& backend, const SegmentPool::Limits& limits);
+  bool has_device(std::string_view device) { return devices_.find(device) != nullptr; }
   absl::Status add_memory(const SegmentPool::Growth& growth,
                           absl::StatusOr<std::unique_ptr<SharedMemory>> memory);
   absl::StatusOr<Opened> open(Session& session, const std::string& name);
-  absl::StatusOr<wire::RowRef> subscribe(Session& session, wire::ArrayId id);
+  struct Subscribed {
+    wire::RowRef row;
+    std::vector<wire::DeviceHandle> read_events;  // of the row, one a slot; none on the host
+  };
+  absl::StatusOr<Subscribed> subscribe(Session& session, wire::ArrayId id);
   absl::StatusOr<WriterAnswer> acquire_writer(Session& session, wire::ArrayId id);
   absl::Status confirm_writer(Session& session, wire::ArrayId id, std::uint64_t offer);
   absl::Status cancel_writer(Session& session, wire::ArrayId id);
   // Takes `opens` of the session's opens back; with the last one it is no member any more.
   absl::Status leave(Session& session, wire::ArrayId id, std::uint32_t opens);
+
+  // ---- What has handles instead of descriptors. The session counts as having it open until it
+  // says that it has closed it, or exits.
+  struct ImportedMemory {
+    wire::DeviceHandle handle{};
+    std::uint64_t size_bytes = 0;
+  };
+  absl::StatusOr<ImportedMemory> import_memory(Session& session, wire::FileId file);
+  // Of another session's reader row.
+  absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(Session& session, wire::RowRef row);
+  void close_memory(Session& session, wire::FileId file);
+  void close_events(Session& session, wire::RowRef row);
 
   // ---- For Control and Admin: `viewer` is who asks.
   absl::Status withdraw(const PeerIdentity& viewer, const std::string& name);
@@ -96,7 +116,7 @@ class Broker {
   const SessionTable& sessions() const { return sessions_; }
   const SessionRows& rows() const { return rows_; }
   const WriterRight& writer_right() const { return writer_right_; }
-  const SegmentPool& segments() const { return segments_; }
+  const SegmentPool& segments() const { return devices_.at(dependencies_.host.device()); }
   const Quota& quota() const { return quota_; }
 
  private:
@@ -109,16 +129,18 @@ class Broker {
   };
   absl::StatusOr<Member> member(Session& session, wire::ArrayId id);
   Opened join(Session& session, Array& array, bool created);
+  std::vector<ReclaimedArray> end_session(wire::SessionId id, Departure how);
+  bool in_use(const Session& session, const Membership& membership, const Array& array) const;
   void withdraw(Array& array);
   std::string reclaim_reason(const Session& session, const Array& array) const;
   // The session uses the array no more: its right, its entry, then the array if it was the last.
-  void detach(Session& session, Array& array);
+  void detach(Session& session, Array& array, Departure how);
   void destroy_if_unused(Array& array);
 
   const Dependencies dependencies_;
   Quota quota_;
   FileTable files_;
-  SegmentPool segments_;
+  DeviceTable devices_;
   ArrayStore store_;
   Catalog catalog_;
   SessionTable sessions_;

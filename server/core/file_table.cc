@@ -25,8 +25,12 @@ absl::StatusOr<FileId> FileTable::add(File file) {
 void FileTable::remove(FileId id) {
   const auto it = files_.find(id);
   if (it == files_.end()) return;
-  if (dispose_) dispose_(std::move(it->second.memory));
+  dispose(std::move(it->second.memory));
   files_.erase(it);
+}
+
+void FileTable::dispose(std::shared_ptr<SharedMemory> memory) const {
+  if (dispose_) dispose_(std::move(memory));
 }
 
 const FileTable::File* FileTable::find(FileId id) const {
@@ -41,14 +45,22 @@ std::byte* FileTable::data(wire::FileRange at) const {
   return file->memory->data() + at.offset;
 }
 
-absl::StatusOr<FileGrant> FileTable::grant(FileId id, const PeerIdentity& peer,
-                                           wire::SessionId session) const {
+absl::StatusOr<const FileTable::File*> FileTable::readable(FileId id,
+                                                           const PeerIdentity& peer) const {
   const File* file = find(id);
   if (file == nullptr || !may_read(peer, file->domain)) {
     return wire::make_error(ErrorCode::kNotFound,
                             fmt::format("there is no shared file {} for you", wire::to_int(id)),
                             "Open the array again: it may have been withdrawn.");
   }
+  return file;
+}
+
+absl::StatusOr<FileGrant> FileTable::grant(FileId id, const PeerIdentity& peer,
+                                           wire::SessionId session) const {
+  const auto found = readable(id, peer);
+  if (!found.ok()) return found.status();
+  const File* file = *found;
   FileGrant grant;
   grant.kind = file->kind;
   grant.size_bytes = file->memory->size_bytes();

@@ -17,7 +17,8 @@ namespace memlease::server {
 class FileTable {
  public:
   struct File {
-    std::unique_ptr<SharedMemory> memory;
+    // Shared with the sessions that import it by its handle: they may have it open when it goes.
+    std::shared_ptr<SharedMemory> memory;
     wire::FileKind kind = wire::FileKind::kSegment;
     AccessDomain domain;
     wire::SessionId owner{0};  // of a session extent: the only one who may write it
@@ -25,12 +26,14 @@ class FileTable {
 
   // Takes the memory of removed files. Giving gigabytes back takes long, so that the daemon does it
   // where nobody waits for the core; by default it happens at once.
-  using Disposal = std::function<void(std::unique_ptr<SharedMemory>)>;
+  using Disposal = std::function<void(std::shared_ptr<SharedMemory>)>;
   explicit FileTable(Disposal dispose = {}) : dispose_(std::move(dispose)) {}
 
   // Ids are never used again; kOutOfMemory once all are used up.
   absl::StatusOr<wire::FileId> add(File file);
   void remove(wire::FileId id);
+  // A session has closed what it had imported.
+  void dispose(std::shared_ptr<SharedMemory> memory) const;
   // nullptr if there is no such file.
   const File* find(wire::FileId id) const;
   // Where the daemon sees the range; the file must exist and be a page file.
@@ -40,6 +43,8 @@ class FileTable {
   // that the peer may not read is as unknown as one that does not exist.
   absl::StatusOr<FileGrant> grant(wire::FileId id, const PeerIdentity& peer,
                                   wire::SessionId session) const;
+  // The file, for whoever may have it. kNotFound.
+  absl::StatusOr<const File*> readable(wire::FileId id, const PeerIdentity& peer) const;
 
  private:
   const Disposal dispose_;

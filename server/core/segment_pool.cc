@@ -9,7 +9,6 @@
 namespace memlease::server {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
 std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
@@ -17,7 +16,7 @@ std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) {
 }  // namespace
 
 SegmentPool::SegmentPool(FileTable& files, DeviceBackend& backend, const Limits& limits)
-    : files_(files), backend_(backend), limits_(limits) {}
+    : files_(files), backend_(backend), sizes_(backend.segment_sizes()), limits_(limits) {}
 
 // Whole multiples of the alignment: else each place leaves a gap behind it that the next search
 // looks at and cannot use.
@@ -45,13 +44,13 @@ std::uint64_t SegmentPool::next_segment_bytes(const AccessDomain& domain,
   if (const auto segments = classes_.find(domain); segments != classes_.end()) {
     for (const Segment& segment : segments->second) class_bytes += segment.arena.size_bytes();
   }
-  return std::max(std::clamp(class_bytes, kFirstSegmentBytes, kMaxSegmentBytes), needed_bytes);
+  return std::max(std::clamp(class_bytes, sizes_.first, sizes_.most), needed_bytes);
 }
 
 absl::StatusOr<SegmentPool::Growth> SegmentPool::reserve(const AccessDomain& domain,
                                                          std::uint64_t size_bytes,
                                                          std::uint64_t count) {
-  const std::uint64_t needed = round_up(count * place_bytes(size_bytes), kPage);
+  const std::uint64_t needed = round_up(count * place_bytes(size_bytes), sizes_.unit);
   // Where a whole new segment would not fit, what is needed may.
   std::uint64_t wanted = next_segment_bytes(domain, needed);
   if (!make_room(wanted).ok()) {
@@ -59,7 +58,7 @@ absl::StatusOr<SegmentPool::Growth> SegmentPool::reserve(const AccessDomain& dom
     if (auto status = make_room(wanted); !status.ok()) return status;
   }
   memory_bytes_ += wanted;
-  return Growth{domain, wanted};
+  return Growth{backend_.device(), domain, wanted};
 }
 
 absl::Status SegmentPool::add(const Growth& growth,

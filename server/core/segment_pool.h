@@ -1,5 +1,5 @@
-// Segments and the arrays' places in them: one class of segments per access domain. Small arrays
-// share segments that grow from kFirstSegmentBytes to kMaxSegmentBytes; a large one has its own.
+// A device's segments and the arrays' places in them: one class of segments per access domain.
+// Small arrays share segments that grow within the backend's bounds; a large one has its own.
 //
 // Empty segments are kept warm for their class (faulting fresh pages in costs fifteen times more
 // than using old ones again), up to warm_bytes in all, oldest given back first. A segment never
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -23,15 +24,13 @@ namespace memlease::server {
 
 class SegmentPool {
  public:
-  static constexpr std::uint64_t kFirstSegmentBytes = std::uint64_t{4} << 20;
-  static constexpr std::uint64_t kMaxSegmentBytes = std::uint64_t{512} << 20;
-
   struct Limits {
     std::uint64_t memory_bytes = 0;  // taken from the system at most; 0 = no limit
     std::uint64_t warm_bytes = 0;    // of it, in empty segments
   };
 
   SegmentPool(FileTable& files, DeviceBackend& backend, const Limits& limits);
+  DeviceBackend& backend() const { return backend_; }
 
   // A place in the segments that are there, if there is one. A size of 0 gets a place, too.
   std::optional<wire::FileRange> place(const AccessDomain& domain, std::uint64_t size_bytes);
@@ -39,6 +38,7 @@ class SegmentPool {
   // Memory that a class needs beyond what is there. Committing it takes about half a second for
   // each GiB, so the core does not do it: reserve, DeviceBackend, add, then ask for places again.
   struct Growth {
+    std::string device;
     AccessDomain domain;
     std::uint64_t size_bytes = 0;
   };
@@ -70,6 +70,7 @@ class SegmentPool {
 
   FileTable& files_;
   DeviceBackend& backend_;
+  const DeviceBackend::SegmentSizes sizes_;
   const Limits limits_;
   std::uint64_t memory_bytes_ = 0;
   std::uint64_t warm_bytes_ = 0;

@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "proto/wire/board.h"
 #include "proto/wire/ids.h"
+#include "server/core/event_set.h"
 #include "server/core/page_allocator.h"
 #include "server/core/quota.h"
 #include "server/core/session_host.h"
@@ -23,6 +25,7 @@ struct Membership {
   wire::Word* entry = nullptr;  // on the board; nullptr: not subscribed (any more)
   std::optional<wire::FileRange> writer_row;
   AccessDomain domain;
+  std::string device;
   std::uint32_t slots = 0;
   std::uint64_t since_unix_ms = 0;
   std::uint32_t opens = 0;
@@ -32,15 +35,16 @@ enum class RowKind : std::uint8_t { kReader, kWriter };
 
 // Rows are used again within the session and the access domain, for arrays of as many slots only:
 // a thread that comes late with an old handle may still count a reader row up and down, which then
-// does no harm.
+// does no harm. For arrays of the same device only, so that a row keeps its events for life.
 struct RowClass {
   AccessDomain domain;
+  std::string device;
   RowKind kind = RowKind::kReader;
   std::uint32_t slots = 0;
   friend bool operator==(const RowClass&, const RowClass&) = default;
   template <typename H>
   friend H AbslHashValue(H h, const RowClass& c) {
-    return H::combine(std::move(h), c.domain, c.kind, c.slots);
+    return H::combine(std::move(h), c.domain, c.device, c.kind, c.slots);
   }
 };
 
@@ -56,6 +60,11 @@ struct Session {
   absl::flat_hash_map<wire::ArrayId, Membership> memberships;
   absl::flat_hash_map<AccessDomain, std::unique_ptr<PageAllocator>> extents;
   absl::flat_hash_map<RowClass, std::vector<wire::FileRange>> free_rows;
+  // Of its reader rows on devices that have events, by the row's place.
+  absl::flat_hash_map<std::uint64_t, std::shared_ptr<EventSet>> read_events;
+  // What it may have open by handle, of others: no memory and no event goes before that is closed.
+  absl::flat_hash_map<std::uint64_t, std::shared_ptr<EventSet>> imported_events;
+  absl::flat_hash_map<wire::FileId, std::shared_ptr<SharedMemory>> imported_memory;
 };
 
 }  // namespace memlease::server

@@ -11,7 +11,7 @@ using wire::FileRange;
 
 absl::StatusOr<FileRange> SessionRows::take(Session& session, const Array& array, RowKind kind) {
   const std::uint32_t slots = array.spec.slots;
-  auto& free = session.free_rows[{array.domain, kind, slots}];
+  auto& free = session.free_rows[{array.domain, array.spec.device, kind, slots}];
   if (!free.empty()) {
     const FileRange row = free.back();
     free.pop_back();
@@ -27,9 +27,23 @@ absl::StatusOr<FileRange> SessionRows::take(Session& session, const Array& array
                                                     : wire::writer_row_units(slots));
 }
 
+absl::StatusOr<EventSet*> SessionRows::read_events(Session& session, FileRange row,
+                                                   DeviceBackend& device, std::uint32_t slots) {
+  auto& known = session.read_events[wire::pack_subscriber(row_ref(row))];
+  if (known == nullptr) {
+    auto made = EventSet::create(device, slots);
+    if (!made.ok()) return made.status();
+    known = std::move(*made);
+  }
+  return known.get();
+}
+
 void SessionRows::give_back(Session& session, Membership& membership) {
   const auto give = [&](std::optional<FileRange>& row, RowKind kind) {
-    if (row) session.free_rows[{membership.domain, kind, membership.slots}].push_back(*row);
+    if (row) {
+      session.free_rows[{membership.domain, membership.device, kind, membership.slots}].push_back(
+          *row);
+    }
     row.reset();
   };
   give(membership.reader_row, RowKind::kReader);

@@ -19,6 +19,9 @@ class SessionRows {
   // A row of the session's for this array: one that it has given back, else a new one.
   // kOutOfMemory.
   absl::StatusOr<wire::FileRange> take(Session& session, const Array& array, RowKind kind);
+  // The events of a reader's row of this array, on `device`; they stay with the row.
+  static absl::StatusOr<EventSet*> read_events(Session& session, wire::FileRange row,
+                                               DeviceBackend& device, std::uint32_t slots);
   // What the membership has of them, for another array of as many slots.
   static void give_back(Session& session, Membership& membership);
 

@@ -1,5 +1,6 @@
-// Ports to the memory that the daemon owns. Implemented by server/device/memfd_device_backend, in
-// tests by FakeMemory; called by SegmentPool and PageAllocator.
+// Ports to the memory that the daemon owns, and to what orders work on it. Implemented by
+// server/device/{memfd,cuda}_device_backend, in tests by FakeMemory; called by SegmentPool,
+// PageAllocator and EventTable.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "proto/wire/ids.h"
 #include "proto/wire/unique_fd.h"
 
 namespace memlease::server {
@@ -18,10 +20,26 @@ class SharedMemory {
  public:
   virtual ~SharedMemory() = default;
   virtual std::uint64_t size_bytes() const = 0;
-  // A new descriptor; one that is not writable cannot be made so by another uid.
+  // A new descriptor; one that is not writable cannot be made so by another uid. kUnsupported for
+  // memory that has a handle instead.
   virtual absl::StatusOr<wire::UniqueFd> export_fd(bool writable) const = 0;
+  // nullptr: it has descriptors. Who has the handle can read and write all of it, for ever.
+  virtual const wire::DeviceHandle* handle() const { return nullptr; }
   // Where the daemon sees it; nullptr for segments, whose bytes are none of its business.
   virtual std::byte* data() = 0;
+};
+
+// An event of a device that other processes open: what they record in it others wait for. Destroy
+// it when nobody has it open any more.
+class SharedEvent {
+ public:
+  virtual ~SharedEvent() = default;
+  virtual const wire::DeviceHandle& handle() const = 0;
+  // Of its last record; true if it has none. An event that cannot be asked is not complete.
+  virtual bool complete() const = 0;
+  // For those who wait for a record whose process has died. An error is not worth more than a look
+  // at the log: those waits end with their processes.
+  virtual absl::Status record_anew() = 0;
 };
 
 // A kind of device whose memory arrays stand in.
@@ -30,11 +48,23 @@ class DeviceBackend {
   virtual ~DeviceBackend() = default;
   // The word on the wire: "host", or a GPU's UUID.
   virtual std::string device() const = 0;
+  // Small arrays share segments, which grow from `first` to `most` bytes; all are multiples of
+  // `unit`.
+  struct SegmentSizes {
+    std::uint64_t first = 0;
+    std::uint64_t most = 0;
+    std::uint64_t unit = 0;
+  };
+  virtual SegmentSizes segment_sizes() const = 0;
   // Alignment of arrays of this size, in bytes.
   virtual std::uint64_t alignment_bytes(std::uint64_t size_bytes) const = 0;
   // All zero and really there: using it later cannot fail. kOutOfMemory.
   virtual absl::StatusOr<std::unique_ptr<SharedMemory>> create_segment(
       std::uint64_t size_bytes) = 0;
+  // Does work on its memory go on after the call that began it, so that events must order it? Only
+  // then are there any.
+  virtual bool has_events() const { return false; }
+  virtual absl::StatusOr<std::unique_ptr<SharedEvent>> create_event();
 };
 
 // Pages of the slot protocol.

@@ -24,6 +24,11 @@ std::uint64_t surviving_version(std::uint64_t slot_word) {
   return wire::version_of(slot_word);  // marked but not handed out: nobody touched the bytes
 }
 
+void copy_fence(const wire::Fence& from, wire::Fence& to) {
+  to.timeline.store(from.timeline.load());
+  to.value.store(from.value.load());
+}
+
 }  // namespace
 
 void init_board(BoardRecord& board, wire::ArrayId id, std::uint32_t slots, RowRef heir) {
@@ -65,7 +70,7 @@ bool holds_any(const wire::ReaderRow& row, std::uint32_t slots) {
 }
 
 void inherit(BoardRecord& board, WriterRow& heir, RowRef heir_ref, const WriterRow& from,
-             std::uint32_t slots) {
+             std::uint32_t slots, absl::FunctionRef<bool(std::uint32_t)> stands) {
   // Whatever happens, numbers only grow.
   const std::uint64_t begun = from.highest_used.load() & wire::kVersionMask;
   const std::uint64_t highest = std::max(begun, heir.highest_used.load());
@@ -76,8 +81,14 @@ void inherit(BoardRecord& board, WriterRow& heir, RowRef heir_ref, const WriterR
     std::uint64_t version = surviving_version(word);
     if (version > highest) version = 0;  // a lie
     if ((word & wire::kHandedOut) != 0) torn = s;
+    if (version != 0 && !stands(s)) {
+      board.poisoned()[s].store(version);
+      version = 0;
+    }
     if (version > newest.version) newest = {version, s};
     heir.slot_words()[s].store(version);
+    copy_fence(from.write_fences(slots)[s], heir.write_fences(slots)[s]);
+    copy_fence(from.drop_fences(slots)[s], heir.drop_fences(slots)[s]);
   }
   heir.highest_used.store(highest);
   heir.publication.store(newest.version == 0 ? 0 : wire::pack(newest));

@@ -7,10 +7,15 @@
 
 #include <cstdint>
 
+#include "absl/functional/function_ref.h"
 #include "proto/wire/board.h"
 #include "proto/wire/session_pages.h"
 
 namespace memlease::server {
+
+// How a session stopped using an array: politely, or by the end of its process, which also ends
+// what it had given to a GPU.
+enum class Departure : std::uint8_t { kLeft, kExited };
 
 // A fresh record: nobody has the right, no version stands.
 void init_board(wire::BoardRecord& board, wire::ArrayId id, std::uint32_t slots, wire::RowRef heir);
@@ -34,9 +39,11 @@ bool holds_any(const wire::ReaderRow& row, std::uint32_t slots);
 
 // Takes over what `from` published last, into the heir row, and makes that one count. A slot whose
 // bytes may be half written has no version, and the number that it would have got is poisoned.
-// The process of `from` has exited or has given the right up.
+// The process of `from` has exited or has given the right up. `stands(slot)`: what was published
+// there is complete, or will be; otherwise its number is poisoned, too.
 void inherit(wire::BoardRecord& board, wire::WriterRow& heir, wire::RowRef heir_ref,
-             const wire::WriterRow& from, std::uint32_t slots);
+             const wire::WriterRow& from, std::uint32_t slots,
+             absl::FunctionRef<bool(std::uint32_t)> stands);
 
 void add_subscriber(wire::Word& entry, wire::RowRef row);
 // The entry stays where it is; a writer that waits for this reader is woken.

@@ -32,6 +32,9 @@ WriterAnswer WriterRight::ask(Array& array, SessionId session, wire::FileRange r
     set_moving(*array.board);
   }
   if (array.writer != SessionId{0} && is_writing(rows_.writer(from))) return answer;
+  // What is not complete when its writer dies is poisoned, and only the present writer's is looked
+  // at.
+  if (array.write_events != nullptr && !array.write_events->all_complete()) return answer;
   if (!array.pending->offered) array.pending->since_ms = now_ms;
   array.pending->offered = true;
   array.pending->offer = ++last_offer_;
@@ -61,12 +64,17 @@ void WriterRight::cancel(Array& array, SessionId session) {
   clear_moving(*array.board);
 }
 
-void WriterRight::gone(Array& array, SessionId session) {
+void WriterRight::gone(Array& array, SessionId session, Departure how) {
   cancel(array, session);
   if (array.writer != session) return;
   const wire::FileRange row = current(array);
   array.writer = SessionId{0};
-  inherit(*array.board, *array.heir, row_ref(array.heir_at), rows_.writer(row), array.spec.slots);
+  const auto stands = [&](std::uint32_t slot) {
+    return how == Departure::kLeft || array.write_events->complete(slot);
+  };
+  inherit(*array.board, *array.heir, row_ref(array.heir_at), rows_.writer(row), array.spec.slots,
+          stands);
+  if (how == Departure::kExited) array.write_events->release_waiters();
   // Who was promised the dead writer's row must copy the heir's instead.
   if (array.pending) {
     array.pending->offered = false;

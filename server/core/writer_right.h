@@ -11,6 +11,7 @@
 #include "server/core/clock.h"
 #include "server/core/session_rows.h"
 #include "server/core/session_table.h"
+#include "server/core/slot_heir.h"
 
 namespace memlease::server {
 
@@ -39,8 +40,9 @@ class WriterRight {
   WriterAnswer ask(Array& array, wire::SessionId session, wire::FileRange row);
   absl::Status confirm(Array& array, wire::SessionId session, std::uint64_t offer);
   void cancel(Array& array, wire::SessionId session);
-  // The session has left the array or exited: if it has the right, the heir takes it over.
-  void gone(Array& array, wire::SessionId session);
+  // The session has left the array, or its process has exited: if it has the right, the heir takes
+  // it over.
+  void gone(Array& array, wire::SessionId session, Departure how);
 
  private:
   wire::FileRange current(const Array& array) const;

@@ -144,6 +144,10 @@ void MemfdDeviceBackend::probe_huge_pages() {
                                  transparent_huge_pages());
 }
 
+DeviceBackend::SegmentSizes MemfdDeviceBackend::segment_sizes() const {
+  return {std::uint64_t{4} << 20, std::uint64_t{512} << 20, 4096};
+}
+
 std::uint64_t MemfdDeviceBackend::alignment_bytes(std::uint64_t size_bytes) const {
   return size_bytes > 4096 ? 4096 : 256;
 }

@@ -19,6 +19,7 @@ class MemfdDeviceBackend : public DeviceBackend, public PageSource {
   explicit MemfdDeviceBackend(HugePages huge_pages, Probe may_allocate = {});
 
   std::string device() const override { return "host"; }
+  SegmentSizes segment_sizes() const override;
   std::uint64_t alignment_bytes(std::uint64_t size_bytes) const override;
   absl::StatusOr<std::unique_ptr<SharedMemory>> create_segment(std::uint64_t size_bytes) override;
   absl::StatusOr<std::unique_ptr<SharedMemory>> create_pages(std::uint64_t size_bytes,

@@ -31,6 +31,9 @@ void fill(const Broker::Opened& opened, v1::OpenReply& reply) {
   reply.set_created(opened.created);
   reply.set_owner_uid(array.domain.uid);
   reply.set_owner_gid(array.domain.gid);
+  for (const auto& event : array.write_events->handles()) {
+    reply.add_write_events(wire::to_proto(event));
+  }
 }
 
 std::span<const std::uint8_t> credential_of(const grpc::ServerContext& context) {
@@ -60,6 +63,7 @@ grpc::Status ControlService::Create(grpc::ServerContext* context, const v1::Crea
                                     v1::OpenReply* reply) {
   auto spec = wire::from_proto(request->spec());
   if (!spec.ok()) return wire::to_grpc(spec.status());
+  if (auto status = host_.prepare_device(spec->device); !status.ok()) return wire::to_grpc(status);
   // More than one round only if somebody else takes what has been added before this call does.
   for (;;) {
     std::optional<SegmentPool::Growth> growth;
@@ -90,9 +94,13 @@ grpc::Status ControlService::Open(grpc::ServerContext* context, const v1::OpenRe
 grpc::Status ControlService::Subscribe(grpc::ServerContext* context,
                                        const v1::ArrayRequest* request, v1::SubscribeReply* reply) {
   return for_session(*context, "Subscribe", [&](Broker& broker, Session& session) {
-    auto row = broker.subscribe(session, wire::ArrayId{request->array_id()});
-    if (row.ok()) *reply->mutable_row() = wire::to_proto(*row);
-    return row.status();
+    auto subscribed = broker.subscribe(session, wire::ArrayId{request->array_id()});
+    if (!subscribed.ok()) return subscribed.status();
+    *reply->mutable_row() = wire::to_proto(subscribed->row);
+    for (const auto& event : subscribed->read_events) {
+      reply->add_read_events(wire::to_proto(event));
+    }
+    return absl::OkStatus();
   });
 }
 
@@ -167,6 +175,42 @@ grpc::Status ControlService::WaitFor(grpc::ServerContext* context,
                          std::min(end, now() + kCancelCheck)));
   } while (!reply->exists() && now() < end && !context->IsCancelled());
   return grpc::Status::OK;
+}
+
+grpc::Status ControlService::ImportMemory(grpc::ServerContext* context,
+                                          const v1::FileRequest* request,
+                                          v1::ImportMemoryReply* reply) {
+  return for_session(*context, "ImportMemory", [&](Broker& broker, Session& session) {
+    auto memory = broker.import_memory(session, wire::FileId{request->file_id()});
+    if (!memory.ok()) return memory.status();
+    reply->set_handle(wire::to_proto(memory->handle));
+    reply->set_size_bytes(memory->size_bytes);
+    return absl::OkStatus();
+  });
+}
+
+grpc::Status ControlService::ImportEvents(grpc::ServerContext* context, const v1::RowRef* request,
+                                          v1::EventsReply* reply) {
+  return for_session(*context, "ImportEvents", [&](Broker& broker, Session& session) {
+    auto events = broker.import_events(session, wire::from_proto(*request));
+    if (!events.ok()) return events.status();
+    for (const auto& event : *events) reply->add_handles(wire::to_proto(event));
+    return absl::OkStatus();
+  });
+}
+
+grpc::Status ControlService::CloseImports(grpc::ServerContext* context,
+                                          const v1::CloseImportsRequest* request,
+                                          v1::Empty* /*reply*/) {
+  return for_session(*context, "CloseImports", [&](Broker& broker, Session& session) {
+    for (const std::uint32_t id : request->file_ids()) {
+      broker.close_memory(session, wire::FileId{id});
+    }
+    for (const v1::RowRef& row : request->rows()) {
+      broker.close_events(session, wire::from_proto(row));
+    }
+    return absl::OkStatus();
+  });
 }
 
 grpc::Status ControlService::Holders(grpc::ServerContext* context, const v1::ArrayRequest* request,

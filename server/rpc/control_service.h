@@ -35,6 +35,12 @@ class ControlService final : public v1::Control::Service {
                     v1::ListReply* reply) override;
   grpc::Status WaitFor(grpc::ServerContext* context, const v1::WaitForRequest* request,
                        v1::WaitForReply* reply) override;
+  grpc::Status ImportMemory(grpc::ServerContext* context, const v1::FileRequest* request,
+                            v1::ImportMemoryReply* reply) override;
+  grpc::Status ImportEvents(grpc::ServerContext* context, const v1::RowRef* request,
+                            v1::EventsReply* reply) override;
+  grpc::Status CloseImports(grpc::ServerContext* context, const v1::CloseImportsRequest* request,
+                            v1::Empty* reply) override;
   grpc::Status Holders(grpc::ServerContext* context, const v1::ArrayRequest* request,
                        v1::HoldersReply* reply) override;
 

@@ -25,6 +25,7 @@ class BrokenMemory : public server::DeviceBackend, public server::PageSource {
   explicit BrokenMemory(Flaw flaw) : flaw_(flaw) {}
 
   std::string device() const override { return "host"; }
+  SegmentSizes segment_sizes() const override { return {4096, 4096, 4096}; }
   std::uint64_t alignment_bytes(std::uint64_t) const override { return 256; }
   absl::StatusOr<std::unique_ptr<server::SharedMemory>> create_segment(
       std::uint64_t size_bytes) override;

@@ -20,7 +20,10 @@ class FakeMemory : public server::DeviceBackend, public server::PageSource {
     friend bool operator==(const Live&, const Live&) = default;
   };
 
+  static constexpr SegmentSizes kSizes{std::uint64_t{4} << 20, std::uint64_t{512} << 20, 4096};
+
   std::string device() const override { return "host"; }
+  SegmentSizes segment_sizes() const override { return kSizes; }
   std::uint64_t alignment_bytes(std::uint64_t size_bytes) const override;
   absl::StatusOr<std::unique_ptr<server::SharedMemory>> create_segment(
       std::uint64_t size_bytes) override;

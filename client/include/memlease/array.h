@@ -4,6 +4,7 @@
 #include <memlease/dtype.h>
 #include <memlease/error.h>
 #include <memlease/lease.h>
+#include <memlease/stream.h>
 #include <memlease/version.h>
 
 #include <chrono>
@@ -23,10 +24,12 @@ struct ReadOptions {
   std::uint64_t version = 0;     // this version; 0 = the current one
   std::uint64_t newer_than = 0;  // a version above this one
   Timeout timeout;               // for a version that is not there yet; default: no end
+  Stream stream = {};            // of a device array: ReadLease::wait
 };
 
 struct WriteOptions {
-  Timeout wait;  // for a free slot and for the writer's right; default: 10 seconds
+  Timeout wait;        // for a free slot and for the writer's right; default: 10 seconds
+  Stream stream = {};  // of a device array: WriteLease::wait
 };
 
 // Newest versions one after the other; what was published in between is skipped and counted.
@@ -45,10 +48,11 @@ class MEMLEASE_API Follower {
 
  private:
   friend class Array;
-  Follower(std::shared_ptr<internal::ArrayState> state, Timeout timeout,
-           std::uint64_t after) noexcept;
+  Follower(std::shared_ptr<internal::ArrayState> state, Timeout timeout, std::uint64_t after,
+           Stream stream) noexcept;
   std::shared_ptr<internal::ArrayState> state_;
   Timeout timeout_;
+  Stream stream_;
   std::uint64_t last_ = 0;
   std::uint64_t seen_ = 0;
   std::uint64_t skipped_ = 0;
@@ -62,7 +66,7 @@ class MEMLEASE_API Array {
   DType dtype() const;
   const std::vector<std::int64_t>& shape() const;
   const std::vector<std::int64_t>& strides_bytes() const;
-  const std::string& device() const;  // "host"
+  const std::string& device() const;  // "host", or a GPU's UUID
   std::uint32_t slots() const;
   bool persistent() const;
   std::uint32_t mode() const;
@@ -84,8 +88,9 @@ class MEMLEASE_API Array {
   // As write(), starting with the bytes of the current version (a copy; with slots=1 in place).
   WriteLease update(const WriteOptions& options = {}) const;
 
-  // `after`: begin with a version above this one; 0 begins with the current one.
-  Follower follow(Timeout timeout = {}, std::uint64_t after = 0) const;
+  // `after`: begin with a version above this one; 0 begins with the current one. `stream`: as in
+  // ReadOptions, for each lease.
+  Follower follow(Timeout timeout = {}, std::uint64_t after = 0, Stream stream = {}) const;
 
   // Copies a whole version out of or into C-ordered host memory of exactly the array's elements.
   std::uint64_t get(void* destination, std::uint64_t size_bytes,

@@ -40,7 +40,7 @@ struct CreateOptions {
   DType dtype;
   std::vector<std::int64_t> shape;
   std::vector<std::int64_t> strides_bytes = {};  // empty = C order
-  std::string device = "host";
+  std::string device = "host";                   // or "cuda:0", or a GPU's UUID
   std::uint32_t slots = 3;
   Lifetime lifetime = Lifetime::Session;
   std::uint32_t mode = 0600;

@@ -3,6 +3,7 @@
 
 #include <memlease/dtype.h>
 #include <memlease/span.h>
+#include <memlease/stream.h>
 #include <memlease/version.h>
 
 #include <array>
@@ -20,6 +21,15 @@ MEMLEASE_API const std::vector<std::int64_t>& shape_of(const ArrayState& array);
 MEMLEASE_API const std::vector<std::int64_t>& strides_bytes_of(const ArrayState& array);
 }  // namespace internal
 
+namespace internal {
+// What a lease of a device array has been ordered with so far.
+struct Ordering {
+  Stream stream;      // the one, if it was one
+  bool done = false;  // something has waited: a stream, or the host
+  bool many = false;  // several streams
+};
+}  // namespace internal
+
 // Keeps the slot of a lease from being overwritten, beyond the lease, until the last copy dies.
 // Destructible on any thread; never blocks, never calls the daemon. For views that outlive a scope.
 using Pin = std::shared_ptr<const void>;
@@ -34,16 +44,25 @@ class MEMLEASE_API ReadLease {
 
   std::uint64_t version() const;  // 1, 2, 3, ...
   std::uint32_t slot() const;
-  const void* data() const;  // first element; host memory; throws Closed after release()
-  Pin pin() const;           // throws Closed after release()
+  // First element; throws Closed after release(). Of a device array it is device memory, and the
+  // host waits here until the version is complete, unless a stream has been made to.
+  const void* data() const;
+  Pin pin() const;  // throws Closed after release()
+
+  // Device arrays: what `stream` is given from now on runs behind the version. Does not wait.
+  // Throws InvalidArgument for a stream of another device, or one that captures a graph. The host's
+  // arrays need none of this.
+  void wait(Stream stream) const;
 
   // T and N must fit the array's dtype and number of dimensions, else InvalidArgument.
   template <typename T, std::size_t N>
   Span<const T, N> span() const;
 
   // Ends the lease. False if pins still keep the slot. No call to the daemon. A second
-  // call does nothing.
-  bool release();
+  // call does nothing. Of a device array: a writer waits for what `stream` was given until now; by
+  // default that is the stream that waited. If there was none, or more than one, this waits for the
+  // device. Throws ProducerDied if the version's writer died before it was complete.
+  bool release(Stream stream = {});
   bool released() const noexcept;
 
  private:
@@ -51,10 +70,16 @@ class MEMLEASE_API ReadLease {
   friend class Follower;
   ReadLease(internal::ArrayState& state, std::uint64_t version, std::uint32_t slot) noexcept
       : state_(&state), version_(version), slot_(slot) {}
+  // Behind `stream`, if the array is a device's and there is a stream.
+  static ReadLease begin(internal::ArrayState& state, std::uint64_t version, std::uint32_t slot,
+                         Stream stream);
   internal::ArrayState& live() const;
+  void end_device(Stream stream, bool may_throw);
+  void end_quietly();
   internal::ArrayState* state_;  // lives as long as the slot is held; null once released
   std::uint64_t version_ = 0;
   std::uint32_t slot_ = 0;
+  mutable internal::Ordering ordering_;
   mutable std::weak_ptr<const void> pin_;
 };
 
@@ -68,8 +93,15 @@ class MEMLEASE_API WriteLease {
 
   std::uint64_t version() const;  // the number that publish() gives to it
   std::uint32_t slot() const;
-  void* data() const;  // first element; unspecified bytes, but after update() the current version's
+  // First element; unspecified bytes, but after update() the current version's. Of a device array
+  // it is device memory, and the host waits here until nobody's work touches the slot any more,
+  // unless a stream has been made to.
+  void* data() const;
   Pin pin() const;
+
+  // Device arrays: what `stream` is given from now on runs behind all earlier work on the slot.
+  // Else as ReadLease::wait.
+  void wait(Stream stream) const;
 
   template <typename T, std::size_t N>
   Span<T, N> span() const;
@@ -79,18 +111,26 @@ class MEMLEASE_API WriteLease {
   // since later writes through them would change a published version; `allow_pins` publishes all
   // the same: then the caller answers for that.
   std::uint64_t publish(bool allow_pins = false);
-  // Ends the lease without a version. With pins alive the slot stays out of use until they die.
-  void drop();
+  // Of a device array: readers wait for what `stream` was given until now; by default that is the
+  // stream that waited. If there was none, or more than one, this waits for the device.
+  std::uint64_t publish(Stream stream, bool allow_pins = false);
+  // Ends the lease without a version. With pins alive the slot stays out of use until they die. The
+  // stream is as in publish().
+  void drop(Stream stream = {});
   bool ended() const noexcept;
 
  private:
   friend class Array;
   WriteLease(internal::ArrayState& state, std::uint64_t version, std::uint32_t slot) noexcept
       : state_(&state), version_(version), slot_(slot) {}
+  // As ReadLease::begin. `copy`: with the current version's bytes.
+  static WriteLease begin(internal::ArrayState& state, std::uint64_t version, std::uint32_t slot,
+                          Stream stream, bool copy);
   internal::ArrayState& live() const;
   internal::ArrayState* state_;  // lives as long as the write goes on; null once ended
   std::uint64_t version_ = 0;
   std::uint32_t slot_ = 0;
+  mutable internal::Ordering ordering_;
   mutable std::weak_ptr<const void> pin_;
 };
 

@@ -7,4 +7,5 @@
 #include <memlease/error.h>
 #include <memlease/lease.h>
 #include <memlease/span.h>
+#include <memlease/stream.h>
 #include <memlease/version.h>

@@ -78,7 +78,8 @@ class SlotWorld : public internal::RowResolver {
   }
   // The writer's process has exited; the daemon takes its row over.
   void die(std::uint32_t writer) {
-    server::inherit(*board_, writer_row(kHeir), writer_ref(kHeir), writer_row(writer), slots_);
+    server::inherit(*board_, writer_row(kHeir), writer_ref(kHeir), writer_row(writer), slots_,
+                    [](std::uint32_t) { return true; });
   }
 
   // One attempt, without waiting.

@@ -89,9 +89,9 @@ class BrokerWorld {
     return writer_row(session, answer->row);
   }
   wire::ReaderRow& subscribe(server::Session& session, wire::ArrayId id) {
-    const auto row = broker.subscribe(session, id);
-    EXPECT_TRUE(row.ok()) << row.status();
-    return reader_row(session, *row);
+    const auto subscribed = broker.subscribe(session, id);
+    EXPECT_TRUE(subscribed.ok()) << subscribed.status();
+    return reader_row(session, subscribed->row);
   }
 
   // The session's own row, writable as its process sees it.

@@ -137,7 +137,7 @@ TEST(BrokerAccess, FilesAreWritableForThoseAloneWhoWriteThem) {
       {array.slots[0].file, FileKind::kSegment, true, false, true},
       {array.board_at.file, FileKind::kBoard, false, false, false},
       {array.heir_at.file, FileKind::kExtent, false, false, false},
-      {row->file, FileKind::kExtent, false, true, false},
+      {row->row.file, FileKind::kExtent, false, true, false},
   };
   for (const auto& e : expected) {
     for (const auto& [session, writes] :

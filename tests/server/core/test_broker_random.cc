@@ -105,7 +105,7 @@ class Play {
   void toggle_hold(Session& session, wire::ArrayId id) {
     const auto row = world_.broker.subscribe(session, id);
     if (!row.ok()) return;
-    auto& hold = world_.reader_row(session, *row).holds()[0];
+    auto& hold = world_.reader_row(session, row->row).holds()[0];
     hold.store(1 - hold.load());
   }
   // Asks, and goes on from wherever the last question led to.

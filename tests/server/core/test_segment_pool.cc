@@ -50,7 +50,7 @@ TEST(SegmentPool, SmallArraysShareASegment) {
   const FileRange b = pool.must(kMine, 100);
   EXPECT_EQ(a.file, b.file);
   EXPECT_NE(a.offset, b.offset);
-  EXPECT_EQ(pool.memory.live().bytes, SegmentPool::kFirstSegmentBytes);
+  EXPECT_EQ(pool.memory.live().bytes, FakeMemory::kSizes.first);
 }
 
 TEST(SegmentPool, AZeroSizedArrayGetsAPlace) {

@@ -45,9 +45,10 @@ struct Pages {
     init_board(*board, wire::ArrayId{9}, slots, kHeirRef);
     set_writer(*board, kWriterRef, false);
   }
-  void inherit() { server::inherit(*board, *heir, kHeirRef, *writer, slots); }
+  void inherit() { server::inherit(*board, *heir, kHeirRef, *writer, slots, stands); }
 
   std::uint32_t slots;
+  std::function<bool(std::uint32_t)> stands = [](std::uint32_t) { return true; };
   Plain<BoardRecord> board;
   Plain<WriterRow> heir;
   Plain<WriterRow> writer;

@@ -1,0 +1,159 @@
+#include "client/core/device_lease.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "absl/functional/function_ref.h"
+#include "client/core/strided_copy.h"
+#include "fmt/format.h"
+#include "proto/wire/error.h"
+
+namespace memlease::internal {
+namespace {
+
+using wire::ErrorCode;
+
+// In place of a stream. Ends with the daemon, with an interrupt, and when it is known that what is
+// waited for will not come.
+absl::Status host_wait(ArrayState& array, std::uint64_t version,
+                       absl::FunctionRef<absl::StatusOr<bool>()> complete) {
+  constexpr std::chrono::microseconds kLongest{1000};
+  std::chrono::microseconds pause{10};
+  for (;;) {
+    const auto done = complete();
+    if (!done.ok()) return done.status();
+    const SlotReader* reader = array.reader_if_subscribed();
+    if (reader != nullptr && reader->poisoned(version)) {
+      return wire::make_error(ErrorCode::kProducerDied,
+                              fmt::format("the writer of '{}' died before version {} was complete",
+                                          array.name(), version),
+                              "Wait for the next version: read(newer_than=...).");
+    }
+    if (*done) return absl::OkStatus();
+    if (auto status = array.session().usable(); !status.ok()) return status;
+    array.session().check_interrupt();
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, kLongest);
+  }
+}
+
+// On a stream of ours, which the host then waits for, unless the caller has given one.
+absl::Status copy_on_device(ArrayState& array, Stream stream, Ordering& ordering,
+                            absl::FunctionRef<absl::Status(Importer&, Stream)> copy) {
+  Importer& importer = array.order()->importer();
+  const auto on = stream ? absl::StatusOr<Stream>(stream) : importer.export_stream();
+  if (!on.ok()) return on.status();
+  if (auto status = wait_write(array, *on, ordering); !status.ok()) return status;
+  if (auto status = copy(importer, *on); !status.ok()) return status;
+  array.session().count_copy();
+  if (stream) return absl::OkStatus();
+  ordering.stream = {};
+  return host_wait(array, 0, [&] { return importer.idle(*on); });
+}
+
+void note(Ordering& ordering, Stream stream) {
+  ordering.many = ordering.many || (ordering.done && ordering.stream != stream);
+  ordering.stream = stream;
+  ordering.done = true;
+}
+
+}  // namespace
+
+Stream end_of(const Ordering& ordering, Stream said) {
+  if (said) return said;
+  return ordering.many ? Stream() : ordering.stream;
+}
+
+// ---- Reading.
+
+absl::Status wait_read(ArrayState& array, std::uint32_t slot, std::uint64_t version, Stream stream,
+                       Ordering& ordering) {
+  auto status = array.order()->await_version(slot, version, stream);
+  if (status.ok()) note(ordering, stream);
+  return status;
+}
+
+absl::Status ready_read(ArrayState& array, std::uint32_t slot, std::uint64_t version,
+                        Ordering& ordering) {
+  if (ordering.done) return absl::OkStatus();
+  auto status =
+      host_wait(array, version, [&] { return array.order()->version_complete(slot, version); });
+  ordering.done = status.ok();
+  return status;
+}
+
+// ---- Writing.
+
+absl::Status wait_write(ArrayState& array, Stream stream, Ordering& ordering) {
+  auto status = array.order()->await_slot(stream);
+  if (status.ok()) note(ordering, stream);
+  return status;
+}
+
+absl::Status ready_write(ArrayState& array, Ordering& ordering) {
+  if (ordering.done) return absl::OkStatus();
+  auto status = host_wait(array, 0, [&] { return array.order()->slot_free(); });
+  ordering.done = status.ok();
+  return status;
+}
+
+absl::Status begin_device_write(ArrayState& array, std::uint32_t slot, Stream stream, bool copy,
+                                Ordering& ordering) {
+  if (auto status = array.settle(); !status.ok()) return status;
+  if (auto status = array.order()->collect(*array.writer_if_any(), slot); !status.ok()) {
+    return status;
+  }
+  const wire::Publication current = array.writer_if_any()->current();
+  if (copy && current.slot != slot) {
+    return copy_on_device(array, stream, ordering, [&](Importer& importer, Stream on) {
+      return importer.copy(array.slot_data(slot), array.slot_data(current.slot),
+                           array.opened().slot_bytes, on);
+    });
+  }
+  return stream ? wait_write(array, stream, ordering) : absl::OkStatus();
+}
+
+absl::Status end_device_write(ArrayState& array, std::uint32_t slot, std::uint64_t version,
+                              bool publish, Stream said, Ordering& ordering) {
+  // A version that nobody has written still comes behind the slot's earlier users. What is given up
+  // untouched leaves everything as it was.
+  absl::Status status;
+  if (!ordering.done && publish) {
+    status = said ? wait_write(array, said, ordering) : ready_write(array, ordering);
+  }
+  if (status.ok() && ordering.done) {
+    status = array.order()->record_write(slot, version, end_of(ordering, said));
+  }
+  array.end_write(slot, version, publish && status.ok());
+  return status;
+}
+
+// ---- Copies from and to host memory.
+
+absl::Status put_to_device(ArrayState& array, std::uint32_t slot, const std::byte* packed,
+                           Ordering& ordering) {
+  return copy_on_device(array, {}, ordering, [&](Importer& importer, Stream on) {
+    absl::Status status;
+    for_each_block(array.spec(), [&](std::size_t at, std::size_t from, std::size_t bytes) {
+      if (status.ok()) status = importer.copy(array.slot_data(slot) + at, packed + from, bytes, on);
+    });
+    return status;
+  });
+}
+
+absl::Status get_from_device(ArrayState& array, std::uint32_t slot, std::uint64_t version,
+                             std::byte* packed, Ordering& ordering) {
+  Importer& importer = array.order()->importer();
+  const auto on = importer.export_stream();
+  if (!on.ok()) return on.status();
+  absl::Status status = wait_read(array, slot, version, *on, ordering);
+  for_each_block(array.spec(), [&](std::size_t at, std::size_t to, std::size_t bytes) {
+    if (status.ok()) status = importer.copy(packed + to, array.slot_data(slot) + at, bytes, *on);
+  });
+  if (!status.ok()) return status;
+  array.session().count_copy();
+  return host_wait(array, version, [&] { return importer.idle(*on); });
+}
+
+}  // namespace memlease::internal

@@ -1,0 +1,42 @@
+// What leases of device arrays do that those of the host need not: order streams, or wait in their
+// place. Called by Array and the leases.
+#pragma once
+
+#include <memlease/lease.h>
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "client/core/array_state.h"
+
+namespace memlease::internal {
+
+// A write that has just begun: behind `stream` if there is one. `copy`: with the current version's
+// bytes, on the stream, or waiting for them.
+absl::Status begin_device_write(ArrayState& array, std::uint32_t slot, Stream stream, bool copy,
+                                Ordering& ordering);
+
+absl::Status wait_read(ArrayState& array, std::uint32_t slot, std::uint64_t version, Stream stream,
+                       Ordering& ordering);
+absl::Status wait_write(ArrayState& array, Stream stream, Ordering& ordering);
+
+// Before the bytes are handed to somebody who may touch them at once: waits for the device unless a
+// stream has been made to.
+absl::Status ready_read(ArrayState& array, std::uint32_t slot, std::uint64_t version,
+                        Ordering& ordering);
+absl::Status ready_write(ArrayState& array, Ordering& ordering);
+
+// Where the lease's work ends, by what its user says or has said.
+Stream end_of(const Ordering& ordering, Stream said);
+
+// Ends a write. After an error of a publish the write has been dropped.
+absl::Status end_device_write(ArrayState& array, std::uint32_t slot, std::uint64_t version,
+                              bool publish, Stream said, Ordering& ordering);
+
+// Between a lease's slot and C-ordered host memory; wait for the copy.
+absl::Status put_to_device(ArrayState& array, std::uint32_t slot, const std::byte* packed,
+                           Ordering& ordering);
+absl::Status get_from_device(ArrayState& array, std::uint32_t slot, std::uint64_t version,
+                             std::byte* packed, Ordering& ordering);
+
+}  // namespace memlease::internal

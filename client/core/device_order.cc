@@ -1,0 +1,244 @@
+#include "client/core/device_order.h"
+
+#include <utility>
+
+#include "client/core/crash_point.h"
+#include "fmt/format.h"
+#include "proto/wire/error.h"
+
+namespace memlease::internal {
+
+absl::StatusOr<std::unique_ptr<DeviceOrder>> DeviceOrder::open(Importer& importer,
+                                                               ControlPort& control,
+                                                               ImportCache& imports,
+                                                               const OpenedArray& opened) {
+  std::unique_ptr<DeviceOrder> order(new DeviceOrder(importer, control, imports, opened));
+  auto events = order->open_all(opened.write_events);
+  if (!events.ok()) return events.status();
+  order->write_events_ = std::move(*events);
+  return order;
+}
+
+DeviceOrder::DeviceOrder(Importer& importer, ControlPort& control, ImportCache& imports,
+                         const OpenedArray& opened)
+    : importer_(importer),
+      control_(control),
+      imports_(imports),
+      array_(opened.id),
+      slots_(opened.spec.slots),
+      last_read_(opened.spec.slots),
+      unfenced_(opened.spec.slots) {}
+
+DeviceOrder::~DeviceOrder() {
+  for (auto& [row, events] : peers_) {
+    events.clear();
+    imports_.note_closed(wire::subscriber_row_of(row));
+  }
+}
+
+absl::StatusOr<DeviceOrder::Events> DeviceOrder::open_all(
+    const std::vector<wire::DeviceHandle>& handles) {
+  if (handles.size() != slots_) {
+    return wire::make_error(wire::ErrorCode::kInternal,
+                            fmt::format("{} events for {} slots", handles.size(), slots_),
+                            "This is a defect of the daemon; please report it.");
+  }
+  Events events;
+  for (const wire::DeviceHandle& handle : handles) {
+    auto event = importer_.open_event(handle);
+    if (!event.ok()) return event.status();
+    events.push_back(std::move(*event));
+  }
+  return events;
+}
+
+absl::Status DeviceOrder::open_read_events(wire::RowRef row,
+                                           const std::vector<wire::DeviceHandle>& handles) {
+  auto events = open_all(handles);
+  if (!events.ok()) return events.status();
+  const std::lock_guard lock(mutex_);
+  row_ = row;
+  read_events_ = std::move(*events);
+  return absl::OkStatus();
+}
+
+std::uint64_t DeviceOrder::write_key(std::uint32_t slot) const {
+  return (std::uint64_t{1} << 62) | (wire::to_int(array_) << 6) | slot;
+}
+
+std::uint64_t DeviceOrder::read_key(wire::RowRef row, std::uint32_t slot) {
+  return (std::uint64_t{2} << 62) | (wire::pack_subscriber(row) << 6) | slot;
+}
+
+// ---- Readers.
+
+absl::Status DeviceOrder::await_version(std::uint32_t slot, std::uint64_t version, Stream stream) {
+  if (auto status = importer_.check_stream(stream); !status.ok()) return status;
+  importer_.heard(write_key(slot), version);
+  return write_events_[slot]->wait(stream);
+}
+
+absl::StatusOr<bool> DeviceOrder::version_complete(std::uint32_t slot, std::uint64_t version) {
+  importer_.heard(write_key(slot), version);
+  return write_events_[slot]->complete();
+}
+
+// The fence covers every earlier read of the slot by this process that may still be at work: in the
+// same stream by that stream's order, else by joining.
+absl::Status DeviceOrder::release(SlotReader& reader, std::uint32_t slot, std::uint64_t version,
+                                  Stream stream) {
+  absl::Status status;
+  const std::lock_guard lock(mutex_);
+  DeviceEvent& event = *read_events_[slot];
+  if (stream) {
+    status = importer_.check_stream(stream);
+    if (status.ok()) {
+      bool covered = last_read_[slot] == stream;
+      if (!covered) {
+        const auto complete = event.complete();
+        covered = complete.ok() && *complete;
+      }
+      status = covered ? event.record(stream) : event.record_joined(stream);
+    }
+  }
+  // Nothing was recorded: then nothing may be under way.
+  if (!stream || !status.ok()) {
+    const absl::Status idle = importer_.synchronize();
+    if (status.ok()) status = idle;
+    last_read_[slot] = {};
+  } else {
+    last_read_[slot] = stream;
+  }
+  crash_point("device_release.recorded");
+  importer_.told(read_key(row_, slot), reader.read_fence_count(slot) + 1);
+  reader.count_read_fence(slot);
+  reader.release(slot);
+  if (status.ok() && reader.poisoned(version)) {
+    return wire::make_error(
+        wire::ErrorCode::kProducerDied,
+        fmt::format("the writer of version {} died before it was complete: what "
+                    "was read of it may be torn",
+                    version),
+        "Discard what was computed from it, and wait for the next version.");
+  }
+  return status;
+}
+
+void DeviceOrder::end_lease(PinMark& mark) {
+  const std::lock_guard lock(mutex_);
+  mark.lease_ended = true;
+}
+
+bool DeviceOrder::end_pin(const PinMark& mark, std::uint32_t slot) {
+  const std::lock_guard lock(mutex_);
+  if (!mark.lease_ended) return true;
+  ++unfenced_[slot];
+  unsettled_.store(true, std::memory_order_relaxed);
+  return false;
+}
+
+absl::Status DeviceOrder::settle(SlotReader& reader) {
+  const std::lock_guard lock(mutex_);
+  const absl::Status status = importer_.synchronize();
+  if (!status.ok()) return status;
+  unsettled_.store(false, std::memory_order_relaxed);
+  for (std::uint32_t s = 0; s < slots_; ++s) {
+    if (unfenced_[s] == 0) continue;
+    importer_.told(read_key(row_, s), reader.read_fence_count(s) + 1);
+    reader.count_read_fence(s);
+    for (; unfenced_[s] > 0; --unfenced_[s]) reader.release(s);
+  }
+  return status;
+}
+
+absl::StatusOr<bool> DeviceOrder::complete() {
+  for (const Events* events : {&write_events_, &read_events_}) {
+    for (const auto& event : *events) {
+      const auto complete = event->complete();
+      if (!complete.ok() || !*complete) return complete;
+    }
+  }
+  return true;
+}
+
+// ---- Writers.
+
+absl::StatusOr<DeviceOrder::Events*> DeviceOrder::events_of(wire::RowRef row) {
+  if (row == row_) return &read_events_;
+  const std::uint64_t key = wire::pack_subscriber(row);
+  const auto known = peers_.find(key);
+  if (known != peers_.end()) return &known->second;
+  auto handles = control_.import_events(row);
+  if (!handles.ok()) return handles.status();
+  auto events = open_all(*handles);
+  if (!events.ok()) {
+    imports_.note_closed(row);
+    return events.status();
+  }
+  return &(peers_[key] = std::move(*events));
+}
+
+absl::Status DeviceOrder::collect_reads(SlotWriter& writer, std::uint32_t slot) {
+  absl::Status status;
+  writer.for_each_read_fence(slot, [&](wire::RowRef row, std::uint64_t count) {
+    auto& awaited = awaited_[wire::pack_subscriber(row)];
+    awaited.resize(slots_);
+    if (!status.ok() || awaited[slot] == count) return;
+    const auto events = events_of(row);
+    // A reader that has gone meanwhile has nothing under way.
+    if (wire::code_of(events.status()) == wire::ErrorCode::kNotFound) return;
+    if (!events.ok()) {
+      status = events.status();
+      return;
+    }
+    behind_.push_back(
+        {(**events)[slot].get(), read_key(row, slot), count, wire::pack_subscriber(row)});
+  });
+  return status;
+}
+
+absl::Status DeviceOrder::collect(SlotWriter& writer, std::uint32_t slot) {
+  behind_.clear();
+  const wire::Publication current = writer.current();
+  if (current.version != 0) {
+    behind_.push_back(
+        {write_events_[current.slot].get(), write_key(current.slot), current.version, 0});
+  }
+  if (current.version == 0 || current.slot != slot) {
+    behind_.push_back({write_events_[slot].get(), 0, 0, 0});
+  }
+  return collect_reads(writer, slot);
+}
+
+absl::Status DeviceOrder::await_slot(Stream stream) {
+  if (auto status = importer_.check_stream(stream); !status.ok()) return status;
+  for (const Behind& behind : behind_) {
+    if (behind.key != 0) importer_.heard(behind.key, behind.value);
+    if (auto status = behind.event->wait(stream); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> DeviceOrder::slot_free() {
+  for (const Behind& behind : behind_) {
+    if (behind.key != 0) importer_.heard(behind.key, behind.value);
+    const auto complete = behind.event->complete();
+    if (!complete.ok() || !*complete) return complete;
+  }
+  return true;
+}
+
+absl::Status DeviceOrder::record_write(std::uint32_t slot, std::uint64_t version, Stream stream) {
+  absl::Status status = stream ? importer_.check_stream(stream) : absl::OkStatus();
+  if (status.ok()) {
+    status = stream ? write_events_[slot]->record(stream) : importer_.synchronize();
+  }
+  if (!status.ok()) return status;
+  importer_.told(write_key(slot), version);
+  for (const Behind& behind : behind_) {
+    if (behind.row != 0) awaited_[behind.row][slot] = behind.value;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace memlease::internal

@@ -1,0 +1,125 @@
+// Orders the caller's streams behind the versions of one array on a device, and tells other
+// processes where the caller's own work on them ends. Beside the slot protocol, which decides who
+// may have a slot: what that hands over between processes at once, this hands over between their
+// streams.
+//
+//   writer: take a slot -> its stream waits for the current version, for whoever used the slot last
+//           -> work -> record the slot's event -> publish
+//   reader: acquire -> its stream waits for the slot's event -> work -> record the row's event for
+//   the
+//           slot -> count it -> let go of the hold
+//
+// A wait takes an event's last record at its call, so the order of these calls is all there is to
+// it: a record has returned before the other side can see what makes it wait. Nobody records an
+// event again that somebody has yet to wait for: the slot is held, or marked.
+//
+// Thread-safe, but for what a writer calls: one write at a time. No call waits for the device
+// unless it says so.
+#pragma once
+
+#include <memlease/lease.h>
+#include <memlease/stream.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/core/control_port.h"
+#include "client/core/import_cache.h"
+#include "client/core/importer.h"
+#include "client/core/slot_reader.h"
+#include "client/core/slot_writer.h"
+
+namespace memlease::internal {
+
+class DeviceOrder {
+ public:
+  // Opens the slots' events.
+  static absl::StatusOr<std::unique_ptr<DeviceOrder>> open(Importer& importer, ControlPort& control,
+                                                           ImportCache& imports,
+                                                           const OpenedArray& opened);
+  ~DeviceOrder();
+
+  Importer& importer() const { return importer_; }
+  // The reader's row is there, and these are its events.
+  absl::Status open_read_events(wire::RowRef row, const std::vector<wire::DeviceHandle>& handles);
+
+  // ---- A reader, under its hold.
+  absl::Status await_version(std::uint32_t slot, std::uint64_t version, Stream stream);
+  absl::StatusOr<bool> version_complete(std::uint32_t slot, std::uint64_t version);
+  // Ends the read: what the stream was given until now is what a writer waits for. Without a stream
+  // it waits for the device. Always gives the hold up.
+  absl::Status release(SlotReader& reader, std::uint32_t slot, std::uint64_t version,
+                       Stream stream);
+
+  // ---- A writer, inside of its write.
+  // Everything that must be over before the slot's bytes change. Kept for the length of the write.
+  absl::Status collect(SlotWriter& writer, std::uint32_t slot);
+  absl::Status await_slot(Stream stream);
+  absl::StatusOr<bool> slot_free();
+  // Where the version ends, or the work on a version that is given up. Without a stream it waits
+  // for the device.
+  absl::Status record_write(std::uint32_t slot, std::uint64_t version, Stream stream);
+
+  // ---- Pins of read leases. A pin that dies while its lease lives is covered by what the lease
+  // records; one that dies later keeps the slot until settle().
+  struct PinMark {
+    bool lease_ended = false;
+  };
+  void end_lease(PinMark& mark);
+  // True if the hold is to be given up now.
+  bool end_pin(const PinMark& mark, std::uint32_t slot);
+  bool must_settle() const { return unsettled_.load(std::memory_order_relaxed); }
+  // Waits for the device once, for all pins that have died with nobody to say where the work on
+  // them was; gives up their holds.
+  absl::Status settle(SlotReader& reader);
+
+  // Is all that this process recorded complete? Asked before leaving.
+  absl::StatusOr<bool> complete();
+
+ private:
+  using Events = std::vector<std::unique_ptr<DeviceEvent>>;
+  // One that a write waits for.
+  struct Behind {
+    DeviceEvent* event = nullptr;
+    std::uint64_t key = 0;  // for the checker: what tells of it; 0 = nothing
+    std::uint64_t value = 0;
+    std::uint64_t row = 0;  // of a reader, else 0
+  };
+
+  DeviceOrder(Importer& importer, ControlPort& control, ImportCache& imports,
+              const OpenedArray& opened);
+  absl::StatusOr<Events> open_all(const std::vector<wire::DeviceHandle>& handles);
+  absl::StatusOr<Events*> events_of(wire::RowRef row);
+  absl::Status collect_reads(SlotWriter& writer, std::uint32_t slot);
+  std::uint64_t write_key(std::uint32_t slot) const;
+  static std::uint64_t read_key(wire::RowRef row, std::uint32_t slot);
+
+  Importer& importer_;
+  ControlPort& control_;
+  ImportCache& imports_;
+  const wire::ArrayId array_;
+  const std::uint32_t slots_;
+  Events write_events_;
+
+  // The writer's.
+  absl::flat_hash_map<std::uint64_t, Events> peers_;  // by the row of a reader
+  // Per slot, the count of that reader's last record that is behind a write which has ended.
+  absl::flat_hash_map<std::uint64_t, std::vector<std::uint64_t>> awaited_;
+  std::vector<Behind> behind_;
+
+  // The reader's.
+  std::mutex mutex_;  // guards what follows: a release is one step
+  wire::RowRef row_;
+  Events read_events_;
+  std::vector<Stream> last_read_;        // per slot: where its event was recorded last
+  std::vector<std::uint32_t> unfenced_;  // per slot: holds of pins that have died alone
+  std::atomic<bool> unsettled_{false};
+};
+
+}  // namespace memlease::internal

@@ -1,0 +1,40 @@
+// Memory of devices as open in this process: each segment once, however many arrays stand in it,
+// for as long as anybody uses it. Thread-safe; outlives what it hands out.
+//
+// The daemon keeps what a process has open, so it is told what has been closed: not by whoever
+// drops the last use, which may happen where no call can be made, but by the next call's flush.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "absl/status/statusor.h"
+#include "client/core/control_port.h"
+#include "client/core/importer.h"
+#include "proto/wire/ids.h"
+
+namespace memlease::internal {
+
+class ImportCache {
+ public:
+  ImportCache(ControlPort& control, ImporterSource& importers)
+      : control_(control), importers_(importers) {}
+
+  ImporterSource& importers() const { return importers_; }
+  // Asks the daemon for the handle and opens it, unless it is open.
+  absl::StatusOr<std::shared_ptr<DeviceMemory>> get(wire::FileId file, Importer& importer);
+  // The events of another process's reader row have been closed.
+  void note_closed(wire::RowRef row);
+  // Tells the daemon what has been closed since the last time; a call only if there is something.
+  void flush();
+
+ private:
+  ControlPort& control_;
+  ImporterSource& importers_;
+  std::mutex mutex_;  // guards what follows
+  std::unordered_map<std::uint32_t, std::weak_ptr<DeviceMemory>> memory_;
+  ClosedImports closed_;
+};
+
+}  // namespace memlease::internal

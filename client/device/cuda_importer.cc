@@ -1,0 +1,237 @@
+#include "client/device/cuda_importer.h"
+
+#include <cstring>
+#include <utility>
+
+#include "client/core/fork_guard.h"
+#include "fmt/format.h"
+#include "proto/wire/error.h"
+
+namespace memlease::internal {
+namespace {
+
+using wire::ErrorCode;
+
+void* pointer_of(Stream stream) { return reinterpret_cast<void*>(stream.handle()); }
+
+memlease_cuda_handle handle_of(const wire::DeviceHandle& from) {
+  memlease_cuda_handle handle;
+  std::memcpy(handle.bytes, from.data(), from.size());
+  return handle;
+}
+
+class CudaMemory : public DeviceMemory {
+ public:
+  CudaMemory(CudaImporter& importer, void* address, std::uint64_t size_bytes)
+      : importer_(importer), address_(address), size_bytes_(size_bytes) {}
+  ~CudaMemory() override {
+    if (fork_generation_ == fork_generation()) {
+      (void)importer_.cuda().close_memory(importer_.ordinal(), address_);
+    }
+  }
+
+  std::byte* data() const override { return static_cast<std::byte*>(address_); }
+  std::uint64_t size_bytes() const override { return size_bytes_; }
+
+ private:
+  CudaImporter& importer_;
+  void* const address_;
+  const std::uint64_t size_bytes_;
+  const std::uint32_t fork_generation_ = fork_generation();
+};
+
+class CudaEvent : public DeviceEvent {
+ public:
+  CudaEvent(CudaImporter& importer, void* event) : importer_(importer), event_(event) {}
+  ~CudaEvent() override {
+    if (fork_generation_ == fork_generation()) {
+      (void)importer_.cuda().close_event(importer_.ordinal(), event_);
+    }
+  }
+
+  absl::Status record(Stream stream) override {
+    return done(importer_.cuda().record(event_, pointer_of(stream)), "recording an event");
+  }
+  absl::Status record_joined(Stream stream) override {
+    const auto joining = importer_.joining_stream();
+    if (!joining.ok()) return joining.status();
+    return done(importer_.cuda().record_joined(importer_.ordinal(), event_, pointer_of(stream),
+                                               pointer_of(*joining)),
+                "recording an event behind its last record");
+  }
+  absl::Status wait(Stream stream) override {
+    return done(importer_.cuda().wait(pointer_of(stream), event_), "making a stream wait");
+  }
+  absl::StatusOr<bool> complete() override {
+    const std::int32_t code = importer_.cuda().query(event_);
+    if (code == MEMLEASE_CUDA_NOT_READY) return false;
+    if (code == MEMLEASE_CUDA_OK) return true;
+    return importer_.error(code, "asking for an event");
+  }
+
+ private:
+  absl::Status done(std::int32_t code, const char* what) const {
+    return code == MEMLEASE_CUDA_OK ? absl::OkStatus() : importer_.error(code, what);
+  }
+
+  CudaImporter& importer_;
+  void* const event_;
+  const std::uint32_t fork_generation_ = fork_generation();
+};
+
+}  // namespace
+
+// ---- CudaImporter.
+
+absl::Status CudaImporter::error(std::int32_t code, const std::string& what) const {
+  return cuda::cuda_error(
+      cuda_, code, fmt::format("{} on {} (cuda:{})", what, gpu_.uuid, gpu_.ordinal),
+      "After an error of its GPU a process must be started anew; the daemon and "
+      "other processes go on.");
+}
+
+absl::StatusOr<std::unique_ptr<DeviceMemory>> CudaImporter::open_memory(
+    const wire::DeviceHandle& handle, std::uint64_t size_bytes) {
+  const memlease_cuda_handle exported = handle_of(handle);
+  void* address = nullptr;
+  const std::int32_t code = cuda_.open_memory(gpu_.ordinal, &exported, &address);
+  if (code != MEMLEASE_CUDA_OK) return error(code, "opening the daemon's memory");
+  return std::make_unique<CudaMemory>(*this, address, size_bytes);
+}
+
+absl::StatusOr<std::unique_ptr<DeviceEvent>> CudaImporter::open_event(
+    const wire::DeviceHandle& handle) {
+  const memlease_cuda_handle exported = handle_of(handle);
+  void* event = nullptr;
+  const std::int32_t code = cuda_.open_event(gpu_.ordinal, &exported, &event);
+  if (code != MEMLEASE_CUDA_OK) return error(code, "opening an event of the daemon's");
+  return std::make_unique<CudaEvent>(*this, event);
+}
+
+absl::Status CudaImporter::check_stream(Stream stream) {
+  std::int32_t capturing = 0;
+  std::int32_t code = cuda_.is_capturing(pointer_of(stream), &capturing);
+  std::int32_t ordinal = gpu_.ordinal;
+  // The default streams are the current device's.
+  if (code == MEMLEASE_CUDA_OK && stream.handle() > 2) {
+    code = cuda_.stream_device(pointer_of(stream), &ordinal);
+  }
+  if (code != MEMLEASE_CUDA_OK) {
+    return cuda::cuda_error(cuda_, code, fmt::format("stream {:#x}", stream.handle()),
+                            "Pass a stream that has not been destroyed.");
+  }
+  if (capturing != 0) {
+    return wire::make_error(ErrorCode::kInvalidArgument,
+                            fmt::format("stream {:#x} is capturing a graph", stream.handle()),
+                            "Take and end leases outside of the capture: a graph cannot wait for "
+                            "versions that come later.");
+  }
+  if (ordinal != gpu_.ordinal) {
+    return wire::make_error(ErrorCode::kInvalidArgument,
+                            fmt::format("stream {:#x} is one of cuda:{}, the array is on cuda:{}",
+                                        stream.handle(), ordinal, gpu_.ordinal),
+                            "Pass a stream of the array's device.");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Stream> CudaImporter::make(Stream& stream) {
+  if (stream) return stream;
+  void* made = nullptr;
+  const std::int32_t code = cuda_.create_stream(gpu_.ordinal, &made);
+  if (code != MEMLEASE_CUDA_OK) return error(code, "making a stream");
+  stream = Stream::from_handle(reinterpret_cast<std::uintptr_t>(made));
+  return stream;
+}
+
+absl::StatusOr<Stream> CudaImporter::joining_stream() {
+  const std::lock_guard lock(mutex_);
+  return make(joining_);
+}
+
+absl::StatusOr<Stream> CudaImporter::export_stream() {
+  const std::lock_guard lock(mutex_);
+  return make(exports_[next_export_++ % exports_.size()]);
+}
+
+absl::Status CudaImporter::synchronize() {
+  const std::int32_t code = cuda_.synchronize_device(gpu_.ordinal);
+  return code == MEMLEASE_CUDA_OK ? absl::OkStatus() : error(code, "waiting for the GPU");
+}
+
+absl::StatusOr<bool> CudaImporter::idle(Stream stream) {
+  const std::int32_t code = cuda_.query_stream(pointer_of(stream));
+  if (code == MEMLEASE_CUDA_NOT_READY) return false;
+  if (code == MEMLEASE_CUDA_OK) return true;
+  return error(code, "asking for a stream");
+}
+
+absl::Status CudaImporter::copy(void* to, const void* from, std::uint64_t size_bytes,
+                                Stream stream) {
+  const std::int32_t code = cuda_.copy(to, from, size_bytes, pointer_of(stream));
+  return code == MEMLEASE_CUDA_OK ? absl::OkStatus() : error(code, "copying");
+}
+
+void CudaImporter::told(std::uint64_t key, std::uint64_t value) {
+  if (cuda_.release != nullptr) cuda_.release(key, value);
+}
+
+void CudaImporter::heard(std::uint64_t key, std::uint64_t value) {
+  if (cuda_.acquire != nullptr) cuda_.acquire(key, value);
+}
+
+// ---- CudaImporters.
+
+CudaImporters& CudaImporters::instance() {
+  static CudaImporters* const the_importers = new CudaImporters;
+  return *the_importers;
+}
+
+absl::Status CudaImporters::look() {
+  if (!importers_.empty()) return absl::OkStatus();
+  const auto cuda = cuda::load_plugin();
+  if (!cuda.ok()) return cuda.status();
+  const auto gpus = cuda::visible_gpus(**cuda);
+  if (!gpus.ok()) return gpus.status();
+  for (const cuda::Gpu& gpu : *gpus) {
+    importers_.push_back(std::make_unique<CudaImporter>(**cuda, gpu));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> CudaImporters::resolve(const std::string& device) {
+  if (device == "host" || device == "cpu") return "host";
+  if (device.starts_with("GPU-")) return device;
+  const std::string number =
+      device == "cuda" ? "0" : device.substr(std::min<std::size_t>(5, device.size()));
+  const bool numeric = !number.empty() && number.size() < 5 &&
+                       number.find_first_not_of("0123456789") == std::string::npos;
+  if (!device.starts_with("cuda") || (device != "cuda" && device[4] != ':') || !numeric) {
+    return wire::make_error(ErrorCode::kInvalidArgument,
+                            fmt::format("'{}' is not a device", device),
+                            "Say 'host', 'cuda:0', or a GPU's UUID (nvidia-smi -L).");
+  }
+  const std::lock_guard lock(mutex_);
+  if (auto status = look(); !status.ok()) return status;
+  const std::size_t ordinal = std::stoul(number);
+  if (ordinal >= importers_.size()) {
+    return wire::make_error(
+        ErrorCode::kUnsupported,
+        fmt::format("there is no {}: this process sees {} GPUs", device, importers_.size()),
+        "Look at CUDA_VISIBLE_DEVICES, and at what the container was given.");
+  }
+  return importers_[ordinal]->device();
+}
+
+absl::StatusOr<Importer*> CudaImporters::importer(const std::string& uuid) {
+  const std::lock_guard lock(mutex_);
+  if (auto status = look(); !status.ok()) return status;
+  for (const auto& importer : importers_) {
+    if (importer->device() == uuid) return importer.get();
+  }
+  return wire::make_error(
+      ErrorCode::kUnsupported, fmt::format("{} is not visible to this process", uuid),
+      "Add it to CUDA_VISIBLE_DEVICES, or give it to the container (--gpus, --device).");
+}
+
+}  // namespace memlease::internal

@@ -1,0 +1,30 @@
+// The client's half of libmemlease_cuda.so: memory and events of the daemon's, and the caller's
+// streams. See cuda/plugin.h for what each promises.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/plugin.h"
+
+namespace memlease::cuda {
+
+std::int32_t open_memory(std::int32_t ordinal, const memlease_cuda_handle* handle, void** address);
+std::int32_t close_memory(std::int32_t ordinal, void* address);
+std::int32_t open_event(std::int32_t ordinal, const memlease_cuda_handle* handle, void** event);
+std::int32_t close_event(std::int32_t ordinal, void* event);
+
+std::int32_t stream_device(void* stream, std::int32_t* ordinal);
+std::int32_t is_capturing(void* stream, std::int32_t* capturing);
+std::int32_t create_stream(std::int32_t ordinal, void** stream);
+std::int32_t query_stream(void* stream);
+std::int32_t synchronize_device(std::int32_t ordinal);
+
+std::int32_t record(void* event, void* stream);
+std::int32_t record_joined(std::int32_t ordinal, void* event, void* stream, void* joining);
+std::int32_t wait(void* stream, void* event);
+std::int32_t query(void* event);
+
+std::int32_t copy(void* to, const void* from, std::uint64_t size_bytes, void* stream);
+std::int32_t pointer_device(const void* address, std::int32_t* ordinal);
+
+}  // namespace memlease::cuda

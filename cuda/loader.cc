@@ -1,0 +1,122 @@
+#include "cuda/loader.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "proto/wire/error.h"
+
+namespace memlease::cuda {
+namespace {
+
+using wire::ErrorCode;
+
+constexpr const char* kLibrary = "libmemlease_cuda.so";
+constexpr const char* kPathVariable = "MEMLEASE_CUDA_PLUGIN";
+
+// Beside the library or program that this is linked into; an installation has the daemon in bin/
+// and libraries in lib/.
+std::vector<std::string> candidates() {
+  std::vector<std::string> paths;
+  if (const char* named = std::getenv(kPathVariable); named != nullptr && *named != '\0') {
+    return {named};
+  }
+  Dl_info self{};
+  if (dladdr(reinterpret_cast<void*>(&candidates), &self) != 0 && self.dli_fname != nullptr) {
+    std::error_code ignored;
+    const auto folder = std::filesystem::canonical(self.dli_fname, ignored).parent_path();
+    for (const char* beside : {"", "../lib", "../lib64", "../lib/x86_64-linux-gnu"}) {
+      paths.push_back((folder / beside / kLibrary).lexically_normal().string());
+    }
+  }
+  return paths;
+}
+
+absl::StatusOr<const memlease_cuda_table*> load() {
+  std::vector<std::string> reasons;
+  for (const std::string& path : candidates()) {
+    if (!std::filesystem::exists(path)) {
+      reasons.push_back(path + ": no such file");
+      continue;
+    }
+    void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      reasons.emplace_back(dlerror());
+      continue;
+    }
+    const auto entry =
+        reinterpret_cast<memlease_cuda_plugin_function>(dlsym(library, "memlease_cuda_plugin"));
+    const memlease_cuda_table* table = entry == nullptr ? nullptr : entry(MEMLEASE_CUDA_ABI);
+    if (table != nullptr && table->size_bytes >= sizeof *table) return table;
+    reasons.push_back(path + ": of another version of memlease");
+    dlclose(library);
+  }
+  return wire::make_error(
+      ErrorCode::kUnsupported,
+      fmt::format("GPU arrays need {}, which cannot be loaded: {}", kLibrary,
+                  fmt::join(reasons, "; ")),
+      fmt::format("Install it beside memlease's library together with CUDA 13's runtime "
+                  "(libcudart.so.13), or name it with {}.",
+                  kPathVariable));
+}
+
+std::string uuid_text(const std::uint8_t (&bytes)[16]) {
+  std::string text = "GPU-";
+  for (int i = 0; i < 16; ++i) {
+    text += fmt::format("{:02x}", bytes[i]);
+    if (i == 3 || i == 5 || i == 7 || i == 9) text += '-';
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<const memlease_cuda_table*> load_plugin() {
+  static std::mutex mutex;
+  static std::optional<const memlease_cuda_table*> loaded;
+  const std::lock_guard lock(mutex);
+  if (loaded) return *loaded;
+  auto table = load();
+  if (table.ok()) loaded = *table;
+  return table;
+}
+
+absl::StatusOr<std::vector<Gpu>> visible_gpus(const memlease_cuda_table& cuda) {
+  std::int32_t version = 0;
+  if (cuda.driver_version(&version) != MEMLEASE_CUDA_OK || version == 0) {
+    return wire::make_error(ErrorCode::kUnsupported, "this machine has no NVIDIA driver",
+                            "Install one, or use device 'host'. In a container: give it the GPUs "
+                            "(--gpus all, or --device nvidia.com/gpu=all).");
+  }
+  std::int32_t count = 0;
+  std::int32_t error = cuda.device_count(&count);
+  if (error == MEMLEASE_CUDA_NO_DEVICE) count = error = 0;
+  std::vector<Gpu> gpus;
+  for (std::int32_t ordinal = 0; error == MEMLEASE_CUDA_OK && ordinal < count; ++ordinal) {
+    memlease_cuda_device device{};
+    error = cuda.describe_device(ordinal, &device);
+    gpus.push_back(
+        {uuid_text(device.uuid), device.name, device.total_bytes, ordinal, device.ipc != 0});
+  }
+  if (error != MEMLEASE_CUDA_OK) {
+    return cuda_error(cuda, error, "listing the GPUs",
+                      "Does nvidia-smi work? A driver older than CUDA 13 cannot serve.");
+  }
+  return gpus;
+}
+
+absl::Status cuda_error(const memlease_cuda_table& cuda, std::int32_t error,
+                        const std::string& what, const std::string& hint) {
+  char text[256];
+  cuda.describe_error(error, text, sizeof text);
+  const ErrorCode code =
+      error == MEMLEASE_CUDA_OUT_OF_MEMORY ? ErrorCode::kOutOfMemory : ErrorCode::kInternal;
+  return wire::make_error(code, fmt::format("{}: {}", what, text), hint);
+}
+
+}  // namespace memlease::cuda

@@ -1,0 +1,109 @@
+/* What libmemlease_cuda.so offers: the calls of the CUDA runtime that the daemon and the client
+   library need, behind one table. The library is loaded when a GPU array is asked for, so that one
+   build of memlease runs with and without a driver; plain C, so that it can be built alone and
+   serve a daemon that was linked elsewhere.
+
+   Implemented by server/device/cuda/ (the daemon's half) and cuda/ (the client's);
+   called by cuda_device_backend and cuda_importer, which know no CUDA. Thread-safe. No call blocks
+   on the GPU's work unless it says so. Each sets the calling thread's device for itself and puts
+   the caller's back. Those that return int32_t return 0 or a cudaError_t. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Grows with every change of the table that an older caller would not survive. */
+#define MEMLEASE_CUDA_ABI 1
+#define MEMLEASE_CUDA_HANDLE_BYTES 64
+
+/* What the callers tell apart; cudaError_t's numbers. */
+#define MEMLEASE_CUDA_OK 0
+#define MEMLEASE_CUDA_OUT_OF_MEMORY 2
+#define MEMLEASE_CUDA_NO_DEVICE 100
+#define MEMLEASE_CUDA_INVALID_DEVICE 101
+#define MEMLEASE_CUDA_NOT_READY 600
+
+typedef struct memlease_cuda_handle {
+  uint8_t bytes[MEMLEASE_CUDA_HANDLE_BYTES];
+} memlease_cuda_handle;
+
+typedef struct memlease_cuda_device {
+  uint8_t uuid[16];
+  char name[256];
+  uint64_t total_bytes;
+  int32_t ordinal; /* in this process; CUDA_VISIBLE_DEVICES counts */
+  int32_t ipc;     /* can share memory and events with other processes */
+} memlease_cuda_device;
+
+typedef struct memlease_cuda_table {
+  uint32_t abi;
+  uint32_t size_bytes; /* of this table as the library has it */
+
+  /* "cudaErrorMemoryAllocation (2): out of memory". */
+  void (*describe_error)(int32_t error, char* text, size_t text_bytes);
+  /* 13000 = 13.0; 0: there is no driver. */
+  int32_t (*driver_version)(int32_t* version);
+  int32_t (*device_count)(int32_t* count);
+  int32_t (*describe_device)(int32_t ordinal, memlease_cuda_device* device);
+
+  /* ---- The daemon's half. */
+  /* A multiple of 2 MiB, all zero when it returns. */
+  int32_t (*allocate)(int32_t ordinal, uint64_t size_bytes, void** address,
+                      memlease_cuda_handle* handle);
+  /* No importer has it open any more. */
+  int32_t (*deallocate)(int32_t ordinal, void* address);
+  int32_t (*create_event)(int32_t ordinal, void** event, memlease_cuda_handle* handle);
+  int32_t (*destroy_event)(int32_t ordinal, void* event);
+  /* Records the event on an idle stream, for those who wait for a recorder that has died. */
+  int32_t (*record_anew)(int32_t ordinal, void* event);
+
+  /* ---- The client's half. */
+  int32_t (*open_memory)(int32_t ordinal, const memlease_cuda_handle* handle, void** address);
+  int32_t (*close_memory)(int32_t ordinal, void* address);
+  int32_t (*open_event)(int32_t ordinal, const memlease_cuda_handle* handle, void** event);
+  int32_t (*close_event)(int32_t ordinal, void* event);
+
+  /* A stream is a cudaStream_t: a handle, or 1 (legacy), 2 (the calling thread's). */
+  int32_t (*stream_device)(void* stream, int32_t* ordinal);
+  int32_t (*is_capturing)(void* stream, int32_t* capturing);
+  /* One that does not synchronise with the legacy stream. Lives as long as the process. */
+  int32_t (*create_stream)(int32_t ordinal, void** stream);
+  /* 0: has nothing to do; MEMLEASE_CUDA_NOT_READY. */
+  int32_t (*query_stream)(void* stream);
+  /* Blocks until the device has nothing to do. */
+  int32_t (*synchronize_device)(int32_t ordinal);
+
+  /* Behind all that the stream was given before. */
+  int32_t (*record)(void* event, void* stream);
+  /* The event's last record stays part of it: `joining`, a stream of the caller's, waits for that
+     and for the stream's work, and is where the record happens. */
+  int32_t (*record_joined)(int32_t ordinal, void* event, void* stream, void* joining);
+  /* What the stream is given from now on runs behind the event's last record. */
+  int32_t (*wait)(void* stream, void* event);
+  /* 0: complete, or never recorded; MEMLEASE_CUDA_NOT_READY. */
+  int32_t (*query)(void* event);
+
+  /* Between any two of host and devices, on the stream. From pageable memory it may block. */
+  int32_t (*copy)(void* to, const void* from, uint64_t size_bytes, void* stream);
+  /* -1: not a device's memory. */
+  int32_t (*pointer_device)(const void* address, int32_t* ordinal);
+
+  /* ---- For a checker of races, and null without one: what one process tells another by means that
+     the checker does not see. `release` before it becomes visible, `acquire` after it was seen;
+     `exited` once the process is known to have ended. */
+  void (*release)(uint64_t key, uint64_t value);
+  void (*acquire)(uint64_t key, uint64_t value);
+  void (*exited)(uint32_t pid);
+} memlease_cuda_table;
+
+/* The one symbol of the library. Null if it cannot serve a caller of this ABI. */
+const memlease_cuda_table* memlease_cuda_plugin(uint32_t abi);
+typedef const memlease_cuda_table* (*memlease_cuda_plugin_function)(uint32_t abi);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,37 @@
+#include "server/core/event_set.h"
+
+#include <algorithm>
+
+namespace memlease::server {
+
+absl::StatusOr<std::shared_ptr<EventSet>> EventSet::create(DeviceBackend& backend,
+                                                           std::uint32_t slots) {
+  static const auto none = std::make_shared<EventSet>();
+  if (!backend.has_events()) return none;
+  auto set = std::make_shared<EventSet>();
+  for (std::uint32_t s = 0; s < slots; ++s) {
+    auto event = backend.create_event();
+    if (!event.ok()) return event.status();
+    set->events_.push_back(std::move(*event));
+  }
+  return set;
+}
+
+std::vector<wire::DeviceHandle> EventSet::handles() const {
+  std::vector<wire::DeviceHandle> handles;
+  for (const auto& event : events_) handles.push_back(event->handle());
+  return handles;
+}
+
+bool EventSet::all_complete() const {
+  return std::all_of(events_.begin(), events_.end(),
+                     [](const auto& event) { return event->complete(); });
+}
+
+void EventSet::release_waiters() {
+  for (const auto& event : events_) {
+    if (!event->complete()) event->record_anew().IgnoreError();
+  }
+}
+
+}  // namespace memlease::server

@@ -1,0 +1,38 @@
+// The events of one row of the slot protocol, or of an array's slots: one a slot. An event of a
+// slot's writer is recorded when a version is published or dropped there; an event of a reader's
+// row when that reader lets go of the slot. Nobody records either again before all who must wait
+// for it have asked for that: the slot is taken by a writer that nobody reads from, or held by that
+// reader.
+//
+// Shared between their owner and the sessions that have them open; the last one destroys them.
+// Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/core/shared_memory.h"
+
+namespace memlease::server {
+
+class EventSet {
+ public:
+  // Empty where the device has no events.
+  static absl::StatusOr<std::shared_ptr<EventSet>> create(DeviceBackend& backend,
+                                                          std::uint32_t slots);
+
+  bool empty() const { return events_.empty(); }
+  std::vector<wire::DeviceHandle> handles() const;
+  // Without events all is complete.
+  bool complete(std::uint32_t slot) const { return empty() || events_[slot]->complete(); }
+  bool all_complete() const;
+  // Ends the waits for records whose process has exited: those that will never be complete.
+  void release_waiters();
+
+ private:
+  std::vector<std::unique_ptr<SharedEvent>> events_;
+};
+
+}  // namespace memlease::server

@@ -1,0 +1,117 @@
+#include "server/device/cuda_device_backend.h"
+
+#include <cstring>
+#include <utility>
+
+#include "fmt/format.h"
+#include "proto/wire/error.h"
+
+namespace memlease::server {
+namespace {
+
+// What shares memory by the granule of the driver exposes whole granules.
+constexpr std::uint64_t kGranule = std::uint64_t{2} << 20;
+
+wire::DeviceHandle handle_of(const memlease_cuda_handle& from) {
+  wire::DeviceHandle handle;
+  static_assert(sizeof handle == sizeof from.bytes);
+  std::memcpy(handle.data(), from.bytes, sizeof from.bytes);
+  return handle;
+}
+
+class CudaMemory : public SharedMemory {
+ public:
+  CudaMemory(const memlease_cuda_table& cuda, std::int32_t ordinal, void* address,
+             std::uint64_t size_bytes, const wire::DeviceHandle& handle)
+      : cuda_(cuda),
+        ordinal_(ordinal),
+        address_(address),
+        size_bytes_(size_bytes),
+        handle_(handle) {}
+  ~CudaMemory() override { (void)cuda_.deallocate(ordinal_, address_); }
+
+  std::uint64_t size_bytes() const override { return size_bytes_; }
+  absl::StatusOr<wire::UniqueFd> export_fd(bool /*writable*/) const override {
+    return wire::make_error(wire::ErrorCode::kUnsupported,
+                            "this GPU memory is shared by its handle and has no descriptor",
+                            "Import it by a call.");
+  }
+  const wire::DeviceHandle* handle() const override { return &handle_; }
+  std::byte* data() override { return nullptr; }
+
+ private:
+  const memlease_cuda_table& cuda_;
+  const std::int32_t ordinal_;
+  void* const address_;
+  const std::uint64_t size_bytes_;
+  const wire::DeviceHandle handle_;
+};
+
+class CudaEvent : public SharedEvent {
+ public:
+  CudaEvent(const memlease_cuda_table& cuda, std::int32_t ordinal, void* event,
+            const wire::DeviceHandle& handle)
+      : cuda_(cuda), ordinal_(ordinal), event_(event), handle_(handle) {}
+  ~CudaEvent() override { (void)cuda_.destroy_event(ordinal_, event_); }
+
+  const wire::DeviceHandle& handle() const override { return handle_; }
+  bool complete() const override { return cuda_.query(event_) == MEMLEASE_CUDA_OK; }
+  absl::Status record_anew() override {
+    const std::int32_t error = cuda_.record_anew(ordinal_, event_);
+    if (error == MEMLEASE_CUDA_OK) return absl::OkStatus();
+    return cuda::cuda_error(cuda_, error, "recording an event of a process that has died");
+  }
+
+ private:
+  const memlease_cuda_table& cuda_;
+  const std::int32_t ordinal_;
+  void* const event_;
+  const wire::DeviceHandle handle_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::unique_ptr<CudaDeviceBackend>>> CudaDeviceBackend::all() {
+  const auto cuda = cuda::load_plugin();
+  if (!cuda.ok()) return cuda.status();
+  const auto gpus = cuda::visible_gpus(**cuda);
+  if (!gpus.ok()) return gpus.status();
+  std::vector<std::unique_ptr<CudaDeviceBackend>> backends;
+  for (const cuda::Gpu& gpu : *gpus) {
+    if (gpu.ipc) backends.push_back(std::make_unique<CudaDeviceBackend>(**cuda, gpu));
+  }
+  return backends;
+}
+
+DeviceBackend::SegmentSizes CudaDeviceBackend::segment_sizes() const {
+  return {std::uint64_t{64} << 20, std::uint64_t{512} << 20, kGranule};
+}
+
+std::uint64_t CudaDeviceBackend::alignment_bytes(std::uint64_t /*size_bytes*/) const { return 512; }
+
+absl::StatusOr<std::unique_ptr<SharedMemory>> CudaDeviceBackend::create_segment(
+    std::uint64_t size_bytes) {
+  void* address = nullptr;
+  memlease_cuda_handle handle{};
+  const std::int32_t error = cuda_.allocate(gpu_.ordinal, size_bytes, &address, &handle);
+  if (error != MEMLEASE_CUDA_OK) {
+    return cuda::cuda_error(
+        cuda_, error, fmt::format("allocating {} bytes on {}", size_bytes, gpu_.uuid),
+        "Withdraw arrays, end other programs on this GPU (nvidia-smi), or create "
+        "a smaller array.");
+  }
+  return std::make_unique<CudaMemory>(cuda_, gpu_.ordinal, address, size_bytes, handle_of(handle));
+}
+
+absl::StatusOr<std::unique_ptr<SharedEvent>> CudaDeviceBackend::create_event() {
+  void* event = nullptr;
+  memlease_cuda_handle handle{};
+  const std::int32_t error = cuda_.create_event(gpu_.ordinal, &event, &handle);
+  if (error != MEMLEASE_CUDA_OK) {
+    return cuda::cuda_error(cuda_, error, fmt::format("making an event on {}", gpu_.uuid),
+                            "Withdraw arrays: a driver has a limited number of shared events.");
+  }
+  return std::make_unique<CudaEvent>(cuda_, gpu_.ordinal, event, handle_of(handle));
+}
+
+}  // namespace memlease::server

@@ -1,0 +1,36 @@
+// A GPU's memory and events by CUDA's legacy IPC: cudaMalloc, and handles of 64 bytes. The daemon
+// has a context on the GPU for it, and gives it no work but zeroing fresh memory and recording the
+// events of processes that have died. Thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cuda/loader.h"
+#include "server/core/shared_memory.h"
+
+namespace memlease::server {
+
+class CudaDeviceBackend : public DeviceBackend {
+ public:
+  // One for each GPU that this process sees and that can share memory and events. kUnsupported
+  // without the plug-in or a driver.
+  static absl::StatusOr<std::vector<std::unique_ptr<CudaDeviceBackend>>> all();
+
+  CudaDeviceBackend(const memlease_cuda_table& cuda, cuda::Gpu gpu)
+      : cuda_(cuda), gpu_(std::move(gpu)) {}
+
+  std::string device() const override { return gpu_.uuid; }
+  SegmentSizes segment_sizes() const override;
+  std::uint64_t alignment_bytes(std::uint64_t size_bytes) const override;
+  absl::StatusOr<std::unique_ptr<SharedMemory>> create_segment(std::uint64_t size_bytes) override;
+  bool has_events() const override { return true; }
+  absl::StatusOr<std::unique_ptr<SharedEvent>> create_event() override;
+
+ private:
+  const memlease_cuda_table& cuda_;
+  const cuda::Gpu gpu_;
+};
+
+}  // namespace memlease::server

@@ -1,0 +1,42 @@
+// A daemon with a world of GPUs of its own, and client processes in it.
+#pragma once
+
+#include <cstdlib>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/fakecuda/private_world.h"
+#include "tests/support/peer.h"
+#include "tests/support/private_daemon.h"
+
+namespace memlease::testing {
+
+// Programs that are started from now on load the stand-in by the runtime library's name.
+class StandInPath {
+ public:
+  StandInPath() { setenv("LD_LIBRARY_PATH", MEMLEASE_FAKECUDA, 1); }
+  ~StandInPath() { unsetenv("LD_LIBRARY_PATH"); }
+  StandInPath(const StandInPath&) = delete;
+  StandInPath& operator=(const StandInPath&) = delete;
+};
+
+class DeviceTest : public ::testing::Test {
+ protected:
+  // A peer that is connected.
+  struct Client : Peer {
+    explicit Client(const PrivateDaemon& daemon) : Peer(daemon.directory()) { is_ok("connect"); }
+    // The answer to a command that must succeed.
+    std::string is_ok(const std::string& command) {
+      const Answer answer = ask(command);
+      EXPECT_TRUE(answer.ok()) << command << ": " << answer.describe();
+      return answer.text;
+    }
+  };
+
+  StandInPath path_;
+  fakecuda::PrivateWorld world;
+  PrivateDaemon daemon;
+};
+
+}  // namespace memlease::testing

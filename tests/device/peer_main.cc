@@ -1,0 +1,326 @@
+// A client process with GPU arrays under a test's command (tests/support/peer.h): one command a
+// line, one answer a line, "ok RESULT" or "error CODE MESSAGE". Streams go by names, elements are
+// uint64; its kernels are the test kernels, so that it runs on hardware as on the stand-in.
+#include <cuda_runtime_api.h>
+#include <memlease/memlease.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <string>
+
+#include "fmt/format.h"
+#include "tests/support/crash_point.h"
+#include "tests/support/fakecuda/test_kernels.h"
+
+namespace memlease::testing {
+namespace {
+
+void check_cuda(int error) {
+  if (error == 0) return;
+  throw Error(ErrorCode::Internal, cudaGetErrorName(static_cast<cudaError_t>(error)), "");
+}
+
+class DevicePeer {
+ public:
+  explicit DevicePeer(std::string directory) : directory_(std::move(directory)) {}
+  ~DevicePeer() {
+    open_gate();
+    reads_.clear();
+    writes_.clear();
+    pins_.clear();
+    arrays_.clear();
+    if (client_) client_->close();
+    for (const auto& [name, stream] : streams_) (void)cudaStreamDestroy(stream);
+    if (flag_ != nullptr) (void)cudaFreeHost(flag_);
+    if (mismatches_ != nullptr) (void)cudaFree(mismatches_);
+  }
+  DevicePeer(const DevicePeer&) = delete;
+  DevicePeer& operator=(const DevicePeer&) = delete;
+
+  // Throws Error.
+  std::string run(const std::string& line) {
+    std::istringstream words(line);
+    std::string command;
+    words >> command;
+    const auto known = kCommands.find(command);
+    if (known == kCommands.end()) return "there is no command " + command;
+    return (this->*known->second)(words);
+  }
+
+ private:
+  using Words = std::istringstream;
+
+  static std::string word(Words& words) {
+    std::string text;
+    words >> text;
+    return text;
+  }
+  static std::uint64_t number(Words& words) { return std::stoull(word(words)); }
+
+  cudaStream_t raw_stream(Words& words) {
+    const std::string name = word(words);
+    auto [it, is_new] = streams_.try_emplace(name, nullptr);
+    if (is_new) check_cuda(cudaStreamCreateWithFlags(&it->second, cudaStreamNonBlocking));
+    return it->second;
+  }
+  // "-": none.
+  Stream stream(Words& words) {
+    words >> std::ws;
+    if (words.peek() == '-' || words.eof()) {
+      word(words);
+      return {};
+    }
+    return raw_stream(words);
+  }
+  static cudaStream_t raw(Stream stream) { return reinterpret_cast<cudaStream_t>(stream.handle()); }
+
+  Array& array(const std::string& name) {
+    const auto known = arrays_.find(name);
+    if (known != arrays_.end()) return known->second;
+    return arrays_.emplace(name, client_->open(name)).first->second;
+  }
+  std::size_t count(const std::string& name) { return array(name).size_bytes() / 8; }
+
+  std::string connect(Words&) {
+    ConnectOptions options;
+    options.directory = directory_;
+    options.start = false;
+    client_.emplace(Client::connect(options));
+    // Now, as memory that is made or freed may wait for all streams.
+    check_cuda(cudaMalloc(reinterpret_cast<void**>(&mismatches_), 8));
+    check_cuda(cudaMemset(mismatches_, 0, 8));
+    check_cuda(cudaHostAlloc(reinterpret_cast<void**>(&flag_), 4, cudaHostAllocMapped));
+    check_cuda(cudaDeviceSynchronize());
+    return "";
+  }
+  // NAME SLOTS WORDS DEVICE
+  std::string create(Words& words) {
+    CreateOptions options;
+    options.name = word(words);
+    options.slots = static_cast<std::uint32_t>(number(words));
+    options.shape = {static_cast<std::int64_t>(number(words))};
+    options.device = word(words);
+    options.dtype = dtype_of<std::uint64_t>();
+    arrays_.insert_or_assign(options.name, client_->create(options));
+    return array(options.name).device();
+  }
+  std::string open(Words& words) { return array(word(words)).device(); }
+  // NAME STREAM -> VERSION SLOT
+  std::string write(Words& words) {
+    const std::string name = word(words);
+    WriteOptions options;
+    options.stream = stream(words);
+    return begin(name, array(name).write(options));
+  }
+  std::string update(Words& words) {
+    const std::string name = word(words);
+    WriteOptions options;
+    options.stream = stream(words);
+    return begin(name, array(name).update(options));
+  }
+  std::string begin(const std::string& name, WriteLease lease) {
+    std::string place = fmt::format("{} {}", lease.version(), lease.slot());
+    writes_.insert_or_assign(name, std::move(lease));
+    return place;
+  }
+  // NAME VALUE STREAM: by a kernel.
+  std::string fill(Words& words) {
+    const std::string name = word(words);
+    const std::uint64_t value = number(words);
+    auto* data = static_cast<std::uint64_t*>(writes_.at(name).data());
+    check_cuda(tk_fill(data, count(name), value, raw_stream(words)));
+    return "";
+  }
+  std::string add(Words& words) {
+    const std::string name = word(words);
+    const std::uint64_t value = number(words);
+    auto* data = static_cast<std::uint64_t*>(writes_.at(name).data());
+    check_cuda(tk_add(data, count(name), value, raw_stream(words)));
+    return "";
+  }
+  std::string publish(Words& words) {
+    const std::string name = word(words);
+    WriteLease lease = std::move(writes_.at(name));
+    writes_.erase(name);
+    return std::to_string(lease.publish(stream(words)));
+  }
+  std::string drop(Words& words) {
+    const std::string name = word(words);
+    writes_.at(name).drop(stream(words));
+    writes_.erase(name);
+    return "";
+  }
+  // NAME STREAM NEWER_THAN -> VERSION SLOT
+  std::string read(Words& words) {
+    const std::string name = word(words);
+    ReadOptions options;
+    options.stream = stream(words);
+    if (std::uint64_t newer = 0; words >> newer) options.newer_than = newer;
+    options.timeout = std::chrono::seconds(10);
+    reads_.insert_or_assign(name, array(name).read(options));
+    return fmt::format("{} {}", reads_.at(name).version(), reads_.at(name).slot());
+  }
+  // NAME STREAM
+  std::string wait(Words& words) {
+    const std::string name = word(words);
+    reads_.at(name).wait(stream(words));
+    return "";
+  }
+  // NAME EXPECTED STREAM: by a kernel, which goes on.
+  std::string look(Words& words) {
+    const std::string name = word(words);
+    const std::uint64_t expected = number(words);
+    const auto* data = static_cast<const std::uint64_t*>(reads_.at(name).data());
+    check_cuda(tk_check(data, count(name), expected, mismatches_, raw_stream(words)));
+    return "";
+  }
+  // STREAM -> how many elements were not what was expected, until now.
+  std::string mismatches(Words& words) {
+    std::uint64_t found = 0;
+    cudaStream_t on = raw_stream(words);
+    check_cuda(cudaMemcpyAsync(&found, mismatches_, 8, cudaMemcpyDefault, on));
+    check_cuda(cudaStreamSynchronize(on));
+    return std::to_string(found);
+  }
+  // NAME STREAM
+  std::string release(Words& words) {
+    const std::string name = word(words);
+    ReadLease lease = std::move(reads_.at(name));
+    reads_.erase(name);
+    lease.release(stream(words));
+    return "";
+  }
+  std::string pin(Words& words) {
+    const std::string name = word(words);
+    pins_[name] = reads_.at(name).pin();
+    return "";
+  }
+  std::string unpin(Words& words) {
+    pins_.erase(word(words));
+    return "";
+  }
+  // NAME VALUE: from host memory.
+  std::string put(Words& words) {
+    const std::string name = word(words);
+    const std::vector<std::uint64_t> bytes(count(name), number(words));
+    return std::to_string(array(name).put(bytes.data(), bytes.size() * 8));
+  }
+  // NAME -> VERSION FIRST LAST
+  std::string get(Words& words) {
+    const std::string name = word(words);
+    std::vector<std::uint64_t> bytes(count(name));
+    const std::uint64_t version = array(name).get(bytes.data(), bytes.size() * 8);
+    return fmt::format("{} {} {}", version, bytes.front(), bytes.back());
+  }
+  // STREAM: waits until "ungate".
+  std::string gate(Words& words) {
+    *flag_ = 0;
+    check_cuda(tk_gate(flag_, raw_stream(words)));
+    return "";
+  }
+  std::string ungate(Words&) {
+    open_gate();
+    return "";
+  }
+  void open_gate() {
+    if (flag_ != nullptr) __atomic_store_n(flag_, 1, __ATOMIC_SEQ_CST);
+  }
+  std::string synchronize(Words& words) {
+    check_cuda(cudaStreamSynchronize(raw_stream(words)));
+    return "";
+  }
+  // STREAM -> 1 if it has nothing to do
+  std::string idle(Words& words) {
+    return cudaStreamQuery(raw_stream(words)) == cudaSuccess ? "1" : "0";
+  }
+  std::string version(Words& words) { return std::to_string(array(word(words)).version()); }
+  std::string close(Words& words) {
+    const std::string name = word(words);
+    array(name).close();
+    arrays_.erase(name);
+    return "";
+  }
+  std::string calls(Words&) { return std::to_string(client_->calls()); }
+  // STEP NTH SIGNAL
+  std::string arm(Words& words) {
+    const std::string step = word(words);
+    const auto nth = static_cast<int>(number(words));
+    arm_crash(step, nth, static_cast<int>(number(words)));
+    return "";
+  }
+
+  static const std::map<std::string, std::string (DevicePeer::*)(Words&)> kCommands;
+
+  const std::string directory_;
+  std::optional<Client> client_;
+  std::map<std::string, Array> arrays_;
+  std::map<std::string, WriteLease> writes_;
+  std::map<std::string, ReadLease> reads_;
+  std::map<std::string, Pin> pins_;
+  std::map<std::string, cudaStream_t> streams_;
+  std::uint64_t* mismatches_ = nullptr;
+  std::uint32_t* flag_ = nullptr;
+};
+
+const std::map<std::string, std::string (DevicePeer::*)(DevicePeer::Words&)> DevicePeer::kCommands =
+    {
+        {"connect", &DevicePeer::connect},
+        {"create", &DevicePeer::create},
+        {"open", &DevicePeer::open},
+        {"write", &DevicePeer::write},
+        {"update", &DevicePeer::update},
+        {"fill", &DevicePeer::fill},
+        {"add", &DevicePeer::add},
+        {"publish", &DevicePeer::publish},
+        {"drop", &DevicePeer::drop},
+        {"read", &DevicePeer::read},
+        {"wait", &DevicePeer::wait},
+        {"look", &DevicePeer::look},
+        {"mismatches", &DevicePeer::mismatches},
+        {"release", &DevicePeer::release},
+        {"pin", &DevicePeer::pin},
+        {"unpin", &DevicePeer::unpin},
+        {"put", &DevicePeer::put},
+        {"get", &DevicePeer::get},
+        {"gate", &DevicePeer::gate},
+        {"ungate", &DevicePeer::ungate},
+        {"synchronize", &DevicePeer::synchronize},
+        {"idle", &DevicePeer::idle},
+        {"version", &DevicePeer::version},
+        {"close", &DevicePeer::close},
+        {"calls", &DevicePeer::calls},
+        {"arm", &DevicePeer::arm},
+};
+
+int obey(DevicePeer& peer) {
+  for (std::string line; std::getline(std::cin, line);) {
+    std::string answer;
+    try {
+      answer = "ok " + peer.run(line);
+    } catch (const Error& error) {
+      answer = fmt::format("error {} {}", name_of(error.code()), error.message());
+    }
+    std::puts(answer.c_str());
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace memlease::testing
+
+// As tests/support/peer_main.cc.
+extern "C" __attribute__((visibility("default"))) const char* __asan_default_options();
+const char* __asan_default_options() { return "detect_leaks=0"; }
+
+int main(int, char** argv) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  memlease::testing::DevicePeer peer(argv[1]);
+  return memlease::testing::obey(peer);
+}
