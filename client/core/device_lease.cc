@@ -48,17 +48,27 @@ absl::Status copy_on_device(ArrayState& array, Stream stream, Ordering& ordering
   if (auto status = copy(importer, *on); !status.ok()) return status;
   array.session().count_copy();
   if (stream) return absl::OkStatus();
-  ordering.stream = {};
   return host_wait(array, 0, [&] { return importer.idle(*on); });
 }
 
 void note(Ordering& ordering, Stream stream) {
-  ordering.many = ordering.many || (ordering.done && ordering.stream != stream);
+  ordering.many = ordering.many || (ordering.stream && ordering.stream != stream);
   ordering.stream = stream;
   ordering.done = true;
 }
 
 }  // namespace
+
+absl::StatusOr<Stream> export_stream(ArrayState& array, const Ordering& ordering,
+                                     absl::FunctionRef<absl::Status(Stream)> wait) {
+  constexpr std::uintptr_t kPerThread = 2;
+  const Stream own = end_of(ordering, {});
+  if (own.handle() > kPerThread) return own;
+  auto stream = array.order()->importer().export_stream();
+  if (!stream.ok()) return stream;
+  if (auto status = wait(*stream); !status.ok()) return status;
+  return stream;
+}
 
 Stream end_of(const Ordering& ordering, Stream said) {
   if (said) return said;
@@ -106,10 +116,12 @@ absl::Status begin_device_write(ArrayState& array, std::uint32_t slot, Stream st
   }
   const wire::Publication current = array.writer_if_any()->current();
   if (copy && current.slot != slot) {
-    return copy_on_device(array, stream, ordering, [&](Importer& importer, Stream on) {
+    auto status = copy_on_device(array, stream, ordering, [&](Importer& importer, Stream on) {
       return importer.copy(array.slot_data(slot), array.slot_data(current.slot),
                            array.opened().slot_bytes, on);
     });
+    ordering.stream = stream;  // the work that follows is not on ours
+    return status;
   }
   return stream ? wait_write(array, stream, ordering) : absl::OkStatus();
 }

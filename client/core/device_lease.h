@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "client/core/array_state.h"
 
@@ -25,6 +26,14 @@ absl::Status wait_write(ArrayState& array, Stream stream, Ordering& ordering);
 absl::Status ready_read(ArrayState& array, std::uint32_t slot, std::uint64_t version,
                         Ordering& ordering);
 absl::Status ready_write(ArrayState& array, Ordering& ordering);
+
+// A view has been made to wait: something has been ordered, and nobody knows where its work ends
+// unless the lease has a stream of its own.
+inline void note_view(Ordering& ordering) { ordering.done = true; }
+
+// A stream for a view: the lease's, or one of ours that `wait` has made to wait.
+absl::StatusOr<Stream> export_stream(ArrayState& array, const Ordering& ordering,
+                                     absl::FunctionRef<absl::Status(Stream)> wait);
 
 // Where the lease's work ends, by what its user says or has said.
 Stream end_of(const Ordering& ordering, Stream said);

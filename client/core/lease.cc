@@ -75,6 +75,23 @@ ReadLease& ReadLease::operator=(ReadLease&& other) noexcept {
   return *this;
 }
 
+void ReadLease::wait_for_view(Stream consumer) const {
+  ArrayState& state = live();
+  if (state.order() == nullptr || !consumer) return;
+  internal::check(state.order()->await_version(slot_, version_, consumer));
+  internal::note_view(ordering_);
+}
+
+Stream ReadLease::export_stream() const {
+  ArrayState& state = live();
+  if (state.order() == nullptr) return {};
+  auto stream = internal::export_stream(state, ordering_, [&](Stream on) {
+    return state.order()->await_version(slot_, version_, on);
+  });
+  internal::note_view(ordering_);
+  return internal::value_or_raise(std::move(stream));
+}
+
 ReadLease ReadLease::begin(ArrayState& state, std::uint64_t version, std::uint32_t slot,
                            Stream stream) {
   ReadLease lease(state, version, slot);
@@ -159,6 +176,22 @@ WriteLease& WriteLease::operator=(WriteLease&& other) noexcept {
     pin_ = std::move(other.pin_);
   }
   return *this;
+}
+
+void WriteLease::wait_for_view(Stream consumer) const {
+  ArrayState& state = live();
+  if (state.order() == nullptr || !consumer) return;
+  internal::check(state.order()->await_slot(consumer));
+  internal::note_view(ordering_);
+}
+
+Stream WriteLease::export_stream() const {
+  ArrayState& state = live();
+  if (state.order() == nullptr) return {};
+  auto stream = internal::export_stream(state, ordering_,
+                                        [&](Stream on) { return state.order()->await_slot(on); });
+  internal::note_view(ordering_);
+  return internal::value_or_raise(std::move(stream));
 }
 
 WriteLease WriteLease::begin(ArrayState& state, std::uint64_t version, std::uint32_t slot,

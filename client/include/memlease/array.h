@@ -67,6 +67,7 @@ class MEMLEASE_API Array {
   const std::vector<std::int64_t>& shape() const;
   const std::vector<std::int64_t>& strides_bytes() const;
   const std::string& device() const;  // "host", or a GPU's UUID
+  int device_ordinal() const;  // of that GPU in this process, as in "cuda:0"; -1 for the host
   std::uint32_t slots() const;
   bool persistent() const;
   std::uint32_t mode() const;

@@ -53,6 +53,12 @@ class MEMLEASE_API ReadLease {
   // Throws InvalidArgument for a stream of another device, or one that captures a graph. The host's
   // arrays need none of this.
   void wait(Stream stream) const;
+  // The same for a view that is given away, whose user works on `consumer`: that does not say where
+  // the work on the lease ends, which release() must be told.
+  void wait_for_view(Stream consumer) const;
+  // The stream for such a view if its user names none: the lease's own, or one of the library's
+  // that waits for the version and lives as long as the process. Never 1 or 2.
+  Stream export_stream() const;
 
   // T and N must fit the array's dtype and number of dimensions, else InvalidArgument.
   template <typename T, std::size_t N>
@@ -102,6 +108,8 @@ class MEMLEASE_API WriteLease {
   // Device arrays: what `stream` is given from now on runs behind all earlier work on the slot.
   // Else as ReadLease::wait.
   void wait(Stream stream) const;
+  void wait_for_view(Stream consumer) const;
+  Stream export_stream() const;
 
   template <typename T, std::size_t N>
   Span<T, N> span() const;
