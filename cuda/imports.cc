@@ -64,6 +64,7 @@ std::int32_t create_stream(std::int32_t ordinal, void** stream) {
   cudaStream_t made = nullptr;
   const cudaError_t error = cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking);
   *stream = made;
+  if (error == cudaSuccess && checker().keep_stream != nullptr) checker().keep_stream();
   return error;
 }
 

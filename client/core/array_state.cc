@@ -50,7 +50,11 @@ ArrayState::ArrayState(std::shared_ptr<Session> session, const OpenedArray& open
       strides_bytes_(wire::strides_bytes_of(opened.spec)) {}
 
 ArrayState::~ArrayState() {
-  if (!forked() && !left_) session_->depart(opened_.id, opens_);
+  if (forked()) return;
+  DeviceUse use;
+  for (auto& [file, memory] : imported_) use.memory.push_back(std::move(memory));
+  use.order = std::move(order_);
+  if (!left_) session_->depart(opened_.id, opens_, std::move(use));
 }
 
 absl::Status ArrayState::map_all() {

@@ -1,5 +1,6 @@
-// What tests reach into: crash_point() names a step of the protocol at which a process may die, and
-// looks_again() is whether a wait also ends without being woken. Tests compile the files that use
+// What tests reach into: crash_point() names a step of the protocol at which a process may die,
+// looks_again() is whether a wait also ends without being woken, and leaves_out() whether a step is
+// left out, which a test must then find. Tests compile the files that use
 // them a second time with MEMLEASE_CRASH_POINTS; in the library that users link there is nothing of
 // it.
 #pragma once
@@ -7,12 +8,14 @@
 namespace memlease::internal {
 
 #ifdef MEMLEASE_CRASH_POINTS
-// Both in tests/support/crash_point.cc.
+// In tests/support/crash_point.cc.
 void crash_point(const char* step) noexcept;
 bool looks_again() noexcept;
+bool leaves_out(const char* step) noexcept;
 #else
 inline void crash_point(const char* /*step*/) noexcept {}
 constexpr bool looks_again() noexcept { return true; }
+constexpr bool leaves_out(const char* /*step*/) noexcept { return false; }
 #endif
 
 }  // namespace memlease::internal

@@ -16,7 +16,7 @@ using wire::ErrorCode;
 
 // In place of a stream. Ends with the daemon, with an interrupt, and when it is known that what is
 // waited for will not come.
-absl::Status host_wait(ArrayState& array, std::uint64_t version,
+absl::Status host_wait(ArrayState& array, std::uint64_t version /* 0: of no version */,
                        absl::FunctionRef<absl::StatusOr<bool>()> complete) {
   constexpr std::chrono::microseconds kLongest{1000};
   std::chrono::microseconds pause{10};
@@ -24,7 +24,7 @@ absl::Status host_wait(ArrayState& array, std::uint64_t version,
     const auto done = complete();
     if (!done.ok()) return done.status();
     const SlotReader* reader = array.reader_if_subscribed();
-    if (reader != nullptr && reader->poisoned(version)) {
+    if (version != 0 && reader != nullptr && reader->poisoned(version)) {
       return wire::make_error(ErrorCode::kProducerDied,
                               fmt::format("the writer of '{}' died before version {} was complete",
                                           array.name(), version),

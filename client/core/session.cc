@@ -1,8 +1,11 @@
 #include "client/core/session.h"
 
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "client/core/array_state.h"
+#include "client/core/device_order.h"
 #include "client/core/release_mark.h"
 #include "fmt/format.h"
 #include "proto/wire/error.h"
@@ -11,6 +14,8 @@ namespace memlease::internal {
 namespace {
 
 using wire::ErrorCode;
+
+constexpr std::chrono::seconds kGpuPatience{10};
 
 }  // namespace
 
@@ -58,6 +63,24 @@ absl::Status Session::look() {
   return usable();
 }
 
+// ---- What devices have yet to finish.
+
+DeviceUse::DeviceUse() = default;
+DeviceUse::DeviceUse(DeviceUse&&) noexcept = default;
+DeviceUse& DeviceUse::operator=(DeviceUse&&) noexcept = default;
+
+DeviceUse::~DeviceUse() {
+  if (complete()) return;
+  static_cast<void>(order.release());
+  static_cast<void>(new std::vector<std::shared_ptr<DeviceMemory>>(std::move(memory)));
+}
+
+bool DeviceUse::complete() const {
+  if (order == nullptr) return true;
+  const auto complete = order->complete();
+  return complete.ok() && *complete;
+}
+
 // ---- Arrays.
 
 absl::StatusOr<std::shared_ptr<ArrayState>> Session::join(const OpenedArray& opened) {
@@ -68,7 +91,7 @@ absl::StatusOr<std::shared_ptr<ArrayState>> Session::join(const OpenedArray& ope
   }
   auto made = ArrayState::open(shared_from_this(), opened);
   if (!made.ok()) {
-    departed_.emplace_back(opened.id, 1);
+    departed_.push_back({opened.id, 1, {}});
     return made.status();
   }
   ArrayState* state = made->get();
@@ -141,6 +164,11 @@ void Session::close() {
     state->close();
     unused = unused && state->left();
   }
+  // A process that ends takes its GPU work along, which others may wait for.
+  const auto end = std::chrono::steady_clock::now() + kGpuPatience;
+  for (flush(); departing() && std::chrono::steady_clock::now() < end; flush()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   if (unused) files_->goodbye();  // else with the last lease or pin, which keeps us alive
 }
 
@@ -158,21 +186,30 @@ bool Session::remove_connection(bool closed) {
   return true;
 }
 
-void Session::depart(wire::ArrayId array, std::uint32_t opens) {
+bool Session::departing() const {
   const std::lock_guard lock(mutex_);
-  departed_.emplace_back(array, opens);
+  return !departed_.empty();
+}
+
+void Session::depart(wire::ArrayId array, std::uint32_t opens, DeviceUse use) {
+  const std::lock_guard lock(mutex_);
+  departed_.push_back({array, opens, std::move(use)});
 }
 
 void Session::flush() {
-  std::vector<std::pair<wire::ArrayId, std::uint32_t>> departed;
+  std::vector<Departed> departed;
   {
     const std::lock_guard lock(mutex_);
     departed.swap(departed_);
   }
-  // What the daemon says to it changes nothing: with it gone, so are the memberships.
-  for (const auto& [array, opens] : departed) {
-    const absl::Status left = control_->leave(array, opens);
-    if (wire::code_of(left) == ErrorCode::kBusy) depart(array, opens);  // a GPU is at work for us
+  for (Departed& array : departed) {
+    if (!array.use.complete()) {
+      depart(array.array, array.opens, std::move(array.use));
+      continue;
+    }
+    array.use = {};
+    // What the daemon says to it changes nothing: with it gone, so are the memberships.
+    control_->leave(array.array, array.opens).IgnoreError();
   }
   imports_.flush();
   if (release_noted_.exchange(false, std::memory_order_relaxed)) {

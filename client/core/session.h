@@ -26,6 +26,20 @@
 namespace memlease::internal {
 
 class ArrayState;
+class DeviceOrder;
+
+// What an array on a device has open: nothing of it may be closed before its work is done.
+struct DeviceUse {
+  DeviceUse();
+  DeviceUse(DeviceUse&&) noexcept;
+  DeviceUse& operator=(DeviceUse&&) noexcept;
+  // Work that will not end keeps it open until the process exits.
+  ~DeviceUse();
+  bool complete() const;
+
+  std::vector<std::shared_ptr<DeviceMemory>> memory;
+  std::unique_ptr<DeviceOrder> order;  // nullptr for the host
+};
 
 // The time of day in seconds: a library's call and one load from a page that the kernel keeps,
 // where the monotonic clocks cost as much as an atomic operation. Serves to see that it changes.
@@ -73,8 +87,9 @@ class Session : public std::enable_shared_from_this<Session>, private ForkObserv
   // Closes all arrays, and the session with them unless leases or pins live: then it ends with the
   // last of these.
   void close();
-  // The array's state has died where no call may be made; flush() leaves it.
-  void depart(wire::ArrayId array, std::uint32_t opens);
+  // The array's state has died where no call may be made; flush() leaves it, once the device is
+  // done with what it had open there.
+  void depart(wire::ArrayId array, std::uint32_t opens, DeviceUse use);
   void flush();
   // A hold has ended where no call may be made: flush() looks whether an array is to be left.
   void note_release() { release_noted_.store(true, std::memory_order_relaxed); }
@@ -102,6 +117,7 @@ class Session : public std::enable_shared_from_this<Session>, private ForkObserv
   std::atomic<std::uint64_t> copies_{0};
 
   void after_fork_in_child() override { files_->abandon(); }
+  bool departing() const;
   std::vector<std::shared_ptr<ArrayState>> live_arrays();
   std::shared_ptr<ArrayState> make_handle(ArrayState& state);
   static void end_handle(ArrayState* state);
@@ -111,7 +127,12 @@ class Session : public std::enable_shared_from_this<Session>, private ForkObserv
   // Each as long as a handle, a lease or a pin needs it.
   std::unordered_map<const ArrayState*, std::unique_ptr<ArrayState>> arrays_;
   std::unordered_map<std::string_view, ArrayState*> named_;  // the newest of each name
-  std::vector<std::pair<wire::ArrayId, std::uint32_t>> departed_;
+  struct Departed {
+    wire::ArrayId array;
+    std::uint32_t opens;
+    DeviceUse use;
+  };
+  std::vector<Departed> departed_;
   std::function<void()> check_interrupt_;
 };
 

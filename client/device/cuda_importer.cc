@@ -59,6 +59,10 @@ class CudaEvent : public DeviceEvent {
                                                pointer_of(*joining)),
                 "recording an event behind its last record");
   }
+  absl::Status record_done() override {
+    const auto idle = importer_.joining_stream();
+    return idle.ok() ? record(*idle) : idle.status();
+  }
   absl::Status wait(Stream stream) override {
     return done(importer_.cuda().wait(pointer_of(stream), event_), "making a stream wait");
   }

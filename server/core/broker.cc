@@ -88,6 +88,7 @@ std::vector<ReclaimedArray> Broker::exited(SessionId id) {
 std::vector<ReclaimedArray> Broker::end_session(SessionId id, Departure how) {
   Session* session = sessions_.find(id);
   assert(session != nullptr);
+  if (how == Departure::kExited) devices_.process_exited(session->peer.pid);
   std::vector<ReclaimedArray> reclaimed;
   std::vector<ArrayId> ids;
   for (const auto& [array_id, membership] : session->memberships) {
@@ -106,7 +107,9 @@ std::vector<ReclaimedArray> Broker::end_session(SessionId id, Departure how) {
     if (Array* array = catalog_.find(array_id)) detach(*session, *array, how);
   }
   // Writers may have made their streams wait for reads that will never end now.
-  for (const auto& [row, events] : session->read_events) events->release_waiters();
+  if (how == Departure::kExited) {
+    for (const auto& [row, events] : session->read_events) events->record_anew();
+  }
   for (auto& [file, memory] : session->imported_memory) files_.dispose(std::move(memory));
   const auto created = session->created;
   for (const ArrayId array_id : created) {

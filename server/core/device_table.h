@@ -1,6 +1,8 @@
 // The devices that arrays may stand on, each with its segments. Not thread-safe.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <map>
 #include <string>
@@ -26,6 +28,9 @@ class DeviceTable {
   }
   SegmentPool& at(std::string_view device) { return devices_.find(device)->second; }
   const SegmentPool& at(std::string_view device) const { return devices_.find(device)->second; }
+  void process_exited(pid_t pid) {
+    for (auto& [name, segments] : devices_) segments.backend().process_exited(pid);
+  }
   std::vector<std::string> names() const {
     std::vector<std::string> names;
     for (const auto& [name, segments] : devices_) names.push_back(name);

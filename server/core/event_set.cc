@@ -28,10 +28,8 @@ bool EventSet::all_complete() const {
                      [](const auto& event) { return event->complete(); });
 }
 
-void EventSet::release_waiters() {
-  for (const auto& event : events_) {
-    if (!event->complete()) event->record_anew().IgnoreError();
-  }
+void EventSet::record_anew() {
+  for (const auto& event : events_) event->record_anew().IgnoreError();
 }
 
 }  // namespace memlease::server

@@ -28,8 +28,9 @@ class EventSet {
   // Without events all is complete.
   bool complete(std::uint32_t slot) const { return empty() || events_[slot]->complete(); }
   bool all_complete() const;
-  // Ends the waits for records whose process has exited: those that will never be complete.
-  void release_waiters();
+  // After the exit of the process that recorded them, which ends its work on the device: whoever
+  // waits for a record that can never be complete now goes on, and so does who waits from now on.
+  void record_anew();
 
  private:
   std::vector<std::unique_ptr<SharedEvent>> events_;

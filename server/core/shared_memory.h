@@ -3,6 +3,8 @@
 // PageAllocator and EventTable.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -64,6 +66,8 @@ class DeviceBackend {
   // Does work on its memory go on after the call that began it, so that events must order it? Only
   // then are there any.
   virtual bool has_events() const { return false; }
+  // The process has exited, and its work on the device has ended with it: for a checker of races.
+  virtual void process_exited(pid_t /*pid*/) {}
   virtual absl::StatusOr<std::unique_ptr<SharedEvent>> create_event();
 };
 

@@ -74,7 +74,7 @@ void WriterRight::gone(Array& array, SessionId session, Departure how) {
   };
   inherit(*array.board, *array.heir, row_ref(array.heir_at), rows_.writer(row), array.spec.slots,
           stands);
-  if (how == Departure::kExited) array.write_events->release_waiters();
+  if (how == Departure::kExited) array.write_events->record_anew();
   // Who was promised the dead writer's row must copy the heir's instead.
   if (array.pending) {
     array.pending->offered = false;

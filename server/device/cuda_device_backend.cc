@@ -114,4 +114,8 @@ absl::StatusOr<std::unique_ptr<SharedEvent>> CudaDeviceBackend::create_event() {
   return std::make_unique<CudaEvent>(cuda_, gpu_.ordinal, event, handle_of(handle));
 }
 
+void CudaDeviceBackend::process_exited(pid_t pid) {
+  if (cuda_.exited != nullptr) cuda_.exited(static_cast<std::uint32_t>(pid));
+}
+
 }  // namespace memlease::server

@@ -26,6 +26,7 @@ class CudaDeviceBackend : public DeviceBackend {
   std::uint64_t alignment_bytes(std::uint64_t size_bytes) const override;
   absl::StatusOr<std::unique_ptr<SharedMemory>> create_segment(std::uint64_t size_bytes) override;
   bool has_events() const override { return true; }
+  void process_exited(pid_t pid) override;
   absl::StatusOr<std::unique_ptr<SharedEvent>> create_event() override;
 
  private:

@@ -35,6 +35,18 @@ class DeviceTest : public ::testing::Test {
   };
 
   StandInPath path_;
+  // Publishes a version whose elements are all `value`, by a kernel on the stream "s".
+  static void publish(Client& writer, int value) {
+    writer.is_ok("write a s");
+    writer.is_ok("fill a " + std::to_string(value) + " s");
+    writer.is_ok("publish a");
+  }
+  // The code of a command that must fail.
+  static std::string error(Client& peer, const std::string& command) {
+    const Answer answer = peer.ask(command);
+    return answer.kind == Answer::Kind::kError ? answer.code : answer.describe();
+  }
+
   fakecuda::PrivateWorld world;
   PrivateDaemon daemon;
 };

@@ -93,8 +93,8 @@ class DevicePeer {
     options.start = false;
     client_.emplace(Client::connect(options));
     // Now, as memory that is made or freed may wait for all streams.
-    check_cuda(cudaMalloc(reinterpret_cast<void**>(&mismatches_), 8));
-    check_cuda(cudaMemset(mismatches_, 0, 8));
+    check_cuda(cudaMalloc(reinterpret_cast<void**>(&mismatches_), kMostStreams * 8));
+    check_cuda(cudaMemset(mismatches_, 0, kMostStreams * 8));
     check_cuda(cudaHostAlloc(reinterpret_cast<void**>(&flag_), 4, cudaHostAllocMapped));
     check_cuda(cudaDeviceSynchronize());
     return "";
@@ -177,14 +177,19 @@ class DevicePeer {
     const std::string name = word(words);
     const std::uint64_t expected = number(words);
     const auto* data = static_cast<const std::uint64_t*>(reads_.at(name).data());
-    check_cuda(tk_check(data, count(name), expected, mismatches_, raw_stream(words)));
+    cudaStream_t on = raw_stream(words);
+    check_cuda(tk_check(data, count(name), expected, mismatches_of(on), on));
     return "";
   }
-  // STREAM -> how many elements were not what was expected, until now.
+  // Each stream counts for itself.
+  std::uint64_t* mismatches_of(cudaStream_t stream) {
+    return mismatches_ + numbers_.try_emplace(stream, numbers_.size()).first->second;
+  }
+  // STREAM -> how many elements were not what was expected in it, until now.
   std::string mismatches(Words& words) {
     std::uint64_t found = 0;
     cudaStream_t on = raw_stream(words);
-    check_cuda(cudaMemcpyAsync(&found, mismatches_, 8, cudaMemcpyDefault, on));
+    check_cuda(cudaMemcpyAsync(&found, mismatches_of(on), 8, cudaMemcpyDefault, on));
     check_cuda(cudaStreamSynchronize(on));
     return std::to_string(found);
   }
@@ -246,6 +251,34 @@ class DevicePeer {
     arrays_.erase(name);
     return "";
   }
+  // A step of DeviceOrder, in words.
+  std::string leave_out(Words& words) {
+    std::string step;
+    std::getline(words >> std::ws, step);
+    testing::leave_out(step);
+    return "";
+  }
+  std::string capture(Words& words) {
+    check_cuda(cudaStreamBeginCapture(raw_stream(words), cudaStreamCaptureModeRelaxed));
+    return "";
+  }
+  std::string end_capture(Words& words) {
+    cudaGraph_t graph = nullptr;
+    (void)cudaStreamEndCapture(raw_stream(words), &graph);
+    return "";
+  }
+  // DEVICE NAME: a stream on another one than the current.
+  std::string stream_on(Words& words) {
+    const auto device = static_cast<int>(number(words));
+    int before = 0;
+    check_cuda(cudaGetDevice(&before));
+    check_cuda(cudaSetDevice(device));
+    raw_stream(words);
+    check_cuda(cudaSetDevice(before));
+    return "";
+  }
+  // NAME -> the device's number in this process
+  std::string ordinal(Words& words) { return std::to_string(array(word(words)).device_ordinal()); }
   std::string calls(Words&) { return std::to_string(client_->calls()); }
   // STEP NTH SIGNAL
   std::string arm(Words& words) {
@@ -263,7 +296,9 @@ class DevicePeer {
   std::map<std::string, WriteLease> writes_;
   std::map<std::string, ReadLease> reads_;
   std::map<std::string, Pin> pins_;
+  static constexpr std::size_t kMostStreams = 16;
   std::map<std::string, cudaStream_t> streams_;
+  std::map<cudaStream_t, std::size_t> numbers_;
   std::uint64_t* mismatches_ = nullptr;
   std::uint32_t* flag_ = nullptr;
 };
@@ -294,6 +329,11 @@ const std::map<std::string, std::string (DevicePeer::*)(DevicePeer::Words&)> Dev
         {"idle", &DevicePeer::idle},
         {"version", &DevicePeer::version},
         {"close", &DevicePeer::close},
+        {"leave_out", &DevicePeer::leave_out},
+        {"capture", &DevicePeer::capture},
+        {"end_capture", &DevicePeer::end_capture},
+        {"stream_on", &DevicePeer::stream_on},
+        {"ordinal", &DevicePeer::ordinal},
         {"calls", &DevicePeer::calls},
         {"arm", &DevicePeer::arm},
 };

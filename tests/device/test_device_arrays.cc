@@ -1,9 +1,11 @@
-// GPU arrays between processes: the same bytes for all, ordered on the GPU.
+// GPU arrays between processes: the same bytes for all, ordered on the GPU. The checker looks at
+// the end of each test whether anything has run that nothing orders.
 #include "tests/device/fixture.h"
 
 namespace memlease::testing {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 class DeviceArrays : public DeviceTest {};
@@ -11,9 +13,7 @@ class DeviceArrays : public DeviceTest {};
 TEST_F(DeviceArrays, WhatOneProcessWritesAnotherReads) {
   Client writer(daemon);
   EXPECT_THAT(writer.is_ok("create a 3 1000 cuda:0"), StartsWith("GPU-"));
-  writer.is_ok("write a s");
-  writer.is_ok("fill a 7 s");
-  EXPECT_EQ(writer.is_ok("publish a"), "1");
+  publish(writer, 7);
   Client reader(daemon);
   EXPECT_EQ(reader.is_ok("read a r"), "1 1");
   reader.is_ok("look a 7 r");
@@ -21,14 +21,12 @@ TEST_F(DeviceArrays, WhatOneProcessWritesAnotherReads) {
   EXPECT_EQ(reader.is_ok("mismatches r"), "0");
 }
 
-TEST_F(DeviceArrays, TheReadersStreamWaitsAndTheHostDoesNot) {
+TEST_F(DeviceArrays, TheReadersStreamWaitsAndItsHostDoesNot) {
   Client writer(daemon);
   Client reader(daemon);
   writer.is_ok("create a 3 1000 cuda:0");
   writer.is_ok("gate s");
-  writer.is_ok("write a s");
-  writer.is_ok("fill a 7 s");
-  writer.is_ok("publish a");
+  publish(writer, 7);
   reader.is_ok("read a r");
   reader.is_ok("look a 7 r");
   reader.is_ok("release a");
@@ -41,17 +39,12 @@ TEST_F(DeviceArrays, TheWritersStreamWaitsForReadersThatHaveLetGo) {
   Client writer(daemon);
   Client reader(daemon);
   writer.is_ok("create a 2 1000 cuda:0");
-  for (int value = 1; value <= 2; ++value) {
-    writer.is_ok("write a s");
-    writer.is_ok("fill a " + std::to_string(value) + " s");
-    writer.is_ok("publish a");
-    if (value == 1) {
-      reader.is_ok("read a r");
-      reader.is_ok("gate r");
-      reader.is_ok("look a 1 r");
-      reader.is_ok("release a");
-    }
-  }
+  publish(writer, 1);
+  reader.is_ok("read a r");
+  reader.is_ok("gate r");
+  reader.is_ok("look a 1 r");
+  reader.is_ok("release a");
+  publish(writer, 2);
   EXPECT_EQ(writer.is_ok("write a s"), "3 1");  // the slot that the reader had
   writer.is_ok("fill a 3 s");
   writer.is_ok("publish a");
@@ -59,6 +52,227 @@ TEST_F(DeviceArrays, TheWritersStreamWaitsForReadersThatHaveLetGo) {
   reader.is_ok("ungate");
   EXPECT_EQ(reader.is_ok("mismatches r"), "0");
   writer.is_ok("synchronize s");
+}
+
+TEST_F(DeviceArrays, WithoutAStreamTheHostWaits) {
+  Client writer(daemon);
+  Client reader(daemon);
+  writer.is_ok("create a 3 1000 cuda:0");
+  writer.is_ok("gate s");
+  publish(writer, 7);
+  reader.is_ok("read a -");
+  reader.say("look a 7 r");  // asks for the bytes, which waits
+  EXPECT_EQ(reader.answer(100).kind, Answer::Kind::kSilent);
+  writer.is_ok("ungate");
+  EXPECT_TRUE(reader.answer().ok());
+  reader.is_ok("release a");
+  EXPECT_EQ(reader.is_ok("mismatches r"), "0");
+}
+
+TEST_F(DeviceArrays, AnUpdateBeginsWithTheCurrentBytes) {
+  Client writer(daemon);
+  writer.is_ok("create a 3 1000 cuda:0");
+  publish(writer, 5);
+  writer.is_ok("update a s");
+  writer.is_ok("add a 3 s");
+  writer.is_ok("publish a");
+  writer.is_ok("update a -");  // the host waits for the copy
+  writer.is_ok("add a 2 t");
+  writer.is_ok("publish a t");
+  Client reader(daemon);
+  EXPECT_EQ(reader.is_ok("get a"), "3 10 10");
+}
+
+TEST_F(DeviceArrays, PutAndGetCopyFromAndToTheHost) {
+  Client one(daemon);
+  Client other(daemon);
+  one.is_ok("create a 3 1000 cuda:0");
+  EXPECT_EQ(one.is_ok("put a 4"), "1");
+  EXPECT_EQ(other.is_ok("get a"), "1 4 4");
+  EXPECT_EQ(other.is_ok("put a 6"), "2");
+  EXPECT_EQ(one.is_ok("get a"), "2 6 6");
+}
+
+TEST_F(DeviceArrays, WithOneSlotReadersAndWriterTakeTurns) {
+  Client writer(daemon);
+  Client reader(daemon);
+  writer.is_ok("create a 1 1000 cuda:0");
+  for (int value = 1; value <= 3; ++value) {
+    publish(writer, value);
+    reader.is_ok("read a r");
+    reader.is_ok("look a " + std::to_string(value) + " r");
+    reader.is_ok("release a");
+  }
+  EXPECT_EQ(reader.is_ok("mismatches r"), "0");
+}
+
+TEST_F(DeviceArrays, TheRightToWriteMovesWithItsOrder) {
+  Client one(daemon);
+  Client other(daemon);
+  one.is_ok("create a 2 1000 cuda:0");
+  for (int value = 1; value <= 6; ++value) publish(value % 2 == 1 ? one : other, value);
+  EXPECT_EQ(one.is_ok("get a"), "6 6 6");
+}
+
+TEST_F(DeviceArrays, ADropLeavesItsSlotInOrder) {
+  Client writer(daemon);
+  writer.is_ok("create a 2 1000 cuda:0");
+  publish(writer, 1);
+  writer.is_ok("write a s");
+  writer.is_ok("fill a 2 s");
+  writer.is_ok("drop a");
+  writer.is_ok("write a t");  // the same slot, another stream
+  writer.is_ok("fill a 3 t");
+  writer.is_ok("publish a t");
+  EXPECT_EQ(writer.is_ok("get a"), "3 3 3");
+}
+
+TEST_F(DeviceArrays, ReadsOfOneVersionInSeveralStreamsAllCount) {
+  Client writer(daemon);
+  Client reader(daemon);
+  writer.is_ok("create a 2 1000 cuda:0");
+  publish(writer, 1);
+  reader.is_ok("gate first");
+  for (const char* const stream : {"first", "second"}) {
+    reader.is_ok(std::string("read a ") + stream);
+    reader.is_ok(std::string("look a 1 ") + stream);
+    reader.is_ok("release a");
+  }
+  publish(writer, 2);
+  publish(writer, 3);
+  EXPECT_EQ(writer.is_ok("idle s"), "0");  // for the first, although the second is done
+  reader.is_ok("ungate");
+  EXPECT_EQ(reader.is_ok("mismatches first"), "0");
+  writer.is_ok("synchronize s");
+}
+
+TEST_F(DeviceArrays, APinThatOutlivesItsLeaseKeepsTheSlotUntilTheDeviceIsDone) {
+  Client writer(daemon);
+  Client reader(daemon);
+  writer.is_ok("create a 2 1000 cuda:0");
+  publish(writer, 1);
+  reader.is_ok("read a r");
+  reader.is_ok("look a 1 r");
+  reader.is_ok("pin a");
+  reader.is_ok("release a");
+  reader.is_ok("unpin a");
+  publish(writer, 2);
+  writer.say("write a s");  // the slot is still the pin's
+  EXPECT_EQ(writer.answer(100).kind, Answer::Kind::kSilent);
+  reader.is_ok("read a r");  // the next call settles it
+  EXPECT_TRUE(writer.answer().ok());
+  writer.is_ok("fill a 3 s");
+  writer.is_ok("publish a");
+  reader.is_ok("release a");
+}
+
+TEST_F(DeviceArrays, SteadyStateCallsNobody) {
+  Client writer(daemon);
+  Client reader(daemon);
+  writer.is_ok("create a 3 1000 cuda:0");
+  std::string before[2];
+  for (int value = 1; value <= 20; ++value) {
+    publish(writer, value);
+    reader.is_ok("read a r");
+    reader.is_ok("look a " + std::to_string(value) + " r");
+    reader.is_ok("release a");
+    if (value == 5) {
+      before[0] = writer.is_ok("calls");
+      before[1] = reader.is_ok("calls");
+    }
+  }
+  EXPECT_EQ(writer.is_ok("calls"), before[0]);
+  EXPECT_EQ(reader.is_ok("calls"), before[1]);
+  EXPECT_EQ(reader.is_ok("mismatches r"), "0");
+}
+
+TEST_F(DeviceArrays, LeavingWaitsForTheGpu) {
+  Client writer(daemon);
+  writer.is_ok("create a 3 1000 cuda:0");
+  publish(writer, 1);
+  Client reader(daemon);
+  reader.is_ok("gate r");
+  reader.is_ok("read a r");
+  reader.is_ok("look a 1 r");
+  reader.is_ok("release a");
+  reader.say("close a");
+  EXPECT_EQ(reader.answer(100).kind, Answer::Kind::kSilent);
+  reader.kill();
+}
+
+// ---- Devices and streams.
+
+TEST_F(DeviceArrays, AProcessSeesAnArrayByTheNumberThatItsGpuHasThere) {
+  Client writer(daemon);
+  const std::string uuid = writer.is_ok("create a 3 1000 cuda:1");
+  writer.is_ok("put a 1");
+  setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+  Client reader(daemon);
+  setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+  Client blind(daemon);
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  EXPECT_EQ(reader.is_ok("open a"), uuid);
+  EXPECT_EQ(reader.is_ok("ordinal a"), "0");
+  EXPECT_EQ(reader.is_ok("get a"), "1 1 1");
+  const Answer answer = blind.ask("open a");
+  EXPECT_EQ(answer.code, "Unsupported");
+  EXPECT_THAT(answer.text, HasSubstr("is not visible to this process"));
+}
+
+TEST_F(DeviceArrays, WhatIsNoDeviceIsRefused) {
+  Client client(daemon);
+  EXPECT_EQ(error(client, "create a 3 10 cuda:7"), "Unsupported");
+  EXPECT_EQ(error(client, "create a 3 10 cuda:x"), "InvalidArgument");
+  EXPECT_EQ(error(client, "create a 3 10 gpu"), "InvalidArgument");
+  EXPECT_EQ(error(client, "create a 3 10 GPU-00000000-0000-0000-0000-000000000000"), "Unsupported");
+}
+
+TEST_F(DeviceArrays, StreamsThatCannotWaitAreRefusedAndTheLeaseIsGone) {
+  Client client(daemon);
+  client.is_ok("create a 2 10 cuda:0");
+  publish(client, 1);
+  client.is_ok("stream_on 1 other");
+  EXPECT_EQ(error(client, "read a other"), "InvalidArgument");
+  EXPECT_EQ(error(client, "write a other"), "InvalidArgument");
+  client.is_ok("capture c");
+  const Answer capturing = client.ask("read a c");
+  EXPECT_EQ(capturing.code, "InvalidArgument");
+  EXPECT_THAT(capturing.text, HasSubstr("capturing a graph"));
+  client.is_ok("end_capture c");
+  publish(client, 2);
+  publish(client, 3);
+}
+
+TEST_F(DeviceArrays, MoreThanTheGpuHasIsOutOfMemoryAndLosesNothing) {
+  Client client(daemon);
+  EXPECT_EQ(error(client, "create big 3 100000000 cuda:0"), "OutOfMemory");
+  client.is_ok("create a 3 1000 cuda:0");
+  publish(client, 1);
+  EXPECT_EQ(client.is_ok("get a"), "1 1 1");
+}
+
+TEST_F(DeviceArrays, AFailedCreationLeavesNothing) {
+  Client client(daemon);
+  for (const char* const call : {"cudaMalloc", "cudaIpcGetMemHandle", "cudaMemsetAsync",
+                                 "cudaEventCreateWithFlags", "cudaIpcGetEventHandle"}) {
+    world->fail(call, 999);
+    EXPECT_EQ(error(client, "create a 3 1000 cuda:0"), "Internal") << call;
+    world->never_fail();
+  }
+  client.is_ok("create a 3 1000 cuda:0");
+}
+
+TEST_F(DeviceArrays, WhereMemoryCannotBeOpenedOthersGoOn) {
+  Client writer(daemon);
+  Client reader(daemon);
+  writer.is_ok("create a 3 1000 cuda:0");
+  publish(writer, 1);
+  for (const char* const call : {"cudaIpcOpenMemHandle", "cudaIpcOpenEventHandle"}) {
+    world->fail(call, 999);
+    EXPECT_EQ(error(reader, "get a"), "Internal") << call;
+    world->never_fail();
+  }
+  EXPECT_EQ(reader.is_ok("get a"), "1 1 1");
 }
 
 }  // namespace

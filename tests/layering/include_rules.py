@@ -22,6 +22,7 @@ FREE = ("tests", "bench", "examples")
 # Parts of a folder that are layers of their own: the file without its extension -> layer.
 FILES = {
     "proto/wire/convert": "proto/wire/convert",
+    "cuda/loader": "cuda/loader",
     "server/acceptor": "server/loop",
     "server/event_loop": "server/loop",
     "server/background": "server/config",
@@ -51,11 +52,14 @@ CLIENT_ADAPTER = WIRE | {"client/core", "client/include"} | PLACES
 ALLOWED: dict[str, set[str]] = {
     "proto/wire": WIRE,
     "proto/wire/convert": WIRE | {"generated", "grpc"},
+    # libmemlease_cuda.so: needs nothing of ours.
+    "cuda": {"cudart", "system"},
+    "cuda/loader": WIRE | {"cuda"},
     "server/core": WIRE,
     "server/loop": WIRE,
     "server/telemetry": {"fmt", "spdlog", "system"},
     "server/config": WIRE | {"server/telemetry", "cli11", "toml"},
-    "server/device": SERVER_ADAPTER,
+    "server/device": SERVER_ADAPTER | {"cuda", "cuda/loader"},
     "server/channel": SERVER_ADAPTER,
     "server/rpc": SERVER_ADAPTER | RPC | {"server/telemetry"},
     "server/daemon": SERVER_ADAPTER
@@ -70,7 +74,8 @@ ALLOWED: dict[str, set[str]] = {
     "client/channel": CLIENT_ADAPTER,
     "client/rpc": CLIENT_ADAPTER | RPC,
     "client/rpc/admin_stub": WIRE | RPC | PLACES,
-    "client/connect": CLIENT_ADAPTER | {"client/channel", "client/rpc"},
+    "client/device": CLIENT_ADAPTER | {"cuda", "cuda/loader"},
+    "client/connect": CLIENT_ADAPTER | {"client/channel", "client/device", "client/rpc"},
     "client/views": {"client/include", "dlpack"},
     # The admin stub answers in messages, so that whoever prints them knows their types.
     "client/ctl": WIRE
@@ -93,6 +98,7 @@ LIBRARIES = {
     "dlpack": "dlpack",
     "pybind11": "pybind11",
     "Python.h": "pybind11",
+    "cuda_runtime_api.h": "cudart",
     "sys": "system",
     "linux": "system",
     "netinet": "system",

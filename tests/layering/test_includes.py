@@ -20,6 +20,8 @@ PLANTED = {
     "server/channel/a.cc": ('#  include "server/rpc/b.h"\n', "may not include server/rpc"),
     "server/rpc/a.cc": ('#include "server/daemon.h"\n', "may not include server/daemon"),
     "server/device/a.cc": ("#include <spdlog/spdlog.h>\n", "may not include spdlog"),
+    "server/device/b.cc": ("#include <cuda_runtime_api.h>\n", "may not include cudart"),
+    "cuda/a.cc": ('#include "proto/wire/error.h"\n', "cuda may not include proto/wire"),
     "server/surprise.cc": ("", "is in no known layer"),
     "client/core/a.cc": ('#include "client/connect.h"\n', "may not include client/connect"),
     "client/core/b.cc": ('#include "client/rpc/control_stub.h"\n', "may not include client/rpc"),
@@ -57,7 +59,7 @@ class IncludeRules(unittest.TestCase):
     def test_the_tree_was_looked_at(self) -> None:
         layers = {
             include_rules.layer_of(path.relative_to(ROOT).as_posix())
-            for top in ("proto", "server", "client", "python")
+            for top in ("proto", "cuda", "server", "client", "python")
             for path in (ROOT / top).rglob("*.cc")
         }
         expected = set(include_rules.ALLOWED) - {"client/include"}  # headers alone

@@ -20,12 +20,15 @@ struct Armed {
 // Filled while no other thread looks.
 std::deque<Armed> armed_steps;
 std::atomic<bool> waits_look_again{true};
+std::string left_out;  // set while no other thread looks
 
 }  // namespace
 
 void arm_crash(const std::string& step, int nth, int signal) {
   armed_steps.emplace_back(step, signal, nth);
 }
+
+void leave_out(const std::string& step) { left_out = step; }
 
 void never_look_again() { waits_look_again.store(false); }
 
@@ -39,4 +42,8 @@ void memlease::internal::crash_point(const char* step) noexcept {
 
 bool memlease::internal::looks_again() noexcept {
   return memlease::testing::waits_look_again.load();
+}
+
+bool memlease::internal::leaves_out(const char* step) noexcept {
+  return memlease::testing::left_out == step;
 }

@@ -9,6 +9,8 @@ namespace memlease::testing {
 // The nth passage of `step` from now on raises `signal`, in whichever thread it is. Call it while
 // no other thread uses memlease; several calls add up.
 void arm_crash(const std::string& step, int nth, int signal);
+// From now on this step is not done: a negative control.
+void leave_out(const std::string& step);
 // From now on a wait sleeps until it is woken: a wake-up that does not come shows.
 void never_look_again();
 

@@ -152,4 +152,8 @@ void fakecuda_observe_exit(uint32_t pid) {
   }
 }
 
+void fakecuda_keep_stream(void) {
+  if (Runtime* runtime = Runtime::running(); runtime != nullptr) --runtime->process().streams;
+}
+
 void fakecuda_detach(void) { Runtime::detach(); }

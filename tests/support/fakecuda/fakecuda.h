@@ -46,6 +46,9 @@ void fakecuda_acquire(uint64_t key, uint64_t value);
 /* The caller knows that this process has ended. */
 void fakecuda_observe_exit(uint32_t pid);
 
+/* One of the caller's streams lives as long as its process, on purpose: no leak. */
+void fakecuda_keep_stream(void);
+
 /* Leaves the world as the end of the process does; a later call enters one anew. No other thread
    may use CUDA meanwhile, and no handle or address stays good. */
 void fakecuda_detach(void);

@@ -1,0 +1,132 @@
+// Processes killed with work on the GPU: nobody else hangs or takes torn bytes for good ones.
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "tests/device/fixture.h"
+
+namespace memlease::testing {
+namespace {
+
+class DeviceDeaths : public DeviceTest {
+ protected:
+  // The daemon learns of a death by itself, soon.
+  static bool becomes(const std::function<bool()>& holds) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!holds()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return true;
+  }
+};
+
+TEST_F(DeviceDeaths, AWriterKilledBeforeItPublishesChangesNothing) {
+  Client keeper(daemon);
+  keeper.is_ok("create a 2 1000 cuda:0");
+  {
+    Client writer(daemon);
+    publish(writer, 1);
+    writer.is_ok("gate s");
+    writer.is_ok("write a s");
+    writer.is_ok("fill a 2 s");
+    writer.kill();
+  }
+  EXPECT_EQ(keeper.is_ok("get a"), "1 1 1");
+  publish(keeper, 3);
+  EXPECT_EQ(keeper.is_ok("get a"), "3 3 3");  // number 2 was the dead one's
+}
+
+TEST_F(DeviceDeaths, AVersionWhoseWriterDiesBeforeItIsCompleteIsPoisoned) {
+  world->set(fakecuda::Knob::kHeirReleases, 1);
+  Client keeper(daemon);
+  keeper.is_ok("create a 3 1000 cuda:0");
+  Client writer(daemon);
+  publish(writer, 1);
+  writer.is_ok("synchronize s");
+  writer.is_ok("gate s");
+  publish(writer, 2);
+  Client reader(daemon);
+  EXPECT_EQ(reader.is_ok("read a r").substr(0, 1), "2");
+  reader.is_ok("look a 2 r");
+  writer.kill();
+  EXPECT_TRUE(becomes([&] { return keeper.is_ok("version a") == "1"; }));
+  EXPECT_EQ(error(reader, "release a"), "ProducerDied");
+  reader.is_ok("synchronize r");  // the daemon has let its stream go on
+  EXPECT_EQ(keeper.is_ok("get a"), "1 1 1");
+  publish(keeper, 3);
+  publish(keeper, 4);
+  EXPECT_EQ(reader.is_ok("get a"), "4 4 4");
+}
+
+// Where a later record does not free those who wait for a lost one, which only hardware can tell: the
+// user's own stream stays blocked, and no call of ours does.
+TEST_F(DeviceDeaths, WhereALostRecordBlocksAStreamForEverOurCallsStillEnd) {
+  Client writer(daemon);
+  Client reader(daemon);
+  Client keeper(daemon);
+  keeper.is_ok("create a 3 1000 cuda:0");
+  publish(writer, 1);
+  writer.is_ok("synchronize s");
+  writer.is_ok("gate s");
+  publish(writer, 2);
+  reader.is_ok("read a r");
+  reader.is_ok("look a 2 r");
+  writer.kill();
+  EXPECT_TRUE(becomes([&] { return keeper.is_ok("version a") == "1"; }));
+  EXPECT_EQ(error(reader, "release a"), "ProducerDied");
+  EXPECT_EQ(reader.is_ok("idle r"), "0");
+  EXPECT_EQ(reader.is_ok("get a"), "1 1 1");
+  publish(keeper, 3);
+  EXPECT_EQ(reader.is_ok("get a"), "3 3 3");
+  reader.kill();
+  EXPECT_EQ(keeper.is_ok("get a"), "3 3 3");
+}
+
+TEST_F(DeviceDeaths, AReaderKilledInItsKernelDoesNotStopTheWriter) {
+  world->set(fakecuda::Knob::kHeirReleases, 1);
+  Client writer(daemon);
+  writer.is_ok("create a 2 1000 cuda:0");
+  publish(writer, 1);
+  {
+    Client reader(daemon);
+    reader.is_ok("gate r");
+    reader.is_ok("read a r");
+    reader.is_ok("look a 1 r");
+    reader.is_ok("release a");
+    publish(writer, 2);
+    publish(writer, 3);  // its stream waits for the reader's kernel
+    reader.kill();
+  }
+  writer.is_ok("synchronize s");
+  EXPECT_EQ(writer.is_ok("get a"), "3 3 3");
+}
+
+TEST_F(DeviceDeaths, AReaderKilledWithALeaseGivesItsSlotBack) {
+  Client writer(daemon);
+  writer.is_ok("create a 2 1000 cuda:0");
+  publish(writer, 1);
+  {
+    Client reader(daemon);
+    reader.is_ok("gate r");
+    reader.is_ok("read a r");
+    reader.is_ok("look a 1 r");
+    reader.kill();
+  }
+  for (int value = 2; value <= 4; ++value) publish(writer, value);
+  EXPECT_EQ(writer.is_ok("get a"), "4 4 4");
+}
+
+TEST_F(DeviceDeaths, WithoutItsDaemonAProcessEndsCleanly) {
+  Client client(daemon);
+  client.is_ok("create a 2 1000 cuda:0");
+  publish(client, 1);
+  client.is_ok("read a r");
+  daemon.kill();
+  EXPECT_TRUE(becomes([&] { return error(client, "write a s") == "DaemonLost"; }));
+  client.is_ok("release a");
+  client.is_ok("synchronize r");
+}
+
+}  // namespace
+}  // namespace memlease::testing
