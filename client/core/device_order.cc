@@ -193,9 +193,7 @@ absl::StatusOr<DeviceOrder::Events*> DeviceOrder::events_of(wire::RowRef row) {
 absl::Status DeviceOrder::collect_reads(SlotWriter& writer, std::uint32_t slot) {
   absl::Status status;
   writer.for_each_read_fence(slot, [&](wire::RowRef row, std::uint64_t count) {
-    auto& awaited = awaited_[wire::pack_subscriber(row)];
-    awaited.resize(slots_);
-    if (!status.ok() || awaited[slot] == count) return;
+    if (!status.ok() || awaited_of(row)[slot] == count) return;
     const auto events = events_of(row);
     // A reader that has gone meanwhile has nothing under way.
     if (wire::code_of(events.status()) == wire::ErrorCode::kNotFound) return;
@@ -207,6 +205,28 @@ absl::Status DeviceOrder::collect_reads(SlotWriter& writer, std::uint32_t slot) 
         {(**events)[slot].get(), read_key(row, slot), count, wire::pack_subscriber(row)});
   });
   return status;
+}
+
+bool DeviceOrder::reads_complete(SlotWriter& writer, std::uint32_t slot) {
+  bool complete = true;
+  writer.for_each_read_fence(slot, [&](wire::RowRef row, std::uint64_t count) {
+    std::uint64_t& awaited = awaited_of(row)[slot];
+    if (!complete || awaited == count) return;
+    const auto events = events_of(row);
+    if (!events.ok()) return;  // collect() says what is the matter
+    const auto done = (**events)[slot]->complete();
+    complete = done.ok() && *done;
+    if (!complete) return;
+    importer_.heard(read_key(row, slot), count);
+    awaited = count;
+  });
+  return complete;
+}
+
+std::vector<std::uint64_t>& DeviceOrder::awaited_of(wire::RowRef row) {
+  auto& awaited = awaited_[wire::pack_subscriber(row)];
+  awaited.resize(slots_);
+  return awaited;
 }
 
 absl::Status DeviceOrder::collect(SlotWriter& writer, std::uint32_t slot) {

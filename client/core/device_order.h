@@ -58,6 +58,8 @@ class DeviceOrder {
                        Stream stream);
 
   // ---- A writer, inside of its write.
+  // Are the reads that the slot's earlier readers left over?
+  bool reads_complete(SlotWriter& writer, std::uint32_t slot);
   // Everything that must be over before the slot's bytes change. Kept for the length of the write.
   absl::Status collect(SlotWriter& writer, std::uint32_t slot);
   absl::Status await_slot(Stream stream);
@@ -96,6 +98,7 @@ class DeviceOrder {
               const OpenedArray& opened);
   absl::StatusOr<Events> open_all(const std::vector<wire::DeviceHandle>& handles);
   absl::StatusOr<Events*> events_of(wire::RowRef row);
+  std::vector<std::uint64_t>& awaited_of(wire::RowRef row);
   absl::Status collect_reads(SlotWriter& writer, std::uint32_t slot);
   std::uint64_t write_key(std::uint32_t slot) const;
   static std::uint64_t read_key(wire::RowRef row, std::uint32_t slot);

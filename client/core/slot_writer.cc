@@ -51,7 +51,7 @@ void SlotWriter::adopt(const wire::WriterRow& from) {
 
 // ---- Begin.
 
-WriteAttempt SlotWriter::begin(SleepOn sleep_on) {
+WriteAttempt SlotWriter::begin(SleepOn sleep_on, const Preferred* preferred) {
   // First the flag, then the look: either the daemon sees that we write, or we see that it moves
   // the right (or has withdrawn the array).
   row_.writing.store(1);
@@ -61,7 +61,7 @@ WriteAttempt SlotWriter::begin(SleepOn sleep_on) {
     return {outcome};
   }
   crash_point("write.allowed");
-  const std::uint32_t slot = choose_waiting(sleep_on);
+  const std::uint32_t slot = choose_waiting(sleep_on, preferred);
   if (slot == slots_) {
     const Outcome now = may_begin();
     end_write();
@@ -89,17 +89,17 @@ Outcome SlotWriter::may_begin() const {
   return mine && (word & wire::kWriterMoving) == 0 ? Outcome::kReady : Outcome::kNotMine;
 }
 
-std::uint32_t SlotWriter::choose_waiting(SleepOn sleep_on) {
-  std::uint32_t slot = choose();
+std::uint32_t SlotWriter::choose_waiting(SleepOn sleep_on, const Preferred* preferred) {
+  std::uint32_t slot = choose(preferred);
   if (slot != slots_) return slot;
   for (bool go_on = true; go_on && slot == slots_;) {
     row_.wanted.store(1);
     crash_point("write.wanted");
     const std::vector<wire::FutexWait> words = sleep_words();
-    slot = choose();
+    slot = choose(preferred);
     if (slot == slots_) {
       go_on = sleep_on(words) && !is_over(may_begin());
-      slot = choose();
+      slot = choose(preferred);
     }
   }
   row_.wanted.store(0);
@@ -108,26 +108,31 @@ std::uint32_t SlotWriter::choose_waiting(SleepOn sleep_on) {
 }
 
 // The slot that has been waiting longest comes first.
-std::uint32_t SlotWriter::choose() {
-  if (slots_ == 1) return try_slot(0) ? 0 : slots_;
+std::uint32_t SlotWriter::choose(const Preferred* preferred) {
+  if (slots_ == 1) return try_slot(0, nullptr) ? 0 : slots_;
+  const std::uint32_t slot = preferred == nullptr ? slots_ : choose_among(preferred);
+  return slot == slots_ ? choose_among(nullptr) : slot;
+}
+
+std::uint32_t SlotWriter::choose_among(const Preferred* preferred) {
   const wire::Publication stands = current();
   std::uint32_t slot = wire::unpack_publication(row_.publication.load()).slot;
   for (std::uint32_t i = 0; i < slots_; ++i) {
     slot = slot + 1 < slots_ ? slot + 1 : 0;
     if (stands.version != 0 && slot == stands.slot) continue;
-    if (try_slot(slot)) return slot;
+    if (try_slot(slot, preferred)) return slot;
   }
   return slots_;
 }
 
 // First the mark, then the scan, and the list of subscribers anew each time. Only a mark that was
 // never handed out is taken back; with slots=1 it stays, so that no new reader comes in.
-bool SlotWriter::try_slot(std::uint32_t slot) {
+bool SlotWriter::try_slot(std::uint32_t slot, const Preferred* preferred) {
   Word& word = row_.slot_words()[slot];
   const std::uint64_t old = word.load();
   word.store(old | wire::kWriting);
   crash_point("write.marked");
-  if (!held(slot)) return true;
+  if (!held(slot) && (preferred == nullptr || (*preferred)(slot))) return true;
   crash_point("write.held");
   if (slots_ > 1) word.store(old, kInOrder);
   return false;

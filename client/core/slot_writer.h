@@ -43,7 +43,9 @@ class SlotWriter {
   // Takes a free slot. While none is free, calls sleep_on(counts to sleep on) and tries again,
   // until that returns false.
   using SleepOn = absl::FunctionRef<bool(const std::vector<wire::FutexWait>&)>;
-  WriteAttempt begin(SleepOn sleep_on);
+  // Of several free slots one that is `preferred` comes first; asked with the slot's mark set.
+  using Preferred = absl::FunctionRef<bool(std::uint32_t slot)>;
+  WriteAttempt begin(SleepOn sleep_on, const Preferred* preferred = nullptr);
   // Returns after the version is current. Wakes sleeping readers.
   void publish(std::uint32_t slot, std::uint64_t version);
   // The slot has no version from now on.
@@ -60,9 +62,10 @@ class SlotWriter {
  private:
   WriteAttempt::Outcome may_begin() const;
   // The slot, or slots_ if none is free.
-  std::uint32_t choose();
-  std::uint32_t choose_waiting(SleepOn sleep_on);
-  bool try_slot(std::uint32_t slot);
+  std::uint32_t choose(const Preferred* preferred);
+  std::uint32_t choose_among(const Preferred* preferred);
+  std::uint32_t choose_waiting(SleepOn sleep_on, const Preferred* preferred);
+  bool try_slot(std::uint32_t slot, const Preferred* preferred);
   std::uint64_t hand_out(std::uint32_t slot);
   std::uint64_t next_version() const;
   bool held(std::uint32_t slot);

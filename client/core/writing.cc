@@ -107,6 +107,17 @@ absl::Status refuse_self_deadlock(ArrayState& array) {
                     "Release its leases and delete its views first, or use slots=2 or more.");
 }
 
+// On a device a slot whose last reads are over is better than one that a stream would have to wait
+// for: a reader may be slow, or never end.
+WriteAttempt begin_slot(ArrayState& array, SlotWriter& writer, SlotWriter::SleepOn sleep_on) {
+  if (array.order() == nullptr) return writer.begin(sleep_on);
+  const auto reads_over = [&](std::uint32_t slot) {
+    return array.order()->reads_complete(writer, slot);
+  };
+  const SlotWriter::Preferred preferred(reads_over);
+  return writer.begin(sleep_on, &preferred);
+}
+
 absl::Status begin_entered(ArrayState& array, Patience& patience, WriteAttempt& attempt) {
   for (;;) {
     if (!array.usable_at_once()) {
@@ -121,7 +132,7 @@ absl::Status begin_entered(ArrayState& array, Patience& patience, WriteAttempt& 
       return stopped.ok() && !patience.expired();
     };
     attempt = {};
-    if (SlotWriter* writer = array.writer_if_any()) attempt = writer->begin(sleep_on);
+    if (SlotWriter* writer = array.writer_if_any()) attempt = begin_slot(array, *writer, sleep_on);
     if (!stopped.ok() && attempt.outcome != Outcome::kReady) return stopped;
     switch (attempt.outcome) {
       case Outcome::kReady:

@@ -32,7 +32,8 @@ Broker::Broker(const Dependencies& dependencies, const Limits& limits)
       devices_(files_),
       store_(files_, dependencies_.pages, devices_, quota_),
       rows_(files_, dependencies_.pages),
-      writer_right_(rows_, sessions_, dependencies_.clock) {
+      writer_right_(rows_, sessions_, dependencies_.clock),
+      imports_(files_, sessions_) {
   devices_.add(dependencies_.host, limits.memory);
 }
 
@@ -110,7 +111,7 @@ std::vector<ReclaimedArray> Broker::end_session(SessionId id, Departure how) {
   if (how == Departure::kExited) {
     for (const auto& [row, events] : session->read_events) events->record_anew();
   }
-  for (auto& [file, memory] : session->imported_memory) files_.dispose(std::move(memory));
+  imports_.close_all(*session);
   const auto created = session->created;
   for (const ArrayId array_id : created) {
     Array& array = *catalog_.find(array_id);
@@ -278,47 +279,6 @@ absl::StatusOr<WriterAnswer> Broker::acquire_writer(Session& session, ArrayId id
     membership->writer_row = *row;
   }
   return writer_right_.ask(*array, session.id, *membership->writer_row);
-}
-
-absl::StatusOr<Broker::ImportedMemory> Broker::import_memory(Session& session, wire::FileId id) {
-  auto file = files_.readable(id, session.peer);
-  if (!file.ok()) return file.status();
-  const wire::DeviceHandle* handle = (*file)->memory->handle();
-  if (handle == nullptr) {
-    return make_error(ErrorCode::kUnsupported,
-                      fmt::format("shared file {} has no handle", to_int(id)),
-                      "Fetch its descriptor over the attach channel.");
-  }
-  session.imported_memory[id] = (*file)->memory;
-  return ImportedMemory{*handle, (*file)->memory->size_bytes()};
-}
-
-absl::StatusOr<std::vector<wire::DeviceHandle>> Broker::import_events(Session& session,
-                                                                      wire::RowRef row) {
-  auto file = files_.readable(row.file, session.peer);
-  if (!file.ok()) return file.status();
-  const std::uint64_t key = wire::pack_subscriber(row);
-  const Session* owner = sessions_.find((*file)->owner);
-  const auto events =
-      owner == nullptr ? session.imported_events.end() : owner->read_events.find(key);
-  if (owner == nullptr || events == owner->read_events.end()) {
-    return make_error(ErrorCode::kNotFound,
-                      fmt::format("row {} of file {} has no events", row.unit, to_int(row.file)),
-                      "Its session has ended.");
-  }
-  session.imported_events[key] = events->second;
-  return events->second->handles();
-}
-
-void Broker::close_memory(Session& session, wire::FileId id) {
-  const auto imported = session.imported_memory.find(id);
-  if (imported == session.imported_memory.end()) return;
-  files_.dispose(std::move(imported->second));
-  session.imported_memory.erase(imported);
-}
-
-void Broker::close_events(Session& session, wire::RowRef row) {
-  session.imported_events.erase(wire::pack_subscriber(row));
 }
 
 absl::Status Broker::confirm_writer(Session& session, ArrayId id, std::uint64_t offer) {

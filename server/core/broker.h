@@ -17,6 +17,7 @@
 #include "server/core/clock.h"
 #include "server/core/device_table.h"
 #include "server/core/file_table.h"
+#include "server/core/imports.h"
 #include "server/core/quota.h"
 #include "server/core/segment_pool.h"
 #include "server/core/session_rows.h"
@@ -87,18 +88,6 @@ class Broker {
   // Takes `opens` of the session's opens back; with the last one it is no member any more.
   absl::Status leave(Session& session, wire::ArrayId id, std::uint32_t opens);
 
-  // ---- What has handles instead of descriptors. The session counts as having it open until it
-  // says that it has closed it, or exits.
-  struct ImportedMemory {
-    wire::DeviceHandle handle{};
-    std::uint64_t size_bytes = 0;
-  };
-  absl::StatusOr<ImportedMemory> import_memory(Session& session, wire::FileId file);
-  // Of another session's reader row.
-  absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(Session& session, wire::RowRef row);
-  void close_memory(Session& session, wire::FileId file);
-  void close_events(Session& session, wire::RowRef row);
-
   // ---- For Control and Admin: `viewer` is who asks.
   absl::Status withdraw(const PeerIdentity& viewer, const std::string& name);
   bool exists(const PeerIdentity& viewer, const std::string& name) const;
@@ -112,6 +101,7 @@ class Broker {
   // Nothing would be lost by ending now.
   bool idle() const { return sessions_.size() == 0 && catalog_.size() == 0; }
 
+  const Imports& imports() const { return imports_; }
   const Catalog& catalog() const { return catalog_; }
   const SessionTable& sessions() const { return sessions_; }
   const SessionRows& rows() const { return rows_; }
@@ -146,6 +136,7 @@ class Broker {
   SessionTable sessions_;
   SessionRows rows_;
   WriterRight writer_right_;
+  Imports imports_;
   std::uint32_t last_session_ = 0;
   bool draining_ = false;
 };

@@ -181,7 +181,7 @@ grpc::Status ControlService::ImportMemory(grpc::ServerContext* context,
                                           const v1::FileRequest* request,
                                           v1::ImportMemoryReply* reply) {
   return for_session(*context, "ImportMemory", [&](Broker& broker, Session& session) {
-    auto memory = broker.import_memory(session, wire::FileId{request->file_id()});
+    auto memory = broker.imports().open_memory(session, wire::FileId{request->file_id()});
     if (!memory.ok()) return memory.status();
     reply->set_handle(wire::to_proto(memory->handle));
     reply->set_size_bytes(memory->size_bytes);
@@ -192,7 +192,7 @@ grpc::Status ControlService::ImportMemory(grpc::ServerContext* context,
 grpc::Status ControlService::ImportEvents(grpc::ServerContext* context, const v1::RowRef* request,
                                           v1::EventsReply* reply) {
   return for_session(*context, "ImportEvents", [&](Broker& broker, Session& session) {
-    auto events = broker.import_events(session, wire::from_proto(*request));
+    auto events = broker.imports().open_events(session, wire::from_proto(*request));
     if (!events.ok()) return events.status();
     for (const auto& event : *events) reply->add_handles(wire::to_proto(event));
     return absl::OkStatus();
@@ -204,10 +204,10 @@ grpc::Status ControlService::CloseImports(grpc::ServerContext* context,
                                           v1::Empty* /*reply*/) {
   return for_session(*context, "CloseImports", [&](Broker& broker, Session& session) {
     for (const std::uint32_t id : request->file_ids()) {
-      broker.close_memory(session, wire::FileId{id});
+      broker.imports().close_memory(session, wire::FileId{id});
     }
     for (const v1::RowRef& row : request->rows()) {
-      broker.close_events(session, wire::from_proto(row));
+      Imports::close_events(session, wire::from_proto(row));
     }
     return absl::OkStatus();
   });

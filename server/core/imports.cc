@@ -1,0 +1,59 @@
+#include "server/core/imports.h"
+
+#include <utility>
+
+#include "fmt/format.h"
+#include "proto/wire/board.h"
+#include "proto/wire/error.h"
+
+namespace memlease::server {
+
+absl::StatusOr<Imports::Memory> Imports::open_memory(Session& session, wire::FileId id) const {
+  auto file = files_.readable(id, session.peer);
+  if (!file.ok()) return file.status();
+  const wire::DeviceHandle* handle = (*file)->memory->handle();
+  if (handle == nullptr) {
+    return wire::make_error(wire::ErrorCode::kUnsupported,
+                            fmt::format("shared file {} has no handle", to_int(id)),
+                            "Fetch its descriptor over the attach channel.");
+  }
+  session.imported_memory[id] = (*file)->memory;
+  return Memory{*handle, (*file)->memory->size_bytes()};
+}
+
+absl::StatusOr<std::vector<wire::DeviceHandle>> Imports::open_events(Session& session,
+                                                                     wire::RowRef row) const {
+  auto file = files_.readable(row.file, session.peer);
+  if (!file.ok()) return file.status();
+  const std::uint64_t key = wire::pack_subscriber(row);
+  const Session* owner = sessions_.find((*file)->owner);
+  const auto events =
+      owner == nullptr ? session.imported_events.end() : owner->read_events.find(key);
+  if (owner == nullptr || events == owner->read_events.end()) {
+    return wire::make_error(
+        wire::ErrorCode::kNotFound,
+        fmt::format("row {} of file {} has no events", row.unit, to_int(row.file)),
+        "Its session has ended.");
+  }
+  session.imported_events[key] = events->second;
+  return events->second->handles();
+}
+
+void Imports::close_memory(Session& session, wire::FileId id) const {
+  const auto imported = session.imported_memory.find(id);
+  if (imported == session.imported_memory.end()) return;
+  files_.dispose(std::move(imported->second));
+  session.imported_memory.erase(imported);
+}
+
+void Imports::close_events(Session& session, wire::RowRef row) {
+  session.imported_events.erase(wire::pack_subscriber(row));
+}
+
+void Imports::close_all(Session& session) const {
+  for (auto& [file, memory] : session.imported_memory) files_.dispose(std::move(memory));
+  session.imported_memory.clear();
+  session.imported_events.clear();
+}
+
+}  // namespace memlease::server

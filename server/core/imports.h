@@ -1,0 +1,41 @@
+// What sessions have open by handle: memory and events of devices, which other than by descriptors
+// the kernel does not count. Neither goes before every importer has said that it has closed it, or
+// has exited. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/wire/ids.h"
+#include "server/core/file_table.h"
+#include "server/core/session.h"
+#include "server/core/session_table.h"
+
+namespace memlease::server {
+
+class Imports {
+ public:
+  Imports(const FileTable& files, const SessionTable& sessions)
+      : files_(files), sessions_(sessions) {}
+
+  struct Memory {
+    wire::DeviceHandle handle{};
+    std::uint64_t size_bytes = 0;
+  };
+  // kNotFound for what the session may not read, kUnsupported for what has a descriptor.
+  absl::StatusOr<Memory> open_memory(Session& session, wire::FileId id) const;
+  void close_memory(Session& session, wire::FileId id) const;
+  // The events of another session's reader row, one per slot. kNotFound: that session has ended.
+  absl::StatusOr<std::vector<wire::DeviceHandle>> open_events(Session& session,
+                                                              wire::RowRef row) const;
+  static void close_events(Session& session, wire::RowRef row);
+  // The session has ended.
+  void close_all(Session& session) const;
+
+ private:
+  const FileTable& files_;
+  const SessionTable& sessions_;
+};
+
+}  // namespace memlease::server
