@@ -117,7 +117,6 @@ absl::Status DeviceOrder::release(SlotReader& reader, std::uint32_t slot, std::u
   } else {
     last_read_[slot] = stream;
   }
-  crash_point("device_release.recorded");
   importer_.told(read_key(row_, slot), reader.read_fence_count(slot) + 1);
   reader.count_read_fence(slot);
   reader.release(slot);

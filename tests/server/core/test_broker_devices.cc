@@ -1,0 +1,192 @@
+// Arrays on a device whose work goes on after the call: who may leave, who may write, and what
+// stays for as long as somebody has it open.
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/wire/error.h"
+#include "tests/server/core/broker_world.h"
+#include "tests/support/fake_gpu.h"
+
+namespace memlease::server {
+namespace {
+
+using testing::BrokerWorld;
+using testing::FakeGpu;
+using ::testing::HasSubstr;
+using testing::spec_of;
+using wire::code_of;
+using wire::ErrorCode;
+
+class BrokerDevices : public ::testing::Test {
+ protected:
+  BrokerDevices() { world.broker.add_device(gpu, {}); }
+
+  static wire::ArraySpec on_gpu(const std::string& name) {
+    auto spec = spec_of(name, 0600, 2);
+    spec.device = "GPU-1";
+    return spec;
+  }
+  wire::ArrayId create(Session& session, const std::string& name) {
+    for (;;) {
+      auto creation = world.broker.create(session, on_gpu(name), false);
+      EXPECT_TRUE(creation.ok()) << creation.status();
+      if (auto* opened = std::get_if<Broker::Opened>(&*creation)) return opened->array->id;
+      const auto& growth = std::get<SegmentPool::Growth>(*creation);
+      EXPECT_EQ(growth.device, "GPU-1");
+      EXPECT_TRUE(world.broker.add_memory(growth, gpu.create_segment(growth.size_bytes)).ok());
+    }
+  }
+  // The number in the array's event of the slot, as the GPU has made it.
+  std::uint8_t write_event(wire::ArrayId id, std::uint32_t slot) {
+    return world.broker.catalog().find(id)->write_events->handles()[slot][0];
+  }
+
+  FakeGpu gpu{"GPU-1"};  // outlives the broker's segments
+  BrokerWorld world;
+};
+
+TEST_F(BrokerDevices, AnUnknownDeviceIsRefusedWithThoseThereAre) {
+  Session& session = world.connect(1000);
+  auto spec = on_gpu("a");
+  spec.device = "GPU-2";
+  const auto refused = world.broker.create(session, spec, false);
+  EXPECT_EQ(code_of(refused.status()), ErrorCode::kUnsupported);
+  EXPECT_THAT(wire::message_of(refused.status()), HasSubstr("GPU-1, host"));
+}
+
+TEST_F(BrokerDevices, AnArrayHasAnEventForEachSlotAndTakesThemWithIt) {
+  Session& session = world.connect(1000);
+  create(session, "a");
+  EXPECT_EQ(gpu.events, 2);
+  EXPECT_TRUE(world.broker.withdraw(session.peer, "a").ok());
+  EXPECT_EQ(gpu.events, 0);
+}
+
+TEST_F(BrokerDevices, WithoutEventsThereIsNoArray) {
+  Session& session = world.connect(1000);
+  create(session, "a");
+  gpu.no_more_events = true;
+  EXPECT_EQ(code_of(world.broker.create(session, on_gpu("b"), false).status()),
+            ErrorCode::kInternal);
+  EXPECT_FALSE(world.broker.exists(session.peer, "b"));
+  gpu.no_more_events = false;
+  create(session, "b");
+}
+
+TEST_F(BrokerDevices, AReadersRowKeepsItsEvents) {
+  Session& session = world.connect(1000);
+  const auto id = create(session, "a");
+  const auto first = world.broker.subscribe(session, id);
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(first->read_events.size(), 2U);
+  EXPECT_TRUE(world.broker.leave(session, id, 1).ok());
+  world.open(session, "a");
+  const auto again = world.broker.subscribe(session, id);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->row, first->row);
+  EXPECT_EQ(again->read_events, first->read_events);
+}
+
+TEST_F(BrokerDevices, HostArraysHaveNoEvents) {
+  Session& session = world.connect(1000);
+  const auto id = world.create(session, spec_of("h"));
+  EXPECT_TRUE(world.broker.subscribe(session, id)->read_events.empty());
+  EXPECT_EQ(gpu.events, 0);
+}
+
+TEST_F(BrokerDevices, NobodyLeavesWhoseReadsTheGpuHasNotFinished) {
+  Session& session = world.connect(1000);
+  const auto id = create(session, "a");
+  const auto subscribed = world.broker.subscribe(session, id);
+  gpu.pending.insert(subscribed->read_events[1][0]);
+  EXPECT_EQ(code_of(world.broker.leave(session, id, 1)), ErrorCode::kBusy);
+  gpu.pending.clear();
+  EXPECT_TRUE(world.broker.leave(session, id, 1).ok());
+}
+
+TEST_F(BrokerDevices, TheRightMovesWhenAllThatWasWrittenIsComplete) {
+  Session& one = world.connect(1000);
+  Session& other = world.connect(1000);
+  const auto id = create(one, "a");
+  world.open(other, "a");
+  world.become_writer(one, id);
+  gpu.pending.insert(write_event(id, 0));
+  EXPECT_EQ(world.broker.acquire_writer(other, id)->state, WriterAnswer::State::kBusy);
+  gpu.pending.clear();
+  EXPECT_EQ(world.broker.acquire_writer(other, id)->state, WriterAnswer::State::kOffered);
+}
+
+TEST_F(BrokerDevices, ADeadWritersIncompleteVersionIsPoisonedAndItsWaitersGoOn) {
+  Session& keeper = world.connect(1000);
+  Session& writer = world.connect(1000);
+  const auto id = create(keeper, "a");
+  world.open(writer, "a");
+  wire::WriterRow& row = world.become_writer(writer, id);
+  row.highest_used.store(2);
+  row.slot_words()[0].store(1);
+  row.slot_words()[1].store(2);
+  row.publication.store(wire::pack({2, 1}));
+  gpu.pending.insert(write_event(id, 1));
+  world.broker.hang_up(writer.id, false);
+  world.broker.exited(writer.id);
+  const Array& array = *world.broker.catalog().find(id);
+  EXPECT_EQ(array.board->poisoned()[1].load(), 2U);
+  EXPECT_EQ(wire::unpack_publication(array.heir->publication.load()).version, 1U);
+  EXPECT_TRUE(gpu.pending.empty());
+}
+
+TEST_F(BrokerDevices, WhatAnImporterHasOpenOutlivesItsOwner) {
+  Session& owner = world.connect(1000);
+  Session& importer = world.connect(1000);
+  const auto id = create(owner, "a");
+  world.open(importer, "a");
+  const auto subscribed = world.broker.subscribe(owner, id);
+  const auto events = world.broker.imports().open_events(importer, subscribed->row);
+  ASSERT_TRUE(events.ok()) << events.status();
+  EXPECT_EQ(*events, subscribed->read_events);
+  const wire::FileId segment = world.broker.catalog().find(id)->slots[0].file;
+  ASSERT_TRUE(world.broker.imports().open_memory(importer, segment).ok());
+  EXPECT_EQ(gpu.events, 4);
+
+  world.broker.hang_up(owner.id, false);
+  world.broker.exited(owner.id);  // withdraws the array; nothing is kept warm
+  EXPECT_EQ(gpu.segments, 1);
+  EXPECT_EQ(gpu.events, 2);
+  Imports::close_events(importer, subscribed->row);
+  EXPECT_EQ(gpu.events, 0);
+  world.broker.imports().close_memory(importer, segment);
+  EXPECT_EQ(gpu.segments, 0);
+}
+
+TEST_F(BrokerDevices, AnExitClosesWhatItsProcessHadOpen) {
+  Session& owner = world.connect(1000);
+  Session& importer = world.connect(1000);
+  const auto id = create(owner, "a");
+  world.open(importer, "a");
+  const wire::FileId segment = world.broker.catalog().find(id)->slots[0].file;
+  ASSERT_TRUE(world.broker.imports().open_memory(importer, segment).ok());
+  for (Session* session : {&owner, &importer}) {
+    const wire::SessionId ending = session->id;
+    world.broker.hang_up(ending, false);
+    world.broker.exited(ending);
+  }
+  EXPECT_EQ(gpu.segments, 0);
+  EXPECT_EQ(gpu.events, 0);
+}
+
+TEST_F(BrokerDevices, OnlyWhoMayReadMayImport) {
+  Session& owner = world.connect(1000);
+  Session& stranger = world.connect(1001);
+  const auto id = create(owner, "a");
+  const auto subscribed = world.broker.subscribe(owner, id);
+  const wire::FileId segment = world.broker.catalog().find(id)->slots[0].file;
+  const Imports& imports = world.broker.imports();
+  EXPECT_EQ(code_of(imports.open_memory(stranger, segment).status()), ErrorCode::kNotFound);
+  EXPECT_EQ(code_of(imports.open_events(stranger, subscribed->row).status()), ErrorCode::kNotFound);
+  EXPECT_EQ(code_of(imports.open_events(owner, {wire::FileId{999}, 0}).status()),
+            ErrorCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace memlease::server

@@ -1,0 +1,84 @@
+// A device for tests of the daemon's core: its memory has handles, its events are as complete as
+// the test says. Outlives what it makes. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "proto/wire/error.h"
+#include "server/core/shared_memory.h"
+
+namespace memlease::testing {
+
+class FakeGpu : public server::DeviceBackend {
+ public:
+  explicit FakeGpu(std::string device) : device_(std::move(device)) {}
+
+  std::string device() const override { return device_; }
+  SegmentSizes segment_sizes() const override { return {kGranule, 4 * kGranule, kGranule}; }
+  std::uint64_t alignment_bytes(std::uint64_t /*size_bytes*/) const override { return 512; }
+  absl::StatusOr<std::unique_ptr<server::SharedMemory>> create_segment(
+      std::uint64_t size_bytes) override {
+    return std::make_unique<Memory>(*this, size_bytes);
+  }
+  bool has_events() const override { return true; }
+  absl::StatusOr<std::unique_ptr<server::SharedEvent>> create_event() override {
+    if (no_more_events) {
+      return wire::make_error(wire::ErrorCode::kInternal, "no more events");
+    }
+    return std::make_unique<Event>(*this, ++last_event_);
+  }
+
+  // The event whose handle begins with this number has a record that is not complete.
+  std::set<std::uint8_t> pending;
+  bool no_more_events = false;
+  int segments = 0;  // that exist
+  int events = 0;
+  int recorded_anew = 0;
+
+ private:
+  static constexpr std::uint64_t kGranule = std::uint64_t{2} << 20;
+
+  class Memory : public server::SharedMemory {
+   public:
+    Memory(FakeGpu& gpu, std::uint64_t size_bytes) : gpu_(gpu), size_bytes_(size_bytes) {
+      ++gpu_.segments;
+    }
+    ~Memory() override { --gpu_.segments; }
+    std::uint64_t size_bytes() const override { return size_bytes_; }
+    absl::StatusOr<wire::UniqueFd> export_fd(bool /*writable*/) const override {
+      return wire::make_error(wire::ErrorCode::kUnsupported, "it has a handle");
+    }
+    const wire::DeviceHandle* handle() const override { return &handle_; }
+    std::byte* data() override { return nullptr; }
+
+   private:
+    FakeGpu& gpu_;
+    const std::uint64_t size_bytes_;
+    const wire::DeviceHandle handle_{};
+  };
+
+  class Event : public server::SharedEvent {
+   public:
+    Event(FakeGpu& gpu, std::uint8_t number) : gpu_(gpu), handle_{number} { ++gpu_.events; }
+    ~Event() override { --gpu_.events; }
+    const wire::DeviceHandle& handle() const override { return handle_; }
+    bool complete() const override { return !gpu_.pending.contains(handle_[0]); }
+    absl::Status record_anew() override {
+      ++gpu_.recorded_anew;
+      gpu_.pending.erase(handle_[0]);
+      return absl::OkStatus();
+    }
+
+   private:
+    FakeGpu& gpu_;
+    const wire::DeviceHandle handle_;
+  };
+
+  const std::string device_;
+  std::uint8_t last_event_ = 0;
+};
+
+}  // namespace memlease::testing
