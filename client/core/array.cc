@@ -106,16 +106,19 @@ std::uint64_t Array::id() const { return wire::to_int(state_->opened().id); }
 
 ReadLease Array::read(const ReadOptions& options) const {
   const internal::ReadAttempt attempt = read_or_raise(*state_, options);
+  if (state_->order() == nullptr) return ReadLease(*state_, attempt.version, attempt.slot);
   return ReadLease::begin(*state_, attempt.version, attempt.slot, options.stream);
 }
 
 WriteLease Array::write(const WriteOptions& options) const {
   const auto attempt = write_or_raise(*state_, options, internal::begin_write);
+  if (state_->order() == nullptr) return WriteLease(*state_, attempt.version, attempt.slot);
   return WriteLease::begin(*state_, attempt.version, attempt.slot, options.stream, false);
 }
 
 WriteLease Array::update(const WriteOptions& options) const {
   const auto attempt = write_or_raise(*state_, options, internal::begin_update);
+  if (state_->order() == nullptr) return WriteLease(*state_, attempt.version, attempt.slot);
   return WriteLease::begin(*state_, attempt.version, attempt.slot, options.stream, true);
 }
 
@@ -187,6 +190,7 @@ ReadLease Follower::next() {
   if (last_ != 0) skipped_ += attempt.version - last_ - 1;
   last_ = attempt.version;
   ++seen_;
+  if (state_->order() == nullptr) return ReadLease(*state_, attempt.version, attempt.slot);
   return ReadLease::begin(*state_, attempt.version, attempt.slot, stream_);
 }
 

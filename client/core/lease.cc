@@ -95,10 +95,8 @@ Stream ReadLease::export_stream() const {
 ReadLease ReadLease::begin(ArrayState& state, std::uint64_t version, std::uint32_t slot,
                            Stream stream) {
   ReadLease lease(state, version, slot);
-  if (state.order() != nullptr) {
-    internal::check(state.settle());
-    lease.wait(stream);
-  }
+  internal::check(state.settle());
+  lease.wait(stream);
   return lease;
 }
 
@@ -197,9 +195,7 @@ Stream WriteLease::export_stream() const {
 WriteLease WriteLease::begin(ArrayState& state, std::uint64_t version, std::uint32_t slot,
                              Stream stream, bool copy) {
   WriteLease lease(state, version, slot);
-  if (state.order() != nullptr) {
-    internal::check(internal::begin_device_write(state, slot, stream, copy, lease.ordering_));
-  }
+  internal::check(internal::begin_device_write(state, slot, stream, copy, lease.ordering_));
   return lease;
 }
 

@@ -76,7 +76,7 @@ class MEMLEASE_API ReadLease {
   friend class Follower;
   ReadLease(internal::ArrayState& state, std::uint64_t version, std::uint32_t slot) noexcept
       : state_(&state), version_(version), slot_(slot) {}
-  // Behind `stream`, if the array is a device's and there is a stream.
+  // Of a device array, behind `stream` if there is one.
   static ReadLease begin(internal::ArrayState& state, std::uint64_t version, std::uint32_t slot,
                          Stream stream);
   internal::ArrayState& live() const;
