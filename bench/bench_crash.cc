@@ -46,7 +46,7 @@ void be_killed(const Options& options, std::int64_t bytes, SharedPage& page) {
   WriteLease filling = mine.write();
   fill({static_cast<std::uint64_t*>(filling.data()), static_cast<std::size_t>(bytes) / 8}, 1);
   filling.publish();
-  const WriteLease half = client.open(kField).write();
+  [[maybe_unused]] const WriteLease half = client.open(kField).write();
   page.ping.store(static_cast<std::uint64_t>(getpid()));  // not at the barrier: one dies there
   for (;;) pause();
 }

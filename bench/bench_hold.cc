@@ -96,6 +96,7 @@ int main(int argc, char** argv) {
     const Client client = connect(options);
     page.meet();  // the arrays are there
     std::vector<Array> arrays;
+    arrays.reserve(kArrays);
     for (int i = 0; i < kArrays; ++i) arrays.push_back(client.open(array_name(i)));
     Loops loops(std::move(arrays), options.pick(1'000'000, 100'000, 1'000));
     for (int block = 0; block < options.blocks; ++block) {
@@ -112,14 +113,14 @@ int main(int argc, char** argv) {
   const std::vector<Array> arrays = create_arrays(client);
   page.meet();
   for (int block = 0; block < options.blocks; ++block) {
-    for (int loop = 0; loop < Loops::kCount; ++loop) {
+    for (const char* name : Loops::kNames) {
       page.meet();
       page.meet();
       page.meet();
-      report.add(Loops::kNames[loop], page.values[0]);
+      report.add(name, page.values[0]);
       double sum = 0;
       for (int i = 0; i < count; ++i) sum += page.values[1 + i];
-      report.add(fmt::format("{}.all", Loops::kNames[loop]), sum / count);
+      report.add(fmt::format("{}.all", name), sum / count);
     }
   }
   report.print();

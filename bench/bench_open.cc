@@ -67,7 +67,8 @@ void pass_and_map(const int (&ends)[2], int fd, std::int64_t size_bytes, std::in
   int received = -1;
   require(sendmsg(ends[0], &message, 0) == 1 && recvmsg(ends[1], &message, MSG_CMSG_CLOEXEC) == 1,
           "bench: passing a descriptor");
-  std::memcpy(&received, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof received);
+  const cmsghdr* const passed = CMSG_FIRSTHDR(&message);
+  if (passed != nullptr) std::memcpy(&received, CMSG_DATA(passed), sizeof received);
   const auto length = static_cast<std::size_t>(size_bytes);
   void* data_at = mmap(nullptr, length, PROT_READ, MAP_SHARED, received, 0);
   require(data_at != MAP_FAILED, "bench: mapping a descriptor");

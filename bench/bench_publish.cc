@@ -83,8 +83,9 @@ void measure(const Options& options, const std::string& kind, const Course& cour
         if (i >= first) mine.push_back(writes ? ns / 2 : ns);
       }
       page.meet();  // the other one's array goes with it
-      page.values[2 * side] = percentile(mine, 0.5);
-      page.values[2 * side + 1] = percentile(mine, 0.99);
+      double* const figures = page.values + (writes ? 0 : 2);
+      figures[0] = percentile(mine, 0.5);
+      figures[1] = percentile(mine, 0.99);
     });
   }
   report.add(fmt::format("{}.{}.half_round_trip.p50", kind, course.name), page.values[0]);
@@ -134,14 +135,14 @@ bool needs_no_calls(const Options& options, int cycles) {
 }
 
 // Nobody waits: one subscriber, which is this process itself.
-void measure_alone(const Options& options, int blocks, SharedPage& page) {
+void measure_alone(const Options& options, std::size_t blocks, SharedPage& page) {
   const int rounds = options.pick(500'000, 50'000, 500);
   const Client client = connect(options);
   const Array array = client.create(bytes_array("bench/alone", 4096));
   array.write().publish();
   array.read().release();
   wire::Word& word = page.ping;
-  for (int block = 0; block < blocks; ++block) {
+  for (std::size_t block = 0; block < blocks; ++block) {
     page.values[2 * block] = ns_per_round(rounds, [&](int) { word.fetch_add(1); });
     page.values[2 * block + 1] = ns_per_round(rounds, [&](int) { array.write().publish(); });
   }
@@ -170,10 +171,11 @@ int main(int argc, char** argv) {
     }
   }
   SharedPage& page = new_shared_page(1);
+  const auto blocks = static_cast<std::size_t>(options.blocks);
   {
-    const Processes alone(1, [&](int) { measure_alone(options, options.blocks, page); });
+    const Processes alone(1, [&](int) { measure_alone(options, blocks, page); });
   }
-  for (int block = 0; block < options.blocks; ++block) {
+  for (std::size_t block = 0; block < blocks; ++block) {
     report.add("rmw", page.values[2 * block]);
     report.add("memlease.nobody_waits", page.values[2 * block + 1]);
   }

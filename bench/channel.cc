@@ -123,7 +123,7 @@ class ArrayChannel : public Channel {
   ArrayChannel(std::string name, Load load) : name_(std::move(name)), load_(load) {}
   void begin(const Options& options, int end) override {
     client_ = end == kSender ? connect(options) : connect_in_turn(options, end);
-    array_ = end == kSender ? client_->create(bytes_array(name_, SharedPage::kWords * 8))
+    array_ = end == kSender ? client_->create(bytes_array(name_, sizeof SharedPage::payload))
                             : client_->wait_for(name_);
   }
   void send() override {

@@ -34,7 +34,8 @@ pid_t daemon_pid(const std::string& directory) {
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   ucred peer{};
   socklen_t length = sizeof peer;
-  require(::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+  require(fd >= 0 &&
+              ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
               getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0,
           "bench: asking who listens");
   close(fd);

@@ -18,7 +18,7 @@ struct Options {
   int blocks = 5;
 
   template <typename T>
-  T pick(T full, T quick, T tiny) const {
+  T pick(const T& full, const T& quick, const T& tiny) const {
     return effort == Effort::kFull ? full : effort == Effort::kQuick ? quick : tiny;
   }
 };

@@ -87,12 +87,21 @@ GOALS = [
     ),
     Goal("open again : one atomic RMW", "open/open.again", "open/rmw", 50),
     Goal("create p50 : small call", "create/create.p50", "create/call.p50", 1.3),
+    Goal("the same, beside another", "create/beside.p50", "create/beside.call.p50", 1.3),
     *(
         Goal(
             f"sum of {size} from another : of one's own",
             f"bytes/memlease.sum.{size}",
             f"bytes/local.sum.{size}",
             1.05,
+        )
+        for size in ("1MiB", "16MiB", "1GiB")
+    ),
+    *(
+        Goal(
+            f"{size} of one's own, two in turn : one",
+            f"bytes/local.sum.{size}",
+            f"bytes/local.sum_of_one.{size}",
         )
         for size in ("1MiB", "16MiB", "1GiB")
     ),

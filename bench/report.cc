@@ -16,10 +16,12 @@ void Report::add_distribution(const std::string& series, std::vector<double> sam
 // Keys and notes are our own words, without characters that JSON would escape.
 void Report::print() const {
   std::vector<std::string> series;
+  series.reserve(series_.size());
   for (const auto& [name, values] : series_) {
     series.push_back(fmt::format("    \"{}\": [{:.5g}]", name, fmt::join(values, ", ")));
   }
   std::vector<std::string> notes;
+  notes.reserve(notes_.size());
   for (const auto& [key, value] : notes_) {
     notes.push_back(fmt::format("    \"{}\": \"{}\"", key, value));
   }

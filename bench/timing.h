@@ -1,6 +1,7 @@
 // Clocks for measuring, and what is made of the samples.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -32,6 +33,7 @@ double once_ns(Fn fn) {
 template <typename Fn>
 double median_ns(int rounds, Fn fn) {
   std::vector<double> samples;
+  samples.reserve(static_cast<std::size_t>(rounds));
   for (int i = 0; i < rounds; ++i) samples.push_back(once_ns([&] { fn(i); }));
   return percentile(samples, 0.5);
 }

@@ -17,8 +17,6 @@
 #include "proto/wire/error.h"
 #include "proto/wire/unique_fd.h"
 
-extern char** environ;
-
 namespace memlease::internal {
 namespace {
 

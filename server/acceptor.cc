@@ -37,7 +37,7 @@ absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::start(EventLoop* loop, wire:
   }
   std::unique_ptr<Acceptor> acceptor(
       new Acceptor(loop, std::move(listener), std::move(accepted), std::move(overloaded)));
-  const auto added = loop->add(fd, EPOLLIN, [self = acceptor.get()](auto) { self->accept_some(); });
+  auto added = loop->add(fd, EPOLLIN, [self = acceptor.get()](auto) { self->accept_some(); });
   if (!added.ok()) return added;
   return acceptor;
 }

@@ -16,7 +16,7 @@ std::optional<int> Background::detach() {
     std::perror("memleased: pipe2");
     return kExitRuntime;
   }
-  wire::UniqueFd read_end(ends[0]);
+  const wire::UniqueFd read_end(ends[0]);
   wire::UniqueFd write_end(ends[1]);
   const pid_t child = fork();
   if (child < 0) {
@@ -42,9 +42,11 @@ void Background::ready(const std::string& directory) {
   const wire::UniqueFd log(
       open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
   const wire::UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
-  dup2(null.get(), STDIN_FILENO);
-  dup2(null.get(), STDOUT_FILENO);
-  dup2(log ? log.get() : null.get(), STDERR_FILENO);
+  if (null) {
+    dup2(null.get(), STDIN_FILENO);
+    dup2(null.get(), STDOUT_FILENO);
+    dup2(log ? log.get() : null.get(), STDERR_FILENO);
+  }
   const char byte = 1;
   if (write(ready_.get(), &byte, 1) != 1) std::perror("memleased: ready");
   ready_.reset();

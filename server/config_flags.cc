@@ -73,7 +73,7 @@ absl::StatusOr<Flags> read_flags(std::span<const char* const> arguments) {
   if (const auto extra = app.remaining(); !extra.empty()) return unexpected(extra.front());
   for (const auto& [option, row] : rows) {
     if (row->count() == 0) continue;
-    const auto status = add_setting(flags.settings, *option, texts[option], flag_of(*option));
+    auto status = add_setting(flags.settings, *option, texts[option], flag_of(*option));
     if (!status.ok()) return status;
   }
   return flags;

@@ -3,8 +3,10 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -60,6 +62,17 @@ bool has_memory_for(std::uint64_t bytes) {
   return true;
 }
 
+// All processes that a user may connect call at once, and memleasectl beside them.
+GrpcLimits grpc_limits(const Config& config) {
+  constexpr std::uint64_t kBesideSessions = 128;
+  constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint32_t>::max();
+  GrpcLimits limits;
+  limits.connections_per_uid = static_cast<std::uint32_t>(
+      config.quota_sessions == 0 ? kNoLimit : config.quota_sessions + kBesideSessions);
+  limits.connections = std::max(limits.connections, limits.connections_per_uid);
+  return limits;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::start(const Config& config, Directory& directory,
@@ -107,12 +120,13 @@ absl::Status Daemon::listen(Directory& directory) {
 
   auto control = directory.listen(kControlSocket, SOCK_STREAM, config_.socket_mode);
   if (!control.ok()) return control.status();
-  grpc_server_ = std::make_unique<GrpcServer>(loop_, log_, [this](uid_t uid) {
+  const auto services_of = [this](uid_t uid) {
     GrpcServices services;
     services.push_back(std::make_unique<ControlService>(*this, uid));
     services.push_back(std::make_unique<AdminService>(*this, uid));
     return services;
-  });
+  };
+  grpc_server_ = std::make_unique<GrpcServer>(loop_, log_, services_of, grpc_limits(config_));
   return grpc_server_->add_listener(std::move(*control));
 }
 

@@ -46,8 +46,8 @@ AttachClient::AttachClient(wire::UniqueFd socket, std::string path, wire::Welcom
     : path_(std::move(path)), welcome_(std::move(welcome)), socket_(socket.release()) {}
 
 AttachClient::~AttachClient() {
-  goodbye();
-  abandon();
+  AttachClient::goodbye();
+  AttachClient::abandon();
 }
 
 absl::StatusOr<SharedFile> AttachClient::fetch(wire::FileId file) {

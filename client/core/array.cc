@@ -37,7 +37,8 @@ internal::ReadAttempt read_or_raise(ArrayState& state, const ReadOptions& option
   return await_read_or_raise(state, options);
 }
 
-template <typename Begin>
+using Begin = decltype(&internal::begin_write);  // or begin_update
+
 internal::WriteAttempt write_or_raise(ArrayState& state, const WriteOptions& options, Begin begin) {
   if (!state.opened().may_write) {
     raise(wire::make_error(wire::ErrorCode::kDenied,

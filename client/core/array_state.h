@@ -72,10 +72,18 @@ class ArrayState final : public RowResolver {
     SlotReader* reader = reader_ready_.load();
     if (reader == nullptr || !usable_at_once()) return {};
     const ReadAttempt attempt = reader->acquire(version, newer_than);
-    // close() in another thread looks at the holds after its mark, we at its mark after the hold.
-    if (attempt.outcome != ReadAttempt::Outcome::kAcquired || !closed_.load()) return attempt;
-    reader->release(attempt.slot);
+    if (attempt.outcome != ReadAttempt::Outcome::kAcquired || keep(*reader, attempt)) {
+      return attempt;
+    }
     return {};
+  }
+  // To be asked after each hold that a read has taken. False if close() came first in another
+  // thread, and the hold has been given back: close() looks at the holds after its mark, we at its
+  // mark after the hold.
+  bool keep(SlotReader& reader, const ReadAttempt& acquired) {
+    if (!closed_.load()) return true;
+    reader.release(acquired.slot);
+    return false;
   }
   // Ends a read lease. Leaves the array if that is due. This may be gone afterwards.
   void end_read(std::uint32_t slot);

@@ -104,9 +104,7 @@ absl::StatusOr<ReadAttempt> begin_read(ArrayState& array, const ReadOptions& opt
       attempt = await_change(array, reader, options, patience);
     }
     if (attempt.outcome == Outcome::kAcquired) {
-      // close() in another thread looks at the holds after its mark, we at its mark after the hold.
-      if (!array.closed()) return attempt;
-      reader.release(attempt.slot);
+      if (array.keep(reader, attempt)) return attempt;
       return array.usable();
     }
     if (auto status = verdict(array, options, attempt); !status.ok()) return status;

@@ -153,6 +153,7 @@ void Session::end_handle(ArrayState* state) {
 std::vector<std::shared_ptr<ArrayState>> Session::live_arrays() {
   std::vector<std::shared_ptr<ArrayState>> live;
   const std::lock_guard lock(mutex_);
+  live.reserve(arrays_.size());
   for (const auto& [state, owned] : arrays_) live.push_back(make_handle(*owned));
   return live;
 }

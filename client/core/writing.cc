@@ -69,7 +69,7 @@ absl::StatusOr<bool> ask_for_right(ArrayState& array, Patience& patience) {
     crash_point("right.offered");
     (*writer)->adopt(*from);
     crash_point("right.copied");
-    const absl::Status confirmed = control.confirm_writer(array.opened().id, answer->offer);
+    absl::Status confirmed = control.confirm_writer(array.opened().id, answer->offer);
     crash_point("right.confirmed");
     if (!confirmed.ok() && wire::code_of(confirmed) != ErrorCode::kBusy) return confirmed;
     return confirmed.ok();

@@ -59,11 +59,14 @@ std::string human_bytes(std::uint64_t bytes) {
 }
 
 std::string human_duration(std::uint64_t ms) {
+  constexpr std::uint64_t kMinute = 60;
+  constexpr std::uint64_t kHour = 60 * kMinute;
+  constexpr std::uint64_t kDay = 24 * kHour;
   const std::uint64_t seconds = ms / 1000;
   if (seconds < 100) return fmt::format("{} s", seconds);
-  if (seconds < 100 * 60) return fmt::format("{} min", seconds / 60);
-  if (seconds < 72 * 3600) return fmt::format("{} h", seconds / 3600);
-  return fmt::format("{} d", seconds / 86400);
+  if (seconds < 100 * kMinute) return fmt::format("{} min", seconds / kMinute);
+  if (seconds < 3 * kDay) return fmt::format("{} h", seconds / kHour);
+  return fmt::format("{} d", seconds / kDay);
 }
 
 std::string printable(std::string_view text) {

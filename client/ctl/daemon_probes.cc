@@ -9,8 +9,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <optional>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "client/core/connect_socket.h"
 #include "client/core/directory.h"
@@ -41,19 +42,26 @@ struct Place {
   absl::StatusOr<std::unique_ptr<AdminStub>> admin;
 };
 
+Place look_at(const std::string& directory, const Options& options) {
+  Place place{directory, internal::check_directory(directory), nullptr};
+  place.admin = place.trust.ok() ? AdminStub::connect(directory, options.timeout)
+                                 : absl::StatusOr<std::unique_ptr<AdminStub>>(place.trust);
+  return place;
+}
+
+// Of several without a daemon the first that could be used.
 Place find_place(const Options& options) {
-  std::optional<Place> first;
+  std::vector<Place> places;
   for (const std::string& directory : internal::candidate_directories(options.directory)) {
-    Place place{directory, internal::check_directory(directory), nullptr};
-    place.admin = place.trust.ok() ? AdminStub::connect(directory, options.timeout)
-                                   : absl::StatusOr<std::unique_ptr<AdminStub>>(place.trust);
+    Place& place = places.emplace_back(look_at(directory, options));
     if (place.admin.ok() ||
         wire::code_of(place.admin.status()) != wire::ErrorCode::kDaemonUnavailable) {
-      return place;
+      return std::move(place);
     }
-    if (!first || (!first->trust.ok() && place.trust.ok())) first = std::move(place);
   }
-  return *std::move(first);
+  const auto usable = std::find_if(places.begin(), places.end(),
+                                   [](const Place& place) { return place.trust.ok(); });
+  return std::move(usable == places.end() ? places.front() : *usable);
 }
 
 // That none is there is a fault only of one that the user has named.

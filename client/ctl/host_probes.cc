@@ -17,14 +17,14 @@
 #include "fmt/format.h"
 #include "proto/wire/unique_fd.h"
 
+#ifndef SO_PEERPIDFD  // Linux 6.5; Debian 12's headers are older
+#define SO_PEERPIDFD 77
+#endif
+
 namespace memlease::ctl {
 namespace {
 
 using wire::UniqueFd;
-
-#ifndef SO_PEERPIDFD
-constexpr int SO_PEERPIDFD = 77;  // Linux 6.5; Debian 12's headers are older
-#endif
 
 // A client has a connection, a few shared files while it maps them, and gRPC while it calls.
 constexpr rlim_t kFilesOfClient = 64;

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <functional>
 #include <string>
 #include <vector>
@@ -140,8 +142,11 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace memlease::ctl
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   // What gRPC has to say comes back as errors; on stderr it would only repeat them.
   ::setenv("GRPC_VERBOSITY", "NONE", 0);
   return memlease::ctl::run(argc, argv);
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "memleasectl: %s\n", error.what());
+  return memlease::ctl::kFailure;
 }

@@ -14,17 +14,17 @@ namespace {
 std::string role_of(const v1::Holder& holder) {
   std::vector<std::string_view> roles;
   if (holder.writing()) {
-    roles.push_back("writing");
+    roles.emplace_back("writing");
   } else if (holder.writer()) {
-    roles.push_back("writer");
+    roles.emplace_back("writer");
   }
   if (!holder.versions().empty()) {
-    roles.push_back("reading");
+    roles.emplace_back("reading");
   } else if (holder.subscribed()) {
-    roles.push_back("subscribed");
+    roles.emplace_back("subscribed");
   }
-  if (roles.empty()) roles.push_back("open");
-  if (!holder.connected()) roles.push_back("hung up");
+  if (roles.empty()) roles.emplace_back("open");
+  if (!holder.connected()) roles.emplace_back("hung up");
   return fmt::format("{}", fmt::join(roles, ", "));
 }
 

@@ -54,6 +54,7 @@ std::string members(const std::vector<Column>& columns, const Row& row) {
 
 std::string array_of(const Table& table) {
   std::vector<std::string> objects;
+  objects.reserve(table.rows.size());
   for (const Row& row : table.rows) objects.push_back("{" + members(table.columns, row) + "}");
   return fmt::format("{}: [{}]", json_string(table.key), fmt::join(objects, ", "));
 }

@@ -149,7 +149,7 @@ void after_fork_in_child() {
   first_use.unlock();
 }
 
-[[maybe_unused]] const int registered =
+[[maybe_unused]] const int kRegistered =
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 
 void at_exit() {

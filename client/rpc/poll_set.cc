@@ -22,6 +22,7 @@ bool is_grpcs(std::uint64_t address) {
   Dl_info library{};
   Dl_info owner{};
   return dladdr(reinterpret_cast<void*>(&grpc_init), &library) != 0 &&
+         // NOLINTNEXTLINE(performance-no-int-to-ptr): it is asked about, not followed
          dladdr(reinterpret_cast<void*>(address), &owner) != 0 &&
          library.dli_fbase == owner.dli_fbase;
 }

@@ -37,7 +37,7 @@ py::capsule ask(const py::object& producer) {
       {{"stream", py::none()}},
   };
   for (const Arguments& attempt : attempts) {
-    py::dict keywords;
+    const py::dict keywords;  // constant is the reference, not what it names
     for (const auto& [name, value] : attempt) keywords[name] = value;
     try {
       return method(**keywords);

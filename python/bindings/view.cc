@@ -11,9 +11,8 @@ namespace {
 bool has_weak_references(py::handle object) {
   const Py_ssize_t offset = Py_TYPE(object.ptr())->tp_weaklistoffset;
   if (offset <= 0) return false;
-  PyObject* list = nullptr;
-  std::memcpy(&list, reinterpret_cast<const char*>(object.ptr()) + offset, sizeof(list));
-  return list != nullptr;
+  const char* const list = reinterpret_cast<const char*>(object.ptr()) + offset;
+  return *reinterpret_cast<PyObject* const*>(list) != nullptr;
 }
 
 int& numpy_flags(const py::object& array) { return py::detail::array_proxy(array.ptr())->flags; }

@@ -52,8 +52,8 @@ absl::Status AttachConnection::start(std::function<void()> on_end) {
   if (::setsockopt(socket_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0) {
     return wire::errno_error(ErrorCode::kInternal, "SO_PASSCRED", errno);
   }
-  const auto added = loop_->add(socket_.get(), kReading,
-                                [this](std::uint32_t events) { end_unless(serve(events)); });
+  auto added = loop_->add(socket_.get(), kReading,
+                          [this](std::uint32_t events) { end_unless(serve(events)); });
   if (!added.ok()) return added;
   handshake_timer_ = loop_->after(options_->handshake_deadline, [this] {
     end_unless(reject(make_error(ErrorCode::kTimeout,

@@ -32,7 +32,7 @@ absl::StatusOr<std::unique_ptr<AttachServer>> AttachServer::start(EventLoop* loo
                                                                   SessionHost* host,
                                                                   wire::UniqueFd listener,
                                                                   AttachOptions options) {
-  const auto checked = check_type(listener.get());
+  auto checked = check_type(listener.get());
   if (!checked.ok()) return checked;
   std::unique_ptr<AttachServer> server(new AttachServer(loop, host, std::move(options)));
   AttachServer* const self = server.get();

@@ -24,7 +24,9 @@ bool is_unmapped(uid_t uid) {
   if (uid != overflow) return false;
   std::uint64_t inside = 1, outside = 0, count = 0;
   std::ifstream("/proc/self/uid_map") >> inside >> outside >> count;
-  return !(inside == 0 && outside == 0 && count == std::numeric_limits<std::uint32_t>::max());
+  const bool maps_all =
+      inside == 0 && outside == 0 && count == std::numeric_limits<std::uint32_t>::max();
+  return !maps_all;
 }
 
 // For people only, hence nothing that a terminal would obey.

@@ -68,7 +68,7 @@ absl::StatusOr<ProcessWatch> ProcessWatch::start(EventLoop* loop, wire::UniqueFd
   const int fd = pidfd.get();
   ProcessWatch started(loop, std::move(pidfd));
   // Readable for ever once the process has exited, hence removed at the first event.
-  const auto added = loop->add(fd, EPOLLIN, [loop, fd, on_exit = std::move(on_exit)](auto) {
+  auto added = loop->add(fd, EPOLLIN, [loop, fd, on_exit = std::move(on_exit)](auto) {
     loop->remove(fd);
     on_exit();
   });

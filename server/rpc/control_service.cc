@@ -162,7 +162,7 @@ grpc::Status ControlService::WaitFor(grpc::ServerContext* context,
   if (auto status = wire::validate_name(request->name()); !status.ok())
     return wire::to_grpc(status);
   PeerIdentity peer;
-  const grpc::Status known = for_session(*context, "WaitFor", [&](Broker&, Session& session) {
+  grpc::Status known = for_session(*context, "WaitFor", [&](Broker&, Session& session) {
     peer = session.peer;
     return absl::OkStatus();
   });

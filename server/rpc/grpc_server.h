@@ -30,7 +30,6 @@ namespace memlease::server {
 
 struct GrpcLimits {
   std::uint32_t connections = 2048;
-  // Above a user's sessions (quota_sessions): all of them may call at once.
   std::uint32_t connections_per_uid = 640;
   // A connection that has sent nothing for so long is closed.
   std::chrono::milliseconds first_byte{5000};

@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "client/channel/attach_client.h"
 #include "fmt/format.h"
 #include "proto/wire/error.h"
 #include "proto/wire/frame_socket.h"
@@ -184,6 +185,17 @@ std::string AttachFixture::finish(Child& child) {
   run_until([&] { return ended; });
   if (!ended) return "did not end";
   return child.reap();
+}
+
+void AttachFixture::expect_service() {
+  const auto sessions = host.peers.size();
+  Child child([this]() -> std::string {
+    const auto client = internal::AttachClient::connect(directory);
+    return client.ok() ? "" : wire::message_of(client.status());
+  });
+  EXPECT_EQ(finish(child), "");
+  EXPECT_EQ(host.peers.size(), sessions + 1);
+  run_until([&] { return host.has(fmt::format("exited {}", sessions + 1)); });
 }
 
 RawClient::RawClient(const std::string& directory)

@@ -96,6 +96,8 @@ class AttachFixture : public ::testing::Test {
   void run_until(const std::function<bool()>& reached);
   // Runs the loop until the child ends.
   std::string finish(Child& child);
+  // That the daemon still serves others.
+  void expect_service();
 
   const TemporaryFolder folder_;
   server::AttachOptions options;

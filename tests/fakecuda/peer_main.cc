@@ -7,41 +7,21 @@
 
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <functional>
 #include <iostream>
 #include <map>
 #include <sstream>
 #include <string>
 
+#include "tests/fakecuda/hex.h"
 #include "tests/support/fakecuda/fakecuda.h"
 #include "tests/support/fakecuda/test_kernels.h"
 
 namespace {
 
+using fakecuda::testing::from_hex;
+using fakecuda::testing::to_hex;
 using Words = std::istringstream;
-
-template <class Handle>
-std::string to_hex(const Handle& handle) {
-  std::string text;
-  const auto* bytes = reinterpret_cast<const unsigned char*>(&handle);
-  for (std::size_t i = 0; i < sizeof handle; ++i) {
-    char byte[3];
-    std::snprintf(byte, sizeof byte, "%02x", bytes[i]);
-    text += byte;
-  }
-  return text;
-}
-
-template <class Handle>
-Handle from_hex(const std::string& text) {
-  Handle handle = {};
-  auto* bytes = reinterpret_cast<unsigned char*>(&handle);
-  for (std::size_t i = 0; i < sizeof handle && 2 * i + 1 < text.size(); ++i) {
-    bytes[i] = static_cast<unsigned char>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
-  }
-  return handle;
-}
 
 class Peer {
  public:

@@ -28,6 +28,14 @@ class Check : public ::testing::Test {
   }
   void release(u32 agent, u64 key) { world_->append(Kind::kRelease, agent, kMark, key); }
   void acquire(u32 agent, u64 key) { world_->append(Kind::kAcquire, agent, kMark, key); }
+  // What the one has done before stands before what the other does next.
+  void hand_over(u32 from, u32 to, u64 key) {
+    release(from, key);
+    acquire(to, key);
+  }
+  void enqueue(u64 operation) { world_->append(Kind::kEnqueue, host_, operation); }
+  void execute(u32 agent, u64 operation) { world_->append(Kind::kExecute, agent, operation); }
+  void free_memory() { world_->append(Kind::kFree, host_, kMemory); }
   std::vector<What> found() {
     std::vector<What> kinds;
     for (const Finding& finding : findings_ = world_.findings()) kinds.push_back(finding.what);
@@ -66,8 +74,7 @@ TEST_F(Check, TwoReadsDoNotRace) {
 TEST_F(Check, EveryReadBeforeAWriteCounts) {
   read(one_, 0, 8);
   read(two_, 0, 8);
-  release(two_, 1);
-  acquire(host_, 1);
+  hand_over(two_, host_, 1);
   write(host_, 0, 8);  // knows of the second read, not of the first
   EXPECT_THAT(found(), ElementsAre(What::kWriteAfterRead));
   EXPECT_THAT(findings_[0].first.agent, ::testing::HasSubstr("stream 1"));
@@ -95,23 +102,20 @@ TEST_F(Check, AReleaseOrdersOnlyWhatCameBeforeIt) {
 
 TEST_F(Check, OrderIsTransitive) {
   write(one_, 0, 8);
-  release(one_, 1);
-  acquire(host_, 1);
-  release(host_, 2);
-  acquire(two_, 2);
+  hand_over(one_, host_, 1);
+  hand_over(host_, two_, 2);
   write(two_, 0, 8);
   EXPECT_THAT(found(), IsEmpty());
 }
 
 TEST_F(Check, AnOperationKnowsWhatItsHostKnewWhenItWasEnqueued) {
   write(one_, 0, 8);
-  world_->append(Kind::kEnqueue, host_, 5);  // too early
-  release(one_, 1);
-  acquire(host_, 1);
-  world_->append(Kind::kEnqueue, host_, 6);
-  world_->append(Kind::kExecute, two_, 5);
+  enqueue(5);  // too early
+  hand_over(one_, host_, 1);
+  enqueue(6);
+  execute(two_, 5);
   read(two_, 0, 8);
-  world_->append(Kind::kExecute, two_, 6);
+  execute(two_, 6);
   read(two_, 0, 8);
   EXPECT_THAT(found(), ElementsAre(What::kReadAfterWrite));
   EXPECT_EQ(findings_[0].times, 1U);
@@ -136,14 +140,14 @@ TEST_F(Check, AWordsWaitIsOrderedByTheFirstWriteThatAnswersIt) {
 
 TEST_F(Check, FreeingRacesWithUnorderedAccess) {
   read(one_, 16, 8);
-  world_->append(Kind::kFree, host_, kMemory);
+  free_memory();
   EXPECT_THAT(found(), ElementsAre(What::kWriteAfterRead));
 }
 
 TEST_F(Check, AccessAfterFreeingIsFound) {
-  world_->append(Kind::kFree, host_, kMemory);
-  world_->append(Kind::kEnqueue, host_, 5);
-  world_->append(Kind::kExecute, one_, 5);
+  free_memory();
+  enqueue(5);
+  execute(one_, 5);
   read(one_, 16, 8);
   EXPECT_THAT(found(), ElementsAre(What::kUseAfterFree));
 }

@@ -1,152 +1,135 @@
 // Events: what a wait waits for, what a query says, when one is gone.
+#include <utility>
+
 #include "tests/fakecuda/fixture.h"
 
 namespace fakecuda::testing {
 namespace {
 
-class Events : public Fakecuda {};
+// An event and three streams, called by what most tests do with them.
+class Events : public Fakecuda {
+ protected:
+  void SetUp() override {
+    event_ = new_event();
+    for (cudaStream_t* stream : {&one_, &slow_, &waiting_}) *stream = new_stream();
+  }
+  void TearDown() override { give_back(); }
+  // What is left would be found, beside what a test has planted.
+  void give_back() {
+    for (cudaStream_t* stream : {&one_, &slow_, &waiting_}) {
+      if (*stream == nullptr) continue;
+      CUDA_OK(cudaStreamDestroy(std::exchange(*stream, nullptr)));
+    }
+    if (event_ != nullptr) destroy();
+  }
+  void destroy() { CUDA_OK(cudaEventDestroy(std::exchange(event_, nullptr))); }
+
+  cudaEvent_t event_ = nullptr;
+  cudaStream_t one_ = nullptr;
+  cudaStream_t slow_ = nullptr;
+  cudaStream_t waiting_ = nullptr;
+};
 
 TEST_F(Events, OneThatWasNeverRecordedIsComplete) {
-  const cudaEvent_t event = new_event();
-  CUDA_OK(cudaEventQuery(event));
-  CUDA_OK(cudaEventSynchronize(event));
-  CUDA_OK(cudaStreamWaitEvent(nullptr, event, 0));
-  CUDA_OK(cudaEventDestroy(event));
+  CUDA_OK(cudaEventQuery(event_));
+  CUDA_OK(cudaEventSynchronize(event_));
+  CUDA_OK(cudaStreamWaitEvent(nullptr, event_, 0));
 }
 
 TEST_F(Events, ARecordCompletesWithTheWorkBeforeIt) {
-  const cudaEvent_t event = new_event();
-  const cudaStream_t stream = new_stream();
   {
     Gate gate;
-    gate.hold(stream);
-    CUDA_OK(cudaEventRecord(event, stream));
-    EXPECT_EQ(cudaEventQuery(event), cudaErrorNotReady);
+    gate.hold(slow_);
+    CUDA_OK(cudaEventRecord(event_, slow_));
+    EXPECT_EQ(cudaEventQuery(event_), cudaErrorNotReady);
     EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
   }
-  CUDA_OK(cudaEventSynchronize(event));
-  CUDA_OK(cudaEventQuery(event));
-  CUDA_OK(cudaEventDestroy(event));
-  CUDA_OK(cudaStreamDestroy(stream));
+  CUDA_OK(cudaEventSynchronize(event_));
+  CUDA_OK(cudaEventQuery(event_));
 }
 
 TEST_F(Events, ALaterRecordIsNotWhatAnEarlierWaitWaitsFor) {
-  const cudaEvent_t event = new_event();
-  const cudaStream_t one = new_stream();
-  const cudaStream_t slow = new_stream();
-  const cudaStream_t waiting = new_stream();
-  {
-    Gate gate;
-    CUDA_OK(cudaEventRecord(event, one));
-    CUDA_OK(cudaStreamWaitEvent(waiting, event, 0));
-    gate.hold(slow);
-    CUDA_OK(cudaEventRecord(event, slow));
-    EXPECT_EQ(cudaEventQuery(event), cudaErrorNotReady) << "the last record counts";
-    CUDA_OK(cudaStreamSynchronize(waiting));
-  }
-  for (cudaStream_t stream : {one, slow, waiting}) CUDA_OK(cudaStreamDestroy(stream));
-  CUDA_OK(cudaEventDestroy(event));
+  Gate gate;
+  CUDA_OK(cudaEventRecord(event_, one_));
+  CUDA_OK(cudaStreamWaitEvent(waiting_, event_, 0));
+  gate.hold(slow_);
+  CUDA_OK(cudaEventRecord(event_, slow_));
+  EXPECT_EQ(cudaEventQuery(event_), cudaErrorNotReady) << "the last record counts";
+  CUDA_OK(cudaStreamSynchronize(waiting_));
 }
 
 TEST_F(Events, ALaterRecordDoesNotFreeWhoWaitsForAnEarlierOne) {
-  const cudaEvent_t event = new_event();
-  const cudaStream_t slow = new_stream();
-  const cudaStream_t fast = new_stream();
-  const cudaStream_t waiting = new_stream();
-  {
-    Gate gate;
-    gate.hold(slow);
-    CUDA_OK(cudaEventRecord(event, slow));
-    CUDA_OK(cudaStreamWaitEvent(waiting, event, 0));
-    CUDA_OK(cudaEventRecord(event, fast));
-    CUDA_OK(cudaEventSynchronize(event));
-    EXPECT_EQ(cudaStreamQuery(waiting), cudaErrorNotReady);
-  }
-  for (cudaStream_t stream : {slow, fast, waiting}) CUDA_OK(cudaStreamDestroy(stream));
-  CUDA_OK(cudaEventDestroy(event));
+  Gate gate;
+  gate.hold(slow_);
+  CUDA_OK(cudaEventRecord(event_, slow_));
+  CUDA_OK(cudaStreamWaitEvent(waiting_, event_, 0));
+  CUDA_OK(cudaEventRecord(event_, one_));
+  CUDA_OK(cudaEventSynchronize(event_));
+  EXPECT_EQ(cudaStreamQuery(waiting_), cudaErrorNotReady);
 }
 
 // As it may be on some driver; the checker tells of it.
 TEST_F(Events, WithTheKnobALaterRecordFreesThem) {
   world->set(Knob::kHeirReleases, 1);
-  const cudaEvent_t event = new_event();
-  const cudaStream_t slow = new_stream();
-  const cudaStream_t fast = new_stream();
-  const cudaStream_t waiting = new_stream();
   {
     Gate gate;
-    gate.hold(slow);
-    CUDA_OK(cudaEventRecord(event, slow));
-    CUDA_OK(cudaStreamWaitEvent(waiting, event, 0));
-    CUDA_OK(cudaEventRecord(event, fast));
-    CUDA_OK(cudaStreamSynchronize(waiting));
+    gate.hold(slow_);
+    CUDA_OK(cudaEventRecord(event_, slow_));
+    CUDA_OK(cudaStreamWaitEvent(waiting_, event_, 0));
+    CUDA_OK(cudaEventRecord(event_, one_));
+    CUDA_OK(cudaStreamSynchronize(waiting_));
   }
-  for (cudaStream_t stream : {slow, fast, waiting}) CUDA_OK(cudaStreamDestroy(stream));
-  CUDA_OK(cudaEventDestroy(event));
+  give_back();
   EXPECT_THAT(only(world.findings()), Is(What::kOrphanWait));
 }
 
 TEST_F(Events, ManyRecordsAreToldApart) {
-  const cudaEvent_t event = new_event();
-  const cudaStream_t one = new_stream();
-  const cudaStream_t two = new_stream();
   std::uint64_t* data = allocate();
   for (int i = 0; i < 300; ++i) {
-    EXPECT_EQ(tk_fill(data, 16, static_cast<std::uint64_t>(i), one), 0);
-    CUDA_OK(cudaEventRecord(event, one));
-    CUDA_OK(cudaStreamWaitEvent(two, event, 0));
-    EXPECT_EQ(tk_add(data, 16, 1, two), 0);
-    CUDA_OK(cudaEventRecord(event, two));
-    CUDA_OK(cudaStreamWaitEvent(one, event, 0));
+    EXPECT_EQ(tk_fill(data, 16, static_cast<std::uint64_t>(i), one_), 0);
+    CUDA_OK(cudaEventRecord(event_, one_));
+    CUDA_OK(cudaStreamWaitEvent(waiting_, event_, 0));
+    EXPECT_EQ(tk_add(data, 16, 1, waiting_), 0);
+    CUDA_OK(cudaEventRecord(event_, waiting_));
+    CUDA_OK(cudaStreamWaitEvent(one_, event_, 0));
   }
-  CUDA_OK(cudaStreamSynchronize(two));
+  CUDA_OK(cudaStreamSynchronize(waiting_));
   EXPECT_EQ(first_of(data), 300U);
-  for (cudaStream_t stream : {one, two}) CUDA_OK(cudaStreamDestroy(stream));
-  CUDA_OK(cudaEventDestroy(event));
   CUDA_OK(cudaFree(data));
 }
 
 TEST_F(Events, ManyLaterRecordsDoNotFreeWhoWaitsForAnEarlierOne) {
-  const cudaEvent_t event = new_event();
-  const cudaStream_t slow = new_stream();
-  const cudaStream_t fast = new_stream();
-  const cudaStream_t waiting = new_stream();
   {
     Gate gate;
-    gate.hold(slow);
-    CUDA_OK(cudaEventRecord(event, slow));
-    CUDA_OK(cudaStreamWaitEvent(waiting, event, 0));
+    gate.hold(slow_);
+    CUDA_OK(cudaEventRecord(event_, slow_));
+    CUDA_OK(cudaStreamWaitEvent(waiting_, event_, 0));
     for (u32 i = 0; i < 3 * kEventRing; ++i) {
-      CUDA_OK(cudaEventRecord(event, fast));
-      CUDA_OK(cudaEventSynchronize(event));
+      CUDA_OK(cudaEventRecord(event_, one_));
+      CUDA_OK(cudaEventSynchronize(event_));
     }
-    EXPECT_EQ(cudaStreamQuery(waiting), cudaErrorNotReady);
+    EXPECT_EQ(cudaStreamQuery(waiting_), cudaErrorNotReady);
   }
-  CUDA_OK(cudaStreamSynchronize(waiting));
-  for (cudaStream_t stream : {slow, fast, waiting}) CUDA_OK(cudaStreamDestroy(stream));
-  CUDA_OK(cudaEventDestroy(event));
+  CUDA_OK(cudaStreamSynchronize(waiting_));
 }
 
 TEST_F(Events, DestroyingOneWithWorkPendingIsFine) {
-  const cudaEvent_t event = new_event();
-  const cudaStream_t one = new_stream();
-  const cudaStream_t two = new_stream();
   {
     Gate gate;
-    gate.hold(one);
-    CUDA_OK(cudaEventRecord(event, one));
-    CUDA_OK(cudaStreamWaitEvent(two, event, 0));
-    CUDA_OK(cudaEventDestroy(event));
-    EXPECT_EQ(cudaStreamQuery(two), cudaErrorNotReady);
+    gate.hold(slow_);
+    CUDA_OK(cudaEventRecord(event_, slow_));
+    CUDA_OK(cudaStreamWaitEvent(waiting_, event_, 0));
+    destroy();
+    EXPECT_EQ(cudaStreamQuery(waiting_), cudaErrorNotReady);
   }
-  CUDA_OK(cudaStreamSynchronize(two));
-  for (cudaStream_t stream : {one, two}) CUDA_OK(cudaStreamDestroy(stream));
+  CUDA_OK(cudaStreamSynchronize(waiting_));
 }
 
 TEST_F(Events, UsingOneAfterItsDestructionIsFound) {
-  const cudaEvent_t event = new_event();
-  CUDA_OK(cudaEventDestroy(event));
-  EXPECT_EQ(cudaEventQuery(event), cudaErrorInvalidResourceHandle);
+  const cudaEvent_t gone = event_;
+  destroy();
+  EXPECT_EQ(cudaEventQuery(gone), cudaErrorInvalidResourceHandle);
+  give_back();
   const Finding finding = only(world.findings());
   EXPECT_EQ(finding.what, What::kMisuse);
   EXPECT_THAT(finding.text, ::testing::HasSubstr("after it was destroyed"));
@@ -159,16 +142,14 @@ TEST_F(Events, OneForOtherProcessesCannotMeasureTime) {
 }
 
 TEST_F(Events, OneIsRecordedOnItsOwnDeviceAndWaitedForOnAny) {
-  const cudaEvent_t event = new_event();
   CUDA_OK(cudaSetDevice(1));
   const cudaStream_t other = new_stream();
-  EXPECT_EQ(cudaEventRecord(event, other), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaEventRecord(event_, other), cudaErrorInvalidResourceHandle);
   CUDA_OK(cudaSetDevice(0));
-  CUDA_OK(cudaEventRecord(event, nullptr));
-  CUDA_OK(cudaStreamWaitEvent(other, event, 0));
+  CUDA_OK(cudaEventRecord(event_, nullptr));
+  CUDA_OK(cudaStreamWaitEvent(other, event_, 0));
   CUDA_OK(cudaStreamSynchronize(other));
   CUDA_OK(cudaStreamDestroy(other));
-  CUDA_OK(cudaEventDestroy(event));
 }
 
 TEST_F(Events, TimeIsMeasuredBetweenTwoRecords) {

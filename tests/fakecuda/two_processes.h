@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tests/fakecuda/fixture.h"
+#include "tests/fakecuda/hex.h"
 #include "tests/support/peer.h"
 
 namespace fakecuda::testing {
@@ -18,12 +19,12 @@ class TwoProcesses : public Fakecuda {
   std::string exported(std::uint64_t* data) {
     cudaIpcMemHandle_t handle = {};
     EXPECT_EQ(cudaIpcGetMemHandle(&handle, data), cudaSuccess);
-    return hex(handle);
+    return to_hex(handle);
   }
   std::string exported(cudaEvent_t event) {
     cudaIpcEventHandle_t handle = {};
     EXPECT_EQ(cudaIpcGetEventHandle(&handle, event), cudaSuccess);
-    return hex(handle);
+    return to_hex(handle);
   }
   // What this host knows, the peer's host knows then; and the other way round.
   void tell(Peer& peer) {
@@ -40,18 +41,6 @@ class TwoProcesses : public Fakecuda {
   static std::string number(cudaError_t error) { return std::to_string(static_cast<int>(error)); }
 
  private:
-  template <class Handle>
-  static std::string hex(const Handle& handle) {
-    std::string text;
-    const auto* bytes = reinterpret_cast<const unsigned char*>(&handle);
-    for (std::size_t i = 0; i < sizeof handle; ++i) {
-      char byte[3];
-      std::snprintf(byte, sizeof byte, "%02x", bytes[i]);
-      text += byte;
-    }
-    return text;
-  }
-
   std::uint64_t told_ = 0;
 };
 

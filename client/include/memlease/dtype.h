@@ -30,21 +30,21 @@ MEMLEASE_API std::string name_of(DType dtype);
 
 namespace internal {
 template <typename T>
-struct IsComplex : std::false_type {};
-template <typename T>
-struct IsComplex<std::complex<T>> : std::true_type {};
+constexpr bool kIsComplex =
+    std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
 }  // namespace internal
 
 // The dtype of a C++ arithmetic type, bool or std::complex.
 template <typename T>
 constexpr DType dtype_of() {
   using U = std::remove_cv_t<T>;
-  static_assert(std::is_arithmetic_v<U> || internal::IsComplex<U>::value,
-                "dtype_of: give a bool, integer, floating or std::complex type");
+  static_assert((std::is_arithmetic_v<U> && sizeof(U) <= 8) || internal::kIsComplex<U>,
+                "dtype_of: give a bool, an integer, float, double, or a std::complex of float or "
+                "double; arrays have no other elements");
   constexpr auto kBits = static_cast<std::uint8_t>(sizeof(U) * 8);
   if constexpr (std::is_same_v<U, bool>) {
     return {6, 8, 1};
-  } else if constexpr (internal::IsComplex<U>::value) {
+  } else if constexpr (internal::kIsComplex<U>) {
     return {5, kBits, 1};
   } else if constexpr (std::is_floating_point_v<U>) {
     return {2, kBits, 1};

@@ -27,7 +27,7 @@ class Span {
   std::int64_t extent(std::size_t dim) const { return shape_[dim]; }
   std::int64_t size() const {
     std::int64_t n = 1;
-    for (std::int64_t extent : shape_) n *= extent;
+    for (const std::int64_t extent : shape_) n *= extent;
     return n;
   }
   // True if the elements stand in C order without gaps: then data()[0..size()) is all of them.

@@ -55,6 +55,14 @@ cudaError_t run_call_in_context(const Call& call, Api api, const Work& work) {
   });
 }
 
+// Answers by an output argument, which there must be.
+template <class T, class V>
+cudaError_t put(T* out, V value) {
+  if (out == nullptr) return cudaErrorInvalidValue;
+  *out = static_cast<T>(value);
+  return cudaSuccess;
+}
+
 // cuInit was called, or something that does it.
 void initialize_driver(Runtime& runtime);
 

@@ -15,17 +15,11 @@
 namespace {
 
 using fakecuda::Context;
+using fakecuda::put;
 using fakecuda::Runtime;
 using fakecuda::this_thread;
 
 void* at(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
-
-template <class T, class V>
-cudaError_t put(T* out, V value) {
-  if (out == nullptr) return cudaErrorInvalidValue;
-  *out = static_cast<T>(value);
-  return cudaSuccess;
-}
 
 // With the primary context of a device.
 template <class Work>
@@ -81,21 +75,6 @@ cudaError_t open(Context& context, CUevent* event, const CUipcEventHandle& handl
   cudaIpcEventHandle_t same = {};
   std::memcpy(&same, &handle, sizeof same);
   return import_event(context, event, same);
-}
-
-cudaError_t new_stream(Context& context, CUstream* stream, unsigned flags, int priority) {
-  if (stream == nullptr || flags > CU_STREAM_NON_BLOCKING) return cudaErrorInvalidValue;
-  *stream = context.runtime.streams.add(context.new_stream(flags, priority));
-  ++context.runtime.process().streams;
-  return cudaSuccess;
-}
-
-cudaError_t destroy_stream(Runtime& runtime, CUstream handle) {
-  const auto stream = runtime.streams.remove(handle);
-  if (stream == nullptr) return cudaErrorInvalidResourceHandle;
-  stream->context.retire(stream);
-  --runtime.process().streams;
-  return cudaSuccess;
 }
 
 cudaError_t name_device(char* name, int size, const Context& context) {
@@ -197,9 +176,7 @@ CUresult cuCtxPushCurrent(CUcontext context) {
 CUresult cuCtxPopCurrent(CUcontext* context) { FAKECUDA_DRIVER(pop(context)); }
 CUresult cuCtxGetDevice(CUdevice* device) { FAKECUDA_DRIVER_CONTEXT(put(device, context.ordinal)); }
 CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
-  FAKECUDA_DRIVER_CONTEXT(((least != nullptr ? * least = fakecuda::kLeastPriority : 0),
-                           (greatest != nullptr ? * greatest = fakecuda::kGreatestPriority : 0),
-                           cudaSuccess));
+  FAKECUDA_DRIVER_CONTEXT(fakecuda::priority_range(least, greatest));
 }
 CUresult cuCtxSynchronize() { FAKECUDA_DRIVER_CONTEXT(context.synchronize()); }
 
@@ -244,10 +221,10 @@ CUresult cuPointerSetAttribute(const void*, CUpointer_attribute attribute, CUdev
 // --- Streams and events
 
 CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
-  FAKECUDA_DRIVER_CONTEXT(new_stream(context, stream, flags, 0));
+  FAKECUDA_DRIVER_CONTEXT(create_stream(context, stream, flags, 0));
 }
 CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
-  FAKECUDA_DRIVER_CONTEXT(new_stream(context, stream, flags, priority));
+  FAKECUDA_DRIVER_CONTEXT(create_stream(context, stream, flags, priority));
 }
 CUresult cuStreamDestroy(CUstream stream) { FAKECUDA_DRIVER(destroy_stream(runtime, stream)); }
 CUresult cuEventCreate(CUevent* event, unsigned flags) {

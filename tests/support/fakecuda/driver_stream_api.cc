@@ -11,15 +11,9 @@
 namespace {
 
 using fakecuda::Copy;
+using fakecuda::put;
 
 void* at(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
-
-template <class T, class V>
-cudaError_t put(T* out, V value) {
-  if (out == nullptr) return cudaErrorInvalidValue;
-  *out = static_cast<T>(value);
-  return cudaSuccess;
-}
 
 // The legacy and per-thread streams belong to the current context, which there must be.
 template <class Work>

@@ -13,8 +13,6 @@
 namespace {
 
 using fakecuda::Context;
-using fakecuda::kGreatestPriority;
-using fakecuda::kLeastPriority;
 using fakecuda::Runtime;
 using fakecuda::this_thread;
 
@@ -61,23 +59,6 @@ cudaError_t change_peer(Context& context, int peer, bool enable) {
   const cudaError_t error = device_at(context.runtime, peer, device);
   if (error != cudaSuccess) return error;
   return enable ? context.enable_peer(device) : context.disable_peer(device);
-}
-
-cudaError_t create_stream(Context& context, cudaStream_t* stream, unsigned flags, int priority) {
-  if (stream == nullptr || (flags & ~unsigned{cudaStreamNonBlocking}) != 0) {
-    return cudaErrorInvalidValue;
-  }
-  *stream = context.runtime.streams.add(context.new_stream(flags, priority));
-  ++context.runtime.process().streams;
-  return cudaSuccess;
-}
-
-cudaError_t destroy_stream(Runtime& runtime, cudaStream_t handle) {
-  const auto stream = runtime.streams.remove(handle);
-  if (stream == nullptr) return cudaErrorInvalidResourceHandle;
-  stream->context.retire(stream);
-  --runtime.process().streams;
-  return cudaSuccess;
 }
 
 // Without a world: does the process see a driver?
@@ -136,8 +117,7 @@ cudaError_t cudaDeviceGetPCIBusId(char* text, int size, int device) {
   FAKECUDA_RUNTIME(query_pci_bus_id(runtime, text, size, device));
 }
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
-  FAKECUDA_RUNTIME(((least != nullptr ? * least = kLeastPriority : 0),
-                    (greatest != nullptr ? * greatest = kGreatestPriority : 0), cudaSuccess));
+  FAKECUDA_RUNTIME(fakecuda::priority_range(least, greatest));
 }
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
   FAKECUDA_RUNTIME(can_access_peer(runtime, can, device, peer));

@@ -10,13 +10,7 @@
 namespace {
 
 using fakecuda::Copy;
-
-template <class T, class V>
-cudaError_t put(T* out, V value) {
-  if (out == nullptr) return cudaErrorInvalidValue;
-  *out = static_cast<T>(value);
-  return cudaSuccess;
-}
+using fakecuda::put;
 
 cudaError_t begin_capture(fakecuda::Stream& stream) {
   // The legacy stream cannot be captured.

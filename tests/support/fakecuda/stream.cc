@@ -244,4 +244,27 @@ void StreamTable::clear() {
   streams_.clear();
 }
 
+cudaError_t create_stream(Context& context, cudaStream_t* stream, unsigned flags, int priority) {
+  if (stream == nullptr || (flags & ~unsigned{cudaStreamNonBlocking}) != 0) {
+    return cudaErrorInvalidValue;
+  }
+  *stream = context.runtime.streams.add(context.new_stream(flags, priority));
+  ++context.runtime.process().streams;
+  return cudaSuccess;
+}
+
+cudaError_t destroy_stream(Runtime& runtime, cudaStream_t handle) {
+  const auto stream = runtime.streams.remove(handle);
+  if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+  stream->context.retire(stream);
+  --runtime.process().streams;
+  return cudaSuccess;
+}
+
+cudaError_t priority_range(int* least, int* greatest) {
+  if (least != nullptr) *least = kLeastPriority;
+  if (greatest != nullptr) *greatest = kGreatestPriority;
+  return cudaSuccess;
+}
+
 }  // namespace fakecuda

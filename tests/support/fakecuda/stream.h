@@ -152,4 +152,10 @@ class StreamTable {
   std::unordered_map<cudaStream_t, std::shared_ptr<Stream>> streams_;
 };
 
+// Both APIs' calls. The context keeps a destroyed stream until its work is done.
+cudaError_t create_stream(Context& context, cudaStream_t* stream, unsigned flags, int priority);
+cudaError_t destroy_stream(Runtime& runtime, cudaStream_t handle);
+// Either may be null.
+cudaError_t priority_range(int* least, int* greatest);
+
 }  // namespace fakecuda

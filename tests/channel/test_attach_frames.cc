@@ -1,0 +1,133 @@
+// Clients that send what they should not: the daemon answers with a clear error, ends their
+// connection, and goes on serving everybody else.
+#include "fmt/format.h"
+#include "gmock/gmock.h"
+#include "proto/wire/error.h"
+#include "tests/channel/attach_fixture.h"
+
+namespace memlease::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using wire::ErrorCode;
+using wire::FileId;
+
+class AttachFrames : public EachPidfdWay {};
+INSTANTIATE_TEST_SUITE_P(, AttachFrames, kPidfdWays, pidfd_way_name);
+
+std::vector<std::byte> bytes_of(const wire::Payload& payload) {
+  return wire::encode_frame({0, payload});
+}
+
+struct BadMessage {
+  std::string name;
+  std::vector<std::byte> bytes;
+  ErrorCode code = ErrorCode::kInvalidArgument;
+};
+
+// Bad at any time.
+std::vector<BadMessage> bad_messages() {
+  auto truncated = bytes_of(wire::ProofFrame{});
+  truncated.pop_back();
+  auto trailing = bytes_of(wire::ByeFrame{});
+  trailing.push_back({});
+  auto unknown = bytes_of(wire::ByeFrame{});
+  unknown[6] = std::byte{99};
+  auto foreign = bytes_of(wire::FetchFrame{FileId{1}});
+  foreign[4] = std::byte{7};
+  return {
+      {"empty", {}},
+      {"less than a header", std::vector<std::byte>(15)},
+      {"no magic", std::vector<std::byte>(16)},
+      {"truncated", truncated},
+      {"trailing", trailing},
+      {"unknown type", unknown},
+      {"one byte more than a frame", std::vector<std::byte>(wire::kMaxFrameBytes + 1)},
+      {"much longer than a frame", std::vector<std::byte>(20000)},
+      {"another version", foreign, ErrorCode::kVersionSkew},
+      {"a frame of the daemon", bytes_of(wire::ChallengeFrame{})},
+      {"an error", bytes_of(wire::ErrorFrame{})},
+      {"file 0", bytes_of(wire::FetchFrame{FileId{0}})},
+  };
+}
+
+TEST_P(AttachFrames, EndsAConnectionThatSendsAnythingElseThanItsNextFrame) {
+  serve();
+  for (const bool attach_first : {false, true}) {
+    for (const auto& bad : bad_messages()) {
+      SCOPED_TRACE(fmt::format("{}, {}", bad.name, attach_first ? "attached" : "at first"));
+      host.events.clear();
+      log.clear();
+      Child child([&]() -> std::string {
+        RawClient client(directory);
+        if (attach_first && !client.attach()) return "cannot attach";
+        if (!client.send_bytes(bad.bytes)) return "cannot send";
+        return client.expect_end_by(bad.code);
+      });
+      EXPECT_EQ(finish(child), "");
+      EXPECT_THAT(log, ElementsAre(HasSubstr(" disconnected: ")));
+      if (attach_first) {
+        run_until([&] { return host.events.size() == 3; });
+        EXPECT_THAT(host.events[1], HasSubstr("hang_up"));
+      } else {
+        EXPECT_THAT(host.events, ElementsAre());
+      }
+    }
+  }
+  expect_service();
+}
+
+TEST_P(AttachFrames, RefusesFramesOutOfTurn) {
+  serve();
+  const wire::Payload out_of_turn[] = {wire::ProofFrame{}, wire::FetchFrame{}, wire::ByeFrame{}};
+  for (const auto& payload : out_of_turn) {
+    Child child([&] {
+      RawClient client(directory);
+      client.send(payload);
+      return client.expect_end_by(ErrorCode::kInvalidArgument);
+    });
+    EXPECT_EQ(finish(child), "");
+  }
+  Child again([&]() -> std::string {
+    RawClient client(directory);
+    if (!client.attach()) return "cannot attach";
+    client.send(wire::HelloFrame{});
+    return client.expect_end_by(ErrorCode::kInvalidArgument);
+  });
+  EXPECT_EQ(finish(again), "");
+  EXPECT_EQ(log.size(), 4U);
+}
+
+TEST_P(AttachFrames, NamesBothVersionsIfTheyDoNotOverlap) {
+  serve();
+  Child child([&]() -> std::string {
+    RawClient client(directory);
+    client.send(wire::HelloFrame{2, 3, "9.9"});
+    const auto frame = client.receive();
+    if (!frame) return "no answer";
+    const auto& error = std::get<wire::ErrorFrame>(frame->payload);
+    return fmt::format("{}: {}", wire::name_of(error.code), error.message);
+  });
+  EXPECT_EQ(
+      finish(child),
+      "VersionSkew: the other side speaks version 2 to 3 of the attach protocol, this side 1");
+}
+
+TEST_P(AttachFrames, TakesNoDescriptors) {
+  serve();
+  for (const bool attach_first : {false, true}) {
+    Child child([&]() -> std::string {
+      RawClient client(directory);
+      if (attach_first && !client.attach()) return "cannot attach";
+      client.send_bytes(bytes_of(wire::FetchFrame{FileId{7}}), client.fd());
+      return client.expect_end_by(ErrorCode::kInvalidArgument);
+    });
+    EXPECT_EQ(finish(child), "");
+  }
+  EXPECT_EQ(log.size(), 2U);
+  expect_service();  // and the fixture finds no descriptor left over
+}
+
+}  // namespace
+}  // namespace memlease::testing

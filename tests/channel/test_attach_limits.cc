@@ -1,0 +1,174 @@
+// Clients that are slow, greedy or many: they meet a limit, and nobody else notices.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "client/channel/attach_client.h"
+#include "fmt/format.h"
+#include "gmock/gmock.h"
+#include "proto/wire/error.h"
+#include "tests/channel/attach_fixture.h"
+
+namespace memlease::testing {
+namespace {
+
+using internal::AttachClient;
+using std::chrono::milliseconds;
+using ::testing::AnyOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using wire::ErrorCode;
+using wire::FileId;
+
+class AttachLimits : public EachPidfdWay {};
+INSTANTIATE_TEST_SUITE_P(, AttachLimits, kPidfdWays, pidfd_way_name);
+
+TEST_P(AttachLimits, DoesNotWaitLongForAHandshake) {
+  options.handshake_deadline = milliseconds(30);
+  serve();
+  for (const bool say_hello : {false, true}) {
+    Child child([&]() -> std::string {
+      RawClient client(directory);
+      if (say_hello) {
+        client.send(wire::HelloFrame{});
+        if (!client.receive()) return "no challenge";
+      }
+      return client.expect_end_by(ErrorCode::kTimeout);
+    });
+    EXPECT_EQ(finish(child), "");
+  }
+  EXPECT_THAT(log, ElementsAre(HasSubstr("more than 30 ms"), HasSubstr("more than 30 ms")));
+}
+
+TEST_P(AttachLimits, LimitsAUsersUnfinishedHandshakesAndNobodyElses) {
+  options.unfinished_handshakes_per_uid = 2;
+  serve();
+  Gate gate;
+  Child greedy(
+      [&]() -> std::string {
+        RawClient first(directory), second(directory), third(directory);
+        if (auto wrong = third.expect_end_by(ErrorCode::kQuotaExceeded); !wrong.empty())
+          return wrong;
+        gate.wait();
+        if (!first.attach()) return "the first cannot attach";
+        return RawClient(directory).attach() ? "" : "a finished handshake still counts";
+      },
+      gate.fds());
+  run_until([&] { return !log.empty(); });
+  EXPECT_THAT(log, ElementsAre(HasSubstr("in the middle of connecting")));
+  Child other([&]() -> std::string {
+    if (::setuid(1000) != 0) return "this test needs root";
+    const auto client = AttachClient::connect(directory);
+    return client.ok() ? "" : wire::message_of(client.status());
+  });
+  EXPECT_EQ(finish(other), "");
+  gate.open();
+  EXPECT_EQ(finish(greedy), "");
+  run_until([&] { return host.has("exited 3"); });
+}
+
+TEST_P(AttachLimits, CutsAClientThatNeverReads) {
+  host.files = {{8, "extent"}};
+  options.unread_deadline = milliseconds(50);
+  serve();
+  Gate gate;
+  Child child(
+      [&]() -> std::string {
+        RawClient client(directory);
+        if (!client.attach()) return "cannot attach";
+        for (std::uint32_t i = 0; i < 100; ++i) client.send(wire::FetchFrame{FileId{8}}, i);
+        gate.wait();
+        const auto file = client.receive();
+        if (!file || !std::holds_alternative<wire::FileFrame>(file->payload)) return "no file";
+        return client.expect_end_by(ErrorCode::kTimeout);
+      },
+      gate.fds());
+  run_until([&] { return host.has("hang_up 1"); });
+  EXPECT_EQ(std::ranges::count(host.events, "fetch 1"), 1);
+  EXPECT_THAT(log, ElementsAre(HasSubstr("did not read the daemon's answer for 50 ms")));
+  gate.open();
+  EXPECT_EQ(finish(child), "");
+  expect_service();
+}
+
+TEST_P(AttachLimits, AnswersOneFetchAtATimeToAClientThatSendsAhead) {
+  host.files = {{8, "extent"}};
+  options.unread_deadline = std::chrono::hours(1);  // so that it is not this that goes on
+  serve();
+  Gate gate;
+  Child child(
+      [&]() -> std::string {
+        RawClient client(directory);
+        if (!client.attach()) return "cannot attach";
+        for (std::uint32_t i = 0; i < 50; ++i) client.send(wire::FetchFrame{FileId{8}}, i);
+        gate.wait();
+        for (std::uint32_t i = 0; i < 50; ++i) {
+          const auto file = client.receive();
+          if (!file || file->request_id != i) return fmt::format("no answer to {}", i);
+        }
+        return "";
+      },
+      gate.fds());
+  run_until([&] { return host.has("fetch 1"); });
+  expect_service();  // plenty of turns in which more could be answered
+  EXPECT_EQ(std::ranges::count(host.events, "fetch 1"), 1);
+  gate.open();
+  EXPECT_EQ(finish(child), "");
+  EXPECT_EQ(std::ranges::count(host.events, "fetch 1"), 50);
+  run_until([&] { return host.has("exited 1"); });
+}
+
+rlim_t first_free_fd() {
+  const wire::UniqueFd fd(::dup(0));
+  return static_cast<rlim_t>(fd.get());
+}
+
+// With an even and an odd number of descriptors left, since a client needs two: one of them runs
+// out at accept, the other at the pidfd.
+TEST_P(AttachLimits, ServiceReturnsByItselfAfterAFloodOfConnections) {
+  options.unfinished_handshakes_per_uid = 1000;
+  serve();
+  rlimit normal{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &normal), 0);
+  std::size_t at_accept = 0;
+  for (const rlim_t left : {10U, 11U}) {
+    log.clear();
+    const auto attached = host.peers.size();
+    Gate gate;
+    Child flood(
+        [&]() -> std::string {
+          std::vector<std::unique_ptr<RawClient>> clients;
+          for (int i = 0; i < 200; ++i) clients.push_back(std::make_unique<RawClient>(directory));
+          gate.wait();
+          return "";
+        },
+        gate.fds());
+    Child innocent(
+        [&]() -> std::string {
+          gate.wait();
+          RawClient client(directory);
+          return client.attach() ? "" : "cannot attach";
+        },
+        gate.fds());
+    const rlimit low{first_free_fd() + left, normal.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+    run_until([&] { return log.size() > 150; });
+    const std::string line = log[100];  // checked later: a sanitizer needs descriptors to do so
+    at_accept += line.find("no free file descriptor") != std::string::npos ? 1 : 0;
+    flood.kill();
+    EXPECT_EQ(finish(flood), "signal 9");
+    run_until([&] { return first_free_fd() <= low.rlim_cur - left; });
+    gate.open();  // the limit is as low as before
+    EXPECT_EQ(finish(innocent), "");
+    run_until([&] { return host.has(fmt::format("exited {}", attached + 1)); });
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &normal), 0);
+    EXPECT_THAT(line, AnyOf(HasSubstr("no free file descriptor"), HasSubstr("Too many open")));
+  }
+  EXPECT_EQ(at_accept, 1U);
+}
+
+}  // namespace
+}  // namespace memlease::testing
