@@ -43,6 +43,8 @@ class DeviceRaces : public DeviceTest, public ::testing::WithParamInterface<Left
       writer.is_ok("drop a");
     }
     reader.is_ok("ungate");
+    // All of it runs, also what the step left out would have let go too early.
+    for (const std::string on : {"p", "q"}) reader.is_ok("synchronize " + on);
   }
 };
 
