@@ -82,9 +82,7 @@ const std::vector<std::int64_t>& Array::strides_bytes() const { return state_->s
 
 const std::string& Array::device() const { return state_->spec().device; }
 
-int Array::device_ordinal() const {
-  return state_->order() == nullptr ? -1 : state_->order()->importer().ordinal();
-}
+int Array::device_ordinal() const { return state_->device_ordinal(); }
 
 std::uint32_t Array::slots() const { return state_->slots(); }
 
