@@ -20,7 +20,7 @@ constexpr const char* kLibrary = "libmemlease_cuda.so";
 constexpr const char* kPathVariable = "MEMLEASE_CUDA_PLUGIN";
 
 // Beside the library or program that this is linked into; an installation has the daemon in bin/
-// and libraries in lib/.
+// and libraries in lib/, the Python package has its libraries above bin/.
 std::vector<std::string> candidates() {
   std::vector<std::string> paths;
   if (const char* named = std::getenv(kPathVariable); named != nullptr && *named != '\0') {
@@ -30,7 +30,7 @@ std::vector<std::string> candidates() {
   if (dladdr(reinterpret_cast<void*>(&candidates), &self) != 0 && self.dli_fname != nullptr) {
     std::error_code ignored;
     const auto folder = std::filesystem::canonical(self.dli_fname, ignored).parent_path();
-    for (const char* beside : {"", "../lib", "../lib64", "../lib/x86_64-linux-gnu"}) {
+    for (const char* beside : {"", "..", "../lib", "../lib64", "../lib/x86_64-linux-gnu"}) {
       paths.push_back((folder / beside / kLibrary).lexically_normal().string());
     }
   }

@@ -82,9 +82,7 @@ const std::vector<std::int64_t>& Array::strides_bytes() const { return state_->s
 
 const std::string& Array::device() const { return state_->spec().device; }
 
-int Array::device_ordinal() const {
-  return state_->order() == nullptr ? -1 : state_->order()->importer().ordinal();
-}
+int Array::device_ordinal() const { return state_->device_ordinal(); }
 
 std::uint32_t Array::slots() const { return state_->slots(); }
 
@@ -131,16 +129,24 @@ Follower Array::follow(Timeout timeout, std::uint64_t after, Stream stream) cons
 std::uint64_t Array::get(void* destination, std::uint64_t size_bytes,
                          const ReadOptions& options) const {
   check_size(*state_, size_bytes);
-  auto* const packed = static_cast<std::byte*>(destination);
   const ReadLease lease = read(options);
-  if (state_->order() != nullptr) {
-    internal::check(
-        internal::get_from_device(*state_, lease.slot_, lease.version_, packed, lease.ordering_));
-  } else {
-    internal::copy_out(state_->spec(), static_cast<const std::byte*>(lease.data()), packed);
-    state_->session().count_copy();
-  }
+  lease.copy_to(static_cast<std::byte*>(destination), true);
   return lease.version();
+}
+
+void ReadLease::get(void* destination, std::uint64_t size_bytes) const {
+  check_size(live(), size_bytes);
+  copy_to(static_cast<std::byte*>(destination), false);
+}
+
+void ReadLease::copy_to(std::byte* packed, bool only_use) const {
+  ArrayState& state = live();
+  if (state.order() != nullptr) {
+    internal::check(internal::get_from_device(state, slot_, version_, packed, only_use, ordering_));
+  } else {
+    internal::copy_out(state.spec(), static_cast<const std::byte*>(data()), packed);
+    state.session().count_copy();
+  }
 }
 
 std::uint64_t Array::put(const void* source, std::uint64_t size_bytes,

@@ -50,11 +50,16 @@ ArrayState::ArrayState(std::shared_ptr<Session> session, const OpenedArray& open
       strides_bytes_(wire::strides_bytes_of(opened.spec)) {}
 
 ArrayState::~ArrayState() {
-  if (forked()) return;
+  if (forked() || left_) return;
+  session_->depart(opened_.id, opens_, take_device_use());
+}
+
+DeviceUse ArrayState::take_device_use() {
   DeviceUse use;
   for (auto& [file, memory] : imported_) use.memory.push_back(std::move(memory));
+  imported_.clear();
   use.order = std::move(order_);
-  if (!left_) session_->depart(opened_.id, opens_, std::move(use));
+  return use;
 }
 
 absl::Status ArrayState::map_all() {
@@ -109,6 +114,7 @@ absl::Status ArrayState::import_slots() {
   auto order = DeviceOrder::open(**importer, session_->control(), imports, opened_);
   if (!order.ok()) return order.status();
   order_ = std::move(*order);
+  device_ordinal_ = order_->importer().ordinal();
   return absl::OkStatus();
 }
 
@@ -321,6 +327,10 @@ void ArrayState::leave_if_due() {
     const SlotReader* reader = reader_ready_.load();
     if (!left_ && (reader == nullptr || !reader->holds_any())) {
       await_device();
+      // Closed before the daemon may destroy it, unless the device is still at work after all.
+      {
+        const DeviceUse closed = take_device_use();
+      }
       // An error means that the daemon has gone, or does not know us: left either way.
       crash_point("leave.begin");
       session_->control().leave(opened_.id, opens_).IgnoreError();

@@ -44,6 +44,7 @@ class ArrayState final : public RowResolver {
   std::byte* slot_data(std::uint32_t slot) const { return slot_data_[slot]; }
   // What orders streams; nullptr for a host array, whose bytes are there when a lease is.
   DeviceOrder* order() const { return order_.get(); }
+  int device_ordinal() const { return device_ordinal_; }  // in this process; -1 for the host
   // The version that is current now; 0 = none.
   std::uint64_t current_version();
 
@@ -141,6 +142,7 @@ class ArrayState final : public RowResolver {
   absl::Status map_slots();
   absl::Status import_slots();
   void await_device();
+  DeviceUse take_device_use();
   const wire::WriterRow* find_writer_row(wire::RowRef at) override;
   const wire::ReaderRow* find_reader_row(wire::RowRef at) override;
   template <typename GiveUp>
@@ -163,7 +165,8 @@ class ArrayState final : public RowResolver {
   const wire::BoardRecord* board_ = nullptr;
   std::map<std::uint32_t, std::shared_ptr<Mapping>> mappings_;  // boards, segments, own extents
   std::map<std::uint32_t, std::shared_ptr<DeviceMemory>> imported_;  // segments on a device
-  std::unique_ptr<DeviceOrder> order_;
+  std::unique_ptr<DeviceOrder> order_;                               // gone once left
+  int device_ordinal_ = -1;
 
   std::weak_ptr<ArrayState> handle_;  // these two guarded by the session
   std::uint32_t handles_ = 0;

@@ -39,12 +39,13 @@ absl::Status host_wait(ArrayState& array, std::uint64_t version /* 0: of no vers
 }
 
 // On a stream of ours, which the host then waits for, unless the caller has given one.
-absl::Status copy_on_device(ArrayState& array, Stream stream, Ordering& ordering,
+absl::Status copy_on_device(ArrayState& array, std::uint32_t slot, Stream stream,
+                            Ordering& ordering,
                             absl::FunctionRef<absl::Status(Importer&, Stream)> copy) {
   Importer& importer = array.order()->importer();
   const auto on = stream ? absl::StatusOr<Stream>(stream) : importer.export_stream();
   if (!on.ok()) return on.status();
-  if (auto status = wait_write(array, *on, ordering); !status.ok()) return status;
+  if (auto status = wait_write(array, slot, *on, ordering); !status.ok()) return status;
   if (auto status = copy(importer, *on); !status.ok()) return status;
   array.session().count_copy();
   if (stream) return absl::OkStatus();
@@ -57,17 +58,32 @@ void note(Ordering& ordering, Stream stream) {
   ordering.done = true;
 }
 
+// Calls `behind` with each stream that work of the lease itself may be under way on.
+absl::Status for_each_own(const Ordering& ordering,
+                          absl::FunctionRef<absl::Status(Stream)> behind) {
+  for (const Stream own : {ordering.stream, ordering.exported}) {
+    if (!own) continue;
+    if (auto status = behind(own); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
-absl::StatusOr<Stream> export_stream(ArrayState& array, const Ordering& ordering,
+// Once it is one of ours it stays that one, so that views of the lease find each other's work
+// there.
+absl::StatusOr<Stream> export_stream(ArrayState& array, Ordering& ordering,
                                      absl::FunctionRef<absl::Status(Stream)> wait) {
   constexpr std::uintptr_t kPerThread = 2;
-  const Stream own = end_of(ordering, {});
-  if (own.handle() > kPerThread) return own;
-  auto stream = array.order()->importer().export_stream();
-  if (!stream.ok()) return stream;
-  if (auto status = wait(*stream); !status.ok()) return status;
-  return stream;
+  if (!ordering.exported) {
+    const Stream own = end_of(ordering, {});
+    if (own.handle() > kPerThread) return own;
+    auto stream = array.order()->importer().export_stream();
+    if (!stream.ok()) return stream;
+    ordering.exported = *stream;
+  }
+  if (auto status = wait(ordering.exported); !status.ok()) return status;
+  return ordering.exported;
 }
 
 Stream end_of(const Ordering& ordering, Stream said) {
@@ -86,25 +102,49 @@ absl::Status wait_read(ArrayState& array, std::uint32_t slot, std::uint64_t vers
 
 absl::Status ready_read(ArrayState& array, std::uint32_t slot, std::uint64_t version,
                         Ordering& ordering) {
-  if (ordering.done) return absl::OkStatus();
+  return ordering.done ? absl::OkStatus() : await_read(array, slot, version, ordering);
+}
+
+absl::Status await_read(ArrayState& array, std::uint32_t slot, std::uint64_t version,
+                        Ordering& ordering) {
   auto status =
       host_wait(array, version, [&] { return array.order()->version_complete(slot, version); });
-  ordering.done = status.ok();
+  ordering.done = ordering.done || status.ok();
   return status;
 }
 
 // ---- Writing.
 
-absl::Status wait_write(ArrayState& array, Stream stream, Ordering& ordering) {
-  auto status = array.order()->await_slot(stream);
+absl::Status wait_write(ArrayState& array, std::uint32_t slot, Stream stream, Ordering& ordering) {
+  auto status = wait_write_view(array, slot, stream, ordering);
   if (status.ok()) note(ordering, stream);
   return status;
+}
+
+absl::Status wait_write_view(ArrayState& array, std::uint32_t slot, Stream stream,
+                             const Ordering& ordering) {
+  auto status = array.order()->await_slot(stream);
+  if (!status.ok()) return status;
+  return for_each_own(ordering, [&](Stream own) {
+    return own == stream ? absl::OkStatus() : array.order()->await_own(slot, own, stream);
+  });
 }
 
 absl::Status ready_write(ArrayState& array, Ordering& ordering) {
   if (ordering.done) return absl::OkStatus();
   auto status = host_wait(array, 0, [&] { return array.order()->slot_free(); });
   ordering.done = status.ok();
+  return status;
+}
+
+absl::Status await_write(ArrayState& array, std::uint32_t slot, Ordering& ordering) {
+  const auto free = [&] { return array.order()->slot_free(); };
+  auto status = for_each_own(ordering, [&](Stream own) {
+    auto recorded = array.order()->record_own(slot, own);
+    return recorded.ok() ? host_wait(array, 0, free) : recorded;
+  });
+  if (status.ok()) status = host_wait(array, 0, free);
+  ordering.done = ordering.done || status.ok();
   return status;
 }
 
@@ -116,14 +156,14 @@ absl::Status begin_device_write(ArrayState& array, std::uint32_t slot, Stream st
   }
   const wire::Publication current = array.writer_if_any()->current();
   if (copy && current.slot != slot) {
-    auto status = copy_on_device(array, stream, ordering, [&](Importer& importer, Stream on) {
+    auto status = copy_on_device(array, slot, stream, ordering, [&](Importer& importer, Stream on) {
       return importer.copy(array.slot_data(slot), array.slot_data(current.slot),
                            array.opened().slot_bytes, on);
     });
     ordering.stream = stream;  // the work that follows is not on ours
     return status;
   }
-  return stream ? wait_write(array, stream, ordering) : absl::OkStatus();
+  return stream ? wait_write(array, slot, stream, ordering) : absl::OkStatus();
 }
 
 absl::Status end_device_write(ArrayState& array, std::uint32_t slot, std::uint64_t version,
@@ -132,7 +172,7 @@ absl::Status end_device_write(ArrayState& array, std::uint32_t slot, std::uint64
   // untouched leaves everything as it was.
   absl::Status status;
   if (!ordering.done && publish) {
-    status = said ? wait_write(array, said, ordering) : ready_write(array, ordering);
+    status = said ? wait_write(array, slot, said, ordering) : ready_write(array, ordering);
   }
   if (status.ok() && ordering.done) {
     status = array.order()->record_write(slot, version, end_of(ordering, said));
@@ -145,7 +185,7 @@ absl::Status end_device_write(ArrayState& array, std::uint32_t slot, std::uint64
 
 absl::Status put_to_device(ArrayState& array, std::uint32_t slot, const std::byte* packed,
                            Ordering& ordering) {
-  return copy_on_device(array, {}, ordering, [&](Importer& importer, Stream on) {
+  return copy_on_device(array, slot, {}, ordering, [&](Importer& importer, Stream on) {
     absl::Status status;
     for_each_block(array.spec(), [&](std::size_t at, std::size_t from, std::size_t bytes) {
       if (status.ok()) status = importer.copy(array.slot_data(slot) + at, packed + from, bytes, on);
@@ -155,11 +195,13 @@ absl::Status put_to_device(ArrayState& array, std::uint32_t slot, const std::byt
 }
 
 absl::Status get_from_device(ArrayState& array, std::uint32_t slot, std::uint64_t version,
-                             std::byte* packed, Ordering& ordering) {
+                             std::byte* packed, bool only_use, Ordering& ordering) {
   Importer& importer = array.order()->importer();
   const auto on = importer.export_stream();
   if (!on.ok()) return on.status();
-  absl::Status status = wait_read(array, slot, version, *on, ordering);
+  absl::Status status = array.order()->await_version(slot, version, *on);
+  if (only_use) ordering.stream = *on;
+  ordering.done = true;
   for_each_block(array.spec(), [&](std::size_t at, std::size_t to, std::size_t bytes) {
     if (status.ok()) status = importer.copy(packed + to, array.slot_data(slot) + at, bytes, *on);
   });

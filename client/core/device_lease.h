@@ -19,7 +19,7 @@ absl::Status begin_device_write(ArrayState& array, std::uint32_t slot, Stream st
 
 absl::Status wait_read(ArrayState& array, std::uint32_t slot, std::uint64_t version, Stream stream,
                        Ordering& ordering);
-absl::Status wait_write(ArrayState& array, Stream stream, Ordering& ordering);
+absl::Status wait_write(ArrayState& array, std::uint32_t slot, Stream stream, Ordering& ordering);
 
 // Before the bytes are handed to somebody who may touch them at once: waits for the device unless a
 // stream has been made to.
@@ -27,12 +27,24 @@ absl::Status ready_read(ArrayState& array, std::uint32_t slot, std::uint64_t ver
                         Ordering& ordering);
 absl::Status ready_write(ArrayState& array, Ordering& ordering);
 
+// The same whatever has waited already.
+absl::Status await_read(ArrayState& array, std::uint32_t slot, std::uint64_t version,
+                        Ordering& ordering);
+absl::Status await_write(ArrayState& array, std::uint32_t slot, Ordering& ordering);
+
+// For a view whose user works on `stream`: what that is given from now on runs behind all that a
+// write lease's slot has been used for, and behind the lease's own work.
+absl::Status wait_write_view(ArrayState& array, std::uint32_t slot, Stream stream,
+                             const Ordering& ordering);
 // A view has been made to wait: something has been ordered, and nobody knows where its work ends
-// unless the lease has a stream of its own.
-inline void note_view(Ordering& ordering) { ordering.done = true; }
+// unless it works where the lease does.
+inline void note_view(Ordering& ordering, Stream consumer) {
+  ordering.done = true;
+  if (consumer && ordering.stream && consumer != ordering.stream) ordering.many = true;
+}
 
 // A stream for a view: the lease's, or one of ours that `wait` has made to wait.
-absl::StatusOr<Stream> export_stream(ArrayState& array, const Ordering& ordering,
+absl::StatusOr<Stream> export_stream(ArrayState& array, Ordering& ordering,
                                      absl::FunctionRef<absl::Status(Stream)> wait);
 
 // Where the lease's work ends, by what its user says or has said.
@@ -42,10 +54,11 @@ Stream end_of(const Ordering& ordering, Stream said);
 absl::Status end_device_write(ArrayState& array, std::uint32_t slot, std::uint64_t version,
                               bool publish, Stream said, Ordering& ordering);
 
-// Between a lease's slot and C-ordered host memory; wait for the copy.
+// Between a lease's slot and C-ordered host memory; wait for the copy. `only_use`: nothing else is
+// done with the lease, which so ends where the copy does.
 absl::Status put_to_device(ArrayState& array, std::uint32_t slot, const std::byte* packed,
                            Ordering& ordering);
 absl::Status get_from_device(ArrayState& array, std::uint32_t slot, std::uint64_t version,
-                             std::byte* packed, Ordering& ordering);
+                             std::byte* packed, bool only_use, Ordering& ordering);
 
 }  // namespace memlease::internal

@@ -260,6 +260,16 @@ absl::StatusOr<bool> DeviceOrder::slot_free() {
   return true;
 }
 
+// The slot's event is free for this: nobody but the writer waits for it before it is published.
+absl::Status DeviceOrder::record_own(std::uint32_t slot, Stream own) {
+  return write_events_[slot]->record(own);
+}
+
+absl::Status DeviceOrder::await_own(std::uint32_t slot, Stream own, Stream stream) {
+  if (auto status = record_own(slot, own); !status.ok()) return status;
+  return write_events_[slot]->wait(stream);
+}
+
 absl::Status DeviceOrder::record_write(std::uint32_t slot, std::uint64_t version, Stream stream) {
   absl::Status status = stream ? importer_.check_stream(stream) : absl::OkStatus();
   if (status.ok()) {

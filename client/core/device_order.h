@@ -64,6 +64,10 @@ class DeviceOrder {
   absl::Status collect(SlotWriter& writer, std::uint32_t slot);
   absl::Status await_slot(Stream stream);
   absl::StatusOr<bool> slot_free();
+  // The write goes on, and `stream`, or whoever asks slot_free() next, comes behind what `own`,
+  // which has waited for the slot, was given until now.
+  absl::Status await_own(std::uint32_t slot, Stream own, Stream stream);
+  absl::Status record_own(std::uint32_t slot, Stream own);
   // Where the version ends, or the work on a version that is given up. Without a stream it waits
   // for the device.
   absl::Status record_write(std::uint32_t slot, std::uint64_t version, Stream stream);

@@ -77,9 +77,14 @@ ReadLease& ReadLease::operator=(ReadLease&& other) noexcept {
 
 void ReadLease::wait_for_view(Stream consumer) const {
   ArrayState& state = live();
-  if (state.order() == nullptr || !consumer) return;
-  internal::check(state.order()->await_version(slot_, version_, consumer));
-  internal::note_view(ordering_);
+  if (state.order() == nullptr) return;
+  if (consumer) internal::check(state.order()->await_version(slot_, version_, consumer));
+  internal::note_view(ordering_, consumer);
+}
+
+void ReadLease::wait_on_host() const {
+  ArrayState& state = live();
+  if (state.order() != nullptr) internal::check(await_read(state, slot_, version_, ordering_));
 }
 
 Stream ReadLease::export_stream() const {
@@ -88,7 +93,7 @@ Stream ReadLease::export_stream() const {
   auto stream = internal::export_stream(state, ordering_, [&](Stream on) {
     return state.order()->await_version(slot_, version_, on);
   });
-  internal::note_view(ordering_);
+  internal::note_view(ordering_, {});
   return internal::value_or_raise(std::move(stream));
 }
 
@@ -178,17 +183,22 @@ WriteLease& WriteLease::operator=(WriteLease&& other) noexcept {
 
 void WriteLease::wait_for_view(Stream consumer) const {
   ArrayState& state = live();
-  if (state.order() == nullptr || !consumer) return;
-  internal::check(state.order()->await_slot(consumer));
-  internal::note_view(ordering_);
+  if (state.order() == nullptr) return;
+  if (consumer) internal::check(wait_write_view(state, slot_, consumer, ordering_));
+  internal::note_view(ordering_, consumer);
+}
+
+void WriteLease::wait_on_host() const {
+  ArrayState& state = live();
+  if (state.order() != nullptr) internal::check(await_write(state, slot_, ordering_));
 }
 
 Stream WriteLease::export_stream() const {
   ArrayState& state = live();
   if (state.order() == nullptr) return {};
-  auto stream = internal::export_stream(state, ordering_,
-                                        [&](Stream on) { return state.order()->await_slot(on); });
-  internal::note_view(ordering_);
+  auto stream = internal::export_stream(
+      state, ordering_, [&](Stream on) { return wait_write_view(state, slot_, on, ordering_); });
+  internal::note_view(ordering_, {});
   return internal::value_or_raise(std::move(stream));
 }
 
@@ -216,7 +226,7 @@ void* WriteLease::data() const {
 void WriteLease::wait(Stream stream) const {
   ArrayState& state = live();
   if (state.order() == nullptr || !stream) return;
-  internal::check(wait_write(state, stream, ordering_));
+  internal::check(wait_write(state, slot_, stream, ordering_));
 }
 
 Pin WriteLease::pin() const {

@@ -26,13 +26,13 @@ void delete_context(Tensor* tensor) {
   delete static_cast<Context<Tensor>*>(tensor->manager_ctx);
 }
 
-std::int64_t size_of(const HostBlock& block) {
+std::int64_t size_of(const Block& block) {
   std::int64_t size = 1;
   for (const std::int64_t extent : block.shape) size *= extent;
   return size;
 }
 
-std::vector<std::int64_t> strides_in_elements(const HostBlock& block) {
+std::vector<std::int64_t> strides_in_elements(const Block& block) {
   const std::int64_t itemsize = block.dtype.itemsize_bytes();
   std::vector<std::int64_t> strides;
   for (const std::int64_t stride : block.strides_bytes) {
@@ -49,14 +49,14 @@ std::vector<std::int64_t> strides_in_elements(const HostBlock& block) {
 }
 
 template <typename Tensor>
-Tensor* export_block(HostBlock block) {
+Tensor* export_block(Block block) {
   auto context = std::make_unique<Context<Tensor>>();
   context->strides = strides_in_elements(block);
   DLTensor& tensor = context->tensor.dl_tensor;
   tensor.data = size_of(block) == 0 ? nullptr : block.data;
   context->shape = std::move(block.shape);
   context->pin = std::move(block.pin);
-  tensor.device = {kDLCPU, 0};
+  tensor.device = block.device;
   tensor.ndim = static_cast<std::int32_t>(context->shape.size());
   tensor.dtype = {block.dtype.code, block.dtype.bits, block.dtype.lanes};
   tensor.shape = context->shape.data();
@@ -68,7 +68,7 @@ Tensor* export_block(HostBlock block) {
 }
 
 // Copies the elements below `dim` one by one, in C order, and returns where the next one goes.
-std::byte* copy_elements(const HostBlock& block, std::size_t dim, const std::byte* from,
+std::byte* copy_elements(const Block& block, std::size_t dim, const std::byte* from,
                          std::byte* to) {
   const std::size_t itemsize = block.dtype.itemsize_bytes();
   if (dim == block.shape.size()) {
@@ -83,34 +83,44 @@ std::byte* copy_elements(const HostBlock& block, std::size_t dim, const std::byt
 
 }  // namespace
 
-HostBlock copy_of(const HostBlock& block) {
-  HostBlock copy = block;
-  const auto itemsize = static_cast<std::int64_t>(block.dtype.itemsize_bytes());
-  std::int64_t stride = itemsize;
+std::uint64_t size_bytes_of(const Block& block) {
+  return static_cast<std::uint64_t>(size_of(block)) * block.dtype.itemsize_bytes();
+}
+
+Block make_block(DType dtype, std::vector<std::int64_t> shape) {
+  Block block;
+  block.dtype = dtype;
+  block.shape = std::move(shape);
+  block.copied = true;
+  block.strides_bytes.resize(block.shape.size());
+  auto stride = static_cast<std::int64_t>(dtype.itemsize_bytes());
   for (std::size_t i = block.shape.size(); i-- > 0;) {
-    copy.strides_bytes[i] = stride;
+    block.strides_bytes[i] = stride;
     stride *= block.shape[i];
   }
   constexpr std::align_val_t kAlignment{256};
   const std::shared_ptr<std::byte> bytes(
-      static_cast<std::byte*>(
-          ::operator new(static_cast<std::size_t>(size_of(block) * itemsize), kAlignment)),
+      static_cast<std::byte*>(::operator new(size_bytes_of(block), kAlignment)),
       [](std::byte* p) { ::operator delete(p, kAlignment); });
+  block.data = bytes.get();
+  block.pin = bytes;
+  return block;
+}
+
+Block copy_of(const Block& block) {
+  Block copy = make_block(block.dtype, block.shape);
   if (size_of(block) > 0) {
     if (copy.strides_bytes == block.strides_bytes) {
-      std::memcpy(bytes.get(), block.data, static_cast<std::size_t>(size_of(block) * itemsize));
+      std::memcpy(copy.data, block.data, size_bytes_of(block));
     } else {
-      copy_elements(block, 0, static_cast<const std::byte*>(block.data), bytes.get());
+      copy_elements(block, 0, static_cast<const std::byte*>(block.data),
+                    static_cast<std::byte*>(copy.data));
     }
   }
-  copy.data = bytes.get();
-  copy.pin = bytes;
-  copy.readonly = false;
-  copy.copied = true;
   return copy;
 }
 
-DLManagedTensorVersioned* export_versioned(HostBlock block) {
+DLManagedTensorVersioned* export_versioned(Block block) {
   const std::uint64_t flags = (block.readonly ? DLPACK_FLAG_BITMASK_READ_ONLY : 0UL) |
                               (block.copied ? DLPACK_FLAG_BITMASK_IS_COPIED : 0UL);
   DLManagedTensorVersioned* tensor = export_block<DLManagedTensorVersioned>(std::move(block));
@@ -119,7 +129,7 @@ DLManagedTensorVersioned* export_versioned(HostBlock block) {
   return tensor;
 }
 
-DLManagedTensor* export_unversioned(HostBlock block) {
+DLManagedTensor* export_unversioned(Block block) {
   return export_block<DLManagedTensor>(std::move(block));
 }
 

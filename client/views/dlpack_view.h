@@ -1,4 +1,4 @@
-// DLPack exports of leased host memory. Nothing here knows Python: a tensor's context holds a
+// DLPack exports of leased memory. Nothing here knows Python: a tensor's context holds a
 // memlease::Pin, so its deleter may run on any thread, without the GIL, and after the interpreter.
 #pragma once
 
@@ -14,9 +14,10 @@ static_assert(DLPACK_MAJOR_VERSION == 1 && DLPACK_MINOR_VERSION >= 1,
 
 namespace memlease::views {
 
-// Elements in host memory, and what keeps them there.
-struct HostBlock {
+// Elements in memory, and what keeps them there.
+struct Block {
   void* data = nullptr;  // first element
+  DLDevice device = {kDLCPU, 0};
   DType dtype;
   std::vector<std::int64_t> shape;
   std::vector<std::int64_t> strides_bytes;
@@ -25,13 +26,17 @@ struct HostBlock {
   Pin pin;
 };
 
-// A block in C order with the same elements, writable, owned by its pin alone.
-HostBlock copy_of(const HostBlock& block);
+// A new block in host memory, in C order, writable, owned by its pin alone. `copied` is set: its
+// maker is to fill it.
+Block make_block(DType dtype, std::vector<std::int64_t> shape);
+std::uint64_t size_bytes_of(const Block& block);  // of its elements
+// Such a block with the elements of `block`, which is in host memory, too.
+Block copy_of(const Block& block);
 
 // Both own the block's pin until their deleter runs, once. They throw memlease::Error Unsupported
 // where a stride is no multiple of the element (DLPack counts strides in elements).
-DLManagedTensorVersioned* export_versioned(HostBlock block);
+DLManagedTensorVersioned* export_versioned(Block block);
 // This form cannot say "read-only": the caller answers for that.
-DLManagedTensor* export_unversioned(HostBlock block);
+DLManagedTensor* export_unversioned(Block block);
 
 }  // namespace memlease::views

@@ -1,6 +1,7 @@
 #include <pybind11/stl.h>
 
 #include "python/bindings/array_handle.h"
+#include "python/bindings/fastcall.h"
 
 namespace memlease::python {
 namespace {
@@ -13,6 +14,8 @@ timeout : float, optional
     Seconds that each step waits at most. Default: no end.
 after : int
     Begin with a version above this one; 0 begins with the current one.
+stream : stream, optional
+    As in `read`, for each lease.
 
 Returns
 -------
@@ -69,7 +72,16 @@ void bind_properties(py::class_<ArrayHandle>& type) {
   type.def_property_readonly(
       "strides", [](const ArrayHandle& self) { return to_tuple(self->strides_bytes()); },
       "Bytes from one element to the next, per axis.");
-  type.def_property_readonly("device", &get<&Array::device>, "Memory space: 'host'.");
+  type.def_property_readonly("device", &get<&Array::device>,
+                             "Memory space: 'host', or the UUID of a GPU, which all processes know "
+                             "it by: 'GPU-6a9f...'.");
+  type.def_property_readonly(
+      "device_ordinal",
+      [](const ArrayHandle& self) -> std::optional<int> {
+        const int ordinal = self->device_ordinal();
+        return ordinal < 0 ? std::nullopt : std::optional(ordinal);
+      },
+      "n of that GPU's cuda:n in this process; None for the host.");
   type.def_property_readonly("slots", &get<&Array::slots>, "How many versions have room, 1 to 64.");
   type.def_property_readonly(
       "lifetime",
@@ -96,11 +108,14 @@ void bind_arrays(py::module_& module) {
   bind_lease_calls(type);
   type.def(
       "follow",
-      [](const py::object& self, std::optional<double> timeout, std::uint64_t after) {
+      [](const py::object& self, std::optional<double> timeout, std::uint64_t after,
+         const py::object& stream) {
         const Timeout each = to_timeout(timeout, "timeout");
-        return std::make_unique<PyFollower>(handle_of(self)->follow(each, after), self);
+        const Stream on = to_stream(stream.is_none() ? nullptr : stream.ptr());
+        return std::make_unique<PyFollower>(handle_of(self)->follow(each, after, on), self);
       },
-      kFollowDoc, py::kw_only(), py::arg("timeout") = py::none(), py::arg("after") = 0);
+      kFollowDoc, py::kw_only(), py::arg("timeout") = py::none(), py::arg("after") = 0,
+      py::arg("stream") = py::none());
   type.def("_get_bytes", &get_bytes, py::arg("destination"), py::arg("timeout"));
   type.def("_put_bytes", &put_bytes, py::arg("source"), py::arg("wait"));
   type.def(

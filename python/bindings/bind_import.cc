@@ -98,8 +98,9 @@ py::tuple import_dlpack(const py::object& producer) {
   if (type != kDLCPU && type != kDLCUDAHost && type != kDLROCMHost) {
     throw Error(ErrorCode::Unsupported,
                 "the source is on a device (DLPack type " + std::to_string(type) +
-                    "), and this build of memlease takes only host memory",
-                "copy it to the host first, as tensor.cpu()");
+                    "), and put takes only host memory",
+                "copy it to the host first, as tensor.cpu(); or into a GPU array on the GPU, as "
+                "torch.from_dlpack(lease).copy_(tensor) in write()");
   }
   const py::capsule capsule = ask(producer);
   if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned") != 0) {

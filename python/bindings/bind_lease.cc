@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "python/bindings/cuda_array.h"
 #include "python/bindings/dlpack_capsule.h"
 #include "python/bindings/fastcall.h"
 #include "python/bindings/lease.h"
@@ -18,8 +19,10 @@ constexpr const char* kReadDoc =
 
 Use it in ``with``, or call `release`. NumPy, PyTorch, JAX and whatever speaks the buffer protocol,
 ``__array_interface__`` or DLPack take the lease itself, without a copy; `array` is a NumPy view.
-Every view is read-only and keeps the version's slot until it dies, also beyond the lease.
-Not thread-safe: one thread at a time uses one lease. Nothing here blocks or calls the daemon.
+Every view is read-only and keeps the version's slot until it dies, also beyond the lease. Arrays on
+a GPU are taken by DLPack or ``__cuda_array_interface__``; the latter's views do not keep the slot.
+Not thread-safe: one thread at a time uses one lease. Nothing here calls the daemon, or blocks, but
+for what says so of arrays on a GPU.
 )";
 
 constexpr const char* kWriteDoc =
@@ -27,7 +30,9 @@ constexpr const char* kWriteDoc =
 
 Use it in ``with``: a clean exit publishes, an exception drops. `array` is a writable NumPy view;
 its bytes are unspecified, or after `Array.update` those of the current version. Views must be gone
-when the version is published. Not thread-safe. Nothing here blocks or calls the daemon.
+when the version is published. Arrays on a GPU are filled through DLPack or
+``__cuda_array_interface__``. Not thread-safe. Nothing here calls the daemon, or blocks, but for what
+says so of arrays on a GPU.
 )";
 
 constexpr const char* kArrayDoc =
@@ -40,20 +45,26 @@ Raises
 Closed
     The lease has ended.
 Unsupported
-    NumPy has no such dtype and ml_dtypes, which has, is not installed.
+    NumPy has no such dtype and ml_dtypes, which has, is not installed; or the array is on a GPU.
 )";
 
 constexpr const char* kDLPackDoc =
     R"(__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)
 --
 
-Export by DLPack, versioned or not as the consumer asks. Never waits.
+Export by DLPack, versioned or not as the consumer asks.
+
+Of an array on a GPU the consumer's `stream` is made to wait for the bytes: a handle, 1 or None the
+legacy stream, 2 the thread's own; with -1 the consumer sees to the order. That does not block; only
+``dl_device=(1, 0)``, which copies a version to the host, does.
 
 Raises
 ------
 BufferError
     The request cannot be met: another device, or a read lease for a consumer that takes only the
     unversioned form, which cannot say "read-only" (see `dlpack`).
+ValueError
+    A stream that is none: 0, which is ambiguous, or of a host array any but -1.
 Closed
     The lease has ended.
 )";
@@ -70,10 +81,17 @@ readonly_ok : bool
     they make of it is undefined: it ends the process or changes a version that others read.
 )";
 
-constexpr const char* kReleaseDoc = R"(release($self, /)
+constexpr const char* kReleaseDoc = R"(release($self, /, stream=None)
 --
 
 End the lease. A second call does nothing.
+
+Parameters
+----------
+stream : stream, optional
+    Of an array on a GPU: a writer waits for what this stream was given until now (see
+    `memlease.stream`). Default: the stream that the lease began with; without one, or if something
+    made from the lease was used on another, this blocks until the GPU has nothing to do.
 
 Returns
 -------
@@ -86,13 +104,16 @@ ProducerDied
     The version turned out to be torn: do not use what was computed from it.
 )";
 
-constexpr const char* kPublishDoc = R"(publish($self, /, *, allow_pins=False)
+constexpr const char* kPublishDoc = R"(publish($self, /, stream=None, *, allow_pins=False)
 --
 
 Make the version current and end the lease.
 
 Parameters
 ----------
+stream : stream, optional
+    Of an array on a GPU: readers wait for what this stream was given until now. Default: as in
+    `ReadLease.release`.
 allow_pins : bool
     Publish although views of the lease are alive. The caller answers for nobody writing through
     them: that would change a published version.
@@ -108,11 +129,12 @@ Busy
     Views of the lease are alive. The lease goes on.
 )";
 
-constexpr const char* kDropDoc = R"(drop($self, /)
+constexpr const char* kDropDoc = R"(drop($self, /, stream=None)
 --
 
 End the lease without a version. A second call does nothing.
 
+`stream` is as in `publish`.
 Views of it that are alive keep the slot out of use, and a `ViewAlive` warning says so.
 )";
 
@@ -125,6 +147,52 @@ constexpr const char* kExitDoc = R"(__exit__($self, kind, value, traceback, /)
 --
 
 End the lease.)";
+
+constexpr const char* kDLPackDeviceDoc = R"(__dlpack_device__($self, /)
+--
+
+(1, 0), the host's memory, or (2, n): cuda:n as this process numbers its GPUs.)";
+
+constexpr const char* kCudaInterfaceDoc =
+    R"(The CUDA array interface, version 3: arrays on a GPU only, else AttributeError.
+
+A dict, new at each access, and each access makes its ``stream`` wait again for all that must come
+before: what is put on that stream, or comes after it was synchronised, sees the version complete.
+Never blocks. A dict holds nothing: whoever uses the address keeps the lease, and `release` must be
+told where the work ends.
+
+Raises
+------
+AttributeError
+    The array is in host memory, or of a type that NumPy cannot name, such as bfloat16.
+Closed
+    The lease has ended.
+)";
+
+constexpr const char* kCudaArrayDoc =
+    R"(cuda_array($self, /, *, version=3, host_wait=None, readonly_ok=False)
+--
+
+What to give to a consumer of the CUDA array interface instead of the lease itself.
+
+It has the attribute ``__cuda_array_interface__`` and keeps the lease.
+
+Parameters
+----------
+version : int
+    Of the interface: 3, or 2, which names no stream.
+host_wait : bool, optional
+    At each access of the attribute block, without the GIL, until the bytes are complete, and name
+    no stream: for consumers that ignore the stream, as PyTorch. Default: True for version 2, else
+    what the environment variable ``MEMLEASE_CUDA_HOST_WAIT`` says, else False.
+readonly_ok : bool
+    Do not say that the bytes of a read lease are read-only: for consumers that refuse such, as
+    PyTorch. Writing through what they make of it changes a version that others read.
+
+Returns
+-------
+CudaArraySource
+)";
 
 template <typename Function>
 void* slot(Function* function) {
@@ -143,10 +211,22 @@ PyObject* get(PyObject* self, void* /*closure*/) {
   });
 }
 
+Stream only_stream(const FastCall& call) {
+  static constexpr std::array kParameters{"stream"};
+  std::array<PyObject*, 1> values{};
+  call.bind(kParameters, 1, values);
+  return to_stream(values[0]);
+}
+
+template <typename Lease>
+PyObject* get_cuda_interface(PyObject* self, void* /*closure*/) {
+  return guarded([&] { return lease_of<Lease>(self).cuda_interface().release().ptr(); });
+}
+
 template <typename Lease>
 PyObject* enter(PyObject* self, PyObject* /*nothing*/) {
   return guarded([&] {
-    lease_of<Lease>(self).data();  // throws Closed
+    lease_of<Lease>(self).check_live();
     return Py_NewRef(self);
   });
 }
@@ -160,25 +240,37 @@ PyObject* exit(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
   });
 }
 
-PyObject* release(PyObject* self, PyObject* /*nothing*/) {
-  return guarded([&] { return PyBool_FromLong(lease_of<ReadLease>(self).release() ? 1 : 0); });
+PyObject* release(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                  PyObject* keywords) {
+  return guarded([&] {
+    Stream stream;
+    if (count != 0 || keywords != nullptr) {
+      stream = only_stream({"release", arguments, count, keywords});
+    }
+    return PyBool_FromLong(lease_of<ReadLease>(self).release(stream) ? 1 : 0);
+  });
 }
 
 PyObject* publish(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
                   PyObject* keywords) {
   return guarded([&] {
-    static constexpr std::array kParameters{"allow_pins"};
-    std::array<PyObject*, 1> values{};
-    FastCall{"publish", arguments, count, keywords}.bind(kParameters, 0, values);
-    const int allow_pins = values[0] == nullptr ? 0 : PyObject_IsTrue(values[0]);
+    static constexpr std::array kParameters{"stream", "allow_pins"};
+    std::array<PyObject*, 2> values{};
+    FastCall{"publish", arguments, count, keywords}.bind(kParameters, 1, values);
+    const Stream stream = to_stream(values[0]);
+    const int allow_pins = values[1] == nullptr ? 0 : PyObject_IsTrue(values[1]);
     if (allow_pins < 0) throw py::error_already_set();
-    return PyLong_FromUnsignedLongLong(lease_of<WriteLease>(self).publish(allow_pins != 0));
+    return PyLong_FromUnsignedLongLong(lease_of<WriteLease>(self).publish(stream, allow_pins != 0));
   });
 }
 
-PyObject* drop(PyObject* self, PyObject* /*nothing*/) {
+PyObject* drop(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) {
   return guarded([&] {
-    lease_of<WriteLease>(self).drop();
+    Stream stream;
+    if (count != 0 || keywords != nullptr) {
+      stream = only_stream({"drop", arguments, count, keywords});
+    }
+    lease_of<WriteLease>(self).drop(stream);
     return Py_NewRef(Py_None);
   });
 }
@@ -213,15 +305,17 @@ PyObject* dlpack_capsule(PyObject* self, PyObject* arguments, PyObject* keywords
     const auto object = [&](std::size_t i) {
       return py::reinterpret_borrow<py::object>(values[i]);
     };
-    return make_capsule(lease_of<Lease>(self).block(),
-                        {object(0), object(1), object(2), object(3), false})
-        .release()
-        .ptr();
+    PyLease<Lease>& lease = lease_of<Lease>(self);
+    const DLPackPlan plan =
+        plan_export({object(0), object(1), object(2), object(3), false}, lease.dlpack_device());
+    return make_capsule(lease.block(plan), plan).release().ptr();
   });
 }
 
-PyObject* dlpack_device(PyObject* /*self*/, PyObject* /*nothing*/) {
-  return Py_BuildValue("(ii)", int{kDLCPU}, 0);
+template <typename Lease>
+PyObject* dlpack_device(PyObject* self, PyObject* /*nothing*/) {
+  const DLDevice device = lease_of<Lease>(self).dlpack_device();
+  return Py_BuildValue("(ii)", int{device.device_type}, device.device_id);
 }
 
 template <typename Lease>
@@ -233,10 +327,38 @@ PyObject* dlpack_source(PyObject* self, PyObject* arguments, PyObject* keywords)
                                     &readonly_ok) == 0) {
       return nullptr;
     }
-    const auto block = [object = py::reinterpret_borrow<py::object>(self)] {
-      return lease_of<Lease>(object).block();
+    const auto block = [object = py::reinterpret_borrow<py::object>(self)](const DLPackPlan& plan) {
+      return lease_of<Lease>(object).block(plan);
     };
-    return py::cast(DLPackSource(block, readonly_ok != 0)).release().ptr();
+    const DLDevice device = lease_of<Lease>(self).dlpack_device();
+    return py::cast(DLPackSource(block, device, readonly_ok != 0)).release().ptr();
+  });
+}
+
+template <typename Lease>
+PyObject* cuda_array(PyObject* self, PyObject* arguments, PyObject* keywords) {
+  return guarded([&]() -> PyObject* {
+    static constexpr const char* kNames[] = {"version", "host_wait", "readonly_ok", nullptr};
+    CudaInterfaceOptions options;
+    PyObject* host_wait = Py_None;
+    int readonly_ok = 0;
+    if (PyArg_ParseTupleAndKeywords(arguments, keywords, "|$iOp:cuda_array",
+                                    const_cast<char**>(kNames), &options.version, &host_wait,
+                                    &readonly_ok) == 0) {
+      return nullptr;
+    }
+    if (options.version != 2 && options.version != 3) {
+      throw Error(ErrorCode::InvalidArgument,
+                  "version=" + std::to_string(options.version) +
+                      " of the CUDA array interface is not known",
+                  "give 3, or 2 for a library that refuses 3");
+    }
+    if (Py_IsNone(host_wait) == 0) options.host_wait = PyObject_IsTrue(host_wait) > 0;
+    options.readonly_ok = readonly_ok != 0;
+    const auto make = [object = py::reinterpret_borrow<py::object>(self), options] {
+      return lease_of<Lease>(object).cuda_interface(options);
+    };
+    return py::cast(CudaArraySource(make)).release().ptr();
   });
 }
 
@@ -289,20 +411,19 @@ void destroy(PyObject* self) {
 template <typename Lease>
 PyMethodDef* methods() {
   constexpr int kKeywords = METH_VARARGS | METH_KEYWORDS;
+  constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
   constexpr bool kReads = PyLease<Lease>::kReadonly;
   static PyMethodDef table[] = {
       {"__enter__", &enter<Lease>, METH_NOARGS, "__enter__($self, /)\n--\n\nThe lease itself."},
       {"__exit__", c_function(&exit<Lease>), METH_FASTCALL, kExitDoc},
       {"__array__", c_function(&array<Lease>), kKeywords, kArrayMethodDoc},
       {"__dlpack__", c_function(&dlpack_capsule<Lease>), kKeywords, kDLPackDoc},
-      {"__dlpack_device__", &dlpack_device, METH_NOARGS,
-       "__dlpack_device__($self, /)\n--\n\n(1, 0): kDLCPU."},
+      {"__dlpack_device__", &dlpack_device<Lease>, METH_NOARGS, kDLPackDeviceDoc},
       {"dlpack", c_function(&dlpack_source<Lease>), kKeywords, kDLPackMethodDoc},
-      kReads ? PyMethodDef{"release", &release, METH_NOARGS, kReleaseDoc}
-             : PyMethodDef{"drop", &drop, METH_NOARGS, kDropDoc},
-      kReads ? PyMethodDef{}
-             : PyMethodDef{"publish", c_function(&publish), METH_FASTCALL | METH_KEYWORDS,
-                           kPublishDoc},
+      {"cuda_array", c_function(&cuda_array<Lease>), kKeywords, kCudaArrayDoc},
+      kReads ? PyMethodDef{"release", c_function(&release), kFast, kReleaseDoc}
+             : PyMethodDef{"drop", c_function(&drop), kFast, kDropDoc},
+      kReads ? PyMethodDef{} : PyMethodDef{"publish", c_function(&publish), kFast, kPublishDoc},
       {}};
   return table;
 }
@@ -319,7 +440,8 @@ PyGetSetDef* properties() {
        "Name of the element type, such as 'float32' or 'bfloat16'.", nullptr},
       {"array", &get<Lease, &Inside::numpy>, nullptr, kArrayDoc, nullptr},
       {"__array_interface__", &get<Lease, &Inside::interface>, nullptr,
-       "NumPy's array interface, version 3; \"data\" is a buffer.", nullptr},
+       "NumPy's array interface, version 3; \"data\" is a buffer. Host arrays only.", nullptr},
+      {"__cuda_array_interface__", &get_cuda_interface<Lease>, nullptr, kCudaInterfaceDoc, nullptr},
       {Inside::kReadonly ? "released" : "ended", &get<Lease, &Inside::ended>, nullptr,
        Inside::kReadonly ? "True once the lease has ended."
                          : "True once it is published or dropped.",

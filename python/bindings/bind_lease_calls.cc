@@ -9,7 +9,8 @@
 namespace memlease::python {
 namespace {
 
-constexpr const char* kReadDoc = R"(read($self, /, *, version=None, newer_than=None, timeout=None)
+constexpr const char* kReadDoc =
+    R"(read($self, /, *, version=None, newer_than=None, timeout=None, stream=None)
 --
 
 Lease the current version, or the one asked for, for reading.
@@ -25,6 +26,9 @@ newer_than : int, optional
     The current version once it is above this one.
 timeout : float, optional
     Seconds to wait at most. Default: no end.
+stream : stream, optional
+    Of an array on a GPU: what this stream is given from now on runs behind the version, and nothing
+    blocks for that (see `memlease.stream` for what is taken). Host arrays have no use for it.
 
 Returns
 -------
@@ -41,7 +45,7 @@ ProducerDied, WriteAborted
 Withdrawn, Denied, Closed, DaemonLost, ForkedClient
 )";
 
-constexpr const char* kWriteDoc = R"(write($self, /, wait=None)
+constexpr const char* kWriteDoc = R"(write($self, /, wait=None, *, stream=None)
 --
 
 Lease the next version, to be filled.
@@ -53,6 +57,9 @@ Parameters
 ----------
 wait : float, optional
     Seconds to wait at most; 0 does not wait. Default: 10.
+stream : stream, optional
+    Of an array on a GPU: what this stream is given from now on runs behind all earlier work on the
+    slot, and what it was given until the end of the lease is the version.
 
 Returns
 -------
@@ -69,16 +76,19 @@ Denied
 Withdrawn, Closed, DaemonLost, ForkedClient
 )";
 
-constexpr const char* kUpdateDoc = R"(update($self, /, wait=None)
+constexpr const char* kUpdateDoc = R"(update($self, /, wait=None, *, stream=None)
 --
 
 As `write`, beginning with the bytes of the current version.
 
-They are copied from its slot; with ``slots=1`` it is the same slot.
+They are copied from its slot; with ``slots=1`` it is the same slot. On a GPU they are copied on
+`stream`; without one this blocks, without the GIL, until they are.
 
 Parameters
 ----------
 wait : float, optional
+    As in `write`.
+stream : stream, optional
     As in `write`.
 
 Returns
@@ -87,11 +97,11 @@ WriteLease
 )";
 
 ReadOptions read_options(const ArrayHandle& handle, const FastCall& call) {
-  static constexpr std::array kParameters{"version", "newer_than", "timeout"};
-  std::array<PyObject*, 3> values{};
+  static constexpr std::array kParameters{"version", "newer_than", "timeout", "stream"};
+  std::array<PyObject*, 4> values{};
   call.bind(kParameters, 0, values);
   ReadOptions options{to_version(values[0], "version"), to_version(values[1], "newer_than"),
-                      to_timeout(values[2], "timeout")};
+                      to_timeout(values[2], "timeout"), to_stream(values[3])};
   if (values[0] != nullptr && options.version == 0) {
     throw Error(ErrorCode::InvalidArgument, "version=0 of '" + handle->name() + "' cannot be read",
                 "versions count from 1; leave `version` out for the current one");
@@ -117,10 +127,11 @@ PyObject* begin(PyObject* self, PyObject* const* arguments, Py_ssize_t count, Py
     const ArrayHandle& handle = handle_of(self);
     WriteOptions options;
     if (count != 0 || keywords != nullptr) {
-      static constexpr std::array kParameters{"wait"};
-      std::array<PyObject*, 1> values{};
+      static constexpr std::array kParameters{"wait", "stream"};
+      std::array<PyObject*, 2> values{};
       FastCall{Name, arguments, count, keywords}.bind(kParameters, 1, values);
       options.wait = to_timeout(values[0], "wait");
+      options.stream = to_stream(values[1]);
     }
     return make_lease<WriteLease>(self, handle.views(), [&] {
       return without_gil([&] { return ((*handle).*Begin)(options); });
@@ -161,7 +172,7 @@ ReadLease ArrayHandle::read(const ReadOptions& options) {
     }
   }
   ReadLease lease = without_gil([&] { return array_->read(options); });
-  has_read_ = true;
+  has_read_ = !views_->on_device();  // where a read may wait for the device
   return lease;
 }
 

@@ -1,3 +1,4 @@
+#include "python/bindings/cuda_array.h"
 #include "python/bindings/view.h"
 
 namespace memlease::python {
@@ -21,6 +22,10 @@ void bind_views(py::module_& module) {
                           type->as_buffer.bf_getbuffer = &get_bytes;
                         }),
                         "The bytes of one slot, pinned: the base of NumPy arrays over it.");
+  py::class_<CudaArraySource>(module, "CudaArraySource",
+                              "A lease for consumers of the CUDA array interface, with options.")
+      .def_property_readonly("__cuda_array_interface__", &CudaArraySource::interface,
+                             "As a lease's, by the options of `cuda_array`.");
 }
 
 }  // namespace memlease::python

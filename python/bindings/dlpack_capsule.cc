@@ -1,5 +1,7 @@
 #include "python/bindings/dlpack_capsule.h"
 
+#include <optional>
+#include <string>
 #include <utility>
 
 namespace memlease::python {
@@ -46,28 +48,46 @@ std::pair<long, long> to_pair(const py::object& object, const char* argument) {
   throw py::type_error(std::string("__dlpack__: ") + argument + " must be None or (int, int)");
 }
 
-void check_stream(const py::object& stream) {
-  if (stream.is_none()) return;
-  if (!py::isinstance<py::int_>(stream)) {
+Stream host_stream(const py::int_& stream) {
+  if (stream.equal(py::int_(-1))) return {};
+  throw py::value_error("__dlpack__: host memory has no streams: give stream=None or -1");
+}
+
+// None means the legacy stream, and -1 that the consumer sees to the order.
+Stream device_stream(const py::object& stream) {
+  constexpr std::uintptr_t kLegacy = 1;
+  if (stream.is_none()) return Stream::from_handle(kLegacy);
+  if (stream.equal(py::int_(-1))) return {};
+  int overflow = 0;
+  const long long handle = PyLong_AsLongLongAndOverflow(stream.ptr(), &overflow);
+  if (overflow == 0 && handle > 0) return Stream::from_handle(static_cast<std::uintptr_t>(handle));
+  throw py::value_error("__dlpack__: stream=" + std::string(py::repr(stream)) +
+                        " is no CUDA stream: give None or 1 for the legacy stream, 2 for the "
+                        "thread's, a stream's handle, or -1; 0 is ambiguous");
+}
+
+Stream to_stream(const py::object& stream, DLDevice device) {
+  if (!stream.is_none() && !py::isinstance<py::int_>(stream)) {
     throw py::type_error("__dlpack__: stream must be None or an int");
   }
-  if (!stream.equal(py::int_(-1))) {
-    throw py::value_error("__dlpack__: host memory has no streams: give stream=None or -1");
-  }
+  if (device.device_type == kDLCUDA) return device_stream(stream);
+  return stream.is_none() ? Stream() : host_stream(stream);
 }
 
-void check_device(const py::object& device) {
-  if (device.is_none()) return;
-  const auto [type, id] = to_pair(device, "dl_device");
-  if (type != kDLCPU || id != 0) {
-    throw py::buffer_error(
-        "__dlpack__: the array is in host memory, (1, 0), and memlease copies to "
-        "no other device; copy it there with the framework");
-  }
+// True if the elements are asked for in the host's memory and are not there.
+bool wants_host(const py::object& wanted, DLDevice device) {
+  if (wanted.is_none()) return false;
+  const auto [type, id] = to_pair(wanted, "dl_device");
+  if (type == device.device_type && id == device.device_id) return false;
+  if (type == kDLCPU && id == 0) return true;
+  throw py::buffer_error(
+      "__dlpack__: the array is on device (" + std::to_string(int{device.device_type}) + ", " +
+      std::to_string(device.device_id) +
+      "), and memlease copies to no other device than the host; copy it there with the framework");
 }
 
-bool wants_copy(const py::object& copy) {
-  if (copy.is_none()) return false;
+std::optional<bool> wants_copy(const py::object& copy) {
+  if (copy.is_none()) return std::nullopt;
   if (!py::isinstance<py::bool_>(copy)) {
     throw py::type_error("__dlpack__: copy must be None or a bool");
   }
@@ -76,20 +96,36 @@ bool wants_copy(const py::object& copy) {
 
 }  // namespace
 
-py::capsule make_capsule(views::HostBlock block, const DLPackRequest& request) {
-  check_stream(request.stream);
-  check_device(request.dl_device);
-  const bool versioned =
+DLPackPlan plan_export(const DLPackRequest& request, DLDevice device) {
+  DLPackPlan plan;
+  plan.to_host = wants_host(request.dl_device, device);
+  plan.stream = to_stream(request.stream, plan.to_host ? DLDevice{kDLCPU, 0} : device);
+  plan.versioned =
       !request.max_version.is_none() && to_pair(request.max_version, "max_version").first >= 1;
-  if (wants_copy(request.copy)) {
+  plan.readonly_ok = request.readonly_ok;
+  const std::optional<bool> copy = wants_copy(request.copy);
+  if (plan.to_host && copy == false) {
+    throw py::buffer_error("__dlpack__: without a copy the host cannot have what is on a GPU");
+  }
+  if (device.device_type == kDLCUDA && !plan.to_host && copy == true) {
+    throw py::buffer_error(
+        "__dlpack__: memlease makes no copies on a GPU; take it without copy=True, and copy it "
+        "with the framework");
+  }
+  plan.copy = copy == true && !plan.to_host;
+  return plan;
+}
+
+py::capsule make_capsule(views::Block block, const DLPackPlan& plan) {
+  if (plan.copy) {
     block = without_gil([&] { return views::copy_of(block); });
   }
   try {
-    if (versioned) {
+    if (plan.versioned) {
       return to_capsule(views::export_versioned(std::move(block)), kVersionedName,
                         &destroy_versioned);
     }
-    if (block.readonly && !request.readonly_ok) {
+    if (block.readonly && !plan.readonly_ok) {
       throw py::buffer_error(
           "__dlpack__: the lease is for reading, and this consumer takes only the unversioned "
           "DLPack, which cannot say so. If nothing will write through it, give it "
@@ -102,22 +138,30 @@ py::capsule make_capsule(views::HostBlock block, const DLPackRequest& request) {
   }
 }
 
+py::capsule DLPackSource::capsule(DLPackRequest request) const {
+  request.readonly_ok = readonly_ok_;
+  const DLPackPlan plan = plan_export(request, device_);
+  return make_capsule(block_(plan), plan);
+}
+
 void bind_dlpack(py::module_& module) {
   py::class_<DLPackSource>(module, "DLPackSource", "A lease for DLPack consumers, with options.")
       .def(
           "__dlpack__",
           [](const DLPackSource& self, py::object stream, py::object max_version,
              py::object dl_device, py::object copy) {
-            return make_capsule(self.block(),
-                                {std::move(stream), std::move(max_version), std::move(dl_device),
-                                 std::move(copy), self.readonly_ok()});
+            return self.capsule({std::move(stream), std::move(max_version), std::move(dl_device),
+                                 std::move(copy), false});
           },
           "As a lease's `__dlpack__`.", py::kw_only(), py::arg("stream") = py::none(),
           py::arg("max_version") = py::none(), py::arg("dl_device") = py::none(),
           py::arg("copy") = py::none())
       .def(
-          "__dlpack_device__", [](const DLPackSource&) { return py::make_tuple(int{kDLCPU}, 0); },
-          "(1, 0): kDLCPU.");
+          "__dlpack_device__",
+          [](const DLPackSource& self) {
+            return py::make_tuple(int{self.device().device_type}, self.device().device_id);
+          },
+          "As a lease's `__dlpack_device__`.");
 }
 
 }  // namespace memlease::python

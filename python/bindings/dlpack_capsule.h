@@ -18,22 +18,35 @@ struct DLPackRequest {
   bool readonly_ok = false;  // hand read-only memory to consumers that cannot be told so
 };
 
-// A capsule for `block`. BufferError where the request cannot be met, ValueError for a stream (host
-// memory has none), TypeError only for arguments of a wrong type: consumers take that as "unknown
-// argument" and ask for less.
-py::capsule make_capsule(views::HostBlock block, const DLPackRequest& request);
+// What they ask for.
+struct DLPackPlan {
+  Stream stream;  // of the consumer; none: it sees to the order by itself
+  bool versioned = false;
+  bool copy = false;     // within the host's memory
+  bool to_host = false;  // a copy of what is on a device
+  bool readonly_ok = false;
+};
+
+// `device`: where the elements are. BufferError where the request cannot be met, ValueError for a
+// stream that is none, TypeError only for arguments of a wrong type: consumers take that as
+// "unknown argument" and ask for less.
+DLPackPlan plan_export(const DLPackRequest& request, DLDevice device);
+// A capsule for what the plan has been carried out with.
+py::capsule make_capsule(views::Block block, const DLPackPlan& plan);
 
 // A lease as a DLPack producer, with an option that the protocol's own arguments have no room for.
 class DLPackSource {
  public:
   // `block` holds the lease's Python object.
-  DLPackSource(std::function<views::HostBlock()> block, bool readonly_ok)
-      : block_(std::move(block)), readonly_ok_(readonly_ok) {}
-  views::HostBlock block() const { return block_(); }
-  bool readonly_ok() const { return readonly_ok_; }
+  DLPackSource(std::function<views::Block(const DLPackPlan&)> block, DLDevice device,
+               bool readonly_ok)
+      : block_(std::move(block)), device_(device), readonly_ok_(readonly_ok) {}
+  py::capsule capsule(DLPackRequest request) const;
+  DLDevice device() const { return device_; }
 
  private:
-  std::function<views::HostBlock()> block_;
+  std::function<views::Block(const DLPackPlan&)> block_;
+  DLDevice device_;
   bool readonly_ok_;
 };
 

@@ -73,6 +73,13 @@ std::uint64_t to_version(PyObject* value, const char* argument) {
               "versions count from 1 and fit into 64 bits");
 }
 
+Stream to_stream(PyObject* stream) {
+  if (stream == nullptr) return {};
+  const py::object handle = py::module_::import("memlease.stream")
+                                .attr("handle_of")(py::reinterpret_borrow<py::object>(stream));
+  return Stream::from_handle(handle.cast<std::uintptr_t>());
+}
+
 Timeout to_timeout(PyObject* seconds, const char* argument) {
   if (seconds == nullptr) return std::nullopt;
   const double value = PyFloat_AsDouble(seconds);

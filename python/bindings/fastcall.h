@@ -51,5 +51,6 @@ struct FastCall {
 // Borrowed objects; null gives the default. They throw TypeError and InvalidArgument.
 std::uint64_t to_version(PyObject* value, const char* argument);  // default: 0
 Timeout to_timeout(PyObject* seconds, const char* argument);
+Stream to_stream(PyObject* stream);  // as memlease.stream takes it; default: none
 
 }  // namespace memlease::python

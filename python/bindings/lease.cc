@@ -1,7 +1,20 @@
 #include "python/bindings/lease.h"
 
+#include <cstdlib>
+#include <string_view>
+
 namespace memlease::python {
 namespace {
+
+constexpr const char* kWaysToGpus =
+    "torch.from_dlpack(lease) and cupy.asarray(lease) take it where it is; array.get() and "
+    "array.put() copy";
+
+// Looked at each time: os.environ reaches it.
+bool host_wait_by_default() {
+  const char* const value = std::getenv("MEMLEASE_CUDA_HOST_WAIT");
+  return value != nullptr && *value != '\0' && std::string_view(value) != "0";
+}
 
 void* or_anywhere(const void* data) {
   alignas(256) static char nothing;  // zero elements need an address all the same
@@ -26,18 +39,122 @@ void* PyLease<Lease>::data() const {
 
 template <typename Lease>
 PyLease<Lease>::~PyLease() {
-  if (views_.empty()) return;
+  if (views_.empty() && !on_device()) return;
   const py::error_scope pending;
   settle();
+  if (on_device()) without_gil([this] { const Lease last = std::move(lease_); });
+}
+
+// What a call on a device's lease may wait for must not need the GIL to go on.
+template <typename Lease>
+template <typename Call>
+decltype(auto) PyLease<Lease>::call(Call&& lease_call) {
+  if (!on_device()) return lease_call();
+  return without_gil(std::forward<Call>(lease_call));
 }
 
 // A read lease itself keeps the slot until settle() looks whether the array is needed any longer;
 // a write lease asks at once, since its first pin calls the daemon, which may fail.
 template <typename Lease>
 const py::object& PyLease<Lease>::numpy() {
+  if (on_device()) throw Error(ErrorCode::Unsupported, on_device_text(), kWaysToGpus);
   void* const first = data();
   if (views_.numpy()) return views_.numpy();
   return views_.numpy(first, slot(), kReadonly ? Pin() : lease_.pin());
+}
+
+template <typename Lease>
+py::dict PyLease<Lease>::interface() {
+  if (on_device()) {
+    throw py::attribute_error("__array_interface__: " + on_device_text() + "; " + kWaysToGpus);
+  }
+  return views_.interface(data(), lease_.pin());
+}
+
+template <typename Lease>
+void PyLease<Lease>::fill_buffer(py::handle self, Py_buffer* buffer, int flags) {
+  if (on_device()) throw py::buffer_error("memlease: " + on_device_text() + "; " + kWaysToGpus);
+  views_.fill_buffer(data(), lease_.pin(), self, buffer, flags);
+}
+
+template <typename Lease>
+std::string PyLease<Lease>::on_device_text() const {
+  return "'" + array().name +
+         "' is in the memory of cuda:" + std::to_string(array().device_ordinal) +
+         ", which the host cannot touch";
+}
+
+// A dict holds nothing: whoever uses the address must keep the lease.
+template <typename Lease>
+py::dict PyLease<Lease>::cuda_interface(const CudaInterfaceOptions& options) {
+  if (!on_device()) {
+    throw py::attribute_error("__cuda_array_interface__: '" + array().name +
+                              "' is in host memory, which is not device-accessible; copy it to a "
+                              "GPU with the framework, or create the array with device='cuda'");
+  }
+  check_live();
+  py::dict dict = py::module_::import("memlease.interfaces")
+                      .attr("cuda_array_interface")(dtype(), shape(),
+                                                    py::tuple(py::cast(array().strides_bytes)));
+  const bool host_waits = options.host_wait.value_or(options.version < 3 || host_wait_by_default());
+  Stream stream;
+  const void* first = nullptr;
+  without_gil([&] {
+    if (host_waits) {
+      lease_.wait_on_host();
+    } else if (options.version < 3) {
+      lease_.wait_for_view(Stream());
+    } else {
+      stream = lease_.export_stream();
+    }
+    first = lease_.data();
+  });
+  const bool is_empty = array().size_bytes == 0;
+  dict["version"] = options.version;
+  dict["data"] = py::make_tuple(is_empty ? 0 : reinterpret_cast<std::uintptr_t>(first),
+                                kReadonly && !options.readonly_ok);
+  if (options.version >= 3) {
+    dict["stream"] = stream ? py::object(py::int_(stream.handle())) : py::none();
+  }
+  return dict;
+}
+
+template <typename Lease>
+DLDevice PyLease<Lease>::dlpack_device() const {
+  return on_device() ? DLDevice{kDLCUDA, array().device_ordinal} : DLDevice{kDLCPU, 0};
+}
+
+// A stream that cannot be made to wait is a request that cannot be met.
+template <typename Lease>
+views::Block PyLease<Lease>::block(const DLPackPlan& plan) {
+  check_live();
+  if (plan.to_host) return host_copy();
+  Pin pin;
+  void* first = nullptr;
+  try {
+    call([&] {
+      lease_.wait_for_view(plan.stream);
+      first = data();
+      pin = lease_.pin();
+    });
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::InvalidArgument) throw;
+    throw py::buffer_error(error.what());
+  }
+  return views_.block(first, std::move(pin));
+}
+
+template <typename Lease>
+views::Block PyLease<Lease>::host_copy() const {
+  if constexpr (kReadonly) {
+    views::Block block = views::make_block(array().dtype, array().shape);
+    without_gil([&] { lease_.get(block.data, views::size_bytes_of(block)); });
+    return block;
+  } else {
+    throw py::buffer_error(
+        "__dlpack__: memlease copies versions to the host, and this one is not published yet; "
+        "publish it and read it there");
+  }
 }
 
 template <typename Lease>
@@ -73,23 +190,23 @@ void PyLease<Lease>::warn_of(const std::string& alive, const char* what) const {
 }
 
 template <>
-bool PyLease<ReadLease>::release() {
-  if (views_.empty()) return lease_.release();
+bool PyLease<ReadLease>::release(Stream stream) {
+  if (views_.empty()) return call([&] { return lease_.release(stream); });
   const std::string alive = settle();
   views_.abandon();
-  const bool is_free = lease_.release();
+  const bool is_free = call([&] { return lease_.release(stream); });
   if (!is_free && !alive.empty()) warn_of(alive, "the lease to read");
   return is_free;
 }
 
 template <>
 void PyLease<ReadLease>::exit(bool /*failed*/) {
-  if (!ended()) release();
+  if (!ended()) release(Stream());
 }
 
 template <>
-std::uint64_t PyLease<WriteLease>::publish(bool allow_pins) {
-  data();  // throws Closed
+std::uint64_t PyLease<WriteLease>::publish(Stream stream, bool allow_pins) {
+  check_live();
   const std::string alive = settle();
   if (!alive.empty() && !allow_pins) {
     throw Error(
@@ -99,29 +216,29 @@ std::uint64_t PyLease<WriteLease>::publish(bool allow_pins) {
         "del it first, or write with w[...] = instead of keeping w.array, or promise not to "
         "write and call publish(allow_pins=True)");
   }
-  const std::uint64_t version = lease_.publish(allow_pins);
+  const std::uint64_t version = call([&] { return lease_.publish(stream, allow_pins); });
   views_.abandon();
   return version;
 }
 
 template <>
-void PyLease<WriteLease>::drop() {
+void PyLease<WriteLease>::drop(Stream stream) {
   if (ended()) return;
   const std::string alive = settle();
   views_.abandon();
-  lease_.drop();
+  call([&] { lease_.drop(stream); });
   if (!alive.empty()) warn_of(alive, "the lease to write");
 }
 
 template <>
 void PyLease<WriteLease>::exit(bool failed) {
   if (ended()) return;
-  if (failed) return drop();
+  if (failed) return drop(Stream());
   try {
-    publish(false);
+    publish(Stream(), false);
   } catch (...) {
     views_.abandon();
-    lease_.drop();
+    call([&] { lease_.drop(); });
     throw;
   }
 }

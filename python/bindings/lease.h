@@ -8,9 +8,17 @@
 #include <string>
 #include <utility>
 
+#include "python/bindings/dlpack_capsule.h"
 #include "python/bindings/view.h"
 
 namespace memlease::python {
+
+// How __cuda_array_interface__ is wanted.
+struct CudaInterfaceOptions {
+  int version = 3;                // or 2, which names no stream
+  std::optional<bool> host_wait;  // in place of a stream; default: MEMLEASE_CUDA_HOST_WAIT
+  bool readonly_ok = false;       // do not say that a read lease is read-only
+};
 
 // A memlease::ReadLease or WriteLease with its views.
 template <typename Lease>
@@ -35,21 +43,25 @@ class PyLease {
   bool ended() const;
 
   // Throws Closed once the lease has ended, as all below do.
-  void* data() const;
-  // The same object on each call.
+  void check_live() const { lease_.wait(Stream()); }
+  // The same object on each call. It and the next two are for the host's arrays, and throw for a
+  // device's: Unsupported, AttributeError and BufferError.
   const py::object& numpy();
-  py::dict interface() { return views_.interface(data(), lease_.pin()); }
-  views::HostBlock block() { return views_.block(data(), lease_.pin()); }
-  void fill_buffer(py::handle self, Py_buffer* buffer, int flags) {
-    views_.fill_buffer(data(), lease_.pin(), self, buffer, flags);
-  }
+  py::dict interface();
+  void fill_buffer(py::handle self, Py_buffer* buffer, int flags);
+  // For the devices' arrays, else AttributeError.
+  py::dict cuda_interface() { return cuda_interface(CudaInterfaceOptions()); }
+  py::dict cuda_interface(const CudaInterfaceOptions& options);
+  DLDevice dlpack_device() const;
+  views::Block block(const DLPackPlan& plan);
 
-  // Ends a read lease. False, with a ViewAlive warning, if views keep its slot.
-  bool release();
+  // Ends a read lease. False, with a ViewAlive warning, if views keep its slot. The streams here
+  // and below are for arrays of devices, which may be waited for, without the GIL.
+  bool release(Stream stream);
   // Ends a write lease with a version; with live views Busy, and the lease goes on.
-  std::uint64_t publish(bool allow_pins);
+  std::uint64_t publish(Stream stream, bool allow_pins);
   // Ends a write lease without one; ViewAlive as above.
-  void drop();
+  void drop(Stream stream);
   // `with`: release(), or publish(), or drop() after an exception and where publish() fails.
   void exit(bool failed);
 
@@ -60,6 +72,13 @@ class PyLease {
   // Before the lease ends: takes the NumPy array back, or lets it keep the slot. What is alive
   // then is described, or nothing.
   std::string settle();
+  bool on_device() const { return array().on_device(); }
+  void* data() const;
+  views::Block host_copy() const;
+  // Where to find what the host cannot touch.
+  std::string on_device_text() const;
+  template <typename Call>
+  decltype(auto) call(Call&& lease_call);
   void warn_of(const std::string& alive, const char* what) const;
 
   Lease lease_;

@@ -36,6 +36,7 @@ ArrayViews::ArrayViews(const Array& array)
       shape(array.shape()),
       strides_bytes(array.strides_bytes()),
       size_bytes(array.size_bytes()),
+      device_ordinal(array.device_ordinal()),
       kept_(array.slots()) {}
 
 NumpyView ArrayViews::take(void* data, std::uint32_t slot, bool readonly, Pin pin) {
@@ -101,8 +102,9 @@ const py::object& LeaseViews::numpy(void* data, std::uint32_t slot, Pin pin) {
   return view_.array;
 }
 
-views::HostBlock LeaseViews::block(void* data, Pin pin) {
+views::Block LeaseViews::block(void* data, Pin pin) {
   return {data,
+          array_.on_device() ? DLDevice{kDLCUDA, array_.device_ordinal} : DLDevice{kDLCPU, 0},
           array_.dtype,
           array_.shape,
           array_.strides_bytes,

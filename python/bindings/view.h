@@ -49,6 +49,8 @@ class ArrayViews {
   const std::vector<std::int64_t> shape;
   const std::vector<std::int64_t> strides_bytes;
   const std::uint64_t size_bytes;
+  const int device_ordinal;  // -1: the host's memory
+  bool on_device() const { return device_ordinal >= 0; }
 
   NumpyView take(void* data, std::uint32_t slot, bool readonly, Pin pin);
   // `view` is sole and its lease is about to end: keeps it, or lets it die.
@@ -86,8 +88,8 @@ class LeaseViews {
   // Here and below, `data`, `slot` and `pin` are those of the lease, which has not ended. The pin
   // of a NumPy array may come later, by keep().
   const py::object& numpy(void* data, std::uint32_t slot, Pin pin);
-  py::dict interface(void* data, Pin pin);      // __array_interface__
-  views::HostBlock block(void* data, Pin pin);  // for DLPack
+  py::dict interface(void* data, Pin pin);  // __array_interface__
+  views::Block block(void* data, Pin pin);  // for DLPack
   // As bf_getbuffer; throws. `exporter` is the lease's Python object.
   void fill_buffer(void* data, Pin pin, py::handle exporter, Py_buffer* buffer, int flags);
 

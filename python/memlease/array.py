@@ -45,9 +45,9 @@ class Array(_core.Array):
         return self.size * self.itemsize
 
     def get(self, out: Any = None, *, timeout: float | None = None) -> Any:
-        """Copy the current version out.
+        """Copy the current version out, also from a GPU's memory.
 
-        Blocks as `read` does.
+        Blocks as `read` does, and until the copy is complete.
 
         Parameters
         ----------
@@ -72,15 +72,17 @@ class Array(_core.Array):
             out = numpy.empty(self.shape, dtype)
         if out.dtype == dtype and out.flags.c_contiguous:
             self._get_bytes(out.view(f"V{dtype.itemsize}"), timeout)
-        else:
+        elif self.device == "host":
             with self.read(timeout=timeout) as lease:
                 numpy.copyto(out, lease.array, casting="same_kind")
+        else:
+            numpy.copyto(out, self.get(timeout=timeout), casting="same_kind")
         return out
 
     def put(self, source: Any, *, wait: float | None = None) -> int:
-        """Copy a whole array in and publish it as the next version.
+        """Copy a whole array in, also to a GPU's memory, and publish it as the next version.
 
-        Blocks as `write` does.
+        Blocks as `write` does, and until the copy is complete.
 
         Parameters
         ----------

@@ -9,7 +9,13 @@ from typing import Any, Literal, Self
 from memlease import _core, programs
 from memlease.array import Array
 from memlease.errors import InvalidArgument
-from memlease.interfaces import dtype_name, source_of, strides_of
+from memlease.interfaces import (
+    dtype_name,
+    numpy_dtype,
+    require_numpy,
+    source_of,
+    strides_of,
+)
 
 Lifetime = Literal["session", "persistent"]
 
@@ -104,7 +110,9 @@ class Client:
             A name such as ``"float32"``, ``"f4"`` or ``"bfloat16"``, or a dtype of NumPy,
             ml_dtypes, PyTorch or JAX.
         device : str
-            ``"host"``; ``"cpu"`` means the same.
+            ``"host"``, or ``"cpu"``, which means the same; ``"cuda:0"``, the first GPU that this
+            process sees, or ``"cuda"``; or a GPU's UUID, ``"GPU-..."``, as ``nvidia-smi -L`` has
+            it.
         slots : int
             Versions that have room at once, 1 to 64. Slow readers + 2 lets the writer never wait.
         lifetime : {"session", "persistent"}
@@ -129,7 +137,10 @@ class Client:
         AlreadyExists
             The name is taken, with `exist_ok` by an array of another kind.
         InvalidArgument
-            A name, shape, dtype, strides or number out of range.
+            A name, shape, dtype, device, strides or number out of range.
+        Unsupported
+            There is no such GPU here, or no driver, or the daemon or this build of memlease has no
+            GPU arrays.
         QuotaExceeded, OutOfMemory, Denied
         """
         _require_text("name", name)
@@ -158,8 +169,13 @@ class Client:
             )
         )
         if fill is not None and array.version == 0:
-            with array.write() as lease:
-                lease[...] = fill
+            if array.device == "host":
+                with array.write() as lease:
+                    lease[...] = fill
+            else:
+                elements = require_numpy().empty(extents, numpy_dtype(type_name))
+                elements[...] = fill
+                array.put(elements)
         return array
 
     def open(self, name: str) -> Array:

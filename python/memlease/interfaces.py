@@ -65,11 +65,16 @@ def numpy_dtype(name: str) -> "np.dtype[Any]":
 _KINDS = {"bool": "b", "int": "i", "uint": "u", "float": "f", "complex": "c"}
 
 
-def array_interface(dtype: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> dict[str, Any]:
+def array_interface(
+    dtype: str,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    name: str = "__array_interface__",
+) -> dict[str, Any]:
     """Build ``__array_interface__`` without its data; AttributeError where it has no such type."""
     kind = _KINDS.get(dtype.rstrip("0123456789"))
     if kind is None:
-        raise AttributeError(f"__array_interface__: NumPy has no {dtype}; use DLPack")
+        raise AttributeError(f"{name}: NumPy has no {dtype}; use DLPack")
     itemsize = _core.itemsize(dtype)
     order = "|" if itemsize == 1 else "<" if sys.byteorder == "little" else ">"
     return {
@@ -78,6 +83,19 @@ def array_interface(dtype: str, shape: tuple[int, ...], strides: tuple[int, ...]
         "shape": shape,
         "strides": None if strides == strides_of(shape, itemsize, "C") else strides,
     }
+
+
+def cuda_array_interface(
+    dtype: str, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> dict[str, Any]:
+    """Build ``__cuda_array_interface__`` likewise, without data, stream and version.
+
+    R-CAI-1, 3, 4, 6, 7, 8: an exact dict with tuples, neither mask nor descr.
+    """
+    interface = array_interface(dtype, shape, strides, "__cuda_array_interface__")
+    if 0 in shape:
+        interface["strides"] = None
+    return interface
 
 
 def strides_of(shape: tuple[int, ...], itemsize_bytes: int, order: str) -> tuple[int, ...]:

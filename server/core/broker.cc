@@ -351,11 +351,12 @@ void Broker::withdraw(Array& array) {
   array.withdrawn = true;
   catalog_.remove_name(array);
   set_withdrawn(*array.board);
-  // Who uses nothing now can use nothing any more; who does leaves when it is done, or exits.
+  // Who uses nothing now can use nothing any more; who does leaves when it is done, or exits. On a
+  // device all do that: they have its events open, and must not find them destroyed.
   const std::vector<SessionId> members = array.members;
   for (const SessionId id : members) {
     Session& session = *sessions_.find(id);
-    if (!in_use(session, session.memberships.at(array.id), array)) {
+    if (array.write_events->empty() && !in_use(session, session.memberships.at(array.id), array)) {
       const bool last = array.members.size() == 1;
       detach(session, array, Departure::kLeft);
       if (last) return;

@@ -101,6 +101,12 @@ def test_the_guides_python_runs(memlease_daemon):
     assert run.stdout.startswith("<memlease.Array 'sim/result' float64[3] host v1 slots=3>\n1\n")
 
 
+def test_the_guides_python_for_gpus_is_python():
+    code = blocks("py")  # runs with a GPU and its libraries alone
+    assert code.count("lease") > 5
+    compile(code, "using.md", "exec")
+
+
 def test_the_guides_cpp_compiles(tmp_path):
     code = tmp_path / "guide.cc"
     code.write_text(

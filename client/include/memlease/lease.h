@@ -7,6 +7,7 @@
 #include <memlease/version.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -25,6 +26,7 @@ namespace internal {
 // What a lease of a device array has been ordered with so far.
 struct Ordering {
   Stream stream;      // the one, if it was one
+  Stream exported;    // one of ours, for views whose users name none
   bool done = false;  // something has waited: a stream, or the host
   bool many = false;  // several streams
 };
@@ -54,15 +56,23 @@ class MEMLEASE_API ReadLease {
   // arrays need none of this.
   void wait(Stream stream) const;
   // The same for a view that is given away, whose user works on `consumer`: that does not say where
-  // the work on the lease ends, which release() must be told.
+  // the work on the lease ends, which release() must be told. None: whoever gets the view sees to
+  // the order, and data() does not wait for it any more.
   void wait_for_view(Stream consumer) const;
   // The stream for such a view if its user names none: the lease's own, or one of the library's
-  // that waits for the version and lives as long as the process. Never 1 or 2.
+  // that waits for the version and lives as long as the process. Never 1 or 2. The same at each
+  // call, and made to wait anew.
   Stream export_stream() const;
+  // For those who need no stream: the host waits until the version is complete.
+  void wait_on_host() const;
 
   // T and N must fit the array's dtype and number of dimensions, else InvalidArgument.
   template <typename T, std::size_t N>
   Span<const T, N> span() const;
+
+  // Copies the version into C-ordered host memory of exactly the array's elements. Of a device
+  // array: waits for the copy.
+  void get(void* destination, std::uint64_t size_bytes) const;
 
   // Ends the lease. False if pins still keep the slot. No call to the daemon. A second
   // call does nothing. Of a device array: a writer waits for what `stream` was given until now; by
@@ -80,6 +90,7 @@ class MEMLEASE_API ReadLease {
   static ReadLease begin(internal::ArrayState& state, std::uint64_t version, std::uint32_t slot,
                          Stream stream);
   internal::ArrayState& live() const;
+  void copy_to(std::byte* packed, bool only_use) const;
   void end_device(Stream stream, bool may_throw);
   void end_quietly();
   internal::ArrayState* state_;  // lives as long as the slot is held; null once released
@@ -105,11 +116,12 @@ class MEMLEASE_API WriteLease {
   void* data() const;
   Pin pin() const;
 
-  // Device arrays: what `stream` is given from now on runs behind all earlier work on the slot.
-  // Else as ReadLease::wait.
+  // Device arrays: what `stream` is given from now on runs behind all earlier work on the slot, and
+  // behind what the stream that waited before was given until now. Else as ReadLease::wait.
   void wait(Stream stream) const;
   void wait_for_view(Stream consumer) const;
   Stream export_stream() const;
+  void wait_on_host() const;
 
   template <typename T, std::size_t N>
   Span<T, N> span() const;

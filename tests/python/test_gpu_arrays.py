@@ -1,0 +1,272 @@
+"""GPU arrays from Python, on the CUDA stand-in."""
+
+import contextlib
+import threading
+
+import consumers
+import memlease
+import numpy as np
+import pytest
+from fakecuda_build import require_stand_in
+
+require_stand_in()
+pytest_plugins = ["fakecuda_fixture", "gpu_fixture"]
+
+COUNT = 1000
+
+
+def create(here, **options):
+    options = {"shape": COUNT, "dtype": "u8", "device": "cuda:0", **options}
+    here.kept["a"] = here.client.create("a", **options)
+    return here.kept["a"]
+
+
+def opened(here):
+    if "a" not in here.kept:
+        here.kept["a"] = here.client.open("a")
+    return here.kept["a"]
+
+
+def address_of(lease):
+    return lease.__cuda_array_interface__["data"][0]
+
+
+def publish(here, value):
+    stream = here.stream()
+    with opened(here).write(stream=stream) as lease:
+        here.fill(address_of(lease), COUNT, value, stream)
+
+
+def test_an_array_knows_its_gpu(gpu):
+    gpu.run(look_at_the_device)
+
+
+def look_at_the_device(here):
+    array = create(here)
+    assert array.device.startswith("GPU-")
+    assert array.device_ordinal == 0
+    assert array.device in repr(array)
+    for device in ("cuda", array.device):
+        assert here.client.create(f"b/{device}", shape=1, dtype="u8", device=device).device == (
+            array.device
+        )
+    assert here.client.create("h", shape=1, dtype="u8").device_ordinal is None
+    with pytest.raises(memlease.InvalidArgument, match="not a device"):
+        here.client.create("c", shape=1, dtype="u8", device="gpu")
+    with pytest.raises(memlease.Unsupported, match="cuda:99"):
+        here.client.create("c", shape=1, dtype="u8", device="cuda:99")
+
+
+def test_what_is_put_in_one_process_is_got_in_another(gpu):
+    writer, reader = gpu.process(), gpu.process()
+    writer.run(put_numbers, "C")
+    reader.run(get_numbers, 0)
+    writer.run(put_more)
+    reader.run(get_numbers, 5)
+
+
+def put_numbers(here, order):
+    array = create(here, shape=(10, 100), order=order)
+    assert array.put(np.arange(COUNT, dtype="u8").reshape(10, 100)) == 1
+
+
+def put_more(here):
+    assert here.kept["a"].put(np.arange(5, COUNT + 5, dtype="u8").reshape(10, 100)) == 2
+
+
+def get_numbers(here, offset):
+    expected = np.arange(offset, COUNT + offset).reshape(10, 100)
+    assert (opened(here).get() == expected).all()
+    assert (opened(here).get(np.empty((10, 100), "f8")) == expected).all()
+    assert (opened(here).get(np.empty((10, 100), "u8", order="F")) == expected).all()
+
+
+def test_elements_may_stand_in_another_order(gpu):
+    writer, reader = gpu.process(), gpu.process()
+    writer.run(put_numbers, "F")
+    reader.run(get_numbers, 0)
+
+
+def test_the_first_version_may_be_given_at_once(gpu):
+    gpu.run(fill_arrays)
+
+
+def fill_arrays(here):
+    assert create(here, fill=3).get().tolist() == [3] * COUNT
+    assert here.client.put("p", np.arange(4.0), device="cuda").get().tolist() == [0, 1, 2, 3]
+    half = here.client.create("b", shape=2, dtype="bfloat16", device="cuda", fill=1.5)
+    assert half.get().tolist() == [1.5, 1.5]
+
+
+def test_streams_order_the_work_of_processes(gpu):
+    writer, reader = gpu.process(), gpu.process()
+    writer.run(create_pair)
+    for value in (1, 2, 3, 4):
+        writer.run(publish, value)
+        assert reader.run(read_on_a_stream, value) == 0
+
+
+def create_pair(here):
+    create(here, slots=2)
+
+
+def read_on_a_stream(here, value):
+    stream = here.stream("r")
+    with opened(here).read(stream=stream) as lease:
+        here.look(address_of(lease), COUNT, value, stream)
+    return here.mismatches(stream)
+
+
+def test_each_step_of_a_follower_is_ordered(gpu):
+    writer, reader = gpu.process(), gpu.process()
+    writer.run(create_pair)
+    writer.run(publish, 1)
+    reader.run(begin_to_follow)
+    for value in (1, 2, 3):
+        assert reader.run(follow, value) == 0
+        writer.run(publish, value + 1)
+    reader.run(end_to_follow)
+
+
+def begin_to_follow(here):
+    here.kept["follower"] = opened(here).follow(timeout=10, stream=here.stream("r"))
+
+
+def follow(here, value):
+    lease = next(here.kept["follower"])
+    here.look(address_of(lease), COUNT, value, here.stream("r"))
+    return here.mismatches(here.stream("r"))
+
+
+def end_to_follow(here):
+    here.kept.pop("follower").close()
+
+
+def test_an_update_begins_with_the_current_version(gpu):
+    assert gpu.run(update_twice) == 0
+
+
+def update_twice(here):
+    array, stream = create(here, fill=1), here.stream()
+    with array.update(stream=stream) as lease:
+        here.add(address_of(lease), COUNT, 2, stream)
+    with array.update() as lease:
+        here.add(address_of(lease), COUNT, 4, stream)
+        lease.publish(stream)
+    return read_on_a_stream(here, 7)
+
+
+def test_a_dropped_write_leaves_the_version(gpu):
+    assert gpu.run(drop_writes) == 0
+
+
+def drop_writes(here):
+    array, stream = create(here, fill=1), here.stream()
+    for told in (None, stream):
+        lease = array.write(stream=stream)
+        here.fill(address_of(lease), COUNT, 9, stream)
+        lease.drop(told)
+    with contextlib.suppress(ZeroDivisionError), array.write(stream=stream) as lease:
+        here.fill(address_of(lease), COUNT, 9, stream)
+        raise ZeroDivisionError
+    return read_on_a_stream(here, 1)
+
+
+def test_the_wrong_stream_is_found(gpu):
+    """A negative control: the kernel is on another stream than the one that is told."""
+    writer, reader = gpu.process(), gpu.process()
+    writer.run(publish_on_the_wrong_stream)
+    reader.run(read_on_a_stream, 7)
+    assert "read after write" in gpu.findings()
+
+
+def publish_on_the_wrong_stream(here):
+    with create(here).write(stream=here.stream("told")) as lease:
+        here.order(here.stream("told"), here.stream("used"))
+        here.fill(address_of(lease), COUNT, 7, here.stream("used"))
+        here.drain(here.stream("used"))
+
+
+def test_streams_that_cannot_be_waited_for(gpu):
+    gpu.run(try_streams)
+
+
+def try_streams(here):
+    array = create(here, fill=1)
+    for call in (array.read, array.write, array.update, array.read().release):
+        with pytest.raises(memlease.InvalidArgument, match="stream 0 is ambiguous"):
+            call(stream=0)
+    array.read().release(1)
+    array.read(stream=2).release()
+
+
+def test_the_host_cannot_touch_what_is_on_a_gpu(gpu):
+    gpu.run(touch_on_the_host)
+
+
+def touch_on_the_host(here):
+    array = create(here, fill=1)
+    with array.read() as lease:
+        ways = "torch.from_dlpack"
+        with pytest.raises(memlease.Unsupported, match=ways):
+            _ = lease.array
+        with pytest.raises(memlease.Unsupported, match=ways):
+            _ = lease[0]
+        with pytest.raises(memlease.Unsupported, match=ways):
+            np.asarray(lease)
+        with pytest.raises(BufferError, match=ways):
+            memoryview(lease)
+        with pytest.raises(AttributeError, match=ways):
+            _ = lease.__array_interface__
+        assert lease.release()
+    with array.write() as lease:
+        with pytest.raises(memlease.Unsupported, match=ways):
+            lease[...] = 1
+        lease.drop()
+
+
+def test_waiting_for_the_gpu_lets_other_threads_run(gpu):
+    """Each of them would stand still for ever, were the GIL not given up."""
+    assert gpu.run(wait_in_many_ways) == 0
+
+
+def wait_in_many_ways(here):
+    array, stream = create(here, slots=2), here.stream()
+    publish(here, 1)
+    for wait in (release, leave_to_die, publish_untold, get, update):
+        here.gate(stream)
+        lease = array.read(stream=stream)
+        here.look(address_of(lease), COUNT, 1, stream)
+        lease.release()
+        publish(here, 1)
+        thread = threading.Thread(target=wait, args=(here, array))
+        thread.start()
+        thread.join(0.05)
+        assert thread.is_alive(), wait
+        here.ungate()
+        thread.join()
+        publish(here, 1)
+    return here.mismatches()
+
+
+def release(here, array):
+    lease = array.read()
+    consumers.cuda_core_view(here, lease, here.stream()).look(1)
+    lease.release()
+
+
+def leave_to_die(here, array):
+    consumers.cuda_core_view(here, array.read(), here.stream()).look(1)
+
+
+def publish_untold(here, array):
+    with array.write() as lease:
+        consumers.cuda_core_view(here, lease, here.stream()).fill(1)
+
+
+def get(here, array):
+    array.get()
+
+
+def update(here, array):
+    array.update().publish()

@@ -1,0 +1,321 @@
+"""DLPack exports of GPU arrays, on the CUDA stand-in; the numbers are rules of the protocol."""
+
+import ctypes
+
+import consumers
+import memlease
+import numpy as np
+import pytest
+from dlpack_structs import READ_ONLY, get_name, look
+from fakecuda_build import require_stand_in
+
+require_stand_in()
+pytest_plugins = ["fakecuda_fixture", "gpu_fixture"]
+
+COUNT = 1000
+CUDA = (2, 0)
+CONSUMERS = [
+    consumers.torch_from_dlpack,
+    consumers.cupy_from_dlpack,
+    consumers.jax_from_dlpack,
+    consumers.numba_kernel_argument,
+    consumers.cuda_core_dlpack,
+]
+each_consumer = pytest.mark.parametrize("consumer", CONSUMERS, ids=lambda it: it.__name__)
+
+
+def create(here, **options):
+    options = {"shape": COUNT, "dtype": "u8", "device": "cuda", "slots": 1, **options}
+    here.kept["a"] = here.client.create("a", **options)
+    return here.kept["a"]
+
+
+def create_single(here):
+    create(here)
+
+
+def opened(here):
+    if "a" not in here.kept:
+        here.kept["a"] = here.client.open("a")
+    return here.kept["a"]
+
+
+def publish(here, value):
+    stream = here.stream()
+    with opened(here).write(stream=stream) as lease:
+        consumers.torch_from_dlpack(here, lease, stream).fill(value)
+
+
+def read_with(here, consumer, expected, stream=None):
+    """Read as a library does it; tell how many elements were wrong."""
+    with opened(here).read() as lease:
+        source = lease.dlpack(readonly_ok=True) if "jax" in consumer.__name__ else lease
+        view = consumer(here, source, stream or here.stream("library"))
+        view.look(expected)
+        del view
+        assert lease.release()
+    return here.mismatches()
+
+
+@each_consumer
+def test_libraries_read_what_another_process_writes(gpu, consumer):
+    """R-DLP-2, 8, 15, 23; R-SYNC-5, 6, 8: with one slot each kernel has to wait for the last."""
+    writer, reader = gpu.process(), gpu.process()
+    writer.run(create_single)
+    for value in (1, 2, 3):
+        writer.run(publish, value)
+        assert reader.run(read_with, consumer, value) == 0
+
+
+def test_who_asks_for_no_order_gets_none(gpu):
+    """R-DLP-15: with -1 nothing waits, and a library that does nothing about it races."""
+    writer, reader = gpu.process(), gpu.process()
+    writer.run(create_single)
+    writer.run(publish, 1)
+    reader.run(read_without_order)
+    assert "read after write" in gpu.findings()
+
+
+def read_without_order(here):
+    read_with(here, asking_for_no_order, 1)
+
+
+def asking_for_no_order(here, producer, stream):
+    view = consumers.cuda_core_dlpack(here, producer, -1)
+    view.stream = stream
+    return view
+
+
+@each_consumer
+def test_libraries_write_what_another_process_reads(gpu, consumer):
+    """R-DLP-12, 15; R-SYNC-5, 9: the end of the work is told, or waited for."""
+    writer, reader = gpu.process(), gpu.process()
+    writer.run(create_single)
+    for value in (1, 2, 3):
+        writer.run(write_with, consumer, value)
+        assert reader.run(read_with, consumers.torch_from_dlpack, value) == 0
+
+
+def write_with(here, consumer, value):
+    lease = opened(here).write()
+    view = consumer(here, lease, here.stream("library"))
+    view.fill(value)
+    stream = view.stream
+    with pytest.raises(memlease.Busy, match="DLPack"):
+        lease.publish(stream)
+    del view
+    lease.publish(stream=stream if value == 2 else None)
+
+
+def test_a_library_on_another_stream_than_the_leases_is_waited_for(gpu):
+    """R-SYNC-9: the lease's own stream is not where all work ends."""
+    writer, reader = gpu.process(), gpu.process()
+    writer.run(create_single)
+    writer.run(publish, 1)
+    assert reader.run(read_on_two_streams) == 0
+    writer.run(publish, 2)
+
+
+def read_on_two_streams(here):
+    with opened(here).read(stream=here.stream("mine")) as lease:
+        view = consumers.torch_from_dlpack(here, lease, here.stream("library"))
+        view.look(1)
+        del view
+    return here.mismatches()
+
+
+def test_updates_are_copied_before_a_library_works(gpu):
+    """R-DLP-15: what is pending of the lease itself comes first, on whichever stream it is."""
+    assert gpu.run(update_with_libraries) == 0
+
+
+def update_with_libraries(here):
+    create(here, slots=3)
+    publish(here, 1)
+    with here.kept["a"].update(stream=here.stream("mine")) as lease:
+        view = consumers.torch_from_dlpack(here, lease, here.stream("library"))
+        view.add(4)
+        del view
+    return read_with(here, consumers.torch_from_dlpack, 5)
+
+
+@pytest.mark.parametrize("stream", [None, 1, 2, "handle"])
+def test_streams_are_made_to_wait(gpu, stream):
+    """R-DLP-15: None and 1 are the legacy stream, 2 the thread's, else it is a handle."""
+    writer, reader = gpu.process(), gpu.process()
+    writer.run(create_single)
+    writer.run(publish, 1)
+    assert reader.run(read_on, stream) == 0
+
+
+def read_on(here, stream):
+    given = here.stream("library") if stream == "handle" else stream
+    with opened(here).read() as lease:
+        view = consumers.cuda_core_dlpack(here, lease, given)
+        view.stream = given or 1
+        view.look(1)
+        del view
+    return here.mismatches()
+
+
+def test_arguments(gpu):
+    """R-DLP-1, 8, 13, 14, 15, 16, 17: what is refused, and by which error."""
+    gpu.run(try_arguments)
+
+
+def try_arguments(here):
+    create(here, fill=7)
+    with here.kept["a"].read() as lease:
+        assert lease.__dlpack_device__() == CUDA
+        assert lease.dlpack().__dlpack_device__() == CUDA
+        versioned = {"max_version": (1, 0)}
+        for accepted in (
+            {},
+            {"stream": -1},
+            {"stream": None, "dl_device": None, "copy": None},
+            {"dl_device": CUDA, "copy": False},
+        ):
+            lease.__dlpack__(**versioned, **accepted)
+        for stream in (0, -2, -(2**70), 2**70):
+            with pytest.raises(ValueError, match="stream"):
+                lease.__dlpack__(**versioned, stream=stream)
+        for wrong in ({"stream": "1"}, {"copy": 1}, {"dl_device": 2}, {"unknown": 1}):
+            with pytest.raises(TypeError):
+                lease.__dlpack__(**versioned, **wrong)
+        for refused in (
+            {"copy": True},
+            {"dl_device": (2, 1)},
+            {"dl_device": (3, 0)},
+            {"dl_device": (1, 0), "copy": False},
+        ):
+            with pytest.raises(BufferError):
+                lease.__dlpack__(**versioned, **refused)
+        with pytest.raises(ValueError, match="host memory has no streams"):
+            lease.__dlpack__(**versioned, dl_device=(1, 0), stream=1)
+        with pytest.raises(BufferError, match="readonly_ok"):
+            lease.__dlpack__()
+    with pytest.raises(memlease.Closed):
+        lease.__dlpack__(**versioned)
+
+
+def test_what_the_struct_says(gpu):
+    """R-DLP-2, 3, 4, 5, 6, 7, 12: for both forms."""
+    gpu.run(look_at_structs)
+
+
+def look_at_structs(here):
+    field = here.client.create("f", shape=(4, 6), dtype="f4", device="cuda", order="F", fill=1)
+    with field.read() as lease:
+        managed = look(lease.__dlpack__(max_version=(1, 0)))
+        assert managed.flags == READ_ONLY
+        assert get_name(lease.dlpack(readonly_ok=True).__dlpack__()) == b"dltensor"
+    with field.write() as lease:
+        for max_version in (None, (1, 1)):
+            capsule = lease.__dlpack__(max_version=max_version)
+            tensor = look(capsule).tensor
+            assert (tensor.device_type, tensor.device_id) == CUDA
+            assert tensor.data == lease.__cuda_array_interface__["data"][0]
+            assert tensor.data % 256 == 0
+            assert tensor.byte_offset == 0
+            assert tensor.shape[:2] == [4, 6]
+            assert tensor.strides[:2] == [1, 4]
+            assert (tensor.code, tensor.bits, tensor.lanes) == (2, 32, 1)
+            del capsule, tensor
+        lease.drop()
+    with here.client.create("e", shape=(0, 2), dtype="f4", device="cuda").write() as lease:
+        capsule = lease.__dlpack__()
+        assert look(capsule).tensor.data is None
+        assert bool(look(capsule).tensor.strides)
+        del capsule
+        lease.drop()
+    with here.client.create("b", shape=2, dtype="bfloat16", device="cuda").write() as lease:
+        capsule = lease.__dlpack__()
+        assert (look(capsule).tensor.code, look(capsule).tensor.bits) == (4, 16)
+        del capsule
+        lease.drop()
+
+
+def test_a_copy_on_the_host(gpu):
+    """R-DLP-13, 14: complete when the call returns, and the consumer's own."""
+    writer, reader = gpu.process(), gpu.process()
+    writer.run(create_single)
+    writer.run(publish, 6)
+    reader.run(copy_to_the_host)
+    writer.run(publish, 7)
+
+
+def copy_to_the_host(here):
+    with opened(here).read() as lease:
+        copy = np.from_dlpack(lease, device="cpu")
+        assert copy.tolist() == [6] * COUNT
+        copy[...] = 1
+        assert np.from_dlpack(lease, device="cpu", copy=True).tolist() == [6] * COUNT
+        assert lease.release()
+    assert copy.tolist() == [1] * COUNT
+
+
+def test_an_export_does_not_block(gpu):
+    """R-SYNC-8, R-DLP-15: the consumer's stream waits, and the host goes on."""
+    assert gpu.run(export_behind_a_gate) == 0
+
+
+def export_behind_a_gate(here):
+    create(here)
+    here.gate(here.stream())
+    publish(here, 3)
+    with here.kept["a"].read() as lease:
+        view = consumers.numba_kernel_argument(here, lease, here.stream("library"))
+        view.look(3)
+        assert not here.is_idle(view.stream)
+        here.ungate()
+        del view
+    return here.mismatches()
+
+
+def test_streams_that_capture_a_graph_are_refused(gpu):
+    """R-SYNC-15: BufferError, as for every request that cannot be met."""
+    gpu.run(export_while_capturing)
+
+
+def export_while_capturing(here):
+    create(here, fill=1)
+    stream = here.stream("library")
+    with here.kept["a"].read() as lease:
+        here.call("cudaStreamBeginCapture", ctypes.c_void_p(stream), 1)
+        with pytest.raises(BufferError, match="captur"):
+            lease.__dlpack__(stream=stream, max_version=(1, 0))
+        graph = ctypes.c_void_p()
+        here.cuda.cudaStreamEndCapture(ctypes.c_void_p(stream), ctypes.byref(graph))
+
+
+def test_a_tensor_keeps_the_slot_beyond_the_lease(gpu):
+    """R-DLP-20, 21; R-SYNC-10: and what was done with it is over before the slot is used again."""
+    writer, reader = gpu.process(), gpu.process()
+    writer.run(create_single)
+    writer.run(publish, 1)
+    reader.run(keep_a_tensor)
+    assert not writer.run(can_write)
+    reader.run(use_and_drop_the_tensor)
+    writer.run(publish, 2)
+
+
+def keep_a_tensor(here):
+    lease = opened(here).read()
+    here.kept["tensor"] = consumers.torch_from_dlpack(here, lease, here.stream("library"))
+    with pytest.warns(memlease.ViewAlive, match="DLPack"):
+        assert not lease.release()
+
+
+def can_write(here):
+    try:
+        here.kept["a"].write(wait=0).drop()
+    except memlease.NoFreeSlot:
+        return False
+    return True
+
+
+def use_and_drop_the_tensor(here):
+    here.kept["tensor"].look(1)
+    del here.kept["tensor"]
+    opened(here).read().release()  # the next lease settles it
+    assert here.mismatches() == 0

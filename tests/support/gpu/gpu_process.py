@@ -1,0 +1,174 @@
+"""A process of a test's own with GPU arrays, which runs the test's functions one after the other.
+
+Each function gets `Here` and plain arguments; what it keeps for the next one goes into `here.kept`.
+A process each, because what memlease has opened of a GPU stays open as long as the process.
+"""
+
+import ctypes
+import multiprocessing
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+import memlease
+
+_START_S = 60
+_ANSWER_S = 60
+
+
+class Here:
+    """The stand-in, and a client, in the process that runs a test's function."""
+
+    def __init__(self) -> None:
+        self.cuda = ctypes.CDLL("libcudart.so.13")
+        self.kernels = ctypes.CDLL("libtest_kernels.so")
+        assert self.cuda.fakecuda_abi() > 0
+        self.client = memlease.connect(start=False)
+        self.kept: dict[str, Any] = {}
+        self._streams: dict[str, int] = {}
+        # At once, as memory that is made later waits for all streams.
+        self._mismatches = self._pointer("cudaMalloc", 8)
+        self._flag = self._pointer("cudaHostAlloc", 4, 2)
+        self.call("cudaMemset", self._mismatches, 0, ctypes.c_size_t(8))
+        self.synchronize()
+
+    def call(self, function: str, *arguments: Any) -> None:
+        """Call the runtime, which must succeed."""
+        error = getattr(self.cuda, function)(*arguments)
+        assert error == 0, f"{function}: {error}"
+
+    def _pointer(self, function: str, size_bytes: int, *flags: int) -> ctypes.c_void_p:
+        made = ctypes.c_void_p()
+        self.call(function, ctypes.byref(made), ctypes.c_size_t(size_bytes), *flags)
+        return made
+
+    def stream(self, name: str = "s") -> int:
+        """Handle of the process's stream of this name."""
+        if name not in self._streams:
+            made = ctypes.c_void_p()
+            self.call("cudaStreamCreateWithFlags", ctypes.byref(made), 1)
+            self._streams[name] = made.value or 0
+        return self._streams[name]
+
+    def synchronize(self, stream: int | None = None) -> None:
+        """Wait for a stream, or for the GPU."""
+        if stream is None:
+            self.call("cudaDeviceSynchronize")
+        else:
+            self.call("cudaStreamSynchronize", ctypes.c_void_p(stream))
+
+    def is_idle(self, stream: int) -> bool:
+        """Tell whether the stream has nothing to do."""
+        return bool(self.cuda.cudaStreamQuery(ctypes.c_void_p(stream)) == 0)
+
+    def order(self, before: int, after: int) -> None:
+        """Make one stream wait for another, by an event as libraries do it."""
+        event = ctypes.c_void_p()
+        self.call("cudaEventCreateWithFlags", ctypes.byref(event), 2)
+        self.call("cudaEventRecord", event, ctypes.c_void_p(before))
+        self.call("cudaStreamWaitEvent", ctypes.c_void_p(after), event, 0)
+        self.call("cudaEventDestroy", event)
+
+    def drain(self, stream: int) -> None:
+        """Wait in time for a stream, without an order that the checker knows of."""
+        self.call("fakecuda_drain", ctypes.c_void_p(stream))
+
+    # Kernels, on uint64.
+    def fill(self, address: int, count: int, value: int, stream: int) -> None:
+        self._launch("tk_fill", address, count, ctypes.c_uint64(value), stream)
+
+    def add(self, address: int, count: int, value: int, stream: int) -> None:
+        self._launch("tk_add", address, count, ctypes.c_uint64(value), stream)
+
+    def look(self, address: int, count: int, expected: int, stream: int) -> None:
+        """Compare, which goes on after the return."""
+        self._launch(
+            "tk_check", address, count, ctypes.c_uint64(expected), self._mismatches, stream
+        )
+
+    def _launch(self, kernel: str, address: int, count: int, *arguments: Any) -> None:
+        *middle, stream = arguments
+        launch = getattr(self.kernels, kernel)
+        error = launch(
+            ctypes.c_void_p(address), ctypes.c_size_t(count), *middle, ctypes.c_void_p(stream)
+        )
+        assert error == 0, f"{kernel}: {error}"
+
+    def mismatches(self, *streams: int) -> int:
+        """How many elements `look` found to be others, once the streams have done their work."""
+        for stream in streams:
+            self.synchronize(stream)
+        found = ctypes.c_uint64()
+        self.call("cudaMemcpy", ctypes.byref(found), self._mismatches, ctypes.c_size_t(8), 2)
+        return found.value
+
+    def gate(self, stream: int) -> None:
+        """Keep the stream waiting until `ungate`."""
+        ctypes.c_uint32.from_address(self._flag.value or 0).value = 0
+        error = self.kernels.tk_gate(self._flag, ctypes.c_void_p(stream))
+        assert error == 0
+
+    def ungate(self) -> None:
+        """Let it go on."""
+        ctypes.c_uint32.from_address(self._flag.value or 0).value = 1
+
+    def close(self) -> None:
+        """Leave nothing behind that the checker would call a leak."""
+        self.ungate()
+        self.kept.clear()
+        self.client.close()
+        for stream in self._streams.values():
+            self.call("cudaStreamDestroy", ctypes.c_void_p(stream))
+        self.call("cudaFreeHost", self._flag)
+        self.call("cudaFree", self._mismatches)
+
+
+def _serve(connection: Connection) -> None:
+    here = Here()
+    while (task := connection.recv()) is not None:
+        function, arguments = task
+        try:
+            connection.send((True, function(here, *arguments)))
+        except BaseException:  # the test is told, whatever it is
+            connection.send((False, traceback.format_exc()))
+    here.close()
+
+
+class Process:
+    """One that a test gives functions to."""
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._here, there = context.Pipe()
+        self._process = context.Process(target=_serve, args=(there,), daemon=True)
+        self._process.start()
+        there.close()
+
+    def start(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Begin; `result` waits for the end."""
+        self._here.send((function, arguments))
+
+    def result(self) -> Any:
+        """Return what the function returned; what it raised fails the test."""
+        assert self._here.poll(_ANSWER_S), "no answer from the test's process"
+        succeeded, result = self._here.recv()
+        assert succeeded, result
+        return result
+
+    def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Both."""
+        self.start(function, *arguments)
+        return self.result()
+
+    def close(self) -> None:
+        """End it as a program ends."""
+        self._here.send(None)
+        self._process.join(_START_S)
+        assert self._process.exitcode == 0, f"ended with {self._process.exitcode}"
+        self._here.close()
+
+    def kill(self) -> None:
+        """End it in the middle of whatever it does."""
+        self._process.kill()
+        self._process.join()
