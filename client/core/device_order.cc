@@ -146,7 +146,7 @@ bool DeviceOrder::end_pin(const PinMark& mark, std::uint32_t slot) {
 
 absl::Status DeviceOrder::settle(SlotReader& reader) {
   const std::lock_guard lock(mutex_);
-  const absl::Status status = importer_.synchronize();
+  absl::Status status = importer_.synchronize();
   if (!status.ok()) return status;
   for (std::uint32_t s = 0; s < slots_; ++s) {
     if (unfenced_[s] == 0) continue;

@@ -20,7 +20,7 @@ absl::StatusOr<std::shared_ptr<DeviceMemory>> ImportCache::get(wire::FileId file
     closed_.memory.push_back(file);
     return opened.status();
   }
-  const std::shared_ptr<DeviceMemory> memory(opened->release(), [this, file](DeviceMemory* open) {
+  std::shared_ptr<DeviceMemory> memory(opened->release(), [this, file](DeviceMemory* open) {
     delete open;
     const std::lock_guard closing(mutex_);
     closed_.memory.push_back(file);

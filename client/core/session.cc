@@ -72,7 +72,11 @@ DeviceUse& DeviceUse::operator=(DeviceUse&&) noexcept = default;
 DeviceUse::~DeviceUse() {
   if (complete()) return;
   static_cast<void>(order.release());
-  static_cast<void>(new std::vector<std::shared_ptr<DeviceMemory>>(std::move(memory)));
+  for (auto& open : memory) {
+    // Never destroyed: one count too many.
+    alignas(open) std::byte kept[sizeof open];
+    new (kept) auto(std::move(open));
+  }
 }
 
 bool DeviceUse::complete() const {

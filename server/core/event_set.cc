@@ -19,6 +19,7 @@ absl::StatusOr<std::shared_ptr<EventSet>> EventSet::create(DeviceBackend& backen
 
 std::vector<wire::DeviceHandle> EventSet::handles() const {
   std::vector<wire::DeviceHandle> handles;
+  handles.reserve(events_.size());
   for (const auto& event : events_) handles.push_back(event->handle());
   return handles;
 }

@@ -55,11 +55,13 @@ TEST_F(BrokerDevices, AnUnknownDeviceIsRefusedWithThoseThereAre) {
   EXPECT_THAT(wire::message_of(refused.status()), HasSubstr("GPU-1, host"));
 }
 
-TEST_F(BrokerDevices, AnArrayHasAnEventForEachSlotAndTakesThemWithIt) {
+TEST_F(BrokerDevices, AnArrayHasAnEventForEachSlotUntilNobodyHasThemOpen) {
   Session& session = world.connect(1000);
-  create(session, "a");
+  const auto id = create(session, "a");
   EXPECT_EQ(gpu.events, 2);
   EXPECT_TRUE(world.broker.withdraw(session.peer, "a").ok());
+  EXPECT_EQ(gpu.events, 2) << "its members have them open";
+  EXPECT_TRUE(world.broker.leave(session, id, 1).ok());
   EXPECT_EQ(gpu.events, 0);
 }
 
@@ -151,6 +153,7 @@ TEST_F(BrokerDevices, WhatAnImporterHasOpenOutlivesItsOwner) {
 
   world.broker.hang_up(owner.id, false);
   world.broker.exited(owner.id);  // withdraws the array; nothing is kept warm
+  EXPECT_TRUE(world.broker.leave(importer, id, 1).ok());
   EXPECT_EQ(gpu.segments, 1);
   EXPECT_EQ(gpu.events, 2);
   Imports::close_events(importer, subscribed->row);
