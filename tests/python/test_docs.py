@@ -17,6 +17,7 @@ SOURCES = (
     "bench",
     "client",
     "cmake",
+    "cuda",
     "examples",
     "proto",
     "python",

@@ -170,7 +170,7 @@ def test_a_lease_is_a_sequence_of_its_rows(field):
         lambda field: field.write(1, wait=2),
         lambda field: field.update(timeout=1),
         lambda field: field.write().publish(True),
-        lambda field: field.read().release(1),
+        lambda field: field.read().release(1, 2),
         lambda field: field.read().__exit__(None),
         lambda field: memlease.Array.read(field.read()),
         lambda field: memlease.Array.read(memlease.Array.__new__(memlease.Array)),
