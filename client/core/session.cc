@@ -74,8 +74,9 @@ DeviceUse::~DeviceUse() {
   static_cast<void>(order.release());
   for (auto& open : memory) {
     // Never destroyed: one count too many.
-    alignas(open) std::byte kept[sizeof open];
-    new (kept) auto(std::move(open));
+    using Open = std::shared_ptr<DeviceMemory>;
+    alignas(Open) std::byte kept[sizeof(Open)];
+    new (kept) Open(std::move(open));
   }
 }
 

@@ -34,6 +34,7 @@ TEST_F(DeviceDeaths, AWriterKilledBeforeItPublishesChangesNothing) {
   {
     Client writer(daemon);
     publish(writer, 1);
+    writer.is_ok("synchronize s");
     writer.is_ok("gate s");
     writer.is_ok("write a s");
     writer.is_ok("fill a 2 s");
