@@ -43,6 +43,12 @@ std::string join(const std::vector<Number>& numbers) {
 
 bool is_control(char byte) { return static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F; }
 
+// U+0080 to U+009F are control characters, too. In UTF-8 their second byte is their number.
+bool is_long_control(std::string_view utf8, std::size_t at) {
+  return utf8[at] == '\xC2' && at + 1 < utf8.size() &&
+         static_cast<unsigned char>(utf8[at + 1]) < 0xA0;
+}
+
 }  // namespace
 
 std::string human_bytes(std::uint64_t bytes) {
@@ -73,24 +79,24 @@ std::string printable(std::string_view text) {
   std::string out = wire::to_utf8(text);
   for (std::size_t i = 0; i < out.size(); ++i) {
     if (is_control(out[i])) out[i] = '?';
-    // U+0080 to U+009F are control characters too.
-    if (out[i] == '\xC2' && i + 1 < out.size() && static_cast<unsigned char>(out[i + 1]) < 0xA0) {
-      out.replace(i, 2, "?");
-    }
+    if (is_long_control(out, i)) out.replace(i, 2, "?");
   }
   return out;
 }
 
 std::string json_string(std::string_view text) {
+  const std::string in = wire::to_utf8(text);
   std::string out = "\"";
-  for (const char byte : wire::to_utf8(text)) {
-    if (byte == '"' || byte == '\\') {
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (in[i] == '"' || in[i] == '\\') {
       out += '\\';
-      out += byte;
-    } else if (is_control(byte)) {
-      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(byte));
+      out += in[i];
+    } else if (is_control(in[i])) {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(in[i]));
+    } else if (is_long_control(in, i)) {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(in[++i]));
     } else {
-      out += byte;
+      out += in[i];
     }
   }
   return out + '"';

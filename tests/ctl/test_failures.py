@@ -46,6 +46,14 @@ def test_a_malformed_name_is_a_usage_error(daemon):
         assert daemon.ctl(command, "a//b").returncode == 2
 
 
+def test_a_malformed_name_does_not_drive_the_terminal(daemon):
+    for line in [("info", "\x1b[2Ja"), ("ls", "\x1b[2Ja"), ("\x1b[2Ja",), ("evict", "\x9b2J")]:
+        for options in [(), ("--json",)]:
+            result = daemon.ctl(*line, *options)
+            answer = result.stdout + result.stderr
+            assert not any(c in answer for c in "\x1b\x9b"), line
+
+
 def test_not_found(daemon):
     for args in [("info", "none"), ("withdraw", "none"), ("holders", "none"), ("evict", 999_999)]:
         result = daemon.ctl(*args)
