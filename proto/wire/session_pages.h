@@ -27,7 +27,8 @@ inline constexpr std::uint32_t kExtentUnits = kExtentBytes / kRowUnitBytes;
 // themselves: both are 0, "nothing". Where events order a device's work, `timeline` is 0 and a read
 // fence's `value` counts the records of the row's event for the slot; writers need no fence, as a
 // slot has one event for all who write it. Written only while no other process looks at it (a
-// reader's under its hold, a writer's under its mark), so that its two words need not change together.
+// reader's under its hold, a writer's under its mark), so that its two words need not change
+// together.
 struct Fence {
   Word timeline{0};
   Word value{0};
