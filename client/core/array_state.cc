@@ -254,7 +254,7 @@ absl::StatusOr<SlotReader*> ArrayState::reader() {
   auto row = own_row(subscribed->row, wire::reader_row_units(slots()));
   if (!row.ok()) return row.status();
   if (order_ != nullptr) {
-    const auto status = order_->open_read_events(subscribed->row, subscribed->read_events);
+    auto status = order_->open_read_events(subscribed->row, subscribed->read_events);
     if (!status.ok()) return status;
   }
   reader_.emplace(*board_, opened_.id, slots(), *reinterpret_cast<wire::ReaderRow*>(*row), *this);

@@ -76,7 +76,7 @@ ReadLease& ReadLease::operator=(ReadLease&& other) noexcept {
 }
 
 void ReadLease::wait_for_view(Stream consumer) const {
-  ArrayState& state = live();
+  const ArrayState& state = live();
   if (state.order() == nullptr) return;
   if (consumer) internal::check(state.order()->await_version(slot_, version_, consumer));
   internal::note_view(ordering_, consumer);
