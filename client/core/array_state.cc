@@ -183,9 +183,9 @@ Pin ArrayState::pin(std::uint32_t slot) {
 // May run on any thread and late: it lets go of the slot and calls nobody.
 void ArrayState::PinEnd::operator()(const void* /*data*/) const {
   if (array->forked()) return;
-  if (mark != nullptr && !array->order_->end_pin(*mark, slot)) return;
   std::shared_ptr<ArrayState> handle;  // ends after the mark
   const ReleaseMark release_mark(array);
+  if (mark != nullptr && !array->order_->end_pin(*mark, slot)) return;
   array->reader_ready_.load()->release(slot);
   if (!array->end_matters()) return;
   array->session_->note_release();

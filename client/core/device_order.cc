@@ -86,37 +86,33 @@ absl::StatusOr<bool> DeviceOrder::version_complete(std::uint32_t slot, std::uint
 
 // The fence covers every earlier read of the slot by this process that may still be at work: in the
 // same stream by that stream's order, else by joining.
+absl::Status DeviceOrder::record_read(std::uint32_t slot, Stream stream) {
+  if (auto status = importer_.check_stream(stream); !status.ok()) return status;
+  if (leaves_out("record the read")) return absl::OkStatus();
+  DeviceEvent& event = *read_events_[slot];
+  bool covered = last_read_[slot] == stream;
+  if (!covered) {
+    const auto complete = event.complete();
+    covered = complete.ok() && *complete;
+  }
+  if (covered || leaves_out("join earlier reads")) return event.record(stream);
+  return event.record_joined(stream);
+}
+
+// In place of a stream: the host waits until nothing is under way.
+absl::Status DeviceOrder::record_idle(DeviceEvent& event) {
+  if (auto status = importer_.synchronize(); !status.ok()) return status;
+  return event.record_done();
+}
+
 absl::Status DeviceOrder::release(SlotReader& reader, std::uint32_t slot, std::uint64_t version,
                                   Stream stream) {
-  absl::Status status;
   const std::lock_guard lock(mutex_);
   DeviceEvent& event = *read_events_[slot];
-  if (stream) {
-    status = importer_.check_stream(stream);
-    if (status.ok()) {
-      bool covered = last_read_[slot] == stream;
-      if (!covered) {
-        const auto complete = event.complete();
-        covered = complete.ok() && *complete;
-      }
-      if (leaves_out("record the read")) {
-        status = absl::OkStatus();
-      } else if (covered || leaves_out("join earlier reads")) {
-        status = event.record(stream);
-      } else {
-        status = event.record_joined(stream);
-      }
-    }
-  }
-  // Nothing was recorded: then nothing may be under way.
-  if (!stream || !status.ok()) {
-    absl::Status done = importer_.synchronize();
-    if (done.ok()) done = event.record_done();
-    if (status.ok()) status = done;
-    last_read_[slot] = {};
-  } else {
-    last_read_[slot] = stream;
-  }
+  absl::Status status = stream ? record_read(slot, stream) : record_idle(event);
+  last_read_[slot] = status.ok() ? stream : Stream();
+  // Nothing was recorded on the stream: then nothing may be under way there.
+  if (stream && !status.ok()) record_idle(event).IgnoreError();
   importer_.told(read_key(row_, slot), reader.read_fence_count(slot) + 1);
   reader.count_read_fence(slot);
   reader.release(slot);
@@ -271,17 +267,11 @@ absl::Status DeviceOrder::await_own(std::uint32_t slot, Stream own, Stream strea
 }
 
 absl::Status DeviceOrder::record_write(std::uint32_t slot, std::uint64_t version, Stream stream) {
-  absl::Status status = stream ? importer_.check_stream(stream) : absl::OkStatus();
-  if (status.ok()) {
-    if (leaves_out("record the write")) {
-      status = absl::OkStatus();
-    } else {
-      if (!stream) status = importer_.synchronize();
-      if (status.ok()) {
-        DeviceEvent& event = *write_events_[slot];
-        status = stream ? event.record(stream) : event.record_done();
-      }
-    }
+  DeviceEvent& event = *write_events_[slot];
+  absl::Status status;
+  if (!leaves_out("record the write")) {
+    if (stream) status = importer_.check_stream(stream);
+    if (status.ok()) status = stream ? event.record(stream) : record_idle(event);
   }
   if (!status.ok()) return status;
   importer_.told(write_key(slot), version);

@@ -102,6 +102,8 @@ class DeviceOrder {
               const OpenedArray& opened);
   absl::StatusOr<Events> open_all(const std::vector<wire::DeviceHandle>& handles);
   absl::StatusOr<Events*> events_of(wire::RowRef row);
+  absl::Status record_read(std::uint32_t slot, Stream stream);
+  absl::Status record_idle(DeviceEvent& event);
   std::vector<std::uint64_t>& awaited_of(wire::RowRef row);
   absl::Status collect_reads(SlotWriter& writer, std::uint32_t slot);
   std::uint64_t write_key(std::uint32_t slot) const;
