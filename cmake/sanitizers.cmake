@@ -1,3 +1,11 @@
+# memlease_no_undefined(<target>): the library must find all it needs where it is linked. Not in a
+# sanitized build, where a sanitizer's runtime is the program's and stays undefined.
+function(memlease_no_undefined target)
+  if(NOT MEMLEASE_SANITIZE)
+    target_link_options(${target} PRIVATE -Wl,--no-undefined)
+  endif()
+endfunction()
+
 # Applies MEMLEASE_SANITIZE to every target that follows. A finding ends the program: a test that
 # goes on after one could still pass.
 if(MEMLEASE_SANITIZE STREQUAL "address")
