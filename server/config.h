@@ -22,6 +22,7 @@ inline constexpr int kExitBusy = 73;    // another daemon serves the directory
 inline constexpr int kExitConfig = 78;  // the file or a variable is wrong
 
 enum class HugePages { kAuto, kNever };
+enum class EventWaits { kStream, kHost };
 
 // As the table's defaults and the user have filled it: no member has a value of its own.
 struct Config {
@@ -32,6 +33,10 @@ struct Config {
   std::uint64_t quota_bytes;  // per uid; 0 = no limit, as for the next two
   std::uint64_t quota_arrays;
   std::uint64_t quota_sessions;
+  std::uint64_t gpu_memory_limit_bytes;  // on each GPU; 0 = no limit, as for the next one
+  std::uint64_t gpu_quota_bytes;         // on each GPU, per uid
+  EventWaits event_waits;
+  std::uint64_t event_wait_timeout_s;
   std::uint64_t drain_timeout_s;
   std::uint64_t idle_exit_s;  // 0 = never
   HugePages huge_pages;

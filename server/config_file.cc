@@ -30,6 +30,7 @@ std::string_view type_of(OptionKind kind) {
     case OptionKind::kMode:
       return "an octal integer such as 0o660, or a string";
     case OptionKind::kBytes:
+    case OptionKind::kSize:
       return "an integer, or a string such as \"2GiB\"";
     case OptionKind::kCount:
     case OptionKind::kSeconds:

@@ -48,16 +48,30 @@ constexpr Option kOptions[] = {
      "Most memory taken from the system, all users together. 0 = no limit."},
     {"warm_bytes", "MEMLEASE_WARM_BYTES", OptionKind::kBytes,
      "256MiB", 0, kAnyBytes, {}, store<&Config::warm_bytes>,
-     "Most freed memory kept for the next array instead of going back to the system."},
+     "Most freed memory kept for the next array instead of going back to the system; on each GPU, "
+     "too."},
     {"quota_bytes", "MEMLEASE_QUOTA_BYTES", OptionKind::kBytes,
      "0", 0, kAnyBytes, {}, store<&Config::quota_bytes>,
-     "Most bytes of arrays per user. 0 = no limit."},
+     "Most bytes of arrays in host memory per user. 0 = no limit."},
     {"quota_arrays", "MEMLEASE_QUOTA_ARRAYS", OptionKind::kCount,
      "65536", 0, kAnyCount, {}, store<&Config::quota_arrays>,
      "Most arrays per user. 0 = no limit."},
     {"quota_sessions", "MEMLEASE_QUOTA_SESSIONS", OptionKind::kCount,
      "512", 0, kAnyCount, {}, store<&Config::quota_sessions>,
      "Most connected processes per user. 0 = no limit."},
+    {"gpu_memory_limit_bytes", "MEMLEASE_GPU_MEMORY_LIMIT_BYTES", OptionKind::kSize,
+     "0", 0, kAnyBytes, {}, store<&Config::gpu_memory_limit_bytes>,
+     "Most memory taken of each GPU, all users together. 0 = as much as there is."},
+    {"gpu_quota_bytes", "MEMLEASE_GPU_QUOTA_BYTES", OptionKind::kSize,
+     "0", 0, kAnyBytes, {}, store<&Config::gpu_quota_bytes>,
+     "Most bytes of arrays per user on each GPU. 0 = no limit."},
+    {"event_waits", "MEMLEASE_EVENT_WAITS", OptionKind::kWord,
+     "stream", 0, 0, {"stream", "host"}, store<&Config::event_waits>,
+     "What waits for the GPU work of other processes: the stream, or the host before it gives the "
+     "stream work. A stream may wait for ever for a process that was killed, the host never."},
+    {"event_wait_timeout_s", "MEMLEASE_EVENT_WAIT_TIMEOUT_S", OptionKind::kSeconds,
+     "60", 1, kDaySeconds, {}, store<&Config::event_wait_timeout_s>,
+     "How long the host waits so, with event_waits = host."},
     {"drain_timeout_s", "MEMLEASE_DRAIN_TIMEOUT_S", OptionKind::kSeconds,
      "25", 0, kDaySeconds, {}, store<&Config::drain_timeout_s>,
      "How long SIGTERM waits for leases to be given back."},
@@ -116,12 +130,7 @@ std::optional<std::uint64_t> to_number(std::string_view text, int base = 10) {
   return number;
 }
 
-std::optional<std::uint64_t> to_bytes(std::string_view text) {
-  if (text.ends_with('%')) {
-    const auto percent = to_number(text.substr(0, text.size() - 1));
-    if (!percent || *percent > 100) return std::nullopt;
-    return machine_memory_bytes() / 100 * *percent;
-  }
+std::optional<std::uint64_t> to_size(std::string_view text) {
   for (const Unit& unit : kUnits) {
     if (!text.ends_with(unit.suffix)) continue;
     const auto number = to_number(text.substr(0, text.size() - unit.suffix.size()));
@@ -129,6 +138,13 @@ std::optional<std::uint64_t> to_bytes(std::string_view text) {
     return *number << unit.shift;
   }
   return std::nullopt;
+}
+
+std::optional<std::uint64_t> to_bytes(std::string_view text) {
+  if (!text.ends_with('%')) return to_size(text);
+  const auto percent = to_number(text.substr(0, text.size() - 1));
+  if (!percent || *percent > 100) return std::nullopt;
+  return machine_memory_bytes() / 100 * *percent;
 }
 
 std::string print_bytes(std::uint64_t bytes) {
@@ -143,7 +159,7 @@ std::string print_bytes(std::uint64_t bytes) {
 
 std::string print_number(OptionKind kind, std::uint64_t number) {
   if (kind == OptionKind::kMode) return fmt::format("0o{:o}", number);
-  if (kind == OptionKind::kBytes) {
+  if (kind == OptionKind::kBytes || kind == OptionKind::kSize) {
     const std::string text = print_bytes(number);
     return text.ends_with('B') ? fmt::format("\"{}\"", text) : text;
   }
@@ -188,6 +204,8 @@ std::string_view form_of(OptionKind kind) {
       return "an octal mode such as 0660";
     case OptionKind::kBytes:
       return "a size such as 65536, 256MiB, 2GiB or 50%";
+    case OptionKind::kSize:
+      return "a size such as 65536, 256MiB or 2GiB";
     default:
       return "a whole number";
   }
@@ -195,6 +213,7 @@ std::string_view form_of(OptionKind kind) {
 
 std::optional<std::uint64_t> number_of(OptionKind kind, std::string_view text) {
   if (kind == OptionKind::kBytes) return to_bytes(text);
+  if (kind == OptionKind::kSize) return to_size(text);
   if (kind != OptionKind::kMode) return to_number(text);
   if (text.starts_with("0o")) text.remove_prefix(2);
   return to_number(text, 8);
@@ -237,6 +256,7 @@ std::string placeholder_of(const Option& option) {
     case OptionKind::kMode:
       return "MODE";
     case OptionKind::kBytes:
+    case OptionKind::kSize:
       return "BYTES";
     case OptionKind::kCount:
       return "COUNT";

@@ -21,6 +21,7 @@ enum class OptionKind {
   kPath,     // absolute
   kMode,     // octal permission bits
   kBytes,    // 4096, 64KiB, 2GiB, or 50% of the machine's memory
+  kSize,     // the same without a part of the machine's memory
   kCount,    // an integer
   kSeconds,  // an integer
   kWord,     // one of `words`

@@ -200,7 +200,11 @@ absl::Status Daemon::prepare_device(const std::string& device) {
   if (!found.ok()) return found.status();
   gpus_ = std::move(*found);
   with_broker([&](Broker& broker) {
-    for (const auto& gpu : gpus_) broker.add_device(*gpu, {0, config_.warm_bytes});
+    const DeviceLimits limits{
+        {config_.gpu_memory_limit_bytes, config_.warm_bytes, "gpu_memory_limit_bytes"},
+        config_.gpu_quota_bytes,
+        "gpu_quota_"};
+    for (const auto& gpu : gpus_) broker.add_device(*gpu, limits);
   });
   for (const auto& gpu : gpus_) log_.info("GPU found", {{"device", gpu->device()}});
   return absl::OkStatus();
@@ -245,6 +249,10 @@ DaemonFacts Daemon::facts() const {
       std::chrono::duration_cast<std::chrono::milliseconds>(SteadyClock::now() - started_).count());
   facts.huge_pages = host_memory_.huge_pages();
   return facts;
+}
+
+std::uint64_t Daemon::host_waits_ms() const {
+  return config_.event_waits == EventWaits::kHost ? config_.event_wait_timeout_s * 1000 : 0;
 }
 
 // ---- Ending.

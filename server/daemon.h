@@ -52,6 +52,7 @@ class Daemon final : public SessionHost, public ServiceHost {
                   std::chrono::steady_clock::time_point deadline) override;
   absl::Status evict(wire::SessionId session) override;
   DaemonFacts facts() const override;
+  std::uint64_t host_waits_ms() const override;
   Log& log() override { return log_; }
 
  private:

@@ -23,6 +23,8 @@ struct OpenedArray {
   bool may_write = false;
   bool created = false;
   std::vector<wire::DeviceHandle> write_events;  // one per slot; none on the host
+  // What waits for other processes' work on the device: the stream, or, if this is not 0, the host.
+  std::chrono::milliseconds host_waits{0};
 };
 
 struct Subscribed {

@@ -14,10 +14,13 @@ namespace {
 
 using wire::ErrorCode;
 
+using Clock = std::chrono::steady_clock;
+
 // In place of a stream. Ends with the daemon, with an interrupt, and when it is known that what is
 // waited for will not come.
 absl::Status host_wait(ArrayState& array, std::uint64_t version /* 0: of no version */,
-                       absl::FunctionRef<absl::StatusOr<bool>()> complete) {
+                       absl::FunctionRef<absl::StatusOr<bool>()> complete,
+                       Clock::time_point deadline = Clock::time_point::max()) {
   constexpr std::chrono::microseconds kLongest{1000};
   std::chrono::microseconds pause{10};
   for (;;) {
@@ -33,6 +36,14 @@ absl::Status host_wait(ArrayState& array, std::uint64_t version /* 0: of no vers
     if (*done) return absl::OkStatus();
     if (auto status = array.session().usable(); !status.ok()) return status;
     array.session().check_interrupt();
+    if (Clock::now() >= deadline) {
+      return wire::make_error(
+          ErrorCode::kTimeout,
+          fmt::format("work of other processes on '{}' has not ended on the GPU within {} s",
+                      array.name(), array.opened().host_waits.count() / 1000),
+          "See who holds it (memleasectl holders), or let the operator raise the daemon's "
+          "event_wait_timeout_s.");
+    }
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, kLongest);
   }
@@ -68,7 +79,31 @@ absl::Status for_each_own(const Ordering& ordering,
   return absl::OkStatus();
 }
 
+// The host waits as the daemon's operator wants it.
+absl::Status bounded_wait(ArrayState& array, std::uint64_t version, Stream stream,
+                          absl::FunctionRef<absl::StatusOr<bool>()> complete) {
+  // As a wait of the stream would be refused.
+  if (auto status = array.order()->importer().check_stream(stream); !status.ok()) return status;
+  return host_wait(array, version, complete, Clock::now() + array.opened().host_waits);
+}
+
+bool host_waits(const ArrayState& array) { return array.opened().host_waits.count() != 0; }
+
 }  // namespace
+
+absl::Status await_version(ArrayState& array, std::uint32_t slot, std::uint64_t version,
+                           Stream stream) {
+  DeviceOrder& order = *array.order();
+  if (!host_waits(array)) return order.await_version(slot, version, stream);
+  return bounded_wait(array, version, stream,
+                      [&] { return order.version_complete(slot, version); });
+}
+
+absl::Status await_slot(ArrayState& array, Stream stream) {
+  DeviceOrder& order = *array.order();
+  if (!host_waits(array)) return order.await_slot(stream);
+  return bounded_wait(array, 0, stream, [&] { return order.slot_free(); });
+}
 
 // Once it is one of ours it stays that one, so that views of the lease find each other's work
 // there.
@@ -95,7 +130,7 @@ Stream end_of(const Ordering& ordering, Stream said) {
 
 absl::Status wait_read(ArrayState& array, std::uint32_t slot, std::uint64_t version, Stream stream,
                        Ordering& ordering) {
-  auto status = array.order()->await_version(slot, version, stream);
+  auto status = await_version(array, slot, version, stream);
   if (status.ok()) note(ordering, stream);
   return status;
 }
@@ -123,7 +158,7 @@ absl::Status wait_write(ArrayState& array, std::uint32_t slot, Stream stream, Or
 
 absl::Status wait_write_view(ArrayState& array, std::uint32_t slot, Stream stream,
                              const Ordering& ordering) {
-  auto status = array.order()->await_slot(stream);
+  auto status = await_slot(array, stream);
   if (!status.ok()) return status;
   return for_each_own(ordering, [&](Stream own) {
     return own == stream ? absl::OkStatus() : array.order()->await_own(slot, own, stream);
@@ -199,7 +234,7 @@ absl::Status get_from_device(ArrayState& array, std::uint32_t slot, std::uint64_
   Importer& importer = array.order()->importer();
   const auto on = importer.export_stream();
   if (!on.ok()) return on.status();
-  absl::Status status = array.order()->await_version(slot, version, *on);
+  absl::Status status = await_version(array, slot, version, *on);
   if (only_use) ordering.stream = *on;
   ordering.done = true;
   for_each_block(array.spec(), [&](std::size_t at, std::size_t to, std::size_t bytes) {

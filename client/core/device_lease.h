@@ -12,6 +12,12 @@
 
 namespace memlease::internal {
 
+// What `stream` is given from now on runs behind the version, or behind all that the slot about to
+// be written has been used for. The stream waits for that, or the host, as the daemon says.
+absl::Status await_version(ArrayState& array, std::uint32_t slot, std::uint64_t version,
+                           Stream stream);
+absl::Status await_slot(ArrayState& array, Stream stream);
+
 // A write that has just begun: behind `stream` if there is one. `copy`: with the current version's
 // bytes, on the stream, or waiting for them.
 absl::Status begin_device_write(ArrayState& array, std::uint32_t slot, Stream stream, bool copy,

@@ -6,8 +6,7 @@
 //   writer: take a slot -> its stream waits for the current version, for whoever used the slot last
 //           -> work -> record the slot's event -> publish
 //   reader: acquire -> its stream waits for the slot's event -> work -> record the row's event for
-//   the
-//           slot -> count it -> let go of the hold
+//           the slot -> count it -> let go of the hold
 //
 // A wait takes an event's last record at its call, so the order of these calls is all there is to
 // it: a record has returned before the other side can see what makes it wait. Nobody records an

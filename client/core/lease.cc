@@ -76,9 +76,9 @@ ReadLease& ReadLease::operator=(ReadLease&& other) noexcept {
 }
 
 void ReadLease::wait_for_view(Stream consumer) const {
-  const ArrayState& state = live();
+  ArrayState& state = live();
   if (state.order() == nullptr) return;
-  if (consumer) internal::check(state.order()->await_version(slot_, version_, consumer));
+  if (consumer) internal::check(internal::await_version(state, slot_, version_, consumer));
   internal::note_view(ordering_, consumer);
 }
 
@@ -91,7 +91,7 @@ Stream ReadLease::export_stream() const {
   ArrayState& state = live();
   if (state.order() == nullptr) return {};
   auto stream = internal::export_stream(state, ordering_, [&](Stream on) {
-    return state.order()->await_version(slot_, version_, on);
+    return internal::await_version(state, slot_, version_, on);
   });
   internal::note_view(ordering_, {});
   return internal::value_or_raise(std::move(stream));

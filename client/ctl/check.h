@@ -27,7 +27,8 @@ struct Check {
 // `directory` or `control_socket` the others, which need them, are missing.
 std::vector<Check> probe_daemon(const Options& options);
 
-// What this machine and this process allow, without the daemon: host_probes.cc, memory_probes.cc.
+// What this machine and this process allow, without the daemon: host_probes.cc, memory_probes.cc,
+// gpu_probes.cc.
 Check probe_memfd();
 Check probe_read_only();
 Check probe_huge_pages();
@@ -36,5 +37,7 @@ Check probe_pidfd();
 Check probe_peer_pidfd();
 Check probe_open_files();
 Check probe_gpu();
+// An array of the daemon's on each GPU. From then on the daemon has a context there.
+Check probe_gpu_sharing(const Options& options);
 
 }  // namespace memlease::ctl

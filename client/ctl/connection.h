@@ -15,6 +15,7 @@ namespace memlease::ctl {
 struct Options {
   std::string directory;  // empty: where connect() would look
   bool json = false;
+  bool gpu = false;  // doctor: try the GPUs, too
   Style style;
   internal::AdminStub::Timeout timeout = internal::AdminStub::kDefaultTimeout;
 };

@@ -58,6 +58,7 @@ int run_doctor(const Options& options) {
                             probe_pidfd, probe_peer_pidfd, probe_open_files, probe_gpu}) {
     checks.push_back(probe());
   }
+  if (options.gpu) checks.push_back(probe_gpu_sharing(options));
   const auto failed = static_cast<std::uint64_t>(
       std::count_if(checks.begin(), checks.end(),
                     [](const Check& check) { return check.verdict == Verdict::kFailure; }));

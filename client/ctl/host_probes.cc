@@ -119,6 +119,4 @@ Check probe_open_files() {
           ""};
 }
 
-Check probe_gpu() { return {"gpu", Verdict::kNote, "this build shares host memory only", ""}; }
-
 }  // namespace memlease::ctl

@@ -88,8 +88,11 @@ void add_commands(CLI::App& app, Arguments& args) {
       ->required();
   add_command(app, args, "health", "Ask whether the daemon takes new work",
               [&](const Connection& daemon) { return show_health(daemon, options); });
-  app.add_subcommand("doctor", "Check the daemon and this machine, and say what to do")
-      ->callback([&args] { args.command = [&args] { return run_doctor(args.options); }; });
+  CLI::App* doctor =
+      app.add_subcommand("doctor", "Check the daemon and this machine, and say what to do");
+  doctor->callback([&args] { args.command = [&args] { return run_doctor(args.options); }; });
+  doctor->add_flag("--gpu", args.options.gpu,
+                   "Share an array on each GPU, too; the daemon keeps a context there");
 }
 
 absl::Status usage_error(const CLI::App& app, const CLI::ParseError& error) {

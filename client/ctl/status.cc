@@ -6,6 +6,41 @@
 
 namespace memlease::ctl {
 
+namespace {
+
+Table gpus_of(const v1::StatusReply& reply) {
+  Table gpus{"gpus",
+             {{"device", "GPU"},
+              {"name", "NAME"},
+              {"total_bytes", "MEMORY"},
+              {"memory_bytes", "TAKEN"},
+              {"memory_limit_bytes", "LIMIT"},
+              {"array_bytes", "ARRAYS' BYTES"},
+              {"warm_bytes", "KEPT WARM"}},
+             {}};
+  for (const v1::GpuStatus& gpu : reply.gpus()) {
+    gpus.rows.push_back({gpu.device(), gpu.name(), Bytes{gpu.total_bytes()},
+                         Bytes{gpu.memory_bytes()}, Limit{gpu.memory_limit_bytes()},
+                         Bytes{gpu.array_bytes()}, Bytes{gpu.warm_bytes()}});
+  }
+  return gpus;
+}
+
+Table gpu_users_of(const v1::StatusReply& reply) {
+  Table users{"gpu_quotas",
+              {{"device", "GPU"}, {"uid", "USER"}, {"bytes", "BYTES"}, {"bytes_limit", "LIMIT"}},
+              {}};
+  for (const v1::GpuStatus& gpu : reply.gpus()) {
+    for (const v1::GpuUsage& used : gpu.usage()) {
+      users.rows.push_back(
+          {gpu.device(), Uid{used.uid()}, Bytes{used.bytes()}, Limit{gpu.bytes_limit()}});
+    }
+  }
+  return users;
+}
+
+}  // namespace
+
 absl::Status show_status(const Connection& daemon, const Options& options) {
   const auto reply = daemon.admin->status();
   if (!reply.ok()) return reply.status();
@@ -44,7 +79,7 @@ absl::Status show_status(const Connection& daemon, const Options& options) {
                            std::uint64_t{quota.arrays()}, limit(quota.arrays_limit()),
                            std::uint64_t{quota.sessions()}, limit(quota.sessions_limit())});
   }
-  print_record(record, options, {quotas});
+  print_record(record, options, {quotas, gpus_of(*reply), gpu_users_of(*reply)});
   return absl::OkStatus();
 }
 

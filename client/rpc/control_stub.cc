@@ -55,6 +55,7 @@ absl::StatusOr<OpenedArray> opened_from(const v1::OpenReply& reply) {
   auto events = handles_from(reply.write_events());
   if (!events.ok()) return events.status();
   opened.write_events = std::move(*events);
+  opened.host_waits = std::chrono::milliseconds(reply.host_waits_ms());
   return opened;
 }
 

@@ -35,7 +35,8 @@ struct Array {
   wire::BoardRecord* board = nullptr;
   wire::FileRange heir_at;
   wire::WriterRow* heir = nullptr;
-  Quota::Charge charge;
+  Quota::Charge count_charge;
+  Quota::Charge bytes_charge;
   std::shared_ptr<EventSet> write_events;  // a slot's last publish or drop, whoever wrote
 
   // State.

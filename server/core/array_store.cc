@@ -32,9 +32,13 @@ absl::StatusOr<ArrayStore::Creation> ArrayStore::create(const wire::ArraySpec& s
   array->spec = spec;
   array->domain = domain;
   array->slot_bytes = wire::size_bytes_of(spec);
-  auto charge = quota_.charge(domain.uid, {array->slot_bytes * spec.slots, 1, 0});
-  if (!charge.ok()) return charge.status();
-  array->charge = std::move(*charge);
+  auto count = quota_.charge(domain.uid, {0, 1, 0});
+  if (!count.ok()) return count.status();
+  array->count_charge = std::move(*count);
+  auto bytes =
+      devices_.at(spec.device).quota.charge(domain.uid, {array->slot_bytes * spec.slots, 0, 0});
+  if (!bytes.ok()) return bytes.status();
+  array->bytes_charge = std::move(*bytes);
   auto growth = place_slots(*array);
   absl::Status status = growth.status();
   if (status.ok() && !*growth) status = place_records(*array);
@@ -52,7 +56,7 @@ absl::StatusOr<ArrayStore::Creation> ArrayStore::create(const wire::ArraySpec& s
 // Reserves while it keeps the places that it has found: they are not warm memory that the
 // reservation may give back.
 absl::StatusOr<std::optional<SegmentPool::Growth>> ArrayStore::place_slots(Array& array) {
-  SegmentPool& segments = devices_.at(array.spec.device);
+  SegmentPool& segments = devices_.at(array.spec.device).segments;
   while (array.slots.size() < array.spec.slots) {
     const auto at = segments.place(array.domain, array.slot_bytes);
     if (!at) {
@@ -86,7 +90,7 @@ absl::Status ArrayStore::make_events(Array& array) {
 
 void ArrayStore::destroy(Array& array) {
   DomainPages& pages = pages_of(array.domain);
-  SegmentPool& segments = devices_.at(array.spec.device);
+  SegmentPool& segments = devices_.at(array.spec.device).segments;
   for (const wire::FileRange& at : array.slots) segments.free(array.domain, at);
   if (array.heir != nullptr) pages.heirs.free(array.heir_at);
   if (array.board != nullptr) {
@@ -99,7 +103,8 @@ void ArrayStore::destroy(Array& array) {
   array.chunks.clear();
   array.heir = nullptr;
   array.board = nullptr;
-  array.charge = {};
+  array.count_charge = {};
+  array.bytes_charge = {};
 }
 
 absl::StatusOr<wire::Word*> ArrayStore::free_entry(Array& array) {

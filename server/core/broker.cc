@@ -27,17 +27,17 @@ absl::Status withdrawn_error(const Array& array) {
 
 Broker::Broker(const Dependencies& dependencies, const Limits& limits)
     : dependencies_(dependencies),
-      quota_(limits.per_uid),
+      quota_({0, limits.per_uid.arrays, limits.per_uid.sessions}),
       files_(dependencies_.dispose),
       devices_(files_),
       store_(files_, dependencies_.pages, devices_, quota_),
       rows_(files_, dependencies_.pages),
       writer_right_(rows_, sessions_, dependencies_.clock),
       imports_(files_, sessions_) {
-  devices_.add(dependencies_.host, limits.memory);
+  devices_.add(dependencies_.host, {limits.memory, limits.per_uid.bytes});
 }
 
-void Broker::add_device(DeviceBackend& backend, const SegmentPool::Limits& limits) {
+void Broker::add_device(DeviceBackend& backend, const DeviceLimits& limits) {
   devices_.add(backend, limits);
 }
 
@@ -157,7 +157,7 @@ absl::StatusOr<Array*> Broker::readable(const PeerIdentity& viewer, const std::s
 
 absl::Status Broker::add_memory(const SegmentPool::Growth& growth,
                                 absl::StatusOr<std::unique_ptr<SharedMemory>> memory) {
-  return devices_.at(growth.device).add(growth, std::move(memory));
+  return devices_.at(growth.device).segments.add(growth, std::move(memory));
 }
 
 absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::ArraySpec& spec,

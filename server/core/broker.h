@@ -72,7 +72,7 @@ class Broker {
   using Creation = std::variant<Opened, SegmentPool::Growth>;
   absl::StatusOr<Creation> create(Session& session, const wire::ArraySpec& spec, bool exist_ok);
   // A GPU; the host is there from the start. The backend outlives this.
-  void add_device(DeviceBackend& backend, const SegmentPool::Limits& limits);
+  void add_device(DeviceBackend& backend, const DeviceLimits& limits);
   bool has_device(std::string_view device) { return devices_.find(device) != nullptr; }
   absl::Status add_memory(const SegmentPool::Growth& growth,
                           absl::StatusOr<std::unique_ptr<SharedMemory>> memory);
@@ -106,7 +106,8 @@ class Broker {
   const SessionTable& sessions() const { return sessions_; }
   const SessionRows& rows() const { return rows_; }
   const WriterRight& writer_right() const { return writer_right_; }
-  const SegmentPool& segments() const { return devices_.at(dependencies_.host.device()); }
+  const DeviceTable& devices() const { return devices_; }
+  const Device& host() const { return devices_.all().at(dependencies_.host.device()); }
   const Quota& quota() const { return quota_; }
 
  private:

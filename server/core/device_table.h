@@ -1,45 +1,67 @@
-// The devices that arrays may stand on, each with its segments. Not thread-safe.
+// The devices that arrays may stand on, each with its segments and what each uid has there. Not
+// thread-safe.
 #pragma once
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "server/core/quota.h"
 #include "server/core/segment_pool.h"
 
 namespace memlease::server {
 
+struct DeviceLimits {
+  SegmentPool::Limits memory;
+  std::uint64_t uid_bytes = 0;  // of arrays; 0 = no limit
+  std::string_view quota_options = "quota_";
+};
+
+struct Device {
+  Device(FileTable& files, DeviceBackend& backend, const DeviceLimits& limits)
+      : segments(files, backend, limits.memory),
+        quota({limits.uid_bytes, 0, 0}, limits.quota_options) {}
+
+  DeviceBackend& backend() const { return segments.backend(); }
+
+  SegmentPool segments;
+  Quota quota;
+};
+
 class DeviceTable {
  public:
+  using Devices = std::map<std::string, Device, std::less<>>;
+
   explicit DeviceTable(FileTable& files) : files_(files) {}
 
   // `backend` outlives this. A device that is here already stays as it is.
-  void add(DeviceBackend& backend, const SegmentPool::Limits& limits) {
+  void add(DeviceBackend& backend, const DeviceLimits& limits) {
     devices_.try_emplace(backend.device(), files_, backend, limits);
   }
   // nullptr if there is no such device.
-  SegmentPool* find(std::string_view device) {
+  Device* find(std::string_view device) {
     const auto it = devices_.find(device);
     return it == devices_.end() ? nullptr : &it->second;
   }
-  SegmentPool& at(std::string_view device) { return devices_.find(device)->second; }
-  const SegmentPool& at(std::string_view device) const { return devices_.find(device)->second; }
+  Device& at(std::string_view device) { return devices_.find(device)->second; }
+  const Devices& all() const { return devices_; }
   void process_exited(pid_t pid) {
-    for (auto& [name, segments] : devices_) segments.backend().process_exited(pid);
+    for (auto& [name, device] : devices_) device.backend().process_exited(pid);
   }
   std::vector<std::string> names() const {
     std::vector<std::string> names;
-    for (const auto& [name, segments] : devices_) names.push_back(name);
+    for (const auto& [name, device] : devices_) names.push_back(name);
     return names;
   }
 
  private:
   FileTable& files_;
-  std::map<std::string, SegmentPool, std::less<>> devices_;
+  Devices devices_;
 };
 
 }  // namespace memlease::server

@@ -1,10 +1,12 @@
-// What each uid uses, and its limits. Every charge is a value that takes itself back when it dies,
+// What each uid uses, and its limits. The daemon has one for arrays and sessions, and each device
+// one for the bytes there. Every charge is a value that takes itself back when it dies,
 // so that nothing can be forgotten. Not thread-safe.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstdint>
+#include <string_view>
 #include <utility>
 
 #include "absl/container/node_hash_map.h"
@@ -42,17 +44,23 @@ class Quota {
     Usage amount_;
   };
 
-  // Per uid; 0 = no limit.
-  explicit Quota(const Usage& limits) : limits_(limits) {}
+  // Per uid; 0 = no limit. `options`: how the settings begin that an error names, "gpu_quota_".
+  explicit Quota(const Usage& limits, std::string_view options = "quota_")
+      : limits_(limits), options_(options) {}
 
   // kQuotaExceeded, with nothing changed.
   absl::StatusOr<Charge> charge(uid_t uid, const Usage& amount);
   const Usage& limits() const { return limits_; }
+  Usage used_by(uid_t uid) const {
+    const auto it = usage_.find(uid);
+    return it == usage_.end() ? Usage{} : it->second;
+  }
   // By uid, of everybody who was ever charged.
   const absl::node_hash_map<uid_t, Usage>& usage() const { return usage_; }
 
  private:
   const Usage limits_;
+  const std::string_view options_;
   absl::node_hash_map<uid_t, Usage> usage_;
 };
 

@@ -101,9 +101,11 @@ absl::Status SegmentPool::make_room(std::uint64_t size_bytes) {
       wire::ErrorCode::kOutOfMemory,
       fmt::format("{} bytes do not fit: {} of the daemon's limit of {} bytes are taken", size_bytes,
                   memory_bytes_, limits_.memory_bytes),
-      size_bytes > limits_.memory_bytes
-          ? "Create a smaller array or one with fewer slots, or raise memory_limit_bytes."
-          : "Withdraw arrays (memleasectl ls, memleasectl holders), or raise memory_limit_bytes.");
+      fmt::format("{}, or raise {}.",
+                  size_bytes > limits_.memory_bytes
+                      ? "Create a smaller array or one with fewer slots"
+                      : "Withdraw arrays (memleasectl ls, memleasectl holders)",
+                  limits_.option));
 }
 
 bool SegmentPool::return_oldest() {

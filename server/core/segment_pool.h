@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -25,8 +26,9 @@ namespace memlease::server {
 class SegmentPool {
  public:
   struct Limits {
-    std::uint64_t memory_bytes = 0;  // taken from the system at most; 0 = no limit
-    std::uint64_t warm_bytes = 0;    // of it, in empty segments
+    std::uint64_t memory_bytes = 0;                  // taken from the system at most; 0 = no limit
+    std::uint64_t warm_bytes = 0;                    // of it, in empty segments
+    std::string_view option = "memory_limit_bytes";  // the setting that an error names
   };
 
   SegmentPool(FileTable& files, DeviceBackend& backend, const Limits& limits);

@@ -57,6 +57,9 @@ class DeviceBackend {
     std::uint64_t most = 0;
     std::uint64_t unit = 0;
   };
+  // For people: "NVIDIA H200". The host has none.
+  virtual std::string name() const { return {}; }
+  virtual std::uint64_t total_bytes() const { return 0; }  // 0: not known
   virtual SegmentSizes segment_sizes() const = 0;
   // Alignment of arrays of this size, in bytes.
   virtual std::uint64_t alignment_bytes(std::uint64_t size_bytes) const = 0;

@@ -22,6 +22,8 @@ class CudaDeviceBackend : public DeviceBackend {
       : cuda_(cuda), gpu_(std::move(gpu)) {}
 
   std::string device() const override { return gpu_.uuid; }
+  std::string name() const override { return gpu_.name; }
+  std::uint64_t total_bytes() const override { return gpu_.total_bytes; }
   SegmentSizes segment_sizes() const override;
   std::uint64_t alignment_bytes(std::uint64_t size_bytes) const override;
   absl::StatusOr<std::unique_ptr<SharedMemory>> create_segment(std::uint64_t size_bytes) override;

@@ -17,6 +17,48 @@ using wire::make_error;
 // The daemon's own uid may do what root may.
 PeerIdentity viewer_of(uid_t uid) { return account_of(uid == geteuid() ? 0 : uid); }
 
+bool may_see(const PeerIdentity& viewer, uid_t uid) { return viewer.uid == 0 || viewer.uid == uid; }
+
+// Returns the bytes of everybody's arrays.
+std::uint64_t fill_quotas(const Broker& broker, const PeerIdentity& viewer,
+                          v1::StatusReply& reply) {
+  const Quota& bytes = broker.host().quota;
+  std::uint64_t array_bytes = 0;
+  for (const auto& [uid, usage] : broker.quota().usage()) {
+    const std::uint64_t used_bytes = bytes.used_by(uid).bytes;
+    array_bytes += used_bytes;
+    if (!may_see(viewer, uid)) continue;
+    v1::Quota& quota = *reply.add_quotas();
+    quota.set_uid(uid);
+    quota.set_bytes(used_bytes);
+    quota.set_bytes_limit(bytes.limits().bytes);
+    quota.set_arrays(usage.arrays);
+    quota.set_arrays_limit(broker.quota().limits().arrays);
+    quota.set_sessions(usage.sessions);
+    quota.set_sessions_limit(broker.quota().limits().sessions);
+  }
+  return array_bytes;
+}
+
+void fill_gpu(const Device& device, const PeerIdentity& viewer, v1::GpuStatus& gpu) {
+  gpu.set_device(device.backend().device());
+  gpu.set_name(device.backend().name());
+  gpu.set_total_bytes(device.backend().total_bytes());
+  gpu.set_memory_bytes(device.segments.memory_bytes());
+  gpu.set_memory_limit_bytes(device.segments.memory_limit_bytes());
+  gpu.set_warm_bytes(device.segments.warm_bytes());
+  gpu.set_bytes_limit(device.quota.limits().bytes);
+  std::uint64_t array_bytes = 0;
+  for (const auto& [uid, usage] : device.quota.usage()) {
+    array_bytes += usage.bytes;
+    if (!may_see(viewer, uid)) continue;
+    v1::GpuUsage& used = *gpu.add_usage();
+    used.set_uid(uid);
+    used.set_bytes(usage.bytes);
+  }
+  gpu.set_array_bytes(array_bytes);
+}
+
 }  // namespace
 
 AdminService::AdminService(ServiceHost& host, uid_t uid) : host_(host), uid_(uid) {}
@@ -35,24 +77,14 @@ grpc::Status AdminService::Status(grpc::ServerContext* /*context*/, const v1::Em
     reply->set_draining(broker.draining());
     reply->set_arrays(broker.catalog().size());
     reply->set_sessions(broker.sessions().size());
-    reply->set_memory_bytes(broker.segments().memory_bytes());
-    reply->set_memory_limit_bytes(broker.segments().memory_limit_bytes());
-    reply->set_warm_bytes(broker.segments().warm_bytes());
-    std::uint64_t array_bytes = 0;
-    const Usage& limits = broker.quota().limits();
-    for (const auto& [uid, usage] : broker.quota().usage()) {
-      array_bytes += usage.bytes;
-      if (viewer.uid != 0 && viewer.uid != uid) continue;
-      v1::Quota& quota = *reply->add_quotas();
-      quota.set_uid(uid);
-      quota.set_bytes(usage.bytes);
-      quota.set_bytes_limit(limits.bytes);
-      quota.set_arrays(usage.arrays);
-      quota.set_arrays_limit(limits.arrays);
-      quota.set_sessions(usage.sessions);
-      quota.set_sessions_limit(limits.sessions);
+    const SegmentPool& memory = broker.host().segments;
+    reply->set_memory_bytes(memory.memory_bytes());
+    reply->set_memory_limit_bytes(memory.memory_limit_bytes());
+    reply->set_warm_bytes(memory.warm_bytes());
+    reply->set_array_bytes(fill_quotas(broker, viewer, *reply));
+    for (const auto& [name, device] : broker.devices().all()) {
+      if (&device != &broker.host()) fill_gpu(device, viewer, *reply->add_gpus());
     }
-    reply->set_array_bytes(array_bytes);
   });
   return grpc::Status::OK;
 }

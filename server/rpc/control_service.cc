@@ -20,7 +20,7 @@ constexpr std::chrono::milliseconds kLongestWait{60'000};
 constexpr std::chrono::milliseconds kCancelCheck{200};
 
 // What a client needs to map an array.
-void fill(const Broker::Opened& opened, v1::OpenReply& reply) {
+void fill(const Broker::Opened& opened, std::uint64_t host_waits_ms, v1::OpenReply& reply) {
   const Array& array = *opened.array;
   reply.set_array_id(wire::to_int(array.id));
   *reply.mutable_spec() = wire::to_proto(array.spec);
@@ -34,6 +34,7 @@ void fill(const Broker::Opened& opened, v1::OpenReply& reply) {
   for (const auto& event : array.write_events->handles()) {
     reply.add_write_events(wire::to_proto(event));
   }
+  reply.set_host_waits_ms(host_waits_ms);
 }
 
 std::span<const std::uint8_t> credential_of(const grpc::ServerContext& context) {
@@ -71,7 +72,7 @@ grpc::Status ControlService::Create(grpc::ServerContext* context, const v1::Crea
       auto creation = broker.create(session, *spec, request->exist_ok());
       if (!creation.ok()) return creation.status();
       if (const auto* opened = std::get_if<Broker::Opened>(&*creation)) {
-        fill(*opened, *reply);
+        fill(*opened, host_.host_waits_ms(), *reply);
       } else {
         growth = std::get<SegmentPool::Growth>(*creation);
       }
@@ -86,7 +87,7 @@ grpc::Status ControlService::Open(grpc::ServerContext* context, const v1::OpenRe
                                   v1::OpenReply* reply) {
   return for_session(*context, "Open", [&](Broker& broker, Session& session) {
     auto opened = broker.open(session, request->name());
-    if (opened.ok()) fill(*opened, *reply);
+    if (opened.ok()) fill(*opened, host_.host_waits_ms(), *reply);
     return opened.status();
   });
 }

@@ -11,8 +11,9 @@ MANUAL = Path(__file__).parents[2] / "docs/man/memleasectl.1.scd"
 def test_the_manual_names_what_help_names():
     help_text = ctl("--help").stdout
     manual = MANUAL.read_text()
-    options = set(re.findall(r"(?<![\w-])--[a-z-]+", help_text))
     commands = set(re.findall(r"^  ([a-z]+)  ", help_text.split("Subcommands:")[1], re.M))
+    help_text += "".join(ctl(command, "--help").stdout for command in commands)
+    options = set(re.findall(r"(?<![\w-])--[a-z-]+", help_text))
     assert {"--json", "--directory"} <= options
     assert {"ls", "doctor"} <= commands
     assert set(re.findall(r"(?<![\w-])--[a-z-]+", manual)) == options

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -23,6 +24,8 @@ class StandInPath {
 
 class DeviceTest : public ::testing::Test {
  protected:
+  explicit DeviceTest(const std::vector<std::string>& flags = {}) : daemon(flags) {}
+
   // A peer that is connected.
   struct Client : Peer {
     explicit Client(const PrivateDaemon& daemon) : Peer(daemon.directory()) { is_ok("connect"); }

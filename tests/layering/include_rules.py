@@ -80,7 +80,15 @@ ALLOWED: dict[str, set[str]] = {
     # The admin stub answers in messages, so that whoever prints them knows their types.
     "client/ctl": WIRE
     | PLACES
-    | {"client/include", "client/rpc/admin_stub", "proto/wire/convert", "generated", "cli11"},
+    | {
+        "client/include",
+        "client/rpc/admin_stub",
+        "proto/wire/convert",
+        "generated",
+        "cli11",
+        "cuda",
+        "cuda/loader",
+    },
     "python/bindings": {"client/include", "client/views", "dlpack", "pybind11", "system"},
 }
 

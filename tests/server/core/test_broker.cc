@@ -142,7 +142,7 @@ TEST(Broker, WithdrawReturnsTheMemoryOfAnUnusedArrayAtOnce) {
   world.open(world.connect(1000), "u");
   ASSERT_TRUE(world.broker.withdraw(peer_of(1000), "u").ok());
   EXPECT_EQ(world.broker.catalog().find(id), nullptr);
-  EXPECT_EQ(world.broker.segments().memory_bytes(), 0U);
+  EXPECT_EQ(world.broker.host().segments.memory_bytes(), 0U);
   EXPECT_FALSE(world.broker.exists(peer_of(1000), "u"));
   EXPECT_EQ(code_of(world.broker.subscribe(owner, id).status()), ErrorCode::kWithdrawn);
   EXPECT_TRUE(world.broker.leave(owner, id, 1).ok()) << "its client may still say so";

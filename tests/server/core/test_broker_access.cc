@@ -114,7 +114,7 @@ TEST(BrokerAccess, AForbiddenFileLooksLikeNone) {
   const auto forbidden = answers();
   ASSERT_TRUE(world.broker.withdraw(owner.peer, "secret").ok());
   ASSERT_TRUE(world.broker.catalog().all().empty());
-  ASSERT_EQ(world.broker.segments().memory_bytes(), 0U);
+  ASSERT_EQ(world.broker.host().segments.memory_bytes(), 0U);
   EXPECT_EQ(forbidden, answers());
   EXPECT_EQ(code_of(forbidden[0]), ErrorCode::kNotFound);
 }

@@ -65,6 +65,49 @@ TEST_F(BrokerDevices, AnArrayHasAnEventForEachSlotUntilNobodyHasThemOpen) {
   EXPECT_EQ(gpu.events, 0);
 }
 
+TEST_F(BrokerDevices, ItsLimitsAreApartFromTheHosts) {
+  FakeGpu limited("GPU-2");
+  BrokerWorld limited_world{{{}, {1000, 0, 0}}};
+  const std::uint64_t bytes = wire::size_bytes_of(on_gpu("a")) * 2;
+  limited_world.broker.add_device(limited,
+                                  {{2 << 20, 0, "gpu_memory_limit_bytes"}, bytes, "gpu_quota_"});
+  Session& session = limited_world.connect(1000);
+  const auto create = [&](const std::string& name, std::int64_t rows) {
+    auto spec = on_gpu(name);
+    spec.device = "GPU-2";
+    spec.shape[0] = rows;
+    return limited_world.broker.create(session, spec, false);
+  };
+  const auto first = create("a", 4);
+  ASSERT_TRUE(first.ok()) << first.status();
+  const auto& growth = std::get<SegmentPool::Growth>(*first);
+  EXPECT_EQ(growth.size_bytes, 2U << 20);  // all that it may take
+  EXPECT_TRUE(
+      limited_world.broker.add_memory(growth, limited.create_segment(growth.size_bytes)).ok());
+  EXPECT_TRUE(create("a", 4).ok());
+  EXPECT_EQ(limited_world.broker.host().quota.used_by(1000).bytes, 0U);
+  const auto more = create("b", 1);
+  EXPECT_EQ(code_of(more.status()), ErrorCode::kQuotaExceeded);
+  EXPECT_THAT(wire::hint_of(more.status()), HasSubstr("gpu_quota_bytes"));
+  // The host's quota counts what is there alone, and so does the other way round.
+  EXPECT_TRUE(limited_world.try_create(session, spec_of("c")).ok());
+  EXPECT_TRUE(limited_world.broker.withdraw(session.peer, "a").ok());
+}
+
+TEST_F(BrokerDevices, BeyondItsMemoryLimitThereIsNoArray) {
+  FakeGpu limited("GPU-2");
+  BrokerWorld limited_world;
+  limited_world.broker.add_device(limited,
+                                  {{1 << 20, 0, "gpu_memory_limit_bytes"}, 0, "gpu_quota_"});
+  auto spec = on_gpu("a");
+  spec.device = "GPU-2";
+  spec.shape = {2 << 20};
+  const auto refused =
+      limited_world.broker.create(limited_world.connect(1000), spec, false).status();
+  EXPECT_EQ(code_of(refused), ErrorCode::kOutOfMemory);
+  EXPECT_THAT(wire::hint_of(refused), HasSubstr("gpu_memory_limit_bytes"));
+}
+
 TEST_F(BrokerDevices, WithoutEventsThereIsNoArray) {
   Session& session = world.connect(1000);
   create(session, "a");

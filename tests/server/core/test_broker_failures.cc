@@ -32,12 +32,9 @@ State state_of(BrokerWorld& world, const Session& session) {
   State state;
   state.live = world.memory.live();
   state.arrays = world.broker.catalog().size();
-  state.memory_bytes = world.broker.segments().memory_bytes();
-  const auto usage = world.broker.quota().usage().find(session.peer.uid);
-  if (usage != world.broker.quota().usage().end()) {
-    state.quota_bytes = usage->second.bytes;
-    state.quota_arrays = usage->second.arrays;
-  }
+  state.memory_bytes = world.broker.host().segments.memory_bytes();
+  state.quota_bytes = world.broker.host().quota.used_by(session.peer.uid).bytes;
+  state.quota_arrays = world.broker.quota().used_by(session.peer.uid).arrays;
   state.memberships = session.memberships.size();
   state.created = session.created.size();
   return state;
@@ -149,10 +146,10 @@ TEST(BrokerOutOfMemory, MemoryThatItsOwnSlotsStandInMakesNoRoom) {
   spec.shape = {4 * kMiB / 4};
   world.create(session, spec);
   ASSERT_TRUE(world.broker.withdraw(session.peer, "warm").ok());
-  ASSERT_EQ(world.broker.segments().warm_bytes(), 4 * kMiB);
+  ASSERT_EQ(world.broker.host().segments.warm_bytes(), 4 * kMiB);
   spec.slots = 2;
   EXPECT_EQ(code_of(world.try_create(session, spec).status()), ErrorCode::kOutOfMemory);
-  EXPECT_EQ(world.broker.segments().warm_bytes(), 4 * kMiB);
+  EXPECT_EQ(world.broker.host().segments.warm_bytes(), 4 * kMiB);
 }
 
 }  // namespace

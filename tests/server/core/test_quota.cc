@@ -16,11 +16,6 @@ using ::testing::HasSubstr;
 using wire::code_of;
 using wire::ErrorCode;
 
-Usage used_by(const Quota& quota, uid_t uid) {
-  const auto it = quota.usage().find(uid);
-  return it == quota.usage().end() ? Usage{} : it->second;
-}
-
 TEST(Quota, ChargesEachUidOnItsOwn) {
   Quota quota({100, 0, 0});
   const auto first = quota.charge(1, {100, 1, 0});
@@ -66,12 +61,12 @@ TEST(Quota, AChargeTakesItselfBackExactlyOnceHoweverItMoves) {
     ASSERT_TRUE(first.ok() && second.ok());
     Quota::Charge moved = std::move(*first);
     moved = std::move(*second);  // swapped: both still stand
-    EXPECT_EQ(used_by(quota, 5).bytes, 40U);
+    EXPECT_EQ(quota.used_by(5).bytes, 40U);
     *second = Quota::Charge();
-    EXPECT_EQ(used_by(quota, 5).bytes, 30U);
+    EXPECT_EQ(quota.used_by(5).bytes, 30U);
   }
-  EXPECT_EQ(used_by(quota, 5).bytes, 0U);
-  EXPECT_EQ(used_by(quota, 5).arrays, 0U);
+  EXPECT_EQ(quota.used_by(5).bytes, 0U);
+  EXPECT_EQ(quota.used_by(5).arrays, 0U);
 }
 
 RC_GTEST_PROP(Quota, UsageIsTheSumOfTheLivingChargesAndNeverAboveTheLimit, ()) {
@@ -82,14 +77,14 @@ RC_GTEST_PROP(Quota, UsageIsTheSumOfTheLivingChargesAndNeverAboveTheLimit, ()) {
   for (const std::uint64_t bytes : amounts) {
     std::uint64_t sum = 0;
     for (const auto& [living_bytes, charge] : living) sum += living_bytes;
-    RC_ASSERT(used_by(quota, 7).bytes == sum);
+    RC_ASSERT(quota.used_by(7).bytes == sum);
     auto charge = quota.charge(7, {bytes, 0, 0});
     RC_ASSERT(charge.ok() == (sum + bytes <= 1000));
     if (charge.ok()) living.emplace_back(bytes, std::move(*charge));
     if (bytes % 3 == 0 && !living.empty()) living.erase(living.begin());
   }
   living.clear();
-  RC_ASSERT(used_by(quota, 7).bytes == 0U);
+  RC_ASSERT(quota.used_by(7).bytes == 0U);
 }
 
 }  // namespace
