@@ -20,6 +20,7 @@ class Goal:
 
 
 MS = 1e6
+NONE = 1e-3  # calls: fewer than one in a thousand
 
 GOALS = [
     Goal("read + release : one atomic RMW", "hold/hold", "hold/rmw", 3),
@@ -172,4 +173,26 @@ GOALS = [
     ),
     Goal("daemon's CPU, no session: 1 ms", "idle/cpu.0_sessions", plus=1 * MS),
     Goal("the same, 50 idle sessions", "idle/cpu.50_sessions", plus=1 * MS),
+    *(
+        goal
+        for lease, whose in (("write", "a write, two readers"), ("read", "a read"))
+        for goal in (
+            Goal(
+                f"order {whose} : least by the rules",
+                f"gpu_calls/{lease}.order",
+                f"gpu_calls/{lease}.least",
+                1,
+                unit="calls",
+            ),
+            Goal(f"look at its stream, {whose}", f"gpu_calls/{lease}.checks", unit="calls"),
+            Goal(
+                f"wait on the host, {whose}",
+                f"gpu_calls/{lease}.host_waits",
+                plus=NONE,
+                unit="calls",
+            ),
+            Goal(f"call the daemon, {whose}", f"gpu_calls/{lease}.daemon", plus=NONE, unit="calls"),
+        )
+    ),
+    Goal("open a segment, a process", "gpu_calls/segment.opens", plus=1, unit="calls"),
 ]

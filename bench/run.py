@@ -34,6 +34,7 @@ PROGRAMS = [
     "bench_scale",
     "bench_crash",
     "bench_idle",
+    "bench_gpu_calls",
 ]
 # bench_scale's sessions are of many users, if it may.
 DAEMON_OPTIONS = ["--socket-mode", "0666", "--quota-arrays", "0", "--quota-sessions", "0"]

@@ -1,0 +1,108 @@
+// What leases of GPU arrays cost once they run, in calls: on the CUDA stand-in, which counts them
+// and needs no GPU. It has a daemon of its own. No times: those of a stand-in would mean nothing.
+
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <string>
+
+#include "bench/environment.h"
+#include "bench/report.h"
+#include "fmt/format.h"
+#include "tests/device/call_counts.h"
+#include "tests/support/peer.h"
+#include "tests/support/private_daemon.h"
+
+namespace {
+
+using namespace memlease::bench;
+using memlease::testing::calls_of;
+using memlease::testing::each_cycle;
+using memlease::testing::Peer;
+
+// Those that wait for the GPU on the host.
+const std::set<std::string> kHostWaits{"cudaDeviceSynchronize", "cudaStreamSynchronize",
+                                       "cudaEventSynchronize", "cudaMemcpy", "cudaFree"};
+
+std::string must(Peer& peer, const std::string& command) {
+  const auto answer = peer.ask(command);
+  if (answer.ok()) return answer.text;
+  fmt::print(stderr, "{}: {}\n", command, answer.describe());
+  std::exit(1);
+}
+
+// Those that look whether a stream may be used at all.
+const std::set<std::string> kChecks{"cudaStreamGetDevice", "cudaStreamIsCapturing"};
+
+struct Cost {
+  double order = 0;
+  double checks = 0;
+  double host_waits = 0;
+};
+
+Cost cost_of(const std::map<std::string, double>& each) {
+  Cost cost;
+  for (const auto& [name, count] : each) {
+    double& sum = kHostWaits.contains(name) ? cost.host_waits
+                  : kChecks.contains(name)  ? cost.checks
+                                            : cost.order;
+    sum += count;
+  }
+  return cost;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options = parse(argc, argv);
+  const int cycles = options.pick(500, 100, 5);
+  constexpr int kReaders = 2;
+  const fakecuda::PrivateWorld world;
+  setenv("LD_LIBRARY_PATH", MEMLEASE_FAKECUDA, 1);
+  const memlease::testing::PrivateDaemon daemon;
+  Report report("bench_gpu_calls");
+  {
+    Peer writer(daemon.directory());
+    Peer reader(daemon.directory());
+    Peer other(daemon.directory());
+    for (Peer* peer : {&writer, &reader, &other}) must(*peer, "connect");
+    must(writer, "create a 3 1024 cuda:0");
+    const auto cycle = [&](int times) {
+      for (int i = 0; i < times; ++i) {
+        must(writer, "write a s");
+        must(writer, "publish a");
+        for (Peer* peer : {&reader, &other}) {
+          must(*peer, "read a r");
+          must(*peer, "release a");
+        }
+        must(other, "synchronize r");
+      }
+    };
+    cycle(10);
+    for (int block = 0; block < options.blocks; ++block) {
+      const auto writes = calls_of(world, writer.pid());
+      const auto reads = calls_of(world, reader.pid());
+      const double daemon_writes = std::stod(must(writer, "calls"));
+      const double daemon_reads = std::stod(must(reader, "calls"));
+      cycle(cycles);
+      const Cost write = cost_of(each_cycle(writes, calls_of(world, writer.pid()), cycles));
+      const Cost read = cost_of(each_cycle(reads, calls_of(world, reader.pid()), cycles));
+      report.add("write.daemon", (std::stod(must(writer, "calls")) - daemon_writes) / cycles);
+      report.add("read.daemon", (std::stod(must(reader, "calls")) - daemon_reads) / cycles);
+      report.add("write.order", write.order);
+      report.add("read.order", read.order);
+      report.add("write.checks", write.checks);
+      report.add("read.checks", read.checks);
+      report.add("write.host_waits", write.host_waits);
+      report.add("read.host_waits", read.host_waits);
+      // Wait for the current version and for each reader, record; wait for the version, record.
+      report.add("write.least", 2 + kReaders);
+      report.add("read.least", 2);
+      report.add("segment.opens",
+                 static_cast<double>(world->calls("cudaIpcOpenMemHandle", reader.pid())));
+    }
+  }
+  report.note("readers of another process", std::to_string(kReaders));
+  report.print();
+  return 0;
+}

@@ -1,0 +1,68 @@
+// What leases of GPU arrays cost once they run: which functions of CUDA, how often. None of them
+// waits for the GPU, and nobody calls the daemon.
+#include "tests/device/call_counts.h"
+#include "tests/device/fixture.h"
+
+namespace memlease::testing {
+namespace {
+
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+
+class DeviceCalls : public DeviceTest {
+ protected:
+  static constexpr int kCycles = 20;
+
+  // Versions that one process writes and others read; afterwards all work is over.
+  void cycle(Client& writer, const std::vector<Client*>& readers, int times) {
+    for (int i = 0; i < times; ++i) {
+      writer.is_ok("write a s");
+      writer.is_ok("publish a");
+      for (Client* reader : readers) {
+        reader->is_ok("read a r");
+        reader->is_ok("release a");
+        reader->is_ok("synchronize r");  // the test's own
+      }
+    }
+  }
+};
+
+// Two readers: a write looks at the end of each one's work on its slot, waits for the current
+// version and for the slot's last one, and records where it ends. What is over need not be waited
+// for.
+TEST_F(DeviceCalls, SteadyLeasesOrderStreamsAndDoNothingElse) {
+  Client writer(daemon);
+  Client one(daemon);
+  Client two(daemon);
+  writer.is_ok("create a 3 1000 cuda:0");
+  const std::vector<Client*> readers{&one, &two};
+  cycle(writer, readers, 8);
+  const auto writer_before = calls_of(world, writer.pid());
+  const auto reader_before = calls_of(world, one.pid());
+  const std::string daemon_calls = writer.is_ok("calls") + " " + one.is_ok("calls");
+  cycle(writer, readers, kCycles);
+  EXPECT_EQ(writer.is_ok("calls") + " " + one.is_ok("calls"), daemon_calls);
+  EXPECT_THAT(each_cycle(writer_before, calls_of(world, writer.pid()), kCycles),
+              UnorderedElementsAre(Pair("cudaEventQuery", 2), Pair("cudaStreamWaitEvent", 2),
+                                   Pair("cudaEventRecord", 1), Pair("cudaStreamGetDevice", 2),
+                                   Pair("cudaStreamIsCapturing", 2)));
+  EXPECT_THAT(each_cycle(reader_before, calls_of(world, one.pid()), kCycles),
+              UnorderedElementsAre(Pair("cudaStreamWaitEvent", 1), Pair("cudaEventRecord", 1),
+                                   Pair("cudaStreamGetDevice", 2), Pair("cudaStreamIsCapturing", 2),
+                                   Pair("cudaStreamSynchronize", 1)));
+}
+
+TEST_F(DeviceCalls, ManyArraysInOneSegmentAreOpenedByOneCall) {
+  Client writer(daemon);
+  Client reader(daemon);
+  for (const char* name : {"a", "b", "c"}) {
+    writer.is_ok(std::string("create ") + name + " 3 1000 cuda:0");
+    writer.is_ok(std::string("put ") + name + " 1");
+    reader.is_ok(std::string("get ") + name);
+  }
+  EXPECT_EQ(world->calls("cudaIpcOpenMemHandle", reader.pid()), 1U);
+  EXPECT_EQ(world->calls("cudaIpcOpenMemHandle", writer.pid()), 1U);
+}
+
+}  // namespace
+}  // namespace memlease::testing
