@@ -76,7 +76,9 @@ absl::Status DeviceOrder::await_version(std::uint32_t slot, std::uint64_t versio
   if (auto status = importer_.check_stream(stream); !status.ok()) return status;
   importer_.heard(write_key(slot), version);
   if (leaves_out("wait for the version")) return absl::OkStatus();
-  return write_events_[slot]->wait(stream);
+  absl::Status status = write_events_[slot]->wait(stream);
+  crash_point("device.read_ordered");
+  return status;
 }
 
 absl::StatusOr<bool> DeviceOrder::version_complete(std::uint32_t slot, std::uint64_t version) {
@@ -113,8 +115,10 @@ absl::Status DeviceOrder::release(SlotReader& reader, std::uint32_t slot, std::u
   last_read_[slot] = status.ok() ? stream : Stream();
   // Nothing was recorded on the stream: then nothing may be under way there.
   if (stream && !status.ok()) record_idle(event).IgnoreError();
+  crash_point("device.read_recorded");
   importer_.told(read_key(row_, slot), reader.read_fence_count(slot) + 1);
   reader.count_read_fence(slot);
+  crash_point("device.read_counted");
   reader.release(slot);
   if (status.ok() && reader.poisoned(version)) {
     return wire::make_error(
@@ -244,6 +248,7 @@ absl::Status DeviceOrder::await_slot(Stream stream) {
     if (leaves_out(behind.row == 0 ? "wait for writers" : "wait for readers")) continue;
     if (auto status = behind.event->wait(stream); !status.ok()) return status;
   }
+  crash_point("device.write_ordered");
   return absl::OkStatus();
 }
 
@@ -274,6 +279,7 @@ absl::Status DeviceOrder::record_write(std::uint32_t slot, std::uint64_t version
     if (status.ok()) status = stream ? event.record(stream) : record_idle(event);
   }
   if (!status.ok()) return status;
+  crash_point("device.write_recorded");
   importer_.told(write_key(slot), version);
   for (const Behind& behind : behind_) {
     if (behind.row != 0) awaited_[behind.row][slot] = behind.value;

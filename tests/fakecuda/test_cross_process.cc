@@ -258,6 +258,25 @@ TEST_F(CrossProcess, ItsEndOrdersWhatItDid) {
   clean_up();
 }
 
+TEST_F(CrossProcess, ItsEndIsItsEndForAThirdProcess) {
+  Peer third("");
+  PEER_OK(third.ask("import data " + exported(data_)));
+  PEER_OK(third.ask("stream s"));
+  const auto pid = static_cast<std::uint32_t>(peer_.pid());
+  peer_reads();
+  PEER_OK(peer_.ask("drain s"));
+  peer_.kill();
+  fakecuda_observe_exit(pid);
+  PEER_OK(third.ask("stream new"));
+  PEER_OK(third.ask("fill data 262144 9 s"));
+  PEER_OK(third.ask("sync s"));
+  for (const char* command : {"close data", "destroy_stream s", "destroy_stream new"}) {
+    PEER_OK(third.ask(command));
+  }
+  hear(third);
+  clean_up();
+}
+
 TEST_F(CrossProcess, MemoryOutlivesItsKilledOwnerWhileItIsOpen) {
   PEER_OK(peer_.ask("malloc theirs 262144"));
   PEER_OK(peer_.ask("fill theirs 262144 7 0"));

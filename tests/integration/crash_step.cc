@@ -131,7 +131,7 @@ const std::vector<CrashStep>& crash_steps() {
   return steps;
 }
 
-std::vector<std::string> steps_in_sources() {
+std::vector<std::string> steps_in_sources(bool of_devices) {
   namespace fs = std::filesystem;
   static const std::regex call(R"re(crash_point\("([a-z_.]+)"\))re");
   std::vector<std::string> steps;
@@ -142,7 +142,8 @@ std::vector<std::string> steps_in_sources() {
     buffer << file.rdbuf();
     const std::string text = buffer.str();
     for (std::sregex_iterator it(text.begin(), text.end(), call), end; it != end; ++it) {
-      steps.push_back((*it)[1]);
+      const std::string step = (*it)[1];
+      if (step.starts_with("device.") == of_devices) steps.push_back(step);
     }
   }
   return steps;

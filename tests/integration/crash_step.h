@@ -41,7 +41,8 @@ struct CrashStep {
 
 // Every step at least once.
 const std::vector<CrashStep>& crash_steps();
-// The steps that the library's sources name.
-std::vector<std::string> steps_in_sources();
+// The steps that the library's sources name. Those of arrays on devices alone, which begin with
+// "device.", are a list of their own.
+std::vector<std::string> steps_in_sources(bool of_devices = false);
 
 }  // namespace memlease::testing

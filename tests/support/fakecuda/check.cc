@@ -53,6 +53,7 @@ class Checker {
         agent.kind = static_cast<AgentKind>(record.b & 0xff);
         agent.device = static_cast<u32>(record.b >> 8);
         agent.number = record.c;
+        agent.clock.join(gone_);
         break;
       case Kind::kEnqueue:
         operations_[record.a] = {agent.clock, static_cast<u32>(record.b)};
@@ -87,9 +88,7 @@ class Checker {
         wait_word(record);
         break;
       case Kind::kExit:
-        for (auto& [number, other] : agents_) {
-          if (other.process == record.a) agent.clock.join(VectorClock(other.clock));
-        }
+        exit(static_cast<u32>(record.a));
         break;
       case Kind::kViolation:
         misuse(record);
@@ -104,6 +103,14 @@ class Checker {
   Epoch epoch(u32 agent) {
     const Agent& is = agent_of(agent);
     return {agent, is.clock.of(agent), is.operation};
+  }
+
+  // Nobody needs to be told: what a process did is over for all, and for those who come later.
+  void exit(u32 process) {
+    for (const auto& [number, other] : agents_) {
+      if (other.process == process) gone_.join(other.clock);
+    }
+    for (auto& [number, other] : agents_) other.clock.join(gone_);
   }
 
   void access(const Record& record, bool write, u64 offset, u64 bytes) {
@@ -257,6 +264,7 @@ class Checker {
 
   const World& world_;
   std::unordered_map<u32, Agent> agents_;
+  VectorClock gone_;  // of all processes that are known to have ended
   std::unordered_map<u64, std::pair<VectorClock, u32>> operations_;  // enqueued, not begun
   std::map<std::tuple<u64, u64, u64>, VectorClock> keys_;
   std::map<std::pair<u64, u64>, std::vector<std::pair<u64, VectorClock>>> words_;
