@@ -7,6 +7,11 @@
 #include "proto/wire/error.h"
 
 namespace memlease::internal {
+namespace {
+
+constexpr std::uintptr_t kPerThread = 2;
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<DeviceOrder>> DeviceOrder::open(Importer& importer,
                                                                ControlPort& control,
@@ -87,18 +92,22 @@ absl::StatusOr<bool> DeviceOrder::version_complete(std::uint32_t slot, std::uint
 }
 
 // The fence covers every earlier read of the slot by this process that may still be at work: in the
-// same stream by that stream's order, else by joining.
+// same stream by that stream's order, else by joining. A joined record is behind other streams too,
+// so that none of them covers it; and the per-thread stream is another one in each thread.
 absl::Status DeviceOrder::record_read(std::uint32_t slot, Stream stream) {
   if (auto status = importer_.check_stream(stream); !status.ok()) return status;
   if (leaves_out("record the read")) return absl::OkStatus();
   DeviceEvent& event = *read_events_[slot];
   bool covered = last_read_[slot] == stream;
+  last_read_[slot] = Stream();
   if (!covered) {
     const auto complete = event.complete();
     covered = complete.ok() && *complete;
   }
-  if (covered || leaves_out("join earlier reads")) return event.record(stream);
-  return event.record_joined(stream);
+  if (!covered && !leaves_out("join earlier reads")) return event.record_joined(stream);
+  auto status = event.record(stream);
+  if (status.ok() && stream.handle() != kPerThread) last_read_[slot] = stream;
+  return status;
 }
 
 // In place of a stream: the host waits until nothing is under way.
@@ -112,7 +121,6 @@ absl::Status DeviceOrder::release(SlotReader& reader, std::uint32_t slot, std::u
   const std::lock_guard lock(mutex_);
   DeviceEvent& event = *read_events_[slot];
   absl::Status status = stream ? record_read(slot, stream) : record_idle(event);
-  last_read_[slot] = status.ok() ? stream : Stream();
   // Nothing was recorded on the stream: then nothing may be under way there.
   if (stream && !status.ok()) record_idle(event).IgnoreError();
   crash_point("device.read_recorded");

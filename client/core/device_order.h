@@ -125,7 +125,7 @@ class DeviceOrder {
   std::mutex mutex_;  // guards what follows: a release is one step
   wire::RowRef row_;
   Events read_events_;
-  std::vector<Stream> last_read_;        // per slot: where its event was recorded last
+  std::vector<Stream> last_read_;        // per slot: whose order its event has; none: of several
   std::vector<std::uint32_t> unfenced_;  // per slot: holds of pins that have died alone
   std::atomic<bool> unsettled_{false};
 };

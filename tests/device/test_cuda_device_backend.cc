@@ -92,6 +92,7 @@ TEST_F(CudaBackend, AFailureHalfwayKeepsNothing) {
   EXPECT_EQ(code_of(backend.create_event().status()), ErrorCode::kInternal);
 }
 
+// R-SYNC-1, 3: it is made for other processes, and without a record nobody waits.
 TEST_F(CudaBackend, AnEventIsCompleteUntilItIsRecordedAndAgainWhenThatIsDone) {
   const auto event = first().create_event();
   ASSERT_TRUE(event.ok()) << event.status();

@@ -10,6 +10,7 @@ using ::testing::StartsWith;
 
 class DeviceArrays : public DeviceTest {};
 
+// R-SYNC-2, 3: by the daemon's memory and events.
 TEST_F(DeviceArrays, WhatOneProcessWritesAnotherReads) {
   Client writer(daemon);
   EXPECT_THAT(writer.is_ok("create a 3 1000 cuda:0"), StartsWith("GPU-"));
@@ -21,6 +22,7 @@ TEST_F(DeviceArrays, WhatOneProcessWritesAnotherReads) {
   EXPECT_EQ(reader.is_ok("mismatches r"), "0");
 }
 
+// R-SYNC-3, 6: the record has been made, and what it is behind goes on.
 TEST_F(DeviceArrays, TheReadersStreamWaitsAndItsHostDoesNot) {
   Client writer(daemon);
   Client reader(daemon);
@@ -35,6 +37,7 @@ TEST_F(DeviceArrays, TheReadersStreamWaitsAndItsHostDoesNot) {
   EXPECT_EQ(reader.is_ok("mismatches r"), "0");
 }
 
+// R-SYNC-5: they have, and their kernels have not.
 TEST_F(DeviceArrays, TheWritersStreamWaitsForReadersThatHaveLetGo) {
   Client writer(daemon);
   Client reader(daemon);
@@ -93,6 +96,7 @@ TEST_F(DeviceArrays, PutAndGetCopyFromAndToTheHost) {
   EXPECT_EQ(one.is_ok("get a"), "2 6 6");
 }
 
+// R-SYNC-4, 5, 6: the same two events, again and again.
 TEST_F(DeviceArrays, WithOneSlotReadersAndWriterTakeTurns) {
   Client writer(daemon);
   Client reader(daemon);
@@ -127,13 +131,14 @@ TEST_F(DeviceArrays, ADropLeavesItsSlotInOrder) {
   EXPECT_EQ(writer.is_ok("get a"), "3 3 3");
 }
 
+// R-SYNC-4, 6: each record of an event that nobody has waited for yet covers those before it.
 TEST_F(DeviceArrays, ReadsOfOneVersionInSeveralStreamsAllCount) {
   Client writer(daemon);
   Client reader(daemon);
   writer.is_ok("create a 2 1000 cuda:0");
   publish(writer, 1);
   reader.is_ok("gate first");
-  for (const char* const stream : {"first", "second"}) {
+  for (const char* const stream : {"first", "second", "second"}) {
     reader.is_ok(std::string("read a ") + stream);
     reader.is_ok(std::string("look a 1 ") + stream);
     reader.is_ok("release a");
@@ -146,6 +151,7 @@ TEST_F(DeviceArrays, ReadsOfOneVersionInSeveralStreamsAllCount) {
   writer.is_ok("synchronize s");
 }
 
+// R-SYNC-10: nobody has said where the work on it ends.
 TEST_F(DeviceArrays, APinThatOutlivesItsLeaseKeepsTheSlotUntilTheDeviceIsDone) {
   Client writer(daemon);
   Client reader(daemon);
@@ -186,6 +192,7 @@ TEST_F(DeviceArrays, SteadyStateCallsNobody) {
   EXPECT_EQ(reader.is_ok("mismatches r"), "0");
 }
 
+// R-SYNC-10: what a kernel may still use is not closed.
 TEST_F(DeviceArrays, LeavingWaitsForTheGpu) {
   Client writer(daemon);
   writer.is_ok("create a 3 1000 cuda:0");
@@ -202,6 +209,7 @@ TEST_F(DeviceArrays, LeavingWaitsForTheGpu) {
 
 // ---- Devices and streams.
 
+// R-DLP-8: a GPU is its UUID, and its number is the process's.
 TEST_F(DeviceArrays, AProcessSeesAnArrayByTheNumberThatItsGpuHasThere) {
   Client writer(daemon);
   const std::string uuid = writer.is_ok("create a 3 1000 cuda:1");
@@ -227,6 +235,7 @@ TEST_F(DeviceArrays, WhatIsNoDeviceIsRefused) {
   EXPECT_EQ(error(client, "create a 3 10 GPU-00000000-0000-0000-0000-000000000000"), "Unsupported");
 }
 
+// R-SYNC-1, 15: those of other devices, and those that capture a graph.
 TEST_F(DeviceArrays, StreamsThatCannotWaitAreRefusedAndTheLeaseIsGone) {
   Client client(daemon);
   client.is_ok("create a 2 10 cuda:0");

@@ -28,6 +28,7 @@ class DeviceDeaths : public DeviceTest {
   }
 };
 
+// R-SYNC-11: what it wrote was nobody's yet.
 TEST_F(DeviceDeaths, AWriterKilledBeforeItPublishesChangesNothing) {
   Client keeper(daemon);
   keeper.is_ok("create a 2 1000 cuda:0");
@@ -45,6 +46,7 @@ TEST_F(DeviceDeaths, AWriterKilledBeforeItPublishesChangesNothing) {
   EXPECT_EQ(keeper.is_ok("get a"), "3 3 3");  // number 2 was the dead one's
 }
 
+// R-SYNC-11: who has it is told, and the one before it stands.
 TEST_F(DeviceDeaths, AVersionWhoseWriterDiesBeforeItIsCompleteIsPoisoned) {
   world->set(fakecuda::Knob::kHeirReleases, 1);
   Client keeper(daemon);
@@ -68,8 +70,8 @@ TEST_F(DeviceDeaths, AVersionWhoseWriterDiesBeforeItIsCompleteIsPoisoned) {
   expect_lost_records_alone();
 }
 
-// Where a later record does not free those who wait for a lost one, which only hardware can tell:
-// the user's own stream stays blocked, and no call of ours does.
+// R-SYNC-11: where a later record does not free those who wait for a lost one, which only hardware
+// can tell: the user's own stream stays blocked, and no call of ours does.
 TEST_F(DeviceDeaths, WhereALostRecordBlocksAStreamForEverOurCallsStillEnd) {
   Client writer(daemon);
   Client reader(daemon);
@@ -92,6 +94,7 @@ TEST_F(DeviceDeaths, WhereALostRecordBlocksAStreamForEverOurCallsStillEnd) {
   EXPECT_EQ(keeper.is_ok("get a"), "3 3 3");
 }
 
+// R-SYNC-11: the daemon records its events anew.
 TEST_F(DeviceDeaths, AReaderKilledInItsKernelDoesNotStopTheWriter) {
   world->set(fakecuda::Knob::kHeirReleases, 1);
   Client writer(daemon);
@@ -112,6 +115,7 @@ TEST_F(DeviceDeaths, AReaderKilledInItsKernelDoesNotStopTheWriter) {
   expect_lost_records_alone();
 }
 
+// R-SYNC-11: its work has ended with it.
 TEST_F(DeviceDeaths, AReaderKilledWithALeaseGivesItsSlotBack) {
   Client writer(daemon);
   writer.is_ok("create a 2 1000 cuda:0");
@@ -127,6 +131,7 @@ TEST_F(DeviceDeaths, AReaderKilledWithALeaseGivesItsSlotBack) {
   EXPECT_EQ(writer.is_ok("get a"), "4 4 4");
 }
 
+// R-SYNC-2: events whose exporter has gone are used no more.
 TEST_F(DeviceDeaths, WithoutItsDaemonAProcessEndsCleanly) {
   Client client(daemon);
   client.is_ok("create a 2 1000 cuda:0");

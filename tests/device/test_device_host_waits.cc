@@ -49,6 +49,7 @@ TEST_F(DeviceHostWaits, TheHostWaitsForReadersInPlaceOfTheStream) {
   EXPECT_EQ(reader.is_ok("get a"), "2 2 2");
 }
 
+// R-SYNC-11: no stream waited for what was lost.
 TEST_F(DeviceHostWaits, AReaderOfADeadWritersVersionIsToldAndKeepsItsStream) {
   Client keeper(daemon);
   Client writer(daemon);
@@ -66,6 +67,7 @@ TEST_F(DeviceHostWaits, AReaderOfADeadWritersVersionIsToldAndKeepsItsStream) {
   EXPECT_EQ(reader.is_ok("get a"), "1 1 1");
 }
 
+// R-SYNC-11: its events are recorded anew.
 TEST_F(DeviceHostWaits, AWriterGoesOnBehindAReaderThatWasKilledInItsKernel) {
   Client writer(daemon);
   writer.is_ok("create a 1 1000 cuda:0");
@@ -91,6 +93,7 @@ class DeviceHostWaitsBriefly : public DeviceTest {
   DeviceHostWaitsBriefly() : DeviceTest({"--event-waits=host", "--event-wait-timeout-s=1"}) {}
 };
 
+// R-SYNC-11: should nothing else end it.
 TEST_F(DeviceHostWaitsBriefly, AWaitEndsInTimeAndLosesNothing) {
   Client writer(daemon);
   Client reader(daemon);

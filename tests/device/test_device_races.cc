@@ -48,6 +48,7 @@ class DeviceRaces : public DeviceTest, public ::testing::WithParamInterface<Left
   }
 };
 
+// R-SYNC-3, 5, 6: each step is there.
 TEST_F(DeviceRaces, ThereAreNoneWithAllSteps) { scenario("", ""); }
 
 // Delays decide which of the two comes first, and so what the race is called.
@@ -57,6 +58,7 @@ bool is_between(const Finding& found, const std::string& one, const std::string&
          (found_operations == std::pair(one, other) || found_operations == std::pair(other, one));
 }
 
+// R-SYNC-3, 5, 6: the controls; without a record the other side waits for an older one.
 TEST_P(DeviceRaces, ThisStepLeftOutIsFound) {
   scenario(GetParam().step, GetParam().where);
   const auto findings = world.findings();

@@ -63,6 +63,7 @@ TEST_F(CrossProcess, ReadAfterWriteRepaired) {
   EXPECT_THAT(judge(), ::testing::IsEmpty());
 }
 
+// R-SYNC-3: what would happen, were a version published before its record.
 TEST_F(CrossProcess, AWaitBeforeTheRecordIsNone) {
   PEER_OK(peer_.ask("wait s event"));
   write(1);

@@ -21,6 +21,7 @@ TEST_F(Ipc, AnotherProcessSeesTheSameBytesElsewhere) {
   CUDA_OK(cudaFree(data));
 }
 
+// R-SYNC-12: nor on hardware.
 TEST_F(Ipc, TheSameProcessCannotOpen) {
   std::uint64_t* data = allocate();
   cudaIpcMemHandle_t handle = {};
@@ -215,6 +216,7 @@ TEST_F(Ipc, AnEventWorksInBothDirections) {
   CUDA_OK(cudaFree(data));
 }
 
+// R-SYNC-1: one with timing, or not for other processes, is not exported.
 TEST_F(Ipc, AnEventMustBeMadeForIt) {
   const cudaEvent_t event = new_event();
   cudaIpcEventHandle_t handle = {};

@@ -8,6 +8,7 @@ import memlease
 import numpy as np
 import pytest
 import torch
+import tvm_ffi
 
 
 @pytest.fixture
@@ -30,6 +31,7 @@ def test_torch_reads_and_writes_in_place(field):
 
 
 def test_a_tensor_keeps_the_bytes(field):
+    """R-BUG-8: beyond the lease, whose `with` warns."""
     with pytest.warns(memlease.ViewAlive, match="DLPack"), field.read() as r:
         tensor = torch.from_dlpack(r)
     for value in range(5):
@@ -63,7 +65,8 @@ def test_jax_writes_into_put(memlease_client):
     assert memlease_client.create("c", shape=2, dtype=jnp.bfloat16).dtype == "bfloat16"
 
 
-def test_jax_needs_a_promise_to_read_in_place(field):  # R-DLP-12
+def test_jax_needs_a_promise_to_read_in_place(field):
+    """R-DLP-2, 6, 12: it takes only the form that cannot say "read-only"."""
     with field.read() as r:
         with pytest.raises(BufferError, match="readonly_ok"):
             jnp.from_dlpack(r)
@@ -83,3 +86,14 @@ def test_jax_keeps_the_bytes(field):
     for value in range(5):
         field.put(np.full((64, 64), value, dtype="f4"))
     assert float(jax.jit(jnp.sum)(array)) == 64 * 64
+
+
+def test_tvm_ffi_takes_it_in_place(field):
+    """R-DLP-2, 24: finding no exchange table, it asks for the form without a version."""
+    with field.read() as r:
+        tensor = tvm_ffi.from_dlpack(r.dlpack(readonly_ok=True))
+        assert tensor.shape == (64, 64)
+        again = np.from_dlpack(tensor)
+        assert np.shares_memory(again, r.array)
+        del tensor, again
+        assert r.release()

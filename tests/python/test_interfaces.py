@@ -78,11 +78,6 @@ def test_array_method_converts_and_copies_as_asked(memlease_client):
             r.__array__(dtype="f8", copy=False)
 
 
-def test_no_cuda_array_interface(memlease_client):
-    with memlease_client.put("a", np.zeros(3)).read() as r:
-        assert not hasattr(r, "__cuda_array_interface__")
-
-
 def test_types_that_numpy_lacks(memlease_client):
     ml_dtypes = pytest.importorskip("ml_dtypes")
     for name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):

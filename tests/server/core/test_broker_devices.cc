@@ -55,6 +55,7 @@ TEST_F(BrokerDevices, AnUnknownDeviceIsRefusedWithThoseThereAre) {
   EXPECT_THAT(wire::message_of(refused.status()), HasSubstr("GPU-1, host"));
 }
 
+// R-SYNC-2: the daemon makes them, and destroys them last.
 TEST_F(BrokerDevices, AnArrayHasAnEventForEachSlotUntilNobodyHasThemOpen) {
   Session& session = world.connect(1000);
   const auto id = create(session, "a");
@@ -140,6 +141,7 @@ TEST_F(BrokerDevices, HostArraysHaveNoEvents) {
   EXPECT_EQ(gpu.events, 0);
 }
 
+// R-SYNC-10: a call that says so says nothing of the GPU.
 TEST_F(BrokerDevices, NobodyLeavesWhoseReadsTheGpuHasNotFinished) {
   Session& session = world.connect(1000);
   const auto id = create(session, "a");
@@ -162,6 +164,7 @@ TEST_F(BrokerDevices, TheRightMovesWhenAllThatWasWrittenIsComplete) {
   EXPECT_EQ(world.broker.acquire_writer(other, id)->state, WriterAnswer::State::kOffered);
 }
 
+// R-SYNC-11: its events are recorded anew.
 TEST_F(BrokerDevices, ADeadWritersIncompleteVersionIsPoisonedAndItsWaitersGoOn) {
   Session& keeper = world.connect(1000);
   Session& writer = world.connect(1000);
@@ -181,6 +184,7 @@ TEST_F(BrokerDevices, ADeadWritersIncompleteVersionIsPoisonedAndItsWaitersGoOn) 
   EXPECT_TRUE(gpu.pending.empty());
 }
 
+// R-SYNC-2, 10: memory and events, until the last one has closed them.
 TEST_F(BrokerDevices, WhatAnImporterHasOpenOutlivesItsOwner) {
   Session& owner = world.connect(1000);
   Session& importer = world.connect(1000);

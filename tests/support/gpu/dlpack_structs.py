@@ -4,6 +4,7 @@ import ctypes
 from typing import Any
 
 READ_ONLY, COPIED = 1, 2
+NAMES = (b"dltensor", b"dltensor_versioned")
 
 
 class DLTensor(ctypes.Structure):
@@ -43,7 +44,18 @@ set_name.restype, set_name.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_
 get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 
+_new = ctypes.pythonapi.PyCapsule_New
+_new.restype = ctypes.py_object
+_new.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+_kept_names: dict[bytes, Any] = {}
+
 USED = ctypes.create_string_buffer(b"used_dltensor")  # capsules keep the pointer to their name
+
+
+def new_capsule(managed: Any, name: bytes) -> Any:
+    """Make a capsule, without a destructor, over a struct that the test keeps."""
+    text = _kept_names.setdefault(name, ctypes.create_string_buffer(name))
+    return _new(ctypes.addressof(managed), ctypes.addressof(text), None)
 
 
 def look(capsule: Any) -> Any:
@@ -51,6 +63,11 @@ def look(capsule: Any) -> Any:
     name = get_name(capsule)
     struct = {b"dltensor": Unversioned, b"dltensor_versioned": Versioned}[name]
     return struct.from_address(get_pointer(capsule, name))
+
+
+def take(capsule: Any) -> None:
+    """Rename it, as who takes its tensor over does."""
+    assert set_name(capsule, ctypes.cast(USED, ctypes.c_char_p)) == 0
 
 
 def delete(managed: Any, address: int) -> None:
@@ -66,7 +83,7 @@ class Used:
 
     def __init__(self, capsule: Any) -> None:
         self.managed = look(capsule)
-        assert set_name(capsule, ctypes.cast(USED, ctypes.c_char_p)) == 0
+        take(capsule)
 
     def __del__(self) -> None:
         delete(self.managed, ctypes.addressof(self.managed))

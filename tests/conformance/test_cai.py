@@ -1,52 +1,40 @@
-"""The CUDA array interface of leases, on the CUDA stand-in; the numbers are its rules."""
+"""The CUDA array interface of leases, on the CUDA stand-in."""
+
+import threading
 
 import consumers
 import memlease
+import numpy as np
 import pytest
 from fakecuda_build import require_stand_in
+from gpu_arrays import (
+    COUNT,
+    address_of,
+    create,
+    create_single,
+    device_of,
+    opened,
+    publish,
+    read_with,
+)
 
 require_stand_in()
 pytest_plugins = ["fakecuda_fixture", "gpu_fixture"]
 
-COUNT = 1000
-
-# PyTorch is apart: it ignores the stream.
 CONSUMERS = [
     consumers.cupy_asarray,
     consumers.numba_as_cuda_array,
     consumers.cuda_core_view,
     consumers.jax_array_of_interface,
 ]
+# They ignore the stream.
+IGNORING = [
+    consumers.torch_as_tensor,
+    consumers.rmm_copy_from_device,
+    consumers.arrow_buffer_from_object,
+    consumers.mpi4py_buffer_of_interface,
+]
 each_consumer = pytest.mark.parametrize("consumer", CONSUMERS, ids=lambda it: it.__name__)
-
-
-def create(here, **options):
-    options = {"shape": COUNT, "dtype": "u8", "device": "cuda", **options}
-    here.kept["a"] = here.client.create("a", **options)
-    return here.kept["a"]
-
-
-def opened(here):
-    if "a" not in here.kept:
-        here.kept["a"] = here.client.open("a")
-    return here.kept["a"]
-
-
-def publish(here, value):
-    """Write a version with a kernel on a stream of the writer's."""
-    stream = here.stream()
-    with opened(here).write(stream=stream) as lease:
-        address, _ = lease.__cuda_array_interface__["data"]
-        here.fill(address, COUNT, value, stream)
-
-
-def read_with(here, consumer, expected, **options):
-    """Read as a library does it; tell how many elements were wrong."""
-    with opened(here).read() as lease:
-        source = lease.cuda_array(**options) if options else lease
-        view = consumer(here, source, here.stream("library"))
-        view.look(expected)
-    return here.mismatches(view.stream)
 
 
 @each_consumer
@@ -59,12 +47,8 @@ def test_libraries_read_what_another_process_writes(gpu, consumer):
         assert reader.run(read_with, consumer, value) == 0
 
 
-def create_single(here):
-    create(here, slots=1)
-
-
 def test_a_library_that_ignores_the_stream_races(gpu):
-    """R-SYNC-8, 13: PyTorch takes the interface so, and the checker sees it."""
+    """R-SYNC-7, 8: a control; PyTorch takes the interface so, and the checker sees it."""
     writer, reader = gpu.process(), gpu.process()
     writer.run(create_single)
     writer.run(publish, 1)
@@ -73,12 +57,12 @@ def test_a_library_that_ignores_the_stream_races(gpu):
 
 
 def read_ignoring_the_stream(here):
-    read_with(here, consumers.torch_as_tensor, 1, readonly_ok=True)
+    read_with(here, consumers.torch_as_tensor, 1, lambda it: it.cuda_array(readonly_ok=True))
 
 
 @pytest.mark.parametrize("how", ["host_wait", "version", "environment"])
-def test_such_a_library_is_safe_where_the_host_waits(gpu, monkeypatch, how):
-    """R-SYNC-14, R-CAI-2, 13: by the call, by version 2, or by the environment."""
+def test_such_libraries_are_safe_where_the_host_waits(gpu, monkeypatch, how):
+    """R-SYNC-14; R-CAI-2, 13: by the call, by version 2, or by the environment."""
     if how == "environment":
         monkeypatch.setenv("MEMLEASE_CUDA_HOST_WAIT", "1")
     writer, reader = gpu.process(), gpu.process()
@@ -90,11 +74,38 @@ def test_such_a_library_is_safe_where_the_host_waits(gpu, monkeypatch, how):
 
 def read_while_the_host_waits(here, how, value):
     options = {"host_wait": {"host_wait": True}, "version": {"version": 2}}.get(how, {})
-    return read_with(here, consumers.torch_as_tensor, value, readonly_ok=True, **options)
+    with opened(here).read() as lease:
+        source = lease.cuda_array(readonly_ok=True, **options)
+        for consumer in IGNORING:
+            consumer(here, source, here.stream("library")).look(value)
+    return here.mismatches()
+
+
+def test_no_stream_means_that_nothing_is_pending(gpu):
+    """R-CAI-13; R-SYNC-14: the property's access waits on the host."""
+    assert gpu.run(ask_for_no_stream_behind_a_gate) == 0
+
+
+def ask_for_no_stream_behind_a_gate(here):
+    create(here)
+    here.gate(here.stream())
+    publish(here, 3)
+    lease, found = here.kept["a"].read(), []
+    source = lease.cuda_array(host_wait=True)
+    thread = threading.Thread(target=lambda: found.append(source.__cuda_array_interface__))
+    thread.start()
+    thread.join(0.05)
+    assert found == []
+    here.ungate()
+    thread.join()
+    assert found[0]["stream"] is None
+    here.look(found[0]["data"][0], COUNT, 3, here.stream("library"))
+    lease.release(here.stream("library"))
+    return here.mismatches(here.stream("library"))
 
 
 def test_the_end_of_the_work_must_be_told(gpu):
-    """R-SYNC-9: a library works on its own stream, and another one is named as the end."""
+    """R-SYNC-9: a control; a library works on its own stream, and another is named as the end."""
     writer, reader = gpu.process(), gpu.process()
     writer.run(create_single)
     writer.run(publish, 1)
@@ -232,6 +243,12 @@ def look_at_dicts(here):
     with turned.read() as lease:
         assert lease.__cuda_array_interface__["strides"] == (4, 16)
         assert type(lease.__cuda_array_interface__["strides"]) is tuple
+    padded = here.client.create("p", shape=(4, 6), dtype="f4", device="cuda", strides=(32, 4))
+    with padded.write() as lease:
+        assert lease.__cuda_array_interface__["strides"] == (32, 4)
+        lease.drop()
+    with pytest.raises(memlease.InvalidArgument, match="multiple"):
+        here.client.create("q", shape=(2, 2), dtype="f4", device="cuda", strides=(10, 4))
     with pytest.raises(memlease.Closed):
         _ = lease.__cuda_array_interface__
 
@@ -266,15 +283,26 @@ def look_at_nothing(here):
     assert empty.get().shape == (3, 0)
 
 
-def test_types_that_numpy_cannot_name(gpu):
-    """R-CAI-8: AttributeError, so that libraries go on to DLPack."""
-    gpu.run(look_at_bfloat16)
+def test_types_are_numpys(gpu):
+    """R-CAI-7, 8: in native byte order; others raise AttributeError, so that DLPack is tried."""
+    gpu.run(look_at_types)
 
 
-def look_at_bfloat16(here):
-    with here.client.create("b", shape=2, dtype="bfloat16", device="cuda").write() as lease:
-        assert not hasattr(lease, "__cuda_array_interface__")
-        lease.drop()
+def look_at_types(here):
+    for name in ("bool", "i1", "i8", "u1", "u2", "u4", "f2", "f8", "c8", "c16"):
+        array = here.client.create(name, shape=2, dtype=name, device="cuda")
+        with array.write() as lease:
+            assert lease.__cuda_array_interface__["typestr"] == np.dtype(name).str
+            assert "descr" not in lease.__cuda_array_interface__
+            lease.drop()
+    with pytest.raises(memlease.InvalidArgument, match="byte order"):
+        here.client.create("x", shape=2, dtype=np.dtype(">f4"), device="cuda")
+    for name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+        with here.client.create(name, shape=2, dtype=name, device="cuda").write() as lease:
+            assert not hasattr(lease, "__cuda_array_interface__")
+            with pytest.raises(AttributeError, match="use DLPack"):
+                _ = lease.__cuda_array_interface__
+            lease.drop()
 
 
 def test_host_arrays_have_no_such_interface(memlease_client):
@@ -322,3 +350,20 @@ def hold_by_a_library(here):
     del view
     array.write(wait=0).drop()
     assert here.mismatches() == 0
+
+
+def test_cuda_knows_the_pointer(gpu):
+    """R-CAI-18: one of the GPU that the array names, also inside of an allocation."""
+    gpu.run(ask_for_pointers)
+
+
+def ask_for_pointers(here):
+    addresses = []
+    for name, device in (("one", 0), ("two", 0), ("other", 1)):
+        array = here.client.create(name, shape=COUNT, dtype="u8", device=f"cuda:{device}", fill=1)
+        with array.read() as lease:
+            address = address_of(lease)
+            assert device_of(here, address) == device
+            addresses.append(address)
+    segment_bytes = 2**21
+    assert any(address % segment_bytes for address in addresses)

@@ -8,33 +8,10 @@ import memlease
 import numpy as np
 import pytest
 from fakecuda_build import require_stand_in
+from gpu_arrays import COUNT, address_of, create, opened, publish
 
 require_stand_in()
 pytest_plugins = ["fakecuda_fixture", "gpu_fixture"]
-
-COUNT = 1000
-
-
-def create(here, **options):
-    options = {"shape": COUNT, "dtype": "u8", "device": "cuda:0", **options}
-    here.kept["a"] = here.client.create("a", **options)
-    return here.kept["a"]
-
-
-def opened(here):
-    if "a" not in here.kept:
-        here.kept["a"] = here.client.open("a")
-    return here.kept["a"]
-
-
-def address_of(lease):
-    return lease.__cuda_array_interface__["data"][0]
-
-
-def publish(here, value):
-    stream = here.stream()
-    with opened(here).write(stream=stream) as lease:
-        here.fill(address_of(lease), COUNT, value, stream)
 
 
 def test_an_array_knows_its_gpu(gpu):
@@ -99,6 +76,7 @@ def fill_arrays(here):
 
 
 def test_streams_order_the_work_of_processes(gpu):
+    """R-SYNC-3, 5, 6: by the leases' own streams."""
     writer, reader = gpu.process(), gpu.process()
     writer.run(create_pair)
     for value in (1, 2, 3, 4):
@@ -173,7 +151,7 @@ def drop_writes(here):
 
 
 def test_the_wrong_stream_is_found(gpu):
-    """A negative control: the kernel is on another stream than the one that is told."""
+    """R-SYNC-5, 9: a control; the kernel is on another stream than the one that is told."""
     writer, reader = gpu.process(), gpu.process()
     writer.run(publish_on_the_wrong_stream)
     reader.run(read_on_a_stream, 7)
@@ -185,6 +163,66 @@ def publish_on_the_wrong_stream(here):
         here.order(here.stream("told"), here.stream("used"))
         here.fill(address_of(lease), COUNT, 7, here.stream("used"))
         here.drain(here.stream("used"))
+
+
+def test_two_clients_of_one_process_share_an_array(gpu):
+    """R-SYNC-12: each opens the same memory and events; the daemon has exported them."""
+    assert gpu.run(share_in_a_process) == 0
+
+
+def share_in_a_process(here):
+    array = create(here, slots=2)
+    with memlease.connect(start=False) as other:
+        same = other.open("a")
+        for value in (1, 2, 3):
+            stream = here.stream("writer")
+            with array.write(stream=stream) as lease:
+                here.fill(address_of(lease), COUNT, value, stream)
+            stream = here.stream("reader")
+            with same.read(stream=stream) as lease:
+                here.look(address_of(lease), COUNT, value, stream)
+    return here.mismatches(here.stream("reader"))
+
+
+def test_each_thread_has_its_own_default_stream(gpu):
+    """R-SYNC-4, 6: both say 2, and the writer waits for both."""
+    writer, reader = gpu.process(), gpu.process()
+    writer.run(create_pair)
+    writer.run(publish, 1)
+    reader.run(read_in_two_threads)
+    writer.run(publish, 2)
+    writer.run(publish, 3)
+    reader.run(end_threads)
+
+
+def read_in_two_threads(here):
+    opened(here)
+    here.kept["ends"] = threading.Event()
+    here.kept["threads"] = []
+    for gated in (True, False):
+        has_read = threading.Event()
+        thread = threading.Thread(target=read_in_thread, args=(here, gated, has_read))
+        thread.start()
+        has_read.wait()
+        here.kept["threads"].append(thread)
+
+
+def read_in_thread(here, gated, has_read):
+    if gated:
+        here.gate(2)
+    with opened(here).read(stream=2) as lease:
+        if gated:
+            here.look(address_of(lease), COUNT, 1, 2)
+    has_read.set()
+    here.kept["ends"].wait()
+
+
+def end_threads(here):
+    here.ungate()
+    here.kept.pop("ends").set()
+    for thread in here.kept.pop("threads"):
+        thread.join()
+    assert here.mismatches() == 0
 
 
 def test_streams_that_cannot_be_waited_for(gpu):

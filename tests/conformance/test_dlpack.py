@@ -1,4 +1,4 @@
-"""DLPack exports of GPU arrays, on the CUDA stand-in; the numbers are rules of the protocol."""
+"""DLPack exports of GPU arrays, on the CUDA stand-in."""
 
 import ctypes
 
@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from dlpack_structs import READ_ONLY, get_name, look
 from fakecuda_build import require_stand_in
+from gpu_arrays import COUNT, create, create_single, device_of, opened, publish, read_with
 
 require_stand_in()
 pytest_plugins = ["fakecuda_fixture", "gpu_fixture"]
 
-COUNT = 1000
 CUDA = (2, 0)
 CONSUMERS = [
     consumers.torch_from_dlpack,
@@ -20,55 +20,43 @@ CONSUMERS = [
     consumers.jax_from_dlpack,
     consumers.numba_kernel_argument,
     consumers.cuda_core_dlpack,
+    consumers.tvm_ffi_from_dlpack,
 ]
-each_consumer = pytest.mark.parametrize("consumer", CONSUMERS, ids=lambda it: it.__name__)
+READERS = [*CONSUMERS, consumers.nanobind_reads]
+WRITERS = [*CONSUMERS, consumers.nanobind_writes]
+# They take nothing else.
+UNVERSIONED = [consumers.jax_from_dlpack, consumers.tvm_ffi_from_dlpack]
 
 
-def create(here, **options):
-    options = {"shape": COUNT, "dtype": "u8", "device": "cuda", "slots": 1, **options}
-    here.kept["a"] = here.client.create("a", **options)
-    return here.kept["a"]
+def each(some):
+    return pytest.mark.parametrize("consumer", some, ids=lambda it: it.__name__)
 
 
-def create_single(here):
-    create(here)
+def promised(lease):
+    """For a library that takes only the form that cannot say "read-only"."""
+    return lease.dlpack(readonly_ok=True)
 
 
-def opened(here):
-    if "a" not in here.kept:
-        here.kept["a"] = here.client.open("a")
-    return here.kept["a"]
+def export_for(consumer):
+    return promised if consumer in UNVERSIONED else None
 
 
-def publish(here, value):
-    stream = here.stream()
-    with opened(here).write(stream=stream) as lease:
-        consumers.torch_from_dlpack(here, lease, stream).fill(value)
+def read_by(here, consumer, expected):
+    return read_with(here, consumer, expected, export_for(consumer))
 
 
-def read_with(here, consumer, expected, stream=None):
-    """Read as a library does it; tell how many elements were wrong."""
-    with opened(here).read() as lease:
-        source = lease.dlpack(readonly_ok=True) if "jax" in consumer.__name__ else lease
-        view = consumer(here, source, stream or here.stream("library"))
-        view.look(expected)
-        del view
-        assert lease.release()
-    return here.mismatches()
-
-
-@each_consumer
+@each(READERS)
 def test_libraries_read_what_another_process_writes(gpu, consumer):
-    """R-DLP-2, 8, 15, 23; R-SYNC-5, 6, 8: with one slot each kernel has to wait for the last."""
+    """R-DLP-1, 2, 8, 15, 23; R-SYNC-5, 6, 8: with one slot each kernel has to wait for the last."""
     writer, reader = gpu.process(), gpu.process()
     writer.run(create_single)
     for value in (1, 2, 3):
         writer.run(publish, value)
-        assert reader.run(read_with, consumer, value) == 0
+        assert reader.run(read_by, consumer, value) == 0
 
 
 def test_who_asks_for_no_order_gets_none(gpu):
-    """R-DLP-15: with -1 nothing waits, and a library that does nothing about it races."""
+    """R-DLP-15; R-SYNC-8: a control; with -1 nothing waits, and who relies on it races."""
     writer, reader = gpu.process(), gpu.process()
     writer.run(create_single)
     writer.run(publish, 1)
@@ -86,7 +74,7 @@ def asking_for_no_order(here, producer, stream):
     return view
 
 
-@each_consumer
+@each(WRITERS)
 def test_libraries_write_what_another_process_reads(gpu, consumer):
     """R-DLP-12, 15; R-SYNC-5, 9: the end of the work is told, or waited for."""
     writer, reader = gpu.process(), gpu.process()
@@ -159,7 +147,7 @@ def read_on(here, stream):
 
 
 def test_arguments(gpu):
-    """R-DLP-1, 8, 13, 14, 15, 16, 17: what is refused, and by which error."""
+    """R-DLP-1, 8, 13, 14, 15, 16, 17; R-BUG-5: what is refused, and by which error."""
     gpu.run(try_arguments)
 
 
@@ -199,7 +187,7 @@ def try_arguments(here):
 
 
 def test_what_the_struct_says(gpu):
-    """R-DLP-2, 3, 4, 5, 6, 7, 12: for both forms."""
+    """R-DLP-2, 3, 4, 5, 6, 7, 10, 12, 22; R-BUG-7: for both forms."""
     gpu.run(look_at_structs)
 
 
@@ -220,6 +208,7 @@ def look_at_structs(here):
             assert tensor.shape[:2] == [4, 6]
             assert tensor.strides[:2] == [1, 4]
             assert (tensor.code, tensor.bits, tensor.lanes) == (2, 32, 1)
+            assert look(capsule).deleter
             del capsule, tensor
         lease.drop()
     with here.client.create("e", shape=(0, 2), dtype="f4", device="cuda").write() as lease:
@@ -289,7 +278,7 @@ def export_while_capturing(here):
 
 
 def test_a_tensor_keeps_the_slot_beyond_the_lease(gpu):
-    """R-DLP-20, 21; R-SYNC-10: and what was done with it is over before the slot is used again."""
+    """R-DLP-20, 21; R-SYNC-10; R-BUG-4, 8: and the slot comes back after the work on it."""
     writer, reader = gpu.process(), gpu.process()
     writer.run(create_single)
     writer.run(publish, 1)
@@ -319,3 +308,82 @@ def use_and_drop_the_tensor(here):
     del here.kept["tensor"]
     opened(here).read().release()  # the next lease settles it
     assert here.mismatches() == 0
+
+
+def test_a_capsule_that_keeps_its_name_keeps_the_slot(gpu):
+    """R-DLP-20: as mpi4py, which lets the capsule free the tensor; the host has waited before."""
+    writer, reader = gpu.process(), gpu.process()
+    writer.run(create_single)
+    writer.run(publish, 1)
+    reader.run(keep_a_capsule)
+    assert not writer.run(can_write)
+    reader.run(use_and_drop_the_tensor)
+    writer.run(publish, 2)
+
+
+def keep_a_capsule(here):
+    lease = opened(here).read()
+    _ = lease.cuda_array(host_wait=True).__cuda_array_interface__
+    here.kept["tensor"] = consumers.mpi4py_buffer(here, lease, here.stream("library"))
+    assert here.kept["tensor"].readonly
+    with pytest.warns(memlease.ViewAlive, match="DLPack"):
+        assert not lease.release()
+
+
+def test_who_writes_is_refused_what_is_read(gpu):
+    """R-DLP-12: nanobind asks for a version, and sees the flag."""
+    gpu.run(ask_to_write)
+
+
+def ask_to_write(here):
+    create(here, fill=1)
+    with here.kept["a"].read() as lease:
+        with pytest.raises(TypeError, match="incompatible"):
+            consumers.nanobind_writes(here, lease, 1)
+        assert lease.release()
+
+
+@pytest.mark.parametrize("visible", ["0,1", "1,0", "1"])
+def test_the_device_is_the_processs_own_number(gpu, monkeypatch, visible):
+    """R-DLP-8: by the GPU's UUID, whatever the daemon and the writer call it."""
+    writer = gpu.process()
+    uuid = writer.run(create_on_the_second)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert gpu.run(look_at_the_number, visible.split(",").index("1")) == uuid
+
+
+def create_on_the_second(here):
+    return create(here, device="cuda:1", fill=1).device
+
+
+def look_at_the_number(here, expected):
+    with opened(here).read() as lease:
+        assert lease.__dlpack_device__() == (2, expected)
+        capsule = lease.__dlpack__(max_version=(1, 0))
+        tensor = look(capsule).tensor
+        assert (tensor.device_type, tensor.device_id) == (2, expected)
+        assert device_of(here, tensor.data) == expected
+        del capsule
+        return opened(here).device
+
+
+def test_registered_host_memory_is_the_cpus(gpu):
+    """R-DLP-9, 16: CUDA reaches it, and yet PyTorch and CuPy take it as what it is."""
+    gpu.run(register_host_memory)
+
+
+def register_host_memory(here):
+    with here.client.create("h", shape=COUNT, dtype="u8").write() as lease:
+        address = ctypes.c_void_p(lease.array.ctypes.data)
+        here.call("cudaHostRegister", address, ctypes.c_size_t(COUNT * 8), 2)
+        here.fill(address.value, COUNT, 3, here.stream())
+        here.synchronize(here.stream())
+        assert lease.__dlpack_device__() == (1, 0)
+        capsule = lease.__dlpack__(stream=-1)
+        assert (look(capsule).tensor.device_type, look(capsule).tensor.device_id) == (1, 0)
+        assert np.from_dlpack(lease).tolist() == [3] * COUNT
+        with pytest.raises(BufferError):
+            lease.__dlpack__(dl_device=(13, 0))
+        here.call("cudaHostUnregister", address)
+        del capsule
+        lease.drop()
