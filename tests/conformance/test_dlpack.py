@@ -117,14 +117,20 @@ def test_updates_are_copied_before_a_library_works(gpu):
     assert gpu.run(update_with_libraries) == 0
 
 
-def update_with_libraries(here):
-    create(here, slots=3)
+def update_with_libraries(here, consumer=consumers.torch_from_dlpack):
+    create(here)
     publish(here, 1)
     with here.kept["a"].update(stream=here.stream("mine")) as lease:
-        view = consumers.torch_from_dlpack(here, lease, here.stream("library"))
+        view = consumer(here, lease, here.stream("library"))
         view.add(4)
         del view
     return read_with(here, consumers.torch_from_dlpack, 5)
+
+
+def test_an_update_without_order_races(gpu):
+    """R-DLP-15: a control; the copy and the library's kernel are on two streams."""
+    gpu.run(update_with_libraries, asking_for_no_order)
+    assert "write after write" in gpu.findings()
 
 
 @pytest.mark.parametrize("stream", [None, 1, 2, "handle"])
