@@ -8,16 +8,22 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/fakecuda/private_world.h"
+#include "tests/support/in_build.h"
 #include "tests/support/peer.h"
 #include "tests/support/private_daemon.h"
 
 namespace memlease::testing {
 
-// Programs that are started from now on load the stand-in by the runtime library's name.
+// Programs that are started from now on load the stand-in by the runtime library's name, if this
+// one has: on hardware LD_LIBRARY_PATH leads to the real one, and is let alone.
 class StandInPath {
  public:
-  StandInPath() { setenv("LD_LIBRARY_PATH", MEMLEASE_FAKECUDA, 1); }
-  ~StandInPath() { unsetenv("LD_LIBRARY_PATH"); }
+  StandInPath() {
+    if (fakecuda::is_loaded()) setenv("LD_LIBRARY_PATH", in_build("fakecuda").c_str(), 1);
+  }
+  ~StandInPath() {
+    if (fakecuda::is_loaded()) unsetenv("LD_LIBRARY_PATH");
+  }
   StandInPath(const StandInPath&) = delete;
   StandInPath& operator=(const StandInPath&) = delete;
 };
@@ -48,6 +54,17 @@ class DeviceTest : public ::testing::Test {
   static std::string error(Client& peer, const std::string& command) {
     const Answer answer = peer.ask(command);
     return answer.kind == Answer::Kind::kError ? answer.code : answer.describe();
+  }
+
+  // Whether a later record frees those who wait for a lost one. The stand-in does as it is told;
+  // what this GPU does, a probe has found out before (tests/hardware/probes.py).
+  bool a_later_record_frees(bool wanted) {
+    if (fakecuda::is_loaded()) {
+      world->set(fakecuda::Knob::kHeirReleases, wanted ? 1 : 0);
+      return true;
+    }
+    const char* const known = std::getenv("MEMLEASE_HEIR_RELEASES");
+    return known != nullptr && known == std::string(wanted ? "1" : "0");
   }
 
   fakecuda::PrivateWorld world;

@@ -223,6 +223,12 @@ class DevicePeer {
     const std::uint64_t version = array(name).get(bytes.data(), bytes.size() * 8);
     return fmt::format("{} {} {}", version, bytes.front(), bytes.back());
   }
+  // STREAM MS: keeps it busy.
+  std::string spin(Words& words) {
+    cudaStream_t on = raw_stream(words);
+    check_cuda(tk_spin(number(words) * 1000, on));
+    return "";
+  }
   // STREAM: waits until "ungate".
   std::string gate(Words& words) {
     *flag_ = 0;
@@ -323,6 +329,7 @@ const std::map<std::string, std::string (DevicePeer::*)(DevicePeer::Words&)> Dev
         {"unpin", &DevicePeer::unpin},
         {"put", &DevicePeer::put},
         {"get", &DevicePeer::get},
+        {"spin", &DevicePeer::spin},
         {"gate", &DevicePeer::gate},
         {"ungate", &DevicePeer::ungate},
         {"synchronize", &DevicePeer::synchronize},

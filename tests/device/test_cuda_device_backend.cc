@@ -37,6 +37,7 @@ class CudaBackend : public ::testing::Test {
 };
 
 TEST_F(CudaBackend, ThereIsOneForEachGpuUnderItsUuid) {
+  FAKECUDA_STAND_IN_ONLY();
   const auto found = CudaDeviceBackend::all();
   ASSERT_TRUE(found.ok());
   ASSERT_EQ(found->size(), 2U);
@@ -47,6 +48,7 @@ TEST_F(CudaBackend, ThereIsOneForEachGpuUnderItsUuid) {
 }
 
 TEST_F(CudaBackend, GpusThatCannotShareAreLeftOut) {
+  FAKECUDA_STAND_IN_ONLY();
   world->set(fakecuda::Knob::kIpcEvents, 0);
   const auto found = CudaDeviceBackend::all();
   ASSERT_TRUE(found.ok());
@@ -54,6 +56,7 @@ TEST_F(CudaBackend, GpusThatCannotShareAreLeftOut) {
 }
 
 TEST_F(CudaBackend, AMissingOrOldDriverIsSaidToBeWrong) {
+  FAKECUDA_STAND_IN_ONLY();
   world->set(fakecuda::Knob::kDriverVersion, 12000);
   const auto found = CudaDeviceBackend::all();
   EXPECT_FALSE(found.ok());
@@ -70,6 +73,7 @@ TEST_F(CudaBackend, SegmentsHaveAHandleAndNothingThatTheDaemonSees) {
 }
 
 TEST_F(CudaBackend, WhatTheGpuLacksIsOutOfMemoryAndWhatIsGivenBackIsThereAgain) {
+  FAKECUDA_STAND_IN_ONLY();
   CudaDeviceBackend& backend = first();
   {
     const auto most = backend.create_segment(std::uint64_t{1} << 30);
@@ -82,6 +86,7 @@ TEST_F(CudaBackend, WhatTheGpuLacksIsOutOfMemoryAndWhatIsGivenBackIsThereAgain) 
 }
 
 TEST_F(CudaBackend, AFailureHalfwayKeepsNothing) {
+  FAKECUDA_STAND_IN_ONLY();
   CudaDeviceBackend& backend = first();
   for (const char* const call :
        {"cudaMemsetAsync", "cudaStreamSynchronize", "cudaIpcGetMemHandle"}) {

@@ -211,6 +211,7 @@ TEST_F(DeviceArrays, LeavingWaitsForTheGpu) {
 
 // R-DLP-8: a GPU is its UUID, and its number is the process's.
 TEST_F(DeviceArrays, AProcessSeesAnArrayByTheNumberThatItsGpuHasThere) {
+  FAKECUDA_STAND_IN_ONLY();
   Client writer(daemon);
   const std::string uuid = writer.is_ok("create a 3 1000 cuda:1");
   writer.is_ok("put a 1");
@@ -235,14 +236,24 @@ TEST_F(DeviceArrays, WhatIsNoDeviceIsRefused) {
   EXPECT_EQ(error(client, "create a 3 10 GPU-00000000-0000-0000-0000-000000000000"), "Unsupported");
 }
 
-// R-SYNC-1, 15: those of other devices, and those that capture a graph.
-TEST_F(DeviceArrays, StreamsThatCannotWaitAreRefusedAndTheLeaseIsGone) {
+// R-SYNC-1: those of other GPUs.
+TEST_F(DeviceArrays, StreamsOfAnotherGpuAreRefusedAndTheLeaseIsGone) {
+  FAKECUDA_STAND_IN_ONLY();
   Client client(daemon);
   client.is_ok("create a 2 10 cuda:0");
   publish(client, 1);
   client.is_ok("stream_on 1 other");
   EXPECT_EQ(error(client, "read a other"), "InvalidArgument");
   EXPECT_EQ(error(client, "write a other"), "InvalidArgument");
+  publish(client, 2);
+  publish(client, 3);
+}
+
+// R-SYNC-15: a graph that is captured holds no wait of ours.
+TEST_F(DeviceArrays, StreamsThatCaptureAGraphAreRefusedAndTheLeaseIsGone) {
+  Client client(daemon);
+  client.is_ok("create a 2 10 cuda:0");
+  publish(client, 1);
   client.is_ok("capture c");
   const Answer capturing = client.ask("read a c");
   EXPECT_EQ(capturing.code, "InvalidArgument");
@@ -253,6 +264,7 @@ TEST_F(DeviceArrays, StreamsThatCannotWaitAreRefusedAndTheLeaseIsGone) {
 }
 
 TEST_F(DeviceArrays, MoreThanTheGpuHasIsOutOfMemoryAndLosesNothing) {
+  FAKECUDA_STAND_IN_ONLY();
   Client client(daemon);
   EXPECT_EQ(error(client, "create big 3 100000000 cuda:0"), "OutOfMemory");
   client.is_ok("create a 3 1000 cuda:0");
@@ -261,6 +273,7 @@ TEST_F(DeviceArrays, MoreThanTheGpuHasIsOutOfMemoryAndLosesNothing) {
 }
 
 TEST_F(DeviceArrays, AFailedCreationLeavesNothing) {
+  FAKECUDA_STAND_IN_ONLY();
   Client client(daemon);
   for (const char* const call : {"cudaMalloc", "cudaIpcGetMemHandle", "cudaMemsetAsync",
                                  "cudaEventCreateWithFlags", "cudaIpcGetEventHandle"}) {
@@ -272,6 +285,7 @@ TEST_F(DeviceArrays, AFailedCreationLeavesNothing) {
 }
 
 TEST_F(DeviceArrays, WhereMemoryCannotBeOpenedOthersGoOn) {
+  FAKECUDA_STAND_IN_ONLY();
   Client writer(daemon);
   Client reader(daemon);
   writer.is_ok("create a 3 1000 cuda:0");

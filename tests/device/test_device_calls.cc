@@ -31,6 +31,7 @@ class DeviceCalls : public DeviceTest {
 // version and for the slot's last one, and records where it ends. What is over need not be waited
 // for.
 TEST_F(DeviceCalls, SteadyLeasesOrderStreamsAndDoNothingElse) {
+  FAKECUDA_STAND_IN_ONLY();
   Client writer(daemon);
   Client one(daemon);
   Client two(daemon);
@@ -53,6 +54,7 @@ TEST_F(DeviceCalls, SteadyLeasesOrderStreamsAndDoNothingElse) {
 }
 
 TEST_F(DeviceCalls, ManyArraysInOneSegmentAreOpenedByOneCall) {
+  FAKECUDA_STAND_IN_ONLY();
   Client writer(daemon);
   Client reader(daemon);
   for (const char* name : {"a", "b", "c"}) {

@@ -7,6 +7,7 @@
 
 #include "fmt/format.h"
 #include "gmock/gmock.h"
+#include "tests/support/in_build.h"
 #include "tests/support/peer.h"
 #include "tests/support/private_daemon.h"
 
@@ -66,7 +67,7 @@ TEST(DaemonKilled, EndsEveryWaitAtOnce) {
 TEST(SecondDaemon, RefusesAndSaysWhoIsThere) {
   PrivateDaemon daemon;
   const Finished second =
-      run_program({MEMLEASE_BIN "/memleased", "--directory=" + daemon.directory()});
+      run_program({in_build("bin/memleased"), "--directory=" + daemon.directory()});
   EXPECT_EQ(second.exit_code, 73) << second.output;
   EXPECT_THAT(second.output, HasSubstr(fmt::format("pid {} (memleased)", daemon.pid())));
   Peer peer(daemon.directory());

@@ -19,6 +19,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "gtest/gtest.h"
+#include "tests/support/in_build.h"
 
 namespace memlease::testing {
 namespace {
@@ -90,13 +91,16 @@ Peer::Peer(const std::string& directory, const User& user) {
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, commands.read_end.get(), STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, answers.write_end.get(), STDOUT_FILENO);
-  const std::vector<std::string> arguments = {MEMLEASE_PEER, directory, std::to_string(user.uid),
+  const std::string program = in_build(MEMLEASE_PEER);
+  const std::vector<std::string> arguments = {program, directory, std::to_string(user.uid),
                                               std::to_string(user.gid),
                                               fmt::format("{}", fmt::join(user.groups, ","))};
   std::vector<char*> argv;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
-  if (posix_spawn(&pid_, MEMLEASE_PEER, &actions, nullptr, argv.data(), environ) != 0) std::abort();
+  if (posix_spawn(&pid_, program.c_str(), &actions, nullptr, argv.data(), environ) != 0) {
+    std::abort();
+  }
   posix_spawn_file_actions_destroy(&actions);
   process_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
   commands_ = std::move(commands.write_end);

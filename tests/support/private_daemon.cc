@@ -21,6 +21,7 @@
 #include "fmt/format.h"
 #include "gtest/gtest.h"
 #include "proto/wire/error.h"
+#include "tests/support/in_build.h"
 #include "tests/support/unix_socket.h"
 
 namespace memlease::testing {
@@ -86,7 +87,7 @@ PrivateDaemon::PrivateDaemon(std::vector<std::string> flags) : directory_(home_.
   mkdir(directory_.c_str(), 0755);
   chmod(directory_.c_str(), 0755);
   const UniqueFd notices = listen_for_notice(home_.path() + "/notify");
-  std::vector<std::string> arguments = {MEMLEASE_BIN "/memleased", "--directory=" + directory_};
+  std::vector<std::string> arguments = {in_build("bin/memleased"), "--directory=" + directory_};
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   pid_ = spawn(arguments, home_.path() + "/notify", home_.path() + "/log");
   process_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));

@@ -1,4 +1,4 @@
-"""A world of the CUDA stand-in for one pytest test, checked at its end.
+"""A world of the CUDA stand-in for one pytest test, checked at its end, or hardware.
 
 A test module has it with `pytest_plugins = ["fakecuda_fixture"]`.
 """
@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 
 import pytest
-from fakecuda_build import FOLDER
+from fakecuda_build import FOLDER, IS_STAND_IN, library_path
 
 
 class FakeCuda:
@@ -39,7 +39,7 @@ class FakeCuda:
 
     def environment(self) -> dict[str, str]:
         """Return the environment in which another program loads the stand-in by its name."""
-        return {**os.environ, "LD_LIBRARY_PATH": str(FOLDER)}
+        return {**os.environ, "LD_LIBRARY_PATH": library_path()}
 
     def set(self, knob: str, value: int) -> None:
         self.run("set", self.folder, knob, value)
@@ -62,9 +62,30 @@ class FakeCuda:
             pytest.fail(f"The checker of the CUDA stand-in found:\n{findings}")
 
 
+class Hardware:
+    """The same on hardware: what only the stand-in can do or tell skips the test."""
+
+    def set(self, knob: str, value: int) -> None:
+        # A GPU does as it does; a probe has found out before (tests/hardware/probes.py).
+        if knob != "heir_releases" or os.environ.get("MEMLEASE_HEIR_RELEASES") != str(value):
+            pytest.skip(f"stand-in only: {knob}={value}")
+
+    def fail(self, call: str, *_: int) -> None:
+        pytest.skip(f"stand-in only: a fault in {call}")
+
+    def findings(self) -> str:
+        return pytest.skip("stand-in only: the checker's findings")
+
+    def close(self) -> None:
+        pass
+
+
 @pytest.fixture
-def fake_cuda() -> Iterator[FakeCuda]:
+def fake_cuda() -> Iterator[FakeCuda | Hardware]:
     """Give the test a private world; a race or a leak in it fails the test."""
+    if not IS_STAND_IN:
+        yield Hardware()
+        return
     world = FakeCuda(tempfile.mkdtemp(prefix="memlease-fakecuda-", dir="/dev/shm"))
     try:
         yield world

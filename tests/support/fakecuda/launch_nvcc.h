@@ -25,10 +25,10 @@ __device__ inline uint32_t look(const uint32_t* flag) {
   return *static_cast<const volatile uint32_t*>(flag);
 }
 __device__ inline bool gives_up() { return false; }
-__device__ inline uint64_t now_us() {
+__device__ inline uint64_t now_ns() {
   unsigned long long ns = 0;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
-  return ns / 1000;
+  return ns;
 }
 
 template <class Kernel, class... Arguments>
@@ -42,6 +42,8 @@ __global__ void run(size_t count, Arguments... arguments) {
 
 template <class Kernel, class... Arguments>
 int launch(const char*, size_t count, cudaStream_t stream, Arguments... arguments) {
+  if (count == 0) return cudaSuccess;
+  (void)cudaGetLastError();  // another call's
   constexpr unsigned kThreads = 256;
   const size_t blocks = (count + kThreads - 1) / kThreads;
   run<Kernel><<<static_cast<unsigned>(blocks < 1024 ? blocks : 1024), kThreads, 0, stream>>>(

@@ -37,10 +37,9 @@ inline uint32_t look(const uint32_t* flag) {
   return std::atomic_ref(*const_cast<uint32_t*>(flag)).load();
 }
 inline bool gives_up() { return fakecuda_cancelled() != 0; }
-inline uint64_t now_us() {
+inline uint64_t now_ns() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return static_cast<uint64_t>(
-      std::chrono::microseconds(now / std::chrono::microseconds(1)).count());
+  return static_cast<uint64_t>(std::chrono::nanoseconds(now).count());
 }
 
 namespace launching {

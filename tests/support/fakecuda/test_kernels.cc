@@ -6,6 +6,8 @@
 
 namespace {
 
+constexpr uint64_t kLongestGateNs = 30'000'000'000;
+
 struct Fill {
   TK_DEVICE static void at(size_t i, uint64_t* data, uint64_t value) { data[i] = value; }
 };
@@ -27,17 +29,22 @@ struct Compare {
 
 struct Spin {
   TK_DEVICE static void at(size_t /*i*/, uint64_t us) {
-    const uint64_t end = now_us() + us;
-    while (now_us() < end && !gives_up()) {
+    const uint64_t end = now_ns() + us * 1000;
+    while (now_ns() < end && !gives_up()) {
     }
   }
 };
 
 struct Gate {
   TK_DEVICE static void at(size_t /*i*/, const uint32_t* flag) {
-    while (look(flag) == 0 && !gives_up()) {
+    const uint64_t end = now_ns() + kLongestGateNs;
+    while (look(flag) == 0 && now_ns() < end && !gives_up()) {
     }
   }
+};
+
+struct Stamp {
+  TK_DEVICE static void at(size_t /*i*/, uint64_t* ns) { *ns = now_ns(); }
 };
 
 }  // namespace
@@ -64,4 +71,8 @@ int tk_spin(uint64_t us, cudaStream_t stream) { return launch<Spin>("tk_spin", 1
 
 int tk_gate(const uint32_t* flag, cudaStream_t stream) {
   return launch<Gate>("tk_gate", 1, stream, reads(flag, 1));
+}
+
+int tk_stamp(uint64_t* ns, cudaStream_t stream) {
+  return launch<Stamp>("tk_stamp", 1, stream, writes(ns, 1));
 }

@@ -18,8 +18,11 @@ int tk_check(const uint64_t* data, size_t count, uint64_t expected, uint64_t* mi
              cudaStream_t stream);
 /* Keeps the stream busy. */
 int tk_spin(uint64_t us, cudaStream_t stream);
-/* Keeps the stream waiting until *flag, in pinned host memory, is not 0. */
+/* Keeps the stream waiting until *flag, in pinned host memory, is not 0; for 30 s at most, so that
+   no GPU is left spinning for a test that has gone wrong. */
 int tk_gate(const uint32_t* flag, cudaStream_t stream);
+/* Notes the time, which is the same one for all processes on a GPU. */
+int tk_stamp(uint64_t* ns, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -2,6 +2,7 @@
 
 Each replays what the library of its name asks for, in its order, and what it checks and waits for.
 The results are used by the kernels of `Here`, on the stream that such a library would use.
+On hardware the libraries themselves stand in for these, where they are installed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import dlpack_structs
+from fakecuda_build import IS_STAND_IN
 from gpu_process import Here
 
 LEGACY = 1
@@ -332,3 +334,9 @@ def tvm_ffi_from_dlpack(here: Here, producer: Any, stream: int) -> View:
         raise NotImplementedError("the table comes first, and no such producer is tested")
     capsule = producer.__dlpack__()
     return _made_of(here, _taken(capsule, (b"dltensor",)), capsule, LEGACY)
+
+
+if not IS_STAND_IN:
+    import real_consumers  # which has View from here
+
+    globals().update(real_consumers.installed())

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from fakecuda_build import FOLDER
-from fakecuda_fixture import FakeCuda
+from fakecuda_build import IS_STAND_IN, library_path
+from fakecuda_fixture import FakeCuda, Hardware
 from gpu_process import Process
 
 
 class Gpu:
     """What a test has of its world."""
 
-    def __init__(self, world: FakeCuda) -> None:
+    def __init__(self, world: FakeCuda | Hardware) -> None:
         self.world = world
         self._processes: list[Process] = []
 
@@ -44,14 +44,21 @@ class Gpu:
                 process.kill()
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip on hardware what carries the mark stand_in_only."""
+    if not IS_STAND_IN and item.get_closest_marker("stand_in_only"):
+        pytest.skip("stand-in only")
+
+
 @pytest.fixture
 def stand_in_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let programs that are started from now on load the stand-in by the runtime library's name."""
-    monkeypatch.setenv("LD_LIBRARY_PATH", str(FOLDER))
+    if IS_STAND_IN:  # hardware's is found already, in every process
+        monkeypatch.setenv("LD_LIBRARY_PATH", library_path())
 
 
 @pytest.fixture
-def gpu(fake_cuda: FakeCuda, stand_in_path: None, memlease_daemon: Any) -> Iterator[Gpu]:
+def gpu(fake_cuda: FakeCuda | Hardware, stand_in_path: None, memlease_daemon: Any) -> Iterator[Gpu]:
     """Give the test a world with a daemon; a race or a leak in it fails the test."""
     world = Gpu(fake_cuda)
     try:

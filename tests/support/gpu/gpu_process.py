@@ -6,30 +6,32 @@ A process each, because what memlease has opened of a GPU stays open as long as 
 
 import ctypes
 import multiprocessing
+import os
 import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
 import memlease
+from fakecuda_build import IS_STAND_IN
 
 _START_S = 60
 _ANSWER_S = 60
 
 
-class Here:
-    """The stand-in, and a client, in the process that runs a test's function."""
+class Cuda:
+    """CUDA's runtime and the test kernels in the process that runs a test's function."""
 
     def __init__(self) -> None:
         self.cuda = ctypes.CDLL("libcudart.so.13")
         self.kernels = ctypes.CDLL("libtest_kernels.so")
-        assert self.cuda.fakecuda_abi() > 0
-        self.client = memlease.connect(start=False)
+        assert hasattr(self.cuda, "fakecuda_abi") == IS_STAND_IN
         self.kept: dict[str, Any] = {}
+        self.wrong = 0  # that a library has counted itself
         self._streams: dict[str, int] = {}
         # At once, as memory that is made later waits for all streams.
-        self._mismatches = self._pointer("cudaMalloc", 8)
-        self._flag = self._pointer("cudaHostAlloc", 4, 2)
+        self._mismatches = self.pointer("cudaMalloc", 8)
+        self._flag = self.pointer("cudaHostAlloc", 4, 2)
         self.call("cudaMemset", self._mismatches, 0, ctypes.c_size_t(8))
         self.synchronize()
 
@@ -38,7 +40,7 @@ class Here:
         error = getattr(self.cuda, function)(*arguments)
         assert error == 0, f"{function}: {error}"
 
-    def _pointer(self, function: str, size_bytes: int, *flags: int) -> ctypes.c_void_p:
+    def pointer(self, function: str, size_bytes: int, *flags: int) -> ctypes.c_void_p:
         made = ctypes.c_void_p()
         self.call(function, ctypes.byref(made), ctypes.c_size_t(size_bytes), *flags)
         return made
@@ -72,7 +74,8 @@ class Here:
 
     def drain(self, stream: int) -> None:
         """Wait in time for a stream, without an order that the checker knows of."""
-        self.call("fakecuda_drain", ctypes.c_void_p(stream))
+        wait = "fakecuda_drain" if IS_STAND_IN else "cudaStreamSynchronize"
+        self.call(wait, ctypes.c_void_p(stream))
 
     # Kernels, on uint64.
     def fill(self, address: int, count: int, value: int, stream: int) -> None:
@@ -101,7 +104,16 @@ class Here:
             self.synchronize(stream)
         found = ctypes.c_uint64()
         self.call("cudaMemcpy", ctypes.byref(found), self._mismatches, ctypes.c_size_t(8), 2)
-        return found.value
+        return found.value + self.wrong
+
+    def spin(self, stream: int, us: int) -> None:
+        """Keep the stream busy."""
+        assert self.kernels.tk_spin(ctypes.c_uint64(us), ctypes.c_void_p(stream)) == 0
+
+    def stamp(self, address: int, stream: int) -> None:
+        """Note the time on the GPU, in ns, once the stream gets there."""
+        error = self.kernels.tk_stamp(ctypes.c_void_p(address), ctypes.c_void_p(stream))
+        assert error == 0
 
     def gate(self, stream: int) -> None:
         """Keep the stream waiting until `ungate`."""
@@ -117,16 +129,37 @@ class Here:
         """Leave nothing behind that the checker would call a leak."""
         self.ungate()
         self.kept.clear()
-        self.client.close()
         for stream in self._streams.values():
             self.call("cudaStreamDestroy", ctypes.c_void_p(stream))
         self.call("cudaFreeHost", self._flag)
         self.call("cudaFree", self._mismatches)
 
 
-def _serve(connection: Connection) -> None:
-    here = Here()
-    while (task := connection.recv()) is not None:
+class Here(Cuda):
+    """And a client."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.client = memlease.connect(start=False)
+
+    def close(self) -> None:
+        """Let go of the arrays first."""
+        self.ungate()
+        self.kept.clear()
+        self.client.close()
+        super().close()
+
+
+def _next_task(connection: Connection) -> Any:
+    try:
+        return connection.recv()
+    except EOFError:  # whoever had tasks is gone, and streams may be blocked for ever
+        os._exit(1)
+
+
+def _serve(connection: Connection, what: type[Cuda]) -> None:
+    here = what()
+    while (task := _next_task(connection)) is not None:
         function, arguments = task
         try:
             connection.send((True, function(here, *arguments)))
@@ -138,10 +171,10 @@ def _serve(connection: Connection) -> None:
 class Process:
     """One that a test gives functions to."""
 
-    def __init__(self) -> None:
+    def __init__(self, what: type[Cuda] = Here) -> None:
         context = multiprocessing.get_context("spawn")
         self._here, there = context.Pipe()
-        self._process = context.Process(target=_serve, args=(there,), daemon=True)
+        self._process = context.Process(target=_serve, args=(there, what), daemon=True)
         self._process.start()
         there.close()
 
