@@ -349,6 +349,7 @@ def ask_to_write(here):
         assert lease.release()
 
 
+@pytest.mark.stand_in_only
 @pytest.mark.parametrize("visible", ["0,1", "1,0", "1"])
 def test_the_device_is_the_processs_own_number(gpu, monkeypatch, visible):
     """R-DLP-8: by the GPU's UUID, whatever the daemon and the writer call it."""

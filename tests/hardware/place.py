@@ -1,0 +1,58 @@
+"""Where things are in an unpacked bundle, and the environment that its programs run in."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+BUILD = ROOT / "build"
+STAND_IN = BUILD / "fakecuda"
+HARDWARE = BUILD / "hardware"  # made by build.py: the real runtime and the test kernels
+MODULES = [ROOT / "python", ROOT / "tests/support/fakecuda", ROOT / "tests/support/gpu"]
+
+
+def environment(stand_in: bool) -> dict[str, str]:
+    """Return what every program of a run gets."""
+    cuda = STAND_IN if stand_in else HARDWARE
+    path = os.environ.get("LD_LIBRARY_PATH")
+    made = {
+        **os.environ,
+        "LD_LIBRARY_PATH": f"{cuda}:{path}" if path else str(cuda),
+        "PYTHONPATH": os.pathsep.join(map(str, MODULES)),
+        "MEMLEASE_BUILD_DIR": str(BUILD),
+        "MEMLEASE_DAEMON": str(BUILD / "bin/memleased"),
+        # A kernel that is loaded late may wait for one that spins.
+        "CUDA_MODULE_LOADING": "EAGER",
+        # Streams beyond this number would share queues, and wait for each other.
+        "CUDA_DEVICE_MAX_CONNECTIONS": "32",
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+    }
+    if not stand_in:
+        made["MEMLEASE_TEST_CUDA"] = str(HARDWARE)
+    return made
+
+
+@contextlib.contextmanager
+def world(given: dict[str, str], stand_in: bool) -> Iterator[dict[str, str]]:
+    """Give programs that know no fixture a world of the stand-in."""
+    if not stand_in:
+        yield given
+        return
+    folder = tempfile.mkdtemp(prefix="memlease-fakecuda-", dir="/dev/shm")
+    try:
+        subprocess.run([STAND_IN / "fakecuda", "create", folder], check=True)
+        yield {**given, "FAKECUDA_WORLD": folder}
+    finally:
+        shutil.rmtree(folder)
+
+
+def python(script: str, *arguments: str | Path) -> list[str | Path]:
+    """Return the command that runs a script beside this one."""
+    return [sys.executable, ROOT / "tests/hardware" / script, *arguments]
