@@ -10,6 +10,7 @@
 #include "bench/report.h"
 #include "fmt/format.h"
 #include "tests/device/call_counts.h"
+#include "tests/support/in_build.h"
 #include "tests/support/peer.h"
 #include "tests/support/private_daemon.h"
 
@@ -58,7 +59,7 @@ int main(int argc, char** argv) {
   const int cycles = options.pick(500, 100, 5);
   constexpr int kReaders = 2;
   const fakecuda::PrivateWorld world;
-  setenv("LD_LIBRARY_PATH", MEMLEASE_FAKECUDA, 1);
+  setenv("LD_LIBRARY_PATH", memlease::testing::in_build("fakecuda").c_str(), 1);
   const memlease::testing::PrivateDaemon daemon;
   Report report("bench_gpu_calls");
   {
