@@ -152,12 +152,6 @@ py::tuple import_dlpack(const py::object& producer, const py::object& stream, bo
     return take_over<DLManagedTensorVersioned>(capsule, "dltensor_versioned",
                                                "used_dltensor_versioned", device, wanted);
   }
-  if (PyCapsule_IsValid(capsule.ptr(), "dltensor") == 0) {
-    const char* const name = PyCapsule_GetName(capsule.ptr());
-    throw py::buffer_error(
-        std::string("__dlpack__: a capsule named '") + (name == nullptr ? "" : name) +
-        "' has no tensor to take over: 'dltensor' and 'dltensor_versioned' have");
-  }
   return take_over<DLManagedTensor>(capsule, "dltensor", "used_dltensor", device, wanted);
 }
 

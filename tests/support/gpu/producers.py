@@ -11,18 +11,11 @@ import ctypes
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from dlpack_structs import DLTensor, Unversioned, Versioned, get_name
+from dlpack_structs import NAMES, DLTensor, Unversioned, Versioned, get_name, new_capsule
 from gpu_process import Here
 
 LEGACY, PER_THREAD = 1, 2
 CUDA = 2  # DLPack's kDLCUDA
-
-_new_capsule = ctypes.pythonapi.PyCapsule_New
-_new_capsule.restype = ctypes.py_object
-_new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-
-# Capsules keep the pointer to their name.
-NAMES = {name: ctypes.create_string_buffer(name) for name in (b"dltensor", b"dltensor_versioned")}
 
 _Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
@@ -50,10 +43,7 @@ class Exported:
         if with_deleter:
             self.managed.deleter = ctypes.cast(self._deleter, ctypes.c_void_p).value
         self._alive.add(self)
-        name = NAMES[b"dltensor_versioned" if versioned else b"dltensor"]
-        self.capsule = _new_capsule(
-            ctypes.addressof(self.managed), ctypes.cast(name, ctypes.c_char_p), None
-        )
+        self.capsule = new_capsule(self.managed, NAMES[versioned])
 
     def _delete(self, _address: int) -> None:
         self._alive.discard(self)
