@@ -13,6 +13,28 @@ namespace {
 cudaStream_t stream_of(void* stream) { return static_cast<cudaStream_t>(stream); }
 cudaEvent_t event_of(void* event) { return static_cast<cudaEvent_t>(event); }
 
+// An event of this process, recorded; null after an error. Waits that stand keep what they need of
+// one that is destroyed.
+cudaError_t record_here(void* stream, cudaEvent_t& event) {
+  cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  if (error != cudaSuccess) return error;
+  error = cudaEventRecord(event, stream_of(stream));
+  if (error != cudaSuccess) {
+    (void)cudaEventDestroy(event);
+    event = nullptr;
+  }
+  return error;
+}
+
+cudaError_t order_here(void* before, void* after) {
+  cudaEvent_t here = nullptr;
+  cudaError_t error = record_here(before, here);
+  if (error != cudaSuccess) return error;
+  error = cudaStreamWaitEvent(stream_of(after), here, 0);
+  const cudaError_t destroyed = cudaEventDestroy(here);
+  return error == cudaSuccess ? destroyed : error;
+}
+
 }  // namespace
 
 std::int32_t open_memory(std::int32_t ordinal, const memlease_cuda_handle* handle, void** address) {
@@ -83,16 +105,25 @@ std::int32_t record(void* event, void* stream) {
 std::int32_t record_joined(std::int32_t ordinal, void* event, void* stream, void* joining) {
   const OnDevice device(ordinal);
   if (device.error() != cudaSuccess) return device.error();
-  cudaEvent_t here = nullptr;
   cudaError_t error = cudaStreamWaitEvent(stream_of(joining), event_of(event), 0);
-  if (error == cudaSuccess) error = cudaEventCreateWithFlags(&here, cudaEventDisableTiming);
-  if (error != cudaSuccess) return error;
-  error = cudaEventRecord(here, stream_of(stream));
-  if (error == cudaSuccess) error = cudaStreamWaitEvent(stream_of(joining), here, 0);
+  if (error == cudaSuccess) error = order_here(stream, joining);
   if (error == cudaSuccess) error = cudaEventRecord(event_of(event), stream_of(joining));
-  // Waits that stand keep what they need of it.
-  const cudaError_t destroyed = cudaEventDestroy(here);
-  return error == cudaSuccess ? destroyed : error;
+  return error;
+}
+
+std::int32_t mark(std::int32_t ordinal, void* stream, void** event) {
+  const OnDevice device(ordinal);
+  if (device.error() != cudaSuccess) return device.error();
+  cudaEvent_t made = nullptr;
+  const cudaError_t error = record_here(stream, made);
+  *event = made;
+  return error;
+}
+
+std::int32_t order(std::int32_t ordinal, void* before, void* after) {
+  const OnDevice device(ordinal);
+  if (device.error() != cudaSuccess) return device.error();
+  return order_here(before, after);
 }
 
 std::int32_t wait(void* stream, void* event) {

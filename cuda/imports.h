@@ -21,6 +21,8 @@ std::int32_t synchronize_device(std::int32_t ordinal);
 
 std::int32_t record(void* event, void* stream);
 std::int32_t record_joined(std::int32_t ordinal, void* event, void* stream, void* joining);
+std::int32_t mark(std::int32_t ordinal, void* stream, void** event);
+std::int32_t order(std::int32_t ordinal, void* before, void* after);
 std::int32_t wait(void* stream, void* event);
 std::int32_t query(void* event);
 

@@ -62,6 +62,8 @@ memlease_cuda_table make_table() {
   table.synchronize_device = synchronize_device;
   table.record = record;
   table.record_joined = record_joined;
+  table.mark = mark;
+  table.order = order;
   table.wait = wait;
   table.query = query;
   table.copy = copy;

@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /* Grows with every change of the table that an older caller would not survive. */
-#define MEMLEASE_CUDA_ABI 1
+#define MEMLEASE_CUDA_ABI 2
 #define MEMLEASE_CUDA_HANDLE_BYTES 64
 
 /* What the callers tell apart; cudaError_t's numbers. */
@@ -82,6 +82,11 @@ typedef struct memlease_cuda_table {
   /* The event's last record stays part of it: `joining`, a stream of the caller's, waits for that
      and for the stream's work, and is where the record happens. */
   int32_t (*record_joined)(int32_t ordinal, void* event, void* stream, void* joining);
+  /* An event of this process alone, recorded behind all that the stream was given before; for
+     close_event. */
+  int32_t (*mark)(int32_t ordinal, void* stream, void** event);
+  /* What `after` is given from now on runs behind all that `before` was given until now. */
+  int32_t (*order)(int32_t ordinal, void* before, void* after);
   /* What the stream is given from now on runs behind the event's last record. */
   int32_t (*wait)(void* stream, void* event);
   /* 0: complete, or never recorded; MEMLEASE_CUDA_NOT_READY. */

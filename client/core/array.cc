@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "client/core/array_state.h"
-#include "client/core/device_lease.h"
+#include "client/core/device_copy.h"
 #include "client/core/patience.h"
 #include "client/core/raise.h"
 #include "client/core/reading.h"
@@ -160,6 +160,14 @@ std::uint64_t Array::put(const void* source, std::uint64_t size_bytes,
     internal::copy_in(state_->spec(), packed, static_cast<std::byte*>(lease.data()));
     state_->session().count_copy();
   }
+  return lease.publish();
+}
+
+std::uint64_t Array::put(const GpuSource& source, const WriteOptions& options) const {
+  internal::check(state_->usable());
+  internal::check(internal::check_source(*state_, source));
+  WriteLease lease = write(options);
+  lease.put(source);
   return lease.publish();
 }
 

@@ -199,6 +199,7 @@ void ArrayState::end_lease_of(const Pin& pin) const {
 }
 
 absl::Status ArrayState::settle() {
+  session_->kept().let_go();
   if (order_ == nullptr || !order_->must_settle()) return absl::OkStatus();
   return order_->settle(*reader_ready_.load());
 }
@@ -339,6 +340,7 @@ void ArrayState::leave_if_due() {
     }
   }
   leave_writing();
+  session_->kept().let_go();
 }
 
 // ---- RowResolver.

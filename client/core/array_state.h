@@ -98,6 +98,7 @@ class ArrayState final : public RowResolver {
   // The lease that the pin was made for ends, and the pin goes on.
   void end_lease_of(const Pin& pin) const;
   // Does what pins of a device array that died alone have left undone; waits for the device then.
+  // And lets sources go that have been copied.
   absl::Status settle();
 
   // One write at a time in this process: false if it lasts beyond the slice.

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "absl/functional/function_ref.h"
-#include "client/core/strided_copy.h"
+#include "client/core/device_copy.h"
 #include "fmt/format.h"
 #include "proto/wire/error.h"
 
@@ -13,14 +13,27 @@ namespace memlease::internal {
 namespace {
 
 using wire::ErrorCode;
-
 using Clock = std::chrono::steady_clock;
 
-// In place of a stream. Ends with the daemon, with an interrupt, and when it is known that what is
-// waited for will not come.
-absl::Status host_wait(ArrayState& array, std::uint64_t version /* 0: of no version */,
-                       absl::FunctionRef<absl::StatusOr<bool>()> complete,
-                       Clock::time_point deadline = Clock::time_point::max()) {
+void note(Ordering& ordering, Stream stream) {
+  ordering.many = ordering.many || (ordering.stream && ordering.stream != stream);
+  ordering.stream = stream;
+  ordering.done = true;
+}
+
+// Calls `behind` with each stream that work of the lease itself may be under way on.
+absl::Status for_each_own(const Ordering& ordering,
+                          absl::FunctionRef<absl::Status(Stream)> behind) {
+  for (const Stream own : {ordering.stream, ordering.exported}) {
+    if (!own) continue;
+    if (auto status = behind(own); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status host_wait_until(ArrayState& array, std::uint64_t version,
+                             absl::FunctionRef<absl::StatusOr<bool>()> complete,
+                             Clock::time_point deadline) {
   constexpr std::chrono::microseconds kLongest{1000};
   std::chrono::microseconds pause{10};
   for (;;) {
@@ -49,47 +62,22 @@ absl::Status host_wait(ArrayState& array, std::uint64_t version /* 0: of no vers
   }
 }
 
-// On a stream of ours, which the host then waits for, unless the caller has given one.
-absl::Status copy_on_device(ArrayState& array, std::uint32_t slot, Stream stream,
-                            Ordering& ordering,
-                            absl::FunctionRef<absl::Status(Importer&, Stream)> copy) {
-  Importer& importer = array.order()->importer();
-  const auto on = stream ? absl::StatusOr<Stream>(stream) : importer.export_stream();
-  if (!on.ok()) return on.status();
-  if (auto status = wait_write(array, slot, *on, ordering); !status.ok()) return status;
-  if (auto status = copy(importer, *on); !status.ok()) return status;
-  array.session().count_copy();
-  if (stream) return absl::OkStatus();
-  return host_wait(array, 0, [&] { return importer.idle(*on); });
-}
-
-void note(Ordering& ordering, Stream stream) {
-  ordering.many = ordering.many || (ordering.stream && ordering.stream != stream);
-  ordering.stream = stream;
-  ordering.done = true;
-}
-
-// Calls `behind` with each stream that work of the lease itself may be under way on.
-absl::Status for_each_own(const Ordering& ordering,
-                          absl::FunctionRef<absl::Status(Stream)> behind) {
-  for (const Stream own : {ordering.stream, ordering.exported}) {
-    if (!own) continue;
-    if (auto status = behind(own); !status.ok()) return status;
-  }
-  return absl::OkStatus();
-}
-
 // The host waits as the daemon's operator wants it.
 absl::Status bounded_wait(ArrayState& array, std::uint64_t version, Stream stream,
                           absl::FunctionRef<absl::StatusOr<bool>()> complete) {
   // As a wait of the stream would be refused.
   if (auto status = array.order()->importer().check_stream(stream); !status.ok()) return status;
-  return host_wait(array, version, complete, Clock::now() + array.opened().host_waits);
+  return host_wait_until(array, version, complete, Clock::now() + array.opened().host_waits);
 }
 
 bool host_waits(const ArrayState& array) { return array.opened().host_waits.count() != 0; }
 
 }  // namespace
+
+absl::Status host_wait(ArrayState& array, std::uint64_t version,
+                       absl::FunctionRef<absl::StatusOr<bool>()> complete) {
+  return host_wait_until(array, version, complete, Clock::time_point::max());
+}
 
 absl::Status await_version(ArrayState& array, std::uint32_t slot, std::uint64_t version,
                            Stream stream) {
@@ -191,12 +179,7 @@ absl::Status begin_device_write(ArrayState& array, std::uint32_t slot, Stream st
   }
   const wire::Publication current = array.writer_if_any()->current();
   if (copy && current.slot != slot) {
-    auto status = copy_on_device(array, slot, stream, ordering, [&](Importer& importer, Stream on) {
-      return importer.copy(array.slot_data(slot), array.slot_data(current.slot),
-                           array.opened().slot_bytes, on);
-    });
-    ordering.stream = stream;  // the work that follows is not on ours
-    return status;
+    return copy_within_device(array, current.slot, slot, stream, ordering);
   }
   return stream ? wait_write(array, slot, stream, ordering) : absl::OkStatus();
 }
@@ -214,35 +197,6 @@ absl::Status end_device_write(ArrayState& array, std::uint32_t slot, std::uint64
   }
   array.end_write(slot, version, publish && status.ok());
   return status;
-}
-
-// ---- Copies from and to host memory.
-
-absl::Status put_to_device(ArrayState& array, std::uint32_t slot, const std::byte* packed,
-                           Ordering& ordering) {
-  return copy_on_device(array, slot, {}, ordering, [&](Importer& importer, Stream on) {
-    absl::Status status;
-    for_each_block(array.spec(), [&](std::size_t at, std::size_t from, std::size_t bytes) {
-      if (status.ok()) status = importer.copy(array.slot_data(slot) + at, packed + from, bytes, on);
-    });
-    return status;
-  });
-}
-
-absl::Status get_from_device(ArrayState& array, std::uint32_t slot, std::uint64_t version,
-                             std::byte* packed, bool only_use, Ordering& ordering) {
-  Importer& importer = array.order()->importer();
-  const auto on = importer.export_stream();
-  if (!on.ok()) return on.status();
-  absl::Status status = await_version(array, slot, version, *on);
-  if (only_use) ordering.stream = *on;
-  ordering.done = true;
-  for_each_block(array.spec(), [&](std::size_t at, std::size_t to, std::size_t bytes) {
-    if (status.ok()) status = importer.copy(packed + to, array.slot_data(slot) + at, bytes, *on);
-  });
-  if (!status.ok()) return status;
-  array.session().count_copy();
-  return host_wait(array, version, [&] { return importer.idle(*on); });
 }
 
 }  // namespace memlease::internal

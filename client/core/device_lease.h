@@ -23,6 +23,11 @@ absl::Status await_slot(ArrayState& array, Stream stream);
 absl::Status begin_device_write(ArrayState& array, std::uint32_t slot, Stream stream, bool copy,
                                 Ordering& ordering);
 
+// In place of a stream: the host waits. Ends with the daemon, with an interrupt, and when it is
+// known that what is waited for will not come. `version`: 0 where it is that of none.
+absl::Status host_wait(ArrayState& array, std::uint64_t version,
+                       absl::FunctionRef<absl::StatusOr<bool>()> complete);
+
 absl::Status wait_read(ArrayState& array, std::uint32_t slot, std::uint64_t version, Stream stream,
                        Ordering& ordering);
 absl::Status wait_write(ArrayState& array, std::uint32_t slot, Stream stream, Ordering& ordering);
@@ -59,12 +64,5 @@ Stream end_of(const Ordering& ordering, Stream said);
 // Ends a write. After an error of a publish the write has been dropped.
 absl::Status end_device_write(ArrayState& array, std::uint32_t slot, std::uint64_t version,
                               bool publish, Stream said, Ordering& ordering);
-
-// Between a lease's slot and C-ordered host memory; wait for the copy. `only_use`: nothing else is
-// done with the lease, which so ends where the copy does.
-absl::Status put_to_device(ArrayState& array, std::uint32_t slot, const std::byte* packed,
-                           Ordering& ordering);
-absl::Status get_from_device(ArrayState& array, std::uint32_t slot, std::uint64_t version,
-                             std::byte* packed, bool only_use, Ordering& ordering);
 
 }  // namespace memlease::internal

@@ -52,6 +52,11 @@ class Importer {
   virtual absl::StatusOr<std::unique_ptr<DeviceEvent>> open_event(
       const wire::DeviceHandle& handle) = 0;
 
+  // A new one, of this process alone, recorded behind all that the stream was given before.
+  virtual absl::StatusOr<std::unique_ptr<DeviceEvent>> mark(Stream stream) = 0;
+  // What `after` is given from now on runs behind what `before` was given until now.
+  virtual absl::Status order(Stream before, Stream after) = 0;
+
   // kInvalidArgument: of another device, or capturing a graph.
   virtual absl::Status check_stream(Stream stream) = 0;
   // One of the process's own, for an export: never 0, 1 or 2, never destroyed.
@@ -78,6 +83,8 @@ class ImporterSource {
   // For an array's device, by its UUID; lives as long as the process. kUnsupported: no such GPU is
   // visible here.
   virtual absl::StatusOr<Importer*> importer(const std::string& uuid) = 0;
+  // For the device whose memory the address is in, whoever allocated it. kInvalidArgument: none's.
+  virtual absl::StatusOr<Importer*> holder(const void* address) = 0;
 };
 
 }  // namespace memlease::internal

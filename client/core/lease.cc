@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "client/core/array_state.h"
+#include "client/core/device_copy.h"
 #include "client/core/device_lease.h"
 #include "client/core/raise.h"
 #include "fmt/format.h"
@@ -227,6 +228,12 @@ void WriteLease::wait(Stream stream) const {
   ArrayState& state = live();
   if (state.order() == nullptr || !stream) return;
   internal::check(wait_write(state, slot_, stream, ordering_));
+}
+
+void WriteLease::put(const GpuSource& source) const {
+  ArrayState& state = live();
+  internal::check(internal::check_source(state, source));
+  internal::check(internal::put_from_gpu(state, slot_, source, ordering_));
 }
 
 Pin WriteLease::pin() const {

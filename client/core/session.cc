@@ -218,6 +218,7 @@ void Session::flush() {
     control_->leave(array.array, array.opens).IgnoreError();
   }
   imports_.flush();
+  kept_.let_go();
   if (release_noted_.exchange(false, std::memory_order_relaxed)) {
     for (const auto& state : live_arrays()) state->leave_if_due();
   }

@@ -20,6 +20,7 @@
 #include "client/core/file_source.h"
 #include "client/core/fork_guard.h"
 #include "client/core/import_cache.h"
+#include "client/core/kept_sources.h"
 #include "client/core/mapping_cache.h"
 #include "proto/wire/ids.h"
 
@@ -56,6 +57,7 @@ class Session : public std::enable_shared_from_this<Session>, private ForkObserv
   ControlPort& control() { return *control_; }
   MappingCache& mappings() { return mappings_; }
   ImportCache& imports() { return imports_; }
+  KeptSources& kept() { return kept_; }
 
   // kForkedClient, kDaemonLost or OK. Looks at the socket at most once a second: cheap enough for
   // each acquire and publish.
@@ -109,6 +111,7 @@ class Session : public std::enable_shared_from_this<Session>, private ForkObserv
   const std::unique_ptr<ControlPort> control_;
   MappingCache mappings_;
   ImportCache imports_;
+  KeptSources kept_;
   const std::uint32_t fork_generation_;
   std::atomic<std::int64_t> last_look_s_{0};
   std::atomic<bool> lost_{false};

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "client/core/fork_guard.h"
+#include "client/core/raise.h"
 #include "fmt/format.h"
 #include "proto/wire/error.h"
 
@@ -111,6 +112,19 @@ absl::StatusOr<std::unique_ptr<DeviceEvent>> CudaImporter::open_event(
   const std::int32_t code = cuda_.open_event(gpu_.ordinal, &exported, &event);
   if (code != MEMLEASE_CUDA_OK) return error(code, "opening an event of the daemon's");
   return std::make_unique<CudaEvent>(*this, event);
+}
+
+absl::StatusOr<std::unique_ptr<DeviceEvent>> CudaImporter::mark(Stream stream) {
+  void* event = nullptr;
+  const std::int32_t code = cuda_.mark(gpu_.ordinal, pointer_of(stream), &event);
+  if (code != MEMLEASE_CUDA_OK) return error(code, "recording an event of this process");
+  return std::make_unique<CudaEvent>(*this, event);
+}
+
+absl::Status CudaImporter::order(Stream before, Stream after) {
+  const std::int32_t code = cuda_.order(gpu_.ordinal, pointer_of(before), pointer_of(after));
+  return code == MEMLEASE_CUDA_OK ? absl::OkStatus()
+                                  : error(code, "making a stream wait for another");
 }
 
 absl::Status CudaImporter::check_stream(Stream stream) {
@@ -239,4 +253,30 @@ absl::StatusOr<Importer*> CudaImporters::importer(const std::string& uuid) {
       "Add it to CUDA_VISIBLE_DEVICES, or give it to the container (--gpus, --device).");
 }
 
+absl::StatusOr<Importer*> CudaImporters::holder(const void* address) {
+  const std::lock_guard lock(mutex_);
+  if (auto status = look(); !status.ok()) return status;
+  const memlease_cuda_table& cuda = importers_.front()->cuda();
+  std::int32_t ordinal = -1;
+  const std::int32_t code = cuda.pointer_device(address, &ordinal);
+  if (code == MEMLEASE_CUDA_OK && ordinal >= 0) return importers_.at(ordinal).get();
+  return wire::make_error(ErrorCode::kInvalidArgument,
+                          fmt::format("the address {} is in no GPU's memory", address),
+                          "Give elements that lie in a GPU's own memory, or a host array.");
+}
+
 }  // namespace memlease::internal
+
+namespace memlease {
+
+Stream stream_on(int device_ordinal, Stream wanted) {
+  auto& importers = internal::CudaImporters::instance();
+  const auto uuid = importers.resolve(fmt::format("cuda:{}", device_ordinal));
+  internal::check(uuid.status());
+  internal::Importer* const importer = internal::value_or_raise(importers.importer(*uuid));
+  if (!wanted) return internal::value_or_raise(importer->export_stream());
+  internal::check(importer->check_stream(wanted));
+  return wanted;
+}
+
+}  // namespace memlease

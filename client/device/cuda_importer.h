@@ -24,6 +24,8 @@ class CudaImporter : public Importer {
                                                             std::uint64_t size_bytes) override;
   absl::StatusOr<std::unique_ptr<DeviceEvent>> open_event(
       const wire::DeviceHandle& handle) override;
+  absl::StatusOr<std::unique_ptr<DeviceEvent>> mark(Stream stream) override;
+  absl::Status order(Stream before, Stream after) override;
   absl::Status check_stream(Stream stream) override;
   absl::StatusOr<Stream> export_stream() override;
   absl::Status synchronize() override;
@@ -55,6 +57,7 @@ class CudaImporters : public ImporterSource {
   static CudaImporters& instance();
   absl::StatusOr<std::string> resolve(const std::string& device) override;
   absl::StatusOr<Importer*> importer(const std::string& uuid) override;
+  absl::StatusOr<Importer*> holder(const void* address) override;
 
  private:
   absl::Status look();

@@ -2,6 +2,7 @@
 
 #include "python/bindings/array_handle.h"
 #include "python/bindings/fastcall.h"
+#include "python/bindings/gpu_source.h"
 
 namespace memlease::python {
 namespace {
@@ -39,6 +40,10 @@ class Bytes {
   Py_buffer buffer_{};
 };
 
+Stream optional_stream(const py::object& stream) {
+  return to_stream(stream.is_none() ? nullptr : stream.ptr());
+}
+
 std::uint64_t get_bytes(const ArrayHandle& self, const py::object& destination,
                         std::optional<double> timeout) {
   const ReadOptions options{0, 0, to_timeout(timeout, "timeout")};
@@ -47,10 +52,16 @@ std::uint64_t get_bytes(const ArrayHandle& self, const py::object& destination,
 }
 
 std::uint64_t put_bytes(const ArrayHandle& self, const py::object& source,
-                        std::optional<double> wait) {
-  const WriteOptions options{to_timeout(wait, "wait")};
+                        std::optional<double> wait, const py::object& stream) {
+  const WriteOptions options{to_timeout(wait, "wait"), optional_stream(stream)};
   const Bytes bytes(source, PyBUF_SIMPLE);
   return without_gil([&] { return self->put(bytes.data(), bytes.size(), options); });
+}
+
+std::uint64_t put_gpu(const ArrayHandle& self, const PyGpuSource& source,
+                      std::optional<double> wait, const py::object& stream) {
+  const WriteOptions options{to_timeout(wait, "wait"), optional_stream(stream)};
+  return without_gil([&] { return self->put(source.source, options); });
 }
 
 // Under the GIL and not waiting: properties.
@@ -111,13 +122,14 @@ void bind_arrays(py::module_& module) {
       [](const py::object& self, std::optional<double> timeout, std::uint64_t after,
          const py::object& stream) {
         const Timeout each = to_timeout(timeout, "timeout");
-        const Stream on = to_stream(stream.is_none() ? nullptr : stream.ptr());
+        const Stream on = optional_stream(stream);
         return std::make_unique<PyFollower>(handle_of(self)->follow(each, after, on), self);
       },
       kFollowDoc, py::kw_only(), py::arg("timeout") = py::none(), py::arg("after") = 0,
       py::arg("stream") = py::none());
   type.def("_get_bytes", &get_bytes, py::arg("destination"), py::arg("timeout"));
-  type.def("_put_bytes", &put_bytes, py::arg("source"), py::arg("wait"));
+  type.def("_put_bytes", &put_bytes, py::arg("source"), py::arg("wait"), py::arg("stream"));
+  type.def("_put_gpu", &put_gpu, py::arg("source"), py::arg("wait"), py::arg("stream"));
   type.def(
       "withdraw", [](const ArrayHandle& self) { without_gil([&] { self->withdraw(); }); },
       "Remove the name at once; the bytes go with the last lease and view. Calls the daemon.");

@@ -1,11 +1,13 @@
-// Host arrays of others, taken over by DLPack: what put() copies from.
+// Arrays of others, taken over by DLPack: what put() copies from.
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <optional>
 #include <vector>
 
 #include "client/views/dlpack_view.h"
-#include "python/bindings/bindings.h"
+#include "python/bindings/fastcall.h"
+#include "python/bindings/gpu_source.h"
 
 namespace memlease::python {
 namespace {
@@ -22,65 +24,87 @@ struct Owned {
   Tensor* tensor;
 };
 
+// Where a producer is to make its elements ready.
+struct Wanted {
+  py::object stream;  // as __dlpack__ takes it
+  Stream copies_on;   // none: of the host, or the caller answers for the order
+};
+
 using Arguments = std::vector<std::pair<const char*, py::object>>;
 
-// Asks for all that we know of, and after a TypeError, which means "unknown argument", for less.
-// `stream` is always given: producers' defaults differ.
-py::capsule ask(const py::object& producer) {
+// R-DLP-18: asks for all that we know of, and after a TypeError, which means "unknown argument",
+// for less. `stream` is always given: producers' defaults differ, and PyTorch's is not to wait.
+// Only of a host array it may go at last.
+py::capsule ask(const py::object& producer, const py::object& stream) {
   const py::object method = producer.attr("__dlpack__");
-  const std::vector<Arguments> attempts = {
-      {{"stream", py::none()},
+  std::vector<Arguments> attempts = {
+      {{"stream", stream},
        {"max_version", py::make_tuple(DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION)},
        {"dl_device", py::none()},
        {"copy", py::none()}},
-      {{"stream", py::none()}, {"dl_device", py::none()}, {"copy", py::none()}},
-      {{"stream", py::none()}},
+      {{"stream", stream}, {"dl_device", py::none()}, {"copy", py::none()}},
+      {{"stream", stream}},
   };
-  for (const Arguments& attempt : attempts) {
+  if (stream.is_none()) attempts.emplace_back();
+  for (std::size_t i = 0;; ++i) {
     const py::dict keywords;  // constant is the reference, not what it names
-    for (const auto& [name, value] : attempt) keywords[name] = value;
+    for (const auto& [name, value] : attempts[i]) keywords[name] = value;
     try {
       return method(**keywords);
     } catch (const py::error_already_set& error) {
-      if (!error.matches(PyExc_TypeError)) throw;
+      if (!error.matches(PyExc_TypeError) || i + 1 == attempts.size()) throw;
     }
   }
-  return method();
 }
 
-// The elements in host memory, as a NumPy array of dtype V<itemsize> that owns `owner`.
-py::tuple describe(const DLTensor& tensor, const py::capsule& owner) {
+std::string dtype_of(const DLTensor& tensor) {
   const auto code = static_cast<std::uint8_t>(tensor.dtype.code);
   const DType dtype{code, tensor.dtype.bits, tensor.dtype.lanes};
   const std::string name = name_of(dtype);
-  if (dtype.bits % 8 != 0 || name == "unknown") {
-    throw Error(ErrorCode::Unsupported,
-                "memlease has no element type of DLPack's code " + std::to_string(code) + ", " +
-                    std::to_string(dtype.bits) + " bits and " + std::to_string(dtype.lanes) +
-                    " lanes",
-                "convert it to one of the dtypes that memlease.dtypes() lists");
-  }
-  const auto itemsize = static_cast<py::ssize_t>(dtype.itemsize_bytes());
-  const std::vector<py::ssize_t> shape(tensor.shape, tensor.shape + tensor.ndim);
-  std::vector<py::ssize_t> strides(shape.size());
-  py::ssize_t compact = itemsize;
-  for (std::size_t i = shape.size(); i-- > 0;) {
+  if (dtype.bits % 8 == 0 && name != "unknown") return name;
+  throw Error(ErrorCode::Unsupported,
+              "memlease has no element type of DLPack's code " + std::to_string(code) + ", " +
+                  std::to_string(dtype.bits) + " bits and " + std::to_string(dtype.lanes) +
+                  " lanes",
+              "convert it first, as by tensor.to(torch.float32)");
+}
+
+// R-DLP-3: in bytes; no strides mean C order.
+std::vector<std::int64_t> strides_of(const DLTensor& tensor, std::int64_t itemsize) {
+  std::vector<std::int64_t> strides(static_cast<std::size_t>(tensor.ndim));
+  std::int64_t compact = itemsize;
+  for (std::size_t i = strides.size(); i-- > 0;) {
     strides[i] = tensor.strides == nullptr ? compact : tensor.strides[i] * itemsize;
-    compact *= shape[i];
+    compact *= tensor.shape[i];
   }
+  return strides;
+}
+
+// On the host: a NumPy array of dtype V<itemsize> that owns `owner`. R-DLP-5: the offset counts.
+py::tuple describe(const DLTensor& tensor, const py::capsule& owner, const Wanted& wanted) {
+  const std::string name = dtype_of(tensor);
+  const auto itemsize = static_cast<std::int64_t>(parse_dtype(name).itemsize_bytes());
+  const std::vector<std::int64_t> shape(tensor.shape, tensor.shape + tensor.ndim);
+  const std::vector<std::int64_t> strides = strides_of(tensor, itemsize);
   const char* const first = static_cast<const char*>(tensor.data) + tensor.byte_offset;
+  if (tensor.device.device_type == kDLCUDA) {
+    return py::make_tuple(
+        name, PyGpuSource{name, shape, {first, strides, wanted.copies_on, keep_alive(owner)}});
+  }
   const py::dtype raw("V" + std::to_string(itemsize));
   if (tensor.data == nullptr) return py::make_tuple(name, py::array(raw, shape));
   return py::make_tuple(name, py::array(raw, shape, strides, first, owner));
 }
 
 template <typename Tensor>
-py::tuple take_over(const py::capsule& capsule, const char* name, const char* used_name) {
+py::tuple take_over(const py::capsule& capsule, const char* name, const char* used_name,
+                    DLDevice device, const Wanted& wanted) {
   auto* const tensor = static_cast<Tensor*>(PyCapsule_GetPointer(capsule.ptr(), name));
   if (tensor == nullptr || PyCapsule_SetName(capsule.ptr(), used_name) != 0) {
     throw py::error_already_set();
   }
   auto owned = std::make_unique<Owned<Tensor>>(tensor);
+  // Nothing but the version and the deleter stands where we know it to be.
   if constexpr (std::is_same_v<Tensor, DLManagedTensorVersioned>) {
     if (tensor->version.major != DLPACK_MAJOR_VERSION) {
       throw py::buffer_error("memlease knows DLPack " + std::to_string(DLPACK_MAJOR_VERSION) +
@@ -88,33 +112,83 @@ py::tuple take_over(const py::capsule& capsule, const char* name, const char* us
                              std::to_string(tensor->version.major));
     }
   }
+  const DLDevice found = tensor->dl_tensor.device;
+  if ((found.device_type == kDLCUDA) != (device.device_type == kDLCUDA)) {
+    throw py::buffer_error(
+        "__dlpack__: the producer says that it is on a device of DLPack's type " +
+        std::to_string(int{device.device_type}) + " and sent a tensor on one of type " +
+        std::to_string(int{found.device_type}));
+  }
   const py::capsule owner(owned.get(), [](void* p) { delete static_cast<Owned<Tensor>*>(p); });
-  return describe(owned.release()->tensor->dl_tensor, owner);
+  return describe(owned.release()->tensor->dl_tensor, owner, wanted);
 }
 
-py::tuple import_dlpack(const py::object& producer) {
+DLDevice device_of(const py::object& producer) {
   const py::tuple device = producer.attr("__dlpack_device__")();
-  const int type = device[0].cast<py::int_>().cast<int>();
-  if (type != kDLCPU && type != kDLCUDAHost && type != kDLROCMHost) {
+  const auto number = [&](int i) { return device[i].cast<py::int_>().cast<int>(); };
+  const int type = number(0);
+  if (type != kDLCPU && type != kDLCUDA && type != kDLCUDAHost && type != kDLROCMHost) {
     throw Error(ErrorCode::Unsupported,
                 "the source is on a device (DLPack type " + std::to_string(type) +
-                    "), and put takes only host memory",
-                "copy it to the host first, as tensor.cpu(); or into a GPU array on the GPU, as "
-                "torch.from_dlpack(lease).copy_(tensor) in write()");
+                    "), and put takes the host's memory and CUDA's",
+                "copy it to the host first, as by tensor.cpu()");
   }
-  const py::capsule capsule = ask(producer);
+  return {static_cast<DLDeviceType>(type), number(1)};
+}
+
+Wanted wanted_on(DLDevice device, const py::object& stream, bool ignore_stream) {
+  if (device.device_type != kDLCUDA) return {py::none(), {}};
+  const Stream given = to_stream(stream.is_none() ? nullptr : stream.ptr());
+  const Stream on = stream_on(device.device_id, given);
+  if (ignore_stream) return {py::int_(-1), {}};
+  return {py::int_(on.handle()), on};
+}
+
+py::tuple import_dlpack(const py::object& producer, const py::object& stream, bool ignore_stream) {
+  const DLDevice device = device_of(producer);
+  const Wanted wanted = wanted_on(device, stream, ignore_stream);
+  const py::capsule capsule = ask(producer, wanted.stream);
   if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned") != 0) {
     return take_over<DLManagedTensorVersioned>(capsule, "dltensor_versioned",
-                                               "used_dltensor_versioned");
+                                               "used_dltensor_versioned", device, wanted);
   }
-  return take_over<DLManagedTensor>(capsule, "dltensor", "used_dltensor");
+  return take_over<DLManagedTensor>(capsule, "dltensor", "used_dltensor", device, wanted);
+}
+
+PyGpuSource gpu_source(const std::string& dtype, std::vector<std::int64_t> shape,
+                       std::vector<std::int64_t> strides, std::uintptr_t data,
+                       std::optional<std::uintptr_t> stream, py::object owner) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the array interface has addresses as numbers
+  const auto* const first = reinterpret_cast<const void*>(data);
+  return {dtype,
+          std::move(shape),
+          {first, std::move(strides), stream ? Stream::from_handle(*stream) : Stream(),
+           keep_alive(std::move(owner))}};
 }
 
 }  // namespace
 
+std::shared_ptr<const void> keep_alive(py::object object) {
+  return {object.release().ptr(), [](PyObject* last) {
+            if (Py_IsInitialized() == 0) return;
+            const py::gil_scoped_acquire_simple acquired;
+            const py::error_scope pending;
+            Py_DECREF(last);
+          }};
+}
+
 void bind_imports(py::module_& module) {
-  module.def("import_dlpack", &import_dlpack, py::arg("producer"),
-             "(dtype's name, NumPy array of dtype V<itemsize>) over a host array's memory.");
+  py::class_<PyGpuSource>(module, "GpuSource",
+                          "Elements of another library in a GPU's memory, for `Array.put`.")
+      .def(py::init(&gpu_source), py::kw_only(), py::arg("dtype"), py::arg("shape"),
+           py::arg("strides"), py::arg("data"), py::arg("stream"), py::arg("owner"))
+      .def_property_readonly(
+          "shape", [](const PyGpuSource& self) { return py::tuple(py::cast(self.shape)); },
+          "Extents.");
+  module.def("import_dlpack", &import_dlpack, py::arg("producer"), py::arg("stream"),
+             py::arg("ignore_stream"),
+             "(dtype's name, NumPy array of dtype V<itemsize> over a host array's memory), or "
+             "(dtype's name, GpuSource).");
 }
 
 }  // namespace memlease::python

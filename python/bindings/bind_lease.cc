@@ -31,7 +31,8 @@ constexpr const char* kWriteDoc =
 Use it in ``with``: a clean exit publishes, an exception drops. `array` is a writable NumPy view;
 its bytes are unspecified, or after `Array.update` those of the current version. Views must be gone
 when the version is published. Arrays on a GPU are filled through DLPack or
-``__cuda_array_interface__``. Not thread-safe. Nothing here calls the daemon, or blocks, but for what
+``__cuda_array_interface__``, or by ``lease[...] = source`` with an array on the same GPU, as
+`Array.put` takes it: a copy on the lease's stream, or one that blocks. Not thread-safe. Nothing here calls the daemon, or blocks, but for what
 says so of arrays on a GPU.
 )";
 
@@ -170,7 +171,7 @@ Closed
 )";
 
 constexpr const char* kCudaArrayDoc =
-    R"(cuda_array($self, /, *, version=3, host_wait=None, readonly_ok=False)
+    R"(cuda_array($self, /, *, version=3, host_wait=None, no_stream=None, readonly_ok=False)
 --
 
 What to give to a consumer of the CUDA array interface instead of the lease itself.
@@ -185,6 +186,10 @@ host_wait : bool, optional
     At each access of the attribute block, without the GIL, until the bytes are complete, and name
     no stream: for consumers that ignore the stream, as PyTorch. Default: True for version 2, else
     what the environment variable ``MEMLEASE_CUDA_HOST_WAIT`` says, else False.
+no_stream : bool, optional
+    Name no stream, ``None``, and wait for nothing: the caller answers for the order, and logs say
+    so once (R-CAI-13, R-SYNC-13). How the lease ends and what it keeps does not change. Default:
+    what ``MEMLEASE_CUDA_NO_STREAM`` says where the host does not wait, else False.
 readonly_ok : bool
     Do not say that the bytes of a read lease are read-only: for consumers that refuse such, as
     PyTorch. Writing through what they make of it changes a version that others read.
@@ -338,13 +343,15 @@ PyObject* dlpack_source(PyObject* self, PyObject* arguments, PyObject* keywords)
 template <typename Lease>
 PyObject* cuda_array(PyObject* self, PyObject* arguments, PyObject* keywords) {
   return guarded([&]() -> PyObject* {
-    static constexpr const char* kNames[] = {"version", "host_wait", "readonly_ok", nullptr};
+    static constexpr const char* kNames[] = {"version", "host_wait", "no_stream", "readonly_ok",
+                                             nullptr};
     CudaInterfaceOptions options;
     PyObject* host_wait = Py_None;
+    PyObject* no_stream = Py_None;
     int readonly_ok = 0;
-    if (PyArg_ParseTupleAndKeywords(arguments, keywords, "|$iOp:cuda_array",
+    if (PyArg_ParseTupleAndKeywords(arguments, keywords, "|$iOOp:cuda_array",
                                     const_cast<char**>(kNames), &options.version, &host_wait,
-                                    &readonly_ok) == 0) {
+                                    &no_stream, &readonly_ok) == 0) {
       return nullptr;
     }
     if (options.version != 2 && options.version != 3) {
@@ -354,6 +361,11 @@ PyObject* cuda_array(PyObject* self, PyObject* arguments, PyObject* keywords) {
                   "give 3, or 2 for a library that refuses 3");
     }
     if (Py_IsNone(host_wait) == 0) options.host_wait = PyObject_IsTrue(host_wait) > 0;
+    if (Py_IsNone(no_stream) == 0) options.no_stream = PyObject_IsTrue(no_stream) > 0;
+    if (options.host_wait.value_or(false) && options.no_stream.value_or(false)) {
+      throw Error(ErrorCode::InvalidArgument, "host_wait=True and no_stream=True contradict",
+                  "give host_wait=True: it names no stream, and is safe");
+    }
     options.readonly_ok = readonly_ok != 0;
     const auto make = [object = py::reinterpret_borrow<py::object>(self), options] {
       return lease_of<Lease>(object).cuda_interface(options);
@@ -380,7 +392,9 @@ PyObject* get_row(PyObject* self, Py_ssize_t index) {
 
 int set_item(PyObject* self, PyObject* key, PyObject* value) {
   return guarded([&] {
-    PyObject* const numpy = lease_of<WriteLease>(self).numpy().ptr();
+    PyLease<WriteLease>& lease = lease_of<WriteLease>(self);
+    if (key == Py_Ellipsis && value != nullptr && lease.fill(value)) return 0;
+    PyObject* const numpy = lease.numpy().ptr();
     return value == nullptr ? PyObject_DelItem(numpy, key) : PyObject_SetItem(numpy, key, value);
   });
 }

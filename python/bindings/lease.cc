@@ -1,7 +1,6 @@
 #include "python/bindings/lease.h"
 
-#include <cstdlib>
-#include <string_view>
+#include "python/bindings/gpu_source.h"
 
 namespace memlease::python {
 namespace {
@@ -9,12 +8,6 @@ namespace {
 constexpr const char* kWaysToGpus =
     "torch.from_dlpack(lease) and cupy.asarray(lease) take it where it is; array.get() and "
     "array.put() copy";
-
-// Looked at each time: os.environ reaches it.
-bool host_wait_by_default() {
-  const char* const value = std::getenv("MEMLEASE_CUDA_HOST_WAIT");
-  return value != nullptr && *value != '\0' && std::string_view(value) != "0";
-}
 
 void* or_anywhere(const void* data) {
   alignas(256) static char nothing;  // zero elements need an address all the same
@@ -96,16 +89,19 @@ py::dict PyLease<Lease>::cuda_interface(const CudaInterfaceOptions& options) {
   py::dict dict = py::module_::import("memlease.interfaces")
                       .attr("cuda_array_interface")(dtype(), shape(),
                                                     py::tuple(py::cast(array().strides_bytes)));
-  const bool host_waits = options.host_wait.value_or(options.version < 3 || host_wait_by_default());
+  const auto [host_waits, names_stream] =
+      py::module_::import("memlease.opt_outs")
+          .attr("export_order")(options.version, options.host_wait, options.no_stream)
+          .template cast<std::pair<bool, bool>>();
   Stream stream;
   const void* first = nullptr;
   without_gil([&] {
     if (host_waits) {
       lease_.wait_on_host();
-    } else if (options.version < 3) {
-      lease_.wait_for_view(Stream());
-    } else {
+    } else if (names_stream) {
       stream = lease_.export_stream();
+    } else {
+      lease_.wait_for_view(Stream());
     }
     first = lease_.data();
   });
@@ -202,6 +198,18 @@ bool PyLease<ReadLease>::release(Stream stream) {
 template <>
 void PyLease<ReadLease>::exit(bool /*failed*/) {
   if (!ended()) release(Stream());
+}
+
+template <>
+bool PyLease<WriteLease>::fill(py::handle source) {
+  if (!on_device()) return false;
+  check_live();
+  const py::object found = py::module_::import("memlease.interfaces")
+                               .attr("gpu_source_of")(source, array().name, dtype(), shape());
+  if (found.is_none()) return false;
+  const auto& elements = found.cast<const PyGpuSource&>();
+  without_gil([&] { lease_.put(elements.source); });
+  return true;
 }
 
 template <>

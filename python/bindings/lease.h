@@ -15,8 +15,10 @@ namespace memlease::python {
 
 // How __cuda_array_interface__ is wanted.
 struct CudaInterfaceOptions {
-  int version = 3;                // or 2, which names no stream
-  std::optional<bool> host_wait;  // in place of a stream; default: MEMLEASE_CUDA_HOST_WAIT
+  int version = 3;  // or 2, which names no stream
+  // Default: what memlease.opt_outs says.
+  std::optional<bool> host_wait;  // in place of a stream
+  std::optional<bool> no_stream;  // and nothing in its place
   bool readonly_ok = false;       // do not say that a read lease is read-only
 };
 
@@ -58,6 +60,8 @@ class PyLease {
   // Ends a read lease. False, with a ViewAlive warning, if views keep its slot. The streams here
   // and below are for arrays of devices, which may be waited for, without the GIL.
   bool release(Stream stream);
+  // Fills a write lease of a device array from a source on its GPU. False if that is none.
+  bool fill(py::handle source);
   // Ends a write lease with a version; with live views Busy, and the lease goes on.
   std::uint64_t publish(Stream stream, bool allow_pins);
   // Ends a write lease without one; ViewAlive as above.

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Never
 
 from memlease import _core
 from memlease.errors import Error, InvalidArgument, Unsupported, Withdrawn
-from memlease.interfaces import numpy_dtype, require_numpy, source_of
+from memlease.interfaces import numpy_dtype, require_numpy, require_same, source_of
 
 if TYPE_CHECKING:
     from memlease.client import Client
@@ -79,19 +79,41 @@ class Array(_core.Array):
             numpy.copyto(out, self.get(timeout=timeout), casting="same_kind")
         return out
 
-    def put(self, source: Any, *, wait: float | None = None) -> int:
-        """Copy a whole array in, also to a GPU's memory, and publish it as the next version.
+    def put(
+        self,
+        source: Any,
+        *,
+        wait: float | None = None,
+        stream: Any = None,
+        ignore_stream: bool | None = None,
+    ) -> int:
+        """Copy a whole array in, from or to the host or a GPU, and publish it as the next version.
 
-        Blocks as `write` does, and until the copy is complete.
+        Blocks as `write` does, and until the copy is complete; but not for that where both are on a
+        GPU and there is a `stream`.
+
+        What has ``__dlpack__`` is taken by that (R-DLP-18), and what has only
+        ``__cuda_array_interface__``, of version 0 to 3, by that (R-CAI-14, 16). A source on a GPU
+        is kept until the GPU has copied it, and a later call of memlease sees that (R-CAI-17).
 
         Parameters
         ----------
         source : array_like
-            Of the array's shape and dtype: a NumPy array, any buffer, a host tensor of PyTorch or
-            JAX or another DLPack producer, a sequence of numbers. What is not in C order is
-            brought into it first, by a copy more.
+            Of the array's shape and dtype: a NumPy array, any buffer, a tensor of PyTorch, CuPy or
+            JAX or another producer of DLPack or the CUDA array interface, a lease, a sequence of
+            numbers. On a GPU it is of the array's own GPU, unless the array is on the host, and its
+            elements stand as the array's do, or in C order for an array on the host. What is on
+            the host and not in C order is brought into it first, by a copy more.
         wait : float, optional
             Seconds to wait at most for a free slot. Default: 10.
+        stream : stream, optional
+            Of an array on a GPU: the one that copies (see `memlease.stream`), behind what it was
+            given until now; the version is where the copy ends. A DLPack producer is asked to have
+            the elements ready there. Default: one of the library's.
+        ignore_stream : bool, optional
+            The elements of a source on a GPU are ready, and nobody changes them before the copy is
+            done: no stream waits, and a DLPack producer is asked for no order (R-CAI-15,
+            R-SYNC-13; logged once). Default: what ``MEMLEASE_CUDA_IGNORE_STREAM`` says, else False.
 
         Returns
         -------
@@ -101,21 +123,21 @@ class Array(_core.Array):
         Raises
         ------
         InvalidArgument
-            Another shape or dtype.
+            Another shape, dtype or GPU; a stream that is capturing a graph; an interface that
+            breaks its rules. As after all errors nothing is published, and the version stands.
+        Unsupported
+            A mask, a version above 3, or a source on a GPU whose elements stand in another order.
+        BufferError
+            The producer cannot hand it over.
         """
-        dtype, elements = source_of(source)
-        return self._put_elements(dtype, elements, wait)
+        dtype, elements = source_of(source, stream, ignore_stream)
+        return self._put_elements(dtype, elements, wait, stream)
 
-    def _put_elements(self, dtype: str, elements: Any, wait: float | None) -> int:
-        if dtype != self.dtype or elements.shape != self.shape:
-            raise InvalidArgument(
-                f"the source is {dtype}{list(elements.shape)}, and '{self.name}' is "
-                f"{self.dtype}{list(self.shape)}",
-                f"convert it first, as by np.asarray(source, {self.dtype!r})"
-                if dtype != self.dtype
-                else f"give one of shape {self.shape}, as by np.reshape",
-            )
-        return self._put_bytes(require_numpy().ascontiguousarray(elements), wait)
+    def _put_elements(self, dtype: str, elements: Any, wait: float | None, stream: Any) -> int:
+        require_same(dtype, elements.shape, self.name, self.dtype, self.shape)
+        if isinstance(elements, _core.GpuSource):
+            return self._put_gpu(elements, wait, stream)
+        return self._put_bytes(require_numpy().ascontiguousarray(elements), wait, stream)
 
     def _refuse(self, *_arguments: Any, **_keywords: Any) -> Never:
         raise Unsupported(

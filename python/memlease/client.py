@@ -223,7 +223,16 @@ class Client:
         _require_text("name", name)
         self._core.withdraw(name)
 
-    def put(self, name: str, source: Any, *, wait: float | None = None, **options: Any) -> Array:
+    def put(
+        self,
+        name: str,
+        source: Any,
+        *,
+        wait: float | None = None,
+        stream: Any = None,
+        ignore_stream: bool | None = None,
+        **options: Any,
+    ) -> Array:
         """Copy a whole array into the array `name`, which is created if it does not stand.
 
         Parameters
@@ -231,9 +240,13 @@ class Client:
         name : str
             As in `create`.
         source : array_like
-            As in `Array.put`; it decides shape and dtype.
+            As in `Array.put`; it decides shape and dtype, and not the device.
         wait : float, optional
             Seconds to wait at most for a free slot. Default: 10.
+        stream : stream, optional
+            As in `Array.put`.
+        ignore_stream : bool, optional
+            As in `Array.put`.
         **options
             As in `create`, for an array that does not stand yet.
 
@@ -248,10 +261,10 @@ class Client:
             An array of another shape, dtype or options stands.
         """
         _require_text("name", name)
-        dtype, elements = source_of(source)
+        dtype, elements = source_of(source, stream, ignore_stream)
         options = {"exist_ok": True, **options}
         array = self.create(name, shape=elements.shape, dtype=dtype, **options)
-        array._put_elements(dtype, elements, wait)
+        array._put_elements(dtype, elements, wait, stream)
         return array
 
     def get(self, name: str, out: Any = None, *, timeout: float | None = None) -> Any:

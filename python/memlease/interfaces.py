@@ -62,6 +62,8 @@ def numpy_dtype(name: str) -> "np.dtype[Any]":
         ) from error
 
 
+_CUDA = 2  # DLPack's kDLCUDA
+
 _KINDS = {"bool": "b", "int": "i", "uint": "u", "float": "f", "complex": "c"}
 
 
@@ -109,20 +111,69 @@ def strides_of(shape: tuple[int, ...], itemsize_bytes: int, order: str) -> tuple
     return tuple(strides)
 
 
-def source_of(source: Any) -> tuple[str, Any]:
+def source_of(
+    source: Any, stream: Any = None, ignore_stream: bool | None = None
+) -> tuple[str, Any]:
     """Find the elements of anything that `put` takes.
+
+    DLPack is preferred to ``__cuda_array_interface__``: it knows more types, keeps its memory by
+    itself, and makes the stream that copies wait whatever the producer is.
+
+    Parameters
+    ----------
+    source : array_like
+    stream : stream, optional
+        The one that copies what is on a GPU. Default: one of the library's.
+    ignore_stream : bool, optional
+        As in `memlease.opt_outs`.
 
     Returns
     -------
     dtype : str
-    elements : numpy.ndarray
-        Over the source's own memory where that is possible, of dtype ``V<itemsize>``, so that it
-        also holds types that NumPy does not know.
+    elements : numpy.ndarray or GpuSource
+        Over the source's own memory where that is possible. NumPy's is of dtype ``V<itemsize>``, so
+        that it also holds types that NumPy does not know.
     """
-    numpy = require_numpy()
-    if not isinstance(source, numpy.ndarray) and hasattr(source, "__dlpack__"):
-        return _core.import_dlpack(source)
-    elements = numpy.asarray(source)
+    from memlease import cuda_sources, opt_outs
+
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(source, numpy.ndarray):
+        if hasattr(source, "__dlpack__"):
+            return _core.import_dlpack(source, stream, opt_outs.ignores_stream(ignore_stream))
+        described = getattr(source, "__cuda_array_interface__", None)
+        if described is not None:
+            ignores = opt_outs.ignores_stream(ignore_stream)
+            return cuda_sources.from_interface(described, source, ignores)
+    elements = require_numpy().asarray(source)
     if not elements.dtype.isnative:
         elements = elements.astype(elements.dtype.newbyteorder("="))
     return dtype_name(elements.dtype), elements.view(f"V{elements.dtype.itemsize}")
+
+
+def gpu_source_of(
+    source: Any, name: str, dtype: str, shape: tuple[int, ...]
+) -> _core.GpuSource | None:
+    """Find a source on a GPU for the array `name`, as `source_of` does; None if it is elsewhere."""
+    if hasattr(source, "__dlpack_device__"):
+        on_gpu = source.__dlpack_device__()[0] == _CUDA
+    else:
+        on_gpu = hasattr(source, "__cuda_array_interface__")
+    if not on_gpu:
+        return None
+    found, elements = source_of(source)
+    require_same(found, elements.shape, name, dtype, shape)
+    return elements  # type: ignore[no-any-return]
+
+
+def require_same(
+    dtype: str, shape: tuple[int, ...], name: str, wanted: str, wanted_shape: tuple[int, ...]
+) -> None:
+    """Refuse a source of another dtype or shape than the array `name` has."""
+    if dtype == wanted and shape == wanted_shape:
+        return
+    raise InvalidArgument(
+        f"the source is {dtype}{list(shape)}, and '{name}' is {wanted}{list(wanted_shape)}",
+        f"convert it first, as by np.asarray(source, {wanted!r})"
+        if dtype != wanted
+        else f"give one of shape {wanted_shape}, as by np.reshape",
+    )

@@ -33,7 +33,7 @@ def test_put_asks_for_all_and_then_for_less(memlease_client):
         assert len(producer.asked) == calls
         assert all("stream" in keywords for keywords in producer.asked)
     with pytest.raises(memlease.Unsupported, match="device"):
-        memlease_client.put("a", Producer(np.arange(3), everything, device=(2, 0)))
+        memlease_client.put("a", Producer(np.arange(3), everything, device=(4, 0)))
 
 
 def test_put_lets_buffer_errors_pass(memlease_client):

@@ -98,6 +98,11 @@ class MEMLEASE_API Array {
                     const ReadOptions& options = {}) const;
   std::uint64_t put(const void* source, std::uint64_t size_bytes,
                     const WriteOptions& options = {}) const;
+  // From the memory of the array's own GPU, or from a GPU's to the host. With a stream a device
+  // array's version is copied there, and nothing blocks for it; else this waits for the copy.
+  // Throws InvalidArgument for another GPU, and Unsupported for elements in another order than the
+  // array's: into host memory they may also stand in C order. A failed put() publishes nothing.
+  std::uint64_t put(const GpuSource& source, const WriteOptions& options = {}) const;
 
   // Removes the name at once; the bytes go when the last lease and view has gone.
   void withdraw() const;

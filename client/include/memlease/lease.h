@@ -36,6 +36,18 @@ struct Ordering {
 // Destructible on any thread; never blocks, never calls the daemon. For views that outlive a scope.
 using Pin = std::shared_ptr<const void>;
 
+// Elements of others in a GPU's memory, of an array's dtype and shape, for Array::put() and
+// WriteLease::put().
+struct GpuSource {
+  const void* data = nullptr;               // the first element; not needed if there is none
+  std::vector<std::int64_t> strides_bytes;  // none: C order
+  // Where their producer works on them: the copy waits for what this stream was given until now,
+  // and what it is given later for the copy. Default: nothing is under way, nor will be.
+  Stream stream = {};
+  // Keeps them until the GPU has copied them, and until a later call sees that.
+  std::shared_ptr<const void> owner;
+};
+
 // The right to read one version. The bytes do not change while it lives. Movable, not copyable;
 // one lease is used by one thread at a time, different leases by any threads at once.
 class MEMLEASE_API ReadLease {
@@ -125,6 +137,10 @@ class MEMLEASE_API WriteLease {
 
   template <typename T, std::size_t N>
   Span<T, N> span() const;
+
+  // Copies all elements from a GPU's memory, as Array::put(): on the lease's stream, or waiting for
+  // the copy. After an error the lease goes on, and its bytes are unspecified.
+  void put(const GpuSource& source) const;
 
   // Makes the version current and ends the lease; returns its number. No call to the daemon, and
   // no system call unless a reader sleeps. With pins alive it throws Busy and the lease goes on,

@@ -29,4 +29,10 @@ class MEMLEASE_API Stream {
   std::uintptr_t handle_ = 0;
 };
 
+// A stream to hand to a producer of elements on cuda:N, as this process numbers its GPUs, before
+// they are copied by Array::put(): `wanted` if it is given, else one of the library's, which lives
+// as long as the process and is never 1 or 2. Throws InvalidArgument if `wanted` is of another
+// device or captures a graph.
+MEMLEASE_API Stream stream_on(int device_ordinal, Stream wanted = {});
+
 }  // namespace memlease

@@ -1,0 +1,34 @@
+// Copies on a device's stream: into the slot of a lease, out of it, and from memory of others.
+// Called by Array and the leases.
+#pragma once
+
+#include <memlease/lease.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "client/core/array_state.h"
+
+namespace memlease::internal {
+
+// From one slot to that of a write which has just begun. On the stream; without one it waits.
+absl::Status copy_within_device(ArrayState& array, std::uint32_t from, std::uint32_t slot,
+                                Stream stream, Ordering& ordering);
+
+// Between a lease's slot and C-ordered host memory; wait for the copy. A write lease's stream is
+// the one that copies. `only_use`: nothing else is done with the lease, which so ends where the
+// copy does.
+absl::Status put_to_device(ArrayState& array, std::uint32_t slot, const std::byte* packed,
+                           Ordering& ordering);
+absl::Status get_from_device(ArrayState& array, std::uint32_t slot, std::uint64_t version,
+                             std::byte* packed, bool only_use, Ordering& ordering);
+
+// Can it be copied into this array? Asked before there is a lease.
+absl::Status check_source(ArrayState& array, const GpuSource& source);
+// From such a source into the slot of a write lease, of a device or of the host. On the lease's
+// stream; without one, and always into the host's memory, it waits for the copy.
+absl::Status put_from_gpu(ArrayState& array, std::uint32_t slot, const GpuSource& source,
+                          Ordering& ordering);
+
+}  // namespace memlease::internal

@@ -1,0 +1,36 @@
+#include "client/core/kept_sources.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace memlease::internal {
+
+KeptSources::~KeptSources() {
+  let_go();
+  // On purpose never destroyed.
+  if (!kept_.empty()) static_cast<void>(new std::vector<Kept>(std::move(kept_)));
+}
+
+void KeptSources::keep(std::shared_ptr<DeviceEvent> read, std::shared_ptr<const void> owner) {
+  const std::lock_guard lock(mutex_);
+  kept_.push_back({std::move(read), std::move(owner)});
+  any_.store(true, std::memory_order_relaxed);
+}
+
+// After an error of the GPU nothing reads any more.
+void KeptSources::let_go_of_some() {
+  std::vector<Kept> done;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto first_done = std::stable_partition(kept_.begin(), kept_.end(), [](const Kept& it) {
+      const auto complete = it.read->complete();
+      return complete.ok() && !*complete;
+    });
+    done.assign(std::make_move_iterator(first_done), std::make_move_iterator(kept_.end()));
+    kept_.erase(first_done, kept_.end());
+    any_.store(!kept_.empty(), std::memory_order_relaxed);
+  }
+}
+
+}  // namespace memlease::internal
