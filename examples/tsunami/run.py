@@ -1,6 +1,8 @@
 """A tsunami, computed on MPI ranks and read live by Python processes, some of which are killed.
 
 ./dev demo [OPTION...]    needs memleased and tsunami_simulation in $PATH, which ./dev sees to
+
+--device cuda:0 computes on a GPU, with kernels that were built if CMake found nvcc.
 """
 
 import argparse
