@@ -70,6 +70,7 @@ class GpuSolver final : public Solver {
                   .south_halo = boundary(2),
                   .north_halo = boundary(3)});
     copy(cells_.get(), start.cells());
+    copy(next_.get(), start.cells());  // kernels leave its sides alone, and rows travel with them
     check(cudaStreamSynchronize(stream), "the first copy to the GPU failed");
   }
 
