@@ -1,6 +1,7 @@
 """Records tide gauges with PyTorch: each tensor is the ranks' own memory, looked at through DLPack.
 
-A fast reader: it reads a few cells of each step, and should miss few steps.
+A fast reader: it reads a few cells of each step, and should miss few steps. On a GPU it does so in
+a stream that waits for the ranks', and the host for nothing; a PyTorch without CUDA reads copies.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import terrain
 import torch
 from matplotlib.figure import Figure
 from places import PLACES, gauge_cells
-from surface import SurfaceReader
+from surface import SurfaceReader, is_on_gpu, on_host
 
 
 def main() -> None:
@@ -26,7 +27,7 @@ def main() -> None:
 
     with memlease.connect(start=False) as client:
         print("ready", flush=True)
-        reader = SurfaceReader(client, arguments.ranks, "gauges")
+        reader = SurfaceReader(client, arguments.ranks, "gauges", stream_on)
         with ExitStack() as leases:
             ground = [leases.enter_context(client.open(name).read()) for name in terrain.NAMES]
             cells = gauge_cells(*(lease.array for lease in ground))
@@ -42,6 +43,16 @@ def main() -> None:
         )
 
 
+def stream_on(gpu: int) -> torch.cuda.Stream | None:
+    return torch.cuda.Stream(gpu) if torch.cuda.is_available() else None
+
+
+def tensor_of(part: memlease.ReadLease) -> torch.Tensor:
+    if is_on_gpu(part) and not torch.cuda.is_available():
+        return torch.from_numpy(on_host(part))
+    return torch.from_dlpack(part)
+
+
 def record(reader: SurfaceReader, cells: list) -> tuple[torch.Tensor, torch.Tensor]:
     """Return times (n), and levels above the calm sea (n, gauges)."""
     first_rows = np.cumsum([0, *reader.rows])
@@ -49,12 +60,17 @@ def record(reader: SurfaceReader, cells: list) -> tuple[torch.Tensor, torch.Tens
     places = [(rank, cell.row - int(first_rows[rank]), cell.column)
               for rank, cell in zip(ranks, cells, strict=True)]  # fmt: skip
     times_s, levels_m = [], []
-    for frame in reader.frames():
-        surfaces = [torch.from_dlpack(part) for part in frame.parts]
-        levels_m.append([float(surfaces[rank][row, column]) for rank, row, column in places])
-        times_s.append(frame.time_s)
-        del surfaces  # views end before their leases do
-    return torch.tensor(times_s), torch.tensor(levels_m)
+    with ExitStack() as streams:
+        for stream in reader.streams:
+            streams.enter_context(torch.cuda.stream(stream))
+        for frame in reader.frames():
+            surfaces = [tensor_of(part) for part in frame.parts]
+            home = surfaces[0].device
+            levels = [surfaces[rank][row, column].to(home) for rank, row, column in places]
+            levels_m.append(torch.stack(levels))  # a GPU's stay there until the end
+            times_s.append(frame.time_s)
+            del surfaces, levels  # views end before their leases do
+        return torch.tensor(times_s), torch.stack(levels_m).cpu()
 
 
 def save_series(path: Path, times_s: torch.Tensor, levels_m: torch.Tensor) -> None:

@@ -11,15 +11,15 @@ constexpr int kSlots = 5;
 
 }  // namespace
 
-Publisher::Publisher(const memlease::Client& client, int rank, std::size_t rows,
-                     std::size_t columns)
-    : cells_(rows * columns),
-      surface_(client.create(
-          {.name = "tsunami/rank" + std::to_string(rank) + "/surface",
-           .dtype = memlease::dtype_of<float>(),
-           .shape = {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)},
-           .slots = kSlots})) {
-  if (rank == 0) {
+Publisher::Publisher(const memlease::Client& client, const Block& block)
+    : stream_(block.stream),
+      surface_(client.create({.name = "tsunami/rank" + std::to_string(block.rank) + "/surface",
+                              .dtype = memlease::dtype_of<float>(),
+                              .shape = {static_cast<std::int64_t>(block.rows),
+                                        static_cast<std::int64_t>(block.columns)},
+                              .device = block.device,
+                              .slots = kSlots})) {
+  if (block.rank == 0) {
     clock_ = client.create({.name = "tsunami/clock",
                             .dtype = memlease::dtype_of<double>(),
                             .shape = {2},
@@ -27,9 +27,9 @@ Publisher::Publisher(const memlease::Client& client, int rank, std::size_t rows,
   }
 }
 
-std::span<float> Publisher::begin_step() {
-  step_.emplace(surface_.write());
-  return {step_->span<float, 2>().data(), cells_};
+float* Publisher::begin_step() {
+  step_.emplace(surface_.write({.wait = {}, .stream = stream_}));
+  return step_->span<float, 2>().data();
 }
 
 void Publisher::publish(double time_s, double duration_s) {

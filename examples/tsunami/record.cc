@@ -31,7 +31,7 @@ void Record::note(const void* bytes) {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   times_s_.push_back(std::chrono::duration<double>(now).count());
   // One look for each slot: a slot's page never changes while the array is open.
-  if (known_.insert(bytes).second) pages_.insert(page_of(bytes));
+  if (bytes != nullptr && known_.insert(bytes).second) pages_.insert(page_of(bytes));
 }
 
 void Record::save(const std::string& folder, int rank, std::uint64_t copies) const {

@@ -16,7 +16,8 @@ std::string page_of(const void* address);
 /// Not thread-safe.
 class Record {
  public:
-  /// A version whose first byte stands at `bytes` was published just now.
+  /// A version was published just now. `bytes` is where it begins in host memory; null for one
+  /// that is on a GPU, whose memory has no pages.
   void note(const void* bytes);
 
   /// Writes FOLDER/rank<rank>.json; `copies` as memlease counted them. Throws std::runtime_error.

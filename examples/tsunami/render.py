@@ -10,7 +10,7 @@ import memlease
 import numpy as np
 import terrain
 from drawing import Painter, save_animation, save_picture
-from surface import SurfaceReader
+from surface import SurfaceReader, on_host
 
 STILL_AT = 0.36  # of the run: the wave is in the strait
 
@@ -41,7 +41,7 @@ def render(reader: SurfaceReader, ground: list, count: int):
         done = frame.time_s / frame.duration_s
         if done < len(pictures) / count and done < 1:
             continue
-        surface = np.concatenate([part.array for part in frame.parts])
+        surface = np.concatenate([on_host(part) for part in frame.parts])
         pictures.append(painter.draw(surface, frame.time_s))
         if still is None and done >= STILL_AT:
             still = surface, frame.time_s

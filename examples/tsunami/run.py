@@ -1,6 +1,8 @@
 """A tsunami, computed on MPI ranks and read live by Python processes, some of which are killed.
 
 ./dev demo [OPTION...]    needs memleased and tsunami_simulation in $PATH, which ./dev sees to
+
+--device cuda:0 computes on a GPU, with kernels that were built if CMake found nvcc.
 """
 
 import argparse
@@ -49,6 +51,7 @@ def _arguments() -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--out", type=Path, default=Path("build/demo"), help="folder for pictures and logs")
+    add("--device", default="host", help="what computes: host, or a GPU, such as cuda:0 (host)")
     add("--ranks", type=int, default=2, help="MPI processes of the simulation (2)")
     add("--duration", type=float, default=9000, help="simulated seconds (9000)")
     add("--refinement", type=int, default=4, help="cells for each of the data's (4)")
@@ -71,6 +74,8 @@ class Demo:
         )
 
     def run(self) -> None:
+        simulation = self._simulation()
+        self._try_gpu(simulation)
         # The handles keep the arrays: they live as long as the session that put them.
         ground = terrain.load(self._arguments.refinement)
         kept = [
@@ -82,7 +87,7 @@ class Demo:
         with ExitStack() as self._cleanup:
             try:
                 self._start_readers()
-                self._start_simulation()
+                self._start_simulation(simulation)
                 self._watch()
                 self._finish()
             finally:
@@ -117,12 +122,28 @@ class Demo:
         )  # fmt: skip
         print("The readers wait for the simulation: render (Matplotlib), gauges (PyTorch).")
 
-    def _start_simulation(self) -> None:
-        mpirun, simulation = shutil.which("mpirun"), shutil.which("tsunami_simulation")
-        if mpirun is None:
-            raise ChildError("mpirun is not installed: ./dev setup installs Open MPI")
+    def _simulation(self) -> str:
+        simulation = shutil.which("tsunami_simulation")
         if simulation is None:
             raise ChildError("tsunami_simulation is not in $PATH: run ./dev demo")
+        return simulation
+
+    def _try_gpu(self, simulation: str) -> None:
+        """Raise at once if simulation, daemon or readers cannot use the GPU that was asked for."""
+        device = self._arguments.device
+        if device == "host":
+            return
+        tried = subprocess.run(
+            [simulation, "--check", "--device", device], capture_output=True, text=True, check=False
+        )
+        if tried.returncode:
+            raise ChildError(tried.stderr.strip())
+        self._client.create("tsunami/try", shape=1, dtype="u1", device=device).withdraw()
+
+    def _start_simulation(self, simulation: str) -> None:
+        mpirun = shutil.which("mpirun")
+        if mpirun is None:
+            raise ChildError("mpirun is not installed: ./dev setup installs Open MPI")
         ranks = str(self._arguments.ranks)
         # Ranks that wait give their core away, since readers want it too.
         command = [mpirun, "-n", ranks, "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
@@ -130,7 +151,7 @@ class Demo:
             command.append("--allow-run-as-root")
         # Containers often forbid one process to read another's memory by a call.
         command += ["--mca", "btl_vader_single_copy_mechanism", "none"]
-        command += [simulation, "--linger"]
+        command += [simulation, "--linger", "--device", self._arguments.device]
         command += ["--duration", str(self._arguments.duration)]
         command += ["--report", str(self._arguments.out)]
         self._children["simulation"] = self._start("simulation", command)
@@ -172,13 +193,14 @@ class Demo:
         visits = self._visits.done
         reports = load_reports(out, ranks)
         readers = reports[ranks:] + [visit.report for visit in visits]
-        copied = strangers(reports, readers)
+        on_host = self._arguments.device == "host"
+        copied = strangers(reports, readers) if on_host else []
         if copied:
             raise ChildError(f"these looked at copies instead of the ranks' memory: {copied}")
         print()
         print("\n".join(versions_table(reports, ranks, visits, self._client.copies)))
         print()
-        print("\n".join(copies_text(readers)))
+        print("\n".join(copies_text(readers, on_host)))
         print()
         print("\n".join(gaps_table(reports, visits, self._arguments.window)))
         print()

@@ -1,7 +1,12 @@
 /// A tsunami over real ground on any number of MPI ranks; each publishes its part every step.
 ///
-///   mpirun -n 2 tsunami_simulation [--duration SECONDS] [--report FOLDER] [--linger]
+///   mpirun -n 2 tsunami_simulation [--device DEVICE] [--duration SECONDS] [--report FOLDER]
+///                                  [--linger]
+///   tsunami_simulation --check --device DEVICE
 ///
+/// --device    what computes and has the surfaces: host (the default), or cuda:N: rank r takes the
+///             (N + r)-th GPU, and ranks share GPUs if there are fewer
+/// --check     only say whether that device can be used
 /// --duration  simulated seconds (9000)
 /// --report    folder for rank<r>.json: what was published, when and in which pages
 /// --linger    keep the arrays after the last step until standard input closes
@@ -11,21 +16,28 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
-#include <limits>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 
+#include "gpu_solver.h"
+#include "host_solver.h"
 #include "publisher.h"
 #include "record.h"
-#include "solver.h"
 #include "terrain.h"
 #include "uplift.h"
 
 namespace tsunami {
 namespace {
 
+constexpr std::string_view kHost = "host";
+
 struct Options {
+  std::string device{kHost};
+  bool check = false;
   double duration_s = 9000;
   std::string report_folder;
   bool linger = false;
@@ -37,13 +49,18 @@ Options parse(int argc, char** argv) {
     const std::string flag = argv[i];
     if (flag == "--linger") {
       options.linger = true;
+    } else if (flag == "--check") {
+      options.check = true;
+    } else if (flag == "--device" && i + 1 < argc) {
+      options.device = argv[++i];
     } else if (flag == "--duration" && i + 1 < argc) {
       options.duration_s = std::stod(argv[++i]);
     } else if (flag == "--report" && i + 1 < argc) {
       options.report_folder = argv[++i];
     } else {
-      throw std::invalid_argument("unknown or incomplete option '" + flag +
-                                  "': known are --duration SECONDS, --report FOLDER, --linger");
+      throw std::invalid_argument(
+          "unknown or incomplete option '" + flag +
+          "': known are --check, --device DEVICE, --duration SECONDS, --linger, --report FOLDER");
     }
   }
   if (!(options.duration_s > 0)) throw std::invalid_argument("--duration must be above 0");
@@ -79,7 +96,7 @@ class Ranks {
   static void wait_for_all() { MPI_Barrier(MPI_COMM_WORLD); }
 
  private:
-  static void send_receive(std::span<Cell> out, int to, std::span<Cell> in, int from) {
+  static void send_receive(std::span<const Cell> out, int to, std::span<Cell> in, int from) {
     static_assert(sizeof(Cell) == 4 * sizeof(double));
     const int doubles = static_cast<int>(4 * out.size());
     MPI_Sendrecv(out.data(), doubles, MPI_DOUBLE, to, 0, in.data(), doubles, MPI_DOUBLE, from, 0,
@@ -90,43 +107,42 @@ class Ranks {
   int count_ = 0;
 };
 
-void write_surface(const Solver& solver, std::span<float> surface_m) {
-  auto out = surface_m.begin();
-  for (std::size_t r = 0; r < solver.rows(); ++r) {
-    for (std::size_t c = 0; c < solver.columns(); ++c) {
-      const Cell& cell = solver.at(r, c);
-      *out++ = cell.depth_m > kDryDepth_m ? static_cast<float>(cell.bed_m + cell.depth_m)
-                                          : std::numeric_limits<float>::quiet_NaN();
-    }
-  }
-}
-
-void simulate(const Options& options, const Ranks& ranks) {
-  const auto client = memlease::Client::connect();
+void simulate(const Options& options, const Ranks& ranks, const memlease::Client& client) {
   const Terrain terrain(client);
   const RowRange rows = rows_of_block(terrain.rows(), static_cast<std::size_t>(ranks.count()),
                                       static_cast<std::size_t>(ranks.rank()));
-  Solver solver({.rows = rows.count,
-                 .columns = terrain.columns(),
-                 .dx_m = terrain.dx_m(),
-                 .dy_m = terrain.dy_m()},
-                terrain.bed(rows));
-  raise_sea(solver, terrain, rows.first);
+  HostSolver start({.rows = rows.count,
+                    .columns = terrain.columns(),
+                    .dx_m = terrain.dx_m(),
+                    .dy_m = terrain.dy_m()},
+                   terrain.bed(rows));
+  raise_sea(start, terrain, rows.first);
 
-  Publisher publisher(client, ranks.rank(), rows.count, terrain.columns());
+  Publisher::Block block{.rank = ranks.rank(), .rows = rows.count, .columns = terrain.columns()};
+  std::unique_ptr<Solver> solver;
+  if (options.device == kHost) {
+    solver = std::make_unique<HostSolver>(std::move(start));
+  } else {
+    const int gpu = gpu_of_rank(options.device, ranks.rank());
+    solver = make_gpu_solver(start, gpu);
+    block.device = "cuda:" + std::to_string(gpu);
+    block.stream = solver->stream();
+  }
+  Publisher publisher(client, block);
   Ranks::wait_for_all();  // every surface exists before the first version does
   Record record;
   for (double time_s = 0;;) {
-    const std::span<float> surface = publisher.begin_step();
-    write_surface(solver, surface);
+    float* const surface = publisher.begin_step();
+    solver->write_surface(surface);
     publisher.publish(time_s, options.duration_s);
-    record.note(surface.data());
+    record.note(options.device == kHost ? surface : nullptr);
     if (time_s >= options.duration_s) break;
 
-    ranks.exchange_halos(solver);
+    const double stable_s = solver->stable_step_s();
+    ranks.exchange_halos(*solver);
     const double left_s = options.duration_s - time_s;
-    const double step_s = std::min(left_s, Ranks::smallest(solver.stable_step_s()));
-    solver.advance(step_s);
+    const double step_s = std::min(left_s, Ranks::smallest(stable_s));
+    solver->advance(step_s);
     time_s = step_s < left_s ? time_s + step_s : options.duration_s;
   }
 
@@ -143,12 +159,21 @@ void simulate(const Options& options, const Ranks& ranks) {
 }  // namespace tsunami
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
   try {
-    tsunami::simulate(tsunami::parse(argc, argv), tsunami::Ranks());
+    const tsunami::Options options = tsunami::parse(argc, argv);
+    if (options.device != tsunami::kHost) tsunami::gpu_of_rank(options.device, 0);
+    if (options.check) return 0;
+    MPI_Init(&argc, &argv);
+    const auto client = memlease::Client::connect();
+    tsunami::simulate(options, tsunami::Ranks(), client);
+    client.close();
+    MPI_Finalize();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "tsunami_simulation: %s\n", error.what());
-    MPI_Abort(MPI_COMM_WORLD, 1);  // the other ranks would wait for this one for ever
+    int has_begun = 0;
+    MPI_Initialized(&has_begun);
+    // The other ranks would wait for this one for ever.
+    if (has_begun != 0) MPI_Abort(MPI_COMM_WORLD, 1);
+    return 1;
   }
-  MPI_Finalize();
 }

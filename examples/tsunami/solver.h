@@ -13,21 +13,12 @@
 
 #include <cstddef>
 #include <span>
-#include <vector>
+
+#include "cell.h"
+
+struct CUstream_st;  // what a cudaStream_t points to
 
 namespace tsunami {
-
-/// One cell's state. The surface stands at bed_m + depth_m; sea level is 0.
-struct Cell {
-  double depth_m = 0;
-  double x_discharge = 0;  ///< depth times velocity to the east, m²/s
-  double y_discharge = 0;  ///< depth times velocity to the north, m²/s
-  double bed_m = 0;
-};
-
-/// What lies beyond an outer side of the grid: a sea at rest, into which waves leave, or a wall
-/// that throws them back.
-enum class Edge { kOpen, kWall };
 
 /// The rows [first, first + count) of the whole grid that one of `blocks` blocks owns.
 struct RowRange {
@@ -36,70 +27,60 @@ struct RowRange {
 };
 RowRange rows_of_block(std::size_t rows, std::size_t blocks, std::size_t block);
 
-/// Below this depth a cell counts as dry: its water is kept, but does not flow.
-inline constexpr double kDryDepth_m = 1e-3;
-
-/// Not thread-safe. Rows run from south to north, columns from west to east.
+/// Not thread-safe. Rows run from south to north, columns from west to east. A step is:
+/// stable_step_s(), halos filled, advance().
 class Solver {
  public:
-  struct Shape {
-    std::size_t rows;
-    std::size_t columns;
-    double dx_m;
-    double dy_m;
-    Edge edge = Edge::kOpen;
-  };
+  Solver(const Solver&) = delete;
+  Solver& operator=(const Solver&) = delete;
+  virtual ~Solver() = default;
 
-  /// `bed_m` holds the block's own rows; wherever the bed is below sea level, still water fills it
-  /// up to there.
-  Solver(const Shape& shape, std::span<const float> bed_m);
-
-  /// Own cell; row < rows(), column < columns().
-  Cell& at(std::size_t row, std::size_t column) { return cells_[index(row + 1, column + 1)]; }
-  const Cell& at(std::size_t row, std::size_t column) const {
-    return cells_[index(row + 1, column + 1)];
-  }
+  const Shape& shape() const { return shape_; }
   std::size_t rows() const { return shape_.rows; }
   std::size_t columns() const { return shape_.columns; }
 
-  /// What neighbours exchange before each advance(): a block's outermost own rows are its
-  /// neighbours' halos. A halo that nobody fills is an outer edge: call close_south/north first.
-  std::span<Cell> southmost_row() { return row(1); }
-  std::span<Cell> northmost_row() { return row(shape_.rows); }
-  std::span<Cell> south_halo() { return row(0); }
-  std::span<Cell> north_halo() { return row(shape_.rows + 1); }
-
-  /// Fills the halo from the own row beside it, as the grid's edge demands.
-  void close_south();
-  void close_north();
-
   /// The longest step that keeps this block stable and its depths positive; infinite when dry.
-  /// Blocks of one grid must all take the smallest of theirs.
-  double stable_step_s() const;
+  /// Blocks of one grid must all take the smallest of theirs. Once it has returned, the outermost
+  /// rows are as the last advance() has left them.
+  virtual double stable_step_s() = 0;
+
+  /// What neighbours exchange before each advance(): a block's outermost own rows are its
+  /// neighbours' halos. All four are in host memory.
+  std::span<const Cell> southmost_row() const { return boundary_.southmost; }
+  std::span<const Cell> northmost_row() const { return boundary_.northmost; }
+  std::span<Cell> south_halo() { return boundary_.south_halo; }
+  std::span<Cell> north_halo() { return boundary_.north_halo; }
+
+  /// Fills a halo that no neighbour fills from the own row beside it, as the grid's edge demands.
+  void close_south() { close(boundary_.southmost, boundary_.south_halo); }
+  void close_north() { close(boundary_.northmost, boundary_.north_halo); }
 
   /// Advances the block; both halos must be up to date.
-  void advance(double step_s);
+  virtual void advance(double step_s) = 0;
 
- private:
-  struct Rate {
-    double depth = 0;
-    double x_discharge = 0;
-    double y_discharge = 0;
+  /// Writes rows() x columns() values to where this solver works: host memory, or a GPU's.
+  virtual void write_surface(float* out) = 0;
+
+  /// The stream that all of a GPU's work goes to; null where the host does it.
+  virtual CUstream_st* stream() const { return nullptr; }
+
+ protected:
+  struct Boundary {
+    std::span<Cell> southmost;
+    std::span<Cell> northmost;
+    std::span<Cell> south_halo;
+    std::span<Cell> north_halo;
   };
 
-  std::size_t stride() const { return shape_.columns + 2; }
-  std::size_t index(std::size_t row, std::size_t column) const { return row * stride() + column; }
-  std::span<Cell> row(std::size_t row) { return {&cells_[index(row, 0)], stride()}; }
+  explicit Solver(const Shape& shape) : shape_(shape) {}
+  Solver(Solver&&) = default;
+  void set_boundary(const Boundary& boundary) { boundary_ = boundary; }
 
-  Cell beyond(const Cell& own, double Cell::* normal_discharge) const;
-  void close_sides();
-  void add_x_fluxes();
-  void add_y_fluxes();
-  void update(double step_s);
+ private:
+  void close(std::span<const Cell> own, std::span<Cell> halo) const;
 
   const Shape shape_;
-  std::vector<Cell> cells_;  // with one halo cell on every side
-  std::vector<Rate> rates_;  // scratch of one step, laid out as cells_
+  Boundary boundary_;
 };
 
 }  // namespace tsunami

@@ -47,15 +47,29 @@ def versions_table(
     return lines
 
 
-def copies_text(readers: list[dict]) -> list[str]:
-    pages = sum(len(seen) for reader in readers for seen in reader["pages"].values())
+def copies_text(readers: list[dict], on_host: bool) -> list[str]:
     mixed = sum(reader["mixed"] for reader in readers)
     read = sum(reader["versions"] for reader in readers)
     return [
         "  The copies are of the ground: put() shared it, and render took it for its own by get().",
+        *(_read_on_host(readers) if on_host else _read_on_gpu(readers)),
+        f"  Readings whose ranks were not of one step: {mixed:,} of {read:,}.",
+    ]
+
+
+def _read_on_host(readers: list[dict]) -> list[str]:
+    pages = sum(len(seen) for reader in readers for seen in reader["pages"].values())
+    return [
         f"  The surfaces were read where the ranks wrote them: {pages} slots compared, and each",
         "  has the same device, inode and offset on both sides.",
-        f"  Readings whose ranks were not of one step: {mixed:,} of {read:,}.",
+    ]
+
+
+def _read_on_gpu(readers: list[dict]) -> list[str]:
+    copied = ", ".join(reader["name"] for reader in readers if reader["copies"])
+    return [
+        f"  And of surfaces, from the GPU to the host, for {copied}: who draws needs them there,",
+        "  and so does a PyTorch without CUDA. GPU memory has no pages that could be compared.",
     ]
 
 

@@ -32,7 +32,7 @@ double uplift_m(double east_m, double north_m) {
 
 }  // namespace
 
-void raise_sea(Solver& solver, const Terrain& terrain, std::size_t first_row) {
+void raise_sea(HostSolver& solver, const Terrain& terrain, std::size_t first_row) {
   const auto [centre_x, centre_y] = terrain.metres_of(kLongitude, kLatitude);
   for (std::size_t r = 0; r < solver.rows(); ++r) {
     for (std::size_t c = 0; c < solver.columns(); ++c) {

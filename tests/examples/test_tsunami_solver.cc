@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "examples/tsunami/solver.h"
+#include "examples/tsunami/host_solver.h"
 
 namespace tsunami {
 namespace {
@@ -33,11 +33,11 @@ std::vector<float> rough_bed(std::size_t rows = kRows, std::size_t columns = kCo
   return bed;
 }
 
-Solver::Shape shape(Edge edge, std::size_t rows = kRows, std::size_t columns = kColumns) {
+Shape shape(Edge edge, std::size_t rows = kRows, std::size_t columns = kColumns) {
   return {.rows = rows, .columns = columns, .dx_m = 500, .dy_m = 450, .edge = edge};
 }
 
-void raise_hump(Solver& solver, double height_m, double centre_row, std::size_t first_row = 0) {
+void raise_hump(HostSolver& solver, double height_m, double centre_row, std::size_t first_row = 0) {
   for (std::size_t r = 0; r < solver.rows(); ++r) {
     for (std::size_t c = 0; c < solver.columns(); ++c) {
       const double y = (static_cast<double>(first_row + r) - centre_row) / 5;
@@ -49,19 +49,20 @@ void raise_hump(Solver& solver, double height_m, double centre_row, std::size_t 
 }
 
 void step(Solver& solver) {
+  const double step_s = solver.stable_step_s();
   solver.close_south();
   solver.close_north();
-  solver.advance(solver.stable_step_s());
+  solver.advance(step_s);
 }
 
 template <typename Visit>
-void for_each_cell(const Solver& solver, Visit visit) {
+void for_each_cell(const HostSolver& solver, Visit visit) {
   for (std::size_t r = 0; r < solver.rows(); ++r) {
     for (std::size_t c = 0; c < solver.columns(); ++c) visit(solver.at(r, c));
   }
 }
 
-double volume(const Solver& solver) {
+double volume(const HostSolver& solver) {
   double sum = 0;
   for_each_cell(solver, [&](const Cell& cell) { sum += cell.depth_m; });
   return sum;
@@ -71,7 +72,7 @@ class AtEveryEdge : public testing::TestWithParam<Edge> {};
 INSTANTIATE_TEST_SUITE_P(Edges, AtEveryEdge, testing::Values(Edge::kOpen, Edge::kWall));
 
 TEST_P(AtEveryEdge, WaterAtRestStaysAtRestOverARoughBed) {
-  Solver solver(shape(GetParam()), rough_bed());
+  HostSolver solver(shape(GetParam()), rough_bed());
   for (int i = 0; i < 200; ++i) step(solver);
   for_each_cell(solver, [](const Cell& cell) {
     EXPECT_EQ(cell.depth_m, std::max(0.0, -cell.bed_m));
@@ -81,7 +82,7 @@ TEST_P(AtEveryEdge, WaterAtRestStaysAtRestOverARoughBed) {
 }
 
 TEST_P(AtEveryEdge, DepthsStayPositiveWhileAHighWaveRunsAshore) {
-  Solver solver(shape(GetParam()), rough_bed());
+  HostSolver solver(shape(GetParam()), rough_bed());
   raise_hump(solver, 80, 20);
   bool flooded = false;
   for (int i = 0; i < 400; ++i) {
@@ -96,7 +97,7 @@ TEST_P(AtEveryEdge, DepthsStayPositiveWhileAHighWaveRunsAshore) {
 }
 
 TEST(TsunamiSolver, KeepsTheVolumeBetweenWalls) {
-  Solver solver(shape(Edge::kWall), rough_bed());
+  HostSolver solver(shape(Edge::kWall), rough_bed());
   raise_hump(solver, 40, 20);
   const double before = volume(solver);
   for (int i = 0; i < 500; ++i) step(solver);
@@ -104,7 +105,7 @@ TEST(TsunamiSolver, KeepsTheVolumeBetweenWalls) {
 }
 
 TEST(TsunamiSolver, LetsTheWaveLeaveThroughAnOpenEdge) {
-  Solver solver(shape(Edge::kOpen), std::vector<float>(kRows * kColumns, -200.0F));
+  HostSolver solver(shape(Edge::kOpen), std::vector<float>(kRows * kColumns, -200.0F));
   raise_hump(solver, 2, 20);
   for (int i = 0; i < 600; ++i) step(solver);
   double highest = 0;
@@ -115,7 +116,7 @@ TEST(TsunamiSolver, LetsTheWaveLeaveThroughAnOpenEdge) {
 }
 
 TEST(TsunamiSolver, TheSeaBesideAnOpenEdgeReturnsToItsLevel) {
-  Solver solver(shape(Edge::kOpen), rough_bed());
+  HostSolver solver(shape(Edge::kOpen), rough_bed());
   raise_hump(solver, 5, 20);
   for (int i = 0; i < 6000; ++i) step(solver);
   for_each_cell(solver, [](const Cell& cell) {
@@ -127,8 +128,8 @@ TEST(TsunamiSolver, TheSeaBesideAnOpenEdgeReturnsToItsLevel) {
 TEST(TsunamiSolver, ALowWaveRunsAtTheSquareRootOfGravityTimesDepth) {
   constexpr std::size_t kLength = 600;
   constexpr double kDepth_m = 100;
-  Solver solver({.rows = 3, .columns = kLength, .dx_m = 100, .dy_m = 100, .edge = Edge::kWall},
-                std::vector<float>(3 * kLength, static_cast<float>(-kDepth_m)));
+  HostSolver solver({.rows = 3, .columns = kLength, .dx_m = 100, .dy_m = 100, .edge = Edge::kWall},
+                    std::vector<float>(3 * kLength, static_cast<float>(-kDepth_m)));
   const double celerity = std::sqrt(9.81 * kDepth_m);
   for (std::size_t r = 0; r < 3; ++r) {
     for (std::size_t c = 0; c < kLength; ++c) {  // a simple wave that runs east only
@@ -153,10 +154,10 @@ TEST(TsunamiSolver, ALowWaveRunsAtTheSquareRootOfGravityTimesDepth) {
 
 TEST(TsunamiSolver, AnyNumberOfBlocksGivesTheSameBits) {
   const std::vector<float> bed = rough_bed();
-  Solver whole(shape(Edge::kOpen), bed);
+  HostSolver whole(shape(Edge::kOpen), bed);
   raise_hump(whole, 60, 20);
 
-  std::vector<Solver> blocks;
+  std::vector<HostSolver> blocks;
   std::vector<RowRange> ranges;
   for (std::size_t b = 0; b < 3; ++b) {
     const RowRange rows = rows_of_block(kRows, 3, b);
@@ -171,7 +172,7 @@ TEST(TsunamiSolver, AnyNumberOfBlocksGivesTheSameBits) {
   for (int i = 0; i < 200; ++i) {
     const double dt = whole.stable_step_s();
     double smallest = blocks[0].stable_step_s();
-    for (const Solver& block : blocks) smallest = std::min(smallest, block.stable_step_s());
+    for (HostSolver& block : blocks) smallest = std::min(smallest, block.stable_step_s());
     ASSERT_EQ(dt, smallest);
     step(whole);
     blocks.front().close_south();
@@ -180,7 +181,7 @@ TEST(TsunamiSolver, AnyNumberOfBlocksGivesTheSameBits) {
       std::ranges::copy(blocks[b].northmost_row(), blocks[b + 1].south_halo().begin());
       std::ranges::copy(blocks[b + 1].southmost_row(), blocks[b].north_halo().begin());
     }
-    for (Solver& block : blocks) block.advance(dt);
+    for (HostSolver& block : blocks) block.advance(dt);
   }
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     for (std::size_t r = 0; r < ranges[b].count; ++r) {
@@ -204,7 +205,7 @@ TEST(TsunamiSolver, BlocksCoverEveryRowOnce) {
 }
 
 TEST(TsunamiSolver, RefusesABedOfAnotherSize) {
-  EXPECT_THROW(Solver(shape(Edge::kOpen), std::vector<float>(3)), std::invalid_argument);
+  EXPECT_THROW(HostSolver(shape(Edge::kOpen), std::vector<float>(3)), std::invalid_argument);
 }
 
 }  // namespace

@@ -21,16 +21,20 @@ BUILD = ROOT / "build/release"
 SOURCES = [
     "client/include/memlease/*.h",
     "client/views/dlpack_view.*",
+    "examples/gpu/*.py",
     "pytest.ini",
     "python/bindings/*",
     "python/memlease/*.py",
     "python/memlease/py.typed",
     "tests/conformance/*",
+    "tests/examples/test_gpu_examples.py",
     "tests/hardware/*.py",
     "tests/support/fakecuda/*.py",
     "tests/support/fakecuda/launch_nvcc.h",
     "tests/support/fakecuda/test_kernels.*",
     "tests/support/gpu/*.py",
+    "tests/support/gpu/twins/*.py",
+    "tests/support/gpu/twins/jax/*.py",
 ]
 LEFT_OUT = ["test_page.py", "test_consumers.py"]  # about the whole source tree, about the mocks
 PROGRAMS = [

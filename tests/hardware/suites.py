@@ -76,9 +76,8 @@ def python(report: Report, limit_s: float, environment: dict[str, str]) -> None:
         results = Path(folder, "results")
         results.touch()
         here = {"MEMLEASE_RESULTS": str(results), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-        ended = limited.run(
-            [*command, ROOT / "tests/conformance"], limit_s, {**environment, **here}
-        )
+        command += [ROOT / "tests/conformance", ROOT / "tests/examples"]
+        ended = limited.run(command, limit_s, {**environment, **here})
         for line in results.read_text().splitlines():
             report.note(**json.loads(line))
     if ended.status not in (0, 1):  # 1: some tests failed, which is noted

@@ -15,6 +15,7 @@ int fakecuda_abi(void);
 
 /* Memory that a kernel touches. */
 enum fakecuda_access { FAKECUDA_READ = 1, FAKECUDA_WRITE = 2, FAKECUDA_READ_WRITE = 3 };
+// NOLINTBEGIN(modernize-use-using): this is C
 typedef struct fakecuda_range {
   void* address;
   size_t bytes;
@@ -22,6 +23,7 @@ typedef struct fakecuda_range {
 } fakecuda_range;
 /* Gets where each range can be touched, for as long as it runs, and a copy of its arguments. */
 typedef void (*fakecuda_kernel)(void* const* ranges, const void* arguments);
+// NOLINTEND(modernize-use-using)
 cudaError_t fakecuda_launch(cudaStream_t stream, const char* name, fakecuda_kernel kernel,
                             const fakecuda_range* ranges, size_t range_count, const void* arguments,
                             size_t argument_bytes);
