@@ -45,6 +45,12 @@ class Cuda:
         self.call(function, ctypes.byref(made), ctypes.c_size_t(size_bytes), *flags)
         return made
 
+    def devices(self) -> int:
+        """Return the number of GPUs that this process sees."""
+        count = ctypes.c_int()
+        self.call("cudaGetDeviceCount", ctypes.byref(count))
+        return count.value
+
     def stream(self, name: str = "s") -> int:
         """Handle of the process's stream of this name."""
         if name not in self._streams:
