@@ -49,6 +49,7 @@ PROGRAMS = [
     "tests/test_cuda_device_backend",
     "tests/test_device_*",
 ]
+BUILT_BY_NVCC = ["tests/test_tsunami_on_gpu"]  # where CMake found it
 # Headers of others, from .venv: what they are in, and what they are there.
 HEADERS = {
     "third_party/pybind11": ".venv/lib/python3*/site-packages/pybind11/include/pybind11",
@@ -107,6 +108,7 @@ def copy_programs(folder: Path) -> None:
     libraries: dict[str, Path] = {}
     for name in PROGRAMS:
         one(f"build/release/{name}")
+    for name in [*PROGRAMS, *BUILT_BY_NVCC]:
         for program in BUILD.glob(name):
             libraries.update(needed_by(program))
             target = folder / "build" / program.relative_to(BUILD)
