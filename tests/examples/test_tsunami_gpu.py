@@ -118,7 +118,7 @@ def look_without_waiting(here):
 @pytest.mark.timeout(180)
 def test_the_demo(fake_cuda, stand_in_path, monkeypatch, tmp_path):
     """All of it, with readers that have no CUDA of their own: they take copies, and say so."""
-    fake_cuda.set("delay_us", 1000)  # a pace that readers can come and go at
+    fake_cuda.set("delay_us", 3000)  # a pace that readers can come and go at
     monkeypatch.setenv("PATH", f"{PROGRAMS}:{os.environ['PATH']}")
     short = ("--duration", "3000", "--refinement", "2", "--pictures", "5", "--visits", "2")
     text, status = demo("--out", tmp_path, "--device", "cuda:0", *short, "--window", "0.2")
