@@ -1,7 +1,9 @@
 #include "client/core/kept_sources.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
+#include <new>
 #include <utility>
 
 namespace memlease::internal {
@@ -9,7 +11,9 @@ namespace memlease::internal {
 KeptSources::~KeptSources() {
   let_go();
   // On purpose never destroyed.
-  if (!kept_.empty()) static_cast<void>(new std::vector<Kept>(std::move(kept_)));
+  using Rest = std::vector<Kept>;
+  alignas(Rest) std::byte rest[sizeof(Rest)];
+  new (rest) Rest(std::move(kept_));
 }
 
 void KeptSources::keep(std::shared_ptr<DeviceEvent> read, std::shared_ptr<const void> owner) {
