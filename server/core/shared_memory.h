@@ -1,6 +1,6 @@
 // Ports to the memory that the daemon owns, and to what orders work on it. Implemented by
 // server/device/{memfd,cuda}_device_backend, in tests by FakeMemory; called by SegmentPool,
-// PageAllocator and EventTable.
+// PageAllocator and EventSet.
 #pragma once
 
 #include <sys/types.h>

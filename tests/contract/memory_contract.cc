@@ -16,6 +16,7 @@
 
 #include "fmt/format.h"
 #include "proto/wire/unique_fd.h"
+#include "tests/contract/findings.h"
 #include "tests/support/open_files.h"
 
 namespace memlease::testing {
@@ -26,17 +27,6 @@ using wire::UniqueFd;
 
 constexpr std::uint64_t kSize = std::uint64_t{4} << 20;
 constexpr uid_t kOtherUid = 54321;
-
-class Findings {
- public:
-  void expect(bool kept, std::string otherwise) {
-    if (!kept) found_.push_back(std::move(otherwise));
-  }
-  std::vector<std::string> take() { return std::move(found_); }
-
- private:
-  std::vector<std::string> found_;
-};
 
 // The file as somebody who has the descriptor sees it.
 class Mapped {

@@ -45,8 +45,9 @@ PROGRAMS = [
     "fakecuda/libtest_kernels.so",
     "lib/libmemlease.so.0",
     "lib/libmemlease_cuda.so",
+    "tests/fakecuda_peer",
     "tests/memlease_device_peer",
-    "tests/test_cuda_device_backend",
+    "tests/test_cuda_device_*",
     "tests/test_device_*",
 ]
 BUILT_BY_NVCC = ["tests/test_tsunami_on_gpu"]  # where CMake found it

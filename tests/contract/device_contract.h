@@ -1,0 +1,31 @@
+// What a DeviceBackend promises whose memory and events other processes open by handles, as checks
+// that can be run on any of them: on GPUs, and on broken ones, which must not get by.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/core/shared_memory.h"
+
+namespace memlease::testing {
+
+// Another process on the device. Each call opens what it is about and closes it.
+class Neighbour {
+ public:
+  virtual ~Neighbour() = default;
+  // How many words of 8 bytes are not `expected`; none: the memory could not be opened.
+  virtual std::optional<std::uint64_t> differing(const wire::DeviceHandle& memory,
+                                                 std::uint64_t words, std::uint64_t expected) = 0;
+  // Complete when it returns.
+  virtual bool fill(const wire::DeviceHandle& memory, std::uint64_t words, std::uint64_t value) = 0;
+  // Records the event behind work that goes on until end_work().
+  virtual bool begin_work(const wire::DeviceHandle& event) = 0;
+  virtual bool end_work() = 0;
+};
+
+// In words, what the backend does not keep; empty if it keeps everything.
+std::vector<std::string> violations_of(server::DeviceBackend& backend, Neighbour& neighbour);
+
+}  // namespace memlease::testing
