@@ -35,105 +35,119 @@ cudaError_t order_here(void* before, void* after) {
   return error == cudaSuccess ? destroyed : error;
 }
 
+// The caller gets the error from here. That it be the thread's last one, too, would make the
+// caller's next launch look as if it had failed. Errors that stay are not cleared by this.
+std::int32_t answer(cudaError_t error) {
+  if (error != cudaSuccess && error != cudaErrorNotReady) (void)cudaGetLastError();
+  return error;
+}
+
 }  // namespace
 
 std::int32_t open_memory(std::int32_t ordinal, const memlease_cuda_handle* handle, void** address) {
   const OnDevice device(ordinal);
-  if (device.error() != cudaSuccess) return device.error();
+  if (device.error() != cudaSuccess) return answer(device.error());
   cudaIpcMemHandle_t exported;
   std::memcpy(&exported, handle->bytes, sizeof exported);
   hear(*handle);
-  return cudaIpcOpenMemHandle(address, exported, cudaIpcMemLazyEnablePeerAccess);
+  return answer(cudaIpcOpenMemHandle(address, exported, cudaIpcMemLazyEnablePeerAccess));
 }
 
 std::int32_t close_memory(std::int32_t ordinal, void* address) {
   const OnDevice device(ordinal);
-  if (device.error() != cudaSuccess) return device.error();
-  return cudaIpcCloseMemHandle(address);
+  if (device.error() != cudaSuccess) return answer(device.error());
+  return answer(cudaIpcCloseMemHandle(address));
 }
 
 std::int32_t open_event(std::int32_t ordinal, const memlease_cuda_handle* handle, void** event) {
   const OnDevice device(ordinal);
-  if (device.error() != cudaSuccess) return device.error();
+  if (device.error() != cudaSuccess) return answer(device.error());
   cudaIpcEventHandle_t exported;
   std::memcpy(&exported, handle->bytes, sizeof exported);
   cudaEvent_t opened = nullptr;
   const cudaError_t error = cudaIpcOpenEventHandle(&opened, exported);
   *event = opened;
-  return error;
+  return answer(error);
 }
 
 std::int32_t close_event(std::int32_t ordinal, void* event) {
   const OnDevice device(ordinal);
-  if (device.error() != cudaSuccess) return device.error();
-  return cudaEventDestroy(event_of(event));
+  if (device.error() != cudaSuccess) return answer(device.error());
+  return answer(cudaEventDestroy(event_of(event)));
 }
 
 std::int32_t stream_device(void* stream, std::int32_t* ordinal) {
-  return cudaStreamGetDevice(stream_of(stream), ordinal);
+  return answer(cudaStreamGetDevice(stream_of(stream), ordinal));
 }
 
-std::int32_t is_capturing(void* stream, std::int32_t* capturing) {
+std::int32_t is_capturing(std::int32_t ordinal, void* stream, std::int32_t* capturing) {
+  const OnDevice device(ordinal, stream);
+  if (device.error() != cudaSuccess) return answer(device.error());
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   const cudaError_t error = cudaStreamIsCapturing(stream_of(stream), &status);
   *capturing = status == cudaStreamCaptureStatusNone ? 0 : 1;
-  return error;
+  return answer(error);
 }
 
 std::int32_t create_stream(std::int32_t ordinal, void** stream) {
   const OnDevice device(ordinal);
-  if (device.error() != cudaSuccess) return device.error();
+  if (device.error() != cudaSuccess) return answer(device.error());
   cudaStream_t made = nullptr;
   const cudaError_t error = cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking);
   *stream = made;
   if (error == cudaSuccess && checker().keep_stream != nullptr) checker().keep_stream();
-  return error;
+  return answer(error);
 }
-
-std::int32_t query_stream(void* stream) { return cudaStreamQuery(stream_of(stream)); }
 
 std::int32_t synchronize_device(std::int32_t ordinal) {
   const OnDevice device(ordinal);
-  if (device.error() != cudaSuccess) return device.error();
-  return cudaDeviceSynchronize();
+  if (device.error() != cudaSuccess) return answer(device.error());
+  return answer(cudaDeviceSynchronize());
 }
 
-std::int32_t record(void* event, void* stream) {
-  return cudaEventRecord(event_of(event), stream_of(stream));
+std::int32_t record(std::int32_t ordinal, void* event, void* stream) {
+  const OnDevice device(ordinal, stream);
+  if (device.error() != cudaSuccess) return answer(device.error());
+  return answer(cudaEventRecord(event_of(event), stream_of(stream)));
 }
 
 std::int32_t record_joined(std::int32_t ordinal, void* event, void* stream, void* joining) {
   const OnDevice device(ordinal);
-  if (device.error() != cudaSuccess) return device.error();
+  if (device.error() != cudaSuccess) return answer(device.error());
   cudaError_t error = cudaStreamWaitEvent(stream_of(joining), event_of(event), 0);
   if (error == cudaSuccess) error = order_here(stream, joining);
   if (error == cudaSuccess) error = cudaEventRecord(event_of(event), stream_of(joining));
-  return error;
+  return answer(error);
 }
 
 std::int32_t mark(std::int32_t ordinal, void* stream, void** event) {
   const OnDevice device(ordinal);
-  if (device.error() != cudaSuccess) return device.error();
+  if (device.error() != cudaSuccess) return answer(device.error());
   cudaEvent_t made = nullptr;
   const cudaError_t error = record_here(stream, made);
   *event = made;
-  return error;
+  return answer(error);
 }
 
 std::int32_t order(std::int32_t ordinal, void* before, void* after) {
   const OnDevice device(ordinal);
-  if (device.error() != cudaSuccess) return device.error();
-  return order_here(before, after);
+  if (device.error() != cudaSuccess) return answer(device.error());
+  return answer(order_here(before, after));
 }
 
-std::int32_t wait(void* stream, void* event) {
-  return cudaStreamWaitEvent(stream_of(stream), event_of(event), 0);
+std::int32_t wait(std::int32_t ordinal, void* stream, void* event) {
+  const OnDevice device(ordinal, stream);
+  if (device.error() != cudaSuccess) return answer(device.error());
+  return answer(cudaStreamWaitEvent(stream_of(stream), event_of(event), 0));
 }
 
-std::int32_t query(void* event) { return cudaEventQuery(event_of(event)); }
+std::int32_t query(void* event) { return answer(cudaEventQuery(event_of(event))); }
 
-std::int32_t copy(void* to, const void* from, std::uint64_t size_bytes, void* stream) {
-  return cudaMemcpyAsync(to, from, size_bytes, cudaMemcpyDefault, stream_of(stream));
+std::int32_t copy(std::int32_t ordinal, void* to, const void* from, std::uint64_t size_bytes,
+                  void* stream) {
+  const OnDevice device(ordinal, stream);
+  if (device.error() != cudaSuccess) return answer(device.error());
+  return answer(cudaMemcpyAsync(to, from, size_bytes, cudaMemcpyDefault, stream_of(stream)));
 }
 
 std::int32_t pointer_device(const void* address, std::int32_t* ordinal) {
@@ -141,7 +155,7 @@ std::int32_t pointer_device(const void* address, std::int32_t* ordinal) {
   const cudaError_t error = cudaPointerGetAttributes(&attributes, address);
   const bool device = attributes.type == cudaMemoryTypeDevice;
   *ordinal = error == cudaSuccess && device ? attributes.device : -1;
-  return error;
+  return answer(error);
 }
 
 }  // namespace memlease::cuda

@@ -14,19 +14,19 @@ std::int32_t open_event(std::int32_t ordinal, const memlease_cuda_handle* handle
 std::int32_t close_event(std::int32_t ordinal, void* event);
 
 std::int32_t stream_device(void* stream, std::int32_t* ordinal);
-std::int32_t is_capturing(void* stream, std::int32_t* capturing);
+std::int32_t is_capturing(std::int32_t ordinal, void* stream, std::int32_t* capturing);
 std::int32_t create_stream(std::int32_t ordinal, void** stream);
-std::int32_t query_stream(void* stream);
 std::int32_t synchronize_device(std::int32_t ordinal);
 
-std::int32_t record(void* event, void* stream);
+std::int32_t record(std::int32_t ordinal, void* event, void* stream);
 std::int32_t record_joined(std::int32_t ordinal, void* event, void* stream, void* joining);
 std::int32_t mark(std::int32_t ordinal, void* stream, void** event);
 std::int32_t order(std::int32_t ordinal, void* before, void* after);
-std::int32_t wait(void* stream, void* event);
+std::int32_t wait(std::int32_t ordinal, void* stream, void* event);
 std::int32_t query(void* event);
 
-std::int32_t copy(void* to, const void* from, std::uint64_t size_bytes, void* stream);
+std::int32_t copy(std::int32_t ordinal, void* to, const void* from, std::uint64_t size_bytes,
+                  void* stream);
 std::int32_t pointer_device(const void* address, std::int32_t* ordinal);
 
 }  // namespace memlease::cuda

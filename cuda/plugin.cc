@@ -58,7 +58,6 @@ memlease_cuda_table make_table() {
   table.stream_device = stream_device;
   table.is_capturing = is_capturing;
   table.create_stream = create_stream;
-  table.query_stream = query_stream;
   table.synchronize_device = synchronize_device;
   table.record = record;
   table.record_joined = record_joined;

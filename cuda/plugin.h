@@ -67,18 +67,17 @@ typedef struct memlease_cuda_table {
   int32_t (*open_event)(int32_t ordinal, const memlease_cuda_handle* handle, void** event);
   int32_t (*close_event)(int32_t ordinal, void* event);
 
-  /* A stream is a cudaStream_t: a handle, or 1 (legacy), 2 (the calling thread's). */
+  /* A stream is a cudaStream_t: a handle, or 1 (legacy), 2 (the calling thread's), which are those
+     of the device `ordinal`, whatever the thread's current one is. */
   int32_t (*stream_device)(void* stream, int32_t* ordinal);
-  int32_t (*is_capturing)(void* stream, int32_t* capturing);
+  int32_t (*is_capturing)(int32_t ordinal, void* stream, int32_t* capturing);
   /* One that does not synchronise with the legacy stream. Lives as long as the process. */
   int32_t (*create_stream)(int32_t ordinal, void** stream);
-  /* 0: has nothing to do; MEMLEASE_CUDA_NOT_READY. */
-  int32_t (*query_stream)(void* stream);
   /* Blocks until the device has nothing to do. */
   int32_t (*synchronize_device)(int32_t ordinal);
 
   /* Behind all that the stream was given before. */
-  int32_t (*record)(void* event, void* stream);
+  int32_t (*record)(int32_t ordinal, void* event, void* stream);
   /* The event's last record stays part of it: `joining`, a stream of the caller's, waits for that
      and for the stream's work, and is where the record happens. */
   int32_t (*record_joined)(int32_t ordinal, void* event, void* stream, void* joining);
@@ -88,12 +87,12 @@ typedef struct memlease_cuda_table {
   /* What `after` is given from now on runs behind all that `before` was given until now. */
   int32_t (*order)(int32_t ordinal, void* before, void* after);
   /* What the stream is given from now on runs behind the event's last record. */
-  int32_t (*wait)(void* stream, void* event);
+  int32_t (*wait)(int32_t ordinal, void* stream, void* event);
   /* 0: complete, or never recorded; MEMLEASE_CUDA_NOT_READY. */
   int32_t (*query)(void* event);
 
   /* Between any two of host and devices, on the stream. From pageable memory it may block. */
-  int32_t (*copy)(void* to, const void* from, uint64_t size_bytes, void* stream);
+  int32_t (*copy)(int32_t ordinal, void* to, const void* from, uint64_t size_bytes, void* stream);
   /* -1: not a device's memory. */
   int32_t (*pointer_device)(const void* address, int32_t* ordinal);
 

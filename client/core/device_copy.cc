@@ -1,6 +1,7 @@
 #include "client/core/device_copy.h"
 
-#include <memory>
+#include <chrono>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -16,18 +17,32 @@ namespace {
 
 using wire::ErrorCode;
 
+// What a stream of this process was given until now, waited for as any other wait is.
 absl::Status wait_for_stream(ArrayState& array, Importer& importer, Stream stream) {
-  return host_wait(array, 0, [&] { return importer.idle(stream); });
+  const auto mark = importer.mark(stream);
+  if (!mark.ok()) return mark.status();
+  return host_wait(array, 0, [&] { return (*mark)->complete(); });
 }
 
-// The stream of a write lease, which has waited for the slot, or one of ours, which does so here.
-absl::StatusOr<Stream> stream_of_write(ArrayState& array, std::uint32_t slot, Importer& importer,
-                                       Ordering& ordering) {
-  if (const Stream given = end_of(ordering, {})) return given;
-  auto ours = importer.export_stream();
-  if (!ours.ok()) return ours;
-  if (auto status = wait_write(array, slot, *ours, ordering); !status.ok()) return status;
-  return ours;
+// Copies on a stream that waits for nobody, once the host has waited for all that must come before:
+// a copy from or to pageable memory blocks inside of the driver, where no deadline and no interrupt
+// is looked at. Nothing is under way when it returns, also after an error.
+absl::Status copy_now(ArrayState& array, Importer& importer,
+                      absl::FunctionRef<absl::Status(Stream)> copy) {
+  constexpr std::chrono::microseconds kPause{20};
+  const auto on = importer.copy_stream();
+  if (!on.ok()) return on.status();
+  absl::Status status = copy(*on);
+  const auto mark = importer.mark(*on);
+  if (!mark.ok()) {
+    importer.synchronize().IgnoreError();
+    return mark.status();
+  }
+  absl::StatusOr<bool> done = (*mark)->complete();
+  for (; done.ok() && !*done; done = (*mark)->complete()) std::this_thread::sleep_for(kPause);
+  if (status.ok()) status = done.status();
+  if (status.ok()) array.session().count_copy();
+  return status;
 }
 
 // Extents of 1 have no use for their strides.
@@ -51,6 +66,13 @@ Layout layout_of(const ArrayState& array, const GpuSource& source) {
 }
 
 absl::Status check_layout(const ArrayState& array, const GpuSource& source) {
+  const std::size_t ndim = array.spec().shape.size();
+  if (!source.strides_bytes.empty() && source.strides_bytes.size() != ndim) {
+    return wire::make_error(ErrorCode::kInvalidArgument,
+                            fmt::format("the source has {} strides, and '{}' {} dimensions",
+                                        source.strides_bytes.size(), array.name(), ndim),
+                            "Give one for each dimension, or none for C order.");
+  }
   const Layout layout = layout_of(array, source);
   const bool to_host = array.order() == nullptr;
   if (layout == Layout::kOfArray || (layout == Layout::kCOrder && to_host)) return absl::OkStatus();
@@ -88,35 +110,23 @@ absl::Status copy_pieces(const ArrayState& array, Importer& importer, std::byte*
   return status;
 }
 
-// What a copy needs until it is done.
-struct Lent {
-  std::shared_ptr<const void> owner;
-  std::vector<std::byte> staged;  // on its way into a host array of another order
-};
-
-// Behind the work on the source that is under way, which itself goes on behind the copy. `done`:
-// the copy's end; null if there is nothing to wait for.
+// On the stream of a lease: behind the work on the source that is under way, which itself goes on
+// behind the copy. The source is kept until that is done.
 absl::Status copy_in_order(ArrayState& array, Importer& importer, const GpuSource& source,
-                           std::byte* to, Stream on, const std::shared_ptr<Lent>& lent,
-                           std::shared_ptr<DeviceEvent>& done) {
+                           std::byte* to, Stream on) {
   const bool has_theirs = source.stream && source.stream != on;
   absl::Status status = has_theirs ? importer.order(source.stream, on) : absl::OkStatus();
   if (!status.ok()) return status;
-  const auto* const from = static_cast<const std::byte*>(source.data);
-  if (lent->staged.empty()) {
-    status = copy_pieces(array, importer, to, from, on);
-  } else {
-    status = importer.copy(lent->staged.data(), from, lent->staged.size(), on);
-  }
+  status = copy_pieces(array, importer, to, static_cast<const std::byte*>(source.data), on);
   auto mark = importer.mark(on);
   if (!mark.ok()) {
     importer.synchronize().IgnoreError();
     return mark.status();
   }
-  done = std::move(*mark);
-  array.session().kept().keep(done, lent);
-  if (status.ok() && has_theirs) status = importer.order(on, source.stream);
-  return status;
+  array.session().kept().keep(std::move(*mark), source.owner);
+  if (!status.ok()) return status;
+  array.session().count_copy();
+  return has_theirs ? importer.order(on, source.stream) : absl::OkStatus();
 }
 
 }  // namespace
@@ -124,48 +134,45 @@ absl::Status copy_in_order(ArrayState& array, Importer& importer, const GpuSourc
 absl::Status copy_within_device(ArrayState& array, std::uint32_t from, std::uint32_t slot,
                                 Stream stream, Ordering& ordering) {
   Importer& importer = array.order()->importer();
-  const auto on = stream ? absl::StatusOr<Stream>(stream) : importer.export_stream();
-  if (!on.ok()) return on.status();
-  if (auto status = wait_write(array, slot, *on, ordering); !status.ok()) return status;
-  auto status =
-      importer.copy(array.slot_data(slot), array.slot_data(from), array.opened().slot_bytes, *on);
-  if (!status.ok()) return status;
-  array.session().count_copy();
-  if (!stream) status = wait_for_stream(array, importer, *on);
-  ordering.stream = stream;  // the work that follows is not on ours
+  const auto copy = [&](Stream on) {
+    return importer.copy(array.slot_data(slot), array.slot_data(from), array.opened().slot_bytes,
+                         on);
+  };
+  if (!stream) {
+    auto status = await_write(array, slot, ordering);
+    return status.ok() ? copy_now(array, importer, copy) : status;
+  }
+  auto status = wait_write(array, slot, stream, ordering);
+  if (status.ok()) status = copy(stream);
+  if (status.ok()) array.session().count_copy();
   return status;
 }
 
-// Into pinned memory of the caller's a copy goes on after its call, from pageable memory it does
-// not: waited for either way.
 absl::Status put_to_device(ArrayState& array, std::uint32_t slot, const std::byte* packed,
                            Ordering& ordering) {
+  if (auto status = await_write(array, slot, ordering); !status.ok()) return status;
   Importer& importer = array.order()->importer();
-  const auto on = stream_of_write(array, slot, importer, ordering);
-  if (!on.ok()) return on.status();
-  absl::Status status;
-  for_each_block(array.spec(), [&](std::size_t at, std::size_t from, std::size_t bytes) {
-    if (status.ok()) status = importer.copy(array.slot_data(slot) + at, packed + from, bytes, *on);
+  return copy_now(array, importer, [&](Stream on) {
+    absl::Status status;
+    for_each_block(array.spec(), [&](std::size_t at, std::size_t from, std::size_t bytes) {
+      if (status.ok()) status = importer.copy(array.slot_data(slot) + at, packed + from, bytes, on);
+    });
+    return status;
   });
-  if (!status.ok()) return status;
-  array.session().count_copy();
-  return wait_for_stream(array, importer, *on);
 }
 
 absl::Status get_from_device(ArrayState& array, std::uint32_t slot, std::uint64_t version,
                              std::byte* packed, bool only_use, Ordering& ordering) {
+  if (auto status = await_read(array, slot, version, ordering); !status.ok()) return status;
   Importer& importer = array.order()->importer();
-  const auto on = importer.export_stream();
-  if (!on.ok()) return on.status();
-  absl::Status status = await_version(array, slot, version, *on);
-  if (only_use) ordering.stream = *on;
-  ordering.done = true;
-  for_each_block(array.spec(), [&](std::size_t at, std::size_t to, std::size_t bytes) {
-    if (status.ok()) status = importer.copy(packed + to, array.slot_data(slot) + at, bytes, *on);
+  return copy_now(array, importer, [&](Stream on) {
+    if (only_use) ordering.stream = on;
+    absl::Status status;
+    for_each_block(array.spec(), [&](std::size_t at, std::size_t to, std::size_t bytes) {
+      if (status.ok()) status = importer.copy(packed + to, array.slot_data(slot) + at, bytes, on);
+    });
+    return status;
   });
-  if (!status.ok()) return status;
-  array.session().count_copy();
-  return host_wait(array, version, [&] { return importer.idle(*on); });
 }
 
 absl::Status check_source(ArrayState& array, const GpuSource& source) {
@@ -176,31 +183,47 @@ absl::Status check_source(ArrayState& array, const GpuSource& source) {
   return source.stream ? (*importer)->check_stream(source.stream) : absl::OkStatus();
 }
 
+namespace {
+
+absl::Status put_into_host(ArrayState& array, std::uint32_t slot, const GpuSource& source,
+                           Importer& importer) {
+  std::byte* const to = array.slot_data(slot);
+  const auto* const from = static_cast<const std::byte*>(source.data);
+  if (layout_of(array, source) == Layout::kOfArray) {
+    return copy_now(array, importer,
+                    [&](Stream on) { return copy_pieces(array, importer, to, from, on); });
+  }
+  std::vector<std::byte> packed(element_bytes(array.spec()));
+  auto status = copy_now(array, importer, [&](Stream on) {
+    return importer.copy(packed.data(), from, packed.size(), on);
+  });
+  if (status.ok()) copy_in(array.spec(), packed.data(), to);
+  return status;
+}
+
+}  // namespace
+
 absl::Status put_from_gpu(ArrayState& array, std::uint32_t slot, const GpuSource& source,
                           Ordering& ordering) {
   if (element_bytes(array.spec()) == 0) return absl::OkStatus();
-  const auto importer = importer_for(array, source);
-  if (!importer.ok()) return importer.status();
-  const bool to_host = array.order() == nullptr;
-  const bool waits = to_host || !end_of(ordering, {});
-  const auto on =
-      to_host ? (**importer).export_stream() : stream_of_write(array, slot, **importer, ordering);
-  if (!on.ok()) return on.status();
-  const auto lent = std::make_shared<Lent>(Lent{source.owner, {}});
-  if (to_host && layout_of(array, source) == Layout::kCOrder) {
-    lent->staged.resize(element_bytes(array.spec()));
-  }
+  const auto found = importer_for(array, source);
+  if (!found.ok()) return found.status();
+  Importer& importer = **found;
   std::byte* const to = array.slot_data(slot);
-  std::shared_ptr<DeviceEvent> done;
-  auto status = copy_in_order(array, **importer, source, to, *on, lent, done);
-  if (!status.ok()) return status;
-  array.session().count_copy();
-  if (waits) {
-    status = host_wait(array, 0, [&] { return done->complete(); });
-    if (status.ok() && !lent->staged.empty()) copy_in(array.spec(), lent->staged.data(), to);
+  const bool to_host = array.order() == nullptr;
+  if (!to_host) {
+    if (const Stream given = end_of(ordering, {})) {
+      return copy_in_order(array, importer, source, to, given);
+    }
+    if (auto status = await_write(array, slot, ordering); !status.ok()) return status;
   }
-  array.session().kept().let_go();
-  return status;
+  if (source.stream) {
+    if (auto status = wait_for_stream(array, importer, source.stream); !status.ok()) return status;
+  }
+  if (to_host) return put_into_host(array, slot, source, importer);
+  return copy_now(array, importer, [&](Stream on) {
+    return copy_pieces(array, importer, to, static_cast<const std::byte*>(source.data), on);
+  });
 }
 
 }  // namespace memlease::internal

@@ -16,9 +16,9 @@ namespace memlease::internal {
 absl::Status copy_within_device(ArrayState& array, std::uint32_t from, std::uint32_t slot,
                                 Stream stream, Ordering& ordering);
 
-// Between a lease's slot and C-ordered host memory; wait for the copy. A write lease's stream is
-// the one that copies. `only_use`: nothing else is done with the lease, which so ends where the
-// copy does.
+// Between a lease's slot and C-ordered host memory. The host waits for what comes before, the
+// lease's own work too, then for the copy. `only_use`: nothing else is done with the lease, which
+// so ends where the copy does.
 absl::Status put_to_device(ArrayState& array, std::uint32_t slot, const std::byte* packed,
                            Ordering& ordering);
 absl::Status get_from_device(ArrayState& array, std::uint32_t slot, std::uint64_t version,

@@ -52,7 +52,7 @@ absl::Status host_wait_until(ArrayState& array, std::uint64_t version,
     if (Clock::now() >= deadline) {
       return wire::make_error(
           ErrorCode::kTimeout,
-          fmt::format("work of other processes on '{}' has not ended on the GPU within {} s",
+          fmt::format("what was done on '{}' before has not ended on the GPU within {} s",
                       array.name(), array.opened().host_waits.count() / 1000),
           "See who holds it (memleasectl holders), or let the operator raise the daemon's "
           "event_wait_timeout_s.");
@@ -194,6 +194,8 @@ absl::Status end_device_write(ArrayState& array, std::uint32_t slot, std::uint64
   }
   if (status.ok() && ordering.done) {
     status = array.order()->record_write(slot, version, end_of(ordering, said));
+    // Nothing was recorded on that stream: then nothing may be under way when the slot is let go.
+    if (!status.ok()) array.order()->record_write(slot, version, {}).IgnoreError();
   }
   array.end_write(slot, version, publish && status.ok());
   return status;

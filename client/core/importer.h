@@ -61,10 +61,10 @@ class Importer {
   virtual absl::Status check_stream(Stream stream) = 0;
   // One of the process's own, for an export: never 0, 1 or 2, never destroyed.
   virtual absl::StatusOr<Stream> export_stream() = 0;
+  // Another one, which is never made to wait: for copies before which the host has waited.
+  virtual absl::StatusOr<Stream> copy_stream() = 0;
   // Waits until the device has nothing to do for this process.
   virtual absl::Status synchronize() = 0;
-  // Has the stream done all that it was given?
-  virtual absl::StatusOr<bool> idle(Stream stream) = 0;
   // Between host and device or within the device, on the stream. From pageable memory it may wait
   // for the copy.
   virtual absl::Status copy(void* to, const void* from, std::uint64_t size_bytes,

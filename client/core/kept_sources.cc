@@ -22,8 +22,9 @@ void KeptSources::keep(std::shared_ptr<DeviceEvent> read, std::shared_ptr<const 
   any_.store(true, std::memory_order_relaxed);
 }
 
-// After an error of the GPU nothing reads any more.
+// After an error of the GPU nothing reads any more. In a forked child it is the parent's matter.
 void KeptSources::let_go_of_some() {
+  if (fork_generation() != fork_generation_) return;
   std::vector<Kept> done;
   {
     const std::lock_guard lock(mutex_);

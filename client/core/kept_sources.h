@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "client/core/fork_guard.h"
 #include "client/core/importer.h"
 
 namespace memlease::internal {
@@ -33,6 +34,7 @@ class KeptSources {
   };
   void let_go_of_some();
 
+  const std::uint32_t fork_generation_ = fork_generation();
   std::atomic<bool> any_{false};
   std::mutex mutex_;  // guards what follows
   std::vector<Kept> kept_;

@@ -52,7 +52,8 @@ class CudaEvent : public DeviceEvent {
   }
 
   absl::Status record(Stream stream) override {
-    return done(importer_.cuda().record(event_, pointer_of(stream)), "recording an event");
+    return done(importer_.cuda().record(importer_.ordinal(), event_, pointer_of(stream)),
+                "recording an event");
   }
   absl::Status record_joined(Stream stream) override {
     const auto joining = importer_.joining_stream();
@@ -66,7 +67,8 @@ class CudaEvent : public DeviceEvent {
     return idle.ok() ? record(*idle) : idle.status();
   }
   absl::Status wait(Stream stream) override {
-    return done(importer_.cuda().wait(pointer_of(stream), event_), "making a stream wait");
+    return done(importer_.cuda().wait(importer_.ordinal(), pointer_of(stream), event_),
+                "making a stream wait");
   }
   absl::StatusOr<bool> complete() override {
     const std::int32_t code = importer_.cuda().query(event_);
@@ -129,9 +131,9 @@ absl::Status CudaImporter::order(Stream before, Stream after) {
 
 absl::Status CudaImporter::check_stream(Stream stream) {
   std::int32_t capturing = 0;
-  std::int32_t code = cuda_.is_capturing(pointer_of(stream), &capturing);
+  std::int32_t code = cuda_.is_capturing(gpu_.ordinal, pointer_of(stream), &capturing);
   std::int32_t ordinal = gpu_.ordinal;
-  // The default streams are the current device's.
+  // The default streams are taken as those of this device.
   if (code == MEMLEASE_CUDA_OK && stream.handle() > 2) {
     code = cuda_.stream_device(pointer_of(stream), &ordinal);
   }
@@ -173,21 +175,19 @@ absl::StatusOr<Stream> CudaImporter::export_stream() {
   return make(exports_[next_export_++ % exports_.size()]);
 }
 
+absl::StatusOr<Stream> CudaImporter::copy_stream() {
+  const std::lock_guard lock(mutex_);
+  return make(copying_);
+}
+
 absl::Status CudaImporter::synchronize() {
   const std::int32_t code = cuda_.synchronize_device(gpu_.ordinal);
   return code == MEMLEASE_CUDA_OK ? absl::OkStatus() : error(code, "waiting for the GPU");
 }
 
-absl::StatusOr<bool> CudaImporter::idle(Stream stream) {
-  const std::int32_t code = cuda_.query_stream(pointer_of(stream));
-  if (code == MEMLEASE_CUDA_NOT_READY) return false;
-  if (code == MEMLEASE_CUDA_OK) return true;
-  return error(code, "asking for a stream");
-}
-
 absl::Status CudaImporter::copy(void* to, const void* from, std::uint64_t size_bytes,
                                 Stream stream) {
-  const std::int32_t code = cuda_.copy(to, from, size_bytes, pointer_of(stream));
+  const std::int32_t code = cuda_.copy(gpu_.ordinal, to, from, size_bytes, pointer_of(stream));
   return code == MEMLEASE_CUDA_OK ? absl::OkStatus() : error(code, "copying");
 }
 
@@ -256,6 +256,10 @@ absl::StatusOr<Importer*> CudaImporters::importer(const std::string& uuid) {
 absl::StatusOr<Importer*> CudaImporters::holder(const void* address) {
   const std::lock_guard lock(mutex_);
   if (auto status = look(); !status.ok()) return status;
+  if (importers_.empty()) {
+    return wire::make_error(ErrorCode::kUnsupported, "this process sees no GPU",
+                            "Look at CUDA_VISIBLE_DEVICES, and at what the container was given.");
+  }
   const memlease_cuda_table& cuda = importers_.front()->cuda();
   std::int32_t ordinal = -1;
   const std::int32_t code = cuda.pointer_device(address, &ordinal);

@@ -28,8 +28,8 @@ class CudaImporter : public Importer {
   absl::Status order(Stream before, Stream after) override;
   absl::Status check_stream(Stream stream) override;
   absl::StatusOr<Stream> export_stream() override;
+  absl::StatusOr<Stream> copy_stream() override;
   absl::Status synchronize() override;
-  absl::StatusOr<bool> idle(Stream stream) override;
   absl::Status copy(void* to, const void* from, std::uint64_t size_bytes, Stream stream) override;
   void told(std::uint64_t key, std::uint64_t value) override;
   void heard(std::uint64_t key, std::uint64_t value) override;
@@ -47,6 +47,7 @@ class CudaImporter : public Importer {
   const cuda::Gpu gpu_;
   std::mutex mutex_;  // guards what follows
   Stream joining_;
+  Stream copying_;
   std::array<Stream, 4> exports_;
   std::size_t next_export_ = 0;
 };

@@ -13,7 +13,7 @@ import numpy as np
 import producers
 import pytest
 from fakecuda_build import require_stand_in
-from gpu_arrays import COUNT, create
+from gpu_arrays import COUNT, create, read_with
 from importing import BY_DLPACK, BY_INTERFACE, free, get_of, stream_of, upload
 
 require_stand_in()
@@ -174,6 +174,23 @@ def fill_a_lease(here, library, stream):
         with pytest.raises(memlease.InvalidArgument, match="reshape"):
             lease[...] = source
         lease.drop()
+    free(here, source)
+
+
+@each_library
+def test_a_filled_lease_ends_behind_what_comes_later(gpu, library):
+    """R-SYNC-9, R-CAI-14: without a stream its end waits for the GPU, whoever worked last."""
+    writer, reader = gpu.process(), gpu.process()
+    writer.run(fill_and_work, library)
+    assert reader.run(read_with, consumers.cupy_asarray, 7) == 0
+
+
+def fill_and_work(here, library):
+    array, source = create(here), library(here, COUNT, here.stream("library"))
+    source.fill(3)
+    with array.write() as lease:
+        lease[...] = source
+        consumers.cupy_asarray(here, lease, here.stream("kernel")).add(4)
     free(here, source)
 
 

@@ -118,6 +118,23 @@ TEST_F(DeviceArrays, TheRightToWriteMovesWithItsOrder) {
   EXPECT_EQ(one.is_ok("get a"), "6 6 6");
 }
 
+TEST_F(DeviceArrays, APublishOnAStreamThatIsRefusedLeavesItsSlotInOrder) {
+  FAKECUDA_STAND_IN_ONLY();  // has two GPUs
+  Client writer(daemon);
+  Client reader(daemon);
+  writer.is_ok("create a 1 1000 cuda:0");
+  publish(writer, 1);
+  EXPECT_EQ(reader.is_ok("get a"), "1 1 1");
+  writer.is_ok("stream_on 1 foreign");
+  writer.is_ok("write a s");
+  writer.is_ok("fill a 2 s");
+  EXPECT_EQ(error(writer, "publish a foreign"), "InvalidArgument");
+  writer.is_ok("write a other");  // the checker tells if it is not behind the stream s
+  writer.is_ok("fill a 3 other");
+  writer.is_ok("publish a");
+  EXPECT_EQ(reader.is_ok("get a").substr(2), "3 3");
+}
+
 TEST_F(DeviceArrays, ADropLeavesItsSlotInOrder) {
   Client writer(daemon);
   writer.is_ok("create a 2 1000 cuda:0");

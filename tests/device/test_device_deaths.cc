@@ -133,6 +133,40 @@ TEST_F(DeviceDeaths, AReaderKilledWithALeaseGivesItsSlotBack) {
 }
 
 // R-SYNC-2: events whose exporter has gone are used no more.
+// A copy to pageable memory blocks inside of the driver, so that it may not be begun before.
+TEST_F(DeviceDeaths, AGetThatWaitsForADeadWriterEnds) {
+  FAKECUDA_STAND_IN_ONLY();  // on which streams that wait for a lost record wait for ever
+  Client keeper(daemon);
+  Client writer(daemon);
+  Client reader(daemon);
+  keeper.is_ok("create a 3 1000 cuda:0");
+  publish(writer, 1);
+  writer.is_ok("synchronize s");
+  EXPECT_EQ(reader.is_ok("get a"), "1 1 1");
+  writer.is_ok("gate s");
+  publish(writer, 2);
+  reader.say("get a");
+  EXPECT_EQ(reader.answer(100).kind, Answer::Kind::kSilent);
+  writer.kill();
+  EXPECT_EQ(reader.answer().code, "ProducerDied");
+  EXPECT_EQ(reader.is_ok("get a"), "1 1 1");
+  EXPECT_EQ(keeper.is_ok("put a 3"), "3");
+}
+
+TEST_F(DeviceDeaths, AGetThatWaitsEndsWithTheDaemon) {
+  Client writer(daemon);
+  Client reader(daemon);
+  writer.is_ok("create a 3 1000 cuda:0");
+  writer.is_ok("gate s");
+  publish(writer, 1);
+  reader.say("get a");
+  EXPECT_EQ(reader.answer(100).kind, Answer::Kind::kSilent);
+  daemon.kill();
+  EXPECT_EQ(reader.answer().code, "DaemonLost");
+  writer.is_ok("ungate");
+  writer.is_ok("synchronize s");
+}
+
 TEST_F(DeviceDeaths, WithoutItsDaemonAProcessEndsCleanly) {
   Client client(daemon);
   client.is_ok("create a 2 1000 cuda:0");
