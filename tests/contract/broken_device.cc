@@ -52,7 +52,8 @@ class BrokenDevice::Event : public server::SharedEvent {
   const wire::DeviceHandle& handle() const override { return handle_; }
   bool complete() const override { return !device_.pending_.at(handle_[0]); }
   absl::Status record_anew() override {
-    device_.pending_.at(handle_[0]) = device_.flaw_ == DeviceFlaw::kNeverAnew;
+    bool& pending = device_.pending_.at(handle_[0]);
+    if (device_.flaw_ != DeviceFlaw::kNoAnew) pending = device_.flaw_ == DeviceFlaw::kNeverAnew;
     return absl::OkStatus();
   }
 

@@ -60,7 +60,8 @@ void check_bytes(DeviceBackend& backend, Neighbour& neighbour, Findings& finding
                   "two segments share bytes");
   one->reset();
   const auto later = backend.create_segment(size_bytes);
-  findings.expect(later.ok() && neighbour.differing(*(*later)->handle(), words, 0) == 0,
+  findings.expect(later.ok() && (*later)->handle() != nullptr &&
+                      neighbour.differing(*(*later)->handle(), words, 0) == 0,
                   "used bytes are not zero when they come back");
 }
 
@@ -98,6 +99,10 @@ void check_events(DeviceBackend& backend, Neighbour& neighbour, Findings& findin
                   "an event is not complete after the work before it");
   findings.expect((*event)->record_anew().ok() && becomes_complete(**event),
                   "an event that is recorded anew does not become complete");
+  findings.expect(neighbour.begin_work((*event)->handle()) && (*event)->record_anew().ok() &&
+                      becomes_complete(**event),
+                  "recording anew does not take the place of a record that is not complete");
+  findings.expect(neighbour.end_work(), "the neighbour's work does not end");
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ const Case kCases[] = {
     {"BornPending", DeviceFlaw::kBornPending, "nobody recorded is not complete"},
     {"NeverPending", DeviceFlaw::kNeverPending, "while the work before it goes on"},
     {"NeverAnew", DeviceFlaw::kNeverAnew, "recorded anew does not become complete"},
+    {"NoAnew", DeviceFlaw::kNoAnew, "does not take the place"},
 };
 
 class BrokenDeviceContract : public ::testing::TestWithParam<Case> {};

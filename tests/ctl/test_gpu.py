@@ -48,18 +48,28 @@ def test_status_has_a_line_for_each_gpu_in_use(with_array):
     assert gpu["device"] in with_array.ctl("status").stdout
 
 
-@pytest.mark.parametrize(
-    ("shape", "option"), [("2 << 20,", "gpu_quota_bytes"), ("200 << 20,", "gpu_quota_bytes")]
-)
-def test_the_quota_of_a_gpu_is_apart_from_the_hosts(with_array, shape, option):
-    code = CLIENT.replace("1 << 20,", shape).replace('"a"', '"b"')
-    result = subprocess.run([sys.executable, "-c", code, with_array.directory], check=False,
+def create(daemon, megabytes, device, check=True):
+    """Create the array "b" in a process; what that wrote to stderr."""
+    code = CLIENT.replace("1 << 20,", f"{megabytes} << 20,").replace('"a"', '"b"')
+    code = code.replace("cuda:0", device)
+    result = subprocess.run([sys.executable, "-c", code, daemon.directory], check=check,
                             capture_output=True, text=True, env=clean_environment())  # fmt: skip
-    assert "QuotaExceeded" in result.stderr
-    assert option in result.stderr
-    host = code.replace("cuda:0", "host")
-    subprocess.run([sys.executable, "-c", host, with_array.directory], check=True,
-                   env=clean_environment())  # fmt: skip
+    return result.stderr
+
+
+def test_the_quota_of_a_gpu_is_apart_from_the_hosts(with_array):
+    refusal = create(with_array, 2, "cuda:0", check=False)
+    assert "QuotaExceeded" in refusal
+    assert "gpu_quota_bytes" in refusal
+    create(with_array, 2, "host")
+
+
+def test_the_memory_limit_of_a_gpu_is_apart_from_the_hosts(fake_cuda, stand_in_path, start_daemon):
+    daemon = start_daemon("--gpu-memory-limit-bytes=96MiB")
+    refusal = create(daemon, 50, "cuda:0", check=False)
+    assert "OutOfMemory" in refusal
+    assert "gpu_memory_limit_bytes" in refusal
+    create(daemon, 50, "host")
 
 
 def test_doctor_lists_the_gpus(fake_cuda, stand_in_path, daemon):

@@ -42,8 +42,10 @@ def _run_one(
     ended = limited.run([program, f"--gtest_filter={name}"], limit_s, environment)
     if not ended.ok:
         return name, "failed", ended.why()
-    if f"[  SKIPPED ] {name}" not in ended.output:
+    if f"[       OK ] {name}" in ended.output:
         return name, "passed", ""
+    if f"[  SKIPPED ] {name}" not in ended.output:
+        return name, "failed", "it did not run"
     words = [line for line in ended.output.splitlines() if "only" in line or "GPU" in line]
     return name, "skipped", words[0].strip() if words else ""
 
