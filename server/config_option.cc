@@ -67,8 +67,8 @@ constexpr Option kOptions[] = {
      "Most bytes of arrays per user on each GPU. 0 = no limit."},
     {"event_waits", "MEMLEASE_EVENT_WAITS", OptionKind::kWord,
      "stream", 0, 0, {"stream", "host"}, store<&Config::event_waits>,
-     "What waits for the GPU work of other processes: the stream, or the host before it gives the "
-     "stream work. A stream may wait for ever for a process that was killed, the host never."},
+     "What waits for earlier GPU work on a slot, other processes' above all: the stream, or the "
+     "host before it gives the stream work. A stream may wait for ever for a process that was killed, the host never."},
     {"event_wait_timeout_s", "MEMLEASE_EVENT_WAIT_TIMEOUT_S", OptionKind::kSeconds,
      "60", 1, kDaySeconds, {}, store<&Config::event_wait_timeout_s>,
      "How long the host waits so, with event_waits = host."},

@@ -14,6 +14,6 @@ with memlease.connect() as client, contextlib.suppress(KeyboardInterrupt):
     device = sys.argv[1] if len(sys.argv) > 1 else "cuda:0"
     field = client.create("gpu/field", shape=(480, 640), dtype="float32", device=device, slots=6)
     while True:
-        # What is on the GPU already would be written in place: with field.write(stream=...).
+        # An array on the GPU is put likewise, with stream=; kernels write in place: field.write().
         field.put(np.full(field.shape, field.version + 1, "float32"))
         time.sleep(0.1)

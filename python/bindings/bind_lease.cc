@@ -10,194 +10,10 @@
 #include "python/bindings/dlpack_capsule.h"
 #include "python/bindings/fastcall.h"
 #include "python/bindings/lease.h"
+#include "python/bindings/lease_docs.h"
 
 namespace memlease::python {
 namespace {
-
-constexpr const char* kReadDoc =
-    R"(The right to read one version, whose bytes do not change meanwhile.
-
-Use it in ``with``, or call `release`. NumPy, PyTorch, JAX and whatever speaks the buffer protocol,
-``__array_interface__`` or DLPack take the lease itself, without a copy; `array` is a NumPy view.
-Every view is read-only and keeps the version's slot until it dies, also beyond the lease. Arrays on
-a GPU are taken by DLPack or ``__cuda_array_interface__``; the latter's views do not keep the slot.
-Not thread-safe: one thread at a time uses one lease. Nothing here calls the daemon, or blocks, but
-for what says so of arrays on a GPU.
-)";
-
-constexpr const char* kWriteDoc =
-    R"(The right to write the next version. Readers see nothing of it until `publish`.
-
-Use it in ``with``: a clean exit publishes, an exception drops. `array` is a writable NumPy view;
-its bytes are unspecified, or after `Array.update` those of the current version. Views must be gone
-when the version is published. Arrays on a GPU are filled through DLPack or
-``__cuda_array_interface__``, or by ``lease[...] = source`` with an array on the same GPU, as
-`Array.put` takes it: a copy on the lease's stream, or one that blocks. Not thread-safe. Nothing here calls the daemon, or blocks, but for what
-says so of arrays on a GPU.
-)";
-
-constexpr const char* kArrayDoc =
-    R"(The version's elements as a NumPy array over the shared memory: no copy.
-
-The same object on each access, and for a later lease of the same slot if nobody kept it.
-
-Raises
-------
-Closed
-    The lease has ended.
-Unsupported
-    NumPy has no such dtype and ml_dtypes, which has, is not installed; or the array is on a GPU.
-)";
-
-constexpr const char* kDLPackDoc =
-    R"(__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)
---
-
-Export by DLPack, versioned or not as the consumer asks.
-
-Of an array on a GPU the consumer's `stream` is made to wait for the bytes: a handle, 1 or None the
-legacy stream, 2 the thread's own; with -1 the consumer sees to the order. That does not block; only
-``dl_device=(1, 0)``, which copies a version to the host, does.
-
-Raises
-------
-BufferError
-    The request cannot be met: another device, or a read lease for a consumer that takes only the
-    unversioned form, which cannot say "read-only" (see `dlpack`).
-ValueError
-    A stream that is none: 0, which is ambiguous, or of a host array any but -1.
-Closed
-    The lease has ended.
-)";
-
-constexpr const char* kDLPackMethodDoc = R"(dlpack($self, /, *, readonly_ok=False)
---
-
-What to give to a DLPack consumer instead of the lease itself.
-
-Parameters
-----------
-readonly_ok : bool
-    Hand read-only memory also to consumers that cannot be told so, as JAX. Writing through what
-    they make of it is undefined: it ends the process or changes a version that others read.
-)";
-
-constexpr const char* kReleaseDoc = R"(release($self, /, stream=None)
---
-
-End the lease. A second call does nothing.
-
-Parameters
-----------
-stream : stream, optional
-    Of an array on a GPU: a writer waits for what this stream was given until now (see
-    `memlease.stream`). Default: the stream that the lease began with; without one, or if something
-    made from the lease was used on another, this blocks until the GPU has nothing to do.
-
-Returns
--------
-bool
-    False if views of it are alive: they keep the slot, and a `ViewAlive` warning says so.
-
-Raises
-------
-ProducerDied
-    The version turned out to be torn: do not use what was computed from it.
-)";
-
-constexpr const char* kPublishDoc = R"(publish($self, /, stream=None, *, allow_pins=False)
---
-
-Make the version current and end the lease.
-
-Parameters
-----------
-stream : stream, optional
-    Of an array on a GPU: readers wait for what this stream was given until now. Default: as in
-    `ReadLease.release`.
-allow_pins : bool
-    Publish although views of the lease are alive. The caller answers for nobody writing through
-    them: that would change a published version.
-
-Returns
--------
-int
-    The version's number.
-
-Raises
-------
-Busy
-    Views of the lease are alive. The lease goes on.
-)";
-
-constexpr const char* kDropDoc = R"(drop($self, /, stream=None)
---
-
-End the lease without a version. A second call does nothing.
-
-`stream` is as in `publish`.
-Views of it that are alive keep the slot out of use, and a `ViewAlive` warning says so.
-)";
-
-constexpr const char* kArrayMethodDoc = R"(__array__($self, /, dtype=None, copy=None)
---
-
-A NumPy array of the version: `array` itself where neither dtype nor copy ask for another.)";
-
-constexpr const char* kExitDoc = R"(__exit__($self, kind, value, traceback, /)
---
-
-End the lease.)";
-
-constexpr const char* kDLPackDeviceDoc = R"(__dlpack_device__($self, /)
---
-
-(1, 0), the host's memory, or (2, n): cuda:n as this process numbers its GPUs.)";
-
-constexpr const char* kCudaInterfaceDoc =
-    R"(The CUDA array interface, version 3: arrays on a GPU only, else AttributeError.
-
-A dict, new at each access, and each access makes its ``stream`` wait again for all that must come
-before: what is put on that stream, or comes after it was synchronised, sees the version complete.
-Never blocks. A dict holds nothing: whoever uses the address keeps the lease, and `release` must be
-told where the work ends.
-
-Raises
-------
-AttributeError
-    The array is in host memory, or of a type that NumPy cannot name, such as bfloat16.
-Closed
-    The lease has ended.
-)";
-
-constexpr const char* kCudaArrayDoc =
-    R"(cuda_array($self, /, *, version=3, host_wait=None, no_stream=None, readonly_ok=False)
---
-
-What to give to a consumer of the CUDA array interface instead of the lease itself.
-
-It has the attribute ``__cuda_array_interface__`` and keeps the lease.
-
-Parameters
-----------
-version : int
-    Of the interface: 3, or 2, which names no stream.
-host_wait : bool, optional
-    At each access of the attribute block, without the GIL, until the bytes are complete, and name
-    no stream: for consumers that ignore the stream, as PyTorch. Default: True for version 2, else
-    what the environment variable ``MEMLEASE_CUDA_HOST_WAIT`` says, else False.
-no_stream : bool, optional
-    Name no stream, ``None``, and wait for nothing: the caller answers for the order, and logs say
-    so once (R-CAI-13, R-SYNC-13). How the lease ends and what it keeps does not change. Default:
-    what ``MEMLEASE_CUDA_NO_STREAM`` says where the host does not wait, else False.
-readonly_ok : bool
-    Do not say that the bytes of a read lease are read-only: for consumers that refuse such, as
-    PyTorch. Writing through what they make of it changes a version that others read.
-
-Returns
--------
-CudaArraySource
-)";
 
 template <typename Function>
 void* slot(Function* function) {
@@ -214,6 +30,12 @@ PyObject* get(PyObject* self, void* /*closure*/) {
       return py::cast(value).release().ptr();
     }
   });
+}
+
+bool is_true(PyObject* value) {
+  const int truth = PyObject_IsTrue(value);
+  if (truth < 0) throw py::error_already_set();
+  return truth != 0;
 }
 
 Stream only_stream(const FastCall& call) {
@@ -263,9 +85,8 @@ PyObject* publish(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
     std::array<PyObject*, 2> values{};
     FastCall{"publish", arguments, count, keywords}.bind(kParameters, 1, values);
     const Stream stream = to_stream(values[0]);
-    const int allow_pins = values[1] == nullptr ? 0 : PyObject_IsTrue(values[1]);
-    if (allow_pins < 0) throw py::error_already_set();
-    return PyLong_FromUnsignedLongLong(lease_of<WriteLease>(self).publish(stream, allow_pins != 0));
+    const bool allow_pins = values[1] != nullptr && is_true(values[1]);
+    return PyLong_FromUnsignedLongLong(lease_of<WriteLease>(self).publish(stream, allow_pins));
   });
 }
 
@@ -360,8 +181,8 @@ PyObject* cuda_array(PyObject* self, PyObject* arguments, PyObject* keywords) {
                       " of the CUDA array interface is not known",
                   "give 3, or 2 for a library that refuses 3");
     }
-    if (Py_IsNone(host_wait) == 0) options.host_wait = PyObject_IsTrue(host_wait) > 0;
-    if (Py_IsNone(no_stream) == 0) options.no_stream = PyObject_IsTrue(no_stream) > 0;
+    if (Py_IsNone(host_wait) == 0) options.host_wait = is_true(host_wait);
+    if (Py_IsNone(no_stream) == 0) options.no_stream = is_true(no_stream);
     if (options.host_wait.value_or(false) && options.no_stream.value_or(false)) {
       throw Error(ErrorCode::InvalidArgument, "host_wait=True and no_stream=True contradict",
                   "give host_wait=True: it names no stream, and is safe");

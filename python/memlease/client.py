@@ -1,5 +1,6 @@
 """`connect` and `Client`: a process's connection to a daemon."""
 
+import contextlib
 import operator
 import os
 from collections.abc import Sequence
@@ -8,7 +9,7 @@ from typing import Any, Literal, Self
 
 from memlease import _core, programs
 from memlease.array import Array
-from memlease.errors import InvalidArgument
+from memlease.errors import Error, InvalidArgument
 from memlease.interfaces import (
     dtype_name,
     numpy_dtype,
@@ -259,12 +260,21 @@ class Client:
         ------
         AlreadyExists
             An array of another shape, dtype or options stands.
+
+        What `Array.put` raises, too; an array that was made for it is withdrawn then.
         """
         _require_text("name", name)
         dtype, elements = source_of(source, stream, ignore_stream)
         options = {"exist_ok": True, **options}
+        existed = self.exists(name)
         array = self.create(name, shape=elements.shape, dtype=dtype, **options)
-        array._put_elements(dtype, elements, wait, stream)
+        try:
+            array._put_elements(dtype, elements, wait, stream)
+        except BaseException:
+            if not existed and array.version == 0:
+                with contextlib.suppress(Error):
+                    self.withdraw(name)
+            raise
         return array
 
     def get(self, name: str, out: Any = None, *, timeout: float | None = None) -> Any:

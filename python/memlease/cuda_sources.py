@@ -1,5 +1,6 @@
 """Sources that a producer describes by ``__cuda_array_interface__``, versions 0 to 3."""
 
+import operator
 from typing import Any
 
 from memlease import _core
@@ -111,18 +112,23 @@ def _required(interface: Any, key: str) -> Any:
 
 def _whole(interface: Any, key: str) -> int:
     value = _required(interface, key)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+    if not _is_whole(value) or value < 0:
         raise _wrong(key, value, "a whole number")
-    return value
+    return operator.index(value)
+
+
+def _is_whole(value: Any) -> bool:
+    """Tell whether it is a Python or NumPy integer; truth values are none here."""
+    return hasattr(value, "__index__") and not isinstance(value, bool)
 
 
 def _numbers(interface: Any, key: str, lowest: int = -(2**63)) -> tuple[int, ...]:
     values = _required(interface, key)
     if not isinstance(values, tuple | list) or not all(
-        isinstance(value, int) and lowest <= value < 2**63 for value in values
+        _is_whole(value) and lowest <= value < 2**63 for value in values
     ):
         raise _wrong(key, values, "a tuple of whole numbers")
-    return tuple(values)
+    return tuple(operator.index(value) for value in values)
 
 
 def _wrong(key: str, value: Any, expected: str) -> InvalidArgument:

@@ -43,7 +43,7 @@ def export_order(version: int, host_wait: bool | None, no_stream: bool | None) -
         return True, False
     if no_stream is None:
         no_stream = _is_set("MEMLEASE_CUDA_NO_STREAM")
-    if no_stream:
+    if no_stream or version < 3:
         _log_once("no_stream", "leases name no stream to libraries, and nothing waits for versions")
     return False, version >= 3 and not no_stream
 

@@ -79,12 +79,14 @@ class MEMLEASE_API Array {
 
   // The current version, or the one that the options ask for. Waits for the first one. Throws
   // Timeout, VersionGone, ProducerDied, WriteAborted (the last two: slots=1 only, or for a version
-  // of that number). No call to the daemon but at the first read.
+  // of that number). No call to the daemon but at the first read. With a stream, and a daemon that
+  // lets the host wait (event_waits = host), it waits for the version, too: event_wait_timeout_s at
+  // most, then Timeout.
   ReadLease read(const ReadOptions& options = {}) const;
 
   // The next version, to be filled. Throws NoFreeSlot at the deadline, Denied without write access,
   // Busy where this process itself holds the only slot. No call to the daemon while this process
-  // keeps the writer's right.
+  // keeps the writer's right. Streams and event_waits: as read(), for the slot's earlier users.
   WriteLease write(const WriteOptions& options = {}) const;
   // As write(), starting with the bytes of the current version (a copy; with slots=1 in place).
   WriteLease update(const WriteOptions& options = {}) const;
@@ -100,8 +102,9 @@ class MEMLEASE_API Array {
                     const WriteOptions& options = {}) const;
   // From the memory of the array's own GPU, or from a GPU's to the host. With a stream a device
   // array's version is copied there, and nothing blocks for it; else this waits for the copy.
-  // Throws InvalidArgument for another GPU, and Unsupported for elements in another order than the
-  // array's: into host memory they may also stand in C order. A failed put() publishes nothing.
+  // Throws InvalidArgument for another GPU and for strides that are not one a dimension, and
+  // Unsupported for elements in another order than the array's (for a host array C order is taken,
+  // too). A failed put() publishes nothing.
   std::uint64_t put(const GpuSource& source, const WriteOptions& options = {}) const;
 
   // Removes the name at once; the bytes go when the last lease and view has gone.

@@ -63,9 +63,10 @@ class MEMLEASE_API ReadLease {
   const void* data() const;
   Pin pin() const;  // throws Closed after release()
 
-  // Device arrays: what `stream` is given from now on runs behind the version. Does not wait.
-  // Throws InvalidArgument for a stream of another device, or one that captures a graph. The host's
-  // arrays need none of this.
+  // Device arrays: what `stream` is given from now on runs behind the version. Does not wait,
+  // unless the daemon lets the host wait (event_waits = host): then until the version is complete.
+  // Throws InvalidArgument for a stream of another device, or one that captures a graph; in that
+  // mode also Timeout and ProducerDied. The host's arrays need none of this.
   void wait(Stream stream) const;
   // The same for a view that is given away, whose user works on `consumer`: that does not say where
   // the work on the lease ends, which release() must be told. None: whoever gets the view sees to
@@ -139,7 +140,8 @@ class MEMLEASE_API WriteLease {
   Span<T, N> span() const;
 
   // Copies all elements from a GPU's memory, as Array::put(): on the lease's stream, or waiting for
-  // the copy. After an error the lease goes on, and its bytes are unspecified.
+  // the copy. Throws what that throws, and Unsupported where no GPU is visible. After an error the
+  // lease goes on, and its bytes are unspecified.
   void put(const GpuSource& source) const;
 
   // Makes the version current and ends the lease; returns its number. No call to the daemon, and

@@ -32,7 +32,8 @@ class MEMLEASE_API Stream {
 // A stream to hand to a producer of elements on cuda:N, as this process numbers its GPUs, before
 // they are copied by Array::put(): `wanted` if it is given, else one of the library's, which lives
 // as long as the process and is never 1 or 2. Throws InvalidArgument if `wanted` is of another
-// device or captures a graph.
+// device or captures a graph, and Unsupported if no such GPU is visible. Thread-safe; waits for
+// nothing.
 MEMLEASE_API Stream stream_on(int device_ordinal, Stream wanted = {});
 
 }  // namespace memlease
