@@ -3,10 +3,10 @@
    build of memlease runs with and without a driver; plain C, so that it can be built alone and
    serve a daemon that was linked elsewhere.
 
-   Implemented by server/device/cuda/ (the daemon's half) and cuda/ (the client's);
-   called by cuda_device_backend and cuda_importer, which know no CUDA. Thread-safe. No call blocks
-   on the GPU's work unless it says so. Each sets the calling thread's device for itself and puts
-   the caller's back. Those that return int32_t return 0 or a cudaError_t. */
+   The daemon's half is exports.cc, called by server/device/cuda_device_backend; the client's is
+   imports.cc, called by client/device/cuda_importer. Both callers know no CUDA. Thread-safe. No
+   call blocks on the GPU's work unless it says so. Each sets the calling thread's device for itself
+   and puts the caller's back. Those that return int32_t return 0 or a cudaError_t. */
 #pragma once
 
 #include <stddef.h>
