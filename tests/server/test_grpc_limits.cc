@@ -98,9 +98,12 @@ TEST_F(GrpcServerTest, ServiceReturnsAfterTheLastDescriptorIsGone) {
   ASSERT_EQ(::pipe2(done, O_CLOEXEC), 0);
   constexpr int kTooMany = 60;
   const rlimit scarce{open_files().size() + 20, before.rlim_max};
+  // Before the flood begins: what comes while there is room is served for ever.
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &scarce), 0);
   const pid_t child = ::fork();
   if (child == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // if this test crashes
+    if (::setrlimit(RLIMIT_NOFILE, &before) != 0) ::_exit(1);
     std::vector<wire::UniqueFd> flood;
     for (int i = 0; i < 100; ++i) flood.push_back(connect_unix(path_, SOCK_STREAM));
     std::vector<pollfd> states;
@@ -109,7 +112,6 @@ TEST_F(GrpcServerTest, ServiceReturnsAfterTheLastDescriptorIsGone) {
     if (::write(done[1], "x", 1) != 1) ::_exit(1);
     ::pause();
   }
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &scarce), 0);
   char byte = 0;
   ASSERT_EQ(::read(done[0], &byte, 1), 1);  // so many have been closed, and the others are served
   EXPECT_GT(on_loop([this] { return server_->connections(); }), 0U);
