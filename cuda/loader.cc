@@ -2,8 +2,11 @@
 
 #include <dlfcn.h>
 
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <optional>
 
@@ -19,6 +22,21 @@ using wire::ErrorCode;
 constexpr const char* kLibrary = "libmemlease_cuda.so";
 constexpr const char* kPathVariable = "MEMLEASE_CUDA_PLUGIN";
 
+// The file that this is linked into, as the kernel knows it: the loader knows a program by the name
+// that it was called by, which may be no path, or one from a folder that has been left since.
+std::filesystem::path own_file() {
+  const auto wanted = reinterpret_cast<std::uintptr_t>(&own_file);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) != 2) continue;
+    const std::size_t path = line.find('/');
+    if (begin <= wanted && wanted < end && path != std::string::npos) return line.substr(path);
+  }
+  return {};
+}
+
 // Beside the library or program that this is linked into; an installation has the daemon in bin/
 // and libraries in lib/, the Python package has its libraries above bin/.
 std::vector<std::string> candidates() {
@@ -26,13 +44,10 @@ std::vector<std::string> candidates() {
   if (const char* named = std::getenv(kPathVariable); named != nullptr && *named != '\0') {
     return {named};
   }
-  Dl_info self{};
-  if (dladdr(reinterpret_cast<void*>(&candidates), &self) != 0 && self.dli_fname != nullptr) {
-    std::error_code ignored;
-    const auto folder = std::filesystem::canonical(self.dli_fname, ignored).parent_path();
-    for (const char* beside : {"", "..", "../lib", "../lib64", "../lib/x86_64-linux-gnu"}) {
-      paths.push_back((folder / beside / kLibrary).lexically_normal().string());
-    }
+  const auto folder = own_file().parent_path();
+  if (folder.empty()) return paths;
+  for (const char* beside : {"", "..", "../lib", "../lib64", "../lib/x86_64-linux-gnu"}) {
+    paths.push_back((folder / beside / kLibrary).lexically_normal().string());
   }
   return paths;
 }

@@ -3,9 +3,10 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from conftest import clean_environment
+from conftest import clean_environment, program
 from fakecuda_build import require_stand_in
 
 require_stand_in()
@@ -77,6 +78,18 @@ def test_doctor_lists_the_gpus(fake_cuda, stand_in_path, daemon):
     assert check(result, "gpu")["result"] == "ok"
     assert "cuda:0" in check(result, "gpu")["reason"]
     assert daemon.json("status")["gpus"] == []
+
+
+def test_the_plug_in_is_found_beside_the_program_alone(fake_cuda, stand_in_path, tmp_path):
+    """Called by its bare name, from a folder whose owner may be anybody."""
+    for folder in (tmp_path / "lib", tmp_path / "here"):
+        folder.mkdir()
+        (folder / "libmemlease_cuda.so").write_text("not this one")
+    path = Path(program("memleasectl")).parent
+    result = subprocess.run(["memleasectl", "doctor", "--json"], cwd=tmp_path / "here", text=True,
+                            env=clean_environment(PATH=str(path)), capture_output=True,
+                            check=False)  # fmt: skip
+    assert check(result, "gpu")["result"] == "ok", result.stdout
 
 
 def test_doctor_shares_an_array_on_each_gpu_if_asked(fake_cuda, stand_in_path, daemon):
