@@ -138,7 +138,8 @@ absl::Status CudaImporter::check_stream(Stream stream) {
     code = cuda_.stream_device(pointer_of(stream), &ordinal);
   }
   if (code != MEMLEASE_CUDA_OK) {
-    return cuda::cuda_error(cuda_, code, fmt::format("stream {:#x}", stream.handle()),
+    const auto error = cuda::cuda_error(cuda_, code, fmt::format("stream {:#x}", stream.handle()));
+    return wire::make_error(ErrorCode::kInvalidArgument, wire::message_of(error),
                             "Pass a stream that has not been destroyed.");
   }
   if (capturing != 0) {

@@ -183,10 +183,10 @@ absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::Ar
     if (wanted != stands) {
       return make_error(
           ErrorCode::kAlreadyExists,
-          fmt::format("'{}' exists as {} with {} slots, mode {:#o}: not what was asked for "
-                      "({}, {} slots, mode {:#o}, or another layout or lifetime)",
-                      spec.name, describe(stands), stands.slots, stands.mode, describe(wanted),
-                      wanted.slots, wanted.mode),
+          fmt::format("'{}' exists as {} on {} with {} slots, mode {:#o}: not what was asked for "
+                      "({} on {}, {} slots, mode {:#o}, or another layout or lifetime)",
+                      spec.name, describe(stands), stands.device, stands.slots, stands.mode,
+                      describe(wanted), wanted.device, wanted.slots, wanted.mode),
           "Open it as it is, or withdraw it first.");
     }
     return join(session, *existing, false);

@@ -99,8 +99,9 @@ absl::Status SegmentPool::make_room(std::uint64_t size_bytes) {
   }
   return wire::make_error(
       wire::ErrorCode::kOutOfMemory,
-      fmt::format("{} bytes do not fit: {} of the daemon's limit of {} bytes are taken", size_bytes,
-                  memory_bytes_, limits_.memory_bytes),
+      fmt::format("{} bytes do not fit on {}: {} of the daemon's limit of {} bytes are taken, in "
+                  "whole segments",
+                  size_bytes, backend_.device(), memory_bytes_, limits_.memory_bytes),
       fmt::format("{}, or raise {}.",
                   size_bytes > limits_.memory_bytes
                       ? "Create a smaller array or one with fewer slots"
