@@ -1,5 +1,8 @@
 #include "client/core/device_order.h"
 
+#include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "client/core/crash_point.h"
@@ -116,11 +119,33 @@ absl::Status DeviceOrder::record_idle(DeviceEvent& event) {
   return event.record_done();
 }
 
+// By looking: a wait inside of the driver may not end. The daemon says that a version is poisoned
+// before it records the event anew, so who sees that it is complete looks once more. False if it is
+// poisoned.
+bool DeviceOrder::await_complete(const SlotReader& reader, std::uint32_t slot,
+                                 std::uint64_t version) {
+  constexpr std::chrono::microseconds kLongest{1000};
+  std::chrono::microseconds pause{10};
+  for (;; pause = std::min(2 * pause, kLongest)) {
+    const auto complete = write_events_[slot]->complete();
+    if (reader.poisoned(version)) return false;
+    if (!complete.ok() || *complete) return true;
+    std::this_thread::sleep_for(pause);
+  }
+}
+
 absl::Status DeviceOrder::release(SlotReader& reader, std::uint32_t slot, std::uint64_t version,
                                   Stream stream) {
   const std::lock_guard lock(mutex_);
   DeviceEvent& event = *read_events_[slot];
-  absl::Status status = stream ? record_read(slot, stream) : record_idle(event);
+  absl::Status status;
+  if (stream) {
+    status = record_read(slot, stream);
+  } else if (await_complete(reader, slot, version)) {
+    status = record_idle(event);
+  } else {
+    status = event.record_done();
+  }
   // Nothing was recorded on the stream: then nothing may be under way there.
   if (stream && !status.ok()) record_idle(event).IgnoreError();
   crash_point("device.read_recorded");

@@ -52,7 +52,8 @@ class DeviceOrder {
   absl::Status await_version(std::uint32_t slot, std::uint64_t version, Stream stream);
   absl::StatusOr<bool> version_complete(std::uint32_t slot, std::uint64_t version);
   // Ends the read: what the stream was given until now is what a writer waits for. Without a stream
-  // it waits for the device. Always gives the hold up.
+  // it waits for the device, unless the version's writer has died before it was complete: a stream
+  // that waits for that may never go on. Always gives the hold up.
   absl::Status release(SlotReader& reader, std::uint32_t slot, std::uint64_t version,
                        Stream stream);
 
@@ -103,6 +104,7 @@ class DeviceOrder {
   absl::StatusOr<Events*> events_of(wire::RowRef row);
   absl::Status record_read(std::uint32_t slot, Stream stream);
   absl::Status record_idle(DeviceEvent& event);
+  bool await_complete(const SlotReader& reader, std::uint32_t slot, std::uint64_t version);
   std::vector<std::uint64_t>& awaited_of(wire::RowRef row);
   absl::Status collect_reads(SlotWriter& writer, std::uint32_t slot);
   std::uint64_t write_key(std::uint32_t slot) const;

@@ -17,11 +17,12 @@ int get_bytes(PyObject* self, Py_buffer* buffer, int flags) {
 }  // namespace
 
 void bind_views(py::module_& module) {
-  py::class_<SlotBytes>(module, "SlotBytes", py::custom_type_setup([](PyHeapTypeObject* type) {
-                          type->ht_type.tp_as_buffer = &type->as_buffer;
-                          type->as_buffer.bf_getbuffer = &get_bytes;
-                        }),
-                        "The bytes of one slot, pinned: the base of NumPy arrays over it.");
+  const py::class_<SlotBytes> bytes(
+      module, "SlotBytes", py::custom_type_setup([](PyHeapTypeObject* type) {
+        type->ht_type.tp_as_buffer = &type->as_buffer;
+        type->as_buffer.bf_getbuffer = &get_bytes;
+      }),
+      "The bytes of one slot, pinned: the base of NumPy arrays over it.");
   py::class_<CudaArraySource>(module, "CudaArraySource",
                               "A lease for consumers of the CUDA array interface, with options.")
       .def_property_readonly("__cuda_array_interface__", &CudaArraySource::interface,

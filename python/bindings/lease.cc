@@ -89,10 +89,12 @@ py::dict PyLease<Lease>::cuda_interface(const CudaInterfaceOptions& options) {
   py::dict dict = py::module_::import("memlease.interfaces")
                       .attr("cuda_array_interface")(dtype(), shape(),
                                                     py::tuple(py::cast(array().strides_bytes)));
-  const auto [host_waits, names_stream] =
+  const auto order =
       py::module_::import("memlease.opt_outs")
           .attr("export_order")(options.version, options.host_wait, options.no_stream)
           .template cast<std::pair<bool, bool>>();
+  const bool host_waits = order.first;
+  const bool names_stream = order.second;
   Stream stream;
   const void* first = nullptr;
   without_gil([&] {

@@ -133,6 +133,30 @@ TEST_F(DeviceDeaths, AReaderKilledWithALeaseGivesItsSlotBack) {
 }
 
 // R-SYNC-2: events whose exporter has gone are used no more.
+TEST_F(DeviceDeaths, ALeaseOfTwoStreamsThatStayBlockedEnds) {
+  FAKECUDA_STAND_IN_ONLY();  // on which streams that wait for a lost record wait for ever
+  Client keeper(daemon);
+  Client writer(daemon);
+  Client reader(daemon);
+  keeper.is_ok("create a 3 1000 cuda:0");
+  publish(writer, 1);
+  writer.is_ok("synchronize s");
+  writer.is_ok("gate s");
+  publish(writer, 2);
+  reader.is_ok("read a r");
+  reader.is_ok("wait a q");
+  reader.is_ok("look a 2 r");
+  reader.is_ok("look a 2 q");
+  reader.say("release a");  // by no stream: all of them are waited for
+  EXPECT_EQ(reader.answer(100).kind, Answer::Kind::kSilent);
+  writer.kill();
+  EXPECT_EQ(reader.answer().code, "ProducerDied");
+  EXPECT_EQ(reader.is_ok("idle r"), "0");
+  EXPECT_EQ(reader.is_ok("get a"), "1 1 1");
+  reader.kill();
+  EXPECT_EQ(keeper.is_ok("put a 3"), "3");
+}
+
 // A copy to pageable memory blocks inside of the driver, so that it may not be begun before.
 TEST_F(DeviceDeaths, AGetThatWaitsForADeadWriterEnds) {
   FAKECUDA_STAND_IN_ONLY();  // on which streams that wait for a lost record wait for ever
