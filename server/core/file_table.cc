@@ -12,7 +12,7 @@ using wire::ErrorCode;
 using wire::FileId;
 using wire::FileKind;
 
-absl::StatusOr<FileId> FileTable::add(File file) {
+absl::StatusOr<FileId> FileTable::add(File&& file) {
   if (last_id_ == wire::kMaxFileId) {
     return wire::make_error(ErrorCode::kOutOfMemory, "all numbers of shared files are used up",
                             "Restart the daemon at your convenience.");

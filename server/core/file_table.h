@@ -30,7 +30,7 @@ class FileTable {
   explicit FileTable(Disposal dispose = {}) : dispose_(std::move(dispose)) {}
 
   // Ids are never used again; kOutOfMemory once all are used up.
-  absl::StatusOr<wire::FileId> add(File file);
+  absl::StatusOr<wire::FileId> add(File&& file);
   void remove(wire::FileId id);
   // A session has closed what it had imported.
   void dispose(std::shared_ptr<SharedMemory> memory) const;
