@@ -132,7 +132,7 @@ TEST_F(DeviceDeaths, AReaderKilledWithALeaseGivesItsSlotBack) {
   EXPECT_EQ(writer.is_ok("get a"), "4 4 4");
 }
 
-// R-SYNC-2: events whose exporter has gone are used no more.
+// R-SYNC-11: what waits for the whole GPU ends, too.
 TEST_F(DeviceDeaths, ALeaseOfTwoStreamsThatStayBlockedEnds) {
   FAKECUDA_STAND_IN_ONLY();  // on which streams that wait for a lost record wait for ever
   Client keeper(daemon);
@@ -157,7 +157,8 @@ TEST_F(DeviceDeaths, ALeaseOfTwoStreamsThatStayBlockedEnds) {
   EXPECT_EQ(keeper.is_ok("put a 3"), "3");
 }
 
-// A copy to pageable memory blocks inside of the driver, so that it may not be begun before.
+// R-SYNC-11: a copy to pageable memory blocks inside of the driver, so that it may not be begun
+// before.
 TEST_F(DeviceDeaths, AGetThatWaitsForADeadWriterEnds) {
   FAKECUDA_STAND_IN_ONLY();  // on which streams that wait for a lost record wait for ever
   Client keeper(daemon);
@@ -191,6 +192,7 @@ TEST_F(DeviceDeaths, AGetThatWaitsEndsWithTheDaemon) {
   writer.is_ok("synchronize s");
 }
 
+// R-SYNC-2: events whose exporter has gone are used no more.
 TEST_F(DeviceDeaths, WithoutItsDaemonAProcessEndsCleanly) {
   Client client(daemon);
   client.is_ok("create a 2 1000 cuda:0");
