@@ -165,9 +165,9 @@ std::uint64_t Array::put(const void* source, std::uint64_t size_bytes,
 
 std::uint64_t Array::put(const GpuSource& source, const WriteOptions& options) const {
   internal::check(state_->usable());
-  internal::check(internal::check_source(*state_, source));
+  internal::Importer* const by = internal::value_or_raise(internal::check_source(*state_, source));
   WriteLease lease = write(options);
-  lease.put(source);
+  internal::check(internal::put_from_gpu(*state_, lease.slot_, source, by, lease.ordering_));
   return lease.publish();
 }
 

@@ -1,11 +1,11 @@
 #include "client/core/device_copy.h"
 
-#include <chrono>
-#include <thread>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "client/core/backoff.h"
 #include "client/core/device_lease.h"
 #include "client/core/strided_copy.h"
 #include "fmt/format.h"
@@ -24,22 +24,25 @@ absl::Status wait_for_stream(ArrayState& array, Importer& importer, Stream strea
   return host_wait(array, 0, [&] { return (*mark)->complete(); });
 }
 
+// Where a copy that may be under way ends. If that cannot be told, it has ended.
+absl::StatusOr<std::unique_ptr<DeviceEvent>> end_of_copy(Importer& importer, Stream on) {
+  auto mark = importer.mark(on);
+  if (!mark.ok()) importer.synchronize().IgnoreError();
+  return mark;
+}
+
 // Copies on a stream that waits for nobody, once the host has waited for all that must come before:
 // a copy from or to pageable memory blocks inside of the driver, where no deadline and no interrupt
 // is looked at. Nothing is under way when it returns, also after an error.
 absl::Status copy_now(ArrayState& array, Importer& importer,
                       absl::FunctionRef<absl::Status(Stream)> copy) {
-  constexpr std::chrono::microseconds kPause{20};
   const auto on = importer.copy_stream();
   if (!on.ok()) return on.status();
   absl::Status status = copy(*on);
-  const auto mark = importer.mark(*on);
-  if (!mark.ok()) {
-    importer.synchronize().IgnoreError();
-    return mark.status();
-  }
-  absl::StatusOr<bool> done = (*mark)->complete();
-  for (; done.ok() && !*done; done = (*mark)->complete()) std::this_thread::sleep_for(kPause);
+  const auto end = end_of_copy(importer, *on);
+  if (!end.ok()) return end.status();
+  absl::StatusOr<bool> done = (*end)->complete();
+  for (Backoff backoff; done.ok() && !*done; done = (*end)->complete()) backoff.pause();
   if (status.ok()) status = done.status();
   if (status.ok()) array.session().count_copy();
   return status;
@@ -98,16 +101,26 @@ absl::StatusOr<Importer*> importer_for(ArrayState& array, const GpuSource& sourc
                           "Bring it to the array's GPU first, as by tensor.to(\"cuda:N\").");
 }
 
+// Calls `copy` for each block of the array, where it stands and where it would if it were packed,
+// until one fails.
+absl::Status copy_blocks(
+    const ArrayState& array,
+    absl::FunctionRef<absl::Status(std::size_t at, std::size_t packed, std::size_t bytes)> copy) {
+  absl::Status status;
+  for_each_block(array.spec(), [&](std::size_t at, std::size_t packed, std::size_t bytes) {
+    if (status.ok()) status = copy(at, packed, bytes);
+  });
+  return status;
+}
+
 // The pieces without gaps of what stands as the array does.
 absl::Status copy_pieces(const ArrayState& array, Importer& importer, std::byte* to,
                          const std::byte* from, Stream on) {
   const std::uint64_t size_bytes = array.opened().slot_bytes;
   if (element_bytes(array.spec()) == size_bytes) return importer.copy(to, from, size_bytes, on);
-  absl::Status status;
-  for_each_block(array.spec(), [&](std::size_t at, std::size_t /*packed*/, std::size_t bytes) {
-    if (status.ok()) status = importer.copy(to + at, from + at, bytes, on);
+  return copy_blocks(array, [&](std::size_t at, std::size_t /*packed*/, std::size_t bytes) {
+    return importer.copy(to + at, from + at, bytes, on);
   });
-  return status;
 }
 
 // On the stream of a lease: behind the work on the source that is under way, which itself goes on
@@ -118,12 +131,9 @@ absl::Status copy_in_order(ArrayState& array, Importer& importer, const GpuSourc
   absl::Status status = has_theirs ? importer.order(source.stream, on) : absl::OkStatus();
   if (!status.ok()) return status;
   status = copy_pieces(array, importer, to, static_cast<const std::byte*>(source.data), on);
-  auto mark = importer.mark(on);
-  if (!mark.ok()) {
-    importer.synchronize().IgnoreError();
-    return mark.status();
-  }
-  array.session().kept().keep(std::move(*mark), source.owner);
+  auto end = end_of_copy(importer, on);
+  if (!end.ok()) return end.status();
+  array.session().kept().keep(std::move(*end), source.owner);
   if (!status.ok()) return status;
   array.session().count_copy();
   return has_theirs ? importer.order(on, source.stream) : absl::OkStatus();
@@ -153,11 +163,9 @@ absl::Status put_to_device(ArrayState& array, std::uint32_t slot, const std::byt
   if (auto status = await_write(array, slot, ordering); !status.ok()) return status;
   Importer& importer = array.order()->importer();
   return copy_now(array, importer, [&](Stream on) {
-    absl::Status status;
-    for_each_block(array.spec(), [&](std::size_t at, std::size_t from, std::size_t bytes) {
-      if (status.ok()) status = importer.copy(array.slot_data(slot) + at, packed + from, bytes, on);
+    return copy_blocks(array, [&](std::size_t at, std::size_t from, std::size_t bytes) {
+      return importer.copy(array.slot_data(slot) + at, packed + from, bytes, on);
     });
-    return status;
   });
 }
 
@@ -167,20 +175,19 @@ absl::Status get_from_device(ArrayState& array, std::uint32_t slot, std::uint64_
   Importer& importer = array.order()->importer();
   return copy_now(array, importer, [&](Stream on) {
     if (only_use) ordering.stream = on;
-    absl::Status status;
-    for_each_block(array.spec(), [&](std::size_t at, std::size_t to, std::size_t bytes) {
-      if (status.ok()) status = importer.copy(packed + to, array.slot_data(slot) + at, bytes, on);
+    return copy_blocks(array, [&](std::size_t at, std::size_t to, std::size_t bytes) {
+      return importer.copy(packed + to, array.slot_data(slot) + at, bytes, on);
     });
-    return status;
   });
 }
 
-absl::Status check_source(ArrayState& array, const GpuSource& source) {
-  if (element_bytes(array.spec()) == 0) return absl::OkStatus();
+absl::StatusOr<Importer*> check_source(ArrayState& array, const GpuSource& source) {
+  if (element_bytes(array.spec()) == 0) return nullptr;
   if (auto status = check_layout(array, source); !status.ok()) return status;
-  const auto importer = importer_for(array, source);
-  if (!importer.ok()) return importer.status();
-  return source.stream ? (*importer)->check_stream(source.stream) : absl::OkStatus();
+  auto importer = importer_for(array, source);
+  if (!importer.ok() || !source.stream) return importer;
+  if (auto status = (*importer)->check_stream(source.stream); !status.ok()) return status;
+  return importer;
 }
 
 namespace {
@@ -204,11 +211,9 @@ absl::Status put_into_host(ArrayState& array, std::uint32_t slot, const GpuSourc
 }  // namespace
 
 absl::Status put_from_gpu(ArrayState& array, std::uint32_t slot, const GpuSource& source,
-                          Ordering& ordering) {
-  if (element_bytes(array.spec()) == 0) return absl::OkStatus();
-  const auto found = importer_for(array, source);
-  if (!found.ok()) return found.status();
-  Importer& importer = **found;
+                          Importer* by, Ordering& ordering) {
+  if (by == nullptr) return absl::OkStatus();
+  Importer& importer = *by;
   std::byte* const to = array.slot_data(slot);
   const bool to_host = array.order() == nullptr;
   if (!to_host) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "client/core/array_state.h"
 
 namespace memlease::internal {
@@ -24,11 +25,13 @@ absl::Status put_to_device(ArrayState& array, std::uint32_t slot, const std::byt
 absl::Status get_from_device(ArrayState& array, std::uint32_t slot, std::uint64_t version,
                              std::byte* packed, bool only_use, Ordering& ordering);
 
-// Can it be copied into this array? Asked before there is a lease.
-absl::Status check_source(ArrayState& array, const GpuSource& source);
-// From such a source into the slot of a write lease, of a device or of the host. On the lease's
-// stream; without one, and always into the host's memory, it waits for the copy.
+// Can it be copied into this array? Asked before there is a lease. By whom: null if there are no
+// elements.
+absl::StatusOr<Importer*> check_source(ArrayState& array, const GpuSource& source);
+// From such a source, by what check_source() has told, into the slot of a write lease, of a device
+// or of the host. On the lease's stream; without one, and always into the host's memory, it waits
+// for the copy.
 absl::Status put_from_gpu(ArrayState& array, std::uint32_t slot, const GpuSource& source,
-                          Ordering& ordering);
+                          Importer* by, Ordering& ordering);
 
 }  // namespace memlease::internal

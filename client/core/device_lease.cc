@@ -1,10 +1,9 @@
 #include "client/core/device_lease.h"
 
-#include <algorithm>
 #include <chrono>
-#include <thread>
 
 #include "absl/functional/function_ref.h"
+#include "client/core/backoff.h"
 #include "client/core/device_copy.h"
 #include "fmt/format.h"
 #include "proto/wire/error.h"
@@ -34,9 +33,7 @@ absl::Status for_each_own(const Ordering& ordering,
 absl::Status host_wait_until(ArrayState& array, std::uint64_t version,
                              absl::FunctionRef<absl::StatusOr<bool>()> complete,
                              Clock::time_point deadline) {
-  constexpr std::chrono::microseconds kLongest{1000};
-  std::chrono::microseconds pause{10};
-  for (;;) {
+  for (Backoff backoff;; backoff.pause()) {
     const auto done = complete();
     if (!done.ok()) return done.status();
     const SlotReader* reader = array.reader_if_subscribed();
@@ -57,8 +54,6 @@ absl::Status host_wait_until(ArrayState& array, std::uint64_t version,
           "See who holds it (memleasectl holders), or let the operator raise the daemon's "
           "event_wait_timeout_s.");
     }
-    std::this_thread::sleep_for(pause);
-    pause = std::min(2 * pause, kLongest);
   }
 }
 

@@ -1,10 +1,8 @@
 #include "client/core/device_order.h"
 
-#include <algorithm>
-#include <chrono>
-#include <thread>
 #include <utility>
 
+#include "client/core/backoff.h"
 #include "client/core/crash_point.h"
 #include "fmt/format.h"
 #include "proto/wire/error.h"
@@ -124,13 +122,10 @@ absl::Status DeviceOrder::record_idle(DeviceEvent& event) {
 // poisoned.
 bool DeviceOrder::await_complete(const SlotReader& reader, std::uint32_t slot,
                                  std::uint64_t version) {
-  constexpr std::chrono::microseconds kLongest{1000};
-  std::chrono::microseconds pause{10};
-  for (;; pause = std::min(2 * pause, kLongest)) {
+  for (Backoff backoff;; backoff.pause()) {
     const auto complete = write_events_[slot]->complete();
     if (reader.poisoned(version)) return false;
     if (!complete.ok() || *complete) return true;
-    std::this_thread::sleep_for(pause);
   }
 }
 

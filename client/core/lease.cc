@@ -232,8 +232,8 @@ void WriteLease::wait(Stream stream) const {
 
 void WriteLease::put(const GpuSource& source) const {
   ArrayState& state = live();
-  internal::check(internal::check_source(state, source));
-  internal::check(internal::put_from_gpu(state, slot_, source, ordering_));
+  internal::Importer* const by = internal::value_or_raise(internal::check_source(state, source));
+  internal::check(internal::put_from_gpu(state, slot_, source, by, ordering_));
 }
 
 Pin WriteLease::pin() const {
