@@ -30,12 +30,16 @@ const Checker& checker() {
   return the_checker;
 }
 
-void tell(const memlease_cuda_handle& handle) {
-  if (checker().release != nullptr) checker().release(key_of(handle), 0);
+void tell(const memlease_cuda_handle& handle, Told what) {
+  if (checker().release != nullptr) {
+    checker().release(key_of(handle), static_cast<std::uint64_t>(what));
+  }
 }
 
-void hear(const memlease_cuda_handle& handle) {
-  if (checker().acquire != nullptr) checker().acquire(key_of(handle), 0);
+void hear(const memlease_cuda_handle& handle, Told what) {
+  if (checker().acquire != nullptr) {
+    checker().acquire(key_of(handle), static_cast<std::uint64_t>(what));
+  }
 }
 
 }  // namespace memlease::cuda

@@ -17,8 +17,10 @@ struct Checker {
 };
 const Checker& checker();
 
-// Whoever has a handle knows what its maker did before giving it away.
-void tell(const memlease_cuda_handle& handle);
-void hear(const memlease_cuda_handle& handle);
+// Whoever has a handle knows what its maker did before giving it away; its maker, before the memory
+// goes, what the hosts of those who have closed it knew then.
+enum class Told : std::uint64_t { kMade, kClosed };
+void tell(const memlease_cuda_handle& handle, Told what);
+void hear(const memlease_cuda_handle& handle, Told what);
 
 }  // namespace memlease::cuda

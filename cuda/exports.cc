@@ -55,13 +55,15 @@ std::int32_t allocate(std::int32_t ordinal, std::uint64_t size_bytes, void** add
     return error;
   }
   std::memcpy(handle->bytes, &exported, sizeof exported);
-  tell(*handle);
+  tell(*handle, Told::kMade);
+  tell(*handle, Told::kClosed);  // perhaps nobody opens it
   return cudaSuccess;
 }
 
-std::int32_t deallocate(std::int32_t ordinal, void* address) {
+std::int32_t deallocate(std::int32_t ordinal, void* address, const memlease_cuda_handle* handle) {
   const OnDevice device(ordinal);
   if (device.error() != cudaSuccess) return device.error();
+  hear(*handle, Told::kClosed);
   return cudaFree(address);
 }
 

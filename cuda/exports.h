@@ -10,7 +10,7 @@ namespace memlease::cuda {
 
 std::int32_t allocate(std::int32_t ordinal, std::uint64_t size_bytes, void** address,
                       memlease_cuda_handle* handle);
-std::int32_t deallocate(std::int32_t ordinal, void* address);
+std::int32_t deallocate(std::int32_t ordinal, void* address, const memlease_cuda_handle* handle);
 std::int32_t create_event(std::int32_t ordinal, void** event, memlease_cuda_handle* handle);
 std::int32_t destroy_event(std::int32_t ordinal, void* event);
 std::int32_t record_anew(std::int32_t ordinal, void* event);

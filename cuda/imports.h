@@ -9,7 +9,7 @@
 namespace memlease::cuda {
 
 std::int32_t open_memory(std::int32_t ordinal, const memlease_cuda_handle* handle, void** address);
-std::int32_t close_memory(std::int32_t ordinal, void* address);
+std::int32_t close_memory(std::int32_t ordinal, void* address, const memlease_cuda_handle* handle);
 std::int32_t open_event(std::int32_t ordinal, const memlease_cuda_handle* handle, void** event);
 std::int32_t close_event(std::int32_t ordinal, void* event);
 

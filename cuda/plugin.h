@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /* Grows with every change of the table that an older caller would not survive. */
-#define MEMLEASE_CUDA_ABI 2
+#define MEMLEASE_CUDA_ABI 3
 #define MEMLEASE_CUDA_HANDLE_BYTES 64
 
 /* What the callers tell apart; cudaError_t's numbers. */
@@ -55,7 +55,7 @@ typedef struct memlease_cuda_table {
   int32_t (*allocate)(int32_t ordinal, uint64_t size_bytes, void** address,
                       memlease_cuda_handle* handle);
   /* No importer has it open any more. */
-  int32_t (*deallocate)(int32_t ordinal, void* address);
+  int32_t (*deallocate)(int32_t ordinal, void* address, const memlease_cuda_handle* handle);
   int32_t (*create_event)(int32_t ordinal, void** event, memlease_cuda_handle* handle);
   int32_t (*destroy_event)(int32_t ordinal, void* event);
   /* Records the event on an idle stream, for those who wait for a recorder that has died. */
@@ -63,7 +63,7 @@ typedef struct memlease_cuda_table {
 
   /* ---- The client's half. */
   int32_t (*open_memory)(int32_t ordinal, const memlease_cuda_handle* handle, void** address);
-  int32_t (*close_memory)(int32_t ordinal, void* address);
+  int32_t (*close_memory)(int32_t ordinal, void* address, const memlease_cuda_handle* handle);
   int32_t (*open_event)(int32_t ordinal, const memlease_cuda_handle* handle, void** event);
   int32_t (*close_event)(int32_t ordinal, void* event);
 

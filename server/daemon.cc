@@ -88,6 +88,7 @@ Daemon::Daemon(const Config& config, EventLoop& loop, Log& log)
       loop_(loop),
       log_(log),
       attach_log_limiter_(10, std::chrono::seconds(10)),
+      shortage_log_limiter_(1, std::chrono::seconds(10)),
       started_(SteadyClock::now()),
       incarnation_(new_incarnation()),
       clock_(std::make_unique<SystemClock>()),
@@ -251,8 +252,17 @@ DaemonFacts Daemon::facts() const {
   return facts;
 }
 
-std::uint64_t Daemon::host_waits_ms() const {
-  return config_.event_waits == EventWaits::kHost ? config_.event_wait_timeout_s * 1000 : 0;
+std::uint64_t Daemon::host_waits_ms(const Array& array) const {
+  const bool hosts =
+      config_.event_waits == EventWaits::kHost || !array.write_events->shortage().ok();
+  return hosts ? config_.event_wait_timeout_s * 1000 : 0;
+}
+
+void Daemon::note_shortage(const absl::Status& shortage) {
+  if (shortage.ok()) return;
+  log_.write(shortage_log_limiter_, LogLevel::kWarning,
+             "a GPU gives no events: processes wait in place of their streams",
+             {{"reason", wire::message_of(shortage)}, {"hint", wire::hint_of(shortage)}});
 }
 
 // ---- Ending.

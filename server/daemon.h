@@ -52,7 +52,8 @@ class Daemon final : public SessionHost, public ServiceHost {
                   std::chrono::steady_clock::time_point deadline) override;
   absl::Status evict(wire::SessionId session) override;
   DaemonFacts facts() const override;
-  std::uint64_t host_waits_ms() const override;
+  std::uint64_t host_waits_ms(const Array& array) const override;
+  void note_shortage(const absl::Status& shortage) override;
   Log& log() override { return log_; }
 
  private:
@@ -67,6 +68,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   EventLoop& loop_;
   Log& log_;
   LogLimiter attach_log_limiter_;
+  LogLimiter shortage_log_limiter_;
   const std::chrono::steady_clock::time_point started_;
   const wire::Incarnation incarnation_;
   const std::unique_ptr<Clock> clock_;

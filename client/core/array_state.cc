@@ -75,7 +75,7 @@ absl::Status ArrayState::map_all() {
   if (opened_.slots.size() != slots() || slots() == 0 || slots() > wire::kMaxSlots) {
     return defect("the array has another number of slots than places");
   }
-  return opened_.write_events.empty() ? map_slots() : import_slots();
+  return wire::is_host(spec()) ? map_slots() : import_slots();
 }
 
 absl::Status ArrayState::map_slots() {

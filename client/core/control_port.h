@@ -22,7 +22,8 @@ struct OpenedArray {
   std::uint64_t slot_bytes = 0;
   bool may_write = false;
   bool created = false;
-  std::vector<wire::DeviceHandle> write_events;  // one per slot; none on the host
+  // One per slot; none on the host, and where the device has none left.
+  std::vector<wire::DeviceHandle> write_events;
   // What waits for other processes' work on the device: the stream, or, if this is not 0, the host.
   std::chrono::milliseconds host_waits{0};
 };

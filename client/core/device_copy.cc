@@ -1,12 +1,11 @@
 #include "client/core/device_copy.h"
 
-#include <memory>
 #include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "client/core/backoff.h"
 #include "client/core/device_lease.h"
+#include "client/core/host_event.h"
 #include "client/core/strided_copy.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -24,13 +23,6 @@ absl::Status wait_for_stream(ArrayState& array, Importer& importer, Stream strea
   return host_wait(array, 0, [&] { return (*mark)->complete(); });
 }
 
-// Where a copy that may be under way ends. If that cannot be told, it has ended.
-absl::StatusOr<std::unique_ptr<DeviceEvent>> end_of_copy(Importer& importer, Stream on) {
-  auto mark = importer.mark(on);
-  if (!mark.ok()) importer.synchronize().IgnoreError();
-  return mark;
-}
-
 // Copies on a stream that waits for nobody, once the host has waited for all that must come before:
 // a copy from or to pageable memory blocks inside of the driver, where no deadline and no interrupt
 // is looked at. Nothing is under way when it returns, also after an error.
@@ -38,14 +30,11 @@ absl::Status copy_now(ArrayState& array, Importer& importer,
                       absl::FunctionRef<absl::Status(Stream)> copy) {
   const auto on = importer.copy_stream();
   if (!on.ok()) return on.status();
-  absl::Status status = copy(*on);
-  const auto end = end_of_copy(importer, *on);
-  if (!end.ok()) return end.status();
-  absl::StatusOr<bool> done = (*end)->complete();
-  for (Backoff backoff; done.ok() && !*done; done = (*end)->complete()) backoff.pause();
-  if (status.ok()) status = done.status();
-  if (status.ok()) array.session().count_copy();
-  return status;
+  const absl::Status copied = copy(*on);
+  const absl::Status finished = finish(importer, *on);
+  if (!copied.ok()) return copied;
+  if (finished.ok()) array.session().count_copy();
+  return finished;
 }
 
 // Extents of 1 have no use for their strides.
@@ -131,8 +120,11 @@ absl::Status copy_in_order(ArrayState& array, Importer& importer, const GpuSourc
   absl::Status status = has_theirs ? importer.order(source.stream, on) : absl::OkStatus();
   if (!status.ok()) return status;
   status = copy_pieces(array, importer, to, static_cast<const std::byte*>(source.data), on);
-  auto end = end_of_copy(importer, on);
-  if (!end.ok()) return end.status();
+  auto end = importer.mark(on);
+  if (!end.ok()) {
+    importer.synchronize().IgnoreError();
+    return end.status();
+  }
   array.session().kept().keep(std::move(*end), source.owner);
   if (!status.ok()) return status;
   array.session().count_copy();

@@ -4,6 +4,7 @@
 
 #include "client/core/backoff.h"
 #include "client/core/crash_point.h"
+#include "client/core/host_event.h"
 #include "fmt/format.h"
 #include "proto/wire/error.h"
 
@@ -44,12 +45,18 @@ DeviceOrder::~DeviceOrder() {
 
 absl::StatusOr<DeviceOrder::Events> DeviceOrder::open_all(
     const std::vector<wire::DeviceHandle>& handles) {
+  Events events;
+  if (handles.empty()) {
+    for (std::uint32_t s = 0; s < slots_; ++s) {
+      events.push_back(std::make_unique<HostEvent>(importer_));
+    }
+    return events;
+  }
   if (handles.size() != slots_) {
     return wire::make_error(wire::ErrorCode::kInternal,
                             fmt::format("{} events for {} slots", handles.size(), slots_),
                             "This is a defect of the daemon; please report it.");
   }
-  Events events;
   for (const wire::DeviceHandle& handle : handles) {
     auto event = importer_.open_event(handle);
     if (!event.ok()) return event.status();
@@ -65,6 +72,7 @@ absl::Status DeviceOrder::open_read_events(wire::RowRef row,
   const std::lock_guard lock(mutex_);
   row_ = row;
   read_events_ = std::move(*events);
+  reads_by_host_ = handles.empty();
   return absl::OkStatus();
 }
 
@@ -134,12 +142,11 @@ absl::Status DeviceOrder::release(SlotReader& reader, std::uint32_t slot, std::u
   const std::lock_guard lock(mutex_);
   DeviceEvent& event = *read_events_[slot];
   absl::Status status;
-  if (stream) {
-    status = record_read(slot, stream);
-  } else if (await_complete(reader, slot, version)) {
-    status = record_idle(event);
-  } else {
+  // The host waits for work that itself waits for the version.
+  if ((!stream || reads_by_host_) && !await_complete(reader, slot, version)) {
     status = event.record_done();
+  } else {
+    status = stream ? record_read(slot, stream) : record_idle(event);
   }
   // Nothing was recorded on the stream: then nothing may be under way there.
   if (stream && !status.ok()) record_idle(event).IgnoreError();

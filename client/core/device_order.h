@@ -12,6 +12,8 @@
 // it: a record has returned before the other side can see what makes it wait. Nobody records an
 // event again that somebody has yet to wait for: the slot is held, or marked.
 //
+// Where the device had no events left for an array or a row, recording waits for the work instead.
+//
 // Thread-safe, but for what a writer calls: one write at a time. No call waits for the device
 // unless it says so.
 #pragma once
@@ -127,6 +129,7 @@ class DeviceOrder {
   std::mutex mutex_;  // guards what follows: a release is one step
   wire::RowRef row_;
   Events read_events_;
+  bool reads_by_host_ = false;           // the device had no events left for the row
   std::vector<Stream> last_read_;        // per slot: whose order its event has; none: of several
   std::vector<std::uint32_t> unfenced_;  // per slot: holds of pins that have died alone
   std::atomic<bool> unsettled_{false};

@@ -24,11 +24,12 @@ memlease_cuda_handle handle_of(const wire::DeviceHandle& from) {
 
 class CudaMemory : public DeviceMemory {
  public:
-  CudaMemory(CudaImporter& importer, void* address, std::uint64_t size_bytes)
-      : importer_(importer), address_(address), size_bytes_(size_bytes) {}
+  CudaMemory(CudaImporter& importer, void* address, std::uint64_t size_bytes,
+             const memlease_cuda_handle& handle)
+      : importer_(importer), address_(address), size_bytes_(size_bytes), handle_(handle) {}
   ~CudaMemory() override {
     if (fork_generation_ == fork_generation()) {
-      (void)importer_.cuda().close_memory(importer_.ordinal(), address_);
+      (void)importer_.cuda().close_memory(importer_.ordinal(), address_, &handle_);
     }
   }
 
@@ -39,6 +40,7 @@ class CudaMemory : public DeviceMemory {
   CudaImporter& importer_;
   void* const address_;
   const std::uint64_t size_bytes_;
+  const memlease_cuda_handle handle_;
   const std::uint32_t fork_generation_ = fork_generation();
 };
 
@@ -104,7 +106,7 @@ absl::StatusOr<std::unique_ptr<DeviceMemory>> CudaImporter::open_memory(
   void* address = nullptr;
   const std::int32_t code = cuda_.open_memory(gpu_.ordinal, &exported, &address);
   if (code != MEMLEASE_CUDA_OK) return error(code, "opening the daemon's memory");
-  return std::make_unique<CudaMemory>(*this, address, size_bytes);
+  return std::make_unique<CudaMemory>(*this, address, size_bytes, exported);
 }
 
 absl::StatusOr<std::unique_ptr<DeviceEvent>> CudaImporter::open_event(

@@ -34,6 +34,8 @@ struct ArraySpec {
   friend bool operator==(const ArraySpec&, const ArraySpec&) = default;
 };
 
+inline bool is_host(const ArraySpec& spec) { return spec.device == "host"; }
+
 // Path-like: parts of [A-Za-z0-9._-] joined by single '/', neither first nor last, no "." or "..".
 absl::Status validate_name(std::string_view name);
 

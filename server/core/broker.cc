@@ -244,12 +244,10 @@ absl::StatusOr<Broker::Subscribed> Broker::subscribe(Session& session, ArrayId i
     if (!row.ok()) return row.status();
     membership->reader_row = *row;
   }
-  Subscribed subscribed{row_ref(*membership->reader_row), {}};
+  Subscribed subscribed{row_ref(*membership->reader_row)};
   if (DeviceBackend& device = devices_.at(array->spec.device).backend(); device.has_events()) {
-    auto events =
-        SessionRows::read_events(session, *membership->reader_row, device, array->spec.slots);
-    if (!events.ok()) return events.status();
-    subscribed.read_events = (*events)->handles();
+    subscribed.read_events =
+        &SessionRows::read_events(session, *membership->reader_row, device, array->spec.slots);
   }
   if (membership->entry == nullptr) {
     auto entry = store_.free_entry(*array);

@@ -79,7 +79,7 @@ class Broker {
   absl::StatusOr<Opened> open(Session& session, const std::string& name);
   struct Subscribed {
     wire::RowRef row;
-    std::vector<wire::DeviceHandle> read_events;  // of the row, one a slot; none on the host
+    const EventSet* read_events = nullptr;  // of the row; null on the host
   };
   absl::StatusOr<Subscribed> subscribe(Session& session, wire::ArrayId id);
   absl::StatusOr<WriterAnswer> acquire_writer(Session& session, wire::ArrayId id);

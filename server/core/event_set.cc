@@ -4,14 +4,17 @@
 
 namespace memlease::server {
 
-absl::StatusOr<std::shared_ptr<EventSet>> EventSet::create(DeviceBackend& backend,
-                                                           std::uint32_t slots) {
+std::shared_ptr<EventSet> EventSet::create(DeviceBackend& backend, std::uint32_t slots) {
   static const auto none = std::make_shared<EventSet>();
   if (!backend.has_events()) return none;
   auto set = std::make_shared<EventSet>();
   for (std::uint32_t s = 0; s < slots; ++s) {
     auto event = backend.create_event();
-    if (!event.ok()) return event.status();
+    if (!event.ok()) {
+      set->events_.clear();
+      set->shortage_ = event.status();
+      break;
+    }
     set->events_.push_back(std::move(*event));
   }
   return set;

@@ -12,18 +12,20 @@
 #include <memory>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "server/core/shared_memory.h"
 
 namespace memlease::server {
 
 class EventSet {
  public:
-  // Empty where the device has no events.
-  static absl::StatusOr<std::shared_ptr<EventSet>> create(DeviceBackend& backend,
-                                                          std::uint32_t slots);
+  // Empty where the device has no events, and where it has none left: then whoever would record one
+  // has its host wait for that work before it lets go, so that all is complete.
+  static std::shared_ptr<EventSet> create(DeviceBackend& backend, std::uint32_t slots);
 
   bool empty() const { return events_.empty(); }
+  // Why there are none on a device that has events; else OK.
+  const absl::Status& shortage() const { return shortage_; }
   std::vector<wire::DeviceHandle> handles() const;
   // Without events all is complete.
   bool complete(std::uint32_t slot) const { return empty() || events_[slot]->complete(); }
@@ -34,6 +36,7 @@ class EventSet {
 
  private:
   std::vector<std::unique_ptr<SharedEvent>> events_;
+  absl::Status shortage_;
 };
 
 }  // namespace memlease::server

@@ -22,13 +22,14 @@ wire::DeviceHandle handle_of(const memlease_cuda_handle& from) {
 class CudaMemory : public SharedMemory {
  public:
   CudaMemory(const memlease_cuda_table& cuda, std::int32_t ordinal, void* address,
-             std::uint64_t size_bytes, const wire::DeviceHandle& handle)
+             std::uint64_t size_bytes, const memlease_cuda_handle& exported)
       : cuda_(cuda),
         ordinal_(ordinal),
         address_(address),
         size_bytes_(size_bytes),
-        handle_(handle) {}
-  ~CudaMemory() override { (void)cuda_.deallocate(ordinal_, address_); }
+        exported_(exported),
+        handle_(handle_of(exported)) {}
+  ~CudaMemory() override { (void)cuda_.deallocate(ordinal_, address_, &exported_); }
 
   std::uint64_t size_bytes() const override { return size_bytes_; }
   absl::StatusOr<wire::UniqueFd> export_fd(bool /*writable*/) const override {
@@ -44,6 +45,7 @@ class CudaMemory : public SharedMemory {
   const std::int32_t ordinal_;
   void* const address_;
   const std::uint64_t size_bytes_;
+  const memlease_cuda_handle exported_;
   const wire::DeviceHandle handle_;
 };
 
@@ -100,7 +102,7 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> CudaDeviceBackend::create_segment(
         "Withdraw arrays, end other programs on this GPU (nvidia-smi), or create "
         "a smaller array.");
   }
-  return std::make_unique<CudaMemory>(cuda_, gpu_.ordinal, address, size_bytes, handle_of(handle));
+  return std::make_unique<CudaMemory>(cuda_, gpu_.ordinal, address, size_bytes, handle);
 }
 
 absl::StatusOr<std::unique_ptr<SharedEvent>> CudaDeviceBackend::create_event() {

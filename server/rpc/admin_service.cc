@@ -40,7 +40,24 @@ std::uint64_t fill_quotas(const Broker& broker, const PeerIdentity& viewer,
   return array_bytes;
 }
 
-void fill_gpu(const Device& device, const PeerIdentity& viewer, v1::GpuStatus& gpu) {
+std::uint64_t without_events(const Broker& broker, const std::string& device) {
+  std::uint64_t count = 0;
+  for (const Array* array : broker.catalog().all()) {
+    if (array->spec.device == device && !array->write_events->shortage().ok()) ++count;
+  }
+  for (const Session* session : broker.sessions().all()) {
+    for (const auto& [id, membership] : session->memberships) {
+      if (membership.device != device || !membership.reader_row) continue;
+      const auto events =
+          session->read_events.find(wire::pack_subscriber(row_ref(*membership.reader_row)));
+      if (events != session->read_events.end() && !events->second->shortage().ok()) ++count;
+    }
+  }
+  return count;
+}
+
+void fill_gpu(const Broker& broker, const Device& device, const PeerIdentity& viewer,
+              v1::GpuStatus& gpu) {
   gpu.set_device(device.backend().device());
   gpu.set_name(device.backend().name());
   gpu.set_total_bytes(device.backend().total_bytes());
@@ -57,6 +74,7 @@ void fill_gpu(const Device& device, const PeerIdentity& viewer, v1::GpuStatus& g
     used.set_bytes(usage.bytes);
   }
   gpu.set_array_bytes(array_bytes);
+  gpu.set_without_events(without_events(broker, device.backend().device()));
 }
 
 }  // namespace
@@ -83,7 +101,7 @@ grpc::Status AdminService::Status(grpc::ServerContext* /*context*/, const v1::Em
     reply->set_warm_bytes(memory.warm_bytes());
     reply->set_array_bytes(fill_quotas(broker, viewer, *reply));
     for (const auto& [name, device] : broker.devices().all()) {
-      if (&device != &broker.host()) fill_gpu(device, viewer, *reply->add_gpus());
+      if (&device != &broker.host()) fill_gpu(broker, device, viewer, *reply->add_gpus());
     }
   });
   return grpc::Status::OK;

@@ -72,7 +72,8 @@ grpc::Status ControlService::Create(grpc::ServerContext* context, const v1::Crea
       auto creation = broker.create(session, *spec, request->exist_ok());
       if (!creation.ok()) return creation.status();
       if (const auto* opened = std::get_if<Broker::Opened>(&*creation)) {
-        fill(*opened, host_.host_waits_ms(), *reply);
+        fill(*opened, host_.host_waits_ms(*opened->array), *reply);
+        if (opened->created) host_.note_shortage(opened->array->write_events->shortage());
       } else {
         growth = std::get<SegmentPool::Growth>(*creation);
       }
@@ -87,7 +88,7 @@ grpc::Status ControlService::Open(grpc::ServerContext* context, const v1::OpenRe
                                   v1::OpenReply* reply) {
   return for_session(*context, "Open", [&](Broker& broker, Session& session) {
     auto opened = broker.open(session, request->name());
-    if (opened.ok()) fill(*opened, host_.host_waits_ms(), *reply);
+    if (opened.ok()) fill(*opened, host_.host_waits_ms(*opened->array), *reply);
     return opened.status();
   });
 }
@@ -98,9 +99,11 @@ grpc::Status ControlService::Subscribe(grpc::ServerContext* context,
     auto subscribed = broker.subscribe(session, wire::ArrayId{request->array_id()});
     if (!subscribed.ok()) return subscribed.status();
     *reply->mutable_row() = wire::to_proto(subscribed->row);
-    for (const auto& event : subscribed->read_events) {
+    if (subscribed->read_events == nullptr) return absl::OkStatus();
+    for (const auto& event : subscribed->read_events->handles()) {
       reply->add_read_events(wire::to_proto(event));
     }
+    host_.note_shortage(subscribed->read_events->shortage());
     return absl::OkStatus();
   });
 }

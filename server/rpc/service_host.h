@@ -39,8 +39,10 @@ class ServiceHost {
   // Ends the session's connection. kNotFound.
   virtual absl::Status evict(wire::SessionId session) = 0;
   virtual DaemonFacts facts() const = 0;
-  // How long clients' hosts wait for the device's work of other processes; 0: their streams wait.
-  virtual std::uint64_t host_waits_ms() const = 0;
+  // How long clients' hosts wait for other processes' work on the array; 0: their streams wait.
+  virtual std::uint64_t host_waits_ms(const Array& array) const = 0;
+  // Tells the operator that an array or a reader got no events, if so.
+  virtual void note_shortage(const absl::Status& shortage) = 0;
   virtual Log& log() = 0;
 };
 

@@ -109,15 +109,37 @@ TEST_F(BrokerDevices, BeyondItsMemoryLimitThereIsNoArray) {
   EXPECT_THAT(wire::hint_of(refused), HasSubstr("gpu_memory_limit_bytes"));
 }
 
-TEST_F(BrokerDevices, WithoutEventsThereIsNoArray) {
+TEST_F(BrokerDevices, AnArrayForWhichNoEventsAreLeftDoesWithout) {
   Session& session = world.connect(1000);
-  create(session, "a");
-  gpu.no_more_events = true;
-  EXPECT_EQ(code_of(world.broker.create(session, on_gpu("b"), false).status()),
-            ErrorCode::kInternal);
-  EXPECT_FALSE(world.broker.exists(session.peer, "b"));
-  gpu.no_more_events = false;
-  create(session, "b");
+  gpu.events_left = 1;  // of two
+  const auto id = create(session, "a");
+  EXPECT_EQ(gpu.events, 0);
+  const Array& array = *world.broker.catalog().find(id);
+  EXPECT_TRUE(array.write_events->empty());
+  EXPECT_TRUE(array.write_events->all_complete());
+  EXPECT_EQ(code_of(array.write_events->shortage()), ErrorCode::kInternal);
+  gpu.events_left = 2;
+  const Array& next = *world.broker.catalog().find(create(session, "b"));
+  EXPECT_EQ(next.write_events->handles().size(), 2U);
+  EXPECT_TRUE(next.write_events->shortage().ok());
+}
+
+// A writer may have asked for them, and been told that there are none to wait for.
+TEST_F(BrokerDevices, ARowForWhichNoEventsAreLeftDoesWithoutForLife) {
+  Session& reader = world.connect(1000);
+  Session& writer = world.connect(1000);
+  const auto id = create(reader, "a");
+  gpu.events_left = 0;
+  const auto subscribed = world.broker.subscribe(reader, id);
+  ASSERT_TRUE(subscribed.ok());
+  EXPECT_TRUE(subscribed->read_events->empty());
+  EXPECT_FALSE(subscribed->read_events->shortage().ok());
+  gpu.events_left = 2;
+  const auto again = world.broker.subscribe(reader, id);
+  EXPECT_TRUE(again->read_events->empty());
+  const auto imported = world.broker.imports().open_events(writer, again->row);
+  ASSERT_TRUE(imported.ok());
+  EXPECT_TRUE(imported->empty());
 }
 
 TEST_F(BrokerDevices, AReadersRowKeepsItsEvents) {
@@ -125,7 +147,7 @@ TEST_F(BrokerDevices, AReadersRowKeepsItsEvents) {
   const auto id = create(session, "a");
   const auto first = world.broker.subscribe(session, id);
   ASSERT_TRUE(first.ok());
-  EXPECT_EQ(first->read_events.size(), 2U);
+  EXPECT_EQ(first->read_events->handles().size(), 2U);
   EXPECT_TRUE(world.broker.leave(session, id, 1).ok());
   world.open(session, "a");
   const auto again = world.broker.subscribe(session, id);
@@ -137,7 +159,7 @@ TEST_F(BrokerDevices, AReadersRowKeepsItsEvents) {
 TEST_F(BrokerDevices, HostArraysHaveNoEvents) {
   Session& session = world.connect(1000);
   const auto id = world.create(session, spec_of("h"));
-  EXPECT_TRUE(world.broker.subscribe(session, id)->read_events.empty());
+  EXPECT_EQ(world.broker.subscribe(session, id)->read_events, nullptr);
   EXPECT_EQ(gpu.events, 0);
 }
 
@@ -146,7 +168,7 @@ TEST_F(BrokerDevices, NobodyLeavesWhoseReadsTheGpuHasNotFinished) {
   Session& session = world.connect(1000);
   const auto id = create(session, "a");
   const auto subscribed = world.broker.subscribe(session, id);
-  gpu.pending.insert(subscribed->read_events[1][0]);
+  gpu.pending.insert(subscribed->read_events->handles()[1][0]);
   EXPECT_EQ(code_of(world.broker.leave(session, id, 1)), ErrorCode::kBusy);
   gpu.pending.clear();
   EXPECT_TRUE(world.broker.leave(session, id, 1).ok());
@@ -193,7 +215,7 @@ TEST_F(BrokerDevices, WhatAnImporterHasOpenOutlivesItsOwner) {
   const auto subscribed = world.broker.subscribe(owner, id);
   const auto events = world.broker.imports().open_events(importer, subscribed->row);
   ASSERT_TRUE(events.ok()) << events.status();
-  EXPECT_EQ(*events, subscribed->read_events);
+  EXPECT_EQ(*events, subscribed->read_events->handles());
   const wire::FileId segment = world.broker.catalog().find(id)->slots[0].file;
   ASSERT_TRUE(world.broker.imports().open_memory(importer, segment).ok());
   EXPECT_EQ(gpu.events, 4);

@@ -1,0 +1,18 @@
+#include "client/core/host_event.h"
+
+#include "client/core/backoff.h"
+
+namespace memlease::internal {
+
+absl::Status finish(Importer& importer, Stream stream) {
+  const auto end = importer.mark(stream);
+  if (!end.ok()) {
+    importer.synchronize().IgnoreError();
+    return end.status();
+  }
+  absl::StatusOr<bool> done = (*end)->complete();
+  for (Backoff backoff; done.ok() && !*done; done = (*end)->complete()) backoff.pause();
+  return done.status();
+}
+
+}  // namespace memlease::internal

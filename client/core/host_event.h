@@ -1,0 +1,27 @@
+// What stands in for a device's event where there is none left: the host of whoever would record it
+// waits for the work, so that nobody else has to.
+#pragma once
+
+#include "client/core/importer.h"
+
+namespace memlease::internal {
+
+// Waits for what the stream was given until now, by looking. After an error, too, nothing of that
+// is under way.
+absl::Status finish(Importer& importer, Stream stream);
+
+class HostEvent : public DeviceEvent {
+ public:
+  explicit HostEvent(Importer& importer) : importer_(importer) {}
+
+  absl::Status record(Stream stream) override { return finish(importer_, stream); }
+  absl::Status record_joined(Stream stream) override { return finish(importer_, stream); }
+  absl::Status record_done() override { return absl::OkStatus(); }
+  absl::Status wait(Stream /*stream*/) override { return absl::OkStatus(); }
+  absl::StatusOr<bool> complete() override { return true; }
+
+ private:
+  Importer& importer_;
+};
+
+}  // namespace memlease::internal

@@ -1,0 +1,134 @@
+// A driver that has no shared events left (they are limited, to some 20,000 on a GPU): arrays and
+// readers that get none go on, their hosts wait in place of other processes' streams.
+#include <algorithm>
+
+#include "tests/device/fixture.h"
+
+namespace memlease::testing {
+namespace {
+
+using fakecuda::Finding;
+
+class DeviceEventShortage : public DeviceTest {
+ protected:
+  void SetUp() override { FAKECUDA_STAND_IN_ONLY(); }
+
+  // Only a daemon makes shared events.
+  void shortage(bool is) {
+    if (is) {
+      world->fail("cudaIpcGetEventHandle", 2, 1, -1);
+    } else {
+      world->never_fail();
+    }
+  }
+
+  // What `memleasectl status` tells.
+  std::uint64_t without_events() {
+    std::uint64_t count = 0;
+    const auto status = daemon.admin().status();
+    for (const auto& gpu : status->gpus()) count += gpu.without_events();
+    return count;
+  }
+
+  // A writer and a reader that are both late, in each other's slots: wrong values seen.
+  static std::uint64_t rounds(Client& writer, Client& reader) {
+    for (int round = 1; round <= 4; ++round) {
+      publish(writer, round);
+      reader.is_ok("read a r");
+      reader.is_ok("look a " + std::to_string(round) + " r");
+      reader.is_ok("release a");
+    }
+    return reader.ask("mismatches r").number();
+  }
+  bool finds_race() {
+    const auto findings = world.findings();
+    return std::any_of(findings.begin(), findings.end(),
+                       [](const Finding& found) { return found.race(); });
+  }
+};
+
+// R-SYNC-3, 5, 6: by the hosts.
+TEST_F(DeviceEventShortage, AnArrayWithoutEventsIsOrderedByHosts) {
+  Client writer(daemon);
+  Client reader(daemon);
+  shortage(true);
+  writer.is_ok("create a 2 1000 cuda:0");
+  EXPECT_THAT(daemon.log(), ::testing::HasSubstr("gives no events"));
+  EXPECT_EQ(without_events(), 1U);
+  shortage(false);
+  EXPECT_EQ(rounds(writer, reader), 0U);
+}
+
+// R-SYNC-3, 5, 6: likewise.
+TEST_F(DeviceEventShortage, AReaderWithoutEventsIsOrderedByItsHost) {
+  Client writer(daemon);
+  Client reader(daemon);
+  writer.is_ok("create a 2 1000 cuda:0");
+  publish(writer, 1);
+  shortage(true);
+  reader.is_ok("get a");
+  EXPECT_EQ(without_events(), 1U);
+  shortage(false);
+  EXPECT_EQ(rounds(writer, reader), 0U);
+}
+
+// R-SYNC-3, 5, 6: the controls.
+TEST_F(DeviceEventShortage, AHostThatDoesNotWaitForWhatItWroteIsFound) {
+  Client writer(daemon);
+  Client reader(daemon);
+  shortage(true);
+  writer.is_ok("create a 2 1000 cuda:0");
+  writer.is_ok("leave_out record the write");
+  rounds(writer, reader);
+  EXPECT_TRUE(finds_race());
+}
+
+// R-SYNC-3, 5, 6: likewise.
+TEST_F(DeviceEventShortage, AHostThatDoesNotWaitForWhatItReadIsFound) {
+  Client writer(daemon);
+  Client reader(daemon);
+  shortage(true);
+  writer.is_ok("create a 2 1000 cuda:0");
+  reader.is_ok("leave_out record the read");
+  rounds(writer, reader);
+  EXPECT_TRUE(finds_race());
+}
+
+TEST_F(DeviceEventShortage, PublishingWaitsForTheWork) {
+  Client writer(daemon);
+  Client reader(daemon);
+  shortage(true);
+  writer.is_ok("create a 2 1000 cuda:0");
+  writer.is_ok("write a s");
+  writer.is_ok("gate s");
+  writer.is_ok("fill a 7 s");
+  writer.say("publish a");
+  EXPECT_EQ(reader.is_ok("version a"), "0");
+  // It would be visible at once if nobody waited.
+  EXPECT_EQ(writer.answer(100).kind, Answer::Kind::kSilent);
+  EXPECT_EQ(reader.is_ok("version a"), "0");
+  writer.kill();
+}
+
+// R-SYNC-11: its stream stays blocked, no call does.
+TEST_F(DeviceEventShortage, AReaderWithoutEventsIsToldOfADeadWriter) {
+  a_later_record_frees(false);
+  Client keeper(daemon);
+  Client writer(daemon);
+  Client reader(daemon);
+  keeper.is_ok("create a 3 1000 cuda:0");
+  shortage(true);
+  writer.is_ok("gate s");
+  publish(writer, 2);
+  reader.is_ok("read a r");
+  reader.is_ok("look a 2 r");
+  writer.kill();
+  EXPECT_EQ(error(reader, "release a"), "ProducerDied");
+  EXPECT_EQ(reader.is_ok("idle r"), "0");
+  keeper.is_ok("put a 3");
+  EXPECT_EQ(reader.is_ok("get a").substr(1), " 3 3");
+  reader.kill();
+}
+
+}  // namespace
+}  // namespace memlease::testing
