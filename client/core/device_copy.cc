@@ -59,13 +59,21 @@ bool same_layout(const std::vector<std::int64_t>& shape, const std::vector<std::
 
 enum class Layout : std::uint8_t { kOfArray, kCOrder, kOther };
 
-Layout layout_of(const ArrayState& array, const GpuSource& source) {
+std::vector<std::int64_t> c_order_of(const ArrayState& array) {
   wire::ArraySpec packed = array.spec();
   packed.strides_bytes.clear();
-  const std::vector<std::int64_t> c_order = wire::strides_bytes_of(packed);
-  const auto& strides = source.strides_bytes.empty() ? c_order : source.strides_bytes;
-  if (same_layout(packed.shape, strides, array.strides_bytes())) return Layout::kOfArray;
-  return same_layout(packed.shape, strides, c_order) ? Layout::kCOrder : Layout::kOther;
+  return wire::strides_bytes_of(packed);
+}
+
+std::vector<std::int64_t> strides_of(const ArrayState& array, const GpuSource& source) {
+  return source.strides_bytes.empty() ? c_order_of(array) : source.strides_bytes;
+}
+
+Layout layout_of(const ArrayState& array, const GpuSource& source) {
+  const auto& shape = array.spec().shape;
+  const std::vector<std::int64_t> strides = strides_of(array, source);
+  if (same_layout(shape, strides, array.strides_bytes())) return Layout::kOfArray;
+  return same_layout(shape, strides, c_order_of(array)) ? Layout::kCOrder : Layout::kOther;
 }
 
 absl::Status check_layout(const ArrayState& array, const GpuSource& source) {
@@ -84,7 +92,7 @@ absl::Status check_layout(const ArrayState& array, const GpuSource& source) {
       fmt::format(
           "the source's strides in bytes are [{}], those of '{}' [{}], and no copy on a GPU "
           "changes the order of elements",
-          fmt::join(source.strides_bytes, ","), array.name(),
+          fmt::join(strides_of(array, source), ","), array.name(),
           fmt::join(array.strides_bytes(), ",")),
       "Make it contiguous first, as by tensor.contiguous() or cupy.ascontiguousarray(), or write "
       "it with a kernel of the framework in a write lease.");
