@@ -224,16 +224,15 @@ absl::Status put_from_gpu(ArrayState& array, std::uint32_t slot, const GpuSource
   Importer& importer = *by;
   std::byte* const to = array.slot_data(slot);
   const bool to_host = array.order() == nullptr;
-  if (!to_host) {
-    if (const Stream given = end_of(ordering, {})) {
-      return copy_in_order(array, importer, source, to, given);
-    }
-    if (auto status = await_write(array, slot, ordering); !status.ok()) return status;
-  }
+  const Stream given = to_host ? Stream() : end_of(ordering, {});
+  if (given) return copy_in_order(array, importer, source, to, given);
+  // Before the wait for the slot: a new lease that nothing was ordered for ends without a wait for
+  // the GPU, should this one be interrupted.
   if (source.stream) {
     if (auto status = wait_for_stream(array, importer, source.stream); !status.ok()) return status;
   }
   if (to_host) return put_into_host(array, slot, source, importer);
+  if (auto status = await_write(array, slot, ordering); !status.ok()) return status;
   return copy_now(array, importer, [&](Stream on) {
     return copy_pieces(array, importer, to, static_cast<const std::byte*>(source.data), on);
   });
