@@ -273,13 +273,15 @@ def wait_in_many_ways(here):
     publish(here, 1)
     for wait in (release, leave_to_die, publish_untold, get, update):
         here.gate(stream)
+        looks = here.looks()
         lease = array.read(stream=stream)
         here.look(address_of(lease), COUNT, 1, stream)
         lease.release()
         publish(here, 1)
+        assert not here.has_waited(looks)
         thread = threading.Thread(target=wait, args=(here, array))
         thread.start()
-        thread.join(0.05)
+        here.await_wait(looks)
         assert thread.is_alive(), wait
         here.ungate()
         thread.join()

@@ -92,9 +92,10 @@ def ask_for_no_stream_behind_a_gate(here):
     publish(here, 3)
     lease, found = here.kept["a"].read(), []
     source = lease.cuda_array(host_wait=True)
+    looks = here.looks()
     thread = threading.Thread(target=lambda: found.append(source.__cuda_array_interface__))
     thread.start()
-    thread.join(0.05)
+    here.await_wait(looks)
     assert found == []
     here.ungate()
     thread.join()
