@@ -48,13 +48,21 @@ bool same_layout(const std::vector<std::int64_t>& shape, const std::vector<std::
 
 enum class Layout : std::uint8_t { kOfArray, kCOrder, kOther };
 
-Layout layout_of(const ArrayState& array, const GpuSource& source) {
+std::vector<std::int64_t> c_order_of(const ArrayState& array) {
   wire::ArraySpec packed = array.spec();
   packed.strides_bytes.clear();
-  const std::vector<std::int64_t> c_order = wire::strides_bytes_of(packed);
-  const auto& strides = source.strides_bytes.empty() ? c_order : source.strides_bytes;
-  if (same_layout(packed.shape, strides, array.strides_bytes())) return Layout::kOfArray;
-  return same_layout(packed.shape, strides, c_order) ? Layout::kCOrder : Layout::kOther;
+  return wire::strides_bytes_of(packed);
+}
+
+std::vector<std::int64_t> strides_of(const ArrayState& array, const GpuSource& source) {
+  return source.strides_bytes.empty() ? c_order_of(array) : source.strides_bytes;
+}
+
+Layout layout_of(const ArrayState& array, const GpuSource& source) {
+  const auto& shape = array.spec().shape;
+  const std::vector<std::int64_t> strides = strides_of(array, source);
+  if (same_layout(shape, strides, array.strides_bytes())) return Layout::kOfArray;
+  return same_layout(shape, strides, c_order_of(array)) ? Layout::kCOrder : Layout::kOther;
 }
 
 absl::Status check_layout(const ArrayState& array, const GpuSource& source) {
@@ -73,7 +81,7 @@ absl::Status check_layout(const ArrayState& array, const GpuSource& source) {
       fmt::format(
           "the source's strides in bytes are [{}], those of '{}' [{}], and no copy on a GPU "
           "changes the order of elements",
-          fmt::join(source.strides_bytes, ","), array.name(),
+          fmt::join(strides_of(array, source), ","), array.name(),
           fmt::join(array.strides_bytes(), ",")),
       "Make it contiguous first, as by tensor.contiguous() or cupy.ascontiguousarray(), or write "
       "it with a kernel of the framework in a write lease.");
@@ -208,16 +216,15 @@ absl::Status put_from_gpu(ArrayState& array, std::uint32_t slot, const GpuSource
   Importer& importer = *by;
   std::byte* const to = array.slot_data(slot);
   const bool to_host = array.order() == nullptr;
-  if (!to_host) {
-    if (const Stream given = end_of(ordering, {})) {
-      return copy_in_order(array, importer, source, to, given);
-    }
-    if (auto status = await_write(array, slot, ordering); !status.ok()) return status;
-  }
+  const Stream given = to_host ? Stream() : end_of(ordering, {});
+  if (given) return copy_in_order(array, importer, source, to, given);
+  // Before the wait for the slot: a new lease that nothing was ordered for ends without a wait for
+  // the GPU, should this one be interrupted.
   if (source.stream) {
     if (auto status = wait_for_stream(array, importer, source.stream); !status.ok()) return status;
   }
   if (to_host) return put_into_host(array, slot, source, importer);
+  if (auto status = await_write(array, slot, ordering); !status.ok()) return status;
   return copy_now(array, importer, [&](Stream on) {
     return copy_pieces(array, importer, to, static_cast<const std::byte*>(source.data), on);
   });

@@ -8,7 +8,7 @@ import memlease
 import numpy as np
 import pytest
 from fakecuda_build import require_stand_in
-from gpu_arrays import COUNT, address_of, create, opened, publish
+from gpu_arrays import COUNT, address_of, create, opened, publish, writer_and_reader
 
 require_stand_in()
 pytest_plugins = ["fakecuda_fixture", "gpu_fixture"]
@@ -77,15 +77,10 @@ def fill_arrays(here):
 
 def test_streams_order_the_work_of_processes(gpu):
     """R-SYNC-3, 5, 6: by the leases' own streams."""
-    writer, reader = gpu.process(), gpu.process()
-    writer.run(create_pair)
+    writer, reader = writer_and_reader(gpu, slots=2)
     for value in (1, 2, 3, 4):
         writer.run(publish, value)
         assert reader.run(read_on_a_stream, value) == 0
-
-
-def create_pair(here):
-    create(here, slots=2)
 
 
 def read_on_a_stream(here, value):
@@ -96,9 +91,7 @@ def read_on_a_stream(here, value):
 
 
 def test_each_step_of_a_follower_is_ordered(gpu):
-    writer, reader = gpu.process(), gpu.process()
-    writer.run(create_pair)
-    writer.run(publish, 1)
+    writer, reader = writer_and_reader(gpu, slots=2, published=1)
     reader.run(begin_to_follow)
     for value in (1, 2, 3):
         assert reader.run(follow, value) == 0
@@ -186,9 +179,7 @@ def share_in_a_process(here):
 
 def test_each_thread_has_its_own_default_stream(gpu):
     """R-SYNC-4, 6: both say 2, and the writer waits for both."""
-    writer, reader = gpu.process(), gpu.process()
-    writer.run(create_pair)
-    writer.run(publish, 1)
+    writer, reader = writer_and_reader(gpu, slots=2, published=1)
     reader.run(read_in_two_threads)
     writer.run(publish, 2)
     writer.run(publish, 3)
@@ -273,13 +264,15 @@ def wait_in_many_ways(here):
     publish(here, 1)
     for wait in (release, leave_to_die, publish_untold, get, update):
         here.gate(stream)
+        looks = here.looks()
         lease = array.read(stream=stream)
         here.look(address_of(lease), COUNT, 1, stream)
         lease.release()
         publish(here, 1)
+        assert not here.has_waited(looks)
         thread = threading.Thread(target=wait, args=(here, array))
         thread.start()
-        thread.join(0.05)
+        here.await_wait(looks)
         assert thread.is_alive(), wait
         here.ungate()
         thread.join()

@@ -11,11 +11,11 @@ from gpu_arrays import (
     COUNT,
     address_of,
     create,
-    create_single,
     device_of,
     opened,
     publish,
     read_with,
+    writer_and_reader,
 )
 
 require_stand_in()
@@ -40,8 +40,7 @@ each_consumer = pytest.mark.parametrize("consumer", CONSUMERS, ids=lambda it: it
 @each_consumer
 def test_libraries_read_what_another_process_writes(gpu, consumer):
     """R-CAI-2, 10, 11, 18; R-SYNC-5, 6, 7: with one slot each kernel has to wait for the last."""
-    writer, reader = gpu.process(), gpu.process()
-    writer.run(create_single)
+    writer, reader = writer_and_reader(gpu)
     for value in (1, 2, 3):
         writer.run(publish, value)
         assert reader.run(read_with, consumer, value) == 0
@@ -49,9 +48,7 @@ def test_libraries_read_what_another_process_writes(gpu, consumer):
 
 def test_a_library_that_ignores_the_stream_races(gpu):
     """R-SYNC-7, 8: a control; PyTorch takes the interface so, and the checker sees it."""
-    writer, reader = gpu.process(), gpu.process()
-    writer.run(create_single)
-    writer.run(publish, 1)
+    _, reader = writer_and_reader(gpu, published=1)
     reader.run(read_ignoring_the_stream)
     assert "read after write" in gpu.findings()
 
@@ -65,8 +62,7 @@ def test_such_libraries_are_safe_where_the_host_waits(gpu, monkeypatch, how):
     """R-SYNC-14; R-CAI-2, 13: by the call, by version 2, or by the environment."""
     if how == "environment":
         monkeypatch.setenv("MEMLEASE_CUDA_HOST_WAIT", "1")
-    writer, reader = gpu.process(), gpu.process()
-    writer.run(create_single)
+    writer, reader = writer_and_reader(gpu)
     for value in (1, 2):
         writer.run(publish, value)
         assert reader.run(read_while_the_host_waits, how, value) == 0
@@ -92,9 +88,10 @@ def ask_for_no_stream_behind_a_gate(here):
     publish(here, 3)
     lease, found = here.kept["a"].read(), []
     source = lease.cuda_array(host_wait=True)
+    looks = here.looks()
     thread = threading.Thread(target=lambda: found.append(source.__cuda_array_interface__))
     thread.start()
-    thread.join(0.05)
+    here.await_wait(looks)
     assert found == []
     here.ungate()
     thread.join()
@@ -106,9 +103,7 @@ def ask_for_no_stream_behind_a_gate(here):
 
 def test_the_end_of_the_work_must_be_told(gpu):
     """R-SYNC-9: a control; a library works on its own stream, and another is named as the end."""
-    writer, reader = gpu.process(), gpu.process()
-    writer.run(create_single)
-    writer.run(publish, 1)
+    writer, reader = writer_and_reader(gpu, published=1)
     reader.run(release_with_another_stream)
     writer.run(publish, 2)
     assert "write after read" in gpu.findings()
@@ -124,9 +119,7 @@ def release_with_another_stream(here):
 
 def test_the_end_of_the_work_is_told(gpu):
     """R-SYNC-6, 9: then nobody needs to wait for the GPU."""
-    writer, reader = gpu.process(), gpu.process()
-    writer.run(create_single)
-    writer.run(publish, 1)
+    writer, reader = writer_and_reader(gpu, published=1)
     assert reader.run(release_with_the_librarys_stream)
     writer.run(publish, 2)
     assert reader.run(read_with, consumers.cupy_asarray, 2) == 0
@@ -147,8 +140,7 @@ def release_with_the_librarys_stream(here):
 @each_consumer
 def test_libraries_write_what_another_process_reads(gpu, consumer):
     """R-CAI-5, 11; R-SYNC-5: a write lease is writable, and its end is told or waited for."""
-    writer, reader = gpu.process(), gpu.process()
-    writer.run(create_single)
+    writer, reader = writer_and_reader(gpu)
     for value in (1, 2, 3):
         writer.run(write_with, consumer, value)
         assert reader.run(read_with, consumers.cupy_asarray, value) == 0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from dlpack_structs import READ_ONLY, get_name, look
 from fakecuda_build import require_stand_in
-from gpu_arrays import COUNT, create, create_single, device_of, opened, publish, read_with
+from gpu_arrays import COUNT, create, device_of, opened, publish, read_with, writer_and_reader
 
 require_stand_in()
 pytest_plugins = ["fakecuda_fixture", "gpu_fixture"]
@@ -48,8 +48,7 @@ def read_by(here, consumer, expected):
 @each(READERS)
 def test_libraries_read_what_another_process_writes(gpu, consumer):
     """R-DLP-1, 2, 8, 15, 23; R-SYNC-5, 6, 8: with one slot each kernel has to wait for the last."""
-    writer, reader = gpu.process(), gpu.process()
-    writer.run(create_single)
+    writer, reader = writer_and_reader(gpu)
     for value in (1, 2, 3):
         writer.run(publish, value)
         assert reader.run(read_by, consumer, value) == 0
@@ -57,9 +56,7 @@ def test_libraries_read_what_another_process_writes(gpu, consumer):
 
 def test_who_asks_for_no_order_gets_none(gpu):
     """R-DLP-15; R-SYNC-8: a control; with -1 nothing waits, and who relies on it races."""
-    writer, reader = gpu.process(), gpu.process()
-    writer.run(create_single)
-    writer.run(publish, 1)
+    _, reader = writer_and_reader(gpu, published=1)
     reader.run(read_without_order)
     assert "read after write" in gpu.findings()
 
@@ -77,8 +74,7 @@ def asking_for_no_order(here, producer, stream):
 @each(WRITERS)
 def test_libraries_write_what_another_process_reads(gpu, consumer):
     """R-DLP-12, 15; R-SYNC-5, 9: the end of the work is told, or waited for."""
-    writer, reader = gpu.process(), gpu.process()
-    writer.run(create_single)
+    writer, reader = writer_and_reader(gpu)
     for value in (1, 2, 3):
         writer.run(write_with, consumer, value)
         assert reader.run(read_with, consumers.torch_from_dlpack, value) == 0
@@ -97,9 +93,7 @@ def write_with(here, consumer, value):
 
 def test_a_library_on_another_stream_than_the_leases_is_waited_for(gpu):
     """R-SYNC-9: the lease's own stream is not where all work ends."""
-    writer, reader = gpu.process(), gpu.process()
-    writer.run(create_single)
-    writer.run(publish, 1)
+    writer, reader = writer_and_reader(gpu, published=1)
     assert reader.run(read_on_two_streams) == 0
     writer.run(publish, 2)
 
@@ -136,9 +130,7 @@ def test_an_update_without_order_races(gpu):
 @pytest.mark.parametrize("stream", [None, 1, 2, "handle"])
 def test_streams_are_made_to_wait(gpu, stream):
     """R-DLP-15: None and 1 are the legacy stream, 2 the thread's, else it is a handle."""
-    writer, reader = gpu.process(), gpu.process()
-    writer.run(create_single)
-    writer.run(publish, 1)
+    _, reader = writer_and_reader(gpu, published=1)
     assert reader.run(read_on, stream) == 0
 
 
@@ -232,9 +224,7 @@ def look_at_structs(here):
 
 def test_a_copy_on_the_host(gpu):
     """R-DLP-13, 14: complete when the call returns, and the consumer's own."""
-    writer, reader = gpu.process(), gpu.process()
-    writer.run(create_single)
-    writer.run(publish, 6)
+    writer, reader = writer_and_reader(gpu, published=6)
     reader.run(copy_to_the_host)
     writer.run(publish, 7)
 
@@ -285,9 +275,7 @@ def export_while_capturing(here):
 
 def test_a_tensor_keeps_the_slot_beyond_the_lease(gpu):
     """R-DLP-20, 21; R-SYNC-10; R-BUG-4, 8: and the slot comes back after the work on it."""
-    writer, reader = gpu.process(), gpu.process()
-    writer.run(create_single)
-    writer.run(publish, 1)
+    writer, reader = writer_and_reader(gpu, published=1)
     reader.run(keep_a_tensor)
     assert not writer.run(can_write)
     reader.run(use_and_drop_the_tensor)
@@ -318,9 +306,7 @@ def use_and_drop_the_tensor(here):
 
 def test_a_capsule_that_keeps_its_name_keeps_the_slot(gpu):
     """R-DLP-20: as mpi4py, which lets the capsule free the tensor; the host has waited before."""
-    writer, reader = gpu.process(), gpu.process()
-    writer.run(create_single)
-    writer.run(publish, 1)
+    writer, reader = writer_and_reader(gpu, published=1)
     reader.run(keep_a_capsule)
     assert not writer.run(can_write)
     reader.run(use_and_drop_the_tensor)

@@ -7,7 +7,7 @@ import memlease
 import producers
 import pytest
 from fakecuda_build import require_stand_in
-from gpu_arrays import COUNT, create, create_single, opened, publish
+from gpu_arrays import COUNT, create, opened, publish, writer_and_reader
 from importing import free, get_of
 
 require_stand_in()
@@ -19,9 +19,7 @@ def test_a_lease_may_name_no_stream(gpu, monkeypatch, how):
     """R-CAI-13, R-SYNC-13: then nobody waits, and a library that would have does not either."""
     if how == "environment":
         monkeypatch.setenv("MEMLEASE_CUDA_NO_STREAM", "1")
-    writer, reader = gpu.process(), gpu.process()
-    writer.run(create_single)
-    writer.run(publish, 1)
+    _, reader = writer_and_reader(gpu, published=1)
     reader.run(read_without_a_stream, {"no_stream": True} if how == "call" else {})
     assert "read after write" in gpu.findings()
 
@@ -44,9 +42,7 @@ def read_without_a_stream(here, options):
 
 def test_the_end_of_such_a_lease_is_ordered(gpu):
     """R-SYNC-10, 13: an opt-out of the beginning leaves the end as it is."""
-    writer, reader = gpu.process(), gpu.process()
-    writer.run(create_single)
-    writer.run(publish, 1)
+    writer, reader = writer_and_reader(gpu, published=1)
     reader.run(read_after_a_wait)
     writer.run(publish, 2)
 
@@ -78,8 +74,7 @@ def test_the_host_waits_where_both_are_set(gpu, monkeypatch):
     """R-SYNC-14: the safe one of two settings wins, and a call wins over both."""
     monkeypatch.setenv("MEMLEASE_CUDA_NO_STREAM", "1")
     monkeypatch.setenv("MEMLEASE_CUDA_HOST_WAIT", "1")
-    writer, reader = gpu.process(), gpu.process()
-    writer.run(create_single)
+    writer, reader = writer_and_reader(gpu)
     for value in (1, 2):
         writer.run(publish, value)
         reader.run(read_safely, value)

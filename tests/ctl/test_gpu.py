@@ -14,17 +14,26 @@ pytest_plugins = ["fakecuda_fixture", "gpu_fixture"]
 
 CLIENT = """
 import sys, memlease
-client = memlease.connect(sys.argv[1], start=False)
-client.create("a", shape=(1 << 20,), dtype="u1", slots=2, device="cuda:0", lifetime="persistent")
+directory, name, size, device = sys.argv[1:]
+memlease.connect(directory, start=False).create(
+    name, shape=int(size), dtype="u1", slots=2, device=device, lifetime="persistent"
+)
 """
+
+
+def create(daemon, name, megabytes, device, check=True):
+    """Create an array of two slots in a process; what that wrote to stderr."""
+    command = [sys.executable, "-c", CLIENT, daemon.directory, name, str(megabytes << 20), device]
+    result = subprocess.run(command, check=check, capture_output=True, text=True,
+                            env=clean_environment())  # fmt: skip
+    return result.stderr
 
 
 @pytest.fixture
 def with_array(fake_cuda, stand_in_path, start_daemon):
     """Start a daemon with an array of two slots of 1 MiB on a GPU."""
     daemon = start_daemon("--gpu-memory-limit-bytes=96MiB", "--gpu-quota-bytes=3MiB")
-    subprocess.run([sys.executable, "-c", CLIENT, daemon.directory], check=True,
-                   env=clean_environment())  # fmt: skip
+    create(daemon, "a", 1, "cuda:0")
     yield daemon
     daemon.ctl("withdraw", "a")
 
@@ -49,28 +58,19 @@ def test_status_has_a_line_for_each_gpu_in_use(with_array):
     assert gpu["device"] in with_array.ctl("status").stdout
 
 
-def create(daemon, megabytes, device, check=True):
-    """Create the array "b" in a process; what that wrote to stderr."""
-    code = CLIENT.replace("1 << 20,", f"{megabytes} << 20,").replace('"a"', '"b"')
-    code = code.replace("cuda:0", device)
-    result = subprocess.run([sys.executable, "-c", code, daemon.directory], check=check,
-                            capture_output=True, text=True, env=clean_environment())  # fmt: skip
-    return result.stderr
-
-
 def test_the_quota_of_a_gpu_is_apart_from_the_hosts(with_array):
-    refusal = create(with_array, 2, "cuda:0", check=False)
+    refusal = create(with_array, "b", 2, "cuda:0", check=False)
     assert "QuotaExceeded" in refusal
     assert "gpu_quota_bytes" in refusal
-    create(with_array, 2, "host")
+    create(with_array, "b", 2, "host")
 
 
 def test_the_memory_limit_of_a_gpu_is_apart_from_the_hosts(fake_cuda, stand_in_path, start_daemon):
     daemon = start_daemon("--gpu-memory-limit-bytes=96MiB")
-    refusal = create(daemon, 50, "cuda:0", check=False)
+    refusal = create(daemon, "b", 50, "cuda:0", check=False)
     assert "OutOfMemory" in refusal
     assert "gpu_memory_limit_bytes" in refusal
-    create(daemon, 50, "host")
+    create(daemon, "b", 50, "host")
 
 
 def test_doctor_lists_the_gpus(fake_cuda, stand_in_path, daemon):

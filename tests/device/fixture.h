@@ -1,7 +1,10 @@
 // A daemon with a world of GPUs of its own, and client processes in it.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -50,10 +53,45 @@ class DeviceTest : public ::testing::Test {
     writer.is_ok("fill a " + std::to_string(value) + " s");
     writer.is_ok("publish a");
   }
+  // The same, and its kernel does not end before "ungate".
+  static void publish_unfinished(Client& writer, int value) {
+    writer.is_ok("gate s");
+    publish(writer, value);
+  }
   // The code of a command that must fail.
   static std::string error(Client& peer, const std::string& command) {
     const Answer answer = peer.ask(command);
     return answer.kind == Answer::Kind::kError ? answer.code : answer.describe();
+  }
+
+  // That the checker finds a race between these two operations. Delays decide which of them comes
+  // first, and so what the race is called.
+  void expect_race(const std::string& one, const std::string& other) {
+    const std::set<std::string> wanted = {one, other};
+    const auto findings = world.findings();
+    EXPECT_TRUE(std::any_of(findings.begin(), findings.end(), [&](const auto& found) {
+      return found.race() &&
+             std::set<std::string>{found.first.operation, found.second.operation} == wanted;
+    })) << fakecuda::describe(findings);
+  }
+
+  // Whether the command that was said to a peer waits for the GPU on its host: it asks again and
+  // again whether a record is complete, and has not answered. Without the stand-in, which counts
+  // that, all that can be told is that there is no answer for a while.
+  ::testing::AssertionResult waits(Client& peer) {
+    constexpr std::uint64_t kAgainAndAgain = 50;  // more than a call that does not wait
+    const auto asked = [&] {
+      return fakecuda::is_loaded() ? world->calls("cudaEventQuery", peer.pid()) : 0;
+    };
+    const auto before = asked();
+    for (int ms = 0; ms < (fakecuda::is_loaded() ? 10'000 : 100); ++ms) {
+      if (const Answer answer = peer.answer(1); answer.kind != Answer::Kind::kSilent) {
+        return ::testing::AssertionFailure() << "it has answered: " << answer.describe();
+      }
+      if (asked() - before > kAgainAndAgain) return ::testing::AssertionSuccess();
+    }
+    if (!fakecuda::is_loaded()) return ::testing::AssertionSuccess();
+    return ::testing::AssertionFailure() << "it neither waits nor answers";
   }
 
   // Whether a later record frees those who wait for a lost one. The stand-in does as it is told;

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -36,6 +37,7 @@ class DevicePeer {
     pins_.clear();
     arrays_.clear();
     if (client_) client_->close();
+    sources_.clear();
     for (const auto& [name, stream] : streams_) (void)cudaStreamDestroy(stream);
     if (flag_ != nullptr) (void)cudaFreeHost(flag_);
     if (mismatches_ != nullptr) (void)cudaFree(mismatches_);
@@ -63,8 +65,11 @@ class DevicePeer {
   }
   static std::uint64_t number(Words& words) { return std::stoull(word(words)); }
 
+  // The default streams go by their names, too.
   cudaStream_t raw_stream(Words& words) {
     const std::string name = word(words);
+    if (name == "legacy") return cudaStreamLegacy;
+    if (name == "per_thread") return cudaStreamPerThread;
     auto [it, is_new] = streams_.try_emplace(name, nullptr);
     if (is_new) check_cuda(cudaStreamCreateWithFlags(&it->second, cudaStreamNonBlocking));
     return it->second;
@@ -85,7 +90,11 @@ class DevicePeer {
     if (known != arrays_.end()) return known->second;
     return arrays_.emplace(name, client_->open(name)).first->second;
   }
+  // From the first to the last element, and without what is in between.
   std::size_t count(const std::string& name) { return array(name).size_bytes() / 8; }
+  std::size_t elements(const std::string& name) {
+    return static_cast<std::size_t>(array(name).shape().at(0));
+  }
 
   std::string connect(Words&) {
     ConnectOptions options;
@@ -99,13 +108,14 @@ class DevicePeer {
     check_cuda(cudaDeviceSynchronize());
     return "";
   }
-  // NAME SLOTS WORDS DEVICE
+  // NAME SLOTS WORDS DEVICE [STRIDE_BYTES]
   std::string create(Words& words) {
     CreateOptions options;
     options.name = word(words);
     options.slots = static_cast<std::uint32_t>(number(words));
     options.shape = {static_cast<std::int64_t>(number(words))};
     options.device = word(words);
+    if (std::int64_t stride = 0; words >> stride) options.strides_bytes = {stride};
     options.dtype = dtype_of<std::uint64_t>();
     arrays_.insert_or_assign(options.name, client_->create(options));
     return array(options.name).device();
@@ -213,15 +223,81 @@ class DevicePeer {
   // NAME VALUE: from host memory.
   std::string put(Words& words) {
     const std::string name = word(words);
-    const std::vector<std::uint64_t> bytes(count(name), number(words));
+    const std::vector<std::uint64_t> bytes(elements(name), number(words));
     return std::to_string(array(name).put(bytes.data(), bytes.size() * 8));
   }
   // NAME -> VERSION FIRST LAST
   std::string get(Words& words) {
     const std::string name = word(words);
-    std::vector<std::uint64_t> bytes(count(name));
+    std::vector<std::uint64_t> bytes(elements(name));
     const std::uint64_t version = array(name).get(bytes.data(), bytes.size() * 8);
     return fmt::format("{} {} {}", version, bytes.front(), bytes.back());
+  }
+  // NAME WORDS STREAM: memory of a library's on the current device, zeroed, and the stream that the
+  // library says it works on. It is freed when nobody keeps it any more.
+  std::string source(Words& words) {
+    const std::string name = word(words);
+    const std::uint64_t size_bytes = number(words) * 8;
+    void* made = nullptr;
+    check_cuda(cudaMalloc(&made, size_bytes));
+    const std::shared_ptr<void> owner(made, [](void* memory) { (void)cudaFree(memory); });
+    check_cuda(cudaMemset(made, 0, size_bytes));
+    check_cuda(cudaDeviceSynchronize());
+    owners_[name] = owner;
+    sources_[name] = {made, {}, stream(words), owner};
+    return "";
+  }
+  // NAME AT COUNT VALUE STREAM: by a kernel.
+  std::string produce(Words& words) {
+    auto* data = static_cast<std::uint64_t*>(const_cast<void*>(sources_.at(word(words)).data));
+    const std::uint64_t at = number(words);
+    const std::uint64_t count = number(words);
+    const std::uint64_t value = number(words);
+    check_cuda(tk_fill(data + at, count, value, raw_stream(words)));
+    return "";
+  }
+  // NAME STRIDE_BYTES...
+  std::string strides(Words& words) {
+    GpuSource& source = sources_.at(word(words));
+    source.strides_bytes.clear();
+    for (std::int64_t stride = 0; words >> stride;) source.strides_bytes.push_back(stride);
+    return "";
+  }
+  // NAME: its address is one of the host's from now on.
+  std::string move_to_host(Words& words) {
+    sources_.at(word(words)).data = this;
+    return "";
+  }
+  // NAME: the library does not keep it any more.
+  std::string forget(Words& words) {
+    sources_.erase(word(words));
+    return "";
+  }
+  // NAME -> 1 while somebody keeps it
+  std::string kept(Words& words) { return owners_.at(word(words)).expired() ? "0" : "1"; }
+  // NAME SOURCE STREAM -> VERSION
+  std::string put_source(Words& words) {
+    const std::string name = word(words);
+    const GpuSource& source = sources_.at(word(words));
+    WriteOptions options;
+    options.stream = stream(words);
+    return std::to_string(array(name).put(source, options));
+  }
+  // NAME SOURCE: into a lease.
+  std::string fill_from(Words& words) {
+    const WriteLease& lease = writes_.at(word(words));
+    lease.put(sources_.at(word(words)));
+    return "";
+  }
+  // DEVICE: the thread's current one from now on.
+  std::string set_device(Words& words) {
+    check_cuda(cudaSetDevice(static_cast<int>(number(words))));
+    return "";
+  }
+  std::string current_device(Words&) {
+    int device = 0;
+    check_cuda(cudaGetDevice(&device));
+    return std::to_string(device);
   }
   // STREAM MS: keeps it busy.
   std::string spin(Words& words) {
@@ -302,6 +378,8 @@ class DevicePeer {
   std::map<std::string, WriteLease> writes_;
   std::map<std::string, ReadLease> reads_;
   std::map<std::string, Pin> pins_;
+  std::map<std::string, GpuSource> sources_;
+  std::map<std::string, std::weak_ptr<const void>> owners_;
   static constexpr std::size_t kMostStreams = 16;
   std::map<std::string, cudaStream_t> streams_;
   std::map<cudaStream_t, std::size_t> numbers_;
@@ -329,6 +407,16 @@ const std::map<std::string, std::string (DevicePeer::*)(DevicePeer::Words&)> Dev
         {"unpin", &DevicePeer::unpin},
         {"put", &DevicePeer::put},
         {"get", &DevicePeer::get},
+        {"source", &DevicePeer::source},
+        {"produce", &DevicePeer::produce},
+        {"strides", &DevicePeer::strides},
+        {"move_to_host", &DevicePeer::move_to_host},
+        {"kept", &DevicePeer::kept},
+        {"forget", &DevicePeer::forget},
+        {"put_source", &DevicePeer::put_source},
+        {"fill_from", &DevicePeer::fill_from},
+        {"set_device", &DevicePeer::set_device},
+        {"current_device", &DevicePeer::current_device},
         {"spin", &DevicePeer::spin},
         {"gate", &DevicePeer::gate},
         {"ungate", &DevicePeer::ungate},

@@ -1,13 +1,9 @@
 // A driver that has no shared events left (they are limited, to some 20,000 on a GPU): arrays and
 // readers that get none go on, their hosts wait in place of other processes' streams.
-#include <algorithm>
-
 #include "tests/device/fixture.h"
 
 namespace memlease::testing {
 namespace {
-
-using fakecuda::Finding;
 
 class DeviceEventShortage : public DeviceTest {
  protected:
@@ -39,11 +35,6 @@ class DeviceEventShortage : public DeviceTest {
       reader.is_ok("release a");
     }
     return reader.ask("mismatches r").number();
-  }
-  bool finds_race() {
-    const auto findings = world.findings();
-    return std::any_of(findings.begin(), findings.end(),
-                       [](const Finding& found) { return found.race(); });
   }
 };
 
@@ -80,7 +71,7 @@ TEST_F(DeviceEventShortage, AHostThatDoesNotWaitForWhatItWroteIsFound) {
   writer.is_ok("create a 2 1000 cuda:0");
   writer.is_ok("leave_out record the write");
   rounds(writer, reader);
-  EXPECT_TRUE(finds_race());
+  expect_race("tk_fill", "tk_check");
 }
 
 // R-SYNC-3, 5, 6: likewise.
@@ -91,7 +82,7 @@ TEST_F(DeviceEventShortage, AHostThatDoesNotWaitForWhatItReadIsFound) {
   writer.is_ok("create a 2 1000 cuda:0");
   reader.is_ok("leave_out record the read");
   rounds(writer, reader);
-  EXPECT_TRUE(finds_race());
+  expect_race("tk_fill", "tk_check");
 }
 
 TEST_F(DeviceEventShortage, PublishingWaitsForTheWork) {
@@ -103,9 +94,7 @@ TEST_F(DeviceEventShortage, PublishingWaitsForTheWork) {
   writer.is_ok("gate s");
   writer.is_ok("fill a 7 s");
   writer.say("publish a");
-  EXPECT_EQ(reader.is_ok("version a"), "0");
-  // It would be visible at once if nobody waited.
-  EXPECT_EQ(writer.answer(100).kind, Answer::Kind::kSilent);
+  EXPECT_TRUE(waits(writer));
   EXPECT_EQ(reader.is_ok("version a"), "0");
   writer.kill();
 }
@@ -118,8 +107,7 @@ TEST_F(DeviceEventShortage, AReaderWithoutEventsIsToldOfADeadWriter) {
   Client reader(daemon);
   keeper.is_ok("create a 3 1000 cuda:0");
   shortage(true);
-  writer.is_ok("gate s");
-  publish(writer, 2);
+  publish_unfinished(writer, 2);
   reader.is_ok("read a r");
   reader.is_ok("look a 2 r");
   writer.kill();

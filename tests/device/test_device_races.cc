@@ -1,16 +1,12 @@
 // Each step that orders two processes' GPU work, left out: the checker must find the race. With all
 // of them it finds none. On hardware there is no checker: kernels that spin make sure that the
 // wrong order is the one that happens, and the reader sees wrong values.
-#include <algorithm>
 #include <string>
-#include <utility>
 
 #include "tests/device/fixture.h"
 
 namespace memlease::testing {
 namespace {
-
-using fakecuda::Finding;
 
 struct LeftOut {
   const char* step;
@@ -63,13 +59,6 @@ class DeviceRaces : public DeviceTest, public ::testing::WithParamInterface<Left
 // R-SYNC-3, 5, 6: each step is there.
 TEST_F(DeviceRaces, ThereAreNoneWithAllSteps) { EXPECT_EQ(scenario("", ""), 0U); }
 
-// Delays decide which of the two comes first, and so what the race is called.
-bool is_between(const Finding& found, const std::string& one, const std::string& other) {
-  const std::pair found_operations(found.first.operation, found.second.operation);
-  return found.race() &&
-         (found_operations == std::pair(one, other) || found_operations == std::pair(other, one));
-}
-
 // R-SYNC-3, 5, 6: the controls; without a record the other side waits for an older one.
 TEST_P(DeviceRaces, ThisStepLeftOutIsFound) {
   const std::uint64_t wrong = scenario(GetParam().step, GetParam().where);
@@ -77,10 +66,7 @@ TEST_P(DeviceRaces, ThisStepLeftOutIsFound) {
     EXPECT_GT(wrong, 0U);
     return;
   }
-  const auto findings = world.findings();
-  EXPECT_TRUE(std::any_of(findings.begin(), findings.end(), [](const Finding& found) {
-    return is_between(found, "tk_fill", GetParam().other);
-  })) << fakecuda::describe(findings);
+  expect_race("tk_fill", GetParam().other);
 }
 
 INSTANTIATE_TEST_SUITE_P(Steps, DeviceRaces,

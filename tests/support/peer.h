@@ -49,7 +49,8 @@ class Peer {
   // The signal that it died of or stopped at, once it has; 0 if it still runs after `timeout_ms`;
   // negative if it ended by itself.
   int wait_for_signal(int timeout_ms = 10'000);
-  // That its main thread sleeps on words of shared pages, or will be so within 10 s. Needs root.
+  // That its main thread sleeps on words of shared pages, or will be so within 10 s. Needs the
+  // right to trace it: root, or the same user where a parent may.
   bool sleeps_on_words() const;
   // SIGKILL, and reaped.
   void kill();

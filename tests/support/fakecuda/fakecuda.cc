@@ -152,6 +152,12 @@ void fakecuda_observe_exit(uint32_t pid) {
   }
 }
 
+uint64_t fakecuda_calls(const char* function) {
+  Runtime* runtime = Runtime::running();
+  if (runtime == nullptr) return 0;
+  return runtime->process().calls[runtime->world().call_index(function)];
+}
+
 void fakecuda_keep_stream(void) {
   if (Runtime* runtime = Runtime::running(); runtime != nullptr) --runtime->process().streams;
 }

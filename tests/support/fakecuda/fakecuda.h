@@ -49,6 +49,9 @@ void fakecuda_acquire(uint64_t key, uint64_t value);
    whatever anybody does. */
 void fakecuda_observe_exit(uint32_t pid);
 
+/* How often this process has called a function of CUDA's. */
+uint64_t fakecuda_calls(const char* function);
+
 /* One of the caller's streams lives as long as its process, on purpose: no leak. */
 void fakecuda_keep_stream(void);
 

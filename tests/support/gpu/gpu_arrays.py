@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import memlease
 from consumers import View
-from gpu_process import Here
+from gpu_process import Here, Process
+
+if TYPE_CHECKING:
+    from gpu_fixture import Gpu
 
 COUNT = 1000  # elements, uint64
 
@@ -21,9 +24,8 @@ def create(here: Here, **options: Any) -> memlease.Array:
     return here.kept["a"]
 
 
-def create_single(here: Here) -> None:
-    """With one slot, so that each version has to wait for those who use the last one."""
-    create(here, slots=1)
+def create_with(here: Here, slots: int) -> None:
+    create(here, slots=slots)
 
 
 def opened(here: Here) -> memlease.Array:
@@ -60,6 +62,18 @@ def publish(here: Here, value: int) -> None:
     stream = here.stream()
     with opened(here).write(stream=stream) as lease:
         here.fill(address_of(lease), COUNT, value, stream)
+
+
+def writer_and_reader(gpu: Gpu, slots: int = 1, published: int = 0) -> tuple[Process, Process]:
+    """Start both, with the array and, unless it is 0, a version whose elements are `published`.
+
+    With one slot each version has to wait for those who use the last one.
+    """
+    writer, reader = gpu.process(), gpu.process()
+    writer.run(create_with, slots)
+    if published:
+        writer.run(publish, published)
+    return writer, reader
 
 
 def read_with(

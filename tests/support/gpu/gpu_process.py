@@ -7,6 +7,7 @@ A process each, because what memlease has opened of a GPU stays open as long as 
 import ctypes
 import multiprocessing
 import os
+import time
 import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -17,6 +18,8 @@ from fakecuda_build import IS_STAND_IN
 
 _START_S = 60
 _ANSWER_S = 60
+_WAIT_S = 10
+_MANY_LOOKS = 50  # more than a call that does not wait
 
 
 class Cuda:
@@ -26,6 +29,8 @@ class Cuda:
         self.cuda = ctypes.CDLL("libcudart.so.13")
         self.kernels = ctypes.CDLL("libtest_kernels.so")
         assert hasattr(self.cuda, "fakecuda_abi") == IS_STAND_IN
+        if IS_STAND_IN:
+            self.cuda.fakecuda_calls.restype = ctypes.c_uint64
         self.kept: dict[str, Any] = {}
         self.wrong = 0  # that a library has counted itself
         self._streams: dict[str, int] = {}
@@ -82,6 +87,30 @@ class Cuda:
         """Wait in time for a stream, without an order that the checker knows of."""
         wait = "fakecuda_drain" if IS_STAND_IN else "cudaStreamSynchronize"
         self.call(wait, ctypes.c_void_p(stream))
+
+    def looks(self) -> int:
+        """How often this process has looked whether something is over on the GPU.
+
+        Nobody counts that on hardware. A wait for the whole GPU is as good as many looks.
+        """
+        if not IS_STAND_IN:
+            return 0
+        calls = self.cuda.fakecuda_calls
+        return calls(b"cudaEventQuery") + _MANY_LOOKS * calls(b"cudaDeviceSynchronize")
+
+    def has_waited(self, looks: int) -> bool:
+        """Tell whether, since there were so many looks, some thread has waited on its host."""
+        return self.looks() >= looks + _MANY_LOOKS
+
+    def await_wait(self, looks: int) -> None:
+        """Return once that is so: looks again and again; on hardware, after a while."""
+        if not IS_STAND_IN:
+            time.sleep(0.05)
+            return
+        end = time.monotonic() + _WAIT_S
+        while not self.has_waited(looks):
+            assert time.monotonic() < end, "nobody waits for the GPU"
+            time.sleep(0.001)
 
     # Kernels, on uint64.
     def fill(self, address: int, count: int, value: int, stream: int) -> None:

@@ -132,7 +132,15 @@ class ByDLPack(Library):
         return CUDA, self.device
 
 
-class Torch(ByDLPack):
+class TorchInterface(Library):
+    """PyTorch before DLPack: version 2, which names no stream."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return self.described(version=2)
+
+
+class Torch(TorchInterface, ByDLPack):
     """PyTorch: by default no order at all, and no order on the thread's default stream."""
 
     def __dlpack__(
@@ -152,20 +160,16 @@ class Torch(ByDLPack):
             self.wait_for_us(stream or LEGACY)
         return self.exported(versioned=max_version is not None and max_version[0] >= 1)
 
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
-        return self.described(version=2)
 
-
-class TorchInterface(Library):
-    """PyTorch before DLPack: version 2, which names no stream."""
+class CuPyInterface(Library):
+    """CuPy before DLPack: version 3, with its current stream."""
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        return self.described(version=2)
+        return {**self.described(version=3), "stream": self.stream}
 
 
-class CuPy(ByDLPack):
+class CuPy(CuPyInterface, ByDLPack):
     """CuPy: all arguments."""
 
     def __dlpack__(
@@ -180,18 +184,6 @@ class CuPy(ByDLPack):
         if stream != -1:
             self.wait_for_us(stream or LEGACY)
         return self.exported(versioned=max_version is not None and max_version[0] >= 1)
-
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
-        return {**self.described(version=3), "stream": self.stream}
-
-
-class CuPyInterface(Library):
-    """CuPy before DLPack: version 3, with its current stream."""
-
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
-        return {**self.described(version=3), "stream": self.stream}
 
 
 class Jax(ByDLPack):
