@@ -49,6 +49,12 @@ def test_status_has_a_line_for_each_gpu_in_use(with_array):
     assert gpu["device"] in with_array.ctl("status").stdout
 
 
+def gpu_of(daemon, refusal):
+    """Return the UUID of the GPU that a refusal names."""
+    (gpu,) = [each["device"] for each in daemon.json("status")["gpus"] if each["device"] in refusal]
+    return gpu
+
+
 def create(daemon, megabytes, device, check=True):
     """Create the array "b" in a process; what that wrote to stderr."""
     code = CLIENT.replace("1 << 20,", f"{megabytes} << 20,").replace('"a"', '"b"')
@@ -62,6 +68,7 @@ def test_the_quota_of_a_gpu_is_apart_from_the_hosts(with_array):
     refusal = create(with_array, 2, "cuda:0", check=False)
     assert "QuotaExceeded" in refusal
     assert "gpu_quota_bytes" in refusal
+    assert f"bytes on {gpu_of(with_array, refusal)}," in refusal
     create(with_array, 2, "host")
 
 
@@ -70,6 +77,7 @@ def test_the_memory_limit_of_a_gpu_is_apart_from_the_hosts(fake_cuda, stand_in_p
     refusal = create(daemon, 50, "cuda:0", check=False)
     assert "OutOfMemory" in refusal
     assert "gpu_memory_limit_bytes" in refusal
+    assert f"do not fit on {gpu_of(daemon, refusal)}:" in refusal
     create(daemon, 50, "host")
 
 
