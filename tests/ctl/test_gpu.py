@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import clean_environment, program
 from fakecuda_build import require_stand_in
+from test_terminal import on_terminal
 
 require_stand_in()
 pytest_plugins = ["fakecuda_fixture", "gpu_fixture"]
@@ -47,6 +48,16 @@ def test_status_has_a_line_for_each_gpu_in_use(with_array):
     assert (quota["device"], quota["bytes"]) == (gpu["device"], 2 << 20)
     assert quota["bytes_limit"] == 3 << 20
     assert gpu["device"] in with_array.ctl("status").stdout
+
+
+def test_a_gpu_has_a_short_name_in_tables_on_a_terminal_alone(with_array):
+    uuid = with_array.json("ls")["arrays"][0]["device"]
+    for command in ("ls", "status"):
+        on_screen = on_terminal(with_array, command)
+        assert f" {uuid[:12]}... " in on_screen.replace("\n", " ")
+        assert uuid not in on_screen
+        assert uuid in with_array.ctl(command).stdout
+    assert uuid in on_terminal(with_array, "info", "a")
 
 
 def gpu_of(daemon, refusal):
