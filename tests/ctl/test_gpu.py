@@ -122,5 +122,20 @@ def test_doctor_shares_an_array_on_each_gpu_if_asked(fake_cuda, stand_in_path, d
 def test_without_a_gpu_doctor_says_so(daemon):
     assert check(daemon.ctl("doctor", "--json"), "gpu")["result"] == "note"
     result = daemon.ctl("doctor", "--json", "--gpu")
-    assert check(result, "gpu_sharing")["result"] == "failed"
+    sharing = check(result, "gpu_sharing")
+    assert sharing["result"] == "failed"
     assert result.returncode == 1
+    seen = check(result, "gpu")
+    assert seen["reason"] == f"no GPU arrays: {sharing['reason']}"
+    assert sharing["remedy"] == seen["remedy"] != ""
+
+
+def test_a_failure_to_share_says_once_why_and_what_to_do(fake_cuda, stand_in_path, start_daemon):
+    """The GPU has room for no segment of the daemon's."""
+    daemon = start_daemon("--gpu-memory-limit-bytes=1MiB")
+    sharing = check(daemon.ctl("doctor", "--json", "--gpu"), "gpu_sharing")
+    assert sharing["result"] == "failed"
+    assert sharing["reason"].startswith("cuda:0: ")
+    assert sharing["reason"].count("do not fit on GPU-") == 1
+    assert "gpu_memory_limit_bytes" in sharing["remedy"]
+    assert sharing["remedy"] not in sharing["reason"]
