@@ -290,6 +290,18 @@ def test_put_again_publishes_the_next_version(memlease_client):
     assert array.version == 3
 
 
+def test_a_write_that_comes_to_nothing_has_used_its_number(memlease_client):
+    array = memlease_client.put("a", np.zeros(3))
+    with array.follow(timeout=5) as versions:
+        next(versions)
+        array.write().drop()
+        with pytest.raises(memlease.InvalidArgument):
+            array.put(np.zeros(4))  # refused before it is a write
+        assert array.put(np.ones(3)) == 3
+        assert next(versions).version == 3
+        assert versions.skipped == 1
+
+
 def test_not_found_is_a_readable_key_error(memlease_client):
     with pytest.raises(KeyError) as caught:
         memlease_client.open("nothing")
