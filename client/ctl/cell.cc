@@ -36,6 +36,13 @@ std::string utc(std::uint64_t unix_ms) {
                      fmt::gmtime(static_cast<std::time_t>(unix_ms / 1000)));
 }
 
+// A GPU's UUID has 36 characters, of which eight tell one of a machine's GPUs from another.
+std::string short_device(std::string_view name) {
+  constexpr std::size_t kKept = std::string_view("GPU-6a9f01c2").size();
+  if (!name.starts_with("GPU-") || name.size() <= kKept) return std::string(name);
+  return std::string(name.substr(0, kKept)) + "...";
+}
+
 template <typename Number>
 std::string join(const std::vector<Number>& numbers) {
   return numbers.empty() ? "-" : fmt::format("{}", fmt::join(numbers, ","));
@@ -114,6 +121,7 @@ std::string to_plain(const Cell& cell) {
           [](Limit limit) { return limit.bytes == 0 ? "none" : std::to_string(limit.bytes); },
           [](Time time) { return time.unix_ms == 0 ? "-" : utc(time.unix_ms); },
           [](Duration duration) { return fmt::format("{}s", duration.ms / 1000); },
+          [](const Device& device) { return printable(device.name); },
           [](Uid uid) { return user_name(uid.value); },
           [](Mode mode) { return fmt::format("{:04o}", mode.bits); },
           [](const std::vector<std::int64_t>& numbers) { return join(numbers); },
@@ -130,6 +138,7 @@ std::string to_human(const Cell& cell, std::uint64_t now_ms) {
   if (const auto* time = std::get_if<Time>(&cell); time != nullptr && time->unix_ms != 0) {
     return human_duration(now_ms > time->unix_ms ? now_ms - time->unix_ms : 0) + " ago";
   }
+  if (const auto* device = std::get_if<Device>(&cell)) return printable(short_device(device->name));
   if (const auto* duration = std::get_if<Duration>(&cell)) return human_duration(duration->ms);
   return to_plain(cell);
 }
@@ -146,6 +155,7 @@ std::string to_json(const Cell& cell) {
           [](Limit limit) { return limit.bytes == 0 ? "null" : std::to_string(limit.bytes); },
           [](Time time) { return time.unix_ms == 0 ? "null" : std::to_string(time.unix_ms); },
           [](Duration duration) { return std::to_string(duration.ms); },
+          [](const Device& device) { return json_string(device.name); },
           [](Uid uid) { return std::to_string(uid.value); },
           [](Mode mode) { return fmt::format("\"{:04o}\"", mode.bits); },
           [](const std::vector<std::int64_t>& numbers) {

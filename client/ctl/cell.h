@@ -23,6 +23,10 @@ struct Time {
 struct Duration {
   std::uint64_t ms = 0;
 };
+// "host" or a GPU's UUID, of which a table for people has the beginning.
+struct Device {
+  std::string name;
+};
 struct Uid {
   std::uint32_t value = 0;
 };
@@ -31,9 +35,9 @@ struct Mode {
 };
 
 // monostate: nothing, "-" and null.
-using Cell =
-    std::variant<std::monostate, bool, std::int64_t, std::uint64_t, std::string, Bytes, Limit, Time,
-                 Duration, Uid, Mode, std::vector<std::int64_t>, std::vector<std::uint64_t>>;
+using Cell = std::variant<std::monostate, bool, std::int64_t, std::uint64_t, std::string, Bytes,
+                          Limit, Time, Duration, Device, Uid, Mode, std::vector<std::int64_t>,
+                          std::vector<std::uint64_t>>;
 
 // `now_ms` is what ages count to.
 std::string to_human(const Cell& cell, std::uint64_t now_ms);

@@ -15,6 +15,10 @@
 namespace memlease::ctl {
 namespace {
 
+constexpr const char* kNoGpu = "a driver, and no GPU that this process may use";
+constexpr const char* kNoGpuRemedy =
+    "Look at CUDA_VISIBLE_DEVICES; a container must be given its GPUs.";
+
 absl::StatusOr<std::vector<cuda::Gpu>> gpus_here() {
   const auto cuda = cuda::load_plugin();
   if (!cuda.ok()) return cuda.status();
@@ -60,8 +64,7 @@ Check probe_gpu() {
                                 gpu.ipc ? "" : ", which cannot share memory with other processes"));
   }
   if (shown.empty()) {
-    return {"gpu", Verdict::kNote, "a driver, and no GPU that this process may use",
-            "Look at CUDA_VISIBLE_DEVICES; a container must be given its GPUs."};
+    return {"gpu", Verdict::kNote, kNoGpu, kNoGpuRemedy};
   }
   return {"gpu", all_share ? Verdict::kOk : Verdict::kWarning,
           fmt::format("{}", fmt::join(shown, "; ")),
@@ -70,8 +73,12 @@ Check probe_gpu() {
 
 Check probe_gpu_sharing(const Options& options) {
   const auto gpus = gpus_here();
-  if (!gpus.ok() || gpus->empty()) {
-    return {"gpu_sharing", Verdict::kFailure, "there is no GPU to try", "See the check gpu."};
+  if (!gpus.ok()) {
+    return {"gpu_sharing", Verdict::kFailure, wire::message_of(gpus.status()),
+            wire::hint_of(gpus.status())};
+  }
+  if (gpus->empty()) {
+    return {"gpu_sharing", Verdict::kFailure, kNoGpu, kNoGpuRemedy};
   }
   std::string tried;
   try {

@@ -20,7 +20,7 @@ Table gpus_of(const v1::StatusReply& reply) {
               {"without_events", "WITHOUT EVENTS"}},
              {}};
   for (const v1::GpuStatus& gpu : reply.gpus()) {
-    gpus.rows.push_back({gpu.device(), gpu.name(), Bytes{gpu.total_bytes()},
+    gpus.rows.push_back({Device{gpu.device()}, gpu.name(), Bytes{gpu.total_bytes()},
                          Bytes{gpu.memory_bytes()}, Limit{gpu.memory_limit_bytes()},
                          Bytes{gpu.array_bytes()}, Bytes{gpu.warm_bytes()}, gpu.without_events()});
   }
@@ -34,7 +34,7 @@ Table gpu_users_of(const v1::StatusReply& reply) {
   for (const v1::GpuStatus& gpu : reply.gpus()) {
     for (const v1::GpuUsage& used : gpu.usage()) {
       users.rows.push_back(
-          {gpu.device(), Uid{used.uid()}, Bytes{used.bytes()}, Limit{gpu.bytes_limit()}});
+          {Device{gpu.device()}, Uid{used.uid()}, Bytes{used.bytes()}, Limit{gpu.bytes_limit()}});
     }
   }
   return users;

@@ -1,6 +1,9 @@
 #include "client/device/cuda_importer.h"
 
+#include <charconv>
 #include <cstring>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "client/core/fork_guard.h"
@@ -88,6 +91,20 @@ class CudaEvent : public DeviceEvent {
   void* const event_;
   const std::uint32_t fork_generation_ = fork_generation();
 };
+
+// N of "cuda:N", spelled in the one way that it has; 0 of "cuda".
+std::optional<std::size_t> ordinal_of(std::string_view device) {
+  constexpr std::string_view kPrefix = "cuda:";
+  if (device == "cuda") return 0;
+  if (!device.starts_with(kPrefix)) return std::nullopt;
+  const std::string_view digits = device.substr(kPrefix.size());
+  std::uint16_t ordinal = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto [parsed_to, error] = std::from_chars(digits.data(), end, ordinal);
+  const bool is_number = error == std::errc() && parsed_to == end;
+  if (!is_number || (digits[0] == '0' && digits.size() > 1)) return std::nullopt;
+  return ordinal;
+}
 
 }  // namespace
 
@@ -224,25 +241,21 @@ absl::Status CudaImporters::look() {
 absl::StatusOr<std::string> CudaImporters::resolve(const std::string& device) {
   if (device == "host" || device == "cpu") return "host";
   if (device.starts_with("GPU-")) return device;
-  const std::string number =
-      device == "cuda" ? "0" : device.substr(std::min<std::size_t>(5, device.size()));
-  const bool numeric = !number.empty() && number.size() < 5 &&
-                       number.find_first_not_of("0123456789") == std::string::npos;
-  if (!device.starts_with("cuda") || (device != "cuda" && device[4] != ':') || !numeric) {
-    return wire::make_error(ErrorCode::kInvalidArgument,
-                            fmt::format("'{}' is not a device", device),
-                            "Say 'host', 'cuda:0', or a GPU's UUID (nvidia-smi -L).");
+  const std::optional<std::size_t> ordinal = ordinal_of(device);
+  if (!ordinal) {
+    return wire::make_error(
+        ErrorCode::kInvalidArgument, fmt::format("'{}' is not a device", device),
+        "Say 'host', 'cuda', 'cuda:N' (N: 0, 1, 2, ...), or a GPU's UUID (nvidia-smi -L).");
   }
   const std::lock_guard lock(mutex_);
   if (auto status = look(); !status.ok()) return status;
-  const std::size_t ordinal = std::stoul(number);
-  if (ordinal >= importers_.size()) {
+  if (*ordinal >= importers_.size()) {
     return wire::make_error(
         ErrorCode::kUnsupported,
         fmt::format("there is no {}: this process sees {} GPUs", device, importers_.size()),
         "Look at CUDA_VISIBLE_DEVICES, and at what the container was given.");
   }
-  return importers_[ordinal]->device();
+  return importers_[*ordinal]->device();
 }
 
 absl::StatusOr<Importer*> CudaImporters::importer(const std::string& uuid) {

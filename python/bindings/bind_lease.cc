@@ -214,7 +214,7 @@ PyObject* get_row(PyObject* self, Py_ssize_t index) {
 int set_item(PyObject* self, PyObject* key, PyObject* value) {
   return guarded([&] {
     PyLease<WriteLease>& lease = lease_of<WriteLease>(self);
-    if (key == Py_Ellipsis && value != nullptr && lease.fill(value)) return 0;
+    if (lease.assign(key, value)) return 0;
     PyObject* const numpy = lease.numpy().ptr();
     return value == nullptr ? PyObject_DelItem(numpy, key) : PyObject_SetItem(numpy, key, value);
   });

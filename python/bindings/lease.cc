@@ -6,8 +6,11 @@ namespace memlease::python {
 namespace {
 
 constexpr const char* kWaysToGpus =
-    "torch.from_dlpack(lease) and cupy.asarray(lease) take it where it is; array.get() and "
-    "array.put() copy";
+    "torch.from_dlpack(lease) and cupy.asarray(lease) take it where it is; array.get(), "
+    "array.put() and np.from_dlpack(lease, device='cpu') copy";
+constexpr const char* kWaysToFill =
+    "fill a view, as by torch.from_dlpack(lease).fill_(1.5) or cupy.asarray(lease)[...] = 1.5; "
+    "lease[...] takes a whole array that is on the GPU, and array.put() one of the host's";
 
 void* or_anywhere(const void* data) {
   alignas(256) static char nothing;  // zero elements need an address all the same
@@ -203,12 +206,14 @@ void PyLease<ReadLease>::exit(bool /*failed*/) {
 }
 
 template <>
-bool PyLease<WriteLease>::fill(py::handle source) {
+bool PyLease<WriteLease>::assign(py::handle key, py::handle source) {
   if (!on_device()) return false;
   check_live();
+  const auto refuse = [&] { throw Error(ErrorCode::Unsupported, on_device_text(), kWaysToFill); };
+  if (!source || !key.is(py::ellipsis())) refuse();
   const py::object found = py::module_::import("memlease.interfaces")
                                .attr("gpu_source_of")(source, array().name, dtype(), shape());
-  if (found.is_none()) return false;
+  if (found.is_none()) refuse();
   const auto& elements = found.cast<const PyGpuSource&>();
   without_gil([&] { lease_.put(elements.source); });
   return true;

@@ -60,8 +60,9 @@ class PyLease {
   // Ends a read lease. False, with a ViewAlive warning, if views keep its slot. The streams here
   // and below are for arrays of devices, which may be waited for, without the GIL.
   bool release(Stream stream);
-  // Fills a write lease of a device array from a source on its GPU. False if that is none.
-  bool fill(py::handle source);
+  // lease[key] = source, of a write lease of a device array: all of it, from a source on its GPU;
+  // else Unsupported. False for the host's arrays.
+  bool assign(py::handle key, py::handle source);
   // Ends a write lease with a version; with live views Busy, and the lease goes on.
   std::uint64_t publish(Stream stream, bool allow_pins);
   // Ends a write lease without one; ViewAlive as above.

@@ -100,10 +100,11 @@ class Array(_core.Array):
         ----------
         source : array_like
             Of the array's shape and dtype: a NumPy array, any buffer, a tensor of PyTorch, CuPy or
-            JAX or another producer of DLPack or the CUDA array interface, a lease, a sequence of
-            numbers. On a GPU it is of the array's own GPU, unless the array is on the host, and its
-            elements stand as the array's do, or in C order for an array on the host. What is on
-            the host and not in C order is brought into it first, by a copy more.
+            JAX or another producer of DLPack or the CUDA array interface, a lease, a number or
+            sequence of numbers of Python, which becomes the array's dtype where that keeps its
+            values but for rounding. On a GPU it is of the array's own GPU, unless the array is on
+            the host, and its elements stand as the array's do, or in C order for an array on the
+            host. What is on the host and not in C order is brought into it first, by a copy more.
         wait : float, optional
             Seconds to wait at most for a free slot. Default: 10.
         stream : stream, optional
@@ -123,14 +124,15 @@ class Array(_core.Array):
         Raises
         ------
         InvalidArgument
-            Another shape, dtype or GPU; a stream that is capturing a graph; an interface that
-            breaks its rules. As after all errors nothing is published, and the version stands.
+            Another shape, dtype or GPU; a number that does not fit; no numbers at all; a stream
+            that is capturing a graph; an interface that breaks its rules. As after all errors
+            nothing is published, and the version stands.
         Unsupported
             A mask, a version above 3, or a source on a GPU whose elements stand in another order.
         BufferError
             The producer cannot hand it over.
         """
-        dtype, elements = source_of(source, stream, ignore_stream)
+        dtype, elements = source_of(source, stream, ignore_stream, self.dtype)
         return self._put_elements(dtype, elements, wait, stream)
 
     def _put_elements(self, dtype: str, elements: Any, wait: float | None, stream: Any) -> int:

@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 from memlease import _core, programs
 from memlease.array import Array
 from memlease.errors import Error, InvalidArgument
+from memlease.host_sources import is_plain
 from memlease.interfaces import (
     dtype_name,
     numpy_dtype,
@@ -241,7 +242,8 @@ class Client:
         name : str
             As in `create`.
         source : array_like
-            As in `Array.put`; it decides shape and dtype, and not the device.
+            As in `Array.put`; it decides shape and dtype, and not the device. Numbers of Python
+            become the dtype of the array that stands.
         wait : float, optional
             Seconds to wait at most for a free slot. Default: 10.
         stream : stream, optional
@@ -264,9 +266,10 @@ class Client:
         What `Array.put` raises, too; an array that was made for it is withdrawn then.
         """
         _require_text("name", name)
-        dtype, elements = source_of(source, stream, ignore_stream)
-        options = {"exist_ok": True, **options}
         existed = self.exists(name)
+        wanted = self.open(name).dtype if existed and is_plain(source) else None
+        dtype, elements = source_of(source, stream, ignore_stream, wanted)
+        options = {"exist_ok": True, **options}
         array = self.create(name, shape=elements.shape, dtype=dtype, **options)
         try:
             array._put_elements(dtype, elements, wait, stream)

@@ -112,7 +112,10 @@ def strides_of(shape: tuple[int, ...], itemsize_bytes: int, order: str) -> tuple
 
 
 def source_of(
-    source: Any, stream: Any = None, ignore_stream: bool | None = None
+    source: Any,
+    stream: Any = None,
+    ignore_stream: bool | None = None,
+    dtype: str | None = None,
 ) -> tuple[str, Any]:
     """Find the elements of anything that `put` takes.
 
@@ -126,6 +129,9 @@ def source_of(
         The one that copies what is on a GPU. Default: one of the library's.
     ignore_stream : bool, optional
         As in `memlease.opt_outs`.
+    dtype : str, optional
+        What plain numbers become, which have no dtype of their own. Default: what NumPy makes of
+        them.
 
     Returns
     -------
@@ -134,7 +140,7 @@ def source_of(
         Over the source's own memory where that is possible. NumPy's is of dtype ``V<itemsize>``, so
         that it also holds types that NumPy does not know.
     """
-    from memlease import cuda_sources, opt_outs
+    from memlease import cuda_sources, host_sources, opt_outs
 
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(source, numpy.ndarray):
@@ -144,7 +150,7 @@ def source_of(
         if described is not None:
             ignores = opt_outs.ignores_stream(ignore_stream)
             return cuda_sources.from_interface(described, source, ignores)
-    elements = require_numpy().asarray(source)
+    elements = host_sources.elements_of(source, dtype)
     if not elements.dtype.isnative:
         elements = elements.astype(elements.dtype.newbyteorder("="))
     return dtype_name(elements.dtype), elements.view(f"V{elements.dtype.itemsize}")

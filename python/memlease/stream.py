@@ -1,18 +1,22 @@
 """CUDA streams of other libraries, as the handles that GPU arrays are ordered by.
 
-Wherever memlease has an argument `stream` it takes: an int, as the array protocols have it (1 the
-legacy default stream, 2 the calling thread's, else a ``cudaStream_t``); an object with
-``__cuda_stream__``, as those of cuda.core; and the streams of CuPy, PyTorch and Numba. JAX shows
-its streams to nobody: leave `stream` out, and let JAX take the lease by DLPack.
+Wherever memlease has an argument `stream` it takes: an int of Python or NumPy, as the array
+protocols have it (1 the legacy default stream, 2 the calling thread's, else a ``cudaStream_t``); a
+``ctypes.c_void_p``; an object with ``__cuda_stream__``, as those of cuda.core; and the streams of
+CuPy, PyTorch and Numba. JAX shows its streams to nobody: leave `stream` out, and let JAX take the
+lease by DLPack.
 """
 
+import ctypes
+import operator
 from typing import Any
 
 from memlease.errors import InvalidArgument
 
 _TAKEN = (
-    "give an int (1: the legacy default stream, 2: the thread's, else a cudaStream_t), an object "
-    "with __cuda_stream__, or a stream of CuPy, PyTorch or Numba; JAX has none to give"
+    "give an int (1: the legacy default stream, 2: the thread's, else a cudaStream_t), a "
+    "ctypes.c_void_p, an object with __cuda_stream__, or a stream of CuPy, PyTorch or Numba; JAX "
+    "has none to give"
 )
 
 # Where CuPy, PyTorch and Numba keep the handle.
@@ -48,7 +52,7 @@ def handle_of(stream: Any) -> int:
         A number that no handle can be.
     """
     value = _value_of(stream)
-    if isinstance(value, bool) or not isinstance(value, int):
+    if value is None:
         raise TypeError(f"memlease: stream={stream!r} is no CUDA stream: {_TAKEN}")
     if not 0 <= value < 2**64:
         raise InvalidArgument(f"stream={value} is no handle of a CUDA stream", _TAKEN)
@@ -57,8 +61,8 @@ def handle_of(stream: Any) -> int:
     return value
 
 
-def _value_of(stream: Any) -> Any:
-    if isinstance(stream, int):
+def _value_of(stream: Any) -> int | None:
+    if type(stream) is int:
         return stream
     protocol = getattr(stream, "__cuda_stream__", None)
     if protocol is not None:
@@ -74,9 +78,16 @@ def _value_of(stream: Any) -> Any:
         handle = getattr(stream, attribute, None)
         if handle is not None:
             return _whole(handle)
-    return None
+    return _whole(stream)
 
 
-def _whole(handle: Any) -> Any:
-    """Take it out of a ctypes.c_void_p, whose null is None."""
-    return (handle.value or 0) if hasattr(handle, "value") else handle
+def _whole(handle: Any) -> int | None:
+    """Take a number, also out of a ctypes.c_void_p, whose null is None; else None."""
+    if isinstance(handle, ctypes.c_void_p):
+        return handle.value or 0
+    if isinstance(handle, bool):
+        return None
+    try:
+        return operator.index(handle)
+    except TypeError:
+        return None

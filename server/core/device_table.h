@@ -25,7 +25,7 @@ struct DeviceLimits {
 struct Device {
   Device(FileTable& files, DeviceBackend& backend, const DeviceLimits& limits)
       : segments(files, backend, limits.memory),
-        quota({limits.uid_bytes, 0, 0}, limits.quota_options) {}
+        quota({limits.uid_bytes, 0, 0}, limits.quota_options, backend.device()) {}
 
   DeviceBackend& backend() const { return segments.backend(); }
 

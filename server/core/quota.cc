@@ -9,15 +9,16 @@
 namespace memlease::server {
 namespace {
 
-absl::Status check(uid_t uid, std::string_view options, std::string_view what, std::uint64_t used,
-                   std::uint64_t amount, std::uint64_t limit) {
+absl::Status check(uid_t uid, std::string_view options, std::string_view what,
+                   std::string_view device, std::uint64_t used, std::uint64_t amount,
+                   std::uint64_t limit) {
   if (limit == 0 || amount == 0 || (used <= limit && amount <= limit - used)) {
     return absl::OkStatus();
   }
   return wire::make_error(
       wire::ErrorCode::kQuotaExceeded,
-      fmt::format("uid {} uses {} of its {} {}, {} more are not allowed", uid, used, limit, what,
-                  amount),
+      fmt::format("uid {} uses {} of its {} {}{}, {} more are not allowed", uid, used, limit, what,
+                  device.empty() ? "" : fmt::format(" on {}", device), amount),
       fmt::format("Withdraw arrays or close clients, or raise {}{}.", options, what));
 }
 
@@ -35,9 +36,9 @@ Quota::Charge::~Charge() {
 absl::StatusOr<Quota::Charge> Quota::charge(uid_t uid, const Usage& amount) {
   Usage& used = usage_[uid];
   for (const absl::Status& status :
-       {check(uid, options_, "bytes", used.bytes, amount.bytes, limits_.bytes),
-        check(uid, options_, "arrays", used.arrays, amount.arrays, limits_.arrays),
-        check(uid, options_, "sessions", used.sessions, amount.sessions, limits_.sessions)}) {
+       {check(uid, options_, "bytes", device_, used.bytes, amount.bytes, limits_.bytes),
+        check(uid, options_, "arrays", "", used.arrays, amount.arrays, limits_.arrays),
+        check(uid, options_, "sessions", "", used.sessions, amount.sessions, limits_.sessions)}) {
     if (!status.ok()) return status;
   }
   used.bytes += amount.bytes;

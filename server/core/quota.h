@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -45,8 +46,10 @@ class Quota {
   };
 
   // Per uid; 0 = no limit. `options`: how the settings begin that an error names, "gpu_quota_".
-  explicit Quota(const Usage& limits, std::string_view options = "quota_")
-      : limits_(limits), options_(options) {}
+  // `device`: where the bytes are, as an error says it.
+  explicit Quota(const Usage& limits, std::string_view options = "quota_",
+                 std::string device = "host")
+      : limits_(limits), options_(options), device_(std::move(device)) {}
 
   // kQuotaExceeded, with nothing changed.
   absl::StatusOr<Charge> charge(uid_t uid, const Usage& amount);
@@ -61,6 +64,7 @@ class Quota {
  private:
   const Usage limits_;
   const std::string_view options_;
+  const std::string device_;
   absl::node_hash_map<uid_t, Usage> usage_;
 };
 

@@ -167,9 +167,10 @@ def fill_a_lease(here, library, stream):
         lease.publish(stream=here.stream("kernel"))
     assert array.get().tolist() == [7] * COUNT
     with array.write() as lease:
-        for key, wrong in ((0, source), (..., np.zeros(COUNT, "u8"))):
-            with pytest.raises(memlease.Unsupported, match="host cannot touch"):
+        for key, wrong in ((0, source), (..., np.zeros(COUNT, "u8")), (..., 1.5), (..., [1, 2])):
+            with pytest.raises(memlease.Unsupported, match="host cannot touch") as caught:
                 lease[key] = wrong
+            assert "fill a view" in caught.value.hint
         source.shape = (10, 100)
         with pytest.raises(memlease.InvalidArgument, match="reshape"):
             lease[...] = source

@@ -4,6 +4,7 @@ import ctypes
 from types import SimpleNamespace
 
 import memlease
+import numpy as np
 import pytest
 from memlease.stream import handle_of
 
@@ -28,6 +29,9 @@ def of_library(name, **attributes):
         (2, 2),
         (0x55AA, 0x55AA),
         (0, 0),
+        (np.int64(76), 76),
+        (ctypes.c_void_p(75), 75),
+        (ctypes.c_void_p(0), 0),
         (Protocol(0, 77), 77),
         (SimpleNamespace(__cuda_stream__=(0, 78)), 78),
         (SimpleNamespace(ptr=79), 79),
@@ -50,13 +54,15 @@ def test_the_protocol_comes_first():
     assert handle_of(stream) == 5
 
 
-@pytest.mark.parametrize("stream", ["1", 1.0, True, object(), SimpleNamespace(handle="x")])
+@pytest.mark.parametrize(
+    "stream", ["1", 1.0, True, np.True_, np.float64(1), object(), SimpleNamespace(handle="x")]
+)
 def test_what_is_no_stream(stream):
     with pytest.raises(TypeError, match="CuPy, PyTorch or Numba; JAX has none"):
         handle_of(stream)
 
 
-@pytest.mark.parametrize("stream", [-1, 2**64])
+@pytest.mark.parametrize("stream", [-1, 2**64, np.int64(-1)])
 def test_numbers_that_are_no_handles(stream):
     with pytest.raises(memlease.InvalidArgument, match="no handle"):
         handle_of(stream)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import clean_environment, program
 from fakecuda_build import require_stand_in
+from test_terminal import on_terminal
 
 require_stand_in()
 pytest_plugins = ["fakecuda_fixture", "gpu_fixture"]
@@ -58,10 +59,27 @@ def test_status_has_a_line_for_each_gpu_in_use(with_array):
     assert gpu["device"] in with_array.ctl("status").stdout
 
 
+def test_a_gpu_has_a_short_name_in_tables_on_a_terminal_alone(with_array):
+    uuid = with_array.json("ls")["arrays"][0]["device"]
+    for command in ("ls", "status"):
+        on_screen = on_terminal(with_array, command)
+        assert f" {uuid[:12]}... " in on_screen.replace("\n", " ")
+        assert uuid not in on_screen
+        assert uuid in with_array.ctl(command).stdout
+    assert uuid in on_terminal(with_array, "info", "a")
+
+
+def gpu_of(daemon, refusal):
+    """Return the UUID of the GPU that a refusal names."""
+    (gpu,) = [each["device"] for each in daemon.json("status")["gpus"] if each["device"] in refusal]
+    return gpu
+
+
 def test_the_quota_of_a_gpu_is_apart_from_the_hosts(with_array):
     refusal = create(with_array, "b", 2, "cuda:0", check=False)
     assert "QuotaExceeded" in refusal
     assert "gpu_quota_bytes" in refusal
+    assert f"bytes on {gpu_of(with_array, refusal)}," in refusal
     create(with_array, "b", 2, "host")
 
 
@@ -70,6 +88,7 @@ def test_the_memory_limit_of_a_gpu_is_apart_from_the_hosts(fake_cuda, stand_in_p
     refusal = create(daemon, "b", 50, "cuda:0", check=False)
     assert "OutOfMemory" in refusal
     assert "gpu_memory_limit_bytes" in refusal
+    assert f"do not fit on {gpu_of(daemon, refusal)}:" in refusal
     create(daemon, "b", 50, "host")
 
 
@@ -103,5 +122,20 @@ def test_doctor_shares_an_array_on_each_gpu_if_asked(fake_cuda, stand_in_path, d
 def test_without_a_gpu_doctor_says_so(daemon):
     assert check(daemon.ctl("doctor", "--json"), "gpu")["result"] == "note"
     result = daemon.ctl("doctor", "--json", "--gpu")
-    assert check(result, "gpu_sharing")["result"] == "failed"
+    sharing = check(result, "gpu_sharing")
+    assert sharing["result"] == "failed"
     assert result.returncode == 1
+    seen = check(result, "gpu")
+    assert seen["reason"] == f"no GPU arrays: {sharing['reason']}"
+    assert sharing["remedy"] == seen["remedy"] != ""
+
+
+def test_a_failure_to_share_says_once_why_and_what_to_do(fake_cuda, stand_in_path, start_daemon):
+    """The GPU has room for no segment of the daemon's."""
+    daemon = start_daemon("--gpu-memory-limit-bytes=1MiB")
+    sharing = check(daemon.ctl("doctor", "--json", "--gpu"), "gpu_sharing")
+    assert sharing["result"] == "failed"
+    assert sharing["reason"].startswith("cuda:0: ")
+    assert sharing["reason"].count("do not fit on GPU-") == 1
+    assert "gpu_memory_limit_bytes" in sharing["remedy"]
+    assert sharing["remedy"] not in sharing["reason"]

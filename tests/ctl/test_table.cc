@@ -99,6 +99,15 @@ TEST(Cell, AClockThatWasSetBackGivesNoHugeAge) {
   EXPECT_EQ(to_human(Time{kNow + 5000}, kNow), "0 s ago");
 }
 
+TEST(Cell, AGpuHasTheBeginningOfItsNameForPeopleAlone) {
+  const Device gpu{"GPU-6a9f01c2-73cd-44b1-a2c4-0d3a31f0a8be"};
+  EXPECT_EQ(to_human(gpu, kNow), "GPU-6a9f01c2...");
+  EXPECT_EQ(to_plain(gpu), gpu.name);
+  EXPECT_EQ(to_json(gpu), '"' + gpu.name + '"');
+  EXPECT_EQ(to_human(Device{"host"}, kNow), "host");
+  EXPECT_EQ(to_human(Device{"GPU-1"}, kNow), "GPU-1");
+}
+
 TEST(Cell, ProcessNamesCannotControlTheTerminal) {
   EXPECT_EQ(to_plain(std::string("a\x1b[2Jb\nc\x7F\xFF")), "a?[2Jb?c??");
   EXPECT_EQ(to_plain(std::string("\xC2\x9B"

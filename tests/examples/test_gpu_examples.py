@@ -57,9 +57,17 @@ def test_a_worker_follows_the_publisher(gpu, monkeypatch, library):
         assert float(mean) == int(version)
 
 
-def start(program):
+def test_the_publisher_says_in_a_line_that_there_is_no_such_gpu(gpu):
+    with start("publisher.py", "cuda:99") as publisher:
+        (line,) = publisher.communicate(timeout=60)[0].splitlines()
+    assert publisher.returncode == 1
+    assert line.startswith("publisher.py: there is no cuda:99")
+    assert line.endswith("[ML019]")
+
+
+def start(program, *arguments):
     return subprocess.Popen(
-        [sys.executable, EXAMPLES / program],
+        [sys.executable, EXAMPLES / program, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

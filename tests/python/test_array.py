@@ -184,6 +184,7 @@ def test_get_into_out(memlease_client):
     [
         [[1, 2], [3, 4]],
         bytearray(b"abcd"),
+        b"abcd",
         memoryview(b"abcdefgh").cast("i"),
         np.arange(6).reshape(2, 3).T,
         np.arange(3, dtype=">i4"),
@@ -192,7 +193,85 @@ def test_get_into_out(memlease_client):
     ids=lambda source: type(source).__name__,
 )
 def test_put_takes_anything_array_like(memlease_client, source):
-    assert np.array_equal(memlease_client.put("a", source).get(), np.asarray(source))
+    expected = np.frombuffer(source, "u1") if isinstance(source, bytes) else np.asarray(source)
+    assert np.array_equal(memlease_client.put("a", source).get(), expected)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "source"),
+    [
+        ("f4", [1.5, 2]),
+        ("f4", (1, 2)),
+        ("f2", range(2)),
+        ("bfloat16", [1.5, 2]),
+        ("i1", [-128, 127]),
+        ("u8", [2**64 - 1, 0]),
+        ("f8", [2**70, 1]),
+        ("c8", [1.5, True]),
+        ("bool", [True, False]),
+    ],
+    ids=str,
+)
+def test_plain_numbers_become_the_arrays_dtype(memlease_client, dtype, source):
+    array = memlease_client.create("a", shape=2, dtype=dtype)
+    array.put(source)
+    assert array.get().tolist() == list(source)
+    assert memlease_client.put("a", source).version == 2
+    memlease_client.create("one", shape=(), dtype=dtype).put(source[1])
+    assert memlease_client.get("one").tolist() == source[1]
+    memlease_client.create("none", shape=0, dtype=dtype).put([])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "source", "text"),
+    [
+        ("i4", [1.5, 2], "source is float64"),
+        ("i4", [1.0, 2.0], "source is float64"),
+        ("f4", [1j, 0], "source is complex128"),
+        ("bool", [0, 1], "source is int64"),
+        ("i1", [0, 128], "has 128, which does not fit into int8 .*from -128 to 127"),
+        ("u1", [0, -1], "has -1, which does not fit"),
+        ("i8", [0, 2**70], f"has {2**70}, which does not fit"),
+        ("f4", np.zeros(2), "source is float64"),
+        ("f4", np.float64(1), "source is float64"),
+    ],
+    ids=str,
+)
+def test_numbers_that_the_arrays_dtype_cannot_hold_are_refused(
+    memlease_client, dtype, source, text
+):
+    array = memlease_client.create("a", shape=2, dtype=dtype, fill=1)
+    with pytest.raises(memlease.InvalidArgument, match=text):
+        array.put(source)
+    assert array.version == 1
+
+
+class Object:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("source", "what"),
+    [
+        (None, "None"),
+        ("hello", "of type str"),
+        (["1", "2"], "of type list"),
+        ([None, 1.0], "of type list"),
+        ([1, [2]], "of type list"),
+        ({1: 2}, "of type dict"),
+        (Object(), "of type Object"),
+        (np.zeros(2, dtype=[("x", "f4")]), "of type ndarray"),
+        (np.zeros(2, dtype="M8[s]"), "of type ndarray"),
+    ],
+    ids=str,
+)
+def test_what_is_no_array_of_numbers_is_refused_with_what_is_taken(memlease_client, source, what):
+    array = memlease_client.create("a", shape=2, dtype="f4")
+    for put in (array.put, lambda source: memlease_client.put("b", source)):
+        with pytest.raises(memlease.InvalidArgument, match=f"source is {what}") as caught:
+            put(source)
+        assert "a sequence of numbers" in caught.value.hint
+    assert memlease_client.list() == ["a"]
 
 
 def test_put_again_publishes_the_next_version(memlease_client):
@@ -209,6 +288,18 @@ def test_put_again_publishes_the_next_version(memlease_client):
             array.put(wrong)
         assert hint in caught.value.hint
     assert array.version == 3
+
+
+def test_a_write_that_comes_to_nothing_has_used_its_number(memlease_client):
+    array = memlease_client.put("a", np.zeros(3))
+    with array.follow(timeout=5) as versions:
+        next(versions)
+        array.write().drop()
+        with pytest.raises(memlease.InvalidArgument):
+            array.put(np.zeros(4))  # refused before it is a write
+        assert array.put(np.ones(3)) == 3
+        assert next(versions).version == 3
+        assert versions.skipped == 1
 
 
 def test_not_found_is_a_readable_key_error(memlease_client):

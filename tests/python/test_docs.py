@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import memlease
@@ -111,10 +112,13 @@ def test_the_guides_python_for_gpus_is_python():
 def test_the_guides_cpp_compiles(tmp_path):
     code = tmp_path / "guide.cc"
     code.write_text(
-        "#include <memlease/memlease.h>\n#include <chrono>\n#include <vector>\n"
+        "#include <cuda_runtime_api.h>\n#include <memlease/memlease.h>\n"
+        "#include <chrono>\n#include <vector>\n"
         f"void guide() {{\n{blocks('cpp')}}}\n"
     )
-    command = ["c++", "-std=c++17", "-fsyntax-only", f"-I{ROOT / 'client/include'}", str(code)]
+    cuda = Path(sysconfig.get_path("purelib"), "nvidia/cu13/include")  # of requirements-dev.txt
+    folders = [f"-I{ROOT / 'client/include'}", f"-isystem{cuda}"]
+    command = ["c++", "-std=c++17", "-fsyntax-only", *folders, str(code)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert run.returncode == 0, run.stderr
 

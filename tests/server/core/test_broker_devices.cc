@@ -90,6 +90,7 @@ TEST_F(BrokerDevices, ItsLimitsAreApartFromTheHosts) {
   const auto more = create("b", 1);
   EXPECT_EQ(code_of(more.status()), ErrorCode::kQuotaExceeded);
   EXPECT_THAT(wire::hint_of(more.status()), HasSubstr("gpu_quota_bytes"));
+  EXPECT_THAT(wire::message_of(more.status()), HasSubstr("bytes on GPU-2"));
   // The host's quota counts what is there alone, and so does the other way round.
   EXPECT_TRUE(limited_world.try_create(session, spec_of("c")).ok());
   EXPECT_TRUE(limited_world.broker.withdraw(session.peer, "a").ok());
@@ -107,6 +108,7 @@ TEST_F(BrokerDevices, BeyondItsMemoryLimitThereIsNoArray) {
       limited_world.broker.create(limited_world.connect(1000), spec, false).status();
   EXPECT_EQ(code_of(refused), ErrorCode::kOutOfMemory);
   EXPECT_THAT(wire::hint_of(refused), HasSubstr("gpu_memory_limit_bytes"));
+  EXPECT_THAT(wire::message_of(refused), HasSubstr("do not fit on GPU-2"));
 }
 
 TEST_F(BrokerDevices, AnArrayForWhichNoEventsAreLeftDoesWithout) {

@@ -35,6 +35,12 @@ TEST(Quota, RefusesEachKindByItsOwnLimitAndSaysWhich) {
   }
 }
 
+TEST(Quota, ARefusalOfBytesSaysWhere) {
+  Quota quota({10, 1, 0}, "gpu_quota_", "GPU-1");
+  EXPECT_THAT(wire::message_of(quota.charge(5, {11, 0, 0}).status()), HasSubstr("bytes on GPU-1,"));
+  EXPECT_THAT(wire::message_of(quota.charge(5, {0, 2, 0}).status()), HasSubstr("1 arrays, "));
+}
+
 TEST(Quota, RefusalChangesNothing) {
   Quota quota({10, 1, 1});
   EXPECT_FALSE(quota.charge(5, {10, 1, 2}).ok());

@@ -1,0 +1,75 @@
+"""Sources on the host, as NumPy takes them; plain numbers become what the array wants."""
+
+from typing import Any
+
+from memlease.errors import InvalidArgument
+from memlease.interfaces import numpy_dtype, require_numpy
+
+_PLAIN = (list, tuple, range, bool, int, float, complex)
+
+# NumPy's kinds of numbers: each may become one that is not below it. V: those of ml_dtypes.
+_RANKS = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}
+
+
+def is_plain(source: Any) -> bool:
+    """Tell whether it is a Python number or sequence, which has no dtype of its own."""
+    return isinstance(source, _PLAIN) and not hasattr(source, "dtype")  # NumPy's float64 has one
+
+
+def elements_of(source: Any, dtype: str | None) -> Any:
+    """Return the NumPy array of a source, over its own memory where that is possible.
+
+    Plain numbers become those of `dtype`, unless that would make floats whole or complex numbers
+    real: then, as without `dtype`, they have NumPy's default.
+
+    Raises
+    ------
+    InvalidArgument
+        These are no numbers, or one does not fit into `dtype`.
+    """
+    numpy = require_numpy()
+    if isinstance(source, bytes):
+        source = memoryview(source)  # a buffer like others; NumPy would take it for text
+    if not is_plain(source):
+        elements = numpy.asarray(source)
+    else:
+        try:
+            elements = numpy.asarray(source)
+        except ValueError as error:
+            raise _no_numbers(source, f": {error}") from None
+        if dtype is not None:
+            elements = _become(source, elements, dtype)
+    if elements.dtype.kind in "OSUMm" or elements.dtype.names is not None:
+        raise _no_numbers(source, f"; NumPy gives it the dtype {elements.dtype}")
+    return elements
+
+
+def _become(source: Any, elements: Any, dtype: str) -> Any:
+    numpy = require_numpy()
+    wanted = numpy_dtype(dtype)
+    kind = elements.dtype.kind
+    if kind == "O" or (kind == "f" and wanted.kind in "iu"):
+        # NumPy has no one type of integers for [2**64 - 1, 0] and [2**70].
+        exact = numpy.asarray(source, object)
+        if all(isinstance(each, int) for each in exact.flat):
+            kind, elements = "i", exact
+    if elements.size and (kind not in "biufc" or _RANKS[kind] > _RANKS[wanted.kind]):
+        return elements
+    if elements.size and wanted.kind in "iu":
+        limits = numpy.iinfo(wanted)
+        for number in (elements.min(), elements.max()):
+            if not limits.min <= number <= limits.max:
+                raise InvalidArgument(
+                    f"the source has {number}, which does not fit into {dtype}",
+                    f"give numbers from {limits.min} to {limits.max}",
+                )
+    return elements.astype(wanted, copy=False)
+
+
+def _no_numbers(source: Any, why: str) -> InvalidArgument:
+    what = "None" if source is None else f"of type {type(source).__name__}"
+    return InvalidArgument(
+        f"the source is {what}, which is no array of numbers{why}",
+        "give a NumPy array, a buffer, a tensor by DLPack or the CUDA array interface, a lease, or "
+        "a sequence of numbers",
+    )
