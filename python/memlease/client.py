@@ -9,8 +9,7 @@ from typing import Any, Literal, Self
 
 from memlease import _core, programs
 from memlease.array import Array
-from memlease.errors import Error, InvalidArgument
-from memlease.host_sources import is_plain
+from memlease.errors import Error, InvalidArgument, NotFound
 from memlease.interfaces import (
     dtype_name,
     numpy_dtype,
@@ -251,7 +250,8 @@ class Client:
         ignore_stream : bool, optional
             As in `Array.put`.
         **options
-            As in `create`, for an array that does not stand yet.
+            As in `create`, for an array that does not stand yet. One that stands must have those
+            that are given; without any, putting into it again needs no call to the daemon.
 
         Returns
         -------
@@ -261,20 +261,26 @@ class Client:
         Raises
         ------
         AlreadyExists
-            An array of another shape, dtype or options stands.
+            Options are given, and the array that stands has others, or another shape or dtype.
 
         What `Array.put` raises, too; an array that was made for it is withdrawn then.
         """
         _require_text("name", name)
-        existed = self.exists(name)
-        wanted = self.open(name).dtype if existed and is_plain(source) else None
+        try:
+            standing = self.open(name)
+        except NotFound:
+            standing = None
+        wanted = None if standing is None else standing.dtype
         dtype, elements = source_of(source, stream, ignore_stream, wanted)
-        options = {"exist_ok": True, **options}
-        array = self.create(name, shape=elements.shape, dtype=dtype, **options)
+        if standing is None or options:
+            options = {"exist_ok": True, **options}
+            array = self.create(name, shape=elements.shape, dtype=dtype, **options)
+        else:
+            array = standing
         try:
             array._put_elements(dtype, elements, wait, stream)
         except BaseException:
-            if not existed and array.version == 0:
+            if standing is None and array.version == 0:
                 with contextlib.suppress(Error):
                     self.withdraw(name)
             raise

@@ -73,6 +73,7 @@ def test_the_first_version_may_be_given_at_once(gpu):
 def fill_arrays(here):
     assert create(here, fill=3).get().tolist() == [3] * COUNT
     assert here.client.put("p", np.arange(4.0), device="cuda").get().tolist() == [0, 1, 2, 3]
+    assert here.client.put("p", np.ones(4)).device.startswith("GPU-")
     half = here.client.create("b", shape=2, dtype="bfloat16", device="cuda", fill=1.5)
     assert half.get().tolist() == [1.5, 1.5]
 

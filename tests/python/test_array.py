@@ -274,6 +274,24 @@ def test_what_is_no_array_of_numbers_is_refused_with_what_is_taken(memlease_clie
     assert memlease_client.list() == ["a"]
 
 
+def test_put_again_needs_no_call(memlease_client):
+    array = memlease_client.put("a", np.zeros(3), slots=2)
+    calls = memlease_client.calls
+    assert memlease_client.put("a", np.ones(3)).version == 2
+    assert memlease_client.calls == calls
+    assert array.get().tolist() == [1, 1, 1]
+
+
+def test_options_that_are_given_to_put_must_be_the_arrays(memlease_client):
+    memlease_client.put("a", np.zeros(3), slots=2)
+    assert memlease_client.put("a", np.ones(3), slots=2).version == 2
+    with pytest.raises(memlease.AlreadyExists):
+        memlease_client.put("a", np.zeros(3), slots=4)
+    with pytest.raises(memlease.AlreadyExists):
+        memlease_client.put("a", np.zeros(3), exist_ok=False)
+    assert memlease_client.get("a").tolist() == [1, 1, 1]
+
+
 def test_put_again_publishes_the_next_version(memlease_client):
     assert memlease_client.put("a", np.zeros(3)).version == 1
     assert memlease_client.put("a", np.ones(3)).version == 2
