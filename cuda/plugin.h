@@ -22,9 +22,11 @@ extern "C" {
 
 /* What the callers tell apart; cudaError_t's numbers. */
 #define MEMLEASE_CUDA_OK 0
+#define MEMLEASE_CUDA_INVALID_VALUE 1
 #define MEMLEASE_CUDA_OUT_OF_MEMORY 2
 #define MEMLEASE_CUDA_NO_DEVICE 100
 #define MEMLEASE_CUDA_INVALID_DEVICE 101
+#define MEMLEASE_CUDA_INVALID_HANDLE 400
 #define MEMLEASE_CUDA_NOT_READY 600
 
 typedef struct memlease_cuda_handle {

@@ -1,9 +1,9 @@
 #include "client/core/array_state.h"
 
 #include <chrono>
-#include <thread>
 #include <utility>
 
+#include "client/core/backoff.h"
 #include "client/core/crash_point.h"
 #include "client/core/release_mark.h"
 #include "fmt/format.h"
@@ -309,10 +309,8 @@ void ArrayState::await_device() {
   constexpr std::chrono::seconds kPatience{10};
   if (order_ == nullptr) return;
   const auto end = std::chrono::steady_clock::now() + kPatience;
-  for (auto complete = order_->complete();
-       complete.ok() && !*complete && std::chrono::steady_clock::now() < end;
-       complete = order_->complete()) {
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  for (Backoff backoff; !order_->complete() && std::chrono::steady_clock::now() < end;) {
+    backoff.pause();
   }
 }
 

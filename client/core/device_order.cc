@@ -194,11 +194,11 @@ absl::Status DeviceOrder::settle(SlotReader& reader) {
   return status;
 }
 
-absl::StatusOr<bool> DeviceOrder::complete() {
+bool DeviceOrder::complete() {
   for (const Events* events : {&write_events_, &read_events_}) {
     for (const auto& event : *events) {
       const auto complete = event->complete();
-      if (!complete.ok() || !*complete) return complete;
+      if (complete.ok() && !*complete) return false;
     }
   }
   return true;

@@ -80,11 +80,7 @@ DeviceUse::~DeviceUse() {
   }
 }
 
-bool DeviceUse::complete() const {
-  if (order == nullptr) return true;
-  const auto complete = order->complete();
-  return complete.ok() && *complete;
-}
+bool DeviceUse::complete() const { return order == nullptr || order->complete(); }
 
 // ---- Arrays.
 

@@ -157,8 +157,9 @@ absl::Status CudaImporter::check_stream(Stream stream) {
     code = cuda_.stream_device(pointer_of(stream), &ordinal);
   }
   if (code != MEMLEASE_CUDA_OK) {
-    const auto error = cuda::cuda_error(cuda_, code, fmt::format("stream {:#x}", stream.handle()));
-    return wire::make_error(ErrorCode::kInvalidArgument, wire::message_of(error),
+    const absl::Status failed = error(code, fmt::format("stream {:#x}", stream.handle()));
+    if (code != MEMLEASE_CUDA_INVALID_VALUE && code != MEMLEASE_CUDA_INVALID_HANDLE) return failed;
+    return wire::make_error(ErrorCode::kInvalidArgument, wire::message_of(failed),
                             "Pass a stream that has not been destroyed.");
   }
   if (capturing != 0) {

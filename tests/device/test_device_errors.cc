@@ -1,0 +1,82 @@
+// An error of the GPU in one process: that one must be started anew, all others go on.
+#include "tests/device/fixture.h"
+
+namespace memlease::testing {
+namespace {
+
+constexpr int kIllegalAddress = 700;
+
+class DeviceErrors : public DeviceTest {
+ protected:
+  void SetUp() override { FAKECUDA_STAND_IN_ONLY(); }
+
+  // The peer's next kernel breaks its context, as one that leaves its memory.
+  void break_next_kernel(const Client& peer) {
+    world->fail("cudaLaunchKernel", kIllegalAddress, 1, 1, fakecuda::Fault::kPoison,
+                static_cast<fakecuda::u32>(peer.pid()));
+  }
+};
+
+TEST_F(DeviceErrors, AReaderWhoseGpuFailsIsToldAndOthersGoOn) {
+  Client writer(daemon);
+  Client reader(daemon);
+  Client other(daemon);
+  writer.is_ok("create a 2 1000 cuda:0");
+  publish(writer, 1);
+  reader.is_ok("read a r");
+  break_next_kernel(reader);
+  reader.is_ok("look a 1 r");
+  EXPECT_EQ(error(reader, "synchronize r"), "Internal");
+  EXPECT_EQ(error(reader, "release a"), "Internal");
+  const Answer answer = reader.ask("read a r");
+  EXPECT_EQ(answer.code, "Internal");
+  EXPECT_THAT(answer.text, ::testing::HasSubstr("cudaErrorIllegalAddress"));
+  for (int value = 2; value <= 5; ++value) {
+    publish(writer, value);
+    EXPECT_THAT(other.is_ok("get a"), ::testing::EndsWith(" " + std::to_string(value)));
+  }
+  reader.kill();
+  publish(writer, 6);
+  EXPECT_EQ(other.is_ok("get a"), "6 6 6");
+}
+
+TEST_F(DeviceErrors, AWriterWhoseGpuFailsPublishesNothingAndAnotherOneGoesOn) {
+  Client other(daemon);
+  Client writer(daemon);
+  other.is_ok("create a 2 1000 cuda:0");
+  publish(other, 1);
+  other.is_ok("synchronize s");
+  writer.is_ok("write a s");
+  break_next_kernel(writer);
+  writer.is_ok("fill a 2 s");
+  EXPECT_EQ(error(writer, "synchronize s"), "Internal");
+  EXPECT_EQ(error(writer, "publish a"), "Internal");
+  EXPECT_EQ(other.is_ok("get a"), "1 1 1");
+  writer.kill();
+  publish(other, 3);
+  EXPECT_THAT(other.is_ok("get a"), ::testing::EndsWith(" 3 3"));
+}
+
+// A program that ends as it should does not wait for a GPU that has failed.
+TEST_F(DeviceErrors, AProcessWhoseGpuHasFailedEnds) {
+  Client keeper(daemon);
+  keeper.is_ok("create a 2 1000 cuda:0");
+  {
+    Client writer(daemon);
+    publish(writer, 1);
+    writer.is_ok("synchronize s");
+    writer.is_ok("read a r");
+    break_next_kernel(writer);
+    writer.is_ok("look a 1 r");
+    EXPECT_EQ(error(writer, "synchronize r"), "Internal");
+  }
+  publish(keeper, 2);
+  EXPECT_THAT(keeper.is_ok("get a"), ::testing::EndsWith(" 2 2"));
+  for (const auto& finding : world.findings()) {
+    // CUDA gives nothing back to it any more.
+    EXPECT_EQ(finding.what, fakecuda::Finding::What::kLeak) << fakecuda::describe(finding);
+  }
+}
+
+}  // namespace
+}  // namespace memlease::testing
