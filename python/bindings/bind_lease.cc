@@ -213,10 +213,8 @@ PyObject* get_row(PyObject* self, Py_ssize_t index) {
 
 int set_item(PyObject* self, PyObject* key, PyObject* value) {
   return guarded([&] {
-    PyLease<WriteLease>& lease = lease_of<WriteLease>(self);
-    if (lease.assign(key, value)) return 0;
-    PyObject* const numpy = lease.numpy().ptr();
-    return value == nullptr ? PyObject_DelItem(numpy, key) : PyObject_SetItem(numpy, key, value);
+    lease_of<WriteLease>(self).assign(key, value);
+    return 0;
   });
 }
 

@@ -206,17 +206,31 @@ void PyLease<ReadLease>::exit(bool /*failed*/) {
 }
 
 template <>
-bool PyLease<WriteLease>::assign(py::handle key, py::handle source) {
-  if (!on_device()) return false;
-  check_live();
-  const auto refuse = [&] { throw Error(ErrorCode::Unsupported, on_device_text(), kWaysToFill); };
-  if (!source || !key.is(py::ellipsis())) refuse();
+bool PyLease<WriteLease>::fill_from_gpu(py::handle key, py::handle source) {
+  if (!source || !key.is(py::ellipsis())) return false;
   const py::object found = py::module_::import("memlease.interfaces")
                                .attr("gpu_source_of")(source, array().name, dtype(), shape());
-  if (found.is_none()) refuse();
+  if (found.is_none()) return false;
   const auto& elements = found.cast<const PyGpuSource&>();
   without_gil([&] { lease_.put(elements.source); });
   return true;
+}
+
+template <>
+void PyLease<WriteLease>::assign(py::handle key, py::handle source) {
+  if (on_device()) {
+    check_live();
+    if (fill_from_gpu(key, source)) return;
+    throw Error(ErrorCode::Unsupported, on_device_text(), kWaysToFill);
+  }
+  PyObject* const elements = numpy().ptr();
+  const int status = source ? PyObject_SetItem(elements, key.ptr(), source.ptr())
+                            : PyObject_DelItem(elements, key.ptr());
+  if (status == 0) return;
+  py::error_already_set refused;
+  // NumPy cannot reach what is on a GPU.
+  if (refused.matches(PyExc_TypeError) && fill_from_gpu(key, source)) return;
+  throw refused;
 }
 
 template <>

@@ -60,9 +60,9 @@ class PyLease {
   // Ends a read lease. False, with a ViewAlive warning, if views keep its slot. The streams here
   // and below are for arrays of devices, which may be waited for, without the GIL.
   bool release(Stream stream);
-  // lease[key] = source, of a write lease of a device array: all of it, from a source on its GPU;
-  // else Unsupported. False for the host's arrays.
-  bool assign(py::handle key, py::handle source);
+  // lease[key] = source, or del lease[key] if `source` is null, of a write lease. All of it may come
+  // from a GPU; on a device it must, else Unsupported.
+  void assign(py::handle key, py::handle source);
   // Ends a write lease with a version; with live views Busy, and the lease goes on.
   std::uint64_t publish(Stream stream, bool allow_pins);
   // Ends a write lease without one; ViewAlive as above.
@@ -77,6 +77,8 @@ class PyLease {
   // Before the lease ends: takes the NumPy array back, or lets it keep the slot. What is alive
   // then is described, or nothing.
   std::string settle();
+  // Into a write lease; false if the source is not on a GPU, or `key` is not all of the lease.
+  bool fill_from_gpu(py::handle key, py::handle source);
   bool on_device() const { return array().on_device(); }
   void* data() const;
   views::Block host_copy() const;

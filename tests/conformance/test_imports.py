@@ -63,6 +63,10 @@ def put_on_the_host(here, library, order):
     for stream in (None, here.stream("mine")):
         array.put(source, stream=stream)
         assert (array.get() == values).all()
+        array.put(np.zeros((10, 100), "u8"))
+        with array.write() as lease:
+            lease[...] = source
+        assert (array.get() == values).all()
     source.free()
 
 
