@@ -60,8 +60,8 @@ class PyLease {
   // Ends a read lease. False, with a ViewAlive warning, if views keep its slot. The streams here
   // and below are for arrays of devices, which may be waited for, without the GIL.
   bool release(Stream stream);
-  // lease[key] = source, or del lease[key] if `source` is null, of a write lease. All of it may come
-  // from a GPU; on a device it must, else Unsupported.
+  // lease[key] = source, or del lease[key] if `source` is null, of a write lease. All of it may
+  // come from a GPU; on a device it must, else Unsupported.
   void assign(py::handle key, py::handle source);
   // Ends a write lease with a version; with live views Busy, and the lease goes on.
   std::uint64_t publish(Stream stream, bool allow_pins);
