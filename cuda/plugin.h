@@ -28,6 +28,7 @@ extern "C" {
 #define MEMLEASE_CUDA_INVALID_DEVICE 101
 #define MEMLEASE_CUDA_INVALID_HANDLE 400
 #define MEMLEASE_CUDA_NOT_READY 600
+#define MEMLEASE_CUDA_CAPTURING 900
 
 typedef struct memlease_cuda_handle {
   uint8_t bytes[MEMLEASE_CUDA_HANDLE_BYTES];

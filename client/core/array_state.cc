@@ -198,6 +198,15 @@ void ArrayState::end_lease_of(const Pin& pin) const {
   }
 }
 
+// As a pin that outlives its write lease. If there can be no row for that, the daemon or the name has
+// gone, and nobody writes any more.
+void ArrayState::keep_for_settle(std::uint32_t slot) {
+  const auto reader = this->reader();
+  if (!reader.ok()) return;
+  (*reader)->hold_again(slot);
+  order_->end_pin({true}, slot);
+}
+
 absl::Status ArrayState::settle() {
   session_->kept().let_go();
   if (order_ == nullptr || !order_->must_settle()) return absl::OkStatus();

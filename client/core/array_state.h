@@ -100,6 +100,9 @@ class ArrayState final : public RowResolver {
   // Does what pins of a device array that died alone have left undone; waits for the device then.
   // And lets sources go that have been copied.
   absl::Status settle();
+  // A write lease ends, and nobody can tell whether its work is over: the slot is kept until
+  // settle() can.
+  void keep_for_settle(std::uint32_t slot);
 
   // One write at a time in this process: false if it lasts beyond the slice.
   bool enter_writing(std::chrono::nanoseconds slice);

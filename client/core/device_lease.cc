@@ -190,7 +190,10 @@ absl::Status end_device_write(ArrayState& array, std::uint32_t slot, std::uint64
   if (status.ok() && ordering.done) {
     status = array.order()->record_write(slot, version, end_of(ordering, said));
     // Nothing was recorded on that stream: then nothing may be under way when the slot is let go.
-    if (!status.ok()) array.order()->record_write(slot, version, {}).IgnoreError();
+    if (!status.ok()) {
+      const absl::Status idle = array.order()->record_write(slot, version, {});
+      if (wire::code_of(idle) == ErrorCode::kInvalidArgument) array.keep_for_settle(slot);
+    }
   }
   array.end_write(slot, version, publish && status.ok());
   return status;

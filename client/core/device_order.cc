@@ -13,6 +13,11 @@ namespace {
 
 constexpr std::uintptr_t kPerThread = 2;
 
+// The device could not be asked what is under way, which is another matter than that it has failed.
+bool is_untold(const absl::Status& idle) {
+  return wire::code_of(idle) == wire::ErrorCode::kInvalidArgument;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DeviceOrder>> DeviceOrder::open(Importer& importer,
@@ -149,7 +154,11 @@ absl::Status DeviceOrder::release(SlotReader& reader, std::uint32_t slot, std::u
     status = stream ? record_read(slot, stream) : record_idle(event);
   }
   // Nothing was recorded on the stream: then nothing may be under way there.
-  if (stream && !status.ok()) record_idle(event).IgnoreError();
+  const absl::Status idle = stream && !status.ok() ? record_idle(event) : status;
+  if (is_untold(idle)) {
+    keep_for_settle(slot);
+    return status;
+  }
   crash_point("device.read_recorded");
   importer_.told(read_key(row_, slot), reader.read_fence_count(slot) + 1);
   reader.count_read_fence(slot);
@@ -174,14 +183,19 @@ void DeviceOrder::end_lease(PinMark& mark) {
 bool DeviceOrder::end_pin(const PinMark& mark, std::uint32_t slot) {
   const std::lock_guard lock(mutex_);
   if (!mark.lease_ended) return true;
+  keep_for_settle(slot);
+  return false;
+}
+
+void DeviceOrder::keep_for_settle(std::uint32_t slot) {
   ++unfenced_[slot];
   unsettled_.store(true, std::memory_order_relaxed);
-  return false;
 }
 
 absl::Status DeviceOrder::settle(SlotReader& reader) {
   const std::lock_guard lock(mutex_);
   absl::Status status = importer_.synchronize();
+  if (is_untold(status)) return absl::OkStatus();
   if (!status.ok()) return status;
   for (std::uint32_t s = 0; s < slots_; ++s) {
     if (unfenced_[s] == 0) continue;

@@ -55,7 +55,8 @@ class DeviceOrder {
   absl::StatusOr<bool> version_complete(std::uint32_t slot, std::uint64_t version);
   // Ends the read: what the stream was given until now is what a writer waits for. Without a stream
   // it waits for the device, unless the version's writer has died before it was complete: a stream
-  // that waits for that may never go on. Always gives the hold up.
+  // that waits for that may never go on. Gives the hold up, also after an error; but if it cannot be
+  // told what is under way, as a graph is being captured, the next settle() that can tell does.
   absl::Status release(SlotReader& reader, std::uint32_t slot, std::uint64_t version,
                        Stream stream);
 
@@ -83,8 +84,8 @@ class DeviceOrder {
   // True if the hold is to be given up now.
   bool end_pin(const PinMark& mark, std::uint32_t slot);
   bool must_settle() const { return unsettled_.load(std::memory_order_relaxed); }
-  // Waits for the device once, for all pins that have died with nobody to say where the work on
-  // them was; gives up their holds.
+  // Waits for the device once, for all holds whose work ends nobody knows where; gives them up. Not
+  // while a graph is being captured: then a later one does.
   absl::Status settle(SlotReader& reader);
 
   // Is all that this process recorded over? Asked before leaving. After an error of the GPU it is.
@@ -106,6 +107,7 @@ class DeviceOrder {
   absl::StatusOr<Events*> events_of(wire::RowRef row);
   absl::Status record_read(std::uint32_t slot, Stream stream);
   absl::Status record_idle(DeviceEvent& event);
+  void keep_for_settle(std::uint32_t slot);
   bool await_complete(const SlotReader& reader, std::uint32_t slot, std::uint64_t version);
   std::vector<std::uint64_t>& awaited_of(wire::RowRef row);
   absl::Status collect_reads(SlotWriter& writer, std::uint32_t slot);
@@ -131,7 +133,7 @@ class DeviceOrder {
   Events read_events_;
   bool reads_by_host_ = false;           // the device had no events left for the row
   std::vector<Stream> last_read_;        // per slot: whose order its event has; none: of several
-  std::vector<std::uint32_t> unfenced_;  // per slot: holds of pins that have died alone
+  std::vector<std::uint32_t> unfenced_;  // per slot: holds that settle() gives up
   std::atomic<bool> unsettled_{false};
 };
 

@@ -63,7 +63,8 @@ class Importer {
   virtual absl::StatusOr<Stream> export_stream() = 0;
   // Another one, which is never made to wait: for copies before which the host has waited.
   virtual absl::StatusOr<Stream> copy_stream() = 0;
-  // Waits until the device has nothing to do for this process.
+  // Waits until the device has nothing to do for this process. kInvalidArgument: a stream of it is
+  // capturing a graph, and nothing has been waited for.
   virtual absl::Status synchronize() = 0;
   // Between host and device or within the device, on the stream. From pageable memory it may wait
   // for the copy.

@@ -203,6 +203,13 @@ absl::StatusOr<Stream> CudaImporter::copy_stream() {
 
 absl::Status CudaImporter::synchronize() {
   const std::int32_t code = cuda_.synchronize_device(gpu_.ordinal);
+  if (code == MEMLEASE_CUDA_CAPTURING) {
+    return wire::make_error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("cuda:{} cannot be waited for while a stream of this process captures a graph",
+                    gpu_.ordinal),
+        "End the lease by a stream, or after the capture. Its slot is kept until then.");
+  }
   return code == MEMLEASE_CUDA_OK ? absl::OkStatus() : error(code, "waiting for the GPU");
 }
 

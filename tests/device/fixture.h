@@ -2,10 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -57,6 +60,14 @@ class DeviceTest : public ::testing::Test {
   static void publish_unfinished(Client& writer, int value) {
     writer.is_ok("gate s");
     publish(writer, value);
+  }
+  static bool becomes(const std::function<bool()>& holds) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!holds()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return true;
   }
   // The code of a command that must fail.
   static std::string error(Client& peer, const std::string& command) {

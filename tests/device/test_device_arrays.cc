@@ -265,6 +265,52 @@ TEST_F(DeviceArrays, StreamsOfAnotherGpuAreRefusedAndTheLeaseIsGone) {
   publish(client, 3);
 }
 
+// R-SYNC-15: no device is waited for then; a slot that may be in use stays where it is.
+TEST_F(DeviceArrays, ALeaseThatEndsWithoutAStreamWhileAGraphIsCapturedKeepsItsSlot) {
+  Client writer(daemon);
+  Client reader(daemon);
+  writer.is_ok("create a 2 1000 cuda:0");
+  publish(writer, 1);
+  reader.is_ok("read a -");
+  reader.is_ok("gate r");
+  reader.is_ok("look a 1 r");
+  reader.is_ok("capture c");
+  EXPECT_EQ(error(reader, "release a"), "InvalidArgument");
+  publish(writer, 2);
+  writer.say("write a s");
+  EXPECT_TRUE(becomes([&] { return writer.sleeps_on_words(); }));
+  reader.is_ok("end_capture c");
+  reader.is_ok("ungate");
+  EXPECT_EQ(reader.is_ok("get a"), "2 2 2");
+  EXPECT_TRUE(writer.answer().ok());
+  writer.is_ok("fill a 3 s");
+  writer.is_ok("publish a");
+  EXPECT_EQ(reader.is_ok("mismatches r"), "0");
+}
+
+// R-SYNC-15: likewise.
+TEST_F(DeviceArrays, AWriteThatIsDroppedWhileAGraphIsCapturedKeepsItsSlot) {
+  Client writer(daemon);
+  Client other(daemon);
+  writer.is_ok("create a 2 1000 cuda:0");
+  publish(writer, 1);
+  writer.is_ok("synchronize s");
+  writer.is_ok("write a -");
+  writer.is_ok("gate s");
+  writer.is_ok("fill a 9 s");
+  writer.is_ok("capture c");
+  EXPECT_EQ(error(writer, "publish a"), "InvalidArgument");
+  other.say("write a o");
+  EXPECT_TRUE(becomes([&] { return other.sleeps_on_words(); }));
+  writer.is_ok("end_capture c");
+  writer.is_ok("ungate");
+  EXPECT_EQ(writer.is_ok("get a"), "1 1 1");
+  EXPECT_TRUE(other.answer().ok());
+  other.is_ok("fill a 2 o");
+  other.is_ok("publish a");
+  EXPECT_THAT(writer.is_ok("get a"), ::testing::EndsWith(" 2 2"));
+}
+
 // R-SYNC-15: a graph that is captured holds no wait of ours.
 TEST_F(DeviceArrays, StreamsThatCaptureAGraphAreRefusedAndTheLeaseIsGone) {
   Client client(daemon);

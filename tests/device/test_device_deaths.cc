@@ -1,8 +1,4 @@
 // Processes killed with work on the GPU: nobody else hangs or takes torn bytes for good ones.
-#include <chrono>
-#include <functional>
-#include <thread>
-
 #include "tests/device/fixture.h"
 
 namespace memlease::testing {
@@ -16,15 +12,6 @@ class DeviceDeaths : public DeviceTest {
     for (const fakecuda::Finding& finding : world.findings()) {
       EXPECT_EQ(finding.what, fakecuda::Finding::What::kOrphanWait) << fakecuda::describe(finding);
     }
-  }
-  // The daemon learns of a death by itself, soon.
-  static bool becomes(const std::function<bool()>& holds) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    while (!holds()) {
-      if (std::chrono::steady_clock::now() > end) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-    return true;
   }
 };
 
