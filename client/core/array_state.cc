@@ -198,8 +198,8 @@ void ArrayState::end_lease_of(const Pin& pin) const {
   }
 }
 
-// As a pin that outlives its write lease. If there can be no row for that, the daemon or the name has
-// gone, and nobody writes any more.
+// As a pin that outlives its write lease. If there can be no row for that, the daemon or the name
+// has gone, and nobody writes any more.
 void ArrayState::keep_for_settle(std::uint32_t slot) {
   const auto reader = this->reader();
   if (!reader.ok()) return;

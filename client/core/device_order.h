@@ -55,8 +55,8 @@ class DeviceOrder {
   absl::StatusOr<bool> version_complete(std::uint32_t slot, std::uint64_t version);
   // Ends the read: what the stream was given until now is what a writer waits for. Without a stream
   // it waits for the device, unless the version's writer has died before it was complete: a stream
-  // that waits for that may never go on. Gives the hold up, also after an error; but if it cannot be
-  // told what is under way, as a graph is being captured, the next settle() that can tell does.
+  // that waits for that may never go on. Gives the hold up, also after an error; but if it cannot
+  // be told what is under way, as a graph is being captured, the next settle() that can tell does.
   absl::Status release(SlotReader& reader, std::uint32_t slot, std::uint64_t version,
                        Stream stream);
 
