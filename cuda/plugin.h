@@ -28,7 +28,9 @@ extern "C" {
 #define MEMLEASE_CUDA_INVALID_DEVICE 101
 #define MEMLEASE_CUDA_INVALID_HANDLE 400
 #define MEMLEASE_CUDA_NOT_READY 600
-#define MEMLEASE_CUDA_CAPTURING 900
+/* cudaErrorStreamCapture...: something is capturing a graph, and nothing is broken. */
+#define MEMLEASE_CUDA_FIRST_OF_CAPTURE 900
+#define MEMLEASE_CUDA_LAST_OF_CAPTURE 908
 
 typedef struct memlease_cuda_handle {
   uint8_t bytes[MEMLEASE_CUDA_HANDLE_BYTES];

@@ -111,7 +111,7 @@ absl::Status ArrayState::import_slots() {
     }
     slot_data_.push_back(segment->data() + at.offset);
   }
-  auto order = DeviceOrder::open(**importer, session_->control(), imports, opened_);
+  auto order = DeviceOrder::open(**importer, imports, opened_);
   if (!order.ok()) return order.status();
   order_ = std::move(*order);
   device_ordinal_ = order_->importer().ordinal();
@@ -170,7 +170,10 @@ void ArrayState::end_write(std::uint32_t slot, std::uint64_t version, bool publi
 absl::Status ArrayState::end_device_read(std::uint32_t slot, std::uint64_t version, Stream stream) {
   absl::Status status;
   if (forked()) return status;
-  end_lease([&] { status = order_->release(*reader_ready_.load(), slot, version, stream); });
+  end_lease([&] {
+    status = order_->release(*reader_ready_.load(), slot, version, stream,
+                             [&] { return session_->usable(); });
+  });
   return status;
 }
 

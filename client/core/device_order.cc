@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "client/core/backoff.h"
 #include "client/core/crash_point.h"
 #include "client/core/host_event.h"
@@ -21,60 +22,28 @@ bool is_untold(const absl::Status& idle) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DeviceOrder>> DeviceOrder::open(Importer& importer,
-                                                               ControlPort& control,
                                                                ImportCache& imports,
                                                                const OpenedArray& opened) {
-  std::unique_ptr<DeviceOrder> order(new DeviceOrder(importer, control, imports, opened));
-  auto events = order->open_all(opened.write_events);
+  std::unique_ptr<DeviceOrder> order(new DeviceOrder(importer, imports, opened));
+  auto events = open_events(importer, opened.write_events, order->slots_);
   if (!events.ok()) return events.status();
   order->write_events_ = std::move(*events);
   return order;
 }
 
-DeviceOrder::DeviceOrder(Importer& importer, ControlPort& control, ImportCache& imports,
-                         const OpenedArray& opened)
+DeviceOrder::DeviceOrder(Importer& importer, ImportCache& imports, const OpenedArray& opened)
     : importer_(importer),
-      control_(control),
       imports_(imports),
       array_(opened.id),
       slots_(opened.spec.slots),
       last_read_(opened.spec.slots),
-      unfenced_(opened.spec.slots) {}
-
-DeviceOrder::~DeviceOrder() {
-  for (auto& [row, events] : peers_) {
-    events.clear();
-    imports_.note_closed(wire::subscriber_row_of(row));
-  }
-}
-
-absl::StatusOr<DeviceOrder::Events> DeviceOrder::open_all(
-    const std::vector<wire::DeviceHandle>& handles) {
-  Events events;
-  if (handles.empty()) {
-    for (std::uint32_t s = 0; s < slots_; ++s) {
-      events.push_back(std::make_unique<HostEvent>(importer_));
-    }
-    return events;
-  }
-  if (handles.size() != slots_) {
-    return wire::make_error(wire::ErrorCode::kInternal,
-                            fmt::format("{} events for {} slots", handles.size(), slots_),
-                            "This is a defect of the daemon; please report it.");
-  }
-  for (const wire::DeviceHandle& handle : handles) {
-    auto event = importer_.open_event(handle);
-    if (!event.ok()) return event.status();
-    events.push_back(std::move(*event));
-  }
-  return events;
-}
+      unfenced_(opened.spec.slots),
+      recorded_(opened.spec.slots) {}
 
 absl::Status DeviceOrder::open_read_events(wire::RowRef row,
                                            const std::vector<wire::DeviceHandle>& handles) {
-  auto events = open_all(handles);
+  auto events = open_events(importer_, handles, slots_);
   if (!events.ok()) return events.status();
-  const std::lock_guard lock(mutex_);
   row_ = row;
   read_events_ = std::move(*events);
   reads_by_host_ = handles.empty();
@@ -124,54 +93,72 @@ absl::Status DeviceOrder::record_read(std::uint32_t slot, Stream stream) {
   return status;
 }
 
-// In place of a stream: the host waits until nothing is under way.
-absl::Status DeviceOrder::record_idle(DeviceEvent& event) {
-  if (auto status = importer_.synchronize(); !status.ok()) return status;
-  return event.record_done();
+// In place of a record: the host waits for the work. All records of the row's event that this
+// process has made before are complete then, or of other streams, and cover what those do.
+absl::Status DeviceOrder::wait_for_read(std::uint32_t /*slot*/, Stream stream) {
+  if (!stream) return importer_.synchronize();
+  if (auto status = importer_.check_stream(stream); !status.ok()) return status;
+  if (leaves_out("record the read")) return absl::OkStatus();
+  return finish(importer_, stream);
 }
 
 // By looking: a wait inside of the driver may not end. The daemon says that a version is poisoned
-// before it records the event anew, so who sees that it is complete looks once more. False if it is
-// poisoned.
-bool DeviceOrder::await_complete(const SlotReader& reader, std::uint32_t slot,
-                                 std::uint64_t version) {
+// before it records the event anew, so who sees that it is complete looks once more.
+DeviceOrder::Version DeviceOrder::await_complete(const SlotReader& reader, std::uint32_t slot,
+                                                 std::uint64_t version, Usable usable) {
   for (Backoff backoff;; backoff.pause()) {
     const auto complete = write_events_[slot]->complete();
-    if (reader.poisoned(version)) return false;
-    if (!complete.ok() || *complete) return true;
+    if (reader.poisoned(version)) return Version::kLost;
+    if (!complete.ok() || *complete) return Version::kComplete;
+    if (!usable().ok()) return Version::kUntold;
   }
 }
 
-absl::Status DeviceOrder::release(SlotReader& reader, std::uint32_t slot, std::uint64_t version,
-                                  Stream stream) {
+// Whether it ever runs is the driver's matter. Until then the memory stays open.
+void DeviceOrder::note_lost(Stream stream) {
+  if (!stream) return;
+  auto mark = importer_.mark(stream);
+  if (!mark.ok()) return;
   const std::lock_guard lock(mutex_);
-  DeviceEvent& event = *read_events_[slot];
+  lost_.push_back(std::move(*mark));
+}
+
+// The waits come first and without the lock: a pin's end needs it wherever that dies.
+absl::Status DeviceOrder::release(SlotReader& reader, std::uint32_t slot, std::uint64_t version,
+                                  Stream stream, Usable usable) {
+  const bool by_host = !stream || reads_by_host_;
+  const Version found =
+      by_host ? await_complete(reader, slot, version, usable) : Version::kComplete;
   absl::Status status;
-  // The host waits for work that itself waits for the version.
-  if ((!stream || reads_by_host_) && !await_complete(reader, slot, version)) {
-    status = event.record_done();
-  } else {
-    status = stream ? record_read(slot, stream) : record_idle(event);
+  absl::Status idle;  // is it known that nothing is under way that is not recorded?
+  if (found == Version::kLost) note_lost(stream);
+  if (found == Version::kUntold) status = usable();
+  if (found == Version::kComplete && by_host) status = idle = wait_for_read(slot, stream);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!by_host) status = record_read(slot, stream);
   }
-  // Nothing was recorded on the stream: then nothing may be under way there.
-  const absl::Status idle = stream && !status.ok() ? record_idle(event) : status;
-  if (is_untold(idle)) {
-    keep_for_settle(slot);
-    return status;
+  if (stream && !status.ok()) idle = importer_.synchronize();
+  {
+    const std::lock_guard lock(mutex_);
+    if (found == Version::kUntold || is_untold(idle)) {
+      keep_for_settle(slot);
+      return status;
+    }
+    crash_point("device.read_recorded");
+    importer_.told(read_key(row_, slot), reader.read_fence_count(slot) + 1);
+    reader.count_read_fence(slot);
+    crash_point("device.read_counted");
   }
-  crash_point("device.read_recorded");
-  importer_.told(read_key(row_, slot), reader.read_fence_count(slot) + 1);
-  reader.count_read_fence(slot);
-  crash_point("device.read_counted");
-  reader.release(slot);
   if (status.ok() && reader.poisoned(version)) {
-    return wire::make_error(
+    status = wire::make_error(
         wire::ErrorCode::kProducerDied,
         fmt::format("the writer of version {} died before it was complete: what "
                     "was read of it may be torn",
                     version),
         "Discard what was computed from it, and wait for the next version.");
   }
+  reader.release(slot);
   return status;
 }
 
@@ -193,26 +180,40 @@ void DeviceOrder::keep_for_settle(std::uint32_t slot) {
 }
 
 absl::Status DeviceOrder::settle(SlotReader& reader) {
+  std::vector<std::uint32_t> due(slots_);
+  {
+    const std::lock_guard lock(mutex_);
+    due.swap(unfenced_);
+    unsettled_.store(false, std::memory_order_relaxed);
+  }
+  const absl::Status status = importer_.synchronize();
   const std::lock_guard lock(mutex_);
-  absl::Status status = importer_.synchronize();
-  if (is_untold(status)) return absl::OkStatus();
-  if (!status.ok()) return status;
   for (std::uint32_t s = 0; s < slots_; ++s) {
-    if (unfenced_[s] == 0) continue;
-    if (auto recorded = read_events_[s]->record_done(); !recorded.ok()) return recorded;
+    if (due[s] == 0) continue;
+    if (!status.ok()) {
+      unfenced_[s] += due[s];
+      unsettled_.store(true, std::memory_order_relaxed);
+      continue;
+    }
     importer_.told(read_key(row_, s), reader.read_fence_count(s) + 1);
     reader.count_read_fence(s);
-    for (; unfenced_[s] > 0; --unfenced_[s]) reader.release(s);
+    for (; due[s] > 0; --due[s]) reader.release(s);
   }
-  unsettled_.store(false, std::memory_order_relaxed);
-  return status;
+  return is_untold(status) ? absl::OkStatus() : status;
 }
 
 bool DeviceOrder::complete() {
-  for (const Events* events : {&write_events_, &read_events_}) {
+  const auto over = [](DeviceEvent& event) {
+    const auto complete = event.complete();
+    return !complete.ok() || *complete;
+  };
+  const std::lock_guard lock(mutex_);
+  for (std::uint32_t s = 0; s < slots_; ++s) {
+    if (recorded_[s] != 0 && !over(*write_events_[s])) return false;
+  }
+  for (const SlotEvents* events : {&read_events_, &lost_}) {
     for (const auto& event : *events) {
-      const auto complete = event->complete();
-      if (complete.ok() && !*complete) return false;
+      if (!over(*event)) return false;
     }
   }
   return true;
@@ -220,29 +221,46 @@ bool DeviceOrder::complete() {
 
 // ---- Writers.
 
-absl::StatusOr<DeviceOrder::Events*> DeviceOrder::events_of(wire::RowRef row) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (row == row_) return &read_events_;
+DeviceOrder::Peer& DeviceOrder::peer_of(wire::RowRef row) {
+  Peer& peer = peers_[wire::pack_subscriber(row)];
+  peer.awaited.resize(slots_);
+  return peer;
+}
+
+absl::StatusOr<SlotEvents*> DeviceOrder::events_of(SlotWriter& writer, wire::RowRef row) {
+  if (row == row_) return &read_events_;
+  if (const auto known = peers_.find(wire::pack_subscriber(row));
+      known != peers_.end() && known->second.events != nullptr) {
+    return known->second.events.get();
   }
-  const std::uint64_t key = wire::pack_subscriber(row);
-  const auto known = peers_.find(key);
-  if (known != peers_.end()) return &known->second;
-  auto handles = control_.import_events(row);
-  if (!handles.ok()) return handles.status();
-  auto events = open_all(*handles);
-  if (!events.ok()) {
-    imports_.note_closed(row);
-    return events.status();
+  forget_readers(writer);
+  auto events = imports_.read_events(row, slots_, importer_);
+  if (!events.ok()) return events.status();
+  Peer& peer = peer_of(row);
+  peer.events = std::move(*events);
+  return peer.events.get();
+}
+
+// A new reader is the occasion to close the events of those who have gone; else the daemon would
+// have to keep them.
+void DeviceOrder::forget_readers(SlotWriter& writer) {
+  absl::flat_hash_set<std::uint64_t> alive;
+  for (std::uint32_t s = 0; s < slots_; ++s) {
+    writer.for_each_read_fence(s, [&](wire::RowRef row, std::uint64_t /*count*/) {
+      alive.insert(wire::pack_subscriber(row));
+    });
   }
-  return &(peers_[key] = std::move(*events));
+  for (const Behind& behind : behind_) alive.insert(behind.row);
+  if (absl::erase_if(peers_, [&](const auto& peer) { return !alive.contains(peer.first); }) != 0) {
+    imports_.flush();
+  }
 }
 
 absl::Status DeviceOrder::collect_reads(SlotWriter& writer, std::uint32_t slot) {
   absl::Status status;
   writer.for_each_read_fence(slot, [&](wire::RowRef row, std::uint64_t count) {
-    if (!status.ok() || awaited_of(row)[slot] == count) return;
-    const auto events = events_of(row);
+    if (!status.ok() || peer_of(row).awaited[slot] == count) return;
+    const auto events = events_of(writer, row);
     // A reader that has gone meanwhile has nothing under way.
     if (wire::code_of(events.status()) == wire::ErrorCode::kNotFound) return;
     if (!events.ok()) {
@@ -258,27 +276,21 @@ absl::Status DeviceOrder::collect_reads(SlotWriter& writer, std::uint32_t slot) 
 bool DeviceOrder::reads_complete(SlotWriter& writer, std::uint32_t slot) {
   bool complete = true;
   writer.for_each_read_fence(slot, [&](wire::RowRef row, std::uint64_t count) {
-    std::uint64_t& awaited = awaited_of(row)[slot];
-    if (!complete || awaited == count) return;
-    const auto events = events_of(row);
+    if (!complete || peer_of(row).awaited[slot] == count) return;
+    const auto events = events_of(writer, row);
     if (!events.ok()) return;  // collect() says what is the matter
     const auto done = (**events)[slot]->complete();
     complete = done.ok() && *done;
     if (!complete) return;
     importer_.heard(read_key(row, slot), count);
-    awaited = count;
+    peer_of(row).awaited[slot] = count;
   });
   return complete;
 }
 
-std::vector<std::uint64_t>& DeviceOrder::awaited_of(wire::RowRef row) {
-  auto& awaited = awaited_[wire::pack_subscriber(row)];
-  awaited.resize(slots_);
-  return awaited;
-}
-
 absl::Status DeviceOrder::collect(SlotWriter& writer, std::uint32_t slot) {
   behind_.clear();
+  ordered_ = false;
   const wire::Publication current = writer.current();
   if (current.version != 0) {
     behind_.push_back(
@@ -297,6 +309,7 @@ absl::Status DeviceOrder::await_slot(Stream stream) {
     if (leaves_out(behind.row == 0 ? "wait for writers" : "wait for readers")) continue;
     if (auto status = behind.event->wait(stream); !status.ok()) return status;
   }
+  ordered_ = true;
   crash_point("device.write_ordered");
   return absl::OkStatus();
 }
@@ -307,11 +320,16 @@ absl::StatusOr<bool> DeviceOrder::slot_free() {
     const auto complete = behind.event->complete();
     if (!complete.ok() || !*complete) return complete;
   }
+  ordered_ = true;
   return true;
 }
 
 // The slot's event is free for this: nobody but the writer waits for it before it is published.
 absl::Status DeviceOrder::record_own(std::uint32_t slot, Stream own) {
+  {
+    const std::lock_guard lock(mutex_);
+    recorded_[slot] = 1;
+  }
   return write_events_[slot]->record(own);
 }
 
@@ -321,17 +339,16 @@ absl::Status DeviceOrder::await_own(std::uint32_t slot, Stream own, Stream strea
 }
 
 absl::Status DeviceOrder::record_write(std::uint32_t slot, std::uint64_t version, Stream stream) {
-  DeviceEvent& event = *write_events_[slot];
   absl::Status status;
   if (!leaves_out("record the write")) {
     if (stream) status = importer_.check_stream(stream);
-    if (status.ok()) status = stream ? event.record(stream) : record_idle(event);
+    if (status.ok()) status = stream ? record_own(slot, stream) : importer_.synchronize();
   }
   if (!status.ok()) return status;
   crash_point("device.write_recorded");
   importer_.told(write_key(slot), version);
   for (const Behind& behind : behind_) {
-    if (behind.row != 0) awaited_[behind.row][slot] = behind.value;
+    if (ordered_ && behind.row != 0) peers_[behind.row].awaited[slot] = behind.value;
   }
   return absl::OkStatus();
 }

@@ -28,11 +28,13 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/core/control_port.h"
 #include "client/core/import_cache.h"
 #include "client/core/importer.h"
+#include "client/core/slot_events.h"
 #include "client/core/slot_reader.h"
 #include "client/core/slot_writer.h"
 
@@ -41,10 +43,8 @@ namespace memlease::internal {
 class DeviceOrder {
  public:
   // Opens the slots' events.
-  static absl::StatusOr<std::unique_ptr<DeviceOrder>> open(Importer& importer, ControlPort& control,
-                                                           ImportCache& imports,
+  static absl::StatusOr<std::unique_ptr<DeviceOrder>> open(Importer& importer, ImportCache& imports,
                                                            const OpenedArray& opened);
-  ~DeviceOrder();
 
   Importer& importer() const { return importer_; }
   // The reader's row is there, and these are its events.
@@ -56,9 +56,12 @@ class DeviceOrder {
   // Ends the read: what the stream was given until now is what a writer waits for. Without a stream
   // it waits for the device, unless the version's writer has died before it was complete: a stream
   // that waits for that may never go on. Gives the hold up, also after an error; but if it cannot
-  // be told what is under way, as a graph is being captured, the next settle() that can tell does.
-  absl::Status release(SlotReader& reader, std::uint32_t slot, std::uint64_t version,
-                       Stream stream);
+  // be told what is under way, as a graph is being captured or the daemon that tells of deaths has
+  // gone itself (`usable` tells), the next settle() that can tell does. When the hold is given up,
+  // this may be destroyed.
+  using Usable = absl::FunctionRef<absl::Status()>;
+  absl::Status release(SlotReader& reader, std::uint32_t slot, std::uint64_t version, Stream stream,
+                       Usable usable);
 
   // ---- A writer, inside of its write.
   // Are the reads that the slot's earlier readers left over?
@@ -88,11 +91,17 @@ class DeviceOrder {
   // while a graph is being captured: then a later one does.
   absl::Status settle(SlotReader& reader);
 
-  // Is all that this process recorded over? Asked before leaving. After an error of the GPU it is.
+  // Is all over that this process recorded, or may have been given behind what was lost? Asked
+  // before leaving. After an error of the GPU it is.
   bool complete();
 
  private:
-  using Events = std::vector<std::unique_ptr<DeviceEvent>>;
+  // A reader's row, as a writer knows it.
+  struct Peer {
+    std::shared_ptr<SlotEvents> events;  // null: this process's own, or not asked for yet
+    // Per slot, the count of its last record that is behind a write which has ended.
+    std::vector<std::uint64_t> awaited;
+  };
   // One that a write waits for.
   struct Behind {
     DeviceEvent* event = nullptr;
@@ -101,39 +110,43 @@ class DeviceOrder {
     std::uint64_t row = 0;  // of a reader, else 0
   };
 
-  DeviceOrder(Importer& importer, ControlPort& control, ImportCache& imports,
-              const OpenedArray& opened);
-  absl::StatusOr<Events> open_all(const std::vector<wire::DeviceHandle>& handles);
-  absl::StatusOr<Events*> events_of(wire::RowRef row);
+  enum class Version { kComplete, kLost, kUntold };
+
+  DeviceOrder(Importer& importer, ImportCache& imports, const OpenedArray& opened);
+  absl::StatusOr<SlotEvents*> events_of(SlotWriter& writer, wire::RowRef row);
+  void forget_readers(SlotWriter& writer);
   absl::Status record_read(std::uint32_t slot, Stream stream);
-  absl::Status record_idle(DeviceEvent& event);
+  absl::Status wait_for_read(std::uint32_t slot, Stream stream);
+  void note_lost(Stream stream);
   void keep_for_settle(std::uint32_t slot);
-  bool await_complete(const SlotReader& reader, std::uint32_t slot, std::uint64_t version);
-  std::vector<std::uint64_t>& awaited_of(wire::RowRef row);
+  Version await_complete(const SlotReader& reader, std::uint32_t slot, std::uint64_t version,
+                         Usable usable);
+  Peer& peer_of(wire::RowRef row);
   absl::Status collect_reads(SlotWriter& writer, std::uint32_t slot);
   std::uint64_t write_key(std::uint32_t slot) const;
   static std::uint64_t read_key(wire::RowRef row, std::uint32_t slot);
 
   Importer& importer_;
-  ControlPort& control_;
   ImportCache& imports_;
   const wire::ArrayId array_;
   const std::uint32_t slots_;
-  Events write_events_;
+  SlotEvents write_events_;
 
   // The writer's.
-  absl::flat_hash_map<std::uint64_t, Events> peers_;  // by the row of a reader
-  // Per slot, the count of that reader's last record that is behind a write which has ended.
-  absl::flat_hash_map<std::uint64_t, std::vector<std::uint64_t>> awaited_;
+  absl::flat_hash_map<std::uint64_t, Peer> peers_;  // by the row
   std::vector<Behind> behind_;
+  bool ordered_ = false;  // somebody waits, or has waited, for all of behind_
 
-  // The reader's.
-  std::mutex mutex_;  // guards what follows: a release is one step
+  // The reader's. Set once, before the first read.
   wire::RowRef row_;
-  Events read_events_;
-  bool reads_by_host_ = false;           // the device had no events left for the row
+  SlotEvents read_events_;
+  bool reads_by_host_ = false;  // the device had no events left for the row
+
+  std::mutex mutex_;  // guards what follows; nothing waits for the device under it
   std::vector<Stream> last_read_;        // per slot: whose order its event has; none: of several
   std::vector<std::uint32_t> unfenced_;  // per slot: holds that settle() gives up
+  std::vector<char> recorded_;           // per slot: its event has a record of this process's
+  SlotEvents lost_;                      // work that was given behind versions that were lost
   std::atomic<bool> unsettled_{false};
 };
 

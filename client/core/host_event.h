@@ -6,8 +6,8 @@
 
 namespace memlease::internal {
 
-// Waits for what the stream was given until now, by looking. After an error, too, nothing of that
-// is under way.
+// Waits for what the stream was given until now: by looking, or for the whole device if there can be
+// no mark to look at. An error is the device's: then, too, nothing of that is under way.
 absl::Status finish(Importer& importer, Stream stream);
 
 class HostEvent : public DeviceEvent {
@@ -16,7 +16,6 @@ class HostEvent : public DeviceEvent {
 
   absl::Status record(Stream stream) override { return finish(importer_, stream); }
   absl::Status record_joined(Stream stream) override { return finish(importer_, stream); }
-  absl::Status record_done() override { return absl::OkStatus(); }
   absl::Status wait(Stream /*stream*/) override { return absl::OkStatus(); }
   absl::StatusOr<bool> complete() override { return true; }
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "proto/wire/board.h"
+
 namespace memlease::internal {
 
 absl::StatusOr<std::shared_ptr<DeviceMemory>> ImportCache::get(wire::FileId file,
@@ -20,18 +22,47 @@ absl::StatusOr<std::shared_ptr<DeviceMemory>> ImportCache::get(wire::FileId file
     closed_.memory.push_back(file);
     return opened.status();
   }
+  // Somebody may have opened it anew since the last use ended.
   std::shared_ptr<DeviceMemory> memory(opened->release(), [this, file](DeviceMemory* open) {
-    delete open;
     const std::lock_guard closing(mutex_);
+    delete open;
+    const auto last = memory_.find(to_int(file));
+    if (last == memory_.end() || !last->second.expired()) return;
+    memory_.erase(last);
     closed_.memory.push_back(file);
   });
   memory_[to_int(file)] = memory;
   return memory;
 }
 
-void ImportCache::note_closed(wire::RowRef row) {
+absl::StatusOr<std::shared_ptr<SlotEvents>> ImportCache::read_events(wire::RowRef row,
+                                                                     std::uint32_t slots,
+                                                                     Importer& importer) {
   const std::lock_guard lock(mutex_);
-  closed_.events.push_back(row);
+  const std::uint64_t key = wire::pack_subscriber(row);
+  const auto known = events_.find(key);
+  if (known != events_.end()) {
+    if (auto events = known->second.lock()) return events;
+  }
+  const auto handles = control_.import_events(row);
+  if (!handles.ok()) return handles.status();
+  std::erase(closed_.events, row);
+  auto opened = open_events(importer, *handles, slots);
+  if (!opened.ok()) {
+    closed_.events.push_back(row);
+    return opened.status();
+  }
+  std::shared_ptr<SlotEvents> events(
+      new SlotEvents(std::move(*opened)), [this, key, row](SlotEvents* open) {
+        const std::lock_guard closing(mutex_);
+        delete open;
+        const auto last = events_.find(key);
+        if (last == events_.end() || !last->second.expired()) return;
+        events_.erase(last);
+        closed_.events.push_back(row);
+      });
+  events_[key] = events;
+  return events;
 }
 
 void ImportCache::flush() {

@@ -1,10 +1,11 @@
-// Memory of devices as open in this process: each segment once, however many arrays stand in it,
-// for as long as anybody uses it. Thread-safe; outlives what it hands out.
+// Memory and other readers' events as open in this process: each segment and each row once, however
+// many arrays stand in it, for as long as anybody uses it. Thread-safe; outlives what it hands out.
 //
 // The daemon keeps what a process has open, so it is told what has been closed: not by whoever
 // drops the last use, which may happen where no call can be made, but by the next call's flush.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -12,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "client/core/control_port.h"
 #include "client/core/importer.h"
+#include "client/core/slot_events.h"
 #include "proto/wire/ids.h"
 
 namespace memlease::internal {
@@ -24,8 +26,9 @@ class ImportCache {
   ImporterSource& importers() const { return importers_; }
   // Asks the daemon for the handle and opens it, unless it is open.
   absl::StatusOr<std::shared_ptr<DeviceMemory>> get(wire::FileId file, Importer& importer);
-  // The events of another process's reader row have been closed.
-  void note_closed(wire::RowRef row);
+  // Likewise the events of another process's reader row, one a slot.
+  absl::StatusOr<std::shared_ptr<SlotEvents>> read_events(wire::RowRef row, std::uint32_t slots,
+                                                          Importer& importer);
   // Tells the daemon what has been closed since the last time; a call only if there is something.
   void flush();
 
@@ -34,6 +37,7 @@ class ImportCache {
   ImporterSource& importers_;
   std::mutex mutex_;  // guards what follows
   std::unordered_map<std::uint32_t, std::weak_ptr<DeviceMemory>> memory_;
+  std::unordered_map<std::uint64_t, std::weak_ptr<SlotEvents>> events_;  // by the row
   ClosedImports closed_;
 };
 

@@ -34,8 +34,6 @@ class DeviceEvent {
   virtual absl::Status record(Stream stream) = 0;
   // As record(), and the last record, which may not be complete yet, stays part of it.
   virtual absl::Status record_joined(Stream stream) = 0;
-  // Of nothing: the host knows that all is done, and everybody shall.
-  virtual absl::Status record_done() = 0;
   // What the stream is given from now on runs behind the last record.
   virtual absl::Status wait(Stream stream) = 0;
   // Of the last record; true if there is none.

@@ -67,10 +67,6 @@ class CudaEvent : public DeviceEvent {
                                                pointer_of(*joining)),
                 "recording an event behind its last record");
   }
-  absl::Status record_done() override {
-    const auto idle = importer_.joining_stream();
-    return idle.ok() ? record(*idle) : idle.status();
-  }
   absl::Status wait(Stream stream) override {
     return done(importer_.cuda().wait(importer_.ordinal(), pointer_of(stream), event_),
                 "making a stream wait");
@@ -91,6 +87,13 @@ class CudaEvent : public DeviceEvent {
   void* const event_;
   const std::uint32_t fork_generation_ = fork_generation();
 };
+
+constexpr const char* kOutsideOfCapture =
+    "Take and end leases outside of the capture: a graph cannot wait for versions that come later.";
+
+bool is_of_capture(std::int32_t code) {
+  return code >= MEMLEASE_CUDA_FIRST_OF_CAPTURE && code <= MEMLEASE_CUDA_LAST_OF_CAPTURE;
+}
 
 // N of "cuda:N", spelled in the one way that it has; 0 of "cuda".
 std::optional<std::size_t> ordinal_of(std::string_view device) {
@@ -156,6 +159,12 @@ absl::Status CudaImporter::check_stream(Stream stream) {
   if (code == MEMLEASE_CUDA_OK && stream.handle() > 2) {
     code = cuda_.stream_device(pointer_of(stream), &ordinal);
   }
+  if (is_of_capture(code)) {
+    return wire::make_error(ErrorCode::kInvalidArgument,
+                            fmt::format("stream {:#x} depends on one that is capturing a graph",
+                                        stream.handle()),
+                            kOutsideOfCapture);
+  }
   if (code != MEMLEASE_CUDA_OK) {
     const absl::Status failed = error(code, fmt::format("stream {:#x}", stream.handle()));
     if (code != MEMLEASE_CUDA_INVALID_VALUE && code != MEMLEASE_CUDA_INVALID_HANDLE) return failed;
@@ -165,8 +174,7 @@ absl::Status CudaImporter::check_stream(Stream stream) {
   if (capturing != 0) {
     return wire::make_error(ErrorCode::kInvalidArgument,
                             fmt::format("stream {:#x} is capturing a graph", stream.handle()),
-                            "Take and end leases outside of the capture: a graph cannot wait for "
-                            "versions that come later.");
+                            kOutsideOfCapture);
   }
   if (ordinal != gpu_.ordinal) {
     return wire::make_error(ErrorCode::kInvalidArgument,
@@ -203,7 +211,7 @@ absl::StatusOr<Stream> CudaImporter::copy_stream() {
 
 absl::Status CudaImporter::synchronize() {
   const std::int32_t code = cuda_.synchronize_device(gpu_.ordinal);
-  if (code == MEMLEASE_CUDA_CAPTURING) {
+  if (is_of_capture(code)) {
     return wire::make_error(
         ErrorCode::kInvalidArgument,
         fmt::format("cuda:{} cannot be waited for while a stream of this process captures a graph",
