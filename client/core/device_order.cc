@@ -151,12 +151,12 @@ absl::Status DeviceOrder::release(SlotReader& reader, std::uint32_t slot, std::u
     crash_point("device.read_counted");
   }
   if (status.ok() && reader.poisoned(version)) {
-    status = wire::make_error(
-        wire::ErrorCode::kProducerDied,
-        fmt::format("the writer of version {} died before it was complete: what "
-                    "was read of it may be torn",
-                    version),
-        "Discard what was computed from it, and wait for the next version.");
+    status =
+        wire::make_error(wire::ErrorCode::kProducerDied,
+                         fmt::format("the writer of version {} died before it was complete: what "
+                                     "was read of it may be torn",
+                                     version),
+                         "Discard what was computed from it, and wait for the next version.");
   }
   reader.release(slot);
   return status;

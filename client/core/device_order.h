@@ -142,8 +142,8 @@ class DeviceOrder {
   SlotEvents read_events_;
   bool reads_by_host_ = false;  // the device had no events left for the row
 
-  std::mutex mutex_;  // guards what follows; nothing waits for the device under it
-  std::vector<Stream> last_read_;        // per slot: whose order its event has; none: of several
+  std::mutex mutex_;               // guards what follows; nothing waits for the device under it
+  std::vector<Stream> last_read_;  // per slot: whose order its event has; none: of several
   std::vector<std::uint32_t> unfenced_;  // per slot: holds that settle() gives up
   std::vector<char> recorded_;           // per slot: its event has a record of this process's
   SlotEvents lost_;                      // work that was given behind versions that were lost

@@ -6,8 +6,8 @@
 
 namespace memlease::internal {
 
-// Waits for what the stream was given until now: by looking, or for the whole device if there can be
-// no mark to look at. An error is the device's: then, too, nothing of that is under way.
+// Waits for what the stream was given until now: by looking, or for the whole device if there can
+// be no mark to look at. An error is the device's: then, too, nothing of that is under way.
 absl::Status finish(Importer& importer, Stream stream);
 
 class HostEvent : public DeviceEvent {

@@ -52,15 +52,15 @@ absl::StatusOr<std::shared_ptr<SlotEvents>> ImportCache::read_events(wire::RowRe
     closed_.events.push_back(row);
     return opened.status();
   }
-  std::shared_ptr<SlotEvents> events(
-      new SlotEvents(std::move(*opened)), [this, key, row](SlotEvents* open) {
-        const std::lock_guard closing(mutex_);
-        delete open;
-        const auto last = events_.find(key);
-        if (last == events_.end() || !last->second.expired()) return;
-        events_.erase(last);
-        closed_.events.push_back(row);
-      });
+  std::shared_ptr<SlotEvents> events(new SlotEvents(std::move(*opened)),
+                                     [this, key, row](SlotEvents* open) {
+                                       const std::lock_guard closing(mutex_);
+                                       delete open;
+                                       const auto last = events_.find(key);
+                                       if (last == events_.end() || !last->second.expired()) return;
+                                       events_.erase(last);
+                                       closed_.events.push_back(row);
+                                     });
   events_[key] = events;
   return events;
 }

@@ -160,10 +160,10 @@ absl::Status CudaImporter::check_stream(Stream stream) {
     code = cuda_.stream_device(pointer_of(stream), &ordinal);
   }
   if (is_of_capture(code)) {
-    return wire::make_error(ErrorCode::kInvalidArgument,
-                            fmt::format("stream {:#x} depends on one that is capturing a graph",
-                                        stream.handle()),
-                            kOutsideOfCapture);
+    return wire::make_error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("stream {:#x} depends on one that is capturing a graph", stream.handle()),
+        kOutsideOfCapture);
   }
   if (code != MEMLEASE_CUDA_OK) {
     const absl::Status failed = error(code, fmt::format("stream {:#x}", stream.handle()));

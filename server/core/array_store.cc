@@ -42,12 +42,12 @@ absl::StatusOr<ArrayStore::Creation> ArrayStore::create(const wire::ArraySpec& s
   auto growth = place_slots(*array);
   absl::Status status = growth.status();
   if (status.ok() && !*growth) status = place_records(*array);
+  if (status.ok() && !*growth) status = make_events(*array);
   if (!status.ok() || *growth) {
     destroy(*array);
     if (!status.ok()) return status;
     return **growth;
   }
-  array->write_events = EventSet::create(devices_.at(spec.device).backend(), spec.slots);
   array->id = wire::ArrayId{++last_id_};
   init_board(*array->board, array->id, spec.slots, row_ref(array->heir_at));
   return array;
@@ -78,6 +78,13 @@ absl::Status ArrayStore::place_records(Array& array) {
   if (!board.ok()) return board.status();
   array.board_at = *board;
   array.board = new (files_.data(*board)) wire::BoardRecord;
+  return absl::OkStatus();
+}
+
+absl::Status ArrayStore::make_events(Array& array) {
+  auto events = EventSet::create(devices_.at(array.spec.device).backend(), array.spec.slots);
+  if (!events.ok()) return events.status();
+  array.write_events = std::move(*events);
   return absl::OkStatus();
 }
 

@@ -42,6 +42,7 @@ class ArrayStore {
   // Places for its bytes; the growth that is missing for it, if one is.
   absl::StatusOr<std::optional<SegmentPool::Growth>> place_slots(Array& array);
   absl::Status place_records(Array& array);
+  absl::Status make_events(Array& array);
 
   FileTable& files_;
   PageSource& pages_;

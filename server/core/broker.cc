@@ -246,8 +246,10 @@ absl::StatusOr<Broker::Subscribed> Broker::subscribe(Session& session, ArrayId i
   }
   Subscribed subscribed{row_ref(*membership->reader_row)};
   if (DeviceBackend& device = devices_.at(array->spec.device).backend(); device.has_events()) {
-    subscribed.read_events =
-        &SessionRows::read_events(session, *membership->reader_row, device, array->spec.slots);
+    auto events =
+        SessionRows::read_events(session, *membership->reader_row, device, array->spec.slots);
+    if (!events.ok()) return events.status();
+    subscribed.read_events = *events;
   }
   if (membership->entry == nullptr) {
     auto entry = store_.free_entry(*array);
@@ -349,8 +351,8 @@ void Broker::withdraw(Array& array) {
   array.withdrawn = true;
   catalog_.remove_name(array);
   set_withdrawn(*array.board);
-  // Who uses nothing now can use nothing any more; who does leaves when it is done, or exits. On a
-  // device all do that: they have its events open, and must not find them destroyed.
+  // Who uses nothing now can use nothing any more; who does leaves when it is done, or exits. Where
+  // there are events all do that: they have them open, and must not find them destroyed.
   const std::vector<SessionId> members = array.members;
   for (const SessionId id : members) {
     Session& session = *sessions_.find(id);

@@ -2,15 +2,19 @@
 
 #include <algorithm>
 
+#include "proto/wire/error.h"
+
 namespace memlease::server {
 
-std::shared_ptr<EventSet> EventSet::create(DeviceBackend& backend, std::uint32_t slots) {
+absl::StatusOr<std::shared_ptr<EventSet>> EventSet::create(DeviceBackend& backend,
+                                                           std::uint32_t slots) {
   static const auto none = std::make_shared<EventSet>();
   if (!backend.has_events()) return none;
   auto set = std::make_shared<EventSet>();
   for (std::uint32_t s = 0; s < slots; ++s) {
     auto event = backend.create_event();
     if (!event.ok()) {
+      if (wire::code_of(event.status()) != wire::ErrorCode::kOutOfMemory) return event.status();
       set->events_.clear();
       set->shortage_ = event.status();
       break;

@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "server/core/shared_memory.h"
 
 namespace memlease::server {
@@ -21,7 +21,9 @@ class EventSet {
  public:
   // Empty where the device has no events, and where it has none left: then whoever would record one
   // has its host wait for that work before it lets go, so that all is complete.
-  static std::shared_ptr<EventSet> create(DeviceBackend& backend, std::uint32_t slots);
+  // Fails where the device has failed.
+  static absl::StatusOr<std::shared_ptr<EventSet>> create(DeviceBackend& backend,
+                                                          std::uint32_t slots);
 
   bool empty() const { return events_.empty(); }
   // Why there are none on a device that has events; else OK.

@@ -27,11 +27,16 @@ absl::StatusOr<FileRange> SessionRows::take(Session& session, const Array& array
                                                     : wire::writer_row_units(slots));
 }
 
-const EventSet& SessionRows::read_events(Session& session, FileRange row, DeviceBackend& device,
-                                         std::uint32_t slots) {
+absl::StatusOr<const EventSet*> SessionRows::read_events(Session& session, FileRange row,
+                                                         DeviceBackend& device,
+                                                         std::uint32_t slots) {
   auto& known = session.read_events[wire::pack_subscriber(row_ref(row))];
-  if (known == nullptr) known = EventSet::create(device, slots);
-  return *known;
+  if (known == nullptr) {
+    auto made = EventSet::create(device, slots);
+    if (!made.ok()) return made.status();
+    known = std::move(*made);
+  }
+  return known.get();
 }
 
 void SessionRows::give_back(Session& session, Membership& membership) {

@@ -71,6 +71,7 @@ class DeviceBackend {
   virtual bool has_events() const { return false; }
   // The process has exited, and its work on the device has ended with it: for a checker of races.
   virtual void process_exited(pid_t /*pid*/) {}
+  // kOutOfMemory: it gives none, now; other errors: it has failed.
   virtual absl::StatusOr<std::unique_ptr<SharedEvent>> create_event();
 };
 

@@ -110,7 +110,14 @@ absl::StatusOr<std::unique_ptr<SharedEvent>> CudaDeviceBackend::create_event() {
   memlease_cuda_handle handle{};
   const std::int32_t error = cuda_.create_event(gpu_.ordinal, &event, &handle);
   if (error != MEMLEASE_CUDA_OK) {
-    return cuda::cuda_error(cuda_, error, fmt::format("making an event on {}", gpu_.uuid),
+    const std::string what = fmt::format("making an event on {}", gpu_.uuid);
+    // A GPU that has failed answers so to everything.
+    if (const auto failed = cuda_.synchronize_device(gpu_.ordinal); failed != MEMLEASE_CUDA_OK) {
+      return cuda::cuda_error(cuda_, failed, what,
+                              "The daemon's GPU context has failed: it must be started anew.");
+    }
+    return wire::make_error(wire::ErrorCode::kOutOfMemory,
+                            wire::message_of(cuda::cuda_error(cuda_, error, what)),
                             "Withdraw arrays: a driver has a limited number of shared events.");
   }
   return std::make_unique<CudaEvent>(cuda_, gpu_.ordinal, event, handle_of(handle));

@@ -1,6 +1,7 @@
 """DLPack exports of GPU arrays, on the CUDA stand-in."""
 
 import ctypes
+import threading
 
 import consumers
 import memlease
@@ -380,3 +381,29 @@ def register_host_memory(here):
         here.call("cudaHostUnregister", address)
         del capsule
         lease.drop()
+
+
+def test_a_tensor_dies_while_another_lease_waits_for_the_gpu(gpu):
+    """R-DLP-21: a deleter never waits, whatever the array is doing; it may have the GIL."""
+    gpu.run(tensor_dies_during_a_wait)
+
+
+def tensor_dies_during_a_wait(here):
+    array, stream = create(here), here.stream("slow")
+    publish(here, 1)
+    with array.read() as lease:
+        tensor = consumers.torch_from_dlpack(here, lease, stream)
+    waiting = array.read()
+    # It ends by a wait for the GPU.
+    assert waiting.cuda_array(no_stream=True).__cuda_array_interface__["stream"] is None
+    here.synchronize()
+    here.gate(stream)
+    looks = here.looks()
+    thread = threading.Thread(target=waiting.release)
+    thread.start()
+    here.await_wait(looks)
+    del tensor
+    assert thread.is_alive()
+    here.ungate()
+    thread.join()
+    array.get()  # the call that gives the tensor's slot back

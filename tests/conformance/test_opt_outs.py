@@ -7,7 +7,7 @@ import memlease
 import producers
 import pytest
 from fakecuda_build import require_stand_in
-from gpu_arrays import COUNT, create, opened, publish, writer_and_reader
+from gpu_arrays import COUNT, address_of, create, opened, publish, writer_and_reader
 from importing import free, get_of
 
 require_stand_in()
@@ -68,6 +68,32 @@ def write_without_a_stream(here):
     with here.kept["a"].write() as lease:
         source = lease.cuda_array(no_stream=True)
         consumers.cupy_asarray(here, source, here.stream("library")).fill(9)
+
+
+def test_a_write_that_opted_out_leaves_the_next_one_its_waits(gpu):
+    """R-SYNC-6, 13: nobody waited for the slot's reader, so that the next write has to."""
+    writer, reader = writer_and_reader(gpu, published=1)
+    reader.run(read_late)
+    writer.run(write_without_a_wait)
+    writer.run(publish, 2)
+    assert reader.run(go_on) == 0
+
+
+def read_late(here):
+    stream = here.stream("late")
+    here.gate(stream)
+    with opened(here).read(stream=stream) as lease:
+        here.look(address_of(lease), COUNT, 1, stream)
+
+
+def write_without_a_wait(here):
+    with opened(here).write() as lease:
+        assert lease.cuda_array(no_stream=True).__cuda_array_interface__["stream"] is None
+
+
+def go_on(here):
+    here.ungate()
+    return here.mismatches(here.stream("late"))
 
 
 def test_the_host_waits_where_both_are_set(gpu, monkeypatch):

@@ -359,6 +359,11 @@ class DevicePeer {
     check_cuda(cudaSetDevice(before));
     return "";
   }
+  // NAME: a stream that takes part in the legacy stream's order.
+  std::string blocking_stream(Words& words) {
+    check_cuda(cudaStreamCreate(&streams_[word(words)]));
+    return "";
+  }
   // NAME -> the device's number in this process
   std::string ordinal(Words& words) { return std::to_string(array(word(words)).device_ordinal()); }
   std::string calls(Words&) { return std::to_string(client_->calls()); }
@@ -428,6 +433,7 @@ const std::map<std::string, std::string (DevicePeer::*)(DevicePeer::Words&)> Dev
         {"capture", &DevicePeer::capture},
         {"end_capture", &DevicePeer::end_capture},
         {"stream_on", &DevicePeer::stream_on},
+        {"blocking_stream", &DevicePeer::blocking_stream},
         {"ordinal", &DevicePeer::ordinal},
         {"calls", &DevicePeer::calls},
         {"arm", &DevicePeer::arm},

@@ -94,6 +94,10 @@ TEST_F(CudaBackend, AFailureHalfwayKeepsNothing) {
     EXPECT_EQ(code_of(backend.create_segment(kGranule).status()), ErrorCode::kInternal) << call;
   }
   world->fail("cudaIpcGetEventHandle", 999);
+  EXPECT_EQ(code_of(backend.create_event().status()), ErrorCode::kOutOfMemory);
+  // The GPU itself has failed.
+  world->fail("cudaIpcGetEventHandle", 999);
+  world->fail("cudaDeviceSynchronize", 719);
   EXPECT_EQ(code_of(backend.create_event().status()), ErrorCode::kInternal);
 }
 

@@ -265,6 +265,74 @@ TEST_F(DeviceArrays, StreamsOfAnotherGpuAreRefusedAndTheLeaseIsGone) {
   publish(client, 3);
 }
 
+// A reader that has its own work behind it goes, whatever others have under way.
+TEST_F(DeviceArrays, LeavingDoesNotWaitForOthersWork) {
+  Client writer(daemon);
+  Client reader(daemon);
+  writer.is_ok("create a 3 1000 cuda:0");
+  publish(writer, 1);
+  reader.is_ok("get a");
+  publish_unfinished(writer, 2);
+  reader.say("close a");
+  EXPECT_TRUE(reader.answer(5000).ok());
+  writer.is_ok("ungate");
+}
+
+// The daemon keeps a reader's events as long as a writer has them open.
+TEST_F(DeviceArrays, AWriterLetsGoOfTheEventsOfReadersThatHaveGone) {
+  FAKECUDA_STAND_IN_ONLY();
+  constexpr std::uint64_t kSlots = 2;
+  constexpr int kReaders = 5;
+  Client writer(daemon);
+  writer.is_ok("create a 2 1000 cuda:0");
+  for (int n = 1; n <= kReaders; ++n) {
+    publish(writer, n);
+    Client reader(daemon);
+    reader.is_ok("read a r");
+    reader.is_ok("look a " + std::to_string(n) + " r");
+    reader.is_ok("release a");
+    for (std::uint64_t s = 0; s < kSlots; ++s) publish(writer, n);
+  }
+  // The array's, and those of the last two readers at most.
+  EXPECT_TRUE(becomes([&] {
+    return world->calls("cudaIpcGetEventHandle", daemon.pid()) -
+               world->calls("cudaEventDestroy", daemon.pid()) <=
+           3 * kSlots;
+  }));
+}
+
+// A reader that goes on to another array takes its row along; a writer of both has it open once.
+TEST_F(DeviceArrays, TheEventsOfARowOutliveOneOfTwoArrays) {
+  Client writer(daemon);
+  Client reader(daemon);
+  for (const std::string name : {"a", "b"}) {
+    writer.is_ok("create " + name + " 1 1000 cuda:0");
+    writer.is_ok("write " + name + " s");
+    writer.is_ok("fill " + name + " 1 s");
+    writer.is_ok("publish " + name);
+  }
+  const auto use = [&](const std::string& name) {
+    reader.is_ok("read " + name + " r");
+    reader.is_ok("look " + name + " 1 r");
+    reader.is_ok("release " + name);
+    writer.is_ok("write " + name + " s");
+    writer.is_ok("fill " + name + " 1 s");
+    writer.is_ok("publish " + name);
+  };
+  use("a");
+  reader.is_ok("close a");
+  use("b");
+  writer.is_ok("synchronize s");
+  writer.is_ok("close a");
+  writer.is_ok("create c 1 1000 cuda:0");  // a call, with which the daemon learns of what is closed
+  use("b");
+  reader.is_ok("synchronize r");
+  writer.is_ok("synchronize s");
+  reader.is_ok("close b");
+  use("b");
+  EXPECT_EQ(reader.is_ok("mismatches r"), "0");
+}
+
 // R-SYNC-15: no device is waited for then; a slot that may be in use stays where it is.
 TEST_F(DeviceArrays, ALeaseThatEndsWithoutAStreamWhileAGraphIsCapturedKeepsItsSlot) {
   Client writer(daemon);
@@ -309,6 +377,19 @@ TEST_F(DeviceArrays, AWriteThatIsDroppedWhileAGraphIsCapturedKeepsItsSlot) {
   other.is_ok("fill a 2 o");
   other.is_ok("publish a");
   EXPECT_THAT(writer.is_ok("get a"), ::testing::EndsWith(" 2 2"));
+}
+
+// R-SYNC-15: so does a capture elsewhere that the legacy stream would take part in.
+TEST_F(DeviceArrays, TheLegacyStreamIsRefusedWhileABlockingOneIsCaptured) {
+  Client client(daemon);
+  client.is_ok("create a 2 1000 cuda:0");
+  publish(client, 1);
+  client.is_ok("blocking_stream b");
+  client.is_ok("capture b");
+  EXPECT_EQ(error(client, "read a legacy"), "InvalidArgument");
+  client.is_ok("end_capture b");
+  client.is_ok("read a legacy");
+  client.is_ok("release a");
 }
 
 // R-SYNC-15: a graph that is captured holds no wait of ours.

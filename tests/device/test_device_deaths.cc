@@ -186,5 +186,22 @@ TEST_F(DeviceDeaths, WithoutItsDaemonAProcessEndsCleanly) {
   client.is_ok("synchronize r");
 }
 
+// Nobody is left to say that its writer has died.
+TEST_F(DeviceDeaths, ALeaseWithoutAStreamEndsWhenTheDaemonDies) {
+  Client writer(daemon);
+  Client reader(daemon);
+  writer.is_ok("create a 3 1000 cuda:0");
+  publish_unfinished(writer, 1);
+  reader.is_ok("read a r");
+  reader.is_ok("wait a q");
+  reader.say("release a");  // by neither: by the host
+  EXPECT_TRUE(waits(reader));
+  daemon.kill();
+  EXPECT_EQ(reader.answer().code, "DaemonLost");
+  reader.kill();  // until then it holds the slot
+  writer.is_ok("ungate");
+  writer.is_ok("synchronize s");
+}
+
 }  // namespace
 }  // namespace memlease::testing

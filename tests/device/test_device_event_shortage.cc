@@ -118,5 +118,28 @@ TEST_F(DeviceEventShortage, AReaderWithoutEventsIsToldOfADeadWriter) {
   reader.kill();
 }
 
+// What stands behind the lost record runs then, after the lease: its memory must still be there.
+TEST_F(DeviceEventShortage, WorkBehindALostVersionKeepsTheMemoryOpen) {
+  a_later_record_frees(true);
+  Client keeper(daemon);
+  Client writer(daemon);
+  Client reader(daemon);
+  keeper.is_ok("create a 3 1000 cuda:0");
+  shortage(true);
+  reader.is_ok("open a");
+  publish_unfinished(writer, 2);
+  reader.is_ok("read a r");
+  reader.is_ok("gate r");
+  reader.is_ok("look a 2 r");
+  writer.kill();
+  EXPECT_EQ(error(reader, "release a"), "ProducerDied");
+  reader.say("close a");
+  EXPECT_TRUE(waits(reader));
+  reader.kill();
+  for (const auto& finding : world.findings()) {
+    EXPECT_EQ(finding.what, fakecuda::Finding::What::kOrphanWait) << fakecuda::describe(finding);
+  }
+}
+
 }  // namespace
 }  // namespace memlease::testing

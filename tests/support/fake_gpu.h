@@ -26,7 +26,8 @@ class FakeGpu : public server::DeviceBackend {
   bool has_events() const override { return true; }
   absl::StatusOr<std::unique_ptr<server::SharedEvent>> create_event() override {
     if (events_left == 0) {
-      return wire::make_error(wire::ErrorCode::kInternal, "no more events");
+      return wire::make_error(broken ? wire::ErrorCode::kInternal : wire::ErrorCode::kOutOfMemory,
+                              "no more events");
     }
     --events_left;
     return std::make_unique<Event>(*this, ++last_event_);
@@ -35,7 +36,8 @@ class FakeGpu : public server::DeviceBackend {
   // The event whose handle begins with this number has a record that is not complete.
   std::set<std::uint8_t> pending;
   int events_left = 100;
-  int segments = 0;  // that exist
+  bool broken = false;  // is why none are left
+  int segments = 0;     // that exist
   int events = 0;
   int recorded_anew = 0;
 

@@ -119,11 +119,22 @@ TEST_F(BrokerDevices, AnArrayForWhichNoEventsAreLeftDoesWithout) {
   const Array& array = *world.broker.catalog().find(id);
   EXPECT_TRUE(array.write_events->empty());
   EXPECT_TRUE(array.write_events->all_complete());
-  EXPECT_EQ(code_of(array.write_events->shortage()), ErrorCode::kInternal);
+  EXPECT_EQ(code_of(array.write_events->shortage()), ErrorCode::kOutOfMemory);
   gpu.events_left = 2;
   const Array& next = *world.broker.catalog().find(create(session, "b"));
   EXPECT_EQ(next.write_events->handles().size(), 2U);
   EXPECT_TRUE(next.write_events->shortage().ok());
+}
+
+TEST_F(BrokerDevices, OnAGpuThatHasFailedThereIsNoArray) {
+  Session& session = world.connect(1000);
+  gpu.broken = true;
+  gpu.events_left = 0;
+  EXPECT_EQ(code_of(world.broker.create(session, on_gpu("b"), false).status()),
+            ErrorCode::kInternal);
+  EXPECT_FALSE(world.broker.exists(session.peer, "b"));
+  gpu.events_left = 2;
+  create(session, "b");
 }
 
 // A writer may have asked for them, and been told that there are none to wait for.

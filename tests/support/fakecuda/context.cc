@@ -94,15 +94,23 @@ void Context::drop_ended() {
   std::erase_if(retired_, [](const auto& stream) { return stream->ended(); });
 }
 
+bool Context::blocking_one_captures() const {
+  return std::any_of(streams_.begin(), streams_.end(),
+                     [](const auto& stream) { return stream->blocking && stream->capturing; });
+}
+
+bool Context::captures_implicitly(const Stream& stream) {
+  const std::scoped_lock lock(order_mutex);
+  return &stream == legacy_.get() && blocking_one_captures();
+}
+
 cudaError_t Context::order(Stream& stream) {
   if (!stream.blocking) return cudaSuccess;
   if (&stream != legacy_.get()) {
     if (legacy_ != nullptr) stream.await(legacy_->mark_locked());
     return cudaSuccess;
   }
-  for (const auto& other : streams_) {
-    if (other->blocking && other->capturing) return cudaErrorStreamCaptureImplicit;
-  }
+  if (blocking_one_captures()) return cudaErrorStreamCaptureImplicit;
   for (const auto& other : streams_) {
     if (other->blocking && other != legacy_) stream.await(other->mark_locked());
   }

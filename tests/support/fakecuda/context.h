@@ -60,8 +60,11 @@ class Context {
   std::mutex order_mutex;
   // Puts a stream behind what the legacy stream's rules say. order_mutex is held.
   cudaError_t order(Stream& stream);
+  // The legacy stream would take part in the capture of another one.
+  bool captures_implicitly(const Stream& stream);
 
  private:
+  bool blocking_one_captures() const;
   std::shared_ptr<Stream> start(AgentKind kind, unsigned flags, int priority);
   void drop_ended();
 

@@ -86,7 +86,9 @@ cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
   FAKECUDA_RUNTIME(FAKECUDA_ON(stream, put(device, it.context.ordinal)));
 }
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
-  FAKECUDA_RUNTIME(FAKECUDA_ON(stream, put(status, capture_status(it))));
+  FAKECUDA_RUNTIME(FAKECUDA_ON(stream, it.context.captures_implicitly(it)
+                                           ? cudaErrorStreamCaptureImplicit
+                                           : put(status, capture_status(it))));
 }
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
                                      unsigned long long*, cudaGraph_t*, const cudaGraphNode_t**,
