@@ -321,6 +321,26 @@ def test_options_that_are_given_to_put_must_be_the_arrays(memlease_client):
     assert memlease_client.get("a").tolist() == [1, 1, 1]
 
 
+def test_a_put_that_fails_withdraws_what_was_made_for_it(memlease_client):
+    with pytest.raises(memlease.InvalidArgument, match="length of time"):
+        memlease_client.put("a", np.zeros(3), wait=-1)
+    assert memlease_client.list() == []
+    array = memlease_client.create("a", shape=3, dtype="f8")
+    with pytest.raises(memlease.InvalidArgument, match="length of time"):
+        memlease_client.put("a", np.zeros(3), wait=-1, slots=3)
+    assert array.put(np.ones(3)) == 1
+    assert memlease_client.list() == ["a"]
+
+
+def test_created_tells_whose_call_made_the_array(memlease_client):
+    options = {"shape": 3, "dtype": "f8", "exist_ok": True}
+    assert memlease_client.create("a", **options).created
+    assert not memlease_client.create("a", **options).created
+    assert not memlease_client.open("a").created
+    assert memlease_client.put("b", np.zeros(3)).created
+    assert not memlease_client.put("b", np.zeros(3)).created
+
+
 def test_put_again_publishes_the_next_version(memlease_client):
     assert memlease_client.put("a", np.zeros(3)).version == 1
     assert memlease_client.put("a", np.ones(3)).version == 2
