@@ -176,6 +176,7 @@ std::uint64_t Array::put(const GpuSource& source, const WriteOptions& options) c
 
 void Array::withdraw() const {
   internal::check(state_->usable());
+  if (state_->withdrawn()) raise(state_->gone(false));  // the name may be another array's
   internal::check(state_->session().control().withdraw(name()));
   state_->leave_if_due();
 }

@@ -283,7 +283,7 @@ class Client:
         except BaseException:
             with contextlib.suppress(Error):
                 if array.created and array.version == 0:
-                    self.withdraw(name)
+                    array.withdraw()
             raise
         return array
 

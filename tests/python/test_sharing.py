@@ -111,6 +111,20 @@ def test_a_put_that_fails_leaves_an_array_that_another_process_has_made(memlease
         assert memlease_client.get("a").tolist() == [7, 7, 7]
 
 
+def test_a_handle_does_not_withdraw_another_array_that_has_its_name_now(memlease_client):
+    array = memlease_client.create("a", shape=3, dtype="i8")
+    run(
+        """
+        client = memlease.connect(start=False)
+        client.withdraw("a")
+        client.create("a", shape=3, dtype="i8", lifetime="persistent")
+        """
+    )
+    with pytest.raises(memlease.Withdrawn):
+        array.withdraw()
+    assert memlease_client.list() == ["a"]
+
+
 def test_what_one_process_writes_another_one_has_at_once(memlease_client):
     array = memlease_client.create("a", shape=4, dtype="i4", fill=1)
     with array.read() as held:
