@@ -67,7 +67,8 @@ void check_size(const ArrayState& state, std::uint64_t size_bytes) {
 
 }  // namespace
 
-Array::Array(std::shared_ptr<ArrayState> state) noexcept : state_(std::move(state)) {}
+Array::Array(std::shared_ptr<ArrayState> state, bool created) noexcept
+    : state_(std::move(state)), created_(created) {}
 
 const std::string& Array::name() const { return state_->name(); }
 
@@ -93,6 +94,8 @@ std::uint32_t Array::mode() const { return state_->spec().mode; }
 std::uint64_t Array::size_bytes() const { return state_->opened().slot_bytes; }
 
 bool Array::may_write() const { return state_->opened().may_write; }
+
+bool Array::created() const noexcept { return created_; }
 
 std::uint64_t Array::version() const {
   internal::check(state_->usable());
@@ -173,6 +176,7 @@ std::uint64_t Array::put(const GpuSource& source, const WriteOptions& options) c
 
 void Array::withdraw() const {
   internal::check(state_->usable());
+  if (state_->withdrawn()) raise(state_->gone(false));  // the name may be another array's
   internal::check(state_->session().control().withdraw(name()));
   state_->leave_if_due();
 }

@@ -223,10 +223,13 @@ bool ArrayState::in_use() const {
   return turn_.load() != kNobody || (reader != nullptr && reader->holds_any());
 }
 
+bool ArrayState::withdrawn() const {
+  return (board_->writer.load() & wire::kWriterWithdrawn) != 0 ||
+         board_->array_id.load() != wire::to_int(opened_.id);
+}
+
 bool ArrayState::has_its_name() const {
-  const std::uint64_t word = board_->writer.load();
-  return !closed_.load() && (word & (wire::kWriterWithdrawn | wire::kWriterDraining)) == 0 &&
-         board_->array_id.load() == wire::to_int(opened_.id);
+  return !closed_.load() && (board_->writer.load() & wire::kWriterDraining) == 0 && !withdrawn();
 }
 
 absl::Status ArrayState::gone(bool draining) const {

@@ -117,6 +117,8 @@ class ArrayState final : public RowResolver {
   bool left() const { return left_.load(); }
   // Leaves if nothing is held any more and the array is closed or withdrawn. May call the daemon.
   void leave_if_due();
+  // Its name is free, or another array's.
+  bool withdrawn() const;
   // Whoever opens the name now gets this array: a name is freed by withdrawing alone.
   bool has_its_name() const;
 

@@ -54,7 +54,7 @@ Array Client::create(const CreateOptions& options) const {
   crash_point("create.answered");
   auto state = value_or_raise(session.join(opened));
   crash_point("create.mapped");
-  return Array(std::move(state));
+  return Array(std::move(state), opened.created);
 }
 
 Array Client::open(const std::string& name) const {

@@ -263,7 +263,8 @@ class Client:
         AlreadyExists
             Options are given, and the array that stands has others, or another shape or dtype.
 
-        What `Array.put` raises, too; an array that was made for it is withdrawn then.
+        What `Array.put` raises, too; an array that was made for it is withdrawn then, unless it has
+        a version.
         """
         _require_text("name", name)
         try:
@@ -280,9 +281,9 @@ class Client:
         try:
             array._put_elements(dtype, elements, wait, stream)
         except BaseException:
-            if standing is None and array.version == 0:
-                with contextlib.suppress(Error):
-                    self.withdraw(name)
+            with contextlib.suppress(Error):
+                if array.created and array.version == 0:
+                    array.withdraw()
             raise
         return array
 

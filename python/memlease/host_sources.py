@@ -59,11 +59,36 @@ def _become(source: Any, elements: Any, dtype: str) -> Any:
         limits = numpy.iinfo(wanted)
         for number in (elements.min(), elements.max()):
             if not limits.min <= number <= limits.max:
-                raise InvalidArgument(
-                    f"the source has {number}, which does not fit into {dtype}",
-                    f"give numbers from {limits.min} to {limits.max}",
-                )
+                hint = f"give numbers from {limits.min} to {limits.max}"
+                raise _does_not_fit(number, dtype, hint)
+    if elements.size and wanted.kind in "fcV":
+        return _become_floats(elements, wanted, dtype)
     return elements.astype(wanted, copy=False)
+
+
+def _become_floats(given: Any, wanted: Any, dtype: str) -> Any:
+    numpy = require_numpy()
+    hint = "give smaller numbers, or put them into an array of a dtype that has larger ones"
+    numbers = given
+    if given.dtype.kind == "O":  # ml_dtypes takes no integers of Python
+        try:
+            numbers = given.astype("f8")
+        except OverflowError:
+            raise _does_not_fit(max(given.flat, key=abs), dtype, hint) from None
+    with numpy.errstate(all="ignore"):
+        floats = numbers.astype(wanted, copy=False)
+    for test in (numpy.isinf, numpy.isnan):  # some types of ml_dtypes have nan alone
+        lost = test(floats) & ~test(numbers)
+        if lost.any():
+            raise _does_not_fit(given[lost][0], dtype, hint)
+    return floats
+
+
+def _does_not_fit(number: Any, dtype: str, hint: str) -> InvalidArgument:
+    # Python writes out no integer of thousands of digits.
+    bits = number.bit_length() if isinstance(number, int) else 0
+    what = f"an integer of {bits} bits" if bits > 128 else number
+    return InvalidArgument(f"the source has {what}, which does not fit into {dtype}", hint)
 
 
 def _no_numbers(source: Any, why: str) -> InvalidArgument:

@@ -208,6 +208,9 @@ def test_put_takes_anything_array_like(memlease_client, source):
         ("u8", [2**64 - 1, 0]),
         ("f8", [2**70, 1]),
         ("c8", [1.5, True]),
+        ("f2", [float("inf"), 65504.0]),
+        ("bfloat16", [float("-inf"), 2.0**70]),
+        ("c8", [float("inf"), 2.0**70]),
         ("bool", [True, False]),
     ],
     ids=str,
@@ -232,11 +235,22 @@ def test_plain_numbers_become_the_arrays_dtype(memlease_client, dtype, source):
         ("i1", [0, 128], "has 128, which does not fit into int8 .*from -128 to 127"),
         ("u1", [0, -1], "has -1, which does not fit"),
         ("i8", [0, 2**70], f"has {2**70}, which does not fit"),
+        ("f2", [0, 70000], "has 70000, which does not fit into float16 .*smaller numbers"),
+        ("f2", [0, 65520.0], "has 65520.0, which does not fit"),
+        ("f2", [0, -(2**70)], f"has -{2**70}, which does not fit"),
+        ("f4", [0, 1e39], r"has 1e\+39, which does not fit into float32"),
+        ("f4", [float("nan"), -1e39], r"has -1e\+39, which does not fit"),
+        ("bfloat16", [0, 1e39], r"has 1e\+39, which does not fit into bfloat16"),
+        ("bfloat16", [1, 2**200], "has an integer of 201 bits, which does not fit"),
+        ("float8_e4m3fn", [0, 500], "has 500, which does not fit"),
+        ("float8_e4m3fn", [0, float("inf")], "has inf, which does not fit"),
+        ("c8", [0, 1e39j], r"has 1e\+39j, which does not fit into complex64"),
         ("f4", np.zeros(2), "source is float64"),
         ("f4", np.float64(1), "source is float64"),
     ],
     ids=str,
 )
+@pytest.mark.filterwarnings("error")
 def test_numbers_that_the_arrays_dtype_cannot_hold_are_refused(
     memlease_client, dtype, source, text
 ):
@@ -244,6 +258,21 @@ def test_numbers_that_the_arrays_dtype_cannot_hold_are_refused(
     with pytest.raises(memlease.InvalidArgument, match=text):
         array.put(source)
     assert array.version == 1
+
+
+@pytest.mark.parametrize("dtype", ["i8", "f2", "f8", "bfloat16", "c16"])
+def test_an_integer_that_python_would_not_write_out_is_refused(memlease_client, dtype):
+    array = memlease_client.create("a", shape=2, dtype=dtype)
+    with pytest.raises(memlease.InvalidArgument, match="has an integer of 20001 bits, which does"):
+        array.put([1, -(2**20000)])
+    assert array.version == 0
+
+
+def test_nan_is_taken_by_every_float(memlease_client):
+    for dtype in ("f2", "f4", "f8", "bfloat16", "float8_e4m3fn", "c8"):
+        array = memlease_client.create(dtype, shape=2, dtype=dtype)
+        array.put([float("nan"), 1])
+        assert np.isnan(array.get()).tolist() == [True, False]
 
 
 class Object:
@@ -290,6 +319,26 @@ def test_options_that_are_given_to_put_must_be_the_arrays(memlease_client):
     with pytest.raises(memlease.AlreadyExists):
         memlease_client.put("a", np.zeros(3), exist_ok=False)
     assert memlease_client.get("a").tolist() == [1, 1, 1]
+
+
+def test_a_put_that_fails_withdraws_what_was_made_for_it(memlease_client):
+    with pytest.raises(memlease.InvalidArgument, match="length of time"):
+        memlease_client.put("a", np.zeros(3), wait=-1)
+    assert memlease_client.list() == []
+    array = memlease_client.create("a", shape=3, dtype="f8")
+    with pytest.raises(memlease.InvalidArgument, match="length of time"):
+        memlease_client.put("a", np.zeros(3), wait=-1, slots=3)
+    assert array.put(np.ones(3)) == 1
+    assert memlease_client.list() == ["a"]
+
+
+def test_created_tells_whose_call_made_the_array(memlease_client):
+    options = {"shape": 3, "dtype": "f8", "exist_ok": True}
+    assert memlease_client.create("a", **options).created
+    assert not memlease_client.create("a", **options).created
+    assert not memlease_client.open("a").created
+    assert memlease_client.put("b", np.zeros(3)).created
+    assert not memlease_client.put("b", np.zeros(3)).created
 
 
 def test_put_again_publishes_the_next_version(memlease_client):

@@ -72,6 +72,59 @@ with memlease.connect(start=False) as client, client.open("a").read() as lease:
     assert here[1] != 0
 
 
+class Meanwhile:
+    """A source: while its elements are looked for, another process creates `name` and writes."""
+
+    def __init__(self, name):
+        code = f"""if True:
+            import sys, memlease
+            client = memlease.connect(start=False)
+            sys.stdin.readline()
+            with client.create({name!r}, shape=3, dtype="i8").write() as lease:
+                lease[...] = 7
+                print(flush=True)
+                sys.stdin.readline()
+            print(flush=True)
+            sys.stdin.readline()
+            """
+        self.writer = subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def step(self):
+        self.writer.stdin.write("\n")
+        self.writer.stdin.flush()
+        assert self.writer.stdout.readline() == "\n"
+
+    def __array__(self, dtype=None, copy=None):
+        self.step()
+        return np.arange(3)
+
+
+def test_a_put_that_fails_leaves_an_array_that_another_process_has_made(memlease_client):
+    source = Meanwhile("a")
+    with source.writer:
+        with pytest.raises(memlease.Timeout):
+            memlease_client.put("a", source, wait=0)
+        assert memlease_client.list() == ["a"]
+        source.step()
+        assert memlease_client.get("a").tolist() == [7, 7, 7]
+
+
+def test_a_handle_does_not_withdraw_another_array_that_has_its_name_now(memlease_client):
+    array = memlease_client.create("a", shape=3, dtype="i8")
+    run(
+        """
+        client = memlease.connect(start=False)
+        client.withdraw("a")
+        client.create("a", shape=3, dtype="i8", lifetime="persistent")
+        """
+    )
+    with pytest.raises(memlease.Withdrawn):
+        array.withdraw()
+    assert memlease_client.list() == ["a"]
+
+
 def test_what_one_process_writes_another_one_has_at_once(memlease_client):
     array = memlease_client.create("a", shape=4, dtype="i4", fill=1)
     with array.read() as held:

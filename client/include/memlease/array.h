@@ -73,6 +73,7 @@ class MEMLEASE_API Array {
   std::uint32_t mode() const;
   std::uint64_t size_bytes() const;  // of one version, from the first to the last element
   bool may_write() const;
+  bool created() const noexcept;         // by the call that gave this handle
   std::uint64_t version() const;         // of the current version; 0 = none. No call, no lease
   const std::string& directory() const;  // of the daemon that owns it
   std::uint64_t id() const;              // unique in the daemon's run; never used again
@@ -116,8 +117,9 @@ class MEMLEASE_API Array {
 
  private:
   friend class Client;
-  explicit Array(std::shared_ptr<internal::ArrayState> state) noexcept;
+  explicit Array(std::shared_ptr<internal::ArrayState> state, bool created = false) noexcept;
   std::shared_ptr<internal::ArrayState> state_;
+  bool created_;
 };
 
 }  // namespace memlease
