@@ -14,9 +14,9 @@ namespace {
 
 constexpr std::uintptr_t kPerThread = 2;
 
-// The device could not be asked what is under way, which is another matter than that it has failed.
+// It cannot be told what is under way, which is another matter than that the device has failed.
 bool is_untold(const absl::Status& idle) {
-  return wire::code_of(idle) == wire::ErrorCode::kInvalidArgument;
+  return !idle.ok() && wire::code_of(idle) != wire::ErrorCode::kInternal;
 }
 
 }  // namespace
@@ -95,7 +95,7 @@ absl::Status DeviceOrder::record_read(std::uint32_t slot, Stream stream) {
 
 // In place of a record: the host waits for the work. All records of the row's event that this
 // process has made before are complete then, or of other streams, and cover what those do.
-absl::Status DeviceOrder::wait_for_read(std::uint32_t /*slot*/, Stream stream) {
+absl::Status DeviceOrder::wait_for_read(Stream stream) {
   if (!stream) return importer_.synchronize();
   if (auto status = importer_.check_stream(stream); !status.ok()) return status;
   if (leaves_out("record the read")) return absl::OkStatus();
@@ -131,17 +131,22 @@ absl::Status DeviceOrder::release(SlotReader& reader, std::uint32_t slot, std::u
       by_host ? await_complete(reader, slot, version, usable) : Version::kComplete;
   absl::Status status;
   absl::Status idle;  // is it known that nothing is under way that is not recorded?
-  if (found == Version::kLost) note_lost(stream);
-  if (found == Version::kUntold) status = usable();
-  if (found == Version::kComplete && by_host) status = idle = wait_for_read(slot, stream);
-  {
-    const std::lock_guard lock(mutex_);
-    if (!by_host) status = record_read(slot, stream);
+  if (found == Version::kLost) {
+    note_lost(stream);
+  } else if (found == Version::kUntold) {
+    status = idle = usable();
+  } else {
+    if (by_host) {
+      status = idle = wait_for_read(stream);
+    } else {
+      const std::lock_guard lock(mutex_);
+      status = record_read(slot, stream);
+    }
+    if (stream && !status.ok()) idle = importer_.synchronize();
   }
-  if (stream && !status.ok()) idle = importer_.synchronize();
   {
     const std::lock_guard lock(mutex_);
-    if (found == Version::kUntold || is_untold(idle)) {
+    if (is_untold(idle)) {
       keep_for_settle(slot);
       return status;
     }
@@ -158,7 +163,7 @@ absl::Status DeviceOrder::release(SlotReader& reader, std::uint32_t slot, std::u
                                      version),
                          "Discard what was computed from it, and wait for the next version.");
   }
-  reader.release(slot);
+  reader.release(slot);  // the last: whoever leaves the array may destroy this at once
   return status;
 }
 
@@ -187,19 +192,25 @@ absl::Status DeviceOrder::settle(SlotReader& reader) {
     unsettled_.store(false, std::memory_order_relaxed);
   }
   const absl::Status status = importer_.synchronize();
-  const std::lock_guard lock(mutex_);
-  for (std::uint32_t s = 0; s < slots_; ++s) {
-    if (due[s] == 0) continue;
-    if (!status.ok()) {
-      unfenced_[s] += due[s];
-      unsettled_.store(true, std::memory_order_relaxed);
-      continue;
+  {
+    const std::lock_guard lock(mutex_);
+    for (std::uint32_t s = 0; s < slots_; ++s) {
+      if (due[s] == 0) continue;
+      if (!status.ok()) {
+        unfenced_[s] += due[s];
+        unsettled_.store(true, std::memory_order_relaxed);
+        continue;
+      }
+      importer_.told(read_key(row_, s), reader.read_fence_count(s) + 1);
+      reader.count_read_fence(s);
     }
-    importer_.told(read_key(row_, s), reader.read_fence_count(s) + 1);
-    reader.count_read_fence(s);
+  }
+  if (!status.ok()) return is_untold(status) ? absl::OkStatus() : status;
+  // The last: whoever leaves the array may destroy this at once.
+  for (std::uint32_t s = 0; s < due.size(); ++s) {
     for (; due[s] > 0; --due[s]) reader.release(s);
   }
-  return is_untold(status) ? absl::OkStatus() : status;
+  return status;
 }
 
 bool DeviceOrder::complete() {

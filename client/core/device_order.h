@@ -116,7 +116,7 @@ class DeviceOrder {
   absl::StatusOr<SlotEvents*> events_of(SlotWriter& writer, wire::RowRef row);
   void forget_readers(SlotWriter& writer);
   absl::Status record_read(std::uint32_t slot, Stream stream);
-  absl::Status wait_for_read(std::uint32_t slot, Stream stream);
+  absl::Status wait_for_read(Stream stream);
   void note_lost(Stream stream);
   void keep_for_settle(std::uint32_t slot);
   Version await_complete(const SlotReader& reader, std::uint32_t slot, std::uint64_t version,
