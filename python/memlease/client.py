@@ -1,17 +1,19 @@
 """`connect` and `Client`: a process's connection to a daemon."""
 
 import contextlib
+import functools
 import operator
 import os
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from memlease import _core, programs
+from memlease import _core, host_sources, programs
 from memlease.array import Array
-from memlease.errors import Error, InvalidArgument, NotFound
+from memlease.errors import AlreadyExists, Error, InvalidArgument, NotFound
 from memlease.interfaces import (
     dtype_name,
+    gpu_source_of,
     numpy_dtype,
     require_numpy,
     source_of,
@@ -127,7 +129,9 @@ class Client:
         exist_ok : bool
             Open instead where an equal array stands.
         fill : scalar or array_like, optional
-            Publish version 1 with these elements, unless a version stands.
+            Publish version 1 with these elements, broadcast to `shape`, unless a version stands.
+            They become of `dtype` where that keeps their values but for rounding. What is on a GPU
+            has the array's dtype and shape already.
 
         Returns
         -------
@@ -138,11 +142,14 @@ class Client:
         AlreadyExists
             The name is taken, with `exist_ok` by an array of another kind.
         InvalidArgument
-            A name, shape, dtype, device, strides or number out of range.
+            A name, shape, dtype, device, strides or number out of range; a `fill` that `dtype` or
+            `shape` cannot take.
         Unsupported
             There is no such GPU here, or no driver, or the daemon or this build of memlease has no
             GPU arrays.
         QuotaExceeded, OutOfMemory, Denied
+
+        After an error there is no array that this call made.
         """
         _require_text("name", name)
         _require_text("device", device)
@@ -156,27 +163,37 @@ class Client:
             )
         if strides is None and order == "F":
             strides = strides_of(extents, _core.itemsize(type_name), "F")
-        array = Array(
-            self._core.create(
-                name=name,
-                dtype=type_name,
-                shape=extents,
-                strides_bytes=() if strides is None else _whole_numbers("strides", strides),
-                device="host" if device == "cpu" else device,
-                slots=_small_number("slots", slots, "give one from 1 to 64"),
-                persistent=lifetime == "persistent",
-                mode=_small_number("mode", mode, "give one such as 0o660"),
-                exist_ok=bool(exist_ok),
-            )
+        make = functools.partial(
+            self._core.create,
+            name=name,
+            dtype=type_name,
+            shape=extents,
+            strides_bytes=() if strides is None else _whole_numbers("strides", strides),
+            device="host" if device == "cpu" else device,
+            slots=_small_number("slots", slots, "give one from 1 to 64"),
+            persistent=lifetime == "persistent",
+            mode=_small_number("mode", mode, "give one such as 0o660"),
         )
-        if fill is not None and array.version == 0:
-            if array.device == "host":
-                with array.write() as lease:
-                    lease[...] = fill
-            else:
-                elements = require_numpy().empty(extents, numpy_dtype(type_name))
-                elements[...] = fill
-                array.put(elements)
+        if fill is None:
+            return Array(make(exist_ok=bool(exist_ok)))
+        elements = gpu_source_of(fill, name, type_name, extents)
+        if elements is None:
+            elements = _elements_to_fill(fill, type_name, extents)
+        try:
+            array = Array(make(exist_ok=False))
+        except AlreadyExists:
+            if not exist_ok:
+                raise
+            array = Array(make(exist_ok=True))
+            if array.version == 0:
+                _fill(array, elements)
+            return array
+        try:
+            _fill(array, elements)
+        except BaseException:
+            with contextlib.suppress(Error):
+                array.withdraw()
+            raise
         return array
 
     def open(self, name: str) -> Array:
@@ -315,6 +332,46 @@ class Client:
     def __repr__(self) -> str:
         """Name the directory."""
         return f"<memlease.Client of {self.directory} session={self.session_id}>"
+
+
+def _elements_to_fill(fill: Any, dtype: str, shape: tuple[int, ...]) -> Any:
+    numpy, wanted = require_numpy(), numpy_dtype(dtype)
+    try:
+        with numpy.errstate(over="raise"):
+            elements = host_sources.elements_of(fill, dtype)
+            if elements.dtype != wanted:
+                elements = host_sources._become(fill, elements, dtype)
+            if wanted.kind == "b" and numpy.isin(elements, (0, 1)).all():
+                elements = elements.astype(wanted)
+    except FloatingPointError:
+        raise InvalidArgument(
+            f"fill has a number that does not fit into {dtype}", "give smaller numbers"
+        ) from None
+    if elements.dtype != wanted:
+        raise InvalidArgument(
+            f"fill is {elements.dtype}, which {dtype} cannot keep",
+            f"convert it first, as by np.asarray(fill).astype({dtype!r})",
+        )
+    given = elements.shape
+    matches = all(have in (1, want) for have, want in zip(given[::-1], shape[::-1], strict=False))
+    if len(given) > len(shape) or not matches:
+        raise InvalidArgument(
+            f"fill has shape {given}, which cannot be broadcast to {shape}",
+            "give a number, or an array of the array's shape",
+        )
+    return elements
+
+
+def _fill(array: Array, elements: Any) -> None:
+    if isinstance(elements, _core.GpuSource):
+        array._put_elements(array.dtype, elements, None, None)
+        return
+    every = require_numpy().broadcast_to(elements, array.shape)
+    if array.device != "host":
+        array.put(every)
+        return
+    with array.write() as lease:  # put would copy what was broadcast first
+        lease[...] = every
 
 
 # The binding would list its C++ signatures instead.

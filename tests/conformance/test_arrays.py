@@ -76,6 +76,14 @@ def fill_arrays(here):
     assert here.client.put("p", np.ones(4)).device.startswith("GPU-")
     half = here.client.create("b", shape=2, dtype="bfloat16", device="cuda", fill=1.5)
     assert half.get().tolist() == [1.5, 1.5]
+    rows = here.client.create(
+        "r", shape=(2, 3), dtype="f4", device="cuda", order="F", fill=[1, 2, 3]
+    )
+    assert rows.get().tolist() == [[1, 2, 3]] * 2
+    for wrong in ([1, 2], "text", 1j):
+        with pytest.raises(memlease.InvalidArgument):
+            here.client.create("w", shape=3, dtype="f4", device="cuda", fill=wrong)
+        assert not here.client.exists("w")
 
 
 def test_streams_order_the_work_of_processes(gpu):

@@ -48,6 +48,59 @@ def test_fill_publishes_version_1_once(memlease_client):
     assert memlease_client.get("a").tolist() == [2.5] * 3
 
 
+def test_fill_is_broadcast_and_becomes_the_dtype(memlease_client):
+    rows = memlease_client.create("rows", shape=(2, 3), dtype="u1", fill=np.arange(3))
+    assert rows.get().tolist() == [[0, 1, 2]] * 2
+    column = memlease_client.create("column", shape=(2, 3), dtype="f4", order="F", fill=[[1], [2]])
+    assert column.get().tolist() == [[1] * 3, [2] * 3]
+    assert memlease_client.create("one", shape=(), dtype="f8", fill=np.float32(0.5)).get() == 0.5
+    assert memlease_client.create("flags", shape=2, dtype="bool", fill=[0, 1]).get()[1]
+    assert memlease_client.create("none", shape=(0, 3), dtype="f4", fill=1).get().shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "fill"),
+    [
+        ("f4", [1, 2]),
+        ("f4", np.zeros((1, 2, 3))),
+        ("f4", [[1, 2, 3], [4]]),
+        ("f4", 1j),
+        ("f4", "1"),
+        ("f4", 1e300),
+        ("f4", np.float64(1e300)),
+        ("f4", {}),
+        ("u1", -1),
+        ("u1", np.int64(-1)),
+        ("u1", 256),
+        ("bool", 2),
+        ("i4", 0.5),
+        ("i4", np.full((2, 3), np.nan)),
+    ],
+)
+@pytest.mark.parametrize("exist_ok", [False, True])
+def test_what_cannot_fill_leaves_no_array_behind(memlease_client, dtype, fill, exist_ok):
+    with pytest.raises(memlease.InvalidArgument) as caught:
+        memlease_client.create("a", shape=(2, 3), dtype=dtype, fill=fill, exist_ok=exist_ok)
+    assert caught.value.hint
+    assert not memlease_client.exists("a")
+
+
+def test_an_array_whose_first_version_fails_is_withdrawn_by_who_made_it(
+    memlease_client, monkeypatch
+):
+    def fail(*_arguments):
+        raise KeyboardInterrupt
+
+    stands = memlease_client.create("stands", shape=3, dtype="f4")
+    monkeypatch.setattr(memlease.Array, "write", fail)
+    with pytest.raises(KeyboardInterrupt):
+        memlease_client.create("a", shape=3, dtype="f4", fill=1, exist_ok=True)
+    assert not memlease_client.exists("a")
+    with pytest.raises(KeyboardInterrupt):
+        memlease_client.create("stands", shape=3, dtype="f4", fill=1, exist_ok=True)
+    assert memlease_client.open("stands").id == stands.id
+
+
 def test_orders_and_strides(memlease_client):
     f = memlease_client.create("f", shape=(2, 3), dtype="f4", order="F", fill=0)
     assert f.strides == (4, 8)
