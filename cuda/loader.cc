@@ -102,14 +102,17 @@ absl::StatusOr<const memlease_cuda_table*> load_plugin() {
 }
 
 absl::StatusOr<std::vector<Gpu>> visible_gpus(const memlease_cuda_table& cuda) {
+  constexpr const char* kListing = "listing the GPUs";
+  std::int32_t count = 0;
+  std::int32_t error = cuda.device_count(&count);
+  // First: there may be no version in a forked child.
+  if (error == MEMLEASE_CUDA_INITIALIZATION_ERROR) return cuda_error(cuda, error, kListing);
   std::int32_t version = 0;
   if (cuda.driver_version(&version) != MEMLEASE_CUDA_OK || version == 0) {
-    return wire::make_error(ErrorCode::kUnsupported, "this machine has no NVIDIA driver",
+    return wire::make_error(ErrorCode::kUnsupported, "no NVIDIA driver was found",
                             "Install one, or use device 'host'. In a container: give it the GPUs "
                             "(--gpus all, or --device nvidia.com/gpu=all).");
   }
-  std::int32_t count = 0;
-  std::int32_t error = cuda.device_count(&count);
   if (error == MEMLEASE_CUDA_NO_DEVICE) count = error = 0;
   std::vector<Gpu> gpus;
   for (std::int32_t ordinal = 0; error == MEMLEASE_CUDA_OK && ordinal < count; ++ordinal) {
@@ -119,7 +122,7 @@ absl::StatusOr<std::vector<Gpu>> visible_gpus(const memlease_cuda_table& cuda) {
         {uuid_text(device.uuid), device.name, device.total_bytes, ordinal, device.ipc != 0});
   }
   if (error != MEMLEASE_CUDA_OK) {
-    return cuda_error(cuda, error, "listing the GPUs",
+    return cuda_error(cuda, error, kListing,
                       "Does nvidia-smi work? A driver older than CUDA 13 cannot serve.");
   }
   return gpus;
@@ -129,6 +132,14 @@ absl::Status cuda_error(const memlease_cuda_table& cuda, std::int32_t error,
                         const std::string& what, const std::string& hint) {
   char text[256];
   cuda.describe_error(error, text, sizeof text);
+  if (error == MEMLEASE_CUDA_INITIALIZATION_ERROR) {
+    return wire::make_error(
+        ErrorCode::kForkedClient,
+        fmt::format("{}: {}; CUDA cannot be used in a child that was forked from a process that "
+                    "has used it",
+                    what, text),
+        "Start workers with multiprocessing's \"spawn\". If nobody forked: does nvidia-smi work?");
+  }
   const ErrorCode code =
       error == MEMLEASE_CUDA_OUT_OF_MEMORY ? ErrorCode::kOutOfMemory : ErrorCode::kInternal;
   return wire::make_error(code, fmt::format("{}: {}", what, text), hint);

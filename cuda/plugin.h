@@ -24,6 +24,8 @@ extern "C" {
 #define MEMLEASE_CUDA_OK 0
 #define MEMLEASE_CUDA_INVALID_VALUE 1
 #define MEMLEASE_CUDA_OUT_OF_MEMORY 2
+/* What every call answers in a child that was forked from a process that has used CUDA. */
+#define MEMLEASE_CUDA_INITIALIZATION_ERROR 3
 #define MEMLEASE_CUDA_NO_DEVICE 100
 #define MEMLEASE_CUDA_INVALID_DEVICE 101
 #define MEMLEASE_CUDA_INVALID_HANDLE 400

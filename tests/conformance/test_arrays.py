@@ -1,6 +1,7 @@
 """GPU arrays from Python, on the CUDA stand-in."""
 
 import contextlib
+import os
 import threading
 
 import consumers
@@ -8,10 +9,58 @@ import memlease
 import numpy as np
 import pytest
 from fakecuda_build import require_stand_in
-from gpu_arrays import COUNT, address_of, create, opened, publish, writer_and_reader
+from gpu_arrays import (
+    COUNT,
+    address_of,
+    create,
+    create_with,
+    opened,
+    publish,
+    writer_and_reader,
+)
 
 require_stand_in()
 pytest_plugins = ["fakecuda_fixture", "gpu_fixture"]
+
+
+@pytest.mark.parametrize("parent_has_arrays", [False, True])
+def test_a_forked_child_is_told_that_cuda_does_not_work_there(gpu, parent_has_arrays):
+    gpu.process().run(create_with, 3)
+    answers = gpu.run(use_in_forked_child, parent_has_arrays)
+    assert len(answers) == 2
+    for answer in answers:
+        assert answer.startswith("ForkedClient: ")
+        assert "CUDA cannot be used in a child that was forked" in answer
+        assert '"spawn"' in answer
+
+
+def use_in_forked_child(here, parent_has_arrays):
+    if parent_has_arrays:
+        here.client.create("mine", shape=1, dtype="u8", device="cuda", fill=1)
+    output, child_output = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(child_output, "\n".join(errors_in_child(here.client.directory)).encode())
+        finally:
+            os._exit(0)
+    os.close(child_output)
+    with os.fdopen(output) as lines:
+        answers = lines.read().splitlines()
+    os.waitpid(child, 0)
+    return answers
+
+
+def errors_in_child(directory):
+    with memlease.connect(directory, start=False) as client:
+        for call in (
+            lambda: client.create("b", shape=1, dtype="u8", device="cuda"),
+            lambda: client.open("a").read(),
+        ):
+            try:
+                call()
+            except memlease.Error as error:
+                yield f"{type(error).__name__}: {error}".replace("\n", " ")
 
 
 def test_an_array_knows_its_gpu(gpu):
