@@ -2,6 +2,7 @@
 
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -198,7 +199,15 @@ absl::Status Daemon::prepare_device(const std::string& device) {
   const std::lock_guard lock(gpus_mutex_);
   if (!gpus_.empty()) return absl::OkStatus();
   auto found = CudaDeviceBackend::all();
-  if (!found.ok()) return found.status();
+  if (!found.ok()) {
+    return wire::make_error(
+        wire::ErrorCode::kUnsupported,
+        fmt::format("the daemon (pid {}) has no GPU: {}", ::getpid(),
+                    wire::message_of(found.status())),
+        fmt::format("That is about the daemon, whatever this process sees: start it anew where it "
+                    "sees the driver and the GPU. {}",
+                    wire::hint_of(found.status())));
+  }
   gpus_ = std::move(*found);
   with_broker([&](Broker& broker) {
     const DeviceLimits limits{

@@ -1,6 +1,7 @@
 """What memleasectl says of GPUs, on the CUDA stand-in."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -128,6 +129,32 @@ def test_without_a_gpu_doctor_says_so(daemon):
     seen = check(result, "gpu")
     assert seen["reason"] == f"no GPU arrays: {sharing['reason']}"
     assert sharing["remedy"] == seen["remedy"] != ""
+
+
+def test_a_daemon_that_sees_no_driver_is_named(fake_cuda, stand_in_path, start_daemon, monkeypatch):
+    world = os.environ["FAKECUDA_WORLD"]
+    monkeypatch.delenv("FAKECUDA_WORLD")
+    daemon = start_daemon()
+    monkeypatch.setenv("FAKECUDA_WORLD", world)
+    reason = f"the daemon (pid {daemon.process.pid}) has no GPU: no NVIDIA driver was found"
+    refusal = create(daemon, "a", 1, "cuda:0", check=False)
+    assert "Unsupported" in refusal
+    assert reason in refusal
+    result = daemon.ctl("doctor", "--json", "--gpu")
+    assert check(result, "gpu")["result"] == "ok"
+    assert check(result, "gpu_sharing")["reason"] == f"cuda:0: {reason}"
+    assert "start it anew where it sees the driver" in check(result, "gpu_sharing")["remedy"]
+
+
+@pytest.mark.parametrize("world", ["without a driver", "without a visible GPU"])
+def test_doctor_prints_what_to_do_about_gpus(request, daemon, world):
+    if world == "without a visible GPU":
+        for fixture in ("fake_cuda", "stand_in_path"):
+            request.getfixturevalue(fixture)
+    lines = daemon.ctl("doctor", "--gpu", CUDA_VISIBLE_DEVICES="").stdout.splitlines()
+    found = [i for i, line in enumerate(lines) if line.split()[1] in ("gpu", "gpu_sharing")]
+    assert [lines[i].split()[0] for i in found] == ["note", "FAILED"]
+    assert all(lines[i + 1].strip().startswith("-> ") for i in found)
 
 
 def test_a_failure_to_share_says_once_why_and_what_to_do(fake_cuda, stand_in_path, start_daemon):
