@@ -25,7 +25,8 @@ struct Gpu {
 // All that are visible here. kUnsupported without a driver, or with one that is too old.
 absl::StatusOr<std::vector<Gpu>> visible_gpus(const memlease_cuda_table& cuda);
 
-// kOutOfMemory, kForkedClient where CUDA cannot be initialised, or kInternal. `what`: the call in words, "opening memory of GPU-6a9f…".
+// kOutOfMemory, kForkedClient where CUDA cannot be initialised, or kInternal. `what`: the call in
+// words, "opening memory of GPU-6a9f…".
 absl::Status cuda_error(const memlease_cuda_table& cuda, std::int32_t error,
                         const std::string& what, const std::string& hint = "");
 

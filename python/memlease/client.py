@@ -12,6 +12,7 @@ from memlease import _core, host_sources, programs
 from memlease.array import Array
 from memlease.errors import AlreadyExists, Error, InvalidArgument, NotFound
 from memlease.interfaces import (
+    can_be_broadcast,
     dtype_name,
     gpu_source_of,
     numpy_dtype,
@@ -352,11 +353,9 @@ def _elements_to_fill(fill: Any, dtype: str, shape: tuple[int, ...]) -> Any:
             f"fill is {elements.dtype}, which {dtype} cannot keep",
             f"convert it first, as by np.asarray(fill).astype({dtype!r})",
         )
-    given = elements.shape
-    matches = all(have in (1, want) for have, want in zip(given[::-1], shape[::-1], strict=False))
-    if len(given) > len(shape) or not matches:
+    if not can_be_broadcast(elements.shape, shape):
         raise InvalidArgument(
-            f"fill has shape {given}, which cannot be broadcast to {shape}",
+            f"fill has shape {elements.shape}, which cannot be broadcast to {shape}",
             "give a number, or an array of the array's shape",
         )
     return elements

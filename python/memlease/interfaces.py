@@ -1,5 +1,6 @@
 """Element types and sources of other libraries, as memlease names and takes them."""
 
+import math
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -181,5 +182,19 @@ def require_same(
         f"the source is {dtype}{list(shape)}, and '{name}' is {wanted}{list(wanted_shape)}",
         f"convert it first, as by np.asarray(source, {wanted!r})"
         if dtype != wanted
-        else f"give one of shape {wanted_shape}, as by np.reshape",
+        else f"give one of shape {wanted_shape}{_way_to_shape(shape, wanted_shape)}",
     )
+
+
+def _way_to_shape(shape: tuple[int, ...], wanted: tuple[int, ...]) -> str:
+    if math.prod(shape) == math.prod(wanted):
+        return ", as by np.reshape"
+    if can_be_broadcast(shape, wanted):
+        return ", as by np.broadcast_to" if shape else ", as by np.full"
+    return ""
+
+
+def can_be_broadcast(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    """Tell whether elements of one shape can be repeated to make another one."""
+    pairs = zip(shape[::-1], wanted[::-1], strict=False)
+    return len(shape) <= len(wanted) and all(have in (1, want) for have, want in pairs)

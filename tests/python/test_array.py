@@ -328,6 +328,24 @@ def test_nan_is_taken_by_every_float(memlease_client):
         assert np.isnan(array.get()).tolist() == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("source", "way"),
+    [
+        (1, ", as by np.full"),
+        ([1, 2, 3], ", as by np.broadcast_to"),
+        ([[1], [2]], ", as by np.broadcast_to"),
+        (range(6), ", as by np.reshape"),
+        ([1, 2], ""),
+        ([[[1]]], ""),
+    ],
+)
+def test_the_hint_for_another_shape_is_one_that_helps(memlease_client, source, way):
+    array = memlease_client.create("a", shape=(2, 3), dtype="f4")
+    with pytest.raises(memlease.InvalidArgument) as caught:
+        array.put(source)
+    assert caught.value.hint == f"give one of shape (2, 3){way}"
+
+
 class Object:
     pass
 
