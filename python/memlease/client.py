@@ -1,16 +1,15 @@
 """`connect` and `Client`: a process's connection to a daemon."""
 
 import contextlib
-import functools
 import operator
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self
 
 from memlease import _core, host_sources, programs
 from memlease.array import Array
-from memlease.errors import AlreadyExists, Error, InvalidArgument, NotFound
+from memlease.errors import Error, InvalidArgument, NotFound
 from memlease.interfaces import (
     can_be_broadcast,
     dtype_name,
@@ -164,37 +163,27 @@ class Client:
             )
         if strides is None and order == "F":
             strides = strides_of(extents, _core.itemsize(type_name), "F")
-        make = functools.partial(
-            self._core.create,
-            name=name,
-            dtype=type_name,
-            shape=extents,
-            strides_bytes=() if strides is None else _whole_numbers("strides", strides),
-            device="host" if device == "cpu" else device,
-            slots=_small_number("slots", slots, "give one from 1 to 64"),
-            persistent=lifetime == "persistent",
-            mode=_small_number("mode", mode, "give one such as 0o660"),
+        elements = None
+        if fill is not None:
+            elements = gpu_source_of(fill, name, type_name, extents)
+            if elements is None:
+                elements = _elements_to_fill(fill, type_name, extents)
+        array = Array(
+            self._core.create(
+                name=name,
+                dtype=type_name,
+                shape=extents,
+                strides_bytes=() if strides is None else _whole_numbers("strides", strides),
+                device="host" if device == "cpu" else device,
+                slots=_small_number("slots", slots, "give one from 1 to 64"),
+                persistent=lifetime == "persistent",
+                mode=_small_number("mode", mode, "give one such as 0o660"),
+                exist_ok=bool(exist_ok),
+            )
         )
-        if fill is None:
-            return Array(make(exist_ok=bool(exist_ok)))
-        elements = gpu_source_of(fill, name, type_name, extents)
-        if elements is None:
-            elements = _elements_to_fill(fill, type_name, extents)
-        try:
-            array = Array(make(exist_ok=False))
-        except AlreadyExists:
-            if not exist_ok:
-                raise
-            array = Array(make(exist_ok=True))
-            if array.version == 0:
+        if elements is not None and array.version == 0:
+            with _withdrawn_after_error(array):
                 _fill(array, elements)
-            return array
-        try:
-            _fill(array, elements)
-        except BaseException:
-            with contextlib.suppress(Error):
-                array.withdraw()
-            raise
         return array
 
     def open(self, name: str) -> Array:
@@ -296,13 +285,8 @@ class Client:
             array = self.create(name, shape=elements.shape, dtype=dtype, **options)
         else:
             array = standing
-        try:
+        with _withdrawn_after_error(array):
             array._put_elements(dtype, elements, wait, stream)
-        except BaseException:
-            with contextlib.suppress(Error):
-                if array.created and array.version == 0:
-                    array.withdraw()
-            raise
         return array
 
     def get(self, name: str, out: Any = None, *, timeout: float | None = None) -> Any:
@@ -335,19 +319,25 @@ class Client:
         return f"<memlease.Client of {self.directory} session={self.session_id}>"
 
 
+@contextlib.contextmanager
+def _withdrawn_after_error(array: Array) -> Iterator[None]:
+    """Leave no array behind that this process made and that has no version."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(Error):
+            if array.created and array.version == 0:
+                array.withdraw()
+        raise
+
+
 def _elements_to_fill(fill: Any, dtype: str, shape: tuple[int, ...]) -> Any:
     numpy, wanted = require_numpy(), numpy_dtype(dtype)
-    try:
-        with numpy.errstate(over="raise"):
-            elements = host_sources.elements_of(fill, dtype)
-            if elements.dtype != wanted:
-                elements = host_sources._become(fill, elements, dtype)
-            if wanted.kind == "b" and numpy.isin(elements, (0, 1)).all():
-                elements = elements.astype(wanted)
-    except FloatingPointError:
-        raise InvalidArgument(
-            f"fill has a number that does not fit into {dtype}", "give smaller numbers"
-        ) from None
+    elements = host_sources.elements_of(fill, dtype)
+    if elements.dtype != wanted:
+        elements = host_sources.become(fill, elements, dtype)
+    if wanted.kind == "b" and numpy.isin(elements, (0, 1)).all():
+        elements = elements.astype(wanted)
     if elements.dtype != wanted:
         raise InvalidArgument(
             f"fill is {elements.dtype}, which {dtype} cannot keep",

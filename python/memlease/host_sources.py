@@ -38,13 +38,14 @@ def elements_of(source: Any, dtype: str | None) -> Any:
         except ValueError as error:
             raise _no_numbers(source, f": {error}") from None
         if dtype is not None:
-            elements = _become(source, elements, dtype)
+            elements = become(source, elements, dtype)
     if elements.dtype.kind in "OSUMm" or elements.dtype.names is not None:
         raise _no_numbers(source, f"; NumPy gives it the dtype {elements.dtype}")
     return elements
 
 
-def _become(source: Any, elements: Any, dtype: str) -> Any:
+def become(source: Any, elements: Any, dtype: str) -> Any:
+    """Return the numbers as those of `dtype`, or as they are where that would change their kind."""
     numpy = require_numpy()
     wanted = numpy_dtype(dtype)
     kind = elements.dtype.kind
