@@ -36,7 +36,7 @@ def put_bad_interfaces(here):
         ({"typestr": ...}, invalid, "no 'typestr'"),
         ({"typestr": ">u8"}, invalid, ">u8"),
         ({"typestr": "<f8"}, invalid, "float64"),
-        ({"shape": (COUNT + 1,)}, invalid, "reshape"),
+        ({"shape": (COUNT + 1,)}, invalid, "give one of shape"),
         ({"shape": (-1,)}, invalid, "shape"),
         ({"data": ...}, invalid, "no 'data'"),
         ({"data": (0, False)}, invalid, "data"),
