@@ -191,7 +191,7 @@ absl::Status DeviceOrder::settle(SlotReader& reader) {
     due.swap(unfenced_);
     unsettled_.store(false, std::memory_order_relaxed);
   }
-  const absl::Status status = importer_.synchronize();
+  absl::Status status = importer_.synchronize();
   {
     const std::lock_guard lock(mutex_);
     for (std::uint32_t s = 0; s < slots_; ++s) {

@@ -1,11 +1,11 @@
 #include "client/device/cuda_importer.h"
 
-#include <charconv>
 #include <cstring>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "client/core/fork_guard.h"
 #include "client/core/raise.h"
 #include "fmt/format.h"
@@ -100,12 +100,11 @@ std::optional<std::size_t> ordinal_of(std::string_view device) {
   constexpr std::string_view kPrefix = "cuda:";
   if (device == "cuda") return 0;
   if (!device.starts_with(kPrefix)) return std::nullopt;
-  const std::string_view digits = device.substr(kPrefix.size());
-  std::uint16_t ordinal = 0;
-  const char* const end = digits.data() + digits.size();
-  const auto [parsed_to, error] = std::from_chars(digits.data(), end, ordinal);
-  const bool is_number = error == std::errc() && parsed_to == end;
-  if (!is_number || (digits[0] == '0' && digits.size() > 1)) return std::nullopt;
+  const std::string digits(device.substr(kPrefix.size()));
+  std::uint32_t ordinal = 0;
+  if (!absl::SimpleAtoi(digits, &ordinal) || fmt::format("{}", ordinal) != digits) {
+    return std::nullopt;
+  }
   return ordinal;
 }
 
@@ -166,7 +165,7 @@ absl::Status CudaImporter::check_stream(Stream stream) {
         kOutsideOfCapture);
   }
   if (code != MEMLEASE_CUDA_OK) {
-    const absl::Status failed = error(code, fmt::format("stream {:#x}", stream.handle()));
+    absl::Status failed = error(code, fmt::format("stream {:#x}", stream.handle()));
     if (code != MEMLEASE_CUDA_INVALID_VALUE && code != MEMLEASE_CUDA_INVALID_HANDLE) return failed;
     return wire::make_error(ErrorCode::kInvalidArgument, wire::message_of(failed),
                             "Pass a stream that has not been destroyed.");

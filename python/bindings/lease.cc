@@ -230,7 +230,7 @@ void PyLease<WriteLease>::assign(py::handle key, py::handle source) {
   py::error_already_set refused;
   // NumPy cannot reach what is on a GPU.
   if (refused.matches(PyExc_TypeError) && fill_from_gpu(key, source)) return;
-  throw refused;
+  throw py::error_already_set(refused);
 }
 
 template <>
