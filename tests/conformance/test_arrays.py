@@ -78,7 +78,7 @@ def look_at_the_device(here):
         )
     assert here.client.create("h", shape=1, dtype="u8").device_ordinal is None
     wrong = ["gpu", "cuda:", "cuda0", "cuda:01", "cuda:00", "cuda:+0", "cuda:-1", "cuda: 0"]
-    for device in [*wrong, "cuda:0 ", "cuda:0x0", "cuda:65536", "Cuda:0"]:
+    for device in [*wrong, "cuda:0 ", "cuda:0x0", "cuda:99999999999", "Cuda:0"]:
         with pytest.raises(memlease.InvalidArgument, match="not a device"):
             here.client.create("c", shape=1, dtype="u8", device=device)
     with pytest.raises(memlease.Unsupported, match="cuda:99"):
