@@ -6,63 +6,58 @@
 
 namespace memlease::internal {
 
-absl::StatusOr<std::shared_ptr<DeviceMemory>> ImportCache::get(wire::FileId file,
-                                                               Importer& importer) {
+template <typename Id, typename Opened, typename Ask, typename Open>
+absl::StatusOr<std::shared_ptr<Opened>> ImportCache::share(Known<Opened>& known,
+                                                           std::vector<Id>& closed,
+                                                           std::uint64_t key, Id id, Ask ask,
+                                                           Open open) {
   const std::lock_guard lock(mutex_);
-  const auto known = memory_.find(to_int(file));
-  if (known != memory_.end()) {
-    if (auto memory = known->second.lock()) return memory;
+  if (const auto found = known.find(key); found != known.end()) {
+    if (auto opened = found->second.lock()) return opened;
   }
-  auto imported = control_.import_memory(file);
-  if (!imported.ok()) return imported.status();
+  const auto handles = ask();
+  if (!handles.ok()) return handles.status();
   // Open again: what was closed before needs no saying any more.
-  std::erase(closed_.memory, file);
-  auto opened = importer.open_memory(imported->handle, imported->size_bytes);
+  std::erase(closed, id);
+  absl::StatusOr<std::unique_ptr<Opened>> opened = open(*handles);
   if (!opened.ok()) {
-    closed_.memory.push_back(file);
+    closed.push_back(id);
     return opened.status();
   }
   // Somebody may have opened it anew since the last use ended.
-  std::shared_ptr<DeviceMemory> memory(opened->release(), [this, file](DeviceMemory* open) {
+  std::shared_ptr<Opened> shared(opened->release(), [this, &known, &closed, key, id](Opened* last) {
     const std::lock_guard closing(mutex_);
-    delete open;
-    const auto last = memory_.find(to_int(file));
-    if (last == memory_.end() || !last->second.expired()) return;
-    memory_.erase(last);
-    closed_.memory.push_back(file);
+    delete last;
+    const auto found = known.find(key);
+    if (found == known.end() || !found->second.expired()) return;
+    known.erase(found);
+    closed.push_back(id);
   });
-  memory_[to_int(file)] = memory;
-  return memory;
+  known[key] = shared;
+  return shared;
+}
+
+absl::StatusOr<std::shared_ptr<DeviceMemory>> ImportCache::get(wire::FileId file,
+                                                               Importer& importer) {
+  return share(
+      memory_, closed_.memory, to_int(file), file, [&] { return control_.import_memory(file); },
+      [&](const ImportedMemory& memory) {
+        return importer.open_memory(memory.handle, memory.size_bytes);
+      });
 }
 
 absl::StatusOr<std::shared_ptr<SlotEvents>> ImportCache::read_events(wire::RowRef row,
                                                                      std::uint32_t slots,
                                                                      Importer& importer) {
-  const std::lock_guard lock(mutex_);
-  const std::uint64_t key = wire::pack_subscriber(row);
-  const auto known = events_.find(key);
-  if (known != events_.end()) {
-    if (auto events = known->second.lock()) return events;
-  }
-  const auto handles = control_.import_events(row);
-  if (!handles.ok()) return handles.status();
-  std::erase(closed_.events, row);
-  auto opened = open_events(importer, *handles, slots);
-  if (!opened.ok()) {
-    closed_.events.push_back(row);
-    return opened.status();
-  }
-  std::shared_ptr<SlotEvents> events(new SlotEvents(std::move(*opened)),
-                                     [this, key, row](SlotEvents* open) {
-                                       const std::lock_guard closing(mutex_);
-                                       delete open;
-                                       const auto last = events_.find(key);
-                                       if (last == events_.end() || !last->second.expired()) return;
-                                       events_.erase(last);
-                                       closed_.events.push_back(row);
-                                     });
-  events_[key] = events;
-  return events;
+  return share(
+      events_, closed_.events, wire::pack_subscriber(row), row,
+      [&] { return control_.import_events(row); },
+      [&](const std::vector<wire::DeviceHandle>& handles)
+          -> absl::StatusOr<std::unique_ptr<SlotEvents>> {
+        auto events = open_events(importer, handles, slots);
+        if (!events.ok()) return events.status();
+        return std::make_unique<SlotEvents>(std::move(*events));
+      });
 }
 
 void ImportCache::flush() {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/core/control_port.h"
@@ -33,11 +34,19 @@ class ImportCache {
   void flush();
 
  private:
+  template <typename Opened>
+  using Known = std::unordered_map<std::uint64_t, std::weak_ptr<Opened>>;
+  // What is open by this key, or what `open` makes of what the daemon answers to `ask`; the last
+  // use of it enters `id` among what has been closed.
+  template <typename Id, typename Opened, typename Ask, typename Open>
+  absl::StatusOr<std::shared_ptr<Opened>> share(Known<Opened>& known, std::vector<Id>& closed,
+                                                std::uint64_t key, Id id, Ask ask, Open open);
+
   ControlPort& control_;
   ImporterSource& importers_;
-  std::mutex mutex_;  // guards what follows
-  std::unordered_map<std::uint32_t, std::weak_ptr<DeviceMemory>> memory_;
-  std::unordered_map<std::uint64_t, std::weak_ptr<SlotEvents>> events_;  // by the row
+  std::mutex mutex_;            // guards what follows
+  Known<DeviceMemory> memory_;  // by the file
+  Known<SlotEvents> events_;    // by the row
   ClosedImports closed_;
 };
 
