@@ -56,7 +56,14 @@ class DeviceTest : public ::testing::Test {
     writer.is_ok("fill a " + std::to_string(value) + " s");
     writer.is_ok("publish a");
   }
-  // The same, and its kernel does not end before "ungate".
+  // Reads the current version, whose elements are to be `expected`, by a kernel on the stream "r",
+  // which may go on; "mismatches r" tells what it saw.
+  static void read(Client& reader, int expected) {
+    reader.is_ok("read a r");
+    reader.is_ok("look a " + std::to_string(expected) + " r");
+    reader.is_ok("release a");
+  }
+  // As publish(), and its kernel does not end before "ungate".
   static void publish_unfinished(Client& writer, int value) {
     writer.is_ok("gate s");
     publish(writer, value);

@@ -102,9 +102,7 @@ TEST_F(DeviceArrays, WithOneSlotReadersAndWriterTakeTurns) {
   writer.is_ok("create a 1 1000 cuda:0");
   for (int value = 1; value <= 3; ++value) {
     publish(writer, value);
-    reader.is_ok("read a r");
-    reader.is_ok("look a " + std::to_string(value) + " r");
-    reader.is_ok("release a");
+    read(reader, value);
   }
   EXPECT_EQ(reader.is_ok("mismatches r"), "0");
 }
@@ -195,9 +193,7 @@ TEST_F(DeviceArrays, SteadyStateCallsNobody) {
   std::string before[2];
   for (int value = 1; value <= 20; ++value) {
     publish(writer, value);
-    reader.is_ok("read a r");
-    reader.is_ok("look a " + std::to_string(value) + " r");
-    reader.is_ok("release a");
+    read(reader, value);
     if (value == 5) {
       before[0] = writer.is_ok("calls");
       before[1] = reader.is_ok("calls");
@@ -215,9 +211,7 @@ TEST_F(DeviceArrays, LeavingWaitsForTheGpu) {
   publish(writer, 1);
   Client reader(daemon);
   reader.is_ok("gate r");
-  reader.is_ok("read a r");
-  reader.is_ok("look a 1 r");
-  reader.is_ok("release a");
+  read(reader, 1);
   reader.say("close a");
   EXPECT_TRUE(waits(reader));
   reader.kill();
@@ -288,9 +282,7 @@ TEST_F(DeviceArrays, AWriterLetsGoOfTheEventsOfReadersThatHaveGone) {
   for (int n = 1; n <= kReaders; ++n) {
     publish(writer, n);
     Client reader(daemon);
-    reader.is_ok("read a r");
-    reader.is_ok("look a " + std::to_string(n) + " r");
-    reader.is_ok("release a");
+    read(reader, n);
     for (std::uint64_t s = 0; s < kSlots; ++s) publish(writer, n);
   }
   // The array's, and those of the last two readers at most.

@@ -73,9 +73,7 @@ TEST_P(DeviceCrashSteps, TheOthersGoOn) {
   // The keeper's writes go through all slots.
   for (int value = 3; value <= 7; ++value) {
     publish(keeper, value);
-    reader.is_ok("read a r");
-    reader.is_ok("look a " + std::to_string(value) + " r");
-    reader.is_ok("release a");
+    read(reader, value);
   }
   EXPECT_EQ(reader.is_ok("mismatches r"), "0");
   keeper.is_ok("synchronize s");

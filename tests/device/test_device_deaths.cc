@@ -89,9 +89,7 @@ TEST_F(DeviceDeaths, AReaderKilledInItsKernelDoesNotStopTheWriter) {
   {
     Client reader(daemon);
     reader.is_ok("gate r");
-    reader.is_ok("read a r");
-    reader.is_ok("look a 1 r");
-    reader.is_ok("release a");
+    read(reader, 1);
     publish(writer, 2);
     publish(writer, 3);  // its stream waits for the reader's kernel
     reader.kill();

@@ -49,9 +49,7 @@ TEST_F(DeviceImports, ACopyOnAStreamIsOrderedAndNotWaitedFor) {
   EXPECT_EQ(writer.is_ok("put_source a b s"), "1");
   EXPECT_EQ(writer.is_ok("idle s"), "0");
   produce(writer, 8);
-  reader.is_ok("read a r");
-  reader.is_ok("look a 7 r");
-  reader.is_ok("release a");
+  read(reader, 7);
   writer.is_ok("ungate");
   EXPECT_EQ(reader.is_ok("mismatches r"), "0");
   writer.is_ok("synchronize p");
@@ -114,9 +112,7 @@ TEST_F(DeviceImports, ACopyWaitsForReadersOfItsSlot) {
   writer.is_ok("source b 1000 p");
   publish(writer, 1);
   reader.is_ok("gate r");
-  reader.is_ok("read a r");
-  reader.is_ok("look a 1 r");
-  reader.is_ok("release a");
+  read(reader, 1);
   produce(writer, 2);
   writer.is_ok("put_source a b s");
   EXPECT_EQ(writer.is_ok("idle s"), "0");
@@ -198,9 +194,7 @@ TEST_F(DeviceImports, ALeaseIsFilledOnItsStreamBeforeWhatComesLater) {
   writer.is_ok("publish a");
   EXPECT_EQ(writer.is_ok("idle s"), "0");
   produce(writer, 8);
-  reader.is_ok("read a r");
-  reader.is_ok("look a 10 r");
-  reader.is_ok("release a");
+  read(reader, 10);
   writer.is_ok("ungate");
   EXPECT_EQ(reader.is_ok("mismatches r"), "0");
   writer.is_ok("synchronize p");
