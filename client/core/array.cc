@@ -26,9 +26,7 @@ constexpr std::chrono::seconds kDefaultWriteWait{10};
 [[gnu::noinline]] internal::ReadAttempt await_read_or_raise(ArrayState& state,
                                                             const ReadOptions& options) {
   Patience patience(state.session(), options.timeout, kForever);
-  auto attempt = internal::begin_read(state, options, patience);
-  patience.rethrow();
-  return internal::value_or_raise(std::move(attempt));
+  return internal::value_or_raise(internal::begin_read(state, options, patience));
 }
 
 internal::ReadAttempt read_or_raise(ArrayState& state, const ReadOptions& options) {
@@ -49,9 +47,7 @@ internal::WriteAttempt write_or_raise(ArrayState& state, const WriteOptions& opt
   }
   Patience patience(state.session(), options.wait, kDefaultWriteWait);
   internal::WriteAttempt attempt;
-  const absl::Status status = begin(state, patience, attempt);
-  patience.rethrow();
-  internal::check(status);
+  internal::check(begin(state, patience, attempt));
   return attempt;
 }
 
@@ -158,7 +154,7 @@ std::uint64_t Array::put(const void* source, std::uint64_t size_bytes,
   const auto* const packed = static_cast<const std::byte*>(source);
   WriteLease lease = write(options);
   if (state_->order() != nullptr) {
-    internal::check(internal::put_to_device(*state_, lease.slot_, packed, lease.ordering_));
+    internal::check(internal::put_to_device(*state_, lease.slot_, packed, true, lease.ordering_));
   } else {
     internal::copy_in(state_->spec(), packed, static_cast<std::byte*>(lease.data()));
     state_->session().count_copy();
@@ -170,7 +166,7 @@ std::uint64_t Array::put(const GpuSource& source, const WriteOptions& options) c
   internal::check(state_->usable());
   internal::Importer* const by = internal::value_or_raise(internal::check_source(*state_, source));
   WriteLease lease = write(options);
-  internal::check(internal::put_from_gpu(*state_, lease.slot_, source, by, lease.ordering_));
+  internal::check(internal::put_from_gpu(*state_, lease.slot_, source, by, true, lease.ordering_));
   return lease.publish();
 }
 

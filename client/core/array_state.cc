@@ -167,13 +167,15 @@ void ArrayState::end_write(std::uint32_t slot, std::uint64_t version, bool publi
   });
 }
 
-absl::Status ArrayState::end_device_read(std::uint32_t slot, std::uint64_t version, Stream stream) {
+absl::Status ArrayState::end_device_read(std::uint32_t slot, std::uint64_t version,
+                                         const DeviceOrder::WorkEnd& end, bool interruptible) {
   absl::Status status;
   if (forked()) return status;
-  end_lease([&] {
-    status = order_->release(*reader_ready_.load(), slot, version, stream,
-                             [&] { return session_->usable(); });
-  });
+  const auto usable = [&] {
+    auto may_go_on = session_->usable();
+    return may_go_on.ok() && interruptible ? session_->check_interrupt() : may_go_on;
+  };
+  end_lease([&] { status = order_->release(*reader_ready_.load(), slot, version, end, usable); });
   return status;
 }
 

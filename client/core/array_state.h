@@ -88,8 +88,10 @@ class ArrayState final : public RowResolver {
   }
   // Ends a read lease. Leaves the array if that is due. This may be gone afterwards.
   void end_read(std::uint32_t slot);
-  // Likewise, with what the caller's stream was given until now as its end.
-  absl::Status end_device_read(std::uint32_t slot, std::uint64_t version, Stream stream);
+  // Likewise, with what the streams were given until now as its end.
+  // `interruptible`: a wait ends with an interrupt, which is returned.
+  absl::Status end_device_read(std::uint32_t slot, std::uint64_t version,
+                               const DeviceOrder::WorkEnd& end, bool interruptible);
   // Ends a write lease, likewise.
   void end_write(std::uint32_t slot, std::uint64_t version, bool publish);
   // Holds the slot, which a lease of this process has now, until the last copy dies. The reader's

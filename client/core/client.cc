@@ -87,9 +87,7 @@ Array Client::wait_for(const std::string& name, Timeout timeout) const {
       // Withdrawn again in between: keep waiting.
       if (wire::code_of(opened.status()) != wire::ErrorCode::kNotFound) check(opened.status());
     }
-    const absl::Status status = patience.step();
-    patience.rethrow();
-    check(status);
+    check(patience.step());
     if (patience.expired()) {
       check(wire::make_error(wire::ErrorCode::kTimeout,
                              fmt::format("no array '{}' that this process may read appeared within "

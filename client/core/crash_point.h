@@ -1,15 +1,14 @@
-// What tests reach into: crash_point() names a step of the protocol at which a process may die,
-// looks_again() is whether a wait also ends without being woken, and leaves_out() whether a step is
-// left out, which a test must then find. Tests compile the files that use
-// them a second time with MEMLEASE_CRASH_POINTS; in the library that users link there is nothing of
-// it.
+// What tests reach into: crash_point() names a step at which a process may die, or an exception
+// fly, looks_again() is whether a wait also ends without being woken, and leaves_out() whether a
+// step is left out, which a test must then find. Tests compile the files that use them a second
+// time with MEMLEASE_CRASH_POINTS; in the library that users link there is nothing of it.
 #pragma once
 
 namespace memlease::internal {
 
 #ifdef MEMLEASE_CRASH_POINTS
 // In tests/support/crash_point.cc.
-void crash_point(const char* step) noexcept;
+void crash_point(const char* step);
 bool looks_again() noexcept;
 bool leaves_out(const char* step) noexcept;
 #else

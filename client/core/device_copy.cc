@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "client/core/crash_point.h"
 #include "client/core/device_lease.h"
 #include "client/core/host_event.h"
 #include "client/core/strided_copy.h"
@@ -32,6 +33,7 @@ absl::Status copy_now(ArrayState& array, Importer& importer,
   if (!on.ok()) return on.status();
   const absl::Status copied = copy(*on);
   const absl::Status finished = finish(importer, *on);
+  crash_point("device.copied");
   if (!copied.ok()) return copied;
   if (finished.ok()) array.session().count_copy();
   return finished;
@@ -134,6 +136,7 @@ absl::Status copy_in_order(ArrayState& array, Importer& importer, const GpuSourc
     return end.status();
   }
   array.session().kept().keep(std::move(*end), source.owner);
+  crash_point("device.copied");
   if (!status.ok()) return status;
   array.session().count_copy();
   return has_theirs ? importer.order(on, source.stream) : absl::OkStatus();
@@ -154,15 +157,17 @@ absl::Status copy_within_device(ArrayState& array, std::uint32_t from, std::uint
   }
   auto status = wait_write(array, slot, stream, ordering);
   if (status.ok()) status = copy(stream);
+  crash_point("device.copied");
   if (status.ok()) array.session().count_copy();
   return status;
 }
 
 absl::Status put_to_device(ArrayState& array, std::uint32_t slot, const std::byte* packed,
-                           Ordering& ordering) {
+                           bool only_use, Ordering& ordering) {
   if (auto status = await_write(array, slot, ordering); !status.ok()) return status;
   Importer& importer = array.order()->importer();
   return copy_now(array, importer, [&](Stream on) {
+    if (only_use) ordering.stream = on;
     return copy_blocks(array, [&](std::size_t at, std::size_t from, std::size_t bytes) {
       return importer.copy(array.slot_data(slot) + at, packed + from, bytes, on);
     });
@@ -211,7 +216,7 @@ absl::Status put_into_host(ArrayState& array, std::uint32_t slot, const GpuSourc
 }  // namespace
 
 absl::Status put_from_gpu(ArrayState& array, std::uint32_t slot, const GpuSource& source,
-                          Importer* by, Ordering& ordering) {
+                          Importer* by, bool only_use, Ordering& ordering) {
   if (by == nullptr) return absl::OkStatus();
   Importer& importer = *by;
   std::byte* const to = array.slot_data(slot);
@@ -226,6 +231,7 @@ absl::Status put_from_gpu(ArrayState& array, std::uint32_t slot, const GpuSource
   if (to_host) return put_into_host(array, slot, source, importer);
   if (auto status = await_write(array, slot, ordering); !status.ok()) return status;
   return copy_now(array, importer, [&](Stream on) {
+    if (only_use) ordering.stream = on;
     return copy_pieces(array, importer, to, static_cast<const std::byte*>(source.data), on);
   });
 }

@@ -21,7 +21,7 @@ absl::Status copy_within_device(ArrayState& array, std::uint32_t from, std::uint
 // lease's own work too, then for the copy. `only_use`: nothing else is done with the lease, which
 // so ends where the copy does.
 absl::Status put_to_device(ArrayState& array, std::uint32_t slot, const std::byte* packed,
-                           Ordering& ordering);
+                           bool only_use, Ordering& ordering);
 absl::Status get_from_device(ArrayState& array, std::uint32_t slot, std::uint64_t version,
                              std::byte* packed, bool only_use, Ordering& ordering);
 
@@ -30,8 +30,8 @@ absl::Status get_from_device(ArrayState& array, std::uint32_t slot, std::uint64_
 absl::StatusOr<Importer*> check_source(ArrayState& array, const GpuSource& source);
 // From such a source, by what check_source() has told, into the slot of a write lease, of a device
 // or of the host. On the lease's stream; without one, and always into the host's memory, it waits
-// for the copy.
+// for the copy. `only_use` as above.
 absl::Status put_from_gpu(ArrayState& array, std::uint32_t slot, const GpuSource& source,
-                          Importer* by, Ordering& ordering);
+                          Importer* by, bool only_use, Ordering& ordering);
 
 }  // namespace memlease::internal

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/functional/function_ref.h"
 #include "client/core/backoff.h"
 #include "client/core/device_copy.h"
@@ -45,7 +46,7 @@ absl::Status host_wait_until(ArrayState& array, std::uint64_t version,
     }
     if (*done) return absl::OkStatus();
     if (auto status = array.session().usable(); !status.ok()) return status;
-    array.session().check_interrupt();
+    if (auto status = array.session().check_interrupt(); !status.ok()) return status;
     if (Clock::now() >= deadline) {
       return wire::make_error(
           ErrorCode::kTimeout,
@@ -168,7 +169,6 @@ absl::Status await_write(ArrayState& array, std::uint32_t slot, Ordering& orderi
 
 absl::Status begin_device_write(ArrayState& array, std::uint32_t slot, Stream stream, bool copy,
                                 Ordering& ordering) {
-  if (auto status = array.settle(); !status.ok()) return status;
   if (auto status = array.order()->collect(*array.writer_if_any(), slot); !status.ok()) {
     return status;
   }
@@ -181,6 +181,14 @@ absl::Status begin_device_write(ArrayState& array, std::uint32_t slot, Stream st
 
 absl::Status end_device_write(ArrayState& array, std::uint32_t slot, std::uint64_t version,
                               bool publish, Stream said, Ordering& ordering) {
+  bool published = false;
+  bool idle = false;  // is nothing under way that is not recorded? Else the device is waited for
+  const absl::Cleanup end = [&] {
+    if (!idle && work_unknown(array.order()->record_write(slot, version, {}))) {
+      array.keep_for_settle(slot);
+    }
+    array.end_write(slot, version, published);
+  };
   // A version that nobody has written still comes behind the slot's earlier users. What is given up
   // untouched leaves everything as it was.
   absl::Status status;
@@ -188,14 +196,10 @@ absl::Status end_device_write(ArrayState& array, std::uint32_t slot, std::uint64
     status = said ? wait_write(array, slot, said, ordering) : ready_write(array, ordering);
   }
   if (status.ok() && ordering.done) {
-    status = array.order()->record_write(slot, version, end_of(ordering, said));
-    // Nothing was recorded on that stream: then nothing may be under way when the slot is let go.
-    if (!status.ok()) {
-      const absl::Status idle = array.order()->record_write(slot, version, {});
-      if (wire::code_of(idle) == ErrorCode::kInvalidArgument) array.keep_for_settle(slot);
-    }
+    status = array.order()->record_write(slot, version, work_end(ordering, said));
   }
-  array.end_write(slot, version, publish && status.ok());
+  idle = status.ok() || !ordering.done;
+  published = publish && status.ok();
   return status;
 }
 

@@ -58,10 +58,14 @@ inline void note_view(Ordering& ordering, Stream consumer) {
 absl::StatusOr<Stream> export_stream(ArrayState& array, Ordering& ordering,
                                      absl::FunctionRef<absl::Status(Stream)> wait);
 
-// Where the lease's work ends, by what its user says or has said.
+// The stream on which the lease's work ends, by what its user says or has said; none: nobody knows.
 Stream end_of(const Ordering& ordering, Stream said);
+// Together with the stream that its views were given.
+inline DeviceOrder::WorkEnd work_end(const Ordering& ordering, Stream said) {
+  return {end_of(ordering, said), ordering.exported};
+}
 
-// Ends a write. After an error of a publish the write has been dropped.
+// Ends a write, whatever happens. After an error of a publish the write has been dropped.
 absl::Status end_device_write(ArrayState& array, std::uint32_t slot, std::uint64_t version,
                               bool publish, Stream said, Ordering& ordering);
 

@@ -1,5 +1,6 @@
 #include "client/core/device_order.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -14,12 +15,11 @@ namespace {
 
 constexpr std::uintptr_t kPerThread = 2;
 
-// It cannot be told what is under way, which is another matter than that the device has failed.
-bool is_untold(const absl::Status& idle) {
+}  // namespace
+
+bool work_unknown(const absl::Status& idle) {
   return !idle.ok() && wire::code_of(idle) != wire::ErrorCode::kInternal;
 }
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<DeviceOrder>> DeviceOrder::open(Importer& importer,
                                                                ImportCache& imports,
@@ -56,6 +56,16 @@ std::uint64_t DeviceOrder::write_key(std::uint32_t slot) const {
 
 std::uint64_t DeviceOrder::read_key(wire::RowRef row, std::uint32_t slot) {
   return (std::uint64_t{2} << 62) | (wire::pack_subscriber(row) << 6) | slot;
+}
+
+// One stream behind both: ours, so that the caller's is not made to wait. Without a wait of the
+// host.
+absl::StatusOr<Stream> DeviceOrder::join(const WorkEnd& end) {
+  if (!end.stream || !end.exported || end.stream == end.exported) return end.stream;
+  if (leaves_out("join the exported stream")) return end.stream;
+  if (auto status = importer_.check_stream(end.stream); !status.ok()) return status;
+  if (auto status = importer_.order(end.stream, end.exported); !status.ok()) return status;
+  return end.exported;
 }
 
 // ---- Readers.
@@ -95,76 +105,101 @@ absl::Status DeviceOrder::record_read(std::uint32_t slot, Stream stream) {
 
 // In place of a record: the host waits for the work. All records of the row's event that this
 // process has made before are complete then, or of other streams, and cover what those do.
-absl::Status DeviceOrder::wait_for_read(Stream stream) {
+absl::Status DeviceOrder::wait_for_read(Stream stream, Usable usable) {
   if (!stream) return importer_.synchronize();
   if (auto status = importer_.check_stream(stream); !status.ok()) return status;
   if (leaves_out("record the read")) return absl::OkStatus();
-  return finish(importer_, stream);
+  return finish(importer_, stream, usable);
 }
 
 // By looking: a wait inside of the driver may not end. The daemon says that a version is poisoned
 // before it records the event anew, so who sees that it is complete looks once more.
-DeviceOrder::Version DeviceOrder::await_complete(const SlotReader& reader, std::uint32_t slot,
-                                                 std::uint64_t version, Usable usable) {
+bool DeviceOrder::await_lost(const SlotReader& reader, std::uint32_t slot, std::uint64_t version,
+                             Usable usable) {
   for (Backoff backoff;; backoff.pause()) {
     const auto complete = write_events_[slot]->complete();
-    if (reader.poisoned(version)) return Version::kLost;
-    if (!complete.ok() || *complete) return Version::kComplete;
-    if (!usable().ok()) return Version::kUntold;
+    if (reader.poisoned(version)) return true;
+    if (!complete.ok() || *complete || !usable().ok()) return false;
   }
 }
 
 // Whether it ever runs is the driver's matter. Until then the memory stays open.
-void DeviceOrder::note_lost(Stream stream) {
-  if (!stream) return;
-  auto mark = importer_.mark(stream);
-  if (!mark.ok()) return;
-  const std::lock_guard lock(mutex_);
-  lost_.push_back(std::move(*mark));
+void DeviceOrder::note_lost(const WorkEnd& end) {
+  for (const Stream stream : {end.stream, end.exported}) {
+    if (!stream) continue;
+    auto mark = importer_.mark(stream);
+    if (!mark.ok()) continue;
+    const std::lock_guard lock(mutex_);
+    lost_.push_back(std::move(*mark));
+  }
 }
+
+// The hold of a read that ends: given up, or kept for settle(). A destructor, so that no path
+// leaves it out.
+class DeviceOrder::ReadEnd {
+ public:
+  ReadEnd(DeviceOrder& order, SlotReader& reader, std::uint32_t slot)
+      : order_(order), reader_(reader), slot_(slot) {}
+  ReadEnd(const ReadEnd&) = delete;
+  ReadEnd& operator=(const ReadEnd&) = delete;
+
+  // What is known of the work that is not recorded.
+  void set(absl::Status idle) { idle_ = std::move(idle); }
+
+  ~ReadEnd() {
+    if (!idle_) idle_ = order_.importer_.synchronize();  // an exception
+    {
+      const std::lock_guard lock(order_.mutex_);
+      if (work_unknown(*idle_)) {
+        order_.keep_for_settle(slot_);
+        return;
+      }
+      order_.importer_.told(read_key(order_.row_, slot_), reader_.read_fence_count(slot_) + 1);
+      reader_.count_read_fence(slot_);
+      crash_point("device.read_counted");
+    }
+    reader_.release(slot_);  // the last: whoever leaves the array may destroy the order at once
+  }
+
+ private:
+  DeviceOrder& order_;
+  SlotReader& reader_;
+  const std::uint32_t slot_;
+  std::optional<absl::Status> idle_;
+};
 
 // The waits come first and without the lock: a pin's end needs it wherever that dies.
 absl::Status DeviceOrder::release(SlotReader& reader, std::uint32_t slot, std::uint64_t version,
-                                  Stream stream, Usable usable) {
-  const bool by_host = !stream || reads_by_host_;
-  const Version found =
-      by_host ? await_complete(reader, slot, version, usable) : Version::kComplete;
-  absl::Status status;
-  absl::Status idle;  // is it known that nothing is under way that is not recorded?
-  if (found == Version::kLost) {
-    note_lost(stream);
-  } else if (found == Version::kUntold) {
-    status = idle = usable();
-  } else {
-    if (by_host) {
-      status = idle = wait_for_read(stream);
-    } else {
-      const std::lock_guard lock(mutex_);
-      status = record_read(slot, stream);
-    }
-    if (stream && !status.ok()) idle = importer_.synchronize();
+                                  const WorkEnd& end, Usable usable) {
+  ReadEnd read_end(*this, reader, slot);
+  absl::Status stopped;
+  const auto go_on = [&] { return stopped = usable(); };
+  const bool by_host = !end.stream || reads_by_host_;
+  const bool lost = by_host && await_lost(reader, slot, version, go_on);
+  absl::Status status = stopped;
+  if (lost) note_lost(end);
+  if (!lost && status.ok()) status = end_read(slot, end, go_on);
+  if (!status.ok()) {
+    // Nothing was recorded: then nothing may be under way when the slot is let go.
+    read_end.set(stopped.ok() && end.stream ? importer_.synchronize() : status);
+    return status;
   }
-  {
-    const std::lock_guard lock(mutex_);
-    if (is_untold(idle)) {
-      keep_for_settle(slot);
-      return status;
-    }
-    crash_point("device.read_recorded");
-    importer_.told(read_key(row_, slot), reader.read_fence_count(slot) + 1);
-    reader.count_read_fence(slot);
-    crash_point("device.read_counted");
-  }
-  if (status.ok() && reader.poisoned(version)) {
-    status =
-        wire::make_error(wire::ErrorCode::kProducerDied,
-                         fmt::format("the writer of version {} died before it was complete: what "
-                                     "was read of it may be torn",
-                                     version),
-                         "Discard what was computed from it, and wait for the next version.");
-  }
-  reader.release(slot);  // the last: whoever leaves the array may destroy this at once
-  return status;
+  crash_point("device.read_recorded");
+  read_end.set(absl::OkStatus());
+  if (!reader.poisoned(version)) return absl::OkStatus();
+  return wire::make_error(wire::ErrorCode::kProducerDied,
+                          fmt::format("the writer of version {} died before it was complete: what "
+                                      "was read of it may be torn",
+                                      version),
+                          "Discard what was computed from it, and wait for the next version.");
+}
+
+absl::Status DeviceOrder::end_read(std::uint32_t slot, const WorkEnd& end, Usable usable) {
+  const auto stream = join(end);
+  if (!stream.ok()) return stream.status();
+  if (!*stream || reads_by_host_) return wait_for_read(*stream, usable);
+  const std::lock_guard lock(mutex_);
+  return record_read(slot, *stream);
 }
 
 void DeviceOrder::end_lease(PinMark& mark) {
@@ -205,7 +240,7 @@ absl::Status DeviceOrder::settle(SlotReader& reader) {
       reader.count_read_fence(s);
     }
   }
-  if (!status.ok()) return is_untold(status) ? absl::OkStatus() : status;
+  if (!status.ok()) return work_unknown(status) ? absl::OkStatus() : status;
   // The last: whoever leaves the array may destroy this at once.
   for (std::uint32_t s = 0; s < due.size(); ++s) {
     for (; due[s] > 0; --due[s]) reader.release(s);
@@ -349,11 +384,13 @@ absl::Status DeviceOrder::await_own(std::uint32_t slot, Stream own, Stream strea
   return write_events_[slot]->wait(stream);
 }
 
-absl::Status DeviceOrder::record_write(std::uint32_t slot, std::uint64_t version, Stream stream) {
-  absl::Status status;
-  if (!leaves_out("record the write")) {
-    if (stream) status = importer_.check_stream(stream);
-    if (status.ok()) status = stream ? record_own(slot, stream) : importer_.synchronize();
+absl::Status DeviceOrder::record_write(std::uint32_t slot, std::uint64_t version,
+                                       const WorkEnd& end) {
+  const auto stream = join(end);
+  absl::Status status = stream.status();
+  if (status.ok() && !leaves_out("record the write")) {
+    if (*stream) status = importer_.check_stream(*stream);
+    if (status.ok()) status = *stream ? record_own(slot, *stream) : importer_.synchronize();
   }
   if (!status.ok()) return status;
   crash_point("device.write_recorded");

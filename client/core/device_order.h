@@ -40,6 +40,11 @@
 
 namespace memlease::internal {
 
+// After an attempt to see the end of all work: true if that was not possible, as a graph is being
+// captured, the caller was interrupted, or the daemon that tells of deaths has gone. False if all
+// work is over, or the device itself has failed, which ends it.
+bool work_unknown(const absl::Status& idle);
+
 class DeviceOrder {
  public:
   // Opens the slots' events.
@@ -50,18 +55,24 @@ class DeviceOrder {
   // The reader's row is there, and these are its events.
   absl::Status open_read_events(wire::RowRef row, const std::vector<wire::DeviceHandle>& handles);
 
+  // Where a lease's work ends: what both streams were given until then. A lease whose views have
+  // been given a stream of the library's is not over before that one, whoever says what else.
+  struct WorkEnd {
+    Stream stream;    // none: nobody knows
+    Stream exported;  // none: there is none, or it is the same
+  };
+
   // ---- A reader, under its hold.
   absl::Status await_version(std::uint32_t slot, std::uint64_t version, Stream stream);
   absl::StatusOr<bool> version_complete(std::uint32_t slot, std::uint64_t version);
-  // Ends the read: what the stream was given until now is what a writer waits for. Without a stream
-  // it waits for the device, unless the version's writer has died before it was complete: a stream
-  // that waits for that may never go on. Gives the hold up, also after an error; but if it cannot
-  // be told what is under way, as a graph is being captured or the daemon that tells of deaths has
-  // gone itself (`usable` tells), the next settle() that can tell does. When the hold is given up,
-  // this may be destroyed.
+  // Ends the read: `end` is what a writer waits for. Without a stream it waits for the device,
+  // unless the version's writer has died before it was complete: a stream that waits for that may
+  // never go on. Gives the hold up, also after an error; but if it cannot be told what is under
+  // way (work_unknown), the next settle() that can tell does. A wait ends with `usable`, whose
+  // error is returned. When the hold is given up, this may be destroyed.
   using Usable = absl::FunctionRef<absl::Status()>;
-  absl::Status release(SlotReader& reader, std::uint32_t slot, std::uint64_t version, Stream stream,
-                       Usable usable);
+  absl::Status release(SlotReader& reader, std::uint32_t slot, std::uint64_t version,
+                       const WorkEnd& end, Usable usable);
 
   // ---- A writer, inside of its write.
   // Are the reads that the slot's earlier readers left over?
@@ -76,7 +87,7 @@ class DeviceOrder {
   absl::Status record_own(std::uint32_t slot, Stream own);
   // Where the version ends, or the work on a version that is given up. Without a stream it waits
   // for the device.
-  absl::Status record_write(std::uint32_t slot, std::uint64_t version, Stream stream);
+  absl::Status record_write(std::uint32_t slot, std::uint64_t version, const WorkEnd& end);
 
   // ---- Pins of read leases. A pin that dies while its lease lives is covered by what the lease
   // records; one that dies later keeps the slot until settle().
@@ -110,17 +121,20 @@ class DeviceOrder {
     std::uint64_t row = 0;  // of a reader, else 0
   };
 
-  enum class Version { kComplete, kLost, kUntold };
+  class ReadEnd;
 
   DeviceOrder(Importer& importer, ImportCache& imports, const OpenedArray& opened);
   absl::StatusOr<SlotEvents*> events_of(SlotWriter& writer, wire::RowRef row);
   void forget_readers(SlotWriter& writer);
+  absl::StatusOr<Stream> join(const WorkEnd& end);
+  absl::Status end_read(std::uint32_t slot, const WorkEnd& end, Usable usable);
   absl::Status record_read(std::uint32_t slot, Stream stream);
-  absl::Status wait_for_read(Stream stream);
-  void note_lost(Stream stream);
+  absl::Status wait_for_read(Stream stream, Usable usable);
+  void note_lost(const WorkEnd& end);
   void keep_for_settle(std::uint32_t slot);
-  Version await_complete(const SlotReader& reader, std::uint32_t slot, std::uint64_t version,
-                         Usable usable);
+  // Until the version is complete, or lost, which is true, or `usable` fails.
+  bool await_lost(const SlotReader& reader, std::uint32_t slot, std::uint64_t version,
+                  Usable usable);
   Peer& peer_of(wire::RowRef row);
   absl::Status collect_reads(SlotWriter& writer, std::uint32_t slot);
   std::uint64_t write_key(std::uint32_t slot) const;

@@ -2,6 +2,10 @@
 
 #include <memlease/error.h>
 
+#include <exception>
+#include <utility>
+
+#include "client/core/interrupt.h"
 #include "client/core/raise.h"
 #include "fmt/format.h"
 
@@ -37,6 +41,7 @@ Error::~Error() = default;
 namespace internal {
 
 void raise(const absl::Status& status) {
+  if (auto interrupt = interrupt_of(status)) std::rethrow_exception(std::move(interrupt));
   throw Error(static_cast<ErrorCode>(wire::code_of(status)), wire::message_of(status),
               wire::hint_of(status));
 }

@@ -2,6 +2,8 @@
 // waits for the work, so that nobody else has to.
 #pragma once
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "client/core/importer.h"
 
 namespace memlease::internal {
@@ -9,6 +11,8 @@ namespace memlease::internal {
 // Waits for what the stream was given until now: by looking, or for the whole device if there can
 // be no mark to look at. An error is the device's: then, too, nothing of that is under way.
 absl::Status finish(Importer& importer, Stream stream);
+// The same; also ends with an error of `usable`, and then that work may go on.
+absl::Status finish(Importer& importer, Stream stream, absl::FunctionRef<absl::Status()> usable);
 
 class HostEvent : public DeviceEvent {
  public:

@@ -52,6 +52,16 @@ Pin pin_of(ArrayState& state, std::uint32_t slot, std::weak_ptr<const void>& kno
   return pin;
 }
 
+// For destructors. What an exception says is lost: the lease has ended all the same.
+template <typename End>
+void quietly(End end) noexcept {
+  try {
+    end();
+  } catch (...) {
+    return;
+  }
+}
+
 }  // namespace
 }  // namespace internal
 
@@ -146,14 +156,14 @@ void ReadLease::end_device(Stream stream, bool may_throw) {
   }
   if (const Pin pin = pin_.lock()) state.end_lease_of(pin);
   const absl::Status status =
-      state.end_device_read(slot_, version_, internal::end_of(ordering_, stream));
+      state.end_device_read(slot_, version_, internal::work_end(ordering_, stream), may_throw);
   if (may_throw) internal::check(status);
 }
 
 void ReadLease::end_quietly() {
   if (state_ == nullptr) return;
   if (state_->order() != nullptr) {
-    end_device({}, false);
+    internal::quietly([&] { end_device({}, false); });
   } else {
     std::exchange(state_, nullptr)->end_read(slot_);
   }
@@ -210,7 +220,9 @@ WriteLease WriteLease::begin(ArrayState& state, std::uint64_t version, std::uint
   return lease;
 }
 
-WriteLease::~WriteLease() { drop(); }
+WriteLease::~WriteLease() {
+  internal::quietly([&] { drop(); });
+}
 
 ArrayState& WriteLease::live() const { return internal::live_state(state_); }
 
@@ -233,7 +245,7 @@ void WriteLease::wait(Stream stream) const {
 void WriteLease::put(const GpuSource& source) const {
   ArrayState& state = live();
   internal::Importer* const by = internal::value_or_raise(internal::check_source(state, source));
-  internal::check(internal::put_from_gpu(state, slot_, source, by, ordering_));
+  internal::check(internal::put_from_gpu(state, slot_, source, by, false, ordering_));
 }
 
 Pin WriteLease::pin() const {

@@ -4,7 +4,6 @@
 
 #include "client/core/crash_point.h"
 #include "fmt/format.h"
-#include "proto/wire/error.h"
 
 namespace memlease::internal {
 
@@ -24,17 +23,8 @@ std::chrono::nanoseconds Patience::slice() {
 }
 
 absl::Status Patience::step() {
-  try {
-    session_.check_interrupt();
-  } catch (...) {
-    exception_ = std::current_exception();
-    return wire::make_error(wire::ErrorCode::kInterrupted, "the wait was interrupted");
-  }
+  if (auto status = session_.check_interrupt(); !status.ok()) return status;
   return session_.look();
-}
-
-void Patience::rethrow() const {
-  if (exception_) std::rethrow_exception(exception_);
 }
 
 std::string Patience::limit_text() const {

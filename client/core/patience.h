@@ -6,7 +6,6 @@
 #include <memlease/array.h>
 
 #include <chrono>
-#include <exception>
 #include <optional>
 #include <string>
 
@@ -24,11 +23,8 @@ class Patience {
   bool expired();
   // How long to sleep at a time; 0 once expired.
   std::chrono::nanoseconds slice();
-  // OK to go on. An exception of the caller's interrupt check is kept for rethrow(), so that shared
-  // pages can be put in order first.
+  // OK to go on; else kInterrupted, or why the session cannot be used any more.
   absl::Status step();
-  // Throws the kept exception, if any.
-  void rethrow() const;
   // "10 s", for the text of an error.
   std::string limit_text() const;
 
@@ -37,7 +33,6 @@ class Patience {
   Session& session_;
   const std::chrono::nanoseconds limit_;
   std::optional<Clock::time_point> start_;
-  std::exception_ptr exception_;
 };
 
 }  // namespace memlease::internal

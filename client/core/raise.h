@@ -10,6 +10,7 @@
 
 namespace memlease::internal {
 
+// Throws Error, or the caller's own exception that interrupted a wait.
 [[noreturn]] void raise(const absl::Status& status);
 
 inline void check(const absl::Status& status) {

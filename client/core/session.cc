@@ -6,6 +6,7 @@
 
 #include "client/core/array_state.h"
 #include "client/core/device_order.h"
+#include "client/core/interrupt.h"
 #include "client/core/release_mark.h"
 #include "fmt/format.h"
 #include "proto/wire/error.h"
@@ -221,17 +222,22 @@ void Session::flush() {
 }
 
 void Session::set_check_interrupt(std::function<void()> check) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(interrupt_mutex_);
   if (check) check_interrupt_ = std::move(check);
 }
 
-void Session::check_interrupt() const {
+absl::Status Session::check_interrupt() const {
   std::function<void()> check;
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(interrupt_mutex_);
     check = check_interrupt_;
   }
-  if (check) check();
+  try {
+    if (check) check();
+  } catch (...) {
+    return interrupted(std::current_exception());
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace memlease::internal

@@ -101,8 +101,8 @@ class Session : public std::enable_shared_from_this<Session>, private ForkObserv
   std::uint64_t copies() const { return copies_.load(std::memory_order_relaxed); }
 
   void set_check_interrupt(std::function<void()> check);
-  // May throw what the caller's function throws.
-  void check_interrupt() const;
+  // OK, or kInterrupted with what the caller's function has thrown. To be asked by every wait.
+  absl::Status check_interrupt() const;
 
  private:
   const std::string directory_;
@@ -136,6 +136,8 @@ class Session : public std::enable_shared_from_this<Session>, private ForkObserv
     DeviceUse use;
   };
   std::vector<Departed> departed_;
+
+  mutable std::mutex interrupt_mutex_;  // guards what follows
   std::function<void()> check_interrupt_;
 };
 

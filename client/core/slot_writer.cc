@@ -97,10 +97,7 @@ std::uint32_t SlotWriter::choose_waiting(SleepOn sleep_on, const Preferred* pref
     crash_point("write.wanted");
     const std::vector<wire::FutexWait> words = sleep_words();
     slot = choose(preferred);
-    if (slot == slots_) {
-      go_on = sleep_on(words) && !is_over(may_begin());
-      slot = choose(preferred);
-    }
+    if (slot == slots_) go_on = sleep_on(words) && !is_over(may_begin());
   }
   row_.wanted.store(0);
   if (slot == slots_ && slots_ == 1) take_back(0);

@@ -40,8 +40,8 @@ class SlotWriter {
   // Copies what stands in `from`; the right is about to become ours.
   void adopt(const wire::WriterRow& from);
 
-  // Takes a free slot. While none is free, calls sleep_on(counts to sleep on) and tries again,
-  // until that returns false.
+  // Takes a free slot. While none is free, calls sleep_on(counts to sleep on); tries again if that
+  // returns true, and gives up if it returns false.
   using SleepOn = absl::FunctionRef<bool(const std::vector<wire::FutexWait>&)>;
   // Of several free slots one that is `preferred` comes first; asked with the slot's mark set.
   using Preferred = absl::FunctionRef<bool(std::uint32_t slot)>;

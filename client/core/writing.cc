@@ -4,8 +4,10 @@
 
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "client/core/crash_point.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -125,15 +127,17 @@ absl::Status begin_entered(ArrayState& array, Patience& patience, WriteAttempt& 
     }
     if (auto status = refuse_self_deadlock(array); !status.ok()) return status;
     absl::Status stopped;
+    // After a wait to the deadline it is tried once more; after an interrupt it is not, as a slot
+    // that was taken then would have no lease.
     const auto sleep_on = [&](const std::vector<wire::FutexWait>& words) {
       if (patience.expired()) return false;
       wire::futex_wait(words, patience.slice());
       stopped = patience.step();
-      return stopped.ok() && !patience.expired();
+      return stopped.ok();
     };
     attempt = {};
     if (SlotWriter* writer = array.writer_if_any()) attempt = begin_slot(array, *writer, sleep_on);
-    if (!stopped.ok() && attempt.outcome != Outcome::kReady) return stopped;
+    if (!stopped.ok()) return stopped;
     switch (attempt.outcome) {
       case Outcome::kReady:
         return absl::OkStatus();
@@ -154,6 +158,10 @@ absl::Status begin_entered(ArrayState& array, Patience& patience, WriteAttempt& 
 absl::Status begin_write(ArrayState& array, Patience& patience, WriteAttempt& attempt) {
   // The turn may be that of a thread that is not in this process.
   if (array.forked()) return array.usable();
+  // First what this process itself still keeps: it may be the only slot.
+  if (auto status = array.order() == nullptr ? absl::OkStatus() : array.settle(); !status.ok()) {
+    return status;
+  }
   // At first without waiting, so that the clock is looked at only if there is something to wait
   // for.
   for (std::chrono::nanoseconds slice{0}; !array.enter_writing(slice); slice = patience.slice()) {
@@ -167,8 +175,9 @@ absl::Status begin_write(ArrayState& array, Patience& patience, WriteAttempt& at
           "Publish or drop the other lease first: one write at a time.");
     }
   }
+  absl::Cleanup leave = [&] { array.leave_writing(); };
   auto status = begin_entered(array, patience, attempt);
-  if (!status.ok()) array.leave_writing();
+  if (status.ok()) std::move(leave).Cancel();
   return status;
 }
 

@@ -81,8 +81,9 @@ Parameters
 ----------
 stream : stream, optional
     Of an array on a GPU: a writer waits for what this stream was given until now (see
-    `memlease.stream`). Default: the stream that the lease began with; without one, or if something
-    made from the lease was used on another, this blocks until the GPU has nothing to do.
+    `memlease.stream`), and in any case for the stream that `__cuda_array_interface__` has named.
+    Default: the stream that the lease began with; without one, or if something made from the lease
+    was used on another, this blocks until the GPU has nothing to do.
 
 Returns
 -------

@@ -8,7 +8,7 @@ import numpy as np
 import producers
 import pytest
 from fakecuda_build import require_stand_in
-from gpu_arrays import COUNT, create, publish
+from gpu_arrays import COUNT, create, opened, publish
 
 require_stand_in()
 pytest_plugins = ["fakecuda_fixture", "gpu_fixture"]
@@ -104,3 +104,57 @@ def wait_for_a_source(here, library, device, wait):
     source.fill(7)
     lose_nothing(here, array, 1, lambda: wait(array, source))
     source.free()
+
+
+# ---- Ends of leases that wait.
+
+
+def publish_untouched(array):
+    array.write(wait=0).publish()
+
+
+def leave_untouched(array):
+    with array.write(wait=0):
+        pass
+
+
+@pytest.mark.parametrize("end", [publish_untouched, leave_untouched])
+def test_ctrl_c_in_a_publish_gives_the_write_up(gpu, end):
+    """The array is not locked afterwards, neither here nor for another process."""
+    here, other = gpu.process(), gpu.process()
+    here.run(interrupt_a_publish, end)
+    other.run(write_elsewhere)
+
+
+def interrupt_a_publish(here, end):
+    array = create(here, slots=1, fill=0, lifetime="persistent")
+    here.gate(here.stream())
+    publish(here, 1)
+    interrupt(here, lambda: end(array))
+    here.ungate()
+    here.synchronize()
+    array.write(wait=1).drop()
+
+
+def write_elsewhere(here):
+    assert opened(here).put(np.full(COUNT, 8, "u8"), wait=5) > 2
+    assert here.kept["a"].get().tolist() == [8] * COUNT
+
+
+@pytest.mark.parametrize("end", ["release", "leave"])
+def test_ctrl_c_in_a_release_keeps_no_slot(gpu, end):
+    """It is given up by the next call that can tell that the GPU is done."""
+    gpu.run(interrupt_a_release, end)
+
+
+def interrupt_a_release(here, end):
+    array = create(here, slots=1, fill=0)
+    here.gate(here.stream())
+    publish(here, 1)
+    lease = array.read(stream=here.stream("one"))
+    capsule = lease.__dlpack__(stream=here.stream("two"), max_version=(1, 1))
+    del capsule  # with two streams nobody knows where the work ends
+    interrupt(here, lease.release if end == "release" else lambda: lease.__exit__(None, None, None))
+    assert lease.released
+    here.ungate()
+    assert array.put(np.full(COUNT, 8, "u8"), wait=5) == 3

@@ -8,9 +8,11 @@
 
 #include <csignal>
 #include <cstdio>
+#include <exception>
 #include <iostream>
 #include <map>
 #include <memory>
+#include <new>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -27,6 +29,11 @@ void check_cuda(int error) {
   throw Error(ErrorCode::Internal, cudaGetErrorName(static_cast<cudaError_t>(error)), "");
 }
 
+// What the caller's interrupt check throws.
+struct Interrupt : std::exception {
+  const char* what() const noexcept override { return "interrupt"; }
+};
+
 class DevicePeer {
  public:
   explicit DevicePeer(std::string directory) : directory_(std::move(directory)) {}
@@ -38,6 +45,7 @@ class DevicePeer {
     arrays_.clear();
     if (client_) client_->close();
     sources_.clear();
+    streams_.erase("exported");  // the library's
     for (const auto& [name, stream] : streams_) (void)cudaStreamDestroy(stream);
     if (flag_ != nullptr) (void)cudaFreeHost(flag_);
     if (mismatches_ != nullptr) (void)cudaFree(mismatches_);
@@ -100,6 +108,9 @@ class DevicePeer {
     ConnectOptions options;
     options.directory = directory_;
     options.start = false;
+    options.check_interrupt = [this] {
+      if (checks_left_ > 0 && --checks_left_ == 0) throw Interrupt();
+    };
     client_.emplace(Client::connect(options));
     // Now, as memory that is made or freed may wait for all streams.
     check_cuda(cudaMalloc(reinterpret_cast<void**>(&mismatches_), kMostStreams * 8));
@@ -180,6 +191,15 @@ class DevicePeer {
   std::string wait(Words& words) {
     const std::string name = word(words);
     reads_.at(name).wait(stream(words));
+    return "";
+  }
+  // NAME: the stream for a view of the lease is called "exported" from now on.
+  std::string export_read(Words& words) { return exported(reads_.at(word(words)).export_stream()); }
+  std::string export_write(Words& words) {
+    return exported(writes_.at(word(words)).export_stream());
+  }
+  std::string exported(Stream stream) {
+    streams_["exported"] = raw(stream);
     return "";
   }
   // NAME EXPECTED STREAM: by a kernel, which goes on.
@@ -367,6 +387,17 @@ class DevicePeer {
   // NAME -> the device's number in this process
   std::string ordinal(Words& words) { return std::to_string(array(word(words)).device_ordinal()); }
   std::string calls(Words&) { return std::to_string(client_->calls()); }
+  // NTH: this question of a wait whether it is interrupted is answered by an exception.
+  std::string interrupt(Words& words) {
+    checks_left_ = static_cast<int>(number(words));
+    return "";
+  }
+  // STEP NTH: an exception there.
+  std::string throw_at(Words& words) {
+    const std::string step = word(words);
+    arm_step(step, static_cast<int>(number(words)), [] { throw std::bad_alloc(); });
+    return "";
+  }
   // STEP NTH SIGNAL
   std::string arm(Words& words) {
     const std::string step = word(words);
@@ -385,6 +416,7 @@ class DevicePeer {
   std::map<std::string, Pin> pins_;
   std::map<std::string, GpuSource> sources_;
   std::map<std::string, std::weak_ptr<const void>> owners_;
+  int checks_left_ = 0;
   static constexpr std::size_t kMostStreams = 16;
   std::map<std::string, cudaStream_t> streams_;
   std::map<cudaStream_t, std::size_t> numbers_;
@@ -405,6 +437,8 @@ const std::map<std::string, std::string (DevicePeer::*)(DevicePeer::Words&)> Dev
         {"drop", &DevicePeer::drop},
         {"read", &DevicePeer::read},
         {"wait", &DevicePeer::wait},
+        {"export_read", &DevicePeer::export_read},
+        {"export_write", &DevicePeer::export_write},
         {"look", &DevicePeer::look},
         {"mismatches", &DevicePeer::mismatches},
         {"release", &DevicePeer::release},
@@ -436,6 +470,8 @@ const std::map<std::string, std::string (DevicePeer::*)(DevicePeer::Words&)> Dev
         {"blocking_stream", &DevicePeer::blocking_stream},
         {"ordinal", &DevicePeer::ordinal},
         {"calls", &DevicePeer::calls},
+        {"interrupt", &DevicePeer::interrupt},
+        {"throw_at", &DevicePeer::throw_at},
         {"arm", &DevicePeer::arm},
 };
 
@@ -446,6 +482,8 @@ int obey(DevicePeer& peer) {
       answer = "ok " + peer.run(line);
     } catch (const Error& error) {
       answer = fmt::format("error {} {}", name_of(error.code()), error.message());
+    } catch (const std::exception& error) {
+      answer = fmt::format("error exception {}", error.what());
     }
     std::puts(answer.c_str());
     std::fflush(stdout);

@@ -33,7 +33,9 @@ std::vector<Death> deaths() {
        "write.flagged", "write.allowed", "write.marked", "write.chosen", "write.numbered",
        "write.handed_out", "device.write_ordered"},
       {}, "write a s");
-  add({"device.write_ordered"}, {}, "update a s");
+  add({"device.write_ordered", "device.copied"}, {}, "update a s");
+  add({"device.copied"}, {}, "put a 9");
+  add({"device.copied"}, {}, "get a");
   add({"device.write_recorded", "publish.begin", "publish.slot", "publish.publication",
        "end_write.unflagged", "end_write.counted"},
       kWriting, "publish a");

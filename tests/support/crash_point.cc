@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <deque>
+#include <utility>
 
 #include "client/core/crash_point.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 struct Armed {
   std::string step;
-  int signal;
+  std::function<void()> action;
   std::atomic<int> passages_left;
 };
 
@@ -24,8 +25,12 @@ std::string left_out;  // set while no other thread looks
 
 }  // namespace
 
+void arm_step(const std::string& step, int nth, std::function<void()> action) {
+  armed_steps.emplace_back(step, std::move(action), nth);
+}
+
 void arm_crash(const std::string& step, int nth, int signal) {
-  armed_steps.emplace_back(step, signal, nth);
+  arm_step(step, nth, [signal] { kill(getpid(), signal); });
 }
 
 void leave_out(const std::string& step) { left_out = step; }
@@ -34,9 +39,9 @@ void never_look_again() { waits_look_again.store(false); }
 
 }  // namespace memlease::testing
 
-void memlease::internal::crash_point(const char* step) noexcept {
+void memlease::internal::crash_point(const char* step) {
   for (auto& armed : memlease::testing::armed_steps) {
-    if (armed.step == step && armed.passages_left.fetch_sub(1) == 1) kill(getpid(), armed.signal);
+    if (armed.step == step && armed.passages_left.fetch_sub(1) == 1) armed.action();
   }
 }
 

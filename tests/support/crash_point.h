@@ -1,14 +1,16 @@
-// The tests' half of client/core/crash_point.h: the step at which this process dies or stops, and
-// how it waits.
+// The tests' half of client/core/crash_point.h: what happens at which step of this process, and how
+// it waits.
 #pragma once
 
+#include <functional>
 #include <string>
 
 namespace memlease::testing {
 
-// The nth passage of `step` from now on raises `signal`, in whichever thread it is. Call it while
-// no other thread uses memlease; several calls add up.
+// The nth passage of `step` from now on raises `signal`, or does something else, in whichever
+// thread it is. Call it while no other thread uses memlease; several calls add up.
 void arm_crash(const std::string& step, int nth, int signal);
+void arm_step(const std::string& step, int nth, std::function<void()> action);
 // From now on this step is not done: a negative control.
 void leave_out(const std::string& step);
 // From now on a wait sleeps until it is woken: a wake-up that does not come shows.

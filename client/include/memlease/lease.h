@@ -74,7 +74,7 @@ class MEMLEASE_API ReadLease {
   void wait_for_view(Stream consumer) const;
   // The stream for such a view if its user names none: the lease's own, or one of the library's
   // that waits for the version and lives as long as the process. Never 1 or 2. The same at each
-  // call, and made to wait anew.
+  // call, and made to wait again. The end of the lease covers what it is given until then.
   Stream export_stream() const;
   // For those who need no stream: the host waits until the version is complete.
   void wait_on_host() const;
@@ -90,7 +90,8 @@ class MEMLEASE_API ReadLease {
   // Ends the lease. False if pins still keep the slot. No call to the daemon. A second
   // call does nothing. Of a device array: a writer waits for what `stream` was given until now; by
   // default that is the stream that waited. If there was none, or more than one, this waits for the
-  // device. Throws ProducerDied if the version's writer died before it was complete.
+  // device. Throws ProducerDied if the version's writer died before it was complete. After an
+  // exception the lease has ended, too.
   bool release(Stream stream = {});
   bool released() const noexcept;
 
@@ -150,7 +151,8 @@ class MEMLEASE_API WriteLease {
   // the same: then the caller answers for that.
   std::uint64_t publish(bool allow_pins = false);
   // Of a device array: readers wait for what `stream` was given until now; by default that is the
-  // stream that waited. If there was none, or more than one, this waits for the device.
+  // stream that waited. If there was none, or more than one, this waits for the device. After an
+  // exception, an interrupt's too, the version has been dropped.
   std::uint64_t publish(Stream stream, bool allow_pins = false);
   // Ends the lease without a version. With pins alive the slot stays out of use until they die. The
   // stream is as in publish().
