@@ -1,0 +1,60 @@
+"""What ./dev and clang-tidy look at: each folder of ours, also one that comes later."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NOT_IN_THE_PACKAGE = {"bench", "docs/man", "examples", "tests"}
+FOLDERS = set(re.findall(r"add_subdirectory\((.+)\)", (ROOT / "CMakeLists.txt").read_text()))
+
+
+@pytest.fixture
+def install(tmp_path):
+    """Return a call of ./dev's in a tree of one file a folder, which tells whether it ran pip."""
+    shutil.copy(ROOT / "dev", tmp_path)
+    for folder in (*FOLDERS, "cmake"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "file").touch()
+    for name in ("CMakeLists.txt", "requirements-dev.txt"):
+        (tmp_path / name).touch()
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f"#!/bin/sh\ntouch '{tmp_path}/ran'\n")
+    python.chmod(0o755)
+    (tmp_path / ".venv" / "pyvenv.cfg").touch()
+    call = "source ./dev help >/dev/null; install_python release"
+
+    def run():
+        subprocess.run(["bash", "-c", call], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+        ran = (tmp_path / "ran").exists()
+        (tmp_path / "ran").unlink(missing_ok=True)
+        return ran
+
+    return run
+
+
+@pytest.mark.parametrize("folder", sorted((FOLDERS | {"cmake"}) - NOT_IN_THE_PACKAGE))
+def test_the_python_package_is_built_after_a_change(install, tmp_path, folder):
+    assert install()
+    assert not install(), "although nothing has changed"
+    changed = tmp_path / folder / "file"
+    later = (tmp_path / "build" / "python-release" / "installed").stat().st_mtime_ns + 1
+    os.utime(changed, ns=(later, later))
+    assert install()
+
+
+def test_clang_tidy_looks_at_the_headers_of_each_folder():
+    wanted, unwanted = (
+        re.search(rf"^{key}: '(.+)'", (ROOT / ".clang-tidy").read_text(), re.M)[1]
+        for key in ("HeaderFilterRegex", "ExcludeHeaderFilterRegex")
+    )
+    ours = {path.split("/")[0] for path in FOLDERS}
+    headers = [f"/{it.relative_to(ROOT)}" for folder in ours for it in (ROOT / folder).rglob("*.h")]
+    assert headers
+    assert [it for it in headers if not re.search(wanted, it)] == []
+    assert re.search(unwanted, "/build/release/proto/made.pb.h")
