@@ -64,11 +64,15 @@ grpc::Status ControlService::Create(grpc::ServerContext* context, const v1::Crea
                                     v1::OpenReply* reply) {
   auto spec = wire::from_proto(request->spec());
   if (!spec.ok()) return wire::to_grpc(spec.status());
-  if (auto status = host_.prepare_device(spec->device); !status.ok()) return wire::to_grpc(status);
-  // More than one round only if somebody else takes what has been added before this call does.
-  for (;;) {
+  // More than one round only for the first array on a GPU, or if somebody else takes what has been
+  // added before this call does.
+  for (bool prepared = false;;) {
+    bool prepare = false;
     std::optional<SegmentPool::Growth> growth;
     grpc::Status status = for_session(*context, "Create", [&](Broker& broker, Session& session) {
+      // Not before the caller is known: nobody else makes the daemon load CUDA.
+      prepare = !prepared && !broker.has_device(spec->device);
+      if (prepare) return absl::OkStatus();
       auto creation = broker.create(session, *spec, request->exist_ok());
       if (!creation.ok()) return creation.status();
       if (const auto* opened = std::get_if<Broker::Opened>(&*creation)) {
@@ -79,8 +83,17 @@ grpc::Status ControlService::Create(grpc::ServerContext* context, const v1::Crea
       }
       return absl::OkStatus();
     });
-    if (!status.ok() || !growth) return status;
-    if (auto grown = host_.grow(*growth); !grown.ok()) return wire::to_grpc(grown);
+    if (!status.ok()) return status;
+    absl::Status made;
+    if (prepare) {
+      made = host_.prepare_device(spec->device);
+      prepared = true;
+    } else if (growth) {
+      made = host_.grow(*growth);
+    } else {
+      return status;
+    }
+    if (!made.ok()) return wire::to_grpc(made);
   }
 }
 
