@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 
+#include "cuda/run_path.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "proto/wire/error.h"
@@ -52,6 +53,26 @@ std::vector<std::string> candidates() {
   return paths;
 }
 
+// The library that was not found, if that is what the dynamic loader says of a file that needs it.
+std::string missing_library(const std::string& reason) {
+  const std::size_t end = reason.find(": cannot open shared object file: No such file");
+  const std::string name = reason.substr(0, end);
+  return end == std::string::npos || name.find('/') != std::string::npos ? "" : name;
+}
+
+absl::Status no_runtime(const std::string& library, const std::string& plugin) {
+  const char* const path = std::getenv("LD_LIBRARY_PATH");
+  return wire::make_error(
+      ErrorCode::kUnsupported,
+      fmt::format("GPU arrays need CUDA 13's runtime, and {} was not found: not in LD_LIBRARY_PATH "
+                  "({}), not in the RUNPATH of {} ({}), not in the system's folders",
+                  library, path == nullptr || *path == '\0' ? "not set" : path, plugin,
+                  fmt::join(run_path(plugin), ", ")),
+      "Install it: pip install 'nvidia-cuda-runtime>=13,<14', or NVIDIA's package "
+      "cuda-cudart-13-0. Or name the folder that has it in LD_LIBRARY_PATH before the program "
+      "starts.");
+}
+
 absl::StatusOr<const memlease_cuda_table*> load() {
   std::vector<std::string> reasons;
   for (const std::string& path : candidates()) {
@@ -62,6 +83,8 @@ absl::StatusOr<const memlease_cuda_table*> load() {
     void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
       reasons.emplace_back(dlerror());
+      const std::string missing = missing_library(reasons.back());
+      if (!missing.empty()) return no_runtime(missing, path);
       continue;
     }
     const auto entry =
@@ -78,6 +101,11 @@ absl::StatusOr<const memlease_cuda_table*> load() {
       fmt::format("Install it beside memlease's library together with CUDA 13's runtime "
                   "(libcudart.so.13), or name it with {}.",
                   kPathVariable));
+}
+
+// 12080 is 12.8.
+std::string version_text(std::int32_t version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
 std::string uuid_text(const std::uint8_t (&bytes)[16]) {
@@ -113,6 +141,14 @@ absl::StatusOr<std::vector<Gpu>> visible_gpus(const memlease_cuda_table& cuda) {
                             "Install one, or use device 'host'. In a container: give it the GPUs "
                             "(--gpus all, or --device nvidia.com/gpu=all).");
   }
+  if (error == MEMLEASE_CUDA_INSUFFICIENT_DRIVER) {
+    return wire::make_error(
+        ErrorCode::kUnsupported,
+        fmt::format("the NVIDIA driver is too old: it serves CUDA {}, and GPU arrays need {}",
+                    version_text(version), version_text(MEMLEASE_CUDA_OLDEST_DRIVER)),
+        "Install driver 580 or a newer one (nvidia-smi shows which there is). A container uses the "
+        "driver of its host.");
+  }
   if (error == MEMLEASE_CUDA_NO_DEVICE) count = error = 0;
   std::vector<Gpu> gpus;
   for (std::int32_t ordinal = 0; error == MEMLEASE_CUDA_OK && ordinal < count; ++ordinal) {
@@ -122,8 +158,7 @@ absl::StatusOr<std::vector<Gpu>> visible_gpus(const memlease_cuda_table& cuda) {
         {uuid_text(device.uuid), device.name, device.total_bytes, ordinal, device.ipc != 0});
   }
   if (error != MEMLEASE_CUDA_OK) {
-    return cuda_error(cuda, error, kListing,
-                      "Does nvidia-smi work? A driver older than CUDA 13 cannot serve.");
+    return cuda_error(cuda, error, kListing, "Does nvidia-smi work?");
   }
   return gpus;
 }

@@ -11,7 +11,8 @@
 namespace memlease::cuda {
 
 // kUnsupported: the library is not here (a build without CUDA's headers, or not installed), cannot
-// be loaded (no CUDA runtime), or is of another version. Tried again at the next call.
+// be loaded (no CUDA runtime: the message says where it was looked for), or is of another version.
+// Tried again at the next call.
 absl::StatusOr<const memlease_cuda_table*> load_plugin();
 
 // A GPU as this process sees it.
@@ -22,7 +23,8 @@ struct Gpu {
   std::int32_t ordinal = 0;
   bool ipc = false;
 };
-// All that are visible here. kUnsupported without a driver, or with one that is too old.
+// All that are visible here. kUnsupported without a driver, or with one that is too old, which is
+// named with the oldest that serves.
 absl::StatusOr<std::vector<Gpu>> visible_gpus(const memlease_cuda_table& cuda);
 
 // kOutOfMemory, kForkedClient where CUDA cannot be initialised, or kInternal. `what`: the call in

@@ -26,10 +26,18 @@ extern "C" {
 #define MEMLEASE_CUDA_OUT_OF_MEMORY 2
 /* What every call answers in a child that was forked from a process that has used CUDA. */
 #define MEMLEASE_CUDA_INITIALIZATION_ERROR 3
+/* The driver is older than this one, with which every runtime of CUDA 13 works. */
+#define MEMLEASE_CUDA_INSUFFICIENT_DRIVER 35
+#define MEMLEASE_CUDA_OLDEST_DRIVER 13000
 #define MEMLEASE_CUDA_NO_DEVICE 100
 #define MEMLEASE_CUDA_INVALID_DEVICE 101
+/* What opening another process's memory or event answers if the driver does not find it from here:
+   these two, or INVALID_HANDLE. */
+#define MEMLEASE_CUDA_DEVICE_UNINITIALIZED 201
+#define MEMLEASE_CUDA_MAP_FAILED 205
 #define MEMLEASE_CUDA_INVALID_HANDLE 400
 #define MEMLEASE_CUDA_NOT_READY 600
+#define MEMLEASE_CUDA_NOT_SUPPORTED 801
 /* cudaErrorStreamCapture...: something is capturing a graph, and nothing is broken. */
 #define MEMLEASE_CUDA_FIRST_OF_CAPTURE 900
 #define MEMLEASE_CUDA_LAST_OF_CAPTURE 908

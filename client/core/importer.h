@@ -45,6 +45,8 @@ class Importer {
   virtual ~Importer() = default;
   virtual const std::string& device() const = 0;  // UUID
   virtual int ordinal() const = 0;                // in this process
+  // Both: kUnsupported where the driver does not find from here what the daemon has, as between
+  // containers.
   virtual absl::StatusOr<std::unique_ptr<DeviceMemory>> open_memory(
       const wire::DeviceHandle& handle, std::uint64_t size_bytes) = 0;
   virtual absl::StatusOr<std::unique_ptr<DeviceEvent>> open_event(

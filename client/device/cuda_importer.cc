@@ -88,11 +88,36 @@ class CudaEvent : public DeviceEvent {
   const std::uint32_t fork_generation_ = fork_generation();
 };
 
+constexpr const char* kMemoryApart =
+    "Usually the daemon and this process are in PID namespaces of their own: start the containers "
+    "of both with --pid=host (Kubernetes: hostPID). If not: start this process anew.";
+constexpr const char* kEventsApart =
+    "Usually the daemon and this process do not share /dev/shm: start the containers of both with "
+    "--ipc=host (Kubernetes: hostIPC), and with --pid=host (hostPID) if that is not enough. If "
+    "they do: start this process anew.";
+
 constexpr const char* kOutsideOfCapture =
     "Take and end leases outside of the capture: a graph cannot wait for versions that come later.";
 
 bool is_of_capture(std::int32_t code) {
   return code >= MEMLEASE_CUDA_FIRST_OF_CAPTURE && code <= MEMLEASE_CUDA_LAST_OF_CAPTURE;
+}
+
+// What opening memory or an event of the daemon's failed with; `usually` is what to do where the
+// driver does not find it from here.
+absl::Status unreachable(std::int32_t code, const absl::Status& failed, const char* usually) {
+  switch (code) {
+    case MEMLEASE_CUDA_DEVICE_UNINITIALIZED:
+    case MEMLEASE_CUDA_MAP_FAILED:
+    case MEMLEASE_CUDA_INVALID_HANDLE:
+      return wire::make_error(ErrorCode::kUnsupported, wire::message_of(failed), usually);
+    case MEMLEASE_CUDA_NOT_SUPPORTED:
+      return wire::make_error(ErrorCode::kUnsupported, wire::message_of(failed),
+                              "This GPU or driver has no CUDA IPC between these processes: not "
+                              "between MIG instances, nor on Tegra. Use device 'host'.");
+    default:
+      return failed;
+  }
 }
 
 // N of "cuda:N", spelled in the one way that it has; 0 of "cuda".
@@ -124,7 +149,9 @@ absl::StatusOr<std::unique_ptr<DeviceMemory>> CudaImporter::open_memory(
   const memlease_cuda_handle exported = handle_of(handle);
   void* address = nullptr;
   const std::int32_t code = cuda_.open_memory(gpu_.ordinal, &exported, &address);
-  if (code != MEMLEASE_CUDA_OK) return error(code, "opening the daemon's memory");
+  if (code != MEMLEASE_CUDA_OK) {
+    return unreachable(code, error(code, "opening the daemon's memory"), kMemoryApart);
+  }
   return std::make_unique<CudaMemory>(*this, address, size_bytes, exported);
 }
 
@@ -133,7 +160,9 @@ absl::StatusOr<std::unique_ptr<DeviceEvent>> CudaImporter::open_event(
   const memlease_cuda_handle exported = handle_of(handle);
   void* event = nullptr;
   const std::int32_t code = cuda_.open_event(gpu_.ordinal, &exported, &event);
-  if (code != MEMLEASE_CUDA_OK) return error(code, "opening an event of the daemon's");
+  if (code != MEMLEASE_CUDA_OK) {
+    return unreachable(code, error(code, "opening an event of the daemon's"), kEventsApart);
+  }
   return std::make_unique<CudaEvent>(*this, event);
 }
 

@@ -28,8 +28,8 @@ class ServiceHost {
   // Calls fn with the core, which nobody else touches meanwhile. fn must not block.
   virtual void with_broker(const std::function<void(Broker&)>& fn) = 0;
   // Looks for GPUs if the device is one and the core does not know it yet; this loads CUDA, so only
-  // a session may cause it. Whether the core knows the device then is up to that. kUnsupported: this
-  // daemon can have none.
+  // a session may cause it. Whether the core knows the device then is up to that. kUnsupported:
+  // this daemon can have none.
   virtual absl::Status prepare_device(const std::string& device) = 0;
   // Makes memory for the core, which goes on meanwhile.
   virtual absl::Status grow(const SegmentPool::Growth& growth) = 0;

@@ -57,10 +57,12 @@ TEST_F(CudaBackend, GpusThatCannotShareAreLeftOut) {
 
 TEST_F(CudaBackend, AMissingOrOldDriverIsSaidToBeWrong) {
   FAKECUDA_STAND_IN_ONLY();
-  world->set(fakecuda::Knob::kDriverVersion, 12000);
+  world->set(fakecuda::Knob::kDriverVersion, 12040);
   const auto found = CudaDeviceBackend::all();
-  EXPECT_FALSE(found.ok());
-  EXPECT_THAT(wire::hint_of(found.status()), HasSubstr("driver"));
+  EXPECT_EQ(code_of(found.status()), ErrorCode::kUnsupported);
+  EXPECT_THAT(wire::message_of(found.status()), HasSubstr("CUDA 12.4, and GPU arrays need 13.0"));
+  world->set(fakecuda::Knob::kDriverVersion, 0);
+  EXPECT_THAT(wire::message_of(CudaDeviceBackend::all().status()), HasSubstr("no NVIDIA driver"));
 }
 
 TEST_F(CudaBackend, SegmentsHaveAHandleAndNothingThatTheDaemonSees) {

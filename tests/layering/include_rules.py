@@ -23,6 +23,7 @@ FREE = ("tests", "bench", "examples")
 FILES = {
     "proto/wire/convert": "proto/wire/convert",
     "cuda/loader": "cuda/loader",
+    "cuda/run_path": "cuda/loader",
     "server/acceptor": "server/loop",
     "server/event_loop": "server/loop",
     "server/background": "server/config",
