@@ -2,8 +2,6 @@
 
 import ctypes
 import gc
-import os
-import subprocess
 import sys
 import threading
 
@@ -275,34 +273,6 @@ def test_no_exchange_table():
     for kind in (memlease.ReadLease, memlease.WriteLease):
         assert not hasattr(kind, "__dlpack_c_exchange_api__")
         assert not hasattr(kind, "__c_dlpack_exchange_api__")
-
-
-LATE = """
-import ctypes, dlpack_structs, memlease
-lease = memlease.connect(start=False).open("single").read()
-capsule = lease.__dlpack__(max_version=(1, 0))
-managed = dlpack_structs.look(capsule)
-dlpack_structs.take(capsule)
-ctypes.CDLL(None).__cxa_atexit(
-    ctypes.c_void_p(managed.deleter), ctypes.c_void_p(ctypes.addressof(managed)), None
-)
-"""
-
-
-def test_the_deleter_runs_after_the_interpreter(single):
-    """R-DLP-21: as for a tensor that a library keeps until its process ends."""
-    path = os.pathsep.join(sys.path)
-    environment = {**os.environ, "PYTHONPATH": path}
-    run = subprocess.run(
-        [sys.executable, "-c", LATE],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (run.returncode, run.stderr) == (0, "")
-    single.put(np.zeros(3, "i4"))
 
 
 class Allocated(ctypes.Structure):

@@ -46,6 +46,7 @@ PROGRAMS = [
     "lib/libmemlease.so.0",
     "lib/libmemlease_cuda.so",
     "tests/fakecuda_peer",
+    "tests/liblate_deleter.so",
     "tests/memlease_device_peer",
     "tests/test_cuda_device_*",
     "tests/test_device_*",
