@@ -113,7 +113,7 @@ def _strided_memory_view() -> Any:
     return StridedMemoryView
 
 
-_TWINS: dict[str, list[Callable[[Here, Any, int], View]]] = {
+TWINS: dict[str, list[Callable[[Here, Any, int], View]]] = {
     "cupy": [cupy_asarray, cupy_from_dlpack],
     "torch": [torch_as_tensor, torch_from_dlpack],
     "numba.cuda": [numba_as_cuda_array],
@@ -133,7 +133,7 @@ def installed() -> dict[str, Callable[[Here, Any, int], View]]:
     """Return the twins whose libraries are there, by their names."""
     found = {
         twin.__name__: twin
-        for module, twins in _TWINS.items()
+        for module, twins in TWINS.items()
         if _is_installed(module)
         for twin in twins
     }
