@@ -98,7 +98,7 @@ Daemon::Daemon(const Config& config, EventLoop& loop, Log& log)
                    has_memory_for),
       broker_(
           {host_memory_, host_memory_, *clock_, fill_random,
-           [this](std::shared_ptr<SharedMemory> memory) { garbage_.push_back(std::move(memory)); }},
+           [this](std::shared_ptr<const void> unused) { garbage_.push_back(std::move(unused)); }},
           {{config.memory_limit_bytes, config.warm_bytes},
            {config.quota_bytes, config.quota_arrays, config.quota_sessions}}) {}
 
@@ -181,7 +181,7 @@ void Daemon::exited(wire::SessionId session) {
 
 void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
   bool may_be_idle = false;
-  std::vector<std::shared_ptr<SharedMemory>> garbage;
+  std::vector<std::shared_ptr<const void>> garbage;
   {
     const std::lock_guard lock(mutex_);
     fn(broker_);
@@ -221,6 +221,7 @@ absl::Status Daemon::prepare_device(const std::string& device) {
 }
 
 DeviceBackend& Daemon::backend(const std::string& device) {
+  if (device == host_memory_.device()) return host_memory_;  // whoever looks for GPUs takes long
   const std::lock_guard lock(gpus_mutex_);
   for (const auto& gpu : gpus_) {
     if (gpu->device() == device) return *gpu;

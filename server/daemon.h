@@ -79,7 +79,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_; a call's garbage goes when the mutex is free again.
-  std::vector<std::shared_ptr<SharedMemory>> garbage_;
+  std::vector<std::shared_ptr<const void>> garbage_;
   Broker broker_;
 
   EventLoop::TimerId idle_timer_;

@@ -82,7 +82,8 @@ absl::Status ArrayStore::place_records(Array& array) {
 }
 
 absl::Status ArrayStore::make_events(Array& array) {
-  auto events = EventSet::create(devices_.at(array.spec.device).backend(), array.spec.slots);
+  auto events =
+      EventSet::create(devices_.at(array.spec.device).backend(), files_, array.spec.slots);
   if (!events.ok()) return events.status();
   array.write_events = std::move(*events);
   return absl::OkStatus();

@@ -246,8 +246,7 @@ absl::StatusOr<Broker::Subscribed> Broker::subscribe(Session& session, ArrayId i
   }
   Subscribed subscribed{row_ref(*membership->reader_row)};
   if (DeviceBackend& device = devices_.at(array->spec.device).backend(); device.has_events()) {
-    auto events =
-        SessionRows::read_events(session, *membership->reader_row, device, array->spec.slots);
+    auto events = rows_.read_events(session, *membership->reader_row, device, array->spec.slots);
     if (!events.ok()) return events.status();
     subscribed.read_events = *events;
   }

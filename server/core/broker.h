@@ -44,7 +44,7 @@ class Broker {
     PageSource& pages;
     const Clock& clock;
     std::function<void(std::span<std::uint8_t>)> fill_random;
-    FileTable::Disposal dispose = {};
+    Disposal dispose = {};
   };
   struct Limits {
     SegmentPool::Limits memory;

@@ -7,17 +7,19 @@
 namespace memlease::server {
 
 absl::StatusOr<std::shared_ptr<EventSet>> EventSet::create(DeviceBackend& backend,
+                                                           const FileTable& files,
                                                            std::uint32_t slots) {
   static const auto none = std::make_shared<EventSet>();
   if (!backend.has_events()) return none;
-  auto set = std::make_shared<EventSet>();
+  const auto dispose = [&files](EventSet* last) { files.dispose(std::shared_ptr<EventSet>(last)); };
+  std::shared_ptr<EventSet> set(new EventSet, dispose);
   for (std::uint32_t s = 0; s < slots; ++s) {
     auto event = backend.create_event();
     if (!event.ok()) {
       if (wire::code_of(event.status()) != wire::ErrorCode::kOutOfMemory) return event.status();
-      set->events_.clear();
-      set->shortage_ = event.status();
-      break;
+      auto without = std::make_shared<EventSet>();
+      without->shortage_ = event.status();
+      return without;
     }
     set->events_.push_back(std::move(*event));
   }

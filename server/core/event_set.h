@@ -4,8 +4,8 @@
 // for it have asked for that: the slot is taken by a writer that nobody reads from, or held by that
 // reader.
 //
-// Shared between their owner and the sessions that have them open; the last one destroys them.
-// Not thread-safe.
+// Shared between their owner and the sessions that have them open; the last one has them disposed
+// of. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/core/file_table.h"
 #include "server/core/shared_memory.h"
 
 namespace memlease::server {
@@ -21,8 +22,9 @@ class EventSet {
  public:
   // Empty where the device has no events, and where it has none left: then whoever would record one
   // has its host wait for that work before it lets go, so that all is complete.
-  // Fails where the device has failed.
+  // Fails where the device has failed. `files` takes the events at the end, and outlives them.
   static absl::StatusOr<std::shared_ptr<EventSet>> create(DeviceBackend& backend,
+                                                          const FileTable& files,
                                                           std::uint32_t slots);
 
   bool empty() const { return events_.empty(); }

@@ -14,6 +14,7 @@ using wire::FileKind;
 
 absl::StatusOr<FileId> FileTable::add(File&& file) {
   if (last_id_ == wire::kMaxFileId) {
+    dispose(std::move(file.memory));
     return wire::make_error(ErrorCode::kOutOfMemory, "all numbers of shared files are used up",
                             "Restart the daemon at your convenience.");
   }
@@ -29,8 +30,8 @@ void FileTable::remove(FileId id) {
   files_.erase(it);
 }
 
-void FileTable::dispose(std::shared_ptr<SharedMemory> memory) const {
-  if (dispose_) dispose_(std::move(memory));
+void FileTable::dispose(std::shared_ptr<const void> unused) const {
+  if (dispose_) dispose_(std::move(unused));
 }
 
 const FileTable::File* FileTable::find(FileId id) const {

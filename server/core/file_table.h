@@ -1,7 +1,6 @@
 // All shared files of the daemon by id, with who may have them. Not thread-safe.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <utility>
 
@@ -24,16 +23,14 @@ class FileTable {
     wire::SessionId owner{0};  // of a session extent: the only one who may write it
   };
 
-  // Takes the memory of removed files. Giving gigabytes back takes long, so that the daemon does it
-  // where nobody waits for the core; by default it happens at once.
-  using Disposal = std::function<void(std::shared_ptr<SharedMemory>)>;
+  // By default what is disposed of is destroyed at once.
   explicit FileTable(Disposal dispose = {}) : dispose_(std::move(dispose)) {}
 
-  // Ids are never used again; kOutOfMemory once all are used up.
+  // Ids are never used again; kOutOfMemory once all are used up, and the memory is disposed of.
   absl::StatusOr<wire::FileId> add(File&& file);
   void remove(wire::FileId id);
-  // A session has closed what it had imported.
-  void dispose(std::shared_ptr<SharedMemory> memory) const;
+  // Memory that a session has closed, or events.
+  void dispose(std::shared_ptr<const void> unused) const;
   // nullptr if there is no such file.
   const File* find(wire::FileId id) const;
   // Where the daemon sees the range; the file must exist and be a page file.

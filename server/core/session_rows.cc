@@ -29,10 +29,10 @@ absl::StatusOr<FileRange> SessionRows::take(Session& session, const Array& array
 
 absl::StatusOr<const EventSet*> SessionRows::read_events(Session& session, FileRange row,
                                                          DeviceBackend& device,
-                                                         std::uint32_t slots) {
+                                                         std::uint32_t slots) const {
   auto& known = session.read_events[wire::pack_subscriber(row_ref(row))];
   if (known == nullptr) {
-    auto made = EventSet::create(device, slots);
+    auto made = EventSet::create(device, files_, slots);
     if (!made.ok()) return made.status();
     known = std::move(*made);
   }

@@ -20,8 +20,8 @@ class SessionRows {
   // kOutOfMemory.
   absl::StatusOr<wire::FileRange> take(Session& session, const Array& array, RowKind kind);
   // The events of a reader's row of this array, on `device`; they stay with the row.
-  static absl::StatusOr<const EventSet*> read_events(Session& session, wire::FileRange row,
-                                                     DeviceBackend& device, std::uint32_t slots);
+  absl::StatusOr<const EventSet*> read_events(Session& session, wire::FileRange row,
+                                              DeviceBackend& device, std::uint32_t slots) const;
   // What the membership has of them, for another array of as many slots.
   static void give_back(Session& session, Membership& membership);
 

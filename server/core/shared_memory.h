@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -43,6 +44,11 @@ class SharedEvent {
   // at the log: those waits end with their processes.
   virtual absl::Status record_anew() = 0;
 };
+
+// Takes memory and events that nobody needs any more, to destroy them: giving gigabytes back takes
+// long, and closing what is on a device may wait for that. So the daemon does it where nobody waits
+// for the core.
+using Disposal = std::function<void(std::shared_ptr<const void>)>;
 
 // A kind of device whose memory arrays stand in.
 class DeviceBackend {

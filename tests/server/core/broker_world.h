@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,9 @@ inline std::vector<std::uint8_t> credential_of(const server::Session& session) {
 class BrokerWorld {
  public:
   explicit BrokerWorld(const server::Broker::Limits& limits = {})
-      : broker({memory, memory, clock, [this](auto bytes) { fill(bytes); }}, limits) {}
+      : broker({memory, memory, clock, [this](auto bytes) { fill(bytes); },
+                [this](auto unused) { dispose(std::move(unused)); }},
+               limits) {}
   ~BrokerWorld() {
     for (const auto& [file, mapping] : mapped_) ::munmap(mapping.data, mapping.size_bytes);
   }
@@ -104,6 +107,9 @@ class BrokerWorld {
 
   FakeMemory memory;
   FakeClock clock;
+  // What the broker disposes of is destroyed at once, or kept for the test to look at.
+  bool keeps_garbage = false;
+  std::vector<std::shared_ptr<const void>> garbage;
   server::Broker broker;
 
  private:
@@ -124,6 +130,9 @@ class BrokerWorld {
       found = mapped_.emplace(wire::to_int(at.file), Mapped{data, grant->size_bytes}).first;
     }
     return static_cast<std::byte*>(found->second.data) + at.unit * wire::kRowUnitBytes;
+  }
+  void dispose(std::shared_ptr<const void> unused) {
+    if (keeps_garbage) garbage.push_back(std::move(unused));
   }
   void fill(std::span<std::uint8_t> bytes) {
     for (std::uint8_t& byte : bytes) byte = ++last_random_;

@@ -273,5 +273,65 @@ TEST_F(BrokerDevices, OnlyWhoMayReadMayImport) {
             ErrorCode::kNotFound);
 }
 
+// The daemon calls the broker under its mutex, and a device that destroys something may wait.
+class BrokerGarbage : public BrokerDevices {
+ protected:
+  BrokerGarbage() { world.keeps_garbage = true; }
+  // That calls of the broker have let go of all events and of this many segments, but destroyed
+  // nothing.
+  void expect_disposed(int events, int segments) {
+    EXPECT_EQ(gpu.events, events);
+    EXPECT_EQ(gpu.segments, segments);
+    world.garbage.clear();
+    EXPECT_EQ(gpu.events, 0);
+    EXPECT_EQ(gpu.segments, 0);
+  }
+  Broker::Subscribed subscribe(Session& session, wire::ArrayId id) {
+    return world.broker.subscribe(session, id).value();
+  }
+};
+
+TEST_F(BrokerGarbage, HasWhatALastMemberLeaves) {
+  Session& session = world.connect(1000);
+  const auto id = create(session, "a");
+  EXPECT_TRUE(world.broker.withdraw(session.peer, "a").ok());
+  EXPECT_TRUE(world.broker.leave(session, id, 1).ok());
+  expect_disposed(2, 1);
+}
+
+TEST_F(BrokerGarbage, HasWhatAProcessLeavesThatExits) {
+  Session& session = world.connect(1000);
+  subscribe(session, create(session, "a"));
+  world.broker.hang_up(session.id, false);
+  world.broker.exited(session.id);
+  expect_disposed(4, 1);
+}
+
+TEST_F(BrokerGarbage, HasEventsThatTheirLastImporterCloses) {
+  Session& writer = world.connect(1000);
+  Session& reader = world.connect(1000);
+  const auto id = create(writer, "a");
+  EXPECT_TRUE(world.broker.open(reader, "a").ok());
+  const auto row = subscribe(reader, id).row;
+  EXPECT_TRUE(world.broker.imports().open_events(writer, row).ok());
+  world.broker.hang_up(reader.id, false);
+  world.broker.exited(reader.id);
+  world.garbage.clear();
+  EXPECT_EQ(gpu.events, 4);
+  Imports::close_events(writer, row);
+  EXPECT_EQ(gpu.events, 4);
+  world.garbage.clear();
+  EXPECT_EQ(gpu.events, 2);
+}
+
+TEST_F(BrokerGarbage, HasEventsOfAnArrayForWhichThereAreTooFew) {
+  Session& session = world.connect(1000);
+  gpu.events_left = 1;  // of two
+  create(session, "a");
+  EXPECT_EQ(gpu.events, 1);
+  world.garbage.clear();
+  EXPECT_EQ(gpu.events, 0);
+}
+
 }  // namespace
 }  // namespace memlease::server
