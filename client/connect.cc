@@ -37,11 +37,10 @@ class Sessions {
   }
 
   absl::StatusOr<std::shared_ptr<Session>> get(const std::string& directory) {
+    std::shared_ptr<Session> known;  // may be its last use, which ends without the lock
     const std::lock_guard lock(mutex_);
-    if (auto session = sessions_[directory].lock();
-        session != nullptr && session->look().ok() && session->add_connection()) {
-      return session;
-    }
+    known = sessions_[directory].lock();
+    if (known != nullptr && known->look().ok() && known->add_connection()) return known;
     auto session = attach(directory);
     if (!session.ok()) return session;
     (*session)->add_connection();

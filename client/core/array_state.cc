@@ -1,8 +1,10 @@
 #include "client/core/array_state.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "client/core/backoff.h"
 #include "client/core/crash_point.h"
 #include "client/core/release_mark.h"
@@ -98,10 +100,11 @@ absl::Status ArrayState::import_slots() {
   ImportCache& imports = session_->imports();
   const auto importer = imports.importers().importer(spec().device);
   if (!importer.ok()) return importer.status();
+  importer_ = *importer;
   for (const FileRange& at : opened_.slots) {
     auto& segment = imported_[wire::to_int(at.file)];
     if (segment == nullptr) {
-      auto memory = imports.get(at.file, **importer);
+      auto memory = imports.get(at.file, *importer_);
       if (!memory.ok()) return memory.status();
       segment = std::move(*memory);
     }
@@ -111,10 +114,10 @@ absl::Status ArrayState::import_slots() {
     }
     slot_data_.push_back(segment->data() + at.offset);
   }
-  auto order = DeviceOrder::open(**importer, imports, opened_);
+  auto order = DeviceOrder::open(*importer_, imports, opened_);
   if (!order.ok()) return order.status();
   order_ = std::move(*order);
-  device_ordinal_ = order_->importer().ordinal();
+  device_ordinal_ = importer_->ordinal();
   return absl::OkStatus();
 }
 
@@ -145,6 +148,7 @@ void ArrayState::end_lease(GiveUp give_up) {
   {
     const ReleaseMark mark(this);
     give_up();
+    crash_point("release.given_up");
     if (!end_matters()) return;
     handle = session_->handle_of(*this);
   }
@@ -190,7 +194,10 @@ void ArrayState::PinEnd::operator()(const void* /*data*/) const {
   if (array->forked()) return;
   std::shared_ptr<ArrayState> handle;  // ends after the mark
   const ReleaseMark release_mark(array);
-  if (mark != nullptr && !array->order_->end_pin(*mark, slot)) return;
+  if (mark != nullptr && !array->order_->end_pin(*mark, slot)) {
+    if (array->end_matters()) array->session_->note_release();
+    return;
+  }
   array->reader_ready_.load()->release(slot);
   if (!array->end_matters()) return;
   array->session_->note_release();
@@ -214,8 +221,14 @@ void ArrayState::keep_for_settle(std::uint32_t slot) {
 
 absl::Status ArrayState::settle() {
   session_->kept().let_go();
-  if (order_ == nullptr || !order_->must_settle()) return absl::OkStatus();
-  return order_->settle(*reader_ready_.load());
+  return must_settle() ? order_->settle(*reader_ready_.load()) : absl::OkStatus();
+}
+
+void ArrayState::settle_unused() {
+  if (!enter_writing(std::chrono::nanoseconds::zero())) return;  // a write lease lives
+  settle().IgnoreError();
+  if (must_settle()) session_->note_release();
+  leave_writing();
 }
 
 // A write lease may pin its slot and then end: the turn first, then the holds.
@@ -263,8 +276,27 @@ absl::StatusOr<std::byte*> ArrayState::own_row(RowRef at, std::uint32_t units) {
 
 absl::StatusOr<SlotReader*> ArrayState::reader() {
   if (SlotReader* ready = reader_ready_.load()) return ready;
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [&] { return busy_ == Busy::kNo; });
   if (reader_) return &*reader_;
+  if (left_) return usable();
+  busy_ = Busy::kSubscribing;
+  lock.unlock();
+  const absl::Cleanup done = [this] { end_busy(); };
+  if (auto status = subscribe(); !status.ok()) return status;
+  reader_ready_.store(&*reader_);
+  crash_point("subscribe.done");
+  return &*reader_;
+}
+
+void ArrayState::end_busy() {
+  const std::lock_guard lock(mutex_);
+  busy_ = Busy::kNo;
+  idle_.notify_all();
+}
+
+// By the one thread that is busy with this.
+absl::Status ArrayState::subscribe() {
   crash_point("subscribe.begin");
   auto subscribed = session_->control().subscribe(opened_.id);
   crash_point("subscribe.answered");
@@ -276,14 +308,11 @@ absl::StatusOr<SlotReader*> ArrayState::reader() {
     if (!status.ok()) return status;
   }
   reader_.emplace(*board_, opened_.id, slots(), *reinterpret_cast<wire::ReaderRow*>(*row), *this);
-  reader_ready_.store(&*reader_);
-  crash_point("subscribe.done");
-  return &*reader_;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<SlotWriter*> ArrayState::writer(RowRef at) {
   if (writer_) return &*writer_;
-  const std::lock_guard lock(mutex_);
   auto row = own_row(at, wire::writer_row_units(slots()));
   if (!row.ok()) return row.status();
   writer_.emplace(*board_, opened_.id, slots(), at, *reinterpret_cast<wire::WriterRow*>(*row),
@@ -309,7 +338,8 @@ void ArrayState::leave_writing() {
 }
 
 bool ArrayState::reopen() {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [&] { return busy_ != Busy::kLeaving; });
   if (left_) return false;
   ++opens_;
   closed_.store(false);
@@ -331,28 +361,36 @@ void ArrayState::await_device() {
   }
 }
 
-// closed_ (or the daemon's mark on the board) first, then the look at the holds: a thread that is
-// about to read announces its hold first and looks at the mark then.
+// True if it is due, and this thread's to do. closed_ (or the daemon's mark on the board) first,
+// then the look at the holds: a thread that is about to read announces its hold first and looks at
+// the mark then.
+bool ArrayState::begin_leaving() {
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [&] { return busy_ == Busy::kNo; });
+  if (left_ || !ending()) return false;
+  if (must_settle()) session_->note_release();
+  const SlotReader* reader = reader_ready_.load();
+  if (reader != nullptr && reader->holds_any()) return false;
+  busy_ = Busy::kLeaving;
+  return true;
+}
+
 void ArrayState::leave_if_due() {
-  const bool withdrawn = (board_->writer.load() & wire::kWriterWithdrawn) != 0;
-  if (!closed_.load() && !withdrawn) return;
+  if (!ending()) return;
   if (!enter_writing(std::chrono::nanoseconds::zero()))
     return;  // a write lease lives: it will come
-  {
-    const std::lock_guard lock(mutex_);
-    const SlotReader* reader = reader_ready_.load();
-    if (!left_ && (reader == nullptr || !reader->holds_any())) {
-      await_device();
-      // Closed before the daemon may destroy it, unless the device is still at work after all.
-      {
-        const DeviceUse closed = take_device_use();
-      }
-      // An error means that the daemon has gone, or does not know us: left either way.
-      crash_point("leave.begin");
-      session_->control().leave(opened_.id, opens_).IgnoreError();
-      crash_point("leave.answered");
-      left_ = true;
+  if (begin_leaving()) {
+    const absl::Cleanup done = [this] { end_busy(); };
+    await_device();
+    // Closed before the daemon may destroy it, unless the device is still at work after all.
+    {
+      const DeviceUse closed = take_device_use();
     }
+    // An error means that the daemon has gone, or does not know us: left either way.
+    crash_point("leave.begin");
+    session_->control().leave(opened_.id, opens_).IgnoreError();
+    crash_point("leave.answered");
+    left_ = true;
   }
   leave_writing();
   session_->kept().let_go();
@@ -360,21 +398,29 @@ void ArrayState::leave_if_due() {
 
 // ---- RowResolver.
 
+const ArrayState::MappedWriter* ArrayState::known_writer(RowRef at) const {
+  const auto known = std::find_if(writers_.begin(), writers_.end(),
+                                  [&](const auto& writer) { return writer->at == at; });
+  return known == writers_.end() ? nullptr : known->get();
+}
+
 const wire::WriterRow* ArrayState::find_writer_row(RowRef at) {
-  const std::lock_guard lock(pages_mutex_);
-  for (const auto& known : writers_) {
-    if (known->at == at) {
-      last_writer_.store(known.get(), std::memory_order_release);
-      return known->row;
-    }
+  const auto remember = [&](const MappedWriter* writer) {
+    last_writer_.store(writer, std::memory_order_release);
+    return writer->row;
+  };
+  {
+    const std::lock_guard lock(pages_mutex_);
+    if (const MappedWriter* known = known_writer(at)) return remember(known);
   }
   auto mapping = session_->mappings().get(at.file, FileKind::kExtent);
   if (!mapping.ok() || !fits(**mapping, at, wire::writer_row_units(slots()))) return nullptr;
   const auto* row =
       reinterpret_cast<const wire::WriterRow*>((*mapping)->data() + at.unit * wire::kRowUnitBytes);
+  const std::lock_guard lock(pages_mutex_);
+  if (const MappedWriter* known = known_writer(at)) return remember(known);
   writers_.push_back(std::make_unique<MappedWriter>(MappedWriter{{at, row}, std::move(*mapping)}));
-  last_writer_.store(writers_.back().get(), std::memory_order_release);
-  return row;
+  return remember(writers_.back().get());
 }
 
 const wire::ReaderRow* ArrayState::find_reader_row(RowRef at) {
@@ -410,20 +456,24 @@ void ArrayState::forget_dead_readers() {
 }
 
 const wire::SubscriberChunk* ArrayState::subscriber_chunk(FileRange at) {
-  const std::lock_guard lock(pages_mutex_);
-  auto& known = mappings_[wire::to_int(at.file)];
-  if (known == nullptr) {
-    auto mapping = session_->mappings().get(at.file, FileKind::kBoard);
-    if (!mapping.ok()) {
-      mappings_.erase(wire::to_int(at.file));
-      return nullptr;
+  std::shared_ptr<Mapping> board;
+  {
+    const std::lock_guard lock(pages_mutex_);
+    if (const auto known = mappings_.find(wire::to_int(at.file)); known != mappings_.end()) {
+      board = known->second;
     }
-    known = std::move(*mapping);
   }
-  if (!known->contains(at.offset, sizeof(wire::SubscriberChunk), wire::kBoardUnitBytes)) {
+  if (board == nullptr) {
+    auto mapping = session_->mappings().get(at.file, FileKind::kBoard);
+    if (!mapping.ok()) return nullptr;
+    board = std::move(*mapping);
+    const std::lock_guard lock(pages_mutex_);
+    mappings_.try_emplace(wire::to_int(at.file), board);
+  }
+  if (!board->contains(at.offset, sizeof(wire::SubscriberChunk), wire::kBoardUnitBytes)) {
     return nullptr;
   }
-  return reinterpret_cast<const wire::SubscriberChunk*>(known->data() + at.offset);
+  return reinterpret_cast<const wire::SubscriberChunk*>(board->data() + at.offset);
 }
 
 }  // namespace memlease::internal

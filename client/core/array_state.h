@@ -7,6 +7,7 @@
 #include <memlease/lease.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -42,8 +43,11 @@ class ArrayState final : public RowResolver {
   std::uint32_t slots() const { return opened_.spec.slots; }
   const std::vector<std::int64_t>& strides_bytes() const { return strides_bytes_; }
   std::byte* slot_data(std::uint32_t slot) const { return slot_data_[slot]; }
-  // What orders streams; nullptr for a host array, whose bytes are there when a lease is.
+  // What orders streams; nullptr for a host array, whose bytes are there when a lease is. Only for
+  // whoever has a lease or the turn to write: without these another thread may leave the array.
   DeviceOrder* order() const { return order_.get(); }
+  // The array's device in this process, also where it has been left; nullptr for the host.
+  Importer* importer() const { return importer_; }
   int device_ordinal() const { return device_ordinal_; }  // in this process; -1 for the host
   // The version that is current now; 0 = none.
   std::uint64_t current_version();
@@ -102,6 +106,9 @@ class ArrayState final : public RowResolver {
   // Does what pins of a device array that died alone have left undone; waits for the device then.
   // And lets sources go that have been copied.
   absl::Status settle();
+  // The same where no lease will begin, as there is no handle or the array is to be left; a later
+  // call does what cannot be done now.
+  void settle_unused();
   // A write lease ends, and nobody can tell whether its work is over: the slot is kept until
   // settle() can.
   void keep_for_settle(std::uint32_t slot);
@@ -111,13 +118,18 @@ class ArrayState final : public RowResolver {
   void leave_writing();
 
   // One more Open reply has been merged into this state; it is open again if it was closed but not
-  // left yet. False if it has been left: make a new one.
+  // left yet. False if it has been left: make a new one. Waits for a thread that is leaving it.
   bool reopen();
+  // It is closed or withdrawn.
+  bool ending() const {
+    return closed_.load() || (board_->writer.load() & wire::kWriterWithdrawn) != 0;
+  }
   // Gives rows and the right back at once, or when the last lease and pin has gone.
   void close();
   bool closed() const { return closed_.load(); }
   bool left() const { return left_.load(); }
-  // Leaves if nothing is held any more and the array is closed or withdrawn. May call the daemon.
+  // Leaves if nothing is held any more and the array is closed or withdrawn. May wait for the
+  // device and call the daemon, both without a lock.
   void leave_if_due();
   // Its name is free, or another array's.
   bool withdrawn() const;
@@ -149,17 +161,20 @@ class ArrayState final : public RowResolver {
   absl::Status map_all();
   absl::Status map_slots();
   absl::Status import_slots();
+  // Holds are kept that end by settle() alone.
+  bool must_settle() const { return order_ != nullptr && order_->must_settle(); }
+  absl::Status subscribe();
+  void end_busy();
+  bool begin_leaving();
   void await_device();
   DeviceUse take_device_use();
+  const MappedWriter* known_writer(wire::RowRef at) const;  // pages_mutex_ is held
   const wire::WriterRow* find_writer_row(wire::RowRef at) override;
   const wire::ReaderRow* find_reader_row(wire::RowRef at) override;
   template <typename GiveUp>
   void end_lease(GiveUp give_up);
   // The end of a lease or pin may be what somebody waits for.
-  bool end_matters() const {
-    return closed_.load() || without_handle_.load() ||
-           (board_->writer.load() & wire::kWriterWithdrawn) != 0;
-  }
+  bool end_matters() const { return without_handle_.load() || ending(); }
   // Has a lease or pin. To be asked where no handle could begin one.
   bool in_use() const;
   absl::StatusOr<std::byte*> own_row(wire::RowRef at, std::uint32_t units);
@@ -171,6 +186,7 @@ class ArrayState final : public RowResolver {
   std::vector<std::int64_t> strides_bytes_;
   std::vector<std::byte*> slot_data_;
   const wire::BoardRecord* board_ = nullptr;
+  Importer* importer_ = nullptr;
   std::map<std::uint32_t, std::shared_ptr<Mapping>> mappings_;  // boards, segments, own extents
   std::map<std::uint32_t, std::shared_ptr<DeviceMemory>> imported_;  // segments on a device
   std::unique_ptr<DeviceOrder> order_;                               // gone once left
@@ -181,7 +197,11 @@ class ArrayState final : public RowResolver {
   std::atomic<bool> without_handle_{false};
   std::atomic<bool> closed_{false};
   std::atomic<bool> left_{false};  // no member any more; the rows may be another array's by now
-  std::mutex mutex_;               // guards what follows, but for the atomics
+  // A thread that subscribes or leaves does so alone, but makes its calls without the lock.
+  enum class Busy : std::uint8_t { kNo, kSubscribing, kLeaving };
+  std::mutex mutex_;              // guards what follows, but for the atomics
+  std::condition_variable idle_;  // busy_ is kNo again
+  Busy busy_ = Busy::kNo;
   std::uint32_t opens_ = 1;
   std::optional<SlotReader> reader_;
   std::atomic<SlotReader*> reader_ready_{nullptr};

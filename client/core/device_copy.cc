@@ -76,7 +76,7 @@ absl::Status check_layout(const ArrayState& array, const GpuSource& source) {
                             "Give one for each dimension, or none for C order.");
   }
   const Layout layout = layout_of(array, source);
-  const bool to_host = array.order() == nullptr;
+  const bool to_host = array.importer() == nullptr;
   if (layout == Layout::kOfArray || (layout == Layout::kCOrder && to_host)) return absl::OkStatus();
   return wire::make_error(
       ErrorCode::kUnsupported,
@@ -91,8 +91,8 @@ absl::Status check_layout(const ArrayState& array, const GpuSource& source) {
 
 absl::StatusOr<Importer*> importer_for(ArrayState& array, const GpuSource& source) {
   auto importer = array.session().imports().importers().holder(source.data);
-  if (!importer.ok() || array.order() == nullptr) return importer;
-  const Importer& own = array.order()->importer();
+  if (!importer.ok() || array.importer() == nullptr) return importer;
+  const Importer& own = *array.importer();
   if ((*importer)->device() == own.device()) return importer;
   return wire::make_error(ErrorCode::kInvalidArgument,
                           fmt::format("the source is on cuda:{}, and '{}' on cuda:{}",

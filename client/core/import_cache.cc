@@ -2,38 +2,57 @@
 
 #include <utility>
 
+#include "client/core/crash_point.h"
 #include "proto/wire/board.h"
 
 namespace memlease::internal {
+
+template <typename Opened>
+void ImportCache::forget(Known<Opened>& known, std::uint64_t key) {
+  known.erase(key);
+  changed_.notify_all();
+}
 
 template <typename Id, typename Opened, typename Ask, typename Open>
 absl::StatusOr<std::shared_ptr<Opened>> ImportCache::share(Known<Opened>& known,
                                                            std::vector<Id>& closed,
                                                            std::uint64_t key, Id id, Ask ask,
                                                            Open open) {
-  const std::lock_guard lock(mutex_);
-  if (const auto found = known.find(key); found != known.end()) {
-    if (auto opened = found->second.lock()) return opened;
+  // The daemon keeps what it has answered for, until it is told that this is closed.
+  bool answered_for = false;
+  {
+    std::unique_lock lock(mutex_);
+    for (auto found = known.find(key); found != known.end(); found = known.find(key)) {
+      if (auto opened = found->second.lock()) return opened;
+      if (leaves_out("wait for who closes")) break;
+      changed_.wait(lock);
+    }
+    known.try_emplace(key);
+    answered_for = std::erase(closed, id) != 0;
   }
   const auto handles = ask();
-  if (!handles.ok()) return handles.status();
-  // Open again: what was closed before needs no saying any more.
-  std::erase(closed, id);
-  absl::StatusOr<std::unique_ptr<Opened>> opened = open(*handles);
+  answered_for = answered_for || handles.ok();
+  auto opened = [&]() -> absl::StatusOr<std::unique_ptr<Opened>> {
+    if (!handles.ok()) return handles.status();
+    return open(*handles);
+  }();
+  std::shared_ptr<Opened> shared;
+  if (opened.ok()) {
+    shared.reset(opened->release(), [this, &known, &closed, key, id](Opened* last) {
+      delete last;
+      const std::lock_guard lock(mutex_);
+      closed.push_back(id);
+      forget(known, key);
+    });
+  }
+  const std::lock_guard lock(mutex_);
   if (!opened.ok()) {
-    closed.push_back(id);
+    if (answered_for) closed.push_back(id);
+    forget(known, key);
     return opened.status();
   }
-  // Somebody may have opened it anew since the last use ended.
-  std::shared_ptr<Opened> shared(opened->release(), [this, &known, &closed, key, id](Opened* last) {
-    const std::lock_guard closing(mutex_);
-    delete last;
-    const auto found = known.find(key);
-    if (found == known.end() || !found->second.expired()) return;
-    known.erase(found);
-    closed.push_back(id);
-  });
   known[key] = shared;
+  changed_.notify_all();
   return shared;
 }
 
@@ -61,10 +80,20 @@ absl::StatusOr<std::shared_ptr<SlotEvents>> ImportCache::read_events(wire::RowRe
 }
 
 void ImportCache::flush() {
-  const std::lock_guard lock(mutex_);
-  if (closed_.memory.empty() && closed_.events.empty()) return;
+  ClosedImports closed;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_.memory.empty() && closed_.events.empty()) return;
+    closed = std::exchange(closed_, {});
+    // Whoever asks for one of them again must do so after the daemon has heard of its closing.
+    for (const wire::FileId file : closed.memory) memory_.try_emplace(to_int(file));
+    for (const wire::RowRef row : closed.events) events_.try_emplace(wire::pack_subscriber(row));
+  }
   // An error means that the daemon has gone, or that the session has ended: then it knows.
-  control_.close_imports(std::exchange(closed_, {})).IgnoreError();
+  control_.close_imports(closed).IgnoreError();
+  const std::lock_guard lock(mutex_);
+  for (const wire::FileId file : closed.memory) forget(memory_, to_int(file));
+  for (const wire::RowRef row : closed.events) forget(events_, wire::pack_subscriber(row));
 }
 
 }  // namespace memlease::internal

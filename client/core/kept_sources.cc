@@ -25,17 +25,20 @@ void KeptSources::keep(std::shared_ptr<DeviceEvent> read, std::shared_ptr<const 
 // After an error of the GPU nothing reads any more. In a forked child it is the parent's matter.
 void KeptSources::let_go_of_some() {
   if (fork_generation() != fork_generation_) return;
-  std::vector<Kept> done;
+  std::vector<Kept> looked_at;
   {
     const std::lock_guard lock(mutex_);
-    const auto first_done = std::stable_partition(kept_.begin(), kept_.end(), [](const Kept& it) {
-      const auto complete = it.read->complete();
-      return complete.ok() && !*complete;
-    });
-    done.assign(std::make_move_iterator(first_done), std::make_move_iterator(kept_.end()));
-    kept_.erase(first_done, kept_.end());
-    any_.store(!kept_.empty(), std::memory_order_relaxed);
+    looked_at.swap(kept_);
   }
+  const auto first_done =
+      std::stable_partition(looked_at.begin(), looked_at.end(), [](const Kept& it) {
+        const auto complete = it.read->complete();
+        return complete.ok() && !*complete;
+      });
+  const std::lock_guard lock(mutex_);
+  kept_.insert(kept_.end(), std::make_move_iterator(looked_at.begin()),
+               std::make_move_iterator(first_done));
+  any_.store(!kept_.empty(), std::memory_order_relaxed);
 }
 
 }  // namespace memlease::internal

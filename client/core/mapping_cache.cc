@@ -46,22 +46,31 @@ bool Mapping::contains(std::uint64_t offset, std::uint64_t size_bytes,
   return offset % alignment == 0 && offset <= size_bytes_ && size_bytes <= size_bytes_ - offset;
 }
 
-absl::StatusOr<std::shared_ptr<Mapping>> MappingCache::get(wire::FileId file, wire::FileKind kind) {
+std::shared_ptr<Mapping> MappingCache::find(wire::FileId file) {
+  const std::lock_guard lock(mutex_);
+  const auto known = mappings_.find(to_int(file));
+  return known == mappings_.end() ? nullptr : known->second.lock();
+}
+
+// Another thread may have mapped it meanwhile: then that mapping counts.
+std::shared_ptr<Mapping> MappingCache::publish(wire::FileId file, std::shared_ptr<Mapping> mapped) {
   const std::lock_guard lock(mutex_);
   auto& entry = mappings_[to_int(file)];
-  std::shared_ptr<Mapping> mapping = entry.lock();
+  if (auto first = entry.lock()) return first;
+  entry = mapped;
+  // Forget what nobody uses any more, now and then.
+  std::erase_if(mappings_, [](const auto& item) { return item.second.expired(); });
+  return mapped;
+}
+
+absl::StatusOr<std::shared_ptr<Mapping>> MappingCache::get(wire::FileId file, wire::FileKind kind) {
+  std::shared_ptr<Mapping> mapping = find(file);
   if (mapping == nullptr) {
     auto shared = source_.fetch(file);
-    if (!shared.ok()) {
-      mappings_.erase(to_int(file));
-      return shared.status();
-    }
+    if (!shared.ok()) return shared.status();
     auto mapped = Mapping::map(*shared);
     if (!mapped.ok()) return mapped.status();
-    mapping = std::move(*mapped);
-    entry = mapping;
-    // Forget what nobody uses any more, now and then.
-    std::erase_if(mappings_, [](const auto& item) { return item.second.expired(); });
+    mapping = publish(file, *mapped);
   }
   if (mapping->kind() != kind) {
     return wire::make_error(ErrorCode::kInternal,

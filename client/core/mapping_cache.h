@@ -1,5 +1,5 @@
 // Shared files as mapped in this process: each once, however many arrays stand in it, for as long
-// as anybody uses it. Thread-safe.
+// as anybody uses it. Thread-safe; files are fetched and mapped without the lock.
 #pragma once
 
 #include <cstddef>
@@ -46,8 +46,11 @@ class MappingCache {
   absl::StatusOr<std::shared_ptr<Mapping>> get(wire::FileId file, wire::FileKind kind);
 
  private:
+  std::shared_ptr<Mapping> find(wire::FileId file);
+  std::shared_ptr<Mapping> publish(wire::FileId file, std::shared_ptr<Mapping> mapped);
+
   FileSource& source_;
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards what follows
   std::unordered_map<std::uint32_t, std::weak_ptr<Mapping>> mappings_;
 };
 

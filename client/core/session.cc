@@ -1,9 +1,11 @@
 #include "client/core/session.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "client/core/array_state.h"
 #include "client/core/device_order.h"
 #include "client/core/interrupt.h"
@@ -85,13 +87,40 @@ bool DeviceUse::complete() const { return order == nullptr || order->complete();
 
 // ---- Arrays.
 
-absl::StatusOr<std::shared_ptr<ArrayState>> Session::join(const OpenedArray& opened) {
-  const std::lock_guard lock(mutex_);
-  const auto named = named_.find(opened.spec.name);
-  if (named != named_.end() && named->second->opened().id == opened.id && named->second->reopen()) {
-    return make_handle(*named->second);
+// The array as this process has it open; nullptr: the caller, and nobody else, is to open it, and
+// takes it out of joining_ then.
+std::shared_ptr<ArrayState> Session::join_known(const OpenedArray& opened) {
+  std::shared_ptr<ArrayState> left;
+  for (;;) {
+    std::shared_ptr<ArrayState> known;
+    {
+      std::unique_lock lock(mutex_);
+      joined_.wait(lock, [&] { return !joining_.contains(opened.id); });
+      const auto named = named_.find(opened.spec.name);
+      if (named == named_.end() || named->second->opened().id != opened.id ||
+          named->second == left.get()) {
+        joining_.insert(opened.id);
+        return nullptr;
+      }
+      known = make_handle(*named->second);
+    }
+    if (known->reopen()) return known;
+    left = std::move(known);
   }
-  auto made = ArrayState::open(shared_from_this(), opened);
+}
+
+absl::StatusOr<std::shared_ptr<ArrayState>> Session::join(const OpenedArray& opened) {
+  if (auto known = join_known(opened)) return known;
+  absl::StatusOr<std::unique_ptr<ArrayState>> made;
+  std::unique_lock lock(mutex_, std::defer_lock);
+  {
+    const absl::Cleanup done = [&] {
+      lock.lock();
+      joining_.erase(opened.id);
+      joined_.notify_all();
+    };
+    made = ArrayState::open(shared_from_this(), opened);
+  }
   if (!made.ok()) {
     departed_.push_back({opened.id, 1, {}});
     return made.status();
@@ -99,6 +128,7 @@ absl::StatusOr<std::shared_ptr<ArrayState>> Session::join(const OpenedArray& ope
   ArrayState* state = made->get();
   arrays_.emplace(state, std::move(*made));
   // Another thread may have opened what has the name since this answer was given.
+  const auto named = named_.find(opened.spec.name);
   if (named == named_.end() || named->second->opened().id <= opened.id) {
     if (named != named_.end()) named_.erase(named);  // the key is a part of the older state
     named_.emplace(state->name(), state);
@@ -142,7 +172,10 @@ void Session::end_handle(ArrayState* state) {
     const std::lock_guard lock(session.mutex_);
     if (--state->handles_ != 0) return;
     state->without_handle_.store(true);
-    if (state->in_use()) return;
+    if (state->in_use()) {
+      if (state->must_settle()) session.note_release();
+      return;
+    }
     const auto named = session.named_.find(state->name());
     if (named != session.named_.end() && named->second == state) session.named_.erase(named);
     const auto it = session.arrays_.find(state);
@@ -162,16 +195,15 @@ std::vector<std::shared_ptr<ArrayState>> Session::live_arrays() {
 
 void Session::close() {
   flush();
-  bool unused = true;
-  for (const auto& state : live_arrays()) {
-    state->close();
-    unused = unused && state->left();
-  }
+  const auto arrays = live_arrays();
+  for (const auto& state : arrays) state->close();
   // A process that ends takes its GPU work along, which others may wait for.
   const auto end = std::chrono::steady_clock::now() + kGpuPatience;
   for (flush(); departing() && std::chrono::steady_clock::now() < end; flush()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+  const bool unused =
+      std::all_of(arrays.begin(), arrays.end(), [](const auto& state) { return state->left(); });
   if (unused) files_->goodbye();  // else with the last lease or pin, which keeps us alive
 }
 
@@ -217,7 +249,11 @@ void Session::flush() {
   imports_.flush();
   kept_.let_go();
   if (release_noted_.exchange(false, std::memory_order_relaxed)) {
-    for (const auto& state : live_arrays()) state->leave_if_due();
+    for (const auto& state : live_arrays()) {
+      const bool has_no_other_handle = state.use_count() == 1;
+      if (has_no_other_handle || state->ending()) state->settle_unused();
+      state->leave_if_due();
+    }
   }
 }
 

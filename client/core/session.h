@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "client/core/control_port.h"
 #include "client/core/file_source.h"
@@ -78,7 +80,8 @@ class Session : public std::enable_shared_from_this<Session>, private ForkObserv
   // True if it was the last one, and closed by its user: nothing new begins, close() is next.
   bool remove_connection(bool closed);
 
-  // The state of an opened array: the same one for all handles of this process.
+  // The state of an opened array: the same one for all handles of this process. Opens it without
+  // the lock; threads that open one array wait for the first.
   absl::StatusOr<std::shared_ptr<ArrayState>> join(const OpenedArray& opened);
   // The same without a call, where this process has the array of that name open and the board says
   // that the name is still its own; nullptr: ask the daemon.
@@ -90,10 +93,12 @@ class Session : public std::enable_shared_from_this<Session>, private ForkObserv
   // last of these.
   void close();
   // The array's state has died where no call may be made; flush() leaves it, once the device is
-  // done with what it had open there.
+  // done with what it had open there. It waits for the device where pins have died after the leases
+  // of an array that gets no other.
   void depart(wire::ArrayId array, std::uint32_t opens, DeviceUse use);
   void flush();
-  // A hold has ended where no call may be made: flush() looks whether an array is to be left.
+  // A hold has ended, or is to be settled, where no call may be made: flush() looks whether an
+  // array is to be left.
   void note_release() { release_noted_.store(true, std::memory_order_relaxed); }
 
   // Bytes copied by put, get and update, as a number of copies.
@@ -121,6 +126,7 @@ class Session : public std::enable_shared_from_this<Session>, private ForkObserv
 
   void after_fork_in_child() override { files_->abandon(); }
   bool departing() const;
+  std::shared_ptr<ArrayState> join_known(const OpenedArray& opened);
   std::vector<std::shared_ptr<ArrayState>> live_arrays();
   std::shared_ptr<ArrayState> make_handle(ArrayState& state);
   static void end_handle(ArrayState* state);
@@ -130,6 +136,8 @@ class Session : public std::enable_shared_from_this<Session>, private ForkObserv
   // Each as long as a handle, a lease or a pin needs it.
   std::unordered_map<const ArrayState*, std::unique_ptr<ArrayState>> arrays_;
   std::unordered_map<std::string_view, ArrayState*> named_;  // the newest of each name
+  absl::flat_hash_set<wire::ArrayId> joining_;               // that a thread opens
+  std::condition_variable joined_;                           // joining_ has lost one
   struct Departed {
     wire::ArrayId array;
     std::uint32_t opens;

@@ -27,8 +27,9 @@ std::vector<Death> deaths() {
   add({"subscribe.begin", "subscribe.answered", "subscribe.done", "acquire.located", "acquire.held",
        "acquire.checked", "device.read_ordered"},
       {}, "read a s");
-  add({"device.read_recorded", "device.read_counted", "release.begin", "release.cleared"}, kReading,
-      "release a");
+  add({"device.read_recorded", "device.read_counted", "release.begin", "release.cleared",
+       "release.given_up"},
+      kReading, "release a");
   add({"right.asked", "right.offered", "right.copied", "right.confirmed", "adopt.slot",
        "write.flagged", "write.allowed", "write.marked", "write.chosen", "write.numbered",
        "write.handed_out", "device.write_ordered"},

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <set>
 #include <string>
@@ -34,7 +35,7 @@ class FakeGpu : public server::DeviceBackend {
   }
 
   // The event whose handle begins with this number has a record that is not complete.
-  std::set<std::uint8_t> pending;
+  std::set<std::uint64_t> pending;
   int events_left = 100;
   bool broken = false;  // is why none are left
   int segments = 0;     // that exist
@@ -44,9 +45,16 @@ class FakeGpu : public server::DeviceBackend {
  private:
   static constexpr std::uint64_t kGranule = std::uint64_t{2} << 20;
 
+  static wire::DeviceHandle handle_of(std::uint64_t number) {
+    wire::DeviceHandle handle{};
+    std::memcpy(handle.data(), &number, sizeof number);
+    return handle;
+  }
+
   class Memory : public server::SharedMemory {
    public:
-    Memory(FakeGpu& gpu, std::uint64_t size_bytes) : gpu_(gpu), size_bytes_(size_bytes) {
+    Memory(FakeGpu& gpu, std::uint64_t size_bytes)
+        : gpu_(gpu), size_bytes_(size_bytes), handle_(handle_of(++gpu.last_segment_)) {
       ++gpu_.segments;
     }
     ~Memory() override { --gpu_.segments; }
@@ -60,28 +68,33 @@ class FakeGpu : public server::DeviceBackend {
    private:
     FakeGpu& gpu_;
     const std::uint64_t size_bytes_;
-    const wire::DeviceHandle handle_{};
+    const wire::DeviceHandle handle_;
   };
 
   class Event : public server::SharedEvent {
    public:
-    Event(FakeGpu& gpu, std::uint8_t number) : gpu_(gpu), handle_{number} { ++gpu_.events; }
+    Event(FakeGpu& gpu, std::uint64_t number)
+        : gpu_(gpu), number_(number), handle_(handle_of(number)) {
+      ++gpu_.events;
+    }
     ~Event() override { --gpu_.events; }
     const wire::DeviceHandle& handle() const override { return handle_; }
-    bool complete() const override { return !gpu_.pending.contains(handle_[0]); }
+    bool complete() const override { return !gpu_.pending.contains(number_); }
     absl::Status record_anew() override {
       ++gpu_.recorded_anew;
-      gpu_.pending.erase(handle_[0]);
+      gpu_.pending.erase(number_);
       return absl::OkStatus();
     }
 
    private:
     FakeGpu& gpu_;
+    const std::uint64_t number_;
     const wire::DeviceHandle handle_;
   };
 
   const std::string device_;
-  std::uint8_t last_event_ = 0;
+  std::uint64_t last_event_ = 0;
+  std::uint64_t last_segment_ = 0;
 };
 
 }  // namespace memlease::testing

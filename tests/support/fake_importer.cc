@@ -1,0 +1,173 @@
+#include "tests/support/fake_importer.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "proto/wire/error.h"
+
+namespace memlease::testing {
+
+using wire::ErrorCode;
+
+class FakeImporter::Memory : public internal::DeviceMemory {
+ public:
+  Memory(FakeImporter& importer, Allocation& allocation, std::uint64_t size_bytes)
+      : importer_(importer), allocation_(allocation), size_bytes_(size_bytes) {}
+  ~Memory() override {
+    importer_.gates_.pass("close_memory");
+    const std::lock_guard lock(importer_.mutex_);
+    if (--allocation_.opens == 0) ::munmap(std::exchange(allocation_.mapped, nullptr), size_bytes_);
+  }
+  std::byte* data() const override { return static_cast<std::byte*>(allocation_.mapped); }
+  std::uint64_t size_bytes() const override { return size_bytes_; }
+
+ private:
+  FakeImporter& importer_;
+  Allocation& allocation_;
+  const std::uint64_t size_bytes_;
+};
+
+class FakeImporter::Event : public internal::DeviceEvent {
+ public:
+  // `shared`: by its handle; else of this process alone.
+  Event(FakeImporter& importer, Stalls* shared) : importer_(importer), shared_(shared) {}
+  ~Event() override {
+    if (shared_ == nullptr) return;
+    importer_.gates_.pass("close_event");
+    const std::lock_guard lock(importer_.mutex_);
+    --importer_.open_events_;
+  }
+  absl::Status record(Stream stream) override {
+    const std::lock_guard lock(importer_.mutex_);
+    record() = importer_.streams_[stream.handle()];
+    return absl::OkStatus();
+  }
+  absl::Status record_joined(Stream stream) override {
+    const std::lock_guard lock(importer_.mutex_);
+    record().merge(Stalls(importer_.streams_[stream.handle()]));
+    return absl::OkStatus();
+  }
+  absl::Status wait(Stream stream) override {
+    const std::lock_guard lock(importer_.mutex_);
+    importer_.streams_[stream.handle()].merge(Stalls(record()));
+    return absl::OkStatus();
+  }
+  absl::StatusOr<bool> complete() override {
+    const std::lock_guard lock(importer_.mutex_);
+    return importer_.over(record());
+  }
+
+ private:
+  Stalls& record() { return shared_ == nullptr ? own_ : *shared_; }
+
+  FakeImporter& importer_;
+  Stalls* const shared_;
+  Stalls own_;
+};
+
+bool FakeImporter::over(const Stalls& stalls) const {
+  return std::none_of(stalls.begin(), stalls.end(), [&](int it) { return running_.contains(it); });
+}
+
+void FakeImporter::stall(Stream stream) {
+  const std::lock_guard lock(mutex_);
+  running_.insert(++last_stall_);
+  streams_[stream.handle()].insert(last_stall_);
+}
+
+void FakeImporter::resume() {
+  const std::lock_guard lock(mutex_);
+  running_.clear();
+  resumed_.notify_all();
+}
+
+void FakeImporter::refuse_next_open() {
+  const std::lock_guard lock(mutex_);
+  refuses_ = true;
+}
+
+int FakeImporter::open_memory_count() const {
+  const std::lock_guard lock(mutex_);
+  int count = 0;
+  for (const auto& [handle, allocation] : memory_) count += allocation.opens;
+  return count;
+}
+
+int FakeImporter::open_event_count() const {
+  const std::lock_guard lock(mutex_);
+  return open_events_;
+}
+
+absl::StatusOr<std::unique_ptr<internal::DeviceMemory>> FakeImporter::open_memory(
+    const wire::DeviceHandle& handle, std::uint64_t size_bytes) {
+  gates_.pass("open_memory");
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(refuses_, false)) {
+    return wire::make_error(ErrorCode::kInternal, "the fake GPU refuses", "The test wants it so.");
+  }
+  Allocation& allocation = memory_[handle];
+  if (!allocation.bytes) {
+    allocation.bytes = wire::UniqueFd(::memfd_create("memlease-fake-gpu", MFD_CLOEXEC));
+    if (::ftruncate(allocation.bytes.get(), static_cast<off_t>(size_bytes)) != 0) std::abort();
+  }
+  if (allocation.opens++ == 0) {
+    allocation.mapped =
+        ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, allocation.bytes.get(), 0);
+    if (allocation.mapped == MAP_FAILED) std::abort();
+  }
+  return std::make_unique<Memory>(*this, allocation, size_bytes);
+}
+
+absl::StatusOr<std::unique_ptr<internal::DeviceEvent>> FakeImporter::open_event(
+    const wire::DeviceHandle& handle) {
+  gates_.pass("open_event");
+  const std::lock_guard lock(mutex_);
+  ++open_events_;
+  return std::make_unique<Event>(*this, &records_[handle]);
+}
+
+absl::StatusOr<std::unique_ptr<internal::DeviceEvent>> FakeImporter::mark(Stream stream) {
+  auto event = std::make_unique<Event>(*this, nullptr);
+  if (auto status = event->record(stream); !status.ok()) return status;
+  return event;
+}
+
+absl::Status FakeImporter::order(Stream before, Stream after) {
+  const std::lock_guard lock(mutex_);
+  streams_[after.handle()].merge(Stalls(streams_[before.handle()]));
+  return absl::OkStatus();
+}
+
+absl::Status FakeImporter::synchronize() {
+  std::unique_lock lock(mutex_);
+  resumed_.wait(lock, [&] {
+    return std::all_of(streams_.begin(), streams_.end(),
+                       [&](const auto& stream) { return over(stream.second); });
+  });
+  return absl::OkStatus();
+}
+
+absl::Status FakeImporter::copy(void* to, const void* from, std::uint64_t size_bytes,
+                                Stream /*stream*/) {
+  std::memcpy(to, from, size_bytes);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> FakeImporter::resolve(const std::string& device) {
+  return device == "cuda:0" ? device_ : device;
+}
+
+absl::StatusOr<internal::Importer*> FakeImporter::importer(const std::string& uuid) {
+  if (uuid == device_) return this;
+  return wire::make_error(ErrorCode::kUnsupported, "there is no " + uuid);
+}
+
+absl::StatusOr<internal::Importer*> FakeImporter::holder(const void* /*address*/) { return this; }
+
+}  // namespace memlease::testing

@@ -1,0 +1,82 @@
+// A GPU as a client's process sees it, of host memory: what a handle leads to is mapped by the
+// first open and unmapped by the last close, as a driver counts them, so that a stray access is a
+// fault. Work on a stream is done when it is given, unless the test stalls the stream: then what is
+// recorded there, or waits for that, is complete when the stall ends. Thread-safe; outlives what it
+// hands out.
+//
+// Stops at the gates open_memory, close_memory, open_event, close_event.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "client/core/importer.h"
+#include "proto/wire/unique_fd.h"
+#include "tests/support/gates.h"
+
+namespace memlease::testing {
+
+class FakeImporter : public internal::Importer, public internal::ImporterSource {
+ public:
+  FakeImporter(std::string device, Gates& gates) : device_(std::move(device)), gates_(gates) {}
+
+  // What the stream is given from now on is not complete before resume().
+  void stall(Stream stream);
+  void resume();
+  // The next open of memory fails.
+  void refuse_next_open();
+  // Memory and shared events that are open now, each as often as it is.
+  int open_memory_count() const;
+  int open_event_count() const;
+
+  const std::string& device() const override { return device_; }
+  int ordinal() const override { return 0; }
+  absl::StatusOr<std::unique_ptr<internal::DeviceMemory>> open_memory(
+      const wire::DeviceHandle& handle, std::uint64_t size_bytes) override;
+  absl::StatusOr<std::unique_ptr<internal::DeviceEvent>> open_event(
+      const wire::DeviceHandle& handle) override;
+  absl::StatusOr<std::unique_ptr<internal::DeviceEvent>> mark(Stream stream) override;
+  absl::Status order(Stream before, Stream after) override;
+  absl::Status check_stream(Stream /*stream*/) override { return absl::OkStatus(); }
+  absl::StatusOr<Stream> export_stream() override { return Stream::from_handle(0x100); }
+  absl::StatusOr<Stream> copy_stream() override { return Stream::from_handle(0x200); }
+  absl::Status synchronize() override;
+  absl::Status copy(void* to, const void* from, std::uint64_t size_bytes, Stream stream) override;
+  void told(std::uint64_t /*key*/, std::uint64_t /*value*/) override {}
+  void heard(std::uint64_t /*key*/, std::uint64_t /*value*/) override {}
+
+  // The one device's source.
+  absl::StatusOr<std::string> resolve(const std::string& device) override;
+  absl::StatusOr<internal::Importer*> importer(const std::string& uuid) override;
+  absl::StatusOr<internal::Importer*> holder(const void* address) override;
+
+ private:
+  class Memory;
+  class Event;
+  using Stalls = std::set<int>;  // what has to end before something is complete
+  struct Allocation {
+    wire::UniqueFd bytes;
+    void* mapped = nullptr;
+    int opens = 0;
+  };
+  bool over(const Stalls& stalls) const;  // mutex_ is held
+
+  const std::string device_;
+  Gates& gates_;
+  mutable std::mutex mutex_;         // guards what follows
+  std::condition_variable resumed_;  // running_ has lost some
+  Stalls running_;
+  int last_stall_ = 0;
+  std::map<std::uintptr_t, Stalls> streams_;
+  std::map<wire::DeviceHandle, Allocation> memory_;
+  std::map<wire::DeviceHandle, Stalls> records_;  // of shared events, by all who have them open
+  int open_events_ = 0;
+  bool refuses_ = false;
+};
+
+}  // namespace memlease::testing

@@ -1,0 +1,307 @@
+#include "tests/support/local_daemon.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "client/core/connect_session.h"
+#include "gtest/gtest.h"
+#include "proto/wire/error.h"
+
+namespace memlease::testing {
+namespace {
+
+LocalDaemon* the_daemon = nullptr;  // set while there is no other thread
+
+server::PeerIdentity this_process() { return {::getpid(), ::getuid(), ::getgid(), {}, "test"}; }
+
+internal::OpenedArray answer_of(const server::Broker::Opened& opened) {
+  const server::Array& array = *opened.array;
+  internal::OpenedArray answer;
+  answer.id = array.id;
+  answer.spec = array.spec;
+  answer.board_record = array.board_at;
+  answer.slots = array.slots;
+  answer.slot_bytes = array.slot_bytes;
+  answer.may_write = opened.may_write;
+  answer.created = opened.created;
+  answer.write_events = array.write_events->handles();
+  return answer;
+}
+
+}  // namespace
+
+// One session's calls.
+class LocalControl : public internal::ControlPort {
+ public:
+  LocalControl(LocalDaemon& daemon, wire::SessionId session) : daemon_(daemon), session_(session) {}
+
+  absl::StatusOr<internal::OpenedArray> create(const wire::ArraySpec& spec,
+                                               bool exist_ok) override {
+    return call<absl::StatusOr<internal::OpenedArray>>(
+        "create",
+        [&](server::Broker& /*broker*/,
+            server::Session& session) -> absl::StatusOr<internal::OpenedArray> {
+          const auto opened = daemon_.create(session, spec, exist_ok);
+          if (!opened.ok()) return opened.status();
+          return answer_of(*opened);
+        });
+  }
+  absl::StatusOr<internal::OpenedArray> open(const std::string& name) override {
+    return call<absl::StatusOr<internal::OpenedArray>>(
+        "open",
+        [&](server::Broker& broker,
+            server::Session& session) -> absl::StatusOr<internal::OpenedArray> {
+          const auto opened = broker.open(session, name);
+          if (!opened.ok()) return opened.status();
+          return answer_of(*opened);
+        });
+  }
+  absl::StatusOr<internal::Subscribed> subscribe(wire::ArrayId array) override {
+    return call<absl::StatusOr<internal::Subscribed>>(
+        "subscribe",
+        [&](server::Broker& broker,
+            server::Session& session) -> absl::StatusOr<internal::Subscribed> {
+          const auto subscribed = broker.subscribe(session, array);
+          if (!subscribed.ok()) return subscribed.status();
+          internal::Subscribed answer{subscribed->row, {}};
+          if (subscribed->read_events != nullptr) {
+            answer.read_events = subscribed->read_events->handles();
+          }
+          return answer;
+        });
+  }
+  absl::StatusOr<internal::WriterAnswer> acquire_writer(wire::ArrayId array) override {
+    return call<absl::StatusOr<internal::WriterAnswer>>(
+        "acquire_writer",
+        [&](server::Broker& broker,
+            server::Session& session) -> absl::StatusOr<internal::WriterAnswer> {
+          using To = internal::WriterAnswer::State;
+          using From = server::WriterAnswer::State;
+          const auto answer = broker.acquire_writer(session, array);
+          if (!answer.ok()) return answer.status();
+          const To state = answer->state == From::kGranted   ? To::kGranted
+                           : answer->state == From::kOffered ? To::kOffered
+                                                             : To::kBusy;
+          return internal::WriterAnswer{state, answer->row, answer->from, answer->offer};
+        });
+  }
+  absl::Status confirm_writer(wire::ArrayId array, std::uint64_t offer) override {
+    return call<absl::Status>("confirm_writer",
+                              [&](server::Broker& broker, server::Session& session) {
+                                return broker.confirm_writer(session, array, offer);
+                              });
+  }
+  absl::Status cancel_writer(wire::ArrayId array) override {
+    return call<absl::Status>("cancel_writer",
+                              [&](server::Broker& broker, server::Session& session) {
+                                return broker.cancel_writer(session, array);
+                              });
+  }
+  absl::Status leave(wire::ArrayId array, std::uint32_t opens) override {
+    return call<absl::Status>("leave", [&](server::Broker& broker, server::Session& session) {
+      return broker.leave(session, array, opens);
+    });
+  }
+  absl::Status withdraw(const std::string& name) override {
+    return call<absl::Status>("withdraw", [&](server::Broker& broker, server::Session& session) {
+      return broker.withdraw(session.peer, name);
+    });
+  }
+  absl::StatusOr<std::vector<std::string>> list(const std::string& pattern) override {
+    return call<absl::StatusOr<std::vector<std::string>>>(
+        "list", [&](server::Broker& broker, server::Session& session) {
+          std::vector<std::string> names;
+          for (const server::Array* array : broker.list(session.peer, pattern)) {
+            names.push_back(array->spec.name);
+          }
+          return names;
+        });
+  }
+  // Does not wait.
+  absl::StatusOr<bool> wait_for(const std::string& name,
+                                std::chrono::milliseconds /*timeout*/) override {
+    return call<absl::StatusOr<bool>>("wait_for",
+                                      [&](server::Broker& broker, server::Session& session) {
+                                        return broker.exists(session.peer, name);
+                                      });
+  }
+  absl::StatusOr<std::vector<internal::Holder>> holders(wire::ArrayId /*array*/) override {
+    return std::vector<internal::Holder>{};
+  }
+  absl::StatusOr<internal::ImportedMemory> import_memory(wire::FileId file) override {
+    return call<absl::StatusOr<internal::ImportedMemory>>(
+        "import_memory",
+        [&](server::Broker& broker,
+            server::Session& session) -> absl::StatusOr<internal::ImportedMemory> {
+          const auto memory = broker.imports().open_memory(session, file);
+          if (!memory.ok()) return memory.status();
+          return internal::ImportedMemory{memory->handle, memory->size_bytes};
+        });
+  }
+  absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(wire::RowRef row) override {
+    return call<absl::StatusOr<std::vector<wire::DeviceHandle>>>(
+        "import_events", [&](server::Broker& broker, server::Session& session) {
+          return broker.imports().open_events(session, row);
+        });
+  }
+  absl::Status close_imports(const internal::ClosedImports& closed) override {
+    return call<absl::Status>("close_imports",
+                              [&](server::Broker& broker, server::Session& session) {
+                                for (const auto file : closed.memory)
+                                  broker.imports().close_memory(session, file);
+                                for (const auto row : closed.events)
+                                  server::Imports::close_events(session, row);
+                                return absl::OkStatus();
+                              });
+  }
+  std::uint64_t calls() const override { return 0; }
+
+ private:
+  template <typename Answer, typename Fn>
+  Answer call(const std::string& name, Fn fn) {
+    daemon_.gates.pass("call " + name);
+    const std::lock_guard lock(daemon_.mutex_);
+    server::Session* const session = daemon_.broker_.sessions().find(session_);
+    if (session == nullptr) return wire::make_error(wire::ErrorCode::kDenied, "it has ended");
+    return fn(daemon_.broker_, *session);
+  }
+
+  LocalDaemon& daemon_;
+  const wire::SessionId session_;
+};
+
+class LocalDaemon::Files : public internal::FileSource {
+ public:
+  Files(LocalDaemon& daemon, wire::SessionId session) : daemon_(daemon), session_(session) {}
+  ~Files() override {
+    goodbye();
+    const std::lock_guard lock(daemon_.mutex_);
+    if (exit_awaited_) daemon_.broker_.exited(session_);
+  }
+  absl::StatusOr<internal::SharedFile> fetch(wire::FileId file) override {
+    daemon_.gates.pass("fetch");
+    const std::lock_guard lock(daemon_.mutex_);
+    auto grant = daemon_.broker_.fetch_file(session_, file);
+    if (!grant.ok()) return grant.status();
+    return internal::SharedFile{std::move(grant->fd), grant->kind, grant->size_bytes,
+                                grant->writable};
+  }
+  bool alive() override { return true; }
+  void goodbye() override {
+    const std::lock_guard lock(daemon_.mutex_);
+    if (std::exchange(said_goodbye_, true)) return;
+    exit_awaited_ = daemon_.broker_.hang_up(session_, true);
+  }
+  void abandon() override {}
+
+ private:
+  LocalDaemon& daemon_;
+  const wire::SessionId session_;
+  bool said_goodbye_ = false;
+  bool exit_awaited_ = false;
+};
+
+LocalDaemon::LocalDaemon()
+    : importer("GPU-1", gates),
+      broker_(
+          {memory_, memory_, clock_, [](auto bytes) { std::fill(bytes.begin(), bytes.end(), 1); }},
+          {}) {
+  assert(the_daemon == nullptr);
+  the_daemon = this;
+  gpu_.events_left = 1 << 20;
+  broker_.add_device(gpu_, {});
+  elsewhere_ = broker_.open_session(this_process())->session;
+}
+
+LocalDaemon::~LocalDaemon() {
+  gates.open_all();
+  the_daemon = nullptr;
+  EXPECT_EQ(broker_.sessions().size(), 1U) << "a session has not ended";
+  broker_.hang_up(elsewhere_, false);
+  broker_.exited(elsewhere_);
+  EXPECT_EQ(gpu_.events, 0);
+  EXPECT_EQ(gpu_.segments, 0);
+  EXPECT_EQ(importer.open_memory_count(), 0);
+  EXPECT_EQ(importer.open_event_count(), 0);
+}
+
+LocalDaemon& LocalDaemon::instance() { return *the_daemon; }
+
+std::shared_ptr<internal::Session> LocalDaemon::session() {
+  std::shared_ptr<internal::Session> known;
+  const std::lock_guard lock(mutex_);
+  known = session_.lock();
+  if (known != nullptr && known->add_connection()) return known;
+  const wire::SessionId id = broker_.open_session(this_process())->session;
+  auto made =
+      std::make_shared<internal::Session>("local", id, std::make_unique<Files>(*this, id),
+                                          std::make_unique<LocalControl>(*this, id), importer);
+  made->add_connection();
+  session_ = made;
+  return made;
+}
+
+void LocalDaemon::with_broker(const std::function<void(server::Broker&)>& fn) {
+  const std::lock_guard lock(mutex_);
+  fn(broker_);
+}
+
+absl::StatusOr<server::Broker::Opened> LocalDaemon::create(server::Session& session,
+                                                           const wire::ArraySpec& spec,
+                                                           bool exist_ok) {
+  for (;;) {
+    auto creation = broker_.create(session, spec, exist_ok);
+    if (!creation.ok()) return creation.status();
+    if (auto* opened = std::get_if<server::Broker::Opened>(&*creation)) return *opened;
+    const auto& growth = std::get<server::SegmentPool::Growth>(*creation);
+    server::DeviceBackend& device = growth.device == gpu_.device()
+                                        ? static_cast<server::DeviceBackend&>(gpu_)
+                                        : static_cast<server::DeviceBackend&>(memory_);
+    if (auto status = broker_.add_memory(growth, device.create_segment(growth.size_bytes));
+        !status.ok()) {
+      return status;
+    }
+  }
+}
+
+void LocalDaemon::create_elsewhere(const std::string& name, const std::string& device,
+                                   std::int64_t elements) {
+  wire::ArraySpec spec;
+  spec.name = name;
+  spec.dtype = {wire::DTypeCode::kUInt, 64, 1};
+  spec.shape = {elements};
+  spec.device = device;
+  const std::lock_guard lock(mutex_);
+  const auto created = create(*broker_.sessions().find(elsewhere_), spec, false);
+  EXPECT_TRUE(created.ok()) << created.status();
+}
+
+std::size_t LocalDaemon::imported_memory() {
+  std::size_t count = 0;
+  with_broker([&](server::Broker& broker) {
+    for (const server::Session* session : broker.sessions().all()) {
+      count += session->imported_memory.size();
+    }
+  });
+  return count;
+}
+
+int LocalDaemon::gpu_segments() {
+  const std::lock_guard lock(mutex_);
+  return gpu_.segments;
+}
+
+int LocalDaemon::gpu_events() {
+  const std::lock_guard lock(mutex_);
+  return gpu_.events;
+}
+
+}  // namespace memlease::testing
+
+absl::StatusOr<std::shared_ptr<memlease::internal::Session>> memlease::internal::connect_session(
+    const ConnectOptions& /*options*/) {
+  return testing::LocalDaemon::instance().session();
+}
