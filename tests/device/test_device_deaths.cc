@@ -7,12 +7,28 @@ namespace {
 class DeviceDeaths : public DeviceTest {
  protected:
   // A stream that goes on after a record that was lost is told by the checker, and is what the test
-  // is about; nothing else may be wrong.
-  void expect_lost_records_alone() {
+  // is about; nothing else may be wrong, also when the other processes have ended.
+  void expect_lost_records_alone() { loses_records_ = true; }
+  void TearDown() override {
+    if (!loses_records_) return;
     for (const fakecuda::Finding& finding : world.findings()) {
       EXPECT_EQ(finding.what, fakecuda::Finding::What::kOrphanWait) << fakecuda::describe(finding);
     }
   }
+  // Memory and events that a process has open now.
+  int open_handles(const Client& client) {
+    for (const auto& process : world->layout().processes) {
+      if (process.state.load() == fakecuda::Process::kLive &&
+          process.pid == static_cast<fakecuda::u32>(client.pid())) {
+        return process.imports.load() + process.events.load();
+      }
+    }
+    ADD_FAILURE() << "no such process";
+    return 0;
+  }
+
+ private:
+  bool loses_records_ = false;
 };
 
 // R-SYNC-11: what it wrote was nobody's yet.
@@ -53,6 +69,42 @@ TEST_F(DeviceDeaths, AVersionWhoseWriterDiesBeforeItIsCompleteIsPoisoned) {
   publish(keeper, 3);
   publish(keeper, 4);
   EXPECT_EQ(reader.is_ok("get a"), "4 4 4");
+  expect_lost_records_alone();
+}
+
+// Nothing of the dead stays open in those who go on.
+TEST_F(DeviceDeaths, SurvivorsCloseAllThatTheyHadOpen) {
+  FAKECUDA_STAND_IN_ONLY();  // which counts that
+  a_later_record_frees(true);
+  Client keeper(daemon);
+  Client reader(daemon);
+  keeper.is_ok("create a 3 1000 cuda:0");
+  {
+    Client writer(daemon);
+    Client other(daemon);
+    publish(writer, 1);
+    read(other, 1);
+    read(reader, 1);
+    publish(writer, 2);
+    publish(writer, 3);
+    publish(writer, 4);
+    publish_unfinished(writer, 5);
+    reader.is_ok("read a r");
+    other.is_ok("read a r");
+    writer.kill();
+    other.kill();
+  }
+  EXPECT_TRUE(becomes([&] { return keeper.is_ok("version a") == "4"; }));
+  EXPECT_EQ(error(reader, "release a"), "ProducerDied");
+  publish(keeper, 6);
+  publish(keeper, 7);
+  publish(keeper, 8);
+  read(reader, 8);
+  for (Client* survivor : {&reader, &keeper}) {
+    EXPECT_GT(open_handles(*survivor), 0);
+    survivor->is_ok("close a");
+    EXPECT_EQ(open_handles(*survivor), 0);
+  }
   expect_lost_records_alone();
 }
 
