@@ -1,6 +1,7 @@
 """The pytest fixture of the CUDA stand-in."""
 
 import ctypes
+import os
 import subprocess
 import sys
 
@@ -92,3 +93,9 @@ def test_another_process_finds_the_library_by_its_name(fake_cuda):
     assert fake_cuda.cuda.cudaMemcpy(ctypes.byref(got), data, ctypes.c_size_t(8), 2) == 0
     assert got.value == 7
     free(fake_cuda, data)
+
+
+def test_contexts_are_counted_by_process_and_gpu(fake_cuda):
+    assert fake_cuda.cuda.cudaSetDevice(1) == 0
+    assert fake_cuda.contexts(os.getpid()) == [0, 1]
+    assert fake_cuda.contexts(0) == []

@@ -60,7 +60,10 @@ TEST_F(Ipc, AnotherContextOfTheProcessFindsItMapped) {
   PEER_OK(peer.ask("import one " + handle));
   PEER_OK(peer.ask("device 1"));
   EXPECT_EQ(error(peer.ask("import two " + handle)), number(cudaErrorAlreadyMapped));
+  EXPECT_EQ(error(peer.ask("close one")), number(cudaErrorInvalidValue)) << "it is not this one's";
+  PEER_OK(peer.ask("device 0"));
   PEER_OK(peer.ask("close one"));
+  PEER_OK(peer.ask("device 1"));
   PEER_OK(peer.ask("import two " + handle));
   PEER_OK(peer.ask("close two"));
   CUDA_OK(cudaFree(data));

@@ -42,9 +42,16 @@ cudaError_t broken() {
   return context == nullptr ? cudaSuccess : context->broken();
 }
 
+// To another device, or context.
+bool leads_away(const Call& call) {
+  return call.name() == "cudaSetDevice" || call.name().starts_with("cuCtx") ||
+         call.name().starts_with("cuDevicePrimaryCtx");
+}
+
 }  // namespace
 
-Call::Call(const char* function) : name_(without_variant(function)) {}
+Call::Call(const char* function)
+    : name_(without_variant(function)), unsafe_(potentially_unsafe(name_)) {}
 
 u32 Call::index(Runtime& runtime) const {
   const u64 cached = cached_.load(std::memory_order_relaxed);
@@ -70,9 +77,12 @@ cudaError_t begin(const Call& call, Api api, Runtime*& runtime, cudaError_t& poi
   if (const cudaError_t error = planned_fault(*runtime, call, poison); error != cudaSuccess) {
     return error;
   }
-  const cudaError_t error = broken();
+  if (call.unsafe()) {
+    const cudaError_t error = runtime->captures.refuse_unsafe();
+    if (error != cudaSuccess) return error;
+  }
   // The way to another device stays open.
-  return error != cudaSuccess && call.name() == "cudaSetDevice" ? cudaSuccess : error;
+  return leads_away(call) ? cudaSuccess : broken();
 }
 
 cudaError_t end(Api api, Runtime* runtime, cudaError_t poison, cudaError_t error) {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <string>
 
+#include "tests/support/fakecuda/queries.h"
 #include "tests/support/fakecuda/runtime.h"
 
 namespace fakecuda {
@@ -19,10 +20,12 @@ class Call {
   explicit Call(const char* function);
 
   const std::string& name() const { return name_; }
+  bool unsafe() const { return unsafe_; }
   u32 index(Runtime& runtime) const;
 
  private:
   std::string name_;
+  bool unsafe_;                          // during a capture
   mutable std::atomic<u64> cached_ = 0;  // epoch of the runtime << 32 | index
 };
 
@@ -55,6 +58,14 @@ cudaError_t run_call_in_context(const Call& call, Api api, const Work& work) {
   });
 }
 
+// With the primary context of a device, which this does not make.
+template <class Work>
+cudaError_t with_device(Runtime& runtime, int ordinal, const Work& work) {
+  unsigned device = 0;
+  const cudaError_t error = device_at(runtime, ordinal, device);
+  return error == cudaSuccess ? work(runtime.primary(ordinal)) : error;
+}
+
 // Answers by an output argument, which there must be.
 template <class T, class V>
 cudaError_t put(T* out, V value) {
@@ -73,10 +84,16 @@ void initialize_driver(Runtime& runtime);
   static const fakecuda::Call call(__func__);          \
   return run(call, fakecuda::Api::api,                 \
              [&]([[maybe_unused]] parameter) -> cudaError_t { return expression; })
+// No context is made by this one. Of the runtime's calls only few make none.
 #define FAKECUDA_RUNTIME(expression) \
   FAKECUDA_BODY(fakecuda::run_call, fakecuda::Runtime& runtime, kRuntime, (expression))
-#define FAKECUDA_RUNTIME_CONTEXT(expression) \
-  FAKECUDA_BODY(fakecuda::run_call_in_context, fakecuda::Context& context, kRuntime, (expression))
+#define FAKECUDA_RUNTIME_CONTEXT(expression)                                          \
+  static const fakecuda::Call call(__func__);                                         \
+  return fakecuda::run_call_in_context(                                               \
+      call, fakecuda::Api::kRuntime, [&](fakecuda::Context& context) -> cudaError_t { \
+        [[maybe_unused]] fakecuda::Runtime& runtime = context.runtime;                \
+        return (expression);                                                          \
+      })
 // The driver's errors have the runtime's numbers.
 #define FAKECUDA_DRIVER_BODY(run, parameter, expression) \
   static const fakecuda::Call call(__func__);            \

@@ -178,6 +178,9 @@ class Checker {
         finding.text =
             "an event was used after it was destroyed (slot " + std::to_string(record.b) + ")";
         break;
+      case Violation::kStreamUsedAfterDestroy:
+        finding.text = "a stream was used that had been destroyed, or never made";
+        break;
       case Violation::kSharedNeighbours:
         finding.allocation = record.b;
         finding.text =

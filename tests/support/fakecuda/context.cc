@@ -6,8 +6,8 @@
 
 namespace fakecuda {
 
-Context::Context(Runtime& its_runtime, u32 its_device, int its_ordinal)
-    : runtime(its_runtime), device(its_device), ordinal(its_ordinal) {}
+Context::Context(Runtime& its_runtime, u32 its_device, int its_ordinal, bool is_primary)
+    : runtime(its_runtime), device(its_device), ordinal(its_ordinal), primary(is_primary) {}
 
 Context::~Context() = default;
 
@@ -27,6 +27,11 @@ bool Context::release() {
   if (retained_ == 0) return false;
   if (--retained_ == 0 && !used_) exists_ = false;
   return true;
+}
+
+void Context::destroy() {
+  stop();
+  exists_ = false;
 }
 
 void Context::break_with(cudaError_t error) {
@@ -80,6 +85,7 @@ std::shared_ptr<Stream> Context::thread_stream() {
 }
 
 void Context::retire(const std::shared_ptr<Stream>& stream) {
+  runtime.captures.forget(*stream);
   const std::scoped_lock lock(order_mutex);
   if (const MarkerPtr marker = stream->mark_locked(); marker != nullptr) {
     leftovers_.push_back(marker);
@@ -94,14 +100,10 @@ void Context::drop_ended() {
   std::erase_if(retired_, [](const auto& stream) { return stream->ended(); });
 }
 
-bool Context::blocking_one_captures() const {
-  return std::any_of(streams_.begin(), streams_.end(),
-                     [](const auto& stream) { return stream->blocking && stream->capturing; });
-}
-
-bool Context::captures_implicitly(const Stream& stream) {
-  const std::scoped_lock lock(order_mutex);
-  return &stream == legacy_.get() && blocking_one_captures();
+bool Context::captures_implicitly(const Stream& stream) const {
+  return stream.kind == AgentKind::kLegacyStream && runtime.captures.any([&](const Stream& other) {
+    return &other.context == this && other.blocking;
+  });
 }
 
 cudaError_t Context::order(Stream& stream) {
@@ -110,7 +112,10 @@ cudaError_t Context::order(Stream& stream) {
     if (legacy_ != nullptr) stream.await(legacy_->mark_locked());
     return cudaSuccess;
   }
-  if (blocking_one_captures()) return cudaErrorStreamCaptureImplicit;
+  const cudaError_t refused = runtime.captures.refuse(
+      [&](const Stream& other) { return &other.context == this && other.blocking; },
+      cudaErrorStreamCaptureImplicit);
+  if (refused != cudaSuccess) return refused;
   for (const auto& other : streams_) {
     if (other->blocking && other != legacy_) stream.await(other->mark_locked());
   }
@@ -123,12 +128,16 @@ cudaError_t Context::order(Stream& stream) {
 }
 
 cudaError_t Context::synchronize() {
+  const cudaError_t refused =
+      runtime.captures.refuse([&](const Stream& stream) { return &stream.context == this; },
+                              cudaErrorStreamCaptureUnsupported);
+  return refused == cudaSuccess ? wait_for_all() : refused;
+}
+
+cudaError_t Context::wait_for_all() {
   std::vector<MarkerPtr> markers;
   {
     const std::scoped_lock lock(order_mutex);
-    for (const auto& stream : streams_) {
-      if (stream->capturing) return cudaErrorStreamCaptureUnsupported;
-    }
     markers.swap(leftovers_);
     for (const auto& stream : streams_) markers.push_back(stream->mark_locked());
   }

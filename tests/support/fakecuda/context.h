@@ -1,5 +1,5 @@
-// The primary context of one visible device: its streams and how they are ordered, its peers, and
-// the error that broke it. Other contexts are not modelled. Thread-safe.
+// A context of one visible device, its primary one or another: its streams and how they are
+// ordered, its peers, and the error that broke it. Thread-safe.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -19,12 +19,13 @@ inline constexpr int kGreatestPriority = -5;
 
 class Context {
  public:
-  Context(Runtime& runtime, u32 device, int ordinal);
+  Context(Runtime& runtime, u32 device, int ordinal, bool primary);
   ~Context();
 
   Runtime& runtime;
   const u32 device;   // in the world
   const int ordinal;  // in this process
+  const bool primary;
 
   // --- Its existence. The first use makes it, and the world counts that.
   void use();
@@ -32,6 +33,8 @@ class Context {
   // False if nobody had retained it.
   bool release();
   bool exists() const { return exists_; }
+  // With its streams; what they have not begun is dropped. Not of a primary one.
+  void destroy();
 
   // The error that broke it; it stays.
   cudaError_t broken() const { return broken_; }
@@ -50,21 +53,23 @@ class Context {
   std::shared_ptr<Stream> thread_stream();
   // Work that is queued is still done.
   void retire(const std::shared_ptr<Stream>& stream);
-  // All streams, and the host knows of what they did.
+  // All streams, and the host knows of what they did. Conflicts with a capture of any of them.
   cudaError_t synchronize();
+  // As a call waits that may be made during a capture.
+  cudaError_t wait_for_all();
   cudaError_t host_wait(const MarkerPtr& marker);
   // Ends all streams; they drop what they have not begun.
   void stop();
 
   // Held while one operation is put in its place among the others.
   std::mutex order_mutex;
-  // Puts a stream behind what the legacy stream's rules say. order_mutex is held.
+  // Puts a stream behind what the legacy stream's rules say. order_mutex is held. The legacy stream
+  // would take part in the capture of a blocking one: that is refused, and loses the capture.
   cudaError_t order(Stream& stream);
-  // The legacy stream would take part in the capture of another one.
-  bool captures_implicitly(const Stream& stream);
+  // Would it? Asking does no harm.
+  bool captures_implicitly(const Stream& stream) const;
 
  private:
-  bool blocking_one_captures() const;
   std::shared_ptr<Stream> start(AgentKind kind, unsigned flags, int priority);
   void drop_ended();
 

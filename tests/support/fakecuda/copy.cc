@@ -101,6 +101,11 @@ cudaError_t copy_rows(Runtime& runtime, Stream& stream, const Copy& copy, std::s
   const End to = end_at(runtime, copy.to, to_pitch);
   const End from = end_at(runtime, copy.from, from_pitch);
   if (contradicts(copy.kind, to, from)) return cudaErrorInvalidValue;
+  // Staging is no work of a stream's.
+  if (!to.known || !from.known) {
+    const cudaError_t refused = runtime.captures.refuse_unsafe();
+    if (refused != cudaSuccess) return refused;
+  }
   const cudaError_t error =
       stream.enqueue(std::make_unique<CopyOperation>(copy.name, to, from, copy.bytes, rows));
   if (error != cudaSuccess) return error;

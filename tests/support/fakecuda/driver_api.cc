@@ -17,40 +17,8 @@ namespace {
 using fakecuda::Context;
 using fakecuda::put;
 using fakecuda::Runtime;
-using fakecuda::this_thread;
 
 void* at(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
-
-// With the primary context of a device.
-template <class Work>
-cudaError_t with_device(Runtime& runtime, CUdevice ordinal, const Work& work) {
-  unsigned device = 0;
-  const cudaError_t error = device_at(runtime, ordinal, device);
-  return error == cudaSuccess ? work(runtime.primary(ordinal)) : error;
-}
-
-Context* from(CUcontext context) { return reinterpret_cast<Context*>(context); }
-CUcontext to(Context* context) { return reinterpret_cast<CUcontext>(context); }
-
-Context* top() {
-  const auto& stack = this_thread().current;
-  return stack.empty() ? nullptr : stack.back();
-}
-
-cudaError_t set_current(Context* context) {
-  auto& stack = this_thread().current;
-  if (stack.empty()) stack.push_back(nullptr);
-  stack.back() = context;
-  return cudaSuccess;
-}
-
-cudaError_t pop(CUcontext* context) {
-  auto& stack = this_thread().current;
-  if (stack.empty()) return cudaErrorDeviceUninitialized;
-  if (context != nullptr) *context = to(stack.back());
-  stack.pop_back();
-  return cudaSuccess;
-}
 
 cudaError_t allocate_at(Context& context, CUdeviceptr* address, std::size_t bytes) {
   if (address == nullptr || bytes == 0) return cudaErrorInvalidValue;
@@ -145,40 +113,6 @@ CUresult cuDeviceTotalMem(size_t* bytes, CUdevice device) {
 CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
   FAKECUDA_DRIVER(can_access_peer(runtime, can, device, peer));
 }
-
-// --- Contexts
-
-CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
-  FAKECUDA_DRIVER(with_device(runtime, device, [&](Context& it) {
-    if (context == nullptr) return cudaErrorInvalidValue;
-    it.retain();
-    return put(context, to(&it));
-  }));
-}
-CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
-  FAKECUDA_DRIVER(with_device(runtime, device, [&](Context& it) {
-    return it.release() ? cudaSuccess : cudaErrorDeviceUninitialized;
-  }));
-}
-CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {
-  FAKECUDA_DRIVER(with_device(runtime, device, [&](Context& it) {
-    if (flags != nullptr) *flags = 0;
-    return put(active, it.exists() ? 1 : 0);
-  }));
-}
-CUresult cuCtxGetCurrent(CUcontext* context) { FAKECUDA_DRIVER(put(context, to(top()))); }
-CUresult cuCtxSetCurrent(CUcontext context) { FAKECUDA_DRIVER(set_current(from(context))); }
-CUresult cuCtxPushCurrent(CUcontext context) {
-  FAKECUDA_DRIVER(context == nullptr
-                      ? cudaErrorInvalidValue
-                      : (this_thread().current.push_back(from(context)), cudaSuccess));
-}
-CUresult cuCtxPopCurrent(CUcontext* context) { FAKECUDA_DRIVER(pop(context)); }
-CUresult cuCtxGetDevice(CUdevice* device) { FAKECUDA_DRIVER_CONTEXT(put(device, context.ordinal)); }
-CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
-  FAKECUDA_DRIVER_CONTEXT(fakecuda::priority_range(least, greatest));
-}
-CUresult cuCtxSynchronize() { FAKECUDA_DRIVER_CONTEXT(context.synchronize()); }
 
 // --- Memory
 

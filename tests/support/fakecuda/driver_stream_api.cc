@@ -71,7 +71,7 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   ON(stream, wait_event(runtime, event, it));
 }
 CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
-  ON(stream, put(context, reinterpret_cast<CUcontext>(&it.context)));
+  ON(stream, put(context, fakecuda::Runtime::handle_of(&it.context)));
 }
 CUresult cuStreamGetFlags(CUstream stream, unsigned* flags) { ON(stream, put(flags, it.flags)); }
 CUresult cuStreamGetPriority(CUstream stream, int* priority) {
@@ -82,8 +82,8 @@ CUresult cuStreamGetDevice(CUstream stream, CUdevice* device) {
   ON(stream, put(device, it.context.ordinal));
 }
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
-  ON(stream,
-     put(status, it.capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE));
+  ON(stream, it.context.captures_implicitly(it) ? cudaErrorStreamCaptureImplicit
+                                                : put(status, runtime.captures.status(it)));
 }
 CUresult cuEventRecord(CUevent event, CUstream stream) {
   ON(stream, record_event(runtime, event, it));

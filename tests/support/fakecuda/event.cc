@@ -54,13 +54,15 @@ struct Recording {
 
 class RecordOperation : public Operation {
  public:
-  explicit RecordOperation(const Recording& recording)
-      : Operation("cudaEventRecord"), recording_(recording) {
+  RecordOperation(const Recording& recording, EventPtr event)
+      : Operation("cudaEventRecord"), recording_(recording), event_(std::move(event)) {
     ++recording_.slot->pending;
   }
   ~RecordOperation() override { --recording_.slot->pending; }
   void run(Stream& stream) override {
     EventSlot& slot = *recording_.slot;
+    const bool closed = event_->imported && event_->closed;
+    if (closed && stream.runtime().knob(Knob::kCloseLosesRecord) != 0) return;
     stream.trace(Kind::kRelease, static_cast<u64>(KeyKind::kEvent), recording_.key, recording_.id);
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     slot.done_at_ns = static_cast<u64>(std::chrono::nanoseconds(now).count());
@@ -69,6 +71,7 @@ class RecordOperation : public Operation {
 
  private:
   const Recording recording_;
+  const EventPtr event_;
 };
 
 class WaitOperation : public Operation {
@@ -95,7 +98,9 @@ cudaError_t look_up(Runtime& runtime, cudaEvent_t handle, EventPtr& event, Event
   event = runtime.events.find(runtime, handle);
   if (event == nullptr) return cudaErrorInvalidResourceHandle;
   slot = &runtime.world().layout().events[event->slot];
-  if (slot->state != EventSlot::kLive || slot->generation != event->generation) {
+  const bool outlives = event->imported && runtime.knob(Knob::kEventsOutlive) != 0 &&
+                        slot->state == EventSlot::kDestroyed;
+  if ((slot->state != EventSlot::kLive && !outlives) || slot->generation != event->generation) {
     runtime.violation(Violation::kEventUsedAfterDestroy, event->slot);
     return cudaErrorInvalidResourceHandle;
   }
@@ -183,7 +188,7 @@ cudaError_t create_event(Context& context, cudaEvent_t* handle, unsigned flags) 
     for (auto& overtaken : slot.overtaken) overtaken = 0;
     slot.state = EventSlot::kLive;
     *handle = runtime.events.add(
-        std::make_shared<Event>(Event{index, generation, flags, context.device, false}));
+        std::make_shared<Event>(index, generation, flags, context.device, &context, false));
     ++runtime.process().events;
     return cudaSuccess;
   }
@@ -194,6 +199,7 @@ cudaError_t destroy_event(Runtime& runtime, cudaEvent_t handle) {
   const EventPtr event = runtime.events.remove(handle);
   if (event == nullptr) return cudaErrorInvalidResourceHandle;
   --runtime.process().events;
+  event->closed = true;
   if (!event->imported) runtime.world().layout().events[event->slot].state = EventSlot::kDestroyed;
   return cudaSuccess;
 }
@@ -203,11 +209,11 @@ cudaError_t record_event(Runtime& runtime, cudaEvent_t handle, Stream& stream) {
   Recording recording;
   const cudaError_t error = look_up(runtime, handle, event, recording.slot);
   if (error != cudaSuccess) return error;
-  if (event->device != stream.context.device) return cudaErrorInvalidResourceHandle;
+  if (event->context != &stream.context) return cudaErrorInvalidResourceHandle;
   if (stream.capturing) return cudaErrorStreamCaptureUnsupported;
   recording.key = u64{event->slot} << 32 | event->generation;
   recording.id = ++recording.slot->issued;
-  const cudaError_t refused = stream.enqueue(std::make_unique<RecordOperation>(recording));
+  const cudaError_t refused = stream.enqueue(std::make_unique<RecordOperation>(recording, event));
   // Nobody shall wait for a record that will not be.
   u64 last = recording.id;
   if (refused != cudaSuccess) recording.slot->issued.compare_exchange_strong(last, last - 1);

@@ -7,6 +7,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <memory>
 #include <shared_mutex>
 #include <unordered_map>
@@ -20,11 +21,22 @@ class Runtime;
 class Stream;
 
 struct Event {
-  u32 slot = 0;
-  u32 generation = 0;
-  unsigned flags = 0;
-  u32 device = 0;  // in the world
-  bool imported = false;
+  Event(u32 its_slot, u32 its_generation, unsigned its_flags, u32 its_device,
+        const Context* its_context, bool is_imported)
+      : slot(its_slot),
+        generation(its_generation),
+        flags(its_flags),
+        device(its_device),
+        context(its_context),
+        imported(is_imported) {}
+
+  const u32 slot;
+  const u32 generation;
+  const unsigned flags;
+  const u32 device;              // in the world
+  const Context* const context;  // that made or opened it
+  const bool imported;
+  std::atomic<bool> closed = false;
 };
 using EventPtr = std::shared_ptr<Event>;
 

@@ -47,6 +47,12 @@ class FakeCuda:
     def fail(self, call: str, error: int, nth: int = 1, times: int = 1) -> None:
         self.run("fail", self.folder, call, error, nth, times)
 
+    def contexts(self, pid: int) -> list[int]:
+        """Return how many contexts a process ever made, device by device."""
+        lines = self.run("contexts", self.folder).stdout.splitlines()
+        rows = [[int(word) for word in line.split()[:3]] for line in lines]
+        return [count for owner, _, count in sorted(rows) if owner == pid]
+
     def findings(self) -> str:
         """Leave the world and return all that is wrong, which the test then judges itself."""
         self._judged = True
@@ -72,6 +78,9 @@ class Hardware:
 
     def fail(self, call: str, *_: int) -> None:
         pytest.skip(f"stand-in only: a fault in {call}")
+
+    def contexts(self, _: int) -> list[int]:
+        return pytest.skip("stand-in only: counting contexts")
 
     def findings(self) -> str:
         return pytest.skip("stand-in only: the checker's findings")

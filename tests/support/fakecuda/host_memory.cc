@@ -70,7 +70,7 @@ cudaError_t release_host(Context& context, void* address) {
   Runtime& runtime = context.runtime;
   const MappingPtr mapping = find(runtime, address, Mapping::Kind::kHostBuffer);
   if (mapping == nullptr) return cudaErrorInvalidValue;
-  if (const cudaError_t error = context.synchronize(); error != cudaSuccess) return error;
+  if (const cudaError_t error = context.wait_for_all(); error != cudaSuccess) return error;
   runtime.memory.remove(*mapping);
   --runtime.process().host_buffers;
   return cudaSuccess;

@@ -64,6 +64,11 @@ cudaError_t unseal(Runtime& runtime, const Opaque& in, u32 magic, Handle& handle
   return cudaSuccess;
 }
 
+// Nothing of the world is held.
+cudaError_t wait_to_open(Context& context) {
+  return context.runtime.knob(Knob::kOpensWait) == 0 ? cudaSuccess : context.wait_for_all();
+}
+
 }  // namespace
 
 cudaError_t export_memory(Context& context, cudaIpcMemHandle_t* handle, const void* address) {
@@ -101,6 +106,7 @@ cudaError_t import_memory(Context& context, void** address, const cudaIpcMemHand
   if (handle.device != context.device && runtime.knob(Knob::kPeerAccess) == 0) {
     return cudaErrorInvalidDevice;
   }
+  if (const cudaError_t error = wait_to_open(context); error != cudaSuccess) return error;
   const Turn turn(runtime.world());
   const Allocation& allocation = runtime.world().layout().allocations[handle.slot];
   const u32 generation = allocation.generation;
@@ -110,7 +116,7 @@ cudaError_t import_memory(Context& context, void** address, const cudaIpcMemHand
     return cudaErrorInvalidResourceHandle;
   }
   if (const MappingPtr open = runtime.memory.find_import(handle.slot); open != nullptr) {
-    if (open->ordinal != context.ordinal) return cudaErrorAlreadyMapped;
+    if (open->context != &context) return cudaErrorAlreadyMapped;
     runtime.memory.count_opens(*open, 1);
     ++runtime.process().imports;
     *address = open->address();
@@ -122,6 +128,7 @@ cudaError_t import_memory(Context& context, void** address, const cudaIpcMemHand
       Mapping::map_device(runtime, Mapping::Kind::kImported, handle.slot, file, mapping);
   if (error != cudaSuccess) return error;
   mapping->ordinal = context.ordinal;
+  mapping->context = &context;
   runtime.memory.add(mapping);
   ++runtime.process().imports;
   *address = mapping->address();
@@ -130,10 +137,11 @@ cudaError_t import_memory(Context& context, void** address, const cudaIpcMemHand
 
 cudaError_t close_memory(Context& context, void* address) {
   Runtime& runtime = context.runtime;
+  if (const cudaError_t error = wait_to_open(context); error != cudaSuccess) return error;
   const Turn turn(runtime.world());
   const MappingPtr mapping = runtime.memory.find(address);
   if (mapping == nullptr || mapping->kind != Mapping::Kind::kImported ||
-      mapping->address() != address) {
+      mapping->address() != address || mapping->context != &context) {
     return cudaErrorInvalidValue;
   }
   runtime.memory.count_opens(*mapping, -1);
@@ -168,13 +176,14 @@ cudaError_t import_event(Context& context, cudaEvent_t* event, const cudaIpcEven
   }
   if (runtime.knob(Knob::kIpcEvents) == 0) return cudaErrorNotSupported;
   if (runtime.knob(Knob::kEventsPrivate) != 0) return cudaErrorMapBufferObjectFailed;
+  if (const cudaError_t error = wait_to_open(context); error != cudaSuccess) return error;
   const EventSlot& slot = runtime.world().layout().events[handle.slot];
   if (slot.state != EventSlot::kLive || slot.generation != handle.generation) {
     return cudaErrorInvalidResourceHandle;
   }
   *event = runtime.events.add(std::make_shared<Event>(
-      Event{handle.slot, handle.generation, cudaEventInterprocess | cudaEventDisableTiming,
-            handle.device, true}));
+      handle.slot, handle.generation, cudaEventInterprocess | cudaEventDisableTiming, handle.device,
+      &context, true));
   ++runtime.process().events;
   return cudaSuccess;
 }

@@ -14,7 +14,7 @@ using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
 inline constexpr u64 kMagic = 0x6b61'6664'6c72'6f77;  // "worldfak"
-inline constexpr u32 kLayoutVersion = 1;
+inline constexpr u32 kLayoutVersion = 2;
 inline constexpr u64 kGranularity = 2ULL << 20;
 
 inline constexpr u32 kMaxDevices = 16;
@@ -41,6 +41,11 @@ enum class Knob : u32 {
   kStaleHandlesAlias,    // 1: a handle of freed memory opens what lies there now
   kPidNamespaceMatters,  // 1: a handle from another PID namespace does not open
   kEventsPrivate,        // 1: event handles do not open, as with a /dev/shm of one's own
+  kEventsOutlive,        // 1: an event that its exporter has destroyed goes on for who opened it
+  kCloseLosesRecord,     // 1: a record never completes if its recorder, not the exporter, closed it
+  kStaleStreamsRefused,  // 1: a destroyed stream is refused with 400; 0: its use is a SIGSEGV
+  kOpensWait,            // 1: opening and closing memory and events waits for the context's work
+  kExchangeIgnored,      // 1: a thread keeps its capture mode, whatever it asks for
   kThreadsApart,         // 1: the checker takes a process's host threads for unordered
   kDelayUs,              // longest random pause before each operation of a stream
   kCount,
@@ -144,8 +149,9 @@ enum class KeyKind : u64 {
 enum class Violation : u64 {
   kFreedWhileOpen,         // b: allocation
   kEventUsedAfterDestroy,  // b: slot
-  kSharedNeighbours,       // b: allocation, c: size
-  kUnorderedWord,          // b: offset, c: value; a word went backwards
+  kStreamUsedAfterDestroy,
+  kSharedNeighbours,  // b: allocation, c: size
+  kUnorderedWord,     // b: offset, c: value; a word went backwards
 };
 
 struct Record {

@@ -200,9 +200,11 @@ cudaError_t release(Context& context, void* address) {
       mapping->address() != address) {
     return cudaErrorInvalidValue;
   }
-  // Freeing waits for the device that the memory is on.
+  // Freeing waits for the device that the memory is on, and for the context that frees it.
   Context& owner = runtime.primary(mapping->ordinal);
-  if (const cudaError_t error = owner.synchronize(); error != cudaSuccess) return error;
+  cudaError_t error = owner.wait_for_all();
+  if (error == cudaSuccess && &context != &owner) error = context.wait_for_all();
+  if (error != cudaSuccess) return error;
   World& world = runtime.world();
   const Turn turn(world);
   Allocation& allocation = world.layout().allocations[mapping->slot];

@@ -53,9 +53,10 @@ class Mapping {
   u32 device = 0;
   u32 slot = 0;
   u32 generation = 0;
-  int ordinal = 0;     // of the context that made it
-  unsigned flags = 0;  // of host memory
-  u32 opens = 1;       // of an imported one
+  int ordinal = 0;                   // of the context that made it
+  const Context* context = nullptr;  // that opened it, if it is an imported one
+  unsigned flags = 0;                // of host memory
+  u32 opens = 1;                     // of an imported one
 
  private:
   char* writable_;

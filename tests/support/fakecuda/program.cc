@@ -15,6 +15,7 @@ constexpr const char* kUsage = R"(Usage:
   fakecuda fail FOLDER CALL ERROR [NTH [TIMES]]
   fakecuda check FOLDER          print what is wrong; exit status 1 if anything is
   fakecuda trace FOLDER          print the trace
+  fakecuda contexts FOLDER       print what contexts each process ever made: PID DEVICE COUNT NAME
 )";
 
 int check(const std::string& folder) {
@@ -42,6 +43,18 @@ void trace(const std::string& folder) {
   }
 }
 
+void contexts(const std::string& folder) {
+  const auto world = fakecuda::World::open(folder);
+  const fakecuda::Layout& layout = world->layout();
+  for (const fakecuda::Process& process : layout.processes) {
+    if (process.state == fakecuda::Process::kFree) break;
+    for (fakecuda::u32 device = 0; device < layout.devices; ++device) {
+      std::printf("%u %u %u %s\n", process.pid, device, process.contexts[device].load(),
+                  process.name.data());
+    }
+  }
+}
+
 int run(const std::vector<std::string>& words) {
   const std::string command = words.empty() ? "" : words[0];
   const auto number = [&](std::size_t nth, const char* otherwise) {
@@ -61,6 +74,8 @@ int run(const std::vector<std::string>& words) {
     return check(words[1]);
   } else if (command == "trace" && words.size() == 2) {
     trace(words[1]);
+  } else if (command == "contexts" && words.size() == 2) {
+    contexts(words[1]);
   } else {
     std::fputs(kUsage, stderr);
     return 2;

@@ -96,7 +96,9 @@ cudaError_t pointer_attribute(Runtime& runtime, void* data, CUpointer_attribute 
   const bool device = mapping->on_device();
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
-      return put(data, reinterpret_cast<CUcontext>(&runtime.primary(mapping->ordinal)));
+      return put(data, Runtime::handle_of(mapping->context != nullptr
+                                              ? mapping->context
+                                              : &runtime.primary(mapping->ordinal)));
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
       return put(data, device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST);
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -21,6 +22,9 @@ enum class Phase { kRunning, kForked, kEnded };
 std::atomic<Phase> phase = Phase::kRunning;
 std::atomic<Runtime*> running_one = nullptr;
 std::atomic<u64> epochs = 0;
+std::atomic<u64> threads = 0;
+// Their addresses are the primary contexts' handles.
+std::array<char, kMaxDevices> primary_handles;
 
 std::mutex& attach_mutex() {
   static auto& mutex = *new std::mutex;
@@ -100,7 +104,7 @@ Runtime::Runtime(std::unique_ptr<World> world)
   host_agent_ = world_->new_agent(process_, AgentKind::kHost, 0, 0);
   int ordinal = 0;
   for (const u32 device : visible_devices(world_->layout())) {
-    contexts_.push_back(std::make_unique<Context>(*this, device, ordinal++));
+    contexts_.push_back(std::make_unique<Context>(*this, device, ordinal++, true));
   }
 }
 
@@ -109,6 +113,10 @@ Runtime::~Runtime() = default;
 void Runtime::stop() {
   stopping_ = true;
   for (auto& context : contexts_) context->stop();
+  {
+    const std::scoped_lock lock(made_mutex_);
+    for (auto& context : made_) context->stop();
+  }
   streams.clear();
   events.destroy_all(*this);
   memory.clear();
@@ -156,12 +164,39 @@ int Runtime::ordinal_of(u32 device) const {
   return -1;
 }
 
+Context& Runtime::make_context(int ordinal) {
+  const std::scoped_lock lock(made_mutex_);
+  made_.push_back(std::make_unique<Context>(*this, primary(ordinal).device, ordinal, false));
+  made_.back()->use();
+  return *made_.back();
+}
+
+Context* Runtime::context_of(CUcontext handle) const {
+  for (const auto& context : contexts_) {
+    if (handle_of(context.get()) == handle) return context.get();
+  }
+  const std::scoped_lock lock(made_mutex_);
+  for (const auto& context : made_) {
+    if (handle_of(context.get()) == handle) return context.get();
+  }
+  return nullptr;
+}
+
+CUcontext Runtime::handle_of(const Context* context) {
+  if (context == nullptr) return nullptr;
+  const void* const handle = context->primary
+                                 ? &primary_handles[static_cast<std::size_t>(context->ordinal)]
+                                 : static_cast<const void*>(context);
+  return static_cast<CUcontext>(const_cast<void*>(handle));
+}
+
 cudaError_t Runtime::current(Context*& context) {
   ThreadState& thread = this_thread();
   if (contexts_.empty()) return cudaErrorNoDevice;
   if (thread.current.empty()) thread.current.push_back(nullptr);
   if (thread.current.back() == nullptr) thread.current.back() = &primary(thread.ordinal);
   context = thread.current.back();
+  if (!context->primary && !context->exists()) return cudaErrorContextIsDestroyed;
   context->use();
   return cudaSuccess;
 }
@@ -169,7 +204,7 @@ cudaError_t Runtime::current(Context*& context) {
 cudaError_t Runtime::find(cudaStream_t handle, bool per_thread, std::shared_ptr<Stream>& stream) {
   if (handle != nullptr && handle != cudaStreamLegacy && handle != cudaStreamPerThread) {
     stream = streams.find(handle);
-    return stream != nullptr ? cudaSuccess : cudaErrorInvalidResourceHandle;
+    return stream != nullptr ? cudaSuccess : stale_stream(*this);
   }
   Context* context = nullptr;
   if (const cudaError_t error = current(context); error != cudaSuccess) return error;
@@ -188,10 +223,13 @@ ThreadState& this_thread() {
     state.current.clear();
     state.agent = 0;
     state.streams.clear();
+    state.capture_mode = cudaStreamCaptureModeGlobal;
     // What failed before there was a runtime is still the last error.
   }
   return state;
 }
+
+ThreadState::ThreadState() : number(++threads) {}
 
 ThreadState::~ThreadState() {
   // A stream's own thread has none, and must not wait here for who waits for its end.

@@ -3,6 +3,7 @@
 // fakecuda_detach().
 #pragma once
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include <atomic>
@@ -12,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tests/support/fakecuda/capture.h"
 #include "tests/support/fakecuda/context.h"
 #include "tests/support/fakecuda/event.h"
 #include "tests/support/fakecuda/memory.h"
@@ -55,7 +57,13 @@ class Runtime {
   // -1 if this process does not see it.
   int ordinal_of(u32 device) const;
 
-  // The runtime API's current context: made if the thread has none.
+  // --- Contexts. A destroyed one stays in the table, so that it is known as such.
+  Context& make_context(int ordinal);
+  // Of a handle as the driver's API takes it; null: there never was such a context.
+  Context* context_of(CUcontext handle) const;
+  // A primary context's is the same for as long as the process lives, whatever world it is in.
+  static CUcontext handle_of(const Context* context);
+  // The runtime API's current context: the device's primary one if the thread has none.
   cudaError_t current(Context*& context);
   // A stream handle as the API takes it. `per_thread` says what 0 means.
   cudaError_t find(cudaStream_t handle, bool per_thread, std::shared_ptr<Stream>& stream);
@@ -63,6 +71,7 @@ class Runtime {
   MemoryMap memory;
   EventTable events;
   StreamTable streams;
+  Captures captures;
 
  private:
   explicit Runtime(std::unique_ptr<World> world);
@@ -76,7 +85,9 @@ class Runtime {
   const u32 process_;
   const u64 epoch_;
   u32 host_agent_ = 0;
-  std::vector<std::unique_ptr<Context>> contexts_;
+  std::vector<std::unique_ptr<Context>> contexts_;  // the primary ones, by ordinal
+  mutable std::mutex made_mutex_;                   // guards what follows
+  std::vector<std::unique_ptr<Context>> made_;      // the others
   std::atomic<bool> stopping_ = false;
   std::mutex names_mutex_;
   std::unordered_map<std::string, u32> names_;
@@ -84,11 +95,12 @@ class Runtime {
 
 // What belongs to a thread. Forgotten when the runtime is a later one.
 struct ThreadState {
-  ThreadState() = default;
+  ThreadState();
   ~ThreadState();
   ThreadState(const ThreadState&) = delete;
   ThreadState& operator=(const ThreadState&) = delete;
 
+  const u64 number;  // of the thread; never given twice
   u64 epoch = 0;
   int ordinal = 0;                // of cudaSetDevice
   std::vector<Context*> current;  // the driver's stack; its top is current
@@ -96,6 +108,7 @@ struct ThreadState {
   std::unordered_map<Context*, std::shared_ptr<Stream>> streams;
   cudaError_t last_error = cudaSuccess;
   bool in_host_function = false;
+  cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
 };
 ThreadState& this_thread();
 

@@ -154,13 +154,14 @@ cudaError_t cudaHostUnregister(void* address) {
   FAKECUDA_RUNTIME_CONTEXT(unregister_host(context, address));
 }
 cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned flags) {
-  FAKECUDA_RUNTIME(flags != 0 ? cudaErrorInvalidValue : host_device_pointer(runtime, device, host));
+  FAKECUDA_RUNTIME_CONTEXT(flags != 0 ? cudaErrorInvalidValue
+                                      : host_device_pointer(runtime, device, host));
 }
 cudaError_t cudaHostGetFlags(unsigned* flags, void* host) {
-  FAKECUDA_RUNTIME(host_flags(runtime, flags, host));
+  FAKECUDA_RUNTIME_CONTEXT(host_flags(runtime, flags, host));
 }
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* address) {
-  FAKECUDA_RUNTIME(pointer_attributes(runtime, attributes, address));
+  FAKECUDA_RUNTIME_CONTEXT(pointer_attributes(runtime, attributes, address));
 }
 
 // --- Streams
@@ -175,7 +176,12 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, i
   FAKECUDA_RUNTIME_CONTEXT(create_stream(context, stream, flags, priority));
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  FAKECUDA_RUNTIME(destroy_stream(runtime, stream));
+  FAKECUDA_RUNTIME_CONTEXT(destroy_stream(runtime, stream));
+}
+
+// Makes a context, as the real one was seen to; the driver's function makes none.
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  FAKECUDA_RUNTIME_CONTEXT(fakecuda::exchange_capture_mode(runtime, mode));
 }
 
 // --- Events
@@ -186,13 +192,17 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) {
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   FAKECUDA_RUNTIME_CONTEXT(create_event(context, event, flags));
 }
-cudaError_t cudaEventDestroy(cudaEvent_t event) { FAKECUDA_RUNTIME(destroy_event(runtime, event)); }
-cudaError_t cudaEventQuery(cudaEvent_t event) { FAKECUDA_RUNTIME(query_event(runtime, event)); }
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  FAKECUDA_RUNTIME_CONTEXT(destroy_event(runtime, event));
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  FAKECUDA_RUNTIME_CONTEXT(query_event(runtime, event));
+}
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  FAKECUDA_RUNTIME(synchronize_event(runtime, event));
+  FAKECUDA_RUNTIME_CONTEXT(synchronize_event(runtime, event));
 }
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) {
-  FAKECUDA_RUNTIME(elapsed_time(runtime, ms, start, end));
+  FAKECUDA_RUNTIME_CONTEXT(elapsed_time(runtime, ms, start, end));
 }
 
 // --- Other processes

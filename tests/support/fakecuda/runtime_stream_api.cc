@@ -12,21 +12,18 @@ namespace {
 using fakecuda::Copy;
 using fakecuda::put;
 
-cudaError_t begin_capture(fakecuda::Stream& stream) {
-  // The legacy stream cannot be captured.
-  if (stream.kind == fakecuda::AgentKind::kLegacyStream) return cudaErrorStreamCaptureUnsupported;
-  return stream.capturing.exchange(true) ? cudaErrorInvalidValue : cudaSuccess;
-}
-
-// No work can be captured, so the graph is always an empty one, which is not modelled.
-cudaError_t end_capture(fakecuda::Stream& stream, cudaGraph_t* graph) {
-  if (graph == nullptr || !stream.capturing.exchange(false)) return cudaErrorInvalidValue;
+cudaError_t end_capture(fakecuda::Runtime& runtime, fakecuda::Stream& stream, cudaGraph_t* graph) {
+  if (graph == nullptr) return cudaErrorInvalidValue;
+  // No work can be captured, so the graph is always an empty one, which is not modelled.
   *graph = nullptr;
-  return cudaSuccess;
+  return runtime.captures.end(stream);
 }
 
-cudaStreamCaptureStatus capture_status(const fakecuda::Stream& stream) {
-  return stream.capturing ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+// Asking does no harm, but for this stream there is no answer.
+cudaError_t capture_status(fakecuda::Runtime& runtime, const fakecuda::Stream& stream,
+                           cudaStreamCaptureStatus* status) {
+  if (stream.context.captures_implicitly(stream)) return cudaErrorStreamCaptureImplicit;
+  return put(status, runtime.captures.status(stream));
 }
 
 }  // namespace
@@ -34,94 +31,93 @@ cudaStreamCaptureStatus capture_status(const fakecuda::Stream& stream) {
 // --- Copies
 
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
-  FAKECUDA_RUNTIME(
+  FAKECUDA_RUNTIME_CONTEXT(
       FAKECUDA_ON(nullptr, copy(runtime, it, Copy{"cudaMemcpy", to, from, bytes, kind, true})));
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
-  FAKECUDA_RUNTIME(FAKECUDA_ON(
+  FAKECUDA_RUNTIME_CONTEXT(FAKECUDA_ON(
       stream, copy(runtime, it, Copy{"cudaMemcpyAsync", to, from, bytes, kind, false})));
 }
 cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch,
                          size_t width, size_t height, cudaMemcpyKind kind) {
-  FAKECUDA_RUNTIME(
+  FAKECUDA_RUNTIME_CONTEXT(
       FAKECUDA_ON(nullptr, copy_rows(runtime, it, Copy{"cudaMemcpy2D", to, from, width, kind, true},
                                      to_pitch, from_pitch, height)));
 }
 cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
                               size_t width, size_t height, cudaMemcpyKind kind,
                               cudaStream_t stream) {
-  FAKECUDA_RUNTIME(FAKECUDA_ON(
+  FAKECUDA_RUNTIME_CONTEXT(FAKECUDA_ON(
       stream, copy_rows(runtime, it, Copy{"cudaMemcpy2DAsync", to, from, width, kind, false},
                         to_pitch, from_pitch, height)));
 }
 cudaError_t cudaMemset(void* to, int value, size_t bytes) {
-  FAKECUDA_RUNTIME(FAKECUDA_ON(nullptr, fill(runtime, it, "cudaMemset", to, value, bytes)));
+  FAKECUDA_RUNTIME_CONTEXT(FAKECUDA_ON(nullptr, fill(runtime, it, "cudaMemset", to, value, bytes)));
 }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
-  FAKECUDA_RUNTIME(FAKECUDA_ON(stream, fill(runtime, it, "cudaMemsetAsync", to, value, bytes)));
+  FAKECUDA_RUNTIME_CONTEXT(
+      FAKECUDA_ON(stream, fill(runtime, it, "cudaMemsetAsync", to, value, bytes)));
 }
 
 // --- Streams
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  FAKECUDA_RUNTIME(FAKECUDA_ON(stream, it.synchronize()));
+  FAKECUDA_RUNTIME_CONTEXT(FAKECUDA_ON(stream, it.synchronize()));
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  FAKECUDA_RUNTIME(FAKECUDA_ON(stream, it.query()));
+  FAKECUDA_RUNTIME_CONTEXT(FAKECUDA_ON(stream, it.query()));
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  FAKECUDA_RUNTIME(FAKECUDA_ON(stream, wait_event(runtime, event, it)));
+  FAKECUDA_RUNTIME_CONTEXT(FAKECUDA_ON(stream, wait_event(runtime, event, it)));
 }
 cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {
-  FAKECUDA_RUNTIME(FAKECUDA_ON(stream, put(flags, it.flags)));
+  FAKECUDA_RUNTIME_CONTEXT(FAKECUDA_ON(stream, put(flags, it.flags)));
 }
 cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
-  FAKECUDA_RUNTIME(FAKECUDA_ON(stream, put(priority, it.priority)));
+  FAKECUDA_RUNTIME_CONTEXT(FAKECUDA_ON(stream, put(priority, it.priority)));
 }
 cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id) {
-  FAKECUDA_RUNTIME(FAKECUDA_ON(stream, put(id, it.number)));
+  FAKECUDA_RUNTIME_CONTEXT(FAKECUDA_ON(stream, put(id, it.number)));
 }
 cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
-  FAKECUDA_RUNTIME(FAKECUDA_ON(stream, put(device, it.context.ordinal)));
+  FAKECUDA_RUNTIME_CONTEXT(FAKECUDA_ON(stream, put(device, it.context.ordinal)));
 }
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
-  FAKECUDA_RUNTIME(FAKECUDA_ON(stream, it.context.captures_implicitly(it)
-                                           ? cudaErrorStreamCaptureImplicit
-                                           : put(status, capture_status(it))));
+  FAKECUDA_RUNTIME_CONTEXT(FAKECUDA_ON(stream, capture_status(runtime, it, status)));
 }
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
                                      unsigned long long*, cudaGraph_t*, const cudaGraphNode_t**,
                                      const cudaGraphEdgeData**, size_t*) {
-  FAKECUDA_RUNTIME(FAKECUDA_ON(stream, put(status, capture_status(it))));
+  FAKECUDA_RUNTIME_CONTEXT(FAKECUDA_ON(stream, capture_status(runtime, it, status)));
 }
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-  FAKECUDA_RUNTIME(FAKECUDA_ON(stream, begin_capture(it)));
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  FAKECUDA_RUNTIME_CONTEXT(FAKECUDA_ON(stream, runtime.captures.begin(it, mode)));
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  FAKECUDA_RUNTIME(FAKECUDA_ON(stream, end_capture(it, graph)));
+  FAKECUDA_RUNTIME_CONTEXT(FAKECUDA_ON(stream, end_capture(runtime, it, graph)));
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
-  FAKECUDA_RUNTIME(function == nullptr
-                       ? cudaErrorInvalidValue
-                       : FAKECUDA_ON(stream, launch_host_function(it, [=] { function(data); })));
+  FAKECUDA_RUNTIME_CONTEXT(
+      function == nullptr ? cudaErrorInvalidValue
+                          : FAKECUDA_ON(stream, launch_host_function(it, [=] { function(data); })));
 }
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t function, void* data,
                                   unsigned flags) {
-  FAKECUDA_RUNTIME(function == nullptr || flags != 0
-                       ? cudaErrorInvalidValue
-                       : FAKECUDA_ON(stream, launch_host_function(it, [=] {
-                                       function(stream, cudaSuccess, data);
-                                     })));
+  FAKECUDA_RUNTIME_CONTEXT(function == nullptr || flags != 0
+                               ? cudaErrorInvalidValue
+                               : FAKECUDA_ON(stream, launch_host_function(it, [=] {
+                                               function(stream, cudaSuccess, data);
+                                             })));
 }
 
 // --- Events
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  FAKECUDA_RUNTIME(FAKECUDA_ON(stream, record_event(runtime, event, it)));
+  FAKECUDA_RUNTIME_CONTEXT(FAKECUDA_ON(stream, record_event(runtime, event, it)));
 }
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
-  FAKECUDA_RUNTIME(FAKECUDA_ON(stream, record_event(runtime, event, it)));
+  FAKECUDA_RUNTIME_CONTEXT(FAKECUDA_ON(stream, record_event(runtime, event, it)));
 }
 
 // --- The driver's functions

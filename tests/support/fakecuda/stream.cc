@@ -1,6 +1,8 @@
 #include "tests/support/fakecuda/stream.h"
 
 #include <chrono>
+#include <csignal>
+#include <cstdio>
 
 #include "tests/support/fakecuda/context.h"
 #include "tests/support/fakecuda/runtime.h"
@@ -100,10 +102,13 @@ void Stream::push(std::unique_ptr<Operation> operation) {
   wake_.notify_one();
 }
 
-MarkerPtr Stream::mark() {
+cudaError_t Stream::mark(MarkerPtr& marker) {
   const std::scoped_lock lock(context.order_mutex);
-  if (kind == AgentKind::kLegacyStream) context.order(*this);
-  return mark_locked();
+  if (kind == AgentKind::kLegacyStream) {
+    if (const cudaError_t error = context.order(*this); error != cudaSuccess) return error;
+  }
+  marker = mark_locked();
+  return cudaSuccess;
 }
 
 MarkerPtr Stream::mark_locked() {
@@ -125,14 +130,23 @@ void Stream::await(const MarkerPtr& marker) {
   push(std::make_unique<AwaitOperation>(marker));
 }
 
+cudaError_t Stream::refuse_capture() {
+  return runtime_.captures.refuse([&](const Stream& it) { return &it == this; },
+                                  cudaErrorStreamCaptureUnsupported);
+}
+
 cudaError_t Stream::synchronize() {
-  if (capturing) return cudaErrorStreamCaptureUnsupported;
-  return context.host_wait(mark());
+  MarkerPtr marker;
+  cudaError_t error = refuse_capture();
+  if (error == cudaSuccess) error = mark(marker);
+  return error == cudaSuccess ? context.host_wait(marker) : error;
 }
 
 cudaError_t Stream::query() {
-  if (capturing) return cudaErrorStreamCaptureUnsupported;
-  const MarkerPtr marker = mark();
+  MarkerPtr marker;
+  cudaError_t error = refuse_capture();
+  if (error == cudaSuccess) error = mark(marker);
+  if (error != cudaSuccess) return error;
   if (marker != nullptr && marker->state() == Marker::State::kPending) return cudaErrorNotReady;
   return context.host_wait(marker);
 }
@@ -244,6 +258,16 @@ void StreamTable::clear() {
   streams_.clear();
 }
 
+cudaError_t stale_stream(Runtime& runtime) {
+  runtime.violation(Violation::kStreamUsedAfterDestroy);
+  if (runtime.knob(Knob::kStaleStreamsRefused) == 0) {
+    std::fputs("fakecuda: a stream was used that had been destroyed, or never made\n", stderr);
+    std::signal(SIGSEGV, SIG_DFL);  // a sanitizer's would end the process in its own way
+    std::raise(SIGSEGV);
+  }
+  return cudaErrorInvalidResourceHandle;
+}
+
 cudaError_t create_stream(Context& context, cudaStream_t* stream, unsigned flags, int priority) {
   if (stream == nullptr || (flags & ~unsigned{cudaStreamNonBlocking}) != 0) {
     return cudaErrorInvalidValue;
@@ -255,7 +279,7 @@ cudaError_t create_stream(Context& context, cudaStream_t* stream, unsigned flags
 
 cudaError_t destroy_stream(Runtime& runtime, cudaStream_t handle) {
   const auto stream = runtime.streams.remove(handle);
-  if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+  if (stream == nullptr) return stale_stream(runtime);
   stream->context.retire(stream);
   --runtime.process().streams;
   return cudaSuccess;

@@ -78,7 +78,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   cudaError_t enqueue(std::unique_ptr<Operation> operation);
   // The point after all that is in the queue now, and, on the legacy stream, in those it waits for;
   // null if there never was anything.
-  MarkerPtr mark();
+  cudaError_t mark(MarkerPtr& marker);
   // Waits for that point, and the host knows of all before it.
   cudaError_t synchronize();
   // cudaErrorNotReady if it is not reached.
@@ -115,10 +115,12 @@ class Stream : public std::enable_shared_from_this<Stream> {
   const u32 agent;
   // Orders itself with the legacy stream.
   const bool blocking;
-  std::atomic<bool> capturing = false;
+  std::atomic<bool> capturing = false;  // written by Captures alone
 
  private:
   Stream(Context& context, AgentKind kind, unsigned flags, int priority);
+  // A capture that is waited for, or asked how far it is, is lost.
+  cudaError_t refuse_capture();
   void push(std::unique_ptr<Operation> operation);
   void work();
   void run(Operation& operation);
@@ -151,6 +153,10 @@ class StreamTable {
   mutable std::shared_mutex mutex_;
   std::unordered_map<cudaStream_t, std::shared_ptr<Stream>> streams_;
 };
+
+// The use of a stream that was destroyed, or never made: CUDA leaves it undefined, and drivers
+// crash. Told to the checker; ends the process, or is refused, as the world's knob says.
+cudaError_t stale_stream(Runtime& runtime);
 
 // Both APIs' calls. The context keeps a destroyed stream until its work is done.
 cudaError_t create_stream(Context& context, cudaStream_t* stream, unsigned flags, int priority);

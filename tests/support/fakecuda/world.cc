@@ -32,6 +32,11 @@ constexpr std::array<KnobEntry, static_cast<std::size_t>(Knob::kCount)> kKnobs =
     {"stale_handles_alias", 0},
     {"pid_namespace_matters", 0},
     {"events_private", 0},
+    {"events_outlive", 0},
+    {"close_loses_record", 0},
+    {"stale_streams_refused", 0},
+    {"opens_wait", 0},
+    {"exchange_ignored", 0},
     {"threads_apart", 0},
     {"delay_us", 0},
 }};
@@ -176,13 +181,18 @@ void World::never_fail() {
   }
 }
 
-u32 World::contexts(long pid) const {
+u32 World::contexts(long pid, u32 device) const {
   u32 count = 0;
   for (const Process& process : layout_->processes) {
     if (process.state == Process::kFree) break;
-    if (process.pid != static_cast<u32>(pid)) continue;
-    for (const auto& contexts : process.contexts) count += contexts;
+    if (process.pid == static_cast<u32>(pid)) count += process.contexts[device];
   }
+  return count;
+}
+
+u32 World::contexts(long pid) const {
+  u32 count = 0;
+  for (u32 device = 0; device < layout_->devices; ++device) count += contexts(pid, device);
   return count;
 }
 

@@ -50,7 +50,8 @@ class World {
             Fault::Mode mode = Fault::kRefuse, u32 pid = 0);
   void never_fail();
 
-  // Contexts that a process ever made, on all devices.
+  // Contexts that a process ever made, on a device or on all.
+  u32 contexts(long pid, u32 device) const;
   u32 contexts(long pid) const;
   // Is the process of this entry gone, whether it ended or was killed?
   bool gone(u32 process) const;
