@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cuda/checker.h"
+#include "cuda/idle_stream.h"
 #include "cuda/on_device.h"
 
 namespace memlease::cuda {
@@ -12,24 +13,6 @@ namespace {
 
 static_assert(sizeof(cudaIpcMemHandle_t) == MEMLEASE_CUDA_HANDLE_BYTES);
 static_assert(sizeof(cudaIpcEventHandle_t) == MEMLEASE_CUDA_HANDLE_BYTES);
-
-// A stream that has nothing to do and waits for nobody.
-class IdleStream {
- public:
-  IdleStream() { error_ = cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking); }
-  ~IdleStream() {
-    if (error_ == cudaSuccess) (void)cudaStreamDestroy(stream_);
-  }
-  IdleStream(const IdleStream&) = delete;
-  IdleStream& operator=(const IdleStream&) = delete;
-
-  cudaError_t error() const { return error_; }
-  cudaStream_t get() const { return stream_; }
-
- private:
-  cudaStream_t stream_ = nullptr;
-  cudaError_t error_;
-};
 
 cudaError_t zero(void* address, std::uint64_t size_bytes) {
   const IdleStream stream;

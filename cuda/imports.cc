@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cuda/checker.h"
+#include "cuda/idle_stream.h"
 #include "cuda/on_device.h"
 
 namespace memlease::cuda {
@@ -13,9 +14,11 @@ namespace {
 cudaStream_t stream_of(void* stream) { return static_cast<cudaStream_t>(stream); }
 cudaEvent_t event_of(void* event) { return static_cast<cudaEvent_t>(event); }
 
-// An event of this process, recorded; null after an error. Waits that stand keep what they need of
-// one that is destroyed.
-cudaError_t record_here(void* stream, cudaEvent_t& event) {
+// An event of this process, of the stream's context, recorded; null after an error. Waits that
+// stand keep what they need of one that is destroyed.
+cudaError_t record_here(std::int32_t ordinal, void* stream, cudaEvent_t& event) {
+  const OnDevice device(ordinal, stream);
+  if (device.error() != cudaSuccess) return device.error();
   cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
   if (error != cudaSuccess) return error;
   error = cudaEventRecord(event, stream_of(stream));
@@ -26,13 +29,22 @@ cudaError_t record_here(void* stream, cudaEvent_t& event) {
   return error;
 }
 
-cudaError_t order_here(void* before, void* after) {
+// In the device's primary context.
+cudaError_t order_here(std::int32_t ordinal, void* before, void* after) {
   cudaEvent_t here = nullptr;
-  cudaError_t error = record_here(before, here);
+  cudaError_t error = record_here(ordinal, before, here);
   if (error != cudaSuccess) return error;
   error = cudaStreamWaitEvent(stream_of(after), here, 0);
   const cudaError_t destroyed = cudaEventDestroy(here);
   return error == cudaSuccess ? destroyed : error;
+}
+
+// An event is recorded by streams of its own context alone; others can be waited for.
+cudaError_t record_for(std::int32_t ordinal, void* stream, cudaEvent_t event) {
+  const IdleStream own;
+  if (own.error() != cudaSuccess) return own.error();
+  const cudaError_t error = order_here(ordinal, stream, own.get());
+  return error == cudaSuccess ? cudaEventRecord(event, own.get()) : error;
 }
 
 // The caller gets the error from here. That it be the thread's last one, too, would make the
@@ -78,11 +90,13 @@ std::int32_t close_event(std::int32_t ordinal, void* event) {
 }
 
 std::int32_t stream_device(void* stream, std::int32_t* ordinal) {
-  return answer(cudaStreamGetDevice(stream_of(stream), ordinal));
+  const OnDevice device(-1, stream);
+  if (device.error() != cudaSuccess) return answer(device.error());
+  return error_of(device.driver().context_get_device(ordinal));
 }
 
 std::int32_t is_capturing(std::int32_t ordinal, void* stream, std::int32_t* capturing) {
-  const OnDevice device(ordinal, stream);
+  const OnDevice device(ordinal);
   if (device.error() != cudaSuccess) return answer(device.error());
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   const cudaError_t error = cudaStreamIsCapturing(stream_of(stream), &status);
@@ -103,12 +117,16 @@ std::int32_t create_stream(std::int32_t ordinal, void** stream) {
 std::int32_t synchronize_device(std::int32_t ordinal) {
   const OnDevice device(ordinal);
   if (device.error() != cudaSuccess) return answer(device.error());
-  return answer(cudaDeviceSynchronize());
+  // The one question about captures that does no harm, whose answer is an error.
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  const cudaError_t error = cudaStreamIsCapturing(cudaStreamLegacy, &status);
+  return answer(error == cudaSuccess ? cudaDeviceSynchronize() : error);
 }
 
 std::int32_t record(std::int32_t ordinal, void* event, void* stream) {
-  const OnDevice device(ordinal, stream);
+  const OnDevice device(ordinal);
   if (device.error() != cudaSuccess) return answer(device.error());
+  if (device.is_foreign(stream)) return answer(record_for(ordinal, stream, event_of(event)));
   return answer(cudaEventRecord(event_of(event), stream_of(stream)));
 }
 
@@ -116,16 +134,14 @@ std::int32_t record_joined(std::int32_t ordinal, void* event, void* stream, void
   const OnDevice device(ordinal);
   if (device.error() != cudaSuccess) return answer(device.error());
   cudaError_t error = cudaStreamWaitEvent(stream_of(joining), event_of(event), 0);
-  if (error == cudaSuccess) error = order_here(stream, joining);
+  if (error == cudaSuccess) error = order_here(ordinal, stream, joining);
   if (error == cudaSuccess) error = cudaEventRecord(event_of(event), stream_of(joining));
   return answer(error);
 }
 
 std::int32_t mark(std::int32_t ordinal, void* stream, void** event) {
-  const OnDevice device(ordinal);
-  if (device.error() != cudaSuccess) return answer(device.error());
   cudaEvent_t made = nullptr;
-  const cudaError_t error = record_here(stream, made);
+  const cudaError_t error = record_here(ordinal, stream, made);
   *event = made;
   return answer(error);
 }
@@ -133,16 +149,20 @@ std::int32_t mark(std::int32_t ordinal, void* stream, void** event) {
 std::int32_t order(std::int32_t ordinal, void* before, void* after) {
   const OnDevice device(ordinal);
   if (device.error() != cudaSuccess) return answer(device.error());
-  return answer(order_here(before, after));
+  return answer(order_here(ordinal, before, after));
 }
 
 std::int32_t wait(std::int32_t ordinal, void* stream, void* event) {
-  const OnDevice device(ordinal, stream);
+  const OnDevice device(ordinal);
   if (device.error() != cudaSuccess) return answer(device.error());
   return answer(cudaStreamWaitEvent(stream_of(stream), event_of(event), 0));
 }
 
-std::int32_t query(void* event) { return answer(cudaEventQuery(event_of(event))); }
+std::int32_t query(std::int32_t ordinal, void* event) {
+  const OnDevice device(ordinal);
+  if (device.error() != cudaSuccess) return answer(device.error());
+  return answer(cudaEventQuery(event_of(event)));
+}
 
 std::int32_t copy(std::int32_t ordinal, void* to, const void* from, std::uint64_t size_bytes,
                   void* stream) {
@@ -151,12 +171,22 @@ std::int32_t copy(std::int32_t ordinal, void* to, const void* from, std::uint64_
   return answer(cudaMemcpyAsync(to, from, size_bytes, cudaMemcpyDefault, stream_of(stream)));
 }
 
+// The driver knows this without a context.
 std::int32_t pointer_device(const void* address, std::int32_t* ordinal) {
-  cudaPointerAttributes attributes{};
-  const cudaError_t error = cudaPointerGetAttributes(&attributes, address);
-  const bool device = attributes.type == cudaMemoryTypeDevice;
-  *ordinal = error == cudaSuccess && device ? attributes.device : -1;
-  return answer(error);
+  *ordinal = -1;
+  const OnDevice device;
+  if (device.error() != cudaSuccess) return answer(device.error());
+  const auto at = reinterpret_cast<CUdeviceptr>(address);
+  const auto ask = [&](CUpointer_attribute what, auto& value) {
+    return device.driver().pointer_get_attribute(&value, what, at);
+  };
+  unsigned type = 0;
+  CUresult result = ask(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, type);
+  if (result == CUDA_ERROR_INVALID_VALUE) return cudaSuccess;  // memory that CUDA does not know
+  bool managed = false;
+  if (result == CUDA_SUCCESS) result = ask(CU_POINTER_ATTRIBUTE_IS_MANAGED, managed);
+  if (result != CUDA_SUCCESS || type != CU_MEMORYTYPE_DEVICE || managed) return error_of(result);
+  return error_of(ask(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, *ordinal));
 }
 
 }  // namespace memlease::cuda

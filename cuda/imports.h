@@ -23,7 +23,7 @@ std::int32_t record_joined(std::int32_t ordinal, void* event, void* stream, void
 std::int32_t mark(std::int32_t ordinal, void* stream, void** event);
 std::int32_t order(std::int32_t ordinal, void* before, void* after);
 std::int32_t wait(std::int32_t ordinal, void* stream, void* event);
-std::int32_t query(void* event);
+std::int32_t query(std::int32_t ordinal, void* event);
 
 std::int32_t copy(std::int32_t ordinal, void* to, const void* from, std::uint64_t size_bytes,
                   void* stream);

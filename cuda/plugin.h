@@ -5,8 +5,12 @@
 
    The daemon's half is exports.cc, called by server/device/cuda_device_backend; the client's is
    imports.cc, called by client/device/cuda_importer. Both callers know no CUDA. Thread-safe. No
-   call blocks on the GPU's work unless it says so. Each sets the calling thread's device for itself
-   and puts the caller's back. Those that return int32_t return 0 or a cudaError_t. */
+   call blocks on the GPU's work unless it says so. Those that return int32_t return 0 or a
+   cudaError_t.
+
+   Each leaves the calling thread's current context and capture mode as they were. Contexts are made
+   on the device that the call names alone: the primary one, in which memory and events are. No call
+   loses the capture of a graph, but for synchronize_device. */
 #pragma once
 
 #include <stddef.h>
@@ -17,7 +21,7 @@ extern "C" {
 #endif
 
 /* Grows with every change of the table that an older caller would not survive. */
-#define MEMLEASE_CUDA_ABI 3
+#define MEMLEASE_CUDA_ABI 4
 #define MEMLEASE_CUDA_HANDLE_BYTES 64
 
 /* What the callers tell apart; cudaError_t's numbers. */
@@ -82,13 +86,17 @@ typedef struct memlease_cuda_table {
   int32_t (*open_event)(int32_t ordinal, const memlease_cuda_handle* handle, void** event);
   int32_t (*close_event)(int32_t ordinal, void* event);
 
-  /* A stream is a cudaStream_t: a handle, or 1 (legacy), 2 (the calling thread's), which are those
-     of the device `ordinal`, whatever the thread's current one is. */
+  /* A stream is a cudaStream_t: a handle, of whatever context of the device, or 1 (legacy), 2 (the
+     calling thread's), which are those of the device's primary context. */
+  /* Not of one that is capturing. */
   int32_t (*stream_device)(void* stream, int32_t* ordinal);
   int32_t (*is_capturing)(int32_t ordinal, void* stream, int32_t* capturing);
   /* One that does not synchronise with the legacy stream. Lives as long as the process. */
   int32_t (*create_stream)(int32_t ordinal, void** stream);
-  /* Blocks until the device has nothing to do. */
+  /* Blocks until the device has nothing to do. Answers FIRST_OF_CAPTURE to LAST_OF_CAPTURE, and has
+     not waited, while a graph is being captured. If that is in a stream that synchronises with the
+     legacy one, it is not touched; any other capture on the device is lost by asking: CUDA has no
+     question whether there is one. */
   int32_t (*synchronize_device)(int32_t ordinal);
 
   /* Behind all that the stream was given before. */
@@ -104,11 +112,11 @@ typedef struct memlease_cuda_table {
   /* What the stream is given from now on runs behind the event's last record. */
   int32_t (*wait)(int32_t ordinal, void* stream, void* event);
   /* 0: complete, or never recorded; MEMLEASE_CUDA_NOT_READY. */
-  int32_t (*query)(void* event);
+  int32_t (*query)(int32_t ordinal, void* event);
 
   /* Between any two of host and devices, on the stream. From pageable memory it may block. */
   int32_t (*copy)(int32_t ordinal, void* to, const void* from, uint64_t size_bytes, void* stream);
-  /* -1: not a device's memory. */
+  /* -1: not a device's own memory. */
   int32_t (*pointer_device)(const void* address, int32_t* ordinal);
 
   /* ---- For a checker of races, and null without one: what one process tells another by means that

@@ -72,7 +72,7 @@ class CudaEvent : public DeviceEvent {
                 "making a stream wait");
   }
   absl::StatusOr<bool> complete() override {
-    const std::int32_t code = importer_.cuda().query(event_);
+    const std::int32_t code = importer_.cuda().query(importer_.ordinal(), event_);
     if (code == MEMLEASE_CUDA_NOT_READY) return false;
     if (code == MEMLEASE_CUDA_OK) return true;
     return importer_.error(code, "asking for an event");
@@ -183,8 +183,8 @@ absl::Status CudaImporter::check_stream(Stream stream) {
   std::int32_t capturing = 0;
   std::int32_t code = cuda_.is_capturing(gpu_.ordinal, pointer_of(stream), &capturing);
   std::int32_t ordinal = gpu_.ordinal;
-  // The default streams are taken as those of this device.
-  if (code == MEMLEASE_CUDA_OK && stream.handle() > 2) {
+  // The default streams are taken as those of this device. One that captures is not to be asked.
+  if (code == MEMLEASE_CUDA_OK && capturing == 0 && stream.handle() > 2) {
     code = cuda_.stream_device(pointer_of(stream), &ordinal);
   }
   if (is_of_capture(code)) {
@@ -244,7 +244,8 @@ absl::Status CudaImporter::synchronize() {
         ErrorCode::kInvalidArgument,
         fmt::format("cuda:{} cannot be waited for while a stream of this process captures a graph",
                     gpu_.ordinal),
-        "End the lease by a stream, or after the capture. Its slot is kept until then.");
+        "End the lease by a stream, or after the capture. Its slot is kept until then. A capture "
+        "on a non-blocking stream is lost by this.");
   }
   return code == MEMLEASE_CUDA_OK ? absl::OkStatus() : error(code, "waiting for the GPU");
 }

@@ -57,7 +57,7 @@ class CudaEvent : public SharedEvent {
   ~CudaEvent() override { (void)cuda_.destroy_event(ordinal_, event_); }
 
   const wire::DeviceHandle& handle() const override { return handle_; }
-  bool complete() const override { return cuda_.query(event_) == MEMLEASE_CUDA_OK; }
+  bool complete() const override { return cuda_.query(ordinal_, event_) == MEMLEASE_CUDA_OK; }
   absl::Status record_anew() override {
     const std::int32_t error = cuda_.record_anew(ordinal_, event_);
     if (error == MEMLEASE_CUDA_OK) return absl::OkStatus();

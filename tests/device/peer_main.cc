@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <future>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -104,7 +105,8 @@ class DevicePeer {
     return static_cast<std::size_t>(array(name).shape().at(0));
   }
 
-  std::string connect(Words&) {
+  // Without anything of its own on a GPU.
+  std::string join(Words&) {
     ConnectOptions options;
     options.directory = directory_;
     options.start = false;
@@ -112,6 +114,10 @@ class DevicePeer {
       if (checks_left_ > 0 && --checks_left_ == 0) throw Interrupt();
     };
     client_.emplace(Client::connect(options));
+    return "";
+  }
+  std::string connect(Words& words) {
+    join(words);
     // Now, as memory that is made or freed may wait for all streams.
     check_cuda(cudaMalloc(reinterpret_cast<void**>(&mismatches_), kMostStreams * 8));
     check_cuda(cudaMemset(mismatches_, 0, kMostStreams * 8));
@@ -360,14 +366,33 @@ class DevicePeer {
     testing::leave_out(step);
     return "";
   }
+  // NAME MODE THREAD: "own", or another one, which does nothing else.
   std::string capture(Words& words) {
-    check_cuda(cudaStreamBeginCapture(raw_stream(words), cudaStreamCaptureModeRelaxed));
+    cudaStream_t const on = raw_stream(words);
+    const auto mode = static_cast<cudaStreamCaptureMode>(number(words));
+    if (word(words) == "own") {
+      check_cuda(cudaStreamBeginCapture(on, mode));
+      return "";
+    }
+    std::promise<cudaError_t> begun;
+    end_ = {};
+    capturer_ = std::async(std::launch::async, [&begun, on, mode, end = end_.get_future()] {
+      const cudaError_t error = cudaStreamBeginCapture(on, mode);
+      begun.set_value(error);
+      end.wait();
+      cudaGraph_t graph = nullptr;
+      return error == cudaSuccess ? cudaStreamEndCapture(on, &graph) : error;
+    });
+    check_cuda(begun.get_future().get());
     return "";
   }
+  // NAME -> CUDA's answer
   std::string end_capture(Words& words) {
+    cudaStream_t const on = raw_stream(words);
     cudaGraph_t graph = nullptr;
-    (void)cudaStreamEndCapture(raw_stream(words), &graph);
-    return "";
+    if (!capturer_.valid()) return std::to_string(cudaStreamEndCapture(on, &graph));
+    end_.set_value();
+    return std::to_string(capturer_.get());
   }
   // DEVICE NAME: a stream on another one than the current.
   std::string stream_on(Words& words) {
@@ -420,12 +445,15 @@ class DevicePeer {
   static constexpr std::size_t kMostStreams = 16;
   std::map<std::string, cudaStream_t> streams_;
   std::map<cudaStream_t, std::size_t> numbers_;
+  std::future<cudaError_t> capturer_;  // of another thread's capture
+  std::promise<void> end_;             // without it that ends, too
   std::uint64_t* mismatches_ = nullptr;
   std::uint32_t* flag_ = nullptr;
 };
 
 const std::map<std::string, std::string (DevicePeer::*)(DevicePeer::Words&)> DevicePeer::kCommands =
     {
+        {"join", &DevicePeer::join},
         {"connect", &DevicePeer::connect},
         {"create", &DevicePeer::create},
         {"open", &DevicePeer::open},

@@ -334,12 +334,13 @@ TEST_F(DeviceArrays, ALeaseThatEndsWithoutAStreamWhileAGraphIsCapturedKeepsItsSl
   reader.is_ok("read a -");
   reader.is_ok("gate r");
   reader.is_ok("look a 1 r");
-  reader.is_ok("capture c");
+  reader.is_ok("blocking_stream c");
+  reader.is_ok("capture c 0 own");
   EXPECT_EQ(error(reader, "release a"), "InvalidArgument");
   publish(writer, 2);
   writer.say("write a s");
   EXPECT_TRUE(becomes([&] { return writer.sleeps_on_words(); }));
-  reader.is_ok("end_capture c");
+  EXPECT_EQ(reader.is_ok("end_capture c"), "0");
   reader.is_ok("ungate");
   EXPECT_EQ(reader.is_ok("get a"), "2 2 2");
   EXPECT_TRUE(writer.answer().ok());
@@ -358,11 +359,12 @@ TEST_F(DeviceArrays, AWriteThatIsDroppedWhileAGraphIsCapturedKeepsItsSlot) {
   writer.is_ok("write a -");
   writer.is_ok("gate s");
   writer.is_ok("fill a 9 s");
-  writer.is_ok("capture c");
+  writer.is_ok("blocking_stream c");
+  writer.is_ok("capture c 0 own");
   EXPECT_EQ(error(writer, "publish a"), "InvalidArgument");
   other.say("write a o");
   EXPECT_TRUE(becomes([&] { return other.sleeps_on_words(); }));
-  writer.is_ok("end_capture c");
+  EXPECT_EQ(writer.is_ok("end_capture c"), "0");
   writer.is_ok("ungate");
   EXPECT_EQ(writer.is_ok("get a"), "1 1 1");
   EXPECT_TRUE(other.answer().ok());
@@ -377,9 +379,9 @@ TEST_F(DeviceArrays, TheLegacyStreamIsRefusedWhileABlockingOneIsCaptured) {
   client.is_ok("create a 2 1000 cuda:0");
   publish(client, 1);
   client.is_ok("blocking_stream b");
-  client.is_ok("capture b");
+  client.is_ok("capture b 0 own");
   EXPECT_EQ(error(client, "read a legacy"), "InvalidArgument");
-  client.is_ok("end_capture b");
+  EXPECT_EQ(client.is_ok("end_capture b"), "0");
   client.is_ok("read a legacy");
   client.is_ok("release a");
 }
@@ -389,11 +391,11 @@ TEST_F(DeviceArrays, StreamsThatCaptureAGraphAreRefusedAndTheLeaseIsGone) {
   Client client(daemon);
   client.is_ok("create a 2 10 cuda:0");
   publish(client, 1);
-  client.is_ok("capture c");
+  client.is_ok("capture c 0 own");
   const Answer capturing = client.ask("read a c");
   EXPECT_EQ(capturing.code, "InvalidArgument");
   EXPECT_THAT(capturing.text, HasSubstr("capturing a graph"));
-  client.is_ok("end_capture c");
+  EXPECT_EQ(client.is_ok("end_capture c"), "0");
   publish(client, 2);
   publish(client, 3);
 }

@@ -29,7 +29,8 @@ class DeviceCalls : public DeviceTest {
 
 // Two readers: a write looks at the end of each one's work on its slot, waits for the current
 // version and for the slot's last one, and records where it ends. What is over need not be waited
-// for.
+// for. Each call of the plug-in also looks at its thread's context, and lends it another capture
+// mode.
 TEST_F(DeviceCalls, SteadyLeasesOrderStreamsAndDoNothingElse) {
   FAKECUDA_STAND_IN_ONLY();
   Client writer(daemon);
@@ -45,12 +46,16 @@ TEST_F(DeviceCalls, SteadyLeasesOrderStreamsAndDoNothingElse) {
   EXPECT_EQ(writer.is_ok("calls") + " " + one.is_ok("calls"), daemon_calls);
   EXPECT_THAT(each_cycle(writer_before, calls_of(world, writer.pid()), kCycles),
               UnorderedElementsAre(Pair("cudaEventQuery", 2), Pair("cudaStreamWaitEvent", 2),
-                                   Pair("cudaEventRecord", 1), Pair("cudaStreamGetDevice", 2),
-                                   Pair("cudaStreamIsCapturing", 2)));
+                                   Pair("cudaEventRecord", 1), Pair("cudaStreamIsCapturing", 2),
+                                   Pair("cuCtxGetCurrent", 9), Pair("cuCtxGetDevice", 2),
+                                   Pair("cuStreamGetCtx", 3),
+                                   Pair("cuThreadExchangeStreamCaptureMode", 18)));
   EXPECT_THAT(each_cycle(reader_before, calls_of(world, one.pid()), kCycles),
               UnorderedElementsAre(Pair("cudaStreamWaitEvent", 1), Pair("cudaEventRecord", 1),
-                                   Pair("cudaStreamGetDevice", 2), Pair("cudaStreamIsCapturing", 2),
-                                   Pair("cudaStreamSynchronize", 1)));
+                                   Pair("cudaStreamIsCapturing", 2),
+                                   Pair("cudaStreamSynchronize", 1), Pair("cuCtxGetCurrent", 6),
+                                   Pair("cuCtxGetDevice", 2), Pair("cuStreamGetCtx", 3),
+                                   Pair("cuThreadExchangeStreamCaptureMode", 12)));
 }
 
 TEST_F(DeviceCalls, ManyArraysInOneSegmentAreOpenedByOneCall) {

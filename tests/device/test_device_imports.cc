@@ -334,10 +334,10 @@ TEST_F(DeviceImports, StreamsThatCaptureAGraphAreRefused) {
   client.is_ok("create a 2 1000 cuda:0");
   client.is_ok("source b 1000 p");
   client.is_ok("source c 1000 -");
-  client.is_ok("capture p");
+  client.is_ok("capture p 2 own");
   expect_refused(client, "put_source a b s", "InvalidArgument", "capturing a graph");
   expect_refused(client, "put_source a c p", "InvalidArgument", "capturing a graph");
-  client.is_ok("end_capture p");
+  EXPECT_EQ(client.is_ok("end_capture p"), "0");
   client.is_ok("put_source a b s");
 }
 
