@@ -121,6 +121,10 @@ WriteAttempt begin_slot(ArrayState& array, SlotWriter& writer, SlotWriter::Sleep
 }
 
 absl::Status begin_entered(ArrayState& array, Patience& patience, WriteAttempt& attempt) {
+  // First what this process itself still keeps: it may be the only slot.
+  if (array.order() != nullptr) {
+    if (auto status = array.settle(); !status.ok()) return status;
+  }
   for (;;) {
     if (!array.usable_at_once()) {
       if (auto status = array.usable(); !status.ok()) return status;
@@ -158,10 +162,6 @@ absl::Status begin_entered(ArrayState& array, Patience& patience, WriteAttempt& 
 absl::Status begin_write(ArrayState& array, Patience& patience, WriteAttempt& attempt) {
   // The turn may be that of a thread that is not in this process.
   if (array.forked()) return array.usable();
-  // First what this process itself still keeps: it may be the only slot.
-  if (auto status = array.order() == nullptr ? absl::OkStatus() : array.settle(); !status.ok()) {
-    return status;
-  }
   // At first without waiting, so that the clock is looked at only if there is something to wait
   // for.
   for (std::chrono::nanoseconds slice{0}; !array.enter_writing(slice); slice = patience.slice()) {
