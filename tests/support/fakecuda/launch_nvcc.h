@@ -21,6 +21,12 @@ const T* reads(const T* data, size_t) {
 __device__ inline void add_one(uint64_t* count) {
   atomicAdd(reinterpret_cast<unsigned long long*>(count), 1ULL);
 }
+// By one thread alone; others see each step.
+__device__ inline void add_one_visibly(uint64_t* count) {
+  volatile uint64_t* seen = count;
+  *seen = *seen + 1;
+  __threadfence_system();
+}
 __device__ inline uint32_t look(const uint32_t* flag) {
   return *static_cast<const volatile uint32_t*>(flag);
 }

@@ -32,6 +32,7 @@ Range<const T> reads(const T* data, size_t count) {
 }
 
 inline void add_one(uint64_t* count) { ++*count; }
+inline void add_one_visibly(uint64_t* count) { ++std::atomic_ref(*count); }
 inline uint32_t look(const uint32_t* flag) {
   std::this_thread::yield();
   return std::atomic_ref(*const_cast<uint32_t*>(flag)).load();

@@ -43,6 +43,13 @@ struct Gate {
   }
 };
 
+struct CountUp {
+  TK_DEVICE static void at(size_t /*i*/, uint64_t* counter, uint64_t us) {
+    const uint64_t end = now_ns() + us * 1000;
+    while (now_ns() < end && !gives_up()) add_one_visibly(counter);
+  }
+};
+
 struct Stamp {
   TK_DEVICE static void at(size_t /*i*/, uint64_t* ns) { *ns = now_ns(); }
 };
@@ -68,6 +75,10 @@ int tk_check(const uint64_t* data, size_t count, uint64_t expected, uint64_t* mi
 }
 
 int tk_spin(uint64_t us, cudaStream_t stream) { return launch<Spin>("tk_spin", 1, stream, us); }
+
+int tk_count(uint64_t* counter, uint64_t us, cudaStream_t stream) {
+  return launch<CountUp>("tk_count", 1, stream, changes(counter, 1), us);
+}
 
 int tk_gate(const uint32_t* flag, cudaStream_t stream) {
   return launch<Gate>("tk_gate", 1, stream, reads(flag, 1));

@@ -18,6 +18,8 @@ int tk_check(const uint64_t* data, size_t count, uint64_t expected, uint64_t* mi
              cudaStream_t stream);
 /* Keeps the stream busy. */
 int tk_spin(uint64_t us, cudaStream_t stream);
+/* Keeps the stream busy, and counts up meanwhile, for others to see. */
+int tk_count(uint64_t* counter, uint64_t us, cudaStream_t stream);
 /* Keeps the stream waiting until *flag, in pinned host memory, is not 0; for 30 s at most, so that
    no GPU is left spinning for a test that has gone wrong. */
 int tk_gate(const uint32_t* flag, cudaStream_t stream);

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
-import memlease
 from fakecuda_build import IS_STAND_IN
 
 _START_S = 60
@@ -175,6 +174,8 @@ class Here(Cuda):
 
     def __init__(self) -> None:
         super().__init__()
+        import memlease  # here, so that what uses CUDA alone runs without it
+
         self.client = memlease.connect(start=False)
 
     def close(self) -> None:
@@ -193,7 +194,12 @@ def _next_task(connection: Connection) -> Any:
 
 
 def _serve(connection: Connection, what: type[Cuda]) -> None:
-    here = what()
+    try:
+        here = what()
+    except BaseException:  # the first function is told why, as there is nothing to run it in
+        if _next_task(connection) is not None:
+            connection.send((False, traceback.format_exc()))
+        os._exit(1)
     while (task := _next_task(connection)) is not None:
         function, arguments = task
         try:

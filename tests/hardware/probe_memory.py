@@ -1,0 +1,66 @@
+"""Questions about memory that two processes share."""
+
+from __future__ import annotations
+
+from asking import (
+    close_memory,
+    export_memory,
+    open_memory,
+    process,
+    question,
+    try_open_memory,
+    values,
+)
+from gpu_process import Cuda
+
+
+@question(20)
+def ipc_memory() -> str:
+    """Tell whether another process can open memory, and read what was written."""
+    owner, user = process(), process()
+    user.run(open_memory, owner.run(export_memory, 7))
+    found = user.run(values, 7)
+    return "yes" if found == "right" else f"no: {found}"
+
+
+@question(20)
+def import_in_the_same_process() -> str:
+    """Tell what a process gets that opens its own handle."""
+    owner = process()
+    return owner.run(try_open_memory, owner.run(export_memory, 7))
+
+
+@question(20)
+def opening_twice() -> dict[str, str]:
+    """Tell whether a second opening gives the same address, and one closing closes both."""
+    owner, user = process(), process()
+    raw = owner.run(export_memory, 7)
+    user.run(open_memory, raw)
+    found = {"second opening": user.run(try_open_memory, raw)}
+    if not found["second opening"].startswith("0 "):
+        return {"answer": f"refused: {found['second opening']}"}
+    is_same = user.run(_addresses_opened) == 1
+    found["first closing"] = user.run(close_memory)
+    found["read then"] = user.run(values, 7)
+    found["second closing"] = user.run(close_memory)
+    closes_both = found["read then"] != "right"
+    told = "one closing closes both" if closes_both else "each is closed for itself"
+    return {"answer": f"{'the same address' if is_same else 'two addresses'}; {told}", **found}
+
+
+def _addresses_opened(here: Cuda) -> int:
+    return len(set(here.kept["opened"]))
+
+
+@question(20)
+def memory_of_the_dead() -> dict[str, str]:
+    """Tell whether opened memory stays readable when its owner was killed."""
+    owner, user, late = process(), process(), process()
+    raw = owner.run(export_memory, 7)
+    user.run(open_memory, raw)
+    owner.kill()
+    found = user.run(values, 7)
+    return {
+        "answer": "readable" if found == "right" else f"not readable: {found}",
+        "opened after the death": late.run(try_open_memory, raw),
+    }

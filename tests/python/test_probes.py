@@ -1,0 +1,101 @@
+"""The questions of tests/hardware, asked on the stand-in: each answer is what the stand-in does.
+
+And it is another one where the stand-in does something else: what cannot answer otherwise proves
+nothing on hardware.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+
+import pytest
+from fakecuda_build import require_stand_in
+from part_script import said_by, world
+
+require_stand_in()
+
+
+def answer(question, *changes, devices=2):
+    with world(*changes, devices=devices) as folder:
+        (said,), status = said_by("probes.py", question, FAKECUDA_WORLD=folder)
+    assert status == 0
+    assert said["answer"] == question
+    found = said["is"]
+    return found if isinstance(found, str) else {"answer": found.pop("answer"), **found}
+
+
+GLOBAL = "global: none; thread-local: none; relaxed: none"
+# What the stand-in answers: the whole of it, or the dictionary's "answer".
+ANSWERS = {
+    "ipc_memory": "yes",
+    "import_in_the_same_process": "201 cudaErrorDeviceUninitialized",
+    "opening_twice": "the same address; each is closed for itself",
+    "memory_of_the_dead": "readable",
+    "ipc_events": "yes",
+    "wait_binds_at_its_call": "yes",
+    "later_record_overtakes": "no",
+    "event_opened_twice": "yes",
+    "record_of_a_closed_handle": "yes",
+    "record_of_an_ended_process": "yes",
+    "event_destroyed_by_its_owner": "failed: cudaEventRecord: 400",
+    "event_of_a_dead_owner": "yes",
+    "shared_events": "40000: more were not tried",
+    "later_record_frees": "no",
+    "kernel_of_the_dead_has_stopped": "yes",
+    "open_memory_waits_for": "nothing",
+    "close_memory_waits_for": "nothing",
+    "open_event_waits_for": "nothing",
+    "close_event_waits_for": "nothing",
+    "not_ready_is_an_error": "no",
+    "other_pid_namespace": "both open",
+    "private_shm": "both open",
+    "capture_and_other_threads": f"{GLOBAL}; this CUDA cannot exchange a thread's capture mode",
+    "contexts_made": "on device 0 by cudaSetDevice(0); on device 1 by cudaSetDevice(1)",
+    "memory_of_a_context": "2 MiB",
+}
+# The same, and something that is otherwise.
+OTHERWISE = [
+    ("ipc_memory", "cudaIpcOpenMemHandle!201", "failed: cudaIpcOpenMemHandle: 201 cuda"),
+    ("import_in_the_same_process", "cudaIpcOpenMemHandle!1", "1 cudaErrorInvalidValue"),
+    ("opening_twice", "cudaIpcOpenMemHandle!208*2", "refused: 208 cudaErrorAlreadyMapped"),
+    ("opening_twice", "cudaMemcpy!700", "the same address; one closing closes both"),
+    ("memory_of_the_dead", "cudaMemcpy!700", "not readable: cudaMemcpy: 700"),
+    ("ipc_events", "cudaStreamWaitEvent!400", "failed: cudaStreamWaitEvent: 400"),
+    ("later_record_overtakes", "heir_releases=1", "yes"),
+    ("event_opened_twice", "cudaIpcOpenEventHandle!400*2", "refused"),
+    ("event_of_a_dead_owner", "cudaEventRecord!400", "failed: cudaEventRecord: 400"),
+    ("shared_events", "cudaEventCreateWithFlags!2*101", "100: 2 cudaErrorMemoryAllocation"),
+    ("later_record_frees", "heir_releases=1", "yes"),
+    ("other_pid_namespace", "pid_namespace_matters=1", "refused: memory, event"),
+    ("private_shm", "events_private=1", "refused: event"),
+    ("ipc_memory", "driver_version=12040", "failed: cudaMalloc: 35"),
+]
+
+
+@pytest.fixture(scope="module")
+def answers():
+    """Ask all that the tests of this module look at; the questions mostly wait."""
+    asked = [(question,) for question in ANSWERS] + [case[:2] for case in OTHERWISE]
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        return dict(zip(asked, pool.map(lambda case: answer(*case), asked), strict=True))
+
+
+def short(found):
+    return found if isinstance(found, str) else found["answer"]
+
+
+def test_the_questions_are_these():
+    (listed,), _ = said_by("probes.py")
+    assert listed == list(ANSWERS)
+
+
+@pytest.mark.parametrize("question", ANSWERS)
+def test_an_answer_is_what_the_stand_in_does(answers, question):
+    found = answers[(question,)]
+    assert short(found) == ANSWERS[question], found
+
+
+@pytest.mark.parametrize(("question", "change", "expected"), OTHERWISE)
+def test_an_answer_is_another_one_where_cuda_does_otherwise(answers, question, change, expected):
+    found = answers[(question, change)]
+    assert short(found).startswith(expected), found
