@@ -217,7 +217,8 @@ def verdict(before: str, after: str) -> str:
 # ---- Answering.
 
 
-def _answered(asked: Question) -> say.Found:
+def answered(asked: Question) -> say.Found:
+    """Ask, for as long as the question's limit allows."""
     found: list[say.Found] = []
 
     def ask() -> None:
@@ -231,7 +232,7 @@ def _answered(asked: Question) -> say.Found:
     asker = threading.Thread(target=ask, daemon=True)
     asker.start()
     asker.join(asked.limit_s)
-    return found[0] if found else f"failed: no answer within {asked.limit_s:.0f} s"
+    return found[0] if found else f"failed: no answer within {asked.limit_s:g} s"
 
 
 def main(modules: list[ModuleType]) -> None:
@@ -244,7 +245,10 @@ def main(modules: list[ModuleType]) -> None:
         say.names(sorted(QUESTIONS, key=lambda it: order.index(QUESTIONS[it].ask.__module__)))
         return
     name = sys.argv[1]
-    say.answer(name, _answered(QUESTIONS[name]))
+    # Else a kernel that is loaded late may wait for one that spins, as may a stream beyond a few.
+    os.environ.setdefault("CUDA_MODULE_LOADING", "EAGER")
+    os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
+    say.answer(name, answered(QUESTIONS[name]))
     for child in multiprocessing.active_children():
         child.kill()
     os._exit(0)

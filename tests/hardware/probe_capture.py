@@ -17,36 +17,42 @@ from asking import (
     process,
     question,
     try_open_event,
+    try_open_memory,
 )
 from gpu_process import Cuda
 
 _MODES = {"global": 0, "thread-local": 1, "relaxed": 2}
 _RELAXED = 2
+_OPEN = "cudaIpcOpenMemHandle"
+
+
+def _number(answer: str) -> int:
+    return int(answer.split()[0])
 
 
 def _calls(here: Cuda, memory: bytes, event: bytes) -> dict[str, Callable[[], int]]:
     """Return what a thread may call that has nothing to do with the capture."""
     cuda, stream = here.cuda, ctypes.c_void_p(here.stream("other"))
     shared, made = here.kept["event"], ctypes.c_void_p()
-
-    def number(answer: str) -> int:
-        return int(answer.split()[0])
-
-    def open_more() -> int:
-        opened = open_memory(here, memory)
-        return 0 if opened else -1
-
     return {
         "cudaEventQuery": lambda: cuda.cudaEventQuery(shared),
         "cudaStreamQuery": lambda: cuda.cudaStreamQuery(stream),
         "cudaEventRecord": lambda: cuda.cudaEventRecord(shared, stream),
         "cudaStreamWaitEvent": lambda: cuda.cudaStreamWaitEvent(stream, shared, 0),
-        "cudaIpcOpenMemHandle": open_more,
-        "cudaIpcCloseMemHandle": lambda: number(close_memory(here)),
-        "cudaIpcOpenEventHandle": lambda: number(try_open_event(here, event)),
+        _OPEN: lambda: _number(try_open_memory(here, memory)),
+        "cudaIpcCloseMemHandle": lambda: _number(close_memory(here)),
+        "cudaIpcOpenEventHandle": lambda: _number(try_open_event(here, event)),
         "cudaEventCreateWithFlags": lambda: cuda.cudaEventCreateWithFlags(ctypes.byref(made), 6),
         "cudaMalloc": lambda: cuda.cudaMalloc(ctypes.byref(made), ctypes.c_size_t(4096)),
     }
+
+
+def _open_memory_once(here: Cuda, memory: bytes, once: int) -> None:
+    """Have the memory open once, or not at all."""
+    while len(here.kept.setdefault("opened", [])) > once:
+        close_memory(here)
+    while len(here.kept["opened"]) < once:
+        open_memory(here, memory)
 
 
 def _during_a_capture(
@@ -81,6 +87,8 @@ def _all_captures(here: Cuda, memory: bytes, event: bytes) -> dict[str, dict[str
         for relaxed in exchanges:
             row = wrong.setdefault(f"{mode}{', exchanged' * relaxed}", {})
             for name, call in _calls(here, memory, event).items():
+                _open_memory_once(here, memory, 0 if name == _OPEN else 1)
+                here.synchronize(here.stream("other"))
                 errors = _during_a_capture(here, number, call, relaxed)
                 if any(errors):
                     called, ended = (error_of(here, it) for it in errors)

@@ -52,7 +52,7 @@ def later_record_frees() -> dict[str, str]:
     }
 
 
-def _count(here: Cuda, raw: bytes) -> int:
+def count_up(here: Cuda, raw: bytes) -> int:
     """Write into the memory without end, and behind that a mark; return the process's number."""
     address = ctypes.c_void_p(open_memory(here, raw))
     mark = ctypes.c_void_p((address.value or 0) + 8)
@@ -113,5 +113,5 @@ def seen_after_death(watcher: Process, pid: int) -> dict[str, Any]:
 def kernel_of_the_dead_has_stopped() -> dict[str, Any]:
     """Tell whether nothing of a killed process runs on the GPU once its pidfd fires."""
     watcher, victim = process(), process()
-    pid = victim.run(_count, watcher.run(export_memory, 0))
+    pid = victim.run(count_up, watcher.run(export_memory, 0))
     return seen_after_death(watcher, pid)

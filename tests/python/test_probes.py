@@ -7,12 +7,18 @@ nothing on hardware.
 from __future__ import annotations
 
 import concurrent.futures
+import importlib
+import subprocess
+import sys
+import time
 
 import pytest
 from fakecuda_build import require_stand_in
-from part_script import said_by, world
+from gpu_process import Cuda, Process
+from part_script import HARDWARE, said_by, world
 
 require_stand_in()
+pytest_plugins = ["fakecuda_fixture", "gpu_fixture"]
 
 
 def answer(question, *changes, devices=2):
@@ -61,11 +67,13 @@ OTHERWISE = [
     ("opening_twice", "cudaMemcpy!700", "the same address; one closing closes both"),
     ("memory_of_the_dead", "cudaMemcpy!700", "not readable: cudaMemcpy: 700"),
     ("ipc_events", "cudaStreamWaitEvent!400", "failed: cudaStreamWaitEvent: 400"),
+    ("wait_binds_at_its_call", "waits_follow=1", "no"),
     ("later_record_overtakes", "heir_releases=1", "yes"),
     ("event_opened_twice", "cudaIpcOpenEventHandle!400*2", "refused"),
     ("event_of_a_dead_owner", "cudaEventRecord!400", "failed: cudaEventRecord: 400"),
     ("shared_events", "cudaEventCreateWithFlags!2*101", "100: 2 cudaErrorMemoryAllocation"),
     ("later_record_frees", "heir_releases=1", "yes"),
+    ("not_ready_is_an_error", "not_ready_stays=1", "yes"),
     ("other_pid_namespace", "pid_namespace_matters=1", "refused: memory, event"),
     ("private_shm", "events_private=1", "refused: event"),
     ("ipc_memory", "driver_version=12040", "failed: cudaMalloc: 35"),
@@ -99,3 +107,36 @@ def test_an_answer_is_what_the_stand_in_does(answers, question):
 def test_an_answer_is_another_one_where_cuda_does_otherwise(answers, question, change, expected):
     found = answers[(question, change)]
     assert short(found).startswith(expected), found
+
+
+@pytest.fixture
+def load(monkeypatch):
+    """Import modules of tests/hardware for one test."""
+    monkeypatch.syspath_prepend(str(HARDWARE))
+    before = set(sys.modules)
+    yield importlib.import_module
+    for name in {*sys.modules} - before:
+        del sys.modules[name]
+
+
+def test_a_question_without_an_answer_ends_at_its_limit(load):
+    asking = load("asking")
+    endless = asking.Question(lambda: time.sleep(1000), 0.1)
+    assert asking.answered(endless) == "failed: no answer within 0.1 s"
+
+
+@pytest.mark.parametrize(("counts", "expected"), [(True, "no"), (False, "unknown: its kernel was")])
+def test_a_kernel_that_goes_on_after_the_pidfd_is_seen(
+    fake_cuda, stand_in_path, load, counts, expected
+):
+    asking, deaths = load("asking"), load("probe_deaths")
+    watcher, counter = Process(Cuda), Process(Cuda)
+    raw = watcher.run(asking.export_memory, 0)
+    if counts:
+        counter.run(deaths.count_up, raw)
+    with subprocess.Popen(["sleep", "1000"]) as other:  # not the process that counts
+        found = deaths.seen_after_death(watcher, other.pid)
+    for process in (counter, watcher):
+        process.kill()
+    assert found["answer"].startswith(expected), found
+    fake_cuda.findings()  # of a killed process: no matter

@@ -79,7 +79,7 @@ def test_system_calls_that_a_sandbox_refuses_are_said_and_the_rest_goes_on():
         assert ("Function not implemented" in it["why"]) == (name in refused)
 
 
-@pytest.mark.parametrize("script", ["smoke.py", "probes.py"])
+@pytest.mark.parametrize("script", ["smoke.py", "probes.py", "journey.py", "figures.py"])
 def test_a_parts_script_lists_its_checks_without_what_may_be_missing(tmp_path, script):
     for name in ("numpy", "memlease", "pytest"):
         (tmp_path / f"{name}.py").write_text("raise ImportError('not here')")

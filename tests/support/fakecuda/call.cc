@@ -48,6 +48,10 @@ bool leads_away(const Call& call) {
          call.name().starts_with("cuDevicePrimaryCtx");
 }
 
+bool is_remembered(const Runtime* runtime, cudaError_t error) {
+  return error != cudaErrorNotReady || runtime->knob(Knob::kNotReadyStays) != 0;
+}
+
 }  // namespace
 
 Call::Call(const char* function)
@@ -90,7 +94,7 @@ cudaError_t end(Api api, Runtime* runtime, cudaError_t poison, cudaError_t error
     Context* context = nullptr;
     if (runtime->current(context) == cudaSuccess) context->break_with(poison);
   }
-  if (api == Api::kRuntime && error != cudaSuccess && error != cudaErrorNotReady) {
+  if (api == Api::kRuntime && error != cudaSuccess && is_remembered(runtime, error)) {
     this_thread().last_error = error;
   }
   return error;

@@ -81,6 +81,7 @@ class WaitOperation : public Operation {
   void run(Stream& stream) override {
     for (;;) {
       const u32 seen = recording_.slot->wake;
+      if (stream.runtime().knob(Knob::kWaitsFollow) != 0) recording_.id = recording_.slot->issued;
       if (recording_.complete(stream.runtime())) break;
       if (stream.cancelled()) return;
       wait_a_little(recording_.slot->wake, seen);
@@ -89,7 +90,7 @@ class WaitOperation : public Operation {
   }
 
  private:
-  const Recording recording_;
+  Recording recording_;
 };
 
 // The event, if it is to be had still; using it after its destruction is undefined with CUDA, and

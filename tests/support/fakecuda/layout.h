@@ -38,6 +38,8 @@ enum class Knob : u32 {
   kReadOnlyRegister,     // attribute 113
   kCpuStoreWakes,        // 1: a CPU's store to a word lets a stream go on that waits for it
   kHeirReleases,         // 1: a later record frees those who wait for one that never completes
+  kWaitsFollow,          // 1: who waits for an event waits for its newest record, not the last then
+  kNotReadyStays,        // 1: a query's "not ready" is the last error
   kStaleHandlesAlias,    // 1: a handle of freed memory opens what lies there now
   kPidNamespaceMatters,  // 1: a handle from another PID namespace does not open
   kEventsPrivate,        // 1: event handles do not open, as with a /dev/shm of one's own

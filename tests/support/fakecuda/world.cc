@@ -29,6 +29,8 @@ constexpr std::array<KnobEntry, static_cast<std::size_t>(Knob::kCount)> kKnobs =
     {"read_only_register", 0},
     {"cpu_store_wakes", 0},
     {"heir_releases", 0},
+    {"waits_follow", 0},
+    {"not_ready_stays", 0},
     {"stale_handles_alias", 0},
     {"pid_namespace_matters", 0},
     {"events_private", 0},

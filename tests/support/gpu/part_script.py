@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fakecuda_build import BUILD, library_path
-from fakecuda_fixture import FakeCuda
+from fakecuda_build import BUILD, FOLDER, library_path
 
 ROOT = Path(__file__).parents[3]
 HARDWARE = ROOT / "tests/hardware"
@@ -48,14 +47,18 @@ def said_by(
 def world(*changes: str, devices: int = 2) -> Iterator[str]:
     """Make a world of the stand-in in which "KNOB=VALUE" and "CALL!ERROR[*NTH]" hold."""
     folder = tempfile.mkdtemp(prefix="memlease-fakecuda-", dir="/dev/shm")
+
+    def fakecuda(command: str, *arguments: str) -> None:
+        subprocess.run([FOLDER / "fakecuda", command, folder, *arguments], timeout=60, check=True)
+
     try:
-        FakeCuda.run("create", folder, devices)
+        fakecuda("create", str(devices))
         for change in changes:
             if "=" in change:
-                FakeCuda.run("set", folder, *change.split("="))
+                fakecuda("set", *change.split("="))
             else:
                 call, _, error = change.partition("!")
-                FakeCuda.run("fail", folder, call, *error.split("*"))
+                fakecuda("fail", call, *error.split("*"))
         yield folder
     finally:
         shutil.rmtree(folder)

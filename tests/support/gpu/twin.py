@@ -53,5 +53,11 @@ class Array:
     def mean(self) -> np.float32:
         return fetch(self._view).mean()
 
+    def min(self) -> np.float32:
+        return fetch(self._view).min()
+
+    def max(self) -> np.float32:
+        return fetch(self._view).max()
+
     def delete(self) -> None:
         del self._view

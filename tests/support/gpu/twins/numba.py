@@ -51,6 +51,14 @@ class _Atomic:
     def add(array: np.ndarray, index: int, value: float) -> None:
         array[index] += value
 
+    @staticmethod
+    def min(array: np.ndarray, index: int, value: float) -> None:
+        array[index] = min(array[index], value)
+
+    @staticmethod
+    def max(array: np.ndarray, index: int, value: float) -> None:
+        array[index] = max(array[index], value)
+
 
 class cuda:  # noqa: N801
     thread: ClassVar[tuple[int, ...]] = ()

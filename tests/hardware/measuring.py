@@ -1,0 +1,263 @@
+"""The measurements of figures.py: memlease, and beside it the same thing done with CUDA alone.
+
+Absolute times are this machine's; the ratios are what memlease adds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from asking import export_memory, make_event, open_event, open_memory
+from fakecuda_build import IS_STAND_IN
+from gpu_process import Cuda, Here, Process
+
+ROUNDS = 50
+SPIN_US = 5000
+COPIES = 10
+PROCESSES = 5
+SIZE = 64 << 20
+KERNEL_SIZE = (8 if IS_STAND_IN else 256) << 20
+KERNELS = 10  # in a row, between two looks at the GPU's clock
+_HOST_TO_DEVICE, _DEVICE_TO_HOST = 1, 2
+
+Numbers = dict[str, float]
+
+
+def spread(values: list[float]) -> Numbers:
+    """Return count, smallest, median, and what one in ten exceeds."""
+    ordered = sorted(values)
+    p90 = ordered[min(len(ordered) - 1, round(0.9 * len(ordered)))]
+    numbers = {"min": ordered[0], "median": statistics.median(ordered), "p90": p90}
+    return {"n": len(ordered), **{name: round(it, 2) for name, it in numbers.items()}}
+
+
+def compared(
+    unit: str, ours: list[float], plain: list[float], plain_name: str = "CUDA alone"
+) -> dict[str, Any]:
+    """Return both, and how the medians relate."""
+    one, other = spread(ours), spread(plain)
+    ratio = round(one["median"] / other["median"], 2) if other["median"] else None
+    return {f"memlease, {unit}": one, f"{plain_name}, {unit}": other, "ratio": ratio}
+
+
+def _stamps(here: Cuda) -> int:
+    if "stamps" not in here.kept:
+        here.kept["stamps"] = here.pointer("cudaMalloc", 8 * ROUNDS)
+    return here.kept["stamps"].value or 0
+
+
+def _read_stamps(here: Cuda) -> list[int]:
+    read = (ctypes.c_uint64 * ROUNDS)()
+    here.synchronize()
+    here.call("cudaMemcpy", read, ctypes.c_void_p(_stamps(here)), ctypes.c_size_t(8 * ROUNDS), 2)
+    return list(read)
+
+
+# ---- From the end of one kernel to the start of the next.
+
+
+def _create(here: Here) -> None:
+    _stamps(here)
+    here.stream()
+    here.kept["a"] = here.client.create("a", shape=1000, dtype="u8", device="cuda", slots=4)
+
+
+def _begin(here: Here) -> None:
+    _stamps(here)
+    stream = here.stream()
+    here.kept["a"] = here.client.open("a")
+    here.kept["follower"] = here.kept["a"].follow(timeout=20, stream=stream)
+
+
+def _consume(here: Here) -> dict[int, int]:
+    """Return when the kernel for each version that was seen has run."""
+    stream, stamps, seen = here.stream(), _stamps(here), []
+    while not seen or seen[-1] < ROUNDS:
+        lease = next(here.kept["follower"])
+        seen.append(lease.version)
+        here.stamp(stamps + 8 * (lease.version - 1), stream)
+        lease.release(stream)
+    all_stamps = _read_stamps(here)
+    return {version: all_stamps[version - 1] for version in seen}
+
+
+def _produce(here: Here, spin_us: int) -> dict[int, int]:
+    stream, stamps = here.stream(), _stamps(here)
+    for nth in range(ROUNDS):
+        with here.kept["a"].write(stream=stream):
+            if spin_us:
+                here.spin(stream, spin_us)
+            here.stamp(stamps + 8 * nth, stream)
+        here.synchronize(stream)
+        time.sleep(0.005)  # so that the follower skips few
+    return {nth + 1: stamp for nth, stamp in enumerate(_read_stamps(here))}
+
+
+def _in_one_process(here: Cuda, spin_us: int) -> list[float]:
+    """Two streams and an event, as one would write it without memlease."""
+    one, other = here.stream("one"), here.stream("other")
+    event = ctypes.c_void_p()
+    here.call("cudaEventCreateWithFlags", ctypes.byref(event), 2)
+    pair = here.pointer("cudaMalloc", 16)
+    times = []
+    for _ in range(ROUNDS):
+        if spin_us:
+            here.spin(one, spin_us)
+        here.stamp(pair.value or 0, one)
+        here.call("cudaEventRecord", event, ctypes.c_void_p(one))
+        here.call("cudaStreamWaitEvent", ctypes.c_void_p(other), event, 0)
+        here.stamp((pair.value or 0) + 8, other)
+        here.synchronize()
+        read = (ctypes.c_uint64 * 2)()
+        here.call("cudaMemcpy", read, pair, ctypes.c_size_t(16), 2)
+        times.append((read[1] - read[0]) / 1000)
+    return times
+
+
+def _handed_over(spin_us: int) -> dict[str, Any]:
+    writer, reader = Process(), Process()
+    writer.run(_create)
+    reader.run(_begin)
+    reader.start(_consume)
+    before, after = writer.run(_produce, spin_us), reader.result()
+    times = [(after[version] - before[version]) / 1000 for version in after]
+    return compared("us", times, Process(Cuda).run(_in_one_process, spin_us))
+
+
+def handed_over_at_once() -> dict[str, Any]:
+    """Measure from a kernel's end to the start of one in another process, which is told then."""
+    return _handed_over(0)
+
+
+def handed_over_behind_work() -> dict[str, Any]:
+    """Measure it where the other process's stream waits already, as kernels take their time."""
+    return _handed_over(SPIN_US)
+
+
+# ---- Opening.
+
+
+def _make_many(here: Here) -> None:
+    for nth in range(ROUNDS):
+        name = f"many/{nth}"
+        here.kept[name] = here.client.create(name, shape=1000, dtype="u8", device="cuda", fill=1)
+
+
+def _open_many(here: Here, count: int) -> list[float]:
+    times = []
+    for nth in range(count):
+        start = time.perf_counter()
+        here.kept[f"many/{nth}"] = here.client.open(f"many/{nth}")
+        times.append((time.perf_counter() - start) * 1e6)
+    return times
+
+
+def _open_plainly(here: Cuda, memory: bytes, event: bytes) -> float:
+    here.stream()
+    start = time.perf_counter()
+    open_memory(here, memory)
+    open_event(here, event)
+    return (time.perf_counter() - start) * 1e6
+
+
+def _opened_plainly() -> list[float]:
+    """Open memory and an event for the first time, in some processes."""
+    owner = Process(Cuda)
+    handles = owner.run(export_memory, 7), owner.run(make_event)
+    return [Process(Cuda).run(_open_plainly, *handles) for _ in range(PROCESSES)]
+
+
+def first_opening() -> dict[str, Any]:
+    """Measure a process's first opening of an array, which opens memory and events."""
+    writer = Process()
+    writer.run(_make_many)
+    times = [Process().run(_open_many, 1)[0] for _ in range(PROCESSES)]
+    return compared("us", times, _opened_plainly(), "memory and an event by CUDA alone")
+
+
+def opening_in_a_cached_segment() -> dict[str, Any]:
+    """Measure the opening of an array whose memory the process has opened already."""
+    writer = Process()
+    writer.run(_make_many)
+    times = Process().run(_open_many, ROUNDS)[1:]
+    return compared("us", times, _opened_plainly(), "memory and an event by CUDA alone")
+
+
+# ---- Copying.
+
+
+def _timed(function: Callable[[], Any]) -> list[float]:
+    function()
+    times = []
+    for _ in range(COPIES):
+        start = time.perf_counter()
+        function()
+        times.append((time.perf_counter() - start) * 1000)
+    return times
+
+
+def _copies(here: Here, direction: int) -> dict[str, Any]:
+    host = np.ones(SIZE, "u1")
+    array = here.client.create("big", shape=SIZE, dtype="u1", device="cuda", slots=2)
+    here.kept["big"] = array
+    device, stream = here.pointer("cudaMalloc", SIZE), here.stream()
+    address = ctypes.c_void_p(host.ctypes.data)
+    ends = (device, address) if direction == _HOST_TO_DEVICE else (address, device)
+
+    def copy() -> None:
+        handle = ctypes.c_void_p(stream)
+        here.call("cudaMemcpyAsync", *ends, ctypes.c_size_t(SIZE), direction, handle)
+        here.synchronize(stream)
+
+    array.put(host)
+    ours = array.put if direction == _HOST_TO_DEVICE else array.get
+    return compared("ms", _timed(lambda: ours(host)), _timed(copy), "cudaMemcpyAsync")
+
+
+def put_64_mib() -> dict[str, Any]:
+    """Measure put() of pageable memory."""
+    return Process().run(_copies, _HOST_TO_DEVICE)
+
+
+def get_64_mib() -> dict[str, Any]:
+    """Measure get() into pageable memory."""
+    return Process().run(_copies, _DEVICE_TO_HOST)
+
+
+# ---- Kernels.
+
+
+def _gb_per_s(here: Cuda, address: int) -> float:
+    """Read and write the memory by some kernels; return how fast that went."""
+    stream, stamps = here.stream(), _stamps(here)
+    here.stamp(stamps, stream)
+    for _ in range(KERNELS):
+        here.add(address, KERNEL_SIZE // 8, 1, stream)
+    here.stamp(stamps + 8, stream)
+    begin, end = _read_stamps(here)[:2]
+    return 2 * KERNEL_SIZE * KERNELS / (end - begin)
+
+
+def _bandwidths(here: Here) -> tuple[list[float], list[float]]:
+    own = here.pointer("cudaMalloc", KERNEL_SIZE).value or 0
+    array = here.client.create(
+        "big", shape=KERNEL_SIZE // 8, dtype="u8", device="cuda", slots=1, fill=0
+    )
+    here.kept["big"] = array
+    leased, plain = [], []
+    for _ in range(COPIES + 1):  # the first is to warm up
+        plain.append(_gb_per_s(here, own))
+        with array.write(stream=here.stream()) as lease:
+            address = lease.__cuda_array_interface__["data"][0]
+            leased.append(_gb_per_s(here, address))
+    return leased[1:], plain[1:]
+
+
+def bandwidth_of_a_kernel() -> dict[str, Any]:
+    """Measure a kernel on a leased array and on memory of its process's own."""
+    return compared("GB/s", *Process().run(_bandwidths), "its own cudaMalloc")

@@ -1,0 +1,111 @@
+"""Parts 3 and 4 of a run on hardware, on the stand-in with the libraries' twins."""
+
+from __future__ import annotations
+
+import ast
+import concurrent.futures
+import os
+
+import pytest
+from fakecuda_build import require_stand_in
+from gpu_libraries import LIBRARIES
+from part_script import HARDWARE, MODULES, ROOT, said_by, world
+
+require_stand_in()
+
+JOURNEYS = [*LIBRARIES, *(f"example_{it}" for it in LIBRARIES)]
+FIGURES = [
+    "handed_over_at_once",
+    "handed_over_behind_work",
+    "first_opening",
+    "opening_in_a_cached_segment",
+    "put_64_mib",
+    "get_64_mib",
+    "bandwidth_of_a_kernel",
+]
+
+
+def said(script, name, *changes, path=None):
+    """Return what a script says of one check, with a folder of other modules in front."""
+    more = {"PYTHONPATH": os.pathsep.join([str(path), *MODULES])} if path else {}
+    with world(*changes) as folder:
+        (line,), status = said_by(script, name, FAKECUDA_WORLD=folder, **more)
+    assert status == 0
+    return line
+
+
+@pytest.fixture(scope="module")
+def done():
+    """Do all of both parts, some at once."""
+    asked = [("journey.py", it) for it in JOURNEYS] + [("figures.py", it) for it in FIGURES]
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        return dict(zip(asked, pool.map(lambda case: said(*case), asked), strict=True))
+
+
+def test_the_checks_are_these():
+    assert said_by("journey.py")[0] == [JOURNEYS]
+    assert said_by("figures.py")[0] == [FIGURES]
+
+
+def test_each_figure_is_measured_by_a_function():
+    tree = ast.parse((HARDWARE / "measuring.py").read_text())
+    assert {*FIGURES} <= {it.name for it in tree.body if isinstance(it, ast.FunctionDef)}
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", JOURNEYS)
+def test_a_journey_ends_well(done, name):
+    line = done["journey.py", name]
+    assert line["check"] == f"journey::{name}"
+    assert line["result"] == "passed", line["why"]
+    assert line["why"].endswith("all values were right")
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_has_its_counts_and_its_spread(done, name):
+    line = done["figures.py", name]
+    assert line["figure"] == name
+    assert not isinstance(line["is"], str), line["is"]
+    *sides, ratio = line["is"].items()
+    assert len(sides) == 2
+    for side, numbers in sides:
+        assert side.endswith((", us", ", ms", ", GB/s"))
+        assert numbers["n"] >= 5
+        assert numbers["min"] <= numbers["median"] <= numbers["p90"]
+    assert ratio[0] == "ratio"
+    assert ratio[1] > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "result"),
+    [
+        ("cupy", "ModuleNotFoundError(\"No module named 'cupy'\")", "skipped"),
+        ("example_jax", "ModuleNotFoundError(\"No module named 'jax'\")", "skipped"),
+        ("torch", "ImportError('libtorch_cuda.so: undefined symbol')", "failed"),
+    ],
+)
+def test_a_library_that_is_missing_or_broken_is_said(tmp_path, name, error, result):
+    (tmp_path / f"{name.removeprefix('example_')}.py").write_text(f"raise {error}\n")
+    line = said("journey.py", name, path=tmp_path)
+    assert line["result"] == result
+    assert error.split("(")[1][1:-2] in line["why"]
+
+
+def test_a_wrong_value_is_found(tmp_path):
+    twin = (ROOT / "tests/support/gpu/twins/torch.py").read_text()
+    (tmp_path / "torch.py").write_text(f"{twin}\nArray.max = lambda self: self.min() + 1\n")
+    line = said("journey.py", "torch", path=tmp_path)
+    assert line["result"] == "failed"
+    assert line["why"] == "worker 1: version 1 has 1.0 to 2.0"
+
+
+def test_a_publisher_that_fails_is_named_with_what_it_said():
+    line = said("journey.py", "torch", "cudaLaunchKernel!209")
+    assert line["result"] == "failed"
+    assert line["why"].startswith("the publisher has ended with 1 | a kernel: 209 ")
+
+
+def test_a_figure_that_cannot_be_measured_says_why():
+    line = said("figures.py", "first_opening", "cudaIpcOpenMemHandle!201")
+    assert line["is"].startswith("failed: ")
