@@ -48,7 +48,7 @@ def _asked_in(unshare: list[str], before: str) -> dict[str, str] | str:
     with tempfile.TemporaryDirectory() as folder:
         inside, script = Path(folder, "inside"), Path(folder, "python")
         inside.write_text(f'#!/bin/sh\n{before}exec "$@"\n')
-        script.write_text(f'#!/bin/sh\nexec {program} {" ".join(unshare)} "{inside}" '
+        script.write_text(f'#!/bin/sh\nexec "{program}" {" ".join(unshare)} "{inside}" '
                           f'"{sys.executable}" "$@"\n')  # fmt: skip
         for it in (inside, script):
             it.chmod(0o755)

@@ -21,8 +21,10 @@ require_stand_in()
 pytest_plugins = ["fakecuda_fixture", "gpu_fixture"]
 
 
-def answer(question, *changes, devices=2):
-    with world(*changes, devices=devices) as folder:
+def answer(question, change=None):
+    """Ask it, in a world that is otherwise in something, or has one GPU."""
+    changes = [change] if change not in (None, "one GPU") else []
+    with world(*changes, devices=1 if change == "one GPU" else 2) as folder:
         (said,), status = said_by("probes.py", question, FAKECUDA_WORLD=folder)
     assert status == 0
     assert said["answer"] == question
@@ -43,7 +45,7 @@ ANSWERS = {
     "event_opened_twice": "yes",
     "record_of_a_closed_handle": "yes",
     "record_of_an_ended_process": "yes",
-    "event_destroyed_by_its_owner": "failed: cudaEventRecord: 400",
+    "event_destroyed_by_its_owner": "no: cudaEventRecord: 400",
     "event_of_a_dead_owner": "yes",
     "shared_events": "40000: more were not tried",
     "later_record_frees": "no",
@@ -70,12 +72,24 @@ OTHERWISE = [
     ("wait_binds_at_its_call", "waits_follow=1", "no"),
     ("later_record_overtakes", "heir_releases=1", "yes"),
     ("event_opened_twice", "cudaIpcOpenEventHandle!400*2", "refused"),
+    ("record_of_an_ended_process", "cudaStreamWaitEvent!400", "failed: cudaStreamWaitEvent: 400"),
     ("event_of_a_dead_owner", "cudaEventRecord!400", "failed: cudaEventRecord: 400"),
     ("shared_events", "cudaEventCreateWithFlags!2*101", "100: 2 cudaErrorMemoryAllocation"),
     ("later_record_frees", "heir_releases=1", "yes"),
     ("not_ready_is_an_error", "not_ready_stays=1", "yes"),
     ("other_pid_namespace", "pid_namespace_matters=1", "refused: memory, event"),
     ("private_shm", "events_private=1", "refused: event"),
+    (
+        "contexts_made",
+        "one GPU",
+        "one GPU, so nothing about a second; on device 0 by cudaSetDevice(0)",
+    ),
+    (
+        "contexts_made",
+        "cudaSetDevice!2*2",
+        "on device 0 by cudaIpcOpenMemHandle; on device 1 by no step",
+    ),
+    ("memory_of_a_context", "cudaMemGetInfo!2", "failed: cudaMemGetInfo: 2"),
     ("ipc_memory", "driver_version=12040", "failed: cudaMalloc: 35"),
 ]
 

@@ -19,7 +19,7 @@ EXAMPLES = ROOT / "examples" / "gpu"
 # How one finds out whether a library is there and has a GPU.
 LIBRARIES = {
     "cupy": "import cupy; cupy.zeros(1)",
-    "jax": "import jax; jax.devices('cuda')",
+    "jax": "import jax, jax_plugins; jax.devices('cuda')",
     "numba": "from numba import cuda; cuda.current_context()",
     "torch": "import torch; torch.zeros(1, device='cuda')",
 }
