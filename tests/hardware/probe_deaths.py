@@ -86,7 +86,10 @@ def _changes(here: Cuda) -> int:
 
 def seen_after_death(watcher: Process, pid: int) -> dict[str, Any]:
     """Kill the process; tell what its kernel does once the pidfd says that it has ended."""
-    pidfd = os.pidfd_open(pid)
+    try:
+        pidfd = os.pidfd_open(pid)
+    except OSError as error:
+        return {"answer": f"not asked: pidfd_open: {error.strerror}"}
     alive = watcher.run(_changes)
     start = time.monotonic()
     os.kill(pid, 9)

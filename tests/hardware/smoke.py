@@ -32,7 +32,6 @@ _ATTRIBUTES = {
     "unified addresses": 41,
     "capability, major": 75,
     "capability, minor": 76,
-    "64-bit stream memory operations": 122,
     "IPC events": 125,
 }
 # What the numbers that a launch ends with mean for a library that was built elsewhere.
@@ -109,12 +108,18 @@ def _device(cuda: Cuda, nth: int) -> str:
     name = bytes(properties[:256]).split(b"\0")[0].decode()
     uuid = bytes(properties[256:272]).hex()
     assert any(properties[256:272]), f"device {nth} has no UUID"
-    found = {what: cuda.number("cudaDeviceGetAttribute", it, nth)
-             for what, it in _ATTRIBUTES.items()}  # fmt: skip
+    found = {what: _attribute(cuda, it, nth) for what, it in _ATTRIBUTES.items()}
     bus = ctypes.create_string_buffer(32)
     cuda.call("cudaDeviceGetPCIBusId", bus, 32, nth)
     say.answer(f"device_{nth}", {"name": name, "uuid": uuid, "bus": bus.value.decode(), **found})
     return f"{nth}: {name}, {found['capability, major']}.{found['capability, minor']}, {uuid}"
+
+
+def _attribute(cuda: Cuda, attribute: int, device: int) -> int | str:
+    """Return it, or the error of a runtime that does not know it."""
+    found = ctypes.c_int()
+    error = cuda.runtime.cudaDeviceGetAttribute(ctypes.byref(found), attribute, device)
+    return found.value if error == 0 else cuda.name(error)
 
 
 def malloc(cuda: Cuda) -> str:
