@@ -113,7 +113,7 @@ TEST_F(OpensWait, ForTheWorkOfTheProcess) {
   expect_to_wait("import data " + exported(data_));
   expect_to_wait("close data");
   expect_to_wait("import_event event " + exported(event_));
-  PEER_OK(peer_.ask("destroy_event event"));
+  expect_to_wait("destroy_event event");
 }
 
 }  // namespace

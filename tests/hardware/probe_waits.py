@@ -105,7 +105,8 @@ def _what_waits(call: str) -> dict[str, Any]:
         if itself:
             user.run(itself, call)
         found[busy], still = user.run(_timed, call)
-        still = still or is_busy(other.run(state))
+        if not itself:
+            still = is_busy(other.run(state))
         if found[busy] > _WAITED_MS and not still:
             waited.append(busy)
         for one in (other, user):

@@ -201,7 +201,10 @@ cudaError_t destroy_event(Runtime& runtime, cudaEvent_t handle) {
   if (event == nullptr) return cudaErrorInvalidResourceHandle;
   --runtime.process().events;
   event->closed = true;
-  if (!event->imported) runtime.world().layout().events[event->slot].state = EventSlot::kDestroyed;
+  if (event->imported) {
+    return runtime.knob(Knob::kOpensWait) == 0 ? cudaSuccess : event->context->wait_for_all();
+  }
+  runtime.world().layout().events[event->slot].state = EventSlot::kDestroyed;
   return cudaSuccess;
 }
 

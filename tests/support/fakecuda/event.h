@@ -21,8 +21,8 @@ class Runtime;
 class Stream;
 
 struct Event {
-  Event(u32 its_slot, u32 its_generation, unsigned its_flags, u32 its_device,
-        const Context* its_context, bool is_imported)
+  Event(u32 its_slot, u32 its_generation, unsigned its_flags, u32 its_device, Context* its_context,
+        bool is_imported)
       : slot(its_slot),
         generation(its_generation),
         flags(its_flags),
@@ -33,8 +33,8 @@ struct Event {
   const u32 slot;
   const u32 generation;
   const unsigned flags;
-  const u32 device;              // in the world
-  const Context* const context;  // that made or opened it
+  const u32 device;        // in the world
+  Context* const context;  // that made or opened it
   const bool imported;
   std::atomic<bool> closed = false;
 };
