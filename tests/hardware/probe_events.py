@@ -198,7 +198,7 @@ def _make_many(here: Cuda, most: int) -> tuple[int, str, float]:
     return most, "more were not tried", took_s
 
 
-@question(50)
+@question(35)
 def shared_events() -> dict[str, Any]:
     """Count the events for several processes that can be made, and tell whose limit that is."""
     one, other = process(), process()
