@@ -1,27 +1,32 @@
 """Makes a bundle: a piece of the source tree and a piece of its build, which need nothing else.
 
-    bundle.py FOLDER
+    bundle.py [--python PYTHON]... FOLDER
 
 It is for x86-64 machines with a GPU that lack what memlease is built from: gRPC, protobuf, fmt and
-so on come along in build/lib, where RUNPATHs find them. build.py makes there what depends on the
-machine. The folder is made anew, and FOLDER.tar.gz of it.
+so on come along in build/lib, where RUNPATHs find them. The module comes for each CPython that has
+headers here, the test kernels for some GPUs; prepare.py builds there what does not fit. What cannot
+be built here is a line in bundle.json. The folder is made new, and FOLDER.tar.gz of it.
 """
 
 from __future__ import annotations
 
-import re
+import argparse
+import datetime
+import json
 import shutil
 import subprocess
-import sys
 import tarfile
 from pathlib import Path
 
+import bundled_programs
+import prebuilt
+
 ROOT = Path(__file__).parents[2]
-BUILD = ROOT / "build/release"
 SOURCES = [
     "client/include/memlease/*.h",
     "client/views/dlpack_view.*",
     "examples/gpu/*.py",
+    "examples/tsunami/*.py",
     "pytest.ini",
     "python/bindings/*",
     "python/memlease/*.py",
@@ -37,29 +42,12 @@ SOURCES = [
     "tests/support/gpu/twins/jax/*.py",
 ]
 LEFT_OUT = ["test_page.py", "test_consumers.py"]  # about the whole source tree, about the mocks
-PROGRAMS = [
-    "bin/memleased",
-    "bin/memleasectl",
-    "fakecuda/fakecuda",
-    "fakecuda/libcudart.so.13",
-    "fakecuda/libtest_kernels.so",
-    "lib/libmemlease.so.0",
-    "lib/libmemlease_cuda.so",
-    "tests/fakecuda_peer",
-    "tests/liblate_deleter.so",
-    "tests/memlease_device_peer",
-    "tests/test_cuda_device_*",
-    "tests/test_device_*",
-]
-BUILT_BY_NVCC = ["tests/test_tsunami_on_gpu"]  # where CMake found it
+AT_THE_TOP = ["README.md", "run.sh"]  # of tests/hardware
 # Headers of others, from .venv: what they are in, and what they are there.
 HEADERS = {
     "third_party/pybind11": ".venv/lib/python3*/site-packages/pybind11/include/pybind11",
     "third_party/dlpack": ".venv/lib/python3*/site-packages/tvm_ffi/include/dlpack",
 }
-# Every Linux with Python and a C++ compiler has these; the rest of what `ldd` names comes along.
-EVERYWHERE = re.compile(r"(linux-vdso|ld-linux|libc|libm|libstdc\+\+|libgcc_s)[-.]")
-OURS = re.compile(r"lib(memlease|cudart|test_kernels)")
 MOST_BYTES = 60 << 20
 
 
@@ -82,55 +70,43 @@ def copy_sources(folder: Path) -> None:
                 shutil.copy2(file, target)
     for target, pattern in HEADERS.items():
         shutil.copytree(one(pattern), folder / target)
-    shutil.copy2(ROOT / "tests/hardware/run.sh", folder / "run.sh")
+    for name in AT_THE_TOP:
+        shutil.copy2(ROOT / "tests/hardware" / name, folder / name)
 
 
-def needed_by(program: Path) -> dict[str, Path]:
-    """Return the libraries that a program loads and not every machine has."""
-    listed = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
-    found = dict(re.findall(r"^\s*(\S+) => (/\S+)", listed, re.M))
-    return {
-        name: Path(path)
-        for name, path in found.items()
-        if not EVERYWHERE.match(name) and not OURS.match(name)
-    }
-
-
-def place(source: Path, target: Path, runpath: str) -> None:
-    """Copy a program or library, without symbols, and let it look for others beside it."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(source, target)
-    target.chmod(0o755)
-    subprocess.run(["strip", "--strip-unneeded", target], check=True)
-    subprocess.run(["patchelf", "--set-rpath", runpath, target], check=True)
-
-
-def copy_programs(folder: Path) -> None:
-    """Copy the build's files, and the libraries that they need."""
-    libraries: dict[str, Path] = {}
-    for name in PROGRAMS:
-        one(f"build/release/{name}")
-    for name in [*PROGRAMS, *BUILT_BY_NVCC]:
-        for program in BUILD.glob(name):
-            libraries.update(needed_by(program))
-            target = folder / "build" / program.relative_to(BUILD)
-            place(program, target, "$ORIGIN:$ORIGIN/../lib")
-    for name, path in libraries.items():
-        place(path, folder / "build/lib" / name, "$ORIGIN")
-    (folder / "build/fakecuda/libcuda.so.1").symlink_to("libcudart.so.13")
+def _commit() -> str:
+    command = ["git", "-C", ROOT, "describe", "--always", "--dirty"]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True)
+    return ended.stdout.strip() or "unknown"
 
 
 def size_of(folder: Path) -> int:
-    return sum(it.stat().st_size for it in folder.rglob("*") if it.is_file())
+    return sum(it.lstat().st_size for it in folder.rglob("*"))
 
 
 def main() -> None:
     """Make the bundle and its archive."""
-    folder = Path(sys.argv[1]).absolute()
+    parser = argparse.ArgumentParser(prog="bundle.py")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--python", action="append", default=[], help="build its module, too")
+    given = parser.parse_args()
+    folder = given.folder.absolute()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     copy_sources(folder)
-    copy_programs(folder)
+    missing = bundled_programs.add_programs(folder)
+    made = prebuilt.Prebuilt(folder, missing)
+    made.add_runtime(one(prebuilt.RUNTIME))
+    made.add_kernels()
+    made.add_modules(given.python)
+    manifest = {
+        "commit": _commit(),
+        "made": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        **made.has,
+        "missing": missing,
+    }
+    (folder / "bundle.json").write_text(json.dumps(manifest, indent=2) + "\n")
+    print(json.dumps(manifest, indent=2))
     size = size_of(folder)
     if size > MOST_BYTES:
         raise SystemExit(f"bundle.py: the bundle has {size} bytes, more than {MOST_BYTES}")

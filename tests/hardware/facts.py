@@ -48,8 +48,9 @@ def _gpu(stand_in: bool) -> dict[str, str]:
     line = _first_line(
         "nvidia-smi", f"--query-gpu={','.join(QUERIES.values())}", "--format=csv,noheader"
     )
-    found = dict(zip(QUERIES, map(str.strip, line.split(",")), strict=False))
-    return found or {"gpu": "no answer from nvidia-smi", "driver": "unknown"}
+    if not line:
+        return {"gpu": "no answer from nvidia-smi", "driver": "unknown"}
+    return dict(zip(QUERIES, map(str.strip, line.split(",")), strict=False))
 
 
 def _cuda() -> str:

@@ -1,22 +1,38 @@
-"""Commands with a time limit, in process groups of their own, of which nothing is left."""
+"""Commands with a time limit, of which nothing is left: each has a keeper (keeper.py)."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
+import re
 import signal
 import subprocess
-import tempfile
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+_KEEPER = Path(__file__).with_name("keeper.py")
+_LIFE, _OURS = os.pipe()  # all keepers see its end, however this process ends
+_VERDICT = re.compile(rb"\0(-?\d+|limit|stopped)$")
 
 
 @dataclasses.dataclass
 class Ended:
-    """How a command has ended: its exit status, None after its time limit, and what it wrote."""
+    """How a command has ended.
+
+    Attributes
+    ----------
+    status : int or None
+        The exit status, or minus the signal that killed it; None if it was killed by its keeper.
+    output : str
+        What it wrote, errors too.
+    how : str
+        Why it was killed.
+    """
 
     status: int | None
     output: str
+    how: str = ""
 
     @property
     def ok(self) -> bool:
@@ -24,31 +40,56 @@ class Ended:
 
     def why(self) -> str:
         """Say in a line or some why it is not ok."""
-        how = "ran past its time limit" if self.status is None else f"exit status {self.status}"
-        return f"{how}\n{self.output[-3000:]}".strip()
+        return f"{self.how or _told(self.status)}\n{self.output[-3000:]}".strip()
+
+
+def _told(status: int | None) -> str:
+    if status is not None and status < 0:
+        return f"killed by {signal.Signals(-status).name}"
+    return f"exit status {status}"
+
+
+def stop() -> None:
+    """End all commands, and those to come at once. A signal handler may call it, once."""
+    os.close(_OURS)
 
 
 def run(
-    arguments: list[str | Path], limit_s: float, environment: dict[str, str] | None = None
+    arguments: Sequence[str | Path],
+    limit_s: float,
+    environment: dict[str, str] | None = None,
+    on_line: Callable[[str], None] | None = None,
 ) -> Ended:
-    """Run a command to its end, or kill it and all that it has started."""
-    with tempfile.TemporaryFile() as output:
-        try:
-            process = subprocess.Popen(
-                [str(it) for it in arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                start_new_session=True,
-            )
-        except OSError as error:
-            return Ended(127, str(error))
-        status: int | None = None
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            status = process.wait(max(limit_s, 0.1))
-        with contextlib.suppress(ProcessLookupError):  # what it left behind, or it itself
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        output.seek(0)
-        return Ended(status, output.read().decode(errors="replace"))
+    """Run a command to its end, or kill it and all that it has started.
+
+    Threads may do that at once. `on_line` gets each line that it writes, as it comes.
+    """
+    limit_s = max(limit_s, 0.1)
+    keeper = subprocess.Popen(
+        [sys.executable, "-I", "-S", _KEEPER, str(_LIFE), str(limit_s), *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=environment,
+        pass_fds=[_LIFE],
+        start_new_session=True,
+    )
+    lines = []
+    with keeper:
+        assert keeper.stdout is not None
+        for line in keeper.stdout:
+            lines.append(line)
+            if on_line and line.endswith(b"\n"):
+                on_line(line.decode(errors="replace"))
+    written = b"".join(lines)
+    verdict = _VERDICT.search(written)
+    output = (written[: verdict.start()] if verdict else written).decode(errors="replace")
+    match verdict[1].decode() if verdict else "":
+        case "":
+            return Ended(None, output, "its keeper was killed")
+        case "limit":
+            return Ended(None, output, f"ran past its time limit of {limit_s:.0f} s")
+        case "stopped":
+            return Ended(None, output, "was stopped")
+        case status:
+            return Ended(int(status), output)

@@ -14,8 +14,19 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build"
 STAND_IN = BUILD / "fakecuda"
-HARDWARE = BUILD / "hardware"  # made by build.py: the real runtime and the test kernels
+PREBUILT = BUILD / "prebuilt"  # test kernels for some GPUs, and a CUDA runtime
+MANIFEST = ROOT / "bundle.json"  # what the bundle has, and what it lacks
 MODULES = [ROOT / "python", ROOT / "tests/support/fakecuda", ROOT / "tests/support/gpu"]
+
+
+def _hardware() -> Path:
+    """Return the folder for what prepare.py makes: beside the rest, if that can be written to."""
+    if os.access(BUILD, os.W_OK):
+        return BUILD / "hardware"
+    return Path(tempfile.gettempdir(), f"memlease-hardware-{os.getuid()}")
+
+
+HARDWARE = _hardware()
 
 
 def environment(stand_in: bool) -> dict[str, str]:
@@ -26,6 +37,7 @@ def environment(stand_in: bool) -> dict[str, str]:
         **os.environ,
         "LD_LIBRARY_PATH": f"{cuda}:{path}" if path else str(cuda),
         "PYTHONPATH": os.pathsep.join(map(str, MODULES)),
+        "PYTHONDONTWRITEBYTECODE": "1",
         "MEMLEASE_BUILD_DIR": str(BUILD),
         "MEMLEASE_DAEMON": str(BUILD / "bin/memleased"),
         # A kernel that is loaded late may wait for one that spins.
@@ -40,7 +52,7 @@ def environment(stand_in: bool) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def world(given: dict[str, str], stand_in: bool) -> Iterator[dict[str, str]]:
+def world(given: dict[str, str], stand_in: bool, knobs: dict[str, int]) -> Iterator[dict[str, str]]:
     """Give programs that know no fixture a world of the stand-in."""
     if not stand_in:
         yield given
@@ -48,11 +60,13 @@ def world(given: dict[str, str], stand_in: bool) -> Iterator[dict[str, str]]:
     folder = tempfile.mkdtemp(prefix="memlease-fakecuda-", dir="/dev/shm")
     try:
         subprocess.run([STAND_IN / "fakecuda", "create", folder], check=True)
+        for knob, value in knobs.items():
+            subprocess.run([STAND_IN / "fakecuda", "set", folder, knob, str(value)], check=True)
         yield {**given, "FAKECUDA_WORLD": folder}
     finally:
         shutil.rmtree(folder)
 
 
-def python(script: str, *arguments: str | Path) -> list[str | Path]:
-    """Return the command that runs a script beside this one."""
+def python(script: str | Path, *arguments: str | Path) -> list[str | Path]:
+    """Return the command that runs a script beside this one, or another."""
     return [sys.executable, ROOT / "tests/hardware" / script, *arguments]

@@ -1,95 +1,128 @@
-"""The report of a run: report.json and report.md, both rewritten after each part."""
+"""The report of a run: report.json, and report.md of it, both written after each finding."""
 
 from __future__ import annotations
 
-import collections
+import contextlib
 import datetime
 import json
+import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
+import report_page
+
+
+def parsed(line: str) -> dict[str, Any]:
+    """Return the JSON object that a line of output is; an empty one if it is another line."""
+    with contextlib.suppress(ValueError):
+        found = json.loads(line) if line.startswith("{") else {}
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
+_KEPT = ("facts", "notes", "answers", "results", "why", "figures", "parts")
+
 
 class Report:
-    """All that a run has found out until now."""
+    """All that a run has found out until now. Threads may tell it things at once.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
+    With `goes_on` it keeps what an earlier run has left in the folder.
+    """
+
+    def __init__(self, folder: Path, goes_on: bool = False) -> None:
         self.facts: dict[str, Any] = {}
+        self.notes: list[str] = []  # what is missing here, or went another way than planned
         self.answers: dict[str, Any] = {}
         self.results: dict[str, str] = {}
-        self.why: dict[str, str] = {}  # a result that is not "passed"
+        self.why: dict[str, str] = {}
         self.figures: dict[str, Any] = {}
         self.parts: dict[str, dict[str, Any]] = {}
+        self._noted: set[str] = set()
+        self._lock = threading.RLock()
+        self.date = datetime.datetime.now(datetime.UTC).date().isoformat()
         self._start = time.monotonic()
+        self.folder = self._made(folder)
+        if goes_on:
+            self._load()
         self.write()
 
+    def _made(self, folder: Path) -> Path:
+        """Make the folder; where it cannot be written to, another one, and say so."""
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                return folder
+        except OSError as error:
+            made = Path(tempfile.mkdtemp(prefix="memlease-report-"))
+            self.say(f"the report is in {made}, as {folder} cannot be written to: {error}")
+            return made
+
+    def _load(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            data = json.loads((self.folder / "report.json").read_text())
+            for name in set(_KEPT) - {"facts", "notes"}:
+                setattr(self, name, data.get(name, {}))
+
+    def say(self, line: str) -> None:
+        """Note a line about the run itself."""
+        print(line, flush=True)
+        if line not in self.notes:
+            self.notes.append(line)
+
     def note(self, test: str, result: str, why: str = "") -> None:
-        """Keep a test's result; a failure after a success counts."""
-        if self.results.get(test) != "failed":
+        """Keep a test's result; in one run a failure after a success counts."""
+        with self._lock:
+            if test in self._noted and self.results[test] == "failed":
+                return
+            self._noted.add(test)
             self.results[test] = result
-        if why:
-            self.why[test] = why
+            self.why.pop(test, None)
+            if why:
+                self.why[test] = why
+            self.write()
+
+    def forget(self, program: str) -> None:
+        """Let a program's checks count once more, as it is run again."""
+        with self._lock:
+            self._noted = {it for it in self._noted if not it.startswith(f"{program}::")}
+
+    def take(self, line: str) -> bool:
+        """Keep what a part's program has said; false if it is no such JSON line (say.py)."""
+        said = parsed(line)
+        match said:
+            case {"check": str(name), "result": "passed" | "failed" | "skipped" as result}:
+                self.note(name, result, str(said.get("why", "")))
+                return True
+            case {"answer": str(name), "is": found}:
+                with self._lock:
+                    self.answers[name] = found
+            case {"figure": str(name), "is": found}:
+                with self._lock:
+                    self.figures[name] = found
+            case _:
+                return False
+        self.write()
+        return True
 
     def write(self) -> None:
         """Write both files."""
-        data = {
-            "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-            "gpu": "unknown",
-            "driver": "unknown",
-            "cuda": "unknown",
-            **self.facts,
-            "seconds": round(time.monotonic() - self._start, 1),
-            "parts": self.parts,
-            "answers": self.answers,
-            "results": self.results,
-            "why": self.why,
-            "figures": self.figures,
-        }
-        for name, text in (
-            ("report.json", json.dumps(data, indent=2) + "\n"),
-            ("report.md", self._page(data)),
-        ):
-            new = self.folder / f".{name}"
-            new.write_text(text)
-            new.replace(self.folder / name)  # never half a report
-
-    def _page(self, data: dict[str, Any]) -> str:
-        lines = [f"# memlease on {data['gpu']}, {data['date']}", ""]
-        lines += _table(("fact", "value"), _flat(self.facts))
-        lines += ["## Parts", ""]
-        rows = [(name, it["state"], it.get("seconds", "")) for name, it in self.parts.items()]
-        lines += _table(("part", "state", "s"), rows)
-        lines += [f"{name}: {it['why']}\n" for name, it in self.parts.items() if it.get("why")]
-        lines += ["## Answers", "", *_table(("question", "answer"), _flat(self.answers))]
-        lines += ["## Figures", "", *_table(("figure", "value"), _flat(self.figures))]
-        counts = collections.Counter(self.results.values())
-        told = ", ".join(f"{count} {result}" for result, count in sorted(counts.items()))
-        lines += ["## Tests", "", told, ""]
-        reasons = collections.Counter(
-            self.why.get(test, "") for test, it in self.results.items() if it == "skipped"
-        )
-        lines += [f"- {count} skipped ({why})" for why, count in reasons.most_common()]
-        for test, result in self.results.items():
-            if result == "failed":
-                lines += ["", f"### failed: {test}", "", "```", self.why.get(test, ""), "```"]
-        return "\n".join(lines) + "\n"
-
-
-def _flat(data: dict[str, Any], before: str = "") -> list[tuple[Any, ...]]:
-    rows: list[tuple[Any, ...]] = []
-    for key, value in data.items():
-        if isinstance(value, dict):
-            rows += _flat(value, f"{before}{key}: ")
-        else:
-            rows.append((before + key, value))
-    return rows
-
-
-def _table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> list[str]:
-    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    for row in rows:
-        cells = [str(cell).replace("|", "\\|").replace("\n", " ") for cell in row]
-        lines.append(f"| {' | '.join(cells)} |")
-    return [*lines, ""]
+        with self._lock:
+            data = {
+                "date": self.date,
+                "gpu": "unknown",
+                "driver": "unknown",
+                "cuda": "unknown",
+                **self.facts,
+                "seconds": round(time.monotonic() - self._start, 1),
+                **{name: getattr(self, name) for name in _KEPT},
+            }
+            del data["facts"]
+            for name, text in (
+                ("report.json", json.dumps(data, indent=2) + "\n"),
+                ("report.md", report_page.page(data, self.facts)),
+            ):
+                new = self.folder / f".{name}"
+                new.write_text(text)
+                new.replace(self.folder / name)  # never half a report

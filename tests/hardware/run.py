@@ -1,121 +1,64 @@
-"""Runs a bundle: facts, questions, tests, figures. Each part has a time limit; see run.sh."""
+"""Runs a bundle: see run.sh. Each part has a time limit and is in the report at once."""
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
+import signal
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import facts
-import limited
+import parts
 import place
-import suites
+import prepare
 from report import Report
+from run_state import Run
 
-import build
+_PREPARING_S = 150
+_ONE_TEST_STAND_IN_S = 180  # its machine may be slow, and have two cores
 
-_ONE_QUESTION_S = 40
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="run.sh")
+    add = parser.add_argument
+    names = [part.name for part in parts.PARTS]
+    add("report", nargs="?", type=Path, default=place.ROOT / "report", help="folder for the report")
+    add("--only", action="append", choices=names, default=[], help="this part; may be repeated")
+    add("--from", dest="first", choices=names, help="this part and all that follow")
+    add("--seconds", type=float, default=570, help="for all of it (570)")
+    add("--stand-in", action="store_true", help="no GPU: prove the bundle itself")
+    add("--set", action="append", default=[], metavar="KNOB=VALUE", help="of the stand-in's worlds")
+    return parser.parse_args()
 
 
-@dataclasses.dataclass
-class Run:
-    """One run, on hardware or on the stand-in."""
-
-    report: Report
-    stand_in: bool
-    end: float
-    environment: dict[str, str]
-
-    def facts(self, _: float) -> None:
-        self.report.facts = facts.gather(self.stand_in)
-
-    def build(self, limit_s: float) -> None:
-        if not self.stand_in or build.nvcc():
-            self.report.facts["libcudart"] = build.kernels(limit_s / 2)
-        build.module(limit_s)
-        for name in ("bin/memleased", "bin/memleasectl"):
-            ended = limited.run([place.BUILD / name, "--version"], 10, self.environment)
-            if not ended.ok:
-                raise RuntimeError(f"{name}: {ended.why()}")
-
-    def answers(self, limit_s: float) -> None:
-        end = time.monotonic() + limit_s
-        listed = limited.run(place.python("probes.py"), 30, self.environment)
-        if not listed.ok:
-            raise RuntimeError(listed.why())
-        for question in json.loads(listed.output):
-            with place.world(self.environment, self.stand_in) as given:
-                left = min(_ONE_QUESTION_S, end - time.monotonic())
-                ended = limited.run(place.python("probes.py", question), left, given)
-            answers = [line for line in ended.output.splitlines() if line.startswith(('"', "{"))]
-            answer = json.loads(answers[-1]) if ended.ok and answers else f"failed: {ended.why()}"
-            self.report.answers[question] = answer
-            self.report.write()
-        frees = self.report.answers["later_record_frees"]
-        if isinstance(frees, dict):  # the tests of deaths want to know
-            self.environment["MEMLEASE_HEIR_RELEASES"] = str(int(frees["answer"] == "yes"))
-
-    def cpp(self, limit_s: float) -> None:
-        suites.cpp(self.report, limit_s, self.environment)
-
-    def python(self, limit_s: float) -> None:
-        suites.python(self.report, limit_s, self.environment)
-
-    def figures(self, limit_s: float) -> None:
-        with place.world(self.environment, self.stand_in) as given:
-            ended = limited.run(place.python("figures.py"), limit_s, given)
-        for line in ended.output.splitlines():
-            if line.startswith("{"):
-                self.report.figures.update(json.loads(line))
-        if not ended.ok:
-            raise RuntimeError(ended.why())
-
-    def part(self, what: Callable[[float], None], limit_s: float) -> None:
-        """Run one part; whatever goes wrong in it stands in the report."""
-        start = time.monotonic()
-        limit_s = min(limit_s, self.end - start)
-        note = self.report.parts[what.__name__] = {"state": "running"}
-        self.report.write()
-        if limit_s <= 0:
-            note["state"] = "no time left"
-        else:
-            try:
-                what(limit_s)
-                note["state"] = "done"
-            except Exception as error:
-                note.update(state="failed", why=f"{type(error).__name__}: {error}")
-            note["seconds"] = str(round(time.monotonic() - start, 1))
-        self.report.write()
-        print(f"{what.__name__}: {note['state']}, {note.get('seconds', 0)} s", flush=True)
-
-    def all_parts(self) -> None:
-        self.part(self.facts, 60)
-        self.part(self.build, 300 if self.stand_in else 150)
-        self.part(self.answers, 120)
-        memory = self.report.answers.get("ipc_memory")
-        if memory != "yes":
-            print(f"CUDA IPC does not work here ({memory}): most tests will fail", flush=True)
-        self.part(self.cpp, 170)
-        self.part(self.python, 240)
-        self.part(self.figures, 90)
+def _manifest(report: Report) -> dict[str, Any]:
+    """Return what the bundle is, and note what it lacks."""
+    manifest = json.loads(place.MANIFEST.read_text()) if place.MANIFEST.exists() else {}
+    for line in manifest.pop("missing", []):
+        report.say(f"the bundle lacks something: {line}")
+    return manifest
 
 
 def main() -> int:
-    """Return 1 if a part or a test failed."""
-    parser = argparse.ArgumentParser(prog="run.sh")
-    parser.add_argument("report", nargs="?", type=Path, default=place.ROOT / "report")
-    parser.add_argument("--stand-in", action="store_true", help="no GPU: prove the bundle itself")
-    parser.add_argument("--seconds", type=float, default=570, help="for all of it")
-    given = parser.parse_args()
-    report = Report(given.report)
+    """Return 1 if a part or a test failed, 128 and a signal's number if that has ended the run."""
+    given = _arguments()
     end = time.monotonic() + given.seconds
-    run = Run(report, given.stand_in, end, place.environment(given.stand_in))
-    run.all_parts()
-    print((given.report / "report.md").read_text())
+    report = Report(given.report, goes_on=bool(given.only or given.first))
+    knobs = {name: int(value) for name, _, value in (it.partition("=") for it in given.set)}
+    run = Run(report, given.stand_in, place.environment(given.stand_in), knobs, end)
+    if run.stand_in:
+        run.one_test_s = _ONE_TEST_STAND_IN_S
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda got, _: parts.stop(run, signal.Signals(got).name))
+    report.facts = {**facts.gather(given.stand_in), "bundle": _manifest(report)}
+    prepare.prepare(run, min(_PREPARING_S, given.seconds / 2))
+    parts.go(run, parts.selected(given.only, given.first))
+    print((report.folder / "report.md").read_text())
+    if run.stopped:
+        return 128 + signal.Signals[run.stopped].value
     failed = [name for name, part in report.parts.items() if part["state"] != "done"]
     return 1 if failed or "failed" in report.results.values() else 0
 

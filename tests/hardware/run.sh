@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
-# Runs all that this machine's GPU can show, and leaves report.json and report.md:
-#   run.sh [--stand-in] [--seconds N] [REPORT_DIR]
-# It needs no installation: Python 3.11 or newer with numpy, ml_dtypes and pytest, g++, nvcc.
+# Runs all that this machine's GPU can show, and leaves report.json and report.md: see README.md.
+#   run.sh [--only PART]... [--from PART] [--seconds N] [--stand-in] [REPORT_DIR]
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-exec "${PYTHON:-python3}" "$here/tests/hardware/run.py" "$@"
+python=${PYTHON:-python3}
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
+  echo "run.sh: $python is not Python 3.11 or newer; name one in PYTHON" >&2
+  exit 2
+}
+exec "$python" "$here/tests/hardware/run.py" "$@"

@@ -5,6 +5,7 @@ import importlib
 import json
 import os
 import re
+import signal
 import sys
 import time
 from pathlib import Path
@@ -27,8 +28,44 @@ def load(monkeypatch):
 
 def test_the_bundles_programs_are_built(load):
     build = Path(os.environ["MEMLEASE_BUILD_DIR"])
-    missing = [name for name in load("bundle").PROGRAMS if not list(build.glob(name))]
+    programs = load("bundled_programs")
+    tests = [f"tests/{name}" for name in (*programs.PEERS, *programs.TESTS)]
+    tests.remove("tests/test_tsunami_on_gpu")  # where CMake found nvcc
+    missing = [name for name in (*programs.NEEDED, *tests) if not (build / name).exists()]
     assert not missing
+    assert "tests/test_device_arrays" in tests
+
+
+def test_a_program_that_cannot_be_built_does_not_hide_the_others(load, monkeypatch):
+    programs = load("bundled_programs")
+    monkeypatch.setattr(programs, "_build", lambda targets: "b.cc: wrong" if "b" in targets else "")
+    assert programs.build_each(["a", "b", "c"]) == {"b": "b.cc: wrong"}
+    assert programs.build_each(["a", "c"]) == {}
+
+
+def test_what_cannot_be_prebuilt_is_a_line_in_the_bundle(load, monkeypatch, tmp_path):
+    prebuilt = load("prebuilt")
+    monkeypatch.setattr(prebuilt.build, "nvcc", lambda: None)
+    monkeypatch.setattr(prebuilt, "_found", list)
+    missing = []
+    made = prebuilt.Prebuilt(tmp_path, missing)
+    made.add_kernels()
+    made.add_modules(["/no/such/python"])
+    assert made.has == {"kernels": [], "modules": []}
+    first, second, third = missing
+    assert first.startswith("no prebuilt test kernels: there is no nvcc")
+    assert second.startswith("no module for /no/such/python")
+    assert third.startswith("no module for Python 3.12: none with headers was found here")
+
+
+def test_pythons_are_looked_for_in_path_and_in_pyenvs_folder(load, monkeypatch, tmp_path):
+    wanted = [tmp_path / "bin/python3.12", tmp_path / ".pyenv/versions/3.13.0/bin/python3.13"]
+    for program in (*wanted, tmp_path / "bin/python3.12-config"):
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.touch()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert load("prebuilt")._found() == [sys.executable, *map(str, wanted)]
 
 
 def test_the_bundles_sources_need_no_others(load, tmp_path):
@@ -68,6 +105,32 @@ def test_a_command_that_cannot_be_started_has_failed(load):
     assert "nowhere" in ended.why()
 
 
+def test_the_output_of_a_command_comes_line_by_line(load):
+    lines = []
+    ended = load("limited").run(["printf", r"one\ntwo\n\0limit"], 5, on_line=lines.append)
+    assert (ended.status, ended.output) == (0, "one\ntwo\n\0limit")
+    assert lines == ["one\n", "two\n"]
+
+
+def test_a_command_that_a_signal_ends_says_which(load):
+    ended = load("limited").run(["sh", "-c", "kill -SEGV $$"], 5)
+    assert ended.status == -signal.SIGSEGV
+    assert ended.why() == "killed by SIGSEGV"
+
+
+def test_a_command_gets_signals_as_from_a_shell(load):
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in a shell's background
+    try:
+        ended = load("limited").run(["sh", "-c", "yes | head -n 1; kill -INT $$"], 5)
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    assert (ended.status, ended.output) == (-signal.SIGINT, "y\n")
+
+
+def test_a_command_may_outlive_its_output(load):
+    assert load("limited").run(["sh", "-c", "exec >/dev/null 2>&1; exit 3"], 5).status == 3
+
+
 def test_a_report_has_what_the_results_page_wants_and_keeps_failures(load, tmp_path):
     report = load("report").Report(tmp_path)
     report.facts = {"gpu": "NVIDIA X", "driver": "1", "cuda": "13.0"}
@@ -83,3 +146,22 @@ def test_a_report_has_what_the_results_page_wants_and_keeps_failures(load, tmp_p
     page = (tmp_path / "report.md").read_text()
     assert "1 skipped (stand-in only)" in page
     assert "its end went wrong" in page
+
+
+def test_the_page_of_the_rules_reads_a_runs_report(load, monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(HARDWARE.parent / "conformance")
+    page = importlib.import_module("page")
+    test = page.rules.tests()[0]
+    report = load("report").Report(tmp_path / "report")
+    report.facts = {"gpu": "NVIDIA X", "driver": "580", "cuda": "13.0", "bundle": {"commit": "a"}}
+    report.take(json.dumps({"check": "smoke::driver", "result": "passed", "why": "13.0"}))
+    report.note(f"{test.id}[one]", "failed", "wrong")
+    results = tmp_path / "results"
+    results.mkdir()
+    (tmp_path / "report/report.json").rename(results / "2026-12-01-x.json")
+    monkeypatch.setattr(page, "RESULTS", results)
+    text = page.page()
+    assert f"On NVIDIA X, driver 580, CUDA 13.0, {report.date}: 0 passed, 1 failed" in text
+    row = next(it for it in text.splitlines() if it.startswith(f"| {test.rules[0]} |"))
+    assert "**failed** 1 of" in row
+    assert f"{report.date}, NVIDIA X, driver 580" in row

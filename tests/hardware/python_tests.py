@@ -1,0 +1,84 @@
+"""Runs the Python tests, one process a file, several at once, and notes their results.
+
+A test that hangs or takes its process down has failed, and the rest of its file runs in another.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import json
+import sys
+import time
+from pathlib import Path
+
+import limited
+from place import ROOT
+from report import parsed
+from run_state import AT_ONCE, Run
+
+_TOO_LITTLE_S = 2
+_ALL_WELL, _SOME_FAILED, _NO_TESTS = 0, 1, 5  # pytest's exit status
+FOLDERS = (ROOT / "tests/conformance", ROOT / "tests/examples")
+
+
+def _command(file: Path) -> list[str | Path]:
+    command: list[str | Path] = [sys.executable, "-m", "pytest", "-q"]
+    # Of what is installed here, no plugin. Ours must be loaded before pytest takes the output.
+    command += ["-p", "results_plugin", "-p", "memlease.testing", "-p", "no:cacheprovider"]
+    # Not as the source tree's own run: another Python, and other plugins.
+    command += ["-c", ROOT / "pytest.ini", "-o", "addopts=-ra", "-o", "filterwarnings="]
+    return [*command, "--rootdir", ROOT, file]
+
+
+def _run_file(run: Run, file: Path, end: float) -> bool:
+    """Run all its tests; false if there was no time left for some."""
+    done: list[str] = []
+    running = ""
+
+    def on_line(line: str) -> None:
+        nonlocal running
+        said = parsed(line)
+        if "began" in said:
+            running = said["began"]
+        elif run.report.take(line):
+            done.append(said["check"])
+            running = ""
+
+    while True:
+        left_s = end - time.monotonic()
+        if left_s < _TOO_LITTLE_S or run.stopped:
+            return False
+        here = {
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "MEMLEASE_TEST_S": str(run.one_test_s),
+            "MEMLEASE_TESTS_DONE": json.dumps(done),
+        }
+        ended = limited.run(_command(file), left_s, {**run.environment, **here}, on_line)
+        if run.stopped or (ended.status is None and end - time.monotonic() < _TOO_LITTLE_S):
+            return False
+        if not running:
+            if ended.status not in (_ALL_WELL, _SOME_FAILED, _NO_TESTS):
+                run.report.note(_name(file), "failed", ended.why())
+            return True
+        run.report.note(running, "failed", f"it took its process down: {ended.why()}")
+        done.append(running)
+        running = ""
+
+
+def _name(file: Path) -> str:
+    return str(file.relative_to(ROOT)) if file.is_relative_to(ROOT) else file.name
+
+
+def run_all(run: Run, limit_s: float, folders: tuple[Path, ...] = FOLDERS) -> None:
+    """Run the tests of all files."""
+    end = time.monotonic() + limit_s
+    tried = limited.run([sys.executable, "-c", "import pytest"], 30, run.environment)
+    if not tried.ok:
+        raise RuntimeError(f"pytest: {tried.output.strip().splitlines()[-1:]}")
+    files = [file for folder in folders for file in folder.glob("test_*.py")]
+    files.sort(key=lambda file: -file.stat().st_size)  # long ones first, so that none comes last
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        whole = list(pool.map(lambda file: _run_file(run, file, end), files))
+    left_out = [_name(file) for file, it in zip(files, whole, strict=True) if not it]
+    if left_out and not run.stopped:
+        raise RuntimeError(f"no time was left for all of {', '.join(left_out)}")

@@ -1,0 +1,264 @@
+"""A bundle's run when things go wrong: each failure is in the report, and nothing is left."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+import without_calls
+from fake_bundle import HARDWARE, PARTS, SCRIPTS, FakeBundle, has_ended
+
+PASSED = {
+    **{name: f"{script.removesuffix('.py')}::one" for name, script in SCRIPTS.items()},
+    "cpp": "Suite.One",
+    "python": "tests/conformance/test_fake.py::test_one",
+}
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    return FakeBundle(tmp_path)
+
+
+def told(bundle):
+    return json.loads((bundle.report / "report.json").read_text())
+
+
+def test_a_run_where_all_is_well(bundle):
+    status, output = bundle.run()
+    report = told(bundle)
+    assert status == 0, output
+    assert {name: part["state"] for name, part in report["parts"].items()} == dict.fromkeys(
+        PARTS, "done"
+    )
+    assert list(report["parts"]) == list(PARTS)
+    assert report["results"]["demo::tsunami"] == "passed"
+    assert set(PASSED.values()) < set(report["results"])
+    assert set(report["results"].values()) == {"passed"}
+    assert report["answers"]["probes"] == "yes"
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_run_ended_by_sigterm_says_so_and_leaves_nothing(bundle, name):
+    bundle.part(name, "hang()")
+    process = bundle.start("--only", name)
+    child = bundle.hanging()
+    process.send_signal(signal.SIGTERM)
+    output = process.communicate(timeout=60)[0]
+    assert has_ended(child)
+    assert process.returncode == 128 + signal.SIGTERM, output
+    report = told(bundle)
+    assert report["parts"][name]["state"] == "ended by SIGTERM"
+    assert "failed" not in report["results"].values()
+    assert name not in PASSED or report["results"][PASSED[name]] == "passed"
+    assert "ended by SIGTERM" in (bundle.report / "report.md").read_text()
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_run_that_is_killed_keeps_what_it_had_and_leaves_nothing(bundle, name):
+    bundle.part(name, "hang()")
+    process = bundle.start("--only", name)
+    child = bundle.hanging()
+    os.killpg(process.pid, signal.SIGKILL)
+    assert has_ended(child)
+    process.communicate()
+    report = told(bundle)
+    assert report["parts"][name]["state"] == "running"
+    assert name not in PASSED or report["results"][PASSED[name]] == "passed"
+
+
+def test_without_a_keeper_a_killed_process_would_leave_something(tmp_path):
+    """The negative control of the tests above."""
+    told = tmp_path / "told"
+    os.mkfifo(told)
+    script = f"setsid sh -c \"echo \\$\\$ >>'{told}'; exec sleep 1000\"; true"
+    process = subprocess.Popen(["sh", "-c", script], start_new_session=True)
+    child = os.pidfd_open(int(told.read_text()))
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    try:
+        signal.pidfd_send_signal(child, signal.SIGKILL)  # raises if it has ended
+    finally:
+        os.close(child)
+
+
+# Parts with a script are alike.
+@pytest.mark.parametrize("name", ["answers", "cpp", "python", "demo"])
+def test_a_part_that_uses_up_the_time_says_so(bundle, name):
+    bundle.part(name, "hang()")
+    with bundle.listening() as children:
+        output = bundle.run_part(name, limit_s=3)
+    assert all(has_ended(child) for child in children)
+    report = told(bundle)
+    reasons = [report["parts"][name].get("why", ""), *report["why"].values()]
+    assert any("time limit of" in it or "no time was left for" in it for it in reasons), output
+
+
+def test_a_failing_smoke_check_ends_the_run_and_says_why(bundle):
+    bundle.part(
+        "smoke",
+        'print(json.dumps({"check": "smoke::driver", "result": "failed", "why": "no driver"}));'
+        " sys.exit(1)",
+    )
+    status, output = bundle.run()
+    assert status == 1
+    parts = told(bundle)["parts"]
+    assert parts["smoke"]["why"] == "smoke::driver: no driver"
+    assert {it["state"] for name, it in parts.items() if name != "smoke"} == {"not run"}
+    assert "smoke::driver: no driver" in output
+
+
+def test_a_check_of_linux_alone_that_fails_does_not(bundle):
+    bundle.part(
+        "smoke",
+        'print(json.dumps({"check": "smoke::futex_waitv", "result": "failed", "why": "ENOSYS"}))',
+    )
+    status, _ = bundle.run("--only", "smoke", "--only", "answers")
+    assert status == 1
+    report = told(bundle)
+    assert {it["state"] for it in report["parts"].values()} == {"done"}
+    assert report["why"]["smoke::futex_waitv"] == "ENOSYS"
+
+
+def test_kernels_that_do_not_run_are_built_here_once(bundle):
+    kernels = bundle.root / "build/hardware/libtest_kernels.so"
+    bundle.part(
+        "smoke",
+        f'works = "native" in open({str(kernels)!r}).read();'
+        ' print(json.dumps({"check": "smoke::kernel", "why": "209",'
+        ' "result": "passed" if works else "failed"})); sys.exit(not works)',
+    )
+    count = bundle.root.parent / "count"
+    compiler = 'for made; do :; done\n[ "$made" = --version ] || echo native >"$made"\n'
+    compiler = f"#!/bin/sh\necho \"$*\" >>'{count}'\n{compiler}"
+    bundle.put_program("nvcc", compiler)
+    (bundle.tools / "nvcc").symlink_to(bundle.root / "nvcc")
+    for _ in range(2):
+        status, output = bundle.run("--only", "smoke")
+        assert status == 0, output
+        assert told(bundle)["results"]["smoke::kernel"] == "passed"
+    (built,) = [line for line in count.read_text().splitlines() if line != "--version"]
+    assert "-arch=native" in built
+
+
+def test_kernels_that_run_nowhere_end_the_run(bundle):
+    bundle.part(
+        "smoke",
+        'print(json.dumps({"check": "smoke::kernel", "result": "failed", "why": "222"}));'
+        " sys.exit(1)",
+    )
+    bundle.put_program("nvcc", "#!/bin/sh\necho no such GPU; exit 1\n")
+    (bundle.tools / "nvcc").symlink_to(bundle.root / "nvcc")
+    status, output = bundle.run()
+    assert status == 1
+    report = told(bundle)
+    assert "no such GPU" in report["why"]["bundle::kernels"]
+    assert report["parts"]["smoke"]["why"] == "smoke::kernel: 222"
+    assert report["parts"]["answers"]["state"] == "not run", output
+
+
+def test_without_module_compiler_and_headers_the_other_parts_run(bundle):
+    bundle.put("python/memlease/__init__.py", "raise ImportError('no memlease._core here')")
+    status, output = bundle.run()
+    assert status == 1
+    report = told(bundle)
+    assert report["results"]["bundle::module"] == "failed"
+    assert "no memlease._core here" in report["why"]["bundle::module"]
+    assert "there is no g++ in PATH" in report["why"]["bundle::module"], output
+    for name in (*SCRIPTS, "cpp"):
+        assert report["parts"][name]["state"] == "done"
+        assert report["results"][PASSED[name]] == "passed"
+
+
+def test_a_part_whose_script_cannot_start_does_not_hide_the_others(bundle):
+    bundle.put("tests/hardware/journey.py", "import no_such_library")
+    status, _ = bundle.run("--from", "answers")
+    assert status == 1
+    report = told(bundle)
+    assert "no_such_library" in report["parts"]["journey"]["why"]
+    assert report["parts"]["figures"]["state"] == "done"
+
+
+def test_a_test_that_hangs_or_crashes_fails_alone(bundle):
+    bundle.part("python", "os.abort()")
+    status, _ = bundle.run("--only", "python")
+    assert status == 1
+    report = told(bundle)
+    file = "tests/conformance/test_fake.py"
+    assert [report["results"][f"{file}::test_{it}"] for it in ("one", "two", "three")] == [
+        "passed", "failed", "passed"]  # fmt: skip
+    assert "SIGABRT" in report["why"][f"{file}::test_two"]
+
+
+def test_a_program_that_cannot_be_loaded_does_not_hide_the_others(bundle):
+    bundle.put_program("build/tests/test_older", "#!/no/such/loader\n")
+    bundle.run("--only", "cpp")
+    report = told(bundle)
+    assert report["results"]["test_older"] == "failed"
+    assert report["results"]["Suite.Two"] == "passed"
+
+
+def test_a_report_goes_elsewhere_if_its_folder_cannot_be_written_to(bundle, tmp_path):
+    bundle.report = tmp_path / "told" / "report"  # which is a FIFO
+    process = bundle.start("--only", "answers", TMPDIR=str(tmp_path))
+    output = process.communicate(timeout=60)[0]
+    (made,) = tmp_path.glob("memlease-report-*")
+    assert f"the report is in {made}" in output
+    report = json.loads((made / "report.json").read_text())
+    assert report["results"]["probes::one"] == "passed"
+    assert report["notes"][0] in output
+
+
+def test_a_later_command_goes_on_in_the_same_report(bundle):
+    bundle.run("--only", "cpp")
+    bundle.run("--only", "answers")
+    assert list(told(bundle)["parts"]) == ["cpp", "answers"]
+    assert {"Suite.One", "probes::one"} <= set(told(bundle)["results"])
+    bundle.run("--only", "answers", "--from", "answers")
+    assert told(bundle)["parts"]["cpp"]["state"] == "done"
+
+
+def test_what_the_demo_lacks_is_said(bundle):
+    (bundle.root / "build/mpi/bin/mpirun").unlink()
+    status, _ = bundle.run("--only", "demo")
+    assert status == 0
+    report = told(bundle)
+    assert report["results"]["demo::tsunami"] == "skipped"
+    assert report["why"]["demo::tsunami"] == "the bundle has no mpirun"
+
+
+def test_what_a_bundle_lacks_is_said(bundle):
+    missing = "no module for Python 3.12"
+    bundle.put("bundle.json", json.dumps({"commit": "abc", "missing": [missing]}))
+    bundle.run("--only", "answers")
+    report = told(bundle)
+    assert report["bundle"]["commit"] == "abc"
+    assert f"the bundle lacks something: {missing}" in report["notes"]
+
+
+PIDFD_OPEN, FUTEX_WAITV = 434, 449
+
+
+def test_a_run_needs_no_pidfds(bundle):
+    bundle.part("python", "hang()")
+    sandbox = [sys.executable, without_calls.__file__, f"{PIDFD_OPEN},{FUTEX_WAITV}"]
+    run = [sys.executable, bundle.root / "tests/hardware/run.py"]
+    process = subprocess.Popen(
+        [*sandbox, *run, "--only", "answers", "--only", "python", bundle.report],
+        env={"PATH": str(bundle.tools)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    child = bundle.hanging()
+    process.terminate()
+    output = process.communicate(timeout=60)[0]
+    assert has_ended(child)
+    parts = told(bundle)["parts"]
+    assert parts["answers"]["state"] == "done", output
+    assert parts["python"]["state"] == "ended by SIGTERM"
+
+
+def test_these_scripts_are_those_of_the_bundle():
+    assert all((HARDWARE / script).exists() for script in SCRIPTS.values())
