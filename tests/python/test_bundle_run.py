@@ -10,6 +10,8 @@ import pytest
 import without_calls
 from fake_bundle import HARDWARE, PARTS, SCRIPTS, FakeBundle, has_ended
 
+pytestmark = pytest.mark.no_asan  # runs scripts of Python alone
+
 PASSED = {
     **{name: f"{script.removesuffix('.py')}::one" for name, script in SCRIPTS.items()},
     "cpp": "Suite.One",

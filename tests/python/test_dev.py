@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.no_asan  # runs shell and Python alone
+
 ROOT = Path(__file__).parents[2]
 NOT_IN_THE_PACKAGE = {"bench", "docs/man", "examples", "tests"}
 FOLDERS = set(re.findall(r"add_subdirectory\((.+)\)", (ROOT / "CMakeLists.txt").read_text()))

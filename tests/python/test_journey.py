@@ -12,6 +12,7 @@ from gpu_libraries import LIBRARIES
 from part_script import HARDWARE, MODULES, ROOT, said_by, world
 
 require_stand_in()
+pytestmark = pytest.mark.no_asan  # what it goes through, tests/conformance does with ASan
 
 JOURNEYS = [*LIBRARIES, *(f"example_{it}" for it in LIBRARIES)]
 FIGURES = [

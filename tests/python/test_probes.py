@@ -19,6 +19,7 @@ from part_script import HARDWARE, said_by, world
 
 require_stand_in()
 pytest_plugins = ["fakecuda_fixture", "gpu_fixture"]
+pytestmark = pytest.mark.no_asan  # asks CUDA alone
 
 
 def answer(question, change=None):

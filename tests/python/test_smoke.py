@@ -12,6 +12,7 @@ from fakecuda_build import FOLDER, require_stand_in
 from part_script import MODULES, said_by, world
 
 require_stand_in()
+pytestmark = pytest.mark.no_asan  # asks CUDA and Linux alone
 
 LINUX = ["pidfd_open", "futex_waitv", "sealed_memfds", "descriptors"]
 CUDA = ["runtime", "driver", "devices", "malloc", "kernel", "error_names"]
