@@ -32,7 +32,7 @@ class DeviceCaptures : public DeviceTest,
     publish(client, 2);
     read(client, 2);
     client.is_ok("put a 3");
-    EXPECT_EQ(client.is_ok("get a"), "3 3 3");
+    EXPECT_THAT(client.is_ok("get a"), ::testing::EndsWith(" 3 3"));
     client.is_ok("update a s");
     client.is_ok("add a 1 s");
     client.is_ok("publish a");
