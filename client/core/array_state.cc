@@ -130,13 +130,13 @@ std::uint64_t ArrayState::current_version() {
 
 absl::Status ArrayState::usable() const {
   if (auto status = session_->usable(); !status.ok()) return status;
+  const bool left = left_.load();  // first: what has been closed was that before it was left
   if (closed_.load(std::memory_order_relaxed)) {
     return make_error(ErrorCode::kClosed,
                       fmt::format("this handle of '{}' has been closed", name()),
                       "Open the array again.");
   }
-  if (left_.load(std::memory_order_relaxed)) return gone(false);
-  return absl::OkStatus();
+  return left ? gone(false) : absl::OkStatus();
 }
 
 // The ends of leases and pins. What they give up may have been the last thing that kept this alive,

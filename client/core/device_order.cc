@@ -44,9 +44,9 @@ absl::Status DeviceOrder::open_read_events(wire::RowRef row,
                                            const std::vector<wire::DeviceHandle>& handles) {
   auto events = open_events(importer_, handles, slots_);
   if (!events.ok()) return events.status();
-  row_ = row;
   read_events_ = std::move(*events);
   reads_by_host_ = handles.empty();
+  row_.store(wire::pack_subscriber(row), std::memory_order_release);
   return absl::OkStatus();
 }
 
@@ -54,8 +54,8 @@ std::uint64_t DeviceOrder::write_key(std::uint32_t slot) const {
   return (std::uint64_t{1} << 62) | (wire::to_int(array_) << 6) | slot;
 }
 
-std::uint64_t DeviceOrder::read_key(wire::RowRef row, std::uint32_t slot) {
-  return (std::uint64_t{2} << 62) | (wire::pack_subscriber(row) << 6) | slot;
+std::uint64_t DeviceOrder::read_key(std::uint64_t packed_row, std::uint32_t slot) {
+  return (std::uint64_t{2} << 62) | (packed_row << 6) | slot;
 }
 
 // One stream behind both: ours, so that the caller's is not made to wait. Without a wait of the
@@ -154,7 +154,8 @@ class DeviceOrder::ReadEnd {
         order_.keep_for_settle(slot_);
         return;
       }
-      order_.importer_.told(read_key(order_.row_, slot_), reader_.read_fence_count(slot_) + 1);
+      order_.importer_.told(read_key(order_.row_.load(), slot_),
+                            reader_.read_fence_count(slot_) + 1);
       reader_.count_read_fence(slot_);
       crash_point("device.read_counted");
     }
@@ -236,7 +237,7 @@ absl::Status DeviceOrder::settle(SlotReader& reader) {
         unsettled_.store(true, std::memory_order_relaxed);
         continue;
       }
-      importer_.told(read_key(row_, s), reader.read_fence_count(s) + 1);
+      importer_.told(read_key(row_.load(), s), reader.read_fence_count(s) + 1);
       reader.count_read_fence(s);
     }
   }
@@ -274,8 +275,9 @@ DeviceOrder::Peer& DeviceOrder::peer_of(wire::RowRef row) {
 }
 
 absl::StatusOr<SlotEvents*> DeviceOrder::events_of(SlotWriter& writer, wire::RowRef row) {
-  if (row == row_) return &read_events_;
-  if (const auto known = peers_.find(wire::pack_subscriber(row));
+  const std::uint64_t packed = wire::pack_subscriber(row);
+  if (packed == row_.load(std::memory_order_acquire)) return &read_events_;
+  if (const auto known = peers_.find(packed);
       known != peers_.end() && known->second.events != nullptr) {
     return known->second.events.get();
   }
@@ -313,8 +315,8 @@ absl::Status DeviceOrder::collect_reads(SlotWriter& writer, std::uint32_t slot) 
       status = events.status();
       return;
     }
-    behind_.push_back(
-        {(**events)[slot].get(), read_key(row, slot), count, wire::pack_subscriber(row)});
+    behind_.push_back({(**events)[slot].get(), read_key(wire::pack_subscriber(row), slot), count,
+                       wire::pack_subscriber(row)});
   });
   return status;
 }
@@ -328,7 +330,7 @@ bool DeviceOrder::reads_complete(SlotWriter& writer, std::uint32_t slot) {
     const auto done = (**events)[slot]->complete();
     complete = done.ok() && *done;
     if (!complete) return;
-    importer_.heard(read_key(row, slot), count);
+    importer_.heard(read_key(wire::pack_subscriber(row), slot), count);
     peer_of(row).awaited[slot] = count;
   });
   return complete;

@@ -138,7 +138,7 @@ class DeviceOrder {
   Peer& peer_of(wire::RowRef row);
   absl::Status collect_reads(SlotWriter& writer, std::uint32_t slot);
   std::uint64_t write_key(std::uint32_t slot) const;
-  static std::uint64_t read_key(wire::RowRef row, std::uint32_t slot);
+  static std::uint64_t read_key(std::uint64_t packed_row, std::uint32_t slot);
 
   Importer& importer_;
   ImportCache& imports_;
@@ -152,7 +152,7 @@ class DeviceOrder {
   bool ordered_ = false;  // somebody waits, or has waited, for all of behind_
 
   // The reader's. Set once, before the first read.
-  wire::RowRef row_;
+  std::atomic<std::uint64_t> row_{0};  // packed; last, as a writer in another thread asks for it
   SlotEvents read_events_;
   bool reads_by_host_ = false;  // the device had no events left for the row
 

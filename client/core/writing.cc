@@ -121,10 +121,6 @@ WriteAttempt begin_slot(ArrayState& array, SlotWriter& writer, SlotWriter::Sleep
 }
 
 absl::Status begin_entered(ArrayState& array, Patience& patience, WriteAttempt& attempt) {
-  // First what this process itself still keeps: it may be the only slot.
-  if (array.order() != nullptr) {
-    if (auto status = array.settle(); !status.ok()) return status;
-  }
   for (;;) {
     if (!array.usable_at_once()) {
       if (auto status = array.usable(); !status.ok()) return status;
@@ -176,7 +172,9 @@ absl::Status begin_write(ArrayState& array, Patience& patience, WriteAttempt& at
     }
   }
   absl::Cleanup leave = [&] { array.leave_writing(); };
-  auto status = begin_entered(array, patience, attempt);
+  // First what this process itself still keeps: it may be the only slot.
+  auto status = array.order() == nullptr ? absl::OkStatus() : array.settle();
+  if (status.ok()) status = begin_entered(array, patience, attempt);
   if (status.ok()) std::move(leave).Cancel();
   return status;
 }
