@@ -6,6 +6,7 @@ A test that hangs or takes its process down has failed, and the rest of its file
 from __future__ import annotations
 
 import concurrent.futures
+import dataclasses
 import json
 import sys
 import time
@@ -17,6 +18,7 @@ from report import parsed
 from run_state import AT_ONCE, Run
 
 _TOO_LITTLE_S = 2
+_MOST_CHARACTERS = 3000
 _ALL_WELL, _SOME_FAILED, _NO_TESTS = 0, 1, 5  # pytest's exit status
 FOLDERS = (ROOT / "tests/conformance", ROOT / "tests/examples")
 
@@ -60,7 +62,10 @@ def _run_file(run: Run, file: Path, end: float) -> bool:
             if ended.status not in (_ALL_WELL, _SOME_FAILED, _NO_TESTS):
                 run.report.note(_name(file), "failed", ended.why())
             return True
-        run.report.note(running, "failed", f"it took its process down: {ended.why()}")
+        # What it wrote, from its beginning: of a traceback the innermost calls come first.
+        written = ended.output.rpartition('{"began"')[2].partition("\n")[2][:_MOST_CHARACTERS]
+        why = dataclasses.replace(ended, output=written).why()
+        run.report.note(running, "failed", f"it took its process down: {why}")
         done.append(running)
         running = ""
 

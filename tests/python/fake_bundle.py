@@ -64,10 +64,10 @@ print("the demo has ended")
 """
 RUN_PART = """
 import sys, time, pathlib, parts, place, report, run_state
-name, limit_s, folder = sys.argv[1:]
+name, limit_s, one_test_s, folder = sys.argv[1:]
 made = report.Report(pathlib.Path(folder))
 end = time.monotonic() + float(limit_s)
-run = run_state.Run(made, False, place.environment(False), {}, end)
+run = run_state.Run(made, False, place.environment(False), {}, end, float(one_test_s))
 parts.go(run, parts.selected([name], None))
 """
 
@@ -144,10 +144,10 @@ class FakeBundle:
         output = process.communicate(timeout=120)[0]
         return process.returncode, output
 
-    def run_part(self, name: str, limit_s: float) -> str:
+    def run_part(self, name: str, limit_s: float, one_test_s: float = 60) -> str:
         """Run one part within a time that nothing else uses up."""
         ended = subprocess.run(
-            [sys.executable, "-c", RUN_PART, name, str(limit_s), self.report],
+            [sys.executable, "-c", RUN_PART, name, str(limit_s), str(one_test_s), self.report],
             env={"PATH": str(self.tools), "PYTHONPATH": str(self.root / "tests/hardware")},
             capture_output=True,
             text=True,

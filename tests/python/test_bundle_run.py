@@ -183,7 +183,22 @@ def test_a_part_whose_script_cannot_start_does_not_hide_the_others(bundle):
     assert report["parts"]["figures"]["state"] == "done"
 
 
-def test_a_test_that_hangs_or_crashes_fails_alone(bundle):
+@pytest.mark.parametrize(
+    ("part", "passed", "why"), [("cpp", 1, "time limit of 5 s"), ("python", 2, "in test_two")]
+)
+def test_a_test_that_hangs_fails_alone(bundle, part, passed, why):
+    bundle.part(part, "hang()")
+    with bundle.listening() as children:
+        bundle.run_part(part, limit_s=100, one_test_s=5)
+    assert all(has_ended(child) for child in children)
+    report = told(bundle)
+    assert report["parts"][part]["state"] == "done"
+    assert list(report["results"].values()).count("passed") == passed
+    (hung,) = [test for test, result in report["results"].items() if result == "failed"]
+    assert why in report["why"][hung]
+
+
+def test_a_test_that_crashes_fails_alone(bundle):
     bundle.part("python", "os.abort()")
     status, _ = bundle.run("--only", "python")
     assert status == 1
