@@ -179,7 +179,11 @@ absl::Status ArrayState::end_device_read(std::uint32_t slot, std::uint64_t versi
     auto may_go_on = session_->usable();
     return may_go_on.ok() && interruptible ? session_->check_interrupt() : may_go_on;
   };
-  end_lease([&] { status = order_->release(*reader_ready_.load(), slot, version, end, usable); });
+  end_lease([&] {
+    const auto ended = order_->release(*reader_ready_.load(), slot, version, end, usable);
+    if (ended.kept) session_->note_unsettled();
+    status = ended.status;
+  });
   return status;
 }
 
@@ -195,6 +199,7 @@ void ArrayState::PinEnd::operator()(const void* /*data*/) const {
   std::shared_ptr<ArrayState> handle;  // ends after the mark
   const ReleaseMark release_mark(array);
   if (mark != nullptr && !array->order_->end_pin(*mark, slot)) {
+    array->session_->note_unsettled();
     if (array->end_matters()) array->session_->note_release();
     return;
   }
@@ -211,24 +216,34 @@ void ArrayState::end_lease_of(const Pin& pin) const {
 }
 
 // As a pin that outlives its write lease. If there can be no row for that, the daemon or the name
-// has gone, and nobody writes any more.
+// has gone, and nobody writes any more; or all that is left is to wait once more.
 void ArrayState::keep_for_settle(std::uint32_t slot) {
   const auto reader = this->reader();
-  if (!reader.ok()) return;
+  if (!reader.ok()) {
+    importer_->synchronize().IgnoreError();
+    return;
+  }
   (*reader)->hold_again(slot);
   order_->end_pin({true}, slot);
+  session_->note_unsettled();
 }
 
 absl::Status ArrayState::settle() {
   session_->kept().let_go();
+  session_->settle_noted();
+  return settle_own();
+}
+
+absl::Status ArrayState::settle_own() {
   return must_settle() ? order_->settle(*reader_ready_.load()) : absl::OkStatus();
 }
 
 void ArrayState::settle_unused() {
-  if (!enter_writing(std::chrono::nanoseconds::zero())) return;  // a write lease lives
-  settle().IgnoreError();
-  if (must_settle()) session_->note_release();
-  leave_writing();
+  if (importer_ == nullptr || forked()) return;
+  if (!enter_writing(std::chrono::nanoseconds::zero())) return;  // a write lease lives, or begins
+  const absl::Cleanup leave = [this] { leave_writing(); };
+  settle_own().IgnoreError();
+  if (must_settle()) session_->note_unsettled();
 }
 
 // A write lease may pin its slot and then end: the turn first, then the holds.
@@ -348,6 +363,7 @@ bool ArrayState::reopen() {
 
 void ArrayState::close() {
   closed_.store(true);
+  settle_unused();
   leave_if_due();
 }
 
@@ -368,7 +384,10 @@ bool ArrayState::begin_leaving() {
   std::unique_lock lock(mutex_);
   idle_.wait(lock, [&] { return busy_ == Busy::kNo; });
   if (left_ || !ending()) return false;
-  if (must_settle()) session_->note_release();
+  if (must_settle()) {
+    session_->note_unsettled();
+    session_->note_release();
+  }
   const SlotReader* reader = reader_ready_.load();
   if (reader != nullptr && reader->holds_any()) return false;
   busy_ = Busy::kLeaving;
@@ -379,8 +398,12 @@ void ArrayState::leave_if_due() {
   if (!ending()) return;
   if (!enter_writing(std::chrono::nanoseconds::zero()))
     return;  // a write lease lives: it will come
+  absl::Cleanup leave = [this] { leave_writing(); };
   if (begin_leaving()) {
-    const absl::Cleanup done = [this] { end_busy(); };
+    const absl::Cleanup done = [this] {
+      left_ = true;
+      end_busy();
+    };
     await_device();
     // Closed before the daemon may destroy it, unless the device is still at work after all.
     {
@@ -390,9 +413,8 @@ void ArrayState::leave_if_due() {
     crash_point("leave.begin");
     session_->control().leave(opened_.id, opens_).IgnoreError();
     crash_point("leave.answered");
-    left_ = true;
   }
-  leave_writing();
+  std::move(leave).Invoke();
   session_->kept().let_go();
 }
 

@@ -103,11 +103,11 @@ class ArrayState final : public RowResolver {
   Pin pin(std::uint32_t slot);
   // The lease that the pin was made for ends, and the pin goes on.
   void end_lease_of(const Pin& pin) const;
-  // Does what pins of a device array that died alone have left undone; waits for the device then.
-  // And lets sources go that have been copied.
+  // Does what pins of a device array that died alone have left undone, and leases that could not
+  // wait; waits for the device then. Also for the session's other arrays. And lets sources go that
+  // have been copied. For whoever has a lease or the turn to write.
   absl::Status settle();
-  // The same where no lease will begin, as there is no handle or the array is to be left; a later
-  // call does what cannot be done now.
+  // The same for anybody; a later call does what cannot be done now.
   void settle_unused();
   // A write lease ends, and nobody can tell whether its work is over: the slot is kept until
   // settle() can.
@@ -163,6 +163,7 @@ class ArrayState final : public RowResolver {
   absl::Status import_slots();
   // Holds are kept that end by settle() alone.
   bool must_settle() const { return order_ != nullptr && order_->must_settle(); }
+  absl::Status settle_own();
   absl::Status subscribe();
   void end_busy();
   bool begin_leaving();

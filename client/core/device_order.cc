@@ -170,8 +170,9 @@ class DeviceOrder::ReadEnd {
 };
 
 // The waits come first and without the lock: a pin's end needs it wherever that dies.
-absl::Status DeviceOrder::release(SlotReader& reader, std::uint32_t slot, std::uint64_t version,
-                                  const WorkEnd& end, Usable usable) {
+DeviceOrder::Released DeviceOrder::release(SlotReader& reader, std::uint32_t slot,
+                                           std::uint64_t version, const WorkEnd& end,
+                                           Usable usable) {
   ReadEnd read_end(*this, reader, slot);
   absl::Status stopped;
   const auto go_on = [&] { return stopped = usable(); };
@@ -181,18 +182,22 @@ absl::Status DeviceOrder::release(SlotReader& reader, std::uint32_t slot, std::u
   if (lost) note_lost(end);
   if (!lost && status.ok()) status = end_read(slot, end, go_on);
   if (!status.ok()) {
-    // Nothing was recorded: then nothing may be under way when the slot is let go.
-    read_end.set(stopped.ok() && end.stream ? importer_.synchronize() : status);
-    return status;
+    // Nothing was recorded: then nothing may be under way when the slot is let go. A capture of the
+    // stream itself would be lost by the wait.
+    const bool wait = stopped.ok() && end.stream && !importer_.is_capturing(end.stream);
+    const absl::Status idle = wait ? importer_.synchronize() : status;
+    read_end.set(idle);
+    return {status, work_unknown(idle)};
   }
   crash_point("device.read_recorded");
   read_end.set(absl::OkStatus());
-  if (!reader.poisoned(version)) return absl::OkStatus();
-  return wire::make_error(wire::ErrorCode::kProducerDied,
-                          fmt::format("the writer of version {} died before it was complete: what "
-                                      "was read of it may be torn",
-                                      version),
-                          "Discard what was computed from it, and wait for the next version.");
+  if (!reader.poisoned(version)) return {absl::OkStatus(), false};
+  return {wire::make_error(wire::ErrorCode::kProducerDied,
+                           fmt::format("the writer of version {} died before it was complete: what "
+                                       "was read of it may be torn",
+                                       version),
+                           "Discard what was computed from it, and wait for the next version."),
+          false};
 }
 
 absl::Status DeviceOrder::end_read(std::uint32_t slot, const WorkEnd& end, Usable usable) {

@@ -71,8 +71,12 @@ class DeviceOrder {
   // way (work_unknown), the next settle() that can tell does. A wait ends with `usable`, whose
   // error is returned. When the hold is given up, this may be destroyed.
   using Usable = absl::FunctionRef<absl::Status()>;
-  absl::Status release(SlotReader& reader, std::uint32_t slot, std::uint64_t version,
-                       const WorkEnd& end, Usable usable);
+  struct Released {
+    absl::Status status;
+    bool kept;  // the hold, for settle()
+  };
+  Released release(SlotReader& reader, std::uint32_t slot, std::uint64_t version,
+                   const WorkEnd& end, Usable usable);
 
   // ---- A writer, inside of its write.
   // Are the reads that the slot's earlier readers left over?

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "client/core/crash_point.h"
 #include "proto/wire/board.h"
 
@@ -30,27 +31,27 @@ absl::StatusOr<std::shared_ptr<Opened>> ImportCache::share(Known<Opened>& known,
     known.try_emplace(key);
     answered_for = std::erase(closed, id) != 0;
   }
+  absl::Cleanup failed = [&] {
+    const std::lock_guard lock(mutex_);
+    if (answered_for) closed.push_back(id);
+    forget(known, key);
+  };
   const auto handles = ask();
   answered_for = answered_for || handles.ok();
   auto opened = [&]() -> absl::StatusOr<std::unique_ptr<Opened>> {
     if (!handles.ok()) return handles.status();
     return open(*handles);
   }();
-  std::shared_ptr<Opened> shared;
-  if (opened.ok()) {
-    shared.reset(opened->release(), [this, &known, &closed, key, id](Opened* last) {
-      delete last;
-      const std::lock_guard lock(mutex_);
-      closed.push_back(id);
-      forget(known, key);
-    });
-  }
+  if (!opened.ok()) return opened.status();
+  const std::shared_ptr<Opened> shared(opened->release(),
+                                       [this, &known, &closed, key, id](Opened* last) {
+                                         delete last;
+                                         const std::lock_guard lock(mutex_);
+                                         closed.push_back(id);
+                                         forget(known, key);
+                                       });
+  std::move(failed).Cancel();
   const std::lock_guard lock(mutex_);
-  if (!opened.ok()) {
-    if (answered_for) closed.push_back(id);
-    forget(known, key);
-    return opened.status();
-  }
   known[key] = shared;
   changed_.notify_all();
   return shared;
@@ -89,11 +90,13 @@ void ImportCache::flush() {
     for (const wire::FileId file : closed.memory) memory_.try_emplace(to_int(file));
     for (const wire::RowRef row : closed.events) events_.try_emplace(wire::pack_subscriber(row));
   }
+  const absl::Cleanup done = [&] {
+    const std::lock_guard lock(mutex_);
+    for (const wire::FileId file : closed.memory) forget(memory_, to_int(file));
+    for (const wire::RowRef row : closed.events) forget(events_, wire::pack_subscriber(row));
+  };
   // An error means that the daemon has gone, or that the session has ended: then it knows.
   control_.close_imports(closed).IgnoreError();
-  const std::lock_guard lock(mutex_);
-  for (const wire::FileId file : closed.memory) forget(memory_, to_int(file));
-  for (const wire::RowRef row : closed.events) forget(events_, wire::pack_subscriber(row));
 }
 
 }  // namespace memlease::internal

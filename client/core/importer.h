@@ -59,6 +59,8 @@ class Importer {
 
   // kInvalidArgument: of another device, or capturing a graph.
   virtual absl::Status check_stream(Stream stream) = 0;
+  // Is it, or does it depend on a stream that is?
+  virtual bool is_capturing(Stream stream) = 0;
   // One of the process's own, for an export: never 0, 1 or 2, never destroyed.
   virtual absl::StatusOr<Stream> export_stream() = 0;
   // Another one, which is never made to wait: for copies before which the host has waited.

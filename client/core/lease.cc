@@ -182,7 +182,7 @@ WriteLease::WriteLease(WriteLease&& other) noexcept
 
 WriteLease& WriteLease::operator=(WriteLease&& other) noexcept {
   if (this != &other) {
-    drop();
+    internal::quietly([&] { drop(); });
     state_ = std::exchange(other.state_, nullptr);
     version_ = other.version_;
     slot_ = other.slot_;

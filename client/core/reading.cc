@@ -101,6 +101,8 @@ absl::StatusOr<ReadAttempt> begin_read(ArrayState& array, const ReadOptions& opt
   for (;;) {
     ReadAttempt attempt = reader.acquire(options.version, options.newer_than);
     if (must_wait(attempt) && !patience.expired()) {
+      // A writer may wait for a slot that this process itself still keeps.
+      array.settle_unused();
       attempt = await_change(array, reader, options, patience);
     }
     if (attempt.outcome == Outcome::kAcquired) {

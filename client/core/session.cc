@@ -1,5 +1,7 @@
 #include "client/core/session.h"
 
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -173,7 +175,10 @@ void Session::end_handle(ArrayState* state) {
     if (--state->handles_ != 0) return;
     state->without_handle_.store(true);
     if (state->in_use()) {
-      if (state->must_settle()) session.note_release();
+      if (state->must_settle()) {
+        session.note_unsettled();
+        session.note_release();
+      }
       return;
     }
     const auto named = session.named_.find(state->name());
@@ -248,13 +253,16 @@ void Session::flush() {
   }
   imports_.flush();
   kept_.let_go();
+  settle_noted();
   if (release_noted_.exchange(false, std::memory_order_relaxed)) {
-    for (const auto& state : live_arrays()) {
-      const bool has_no_other_handle = state.use_count() == 1;
-      if (has_no_other_handle || state->ending()) state->settle_unused();
-      state->leave_if_due();
-    }
+    for (const auto& state : live_arrays()) state->leave_if_due();
   }
+}
+
+// The mark first: an array that cannot be settled yet sets it again.
+void Session::settle_all() {
+  unsettled_noted_.store(false, std::memory_order_relaxed);
+  for (const auto& state : live_arrays()) state->settle_unused();
 }
 
 void Session::set_check_interrupt(std::function<void()> check) {
@@ -270,6 +278,8 @@ absl::Status Session::check_interrupt() const {
   }
   try {
     if (check) check();
+  } catch (const abi::__forced_unwind&) {
+    throw;  // the thread is being ended, as Python ends some at its exit
   } catch (...) {
     return interrupted(std::current_exception());
   }

@@ -100,6 +100,13 @@ class Session : public std::enable_shared_from_this<Session>, private ForkObserv
   // A hold has ended, or is to be settled, where no call may be made: flush() looks whether an
   // array is to be left.
   void note_release() { release_noted_.store(true, std::memory_order_relaxed); }
+  // A hold is kept of which nobody knows whether its work is over: whatever call comes next in this
+  // process, on an array of a device or to the daemon, sees to it by settle_noted(). That waits for
+  // the device; not to be called under a lock.
+  void note_unsettled() { unsettled_noted_.store(true, std::memory_order_relaxed); }
+  void settle_noted() {
+    if (unsettled_noted_.load(std::memory_order_relaxed)) settle_all();
+  }
 
   // Bytes copied by put, get and update, as a number of copies.
   void count_copy() { copies_.fetch_add(1, std::memory_order_relaxed); }
@@ -122,10 +129,12 @@ class Session : public std::enable_shared_from_this<Session>, private ForkObserv
   std::atomic<bool> lost_{false};
   std::atomic<bool> ended_{false};  // closed by its last user; set under mutex_
   std::atomic<bool> release_noted_{false};
+  std::atomic<bool> unsettled_noted_{false};
   std::atomic<std::uint64_t> copies_{0};
 
   void after_fork_in_child() override { files_->abandon(); }
   bool departing() const;
+  void settle_all();
   std::shared_ptr<ArrayState> join_known(const OpenedArray& opened);
   std::vector<std::shared_ptr<ArrayState>> live_arrays();
   std::shared_ptr<ArrayState> make_handle(ArrayState& state);

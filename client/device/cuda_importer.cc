@@ -213,6 +213,12 @@ absl::Status CudaImporter::check_stream(Stream stream) {
   return absl::OkStatus();
 }
 
+bool CudaImporter::is_capturing(Stream stream) {
+  std::int32_t capturing = 0;
+  const std::int32_t code = cuda_.is_capturing(gpu_.ordinal, pointer_of(stream), &capturing);
+  return capturing != 0 || is_of_capture(code);
+}
+
 absl::StatusOr<Stream> CudaImporter::make(Stream& stream) {
   if (stream) return stream;
   void* made = nullptr;

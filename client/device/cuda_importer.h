@@ -27,6 +27,7 @@ class CudaImporter : public Importer {
   absl::StatusOr<std::unique_ptr<DeviceEvent>> mark(Stream stream) override;
   absl::Status order(Stream before, Stream after) override;
   absl::Status check_stream(Stream stream) override;
+  bool is_capturing(Stream stream) override;
   absl::StatusOr<Stream> export_stream() override;
   absl::StatusOr<Stream> copy_stream() override;
   absl::Status synchronize() override;

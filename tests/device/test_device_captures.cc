@@ -85,6 +85,25 @@ TEST_P(DeviceCaptures, AnEndWithoutAStreamLosesNoneThatCanBeSeen) {
   EXPECT_EQ(client.is_ok("get a"), "1 1 1");
 }
 
+// R-SYNC-15: the caller names the stream that captures; no wait for the GPU makes up for it.
+TEST_P(DeviceCaptures, OneThatIsNamedIsRefusedAndNotLost) {
+  publish(client, 1);
+  client.is_ok("read a c");
+  client.is_ok("look a 1 c");
+  client.is_ok("synchronize c");
+  capture("c");
+  EXPECT_EQ(error(client, "release a c"), "InvalidArgument");
+  EXPECT_EQ(end_capture("c"), "0");
+  client.is_ok("write a c");
+  client.is_ok("fill a 9 c");
+  client.is_ok("synchronize c");
+  capture("c");
+  EXPECT_EQ(error(client, "publish a c"), "InvalidArgument");
+  EXPECT_EQ(end_capture("c"), "0");
+  EXPECT_EQ(client.is_ok("get a"), "1 1 1");
+  for (const int value : {2, 3, 4}) publish(client, value);
+}
+
 // No question of CUDA's shows this one, and work that is unknown must be waited for: both sides are
 // told, and no slot is given up.
 TEST_P(DeviceCaptures, AnEndWithoutAStreamLosesOneThatCannotBeSeen) {

@@ -57,6 +57,50 @@ INSTANTIATE_TEST_SUITE_P(
         End{"release", {"read a r", "wait a q"}, "interrupt 1", "release a -", 1, true}),
     [](const auto& tested) { return std::string(tested.param.name); });
 
+// A release of work in several streams was interrupted, and its slot, the only one, is kept until it
+// is known that the GPU is done.
+class DeviceKeptSlots : public DeviceTest {
+ protected:
+  DeviceKeptSlots() {
+    other.is_ok("create a 1 1000 cuda:0");
+    publish(other, 1);
+    other.is_ok("synchronize s");
+    publish_unfinished(keeper, 2);
+    for (const char* command : {"read a r", "wait a q", "interrupt 1"}) keeper.is_ok(command);
+    EXPECT_EQ(error(keeper, "release a -"), "exception");
+    keeper.is_ok("ungate");
+    keeper.is_ok("synchronize s");
+    other.say("write a s");
+    EXPECT_TRUE(other.sleeps_on_words());
+  }
+  void expect_written() {
+    EXPECT_TRUE(other.answer().ok());
+    other.is_ok("fill a 3 s");
+    other.is_ok("publish a");
+  }
+
+  Client other{daemon};
+  Client keeper{daemon};
+};
+
+// Else each would wait for the other.
+TEST_F(DeviceKeptSlots, ComeBackBeforeTheirProcessWaitsForAVersion) {
+  keeper.say("get a");
+  expect_written();
+  EXPECT_EQ(keeper.answer().text, "3 3 3");
+}
+
+TEST_F(DeviceKeptSlots, ComeBackWithACallOnAnotherArray) {
+  keeper.is_ok("create b 2 10 cuda:0");
+  keeper.is_ok("put b 5");
+  expect_written();
+}
+
+TEST_F(DeviceKeptSlots, ComeBackWhenTheirProcessLeaves) {
+  keeper.is_ok("close a");
+  expect_written();
+}
+
 class DeviceExceptions : public DeviceEnds {};
 
 // A lack of memory, say.

@@ -43,6 +43,7 @@ class FakeImporter : public internal::Importer, public internal::ImporterSource 
   absl::StatusOr<std::unique_ptr<internal::DeviceEvent>> mark(Stream stream) override;
   absl::Status order(Stream before, Stream after) override;
   absl::Status check_stream(Stream /*stream*/) override { return absl::OkStatus(); }
+  bool is_capturing(Stream /*stream*/) override { return false; }
   absl::StatusOr<Stream> export_stream() override { return Stream::from_handle(0x100); }
   absl::StatusOr<Stream> copy_stream() override { return Stream::from_handle(0x200); }
   absl::Status synchronize() override;
