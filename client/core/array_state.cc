@@ -292,7 +292,7 @@ absl::StatusOr<std::byte*> ArrayState::own_row(RowRef at, std::uint32_t units) {
 absl::StatusOr<SlotReader*> ArrayState::reader() {
   if (SlotReader* ready = reader_ready_.load()) return ready;
   std::unique_lock lock(mutex_);
-  idle_.wait(lock, [&] { return busy_ == Busy::kNo; });
+  idle_.wait(lock, [&] { return busy_ == Busy::kIdle; });
   if (reader_) return &*reader_;
   if (left_) return usable();
   busy_ = Busy::kSubscribing;
@@ -306,7 +306,7 @@ absl::StatusOr<SlotReader*> ArrayState::reader() {
 
 void ArrayState::end_busy() {
   const std::lock_guard lock(mutex_);
-  busy_ = Busy::kNo;
+  busy_ = Busy::kIdle;
   idle_.notify_all();
 }
 
@@ -382,7 +382,7 @@ void ArrayState::await_device() {
 // the mark then.
 bool ArrayState::begin_leaving() {
   std::unique_lock lock(mutex_);
-  idle_.wait(lock, [&] { return busy_ == Busy::kNo; });
+  idle_.wait(lock, [&] { return busy_ == Busy::kIdle; });
   if (left_ || !ending()) return false;
   if (must_settle()) {
     session_->note_unsettled();

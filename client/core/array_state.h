@@ -199,10 +199,10 @@ class ArrayState final : public RowResolver {
   std::atomic<bool> closed_{false};
   std::atomic<bool> left_{false};  // no member any more; the rows may be another array's by now
   // A thread that subscribes or leaves does so alone, but makes its calls without the lock.
-  enum class Busy : std::uint8_t { kNo, kSubscribing, kLeaving };
+  enum class Busy : std::uint8_t { kIdle, kSubscribing, kLeaving };
   std::mutex mutex_;              // guards what follows, but for the atomics
-  std::condition_variable idle_;  // busy_ is kNo again
-  Busy busy_ = Busy::kNo;
+  std::condition_variable idle_;  // busy_ is kIdle again
+  Busy busy_ = Busy::kIdle;
   std::uint32_t opens_ = 1;
   std::optional<SlotReader> reader_;
   std::atomic<SlotReader*> reader_ready_{nullptr};

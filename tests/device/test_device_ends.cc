@@ -57,8 +57,8 @@ INSTANTIATE_TEST_SUITE_P(
         End{"release", {"read a r", "wait a q"}, "interrupt 1", "release a -", 1, true}),
     [](const auto& tested) { return std::string(tested.param.name); });
 
-// A release of work in several streams was interrupted, and its slot, the only one, is kept until it
-// is known that the GPU is done.
+// A release of work in several streams was interrupted, and its slot, the only one, is kept until
+// it is known that the GPU is done.
 class DeviceKeptSlots : public DeviceTest {
  protected:
   DeviceKeptSlots() {
