@@ -39,16 +39,21 @@ class Part:
     budget_s: float
 
 
+def _cuda_works(run: Run, limit_s: float) -> bool:
+    return scripts.ask(run, "smoke.py", limit_s, limit_s / 2) or bool(run.stopped)
+
+
 def _smoke(run: Run, limit_s: float) -> None:
     """Ask whether CUDA works; where the prebuilt kernels do not, build them here and ask again."""
-    if scripts.ask(run, "smoke.py", limit_s, limit_s) or run.stopped:
+    end = time.monotonic() + limit_s
+    if _cuda_works(run, limit_s):
         return
     results = run.report.results
     if results.get("smoke::kernel") == "failed" and not run.stand_in:
         run.report.say(f"the test kernels do not run: {run.report.why['smoke::kernel']}")
-        if prepare.rebuild_kernels(run, limit_s):
+        if prepare.rebuild_kernels(run, end - time.monotonic()):
             run.report.forget("smoke")
-            if scripts.ask(run, "smoke.py", limit_s, limit_s):
+            if _cuda_works(run, end - time.monotonic()):
                 return
     failed = [it for it in results if it.startswith("smoke::") and results[it] == "failed"]
     raise UnfitError("; ".join(f"{it}: {run.report.why[it]}" for it in failed))
@@ -67,13 +72,13 @@ def _figures(run: Run, limit_s: float) -> None:
 
 
 PARTS = (
-    Part("smoke", _smoke, 40),
+    Part("smoke", _smoke, 60),
     Part("answers", _answers, 95),
     Part("journey", _journey, 110),
-    Part("figures", _figures, 55),
-    Part("cpp", cpp_tests.run_all, 110),
-    Part("python", python_tests.run_all, 110),
-    Part("demo", demo.run, 50),
+    Part("figures", _figures, 50),
+    Part("cpp", cpp_tests.run_all, 105),
+    Part("python", python_tests.run_all, 105),
+    Part("demo", demo.run, 45),
 )
 
 

@@ -98,6 +98,41 @@ def test_a_part_that_uses_up_the_time_says_so(bundle, name):
     assert any("time limit of" in it or "no time was left for" in it for it in reasons), output
 
 
+def test_a_check_that_runs_out_of_its_parts_time_has_not_failed(bundle):
+    bundle.part("answers", "hang()")
+    bundle.run_part("answers", limit_s=3)
+    report = told(bundle)
+    assert report["parts"]["answers"]["why"].startswith("no time was left for two (it had ")
+    assert report["results"] == {"probes::one": "passed"}
+
+
+def test_a_check_that_hangs_leaves_time_for_those_behind_it(bundle):
+    bundle.put(
+        "tests/hardware/probes.py",
+        "import json, sys, time\n"
+        "if len(sys.argv) == 1:\n"
+        "    print(json.dumps(['hangs', 'one', 'two', 'three']))\n"
+        "elif sys.argv[1] == 'hangs':\n"
+        "    time.sleep(1000)\n"
+        "else:\n"
+        "    print(json.dumps({'answer': sys.argv[1], 'is': 'yes'}))\n",
+    )
+    bundle.run_part("answers", limit_s=14)
+    report = told(bundle)
+    assert list(report["answers"]) == ["one", "two", "three"]
+    assert report["parts"]["answers"]["why"] == "no time was left for hangs (it had 8 s)"
+
+
+def test_smoke_checks_that_hang_end_the_run(bundle):
+    bundle.put(
+        "tests/hardware/smoke.py",
+        "import sys, time\nprint('[\"all\"]') if len(sys.argv) == 1 else time.sleep(1000)\n",
+    )
+    bundle.run_part("smoke", limit_s=6)
+    report = told(bundle)
+    assert "ran past its time limit of 3 s" in report["parts"]["smoke"]["why"]
+
+
 def test_a_failing_smoke_check_ends_the_run_and_says_why(bundle):
     bundle.part(
         "smoke",
