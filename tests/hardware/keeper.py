@@ -22,6 +22,8 @@ import time
 from pathlib import Path
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_AT_ONCE = 1 << 16  # bytes, before the time limit is looked at again
+_PIPE = 1 << 20  # as many as a pipe may hold
 _KILLED_WITHIN_S = 5  # what hangs in the driver may not die at all
 
 
@@ -76,12 +78,20 @@ def _end(command: int, statuses: dict[int, int]) -> None:
         time.sleep(0.001)
 
 
-def _relay(output: int) -> None:
-    """Pass on what there is."""
-    with contextlib.suppress(BlockingIOError):
-        while data := os.read(output, 1 << 16):
-            with contextlib.suppress(BrokenPipeError):  # the asker is gone, which shows in LIFE
-                os.write(1, data)
+def _relay(output: int, most: int) -> bool:
+    """Pass on some of what there is; false if there is nothing."""
+    try:
+        data = os.read(output, most)
+    except BlockingIOError:
+        return False
+    _write(data)
+    return bool(data)
+
+
+def _write(data: bytes) -> None:
+    with contextlib.suppress(BrokenPipeError):  # the asker is gone, which shows in LIFE
+        while data:
+            data = data[os.write(1, data) :]  # less than all if a signal comes
 
 
 def _keep(life: int, limit_s: float, command: list[str]) -> str:
@@ -98,7 +108,8 @@ def _keep(life: int, limit_s: float, command: list[str]) -> str:
     sources = [life, awake, output]
     while (left := end - time.monotonic()) > 0:
         ready = select.select(sources, [], [], left)[0]
-        _relay(output)
+        if output in ready and not _relay(output, _AT_ONCE):
+            sources.remove(output)  # nobody can write to it any more
         signals = os.read(awake, 64) if awake in ready else b""
         if life in ready or set(signals) - {signal.SIGCHLD}:
             verdict = "stopped"
@@ -107,26 +118,16 @@ def _keep(life: int, limit_s: float, command: list[str]) -> str:
         if pid in statuses:
             verdict = str(statuses[pid])
             break
-        if output in ready and not _is_open(output):
-            sources.remove(output)
     _end(pid, statuses)
-    _relay(output)
+    _relay(output, _PIPE)
     return verdict
-
-
-def _is_open(output: int) -> bool:
-    """Tell whether somebody may still write to it."""
-    poll = select.poll()
-    poll.register(output, select.POLLIN)
-    return not any(event & select.POLLHUP for _, event in poll.poll(0))
 
 
 def main() -> None:
     life, limit_s, *command = sys.argv[1:]
     os.set_inheritable(int(life), False)
     verdict = _keep(int(life), float(limit_s), command)
-    with contextlib.suppress(BrokenPipeError):
-        os.write(1, b"\0" + verdict.encode())
+    _write(b"\0" + verdict.encode())
 
 
 if __name__ == "__main__":

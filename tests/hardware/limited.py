@@ -13,6 +13,8 @@ from pathlib import Path
 
 _KEEPER = Path(__file__).with_name("keeper.py")
 _LIFE, _OURS = os.pipe()  # all keepers see its end, however this process ends
+_KEPT = 1 << 20  # of the bytes that a command writes, the last ones
+_LONGEST_LINE = 1 << 16
 _VERDICT = re.compile(rb"\0(-?\d+|limit|stopped)$")
 
 
@@ -25,7 +27,7 @@ class Ended:
     status : int or None
         The exit status, or minus the signal that killed it; None if it was killed by its keeper.
     output : str
-        What it wrote, errors too.
+        What it wrote, errors too: all of it, or the last MiB or two.
     how : str
         Why it was killed.
     """
@@ -74,14 +76,15 @@ def run(
         pass_fds=[_LIFE],
         start_new_session=True,
     )
-    lines = []
+    written = bytearray()
     with keeper:
         assert keeper.stdout is not None
-        for line in keeper.stdout:
-            lines.append(line)
+        while line := keeper.stdout.readline(_LONGEST_LINE):
+            written += line
+            if len(written) > 2 * _KEPT:
+                del written[:-_KEPT]
             if on_line and line.endswith(b"\n"):
                 on_line(line.decode(errors="replace"))
-    written = b"".join(lines)
     verdict = _VERDICT.search(written)
     output = (written[: verdict.start()] if verdict else written).decode(errors="replace")
     match verdict[1].decode() if verdict else "":

@@ -12,6 +12,7 @@ import limited
 import prepare
 import python_tests
 import scripts
+from report import tell
 from run_state import Run
 
 _ONE_CHECK_S = 40  # of questions and figures
@@ -123,7 +124,7 @@ def _go(run: Run, part: Part, limit_s: float) -> str:
             note["state"] = f"ended by {run.stopped}"
         note["seconds"] = round(time.monotonic() - start, 1)
     run.report.write()
-    print(f"{part.name}: {note['state']}, {note.get('seconds', 0)} s", flush=True)
+    tell(f"{part.name}: {note['state']}, {note.get('seconds', 0)} s")
     return unfit
 
 

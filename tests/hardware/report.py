@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
+import os
 import tempfile
 import threading
 import time
@@ -20,6 +21,16 @@ def parsed(line: str) -> dict[str, Any]:
         found = json.loads(line) if line.startswith("{") else {}
         return found if isinstance(found, dict) else {}
     return {}
+
+
+def tell(line: str) -> None:
+    """Print it, if anybody still listens: the run goes on, and the report has it all."""
+    try:
+        print(line, flush=True)
+    except OSError:  # a pipe's or a terminal's other end has gone
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.close(nowhere)
 
 
 _KEPT = ("facts", "notes", "answers", "results", "why", "figures", "parts")
@@ -67,7 +78,7 @@ class Report:
 
     def say(self, line: str) -> None:
         """Note a line about the run itself."""
-        print(line, flush=True)
+        tell(line)
         if line not in self.notes:
             self.notes.append(line)
 

@@ -14,7 +14,7 @@ import facts
 import parts
 import place
 import prepare
-from report import Report
+from report import Report, tell
 from run_state import Run
 
 _PREPARING_S = 150
@@ -56,7 +56,7 @@ def main() -> int:
     report.facts = {**facts.gather(given.stand_in), "bundle": _manifest(report)}
     prepare.prepare(run, min(_PREPARING_S, given.seconds / 2))
     parts.go(run, parts.selected(given.only, given.first))
-    print((report.folder / "report.md").read_text())
+    tell((report.folder / "report.md").read_text())
     if run.stopped:
         return 128 + signal.Signals[run.stopped].value
     failed = [name for name, part in report.parts.items() if part["state"] != "done"]

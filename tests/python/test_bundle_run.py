@@ -272,6 +272,51 @@ def test_a_later_command_goes_on_in_the_same_report(bundle):
     assert told(bundle)["parts"]["cpp"]["state"] == "done"
 
 
+def test_a_run_goes_on_when_nobody_reads_what_it_prints(bundle):
+    listening, told_to = os.pipe()
+    os.close(listening)
+    run = [sys.executable, bundle.root / "tests/hardware/run.py"]
+    ended = subprocess.run(
+        [*run, "--only", "answers", "--only", "figures", bundle.report],
+        env={"PATH": str(bundle.tools)},
+        stdout=told_to,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    os.close(told_to)
+    parts = told(bundle)["parts"]
+    assert {name: it["state"] for name, it in parts.items()} == dict.fromkeys(
+        ("answers", "figures"), "done"
+    ), ended.stderr
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+RUN_COMMAND = """
+import json, sys, limited
+ended = limited.run(sys.argv[1:], 0.5)
+print(json.dumps([len(ended.output), ended.how, ended.output[-20:]]))
+"""
+
+
+@pytest.mark.parametrize("flood", ["yes", "tr '\\0' y </dev/zero"])
+def test_a_flood_of_output_ends_at_the_limit_and_its_end_is_kept(flood):
+    command = f"exec {flood}"
+    ended = subprocess.run(
+        [sys.executable, "-c", RUN_COMMAND, "sh", "-c", command],
+        env={**os.environ, "PYTHONPATH": str(HARDWARE)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    length, how, last = json.loads(ended.stdout)
+    assert how.startswith("ran past its time limit")
+    assert 100_000 < length <= 3 << 20
+    assert set(last) <= {"y", "\n"}
+
+
 def test_what_the_demo_lacks_is_said(bundle):
     (bundle.root / "build/mpi/bin/mpirun").unlink()
     status, _ = bundle.run("--only", "demo")
