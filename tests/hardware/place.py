@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,13 @@ def _hardware() -> Path:
     """Return the folder for what prepare.py makes: beside the rest, if that can be written to."""
     if os.access(BUILD, os.W_OK):
         return BUILD / "hardware"
-    return Path(tempfile.gettempdir(), f"memlease-hardware-{os.getuid()}")
+    folder = Path(tempfile.gettempdir(), f"memlease-hardware-{os.getuid()}")
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()  # libraries are loaded from it: nobody else may put one there
+    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022:
+        return folder
+    return Path(tempfile.mkdtemp(prefix="memlease-hardware-"))
 
 
 HARDWARE = _hardware()

@@ -71,10 +71,17 @@ class Report:
             return made
 
     def _load(self) -> None:
-        with contextlib.suppress(FileNotFoundError):
+        try:
             data = json.loads((self.folder / "report.json").read_text())
-            for name in set(_KEPT) - {"facts", "notes"}:
-                setattr(self, name, data.get(name, {}))
+            kept = {name: {**data.get(name, {})} for name in set(_KEPT) - {"facts", "notes"}}
+            report_page.page({**data, **kept, "notes": []}, {})
+        except FileNotFoundError:
+            return
+        except Exception as error:  # whatever else may be in such a file
+            self.say(f"report.json in {self.folder} is replaced, as it is no report: {error!r}")
+            return
+        for name, found in kept.items():
+            setattr(self, name, found)
 
     def say(self, line: str) -> None:
         """Note a line about the run itself."""

@@ -158,6 +158,7 @@ def error_names(cuda: Cuda) -> str:
 
 
 CHECKS = [runtime, driver, devices, malloc, kernel, error_names]
+_MAY_FAIL = [error_names]  # nothing that follows depends on it
 
 
 def _checked(check: Callable[..., str], *given: Any) -> bool:
@@ -182,7 +183,7 @@ def main() -> int:
     for check in CHECKS:
         if failed:
             say.check(f"smoke::{check.__name__}", "skipped", f"{failed} has failed")
-        elif not _checked(check, cuda):
+        elif not _checked(check, cuda) and check not in _MAY_FAIL:
             failed = check.__name__
     return 1 if failed else 0
 

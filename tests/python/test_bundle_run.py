@@ -2,9 +2,11 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import without_calls
@@ -315,6 +317,56 @@ def test_a_flood_of_output_ends_at_the_limit_and_its_end_is_kept(flood):
     assert how.startswith("ran past its time limit")
     assert 100_000 < length <= 3 << 20
     assert set(last) <= {"y", "\n"}
+
+
+@pytest.mark.parametrize(
+    "text", ['{"parts": {', "[1]", '{"results": 3}', '{"parts": {"cpp": {}}}', "\udcff"]
+)
+def test_what_is_no_report_is_replaced_and_that_is_said(bundle, text):
+    bundle.report.mkdir()
+    (bundle.report / "report.json").write_text(text, errors="surrogateescape")
+    status, output = bundle.run("--only", "answers")
+    assert status == 0, output
+    report = told(bundle)
+    assert list(report["parts"]) == ["answers"]
+    assert any("is replaced, as it is no report" in note for note in report["notes"])
+
+
+def hardware_folder(tmp_path):
+    """Return where a bundle that cannot be written to keeps what it makes."""
+    bundle = tmp_path / "bundle/tests/hardware"
+    bundle.mkdir(parents=True)
+    shutil.copy(HARDWARE / "place.py", bundle)
+    ended = subprocess.run(
+        [sys.executable, "-c", "import place; print(place.HARDWARE)"],
+        env={"PYTHONPATH": str(bundle), "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return Path(ended.stdout.strip())
+
+
+def test_what_is_made_for_a_bundle_that_cannot_be_written_to_is_found_again(tmp_path):
+    expected = tmp_path / f"memlease-hardware-{os.getuid()}"
+    assert hardware_folder(tmp_path) == expected
+    assert expected.stat().st_mode & 0o777 == 0o700
+    shutil.rmtree(tmp_path / "bundle")
+    assert hardware_folder(tmp_path) == expected
+
+
+@pytest.mark.parametrize("others", ["may write to it", "may have made it a link"])
+def test_libraries_are_not_loaded_from_a_folder_of_others(tmp_path, others):
+    folder = tmp_path / f"memlease-hardware-{os.getuid()}"
+    if others == "may write to it":
+        folder.mkdir()
+        folder.chmod(0o777)
+    else:
+        (tmp_path / "elsewhere").mkdir()
+        folder.symlink_to(tmp_path / "elsewhere")
+    found = hardware_folder(tmp_path)
+    assert found != folder
+    assert found.stat().st_mode & 0o777 == 0o700
 
 
 def test_what_the_demo_lacks_is_said(bundle):

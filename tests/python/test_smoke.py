@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import without_calls
 from fakecuda_build import FOLDER, require_stand_in
-from part_script import MODULES, said_by, world
+from part_script import HARDWARE, MODULES, said_by, world
 
 require_stand_in()
 pytestmark = pytest.mark.no_asan  # asks CUDA and Linux alone
@@ -78,6 +78,20 @@ def test_system_calls_that_a_sandbox_refuses_are_said_and_the_rest_goes_on():
         name = it["check"].removeprefix("smoke::")
         assert it["result"] == ("failed" if name in refused else "passed")
         assert ("Function not implemented" in it["why"]) == (name in refused)
+
+
+def test_an_error_with_another_name_is_said_and_does_not_end_a_run(tmp_path):
+    script = tmp_path / "otherwise.py"
+    script.write_text(
+        f"import sys\nsys.path.insert(0, {str(HARDWARE)!r})\nimport smoke\n"
+        "smoke._ERROR_NAMES[700] = 'cudaErrorOther'\nsys.exit(smoke.main())\n"
+    )
+    with world() as folder:
+        said, status = said_by(str(script), "all", FAKECUDA_WORLD=folder)
+    assert status == 0
+    (failed,) = [it for it in said if it.get("result") == "failed"]
+    assert failed["check"] == "smoke::error_names"
+    assert "cudaErrorIllegalAddress" in failed["why"]
 
 
 @pytest.mark.parametrize("script", ["smoke.py", "probes.py", "journey.py", "figures.py"])
