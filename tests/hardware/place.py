@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import stat
@@ -34,6 +35,8 @@ def _hardware() -> Path:
 
 
 HARDWARE = _hardware()
+SHM = Path("/dev/shm")
+_LOCKED = "memlease-fakecuda-run-"  # worlds of runs, each locked by its run
 
 
 def environment(stand_in: bool) -> dict[str, str]:
@@ -64,7 +67,11 @@ def world(given: dict[str, str], stand_in: bool, knobs: dict[str, int]) -> Itera
     if not stand_in:
         yield given
         return
-    folder = tempfile.mkdtemp(prefix="memlease-fakecuda-", dir="/dev/shm")
+    _remove_left_worlds()
+    made = tempfile.mkdtemp(prefix="memlease-fakecuda-", dir=SHM)
+    lock = _locked(made)
+    folder = made.replace("memlease-fakecuda-", _LOCKED)
+    os.rename(made, folder)
     try:
         subprocess.run([STAND_IN / "fakecuda", "create", folder], check=True)
         for knob, value in knobs.items():
@@ -72,6 +79,27 @@ def world(given: dict[str, str], stand_in: bool, knobs: dict[str, int]) -> Itera
         yield {**given, "FAKECUDA_WORLD": folder}
     finally:
         shutil.rmtree(folder)
+        os.close(lock)
+
+
+def _locked(folder: str | Path) -> int:
+    """Lock a folder until this process ends, or the descriptor is closed."""
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise
+    return lock
+
+
+def _remove_left_worlds() -> None:
+    """Remove those of runs that were killed: nobody has locked them."""
+    for folder in SHM.glob(f"{_LOCKED}*"):
+        with contextlib.suppress(OSError):  # it is in use, or another user's
+            lock = _locked(folder)
+            shutil.rmtree(folder, ignore_errors=True)
+            os.close(lock)
 
 
 def python(script: str | Path, *arguments: str | Path) -> list[str | Path]:

@@ -6,8 +6,10 @@ A script without an argument lists the names of its checks, which it then does o
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
+_RAISED = re.compile(r"[\w.]+: ")  # a traceback's line of an exception
 Found = str | dict[str, Any]
 
 
@@ -38,5 +40,7 @@ def figure(name: str, found: Found) -> None:
 
 def reason(error: BaseException) -> str:
     """Return what went wrong in one line; of a traceback in text, the last one."""
-    last = (str(error).strip().splitlines() or [repr(error)])[-1]
-    return last.removeprefix("AssertionError: ")
+    lines = str(error).strip().splitlines() or [repr(error)]
+    if lines[-1] == "KeyboardInterrupt":  # so we end examples: of one that was failing, take why
+        lines = [line for line in lines if _RAISED.match(line)] or lines
+    return lines[-1].removeprefix("AssertionError: ")

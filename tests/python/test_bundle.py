@@ -165,3 +165,48 @@ def test_the_page_of_the_rules_reads_a_runs_report(load, monkeypatch, tmp_path):
     row = next(it for it in text.splitlines() if it.startswith(f"| {test.rules[0]} |"))
     assert "**failed** 1 of" in row
     assert f"{report.date}, NVIDIA X, driver 580" in row
+
+
+INTERRUPTED = """the publisher ended so: Traceback (most recent call last):
+  File "publisher.py", line 16, in <module>
+memlease.errors.Unsupported: opening an event: 205
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "client.py", line 298, in close
+KeyboardInterrupt
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (INTERRUPTED, "memlease.errors.Unsupported: opening an event: 205"),
+        ("it ended so: Traceback:\n  import numpy\nKeyboardInterrupt\n", "KeyboardInterrupt"),
+        ("Traceback:\n  File\nAssertionError: wrong values\n", "wrong values"),
+        ("", "AssertionError('')"),
+    ],
+)
+def test_the_reason_of_a_failure_is_its_last_line_but_no_interruption(load, text, reason):
+    assert load("say").reason(AssertionError(text)) == reason
+
+
+def test_a_world_of_a_killed_run_is_removed_by_the_next_and_no_other_one(
+    load, monkeypatch, tmp_path
+):
+    place = load("place")
+    monkeypatch.setattr(place, "SHM", tmp_path)
+    monkeypatch.setattr(place, "STAND_IN", tmp_path)
+    (tmp_path / "fakecuda").symlink_to("/bin/true")
+    left = tmp_path / "memlease-fakecuda-run-left"
+    left.mkdir()
+    (left / "world").touch()
+    (tmp_path / "memlease-fakecuda-other").mkdir()
+    with (
+        place.world({}, stand_in=True, knobs={}) as first,
+        place.world({}, stand_in=True, knobs={}) as second,
+    ):
+        worlds = {Path(it["FAKECUDA_WORLD"]) for it in (first, second)}
+        assert set(tmp_path.glob("memlease-*")) == {*worlds, tmp_path / "memlease-fakecuda-other"}
+    assert [it.name for it in tmp_path.glob("memlease-*")] == ["memlease-fakecuda-other"]
