@@ -24,15 +24,20 @@ constexpr std::chrono::seconds kDefaultWriteWait{10};
 
 // Kept out of the way of reads that need nothing of it.
 [[gnu::noinline]] internal::ReadAttempt await_read_or_raise(ArrayState& state,
-                                                            const ReadOptions& options) {
+                                                            const ReadOptions& options,
+                                                            Stream stream) {
+  // Before a wait that may be long.
+  if (stream && state.importer() != nullptr)
+    internal::check(state.importer()->check_stream(stream));
   Patience patience(state.session(), options.timeout, kForever);
   return internal::value_or_raise(internal::begin_read(state, options, patience));
 }
 
-internal::ReadAttempt read_or_raise(ArrayState& state, const ReadOptions& options) {
+// Which is then waited for on `stream`.
+internal::ReadAttempt read_or_raise(ArrayState& state, const ReadOptions& options, Stream stream) {
   const internal::ReadAttempt attempt = state.read_at_once(options.version, options.newer_than);
   if (attempt.outcome == internal::ReadAttempt::Outcome::kAcquired) return attempt;
-  return await_read_or_raise(state, options);
+  return await_read_or_raise(state, options, stream);
 }
 
 using Begin = decltype(&internal::begin_write);  // or begin_update
@@ -103,7 +108,7 @@ const std::string& Array::directory() const { return state_->session().directory
 std::uint64_t Array::id() const { return wire::to_int(state_->opened().id); }
 
 ReadLease Array::read(const ReadOptions& options) const {
-  const internal::ReadAttempt attempt = read_or_raise(*state_, options);
+  const internal::ReadAttempt attempt = read_or_raise(*state_, options, options.stream);
   if (state_->order() == nullptr) return ReadLease(*state_, attempt.version, attempt.slot);
   return ReadLease::begin(*state_, attempt.version, attempt.slot, options.stream);
 }
@@ -201,7 +206,7 @@ ReadLease Follower::next() {
   ReadOptions options;
   options.newer_than = last_;
   options.timeout = timeout_;
-  const internal::ReadAttempt attempt = read_or_raise(*state_, options);
+  const internal::ReadAttempt attempt = read_or_raise(*state_, options, stream_);
   if (last_ != 0) skipped_ += attempt.version - last_ - 1;
   last_ = attempt.version;
   ++seen_;

@@ -44,7 +44,8 @@ void bind_lease_calls(py::class_<ArrayHandle>& type);
 // Thread-safe under the GIL.
 class PyFollower {
  public:
-  PyFollower(Follower follower, py::object array);
+  // `stream` is what the caller gave as one: each lease keeps it alive.
+  PyFollower(Follower follower, py::object array, py::object stream);
 
   py::object next();  // a ReadLease
   void close();
@@ -56,6 +57,7 @@ class PyFollower {
   void end_last();
 
   py::object array_;
+  py::object stream_;
   Follower follower_;
   py::object last_;                  // the lease of the last step
   std::atomic<bool> closed_{false};  // read by the waiting thread without the GIL

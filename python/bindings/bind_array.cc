@@ -125,7 +125,7 @@ void bind_arrays(py::module_& module) {
          const py::object& stream) {
         const Timeout each = to_timeout(timeout, "timeout");
         const Stream on = optional_stream(stream);
-        return std::make_unique<PyFollower>(handle_of(self)->follow(each, after, on), self);
+        return std::make_unique<PyFollower>(handle_of(self)->follow(each, after, on), self, stream);
       },
       kFollowDoc, py::kw_only(), py::arg("timeout") = py::none(), py::arg("after") = 0,
       py::arg("stream") = py::none());

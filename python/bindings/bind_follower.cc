@@ -25,8 +25,8 @@ Timeout, Withdrawn, ProducerDied, DaemonLost
 
 }  // namespace
 
-PyFollower::PyFollower(Follower follower, py::object array)
-    : array_(std::move(array)), follower_(std::move(follower)) {}
+PyFollower::PyFollower(Follower follower, py::object array, py::object stream)
+    : array_(std::move(array)), stream_(std::move(stream)), follower_(std::move(follower)) {}
 
 py::object PyFollower::next() {
   if (closed_) throw py::stop_iteration();
@@ -41,12 +41,14 @@ py::object PyFollower::next() {
   } const done{busy_};
   end_last();
   try {
-    last_ = py::reinterpret_steal<py::object>(make_lease<ReadLease>(array_, views, [this] {
+    const auto begin = [this] {
       return without_gil([this] {
         const StopScope scope(closed_);
         return follower_.next();
       });
-    }));
+    };
+    last_ = py::reinterpret_steal<py::object>(
+        make_lease<ReadLease>(array_, views, stream_.ptr(), begin));
     return last_;
   } catch (const Stopped&) {
     follower_.close();

@@ -96,10 +96,11 @@ Returns
 WriteLease
 )";
 
-ReadOptions read_options(const ArrayHandle& handle, const FastCall& call) {
+ReadOptions read_options(const ArrayHandle& handle, const FastCall& call, PyObject*& stream) {
   static constexpr std::array kParameters{"version", "newer_than", "timeout", "stream"};
   std::array<PyObject*, 4> values{};
   call.bind(kParameters, 0, values);
+  stream = values[3];
   ReadOptions options{to_version(values[0], "version"), to_version(values[1], "newer_than"),
                       to_timeout(values[2], "timeout"), to_stream(values[3])};
   if (values[0] != nullptr && options.version == 0) {
@@ -113,10 +114,12 @@ PyObject* read(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyO
   return guarded([&] {
     ArrayHandle& handle = handle_of(self);
     ReadOptions options;
+    PyObject* stream = nullptr;
     if (count != 0 || keywords != nullptr) {
-      options = read_options(handle, {"read", arguments, count, keywords});
+      options = read_options(handle, {"read", arguments, count, keywords}, stream);
     }
-    return make_lease<ReadLease>(self, handle.views(), [&] { return handle.read(options); });
+    return make_lease<ReadLease>(self, handle.views(), stream,
+                                 [&] { return handle.read(options); });
   });
 }
 
@@ -126,14 +129,14 @@ PyObject* begin(PyObject* self, PyObject* const* arguments, Py_ssize_t count, Py
   return guarded([&] {
     const ArrayHandle& handle = handle_of(self);
     WriteOptions options;
+    std::array<PyObject*, 2> values{};
     if (count != 0 || keywords != nullptr) {
       static constexpr std::array kParameters{"wait", "stream"};
-      std::array<PyObject*, 2> values{};
       FastCall{Name, arguments, count, keywords}.bind(kParameters, 1, values);
       options.wait = to_timeout(values[0], "wait");
       options.stream = to_stream(values[1]);
     }
-    return make_lease<WriteLease>(self, handle.views(), [&] {
+    return make_lease<WriteLease>(self, handle.views(), values[1], [&] {
       return without_gil([&] { return ((*handle).*Begin)(options); });
     });
   });

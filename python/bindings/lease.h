@@ -28,10 +28,12 @@ class PyLease {
  public:
   static constexpr bool kReadonly = std::is_same_v<Lease, ReadLease>;
 
-  // `views` are those of the Python object `array`; `begin` returns the lease.
+  // `views` are those of the Python object `array`; `begin` returns the lease. `stream`: what the
+  // caller gave as one, or null; it lives as long as the lease, which ends by it.
   template <typename Begin>
-  PyLease(py::handle array, ArrayViews& views, Begin&& begin)
-      : lease_(begin()),
+  PyLease(py::handle array, ArrayViews& views, PyObject* stream, Begin&& begin)
+      : stream_(py::reinterpret_borrow<py::object>(stream)),
+        lease_(begin()),
         array_(py::reinterpret_borrow<py::object>(array)),
         views_(views, kReadonly) {}
   ~PyLease();
@@ -88,6 +90,7 @@ class PyLease {
   decltype(auto) call(Call&& lease_call);
   void warn_of(const std::string& alive, const char* what) const;
 
+  py::object stream_;
   Lease lease_;
   py::object array_;
   LeaseViews views_;
@@ -117,13 +120,13 @@ PyLease<Lease>& lease_of(py::handle object) {
 
 // A new object, its lease made in place; the arguments are those of PyLease.
 template <typename Lease, typename Begin>
-PyObject* make_lease(py::handle array, ArrayViews& views, Begin&& begin) {
+PyObject* make_lease(py::handle array, ArrayViews& views, PyObject* stream, Begin&& begin) {
   void* memory = std::exchange(spare_lease<Lease>, nullptr);
   if (memory == nullptr) memory = PyObject_Malloc(sizeof(LeaseObject<Lease>));
   if (memory == nullptr) throw std::bad_alloc();
   auto* const object = static_cast<LeaseObject<Lease>*>(memory);
   try {
-    new (&object->lease) PyLease<Lease>(array, views, std::forward<Begin>(begin));
+    new (&object->lease) PyLease<Lease>(array, views, stream, std::forward<Begin>(begin));
   } catch (...) {
     PyObject_Free(memory);
     throw;
