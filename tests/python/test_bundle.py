@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.no_asan  # scripts of Python alone, which start others
+
 HARDWARE = Path(__file__).parents[1] / "hardware"
 
 
