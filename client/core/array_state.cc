@@ -200,7 +200,6 @@ void ArrayState::PinEnd::operator()(const void* /*data*/) const {
   const ReleaseMark release_mark(array);
   if (mark != nullptr && !array->order_->end_pin(*mark, slot)) {
     array->session_->note_unsettled();
-    if (array->end_matters()) array->session_->note_release();
     return;
   }
   array->reader_ready_.load()->release(slot);
@@ -384,10 +383,7 @@ bool ArrayState::begin_leaving() {
   std::unique_lock lock(mutex_);
   idle_.wait(lock, [&] { return busy_ == Busy::kIdle; });
   if (left_ || !ending()) return false;
-  if (must_settle()) {
-    session_->note_unsettled();
-    session_->note_release();
-  }
+  if (must_settle()) session_->note_unsettled();
   const SlotReader* reader = reader_ready_.load();
   if (reader != nullptr && reader->holds_any()) return false;
   busy_ = Busy::kLeaving;

@@ -184,13 +184,7 @@ absl::Status end_device_write(ArrayState& array, std::uint32_t slot, std::uint64
   bool published = false;
   bool idle = false;  // is nothing under way that is not recorded? Else the device is waited for
   const absl::Cleanup end = [&] {
-    DeviceOrder& order = *array.order();
-    // A capture of the stream itself would be lost by the wait.
-    const Stream stream = end_of(ordering, said);
-    const bool captured = !idle && stream && order.importer().is_capturing(stream);
-    if (!idle && (captured || work_unknown(order.record_write(slot, version, {})))) {
-      array.keep_for_settle(slot);
-    }
+    if (!idle && !array.order()->await_all(end_of(ordering, said))) array.keep_for_settle(slot);
     array.end_write(slot, version, published);
   };
   // A version that nobody has written still comes behind the slot's earlier users. What is given up

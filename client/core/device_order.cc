@@ -58,12 +58,13 @@ std::uint64_t DeviceOrder::read_key(std::uint64_t packed_row, std::uint32_t slot
   return (std::uint64_t{2} << 62) | (packed_row << 6) | slot;
 }
 
-// One stream behind both: ours, so that the caller's is not made to wait. Without a wait of the
-// host.
+// One stream behind both, which may be used: ours, so that the caller's is not made to wait.
+// Without a wait of the host.
 absl::StatusOr<Stream> DeviceOrder::join(const WorkEnd& end) {
-  if (!end.stream || !end.exported || end.stream == end.exported) return end.stream;
-  if (leaves_out("join the exported stream")) return end.stream;
+  if (!end.stream) return end.stream;
   if (auto status = importer_.check_stream(end.stream); !status.ok()) return status;
+  if (!end.exported || end.stream == end.exported) return end.stream;
+  if (leaves_out("join the exported stream")) return end.stream;
   if (auto status = importer_.order(end.stream, end.exported); !status.ok()) return status;
   return end.exported;
 }
@@ -88,7 +89,6 @@ absl::StatusOr<bool> DeviceOrder::version_complete(std::uint32_t slot, std::uint
 // same stream by that stream's order, else by joining. A joined record is behind other streams too,
 // so that none of them covers it; and the per-thread stream is another one in each thread.
 absl::Status DeviceOrder::record_read(std::uint32_t slot, Stream stream) {
-  if (auto status = importer_.check_stream(stream); !status.ok()) return status;
   if (leaves_out("record the read")) return absl::OkStatus();
   DeviceEvent& event = *read_events_[slot];
   bool covered = last_read_[slot] == stream;
@@ -107,7 +107,6 @@ absl::Status DeviceOrder::record_read(std::uint32_t slot, Stream stream) {
 // process has made before are complete then, or of other streams, and cover what those do.
 absl::Status DeviceOrder::wait_for_read(Stream stream, Usable usable) {
   if (!stream) return importer_.synchronize();
-  if (auto status = importer_.check_stream(stream); !status.ok()) return status;
   if (leaves_out("record the read")) return absl::OkStatus();
   return finish(importer_, stream, usable);
 }
@@ -143,14 +142,14 @@ class DeviceOrder::ReadEnd {
   ReadEnd(const ReadEnd&) = delete;
   ReadEnd& operator=(const ReadEnd&) = delete;
 
-  // What is known of the work that is not recorded.
-  void set(absl::Status idle) { idle_ = std::move(idle); }
+  // Is nothing under way that is not recorded?
+  void set(bool idle) { idle_ = idle; }
 
   ~ReadEnd() {
-    if (!idle_) idle_ = order_.importer_.synchronize();  // an exception
+    if (!idle_) idle_ = order_.await_all({});  // an exception
     {
       const std::lock_guard lock(order_.mutex_);
-      if (work_unknown(*idle_)) {
+      if (!*idle_) {
         order_.keep_for_settle(slot_);
         return;
       }
@@ -166,7 +165,7 @@ class DeviceOrder::ReadEnd {
   DeviceOrder& order_;
   SlotReader& reader_;
   const std::uint32_t slot_;
-  std::optional<absl::Status> idle_;
+  std::optional<bool> idle_;
 };
 
 // The waits come first and without the lock: a pin's end needs it wherever that dies.
@@ -182,15 +181,14 @@ DeviceOrder::Released DeviceOrder::release(SlotReader& reader, std::uint32_t slo
   if (lost) note_lost(end);
   if (!lost && status.ok()) status = end_read(slot, end, go_on);
   if (!status.ok()) {
-    // Nothing was recorded: then nothing may be under way when the slot is let go. A capture of the
-    // stream itself would be lost by the wait.
-    const bool wait = stopped.ok() && end.stream && !importer_.is_capturing(end.stream);
-    const absl::Status idle = wait ? importer_.synchronize() : status;
+    // Nothing was recorded: then nothing may be under way when the slot is let go.
+    const bool wait = stopped.ok() && end.stream;
+    const bool idle = wait ? await_all(end.stream) : !work_unknown(status);
     read_end.set(idle);
-    return {status, work_unknown(idle)};
+    return {status, !idle};
   }
   crash_point("device.read_recorded");
-  read_end.set(absl::OkStatus());
+  read_end.set(true);
   if (!reader.poisoned(version)) return {absl::OkStatus(), false};
   return {wire::make_error(wire::ErrorCode::kProducerDied,
                            fmt::format("the writer of version {} died before it was complete: what "
@@ -252,6 +250,11 @@ absl::Status DeviceOrder::settle(SlotReader& reader) {
     for (; due[s] > 0; --due[s]) reader.release(s);
   }
   return status;
+}
+
+bool DeviceOrder::await_all(Stream stream) {
+  const bool captured = stream && importer_.is_capturing(stream);
+  return !captured && !work_unknown(importer_.synchronize());
 }
 
 bool DeviceOrder::complete() {
@@ -396,8 +399,7 @@ absl::Status DeviceOrder::record_write(std::uint32_t slot, std::uint64_t version
   const auto stream = join(end);
   absl::Status status = stream.status();
   if (status.ok() && !leaves_out("record the write")) {
-    if (*stream) status = importer_.check_stream(*stream);
-    if (status.ok()) status = *stream ? record_own(slot, *stream) : importer_.synchronize();
+    status = *stream ? record_own(slot, *stream) : importer_.synchronize();
   }
   if (!status.ok()) return status;
   crash_point("device.write_recorded");

@@ -93,6 +93,10 @@ class DeviceOrder {
   // for the device.
   absl::Status record_write(std::uint32_t slot, std::uint64_t version, const WorkEnd& end);
 
+  // In place of an end that could not be recorded: waits for the device, true if all is over then.
+  // Not if `stream` itself is being captured: the wait would lose its graph.
+  bool await_all(Stream stream);
+
   // ---- Pins of read leases. A pin that dies while its lease lives is covered by what the lease
   // records; one that dies later keeps the slot until settle().
   struct PinMark {

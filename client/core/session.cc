@@ -175,10 +175,7 @@ void Session::end_handle(ArrayState* state) {
     if (--state->handles_ != 0) return;
     state->without_handle_.store(true);
     if (state->in_use()) {
-      if (state->must_settle()) {
-        session.note_unsettled();
-        session.note_release();
-      }
+      if (state->must_settle()) session.note_unsettled();
       return;
     }
     const auto named = session.named_.find(state->name());

@@ -103,7 +103,10 @@ class Session : public std::enable_shared_from_this<Session>, private ForkObserv
   // A hold is kept of which nobody knows whether its work is over: whatever call comes next in this
   // process, on an array of a device or to the daemon, sees to it by settle_noted(). That waits for
   // the device; not to be called under a lock.
-  void note_unsettled() { unsettled_noted_.store(true, std::memory_order_relaxed); }
+  void note_unsettled() {
+    unsettled_noted_.store(true, std::memory_order_relaxed);
+    note_release();
+  }
   void settle_noted() {
     if (unsettled_noted_.load(std::memory_order_relaxed)) settle_all();
   }

@@ -171,7 +171,10 @@ absl::Status begin_write(ArrayState& array, Patience& patience, WriteAttempt& at
           "Publish or drop the other lease first: one write at a time.");
     }
   }
-  absl::Cleanup leave = [&] { array.leave_writing(); };
+  absl::Cleanup leave = [&] {
+    array.leave_writing();
+    array.leave_if_due();  // it was closed meanwhile, and its close() has left that to us
+  };
   // First what this process itself still keeps: it may be the only slot.
   auto status = array.order() == nullptr ? absl::OkStatus() : array.settle();
   if (status.ok()) status = begin_entered(array, patience, attempt);

@@ -73,12 +73,9 @@ Check probe_gpu() {
 
 Check probe_gpu_sharing(const Options& options) {
   const auto gpus = gpus_here();
-  if (!gpus.ok()) {
-    return {"gpu_sharing", Verdict::kFailure, wire::message_of(gpus.status()),
-            wire::hint_of(gpus.status())};
-  }
-  if (gpus->empty()) {
-    return {"gpu_sharing", Verdict::kFailure, kNoGpu, kNoGpuRemedy};
+  if (!gpus.ok() || gpus->empty()) {
+    return {"gpu_sharing", Verdict::kFailure, "there is no GPU to share an array on",
+            "See the line \"gpu\"."};
   }
   std::string tried;
   try {

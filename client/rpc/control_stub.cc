@@ -67,13 +67,19 @@ ControlStub::ControlStub(std::string directory, std::string credential)
 template <typename Method, typename Request, typename Reply>
 absl::Status ControlStub::call(Method method, const Request& request, Reply& reply) {
   calls_.fetch_add(1, std::memory_order_relaxed);
-  return run_control_call(directory_, [&](const std::shared_ptr<grpc::Channel>& channel) {
+  auto status = run_control_call(directory_, [&](const std::shared_ptr<grpc::Channel>& channel) {
     const auto stub = v1::Control::NewStub(channel);
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kDeadline);
     context.AddMetadata("memlease-token-bin", credential_);
     return (stub.get()->*method)(&context, request, &reply);
   });
+  if (wire::code_of(status) != wire::ErrorCode::kDaemonUnavailable) return status;
+  // The session has met its daemon before.
+  return wire::make_error(wire::ErrorCode::kDaemonLost,
+                          "the daemon has gone: " + wire::message_of(status),
+                          "Views stay readable. Connect again; memleasectl health says whether the "
+                          "daemon runs.");
 }
 
 absl::StatusOr<OpenedArray> ControlStub::create(const wire::ArraySpec& spec, bool exist_ok) {

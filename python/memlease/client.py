@@ -114,8 +114,8 @@ class Client:
             ml_dtypes, PyTorch or JAX.
         device : str
             ``"host"``, or ``"cpu"``, which means the same; ``"cuda:0"``, the first GPU that this
-            process sees, or ``"cuda"``; or a GPU's UUID, ``"GPU-..."``, as ``nvidia-smi -L`` has
-            it.
+            process sees (``"cuda"`` means the same), ``"cuda:1"`` and so on; or a GPU's UUID,
+            ``"GPU-..."``, as ``nvidia-smi -L`` has it.
         slots : int
             Versions that have room at once, 1 to 64. Slow readers + 2 lets the writer never wait.
         lifetime : {"session", "persistent"}
@@ -248,7 +248,8 @@ class Client:
         name : str
             As in `create`.
         source : array_like
-            As in `Array.put`; it decides shape and dtype, and not the device. Numbers of Python
+            As in `Array.put`; it decides shape and dtype, and not the device: what is on a GPU goes
+            into a new array in host memory, too, unless `device` says else. Numbers of Python
             become the dtype of the array that stands.
         wait : float, optional
             Seconds to wait at most for a free slot. Default: 10.

@@ -173,6 +173,19 @@ TEST_F(DeviceClosing, DuringAReleaseLeavesItToTheRelease) {
   client.close();
 }
 
+// Its close() leaves it to the write, whose thread stands in a call; the write finds it closed.
+TEST_F(DeviceClosing, DuringAWriteThatFailsLeavesItToTheWrite) {
+  const Array one = client.open("one");
+  daemon.gates.shut("call acquire_writer");
+  Running writing([&] { EXPECT_THROW(publish(one), Error); });
+  ASSERT_TRUE(daemon.gates.reached("call acquire_writer"));
+  EXPECT_TRUE(gets_through([&] { one.close(); }));
+  daemon.gates.open_all();
+  writing.join();
+  EXPECT_EQ(daemon.importer.open_memory_count(), 0);
+  client.close();
+}
+
 // The last handle ends in one thread, and another one has given up the last hold but has yet to
 // look whether anything follows from that.
 TEST_F(DeviceClosing, WaitsForAThreadThatHasGivenUpTheLastHold) {

@@ -24,7 +24,7 @@ LIBRARIES = {
     "torch": "import torch; torch.zeros(1, device='cuda')",
 }
 _ABSENT = ("No module named", "not compiled with CUDA")  # no GPU was wanted when it was installed
-_IMPORT_S = 120
+_IMPORT_S = 60
 _STEP_S = 60
 _SEEN = 3  # versions that a worker prints before the publisher is ended
 
