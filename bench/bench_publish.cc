@@ -21,7 +21,7 @@
 #include "bench/report.h"
 #include "bench/timing.h"
 #include "benchmark/benchmark.h"
-#include "client/core/spin.h"
+#include "client/slots/spin.h"
 #include "fmt/format.h"
 
 namespace {

@@ -16,7 +16,7 @@
 #include "bench/report.h"
 #include "bench/timing.h"
 #include "fmt/format.h"
-#include "proto/wire/futex.h"
+#include "wire/futex.h"
 
 namespace {
 

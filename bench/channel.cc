@@ -12,8 +12,8 @@
 
 #include "bench/payload.h"
 #include "bench/timing.h"
-#include "proto/wire/futex.h"
-#include "proto/wire/unique_fd.h"
+#include "wire/futex.h"
+#include "wire/unique_fd.h"
 
 namespace memlease::bench {
 namespace {

@@ -9,7 +9,7 @@
 #include <functional>
 #include <vector>
 
-#include "proto/wire/shared_word.h"
+#include "wire/shared_word.h"
 
 namespace memlease::bench {
 

@@ -7,17 +7,17 @@
 #include <utility>
 #include <vector>
 
+#include "client/api/connect_session.h"
 #include "client/channel/attach_client.h"
-#include "client/core/connect_session.h"
-#include "client/core/crash_point.h"
-#include "client/core/directory.h"
-#include "client/core/fork_guard.h"
+#include "client/cuda/cuda_importer.h"
 #include "client/daemon_starter.h"
-#include "client/device/cuda_importer.h"
+#include "client/hooks/test_hooks.h"
 #include "client/rpc/control_stub.h"
+#include "client/session/fork_guard.h"
+#include "client/socket/directory.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "proto/wire/error.h"
+#include "wire/error.h"
 
 namespace memlease::internal {
 namespace {
@@ -36,20 +36,21 @@ class Sessions {
     return *the_sessions;
   }
 
-  absl::StatusOr<std::shared_ptr<Session>> get(const std::string& directory) {
-    std::shared_ptr<Session> known;  // may be its last use, which ends without the lock
+  absl::StatusOr<std::shared_ptr<ArrayTable>> get(const std::string& directory) {
+    std::shared_ptr<ArrayTable> known;  // may be its last use, which ends without the lock
     const std::lock_guard lock(mutex_);
     known = sessions_[directory].lock();
-    if (known != nullptr && known->look().ok() && known->add_connection()) return known;
+    if (known != nullptr && known->session().look().ok() && known->session().add_connection())
+      return known;
     auto session = attach(directory);
     if (!session.ok()) return session;
-    (*session)->add_connection();
+    (*session)->session().add_connection();
     sessions_[directory] = *session;
     return session;
   }
 
  private:
-  static absl::StatusOr<std::shared_ptr<Session>> attach(const std::string& directory) {
+  static absl::StatusOr<std::shared_ptr<ArrayTable>> attach(const std::string& directory) {
     if (auto status = check_directory(directory); !status.ok()) return status;
     crash_point("attach.begin");
     auto attached = AttachClient::connect(directory);
@@ -63,15 +64,16 @@ class Sessions {
     std::memcpy(credential.data(), &number, sizeof number);
     std::memcpy(credential.data() + sizeof number, token.data(), token.size());
     auto control = std::make_unique<ControlStub>(directory, std::move(credential));
-    return std::make_shared<Session>(directory, id, std::move(*attached), std::move(control),
-                                     CudaImporters::instance());
+    auto session =
+        std::make_unique<Session>(directory, id, std::move(*attached), std::move(control));
+    return std::make_shared<ArrayTable>(std::move(session), CudaImporters::instance());
   }
 
   std::mutex mutex_;
-  std::map<std::string, std::weak_ptr<Session>> sessions_;
+  std::map<std::string, std::weak_ptr<ArrayTable>> sessions_;
 };
 
-constexpr std::chrono::seconds kStartPatience{5};
+constexpr std::chrono::seconds kStartTimeout{5};
 
 bool nobody_there(const absl::Status& status) {
   return wire::code_of(status) == ErrorCode::kDaemonUnavailable;
@@ -79,10 +81,12 @@ bool nobody_there(const absl::Status& status) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Session>> connect_session(const ConnectOptions& options) {
+ImporterSource& process_importers() { return CudaImporters::instance(); }
+
+absl::StatusOr<std::shared_ptr<ArrayTable>> connect_session(const ConnectOptions& options) {
   const std::vector<std::string> candidates = candidate_directories(options.directory);
-  absl::StatusOr<std::shared_ptr<Session>> session;
-  const auto adopt = [&] { (*session)->set_check_interrupt(options.check_interrupt); };
+  absl::StatusOr<std::shared_ptr<ArrayTable>> session;
+  const auto adopt = [&] { (*session)->session().set_check_interrupt(options.check_interrupt); };
   for (const std::string& directory : candidates) {
     session = Sessions::instance().get(directory);
     if (session.ok()) {
@@ -100,7 +104,7 @@ absl::StatusOr<std::shared_ptr<Session>> connect_session(const ConnectOptions& o
   // start.
   if (auto status = start_daemon(candidates.front(), options.daemon); !status.ok()) return status;
   // If another process was faster, its daemon may not listen yet.
-  const auto end = std::chrono::steady_clock::now() + kStartPatience;
+  const auto end = std::chrono::steady_clock::now() + kStartTimeout;
   do {
     session = Sessions::instance().get(candidates.front());
     if (session.ok()) adopt();

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "fmt/format.h"
-#include "proto/wire/error.h"
-#include "proto/wire/unique_fd.h"
+#include "wire/error.h"
+#include "wire/unique_fd.h"
 
 namespace memlease::internal {
 namespace {

@@ -13,7 +13,7 @@
 #include "cuda/run_path.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "proto/wire/error.h"
+#include "wire/error.h"
 
 namespace memlease::cuda {
 namespace {

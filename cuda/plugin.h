@@ -4,7 +4,7 @@
    serve a daemon that was linked elsewhere.
 
    The daemon's half is exports.cc, called by server/device/cuda_device_backend; the client's is
-   imports.cc, called by client/device/cuda_importer. Both callers know no CUDA. Thread-safe. No
+   imports.cc, called by client/cuda/cuda_importer. Both callers know no CUDA. Thread-safe. No
    call blocks on the GPU's work unless it says so. Those that return int32_t return 0 or a
    cudaError_t.
 
@@ -78,7 +78,7 @@ typedef struct memlease_cuda_table {
   int32_t (*create_event)(int32_t ordinal, void** event, memlease_cuda_handle* handle);
   int32_t (*destroy_event)(int32_t ordinal, void* event);
   /* Records the event on an idle stream, for those who wait for a recorder that has died. */
-  int32_t (*record_anew)(int32_t ordinal, void* event);
+  int32_t (*re_record)(int32_t ordinal, void* event);
 
   /* ---- The client's half. */
   int32_t (*open_memory)(int32_t ordinal, const memlease_cuda_handle* handle, void** address);

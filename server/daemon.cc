@@ -12,9 +12,10 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "proto/wire/error.h"
 #include "server/rpc/admin_service.h"
 #include "server/rpc/control_service.h"
+#include "wire/error.h"
+#include "wire/place.h"
 
 namespace memlease::server {
 namespace {
@@ -108,7 +109,7 @@ Daemon::~Daemon() {
 }
 
 absl::Status Daemon::listen(Directory& directory) {
-  auto attach = directory.listen(kAttachSocket, SOCK_SEQPACKET, config_.socket_mode);
+  auto attach = directory.listen(wire::kAttachSocket, SOCK_SEQPACKET, config_.socket_mode);
   if (!attach.ok()) return attach.status();
   AttachOptions options;
   options.daemon_version = MEMLEASE_VERSION;
@@ -120,7 +121,7 @@ absl::Status Daemon::listen(Directory& directory) {
   if (!attach_server.ok()) return attach_server.status();
   attach_server_ = std::move(*attach_server);
 
-  auto control = directory.listen(kControlSocket, SOCK_STREAM, config_.socket_mode);
+  auto control = directory.listen(wire::kControlSocket, SOCK_STREAM, config_.socket_mode);
   if (!control.ok()) return control.status();
   const auto services_of = [this](uid_t uid) {
     GrpcServices services;

@@ -14,14 +14,14 @@
 #include <memory>
 #include <span>
 
-#include "proto/wire/error.h"
-#include "proto/wire/unique_fd.h"
-#include "server/background.h"
-#include "server/config.h"
+#include "server/config/background.h"
+#include "server/config/configure.h"
+#include "server/config/directory.h"
 #include "server/daemon.h"
-#include "server/directory.h"
-#include "server/event_loop.h"
+#include "server/loop/event_loop.h"
 #include "server/telemetry/log.h"
+#include "wire/error.h"
+#include "wire/unique_fd.h"
 
 namespace memlease::server {
 namespace {

@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "client/channel/attach_handshake.h"
-#include "client/core/connect_socket.h"
-#include "client/core/directory.h"
+#include "client/socket/connect_socket.h"
 #include "fmt/format.h"
-#include "proto/wire/error.h"
-#include "proto/wire/frame_socket.h"
+#include "wire/error.h"
+#include "wire/frame_socket.h"
+#include "wire/place.h"
 
 namespace memlease::internal {
 namespace {
@@ -33,9 +33,9 @@ absl::Status forked() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AttachClient>> AttachClient::connect(const std::string& directory) {
-  auto socket = connect_socket(directory, kAttachSocket, SOCK_SEQPACKET);
+  auto socket = connect_socket(directory, wire::kAttachSocket, SOCK_SEQPACKET);
   if (!socket.ok()) return socket.status();
-  const std::string path = fmt::format("{}/{}", directory, kAttachSocket);
+  const std::string path = fmt::format("{}/{}", directory, wire::kAttachSocket);
   auto welcome = shake_hands(socket->fd.get(), path, in(kPatience));
   if (!welcome.ok()) return welcome.status();
   return std::unique_ptr<AttachClient>(

@@ -11,10 +11,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/core/file_source.h"
-#include "proto/wire/attach_frame.h"
-#include "proto/wire/ids.h"
-#include "proto/wire/unique_fd.h"
+#include "client/session/file_source.h"
+#include "wire/attach_frame.h"
+#include "wire/ids.h"
+#include "wire/unique_fd.h"
 
 namespace memlease::internal {
 

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <utility>
 
-#include "client/core/crash_point.h"
+#include "client/hooks/test_hooks.h"
 #include "fmt/format.h"
-#include "proto/wire/error.h"
+#include "wire/error.h"
 
 namespace memlease::internal {
 namespace {

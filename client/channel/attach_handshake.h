@@ -5,9 +5,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "proto/wire/attach_frame.h"
-#include "proto/wire/frame_socket.h"
-#include "proto/wire/unique_fd.h"
+#include "wire/attach_frame.h"
+#include "wire/frame_socket.h"
+#include "wire/unique_fd.h"
 
 namespace memlease::internal {
 

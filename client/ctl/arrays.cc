@@ -3,9 +3,9 @@
 
 #include "client/ctl/commands.h"
 #include "fmt/format.h"
-#include "proto/wire/array_spec.h"
-#include "proto/wire/convert.h"
-#include "proto/wire/error.h"
+#include "wire/array_spec.h"
+#include "wire/error.h"
+#include "wire/grpc/convert.h"
 
 namespace memlease::ctl {
 namespace {

@@ -9,7 +9,7 @@
 #include "fmt/chrono.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "proto/wire/convert.h"
+#include "wire/grpc/convert.h"
 
 namespace memlease::ctl {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <cstdio>
 
-#include "client/core/directory.h"
+#include "client/socket/directory.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "proto/wire/error.h"
+#include "wire/error.h"
 
 namespace memlease::ctl {
 

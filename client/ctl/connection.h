@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/admin/admin_stub.h"
 #include "client/ctl/table.h"
-#include "client/rpc/admin_stub.h"
 
 namespace memlease::ctl {
 

@@ -13,22 +13,22 @@
 #include <span>
 #include <vector>
 
-#include "client/core/connect_socket.h"
-#include "client/core/directory.h"
 #include "client/ctl/check.h"
 #include "client/ctl/daemon_limits.h"
+#include "client/socket/connect_socket.h"
+#include "client/socket/directory.h"
 #include "fmt/format.h"
 #include "memlease/version.h"
-#include "proto/wire/attach_frame.h"
-#include "proto/wire/error.h"
-#include "proto/wire/unique_fd.h"
+#include "wire/attach_frame.h"
+#include "wire/error.h"
+#include "wire/place.h"
+#include "wire/unique_fd.h"
 
 namespace memlease::ctl {
 namespace {
 
 using internal::AdminStub;
 
-constexpr const char* kLockFile = "memleased.lock";
 constexpr int kAttachTimeoutMs = 5000;
 
 Check failure(std::string name, const absl::Status& status) {
@@ -86,7 +86,7 @@ Check check_directory(const Place& place, bool named) {
 // Says HELLO and reads the answer: a daemon that speaks our protocol asks who we are. Going away
 // then opens no session.
 absl::StatusOr<wire::Frame> say_hello(const std::string& directory) {
-  auto socket = internal::connect_socket(directory, internal::kAttachSocket, SOCK_SEQPACKET);
+  auto socket = internal::connect_socket(directory, wire::kAttachSocket, SOCK_SEQPACKET);
   if (!socket.ok()) return socket.status();
   const auto hello = wire::encode_frame(
       {0, wire::HelloFrame{wire::kMinProtocol, wire::kMaxProtocol, MEMLEASE_VERSION}});
@@ -126,7 +126,7 @@ Check check_attach_socket(const std::string& directory) {
 }
 
 Check check_lock(const std::string& directory, pid_t daemon_pid) {
-  const wire::UniqueFd file(::open(fmt::format("{}/{}", directory, kLockFile).c_str(),
+  const wire::UniqueFd file(::open(fmt::format("{}/{}", directory, wire::kLockFile).c_str(),
                                    O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!file && errno == EACCES) {
     return {"lock", Verdict::kNote, "only the daemon's own user may look at its lock", ""};
@@ -135,9 +135,10 @@ Check check_lock(const std::string& directory, pid_t daemon_pid) {
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   if (!file || ::fcntl(file.get(), F_OFD_GETLK, &lock) != 0) {
-    return {"lock", Verdict::kFailure,
-            fmt::format("cannot look at {}/{}: {}", directory, kLockFile, std::strerror(errno)),
-            "Restart the daemon: without its lock a second one could start here."};
+    return {
+        "lock", Verdict::kFailure,
+        fmt::format("cannot look at {}/{}: {}", directory, wire::kLockFile, std::strerror(errno)),
+        "Restart the daemon: without its lock a second one could start here."};
   }
   std::array<char, 32> text{};
   const bool read = ::pread(file.get(), text.data(), text.size() - 1, 0) > 0;

@@ -10,7 +10,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "memlease/client.h"
-#include "proto/wire/error.h"
+#include "wire/error.h"
 
 namespace memlease::ctl {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "client/ctl/check.h"
 #include "fmt/format.h"
-#include "proto/wire/unique_fd.h"
+#include "wire/unique_fd.h"
 
 #ifndef SO_PEERPIDFD  // Linux 6.5; Debian 12's headers are older
 #define SO_PEERPIDFD 77

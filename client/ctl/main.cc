@@ -15,7 +15,7 @@
 #include "client/ctl/doctor.h"
 #include "fmt/format.h"
 #include "memlease/version.h"
-#include "proto/wire/error.h"
+#include "wire/error.h"
 
 namespace memlease::ctl {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "client/ctl/check.h"
 #include "fmt/format.h"
-#include "proto/wire/unique_fd.h"
+#include "wire/unique_fd.h"
 
 namespace memlease::ctl {
 namespace {

@@ -5,7 +5,7 @@
 #include "client/ctl/commands.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "proto/wire/array_spec.h"
+#include "wire/array_spec.h"
 
 namespace memlease::ctl {
 namespace {

@@ -2,7 +2,7 @@
 #include "absl/strings/escaping.h"
 #include "client/ctl/commands.h"
 #include "fmt/format.h"
-#include "proto/wire/error.h"
+#include "wire/error.h"
 
 namespace memlease::ctl {
 

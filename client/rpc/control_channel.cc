@@ -12,13 +12,13 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "client/core/connect_socket.h"
-#include "client/core/directory.h"
 #include "client/rpc/poll_set.h"
+#include "client/socket/connect_socket.h"
 #include "grpc/grpc.h"
 #include "grpcpp/create_channel_posix.h"
-#include "proto/wire/convert.h"
-#include "proto/wire/error.h"
+#include "wire/error.h"
+#include "wire/grpc/convert.h"
+#include "wire/place.h"
 
 namespace memlease::internal {
 namespace {
@@ -173,7 +173,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> begin_call(State& s, const std::s
   s.changed.wait(lock, [&] { return s.quiescing == 0; });
   auto known = s.channels.find(directory);
   if (known == s.channels.end()) {
-    auto socket = connect_socket(directory, kControlSocket, SOCK_STREAM);
+    auto socket = connect_socket(directory, wire::kControlSocket, SOCK_STREAM);
     if (!socket.ok()) return socket.status();
     const SignalsBlocked blocked;
     if (!s.up) grpc_init();

@@ -6,8 +6,8 @@
 #include "client/rpc/control_channel.h"
 #include "grpcpp/client_context.h"
 #include "memlease/v1/control.grpc.pb.h"
-#include "proto/wire/convert.h"
-#include "proto/wire/error.h"
+#include "wire/error.h"
+#include "wire/grpc/convert.h"
 
 namespace memlease::internal {
 namespace {
@@ -41,10 +41,10 @@ absl::StatusOr<std::vector<wire::DeviceHandle>> handles_from(const Handles& hand
   return converted;
 }
 
-absl::StatusOr<OpenedArray> opened_from(const v1::OpenReply& reply) {
+absl::StatusOr<OpenAnswer> opened_from(const v1::OpenReply& reply) {
   auto spec = wire::from_proto(reply.spec());
   if (!spec.ok()) return spec.status();
-  OpenedArray opened;
+  OpenAnswer opened;
   opened.id = wire::ArrayId{reply.array_id()};
   opened.spec = std::move(*spec);
   opened.board_record = wire::from_proto(reply.board_record());
@@ -82,7 +82,7 @@ absl::Status ControlStub::call(Method method, const Request& request, Reply& rep
                           "daemon runs.");
 }
 
-absl::StatusOr<OpenedArray> ControlStub::create(const wire::ArraySpec& spec, bool exist_ok) {
+absl::StatusOr<OpenAnswer> ControlStub::create(const wire::ArraySpec& spec, bool exist_ok) {
   v1::CreateRequest request;
   *request.mutable_spec() = wire::to_proto(spec);
   request.set_exist_ok(exist_ok);
@@ -91,7 +91,7 @@ absl::StatusOr<OpenedArray> ControlStub::create(const wire::ArraySpec& spec, boo
   return opened_from(reply);
 }
 
-absl::StatusOr<OpenedArray> ControlStub::open(const std::string& name) {
+absl::StatusOr<OpenAnswer> ControlStub::open(const std::string& name) {
   v1::OpenRequest request;
   request.set_name(name);
   v1::OpenReply reply;

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "client/core/control_port.h"
+#include "client/session/control_port.h"
 
 namespace memlease::internal {
 
@@ -14,8 +14,8 @@ class ControlStub : public ControlPort {
   // `credential`: what goes with every call to speak for the session.
   ControlStub(std::string directory, std::string credential);
 
-  absl::StatusOr<OpenedArray> create(const wire::ArraySpec& spec, bool exist_ok) override;
-  absl::StatusOr<OpenedArray> open(const std::string& name) override;
+  absl::StatusOr<OpenAnswer> create(const wire::ArraySpec& spec, bool exist_ok) override;
+  absl::StatusOr<OpenAnswer> open(const std::string& name) override;
   absl::StatusOr<Subscribed> subscribe(wire::ArrayId array) override;
   absl::StatusOr<WriterAnswer> acquire_writer(wire::ArrayId array) override;
   absl::Status confirm_writer(wire::ArrayId array, std::uint64_t offer) override;

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "proto/wire/error.h"
+#include "wire/error.h"
 
 namespace memlease::server {
 namespace {

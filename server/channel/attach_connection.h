@@ -21,13 +21,13 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "proto/wire/attach_frame.h"
-#include "proto/wire/frame_socket.h"
-#include "proto/wire/unique_fd.h"
 #include "server/channel/handshake_quota.h"
 #include "server/channel/process_watch.h"
 #include "server/core/session_host.h"
-#include "server/event_loop.h"
+#include "server/loop/event_loop.h"
+#include "wire/attach_frame.h"
+#include "wire/frame_socket.h"
+#include "wire/unique_fd.h"
 
 namespace memlease::server {
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "fmt/format.h"
-#include "proto/wire/error.h"
-#include "proto/wire/frame_socket.h"
 #include "server/channel/peer_identity.h"
+#include "wire/error.h"
+#include "wire/frame_socket.h"
 
 namespace memlease::server {
 namespace {

@@ -10,14 +10,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "proto/wire/ids.h"
-#include "proto/wire/unique_fd.h"
-#include "server/acceptor.h"
 #include "server/channel/attach_connection.h"
 #include "server/channel/handshake_quota.h"
 #include "server/channel/process_watch.h"
 #include "server/core/session_host.h"
-#include "server/event_loop.h"
+#include "server/loop/acceptor.h"
+#include "server/loop/event_loop.h"
+#include "wire/ids.h"
+#include "wire/unique_fd.h"
 
 namespace memlease::server {
 

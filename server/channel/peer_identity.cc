@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "fmt/format.h"
-#include "proto/wire/error.h"
+#include "wire/error.h"
 
 namespace memlease::server {
 namespace {

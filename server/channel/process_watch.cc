@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "proto/wire/error.h"
+#include "wire/error.h"
 
 #ifndef SO_PEERPIDFD  // Linux 6.5; Debian 12's headers are older than the kernels it runs on
 #define SO_PEERPIDFD 77

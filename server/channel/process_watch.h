@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "proto/wire/unique_fd.h"
-#include "server/event_loop.h"
+#include "server/loop/event_loop.h"
+#include "wire/unique_fd.h"
 
 namespace memlease::server {
 

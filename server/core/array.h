@@ -5,12 +5,12 @@
 #include <optional>
 #include <vector>
 
-#include "proto/wire/array_spec.h"
-#include "proto/wire/board.h"
-#include "proto/wire/ids.h"
 #include "server/core/access.h"
 #include "server/core/event_set.h"
 #include "server/core/quota.h"
+#include "wire/array_spec.h"
+#include "wire/board.h"
+#include "wire/ids.h"
 
 namespace memlease::server {
 

@@ -2,8 +2,8 @@
 
 #include <new>
 
-#include "proto/wire/session_pages.h"
-#include "server/core/slot_heir.h"
+#include "server/core/slot_board.h"
+#include "wire/session_pages.h"
 
 namespace memlease::server {
 namespace {

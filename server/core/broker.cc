@@ -6,8 +6,8 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "proto/wire/error.h"
-#include "server/core/slot_heir.h"
+#include "server/core/slot_board.h"
+#include "wire/error.h"
 
 namespace memlease::server {
 
@@ -109,7 +109,7 @@ std::vector<ReclaimedArray> Broker::end_session(SessionId id, Departure how) {
   }
   // Writers may have made their streams wait for reads that will never end now.
   if (how == Departure::kExited) {
-    for (const auto& [row, events] : session->read_events) events->record_anew();
+    for (const auto& [row, events] : session->read_events) events->re_record();
   }
   imports_.close_all(*session);
   const auto created = session->created;

@@ -11,7 +11,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "proto/wire/array_spec.h"
 #include "server/core/array_store.h"
 #include "server/core/catalog.h"
 #include "server/core/clock.h"
@@ -23,6 +22,7 @@
 #include "server/core/session_rows.h"
 #include "server/core/session_table.h"
 #include "server/core/writer_right.h"
+#include "wire/array_spec.h"
 
 namespace memlease::server {
 

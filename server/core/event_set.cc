@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "proto/wire/error.h"
+#include "wire/error.h"
 
 namespace memlease::server {
 
@@ -38,8 +38,8 @@ bool EventSet::all_complete() const {
                      [](const auto& event) { return event->complete(); });
 }
 
-void EventSet::record_anew() {
-  for (const auto& event : events_) event->record_anew().IgnoreError();
+void EventSet::re_record() {
+  for (const auto& event : events_) event->re_record().IgnoreError();
 }
 
 }  // namespace memlease::server

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/core/device_backend.h"
 #include "server/core/file_table.h"
-#include "server/core/shared_memory.h"
 
 namespace memlease::server {
 
@@ -36,7 +36,7 @@ class EventSet {
   bool all_complete() const;
   // After the exit of the process that recorded them, which ends its work on the device: whoever
   // waits for a record that can never be complete now goes on, and so does who waits from now on.
-  void record_anew();
+  void re_record();
 
  private:
   std::vector<std::unique_ptr<SharedEvent>> events_;

@@ -6,10 +6,11 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "proto/wire/ids.h"
 #include "server/core/access.h"
+#include "server/core/device_backend.h"
 #include "server/core/session_host.h"
 #include "server/core/shared_memory.h"
+#include "wire/ids.h"
 
 namespace memlease::server {
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "proto/wire/board.h"
-#include "proto/wire/error.h"
+#include "wire/board.h"
+#include "wire/error.h"
 
 namespace memlease::server {
 

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "proto/wire/ids.h"
 #include "server/core/file_table.h"
 #include "server/core/session.h"
 #include "server/core/session_table.h"
+#include "wire/ids.h"
 
 namespace memlease::server {
 

@@ -4,7 +4,7 @@
 #include <cassert>
 #include <cstring>
 
-#include "proto/wire/board.h"
+#include "wire/board.h"
 
 namespace memlease::server {
 

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "proto/wire/ids.h"
 #include "server/core/arena.h"
 #include "server/core/file_table.h"
-#include "server/core/shared_memory.h"
+#include "server/core/page_source.h"
+#include "wire/ids.h"
 
 namespace memlease::server {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "fmt/format.h"
-#include "proto/wire/error.h"
+#include "wire/error.h"
 
 namespace memlease::server {
 namespace {

@@ -4,7 +4,7 @@
 #include <cassert>
 
 #include "fmt/format.h"
-#include "proto/wire/error.h"
+#include "wire/error.h"
 
 namespace memlease::server {
 namespace {

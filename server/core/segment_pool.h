@@ -15,11 +15,12 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "proto/wire/ids.h"
 #include "server/core/access.h"
 #include "server/core/arena.h"
+#include "server/core/device_backend.h"
 #include "server/core/file_table.h"
 #include "server/core/shared_memory.h"
+#include "wire/ids.h"
 
 namespace memlease::server {
 

@@ -9,12 +9,12 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "proto/wire/board.h"
-#include "proto/wire/ids.h"
 #include "server/core/event_set.h"
 #include "server/core/page_allocator.h"
 #include "server/core/quota.h"
 #include "server/core/session_host.h"
+#include "wire/board.h"
+#include "wire/ids.h"
 
 namespace memlease::server {
 

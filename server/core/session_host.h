@@ -12,8 +12,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "proto/wire/ids.h"
-#include "proto/wire/unique_fd.h"
+#include "wire/ids.h"
+#include "wire/unique_fd.h"
 
 namespace memlease::server {
 

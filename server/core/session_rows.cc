@@ -3,7 +3,7 @@
 #include <memory>
 #include <optional>
 
-#include "server/core/slot_heir.h"
+#include "server/core/slot_board.h"
 
 namespace memlease::server {
 

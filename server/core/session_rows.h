@@ -3,12 +3,13 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "proto/wire/ids.h"
-#include "proto/wire/session_pages.h"
 #include "server/core/array.h"
+#include "server/core/device_backend.h"
 #include "server/core/file_table.h"
+#include "server/core/page_source.h"
 #include "server/core/session.h"
-#include "server/core/shared_memory.h"
+#include "wire/ids.h"
+#include "wire/session_pages.h"
 
 namespace memlease::server {
 

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-#include "proto/wire/error.h"
+#include "wire/error.h"
 
 namespace memlease::server {
 

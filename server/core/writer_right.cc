@@ -1,8 +1,8 @@
 #include "server/core/writer_right.h"
 
 #include "fmt/format.h"
-#include "proto/wire/error.h"
-#include "server/core/slot_heir.h"
+#include "server/core/slot_board.h"
+#include "wire/error.h"
 
 namespace memlease::server {
 
@@ -74,7 +74,7 @@ void WriterRight::gone(Array& array, SessionId session, Departure how) {
   };
   inherit(*array.board, *array.heir, row_ref(array.heir_at), rows_.writer(row), array.spec.slots,
           stands);
-  if (how == Departure::kExited) array.write_events->record_anew();
+  if (how == Departure::kExited) array.write_events->re_record();
   // Who was promised the dead writer's row must copy the heir's instead.
   if (array.pending) {
     array.pending->offered = false;

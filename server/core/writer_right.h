@@ -11,7 +11,7 @@
 #include "server/core/clock.h"
 #include "server/core/session_rows.h"
 #include "server/core/session_table.h"
-#include "server/core/slot_heir.h"
+#include "server/core/slot_board.h"
 
 namespace memlease::server {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "proto/wire/error.h"
+#include "wire/error.h"
 
 namespace memlease::server {
 namespace {
@@ -58,8 +58,8 @@ class CudaEvent : public SharedEvent {
 
   const wire::DeviceHandle& handle() const override { return handle_; }
   bool complete() const override { return cuda_.query(ordinal_, event_) == MEMLEASE_CUDA_OK; }
-  absl::Status record_anew() override {
-    const std::int32_t error = cuda_.record_anew(ordinal_, event_);
+  absl::Status re_record() override {
+    const std::int32_t error = cuda_.re_record(ordinal_, event_);
     if (error == MEMLEASE_CUDA_OK) return absl::OkStatus();
     return cuda::cuda_error(cuda_, error, "recording an event of a process that has died");
   }

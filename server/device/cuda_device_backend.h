@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cuda/loader.h"
+#include "server/core/device_backend.h"
 #include "server/core/shared_memory.h"
 
 namespace memlease::server {

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "proto/wire/error.h"
-#include "proto/wire/unique_fd.h"
+#include "wire/error.h"
+#include "wire/unique_fd.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U

@@ -3,10 +3,10 @@
 #include <unistd.h>
 
 #include "fmt/format.h"
-#include "proto/wire/convert.h"
-#include "proto/wire/error.h"
 #include "server/rpc/account.h"
 #include "server/rpc/report_convert.h"
+#include "wire/error.h"
+#include "wire/grpc/convert.h"
 
 namespace memlease::server {
 namespace {

@@ -9,9 +9,9 @@
 #include <variant>
 
 #include "fmt/format.h"
-#include "proto/wire/convert.h"
-#include "proto/wire/error.h"
 #include "server/rpc/report_convert.h"
+#include "wire/error.h"
+#include "wire/grpc/convert.h"
 
 namespace memlease::server {
 namespace {

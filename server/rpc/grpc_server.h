@@ -20,11 +20,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "proto/wire/unique_fd.h"
-#include "server/acceptor.h"
-#include "server/event_loop.h"
+#include "server/loop/acceptor.h"
+#include "server/loop/event_loop.h"
 #include "server/rpc/uid_server.h"
 #include "server/telemetry/log.h"
+#include "wire/unique_fd.h"
 
 namespace memlease::server {
 

@@ -1,6 +1,6 @@
 #include "server/rpc/report_convert.h"
 
-#include "proto/wire/convert.h"
+#include "wire/grpc/convert.h"
 
 namespace memlease::server {
 

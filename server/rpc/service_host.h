@@ -8,9 +8,9 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "proto/wire/ids.h"
 #include "server/core/broker.h"
 #include "server/telemetry/log.h"
+#include "wire/ids.h"
 
 namespace memlease::server {
 

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "proto/wire/unique_fd.h"
+#include "wire/unique_fd.h"
 
 namespace grpc {
 class Server;

@@ -18,9 +18,9 @@
 
 #include "client/channel/attach_client.h"
 #include "fmt/format.h"
-#include "proto/wire/error.h"
-#include "proto/wire/frame_socket.h"
 #include "tests/support/unix_socket.h"
+#include "wire/error.h"
+#include "wire/frame_socket.h"
 
 namespace memlease::testing {
 namespace {

@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "proto/wire/attach_frame.h"
-#include "proto/wire/unique_fd.h"
 #include "server/channel/attach_server.h"
 #include "server/core/session_host.h"
-#include "server/event_loop.h"
+#include "server/loop/event_loop.h"
 #include "tests/support/open_files.h"
 #include "tests/support/temporary_folder.h"
+#include "wire/attach_frame.h"
+#include "wire/unique_fd.h"
 
 namespace memlease::testing {
 

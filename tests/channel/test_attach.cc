@@ -11,8 +11,8 @@
 #include "client/channel/attach_client.h"
 #include "fmt/format.h"
 #include "gmock/gmock.h"
-#include "proto/wire/error.h"
 #include "tests/channel/attach_fixture.h"
+#include "wire/error.h"
 
 namespace memlease::testing {
 namespace {

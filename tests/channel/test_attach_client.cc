@@ -12,9 +12,9 @@
 #include "client/channel/attach_client.h"
 #include "fmt/format.h"
 #include "gmock/gmock.h"
-#include "proto/wire/error.h"
-#include "proto/wire/frame_socket.h"
 #include "tests/channel/attach_fixture.h"
+#include "wire/error.h"
+#include "wire/frame_socket.h"
 
 namespace memlease::testing {
 namespace {

@@ -2,8 +2,8 @@
 // connection, and goes on serving everybody else.
 #include "fmt/format.h"
 #include "gmock/gmock.h"
-#include "proto/wire/error.h"
 #include "tests/channel/attach_fixture.h"
+#include "wire/error.h"
 
 namespace memlease::testing {
 namespace {

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "gmock/gmock.h"
-#include "proto/wire/error.h"
 #include "tests/channel/attach_fixture.h"
+#include "wire/error.h"
 
 namespace memlease::testing {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "proto/wire/error.h"
+#include "wire/error.h"
 
 namespace memlease::testing {
 namespace {
@@ -51,7 +51,7 @@ class BrokenDevice::Event : public server::SharedEvent {
 
   const wire::DeviceHandle& handle() const override { return handle_; }
   bool complete() const override { return !device_.pending_.at(handle_[0]); }
-  absl::Status record_anew() override {
+  absl::Status re_record() override {
     bool& pending = device_.pending_.at(handle_[0]);
     if (device_.flaw_ != DeviceFlaw::kNoAnew) pending = device_.flaw_ == DeviceFlaw::kNeverAnew;
     return absl::OkStatus();

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "proto/wire/unique_fd.h"
+#include "wire/unique_fd.h"
 
 namespace memlease::testing {
 namespace {

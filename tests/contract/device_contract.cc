@@ -4,8 +4,8 @@
 #include <memory>
 #include <thread>
 
-#include "proto/wire/error.h"
 #include "tests/contract/findings.h"
+#include "wire/error.h"
 
 namespace memlease::testing {
 namespace {
@@ -97,9 +97,9 @@ void check_events(DeviceBackend& backend, Neighbour& neighbour, Findings& findin
   findings.expect((*other)->complete(), "an event waits for what another one is behind");
   findings.expect(neighbour.end_work() && becomes_complete(**event),
                   "an event is not complete after the work before it");
-  findings.expect((*event)->record_anew().ok() && becomes_complete(**event),
+  findings.expect((*event)->re_record().ok() && becomes_complete(**event),
                   "an event that is recorded anew does not become complete");
-  findings.expect(neighbour.begin_work((*event)->handle()) && (*event)->record_anew().ok() &&
+  findings.expect(neighbour.begin_work((*event)->handle()) && (*event)->re_record().ok() &&
                       becomes_complete(**event),
                   "recording anew does not take the place of a record that is not complete");
   findings.expect(neighbour.end_work(), "the neighbour's work does not end");

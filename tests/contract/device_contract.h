@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "server/core/shared_memory.h"
+#include "server/core/device_backend.h"
 
 namespace memlease::testing {
 

@@ -15,9 +15,9 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "proto/wire/unique_fd.h"
 #include "tests/contract/findings.h"
 #include "tests/support/open_files.h"
+#include "wire/unique_fd.h"
 
 namespace memlease::testing {
 namespace {

@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "server/core/shared_memory.h"
+#include "server/core/device_backend.h"
+#include "server/core/page_source.h"
 
 namespace memlease::testing {
 

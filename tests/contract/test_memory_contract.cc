@@ -4,12 +4,12 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "proto/wire/error.h"
 #include "server/device/memfd_device_backend.h"
 #include "tests/contract/broken_memory.h"
 #include "tests/contract/memory_contract.h"
 #include "tests/support/fake_memory.h"
 #include "tests/support/open_files.h"
+#include "wire/error.h"
 
 namespace memlease::testing {
 namespace {

@@ -1,9 +1,9 @@
 #include "client/ctl/commands.h"
 #include "client/ctl/doctor.h"
 #include "gtest/gtest.h"
-#include "proto/wire/convert.h"
-#include "proto/wire/error.h"
 #include "tests/support/fake_daemon.h"
+#include "wire/error.h"
+#include "wire/grpc/convert.h"
 
 namespace memlease::ctl {
 namespace {

@@ -134,7 +134,7 @@ const auto& entries() {
       {ENTRY(deallocate), deallocate, allocate},
       {ENTRY(create_event), create, nullptr, destroy},
       {ENTRY(destroy_event), destroy, create},
-      {ENTRY(record_anew), PART(table.record_anew(kDevice, step.thing)), create, destroy},
+      {ENTRY(re_record), PART(table.re_record(kDevice, step.thing)), create, destroy},
       {ENTRY(open_memory), open, nullptr, close},
       {ENTRY(close_memory), close, open},
       {ENTRY(open_event), open_event, nullptr, close_event},

@@ -5,11 +5,11 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "proto/wire/error.h"
 #include "server/device/cuda_device_backend.h"
 #include "tests/support/fakecuda/fakecuda.h"
 #include "tests/support/fakecuda/private_world.h"
 #include "tests/support/fakecuda/test_kernels.h"
+#include "wire/error.h"
 
 namespace memlease::server {
 namespace {
@@ -108,7 +108,7 @@ TEST_F(CudaBackend, AnEventIsCompleteUntilItIsRecordedAndAgainWhenThatIsDone) {
   const auto event = first().create_event();
   ASSERT_TRUE(event.ok()) << event.status();
   EXPECT_TRUE((*event)->complete());
-  EXPECT_TRUE((*event)->record_anew().ok());
+  EXPECT_TRUE((*event)->re_record().ok());
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   EXPECT_TRUE((*event)->complete());
 }

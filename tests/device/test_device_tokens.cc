@@ -1,8 +1,8 @@
 // A call without a session's token does not make the daemon load CUDA.
 #include "client/channel/attach_client.h"
-#include "proto/wire/error.h"
 #include "tests/device/fixture.h"
 #include "tests/integration/raw_control.h"
+#include "wire/error.h"
 
 namespace memlease::testing {
 namespace {

@@ -30,6 +30,8 @@ def run(run: Run, limit_s: float) -> None:
     missing = [f"no Python module {it}" for it in _NEEDS if importlib.util.find_spec(it) is None]
     for program in (programs / "tsunami_simulation", _MPI / "bin/mpirun"):
         missing += [] if program.exists() else [f"the bundle has no {program.name}"]
+    if not missing and run.stand_in and _torch_has_cuda(end - time.monotonic(), run.environment):
+        missing = ["this PyTorch loads a CUDA runtime of its own, which hides the stand-in"]
     if missing:
         run.report.note(_NAME, "skipped", "; ".join(missing))
         return
@@ -49,6 +51,11 @@ def run(run: Run, limit_s: float) -> None:
     if not run.stopped:
         told = ended.output.strip().splitlines()[-1:] if ended.ok else [ended.why()]
         run.report.note(_NAME, "passed" if ended.ok else "failed", "".join(told))
+
+
+def _torch_has_cuda(limit_s: float, environment: dict[str, str]) -> bool:
+    code = "import sys, torch; sys.exit(torch.version.cuda is not None)"
+    return not limited.run([sys.executable, "-c", code], limit_s, environment).ok
 
 
 def _mpi_environment(programs: os.PathLike[str]) -> dict[str, str]:

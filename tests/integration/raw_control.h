@@ -10,12 +10,12 @@
 #include <string>
 
 #include "client/channel/attach_client.h"
-#include "client/core/connect_socket.h"
+#include "client/socket/connect_socket.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/create_channel_posix.h"
 #include "gtest/gtest.h"
 #include "memlease/v1/control.grpc.pb.h"
-#include "proto/wire/convert.h"
+#include "wire/grpc/convert.h"
 
 namespace memlease::testing {
 

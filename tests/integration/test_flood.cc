@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "proto/wire/unique_fd.h"
 #include "tests/support/peer.h"
 #include "tests/support/private_daemon.h"
 #include "tests/support/unix_socket.h"
+#include "wire/unique_fd.h"
 
 namespace memlease::testing {
 namespace {

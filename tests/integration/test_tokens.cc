@@ -7,10 +7,10 @@
 
 #include "client/channel/attach_client.h"
 #include "gmock/gmock.h"
-#include "proto/wire/convert.h"
-#include "proto/wire/error.h"
 #include "tests/integration/raw_control.h"
 #include "tests/support/private_daemon.h"
+#include "wire/error.h"
+#include "wire/grpc/convert.h"
 
 namespace memlease::testing {
 namespace {

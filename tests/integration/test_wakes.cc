@@ -1,6 +1,6 @@
 // Who sleeps is woken by whoever gives him what he waits for. Here the sleepers never look again by
-// themselves, as they else do ten times a second (client/core/patience.h): a wake-up that does not
-// come is a test that does not end.
+// themselves, as they else do ten times a second (client/arrays/wait_limit.h): a wake-up that does
+// not come is a test that does not end.
 #include <signal.h>
 #include <unistd.h>
 

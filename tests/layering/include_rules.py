@@ -1,7 +1,7 @@
 """Who may include whom: the architecture as a table, and what breaks it.
 
 An include names its file from the root of the tree, or a header of the public API. A layer is a
-folder, or some files of one; it may include itself and what stands beside it here. Every folder
+folder; it may include itself and the layers beside it here. Every folder
 with C++ in it must be known, so that a new one is a decision and not an accident.
 """
 
@@ -19,77 +19,53 @@ NOT_OURS = {"build", "dist", "node_modules"}
 # Folders that may include anything.
 FREE = ("tests", "bench", "examples")
 
-# Parts of a folder that are layers of their own: the file without its extension -> layer.
-FILES = {
-    "proto/wire/convert": "proto/wire/convert",
-    "cuda/loader": "cuda/loader",
-    "cuda/run_path": "cuda/loader",
-    "server/acceptor": "server/loop",
-    "server/event_loop": "server/loop",
-    "server/background": "server/config",
-    "server/config": "server/config",
-    "server/config_file": "server/config",
-    "server/config_flags": "server/config",
-    "server/config_option": "server/config",
-    "server/directory": "server/config",
-    "server/daemon": "server/daemon",
-    "server/main": "server/main",
-    "client/connect": "client/connect",
-    "client/daemon_starter": "client/connect",
-    "client/version": "client/version",
-    "client/rpc/admin_stub": "client/rpc/admin_stub",
-    "client/core/directory": "client/core/directory",
-    "client/core/connect_socket": "client/core/connect_socket",
-}
-# Two files of the client's core that memleasectl shares with it.
-PLACES = {"client/core/directory", "client/core/connect_socket"}
-
-WIRE = {"proto/wire", "absl", "fmt", "system"}
-RPC = WIRE | {"proto/wire/convert", "generated", "grpc"}
+WIRE = {"wire", "absl", "fmt", "system"}
+RPC = WIRE | {"wire/grpc", "generated", "grpc"}
 SERVER_ADAPTER = WIRE | {"server/core", "server/loop"}
-CLIENT_ADAPTER = WIRE | {"client/core", "client/include"} | PLACES
+# Each client layer, with those under it.
+SLOTS = WIRE | {"client/hooks"}
+SESSION = WIRE | {"client/hooks", "client/include"}
+ORDERING = SESSION | {"client/slots", "client/session"}
+ARRAYS = ORDERING | {"client/ordering"}
+API = ARRAYS | {"client/arrays"}
 
 # Layer -> what it may include beside itself and the C++ standard library.
 ALLOWED: dict[str, set[str]] = {
-    "proto/wire": WIRE,
-    "proto/wire/convert": WIRE | {"generated", "grpc"},
-    # libmemlease_cuda.so: needs nothing of ours.
-    "cuda": {"cudart", "system"},
-    "cuda/loader": WIRE | {"cuda"},
+    "wire": WIRE,
+    "wire/grpc": WIRE | {"generated", "grpc"},
+    "cuda": WIRE,
+    # libmemlease_cuda.so: needs nothing of ours but its table.
+    "cuda/plugin": {"cuda", "cudart", "system"},
     "server/core": WIRE,
     "server/loop": WIRE,
     "server/telemetry": {"fmt", "spdlog", "system"},
     "server/config": WIRE | {"server/telemetry", "cli11", "toml"},
-    "server/device": SERVER_ADAPTER | {"cuda", "cuda/loader"},
+    "server/device": SERVER_ADAPTER | {"cuda"},
     "server/channel": SERVER_ADAPTER,
     "server/rpc": SERVER_ADAPTER | RPC | {"server/telemetry"},
-    "server/daemon": SERVER_ADAPTER
-    | {"server/device", "server/channel", "server/rpc", "server/telemetry", "server/config"},
-    "server/main": WIRE
-    | {"server/daemon", "server/config", "server/loop", "server/telemetry", "systemd"},
+    # The composition root: main.cc and the daemon.
+    "server": SERVER_ADAPTER
+    | {"server/device", "server/channel", "server/rpc", "server/telemetry", "server/config"}
+    | {"systemd"},
     "client/include": set(),
-    "client/version": {"client/include"},
-    "client/core": WIRE | {"client/include"} | PLACES,
-    "client/core/directory": WIRE | {"client/include", "client/core"} | PLACES,
-    "client/core/connect_socket": WIRE | PLACES,
-    "client/channel": CLIENT_ADAPTER,
-    "client/rpc": CLIENT_ADAPTER | RPC,
-    "client/rpc/admin_stub": WIRE | RPC | PLACES,
-    "client/device": CLIENT_ADAPTER | {"cuda", "cuda/loader"},
-    "client/connect": CLIENT_ADAPTER | {"client/channel", "client/device", "client/rpc"},
+    "client/hooks": set(),
+    "client/slots": SLOTS,
+    "client/session": SESSION,
+    "client/ordering": ORDERING,
+    "client/arrays": ARRAYS,
+    "client/api": API,
+    "client/socket": WIRE,
+    "client/channel": SESSION | {"client/session", "client/socket"},
+    "client/rpc": SESSION | RPC | {"client/session", "client/socket"},
+    "client/cuda": ORDERING | {"client/ordering", "cuda"},
+    # The composition root: connect.cc.
+    "client": API | {"client/api", "client/channel", "client/cuda", "client/rpc", "client/socket"},
+    "client/admin": WIRE | RPC | {"client/socket"},
     "client/views": {"client/include", "dlpack"},
     # The admin stub answers in messages, so that whoever prints them knows their types.
     "client/ctl": WIRE
-    | PLACES
-    | {
-        "client/include",
-        "client/rpc/admin_stub",
-        "proto/wire/convert",
-        "generated",
-        "cli11",
-        "cuda",
-        "cuda/loader",
-    },
+    | {"client/include", "client/admin", "client/socket", "cuda"}
+    | {"wire/grpc", "generated", "cli11"},
     "python/bindings": {"client/include", "client/views", "dlpack", "pybind11", "system"},
 }
 
@@ -127,9 +103,6 @@ class Violation:
 
 def layer_of(path: str) -> str | None:
     """Tell the layer of a file of ours, by its path from the root; None if it is in none."""
-    exact = FILES.get(path.rpartition(".")[0])
-    if exact is not None:
-        return exact
     for whole in (*FREE, "client/include"):
         if path.startswith(whole + "/"):
             return whole
@@ -154,6 +127,9 @@ def target_of(bracket: str, name: str) -> str | None:
 
 
 def violations(root: Path) -> Iterator[Violation]:
+    # A header and its source count as one file.
+    includes: dict[str, set[str]] = {}
+    files: dict[str, str] = {}
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root).as_posix()
         parts = name.split("/")
@@ -163,7 +139,37 @@ def violations(root: Path) -> Iterator[Violation]:
         if layer is None:
             yield Violation(name, 0, "is in no known layer: give it one in include_rules.py")
         elif layer not in FREE:
-            yield from violations_in(name, layer, path.read_text().splitlines())
+            lines = path.read_text().splitlines()
+            yield from violations_in(name, layer, lines)
+            found = (match[2] for line in lines if (match := INCLUDE.match(line)) is not None)
+            includes.setdefault(_unit(name), set()).update(map(_unit, found))
+            files.setdefault(_unit(name), name)
+    for circle in circles(includes):
+        yield Violation(files[circle[0]], 0, f"is in a circle of includes: {', '.join(circle)}")
+
+
+def _unit(name: str) -> str:
+    name = name.rpartition(".")[0]
+    return f"client/include/{name}" if name.startswith("memlease/") else name
+
+
+def circles(includes: dict[str, set[str]]) -> Iterator[list[str]]:
+    """Find the sets of files that include each other, perhaps by way of others."""
+    reached: dict[str, set[str]] = {}
+    for start in includes:
+        seen: set[str] = set()
+        ahead = [start]
+        while ahead:
+            for included in includes.get(ahead.pop(), set()) - seen:
+                seen.add(included)
+                ahead.append(included)
+        reached[start] = seen
+    told: set[str] = set()
+    for name in sorted(includes):
+        circle = sorted(it for it in includes if it in reached[name] and name in reached[it])
+        if len(circle) > 1 and name not in told:
+            told.update(circle)
+            yield circle
 
 
 def violations_in(name: str, layer: str, lines: list[str]) -> Iterator[Violation]:

@@ -16,7 +16,7 @@ PROBE = r"""
 #include <cstddef>
 #include <cstdio>
 #include <utility>
-#include "proto/wire/board.h"
+#include "wire/board.h"
 using namespace memlease::wire;
 
 void bits(const char* name, std::uint64_t mask) {
@@ -146,8 +146,8 @@ def test_sizes_are_what_the_page_says(laid_out):
 
 # ---- Frames and calls, read from their sources.
 
-FRAME_H = (ROOT / "proto/wire/attach_frame.h").read_text()
-FRAME_CC = (ROOT / "proto/wire/attach_frame.cc").read_text()
+FRAME_H = (ROOT / "wire/attach_frame.h").read_text()
+FRAME_CC = (ROOT / "wire/attach_frame.cc").read_text()
 NUMBERS = {
     "std::uint8_t": "u8",
     "std::uint16_t": "u16",

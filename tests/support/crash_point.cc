@@ -7,7 +7,7 @@
 #include <deque>
 #include <utility>
 
-#include "client/core/crash_point.h"
+#include "client/hooks/test_hooks.h"
 
 namespace memlease::testing {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "grpcpp/server.h"
 #include "memlease/v1/admin.grpc.pb.h"
-#include "proto/wire/unique_fd.h"
 #include "tests/support/temporary_folder.h"
+#include "wire/unique_fd.h"
 
 namespace memlease::testing {
 

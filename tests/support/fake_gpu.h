@@ -8,8 +8,9 @@
 #include <set>
 #include <string>
 
-#include "proto/wire/error.h"
+#include "server/core/device_backend.h"
 #include "server/core/shared_memory.h"
+#include "wire/error.h"
 
 namespace memlease::testing {
 
@@ -80,7 +81,7 @@ class FakeGpu : public server::DeviceBackend {
     ~Event() override { --gpu_.events; }
     const wire::DeviceHandle& handle() const override { return handle_; }
     bool complete() const override { return !gpu_.pending.contains(number_); }
-    absl::Status record_anew() override {
+    absl::Status re_record() override {
       ++gpu_.recorded_anew;
       gpu_.pending.erase(number_);
       return absl::OkStatus();

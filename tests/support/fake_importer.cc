@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "proto/wire/error.h"
+#include "wire/error.h"
 
 namespace memlease::testing {
 

@@ -15,9 +15,9 @@
 #include <set>
 #include <string>
 
-#include "client/core/importer.h"
-#include "proto/wire/unique_fd.h"
+#include "client/ordering/importer.h"
 #include "tests/support/gates.h"
+#include "wire/unique_fd.h"
 
 namespace memlease::testing {
 
@@ -48,8 +48,8 @@ class FakeImporter : public internal::Importer, public internal::ImporterSource 
   absl::StatusOr<Stream> copy_stream() override { return Stream::from_handle(0x200); }
   absl::Status synchronize() override;
   absl::Status copy(void* to, const void* from, std::uint64_t size_bytes, Stream stream) override;
-  void told(std::uint64_t /*key*/, std::uint64_t /*value*/) override {}
-  void heard(std::uint64_t /*key*/, std::uint64_t /*value*/) override {}
+  void checker_release(std::uint64_t /*key*/, std::uint64_t /*value*/) override {}
+  void checker_acquire(std::uint64_t /*key*/, std::uint64_t /*value*/) override {}
 
   // The one device's source.
   absl::StatusOr<std::string> resolve(const std::string& device) override;

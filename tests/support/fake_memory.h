@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "server/core/device_backend.h"
+#include "server/core/page_source.h"
 #include "server/core/shared_memory.h"
 
 namespace memlease::testing {

@@ -6,9 +6,9 @@
 #include <cassert>
 #include <utility>
 
-#include "client/core/connect_session.h"
+#include "client/api/connect_session.h"
 #include "gtest/gtest.h"
-#include "proto/wire/error.h"
+#include "wire/error.h"
 
 namespace memlease::testing {
 namespace {
@@ -17,9 +17,9 @@ LocalDaemon* the_daemon = nullptr;  // set while there is no other thread
 
 server::PeerIdentity this_process() { return {::getpid(), ::getuid(), ::getgid(), {}, "test"}; }
 
-internal::OpenedArray answer_of(const server::Broker::Opened& opened) {
+internal::OpenAnswer answer_of(const server::Broker::Opened& opened) {
   const server::Array& array = *opened.array;
-  internal::OpenedArray answer;
+  internal::OpenAnswer answer;
   answer.id = array.id;
   answer.spec = array.spec;
   answer.board_record = array.board_at;
@@ -38,22 +38,21 @@ class LocalControl : public internal::ControlPort {
  public:
   LocalControl(LocalDaemon& daemon, wire::SessionId session) : daemon_(daemon), session_(session) {}
 
-  absl::StatusOr<internal::OpenedArray> create(const wire::ArraySpec& spec,
-                                               bool exist_ok) override {
-    return call<absl::StatusOr<internal::OpenedArray>>(
+  absl::StatusOr<internal::OpenAnswer> create(const wire::ArraySpec& spec, bool exist_ok) override {
+    return call<absl::StatusOr<internal::OpenAnswer>>(
         "create",
         [&](server::Broker& /*broker*/,
-            server::Session& session) -> absl::StatusOr<internal::OpenedArray> {
+            server::Session& session) -> absl::StatusOr<internal::OpenAnswer> {
           const auto opened = daemon_.create(session, spec, exist_ok);
           if (!opened.ok()) return opened.status();
           return answer_of(*opened);
         });
   }
-  absl::StatusOr<internal::OpenedArray> open(const std::string& name) override {
-    return call<absl::StatusOr<internal::OpenedArray>>(
+  absl::StatusOr<internal::OpenAnswer> open(const std::string& name) override {
+    return call<absl::StatusOr<internal::OpenAnswer>>(
         "open",
         [&](server::Broker& broker,
-            server::Session& session) -> absl::StatusOr<internal::OpenedArray> {
+            server::Session& session) -> absl::StatusOr<internal::OpenAnswer> {
           const auto opened = broker.open(session, name);
           if (!opened.ok()) return opened.status();
           return answer_of(*opened);
@@ -230,16 +229,17 @@ LocalDaemon::~LocalDaemon() {
 
 LocalDaemon& LocalDaemon::instance() { return *the_daemon; }
 
-std::shared_ptr<internal::Session> LocalDaemon::session() {
-  std::shared_ptr<internal::Session> known;
+std::shared_ptr<internal::ArrayTable> LocalDaemon::session() {
+  std::shared_ptr<internal::ArrayTable> known;
   const std::lock_guard lock(mutex_);
   known = session_.lock();
-  if (known != nullptr && known->add_connection()) return known;
+  if (known != nullptr && known->session().add_connection()) return known;
   const wire::SessionId id = broker_.open_session(this_process())->session;
-  auto made =
-      std::make_shared<internal::Session>("local", id, std::make_unique<Files>(*this, id),
-                                          std::make_unique<LocalControl>(*this, id), importer);
-  made->add_connection();
+  auto made = std::make_shared<internal::ArrayTable>(
+      std::make_unique<internal::Session>("local", id, std::make_unique<Files>(*this, id),
+                                          std::make_unique<LocalControl>(*this, id)),
+      importer);
+  made->session().add_connection();
   session_ = made;
   return made;
 }
@@ -301,7 +301,11 @@ int LocalDaemon::gpu_events() {
 
 }  // namespace memlease::testing
 
-absl::StatusOr<std::shared_ptr<memlease::internal::Session>> memlease::internal::connect_session(
+absl::StatusOr<std::shared_ptr<memlease::internal::ArrayTable>> memlease::internal::connect_session(
     const ConnectOptions& /*options*/) {
   return testing::LocalDaemon::instance().session();
+}
+
+memlease::internal::ImporterSource& memlease::internal::process_importers() {
+  return testing::LocalDaemon::instance().importer;
 }

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <string>
 
-#include "client/core/session.h"
+#include "client/arrays/array_table.h"
 #include "server/core/broker.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_gpu.h"
@@ -29,7 +29,7 @@ class LocalDaemon {
 
   static LocalDaemon& instance();
   // This process's session, a new one after the last has ended.
-  std::shared_ptr<internal::Session> session();
+  std::shared_ptr<internal::ArrayTable> session();
   // Calls `fn` with the core, which nobody else touches meanwhile.
   void with_broker(const std::function<void(server::Broker&)>& fn);
   // An array of another process's.
@@ -56,7 +56,7 @@ class LocalDaemon {
   FakeClock clock_;
   server::Broker broker_;
   wire::SessionId elsewhere_{0};
-  std::weak_ptr<internal::Session> session_;
+  std::weak_ptr<internal::ArrayTable> session_;
 };
 
 }  // namespace memlease::testing

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "proto/wire/unique_fd.h"
+#include "wire/unique_fd.h"
 
 namespace memlease::testing {
 

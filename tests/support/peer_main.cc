@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "client/core/crash_point.h"
+#include "client/hooks/test_hooks.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "tests/support/assault.h"

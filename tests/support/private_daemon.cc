@@ -20,9 +20,9 @@
 
 #include "fmt/format.h"
 #include "gtest/gtest.h"
-#include "proto/wire/error.h"
 #include "tests/support/in_build.h"
 #include "tests/support/unix_socket.h"
+#include "wire/error.h"
 
 namespace memlease::testing {
 namespace {

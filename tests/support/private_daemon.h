@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "client/rpc/admin_stub.h"
-#include "proto/wire/unique_fd.h"
+#include "client/admin/admin_stub.h"
 #include "tests/support/temporary_folder.h"
+#include "wire/unique_fd.h"
 
 namespace memlease::testing {
 

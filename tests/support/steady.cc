@@ -78,9 +78,9 @@ std::ptrdiff_t threads() {
 void run_without_kernel(std::uint64_t cycles, const std::function<void()>& cycle) {
   using Clock = std::chrono::steady_clock;
   for (int i = 0; i < 100; ++i) cycle();
-  const auto patience = Clock::now() + std::chrono::seconds(10);
+  const auto wait_limit = Clock::now() + std::chrono::seconds(10);
   while (threads() > 1) {
-    if (Clock::now() > patience) {
+    if (Clock::now() > wait_limit) {
       std::printf("error Timeout %td threads do not go away\n", threads());
       std::fflush(stdout);
       _exit(1);

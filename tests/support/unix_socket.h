@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "proto/wire/unique_fd.h"
+#include "wire/unique_fd.h"
 
 namespace memlease::testing {
 

@@ -8,10 +8,10 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "proto/wire/array_spec.h"
-#include "proto/wire/error.h"
 #include "rapidcheck.h"
 #include "rapidcheck/gtest.h"
+#include "wire/array_spec.h"
+#include "wire/error.h"
 
 namespace memlease::wire {
 namespace {

@@ -6,10 +6,10 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "proto/wire/attach_frame.h"
-#include "proto/wire/error.h"
 #include "rapidcheck.h"
 #include "rapidcheck/gtest.h"
+#include "wire/attach_frame.h"
+#include "wire/error.h"
 
 namespace memlease::wire {
 namespace {

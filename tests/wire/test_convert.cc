@@ -1,9 +1,9 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "proto/wire/convert.h"
-#include "proto/wire/error.h"
 #include "rapidcheck/gtest.h"
+#include "wire/error.h"
+#include "wire/grpc/convert.h"
 
 namespace memlease::wire {
 namespace {

@@ -48,9 +48,9 @@ class MEMLEASE_API Follower {
 
  private:
   friend class Array;
-  Follower(std::shared_ptr<internal::ArrayState> state, Timeout timeout, std::uint64_t after,
+  Follower(std::shared_ptr<internal::OpenArray> state, Timeout timeout, std::uint64_t after,
            Stream stream) noexcept;
-  std::shared_ptr<internal::ArrayState> state_;
+  std::shared_ptr<internal::OpenArray> state_;
   Timeout timeout_;
   Stream stream_;
   std::uint64_t last_ = 0;
@@ -117,8 +117,8 @@ class MEMLEASE_API Array {
 
  private:
   friend class Client;
-  explicit Array(std::shared_ptr<internal::ArrayState> state, bool created = false) noexcept;
-  std::shared_ptr<internal::ArrayState> state_;
+  explicit Array(std::shared_ptr<internal::OpenArray> state, bool created = false) noexcept;
+  std::shared_ptr<internal::OpenArray> state_;
   bool created_;
 };
 

@@ -15,20 +15,20 @@
 namespace memlease {
 
 namespace internal {
-class ArrayState;
+class OpenArray;
 // Throws InvalidArgument unless T and N fit the array.
-MEMLEASE_API void check_view(const ArrayState& array, DType dtype, std::size_t ndim);
-MEMLEASE_API const std::vector<std::int64_t>& shape_of(const ArrayState& array);
-MEMLEASE_API const std::vector<std::int64_t>& strides_bytes_of(const ArrayState& array);
+MEMLEASE_API void check_view(const OpenArray& array, DType dtype, std::size_t ndim);
+MEMLEASE_API const std::vector<std::int64_t>& shape_of(const OpenArray& array);
+MEMLEASE_API const std::vector<std::int64_t>& strides_bytes_of(const OpenArray& array);
 }  // namespace internal
 
 namespace internal {
 // What a lease of a device array has been ordered with so far.
-struct Ordering {
-  Stream stream;      // the one, if it was one
-  Stream exported;    // one of ours, for views whose users name none
-  bool done = false;  // something has waited: a stream, or the host
-  bool many = false;  // several streams
+struct LeaseStreams {
+  Stream stream;           // the one, if it was one
+  Stream view_stream;      // one of ours, for views whose users name none
+  bool ordered = false;    // something has waited: a stream, or the host
+  bool ambiguous = false;  // several streams
 };
 }  // namespace internal
 
@@ -98,19 +98,19 @@ class MEMLEASE_API ReadLease {
  private:
   friend class Array;
   friend class Follower;
-  ReadLease(internal::ArrayState& state, std::uint64_t version, std::uint32_t slot) noexcept
+  ReadLease(internal::OpenArray& state, std::uint64_t version, std::uint32_t slot) noexcept
       : state_(&state), version_(version), slot_(slot) {}
   // Of a device array, behind `stream` if there is one.
-  static ReadLease begin(internal::ArrayState& state, std::uint64_t version, std::uint32_t slot,
+  static ReadLease begin(internal::OpenArray& state, std::uint64_t version, std::uint32_t slot,
                          Stream stream);
-  internal::ArrayState& live() const;
+  internal::OpenArray& live() const;
   void copy_to(std::byte* packed, bool only_use) const;
   void end_device(Stream stream, bool may_throw);
   void end_quietly();
-  internal::ArrayState* state_;  // lives as long as the slot is held; null once released
+  internal::OpenArray* state_;  // lives as long as the slot is held; null once released
   std::uint64_t version_ = 0;
   std::uint32_t slot_ = 0;
-  mutable internal::Ordering ordering_;
+  mutable internal::LeaseStreams streams_;
   mutable std::weak_ptr<const void> pin_;
 };
 
@@ -161,22 +161,22 @@ class MEMLEASE_API WriteLease {
 
  private:
   friend class Array;
-  WriteLease(internal::ArrayState& state, std::uint64_t version, std::uint32_t slot) noexcept
+  WriteLease(internal::OpenArray& state, std::uint64_t version, std::uint32_t slot) noexcept
       : state_(&state), version_(version), slot_(slot) {}
   // As ReadLease::begin. `copy`: with the current version's bytes.
-  static WriteLease begin(internal::ArrayState& state, std::uint64_t version, std::uint32_t slot,
+  static WriteLease begin(internal::OpenArray& state, std::uint64_t version, std::uint32_t slot,
                           Stream stream, bool copy);
-  internal::ArrayState& live() const;
-  internal::ArrayState* state_;  // lives as long as the write goes on; null once ended
+  internal::OpenArray& live() const;
+  internal::OpenArray* state_;  // lives as long as the write goes on; null once ended
   std::uint64_t version_ = 0;
   std::uint32_t slot_ = 0;
-  mutable internal::Ordering ordering_;
+  mutable internal::LeaseStreams streams_;
   mutable std::weak_ptr<const void> pin_;
 };
 
 namespace internal {
 template <typename T, std::size_t N>
-Span<T, N> make_span(T* data, const ArrayState& array) {
+Span<T, N> make_span(T* data, const OpenArray& array) {
   check_view(array, dtype_of<T>(), N);
   std::array<std::int64_t, N> shape{};
   std::array<std::int64_t, N> strides{};

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "proto/wire/session_pages.h"
 #include "server/core/broker.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_memory.h"
+#include "wire/session_pages.h"
 
 namespace memlease::testing {
 

@@ -7,9 +7,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "proto/wire/error.h"
 #include "server/core/broker.h"
 #include "tests/server/core/broker_world.h"
+#include "wire/error.h"
 
 namespace memlease::server {
 namespace {

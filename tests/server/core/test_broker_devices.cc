@@ -4,9 +4,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "proto/wire/error.h"
 #include "tests/server/core/broker_world.h"
 #include "tests/support/fake_gpu.h"
+#include "wire/error.h"
 
 namespace memlease::server {
 namespace {

@@ -3,9 +3,9 @@
 #include <functional>
 
 #include "gtest/gtest.h"
-#include "proto/wire/error.h"
 #include "server/core/broker.h"
 #include "tests/server/core/broker_world.h"
+#include "wire/error.h"
 
 namespace memlease::server {
 namespace {

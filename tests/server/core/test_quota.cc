@@ -4,10 +4,10 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "proto/wire/error.h"
 #include "rapidcheck.h"
 #include "rapidcheck/gtest.h"
 #include "server/core/quota.h"
+#include "wire/error.h"
 
 namespace memlease::server {
 namespace {

@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "proto/wire/error.h"
 #include "rapidcheck.h"
 #include "rapidcheck/gtest.h"
 #include "server/core/segment_pool.h"
 #include "tests/support/fake_memory.h"
+#include "wire/error.h"
 
 namespace memlease::server {
 namespace {

@@ -1,10 +1,10 @@
 // Moving the right to write through the broker: who gets it when, and what a death at each step
 // leaves behind. The clock is the test's.
 #include "gtest/gtest.h"
-#include "proto/wire/error.h"
 #include "server/core/broker.h"
 #include "server/core/writer_right.h"
 #include "tests/server/core/broker_world.h"
+#include "wire/error.h"
 
 namespace memlease::server {
 namespace {

@@ -1,0 +1,99 @@
+#include "client/admin/admin_stub.h"
+
+#include <sys/socket.h>
+
+#include <future>
+#include <utility>
+
+#include "client/socket/connect_socket.h"
+#include "google/protobuf/wrappers.pb.h"
+#include "grpcpp/create_channel_posix.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "wire/grpc/convert.h"
+#include "wire/place.h"
+
+namespace memlease::internal {
+
+AdminStub::AdminStub(std::shared_ptr<grpc::Channel> channel, pid_t daemon_pid, uid_t daemon_uid,
+                     Timeout timeout)
+    : channel_(std::move(channel)),
+      stub_(v1::Admin::NewStub(channel_)),
+      daemon_pid_(daemon_pid),
+      daemon_uid_(daemon_uid),
+      timeout_(timeout) {}
+
+absl::StatusOr<std::unique_ptr<AdminStub>> AdminStub::connect(const std::string& directory,
+                                                              Timeout timeout) {
+  auto socket = connect_socket(directory, wire::kControlSocket, SOCK_STREAM);
+  if (!socket.ok()) return socket.status();
+  // The target's name becomes the authority header and nothing else; the channel owns the
+  // descriptor.
+  auto channel = grpc::CreateInsecureChannelFromFd("memleased", socket->fd.release());
+  return std::unique_ptr<AdminStub>(
+      new AdminStub(std::move(channel), socket->daemon_pid, socket->daemon_uid, timeout));
+}
+
+template <typename Request, typename Reply>
+absl::StatusOr<Reply> AdminStub::call(grpc::Status (v1::Admin::Stub::*method)(grpc::ClientContext*,
+                                                                              const Request&,
+                                                                              Reply*),
+                                      const Request& request) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + timeout_);
+  Reply reply;
+  const grpc::Status status = (stub_.get()->*method)(&context, request, &reply);
+  if (!status.ok()) return wire::from_grpc(status);
+  return reply;
+}
+
+absl::StatusOr<v1::StatusReply> AdminStub::status() {
+  return call(&v1::Admin::Stub::Status, v1::Empty());
+}
+
+absl::StatusOr<v1::ListArraysReply> AdminStub::list_arrays(std::string_view pattern) {
+  v1::ListRequest request;
+  request.set_pattern(std::string(pattern));
+  return call(&v1::Admin::Stub::ListArrays, request);
+}
+
+absl::StatusOr<v1::HoldersReply> AdminStub::list_holders(std::string_view name) {
+  v1::NameRequest request;
+  request.set_name(std::string(name));
+  return call(&v1::Admin::Stub::ListHolders, request);
+}
+
+absl::StatusOr<v1::ListSessionsReply> AdminStub::list_sessions() {
+  return call(&v1::Admin::Stub::ListSessions, v1::Empty());
+}
+
+absl::Status AdminStub::withdraw(std::string_view name) {
+  v1::NameRequest request;
+  request.set_name(std::string(name));
+  return call(&v1::Admin::Stub::WithdrawArray, request).status();
+}
+
+absl::Status AdminStub::evict(std::uint32_t session_id) {
+  v1::EvictRequest request;
+  request.set_session_id(session_id);
+  return call(&v1::Admin::Stub::Evict, request).status();
+}
+
+// gRPC brings the health service but not its messages. On the wire HealthCheckRequest{service = 1}
+// is a StringValue, and HealthCheckResponse{status = 1}, an enum, is an Int32Value.
+absl::StatusOr<bool> AdminStub::serving() {
+  constexpr int kServing = 1;
+  grpc::TemplatedGenericStub<google::protobuf::StringValue, google::protobuf::Int32Value> health(
+      channel_);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + timeout_);
+  const google::protobuf::StringValue whole_server;
+  google::protobuf::Int32Value reply;
+  std::promise<grpc::Status> done;
+  health.UnaryCall(&context, "/grpc.health.v1.Health/Check", grpc::StubOptions(), &whole_server,
+                   &reply, [&done](grpc::Status status) { done.set_value(std::move(status)); });
+  const grpc::Status status = done.get_future().get();
+  if (!status.ok()) return wire::from_grpc(status);
+  return reply.value() == kServing;
+}
+
+}  // namespace memlease::internal

@@ -1,0 +1,224 @@
+#include <memlease/array.h>
+
+#include <utility>
+
+#include "client/api/throw.h"
+#include "client/arrays/begin_read.h"
+#include "client/arrays/begin_write.h"
+#include "client/arrays/gpu_copy.h"
+#include "client/arrays/open_array.h"
+#include "client/arrays/wait_limit.h"
+#include "client/ordering/strided_copy.h"
+#include "fmt/format.h"
+#include "wire/error.h"
+
+namespace memlease {
+
+using internal::OpenArray;
+using internal::throw_error;
+using internal::WaitLimit;
+
+namespace {
+
+constexpr std::chrono::seconds kDefaultWriteWait{10};
+
+// Kept out of the way of reads that need nothing of it.
+[[gnu::noinline]] internal::ReadAttempt await_read_or_throw(OpenArray& state,
+                                                            const ReadOptions& options,
+                                                            Stream stream) {
+  // Before a wait that may be long.
+  if (stream && state.importer() != nullptr)
+    internal::check(state.importer()->check_stream(stream));
+  WaitLimit wait_limit(state.session(), options.timeout, kForever);
+  return internal::value_or_throw(internal::begin_read(state, options, wait_limit));
+}
+
+// Which is then waited for on `stream`.
+internal::ReadAttempt read_or_throw(OpenArray& state, const ReadOptions& options, Stream stream) {
+  const internal::ReadAttempt attempt = state.read_at_once(options.version, options.newer_than);
+  if (attempt.outcome == internal::ReadAttempt::Outcome::kAcquired) return attempt;
+  return await_read_or_throw(state, options, stream);
+}
+
+using Begin = decltype(&internal::begin_write);  // or begin_update
+
+internal::WriteAttempt write_or_throw(OpenArray& state, const WriteOptions& options, Begin begin) {
+  if (!state.answer().may_write) {
+    throw_error(
+        wire::make_error(wire::ErrorCode::kDenied,
+                         fmt::format("'{}' may be read but not written by this process (mode "
+                                     "{:#o})",
+                                     state.name(), state.spec().mode),
+                         "Its owner must create it with a mode such as 0660."));
+  }
+  WaitLimit wait_limit(state.session(), options.wait, kDefaultWriteWait);
+  internal::WriteAttempt attempt;
+  internal::check(begin(state, wait_limit, attempt));
+  return attempt;
+}
+
+void check_size(const OpenArray& state, std::uint64_t size_bytes) {
+  const std::uint64_t expected = internal::element_bytes(state.spec());
+  if (size_bytes == expected) return;
+  throw_error(wire::make_error(
+      wire::ErrorCode::kInvalidArgument,
+      fmt::format("'{}' ({}) has {} bytes of elements, the buffer {}", state.name(),
+                  wire::describe(state.spec()), expected, size_bytes),
+      "Give a C-ordered buffer of all elements."));
+}
+
+}  // namespace
+
+Array::Array(std::shared_ptr<OpenArray> state, bool created) noexcept
+    : state_(std::move(state)), created_(created) {}
+
+const std::string& Array::name() const { return state_->name(); }
+
+DType Array::dtype() const {
+  const wire::DType dtype = state_->spec().dtype;
+  return {static_cast<std::uint8_t>(dtype.code), dtype.bits, dtype.lanes};
+}
+
+const std::vector<std::int64_t>& Array::shape() const { return state_->spec().shape; }
+
+const std::vector<std::int64_t>& Array::strides_bytes() const { return state_->strides_bytes(); }
+
+const std::string& Array::device() const { return state_->spec().device; }
+
+int Array::device_ordinal() const { return state_->device_ordinal(); }
+
+std::uint32_t Array::slots() const { return state_->slots(); }
+
+bool Array::persistent() const { return state_->spec().lifetime == wire::Lifetime::kPersistent; }
+
+std::uint32_t Array::mode() const { return state_->spec().mode; }
+
+std::uint64_t Array::size_bytes() const { return state_->answer().slot_bytes; }
+
+bool Array::may_write() const { return state_->answer().may_write; }
+
+bool Array::created() const noexcept { return created_; }
+
+std::uint64_t Array::version() const {
+  internal::check(state_->usable());
+  return state_->current_version();
+}
+
+const std::string& Array::directory() const { return state_->session().directory(); }
+
+std::uint64_t Array::id() const { return wire::to_int(state_->answer().id); }
+
+ReadLease Array::read(const ReadOptions& options) const {
+  const internal::ReadAttempt attempt = read_or_throw(*state_, options, options.stream);
+  if (state_->gpu() == nullptr) return ReadLease(*state_, attempt.version, attempt.slot);
+  return ReadLease::begin(*state_, attempt.version, attempt.slot, options.stream);
+}
+
+WriteLease Array::write(const WriteOptions& options) const {
+  const auto attempt = write_or_throw(*state_, options, internal::begin_write);
+  if (state_->gpu() == nullptr) return WriteLease(*state_, attempt.version, attempt.slot);
+  return WriteLease::begin(*state_, attempt.version, attempt.slot, options.stream, false);
+}
+
+WriteLease Array::update(const WriteOptions& options) const {
+  const auto attempt = write_or_throw(*state_, options, internal::begin_update);
+  if (state_->gpu() == nullptr) return WriteLease(*state_, attempt.version, attempt.slot);
+  return WriteLease::begin(*state_, attempt.version, attempt.slot, options.stream, true);
+}
+
+Follower Array::follow(Timeout timeout, std::uint64_t after, Stream stream) const {
+  internal::check(state_->usable());
+  return Follower(state_, timeout, after, stream);
+}
+
+std::uint64_t Array::get(void* destination, std::uint64_t size_bytes,
+                         const ReadOptions& options) const {
+  check_size(*state_, size_bytes);
+  const ReadLease lease = read(options);
+  lease.copy_to(static_cast<std::byte*>(destination), true);
+  return lease.version();
+}
+
+void ReadLease::get(void* destination, std::uint64_t size_bytes) const {
+  check_size(live(), size_bytes);
+  copy_to(static_cast<std::byte*>(destination), false);
+}
+
+void ReadLease::copy_to(std::byte* packed, bool only_use) const {
+  OpenArray& state = live();
+  if (state.gpu() != nullptr) {
+    internal::check(internal::get_from_device(state, slot_, version_, packed, only_use, streams_));
+  } else {
+    internal::copy_out(state.spec(), static_cast<const std::byte*>(data()), packed);
+    state.session().count_copy();
+  }
+}
+
+std::uint64_t Array::put(const void* source, std::uint64_t size_bytes,
+                         const WriteOptions& options) const {
+  check_size(*state_, size_bytes);
+  const auto* const packed = static_cast<const std::byte*>(source);
+  WriteLease lease = write(options);
+  if (state_->gpu() != nullptr) {
+    internal::check(internal::put_to_device(*state_, lease.slot_, packed, true, lease.streams_));
+  } else {
+    internal::copy_in(state_->spec(), packed, static_cast<std::byte*>(lease.data()));
+    state_->session().count_copy();
+  }
+  return lease.publish();
+}
+
+std::uint64_t Array::put(const GpuSource& source, const WriteOptions& options) const {
+  internal::check(state_->usable());
+  internal::Importer* const by = internal::value_or_throw(internal::check_source(*state_, source));
+  WriteLease lease = write(options);
+  internal::check(internal::put_from_gpu(*state_, lease.slot_, source, by, true, lease.streams_));
+  return lease.publish();
+}
+
+void Array::withdraw() const {
+  internal::check(state_->usable());
+  if (state_->withdrawn()) throw_error(state_->gone(false));  // the name may be another array's
+  internal::check(state_->session().control().withdraw(name()));
+  state_->leave_if_due();
+}
+
+void Array::close() const {
+  if (!state_->forked()) state_->close();
+}
+
+bool Array::closed() const noexcept { return state_->closed(); }
+
+// ---- Follower.
+
+Follower::Follower(std::shared_ptr<OpenArray> state, Timeout timeout, std::uint64_t after,
+                   Stream stream) noexcept
+    : state_(std::move(state)), timeout_(timeout), stream_(stream), last_(after) {}
+
+Follower::Follower(Follower&&) noexcept = default;
+Follower& Follower::operator=(Follower&&) noexcept = default;
+Follower::~Follower() = default;
+
+ReadLease Follower::next() {
+  if (state_ == nullptr) {
+    throw_error(wire::make_error(wire::ErrorCode::kClosed, "this follower has been closed",
+                                 "Call follow() again."));
+  }
+  ReadOptions options;
+  options.newer_than = last_;
+  options.timeout = timeout_;
+  const internal::ReadAttempt attempt = read_or_throw(*state_, options, stream_);
+  if (last_ != 0) skipped_ += attempt.version - last_ - 1;
+  last_ = attempt.version;
+  ++seen_;
+  if (state_->gpu() == nullptr) return ReadLease(*state_, attempt.version, attempt.slot);
+  return ReadLease::begin(*state_, attempt.version, attempt.slot, stream_);
+}
+
+std::uint64_t Follower::skipped() const noexcept { return skipped_; }
+
+std::uint64_t Follower::seen() const noexcept { return seen_; }
+
+void Follower::close() noexcept { state_.reset(); }
+
+}  // namespace memlease

@@ -1,0 +1,122 @@
+#include <memlease/client.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "client/api/connect_session.h"
+#include "client/api/connection.h"
+#include "client/api/throw.h"
+#include "client/arrays/open_array.h"
+#include "client/arrays/wait_limit.h"
+#include "client/hooks/test_hooks.h"
+#include "fmt/format.h"
+#include "wire/error.h"
+
+namespace memlease {
+namespace {
+
+using internal::ArrayTable;
+using internal::check;
+using internal::crash_point;
+using internal::value_or_throw;
+
+wire::ArraySpec to_spec(const CreateOptions& options, ArrayTable& arrays) {
+  wire::ArraySpec spec;
+  spec.name = options.name;
+  spec.dtype = {static_cast<wire::DTypeCode>(options.dtype.code), options.dtype.bits,
+                options.dtype.lanes};
+  spec.shape = options.shape;
+  spec.strides_bytes = options.strides_bytes;
+  spec.device = value_or_throw(arrays.imports().importers().resolve(options.device));
+  spec.slots = options.slots;
+  spec.lifetime = options.lifetime == Lifetime::Persistent ? wire::Lifetime::kPersistent
+                                                           : wire::Lifetime::kSession;
+  spec.mode = options.mode;
+  return spec;
+}
+
+}  // namespace
+
+Client::Client(std::shared_ptr<internal::Connection> connection) noexcept
+    : connection_(std::move(connection)) {}
+
+Client Client::connect(const ConnectOptions& options) {
+  auto arrays = value_or_throw(internal::connect_session(options));
+  return Client(std::make_shared<internal::Connection>(std::move(arrays)));
+}
+
+Array Client::create(const CreateOptions& options) const {
+  ArrayTable& arrays = *value_or_throw(connection_->use());
+  const wire::ArraySpec spec = to_spec(options, arrays);
+  check(wire::validate(spec));
+  crash_point("create.begin");
+  const auto opened = value_or_throw(arrays.session().control().create(spec, options.exist_ok));
+  crash_point("create.answered");
+  auto state = value_or_throw(arrays.join(opened));
+  crash_point("create.mapped");
+  return Array(std::move(state), opened.created);
+}
+
+Array Client::open(const std::string& name) const {
+  if (auto state = connection_->find_open(name)) return Array(std::move(state));
+  ArrayTable& arrays = *value_or_throw(connection_->use());
+  check(wire::validate_name(name));
+  return Array(value_or_throw(arrays.join(value_or_throw(arrays.session().control().open(name)))));
+}
+
+bool Client::exists(const std::string& name) const {
+  ArrayTable& arrays = *value_or_throw(connection_->use());
+  check(wire::validate_name(name));
+  return value_or_throw(
+      arrays.session().control().wait_for(name, std::chrono::milliseconds::zero()));
+}
+
+std::vector<std::string> Client::list(const std::string& pattern) const {
+  ArrayTable& arrays = *value_or_throw(connection_->use());
+  return value_or_throw(arrays.session().control().list(pattern));
+}
+
+Array Client::wait_for(const std::string& name, Timeout timeout) const {
+  ArrayTable& arrays = *value_or_throw(connection_->use());
+  check(wire::validate_name(name));
+  internal::WaitLimit wait_limit(arrays.session(), timeout, kForever);
+  for (;;) {
+    const auto slice = std::chrono::ceil<std::chrono::milliseconds>(wait_limit.slice());
+    if (value_or_throw(arrays.session().control().wait_for(name, slice))) {
+      auto opened = arrays.session().control().open(name);
+      if (opened.ok()) return Array(value_or_throw(arrays.join(*opened)));
+      // Withdrawn again in between: keep waiting.
+      if (wire::code_of(opened.status()) != wire::ErrorCode::kNotFound) check(opened.status());
+    }
+    check(wait_limit.step());
+    if (wait_limit.expired()) {
+      check(wire::make_error(wire::ErrorCode::kTimeout,
+                             fmt::format("no array '{}' that this process may read appeared within "
+                                         "{}",
+                                         name, wait_limit.limit_text()),
+                             "Is the program running that creates it? memleasectl ls"));
+    }
+  }
+}
+
+void Client::withdraw(const std::string& name) const {
+  ArrayTable& arrays = *value_or_throw(connection_->use());
+  check(wire::validate_name(name));
+  crash_point("withdraw.begin");
+  check(arrays.session().control().withdraw(name));
+  crash_point("withdraw.answered");
+  arrays.note_release();
+  arrays.flush();
+}
+
+const std::string& Client::directory() const { return connection_->session().directory(); }
+
+std::uint32_t Client::session_id() const { return wire::to_int(connection_->session().id()); }
+
+std::uint64_t Client::calls() const { return connection_->session().control().calls(); }
+
+std::uint64_t Client::copies() const { return connection_->session().copies(); }
+
+void Client::close() const { connection_->close(); }
+
+}  // namespace memlease

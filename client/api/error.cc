@@ -1,0 +1,50 @@
+#include "wire/error.h"
+
+#include <memlease/error.h>
+
+#include <exception>
+#include <utility>
+
+#include "client/api/throw.h"
+#include "client/session/interrupt.h"
+#include "fmt/format.h"
+
+namespace memlease {
+namespace {
+
+wire::ErrorCode to_wire(ErrorCode code) { return static_cast<wire::ErrorCode>(code); }
+
+std::string what_text(ErrorCode code, const std::string& message, const std::string& hint) {
+  const std::string id = wire::id_of(to_wire(code));
+  return hint.empty() ? fmt::format("{} [{}]", message, id)
+                      : fmt::format("{} ({}) [{}]", message, hint, id);
+}
+
+// One list of codes, twice: here for users, in wire/error.h for both sides.
+static_assert(static_cast<int>(ErrorCode::Withdrawn) ==
+              static_cast<int>(wire::ErrorCode::kWithdrawn));
+static_assert(static_cast<int>(ErrorCode::Internal) ==
+              static_cast<int>(wire::ErrorCode::kInternal));
+
+}  // namespace
+
+const char* name_of(ErrorCode code) noexcept { return wire::name_of(to_wire(code)).data(); }
+
+Error::Error(ErrorCode code, const std::string& message, const std::string& hint)
+    : std::runtime_error(what_text(code, message, hint)),
+      code_(code),
+      message_(message),
+      hint_(hint) {}
+
+Error::~Error() = default;
+
+namespace internal {
+
+void throw_error(const absl::Status& status) {
+  if (auto interrupt = interrupt_of(status)) std::rethrow_exception(std::move(interrupt));
+  throw Error(static_cast<ErrorCode>(wire::code_of(status)), wire::message_of(status),
+              wire::hint_of(status));
+}
+
+}  // namespace internal
+}  // namespace memlease

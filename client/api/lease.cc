@@ -1,0 +1,301 @@
+#include <memlease/lease.h>
+
+#include <utility>
+
+#include "client/api/throw.h"
+#include "client/arrays/gpu_copy.h"
+#include "client/arrays/gpu_lease.h"
+#include "client/arrays/open_array.h"
+#include "client/arrays/pin.h"
+#include "client/ordering/lease_streams.h"
+#include "fmt/format.h"
+#include "wire/error.h"
+
+namespace memlease {
+
+using internal::OpenArray;
+using internal::throw_error;
+
+namespace internal {
+
+void check_view(const OpenArray& array, DType dtype, std::size_t ndim) {
+  const wire::ArraySpec& spec = array.spec();
+  const wire::DType wanted{static_cast<wire::DTypeCode>(dtype.code), dtype.bits, dtype.lanes};
+  if (wanted == spec.dtype && ndim == spec.shape.size()) return;
+  throw_error(wire::make_error(
+      wire::ErrorCode::kInvalidArgument,
+      fmt::format("'{}' is {}: a span of {} with {} dimensions does not fit", spec.name,
+                  wire::describe(spec), wire::name_of(wanted), ndim),
+      "Use span<T, N> with the array's own element type and number of dimensions."));
+}
+
+const std::vector<std::int64_t>& shape_of(const OpenArray& array) { return array.spec().shape; }
+
+const std::vector<std::int64_t>& strides_bytes_of(const OpenArray& array) {
+  return array.strides_bytes();
+}
+
+namespace {
+
+// The array of a lease that has not ended, in the process that took it.
+OpenArray& live_state(OpenArray* state) {
+  if (state == nullptr) {
+    throw_error(
+        wire::make_error(wire::ErrorCode::kClosed, "this lease has ended", "Take a new one."));
+  }
+  if (state->forked()) check(state->session().usable());
+  return *state;
+}
+
+// One pin a lease is enough: its copies count themselves.
+Pin pin_of(OpenArray& state, std::uint32_t slot, std::weak_ptr<const void>& known) {
+  if (Pin pin = known.lock()) return pin;
+  Pin pin = make_pin(state, slot);
+  known = pin;
+  return pin;
+}
+
+// For destructors. What an exception says is lost: the lease has ended all the same.
+template <typename End>
+void quietly(End end) noexcept {
+  try {
+    end();
+  } catch (...) {
+    return;
+  }
+}
+
+}  // namespace
+}  // namespace internal
+
+// ---- ReadLease.
+
+ReadLease::ReadLease(ReadLease&& other) noexcept
+    : state_(std::exchange(other.state_, nullptr)),
+      version_(other.version_),
+      slot_(other.slot_),
+      streams_(other.streams_),
+      pin_(std::move(other.pin_)) {}
+
+ReadLease& ReadLease::operator=(ReadLease&& other) noexcept {
+  if (this != &other) {
+    end_quietly();
+    state_ = std::exchange(other.state_, nullptr);
+    version_ = other.version_;
+    slot_ = other.slot_;
+    streams_ = other.streams_;
+    pin_ = std::move(other.pin_);
+  }
+  return *this;
+}
+
+void ReadLease::wait_for_view(Stream consumer) const {
+  OpenArray& state = live();
+  if (state.gpu() == nullptr) return;
+  if (consumer)
+    internal::check(internal::stream_wait_version(*state.gpu(), slot_, version_, consumer));
+  internal::note_view(streams_, consumer);
+}
+
+void ReadLease::wait_on_host() const {
+  OpenArray& state = live();
+  if (state.gpu() != nullptr)
+    internal::check(host_wait_version(*state.gpu(), slot_, version_, streams_));
+}
+
+Stream ReadLease::export_stream() const {
+  OpenArray& state = live();
+  if (state.gpu() == nullptr) return {};
+  auto stream = internal::export_stream(*state.gpu(), streams_, [&](Stream on) {
+    return internal::stream_wait_version(*state.gpu(), slot_, version_, on);
+  });
+  internal::note_view(streams_, {});
+  return internal::value_or_throw(std::move(stream));
+}
+
+ReadLease ReadLease::begin(OpenArray& state, std::uint64_t version, std::uint32_t slot,
+                           Stream stream) {
+  ReadLease lease(state, version, slot);
+  internal::check(state.settle());
+  lease.wait(stream);
+  return lease;
+}
+
+ReadLease::~ReadLease() { end_quietly(); }
+
+OpenArray& ReadLease::live() const { return internal::live_state(state_); }
+
+std::uint64_t ReadLease::version() const { return version_; }
+
+std::uint32_t ReadLease::slot() const { return slot_; }
+
+const void* ReadLease::data() const {
+  OpenArray& state = live();
+  if (state.gpu() != nullptr)
+    internal::check(host_wait_version_once(*state.gpu(), slot_, version_, streams_));
+  return state.slot_data(slot_);
+}
+
+void ReadLease::wait(Stream stream) const {
+  OpenArray& state = live();
+  if (state.gpu() == nullptr || !stream) return;
+  internal::check(order_read(*state.gpu(), slot_, version_, stream, streams_));
+}
+
+Pin ReadLease::pin() const { return internal::pin_of(live(), slot_, pin_); }
+
+bool ReadLease::release(Stream stream) {
+  if (state_ != nullptr && state_->gpu() != nullptr) {
+    end_device(stream, true);
+  } else {
+    end_quietly();
+  }
+  return pin_.expired();
+}
+
+void ReadLease::end_device(Stream stream, bool may_throw) {
+  OpenArray& state = *std::exchange(state_, nullptr);
+  // A lease that nothing was ordered for has nothing to wait for.
+  if (!streams_.ordered && !stream && pin_.expired()) {
+    state.end_read(slot_);
+    return;
+  }
+  if (const Pin pin = pin_.lock()) internal::end_lease_of(state, pin);
+  const absl::Status status =
+      state.end_device_read(slot_, version_, internal::work_end(streams_, stream), may_throw);
+  if (may_throw) internal::check(status);
+}
+
+void ReadLease::end_quietly() {
+  if (state_ == nullptr) return;
+  if (state_->gpu() != nullptr) {
+    internal::quietly([&] { end_device({}, false); });
+  } else {
+    std::exchange(state_, nullptr)->end_read(slot_);
+  }
+}
+
+bool ReadLease::released() const noexcept { return state_ == nullptr; }
+
+// ---- WriteLease.
+
+WriteLease::WriteLease(WriteLease&& other) noexcept
+    : state_(std::exchange(other.state_, nullptr)),
+      version_(other.version_),
+      slot_(other.slot_),
+      streams_(other.streams_),
+      pin_(std::move(other.pin_)) {}
+
+WriteLease& WriteLease::operator=(WriteLease&& other) noexcept {
+  if (this != &other) {
+    internal::quietly([&] { drop(); });
+    state_ = std::exchange(other.state_, nullptr);
+    version_ = other.version_;
+    slot_ = other.slot_;
+    streams_ = other.streams_;
+    pin_ = std::move(other.pin_);
+  }
+  return *this;
+}
+
+void WriteLease::wait_for_view(Stream consumer) const {
+  OpenArray& state = live();
+  if (state.gpu() == nullptr) return;
+  if (consumer) internal::check(order_write_view(*state.gpu(), slot_, consumer, streams_));
+  internal::note_view(streams_, consumer);
+}
+
+void WriteLease::wait_on_host() const {
+  OpenArray& state = live();
+  if (state.gpu() != nullptr) internal::check(host_wait_slot(*state.gpu(), slot_, streams_));
+}
+
+Stream WriteLease::export_stream() const {
+  OpenArray& state = live();
+  if (state.gpu() == nullptr) return {};
+  auto stream = internal::export_stream(*state.gpu(), streams_, [&](Stream on) {
+    return order_write_view(*state.gpu(), slot_, on, streams_);
+  });
+  internal::note_view(streams_, {});
+  return internal::value_or_throw(std::move(stream));
+}
+
+WriteLease WriteLease::begin(OpenArray& state, std::uint64_t version, std::uint32_t slot,
+                             Stream stream, bool copy) {
+  WriteLease lease(state, version, slot);
+  internal::check(internal::begin_gpu_write(state, slot, stream, copy, lease.streams_));
+  return lease;
+}
+
+WriteLease::~WriteLease() {
+  internal::quietly([&] { drop(); });
+}
+
+OpenArray& WriteLease::live() const { return internal::live_state(state_); }
+
+std::uint64_t WriteLease::version() const { return version_; }
+
+std::uint32_t WriteLease::slot() const { return slot_; }
+
+void* WriteLease::data() const {
+  OpenArray& state = live();
+  if (state.gpu() != nullptr) internal::check(host_wait_slot_once(*state.gpu(), streams_));
+  return state.slot_data(slot_);
+}
+
+void WriteLease::wait(Stream stream) const {
+  OpenArray& state = live();
+  if (state.gpu() == nullptr || !stream) return;
+  internal::check(order_write(*state.gpu(), slot_, stream, streams_));
+}
+
+void WriteLease::put(const GpuSource& source) const {
+  OpenArray& state = live();
+  internal::Importer* const by = internal::value_or_throw(internal::check_source(state, source));
+  internal::check(internal::put_from_gpu(state, slot_, source, by, false, streams_));
+}
+
+Pin WriteLease::pin() const {
+  OpenArray& state = live();
+  internal::check(state.reader().status());  // a pin is a hold, and holds stand in the reader's row
+  return internal::pin_of(state, slot_, pin_);
+}
+
+std::uint64_t WriteLease::publish(bool allow_pins) { return publish(Stream(), allow_pins); }
+
+std::uint64_t WriteLease::publish(Stream stream, bool allow_pins) {
+  OpenArray& state = live();
+  if (!state.session().usable_at_once()) internal::check(state.session().usable());
+  if (!allow_pins && !pin_.expired()) {
+    throw_error(wire::make_error(
+        wire::ErrorCode::kBusy,
+        fmt::format("version {} of '{}' cannot be published while views of it live: "
+                    "later writes through them would change what readers see",
+                    version_, state.name()),
+        "Delete the views first, or publish with allow_pins and keep your hands off "
+        "them."));
+  }
+  state_ = nullptr;
+  if (state.gpu() == nullptr) {
+    state.end_write(slot_, version_, true);
+  } else {
+    if (const Pin pin = pin_.lock()) internal::end_lease_of(state, pin);
+    internal::check(end_gpu_write(state, slot_, version_, true, stream, streams_));
+  }
+  return version_;
+}
+
+void WriteLease::drop(Stream stream) {
+  OpenArray* state = std::exchange(state_, nullptr);
+  if (state == nullptr || state->forked()) return;
+  if (state->gpu() == nullptr) {
+    state->end_write(slot_, version_, false);
+  } else {
+    if (const Pin pin = pin_.lock()) internal::end_lease_of(*state, pin);
+    end_gpu_write(*state, slot_, version_, false, stream, streams_).IgnoreError();
+  }
+}
+
+bool WriteLease::ended() const noexcept { return state_ == nullptr; }
+
+}  // namespace memlease

@@ -1,0 +1,73 @@
+// What an open array needs of what owns it: its session's services, a handle of itself, and a place
+// for what cannot be done where it is. Implemented by ArrayTable; in tests by FakeArrayOwner.
+// Called by OpenArray. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "client/ordering/device_use.h"
+#include "client/ordering/import_cache.h"
+#include "client/ordering/kept_sources.h"
+#include "client/session/session.h"
+#include "wire/ids.h"
+
+namespace memlease::internal {
+
+class OpenArray;
+
+class ArrayOwner : public std::enable_shared_from_this<ArrayOwner> {
+ public:
+  ArrayOwner(std::unique_ptr<Session> session, ImporterSource& importers)
+      : session_(std::move(session)), imports_(session_->control(), importers) {}
+  virtual ~ArrayOwner() = default;
+  ArrayOwner(const ArrayOwner&) = delete;
+  ArrayOwner& operator=(const ArrayOwner&) = delete;
+
+  Session& session() const { return *session_; }
+  ImportCache& imports() { return imports_; }
+  KeptSources& kept() { return kept_; }
+
+  // One more handle of the array, for whoever has a mark on it (ReleaseMark); nullptr if it is
+  // dying.
+  virtual std::shared_ptr<OpenArray> handle_of(OpenArray& array) = 0;
+  // The array has died where no call may be made; a later flush() leaves it, once the device is
+  // done with what it had open there.
+  virtual void depart(wire::ArrayId array, std::uint32_t opens, DeviceUse use) = 0;
+
+  // A hold has ended, or is to be settled, where no call may be made: the next flush() looks
+  // whether an array is to be left.
+  void note_release() { release_noted_.store(true, std::memory_order_relaxed); }
+  // A hold is kept of which nobody knows whether its work is over: whatever call comes next in this
+  // process, on an array of a device or to the daemon, sees to it by settle_noted(). That waits for
+  // the device; not to be called under a lock.
+  void note_unsettled() {
+    unsettled_noted_.store(true, std::memory_order_relaxed);
+    note_release();
+  }
+  void settle_noted() {
+    if (take_unsettled()) settle_all();
+  }
+
+ protected:
+  // True once after each note.
+  bool take_release() { return release_noted_.exchange(false, std::memory_order_relaxed); }
+  bool take_unsettled() {
+    return unsettled_noted_.load(std::memory_order_relaxed) &&
+           unsettled_noted_.exchange(false, std::memory_order_relaxed);
+  }
+
+ private:
+  // Settles each array; one that cannot be settled yet notes it again.
+  virtual void settle_all() = 0;
+
+  const std::unique_ptr<Session> session_;
+  ImportCache imports_;
+  KeptSources kept_;
+  std::atomic<bool> release_noted_{false};
+  std::atomic<bool> unsettled_noted_{false};
+};
+
+}  // namespace memlease::internal

@@ -1,0 +1,152 @@
+#include "client/arrays/array_pages.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "wire/array_spec.h"
+#include "wire/error.h"
+
+namespace memlease::internal {
+
+using wire::defect;
+using wire::FileKind;
+using wire::FileRange;
+using wire::RowRef;
+
+namespace {
+
+// Session pages are mapped as a whole; does a row fit at this place?
+bool fits(const Mapping& mapping, RowRef at, std::uint32_t units) {
+  return mapping.contains(at.unit * wire::kRowUnitBytes, units * wire::kRowUnitBytes,
+                          wire::kRowUnitBytes);
+}
+
+}  // namespace
+
+absl::Status ArrayPages::map_board(const OpenAnswer& answer) {
+  slots_ = answer.spec.slots;
+  if (answer.slots.size() != slots_ || slots_ == 0 || slots_ > wire::kMaxSlots) {
+    return defect("the array has another number of slots than places");
+  }
+  auto board = mappings_.get(answer.board_record.file, FileKind::kBoard);
+  if (!board.ok()) return board.status();
+  const std::uint64_t record_bytes = wire::board_record_units(slots_) * wire::kBoardUnitBytes;
+  if (!(*board)->contains(answer.board_record.offset, record_bytes, wire::kBoardUnitBytes)) {
+    return defect("the array's record lies outside of the board");
+  }
+  board_ =
+      reinterpret_cast<const wire::BoardRecord*>((*board)->data() + answer.board_record.offset);
+  mapped_[wire::to_int(answer.board_record.file)] = std::move(*board);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::byte*>> ArrayPages::map_slots(const OpenAnswer& answer) {
+  std::vector<std::byte*> slot_data;
+  for (const FileRange& at : answer.slots) {
+    auto& segment = mapped_[wire::to_int(at.file)];
+    if (segment == nullptr) {
+      auto mapping = mappings_.get(at.file, FileKind::kSegment);
+      if (!mapping.ok()) return mapping.status();
+      segment = std::move(*mapping);
+    }
+    if (!segment->contains(at.offset, answer.slot_bytes, 1)) {
+      return defect("a slot lies outside of its segment");
+    }
+    slot_data.push_back(segment->data() + at.offset);
+  }
+  return slot_data;
+}
+
+absl::StatusOr<std::byte*> ArrayPages::own_row(RowRef at, std::uint32_t units) {
+  auto mapping = mappings_.get(at.file, FileKind::kExtent);
+  if (!mapping.ok()) return mapping.status();
+  if (!(*mapping)->writable() || !fits(**mapping, at, units)) {
+    return defect("the row given to this process is not its own");
+  }
+  std::byte* row = (*mapping)->data() + at.unit * wire::kRowUnitBytes;
+  const std::lock_guard lock(mutex_);
+  mapped_[wire::to_int(at.file)] = std::move(*mapping);
+  return row;
+}
+
+// ---- RowResolver.
+
+const ArrayPages::MappedWriter* ArrayPages::known_writer(RowRef at) const {
+  const auto known = std::find_if(writers_.begin(), writers_.end(),
+                                  [&](const auto& writer) { return writer->at == at; });
+  return known == writers_.end() ? nullptr : known->get();
+}
+
+const wire::WriterRow* ArrayPages::find_writer_row(RowRef at) {
+  const auto remember = [&](const MappedWriter* writer) {
+    last_writer_.store(writer, std::memory_order_release);
+    return writer->row;
+  };
+  {
+    const std::lock_guard lock(mutex_);
+    if (const MappedWriter* known = known_writer(at)) return remember(known);
+  }
+  auto mapping = mappings_.get(at.file, FileKind::kExtent);
+  if (!mapping.ok() || !fits(**mapping, at, wire::writer_row_units(slots_))) return nullptr;
+  const auto* row =
+      reinterpret_cast<const wire::WriterRow*>((*mapping)->data() + at.unit * wire::kRowUnitBytes);
+  const std::lock_guard lock(mutex_);
+  if (const MappedWriter* known = known_writer(at)) return remember(known);
+  writers_.push_back(std::make_unique<MappedWriter>(MappedWriter{{at, row}, std::move(*mapping)}));
+  return remember(writers_.back().get());
+}
+
+const wire::ReaderRow* ArrayPages::find_reader_row(RowRef at) {
+  const std::uint64_t key = wire::pack_subscriber(at);
+  if (const auto known = readers_.find(key); known != readers_.end()) {
+    last_reader_ = known->second;
+    return last_reader_.row;
+  }
+  auto mapping = mappings_.get(at.file, FileKind::kExtent);
+  if (!mapping.ok() || !fits(**mapping, at, wire::reader_row_units(slots_))) return nullptr;
+  forget_dead_readers();
+  const auto* row =
+      reinterpret_cast<const wire::ReaderRow*>((*mapping)->data() + at.unit * wire::kRowUnitBytes);
+  readers_.emplace(key, MappedReader{{at, row}, std::move(*mapping)});
+  return row;
+}
+
+// A new subscriber is the occasion to unmap the pages of those who are gone.
+void ArrayPages::forget_dead_readers() {
+  absl::flat_hash_map<std::uint64_t, MappedReader> alive;
+  const wire::SubscriberChunk* chunk = &board_->subscribers;
+  while (chunk != nullptr) {
+    for (const wire::Word& entry : chunk->entries) {
+      if (const auto known = readers_.find(entry.load()); known != readers_.end()) {
+        alive.insert(*known);
+      }
+    }
+    const std::uint64_t next = chunk->next.load();
+    chunk = next == 0 ? nullptr : subscriber_chunk(wire::unpack_chunk(next));
+  }
+  readers_ = std::move(alive);
+  last_reader_ = {};
+}
+
+const wire::SubscriberChunk* ArrayPages::subscriber_chunk(FileRange at) {
+  std::shared_ptr<Mapping> board;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = mapped_.find(wire::to_int(at.file)); known != mapped_.end()) {
+      board = known->second;
+    }
+  }
+  if (board == nullptr) {
+    auto mapping = mappings_.get(at.file, FileKind::kBoard);
+    if (!mapping.ok()) return nullptr;
+    board = std::move(*mapping);
+    const std::lock_guard lock(mutex_);
+    mapped_.try_emplace(wire::to_int(at.file), board);
+  }
+  if (!board->contains(at.offset, sizeof(wire::SubscriberChunk), wire::kBoardUnitBytes)) {
+    return nullptr;
+  }
+  return reinterpret_cast<const wire::SubscriberChunk*>(board->data() + at.offset);
+}
+
+}  // namespace memlease::internal

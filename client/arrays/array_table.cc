@@ -1,0 +1,178 @@
+#include "client/arrays/array_table.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "client/arrays/release_mark.h"
+
+namespace memlease::internal {
+namespace {
+
+constexpr std::chrono::seconds kGpuDrainTimeout{10};
+
+}  // namespace
+
+// The array as this process has it open; nullptr: the caller, and nobody else, is to open it, and
+// takes it out of joining_ then.
+std::shared_ptr<OpenArray> ArrayTable::join_known(const OpenAnswer& answer) {
+  std::shared_ptr<OpenArray> left;
+  for (;;) {
+    std::shared_ptr<OpenArray> known;
+    {
+      std::unique_lock lock(mutex_);
+      joined_.wait(lock, [&] { return !joining_.contains(answer.id); });
+      const auto named = named_.find(answer.spec.name);
+      if (named == named_.end() || named->second->array->answer().id != answer.id ||
+          named->second->array.get() == left.get()) {
+        joining_.insert(answer.id);
+        return nullptr;
+      }
+      known = make_handle(*named->second);
+    }
+    if (known->reopen()) return known;
+    left = std::move(known);
+  }
+}
+
+absl::StatusOr<std::shared_ptr<OpenArray>> ArrayTable::join(const OpenAnswer& answer) {
+  if (auto known = join_known(answer)) return known;
+  absl::StatusOr<std::unique_ptr<OpenArray>> made;
+  std::unique_lock lock(mutex_, std::defer_lock);
+  {
+    const absl::Cleanup done = [&] {
+      lock.lock();
+      joining_.erase(answer.id);
+      joined_.notify_all();
+    };
+    made = OpenArray::open(shared_from_this(), answer);
+  }
+  if (!made.ok()) {
+    departed_.push_back({answer.id, 1, {}});
+    return made.status();
+  }
+  OpenArray* const array = made->get();
+  Entry& entry = arrays_[array];
+  entry.array = std::move(*made);
+  // Another thread may have opened what has the name since this answer was given.
+  const auto named = named_.find(array->name());
+  if (named == named_.end() || named->second->array->answer().id <= answer.id) {
+    if (named != named_.end()) named_.erase(named);  // the key is a part of the older array
+    named_.emplace(array->name(), &entry);
+  }
+  return make_handle(entry);
+}
+
+std::shared_ptr<OpenArray> ArrayTable::find_open(const std::string& name) {
+  if (!session().usable_at_once()) return nullptr;
+  const std::lock_guard lock(mutex_);
+  const auto named = named_.find(name);
+  if (named == named_.end() || !named->second->array->has_its_name()) return nullptr;
+  return make_handle(*named->second);
+}
+
+std::shared_ptr<OpenArray> ArrayTable::handle_of(OpenArray& array) {
+  const std::lock_guard lock(mutex_);
+  const auto known = arrays_.find(&array);
+  return known == arrays_.end() ? nullptr : make_handle(known->second);
+}
+
+// All handles are one count, whose last end ends its "handle". A thread that is about to end it may
+// meet one that makes the next, so there may be several.
+std::shared_ptr<OpenArray> ArrayTable::make_handle(Entry& entry) {
+  auto handle = entry.handle.lock();
+  if (handle == nullptr) {
+    handle = std::shared_ptr<OpenArray>(entry.array.get(),
+                                        [this](OpenArray* array) { end_handle(array); });
+    entry.handle = handle;
+    ++entry.handles;
+    entry.array->set_without_handle(false);
+  }
+  return handle;
+}
+
+// Leases and pins have no count but their hold, or the write lock: the mark first, then the look at
+// these; they end the other way round. The array may be the last to need this table.
+void ArrayTable::end_handle(OpenArray* array) {
+  if (array->forked()) return;  // the parent's threads may hold the locks for ever
+  std::unique_ptr<OpenArray> dead;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = arrays_.find(array);
+    Entry& entry = known->second;
+    if (--entry.handles != 0) return;
+    array->set_without_handle(true);
+    if (array->in_use()) {
+      if (array->must_settle()) note_unsettled();
+      return;
+    }
+    const auto named = named_.find(array->name());
+    if (named != named_.end() && named->second == &entry) named_.erase(named);
+    dead = std::move(entry.array);
+    arrays_.erase(known);
+  }
+  ReleaseMark::await_none(array);
+}
+
+std::vector<std::shared_ptr<OpenArray>> ArrayTable::live_arrays() {
+  std::vector<std::shared_ptr<OpenArray>> live;
+  const std::lock_guard lock(mutex_);
+  live.reserve(arrays_.size());
+  for (auto& [array, entry] : arrays_) live.push_back(make_handle(entry));
+  return live;
+}
+
+void ArrayTable::close() {
+  flush();
+  const auto arrays = live_arrays();
+  for (const auto& array : arrays) array->close();
+  // A process that ends takes its GPU work along, which others may wait for.
+  const auto end = std::chrono::steady_clock::now() + kGpuDrainTimeout;
+  for (flush(); departing() && std::chrono::steady_clock::now() < end; flush()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  const bool unused =
+      std::all_of(arrays.begin(), arrays.end(), [](const auto& array) { return array->left(); });
+  if (unused) session().goodbye();  // else with the last lease or pin, which keeps us alive
+}
+
+bool ArrayTable::departing() {
+  const std::lock_guard lock(mutex_);
+  return !departed_.empty();
+}
+
+void ArrayTable::depart(wire::ArrayId array, std::uint32_t opens, DeviceUse use) {
+  const std::lock_guard lock(mutex_);
+  departed_.push_back({array, opens, std::move(use)});
+}
+
+void ArrayTable::flush() {
+  std::vector<Departed> departed;
+  {
+    const std::lock_guard lock(mutex_);
+    departed.swap(departed_);
+  }
+  for (Departed& array : departed) {
+    if (!array.use.complete()) {
+      depart(array.array, array.opens, std::move(array.use));
+      continue;
+    }
+    array.use = {};
+    // What the daemon says to it changes nothing: with it gone, so are the memberships.
+    session().control().leave(array.array, array.opens).IgnoreError();
+  }
+  imports().flush();
+  kept().let_go();
+  settle_noted();
+  if (take_release()) {
+    for (const auto& array : live_arrays()) array->leave_if_due();
+  }
+}
+
+void ArrayTable::settle_all() {
+  for (const auto& array : live_arrays()) array->settle_unused();
+}
+
+}  // namespace memlease::internal

@@ -1,0 +1,124 @@
+#include "client/arrays/begin_read.h"
+
+#include "client/hooks/test_hooks.h"
+#include "client/slots/spin.h"
+#include "fmt/format.h"
+#include "wire/error.h"
+
+namespace memlease::internal {
+namespace {
+
+using wire::ErrorCode;
+using wire::make_error;
+using Outcome = ReadAttempt::Outcome;
+
+std::string current_text(std::uint64_t version) {
+  return version == 0 ? "none has been published" : fmt::format("current is {}", version);
+}
+
+std::string wanted_text(const ReadOptions& options) {
+  if (options.version != 0) return fmt::format("version {}", options.version);
+  if (options.newer_than != 0) return fmt::format("a version above {}", options.newer_than);
+  return "a first version";
+}
+
+// The array as the caller may have it: acquired, to wait for, or an error.
+absl::Status verdict(OpenArray& array, const ReadOptions& options, const ReadAttempt& attempt) {
+  switch (attempt.outcome) {
+    case Outcome::kAcquired:
+    case Outcome::kNotYet:
+    case Outcome::kLost:
+      return absl::OkStatus();
+    case Outcome::kGone:
+      return make_error(ErrorCode::kVersionGone,
+                        fmt::format("version {} of '{}' is not there any more; current is {}",
+                                    options.version, array.name(), array.current_version()),
+                        "Read the current one, or create the array with more slots.");
+    case Outcome::kProducerDied:
+      return make_error(ErrorCode::kProducerDied,
+                        fmt::format("the writer of '{}' died in the middle of {}", array.name(),
+                                    wanted_text(options)),
+                        "Wait for the next full version of another writer: read(newer_than=...).");
+    case Outcome::kWriteAborted:
+      return make_error(ErrorCode::kWriteAborted,
+                        fmt::format("the last write of '{}' was given up, and its only slot holds "
+                                    "no version",
+                                    array.name()),
+                        "Wait for the next write, or create the array with slots=2 or more.");
+    case Outcome::kWithdrawn:
+      return array.gone(false);
+    case Outcome::kDraining:
+      return array.gone(true);
+  }
+  return absl::OkStatus();
+}
+
+// Nothing to have yet; or the writer's row cannot be mapped just now (no more descriptors, say).
+bool must_wait(const ReadAttempt& attempt) {
+  return attempt.outcome == Outcome::kNotYet || attempt.outcome == Outcome::kLost;
+}
+
+// Announces that a thread of this process sleeps on the array.
+class Sleeper {
+ public:
+  explicit Sleeper(SlotReader& reader) : reader_(reader) { reader_.announce_sleep(); }
+  ~Sleeper() { reader_.end_sleep(); }
+  Sleeper(const Sleeper&) = delete;
+  Sleeper& operator=(const Sleeper&) = delete;
+
+ private:
+  SlotReader& reader_;
+};
+
+// Waits until something may have changed, or for a slice of the wait_limit; the last try's outcome.
+ReadAttempt await_change(OpenArray& array, SlotReader& reader, const ReadOptions& options,
+                         WaitLimit& wait_limit) {
+  // The counts, then the try: what comes after the try changes the counts.
+  const SlotReader::Counts counts = reader.counts();
+  ReadAttempt attempt = reader.acquire(options.version, options.newer_than);
+  if (!must_wait(attempt)) return attempt;
+  if (spin(counts.span(), counts.publisher_cpu)) {
+    // The slot's word, its bytes, and the line of our hold come from another processor: at once,
+    // rather than one after the other.
+    __builtin_prefetch(array.slot_data(reader.likely_slot()));
+    return reader.acquire(options.version, options.newer_than);
+  }
+  const Sleeper sleeper(reader);
+  crash_point("sleep.announced");
+  attempt = reader.acquire(options.version, options.newer_than);
+  if (must_wait(attempt)) wire::futex_wait(counts.span(), wait_limit.slice());
+  return attempt;
+}
+
+}  // namespace
+
+absl::StatusOr<ReadAttempt> begin_read(OpenArray& array, const ReadOptions& options,
+                                       WaitLimit& wait_limit) {
+  if (auto status = array.usable(); !status.ok()) return status;
+  auto reader_or = array.reader();
+  if (!reader_or.ok()) return reader_or.status();
+  SlotReader& reader = **reader_or;
+  for (;;) {
+    ReadAttempt attempt = reader.acquire(options.version, options.newer_than);
+    if (must_wait(attempt) && !wait_limit.expired()) {
+      // A writer may wait for a slot that this process itself still keeps.
+      array.settle_unused();
+      attempt = await_change(array, reader, options, wait_limit);
+    }
+    if (attempt.outcome == Outcome::kAcquired) {
+      if (array.keep(reader, attempt)) return attempt;
+      return array.usable();
+    }
+    if (auto status = verdict(array, options, attempt); !status.ok()) return status;
+    if (auto status = wait_limit.step(); !status.ok()) return status;
+    if (wait_limit.expired()) {
+      return make_error(
+          ErrorCode::kTimeout,
+          fmt::format("{} of '{}' did not come within {}; {}", wanted_text(options), array.name(),
+                      wait_limit.limit_text(), current_text(array.current_version())),
+          "Is its writer running? memleasectl holders " + array.name());
+    }
+  }
+}
+
+}  // namespace memlease::internal

@@ -1,0 +1,17 @@
+// Coming by a version of an array: try, spin, sleep, try again.
+#pragma once
+
+#include <memlease/array.h>
+
+#include "absl/status/statusor.h"
+#include "client/arrays/open_array.h"
+#include "client/arrays/wait_limit.h"
+#include "client/slots/slot_reader.h"
+
+namespace memlease::internal {
+
+// On success the slot is held, and Array::read's errors otherwise.
+absl::StatusOr<ReadAttempt> begin_read(OpenArray& array, const ReadOptions& options,
+                                       WaitLimit& wait_limit);
+
+}  // namespace memlease::internal

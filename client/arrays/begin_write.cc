@@ -1,0 +1,205 @@
+#include "client/arrays/begin_write.h"
+
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "client/hooks/test_hooks.h"
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "wire/error.h"
+
+namespace memlease::internal {
+namespace {
+
+using wire::ErrorCode;
+using wire::make_error;
+using Outcome = WriteAttempt::Outcome;
+
+// "pid 4242 (plot.py) reads version 7": whom the writer waits for.
+std::string holders_text(OpenArray& array) {
+  auto holders = array.session().control().holders(array.answer().id);
+  if (!holders.ok()) return "unknown holders";
+  std::vector<std::string> parts;
+  for (const Holder& holder : *holders) {
+    if (holder.versions.empty()) continue;
+    const std::string who = holder.pid == getpid()
+                                ? "this process itself (leases or views that are alive)"
+                                : fmt::format("pid {} ({})", holder.pid, holder.command);
+    parts.push_back(fmt::format("{} reads version {}", who, fmt::join(holder.versions, ", ")));
+  }
+  return parts.empty() ? "holders that have just let go"
+                       : fmt::format("{}", fmt::join(parts, "; "));
+}
+
+absl::Status no_free_slot(OpenArray& array, const WaitLimit& wait_limit) {
+  return make_error(
+      ErrorCode::kNoFreeSlot,
+      fmt::format("all slots of '{}' that could be written are held ({} slots, waited "
+                  "{}): {}",
+                  array.name(), array.slots(), wait_limit.limit_text(), holders_text(array)),
+      "Wait longer, end these readers, or create the array with more slots (the "
+      "number of slow readers + 2).");
+}
+
+// What to sleep on until the right may be had: the board, and the present writer's row.
+std::vector<wire::FutexWait> right_words(OpenArray& array) {
+  const wire::BoardRecord& board = array.board();
+  std::vector<wire::FutexWait> words = {{&board.event_count, board.event_count.load()}};
+  const wire::WriterRow* writer = array.writer_row(wire::writer_row_of(board.writer.load()));
+  if (writer != nullptr) words.push_back({&writer->publish_count, writer->publish_count.load()});
+  return words;
+}
+
+// One round of asking for the right. True once it is ours.
+absl::StatusOr<bool> ask_for_right(OpenArray& array, WaitLimit& wait_limit) {
+  ControlPort& control = array.session().control();
+  const std::vector<wire::FutexWait> words = right_words(array);
+  auto answer = control.acquire_writer(array.answer().id);
+  if (!answer.ok()) return answer.status();
+  crash_point("right.asked");
+  auto writer = array.writer(answer->row);
+  if (!writer.ok()) return writer.status();
+  if (answer->state == WriterAnswer::State::kGranted) return true;
+  if (answer->state == WriterAnswer::State::kOffered) {
+    const wire::WriterRow* from = array.writer_row(answer->from);
+    if (from == nullptr) return false;
+    crash_point("right.offered");
+    (*writer)->adopt(*from);
+    crash_point("right.copied");
+    absl::Status confirmed = control.confirm_writer(array.answer().id, answer->offer);
+    crash_point("right.confirmed");
+    if (!confirmed.ok() && wire::code_of(confirmed) != ErrorCode::kBusy) return confirmed;
+    return confirmed.ok();
+  }
+  crash_point("right.busy");
+  wire::futex_wait(words, wait_limit.slice());
+  return false;
+}
+
+absl::Status acquire_right(OpenArray& array, WaitLimit& wait_limit) {
+  for (;;) {
+    auto mine = ask_for_right(array, wait_limit);
+    if (!mine.ok()) return mine.status();
+    if (*mine) return absl::OkStatus();
+    absl::Status status = wait_limit.step();
+    if (status.ok() && wait_limit.expired()) {
+      status = make_error(ErrorCode::kTimeout,
+                          fmt::format("the right to write '{}' did not come within {}: another "
+                                      "process is in the middle of a write",
+                                      array.name(), wait_limit.limit_text()),
+                          "Wait longer, or look who it is: memleasectl holders " + array.name());
+    }
+    if (!status.ok()) {
+      array.session().control().cancel_writer(array.answer().id).IgnoreError();
+      return status;
+    }
+  }
+}
+
+absl::Status refuse_self_deadlock(OpenArray& array) {
+  const SlotReader* reader = array.reader_if_subscribed();
+  if (array.slots() != 1 || reader == nullptr || reader->holds(0) == 0) return absl::OkStatus();
+  return make_error(ErrorCode::kBusy,
+                    fmt::format("this process itself holds the only slot of '{}'", array.name()),
+                    "Release its leases and delete its views first, or use slots=2 or more.");
+}
+
+// On a device a slot whose last reads are over is better than one that a stream would have to wait
+// for: a reader may be slow, or never end.
+WriteAttempt begin_slot(OpenArray& array, SlotWriter& writer, SlotWriter::SleepOn sleep_on) {
+  if (array.gpu() == nullptr) return writer.begin(sleep_on);
+  const auto reads_over = [&](std::uint32_t slot) {
+    return array.gpu()->order()->reads_complete(writer, slot);
+  };
+  const SlotWriter::Preferred preferred(reads_over);
+  return writer.begin(sleep_on, &preferred);
+}
+
+absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt) {
+  for (;;) {
+    if (!array.usable_at_once()) {
+      if (auto status = array.usable(); !status.ok()) return status;
+    }
+    if (auto status = refuse_self_deadlock(array); !status.ok()) return status;
+    absl::Status stopped;
+    // After a wait to the deadline it is tried once more; after an interrupt it is not, as a slot
+    // that was taken then would have no lease.
+    const auto sleep_on = [&](const std::vector<wire::FutexWait>& words) {
+      if (wait_limit.expired()) return false;
+      wire::futex_wait(words, wait_limit.slice());
+      stopped = wait_limit.step();
+      return stopped.ok();
+    };
+    attempt = {};
+    if (SlotWriter* writer = array.writer_if_any()) attempt = begin_slot(array, *writer, sleep_on);
+    if (!stopped.ok()) return stopped;
+    switch (attempt.outcome) {
+      case Outcome::kReady:
+        return absl::OkStatus();
+      case Outcome::kNoFreeSlot:
+        return no_free_slot(array, wait_limit);
+      case Outcome::kWithdrawn:
+        return array.gone(false);
+      case Outcome::kDraining:
+        return array.gone(true);
+      case Outcome::kNotMine:
+        if (auto status = acquire_right(array, wait_limit); !status.ok()) return status;
+    }
+  }
+}
+
+}  // namespace
+
+absl::Status begin_write(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt) {
+  // The turn may be that of a thread that is not in this process.
+  if (array.forked()) return array.usable();
+  // At first without waiting, so that the clock is looked at only if there is something to wait
+  // for.
+  for (std::chrono::nanoseconds slice{0}; !array.enter_writing(slice); slice = wait_limit.slice()) {
+    if (auto status = wait_limit.step(); !status.ok()) return status;
+    if (wait_limit.expired()) {
+      return make_error(
+          ErrorCode::kTimeout,
+          fmt::format("this process already has a write lease of '{}', and it did not "
+                      "end within {}",
+                      array.name(), wait_limit.limit_text()),
+          "Publish or drop the other lease first: one write at a time.");
+    }
+  }
+  absl::Cleanup leave = [&] {
+    array.leave_writing();
+    array.leave_if_due();  // it was closed meanwhile, and its close() has left that to us
+  };
+  // First what this process itself still keeps: it may be the only slot.
+  auto status = array.gpu() == nullptr ? absl::OkStatus() : array.settle();
+  if (status.ok()) status = begin_entered(array, wait_limit, attempt);
+  if (status.ok()) std::move(leave).Cancel();
+  return status;
+}
+
+absl::Status begin_update(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt) {
+  if (auto status = begin_write(array, wait_limit, attempt); !status.ok()) return status;
+  const wire::Publication current = array.writer_if_any()->current();
+  if (current.version == 0) {
+    array.end_write(attempt.slot, attempt.version, false);
+    return make_error(array.slots() == 1 ? ErrorCode::kWriteAborted : ErrorCode::kInvalidArgument,
+                      fmt::format("'{}' has no version that could be updated", array.name()),
+                      "Use write() and fill the whole array.");
+  }
+  // A device copies on the lease's stream.
+  if (attempt.slot != current.slot && array.gpu() == nullptr) {
+    // Nobody but this process could begin to overwrite the current version, and it is here.
+    std::memcpy(array.slot_data(attempt.slot), array.slot_data(current.slot),
+                array.answer().slot_bytes);
+    crash_point("update.copied");
+    array.session().count_copy();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace memlease::internal

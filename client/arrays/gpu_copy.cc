@@ -1,0 +1,240 @@
+#include "client/arrays/gpu_copy.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "client/hooks/test_hooks.h"
+#include "client/ordering/host_event.h"
+#include "client/ordering/lease_streams.h"
+#include "client/ordering/strided_copy.h"
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "wire/error.h"
+
+namespace memlease::internal {
+namespace {
+
+using wire::ErrorCode;
+
+// What a stream of this process was given until now, waited for as any other wait is.
+absl::Status wait_for_stream(OpenArray& array, Importer& importer, Stream stream) {
+  const auto mark = importer.mark(stream);
+  if (!mark.ok()) return mark.status();
+  return host_wait(array.session(), [&] { return (*mark)->complete(); });
+}
+
+// Copies on a stream that waits for nobody, once the host has waited for all that must come before:
+// a copy from or to pageable memory blocks inside of the driver, where no deadline and no interrupt
+// is looked at. Nothing is under way when it returns, also after an error.
+absl::Status copy_now(OpenArray& array, Importer& importer,
+                      absl::FunctionRef<absl::Status(Stream)> copy) {
+  const auto on = importer.copy_stream();
+  if (!on.ok()) return on.status();
+  const absl::Status copied = copy(*on);
+  const absl::Status finished = finish(importer, *on);
+  crash_point("device.copied");
+  if (!copied.ok()) return copied;
+  if (finished.ok()) array.session().count_copy();
+  return finished;
+}
+
+// Extents of 1 have no use for their strides.
+bool same_layout(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& a,
+                 const std::vector<std::int64_t>& b) {
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] > 1 && a[i] != b[i]) return false;
+  }
+  return true;
+}
+
+enum class Layout : std::uint8_t { kOfArray, kCOrder, kOther };
+
+std::vector<std::int64_t> c_order_of(const OpenArray& array) {
+  wire::ArraySpec packed = array.spec();
+  packed.strides_bytes.clear();
+  return wire::strides_bytes_of(packed);
+}
+
+std::vector<std::int64_t> strides_of(const OpenArray& array, const GpuSource& source) {
+  return source.strides_bytes.empty() ? c_order_of(array) : source.strides_bytes;
+}
+
+Layout layout_of(const OpenArray& array, const GpuSource& source) {
+  const auto& shape = array.spec().shape;
+  const std::vector<std::int64_t> strides = strides_of(array, source);
+  if (same_layout(shape, strides, array.strides_bytes())) return Layout::kOfArray;
+  return same_layout(shape, strides, c_order_of(array)) ? Layout::kCOrder : Layout::kOther;
+}
+
+absl::Status check_layout(const OpenArray& array, const GpuSource& source) {
+  const std::size_t ndim = array.spec().shape.size();
+  if (!source.strides_bytes.empty() && source.strides_bytes.size() != ndim) {
+    return wire::make_error(ErrorCode::kInvalidArgument,
+                            fmt::format("the source has {} strides, and '{}' {} dimensions",
+                                        source.strides_bytes.size(), array.name(), ndim),
+                            "Give one for each dimension, or none for C order.");
+  }
+  const Layout layout = layout_of(array, source);
+  const bool to_host = array.importer() == nullptr;
+  if (layout == Layout::kOfArray || (layout == Layout::kCOrder && to_host)) return absl::OkStatus();
+  return wire::make_error(
+      ErrorCode::kUnsupported,
+      fmt::format(
+          "the source's strides in bytes are [{}], those of '{}' [{}], and no copy on a GPU "
+          "changes the order of elements",
+          fmt::join(strides_of(array, source), ","), array.name(),
+          fmt::join(array.strides_bytes(), ",")),
+      "Make it contiguous first, as by tensor.contiguous() or cupy.ascontiguousarray(), or write "
+      "it with a kernel of the framework in a write lease.");
+}
+
+absl::StatusOr<Importer*> importer_for(OpenArray& array, const GpuSource& source) {
+  auto importer = array.owner().imports().importers().holder(source.data);
+  if (!importer.ok() || array.importer() == nullptr) return importer;
+  const Importer& own = *array.importer();
+  if ((*importer)->device() == own.device()) return importer;
+  return wire::make_error(ErrorCode::kInvalidArgument,
+                          fmt::format("the source is on cuda:{}, and '{}' on cuda:{}",
+                                      (*importer)->ordinal(), array.name(), own.ordinal()),
+                          "Bring it to the array's GPU first, as by tensor.to(\"cuda:N\").");
+}
+
+// Calls `copy` for each block of the array, where it stands and where it would if it were packed,
+// until one fails.
+absl::Status copy_blocks(
+    const OpenArray& array,
+    absl::FunctionRef<absl::Status(std::size_t at, std::size_t packed, std::size_t bytes)> copy) {
+  absl::Status status;
+  for_each_block(array.spec(), [&](std::size_t at, std::size_t packed, std::size_t bytes) {
+    if (status.ok()) status = copy(at, packed, bytes);
+  });
+  return status;
+}
+
+// The pieces without gaps of what stands as the array does.
+absl::Status copy_pieces(const OpenArray& array, Importer& importer, std::byte* to,
+                         const std::byte* from, Stream on) {
+  const std::uint64_t size_bytes = array.answer().slot_bytes;
+  if (element_bytes(array.spec()) == size_bytes) return importer.copy(to, from, size_bytes, on);
+  return copy_blocks(array, [&](std::size_t at, std::size_t /*packed*/, std::size_t bytes) {
+    return importer.copy(to + at, from + at, bytes, on);
+  });
+}
+
+// On the stream of a lease: behind the work on the source that is under way, which itself goes on
+// behind the copy. The source is kept until that is done.
+absl::Status copy_in_order(OpenArray& array, Importer& importer, const GpuSource& source,
+                           std::byte* to, Stream on) {
+  const bool has_theirs = source.stream && source.stream != on;
+  absl::Status status = has_theirs ? importer.order(source.stream, on) : absl::OkStatus();
+  if (!status.ok()) return status;
+  status = copy_pieces(array, importer, to, static_cast<const std::byte*>(source.data), on);
+  auto end = importer.mark(on);
+  if (!end.ok()) {
+    importer.synchronize().IgnoreError();
+    return end.status();
+  }
+  array.owner().kept().keep(std::move(*end), source.owner);
+  crash_point("device.copied");
+  if (!status.ok()) return status;
+  array.session().count_copy();
+  return has_theirs ? importer.order(on, source.stream) : absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status copy_within_device(OpenArray& array, std::uint32_t from, std::uint32_t slot,
+                                Stream stream, LeaseStreams& streams) {
+  Importer& importer = array.gpu()->importer();
+  const auto copy = [&](Stream on) {
+    return importer.copy(array.slot_data(slot), array.slot_data(from), array.answer().slot_bytes,
+                         on);
+  };
+  if (!stream) {
+    auto status = host_wait_slot(*array.gpu(), slot, streams);
+    return status.ok() ? copy_now(array, importer, copy) : status;
+  }
+  auto status = order_write(*array.gpu(), slot, stream, streams);
+  if (status.ok()) status = copy(stream);
+  crash_point("device.copied");
+  if (status.ok()) array.session().count_copy();
+  return status;
+}
+
+absl::Status put_to_device(OpenArray& array, std::uint32_t slot, const std::byte* packed,
+                           bool only_use, LeaseStreams& streams) {
+  if (auto status = host_wait_slot(*array.gpu(), slot, streams); !status.ok()) return status;
+  Importer& importer = array.gpu()->importer();
+  return copy_now(array, importer, [&](Stream on) {
+    if (only_use) streams.stream = on;
+    return copy_blocks(array, [&](std::size_t at, std::size_t from, std::size_t bytes) {
+      return importer.copy(array.slot_data(slot) + at, packed + from, bytes, on);
+    });
+  });
+}
+
+absl::Status get_from_device(OpenArray& array, std::uint32_t slot, std::uint64_t version,
+                             std::byte* packed, bool only_use, LeaseStreams& streams) {
+  if (auto status = host_wait_version(*array.gpu(), slot, version, streams); !status.ok())
+    return status;
+  Importer& importer = array.gpu()->importer();
+  return copy_now(array, importer, [&](Stream on) {
+    if (only_use) streams.stream = on;
+    return copy_blocks(array, [&](std::size_t at, std::size_t to, std::size_t bytes) {
+      return importer.copy(packed + to, array.slot_data(slot) + at, bytes, on);
+    });
+  });
+}
+
+absl::StatusOr<Importer*> check_source(OpenArray& array, const GpuSource& source) {
+  if (element_bytes(array.spec()) == 0) return nullptr;
+  if (auto status = check_layout(array, source); !status.ok()) return status;
+  auto importer = importer_for(array, source);
+  if (!importer.ok() || !source.stream) return importer;
+  if (auto status = (*importer)->check_stream(source.stream); !status.ok()) return status;
+  return importer;
+}
+
+namespace {
+
+absl::Status put_into_host(OpenArray& array, std::uint32_t slot, const GpuSource& source,
+                           Importer& importer) {
+  std::byte* const to = array.slot_data(slot);
+  const auto* const from = static_cast<const std::byte*>(source.data);
+  if (layout_of(array, source) == Layout::kOfArray) {
+    return copy_now(array, importer,
+                    [&](Stream on) { return copy_pieces(array, importer, to, from, on); });
+  }
+  std::vector<std::byte> packed(element_bytes(array.spec()));
+  auto status = copy_now(array, importer, [&](Stream on) {
+    return importer.copy(packed.data(), from, packed.size(), on);
+  });
+  if (status.ok()) copy_in(array.spec(), packed.data(), to);
+  return status;
+}
+
+}  // namespace
+
+absl::Status put_from_gpu(OpenArray& array, std::uint32_t slot, const GpuSource& source,
+                          Importer* by, bool only_use, LeaseStreams& streams) {
+  if (by == nullptr) return absl::OkStatus();
+  Importer& importer = *by;
+  std::byte* const to = array.slot_data(slot);
+  const bool to_host = array.gpu() == nullptr;
+  const Stream given = to_host ? Stream() : end_of(streams, {});
+  if (given) return copy_in_order(array, importer, source, to, given);
+  // Before the wait for the slot: a new lease that nothing was ordered for ends without a wait for
+  // the GPU, should this one be interrupted.
+  if (source.stream) {
+    if (auto status = wait_for_stream(array, importer, source.stream); !status.ok()) return status;
+  }
+  if (to_host) return put_into_host(array, slot, source, importer);
+  if (auto status = host_wait_slot(*array.gpu(), slot, streams); !status.ok()) return status;
+  return copy_now(array, importer, [&](Stream on) {
+    if (only_use) streams.stream = on;
+    return copy_pieces(array, importer, to, static_cast<const std::byte*>(source.data), on);
+  });
+}
+
+}  // namespace memlease::internal

@@ -1,0 +1,300 @@
+#include "client/arrays/open_array.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "client/arrays/release_mark.h"
+#include "client/hooks/test_hooks.h"
+#include "client/ordering/backoff.h"
+#include "fmt/format.h"
+#include "wire/error.h"
+#include "wire/futex.h"
+
+namespace memlease::internal {
+
+using wire::ErrorCode;
+using wire::make_error;
+using wire::RowRef;
+
+absl::StatusOr<std::unique_ptr<OpenArray>> OpenArray::open(std::shared_ptr<ArrayOwner> owner,
+                                                           const OpenAnswer& answer) {
+  std::unique_ptr<OpenArray> array(new OpenArray(std::move(owner), answer));
+  if (auto status = array->map_all(); !status.ok()) {
+    array->left_ = true;  // the caller leaves
+    return status;
+  }
+  return array;
+}
+
+OpenArray::OpenArray(std::shared_ptr<ArrayOwner> owner, const OpenAnswer& answer)
+    : owner_(std::move(owner)),
+      session_(owner_->session()),
+      answer_(answer),
+      fork_generation_(fork_generation()),
+      strides_bytes_(wire::strides_bytes_of(answer.spec)),
+      pages_(session_.mappings()) {}
+
+OpenArray::~OpenArray() {
+  if (forked() || left_) return;
+  owner_->depart(answer_.id, opens_, take_device_use());
+}
+
+DeviceUse OpenArray::take_device_use() { return gpu_ == nullptr ? DeviceUse() : gpu_->take_use(); }
+
+absl::Status OpenArray::map_all() {
+  if (auto status = pages_.map_board(answer_); !status.ok()) return status;
+  if (wire::is_host(spec())) {
+    auto mapped = pages_.map_slots(answer_);
+    if (mapped.ok()) slot_data_ = std::move(*mapped);
+    return mapped.status();
+  }
+  auto opened = GpuArray::open(answer_, session_, owner_->imports());
+  if (!opened.ok()) return opened.status();
+  gpu_ = std::move(*opened);
+  slot_data_ = gpu_->slot_data();
+  return absl::OkStatus();
+}
+
+int OpenArray::device_ordinal() const { return gpu_ == nullptr ? -1 : gpu_->importer().ordinal(); }
+
+std::uint64_t OpenArray::current_version() {
+  const std::uint64_t word = board().writer.load();
+  if (board().array_id.load() != wire::to_int(answer_.id)) return 0;
+  const wire::WriterRow* writer = pages_.writer_row(wire::writer_row_of(word));
+  return writer == nullptr ? 0 : wire::unpack_publication(writer->publication.load()).version;
+}
+
+absl::Status OpenArray::usable() const {
+  if (auto status = session_.usable(); !status.ok()) return status;
+  const bool left = left_.load();  // first: what has been closed was that before it was left
+  if (closed_.load(std::memory_order_relaxed)) {
+    return make_error(ErrorCode::kClosed,
+                      fmt::format("this handle of '{}' has been closed", name()),
+                      "Open the array again.");
+  }
+  return left ? gone(false) : absl::OkStatus();
+}
+
+// The ends of leases and pins. What they give up may have been the last thing that kept this alive,
+// so they have a mark on it meanwhile; and where something must follow, a handle.
+
+template <typename GiveUp>
+void OpenArray::end_lease(GiveUp give_up) {
+  std::shared_ptr<OpenArray> handle;
+  {
+    const ReleaseMark mark(this);
+    give_up();
+    crash_point("release.given_up");
+    if (!end_matters()) return;
+    handle = owner_->handle_of(*this);
+  }
+  if (handle != nullptr) handle->leave_if_due();
+}
+
+void OpenArray::end_read(std::uint32_t slot) {
+  if (forked()) return;
+  end_lease([&] { reader_ready_.load()->release(slot); });
+}
+
+void OpenArray::end_write(std::uint32_t slot, std::uint64_t version, bool publish) {
+  end_lease([&] {
+    if (publish) {
+      writer_->publish(slot, version);
+    } else {
+      writer_->drop(slot);
+    }
+    leave_writing();
+  });
+}
+
+absl::Status OpenArray::end_device_read(std::uint32_t slot, std::uint64_t version,
+                                        const DeviceOrder::WorkEnd& end, bool interruptible) {
+  absl::Status status;
+  if (forked()) return status;
+  const auto usable = [&] {
+    auto may_go_on = session_.usable();
+    return may_go_on.ok() && interruptible ? session_.check_interrupt() : may_go_on;
+  };
+  end_lease([&] {
+    const auto ended = order()->release(*reader_ready_.load(), slot, version, end, usable);
+    if (ended.kept) owner_->note_unsettled();
+    status = ended.status;
+  });
+  return status;
+}
+
+// As a pin that outlives its write lease. If there can be no row for that, the daemon or the name
+// has gone, and nobody writes any more; or all that is left is to wait once more.
+void OpenArray::keep_for_settle(std::uint32_t slot) {
+  const auto reader = this->reader();
+  if (!reader.ok()) {
+    gpu_->importer().synchronize().IgnoreError();
+    return;
+  }
+  (*reader)->hold_again(slot);
+  order()->end_pin({true}, slot);
+  owner_->note_unsettled();
+}
+
+absl::Status OpenArray::settle() {
+  owner_->kept().let_go();
+  owner_->settle_noted();
+  return settle_own();
+}
+
+absl::Status OpenArray::settle_own() {
+  return must_settle() ? order()->settle(*reader_ready_.load()) : absl::OkStatus();
+}
+
+void OpenArray::settle_unused() {
+  if (gpu_ == nullptr || forked()) return;
+  if (!enter_writing(std::chrono::nanoseconds::zero())) return;  // a write lease lives, or begins
+  const absl::Cleanup leave = [this] { leave_writing(); };
+  settle_own().IgnoreError();
+  if (must_settle()) owner_->note_unsettled();
+}
+
+// A write lease may pin its slot and then end: the turn first, then the holds.
+bool OpenArray::in_use() const {
+  if (left_.load()) return false;
+  const SlotReader* reader = reader_ready_.load();
+  return write_lock_.taken() || (reader != nullptr && reader->holds_any());
+}
+
+bool OpenArray::withdrawn() const {
+  return (board().writer.load() & wire::kWriterWithdrawn) != 0 ||
+         board().array_id.load() != wire::to_int(answer_.id);
+}
+
+bool OpenArray::has_its_name() const {
+  return !closed_.load() && (board().writer.load() & wire::kWriterDraining) == 0 && !withdrawn();
+}
+
+absl::Status OpenArray::gone(bool draining) const {
+  if (draining) {
+    return make_error(ErrorCode::kDaemonLost,
+                      fmt::format("the daemon of {} is shutting down", session_.directory()),
+                      "Release your leases; connect again once it has been started anew.");
+  }
+  return make_error(
+      ErrorCode::kWithdrawn,
+      fmt::format("'{}' has been withdrawn, or the process that created it has ended", name()),
+      "Views stay valid until they die. Open the name again if it was created anew; "
+      "with lifetime 'persistent' an array outlives its creator.");
+}
+
+// ---- Membership.
+
+absl::StatusOr<SlotReader*> OpenArray::reader() {
+  if (SlotReader* ready = reader_ready_.load()) return ready;
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [&] { return busy_ == Busy::kIdle; });
+  if (reader_) return &*reader_;
+  if (left_) return usable();
+  busy_ = Busy::kSubscribing;
+  lock.unlock();
+  const absl::Cleanup done = [this] { end_busy(); };
+  if (auto status = subscribe(); !status.ok()) return status;
+  reader_ready_.store(&*reader_);
+  crash_point("subscribe.done");
+  return &*reader_;
+}
+
+void OpenArray::end_busy() {
+  const std::lock_guard lock(mutex_);
+  busy_ = Busy::kIdle;
+  idle_.notify_all();
+}
+
+// By the one thread that is busy with this.
+absl::Status OpenArray::subscribe() {
+  crash_point("subscribe.begin");
+  auto subscribed = session_.control().subscribe(answer_.id);
+  crash_point("subscribe.answered");
+  if (!subscribed.ok()) return subscribed.status();
+  auto row = pages_.own_row(subscribed->row, wire::reader_row_units(slots()));
+  if (!row.ok()) return row.status();
+  if (order() != nullptr) {
+    auto status = order()->open_read_events(subscribed->row, subscribed->read_events);
+    if (!status.ok()) return status;
+  }
+  reader_.emplace(board(), answer_.id, slots(), *reinterpret_cast<wire::ReaderRow*>(*row), pages_);
+  if (gpu_ != nullptr) gpu_->set_reader(*reader_);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SlotWriter*> OpenArray::writer(RowRef at) {
+  if (writer_) return &*writer_;
+  auto row = pages_.own_row(at, wire::writer_row_units(slots()));
+  if (!row.ok()) return row.status();
+  writer_.emplace(board(), answer_.id, slots(), at, *reinterpret_cast<wire::WriterRow*>(*row),
+                  pages_);
+  return &*writer_;
+}
+
+bool OpenArray::reopen() {
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [&] { return busy_ != Busy::kLeaving; });
+  if (left_) return false;
+  ++opens_;
+  closed_.store(false);
+  return true;
+}
+
+void OpenArray::close() {
+  closed_.store(true);
+  settle_unused();
+  leave_if_due();
+}
+
+// The daemon lets nobody go whose GPU work may still touch the slots.
+void OpenArray::await_device() {
+  constexpr std::chrono::seconds kDrainTimeout{10};
+  if (order() == nullptr) return;
+  const auto end = std::chrono::steady_clock::now() + kDrainTimeout;
+  for (Backoff backoff; !order()->complete() && std::chrono::steady_clock::now() < end;) {
+    backoff.pause();
+  }
+}
+
+// True if it is due, and this thread's to do. closed_ (or the daemon's mark on the board) first,
+// then the look at the holds: a thread that is about to read announces its hold first and looks at
+// the mark then.
+bool OpenArray::begin_leaving() {
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [&] { return busy_ == Busy::kIdle; });
+  if (left_ || !ending()) return false;
+  if (must_settle()) owner_->note_unsettled();
+  const SlotReader* reader = reader_ready_.load();
+  if (reader != nullptr && reader->holds_any()) return false;
+  busy_ = Busy::kLeaving;
+  return true;
+}
+
+void OpenArray::leave_if_due() {
+  if (!ending()) return;
+  if (!enter_writing(std::chrono::nanoseconds::zero()))
+    return;  // a write lease lives: it will come
+  absl::Cleanup leave = [this] { leave_writing(); };
+  if (begin_leaving()) {
+    const absl::Cleanup done = [this] {
+      left_ = true;
+      end_busy();
+    };
+    await_device();
+    // Closed before the daemon may destroy it, unless the device is still at work after all.
+    {
+      const DeviceUse closed = take_device_use();
+    }
+    // An error means that the daemon has gone, or does not know us: left either way.
+    crash_point("leave.begin");
+    session_.control().leave(answer_.id, opens_).IgnoreError();
+    crash_point("leave.answered");
+  }
+  std::move(leave).Invoke();
+  owner_->kept().let_go();
+}
+
+}  // namespace memlease::internal

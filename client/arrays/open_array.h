@@ -1,0 +1,190 @@
+// One array as this process has it open: its pages, its bytes, its membership. Its owner deletes
+// it, and so leaves the array, when there is no handle (a shared_ptr) any more and no lease or pin:
+// these keep it by their hold or by the write lock, so that they need not count anything else.
+// Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/arrays/array_owner.h"
+#include "client/arrays/array_pages.h"
+#include "client/arrays/write_lock.h"
+#include "client/ordering/device_order.h"
+#include "client/ordering/gpu_array.h"
+#include "client/session/control_port.h"
+#include "client/session/session.h"
+#include "client/slots/slot_reader.h"
+#include "client/slots/slot_writer.h"
+
+namespace memlease::internal {
+
+class OpenArray final {
+ public:
+  // Maps, fetches and opens. After an error it is the caller that leaves the array.
+  static absl::StatusOr<std::unique_ptr<OpenArray>> open(std::shared_ptr<ArrayOwner> owner,
+                                                         const OpenAnswer& answer);
+  // Leaves the array, by way of its owner.
+  ~OpenArray();
+  OpenArray(const OpenArray&) = delete;
+  OpenArray& operator=(const OpenArray&) = delete;
+
+  ArrayOwner& owner() const { return *owner_; }
+  Session& session() const { return session_; }
+  const OpenAnswer& answer() const { return answer_; }
+  const wire::ArraySpec& spec() const { return answer_.spec; }
+  const std::string& name() const { return answer_.spec.name; }
+  std::uint32_t slots() const { return answer_.spec.slots; }
+  const std::vector<std::int64_t>& strides_bytes() const { return strides_bytes_; }
+  std::byte* slot_data(std::uint32_t slot) const { return slot_data_[slot]; }
+  const wire::BoardRecord& board() const { return pages_.board(); }
+  const wire::WriterRow* writer_row(wire::RowRef at) { return pages_.writer_row(at); }
+  // The version that is current now; 0 = none.
+  std::uint64_t current_version();
+
+  // The GPU's part, also where the array has been left; nullptr for the host, whose bytes are there
+  // when a lease is.
+  GpuArray* gpu() const { return gpu_.get(); }
+  Importer* importer() const { return gpu_ == nullptr ? nullptr : &gpu_->importer(); }
+  int device_ordinal() const;  // in this process; -1 for the host
+
+  // kClosed, kForkedClient, kDaemonLost or OK.
+  absl::Status usable() const;
+  // Nothing speaks against it, and no look is due: usable() would say OK.
+  bool usable_at_once() const {
+    return !closed_.load(std::memory_order_relaxed) && !left_.load(std::memory_order_relaxed) &&
+           session_.usable_at_once();
+  }
+  // Made before a fork, and this is the child: the pages are not here.
+  bool forked() const { return fork_generation_ != fork_generation(); }
+  // What stands in the way of a withdrawn or ending daemon's array, as an error.
+  absl::Status gone(bool draining) const;
+
+  // The reader's half; takes a row from the daemon at its first call.
+  absl::StatusOr<SlotReader*> reader();
+  // The reader's half if there is one already, else nullptr.
+  SlotReader* reader_if_subscribed() const { return reader_ready_.load(); }
+  // The writer's half, for whoever has the write lock; row as the daemon gave it.
+  absl::StatusOr<SlotWriter*> writer(wire::RowRef at);
+  SlotWriter* writer_if_any() { return writer_ ? &*writer_ : nullptr; }
+
+  // A read that need not wait, nor ask, nor fail: anything but kAcquired means no more than that.
+  ReadAttempt read_at_once(std::uint64_t version, std::uint64_t newer_than) {
+    SlotReader* reader = reader_ready_.load();
+    if (reader == nullptr || !usable_at_once()) return {};
+    const ReadAttempt attempt = reader->acquire(version, newer_than);
+    if (attempt.outcome != ReadAttempt::Outcome::kAcquired || keep(*reader, attempt)) {
+      return attempt;
+    }
+    return {};
+  }
+  // To be asked after each hold that a read has taken. False if close() came first in another
+  // thread, and the hold has been given back: close() looks at the holds after its mark, we at its
+  // mark after the hold.
+  bool keep(SlotReader& reader, const ReadAttempt& acquired) {
+    if (!closed_.load()) return true;
+    reader.release(acquired.slot);
+    return false;
+  }
+  // Ends a read lease. Leaves the array if that is due. This may be gone afterwards.
+  void end_read(std::uint32_t slot);
+  // Likewise, with what the streams were given until now as its end.
+  // `interruptible`: a wait ends with an interrupt, which is returned.
+  absl::Status end_device_read(std::uint32_t slot, std::uint64_t version,
+                               const DeviceOrder::WorkEnd& end, bool interruptible);
+  // Ends a write lease, likewise.
+  void end_write(std::uint32_t slot, std::uint64_t version, bool publish);
+
+  // The write lock of this process. Whoever lets it go without a write leaves the array if that has
+  // become due meanwhile.
+  bool enter_writing(std::chrono::nanoseconds slice) { return write_lock_.acquire(slice); }
+  void leave_writing() { write_lock_.release(); }
+
+  // Does what pins of a device array that died alone have left undone, and leases that could not
+  // wait; waits for the device then. Also for the owner's other arrays. And lets sources go that
+  // have been copied. For whoever has a lease or the write lock.
+  absl::Status settle();
+  // The same for anybody; a later call does what cannot be done now.
+  void settle_unused();
+  // A write lease ends, and nobody can tell whether its work is over: the slot is kept until
+  // settle() can.
+  void keep_for_settle(std::uint32_t slot);
+  // Holds are kept that end by settle() alone.
+  bool must_settle() const { return order() != nullptr && order()->must_settle(); }
+
+  // One more Open reply has been merged into this array; it is open again if it was closed but not
+  // left yet. False if it has been left: make a new one. Waits for a thread that is leaving it.
+  bool reopen();
+  // It is closed or withdrawn.
+  bool ending() const {
+    return closed_.load() || (board().writer.load() & wire::kWriterWithdrawn) != 0;
+  }
+  // Gives rows and the right back at once, or when the last lease and pin has gone.
+  void close();
+  bool closed() const { return closed_.load(); }
+  bool left() const { return left_.load(); }
+  // Leaves if nothing is held any more and the array is closed or withdrawn. May wait for the
+  // device and call the daemon, both without a lock.
+  void leave_if_due();
+  // Its name is free, or another array's.
+  bool withdrawn() const;
+  // Whoever opens the name now gets this array: a name is freed by withdrawing alone.
+  bool has_its_name() const;
+
+  // For the owner: there is no handle, or there is one again.
+  void set_without_handle(bool without) { without_handle_.store(without); }
+  // Has a lease or pin. To be asked where no handle could begin one.
+  bool in_use() const;
+  // The end of a lease or pin may be what somebody waits for.
+  bool end_matters() const { return without_handle_.load() || ending(); }
+
+ private:
+  OpenArray(std::shared_ptr<ArrayOwner> owner, const OpenAnswer& answer);
+  absl::Status map_all();
+  // What orders streams, while there is a lease, a pin or the write lock: without these another
+  // thread may leave the array.
+  DeviceOrder* order() const { return gpu_ == nullptr ? nullptr : gpu_->order(); }
+  absl::Status settle_own();
+  absl::Status subscribe();
+  void end_busy();
+  bool begin_leaving();
+  void await_device();
+  DeviceUse take_device_use();
+  template <typename GiveUp>
+  void end_lease(GiveUp give_up);
+
+  const std::shared_ptr<ArrayOwner> owner_;
+  Session& session_;
+  const OpenAnswer answer_;
+  const std::uint32_t fork_generation_;
+  std::vector<std::int64_t> strides_bytes_;
+  ArrayPages pages_;
+  std::unique_ptr<GpuArray> gpu_;
+  std::vector<std::byte*> slot_data_;
+
+  std::atomic<bool> without_handle_{false};
+  std::atomic<bool> closed_{false};
+  std::atomic<bool> left_{false};  // no member any more; the rows may be another array's by now
+  WriteLock write_lock_;
+  std::optional<SlotWriter> writer_;  // used under the write lock alone
+
+  // A thread that subscribes or leaves does so alone, but makes its calls without the lock.
+  enum class Busy : std::uint8_t { kIdle, kSubscribing, kLeaving };
+  std::mutex mutex_;              // guards what follows, but for the atomic
+  std::condition_variable idle_;  // busy_ is kIdle again
+  Busy busy_ = Busy::kIdle;
+  std::uint32_t opens_ = 1;
+  std::optional<SlotReader> reader_;
+  std::atomic<SlotReader*> reader_ready_{nullptr};
+};
+
+}  // namespace memlease::internal

@@ -1,0 +1,47 @@
+#include "client/arrays/pin.h"
+
+#include <memory>
+
+#include "client/arrays/release_mark.h"
+#include "client/ordering/device_order.h"
+
+namespace memlease::internal {
+namespace {
+
+using PinMark = DeviceOrder::PinMark;
+
+struct PinEnd {
+  OpenArray* array;
+  std::uint32_t slot;
+  std::shared_ptr<PinMark> mark;  // null for the host
+
+  void operator()(const void* /*data*/) const {
+    if (array->forked()) return;
+    std::shared_ptr<OpenArray> handle;  // ends after the mark
+    const ReleaseMark release_mark(array);
+    if (mark != nullptr && !array->gpu()->order()->end_pin(*mark, slot)) {
+      array->owner().note_unsettled();
+      return;
+    }
+    array->reader_if_subscribed()->release(slot);
+    if (!array->end_matters()) return;
+    array->owner().note_release();
+    handle = array->owner().handle_of(*array);
+  }
+};
+
+}  // namespace
+
+Pin make_pin(OpenArray& array, std::uint32_t slot) {
+  array.reader_if_subscribed()->hold_again(slot);
+  return Pin(array.slot_data(slot),
+             PinEnd{&array, slot, array.gpu() == nullptr ? nullptr : std::make_shared<PinMark>()});
+}
+
+void end_lease_of(OpenArray& array, const Pin& pin) {
+  if (const PinEnd* end = std::get_deleter<PinEnd>(pin); end != nullptr && end->mark != nullptr) {
+    array.gpu()->order()->end_lease(*end->mark);
+  }
+}
+
+}  // namespace memlease::internal

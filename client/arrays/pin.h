@@ -1,0 +1,19 @@
+// Pins: holds of a slot that live beyond their lease, until their last copy dies.
+#pragma once
+
+#include <memlease/lease.h>
+
+#include <cstdint>
+
+#include "client/arrays/open_array.h"
+
+namespace memlease::internal {
+
+// Holds the slot, which a lease of this process has now. The reader's half must be there. The pin
+// may die on any thread and late: that lets go of the slot, and calls nobody.
+Pin make_pin(OpenArray& array, std::uint32_t slot);
+// The lease that the pin was made for ends, and the pin goes on: what it dies after is no part of
+// what the lease records.
+void end_lease_of(OpenArray& array, const Pin& pin);
+
+}  // namespace memlease::internal

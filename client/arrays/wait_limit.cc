@@ -1,0 +1,34 @@
+#include "client/arrays/wait_limit.h"
+
+#include <algorithm>
+
+#include "client/hooks/test_hooks.h"
+#include "fmt/format.h"
+
+namespace memlease::internal {
+
+WaitLimit::WaitLimit(Session& session, Timeout timeout, std::chrono::nanoseconds default_timeout)
+    : session_(session),
+      limit_(std::max(timeout.value_or(default_timeout), std::chrono::nanoseconds::zero())) {}
+
+bool WaitLimit::expired() { return slice() == std::chrono::nanoseconds::zero(); }
+
+std::chrono::nanoseconds WaitLimit::slice() {
+  const std::chrono::nanoseconds longest = looks_again() ? kSlice : std::chrono::hours(24);
+  if (limit_ == kForever) return longest;
+  const Clock::time_point now = Clock::now();
+  if (!start_) start_ = now;
+  const std::chrono::nanoseconds left = limit_ - (now - *start_);
+  return std::clamp(left, std::chrono::nanoseconds::zero(), longest);
+}
+
+absl::Status WaitLimit::step() {
+  if (auto status = session_.check_interrupt(); !status.ok()) return status;
+  return session_.look();
+}
+
+std::string WaitLimit::limit_text() const {
+  return fmt::format("{:.3g} s", std::chrono::duration<double>(limit_).count());
+}
+
+}  // namespace memlease::internal

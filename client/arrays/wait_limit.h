@@ -1,0 +1,38 @@
+// How long a call goes on waiting: until its deadline, an interrupt, or the daemon's end. Waits go
+// in slices, between which step() looks at all three. The time runs from the first question on: a
+// call that need not wait never looks at the clock. Used by one thread.
+#pragma once
+
+#include <memlease/array.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "client/session/session.h"
+
+namespace memlease::internal {
+
+class WaitLimit {
+ public:
+  static constexpr std::chrono::milliseconds kSlice{100};
+
+  WaitLimit(Session& session, Timeout timeout, std::chrono::nanoseconds default_timeout);
+
+  bool expired();
+  // How long to sleep at a time; 0 once expired.
+  std::chrono::nanoseconds slice();
+  // OK to go on; else kInterrupted, or why the session cannot be used any more.
+  absl::Status step();
+  // "10 s", for the text of an error.
+  std::string limit_text() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Session& session_;
+  const std::chrono::nanoseconds limit_;
+  std::optional<Clock::time_point> start_;
+};
+
+}  // namespace memlease::internal

@@ -1,0 +1,25 @@
+// One write at a time in this process: a lock that another thread than the one that took it may let
+// go, and that can be waited for in slices. A write lease has it from its begin to its end.
+// Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "wire/futex.h"
+
+namespace memlease::internal {
+
+class WriteLock {
+ public:
+  // False if somebody else has it still after the slice; 0 = without waiting.
+  bool acquire(std::chrono::nanoseconds slice);
+  void release();
+  bool taken() const { return word_.load() != kFree; }
+
+ private:
+  enum State : std::uint32_t { kFree, kTaken, kAwaited };
+  wire::HalfWord word_{kFree};
+};
+
+}  // namespace memlease::internal

@@ -1,0 +1,71 @@
+// GPUs through libmemlease_cuda.so: see client/ordering/importer.h for what is promised.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "client/ordering/importer.h"
+#include "cuda/loader.h"
+
+namespace memlease::internal {
+
+class CudaImporter : public Importer {
+ public:
+  CudaImporter(const memlease_cuda_table& cuda, cuda::Gpu gpu)
+      : cuda_(cuda), gpu_(std::move(gpu)) {}
+
+  const std::string& device() const override { return gpu_.uuid; }
+  int ordinal() const override { return gpu_.ordinal; }
+  absl::StatusOr<std::unique_ptr<DeviceMemory>> open_memory(const wire::DeviceHandle& handle,
+                                                            std::uint64_t size_bytes) override;
+  absl::StatusOr<std::unique_ptr<DeviceEvent>> open_event(
+      const wire::DeviceHandle& handle) override;
+  absl::StatusOr<std::unique_ptr<DeviceEvent>> mark(Stream stream) override;
+  absl::Status order(Stream before, Stream after) override;
+  absl::Status check_stream(Stream stream) override;
+  bool is_capturing(Stream stream) override;
+  absl::StatusOr<Stream> export_stream() override;
+  absl::StatusOr<Stream> copy_stream() override;
+  absl::Status synchronize() override;
+  absl::Status copy(void* to, const void* from, std::uint64_t size_bytes, Stream stream) override;
+  void checker_release(std::uint64_t key, std::uint64_t value) override;
+  void checker_acquire(std::uint64_t key, std::uint64_t value) override;
+
+  // Where events are joined; one a device.
+  absl::StatusOr<Stream> joining_stream();
+  const memlease_cuda_table& cuda() const { return cuda_; }
+  // "opening memory of GPU-6a9f… (cuda:0): …".
+  absl::Status error(std::int32_t code, const std::string& what) const;
+
+ private:
+  absl::StatusOr<Stream> make(Stream& stream);
+
+  const memlease_cuda_table& cuda_;
+  const cuda::Gpu gpu_;
+  std::mutex mutex_;  // guards what follows
+  Stream joining_;
+  Stream copying_;
+  std::array<Stream, 4> exports_;
+  std::size_t next_export_ = 0;
+};
+
+// The process's, which is never destroyed.
+class CudaImporters : public ImporterSource {
+ public:
+  static CudaImporters& instance();
+  absl::StatusOr<std::string> resolve(const std::string& device) override;
+  absl::StatusOr<Importer*> importer(const std::string& uuid) override;
+  absl::StatusOr<Importer*> holder(const void* address) override;
+
+ private:
+  absl::Status look();
+
+  std::mutex mutex_;                                      // guards what follows
+  std::vector<std::unique_ptr<CudaImporter>> importers_;  // by ordinal; empty: not looked for yet
+};
+
+}  // namespace memlease::internal

@@ -1,0 +1,20 @@
+#include "client/ordering/device_use.h"
+
+#include <cstddef>
+#include <new>
+#include <utility>
+
+namespace memlease::internal {
+
+DeviceUse::~DeviceUse() {
+  if (complete()) return;
+  static_cast<void>(order.release());
+  for (auto& open : memory) {
+    // Never destroyed: one count too many.
+    using Open = std::shared_ptr<DeviceMemory>;
+    alignas(Open) std::byte kept[sizeof(Open)];
+    new (kept) Open(std::move(open));
+  }
+}
+
+}  // namespace memlease::internal

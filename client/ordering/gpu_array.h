@@ -1,0 +1,66 @@
+// One array on a GPU as this process has it: its slots' memory, and what orders streams on them.
+// Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/ordering/device_order.h"
+#include "client/ordering/device_use.h"
+#include "client/ordering/import_cache.h"
+#include "client/ordering/importer.h"
+#include "client/session/control_port.h"
+#include "client/session/session.h"
+#include "client/slots/slot_reader.h"
+
+namespace memlease::internal {
+
+class GpuArray {
+ public:
+  // Opens the memory and the slots' events, which may wait for the device. The answer and the
+  // session must outlive this.
+  static absl::StatusOr<std::unique_ptr<GpuArray>> open(const OpenAnswer& answer, Session& session,
+                                                        ImportCache& imports);
+
+  Importer& importer() const { return importer_; }
+  const std::vector<std::byte*>& slot_data() const { return slot_data_; }
+  // nullptr once take_use() has been called.
+  DeviceOrder* order() const { return order_.get(); }
+  Session& session() const { return session_; }
+  const std::string& name() const { return answer_.spec.name; }
+  // How long calls that take a stream wait on the host instead; 0: streams wait.
+  std::chrono::milliseconds host_waits() const { return answer_.host_waits; }
+
+  // The reader's half, once there is one.
+  void set_reader(const SlotReader& reader) { reader_.store(&reader); }
+  // Has the version's writer died before it was complete? Not known without a reader.
+  bool poisoned(std::uint64_t version) const {
+    const SlotReader* const reader = reader_.load();
+    return version != 0 && reader != nullptr && reader->poisoned(version);
+  }
+
+  // What is open, to be closed when its work is done. Nobody may use the order any more.
+  DeviceUse take_use();
+
+ private:
+  GpuArray(const OpenAnswer& answer, Session& session, Importer& importer)
+      : answer_(answer), session_(session), importer_(importer) {}
+  absl::Status open_slots(ImportCache& imports);
+
+  const OpenAnswer& answer_;
+  Session& session_;
+  Importer& importer_;
+  std::map<std::uint32_t, std::shared_ptr<DeviceMemory>> segments_;  // by their files
+  std::vector<std::byte*> slot_data_;
+  std::unique_ptr<DeviceOrder> order_;
+  std::atomic<const SlotReader*> reader_{nullptr};
+};
+
+}  // namespace memlease::internal

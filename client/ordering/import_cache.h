@@ -1,0 +1,64 @@
+// Memory and other readers' events as open in this process: each segment and each row once, however
+// many arrays stand in it, for as long as anybody uses it. Thread-safe; outlives what it hands out.
+//
+// The daemon keeps what a process has open, so it is told what has been closed: not by whoever
+// drops the last use, which may happen where no call can be made, but by the next call's flush.
+//
+// Opening, closing and the daemon's calls all happen without the lock, as each may wait for the
+// device or the daemon. What belongs to one segment or row still comes one after the other: while
+// one thread opens or closes it, or tells the daemon that it is closed, those who want that one
+// wait, and nobody else does.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/ordering/importer.h"
+#include "client/ordering/row_events.h"
+#include "client/session/control_port.h"
+#include "wire/ids.h"
+
+namespace memlease::internal {
+
+class ImportCache {
+ public:
+  ImportCache(ControlPort& control, ImporterSource& importers)
+      : control_(control), importers_(importers) {}
+
+  ImporterSource& importers() const { return importers_; }
+  // Asks the daemon for the handle and opens it, unless it is open.
+  absl::StatusOr<std::shared_ptr<DeviceMemory>> get(wire::FileId file, Importer& importer);
+  // Likewise the events of another process's reader row, one a slot.
+  absl::StatusOr<std::shared_ptr<RowEvents>> read_events(wire::RowRef row, std::uint32_t slots,
+                                                         Importer& importer);
+  // Tells the daemon what has been closed since the last time; a call only if there is something.
+  void flush();
+
+ private:
+  // What is open by its key, or being opened, closed or told of: then nobody can have it yet.
+  template <typename Opened>
+  using Known = std::unordered_map<std::uint64_t, std::weak_ptr<Opened>>;
+  // What is open by this key, or what `open` makes of what the daemon answers to `ask`; the last
+  // use of it enters `id` among what has been closed.
+  template <typename Id, typename Opened, typename Ask, typename Open>
+  absl::StatusOr<std::shared_ptr<Opened>> share(Known<Opened>& known, std::vector<Id>& closed,
+                                                std::uint64_t key, Id id, Ask ask, Open open);
+  // Nothing is open or under way by this key any more.
+  template <typename Opened>
+  void forget(Known<Opened>& known, std::uint64_t key);
+
+  ControlPort& control_;
+  ImporterSource& importers_;
+  std::mutex mutex_;                 // guards what follows
+  std::condition_variable changed_;  // memory_ or events_ has
+  Known<DeviceMemory> memory_;       // by the file
+  Known<RowEvents> events_;          // by the row
+  ClosedImports closed_;             // and not told of yet
+};
+
+}  // namespace memlease::internal

@@ -1,0 +1,93 @@
+// Port: how this process opens memory and events of a device, and orders its own streams by them.
+// Implemented by client/cuda/cuda_importer; called by ImportCache and DeviceOrder. Thread-safe.
+//
+// No call waits for the device unless it says so. Errors are kInternal where the device itself has
+// failed: such errors stay, and everything on it fails from then on, in this process alone.
+#pragma once
+
+#include <memlease/stream.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "wire/ids.h"
+
+namespace memlease::internal {
+
+// Destroying it closes it. In a forked child, and once the driver has been shut down, that does
+// nothing.
+class DeviceMemory {
+ public:
+  virtual ~DeviceMemory() = default;
+  virtual std::byte* data() const = 0;  // not for the host to touch
+  virtual std::uint64_t size_bytes() const = 0;
+};
+
+class DeviceEvent {
+ public:
+  virtual ~DeviceEvent() = default;
+  // Behind all that the stream was given before.
+  virtual absl::Status record(Stream stream) = 0;
+  // As record(), and the last record, which may not be complete yet, stays part of it.
+  virtual absl::Status record_joined(Stream stream) = 0;
+  // What the stream is given from now on runs behind the last record.
+  virtual absl::Status wait(Stream stream) = 0;
+  // Of the last record; true if there is none.
+  virtual absl::StatusOr<bool> complete() = 0;
+};
+
+class Importer {
+ public:
+  virtual ~Importer() = default;
+  virtual const std::string& device() const = 0;  // UUID
+  virtual int ordinal() const = 0;                // in this process
+  // Both: kUnsupported where the driver does not find from here what the daemon has, as between
+  // containers.
+  virtual absl::StatusOr<std::unique_ptr<DeviceMemory>> open_memory(
+      const wire::DeviceHandle& handle, std::uint64_t size_bytes) = 0;
+  virtual absl::StatusOr<std::unique_ptr<DeviceEvent>> open_event(
+      const wire::DeviceHandle& handle) = 0;
+
+  // A new one, of this process alone, recorded behind all that the stream was given before.
+  virtual absl::StatusOr<std::unique_ptr<DeviceEvent>> mark(Stream stream) = 0;
+  // What `after` is given from now on runs behind what `before` was given until now.
+  virtual absl::Status order(Stream before, Stream after) = 0;
+
+  // kInvalidArgument: of another device, or capturing a graph.
+  virtual absl::Status check_stream(Stream stream) = 0;
+  // Is it, or does it depend on a stream that is?
+  virtual bool is_capturing(Stream stream) = 0;
+  // One of the process's own, for an export: never 0, 1 or 2, never destroyed.
+  virtual absl::StatusOr<Stream> export_stream() = 0;
+  // Another one, which is never made to wait: for copies before which the host has waited.
+  virtual absl::StatusOr<Stream> copy_stream() = 0;
+  // Waits until the device has nothing to do for this process. kInvalidArgument: a stream of it is
+  // capturing a graph, and nothing has been waited for.
+  virtual absl::Status synchronize() = 0;
+  // Between host and device or within the device, on the stream. From pageable memory it may wait
+  // for the copy.
+  virtual absl::Status copy(void* to, const void* from, std::uint64_t size_bytes,
+                            Stream stream) = 0;
+
+  // What another process learns of this one by shared pages, for a checker of races.
+  virtual void checker_release(std::uint64_t key, std::uint64_t value) = 0;
+  virtual void checker_acquire(std::uint64_t key, std::uint64_t value) = 0;
+};
+
+class ImporterSource {
+ public:
+  virtual ~ImporterSource() = default;
+  // "cuda:0", "cuda" or a UUID, as the user says it: the UUID. kInvalidArgument, kUnsupported.
+  virtual absl::StatusOr<std::string> resolve(const std::string& device) = 0;
+  // For an array's device, by its UUID; lives as long as the process. kUnsupported: no such GPU is
+  // visible here.
+  virtual absl::StatusOr<Importer*> importer(const std::string& uuid) = 0;
+  // For the device whose memory the address is in, whoever allocated it. kInvalidArgument: none's.
+  virtual absl::StatusOr<Importer*> holder(const void* address) = 0;
+};
+
+}  // namespace memlease::internal

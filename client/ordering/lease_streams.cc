@@ -1,0 +1,170 @@
+#include "client/ordering/lease_streams.h"
+
+#include <chrono>
+
+#include "absl/functional/function_ref.h"
+#include "client/ordering/backoff.h"
+#include "fmt/format.h"
+#include "wire/error.h"
+
+namespace memlease::internal {
+namespace {
+
+using wire::ErrorCode;
+using Clock = std::chrono::steady_clock;
+
+void note(LeaseStreams& streams, Stream stream) {
+  streams.ambiguous = streams.ambiguous || (streams.stream && streams.stream != stream);
+  streams.stream = stream;
+  streams.ordered = true;
+}
+
+// Calls `behind` with each stream that work of the lease itself may be under way on.
+absl::Status for_each_own(const LeaseStreams& streams,
+                          absl::FunctionRef<absl::Status(Stream)> behind) {
+  for (const Stream own : {streams.stream, streams.view_stream}) {
+    if (!own) continue;
+    if (auto status = behind(own); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status host_wait_deadline(GpuArray& array, std::uint64_t version,
+                                absl::FunctionRef<absl::StatusOr<bool>()> complete,
+                                Clock::time_point deadline) {
+  return host_wait(array.session(), [&]() -> absl::StatusOr<bool> {
+    const auto done = complete();
+    if (!done.ok()) return done;
+    if (array.poisoned(version)) {
+      return wire::make_error(ErrorCode::kProducerDied,
+                              fmt::format("the writer of '{}' died before version {} was complete",
+                                          array.name(), version),
+                              "Wait for the next version: read(newer_than=...).");
+    }
+    if (*done || Clock::now() < deadline) return done;
+    return wire::make_error(
+        ErrorCode::kTimeout,
+        fmt::format("what was done on '{}' before has not ended on the GPU within {} s",
+                    array.name(), array.host_waits().count() / 1000),
+        "See who holds it (memleasectl holders), or let the operator raise the daemon's "
+        "event_wait_timeout_s.");
+  });
+}
+
+// The host waits as the daemon's operator wants it.
+absl::Status bounded_wait(GpuArray& array, std::uint64_t version, Stream stream,
+                          absl::FunctionRef<absl::StatusOr<bool>()> complete) {
+  // As a wait of the stream would be refused.
+  if (auto status = array.order()->importer().check_stream(stream); !status.ok()) return status;
+  return host_wait_deadline(array, version, complete, Clock::now() + array.host_waits());
+}
+
+bool host_waits(const GpuArray& array) { return array.host_waits().count() != 0; }
+
+}  // namespace
+
+absl::Status host_wait(Session& session, absl::FunctionRef<absl::StatusOr<bool>()> complete) {
+  for (Backoff backoff;; backoff.pause()) {
+    const auto done = complete();
+    if (!done.ok()) return done.status();
+    if (*done) return absl::OkStatus();
+    if (auto status = session.usable(); !status.ok()) return status;
+    if (auto status = session.check_interrupt(); !status.ok()) return status;
+  }
+}
+
+absl::Status stream_wait_version(GpuArray& array, std::uint32_t slot, std::uint64_t version,
+                                 Stream stream) {
+  DeviceOrder& order = *array.order();
+  if (!host_waits(array)) return order.stream_wait_version(slot, version, stream);
+  return bounded_wait(array, version, stream,
+                      [&] { return order.version_complete(slot, version); });
+}
+
+absl::Status stream_wait_slot(GpuArray& array, Stream stream) {
+  DeviceOrder& order = *array.order();
+  if (!host_waits(array)) return order.stream_wait_slot(stream);
+  return bounded_wait(array, 0, stream, [&] { return order.slot_free(); });
+}
+
+// Once it is one of ours it stays that one, so that views of the lease find each other's work
+// there.
+absl::StatusOr<Stream> export_stream(GpuArray& array, LeaseStreams& streams,
+                                     absl::FunctionRef<absl::Status(Stream)> wait) {
+  constexpr std::uintptr_t kPerThread = 2;
+  if (!streams.view_stream) {
+    const Stream own = end_of(streams, {});
+    if (own.handle() > kPerThread) return own;
+    auto stream = array.order()->importer().export_stream();
+    if (!stream.ok()) return stream;
+    streams.view_stream = *stream;
+  }
+  if (auto status = wait(streams.view_stream); !status.ok()) return status;
+  return streams.view_stream;
+}
+
+Stream end_of(const LeaseStreams& streams, Stream said) {
+  if (said) return said;
+  return streams.ambiguous ? Stream() : streams.stream;
+}
+
+// ---- Reading.
+
+absl::Status order_read(GpuArray& array, std::uint32_t slot, std::uint64_t version, Stream stream,
+                        LeaseStreams& streams) {
+  auto status = stream_wait_version(array, slot, version, stream);
+  if (status.ok()) note(streams, stream);
+  return status;
+}
+
+absl::Status host_wait_version_once(GpuArray& array, std::uint32_t slot, std::uint64_t version,
+                                    LeaseStreams& streams) {
+  return streams.ordered ? absl::OkStatus() : host_wait_version(array, slot, version, streams);
+}
+
+absl::Status host_wait_version(GpuArray& array, std::uint32_t slot, std::uint64_t version,
+                               LeaseStreams& streams) {
+  auto status = host_wait_deadline(
+      array, version, [&] { return array.order()->version_complete(slot, version); },
+      Clock::time_point::max());
+  streams.ordered = streams.ordered || status.ok();
+  return status;
+}
+
+// ---- Writing.
+
+absl::Status order_write(GpuArray& array, std::uint32_t slot, Stream stream,
+                         LeaseStreams& streams) {
+  auto status = order_write_view(array, slot, stream, streams);
+  if (status.ok()) note(streams, stream);
+  return status;
+}
+
+absl::Status order_write_view(GpuArray& array, std::uint32_t slot, Stream stream,
+                              const LeaseStreams& streams) {
+  auto status = stream_wait_slot(array, stream);
+  if (!status.ok()) return status;
+  return for_each_own(streams, [&](Stream own) {
+    return own == stream ? absl::OkStatus() : array.order()->stream_wait_own(slot, own, stream);
+  });
+}
+
+absl::Status host_wait_slot_once(GpuArray& array, LeaseStreams& streams) {
+  if (streams.ordered) return absl::OkStatus();
+  auto status = host_wait(array.session(), [&] { return array.order()->slot_free(); });
+  streams.ordered = status.ok();
+  return status;
+}
+
+absl::Status host_wait_slot(GpuArray& array, std::uint32_t slot, LeaseStreams& streams) {
+  const auto free = [&] { return array.order()->slot_free(); };
+  auto status = for_each_own(streams, [&](Stream own) {
+    auto recorded = array.order()->record_own(slot, own);
+    return recorded.ok() ? host_wait(array.session(), free) : recorded;
+  });
+  if (status.ok()) status = host_wait(array.session(), free);
+  streams.ordered = streams.ordered || status.ok();
+  return status;
+}
+
+}  // namespace memlease::internal

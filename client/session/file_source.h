@@ -1,0 +1,34 @@
+// Port: where a client's shared files come from. Implemented by AttachClient
+// (client/channel/attach_client.h), called by MappingCache and Session.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "wire/ids.h"
+#include "wire/unique_fd.h"
+
+namespace memlease::internal {
+
+struct SharedFile {
+  wire::UniqueFd fd;
+  wire::FileKind kind = wire::FileKind::kSegment;
+  std::uint64_t size_bytes = 0;
+  bool writable = false;
+};
+
+class FileSource {
+ public:
+  virtual ~FileSource() = default;
+  // Asks the daemon. Thread-safe; one request is under way at a time. Errors: NotFound, Denied,
+  // DaemonLost.
+  virtual absl::StatusOr<SharedFile> fetch(wire::FileId file) = 0;
+  // False once the daemon has gone. One poll(2), no message.
+  virtual bool alive() = 0;
+  // Ends the session politely: nothing of it is used any more. A repeat does nothing.
+  virtual void goodbye() = 0;
+  // In a forked child: closes the connection without a word. Async-signal-safe.
+  virtual void abandon() = 0;
+};
+
+}  // namespace memlease::internal

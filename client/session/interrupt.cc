@@ -1,0 +1,43 @@
+#include "client/session/interrupt.h"
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/cord.h"
+#include "wire/error.h"
+
+namespace memlease::internal {
+namespace {
+
+constexpr absl::string_view kExceptionUrl = "memlease/interrupt";
+
+}  // namespace
+
+// The payload's bytes are the address of an exception_ptr, which lives as long as any copy of the
+// payload does.
+absl::Status interrupted(std::exception_ptr exception) {
+  struct Kept {
+    std::exception_ptr exception;
+    const std::exception_ptr* address = &exception;
+  };
+  auto kept = std::make_shared<Kept>();
+  kept->exception = std::move(exception);
+  const absl::string_view bytes(reinterpret_cast<const char*>(&kept->address),
+                                sizeof kept->address);
+  absl::Status status = wire::make_error(wire::ErrorCode::kInterrupted, "the wait was interrupted");
+  status.SetPayload(kExceptionUrl, absl::MakeCordFromExternal(bytes, [kept] {}));
+  return status;
+}
+
+std::exception_ptr interrupt_of(const absl::Status& status) {
+  const auto payload = status.GetPayload(kExceptionUrl);
+  if (!payload) return nullptr;
+  const std::string bytes(*payload);
+  const std::exception_ptr* exception = nullptr;
+  std::memcpy(&exception, bytes.data(), sizeof exception);
+  return *exception;
+}
+
+}  // namespace memlease::internal

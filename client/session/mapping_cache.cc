@@ -1,0 +1,82 @@
+#include "client/session/mapping_cache.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+
+#include "client/session/fork_guard.h"
+#include "fmt/format.h"
+#include "wire/error.h"
+
+namespace memlease::internal {
+
+using wire::ErrorCode;
+
+absl::StatusOr<std::shared_ptr<Mapping>> Mapping::map(const SharedFile& file) {
+  void* data = mmap(nullptr, file.size_bytes, file.writable ? PROT_READ | PROT_WRITE : PROT_READ,
+                    MAP_SHARED, file.fd.get(), 0);
+  if (data == MAP_FAILED) {
+    return wire::errno_error(ErrorCode::kOutOfMemory,
+                             fmt::format("mapping {} shared bytes", file.size_bytes), errno,
+                             "Check ulimit -v and vm.max_map_count.");
+  }
+  // Before Linux 3.x this could fail; a mapping that a child inherits would be unsafe.
+  if (madvise(data, file.size_bytes, MADV_DONTFORK) != 0) {
+    const int error = errno;
+    munmap(data, file.size_bytes);
+    return wire::errno_error(ErrorCode::kInternal, "madvise(MADV_DONTFORK)", error);
+  }
+  return std::shared_ptr<Mapping>(new Mapping(static_cast<std::byte*>(data), file));
+}
+
+Mapping::Mapping(std::byte* data, const SharedFile& file)
+    : data_(data),
+      size_bytes_(file.size_bytes),
+      kind_(file.kind),
+      writable_(file.writable),
+      fork_generation_(fork_generation()) {}
+
+Mapping::~Mapping() {
+  // In a forked child the addresses may be somebody else's by now.
+  if (fork_generation_ == fork_generation()) munmap(data_, size_bytes_);
+}
+
+bool Mapping::contains(std::uint64_t offset, std::uint64_t size_bytes,
+                       std::uint64_t alignment) const {
+  return offset % alignment == 0 && offset <= size_bytes_ && size_bytes <= size_bytes_ - offset;
+}
+
+std::shared_ptr<Mapping> MappingCache::find(wire::FileId file) {
+  const std::lock_guard lock(mutex_);
+  const auto known = mappings_.find(to_int(file));
+  return known == mappings_.end() ? nullptr : known->second.lock();
+}
+
+// Another thread may have mapped it meanwhile: then that mapping counts.
+std::shared_ptr<Mapping> MappingCache::publish(wire::FileId file, std::shared_ptr<Mapping> mapped) {
+  const std::lock_guard lock(mutex_);
+  auto& entry = mappings_[to_int(file)];
+  if (auto first = entry.lock()) return first;
+  entry = mapped;
+  // Forget what nobody uses any more, now and then.
+  std::erase_if(mappings_, [](const auto& item) { return item.second.expired(); });
+  return mapped;
+}
+
+absl::StatusOr<std::shared_ptr<Mapping>> MappingCache::get(wire::FileId file, wire::FileKind kind) {
+  std::shared_ptr<Mapping> mapping = find(file);
+  if (mapping == nullptr) {
+    auto shared = source_.fetch(file);
+    if (!shared.ok()) return shared.status();
+    auto mapped = Mapping::map(*shared);
+    if (!mapped.ok()) return mapped.status();
+    mapping = publish(file, *mapped);
+  }
+  if (mapping->kind() != kind) {
+    return wire::defect(fmt::format("shared file {} is of kind {}, not {}", to_int(file),
+                                    static_cast<int>(mapping->kind()), static_cast<int>(kind)));
+  }
+  return mapping;
+}
+
+}  // namespace memlease::internal

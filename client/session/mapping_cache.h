@@ -1,0 +1,57 @@
+// Shared files as mapped in this process: each once, however many arrays stand in it, for as long
+// as anybody uses it. Thread-safe; files are fetched and mapped without the lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "absl/status/statusor.h"
+#include "client/session/file_source.h"
+#include "wire/ids.h"
+
+namespace memlease::internal {
+
+// A mapped file. Not inherited over fork(2).
+class Mapping {
+ public:
+  static absl::StatusOr<std::shared_ptr<Mapping>> map(const SharedFile& file);
+  ~Mapping();
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+  std::byte* data() const { return data_; }
+  std::uint64_t size_bytes() const { return size_bytes_; }
+  bool writable() const { return writable_; }
+  wire::FileKind kind() const { return kind_; }
+  // Is the range inside, at a multiple of alignment?
+  bool contains(std::uint64_t offset, std::uint64_t size_bytes, std::uint64_t alignment) const;
+
+ private:
+  Mapping(std::byte* data, const SharedFile& file);
+  std::byte* const data_;
+  const std::uint64_t size_bytes_;
+  const wire::FileKind kind_;
+  const bool writable_;
+  const std::uint32_t fork_generation_;
+};
+
+class MappingCache {
+ public:
+  explicit MappingCache(FileSource& source) : source_(source) {}
+
+  // Asks the daemon for the file unless it is mapped. kInternal if it is of another kind.
+  absl::StatusOr<std::shared_ptr<Mapping>> get(wire::FileId file, wire::FileKind kind);
+
+ private:
+  std::shared_ptr<Mapping> find(wire::FileId file);
+  std::shared_ptr<Mapping> publish(wire::FileId file, std::shared_ptr<Mapping> mapped);
+
+  FileSource& source_;
+  std::mutex mutex_;  // guards what follows
+  std::unordered_map<std::uint32_t, std::weak_ptr<Mapping>> mappings_;
+};
+
+}  // namespace memlease::internal

@@ -1,0 +1,89 @@
+// This process's connection to one daemon: shared by all clients, arrays, leases and views in the
+// process. Owned by their ArrayTable; knows no arrays. Thread-safe.
+#pragma once
+
+#include <time.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "absl/status/status.h"
+#include "client/session/control_port.h"
+#include "client/session/file_source.h"
+#include "client/session/fork_guard.h"
+#include "client/session/mapping_cache.h"
+#include "wire/ids.h"
+
+namespace memlease::internal {
+
+// The time of day in seconds: a library's call and one load from a page that the kernel keeps,
+// where the monotonic clocks cost as much as an atomic operation. Serves to see that it changes.
+inline std::int64_t coarse_second() { return time(nullptr); }
+
+class Session final : private ForkObserver {
+ public:
+  Session(std::string directory, wire::SessionId id, std::unique_ptr<FileSource> files,
+          std::unique_ptr<ControlPort> control);
+  ~Session() override;
+
+  const std::string& directory() const { return directory_; }
+  wire::SessionId id() const { return id_; }
+  ControlPort& control() { return *control_; }
+  MappingCache& mappings() { return mappings_; }
+
+  // kForkedClient, kDaemonLost or OK. Looks at the socket at most once a second: cheap enough for
+  // each acquire and publish.
+  absl::Status usable();
+  // Nothing speaks against it, and no look is due: usable() would say OK.
+  bool usable_at_once() const {
+    return !forked() && !ended_.load(std::memory_order_relaxed) &&
+           !lost_.load(std::memory_order_relaxed) &&
+           last_look_s_.load(std::memory_order_relaxed) == coarse_second();
+  }
+  // As usable(), but looks at the socket now.
+  absl::Status look();
+
+  bool forked() const { return fork_generation_ != fork_generation(); }
+
+  // One more Client. False if the last one has closed the session: make a new one.
+  bool add_connection();
+  // True if it was the last one, and closed by its user: usable() is kClosed from now on, and
+  // goodbye() is next.
+  bool remove_connection(bool closed);
+  // Ends the connection to the daemon, which takes all back that the session has. No call follows.
+  void goodbye() { files_->goodbye(); }
+
+  // Bytes copied by put, get and update, as a number of copies.
+  void count_copy() { copies_.fetch_add(1, std::memory_order_relaxed); }
+  std::uint64_t copies() const { return copies_.load(std::memory_order_relaxed); }
+
+  void set_check_interrupt(std::function<void()> check);
+  // OK, or kInterrupted with what the caller's function has thrown. To be asked by every wait.
+  absl::Status check_interrupt() const;
+
+ private:
+  void after_fork_in_child() override { files_->abandon(); }
+
+  const std::string directory_;
+  const wire::SessionId id_;
+  const std::unique_ptr<FileSource> files_;
+  const std::unique_ptr<ControlPort> control_;
+  MappingCache mappings_;
+  const std::uint32_t fork_generation_;
+  std::atomic<std::int64_t> last_look_s_{0};
+  std::atomic<bool> lost_{false};
+  std::atomic<bool> ended_{false};  // closed by its last user; set under mutex_
+  std::atomic<std::uint64_t> copies_{0};
+
+  std::mutex mutex_;  // guards what follows
+  std::uint32_t connections_ = 0;
+
+  mutable std::mutex interrupt_mutex_;  // guards what follows
+  std::function<void()> check_interrupt_;
+};
+
+}  // namespace memlease::internal

@@ -1,0 +1,152 @@
+#include "client/slots/slot_reader.h"
+
+#include <algorithm>
+
+#include "client/hooks/test_hooks.h"
+
+namespace memlease::internal {
+
+using wire::Word;
+using wire::WriterRow;
+using Outcome = ReadAttempt::Outcome;
+
+namespace {
+// A try fails when something has changed meanwhile, so a few are enough; a writer that has stopped
+// in the middle, or lies, must not keep a reader from its deadline.
+constexpr int kMostTries = 1000;
+}  // namespace
+
+SlotReader::SlotReader(const wire::BoardRecord& board, wire::ArrayId array, std::uint32_t slots,
+                       wire::ReaderRow& row, RowResolver& resolver)
+    : board_(board), array_(array), slots_(slots), row_(row), resolver_(resolver) {}
+
+// Where the wanted version stands, by the writer's words; kAcquired means "worth a try".
+inline ReadAttempt SlotReader::newest(const WriterRow& writer, std::uint64_t newer_than) const {
+  const wire::Publication current = wire::unpack_publication(writer.publication.load());
+  if (current.version == 0) return {no_version(writer)};
+  if (current.version <= newer_than || current.slot >= slots_) return {Outcome::kNotYet};
+  return {Outcome::kAcquired, current.slot, current.version};
+}
+
+ReadAttempt SlotReader::numbered(const WriterRow& writer, std::uint64_t version) const {
+  if (version > wire::unpack_publication(writer.publication.load()).version) {
+    if (poisoned(version)) return {Outcome::kProducerDied};
+    return {given_up(writer, version) ? Outcome::kGone : Outcome::kNotYet};
+  }
+  for (std::uint32_t s = 0; s < slots_; ++s) {
+    const std::uint64_t word = writer.slot_words()[s].load();
+    if (wire::version_of(word) != version) continue;
+    if ((word & wire::kHandedOut) != 0) return {Outcome::kGone};
+    return {Outcome::kAcquired, s, version};  // a mere mark may be taken back
+  }
+  return {poisoned(version) ? Outcome::kProducerDied : Outcome::kGone};
+}
+
+ReadAttempt SlotReader::acquire(std::uint64_t version, std::uint64_t newer_than) {
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    const std::uint64_t writer_word = board_.writer.load();
+    if (board_.array_id.load() != to_int(array_)) return {Outcome::kWithdrawn};
+    if ((writer_word & wire::kWriterWithdrawn) != 0) return {Outcome::kWithdrawn};
+    if ((writer_word & wire::kWriterDraining) != 0) return {Outcome::kDraining};
+    const WriterRow* writer = resolver_.writer_row(wire::writer_row_of(writer_word));
+    if (writer == nullptr) {
+      if (board_.writer.load() == writer_word) return {Outcome::kLost};
+      continue;
+    }
+    const ReadAttempt found =
+        version == 0 ? newest(*writer, newer_than) : numbered(*writer, version);
+    if (found.outcome != Outcome::kAcquired) {
+      if (board_.writer.load() == writer_word) return found;
+      continue;
+    }
+    crash_point("acquire.located");
+    // Announce the hold, then look whether the version still stands and the right has not moved:
+    // either the writer sees the hold in its scan, or we see its mark.
+    row_.holds()[found.slot].fetch_add(1);
+    crash_point("acquire.held");
+    const std::uint64_t slot_word = writer->slot_words()[found.slot].load();
+    if (slot_word == found.version && board_.writer.load() == writer_word &&
+        board_.array_id.load() == to_int(array_)) {
+      crash_point("acquire.checked");
+      return found;
+    }
+    crash_point("acquire.undo");
+    release(found.slot);
+    if (slots_ == 1 && board_.writer.load() == writer_word) {
+      // The only slot is being written, or the write was given up: not worth a spin.
+      if ((slot_word & wire::kWriting) != 0) return {Outcome::kNotYet};
+      if (slot_word == 0) return {no_version(*writer)};
+    }
+  }
+  return {Outcome::kNotYet};
+}
+
+// A number that was begun and is not under way any more: it will never be published. Whoever writes
+// marks a slot before he takes a number, and the mark becomes the version or goes.
+bool SlotReader::given_up(const WriterRow& writer, std::uint64_t version) const {
+  if (version > writer.highest_used.load()) return false;
+  return std::none_of(writer.slot_words(), writer.slot_words() + slots_, [&](const Word& word) {
+    const std::uint64_t now = word.load();
+    return (now & wire::kWriting) != 0 || wire::version_of(now) == version;
+  });
+}
+
+// Why nothing stands.
+Outcome SlotReader::no_version(const WriterRow& writer) const {
+  if (slots_ > 1) return Outcome::kNotYet;
+  const std::uint64_t highest = writer.highest_used.load();
+  const std::uint64_t word = writer.slot_words()[0].load();
+  if (highest == 0 || word != 0) return Outcome::kNotYet;  // never written, or at it just now
+  return poisoned(highest) ? Outcome::kProducerDied : Outcome::kWriteAborted;
+}
+
+bool SlotReader::poisoned(std::uint64_t version) const {
+  return std::any_of(board_.poisoned(), board_.poisoned() + slots_,
+                     [&](const Word& word) { return word.load() == version; });
+}
+
+// Whoever lets go of a slot, a failed try too, may be the one that the writer waits for.
+inline void SlotReader::wake_writer() {
+  const std::uint64_t word = board_.writer.load();
+  const WriterRow* writer = resolver_.writer_row(wire::writer_row_of(word));
+  if (writer == nullptr || writer->wanted.load() == 0) return;
+  crash_point("release.wanted");
+  row_.release_count.fetch_add(1);
+  crash_point("release.counted");
+  wire::futex_wake_all(row_.release_count);
+}
+
+void SlotReader::release(std::uint32_t slot) {
+  crash_point("release.begin");
+  row_.holds()[slot].fetch_sub(1);
+  crash_point("release.cleared");
+  wake_writer();
+}
+
+bool SlotReader::holds_any() const {
+  return std::any_of(row_.holds(), row_.holds() + slots_,
+                     [](const wire::HalfWord& hold) { return hold.load() != 0; });
+}
+
+std::uint32_t SlotReader::likely_slot() const {
+  const WriterRow* writer = resolver_.writer_row(wire::writer_row_of(board_.writer.load()));
+  if (writer == nullptr) return 0;
+  const std::uint32_t slot = wire::unpack_publication(writer->publication.load()).slot;
+  if (slot >= slots_) return 0;
+  __builtin_prefetch(&writer->slot_words()[slot]);
+  return slot;
+}
+
+SlotReader::Counts SlotReader::counts() const {
+  Counts counts;
+  // The board's count first: a writer that changes after this line changes it.
+  counts.words[counts.used++] = {&board_.event_count, board_.event_count.load()};
+  const WriterRow* writer = resolver_.writer_row(wire::writer_row_of(board_.writer.load()));
+  if (writer != nullptr) {
+    counts.words[counts.used++] = {&writer->publish_count, writer->publish_count.load()};
+    counts.publisher_cpu = writer->publisher_cpu.load(std::memory_order_relaxed);
+  }
+  return counts;
+}
+
+}  // namespace memlease::internal

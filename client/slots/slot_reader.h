@@ -1,0 +1,89 @@
+// The reader's half of the slot protocol, on one array's pages: how to come by a version without a
+// call, and how to let it go. Read it beside tests/model/ and docs/protocol.md.
+//
+// Thread-safe: the threads of this process share the row, each hold is a count. The writer's words
+// are loaded once and bounded before use.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "client/slots/row_resolver.h"
+#include "wire/board.h"
+#include "wire/futex.h"
+#include "wire/session_pages.h"
+
+namespace memlease::internal {
+
+// Two registers: on its way to the caller it does not go through memory.
+struct ReadAttempt {
+  enum class Outcome : std::uint32_t {
+    kAcquired,      // version and slot are set; release(slot) when done
+    kNotYet,        // nothing above newer_than, or not that version yet: wait for a change
+    kGone,          // that version has been overwritten or given up
+    kProducerDied,  // its writer died in the middle of it
+    kWriteAborted,  // slots=1: the last write was dropped, nothing stands
+    kWithdrawn,
+    kDraining,
+    kLost,  // the writer's row cannot be had although the board still names it
+  };
+  Outcome outcome = Outcome::kNotYet;
+  std::uint32_t slot = 0;
+  std::uint64_t version = 0;
+};
+static_assert(sizeof(ReadAttempt) == 16);
+
+class SlotReader {
+ public:
+  // `row` is this process's own. All of it outlives this.
+  SlotReader(const wire::BoardRecord& board, wire::ArrayId array, std::uint32_t slots,
+             wire::ReaderRow& row, RowResolver& resolver);
+
+  // version 0: the current one, if it is above newer_than.
+  ReadAttempt acquire(std::uint64_t version, std::uint64_t newer_than);
+  // One more hold of a slot that is held already.
+  void hold_again(std::uint32_t slot) { row_.holds()[slot].fetch_add(1); }
+  void release(std::uint32_t slot);
+  // To be called before release(), with the slot's event recorded: one more read that a writer has
+  // to wait for.
+  void count_read_fence(std::uint32_t slot) {
+    wire::Word& count = row_.read_fences(slots_)[slot].value;
+    count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
+  std::uint64_t read_fence_count(std::uint32_t slot) const {
+    return row_.read_fences(slots_)[slot].value.load(std::memory_order_relaxed);
+  }
+  // Its writer died before the version was complete.
+  bool poisoned(std::uint64_t version) const;
+  // How often this process holds the slot.
+  std::uint32_t holds(std::uint32_t slot) const { return row_.holds()[slot].load(); }
+  bool holds_any() const;
+
+  // What to sleep on: take the counts, then announce the sleep, then try again, then sleep.
+  struct Counts {
+    wire::FutexWait words[2];
+    std::uint32_t used = 0;
+    std::uint32_t publisher_cpu = 0;
+    std::span<const wire::FutexWait> span() const { return {words, used}; }
+  };
+  Counts counts() const;
+  // Where the newest version seems to stand; its slot word is sent for. A guess, not an acquire.
+  std::uint32_t likely_slot() const;
+  void announce_sleep() { row_.sleeping.fetch_add(1); }
+  void end_sleep() { row_.sleeping.fetch_sub(1); }
+
+ private:
+  ReadAttempt::Outcome no_version(const wire::WriterRow& writer) const;
+  ReadAttempt newest(const wire::WriterRow& writer, std::uint64_t newer_than) const;
+  ReadAttempt numbered(const wire::WriterRow& writer, std::uint64_t version) const;
+  bool given_up(const wire::WriterRow& writer, std::uint64_t version) const;
+  void wake_writer();
+
+  const wire::BoardRecord& board_;
+  const wire::ArrayId array_;
+  const std::uint32_t slots_;
+  wire::ReaderRow& row_;
+  RowResolver& resolver_;
+};
+
+}  // namespace memlease::internal

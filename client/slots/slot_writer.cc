@@ -1,0 +1,264 @@
+#include "client/slots/slot_writer.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include "client/hooks/test_hooks.h"
+
+namespace memlease::internal {
+
+using wire::ReaderRow;
+using wire::RowRef;
+using wire::Word;
+using Outcome = WriteAttempt::Outcome;
+
+namespace {
+// No slot is worth a wait any more.
+bool is_over(Outcome outcome) {
+  return outcome == Outcome::kWithdrawn || outcome == Outcome::kDraining;
+}
+
+// For stores that others must not see before those in front of them. Sequentially consistent, and a
+// locked instruction, are those alone behind which this process looks for what others have stored:
+// the flag `writing`, the mark, `wanted`, the publish count.
+constexpr std::memory_order kInOrder = std::memory_order_release;
+}  // namespace
+
+SlotWriter::SlotWriter(const wire::BoardRecord& board, wire::ArrayId array, std::uint32_t slots,
+                       wire::RowRef row_ref, wire::WriterRow& row, RowResolver& resolver)
+    : board_(board),
+      array_(array),
+      slots_(slots),
+      row_ref_(row_ref),
+      row_(row),
+      resolver_(resolver) {}
+
+void SlotWriter::adopt(const wire::WriterRow& from) {
+  for (std::uint32_t s = 0; s < slots_; ++s) {
+    // A mark that its writer left behind in a slot that was never handed out means nothing.
+    const std::uint64_t word = from.slot_words()[s].load();
+    row_.slot_words()[s].store((word & wire::kHandedOut) != 0 ? 0 : wire::version_of(word));
+    row_.write_fences(slots_)[s].timeline.store(from.write_fences(slots_)[s].timeline.load());
+    row_.write_fences(slots_)[s].value.store(from.write_fences(slots_)[s].value.load());
+    row_.drop_fences(slots_)[s].timeline.store(from.drop_fences(slots_)[s].timeline.load());
+    row_.drop_fences(slots_)[s].value.store(from.drop_fences(slots_)[s].value.load());
+    crash_point("adopt.slot");
+  }
+  row_.highest_used.store(from.highest_used.load());
+  row_.publication.store(from.publication.load());
+}
+
+// ---- Begin.
+
+WriteAttempt SlotWriter::begin(SleepOn sleep_on, const Preferred* preferred) {
+  // First the flag, then the look: either the daemon sees that we write, or we see that it moves
+  // the right (or has withdrawn the array).
+  row_.writing.store(1);
+  crash_point("write.flagged");
+  if (const Outcome outcome = may_begin(); outcome != Outcome::kReady) {
+    end_write();
+    return {outcome};
+  }
+  crash_point("write.allowed");
+  const std::uint32_t slot = choose_waiting(sleep_on, preferred);
+  if (slot == slots_) {
+    const Outcome now = may_begin();
+    end_write();
+    return {is_over(now) ? now : Outcome::kNoFreeSlot};
+  }
+  crash_point("write.chosen");
+  return {Outcome::kReady, slot, hand_out(slot)};
+}
+
+wire::Publication SlotWriter::current() const {
+  const wire::Publication current = wire::unpack_publication(row_.publication.load());
+  if (current.slot >= slots_) return {};
+  const std::uint64_t word = row_.slot_words()[current.slot].load();
+  // With slots=1 it is in writing, and its bytes are what an update begins with.
+  const std::uint64_t stands = slots_ == 1 ? wire::version_of(word) : word;
+  return stands == current.version ? current : wire::Publication{};
+}
+
+Outcome SlotWriter::may_begin() const {
+  const std::uint64_t word = board_.writer.load();
+  if (board_.array_id.load() != to_int(array_)) return Outcome::kWithdrawn;
+  if ((word & wire::kWriterWithdrawn) != 0) return Outcome::kWithdrawn;
+  if ((word & wire::kWriterDraining) != 0) return Outcome::kDraining;
+  const bool mine = wire::writer_row_of(word) == row_ref_;
+  return mine && (word & wire::kWriterMoving) == 0 ? Outcome::kReady : Outcome::kNotMine;
+}
+
+std::uint32_t SlotWriter::choose_waiting(SleepOn sleep_on, const Preferred* preferred) {
+  std::uint32_t slot = choose(preferred);
+  if (slot != slots_) return slot;
+  for (bool go_on = true; go_on && slot == slots_;) {
+    row_.wanted.store(1);
+    crash_point("write.wanted");
+    const std::vector<wire::FutexWait> words = sleep_words();
+    slot = choose(preferred);
+    if (slot == slots_) go_on = sleep_on(words) && !is_over(may_begin());
+  }
+  row_.wanted.store(0);
+  if (slot == slots_ && slots_ == 1) take_back(0);
+  return slot;
+}
+
+// The slot that has been waiting longest comes first.
+std::uint32_t SlotWriter::choose(const Preferred* preferred) {
+  if (slots_ == 1) return try_slot(0, nullptr) ? 0 : slots_;
+  const std::uint32_t slot = preferred == nullptr ? slots_ : choose_among(preferred);
+  return slot == slots_ ? choose_among(nullptr) : slot;
+}
+
+std::uint32_t SlotWriter::choose_among(const Preferred* preferred) {
+  const wire::Publication stands = current();
+  std::uint32_t slot = wire::unpack_publication(row_.publication.load()).slot;
+  for (std::uint32_t i = 0; i < slots_; ++i) {
+    slot = slot + 1 < slots_ ? slot + 1 : 0;
+    if (stands.version != 0 && slot == stands.slot) continue;
+    if (try_slot(slot, preferred)) return slot;
+  }
+  return slots_;
+}
+
+// First the mark, then the scan, and the list of subscribers anew each time. Only a mark that was
+// never handed out is taken back; with slots=1 it stays, so that no new reader comes in.
+bool SlotWriter::try_slot(std::uint32_t slot, const Preferred* preferred) {
+  Word& word = row_.slot_words()[slot];
+  const std::uint64_t old = word.load();
+  word.store(old | wire::kWriting);
+  crash_point("write.marked");
+  if (!held(slot) && (preferred == nullptr || (*preferred)(slot))) return true;
+  crash_point("write.held");
+  if (slots_ > 1) word.store(old, kInOrder);
+  return false;
+}
+
+bool SlotWriter::held(std::uint32_t slot) {
+  bool found = false;
+  for_each_subscriber([&](RowRef /*at*/, const ReaderRow* reader) {
+    // A row that cannot be looked at counts as holding everything.
+    found = reader == nullptr || reader->holds()[slot].load() != 0;
+    return !found;
+  });
+  return found;
+}
+
+template <typename Fn>
+void SlotWriter::for_each_subscriber(Fn fn) {
+  const wire::SubscriberChunk* chunk = &board_.subscribers;
+  while (chunk != nullptr) {
+    for (const Word& entry : chunk->entries) {
+      const std::uint64_t word = entry.load();
+      if (word == 0) continue;
+      const RowRef at = wire::subscriber_row_of(word);
+      const ReaderRow* reader = resolver_.reader_row(at);
+      // Gone from the board meanwhile?
+      if (reader == nullptr && entry.load() != word) continue;
+      if (!fn(at, reader)) return;
+    }
+    const std::uint64_t next = chunk->next.load();
+    if (next == 0) return;
+    chunk = resolver_.subscriber_chunk(wire::unpack_chunk(next));
+    if (chunk == nullptr && !fn(RowRef{}, nullptr)) return;
+  }
+}
+
+// After the scan that found no hold: a fence is stored before its hold goes.
+void SlotWriter::for_each_read_fence(std::uint32_t slot, OnRead fn) {
+  for_each_subscriber([&](RowRef at, const ReaderRow* reader) {
+    const std::uint64_t count =
+        reader == nullptr ? 0 : reader->read_fences(slots_)[slot].value.load();
+    if (count != 0) fn(at, count);
+    return true;
+  });
+}
+
+// From here on the slot's bytes are the writer's. The number counts as used, come what may.
+std::uint64_t SlotWriter::hand_out(std::uint32_t slot) {
+  const std::uint64_t version = next_version();
+  row_.highest_used.store(version, kInOrder);
+  crash_point("write.numbered");
+  Word& word = row_.slot_words()[slot];
+  word.store(word.load() | wire::kHandedOut, kInOrder);
+  // Before the first byte changes. That matters if this process dies in between, and then what
+  // counts is the order of the instructions: only the compiler must be kept from changing it.
+  // Readers let go because of the mark.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  crash_point("write.handed_out");
+  return version;
+}
+
+std::uint64_t SlotWriter::next_version() const {
+  std::uint64_t highest =
+      std::max(row_.highest_used.load(), wire::unpack_publication(row_.publication.load()).version);
+  for (std::uint32_t s = 0; s < slots_; ++s) {
+    highest = std::max(
+        {highest, wire::version_of(row_.slot_words()[s].load()), board_.poisoned()[s].load()});
+  }
+  return highest + 1;
+}
+
+// What to sleep on for a slot: the board's events, and everybody's release count. Also of those who
+// hold nothing now: one may take a slot before the next scan, which then fails because of it.
+std::vector<wire::FutexWait> SlotWriter::sleep_words() {
+  std::vector<wire::FutexWait> words;
+  words.push_back({&board_.event_count, board_.event_count.load()});
+  for_each_subscriber([&](RowRef /*at*/, const ReaderRow* reader) {
+    if (reader != nullptr) words.push_back({&reader->release_count, reader->release_count.load()});
+    return words.size() < 128;  // more cannot be waited for; the caller's time limit helps
+  });
+  return words;
+}
+
+// ---- End.
+
+void SlotWriter::publish(std::uint32_t slot, std::uint64_t version) {
+  // Write fence (none on the host), slot word, publication, count: in this order.
+  crash_point("publish.begin");
+  row_.slot_words()[slot].store(version, kInOrder);
+  crash_point("publish.slot");
+  row_.publication.store(wire::pack({version, slot}), kInOrder);
+  crash_point("publish.publication");
+  row_.publisher_cpu.store(static_cast<std::uint32_t>(sched_getcpu()) + 1,
+                           std::memory_order_relaxed);
+  end_write();
+}
+
+void SlotWriter::drop(std::uint32_t slot) {
+  crash_point("drop.begin");
+  row_.slot_words()[slot].store(0, kInOrder);
+  crash_point("drop.slot");
+  end_write();
+}
+
+// slots=1, at the deadline: the bytes are untouched, the old version stands again.
+void SlotWriter::take_back(std::uint32_t slot) {
+  Word& word = row_.slot_words()[slot];
+  crash_point("take_back.begin");
+  word.store(wire::version_of(word.load()));
+  crash_point("take_back.done");
+}
+
+// Everybody who waits for this row (readers for a version, the next writer for the right) looks
+// again.
+void SlotWriter::end_write() {
+  row_.writing.store(0, kInOrder);
+  crash_point("end_write.unflagged");
+  row_.publish_count.fetch_add(1);
+  crash_point("end_write.counted");
+  bool wake = (board_.writer.load() & wire::kWriterMoving) != 0;
+  if (!wake) {
+    for_each_subscriber([&](RowRef /*at*/, const ReaderRow* reader) {
+      wake = reader == nullptr || reader->sleeping.load() != 0;
+      return !wake;
+    });
+  }
+  if (wake) {
+    crash_point("end_write.waking");
+    wire::futex_wake_all(row_.publish_count);
+  }
+}
+
+}  // namespace memlease::internal

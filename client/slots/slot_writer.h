@@ -1,0 +1,87 @@
+// The writer's half of the slot protocol, on one array's pages: how to come by a slot that nobody
+// reads, and how to publish or drop what was written. Read it beside tests/model/ and
+// docs/protocol.md.
+//
+// Not thread-safe: one write at a time, OpenArray sees to that.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "client/slots/row_resolver.h"
+#include "wire/board.h"
+#include "wire/futex.h"
+#include "wire/session_pages.h"
+
+namespace memlease::internal {
+
+// Two registers, as ReadAttempt.
+struct WriteAttempt {
+  enum class Outcome : std::uint32_t {
+    kReady,    // version and slot are set; publish(), drop() next
+    kNotMine,  // the right is elsewhere or on its way: ask the daemon
+    kNoFreeSlot,
+    kWithdrawn,
+    kDraining,
+  };
+  Outcome outcome = Outcome::kNotMine;
+  std::uint32_t slot = 0;
+  std::uint64_t version = 0;
+};
+static_assert(sizeof(WriteAttempt) == 16);
+
+class SlotWriter {
+ public:
+  // `row` is this process's own, all zero or adopted. All of it outlives this.
+  SlotWriter(const wire::BoardRecord& board, wire::ArrayId array, std::uint32_t slots,
+             wire::RowRef row_ref, wire::WriterRow& row, RowResolver& resolver);
+
+  // Copies what stands in `from`; the right is about to become ours.
+  void adopt(const wire::WriterRow& from);
+
+  // Takes a free slot. While none is free, calls sleep_on(counts to sleep on); tries again if that
+  // returns true, and gives up if it returns false.
+  using SleepOn = absl::FunctionRef<bool(const std::vector<wire::FutexWait>&)>;
+  // Of several free slots one that is `preferred` comes first; asked with the slot's mark set.
+  using Preferred = absl::FunctionRef<bool(std::uint32_t slot)>;
+  WriteAttempt begin(SleepOn sleep_on, const Preferred* preferred = nullptr);
+  // Returns after the version is current. Wakes sleeping readers.
+  void publish(std::uint32_t slot, std::uint64_t version);
+  // The slot has no version from now on.
+  void drop(std::uint32_t slot);
+
+  // Inside of a write: where GPU work on the slot ends that its readers, all gone now, have left
+  // behind. Not for the host.
+  using OnRead = absl::FunctionRef<void(wire::RowRef row, std::uint64_t count)>;
+  void for_each_read_fence(std::uint32_t slot, OnRead fn);
+
+  // What stands, in a write or between two; version 0 = nothing.
+  wire::Publication current() const;
+
+ private:
+  WriteAttempt::Outcome may_begin() const;
+  // The slot, or slots_ if none is free.
+  std::uint32_t choose(const Preferred* preferred);
+  std::uint32_t choose_among(const Preferred* preferred);
+  std::uint32_t choose_waiting(SleepOn sleep_on, const Preferred* preferred);
+  bool try_slot(std::uint32_t slot, const Preferred* preferred);
+  std::uint64_t hand_out(std::uint32_t slot);
+  std::uint64_t next_version() const;
+  bool held(std::uint32_t slot);
+  std::vector<wire::FutexWait> sleep_words();
+  // Calls fn(row or nullptr) for each subscriber until it returns false.
+  template <typename Fn>
+  void for_each_subscriber(Fn fn);
+  void take_back(std::uint32_t slot);
+  void end_write();
+
+  const wire::BoardRecord& board_;
+  const wire::ArrayId array_;
+  const std::uint32_t slots_;
+  const wire::RowRef row_ref_;
+  wire::WriterRow& row_;
+  RowResolver& resolver_;
+};
+
+}  // namespace memlease::internal

@@ -1,0 +1,192 @@
+#include "cuda/plugin/imports.h"
+
+#include <cuda_runtime_api.h>
+
+#include <cstring>
+
+#include "cuda/plugin/checker.h"
+#include "cuda/plugin/idle_stream.h"
+#include "cuda/plugin/on_device.h"
+
+namespace memlease::cuda {
+namespace {
+
+cudaStream_t stream_of(void* stream) { return static_cast<cudaStream_t>(stream); }
+cudaEvent_t event_of(void* event) { return static_cast<cudaEvent_t>(event); }
+
+// An event of this process, of the stream's context, recorded; null after an error. Waits that
+// stand keep what they need of one that is destroyed.
+cudaError_t record_here(std::int32_t ordinal, void* stream, cudaEvent_t& event) {
+  const OnDevice device(ordinal, stream);
+  if (device.error() != cudaSuccess) return device.error();
+  cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  if (error != cudaSuccess) return error;
+  error = cudaEventRecord(event, stream_of(stream));
+  if (error != cudaSuccess) {
+    (void)cudaEventDestroy(event);
+    event = nullptr;
+  }
+  return error;
+}
+
+// In the device's primary context.
+cudaError_t order_here(std::int32_t ordinal, void* before, void* after) {
+  cudaEvent_t here = nullptr;
+  cudaError_t error = record_here(ordinal, before, here);
+  if (error != cudaSuccess) return error;
+  error = cudaStreamWaitEvent(stream_of(after), here, 0);
+  const cudaError_t destroyed = cudaEventDestroy(here);
+  return error == cudaSuccess ? destroyed : error;
+}
+
+// An event is recorded by streams of its own context alone; others can be waited for.
+cudaError_t record_for(std::int32_t ordinal, void* stream, cudaEvent_t event) {
+  const IdleStream own;
+  if (own.error() != cudaSuccess) return own.error();
+  const cudaError_t error = order_here(ordinal, stream, own.get());
+  return error == cudaSuccess ? cudaEventRecord(event, own.get()) : error;
+}
+
+// The caller gets the error from here. That it be the thread's last one, too, would make the
+// caller's next launch look as if it had failed. Errors that stay are not cleared by this.
+std::int32_t answer(cudaError_t error) {
+  if (error != cudaSuccess && error != cudaErrorNotReady) (void)cudaGetLastError();
+  return error;
+}
+
+}  // namespace
+
+std::int32_t open_memory(std::int32_t ordinal, const memlease_cuda_handle* handle, void** address) {
+  const OnDevice device(ordinal);
+  if (device.error() != cudaSuccess) return answer(device.error());
+  cudaIpcMemHandle_t exported;
+  std::memcpy(&exported, handle->bytes, sizeof exported);
+  hear(*handle, Told::kMade);
+  return answer(cudaIpcOpenMemHandle(address, exported, cudaIpcMemLazyEnablePeerAccess));
+}
+
+std::int32_t close_memory(std::int32_t ordinal, void* address, const memlease_cuda_handle* handle) {
+  const OnDevice device(ordinal);
+  if (device.error() != cudaSuccess) return answer(device.error());
+  tell(*handle, Told::kClosed);
+  return answer(cudaIpcCloseMemHandle(address));
+}
+
+std::int32_t open_event(std::int32_t ordinal, const memlease_cuda_handle* handle, void** event) {
+  const OnDevice device(ordinal);
+  if (device.error() != cudaSuccess) return answer(device.error());
+  cudaIpcEventHandle_t exported;
+  std::memcpy(&exported, handle->bytes, sizeof exported);
+  cudaEvent_t opened = nullptr;
+  const cudaError_t error = cudaIpcOpenEventHandle(&opened, exported);
+  *event = opened;
+  return answer(error);
+}
+
+std::int32_t close_event(std::int32_t ordinal, void* event) {
+  const OnDevice device(ordinal);
+  if (device.error() != cudaSuccess) return answer(device.error());
+  return answer(cudaEventDestroy(event_of(event)));
+}
+
+std::int32_t stream_device(void* stream, std::int32_t* ordinal) {
+  const OnDevice device(-1, stream);
+  if (device.error() != cudaSuccess) return answer(device.error());
+  return error_of(device.driver().context_get_device(ordinal));
+}
+
+std::int32_t is_capturing(std::int32_t ordinal, void* stream, std::int32_t* capturing) {
+  const OnDevice device(ordinal);
+  if (device.error() != cudaSuccess) return answer(device.error());
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  const cudaError_t error = cudaStreamIsCapturing(stream_of(stream), &status);
+  *capturing = status == cudaStreamCaptureStatusNone ? 0 : 1;
+  return answer(error);
+}
+
+std::int32_t create_stream(std::int32_t ordinal, void** stream) {
+  const OnDevice device(ordinal);
+  if (device.error() != cudaSuccess) return answer(device.error());
+  cudaStream_t made = nullptr;
+  const cudaError_t error = cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking);
+  *stream = made;
+  if (error == cudaSuccess && checker().keep_stream != nullptr) checker().keep_stream();
+  return answer(error);
+}
+
+std::int32_t synchronize_device(std::int32_t ordinal) {
+  const OnDevice device(ordinal);
+  if (device.error() != cudaSuccess) return answer(device.error());
+  // The one question about captures that does no harm, whose answer is an error.
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  const cudaError_t error = cudaStreamIsCapturing(cudaStreamLegacy, &status);
+  return answer(error == cudaSuccess ? cudaDeviceSynchronize() : error);
+}
+
+std::int32_t record(std::int32_t ordinal, void* event, void* stream) {
+  const OnDevice device(ordinal);
+  if (device.error() != cudaSuccess) return answer(device.error());
+  if (device.is_foreign(stream)) return answer(record_for(ordinal, stream, event_of(event)));
+  return answer(cudaEventRecord(event_of(event), stream_of(stream)));
+}
+
+std::int32_t record_joined(std::int32_t ordinal, void* event, void* stream, void* joining) {
+  const OnDevice device(ordinal);
+  if (device.error() != cudaSuccess) return answer(device.error());
+  cudaError_t error = cudaStreamWaitEvent(stream_of(joining), event_of(event), 0);
+  if (error == cudaSuccess) error = order_here(ordinal, stream, joining);
+  if (error == cudaSuccess) error = cudaEventRecord(event_of(event), stream_of(joining));
+  return answer(error);
+}
+
+std::int32_t mark(std::int32_t ordinal, void* stream, void** event) {
+  cudaEvent_t made = nullptr;
+  const cudaError_t error = record_here(ordinal, stream, made);
+  *event = made;
+  return answer(error);
+}
+
+std::int32_t order(std::int32_t ordinal, void* before, void* after) {
+  const OnDevice device(ordinal);
+  if (device.error() != cudaSuccess) return answer(device.error());
+  return answer(order_here(ordinal, before, after));
+}
+
+std::int32_t wait(std::int32_t ordinal, void* stream, void* event) {
+  const OnDevice device(ordinal);
+  if (device.error() != cudaSuccess) return answer(device.error());
+  return answer(cudaStreamWaitEvent(stream_of(stream), event_of(event), 0));
+}
+
+std::int32_t query(std::int32_t ordinal, void* event) {
+  const OnDevice device(ordinal);
+  if (device.error() != cudaSuccess) return answer(device.error());
+  return answer(cudaEventQuery(event_of(event)));
+}
+
+std::int32_t copy(std::int32_t ordinal, void* to, const void* from, std::uint64_t size_bytes,
+                  void* stream) {
+  const OnDevice device(ordinal, stream);
+  if (device.error() != cudaSuccess) return answer(device.error());
+  return answer(cudaMemcpyAsync(to, from, size_bytes, cudaMemcpyDefault, stream_of(stream)));
+}
+
+// The driver knows this without a context.
+std::int32_t pointer_device(const void* address, std::int32_t* ordinal) {
+  *ordinal = -1;
+  const OnDevice device;
+  if (device.error() != cudaSuccess) return answer(device.error());
+  const auto at = reinterpret_cast<CUdeviceptr>(address);
+  const auto ask = [&](CUpointer_attribute what, auto& value) {
+    return device.driver().pointer_get_attribute(&value, what, at);
+  };
+  unsigned type = 0;
+  CUresult result = ask(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, type);
+  if (result == CUDA_ERROR_INVALID_VALUE) return cudaSuccess;  // memory that CUDA does not know
+  bool managed = false;
+  if (result == CUDA_SUCCESS) result = ask(CU_POINTER_ATTRIBUTE_IS_MANAGED, managed);
+  if (result != CUDA_SUCCESS || type != CU_MEMORYTYPE_DEVICE || managed) return error_of(result);
+  return error_of(ask(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, *ordinal));
+}
+
+}  // namespace memlease::cuda

@@ -1,0 +1,55 @@
+#include "server/config/background.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "server/config/configure.h"
+
+namespace memlease::server {
+
+std::optional<int> Background::detach() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    std::perror("memleased: pipe2");
+    return kExitRuntime;
+  }
+  const wire::UniqueFd read_end(ends[0]);
+  wire::UniqueFd write_end(ends[1]);
+  const pid_t child = fork();
+  if (child < 0) {
+    std::perror("memleased: fork");
+    return kExitRuntime;
+  }
+  if (child == 0) {
+    setsid();
+    ready_ = std::move(write_end);
+    return std::nullopt;
+  }
+  write_end.reset();
+  char byte = 0;
+  if (read(read_end.get(), &byte, 1) == 1) return 0;
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : kExitRuntime;
+}
+
+void Background::ready(const std::string& directory) {
+  if (!ready_) return;
+  const std::string path = directory + "/memleased.log";
+  const wire::UniqueFd log(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const wire::UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (null) {
+    dup2(null.get(), STDIN_FILENO);
+    dup2(null.get(), STDOUT_FILENO);
+    dup2(log ? log.get() : null.get(), STDERR_FILENO);
+  }
+  const char byte = 1;
+  if (write(ready_.get(), &byte, 1) != 1) std::perror("memleased: ready");
+  ready_.reset();
+}
+
+}  // namespace memlease::server

@@ -1,0 +1,25 @@
+// --background: the daemon leaves the terminal and its parent, who learns whether it has started.
+// Before any thread exists.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "wire/unique_fd.h"
+
+namespace memlease::server {
+
+class Background {
+ public:
+  // Forks. In the parent: the exit code to end with, once the child serves (0) or has failed (its
+  // exit code). In the child: nothing; it goes on in a session of its own.
+  std::optional<int> detach();
+  // In the child, once it serves: releases the parent, and sends what is logged from now on to
+  // <directory>/memleased.log. Without detach() it does nothing.
+  void ready(const std::string& directory);
+
+ private:
+  wire::UniqueFd ready_;
+};
+
+}  // namespace memlease::server

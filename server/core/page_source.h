@@ -1,0 +1,22 @@
+// Port to the memory of the slot protocol's pages. Implemented by MemfdDeviceBackend,
+// in tests by FakeMemory; called by PageAllocator, under the daemon's lock.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "server/core/shared_memory.h"
+
+namespace memlease::server {
+
+// Pages of the slot protocol.
+class PageSource {
+ public:
+  virtual ~PageSource() = default;
+  // All zero, mapped in the daemon: for writing if it is the daemon's page, else for reading.
+  virtual absl::StatusOr<std::unique_ptr<SharedMemory>> create_pages(std::uint64_t size_bytes,
+                                                                     bool daemon_writes) = 0;
+};
+
+}  // namespace memlease::server

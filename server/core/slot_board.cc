@@ -1,0 +1,106 @@
+#include "server/core/slot_board.h"
+
+#include <algorithm>
+
+#include "wire/futex.h"
+
+namespace memlease::server {
+
+using wire::BoardRecord;
+using wire::RowRef;
+using wire::Word;
+using wire::WriterRow;
+
+namespace {
+
+void announce(BoardRecord& board) {
+  board.event_count.fetch_add(1);
+  wire::futex_wake_all(board.event_count);
+}
+
+// The version that a slot has now that its writer is gone; 0 if its bytes may be half written.
+std::uint64_t surviving_version(std::uint64_t slot_word) {
+  if ((slot_word & wire::kHandedOut) != 0) return 0;
+  return wire::version_of(slot_word);  // marked but not handed out: nobody touched the bytes
+}
+
+void copy_fence(const wire::Fence& from, wire::Fence& to) {
+  to.timeline.store(from.timeline.load());
+  to.value.store(from.value.load());
+}
+
+}  // namespace
+
+void init_board(BoardRecord& board, wire::ArrayId id, std::uint32_t slots, RowRef heir) {
+  board.slots.store(slots);
+  board.writer.store(wire::pack_writer(heir, 1, wire::kWriterHeir));
+  board.array_id.store(wire::to_int(id));
+}
+
+void set_moving(BoardRecord& board) { board.writer.fetch_or(wire::kWriterMoving); }
+
+void clear_moving(BoardRecord& board) {
+  board.writer.fetch_and(~wire::kWriterMoving);
+  announce(board);
+}
+
+bool is_writing(const WriterRow& row) { return row.writing.load() != 0; }
+
+void set_writer(BoardRecord& board, RowRef row, bool is_heir) {
+  const std::uint64_t old = board.writer.load();
+  const std::uint64_t flags =
+      (old & (wire::kWriterWithdrawn | wire::kWriterDraining)) | (is_heir ? wire::kWriterHeir : 0);
+  board.writer.store(wire::pack_writer(row, wire::writer_generation_of(old) + 1, flags));
+  announce(board);
+}
+
+void set_withdrawn(BoardRecord& board) {
+  board.writer.fetch_or(wire::kWriterWithdrawn);
+  announce(board);
+}
+
+void set_draining(BoardRecord& board) {
+  board.writer.fetch_or(wire::kWriterDraining);
+  announce(board);
+}
+
+bool holds_any(const wire::ReaderRow& row, std::uint32_t slots) {
+  return std::any_of(row.holds(), row.holds() + slots,
+                     [](const wire::HalfWord& hold) { return hold.load() != 0; });
+}
+
+void inherit(BoardRecord& board, WriterRow& heir, RowRef heir_ref, const WriterRow& from,
+             std::uint32_t slots, absl::FunctionRef<bool(std::uint32_t)> stands) {
+  // Whatever happens, numbers only grow.
+  const std::uint64_t begun = from.highest_used.load() & wire::kVersionMask;
+  const std::uint64_t highest = std::max(begun, heir.highest_used.load());
+  wire::Publication newest;
+  std::uint32_t torn = slots;
+  for (std::uint32_t s = 0; s < slots; ++s) {
+    const std::uint64_t word = from.slot_words()[s].load();
+    std::uint64_t version = surviving_version(word);
+    if (version > highest) version = 0;  // a lie
+    if ((word & wire::kHandedOut) != 0) torn = s;
+    if (version != 0 && !stands(s)) {
+      board.poisoned()[s].store(version);
+      version = 0;
+    }
+    if (version > newest.version) newest = {version, s};
+    heir.slot_words()[s].store(version);
+    copy_fence(from.write_fences(slots)[s], heir.write_fences(slots)[s]);
+    copy_fence(from.drop_fences(slots)[s], heir.drop_fences(slots)[s]);
+  }
+  heir.highest_used.store(highest);
+  heir.publication.store(newest.version == 0 ? 0 : wire::pack(newest));
+  if (torn != slots) board.poisoned()[torn].store(highest);
+  set_writer(board, heir_ref, true);
+}
+
+void add_subscriber(Word& entry, RowRef row) { entry.store(wire::pack_subscriber(row)); }
+
+void remove_subscriber(BoardRecord& board, Word& entry) {
+  entry.store(0);
+  announce(board);
+}
+
+}  // namespace memlease::server

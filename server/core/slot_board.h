@@ -1,0 +1,52 @@
+// The daemon's half of the slot protocol: who is the writer, who reads, and what a dead writer
+// leaves behind. Touches only the daemon's own pages; a client's row is read once, word by word,
+// and whatever stands there can spoil nothing but that client's own array.
+//
+// Read it beside tests/model/; the client's half is client/slots/slot_{reader,writer}.cc.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/functional/function_ref.h"
+#include "wire/board.h"
+#include "wire/session_pages.h"
+
+namespace memlease::server {
+
+// How a session stopped using an array: politely, or by the end of its process, which also ends
+// what it had given to a GPU.
+enum class Departure : std::uint8_t { kLeft, kExited };
+
+// A fresh record: nobody has the right, no version stands.
+void init_board(wire::BoardRecord& board, wire::ArrayId id, std::uint32_t slots, wire::RowRef heir);
+
+// From now on no write begins under the old right. With seq_cst on both sides: either the writer
+// sees this mark, or is_writing() sees the writer.
+void set_moving(wire::BoardRecord& board);
+void clear_moving(wire::BoardRecord& board);
+bool is_writing(const wire::WriterRow& row);
+
+// `row` counts from now on. Ends a move; wakes everybody who waits for a change.
+void set_writer(wire::BoardRecord& board, wire::RowRef row, bool is_heir);
+
+// Nothing new begins from now on; what is held stays. As with set_moving, either a reader or
+// writer sees this, or the daemon sees its hold or mark.
+void set_withdrawn(wire::BoardRecord& board);
+void set_draining(wire::BoardRecord& board);
+
+// Is the row in use by its reader? After set_withdrawn or the end of its process, "no" is final.
+bool holds_any(const wire::ReaderRow& row, std::uint32_t slots);
+
+// Takes over what `from` published last, into the heir row, and makes that one count. A slot whose
+// bytes may be half written has no version, and the number that it would have got is poisoned.
+// The process of `from` has exited or has given the right up. `stands(slot)`: what was published
+// there is complete, or will be; otherwise its number is poisoned, too.
+void inherit(wire::BoardRecord& board, wire::WriterRow& heir, wire::RowRef heir_ref,
+             const wire::WriterRow& from, std::uint32_t slots,
+             absl::FunctionRef<bool(std::uint32_t)> stands);
+
+void add_subscriber(wire::Word& entry, wire::RowRef row);
+// The entry stays where it is; a writer that waits for this reader is woken.
+void remove_subscriber(wire::BoardRecord& board, wire::Word& entry);
+
+}  // namespace memlease::server

@@ -1,0 +1,107 @@
+#include "server/loop/acceptor.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "wire/error.h"
+
+namespace memlease::server {
+namespace {
+
+constexpr int kMaxPerWakeUp = 64;  // others want their turn
+constexpr std::chrono::milliseconds kPause{50};
+
+wire::UniqueFd open_reserve() { return wire::UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::start(EventLoop* loop, wire::UniqueFd listener,
+                                                          Accepted accepted,
+                                                          Overloaded overloaded) {
+  const int fd = listener.get();
+  int listens = 0;
+  socklen_t size = sizeof(listens);
+  if (::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0) {
+    return wire::make_error(wire::ErrorCode::kInvalidArgument,
+                            "the descriptor to accept connections from is not a listening socket",
+                            "If systemd passes it, use ListenSequentialPacket= for attach.sock and "
+                            "ListenStream= for control.sock.");
+  }
+  if (::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK) != 0) {
+    return wire::errno_error(wire::ErrorCode::kInternal, "O_NONBLOCK on a listening socket", errno);
+  }
+  std::unique_ptr<Acceptor> acceptor(
+      new Acceptor(loop, std::move(listener), std::move(accepted), std::move(overloaded)));
+  auto added = loop->add(fd, EPOLLIN, [self = acceptor.get()](auto) { self->accept_some(); });
+  if (!added.ok()) return added;
+  return acceptor;
+}
+
+Acceptor::Acceptor(EventLoop* loop, wire::UniqueFd listener, Accepted accepted,
+                   Overloaded overloaded)
+    : loop_(loop),
+      listener_(std::move(listener)),
+      accepted_(std::move(accepted)),
+      overloaded_(std::move(overloaded)),
+      reserve_(open_reserve()) {}
+
+Acceptor::~Acceptor() {
+  loop_->remove(listener_.get());
+  loop_->cancel(resume_timer_);
+}
+
+void Acceptor::accept_some() {
+  for (int i = 0; i < kMaxPerWakeUp; ++i) {
+    if (!accept_one()) return;
+  }
+}
+
+// False if there is nothing more to accept for now.
+bool Acceptor::accept_one() {
+  wire::UniqueFd connection(
+      ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (connection) {
+    accepted_(std::move(connection));
+    return true;
+  }
+  switch (errno) {
+    case EAGAIN:
+      return false;
+    case EINTR:
+    case ECONNABORTED:
+      return true;
+    case EMFILE:
+    case ENFILE:
+      if (shed_one()) return true;
+      break;
+    default:
+      break;
+  }
+  pause();
+  return false;
+}
+
+// False if even the reserve is of no help.
+bool Acceptor::shed_one() {
+  if (!reserve_) reserve_ = open_reserve();
+  if (!reserve_) return false;
+  reserve_.reset();
+  wire::UniqueFd connection(
+      ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (connection) overloaded_(std::move(connection));
+  reserve_ = open_reserve();
+  return static_cast<bool>(reserve_);
+}
+
+// Leaves the listener alone for a while: it stays readable, so the loop would spin.
+void Acceptor::pause() {
+  loop_->modify(listener_.get(), 0);
+  resume_timer_ = loop_->after(kPause, [this] { loop_->modify(listener_.get(), EPOLLIN); });
+}
+
+}  // namespace memlease::server

@@ -1,0 +1,45 @@
+// Accepts the connections of one listening socket, and goes on doing so whatever the clients do: a
+// flood that takes the last file descriptor loses its connections, and service returns by itself.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "server/loop/event_loop.h"
+#include "wire/unique_fd.h"
+
+namespace memlease::server {
+
+// Belongs to the loop's thread. Accepts from its creation to its destruction.
+class Acceptor {
+ public:
+  // Called by the loop with a connection that is non-blocking and close-on-exec.
+  using Accepted = std::function<void(wire::UniqueFd connection)>;
+  // Called instead for a connection that there is no descriptor for: to say why, and to close it
+  // before returning.
+  using Overloaded = std::function<void(wire::UniqueFd connection)>;
+
+  // `listener` listens already. Neither callback may destroy the acceptor.
+  static absl::StatusOr<std::unique_ptr<Acceptor>> start(EventLoop* loop, wire::UniqueFd listener,
+                                                         Accepted accepted, Overloaded overloaded);
+  ~Acceptor();
+  Acceptor(const Acceptor&) = delete;
+  Acceptor& operator=(const Acceptor&) = delete;
+
+ private:
+  Acceptor(EventLoop* loop, wire::UniqueFd listener, Accepted accepted, Overloaded overloaded);
+  void accept_some();
+  bool accept_one();
+  bool shed_one();
+  void pause();
+
+  EventLoop* const loop_;
+  const wire::UniqueFd listener_;
+  const Accepted accepted_;
+  const Overloaded overloaded_;
+  wire::UniqueFd reserve_;  // given up for the moment in which a connection is shed
+  EventLoop::TimerId resume_timer_;
+};
+
+}  // namespace memlease::server

@@ -1,0 +1,166 @@
+#include "server/loop/event_loop.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "fmt/format.h"
+#include "wire/error.h"
+
+namespace memlease::server {
+namespace {
+
+constexpr std::uint64_t kWakeKey = 0;  // keys of add() begin at 2
+constexpr std::uint64_t kTimerKey = 1;
+constexpr int kEventsPerWait = 64;
+
+absl::Status failed(std::string_view call) {
+  return wire::errno_error(wire::ErrorCode::kInternal, fmt::format("event loop: {}", call), errno,
+                           "The daemon needs free file descriptors (see ulimit -n) and kernel "
+                           "memory.");
+}
+
+bool watch(int epoll, int fd, int operation, std::uint32_t events, std::uint64_t key) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = key;
+  return ::epoll_ctl(epoll, operation, fd, &event) == 0;
+}
+
+// Resets the eventfd or timerfd.
+void consume(int fd) {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const auto size = ::read(fd, &count, sizeof(count));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<EventLoop>> EventLoop::create() {
+  wire::UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll) return failed("epoll_create1");
+  wire::UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake) return failed("eventfd");
+  wire::UniqueFd timer(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!timer) return failed("timerfd_create");
+  if (!watch(epoll.get(), wake.get(), EPOLL_CTL_ADD, EPOLLIN, kWakeKey) ||
+      !watch(epoll.get(), timer.get(), EPOLL_CTL_ADD, EPOLLIN, kTimerKey)) {
+    return failed("epoll_ctl");
+  }
+  return std::unique_ptr<EventLoop>(
+      new EventLoop(std::move(epoll), std::move(wake), std::move(timer)));
+}
+
+EventLoop::EventLoop(wire::UniqueFd epoll, wire::UniqueFd wake, wire::UniqueFd timer)
+    : epoll_(std::move(epoll)),
+      wake_(std::move(wake)),
+      timer_(std::move(timer)),
+      last_key_(kTimerKey) {}
+
+EventLoop::~EventLoop() = default;
+
+absl::Status EventLoop::add(int fd, std::uint32_t events, Callback callback) {
+  const Key key = ++last_key_;
+  if (!watch(epoll_.get(), fd, EPOLL_CTL_ADD, events, key)) return failed("epoll_ctl");
+  keys_[fd] = key;
+  callbacks_[key] = std::make_shared<Callback>(std::move(callback));
+  return absl::OkStatus();
+}
+
+void EventLoop::modify(int fd, std::uint32_t events) {
+  watch(epoll_.get(), fd, EPOLL_CTL_MOD, events, keys_.at(fd));
+}
+
+void EventLoop::remove(int fd) {
+  const auto found = keys_.find(fd);
+  if (found == keys_.end()) return;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  callbacks_.erase(found->second);
+  keys_.erase(found);
+}
+
+EventLoop::TimerId EventLoop::after(std::chrono::milliseconds delay, Task task) {
+  const TimerId timer{Clock::now() + delay, ++last_timer_};
+  timers_.emplace(timer, std::move(task));
+  arm_timer();
+  return timer;
+}
+
+void EventLoop::cancel(TimerId timer) {
+  timers_.erase(timer);
+  arm_timer();
+}
+
+void EventLoop::post(Task task) {
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    first = posted_.empty();
+    posted_.push_back(std::move(task));
+  }
+  const std::uint64_t one = 1;
+  if (first) [[maybe_unused]]
+    const auto size = ::write(wake_.get(), &one, sizeof(one));
+}
+
+void EventLoop::stop() {
+  post([this] { running_ = false; });
+}
+
+void EventLoop::run() {
+  std::array<epoll_event, kEventsPerWait> events;
+  running_ = true;
+  while (running_) {
+    const int count = ::epoll_wait(epoll_.get(), events.data(), kEventsPerWait, -1);
+    for (int i = 0; i < count; ++i) {
+      const epoll_event& event = events.at(static_cast<std::size_t>(i));
+      dispatch(event.data.u64, event.events);
+    }
+  }
+}
+
+void EventLoop::dispatch(Key key, std::uint32_t events) {
+  if (key == kWakeKey) return run_posted();
+  if (key == kTimerKey) return run_due_timers();
+  const auto found = callbacks_.find(key);
+  if (found == callbacks_.end()) return;
+  const auto kept = found->second;  // the callback may remove itself
+  (*kept)(events);
+}
+
+void EventLoop::run_posted() {
+  consume(wake_.get());
+  std::vector<Task> tasks;
+  {
+    const std::lock_guard lock(mutex_);
+    tasks.swap(posted_);
+  }
+  for (const Task& task : tasks) task();
+}
+
+void EventLoop::run_due_timers() {
+  consume(timer_.get());
+  armed_ = {};
+  // Timers that a task sets anew wait for the next round, so that none can hold the loop.
+  const TimerId last_due{Clock::now(), last_timer_};
+  while (!timers_.empty() && timers_.begin()->first <= last_due) {
+    timers_.extract(timers_.begin()).mapped()();
+  }
+  arm_timer();
+}
+
+void EventLoop::arm_timer() {
+  const auto first = timers_.empty() ? Clock::time_point{} : timers_.begin()->first.deadline;
+  if (first == armed_) return;
+  armed_ = first;
+  const auto nanoseconds = first.time_since_epoch().count();
+  itimerspec spec{};  // all zero disarms
+  spec.it_value.tv_sec = nanoseconds / 1'000'000'000;
+  spec.it_value.tv_nsec = nanoseconds % 1'000'000'000;
+  ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &spec, nullptr);
+}
+
+}  // namespace memlease::server

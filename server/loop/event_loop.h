@@ -1,0 +1,86 @@
+// The daemon's one loop: descriptors, one-shot timers, and tasks of other threads, all called on
+// the thread that is in run(). It wakes for nothing else: without timers, an idle daemon sleeps.
+//
+// post() and stop() are thread-safe. Everything else belongs to the loop's thread, or to any thread
+// while the loop does not run. Not async-signal-safe: take signals by signalfd.
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "wire/unique_fd.h"
+
+namespace memlease::server {
+
+class EventLoop {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Task = std::function<void()>;
+  using Callback = std::function<void(std::uint32_t events)>;  // as epoll_wait(2) reports them
+  // Unique within one loop, never reused; ordered as the timers fire. TimerId{} is no timer.
+  struct TimerId {
+    Clock::time_point deadline;
+    std::uint64_t number = 0;
+    friend auto operator<=>(const TimerId&, const TimerId&) = default;
+  };
+
+  static absl::StatusOr<std::unique_ptr<EventLoop>> create();
+  ~EventLoop();
+  EventLoop(const EventLoop&) = delete;
+  EventLoop& operator=(const EventLoop&) = delete;
+
+  // `events` as in epoll_ctl(2). The descriptor stays the caller's, who removes it before closing
+  // it.
+  absl::Status add(int fd, std::uint32_t events, Callback callback);
+  // Of a descriptor that was added.
+  void modify(int fd, std::uint32_t events);
+  // From here on the callback is not called, even for an event that has already been fetched. It
+  // may be called from the callback itself. No effect on a descriptor that was not added.
+  void remove(int fd);
+
+  TimerId after(std::chrono::milliseconds delay, Task task);
+  // No effect on a timer that has fired, or on TimerId{}.
+  void cancel(TimerId timer);
+
+  // Tasks run in the order in which they were posted; never within post() itself.
+  void post(Task task);
+
+  // Until stop(). A stop() before run() counts.
+  void run();
+  void stop();
+
+ private:
+  using Key = std::uint64_t;  // unique per add(), so that a late event never meets a reused number
+
+  EventLoop(wire::UniqueFd epoll, wire::UniqueFd wake, wire::UniqueFd timer);
+  void dispatch(Key key, std::uint32_t events);
+  void run_posted();
+  void run_due_timers();
+  void arm_timer();
+
+  const wire::UniqueFd epoll_;
+  const wire::UniqueFd wake_;   // eventfd: something was posted
+  const wire::UniqueFd timer_;  // timerfd: armed for the first of timers_, if there is one
+
+  bool running_ = false;
+  Key last_key_ = 0;
+  std::uint64_t last_timer_ = 0;
+  std::unordered_map<int, Key> keys_;
+  std::unordered_map<Key, std::shared_ptr<Callback>> callbacks_;
+  std::map<TimerId, Task> timers_;
+  Clock::time_point armed_;  // what timer_ is armed for; epoch: not armed
+
+  std::mutex mutex_;
+  std::vector<Task> posted_;  // guarded by mutex_
+};
+
+}  // namespace memlease::server

@@ -1,0 +1,66 @@
+#include <memory>
+#include <stdexcept>
+#include <thread>
+
+#include "client/arrays/wait_limit.h"
+#include "gtest/gtest.h"
+#include "tests/support/fake_control.h"
+#include "tests/support/fake_files.h"
+#include "wire/error.h"
+
+namespace memlease::internal {
+namespace {
+
+using namespace std::chrono_literals;
+using wire::ErrorCode;
+
+class WaitLimitTest : public ::testing::Test {
+ protected:
+  testing::FakeFiles* const files = new testing::FakeFiles;
+  Session session{"/here", wire::SessionId{7}, std::unique_ptr<FileSource>(files),
+                  std::make_unique<testing::FakeControl>()};
+};
+
+TEST_F(WaitLimitTest, OfNothingIsOverAtOnce) {
+  for (const std::chrono::nanoseconds none : {0ns, -5ns}) {
+    WaitLimit limit(session, none, 10s);
+    EXPECT_TRUE(limit.expired());
+    EXPECT_EQ(limit.slice(), 0ns);
+  }
+}
+
+TEST_F(WaitLimitTest, GoesInSlices) {
+  WaitLimit limit(session, 10s, kForever);
+  EXPECT_EQ(limit.slice(), WaitLimit::kSlice);
+  WaitLimit brief(session, 5ms, kForever);
+  EXPECT_LE(brief.slice(), 5ms);
+  while (!brief.expired()) std::this_thread::yield();
+  EXPECT_EQ(brief.slice(), 0ns);
+}
+
+TEST_F(WaitLimitTest, MayBeNone) {
+  WaitLimit limit(session, kForever, 0s);
+  EXPECT_FALSE(limit.expired());
+  EXPECT_EQ(limit.slice(), WaitLimit::kSlice);
+}
+
+TEST_F(WaitLimitTest, IsTheCallersOrTheDefault) {
+  EXPECT_EQ(WaitLimit(session, std::nullopt, 10s).limit_text(), "10 s");
+  EXPECT_EQ(WaitLimit(session, 250ms, 10s).limit_text(), "0.25 s");
+}
+
+TEST_F(WaitLimitTest, EndsWithAnInterrupt) {
+  WaitLimit limit(session, 10s, kForever);
+  EXPECT_TRUE(limit.step().ok());
+  session.set_check_interrupt([] { throw std::runtime_error("Ctrl-C"); });
+  EXPECT_EQ(wire::code_of(limit.step()), ErrorCode::kInterrupted);
+}
+
+TEST_F(WaitLimitTest, EndsWithTheDaemon) {
+  WaitLimit limit(session, 10s, kForever);
+  files->gone = true;
+  EXPECT_EQ(wire::code_of(limit.step()), ErrorCode::kDaemonLost);
+}
+
+}  // namespace
+}  // namespace memlease::internal

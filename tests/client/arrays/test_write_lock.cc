@@ -1,0 +1,65 @@
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <thread>
+#include <vector>
+
+#include "client/arrays/write_lock.h"
+#include "gtest/gtest.h"
+
+namespace memlease::internal {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(WriteLock, IsHadByOne) {
+  WriteLock lock;
+  EXPECT_FALSE(lock.taken());
+  EXPECT_TRUE(lock.acquire(0s));
+  EXPECT_TRUE(lock.taken());
+  EXPECT_FALSE(lock.acquire(0s));
+  EXPECT_FALSE(lock.acquire(1ms));
+  lock.release();
+  EXPECT_FALSE(lock.taken());
+  EXPECT_TRUE(lock.acquire(0s));
+}
+
+TEST(WriteLock, MayBeLetGoByAnotherThread) {
+  WriteLock lock;
+  ASSERT_TRUE(lock.acquire(0s));
+  std::thread([&] { lock.release(); }).join();
+  EXPECT_TRUE(lock.acquire(0s));
+}
+
+TEST(WriteLock, WakesThoseWhoWait) {
+  WriteLock lock;
+  ASSERT_TRUE(lock.acquire(0s));
+  auto waiting = std::async(std::launch::async, [&] { return lock.acquire(1h); });
+  EXPECT_EQ(waiting.wait_for(20ms), std::future_status::timeout);
+  lock.release();
+  EXPECT_TRUE(waiting.get());
+}
+
+TEST(WriteLock, KeepsThreadsApart) {
+  WriteLock lock;
+  std::atomic<int> inside{0};
+  int count = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 500; ++i) {
+        while (!lock.acquire(1h)) {
+        }
+        EXPECT_EQ(++inside, 1);
+        ++count;
+        --inside;
+        lock.release();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(count, 2000);
+}
+
+}  // namespace
+}  // namespace memlease::internal

@@ -1,0 +1,87 @@
+#include <future>
+#include <memory>
+
+#include "client/session/mapping_cache.h"
+#include "gtest/gtest.h"
+#include "tests/support/fake_files.h"
+#include "wire/error.h"
+
+namespace memlease::internal {
+namespace {
+
+using testing::FakeFiles;
+using wire::ErrorCode;
+using wire::FileId;
+using wire::FileKind;
+
+class MappingCacheTest : public ::testing::Test {
+ protected:
+  std::shared_ptr<Mapping> get(std::uint32_t file) {
+    auto mapping = cache.get(FileId{file}, FileKind::kSegment);
+    EXPECT_TRUE(mapping.ok()) << mapping.status();
+    return mapping.ok() ? *mapping : nullptr;
+  }
+
+  FakeFiles files;
+  MappingCache cache{files};
+};
+
+TEST_F(MappingCacheTest, MapsAFileOnceForAllWhoUseIt) {
+  const auto first = get(1);
+  *first->data() = std::byte{42};
+  EXPECT_EQ(get(1), first);
+  EXPECT_EQ(files.fetches, 1);
+}
+
+TEST_F(MappingCacheTest, FetchesAgainAfterTheLastUse) {
+  *get(1)->data() = std::byte{42};
+  EXPECT_EQ(*get(1)->data(), std::byte{42}) << "the same file";
+  EXPECT_EQ(files.fetches, 2);
+}
+
+TEST_F(MappingCacheTest, RefusesAFileOfAnotherKind) {
+  const auto board = cache.get(FileId{1}, FileKind::kBoard);
+  EXPECT_EQ(wire::code_of(board.status()), ErrorCode::kInternal);
+}
+
+TEST_F(MappingCacheTest, TellsWhyThereIsNoFile) {
+  files.refuses = true;
+  const auto mapping = cache.get(FileId{1}, FileKind::kSegment);
+  EXPECT_EQ(wire::code_of(mapping.status()), ErrorCode::kNotFound);
+  files.refuses = false;
+  EXPECT_NE(get(1), nullptr);
+}
+
+TEST_F(MappingCacheTest, FetchesWithoutTheLock) {
+  const auto known = get(1);
+  files.gates.shut("fetch");
+  auto slow = std::async(std::launch::async, [&] { return get(2); });
+  ASSERT_TRUE(files.gates.reached("fetch"));
+  EXPECT_EQ(get(1), known);
+  EXPECT_NE(get(3), nullptr);
+  files.gates.open_all();
+  EXPECT_NE(slow.get(), nullptr);
+}
+
+TEST_F(MappingCacheTest, KeepsTheFirstOfTwoThatWereMappedAtOnce) {
+  files.gates.shut("fetch");
+  auto late = std::async(std::launch::async, [&] { return get(1); });
+  ASSERT_TRUE(files.gates.reached("fetch"));
+  const auto first = get(1);
+  files.gates.open_all();
+  EXPECT_EQ(late.get(), first);
+  EXPECT_EQ(files.fetches, 2);
+}
+
+TEST_F(MappingCacheTest, KnowsWhatLiesInside) {
+  const auto mapping = get(1);
+  EXPECT_TRUE(mapping->contains(0, FakeFiles::kSizeBytes, 64));
+  EXPECT_TRUE(mapping->contains(FakeFiles::kSizeBytes, 0, 64));
+  EXPECT_FALSE(mapping->contains(64, FakeFiles::kSizeBytes, 64));
+  EXPECT_FALSE(mapping->contains(32, 1, 64)) << "not aligned";
+  EXPECT_FALSE(mapping->contains(64, UINT64_MAX, 64)) << "the sum overflows";
+  EXPECT_FALSE(mapping->contains(FakeFiles::kSizeBytes + 64, 0, 64));
+}
+
+}  // namespace
+}  // namespace memlease::internal

@@ -1,0 +1,93 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "client/session/interrupt.h"
+#include "client/session/session.h"
+#include "gtest/gtest.h"
+#include "tests/support/fake_control.h"
+#include "tests/support/fake_files.h"
+#include "wire/error.h"
+
+namespace memlease::internal {
+namespace {
+
+using testing::FakeControl;
+using testing::FakeFiles;
+using wire::ErrorCode;
+
+class SessionTest : public ::testing::Test {
+ protected:
+  ErrorCode code(const absl::Status& status) const { return wire::code_of(status); }
+
+  FakeFiles* const files = new FakeFiles;  // the session's
+  Session session{"/here", wire::SessionId{7}, std::unique_ptr<FileSource>(files),
+                  std::make_unique<FakeControl>()};
+};
+
+TEST_F(SessionTest, IsUsableWhileTheDaemonLives) {
+  EXPECT_TRUE(session.usable().ok());
+  EXPECT_TRUE(session.look().ok());
+}
+
+TEST_F(SessionTest, SaysThatTheDaemonHasGoneWhenItLooks) {
+  files->gone = true;
+  EXPECT_EQ(code(session.look()), ErrorCode::kDaemonLost);
+  EXPECT_FALSE(session.usable_at_once());
+  files->gone = false;  // what has been lost stays lost
+  EXPECT_EQ(code(session.look()), ErrorCode::kDaemonLost);
+}
+
+TEST_F(SessionTest, LooksAtTheSocketOnceASecondAtMost) {
+  const std::int64_t begin = coarse_second();
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(session.usable().ok());
+  EXPECT_LE(files->looks, coarse_second() - begin + 1);
+}
+
+TEST_F(SessionTest, EndsWithItsLastConnectionIfThatIsClosed) {
+  ASSERT_TRUE(session.add_connection());
+  ASSERT_TRUE(session.add_connection());
+  EXPECT_FALSE(session.remove_connection(true));
+  EXPECT_TRUE(session.usable().ok());
+  EXPECT_TRUE(session.remove_connection(true));
+  EXPECT_EQ(code(session.usable()), ErrorCode::kClosed);
+  EXPECT_FALSE(session.add_connection());
+}
+
+TEST_F(SessionTest, GoesOnWithoutAConnectionThatNobodyClosed) {
+  ASSERT_TRUE(session.add_connection());
+  EXPECT_FALSE(session.remove_connection(false));
+  EXPECT_TRUE(session.usable().ok());
+  EXPECT_TRUE(session.add_connection());
+}
+
+TEST_F(SessionTest, CarriesAnInterruptAsAStatus) {
+  session.set_check_interrupt([] { throw std::runtime_error("Ctrl-C"); });
+  const absl::Status status = session.check_interrupt();
+  EXPECT_EQ(code(status), ErrorCode::kInterrupted);
+  try {
+    std::rethrow_exception(interrupt_of(status));
+  } catch (const std::runtime_error& caught) {
+    EXPECT_EQ(std::string(caught.what()), "Ctrl-C");
+  }
+}
+
+TEST_F(SessionTest, CannotBeUsedInAForkedChild) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(code(session.usable()) == ErrorCode::kForkedClient ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(session.usable().ok());
+}
+
+TEST_F(SessionTest, SaysGoodbyeWhenAsked) {
+  session.goodbye();
+  EXPECT_EQ(files->goodbyes, 1);
+}
+
+}  // namespace
+}  // namespace memlease::internal

@@ -1,0 +1,128 @@
+// One array's pages in plain memory, with two writers and some readers on them: the client's half
+// of the slot protocol is the real one, and so is the daemon's. The bytes of the slots are plain,
+// so that ThreadSanitizer sees a race on them as a race.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "client/slots/row_resolver.h"
+#include "client/slots/slot_reader.h"
+#include "client/slots/slot_writer.h"
+#include "server/core/slot_board.h"
+#include "wire/array_spec.h"
+
+namespace memlease::testing {
+
+// Zeroed bytes with a row or record in it.
+template <typename T>
+class PlainPage {
+ public:
+  explicit PlainPage(std::size_t bytes) : words_(bytes / 8), value_(new(words_.data()) T) {}
+  T& operator*() { return *value_; }
+  T* operator->() { return value_; }
+
+ private:
+  std::vector<std::uint64_t> words_;
+  T* value_;
+};
+
+class SlotWorld : public internal::RowResolver {
+ public:
+  static constexpr wire::ArrayId kArray{7};
+  static constexpr std::size_t kWords = 64;  // of payload, per slot
+
+  SlotWorld(std::uint32_t slots, std::uint32_t readers)
+      : slots_(slots),
+        board_(wire::board_record_units(slots) * wire::kBoardUnitBytes),
+        payload_(slots, std::vector<std::uint64_t>(kWords)) {
+    const std::size_t writer_bytes = wire::writer_row_units(slots) * wire::kRowUnitBytes;
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      writer_rows_.push_back(std::make_unique<PlainPage<wire::WriterRow>>(writer_bytes));
+    }
+    server::init_board(*board_, kArray, slots, writer_ref(kHeir));
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      writers_.push_back(std::make_unique<internal::SlotWriter>(
+          *board_, kArray, slots_, writer_ref(i), writer_row(i), *this));
+    }
+    give_right_to(0);
+    const std::size_t reader_bytes = wire::reader_row_units(slots) * wire::kRowUnitBytes;
+    for (std::uint32_t i = 0; i < readers; ++i) {
+      reader_rows_.push_back(std::make_unique<PlainPage<wire::ReaderRow>>(reader_bytes));
+      readers_.push_back(
+          std::make_unique<internal::SlotReader>(*board_, kArray, slots_, reader_row(i), *this));
+    }
+    for (std::uint32_t i = 0; i < readers; ++i) subscribe(i);
+  }
+
+  std::uint32_t slots() const { return slots_; }
+  wire::BoardRecord& board() { return *board_; }
+  internal::SlotReader& reader(std::uint32_t i) { return *readers_[i]; }
+  internal::SlotWriter& writer(std::uint32_t i = 0) { return *writers_[i]; }
+  wire::WriterRow& writer_row(std::uint32_t i = 0) { return **writer_rows_[i]; }
+  wire::ReaderRow& reader_row(std::uint32_t i) { return **reader_rows_[i]; }
+  std::vector<std::uint64_t>& payload(std::uint32_t slot) { return payload_[slot]; }
+
+  void subscribe(std::uint32_t reader) {
+    server::add_subscriber(board_->subscribers.entries[reader], {kReaderFile, reader});
+  }
+  void unsubscribe(std::uint32_t reader) {
+    server::remove_subscriber(*board_, board_->subscribers.entries[reader]);
+  }
+  // As the daemon does once the new writer has adopted the old one's row.
+  void give_right_to(std::uint32_t writer) {
+    server::set_writer(*board_, writer_ref(writer), false);
+  }
+  // The writer's process has exited; the daemon takes its row over.
+  void die(std::uint32_t writer) {
+    server::inherit(*board_, writer_row(kHeir), writer_ref(kHeir), writer_row(writer), slots_,
+                    [](std::uint32_t) { return true; });
+  }
+
+  // One attempt, without waiting.
+  internal::WriteAttempt begin(std::uint32_t i = 0) {
+    return writer(i).begin([](const auto&) { return false; });
+  }
+  // Puts a version there. The number is the writer's to choose.
+  internal::WriteAttempt publish(std::uint32_t i = 0) {
+    const internal::WriteAttempt attempt = begin(i);
+    writer(i).publish(attempt.slot, attempt.version);
+    return attempt;
+  }
+
+  // ---- RowResolver.
+  using RowResolver::reader_row;
+  using RowResolver::writer_row;
+  const wire::WriterRow* find_writer_row(wire::RowRef at) override {
+    return at.file == kWriterFile && at.unit < 3 ? &**writer_rows_[at.unit] : nullptr;
+  }
+  const wire::ReaderRow* find_reader_row(wire::RowRef at) override {
+    if (at.file != kReaderFile || at.unit >= reader_rows_.size() || rows_lost) return nullptr;
+    return subscribers_hidden ? &*nobody_ : &**reader_rows_[at.unit];
+  }
+  const wire::SubscriberChunk* subscriber_chunk(wire::FileRange) override { return nullptr; }
+
+  bool rows_lost = false;           // no reader's row can be mapped
+  bool subscribers_hidden = false;  // the mistake of negative controls: every row looks unused
+
+  static constexpr std::uint32_t kHeir = 2;
+
+ private:
+  static constexpr wire::FileId kWriterFile{1};
+  static constexpr wire::FileId kReaderFile{2};
+  static wire::RowRef writer_ref(std::uint32_t i) { return {kWriterFile, i}; }
+
+  const std::uint32_t slots_;
+  PlainPage<wire::BoardRecord> board_;
+  std::vector<std::vector<std::uint64_t>> payload_;
+  std::vector<std::unique_ptr<PlainPage<wire::WriterRow>>> writer_rows_;
+  std::vector<std::unique_ptr<PlainPage<wire::ReaderRow>>> reader_rows_;
+  PlainPage<wire::ReaderRow> nobody_{wire::reader_row_units(wire::kMaxSlots) * wire::kRowUnitBytes};
+  std::vector<std::unique_ptr<internal::SlotWriter>> writers_;
+  std::vector<std::unique_ptr<internal::SlotReader>> readers_;
+};
+
+}  // namespace memlease::testing

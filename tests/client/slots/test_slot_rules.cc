@@ -1,0 +1,312 @@
+// The rules of the slot protocol, one by one.
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/slots/slot_world.h"
+
+namespace memlease::testing {
+namespace {
+
+using internal::ReadAttempt;
+using internal::WriteAttempt;
+using Read = ReadAttempt::Outcome;
+using Write = WriteAttempt::Outcome;
+
+Read read(SlotWorld& world, std::uint64_t version = 0, std::uint64_t newer_than = 0) {
+  const ReadAttempt attempt = world.reader(0).acquire(version, newer_than);
+  if (attempt.outcome == Read::kAcquired) world.reader(0).release(attempt.slot);
+  return attempt.outcome;
+}
+
+TEST(SlotRules, NothingIsThereBeforeTheFirstVersion) {
+  for (const std::uint32_t slots : {1U, 2U}) {
+    SlotWorld world(slots, 1);
+    EXPECT_EQ(read(world), Read::kNotYet);
+    EXPECT_EQ(read(world, 1), Read::kNotYet);
+    world.begin();
+    EXPECT_EQ(read(world), Read::kNotYet);
+  }
+}
+
+TEST(SlotRules, ANumberIsUsedOnceWhateverBecameOfTheWrite) {
+  SlotWorld world(3, 1);
+  EXPECT_EQ(world.publish().version, 1U);
+  const WriteAttempt dropped = world.begin();
+  EXPECT_EQ(dropped.version, 2U);
+  world.writer().drop(dropped.slot);
+  EXPECT_EQ(world.publish().version, 3U);
+  // The next writer goes on from there, also when it takes over from a dead one.
+  EXPECT_EQ(world.begin().version, 4U);
+  world.die(0);
+  world.writer(1).adopt(world.writer_row(SlotWorld::kHeir));
+  world.give_right_to(1);
+  EXPECT_EQ(world.publish(1).version, 5U);
+}
+
+TEST(SlotRules, AdoptionForgetsWhatStoodInTheRowBefore) {
+  SlotWorld world(2, 1);
+  world.publish(0);
+  world.publish(0);
+  world.writer(1).adopt(world.writer_row(0));
+  world.give_right_to(1);
+  for (int i = 0; i < 5; ++i) world.publish(1);
+  world.writer(0).adopt(world.writer_row(1));  // its own row still says 2
+  world.give_right_to(0);
+  EXPECT_EQ(read(world, 2), Read::kGone);
+  EXPECT_EQ(world.publish(0).version, 8U);
+}
+
+TEST(SlotRules, TheCurrentVersionIsNeverOverwrittenWhileThereAreOtherSlots) {
+  SlotWorld world(2, 1);
+  for (std::uint64_t version = 1; version < 10; ++version) {
+    const WriteAttempt attempt = world.begin();
+    EXPECT_EQ(read(world), version == 1 ? Read::kNotYet : Read::kAcquired);
+    const wire::Publication current = world.writer().current();
+    EXPECT_EQ(current.version, version - 1);
+    EXPECT_TRUE(version == 1 || attempt.slot != current.slot);
+    world.writer().publish(attempt.slot, attempt.version);
+  }
+}
+
+TEST(SlotRules, AHeldSlotIsNotWritten) {
+  SlotWorld world(2, 2);
+  world.publish();
+  const ReadAttempt held = world.reader(1).acquire(0, 0);
+  world.publish();
+  EXPECT_EQ(world.begin().outcome, Write::kNoFreeSlot);
+  EXPECT_EQ(read(world, 1), Read::kAcquired) << "a mark that was taken back costs no version";
+  world.reader(1).release(held.slot);
+  EXPECT_EQ(world.begin().outcome, Write::kReady);
+}
+
+TEST(SlotRules, HoldsOfOneRowAreCounted) {
+  SlotWorld world(2, 1);
+  world.publish();
+  const ReadAttempt first = world.reader(0).acquire(0, 0);
+  world.reader(0).hold_again(first.slot);
+  world.publish();
+  world.reader(0).release(first.slot);
+  EXPECT_TRUE(world.reader(0).holds_any());
+  EXPECT_EQ(world.begin().outcome, Write::kNoFreeSlot);
+  world.reader(0).release(first.slot);
+  EXPECT_FALSE(world.reader(0).holds_any());
+  EXPECT_EQ(world.begin().outcome, Write::kReady);
+}
+
+TEST(SlotRules, ARowThatCannotBeLookedAtHoldsEverything) {
+  SlotWorld world(3, 1);
+  world.publish();
+  world.rows_lost = true;
+  EXPECT_EQ(world.begin().outcome, Write::kNoFreeSlot);
+  world.unsubscribe(0);
+  EXPECT_EQ(world.begin().outcome, Write::kReady);
+}
+
+TEST(SlotRules, AReleaseWakesTheWriterThatWantsASlot) {
+  SlotWorld world(2, 1);
+  world.publish();
+  const ReadAttempt held = world.reader(0).acquire(0, 0);
+  world.publish();
+  bool asked = false;
+  const auto attempt = world.writer().begin([&](const std::vector<wire::FutexWait>& words) {
+    asked = true;
+    EXPECT_EQ(world.writer_row().wanted.load(), 1U);
+    const auto& count = world.reader_row(0).release_count;
+    EXPECT_THAT(words, ::testing::Contains(::testing::Field(&wire::FutexWait::word, &count)));
+    const std::uint32_t before = count.load();
+    world.reader(0).release(held.slot);
+    EXPECT_EQ(count.load(), before + 1) << "or the writer would sleep on";
+    return true;
+  });
+  EXPECT_TRUE(asked);
+  EXPECT_EQ(attempt.outcome, Write::kReady);
+  EXPECT_EQ(world.writer_row().wanted.load(), 0U);
+}
+
+// A row without holds may take one before the writer's next scan, which then fails because of it.
+TEST(SlotRules, AWriterSleepsOnTheReleasesOfEverySubscriber) {
+  SlotWorld world(2, 2);
+  world.publish();
+  world.reader(0).acquire(0, 0);
+  world.publish();
+  world.writer().begin([&](const std::vector<wire::FutexWait>& words) {
+    for (const wire::HalfWord* word :
+         {&world.board().event_count, &world.reader_row(0).release_count,
+          &world.reader_row(1).release_count}) {
+      EXPECT_THAT(words, ::testing::Contains(::testing::Field(&wire::FutexWait::word, word)));
+    }
+    return false;
+  });
+}
+
+TEST(SlotRules, AFailedTryWakesTheWriterToo) {
+  SlotWorld world(1, 1);
+  world.publish();
+  const ReadAttempt held = world.reader(0).acquire(0, 0);
+  world.writer().begin([&](const auto&) {
+    const std::uint32_t before = world.reader_row(0).release_count.load();
+    EXPECT_EQ(world.reader(0).acquire(0, 0).outcome, Read::kNotYet);
+    EXPECT_GT(world.reader_row(0).release_count.load(), before)
+        << "the writer may have seen the hold of this try";
+    return false;
+  });
+  world.reader(0).release(held.slot);
+}
+
+TEST(SlotRules, ADroppedSlotHasNoVersion) {
+  SlotWorld world(2, 1);
+  world.publish();
+  world.publish();
+  const WriteAttempt over_one = world.begin();
+  world.writer().drop(over_one.slot);
+  EXPECT_EQ(world.writer_row().slot_words()[over_one.slot].load(), 0U);
+  EXPECT_EQ(read(world, 1), Read::kGone);
+  EXPECT_EQ(read(world, over_one.version), Read::kGone) << "it will never come";
+  EXPECT_EQ(read(world), Read::kAcquired);
+  world.publish();
+  EXPECT_EQ(read(world, over_one.version), Read::kGone);
+}
+
+TEST(SlotRules, VersionsAreFoundByNumberWhileTheyStand) {
+  SlotWorld world(3, 1);
+  for (int i = 0; i < 4; ++i) world.publish();
+  EXPECT_EQ(read(world, 1), Read::kGone);
+  EXPECT_EQ(read(world, 2), Read::kAcquired);
+  EXPECT_EQ(read(world, 4), Read::kAcquired);
+  EXPECT_EQ(read(world, 5), Read::kNotYet);
+  EXPECT_EQ(read(world, 0, 3), Read::kAcquired);
+  EXPECT_EQ(read(world, 0, 4), Read::kNotYet);
+}
+
+TEST(SlotRules, APoisonedNumberIsTheProducersDeath) {
+  SlotWorld world(3, 1);
+  world.publish();
+  const WriteAttempt torn = world.begin();
+  world.die(0);
+  EXPECT_EQ(read(world, torn.version), Read::kProducerDied);
+  EXPECT_EQ(read(world), Read::kAcquired) << "the last whole version stands";
+  world.writer(1).adopt(world.writer_row(SlotWorld::kHeir));
+  world.give_right_to(1);
+  EXPECT_EQ(world.publish(1).version, torn.version + 1);
+  EXPECT_EQ(read(world, torn.version), Read::kProducerDied);
+}
+
+TEST(SlotRules, AnOnlySlotIsMarkedUntilItsReadersHaveGone) {
+  SlotWorld world(1, 1);
+  world.publish();
+  const ReadAttempt held = world.reader(0).acquire(0, 0);
+  const auto attempt = world.writer().begin([&](const auto&) {
+    EXPECT_EQ(world.writer_row().slot_words()[0].load(), 1 | wire::kWriting);
+    EXPECT_EQ(read(world), Read::kNotYet) << "no new reader comes in";
+    world.reader(0).release(held.slot);
+    return true;
+  });
+  EXPECT_EQ(attempt.outcome, Write::kReady);
+  EXPECT_EQ(read(world, 1), Read::kGone);
+}
+
+TEST(SlotRules, TheMarkOfAnOnlySlotIsTakenBackAtTheDeadline) {
+  SlotWorld world(1, 1);
+  world.publish();
+  const ReadAttempt held = world.reader(0).acquire(0, 0);
+  const std::uint32_t count = world.writer_row().publish_count.load();
+  EXPECT_EQ(world.begin().outcome, Write::kNoFreeSlot);
+  EXPECT_EQ(world.writer_row().slot_words()[0].load(), 1U) << "the old version stands again";
+  EXPECT_GT(world.writer_row().publish_count.load(), count) << "whoever sleeps looks again";
+  EXPECT_EQ(world.writer_row().writing.load(), 0U);
+  EXPECT_EQ(read(world), Read::kAcquired);
+  world.reader(0).release(held.slot);
+  EXPECT_EQ(world.publish().version, 2U) << "a number that was not handed out is not used up";
+}
+
+TEST(SlotRules, ADroppedWriteOfAnOnlySlotLeavesNothing) {
+  SlotWorld world(1, 1);
+  world.publish();
+  const std::uint32_t count = world.writer_row().publish_count.load();
+  world.writer().drop(world.begin().slot);
+  EXPECT_GT(world.writer_row().publish_count.load(), count);
+  EXPECT_EQ(read(world), Read::kWriteAborted);
+  const WriteAttempt next = world.begin();
+  EXPECT_EQ(world.writer().current().version, 0U) << "there is nothing to update";
+  EXPECT_EQ(read(world), Read::kNotYet) << "and it is being mended";
+  world.writer().publish(0, next.version);
+  EXPECT_EQ(read(world), Read::kAcquired);
+}
+
+TEST(SlotRules, ADeathInTheWriteOfAnOnlySlotIsTheProducersDeath) {
+  SlotWorld world(1, 1);
+  world.publish();
+  world.begin();
+  world.die(0);
+  EXPECT_EQ(read(world), Read::kProducerDied);
+  world.writer(1).adopt(world.writer_row(SlotWorld::kHeir));
+  world.give_right_to(1);
+  EXPECT_EQ(read(world), Read::kProducerDied) << "until the next full write";
+  world.publish(1);
+  EXPECT_EQ(read(world), Read::kAcquired);
+}
+
+TEST(SlotRules, NoWriteBeginsWithoutTheRightOrWhileItMoves) {
+  SlotWorld world(2, 1);
+  EXPECT_EQ(world.begin(1).outcome, Write::kNotMine);
+  server::set_moving(world.board());
+  EXPECT_EQ(world.begin(0).outcome, Write::kNotMine);
+  EXPECT_EQ(world.writer_row(0).writing.load(), 0U) << "the daemon waits for this";
+  EXPECT_EQ(world.writer_row(0).highest_used.load(), 0U);
+  server::clear_moving(world.board());
+  EXPECT_EQ(world.begin(0).outcome, Write::kReady);
+}
+
+TEST(SlotRules, TheDaemonSeesEveryWriteThatTheMoveDidNotStop) {
+  SlotWorld world(2, 1);
+  const WriteAttempt attempt = world.begin();
+  server::set_moving(world.board());
+  EXPECT_TRUE(server::is_writing(world.writer_row()));
+  world.writer().publish(attempt.slot, attempt.version);
+  EXPECT_FALSE(server::is_writing(world.writer_row()));
+  EXPECT_EQ(read(world), Read::kAcquired);
+}
+
+TEST(SlotRules, NothingBeginsAfterWithdrawalOrDrainButWhatBeganEnds) {
+  for (const bool withdrawn : {true, false}) {
+    SlotWorld world(3, 1);
+    world.publish();
+    const ReadAttempt held = world.reader(0).acquire(0, 0);
+    const WriteAttempt attempt = world.begin();
+    withdrawn ? server::set_withdrawn(world.board()) : server::set_draining(world.board());
+    EXPECT_EQ(read(world), withdrawn ? Read::kWithdrawn : Read::kDraining);
+    world.writer().publish(attempt.slot, attempt.version);
+    EXPECT_EQ(world.begin().outcome, withdrawn ? Write::kWithdrawn : Write::kDraining);
+    EXPECT_TRUE(server::holds_any(world.reader_row(0), world.slots()));
+    world.reader(0).release(held.slot);
+    EXPECT_FALSE(server::holds_any(world.reader_row(0), world.slots()));
+  }
+}
+
+TEST(SlotRules, ABoardRecordOfAnotherArrayIsAWithdrawnOne) {
+  SlotWorld world(2, 1);
+  world.publish();
+  world.board().array_id.store(8);
+  EXPECT_EQ(read(world), Read::kWithdrawn);
+  EXPECT_EQ(world.begin().outcome, Write::kWithdrawn);
+}
+
+TEST(SlotRules, AnUnreachableWriterIsLostOnlyWhileTheBoardStillNamesIt) {
+  SlotWorld world(2, 1);
+  server::set_writer(world.board(), {wire::FileId{99}, 0}, false);
+  EXPECT_EQ(read(world), Read::kLost);
+  EXPECT_EQ(world.reader(0).counts().used, 1U) << "the board alone can be slept on";
+}
+
+// A hostile writer's row: whatever it says, the reader stays inside its own bounds.
+TEST(SlotRules, APublicationOfASlotThatDoesNotExistIsNotFollowed) {
+  SlotWorld world(2, 1);
+  world.publish();
+  world.writer_row().publication.store(wire::pack({5, 63}));
+  EXPECT_EQ(read(world), Read::kNotYet);
+  EXPECT_FALSE(world.reader(0).holds_any());
+}
+
+}  // namespace
+}  // namespace memlease::testing

@@ -1,0 +1,222 @@
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/loop/event_loop.h"
+#include "tests/support/open_files.h"
+#include "wire/error.h"
+
+namespace memlease::server {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+
+class EventLoopTest : public ::testing::Test {
+ public:
+  ~EventLoopTest() override {
+    loop_.reset();
+    EXPECT_EQ(testing::open_files(), files_before_);
+  }
+
+ protected:
+  EventLoopTest() : files_before_(testing::open_files()), loop_(*EventLoop::create()) {}
+  static wire::UniqueFd readable() { return wire::UniqueFd(::eventfd(1, EFD_CLOEXEC)); }
+  // Runs all that is due now.
+  void run_once() {
+    loop_->stop();
+    loop_->run();
+  }
+
+  const std::set<std::string> files_before_;
+  std::unique_ptr<EventLoop> loop_;
+  std::vector<std::string> seen_;
+};
+
+TEST_F(EventLoopTest, CallsBackForAReadyDescriptorUntilItIsRemoved) {
+  const auto fd = readable();
+  int calls = 0;
+  ASSERT_TRUE(loop_
+                  ->add(fd.get(), EPOLLIN,
+                        [&](std::uint32_t events) {
+                          EXPECT_EQ(events, static_cast<std::uint32_t>(EPOLLIN));
+                          if (++calls == 3) {
+                            loop_->remove(fd.get());
+                            loop_->stop();
+                          }
+                        })
+                  .ok());
+  loop_->run();
+  run_once();
+  EXPECT_EQ(calls, 3);
+}
+
+TEST_F(EventLoopTest, ModifiesWhatADescriptorIsWatchedFor) {
+  const auto fd = readable();
+  std::vector<std::uint32_t> seen;
+  ASSERT_TRUE(loop_
+                  ->add(fd.get(), 0,
+                        [&](std::uint32_t events) {
+                          seen.push_back(events);
+                          loop_->modify(fd.get(), 0);
+                        })
+                  .ok());
+  run_once();
+  run_once();
+  EXPECT_THAT(seen, ElementsAre());
+  loop_->modify(fd.get(), EPOLLOUT);
+  run_once();
+  run_once();
+  EXPECT_THAT(seen, ElementsAre(EPOLLOUT));
+  loop_->remove(fd.get());
+}
+
+// Both are ready in one wake-up; whichever comes first removes the other, whose number is used
+// again at once by a third that is not ready.
+TEST_F(EventLoopTest, NeverMistakesAReusedNumberForTheDescriptorBefore) {
+  wire::UniqueFd fds[] = {readable(), readable()};
+  int calls = 0, mistakes = 0;
+  for (int mine = 0; mine < 2; ++mine) {
+    ASSERT_TRUE(
+        loop_
+            ->add(fds[mine].get(), EPOLLIN,
+                  [&, mine](std::uint32_t) {
+                    ++calls;
+                    loop_->remove(fds[mine].get());
+                    wire::UniqueFd& other = fds[1 - mine];
+                    const int number = other.get();
+                    loop_->remove(number);
+                    other.reset();
+                    other.reset(::eventfd(0, EFD_CLOEXEC));
+                    ASSERT_EQ(other.get(), number);
+                    ASSERT_TRUE(
+                        loop_->add(number, EPOLLIN, [&](std::uint32_t) { ++mistakes; }).ok());
+                  })
+            .ok());
+  }
+  run_once();
+  run_once();
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(mistakes, 0);
+  for (const auto& fd : fds) loop_->remove(fd.get());
+}
+
+TEST_F(EventLoopTest, SaysWhyItCannotWatchADescriptor) {
+  const wire::UniqueFd file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  const auto status = loop_->add(file.get(), EPOLLIN, [](std::uint32_t) {});
+  EXPECT_EQ(wire::message_of(status), "event loop: epoll_ctl: Operation not permitted");
+  EXPECT_NE(wire::hint_of(status), "");
+  loop_->remove(file.get());
+}
+
+TEST_F(EventLoopTest, FiresTimersInTheOrderOfTheirDeadlines) {
+  const auto start = EventLoop::Clock::now();
+  loop_->after(milliseconds(20), [&] {
+    seen_.emplace_back("late");
+    loop_->stop();
+  });
+  loop_->after(milliseconds(1), [&] { seen_.emplace_back("early"); });
+  loop_->after(milliseconds(1), [&] { seen_.emplace_back("early too"); });
+  loop_->after(milliseconds(0), [&] { seen_.emplace_back("at once"); });
+  loop_->run();
+  EXPECT_THAT(seen_, ElementsAre("at once", "early", "early too", "late"));
+  EXPECT_GE(EventLoop::Clock::now() - start, milliseconds(20));
+}
+
+TEST_F(EventLoopTest, FiresNoCancelledTimer) {
+  const auto cancelled = loop_->after(milliseconds(1), [&] { seen_.emplace_back("cancelled"); });
+  EventLoop::TimerId cancelled_by_other;
+  loop_->after(milliseconds(0), [&] { loop_->cancel(cancelled_by_other); });
+  cancelled_by_other = loop_->after(milliseconds(0), [&] { seen_.emplace_back("cancelled"); });
+  loop_->after(milliseconds(5), [&] { loop_->stop(); });
+  loop_->cancel(cancelled);
+  loop_->cancel(cancelled);
+  loop_->cancel(EventLoop::TimerId{});
+  loop_->run();
+  EXPECT_THAT(seen_, ElementsAre());
+}
+
+TEST_F(EventLoopTest, LetsOthersInBetweenTimersThatSetThemselvesAnew) {
+  int rounds = 0;
+  std::function<void()> again = [&] {
+    if (++rounds == 1) loop_->stop();
+    loop_->after(milliseconds(0), again);
+  };
+  loop_->after(milliseconds(0), again);
+  loop_->run();  // would not return if one wake-up ran them all
+  EXPECT_GE(rounds, 1);
+}
+
+// What the kernel says about the loop's timerfd: the time to its next expiry.
+TEST_F(EventLoopTest, ArmsItsTimerOnlyWhileThereIsOne) {
+  const auto armed = [] {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fdinfo")) {
+      std::ifstream info(entry.path());
+      for (std::string line; std::getline(info, line);) {
+        if (line.starts_with("it_value:")) return line != "it_value: (0, 0)";
+      }
+    }
+    ADD_FAILURE() << "no timerfd";
+    return false;
+  };
+  EXPECT_FALSE(armed());
+  const auto first = loop_->after(std::chrono::hours(1), [] {});
+  const auto second = loop_->after(std::chrono::hours(2), [] {});
+  EXPECT_TRUE(armed());
+  loop_->cancel(first);
+  EXPECT_TRUE(armed());
+  loop_->cancel(second);
+  EXPECT_FALSE(armed());
+  loop_->after(milliseconds(0), [&] { loop_->stop(); });
+  loop_->run();
+  EXPECT_FALSE(armed());
+}
+
+TEST_F(EventLoopTest, RunsPostedTasksInOrderAndNotWithinPost) {
+  loop_->post([&] {
+    seen_.emplace_back("first");
+    loop_->post([&] { seen_.emplace_back("posted by first"); });
+    seen_.emplace_back("still first");
+  });
+  loop_->post([&] { seen_.emplace_back("second"); });
+  EXPECT_THAT(seen_, ElementsAre());
+  run_once();
+  run_once();
+  EXPECT_THAT(seen_, ElementsAre("first", "still first", "second", "posted by first"));
+}
+
+TEST_F(EventLoopTest, TakesTasksOfManyThreadsWhileItRuns) {
+  constexpr int kThreads = 4, kTasks = 2000;
+  int ran = 0;  // by the loop's thread alone
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      for (int task = 0; task < kTasks; ++task) {
+        loop_->post([&] {
+          if (++ran == kThreads * kTasks) loop_->stop();
+        });
+      }
+    });
+  }
+  loop_->run();
+  EXPECT_EQ(ran, kThreads * kTasks);
+}
+
+TEST_F(EventLoopTest, StopsFromAnotherThread) {
+  const std::jthread stopper([&] { loop_->stop(); });
+  loop_->run();
+}
+
+}  // namespace
+}  // namespace memlease::server

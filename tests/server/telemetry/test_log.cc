@@ -1,0 +1,113 @@
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "server/telemetry/log.h"
+#include "wire/unique_fd.h"
+
+namespace memlease::server {
+namespace {
+
+using testing::MatchesRegex;
+
+// What a log has written, by a pipe.
+class LogTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    int ends[2];
+    ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    read_.reset(ends[0]);
+    write_.reset(ends[1]);
+  }
+  std::string written() {
+    char text[65536];
+    const ssize_t size = ::read(read_.get(), text, sizeof text);
+    return size > 0 ? std::string(text, static_cast<std::size_t>(size)) : std::string();
+  }
+  int fd() const { return write_.get(); }
+
+ private:
+  wire::UniqueFd read_;
+  wire::UniqueFd write_;
+};
+
+TEST_F(LogTest, TextIsForPeople) {
+  Log log(LogLevel::kInfo, LogFormat::kText, fd());
+  log.warning("array reclaimed",
+              {{"pid", 12}, {"array", "run42/u"}, {"held_s", 1.5}, {"ok", true}});
+  EXPECT_THAT(written(), MatchesRegex("20[0-9T:.-]+Z warning array reclaimed pid=12 array=run42/u "
+                                      "held_s=1.5 ok=true\n"));
+}
+
+TEST_F(LogTest, JsonIsOneObjectALine) {
+  Log log(LogLevel::kInfo, LogFormat::kJson, fd());
+  log.error("array reclaimed", {{"pid", 12U}, {"array", "a \"b\"\n"}});
+  EXPECT_THAT(written(), MatchesRegex("\\{\"time\":\"20[0-9T:.-]+Z\",\"level\":\"error\",\"event\":"
+                                      "\"array reclaimed\",\"pid\":12,\"array\":\"a .\"b.\".u000a\""
+                                      "\\}\n"));
+}
+
+TEST_F(LogTest, TheJournalGetsItsPriorities) {
+  Log log(LogLevel::kDebug, LogFormat::kJournal, fd());
+  log.debug("a");
+  log.info("b", {{"n", -1}});
+  log.warning("c");
+  log.error("d");
+  EXPECT_EQ(written(), "<7>a\n<6>b n=-1\n<4>c\n<3>d\n");
+}
+
+// A client chooses its process's name: it must not be able to forge a line or drive a terminal.
+TEST_F(LogTest, AFieldCannotEndTheLine) {
+  Log log(LogLevel::kInfo, LogFormat::kJournal, fd());
+  log.info("gone",
+           {{"command", "x\n<3>forged"}, {"escape", "\x1b[2J"}, {"empty", ""}, {"eq", "a=b"}});
+  EXPECT_EQ(written(),
+            "<6>gone command=\"x\\u000a<3>forged\" escape=\"\\u001b[2J\" empty=\"\" eq=\"a=b\"\n");
+}
+
+TEST_F(LogTest, LevelsBelowTheLimitAreSilent) {
+  Log log(LogLevel::kWarning, LogFormat::kJournal, fd());
+  log.info("no");
+  log.set_level(LogLevel::kInfo);
+  log.info("yes");
+  EXPECT_EQ(written(), "<6>yes\n");
+}
+
+TEST_F(LogTest, LinesOfThreadsDoNotMix) {
+  Log log(LogLevel::kInfo, LogFormat::kJournal, fd());
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&log] {
+      for (int n = 0; n < 100; ++n) log.info("event", {{"text", "0123456789"}});
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  std::string expected;
+  for (int n = 0; n < 400; ++n) expected += "<6>event text=0123456789\n";
+  EXPECT_EQ(written(), expected);
+}
+
+TEST_F(LogTest, AFloodIsCountedInsteadOfWritten) {
+  LogLimiter limiter(2, std::chrono::hours(1));
+  Log log(LogLevel::kInfo, LogFormat::kJournal, fd());
+  for (int i = 0; i < 5; ++i) log.write(limiter, LogLevel::kInfo, "refused", {{"i", i}});
+  EXPECT_EQ(written(), "<6>refused i=0\n<6>refused i=1\n");
+}
+
+TEST(LogLimiterTest, TheFirstEventOfAPeriodTellsHowManyWereHeldBack) {
+  LogLimiter limiter(1, std::chrono::seconds(10));
+  const LogLimiter::Clock::time_point start = LogLimiter::Clock::now();
+  EXPECT_EQ(limiter.admit(start), 0U);
+  EXPECT_EQ(limiter.admit(start + std::chrono::seconds(1)), std::nullopt);
+  EXPECT_EQ(limiter.admit(start + std::chrono::seconds(9)), std::nullopt);
+  EXPECT_EQ(limiter.admit(start + std::chrono::seconds(10)), 2U);
+  EXPECT_EQ(limiter.admit(start + std::chrono::seconds(20)), 0U);
+}
+
+}  // namespace
+}  // namespace memlease::server

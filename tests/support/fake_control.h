@@ -1,0 +1,81 @@
+// A daemon's answers for parts of a client that ask for little: imports, which it counts. Every
+// other call is refused. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "client/session/control_port.h"
+#include "wire/error.h"
+
+namespace memlease::testing {
+
+class FakeControl : public internal::ControlPort {
+ public:
+  static constexpr std::uint64_t kSegmentBytes = 1 << 16;
+
+  absl::StatusOr<internal::OpenAnswer> create(const wire::ArraySpec&, bool) override {
+    return refusal();
+  }
+  absl::StatusOr<internal::OpenAnswer> open(const std::string&) override { return refusal(); }
+  absl::StatusOr<internal::Subscribed> subscribe(wire::ArrayId) override { return refusal(); }
+  absl::StatusOr<internal::WriterAnswer> acquire_writer(wire::ArrayId) override {
+    return refusal();
+  }
+  absl::Status confirm_writer(wire::ArrayId, std::uint64_t) override { return refusal(); }
+  absl::Status cancel_writer(wire::ArrayId) override { return refusal(); }
+  absl::Status leave(wire::ArrayId, std::uint32_t) override { return refusal(); }
+  absl::Status withdraw(const std::string&) override { return refusal(); }
+  absl::StatusOr<std::vector<std::string>> list(const std::string&) override { return refusal(); }
+  absl::StatusOr<bool> wait_for(const std::string&, std::chrono::milliseconds) override {
+    return refusal();
+  }
+  absl::StatusOr<std::vector<internal::Holder>> holders(wire::ArrayId) override {
+    return refusal();
+  }
+  absl::StatusOr<internal::ImportedMemory> import_memory(wire::FileId file) override {
+    ++calls_;
+    if (refuses) return refusal();
+    return internal::ImportedMemory{handle_of(wire::to_int(file)), kSegmentBytes};
+  }
+  absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(wire::RowRef) override {
+    ++calls_;
+    if (refuses) return refusal();
+    return event_handles(2);
+  }
+  absl::Status close_imports(const internal::ClosedImports& closed) override {
+    ++calls_;
+    closed_memory += static_cast<int>(closed.memory.size());
+    closed_events += static_cast<int>(closed.events.size());
+    return absl::OkStatus();
+  }
+  std::uint64_t calls() const override { return calls_; }
+
+  static wire::DeviceHandle handle_of(std::uint32_t number) {
+    wire::DeviceHandle handle{};
+    handle[0] = static_cast<std::uint8_t>(number);
+    return handle;
+  }
+  // Of an array's slots, or of a row's.
+  static std::vector<wire::DeviceHandle> event_handles(std::uint32_t slots) {
+    std::vector<wire::DeviceHandle> handles;
+    for (std::uint32_t slot = 0; slot < slots; ++slot) handles.push_back(handle_of(100 + slot));
+    return handles;
+  }
+
+  std::atomic<bool> refuses{false};
+  std::atomic<int> closed_memory{0};
+  std::atomic<int> closed_events{0};
+
+ private:
+  static absl::Status refusal() {
+    return wire::make_error(wire::ErrorCode::kUnsupported, "the fake daemon has no such thing");
+  }
+
+  std::atomic<std::uint64_t> calls_{0};
+};
+
+}  // namespace memlease::testing

@@ -1,0 +1,58 @@
+// Shared files for a client without a daemon: memfds of one page each, made at their first fetch.
+// Thread-safe.
+//
+// Stops at the gate "fetch".
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <map>
+#include <mutex>
+
+#include "client/session/file_source.h"
+#include "tests/support/gates.h"
+#include "wire/error.h"
+
+namespace memlease::testing {
+
+class FakeFiles : public internal::FileSource {
+ public:
+  static constexpr std::uint64_t kSizeBytes = 4096;
+
+  absl::StatusOr<internal::SharedFile> fetch(wire::FileId file) override {
+    gates.pass("fetch");
+    ++fetches;
+    if (refuses) return wire::make_error(wire::ErrorCode::kNotFound, "there is no such file");
+    const std::lock_guard lock(mutex_);
+    wire::UniqueFd& known = files_[wire::to_int(file)];
+    if (!known) {
+      known.reset(::memfd_create("memlease-fake-file", MFD_CLOEXEC));
+      if (::ftruncate(known.get(), kSizeBytes) != 0) {
+        return wire::errno_error(wire::ErrorCode::kInternal, "ftruncate", errno);
+      }
+    }
+    return internal::SharedFile{wire::UniqueFd(::dup(known.get())), kind, kSizeBytes, true};
+  }
+  bool alive() override {
+    ++looks;
+    return !gone;
+  }
+  void goodbye() override { ++goodbyes; }
+  void abandon() override {}
+
+  Gates gates;
+  std::atomic<bool> gone{false};
+  std::atomic<bool> refuses{false};
+  std::atomic<int> fetches{0};
+  std::atomic<int> looks{0};
+  std::atomic<int> goodbyes{0};
+  wire::FileKind kind = wire::FileKind::kSegment;  // of every file
+
+ private:
+  std::mutex mutex_;  // guards what follows
+  std::map<std::uint32_t, wire::UniqueFd> files_;
+};
+
+}  // namespace memlease::testing

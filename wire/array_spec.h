@@ -1,0 +1,53 @@
+// What an array is, as its creator asks for it: name, element type, shape, layout, device, slots,
+// lifetime, mode. Validation stands here once; client and daemon both call it, the daemon because
+// it trusts nobody, the client so that a mistake costs no call.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "wire/dtype.h"
+
+namespace memlease::wire {
+
+inline constexpr std::uint32_t kMaxSlots = 64;
+inline constexpr std::uint32_t kDefaultSlots = 3;
+inline constexpr std::size_t kMaxNdim = 32;
+inline constexpr std::size_t kMaxNameBytes = 255;
+inline constexpr std::uint64_t kMaxArrayBytes = std::uint64_t{1} << 46;
+
+enum class Lifetime : std::uint8_t { kSession = 1, kPersistent = 2 };
+
+struct ArraySpec {
+  std::string name;
+  DType dtype;
+  std::vector<std::int64_t> shape;          // elements per dimension
+  std::vector<std::int64_t> strides_bytes;  // empty = C order
+  std::string device = "host";
+  std::uint32_t slots = kDefaultSlots;
+  Lifetime lifetime = Lifetime::kSession;
+  std::uint32_t mode = 0600;  // of rw-rw-rw- alone
+  friend bool operator==(const ArraySpec&, const ArraySpec&) = default;
+};
+
+inline bool is_host(const ArraySpec& spec) { return spec.device == "host"; }
+
+// Path-like: parts of [A-Za-z0-9._-] joined by single '/', neither first nor last, no "." or "..".
+absl::Status validate_name(std::string_view name);
+
+// All of the spec. On success the array's layout is sound: every element lies inside of
+// size_bytes(), no two elements overlap, and nothing overflows.
+absl::Status validate(const ArraySpec& spec);
+
+// Strides that a validated spec has, in bytes: its own or those of C order.
+std::vector<std::int64_t> strides_bytes_of(const ArraySpec& spec);
+// Bytes of one slot of a validated spec (0 where a dimension is 0).
+std::uint64_t size_bytes_of(const ArraySpec& spec);
+// "float32[512,512]".
+std::string describe(const ArraySpec& spec);
+
+}  // namespace memlease::wire

@@ -1,0 +1,129 @@
+// Frames of the attach channel: what client and daemon say to each other over attach.sock.
+//
+//   client  HELLO        PROOF          FETCH              BYE
+//   daemon        CHALLENGE   WELCOME        FILE + one fd
+//
+// Each frame is one SEQPACKET message: a header of kFrameHeaderBytes, then its payload, all
+// little-endian; a text is its length (16 bits) and its bytes. ERROR answers whatever went wrong: a
+// FETCH with its request id, otherwise with 0, and then the daemon closes the connection.
+//
+// Reading is strict: a frame has exactly one encoding, and everything else is an error. (Except
+// that an unknown code of ERROR is read as kInternal.)
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "wire/error.h"
+#include "wire/ids.h"
+
+namespace memlease::wire {
+
+// Versions of the protocol that this build speaks. The header and the payloads of HELLO and ERROR
+// are the same in every version, so that both sides can always tell each other what is wrong.
+inline constexpr std::uint16_t kMinProtocol = 1;
+inline constexpr std::uint16_t kMaxProtocol = 1;
+
+inline constexpr std::uint32_t kFrameMagic = 0x31414c4d;  // "MLA1"
+inline constexpr std::size_t kFrameHeaderBytes = 16;
+inline constexpr std::size_t kMaxFrameBytes = 4096;
+inline constexpr std::size_t kMaxVersionTextBytes = 64;  // printable ASCII, since it is logged
+inline constexpr std::size_t kMaxErrorTextBytes = 1920;  // two of them fit into one frame
+
+using Nonce = std::array<std::uint8_t, 16>;
+using Token = std::array<std::uint8_t, 32>;
+using Incarnation = std::array<std::uint8_t, 16>;
+
+// The numbers stand on the wire. See Payload for what belongs to each.
+enum class FrameType : std::uint16_t {
+  kHello = 1,
+  kChallenge = 2,
+  kProof = 3,
+  kWelcome = 4,
+  kFetch = 5,
+  kFile = 6,
+  kBye = 7,
+  kError = 8,
+};
+
+struct HelloFrame {
+  std::uint16_t min_protocol = kMinProtocol;
+  std::uint16_t max_protocol = kMaxProtocol;
+  std::string library_version;
+  friend bool operator==(const HelloFrame&, const HelloFrame&) = default;
+};
+struct ChallengeFrame {
+  Nonce nonce{};
+  friend bool operator==(const ChallengeFrame&, const ChallengeFrame&) = default;
+};
+// Who sends it is stamped by the kernel (SCM_CREDENTIALS), not written here.
+struct ProofFrame {
+  Nonce nonce{};
+  friend bool operator==(const ProofFrame&, const ProofFrame&) = default;
+};
+struct WelcomeFrame {
+  SessionId session{1};
+  Token token{};
+  Incarnation incarnation{};
+  std::uint16_t protocol = kMaxProtocol;  // the one that both speak from here on
+  std::uint32_t daemon_pid = 0;
+  std::string daemon_version;
+  friend bool operator==(const WelcomeFrame&, const WelcomeFrame&) = default;
+};
+struct FetchFrame {
+  FileId file{1};
+  friend bool operator==(const FetchFrame&, const FetchFrame&) = default;
+};
+struct FileFrame {
+  FileId file{1};
+  FileKind kind = FileKind::kSegment;
+  std::uint64_t size_bytes = 0;
+  bool writable = false;
+  friend bool operator==(const FileFrame&, const FileFrame&) = default;
+};
+struct ByeFrame {
+  friend bool operator==(const ByeFrame&, const ByeFrame&) = default;
+};
+struct ErrorFrame {
+  ErrorCode code = ErrorCode::kInternal;
+  std::string message;
+  std::string hint;
+  friend bool operator==(const ErrorFrame&, const ErrorFrame&) = default;
+};
+
+// In the order of FrameType.
+using Payload = std::variant<HelloFrame, ChallengeFrame, ProofFrame, WelcomeFrame, FetchFrame,
+                             FileFrame, ByeFrame, ErrorFrame>;
+
+struct Frame {
+  std::uint32_t request_id = 0;  // chosen by the client for FETCH, repeated in the answer
+  Payload payload;
+  friend bool operator==(const Frame&, const Frame&) = default;
+};
+
+// "FETCH".
+std::string_view name_of(FrameType type);
+FrameType type_of(const Frame& frame);
+
+// Texts that are too long are cut. `protocol` is the version that the frame is written in.
+std::vector<std::byte> encode_frame(const Frame& frame, std::uint16_t protocol = kMaxProtocol);
+// `protocol` is the version agreed on. kVersionSkew for a frame of another version (HELLO and ERROR
+// excepted), kInvalidArgument for anything else that is not exactly one frame.
+absl::StatusOr<Frame> parse_frame(std::span<const std::byte> bytes,
+                                  std::uint16_t protocol = kMaxProtocol);
+
+// The highest version that both sides speak; kVersionSkew if there is none.
+absl::StatusOr<std::uint16_t> choose_protocol(const HelloFrame& hello);
+
+ErrorFrame to_error_frame(const absl::Status& status);
+absl::Status to_status(const ErrorFrame& frame);
+
+}  // namespace memlease::wire

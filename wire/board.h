@@ -1,0 +1,86 @@
+// Layout of boards: the pages that the daemon alone writes, one set of files per access domain,
+// mapped read-only by every session that opened an array of the domain.
+//
+// A board file of kBoardBytes holds records (one per array) and subscriber chunks, placed at
+// multiples of 64 bytes. A record's subscriber entries never move; an entry that is empty again may
+// be used by a later subscriber. Clients trust the daemon, and still check each offset.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "wire/ids.h"
+#include "wire/session_pages.h"
+#include "wire/shared_word.h"
+
+namespace memlease::wire {
+
+inline constexpr std::uint64_t kBoardBytes = std::uint64_t{256} * 1024;
+inline constexpr std::uint64_t kBoardUnitBytes = 64;
+
+// ---- Writer word: whose writer row counts, and what goes on.
+//   bits 0..3 flags | 4..13 unit | 14..41 extent | 42..63 generation
+// The generation grows with each change of the writer, so that an equal word means that nothing
+// has changed in between.
+inline constexpr std::uint64_t kWriterMoving = 1;  // the daemon moves the right: no write may begin
+inline constexpr std::uint64_t kWriterWithdrawn =
+    2;  // the array has no name any more: nothing may begin
+inline constexpr std::uint64_t kWriterHeir = 4;  // the row is the daemon's: nobody has the right
+inline constexpr std::uint64_t kWriterDraining = 8;  // the daemon is about to end: likewise
+inline constexpr std::uint64_t kWriterFlags = 15;
+inline constexpr std::uint32_t kWriterUnitBits = 10;
+inline constexpr std::uint32_t kWriterFileBits = 28;
+inline constexpr std::uint32_t kWriterGenerationBits = 22;
+static_assert(kExtentUnits <= 1U << kWriterUnitBits && kMaxFileId < 1U << kWriterFileBits);
+
+constexpr std::uint64_t pack_writer(RowRef row, std::uint64_t generation, std::uint64_t flags) {
+  return flags | (std::uint64_t{row.unit} << 4) | (std::uint64_t{to_int(row.file)} << 14) |
+         (generation << 42);
+}
+constexpr RowRef writer_row_of(std::uint64_t word) {
+  return {FileId{static_cast<std::uint32_t>((word >> 14) & kMaxFileId)},
+          static_cast<std::uint32_t>((word >> 4) & (kExtentUnits - 1))};
+}
+constexpr std::uint64_t writer_generation_of(std::uint64_t word) { return word >> 42; }
+
+// ---- Subscriber entry: where a reader's row stands; 0 = empty.
+//   bit 0 set | 4..13 unit | 14..41 extent
+constexpr std::uint64_t pack_subscriber(RowRef row) { return pack_writer(row, 0, 1); }
+constexpr RowRef subscriber_row_of(std::uint64_t word) { return writer_row_of(word); }
+
+// Subscriber chunks are chained; the first one stands in the record.
+//   bits 0..31 offset | 32..59 file; 0 = no further chunk
+constexpr std::uint64_t pack_chunk(FileRange at) {
+  return at.offset | (std::uint64_t{to_int(at.file)} << 32);
+}
+constexpr FileRange unpack_chunk(std::uint64_t word) {
+  return {FileId{static_cast<std::uint32_t>(word >> 32)}, word & 0xffffffffU};
+}
+
+struct SubscriberChunk {
+  static constexpr std::uint32_t kEntries = 15;
+  Word next{0};
+  Word entries[kEntries]{};
+};
+static_assert(sizeof(SubscriberChunk) == 128);
+
+// Behind the record: the poisoned version per slot (a version that was begun there and never
+// completed; 0 = none).
+struct BoardRecord {
+  Word array_id{0};         // 0 = not in use
+  Word writer{0};           // writer word
+  HalfWord event_count{0};  // +1 for each change of writer, subscribers removed, poison; a futex
+  HalfWord slots{0};
+  Word reserved[5]{};
+  SubscriberChunk subscribers;
+  Word* poisoned() { return reinterpret_cast<Word*>(this + 1); }
+  const Word* poisoned() const { return reinterpret_cast<const Word*>(this + 1); }
+};
+static_assert(sizeof(BoardRecord) == 64 + 128);
+
+constexpr std::uint32_t board_record_units(std::uint32_t slots) {
+  const std::size_t bytes = sizeof(BoardRecord) + slots * sizeof(Word);
+  return static_cast<std::uint32_t>((bytes + kBoardUnitBytes - 1) / kBoardUnitBytes);
+}
+
+}  // namespace memlease::wire

@@ -1,0 +1,46 @@
+// One frame in, one frame out, on a SEQPACKET socket: the system calls that both sides of the
+// attach channel share. Nothing here waits; a descriptor that arrives is owned at once or closed.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "wire/attach_frame.h"
+#include "wire/unique_fd.h"
+
+namespace memlease::wire {
+
+// Sends all or nothing; passes `fd` along unless it is -1. 0 or errno; EAGAIN if the peer has left
+// too much unread. Raises no SIGPIPE.
+int send_frame(int socket, std::span<const std::byte> frame, int fd = -1);
+
+struct Received {
+  enum class Outcome {
+    kFrame,
+    kNothing,  // no message waits
+    kEnd,      // the peer has closed, or the connection is broken
+    kMisfit,   // a message that no frame can be: too long, or with descriptors that must not be
+  };
+  Outcome outcome = Outcome::kNothing;
+  std::size_t size_bytes = 0;
+  std::optional<ucred> sender;  // as the kernel stamped it; only where SO_PASSCRED is set
+  UniqueFd fd;
+  std::span<const std::byte> bytes() const { return std::span(buffer).first(size_bytes); }
+  // One byte more than a frame may have, so that the parser sees a frame that is too long.
+  std::array<std::byte, kMaxFrameBytes + 1> buffer;
+};
+
+// What may come with a frame, beside its bytes.
+enum class Ancillary { kSender, kOneFd };
+
+Received receive_frame(int socket, Ancillary expected);
+
+// Says `last_word` (unless empty), then closes such that the peer reads it, whatever it has sent.
+void close_with(UniqueFd socket, std::span<const std::byte> last_word);
+
+}  // namespace memlease::wire

@@ -1,0 +1,26 @@
+// Sleeping on 32-bit words of shared pages. The word may stand in a read-only mapping.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+
+#include "wire/shared_word.h"
+
+namespace memlease::wire {
+
+struct FutexWait {
+  const HalfWord* word = nullptr;
+  std::uint32_t expected = 0;
+};
+
+enum class FutexResult { kWoken, kChanged, kTimedOut, kInterrupted };
+
+// Sleeps until one of the words is woken, unless one of them differs from its expected value
+// already. At most 128 words. kInterrupted: a signal handler ran.
+FutexResult futex_wait(std::span<const FutexWait> waits, std::chrono::nanoseconds timeout);
+
+// Wakes everybody who sleeps on the word, in every process.
+void futex_wake_all(const HalfWord& word);
+
+}  // namespace memlease::wire

@@ -1,0 +1,195 @@
+#include "wire/grpc/convert.h"
+
+#include <cstddef>
+#include <cstring>
+#include <limits>
+
+#include "fmt/format.h"
+#include "wire/error.h"
+
+namespace memlease::wire {
+namespace {
+
+// gRPC refuses trailers above 8 KiB by default. The message travels percent-encoded (at worst three
+// bytes for one) beside the details, which are base64: 256 * 3 + (3072 + 1024) * 4 / 3 fits.
+constexpr std::size_t kMaxStatusBytes = 256;
+constexpr std::size_t kMaxMessageBytes = 3072;
+constexpr std::size_t kMaxHintBytes = 1024;
+constexpr std::string_view kCut = "...";
+
+bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; }
+
+// Bytes of the valid UTF-8 character that starts at `text`; 0 if there is none.
+std::size_t character_bytes(std::string_view text) {
+  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned first = at(0);
+  if (first < 0x80) return 1;
+  const std::size_t count = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || text.size() < count) return 0;
+  for (std::size_t i = 1; i < count; ++i) {
+    if (!is_continuation(text[i])) return 0;
+  }
+  // Longer than needed, a surrogate, or beyond the last code point.
+  if (first == 0xE0 && at(1) < 0xA0) return 0;
+  if (first == 0xED && at(1) > 0x9F) return 0;
+  if (first == 0xF0 && at(1) < 0x90) return 0;
+  if (first == 0xF4 && at(1) > 0x8F) return 0;
+  return count;
+}
+
+// Valid UTF-8 of at most `max_bytes`, which ends in "..." if there was more.
+std::string bounded(std::string_view text, std::size_t max_bytes) {
+  std::string valid = to_utf8(text);
+  if (valid.size() <= max_bytes) return valid;
+  std::size_t end = max_bytes - kCut.size();
+  while (end > 0 && is_continuation(valid[end])) --end;
+  return valid.substr(0, end).append(kCut);
+}
+
+ErrorCode code_of_grpc(grpc::StatusCode code) {
+  switch (code) {
+    case grpc::StatusCode::UNAVAILABLE:
+      return ErrorCode::kDaemonLost;
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      return ErrorCode::kTimeout;
+    case grpc::StatusCode::CANCELLED:
+      return ErrorCode::kInterrupted;
+    case grpc::StatusCode::PERMISSION_DENIED:
+    case grpc::StatusCode::UNAUTHENTICATED:
+      return ErrorCode::kDenied;
+    case grpc::StatusCode::UNIMPLEMENTED:
+      return ErrorCode::kVersionSkew;
+    default:
+      return ErrorCode::kInternal;
+  }
+}
+
+std::string_view hint_of_grpc(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kDaemonLost:
+      return "The daemon has ended, or closed the connection. Connect anew.";
+    case ErrorCode::kTimeout:
+      return "The daemon did not answer in time. Is it stopped, or the machine overloaded?";
+    case ErrorCode::kVersionSkew:
+      return "The daemon is of another version: restart it, or update this side.";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+std::string to_utf8(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t count = character_bytes(text);
+    out += count == 0 ? std::string_view("?") : text.substr(0, count);
+    text.remove_prefix(count == 0 ? 1 : count);
+  }
+  return out;
+}
+
+grpc::Status to_grpc(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  v1::Error error;
+  error.set_code(static_cast<int>(code_of(status)));
+  error.set_message(bounded(message_of(status), kMaxMessageBytes));
+  error.set_hint(bounded(hint_of(status), kMaxHintBytes));
+  // Both count codes as google.rpc.Code does.
+  return {static_cast<grpc::StatusCode>(status.code()),
+          bounded(message_of(status), kMaxStatusBytes), error.SerializeAsString()};
+}
+
+absl::Status from_grpc(const grpc::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  v1::Error error;
+  if (!status.error_details().empty() && error.ParseFromString(status.error_details()) &&
+      is_error_code(error.code())) {
+    return make_error(static_cast<ErrorCode>(error.code()), error.message(), error.hint());
+  }
+  const ErrorCode code = code_of_grpc(status.error_code());
+  return make_error(code,
+                    fmt::format("the call failed in gRPC (status {}): {}",
+                                static_cast<int>(status.error_code()), status.error_message()),
+                    hint_of_grpc(code));
+}
+
+v1::ArraySpec to_proto(const ArraySpec& spec) {
+  v1::ArraySpec out;
+  out.set_name(spec.name);
+  out.mutable_dtype()->set_code(static_cast<std::uint32_t>(spec.dtype.code));
+  out.mutable_dtype()->set_bits(spec.dtype.bits);
+  out.mutable_dtype()->set_lanes(spec.dtype.lanes);
+  out.mutable_shape()->Assign(spec.shape.begin(), spec.shape.end());
+  out.mutable_strides_bytes()->Assign(spec.strides_bytes.begin(), spec.strides_bytes.end());
+  out.set_device(spec.device);
+  out.set_slots(spec.slots);
+  out.set_lifetime(spec.lifetime == Lifetime::kPersistent ? v1::LIFETIME_PERSISTENT
+                                                          : v1::LIFETIME_SESSION);
+  out.set_mode(spec.mode);
+  return out;
+}
+
+absl::StatusOr<ArraySpec> from_proto(const v1::ArraySpec& spec) {
+  const v1::DType& dtype = spec.dtype();
+  if (dtype.code() > std::numeric_limits<std::uint8_t>::max() ||
+      dtype.bits() > std::numeric_limits<std::uint8_t>::max() ||
+      dtype.lanes() > std::numeric_limits<std::uint16_t>::max()) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      fmt::format("dtype {{code {}, bits {}, lanes {}}} is beyond DLPack's ranges",
+                                  dtype.code(), dtype.bits(), dtype.lanes()),
+                      "Known are " + known_dtype_names() + ".");
+  }
+  if (spec.lifetime() != v1::LIFETIME_SESSION && spec.lifetime() != v1::LIFETIME_PERSISTENT) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      fmt::format("lifetime {} is not known", static_cast<int>(spec.lifetime())),
+                      "Use session or persistent.");
+  }
+  ArraySpec out;
+  out.name = spec.name();
+  out.dtype = {static_cast<DTypeCode>(dtype.code()), static_cast<std::uint8_t>(dtype.bits()),
+               static_cast<std::uint16_t>(dtype.lanes())};
+  out.shape.assign(spec.shape().begin(), spec.shape().end());
+  out.strides_bytes.assign(spec.strides_bytes().begin(), spec.strides_bytes().end());
+  out.device = spec.device();
+  out.slots = spec.slots();
+  out.lifetime = static_cast<Lifetime>(spec.lifetime());
+  out.mode = spec.mode();
+  return out;
+}
+
+v1::FileRange to_proto(const FileRange& range) {
+  v1::FileRange out;
+  out.set_file_id(to_int(range.file));
+  out.set_offset(range.offset);
+  return out;
+}
+
+FileRange from_proto(const v1::FileRange& range) {
+  return {FileId{range.file_id()}, range.offset()};
+}
+
+std::string to_proto(const DeviceHandle& handle) {
+  return {reinterpret_cast<const char*>(handle.data()), handle.size()};
+}
+
+absl::StatusOr<DeviceHandle> handle_from_proto(std::string_view bytes) {
+  DeviceHandle handle;
+  if (bytes.size() != handle.size()) {
+    return defect(fmt::format("a handle has {} bytes instead of {}", bytes.size(), handle.size()));
+  }
+  std::memcpy(handle.data(), bytes.data(), handle.size());
+  return handle;
+}
+
+v1::RowRef to_proto(const RowRef& row) {
+  v1::RowRef out;
+  out.set_file_id(to_int(row.file));
+  out.set_unit(row.unit);
+  return out;
+}
+
+RowRef from_proto(const v1::RowRef& row) { return {FileId{row.file_id()}, row.unit()}; }
+
+}  // namespace memlease::wire

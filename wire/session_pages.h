@@ -1,0 +1,114 @@
+// Layout of session extents: the pages that one client process writes and its peers map read-only.
+//
+// An extent is a shared file of kExtentBytes that belongs to one session and one access domain. It
+// holds rows, each placed by the daemon at a multiple of 64 bytes: reader rows (what this process
+// reads) and writer rows (what it published). The daemon's own heir files hold writer rows only:
+// what a dead or departed writer published last stands there in the same form, so that a reader
+// need not know who wrote. A row that is given back keeps its words: it is used again for an array
+// of as many slots, where every word counts on from there (reader) or is copied over (writer).
+//
+// docs/protocol.md explains the steps; client/slots/slot_reader.cc and slot_writer.cc take them.
+// Once a release has these layouts, another one is another version of the protocol (kMaxProtocol).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "wire/ids.h"
+#include "wire/shared_word.h"
+
+namespace memlease::wire {
+
+inline constexpr std::uint64_t kExtentBytes = std::uint64_t{64} * 1024;
+inline constexpr std::uint64_t kRowUnitBytes = 64;
+inline constexpr std::uint32_t kExtentUnits = kExtentBytes / kRowUnitBytes;
+
+// What must have happened before bytes may be touched. Host memory is ordered by the words
+// themselves: both are 0, "nothing". Where events order a device's work, `timeline` is 0 and a read
+// fence's `value` counts the records of the row's event for the slot; writers need no fence, as a
+// slot has one event for all who write it. Written only while no other process looks at it (a
+// reader's under its hold, a writer's under its mark), so that its two words need not change
+// together.
+struct Fence {
+  Word timeline{0};
+  Word value{0};
+};
+static_assert(sizeof(Fence) == 16);
+
+// ---- Reader row: one per (session, array). Written by the reader's process.
+// Behind the header: hold count per slot, then the read fence per slot.
+struct ReaderRow {
+  HalfWord release_count{0};  // +1 for a release while the writer wants a slot; a futex
+  HalfWord sleeping{0};       // threads of this process that sleep or are about to
+  Word cursor{0};             // lowest version an every-follower still needs; 0 = none
+  Word reserved[2]{};
+  // holds()[s] != 0: this process uses slot s. A count, since its threads share the row.
+  HalfWord* holds() { return reinterpret_cast<HalfWord*>(this + 1); }
+  const HalfWord* holds() const { return reinterpret_cast<const HalfWord*>(this + 1); }
+  Fence* read_fences(std::uint32_t slots) {
+    return reinterpret_cast<Fence*>(reinterpret_cast<std::byte*>(this + 1) + fence_offset(slots));
+  }
+  const Fence* read_fences(std::uint32_t slots) const {
+    return const_cast<ReaderRow*>(this)->read_fences(slots);
+  }
+  static constexpr std::size_t fence_offset(std::uint32_t slots) {
+    return (slots * sizeof(HalfWord) + 15) / 16 * 16;
+  }
+};
+static_assert(sizeof(ReaderRow) == 32);
+
+constexpr std::uint32_t reader_row_units(std::uint32_t slots) {
+  const std::size_t bytes =
+      sizeof(ReaderRow) + ReaderRow::fence_offset(slots) + slots * sizeof(Fence);
+  return static_cast<std::uint32_t>((bytes + kRowUnitBytes - 1) / kRowUnitBytes);
+}
+
+// ---- Writer row: one per (session, array). Written by the writer's process, or, in an heir file,
+// by the daemon. Behind the header: the slot words, then write fences, then drop fences.
+struct WriterRow {
+  // The line that waiting readers watch: nothing in it changes until there is something to see.
+  Word publication{0};        // version * 64 + slot of the current version; 0 = none
+  HalfWord publish_count{0};  // +1 for each publish, drop and mark taken back; a futex
+  HalfWord publisher_cpu{0};  // CPU number + 1 of the last publish
+  Word reserved[6]{};
+  // What the writer works with.
+  Word highest_used{0};  // highest version number ever begun: numbers are never used twice
+  HalfWord writing{0};   // 1 while a write is under way
+  HalfWord wanted{0};    // 1 while the writer waits for a slot
+  Word* slot_words() { return reinterpret_cast<Word*>(this + 1); }
+  const Word* slot_words() const { return reinterpret_cast<const Word*>(this + 1); }
+  Fence* write_fences(std::uint32_t slots) {
+    return reinterpret_cast<Fence*>(slot_words() + slots + slots % 2);
+  }
+  const Fence* write_fences(std::uint32_t slots) const {
+    return reinterpret_cast<const Fence*>(slot_words() + slots + slots % 2);
+  }
+  Fence* drop_fences(std::uint32_t slots) { return write_fences(slots) + slots; }
+  const Fence* drop_fences(std::uint32_t slots) const { return write_fences(slots) + slots; }
+};
+static_assert(sizeof(WriterRow) == 80);
+
+constexpr std::uint32_t writer_row_units(std::uint32_t slots) {
+  const std::size_t bytes = sizeof(WriterRow) + (slots + slots % 2) * sizeof(Word) +
+                            std::size_t{2} * slots * sizeof(Fence);
+  return static_cast<std::uint32_t>((bytes + kRowUnitBytes - 1) / kRowUnitBytes);
+}
+
+// ---- Slot word: the version that stands in the slot (0 = none), and marks.
+inline constexpr std::uint64_t kWriting = std::uint64_t{1} << 63;    // the writer is at it
+inline constexpr std::uint64_t kHandedOut = std::uint64_t{1} << 62;  // and its bytes may be changed
+inline constexpr std::uint64_t kVersionMask = (std::uint64_t{1} << 58) - 1;
+
+constexpr std::uint64_t version_of(std::uint64_t slot_word) { return slot_word & kVersionMask; }
+
+// ---- Publication word.
+struct Publication {
+  std::uint64_t version = 0;
+  std::uint32_t slot = 0;
+};
+constexpr std::uint64_t pack(Publication p) { return (p.version << 6) | p.slot; }
+constexpr Publication unpack_publication(std::uint64_t word) {
+  return {word >> 6, static_cast<std::uint32_t>(word & 63)};
+}
+
+}  // namespace memlease::wire
