@@ -35,12 +35,14 @@ int fail(Log& log, const absl::Status& status) {
   return exit_code_of(status);
 }
 
-// SIGTERM and SIGINT as a descriptor. Blocked before any thread starts, so that all inherit it.
+// SIGTERM, SIGINT and SIGHUP as a descriptor. Blocked before any thread starts, so that all inherit
+// it.
 wire::UniqueFd block_signals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
   return wire::UniqueFd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -70,7 +72,13 @@ int serve(const Config& config, Background& background) {
   if (!daemon.ok()) return fail(log, daemon.status());
   const auto added = (*loop)->add(signals.get(), EPOLLIN, [&](std::uint32_t) {
     signalfd_siginfo info{};
-    while (read(signals.get(), &info, sizeof info) == sizeof info) (*daemon)->drain();
+    while (read(signals.get(), &info, sizeof info) == sizeof info) {
+      if (info.ssi_signo == SIGHUP) {
+        log.info("SIGHUP ignored: settings are read at the start");
+      } else {
+        (*daemon)->drain();
+      }
+    }
   });
   if (!added.ok()) return fail(log, added);
   log.info("serving", {{"directory", config.directory}, {"pid", getpid()}});
@@ -88,6 +96,10 @@ int run(std::span<const char* const> arguments) {
   std::fputs(startup.output.c_str(), stdout);
   std::fputs(startup.error.c_str(), stderr);
   if (!startup.config) return startup.exit_code;
+  if (!open_standard_descriptors()) {
+    std::perror("memleased: /dev/null");
+    return kExitRuntime;
+  }
   Background background;
   if (startup.background) {
     if (const auto code = background.detach()) return *code;

@@ -1,6 +1,7 @@
 #include <memlease/client.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "client/api/connect_session.h"
@@ -35,12 +36,29 @@ wire::ArraySpec to_spec(const CreateOptions& options, ArrayTable& arrays) {
   return spec;
 }
 
+// Up to the last dot: "0.1" of "0.1.3".
+std::string_view minor_version(std::string_view version) {
+  return version.substr(0, version.rfind('.'));
+}
+
+absl::Status check_headers(std::string_view headers) {
+  if (minor_version(headers) == minor_version(MEMLEASE_VERSION)) return absl::OkStatus();
+  return wire::make_error(
+      wire::ErrorCode::kVersionSkew,
+      fmt::format("this program was compiled with the headers of memlease {}, and "
+                  "has loaded the library of memlease {}",
+                  headers, MEMLEASE_VERSION),
+      "Compile it anew, or let it find the library that belongs to its headers "
+      "(ldd PROGRAM shows which one it finds).");
+}
+
 }  // namespace
 
 Client::Client(std::shared_ptr<internal::Connection> connection) noexcept
     : connection_(std::move(connection)) {}
 
-Client Client::connect(const ConnectOptions& options) {
+Client Client::connect(const ConnectOptions& options, const char* header_version) {
+  check(check_headers(header_version));
   auto arrays = value_or_throw(internal::connect_session(options));
   return Client(std::make_shared<internal::Connection>(std::move(arrays)));
 }
@@ -80,7 +98,7 @@ Array Client::wait_for(const std::string& name, Timeout timeout) const {
   ArrayTable& arrays = *value_or_throw(connection_->use());
   check(wire::validate_name(name));
   internal::WaitLimit wait_limit(arrays.session(), timeout, kForever);
-  for (;;) {
+  for (bool last = wait_limit.expired();;) {
     const auto slice = std::chrono::ceil<std::chrono::milliseconds>(wait_limit.slice());
     if (value_or_throw(arrays.session().control().wait_for(name, slice))) {
       auto opened = arrays.session().control().open(name);
@@ -89,7 +107,8 @@ Array Client::wait_for(const std::string& name, Timeout timeout) const {
       if (wire::code_of(opened.status()) != wire::ErrorCode::kNotFound) check(opened.status());
     }
     check(wait_limit.step());
-    if (wait_limit.expired()) {
+    // This process may have been stopped beyond the deadline: it asks once more then.
+    if (std::exchange(last, wait_limit.expired())) {
       check(wire::make_error(wire::ErrorCode::kTimeout,
                              fmt::format("no array '{}' that this process may read appeared within "
                                          "{}",

@@ -116,7 +116,7 @@ Stream ReadLease::export_stream() const {
 ReadLease ReadLease::begin(OpenArray& state, std::uint64_t version, std::uint32_t slot,
                            Stream stream) {
   ReadLease lease(state, version, slot);
-  internal::check(state.settle());
+  internal::check(state.release_deferred());
   lease.wait(stream);
   return lease;
 }

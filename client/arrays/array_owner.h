@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-#include "client/ordering/device_use.h"
+#include "client/ordering/gpu_use.h"
 #include "client/ordering/import_cache.h"
 #include "client/ordering/kept_sources.h"
 #include "client/session/session.h"
@@ -35,39 +35,39 @@ class ArrayOwner : public std::enable_shared_from_this<ArrayOwner> {
   virtual std::shared_ptr<OpenArray> handle_of(OpenArray& array) = 0;
   // The array has died where no call may be made; a later flush() leaves it, once the device is
   // done with what it had open there.
-  virtual void depart(wire::ArrayId array, std::uint32_t opens, DeviceUse use) = 0;
+  virtual void depart(wire::ArrayId array, std::uint32_t opens, GpuUse use) = 0;
 
-  // A hold has ended, or is to be settled, where no call may be made: the next flush() looks
+  // A hold has ended, or is deferred, where no call may be made: the next flush() looks
   // whether an array is to be left.
   void note_release() { release_noted_.store(true, std::memory_order_relaxed); }
-  // A hold is kept of which nobody knows whether its work is over: whatever call comes next in this
-  // process, on an array of a device or to the daemon, sees to it by settle_noted(). That waits for
-  // the device; not to be called under a lock.
-  void note_unsettled() {
-    unsettled_noted_.store(true, std::memory_order_relaxed);
+  // The release of a hold is deferred, as nobody knows whether its work is over: whatever call
+  // comes next in this process, on an array of a GPU or to the daemon, sees to it by
+  // release_noted(). That waits for the GPU; not to be called under a lock.
+  void note_deferred() {
+    deferred_noted_.store(true, std::memory_order_relaxed);
     note_release();
   }
-  void settle_noted() {
-    if (take_unsettled()) settle_all();
+  void release_noted() {
+    if (take_deferred()) release_all_deferred();
   }
 
  protected:
   // True once after each note.
   bool take_release() { return release_noted_.exchange(false, std::memory_order_relaxed); }
-  bool take_unsettled() {
-    return unsettled_noted_.load(std::memory_order_relaxed) &&
-           unsettled_noted_.exchange(false, std::memory_order_relaxed);
+  bool take_deferred() {
+    return deferred_noted_.load(std::memory_order_relaxed) &&
+           deferred_noted_.exchange(false, std::memory_order_relaxed);
   }
 
  private:
-  // Settles each array; one that cannot be settled yet notes it again.
-  virtual void settle_all() = 0;
+  // Of each array; one that cannot tell yet notes it again.
+  virtual void release_all_deferred() = 0;
 
   const std::unique_ptr<Session> session_;
   ImportCache imports_;
   KeptSources kept_;
   std::atomic<bool> release_noted_{false};
-  std::atomic<bool> unsettled_noted_{false};
+  std::atomic<bool> deferred_noted_{false};
 };
 
 }  // namespace memlease::internal

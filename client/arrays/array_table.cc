@@ -105,7 +105,7 @@ void ArrayTable::end_handle(OpenArray* array) {
     if (--entry.handles != 0) return;
     array->set_without_handle(true);
     if (array->in_use()) {
-      if (array->must_settle()) note_unsettled();
+      if (array->has_deferred()) note_deferred();
       return;
     }
     const auto named = named_.find(array->name());
@@ -143,7 +143,7 @@ bool ArrayTable::departing() {
   return !departed_.empty();
 }
 
-void ArrayTable::depart(wire::ArrayId array, std::uint32_t opens, DeviceUse use) {
+void ArrayTable::depart(wire::ArrayId array, std::uint32_t opens, GpuUse use) {
   const std::lock_guard lock(mutex_);
   departed_.push_back({array, opens, std::move(use)});
 }
@@ -165,14 +165,14 @@ void ArrayTable::flush() {
   }
   imports().flush();
   kept().let_go();
-  settle_noted();
+  release_noted();
   if (take_release()) {
     for (const auto& array : live_arrays()) array->leave_if_due();
   }
 }
 
-void ArrayTable::settle_all() {
-  for (const auto& array : live_arrays()) array->settle_unused();
+void ArrayTable::release_all_deferred() {
+  for (const auto& array : live_arrays()) array->release_deferred_if_unused();
 }
 
 }  // namespace memlease::internal

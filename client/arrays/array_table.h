@@ -33,11 +33,11 @@ class ArrayTable final : public ArrayOwner {
   // last of these.
   void close();
   // Does what was noted where no call could be made: tells the daemon what has been closed and
-  // left, and settles holds, which waits for the device.
+  // left, and releases what was deferred, which waits for the GPU.
   void flush();
 
   std::shared_ptr<OpenArray> handle_of(OpenArray& array) override;
-  void depart(wire::ArrayId array, std::uint32_t opens, DeviceUse use) override;
+  void depart(wire::ArrayId array, std::uint32_t opens, GpuUse use) override;
 
  private:
   // An array lives as long as a handle, a lease or a pin needs it.
@@ -49,9 +49,9 @@ class ArrayTable final : public ArrayOwner {
   struct Departed {
     wire::ArrayId array;
     std::uint32_t opens;
-    DeviceUse use;
+    GpuUse use;
   };
-  void settle_all() override;
+  void release_all_deferred() override;
   bool departing();
   std::shared_ptr<OpenArray> join_known(const OpenAnswer& answer);
   std::vector<std::shared_ptr<OpenArray>> live_arrays();

@@ -98,11 +98,12 @@ absl::StatusOr<ReadAttempt> begin_read(OpenArray& array, const ReadOptions& opti
   auto reader_or = array.reader();
   if (!reader_or.ok()) return reader_or.status();
   SlotReader& reader = **reader_or;
-  for (;;) {
+  for (bool last = false;;) {
     ReadAttempt attempt = reader.acquire(options.version, options.newer_than);
-    if (must_wait(attempt) && !wait_limit.expired()) {
+    if (must_wait(attempt) && !last) last = wait_limit.expired();
+    if (must_wait(attempt) && !last) {
       // A writer may wait for a slot that this process itself still keeps.
-      array.settle_unused();
+      array.release_deferred_if_unused();
       attempt = await_change(array, reader, options, wait_limit);
     }
     if (attempt.outcome == Outcome::kAcquired) {
@@ -111,7 +112,10 @@ absl::StatusOr<ReadAttempt> begin_read(OpenArray& array, const ReadOptions& opti
     }
     if (auto status = verdict(array, options, attempt); !status.ok()) return status;
     if (auto status = wait_limit.step(); !status.ok()) return status;
-    if (wait_limit.expired()) {
+    // This process may have been stopped beyond the deadline: it looks once more then.
+    if (!last) {
+      last = wait_limit.expired();
+    } else {
       return make_error(
           ErrorCode::kTimeout,
           fmt::format("{} of '{}' did not come within {}; {}", wanted_text(options), array.name(),

@@ -82,12 +82,14 @@ absl::StatusOr<bool> ask_for_right(OpenArray& array, WaitLimit& wait_limit) {
 }
 
 absl::Status acquire_right(OpenArray& array, WaitLimit& wait_limit) {
-  for (;;) {
+  for (bool last = wait_limit.expired();;) {
     auto mine = ask_for_right(array, wait_limit);
     if (!mine.ok()) return mine.status();
     if (*mine) return absl::OkStatus();
     absl::Status status = wait_limit.step();
-    if (status.ok() && wait_limit.expired()) {
+    // This process may have been stopped beyond the deadline: it asks once more then.
+    if (status.ok() && !std::exchange(last, wait_limit.expired())) continue;
+    if (status.ok()) {
       status = make_error(ErrorCode::kTimeout,
                           fmt::format("the right to write '{}' did not come within {}: another "
                                       "process is in the middle of a write",
@@ -114,7 +116,7 @@ absl::Status refuse_self_deadlock(OpenArray& array) {
 WriteAttempt begin_slot(OpenArray& array, SlotWriter& writer, SlotWriter::SleepOn sleep_on) {
   if (array.gpu() == nullptr) return writer.begin(sleep_on);
   const auto reads_over = [&](std::uint32_t slot) {
-    return array.gpu()->order()->reads_complete(writer, slot);
+    return array.gpu()->order()->writer().reads_complete(writer, slot);
   };
   const SlotWriter::Preferred preferred(reads_over);
   return writer.begin(sleep_on, &preferred);
@@ -176,7 +178,7 @@ absl::Status begin_write(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& 
     array.leave_if_due();  // it was closed meanwhile, and its close() has left that to us
   };
   // First what this process itself still keeps: it may be the only slot.
-  auto status = array.gpu() == nullptr ? absl::OkStatus() : array.settle();
+  auto status = array.gpu() == nullptr ? absl::OkStatus() : array.release_deferred();
   if (status.ok()) status = begin_entered(array, wait_limit, attempt);
   if (status.ok()) std::move(leave).Cancel();
   return status;

@@ -9,7 +9,7 @@ namespace memlease::internal {
 absl::Status begin_gpu_write(OpenArray& array, std::uint32_t slot, Stream stream, bool copy,
                              LeaseStreams& streams) {
   GpuArray& gpu = *array.gpu();
-  if (auto status = gpu.order()->collect(*array.writer_if_any(), slot); !status.ok()) {
+  if (auto status = gpu.order()->writer().collect(*array.writer_if_any(), slot); !status.ok()) {
     return status;
   }
   const wire::Publication current = array.writer_if_any()->current();
@@ -25,7 +25,7 @@ absl::Status end_gpu_write(OpenArray& array, std::uint32_t slot, std::uint64_t v
   bool published = false;
   bool idle = false;  // is nothing under way that is not recorded? Else the device is waited for
   const absl::Cleanup end = [&] {
-    if (!idle && !gpu.order()->host_wait_all(end_of(streams, said))) array.keep_for_settle(slot);
+    if (!idle && !host_wait_all(gpu.importer(), end_of(streams, said))) array.defer_release(slot);
     array.end_write(slot, version, published);
   };
   // A version that nobody has written still comes behind the slot's earlier users. What is given up
@@ -35,7 +35,7 @@ absl::Status end_gpu_write(OpenArray& array, std::uint32_t slot, std::uint64_t v
     status = said ? order_write(gpu, slot, said, streams) : host_wait_slot_once(gpu, streams);
   }
   if (status.ok() && streams.ordered) {
-    status = gpu.order()->record_write(slot, version, work_end(streams, said));
+    status = gpu.order()->writer().record_write(slot, version, work_end(streams, said));
   }
   idle = status.ok() || !streams.ordered;
   published = publish && status.ok();

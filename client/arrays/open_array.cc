@@ -38,10 +38,10 @@ OpenArray::OpenArray(std::shared_ptr<ArrayOwner> owner, const OpenAnswer& answer
 
 OpenArray::~OpenArray() {
   if (forked() || left_) return;
-  owner_->depart(answer_.id, opens_, take_device_use());
+  owner_->depart(answer_.id, opens_, take_gpu_use());
 }
 
-DeviceUse OpenArray::take_device_use() { return gpu_ == nullptr ? DeviceUse() : gpu_->take_use(); }
+GpuUse OpenArray::take_gpu_use() { return gpu_ == nullptr ? GpuUse() : gpu_->take_use(); }
 
 absl::Status OpenArray::map_all() {
   if (auto status = pages_.map_board(answer_); !status.ok()) return status;
@@ -110,7 +110,7 @@ void OpenArray::end_write(std::uint32_t slot, std::uint64_t version, bool publis
 }
 
 absl::Status OpenArray::end_device_read(std::uint32_t slot, std::uint64_t version,
-                                        const DeviceOrder::WorkEnd& end, bool interruptible) {
+                                        const WorkEnd& end, bool interruptible) {
   absl::Status status;
   if (forked()) return status;
   const auto usable = [&] {
@@ -118,8 +118,8 @@ absl::Status OpenArray::end_device_read(std::uint32_t slot, std::uint64_t versio
     return may_go_on.ok() && interruptible ? session_.check_interrupt() : may_go_on;
   };
   end_lease([&] {
-    const auto ended = order()->release(*reader_ready_.load(), slot, version, end, usable);
-    if (ended.kept) owner_->note_unsettled();
+    const auto ended = order()->reader().release(*reader_ready_.load(), slot, version, end, usable);
+    if (ended.deferred) owner_->note_deferred();
     status = ended.status;
   });
   return status;
@@ -127,33 +127,34 @@ absl::Status OpenArray::end_device_read(std::uint32_t slot, std::uint64_t versio
 
 // As a pin that outlives its write lease. If there can be no row for that, the daemon or the name
 // has gone, and nobody writes any more; or all that is left is to wait once more.
-void OpenArray::keep_for_settle(std::uint32_t slot) {
+void OpenArray::defer_release(std::uint32_t slot) {
   const auto reader = this->reader();
   if (!reader.ok()) {
     gpu_->importer().synchronize().IgnoreError();
     return;
   }
   (*reader)->hold_again(slot);
-  order()->end_pin({true}, slot);
-  owner_->note_unsettled();
+  order()->reader().end_pin({true}, slot);
+  owner_->note_deferred();
 }
 
-absl::Status OpenArray::settle() {
+absl::Status OpenArray::release_deferred() {
   owner_->kept().let_go();
-  owner_->settle_noted();
-  return settle_own();
+  owner_->release_noted();
+  return release_own_deferred();
 }
 
-absl::Status OpenArray::settle_own() {
-  return must_settle() ? order()->settle(*reader_ready_.load()) : absl::OkStatus();
+absl::Status OpenArray::release_own_deferred() {
+  return has_deferred() ? order()->reader().release_deferred(*reader_ready_.load())
+                        : absl::OkStatus();
 }
 
-void OpenArray::settle_unused() {
+void OpenArray::release_deferred_if_unused() {
   if (gpu_ == nullptr || forked()) return;
   if (!enter_writing(std::chrono::nanoseconds::zero())) return;  // a write lease lives, or begins
   const absl::Cleanup leave = [this] { leave_writing(); };
-  settle_own().IgnoreError();
-  if (must_settle()) owner_->note_unsettled();
+  release_own_deferred().IgnoreError();
+  if (has_deferred()) owner_->note_deferred();
 }
 
 // A write lease may pin its slot and then end: the turn first, then the holds.
@@ -217,7 +218,7 @@ absl::Status OpenArray::subscribe() {
   auto row = pages_.own_row(subscribed->row, wire::reader_row_units(slots()));
   if (!row.ok()) return row.status();
   if (order() != nullptr) {
-    auto status = order()->open_read_events(subscribed->row, subscribed->read_events);
+    auto status = order()->reader().open_events(subscribed->row, subscribed->read_events);
     if (!status.ok()) return status;
   }
   reader_.emplace(board(), answer_.id, slots(), *reinterpret_cast<wire::ReaderRow*>(*row), pages_);
@@ -245,7 +246,7 @@ bool OpenArray::reopen() {
 
 void OpenArray::close() {
   closed_.store(true);
-  settle_unused();
+  release_deferred_if_unused();
   leave_if_due();
 }
 
@@ -266,7 +267,7 @@ bool OpenArray::begin_leaving() {
   std::unique_lock lock(mutex_);
   idle_.wait(lock, [&] { return busy_ == Busy::kIdle; });
   if (left_ || !ending()) return false;
-  if (must_settle()) owner_->note_unsettled();
+  if (has_deferred()) owner_->note_deferred();
   const SlotReader* reader = reader_ready_.load();
   if (reader != nullptr && reader->holds_any()) return false;
   busy_ = Busy::kLeaving;
@@ -286,7 +287,7 @@ void OpenArray::leave_if_due() {
     await_device();
     // Closed before the daemon may destroy it, unless the device is still at work after all.
     {
-      const DeviceUse closed = take_device_use();
+      const GpuUse closed = take_gpu_use();
     }
     // An error means that the daemon has gone, or does not know us: left either way.
     crash_point("leave.begin");

@@ -19,8 +19,9 @@
 #include "client/arrays/array_owner.h"
 #include "client/arrays/array_pages.h"
 #include "client/arrays/write_lock.h"
-#include "client/ordering/device_order.h"
 #include "client/ordering/gpu_array.h"
+#include "client/ordering/gpu_order.h"
+#include "client/ordering/work_end.h"
 #include "client/session/control_port.h"
 #include "client/session/session.h"
 #include "client/slots/slot_reader.h"
@@ -99,8 +100,8 @@ class OpenArray final {
   void end_read(std::uint32_t slot);
   // Likewise, with what the streams were given until now as its end.
   // `interruptible`: a wait ends with an interrupt, which is returned.
-  absl::Status end_device_read(std::uint32_t slot, std::uint64_t version,
-                               const DeviceOrder::WorkEnd& end, bool interruptible);
+  absl::Status end_device_read(std::uint32_t slot, std::uint64_t version, const WorkEnd& end,
+                               bool interruptible);
   // Ends a write lease, likewise.
   void end_write(std::uint32_t slot, std::uint64_t version, bool publish);
 
@@ -112,14 +113,14 @@ class OpenArray final {
   // Does what pins of a device array that died alone have left undone, and leases that could not
   // wait; waits for the device then. Also for the owner's other arrays. And lets sources go that
   // have been copied. For whoever has a lease or the write lock.
-  absl::Status settle();
+  absl::Status release_deferred();
   // The same for anybody; a later call does what cannot be done now.
-  void settle_unused();
+  void release_deferred_if_unused();
   // A write lease ends, and nobody can tell whether its work is over: the slot is kept until
-  // settle() can.
-  void keep_for_settle(std::uint32_t slot);
-  // Holds are kept that end by settle() alone.
-  bool must_settle() const { return order() != nullptr && order()->must_settle(); }
+  // release_deferred() can.
+  void defer_release(std::uint32_t slot);
+  // Are there holds that end by release_deferred() alone?
+  bool has_deferred() const { return order() != nullptr && order()->reader().has_deferred(); }
 
   // One more Open reply has been merged into this array; it is open again if it was closed but not
   // left yet. False if it has been left: make a new one. Waits for a thread that is leaving it.
@@ -152,13 +153,13 @@ class OpenArray final {
   absl::Status map_all();
   // What orders streams, while there is a lease, a pin or the write lock: without these another
   // thread may leave the array.
-  DeviceOrder* order() const { return gpu_ == nullptr ? nullptr : gpu_->order(); }
-  absl::Status settle_own();
+  GpuOrder* order() const { return gpu_ == nullptr ? nullptr : gpu_->order(); }
+  absl::Status release_own_deferred();
   absl::Status subscribe();
   void end_busy();
   bool begin_leaving();
   void await_device();
-  DeviceUse take_device_use();
+  GpuUse take_gpu_use();
   template <typename GiveUp>
   void end_lease(GiveUp give_up);
 

@@ -3,12 +3,12 @@
 #include <memory>
 
 #include "client/arrays/release_mark.h"
-#include "client/ordering/device_order.h"
+#include "client/ordering/gpu_order.h"
 
 namespace memlease::internal {
 namespace {
 
-using PinMark = DeviceOrder::PinMark;
+using PinMark = ReaderOrder::PinMark;
 
 struct PinEnd {
   OpenArray* array;
@@ -19,8 +19,8 @@ struct PinEnd {
     if (array->forked()) return;
     std::shared_ptr<OpenArray> handle;  // ends after the mark
     const ReleaseMark release_mark(array);
-    if (mark != nullptr && !array->gpu()->order()->end_pin(*mark, slot)) {
-      array->owner().note_unsettled();
+    if (mark != nullptr && !array->gpu()->order()->reader().end_pin(*mark, slot)) {
+      array->owner().note_deferred();
       return;
     }
     array->reader_if_subscribed()->release(slot);
@@ -40,7 +40,7 @@ Pin make_pin(OpenArray& array, std::uint32_t slot) {
 
 void end_lease_of(OpenArray& array, const Pin& pin) {
   if (const PinEnd* end = std::get_deleter<PinEnd>(pin); end != nullptr && end->mark != nullptr) {
-    array.gpu()->order()->end_lease(*end->mark);
+    array.gpu()->order()->reader().end_lease(*end->mark);
   }
 }
 

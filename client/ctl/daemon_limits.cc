@@ -14,6 +14,7 @@
 
 #include "client/ctl/cell.h"
 #include "fmt/format.h"
+#include "wire/memory_ceiling.h"
 
 namespace memlease::ctl {
 namespace {
@@ -22,47 +23,6 @@ namespace {
 // copy in epoll), and an extent of its pages or two.
 constexpr std::uint64_t kFilesPerSession = 6;
 constexpr std::uint64_t kFilesAtLeast = 256;
-
-// A limit in the file of a control group: a number, or "max".
-std::optional<std::uint64_t> read_limit(const std::string& path) {
-  std::ifstream file(path);
-  std::uint64_t bytes = 0;
-  // Version 1 writes "no limit" as a number near 2^63.
-  if (!(file >> bytes) || bytes > std::uint64_t{1} << 60) return std::nullopt;
-  return bytes;
-}
-
-struct MemoryCeiling {
-  std::uint64_t bytes;
-  std::string what;
-};
-
-void lower(MemoryCeiling& ceiling, const std::string& file) {
-  const auto limit = read_limit(file);
-  if (limit && *limit < ceiling.bytes) ceiling = {*limit, file};
-}
-
-// The lowest limit of the groups that the process is in, from its own up to the root.
-MemoryCeiling ceiling_of(pid_t pid) {
-  MemoryCeiling ceiling{static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
-                            static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)),
-                        "the machine's memory"};
-  // In a container without the host's view of the groups, these are its own.
-  lower(ceiling, "/sys/fs/cgroup/memory.max");
-  lower(ceiling, "/sys/fs/cgroup/memory/memory.limit_in_bytes");
-  std::ifstream groups(fmt::format("/proc/{}/cgroup", pid));
-  for (std::string line; std::getline(groups, line);) {
-    const bool unified = line.starts_with("0::/");
-    if (!unified && line.find(":memory:/") == std::string::npos) continue;
-    std::string group = line.substr(line.find('/'));
-    while (group.size() > 1) {
-      lower(ceiling, unified ? "/sys/fs/cgroup" + group + "/memory.max"
-                             : "/sys/fs/cgroup/memory" + group + "/memory.limit_in_bytes");
-      group.resize(group.rfind('/'));
-    }
-  }
-  return ceiling;
-}
 
 std::optional<std::uint64_t> open_files_of(pid_t pid) {
   std::error_code error;
@@ -91,7 +51,7 @@ Check check_daemon_files(pid_t pid, std::uint64_t sessions) {
 }
 
 Check check_memory_limit(pid_t pid, const v1::StatusReply& status) {
-  const MemoryCeiling ceiling = ceiling_of(pid);
+  const wire::MemoryCeiling ceiling = wire::memory_ceiling(pid);
   const std::string there = fmt::format("{} ({})", human_bytes(ceiling.bytes), ceiling.what);
   const std::string remedy =
       fmt::format("Start it with --memory-limit-bytes={}MiB or less.", (ceiling.bytes >> 20) / 2);

@@ -12,7 +12,7 @@ absl::StatusOr<std::unique_ptr<GpuArray>> GpuArray::open(const OpenAnswer& answe
   if (!importer.ok()) return importer.status();
   std::unique_ptr<GpuArray> array(new GpuArray(answer, session, **importer));
   if (auto status = array->open_slots(imports); !status.ok()) return status;
-  auto order = DeviceOrder::open(**importer, imports, answer);
+  auto order = GpuOrder::open(**importer, imports, answer);
   if (!order.ok()) return order.status();
   array->order_ = std::move(*order);
   return array;
@@ -35,8 +35,8 @@ absl::Status GpuArray::open_slots(ImportCache& imports) {
   return absl::OkStatus();
 }
 
-DeviceUse GpuArray::take_use() {
-  DeviceUse use;
+GpuUse GpuArray::take_use() {
+  GpuUse use;
   for (auto& [file, memory] : segments_) use.memory.push_back(std::move(memory));
   segments_.clear();
   use.order = std::move(order_);

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/ordering/device_order.h"
-#include "client/ordering/device_use.h"
+#include "client/ordering/gpu_order.h"
+#include "client/ordering/gpu_use.h"
 #include "client/ordering/import_cache.h"
 #include "client/ordering/importer.h"
 #include "client/session/control_port.h"
@@ -32,7 +32,7 @@ class GpuArray {
   Importer& importer() const { return importer_; }
   const std::vector<std::byte*>& slot_data() const { return slot_data_; }
   // nullptr once take_use() has been called.
-  DeviceOrder* order() const { return order_.get(); }
+  GpuOrder* order() const { return order_.get(); }
   Session& session() const { return session_; }
   const std::string& name() const { return answer_.spec.name; }
   // How long calls that take a stream wait on the host instead; 0: streams wait.
@@ -47,7 +47,7 @@ class GpuArray {
   }
 
   // What is open, to be closed when its work is done. Nobody may use the order any more.
-  DeviceUse take_use();
+  GpuUse take_use();
 
  private:
   GpuArray(const OpenAnswer& answer, Session& session, Importer& importer)
@@ -59,7 +59,7 @@ class GpuArray {
   Importer& importer_;
   std::map<std::uint32_t, std::shared_ptr<DeviceMemory>> segments_;  // by their files
   std::vector<std::byte*> slot_data_;
-  std::unique_ptr<DeviceOrder> order_;
+  std::unique_ptr<GpuOrder> order_;
   std::atomic<const SlotReader*> reader_{nullptr};
 };
 

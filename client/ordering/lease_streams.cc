@@ -55,7 +55,7 @@ absl::Status host_wait_deadline(GpuArray& array, std::uint64_t version,
 absl::Status bounded_wait(GpuArray& array, std::uint64_t version, Stream stream,
                           absl::FunctionRef<absl::StatusOr<bool>()> complete) {
   // As a wait of the stream would be refused.
-  if (auto status = array.order()->importer().check_stream(stream); !status.ok()) return status;
+  if (auto status = array.importer().check_stream(stream); !status.ok()) return status;
   return host_wait_deadline(array, version, complete, Clock::now() + array.host_waits());
 }
 
@@ -75,14 +75,14 @@ absl::Status host_wait(Session& session, absl::FunctionRef<absl::StatusOr<bool>(
 
 absl::Status stream_wait_version(GpuArray& array, std::uint32_t slot, std::uint64_t version,
                                  Stream stream) {
-  DeviceOrder& order = *array.order();
+  ReaderOrder& order = array.order()->reader();
   if (!host_waits(array)) return order.stream_wait_version(slot, version, stream);
   return bounded_wait(array, version, stream,
                       [&] { return order.version_complete(slot, version); });
 }
 
 absl::Status stream_wait_slot(GpuArray& array, Stream stream) {
-  DeviceOrder& order = *array.order();
+  WriterOrder& order = array.order()->writer();
   if (!host_waits(array)) return order.stream_wait_slot(stream);
   return bounded_wait(array, 0, stream, [&] { return order.slot_free(); });
 }
@@ -95,7 +95,7 @@ absl::StatusOr<Stream> export_stream(GpuArray& array, LeaseStreams& streams,
   if (!streams.view_stream) {
     const Stream own = end_of(streams, {});
     if (own.handle() > kPerThread) return own;
-    auto stream = array.order()->importer().export_stream();
+    auto stream = array.importer().export_stream();
     if (!stream.ok()) return stream;
     streams.view_stream = *stream;
   }
@@ -125,7 +125,7 @@ absl::Status host_wait_version_once(GpuArray& array, std::uint32_t slot, std::ui
 absl::Status host_wait_version(GpuArray& array, std::uint32_t slot, std::uint64_t version,
                                LeaseStreams& streams) {
   auto status = host_wait_deadline(
-      array, version, [&] { return array.order()->version_complete(slot, version); },
+      array, version, [&] { return array.order()->reader().version_complete(slot, version); },
       Clock::time_point::max());
   streams.ordered = streams.ordered || status.ok();
   return status;
@@ -145,21 +145,22 @@ absl::Status order_write_view(GpuArray& array, std::uint32_t slot, Stream stream
   auto status = stream_wait_slot(array, stream);
   if (!status.ok()) return status;
   return for_each_own(streams, [&](Stream own) {
-    return own == stream ? absl::OkStatus() : array.order()->stream_wait_own(slot, own, stream);
+    return own == stream ? absl::OkStatus()
+                         : array.order()->writer().stream_wait_own(slot, own, stream);
   });
 }
 
 absl::Status host_wait_slot_once(GpuArray& array, LeaseStreams& streams) {
   if (streams.ordered) return absl::OkStatus();
-  auto status = host_wait(array.session(), [&] { return array.order()->slot_free(); });
+  auto status = host_wait(array.session(), [&] { return array.order()->writer().slot_free(); });
   streams.ordered = status.ok();
   return status;
 }
 
 absl::Status host_wait_slot(GpuArray& array, std::uint32_t slot, LeaseStreams& streams) {
-  const auto free = [&] { return array.order()->slot_free(); };
+  const auto free = [&] { return array.order()->writer().slot_free(); };
   auto status = for_each_own(streams, [&](Stream own) {
-    auto recorded = array.order()->record_own(slot, own);
+    auto recorded = array.order()->writer().record_own(slot, own);
     return recorded.ok() ? host_wait(array.session(), free) : recorded;
   });
   if (status.ok()) status = host_wait(array.session(), free);

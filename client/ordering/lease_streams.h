@@ -54,7 +54,7 @@ absl::StatusOr<Stream> export_stream(GpuArray& array, LeaseStreams& streams,
 // The stream on which the lease's work ends, by what its user says or has said; none: nobody knows.
 Stream end_of(const LeaseStreams& streams, Stream said);
 // Together with the stream that its views were given.
-inline DeviceOrder::WorkEnd work_end(const LeaseStreams& streams, Stream said) {
+inline WorkEnd work_end(const LeaseStreams& streams, Stream said) {
   return {end_of(streams, said), streams.view_stream};
 }
 

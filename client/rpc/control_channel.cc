@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -195,8 +196,12 @@ void end_call(State& s, const std::string& directory, bool broken) {
   if (--s.calls == 0 && !s.lingering && s.up) {
     if (s.lingerer.joinable()) s.lingerer.join();  // it has left its last critical section
     const SignalsBlocked blocked;
-    s.lingering = true;
-    s.lingerer = std::thread([&s] { linger(s); });
+    try {
+      s.lingerer = std::thread([&s] { linger(s); });
+      s.lingering = true;
+    } catch (const std::system_error&) {  // no thread can be made
+      shut_down(s);
+    }
   }
   s.changed.notify_all();
 }

@@ -4,6 +4,10 @@
 
 #include <algorithm>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include "client/hooks/test_hooks.h"
 
 namespace memlease::internal {
@@ -23,6 +27,14 @@ bool is_over(Outcome outcome) {
 // locked instruction, are those alone behind which this process looks for what others have stored:
 // the flag `writing`, the mark, `wanted`, the publish count.
 constexpr std::memory_order kInOrder = std::memory_order_release;
+
+// What the caller has written by non-temporal stores, as compilers and libraries do for large
+// arrays, comes before the stores that follow: on x86 these alone are not ordered among others.
+void order_streaming_stores() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
 }  // namespace
 
 SlotWriter::SlotWriter(const wire::BoardRecord& board, wire::ArrayId array, std::uint32_t slots,
@@ -215,6 +227,7 @@ std::vector<wire::FutexWait> SlotWriter::sleep_words() {
 // ---- End.
 
 void SlotWriter::publish(std::uint32_t slot, std::uint64_t version) {
+  order_streaming_stores();
   // Write fence (none on the host), slot word, publication, count: in this order.
   crash_point("publish.begin");
   row_.slot_words()[slot].store(version, kInOrder);

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <cstdint>
+#include <system_error>
 #include <thread>
 
 #if defined(__x86_64__)
@@ -14,6 +17,9 @@ namespace memlease::internal {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::nanoseconds kLeastCost = std::chrono::microseconds(2);
+constexpr std::chrono::nanoseconds kMostCost = std::chrono::microseconds(50);
 
 void relax() {
 #if defined(__x86_64__)
@@ -62,14 +68,25 @@ std::chrono::nanoseconds measure() {
   }
   peer.join();
   std::nth_element(rounds.begin(), rounds.begin() + kRounds / 2, rounds.end());
-  return std::clamp<std::chrono::nanoseconds>(rounds[kRounds / 2] / 2, std::chrono::microseconds(2),
-                                              std::chrono::microseconds(50));
+  return std::clamp<std::chrono::nanoseconds>(rounds[kRounds / 2] / 2, kLeastCost, kMostCost);
 }
 
 }  // namespace
 
+// Not a local static: a child that is forked while another thread initialises it would wait for
+// that thread for ever. Several threads may measure at once.
 std::chrono::nanoseconds wake_cost() {
-  static const std::chrono::nanoseconds cost = measure();
+  static std::atomic<std::int64_t> known_ns{0};
+  if (const std::int64_t ns = known_ns.load(std::memory_order_relaxed); ns != 0) {
+    return std::chrono::nanoseconds(ns);
+  }
+  std::chrono::nanoseconds cost = kLeastCost;
+  try {
+    cost = measure();
+  } catch (const std::system_error&) {
+    return cost;  // no thread can be made, now
+  }
+  known_ns.store(cost.count(), std::memory_order_relaxed);
   return cost;
 }
 

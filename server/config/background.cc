@@ -10,13 +10,31 @@
 
 namespace memlease::server {
 
+namespace {
+
+// All but the standard ones and `kept`.
+void close_inherited_descriptors(int kept) {
+  ::close_range(STDERR_FILENO + 1, static_cast<unsigned>(kept) - 1, 0);
+  ::close_range(static_cast<unsigned>(kept) + 1, ~0U, 0);
+}
+
+}  // namespace
+
+bool open_standard_descriptors() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    // The lowest free number is the one that is missing.
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) return false;
+  }
+  return true;
+}
+
 std::optional<int> Background::detach() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
     std::perror("memleased: pipe2");
     return kExitRuntime;
   }
-  const wire::UniqueFd read_end(ends[0]);
+  wire::UniqueFd read_end(ends[0]);
   wire::UniqueFd write_end(ends[1]);
   const pid_t child = fork();
   if (child < 0) {
@@ -24,7 +42,10 @@ std::optional<int> Background::detach() {
     return kExitRuntime;
   }
   if (child == 0) {
+    read_end.reset();
     setsid();
+    if (chdir("/") != 0) std::perror("memleased: chdir");
+    close_inherited_descriptors(write_end.get());
     ready_ = std::move(write_end);
     return std::nullopt;
   }

@@ -9,10 +9,15 @@
 
 namespace memlease::server {
 
+// Opens /dev/null where a standard descriptor is closed: what the daemon opens next would take its
+// place, and be written to by whoever prints. False with errno.
+bool open_standard_descriptors();
+
 class Background {
  public:
   // Forks. In the parent: the exit code to end with, once the child serves (0) or has failed (its
-  // exit code). In the child: nothing; it goes on in a session of its own.
+  // exit code). In the child: nothing; it goes on in a session of its own, in the root directory,
+  // and without what its parent had open beside the standard descriptors: a lock, say, or a pipe.
   std::optional<int> detach();
   // In the child, once it serves: releases the parent, and sends what is logged from now on to
   // <directory>/memleased.log. Without detach() it does nothing.

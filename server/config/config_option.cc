@@ -10,6 +10,7 @@
 
 #include "fmt/format.h"
 #include "wire/error.h"
+#include "wire/memory_ceiling.h"
 #include "wire/place.h"
 
 namespace memlease::server {
@@ -98,28 +99,6 @@ struct Unit {
 constexpr Unit kUnits[] = {{"TiB", 40}, {"GiB", 30}, {"MiB", 20}, {"KiB", 10}, {"T", 40},
                            {"G", 30},   {"M", 20},   {"K", 10},   {"B", 0},    {"", 0}};
 
-// The first word of a file of the kernel, as a number; `otherwise` if it is none ("max", no file).
-std::uint64_t number_in(const std::string& path, std::uint64_t otherwise) {
-  std::ifstream file(path);
-  std::uint64_t number = 0;
-  return file >> number ? number : otherwise;
-}
-
-// What this process could use: the machine's memory, or less where a control group says so.
-std::uint64_t machine_memory_bytes() {
-  auto bytes = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
-               static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  std::ifstream groups("/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    if (!line.starts_with("0::/")) continue;
-    for (std::string group = line.substr(3); !group.empty();) {
-      bytes = std::min(bytes, number_in("/sys/fs/cgroup" + group + "/memory.max", bytes));
-      group.resize(group.rfind('/'));
-    }
-  }
-  return std::min(bytes, number_in("/sys/fs/cgroup/memory.max", bytes));
-}
-
 // All of `text` as an unsigned number.
 std::optional<std::uint64_t> to_number(std::string_view text, int base = 10) {
   std::uint64_t number = 0;
@@ -144,7 +123,7 @@ std::optional<std::uint64_t> to_bytes(std::string_view text) {
   if (!text.ends_with('%')) return to_size(text);
   const auto percent = to_number(text.substr(0, text.size() - 1));
   if (!percent || *percent > 100) return std::nullopt;
-  return machine_memory_bytes() / 100 * *percent;
+  return wire::memory_ceiling(::getpid()).bytes / 100 * *percent;
 }
 
 std::string print_bytes(std::uint64_t bytes) {

@@ -359,7 +359,7 @@ class DevicePeer {
     arrays_.erase(name);
     return "";
   }
-  // A step of DeviceOrder, in words.
+  // A step of GpuOrder, in words.
   std::string leave_out(Words& words) {
     std::string step;
     std::getline(words >> std::ws, step);

@@ -96,7 +96,8 @@ def module(python: Python, limit_s: float) -> None:
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         made = list(pool.map(compile_one, sources))
-    link = ["g++", "-shared", "-s", *made, BUILD / "lib/libmemlease.so.0", "-o", python.module]
+    (library,) = (BUILD / "lib").glob("libmemlease.so.*")
+    link = ["g++", "-shared", "-s", *made, library, "-o", python.module]
     _check(limited.run([*link, "-Wl,-rpath,$ORIGIN/../../build/lib"], _LINK_S), "linking _core")
 
 

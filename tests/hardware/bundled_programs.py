@@ -11,13 +11,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build/release"
+VERSION = (ROOT / "VERSION").read_text().strip()
 NEEDED = [
     "bin/memleased",
     "bin/memleasectl",
     "fakecuda/fakecuda",
     "fakecuda/libcudart.so.13",
     "fakecuda/libtest_kernels.so",
-    "lib/libmemlease.so.0",
+    f"lib/libmemlease.so.{VERSION.rpartition('.')[0]}",
     "lib/libmemlease_cuda.so",
 ]
 # Each of these on its own: a run does without.

@@ -60,3 +60,24 @@ def test_clang_tidy_looks_at_the_headers_of_each_folder():
     assert headers
     assert [it for it in headers if not re.search(wanted, it)] == []
     assert re.search(unwanted, "/build/release/proto/made.pb.h")
+
+
+def test_a_hook_installs_nothing(tmp_path):
+    (tmp_path / "bin").mkdir()
+    fake = tmp_path / "bin" / "dpkg-query"
+    fake.write_text("#!/bin/sh\nexit 1\n")  # knows no package
+    fake.chmod(0o755)
+    for name in ("sudo", "apt-get"):
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\ntouch '{tmp_path}/called'\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    shutil.copy(ROOT / "dev", tmp_path)
+    hook = (ROOT / ".pre-commit-config.yaml").read_text()
+    entry = re.search(r"entry: ([^#\n]+)", hook)[1]
+    path = f"{tmp_path}/bin:{os.environ['PATH']}"
+    result = subprocess.run(
+        entry.split(), cwd=tmp_path, env={**os.environ, "PATH": path},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert result.returncode == 1
+    assert "run ./dev setup" in result.stderr
+    assert not (tmp_path / "called").exists()

@@ -13,7 +13,7 @@ from memlease import errors, programs
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), ROOT / "tests/model/README.md"])
-FOLDERS = "bench|client|cmake|deploy|docs|examples|proto|python|server|tests"
+FOLDERS = "bench|client|cmake|cuda|deploy|docs|examples|proto|python|server|tests|wire"
 SOURCES = (
     "bench",
     "client",
@@ -25,6 +25,7 @@ SOURCES = (
     "server",
     "tests/model",
     "tests/support/fakecuda",
+    "wire",
 )
 CODE = ("*.h", "*.cc", "*.py", "*.pyi", "*.proto", "*.pml", "*.txt", "*.cmake")
 

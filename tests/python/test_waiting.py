@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import memlease
 import numpy as np
@@ -143,3 +144,56 @@ def test_a_wait_ends_with_the_version_it_waits_for(memlease_client, empty):
     timer.join()
     with pytest.raises(memlease.Timeout):
         empty.read(newer_than=1, timeout=0)
+
+
+# futex, epoll_wait, epoll_pwait, futex_waitv
+SLEEPS = {"x86_64": {202, 232, 281, 449}, "aarch64": {98, 22, 449}}[os.uname().machine]
+
+
+def wait_until_it_waits(process):
+    """Return once the process's first thread sleeps in a system call that waits for others."""
+    while True:
+        if Path(f"/proc/{process.pid}/syscall").read_text().split()[0] in map(str, SLEEPS):
+            return
+        assert process.poll() is None
+        time.sleep(0.001)
+
+
+@pytest.fixture
+def stopped_beyond():
+    """Return a function that runs a call in another process, which is stopped beyond its deadline.
+
+    Meanwhile `happens` does what the call waits for.
+    """
+    deadline_s = 1
+
+    def run(call, happens):
+        code = "import memlease; client = memlease.connect(start=False); array = client.open('a'); "
+        code += f"print(flush=True); print({call.format(timeout=deadline_s)})"
+        with subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as waiting:
+            try:
+                waiting.stdout.readline()
+                wait_until_it_waits(waiting)
+                begin = time.monotonic()
+                waiting.send_signal(signal.SIGSTOP)
+                happens()
+                time.sleep(max(0, begin + deadline_s + 0.1 - time.monotonic()))
+                waiting.send_signal(signal.SIGCONT)
+                return waiting.communicate()[0].strip()
+            finally:
+                waiting.kill()
+
+    return run
+
+
+def test_who_was_stopped_beyond_a_deadline_looks_once_more(memlease_client, empty, stopped_beyond):
+    read = "array.read(timeout={timeout}).version"
+    assert stopped_beyond(read, lambda: empty.put([1, 1, 1])) == "1"
+    wait_for = "client.wait_for('late', timeout={timeout}).name"
+    late = {"shape": 1, "dtype": "i8"}
+    assert stopped_beyond(wait_for, lambda: memlease_client.create("late", **late)) == "late"

@@ -52,7 +52,13 @@ struct CreateOptions {
 // it. Not usable in a forked child (ForkedClient): connect anew there.
 class MEMLEASE_API Client {
  public:
-  static Client connect(const ConnectOptions& options = {});
+  static Client connect(const ConnectOptions& options = {}) {
+    return connect(options, MEMLEASE_VERSION);
+  }
+  // The same for the headers that the caller was compiled with, which the former passes.
+  // VersionSkew if the library's minor version is another one: until 1.0 interfaces may change
+  // between these.
+  static Client connect(const ConnectOptions& options, const char* header_version);
 
   Array create(const CreateOptions& options) const;
   Array open(const std::string& name) const;

@@ -40,7 +40,7 @@ class LeaseStreamsTest : public ::testing::Test {
   // A version whose work goes on until resume().
   void publish_unfinished() {
     gpu.stall(kOther);
-    ASSERT_TRUE(array->order()->record_write(kSlot, kVersion, {kOther, {}}).ok());
+    ASSERT_TRUE(array->order()->writer().record_write(kSlot, kVersion, {kOther, {}}).ok());
   }
   bool complete(Stream stream) { return *(*gpu.mark(stream))->complete(); }
 
@@ -171,9 +171,9 @@ TEST_F(LeaseStreamsTest, AWriterComesBehindTheCurrentVersion) {
   open();
   publish_unfinished();
   // Of a slot's earlier users only its writers: nobody reads here.
-  ASSERT_TRUE(array->order()->record_own(0, kOurs).ok());
+  ASSERT_TRUE(array->order()->writer().record_own(0, kOurs).ok());
   EXPECT_TRUE(complete(kOurs));
-  ASSERT_TRUE(array->order()->stream_wait_own(0, kOther, kOurs).ok());
+  ASSERT_TRUE(array->order()->writer().stream_wait_own(0, kOther, kOurs).ok());
   EXPECT_FALSE(complete(kOurs));
   gpu.resume();
 }

@@ -6,6 +6,10 @@
 
 #include "wire/futex.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace memlease::testing {
 namespace {
 
@@ -82,6 +86,16 @@ void read_all(Shared& shared, SlotReader& reader) {
   }
 }
 
+void store(std::uint64_t& word, std::uint64_t value, bool streaming) {
+#if defined(__x86_64__)
+  if (streaming) {
+    _mm_stream_si64(reinterpret_cast<long long*>(&word), static_cast<long long>(value));
+    return;
+  }
+#endif
+  word = value;
+}
+
 void write_all(Shared& shared) {
   SlotWriter& writer = shared.world.writer();
   std::uint64_t last = 0;
@@ -94,7 +108,7 @@ void write_all(Shared& shared) {
     std::vector<std::uint64_t>& words = shared.world.payload(attempt.slot);
     const bool drop = attempt.version % kDropEvery == 0;
     for (std::size_t i = 0; i < (drop ? words.size() / 2 : words.size()); ++i) {
-      words[i] = word_of(attempt.version, i);
+      store(words[i], word_of(attempt.version, i), shared.options.streaming);
     }
     if (drop) {
       writer.drop(attempt.slot);

@@ -1,4 +1,4 @@
-#include "client/ordering/device_use.h"
+#include "client/ordering/gpu_use.h"
 
 #include <cstddef>
 #include <new>
@@ -6,7 +6,7 @@
 
 namespace memlease::internal {
 
-DeviceUse::~DeviceUse() {
+GpuUse::~GpuUse() {
   if (complete()) return;
   static_cast<void>(order.release());
   for (auto& open : memory) {

@@ -4,21 +4,21 @@
 #include <memory>
 #include <vector>
 
-#include "client/ordering/device_order.h"
+#include "client/ordering/gpu_order.h"
 #include "client/ordering/importer.h"
 
 namespace memlease::internal {
 
-struct DeviceUse {
-  DeviceUse() = default;
-  DeviceUse(DeviceUse&&) noexcept = default;
-  DeviceUse& operator=(DeviceUse&&) noexcept = default;
+struct GpuUse {
+  GpuUse() = default;
+  GpuUse(GpuUse&&) noexcept = default;
+  GpuUse& operator=(GpuUse&&) noexcept = default;
   // Work that will not end keeps it open until the process exits.
-  ~DeviceUse();
+  ~GpuUse();
   bool complete() const { return order == nullptr || order->complete(); }
 
   std::vector<std::shared_ptr<DeviceMemory>> memory;
-  std::unique_ptr<DeviceOrder> order;  // nullptr for the host
+  std::unique_ptr<GpuOrder> order;  // nullptr for the host
 };
 
 }  // namespace memlease::internal

@@ -1,0 +1,14 @@
+#include "client/ordering/gpu_order.h"
+
+#include <utility>
+
+namespace memlease::internal {
+
+absl::StatusOr<std::unique_ptr<GpuOrder>> GpuOrder::open(Importer& importer, ImportCache& imports,
+                                                         const OpenAnswer& answer) {
+  auto versions = VersionEvents::open(importer, answer);
+  if (!versions.ok()) return versions.status();
+  return std::unique_ptr<GpuOrder>(new GpuOrder(std::move(*versions), imports));
+}
+
+}  // namespace memlease::internal

@@ -1,0 +1,40 @@
+// What orders the streams of all processes on one array on a GPU, as one process has it.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "client/ordering/import_cache.h"
+#include "client/ordering/importer.h"
+#include "client/ordering/reader_order.h"
+#include "client/ordering/version_events.h"
+#include "client/ordering/writer_order.h"
+#include "client/session/control_port.h"
+
+namespace memlease::internal {
+
+class GpuOrder {
+ public:
+  // Opens the slots' events.
+  static absl::StatusOr<std::unique_ptr<GpuOrder>> open(Importer& importer, ImportCache& imports,
+                                                        const OpenAnswer& answer);
+
+  VersionEvents& versions() { return *versions_; }
+  ReaderOrder& reader() { return reader_; }
+  WriterOrder& writer() { return writer_; }
+  // Is all over that this process recorded, or may have been given behind what was lost? Asked
+  // before leaving. After an error of the GPU it is.
+  bool complete() { return versions_->complete() && reader_.complete(); }
+
+ private:
+  GpuOrder(std::unique_ptr<VersionEvents> versions, ImportCache& imports)
+      : versions_(std::move(versions)),
+        reader_(*versions_),
+        writer_(*versions_, reader_, imports) {}
+
+  const std::unique_ptr<VersionEvents> versions_;
+  ReaderOrder reader_;
+  WriterOrder writer_;
+};
+
+}  // namespace memlease::internal

@@ -1,0 +1,105 @@
+// Orders the reads of one process behind the versions of an array on a GPU, and tells writers where
+// these reads end. Beside SlotReader, which decides who may have a slot: what that hands over
+// between processes at once, this hands over between their streams.
+//
+//   acquire -> its stream waits for the slot's event -> work -> record the row's event for the slot
+//           -> count it -> let go of the hold
+//
+// A wait takes an event's last record at its call, so the order of these calls is all there is to
+// it: a record has returned before a writer can see what makes it wait. Where the device had no
+// events left for the row, the end of a read waits for the work instead.
+//
+// Thread-safe. No call waits for the device unless it says so.
+#pragma once
+
+#include <memlease/stream.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/ordering/importer.h"
+#include "client/ordering/row_events.h"
+#include "client/ordering/version_events.h"
+#include "client/ordering/work_end.h"
+#include "client/slots/slot_reader.h"
+#include "wire/ids.h"
+
+namespace memlease::internal {
+
+class ReaderOrder {
+ public:
+  explicit ReaderOrder(VersionEvents& versions);
+
+  // The reader's row is there, and these are its events. Once, before the first read.
+  absl::Status open_events(wire::RowRef row, const std::vector<wire::DeviceHandle>& handles);
+  // The row's events if it is this process's, else nullptr.
+  RowEvents* events_of(std::uint64_t packed_row);
+  // For the checker: what tells of a read's end.
+  static std::uint64_t key(std::uint64_t packed_row, std::uint32_t slot);
+
+  // ---- Under a hold.
+  absl::Status stream_wait_version(std::uint32_t slot, std::uint64_t version, Stream stream);
+  absl::StatusOr<bool> version_complete(std::uint32_t slot, std::uint64_t version);
+  // Ends the read: `end` is what a writer waits for. Without a stream it waits for the device,
+  // unless the version's writer has died before it was complete: a stream that waits for that may
+  // never go on. Gives the hold up, also after an error; but if it cannot be told what is under
+  // way (work_unknown), the next release_deferred() that can tell does. A wait ends with `usable`,
+  // whose error is returned. When the hold is given up, this may be destroyed.
+  using Usable = absl::FunctionRef<absl::Status()>;
+  struct Released {
+    absl::Status status;
+    bool deferred;  // the hold's end, to release_deferred()
+  };
+  Released release(SlotReader& reader, std::uint32_t slot, std::uint64_t version,
+                   const WorkEnd& end, Usable usable);
+
+  // ---- Pins of read leases. A pin that dies while its lease lives is covered by what the lease
+  // records; the hold of one that dies later ends by release_deferred().
+  struct PinMark {
+    bool lease_ended = false;
+  };
+  void end_lease(PinMark& mark);
+  // True if the hold is to be given up now.
+  bool end_pin(const PinMark& mark, std::uint32_t slot);
+  // Are there holds whose work ends nobody knows where?
+  bool has_deferred() const { return any_deferred_.load(std::memory_order_relaxed); }
+  // Waits for the device once for all of these, and gives them up. Not while a graph is being
+  // captured: then a later one does.
+  absl::Status release_deferred(SlotReader& reader);
+
+  // Is all over that this process recorded as a reader, or may have been given behind what was
+  // lost? After an error of the GPU it is.
+  bool complete();
+
+ private:
+  class ReadEnd;
+
+  absl::Status end_read(std::uint32_t slot, const WorkEnd& end, Usable usable);
+  absl::Status record(std::uint32_t slot, Stream stream);
+  absl::Status host_wait(Stream stream, Usable usable);
+  // Until the version is complete, or lost, which is true, or `usable` fails.
+  bool await_lost(const SlotReader& reader, std::uint32_t slot, std::uint64_t version,
+                  Usable usable);
+  void note_lost(const WorkEnd& end);
+  void defer_release(std::uint32_t slot);
+
+  VersionEvents& versions_;
+  Importer& importer_;
+  // Set once, before the first read.
+  std::atomic<std::uint64_t> row_{0};  // packed; last, as a writer in another thread asks for it
+  RowEvents events_;
+  bool by_host_ = false;  // the device had no events left for the row
+
+  std::mutex mutex_;               // guards what follows; nothing waits for the device under it
+  std::vector<Stream> last_read_;  // per slot: whose order its event has; none: of several
+  std::vector<std::uint32_t> deferred_;  // per slot: holds that release_deferred() gives up
+  RowEvents lost_;                       // work that was given behind versions that were lost
+  std::atomic<bool> any_deferred_{false};
+};
+
+}  // namespace memlease::internal

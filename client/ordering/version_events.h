@@ -1,0 +1,47 @@
+// The events of an array's slots: the writer records where the version in a slot is complete,
+// readers and later writers wait for it. A wait takes an event's last record at its call.
+// Thread-safe; no call waits for the device.
+#pragma once
+
+#include <memlease/stream.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/ordering/importer.h"
+#include "client/ordering/row_events.h"
+#include "client/session/control_port.h"
+
+namespace memlease::internal {
+
+class VersionEvents {
+ public:
+  static absl::StatusOr<std::unique_ptr<VersionEvents>> open(Importer& importer,
+                                                             const OpenAnswer& answer);
+
+  Importer& importer() const { return importer_; }
+  std::uint32_t slots() const { return static_cast<std::uint32_t>(events_.size()); }
+  DeviceEvent& operator[](std::uint32_t slot) const { return *events_[slot]; }
+  // For the checker: what tells of a version in this slot.
+  std::uint64_t key(std::uint32_t slot) const;
+
+  // Records what the stream was given until now. One thread at a time, the one that writes; nobody
+  // else waits for it before the slot is published.
+  absl::Status record(std::uint32_t slot, Stream stream);
+  // Is all over that this process has recorded here? After an error of the GPU it is.
+  bool complete() const;
+
+ private:
+  VersionEvents(Importer& importer, wire::ArrayId array, RowEvents events);
+
+  Importer& importer_;
+  const wire::ArrayId array_;
+  const RowEvents events_;
+  std::vector<std::atomic<bool>> recorded_;  // per slot: it has a record of this process's
+};
+
+}  // namespace memlease::internal

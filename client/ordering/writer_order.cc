@@ -1,0 +1,138 @@
+#include "client/ordering/writer_order.h"
+
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "client/hooks/test_hooks.h"
+#include "wire/error.h"
+
+namespace memlease::internal {
+
+WriterOrder::ReaderEvents& WriterOrder::reader_of(wire::RowRef row) {
+  ReaderEvents& reader = readers_[wire::pack_subscriber(row)];
+  reader.awaited.resize(versions_.slots());
+  return reader;
+}
+
+absl::StatusOr<RowEvents*> WriterOrder::events_of(SlotWriter& writer, wire::RowRef row) {
+  const std::uint64_t packed = wire::pack_subscriber(row);
+  if (RowEvents* own = own_.events_of(packed)) return own;
+  if (const auto known = readers_.find(packed);
+      known != readers_.end() && known->second.events != nullptr) {
+    return known->second.events.get();
+  }
+  forget_readers(writer);
+  auto events = imports_.read_events(row, versions_.slots(), importer_);
+  if (!events.ok()) return events.status();
+  ReaderEvents& reader = reader_of(row);
+  reader.events = std::move(*events);
+  return reader.events.get();
+}
+
+// A new reader is the occasion to close the events of those who have gone; else the daemon would
+// have to keep them.
+void WriterOrder::forget_readers(SlotWriter& writer) {
+  absl::flat_hash_set<std::uint64_t> alive;
+  for (std::uint32_t s = 0; s < versions_.slots(); ++s) {
+    writer.for_each_read_fence(s, [&](wire::RowRef row, std::uint64_t /*count*/) {
+      alive.insert(wire::pack_subscriber(row));
+    });
+  }
+  for (const Dependency& it : dependencies_) alive.insert(it.row);
+  if (absl::erase_if(readers_, [&](const auto& reader) { return !alive.contains(reader.first); }) !=
+      0) {
+    imports_.flush();
+  }
+}
+
+absl::Status WriterOrder::collect_reads(SlotWriter& writer, std::uint32_t slot) {
+  absl::Status status;
+  writer.for_each_read_fence(slot, [&](wire::RowRef row, std::uint64_t count) {
+    if (!status.ok() || reader_of(row).awaited[slot] == count) return;
+    const auto events = events_of(writer, row);
+    // A reader that has gone meanwhile has nothing under way.
+    if (wire::code_of(events.status()) == wire::ErrorCode::kNotFound) return;
+    if (!events.ok()) {
+      status = events.status();
+      return;
+    }
+    dependencies_.push_back({(**events)[slot].get(),
+                             ReaderOrder::key(wire::pack_subscriber(row), slot), count,
+                             wire::pack_subscriber(row)});
+  });
+  return status;
+}
+
+bool WriterOrder::reads_complete(SlotWriter& writer, std::uint32_t slot) {
+  bool complete = true;
+  writer.for_each_read_fence(slot, [&](wire::RowRef row, std::uint64_t count) {
+    if (!complete || reader_of(row).awaited[slot] == count) return;
+    const auto events = events_of(writer, row);
+    if (!events.ok()) return;  // collect() says what is the matter
+    const auto done = (**events)[slot]->complete();
+    complete = done.ok() && *done;
+    if (!complete) return;
+    importer_.checker_acquire(ReaderOrder::key(wire::pack_subscriber(row), slot), count);
+    reader_of(row).awaited[slot] = count;
+  });
+  return complete;
+}
+
+absl::Status WriterOrder::collect(SlotWriter& writer, std::uint32_t slot) {
+  dependencies_.clear();
+  ordered_ = false;
+  const wire::Publication current = writer.current();
+  if (current.version != 0) {
+    dependencies_.push_back(
+        {&versions_[current.slot], versions_.key(current.slot), current.version, 0});
+  }
+  if (current.version == 0 || current.slot != slot) {
+    dependencies_.push_back({&versions_[slot], 0, 0, 0});
+  }
+  return collect_reads(writer, slot);
+}
+
+absl::Status WriterOrder::stream_wait_slot(Stream stream) {
+  if (auto status = importer_.check_stream(stream); !status.ok()) return status;
+  for (const Dependency& it : dependencies_) {
+    if (it.key != 0) importer_.checker_acquire(it.key, it.value);
+    if (leaves_out(it.row == 0 ? "wait for writers" : "wait for readers")) continue;
+    if (auto status = it.event->wait(stream); !status.ok()) return status;
+  }
+  ordered_ = true;
+  crash_point("device.write_ordered");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> WriterOrder::slot_free() {
+  for (const Dependency& it : dependencies_) {
+    if (it.key != 0) importer_.checker_acquire(it.key, it.value);
+    const auto complete = it.event->complete();
+    if (!complete.ok() || !*complete) return complete;
+  }
+  ordered_ = true;
+  return true;
+}
+
+absl::Status WriterOrder::stream_wait_own(std::uint32_t slot, Stream own, Stream stream) {
+  if (auto status = record_own(slot, own); !status.ok()) return status;
+  return versions_[slot].wait(stream);
+}
+
+absl::Status WriterOrder::record_write(std::uint32_t slot, std::uint64_t version,
+                                       const WorkEnd& end) {
+  const auto stream = join(importer_, end);
+  absl::Status status = stream.status();
+  if (status.ok() && !leaves_out("record the write")) {
+    status = *stream ? record_own(slot, *stream) : importer_.synchronize();
+  }
+  if (!status.ok()) return status;
+  crash_point("device.write_recorded");
+  importer_.checker_release(versions_.key(slot), version);
+  for (const Dependency& it : dependencies_) {
+    if (ordered_ && it.row != 0) readers_[it.row].awaited[slot] = it.value;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace memlease::internal

@@ -1,0 +1,51 @@
+#include "wire/memory_ceiling.h"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <optional>
+
+#include "fmt/format.h"
+
+namespace memlease::wire {
+namespace {
+
+// A limit in the file of a control group: a number, or "max".
+std::optional<std::uint64_t> read_limit(const std::string& path) {
+  std::ifstream file(path);
+  std::uint64_t bytes = 0;
+  // Version 1 writes "no limit" as a number near 2^63.
+  if (!(file >> bytes) || bytes > std::uint64_t{1} << 60) return std::nullopt;
+  return bytes;
+}
+
+void lower(MemoryCeiling& ceiling, const std::string& file) {
+  const auto limit = read_limit(file);
+  if (limit && *limit < ceiling.bytes) ceiling = {*limit, file};
+}
+
+}  // namespace
+
+MemoryCeiling memory_ceiling(pid_t pid, const std::string& root) {
+  MemoryCeiling ceiling{static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+                            static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)),
+                        "the machine's memory"};
+  const std::string groups_folder = root + "/sys/fs/cgroup";
+  // In a container without the host's view of the groups, these are its own.
+  lower(ceiling, groups_folder + "/memory.max");
+  lower(ceiling, groups_folder + "/memory/memory.limit_in_bytes");
+  std::ifstream groups(fmt::format("{}/proc/{}/cgroup", root, pid));
+  for (std::string line; std::getline(groups, line);) {
+    const bool unified = line.starts_with("0::/");
+    if (!unified && line.find(":memory:/") == std::string::npos) continue;
+    std::string group = line.substr(line.find('/'));
+    while (group.size() > 1) {
+      lower(ceiling, unified ? groups_folder + group + "/memory.max"
+                             : groups_folder + "/memory" + group + "/memory.limit_in_bytes");
+      group.resize(group.rfind('/'));
+    }
+  }
+  return ceiling;
+}
+
+}  // namespace memlease::wire
