@@ -1,12 +1,14 @@
 #include <chrono>
 #include <cstring>
+#include <list>
 #include <map>
-#include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "client/api/connect_session.h"
 #include "client/channel/attach_client.h"
 #include "client/cuda/cuda_importer.h"
@@ -18,13 +20,16 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "wire/error.h"
+#include "wire/mutex.h"
 
 namespace memlease::internal {
 namespace {
 
 using wire::ErrorCode;
 
-// The process's sessions by directory. Never destroyed: connect() may be called late.
+// The process's sessions by directory, each made by one thread, without the lock: whoever wants
+// that directory meanwhile waits, and nobody else does. Never destroyed: connect() may be called
+// late.
 class Sessions {
  public:
   static Sessions& instance() {
@@ -37,19 +42,50 @@ class Sessions {
   }
 
   absl::StatusOr<std::shared_ptr<ArrayTable>> get(const std::string& directory) {
-    std::shared_ptr<ArrayTable> known;  // may be its last use, which ends without the lock
-    const std::lock_guard lock(mutex_);
-    known = sessions_[directory].lock();
-    if (known != nullptr && known->session().look().ok() && known->session().add_connection())
-      return known;
+    if (auto known = find_or_begin(directory)) return known;
+    const absl::Cleanup done = [&] { end(directory); };
     auto session = attach(directory);
-    if (!session.ok()) return session;
-    (*session)->session().add_connection();
-    sessions_[directory] = *session;
+    if (session.ok()) publish(directory, *session);
     return session;
   }
 
  private:
+  // The session as this process has it; nullptr: the caller, and nobody else, is to attach, and
+  // calls end() then.
+  std::shared_ptr<ArrayTable> find_or_begin(const std::string& directory) {
+    std::shared_ptr<ArrayTable> known;  // may be its last use, which ends without the lock
+    const wire::MutexLock lock(mutex_);
+    while (attaching().contains(directory)) ended_.back().wait(mutex_);
+    known = sessions_[directory].lock();
+    if (known != nullptr && known->session().look().ok() && known->session().add_connection())
+      return known;
+    attaching_.insert(directory);
+    return nullptr;
+  }
+
+  void publish(const std::string& directory, const std::shared_ptr<ArrayTable>& session) {
+    session->session().add_connection();
+    const wire::MutexLock lock(mutex_);
+    sessions_[directory] = session;
+  }
+
+  void end(const std::string& directory) {
+    const wire::MutexLock lock(mutex_);
+    attaching_.erase(directory);
+    ended_.back().notify_all();
+  }
+
+  // After a fork it is empty: the threads that attach are the parent's, and so are those that wait,
+  // for which their condition variable waits for ever.
+  std::set<std::string>& attaching() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (fork_generation_ != fork_generation()) {
+      fork_generation_ = fork_generation();
+      attaching_.clear();
+      ended_.emplace_back();
+    }
+    return attaching_;
+  }
+
   static absl::StatusOr<std::shared_ptr<ArrayTable>> attach(const std::string& directory) {
     if (auto status = check_directory(directory); !status.ok()) return status;
     crash_point("attach.begin");
@@ -69,8 +105,12 @@ class Sessions {
     return std::make_shared<ArrayTable>(std::move(session), CudaImporters::instance());
   }
 
-  std::mutex mutex_;
-  std::map<std::string, std::weak_ptr<ArrayTable>> sessions_;
+  wire::Mutex mutex_;  // a fork takes it
+  std::map<std::string, std::weak_ptr<ArrayTable>> sessions_ ABSL_GUARDED_BY(mutex_);
+  std::uint32_t fork_generation_ ABSL_GUARDED_BY(mutex_) = fork_generation();
+  std::set<std::string> attaching_ ABSL_GUARDED_BY(mutex_);  // to these directories threads attach
+  // The last one: attaching_ has lost one.
+  std::list<wire::CondVar> ended_ ABSL_GUARDED_BY(mutex_) = std::list<wire::CondVar>(1);
 };
 
 constexpr std::chrono::seconds kStartTimeout{5};

@@ -7,13 +7,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <mutex>
 #include <optional>
 
 #include "cuda/run_path.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "wire/error.h"
+#include "wire/mutex.h"
 
 namespace memlease::cuda {
 namespace {
@@ -120,9 +120,9 @@ std::string uuid_text(const std::uint8_t (&bytes)[16]) {
 }  // namespace
 
 absl::StatusOr<const memlease_cuda_table*> load_plugin() {
-  static std::mutex mutex;
+  static wire::Mutex mutex;
   static std::optional<const memlease_cuda_table*> loaded;
-  const std::lock_guard lock(mutex);
+  const wire::MutexLock lock(mutex);
   if (loaded) return *loaded;
   auto table = load();
   if (table.ok()) loaded = *table;

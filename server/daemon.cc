@@ -97,11 +97,12 @@ Daemon::Daemon(const Config& config, EventLoop& loop, Log& log)
       host_memory_(config.huge_pages == HugePages::kAuto ? MemfdDeviceBackend::HugePages::kAuto
                                                          : MemfdDeviceBackend::HugePages::kNever,
                    has_memory_for),
-      broker_(
-          {host_memory_, host_memory_, *clock_, fill_random,
-           [this](std::shared_ptr<const void> unused) { garbage_.push_back(std::move(unused)); }},
-          {{config.memory_limit_bytes, config.warm_bytes},
-           {config.quota_bytes, config.quota_arrays, config.quota_sessions}}) {}
+      broker_({host_memory_, host_memory_, *clock_, fill_random,
+               [this](std::shared_ptr<const void> unused) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                 garbage_.push_back(std::move(unused));
+               }},
+              {{config.memory_limit_bytes, config.warm_bytes},
+               {config.quota_bytes, config.quota_arrays, config.quota_sessions}}) {}
 
 Daemon::~Daemon() {
   if (grpc_server_) grpc_server_->shutdown(std::chrono::system_clock::now());
@@ -150,7 +151,7 @@ absl::StatusOr<NewSession> Daemon::open_session(const PeerIdentity& peer) {
 }
 
 absl::StatusOr<FileGrant> Daemon::fetch_file(wire::SessionId session, wire::FileId file) {
-  const std::lock_guard lock(mutex_);
+  const wire::MutexLock lock(mutex_);
   return broker_.fetch_file(session, file);
 }
 
@@ -184,7 +185,7 @@ void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
   bool may_be_idle = false;
   std::vector<std::shared_ptr<const void>> garbage;
   {
-    const std::lock_guard lock(mutex_);
+    const wire::MutexLock lock(mutex_);
     fn(broker_);
     garbage.swap(garbage_);
     may_be_idle = config_.idle_exit_s != 0 && broker_.idle();
@@ -197,7 +198,7 @@ void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
 // wants one.
 absl::Status Daemon::prepare_device(const std::string& device) {
   if (device == host_memory_.device()) return absl::OkStatus();
-  const std::lock_guard lock(gpus_mutex_);
+  wire::MutexLock lock(gpus_mutex_);
   if (!gpus_.empty()) return absl::OkStatus();
   auto found = CudaDeviceBackend::all();
   if (!found.ok()) {
@@ -209,21 +210,24 @@ absl::Status Daemon::prepare_device(const std::string& device) {
                     "sees the driver and the GPU. {}",
                     wire::hint_of(found.status())));
   }
-  gpus_ = std::move(*found);
   with_broker([&](Broker& broker) {
     const DeviceLimits limits{
         {config_.gpu_memory_limit_bytes, config_.warm_bytes, "gpu_memory_limit_bytes"},
         config_.gpu_quota_bytes,
         "gpu_quota_"};
-    for (const auto& gpu : gpus_) broker.add_device(*gpu, limits);
+    for (const auto& gpu : *found) broker.add_device(*gpu, limits);
   });
-  for (const auto& gpu : gpus_) log_.info("GPU found", {{"device", gpu->device()}});
+  std::vector<std::string> names;
+  for (const auto& gpu : *found) names.push_back(gpu->device());
+  gpus_ = std::move(*found);
+  lock.unlock();
+  for (const std::string& name : names) log_.info("GPU found", {{"device", name}});
   return absl::OkStatus();
 }
 
 DeviceBackend& Daemon::backend(const std::string& device) {
   if (device == host_memory_.device()) return host_memory_;  // whoever looks for GPUs takes long
-  const std::lock_guard lock(gpus_mutex_);
+  const wire::MutexLock lock(gpus_mutex_);
   for (const auto& gpu : gpus_) {
     if (gpu->device() == device) return *gpu;
   }
@@ -239,8 +243,9 @@ absl::Status Daemon::grow(const SegmentPool::Growth& growth) {
 
 bool Daemon::wait_until(const std::function<bool(const Broker&)>& holds,
                         std::chrono::steady_clock::time_point deadline) {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_until(lock, deadline, [&] { return holds(broker_); });
+  const wire::MutexLock lock(mutex_);
+  return changed_.wait_until(
+      mutex_, deadline, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return holds(broker_); });
 }
 
 absl::Status Daemon::evict(wire::SessionId session) {
@@ -282,7 +287,7 @@ void Daemon::watch_idleness() {
   if (config_.idle_exit_s == 0) return;
   loop_.cancel(idle_timer_);
   const auto idle = [this] {
-    const std::lock_guard lock(mutex_);
+    const wire::MutexLock lock(mutex_);
     return broker_.idle();
   };
   if (!idle()) return;

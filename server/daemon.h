@@ -6,10 +6,8 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,6 +22,7 @@
 #include "server/rpc/grpc_server.h"
 #include "server/rpc/service_host.h"
 #include "server/telemetry/log.h"
+#include "wire/mutex.h"
 
 namespace memlease::server {
 
@@ -45,7 +44,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   void exited(wire::SessionId session) override;
 
   // ServiceHost, on any thread.
-  void with_broker(const std::function<void(Broker&)>& fn) override;
+  void with_broker(const std::function<void(Broker&)>& fn) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status prepare_device(const std::string& device) override;
   absl::Status grow(const SegmentPool::Growth& growth) override;
   bool wait_until(const std::function<bool(const Broker&)>& holds,
@@ -62,7 +61,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   // Ends the loop after idle_exit_s without anything worth staying for.
   void watch_idleness();
   void continue_drain();
-  DeviceBackend& backend(const std::string& device);
+  DeviceBackend& backend(const std::string& device) ABSL_LOCKS_EXCLUDED(gpus_mutex_);
 
   const Config config_;
   EventLoop& loop_;
@@ -73,14 +72,14 @@ class Daemon final : public SessionHost, public ServiceHost {
   const wire::Incarnation incarnation_;
   const std::unique_ptr<Clock> clock_;
   MemfdDeviceBackend host_memory_;
-  std::mutex gpus_mutex_;  // guards the list; taken before mutex_
-  std::vector<std::unique_ptr<CudaDeviceBackend>> gpus_;
+  wire::Mutex gpus_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
+  std::vector<std::unique_ptr<CudaDeviceBackend>> gpus_ ABSL_GUARDED_BY(gpus_mutex_);
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  // Guarded by mutex_; a call's garbage goes when the mutex is free again.
-  std::vector<std::shared_ptr<const void>> garbage_;
-  Broker broker_;
+  wire::Mutex mutex_;
+  wire::CondVar changed_;  // broker_ may have
+  // A call's garbage goes when the mutex is free again.
+  std::vector<std::shared_ptr<const void>> garbage_ ABSL_GUARDED_BY(mutex_);
+  Broker broker_ ABSL_GUARDED_BY(mutex_);
 
   EventLoop::TimerId idle_timer_;
   std::chrono::steady_clock::time_point drain_end_;

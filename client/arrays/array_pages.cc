@@ -36,18 +36,20 @@ absl::Status ArrayPages::map_board(const OpenAnswer& answer) {
   }
   board_ =
       reinterpret_cast<const wire::BoardRecord*>((*board)->data() + answer.board_record.offset);
-  mapped_[wire::to_int(answer.board_record.file)] = std::move(*board);
+  keep(answer.board_record.file, std::move(*board));
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<std::byte*>> ArrayPages::map_slots(const OpenAnswer& answer) {
   std::vector<std::byte*> slot_data;
+  std::map<std::uint32_t, std::shared_ptr<Mapping>> segments;
   for (const FileRange& at : answer.slots) {
-    auto& segment = mapped_[wire::to_int(at.file)];
+    auto& segment = segments[wire::to_int(at.file)];
     if (segment == nullptr) {
       auto mapping = mappings_.get(at.file, FileKind::kSegment);
       if (!mapping.ok()) return mapping.status();
-      segment = std::move(*mapping);
+      segment = *mapping;
+      keep(at.file, std::move(*mapping));
     }
     if (!segment->contains(at.offset, answer.slot_bytes, 1)) {
       return defect("a slot lies outside of its segment");
@@ -64,9 +66,13 @@ absl::StatusOr<std::byte*> ArrayPages::own_row(RowRef at, std::uint32_t units) {
     return defect("the row given to this process is not its own");
   }
   std::byte* row = (*mapping)->data() + at.unit * wire::kRowUnitBytes;
-  const std::lock_guard lock(mutex_);
-  mapped_[wire::to_int(at.file)] = std::move(*mapping);
+  keep(at.file, std::move(*mapping));
   return row;
+}
+
+void ArrayPages::keep(wire::FileId file, std::shared_ptr<Mapping> mapping) {
+  const wire::MutexLock lock(mutex_);
+  mapped_[wire::to_int(file)].swap(mapping);  // what stood there ends without the lock
 }
 
 // ---- RowResolver.
@@ -83,14 +89,14 @@ const wire::WriterRow* ArrayPages::find_writer_row(RowRef at) {
     return writer->row;
   };
   {
-    const std::lock_guard lock(mutex_);
+    const wire::MutexLock lock(mutex_);
     if (const MappedWriter* known = known_writer(at)) return remember(known);
   }
   auto mapping = mappings_.get(at.file, FileKind::kExtent);
   if (!mapping.ok() || !fits(**mapping, at, wire::writer_row_units(slots_))) return nullptr;
   const auto* row =
       reinterpret_cast<const wire::WriterRow*>((*mapping)->data() + at.unit * wire::kRowUnitBytes);
-  const std::lock_guard lock(mutex_);
+  const wire::MutexLock lock(mutex_);
   if (const MappedWriter* known = known_writer(at)) return remember(known);
   writers_.push_back(std::make_unique<MappedWriter>(MappedWriter{{at, row}, std::move(*mapping)}));
   return remember(writers_.back().get());
@@ -131,7 +137,7 @@ void ArrayPages::forget_dead_readers() {
 const wire::SubscriberChunk* ArrayPages::subscriber_chunk(FileRange at) {
   std::shared_ptr<Mapping> board;
   {
-    const std::lock_guard lock(mutex_);
+    const wire::MutexLock lock(mutex_);
     if (const auto known = mapped_.find(wire::to_int(at.file)); known != mapped_.end()) {
       board = known->second;
     }
@@ -140,7 +146,7 @@ const wire::SubscriberChunk* ArrayPages::subscriber_chunk(FileRange at) {
     auto mapping = mappings_.get(at.file, FileKind::kBoard);
     if (!mapping.ok()) return nullptr;
     board = std::move(*mapping);
-    const std::lock_guard lock(mutex_);
+    const wire::MutexLock lock(mutex_);
     mapped_.try_emplace(wire::to_int(at.file), board);
   }
   if (!board->contains(at.offset, sizeof(wire::SubscriberChunk), wire::kBoardUnitBytes)) {

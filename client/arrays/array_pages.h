@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -17,6 +16,7 @@
 #include "client/session/mapping_cache.h"
 #include "client/slots/row_resolver.h"
 #include "wire/board.h"
+#include "wire/mutex.h"
 
 namespace memlease::internal {
 
@@ -46,7 +46,8 @@ class ArrayPages final : public RowResolver {
   struct MappedReader : KnownReader {
     std::shared_ptr<Mapping> mapping;
   };
-  const MappedWriter* known_writer(wire::RowRef at) const;  // mutex_ is held
+  void keep(wire::FileId file, std::shared_ptr<Mapping> mapping) ABSL_LOCKS_EXCLUDED(mutex_);
+  const MappedWriter* known_writer(wire::RowRef at) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   const wire::WriterRow* find_writer_row(wire::RowRef at) override;
   const wire::ReaderRow* find_reader_row(wire::RowRef at) override;
   void forget_dead_readers();
@@ -56,9 +57,11 @@ class ArrayPages final : public RowResolver {
   std::uint32_t slots_ = 0;
   absl::flat_hash_map<std::uint64_t, MappedReader> readers_;  // used inside of a write alone
 
-  std::mutex mutex_;                                          // guards what follows
-  std::map<std::uint32_t, std::shared_ptr<Mapping>> mapped_;  // boards, segments, own pages
-  std::vector<std::unique_ptr<MappedWriter>> writers_;        // never shrinks: readers use its rows
+  wire::Mutex mutex_;
+  // Boards, segments, own pages.
+  std::map<std::uint32_t, std::shared_ptr<Mapping>> mapped_ ABSL_GUARDED_BY(mutex_);
+  // Never shrinks: readers use its rows.
+  std::vector<std::unique_ptr<MappedWriter>> writers_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace memlease::internal

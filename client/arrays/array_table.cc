@@ -22,8 +22,8 @@ std::shared_ptr<OpenArray> ArrayTable::join_known(const OpenAnswer& answer) {
   for (;;) {
     std::shared_ptr<OpenArray> known;
     {
-      std::unique_lock lock(mutex_);
-      joined_.wait(lock, [&] { return !joining_.contains(answer.id); });
+      wire::MutexLock lock(mutex_);
+      while (joining_.contains(answer.id)) joined_.wait(mutex_);
       const auto named = named_.find(answer.spec.name);
       if (named == named_.end() || named->second->array->answer().id != answer.id ||
           named->second->array.get() == left.get()) {
@@ -39,18 +39,21 @@ std::shared_ptr<OpenArray> ArrayTable::join_known(const OpenAnswer& answer) {
 
 absl::StatusOr<std::shared_ptr<OpenArray>> ArrayTable::join(const OpenAnswer& answer) {
   if (auto known = join_known(answer)) return known;
-  absl::StatusOr<std::unique_ptr<OpenArray>> made;
-  std::unique_lock lock(mutex_, std::defer_lock);
-  {
-    const absl::Cleanup done = [&] {
-      lock.lock();
-      joining_.erase(answer.id);
-      joined_.notify_all();
-    };
-    made = OpenArray::open(shared_from_this(), answer);
-  }
+  absl::StatusOr<std::unique_ptr<OpenArray>> made;  // an error, also if open() throws
+  absl::Cleanup thrown = [&] { static_cast<void>(publish(answer.id, std::move(made))); };
+  made = OpenArray::open(shared_from_this(), answer);
+  std::move(thrown).Cancel();
+  return publish(answer.id, std::move(made));
+}
+
+// What this thread has opened, or could not open.
+absl::StatusOr<std::shared_ptr<OpenArray>> ArrayTable::publish(
+    wire::ArrayId id, absl::StatusOr<std::unique_ptr<OpenArray>> made) {
+  const wire::MutexLock lock(mutex_);
+  joining_.erase(id);
+  joined_.notify_all();
   if (!made.ok()) {
-    departed_.push_back({answer.id, 1, {}});
+    departed_.push_back({id, 1, {}});
     return made.status();
   }
   OpenArray* const array = made->get();
@@ -58,7 +61,7 @@ absl::StatusOr<std::shared_ptr<OpenArray>> ArrayTable::join(const OpenAnswer& an
   entry.array = std::move(*made);
   // Another thread may have opened what has the name since this answer was given.
   const auto named = named_.find(array->name());
-  if (named == named_.end() || named->second->array->answer().id <= answer.id) {
+  if (named == named_.end() || named->second->array->answer().id <= id) {
     if (named != named_.end()) named_.erase(named);  // the key is a part of the older array
     named_.emplace(array->name(), &entry);
   }
@@ -67,14 +70,14 @@ absl::StatusOr<std::shared_ptr<OpenArray>> ArrayTable::join(const OpenAnswer& an
 
 std::shared_ptr<OpenArray> ArrayTable::find_open(const std::string& name) {
   if (!session().usable_at_once()) return nullptr;
-  const std::lock_guard lock(mutex_);
+  const wire::MutexLock lock(mutex_);
   const auto named = named_.find(name);
   if (named == named_.end() || !named->second->array->has_its_name()) return nullptr;
   return make_handle(*named->second);
 }
 
 std::shared_ptr<OpenArray> ArrayTable::handle_of(OpenArray& array) {
-  const std::lock_guard lock(mutex_);
+  const wire::MutexLock lock(mutex_);
   const auto known = arrays_.find(&array);
   return known == arrays_.end() ? nullptr : make_handle(known->second);
 }
@@ -99,7 +102,7 @@ void ArrayTable::end_handle(OpenArray* array) {
   if (array->forked()) return;  // the parent's threads may hold the locks for ever
   std::unique_ptr<OpenArray> dead;
   {
-    const std::lock_guard lock(mutex_);
+    const wire::MutexLock lock(mutex_);
     const auto known = arrays_.find(array);
     Entry& entry = known->second;
     if (--entry.handles != 0) return;
@@ -118,7 +121,7 @@ void ArrayTable::end_handle(OpenArray* array) {
 
 std::vector<std::shared_ptr<OpenArray>> ArrayTable::live_arrays() {
   std::vector<std::shared_ptr<OpenArray>> live;
-  const std::lock_guard lock(mutex_);
+  const wire::MutexLock lock(mutex_);
   live.reserve(arrays_.size());
   for (auto& [array, entry] : arrays_) live.push_back(make_handle(entry));
   return live;
@@ -139,19 +142,19 @@ void ArrayTable::close() {
 }
 
 bool ArrayTable::departing() {
-  const std::lock_guard lock(mutex_);
+  const wire::MutexLock lock(mutex_);
   return !departed_.empty();
 }
 
 void ArrayTable::depart(wire::ArrayId array, std::uint32_t opens, GpuUse use) {
-  const std::lock_guard lock(mutex_);
+  const wire::MutexLock lock(mutex_);
   departed_.push_back({array, opens, std::move(use)});
 }
 
 void ArrayTable::flush() {
   std::vector<Departed> departed;
   {
-    const std::lock_guard lock(mutex_);
+    const wire::MutexLock lock(mutex_);
     departed.swap(departed_);
   }
   for (Departed& array : departed) {

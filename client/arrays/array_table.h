@@ -3,10 +3,8 @@
 // over a call, an open or a close.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -16,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "client/arrays/array_owner.h"
 #include "client/arrays/open_array.h"
+#include "wire/mutex.h"
 
 namespace memlease::internal {
 
@@ -55,15 +54,18 @@ class ArrayTable final : public ArrayOwner {
   bool departing();
   std::shared_ptr<OpenArray> join_known(const OpenAnswer& answer);
   std::vector<std::shared_ptr<OpenArray>> live_arrays();
-  std::shared_ptr<OpenArray> make_handle(Entry& entry);  // mutex_ is held
+  absl::StatusOr<std::shared_ptr<OpenArray>> publish(
+      wire::ArrayId id, absl::StatusOr<std::unique_ptr<OpenArray>> made);
+  std::shared_ptr<OpenArray> make_handle(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void end_handle(OpenArray* array);
 
-  std::mutex mutex_;  // guards what follows
-  std::unordered_map<const OpenArray*, Entry> arrays_;
-  std::unordered_map<std::string_view, Entry*> named_;  // the newest of each name
-  absl::flat_hash_set<wire::ArrayId> joining_;          // that a thread opens
-  std::condition_variable joined_;                      // joining_ has lost one
-  std::vector<Departed> departed_;
+  wire::Mutex mutex_;
+  std::unordered_map<const OpenArray*, Entry> arrays_ ABSL_GUARDED_BY(mutex_);
+  // The newest of each name.
+  std::unordered_map<std::string_view, Entry*> named_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<wire::ArrayId> joining_ ABSL_GUARDED_BY(mutex_);  // that a thread opens
+  wire::CondVar joined_;                                                // joining_ has lost one
+  std::vector<Departed> departed_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace memlease::internal

@@ -190,8 +190,8 @@ absl::Status OpenArray::gone(bool draining) const {
 
 absl::StatusOr<SlotReader*> OpenArray::reader() {
   if (SlotReader* ready = reader_ready_.load()) return ready;
-  std::unique_lock lock(mutex_);
-  idle_.wait(lock, [&] { return busy_ == Busy::kIdle; });
+  wire::MutexLock lock(mutex_);
+  while (busy_ != Busy::kIdle) idle_.wait(mutex_);
   if (reader_) return &*reader_;
   if (left_) return usable();
   busy_ = Busy::kSubscribing;
@@ -204,7 +204,7 @@ absl::StatusOr<SlotReader*> OpenArray::reader() {
 }
 
 void OpenArray::end_busy() {
-  const std::lock_guard lock(mutex_);
+  const wire::MutexLock lock(mutex_);
   busy_ = Busy::kIdle;
   idle_.notify_all();
 }
@@ -236,8 +236,8 @@ absl::StatusOr<SlotWriter*> OpenArray::writer(RowRef at) {
 }
 
 bool OpenArray::reopen() {
-  std::unique_lock lock(mutex_);
-  idle_.wait(lock, [&] { return busy_ != Busy::kLeaving; });
+  const wire::MutexLock lock(mutex_);
+  while (busy_ == Busy::kLeaving) idle_.wait(mutex_);
   if (left_) return false;
   ++opens_;
   closed_.store(false);
@@ -260,18 +260,18 @@ void OpenArray::await_device() {
   }
 }
 
-// True if it is due, and this thread's to do. closed_ (or the daemon's mark on the board) first,
-// then the look at the holds: a thread that is about to read announces its hold first and looks at
-// the mark then.
-bool OpenArray::begin_leaving() {
-  std::unique_lock lock(mutex_);
-  idle_.wait(lock, [&] { return busy_ == Busy::kIdle; });
-  if (left_ || !ending()) return false;
+// If leaving is due, and this thread's to do: how often the array has been opened, which stays so
+// until end_busy(). closed_ (or the daemon's mark on the board) first, then the look at the holds:
+// a thread that is about to read announces its hold first and looks at the mark then.
+std::optional<std::uint32_t> OpenArray::begin_leaving() {
+  const wire::MutexLock lock(mutex_);
+  while (busy_ != Busy::kIdle) idle_.wait(mutex_);
+  if (left_ || !ending()) return std::nullopt;
   if (has_deferred()) owner_->note_deferred();
   const SlotReader* reader = reader_ready_.load();
-  if (reader != nullptr && reader->holds_any()) return false;
+  if (reader != nullptr && reader->holds_any()) return std::nullopt;
   busy_ = Busy::kLeaving;
-  return true;
+  return opens_;
 }
 
 void OpenArray::leave_if_due() {
@@ -279,7 +279,7 @@ void OpenArray::leave_if_due() {
   if (!enter_writing(std::chrono::nanoseconds::zero()))
     return;  // a write lease lives: it will come
   absl::Cleanup leave = [this] { leave_writing(); };
-  if (begin_leaving()) {
+  if (const auto opens = begin_leaving()) {
     const absl::Cleanup done = [this] {
       left_ = true;
       end_busy();
@@ -291,7 +291,7 @@ void OpenArray::leave_if_due() {
     }
     // An error means that the daemon has gone, or does not know us: left either way.
     crash_point("leave.begin");
-    session_.control().leave(answer_.id, opens_).IgnoreError();
+    session_.control().leave(answer_.id, *opens).IgnoreError();
     crash_point("leave.answered");
   }
   std::move(leave).Invoke();

@@ -5,11 +5,9 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +24,7 @@
 #include "client/session/session.h"
 #include "client/slots/slot_reader.h"
 #include "client/slots/slot_writer.h"
+#include "wire/mutex.h"
 
 namespace memlease::internal {
 
@@ -156,8 +155,8 @@ class OpenArray final {
   GpuOrder* order() const { return gpu_ == nullptr ? nullptr : gpu_->order(); }
   absl::Status release_own_deferred();
   absl::Status subscribe();
-  void end_busy();
-  bool begin_leaving();
+  void end_busy() ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<std::uint32_t> begin_leaving() ABSL_LOCKS_EXCLUDED(mutex_);
   void await_device();
   GpuUse take_gpu_use();
   template <typename GiveUp>
@@ -180,10 +179,12 @@ class OpenArray final {
 
   // A thread that subscribes or leaves does so alone, but makes its calls without the lock.
   enum class Busy : std::uint8_t { kIdle, kSubscribing, kLeaving };
-  std::mutex mutex_;              // guards what follows, but for the atomic
-  std::condition_variable idle_;  // busy_ is kIdle again
-  Busy busy_ = Busy::kIdle;
-  std::uint32_t opens_ = 1;
+  wire::Mutex mutex_;
+  wire::CondVar idle_;  // busy_ is kIdle again
+  Busy busy_ ABSL_GUARDED_BY(mutex_) = Busy::kIdle;
+  std::uint32_t opens_ ABSL_GUARDED_BY(mutex_) = 1;
+  // Made by the thread that subscribes, without the lock; the others look at it when busy_ is
+  // kIdle.
   std::optional<SlotReader> reader_;
   std::atomic<SlotReader*> reader_ready_{nullptr};
 };

@@ -2,13 +2,11 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <utility>
 
 #include "client/channel/attach_handshake.h"
-#include "client/socket/connect_socket.h"
 #include "fmt/format.h"
 #include "wire/error.h"
 #include "wire/frame_socket.h"
@@ -33,28 +31,26 @@ absl::Status forked() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AttachClient>> AttachClient::connect(const std::string& directory) {
-  auto socket = connect_socket(directory, wire::kAttachSocket, SOCK_SEQPACKET);
+  auto socket = AttachSocket::connect(directory);
   if (!socket.ok()) return socket.status();
   const std::string path = fmt::format("{}/{}", directory, wire::kAttachSocket);
-  auto welcome = shake_hands(socket->fd.get(), path, in(kPatience));
+  auto welcome = shake_hands((*socket)->get(), path, in(kPatience));
   if (!welcome.ok()) return welcome.status();
   return std::unique_ptr<AttachClient>(
-      new AttachClient(std::move(socket->fd), path, *std::move(welcome)));
+      new AttachClient(*std::move(socket), path, *std::move(welcome)));
 }
 
-AttachClient::AttachClient(wire::UniqueFd socket, std::string path, wire::WelcomeFrame welcome)
-    : path_(std::move(path)), welcome_(std::move(welcome)), socket_(socket.release()) {}
+AttachClient::AttachClient(std::unique_ptr<AttachSocket> socket, std::string path,
+                           wire::WelcomeFrame welcome)
+    : path_(std::move(path)), welcome_(std::move(welcome)), socket_(std::move(socket)) {}
 
-AttachClient::~AttachClient() {
-  AttachClient::goodbye();
-  AttachClient::abandon();
-}
+AttachClient::~AttachClient() { AttachClient::goodbye(); }
 
 absl::StatusOr<SharedFile> AttachClient::fetch(wire::FileId file) {
   // First, since in a forked child another thread of the parent may hold the lock for ever.
-  const int socket = socket_.load();
+  const int socket = socket_->get();
   if (socket < 0) return forked();
-  const std::lock_guard lock(mutex_);
+  const wire::MutexLock lock(mutex_);
   if (state_ == State::kSaidGoodbye) {
     return make_error(ErrorCode::kClosed, "this client has been closed", "Connect anew.");
   }
@@ -80,7 +76,7 @@ absl::StatusOr<SharedFile> AttachClient::fetch(wire::FileId file) {
 
 void AttachClient::drop() {
   state_ = State::kLost;
-  ::shutdown(socket_.load(), SHUT_RDWR);
+  ::shutdown(socket_->get(), SHUT_RDWR);
 }
 
 absl::Status AttachClient::lost(std::string_view reason) {
@@ -92,20 +88,15 @@ absl::Status AttachClient::lost(std::string_view reason) {
 }
 
 bool AttachClient::alive() {
-  pollfd entry{socket_.load(), POLLRDHUP, 0};
+  pollfd entry{socket_->get(), POLLRDHUP, 0};
   if (entry.fd < 0) return false;
   return ::poll(&entry, 1, 0) == 0;
 }
 
-void AttachClient::abandon() {
-  const int socket = socket_.exchange(-1);
-  if (socket >= 0) ::close(socket);
-}
-
 void AttachClient::goodbye() {
-  const int socket = socket_.load();
+  const int socket = socket_->get();
   if (socket < 0) return;
-  const std::lock_guard lock(mutex_);
+  const wire::MutexLock lock(mutex_);
   if (state_ != State::kConnected) return;
   state_ = State::kSaidGoodbye;
   wire::send_frame(socket, wire::encode_frame({0, wire::ByeFrame{}}));

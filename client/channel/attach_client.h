@@ -2,19 +2,18 @@
 // daemon, and over which its shared files come.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/channel/attach_socket.h"
 #include "client/session/file_source.h"
 #include "wire/attach_frame.h"
 #include "wire/ids.h"
-#include "wire/unique_fd.h"
+#include "wire/mutex.h"
 
 namespace memlease::internal {
 
@@ -26,7 +25,7 @@ class AttachClient : public FileSource {
   // VersionSkew as the daemon says; Timeout if it does not answer; Internal if what listens there
   // is no memleased.
   static absl::StatusOr<std::unique_ptr<AttachClient>> connect(const std::string& directory);
-  // goodbye(), unless abandoned.
+  // goodbye(), unless in a forked child.
   ~AttachClient() override;
 
   wire::SessionId session_id() const { return welcome_.session; }
@@ -41,23 +40,22 @@ class AttachClient : public FileSource {
   absl::StatusOr<SharedFile> fetch(wire::FileId file) override;
   bool alive() override;
   void goodbye() override;
-  void abandon() override;
 
  private:
   enum class State { kConnected, kLost, kSaidGoodbye };
 
-  AttachClient(wire::UniqueFd socket, std::string path, wire::WelcomeFrame welcome);
-  absl::Status lost(std::string_view reason);
-  void drop();
+  AttachClient(std::unique_ptr<AttachSocket> socket, std::string path, wire::WelcomeFrame welcome);
+  absl::Status lost(std::string_view reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void drop() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string path_;
   const wire::WelcomeFrame welcome_;
-  // -1 once abandoned, and otherwise open until destruction, so that alive() needs no lock.
-  std::atomic<int> socket_;
+  // Open until destruction, so that alive() needs no lock.
+  const std::unique_ptr<AttachSocket> socket_;
 
-  std::mutex mutex_;
-  State state_ = State::kConnected;    // guarded by mutex_
-  std::uint32_t last_request_id_ = 0;  // guarded by mutex_
+  wire::Mutex mutex_;  // held from a request to its reply: one is under way at a time
+  State state_ ABSL_GUARDED_BY(mutex_) = State::kConnected;
+  std::uint32_t last_request_id_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace memlease::internal

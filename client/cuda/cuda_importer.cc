@@ -228,17 +228,17 @@ absl::StatusOr<Stream> CudaImporter::make(Stream& stream) {
 }
 
 absl::StatusOr<Stream> CudaImporter::joining_stream() {
-  const std::lock_guard lock(mutex_);
+  const wire::MutexLock lock(mutex_);
   return make(joining_);
 }
 
 absl::StatusOr<Stream> CudaImporter::export_stream() {
-  const std::lock_guard lock(mutex_);
+  const wire::MutexLock lock(mutex_);
   return make(exports_[next_export_++ % exports_.size()]);
 }
 
 absl::StatusOr<Stream> CudaImporter::copy_stream() {
-  const std::lock_guard lock(mutex_);
+  const wire::MutexLock lock(mutex_);
   return make(copying_);
 }
 
@@ -276,16 +276,18 @@ CudaImporters& CudaImporters::instance() {
   return *the_importers;
 }
 
-absl::Status CudaImporters::look() {
-  if (!importers_.empty()) return absl::OkStatus();
+absl::StatusOr<const CudaImporters::Importers*> CudaImporters::look() {
+  const wire::MutexLock lock(mutex_);
+  if (importers_) return &*importers_;
   const auto cuda = cuda::load_plugin();
   if (!cuda.ok()) return cuda.status();
   const auto gpus = cuda::visible_gpus(**cuda);
   if (!gpus.ok()) return gpus.status();
+  Importers importers;
   for (const cuda::Gpu& gpu : *gpus) {
-    importers_.push_back(std::make_unique<CudaImporter>(**cuda, gpu));
+    importers.push_back(std::make_unique<CudaImporter>(**cuda, gpu));
   }
-  return absl::OkStatus();
+  return &importers_.emplace(std::move(importers));
 }
 
 absl::StatusOr<std::string> CudaImporters::resolve(const std::string& device) {
@@ -297,21 +299,21 @@ absl::StatusOr<std::string> CudaImporters::resolve(const std::string& device) {
         ErrorCode::kInvalidArgument, fmt::format("'{}' is not a device", device),
         "Say 'host', 'cuda', 'cuda:N' (N: 0, 1, 2, ...), or a GPU's UUID (nvidia-smi -L).");
   }
-  const std::lock_guard lock(mutex_);
-  if (auto status = look(); !status.ok()) return status;
-  if (*ordinal >= importers_.size()) {
+  const auto importers = look();
+  if (!importers.ok()) return importers.status();
+  if (*ordinal >= (*importers)->size()) {
     return wire::make_error(
         ErrorCode::kUnsupported,
-        fmt::format("there is no {}: this process sees {} GPUs", device, importers_.size()),
+        fmt::format("there is no {}: this process sees {} GPUs", device, (*importers)->size()),
         "Look at CUDA_VISIBLE_DEVICES, and at what the container was given.");
   }
-  return importers_[*ordinal]->device();
+  return (**importers)[*ordinal]->device();
 }
 
 absl::StatusOr<Importer*> CudaImporters::importer(const std::string& uuid) {
-  const std::lock_guard lock(mutex_);
-  if (auto status = look(); !status.ok()) return status;
-  for (const auto& importer : importers_) {
+  const auto importers = look();
+  if (!importers.ok()) return importers.status();
+  for (const auto& importer : **importers) {
     if (importer->device() == uuid) return importer.get();
   }
   return wire::make_error(
@@ -320,16 +322,16 @@ absl::StatusOr<Importer*> CudaImporters::importer(const std::string& uuid) {
 }
 
 absl::StatusOr<Importer*> CudaImporters::holder(const void* address) {
-  const std::lock_guard lock(mutex_);
-  if (auto status = look(); !status.ok()) return status;
-  if (importers_.empty()) {
+  const auto importers = look();
+  if (!importers.ok()) return importers.status();
+  if ((*importers)->empty()) {
     return wire::make_error(ErrorCode::kUnsupported, "this process sees no GPU",
                             "Look at CUDA_VISIBLE_DEVICES, and at what the container was given.");
   }
-  const memlease_cuda_table& cuda = importers_.front()->cuda();
+  const memlease_cuda_table& cuda = (*importers)->front()->cuda();
   std::int32_t ordinal = -1;
   const std::int32_t code = cuda.pointer_device(address, &ordinal);
-  if (code == MEMLEASE_CUDA_OK && ordinal >= 0) return importers_.at(ordinal).get();
+  if (code == MEMLEASE_CUDA_OK && ordinal >= 0) return (*importers)->at(ordinal).get();
   return wire::make_error(ErrorCode::kInvalidArgument,
                           fmt::format("the address {} is in no GPU's memory", address),
                           "Give elements that lie in a GPU's own memory, or a host array.");

@@ -4,12 +4,13 @@
 #include <array>
 #include <map>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "client/ordering/importer.h"
 #include "cuda/loader.h"
+#include "wire/mutex.h"
 
 namespace memlease::internal {
 
@@ -42,15 +43,15 @@ class CudaImporter : public Importer {
   absl::Status error(std::int32_t code, const std::string& what) const;
 
  private:
-  absl::StatusOr<Stream> make(Stream& stream);
+  absl::StatusOr<Stream> make(Stream& stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const memlease_cuda_table& cuda_;
   const cuda::Gpu gpu_;
-  std::mutex mutex_;  // guards what follows
-  Stream joining_;
-  Stream copying_;
-  std::array<Stream, 4> exports_;
-  std::size_t next_export_ = 0;
+  wire::Mutex mutex_;
+  Stream joining_ ABSL_GUARDED_BY(mutex_);
+  Stream copying_ ABSL_GUARDED_BY(mutex_);
+  std::array<Stream, 4> exports_ ABSL_GUARDED_BY(mutex_);
+  std::size_t next_export_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // The process's, which is never destroyed.
@@ -62,10 +63,12 @@ class CudaImporters : public ImporterSource {
   absl::StatusOr<Importer*> holder(const void* address) override;
 
  private:
-  absl::Status look();
+  using Importers = std::vector<std::unique_ptr<CudaImporter>>;  // by ordinal
+  // Looks for them once; they stay as they are then.
+  absl::StatusOr<const Importers*> look() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  std::mutex mutex_;                                      // guards what follows
-  std::vector<std::unique_ptr<CudaImporter>> importers_;  // by ordinal; empty: not looked for yet
+  wire::Mutex mutex_;
+  std::optional<const Importers> importers_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace memlease::internal

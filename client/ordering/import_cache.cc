@@ -9,32 +9,31 @@
 namespace memlease::internal {
 
 template <typename Opened>
-void ImportCache::forget(Known<Opened>& known, std::uint64_t key) {
-  known.erase(key);
+void ImportCache::forget(std::uint64_t key) {
+  known<Opened>().erase(key);
   changed_.notify_all();
 }
 
-template <typename Id, typename Opened, typename Ask, typename Open>
-absl::StatusOr<std::shared_ptr<Opened>> ImportCache::share(Known<Opened>& known,
-                                                           std::vector<Id>& closed,
-                                                           std::uint64_t key, Id id, Ask ask,
+template <typename Opened, typename Id, typename Ask, typename Open>
+absl::StatusOr<std::shared_ptr<Opened>> ImportCache::share(std::uint64_t key, Id id, Ask ask,
                                                            Open open) {
   // The daemon keeps what it has answered for, until it is told that this is closed.
   bool answered_for = false;
   {
-    std::unique_lock lock(mutex_);
+    const wire::MutexLock lock(mutex_);
+    auto& known = this->known<Opened>();
     for (auto found = known.find(key); found != known.end(); found = known.find(key)) {
       if (auto opened = found->second.lock()) return opened;
       if (leaves_out("wait for who closes")) break;
-      changed_.wait(lock);
+      changed_.wait(mutex_);
     }
     known.try_emplace(key);
-    answered_for = std::erase(closed, id) != 0;
+    answered_for = std::erase(closed<Opened>(), id) != 0;
   }
   absl::Cleanup failed = [&] {
-    const std::lock_guard lock(mutex_);
-    if (answered_for) closed.push_back(id);
-    forget(known, key);
+    const wire::MutexLock lock(mutex_);
+    if (answered_for) closed<Opened>().push_back(id);
+    forget<Opened>(key);
   };
   const auto handles = ask();
   answered_for = answered_for || handles.ok();
@@ -43,24 +42,23 @@ absl::StatusOr<std::shared_ptr<Opened>> ImportCache::share(Known<Opened>& known,
     return open(*handles);
   }();
   if (!opened.ok()) return opened.status();
-  const std::shared_ptr<Opened> shared(opened->release(),
-                                       [this, &known, &closed, key, id](Opened* last) {
-                                         delete last;
-                                         const std::lock_guard lock(mutex_);
-                                         closed.push_back(id);
-                                         forget(known, key);
-                                       });
+  const std::shared_ptr<Opened> shared(opened->release(), [this, key, id](Opened* last) {
+    delete last;
+    const wire::MutexLock lock(mutex_);
+    closed<Opened>().push_back(id);
+    forget<Opened>(key);
+  });
   std::move(failed).Cancel();
-  const std::lock_guard lock(mutex_);
-  known[key] = shared;
+  const wire::MutexLock lock(mutex_);
+  known<Opened>()[key] = shared;
   changed_.notify_all();
   return shared;
 }
 
 absl::StatusOr<std::shared_ptr<DeviceMemory>> ImportCache::get(wire::FileId file,
                                                                Importer& importer) {
-  return share(
-      memory_, closed_.memory, to_int(file), file, [&] { return control_.import_memory(file); },
+  return share<DeviceMemory>(
+      to_int(file), file, [&] { return control_.import_memory(file); },
       [&](const ImportedMemory& memory) {
         return importer.open_memory(memory.handle, memory.size_bytes);
       });
@@ -69,9 +67,8 @@ absl::StatusOr<std::shared_ptr<DeviceMemory>> ImportCache::get(wire::FileId file
 absl::StatusOr<std::shared_ptr<RowEvents>> ImportCache::read_events(wire::RowRef row,
                                                                     std::uint32_t slots,
                                                                     Importer& importer) {
-  return share(
-      events_, closed_.events, wire::pack_subscriber(row), row,
-      [&] { return control_.import_events(row); },
+  return share<RowEvents>(
+      wire::pack_subscriber(row), row, [&] { return control_.import_events(row); },
       [&](const std::vector<wire::DeviceHandle>& handles)
           -> absl::StatusOr<std::unique_ptr<RowEvents>> {
         auto events = open_events(importer, handles, slots);
@@ -83,7 +80,7 @@ absl::StatusOr<std::shared_ptr<RowEvents>> ImportCache::read_events(wire::RowRef
 void ImportCache::flush() {
   ClosedImports closed;
   {
-    const std::lock_guard lock(mutex_);
+    const wire::MutexLock lock(mutex_);
     if (closed_.memory.empty() && closed_.events.empty()) return;
     closed = std::exchange(closed_, {});
     // Whoever asks for one of them again must do so after the daemon has heard of its closing.
@@ -91,9 +88,9 @@ void ImportCache::flush() {
     for (const wire::RowRef row : closed.events) events_.try_emplace(wire::pack_subscriber(row));
   }
   const absl::Cleanup done = [&] {
-    const std::lock_guard lock(mutex_);
-    for (const wire::FileId file : closed.memory) forget(memory_, to_int(file));
-    for (const wire::RowRef row : closed.events) forget(events_, wire::pack_subscriber(row));
+    const wire::MutexLock lock(mutex_);
+    for (const wire::FileId file : closed.memory) forget<DeviceMemory>(to_int(file));
+    for (const wire::RowRef row : closed.events) forget<RowEvents>(wire::pack_subscriber(row));
   };
   // An error means that the daemon has gone, or that the session has ended: then it knows.
   control_.close_imports(closed).IgnoreError();

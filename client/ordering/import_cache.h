@@ -10,10 +10,9 @@
 // wait, and nobody else does.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
+#include <type_traits>
 #include <unordered_map>
 #include <vector>
 
@@ -22,6 +21,7 @@
 #include "client/ordering/row_events.h"
 #include "client/session/control_port.h"
 #include "wire/ids.h"
+#include "wire/mutex.h"
 
 namespace memlease::internal {
 
@@ -43,22 +43,32 @@ class ImportCache {
   // What is open by its key, or being opened, closed or told of: then nobody can have it yet.
   template <typename Opened>
   using Known = std::unordered_map<std::uint64_t, std::weak_ptr<Opened>>;
+  template <typename Opened>
+  Known<Opened>& known() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if constexpr (std::is_same_v<Opened, DeviceMemory>) return memory_;
+    if constexpr (std::is_same_v<Opened, RowEvents>) return events_;
+  }
+  template <typename Opened>
+  auto& closed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if constexpr (std::is_same_v<Opened, DeviceMemory>) return closed_.memory;
+    if constexpr (std::is_same_v<Opened, RowEvents>) return closed_.events;
+  }
   // What is open by this key, or what `open` makes of what the daemon answers to `ask`; the last
   // use of it enters `id` among what has been closed.
-  template <typename Id, typename Opened, typename Ask, typename Open>
-  absl::StatusOr<std::shared_ptr<Opened>> share(Known<Opened>& known, std::vector<Id>& closed,
-                                                std::uint64_t key, Id id, Ask ask, Open open);
+  template <typename Opened, typename Id, typename Ask, typename Open>
+  absl::StatusOr<std::shared_ptr<Opened>> share(std::uint64_t key, Id id, Ask ask, Open open)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Nothing is open or under way by this key any more.
   template <typename Opened>
-  void forget(Known<Opened>& known, std::uint64_t key);
+  void forget(std::uint64_t key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   ControlPort& control_;
   ImporterSource& importers_;
-  std::mutex mutex_;                 // guards what follows
-  std::condition_variable changed_;  // memory_ or events_ has
-  Known<DeviceMemory> memory_;       // by the file
-  Known<RowEvents> events_;          // by the row
-  ClosedImports closed_;             // and not told of yet
+  wire::Mutex mutex_;
+  wire::CondVar changed_;                               // memory_ or events_ has
+  Known<DeviceMemory> memory_ ABSL_GUARDED_BY(mutex_);  // by the file
+  Known<RowEvents> events_ ABSL_GUARDED_BY(mutex_);     // by the row
+  ClosedImports closed_ ABSL_GUARDED_BY(mutex_);        // and not told of yet
 };
 
 }  // namespace memlease::internal

@@ -17,7 +17,7 @@ KeptSources::~KeptSources() {
 }
 
 void KeptSources::keep(std::shared_ptr<DeviceEvent> read, std::shared_ptr<const void> owner) {
-  const std::lock_guard lock(mutex_);
+  const wire::MutexLock lock(mutex_);
   kept_.push_back({std::move(read), std::move(owner)});
   any_.store(true, std::memory_order_relaxed);
 }
@@ -27,7 +27,7 @@ void KeptSources::let_go_of_some() {
   if (fork_generation() != fork_generation_) return;
   std::vector<Kept> looked_at;
   {
-    const std::lock_guard lock(mutex_);
+    const wire::MutexLock lock(mutex_);
     looked_at.swap(kept_);
   }
   const auto first_done =
@@ -35,7 +35,7 @@ void KeptSources::let_go_of_some() {
         const auto complete = it.read->complete();
         return complete.ok() && !*complete;
       });
-  const std::lock_guard lock(mutex_);
+  const wire::MutexLock lock(mutex_);
   kept_.insert(kept_.end(), std::make_move_iterator(looked_at.begin()),
                std::make_move_iterator(first_done));
   any_.store(!kept_.empty(), std::memory_order_relaxed);

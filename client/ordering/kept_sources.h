@@ -3,11 +3,11 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "client/ordering/importer.h"
 #include "client/session/fork_guard.h"
+#include "wire/mutex.h"
 
 namespace memlease::internal {
 
@@ -36,8 +36,8 @@ class KeptSources {
 
   const std::uint32_t fork_generation_ = fork_generation();
   std::atomic<bool> any_{false};
-  std::mutex mutex_;  // guards what follows
-  std::vector<Kept> kept_;
+  wire::Mutex mutex_;
+  std::vector<Kept> kept_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace memlease::internal

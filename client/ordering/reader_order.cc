@@ -98,7 +98,7 @@ void ReaderOrder::note_lost(const WorkEnd& end) {
     if (!stream) continue;
     auto mark = importer_.mark(stream);
     if (!mark.ok()) continue;
-    const std::lock_guard lock(mutex_);
+    const wire::MutexLock lock(mutex_);
     lost_.push_back(std::move(*mark));
   }
 }
@@ -118,7 +118,7 @@ class ReaderOrder::ReadEnd {
   ~ReadEnd() {
     if (!idle_) idle_ = host_wait_all(order_.importer_, {});  // an exception
     {
-      const std::lock_guard lock(order_.mutex_);
+      const wire::MutexLock lock(order_.mutex_);
       if (!*idle_) {
         order_.defer_release(slot_);
         return;
@@ -172,17 +172,17 @@ absl::Status ReaderOrder::end_read(std::uint32_t slot, const WorkEnd& end, Usabl
   const auto stream = join(importer_, end);
   if (!stream.ok()) return stream.status();
   if (!*stream || by_host_) return host_wait(*stream, usable);
-  const std::lock_guard lock(mutex_);
+  const wire::MutexLock lock(mutex_);
   return record(slot, *stream);
 }
 
 void ReaderOrder::end_lease(PinMark& mark) {
-  const std::lock_guard lock(mutex_);
+  const wire::MutexLock lock(mutex_);
   mark.lease_ended = true;
 }
 
 bool ReaderOrder::end_pin(const PinMark& mark, std::uint32_t slot) {
-  const std::lock_guard lock(mutex_);
+  const wire::MutexLock lock(mutex_);
   if (!mark.lease_ended) return true;
   defer_release(slot);
   return false;
@@ -196,13 +196,13 @@ void ReaderOrder::defer_release(std::uint32_t slot) {
 absl::Status ReaderOrder::release_deferred(SlotReader& reader) {
   std::vector<std::uint32_t> due(versions_.slots());
   {
-    const std::lock_guard lock(mutex_);
+    const wire::MutexLock lock(mutex_);
     due.swap(deferred_);
     any_deferred_.store(false, std::memory_order_relaxed);
   }
   absl::Status status = importer_.synchronize();
   {
-    const std::lock_guard lock(mutex_);
+    const wire::MutexLock lock(mutex_);
     for (std::uint32_t s = 0; s < versions_.slots(); ++s) {
       if (due[s] == 0) continue;
       if (!status.ok()) {
@@ -223,7 +223,7 @@ absl::Status ReaderOrder::release_deferred(SlotReader& reader) {
 }
 
 bool ReaderOrder::complete() {
-  const std::lock_guard lock(mutex_);
+  const wire::MutexLock lock(mutex_);
   for (const RowEvents* events : {&events_, &lost_}) {
     for (const auto& event : *events) {
       const auto complete = event->complete();

@@ -16,7 +16,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -28,6 +27,7 @@
 #include "client/ordering/work_end.h"
 #include "client/slots/slot_reader.h"
 #include "wire/ids.h"
+#include "wire/mutex.h"
 
 namespace memlease::internal {
 
@@ -80,13 +80,13 @@ class ReaderOrder {
   class ReadEnd;
 
   absl::Status end_read(std::uint32_t slot, const WorkEnd& end, Usable usable);
-  absl::Status record(std::uint32_t slot, Stream stream);
+  absl::Status record(std::uint32_t slot, Stream stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status host_wait(Stream stream, Usable usable);
   // Until the version is complete, or lost, which is true, or `usable` fails.
   bool await_lost(const SlotReader& reader, std::uint32_t slot, std::uint64_t version,
                   Usable usable);
   void note_lost(const WorkEnd& end);
-  void defer_release(std::uint32_t slot);
+  void defer_release(std::uint32_t slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   VersionEvents& versions_;
   Importer& importer_;
@@ -95,10 +95,13 @@ class ReaderOrder {
   RowEvents events_;
   bool by_host_ = false;  // the device had no events left for the row
 
-  std::mutex mutex_;               // guards what follows; nothing waits for the device under it
-  std::vector<Stream> last_read_;  // per slot: whose order its event has; none: of several
-  std::vector<std::uint32_t> deferred_;  // per slot: holds that release_deferred() gives up
-  RowEvents lost_;                       // work that was given behind versions that were lost
+  wire::Mutex mutex_;  // nothing waits for the device under it
+  // Per slot: whose order its event has; none: of several.
+  std::vector<Stream> last_read_ ABSL_GUARDED_BY(mutex_);
+  // Per slot: holds that release_deferred() gives up.
+  std::vector<std::uint32_t> deferred_ ABSL_GUARDED_BY(mutex_);
+  // Work that was given behind versions that were lost.
+  RowEvents lost_ ABSL_GUARDED_BY(mutex_);
   std::atomic<bool> any_deferred_{false};
 };
 

@@ -3,11 +3,9 @@
 #include <pthread.h>
 #include <sys/socket.h>
 
-#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
 #include <map>
-#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -19,6 +17,7 @@
 #include "grpcpp/create_channel_posix.h"
 #include "wire/error.h"
 #include "wire/grpc/convert.h"
+#include "wire/mutex.h"
 #include "wire/place.h"
 
 namespace memlease::internal {
@@ -44,24 +43,23 @@ class SignalsBlocked {
 };
 
 struct State {
-  std::mutex mutex;
-  std::condition_variable changed;
-  unsigned calls = 0;      // in flight
-  unsigned quiescing = 0;  // new calls wait, else busy threads could starve a fork
-  bool up = false;         // we hold one grpc_init()
-  bool stop = false;       // the lingerer must end now
-  bool lingering = false;  // the lingerer has not made its decision yet
-  std::thread lingerer;
-  Clock::time_point last_use;
-  std::map<std::string, std::shared_ptr<grpc::Channel>> channels;  // by directory
+  using Channels = std::map<std::string, std::shared_ptr<grpc::Channel>>;  // by directory
+
+  wire::Mutex mutex;
+  wire::CondVar changed;
+  unsigned calls ABSL_GUARDED_BY(mutex) = 0;  // in flight
+  // New calls wait, else busy threads could starve a fork.
+  unsigned quiescing ABSL_GUARDED_BY(mutex) = 0;
+  bool up ABSL_GUARDED_BY(mutex) = false;         // we hold one grpc_init()
+  bool stop ABSL_GUARDED_BY(mutex) = false;       // the lingerer must end now
+  bool lingering ABSL_GUARDED_BY(mutex) = false;  // the lingerer has not made its decision yet
+  std::thread lingerer ABSL_GUARDED_BY(mutex);
+  Clock::time_point last_use ABSL_GUARDED_BY(mutex);
+  Channels channels ABSL_GUARDED_BY(mutex);
 };
 
-// Leaked: threads may be in a call while the process exits, and in a forked child the parent's has
-// waiters that do not exist.
-State* state = nullptr;
-
-// Mutex held, no call in flight.
-void shut_down(State& s) {
+// No call is in flight.
+void shut_down(State& s) ABSL_EXCLUSIVE_LOCKS_REQUIRED(s.mutex) {
   if (!s.up) return;
   s.up = false;
   s.channels.clear();
@@ -76,32 +74,32 @@ void shut_down(State& s) {
 }
 
 void linger(State& s) {
-  std::unique_lock lock(s.mutex);
+  const wire::MutexLock lock(s.mutex);
   while (!s.stop) {
     if (s.calls != 0) {
-      s.changed.wait(lock);
+      s.changed.wait(s.mutex);
       continue;
     }
     const auto until = s.last_use + kLinger;
     if (Clock::now() >= until) break;
-    s.changed.wait_until(lock, until);
+    s.changed.wait_until(s.mutex, until);
   }
   if (s.calls == 0) shut_down(s);
   s.lingering = false;
 }
 
-// Mutex held on entry and exit. Ends with no call in flight, no thread of ours, no gRPC.
-void quiesce(State& s, std::unique_lock<std::mutex>& lock) {
+// Ends with no call in flight, no thread of ours, no gRPC.
+void quiesce(State& s) ABSL_EXCLUSIVE_LOCKS_REQUIRED(s.mutex) {
   ++s.quiescing;
   for (;;) {
-    s.changed.wait(lock, [&] { return s.calls == 0; });
+    while (s.calls != 0) s.changed.wait(s.mutex);
     if (!s.lingerer.joinable()) break;
     s.stop = true;
     s.changed.notify_all();
     std::thread lingerer = std::move(s.lingerer);
-    lock.unlock();
+    s.mutex.unlock();
     lingerer.join();
-    lock.lock();
+    s.mutex.lock();
     s.stop = false;
   }
   shut_down(s);
@@ -116,24 +114,28 @@ void quiesce(State& s, std::unique_lock<std::mutex>& lock) {
 // this library is loaded, so that no fork slips into another thread's first call; and after gRPC's,
 // so that gRPC is down already when its handler looks.
 
-std::mutex first_use;
-bool held = false;           // by the thread that forks
-bool child_may_call = true;  // false: this is a child that has no epoll set of its own
-PollSet poll_set;
+wire::Mutex first_use;
+// Leaked: threads may be in a call while the process exits, and in a forked child the parent's has
+// waiters that do not exist.
+State* state ABSL_GUARDED_BY(first_use) = nullptr;
+bool held = false;  // state->mutex is, by the thread that forks, which alone looks at this
+// False: this is a child that has no epoll set of its own.
+bool child_may_call ABSL_GUARDED_BY(first_use) = true;
+PollSet poll_set ABSL_GUARDED_BY(first_use);
 
-void hold_calls() {
-  std::unique_lock lock(state->mutex);
-  quiesce(*state, lock);
-  held = true;
-  lock.release();  // over the fork: no call begins until after_fork_in_parent
+// The handlers are not checked: one takes locks that another gives back.
+void hold_calls() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  state->mutex.lock();
+  quiesce(*state);
+  held = true;  // over the fork: no call begins until after_fork_in_parent
 }
 
-void before_fork() {
+void before_fork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   first_use.lock();
   if (state != nullptr && !held) hold_calls();
 }
 
-void after_fork_in_parent() {
+void after_fork_in_parent() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   if (held) {
     held = false;
     state->mutex.unlock();
@@ -141,7 +143,7 @@ void after_fork_in_parent() {
   first_use.unlock();
 }
 
-void after_fork_in_child() {
+void after_fork_in_child() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   if (held) {
     held = false;
     child_may_call = poll_set.renew();
@@ -154,12 +156,14 @@ void after_fork_in_child() {
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 
 void at_exit() {
-  std::unique_lock lock(state->mutex);
-  quiesce(*state, lock);
+  first_use.lock();
+  State& s = *state;
+  first_use.unlock();
+  const wire::MutexLock lock(s.mutex);
+  quiesce(s);
 }
 
-// first_use held.
-void prepare_process() {
+void prepare_process() ABSL_EXCLUSIVE_LOCKS_REQUIRED(first_use) {
   const SignalsBlocked blocked;
   grpc_init();
   grpc_shutdown_blocking();
@@ -170,8 +174,8 @@ void prepare_process() {
 }
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> begin_call(State& s, const std::string& directory) {
-  std::unique_lock lock(s.mutex);
-  s.changed.wait(lock, [&] { return s.quiescing == 0; });
+  const wire::MutexLock lock(s.mutex);
+  while (s.quiescing != 0) s.changed.wait(s.mutex);
   auto known = s.channels.find(directory);
   if (known == s.channels.end()) {
     auto socket = connect_socket(directory, wire::kControlSocket, SOCK_STREAM);
@@ -190,7 +194,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> begin_call(State& s, const std::s
 }
 
 void end_call(State& s, const std::string& directory, bool broken) {
-  const std::unique_lock lock(s.mutex);
+  const wire::MutexLock lock(s.mutex);
   if (broken) s.channels.erase(directory);
   s.last_use = Clock::now();
   if (--s.calls == 0 && !s.lingering && s.up) {
@@ -211,16 +215,18 @@ void end_call(State& s, const std::string& directory, bool broken) {
 absl::Status run_control_call(
     const std::string& directory,
     const std::function<grpc::Status(const std::shared_ptr<grpc::Channel>&)>& call) {
+  State* used = nullptr;
   {
-    const std::lock_guard lock(first_use);
+    const wire::MutexLock lock(first_use);
     if (state == nullptr) prepare_process();
     if (!child_may_call) {
       return wire::make_error(wire::ErrorCode::kForkedClient,
                               "this forked child could not get an epoll set of its own for gRPC",
                               "Start workers with spawn or forkserver.");
     }
+    used = state;
   }
-  State& s = *state;
+  State& s = *used;
   grpc::Status result;
   {
     const auto channel = begin_call(s, directory);

@@ -27,8 +27,6 @@ class FileSource {
   virtual bool alive() = 0;
   // Ends the session politely: nothing of it is used any more. A repeat does nothing.
   virtual void goodbye() = 0;
-  // In a forked child: closes the connection without a word. Async-signal-safe.
-  virtual void abandon() = 0;
 };
 
 }  // namespace memlease::internal

@@ -2,8 +2,6 @@
 
 #include <pthread.h>
 
-#include <algorithm>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -14,68 +12,75 @@ std::atomic<std::uint32_t> fork_count{0};
 namespace {
 
 struct Registry {
-  std::mutex mutex;
-  std::vector<ForkObserver*> observers;
-  std::vector<std::mutex*> to_hold;  // in the order in which they are taken, before `mutex`
-  std::vector<std::mutex*> held;     // by the fork that goes on
+  wire::Mutex mutex;  // taken last, after those of to_hold
+  std::vector<const ForkObserver*> observers ABSL_GUARDED_BY(mutex);
+  // In the order in which they are taken.
+  std::vector<wire::Mutex*> to_hold ABSL_GUARDED_BY(mutex);
+  std::vector<wire::Mutex*> held ABSL_GUARDED_BY(mutex);  // by the fork that goes on
 };
-
-void before_fork();
-void after_fork_in_parent();
-void after_fork_in_child();
 
 // Never destroyed: a fork may come after static destructors have begun.
 Registry& registry() {
-  static Registry* const the_registry = [] {
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-    return new Registry;
-  }();
+  static Registry* const the_registry = new Registry;
   return *the_registry;
 }
 
-// All locks stay taken over the fork, so that the child finds what they guard in order.
-void before_fork() {
-  std::vector<std::mutex*> to_hold;
-  {
-    const std::lock_guard lock(registry().mutex);
-    to_hold = registry().to_hold;
-  }
-  for (std::mutex* mutex : to_hold) mutex->lock();
-  registry().mutex.lock();
-  registry().held = to_hold;
+std::vector<wire::Mutex*> to_hold() {
+  Registry& all = registry();
+  const wire::MutexLock lock(all.mutex);
+  return all.to_hold;
 }
 
-void unlock_all() {
-  const std::vector<std::mutex*> held = std::move(registry().held);
+// All locks stay taken over the fork, so that the child finds what they guard in order. Not
+// checked: one function takes them, another gives them back.
+void before_fork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  std::vector<wire::Mutex*> taken = to_hold();
+  for (wire::Mutex* mutex : taken) mutex->lock();
+  registry().mutex.lock();
+  registry().held = std::move(taken);
+}
+
+void unlock_all() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  const std::vector<wire::Mutex*> held = std::move(registry().held);
   registry().mutex.unlock();
-  for (std::mutex* mutex : held) mutex->unlock();
+  for (wire::Mutex* mutex : held) mutex->unlock();
 }
 
 void after_fork_in_parent() { unlock_all(); }
 
-void after_fork_in_child() {
+void after_fork_in_child() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   fork_count.fetch_add(1, std::memory_order_relaxed);
-  for (ForkObserver* observer : registry().observers) observer->after_fork_in_child();
+  for (const ForkObserver* observer : registry().observers) observer->forked();
   registry().observers.clear();
   unlock_all();
 }
 
+// When the library is loaded, so that each fork counts.
+[[maybe_unused]] const int kRegistered =
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+
 }  // namespace
 
-void hold_over_fork(std::mutex& mutex) {
-  const std::lock_guard lock(registry().mutex);
-  registry().to_hold.push_back(&mutex);
+void hold_over_fork(wire::Mutex& mutex) {
+  Registry& all = registry();
+  const wire::MutexLock lock(all.mutex);
+  all.to_hold.push_back(&mutex);
 }
 
-ForkObserver::ForkObserver() {
-  const std::lock_guard lock(registry().mutex);
-  registry().observers.push_back(this);
+NoFork::NoFork() ABSL_NO_THREAD_SAFETY_ANALYSIS { registry().mutex.lock(); }
+
+NoFork::~NoFork() ABSL_NO_THREAD_SAFETY_ANALYSIS { registry().mutex.unlock(); }
+
+ForkObserver::ForkObserver(std::function<void()> in_child) : in_child_(std::move(in_child)) {
+  Registry& all = registry();
+  const wire::MutexLock lock(all.mutex);
+  all.observers.push_back(this);
 }
 
 ForkObserver::~ForkObserver() {
-  const std::lock_guard lock(registry().mutex);
-  auto& observers = registry().observers;
-  observers.erase(std::remove(observers.begin(), observers.end(), this), observers.end());
+  Registry& all = registry();
+  const wire::MutexLock lock(all.mutex);
+  std::erase(all.observers, this);
 }
 
 }  // namespace memlease::internal

@@ -4,25 +4,41 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
+#include <functional>
+
+#include "wire/mutex.h"
 
 namespace memlease::internal {
 
-// Something that must know that it is in a forked child now. Registered while it lives.
+// Calls a function in each forked child while it lives: async-signal-safe calls only. For a member
+// that comes after what the function uses, so that a fork always finds all of that.
 class ForkObserver {
  public:
-  ForkObserver();
-  virtual ~ForkObserver();
+  explicit ForkObserver(std::function<void()> in_child);
+  ~ForkObserver();
   ForkObserver(const ForkObserver&) = delete;
   ForkObserver& operator=(const ForkObserver&) = delete;
 
-  // Async-signal-safe calls only.
-  virtual void after_fork_in_child() = 0;
+  void forked() const { in_child_(); }
+
+ private:
+  const std::function<void()> in_child_;
 };
 
-// A mutex under which observers are made and destroyed: it is taken before a fork, so that the
-// child finds what it guards in order. Never destroyed, and to be called once for each mutex.
-void hold_over_fork(std::mutex& mutex);
+// A mutex that is taken before a fork, so that the child finds what it guards in order. Never
+// destroyed, and to be called once for each mutex. Nothing that waits is done under it.
+void hold_over_fork(wire::Mutex& mutex);
+
+// While it lives no fork begins: for a step of which a child must not have one half, such as a
+// descriptor without the observer that closes it. For steps that do not wait; inside of it nothing
+// forks, and no observer begins or ends.
+class NoFork {
+ public:
+  NoFork();
+  ~NoFork();
+  NoFork(const NoFork&) = delete;
+  NoFork& operator=(const NoFork&) = delete;
+};
 
 extern std::atomic<std::uint32_t> fork_count;
 

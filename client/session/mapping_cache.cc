@@ -47,14 +47,14 @@ bool Mapping::contains(std::uint64_t offset, std::uint64_t size_bytes,
 }
 
 std::shared_ptr<Mapping> MappingCache::find(wire::FileId file) {
-  const std::lock_guard lock(mutex_);
+  const wire::MutexLock lock(mutex_);
   const auto known = mappings_.find(to_int(file));
   return known == mappings_.end() ? nullptr : known->second.lock();
 }
 
 // Another thread may have mapped it meanwhile: then that mapping counts.
 std::shared_ptr<Mapping> MappingCache::publish(wire::FileId file, std::shared_ptr<Mapping> mapped) {
-  const std::lock_guard lock(mutex_);
+  const wire::MutexLock lock(mutex_);
   auto& entry = mappings_[to_int(file)];
   if (auto first = entry.lock()) return first;
   entry = mapped;

@@ -5,12 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 
 #include "absl/status/statusor.h"
 #include "client/session/file_source.h"
 #include "wire/ids.h"
+#include "wire/mutex.h"
 
 namespace memlease::internal {
 
@@ -50,8 +50,8 @@ class MappingCache {
   std::shared_ptr<Mapping> publish(wire::FileId file, std::shared_ptr<Mapping> mapped);
 
   FileSource& source_;
-  std::mutex mutex_;  // guards what follows
-  std::unordered_map<std::uint32_t, std::weak_ptr<Mapping>> mappings_;
+  wire::Mutex mutex_;
+  std::unordered_map<std::uint32_t, std::weak_ptr<Mapping>> mappings_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace memlease::internal

@@ -59,32 +59,34 @@ absl::Status Session::look() {
 }
 
 bool Session::add_connection() {
-  const std::lock_guard lock(mutex_);
+  const wire::MutexLock lock(mutex_);
   if (ended_.load()) return false;
   ++connections_;
   return true;
 }
 
 bool Session::remove_connection(bool closed) {
-  const std::lock_guard lock(mutex_);
+  const wire::MutexLock lock(mutex_);
   if (--connections_ != 0 || !closed) return false;
   ended_.store(true);
   return true;
 }
 
 void Session::set_check_interrupt(std::function<void()> check) {
-  const std::lock_guard lock(interrupt_mutex_);
-  if (check) check_interrupt_ = std::move(check);
+  if (!check) return;
+  auto newest = std::make_shared<const std::function<void()>>(std::move(check));
+  const wire::MutexLock lock(interrupt_mutex_);
+  check_interrupt_.swap(newest);  // the old one, which is the user's, ends without the lock
 }
 
 absl::Status Session::check_interrupt() const {
-  std::function<void()> check;
+  std::shared_ptr<const std::function<void()>> check;
   {
-    const std::lock_guard lock(interrupt_mutex_);
+    const wire::MutexLock lock(interrupt_mutex_);
     check = check_interrupt_;
   }
   try {
-    if (check) check();
+    if (check != nullptr) (*check)();
   } catch (const abi::__forced_unwind&) {
     throw;  // the thread is being ended, as Python ends some at its exit
   } catch (...) {

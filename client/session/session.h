@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "absl/status/status.h"
@@ -17,6 +16,7 @@
 #include "client/session/fork_guard.h"
 #include "client/session/mapping_cache.h"
 #include "wire/ids.h"
+#include "wire/mutex.h"
 
 namespace memlease::internal {
 
@@ -24,11 +24,13 @@ namespace memlease::internal {
 // where the monotonic clocks cost as much as an atomic operation. Serves to see that it changes.
 inline std::int64_t coarse_second() { return time(nullptr); }
 
-class Session final : private ForkObserver {
+class Session final {
  public:
   Session(std::string directory, wire::SessionId id, std::unique_ptr<FileSource> files,
           std::unique_ptr<ControlPort> control);
-  ~Session() override;
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
   const std::string& directory() const { return directory_; }
   wire::SessionId id() const { return id_; }
@@ -66,8 +68,6 @@ class Session final : private ForkObserver {
   absl::Status check_interrupt() const;
 
  private:
-  void after_fork_in_child() override { files_->abandon(); }
-
   const std::string directory_;
   const wire::SessionId id_;
   const std::unique_ptr<FileSource> files_;
@@ -79,11 +79,11 @@ class Session final : private ForkObserver {
   std::atomic<bool> ended_{false};  // closed by its last user; set under mutex_
   std::atomic<std::uint64_t> copies_{0};
 
-  std::mutex mutex_;  // guards what follows
-  std::uint32_t connections_ = 0;
+  wire::Mutex mutex_;
+  std::uint32_t connections_ ABSL_GUARDED_BY(mutex_) = 0;
 
-  mutable std::mutex interrupt_mutex_;  // guards what follows
-  std::function<void()> check_interrupt_;
+  mutable wire::Mutex interrupt_mutex_;
+  std::shared_ptr<const std::function<void()>> check_interrupt_ ABSL_GUARDED_BY(interrupt_mutex_);
 };
 
 }  // namespace memlease::internal

@@ -97,7 +97,7 @@ void EventLoop::cancel(TimerId timer) {
 void EventLoop::post(Task task) {
   bool first = false;
   {
-    const std::lock_guard lock(mutex_);
+    const wire::MutexLock lock(mutex_);
     first = posted_.empty();
     posted_.push_back(std::move(task));
   }
@@ -135,7 +135,7 @@ void EventLoop::run_posted() {
   consume(wake_.get());
   std::vector<Task> tasks;
   {
-    const std::lock_guard lock(mutex_);
+    const wire::MutexLock lock(mutex_);
     tasks.swap(posted_);
   }
   for (const Task& task : tasks) task();

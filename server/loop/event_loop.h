@@ -11,12 +11,12 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "wire/mutex.h"
 #include "wire/unique_fd.h"
 
 namespace memlease::server {
@@ -79,8 +79,8 @@ class EventLoop {
   std::map<TimerId, Task> timers_;
   Clock::time_point armed_;  // what timer_ is armed for; epoch: not armed
 
-  std::mutex mutex_;
-  std::vector<Task> posted_;  // guarded by mutex_
+  wire::Mutex mutex_;
+  std::vector<Task> posted_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace memlease::server

@@ -69,6 +69,7 @@ grpc::Status ControlService::Create(grpc::ServerContext* context, const v1::Crea
   for (bool prepared = false;;) {
     bool prepare = false;
     std::optional<SegmentPool::Growth> growth;
+    absl::Status shortage;
     grpc::Status status = for_session(*context, "Create", [&](Broker& broker, Session& session) {
       // Not before the caller is known: nobody else makes the daemon load CUDA.
       prepare = !prepared && !broker.has_device(spec->device);
@@ -77,13 +78,14 @@ grpc::Status ControlService::Create(grpc::ServerContext* context, const v1::Crea
       if (!creation.ok()) return creation.status();
       if (const auto* opened = std::get_if<Broker::Opened>(&*creation)) {
         fill(*opened, host_.host_waits_ms(*opened->array), *reply);
-        if (opened->created) host_.note_shortage(opened->array->write_events->shortage());
+        if (opened->created) shortage = opened->array->write_events->shortage();
       } else {
         growth = std::get<SegmentPool::Growth>(*creation);
       }
       return absl::OkStatus();
     });
     if (!status.ok()) return status;
+    host_.note_shortage(shortage);
     absl::Status made;
     if (prepare) {
       made = host_.prepare_device(spec->device);
@@ -108,7 +110,8 @@ grpc::Status ControlService::Open(grpc::ServerContext* context, const v1::OpenRe
 
 grpc::Status ControlService::Subscribe(grpc::ServerContext* context,
                                        const v1::ArrayRequest* request, v1::SubscribeReply* reply) {
-  return for_session(*context, "Subscribe", [&](Broker& broker, Session& session) {
+  absl::Status shortage;
+  grpc::Status status = for_session(*context, "Subscribe", [&](Broker& broker, Session& session) {
     auto subscribed = broker.subscribe(session, wire::ArrayId{request->array_id()});
     if (!subscribed.ok()) return subscribed.status();
     *reply->mutable_row() = wire::to_proto(subscribed->row);
@@ -116,9 +119,11 @@ grpc::Status ControlService::Subscribe(grpc::ServerContext* context,
     for (const auto& event : subscribed->read_events->handles()) {
       reply->add_read_events(wire::to_proto(event));
     }
-    host_.note_shortage(subscribed->read_events->shortage());
+    shortage = subscribed->read_events->shortage();
     return absl::OkStatus();
   });
+  host_.note_shortage(shortage);
+  return status;
 }
 
 grpc::Status ControlService::AcquireWriter(grpc::ServerContext* context,

@@ -72,7 +72,7 @@ void UidServer::shutdown(std::chrono::system_clock::time_point deadline) {
 
 UidServerReaper::~UidServerReaper() {
   {
-    const std::lock_guard lock(mutex_);
+    const wire::MutexLock lock(mutex_);
     ending_ = true;
   }
   changed_.notify_one();
@@ -82,16 +82,16 @@ UidServerReaper::~UidServerReaper() {
 void UidServerReaper::reap(std::unique_ptr<UidServer> server) {
   if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   {
-    const std::lock_guard lock(mutex_);
+    const wire::MutexLock lock(mutex_);
     waiting_.push_back(std::move(server));
   }
   changed_.notify_one();
 }
 
 void UidServerReaper::run() {
-  std::unique_lock lock(mutex_);
+  wire::MutexLock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return ending_ || !waiting_.empty(); });
+    while (!ending_ && waiting_.empty()) changed_.wait(mutex_);
     if (waiting_.empty()) return;
     auto dying = std::exchange(waiting_, {});
     lock.unlock();

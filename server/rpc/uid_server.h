@@ -4,12 +4,11 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "wire/mutex.h"
 #include "wire/unique_fd.h"
 
 namespace grpc {
@@ -54,11 +53,11 @@ class UidServerReaper {
  private:
   void run();
 
-  std::mutex mutex_;  // guards what follows, but for thread_, which only reap() and the end touch
-  std::condition_variable changed_;
-  std::vector<std::unique_ptr<UidServer>> waiting_;
-  bool ending_ = false;
-  std::thread thread_;
+  wire::Mutex mutex_;
+  wire::CondVar changed_;  // waiting_ or ending_ has
+  std::vector<std::unique_ptr<UidServer>> waiting_ ABSL_GUARDED_BY(mutex_);
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // which only reap() and the end touch
 };
 
 }  // namespace memlease::server

@@ -147,7 +147,7 @@ const char* pattern_of(LogFormat format) {
 }  // namespace
 
 std::optional<std::uint64_t> LogLimiter::admit(Clock::time_point now) {
-  const std::lock_guard lock(mutex_);
+  const wire::MutexLock lock(mutex_);
   if (now - period_start_ >= period_) {
     period_start_ = now;
     admitted_ = 0;

@@ -7,11 +7,12 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string_view>
 #include <type_traits>
 #include <variant>
+
+#include "wire/mutex.h"
 
 namespace memlease::server {
 
@@ -63,10 +64,10 @@ class LogLimiter {
  private:
   const std::uint32_t burst_;
   const Clock::duration period_;
-  std::mutex mutex_;  // guards what follows
-  Clock::time_point period_start_;
-  std::uint32_t admitted_ = 0;  // in this period
-  std::uint64_t suppressed_ = 0;
+  wire::Mutex mutex_;
+  Clock::time_point period_start_ ABSL_GUARDED_BY(mutex_);
+  std::uint32_t admitted_ ABSL_GUARDED_BY(mutex_) = 0;  // in this period
+  std::uint64_t suppressed_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // Thread-safe. A line is written by one write(2), so that lines of several processes do not mix;

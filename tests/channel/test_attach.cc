@@ -165,13 +165,12 @@ TEST_P(Attach, SeesAnExitEvenIfAForkedChildHoldsTheConnection) {
   gate.open();
 }
 
-TEST_P(Attach, LeavesTheParentAloneWhenAForkedChildAbandons) {
+TEST_P(Attach, LeavesTheParentAloneWhenAForkedChildEnds) {
   host.files = {{8, "extent"}};
   serve();
   Child child([&] {
     return attached(directory, [&](AttachClient& client) -> std::string {
       Child forked([&]() -> std::string {
-        client.abandon();
         if (client.alive()) return "alive in the child";
         const auto file = client.fetch(FileId{8});
         if (wire::code_of(file.status()) != ErrorCode::kForkedClient) return say(file.status());

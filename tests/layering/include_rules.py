@@ -38,7 +38,7 @@ ALLOWED: dict[str, set[str]] = {
     "cuda/plugin": {"cuda", "cudart", "system"},
     "server/core": WIRE,
     "server/loop": WIRE,
-    "server/telemetry": {"fmt", "spdlog", "system"},
+    "server/telemetry": WIRE | {"spdlog"},
     "server/config": WIRE | {"server/telemetry", "cli11", "toml"},
     "server/device": SERVER_ADAPTER | {"cuda"},
     "server/channel": SERVER_ADAPTER,

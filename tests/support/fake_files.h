@@ -40,7 +40,6 @@ class FakeFiles : public internal::FileSource {
     return !gone;
   }
   void goodbye() override { ++goodbyes; }
-  void abandon() override {}
 
   Gates gates;
   std::atomic<bool> gone{false};

@@ -194,7 +194,6 @@ class LocalDaemon::Files : public internal::FileSource {
     if (std::exchange(said_goodbye_, true)) return;
     exit_awaited_ = daemon_.broker_.hang_up(session_, true);
   }
-  void abandon() override {}
 
  private:
   LocalDaemon& daemon_;

@@ -1,0 +1,25 @@
+#include "client/channel/attach_socket.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "client/socket/connect_socket.h"
+#include "wire/place.h"
+
+namespace memlease::internal {
+
+absl::StatusOr<std::unique_ptr<AttachSocket>> AttachSocket::connect(const std::string& directory) {
+  std::unique_ptr<AttachSocket> made(new AttachSocket);
+  const NoFork whole;  // from the descriptor's birth until the observer knows it
+  auto connected = connect_socket(directory, wire::kAttachSocket, SOCK_SEQPACKET);
+  if (!connected.ok()) return connected.status();
+  made->fd_.store(connected->fd.release());
+  return made;
+}
+
+void AttachSocket::close() {
+  const int fd = fd_.exchange(-1);
+  if (fd >= 0) ::close(fd);
+}
+
+}  // namespace memlease::internal

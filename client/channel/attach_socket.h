@@ -1,0 +1,33 @@
+// The socket of the attach channel, which a forked child does not share: its copy is closed there,
+// also in the middle of a handshake.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "client/session/fork_guard.h"
+
+namespace memlease::internal {
+
+class AttachSocket {
+ public:
+  // Does not wait. Errors: those of connect_socket().
+  static absl::StatusOr<std::unique_ptr<AttachSocket>> connect(const std::string& directory);
+  ~AttachSocket() { close(); }
+  AttachSocket(const AttachSocket&) = delete;
+  AttachSocket& operator=(const AttachSocket&) = delete;
+
+  // -1 in a forked child.
+  int get() const { return fd_.load(); }
+
+ private:
+  AttachSocket() = default;
+  void close();
+
+  std::atomic<int> fd_{-1};
+  const ForkObserver observer_{[this] { close(); }};
+};
+
+}  // namespace memlease::internal
