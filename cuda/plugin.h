@@ -19,6 +19,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+/* NOLINTBEGIN(modernize-use-using, readability-identifier-naming): this is C */
 
 /* Grows with every change of the table that an older caller would not survive. */
 #define MEMLEASE_CUDA_ABI 4
@@ -131,6 +132,7 @@ typedef struct memlease_cuda_table {
 const memlease_cuda_table* memlease_cuda_plugin(uint32_t abi);
 typedef const memlease_cuda_table* (*memlease_cuda_plugin_function)(uint32_t abi);
 
+/* NOLINTEND(modernize-use-using, readability-identifier-naming) */
 #ifdef __cplusplus
 }
 #endif

@@ -60,27 +60,62 @@ struct Holder {
   bool writing = false;
 };
 
+// Each call but calls() goes to the daemon and blocks until it answers, at most 30 s. So none is
+// made under a lock, nor in the steady state of reading and writing. A call fails with kDaemonLost
+// if the daemon has gone, with kTimeout if it does not answer, and with kForkedClient in a forked
+// child; what else it may fail with is said below. A failed call has changed nothing in the daemon,
+// except where the connection was lost before the answer came.
 class ControlPort {
  public:
   virtual ~ControlPort() = default;
+
+  // ---- Names.
+
+  // Creates an array and opens it. With `exist_ok` an array of the same spec is opened instead.
+  // kAlreadyExists, kQuotaExceeded, kOutOfMemory, kInvalidArgument (the spec), kUnsupported (a
+  // device that the daemon does not have).
   virtual absl::StatusOr<OpenAnswer> create(const wire::ArraySpec& spec, bool exist_ok) = 0;
+  // Opens an array. Each answer of create() and open() is given back by leave(). kNotFound, also
+  // for an array that this process may not read.
   virtual absl::StatusOr<OpenAnswer> open(const std::string& name) = 0;
-  virtual absl::StatusOr<Subscribed> subscribe(wire::ArrayId array) = 0;
-  virtual absl::StatusOr<WriterAnswer> acquire_writer(wire::ArrayId array) = 0;
-  virtual absl::Status confirm_writer(wire::ArrayId array, std::uint64_t offer) = 0;
-  virtual absl::Status cancel_writer(wire::ArrayId array) = 0;
-  // `opens`: how many replies to create and open are given back.
-  virtual absl::Status leave(wire::ArrayId array, std::uint32_t opens) = 0;
+  // Frees the name. Views, leases and memberships stay. kNotFound, kDenied.
   virtual absl::Status withdraw(const std::string& name) = 0;
+  // The names that this process may read and that match: "*" any characters, "?" one, "" all.
   virtual absl::StatusOr<std::vector<std::string>> list(const std::string& pattern) = 0;
-  // Waits in the daemon for at most `timeout`, bounded there. Does the name exist?
+  // Whether the name exists, as soon as it does, or after `timeout`, or earlier: a caller asks
+  // again until its own time has passed.
   virtual absl::StatusOr<bool> wait_for(const std::string& name,
                                         std::chrono::milliseconds timeout) = 0;
+
+  // ---- An array that is open. kWithdrawn, once it has been left or withdrawn.
+
+  // This process's reader row: made by the first call, the same one afterwards.
+  virtual absl::StatusOr<Subscribed> subscribe(wire::ArrayId array) = 0;
+  // Asks for writer ownership (SlotWriter has the protocol); never waits. kDenied.
+  virtual absl::StatusOr<WriterAnswer> acquire_writer(wire::ArrayId array) = 0;
+  // `from` of an offer has been copied into `row`: ownership is the caller's. Fails if the offer
+  // has expired.
+  virtual absl::Status confirm_writer(wire::ArrayId array, std::uint64_t offer) = 0;
+  // Takes acquire_writer() back, also if there is nothing to take back.
+  virtual absl::Status cancel_writer(wire::ArrayId array) = 0;
+  // Gives `opens` answers of create() and open() back. With the last one go the rows and writer
+  // ownership; nothing in this process may use them any more. kBusy while the daemon sees a hold,
+  // or work of a GPU; kInvalidArgument if it has been left.
+  virtual absl::Status leave(wire::ArrayId array, std::uint32_t opens) = 0;
+  // Who holds which version now, for the text of an error.
   virtual absl::StatusOr<std::vector<Holder>> holders(wire::ArrayId array) = 0;
+
+  // ---- What a device shares by handles. The daemon keeps it until close_imports() names it, or
+  // this process has exited.
+
+  // The memory of a segment in which this process has an array open. kNotFound.
   virtual absl::StatusOr<ImportedMemory> import_memory(wire::FileId file) = 0;
-  // Of another session's reader row, one per slot.
+  // The read events of another session's reader row, one per slot. kNotFound.
   virtual absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(wire::RowRef row) = 0;
+  // These are closed here.
   virtual absl::Status close_imports(const ClosedImports& closed) = 0;
+
+  // How many calls have been made. Does not block.
   virtual std::uint64_t calls() const = 0;
 };
 

@@ -30,15 +30,15 @@ const Checker& checker() {
   return the_checker;
 }
 
-void tell(const memlease_cuda_handle& handle, Told what) {
+void checker_release(const memlease_cuda_handle& handle, HandleFact fact) {
   if (checker().release != nullptr) {
-    checker().release(key_of(handle), static_cast<std::uint64_t>(what));
+    checker().release(key_of(handle), static_cast<std::uint64_t>(fact));
   }
 }
 
-void hear(const memlease_cuda_handle& handle, Told what) {
+void checker_acquire(const memlease_cuda_handle& handle, HandleFact fact) {
   if (checker().acquire != nullptr) {
-    checker().acquire(key_of(handle), static_cast<std::uint64_t>(what));
+    checker().acquire(key_of(handle), static_cast<std::uint64_t>(fact));
   }
 }
 

@@ -17,10 +17,11 @@ struct Checker {
 };
 const Checker& checker();
 
-// Whoever has a handle knows what its maker did before giving it away; its maker, before the memory
-// goes, what the hosts of those who have closed it knew then.
-enum class Told : std::uint64_t { kMade, kClosed };
-void tell(const memlease_cuda_handle& handle, Told what);
-void hear(const memlease_cuda_handle& handle, Told what);
+// Two facts order the hosts that share a handle. Whoever acquires one sees all that happened before
+// its release: an importer what the exporter did before it gave the handle away, and the exporter,
+// before the memory goes, what importers did before they closed it.
+enum class HandleFact : std::uint64_t { kExported, kClosed };
+void checker_release(const memlease_cuda_handle& handle, HandleFact fact);
+void checker_acquire(const memlease_cuda_handle& handle, HandleFact fact);
 
 }  // namespace memlease::cuda

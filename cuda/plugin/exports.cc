@@ -38,15 +38,15 @@ std::int32_t allocate(std::int32_t ordinal, std::uint64_t size_bytes, void** add
     return error;
   }
   std::memcpy(handle->bytes, &exported, sizeof exported);
-  tell(*handle, Told::kMade);
-  tell(*handle, Told::kClosed);  // perhaps nobody opens it
+  checker_release(*handle, HandleFact::kExported);
+  checker_release(*handle, HandleFact::kClosed);  // perhaps nobody opens it
   return cudaSuccess;
 }
 
 std::int32_t deallocate(std::int32_t ordinal, void* address, const memlease_cuda_handle* handle) {
   const OnDevice device(ordinal);
   if (device.error() != cudaSuccess) return device.error();
-  hear(*handle, Told::kClosed);
+  checker_acquire(*handle, HandleFact::kClosed);
   return cudaFree(address);
 }
 

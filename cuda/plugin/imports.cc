@@ -61,14 +61,14 @@ std::int32_t open_memory(std::int32_t ordinal, const memlease_cuda_handle* handl
   if (device.error() != cudaSuccess) return answer(device.error());
   cudaIpcMemHandle_t exported;
   std::memcpy(&exported, handle->bytes, sizeof exported);
-  hear(*handle, Told::kMade);
+  checker_acquire(*handle, HandleFact::kExported);
   return answer(cudaIpcOpenMemHandle(address, exported, cudaIpcMemLazyEnablePeerAccess));
 }
 
 std::int32_t close_memory(std::int32_t ordinal, void* address, const memlease_cuda_handle* handle) {
   const OnDevice device(ordinal);
   if (device.error() != cudaSuccess) return answer(device.error());
-  tell(*handle, Told::kClosed);
+  checker_release(*handle, HandleFact::kClosed);
   return answer(cudaIpcCloseMemHandle(address));
 }
 
