@@ -48,7 +48,7 @@ HEADERS = {
     "third_party/pybind11": ".venv/lib/python3*/site-packages/pybind11/include/pybind11",
     "third_party/dlpack": ".venv/lib/python3*/site-packages/tvm_ffi/include/dlpack",
 }
-MOST_BYTES = 60 << 20
+MOST_BYTES = 48 << 20  # of the archive: it is what people copy
 
 
 def one(pattern: str) -> Path:
@@ -107,13 +107,13 @@ def main() -> None:
     }
     (folder / "bundle.json").write_text(json.dumps(manifest, indent=2) + "\n")
     print(json.dumps(manifest, indent=2))
-    size = size_of(folder)
-    if size > MOST_BYTES:
-        raise SystemExit(f"bundle.py: the bundle has {size} bytes, more than {MOST_BYTES}")
     archive = folder.with_name(f"{folder.name}.tar.gz")
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(folder, folder.name)
-    print(f"{folder}: {size / 1e6:.1f} MB; {archive.name}: {archive.stat().st_size / 1e6:.1f} MB")
+    packed = archive.stat().st_size
+    print(f"{folder}: {size_of(folder) / 1e6:.1f} MB; {archive.name}: {packed / 1e6:.1f} MB")
+    if packed > MOST_BYTES:
+        raise SystemExit(f"bundle.py: {archive.name} has {packed} bytes, more than {MOST_BYTES}")
 
 
 if __name__ == "__main__":
