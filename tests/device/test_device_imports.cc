@@ -78,6 +78,7 @@ TEST_F(DeviceImports, WhatAProducerDoesNextOnAnotherStreamRaces) {
     writer.is_ok("create a 2 1000 cuda:0");
     writer.is_ok("source b 1000 p");
     produce(writer, 7);
+    writer.is_ok("synchronize p");  // races with the copy alone, in whichever order they run
     writer.is_ok("put_source a b s");
     writer.is_ok("produce b 0 1000 8 other");
     writer.is_ok("synchronize other");
