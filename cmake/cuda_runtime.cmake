@@ -1,6 +1,6 @@
 # memlease::cuda_headers and memlease::cudart: CUDA 13's runtime and the headers of its driver, without
 # nvcc. They come from, in this order: CUDA_PATH, /usr/local/cuda, or the Python packages
-# nvidia-cuda-runtime and nvidia-cuda-crt in .venv, where requirements-dev.txt puts them.
+# nvidia-cuda-runtime and nvidia-cuda-crt in .venv, where requirements/build.txt puts them.
 # Without any of these MEMLEASE_CUDA_HEADERS is off, and what needs them is left out.
 set(memlease_cuda_places)
 if(DEFINED ENV{CUDA_PATH})

@@ -1,37 +1,39 @@
-"""Records tide gauges with PyTorch: each tensor is the ranks' own memory, looked at through DLPack.
+"""Records tide gauges, with PyTorch where it is installed, else with NumPy.
 
-A fast reader: it reads a few cells of each step, and should miss few steps. On a GPU it does so in
-a stream that waits for the ranks', and the host for nothing; a PyTorch without CUDA reads copies.
+A fast reader: it reads a few cells of each step, and should miss few steps.
 """
 
 import argparse
 import csv
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 
 import memlease
 import numpy as np
 import terrain
-import torch
+from levels import NumpyLevels
 from matplotlib.figure import Figure
 from places import PLACES, gauge_cells
-from surface import SurfaceReader, is_on_gpu, on_host
+from surface import SurfaceReader
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path())
+    parser.add_argument("--library", choices=("auto", "torch", "numpy"), default="auto")
     arguments = parser.parse_args()
-    torch.set_num_threads(1)  # six cells a step need no pool, and the ranks need the cores
+    levels = chosen_levels(arguments.library)
 
     with memlease.connect(start=False) as client:
-        print("ready", flush=True)
-        reader = SurfaceReader(client, arguments.ranks, "gauges", stream_on)
+        print(f"ready with {levels.library}", flush=True)
+        reader = SurfaceReader(client, arguments.ranks, "gauges", levels.stream_on)
         with ExitStack() as leases:
             ground = [leases.enter_context(client.open(name).read()) for name in terrain.NAMES]
             cells = gauge_cells(*(lease.array for lease in ground))
-        times_s, levels_m = record(reader, cells)
+        times_s = record(reader, levels, cells)
+        levels_m = levels.table()
         reader.save_report(arguments.out)
     save_series(arguments.out / "gauges.csv", times_s, levels_m)
     plot_series(arguments.out / "gauges.png", times_s, levels_m)
@@ -43,37 +45,36 @@ def main() -> None:
         )
 
 
-def stream_on(gpu: int) -> torch.cuda.Stream | None:
-    return torch.cuda.Stream(gpu) if torch.cuda.is_available() else None
+def chosen_levels(library: str) -> NumpyLevels:
+    """Return what reads the levels: of `auto`, with PyTorch where it is installed."""
+    if library == "numpy":
+        return NumpyLevels()
+    try:
+        from torch_levels import TorchLevels
+    except ModuleNotFoundError as missing:
+        if missing.name != "torch":
+            raise
+        if library == "torch":
+            sys.exit("PyTorch was asked for and is not installed; --gauges numpy does without")
+        return NumpyLevels()
+    return TorchLevels()
 
 
-def tensor_of(part: memlease.ReadLease) -> torch.Tensor:
-    if is_on_gpu(part) and not torch.cuda.is_available():
-        return torch.from_numpy(on_host(part))
-    return torch.from_dlpack(part)
-
-
-def record(reader: SurfaceReader, cells: list) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return times (n), and levels above the calm sea (n, gauges)."""
+def record(reader: SurfaceReader, levels: NumpyLevels, cells: list) -> np.ndarray:
+    """Return the times of the steps; `levels` then has what the gauges showed."""
     first_rows = np.cumsum([0, *reader.rows])
     ranks = np.searchsorted(first_rows, [cell.row for cell in cells], side="right") - 1
-    places = [(rank, cell.row - int(first_rows[rank]), cell.column)
+    places = [(int(rank), cell.row - int(first_rows[rank]), cell.column)
               for rank, cell in zip(ranks, cells, strict=True)]  # fmt: skip
-    times_s, levels_m = [], []
-    with ExitStack() as streams:
-        for stream in reader.streams:
-            streams.enter_context(torch.cuda.stream(stream))
+    times_s = []
+    with levels.within(reader.streams):
         for frame in reader.frames():
-            surfaces = [tensor_of(part) for part in frame.parts]
-            home = surfaces[0].device
-            levels = [surfaces[rank][row, column].to(home) for rank, row, column in places]
-            levels_m.append(torch.stack(levels))  # a GPU's stay there until the end
+            levels.look(frame.parts, places)
             times_s.append(frame.time_s)
-            del surfaces, levels  # views end before their leases do
-        return torch.tensor(times_s), torch.stack(levels_m).cpu()
+    return np.array(times_s)
 
 
-def save_series(path: Path, times_s: torch.Tensor, levels_m: torch.Tensor) -> None:
+def save_series(path: Path, times_s: np.ndarray, levels_m: np.ndarray) -> None:
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["time_s", *(f"{place.name} (m)" for place in PLACES)])
@@ -81,11 +82,11 @@ def save_series(path: Path, times_s: torch.Tensor, levels_m: torch.Tensor) -> No
             writer.writerow([f"{time_s:.1f}", *(f"{level:.4f}" for level in levels)])
 
 
-def plot_series(path: Path, times_s: torch.Tensor, levels_m: torch.Tensor) -> None:
+def plot_series(path: Path, times_s: np.ndarray, levels_m: np.ndarray) -> None:
     figure = Figure(figsize=(8, 7), dpi=110, layout="constrained")
     all_axes = figure.subplots(len(PLACES), sharex=True)
-    minutes = (times_s / 60).numpy()
-    for axes, place, level in zip(all_axes, PLACES, levels_m.T.numpy(), strict=True):
+    minutes = times_s / 60
+    for axes, place, level in zip(all_axes, PLACES, levels_m.T, strict=True):
         axes.fill_between(minutes, level, 0, where=level > 0, color="#c0262d", alpha=0.25, lw=0)
         axes.fill_between(minutes, level, 0, where=level < 0, color="#2166ac", alpha=0.25, lw=0)
         axes.plot(minutes, level, color="#1d2733", lw=0.9)

@@ -56,6 +56,8 @@ def _arguments() -> argparse.Namespace:
     add("--duration", type=float, default=9000, help="simulated seconds (9000)")
     add("--refinement", type=int, default=4, help="cells for each of the data's (4)")
     add("--pictures", type=int, default=60, help="of the animation (60)")
+    add("--gauges", choices=("auto", "torch", "numpy"), default="auto",
+        help="what reads the gauges (PyTorch where it is installed, else NumPy)")  # fmt: skip
     add("--visits", type=int, default=8, help="readers that come and leave or are killed (8)")
     add("--window", type=float, default=1.5, help="seconds watched before and after each (1.5)")
     return parser.parse_args()
@@ -113,14 +115,17 @@ class Demo:
         pictures = ("--pictures", str(self._arguments.pictures))
         readers = {
             "render": self._start_python("render", "render.py", *out, *pictures),
-            "gauges": self._start_python("gauges", "gauges.py", *out),
+            "gauges": self._start_python(
+                "gauges", "gauges.py", *out, "--library", self._arguments.gauges
+            ),
         }
         self._children |= readers
         wait_until(
             lambda: all(reader.said("ready") for reader in readers.values()),
             list(readers.values()), PATIENCE_S, "the readers had loaded their libraries",
         )  # fmt: skip
-        print("The readers wait for the simulation: render (Matplotlib), gauges (PyTorch).")
+        library = readers["gauges"].said("ready").removeprefix("ready with ")
+        print(f"The readers wait for the simulation: render (Matplotlib), gauges ({library}).")
 
     def _simulation(self) -> str:
         simulation = shutil.which("tsunami_simulation")

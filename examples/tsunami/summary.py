@@ -69,7 +69,7 @@ def _read_on_gpu(readers: list[dict]) -> list[str]:
     copied = ", ".join(reader["name"] for reader in readers if reader["copies"])
     return [
         f"  And of surfaces, from the GPU to the host, for {copied}: who draws needs them there,",
-        "  and so does a PyTorch without CUDA. GPU memory has no pages that could be compared.",
+        "  and so do NumPy and a PyTorch without CUDA. GPU memory has no pages to compare.",
     ]
 
 

@@ -22,8 +22,8 @@ def install(tmp_path):
     for folder in (*FOLDERS, "cmake"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "file").touch()
-    for name in ("CMakeLists.txt", "requirements-dev.txt"):
-        (tmp_path / name).touch()
+    shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
+    (tmp_path / "CMakeLists.txt").touch()
     python = tmp_path / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text(f"#!/bin/sh\ntouch '{tmp_path}/ran'\n")
@@ -48,6 +48,53 @@ def test_the_python_package_is_built_after_a_change(install, tmp_path, folder):
     later = (tmp_path / "build" / "python-release" / "installed").stat().st_mtime_ns + 1
     os.utime(changed, ns=(later, later))
     assert install()
+
+
+def pins(group):
+    lines = (ROOT / "requirements" / f"{group}.txt").read_text().splitlines()
+    return dict(line.split("==") for line in lines if line and not line.startswith("#"))
+
+
+def test_a_package_has_one_version_in_all_groups():
+    versions = {}
+    for group in sorted(path.stem for path in (ROOT / "requirements").glob("*.txt")):
+        for package, version in pins(group).items():
+            assert versions.setdefault(package, version) == version, f"{package} in {group}"
+
+
+def test_demo_and_lint_install_no_framework():
+    for group in ("build", "demo", "bench", "lint"):
+        assert not pins(group).keys() & {"torch", "jax", "jaxlib", "ray", "pyarrow"}
+
+
+@pytest.fixture
+def groups(tmp_path):
+    """Return a call of ./dev's with groups of packages, which tells what pip was given."""
+    shutil.copy(ROOT / "dev", tmp_path)
+    shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f"#!/bin/sh\necho \"$@\" >>'{tmp_path}/calls'\n")
+    python.chmod(0o755)
+
+    def run(*names):
+        (tmp_path / "calls").unlink(missing_ok=True)
+        call = f"source ./dev help >/dev/null; ensure_python {' '.join(names)}"
+        subprocess.run(["bash", "-c", call], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+        calls = (tmp_path / "calls").read_text() if (tmp_path / "calls").exists() else ""
+        return re.findall(r"-r requirements/(\w+)\.txt", calls)
+
+    return run
+
+
+def test_a_group_of_packages_is_installed_once_and_after_a_change(groups, tmp_path):
+    assert groups("build", "demo") == ["build", "demo"]
+    assert groups("build", "demo") == []
+    assert groups("build", "lint") == ["lint"]
+    with (tmp_path / "requirements" / "demo.txt").open("a") as file:
+        file.write("another==1\n")
+    assert groups("build", "lint") == []
+    assert groups("build", "demo") == ["demo"]
 
 
 def test_clang_tidy_looks_at_the_headers_of_each_folder():

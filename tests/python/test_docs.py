@@ -117,7 +117,7 @@ def test_the_guides_cpp_compiles(tmp_path):
         "#include <chrono>\n#include <vector>\n"
         f"void guide() {{\n{blocks('cpp')}}}\n"
     )
-    cuda = Path(sysconfig.get_path("purelib"), "nvidia/cu13/include")  # of requirements-dev.txt
+    cuda = Path(sysconfig.get_path("purelib"), "nvidia/cu13/include")  # of requirements/build.txt
     folders = [f"-I{ROOT / 'client/include'}", f"-isystem{cuda}"]
     command = ["c++", "-std=c++17", "-fsyntax-only", *folders, str(code)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

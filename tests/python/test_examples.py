@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,11 +65,22 @@ def test_hello_says_why_it_cannot_connect(tmp_path):
     assert "[ML015]" in run.stderr
 
 
+def without(folder, *modules):
+    """Return an environment whose Python does not find these modules."""
+    folder.mkdir()
+    for name in modules:
+        line = f"raise ModuleNotFoundError('there is no {name} here', name='{name}')"
+        (folder / f"{name}.py").write_text(line)
+    return os.environ | {"PYTHONPATH": str(folder)}
+
+
 @pytest.mark.timeout(180)
-def test_tsunami(tmp_path):
-    run = demo(tmp_path, env=os.environ | {"DEMO_TEST": str(os.getpid())})
+def test_tsunami_needs_no_framework(tmp_path):
+    bare = without(tmp_path / "bare", "torch", "jax", "ray", "pyarrow")
+    run = demo(tmp_path, env=bare | {"DEMO_TEST": str(os.getpid())})
     text = run.communicate(timeout=150)[0]
     assert run.returncode == 0, text
+    assert "gauges (NumPy)" in text
     assert "100%" in text
     assert "kill -9 of a reader" in text
     assert "Nothing is left behind" in text
@@ -81,6 +93,32 @@ def test_tsunami(tmp_path):
     assert set(gauges["pages"]["0"]) <= set(rank["pages"]["0"])
     assert gauges["copies"] == rank["copies"] == 0
     assert processes_with(f"DEMO_TEST={os.getpid()}") == []
+
+
+def test_the_gauges_say_that_pytorch_is_missing(tmp_path):
+    run = subprocess.run(
+        [sys.executable, str(EXAMPLES / "tsunami" / "gauges.py"), "--library", "torch"],
+        capture_output=True, text=True, env=without(tmp_path / "bare", "torch"), timeout=60,
+    )  # fmt: skip
+    assert run.returncode == 1
+    assert "PyTorch was asked for and is not installed" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+@pytest.mark.timeout(60)
+def test_the_gauges_read_the_same_with_pytorch_and_numpy(memlease_client, monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLES / "tsunami"))
+    from gauges import chosen_levels
+
+    surface = np.arange(12, dtype="f4").reshape(3, 4)
+    parts = [memlease_client.put(f"rank{rank}", surface * rank) for rank in (1, 2)]
+    seen = {}
+    for library in ("numpy", "auto"):
+        levels = chosen_levels(library)
+        with levels.within([]), parts[0].read() as south, parts[1].read() as north:
+            levels.look([south, north], [(0, 1, 2), (1, 0, 3)])
+        seen[levels.library] = levels.table().tolist()
+    assert seen == {"NumPy": [[6, 6]], "PyTorch": [[6, 6]]}
 
 
 @pytest.mark.timeout(120)
