@@ -12,10 +12,12 @@ endfunction()
 
 set(prefix ${WORK_DIR}/prefix)
 file(REMOVE_RECURSE ${WORK_DIR})
-foreach(component library development programs)
-  run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${prefix} --component ${component})
-endforeach()
-# What a user sees of us: no internal header, no static library, no gRPC.
+run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${prefix})
+# What a user sees of us: no internal header, no static library, no gRPC, nothing of the Python package.
+file(GLOB folders RELATIVE ${prefix} ${prefix}/*)
+if(NOT folders STREQUAL "bin;include;lib;share")
+  message(FATAL_ERROR "installed are ${folders}: there is something else beside bin, include, lib and share")
+endif()
 file(GLOB_RECURSE headers RELATIVE ${prefix}/include ${prefix}/include/*)
 foreach(header ${headers})
   if(NOT header MATCHES "^memlease/[a-z_]+\\.h$")
