@@ -1,4 +1,5 @@
-// Element types: DLPack's {code, bits, lanes} on the wire, and the one table of their names.
+// Element types: DLPack's {code, bits, lanes} on the wire, and the one table of their names: in
+// memlease, in NumPy's array interface and in the buffer protocol.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +42,8 @@ bool is_known(DType dtype);
 std::string_view name_of(DType dtype);
 // "<f4" as NumPy's array interface spells it; empty where NumPy has no such type.
 std::string_view typestr_of(DType dtype);
+// "f" as the buffer protocol and Python's struct module spell it; empty where they have none.
+std::string_view buffer_format_of(DType dtype);
 // Accepts names, NumPy's short names ("f4", "<f4", "=f4", "|b1") and "bf16".
 std::optional<DType> parse_dtype(std::string_view text);
 // "float32, float64, ...", for error messages.

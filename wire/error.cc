@@ -23,29 +23,14 @@ struct Row {
 };
 
 // Indexed by ErrorCode - 1.
-constexpr std::array<Row, 21> kRows = {{
-    {"InvalidArgument", absl::StatusCode::kInvalidArgument},
-    {"NotFound", absl::StatusCode::kNotFound},
-    {"AlreadyExists", absl::StatusCode::kAlreadyExists},
-    {"Denied", absl::StatusCode::kPermissionDenied},
-    {"QuotaExceeded", absl::StatusCode::kResourceExhausted},
-    {"OutOfMemory", absl::StatusCode::kResourceExhausted},
-    {"NoFreeSlot", absl::StatusCode::kUnavailable},
-    {"Timeout", absl::StatusCode::kDeadlineExceeded},
-    {"Withdrawn", absl::StatusCode::kFailedPrecondition},
-    {"VersionGone", absl::StatusCode::kOutOfRange},
-    {"ProducerDied", absl::StatusCode::kDataLoss},
-    {"WriteAborted", absl::StatusCode::kAborted},
-    {"ForkedClient", absl::StatusCode::kFailedPrecondition},
-    {"Closed", absl::StatusCode::kFailedPrecondition},
-    {"DaemonUnavailable", absl::StatusCode::kUnavailable},
-    {"DaemonLost", absl::StatusCode::kUnavailable},
-    {"VersionSkew", absl::StatusCode::kFailedPrecondition},
-    {"Busy", absl::StatusCode::kUnavailable},
-    {"Unsupported", absl::StatusCode::kUnimplemented},
-    {"Interrupted", absl::StatusCode::kCancelled},
-    {"Internal", absl::StatusCode::kInternal},
-}};
+#define MEMLEASE_X(number, name, status) Row{#name, absl::StatusCode::status},
+constexpr std::array kRows = {MEMLEASE_ERROR_CODES(MEMLEASE_X)};
+#undef MEMLEASE_X
+
+// The numbers have no gaps.
+#define MEMLEASE_X(number, name, status) (number) +
+static_assert(MEMLEASE_ERROR_CODES(MEMLEASE_X) 0 == kRows.size() * (kRows.size() + 1) / 2);
+#undef MEMLEASE_X
 
 const Row& row_of(ErrorCode code) { return kRows.at(static_cast<std::size_t>(code) - 1); }
 

@@ -7,34 +7,14 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "wire/error_codes.h"
 
 namespace memlease::wire {
 
-// The numbers are part of the protocol and of the documentation (ML001 = kInvalidArgument):
-// never renumber.
-enum class ErrorCode : int {
-  kInvalidArgument = 1,
-  kNotFound = 2,
-  kAlreadyExists = 3,
-  kDenied = 4,
-  kQuotaExceeded = 5,
-  kOutOfMemory = 6,
-  kNoFreeSlot = 7,
-  kTimeout = 8,
-  kWithdrawn = 9,
-  kVersionGone = 10,
-  kProducerDied = 11,
-  kWriteAborted = 12,
-  kForkedClient = 13,
-  kClosed = 14,
-  kDaemonUnavailable = 15,
-  kDaemonLost = 16,
-  kVersionSkew = 17,
-  kBusy = 18,
-  kUnsupported = 19,
-  kInterrupted = 20,
-  kInternal = 21,
-};
+// kInvalidArgument = 1 and so on, as wire/error_codes.h has them.
+#define MEMLEASE_X(number, name, status) k##name = (number),
+enum class ErrorCode : int { MEMLEASE_ERROR_CODES(MEMLEASE_X) };
+#undef MEMLEASE_X
 
 // "NotFound" and so on: the name under which Python raises it.
 std::string_view name_of(ErrorCode code);

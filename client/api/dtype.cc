@@ -7,6 +7,13 @@
 #include "wire/error.h"
 
 namespace memlease {
+namespace {
+
+wire::DType to_wire(DType dtype) {
+  return {static_cast<wire::DTypeCode>(dtype.code), dtype.bits, dtype.lanes};
+}
+
+}  // namespace
 
 DType parse_dtype(const std::string& text) {
   const auto parsed = wire::parse_dtype(text);
@@ -18,9 +25,12 @@ DType parse_dtype(const std::string& text) {
   return {static_cast<std::uint8_t>(parsed->code), parsed->bits, parsed->lanes};
 }
 
-std::string name_of(DType dtype) {
-  return std::string(
-      wire::name_of({static_cast<wire::DTypeCode>(dtype.code), dtype.bits, dtype.lanes}));
+std::string name_of(DType dtype) { return std::string(wire::name_of(to_wire(dtype))); }
+
+std::string typestr_of(DType dtype) { return std::string(wire::typestr_of(to_wire(dtype))); }
+
+std::string buffer_format_of(DType dtype) {
+  return std::string(wire::buffer_format_of(to_wire(dtype)));
 }
 
 }  // namespace memlease

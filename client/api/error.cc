@@ -20,11 +20,11 @@ std::string what_text(ErrorCode code, const std::string& message, const std::str
                       : fmt::format("{} ({}) [{}]", message, hint, id);
 }
 
-// One list of codes, twice: here for users, in wire/error.h for both sides.
-static_assert(static_cast<int>(ErrorCode::Withdrawn) ==
-              static_cast<int>(wire::ErrorCode::kWithdrawn));
-static_assert(static_cast<int>(ErrorCode::Internal) ==
-              static_cast<int>(wire::ErrorCode::kInternal));
+// The public list of codes is the one that both sides know.
+#define MEMLEASE_X(number, name, status) \
+  static_assert(static_cast<int>(ErrorCode::name) == (number));
+MEMLEASE_ERROR_CODES(MEMLEASE_X)
+#undef MEMLEASE_X
 
 }  // namespace
 

@@ -52,6 +52,9 @@ void bind_clients(py::module_& module) {
   module.def(
       "itemsize", [](const std::string& dtype) { return parse_dtype(dtype).itemsize_bytes(); },
       "Bytes of one element of a dtype.");
+  module.def(
+      "typestr", [](const std::string& dtype) { return typestr_of(parse_dtype(dtype)); },
+      "A dtype as NumPy's array interface spells it; empty where NumPy has no such type.");
   py::class_<Client>(module, "Client", py::release_gil_before_calling_cpp_dtor())
       .def_static("connect", &connect, py::arg("directory"), py::arg("start"), py::arg("daemon"))
       .def("create", &create, py::kw_only(), py::arg("name"), py::arg("dtype"), py::arg("shape"),

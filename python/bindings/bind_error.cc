@@ -2,7 +2,7 @@
 #include <exception>
 #include <utility>
 
-#include "python/bindings/bindings.h"
+#include "python/bindings/package_parts.h"
 
 namespace memlease::python {
 namespace {
@@ -13,8 +13,7 @@ thread_local const std::atomic<bool>* stop_flag = nullptr;
 
 void set_python_error(const Error& error) {
   try {
-    const py::object by_number = py::module_::import("memlease.errors").attr("BY_NUMBER");
-    const py::object type = by_number[py::int_(static_cast<int>(error.code()))];
+    const py::object type = package_parts().error_types[py::int_(static_cast<int>(error.code()))];
     py::set_error(type, type(error.message(), error.hint()));
   } catch (py::error_already_set& other) {
     other.restore();
@@ -25,7 +24,7 @@ Timeout to_timeout(std::optional<double> seconds, const char* argument) {
   if (!seconds) return std::nullopt;
   if (std::isnan(*seconds) || *seconds < 0) {
     throw Error(ErrorCode::InvalidArgument,
-                std::string(argument) + "=" + std::to_string(*seconds) + " is no length of time",
+                std::string(argument) + "=" + std::to_string(*seconds) + " is not a length of time",
                 "give seconds from 0, float('inf') for no end, or None for the default");
   }
   const std::chrono::duration<double> length(*seconds);

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "python/bindings/package_parts.h"
+
 namespace memlease::python {
 namespace {
 
@@ -75,8 +77,7 @@ std::uint64_t to_version(PyObject* value, const char* argument) {
 
 Stream to_stream(PyObject* stream) {
   if (stream == nullptr) return {};
-  const py::object handle = py::module_::import("memlease.stream")
-                                .attr("handle_of")(py::reinterpret_borrow<py::object>(stream));
+  const py::object handle = package_parts().handle_of(py::reinterpret_borrow<py::object>(stream));
   return Stream::from_handle(handle.cast<std::uintptr_t>());
 }
 

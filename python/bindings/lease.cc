@@ -1,6 +1,7 @@
 #include "python/bindings/lease.h"
 
 #include "python/bindings/gpu_source.h"
+#include "python/bindings/package_parts.h"
 
 namespace memlease::python {
 namespace {
@@ -89,13 +90,11 @@ py::dict PyLease<Lease>::cuda_interface(const CudaInterfaceOptions& options) {
                               "GPU with the framework, or create the array with device='cuda'");
   }
   check_live();
-  py::dict dict = py::module_::import("memlease.interfaces")
-                      .attr("cuda_array_interface")(dtype(), shape(),
-                                                    py::tuple(py::cast(array().strides_bytes)));
-  const auto order =
-      py::module_::import("memlease.opt_outs")
-          .attr("export_order")(options.version, options.host_wait, options.no_stream)
-          .template cast<std::pair<bool, bool>>();
+  py::dict dict = package_parts().cuda_array_interface(dtype(), shape(),
+                                                       py::tuple(py::cast(array().strides_bytes)));
+  const auto order = package_parts()
+                         .export_order(options.version, options.host_wait, options.no_stream)
+                         .template cast<std::pair<bool, bool>>();
   const bool host_waits = order.first;
   const bool names_stream = order.second;
   Stream stream;
@@ -186,8 +185,8 @@ void PyLease<Lease>::warn_of(const std::string& alive, const char* what) const {
                            ". Slot " + std::to_string(slot()) +
                            " stays out of use until that dies: del it before the lease ends, or "
                            "keep a copy instead";
-  const py::object category = py::module_::import("memlease.errors").attr("ViewAlive");
-  if (PyErr_WarnEx(category.ptr(), text.c_str(), 1) != 0) throw py::error_already_set();
+  if (PyErr_WarnEx(package_parts().view_alive.ptr(), text.c_str(), 1) != 0)
+    throw py::error_already_set();
 }
 
 template <>
@@ -208,8 +207,7 @@ void PyLease<ReadLease>::exit(bool /*failed*/) {
 template <>
 bool PyLease<WriteLease>::fill_from_gpu(py::handle key, py::handle source) {
   if (!source || !key.is(py::ellipsis())) return false;
-  const py::object found = py::module_::import("memlease.interfaces")
-                               .attr("gpu_source_of")(source, array().name, dtype(), shape());
+  const py::object found = package_parts().gpu_source_of(source, array().name, dtype(), shape());
   if (found.is_none()) return false;
   const auto& elements = found.cast<const PyGpuSource&>();
   without_gil([&] { lease_.put(elements.source); });

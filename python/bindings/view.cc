@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "python/bindings/package_parts.h"
+
 namespace memlease::python {
 namespace {
 
@@ -51,7 +53,7 @@ NumpyView ArrayViews::take(void* data, std::uint32_t slot, bool readonly, Pin pi
 
 NumpyView ArrayViews::make(void* data, bool readonly, Pin pin) {
   if (!numpy_dtype_) {
-    numpy_dtype_ = py::module_::import("memlease.interfaces").attr("numpy_dtype")(name_of(dtype));
+    numpy_dtype_ = package_parts().numpy_dtype(name_of(dtype));
   }
   auto bytes = std::make_unique<SlotBytes>(
       SlotBytes{data, static_cast<std::size_t>(size_bytes), readonly, false, std::move(pin)});
@@ -120,9 +122,8 @@ py::dict LeaseViews::interface(void* data, Pin pin) {
       SlotBytes{data, static_cast<std::size_t>(array_.size_bytes), readonly_, false,
                 counted(std::move(pin), &ExportCounts::interfaces)});
   py::dict dict =
-      py::module_::import("memlease.interfaces")
-          .attr("array_interface")(name_of(array_.dtype), py::tuple(py::cast(array_.shape)),
-                                   py::tuple(py::cast(array_.strides_bytes)));
+      package_parts().array_interface(name_of(array_.dtype), py::tuple(py::cast(array_.shape)),
+                                      py::tuple(py::cast(array_.strides_bytes)));
   dict["data"] = py::cast(std::move(bytes));
   return dict;
 }

@@ -10,22 +10,9 @@ namespace {
 struct BufferContext {
   std::vector<Py_ssize_t> shape;
   std::vector<Py_ssize_t> strides;
+  std::string format;
   Pin pin;
 };
-
-// As the struct module spells it; empty where the buffer protocol has no such type.
-const char* format_of(DType dtype) {
-  constexpr std::pair<DType, const char*> kFormats[] = {
-      {{0, 8, 1}, "b"},  {{0, 16, 1}, "h"},   {{0, 32, 1}, "i"}, {{0, 64, 1}, "q"},
-      {{1, 8, 1}, "B"},  {{1, 16, 1}, "H"},   {{1, 32, 1}, "I"}, {{1, 64, 1}, "Q"},
-      {{2, 16, 1}, "e"}, {{2, 32, 1}, "f"},   {{2, 64, 1}, "d"}, {{5, 64, 1}, "Zf"},
-      {{6, 8, 1}, "?"},  {{5, 128, 1}, "Zd"},
-  };
-  for (const auto& [known, format] : kFormats) {
-    if (known == dtype) return format;
-  }
-  return nullptr;
-}
 
 bool is_contiguous(const ArrayViews& array, char order) {
   Py_buffer buffer{};
@@ -41,7 +28,7 @@ bool is_contiguous(const ArrayViews& array, char order) {
 bool asks(int flags, int what) { return (flags & what) == what; }
 
 void check_request(const ArrayViews& array, bool readonly, int flags) {
-  if (format_of(array.dtype) == nullptr) {
+  if (buffer_format_of(array.dtype).empty()) {
     throw py::buffer_error("memlease: the buffer protocol has no " + name_of(array.dtype) +
                            "; take '" + array.name + "' by DLPack, as torch.from_dlpack(lease)");
   }
@@ -67,13 +54,14 @@ void LeaseViews::fill_buffer(void* data, Pin pin, py::handle exporter, Py_buffer
   auto context = std::make_unique<BufferContext>(
       BufferContext{{array_.shape.begin(), array_.shape.end()},
                     {array_.strides_bytes.begin(), array_.strides_bytes.end()},
+                    buffer_format_of(array_.dtype),
                     counted(std::move(pin), &ExportCounts::buffers)});
   buffer->buf = data;
   buffer->itemsize = array_.dtype.itemsize_bytes();
   buffer->len = buffer->itemsize;
   for (const Py_ssize_t extent : context->shape) buffer->len *= extent;
   buffer->readonly = readonly_ ? 1 : 0;
-  buffer->format = asks(flags, PyBUF_FORMAT) ? const_cast<char*>(format_of(array_.dtype)) : nullptr;
+  buffer->format = asks(flags, PyBUF_FORMAT) ? context->format.data() : nullptr;
   buffer->ndim = static_cast<int>(context->shape.size());
   buffer->shape = asks(flags, PyBUF_ND) ? context->shape.data() : nullptr;
   buffer->strides = asks(flags, PyBUF_STRIDES) ? context->strides.data() : nullptr;

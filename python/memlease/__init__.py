@@ -12,6 +12,9 @@ A daemon owns the arrays; every process maps the same bytes. ``connect()`` finds
             print(r.version, np.mean(r))
 """
 
+import copyreg
+
+from memlease import _core, dtypes, errors, interfaces, opt_outs, references, sources, stream
 from memlease._core import Follower, ReadLease, WriteLease, __version__
 from memlease.array import Array
 from memlease.client import Client, connect
@@ -75,6 +78,19 @@ __all__ = [
     "connect",
     "show_config",
 ]
+
+_core.set_package_parts(
+    error_types=errors.BY_NUMBER,
+    view_alive=errors.ViewAlive,
+    numpy_dtype=dtypes.numpy_dtype,
+    array_interface=interfaces.array_interface,
+    cuda_array_interface=interfaces.cuda_array_interface,
+    export_order=opt_outs.export_order,
+    gpu_source_of=sources.gpu_source_of,
+    handle_of=stream.handle_of,
+)
+
+copyreg.pickle(Array, references.reduce_array)
 
 # Users see, and pickle finds, it where it is exported.
 Follower.__module__ = __name__

@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Never, Self, final
 
@@ -7,7 +7,19 @@ __version__: str
 def import_dlpack(producer: Any, stream: Any, ignore_stream: bool) -> tuple[str, Any]: ...
 def itemsize(dtype: str) -> int: ...
 def parse_dtype(text: str) -> str: ...
+def typestr(dtype: str) -> str: ...
 def _error_name(code: int) -> str: ...
+def set_package_parts(
+    *,
+    error_types: Mapping[int, type[Exception]],
+    view_alive: type[Warning],
+    numpy_dtype: Callable[[str], Any],
+    array_interface: Callable[..., dict[str, Any]],
+    cuda_array_interface: Callable[..., dict[str, Any]],
+    export_order: Callable[[int, bool | None, bool | None], tuple[bool, bool]],
+    gpu_source_of: Callable[..., GpuSource | None],
+    handle_of: Callable[[Any], int],
+) -> None: ...
 
 class _Pybind11Type(type): ...
 

@@ -1,14 +1,12 @@
 """`Array`: a named array, open in this process."""
 
-import os
-from typing import TYPE_CHECKING, Any, Never
+from typing import Any, Never
 
 from memlease import _core
-from memlease.errors import Error, InvalidArgument, Unsupported, Withdrawn
-from memlease.interfaces import numpy_dtype, require_numpy, require_same, source_of
-
-if TYPE_CHECKING:
-    from memlease.client import Client
+from memlease.dtypes import numpy_dtype, require_numpy
+from memlease.errors import Error, InvalidArgument, Unsupported
+from memlease.layouts import require_same
+from memlease.sources import source_of
 
 
 class Array(_core.Array):
@@ -154,10 +152,6 @@ class Array(_core.Array):
         """Every handle is true; else Python would ask for its length."""
         return True
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as a reference: directory, name and identity, never a handle."""
-        return _open_reference, (self.directory, self.name, self.id)
-
     def __repr__(self) -> str:
         """Name it, and say what it is and which version is current."""
         extents = ",".join(str(extent) for extent in self.shape)
@@ -169,32 +163,3 @@ class Array(_core.Array):
             f"<memlease.Array '{self.name}' {self.dtype}[{extents}] {self.device} {state} "
             f"slots={self.slots}>"
         )
-
-
-# Connections of unpickled arrays, by process and directory.
-_clients: "dict[tuple[int, str], Client]" = {}
-
-
-def _open_reference(directory: str, name: str, array_id: int) -> Array:
-    from memlease.client import connect
-
-    key = (os.getpid(), directory)
-    client = _clients.get(key)
-    if client is None:
-        client = _clients.setdefault(key, connect(directory, start=False))
-    array = client.open(name)
-    if array.id != array_id:
-        array.close()
-        raise Withdrawn(
-            f"the array '{name}' that was pickled has been withdrawn; another one of that name "
-            "stands now",
-            f"open it by client.open({name!r}) if that one is meant",
-        )
-    return array
-
-
-def forget_clients(directory: str) -> None:
-    """Close the connection that unpickled arrays of a directory use."""
-    client = _clients.pop((os.getpid(), directory), None)
-    if client is not None:
-        client.close()

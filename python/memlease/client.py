@@ -9,16 +9,10 @@ from typing import Any, Literal, Self
 
 from memlease import _core, host_sources, programs
 from memlease.array import Array
+from memlease.dtypes import dtype_name, numpy_dtype, require_numpy
 from memlease.errors import Error, InvalidArgument, NotFound
-from memlease.interfaces import (
-    can_be_broadcast,
-    dtype_name,
-    gpu_source_of,
-    numpy_dtype,
-    require_numpy,
-    source_of,
-    strides_of,
-)
+from memlease.layouts import can_be_broadcast, strides_of
+from memlease.sources import gpu_source_of, source_of
 
 Lifetime = Literal["session", "persistent"]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from memlease import _core
 from memlease.errors import InvalidArgument, Unsupported
-from memlease.interfaces import strides_of
+from memlease.layouts import strides_of
 
 _NEWEST = 3
 _FIRST_WITH_STREAM = 3

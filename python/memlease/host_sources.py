@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from memlease.dtypes import numpy_dtype, require_numpy
 from memlease.errors import InvalidArgument
-from memlease.interfaces import numpy_dtype, require_numpy
 
 _PLAIN = (list, tuple, range, bool, int, float, complex)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from memlease import array, client, programs
+from memlease import client, programs, references
 from memlease.errors import DaemonUnavailable
 
 _START_S = 20.0
@@ -120,7 +120,7 @@ def memlease_daemon(monkeypatch: pytest.MonkeyPatch) -> Iterator[Daemon]:
         try:
             yield daemon
         finally:
-            array.forget_clients(directory)
+            references.forget_clients(directory)
             if daemon.process.returncode != -signal.SIGKILL:
                 daemon.stop()
     finally:

@@ -99,7 +99,7 @@ def test_types_that_numpy_lacks_need_ml_dtypes(memlease_client, monkeypatch):
     array = memlease_client.create("a", shape=3, dtype="float8_e4m3fn")
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     monkeypatch.setattr(
-        memlease.interfaces.require_numpy(), "dtype", _dtype_without_extensions(np.dtype)
+        memlease.dtypes.require_numpy(), "dtype", _dtype_without_extensions(np.dtype)
     )
     with array.write() as w, pytest.raises(memlease.Unsupported, match="ml_dtypes"):
         _ = w.array

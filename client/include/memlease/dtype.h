@@ -27,6 +27,10 @@ struct DType {
 MEMLEASE_API DType parse_dtype(const std::string& text);
 // "float32".
 MEMLEASE_API std::string name_of(DType dtype);
+// "<f4" as NumPy's array interface spells it; empty where NumPy has no such type, as bfloat16.
+MEMLEASE_API std::string typestr_of(DType dtype);
+// "f" as Python's buffer protocol and struct module spell it; empty where they have no such type.
+MEMLEASE_API std::string buffer_format_of(DType dtype);
 
 namespace internal {
 template <typename T>

@@ -1,0 +1,25 @@
+// What the package memlease gives the bindings when it is imported, so that they import nothing of
+// it. Needs the GIL.
+#pragma once
+
+#include "python/bindings/bindings.h"
+
+namespace memlease::python {
+
+struct PackageParts {
+  py::object error_types;           // dict: number of an ErrorCode -> exception
+  py::object view_alive;            // the warning
+  py::object numpy_dtype;           // (name) -> numpy.dtype
+  py::object array_interface;       // (dtype, shape, strides) -> dict
+  py::object cuda_array_interface;  // (dtype, shape, strides) -> dict
+  py::object export_order;          // (version, host_wait, no_stream) -> (host_waits, names_stream)
+  py::object gpu_source_of;         // (source, name, dtype, shape) -> GpuSource or None
+  py::object handle_of;             // (stream) -> int
+};
+
+// Set before a user can call anything.
+const PackageParts& package_parts();
+
+void bind_package_parts(py::module_& module);
+
+}  // namespace memlease::python

@@ -1,0 +1,44 @@
+"""Shapes and strides, and which of them fit together."""
+
+import math
+
+from memlease.errors import InvalidArgument
+
+
+def strides_of(shape: tuple[int, ...], itemsize_bytes: int, order: str) -> tuple[int, ...]:
+    """Byte strides of compact elements in order "C" (last axis fastest) or "F" (first)."""
+    strides = [0] * len(shape)
+    stride = itemsize_bytes
+    axes = range(len(shape))
+    for axis in reversed(axes) if order == "C" else axes:
+        strides[axis] = stride
+        stride *= shape[axis]
+    return tuple(strides)
+
+
+def require_same(
+    dtype: str, shape: tuple[int, ...], name: str, wanted: str, wanted_shape: tuple[int, ...]
+) -> None:
+    """Refuse a source of another dtype or shape than the array `name` has."""
+    if dtype == wanted and shape == wanted_shape:
+        return
+    raise InvalidArgument(
+        f"the source is {dtype}{list(shape)}, and '{name}' is {wanted}{list(wanted_shape)}",
+        f"convert it first, as by np.asarray(source, {wanted!r})"
+        if dtype != wanted
+        else f"give one of shape {wanted_shape}{_way_to_shape(shape, wanted_shape)}",
+    )
+
+
+def _way_to_shape(shape: tuple[int, ...], wanted: tuple[int, ...]) -> str:
+    if math.prod(shape) == math.prod(wanted):
+        return ", as by np.reshape"
+    if can_be_broadcast(shape, wanted):
+        return ", as by np.broadcast_to" if shape else ", as by np.full"
+    return ""
+
+
+def can_be_broadcast(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    """Tell whether elements of one shape can be repeated to make another one."""
+    pairs = zip(shape[::-1], wanted[::-1], strict=False)
+    return len(shape) <= len(wanted) and all(have in (1, want) for have, want in pairs)

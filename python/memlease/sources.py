@@ -1,0 +1,68 @@
+"""Sources of `put`, `fill` and ``lease[...] =``: what other libraries' objects are taken by."""
+
+import sys
+from typing import Any
+
+from memlease import _core, cuda_sources, host_sources, opt_outs
+from memlease.dtypes import dtype_name
+from memlease.layouts import require_same
+
+_CUDA = 2  # DLPack's kDLCUDA
+
+
+def source_of(
+    source: Any,
+    stream: Any = None,
+    ignore_stream: bool | None = None,
+    dtype: str | None = None,
+) -> tuple[str, Any]:
+    """Find the elements of anything that `put` takes.
+
+    DLPack is preferred to ``__cuda_array_interface__``: it knows more types, keeps its memory by
+    itself, and makes the stream that copies wait whatever the producer is.
+
+    Parameters
+    ----------
+    source : array_like
+    stream : stream, optional
+        The one that copies what is on a GPU. Default: one of the library's.
+    ignore_stream : bool, optional
+        As in `memlease.opt_outs`.
+    dtype : str, optional
+        What plain numbers become, which have no dtype of their own. Default: what NumPy makes of
+        them.
+
+    Returns
+    -------
+    dtype : str
+    elements : numpy.ndarray or GpuSource
+        Over the source's own memory where that is possible. NumPy's is of dtype ``V<itemsize>``, so
+        that it also holds types that NumPy does not know.
+    """
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(source, numpy.ndarray):
+        if hasattr(source, "__dlpack__"):
+            return _core.import_dlpack(source, stream, opt_outs.ignores_stream(ignore_stream))
+        described = getattr(source, "__cuda_array_interface__", None)
+        if described is not None:
+            ignores = opt_outs.ignores_stream(ignore_stream)
+            return cuda_sources.from_interface(described, source, ignores)
+    elements = host_sources.elements_of(source, dtype)
+    if not elements.dtype.isnative:
+        elements = elements.astype(elements.dtype.newbyteorder("="))
+    return dtype_name(elements.dtype), elements.view(f"V{elements.dtype.itemsize}")
+
+
+def gpu_source_of(
+    source: Any, name: str, dtype: str, shape: tuple[int, ...]
+) -> _core.GpuSource | None:
+    """Find a source on a GPU for the array `name`, as `source_of` does; None if it is elsewhere."""
+    if hasattr(source, "__dlpack_device__"):
+        on_gpu = source.__dlpack_device__()[0] == _CUDA
+    else:
+        on_gpu = hasattr(source, "__cuda_array_interface__")
+    if not on_gpu:
+        return None
+    found, elements = source_of(source)
+    require_same(found, elements.shape, name, dtype, shape)
+    return elements  # type: ignore[no-any-return]
