@@ -14,11 +14,6 @@ absl::Status invalid(std::string_view message, std::string_view hint) {
   return make_error(ErrorCode::kInvalidArgument, message, hint);
 }
 
-bool is_name_char(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-         c == '_' || c == '-';
-}
-
 absl::Status validate_shape(const ArraySpec& spec) {
   if (spec.shape.size() > kMaxNdim) {
     return invalid(fmt::format("shape has {} dimensions, at most {} are possible",
@@ -84,6 +79,11 @@ absl::Status validate_strides(const ArraySpec& spec) {
 }
 
 }  // namespace
+
+bool is_name_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+         c == '_' || c == '-';
+}
 
 absl::Status validate_name(std::string_view name) {
   constexpr std::string_view kHint =

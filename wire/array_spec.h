@@ -36,7 +36,8 @@ struct ArraySpec {
 
 inline bool is_host(const ArraySpec& spec) { return spec.device == "host"; }
 
-// Path-like: parts of [A-Za-z0-9._-] joined by single '/', neither first nor last, no "." or "..".
+bool is_name_char(char c);  // one of A-Z a-z 0-9 . _ -
+// Path-like: parts of such characters joined by single '/', neither first nor last, no "." or "..".
 absl::Status validate_name(std::string_view name);
 
 // All of the spec. On success the array's layout is sound: every element lies inside of

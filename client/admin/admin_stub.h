@@ -29,7 +29,7 @@ class AdminStub {
   uid_t daemon_uid() const { return daemon_uid_; }
 
   absl::StatusOr<v1::StatusReply> status();
-  // fnmatch(3); empty = all.
+  // * is any text, ? any one character; empty = all.
   absl::StatusOr<v1::ListArraysReply> list_arrays(std::string_view pattern);
   // Of one array, or of all where the name is empty.
   absl::StatusOr<v1::HoldersReply> list_holders(std::string_view name);

@@ -66,7 +66,7 @@ void add_commands(CLI::App& app, Arguments& args) {
   const Options& options = args.options;
   add_command(app, args, "ls", "List arrays", [&](const Connection& daemon) {
     return list_arrays(daemon, options, args.pattern);
-  })->add_option("PATTERN", args.pattern, "Of their names, as in a shell: 'sim/*'");
+  })->add_option("PATTERN", args.pattern, "Of their names: * is any text, ? any one character");
   add_command(app, args, "info", "Show all of one array",
               [&](const Connection& daemon) { return show_array(daemon, options, args.name); })
       ->add_option("NAME", args.name)

@@ -216,7 +216,10 @@ class Client:
         return self._core.exists(name)
 
     def list(self, pattern: str = "*") -> list[str]:
-        """Names of the arrays that the caller may read, by a pattern with ``* ? []``."""
+        """Names of the arrays that the caller may read.
+
+        In ``pattern`` ``*`` is any text, also across slashes, and ``?`` any one character.
+        """
         _require_text("pattern", pattern)
         return self._core.list(pattern)
 

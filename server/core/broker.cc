@@ -387,13 +387,12 @@ bool Broker::exists(const PeerIdentity& viewer, const std::string& name) const {
   return readable(viewer, name).ok();
 }
 
-std::vector<const Array*> Broker::list(const PeerIdentity& viewer,
-                                       const std::string& pattern) const {
-  std::vector<const Array*> found;
-  for (const Array* array : catalog_.match(pattern)) {
-    if (may_read(viewer, array->domain)) found.push_back(array);
+std::vector<std::string> Broker::names(const PeerIdentity& viewer) const {
+  std::vector<std::string> readable;
+  for (const auto& [name, array] : catalog_.named()) {
+    if (may_read(viewer, array->domain)) readable.push_back(name);
   }
-  return found;
+  return readable;
 }
 
 void Broker::drain() {

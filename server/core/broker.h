@@ -91,7 +91,8 @@ class Broker {
   // ---- For Control and Admin: `viewer` is who asks.
   absl::Status withdraw(const PeerIdentity& viewer, const std::string& name);
   bool exists(const PeerIdentity& viewer, const std::string& name) const;
-  std::vector<const Array*> list(const PeerIdentity& viewer, const std::string& pattern) const;
+  // Names that the viewer may read, in order. A copy, so that patterns are tried without the core.
+  std::vector<std::string> names(const PeerIdentity& viewer) const;
 
   // No new arrays, opens and leases from now on.
   void drain();

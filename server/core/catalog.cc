@@ -1,7 +1,5 @@
 #include "server/core/catalog.h"
 
-#include <fnmatch.h>
-
 #include <cassert>
 #include <utility>
 
@@ -29,14 +27,6 @@ Array* Catalog::find(wire::ArrayId id) const {
 void Catalog::remove_name(const Array& array) { names_.erase(array.spec.name); }
 
 void Catalog::erase(wire::ArrayId id) { arrays_.erase(id); }
-
-std::vector<Array*> Catalog::match(const std::string& pattern) const {
-  std::vector<Array*> found;
-  for (const auto& [name, array] : names_) {
-    if (pattern.empty() || fnmatch(pattern.c_str(), name.c_str(), 0) == 0) found.push_back(array);
-  }
-  return found;
-}
 
 std::vector<Array*> Catalog::all() const {
   std::vector<Array*> found;

@@ -23,8 +23,8 @@ class Catalog {
   void erase(wire::ArrayId id);
 
   std::size_t size() const { return arrays_.size(); }
-  // Named arrays whose name matches the fnmatch pattern (empty: all), by name.
-  std::vector<Array*> match(const std::string& pattern) const;
+  // Those that have a name, in the order of names.
+  const std::map<std::string, Array*>& named() const { return names_; }
   // Withdrawn ones too, in no order.
   std::vector<Array*> all() const;
 

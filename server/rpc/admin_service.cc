@@ -2,7 +2,11 @@
 
 #include <unistd.h>
 
+#include <string>
+#include <vector>
+
 #include "fmt/format.h"
+#include "server/core/name_pattern.h"
 #include "server/rpc/account.h"
 #include "server/rpc/report_convert.h"
 #include "wire/error.h"
@@ -110,9 +114,17 @@ grpc::Status AdminService::Status(grpc::ServerContext* /*context*/, const v1::Em
 grpc::Status AdminService::ListArrays(grpc::ServerContext* /*context*/,
                                       const v1::ListRequest* request, v1::ListArraysReply* reply) {
   const PeerIdentity viewer = viewer_of(uid_);
+  const auto pattern = NamePattern::parse(request->pattern());
+  if (!pattern.ok()) return wire::to_grpc(pattern.status());
+  std::vector<std::string> names;
+  host_.with_broker([&](Broker& broker) { names = broker.names(viewer); });
+  std::erase_if(names, [&](const std::string& name) { return !pattern->matches(name); });
   host_.with_broker([&](Broker& broker) {
-    for (const Array* array : broker.list(viewer, request->pattern())) {
-      fill(broker, *array, *reply->add_arrays());
+    for (const std::string& name : names) {
+      const Array* array = broker.catalog().find(name);
+      if (array != nullptr && may_read(viewer, array->domain)) {
+        fill(broker, *array, *reply->add_arrays());
+      }
     }
     // Bytes that are still there although the name has gone: for those who may see everything.
     for (const Array* array : broker.catalog().all()) {

@@ -5,10 +5,13 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "fmt/format.h"
+#include "server/core/name_pattern.h"
 #include "server/rpc/report_convert.h"
 #include "wire/error.h"
 #include "wire/grpc/convert.h"
@@ -171,12 +174,17 @@ grpc::Status ControlService::Withdraw(grpc::ServerContext* context, const v1::Na
 
 grpc::Status ControlService::List(grpc::ServerContext* context, const v1::ListRequest* request,
                                   v1::ListReply* reply) {
-  return for_session(*context, "List", [&](Broker& broker, Session& session) {
-    for (const Array* array : broker.list(session.peer, request->pattern())) {
-      reply->add_names(array->spec.name);
-    }
+  const auto pattern = NamePattern::parse(request->pattern());
+  if (!pattern.ok()) return wire::to_grpc(pattern.status());
+  std::vector<std::string> names;
+  grpc::Status status = for_session(*context, "List", [&](Broker& broker, Session& session) {
+    names = broker.names(session.peer);
     return absl::OkStatus();
   });
+  for (std::string& name : names) {
+    if (pattern->matches(name)) reply->add_names(std::move(name));
+  }
+  return status;
 }
 
 grpc::Status ControlService::WaitFor(grpc::ServerContext* context,

@@ -101,6 +101,14 @@ Hostile bad_name(const std::string& name,
           }};
 }
 
+Hostile bad_pattern(const std::string& name, const std::string& pattern) {
+  return {name, ErrorCode::kInvalidArgument, [=](const Attacker& attacker) {
+            v1::ListRequest request;
+            request.set_pattern(pattern);
+            return attacker.call(&Stub::List, request);
+          }};
+}
+
 const Hostile kHostile[] = {
     {"CreateNothing", ErrorCode::kInvalidArgument,
      [](const Attacker& attacker) { return attacker.call(&Stub::Create); }},
@@ -132,6 +140,8 @@ const Hostile kHostile[] = {
     bad_name("WithdrawMalformed", &Stub::Withdraw, "", ErrorCode::kInvalidArgument),
     bad_name("WithdrawUnknown", &Stub::Withdraw, "b", ErrorCode::kNotFound),
     bad_name("WaitForMalformed", &Stub::WaitFor, "a b", ErrorCode::kInvalidArgument),
+    bad_pattern("ListPatternTooLong", "*" + std::string(60'000, 'b')),
+    bad_pattern("ListPatternWithBrackets", "[ab]*"),
     {"SubscribeUnopened", ErrorCode::kWithdrawn,
      [](const Attacker& attacker) { return attacker.on_array(&Stub::Subscribe, attacker.id); }},
     {"SubscribeUnknown", ErrorCode::kWithdrawn,
@@ -204,6 +214,13 @@ TEST_P(HostileCalls, AreRefusedAndChangeNothing) {
   run("release a");
   run("withdraw a");
   EXPECT_EQ(daemon_.unsettled(1), "");
+}
+
+// Admin's calls need no session, and take the same patterns.
+TEST(HostileList, OfArraysIsRefusedToo) {
+  PrivateDaemon daemon({"--log-level=warning"});
+  const auto listed = daemon.admin().list_arrays("*[" + std::string(60'000, 'b') + "]");
+  EXPECT_EQ(wire::code_of(listed.status()), ErrorCode::kInvalidArgument) << listed.status();
 }
 
 // What is refused to an array's members too.

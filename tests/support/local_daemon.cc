@@ -8,6 +8,7 @@
 
 #include "client/api/connect_session.h"
 #include "gtest/gtest.h"
+#include "server/core/name_pattern.h"
 #include "wire/error.h"
 
 namespace memlease::testing {
@@ -111,11 +112,13 @@ class LocalControl : public internal::ControlPort {
   }
   absl::StatusOr<std::vector<std::string>> list(const std::string& pattern) override {
     return call<absl::StatusOr<std::vector<std::string>>>(
-        "list", [&](server::Broker& broker, server::Session& session) {
-          std::vector<std::string> names;
-          for (const server::Array* array : broker.list(session.peer, pattern)) {
-            names.push_back(array->spec.name);
-          }
+        "list",
+        [&](server::Broker& broker,
+            server::Session& session) -> absl::StatusOr<std::vector<std::string>> {
+          const auto wanted = server::NamePattern::parse(pattern);
+          if (!wanted.ok()) return wanted.status();
+          std::vector<std::string> names = broker.names(session.peer);
+          std::erase_if(names, [&](const std::string& name) { return !wanted->matches(name); });
           return names;
         });
   }

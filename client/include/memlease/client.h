@@ -63,7 +63,8 @@ class MEMLEASE_API Client {
   Array create(const CreateOptions& options) const;
   Array open(const std::string& name) const;
   bool exists(const std::string& name) const;
-  // Names of arrays that the caller may read; pattern with * ? [] as fnmatch(3).
+  // Names of arrays that the caller may read. In the pattern * is any text, also across slashes,
+  // and ? any one character. InvalidArgument for more than 255 bytes, or bytes that no name has.
   std::vector<std::string> list(const std::string& pattern = "*") const;
   // Opens an array that somebody else may have yet to create. Default: no end.
   Array wait_for(const std::string& name, Timeout timeout = {}) const;
