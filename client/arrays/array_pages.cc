@@ -83,7 +83,7 @@ const ArrayPages::MappedWriter* ArrayPages::known_writer(RowRef at) const {
   return known == writers_.end() ? nullptr : known->get();
 }
 
-const wire::WriterRow* ArrayPages::find_writer_row(RowRef at) {
+const wire::WriterRow* ArrayPages::find_writer_row(RowRef at, Unmapped unmapped) {
   const auto remember = [&](const MappedWriter* writer) {
     last_writer_.store(writer, std::memory_order_release);
     return writer->row;
@@ -92,6 +92,7 @@ const wire::WriterRow* ArrayPages::find_writer_row(RowRef at) {
     const wire::MutexLock lock(mutex_);
     if (const MappedWriter* known = known_writer(at)) return remember(known);
   }
+  if (unmapped == Unmapped::kLeave) return nullptr;
   auto mapping = mappings_.get(at.file, FileKind::kExtent);
   if (!mapping.ok() || !fits(**mapping, at, wire::writer_row_units(slots_))) return nullptr;
   const auto* row =
@@ -102,12 +103,13 @@ const wire::WriterRow* ArrayPages::find_writer_row(RowRef at) {
   return remember(writers_.back().get());
 }
 
-const wire::ReaderRow* ArrayPages::find_reader_row(RowRef at) {
+const wire::ReaderRow* ArrayPages::find_reader_row(RowRef at, Unmapped unmapped) {
   const std::uint64_t key = wire::pack_subscriber(at);
   if (const auto known = readers_.find(key); known != readers_.end()) {
     last_reader_ = known->second;
     return last_reader_.row;
   }
+  if (unmapped == Unmapped::kLeave) return nullptr;
   auto mapping = mappings_.get(at.file, FileKind::kExtent);
   if (!mapping.ok() || !fits(**mapping, at, wire::reader_row_units(slots_))) return nullptr;
   forget_dead_readers();
@@ -128,13 +130,13 @@ void ArrayPages::forget_dead_readers() {
       }
     }
     const std::uint64_t next = chunk->next.load();
-    chunk = next == 0 ? nullptr : subscriber_chunk(wire::unpack_chunk(next));
+    chunk = next == 0 ? nullptr : subscriber_chunk(wire::unpack_chunk(next), Unmapped::kFetch);
   }
   readers_ = std::move(alive);
   last_reader_ = {};
 }
 
-const wire::SubscriberChunk* ArrayPages::subscriber_chunk(FileRange at) {
+const wire::SubscriberChunk* ArrayPages::subscriber_chunk(FileRange at, Unmapped unmapped) {
   std::shared_ptr<Mapping> board;
   {
     const wire::MutexLock lock(mutex_);
@@ -143,6 +145,7 @@ const wire::SubscriberChunk* ArrayPages::subscriber_chunk(FileRange at) {
     }
   }
   if (board == nullptr) {
+    if (unmapped == Unmapped::kLeave) return nullptr;
     auto mapping = mappings_.get(at.file, FileKind::kBoard);
     if (!mapping.ok()) return nullptr;
     board = std::move(*mapping);

@@ -37,7 +37,7 @@ class ArrayPages final : public RowResolver {
   absl::StatusOr<std::byte*> own_row(wire::RowRef at, std::uint32_t units);
 
   // RowResolver.
-  const wire::SubscriberChunk* subscriber_chunk(wire::FileRange at) override;
+  const wire::SubscriberChunk* subscriber_chunk(wire::FileRange at, Unmapped unmapped) override;
 
  private:
   struct MappedWriter : KnownWriter {
@@ -48,8 +48,8 @@ class ArrayPages final : public RowResolver {
   };
   void keep(wire::FileId file, std::shared_ptr<Mapping> mapping) ABSL_LOCKS_EXCLUDED(mutex_);
   const MappedWriter* known_writer(wire::RowRef at) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  const wire::WriterRow* find_writer_row(wire::RowRef at) override;
-  const wire::ReaderRow* find_reader_row(wire::RowRef at) override;
+  const wire::WriterRow* find_writer_row(wire::RowRef at, Unmapped unmapped) override;
+  const wire::ReaderRow* find_reader_row(wire::RowRef at, Unmapped unmapped) override;
   void forget_dead_readers();
 
   MappingCache& mappings_;

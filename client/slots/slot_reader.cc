@@ -105,11 +105,12 @@ bool SlotReader::poisoned(std::uint64_t version) const {
                      [&](const Word& word) { return word.load() == version; });
 }
 
-// Whoever lets go of a slot, a failed try too, may be the one that the writer waits for.
+// Whoever lets go of a slot, a failed try too, may be the one that the writer waits for; a writer
+// whose row is not mapped here is taken to wait.
 inline void SlotReader::wake_writer() {
   const std::uint64_t word = board_.writer.load();
-  const WriterRow* writer = resolver_.writer_row(wire::writer_row_of(word));
-  if (writer == nullptr || writer->wanted.load() == 0) return;
+  const WriterRow* writer = resolver_.writer_row(wire::writer_row_of(word), Unmapped::kLeave);
+  if (writer != nullptr && writer->wanted.load() == 0) return;
   crash_point("release.wanted");
   row_.release_count.fetch_add(1);
   crash_point("release.counted");

@@ -43,6 +43,7 @@ class SlotReader {
   ReadAttempt acquire(std::uint64_t version, std::uint64_t newer_than);
   // One more hold of a slot that is held already.
   void hold_again(std::uint32_t slot) { row_.holds()[slot].fetch_add(1); }
+  // Calls nobody.
   void release(std::uint32_t slot);
   // To be called before release(), with the slot's event recorded: one more read that a writer has
   // to wait for.

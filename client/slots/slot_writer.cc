@@ -149,7 +149,7 @@ bool SlotWriter::try_slot(std::uint32_t slot, const Preferred* preferred) {
 
 bool SlotWriter::held(std::uint32_t slot) {
   bool found = false;
-  for_each_subscriber([&](RowRef /*at*/, const ReaderRow* reader) {
+  for_each_subscriber(Unmapped::kFetch, [&](RowRef /*at*/, const ReaderRow* reader) {
     // A row that cannot be looked at counts as holding everything.
     found = reader == nullptr || reader->holds()[slot].load() != 0;
     return !found;
@@ -158,28 +158,28 @@ bool SlotWriter::held(std::uint32_t slot) {
 }
 
 template <typename Fn>
-void SlotWriter::for_each_subscriber(Fn fn) {
+void SlotWriter::for_each_subscriber(Unmapped unmapped, Fn fn) {
   const wire::SubscriberChunk* chunk = &board_.subscribers;
   while (chunk != nullptr) {
     for (const Word& entry : chunk->entries) {
       const std::uint64_t word = entry.load();
       if (word == 0) continue;
       const RowRef at = wire::subscriber_row_of(word);
-      const ReaderRow* reader = resolver_.reader_row(at);
+      const ReaderRow* reader = resolver_.reader_row(at, unmapped);
       // Gone from the board meanwhile?
       if (reader == nullptr && entry.load() != word) continue;
       if (!fn(at, reader)) return;
     }
     const std::uint64_t next = chunk->next.load();
     if (next == 0) return;
-    chunk = resolver_.subscriber_chunk(wire::unpack_chunk(next));
+    chunk = resolver_.subscriber_chunk(wire::unpack_chunk(next), unmapped);
     if (chunk == nullptr && !fn(RowRef{}, nullptr)) return;
   }
 }
 
 // After the scan that found no hold: a fence is stored before its hold goes.
 void SlotWriter::for_each_read_fence(std::uint32_t slot, OnRead fn) {
-  for_each_subscriber([&](RowRef at, const ReaderRow* reader) {
+  for_each_subscriber(Unmapped::kFetch, [&](RowRef at, const ReaderRow* reader) {
     const std::uint64_t count =
         reader == nullptr ? 0 : reader->read_fences(slots_)[slot].value.load();
     if (count != 0) fn(at, count);
@@ -217,7 +217,7 @@ std::uint64_t SlotWriter::next_version() const {
 std::vector<wire::FutexWait> SlotWriter::sleep_words() {
   std::vector<wire::FutexWait> words;
   words.push_back({&board_.event_count, board_.event_count.load()});
-  for_each_subscriber([&](RowRef /*at*/, const ReaderRow* reader) {
+  for_each_subscriber(Unmapped::kFetch, [&](RowRef /*at*/, const ReaderRow* reader) {
     if (reader != nullptr) words.push_back({&reader->release_count, reader->release_count.load()});
     return words.size() < 128;  // more cannot be waited for; the caller's time limit helps
   });
@@ -255,7 +255,7 @@ void SlotWriter::take_back(std::uint32_t slot) {
 }
 
 // Everybody who waits for this row (readers for a version, the next writer for the right) looks
-// again.
+// again. A reader whose row is not mapped here is taken to sleep.
 void SlotWriter::end_write() {
   row_.writing.store(0, kInOrder);
   crash_point("end_write.unflagged");
@@ -263,7 +263,7 @@ void SlotWriter::end_write() {
   crash_point("end_write.counted");
   bool wake = (board_.writer.load() & wire::kWriterMoving) != 0;
   if (!wake) {
-    for_each_subscriber([&](RowRef /*at*/, const ReaderRow* reader) {
+    for_each_subscriber(Unmapped::kLeave, [&](RowRef /*at*/, const ReaderRow* reader) {
       wake = reader == nullptr || reader->sleeping.load() != 0;
       return !wake;
     });

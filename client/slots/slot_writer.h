@@ -46,9 +46,9 @@ class SlotWriter {
   // Of several free slots one that is `preferred` comes first; asked with the slot's mark set.
   using Preferred = absl::FunctionRef<bool(std::uint32_t slot)>;
   WriteAttempt begin(SleepOn sleep_on, const Preferred* preferred = nullptr);
-  // Returns after the version is current. Wakes sleeping readers.
+  // Returns after the version is current. Wakes sleeping readers, and calls nobody.
   void publish(std::uint32_t slot, std::uint64_t version);
-  // The slot has no version from now on.
+  // The slot has no version from now on. Calls nobody.
   void drop(std::uint32_t slot);
 
   // Inside of a write: where GPU work on the slot ends that its readers, all gone now, have left
@@ -72,7 +72,7 @@ class SlotWriter {
   std::vector<wire::FutexWait> sleep_words();
   // Calls fn(row or nullptr) for each subscriber until it returns false.
   template <typename Fn>
-  void for_each_subscriber(Fn fn);
+  void for_each_subscriber(Unmapped unmapped, Fn fn);
   void take_back(std::uint32_t slot);
   void end_write();
 

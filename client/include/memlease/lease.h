@@ -87,11 +87,12 @@ class MEMLEASE_API ReadLease {
   // array: waits for the copy.
   void get(void* destination, std::uint64_t size_bytes) const;
 
-  // Ends the lease. False if pins still keep the slot. No call to the daemon. A second
-  // call does nothing. Of a device array: a writer waits for what `stream` was given until now; by
-  // default that is the stream that waited. If there was none, or more than one, this waits for the
-  // device. Throws ProducerDied if the version's writer died before it was complete. After an
-  // exception the lease has ended, too.
+  // Ends the lease. False if pins still keep the slot. No call to the daemon, unless the array has
+  // been closed or withdrawn and this was its last lease here. A second call does nothing. Of a
+  // device array: a writer waits for what `stream` was given until now; by default that is the
+  // stream that waited. If there was none, or more than one, this waits for the device. Throws
+  // ProducerDied if the version's writer died before it was complete. After an exception the lease
+  // has ended, too.
   bool release(Stream stream = {});
   bool released() const noexcept;
 

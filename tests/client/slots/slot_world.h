@@ -96,15 +96,20 @@ class SlotWorld : public internal::RowResolver {
   // ---- RowResolver.
   using RowResolver::reader_row;
   using RowResolver::writer_row;
-  const wire::WriterRow* find_writer_row(wire::RowRef at) override {
+  const wire::WriterRow* find_writer_row(wire::RowRef at, internal::Unmapped unmapped) override {
+    if (rows_unmapped && unmapped == internal::Unmapped::kLeave) return nullptr;
     return at.file == kWriterFile && at.unit < 3 ? &**writer_rows_[at.unit] : nullptr;
   }
-  const wire::ReaderRow* find_reader_row(wire::RowRef at) override {
+  const wire::ReaderRow* find_reader_row(wire::RowRef at, internal::Unmapped unmapped) override {
+    if (rows_unmapped && unmapped == internal::Unmapped::kLeave) return nullptr;
     if (at.file != kReaderFile || at.unit >= reader_rows_.size() || rows_lost) return nullptr;
     return subscribers_hidden ? &*nobody_ : &**reader_rows_[at.unit];
   }
-  const wire::SubscriberChunk* subscriber_chunk(wire::FileRange) override { return nullptr; }
+  const wire::SubscriberChunk* subscriber_chunk(wire::FileRange, internal::Unmapped) override {
+    return nullptr;
+  }
 
+  bool rows_unmapped = false;       // of others: they would have to be fetched
   bool rows_lost = false;           // no reader's row can be mapped
   bool subscribers_hidden = false;  // the mistake of negative controls: every row looks unused
 

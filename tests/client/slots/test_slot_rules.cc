@@ -140,6 +140,18 @@ TEST(SlotRules, AWriterSleepsOnTheReleasesOfEverySubscriber) {
   });
 }
 
+// The release would have to call the daemon to learn whether the writer waits.
+TEST(SlotRules, AReleaseWakesAWriterWhoseRowIsNotMapped) {
+  SlotWorld world(2, 1);
+  world.publish();
+  const ReadAttempt held = world.reader(0).acquire(0, 0);
+  world.rows_unmapped = true;
+  const std::uint32_t before = world.reader_row(0).release_count.load();
+  world.reader(0).release(held.slot);
+  EXPECT_FALSE(world.reader(0).holds_any());
+  EXPECT_EQ(world.reader_row(0).release_count.load(), before + 1);
+}
+
 TEST(SlotRules, AFailedTryWakesTheWriterToo) {
   SlotWorld world(1, 1);
   world.publish();
