@@ -15,6 +15,7 @@ namespace memlease::wire {
 namespace {
 
 constexpr std::chrono::milliseconds kPollInterval{1};
+static_assert(kMaxFutexWaits == FUTEX_WAITV_MAX);
 
 timespec to_timespec(std::chrono::nanoseconds duration) {
   return {duration.count() / 1'000'000'000, duration.count() % 1'000'000'000};

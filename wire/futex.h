@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -14,10 +15,13 @@ struct FutexWait {
   std::uint32_t expected = 0;
 };
 
+// As many as futex_wait() takes.
+inline constexpr std::size_t kMaxFutexWaits = 128;
+
 enum class FutexResult { kWoken, kChanged, kTimedOut, kInterrupted };
 
 // Sleeps until one of the words is woken, unless one of them differs from its expected value
-// already. At most 128 words. kInterrupted: a signal handler ran.
+// already. At most kMaxFutexWaits words. kInterrupted: a signal handler ran.
 FutexResult futex_wait(std::span<const FutexWait> waits, std::chrono::nanoseconds timeout);
 
 // Wakes everybody who sleeps on the word, in every process.

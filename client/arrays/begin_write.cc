@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -131,9 +133,10 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
     absl::Status stopped;
     // After a wait to the deadline it is tried once more; after an interrupt it is not, as a slot
     // that was taken then would have no lease.
-    const auto sleep_on = [&](const std::vector<wire::FutexWait>& words) {
+    const auto sleep_on = [&](const std::vector<wire::FutexWait>& words,
+                              std::chrono::nanoseconds longest) {
       if (wait_limit.expired()) return false;
-      wire::futex_wait(words, wait_limit.slice());
+      wire::futex_wait(words, std::min(wait_limit.slice(), longest));
       stopped = wait_limit.step();
       return stopped.ok();
     };

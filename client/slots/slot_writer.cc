@@ -18,6 +18,9 @@ using wire::Word;
 using Outcome = WriteAttempt::Outcome;
 
 namespace {
+// How long to sleep where not everybody who may release a slot can wake this writer.
+constexpr std::chrono::milliseconds kPollInterval{1};
+
 // No slot is worth a wait any more.
 bool is_over(Outcome outcome) {
   return outcome == Outcome::kWithdrawn || outcome == Outcome::kDraining;
@@ -107,9 +110,9 @@ std::uint32_t SlotWriter::choose_waiting(SleepOn sleep_on, const Preferred* pref
   for (bool go_on = true; go_on && slot == slots_;) {
     row_.wanted.store(1);
     crash_point("write.wanted");
-    const std::vector<wire::FutexWait> words = sleep_words();
+    const SleepWords sleep = sleep_words();
     slot = choose(preferred);
-    if (slot == slots_) go_on = sleep_on(words) && !is_over(may_begin());
+    if (slot == slots_) go_on = sleep_on(sleep.words, sleep.longest) && !is_over(may_begin());
   }
   row_.wanted.store(0);
   if (slot == slots_ && slots_ == 1) take_back(0);
@@ -213,15 +216,26 @@ std::uint64_t SlotWriter::next_version() const {
 }
 
 // What to sleep on for a slot: the board's events, and everybody's release count. Also of those who
-// hold nothing now: one may take a slot before the next scan, which then fails because of it.
-std::vector<wire::FutexWait> SlotWriter::sleep_words() {
-  std::vector<wire::FutexWait> words;
-  words.push_back({&board_.event_count, board_.event_count.load()});
+// hold nothing now: one may take a slot before the next scan, which then fails because of it. But
+// they come last, and where there are more words than one can sleep on, the sleep is short.
+SlotWriter::SleepWords SlotWriter::sleep_words() {
+  SleepWords sleep;
+  sleep.words.push_back({&board_.event_count, board_.event_count.load()});
+  std::vector<wire::FutexWait> of_others;
   for_each_subscriber(Unmapped::kFetch, [&](RowRef /*at*/, const ReaderRow* reader) {
-    if (reader != nullptr) words.push_back({&reader->release_count, reader->release_count.load()});
-    return words.size() < 128;  // more cannot be waited for; the caller's time limit helps
+    if (reader == nullptr) return true;
+    const wire::FutexWait count{&reader->release_count, reader->release_count.load()};
+    const bool holds = std::any_of(reader->holds(), reader->holds() + slots_,
+                                   [](const wire::HalfWord& hold) { return hold.load() != 0; });
+    (holds ? sleep.words : of_others).push_back(count);
+    return true;
   });
-  return words;
+  sleep.words.insert(sleep.words.end(), of_others.begin(), of_others.end());
+  if (sleep.words.size() > wire::kMaxFutexWaits) {
+    sleep.words.resize(wire::kMaxFutexWaits);
+    sleep.longest = kPollInterval;
+  }
+  return sleep;
 }
 
 // ---- End.

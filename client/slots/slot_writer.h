@@ -5,6 +5,7 @@
 // Not thread-safe: one write at a time, OpenArray sees to that.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -40,9 +41,10 @@ class SlotWriter {
   // Copies what stands in `from`; the right is about to become ours.
   void adopt(const wire::WriterRow& from);
 
-  // Takes a free slot. While none is free, calls sleep_on(counts to sleep on); tries again if that
-  // returns true, and gives up if it returns false.
-  using SleepOn = absl::FunctionRef<bool(const std::vector<wire::FutexWait>&)>;
+  // Takes a free slot. While none is free, calls sleep_on(counts to sleep on, the longest sleep);
+  // tries again if that returns true, and gives up if it returns false.
+  using SleepOn =
+      absl::FunctionRef<bool(const std::vector<wire::FutexWait>&, std::chrono::nanoseconds)>;
   // Of several free slots one that is `preferred` comes first; asked with the slot's mark set.
   using Preferred = absl::FunctionRef<bool(std::uint32_t slot)>;
   WriteAttempt begin(SleepOn sleep_on, const Preferred* preferred = nullptr);
@@ -69,7 +71,11 @@ class SlotWriter {
   std::uint64_t hand_out(std::uint32_t slot);
   std::uint64_t next_version() const;
   bool held(std::uint32_t slot);
-  std::vector<wire::FutexWait> sleep_words();
+  struct SleepWords {
+    std::vector<wire::FutexWait> words;
+    std::chrono::nanoseconds longest = std::chrono::nanoseconds::max();
+  };
+  SleepWords sleep_words();
   // Calls fn(row or nullptr) for each subscriber until it returns false.
   template <typename Fn>
   void for_each_subscriber(Unmapped unmapped, Fn fn);

@@ -99,7 +99,7 @@ void store(std::uint64_t& word, std::uint64_t value, bool streaming) {
 void write_all(Shared& shared) {
   SlotWriter& writer = shared.world.writer();
   std::uint64_t last = 0;
-  const auto sleep_on = [&](const std::vector<wire::FutexWait>& words) {
+  const auto sleep_on = [&](const std::vector<wire::FutexWait>& words, auto /*longest*/) {
     shared.sleep(words);
     return true;
   };

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <new>
 #include <vector>
@@ -67,11 +68,9 @@ class SlotWorld : public internal::RowResolver {
   std::vector<std::uint64_t>& payload(std::uint32_t slot) { return payload_[slot]; }
 
   void subscribe(std::uint32_t reader) {
-    server::add_subscriber(board_->subscribers.entries[reader], {kReaderFile, reader});
+    server::add_subscriber(entry(reader), {kReaderFile, reader});
   }
-  void unsubscribe(std::uint32_t reader) {
-    server::remove_subscriber(*board_, board_->subscribers.entries[reader]);
-  }
+  void unsubscribe(std::uint32_t reader) { server::remove_subscriber(*board_, entry(reader)); }
   // As the daemon does once the new writer has adopted the old one's row.
   void give_right_to(std::uint32_t writer) {
     server::set_writer(*board_, writer_ref(writer), false);
@@ -84,7 +83,7 @@ class SlotWorld : public internal::RowResolver {
 
   // One attempt, without waiting.
   internal::WriteAttempt begin(std::uint32_t i = 0) {
-    return writer(i).begin([](const auto&) { return false; });
+    return writer(i).begin([](const auto&, auto) { return false; });
   }
   // Puts a version there. The number is the writer's to choose.
   internal::WriteAttempt publish(std::uint32_t i = 0) {
@@ -105,8 +104,8 @@ class SlotWorld : public internal::RowResolver {
     if (at.file != kReaderFile || at.unit >= reader_rows_.size() || rows_lost) return nullptr;
     return subscribers_hidden ? &*nobody_ : &**reader_rows_[at.unit];
   }
-  const wire::SubscriberChunk* subscriber_chunk(wire::FileRange, internal::Unmapped) override {
-    return nullptr;
+  const wire::SubscriberChunk* subscriber_chunk(wire::FileRange at, internal::Unmapped) override {
+    return at.file == kChunkFile && at.offset < chunks_.size() ? &chunks_[at.offset] : nullptr;
   }
 
   bool rows_unmapped = false;       // of others: they would have to be fetched
@@ -118,10 +117,24 @@ class SlotWorld : public internal::RowResolver {
  private:
   static constexpr wire::FileId kWriterFile{1};
   static constexpr wire::FileId kReaderFile{2};
+  static constexpr wire::FileId kChunkFile{3};
   static wire::RowRef writer_ref(std::uint32_t i) { return {kWriterFile, i}; }
+  // In the board's own chunk, or in one of those chained to it.
+  wire::Word& entry(std::uint32_t reader) {
+    wire::SubscriberChunk* chunk = &board_->subscribers;
+    for (std::uint32_t i = 0; i < reader / wire::SubscriberChunk::kEntries; ++i) {
+      if (i == chunks_.size()) {
+        chunks_.emplace_back();
+        chunk->next.store(wire::pack_chunk({kChunkFile, i}));
+      }
+      chunk = &chunks_[i];
+    }
+    return chunk->entries[reader % wire::SubscriberChunk::kEntries];
+  }
 
   const std::uint32_t slots_;
   PlainPage<wire::BoardRecord> board_;
+  std::deque<wire::SubscriberChunk> chunks_;
   std::vector<std::vector<std::uint64_t>> payload_;
   std::vector<std::unique_ptr<PlainPage<wire::WriterRow>>> writer_rows_;
   std::vector<std::unique_ptr<PlainPage<wire::ReaderRow>>> reader_rows_;

@@ -109,7 +109,7 @@ TEST(SlotRules, AReleaseWakesTheWriterThatWantsASlot) {
   const ReadAttempt held = world.reader(0).acquire(0, 0);
   world.publish();
   bool asked = false;
-  const auto attempt = world.writer().begin([&](const std::vector<wire::FutexWait>& words) {
+  const auto attempt = world.writer().begin([&](const std::vector<wire::FutexWait>& words, auto) {
     asked = true;
     EXPECT_EQ(world.writer_row().wanted.load(), 1U);
     const auto& count = world.reader_row(0).release_count;
@@ -130,7 +130,7 @@ TEST(SlotRules, AWriterSleepsOnTheReleasesOfEverySubscriber) {
   world.publish();
   world.reader(0).acquire(0, 0);
   world.publish();
-  world.writer().begin([&](const std::vector<wire::FutexWait>& words) {
+  world.writer().begin([&](const std::vector<wire::FutexWait>& words, auto) {
     for (const wire::HalfWord* word :
          {&world.board().event_count, &world.reader_row(0).release_count,
           &world.reader_row(1).release_count}) {
@@ -138,6 +138,23 @@ TEST(SlotRules, AWriterSleepsOnTheReleasesOfEverySubscriber) {
     }
     return false;
   });
+}
+
+// Whoever holds a slot wakes the writer, however many others there are.
+TEST(SlotRules, AWriterSleepsOnTheReleasesOfHoldersFirst) {
+  constexpr std::uint32_t kReaders = 300;
+  SlotWorld world(2, kReaders);
+  world.publish();
+  world.reader(kReaders - 1).acquire(0, 0);
+  world.publish();
+  world.writer().begin(
+      [&](const std::vector<wire::FutexWait>& words, std::chrono::nanoseconds longest) {
+        EXPECT_EQ(words.size(), wire::kMaxFutexWaits);
+        EXPECT_EQ(words[0].word, &world.board().event_count);
+        EXPECT_EQ(words[1].word, &world.reader_row(kReaders - 1).release_count);
+        EXPECT_LE(longest, std::chrono::milliseconds(1)) << "the others cannot all wake it";
+        return false;
+      });
 }
 
 // The release would have to call the daemon to learn whether the writer waits.
@@ -156,7 +173,7 @@ TEST(SlotRules, AFailedTryWakesTheWriterToo) {
   SlotWorld world(1, 1);
   world.publish();
   const ReadAttempt held = world.reader(0).acquire(0, 0);
-  world.writer().begin([&](const auto&) {
+  world.writer().begin([&](const auto&, auto) {
     const std::uint32_t before = world.reader_row(0).release_count.load();
     EXPECT_EQ(world.reader(0).acquire(0, 0).outcome, Read::kNotYet);
     EXPECT_GT(world.reader_row(0).release_count.load(), before)
@@ -208,7 +225,7 @@ TEST(SlotRules, AnOnlySlotIsMarkedUntilItsReadersHaveGone) {
   SlotWorld world(1, 1);
   world.publish();
   const ReadAttempt held = world.reader(0).acquire(0, 0);
-  const auto attempt = world.writer().begin([&](const auto&) {
+  const auto attempt = world.writer().begin([&](const auto&, auto) {
     EXPECT_EQ(world.writer_row().slot_words()[0].load(), 1 | wire::kWriting);
     EXPECT_EQ(read(world), Read::kNotYet) << "no new reader comes in";
     world.reader(0).release(held.slot);
