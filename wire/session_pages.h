@@ -101,6 +101,13 @@ inline constexpr std::uint64_t kVersionMask = (std::uint64_t{1} << 58) - 1;
 
 constexpr std::uint64_t version_of(std::uint64_t slot_word) { return slot_word & kVersionMask; }
 
+// Nobody has begun so many versions. A row of another process that says so lies: whoever goes on
+// from its numbers would run out of them, and 0 is none.
+inline constexpr std::uint64_t kMostVersions = std::uint64_t{1} << 57;
+constexpr std::uint64_t believed_highest(std::uint64_t highest_used) {
+  return highest_used <= kMostVersions ? highest_used : 0;
+}
+
 // ---- Publication word.
 struct Publication {
   std::uint64_t version = 0;

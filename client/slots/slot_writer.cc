@@ -50,18 +50,23 @@ SlotWriter::SlotWriter(const wire::BoardRecord& board, wire::ArrayId array, std:
       resolver_(resolver) {}
 
 void SlotWriter::adopt(const wire::WriterRow& from) {
+  const std::uint64_t highest = wire::believed_highest(from.highest_used.load());
   for (std::uint32_t s = 0; s < slots_; ++s) {
-    // A mark that its writer left behind in a slot that was never handed out means nothing.
+    // A mark that its writer left behind in a slot that was never handed out means nothing; a
+    // version above the highest one is a lie.
     const std::uint64_t word = from.slot_words()[s].load();
-    row_.slot_words()[s].store((word & wire::kHandedOut) != 0 ? 0 : wire::version_of(word));
+    std::uint64_t version = wire::version_of(word);
+    if ((word & wire::kHandedOut) != 0 || version > highest) version = 0;
+    row_.slot_words()[s].store(version);
     row_.write_fences(slots_)[s].timeline.store(from.write_fences(slots_)[s].timeline.load());
     row_.write_fences(slots_)[s].value.store(from.write_fences(slots_)[s].value.load());
     row_.drop_fences(slots_)[s].timeline.store(from.drop_fences(slots_)[s].timeline.load());
     row_.drop_fences(slots_)[s].value.store(from.drop_fences(slots_)[s].value.load());
     crash_point("adopt.slot");
   }
-  row_.highest_used.store(from.highest_used.load());
-  row_.publication.store(from.publication.load());
+  row_.highest_used.store(highest);
+  const wire::Publication current = wire::unpack_publication(from.publication.load());
+  row_.publication.store(current.version > highest ? 0 : wire::pack(current));
 }
 
 // ---- Begin.

@@ -38,7 +38,8 @@ class SlotWriter {
   SlotWriter(const wire::BoardRecord& board, wire::ArrayId array, std::uint32_t slots,
              wire::RowRef row_ref, wire::WriterRow& row, RowResolver& resolver);
 
-  // Copies what stands in `from`; the right is about to become ours.
+  // Copies what stands in `from`, another process's row, as far as it can be true; the right is
+  // about to become ours.
   void adopt(const wire::WriterRow& from);
 
   // Takes a free slot. While none is free, calls sleep_on(counts to sleep on, the longest sleep);

@@ -328,6 +328,36 @@ TEST(SlotRules, AnUnreachableWriterIsLostOnlyWhileTheBoardStillNamesIt) {
   EXPECT_EQ(world.reader(0).counts().used, 1U) << "the board alone can be slept on";
 }
 
+// A hostile writer's row: whatever it says, the next writer's numbers go on from 1 at least.
+TEST(SlotRules, NumbersThatCannotBeTrueAreNotAdopted) {
+  const std::uint64_t lies[] = {~std::uint64_t{0}, wire::kVersionMask, wire::kMostVersions + 1};
+  for (const std::uint64_t lie : lies) {
+    SlotWorld world(3, 1);
+    world.publish();
+    world.writer_row(0).highest_used.store(lie);
+    world.writer_row(0).slot_words()[2].store(lie & wire::kVersionMask);
+    world.writer_row(0).publication.store(wire::pack({lie & wire::kVersionMask, 2}));
+    world.writer(1).adopt(world.writer_row(0));
+    world.give_right_to(1);
+    const WriteAttempt next = world.publish(1);
+    EXPECT_GT(next.version, 0U);
+    EXPECT_LE(next.version, wire::kMostVersions);
+    EXPECT_EQ(read(world, next.version), Read::kAcquired);
+  }
+}
+
+// The same where the daemon takes the row over.
+TEST(SlotRules, NumbersThatCannotBeTrueAreNotInherited) {
+  SlotWorld world(3, 1);
+  world.publish();
+  world.writer_row(0).highest_used.store(wire::kVersionMask);
+  world.die(0);
+  world.writer(1).adopt(world.writer_row(SlotWorld::kHeir));
+  world.give_right_to(1);
+  const WriteAttempt next = world.publish(1);
+  EXPECT_EQ(read(world, next.version), Read::kAcquired);
+}
+
 // A hostile writer's row: whatever it says, the reader stays inside its own bounds.
 TEST(SlotRules, APublicationOfASlotThatDoesNotExistIsNotFollowed) {
   SlotWorld world(2, 1);
