@@ -15,6 +15,7 @@
 namespace memlease {
 
 using internal::OpenArray;
+using internal::ReadAttempt;
 using internal::throw_error;
 using internal::WaitLimit;
 
@@ -23,21 +24,29 @@ namespace {
 constexpr std::chrono::seconds kDefaultWriteWait{10};
 
 // Kept out of the way of reads that need nothing of it.
-[[gnu::noinline]] internal::ReadAttempt await_read_or_throw(OpenArray& state,
-                                                            const ReadOptions& options,
-                                                            Stream stream) {
+[[gnu::noinline]] absl::Status await_read(OpenArray& state, const ReadOptions& options,
+                                          Stream stream, ReadAttempt& attempt) {
+  attempt = {};
   // Before a wait that may be long.
-  if (stream && state.importer() != nullptr)
-    internal::check(state.importer()->check_stream(stream));
+  if (stream && state.importer() != nullptr) {
+    if (auto status = state.importer()->check_stream(stream); !status.ok()) return status;
+  }
   WaitLimit wait_limit(state.session(), options.timeout, kForever);
-  return internal::value_or_throw(internal::begin_read(state, options, wait_limit));
+  return internal::begin_read(state, options, wait_limit, attempt);
+}
+
+bool came_to_nothing(const ReadAttempt& attempt) {
+  return attempt.outcome == ReadAttempt::Outcome::kProducerDied ||
+         attempt.outcome == ReadAttempt::Outcome::kWriteAborted;
 }
 
 // Which is then waited for on `stream`.
-internal::ReadAttempt read_or_throw(OpenArray& state, const ReadOptions& options, Stream stream) {
-  const internal::ReadAttempt attempt = state.read_at_once(options.version, options.newer_than);
-  if (attempt.outcome == internal::ReadAttempt::Outcome::kAcquired) return attempt;
-  return await_read_or_throw(state, options, stream);
+ReadAttempt read_or_throw(OpenArray& state, const ReadOptions& options, Stream stream) {
+  ReadAttempt attempt = state.read_at_once(options.version, options.newer_than);
+  if (attempt.outcome != ReadAttempt::Outcome::kAcquired) {
+    internal::check(await_read(state, options, stream, attempt));
+  }
+  return attempt;
 }
 
 using Begin = decltype(&internal::begin_write);  // or begin_update
@@ -109,7 +118,7 @@ const std::string& Array::directory() const { return state_->session().directory
 std::uint64_t Array::id() const { return wire::to_int(state_->answer().id); }
 
 ReadLease Array::read(const ReadOptions& options) const {
-  const internal::ReadAttempt attempt = read_or_throw(*state_, options, options.stream);
+  const ReadAttempt attempt = read_or_throw(*state_, options, options.stream);
   if (state_->gpu() == nullptr) return ReadLease(*state_, attempt.version, attempt.slot);
   return ReadLease::begin(*state_, attempt.version, attempt.slot, options.stream);
 }
@@ -207,7 +216,16 @@ ReadLease Follower::next() {
   ReadOptions options;
   options.newer_than = last_;
   options.timeout = timeout_;
-  const internal::ReadAttempt attempt = read_or_throw(*state_, options, stream_);
+  ReadAttempt attempt = state_->read_at_once(0, last_);
+  if (attempt.outcome != ReadAttempt::Outcome::kAcquired) {
+    const absl::Status status = await_read(*state_, options, stream_, attempt);
+    // A version that will never come is told once; the next step waits for what comes after it.
+    if (!status.ok() && came_to_nothing(attempt)) {
+      if (last_ != 0) skipped_ += attempt.version - last_;
+      last_ = attempt.version;
+    }
+    internal::check(status);
+  }
   if (last_ != 0) skipped_ += attempt.version - last_ - 1;
   last_ = attempt.version;
   ++seen_;

@@ -35,16 +35,21 @@ absl::Status verdict(OpenArray& array, const ReadOptions& options, const ReadAtt
                                     options.version, array.name(), array.current_version()),
                         "Read the current one, or create the array with more slots.");
     case Outcome::kProducerDied:
-      return make_error(ErrorCode::kProducerDied,
-                        fmt::format("the writer of '{}' died in the middle of {}", array.name(),
-                                    wanted_text(options)),
-                        "Wait for the next full version of another writer: read(newer_than=...).");
+      return make_error(
+          ErrorCode::kProducerDied,
+          fmt::format("the writer of '{}' died in the middle of version {}", array.name(),
+                      attempt.version),
+          fmt::format("Wait for the next version of another writer: read(newer_than={}).",
+                      attempt.version));
     case Outcome::kWriteAborted:
-      return make_error(ErrorCode::kWriteAborted,
-                        fmt::format("the last write of '{}' was given up, and its only slot holds "
-                                    "no version",
-                                    array.name()),
-                        "Wait for the next write, or create the array with slots=2 or more.");
+      return make_error(
+          ErrorCode::kWriteAborted,
+          fmt::format("the last write of '{}', version {}, was given up, and its only slot holds "
+                      "no version",
+                      array.name(), attempt.version),
+          fmt::format("Wait for the next version, read(newer_than={}), or create the array with "
+                      "slots=2 or more.",
+                      attempt.version));
     case Outcome::kWithdrawn:
       return array.gone(false);
     case Outcome::kDraining:
@@ -92,14 +97,14 @@ ReadAttempt await_change(OpenArray& array, SlotReader& reader, const ReadOptions
 
 }  // namespace
 
-absl::StatusOr<ReadAttempt> begin_read(OpenArray& array, const ReadOptions& options,
-                                       WaitLimit& wait_limit) {
+absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit& wait_limit,
+                        ReadAttempt& attempt) {
   if (auto status = array.usable(); !status.ok()) return status;
   auto reader_or = array.reader();
   if (!reader_or.ok()) return reader_or.status();
   SlotReader& reader = **reader_or;
   for (bool last = false;;) {
-    ReadAttempt attempt = reader.acquire(options.version, options.newer_than);
+    attempt = reader.acquire(options.version, options.newer_than);
     if (must_wait(attempt) && !last) last = wait_limit.expired();
     if (must_wait(attempt) && !last) {
       // A writer may wait for a slot that this process itself still keeps.
@@ -107,8 +112,7 @@ absl::StatusOr<ReadAttempt> begin_read(OpenArray& array, const ReadOptions& opti
       attempt = await_change(array, reader, options, wait_limit);
     }
     if (attempt.outcome == Outcome::kAcquired) {
-      if (array.keep(reader, attempt)) return attempt;
-      return array.usable();
+      return array.keep(reader, attempt) ? absl::OkStatus() : array.usable();
     }
     if (auto status = verdict(array, options, attempt); !status.ok()) return status;
     if (auto status = wait_limit.step(); !status.ok()) return status;

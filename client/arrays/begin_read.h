@@ -3,15 +3,16 @@
 
 #include <memlease/array.h>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "client/arrays/open_array.h"
 #include "client/arrays/wait_limit.h"
 #include "client/slots/slot_reader.h"
 
 namespace memlease::internal {
 
-// On success the slot is held, and Array::read's errors otherwise.
-absl::StatusOr<ReadAttempt> begin_read(OpenArray& array, const ReadOptions& options,
-                                       WaitLimit& wait_limit);
+// On success the slot is held, and Array::read's errors otherwise. `attempt` is the last try, also
+// after an error.
+absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit& wait_limit,
+                        ReadAttempt& attempt);
 
 }  // namespace memlease::internal

@@ -23,14 +23,14 @@ SlotReader::SlotReader(const wire::BoardRecord& board, wire::ArrayId array, std:
 // Where the wanted version stands, by the writer's words; kAcquired means "worth a try".
 inline ReadAttempt SlotReader::newest(const WriterRow& writer, std::uint64_t newer_than) const {
   const wire::Publication current = wire::unpack_publication(writer.publication.load());
-  if (current.version == 0) return {no_version(writer)};
+  if (current.version == 0) return no_version(writer, newer_than);
   if (current.version <= newer_than || current.slot >= slots_) return {Outcome::kNotYet};
   return {Outcome::kAcquired, current.slot, current.version};
 }
 
 ReadAttempt SlotReader::numbered(const WriterRow& writer, std::uint64_t version) const {
   if (version > wire::unpack_publication(writer.publication.load()).version) {
-    if (poisoned(version)) return {Outcome::kProducerDied};
+    if (poisoned(version)) return {Outcome::kProducerDied, 0, version};
     return {given_up(writer, version) ? Outcome::kGone : Outcome::kNotYet};
   }
   for (std::uint32_t s = 0; s < slots_; ++s) {
@@ -39,7 +39,7 @@ ReadAttempt SlotReader::numbered(const WriterRow& writer, std::uint64_t version)
     if ((word & wire::kHandedOut) != 0) return {Outcome::kGone};
     return {Outcome::kAcquired, s, version};  // a mere mark may be taken back
   }
-  return {poisoned(version) ? Outcome::kProducerDied : Outcome::kGone};
+  return {poisoned(version) ? Outcome::kProducerDied : Outcome::kGone, 0, version};
 }
 
 ReadAttempt SlotReader::acquire(std::uint64_t version, std::uint64_t newer_than) {
@@ -75,7 +75,7 @@ ReadAttempt SlotReader::acquire(std::uint64_t version, std::uint64_t newer_than)
     if (slots_ == 1 && board_.writer.load() == writer_word) {
       // The only slot is being written, or the write was given up: not worth a spin.
       if ((slot_word & wire::kWriting) != 0) return {Outcome::kNotYet};
-      if (slot_word == 0) return {no_version(*writer)};
+      if (slot_word == 0) return no_version(*writer, newer_than);
     }
   }
   return {Outcome::kNotYet};
@@ -92,12 +92,13 @@ bool SlotReader::given_up(const WriterRow& writer, std::uint64_t version) const 
 }
 
 // Why nothing stands.
-Outcome SlotReader::no_version(const WriterRow& writer) const {
-  if (slots_ > 1) return Outcome::kNotYet;
-  const std::uint64_t highest = writer.highest_used.load();
+ReadAttempt SlotReader::no_version(const WriterRow& writer, std::uint64_t newer_than) const {
+  if (slots_ > 1) return {Outcome::kNotYet};
+  const std::uint64_t highest = wire::believed_highest(writer.highest_used.load());
   const std::uint64_t word = writer.slot_words()[0].load();
-  if (highest == 0 || word != 0) return Outcome::kNotYet;  // never written, or at it just now
-  return poisoned(highest) ? Outcome::kProducerDied : Outcome::kWriteAborted;
+  // Never written, known to the caller, or written just now.
+  if (highest <= newer_than || word != 0) return {Outcome::kNotYet};
+  return {poisoned(highest) ? Outcome::kProducerDied : Outcome::kWriteAborted, 0, highest};
 }
 
 bool SlotReader::poisoned(std::uint64_t version) const {

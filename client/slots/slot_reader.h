@@ -21,8 +21,8 @@ struct ReadAttempt {
     kAcquired,      // version and slot are set; release(slot) when done
     kNotYet,        // nothing above newer_than, or not that version yet: wait for a change
     kGone,          // that version has been overwritten or given up
-    kProducerDied,  // its writer died in the middle of it
-    kWriteAborted,  // slots=1: the last write was dropped, nothing stands
+    kProducerDied,  // its writer died in the middle of `version`
+    kWriteAborted,  // slots=1: the last write, of `version`, was dropped; nothing stands
     kWithdrawn,
     kDraining,
     kLost,  // the writer's row cannot be had although the board still names it
@@ -39,7 +39,9 @@ class SlotReader {
   SlotReader(const wire::BoardRecord& board, wire::ArrayId array, std::uint32_t slots,
              wire::ReaderRow& row, RowResolver& resolver);
 
-  // version 0: the current one, if it is above newer_than.
+  // version 0: the current one, if it is above newer_than. With slots=1 a write that came to
+  // nothing is told to those who have not heard of its number: with newer_than there or above it
+  // the next version can be waited for.
   ReadAttempt acquire(std::uint64_t version, std::uint64_t newer_than);
   // One more hold of a slot that is held already.
   void hold_again(std::uint32_t slot) { row_.holds()[slot].fetch_add(1); }
@@ -74,7 +76,7 @@ class SlotReader {
   void end_sleep() { row_.sleeping.fetch_sub(1); }
 
  private:
-  ReadAttempt::Outcome no_version(const wire::WriterRow& writer) const;
+  ReadAttempt no_version(const wire::WriterRow& writer, std::uint64_t newer_than) const;
   ReadAttempt newest(const wire::WriterRow& writer, std::uint64_t newer_than) const;
   ReadAttempt numbered(const wire::WriterRow& writer, std::uint64_t version) const;
   bool given_up(const wire::WriterRow& writer, std::uint64_t version) const;

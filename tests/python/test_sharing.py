@@ -152,6 +152,30 @@ def test_a_killed_reader_is_noticed_by_nobody(memlease_client):
     assert array.get().tolist() == [9] * 4
 
 
+def test_what_a_killed_writer_did_not_finish_is_told_once_where_there_is_one_slot(memlease_client):
+    field = memlease_client.put("one", [1, 1, 1], slots=1)
+    run(
+        """
+    import os, signal
+    memlease.connect(start=False).open("one").write()
+    os.kill(os.getpid(), signal.SIGKILL)
+    """,
+        check=False,
+    )
+    with pytest.raises(memlease.ProducerDied, match=r"version 2.*newer_than=2"):
+        field.read(newer_than=1, timeout=10)
+    with pytest.raises(memlease.Timeout):
+        field.read(newer_than=2, timeout=0)
+    with field.follow(timeout=0, after=1) as versions:
+        with pytest.raises(memlease.ProducerDied):
+            next(versions)
+        with pytest.raises(memlease.Timeout):
+            next(versions)
+        field.put([3, 3, 3])
+        assert next(versions).version == 3
+    assert versions.skipped == 1
+
+
 def test_a_killed_writer_leaves_the_last_version(memlease_client):
     array = memlease_client.create("a", shape=4, dtype="i4", fill=1)
     code = """

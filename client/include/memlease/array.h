@@ -40,7 +40,8 @@ class MEMLEASE_API Follower {
   Follower& operator=(Follower&&) noexcept;
   ~Follower();
 
-  // Waits for a version above the last one. Throws Timeout, and what Array::read() throws.
+  // Waits for a version above the last one. Throws Timeout, and what Array::read() throws;
+  // ProducerDied and WriteAborted once for a version, after which the next one can be waited for.
   ReadLease next();
   std::uint64_t skipped() const noexcept;  // versions never seen, in all
   std::uint64_t seen() const noexcept;     // versions handed out
@@ -80,9 +81,10 @@ class MEMLEASE_API Array {
 
   // The current version, or the one that the options ask for. Waits for the first one. Throws
   // Timeout, VersionGone, ProducerDied, WriteAborted (the last two: slots=1 only, or for a version
-  // of that number). No call to the daemon but at the first read. With a stream, and a daemon that
-  // lets the host wait (event_waits = host), it waits for the version, too: event_wait_timeout_s at
-  // most, then Timeout.
+  // of that number; with newer_than at that number or above, it waits for the next version). No
+  // call to the daemon but at the first read. With a stream, and a daemon that lets the host wait
+  // (event_waits = host), it waits for the version, too: event_wait_timeout_s at most, then
+  // Timeout.
   ReadLease read(const ReadOptions& options = {}) const;
 
   // The next version, to be filled. Throws NoFreeSlot at the deadline, Denied without write access,

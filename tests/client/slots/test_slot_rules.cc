@@ -263,6 +263,20 @@ TEST(SlotRules, ADroppedWriteOfAnOnlySlotLeavesNothing) {
   EXPECT_EQ(read(world), Read::kAcquired);
 }
 
+// It is told under its number, and to nobody who knows it.
+TEST(SlotRules, AfterAWriteThatCameToNothingTheNextVersionCanBeWaitedFor) {
+  for (const bool died : {true, false}) {
+    SlotWorld world(1, 1);
+    world.publish();
+    const WriteAttempt lost = world.begin();
+    died ? world.die(0) : world.writer().drop(lost.slot);
+    const ReadAttempt told = world.reader(0).acquire(0, 0);
+    EXPECT_EQ(told.outcome, died ? Read::kProducerDied : Read::kWriteAborted);
+    EXPECT_EQ(told.version, lost.version);
+    EXPECT_EQ(read(world, 0, told.version), Read::kNotYet);
+  }
+}
+
 TEST(SlotRules, ADeathInTheWriteOfAnOnlySlotIsTheProducersDeath) {
   SlotWorld world(1, 1);
   world.publish();
