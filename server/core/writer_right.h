@@ -25,8 +25,10 @@ struct WriterAnswer {
 
 class WriterRight {
  public:
-  // An offer that nobody confirms for this long falls to the next one who asks.
-  static constexpr std::uint64_t kOfferMs = 1000;
+  // An offer that nobody confirms for this long falls to the next one who asks. To confirm takes
+  // microseconds, and whoever is too late asks again; but while one process that has been stopped
+  // has an offer, nobody writes.
+  static constexpr std::uint64_t kOfferMs = 100;
 
   WriterRight(const SessionRows& rows, const SessionTable& sessions, const Clock& clock)
       : rows_(rows), sessions_(sessions), clock_(clock) {}

@@ -127,6 +127,13 @@ TEST_F(WriterRightTest, TheOldWriterGetsAnExpiredMoveBack) {
   EXPECT_FALSE(moving());
 }
 
+TEST_F(WriterRightTest, AStoppedContenderKeepsTheOthersForATenthOfASecond) {
+  world_.become_writer(a_, id_);
+  ASSERT_EQ(ask(b_).state, State::kOffered);
+  world_.clock.advance_ms(100);
+  EXPECT_EQ(ask(a_).state, State::kGranted);
+}
+
 // The time of an offer begins with the offer, not with the question.
 TEST_F(WriterRightTest, WaitingForAWriteCostsNothingOfTheOffersTime) {
   WriterRow& old = world_.become_writer(a_, id_);
