@@ -23,48 +23,37 @@ inline constexpr std::uint64_t kExtentBytes = std::uint64_t{64} * 1024;
 inline constexpr std::uint64_t kRowUnitBytes = 64;
 inline constexpr std::uint32_t kExtentUnits = kExtentBytes / kRowUnitBytes;
 
-// What must have happened before bytes may be touched. Host memory is ordered by the words
-// themselves: both are 0, "nothing". Where events order a device's work, `timeline` is 0 and a read
-// fence's `value` counts the records of the row's event for the slot; writers need no fence, as a
-// slot has one event for all who write it. Written only while no other process looks at it (a
-// reader's under its hold, a writer's under its mark), so that its two words need not change
-// together.
-struct Fence {
-  Word timeline{0};
-  Word value{0};
-};
-static_assert(sizeof(Fence) == 16);
-
 // ---- Reader row: one per (session, array). Written by the reader's process.
 // Behind the header: hold count per slot, then the read fence per slot.
 struct ReaderRow {
   HalfWord release_count{0};  // +1 for a release while the writer wants a slot; a futex
   HalfWord sleeping{0};       // threads of this process that sleep or are about to
-  Word cursor{0};             // lowest version an every-follower still needs; 0 = none
-  Word reserved[2]{};
   // holds()[s] != 0: this process uses slot s. A count, since its threads share the row.
   HalfWord* holds() { return reinterpret_cast<HalfWord*>(this + 1); }
   const HalfWord* holds() const { return reinterpret_cast<const HalfWord*>(this + 1); }
-  Fence* read_fences(std::uint32_t slots) {
-    return reinterpret_cast<Fence*>(reinterpret_cast<std::byte*>(this + 1) + fence_offset(slots));
+  // For a device whose work goes on after a call returns: how often the row's event for the slot
+  // has been recorded, counted before the hold goes. 0 on the host, whose bytes the words above
+  // order.
+  Word* read_fences(std::uint32_t slots) {
+    return reinterpret_cast<Word*>(reinterpret_cast<std::byte*>(this + 1) + fence_offset(slots));
   }
-  const Fence* read_fences(std::uint32_t slots) const {
+  const Word* read_fences(std::uint32_t slots) const {
     return const_cast<ReaderRow*>(this)->read_fences(slots);
   }
   static constexpr std::size_t fence_offset(std::uint32_t slots) {
-    return (slots * sizeof(HalfWord) + 15) / 16 * 16;
+    return (slots + slots % 2) * sizeof(HalfWord);
   }
 };
-static_assert(sizeof(ReaderRow) == 32);
+static_assert(sizeof(ReaderRow) == 8);
 
 constexpr std::uint32_t reader_row_units(std::uint32_t slots) {
   const std::size_t bytes =
-      sizeof(ReaderRow) + ReaderRow::fence_offset(slots) + slots * sizeof(Fence);
+      sizeof(ReaderRow) + ReaderRow::fence_offset(slots) + slots * sizeof(Word);
   return static_cast<std::uint32_t>((bytes + kRowUnitBytes - 1) / kRowUnitBytes);
 }
 
 // ---- Writer row: one per (session, array). Written by the writer's process, or, in an heir file,
-// by the daemon. Behind the header: the slot words, then write fences, then drop fences.
+// by the daemon. Behind the header: the slot words.
 struct WriterRow {
   // The line that waiting readers watch: nothing in it changes until there is something to see.
   Word publication{0};        // version * 64 + slot of the current version; 0 = none
@@ -77,20 +66,11 @@ struct WriterRow {
   HalfWord wanted{0};    // 1 while the writer waits for a slot
   Word* slot_words() { return reinterpret_cast<Word*>(this + 1); }
   const Word* slot_words() const { return reinterpret_cast<const Word*>(this + 1); }
-  Fence* write_fences(std::uint32_t slots) {
-    return reinterpret_cast<Fence*>(slot_words() + slots + slots % 2);
-  }
-  const Fence* write_fences(std::uint32_t slots) const {
-    return reinterpret_cast<const Fence*>(slot_words() + slots + slots % 2);
-  }
-  Fence* drop_fences(std::uint32_t slots) { return write_fences(slots) + slots; }
-  const Fence* drop_fences(std::uint32_t slots) const { return write_fences(slots) + slots; }
 };
 static_assert(sizeof(WriterRow) == 80);
 
 constexpr std::uint32_t writer_row_units(std::uint32_t slots) {
-  const std::size_t bytes = sizeof(WriterRow) + (slots + slots % 2) * sizeof(Word) +
-                            std::size_t{2} * slots * sizeof(Fence);
+  const std::size_t bytes = sizeof(WriterRow) + slots * sizeof(Word);
   return static_cast<std::uint32_t>((bytes + kRowUnitBytes - 1) / kRowUnitBytes);
 }
 

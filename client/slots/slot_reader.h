@@ -50,11 +50,11 @@ class SlotReader {
   // To be called before release(), with the slot's event recorded: one more read that a writer has
   // to wait for.
   void count_read_fence(std::uint32_t slot) {
-    wire::Word& count = row_.read_fences(slots_)[slot].value;
+    wire::Word& count = row_.read_fences(slots_)[slot];
     count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
   std::uint64_t read_fence_count(std::uint32_t slot) const {
-    return row_.read_fences(slots_)[slot].value.load(std::memory_order_relaxed);
+    return row_.read_fences(slots_)[slot].load(std::memory_order_relaxed);
   }
   // Its writer died before the version was complete.
   bool poisoned(std::uint64_t version) const;

@@ -58,10 +58,6 @@ void SlotWriter::adopt(const wire::WriterRow& from) {
     std::uint64_t version = wire::version_of(word);
     if ((word & wire::kHandedOut) != 0 || version > highest) version = 0;
     row_.slot_words()[s].store(version);
-    row_.write_fences(slots_)[s].timeline.store(from.write_fences(slots_)[s].timeline.load());
-    row_.write_fences(slots_)[s].value.store(from.write_fences(slots_)[s].value.load());
-    row_.drop_fences(slots_)[s].timeline.store(from.drop_fences(slots_)[s].timeline.load());
-    row_.drop_fences(slots_)[s].value.store(from.drop_fences(slots_)[s].value.load());
     crash_point("adopt.slot");
   }
   row_.highest_used.store(highest);
@@ -188,8 +184,7 @@ void SlotWriter::for_each_subscriber(Unmapped unmapped, Fn fn) {
 // After the scan that found no hold: a fence is stored before its hold goes.
 void SlotWriter::for_each_read_fence(std::uint32_t slot, OnRead fn) {
   for_each_subscriber(Unmapped::kFetch, [&](RowRef at, const ReaderRow* reader) {
-    const std::uint64_t count =
-        reader == nullptr ? 0 : reader->read_fences(slots_)[slot].value.load();
+    const std::uint64_t count = reader == nullptr ? 0 : reader->read_fences(slots_)[slot].load();
     if (count != 0) fn(at, count);
     return true;
   });
@@ -247,7 +242,7 @@ SlotWriter::SleepWords SlotWriter::sleep_words() {
 
 void SlotWriter::publish(std::uint32_t slot, std::uint64_t version) {
   order_streaming_stores();
-  // Write fence (none on the host), slot word, publication, count: in this order.
+  // Slot word, publication, count: in this order.
   crash_point("publish.begin");
   row_.slot_words()[slot].store(version, kInOrder);
   crash_point("publish.slot");

@@ -24,11 +24,6 @@ std::uint64_t surviving_version(std::uint64_t slot_word) {
   return wire::version_of(slot_word);  // marked but not handed out: nobody touched the bytes
 }
 
-void copy_fence(const wire::Fence& from, wire::Fence& to) {
-  to.timeline.store(from.timeline.load());
-  to.value.store(from.value.load());
-}
-
 }  // namespace
 
 void init_board(BoardRecord& board, wire::ArrayId id, std::uint32_t slots, RowRef heir) {
@@ -87,8 +82,6 @@ void inherit(BoardRecord& board, WriterRow& heir, RowRef heir_ref, const WriterR
     }
     if (version > newest.version) newest = {version, s};
     heir.slot_words()[s].store(version);
-    copy_fence(from.write_fences(slots)[s], heir.write_fences(slots)[s]);
-    copy_fence(from.drop_fences(slots)[s], heir.drop_fences(slots)[s]);
   }
   heir.highest_used.store(highest);
   heir.publication.store(newest.version == 0 ? 0 : wire::pack(newest));

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/protocol.md").read_text()
-STRUCTS = ("BoardRecord", "SubscriberChunk", "ReaderRow", "WriterRow", "Fence")
+STRUCTS = ("BoardRecord", "SubscriberChunk", "ReaderRow", "WriterRow")
 
 PROBE = r"""
 #include <bit>
