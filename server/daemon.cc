@@ -102,9 +102,11 @@ Daemon::Daemon(const Config& config, EventLoop& loop, Log& log)
                  garbage_.push_back(std::move(unused));
                }},
               {{config.memory_limit_bytes, config.warm_bytes},
-               {config.quota_bytes, config.quota_arrays, config.quota_sessions}}) {}
+               {config.quota_bytes, config.quota_arrays, config.quota_sessions}}),
+      waits_(loop, 2 * grpc_limits(config).connections_per_uid) {}
 
 Daemon::~Daemon() {
+  waits_.end_all(shutting_down());
   if (grpc_server_) grpc_server_->shutdown(std::chrono::system_clock::now());
   if (attach_server_) attach_server_->shutdown();
 }
@@ -130,7 +132,9 @@ absl::Status Daemon::listen(Directory& directory) {
     services.push_back(std::make_unique<AdminService>(*this, uid));
     return services;
   };
-  grpc_server_ = std::make_unique<GrpcServer>(loop_, log_, services_of, grpc_limits(config_));
+  auto grpc_server = GrpcServer::start(loop_, log_, services_of, grpc_limits(config_));
+  if (!grpc_server.ok()) return grpc_server.status();
+  grpc_server_ = *std::move(grpc_server);
   return grpc_server_->add_listener(std::move(*control));
 }
 
@@ -158,6 +162,7 @@ absl::StatusOr<FileGrant> Daemon::fetch_file(wire::SessionId session, wire::File
 bool Daemon::hang_up(wire::SessionId session, bool goodbye) {
   bool exit_awaited = true;
   with_broker([&](Broker& broker) { exit_awaited = broker.hang_up(session, goodbye); });
+  waits_.end_session(session);
   log_.info("session hung up", {{"session", wire::to_int(session)}, {"goodbye", goodbye}});
   watch_idleness();
   return exit_awaited;
@@ -190,7 +195,6 @@ void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
     garbage.swap(garbage_);
     may_be_idle = config_.idle_exit_s != 0 && broker_.idle();
   }
-  changed_.notify_all();
   if (may_be_idle) loop_.post([this] { watch_idleness(); });
 }
 
@@ -239,13 +243,6 @@ absl::Status Daemon::grow(const SegmentPool::Growth& growth) {
   absl::Status status;
   with_broker([&](Broker& broker) { status = broker.add_memory(growth, std::move(memory)); });
   return status;
-}
-
-bool Daemon::wait_until(const std::function<bool(const Broker&)>& holds,
-                        std::chrono::steady_clock::time_point deadline) {
-  const wire::MutexLock lock(mutex_);
-  return changed_.wait_until(
-      mutex_, deadline, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return holds(broker_); });
 }
 
 absl::Status Daemon::evict(wire::SessionId session) {
@@ -308,6 +305,7 @@ void Daemon::drain() {
   drain_end_ = SteadyClock::now() + std::chrono::seconds(config_.drain_timeout_s);
   grpc_server_->set_serving(false);
   with_broker([](Broker& broker) { broker.drain(); });
+  waits_.end_all(shutting_down());
   log_.info("draining: no new leases", {{"drain_timeout_s", config_.drain_timeout_s}});
   continue_drain();
 }

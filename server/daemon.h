@@ -20,6 +20,7 @@
 #include "server/device/memfd_device_backend.h"
 #include "server/loop/event_loop.h"
 #include "server/rpc/grpc_server.h"
+#include "server/rpc/name_waits.h"
 #include "server/rpc/service_host.h"
 #include "server/telemetry/log.h"
 #include "wire/mutex.h"
@@ -47,8 +48,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   void with_broker(const std::function<void(Broker&)>& fn) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status prepare_device(const std::string& device) override;
   absl::Status grow(const SegmentPool::Growth& growth) override;
-  bool wait_until(const std::function<bool(const Broker&)>& holds,
-                  std::chrono::steady_clock::time_point deadline) override;
+  NameWaits& waits() override { return waits_; }
   absl::Status evict(wire::SessionId session) override;
   DaemonFacts facts() const override;
   std::uint64_t host_waits_ms(const Array& array) const override;
@@ -76,11 +76,11 @@ class Daemon final : public SessionHost, public ServiceHost {
   std::vector<std::unique_ptr<CudaDeviceBackend>> gpus_ ABSL_GUARDED_BY(gpus_mutex_);
 
   wire::Mutex mutex_;
-  wire::CondVar changed_;  // broker_ may have
   // A call's garbage goes when the mutex is free again.
   std::vector<std::shared_ptr<const void>> garbage_ ABSL_GUARDED_BY(mutex_);
   Broker broker_ ABSL_GUARDED_BY(mutex_);
 
+  NameWaits waits_;
   EventLoop::TimerId idle_timer_;
   std::chrono::steady_clock::time_point drain_end_;
   std::unique_ptr<AttachServer> attach_server_;

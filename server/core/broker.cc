@@ -25,6 +25,11 @@ absl::Status withdrawn_error(const Array& array) {
 
 }  // namespace
 
+absl::Status shutting_down() {
+  return make_error(ErrorCode::kDaemonUnavailable, "the daemon is shutting down",
+                    "Connect again once it has been started again.");
+}
+
 Broker::Broker(const Dependencies& dependencies, const Limits& limits)
     : dependencies_(dependencies),
       quota_({0, limits.per_uid.arrays, limits.per_uid.sessions}),
@@ -139,9 +144,7 @@ absl::StatusOr<Session*> Broker::authenticate(std::span<const std::uint8_t> cred
 }
 
 absl::Status Broker::refuse_while_draining() const {
-  if (!draining_) return absl::OkStatus();
-  return make_error(ErrorCode::kDaemonUnavailable, "the daemon is shutting down",
-                    "Connect again once it has been started anew.");
+  return draining_ ? shutting_down() : absl::OkStatus();
 }
 
 absl::StatusOr<Array*> Broker::readable(const PeerIdentity& viewer, const std::string& name) const {

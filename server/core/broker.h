@@ -37,6 +37,9 @@ struct ReclaimedArray {
   std::string reason;  // "held a slot", "was writing", "created it"
 };
 
+// What is answered to whoever wants something new while the daemon ends.
+absl::Status shutting_down();
+
 class Broker {
  public:
   struct Dependencies {

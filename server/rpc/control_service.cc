@@ -20,7 +20,6 @@ namespace memlease::server {
 namespace {
 
 constexpr std::chrono::milliseconds kLongestWait{60'000};
-constexpr std::chrono::milliseconds kCancelCheck{200};
 
 // What a client needs to map an array.
 void fill(const Broker::Opened& opened, std::uint64_t host_waits_ms, v1::OpenReply& reply) {
@@ -40,16 +39,38 @@ void fill(const Broker::Opened& opened, std::uint64_t host_waits_ms, v1::OpenRep
   reply.set_host_waits_ms(host_waits_ms);
 }
 
-std::span<const std::uint8_t> credential_of(const grpc::ServerContext& context) {
+std::span<const std::uint8_t> credential_of(const grpc::ServerContextBase& context) {
   const auto& metadata = context.client_metadata();
   const auto token = metadata.find("memlease-token-bin");
   if (token == metadata.end()) return {};
   return {reinterpret_cast<const std::uint8_t*>(token->second.data()), token->second.size()};
 }
 
+// A call that may wait. It ends by one Finish(): by the wait's end if there is one.
+class WaitCall final : public grpc::ServerUnaryReactor {
+ public:
+  explicit WaitCall(NameWaits& waits) : waits_(waits) {}
+
+  // May have ended when it returns, while the call stays until WaitFor has returned it.
+  absl::Status wait(NameWait wait) {
+    auto id = waits_.add(std::move(wait));
+    if (!id.ok()) return id.status();
+    id_ = *id;
+    return absl::OkStatus();
+  }
+  bool waits() const { return id_ != 0; }
+
+  void OnCancel() override { waits_.end(id_, false); }
+  void OnDone() override { delete this; }
+
+ private:
+  NameWaits& waits_;
+  NameWaits::Id id_ = 0;
+};
+
 }  // namespace
 
-grpc::Status ControlService::for_session(const grpc::ServerContext& context, const char* call,
+grpc::Status ControlService::for_session(const grpc::ServerContextBase& context, const char* call,
                                          const SessionCall& fn) {
   absl::Status status;
   host_.with_broker([&](Broker& broker) {
@@ -72,6 +93,7 @@ grpc::Status ControlService::Create(grpc::ServerContext* context, const v1::Crea
   for (bool prepared = false;;) {
     bool prepare = false;
     std::optional<SegmentPool::Growth> growth;
+    std::optional<AccessDomain> created;
     absl::Status shortage;
     grpc::Status status = for_session(*context, "Create", [&](Broker& broker, Session& session) {
       // Not before the caller is known: nobody else makes the daemon load CUDA.
@@ -81,7 +103,10 @@ grpc::Status ControlService::Create(grpc::ServerContext* context, const v1::Crea
       if (!creation.ok()) return creation.status();
       if (const auto* opened = std::get_if<Broker::Opened>(&*creation)) {
         fill(*opened, host_.host_waits_ms(*opened->array), *reply);
-        if (opened->created) shortage = opened->array->write_events->shortage();
+        if (opened->created) {
+          shortage = opened->array->write_events->shortage();
+          created = opened->array->domain;
+        }
       } else {
         growth = std::get<SegmentPool::Growth>(*creation);
       }
@@ -89,6 +114,7 @@ grpc::Status ControlService::Create(grpc::ServerContext* context, const v1::Crea
     });
     if (!status.ok()) return status;
     host_.note_shortage(shortage);
+    if (created) host_.waits().created(spec->name, *created);
     absl::Status made;
     if (prepare) {
       made = host_.prepare_device(spec->device);
@@ -187,24 +213,24 @@ grpc::Status ControlService::List(grpc::ServerContext* context, const v1::ListRe
   return status;
 }
 
-grpc::Status ControlService::WaitFor(grpc::ServerContext* context,
-                                     const v1::WaitForRequest* request, v1::WaitForReply* reply) {
-  if (auto status = wire::validate_name(request->name()); !status.ok())
-    return wire::to_grpc(status);
-  PeerIdentity peer;
-  grpc::Status known = for_session(*context, "WaitFor", [&](Broker&, Session& session) {
-    peer = session.peer;
-    return absl::OkStatus();
+grpc::ServerUnaryReactor* ControlService::WaitFor(grpc::CallbackServerContext* context,
+                                                  const v1::WaitForRequest* request,
+                                                  v1::WaitForReply* reply) {
+  auto* const call = new WaitCall(host_.waits());
+  const auto status = for_session(*context, "WaitFor", [&](Broker& broker, Session& session) {
+    if (auto valid = wire::validate_name(request->name()); !valid.ok()) return valid;
+    reply->set_exists(broker.exists(session.peer, request->name()));
+    if (reply->exists() || request->timeout_ms() == 0) return absl::OkStatus();
+    const auto timeout = std::min(kLongestWait, std::chrono::milliseconds(request->timeout_ms()));
+    return call->wait({request->name(), session.peer, session.id,
+                       std::chrono::steady_clock::now() + timeout,
+                       [call, reply](const absl::StatusOr<bool>& exists) {
+                         reply->set_exists(exists.value_or(false));
+                         call->Finish(wire::to_grpc(exists.status()));
+                       }});
   });
-  if (!known.ok()) return known;
-  const auto now = [] { return std::chrono::steady_clock::now(); };
-  const auto end = now() + std::min(kLongestWait, std::chrono::milliseconds(request->timeout_ms()));
-  do {
-    reply->set_exists(
-        host_.wait_until([&](const Broker& broker) { return broker.exists(peer, request->name()); },
-                         std::min(end, now() + kCancelCheck)));
-  } while (!reply->exists() && now() < end && !context->IsCancelled());
-  return grpc::Status::OK;
+  if (!call->waits()) call->Finish(status);
+  return call;
 }
 
 grpc::Status ControlService::ImportMemory(grpc::ServerContext* context,

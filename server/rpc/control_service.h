@@ -11,7 +11,7 @@
 
 namespace memlease::server {
 
-class ControlService final : public v1::Control::Service {
+class ControlService final : public v1::Control::WithCallbackMethod_WaitFor<v1::Control::Service> {
  public:
   ControlService(ServiceHost& host, uid_t uid) : host_(host), uid_(uid) {}
 
@@ -33,8 +33,10 @@ class ControlService final : public v1::Control::Service {
                         v1::Empty* reply) override;
   grpc::Status List(grpc::ServerContext* context, const v1::ListRequest* request,
                     v1::ListReply* reply) override;
-  grpc::Status WaitFor(grpc::ServerContext* context, const v1::WaitForRequest* request,
-                       v1::WaitForReply* reply) override;
+  // The one call that may take long, so it keeps no thread.
+  grpc::ServerUnaryReactor* WaitFor(grpc::CallbackServerContext* context,
+                                    const v1::WaitForRequest* request,
+                                    v1::WaitForReply* reply) override;
   grpc::Status ImportMemory(grpc::ServerContext* context, const v1::FileRequest* request,
                             v1::ImportMemoryReply* reply) override;
   grpc::Status ImportEvents(grpc::ServerContext* context, const v1::RowRef* request,
@@ -47,7 +49,7 @@ class ControlService final : public v1::Control::Service {
  private:
   // Runs fn for the session that the call speaks for.
   using SessionCall = std::function<absl::Status(Broker&, Session&)>;
-  grpc::Status for_session(const grpc::ServerContext& context, const char* call,
+  grpc::Status for_session(const grpc::ServerContextBase& context, const char* call,
                            const SessionCall& fn);
 
   ServiceHost& host_;

@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <system_error>
 #include <utility>
 
 #include "fmt/format.h"
@@ -28,10 +29,21 @@ GrpcServer::GrpcServer(EventLoop& loop, Log& log, ServiceFactory factory, const 
   grpc_init();  // here rather than in the first connection's way, where descriptors may be short
 }
 
-GrpcServer::~GrpcServer() {
-  shutdown(std::chrono::system_clock::now());
-  grpc_shutdown();
+absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::start(EventLoop& loop, Log& log,
+                                                              ServiceFactory factory,
+                                                              const GrpcLimits& limits) {
+  try {
+    return std::unique_ptr<GrpcServer>(new GrpcServer(loop, log, std::move(factory), limits));
+  } catch (const std::system_error& error) {
+    return wire::make_error(wire::ErrorCode::kOutOfMemory,
+                            fmt::format("the daemon gets no thread: {}", error.what()),
+                            "Raise the limit of its user (ulimit -u), or of its control group "
+                            "(TasksMax=, pids.max).");
+  }
 }
+
+// gRPC stays: its end would wait for ever for a thread that it once did not get.
+GrpcServer::~GrpcServer() { shutdown(std::chrono::system_clock::now()); }
 
 absl::Status GrpcServer::add_listener(wire::UniqueFd listener) {
   auto acceptor = Acceptor::start(
@@ -99,8 +111,12 @@ bool GrpcServer::adopt(ConnectionId id, Connection& connection) {
   if (!watched) return false;
   User& user = users_.at(connection.uid);
   if (!user.server) {
-    user.server = UidServer::start(factory_(connection.uid));
-    if (!user.server) return false;
+    auto server = UidServer::start(factory_(connection.uid));
+    if (!server.ok()) {
+      log_refusal(wire::message_of(server.status()));
+      return false;
+    }
+    user.server = *std::move(server);
     user.server->set_serving(serving_);
   }
   const int number = watched.get();

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "server/loop/acceptor.h"
 #include "server/loop/event_loop.h"
 #include "server/rpc/uid_server.h"
@@ -44,8 +45,10 @@ class GrpcServer {
   // connection speaks; the services are destroyed on another thread.
   using ServiceFactory = std::function<GrpcServices(uid_t uid)>;
 
-  // loop and log outlive the server.
-  GrpcServer(EventLoop& loop, Log& log, ServiceFactory factory, const GrpcLimits& limits = {});
+  // loop and log outlive the server. kOutOfMemory if there is no thread for it.
+  static absl::StatusOr<std::unique_ptr<GrpcServer>> start(EventLoop& loop, Log& log,
+                                                           ServiceFactory factory,
+                                                           const GrpcLimits& limits = {});
   // As shutdown() without patience.
   ~GrpcServer();
   GrpcServer(const GrpcServer&) = delete;
@@ -77,6 +80,7 @@ class GrpcServer {
     std::optional<EventLoop::TimerId> linger;
   };
 
+  GrpcServer(EventLoop& loop, Log& log, ServiceFactory factory, const GrpcLimits& limits);
   void on_connection(wire::UniqueFd fd);
   void on_first_byte(ConnectionId id);
   bool adopt(ConnectionId id, Connection& connection);

@@ -2,13 +2,13 @@
 // ControlService and AdminService on gRPC's threads.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "server/core/broker.h"
+#include "server/rpc/name_waits.h"
 #include "server/telemetry/log.h"
 #include "wire/ids.h"
 
@@ -33,10 +33,7 @@ class ServiceHost {
   virtual absl::Status prepare_device(const std::string& device) = 0;
   // Makes memory for the core, which goes on meanwhile.
   virtual absl::Status grow(const SegmentPool::Growth& growth) = 0;
-  // Blocks until `holds` says yes, which is asked anew whenever an array has been created, or until
-  // the deadline. The last answer.
-  virtual bool wait_until(const std::function<bool(const Broker&)>& holds,
-                          std::chrono::steady_clock::time_point deadline) = 0;
+  virtual NameWaits& waits() = 0;
   // Ends the session's connection. kNotFound.
   virtual absl::Status evict(wire::SessionId session) = 0;
   virtual DaemonFacts facts() const = 0;

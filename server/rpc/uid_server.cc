@@ -7,7 +7,13 @@
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/server_posix.h>
 
+#include <algorithm>
+#include <latch>
+#include <system_error>
 #include <utility>
+
+#include "fmt/format.h"
+#include "wire/error.h"
 
 namespace memlease::server {
 namespace {
@@ -19,7 +25,27 @@ constexpr int kMaxStreamsPerConnection = 64;
 constexpr int kMaxPingStrikes = 2;
 constexpr std::size_t kMemoryBytes = std::size_t{64} << 20;
 // Far above what well-behaved clients need: near its limit gRPC refuses some calls needlessly.
-constexpr int kMaxThreads = 256;
+constexpr int kMaxThreads = 128;
+
+// A server begins with a thread that polls, and the first one with those that serve WaitFor: half
+// as many as there are processors, from 2 to 16. gRPC aborts where it does not get the former, and
+// WaitFor hangs where it does not get the latter. So as many are tried here, and one to spare.
+absl::Status check_threads() {
+  const std::size_t count = std::clamp(std::thread::hardware_concurrency() / 2, 2U, 16U) + 2;
+  std::latch all_tried(1);
+  std::vector<std::jthread> threads;
+  absl::Status status;
+  try {
+    while (threads.size() < count) threads.emplace_back([&] { all_tried.wait(); });
+  } catch (const std::system_error& error) {
+    status = wire::make_error(wire::ErrorCode::kOutOfMemory,
+                              fmt::format("no threads are left for gRPC: {}", error.what()),
+                              "Raise the limit of the daemon's user (ulimit -u), or of its control "
+                              "group (TasksMax=, pids.max).");
+  }
+  all_tried.count_down();
+  return status;
+}
 
 void add_standard_services() {
   static const bool added = [] {
@@ -32,7 +58,8 @@ void add_standard_services() {
 
 }  // namespace
 
-std::unique_ptr<UidServer> UidServer::start(GrpcServices services) {
+absl::StatusOr<std::unique_ptr<UidServer>> UidServer::start(GrpcServices services) {
+  if (auto status = check_threads(); !status.ok()) return status;
   add_standard_services();
   std::unique_ptr<UidServer> result(new UidServer(std::move(services)));
   grpc::ServerBuilder builder;
@@ -48,7 +75,7 @@ std::unique_ptr<UidServer> UidServer::start(GrpcServices services) {
   grpc::ResourceQuota quota("memlease");
   builder.SetResourceQuota(quota.Resize(kMemoryBytes).SetMaxThreads(kMaxThreads));
   result->server_ = builder.BuildAndStart();
-  if (!result->server_) return nullptr;
+  if (!result->server_) return wire::defect("gRPC does not start a server");
   return result;
 }
 
@@ -76,11 +103,10 @@ UidServerReaper::~UidServerReaper() {
     ending_ = true;
   }
   changed_.notify_one();
-  if (thread_.joinable()) thread_.join();
+  thread_.join();
 }
 
 void UidServerReaper::reap(std::unique_ptr<UidServer> server) {
-  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   {
     const wire::MutexLock lock(mutex_);
     waiting_.push_back(std::move(server));

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "wire/mutex.h"
 #include "wire/unique_fd.h"
 
@@ -22,8 +23,8 @@ using GrpcServices = std::vector<std::unique_ptr<grpc::Service>>;
 
 class UidServer {
  public:
-  // Adds health and reflection to the services. Null if gRPC cannot start, which it logs itself.
-  static std::unique_ptr<UidServer> start(GrpcServices services);
+  // Adds health and reflection to the services. kOutOfMemory if there are no threads for it.
+  static absl::StatusOr<std::unique_ptr<UidServer>> start(GrpcServices services);
   // Cancels what is under way and waits for its handlers.
   ~UidServer();
 
@@ -41,11 +42,11 @@ class UidServer {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// Destroys servers on a thread of its own, because that waits for handlers. The thread starts with
-// the first server and sleeps between them. Thread-safe.
+// Destroys servers on a thread of its own, because that waits for handlers. The thread is there
+// from the start: later there may be none left for it. Thread-safe.
 class UidServerReaper {
  public:
-  UidServerReaper() = default;
+  UidServerReaper() : thread_([this] { run(); }) {}
   // Blocks until all have been destroyed.
   ~UidServerReaper();
   void reap(std::unique_ptr<UidServer> server);
@@ -57,7 +58,7 @@ class UidServerReaper {
   wire::CondVar changed_;  // waiting_ or ending_ has
   std::vector<std::unique_ptr<UidServer>> waiting_ ABSL_GUARDED_BY(mutex_);
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // which only reap() and the end touch
+  std::thread thread_;  // last, as it uses the others
 };
 
 }  // namespace memlease::server

@@ -99,7 +99,12 @@ TEST(Drain, WaitsForLeasesAndGivesNoNewOnes) {
   ASSERT_TRUE(writer.ask("write a 1000").ok());
   waiter.say("read a 1 60000");
   EXPECT_EQ(waiter.answer(200).kind, Answer::Kind::kSilent);
+  Peer name_waiter(daemon.directory());
+  ASSERT_TRUE(name_waiter.ask("connect").ok());
+  name_waiter.say("wait_for never 60000");
+  EXPECT_EQ(name_waiter.answer(200).kind, Answer::Kind::kSilent);
   daemon.signal(SIGTERM);
+  EXPECT_EQ(name_waiter.answer(5000).code, "DaemonLost");
   const Answer woken = waiter.answer();
   EXPECT_EQ(woken.code, "DaemonLost") << woken.describe();
   EXPECT_THAT(woken.text, HasSubstr("shutting down"));

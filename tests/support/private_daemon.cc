@@ -83,11 +83,20 @@ int reap(pid_t pid) {
 
 }  // namespace
 
-PrivateDaemon::PrivateDaemon(std::vector<std::string> flags) : directory_(home_.path() + "/run") {
+PrivateDaemon::PrivateDaemon(std::vector<std::string> flags, uid_t uid)
+    : directory_(home_.path() + "/run") {
   mkdir(directory_.c_str(), 0755);
   chmod(directory_.c_str(), 0755);
   const UniqueFd notices = listen_for_notice(home_.path() + "/notify");
-  std::vector<std::string> arguments = {in_build("bin/memleased"), "--directory=" + directory_};
+  std::vector<std::string> arguments;
+  if (uid != geteuid()) {
+    for (const std::string& path : {directory_, home_.path() + "/notify"}) {
+      if (chown(path.c_str(), uid, uid) != 0) give_up("chown " + path);
+    }
+    const std::string number = std::to_string(uid);
+    arguments = {"/usr/bin/setpriv", "--reuid", number, "--regid", number, "--clear-groups"};
+  }
+  arguments.insert(arguments.end(), {in_build("bin/memleased"), "--directory=" + directory_});
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   pid_ = spawn(arguments, home_.path() + "/notify", home_.path() + "/log");
   process_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));

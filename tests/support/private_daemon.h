@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <memory>
 #include <string>
@@ -16,8 +17,9 @@ namespace memlease::testing {
 class PrivateDaemon {
  public:
   // Returns once the daemon has said READY=1; a failure to start is a test failure and aborts.
-  // Flags such as "--warm-bytes=0". The directory can be entered by every user.
-  explicit PrivateDaemon(std::vector<std::string> flags = {});
+  // Flags such as "--warm-bytes=0". The directory can be entered by every user. With another `uid`
+  // than this process's it belongs to that, as the daemon does, and admin() does not trust it.
+  explicit PrivateDaemon(std::vector<std::string> flags = {}, uid_t uid = geteuid());
   // Ends the daemon if it runs still, and checks that it leaves nothing in its directory.
   ~PrivateDaemon();
   PrivateDaemon(const PrivateDaemon&) = delete;

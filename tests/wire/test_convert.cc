@@ -71,7 +71,7 @@ TEST(ConvertStatus, ErrorsOfGrpcItselfGetTheNearestCode) {
       {grpc::StatusCode::PERMISSION_DENIED, ErrorCode::kDenied},
       {grpc::StatusCode::UNAUTHENTICATED, ErrorCode::kDenied},
       {grpc::StatusCode::UNIMPLEMENTED, ErrorCode::kVersionSkew},
-      {grpc::StatusCode::RESOURCE_EXHAUSTED, ErrorCode::kInternal},
+      {grpc::StatusCode::RESOURCE_EXHAUSTED, ErrorCode::kQuotaExceeded},
       {grpc::StatusCode::UNKNOWN, ErrorCode::kInternal},
   };
   for (const auto& [from, to] : kCases) {

@@ -57,6 +57,8 @@ ErrorCode code_of_grpc(grpc::StatusCode code) {
     case grpc::StatusCode::PERMISSION_DENIED:
     case grpc::StatusCode::UNAUTHENTICATED:
       return ErrorCode::kDenied;
+    case grpc::StatusCode::RESOURCE_EXHAUSTED:
+      return ErrorCode::kQuotaExceeded;
     case grpc::StatusCode::UNIMPLEMENTED:
       return ErrorCode::kVersionSkew;
     default:
@@ -70,6 +72,10 @@ std::string_view hint_of_grpc(ErrorCode code) {
       return "The daemon has ended, or closed the connection. Connect anew.";
     case ErrorCode::kTimeout:
       return "The daemon did not answer in time. Is it stopped, or the machine overloaded?";
+    case ErrorCode::kQuotaExceeded:
+      return "More calls of this user are under way than the daemon serves at once, or the message "
+             "is "
+             "too long. Try again later, or ask for less.";
     case ErrorCode::kVersionSkew:
       return "The daemon is of another version: restart it, or update this side.";
     default:

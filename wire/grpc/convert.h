@@ -19,8 +19,8 @@ namespace memlease::wire {
 grpc::Status to_grpc(const absl::Status& status);
 
 // The error as make_error made it on the other side. For an error of gRPC itself, which has no
-// details, the nearest code: kDaemonLost for UNAVAILABLE, kTimeout for DEADLINE_EXCEEDED, kInternal
-// for what cannot happen between two memleases.
+// details, the nearest code: kDaemonLost for UNAVAILABLE, kTimeout for DEADLINE_EXCEEDED,
+// kQuotaExceeded for RESOURCE_EXHAUSTED, kInternal for what cannot happen between two memleases.
 absl::Status from_grpc(const grpc::Status& status);
 
 v1::ArraySpec to_proto(const ArraySpec& spec);

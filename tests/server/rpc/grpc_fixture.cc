@@ -197,7 +197,7 @@ void GrpcServerTest::start(const server::GrpcLimits& limits) {
   auto listener = directory_->listen(wire::kControlSocket, SOCK_STREAM, 0666);
   ASSERT_TRUE(listener.ok()) << listener.status();
   path_ = folder + "/" + wire::kControlSocket;
-  server_ = std::make_unique<server::GrpcServer>(
+  auto server = server::GrpcServer::start(
       *loop_, log_,
       [this](uid_t uid) {
         server::GrpcServices services;
@@ -205,6 +205,8 @@ void GrpcServerTest::start(const server::GrpcLimits& limits) {
         return services;
       },
       limits);
+  ASSERT_TRUE(server.ok()) << server.status();
+  server_ = *std::move(server);
   ASSERT_TRUE(server_->add_listener(*std::move(listener)).ok());
   thread_ = std::thread([this] { loop_->run(); });
 }
