@@ -145,10 +145,11 @@ absl::StatusOr<NewSession> Daemon::open_session(const PeerIdentity& peer) {
   absl::StatusOr<NewSession> opened;
   with_broker([&](Broker& broker) { opened = broker.open_session(peer); });
   if (opened.ok()) {
-    log_.info("session opened", {{"session", wire::to_int(opened->session)},
-                                 {"pid", peer.pid},
-                                 {"uid", peer.uid},
-                                 {"command", peer.command}});
+    log_session(peer.uid, "session opened",
+                {{"session", wire::to_int(opened->session)},
+                 {"pid", peer.pid},
+                 {"uid", peer.uid},
+                 {"command", peer.command}});
   }
   watch_idleness();
   return opened;
@@ -161,9 +162,13 @@ absl::StatusOr<FileGrant> Daemon::fetch_file(wire::SessionId session, wire::File
 
 bool Daemon::hang_up(wire::SessionId session, bool goodbye) {
   bool exit_awaited = true;
-  with_broker([&](Broker& broker) { exit_awaited = broker.hang_up(session, goodbye); });
+  uid_t uid = 0;
+  with_broker([&](Broker& broker) {
+    uid = broker.sessions().find(session)->peer.uid;
+    exit_awaited = broker.hang_up(session, goodbye);
+  });
   waits_.end_session(session);
-  log_.info("session hung up", {{"session", wire::to_int(session)}, {"goodbye", goodbye}});
+  log_session(uid, "session hung up", {{"session", wire::to_int(session)}, {"goodbye", goodbye}});
   watch_idleness();
   return exit_awaited;
 }
@@ -172,16 +177,24 @@ void Daemon::exited(wire::SessionId session) {
   std::vector<ReclaimedArray> reclaimed;
   with_broker([&](Broker& broker) { reclaimed = broker.exited(session); });
   for (const ReclaimedArray& array : reclaimed) {
-    log_.info("reclaimed from an exited process", {{"session", wire::to_int(session)},
-                                                   {"pid", array.pid},
-                                                   {"uid", array.uid},
-                                                   {"command", array.command},
-                                                   {"array", array.name},
-                                                   {"bytes", array.bytes},
-                                                   {"held_s", array.held_s},
-                                                   {"reason", array.reason}});
+    log_session(array.uid, "reclaimed from an exited process",
+                {{"session", wire::to_int(session)},
+                 {"pid", array.pid},
+                 {"uid", array.uid},
+                 {"command", array.command},
+                 {"array", array.name},
+                 {"bytes", array.bytes},
+                 {"held_s", array.held_s},
+                 {"reason", array.reason}});
   }
   watch_idleness();
+}
+
+void Daemon::log_session(uid_t uid, std::string_view event, LogFields fields) {
+  constexpr std::uint32_t kLines = 50;  // per period
+  constexpr std::chrono::seconds kPeriod{10};
+  LogLimiter& limiter = session_log_limiters_.try_emplace(uid, kLines, kPeriod).first->second;
+  log_.write(limiter, LogLevel::kInfo, event, fields);
 }
 
 // ---- ServiceHost.

@@ -8,6 +8,8 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -58,6 +60,7 @@ class Daemon final : public SessionHost, public ServiceHost {
  private:
   Daemon(const Config& config, EventLoop& loop, Log& log);
   absl::Status listen(Directory& directory);
+  void log_session(uid_t uid, std::string_view event, LogFields fields);
   // Ends the loop after idle_exit_s without anything worth staying for.
   void watch_idleness();
   void continue_drain();
@@ -68,6 +71,8 @@ class Daemon final : public SessionHost, public ServiceHost {
   Log& log_;
   LogLimiter attach_log_limiter_;
   LogLimiter shortage_log_limiter_;
+  // A process that connects in a loop, or exits with all its arrays, leaves a line each time.
+  std::unordered_map<uid_t, LogLimiter> session_log_limiters_;  // on the loop's thread
   const std::chrono::steady_clock::time_point started_;
   const wire::Incarnation incarnation_;
   const std::unique_ptr<Clock> clock_;

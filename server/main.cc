@@ -9,22 +9,28 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "server/config/background.h"
 #include "server/config/configure.h"
 #include "server/config/directory.h"
 #include "server/daemon.h"
 #include "server/loop/event_loop.h"
+#include "server/rpc/library_log.h"
 #include "server/telemetry/log.h"
 #include "wire/error.h"
 #include "wire/unique_fd.h"
 
 namespace memlease::server {
 namespace {
+
+// Of the file that a daemon in the background logs to, and of the one before: it may lie in memory.
+constexpr std::uint64_t kLogFileBytes = std::uint64_t{4} << 20;
 
 int exit_code_of(const absl::Status& status) {
   return wire::code_of(status) == wire::ErrorCode::kBusy ? kExitBusy : kExitRuntime;
@@ -59,6 +65,7 @@ void raise_descriptor_limit() {
 
 int serve(const Config& config, Background& background) {
   Log log(config.log_level, config.log_format);
+  const LibraryLog library_log(log);
   raise_descriptor_limit();
   // Tokens live in this process's memory.
   prctl(PR_SET_DUMPABLE, 0);
@@ -83,7 +90,9 @@ int serve(const Config& config, Background& background) {
   if (!added.ok()) return fail(log, added);
   log.info("serving", {{"directory", config.directory}, {"pid", getpid()}});
   sd_notify(0, "READY=1");
-  background.ready(config.directory);
+  if (const std::string path = background.ready(config.directory); !path.empty()) {
+    log.bound_file(path, kLogFileBytes);
+  }
   (*loop)->run();
   sd_notify(0, "STOPPING=1");
   daemon->reset();

@@ -57,8 +57,8 @@ std::optional<int> Background::detach() {
   return WIFEXITED(status) ? WEXITSTATUS(status) : kExitRuntime;
 }
 
-void Background::ready(const std::string& directory) {
-  if (!ready_) return;
+std::string Background::ready(const std::string& directory) {
+  if (!ready_) return "";
   const std::string path = directory + "/memleased.log";
   const wire::UniqueFd log(
       open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -71,6 +71,7 @@ void Background::ready(const std::string& directory) {
   const char byte = 1;
   if (write(ready_.get(), &byte, 1) != 1) std::perror("memleased: ready");
   ready_.reset();
+  return log && null ? path : "";
 }
 
 }  // namespace memlease::server

@@ -20,8 +20,9 @@ class Background {
   // and without what its parent had open beside the standard descriptors: a lock, say, or a pipe.
   std::optional<int> detach();
   // In the child, once it serves: releases the parent, and sends what is logged from now on to
-  // <directory>/memleased.log. Without detach() it does nothing.
-  void ready(const std::string& directory);
+  // <directory>/memleased.log. Returns that path, or "" if the file cannot be opened, and nothing
+  // is to be seen any more. Without detach() it does nothing and returns "".
+  std::string ready(const std::string& directory);
 
  private:
   wire::UniqueFd ready_;

@@ -3,41 +3,45 @@
 #include <fmt/format.h>
 #include <spdlog/logger.h>
 #include <spdlog/sinks/base_sink.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <iterator>
+#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "server/telemetry/log_sink.h"
 
 namespace memlease::server {
 namespace {
 
 using Buffer = fmt::memory_buffer;
 
-class FdSink final : public spdlog::sinks::base_sink<std::mutex> {
+// LogSink as spdlog wants it.
+class SpdlogSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  explicit FdSink(int fd) : fd_(fd) {}
+  explicit SpdlogSink(int fd) : sink_(fd) {}
+
+  void bound(const std::string& path, std::uint64_t max_bytes) {
+    const std::lock_guard lock(mutex_);
+    sink_.bound(path, max_bytes);
+  }
+  // Lines lost, once there is room to say so.
+  std::uint64_t take_dropped() {
+    const std::lock_guard lock(mutex_);
+    return sink_.has_room() ? sink_.take_dropped() : 0;
+  }
 
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
-    const char* at = line.data();
-    std::size_t left = line.size();
-    while (left > 0) {
-      const ssize_t written = ::write(fd_, at, left);
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) return;
-      at += written;
-      left -= static_cast<std::size_t>(written);
-    }
+    sink_.write(std::string(line.data(), line.size()));
   }
   void flush_() override {}
 
-  const int fd_;
+  LogSink sink_;
 };
 
 // The text may come from a peer (a process's name, an array's name): whatever could end the line,
@@ -163,7 +167,7 @@ std::optional<std::uint64_t> LogLimiter::admit(Clock::time_point now) {
 class Log::Impl {
  public:
   Impl(LogLevel level, LogFormat format, int fd)
-      : format_(format), logger_("memleased", std::make_shared<FdSink>(fd)) {
+      : format_(format), sink_(std::make_shared<SpdlogSink>(fd)), logger_("memleased", sink_) {
     logger_.set_pattern(pattern_of(format), spdlog::pattern_time_type::utc);
     set_level(level);
   }
@@ -171,7 +175,18 @@ class Log::Impl {
   void set_level(LogLevel level) { logger_.set_level(to_spdlog(level)); }
   bool wants(LogLevel level) const { return logger_.should_log(to_spdlog(level)); }
 
+  void bound(const std::string& path, std::uint64_t max_bytes) { sink_->bound(path, max_bytes); }
+
   void write(LogLevel level, std::string_view event, std::span<const LogField> fields) {
+    if (const std::uint64_t dropped = sink_->take_dropped(); dropped > 0) {
+      const LogField count{"count", dropped};
+      put(level, "lines of this log were dropped: nobody took them", {&count, 1});
+    }
+    put(level, event, fields);
+  }
+
+ private:
+  void put(LogLevel level, std::string_view event, std::span<const LogField> fields) {
     Buffer line;
     if (format_ == LogFormat::kJson) {
       append_json(line, event, fields);
@@ -184,8 +199,8 @@ class Log::Impl {
     logger_.log(to_spdlog(level), spdlog::string_view_t(line.data(), line.size()));
   }
 
- private:
   const LogFormat format_;
+  const std::shared_ptr<SpdlogSink> sink_;
   spdlog::logger logger_;
 };
 
@@ -193,6 +208,10 @@ Log::Log(LogLevel level, LogFormat format, int fd)
     : impl_(std::make_unique<Impl>(level, format, fd)) {}
 
 Log::~Log() = default;
+
+void Log::bound_file(const std::string& path, std::uint64_t max_bytes) {
+  impl_->bound(path, max_bytes);
+}
 
 void Log::set_level(LogLevel level) { impl_->set_level(level); }
 

@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <variant>
@@ -70,8 +71,8 @@ class LogLimiter {
   std::uint64_t suppressed_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Thread-safe. A line is written by one write(2), so that lines of several processes do not mix;
-// failures to write are ignored.
+// Thread-safe, and does not wait for whoever reads it: lines that nobody takes are dropped, and the
+// next one that is taken says how many.
 class Log {
  public:
   Log(LogLevel level, LogFormat format, int fd = 2);
@@ -80,6 +81,9 @@ class Log {
   Log& operator=(const Log&) = delete;
 
   void set_level(LogLevel level);
+  // The descriptor is the file at `path` now: when that has grown to max_bytes it becomes `path`.1,
+  // and a new one begins.
+  void bound_file(const std::string& path, std::uint64_t max_bytes);
   void write(LogLevel level, std::string_view event, LogFields fields = {});
   // The line that ends a silence has a field `suppressed`.
   void write(LogLimiter& limiter, LogLevel level, std::string_view event, LogFields fields = {});

@@ -54,6 +54,18 @@ def test_standard_descriptors_may_be_closed(background, tmp_path):
     assert daemon.returncode == 0, daemon.stderr
 
 
+def test_a_log_that_is_full_is_kept_once(background, tmp_path):
+    log = tmp_path / "run" / "memleased.log"
+    log.parent.mkdir(mode=0o700)
+    log.write_bytes(b"x" * (4 << 20))
+    pid = background()
+    os.kill(pid, signal.SIGHUP)  # leaves a line
+    full = log.with_suffix(".log.1")
+    until(lambda: full.exists() and log.exists(), "a new log begins")
+    assert full.read_bytes().endswith(b"settings are read at the start\n")
+    until(lambda: descriptors(pid)[2] == str(log), "standard error is the new log")
+
+
 def test_sighup_is_survived(daemon):
     daemon.process.send_signal(signal.SIGHUP)
     assert daemon.ctl("health").returncode == 0

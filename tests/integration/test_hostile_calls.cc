@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <ostream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -221,6 +222,19 @@ TEST(HostileList, OfArraysIsRefusedToo) {
   PrivateDaemon daemon({"--log-level=warning"});
   const auto listed = daemon.admin().list_arrays("*[" + std::string(60'000, 'b') + "]");
   EXPECT_EQ(wire::code_of(listed.status()), ErrorCode::kInvalidArgument) << listed.status();
+}
+
+// gRPC refuses the call, and protobuf says why: in the log's form, and not for every call.
+TEST(HostileList, OfWhatIsNoTextLeavesFewLinesInTheLogsForm) {
+  PrivateDaemon daemon({"--log-level=error", "--log-format=json"});
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(daemon.admin().list_arrays("\xff\xfe").ok());
+  std::istringstream lines(daemon.log());
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    EXPECT_TRUE(line.starts_with("{\"time\":")) << line;
+  }
+  EXPECT_GE(count, 1);
+  EXPECT_LE(count, 5);
 }
 
 // What is refused to an array's members too.

@@ -3,20 +3,33 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <climits>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "fmt/format.h"
 #include "server/telemetry/log.h"
+#include "tests/support/temporary_folder.h"
 #include "wire/unique_fd.h"
 
 namespace memlease::server {
 namespace {
 
-using testing::MatchesRegex;
+using ::testing::MatchesRegex;
+
+std::string text_of(const std::string& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
 
 // What a log has written, by a pipe.
-class LogTest : public testing::Test {
+class LogTest : public ::testing::Test {
  protected:
   void SetUp() override {
     int ends[2];
@@ -97,6 +110,56 @@ TEST_F(LogTest, AFloodIsCountedInsteadOfWritten) {
   Log log(LogLevel::kInfo, LogFormat::kJournal, fd());
   for (int i = 0; i < 5; ++i) log.write(limiter, LogLevel::kInfo, "refused", {{"i", i}});
   EXPECT_EQ(written(), "<6>refused i=0\n<6>refused i=1\n");
+}
+
+// Before, the daemon stood still in write(2) until somebody read.
+TEST_F(LogTest, AFullPipeHoldsUpNobodyAndIsCounted) {
+  ASSERT_EQ(::fcntl(fd(), F_SETFL, 0), 0);  // blocks, as standard error does
+  Log log(LogLevel::kInfo, LogFormat::kJournal, fd());
+  constexpr int kLines = 5000;
+  const std::string text(100, 'x');
+  for (int i = 0; i < kLines; ++i) log.info("event", {{"text", text}});
+  std::string lines;
+  for (std::string more = written(); !more.empty(); more = written()) lines += more;
+  const auto kept = std::count(lines.begin(), lines.end(), '\n');
+  EXPECT_LT(kept, kLines);
+  EXPECT_TRUE(lines.ends_with("x\n")) << "the last line was cut";
+  log.info("next");
+  EXPECT_EQ(written(),
+            fmt::format("<6>lines of this log were dropped: nobody took them count={}\n<6>next\n",
+                        kLines - kept));
+}
+
+TEST_F(LogTest, ALineIsNoLongerThanAPipeTakesAtOnce) {
+  Log log(LogLevel::kInfo, LogFormat::kJournal, fd());
+  const std::string text(10'000, 'x');
+  log.info("event", {{"text", text}});
+  const std::string line = written();
+  EXPECT_EQ(line.size(), static_cast<std::size_t>(PIPE_BUF));
+  EXPECT_TRUE(line.ends_with("x\n"));
+}
+
+TEST(LogFile, BeginsAgainWhenItIsFullAndKeepsTheOneBefore) {
+  const memlease::testing::TemporaryFolder folder;
+  const std::string path = folder.path() + "/log";
+  const wire::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  ASSERT_TRUE(file);
+  Log log(LogLevel::kInfo, LogFormat::kJournal, file.get());
+  log.info("of the run before");
+  log.bound_file(path, 1000);
+  for (int i = 0; i < 1000; ++i) log.info("event", {{"i", i}});
+  const std::string now = text_of(path);
+  const std::string before = text_of(path + ".1");
+  EXPECT_LT(now.size(), 1000U);
+  EXPECT_GE(before.size(), 1000U);
+  EXPECT_LT(before.size(), 1100U);
+  EXPECT_TRUE(now.ends_with("i=999\n"));
+  EXPECT_TRUE(before.starts_with("<6>event i=")) << before;
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    files += entry.exists() ? 1 : 0;
+  }
+  EXPECT_EQ(files, 2U);
 }
 
 TEST(LogLimiterTest, TheFirstEventOfAPeriodTellsHowManyWereHeldBack) {

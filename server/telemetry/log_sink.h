@@ -1,0 +1,38 @@
+// Where the log's lines go. Nobody waits for whoever reads them: a line for which there is no room,
+// in a pipe that nobody empties, say, is dropped and counted. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace memlease::server {
+
+class LogSink {
+ public:
+  // The descriptor stays the caller's.
+  explicit LogSink(int fd) : fd_(fd) {}
+
+  // From now on `fd` is the file at `path`. One that has grown to max_bytes becomes `path`.1, in
+  // the place of an older one, and `fd` a new file.
+  void bound(const std::string& path, std::uint64_t max_bytes);
+
+  // With its newline, by one write(2), so that lines of several processes do not mix. What is more
+  // than PIPE_BUF is cut off: more may not find room where poll(2) says that there is some.
+  void write(std::string line);
+  bool has_room() const;
+
+  // Lines lost since the last call.
+  std::uint64_t take_dropped();
+
+ private:
+  void begin_new_file();
+
+  const int fd_;
+  std::uint64_t dropped_ = 0;
+  std::string path_;  // "": not bounded
+  std::uint64_t max_bytes_ = 0;
+  std::uint64_t size_bytes_ = 0;
+};
+
+}  // namespace memlease::server
