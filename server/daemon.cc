@@ -223,7 +223,7 @@ absl::Status Daemon::prepare_device(const std::string& device) {
         wire::ErrorCode::kUnsupported,
         fmt::format("the daemon (pid {}) has no GPU: {}", ::getpid(),
                     wire::message_of(found.status())),
-        fmt::format("That is about the daemon, whatever this process sees: start it anew where it "
+        fmt::format("That is about the daemon, whatever this process sees: restart it where it "
                     "sees the driver and the GPU. {}",
                     wire::hint_of(found.status())));
   }

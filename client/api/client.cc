@@ -48,7 +48,7 @@ absl::Status check_headers(std::string_view headers) {
       fmt::format("this program was compiled with the headers of memlease {}, and "
                   "has loaded the library of memlease {}",
                   headers, MEMLEASE_VERSION),
-      "Compile it anew, or let it find the library that belongs to its headers "
+      "Recompile it, or let it find the library that belongs to its headers "
       "(ldd PROGRAM shows which one it finds).");
 }
 

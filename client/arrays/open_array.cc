@@ -177,12 +177,12 @@ absl::Status OpenArray::gone(bool draining) const {
   if (draining) {
     return make_error(ErrorCode::kDaemonLost,
                       fmt::format("the daemon of {} is shutting down", session_.directory()),
-                      "Release your leases; connect again once it has been started anew.");
+                      "Release your leases; connect again once it has been restarted.");
   }
   return make_error(
       ErrorCode::kWithdrawn,
       fmt::format("'{}' has been withdrawn, or the process that created it has ended", name()),
-      "Views stay valid until they die. Open the name again if it was created anew; "
+      "Views stay valid until they die. Open the name again if it was created again; "
       "with lifetime 'persistent' an array outlives its creator.");
 }
 

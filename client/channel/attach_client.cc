@@ -25,7 +25,7 @@ Deadline in(std::chrono::seconds time) { return std::chrono::steady_clock::now()
 absl::Status forked() {
   return make_error(ErrorCode::kForkedClient,
                     "this client belongs to the parent process, from before fork",
-                    "Connect anew in the child.");
+                    "Connect again in the child.");
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ absl::StatusOr<SharedFile> AttachClient::fetch(wire::FileId file) {
   if (socket < 0) return forked();
   const wire::MutexLock lock(mutex_);
   if (state_ == State::kSaidGoodbye) {
-    return make_error(ErrorCode::kClosed, "this client has been closed", "Connect anew.");
+    return make_error(ErrorCode::kClosed, "this client has been closed", "Connect again.");
   }
   if (state_ == State::kLost) return lost("an earlier call found it broken");
   const std::uint32_t request_id = ++last_request_id_;
@@ -84,7 +84,7 @@ absl::Status AttachClient::lost(std::string_view reason) {
   return make_error(ErrorCode::kDaemonLost,
                     fmt::format("the session with the daemon at {} (pid {}) has ended: {}", path_,
                                 welcome_.daemon_pid, reason),
-                    "Connect anew; if no daemon runs, start one.");
+                    "Connect again; if no daemon runs, start one.");
 }
 
 bool AttachClient::alive() {

@@ -89,11 +89,11 @@ class CudaEvent : public DeviceEvent {
 
 constexpr const char* kMemoryApart =
     "Usually the daemon and this process are in PID namespaces of their own: start the containers "
-    "of both with --pid=host (Kubernetes: hostPID). If not: start this process anew.";
+    "of both with --pid=host (Kubernetes: hostPID). If not: restart this process.";
 constexpr const char* kEventsApart =
     "Usually the daemon and this process do not share /dev/shm: start the containers of both with "
     "--ipc=host (Kubernetes: hostIPC), and with --pid=host (hostPID) if that is not enough. If "
-    "they do: start this process anew.";
+    "they do: restart this process.";
 
 constexpr const char* kOutsideOfCapture =
     "Take and end leases outside of the capture: a graph cannot wait for versions that come later.";
@@ -137,10 +137,10 @@ std::optional<std::size_t> ordinal_of(std::string_view device) {
 // ---- CudaImporter.
 
 absl::Status CudaImporter::error(std::int32_t code, const std::string& what) const {
-  return cuda::cuda_error(
-      cuda_, code, fmt::format("{} on {} (cuda:{})", what, gpu_.uuid, gpu_.ordinal),
-      "After an error of its GPU a process must be started anew; the daemon and "
-      "other processes go on.");
+  return cuda::cuda_error(cuda_, code,
+                          fmt::format("{} on {} (cuda:{})", what, gpu_.uuid, gpu_.ordinal),
+                          "After an error of its GPU a process must be restarted; the daemon and "
+                          "other processes go on.");
 }
 
 absl::StatusOr<std::unique_ptr<DeviceMemory>> CudaImporter::open_memory(

@@ -82,7 +82,7 @@ absl::Status ReaderOrder::host_wait(Stream stream, Usable usable) {
 }
 
 // By looking: a wait inside of the driver may not end. The daemon says that a version is poisoned
-// before it records the event anew, so who sees that it is complete looks once more.
+// before it records the event again, so who sees that it is complete looks once more.
 bool ReaderOrder::await_lost(const SlotReader& reader, std::uint32_t slot, std::uint64_t version,
                              Usable usable) {
   for (Backoff backoff;; backoff.pause()) {

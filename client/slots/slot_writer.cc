@@ -138,7 +138,7 @@ std::uint32_t SlotWriter::choose_among(const Preferred* preferred) {
   return slots_;
 }
 
-// First the mark, then the scan, and the list of subscribers anew each time. Only a mark that was
+// First the mark, then the scan, and the list of subscribers again each time. Only a mark that was
 // never handed out is taken back; with slots=1 it stays, so that no new reader comes in.
 bool SlotWriter::try_slot(std::uint32_t slot, const Preferred* preferred) {
   Word& word = row_.slot_words()[slot];

@@ -10,7 +10,7 @@
 namespace tsunami {
 
 /// Which GPU of this process a rank takes: `device` is "cuda:N", rank r takes the (N + r)-th and
-/// begins anew after the last. Throws std::runtime_error if there is none.
+/// begins again after the last. Throws std::runtime_error if there is none.
 int gpu_of_rank(const std::string& device, int rank);
 
 /// Begins with the state of `start`. The host waits for the GPU once a step, in stable_step_s():

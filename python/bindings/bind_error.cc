@@ -24,8 +24,9 @@ Timeout to_timeout(std::optional<double> seconds, const char* argument) {
   if (!seconds) return std::nullopt;
   if (std::isnan(*seconds) || *seconds < 0) {
     throw Error(ErrorCode::InvalidArgument,
-                std::string(argument) + "=" + std::to_string(*seconds) + " is not a length of time",
-                "give seconds from 0, float('inf') for no end, or None for the default");
+                std::string(argument) + " must be 0 or more seconds, not " +
+                    std::string(py::repr(py::float_(*seconds))),
+                "float('inf') means no end, and None the default");
   }
   const std::chrono::duration<double> length(*seconds);
   constexpr std::chrono::duration<double> kLongest = std::chrono::hours(24 * 365 * 100);

@@ -62,7 +62,7 @@ Stream device_stream(const py::object& stream) {
   const long long handle = PyLong_AsLongLongAndOverflow(stream.ptr(), &overflow);
   if (overflow == 0 && handle > 0) return Stream::from_handle(static_cast<std::uintptr_t>(handle));
   throw py::value_error("__dlpack__: stream=" + std::string(py::repr(stream)) +
-                        " is no CUDA stream: give None or 1 for the legacy stream, 2 for the "
+                        " is not a CUDA stream: give None or 1 for the legacy stream, 2 for the "
                         "thread's, a stream's handle, or -1; 0 is ambiguous");
 }
 

@@ -41,9 +41,12 @@ void set_current_error() {
 void FastCall::bind(std::span<const char* const> parameters, Py_ssize_t most_positional,
                     std::span<PyObject*> values) const {
   if (positional > most_positional) {
-    throw wrong_call(function, "takes " + std::to_string(most_positional) +
-                                   " arguments without a name, and got " +
-                                   std::to_string(positional));
+    const std::string example = std::string("(") + parameters[most_positional] + "=...)";
+    throw wrong_call(function, most_positional == 0
+                                   ? "takes keyword arguments only, for example " + example
+                                   : "takes at most " + std::to_string(most_positional) +
+                                         " positional arguments; name the others, for example " +
+                                         example);
   }
   const auto store = [&](std::size_t index, PyObject* value) {
     values[index] = Py_IsNone(value) != 0 ? nullptr : value;
@@ -70,9 +73,10 @@ std::uint64_t to_version(PyObject* value, const char* argument) {
   const std::uint64_t version = PyLong_AsUnsignedLongLong(number.ptr());
   if (PyErr_Occurred() == nullptr) return version;
   PyErr_Clear();  // an OverflowError
-  throw Error(ErrorCode::InvalidArgument,
-              std::string(argument) + "=" + std::string(py::repr(number)) + " is no version number",
-              "versions count from 1 and fit into 64 bits");
+  throw Error(
+      ErrorCode::InvalidArgument,
+      std::string(argument) + "=" + std::string(py::repr(number)) + " is not a version number",
+      "versions count from 1 and fit into 64 bits");
 }
 
 Stream to_stream(PyObject* stream) {

@@ -180,7 +180,7 @@ host_wait : bool, optional
     what the environment variable ``MEMLEASE_CUDA_HOST_WAIT`` says, else False.
 no_stream : bool, optional
     Name no stream, ``None``, and wait for nothing: the caller answers for the order, and logs say
-    so once (R-CAI-13, R-SYNC-13). How the lease ends and what it keeps does not change. Default:
+    so once. How the lease ends and what it keeps does not change. Default:
     what ``MEMLEASE_CUDA_NO_STREAM`` says where the host does not wait, else False.
 readonly_ok : bool
     Do not say that the bytes of a read lease are read-only: for consumers that refuse such, as

@@ -90,9 +90,11 @@ class Array(_core.Array):
         Blocks as `write` does, and until the copy is complete; but not for that where both are on a
         GPU and there is a `stream`.
 
-        What has ``__dlpack__`` is taken by that (R-DLP-18), and what has only
-        ``__cuda_array_interface__``, of version 0 to 3, by that (R-CAI-14, 16). A source on a GPU
-        is kept until the GPU has copied it, and a later call of memlease sees that (R-CAI-17).
+        What has ``__dlpack__`` is taken by `DLPack's Python protocol
+        <https://dmlc.github.io/dlpack/latest/python_spec.html>`_, and what has only
+        ``__cuda_array_interface__``, of version 0 to 3, by the `CUDA array interface
+        <https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html>`_. A source on a GPU
+        is kept until the GPU has copied it, and a later call of memlease sees that.
 
         Parameters
         ----------
@@ -111,8 +113,8 @@ class Array(_core.Array):
             the elements ready there. Default: one of the library's.
         ignore_stream : bool, optional
             The elements of a source on a GPU are ready, and nobody changes them before the copy is
-            done: no stream waits, and a DLPack producer is asked for no order (R-CAI-15,
-            R-SYNC-13; logged once). Default: what ``MEMLEASE_CUDA_IGNORE_STREAM`` says, else False.
+            done: no stream waits, and a DLPack producer is asked for no order (logged once).
+            Default: what ``MEMLEASE_CUDA_IGNORE_STREAM`` says, else False.
 
         Returns
         -------

@@ -206,7 +206,7 @@ class Client:
         _require_text("name", name)
         if timeout is not None and not hasattr(timeout, "__float__"):
             raise InvalidArgument(
-                f"timeout={timeout!r} is no length of time", "give seconds, or None for no end"
+                f"timeout must be a number of seconds, not {timeout!r}", "None means no end"
             )
         return Array(self._core.wait_for(name, timeout))
 
@@ -364,14 +364,14 @@ def _fill(array: Array, elements: Any) -> None:
 # The binding would list its C++ signatures instead.
 def _require_text(argument: str, value: Any) -> None:
     if not isinstance(value, str):
-        raise InvalidArgument(f"{argument}={value!r} is no string", "give a str")
+        raise InvalidArgument(f"{argument}={value!r} is not a string", "give a str")
 
 
 def _small_number(argument: str, value: Any, hint: str) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        raise InvalidArgument(f"{argument}={value!r} is no whole number", hint) from None
+        raise InvalidArgument(f"{argument}={value!r} is not a whole number", hint) from None
     if not 0 <= number < 2**32:
         raise InvalidArgument(f"{argument}={value!r} is out of range", hint)
     return number

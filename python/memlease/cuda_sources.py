@@ -14,7 +14,7 @@ _FIRST_WITH_STREAM = 3
 def from_interface(
     interface: Any, producer: Any, ignore_stream: bool
 ) -> tuple[str, _core.GpuSource]:
-    """Take a source by its interface (R-CAI-6, 14, 16, 17).
+    """Take a source by its interface.
 
     Waits for nothing. The copy will wait for the ``stream`` that version 3 may name, and that for
     the copy's end. With none, as below version 3, the elements are ready, and nobody changes them

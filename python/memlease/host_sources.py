@@ -95,7 +95,7 @@ def _does_not_fit(number: Any, dtype: str, hint: str) -> InvalidArgument:
 def _no_numbers(source: Any, why: str) -> InvalidArgument:
     what = "None" if source is None else f"of type {type(source).__name__}"
     return InvalidArgument(
-        f"the source is {what}, which is no array of numbers{why}",
+        f"the source is {what}, and memlease holds bool, integer, float and complex elements{why}",
         "give a NumPy array, a buffer, a tensor by DLPack or the CUDA array interface, a lease, or "
         "a sequence of numbers",
     )

@@ -21,7 +21,7 @@ _logged: set[str] = set()
 
 
 def export_order(version: int, host_wait: bool | None, no_stream: bool | None) -> tuple[bool, bool]:
-    """Say how ``__cuda_array_interface__`` sees to the order (R-CAI-13, R-SYNC-13, 14).
+    """Say how ``__cuda_array_interface__`` sees to the order.
 
     Blocks on nothing.
 
@@ -49,7 +49,7 @@ def export_order(version: int, host_wait: bool | None, no_stream: bool | None) -
 
 
 def ignores_stream(asked: bool | None) -> bool:
-    """Tell whether the streams of a source's producer are left alone (R-CAI-15, R-SYNC-13).
+    """Tell whether the streams of a source's producer are left alone.
 
     Blocks on nothing. `asked` is as the call has it; None: as the environment has it.
     """

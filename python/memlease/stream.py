@@ -47,15 +47,15 @@ def handle_of(stream: Any) -> int:
     Raises
     ------
     TypeError
-        It is no stream.
+        It is not a stream.
     InvalidArgument
         A number that no handle can be.
     """
     value = _value_of(stream)
     if value is None:
-        raise TypeError(f"memlease: stream={stream!r} is no CUDA stream: {_TAKEN}")
+        raise TypeError(f"memlease: stream={stream!r} is not a CUDA stream: {_TAKEN}")
     if not 0 <= value < 2**64:
-        raise InvalidArgument(f"stream={value} is no handle of a CUDA stream", _TAKEN)
+        raise InvalidArgument(f"stream={value} is not the handle of a CUDA stream", _TAKEN)
     if value == 0 and type(stream).__module__.partition(".")[0] in _ZERO_IS_LEGACY:
         return _LEGACY
     return value

@@ -24,7 +24,7 @@ constexpr std::uint32_t kReading = EPOLLIN | EPOLLRDHUP;
 // An edge comes whenever the peer takes a message; at most times the socket is writable anyway.
 constexpr std::uint32_t kHoldingBack = EPOLLOUT | EPOLLET | EPOLLRDHUP;
 
-constexpr const char* kForkHint = "After fork, connect anew: the child is a session of its own.";
+constexpr const char* kForkHint = "After fork, connect again: the child is a session of its own.";
 
 }  // namespace
 

@@ -20,7 +20,7 @@ namespace {
 
 absl::Status withdrawn_error(const Array& array) {
   return make_error(ErrorCode::kWithdrawn, fmt::format("'{}' has been withdrawn", array.spec.name),
-                    "Create it anew.");
+                    "Create it again.");
 }
 
 }  // namespace
@@ -231,7 +231,7 @@ absl::StatusOr<Broker::Member> Broker::member(Session& session, ArrayId id) {
   if (membership == session.memberships.end() || array == nullptr) {
     return make_error(ErrorCode::kWithdrawn,
                       fmt::format("array {} is not open in this session any more", to_int(id)),
-                      "It has been withdrawn: open the name again if it has been created anew.");
+                      "It has been withdrawn: open the name again if it has been created again.");
   }
   return Member{array, &membership->second};
 }

@@ -114,7 +114,7 @@ absl::StatusOr<std::unique_ptr<SharedEvent>> CudaDeviceBackend::create_event() {
     // A GPU that has failed answers so to everything.
     if (const auto failed = cuda_.synchronize_device(gpu_.ordinal); failed != MEMLEASE_CUDA_OK) {
       return cuda::cuda_error(cuda_, failed, what,
-                              "The daemon's GPU context has failed: it must be started anew.");
+                              "The daemon's GPU context has failed: it must be restarted.");
     }
     return wire::make_error(wire::ErrorCode::kOutOfMemory,
                             wire::message_of(cuda::cuda_error(cuda_, error, what)),

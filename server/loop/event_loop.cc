@@ -144,7 +144,7 @@ void EventLoop::run_posted() {
 void EventLoop::run_due_timers() {
   consume(timer_.get());
   armed_ = {};
-  // Timers that a task sets anew wait for the next round, so that none can hold the loop.
+  // Timers that a task sets again wait for the next round, so that none can hold the loop.
   const TimerId last_due{Clock::now(), last_timer_};
   while (!timers_.empty() && timers_.begin()->first <= last_due) {
     timers_.extract(timers_.begin()).mapped()();

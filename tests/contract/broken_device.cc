@@ -53,7 +53,7 @@ class BrokenDevice::Event : public server::SharedEvent {
   bool complete() const override { return !device_.pending_.at(handle_[0]); }
   absl::Status re_record() override {
     bool& pending = device_.pending_.at(handle_[0]);
-    if (device_.flaw_ != DeviceFlaw::kNoAnew) pending = device_.flaw_ == DeviceFlaw::kNeverAnew;
+    if (device_.flaw_ != DeviceFlaw::kNoAgain) pending = device_.flaw_ == DeviceFlaw::kNeverAgain;
     return absl::OkStatus();
   }
 

@@ -29,8 +29,8 @@ enum class DeviceFlaw : std::uint8_t {
   kOneEvent,      // one handle for all
   kBornPending,   // events nobody has recorded
   kNeverPending,  // events with work before them
-  kNeverAnew,     // recording anew never completes
-  kNoAnew,        // it changes nothing
+  kNeverAgain,    // recording again never completes
+  kNoAgain,       // it changes nothing
 };
 
 // The neighbour is another process by name alone: it sees what the device keeps.

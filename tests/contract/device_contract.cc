@@ -98,10 +98,10 @@ void check_events(DeviceBackend& backend, Neighbour& neighbour, Findings& findin
   findings.expect(neighbour.end_work() && becomes_complete(**event),
                   "an event is not complete after the work before it");
   findings.expect((*event)->re_record().ok() && becomes_complete(**event),
-                  "an event that is recorded anew does not become complete");
+                  "an event that is recorded again does not become complete");
   findings.expect(neighbour.begin_work((*event)->handle()) && (*event)->re_record().ok() &&
                       becomes_complete(**event),
-                  "recording anew does not take the place of a record that is not complete");
+                  "recording again does not take the place of a record that is not complete");
   findings.expect(neighbour.end_work(), "the neighbour's work does not end");
 }
 

@@ -37,8 +37,8 @@ const Case kCases[] = {
     {"OneEvent", DeviceFlaw::kOneEvent, "two events have one handle"},
     {"BornPending", DeviceFlaw::kBornPending, "nobody recorded is not complete"},
     {"NeverPending", DeviceFlaw::kNeverPending, "while the work before it goes on"},
-    {"NeverAnew", DeviceFlaw::kNeverAnew, "recorded anew does not become complete"},
-    {"NoAnew", DeviceFlaw::kNoAnew, "does not take the place"},
+    {"NeverAgain", DeviceFlaw::kNeverAgain, "recorded again does not become complete"},
+    {"NoAnew", DeviceFlaw::kNoAgain, "does not take the place"},
 };
 
 class BrokenDeviceContract : public ::testing::TestWithParam<Case> {};

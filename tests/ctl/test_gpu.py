@@ -144,7 +144,7 @@ def test_a_daemon_that_sees_no_driver_is_named(fake_cuda, stand_in_path, start_d
     result = daemon.ctl("doctor", "--json", "--gpu")
     assert check(result, "gpu")["result"] == "ok"
     assert check(result, "gpu_sharing")["reason"] == f"cuda:0: {reason}"
-    assert "start it anew where it sees the driver" in check(result, "gpu_sharing")["remedy"]
+    assert "restart it where it sees the driver" in check(result, "gpu_sharing")["remedy"]
 
 
 @pytest.mark.parametrize("world", ["without a driver", "without a visible GPU"])

@@ -59,7 +59,7 @@ def test_another_error_is_not_put_down_to_containers(fake_cuda, daemon):
     refusal = create(daemon, "a", 1, "cuda:0", check=False)
     assert "Internal" in refusal
     assert "host" not in refusal
-    assert "started anew" in refusal
+    assert "restarted" in refusal
 
 
 def test_a_private_dev_shm_is_named(fake_cuda, daemon):

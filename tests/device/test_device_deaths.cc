@@ -133,7 +133,7 @@ TEST_F(DeviceDeaths, WhereALostRecordBlocksAStreamForEverOurCallsStillEnd) {
   EXPECT_EQ(keeper.is_ok("get a"), "3 3 3");
 }
 
-// R-SYNC-11: the daemon records its events anew.
+// R-SYNC-11: the daemon records its events again.
 TEST_F(DeviceDeaths, AReaderKilledInItsKernelDoesNotStopTheWriter) {
   if (!a_later_record_frees(true)) GTEST_SKIP() << "not on this GPU";
   Client writer(daemon);

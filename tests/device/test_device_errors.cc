@@ -1,4 +1,4 @@
-// An error of the GPU in one process: that one must be started anew, all others go on.
+// An error of the GPU in one process: that one must be restarted, all others go on.
 #include "tests/device/fixture.h"
 
 namespace memlease::testing {

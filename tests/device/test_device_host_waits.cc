@@ -61,7 +61,7 @@ TEST_F(DeviceHostWaits, AReaderOfADeadWritersVersionIsToldAndKeepsItsStream) {
   EXPECT_EQ(reader.is_ok("get a"), "1 1 1");
 }
 
-// R-SYNC-11: its events are recorded anew.
+// R-SYNC-11: its events are recorded again.
 TEST_F(DeviceHostWaits, AWriterGoesOnBehindAReaderThatWasKilledInItsKernel) {
   Client writer(daemon);
   writer.is_ok("create a 1 1000 cuda:0");

@@ -11,7 +11,7 @@ namespace memlease::testing {
 enum class Stage {
   kPlain,
   kWriterWaits,    // the owner waits for a slot, and the victim holds them all
-  kReadOvertaken,  // the victim is between its look and its hold while the slot is written anew
+  kReadOvertaken,  // the victim is between its look and its hold while the slot is overwritten
   kReaderSleeps,   // another reader sleeps until the next version
   kSlotsHeld,      // another reader holds every slot that the victim could write
   kOwnerWrites,    // the owner is in the middle of a write

@@ -115,14 +115,14 @@ TEST_F(Leases, WhatIsOpenOpensAgainWithoutACall) {
   const std::uint64_t calls = client.calls();
   EXPECT_EQ(client.open("a").id(), array.id());
   EXPECT_EQ(client.calls(), calls);
-  // Withdrawn behind its back, and created anew.
+  // Withdrawn behind its back, and created again.
   ASSERT_TRUE(daemon_.admin().withdraw("a").ok());
   EXPECT_EQ(code_of([&] { client.open("a"); }), ErrorCode::NotFound);
-  const Array anew = client.create(words("a", 64));
-  EXPECT_NE(anew.id(), array.id());
-  EXPECT_EQ(client.open("a").id(), anew.id());
+  const Array second = client.create(words("a", 64));
+  EXPECT_NE(second.id(), array.id());
+  EXPECT_EQ(client.open("a").id(), second.id());
   // A closed handle's array is opened by a call.
-  anew.close();
+  second.close();
   EXPECT_FALSE(client.open("a").closed());
 }
 

@@ -393,11 +393,11 @@ def test_options_that_are_given_to_put_must_be_the_arrays(memlease_client):
 
 
 def test_a_put_that_fails_withdraws_what_was_made_for_it(memlease_client):
-    with pytest.raises(memlease.InvalidArgument, match="length of time"):
+    with pytest.raises(memlease.InvalidArgument, match="seconds, not"):
         memlease_client.put("a", np.zeros(3), wait=-1)
     assert memlease_client.list() == []
     array = memlease_client.create("a", shape=3, dtype="f8")
-    with pytest.raises(memlease.InvalidArgument, match="length of time"):
+    with pytest.raises(memlease.InvalidArgument, match="seconds, not"):
         memlease_client.put("a", np.zeros(3), wait=-1, slots=3)
     assert array.put(np.ones(3)) == 1
     assert memlease_client.list() == ["a"]
@@ -477,7 +477,7 @@ def test_wrong_times_are_refused(memlease_client, wrong):
         lambda: array.follow(timeout=wrong),
         lambda: memlease_client.wait_for("b", timeout=wrong),
     ):
-        with pytest.raises(memlease.InvalidArgument, match="length of time"):
+        with pytest.raises(memlease.InvalidArgument, match="seconds, not"):
             call()
 
 

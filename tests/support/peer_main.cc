@@ -176,7 +176,7 @@ class PeerProgram {
   }
   std::string exists(Words& words) { return client_->exists(name_in(words)) ? "1" : "0"; }
   std::string list(Words&) { return fmt::format("{}", fmt::join(client_->list(), " ")); }
-  // Gives the handle up; the next command on the name opens it anew.
+  // Gives the handle up; the next command on the name opens it again.
   std::string close(Words& words) {
     const std::string name = name_in(words);
     array(name).close();
@@ -196,7 +196,7 @@ class PeerProgram {
     client_->close();
     return "";
   }
-  // Uses the parent's handles in a forked child, then connects anew -> what came of it: the codes
+  // Uses the parent's handles in a forked child, then connects again -> what came of it: the codes
   // of the errors of open, read and release, and the version read through a new connection.
   std::string fork(Words& words) {
     const std::string name = name_in(words);

@@ -69,7 +69,7 @@ ErrorCode code_of_grpc(grpc::StatusCode code) {
 std::string_view hint_of_grpc(ErrorCode code) {
   switch (code) {
     case ErrorCode::kDaemonLost:
-      return "The daemon has ended, or closed the connection. Connect anew.";
+      return "The daemon has ended, or closed the connection. Connect again.";
     case ErrorCode::kTimeout:
       return "The daemon did not answer in time. Is it stopped, or the machine overloaded?";
     case ErrorCode::kQuotaExceeded:

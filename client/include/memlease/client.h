@@ -49,7 +49,7 @@ struct CreateOptions {
 
 // Copies are handles of the same connection, and all connections of one process to one daemon share
 // one session. Thread-safe. Calls need the daemon and throw DaemonUnavailable or DaemonLost without
-// it. Not usable in a forked child (ForkedClient): connect anew there.
+// it. Not usable in a forked child (ForkedClient): connect again there.
 class MEMLEASE_API Client {
  public:
   static Client connect(const ConnectOptions& options = {}) {

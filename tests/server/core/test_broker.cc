@@ -159,12 +159,12 @@ TEST(Broker, AWithdrawnArrayLivesUntilItsLastHolderLeavesWhileItsNameIsFree) {
   EXPECT_NE(world.broker.catalog().find(id), nullptr);
   EXPECT_EQ(code_of(world.broker.open(owner, "u").status()), ErrorCode::kNotFound);
   EXPECT_EQ(code_of(world.broker.acquire_writer(owner, id).status()), ErrorCode::kWithdrawn);
-  const auto anew = world.create(owner, spec_of("u"));
-  EXPECT_NE(anew, id);
+  const auto second = world.create(owner, spec_of("u"));
+  EXPECT_NE(second, id);
   row.holds()[0].store(0);
   ASSERT_TRUE(world.broker.leave(reader, id, 1).ok());
   EXPECT_EQ(world.broker.catalog().find(id), nullptr);
-  EXPECT_NE(world.broker.catalog().find(anew), nullptr);
+  EXPECT_NE(world.broker.catalog().find(second), nullptr);
 }
 
 TEST(Broker, ExitEndsWhatTheProcessHeldAndSaysSo) {

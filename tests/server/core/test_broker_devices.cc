@@ -199,7 +199,7 @@ TEST_F(BrokerDevices, TheRightMovesWhenAllThatWasWrittenIsComplete) {
   EXPECT_EQ(world.broker.acquire_writer(other, id)->state, WriterAnswer::State::kOffered);
 }
 
-// R-SYNC-11: its events are recorded anew.
+// R-SYNC-11: its events are recorded again.
 TEST_F(BrokerDevices, ADeadWritersIncompleteVersionIsPoisonedAndItsWaitersGoOn) {
   Session& keeper = world.connect(1000);
   Session& writer = world.connect(1000);

@@ -55,7 +55,7 @@ uint64_t fakecuda_calls(const char* function);
 /* One of the caller's streams lives as long as its process, on purpose: no leak. */
 void fakecuda_keep_stream(void);
 
-/* Leaves the world as the end of the process does; a later call enters one anew. No other thread
+/* Leaves the world as the end of the process does; a later call enters a new one. No other thread
    may use CUDA meanwhile, and no handle or address stays good. */
 void fakecuda_detach(void);
 

@@ -27,7 +27,7 @@ class Runtime {
   static cudaError_t get(Runtime*& runtime);
   // The one of this process, or null.
   static Runtime* running();
-  // Ends it: streams drop what they have not begun. A later call attaches anew.
+  // Ends it: streams drop what they have not begun. A later call attaches again.
   static void detach();
 
   Runtime(const Runtime&) = delete;
