@@ -126,14 +126,9 @@ ImporterSource& process_importers() { return CudaImporters::instance(); }
 absl::StatusOr<std::shared_ptr<ArrayTable>> connect_session(const ConnectOptions& options) {
   const std::vector<std::string> candidates = candidate_directories(options.directory);
   absl::StatusOr<std::shared_ptr<ArrayTable>> session;
-  const auto adopt = [&] { (*session)->session().set_check_interrupt(options.check_interrupt); };
   for (const std::string& directory : candidates) {
     session = Sessions::instance().get(directory);
-    if (session.ok()) {
-      adopt();
-      return session;
-    }
-    if (!nobody_there(session.status())) return session;
+    if (session.ok() || !nobody_there(session.status())) return session;
   }
   if (!options.start) {
     return wire::make_error(ErrorCode::kDaemonUnavailable,
@@ -147,7 +142,6 @@ absl::StatusOr<std::shared_ptr<ArrayTable>> connect_session(const ConnectOptions
   const auto end = std::chrono::steady_clock::now() + kStartTimeout;
   do {
     session = Sessions::instance().get(candidates.front());
-    if (session.ok()) adopt();
     if (session.ok() || !nobody_there(session.status())) return session;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   } while (std::chrono::steady_clock::now() < end);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "client/api/throw.h"
+#include "client/arrays/array_handle.h"
 #include "client/arrays/begin_read.h"
 #include "client/arrays/begin_write.h"
 #include "client/arrays/gpu_copy.h"
@@ -14,6 +15,7 @@
 
 namespace memlease {
 
+using internal::ArrayHandle;
 using internal::OpenArray;
 using internal::ReadAttempt;
 using internal::throw_error;
@@ -24,14 +26,16 @@ namespace {
 constexpr std::chrono::seconds kDefaultWriteWait{10};
 
 // Kept out of the way of reads that need nothing of it.
-[[gnu::noinline]] absl::Status await_read(OpenArray& state, const ReadOptions& options,
+[[gnu::noinline]] absl::Status await_read(const ArrayHandle& handle, const ReadOptions& options,
                                           Stream stream, ReadAttempt& attempt) {
   attempt = {};
+  if (auto status = handle.usable(); !status.ok()) return status;
+  OpenArray& state = handle.array();
   // Before a wait that may be long.
   if (stream && state.importer() != nullptr) {
     if (auto status = state.importer()->check_stream(stream); !status.ok()) return status;
   }
-  WaitLimit wait_limit(state.session(), options.timeout, kForever);
+  WaitLimit wait_limit(state.session(), handle.interrupt_check(), options.timeout, kForever);
   return internal::begin_read(state, options, wait_limit, attempt);
 }
 
@@ -41,17 +45,20 @@ bool came_to_nothing(const ReadAttempt& attempt) {
 }
 
 // Which is then waited for on `stream`.
-ReadAttempt read_or_throw(OpenArray& state, const ReadOptions& options, Stream stream) {
-  ReadAttempt attempt = state.read_at_once(options.version, options.newer_than);
+ReadAttempt read_or_throw(const ArrayHandle& handle, const ReadOptions& options, Stream stream) {
+  ReadAttempt attempt = handle.read_at_once(options.version, options.newer_than);
   if (attempt.outcome != ReadAttempt::Outcome::kAcquired) {
-    internal::check(await_read(state, options, stream, attempt));
+    internal::check(await_read(handle, options, stream, attempt));
   }
   return attempt;
 }
 
 using Begin = decltype(&internal::begin_write);  // or begin_update
 
-internal::WriteAttempt write_or_throw(OpenArray& state, const WriteOptions& options, Begin begin) {
+internal::WriteAttempt write_or_throw(const ArrayHandle& handle, const WriteOptions& options,
+                                      Begin begin) {
+  if (handle.closed()) internal::check(handle.usable());
+  OpenArray& state = handle.array();
   if (!state.answer().may_write) {
     throw_error(
         wire::make_error(wire::ErrorCode::kDenied,
@@ -60,7 +67,7 @@ internal::WriteAttempt write_or_throw(OpenArray& state, const WriteOptions& opti
                                      state.name(), state.spec().mode),
                          "Its owner must create it with a mode such as 0660."));
   }
-  WaitLimit wait_limit(state.session(), options.wait, kDefaultWriteWait);
+  WaitLimit wait_limit(state.session(), handle.interrupt_check(), options.wait, kDefaultWriteWait);
   internal::WriteAttempt attempt;
   internal::check(begin(state, wait_limit, attempt));
   return attempt;
@@ -78,71 +85,77 @@ void check_size(const OpenArray& state, std::uint64_t size_bytes) {
 
 }  // namespace
 
-Array::Array(std::shared_ptr<OpenArray> state, bool created) noexcept
-    : state_(std::move(state)), created_(created) {}
+Array::Array(std::shared_ptr<ArrayHandle> handle, bool created) noexcept
+    : handle_(std::move(handle)), created_(created) {}
 
-const std::string& Array::name() const { return state_->name(); }
+OpenArray& Array::state() const { return handle_->array(); }
+
+const std::string& Array::name() const { return state().name(); }
 
 DType Array::dtype() const {
-  const wire::DType dtype = state_->spec().dtype;
+  const wire::DType dtype = state().spec().dtype;
   return {static_cast<std::uint8_t>(dtype.code), dtype.bits, dtype.lanes};
 }
 
-const std::vector<std::int64_t>& Array::shape() const { return state_->spec().shape; }
+const std::vector<std::int64_t>& Array::shape() const { return state().spec().shape; }
 
-const std::vector<std::int64_t>& Array::strides_bytes() const { return state_->strides_bytes(); }
+const std::vector<std::int64_t>& Array::strides_bytes() const { return state().strides_bytes(); }
 
-const std::string& Array::device() const { return state_->spec().device; }
+const std::string& Array::device() const { return state().spec().device; }
 
-int Array::device_ordinal() const { return state_->device_ordinal(); }
+int Array::device_ordinal() const { return state().device_ordinal(); }
 
-std::uint32_t Array::slots() const { return state_->slots(); }
+std::uint32_t Array::slots() const { return state().slots(); }
 
-bool Array::persistent() const { return state_->spec().lifetime == wire::Lifetime::kPersistent; }
+bool Array::persistent() const { return state().spec().lifetime == wire::Lifetime::kPersistent; }
 
-std::uint32_t Array::mode() const { return state_->spec().mode; }
+std::uint32_t Array::mode() const { return state().spec().mode; }
 
-std::uint64_t Array::size_bytes() const { return state_->answer().slot_bytes; }
+std::uint64_t Array::size_bytes() const { return state().answer().slot_bytes; }
 
-bool Array::may_write() const { return state_->answer().may_write; }
+bool Array::may_write() const { return state().answer().may_write; }
 
 bool Array::created() const noexcept { return created_; }
 
 std::uint64_t Array::version() const {
-  internal::check(state_->usable());
-  return state_->current_version();
+  internal::check(handle_->usable());
+  return state().current_version();
 }
 
-const std::string& Array::directory() const { return state_->session().directory(); }
+const std::string& Array::directory() const { return state().session().directory(); }
 
-std::uint64_t Array::id() const { return wire::to_int(state_->answer().id); }
+std::uint64_t Array::id() const { return wire::to_int(state().answer().id); }
 
 ReadLease Array::read(const ReadOptions& options) const {
-  const ReadAttempt attempt = read_or_throw(*state_, options, options.stream);
-  if (state_->gpu() == nullptr) return ReadLease(*state_, attempt.version, attempt.slot);
-  return ReadLease::begin(*state_, attempt.version, attempt.slot, options.stream);
+  const ReadAttempt attempt = read_or_throw(*handle_, options, options.stream);
+  const std::uint64_t interrupt = handle_->interrupt_check();
+  if (state().gpu() == nullptr) return {state(), attempt.version, attempt.slot, interrupt};
+  return ReadLease::begin(state(), attempt.version, attempt.slot, interrupt, options.stream);
 }
 
 WriteLease Array::write(const WriteOptions& options) const {
-  const auto attempt = write_or_throw(*state_, options, internal::begin_write);
-  if (state_->gpu() == nullptr) return WriteLease(*state_, attempt.version, attempt.slot);
-  return WriteLease::begin(*state_, attempt.version, attempt.slot, options.stream, false);
+  const auto attempt = write_or_throw(*handle_, options, internal::begin_write);
+  const std::uint64_t interrupt = handle_->interrupt_check();
+  if (state().gpu() == nullptr) return {state(), attempt.version, attempt.slot, interrupt};
+  return WriteLease::begin(state(), attempt.version, attempt.slot, interrupt, options.stream,
+                           false);
 }
 
 WriteLease Array::update(const WriteOptions& options) const {
-  const auto attempt = write_or_throw(*state_, options, internal::begin_update);
-  if (state_->gpu() == nullptr) return WriteLease(*state_, attempt.version, attempt.slot);
-  return WriteLease::begin(*state_, attempt.version, attempt.slot, options.stream, true);
+  const auto attempt = write_or_throw(*handle_, options, internal::begin_update);
+  const std::uint64_t interrupt = handle_->interrupt_check();
+  if (state().gpu() == nullptr) return {state(), attempt.version, attempt.slot, interrupt};
+  return WriteLease::begin(state(), attempt.version, attempt.slot, interrupt, options.stream, true);
 }
 
 Follower Array::follow(Timeout timeout, std::uint64_t after, Stream stream) const {
-  internal::check(state_->usable());
-  return Follower(state_, timeout, after, stream);
+  internal::check(handle_->usable());
+  return Follower(handle_, timeout, after, stream);
 }
 
 std::uint64_t Array::get(void* destination, std::uint64_t size_bytes,
                          const ReadOptions& options) const {
-  check_size(*state_, size_bytes);
+  check_size(state(), size_bytes);
   const ReadLease lease = read(options);
   lease.copy_to(static_cast<std::byte*>(destination), true);
   return lease.version();
@@ -165,60 +178,58 @@ void ReadLease::copy_to(std::byte* packed, bool only_use) const {
 
 std::uint64_t Array::put(const void* source, std::uint64_t size_bytes,
                          const WriteOptions& options) const {
-  check_size(*state_, size_bytes);
+  check_size(state(), size_bytes);
   const auto* const packed = static_cast<const std::byte*>(source);
   WriteLease lease = write(options);
-  if (state_->gpu() != nullptr) {
-    internal::check(internal::put_to_device(*state_, lease.slot_, packed, true, lease.streams_));
+  if (state().gpu() != nullptr) {
+    internal::check(internal::put_to_device(state(), lease.slot_, packed, true, lease.streams_));
   } else {
-    internal::copy_in(state_->spec(), packed, static_cast<std::byte*>(lease.data()));
-    state_->session().count_copy();
+    internal::copy_in(state().spec(), packed, static_cast<std::byte*>(lease.data()));
+    state().session().count_copy();
   }
   return lease.publish();
 }
 
 std::uint64_t Array::put(const GpuSource& source, const WriteOptions& options) const {
-  internal::check(state_->usable());
-  internal::Importer* const by = internal::value_or_throw(internal::check_source(*state_, source));
+  internal::check(handle_->usable());
+  internal::Importer* const by = internal::value_or_throw(internal::check_source(state(), source));
   WriteLease lease = write(options);
-  internal::check(internal::put_from_gpu(*state_, lease.slot_, source, by, true, lease.streams_));
+  internal::check(internal::put_from_gpu(state(), lease.slot_, source, by, true, lease.streams_));
   return lease.publish();
 }
 
 void Array::withdraw() const {
-  internal::check(state_->usable());
-  if (state_->withdrawn()) throw_error(state_->gone(false));  // the name may be another array's
-  internal::check(state_->session().control().withdraw(name()));
-  state_->leave_if_due();
+  internal::check(handle_->usable());
+  if (state().withdrawn()) throw_error(state().gone(false));  // the name may be another array's
+  internal::check(state().session().control().withdraw(name()));
+  state().leave_if_due();
 }
 
-void Array::close() const {
-  if (!state_->forked()) state_->close();
-}
+void Array::close() const { handle_->close(); }
 
-bool Array::closed() const noexcept { return state_->closed(); }
+bool Array::closed() const noexcept { return handle_->closed(); }
 
 // ---- Follower.
 
-Follower::Follower(std::shared_ptr<OpenArray> state, Timeout timeout, std::uint64_t after,
+Follower::Follower(std::shared_ptr<ArrayHandle> handle, Timeout timeout, std::uint64_t after,
                    Stream stream) noexcept
-    : state_(std::move(state)), timeout_(timeout), stream_(stream), last_(after) {}
+    : handle_(std::move(handle)), timeout_(timeout), stream_(stream), last_(after) {}
 
 Follower::Follower(Follower&&) noexcept = default;
 Follower& Follower::operator=(Follower&&) noexcept = default;
 Follower::~Follower() = default;
 
 ReadLease Follower::next() {
-  if (state_ == nullptr) {
+  if (handle_ == nullptr) {
     throw_error(wire::make_error(wire::ErrorCode::kClosed, "this follower has been closed",
                                  "Call follow() again."));
   }
   ReadOptions options;
   options.newer_than = last_;
   options.timeout = timeout_;
-  ReadAttempt attempt = state_->read_at_once(0, last_);
+  ReadAttempt attempt = handle_->read_at_once(0, last_);
   if (attempt.outcome != ReadAttempt::Outcome::kAcquired) {
-    const absl::Status status = await_read(*state_, options, stream_, attempt);
+    const absl::Status status = await_read(*handle_, options, stream_, attempt);
     // A version that will never come is told once; the next step waits for what comes after it.
     if (!status.ok() && came_to_nothing(attempt)) {
       if (last_ != 0) skipped_ += attempt.version - last_;
@@ -229,14 +240,16 @@ ReadLease Follower::next() {
   if (last_ != 0) skipped_ += attempt.version - last_ - 1;
   last_ = attempt.version;
   ++seen_;
-  if (state_->gpu() == nullptr) return ReadLease(*state_, attempt.version, attempt.slot);
-  return ReadLease::begin(*state_, attempt.version, attempt.slot, stream_);
+  OpenArray& state = handle_->array();
+  const std::uint64_t interrupt = handle_->interrupt_check();
+  if (state.gpu() == nullptr) return {state, attempt.version, attempt.slot, interrupt};
+  return ReadLease::begin(state, attempt.version, attempt.slot, interrupt, stream_);
 }
 
 std::uint64_t Follower::skipped() const noexcept { return skipped_; }
 
 std::uint64_t Follower::seen() const noexcept { return seen_; }
 
-void Follower::close() noexcept { state_.reset(); }
+void Follower::close() noexcept { handle_.reset(); }
 
 }  // namespace memlease

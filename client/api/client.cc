@@ -60,7 +60,7 @@ Client::Client(std::shared_ptr<internal::Connection> connection) noexcept
 Client Client::connect(const ConnectOptions& options, const char* header_version) {
   check(check_headers(header_version));
   auto arrays = value_or_throw(internal::connect_session(options));
-  return Client(std::make_shared<internal::Connection>(std::move(arrays)));
+  return Client(std::make_shared<internal::Connection>(std::move(arrays), options.check_interrupt));
 }
 
 Array Client::create(const CreateOptions& options) const {
@@ -70,16 +70,17 @@ Array Client::create(const CreateOptions& options) const {
   crash_point("create.begin");
   const auto opened = value_or_throw(arrays.session().control().create(spec, options.exist_ok));
   crash_point("create.answered");
-  auto state = value_or_throw(arrays.join(opened));
+  auto handle = value_or_throw(connection_->join(opened));
   crash_point("create.mapped");
-  return Array(std::move(state), opened.created);
+  return Array(std::move(handle), opened.created);
 }
 
 Array Client::open(const std::string& name) const {
-  if (auto state = connection_->find_open(name)) return Array(std::move(state));
+  if (auto handle = connection_->find_open(name)) return Array(std::move(handle));
   ArrayTable& arrays = *value_or_throw(connection_->use());
   check(wire::validate_name(name));
-  return Array(value_or_throw(arrays.join(value_or_throw(arrays.session().control().open(name)))));
+  const auto opened = value_or_throw(arrays.session().control().open(name));
+  return Array(value_or_throw(connection_->join(opened)));
 }
 
 bool Client::exists(const std::string& name) const {
@@ -97,12 +98,13 @@ std::vector<std::string> Client::list(const std::string& pattern) const {
 Array Client::wait_for(const std::string& name, Timeout timeout) const {
   ArrayTable& arrays = *value_or_throw(connection_->use());
   check(wire::validate_name(name));
-  internal::WaitLimit wait_limit(arrays.session(), timeout, kForever);
+  internal::WaitLimit wait_limit(arrays.session(), connection_->interrupt_check(), timeout,
+                                 kForever);
   for (bool last = wait_limit.expired();;) {
     const auto slice = std::chrono::ceil<std::chrono::milliseconds>(wait_limit.slice());
     if (value_or_throw(arrays.session().control().wait_for(name, slice))) {
       auto opened = arrays.session().control().open(name);
-      if (opened.ok()) return Array(value_or_throw(arrays.join(*opened)));
+      if (opened.ok()) return Array(value_or_throw(connection_->join(*opened)));
       // Withdrawn again in between: keep waiting.
       if (wire::code_of(opened.status()) != wire::ErrorCode::kNotFound) check(opened.status());
     }

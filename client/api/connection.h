@@ -1,19 +1,26 @@
-// One Client's share in the process's arrays of one daemon: counts how many of them there are, so
-// that the last explicit close closes the session. Thread-safe.
+// One Client's share in the process's arrays of one daemon: its handles, which are its own to
+// close, and its interrupt check. Lives as long as a copy of the Client or one of its handles; the
+// last connection that is closed closes the session. Thread-safe.
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "client/arrays/array_handle.h"
 #include "client/arrays/array_table.h"
+#include "wire/mutex.h"
 
 namespace memlease::internal {
 
-class Connection {
+class Connection : public std::enable_shared_from_this<Connection> {
  public:
   // The session counts it already (Session::add_connection).
-  explicit Connection(std::shared_ptr<ArrayTable> arrays);
+  Connection(std::shared_ptr<ArrayTable> arrays, std::function<void()> check_interrupt);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -21,16 +28,27 @@ class Connection {
   // kClosed, kForkedClient, kDaemonLost or the arrays. Also does what dead views left undone, which
   // may call the daemon and wait for a GPU.
   absl::StatusOr<ArrayTable*> use();
-  // ArrayTable::find_open, unless closed.
-  std::shared_ptr<OpenArray> find_open(const std::string& name) {
-    return closed_.load() ? nullptr : arrays_->find_open(name);
-  }
+  // A handle of an array that the daemon has opened (ArrayTable::join).
+  absl::StatusOr<std::shared_ptr<ArrayHandle>> join(const OpenAnswer& answer);
+  // The same without a call (ArrayTable::find_open); nullptr: ask the daemon.
+  std::shared_ptr<ArrayHandle> find_open(const std::string& name);
+  // Closes its handles, and the session if it was the last connection.
   void close();
   Session& session() const { return arrays_->session(); }
+  std::uint64_t interrupt_check() const { return interrupt_check_; }
 
  private:
+  std::shared_ptr<ArrayHandle> make_handle(std::shared_ptr<OpenArray> array)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   const std::shared_ptr<ArrayTable> arrays_;
+  const std::uint64_t interrupt_check_;
   std::atomic<bool> closed_{false};
+
+  wire::Mutex mutex_;
+  std::vector<std::weak_ptr<ArrayHandle>> handles_ ABSL_GUARDED_BY(mutex_);
+  std::size_t handles_to_prune_ ABSL_GUARDED_BY(mutex_) =
+      16;  // at so many the dead ones are left out
 };
 
 }  // namespace memlease::internal

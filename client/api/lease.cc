@@ -93,7 +93,8 @@ void ReadLease::wait_for_view(Stream consumer) const {
   OpenArray& state = live();
   if (state.gpu() == nullptr) return;
   if (consumer)
-    internal::check(internal::stream_wait_version(*state.gpu(), slot_, version_, consumer));
+    internal::check(
+        internal::stream_wait_version(*state.gpu(), slot_, version_, consumer, streams_));
   internal::note_view(streams_, consumer);
 }
 
@@ -107,15 +108,15 @@ Stream ReadLease::export_stream() const {
   OpenArray& state = live();
   if (state.gpu() == nullptr) return {};
   auto stream = internal::export_stream(*state.gpu(), streams_, [&](Stream on) {
-    return internal::stream_wait_version(*state.gpu(), slot_, version_, on);
+    return internal::stream_wait_version(*state.gpu(), slot_, version_, on, streams_);
   });
   internal::note_view(streams_, {});
   return internal::value_or_throw(std::move(stream));
 }
 
 ReadLease ReadLease::begin(OpenArray& state, std::uint64_t version, std::uint32_t slot,
-                           Stream stream) {
-  ReadLease lease(state, version, slot);
+                           std::uint64_t interrupt_check, Stream stream) {
+  ReadLease lease(state, version, slot, interrupt_check);
   internal::check(state.release_deferred());
   lease.wait(stream);
   return lease;
@@ -162,7 +163,8 @@ void ReadLease::end_device(Stream stream, bool may_throw) {
   }
   if (const Pin pin = pin_.lock()) internal::end_lease_of(state, pin);
   const absl::Status status =
-      state.end_device_read(slot_, version_, internal::work_end(streams_, stream), may_throw);
+      state.end_device_read(slot_, version_, internal::work_end(streams_, stream),
+                            may_throw ? streams_.interrupt_check : 0);
   if (may_throw) internal::check(status);
 }
 
@@ -221,8 +223,8 @@ Stream WriteLease::export_stream() const {
 }
 
 WriteLease WriteLease::begin(OpenArray& state, std::uint64_t version, std::uint32_t slot,
-                             Stream stream, bool copy) {
-  WriteLease lease(state, version, slot);
+                             std::uint64_t interrupt_check, Stream stream, bool copy) {
+  WriteLease lease(state, version, slot, interrupt_check);
   internal::check(internal::begin_gpu_write(state, slot, stream, copy, lease.streams_));
   return lease;
 }

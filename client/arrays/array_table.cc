@@ -70,10 +70,14 @@ absl::StatusOr<std::shared_ptr<OpenArray>> ArrayTable::publish(
 
 std::shared_ptr<OpenArray> ArrayTable::find_open(const std::string& name) {
   if (!session().usable_at_once()) return nullptr;
-  const wire::MutexLock lock(mutex_);
-  const auto named = named_.find(name);
-  if (named == named_.end() || !named->second->array->has_its_name()) return nullptr;
-  return make_handle(*named->second);
+  std::shared_ptr<OpenArray> known;
+  {
+    const wire::MutexLock lock(mutex_);
+    const auto named = named_.find(name);
+    if (named == named_.end() || !named->second->array->has_its_name()) return nullptr;
+    known = make_handle(*named->second);
+  }
+  return known->add_handle() ? known : nullptr;
 }
 
 std::shared_ptr<OpenArray> ArrayTable::handle_of(OpenArray& array) {

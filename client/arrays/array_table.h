@@ -22,14 +22,14 @@ class ArrayTable final : public ArrayOwner {
  public:
   using ArrayOwner::ArrayOwner;
 
-  // An array that the daemon has opened: the same one for all handles of this process. Opens it
-  // without the lock; threads that open one array wait for the first.
+  // An array that the daemon has opened: the same one for all handles of this process, for one more
+  // of which it counts. Opens it without the lock; threads that open one array wait for the first.
   absl::StatusOr<std::shared_ptr<OpenArray>> join(const OpenAnswer& answer);
   // The same without a call, where this process has the array of that name open and the board says
   // that the name is still its own; nullptr: ask the daemon.
   std::shared_ptr<OpenArray> find_open(const std::string& name);
-  // Closes all arrays, and the session with them unless leases or pins live: then it ends with the
-  // last of these.
+  // The process's last client has been closed: ends the session, unless leases or pins live: then
+  // it ends with the last of these.
   void close();
   // Does what was noted where no call could be made: tells the daemon what has been closed and
   // left, and releases what was deferred, which waits for the GPU.

@@ -18,10 +18,11 @@ namespace {
 using wire::ErrorCode;
 
 // What a stream of this process was given until now, waited for as any other wait is.
-absl::Status wait_for_stream(OpenArray& array, Importer& importer, Stream stream) {
+absl::Status wait_for_stream(OpenArray& array, Importer& importer, Stream stream,
+                             const LeaseStreams& streams) {
   const auto mark = importer.mark(stream);
   if (!mark.ok()) return mark.status();
-  return host_wait(array.session(), [&] { return (*mark)->complete(); });
+  return host_wait(array.session(), streams, [&] { return (*mark)->complete(); });
 }
 
 // Copies on a stream that waits for nobody, once the host has waited for all that must come before:
@@ -227,7 +228,8 @@ absl::Status put_from_gpu(OpenArray& array, std::uint32_t slot, const GpuSource&
   // Before the wait for the slot: a new lease that nothing was ordered for ends without a wait for
   // the GPU, should this one be interrupted.
   if (source.stream) {
-    if (auto status = wait_for_stream(array, importer, source.stream); !status.ok()) return status;
+    auto status = wait_for_stream(array, importer, source.stream, streams);
+    if (!status.ok()) return status;
   }
   if (to_host) return put_into_host(array, slot, source, importer);
   if (auto status = host_wait_slot(*array.gpu(), slot, streams); !status.ok()) return status;

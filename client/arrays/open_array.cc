@@ -69,12 +69,13 @@ std::uint64_t OpenArray::current_version() {
 absl::Status OpenArray::usable() const {
   if (auto status = session_.usable(); !status.ok()) return status;
   const bool left = left_.load();  // first: what has been closed was that before it was left
-  if (closed_.load(std::memory_order_relaxed)) {
-    return make_error(ErrorCode::kClosed,
-                      fmt::format("this handle of '{}' has been closed", name()),
-                      "Open the array again.");
-  }
+  if (closed_.load(std::memory_order_relaxed)) return handle_closed();
   return left ? gone(false) : absl::OkStatus();
+}
+
+absl::Status OpenArray::handle_closed() const {
+  return make_error(ErrorCode::kClosed, fmt::format("this handle of '{}' has been closed", name()),
+                    "Open the array again.");
 }
 
 // The ends of leases and pins. What they give up may have been the last thing that kept this alive,
@@ -110,12 +111,12 @@ void OpenArray::end_write(std::uint32_t slot, std::uint64_t version, bool publis
 }
 
 absl::Status OpenArray::end_device_read(std::uint32_t slot, std::uint64_t version,
-                                        const WorkEnd& end, bool interruptible) {
+                                        const WorkEnd& end, std::uint64_t interrupt_check) {
   absl::Status status;
   if (forked()) return status;
   const auto usable = [&] {
     auto may_go_on = session_.usable();
-    return may_go_on.ok() && interruptible ? session_.check_interrupt() : may_go_on;
+    return may_go_on.ok() ? session_.check_interrupt(interrupt_check) : may_go_on;
   };
   end_lease([&] {
     const auto ended = order()->reader().release(*reader_ready_.load(), slot, version, end, usable);
@@ -240,12 +241,38 @@ bool OpenArray::reopen() {
   while (busy_ == Busy::kLeaving) idle_.wait(mutex_);
   if (left_) return false;
   ++opens_;
+  ++handles_;
   closed_.store(false);
   return true;
 }
 
+bool OpenArray::add_handle() {
+  const wire::MutexLock lock(mutex_);
+  if (closed_.load() || left_.load()) return false;
+  ++handles_;
+  return true;
+}
+
+void OpenArray::drop_handle() {
+  const wire::MutexLock lock(mutex_);
+  --handles_;
+}
+
+void OpenArray::close_handle() {
+  {
+    const wire::MutexLock lock(mutex_);
+    if (--handles_ != 0) return;
+    closed_.store(true);
+  }
+  finish_closing();
+}
+
 void OpenArray::close() {
   closed_.store(true);
+  finish_closing();
+}
+
+void OpenArray::finish_closing() {
   release_deferred_if_unused();
   leave_if_due();
 }

@@ -98,9 +98,9 @@ class OpenArray final {
   // Ends a read lease. Leaves the array if that is due. This may be gone afterwards.
   void end_read(std::uint32_t slot);
   // Likewise, with what the streams were given until now as its end.
-  // `interruptible`: a wait ends with an interrupt, which is returned.
+  // `interrupt_check`: a wait ends with its interrupt, which is returned; 0: with none.
   absl::Status end_device_read(std::uint32_t slot, std::uint64_t version, const WorkEnd& end,
-                               bool interruptible);
+                               std::uint64_t interrupt_check);
   // Ends a write lease, likewise.
   void end_write(std::uint32_t slot, std::uint64_t version, bool publish);
 
@@ -121,9 +121,19 @@ class OpenArray final {
   // Are there holds that end by release_deferred() alone?
   bool has_deferred() const { return order() != nullptr && order()->reader().has_deferred(); }
 
-  // One more Open reply has been merged into this array; it is open again if it was closed but not
-  // left yet. False if it has been left: make a new one. Waits for a thread that is leaving it.
+  // Handles (ArrayHandle): the first one comes with the array, and with the last one that is closed
+  // the array is.
+  // One more Open reply has been merged into this array, for one more handle; it is open again if
+  // it was closed but not left yet. False if it has been left: make a new one. Waits for a thread
+  // that is leaving it.
   bool reopen();
+  // One more handle without a reply. False if it has been closed.
+  bool add_handle();
+  // One less: it has been closed, which may call the daemon, or it has died, which may not.
+  void close_handle();
+  void drop_handle();
+  // What a closed handle is told.
+  absl::Status handle_closed() const;
   // It is closed or withdrawn.
   bool ending() const {
     return closed_.load() || (board().writer.load() & wire::kWriterWithdrawn) != 0;
@@ -156,6 +166,7 @@ class OpenArray final {
   absl::Status release_own_deferred();
   absl::Status subscribe();
   void end_busy() ABSL_LOCKS_EXCLUDED(mutex_);
+  void finish_closing();
   std::optional<std::uint32_t> begin_leaving() ABSL_LOCKS_EXCLUDED(mutex_);
   void await_device();
   GpuUse take_gpu_use();
@@ -183,6 +194,7 @@ class OpenArray final {
   wire::CondVar idle_;  // busy_ is kIdle again
   Busy busy_ ABSL_GUARDED_BY(mutex_) = Busy::kIdle;
   std::uint32_t opens_ ABSL_GUARDED_BY(mutex_) = 1;
+  std::uint32_t handles_ ABSL_GUARDED_BY(mutex_) = 1;  // that nobody has closed
   // Made by the thread that subscribes, without the lock; the others look at it when busy_ is
   // kIdle.
   std::optional<SlotReader> reader_;

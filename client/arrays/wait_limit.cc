@@ -7,8 +7,10 @@
 
 namespace memlease::internal {
 
-WaitLimit::WaitLimit(Session& session, Timeout timeout, std::chrono::nanoseconds default_timeout)
+WaitLimit::WaitLimit(Session& session, std::uint64_t interrupt_check, Timeout timeout,
+                     std::chrono::nanoseconds default_timeout)
     : session_(session),
+      interrupt_check_(interrupt_check),
       limit_(std::max(timeout.value_or(default_timeout), std::chrono::nanoseconds::zero())) {}
 
 bool WaitLimit::expired() { return slice() == std::chrono::nanoseconds::zero(); }
@@ -23,7 +25,7 @@ std::chrono::nanoseconds WaitLimit::slice() {
 }
 
 absl::Status WaitLimit::step() {
-  if (auto status = session_.check_interrupt(); !status.ok()) return status;
+  if (auto status = session_.check_interrupt(interrupt_check_); !status.ok()) return status;
   return session_.look();
 }
 

@@ -6,6 +6,7 @@
 #include <memlease/array.h>
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -18,7 +19,9 @@ class WaitLimit {
  public:
   static constexpr std::chrono::milliseconds kSlice{100};
 
-  WaitLimit(Session& session, Timeout timeout, std::chrono::nanoseconds default_timeout);
+  // `interrupt_check`: the number of the caller's (Session::add_interrupt_check).
+  WaitLimit(Session& session, std::uint64_t interrupt_check, Timeout timeout,
+            std::chrono::nanoseconds default_timeout);
 
   bool expired();
   // How long to sleep at a time; 0 once expired.
@@ -31,6 +34,7 @@ class WaitLimit {
  private:
   using Clock = std::chrono::steady_clock;
   Session& session_;
+  const std::uint64_t interrupt_check_;
   const std::chrono::nanoseconds limit_;
   std::optional<Clock::time_point> start_;
 };

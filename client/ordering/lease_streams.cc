@@ -29,10 +29,10 @@ absl::Status for_each_own(const LeaseStreams& streams,
   return absl::OkStatus();
 }
 
-absl::Status host_wait_deadline(GpuArray& array, std::uint64_t version,
+absl::Status host_wait_deadline(GpuArray& array, std::uint64_t version, const LeaseStreams& streams,
                                 absl::FunctionRef<absl::StatusOr<bool>()> complete,
                                 Clock::time_point deadline) {
-  return host_wait(array.session(), [&]() -> absl::StatusOr<bool> {
+  return host_wait(array.session(), streams, [&]() -> absl::StatusOr<bool> {
     const auto done = complete();
     if (!done.ok()) return done;
     if (array.poisoned(version)) {
@@ -53,38 +53,40 @@ absl::Status host_wait_deadline(GpuArray& array, std::uint64_t version,
 
 // The host waits as the daemon's operator wants it.
 absl::Status bounded_wait(GpuArray& array, std::uint64_t version, Stream stream,
+                          const LeaseStreams& streams,
                           absl::FunctionRef<absl::StatusOr<bool>()> complete) {
   // As a wait of the stream would be refused.
   if (auto status = array.importer().check_stream(stream); !status.ok()) return status;
-  return host_wait_deadline(array, version, complete, Clock::now() + array.host_waits());
+  return host_wait_deadline(array, version, streams, complete, Clock::now() + array.host_waits());
 }
 
 bool host_waits(const GpuArray& array) { return array.host_waits().count() != 0; }
 
 }  // namespace
 
-absl::Status host_wait(Session& session, absl::FunctionRef<absl::StatusOr<bool>()> complete) {
+absl::Status host_wait(Session& session, const LeaseStreams& streams,
+                       absl::FunctionRef<absl::StatusOr<bool>()> complete) {
   for (Backoff backoff;; backoff.pause()) {
     const auto done = complete();
     if (!done.ok()) return done.status();
     if (*done) return absl::OkStatus();
     if (auto status = session.usable(); !status.ok()) return status;
-    if (auto status = session.check_interrupt(); !status.ok()) return status;
+    if (auto status = session.check_interrupt(streams.interrupt_check); !status.ok()) return status;
   }
 }
 
 absl::Status stream_wait_version(GpuArray& array, std::uint32_t slot, std::uint64_t version,
-                                 Stream stream) {
+                                 Stream stream, const LeaseStreams& streams) {
   ReaderOrder& order = array.order()->reader();
   if (!host_waits(array)) return order.stream_wait_version(slot, version, stream);
-  return bounded_wait(array, version, stream,
+  return bounded_wait(array, version, stream, streams,
                       [&] { return order.version_complete(slot, version); });
 }
 
-absl::Status stream_wait_slot(GpuArray& array, Stream stream) {
+absl::Status stream_wait_slot(GpuArray& array, Stream stream, const LeaseStreams& streams) {
   WriterOrder& order = array.order()->writer();
   if (!host_waits(array)) return order.stream_wait_slot(stream);
-  return bounded_wait(array, 0, stream, [&] { return order.slot_free(); });
+  return bounded_wait(array, 0, stream, streams, [&] { return order.slot_free(); });
 }
 
 // Once it is one of ours it stays that one, so that views of the lease find each other's work
@@ -112,7 +114,7 @@ Stream end_of(const LeaseStreams& streams, Stream said) {
 
 absl::Status order_read(GpuArray& array, std::uint32_t slot, std::uint64_t version, Stream stream,
                         LeaseStreams& streams) {
-  auto status = stream_wait_version(array, slot, version, stream);
+  auto status = stream_wait_version(array, slot, version, stream, streams);
   if (status.ok()) note(streams, stream);
   return status;
 }
@@ -125,7 +127,8 @@ absl::Status host_wait_version_once(GpuArray& array, std::uint32_t slot, std::ui
 absl::Status host_wait_version(GpuArray& array, std::uint32_t slot, std::uint64_t version,
                                LeaseStreams& streams) {
   auto status = host_wait_deadline(
-      array, version, [&] { return array.order()->reader().version_complete(slot, version); },
+      array, version, streams,
+      [&] { return array.order()->reader().version_complete(slot, version); },
       Clock::time_point::max());
   streams.ordered = streams.ordered || status.ok();
   return status;
@@ -142,7 +145,7 @@ absl::Status order_write(GpuArray& array, std::uint32_t slot, Stream stream,
 
 absl::Status order_write_view(GpuArray& array, std::uint32_t slot, Stream stream,
                               const LeaseStreams& streams) {
-  auto status = stream_wait_slot(array, stream);
+  auto status = stream_wait_slot(array, stream, streams);
   if (!status.ok()) return status;
   return for_each_own(streams, [&](Stream own) {
     return own == stream ? absl::OkStatus()
@@ -152,7 +155,8 @@ absl::Status order_write_view(GpuArray& array, std::uint32_t slot, Stream stream
 
 absl::Status host_wait_slot_once(GpuArray& array, LeaseStreams& streams) {
   if (streams.ordered) return absl::OkStatus();
-  auto status = host_wait(array.session(), [&] { return array.order()->writer().slot_free(); });
+  auto status =
+      host_wait(array.session(), streams, [&] { return array.order()->writer().slot_free(); });
   streams.ordered = status.ok();
   return status;
 }
@@ -161,9 +165,9 @@ absl::Status host_wait_slot(GpuArray& array, std::uint32_t slot, LeaseStreams& s
   const auto free = [&] { return array.order()->writer().slot_free(); };
   auto status = for_each_own(streams, [&](Stream own) {
     auto recorded = array.order()->writer().record_own(slot, own);
-    return recorded.ok() ? host_wait(array.session(), free) : recorded;
+    return recorded.ok() ? host_wait(array.session(), streams, free) : recorded;
   });
-  if (status.ok()) status = host_wait(array.session(), free);
+  if (status.ok()) status = host_wait(array.session(), streams, free);
   streams.ordered = streams.ordered || status.ok();
   return status;
 }

@@ -15,11 +15,12 @@ namespace memlease::internal {
 // What `stream` is given from now on runs behind the version, or behind all that the slot about to
 // be written has been used for. The stream waits for that, or the host, as the daemon says.
 absl::Status stream_wait_version(GpuArray& array, std::uint32_t slot, std::uint64_t version,
-                                 Stream stream);
-absl::Status stream_wait_slot(GpuArray& array, Stream stream);
+                                 Stream stream, const LeaseStreams& streams);
+absl::Status stream_wait_slot(GpuArray& array, Stream stream, const LeaseStreams& streams);
 
-// The host waits until `complete`. Ends with the daemon and with an interrupt, too.
-absl::Status host_wait(Session& session, absl::FunctionRef<absl::StatusOr<bool>()> complete);
+// The host waits for a lease until `complete`. Ends with the daemon and with an interrupt, too.
+absl::Status host_wait(Session& session, const LeaseStreams& streams,
+                       absl::FunctionRef<absl::StatusOr<bool>()> complete);
 
 absl::Status order_read(GpuArray& array, std::uint32_t slot, std::uint64_t version, Stream stream,
                         LeaseStreams& streams);

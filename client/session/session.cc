@@ -72,18 +72,29 @@ bool Session::remove_connection(bool closed) {
   return true;
 }
 
-void Session::set_check_interrupt(std::function<void()> check) {
-  if (!check) return;
-  auto newest = std::make_shared<const std::function<void()>>(std::move(check));
+std::uint64_t Session::add_interrupt_check(std::function<void()> check) {
+  if (!check) return 0;
+  auto added = std::make_shared<const std::function<void()>>(std::move(check));
   const wire::MutexLock lock(interrupt_mutex_);
-  check_interrupt_.swap(newest);  // the old one, which is the user's, ends without the lock
+  interrupt_checks_.emplace(++last_interrupt_check_, std::move(added));
+  return last_interrupt_check_;
 }
 
-absl::Status Session::check_interrupt() const {
-  std::shared_ptr<const std::function<void()>> check;
-  {
+void Session::remove_interrupt_check(std::uint64_t number) {
+  InterruptCheck removed;  // the user's, which ends without the lock
+  const wire::MutexLock lock(interrupt_mutex_);
+  const auto known = interrupt_checks_.find(number);
+  if (known == interrupt_checks_.end()) return;
+  removed = std::move(known->second);
+  interrupt_checks_.erase(known);
+}
+
+absl::Status Session::check_interrupt(std::uint64_t number) const {
+  InterruptCheck check;
+  if (number != 0) {
     const wire::MutexLock lock(interrupt_mutex_);
-    check = check_interrupt_;
+    const auto known = interrupt_checks_.find(number);
+    if (known != interrupt_checks_.end()) check = known->second;
   }
   try {
     if (check != nullptr) (*check)();

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -63,9 +64,14 @@ class Session final {
   void count_copy() { copies_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t copies() const { return copies_.load(std::memory_order_relaxed); }
 
-  void set_check_interrupt(std::function<void()> check);
-  // OK, or kInterrupted with what the caller's function has thrown. To be asked by every wait.
-  absl::Status check_interrupt() const;
+  // A connection's check (ConnectOptions::check_interrupt), under a number that no other one gets;
+  // 0 if there is none.
+  std::uint64_t add_interrupt_check(std::function<void()> check);
+  // Nobody calls it any more, but for threads that are just doing so.
+  void remove_interrupt_check(std::uint64_t number);
+  // OK, or kInterrupted with what that check has thrown. To be asked by every wait, for the
+  // connection that it is made for. OK also where there is no such check, or none any more.
+  absl::Status check_interrupt(std::uint64_t number) const;
 
  private:
   const std::string directory_;
@@ -82,8 +88,10 @@ class Session final {
   wire::Mutex mutex_;
   std::uint32_t connections_ ABSL_GUARDED_BY(mutex_) = 0;
 
+  using InterruptCheck = std::shared_ptr<const std::function<void()>>;
   mutable wire::Mutex interrupt_mutex_;
-  std::shared_ptr<const std::function<void()>> check_interrupt_ ABSL_GUARDED_BY(interrupt_mutex_);
+  std::uint64_t last_interrupt_check_ ABSL_GUARDED_BY(interrupt_mutex_) = 0;
+  std::map<std::uint64_t, InterruptCheck> interrupt_checks_ ABSL_GUARDED_BY(interrupt_mutex_);
 };
 
 }  // namespace memlease::internal

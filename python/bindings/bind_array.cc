@@ -141,7 +141,9 @@ void bind_arrays(py::module_& module) {
         self.views().clear();
         without_gil([&] { self->close(); });
       },
-      "Give up the subscription and the writer's right. Leases and views stay valid.");
+      "Close this handle; with the process's last one of the array the subscription and the "
+      "writer's "
+      "right are given up. Leases and views stay valid.");
 }
 
 }  // namespace memlease::python

@@ -292,7 +292,7 @@ class Client:
         return self.open(name).get(out, timeout=timeout)
 
     def close(self) -> None:
-        """Close the connection, with the session's last one all its arrays. Leases stay valid."""
+        """Close the connection and the arrays that it has opened. Leases stay valid."""
         self._core.close()
 
     def __enter__(self) -> Self:

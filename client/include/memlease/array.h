@@ -16,6 +16,10 @@
 
 namespace memlease {
 
+namespace internal {
+class ArrayHandle;
+}
+
 // How long a call may wait: nothing = its default, zero = not at all.
 using Timeout = std::optional<std::chrono::nanoseconds>;
 inline constexpr std::chrono::nanoseconds kForever = std::chrono::nanoseconds::max();
@@ -49,9 +53,9 @@ class MEMLEASE_API Follower {
 
  private:
   friend class Array;
-  Follower(std::shared_ptr<internal::OpenArray> state, Timeout timeout, std::uint64_t after,
+  Follower(std::shared_ptr<internal::ArrayHandle> handle, Timeout timeout, std::uint64_t after,
            Stream stream) noexcept;
-  std::shared_ptr<internal::OpenArray> state_;
+  std::shared_ptr<internal::ArrayHandle> handle_;
   Timeout timeout_;
   Stream stream_;
   std::uint64_t last_ = 0;
@@ -59,8 +63,9 @@ class MEMLEASE_API Follower {
   std::uint64_t skipped_ = 0;
 };
 
-// Copies are handles of the same array. All calls are thread-safe, and all of them throw
-// memlease::Error: Closed, ForkedClient, Withdrawn, DaemonLost wherever they apply.
+// Copies are one handle of the array; each open() and create() gives another one. All calls are
+// thread-safe, and all of them throw memlease::Error: Closed, ForkedClient, Withdrawn, DaemonLost
+// wherever they apply.
 class MEMLEASE_API Array {
  public:
   const std::string& name() const;
@@ -112,15 +117,16 @@ class MEMLEASE_API Array {
 
   // Removes the name at once; the bytes go when the last lease and view has gone.
   void withdraw() const;
-  // Gives up this process's subscription and writer's right. All copies of the handle are closed;
-  // leases and pins stay valid.
+  // Closes the handle, which is all copies of it and no other one; leases and pins stay valid. With
+  // the process's last handle of the array its subscription and the writer's right are given up.
   void close() const;
   bool closed() const noexcept;
 
  private:
   friend class Client;
-  explicit Array(std::shared_ptr<internal::OpenArray> state, bool created = false) noexcept;
-  std::shared_ptr<internal::OpenArray> state_;
+  explicit Array(std::shared_ptr<internal::ArrayHandle> handle, bool created = false) noexcept;
+  internal::OpenArray& state() const;
+  std::shared_ptr<internal::ArrayHandle> handle_;
   bool created_;
 };
 

@@ -28,7 +28,9 @@ struct ConnectOptions {
   bool start = true;
   // Path of the daemon's program; empty: MEMLEASE_DAEMON, else beside this library, else $PATH.
   std::string daemon;
-  // Called at least every 0.1 s while a call waits; what it throws ends the wait.
+  // Called at least every 0.1 s while a call of this connection's waits, by its arrays and leases,
+  // too; what it throws ends the wait. Kept until the connection is closed, or the last copy of the
+  // Client and the last of its arrays has gone.
   std::function<void()> check_interrupt;
 };
 
@@ -75,9 +77,10 @@ class MEMLEASE_API Client {
   std::uint64_t calls() const;   // to the daemon so far, of this process's session
   std::uint64_t copies() const;  // by put, get and update so far, likewise
 
-  // Closes this connection and its copies. With the process's last one to this daemon all its
-  // arrays are closed, and the session ends; but leases and pins stay valid, and the session ends
-  // with the last of them. Destroying a client closes nothing.
+  // Closes this connection, its copies, and the arrays that they have opened; those of other
+  // connections stay open. With the process's last one to this daemon the session ends; but leases
+  // and pins stay valid, and the session ends with the last of them. Destroying a client closes
+  // nothing.
   void close() const;
 
  private:

@@ -23,12 +23,13 @@ MEMLEASE_API const std::vector<std::int64_t>& strides_bytes_of(const OpenArray& 
 }  // namespace internal
 
 namespace internal {
-// What a lease of a device array has been ordered with so far.
+// What a lease of a device array has been ordered with so far, and whose interrupts end its waits.
 struct LeaseStreams {
-  Stream stream;           // the one, if it was one
-  Stream view_stream;      // one of ours, for views whose users name none
-  bool ordered = false;    // something has waited: a stream, or the host
-  bool ambiguous = false;  // several streams
+  std::uint64_t interrupt_check = 0;  // its connection's
+  Stream stream;                      // the one, if it was one
+  Stream view_stream;                 // one of ours, for views whose users name none
+  bool ordered = false;               // something has waited: a stream, or the host
+  bool ambiguous = false;             // several streams
 };
 }  // namespace internal
 
@@ -99,11 +100,14 @@ class MEMLEASE_API ReadLease {
  private:
   friend class Array;
   friend class Follower;
-  ReadLease(internal::OpenArray& state, std::uint64_t version, std::uint32_t slot) noexcept
-      : state_(&state), version_(version), slot_(slot) {}
+  ReadLease(internal::OpenArray& state, std::uint64_t version, std::uint32_t slot,
+            std::uint64_t interrupt_check) noexcept
+      : state_(&state), version_(version), slot_(slot) {
+    streams_.interrupt_check = interrupt_check;
+  }
   // Of a device array, behind `stream` if there is one.
   static ReadLease begin(internal::OpenArray& state, std::uint64_t version, std::uint32_t slot,
-                         Stream stream);
+                         std::uint64_t interrupt_check, Stream stream);
   internal::OpenArray& live() const;
   void copy_to(std::byte* packed, bool only_use) const;
   void end_device(Stream stream, bool may_throw);
@@ -162,11 +166,14 @@ class MEMLEASE_API WriteLease {
 
  private:
   friend class Array;
-  WriteLease(internal::OpenArray& state, std::uint64_t version, std::uint32_t slot) noexcept
-      : state_(&state), version_(version), slot_(slot) {}
+  WriteLease(internal::OpenArray& state, std::uint64_t version, std::uint32_t slot,
+             std::uint64_t interrupt_check) noexcept
+      : state_(&state), version_(version), slot_(slot) {
+    streams_.interrupt_check = interrupt_check;
+  }
   // As ReadLease::begin. `copy`: with the current version's bytes.
   static WriteLease begin(internal::OpenArray& state, std::uint64_t version, std::uint32_t slot,
-                          Stream stream, bool copy);
+                          std::uint64_t interrupt_check, Stream stream, bool copy);
   internal::OpenArray& live() const;
   internal::OpenArray* state_;  // lives as long as the write goes on; null once ended
   std::uint64_t version_ = 0;

@@ -23,41 +23,45 @@ class WaitLimitTest : public ::testing::Test {
 
 TEST_F(WaitLimitTest, OfNothingIsOverAtOnce) {
   for (const std::chrono::nanoseconds none : {0ns, -5ns}) {
-    WaitLimit limit(session, none, 10s);
+    WaitLimit limit(session, 0, none, 10s);
     EXPECT_TRUE(limit.expired());
     EXPECT_EQ(limit.slice(), 0ns);
   }
 }
 
 TEST_F(WaitLimitTest, GoesInSlices) {
-  WaitLimit limit(session, 10s, kForever);
+  WaitLimit limit(session, 0, 10s, kForever);
   EXPECT_EQ(limit.slice(), WaitLimit::kSlice);
-  WaitLimit brief(session, 5ms, kForever);
+  WaitLimit brief(session, 0, 5ms, kForever);
   EXPECT_LE(brief.slice(), 5ms);
   while (!brief.expired()) std::this_thread::yield();
   EXPECT_EQ(brief.slice(), 0ns);
 }
 
 TEST_F(WaitLimitTest, MayBeNone) {
-  WaitLimit limit(session, kForever, 0s);
+  WaitLimit limit(session, 0, kForever, 0s);
   EXPECT_FALSE(limit.expired());
   EXPECT_EQ(limit.slice(), WaitLimit::kSlice);
 }
 
 TEST_F(WaitLimitTest, IsTheCallersOrTheDefault) {
-  EXPECT_EQ(WaitLimit(session, std::nullopt, 10s).limit_text(), "10 s");
-  EXPECT_EQ(WaitLimit(session, 250ms, 10s).limit_text(), "0.25 s");
+  EXPECT_EQ(WaitLimit(session, 0, std::nullopt, 10s).limit_text(), "10 s");
+  EXPECT_EQ(WaitLimit(session, 0, 250ms, 10s).limit_text(), "0.25 s");
 }
 
-TEST_F(WaitLimitTest, EndsWithAnInterrupt) {
-  WaitLimit limit(session, 10s, kForever);
-  EXPECT_TRUE(limit.step().ok());
-  session.set_check_interrupt([] { throw std::runtime_error("Ctrl-C"); });
+TEST_F(WaitLimitTest, EndsWithAnInterruptOfItsOwnCaller) {
+  const std::uint64_t quiet = session.add_interrupt_check([] {});
+  const std::uint64_t thrower =
+      session.add_interrupt_check([] { throw std::runtime_error("Ctrl-C"); });
+  for (const std::uint64_t other : {std::uint64_t{0}, quiet}) {
+    EXPECT_TRUE(WaitLimit(session, other, 10s, kForever).step().ok());
+  }
+  WaitLimit limit(session, thrower, 10s, kForever);
   EXPECT_EQ(wire::code_of(limit.step()), ErrorCode::kInterrupted);
 }
 
 TEST_F(WaitLimitTest, EndsWithTheDaemon) {
-  WaitLimit limit(session, 10s, kForever);
+  WaitLimit limit(session, 0, 10s, kForever);
   files->gone = true;
   EXPECT_EQ(wire::code_of(limit.step()), ErrorCode::kDaemonLost);
 }

@@ -117,7 +117,7 @@ TEST_F(LeaseStreamsTest, WaitsOnTheHostForAStreamWhereTheDaemonSaysSo) {
 TEST_F(LeaseStreamsTest, EndsAWaitOfTheHostWithAnInterrupt) {
   open();
   publish_unfinished();
-  session.set_check_interrupt([] { throw std::runtime_error("Ctrl-C"); });
+  streams.interrupt_check = session.add_interrupt_check([] { throw std::runtime_error("Ctrl-C"); });
   EXPECT_EQ(wire::code_of(host_wait_version(*array, kSlot, kVersion, streams)),
             ErrorCode::kInterrupted);
   EXPECT_FALSE(streams.ordered);

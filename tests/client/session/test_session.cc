@@ -65,14 +65,29 @@ TEST_F(SessionTest, GoesOnWithoutAConnectionThatNobodyClosed) {
 }
 
 TEST_F(SessionTest, CarriesAnInterruptAsAStatus) {
-  session.set_check_interrupt([] { throw std::runtime_error("Ctrl-C"); });
-  const absl::Status status = session.check_interrupt();
+  const std::uint64_t check =
+      session.add_interrupt_check([] { throw std::runtime_error("Ctrl-C"); });
+  const absl::Status status = session.check_interrupt(check);
   EXPECT_EQ(code(status), ErrorCode::kInterrupted);
   try {
     std::rethrow_exception(interrupt_of(status));
   } catch (const std::runtime_error& caught) {
     EXPECT_EQ(std::string(caught.what()), "Ctrl-C");
   }
+}
+
+// It may use what its connection's user has destroyed by now.
+TEST_F(SessionTest, CallsNoInterruptCheckThatHasBeenRemoved) {
+  auto stop = std::make_shared<int>(0);
+  const std::uint64_t removed = session.add_interrupt_check([stop] { ++*stop; });
+  const std::uint64_t other = session.add_interrupt_check([] {});
+  EXPECT_NE(other, removed);
+  session.remove_interrupt_check(removed);
+  EXPECT_EQ(stop.use_count(), 1) << "what it kept has gone with it";
+  EXPECT_TRUE(session.check_interrupt(removed).ok());
+  EXPECT_TRUE(session.check_interrupt(other).ok());
+  EXPECT_EQ(*stop, 0);
+  EXPECT_EQ(session.add_interrupt_check(nullptr), 0U);
 }
 
 TEST_F(SessionTest, CannotBeUsedInAForkedChild) {
