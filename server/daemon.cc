@@ -251,10 +251,15 @@ DeviceBackend& Daemon::backend(const std::string& device) {
   return host_memory_;
 }
 
-absl::Status Daemon::grow(const SegmentPool::Growth& growth) {
+absl::Status Daemon::grow(const SegmentPool::Growth& growth,
+                          const std::function<void(Broker&)>& fn) {
   auto memory = backend(growth.device).create_segment(growth.size_bytes);
   absl::Status status;
-  with_broker([&](Broker& broker) { status = broker.add_memory(growth, std::move(memory)); });
+  with_broker([&](Broker& broker) {
+    status = broker.add_memory(growth, std::move(memory));
+    if (status.ok()) fn(broker);
+    broker.return_surplus(growth.device);
+  });
   return status;
 }
 

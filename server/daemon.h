@@ -49,7 +49,8 @@ class Daemon final : public SessionHost, public ServiceHost {
   // ServiceHost, on any thread.
   void with_broker(const std::function<void(Broker&)>& fn) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status prepare_device(const std::string& device) override;
-  absl::Status grow(const SegmentPool::Growth& growth) override;
+  absl::Status grow(const SegmentPool::Growth& growth,
+                    const std::function<void(Broker&)>& fn) override;
   NameWaits& waits() override { return waits_; }
   absl::Status evict(wire::SessionId session) override;
   DaemonFacts facts() const override;

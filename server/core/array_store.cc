@@ -43,6 +43,10 @@ absl::StatusOr<ArrayStore::Creation> ArrayStore::create(const wire::ArraySpec& s
   absl::Status status = growth.status();
   if (status.ok() && !*growth) status = place_records(*array);
   if (status.ok() && !*growth) status = make_events(*array);
+  if (status.ok() && *growth) {
+    growing_.emplace(std::pair{(*growth)->device, (*growth)->number},
+                     std::pair{std::move(array->count_charge), std::move(array->bytes_charge)});
+  }
   if (!status.ok() || *growth) {
     destroy(*array);
     if (!status.ok()) return status;
@@ -51,6 +55,12 @@ absl::StatusOr<ArrayStore::Creation> ArrayStore::create(const wire::ArraySpec& s
   array->id = wire::ArrayId{++last_id_};
   init_board(*array->board, array->id, spec.slots, row_ref(array->heir_at));
   return array;
+}
+
+absl::Status ArrayStore::add_memory(const SegmentPool::Growth& growth,
+                                    absl::StatusOr<std::unique_ptr<SharedMemory>> memory) {
+  growing_.erase({growth.device, growth.number});
+  return devices_.at(growth.device).segments.add(growth, std::move(memory));
 }
 
 // Reserves while it keeps the places that it has found: they are not warm memory that the

@@ -2,8 +2,11 @@
 // fails leaves no trace. Not thread-safe.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <variant>
 
 #include "absl/container/flat_hash_map.h"
@@ -21,11 +24,14 @@ class ArrayStore {
  public:
   ArrayStore(FileTable& files, PageSource& pages, DeviceTable& devices, Quota& quota);
 
-  // The array, or the memory that must be added before this is called again (nothing else has
-  // changed then). `spec` is valid and its device is there. Charges domain.uid. kQuotaExceeded,
-  // kOutOfMemory.
+  // The array, or the memory that must be added before this is called again. `spec` is valid and
+  // its device is there. Charges domain.uid, also while memory is made: so all that a uid has made
+  // at once keeps within its quota. kQuotaExceeded, kOutOfMemory.
   using Creation = std::variant<std::unique_ptr<Array>, SegmentPool::Growth>;
   absl::StatusOr<Creation> create(const wire::ArraySpec& spec, const AccessDomain& domain);
+  // What has become of the memory; takes the charges back, for the create() that follows at once.
+  absl::Status add_memory(const SegmentPool::Growth& growth,
+                          absl::StatusOr<std::unique_ptr<SharedMemory>> memory);
   // Nobody holds or writes it any more.
   void destroy(Array& array);
 
@@ -49,6 +55,8 @@ class ArrayStore {
   DeviceTable& devices_;
   Quota& quota_;
   std::uint64_t last_id_ = 0;
+  // Of arrays whose memory is being made, by device and the growth's number.
+  std::map<std::pair<std::string, std::uint64_t>, std::pair<Quota::Charge, Quota::Charge>> growing_;
   absl::flat_hash_map<AccessDomain, std::unique_ptr<DomainPages>> domains_;
 };
 

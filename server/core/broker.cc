@@ -160,7 +160,7 @@ absl::StatusOr<Array*> Broker::readable(const PeerIdentity& viewer, const std::s
 
 absl::Status Broker::add_memory(const SegmentPool::Growth& growth,
                                 absl::StatusOr<std::unique_ptr<SharedMemory>> memory) {
-  return devices_.at(growth.device).segments.add(growth, std::move(memory));
+  return store_.add_memory(growth, std::move(memory));
 }
 
 absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::ArraySpec& spec,

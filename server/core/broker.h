@@ -79,6 +79,8 @@ class Broker {
   bool has_device(std::string_view device) { return devices_.find(device) != nullptr; }
   absl::Status add_memory(const SegmentPool::Growth& growth,
                           absl::StatusOr<std::unique_ptr<SharedMemory>> memory);
+  // After create() has had what add_memory() brought: nobody wants the rest.
+  void return_surplus(std::string_view device) { devices_.at(device).segments.return_surplus(); }
   absl::StatusOr<Opened> open(Session& session, const std::string& name);
   struct Subscribed {
     wire::RowRef row;

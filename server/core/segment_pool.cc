@@ -58,7 +58,7 @@ absl::StatusOr<SegmentPool::Growth> SegmentPool::reserve(const AccessDomain& dom
     if (auto status = make_room(wanted); !status.ok()) return status;
   }
   memory_bytes_ += wanted;
-  return Growth{backend_.device(), domain, wanted};
+  return Growth{backend_.device(), domain, wanted, ++last_growth_};
 }
 
 absl::Status SegmentPool::add(const Growth& growth,
@@ -86,6 +86,10 @@ void SegmentPool::free(const AccessDomain& domain, wire::FileRange at) {
   if (!segment->arena.empty()) return;
   segment->emptied = ++emptied_;
   warm_bytes_ += segment->arena.size_bytes();
+  return_surplus();
+}
+
+void SegmentPool::return_surplus() {
   while (warm_bytes_ > limits_.warm_bytes && return_oldest()) {
   }
 }

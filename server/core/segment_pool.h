@@ -44,6 +44,7 @@ class SegmentPool {
     std::string device;
     AccessDomain domain;
     std::uint64_t size_bytes = 0;
+    std::uint64_t number = 0;  // for whoever asked; never used again
   };
   // For `count` places of this size. Books the bytes. kOutOfMemory, with nothing changed.
   absl::StatusOr<Growth> reserve(const AccessDomain& domain, std::uint64_t size_bytes,
@@ -52,6 +53,9 @@ class SegmentPool {
   absl::Status add(const Growth& growth, absl::StatusOr<std::unique_ptr<SharedMemory>> memory);
 
   void free(const AccessDomain& domain, wire::FileRange at);
+  // Gives empty segments back until they keep within warm_bytes. free() does so; what add() has
+  // brought stays for whoever asked for it until this is called.
+  void return_surplus();
 
   std::uint64_t memory_bytes() const { return memory_bytes_; }
   std::uint64_t warm_bytes() const { return warm_bytes_; }
@@ -78,6 +82,7 @@ class SegmentPool {
   std::uint64_t memory_bytes_ = 0;
   std::uint64_t warm_bytes_ = 0;
   std::uint64_t emptied_ = 0;
+  std::uint64_t last_growth_ = 0;
   absl::flat_hash_map<AccessDomain, Class> classes_;
 };
 

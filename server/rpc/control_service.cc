@@ -71,12 +71,18 @@ class WaitCall final : public grpc::ServerUnaryReactor {
 }  // namespace
 
 grpc::Status ControlService::for_session(const grpc::ServerContextBase& context, const char* call,
-                                         const SessionCall& fn) {
+                                         const SessionCall& fn,
+                                         const std::optional<SegmentPool::Growth>& growth) {
   absl::Status status;
-  host_.with_broker([&](Broker& broker) {
+  const auto authenticated = [&](Broker& broker) {
     auto session = broker.authenticate(credential_of(context), uid_);
     status = session.ok() ? fn(broker, **session) : session.status();
-  });
+  };
+  if (growth) {
+    if (auto grown = host_.grow(*growth, authenticated); !grown.ok()) status = grown;
+  } else {
+    host_.with_broker(authenticated);
+  }
   host_.log().debug("call",
                     {{"name", call},
                      {"uid", uid_},
@@ -88,14 +94,14 @@ grpc::Status ControlService::Create(grpc::ServerContext* context, const v1::Crea
                                     v1::OpenReply* reply) {
   auto spec = wire::from_proto(request->spec());
   if (!spec.ok()) return wire::to_grpc(spec.status());
-  // More than one round only for the first array on a GPU, or if somebody else takes what has been
-  // added before this call does.
+  std::optional<SegmentPool::Growth> growth;
+  // More than one round only for the first array on a GPU, and for memory.
   for (bool prepared = false;;) {
     bool prepare = false;
-    std::optional<SegmentPool::Growth> growth;
+    std::optional<SegmentPool::Growth> missing;
     std::optional<AccessDomain> created;
     absl::Status shortage;
-    grpc::Status status = for_session(*context, "Create", [&](Broker& broker, Session& session) {
+    const auto create = [&](Broker& broker, Session& session) {
       // Not before the caller is known: nobody else makes the daemon load CUDA.
       prepare = !prepared && !broker.has_device(spec->device);
       if (prepare) return absl::OkStatus();
@@ -108,23 +114,21 @@ grpc::Status ControlService::Create(grpc::ServerContext* context, const v1::Crea
           created = opened->array->domain;
         }
       } else {
-        growth = std::get<SegmentPool::Growth>(*creation);
+        missing = std::get<SegmentPool::Growth>(*creation);
       }
       return absl::OkStatus();
-    });
+    };
+    grpc::Status status = for_session(*context, "Create", create, growth);
     if (!status.ok()) return status;
     host_.note_shortage(shortage);
     if (created) host_.waits().created(spec->name, *created);
-    absl::Status made;
+    growth = missing;
     if (prepare) {
-      made = host_.prepare_device(spec->device);
+      if (auto found = host_.prepare_device(spec->device); !found.ok()) return wire::to_grpc(found);
       prepared = true;
-    } else if (growth) {
-      made = host_.grow(*growth);
-    } else {
+    } else if (!growth) {
       return status;
     }
-    if (!made.ok()) return wire::to_grpc(made);
   }
 }
 

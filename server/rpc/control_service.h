@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <optional>
 
 #include "memlease/v1/control.grpc.pb.h"
 #include "server/rpc/service_host.h"
@@ -47,10 +48,11 @@ class ControlService final : public v1::Control::WithCallbackMethod_WaitFor<v1::
                        v1::HoldersReply* reply) override;
 
  private:
-  // Runs fn for the session that the call speaks for.
+  // Runs fn for the session that the call speaks for, with more memory if it asked for that.
   using SessionCall = std::function<absl::Status(Broker&, Session&)>;
   grpc::Status for_session(const grpc::ServerContextBase& context, const char* call,
-                           const SessionCall& fn);
+                           const SessionCall& fn,
+                           const std::optional<SegmentPool::Growth>& growth = {});
 
   ServiceHost& host_;
   const uid_t uid_;

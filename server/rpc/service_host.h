@@ -31,8 +31,10 @@ class ServiceHost {
   // a session may cause it. Whether the core knows the device then is up to that. kUnsupported:
   // this daemon can have none.
   virtual absl::Status prepare_device(const std::string& device) = 0;
-  // Makes memory for the core, which goes on meanwhile.
-  virtual absl::Status grow(const SegmentPool::Growth& growth) = 0;
+  // Makes memory for the core, which goes on meanwhile, and calls fn with the core that has it:
+  // what fn leaves unused beyond warm_bytes goes back. Not called if there is no memory.
+  virtual absl::Status grow(const SegmentPool::Growth& growth,
+                            const std::function<void(Broker&)>& fn) = 0;
   virtual NameWaits& waits() = 0;
   // Ends the session's connection. kNotFound.
   virtual absl::Status evict(wire::SessionId session) = 0;

@@ -81,6 +81,30 @@ INSTANTIATE_TEST_SUITE_P(All, Limits,
                                                  "bytes"}),
                          [](const auto& param) { return param.param.name; });
 
+// Memory is made while other calls go on: all of them together keep within the quota.
+TEST(Limits, HoldForCreatesAtOnce) {
+  PrivateDaemon daemon({"--quota-bytes=72MiB", "--warm-bytes=0", "--log-level=warning"});
+  constexpr int kCreates = 6;
+  std::vector<std::unique_ptr<Peer>> peers;
+  for (int i = 0; i < kCreates; ++i) {
+    peers.push_back(std::make_unique<Peer>(daemon.directory()));
+    ASSERT_TRUE(peers.back()->ask("connect").ok());
+  }
+  for (int i = 0; i < kCreates; ++i)
+    peers.at(i)->say(fmt::format("create a{} 1 600 8388608 session", i));
+  int made = 0;
+  for (const auto& peer : peers) {
+    const Answer answer = peer->answer();
+    made += answer.ok() ? 1 : 0;
+    EXPECT_TRUE(answer.ok() || answer.code == "QuotaExceeded") << answer.describe();
+  }
+  EXPECT_EQ(made, 1);
+  const auto status = daemon.admin().status();
+  ASSERT_TRUE(status.ok());
+  EXPECT_EQ(status->memory_bytes(), std::uint64_t{64} << 20) << "more than one segment";
+  EXPECT_EQ(status->warm_bytes(), 0U);
+}
+
 TEST(Limits, OfSessionsCountProcesses) {
   PrivateDaemon daemon({"--quota-sessions=2", "--log-level=error"});
   Peer first(daemon.directory());

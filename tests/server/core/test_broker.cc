@@ -254,6 +254,26 @@ TEST(Broker, ADrainingDaemonBeginsNothingAndTellsTheClientsPages) {
   EXPECT_TRUE(world.broker.leave(owner, id, 1).ok()) << "leaving is always possible";
 }
 
+// Memory is made without the core, so several creates of a uid may be under way at once.
+TEST(Broker, ChargesAnArrayWhileItsMemoryIsMade) {
+  constexpr std::uint64_t kArrayBytes = 3 * 4 * 8 * 4;
+  BrokerWorld world({{0, 0}, {kArrayBytes, 0, 0}});
+  Session& session = world.connect(1000);
+  const auto growth_of = [&](const std::string& name) {
+    auto creation = world.broker.create(session, spec_of(name), false);
+    EXPECT_TRUE(creation.ok()) << creation.status();
+    return std::get<SegmentPool::Growth>(*creation);
+  };
+  const auto first = growth_of("a");
+  const auto second = world.broker.create(session, spec_of("b"), false);
+  EXPECT_EQ(code_of(second.status()), ErrorCode::kQuotaExceeded) << "two are more than the quota";
+  EXPECT_FALSE(world.broker.add_memory(first, wire::defect("no memory")).ok());
+  const auto third = growth_of("b");
+  ASSERT_TRUE(world.broker.add_memory(third, world.memory.create_segment(third.size_bytes)).ok());
+  EXPECT_TRUE(std::holds_alternative<Broker::Opened>(
+      world.broker.create(session, spec_of("b"), false).value()));
+}
+
 TEST(Broker, NamesWhatTheViewerMayRead) {
   BrokerWorld world;
   Session& owner = world.connect(1000);

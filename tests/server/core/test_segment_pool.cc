@@ -63,6 +63,23 @@ TEST(SegmentPool, AZeroSizedArrayGetsAPlace) {
   EXPECT_EQ(pool.memory.live().files, 0U);
 }
 
+TEST(SegmentPool, MemoryThatNobodyUsesGoesBack) {
+  Pool pool({0, 0});
+  for (int i = 0; i < 3; ++i) {
+    const auto growth = pool.segments.reserve(kMine, 100, 1);
+    ASSERT_TRUE(growth.ok());
+    ASSERT_TRUE(pool.segments.add(*growth, pool.memory.create_segment(growth->size_bytes)).ok());
+  }
+  const auto used = pool.segments.place(kMine, 100);
+  ASSERT_TRUE(used);
+  pool.segments.return_surplus();
+  EXPECT_EQ(pool.segments.warm_bytes(), 0U);
+  EXPECT_EQ(pool.memory.live().bytes, FakeMemory::kSizes.first);
+  EXPECT_EQ(pool.segments.memory_bytes(), FakeMemory::kSizes.first);
+  pool.segments.free(kMine, *used);
+  EXPECT_EQ(pool.memory.live().files, 0U);
+}
+
 TEST(SegmentPool, NeverMixesAccessDomainsNotEvenWhenWarm) {
   Pool pool({0, 64 * kMiB});
   const FileRange mine = pool.must(kMine, 100);
