@@ -27,11 +27,11 @@ constexpr std::size_t kMemoryBytes = std::size_t{64} << 20;
 // Far above what well-behaved clients need: near its limit gRPC refuses some calls needlessly.
 constexpr int kMaxThreads = 128;
 
-// A server begins with a thread that polls, and the first one with those that serve WaitFor: half
-// as many as there are processors, from 2 to 16. gRPC aborts where it does not get the former, and
-// WaitFor hangs where it does not get the latter. So as many are tried here, and one to spare.
+// gRPC aborts where it gets no thread to poll a new server's connections, and WaitFor hangs where
+// it gets none to serve it. So as many are tried here as gRPC makes with its first server: up to
+// one and a half for each processor, 48 at most, and a few.
 absl::Status check_threads() {
-  const std::size_t count = std::clamp(std::thread::hardware_concurrency() / 2, 2U, 16U) + 2;
+  const std::size_t count = std::min(std::thread::hardware_concurrency() * 3 / 2, 48U) + 8;
   std::latch all_tried(1);
   std::vector<std::jthread> threads;
   absl::Status status;

@@ -23,6 +23,7 @@
 namespace memlease::testing {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using wire::ErrorCode;
 using Stub = v1::Control::Stub;
@@ -91,6 +92,21 @@ TEST_F(ThreadLimit, LetsTheServerOfAUserWhoLeftEnd) {
   EXPECT_TRUE(eventually([&] { return threads_of(daemon_.pid()) < count; }));
   limit_threads(daemon_.pid(), std::nullopt);
   EXPECT_EQ(list(), ErrorCode::kDenied);
+}
+
+// Some of what gRPC starts with it gets, and the next thread it does not.
+TEST(ThreadLimits, AreSurvivedHoweverFewAreLeft) {
+  for (std::size_t left = 0; left < 24; ++left) {
+    SCOPED_TRACE(left);
+    PrivateDaemon daemon({"--log-level=warning"}, kUser);
+    limit_threads(daemon.pid(), threads_of(daemon.pid()) + left);
+    const absl::Status answer = RawControl(daemon.directory(), kUser).list("");
+    EXPECT_THAT(wire::code_of(answer), AnyOf(ErrorCode::kDenied,          // served: no token
+                                             ErrorCode::kDaemonLost,      // the connection refused
+                                             ErrorCode::kQuotaExceeded))  // the call refused
+        << answer;
+    EXPECT_EQ(daemon.wait(0), -1) << "it has ended";
+  }
 }
 
 TEST(WaitingCalls, TakeNoThreadsFromOthers) {
