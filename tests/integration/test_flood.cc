@@ -2,11 +2,13 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <vector>
 
-#include "gtest/gtest.h"
+#include "client/channel/attach_client.h"
+#include "gmock/gmock.h"
 #include "tests/support/peer.h"
 #include "tests/support/private_daemon.h"
 #include "tests/support/unix_socket.h"
@@ -15,6 +17,7 @@
 namespace memlease::testing {
 namespace {
 
+using ::testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 using wire::UniqueFd;
 
@@ -68,6 +71,18 @@ TEST(Flood, EndsAndServiceReturns) {
   }
   const Answer watched = reader.ask("unwatch a");
   EXPECT_TRUE(watched.ok()) << watched.describe();
+}
+
+// Each came with two lines in the log.
+TEST(Flood, OfSessionsLeavesFewLines) {
+  PrivateDaemon daemon;
+  for (int i = 0; i < 200; ++i) {
+    const auto session = internal::AttachClient::connect(daemon.directory());
+    ASSERT_TRUE(session.ok()) << session.status();
+  }
+  const std::string log = daemon.log();
+  EXPECT_THAT(log, HasSubstr("session opened session=1 "));
+  EXPECT_LT(std::count(log.begin(), log.end(), '\n'), 120) << log;
 }
 
 }  // namespace
