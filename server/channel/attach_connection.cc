@@ -30,14 +30,15 @@ constexpr const char* kForkHint = "After fork, connect again: the child is a ses
 
 AttachConnection::AttachConnection(EventLoop* loop, SessionHost* host, const AttachOptions* options,
                                    wire::UniqueFd socket, PeerIdentity peer, int pidfd,
-                                   HandshakeQuota::Charge charge)
+                                   UidQuota::Charge handshake, UidQuota* late_clients)
     : loop_(loop),
       host_(host),
       options_(options),
       peer_(std::move(peer)),
       pidfd_(pidfd),
       socket_(std::move(socket)),
-      charge_(std::move(charge)) {}
+      late_clients_(late_clients),
+      handshake_charge_(std::move(handshake)) {}
 
 AttachConnection::~AttachConnection() {
   loop_->cancel(handshake_timer_);
@@ -90,6 +91,7 @@ bool AttachConnection::serve(std::uint32_t events) {
     hold_back();
     return true;
   }
+  late_charge_.reset();
   go_on_reading();
   const auto received = wire::receive_frame(socket_.get(), wire::Ancillary::kSender);
   switch (received.outcome) {
@@ -180,7 +182,7 @@ bool AttachConnection::on_proof(const wire::ProofFrame& proof) {
   if (!opened.ok()) return reject(opened.status());
   session_ = opened->session;
   state_ = State::kServing;
-  charge_.uncharge();
+  handshake_charge_.uncharge();
   loop_->cancel(handshake_timer_);
   wire::WelcomeFrame welcome;
   welcome.session = opened->session;
@@ -236,6 +238,11 @@ void AttachConnection::go_on_reading() {
 
 // The deadline by which the client must have read what it is sent next.
 void AttachConnection::expect_reading() {
+  unread_since_ = EventLoop::Clock::now();
+  watch_reading();
+}
+
+void AttachConnection::watch_reading() {
   loop_->cancel(unread_timer_);
   unread_timer_ =
       loop_->after(options_->unread_deadline, [this] { end_unless(on_unread_deadline()); });
@@ -243,11 +250,28 @@ void AttachConnection::expect_reading() {
 
 bool AttachConnection::on_unread_deadline() {
   unread_timer_ = {};
-  if (!is_answer_unread()) return true;
-  return reject(make_error(ErrorCode::kTimeout,
-                           fmt::format("the client did not read the daemon's answer for {} ms",
-                                       options_->unread_deadline.count()),
-                           "Connect again; a process that is stopped cannot fetch files."));
+  if (!is_answer_unread()) {
+    late_charge_.reset();
+    return true;
+  }
+  const auto unread = EventLoop::Clock::now() - unread_since_;
+  std::string_view beside;
+  if (!late_charge_) {
+    if (auto charge = late_clients_->charge(peer_.uid)) {
+      late_charge_.emplace(*std::move(charge));
+    } else {
+      beside = ", and too many others of its user do not either";
+    }
+  }
+  if (late_charge_ && unread < options_->late_deadline) {
+    watch_reading();
+    return true;
+  }
+  return reject(make_error(
+      ErrorCode::kTimeout,
+      fmt::format("the client did not read the daemon's answer for {} ms{}",
+                  std::chrono::duration_cast<std::chrono::milliseconds>(unread).count(), beside),
+      "Connect again; a process that is stopped cannot fetch files."));
 }
 
 }  // namespace memlease::server

@@ -8,8 +8,9 @@
 // child that got the socket by fork has another number and is refused.
 //
 // Then files are fetched, one at a time: while an answer lies unread the client's next frame waits
-// in the socket, and a client that leaves an answer with a descriptor unread is cut. Descriptors in
-// flight count against the daemon's uid, so that one client could otherwise stop all others.
+// in the socket. Descriptors in flight count against the daemon's uid, so that one client could
+// otherwise stop all others: of the clients that leave an answer unread a few of each uid are given
+// time, as an honest one needs on a machine that is overloaded, and the others are cut.
 #pragma once
 
 #include <sys/types.h>
@@ -21,8 +22,8 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "server/channel/handshake_quota.h"
 #include "server/channel/process_watch.h"
+#include "server/channel/uid_quota.h"
 #include "server/core/session_host.h"
 #include "server/loop/event_loop.h"
 #include "wire/attach_frame.h"
@@ -37,17 +38,19 @@ struct AttachOptions {
   // A line for each client that is refused or cut. Clients cause these at will: limit their rate.
   std::function<void(std::string)> log = [](const std::string&) {};
   std::chrono::milliseconds handshake_deadline{5000};
-  std::chrono::milliseconds unread_deadline{2000};
+  std::chrono::milliseconds unread_deadline{2000};  // after it a client is late...
+  std::chrono::milliseconds late_deadline{30'000};  // and cut
+  unsigned late_clients_per_uid = 32;
   unsigned unfinished_handshakes_per_uid = 32;
   PidfdWay pidfd_way = PidfdWay::kBest;
 };
 
-// Belongs to the loop's thread. `loop`, `host`, `options` and the pidfd outlive it.
+// Belongs to the loop's thread. The pointers and the pidfd outlive it.
 class AttachConnection {
  public:
   AttachConnection(EventLoop* loop, SessionHost* host, const AttachOptions* options,
-                   wire::UniqueFd socket, PeerIdentity peer, int pidfd,
-                   HandshakeQuota::Charge charge);
+                   wire::UniqueFd socket, PeerIdentity peer, int pidfd, UidQuota::Charge handshake,
+                   UidQuota* late_clients);
   // Closes the connection. SessionHost is not told: that is the owner's part.
   ~AttachConnection();
   AttachConnection(const AttachConnection&) = delete;
@@ -83,6 +86,7 @@ class AttachConnection {
   void hold_back();
   void go_on_reading();
   void expect_reading();
+  void watch_reading();
 
   EventLoop* const loop_;
   SessionHost* const host_;
@@ -90,7 +94,9 @@ class AttachConnection {
   const PeerIdentity peer_;
   const int pidfd_;
   wire::UniqueFd socket_;
-  HandshakeQuota::Charge charge_;
+  UidQuota* const late_clients_;
+  UidQuota::Charge handshake_charge_;
+  std::optional<UidQuota::Charge> late_charge_;
   std::function<void()> on_end_;
 
   State state_ = State::kHello;
@@ -101,6 +107,7 @@ class AttachConnection {
   bool holding_back_ = false;  // no frame is read until the last answer has been
   EventLoop::TimerId handshake_timer_;
   EventLoop::TimerId unread_timer_;
+  EventLoop::Clock::time_point unread_since_;
 };
 
 }  // namespace memlease::server

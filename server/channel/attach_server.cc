@@ -57,7 +57,8 @@ AttachServer::AttachServer(EventLoop* loop, SessionHost* host, AttachOptions opt
     : loop_(loop),
       host_(host),
       options_(std::move(options)),
-      quota_(options_.unfinished_handshakes_per_uid) {}
+      handshakes_(options_.unfinished_handshakes_per_uid),
+      late_clients_(options_.late_clients_per_uid) {}
 
 AttachServer::~AttachServer() = default;
 
@@ -65,7 +66,7 @@ AttachServer::~AttachServer() = default;
 absl::Status AttachServer::admit(wire::UniqueFd& socket) {
   auto peer = identify_peer(socket.get());
   if (!peer.ok()) return peer.status();
-  auto charge = quota_.charge(peer->uid);
+  auto charge = handshakes_.charge(peer->uid);
   if (!charge) {
     return make_error(ErrorCode::kQuotaExceeded,
                       fmt::format("uid {} has {} clients in the middle of connecting, and may not "
@@ -79,9 +80,9 @@ absl::Status AttachServer::admit(wire::UniqueFd& socket) {
   auto process =
       ProcessWatch::start(loop_, *std::move(pidfd), [this, key] { process_exited(key); });
   if (!process.ok()) return process.status();
-  auto connection =
-      std::make_unique<AttachConnection>(loop_, host_, &options_, std::move(socket),
-                                         *std::move(peer), process->pidfd(), *std::move(charge));
+  auto connection = std::make_unique<AttachConnection>(loop_, host_, &options_, std::move(socket),
+                                                       *std::move(peer), process->pidfd(),
+                                                       *std::move(charge), &late_clients_);
   const auto started = connection->start([this, key] { connection_ended(key); });
   if (!started.ok()) {
     connection->say_last_word(started);

@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/channel/attach_connection.h"
-#include "server/channel/handshake_quota.h"
 #include "server/channel/process_watch.h"
+#include "server/channel/uid_quota.h"
 #include "server/core/session_host.h"
 #include "server/loop/acceptor.h"
 #include "server/loop/event_loop.h"
@@ -60,7 +60,8 @@ class AttachServer {
   EventLoop* const loop_;
   SessionHost* const host_;
   const AttachOptions options_;
-  HandshakeQuota quota_;
+  UidQuota handshakes_;
+  UidQuota late_clients_;
   std::unique_ptr<Acceptor> acceptor_;
   ClientKey last_key_ = 0;
   Clients clients_;

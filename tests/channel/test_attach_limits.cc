@@ -72,7 +72,8 @@ TEST_P(AttachLimits, LimitsAUsersUnfinishedHandshakesAndNobodyElses) {
 
 TEST_P(AttachLimits, CutsAClientThatNeverReads) {
   host.files = {{8, "extent"}};
-  options.unread_deadline = milliseconds(50);
+  options.unread_deadline = milliseconds(20);
+  options.late_deadline = milliseconds(50);
   serve();
   Gate gate;
   Child child(
@@ -88,10 +89,40 @@ TEST_P(AttachLimits, CutsAClientThatNeverReads) {
       gate.fds());
   run_until([&] { return host.has("hang_up 1"); });
   EXPECT_EQ(std::ranges::count(host.events, "fetch 1"), 1);
-  EXPECT_THAT(log, ElementsAre(HasSubstr("did not read the daemon's answer for 50 ms")));
+  EXPECT_THAT(log, ElementsAre(HasSubstr("did not read the daemon's answer for ")));
   gate.open();
   EXPECT_EQ(finish(child), "");
   expect_service();
+}
+
+// An overloaded machine lets a process run again after seconds.
+TEST_P(AttachLimits, GivesTimeToAFewLateClientsOfAUser) {
+  host.files = {{8, "extent"}};
+  options.unread_deadline = milliseconds(20);
+  options.late_deadline = std::chrono::hours(1);
+  options.late_clients_per_uid = 1;
+  serve();
+  const auto be_late = [&](Gate& gate) -> std::string {
+    RawClient client(directory);
+    if (!client.attach()) return "cannot attach";
+    client.send(wire::FetchFrame{FileId{8}}, 1);
+    gate.wait();
+    const auto file = client.receive();
+    if (!file || !std::holds_alternative<wire::FileFrame>(file->payload)) return "no file";
+    client.send(wire::FetchFrame{FileId{8}}, 2);
+    return client.receive() ? "" : "cut";
+  };
+  Gate gate, other_gate;
+  Child first([&] { return be_late(gate); }, gate.fds());
+  run_until([&] { return host.has("fetch 1"); });
+  Child second([&] { return be_late(other_gate); }, other_gate.fds());
+  run_until([&] { return host.has("hang_up 2"); });
+  EXPECT_THAT(log, ElementsAre(HasSubstr("too many others of its user")));
+  EXPECT_FALSE(host.has("hang_up 1"));
+  gate.open();
+  EXPECT_EQ(finish(first), "");
+  other_gate.open();
+  finish(second);
 }
 
 TEST_P(AttachLimits, AnswersOneFetchAtATimeToAClientThatSendsAhead) {

@@ -1,5 +1,5 @@
-// How many clients of one uid may be in the middle of the attach handshake: they hold descriptors
-// of the daemon before any other quota counts them.
+// How many clients of one uid may be in a state that costs the daemon descriptors which no other
+// quota counts: in the middle of the attach handshake, or late to read an answer.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +11,7 @@
 namespace memlease::server {
 
 // Outlives its charges. Not thread-safe.
-class HandshakeQuota {
+class UidQuota {
  public:
   // Undoes itself.
   class Charge {
@@ -25,13 +25,13 @@ class HandshakeQuota {
     }
 
    private:
-    friend class HandshakeQuota;
-    Charge(HandshakeQuota* quota, uid_t uid) : quota_(quota), uid_(uid) {}
-    HandshakeQuota* quota_;
+    friend class UidQuota;
+    Charge(UidQuota* quota, uid_t uid) : quota_(quota), uid_(uid) {}
+    UidQuota* quota_;
     uid_t uid_;
   };
 
-  explicit HandshakeQuota(unsigned per_uid) : per_uid_(per_uid) {}
+  explicit UidQuota(unsigned per_uid) : per_uid_(per_uid) {}
 
   // Nothing if the uid has as many as it may.
   std::optional<Charge> charge(uid_t uid) {
