@@ -77,30 +77,35 @@ void ArrayPages::keep(wire::FileId file, std::shared_ptr<Mapping> mapping) {
 
 // ---- RowResolver.
 
-const ArrayPages::MappedWriter* ArrayPages::known_writer(RowRef at) const {
+const wire::WriterRow* ArrayPages::known_writer(RowRef at) {
   const auto known = std::find_if(writers_.begin(), writers_.end(),
-                                  [&](const auto& writer) { return writer->at == at; });
-  return known == writers_.end() ? nullptr : known->get();
+                                  [&](const MappedWriter& writer) { return writer.at == at; });
+  if (known == writers_.end()) return nullptr;
+  std::rotate(writers_.begin(), known, known + 1);
+  last_writer_.set(at, writers_.front().row);
+  return writers_.front().row;
 }
 
 const wire::WriterRow* ArrayPages::find_writer_row(RowRef at, Unmapped unmapped) {
-  const auto remember = [&](const MappedWriter* writer) {
-    last_writer_.store(writer, std::memory_order_release);
-    return writer->row;
-  };
   {
     const wire::MutexLock lock(mutex_);
-    if (const MappedWriter* known = known_writer(at)) return remember(known);
+    if (const wire::WriterRow* known = known_writer(at)) return known;
   }
   if (unmapped == Unmapped::kLeave) return nullptr;
   auto mapping = mappings_.get(at.file, FileKind::kExtent);
   if (!mapping.ok() || !fits(**mapping, at, wire::writer_row_units(slots_))) return nullptr;
   const auto* row =
       reinterpret_cast<const wire::WriterRow*>((*mapping)->data() + at.unit * wire::kRowUnitBytes);
+  MappedWriter oldest;  // whose page goes without the lock
   const wire::MutexLock lock(mutex_);
-  if (const MappedWriter* known = known_writer(at)) return remember(known);
-  writers_.push_back(std::make_unique<MappedWriter>(MappedWriter{{at, row}, std::move(*mapping)}));
-  return remember(writers_.back().get());
+  if (const wire::WriterRow* known = known_writer(at)) return known;
+  if (writers_.size() == kMostWriters) {
+    oldest = std::move(writers_.back());
+    writers_.pop_back();
+  }
+  writers_.insert(writers_.begin(), {at, row, std::move(*mapping)});
+  last_writer_.set(at, row);
+  return row;
 }
 
 const wire::ReaderRow* ArrayPages::find_reader_row(RowRef at, Unmapped unmapped) {

@@ -40,14 +40,18 @@ class ArrayPages final : public RowResolver {
   const wire::SubscriberChunk* subscriber_chunk(wire::FileRange at, Unmapped unmapped) override;
 
  private:
-  struct MappedWriter : KnownWriter {
+  struct MappedWriter {
+    wire::RowRef at;
+    const wire::WriterRow* row = nullptr;
     std::shared_ptr<Mapping> mapping;
   };
+  // So many writers take turns without a fetch.
+  static constexpr std::size_t kMostWriters = 16;
   struct MappedReader : KnownReader {
     std::shared_ptr<Mapping> mapping;
   };
   void keep(wire::FileId file, std::shared_ptr<Mapping> mapping) ABSL_LOCKS_EXCLUDED(mutex_);
-  const MappedWriter* known_writer(wire::RowRef at) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  const wire::WriterRow* known_writer(wire::RowRef at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   const wire::WriterRow* find_writer_row(wire::RowRef at, Unmapped unmapped) override;
   const wire::ReaderRow* find_reader_row(wire::RowRef at, Unmapped unmapped) override;
   void forget_dead_readers();
@@ -60,8 +64,8 @@ class ArrayPages final : public RowResolver {
   wire::Mutex mutex_;
   // Boards, segments, own pages.
   std::map<std::uint32_t, std::shared_ptr<Mapping>> mapped_ ABSL_GUARDED_BY(mutex_);
-  // Never shrinks: readers use its rows.
-  std::vector<std::unique_ptr<MappedWriter>> writers_ ABSL_GUARDED_BY(mutex_);
+  // The one that was asked for last in front.
+  std::vector<MappedWriter> writers_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace memlease::internal

@@ -60,10 +60,17 @@ absl::Status OpenArray::map_all() {
 int OpenArray::device_ordinal() const { return gpu_ == nullptr ? -1 : gpu_->importer().ordinal(); }
 
 std::uint64_t OpenArray::current_version() {
-  const std::uint64_t word = board().writer.load();
-  if (board().array_id.load() != wire::to_int(answer_.id)) return 0;
-  const wire::WriterRow* writer = pages_.writer_row(wire::writer_row_of(word));
-  return writer == nullptr ? 0 : wire::unpack_publication(writer->publication.load()).version;
+  constexpr int kMostTries = 1000;  // a process that only moves the right must not keep others here
+  std::uint64_t version = 0;
+  std::uint64_t word = board().writer.load();
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    if (board().array_id.load() != wire::to_int(answer_.id)) return 0;
+    const wire::WriterRow* writer = pages_.writer_row(wire::writer_row_of(word));
+    version = writer == nullptr ? 0 : wire::unpack_publication(writer->publication.load()).version;
+    if (const std::uint64_t before = std::exchange(word, board().writer.load()); before == word)
+      break;
+  }
+  return version;
 }
 
 absl::Status OpenArray::usable() const {

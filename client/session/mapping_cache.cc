@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "client/session/fork_guard.h"
 #include "fmt/format.h"
@@ -12,9 +13,12 @@ namespace memlease::internal {
 
 using wire::ErrorCode;
 
-absl::StatusOr<std::shared_ptr<Mapping>> Mapping::map(const SharedFile& file) {
-  void* data = mmap(nullptr, file.size_bytes, file.writable ? PROT_READ | PROT_WRITE : PROT_READ,
-                    MAP_SHARED, file.fd.get(), 0);
+absl::StatusOr<std::shared_ptr<Mapping>> Mapping::map(const SharedFile& file,
+                                                      const std::shared_ptr<PeerWindows>& windows) {
+  const bool of_peer = PeerWindows::shows(file);
+  void* const window = of_peer ? windows->take(file.size_bytes) : nullptr;
+  void* data = mmap(window, file.size_bytes, file.writable ? PROT_READ | PROT_WRITE : PROT_READ,
+                    window == nullptr ? MAP_SHARED : MAP_SHARED | MAP_FIXED, file.fd.get(), 0);
   if (data == MAP_FAILED) {
     return wire::errno_error(ErrorCode::kOutOfMemory,
                              fmt::format("mapping {} shared bytes", file.size_bytes), errno,
@@ -26,25 +30,35 @@ absl::StatusOr<std::shared_ptr<Mapping>> Mapping::map(const SharedFile& file) {
     munmap(data, file.size_bytes);
     return wire::errno_error(ErrorCode::kInternal, "madvise(MADV_DONTFORK)", error);
   }
-  return std::shared_ptr<Mapping>(new Mapping(static_cast<std::byte*>(data), file));
+  return std::shared_ptr<Mapping>(
+      new Mapping(static_cast<std::byte*>(data), file, of_peer ? windows : nullptr));
 }
 
-Mapping::Mapping(std::byte* data, const SharedFile& file)
+Mapping::Mapping(std::byte* data, const SharedFile& file, std::shared_ptr<PeerWindows> windows)
     : data_(data),
       size_bytes_(file.size_bytes),
       kind_(file.kind),
       writable_(file.writable),
-      fork_generation_(fork_generation()) {}
+      fork_generation_(fork_generation()),
+      windows_(std::move(windows)) {}
 
 Mapping::~Mapping() {
   // In a forked child the addresses may be somebody else's by now.
-  if (fork_generation_ == fork_generation()) munmap(data_, size_bytes_);
+  if (fork_generation_ != fork_generation()) return;
+  if (windows_ != nullptr) {
+    windows_->give_back(data_, size_bytes_);
+  } else {
+    munmap(data_, size_bytes_);
+  }
 }
 
 bool Mapping::contains(std::uint64_t offset, std::uint64_t size_bytes,
                        std::uint64_t alignment) const {
   return offset % alignment == 0 && offset <= size_bytes_ && size_bytes <= size_bytes_ - offset;
 }
+
+MappingCache::MappingCache(FileSource& source)
+    : source_(source), windows_(std::make_shared<PeerWindows>()) {}
 
 std::shared_ptr<Mapping> MappingCache::find(wire::FileId file) {
   const wire::MutexLock lock(mutex_);
@@ -68,7 +82,7 @@ absl::StatusOr<std::shared_ptr<Mapping>> MappingCache::get(wire::FileId file, wi
   if (mapping == nullptr) {
     auto shared = source_.fetch(file);
     if (!shared.ok()) return shared.status();
-    auto mapped = Mapping::map(*shared);
+    auto mapped = Mapping::map(*shared, windows_);
     if (!mapped.ok()) return mapped.status();
     mapping = publish(file, *mapped);
   }

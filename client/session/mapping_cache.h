@@ -9,15 +9,17 @@
 
 #include "absl/status/statusor.h"
 #include "client/session/file_source.h"
+#include "client/session/peer_windows.h"
 #include "wire/ids.h"
 #include "wire/mutex.h"
 
 namespace memlease::internal {
 
-// A mapped file. Not inherited over fork(2).
+// A mapped file. Not inherited over fork(2). The pages of another process stand in a window.
 class Mapping {
  public:
-  static absl::StatusOr<std::shared_ptr<Mapping>> map(const SharedFile& file);
+  static absl::StatusOr<std::shared_ptr<Mapping>> map(const SharedFile& file,
+                                                      const std::shared_ptr<PeerWindows>& windows);
   ~Mapping();
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
@@ -30,17 +32,18 @@ class Mapping {
   bool contains(std::uint64_t offset, std::uint64_t size_bytes, std::uint64_t alignment) const;
 
  private:
-  Mapping(std::byte* data, const SharedFile& file);
+  Mapping(std::byte* data, const SharedFile& file, std::shared_ptr<PeerWindows> windows);
   std::byte* const data_;
   const std::uint64_t size_bytes_;
   const wire::FileKind kind_;
   const bool writable_;
   const std::uint32_t fork_generation_;
+  const std::shared_ptr<PeerWindows> windows_;  // nullptr: in none
 };
 
 class MappingCache {
  public:
-  explicit MappingCache(FileSource& source) : source_(source) {}
+  explicit MappingCache(FileSource& source);
 
   // Asks the daemon for the file unless it is mapped. kInternal if it is of another kind.
   absl::StatusOr<std::shared_ptr<Mapping>> get(wire::FileId file, wire::FileKind kind);
@@ -50,6 +53,7 @@ class MappingCache {
   std::shared_ptr<Mapping> publish(wire::FileId file, std::shared_ptr<Mapping> mapped);
 
   FileSource& source_;
+  const std::shared_ptr<PeerWindows> windows_;
   wire::Mutex mutex_;
   std::unordered_map<std::uint32_t, std::weak_ptr<Mapping>> mappings_ ABSL_GUARDED_BY(mutex_);
 };

@@ -5,9 +5,14 @@
 // not in steady state. nullptr: the row cannot be had, because its process has gone and the board
 // is about to say so; load the board's word again. The end of a read or a write calls nobody, and
 // passes Unmapped::kLeave: nullptr also means then that the row is not mapped yet.
+//
+// A writer's row may be let go while a thread uses it, once others have followed its writer. It can
+// be read all the same, but says something else: what was read counts if the board's writer word is
+// unchanged afterwards.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 
 #include "wire/board.h"
 #include "wire/ids.h"
@@ -23,8 +28,8 @@ class RowResolver {
   virtual ~RowResolver() = default;
   // Nearly always the row that was asked for last: that takes no call.
   const wire::WriterRow* writer_row(wire::RowRef at, Unmapped unmapped = Unmapped::kFetch) {
-    const KnownWriter* last = last_writer_.load(std::memory_order_acquire);
-    return last != nullptr && last->at == at ? last->row : find_writer_row(at, unmapped);
+    const wire::WriterRow* last = last_writer_.find(at);
+    return last != nullptr ? last : find_writer_row(at, unmapped);
   }
   // Asked for by one thread at a time, the one that writes.
   const wire::ReaderRow* reader_row(wire::RowRef at, Unmapped unmapped) {
@@ -34,9 +39,28 @@ class RowResolver {
   virtual const wire::SubscriberChunk* subscriber_chunk(wire::FileRange at, Unmapped unmapped) = 0;
 
  protected:
-  struct KnownWriter {
-    wire::RowRef at;
-    const wire::WriterRow* row = nullptr;
+  // One row, read by all threads and set by one at a time. A thread that meets a change finds none.
+  class LastWriter {
+   public:
+    const wire::WriterRow* find(wire::RowRef at) const {
+      const std::uint64_t turn = turn_.load(std::memory_order_acquire);
+      const std::uint64_t key = key_.load(std::memory_order_acquire);
+      const wire::WriterRow* row = row_.load(std::memory_order_acquire);
+      const bool whole = turn % 2 == 0 && turn_.load(std::memory_order_relaxed) == turn;
+      return whole && key == wire::pack_subscriber(at) ? row : nullptr;
+    }
+    void set(wire::RowRef at, const wire::WriterRow* row) {
+      const std::uint64_t turn = turn_.load(std::memory_order_relaxed);
+      turn_.store(turn + 1, std::memory_order_relaxed);
+      key_.store(wire::pack_subscriber(at), std::memory_order_release);
+      row_.store(row, std::memory_order_release);
+      turn_.store(turn + 2, std::memory_order_release);
+    }
+
+   private:
+    std::atomic<std::uint64_t> turn_{0};  // odd while it changes
+    std::atomic<std::uint64_t> key_{0};
+    std::atomic<const wire::WriterRow*> row_{nullptr};
   };
   struct KnownReader {
     wire::RowRef at;
@@ -44,8 +68,8 @@ class RowResolver {
   };
   virtual const wire::WriterRow* find_writer_row(wire::RowRef at, Unmapped unmapped) = 0;
   virtual const wire::ReaderRow* find_reader_row(wire::RowRef at, Unmapped unmapped) = 0;
-  // For the implementation to set. What last_writer_ points to stays.
-  std::atomic<const KnownWriter*> last_writer_{nullptr};
+  // For the implementation to set.
+  LastWriter last_writer_;
   KnownReader last_reader_;
 };
 

@@ -33,7 +33,7 @@ class FakeFiles : public internal::FileSource {
         return wire::errno_error(wire::ErrorCode::kInternal, "ftruncate", errno);
       }
     }
-    return internal::SharedFile{wire::UniqueFd(::dup(known.get())), kind, kSizeBytes, true};
+    return internal::SharedFile{wire::UniqueFd(::dup(known.get())), kind, kSizeBytes, writable};
   }
   bool alive() override {
     ++looks;
@@ -48,6 +48,7 @@ class FakeFiles : public internal::FileSource {
   std::atomic<int> looks{0};
   std::atomic<int> goodbyes{0};
   wire::FileKind kind = wire::FileKind::kSegment;  // of every file
+  bool writable = true;                            // likewise
 
  private:
   std::mutex mutex_;  // guards what follows

@@ -17,7 +17,7 @@ using wire::FileKind;
 class MappingCacheTest : public ::testing::Test {
  protected:
   std::shared_ptr<Mapping> get(std::uint32_t file) {
-    auto mapping = cache.get(FileId{file}, FileKind::kSegment);
+    auto mapping = cache.get(FileId{file}, files.kind);
     EXPECT_TRUE(mapping.ok()) << mapping.status();
     return mapping.ok() ? *mapping : nullptr;
   }
@@ -71,6 +71,24 @@ TEST_F(MappingCacheTest, KeepsTheFirstOfTwoThatWereMappedAtOnce) {
   files.gates.open_all();
   EXPECT_EQ(late.get(), first);
   EXPECT_EQ(files.fetches, 2);
+}
+
+// A thread may be about to read there.
+TEST_F(MappingCacheTest, UnmapsNoPageOfAnotherProcessButShowsAnotherOneThere) {
+  const auto own = get(1);
+  *own->data() = std::byte{42};
+  files.kind = FileKind::kExtent;
+  files.writable = false;
+  MappingCache others(files);
+  auto first = others.get(FileId{1}, FileKind::kExtent);
+  ASSERT_TRUE(first.ok());
+  const std::byte* const there = (*first)->data();
+  EXPECT_EQ(*there, std::byte{42});
+  first = nullptr;
+  EXPECT_EQ(*there, std::byte{0}) << "the page has gone, its address has not";
+  const auto next = others.get(FileId{2}, FileKind::kExtent);
+  ASSERT_TRUE(next.ok());
+  EXPECT_EQ((*next)->data(), there);
 }
 
 TEST_F(MappingCacheTest, KnowsWhatLiesInside) {
