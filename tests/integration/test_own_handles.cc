@@ -96,6 +96,7 @@ TEST_F(OwnHandles, OutliveTheClientThatWasATemporary) {
   EXPECT_EQ(error_of(*kept), std::nullopt);
   kept->withdraw();
   kept.reset();
+  connect().close();  // the last one
   EXPECT_EQ(daemon.unsettled(), "");
 }
 
