@@ -1,12 +1,14 @@
 // The daemon is stopped, or slow: whatever needs nothing of it goes on.
 #include <memlease/memlease.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <optional>
 #include <string>
 
 #include "gtest/gtest.h"
+#include "tests/support/pattern.h"
 #include "tests/support/peer.h"
 #include "tests/support/private_daemon.h"
 
@@ -15,16 +17,20 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::int64_t kWords = 64;
+
 class StoppedDaemon : public ::testing::Test {
  protected:
   StoppedDaemon() {
     CreateOptions options;
     options.name = "a";
     options.dtype = dtype_of<std::uint64_t>();
-    options.shape = {64};
+    options.shape = {kWords};
     options.lifetime = Lifetime::Persistent;
     array.emplace(client.create(options));
-    array->write().publish();
+    WriteLease first = array->write();
+    fill(first);
+    first.publish();
     run("connect");
   }
   ~StoppedDaemon() override {
@@ -36,6 +42,12 @@ class StoppedDaemon : public ::testing::Test {
     options.directory = daemon.directory();
     options.start = false;
     return options;
+  }
+  // What the other process checks when it reads.
+  static void fill(const WriteLease& lease) {
+    Pattern pattern(static_cast<std::uint64_t*>(lease.data()), kWords);
+    pattern.fill_first_half(lease.version(), static_cast<std::uint64_t>(getpid()));
+    pattern.fill_second_half();
   }
   void run(const std::string& command) {
     const Answer answer = other.ask(command);
@@ -72,6 +84,7 @@ TEST_F(StoppedDaemon, DoesNotHoldUpTheEndOfLeasesAndViews) {
 // Even where a reader has come since the write began.
 TEST_F(StoppedDaemon, DoesNotHoldUpAPublication) {
   WriteLease lease = array->write();
+  fill(lease);
   run("read a 0 1000");
   daemon.signal(SIGSTOP);
   expect_no_call("publish", [&] { lease.publish(); });
