@@ -16,6 +16,7 @@
 #include "client/hooks/test_hooks.h"
 #include "client/rpc/control_stub.h"
 #include "client/session/fork_guard.h"
+#include "client/session/interrupt.h"
 #include "client/socket/directory.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -41,10 +42,11 @@ class Sessions {
     return *the_sessions;
   }
 
-  absl::StatusOr<std::shared_ptr<ArrayTable>> get(const std::string& directory) {
+  absl::StatusOr<std::shared_ptr<ArrayTable>> get(const std::string& directory,
+                                                  InterruptCheck interrupt) {
     if (auto known = find_or_begin(directory)) return known;
     const absl::Cleanup done = [&] { end(directory); };
-    auto session = attach(directory);
+    auto session = attach(directory, interrupt);
     if (session.ok()) publish(directory, *session);
     return session;
   }
@@ -86,10 +88,11 @@ class Sessions {
     return attaching_;
   }
 
-  static absl::StatusOr<std::shared_ptr<ArrayTable>> attach(const std::string& directory) {
+  static absl::StatusOr<std::shared_ptr<ArrayTable>> attach(const std::string& directory,
+                                                            InterruptCheck interrupt) {
     if (auto status = check_directory(directory); !status.ok()) return status;
     crash_point("attach.begin");
-    auto attached = AttachClient::connect(directory);
+    auto attached = AttachClient::connect(directory, interrupt);
     crash_point("attach.welcomed");
     if (!attached.ok()) return attached.status();
     const wire::SessionId id = (*attached)->session_id();
@@ -125,9 +128,10 @@ ImporterSource& process_importers() { return CudaImporters::instance(); }
 
 absl::StatusOr<std::shared_ptr<ArrayTable>> connect_session(const ConnectOptions& options) {
   const std::vector<std::string> candidates = candidate_directories(options.directory);
+  const auto interrupt = [&] { return call_check(options.check_interrupt); };
   absl::StatusOr<std::shared_ptr<ArrayTable>> session;
   for (const std::string& directory : candidates) {
-    session = Sessions::instance().get(directory);
+    session = Sessions::instance().get(directory, interrupt);
     if (session.ok() || !nobody_there(session.status())) return session;
   }
   if (!options.start) {
@@ -137,12 +141,14 @@ absl::StatusOr<std::shared_ptr<ArrayTable>> connect_session(const ConnectOptions
   }
   // The first candidate is the given or the user's directory; the system's daemon is not ours to
   // start.
-  if (auto status = start_daemon(candidates.front(), options.daemon); !status.ok()) return status;
+  if (auto status = start_daemon(candidates.front(), options.daemon, interrupt); !status.ok())
+    return status;
   // If another process was faster, its daemon may not listen yet.
   const auto end = std::chrono::steady_clock::now() + kStartTimeout;
   do {
-    session = Sessions::instance().get(candidates.front());
+    session = Sessions::instance().get(candidates.front(), interrupt);
     if (session.ok() || !nobody_there(session.status())) return session;
+    if (auto status = interrupt(); !status.ok()) return status;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   } while (std::chrono::steady_clock::now() < end);
   return session;

@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "fmt/format.h"
 #include "wire/error.h"
 #include "wire/unique_fd.h"
@@ -54,10 +57,15 @@ std::string find_program(const std::string& given) {
 }
 
 // Everything until the other end closes, cut to a text's length.
-std::string read_all(int fd) {
+absl::StatusOr<std::string> read_all(int fd, InterruptCheck interrupt) {
   std::string text;
   char buffer[512];
   for (;;) {
+    pollfd entry{fd, POLLIN, 0};
+    if (poll(&entry, 1, static_cast<int>(kInterruptInterval.count())) <= 0) {
+      if (auto status = interrupt(); !status.ok()) return status;
+      continue;
+    }
     const ssize_t n = read(fd, buffer, sizeof buffer);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return text;
@@ -107,7 +115,8 @@ class SpawnSettings {
 
 }  // namespace
 
-absl::Status start_daemon(const std::string& directory, const std::string& program) {
+absl::Status start_daemon(const std::string& directory, const std::string& program,
+                          InterruptCheck interrupt) {
   const std::string path = find_program(program);
   const std::string directory_flag = "--directory=" + directory;
   std::vector<char*> arguments;
@@ -126,10 +135,12 @@ absl::Status start_daemon(const std::string& directory, const std::string& progr
   write_end.reset();
   if (error != 0) return failed(fmt::format("{} cannot be run: {}", path, std::strerror(error)));
   // The program returns when its child in the background serves (or not).
-  const std::string said = read_all(read_end.get());
+  const auto said = read_all(read_end.get(), interrupt);
+  if (!said.ok()) kill(pid, SIGKILL);
   const int code = wait_for_exit(pid);
+  if (!said.ok()) return said.status();
   if (code == 0 || code == kExitBusy || code == -1) return absl::OkStatus();
-  return failed(fmt::format("{} ended with code {}: {}", path, code, said));
+  return failed(fmt::format("{} ended with code {}: {}", path, code, *said));
 }
 
 }  // namespace memlease::internal

@@ -4,13 +4,15 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "client/session/interrupt.h"
 
 namespace memlease::internal {
 
 // Returns once a daemon serves in the directory, which another process may have started at the same
 // time. It runs in the background and ends by itself when nobody needs it any more. `program`:
 // empty for MEMLEASE_DAEMON, else one beside this library, else in $PATH. kDaemonUnavailable, with
-// what the daemon said.
-absl::Status start_daemon(const std::string& directory, const std::string& program);
+// what the daemon said, or what `interrupt` says: the daemon that was being started is killed then.
+absl::Status start_daemon(const std::string& directory, const std::string& program,
+                          InterruptCheck interrupt);
 
 }  // namespace memlease::internal

@@ -201,7 +201,8 @@ std::uint64_t Array::put(const GpuSource& source, const WriteOptions& options) c
 void Array::withdraw() const {
   internal::check(handle_->usable());
   if (state().withdrawn()) throw_error(state().gone(false));  // the name may be another array's
-  internal::check(state().session().control().withdraw(name()));
+  internal::check(state().session().control().withdraw(
+      name(), [&] { return state().session().check_interrupt(handle_->interrupt_check()); }));
   state().leave_if_due();
 }
 

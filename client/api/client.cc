@@ -65,10 +65,12 @@ Client Client::connect(const ConnectOptions& options, const char* header_version
 
 Array Client::create(const CreateOptions& options) const {
   ArrayTable& arrays = *value_or_throw(connection_->use());
+  const auto interrupt = [&] { return connection_->check_interrupt(); };
   const wire::ArraySpec spec = to_spec(options, arrays);
   check(wire::validate(spec));
   crash_point("create.begin");
-  const auto opened = value_or_throw(arrays.session().control().create(spec, options.exist_ok));
+  const auto opened =
+      value_or_throw(arrays.session().control().create(spec, options.exist_ok, interrupt));
   crash_point("create.answered");
   auto handle = value_or_throw(connection_->join(opened));
   crash_point("create.mapped");
@@ -78,32 +80,36 @@ Array Client::create(const CreateOptions& options) const {
 Array Client::open(const std::string& name) const {
   if (auto handle = connection_->find_open(name)) return Array(std::move(handle));
   ArrayTable& arrays = *value_or_throw(connection_->use());
+  const auto interrupt = [&] { return connection_->check_interrupt(); };
   check(wire::validate_name(name));
-  const auto opened = value_or_throw(arrays.session().control().open(name));
+  const auto opened = value_or_throw(arrays.session().control().open(name, interrupt));
   return Array(value_or_throw(connection_->join(opened)));
 }
 
 bool Client::exists(const std::string& name) const {
   ArrayTable& arrays = *value_or_throw(connection_->use());
+  const auto interrupt = [&] { return connection_->check_interrupt(); };
   check(wire::validate_name(name));
   return value_or_throw(
-      arrays.session().control().wait_for(name, std::chrono::milliseconds::zero()));
+      arrays.session().control().wait_for(name, std::chrono::milliseconds::zero(), interrupt));
 }
 
 std::vector<std::string> Client::list(const std::string& pattern) const {
   ArrayTable& arrays = *value_or_throw(connection_->use());
-  return value_or_throw(arrays.session().control().list(pattern));
+  const auto interrupt = [&] { return connection_->check_interrupt(); };
+  return value_or_throw(arrays.session().control().list(pattern, interrupt));
 }
 
 Array Client::wait_for(const std::string& name, Timeout timeout) const {
   ArrayTable& arrays = *value_or_throw(connection_->use());
+  const auto interrupt = [&] { return connection_->check_interrupt(); };
   check(wire::validate_name(name));
   internal::WaitLimit wait_limit(arrays.session(), connection_->interrupt_check(), timeout,
                                  kForever);
   for (bool last = wait_limit.expired();;) {
     const auto slice = std::chrono::ceil<std::chrono::milliseconds>(wait_limit.slice());
-    if (value_or_throw(arrays.session().control().wait_for(name, slice))) {
-      auto opened = arrays.session().control().open(name);
+    if (value_or_throw(arrays.session().control().wait_for(name, slice, interrupt))) {
+      auto opened = arrays.session().control().open(name, interrupt);
       if (opened.ok()) return Array(value_or_throw(connection_->join(*opened)));
       // Withdrawn again in between: keep waiting.
       if (wire::code_of(opened.status()) != wire::ErrorCode::kNotFound) check(opened.status());
@@ -122,9 +128,10 @@ Array Client::wait_for(const std::string& name, Timeout timeout) const {
 
 void Client::withdraw(const std::string& name) const {
   ArrayTable& arrays = *value_or_throw(connection_->use());
+  const auto interrupt = [&] { return connection_->check_interrupt(); };
   check(wire::validate_name(name));
   crash_point("withdraw.begin");
-  check(arrays.session().control().withdraw(name));
+  check(arrays.session().control().withdraw(name, interrupt));
   crash_point("withdraw.answered");
   arrays.note_release();
   arrays.flush();

@@ -259,7 +259,9 @@ void WriteLease::put(const GpuSource& source) const {
 
 Pin WriteLease::pin() const {
   OpenArray& state = live();
-  internal::check(state.reader().status());  // a pin is a hold, and holds stand in the reader's row
+  internal::check(
+      state.reader([&] { return state.session().check_interrupt(streams_.interrupt_check); })
+          .status());  // a pin is a hold, and holds stand in the reader's row
   return internal::pin_of(state, slot_, pin_);
 }
 

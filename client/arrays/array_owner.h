@@ -33,8 +33,8 @@ class ArrayOwner : public std::enable_shared_from_this<ArrayOwner> {
   // One more handle of the array, for whoever has a mark on it (ReleaseMark); nullptr if it is
   // dying.
   virtual std::shared_ptr<OpenArray> handle_of(OpenArray& array) = 0;
-  // The array has died where no call may be made; a later flush() leaves it, once the device is
-  // done with what it had open there.
+  // The array has died where no call may be made, or while the daemon is silent; a later flush()
+  // leaves it, once the device is done with what it had open there.
   virtual void depart(wire::ArrayId array, std::uint32_t opens, GpuUse use) = 0;
 
   // A hold has ended, or is deferred, where no call may be made: the next flush() looks

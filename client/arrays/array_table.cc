@@ -132,13 +132,16 @@ std::vector<std::shared_ptr<OpenArray>> ArrayTable::live_arrays() {
 }
 
 void ArrayTable::close() {
-  flush();
+  const auto answers = [this] { return !session().control().silent(); };
+  if (answers()) flush();
   const auto arrays = live_arrays();
   for (const auto& array : arrays) array->close();
   // A process that ends takes its GPU work along, which others may wait for.
   const auto end = std::chrono::steady_clock::now() + kGpuDrainTimeout;
-  for (flush(); departing() && std::chrono::steady_clock::now() < end; flush()) {
+  if (answers()) flush();
+  while (departing() && answers() && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    flush();
   }
   const bool unused =
       std::all_of(arrays.begin(), arrays.end(), [](const auto& array) { return array->left(); });
@@ -161,16 +164,18 @@ void ArrayTable::flush() {
     const wire::MutexLock lock(mutex_);
     departed.swap(departed_);
   }
+  bool silent = false;
   for (Departed& array : departed) {
-    if (!array.use.complete()) {
+    if (silent || !array.use.complete()) {
       depart(array.array, array.opens, std::move(array.use));
       continue;
     }
     array.use = {};
     // What the daemon says to it changes nothing: with it gone, so are the memberships.
     session().control().leave(array.array, array.opens).IgnoreError();
+    silent = session().control().silent();
   }
-  imports().flush();
+  if (!silent) imports().flush();
   kept().let_go();
   release_noted();
   if (take_release()) {

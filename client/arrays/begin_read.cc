@@ -100,7 +100,7 @@ ReadAttempt await_change(OpenArray& array, SlotReader& reader, const ReadOptions
 absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit& wait_limit,
                         ReadAttempt& attempt) {
   if (auto status = array.usable(); !status.ok()) return status;
-  auto reader_or = array.reader();
+  auto reader_or = array.reader([&] { return wait_limit.check_interrupt(); });
   if (!reader_or.ok()) return reader_or.status();
   SlotReader& reader = **reader_or;
   for (bool last = false;;) {

@@ -48,11 +48,13 @@ absl::Status no_free_slot(OpenArray& array, const WaitLimit& wait_limit) {
       "number of slow readers + 2).");
 }
 
-// What to sleep on until the right may be had: the board, and the present writer's row.
-std::vector<wire::FutexWait> right_words(OpenArray& array) {
+// What to sleep on until the right may be had: the board, and the present writer's row, if it is
+// mapped.
+std::vector<wire::FutexWait> right_words(OpenArray& array, Unmapped unmapped) {
   const wire::BoardRecord& board = array.board();
   std::vector<wire::FutexWait> words = {{&board.event_count, board.event_count.load()}};
-  const wire::WriterRow* writer = array.writer_row(wire::writer_row_of(board.writer.load()));
+  const wire::WriterRow* writer =
+      array.writer_row(wire::writer_row_of(board.writer.load()), unmapped);
   if (writer != nullptr) words.push_back({&writer->publish_count, writer->publish_count.load()});
   return words;
 }
@@ -60,8 +62,9 @@ std::vector<wire::FutexWait> right_words(OpenArray& array) {
 // One round of asking for the right. True once it is ours.
 absl::StatusOr<bool> ask_for_right(OpenArray& array, WaitLimit& wait_limit) {
   ControlPort& control = array.session().control();
-  const std::vector<wire::FutexWait> words = right_words(array);
-  auto answer = control.acquire_writer(array.answer().id);
+  const std::vector<wire::FutexWait> words = right_words(array, Unmapped::kLeave);
+  auto answer =
+      control.acquire_writer(array.answer().id, [&] { return wait_limit.check_interrupt(); });
   if (!answer.ok()) return answer.status();
   crash_point("right.asked");
   auto writer = array.writer(answer->row);
@@ -79,6 +82,8 @@ absl::StatusOr<bool> ask_for_right(OpenArray& array, WaitLimit& wait_limit) {
     return confirmed.ok();
   }
   crash_point("right.busy");
+  // Mapped only now, when the daemon has just answered: without one nothing would end that soon.
+  if (words.size() == 1 && right_words(array, Unmapped::kFetch).size() > 1) return false;
   wire::futex_wait(words, wait_limit.slice());
   return false;
 }

@@ -136,7 +136,7 @@ absl::Status OpenArray::end_device_read(std::uint32_t slot, std::uint64_t versio
 // As a pin that outlives its write lease. If there can be no row for that, the daemon or the name
 // has gone, and nobody writes any more; or all that is left is to wait once more.
 void OpenArray::defer_release(std::uint32_t slot) {
-  const auto reader = this->reader();
+  const auto reader = this->reader(kNoInterrupts);
   if (!reader.ok()) {
     gpu_->importer().synchronize().IgnoreError();
     return;
@@ -196,7 +196,7 @@ absl::Status OpenArray::gone(bool draining) const {
 
 // ---- Membership.
 
-absl::StatusOr<SlotReader*> OpenArray::reader() {
+absl::StatusOr<SlotReader*> OpenArray::reader(InterruptCheck interrupt) {
   if (SlotReader* ready = reader_ready_.load()) return ready;
   wire::MutexLock lock(mutex_);
   while (busy_ != Busy::kIdle) idle_.wait(mutex_);
@@ -205,7 +205,7 @@ absl::StatusOr<SlotReader*> OpenArray::reader() {
   busy_ = Busy::kSubscribing;
   lock.unlock();
   const absl::Cleanup done = [this] { end_busy(); };
-  if (auto status = subscribe(); !status.ok()) return status;
+  if (auto status = subscribe(interrupt); !status.ok()) return status;
   reader_ready_.store(&*reader_);
   crash_point("subscribe.done");
   return &*reader_;
@@ -218,9 +218,9 @@ void OpenArray::end_busy() {
 }
 
 // By the one thread that is busy with this.
-absl::Status OpenArray::subscribe() {
+absl::Status OpenArray::subscribe(InterruptCheck interrupt) {
   crash_point("subscribe.begin");
-  auto subscribed = session_.control().subscribe(answer_.id);
+  auto subscribed = session_.control().subscribe(answer_.id, interrupt);
   crash_point("subscribe.answered");
   if (!subscribed.ok()) return subscribed.status();
   auto row = pages_.own_row(subscribed->row, wire::reader_row_units(slots()));
@@ -325,7 +325,11 @@ void OpenArray::leave_if_due() {
     }
     // An error means that the daemon has gone, or does not know us: left either way.
     crash_point("leave.begin");
-    session_.control().leave(answer_.id, *opens).IgnoreError();
+    if (session_.control().silent()) {
+      owner_->depart(answer_.id, *opens, {});
+    } else {
+      session_.control().leave(answer_.id, *opens).IgnoreError();
+    }
     crash_point("leave.answered");
   }
   std::move(leave).Invoke();

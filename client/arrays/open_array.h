@@ -47,7 +47,9 @@ class OpenArray final {
   const std::vector<std::int64_t>& strides_bytes() const { return strides_bytes_; }
   std::byte* slot_data(std::uint32_t slot) const { return slot_data_[slot]; }
   const wire::BoardRecord& board() const { return pages_.board(); }
-  const wire::WriterRow* writer_row(wire::RowRef at) { return pages_.writer_row(at); }
+  const wire::WriterRow* writer_row(wire::RowRef at, Unmapped unmapped = Unmapped::kFetch) {
+    return pages_.writer_row(at, unmapped);
+  }
   // The version that is current now; 0 = none.
   std::uint64_t current_version();
 
@@ -70,7 +72,7 @@ class OpenArray final {
   absl::Status gone(bool draining) const;
 
   // The reader's half; takes a row from the daemon at its first call.
-  absl::StatusOr<SlotReader*> reader();
+  absl::StatusOr<SlotReader*> reader(InterruptCheck interrupt);
   // The reader's half if there is one already, else nullptr.
   SlotReader* reader_if_subscribed() const { return reader_ready_.load(); }
   // The writer's half, for whoever has the write lock; row as the daemon gave it.
@@ -164,7 +166,7 @@ class OpenArray final {
   // thread may leave the array.
   GpuOrder* order() const { return gpu_ == nullptr ? nullptr : gpu_->order(); }
   absl::Status release_own_deferred();
-  absl::Status subscribe();
+  absl::Status subscribe(InterruptCheck interrupt);
   void end_busy() ABSL_LOCKS_EXCLUDED(mutex_);
   void finish_closing();
   std::optional<std::uint32_t> begin_leaving() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -16,7 +16,8 @@ WaitLimit::WaitLimit(Session& session, std::uint64_t interrupt_check, Timeout ti
 bool WaitLimit::expired() { return slice() == std::chrono::nanoseconds::zero(); }
 
 std::chrono::nanoseconds WaitLimit::slice() {
-  const std::chrono::nanoseconds longest = looks_again() ? kSlice : std::chrono::hours(24);
+  const std::chrono::nanoseconds longest =
+      looks_again() ? kInterruptInterval : std::chrono::hours(24);
   if (limit_ == kForever) return longest;
   const Clock::time_point now = Clock::now();
   if (!start_) start_ = now;
@@ -24,8 +25,12 @@ std::chrono::nanoseconds WaitLimit::slice() {
   return std::clamp(left, std::chrono::nanoseconds::zero(), longest);
 }
 
+absl::Status WaitLimit::check_interrupt() const {
+  return session_.check_interrupt(interrupt_check_);
+}
+
 absl::Status WaitLimit::step() {
-  if (auto status = session_.check_interrupt(interrupt_check_); !status.ok()) return status;
+  if (auto status = check_interrupt(); !status.ok()) return status;
   return session_.look();
 }
 

@@ -11,14 +11,13 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "client/session/interrupt.h"
 #include "client/session/session.h"
 
 namespace memlease::internal {
 
 class WaitLimit {
  public:
-  static constexpr std::chrono::milliseconds kSlice{100};
-
   // `interrupt_check`: the number of the caller's (Session::add_interrupt_check).
   WaitLimit(Session& session, std::uint64_t interrupt_check, Timeout timeout,
             std::chrono::nanoseconds default_timeout);
@@ -26,6 +25,8 @@ class WaitLimit {
   bool expired();
   // How long to sleep at a time; 0 once expired.
   std::chrono::nanoseconds slice();
+  // OK, or kInterrupted: for a call that waits meanwhile.
+  absl::Status check_interrupt() const;
   // OK to go on; else kInterrupted, or why the session cannot be used any more.
   absl::Status step();
   // "10 s", for the text of an error.

@@ -30,11 +30,12 @@ absl::Status forked() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<AttachClient>> AttachClient::connect(const std::string& directory) {
+absl::StatusOr<std::unique_ptr<AttachClient>> AttachClient::connect(const std::string& directory,
+                                                                    InterruptCheck interrupt) {
   auto socket = AttachSocket::connect(directory);
   if (!socket.ok()) return socket.status();
   const std::string path = fmt::format("{}/{}", directory, wire::kAttachSocket);
-  auto welcome = shake_hands((*socket)->get(), path, in(kPatience));
+  auto welcome = shake_hands((*socket)->get(), path, in(kPatience), interrupt);
   if (!welcome.ok()) return welcome.status();
   return std::unique_ptr<AttachClient>(
       new AttachClient(*std::move(socket), path, *std::move(welcome)));
@@ -58,7 +59,7 @@ absl::StatusOr<SharedFile> AttachClient::fetch(wire::FileId file) {
   const std::uint32_t request_id = ++last_request_id_;
   // If this fails, what the daemon said before it closed the connection says more than errno.
   wire::send_frame(socket, wire::encode_frame({request_id, wire::FetchFrame{file}}));
-  auto reply = await_reply(socket, in(kPatience));
+  auto reply = await_reply(socket, in(kPatience), kNoInterrupts);
   if (!reply.ok()) return lost(wire::message_of(reply.status()));
   const wire::Frame& frame = reply->frame;
   if (const auto* said = std::get_if<wire::ErrorFrame>(&frame.payload)) {

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "client/channel/attach_socket.h"
 #include "client/session/file_source.h"
+#include "client/session/interrupt.h"
 #include "wire/attach_frame.h"
 #include "wire/ids.h"
 #include "wire/mutex.h"
@@ -22,9 +23,10 @@ class AttachClient : public FileSource {
  public:
   // To the daemon at <directory>/attach.sock; waits at most 10 s for its answers. Errors: those of
   // connect_socket(); DaemonUnavailable if the daemon is going away; Denied, QuotaExceeded and
-  // VersionSkew as the daemon says; Timeout if it does not answer; Internal if what listens there
-  // is no memleased.
-  static absl::StatusOr<std::unique_ptr<AttachClient>> connect(const std::string& directory);
+  // VersionSkew as the daemon says; Timeout if it does not answer; what `interrupt` says; Internal
+  // if what listens there is not memleased.
+  static absl::StatusOr<std::unique_ptr<AttachClient>> connect(
+      const std::string& directory, InterruptCheck interrupt = kNoInterrupts);
   // goodbye(), unless in a forked child.
   ~AttachClient() override;
 

@@ -28,9 +28,10 @@ std::chrono::milliseconds until(Deadline deadline) {
 
 // The frame of type T that is due.
 template <typename T>
-absl::StatusOr<T> expect(int socket, const std::string& path, Deadline deadline) {
+absl::StatusOr<T> expect(int socket, const std::string& path, Deadline deadline,
+                         InterruptCheck interrupt) {
   const auto where = fmt::format("attaching to the daemon at {}", path);
-  auto reply = await_reply(socket, deadline);
+  auto reply = await_reply(socket, deadline, interrupt);
   if (!reply.ok()) {
     const auto& error = reply.status();
     switch (wire::code_of(error)) {
@@ -40,6 +41,7 @@ absl::StatusOr<T> expect(int socket, const std::string& path, Deadline deadline)
       case ErrorCode::kTimeout:
         return make_error(ErrorCode::kTimeout, where + " failed: it does not answer", kStoppedHint);
       case ErrorCode::kVersionSkew:
+      case ErrorCode::kInterrupted:
         return error;
       default:
         return make_error(ErrorCode::kInternal,
@@ -69,18 +71,18 @@ void say(int socket, const wire::Payload& payload) {
 }  // namespace
 
 absl::StatusOr<wire::WelcomeFrame> shake_hands(int socket, const std::string& path,
-                                               Deadline deadline) {
+                                               Deadline deadline, InterruptCheck interrupt) {
   say(socket, wire::HelloFrame{wire::kMinProtocol, wire::kMaxProtocol, MEMLEASE_VERSION});
   crash_point("attach.greeted");
-  const auto challenge = expect<wire::ChallengeFrame>(socket, path, deadline);
+  const auto challenge = expect<wire::ChallengeFrame>(socket, path, deadline, interrupt);
   if (!challenge.ok()) return challenge.status();
   crash_point("attach.challenged");
   say(socket, wire::ProofFrame{challenge->nonce});
   crash_point("attach.proved");
-  return expect<wire::WelcomeFrame>(socket, path, deadline);
+  return expect<wire::WelcomeFrame>(socket, path, deadline, interrupt);
 }
 
-absl::StatusOr<Reply> await_reply(int socket, Deadline deadline) {
+absl::StatusOr<Reply> await_reply(int socket, Deadline deadline, InterruptCheck interrupt) {
   while (true) {
     auto received = wire::receive_frame(socket, wire::Ancillary::kOneFd);
     switch (received.outcome) {
@@ -99,9 +101,13 @@ absl::StatusOr<Reply> await_reply(int socket, Deadline deadline) {
       case wire::Received::Outcome::kNothing:
         break;
     }
-    pollfd entry{socket, POLLIN, 0};
-    if (::poll(&entry, 1, static_cast<int>(until(deadline).count())) == 0) {
+    const auto left = until(deadline);
+    if (left == std::chrono::milliseconds::zero()) {
       return make_error(ErrorCode::kTimeout, "the daemon does not answer");
+    }
+    pollfd entry{socket, POLLIN, 0};
+    if (::poll(&entry, 1, static_cast<int>(std::min(left, kInterruptInterval).count())) <= 0) {
+      if (auto status = interrupt(); !status.ok()) return status;
     }
   }
 }

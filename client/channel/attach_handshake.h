@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "client/session/interrupt.h"
 #include "wire/attach_frame.h"
 #include "wire/frame_socket.h"
 #include "wire/unique_fd.h"
@@ -15,14 +16,14 @@ using Deadline = std::chrono::steady_clock::time_point;
 
 // `path` is for messages. Errors as of AttachClient::connect().
 absl::StatusOr<wire::WelcomeFrame> shake_hands(int socket, const std::string& path,
-                                               Deadline deadline);
+                                               Deadline deadline, InterruptCheck interrupt);
 
 struct Reply {
   wire::Frame frame;
   wire::UniqueFd fd;
 };
 // The daemon's next frame, an ERROR among them. DaemonLost at the connection's end, Timeout at the
-// deadline, InvalidArgument or VersionSkew for what is no frame.
-absl::StatusOr<Reply> await_reply(int socket, Deadline deadline);
+// deadline, InvalidArgument or VersionSkew for what is no frame, or what `interrupt` says.
+absl::StatusOr<Reply> await_reply(int socket, Deadline deadline, InterruptCheck interrupt);
 
 }  // namespace memlease::internal

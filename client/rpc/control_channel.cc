@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/status/statusor.h"
 #include "client/rpc/poll_set.h"
 #include "client/socket/connect_socket.h"
@@ -229,11 +230,14 @@ absl::Status run_control_call(
   State& s = *used;
   grpc::Status result;
   {
-    const auto channel = begin_call(s, directory);
+    auto channel = begin_call(s, directory);
     if (!channel.ok()) return channel.status();
+    const absl::Cleanup end = [&] {  // also where the thread is ended in the middle of it
+      channel = std::shared_ptr<grpc::Channel>();
+      end_call(s, directory, result.error_code() == grpc::StatusCode::UNAVAILABLE);
+    };
     result = call(*channel);
   }
-  end_call(s, directory, result.error_code() == grpc::StatusCode::UNAVAILABLE);
   return wire::from_grpc(result);
 }
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "client/rpc/control_channel.h"
 #include "grpcpp/client_context.h"
+#include "grpcpp/completion_queue.h"
 #include "memlease/v1/control.grpc.pb.h"
 #include "wire/error.h"
 #include "wire/grpc/convert.h"
@@ -14,7 +16,7 @@ namespace {
 
 using Stub = v1::Control::Stub;
 
-constexpr std::chrono::seconds kDeadline{30};
+constexpr std::chrono::seconds kEndDeadline{2};  // of calls that nobody wants an answer of
 // A fork waits for the calls in flight, so none of them waits long.
 constexpr std::chrono::milliseconds kLongestWait{200};
 
@@ -64,16 +66,41 @@ absl::StatusOr<OpenAnswer> opened_from(const v1::OpenReply& reply) {
 ControlStub::ControlStub(std::string directory, std::string credential)
     : directory_(std::move(directory)), credential_(std::move(credential)) {}
 
-template <typename Method, typename Request, typename Reply>
-absl::Status ControlStub::call(Method method, const Request& request, Reply& reply) {
+// Not by the stub's blocking call, which nothing ends before its deadline.
+template <typename Prepare, typename Request, typename Reply>
+absl::Status ControlStub::call(Prepare prepare, const Request& request, Reply& reply,
+                               InterruptCheck interrupt, std::chrono::milliseconds longest) {
   calls_.fetch_add(1, std::memory_order_relaxed);
+  absl::Status interrupted;
   auto status = run_control_call(directory_, [&](const std::shared_ptr<grpc::Channel>& channel) {
     const auto stub = v1::Control::NewStub(channel);
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + kDeadline);
+    context.set_deadline(std::chrono::system_clock::now() + longest);
     context.AddMetadata("memlease-token-bin", credential_);
-    return (stub.get()->*method)(&context, request, &reply);
+    grpc::CompletionQueue queue;
+    const auto reader = (stub.get()->*prepare)(&context, request, &queue);
+    reader->StartCall();
+    grpc::Status answer;
+    reader->Finish(&reply, &answer, &answer);
+    const auto answered = [&] {
+      void* tag = nullptr;
+      bool ok = false;
+      const auto slice = std::chrono::system_clock::now() + kInterruptInterval;
+      return queue.AsyncNext(&tag, &ok, slice) == grpc::CompletionQueue::GOT_EVENT;
+    };
+    absl::Cleanup cancel = [&] {  // also where the check ends this thread
+      context.TryCancel();
+      while (!answered()) continue;
+    };
+    while (!answered()) {
+      interrupted = interrupt();
+      if (!interrupted.ok()) return answer;
+    }
+    std::move(cancel).Cancel();
+    return answer;
   });
+  if (!interrupted.ok()) return interrupted;
+  silent_.store(wire::code_of(status) == wire::ErrorCode::kTimeout);
   if (wire::code_of(status) != wire::ErrorCode::kDaemonUnavailable) return status;
   // The session has met its daemon before.
   return wire::make_error(wire::ErrorCode::kDaemonLost,
@@ -82,26 +109,30 @@ absl::Status ControlStub::call(Method method, const Request& request, Reply& rep
                           "daemon runs.");
 }
 
-absl::StatusOr<OpenAnswer> ControlStub::create(const wire::ArraySpec& spec, bool exist_ok) {
+absl::StatusOr<OpenAnswer> ControlStub::create(const wire::ArraySpec& spec, bool exist_ok,
+                                               InterruptCheck interrupt) {
   v1::CreateRequest request;
   *request.mutable_spec() = wire::to_proto(spec);
   request.set_exist_ok(exist_ok);
   v1::OpenReply reply;
-  if (auto status = call(&Stub::Create, request, reply); !status.ok()) return status;
+  if (auto status = call(&Stub::PrepareAsyncCreate, request, reply, interrupt); !status.ok())
+    return status;
   return opened_from(reply);
 }
 
-absl::StatusOr<OpenAnswer> ControlStub::open(const std::string& name) {
+absl::StatusOr<OpenAnswer> ControlStub::open(const std::string& name, InterruptCheck interrupt) {
   v1::OpenRequest request;
   request.set_name(name);
   v1::OpenReply reply;
-  if (auto status = call(&Stub::Open, request, reply); !status.ok()) return status;
+  if (auto status = call(&Stub::PrepareAsyncOpen, request, reply, interrupt); !status.ok())
+    return status;
   return opened_from(reply);
 }
 
-absl::StatusOr<Subscribed> ControlStub::subscribe(wire::ArrayId array) {
+absl::StatusOr<Subscribed> ControlStub::subscribe(wire::ArrayId array, InterruptCheck interrupt) {
   v1::SubscribeReply reply;
-  if (auto status = call(&Stub::Subscribe, array_request(array), reply); !status.ok()) {
+  if (auto status = call(&Stub::PrepareAsyncSubscribe, array_request(array), reply, interrupt);
+      !status.ok()) {
     return status;
   }
   auto events = handles_from(reply.read_events());
@@ -109,9 +140,11 @@ absl::StatusOr<Subscribed> ControlStub::subscribe(wire::ArrayId array) {
   return Subscribed{wire::from_proto(reply.row()), std::move(*events)};
 }
 
-absl::StatusOr<WriterAnswer> ControlStub::acquire_writer(wire::ArrayId array) {
+absl::StatusOr<WriterAnswer> ControlStub::acquire_writer(wire::ArrayId array,
+                                                         InterruptCheck interrupt) {
   v1::AcquireWriterReply reply;
-  if (auto status = call(&Stub::AcquireWriter, array_request(array), reply); !status.ok()) {
+  if (auto status = call(&Stub::PrepareAsyncAcquireWriter, array_request(array), reply, interrupt);
+      !status.ok()) {
     return status;
   }
   WriterAnswer answer;
@@ -130,12 +163,12 @@ absl::Status ControlStub::confirm_writer(wire::ArrayId array, std::uint64_t offe
   request.set_array_id(wire::to_int(array));
   request.set_offer(offer);
   v1::Empty reply;
-  return call(&Stub::ConfirmWriter, request, reply);
+  return call(&Stub::PrepareAsyncConfirmWriter, request, reply, kNoInterrupts);
 }
 
 absl::Status ControlStub::cancel_writer(wire::ArrayId array) {
   v1::Empty reply;
-  return call(&Stub::CancelWriter, array_request(array), reply);
+  return call(&Stub::PrepareAsyncCancelWriter, array_request(array), reply, kNoInterrupts);
 }
 
 absl::Status ControlStub::leave(wire::ArrayId array, std::uint32_t opens) {
@@ -143,35 +176,41 @@ absl::Status ControlStub::leave(wire::ArrayId array, std::uint32_t opens) {
   request.set_array_id(wire::to_int(array));
   request.set_opens(opens);
   v1::Empty reply;
-  return call(&Stub::Leave, request, reply);
+  return call(&Stub::PrepareAsyncLeave, request, reply, kNoInterrupts, kEndDeadline);
 }
 
-absl::Status ControlStub::withdraw(const std::string& name) {
+absl::Status ControlStub::withdraw(const std::string& name, InterruptCheck interrupt) {
   v1::Empty reply;
-  return call(&Stub::Withdraw, name_request(name), reply);
+  return call(&Stub::PrepareAsyncWithdraw, name_request(name), reply, interrupt);
 }
 
-absl::StatusOr<std::vector<std::string>> ControlStub::list(const std::string& pattern) {
+absl::StatusOr<std::vector<std::string>> ControlStub::list(const std::string& pattern,
+                                                           InterruptCheck interrupt) {
   v1::ListRequest request;
   request.set_pattern(pattern);
   v1::ListReply reply;
-  if (auto status = call(&Stub::List, request, reply); !status.ok()) return status;
+  if (auto status = call(&Stub::PrepareAsyncList, request, reply, interrupt); !status.ok())
+    return status;
   return std::vector<std::string>(reply.names().begin(), reply.names().end());
 }
 
 absl::StatusOr<bool> ControlStub::wait_for(const std::string& name,
-                                           std::chrono::milliseconds timeout) {
+                                           std::chrono::milliseconds timeout,
+                                           InterruptCheck interrupt) {
   v1::WaitForRequest request;
   request.set_name(name);
   request.set_timeout_ms(static_cast<std::uint32_t>(std::min(timeout, kLongestWait).count()));
   v1::WaitForReply reply;
-  if (auto status = call(&Stub::WaitFor, request, reply); !status.ok()) return status;
+  if (auto status = call(&Stub::PrepareAsyncWaitFor, request, reply, interrupt); !status.ok())
+    return status;
   return reply.exists();
 }
 
 absl::StatusOr<std::vector<Holder>> ControlStub::holders(wire::ArrayId array) {
   v1::HoldersReply reply;
-  if (auto status = call(&Stub::Holders, array_request(array), reply); !status.ok()) return status;
+  if (auto status = call(&Stub::PrepareAsyncHolders, array_request(array), reply, kNoInterrupts);
+      !status.ok())
+    return status;
   std::vector<Holder> holders;
   for (const v1::Holder& holder : reply.holders()) {
     holders.push_back({holder.pid(),
@@ -187,7 +226,9 @@ absl::StatusOr<ImportedMemory> ControlStub::import_memory(wire::FileId file) {
   v1::FileRequest request;
   request.set_file_id(wire::to_int(file));
   v1::ImportMemoryReply reply;
-  if (auto status = call(&Stub::ImportMemory, request, reply); !status.ok()) return status;
+  if (auto status = call(&Stub::PrepareAsyncImportMemory, request, reply, kNoInterrupts);
+      !status.ok())
+    return status;
   const auto handle = wire::handle_from_proto(reply.handle());
   if (!handle.ok()) return handle.status();
   return ImportedMemory{*handle, reply.size_bytes()};
@@ -195,7 +236,9 @@ absl::StatusOr<ImportedMemory> ControlStub::import_memory(wire::FileId file) {
 
 absl::StatusOr<std::vector<wire::DeviceHandle>> ControlStub::import_events(wire::RowRef row) {
   v1::EventsReply reply;
-  if (auto status = call(&Stub::ImportEvents, wire::to_proto(row), reply); !status.ok()) {
+  if (auto status =
+          call(&Stub::PrepareAsyncImportEvents, wire::to_proto(row), reply, kNoInterrupts);
+      !status.ok()) {
     return status;
   }
   return handles_from(reply.handles());
@@ -206,7 +249,7 @@ absl::Status ControlStub::close_imports(const ClosedImports& closed) {
   for (const wire::FileId file : closed.memory) request.add_file_ids(wire::to_int(file));
   for (const wire::RowRef& row : closed.events) *request.add_rows() = wire::to_proto(row);
   v1::Empty reply;
-  return call(&Stub::CloseImports, request, reply);
+  return call(&Stub::PrepareAsyncCloseImports, request, reply, kNoInterrupts, kEndDeadline);
 }
 
 }  // namespace memlease::internal

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -14,30 +15,39 @@ class ControlStub : public ControlPort {
   // `credential`: what goes with every call to speak for the session.
   ControlStub(std::string directory, std::string credential);
 
-  absl::StatusOr<OpenAnswer> create(const wire::ArraySpec& spec, bool exist_ok) override;
-  absl::StatusOr<OpenAnswer> open(const std::string& name) override;
-  absl::StatusOr<Subscribed> subscribe(wire::ArrayId array) override;
-  absl::StatusOr<WriterAnswer> acquire_writer(wire::ArrayId array) override;
+  absl::StatusOr<OpenAnswer> create(const wire::ArraySpec& spec, bool exist_ok,
+                                    InterruptCheck interrupt) override;
+  absl::StatusOr<OpenAnswer> open(const std::string& name, InterruptCheck interrupt) override;
+  absl::Status withdraw(const std::string& name, InterruptCheck interrupt) override;
+  absl::StatusOr<std::vector<std::string>> list(const std::string& pattern,
+                                                InterruptCheck interrupt) override;
+  absl::StatusOr<bool> wait_for(const std::string& name, std::chrono::milliseconds timeout,
+                                InterruptCheck interrupt) override;
+  absl::StatusOr<Subscribed> subscribe(wire::ArrayId array, InterruptCheck interrupt) override;
+  absl::StatusOr<WriterAnswer> acquire_writer(wire::ArrayId array,
+                                              InterruptCheck interrupt) override;
   absl::Status confirm_writer(wire::ArrayId array, std::uint64_t offer) override;
   absl::Status cancel_writer(wire::ArrayId array) override;
   absl::Status leave(wire::ArrayId array, std::uint32_t opens) override;
-  absl::Status withdraw(const std::string& name) override;
-  absl::StatusOr<std::vector<std::string>> list(const std::string& pattern) override;
-  absl::StatusOr<bool> wait_for(const std::string& name,
-                                std::chrono::milliseconds timeout) override;
   absl::StatusOr<std::vector<Holder>> holders(wire::ArrayId array) override;
   absl::StatusOr<ImportedMemory> import_memory(wire::FileId file) override;
   absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(wire::RowRef row) override;
   absl::Status close_imports(const ClosedImports& closed) override;
+  bool silent() const override { return silent_.load(); }
   std::uint64_t calls() const override { return calls_.load(); }
 
  private:
-  template <typename Method, typename Request, typename Reply>
-  absl::Status call(Method method, const Request& request, Reply& reply);
+  // `prepare` is the stub's PrepareAsync... of the call.
+  template <typename Prepare, typename Request, typename Reply>
+  absl::Status call(Prepare prepare, const Request& request, Reply& reply, InterruptCheck interrupt,
+                    std::chrono::milliseconds longest = kDeadline);
+
+  static constexpr std::chrono::seconds kDeadline{30};
 
   const std::string directory_;
   const std::string credential_;
   std::atomic<std::uint64_t> calls_{0};
+  std::atomic<bool> silent_{false};
 };
 
 }  // namespace memlease::internal

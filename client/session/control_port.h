@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/session/interrupt.h"
 #include "wire/array_spec.h"
 #include "wire/ids.h"
 
@@ -60,11 +61,11 @@ struct Holder {
   bool writing = false;
 };
 
-// Each call but calls() goes to the daemon and blocks until it answers, at most 30 s. So none is
-// made under a lock, nor in the steady state of reading and writing. A call fails with kDaemonLost
-// if the daemon has gone, with kTimeout if it does not answer, and with kForkedClient in a forked
-// child; what else it may fail with is said below. A failed call has changed nothing in the daemon,
-// except where the connection was lost before the answer came.
+// Each call but the last two goes to the daemon and blocks until it answers, at most 30 s. So none
+// is made under a lock, nor in the steady state of reading and writing. A call fails with
+// kDaemonLost if the daemon has gone, with kTimeout if it does not answer, with kForkedClient in a
+// forked child, and with what `interrupt` says; what else it may fail with is said below. A failed
+// call has changed nothing in the daemon, except where the answer did not come.
 class ControlPort {
  public:
   virtual ~ControlPort() = default;
@@ -74,25 +75,28 @@ class ControlPort {
   // Creates an array and opens it. With `exist_ok` an array of the same spec is opened instead.
   // kAlreadyExists, kQuotaExceeded, kOutOfMemory, kInvalidArgument (the spec), kUnsupported (a
   // device that the daemon does not have).
-  virtual absl::StatusOr<OpenAnswer> create(const wire::ArraySpec& spec, bool exist_ok) = 0;
+  virtual absl::StatusOr<OpenAnswer> create(const wire::ArraySpec& spec, bool exist_ok,
+                                            InterruptCheck interrupt) = 0;
   // Opens an array. Each answer of create() and open() is given back by leave(). kNotFound, also
   // for an array that this process may not read.
-  virtual absl::StatusOr<OpenAnswer> open(const std::string& name) = 0;
+  virtual absl::StatusOr<OpenAnswer> open(const std::string& name, InterruptCheck interrupt) = 0;
   // Frees the name. Views, leases and memberships stay. kNotFound, kDenied.
-  virtual absl::Status withdraw(const std::string& name) = 0;
+  virtual absl::Status withdraw(const std::string& name, InterruptCheck interrupt) = 0;
   // The names that this process may read and that match: "*" any characters, "?" one, "" all.
-  virtual absl::StatusOr<std::vector<std::string>> list(const std::string& pattern) = 0;
+  virtual absl::StatusOr<std::vector<std::string>> list(const std::string& pattern,
+                                                        InterruptCheck interrupt) = 0;
   // Whether the name exists, as soon as it does, or after `timeout`, or earlier: a caller asks
   // again until its own time has passed.
-  virtual absl::StatusOr<bool> wait_for(const std::string& name,
-                                        std::chrono::milliseconds timeout) = 0;
+  virtual absl::StatusOr<bool> wait_for(const std::string& name, std::chrono::milliseconds timeout,
+                                        InterruptCheck interrupt) = 0;
 
   // ---- An array that is open. kWithdrawn, once it has been left or withdrawn.
 
   // This process's reader row: made by the first call, the same one afterwards.
-  virtual absl::StatusOr<Subscribed> subscribe(wire::ArrayId array) = 0;
+  virtual absl::StatusOr<Subscribed> subscribe(wire::ArrayId array, InterruptCheck interrupt) = 0;
   // Asks for writer ownership (SlotWriter has the protocol); never waits. kDenied.
-  virtual absl::StatusOr<WriterAnswer> acquire_writer(wire::ArrayId array) = 0;
+  virtual absl::StatusOr<WriterAnswer> acquire_writer(wire::ArrayId array,
+                                                      InterruptCheck interrupt) = 0;
   // `from` of an offer has been copied into `row`: ownership is the caller's. Fails if the offer
   // has expired.
   virtual absl::Status confirm_writer(wire::ArrayId array, std::uint64_t offer) = 0;
@@ -100,7 +104,9 @@ class ControlPort {
   virtual absl::Status cancel_writer(wire::ArrayId array) = 0;
   // Gives `opens` answers of create() and open() back. With the last one go the rows and writer
   // ownership; nothing in this process may use them any more. kBusy while the daemon sees a hold,
-  // or work of a GPU; kInvalidArgument if it has been left.
+  // or work of a GPU; kInvalidArgument if it has been left. kTimeout after 2 s already, as people
+  // wait for it who want nothing any more: what the daemon has not heard then, it takes back when
+  // this process ends.
   virtual absl::Status leave(wire::ArrayId array, std::uint32_t opens) = 0;
   // Who holds which version now, for the text of an error.
   virtual absl::StatusOr<std::vector<Holder>> holders(wire::ArrayId array) = 0;
@@ -112,9 +118,11 @@ class ControlPort {
   virtual absl::StatusOr<ImportedMemory> import_memory(wire::FileId file) = 0;
   // The read events of another session's reader row, one per slot. kNotFound.
   virtual absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(wire::RowRef row) = 0;
-  // These are closed here.
+  // These are closed here. Like leave() it waits for 2 s.
   virtual absl::Status close_imports(const ClosedImports& closed) = 0;
 
+  // The last call was not answered in time. Does not block.
+  virtual bool silent() const = 0;
   // How many calls have been made. Does not block.
   virtual std::uint64_t calls() const = 0;
 };

@@ -1,5 +1,7 @@
 #include "client/session/interrupt.h"
 
+#include <cxxabi.h>
+
 #include <cstring>
 #include <memory>
 #include <string>
@@ -14,6 +16,17 @@ namespace {
 constexpr absl::string_view kExceptionUrl = "memlease/interrupt";
 
 }  // namespace
+
+absl::Status call_check(const std::function<void()>& check) {
+  try {
+    if (check) check();
+  } catch (const abi::__forced_unwind&) {
+    throw;  // the thread is being ended, as Python ends some at its exit
+  } catch (...) {
+    return interrupted(std::current_exception());
+  }
+  return absl::OkStatus();
+}
 
 // The payload's bytes are the address of an exception_ptr, which lives as long as any copy of the
 // payload does.

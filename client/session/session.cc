@@ -1,7 +1,5 @@
 #include "client/session/session.h"
 
-#include <cxxabi.h>
-
 #include <utility>
 
 #include "client/session/interrupt.h"
@@ -96,14 +94,7 @@ absl::Status Session::check_interrupt(std::uint64_t number) const {
     const auto known = interrupt_checks_.find(number);
     if (known != interrupt_checks_.end()) check = known->second;
   }
-  try {
-    if (check != nullptr) (*check)();
-  } catch (const abi::__forced_unwind&) {
-    throw;  // the thread is being ended, as Python ends some at its exit
-  } catch (...) {
-    return interrupted(std::current_exception());
-  }
-  return absl::OkStatus();
+  return check == nullptr ? absl::OkStatus() : call_check(*check);
 }
 
 }  // namespace memlease::internal

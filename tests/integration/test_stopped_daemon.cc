@@ -1,11 +1,16 @@
 // The daemon is stopped, or slow: whatever needs nothing of it goes on.
 #include <memlease/memlease.h>
 #include <signal.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
 #include <optional>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/support/pattern.h"
@@ -28,9 +33,9 @@ class StoppedDaemon : public ::testing::Test {
     options.shape = {kWords};
     options.lifetime = Lifetime::Persistent;
     array.emplace(client.create(options));
-    WriteLease first = array->write();
-    fill(first);
-    first.publish();
+    WriteLease lease = array->write();
+    fill(lease);
+    lease.publish();
     run("connect");
   }
   ~StoppedDaemon() override {
@@ -43,15 +48,28 @@ class StoppedDaemon : public ::testing::Test {
     options.start = false;
     return options;
   }
-  // What the other process checks when it reads.
-  static void fill(const WriteLease& lease) {
-    Pattern pattern(static_cast<std::uint64_t*>(lease.data()), kWords);
-    pattern.fill_first_half(lease.version(), static_cast<std::uint64_t>(getpid()));
-    pattern.fill_second_half();
-  }
   void run(const std::string& command) {
     const Answer answer = other.ask(command);
     EXPECT_TRUE(answer.ok()) << command << ": " << answer.describe();
+  }
+  // With what the other process looks for.
+  static void fill(WriteLease& lease) {
+    Pattern pattern(static_cast<std::uint64_t*>(lease.data()), kWords);
+    pattern.fill_first_half(lease.version(), 0);
+    pattern.fill_second_half();
+  }
+  // Returns when all of its threads stand still.
+  void stop() const {
+    daemon.signal(SIGSTOP);
+    const std::string tasks = "/proc/" + std::to_string(daemon.pid()) + "/task";
+    const auto stands_still = [](const std::filesystem::directory_entry& task) {
+      std::ifstream file(task.path() / "stat");
+      const std::string stat(std::istreambuf_iterator<char>(file), {});
+      return stat.empty() || stat.at(stat.rfind(')') + 2) == 'T';
+    };
+    while (!std::all_of(std::filesystem::directory_iterator(tasks), {}, stands_still)) {
+      std::this_thread::yield();
+    }
   }
   // A call would take until the daemon goes on, or 10 s.
   template <typename Step>
@@ -74,7 +92,7 @@ TEST_F(StoppedDaemon, DoesNotHoldUpTheEndOfLeasesAndViews) {
   ReadLease lease = array->read();
   Pin view = array->read().pin();
   run("put a 1000");
-  daemon.signal(SIGSTOP);
+  stop();
   expect_no_call("release of a lease", [&] { lease.release(); });
   expect_no_call("end of a view", [&] { view.reset(); });
   daemon.signal(SIGCONT);
@@ -86,10 +104,78 @@ TEST_F(StoppedDaemon, DoesNotHoldUpAPublication) {
   WriteLease lease = array->write();
   fill(lease);
   run("read a 0 1000");
-  daemon.signal(SIGSTOP);
+  stop();
   expect_no_call("publish", [&] { lease.publish(); });
   daemon.signal(SIGCONT);
   run("read a 1 1000");
+}
+
+struct Interrupted {};
+
+// The calls that go to the daemon end with the caller's interrupt, not with their own deadlines.
+TEST_F(StoppedDaemon, DoesNotHoldUpAnInterrupt) {
+  ConnectOptions options = here();
+  options.check_interrupt = [] { throw Interrupted{}; };
+  CreateOptions wanted;
+  wanted.name = "b";
+  wanted.dtype = dtype_of<float>();
+  wanted.shape = {4};
+  run("create c 3 600 64 session");
+  run("put c 1000");
+  const Client impatient = Client::connect(options);
+  const Array unread = impatient.open("c");
+  const std::function<void()> steps[] = {
+      [&] { impatient.create(wanted); },
+      [&] { impatient.open("none"); },
+      [&] { impatient.list(); },
+      [&] { static_cast<void>(impatient.exists("none")); },
+      [&] { impatient.wait_for("none"); },
+      [&] { impatient.withdraw("a"); },
+      [&] { unread.read(); },
+      [&] { unread.write(); },
+      [&] { unread.withdraw(); },
+  };
+  stop();
+  for (const auto& step : steps) {
+    const auto start = Clock::now();
+    EXPECT_THROW(step(), Interrupted) << &step - steps;
+    EXPECT_LT(Clock::now() - start, std::chrono::seconds(5)) << &step - steps;
+  }
+  daemon.signal(SIGCONT);
+}
+
+TEST_F(StoppedDaemon, DoesNotHoldUpTheInterruptOfAConnection) {
+  ConnectOptions options = here();
+  options.check_interrupt = [] { throw Interrupted{}; };
+  client.close();  // else there is a session already
+  array.reset();
+  stop();
+  const auto start = Clock::now();
+  EXPECT_THROW(Client::connect(options), Interrupted);
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(5));
+  daemon.signal(SIGCONT);
+}
+
+// However many arrays there are: one call says that nobody answers.
+TEST_F(StoppedDaemon, DoesNotHoldUpAnEnd) {
+  std::vector<Array> arrays;
+  CreateOptions options;
+  options.dtype = dtype_of<float>();
+  options.shape = {4};
+  for (int i = 0; i < 20; ++i) {
+    options.name = "many/" + std::to_string(i);
+    arrays.push_back(client.create(options));
+  }
+  stop();
+  const auto start = Clock::now();
+  arrays[0].close();
+  arrays[1].close();
+  client.close();
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(6));
+  daemon.signal(SIGCONT);
+  run("put a 1000");
+  const Client next = Client::connect(here());
+  while (!next.list("many/*").empty()) std::this_thread::yield();  // they were the process's
 }
 
 }  // namespace

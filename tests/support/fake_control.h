@@ -17,20 +17,30 @@ class FakeControl : public internal::ControlPort {
  public:
   static constexpr std::uint64_t kSegmentBytes = 1 << 16;
 
-  absl::StatusOr<internal::OpenAnswer> create(const wire::ArraySpec&, bool) override {
+  absl::StatusOr<internal::OpenAnswer> create(const wire::ArraySpec&, bool,
+                                              internal::InterruptCheck) override {
     return refusal();
   }
-  absl::StatusOr<internal::OpenAnswer> open(const std::string&) override { return refusal(); }
-  absl::StatusOr<internal::Subscribed> subscribe(wire::ArrayId) override { return refusal(); }
-  absl::StatusOr<internal::WriterAnswer> acquire_writer(wire::ArrayId) override {
+  absl::StatusOr<internal::OpenAnswer> open(const std::string&, internal::InterruptCheck) override {
+    return refusal();
+  }
+  absl::StatusOr<internal::Subscribed> subscribe(wire::ArrayId, internal::InterruptCheck) override {
+    return refusal();
+  }
+  absl::StatusOr<internal::WriterAnswer> acquire_writer(wire::ArrayId,
+                                                        internal::InterruptCheck) override {
     return refusal();
   }
   absl::Status confirm_writer(wire::ArrayId, std::uint64_t) override { return refusal(); }
   absl::Status cancel_writer(wire::ArrayId) override { return refusal(); }
   absl::Status leave(wire::ArrayId, std::uint32_t) override { return refusal(); }
-  absl::Status withdraw(const std::string&) override { return refusal(); }
-  absl::StatusOr<std::vector<std::string>> list(const std::string&) override { return refusal(); }
-  absl::StatusOr<bool> wait_for(const std::string&, std::chrono::milliseconds) override {
+  absl::Status withdraw(const std::string&, internal::InterruptCheck) override { return refusal(); }
+  absl::StatusOr<std::vector<std::string>> list(const std::string&,
+                                                internal::InterruptCheck) override {
+    return refusal();
+  }
+  absl::StatusOr<bool> wait_for(const std::string&, std::chrono::milliseconds,
+                                internal::InterruptCheck) override {
     return refusal();
   }
   absl::StatusOr<std::vector<internal::Holder>> holders(wire::ArrayId) override {
@@ -52,6 +62,7 @@ class FakeControl : public internal::ControlPort {
     closed_events += static_cast<int>(closed.events.size());
     return absl::OkStatus();
   }
+  bool silent() const override { return false; }
   std::uint64_t calls() const override { return calls_; }
 
   static wire::DeviceHandle handle_of(std::uint32_t number) {

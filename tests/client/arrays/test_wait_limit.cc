@@ -31,7 +31,7 @@ TEST_F(WaitLimitTest, OfNothingIsOverAtOnce) {
 
 TEST_F(WaitLimitTest, GoesInSlices) {
   WaitLimit limit(session, 0, 10s, kForever);
-  EXPECT_EQ(limit.slice(), WaitLimit::kSlice);
+  EXPECT_EQ(limit.slice(), kInterruptInterval);
   WaitLimit brief(session, 0, 5ms, kForever);
   EXPECT_LE(brief.slice(), 5ms);
   while (!brief.expired()) std::this_thread::yield();
@@ -41,7 +41,7 @@ TEST_F(WaitLimitTest, GoesInSlices) {
 TEST_F(WaitLimitTest, MayBeNone) {
   WaitLimit limit(session, 0, kForever, 0s);
   EXPECT_FALSE(limit.expired());
-  EXPECT_EQ(limit.slice(), WaitLimit::kSlice);
+  EXPECT_EQ(limit.slice(), kInterruptInterval);
 }
 
 TEST_F(WaitLimitTest, IsTheCallersOrTheDefault) {
