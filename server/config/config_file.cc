@@ -2,6 +2,10 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
 
 #include "fmt/format.h"
 #include "server/config/config_option.h"
@@ -42,6 +46,11 @@ std::string_view type_of(OptionKind kind) {
   return "a string";
 }
 
+absl::Status wrong_type(const std::string& origin, const Option& option, std::string_view is) {
+  return error_at(origin,
+                  fmt::format("{} must be {}, not {}.", option.name, type_of(option.kind), is));
+}
+
 std::string_view name_of(toml::node_type type) {
   switch (type) {
     case toml::node_type::string:
@@ -52,10 +61,6 @@ std::string_view name_of(toml::node_type type) {
       return "a fraction";
     case toml::node_type::boolean:
       return "a boolean";
-    case toml::node_type::array:
-      return "an array";
-    case toml::node_type::table:
-      return "a table";
     default:
       return "a date or time";
   }
@@ -87,16 +92,72 @@ absl::Status read_key(Settings& settings, const std::string& path, std::string_v
   if (option == nullptr) return unknown_key(origin, key);
   const auto text = text_of(*option, node);
   if (text) return add_setting(settings, *option, *text, origin);
-  return error_at(origin, fmt::format("{} must be {}, not {}.", key, type_of(option->kind),
-                                      name_of(node.type())));
+  return wrong_type(origin, *option, name_of(node.type()));
+}
+
+// Of TOML, a file of settings is lines of KEY = VALUE alone. toml++ gets nothing else: it ends the
+// process at what can begin no key, "[," for one.
+absl::Status check_line(const std::string& origin, std::string_view line) {
+  constexpr std::string_view kBlank = " \t";
+  constexpr std::string_view kKey =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  const auto skip = [&line](std::string_view characters) {
+    const std::size_t end = std::min(line.find_first_not_of(characters), line.size());
+    const std::string_view skipped = line.substr(0, end);
+    line.remove_prefix(end);
+    return skipped;
+  };
+  skip(kBlank);
+  if (line.empty() || line.front() == '#') return absl::OkStatus();
+  const std::string_view key = skip(kKey);
+  skip(kBlank);
+  if (key.empty() || !line.starts_with('=')) {
+    return error_at(origin, "the line is not KEY = VALUE, such as idle_exit_s = 10.");
+  }
+  line.remove_prefix(1);
+  skip(kBlank);
+  const bool is_array = line.starts_with('[');
+  if (!is_array && !line.starts_with('{')) return absl::OkStatus();
+  const Option* const option = find_option(key);
+  if (option == nullptr) return unknown_key(origin, key);
+  return wrong_type(origin, *option, is_array ? "an array" : "a table");
+}
+
+absl::StatusOr<std::string> read_text(const std::string& path) {
+  std::ostringstream text;
+  errno = 0;
+  std::ifstream file(path);
+  if (file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
+  if (!file && errno != 0) {
+    return error_at(path, fmt::format("the file cannot be read: {}.", std::strerror(errno)));
+  }
+  return text.str();
+}
+
+absl::Status check_lines(const std::string& path, const std::string& text) {
+  std::istringstream lines(text);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    const absl::Status status = check_line(fmt::format("{}:{}", path, number), line);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::StatusOr<Settings> read_file(const std::string& path) {
+  const auto text = read_text(path);
+  if (!text.ok()) return text.status();
+  return read_settings(*text, path);
+}
+
+absl::StatusOr<Settings> read_settings(const std::string& text, const std::string& path) {
+  if (absl::Status status = check_lines(path, text); !status.ok()) return status;
   toml::table table;
   try {
-    table = toml::parse_file(path);
+    table = toml::parse(text);
   } catch (const toml::parse_error& error) {
     const toml::source_region& source = error.source();
     const std::string where = source.begin.line > 0 ? origin_of(path, source) : path;

@@ -63,8 +63,10 @@ using Settings = std::map<const Option*, Setting>;
 absl::Status add_setting(Settings& settings, const Option& option, std::string_view text,
                          const std::string& origin);
 
-// server/config/config_file.cc
+// server/config/config_file.cc. An error begins with the path.
 absl::StatusOr<Settings> read_file(const std::string& path);
+// What a file of this path would say.
+absl::StatusOr<Settings> read_settings(const std::string& text, const std::string& path);
 
 struct Flags {
   Settings settings;
