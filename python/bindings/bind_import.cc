@@ -69,12 +69,48 @@ std::string dtype_of(const DLTensor& tensor) {
               "convert it first, as by tensor.to(torch.float32)");
 }
 
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(ErrorCode::InvalidArgument, "the source's DLPack tensor has " + what,
+              "correct its producer");
+}
+
+// Can it be what it says of itself? That its memory is there is the producer's word.
+void require_possible(const DLTensor& tensor, std::int64_t itemsize) {
+  constexpr int kMostAxes = 64;  // as NumPy
+  if (tensor.ndim < 0 || tensor.ndim > kMostAxes) {
+    refuse(std::to_string(tensor.ndim) + " axes, and can have 0 to " + std::to_string(kMostAxes));
+  }
+  if (tensor.ndim > 0 && tensor.shape == nullptr) {
+    refuse("no shape and " + std::to_string(tensor.ndim) + " axes");
+  }
+  bool empty = false;
+  std::int64_t bytes = itemsize;
+  for (int i = 0; i < tensor.ndim; ++i) {
+    const std::int64_t extent = tensor.shape[i];
+    std::int64_t reach = 0;
+    empty = empty || extent == 0;
+    if (extent < 0 || (extent > 0 && __builtin_mul_overflow(bytes, extent, &bytes))) {
+      refuse("an impossible shape, with " + std::to_string(extent) + " on axis " +
+             std::to_string(i));
+    }
+    if (tensor.strides != nullptr && extent > 1 &&
+        (__builtin_mul_overflow(tensor.strides[i], itemsize, &reach) ||
+         __builtin_mul_overflow(reach, extent - 1, &reach))) {
+      refuse("impossible strides, with " + std::to_string(tensor.strides[i]) + " on axis " +
+             std::to_string(i));
+    }
+  }
+  if (tensor.data == nullptr && !empty) refuse("elements and no memory");
+}
+
 // R-DLP-3: in bytes; no strides mean C order.
 std::vector<std::int64_t> strides_of(const DLTensor& tensor, std::int64_t itemsize) {
   std::vector<std::int64_t> strides(static_cast<std::size_t>(tensor.ndim));
   std::int64_t compact = itemsize;
   for (std::size_t i = strides.size(); i-- > 0;) {
-    strides[i] = tensor.strides == nullptr ? compact : tensor.strides[i] * itemsize;
+    // Of an axis with one element or none the stride means nothing.
+    const bool is_compact = tensor.strides == nullptr || tensor.shape[i] <= 1;
+    strides[i] = is_compact ? compact : tensor.strides[i] * itemsize;
     compact *= tensor.shape[i];
   }
   return strides;
@@ -84,6 +120,7 @@ std::vector<std::int64_t> strides_of(const DLTensor& tensor, std::int64_t itemsi
 py::tuple describe(const DLTensor& tensor, const py::capsule& owner, const Wanted& wanted) {
   const std::string name = dtype_of(tensor);
   const auto itemsize = static_cast<std::int64_t>(parse_dtype(name).itemsize_bytes());
+  require_possible(tensor, itemsize);
   const std::vector<std::int64_t> shape(tensor.shape, tensor.shape + tensor.ndim);
   const std::vector<std::int64_t> strides = strides_of(tensor, itemsize);
   const char* const first = static_cast<const char*>(tensor.data) + tensor.byte_offset;

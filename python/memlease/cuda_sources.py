@@ -41,6 +41,11 @@ def from_interface(
     Unsupported
         It is of a version above 3, or has a mask.
     """
+    if not isinstance(interface, dict):
+        raise InvalidArgument(
+            f"the source's __cuda_array_interface__ is of type {type(interface).__name__}",
+            "it must be a dict: correct its producer, or hand it over by DLPack",
+        )
     version = _whole(interface, "version")
     if version > _NEWEST:
         raise Unsupported(
@@ -53,7 +58,10 @@ def from_interface(
             "the source has a mask, and arrays of memlease have none",
             "fill in what is masked, or put the mask into an array of its own",
         )
-    dtype = _core.parse_dtype(_required(interface, "typestr"))
+    typestr = _required(interface, "typestr")
+    if not isinstance(typestr, str):
+        raise _wrong("typestr", typestr, "a text such as '<f4'")
+    dtype = _core.parse_dtype(typestr)
     shape = _numbers(interface, "shape", lowest=0)
     source = _core.GpuSource(
         dtype=dtype,
@@ -119,7 +127,11 @@ def _whole(interface: Any, key: str) -> int:
 
 def _is_whole(value: Any) -> bool:
     """Tell whether it is a Python or NumPy integer; truth values are none here."""
-    return hasattr(value, "__index__") and not isinstance(value, bool)
+    try:
+        operator.index(value)
+    except TypeError:  # also of a NumPy array, which has __index__ whatever it holds
+        return False
+    return not isinstance(value, bool)
 
 
 def _numbers(interface: Any, key: str, lowest: int = -(2**63)) -> tuple[int, ...]:
