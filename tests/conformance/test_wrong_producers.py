@@ -1,4 +1,4 @@
-"""Producers that are wrong about their own arrays: a clear error, and they get back what they gave."""
+"""Producers that are wrong about their own arrays: a clear error, and nothing of theirs is kept."""
 
 import ctypes
 from unittest import mock

@@ -1,6 +1,6 @@
-// Many clients die at random moments of random calls; those who stand by never notice, and the
-// daemon's books come to nothing. MEMLEASE_STORM_SEED repeats a run, MEMLEASE_STORM_KILLS sets its
-// length.
+// Many clients die, or are stopped, at random moments of random calls; those who stand by never
+// notice, and the daemon's books come to nothing. MEMLEASE_STORM_SEED repeats a run,
+// MEMLEASE_STORM_KILLS sets its length.
 #include <signal.h>
 
 #include <chrono>
@@ -65,6 +65,11 @@ TEST(KillStorm, LeavesBystandersAndBooksAlone) {
       }
       std::this_thread::sleep_for(microseconds(random() % 5000));
       ASSERT_EQ(victim->wait_for_signal(0), 0) << "victim " << i << " ended by itself";
+      if (random() % 8 == 0) {  // some are stopped first, and some of these go on once more
+        victim->signal(SIGSTOP);
+        std::this_thread::sleep_for(microseconds(random() % 3000));
+        if (random() % 2 == 0) victim->signal(SIGCONT);
+      }
       victim->kill();
       next(victim);
     }

@@ -113,6 +113,25 @@ def test_clang_tidy_looks_at_the_headers_of_each_folder():
     assert re.search(unwanted, "/build/release/proto/made.pb.h")
 
 
+@pytest.mark.parametrize("wrong", [["nothing"], ["--minutes", "0"], ["fuzz", "--minutes"]])
+def test_prove_refuses_what_it_does_not_know(wrong):
+    run = subprocess.run(
+        [ROOT / "dev", "prove", *wrong], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 2
+    assert wrong[0].lstrip("-") in run.stderr or "--minutes" in run.stderr
+
+
+def test_prove_has_the_parts_that_help_lists_and_the_fuzzers_that_there_are():
+    script = (ROOT / "tests" / "prove.sh").read_text()
+    usage = subprocess.run([ROOT / "dev", "help"], capture_output=True, text=True, check=True)
+    parts = set(re.findall(r"^prove_(\w+)\(\)", script, re.M))
+    listed = usage.stdout.split("  prove [PART]")[1].split("\n  bench")[0]
+    assert parts == set(re.findall(r"^ {22}(\w+)  ", listed, re.M))
+    fuzzers = {path.stem.removeprefix("fuzz_") for path in (ROOT / "tests/fuzz").glob("fuzz_*.cc")}
+    assert fuzzers == set(re.search(r"^readonly fuzzers=\((.+)\)", script, re.M)[1].split())
+
+
 def test_a_hook_installs_nothing(tmp_path):
     (tmp_path / "bin").mkdir()
     fake = tmp_path / "bin" / "dpkg-query"

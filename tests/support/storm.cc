@@ -1,11 +1,13 @@
 #include "tests/support/storm.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <random>
+#include <thread>
 
 #include "fmt/format.h"
 #include "tests/support/pattern.h"
@@ -23,21 +25,30 @@ class Life {
 
   void step() {
     const Array array = client_.open(names_[below(names_.size())]);
-    switch (below(6)) {
+    switch (below(12)) {
       case 0:
-        return own_array();
+        return below(4) == 0 ? have_child() : own_array();
       case 1:
       case 2:
-        return write(array);
       case 3:
+        return write(array);
+      case 4:  // a pin that outlives its lease
+        pins_.push_back(array.read({0, 0, milliseconds(2)}).pin());
+        if (pins_.size() > 2) pins_.clear();
+        return;
+      case 5:
+      case 6:
+      case 7:
         reads_.push_back(array.read({0, 0, milliseconds(2)}));
         if (reads_.size() > 2) reads_.clear();
         return;
-      case 4:
+      case 8:
+      case 9:
         static_cast<void>(array.read({0, array.version(), milliseconds(2)}));
         return;
-      case 5:
+      default:
         reads_.clear();
+        pins_.clear();
         return array.close();
     }
   }
@@ -64,10 +75,21 @@ class Life {
     write(client_.create(options));
   }
 
+  // It lives for a while with all that is mapped here, and may outlive this process.
+  void have_child() {
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    const std::chrono::microseconds life(below(3000));
+    if (fork() != 0) return;
+    std::this_thread::sleep_for(life);
+    _exit(0);
+  }
+
   const Client& client_;
   const std::vector<std::string>& names_;
   std::mt19937_64 random_;
   std::vector<ReadLease> reads_;
+  std::vector<Pin> pins_;
 };
 
 // A wait that was too short, somebody else's death: all in a storm's day.

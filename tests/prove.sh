@@ -1,0 +1,82 @@
+# shellcheck shell=bash disable=SC2154  # sourced by dev, which has the functions and names used here
+# ./dev prove: what takes too long for ./dev test. Each part says what it does, and stops at the first
+# thing that is wrong. Ctrl-C ends it; nothing is left but files under build/.
+
+readonly fuzz_packages=("clang-$clang_version" "libclang-rt-$clang_version-dev")
+readonly fuzzers=(array_spec attach_frame config_file session_pages)
+# Those that are random or race: with other seeds they are other tests.
+readonly storms='^test_(kill_storm|crash_points|slot_model|slot_protocol|hostile_calls|flood|stopped_reader|leases|wakes|versions)\.'
+
+# The larger configurations of the models of the slot protocol: up to half an hour each.
+prove_model() {
+  setup
+  step "model: all configurations" "$python" tests/model/check_model.py --full
+  tail -n 1 "$last_log"
+}
+
+# Writers that fight, readers that are killed and stopped, pins and forks: in rounds, each with new
+# seeds.
+prove_storms() {  # MINUTES
+  local round end=$((SECONDS + $1 * 60))
+  setup
+  build release
+  use_build release
+  export MEMLEASE_STORM_KILLS=2000 RC_PARAMS="max_success=2000"
+  for ((round = 1; round == 1 || SECONDS < end; ++round)); do
+    step "storms: round $round" "${interruptible[@]}" ctest --preset release -R "$storms"
+    grep -Eo 'seed [0-9]+, [0-9]+ kills' build/release/Testing/Temporary/LastTest.log || true
+  done
+}
+
+# What it finds stands in build/fuzz/found. Mend it, and put the input into tests/fuzz/corpus.
+prove_fuzz() {  # MINUTES
+  local name seconds=$(($1 * 60 / ${#fuzzers[@]})) found=$root/build/fuzz/found
+  ensure_packages "${build_packages[@]}" "${fuzz_packages[@]}"
+  step "fuzz: configure" cmake --preset fuzz
+  step "fuzz: build" cmake --build --preset fuzz --parallel "$jobs" --target memlease_fuzzers
+  for name in "${fuzzers[@]}"; do
+    mkdir -p "$found/$name" "build/fuzz/corpus/$name"
+    # The first folder gets what is new.
+    step "fuzz: $name" "build/fuzz/tests/fuzz_$name" "-max_total_time=$seconds" -timeout=10 \
+      -rss_limit_mb=2048 -print_final_stats=1 "-artifact_prefix=$found/$name/" \
+      "build/fuzz/corpus/$name" "tests/fuzz/corpus/$name"
+    grep -E 'number_of_executed_units' "$last_log"
+  done
+}
+
+# As a user gets it: built by pip alone, and tried where nothing of ours is but the wheel.
+prove_package() {
+  local made=$root/build/prove
+  setup
+  rm -rf "$made"
+  mkdir -p "$made"
+  step "package: wheel" "$python" -m pip wheel --no-deps -w "$made" \
+    "--config-settings=build-dir=$made" ./python
+  step "package: empty environment" /usr/bin/python3 -m venv "$made/venv"
+  step "package: install" "$made/venv/bin/pip" install "$made"/memlease-*.whl \
+    "$(grep '^numpy==' requirements/demo.txt)"
+  step "package: try" env -i -C "$made" HOME="$made" PATH="$made/venv/bin:/usr/bin:/bin" \
+    MEMLEASE_DIR="$made/run" python "$root/tests/prove_package.py"
+  cat "$last_log"
+  rm -rf "$made"
+}
+
+prove() {  # [PART] [--minutes N]
+  local part parts=() minutes=10 start=$SECONDS
+  while (($# > 0)); do
+    case $1 in
+      --minutes)
+        [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || die "--minutes needs a whole number of minutes" 2
+        minutes=$2
+        shift
+        ;;
+      model | storms | fuzz | package) parts+=("$1") ;;
+      *) die "no such part to prove: $1 (see ./dev help)" 2 ;;
+    esac
+    shift
+  done
+  ((${#parts[@]} > 0)) || parts=(package fuzz storms model)
+  trap 'say; say "interrupted: nothing found so far"; exit 130' INT
+  for part in "${parts[@]}"; do "prove_$part" "$minutes"; done
+  say "Proved: ${parts[*]} in $((SECONDS - start)) s"
+}
