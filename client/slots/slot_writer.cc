@@ -60,7 +60,7 @@ void SlotWriter::adopt(const wire::WriterRow& from) {
     row_.slot_words()[s].store(version);
     crash_point("adopt.slot");
   }
-  row_.highest_used.store(highest);
+  if (!leaves_out("adopt the highest number")) row_.highest_used.store(highest);
   const wire::Publication current = wire::unpack_publication(from.publication.load());
   row_.publication.store(current.version > highest ? 0 : wire::pack(current));
 }
@@ -70,9 +70,10 @@ void SlotWriter::adopt(const wire::WriterRow& from) {
 WriteAttempt SlotWriter::begin(SleepOn sleep_on, const Preferred* preferred) {
   // First the flag, then the look: either the daemon sees that we write, or we see that it moves
   // the right (or has withdrawn the array).
-  row_.writing.store(1);
+  if (!leaves_out("flag the write")) row_.writing.store(1);
   crash_point("write.flagged");
-  if (const Outcome outcome = may_begin(); outcome != Outcome::kReady) {
+  if (const Outcome outcome = may_begin();
+      outcome != Outcome::kReady && !leaves_out("check the writer word")) {
     end_write();
     return {outcome};
   }
@@ -109,10 +110,10 @@ std::uint32_t SlotWriter::choose_waiting(SleepOn sleep_on, const Preferred* pref
   std::uint32_t slot = choose(preferred);
   if (slot != slots_) return slot;
   for (bool go_on = true; go_on && slot == slots_;) {
-    row_.wanted.store(1);
+    if (!leaves_out("want a slot")) row_.wanted.store(1);
     crash_point("write.wanted");
     const SleepWords sleep = sleep_words();
-    slot = choose(preferred);
+    if (!leaves_out("look again before sleeping")) slot = choose(preferred);
     if (slot == slots_) go_on = sleep_on(sleep.words, sleep.longest) && !is_over(may_begin());
   }
   row_.wanted.store(0);
@@ -143,11 +144,13 @@ std::uint32_t SlotWriter::choose_among(const Preferred* preferred) {
 bool SlotWriter::try_slot(std::uint32_t slot, const Preferred* preferred) {
   Word& word = row_.slot_words()[slot];
   const std::uint64_t old = word.load();
-  word.store(old | wire::kWriting);
+  if (!leaves_out("mark the slot")) word.store(old | wire::kWriting);
   crash_point("write.marked");
-  if (!held(slot) && (preferred == nullptr || (*preferred)(slot))) return true;
+  if ((leaves_out("look at the holds") || !held(slot)) &&
+      (preferred == nullptr || (*preferred)(slot)))
+    return true;
   crash_point("write.held");
-  if (slots_ > 1) word.store(old, kInOrder);
+  if (slots_ > 1 && !leaves_out("take the mark back")) word.store(old, kInOrder);
   return false;
 }
 
@@ -193,10 +196,10 @@ void SlotWriter::for_each_read_fence(std::uint32_t slot, OnRead fn) {
 // From here on the slot's bytes are the writer's. The number counts as used, come what may.
 std::uint64_t SlotWriter::hand_out(std::uint32_t slot) {
   const std::uint64_t version = next_version();
-  row_.highest_used.store(version, kInOrder);
+  if (!leaves_out("use up the number")) row_.highest_used.store(version, kInOrder);
   crash_point("write.numbered");
   Word& word = row_.slot_words()[slot];
-  word.store(word.load() | wire::kHandedOut, kInOrder);
+  if (!leaves_out("hand the slot out")) word.store(word.load() | wire::kHandedOut, kInOrder);
   // Before the first byte changes. That matters if this process dies in between, and then what
   // counts is the order of the instructions: only the compiler must be kept from changing it.
   // Readers let go because of the mark.
@@ -264,7 +267,7 @@ void SlotWriter::drop(std::uint32_t slot) {
 void SlotWriter::take_back(std::uint32_t slot) {
   Word& word = row_.slot_words()[slot];
   crash_point("take_back.begin");
-  word.store(wire::version_of(word.load()));
+  if (!leaves_out("take the mark back")) word.store(wire::version_of(word.load()));
   crash_point("take_back.done");
 }
 
@@ -273,7 +276,7 @@ void SlotWriter::take_back(std::uint32_t slot) {
 void SlotWriter::end_write() {
   row_.writing.store(0, kInOrder);
   crash_point("end_write.unflagged");
-  row_.publish_count.fetch_add(1);
+  if (!leaves_out("count the end of a write")) row_.publish_count.fetch_add(1);
   crash_point("end_write.counted");
   bool wake = (board_.writer.load() & wire::kWriterMoving) != 0;
   if (!wake) {

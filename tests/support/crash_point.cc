@@ -35,6 +35,11 @@ void arm_crash(const std::string& step, int nth, int signal) {
 
 void leave_out(const std::string& step) { left_out = step; }
 
+void forget_steps() {
+  armed_steps.clear();
+  left_out.clear();
+}
+
 void never_look_again() { waits_look_again.store(false); }
 
 }  // namespace memlease::testing

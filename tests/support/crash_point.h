@@ -13,6 +13,8 @@ void arm_crash(const std::string& step, int nth, int signal);
 void arm_step(const std::string& step, int nth, std::function<void()> action);
 // From now on this step is not done: a negative control.
 void leave_out(const std::string& step);
+// All steps are done again, and nothing happens at them.
+void forget_steps();
 // From now on a wait sleeps until it is woken: a wake-up that does not come shows.
 void never_look_again();
 

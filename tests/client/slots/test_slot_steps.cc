@@ -1,0 +1,315 @@
+// Each step of the client's half of the slot protocol, and what becomes of it without that step.
+//
+// A promise is played as an interleaving, step by step on plain pages: what the other side does
+// meanwhile happens at a crash_point. It must hold; with the step left out it must not, or the play
+// would prove nothing. tests/model/ has the same rules, with all interleavings.
+#include <algorithm>
+#include <functional>
+#include <ostream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "client/hooks/test_hooks.h"
+#include "gtest/gtest.h"
+#include "tests/client/slots/slot_world.h"
+#include "tests/support/crash_point.h"
+
+namespace memlease::testing {
+namespace {
+
+using internal::leaves_out;
+using internal::ReadAttempt;
+using internal::WriteAttempt;
+using Read = ReadAttempt::Outcome;
+using Write = WriteAttempt::Outcome;
+
+// At the next passage of `step`.
+void at(const std::string& step, std::function<void()> action) {
+  arm_step(step, 1, std::move(action));
+}
+
+// Nobody has changed what a sleeper would compare.
+bool would_sleep(std::span<const wire::FutexWait> words) {
+  return std::all_of(words.begin(), words.end(), [](const wire::FutexWait& wait) {
+    return wait.word->load() == wait.expected;
+  });
+}
+
+// The version that the current writer's row has in the slot of `attempt` is the one it is for.
+bool stands(SlotWorld& world, const ReadAttempt& attempt, std::uint32_t writer) {
+  return attempt.outcome == Read::kAcquired &&
+         world.writer_row(writer).slot_words()[attempt.slot].load() == attempt.version;
+}
+
+// Two slots: version 1 in one, which reader 0 holds, and version 2 in the other.
+struct Held {
+  SlotWorld world{2, 2};
+  ReadAttempt first;
+  Held() {
+    world.publish();
+    first = world.reader(0).acquire(0, 0);
+    world.publish();
+  }
+};
+
+// ---- A reader's steps.
+
+bool a_held_slot_is_not_written() { return Held().world.begin().outcome == Write::kNoFreeSlot; }
+
+bool what_was_located_may_be_overwritten() {
+  SlotWorld world(2, 1);
+  world.publish();
+  at("acquire.located", [&] {
+    world.publish();
+    world.publish();  // in the slot of version 1
+  });
+  return stands(world, world.reader(0).acquire(0, 0), 0);
+}
+
+bool the_right_may_move_meanwhile() {
+  SlotWorld world(2, 1);
+  world.publish();
+  at("acquire.located", [&] {
+    world.writer(1).adopt(world.writer_row(0));
+    world.give_right_to(1);
+    world.publish(1);
+    world.publish(1);  // in the slot of version 1, of which the old row knows nothing
+  });
+  return stands(world, world.reader(0).acquire(0, 0), 1);
+}
+
+bool a_failed_try_lets_go_of_its_own_hold_only() {
+  SlotWorld world(2, 1);
+  world.publish();
+  const ReadAttempt of_one_thread = world.reader(0).acquire(0, 0);
+  at("acquire.located", [&] { world.give_right_to(0); });  // another thread's try: a new generation
+  at("acquire.undo", [&] {
+    wire::HalfWord& holds = world.reader_row(0).holds()[of_one_thread.slot];
+    if (leaves_out("undo one hold")) holds.store(1);
+  });
+  world.reader(0).release(world.reader(0).acquire(0, 0).slot);
+  world.publish();
+  return world.begin().outcome == Write::kNoFreeSlot;
+}
+
+bool a_release_wakes_the_writer() {
+  Held held;
+  bool sleeps_on = false;
+  held.world.writer().begin([&](const std::vector<wire::FutexWait>& words, auto) {
+    held.world.reader(0).release(held.first.slot);
+    sleeps_on = would_sleep(words);
+    return false;
+  });
+  return !sleeps_on;
+}
+
+bool a_failed_try_wakes_the_writer() {
+  SlotWorld world(1, 2);
+  world.publish();
+  world.reader(0).acquire(0, 0);
+  bool sleeps_on = false;
+  world.writer().begin([&](const std::vector<wire::FutexWait>& words, auto) {
+    world.reader(1).acquire(0, 0);  // the writer may have seen its hold
+    sleeps_on = would_sleep(words);
+    return false;
+  });
+  return !sleeps_on;
+}
+
+bool a_mark_that_is_taken_back_costs_no_version() {
+  Held held;
+  Read told = Read::kNotYet;
+  at("write.marked", [&] { told = held.world.reader(1).acquire(1, 0).outcome; });
+  held.world.begin();
+  return told != Read::kGone;
+}
+
+bool a_number_under_way_is_not_gone() {
+  SlotWorld world(2, 1);
+  const WriteAttempt attempt = world.begin();
+  return world.reader(0).acquire(attempt.version, 0).outcome != Read::kGone;
+}
+
+// ---- A writer's steps.
+
+bool the_daemon_sees_a_write_that_it_did_not_stop() {
+  SlotWorld world(2, 1);
+  bool seen = false;
+  at("write.allowed", [&] {
+    server::set_moving(world.board());
+    seen = server::is_writing(world.writer_row());
+  });
+  world.begin();
+  return seen;
+}
+
+bool no_write_begins_while_the_right_moves() {
+  SlotWorld world(2, 1);
+  at("write.flagged", [&] { server::set_moving(world.board()); });
+  return world.begin().outcome == Write::kNotMine;
+}
+
+bool no_reader_comes_in_after_the_scan() {
+  SlotWorld world(2, 1);
+  world.publish();
+  world.publish();
+  ReadAttempt late;
+  at("write.chosen", [&] { late = world.reader(0).acquire(1, 0); });
+  world.begin();  // in the slot of version 1
+  return late.outcome != Read::kAcquired;
+}
+
+bool a_mark_taken_back_restores_the_version() {
+  Held held;
+  held.world.begin();
+  return held.world.reader(1).acquire(1, 0).outcome == Read::kAcquired;
+}
+
+bool the_mark_of_an_only_slot_is_taken_back() {
+  SlotWorld world(1, 2);
+  world.publish();
+  world.reader(0).acquire(0, 0);
+  world.begin();
+  return world.reader(1).acquire(0, 0).outcome == Read::kAcquired;
+}
+
+bool a_slot_let_go_before_it_was_wanted_is_found() {
+  Held held;
+  at("write.held", [&] { held.world.reader(0).release(held.first.slot); });  // wakes nobody
+  bool slept = false;
+  held.world.writer().begin([&](const std::vector<wire::FutexWait>& words, auto) {
+    slept = would_sleep(words);
+    return false;
+  });
+  return !slept;
+}
+
+bool a_number_is_used_once() {
+  SlotWorld world(2, 1);
+  world.publish();
+  const WriteAttempt dropped = world.begin();
+  world.writer().drop(dropped.slot);
+  return world.begin().version > dropped.version;
+}
+
+bool the_next_writer_goes_on_with_the_numbers() {
+  SlotWorld world(2, 1);
+  world.publish();
+  const WriteAttempt dropped = world.begin();
+  world.writer().drop(dropped.slot);
+  world.writer(1).adopt(world.writer_row(0));
+  world.give_right_to(1);
+  return world.begin(1).version > dropped.version;
+}
+
+bool bytes_that_a_death_may_have_torn_have_no_version() {
+  SlotWorld world(2, 1);
+  world.publish();
+  world.publish();
+  const WriteAttempt torn = world.begin();
+  world.die(0);
+  return world.writer_row(SlotWorld::kHeir).slot_words()[torn.slot].load() == 0;
+}
+
+bool what_is_published_is_never_gone_before() {
+  SlotWorld world(2, 1);
+  world.publish();
+  const WriteAttempt attempt = world.begin();
+  Read told = Read::kNotYet;
+  at("publish.begin", [&] {
+    if (!leaves_out("slot word before publication")) return;
+    world.writer_row().publication.store(wire::pack({attempt.version, attempt.slot}));
+    told = world.reader(0).acquire(attempt.version, 0).outcome;
+  });
+  at("publish.slot", [&] { told = world.reader(0).acquire(attempt.version, 0).outcome; });
+  world.writer().publish(attempt.slot, attempt.version);
+  return told == Read::kNotYet;
+}
+
+bool a_dropped_slot_has_no_version() {
+  SlotWorld world(2, 1);
+  world.publish();
+  world.publish();
+  const WriteAttempt over_one = world.begin();
+  at("drop.slot", [&] {
+    wire::Word& word = world.writer_row().slot_words()[over_one.slot];
+    if (leaves_out("clear the dropped slot")) word.store(1);
+  });
+  world.writer().drop(over_one.slot);
+  return world.reader(0).acquire(1, 0).outcome == Read::kGone;
+}
+
+bool the_end_of_a_write_is_seen_by_who_sleeps(void (*end)(SlotWorld&)) {
+  SlotWorld world(2, 1);
+  const internal::SlotReader::Counts counts = world.reader(0).counts();
+  end(world);
+  return !would_sleep(counts.span());
+}
+bool a_publish_wakes() {
+  return the_end_of_a_write_is_seen_by_who_sleeps([](SlotWorld& world) { world.publish(); });
+}
+bool a_drop_wakes() {
+  return the_end_of_a_write_is_seen_by_who_sleeps(
+      [](SlotWorld& world) { world.writer().drop(world.begin().slot); });
+}
+
+struct Step {
+  std::string promise;
+  std::string left_out;
+  bool (*play)();  // true: the promise was kept
+};
+void PrintTo(const Step& step, std::ostream* out) { *out << step.left_out; }
+
+const Step kSteps[] = {
+    {"AHeldSlotIsNotWritten", "announce the hold", a_held_slot_is_not_written},
+    {"WhatWasLocatedMayBeOverwritten", "check the slot word", what_was_located_may_be_overwritten},
+    {"TheRightMayMoveMeanwhile", "check the writer word", the_right_may_move_meanwhile},
+    {"AFailedTryLetsGoOfItsOwnHoldOnly", "undo one hold",
+     a_failed_try_lets_go_of_its_own_hold_only},
+    {"AReleaseWakesTheWriter", "wake the writer", a_release_wakes_the_writer},
+    {"AFailedTryWakesTheWriter", "wake the writer", a_failed_try_wakes_the_writer},
+    {"AMarkThatIsTakenBackCostsNoVersion", "wait for a mark",
+     a_mark_that_is_taken_back_costs_no_version},
+    {"ANumberUnderWayIsNotGone", "look for a write under way", a_number_under_way_is_not_gone},
+    {"TheDaemonSeesAWriteThatItDidNotStop", "flag the write",
+     the_daemon_sees_a_write_that_it_did_not_stop},
+    {"NoWriteBeginsWhileTheRightMoves", "check the writer word",
+     no_write_begins_while_the_right_moves},
+    {"NoReaderComesInAfterTheScan", "mark the slot", no_reader_comes_in_after_the_scan},
+    {"TheWriterLooksAtTheHolds", "look at the holds", a_held_slot_is_not_written},
+    {"AMarkTakenBackRestoresTheVersion", "take the mark back",
+     a_mark_taken_back_restores_the_version},
+    {"TheMarkOfAnOnlySlotIsTakenBack", "take the mark back",
+     the_mark_of_an_only_slot_is_taken_back},
+    {"AWantedSlotIsAnnounced", "want a slot", a_release_wakes_the_writer},
+    {"ASlotLetGoBeforeItWasWantedIsFound", "look again before sleeping",
+     a_slot_let_go_before_it_was_wanted_is_found},
+    {"ANumberIsUsedOnce", "use up the number", a_number_is_used_once},
+    {"TheNextWriterGoesOnWithTheNumbers", "adopt the highest number",
+     the_next_writer_goes_on_with_the_numbers},
+    {"BytesThatADeathMayHaveTornHaveNoVersion", "hand the slot out",
+     bytes_that_a_death_may_have_torn_have_no_version},
+    {"WhatIsPublishedIsNeverGoneBefore", "slot word before publication",
+     what_is_published_is_never_gone_before},
+    {"ADroppedSlotHasNoVersion", "clear the dropped slot", a_dropped_slot_has_no_version},
+    {"APublishWakes", "count the end of a write", a_publish_wakes},
+    {"ADropWakes", "count the end of a write", a_drop_wakes},
+};
+
+class SlotSteps : public ::testing::TestWithParam<Step> {
+ protected:
+  void TearDown() override { forget_steps(); }
+};
+INSTANTIATE_TEST_SUITE_P(, SlotSteps, ::testing::ValuesIn(kSteps),
+                         [](const auto& test) { return test.param.promise; });
+
+TEST_P(SlotSteps, KeepTheirPromise) { EXPECT_TRUE(GetParam().play()); }
+
+TEST_P(SlotSteps, AreMissedWhenTheyAreLeftOut) {
+  leave_out(GetParam().left_out);
+  EXPECT_FALSE(GetParam().play()) << "nothing is lost without it: " << GetParam().left_out;
+}
+
+}  // namespace
+}  // namespace memlease::testing
