@@ -83,6 +83,21 @@ def test_python_m_memlease(memlease_client):
     assert run(sys.executable, "-m", "memlease", "info", "nothing").returncode == 3
 
 
+@pytest.fixture
+def hasty_daemon(monkeypatch, tmp_path):
+    """Let connect() start a daemon that is idle for 1 s where it says 10, before it ends."""
+    program, said = tmp_path / "memleased", tmp_path / "arguments"
+    program.write_text(
+        f'#!/bin/bash\necho "$@" >"{said}"\n'
+        f'exec "{programs.daemon()}" "${{@/#--idle-exit-s=10/--idle-exit-s=1}}"\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("MEMLEASE_DAEMON", str(program))
+    yield
+    assert "--idle-exit-s=10" in said.read_text().split()
+
+
+@pytest.mark.usefixtures("hasty_daemon")
 def test_connect_starts_a_daemon_that_others_find(monkeypatch, tmp_path_factory):
     directory = tmp_path_factory.mktemp("d") / "run"
     monkeypatch.setenv("MEMLEASE_DIR", str(directory))
