@@ -39,7 +39,8 @@ class LocalControl : public internal::ControlPort {
  public:
   LocalControl(LocalDaemon& daemon, wire::SessionId session) : daemon_(daemon), session_(session) {}
 
-  absl::StatusOr<internal::OpenAnswer> create(const wire::ArraySpec& spec, bool exist_ok) override {
+  absl::StatusOr<internal::OpenAnswer> create(const wire::ArraySpec& spec, bool exist_ok,
+                                              internal::InterruptCheck /*interrupt*/) override {
     return call<absl::StatusOr<internal::OpenAnswer>>(
         "create",
         [&](server::Broker& /*broker*/,
@@ -49,7 +50,8 @@ class LocalControl : public internal::ControlPort {
           return answer_of(*opened);
         });
   }
-  absl::StatusOr<internal::OpenAnswer> open(const std::string& name) override {
+  absl::StatusOr<internal::OpenAnswer> open(const std::string& name,
+                                            internal::InterruptCheck /*interrupt*/) override {
     return call<absl::StatusOr<internal::OpenAnswer>>(
         "open",
         [&](server::Broker& broker,
@@ -59,7 +61,8 @@ class LocalControl : public internal::ControlPort {
           return answer_of(*opened);
         });
   }
-  absl::StatusOr<internal::Subscribed> subscribe(wire::ArrayId array) override {
+  absl::StatusOr<internal::Subscribed> subscribe(wire::ArrayId array,
+                                                 internal::InterruptCheck /*interrupt*/) override {
     return call<absl::StatusOr<internal::Subscribed>>(
         "subscribe",
         [&](server::Broker& broker,
@@ -73,7 +76,8 @@ class LocalControl : public internal::ControlPort {
           return answer;
         });
   }
-  absl::StatusOr<internal::WriterAnswer> acquire_writer(wire::ArrayId array) override {
+  absl::StatusOr<internal::WriterAnswer> acquire_writer(
+      wire::ArrayId array, internal::InterruptCheck /*interrupt*/) override {
     return call<absl::StatusOr<internal::WriterAnswer>>(
         "acquire_writer",
         [&](server::Broker& broker,
@@ -105,12 +109,13 @@ class LocalControl : public internal::ControlPort {
       return broker.leave(session, array, opens);
     });
   }
-  absl::Status withdraw(const std::string& name) override {
+  absl::Status withdraw(const std::string& name, internal::InterruptCheck /*interrupt*/) override {
     return call<absl::Status>("withdraw", [&](server::Broker& broker, server::Session& session) {
       return broker.withdraw(session.peer, name);
     });
   }
-  absl::StatusOr<std::vector<std::string>> list(const std::string& pattern) override {
+  absl::StatusOr<std::vector<std::string>> list(const std::string& pattern,
+                                                internal::InterruptCheck /*interrupt*/) override {
     return call<absl::StatusOr<std::vector<std::string>>>(
         "list",
         [&](server::Broker& broker,
@@ -123,13 +128,14 @@ class LocalControl : public internal::ControlPort {
         });
   }
   // Does not wait.
-  absl::StatusOr<bool> wait_for(const std::string& name,
-                                std::chrono::milliseconds /*timeout*/) override {
+  absl::StatusOr<bool> wait_for(const std::string& name, std::chrono::milliseconds /*timeout*/,
+                                internal::InterruptCheck /*interrupt*/) override {
     return call<absl::StatusOr<bool>>("wait_for",
                                       [&](server::Broker& broker, server::Session& session) {
                                         return broker.exists(session.peer, name);
                                       });
   }
+  bool silent() const override { return false; }
   absl::StatusOr<std::vector<internal::Holder>> holders(wire::ArrayId /*array*/) override {
     return std::vector<internal::Holder>{};
   }
