@@ -157,7 +157,7 @@ def test_what_a_killed_writer_did_not_finish_is_told_once_where_there_is_one_slo
     run(
         """
     import os, signal
-    memlease.connect(start=False).open("one").write()
+    lease = memlease.connect(start=False).open("one").write()
     os.kill(os.getpid(), signal.SIGKILL)
     """,
         check=False,
