@@ -1,6 +1,6 @@
 /* Fences: what the GPU's streams wait for. Each stream is a process that works behind the host.
 
-   SLOTS steps    begin_write (order behind W_n, the slot's read fences and its drop fence; hand out), publish, drop,
+   Steps          begin_write (order behind W_n, the slot's read fences and its drop fence; hand out), publish, drop,
                   acquire's load of the write fence, release with its read fence, leave; slots = 1 too (-DNS=1).
    Bounded        one living writer that alternates between two streams, to version VM and MAX_DROPS drops; session 0 =
                   threads 0 and 1 on one row, each with a stream of its own, K0 reads each; session 1 = thread 2 with a

@@ -13,19 +13,15 @@ inline write_heir_file() {
        word = slot_word[AT(r, i)];
        highest = MAX(NUMBER(word), highest);
        if
-#ifdef OMIT_HEIR_CLEARS_MARKED
-       :: word >= kWriting -> word = NUMBER(word)
+#ifdef OMIT_TORN_HAS_NO_VERSION
+       :: word & kHandedOut -> word = NUMBER(word)
 #else
-       :: word >= kWriting && complete[write_fence[AT(r, SLOT(publication[r]))]] -> word = 0
-       :: word >= kWriting && !complete[write_fence[AT(r, SLOT(publication[r]))]] ->
-          word = NUMBER(word) /* nothing ordered behind the current version has begun */
+       :: word & kHandedOut -> word = 0
 #endif
-       :: else
+       :: (word & kHandedOut) == 0 -> word = NUMBER(word) /* a mere mark is left out */
        fi;
-       if :: word != 0 && !complete[write_fence[AT(r, i)]] -> word = 0 :: else fi;
+       if :: word != 0 && !complete[event[i]] -> word = 0 :: else fi;
        slot_word[AT(kHeir, i)] = word;
-       write_fence[AT(kHeir, i)] = write_fence[AT(r, i)];
-       drop_fence[AT(kHeir, i)] = drop_fence[AT(r, i)];
        if :: word > best -> best = word; best_slot = i :: else fi;
        i++
     od;

@@ -1,6 +1,6 @@
 /* Holds: who may touch a slot's bytes.
 
-   SLOTS steps    acquire (newest, version=n), undo, release, subscribe, leave, remove_subscriber; begin_write with its
+   Steps          acquire (newest, version=n), undo, release, subscribe, leave, remove_subscriber; begin_write with its
                   mark and scan, take_back, publish, drop.
    Bounded        one living writer to version VM; session 0 = threads 0 and 1 on one row, K0 reads each; session 1 =
                   thread 2, which subscribes late, reads K1 times and leaves, perhaps before its last release; a third

@@ -1,6 +1,6 @@
-/* The writer's right: it moves between writers, and a dead writer has an heir (heir.pml).
+/* The lock on writing where the work is a GPU's: it moves between writers, and a dead writer has an heir (heir.pml).
 
-   SLOTS steps    begin_write with its check of the right, hand out, publish, drop; ask_right and adopt_right; the daemon's
+   Steps          begin_write with its check of the right, hand out, publish, drop; ask_right and adopt_right; the daemon's
                   grant, offer, confirm, heir, poison; acquire (newest, and -DVERSIONS: version=1 or 2), release before or
                   after the stream has run, unverified reads.
    Bounded        two writers with STREAMS streams each, TRIES leases each, versions to VM, MAX_MOVES moves, MAX_DROPS drops;
@@ -40,7 +40,8 @@
 #define kOps (2 * TRIES + 2) /* operation 0 is long complete */
 
 /* writer rows, heir file */
-byte publication[3], highest_used[3], slot_word[3 * NS], write_fence[3 * NS], drop_fence[3 * NS]; bool writing[2];
+byte publication[3], highest_used[3], slot_word[3 * NS]; bool writing[2];
+/* of the slots: an event each, whoever writes there; the number of the operation behind it */ byte event[NS];
 /* reader row */ byte holds, read_fence[NS];
 /* board */ byte writer_word = kHeir, generation; bool moving; byte poisoned[NS]; /* a set of numbers for each slot */
 /* calls to the daemon, answers */ bool asked[2]; byte offered = kNobody; bool answered;
@@ -51,7 +52,7 @@ byte drops, deaths, moves;
 /* the writers' streams: one operation in the queue of each; version 0 = a drop */
 #define kStreams (2 * STREAMS)
 byte op[kStreams], op_slot[kStreams], op_version[kStreams];
-byte op_waits_for_write[kStreams], op_waits_for_drop[kStreams], op_waits_for_reads[kStreams];
+byte op_waits_for_write[kStreams], op_waits_for_slot[kStreams], op_waits_for_reads[kStreams];
 #define STREAM_OF(writer) ((writer) * STREAMS + operations % STREAMS) /* the stream of its next lease */
 
 #define PASSED(fence) (complete[fence] || released[owner[fence]]) /* what a stream sees */
@@ -61,7 +62,7 @@ proctype writing_stream(byte x) {
 end:
   do
   :: atomic {
-       alive[x / STREAMS] && op[x] != 0 && PASSED(op_waits_for_write[x]) && PASSED(op_waits_for_drop[x]) &&
+       alive[x / STREAMS] && op[x] != 0 && PASSED(op_waits_for_write[x]) && PASSED(op_waits_for_slot[x]) &&
        reads_complete >= op_waits_for_reads[x] ->
        assert(!(using == op_slot[x] + 1 && complete[using_fence]));
        content[op_slot[x]] = TORN
@@ -72,7 +73,7 @@ end:
           if :: op_version[x] != 0 -> content[op_slot[x]] = op_version[x] :: else fi;
           complete[op[x]] = true;
           op[x] = 0; op_slot[x] = 0; op_version[x] = 0;
-          op_waits_for_write[x] = 0; op_waits_for_drop[x] = 0; op_waits_for_reads[x] = 0
+          op_waits_for_write[x] = 0; op_waits_for_slot[x] = 0; op_waits_for_reads[x] = 0
        :: else -> break /* its work died with its process */
        fi
      }
@@ -85,10 +86,6 @@ inline adopt_right() {
     publication[me] = publication[source]
   };
   atomic {
-#ifndef OMIT_ADOPT_FENCES
-    write_fence[AT(me, 0)] = write_fence[AT(source, 0)]; write_fence[AT(me, 1)] = write_fence[AT(source, 1)];
-    drop_fence[AT(me, 0)] = drop_fence[AT(source, 0)]; drop_fence[AT(me, 1)] = drop_fence[AT(source, 1)];
-#endif
 #ifndef OMIT_ADOPT_HIGHEST
     highest_used[me] = highest_used[source];
 #endif
@@ -106,33 +103,39 @@ inline ask_right() { /* a call: returns with the right, or when there are no mor
   fi
 }
 
-inline enqueue(version) { /* the lease is handed out: the work on the stream, and its signal */
+inline enqueue(version) { /* the lease's work on the stream, and its signal */
   x = STREAM_OF(me);
   operations++; op[x] = operations; owner[operations] = me; op_slot[x] = s; op_version[x] = version;
 #ifndef OMIT_WAIT_FOR_CURRENT
-  op_waits_for_write[x] = write_fence[AT(me, SLOT(publication[me]))];
+  op_waits_for_write[x] = event[SLOT(publication[me])];
 #endif
-  op_waits_for_drop[x] = drop_fence[AT(me, s)]; op_waits_for_reads[x] = read_fence[s];
+  op_waits_for_slot[x] = event[s]; op_waits_for_reads[x] = read_fence[s];
   mine = operations; x = 0
 }
 
 inline publish() {
-#ifdef OMIT_WRITE_FENCE_BEFORE_SLOT_WORD /* the heir takes the slot's last fence for this version's */
+#ifdef OMIT_EVENT_BEFORE_SLOT_WORD /* the heir takes the slot's last record for this version's */
   slot_word[AT(me, s)] = n;
-  write_fence[AT(me, s)] = mine;
+  event[s] = mine;
 #else
-  write_fence[AT(me, s)] = mine;
+  event[s] = mine;
   slot_word[AT(me, s)] = n;
 #endif
   atomic { publication[me] = PUBLICATION(n, s); published[n]++; assert(published[n] == 1) }
 }
 
-inline drop() { drop_fence[AT(me, s)] = mine; slot_word[AT(me, s)] = 0 }
+inline drop() { event[s] = mine; slot_word[AT(me, s)] = 0 }
 
 #ifdef OMIT_HIGHEST_USED
 #define NEXT (VERSION(publication[me]) + 1)
 #else
 #define NEXT (MAX(VERSION(publication[me]), highest_used[me]) + 1) /* within a tenure no slot word is above these */
+#endif
+
+#ifdef OMIT_HANDED_OUT
+#define hand_out() skip
+#else
+inline hand_out() { slot_word[AT(me, s)] = old | kWriting | kHandedOut }
 #endif
 
 inline begin_write() { /* -> handed_out; publishes or drops */
@@ -144,8 +147,8 @@ inline begin_write() { /* -> handed_out; publishes or drops */
   :: holds & BIT(s) -> slot_word[AT(me, s)] = old /* take_back */
   :: else ->
      if
-     :: atomic { n <= VM && op[STREAM_OF(me)] == 0 -> enqueue(n) }; publish()
-     :: atomic { drops < MAX_DROPS && op[STREAM_OF(me)] == 0 -> drops++; enqueue(0) }; drop()
+     :: n <= VM && op[STREAM_OF(me)] == 0 -> hand_out(); atomic { enqueue(n) }; publish()
+     :: atomic { drops < MAX_DROPS && op[STREAM_OF(me)] == 0 -> drops++ }; hand_out(); atomic { enqueue(0) }; drop()
      :: n > VM && drops == MAX_DROPS -> slot_word[AT(me, s)] = old
      fi
   fi
@@ -183,9 +186,7 @@ proctype writer(byte me) {
 
 #include "heir.pml"
 
-#define ROW_COMPLETE(row)                                                                                      \
-  (complete[write_fence[AT(row, 0)]] && complete[write_fence[AT(row, 1)]] && complete[drop_fence[AT(row, 0)]] && \
-   complete[drop_fence[AT(row, 1)]])
+#define ALL_COMPLETE (complete[event[0]] && complete[event[1]])
 
 inline grant() { /* asked by p */
   moving = true;
@@ -197,7 +198,7 @@ inline grant() { /* asked by p */
   :: writer_word != kHeir ->
 #endif
 #ifndef OMIT_MOVE_WAITS_FOR_FENCES
-     !alive[writer_word] || ROW_COMPLETE(writer_word);
+     !alive[writer_word] || ALL_COMPLETE;
 #endif
      if :: !alive[writer_word] -> heir(writer_word); moving = true :: else fi
   fi
@@ -260,7 +261,7 @@ inline acquire(wanted) { /* -> v, s; v = 0: nothing */
      holds = holds | BIT(s);
      ok = (slot_word[AT(row, s)] == v);
      if
-     :: atomic { ok && STILL_THERE -> using = s + 1; using_fence = write_fence[AT(row, s)]; break }
+     :: atomic { ok && STILL_THERE -> using = s + 1; using_fence = event[s]; break }
      :: else -> atomic { holds = holds & ~BIT(s); v = 0; s = 0 } /* undo */
      fi
   od
@@ -287,7 +288,7 @@ proctype reader() {
 #endif
      acquire(wanted);
      if
-     :: v == 0 -> assert(wanted != 0 || (deaths > 0 && (drops > 0 || STREAMS > 1))) /* else a complete one is left */
+     :: v == 0 -> assert(wanted != 0 || (deaths > 0 && (drops > 0 || STREAMS > 1)))
      :: else ->
         atomic {
           fence = using_fence; reads_enqueued++;

@@ -1,6 +1,6 @@
 /* slots = 1: readers and the writer exclude each other.
 
-   SLOTS steps    begin_write (mark, wait for the holds to go), take_back at a deadline, hand out, publish, drop; acquire,
+   Steps          begin_write (mark, wait for the holds to go), take_back at a deadline, hand out, publish, drop; acquire,
                   undo, release, wait_newer; heir for a row with one slot; adopt_right of the next writer.
    Bounded        writer A, which may die at any step, drops once and runs into its deadline once; writer B, which gets the
                   right from the heir and writes fully; versions to VM; two readers with rows of their own.

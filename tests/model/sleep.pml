@@ -1,6 +1,6 @@
 /* Sleeping: nobody sleeps for ever. There are no time-outs here, so a lost wake-up is an invalid end state.
 
-   SLOTS steps    wait_newer (expected counts, sleep flag, re-check, sleep), a writer's wait for a slot (wanted), the wakes
+   Steps          wait_newer (expected counts, sleep flag, re-check, sleep), a writer's wait for a slot (wanted), the wakes
                   by publish, release and undo, remove_subscriber and the move of the right with its event count.
    Bounded        session 0 = threads 0 and 1, which share a row and its sleep flag; session 1 = thread 2, which may die
                   while it holds (-DDEATH); writer A, and with -DMOVE writer B, to which the right moves once; versions

@@ -1,6 +1,6 @@
 /* Withdraw: after the withdrawn flag no acquire succeeds, and the bytes are reused once nobody has them.
 
-   SLOTS steps    acquire, undo, release against a writer word with the flag withdrawn; begin_write's check of it, publish;
+   Steps          acquire, undo, release against a writer word with the flag withdrawn; begin_write's check of it, publish;
                   the daemon's withdraw, its wait and the reuse of the bytes for somebody else.
    Bounded        session 0 = threads 0 and 1 on one row, READS tries each; session 1 = thread 2, which subscribes late, if
                   the daemon still lets it; a writer to version VM; one stream for each reader and for the writer; two slots.
