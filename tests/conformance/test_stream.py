@@ -64,7 +64,7 @@ def test_what_is_no_stream(stream):
 
 @pytest.mark.parametrize("stream", [-1, 2**64, np.int64(-1)])
 def test_numbers_that_are_no_handles(stream):
-    with pytest.raises(memlease.InvalidArgument, match="no handle"):
+    with pytest.raises(memlease.InvalidArgument, match="not the handle"):
         handle_of(stream)
 
 
@@ -89,7 +89,7 @@ def test_what_is_no_stream_is_refused_everywhere(memlease_client):
     calls = [array.read, array.write, array.update, array.follow]
     calls += [array.read().release, array.write().publish]
     for call in calls:
-        with pytest.raises(TypeError, match="no CUDA stream"):
+        with pytest.raises(TypeError, match="not a CUDA stream"):
             call(stream="s")
         with pytest.raises(memlease.InvalidArgument, match="stream 0 is ambiguous"):
             call(stream=0)
