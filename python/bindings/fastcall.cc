@@ -41,12 +41,16 @@ void set_current_error() {
 void FastCall::bind(std::span<const char* const> parameters, Py_ssize_t most_positional,
                     std::span<PyObject*> values) const {
   if (positional > most_positional) {
-    const std::string example = std::string("(") + parameters[most_positional] + "=...)";
-    throw wrong_call(function, most_positional == 0
-                                   ? "takes keyword arguments only, for example " + example
-                                   : "takes at most " + std::to_string(most_positional) +
-                                         " positional arguments; name the others, for example " +
-                                         example);
+    const auto next = static_cast<std::size_t>(most_positional);
+    std::string what = "takes at most " + std::to_string(next) +
+                       (next == 1 ? " positional argument" : " positional arguments");
+    if (most_positional == 0) {
+      what = parameters.empty() ? "takes no arguments" : "takes keyword arguments only";
+    }
+    if (next < parameters.size()) {
+      what += ", for example " + std::string(parameters[next]) + "=...";
+    }
+    throw wrong_call(function, what);
   }
   const auto store = [&](std::size_t index, PyObject* value) {
     values[index] = Py_IsNone(value) != 0 ? nullptr : value;

@@ -185,6 +185,15 @@ def test_wrong_calls_are_type_errors(field, call):
         assert r[0, 0] == 2
 
 
+def test_positional_arguments_are_refused_with_an_example(field):
+    with pytest.raises(TypeError, match=r"read\(\) takes keyword arguments only, for example vers"):
+        field.read(1)
+    with pytest.raises(
+        TypeError, match=r"write\(\) takes at most 1 positional argument, for example"
+    ):
+        field.write(1, 2)
+
+
 def test_arguments_may_be_numbers_of_any_type(field):
     with field.read(version=np.int64(1), newer_than=None, timeout=np.float32(1)) as r:
         assert r.version == 1
