@@ -2,7 +2,6 @@
 #include <cstring>
 #include <list>
 #include <map>
-#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -57,12 +56,18 @@ class Sessions {
   std::shared_ptr<ArrayTable> find_or_begin(const std::string& directory) {
     std::shared_ptr<ArrayTable> known;  // may be its last use, which ends without the lock
     const wire::MutexLock lock(mutex_);
-    while (attaching().contains(directory)) ended_.back().wait(mutex_);
+    while (others_attach_to(directory)) ended_.back().wait(mutex_);
     known = sessions_[directory].lock();
     if (known != nullptr && known->session().look().ok() && known->session().add_connection())
       return known;
-    attaching_.insert(directory);
+    attaching_.emplace(directory, std::this_thread::get_id());
     return nullptr;
+  }
+
+  // Not where this thread itself attaches, and calls connect() from its interrupt check.
+  bool others_attach_to(const std::string& directory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto by = attaching().find(directory);
+    return by != attaching_.end() && by->second != std::this_thread::get_id();
   }
 
   void publish(const std::string& directory, const std::shared_ptr<ArrayTable>& session) {
@@ -79,7 +84,7 @@ class Sessions {
 
   // After a fork it is empty: the threads that attach are the parent's, and so are those that wait,
   // for which their condition variable waits for ever.
-  std::set<std::string>& attaching() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  std::map<std::string, std::thread::id>& attaching() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (fork_generation_ != fork_generation()) {
       fork_generation_ = fork_generation();
       attaching_.clear();
@@ -111,7 +116,8 @@ class Sessions {
   wire::Mutex mutex_;  // a fork takes it
   std::map<std::string, std::weak_ptr<ArrayTable>> sessions_ ABSL_GUARDED_BY(mutex_);
   std::uint32_t fork_generation_ ABSL_GUARDED_BY(mutex_) = fork_generation();
-  std::set<std::string> attaching_ ABSL_GUARDED_BY(mutex_);  // to these directories threads attach
+  // To these directories threads attach.
+  std::map<std::string, std::thread::id> attaching_ ABSL_GUARDED_BY(mutex_);
   // The last one: attaching_ has lost one.
   std::list<wire::CondVar> ended_ ABSL_GUARDED_BY(mutex_) = std::list<wire::CondVar>(1);
 };

@@ -102,10 +102,10 @@ std::vector<std::string> Client::list(const std::string& pattern) const {
 
 Array Client::wait_for(const std::string& name, Timeout timeout) const {
   ArrayTable& arrays = *value_or_throw(connection_->use());
-  const auto interrupt = [&] { return connection_->check_interrupt(); };
   check(wire::validate_name(name));
   internal::WaitLimit wait_limit(arrays.session(), connection_->interrupt_check(), timeout,
                                  kForever);
+  const auto interrupt = [&] { return wait_limit.check_call(); };
   for (bool last = wait_limit.expired();;) {
     const auto slice = std::chrono::ceil<std::chrono::milliseconds>(wait_limit.slice());
     if (value_or_throw(arrays.session().control().wait_for(name, slice, interrupt))) {

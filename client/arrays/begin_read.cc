@@ -100,7 +100,7 @@ ReadAttempt await_change(OpenArray& array, SlotReader& reader, const ReadOptions
 absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit& wait_limit,
                         ReadAttempt& attempt) {
   if (auto status = array.usable(); !status.ok()) return status;
-  auto reader_or = array.reader([&] { return wait_limit.check_interrupt(); });
+  auto reader_or = array.reader([&] { return wait_limit.check_call(); });
   if (!reader_or.ok()) return reader_or.status();
   SlotReader& reader = **reader_or;
   for (bool last = false;;) {
@@ -112,7 +112,10 @@ absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit&
       attempt = await_change(array, reader, options, wait_limit);
     }
     if (attempt.outcome == Outcome::kAcquired) {
-      return array.keep(reader, attempt) ? absl::OkStatus() : array.usable();
+      if (array.keep(reader, attempt)) return absl::OkStatus();
+      attempt = {};  // given back; the array may have been opened again since it was closed
+      auto status = array.usable();
+      return status.ok() ? array.handle_closed() : status;
     }
     if (auto status = verdict(array, options, attempt); !status.ok()) return status;
     if (auto status = wait_limit.step(); !status.ok()) return status;

@@ -63,8 +63,7 @@ std::vector<wire::FutexWait> right_words(OpenArray& array, Unmapped unmapped) {
 absl::StatusOr<bool> ask_for_right(OpenArray& array, WaitLimit& wait_limit) {
   ControlPort& control = array.session().control();
   const std::vector<wire::FutexWait> words = right_words(array, Unmapped::kLeave);
-  auto answer =
-      control.acquire_writer(array.answer().id, [&] { return wait_limit.check_interrupt(); });
+  auto answer = control.acquire_writer(array.answer().id, [&] { return wait_limit.check_call(); });
   if (!answer.ok()) return answer.status();
   crash_point("right.asked");
   auto writer = array.writer(answer->row);
@@ -89,10 +88,17 @@ absl::StatusOr<bool> ask_for_right(OpenArray& array, WaitLimit& wait_limit) {
 }
 
 absl::Status acquire_right(OpenArray& array, WaitLimit& wait_limit) {
+  ControlPort& control = array.session().control();
+  absl::Cleanup cancel = [&] {
+    if (!control.silent()) control.cancel_writer(array.answer().id).IgnoreError();
+  };
   for (bool last = wait_limit.expired();;) {
     auto mine = ask_for_right(array, wait_limit);
     if (!mine.ok()) return mine.status();
-    if (*mine) return absl::OkStatus();
+    if (*mine) {
+      std::move(cancel).Cancel();
+      return absl::OkStatus();
+    }
     absl::Status status = wait_limit.step();
     // This process may have been stopped beyond the deadline: it asks once more then.
     if (status.ok() && !std::exchange(last, wait_limit.expired())) continue;
@@ -103,10 +109,7 @@ absl::Status acquire_right(OpenArray& array, WaitLimit& wait_limit) {
                                       array.name(), wait_limit.limit_text()),
                           "Wait longer, or look who it is: memleasectl holders " + array.name());
     }
-    if (!status.ok()) {
-      array.session().control().cancel_writer(array.answer().id).IgnoreError();
-      return status;
-    }
+    if (!status.ok()) return status;
   }
 }
 

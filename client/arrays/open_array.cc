@@ -199,12 +199,29 @@ absl::Status OpenArray::gone(bool draining) const {
 absl::StatusOr<SlotReader*> OpenArray::reader(InterruptCheck interrupt) {
   if (SlotReader* ready = reader_ready_.load()) return ready;
   wire::MutexLock lock(mutex_);
-  while (busy_ != Busy::kIdle) idle_.wait(mutex_);
+  while (busy_ != Busy::kIdle) {
+    if (busy_ == Busy::kSubscribing && subscriber_ == std::this_thread::get_id()) {
+      return make_error(ErrorCode::kBusy,
+                        fmt::format("this thread is about to read '{}', and does so again from its "
+                                    "signal handler or interrupt check",
+                                    name()),
+                        "Note the signal there, and read after the call.");
+    }
+    const auto asks = std::chrono::steady_clock::now() + kInterruptInterval;
+    if (idle_.wait_until(mutex_, asks) == std::cv_status::no_timeout) continue;
+    lock.unlock();
+    if (auto status = interrupt(); !status.ok()) return status;
+    lock.lock();
+  }
   if (reader_) return &*reader_;
   if (left_) return usable();
   busy_ = Busy::kSubscribing;
+  subscriber_ = std::this_thread::get_id();
   lock.unlock();
-  const absl::Cleanup done = [this] { end_busy(); };
+  const absl::Cleanup done = [this] {
+    end_busy();
+    leave_if_due();  // it was closed meanwhile, and its close() has left that to us
+  };
   if (auto status = subscribe(interrupt); !status.ok()) return status;
   reader_ready_.store(&*reader_);
   crash_point("subscribe.done");
@@ -295,12 +312,13 @@ void OpenArray::await_device() {
 }
 
 // If leaving is due, and this thread's to do: how often the array has been opened, which stays so
-// until end_busy(). closed_ (or the daemon's mark on the board) first, then the look at the holds:
-// a thread that is about to read announces its hold first and looks at the mark then.
+// until end_busy(). A thread that subscribes leaves afterwards itself. closed_ (or the daemon's
+// mark on the board) first, then the look at the holds: a thread that is about to read announces
+// its hold first and looks at the mark then.
 std::optional<std::uint32_t> OpenArray::begin_leaving() {
   const wire::MutexLock lock(mutex_);
-  while (busy_ != Busy::kIdle) idle_.wait(mutex_);
-  if (left_ || !ending()) return std::nullopt;
+  while (busy_ == Busy::kLeaving) idle_.wait(mutex_);
+  if (busy_ == Busy::kSubscribing || left_ || !ending()) return std::nullopt;
   if (has_deferred()) owner_->note_deferred();
   const SlotReader* reader = reader_ready_.load();
   if (reader != nullptr && reader->holds_any()) return std::nullopt;

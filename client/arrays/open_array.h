@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -195,6 +196,7 @@ class OpenArray final {
   wire::Mutex mutex_;
   wire::CondVar idle_;  // busy_ is kIdle again
   Busy busy_ ABSL_GUARDED_BY(mutex_) = Busy::kIdle;
+  std::thread::id subscriber_ ABSL_GUARDED_BY(mutex_);  // while kSubscribing
   std::uint32_t opens_ ABSL_GUARDED_BY(mutex_) = 1;
   std::uint32_t handles_ ABSL_GUARDED_BY(mutex_) = 1;  // that nobody has closed
   // Made by the thread that subscribes, without the lock; the others look at it when busy_ is

@@ -4,6 +4,7 @@
 
 #include "client/hooks/test_hooks.h"
 #include "fmt/format.h"
+#include "wire/error.h"
 
 namespace memlease::internal {
 
@@ -25,12 +26,16 @@ std::chrono::nanoseconds WaitLimit::slice() {
   return std::clamp(left, std::chrono::nanoseconds::zero(), longest);
 }
 
-absl::Status WaitLimit::check_interrupt() const {
-  return session_.check_interrupt(interrupt_check_);
+absl::Status WaitLimit::check_call() {
+  if (auto status = session_.check_interrupt(interrupt_check_); !status.ok()) return status;
+  if (!expired()) return absl::OkStatus();
+  return wire::make_error(wire::ErrorCode::kTimeout,
+                          "the daemon did not answer within " + limit_text(),
+                          "See whether memleased is stopped or overloaded: memleasectl health.");
 }
 
 absl::Status WaitLimit::step() {
-  if (auto status = check_interrupt(); !status.ok()) return status;
+  if (auto status = session_.check_interrupt(interrupt_check_); !status.ok()) return status;
   return session_.look();
 }
 

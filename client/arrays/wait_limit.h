@@ -25,8 +25,8 @@ class WaitLimit {
   bool expired();
   // How long to sleep at a time; 0 once expired.
   std::chrono::nanoseconds slice();
-  // OK, or kInterrupted: for a call that waits meanwhile.
-  absl::Status check_interrupt() const;
+  // For a call to the daemon that waits meanwhile: OK, kInterrupted, or kTimeout once expired.
+  absl::Status check_call();
   // OK to go on; else kInterrupted, or why the session cannot be used any more.
   absl::Status step();
   // "10 s", for the text of an error.

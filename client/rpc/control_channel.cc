@@ -13,6 +13,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/statusor.h"
 #include "client/rpc/poll_set.h"
+#include "client/session/fork_guard.h"
 #include "client/socket/connect_socket.h"
 #include "grpc/grpc.h"
 #include "grpcpp/create_channel_posix.h"
@@ -48,7 +49,8 @@ struct State {
 
   wire::Mutex mutex;
   wire::CondVar changed;
-  unsigned calls ABSL_GUARDED_BY(mutex) = 0;  // in flight
+  unsigned calls ABSL_GUARDED_BY(mutex) = 0;         // in flight
+  unsigned in_user_code ABSL_GUARDED_BY(mutex) = 0;  // of these
   // New calls wait, else busy threads could starve a fork.
   unsigned quiescing ABSL_GUARDED_BY(mutex) = 0;
   bool up ABSL_GUARDED_BY(mutex) = false;         // we hold one grpc_init()
@@ -89,12 +91,13 @@ void linger(State& s) {
   s.lingering = false;
 }
 
-// Ends with no call in flight, no thread of ours, no gRPC.
-void quiesce(State& s) ABSL_EXCLUSIVE_LOCKS_REQUIRED(s.mutex) {
+// Ends with no call in flight, no thread of ours, no gRPC; or, where calls are in user code, with
+// these alone, and false.
+bool quiesce(State& s) ABSL_EXCLUSIVE_LOCKS_REQUIRED(s.mutex) {
   ++s.quiescing;
   for (;;) {
-    while (s.calls != 0) s.changed.wait(s.mutex);
-    if (!s.lingerer.joinable()) break;
+    while (s.calls != s.in_user_code) s.changed.wait(s.mutex);
+    if (s.calls != 0 || !s.lingerer.joinable()) break;
     s.stop = true;
     s.changed.notify_all();
     std::thread lingerer = std::move(s.lingerer);
@@ -103,9 +106,11 @@ void quiesce(State& s) ABSL_EXCLUSIVE_LOCKS_REQUIRED(s.mutex) {
     s.mutex.lock();
     s.stop = false;
   }
-  shut_down(s);
+  const bool quiet = s.calls == 0;
+  if (quiet) shut_down(s);
   --s.quiescing;
   s.changed.notify_all();
+  return quiet;
 }
 
 // ---- Fork.
@@ -119,7 +124,8 @@ wire::Mutex first_use;
 // Leaked: threads may be in a call while the process exits, and in a forked child the parent's has
 // waiters that do not exist.
 State* state ABSL_GUARDED_BY(first_use) = nullptr;
-bool held = false;  // state->mutex is, by the thread that forks, which alone looks at this
+bool held = false;   // state->mutex is, by the thread that forks, which alone looks at this
+bool quiet = false;  // gRPC is down over the fork; likewise
 // False: this is a child that has no epoll set of its own.
 bool child_may_call ABSL_GUARDED_BY(first_use) = true;
 PollSet poll_set ABSL_GUARDED_BY(first_use);
@@ -127,7 +133,7 @@ PollSet poll_set ABSL_GUARDED_BY(first_use);
 // The handlers are not checked: one takes locks that another gives back.
 void hold_calls() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   state->mutex.lock();
-  quiesce(*state);
+  quiet = quiesce(*state);
   held = true;  // over the fork: no call begins until after_fork_in_parent
 }
 
@@ -147,7 +153,7 @@ void after_fork_in_parent() ABSL_NO_THREAD_SAFETY_ANALYSIS {
 void after_fork_in_child() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   if (held) {
     held = false;
-    child_may_call = poll_set.renew();
+    child_may_call = child_may_call && quiet && poll_set.renew();
     state = new State;
   }
   first_use.unlock();
@@ -213,6 +219,29 @@ void end_call(State& s, const std::string& directory, bool broken) {
 
 }  // namespace
 
+absl::Status run_user_code(absl::FunctionRef<absl::Status()> run) {
+  State* used = nullptr;
+  {
+    const wire::MutexLock lock(first_use);
+    used = state;
+  }
+  const auto count = [&](unsigned change) {
+    const wire::MutexLock lock(used->mutex);
+    used->in_user_code += change;
+    used->changed.notify_all();
+  };
+  count(1);
+  const std::uint32_t generation = fork_generation();
+  const absl::Cleanup back = [&] {  // also where the thread is ended in the middle of it
+    if (generation == fork_generation()) count(-1U);
+  };
+  absl::Status status = run();
+  if (generation == fork_generation()) return status;
+  return wire::make_error(wire::ErrorCode::kForkedClient,
+                          "this process was forked in the middle of a call",
+                          "Call connect() in the child, or start workers with spawn.");
+}
+
 absl::Status run_control_call(
     const std::string& directory,
     const std::function<grpc::Status(const std::shared_ptr<grpc::Channel>&)>& call) {
@@ -222,7 +251,8 @@ absl::Status run_control_call(
     if (state == nullptr) prepare_process();
     if (!child_may_call) {
       return wire::make_error(wire::ErrorCode::kForkedClient,
-                              "this forked child could not get an epoll set of its own for gRPC",
+                              "this process was forked where gRPC could not be ended first: in the "
+                              "middle of a call, by a signal handler or beside one",
                               "Start workers with spawn or forkserver.");
     }
     used = state;
@@ -232,7 +262,12 @@ absl::Status run_control_call(
   {
     auto channel = begin_call(s, directory);
     if (!channel.ok()) return channel.status();
+    const std::uint32_t generation = fork_generation();
     const absl::Cleanup end = [&] {  // also where the thread is ended in the middle of it
+      if (generation != fork_generation()) {
+        new std::shared_ptr<grpc::Channel>(*channel);  // the parent's, kept for ever
+        return;
+      }
       channel = std::shared_ptr<grpc::Channel>();
       end_call(s, directory, result.error_code() == grpc::StatusCode::UNAVAILABLE);
     };

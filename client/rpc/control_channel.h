@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/support/status.h"
@@ -18,6 +19,12 @@
 namespace memlease::internal {
 
 inline constexpr std::chrono::milliseconds kLinger{200};
+
+// For user code in the middle of a call, such as a check for interrupts: it may wait for what a
+// thread holds that forks, or fork itself. So a fork does not wait for it, and leaves gRPC as it
+// is; the child has none then. kForkedClient if this is that child, where nothing of the call may
+// be touched any more; else what `run` returns.
+absl::Status run_user_code(absl::FunctionRef<absl::Status()> run);
 
 // Runs one call on a channel to the daemon's control socket in `directory`. The call must be short:
 // a fork waits for it. Errors: connect_socket()'s, and what from_grpc() makes of the call's.

@@ -1,12 +1,14 @@
 #include "client/rpc/control_stub.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "client/rpc/control_channel.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/completion_queue.h"
+#include "grpcpp/support/async_unary_call.h"
 #include "memlease/v1/control.grpc.pb.h"
 #include "wire/error.h"
 #include "wire/grpc/convert.h"
@@ -16,6 +18,8 @@ namespace {
 
 using Stub = v1::Control::Stub;
 
+// wait_for() is answered before.
+constexpr std::chrono::milliseconds kFirstAsked{500};
 constexpr std::chrono::seconds kEndDeadline{2};  // of calls that nobody wants an answer of
 // A fork waits for the calls in flight, so none of them waits long.
 constexpr std::chrono::milliseconds kLongestWait{200};
@@ -66,7 +70,24 @@ absl::StatusOr<OpenAnswer> opened_from(const v1::OpenReply& reply) {
 ControlStub::ControlStub(std::string directory, std::string credential)
     : directory_(std::move(directory)), credential_(std::move(credential)) {}
 
-// Not by the stub's blocking call, which nothing ends before its deadline.
+// What gRPC needs of a call until it has ended.
+template <typename Reply>
+struct ControlStub::Call {
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<Reply>> reader;
+  grpc::Status answer;
+  // True once it has ended.
+  bool wait(std::chrono::milliseconds longest) {
+    void* tag = nullptr;
+    bool ok = false;
+    const auto end = std::chrono::system_clock::now() + longest;
+    return queue.AsyncNext(&tag, &ok, end) == grpc::CompletionQueue::GOT_EVENT;
+  }
+};
+
+// Not by the stub's blocking call, which nothing ends before its deadline. The check is not asked
+// before a call takes longer than calls do: it may be the user's code.
 template <typename Prepare, typename Request, typename Reply>
 absl::Status ControlStub::call(Prepare prepare, const Request& request, Reply& reply,
                                InterruptCheck interrupt, std::chrono::milliseconds longest) {
@@ -74,30 +95,27 @@ absl::Status ControlStub::call(Prepare prepare, const Request& request, Reply& r
   absl::Status interrupted;
   auto status = run_control_call(directory_, [&](const std::shared_ptr<grpc::Channel>& channel) {
     const auto stub = v1::Control::NewStub(channel);
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + longest);
-    context.AddMetadata("memlease-token-bin", credential_);
-    grpc::CompletionQueue queue;
-    const auto reader = (stub.get()->*prepare)(&context, request, &queue);
-    reader->StartCall();
-    grpc::Status answer;
-    reader->Finish(&reply, &answer, &answer);
-    const auto answered = [&] {
-      void* tag = nullptr;
-      bool ok = false;
-      const auto slice = std::chrono::system_clock::now() + kInterruptInterval;
-      return queue.AsyncNext(&tag, &ok, slice) == grpc::CompletionQueue::GOT_EVENT;
-    };
+    auto call = std::make_unique<Call<Reply>>();
+    call->context.set_deadline(std::chrono::system_clock::now() + longest);
+    call->context.AddMetadata("memlease-token-bin", credential_);
+    call->reader = (stub.get()->*prepare)(&call->context, request, &call->queue);
+    call->reader->StartCall();
+    call->reader->Finish(&reply, &call->answer, nullptr);
     absl::Cleanup cancel = [&] {  // also where the check ends this thread
-      context.TryCancel();
-      while (!answered()) continue;
+      call->context.TryCancel();
+      while (!call->wait(kInterruptInterval)) continue;
     };
-    while (!answered()) {
-      interrupted = interrupt();
-      if (!interrupted.ok()) return answer;
+    for (auto slice = kFirstAsked; !call->wait(slice); slice = kInterruptInterval) {
+      interrupted = run_user_code(interrupt);
+      if (wire::code_of(interrupted) == wire::ErrorCode::kForkedClient) {
+        std::move(cancel).Cancel();
+        call.release();  // the parent's; gRPC does not run here
+        return grpc::Status();
+      }
+      if (!interrupted.ok()) return grpc::Status();
     }
     std::move(cancel).Cancel();
-    return answer;
+    return call->answer;
   });
   if (!interrupted.ok()) return interrupted;
   silent_.store(wire::code_of(status) == wire::ErrorCode::kTimeout);
@@ -168,7 +186,8 @@ absl::Status ControlStub::confirm_writer(wire::ArrayId array, std::uint64_t offe
 
 absl::Status ControlStub::cancel_writer(wire::ArrayId array) {
   v1::Empty reply;
-  return call(&Stub::PrepareAsyncCancelWriter, array_request(array), reply, kNoInterrupts);
+  return call(&Stub::PrepareAsyncCancelWriter, array_request(array), reply, kNoInterrupts,
+              kEndDeadline);
 }
 
 absl::Status ControlStub::leave(wire::ArrayId array, std::uint32_t opens) {

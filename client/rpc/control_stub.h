@@ -37,6 +37,9 @@ class ControlStub : public ControlPort {
   std::uint64_t calls() const override { return calls_.load(); }
 
  private:
+  template <typename Reply>
+  struct Call;
+
   // `prepare` is the stub's PrepareAsync... of the call.
   template <typename Prepare, typename Request, typename Reply>
   absl::Status call(Prepare prepare, const Request& request, Reply& reply, InterruptCheck interrupt,

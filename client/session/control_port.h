@@ -100,7 +100,8 @@ class ControlPort {
   // `from` of an offer has been copied into `row`: ownership is the caller's. Fails if the offer
   // has expired.
   virtual absl::Status confirm_writer(wire::ArrayId array, std::uint64_t offer) = 0;
-  // Takes acquire_writer() back, also if there is nothing to take back.
+  // Takes acquire_writer() back, also if there is nothing to take back. Like leave() it waits for
+  // 2 s.
   virtual absl::Status cancel_writer(wire::ArrayId array) = 0;
   // Gives `opens` answers of create() and open() back. With the last one go the rows and writer
   // ownership; nothing in this process may use them any more. kBusy while the daemon sees a hold,

@@ -5,7 +5,7 @@ from typing import Any
 
 from memlease.array import Array
 from memlease.client import Client, connect
-from memlease.errors import Withdrawn
+from memlease.errors import DaemonLost, Withdrawn
 
 # Connections of unpickled arrays, by process and directory.
 _clients: dict[tuple[int, str], Client] = {}
@@ -15,8 +15,15 @@ def open_reference(directory: str, name: str, array_id: int) -> Array:
     """Open the array that was pickled; `Withdrawn` if another one has its name by now."""
     key = (os.getpid(), directory)
     client = _clients.get(key)
-    if client is None:
-        client = _clients.setdefault(key, connect(directory, start=False))
+    if client is not None:
+        try:
+            return _open(client, name, array_id)
+        except DaemonLost:  # another one may serve there by now
+            _clients.pop(key, None)
+    return _open(_clients.setdefault(key, connect(directory, start=False)), name, array_id)
+
+
+def _open(client: Client, name: str, array_id: int) -> Array:
     array = client.open(name)
     if array.id != array_id:
         array.close()

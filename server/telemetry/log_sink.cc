@@ -51,7 +51,8 @@ std::uint64_t LogSink::take_dropped() { return std::exchange(dropped_, 0); }
 // If it fails, the old file grows by as much again before the next try.
 void LogSink::begin_new_file() {
   size_bytes_ = 0;
-  if (::rename(path_.c_str(), (path_ + ".1").c_str()) != 0) return;
+  // The old name may be free: a former try came so far.
+  if (::rename(path_.c_str(), (path_ + ".1").c_str()) != 0 && errno != ENOENT) return;
   const wire::UniqueFd file(
       ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (file) ::dup2(file.get(), fd_);

@@ -1,17 +1,21 @@
 // The daemon is stopped, or slow: whatever needs nothing of it goes on.
 #include <memlease/memlease.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/pattern.h"
 #include "tests/support/peer.h"
@@ -21,6 +25,8 @@ namespace memlease::testing {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+using ::testing::AnyOf;
 
 constexpr std::int64_t kWords = 64;
 
@@ -152,6 +158,61 @@ TEST_F(StoppedDaemon, DoesNotHoldUpTheInterruptOfAConnection) {
   stop();
   const auto start = Clock::now();
   EXPECT_THROW(Client::connect(options), Interrupted);
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(5));
+  daemon.signal(SIGCONT);
+}
+
+// The check may wait for what the forking thread holds, as Python's does for the GIL.
+TEST_F(StoppedDaemon, DoesNotHoldUpAForkBesideACheck) {
+  std::promise<void> asked;
+  std::promise<void> forked;
+  ConnectOptions options = here();
+  options.check_interrupt = [&] {
+    asked.set_value();
+    forked.get_future().wait();
+    throw Interrupted{};
+  };
+  const Client impatient = Client::connect(options);
+  stop();
+  std::thread calling([&] { EXPECT_THROW(impatient.list(), Interrupted); });
+  asked.get_future().wait();
+  daemon.signal(SIGCONT);
+  const pid_t child = fork();
+  if (child == 0) {
+    try {
+      static_cast<void>(Client::connect(here()).list());
+      _exit(1);
+    } catch (const Error& error) {
+      _exit(error.code() == ErrorCode::ForkedClient ? 0 : 2);  // its gRPC was not ended
+    }
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  forked.set_value();
+  calling.join();
+  EXPECT_FALSE(client.list().empty());  // here it goes on
+}
+
+// close() leaves it to the thread that is about to read, and does not wait for that.
+TEST_F(StoppedDaemon, DoesNotHoldUpACloseBesideAFirstRead) {
+  run("create c 3 600 64 session");
+  run("put c 1000");
+  const Client reading = Client::connect(here());
+  const Array unread = reading.open("c");
+  stop();
+  std::thread first([&] {
+    try {
+      static_cast<void>(unread.read({.timeout = std::chrono::seconds(1)}));
+      ADD_FAILURE() << "there is no row to read with";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.code(), AnyOf(ErrorCode::Timeout, ErrorCode::Closed)) << error.what();
+    }
+  });
+  const auto start = Clock::now();
+  while (reading.calls() < 2) std::this_thread::yield();
+  unread.close();
+  first.join();
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(5));
   daemon.signal(SIGCONT);
 }

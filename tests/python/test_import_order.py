@@ -141,6 +141,29 @@ FORKS = """
 """
 
 
+FORKS_BESIDE_A_WAIT = """
+    import memlease
+
+    with memlease.connect() as client:
+        waiting = threading.Thread(target=client.wait_for, args=("late",))
+        waiting.start()
+        for _ in range(5):
+            time.sleep(0.12)  # longer than a wait goes without a look at signals
+            child = os.fork()
+            if child == 0:
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+        client.create("late", shape=1, dtype="u1")
+        waiting.join()
+    print("done")
+"""
+
+
+def test_a_fork_beside_a_wait(memlease_daemon):
+    """The thread that forks has the GIL, and the one that waits may ask for it."""
+    run(textwrap.dedent(PREAMBLE + FORKS_BESIDE_A_WAIT))
+
+
 # GCC 12's ASan leaves its allocator's locks to a forked child as another thread held them.
 @pytest.mark.no_asan
 def test_parent_and_child_of_a_fork_call_at_the_same_time(memlease_daemon):
