@@ -79,7 +79,7 @@ Array Client::create(const CreateOptions& options) const {
 
 Array Client::open(const std::string& name) const {
   if (auto handle = connection_->find_open(name)) return Array(std::move(handle));
-  ArrayTable& arrays = *value_or_throw(connection_->use());
+  const ArrayTable& arrays = *value_or_throw(connection_->use());
   const auto interrupt = [&] { return connection_->check_interrupt(); };
   check(wire::validate_name(name));
   const auto opened = value_or_throw(arrays.session().control().open(name, interrupt));
@@ -87,7 +87,7 @@ Array Client::open(const std::string& name) const {
 }
 
 bool Client::exists(const std::string& name) const {
-  ArrayTable& arrays = *value_or_throw(connection_->use());
+  const ArrayTable& arrays = *value_or_throw(connection_->use());
   const auto interrupt = [&] { return connection_->check_interrupt(); };
   check(wire::validate_name(name));
   return value_or_throw(
@@ -95,13 +95,13 @@ bool Client::exists(const std::string& name) const {
 }
 
 std::vector<std::string> Client::list(const std::string& pattern) const {
-  ArrayTable& arrays = *value_or_throw(connection_->use());
+  const ArrayTable& arrays = *value_or_throw(connection_->use());
   const auto interrupt = [&] { return connection_->check_interrupt(); };
   return value_or_throw(arrays.session().control().list(pattern, interrupt));
 }
 
 Array Client::wait_for(const std::string& name, Timeout timeout) const {
-  ArrayTable& arrays = *value_or_throw(connection_->use());
+  const ArrayTable& arrays = *value_or_throw(connection_->use());
   check(wire::validate_name(name));
   internal::WaitLimit wait_limit(arrays.session(), connection_->interrupt_check(), timeout,
                                  kForever);

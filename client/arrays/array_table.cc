@@ -22,7 +22,7 @@ std::shared_ptr<OpenArray> ArrayTable::join_known(const OpenAnswer& answer) {
   for (;;) {
     std::shared_ptr<OpenArray> known;
     {
-      wire::MutexLock lock(mutex_);
+      const wire::MutexLock lock(mutex_);
       while (joining_.contains(answer.id)) joined_.wait(mutex_);
       const auto named = named_.find(answer.spec.name);
       if (named == named_.end() || named->second->array->answer().id != answer.id ||
