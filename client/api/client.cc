@@ -65,12 +65,11 @@ Client Client::connect(const ConnectOptions& options, const char* header_version
 
 Array Client::create(const CreateOptions& options) const {
   ArrayTable& arrays = *value_or_throw(connection_->use());
-  const auto interrupt = [&] { return connection_->check_interrupt(); };
   const wire::ArraySpec spec = to_spec(options, arrays);
   check(wire::validate(spec));
   crash_point("create.begin");
-  const auto opened =
-      value_or_throw(arrays.session().control().create(spec, options.exist_ok, interrupt));
+  const auto opened = value_or_throw(
+      arrays.session().control().create(spec, options.exist_ok, connection_->interrupt()));
   crash_point("create.answered");
   auto handle = value_or_throw(connection_->join(opened));
   crash_point("create.mapped");
@@ -80,24 +79,22 @@ Array Client::create(const CreateOptions& options) const {
 Array Client::open(const std::string& name) const {
   if (auto handle = connection_->find_open(name)) return Array(std::move(handle));
   const ArrayTable& arrays = *value_or_throw(connection_->use());
-  const auto interrupt = [&] { return connection_->check_interrupt(); };
   check(wire::validate_name(name));
-  const auto opened = value_or_throw(arrays.session().control().open(name, interrupt));
+  const auto opened =
+      value_or_throw(arrays.session().control().open(name, connection_->interrupt()));
   return Array(value_or_throw(connection_->join(opened)));
 }
 
 bool Client::exists(const std::string& name) const {
   const ArrayTable& arrays = *value_or_throw(connection_->use());
-  const auto interrupt = [&] { return connection_->check_interrupt(); };
   check(wire::validate_name(name));
-  return value_or_throw(
-      arrays.session().control().wait_for(name, std::chrono::milliseconds::zero(), interrupt));
+  return value_or_throw(arrays.session().control().wait_for(name, std::chrono::milliseconds::zero(),
+                                                            connection_->interrupt()));
 }
 
 std::vector<std::string> Client::list(const std::string& pattern) const {
   const ArrayTable& arrays = *value_or_throw(connection_->use());
-  const auto interrupt = [&] { return connection_->check_interrupt(); };
-  return value_or_throw(arrays.session().control().list(pattern, interrupt));
+  return value_or_throw(arrays.session().control().list(pattern, connection_->interrupt()));
 }
 
 Array Client::wait_for(const std::string& name, Timeout timeout) const {
@@ -128,10 +125,9 @@ Array Client::wait_for(const std::string& name, Timeout timeout) const {
 
 void Client::withdraw(const std::string& name) const {
   ArrayTable& arrays = *value_or_throw(connection_->use());
-  const auto interrupt = [&] { return connection_->check_interrupt(); };
   check(wire::validate_name(name));
   crash_point("withdraw.begin");
-  check(arrays.session().control().withdraw(name, interrupt));
+  check(arrays.session().control().withdraw(name, connection_->interrupt()));
   crash_point("withdraw.answered");
   arrays.note_release();
   arrays.flush();

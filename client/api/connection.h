@@ -36,7 +36,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void close();
   Session& session() const { return arrays_->session(); }
   std::uint64_t interrupt_check() const { return interrupt_check_; }
-  absl::Status check_interrupt() const { return session().check_interrupt(interrupt_check_); }
+  // The same for a call to the daemon.
+  auto interrupt() const {
+    return [this] { return session().check_interrupt(interrupt_check_); };
+  }
 
  private:
   std::shared_ptr<ArrayHandle> make_handle(std::shared_ptr<OpenArray> array)

@@ -1,15 +1,13 @@
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <grpc/support/log.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <string>
 
 #include "memlease/v1/control.pb.h"
 #include "server/rpc/library_log.h"
-#include "wire/unique_fd.h"
+#include "tests/server/telemetry/log_pipe.h"
 
 namespace memlease::server {
 namespace {
@@ -17,24 +15,10 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
-class LibraryLogTest : public ::testing::Test {
+class LibraryLogTest : public LogPipe {
  protected:
-  void SetUp() override {
-    int ends[2];
-    ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
-    read_.reset(ends[0]);
-    write_.reset(ends[1]);
-  }
-  std::string written() {
-    char text[65536];
-    const ssize_t size = ::read(read_.get(), text, sizeof text);
-    return size > 0 ? std::string(text, static_cast<std::size_t>(size)) : std::string();
-  }
   // As a peer may send it: text that is no UTF-8.
   static void parse_nonsense() { v1::ListRequest().ParseFromString("\x0a\x02\xff\xfe"); }
-
-  wire::UniqueFd read_;
-  wire::UniqueFd write_;
 };
 
 TEST_F(LibraryLogTest, WhatGrpcSaysHasTheLogsForm) {

@@ -14,6 +14,7 @@
 
 #include "fmt/format.h"
 #include "server/telemetry/log.h"
+#include "tests/server/telemetry/log_pipe.h"
 #include "tests/support/temporary_folder.h"
 #include "wire/unique_fd.h"
 
@@ -28,25 +29,9 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
-// What a log has written, by a pipe.
-class LogTest : public ::testing::Test {
+class LogTest : public LogPipe {
  protected:
-  void SetUp() override {
-    int ends[2];
-    ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
-    read_.reset(ends[0]);
-    write_.reset(ends[1]);
-  }
-  std::string written() {
-    char text[65536];
-    const ssize_t size = ::read(read_.get(), text, sizeof text);
-    return size > 0 ? std::string(text, static_cast<std::size_t>(size)) : std::string();
-  }
   int fd() const { return write_.get(); }
-
- private:
-  wire::UniqueFd read_;
-  wire::UniqueFd write_;
 };
 
 TEST_F(LogTest, TextIsForPeople) {
