@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 import unittest
 from pathlib import Path
 
 import include_rules
+from planting import planted
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -82,12 +82,8 @@ class IncludeRules(unittest.TestCase):
         assert expected - layers == set(), "layers of the table without a file"
 
     def test_each_planted_violation_is_found(self) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            root = Path(folder)
-            texts = {name: text for name, (text, _) in PLANTED.items()} | INNOCENT
-            for name, text in texts.items():
-                (root / name).parent.mkdir(parents=True, exist_ok=True)
-                (root / name).write_text(text)
+        texts = {name: text for name, (text, _) in PLANTED.items()} | INNOCENT
+        with planted(texts) as root:
             found = {violation.file: violation.what for violation in include_rules.violations(root)}
         for name, (_, expected) in PLANTED.items():
             with self.subTest(name):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 import unittest
 from pathlib import Path
 
 import python_rules
+from planting import planted
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,12 +41,8 @@ class PythonRules(unittest.TestCase):
         assert there == set(python_rules.ORDER) - {"_core"}
 
     def test_each_planted_violation_is_found(self) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            root = Path(folder)
-            texts = {name: text for name, (text, _) in PLANTED.items()} | INNOCENT
-            for name, text in texts.items():
-                (root / name).parent.mkdir(parents=True, exist_ok=True)
-                (root / name).write_text(text)
+        texts = {name: text for name, (text, _) in PLANTED.items()} | INNOCENT
+        with planted(texts) as root:
             found = dict.fromkeys(PLANTED, "nothing")
             for violation in python_rules.violations(root):
                 name = violation.partition(":")[0]
