@@ -184,7 +184,7 @@ GOALS = [
                 1,
                 unit="calls",
             ),
-            Goal(f"look at its stream, {whose}", f"gpu_calls/{lease}.checks", unit="calls"),
+            Goal(f"look at streams and contexts, {whose}", f"gpu_calls/{lease}.checks", unit="calls"),
             Goal(
                 f"wait on the host, {whose}",
                 f"gpu_calls/{lease}.host_waits",
