@@ -81,11 +81,13 @@ inline constexpr std::uint64_t kVersionMask = (std::uint64_t{1} << 58) - 1;
 
 constexpr std::uint64_t version_of(std::uint64_t slot_word) { return slot_word & kVersionMask; }
 
-// Nobody has begun so many versions. A row of another process that says so lies: whoever goes on
-// from its numbers would run out of them, and 0 is none.
-inline constexpr std::uint64_t kMostVersions = std::uint64_t{1} << 57;
-constexpr std::uint64_t believed_highest(std::uint64_t highest_used) {
-  return highest_used <= kMostVersions ? highest_used : 0;
+// The last number that a version can have. Numbers are never used twice, so whoever would need one
+// above it begins no write.
+inline constexpr std::uint64_t kLastVersion = kVersionMask;
+// What another process's row says about the highest number. Nobody begins so many versions, so a
+// number near the end is a lie; but it is counted on from, since a smaller one may have been used.
+constexpr std::uint64_t bounded_highest(std::uint64_t highest_used) {
+  return highest_used < kLastVersion ? highest_used : kLastVersion;
 }
 
 // ---- Publication word.

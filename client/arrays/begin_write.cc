@@ -48,6 +48,15 @@ absl::Status no_free_slot(OpenArray& array, const WaitLimit& wait_limit) {
       "number of slow readers + 2).");
 }
 
+absl::Status numbers_used_up(const OpenArray& array) {
+  return make_error(
+      ErrorCode::kUnsupported,
+      fmt::format("the version numbers of '{}' are used up: the last one is {}, and a process that "
+                  "may write it has said that it was used",
+                  array.name(), wire::kLastVersion),
+      "Withdraw the array and create it again.");
+}
+
 // What to sleep on until the right may be had: the board, and the present writer's row, if it is
 // mapped.
 std::vector<wire::FutexWait> right_words(OpenArray& array, Unmapped unmapped) {
@@ -156,6 +165,8 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
         return absl::OkStatus();
       case Outcome::kNoFreeSlot:
         return no_free_slot(array, wait_limit);
+      case Outcome::kNumbersUsedUp:
+        return numbers_used_up(array);
       case Outcome::kWithdrawn:
         return array.gone(false);
       case Outcome::kDraining:

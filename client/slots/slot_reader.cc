@@ -97,7 +97,7 @@ bool SlotReader::given_up(const WriterRow& writer, std::uint64_t version) const 
 // Why nothing stands.
 ReadAttempt SlotReader::no_version(const WriterRow& writer, std::uint64_t newer_than) const {
   if (slots_ > 1) return {Outcome::kNotYet};
-  const std::uint64_t highest = wire::believed_highest(writer.highest_used.load());
+  const std::uint64_t highest = wire::bounded_highest(writer.highest_used.load());
   const std::uint64_t word = writer.slot_words()[0].load();
   // Never written, known to the caller, or written just now.
   if (highest <= newer_than || word != 0) return {Outcome::kNotYet};

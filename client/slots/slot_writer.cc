@@ -50,7 +50,7 @@ SlotWriter::SlotWriter(const wire::BoardRecord& board, wire::ArrayId array, std:
       resolver_(resolver) {}
 
 void SlotWriter::adopt(const wire::WriterRow& from) {
-  const std::uint64_t highest = wire::believed_highest(from.highest_used.load());
+  const std::uint64_t highest = wire::bounded_highest(from.highest_used.load());
   for (std::uint32_t s = 0; s < slots_; ++s) {
     // A mark that its writer left behind in a slot that was never handed out means nothing; a
     // version above the highest one is a lie.
@@ -85,7 +85,14 @@ WriteAttempt SlotWriter::begin(SleepOn sleep_on, const Preferred* preferred) {
     return {is_over(now) ? now : Outcome::kNoFreeSlot};
   }
   crash_point("write.chosen");
-  return {Outcome::kReady, slot, hand_out(slot)};
+  const std::uint64_t version = next_version();
+  if (version > wire::kLastVersion) {
+    take_back(slot);
+    end_write();
+    return {Outcome::kNumbersUsedUp};
+  }
+  hand_out(slot, version);
+  return {Outcome::kReady, slot, version};
 }
 
 wire::Publication SlotWriter::current() const {
@@ -194,8 +201,7 @@ void SlotWriter::for_each_read_fence(std::uint32_t slot, OnRead fn) {
 }
 
 // From here on the slot's bytes are the writer's. The number counts as used, come what may.
-std::uint64_t SlotWriter::hand_out(std::uint32_t slot) {
-  const std::uint64_t version = next_version();
+void SlotWriter::hand_out(std::uint32_t slot, std::uint64_t version) {
   if (!leaves_out("use up the number")) row_.highest_used.store(version, kInOrder);
   crash_point("write.numbered");
   Word& word = row_.slot_words()[slot];
@@ -205,7 +211,6 @@ std::uint64_t SlotWriter::hand_out(std::uint32_t slot) {
   // Readers let go because of the mark.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   crash_point("write.handed_out");
-  return version;
 }
 
 std::uint64_t SlotWriter::next_version() const {
@@ -263,7 +268,8 @@ void SlotWriter::drop(std::uint32_t slot) {
   end_write();
 }
 
-// slots=1, at the deadline: the bytes are untouched, the old version stands again.
+// At the deadline with slots=1, or without a number: the bytes are untouched, the old version
+// stands again.
 void SlotWriter::take_back(std::uint32_t slot) {
   Word& word = row_.slot_words()[slot];
   crash_point("take_back.begin");

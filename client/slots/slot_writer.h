@@ -23,6 +23,7 @@ struct WriteAttempt {
     kReady,    // version and slot are set; publish(), drop() next
     kNotMine,  // the right is elsewhere or on its way: ask the daemon
     kNoFreeSlot,
+    kNumbersUsedUp,  // kLastVersion has been begun: nobody writes this array any more
     kWithdrawn,
     kDraining,
   };
@@ -69,7 +70,7 @@ class SlotWriter {
   std::uint32_t choose_among(const Preferred* preferred);
   std::uint32_t choose_waiting(SleepOn sleep_on, const Preferred* preferred);
   bool try_slot(std::uint32_t slot, const Preferred* preferred);
-  std::uint64_t hand_out(std::uint32_t slot);
+  void hand_out(std::uint32_t slot, std::uint64_t version);
   std::uint64_t next_version() const;
   bool held(std::uint32_t slot);
   struct SleepWords {

@@ -67,7 +67,7 @@ bool holds_any(const wire::ReaderRow& row, std::uint32_t slots) {
 void inherit(BoardRecord& board, WriterRow& heir, RowRef heir_ref, const WriterRow& from,
              std::uint32_t slots, absl::FunctionRef<bool(std::uint32_t)> stands) {
   // Whatever happens, numbers only grow.
-  const std::uint64_t begun = wire::believed_highest(from.highest_used.load());
+  const std::uint64_t begun = wire::bounded_highest(from.highest_used.load());
   const std::uint64_t highest = std::max(begun, heir.highest_used.load());
   wire::Publication newest;
   std::uint32_t torn = slots;

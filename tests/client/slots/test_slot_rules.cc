@@ -342,34 +342,56 @@ TEST(SlotRules, AnUnreachableWriterIsLostOnlyWhileTheBoardStillNamesIt) {
   EXPECT_EQ(world.reader(0).counts().used, 1U) << "the board alone can be slept on";
 }
 
-// A hostile writer's row: whatever it says, the next writer's numbers go on from 1 at least.
-TEST(SlotRules, NumbersThatCannotBeTrueAreNotAdopted) {
-  const std::uint64_t lies[] = {~std::uint64_t{0}, wire::kVersionMask, wire::kMostVersions + 1};
-  for (const std::uint64_t lie : lies) {
+// What a hostile writer's row says about numbers is taken as far as there are any: they go on from
+// there, through each change of the writer, and none is used again.
+TEST(SlotRules, NumbersGoOnFromWhateverAnotherWriterSays) {
+  for (const std::uint64_t lie : {std::uint64_t{1} << 57, wire::kLastVersion - 3}) {
     SlotWorld world(3, 1);
     world.publish();
     world.writer_row(0).highest_used.store(lie);
-    world.writer_row(0).slot_words()[2].store(lie & wire::kVersionMask);
-    world.writer_row(0).publication.store(wire::pack({lie & wire::kVersionMask, 2}));
     world.writer(1).adopt(world.writer_row(0));
     world.give_right_to(1);
-    const WriteAttempt next = world.publish(1);
-    EXPECT_GT(next.version, 0U);
-    EXPECT_LE(next.version, wire::kMostVersions);
-    EXPECT_EQ(read(world, next.version), Read::kAcquired);
+    EXPECT_EQ(world.publish(1).version, lie + 1);
+    world.writer(0).adopt(world.writer_row(1));
+    world.give_right_to(0);
+    EXPECT_EQ(world.publish(0).version, lie + 2);
+    world.die(0);
+    world.writer(1).adopt(world.writer_row(SlotWorld::kHeir));
+    world.give_right_to(1);
+    EXPECT_EQ(world.publish(1).version, lie + 3);
+    EXPECT_EQ(read(world, lie + 3), Read::kAcquired);
   }
 }
 
-// The same where the daemon takes the row over.
-TEST(SlotRules, NumbersThatCannotBeTrueAreNotInherited) {
-  SlotWorld world(3, 1);
-  world.publish();
-  world.writer_row(0).highest_used.store(wire::kVersionMask);
-  world.die(0);
-  world.writer(1).adopt(world.writer_row(SlotWorld::kHeir));
-  world.give_right_to(1);
-  const WriteAttempt next = world.publish(1);
-  EXPECT_EQ(read(world, next.version), Read::kAcquired);
+TEST(SlotRules, NumbersAreRefusedAtTheirEnd) {
+  const std::uint64_t lies[] = {wire::kLastVersion, wire::kLastVersion + 1, ~std::uint64_t{0}};
+  for (const std::uint64_t lie : lies) {
+    for (const bool died : {true, false}) {
+      for (const std::uint32_t slots : {1U, 3U}) {
+        SlotWorld world(slots, 1);
+        world.publish();
+        world.writer_row(0).highest_used.store(lie);
+        if (died) world.die(0);
+        world.writer(1).adopt(world.writer_row(died ? SlotWorld::kHeir : 0));
+        world.give_right_to(1);
+        for (int i = 0; i < 2; ++i) {
+          const std::uint32_t count = world.writer_row(1).publish_count.load();
+          EXPECT_EQ(world.begin(1).outcome, Write::kNumbersUsedUp);
+          EXPECT_EQ(world.writer_row(1).writing.load(), 0U);
+          EXPECT_GT(world.writer_row(1).publish_count.load(), count) << "a mark was taken back";
+        }
+        EXPECT_EQ(read(world, 1), Read::kAcquired) << "what stands is read on";
+      }
+    }
+  }
+}
+
+TEST(SlotRules, TheLastNumberIsUsedOnce) {
+  SlotWorld world(2, 1);
+  world.writer_row(0).highest_used.store(wire::kLastVersion - 1);
+  EXPECT_EQ(world.publish().version, wire::kLastVersion);
+  EXPECT_EQ(read(world, wire::kLastVersion), Read::kAcquired);
+  EXPECT_EQ(world.begin().outcome, Write::kNumbersUsedUp);
 }
 
 // A hostile writer's row: whatever it says, the reader stays inside its own bounds.

@@ -187,7 +187,7 @@ RC_GTEST_PROP(SlotHeirRules, AnyRowLeavesAConsistentHeir, ()) {
   pages.heir->highest_used.store(earlier);
   pages.inherit();
   const std::uint64_t highest = pages.heir->highest_used.load();
-  RC_ASSERT(highest >= earlier && highest <= wire::kMostVersions);
+  RC_ASSERT(highest >= earlier && highest <= wire::kLastVersion);
   const auto current = wire::unpack_publication(pages.heir->publication.load());
   RC_ASSERT(current.slot < slots);
   std::uint64_t newest = 0;
