@@ -1,5 +1,6 @@
-// Names of things that cross the process boundary. Each id says where it is unique; none is ever
-// reused within one incarnation of the daemon, so a stale id is an error and never another thing.
+// Names of things that cross the process boundary. Each id says where it is unique. Those of
+// sessions and arrays are never reused within one incarnation of the daemon, so a stale one is an
+// error and never another thing; those of files are, as server/core/file_table.h tells.
 #pragma once
 
 #include <array>
@@ -12,7 +13,9 @@ enum class SessionId : std::uint32_t {};
 // One array, from its creation until its last byte is returned. 0 is never used.
 enum class ArrayId : std::uint64_t {};
 // One shared file (segment, board, session extent, heir file) of the daemon. At most kMaxFileId,
-// so that it fits into a word of the board beside a row number. 0 means "none".
+// so that it fits into a word of the board beside a row number. Unique among the files that there
+// are, and in a session for as long as it lives: one that it has been told of never means another
+// file to it. 0 means "none".
 enum class FileId : std::uint32_t {};
 
 inline constexpr std::uint32_t kMaxFileId = (1U << 28) - 1;

@@ -33,7 +33,7 @@ absl::Status shutting_down() {
 Broker::Broker(const Dependencies& dependencies, const Limits& limits)
     : dependencies_(dependencies),
       quota_({0, limits.per_uid.arrays, limits.per_uid.sessions}),
-      files_(dependencies_.dispose),
+      files_(dependencies_.dispose, limits.file_numbers),
       devices_(files_),
       store_(files_, dependencies_.pages, devices_, quota_),
       rows_(files_, dependencies_.pages),
@@ -63,7 +63,7 @@ absl::StatusOr<NewSession> Broker::open_session(const PeerIdentity& peer) {
   return answer;
 }
 
-absl::StatusOr<FileGrant> Broker::fetch_file(SessionId id, wire::FileId file) const {
+absl::StatusOr<FileGrant> Broker::fetch_file(SessionId id, wire::FileId file) {
   const Session* session = sessions_.find(id);
   assert(session != nullptr);
   return files_.grant(file, session->peer, id);
@@ -123,6 +123,7 @@ std::vector<ReclaimedArray> Broker::end_session(SessionId id, Departure how) {
     if (array.spec.lifetime == wire::Lifetime::kSession) withdraw(array);
   }
   sessions_.erase(id);
+  files_.session_ended(id);
   return reclaimed;
 }
 
@@ -220,6 +221,8 @@ Broker::Opened Broker::join(Session& session, Array& array, bool created) {
     it->second.slots = array.spec.slots;
     it->second.since_unix_ms = dependencies_.clock.unix_ms();
     array.members.push_back(session.id);
+    files_.pin(array.board_at.file, session.id);
+    for (const wire::FileRange& slot : array.slots) files_.pin(slot.file, session.id);
   }
   ++it->second.opens;
   return Opened{&array, may_write(session.peer, array.domain), created};

@@ -52,12 +52,13 @@ class Broker {
   struct Limits {
     SegmentPool::Limits memory;
     Usage per_uid;
+    std::uint32_t file_numbers = wire::kMaxFileId;
   };
   Broker(const Dependencies& dependencies, const Limits& limits);
 
   // ---- Sessions (called for the attach channel).
   absl::StatusOr<NewSession> open_session(const PeerIdentity& peer);
-  absl::StatusOr<FileGrant> fetch_file(wire::SessionId id, wire::FileId file) const;
+  absl::StatusOr<FileGrant> fetch_file(wire::SessionId id, wire::FileId file);
   // `goodbye`: its process said that it uses nothing any more. True if exited() is still awaited.
   bool hang_up(wire::SessionId id, bool goodbye);
   // What its exit gave back, for the log.

@@ -13,21 +13,46 @@ using wire::FileId;
 using wire::FileKind;
 
 absl::StatusOr<FileId> FileTable::add(File&& file) {
-  if (last_id_ == wire::kMaxFileId) {
+  if (entries_.size() >= numbers_) {
     dispose(std::move(file.memory));
-    return wire::make_error(ErrorCode::kOutOfMemory, "all numbers of shared files are used up",
-                            "Restart the daemon at your convenience.");
+    return wire::make_error(
+        ErrorCode::kOutOfMemory,
+        fmt::format("all {} numbers of shared files are taken: by files, and by files that have "
+                    "gone but that connected processes knew",
+                    numbers_),
+        "End the processes that have been connected longest (memleasectl sessions), or restart "
+        "the daemon.");
   }
-  const FileId id{++last_id_};
-  files_.emplace(id, std::move(file));
+  do {
+    last_id_ = last_id_ < numbers_ ? last_id_ + 1 : 1;
+  } while (entries_.contains(FileId{last_id_}));
+  const FileId id{last_id_};
+  entries_[id].file = std::move(file);
   return id;
 }
 
 void FileTable::remove(FileId id) {
-  const auto it = files_.find(id);
-  if (it == files_.end()) return;
-  dispose(std::move(it->second.memory));
-  files_.erase(it);
+  const auto it = entries_.find(id);
+  if (it == entries_.end() || !it->second.file) return;
+  dispose(std::move(it->second.file->memory));
+  it->second.file.reset();
+  if (it->second.pins == 0) entries_.erase(it);
+}
+
+void FileTable::pin(FileId id, wire::SessionId session) {
+  const auto it = entries_.find(id);
+  if (it == entries_.end() || !it->second.file) return;
+  if (pinned_[session].insert(id).second) ++it->second.pins;
+}
+
+void FileTable::session_ended(wire::SessionId session) {
+  const auto known = pinned_.find(session);
+  if (known == pinned_.end()) return;
+  for (const FileId id : known->second) {
+    const auto it = entries_.find(id);
+    if (--it->second.pins == 0 && !it->second.file) entries_.erase(it);
+  }
+  pinned_.erase(known);
 }
 
 void FileTable::dispose(std::shared_ptr<const void> unused) const {
@@ -35,8 +60,8 @@ void FileTable::dispose(std::shared_ptr<const void> unused) const {
 }
 
 const FileTable::File* FileTable::find(FileId id) const {
-  const auto it = files_.find(id);
-  return it == files_.end() ? nullptr : &it->second;
+  const auto it = entries_.find(id);
+  return it == entries_.end() || !it->second.file ? nullptr : &*it->second.file;
 }
 
 std::byte* FileTable::data(wire::FileRange at) const {
@@ -58,7 +83,7 @@ absl::StatusOr<const FileTable::File*> FileTable::readable(FileId id,
 }
 
 absl::StatusOr<FileGrant> FileTable::grant(FileId id, const PeerIdentity& peer,
-                                           wire::SessionId session) const {
+                                           wire::SessionId session) {
   const auto found = readable(id, peer);
   if (!found.ok()) return found.status();
   const File* file = *found;
@@ -70,6 +95,7 @@ absl::StatusOr<FileGrant> FileTable::grant(FileId id, const PeerIdentity& peer,
   auto fd = file->memory->export_fd(grant.writable);
   if (!fd.ok()) return fd.status();
   grant.fd = std::move(*fd);
+  pin(id, session);
   return grant;
 }
 

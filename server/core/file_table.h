@@ -1,10 +1,25 @@
 // All shared files of the daemon by id, with who may have them. Not thread-safe.
+//
+// Ids are numbers of 28 bits, so a daemon that lives long uses them again: in turn, the oldest
+// first. A number is taken while its file is there, and after that for as long as a session lives
+// that was ever told of it in an answer or was given the file (pin). So a process never has two
+// files by one number: what it has mapped, opened or looked up by a number is that number's file
+// until its session ends.
+//
+// A process may also have read a number in a word of a board and not have fetched it yet. Before a
+// file goes, what names it goes from the boards: the end of a session stores the heir's row in each
+// writer word that named a row of the session, and 0 in its subscriber entries; a record whose heir
+// row or chunks go has no array_id any more. So who fetches such a number late may be given another
+// file, and finds the word changed, as it must look at the word again after it has read the row.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "server/core/access.h"
 #include "server/core/device_backend.h"
@@ -24,12 +39,17 @@ class FileTable {
     wire::SessionId owner{0};  // of a session extent: the only one who may write it
   };
 
-  // By default what is disposed of is destroyed at once.
-  explicit FileTable(Disposal dispose = {}) : dispose_(std::move(dispose)) {}
+  // By default what is disposed of is destroyed at once. Numbers go from 1 to `numbers`.
+  explicit FileTable(Disposal dispose = {}, std::uint32_t numbers = wire::kMaxFileId)
+      : dispose_(std::move(dispose)), numbers_(numbers) {}
 
-  // Ids are never used again; kOutOfMemory once all are used up, and the memory is disposed of.
+  // kOutOfMemory if all numbers are taken, and the memory is disposed of.
   absl::StatusOr<wire::FileId> add(File&& file);
   void remove(wire::FileId id);
+  // The session knows the number, until session_ended(). Nothing if there is no such file.
+  void pin(wire::FileId id, wire::SessionId session);
+  // Its process has exited, or has said that it uses nothing any more.
+  void session_ended(wire::SessionId session);
   // Memory that a session has closed, or events.
   void dispose(std::shared_ptr<const void> unused) const;
   // nullptr if there is no such file.
@@ -38,16 +58,24 @@ class FileTable {
   std::byte* data(wire::FileRange at) const;
 
   // A segment is writable with write access, an extent for its owner alone, a board never. A file
-  // that the peer may not read is as unknown as one that does not exist.
+  // that the peer may not read is as unknown as one that does not exist. Pins it.
   absl::StatusOr<FileGrant> grant(wire::FileId id, const PeerIdentity& peer,
-                                  wire::SessionId session) const;
+                                  wire::SessionId session);
   // The file, for whoever may have it. kNotFound.
   absl::StatusOr<const File*> readable(wire::FileId id, const PeerIdentity& peer) const;
 
  private:
+  // A number that is taken.
+  struct Entry {
+    std::optional<File> file;  // none: it has gone
+    std::uint32_t pins = 0;    // sessions that know the number
+  };
+
   const Disposal dispose_;
+  const std::uint32_t numbers_;
   std::uint32_t last_id_ = 0;
-  absl::flat_hash_map<wire::FileId, File> files_;
+  absl::flat_hash_map<wire::FileId, Entry> entries_;
+  absl::flat_hash_map<wire::SessionId, absl::flat_hash_set<wire::FileId>> pinned_;
 };
 
 }  // namespace memlease::server

@@ -18,6 +18,7 @@ absl::StatusOr<Imports::Memory> Imports::open_memory(Session& session, wire::Fil
                             "Fetch its descriptor over the attach channel.");
   }
   session.imported_memory[id] = (*file)->memory;
+  files_.pin(id, session.id);
   return Memory{*handle, (*file)->memory->size_bytes()};
 }
 
@@ -36,6 +37,7 @@ absl::StatusOr<std::vector<wire::DeviceHandle>> Imports::open_events(Session& se
         "Its session has ended.");
   }
   session.imported_events[key] = events->second;
+  files_.pin(row.file, session.id);
   return events->second->handles();
 }
 

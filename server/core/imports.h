@@ -16,17 +16,18 @@ namespace memlease::server {
 
 class Imports {
  public:
-  Imports(const FileTable& files, const SessionTable& sessions)
-      : files_(files), sessions_(sessions) {}
+  Imports(FileTable& files, const SessionTable& sessions) : files_(files), sessions_(sessions) {}
 
   struct Memory {
     wire::DeviceHandle handle{};
     std::uint64_t size_bytes = 0;
   };
-  // kNotFound for what the session may not read, kUnsupported for what has a descriptor.
+  // Pins the file. kNotFound for what the session may not read, kUnsupported for what has a
+  // descriptor.
   absl::StatusOr<Memory> open_memory(Session& session, wire::FileId id) const;
   void close_memory(Session& session, wire::FileId id) const;
-  // The events of another session's reader row, one per slot. kNotFound: that session has ended.
+  // The events of another session's reader row, one per slot; pins the file of that row. kNotFound:
+  // that session has ended.
   absl::StatusOr<std::vector<wire::DeviceHandle>> open_events(Session& session,
                                                               wire::RowRef row) const;
   static void close_events(Session& session, wire::RowRef row);
@@ -34,7 +35,7 @@ class Imports {
   void close_all(Session& session) const;
 
  private:
-  const FileTable& files_;
+  FileTable& files_;
   const SessionTable& sessions_;
 };
 

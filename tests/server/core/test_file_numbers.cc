@@ -1,0 +1,204 @@
+// Numbers of shared files are used again, and never while somebody may know them.
+#include <set>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "server/core/broker.h"
+#include "server/core/file_table.h"
+#include "tests/server/core/broker_world.h"
+#include "wire/error.h"
+
+namespace memlease::server {
+namespace {
+
+using testing::BrokerWorld;
+using testing::FakeMemory;
+using testing::peer_of;
+using testing::spec_of;
+using wire::code_of;
+using wire::ErrorCode;
+using wire::FileId;
+using wire::SessionId;
+
+constexpr std::uint32_t kNumbers = 64;
+
+struct Table {
+  FakeMemory memory;
+  FileTable files{{}, kNumbers};
+
+  absl::StatusOr<FileId> add() {
+    auto pages = memory.create_pages(4096, true);
+    EXPECT_TRUE(pages.ok()) << pages.status();
+    return files.add({std::move(*pages), wire::FileKind::kBoard, {1000, 1000, 0600}, {}});
+  }
+  FileId added() {
+    const auto id = add();
+    EXPECT_TRUE(id.ok()) << id.status();
+    return *id;
+  }
+};
+
+TEST(FileNumbers, ANumberRestsAsLongAsItCan) {
+  Table table;
+  for (std::uint32_t round = 0; round < 3; ++round) {
+    for (std::uint32_t number = 1; number <= kNumbers; ++number) {
+      const FileId id = table.added();
+      EXPECT_EQ(wire::to_int(id), number);
+      table.files.remove(id);
+    }
+  }
+  EXPECT_EQ(table.memory.live().files, 0U);
+}
+
+TEST(FileNumbers, ANumberInUseIsLeftOut) {
+  Table table;
+  const FileId stays = table.added();
+  for (std::uint32_t i = 0; i < 3 * kNumbers; ++i) {
+    const FileId id = table.added();
+    EXPECT_NE(id, stays);
+    table.files.remove(id);
+  }
+  EXPECT_NE(table.files.find(stays), nullptr);
+}
+
+TEST(FileNumbers, WhoWasGivenAFileNeverMeetsItsNumberAgain) {
+  Table table;
+  const SessionId reader{7};
+  const FileId known = table.added();
+  ASSERT_TRUE(table.files.grant(known, peer_of(1000), reader).ok());
+  ASSERT_TRUE(table.files.grant(known, peer_of(1000), reader).ok());  // counts once
+  table.files.remove(known);
+  EXPECT_EQ(table.files.find(known), nullptr);
+  const auto comes_again = [&] {
+    bool met = false;
+    for (std::uint32_t i = 0; i < 2 * kNumbers; ++i) {
+      const FileId id = table.added();
+      met = met || id == known;
+      table.files.remove(id);
+    }
+    return met;
+  };
+  EXPECT_FALSE(comes_again());
+  table.files.session_ended(SessionId{8});  // somebody else
+  EXPECT_FALSE(comes_again());
+  table.files.session_ended(reader);
+  EXPECT_TRUE(comes_again());
+}
+
+TEST(FileNumbers, ARefusedFetchKnowsNothing) {
+  Table table;
+  const FileId id = table.added();
+  EXPECT_EQ(code_of(table.files.grant(id, peer_of(2000), SessionId{7}).status()),
+            ErrorCode::kNotFound);
+  table.files.remove(id);
+  std::set<FileId> met;
+  for (std::uint32_t i = 0; i < kNumbers; ++i) met.insert(table.added());
+  EXPECT_TRUE(met.contains(id));
+}
+
+TEST(FileNumbers, AnErrorSaysThatAllAreTakenAndByWhom) {
+  Table table;
+  const SessionId reader{7};
+  for (std::uint32_t i = 0; i < kNumbers; ++i) {
+    const FileId id = table.added();
+    table.files.pin(id, reader);
+    if (i % 2 == 0) table.files.remove(id);
+  }
+  const auto none = table.add();
+  EXPECT_EQ(code_of(none.status()), ErrorCode::kOutOfMemory);
+  const std::string message = wire::message_of(none.status());
+  EXPECT_NE(message.find("all 64 numbers of shared files are taken"), std::string::npos) << message;
+  EXPECT_EQ(table.memory.live().files, kNumbers / 2);
+  table.files.session_ended(reader);
+  EXPECT_TRUE(table.add().ok());
+}
+
+// ---- As clients do it.
+
+struct FewNumbers {
+  BrokerWorld world{{{}, {}, kNumbers}};
+
+  void end(SessionId id) {
+    world.broker.hang_up(id, false);
+    world.broker.exited(id);
+  }
+};
+
+TEST(FileNumbers, ThousandsOfProcessesComeAndGo) {
+  FewNumbers few;
+  BrokerWorld& world = few.world;
+  Session& owner = world.connect(1000);
+  const auto id = world.create(owner, spec_of("u"));
+  for (int i = 0; i < 2000; ++i) {
+    Session& reader = world.connect(1000);
+    world.open(reader, "u");
+    const auto subscribed = world.broker.subscribe(reader, id);
+    ASSERT_TRUE(subscribed.ok()) << subscribed.status();
+    ASSERT_TRUE(world.broker.fetch_file(reader.id, subscribed->row.file).ok());
+    few.end(reader.id);
+  }
+}
+
+TEST(FileNumbers, ThousandsOfArraysComeAndGoBesideAProcessThatLives) {
+  FewNumbers few;
+  BrokerWorld& world = few.world;
+  Session& lives = world.connect(1000);
+  world.create(lives, spec_of("kept"));
+  const wire::ArraySpec own_class = spec_of("u", 0640);  // its files go with it
+  for (int i = 0; i < 2000; ++i) {
+    Session& passing = world.connect(1001);
+    const auto opened = world.try_create(passing, own_class);
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    for (const FileId file : {opened->array->board_at.file, opened->array->slots[0].file}) {
+      ASSERT_TRUE(world.broker.fetch_file(passing.id, file).ok());
+    }
+    few.end(passing.id);
+  }
+}
+
+// A reader that lives keeps the rows of the writers that it has followed by their numbers.
+TEST(FileNumbers, AProcessThatLivesNeverMeetsANumberTwice) {
+  FewNumbers few;
+  BrokerWorld& world = few.world;
+  Session& lives = world.connect(1000);
+  const auto id = world.create(lives, spec_of("u"));
+  std::set<FileId> met;
+  absl::Status refused;
+  for (std::uint32_t i = 0; i <= kNumbers; ++i) {
+    Session& writer = world.connect(1000);
+    world.open(writer, "u");
+    const auto answer = world.broker.acquire_writer(writer, id);
+    if (!answer.ok()) {
+      refused = answer.status();
+      break;
+    }
+    ASSERT_TRUE(world.broker.fetch_file(lives.id, answer->row.file).ok());
+    EXPECT_TRUE(met.insert(answer->row.file).second) << "a number means two files";
+    few.end(writer.id);
+  }
+  EXPECT_EQ(code_of(refused), ErrorCode::kOutOfMemory);
+  EXPECT_GT(met.size(), kNumbers / 2);
+}
+
+TEST(FileNumbers, WhoWasToldOfAnArraysFilesNeverMeetsTheirNumbersAgain) {
+  FewNumbers few;
+  BrokerWorld& world = few.world;
+  Session& owner = world.connect(1000);
+  Session& late = world.connect(1001);
+  const auto opened = world.try_create(owner, spec_of("u", 0604));
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  const std::set<FileId> told{opened->array->board_at.file, opened->array->slots[0].file};
+  world.open(late, "u");
+  few.end(owner.id);  // with the array, before `late` has fetched anything
+  for (std::uint32_t i = 0; i < 2 * kNumbers; ++i) {
+    Session& passing = world.connect(1000);
+    const auto other = world.try_create(passing, spec_of("u", 0604));
+    ASSERT_TRUE(other.ok()) << other.status();
+    EXPECT_FALSE(told.contains(other->array->board_at.file));
+    EXPECT_FALSE(told.contains(other->array->slots[0].file));
+    few.end(passing.id);
+  }
+}
+
+}  // namespace
+}  // namespace memlease::server
