@@ -4,6 +4,7 @@
 #include <spdlog/logger.h>
 #include <spdlog/sinks/base_sink.h>
 
+#include <deque>
 #include <iterator>
 #include <mutex>
 #include <span>
@@ -44,6 +45,19 @@ class SpdlogSink final : public spdlog::sinks::base_sink<std::mutex> {
   LogSink sink_;
 };
 
+// What stands around the fields: time, level, braces.
+constexpr std::size_t kFrameBytes = 96;
+constexpr std::size_t kMostBytes = LogSink::kMostBytes - kFrameBytes;
+constexpr std::size_t kShortest = 16;
+
+// All of it, or its beginning and "...", in whole characters of UTF-8.
+std::string shortened(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return std::string(text);
+  std::size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return std::string(text.substr(0, end)) + "...";
+}
+
 // The text may come from a peer (a process's name, an array's name): whatever could end the line,
 // drive a terminal or break the JSON is escaped.
 void append_escaped(Buffer& out, std::string_view text) {
@@ -58,6 +72,23 @@ void append_escaped(Buffer& out, std::string_view text) {
       out.push_back(c);
     }
   }
+}
+
+struct ShortFields {
+  std::deque<std::string> texts;  // what the fields refer to
+  std::vector<LogField> fields;
+};
+
+ShortFields with_short_texts(std::span<const LogField> fields, std::size_t most) {
+  ShortFields shorter;
+  for (const LogField& field : fields) {
+    shorter.fields.push_back(field);
+    if (const auto* text = std::get_if<std::string_view>(&field.value)) {
+      shorter.fields.back().value =
+          std::string_view(shorter.texts.emplace_back(shortened(*text, most)));
+    }
+  }
+  return shorter;
 }
 
 void append_quoted(Buffer& out, std::string_view text) {
@@ -186,7 +217,16 @@ class Log::Impl {
   }
 
  private:
+  // A line too long for the sink has its longest texts shortened, so that JSON stays JSON.
   void put(LogLevel level, std::string_view event, std::span<const LogField> fields) {
+    Buffer line = format(level, event, fields);
+    for (std::size_t most = kMostBytes; line.size() > kMostBytes && most > kShortest; most /= 2) {
+      line = format(level, shortened(event, most), with_short_texts(fields, most).fields);
+    }
+    logger_.log(to_spdlog(level), spdlog::string_view_t(line.data(), line.size()));
+  }
+
+  Buffer format(LogLevel level, std::string_view event, std::span<const LogField> fields) const {
     Buffer line;
     if (format_ == LogFormat::kJson) {
       append_json(line, event, fields);
@@ -196,7 +236,7 @@ class Log::Impl {
       }
       append_text(line, event, fields);
     }
-    logger_.log(to_spdlog(level), spdlog::string_view_t(line.data(), line.size()));
+    return line;
   }
 
   const LogFormat format_;

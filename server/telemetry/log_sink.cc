@@ -1,7 +1,6 @@
 #include "server/telemetry/log_sink.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,10 +27,8 @@ bool LogSink::has_room() const {
 }
 
 void LogSink::write(std::string line) {
-  if (line.size() > PIPE_BUF) {
-    line.resize(PIPE_BUF - 1);
-    line.push_back('\n');
-  }
+  constexpr std::string_view kEnd = "...\n";
+  if (line.size() > kMostBytes) line.replace(kMostBytes - kEnd.size(), line.npos, kEnd);
   ssize_t written = -1;
   if (has_room()) {
     do {

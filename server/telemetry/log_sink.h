@@ -2,6 +2,9 @@
 // in a pipe that nobody empties, say, is dropped and counted. Not thread-safe.
 #pragma once
 
+#include <limits.h>
+
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -17,8 +20,12 @@ class LogSink {
   // the place of an older one, and `fd` a new file.
   void bound(const std::string& path, std::uint64_t max_bytes);
 
-  // With its newline, by one write(2), so that lines of several processes do not mix. What is more
-  // than PIPE_BUF is cut off: more may not find room where poll(2) says that there is some.
+  // More may not find room in a pipe where poll(2) says that there is some, nor come out of it in
+  // one piece.
+  static constexpr std::size_t kMostBytes = PIPE_BUF;
+
+  // With its newline, by one write(2), so that lines of several processes do not mix. A line that
+  // is longer than kMostBytes ends in "..." there, and its newline.
   void write(std::string line);
   bool has_room() const;
 

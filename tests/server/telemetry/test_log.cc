@@ -14,6 +14,7 @@
 
 #include "fmt/format.h"
 #include "server/telemetry/log.h"
+#include "server/telemetry/log_sink.h"
 #include "tests/server/telemetry/log_pipe.h"
 #include "tests/support/temporary_folder.h"
 #include "wire/unique_fd.h"
@@ -115,13 +116,58 @@ TEST_F(LogTest, AFullPipeHoldsUpNobodyAndIsCounted) {
                         kLines - kept));
 }
 
-TEST_F(LogTest, ALineIsNoLongerThanAPipeTakesAtOnce) {
+// As many bytes as a pipe takes in one piece: a longer line would be cut, or mixed with others.
+TEST_F(LogTest, ALineThatAPipeWouldNotTakeAtOnceHasItsLongTextsShortened) {
   Log log(LogLevel::kInfo, LogFormat::kJournal, fd());
   const std::string text(10'000, 'x');
+  log.info("event", {{"text", text}, {"pid", 12}});
+  const std::string line = written();
+  EXPECT_LE(line.size(), static_cast<std::size_t>(PIPE_BUF));
+  EXPECT_GT(line.size(), static_cast<std::size_t>(PIPE_BUF) / 3);
+  EXPECT_THAT(line, MatchesRegex("<6>event text=x+[.][.][.] pid=12\n"));
+}
+
+TEST_F(LogTest, AShortenedLineOfJsonIsJson) {
+  Log log(LogLevel::kInfo, LogFormat::kJson, fd());
+  const std::string text(5'000, '\x1b');  // grows sixfold
+  log.info("event", {{"text", text}, {"array", "u"}});
+  const std::string line = written();
+  EXPECT_LE(line.size(), static_cast<std::size_t>(PIPE_BUF));
+  EXPECT_THAT(
+      line, MatchesRegex("[{]\"time\":.*\"text\":\"([\\]u001b)+[.][.][.]\",\"array\":\"u\"[}]\n"));
+}
+
+TEST_F(LogTest, ATextIsShortenedBetweenItsCharacters) {
+  Log log(LogLevel::kInfo, LogFormat::kJson, fd());
+  std::string text = "x";
+  while (text.size() < 10'000) text += "\xc3\xb6";
   log.info("event", {{"text", text}});
+  EXPECT_THAT(written(), ::testing::HasSubstr("\xc3\xb6...\"}\n"));
+}
+
+TEST_F(LogTest, ALineOfManyTextsEndsInANewlineAllTheSame) {
+  LogSink sink(fd());
+  sink.write(std::string(10'000, 'x') + '\n');
   const std::string line = written();
   EXPECT_EQ(line.size(), static_cast<std::size_t>(PIPE_BUF));
-  EXPECT_TRUE(line.ends_with("x\n"));
+  EXPECT_TRUE(line.ends_with("x...\n"));
+}
+
+TEST_F(LogTest, LongLinesOfThreadsDoNotMix) {
+  Log log(LogLevel::kInfo, LogFormat::kJournal, fd());
+  std::vector<std::thread> threads;
+  for (const char letter : {'a', 'b', 'c'}) {
+    threads.emplace_back([&log, letter] {
+      for (int n = 0; n < 4; ++n) log.info("event", {{"text", std::string(10'000, letter)}});
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  std::istringstream lines(written());
+  std::size_t count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    EXPECT_THAT(line, MatchesRegex("<6>event text=(a+|b+|c+)[.][.][.]"));
+  }
+  EXPECT_EQ(count, 12U);
 }
 
 TEST(LogFile, BeginsAgainWhenItIsFullAndKeepsTheOneBefore) {
