@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "server/rpc/thread_shortage.h"
 #include "wire/error.h"
 
 namespace memlease::server {
@@ -35,10 +36,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::start(EventLoop& loop, L
   try {
     return std::unique_ptr<GrpcServer>(new GrpcServer(loop, log, std::move(factory), limits));
   } catch (const std::system_error& error) {
-    return wire::make_error(wire::ErrorCode::kOutOfMemory,
-                            fmt::format("the daemon gets no thread: {}", error.what()),
-                            "Raise the limit of its user (ulimit -u), or of its control group "
-                            "(TasksMax=, pids.max).");
+    return thread_shortage("the daemon gets no thread", error);
   }
 }
 

@@ -12,7 +12,7 @@
 #include <system_error>
 #include <utility>
 
-#include "fmt/format.h"
+#include "server/rpc/thread_shortage.h"
 #include "wire/error.h"
 
 namespace memlease::server {
@@ -38,10 +38,7 @@ absl::Status check_threads() {
   try {
     while (threads.size() < count) threads.emplace_back([&] { all_tried.wait(); });
   } catch (const std::system_error& error) {
-    status = wire::make_error(wire::ErrorCode::kOutOfMemory,
-                              fmt::format("no threads are left for gRPC: {}", error.what()),
-                              "Raise the limit of the daemon's user (ulimit -u), or of its control "
-                              "group (TasksMax=, pids.max).");
+    status = thread_shortage("no threads are left for gRPC", error);
   }
   all_tried.count_down();
   return status;
