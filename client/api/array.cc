@@ -119,7 +119,8 @@ bool Array::created() const noexcept { return created_; }
 
 std::uint64_t Array::version() const {
   internal::check(handle_->usable());
-  return state().current_version();
+  return internal::value_or_throw(state().current_version(
+      [&] { return state().session().check_interrupt(handle_->interrupt_check()); }));
 }
 
 const std::string& Array::directory() const { return state().session().directory(); }

@@ -87,13 +87,25 @@ const wire::WriterRow* ArrayPages::known_writer(RowRef at) {
 }
 
 const wire::WriterRow* ArrayPages::find_writer_row(RowRef at, Unmapped unmapped) {
+  if (unmapped == Unmapped::kLeave) {
+    const wire::MutexLock lock(mutex_);
+    return known_writer(at);
+  }
+  const auto mapped = map_writer_row(at, kNoInterrupts);
+  return mapped.ok() ? *mapped : nullptr;
+}
+
+absl::StatusOr<const wire::WriterRow*> ArrayPages::map_writer_row(RowRef at,
+                                                                  InterruptCheck interrupt) {
   {
     const wire::MutexLock lock(mutex_);
     if (const wire::WriterRow* known = known_writer(at)) return known;
   }
-  if (unmapped == Unmapped::kLeave) return nullptr;
-  auto mapping = mappings_.get(at.file, FileKind::kExtent);
-  if (!mapping.ok() || !fits(**mapping, at, wire::writer_row_units(slots_))) return nullptr;
+  auto mapping = mappings_.get(at.file, FileKind::kExtent, interrupt);
+  if (!mapping.ok()) return mapping.status();
+  if (!fits(**mapping, at, wire::writer_row_units(slots_))) {
+    return defect("a writer's row lies outside of its page");
+  }
   const auto* row =
       reinterpret_cast<const wire::WriterRow*>((*mapping)->data() + at.unit * wire::kRowUnitBytes);
   MappedWriter oldest;  // whose page goes without the lock

@@ -36,6 +36,9 @@ class ArrayPages final : public RowResolver {
   // A row of this process's own, which it may write: the daemon has just given it.
   absl::StatusOr<std::byte*> own_row(wire::RowRef at, std::uint32_t units);
 
+  // Maps a writer's row unless it is; a wait for the daemon ends with what `interrupt` says.
+  absl::StatusOr<const wire::WriterRow*> map_writer_row(wire::RowRef at, InterruptCheck interrupt);
+
   // RowResolver.
   const wire::SubscriberChunk* subscriber_chunk(wire::FileRange at, Unmapped unmapped) override;
 

@@ -27,12 +27,12 @@ absl::Status verdict(OpenArray& array, const ReadOptions& options, const ReadAtt
   switch (attempt.outcome) {
     case Outcome::kAcquired:
     case Outcome::kNotYet:
-    case Outcome::kLost:
+    case Outcome::kUnmapped:
       return absl::OkStatus();
     case Outcome::kGone:
       return make_error(ErrorCode::kVersionGone,
                         fmt::format("version {} of '{}' is not there any more; current is {}",
-                                    options.version, array.name(), array.current_version()),
+                                    options.version, array.name(), array.known_version()),
                         "Read the current one, or create the array with more slots.");
     case Outcome::kProducerDied:
       return make_error(
@@ -58,9 +58,9 @@ absl::Status verdict(OpenArray& array, const ReadOptions& options, const ReadAtt
   return absl::OkStatus();
 }
 
-// Nothing to have yet; or the writer's row cannot be mapped just now (no more descriptors, say).
+// Nothing to have yet; or the writer's row is not mapped.
 bool must_wait(const ReadAttempt& attempt) {
-  return attempt.outcome == Outcome::kNotYet || attempt.outcome == Outcome::kLost;
+  return attempt.outcome == Outcome::kNotYet || attempt.outcome == Outcome::kUnmapped;
 }
 
 // Announces that a thread of this process sleeps on the array.
@@ -75,13 +75,31 @@ class Sleeper {
   SlotReader& reader_;
 };
 
+// Maps the row that the attempt has not found. OK also where it cannot be had just now: its writer
+// has gone, and the board is about to say so, or the daemon does not answer but there is time left.
+absl::Status map_writer_row(OpenArray& array, const ReadAttempt& attempt, WaitLimit& wait_limit) {
+  const auto status = array.map_writer_row(wire::writer_row_of(attempt.version),
+                                           [&] { return wait_limit.check_call(); });
+  const ErrorCode code = wire::code_of(status);
+  const bool ends = code == ErrorCode::kInterrupted || code == ErrorCode::kForkedClient ||
+                    code == ErrorCode::kBusy ||
+                    (code == ErrorCode::kTimeout && wait_limit.expired());
+  return ends ? status : absl::OkStatus();
+}
+
 // Waits until something may have changed, or for a slice of the wait_limit; the last try's outcome.
+// `unmappable`: the writer's row cannot be had just now; otherwise one that is not mapped ends the
+// wait, for the caller to map.
 ReadAttempt await_change(OpenArray& array, SlotReader& reader, const ReadOptions& options,
-                         WaitLimit& wait_limit) {
+                         WaitLimit& wait_limit, bool unmappable) {
+  const auto goes_on = [&](const ReadAttempt& attempt) {
+    return attempt.outcome == Outcome::kNotYet ||
+           (unmappable && attempt.outcome == Outcome::kUnmapped);
+  };
   // The counts, then the try: what comes after the try changes the counts.
   const SlotReader::Counts counts = reader.counts();
   ReadAttempt attempt = reader.acquire(options.version, options.newer_than);
-  if (!must_wait(attempt)) return attempt;
+  if (!goes_on(attempt)) return attempt;
   if (spin(counts.span(), counts.publisher_cpu)) {
     // The slot's word, its bytes, and the line of our hold come from another processor: at once,
     // rather than one after the other.
@@ -91,7 +109,7 @@ ReadAttempt await_change(OpenArray& array, SlotReader& reader, const ReadOptions
   const Sleeper sleeper(reader);
   crash_point("sleep.announced");
   attempt = reader.acquire(options.version, options.newer_than);
-  if (must_wait(attempt)) wire::futex_wait(counts.span(), wait_limit.slice());
+  if (goes_on(attempt)) wire::futex_wait(counts.span(), wait_limit.slice());
   return attempt;
 }
 
@@ -105,11 +123,16 @@ absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit&
   SlotReader& reader = **reader_or;
   for (bool last = false;;) {
     attempt = reader.acquire(options.version, options.newer_than);
+    if (attempt.outcome == Outcome::kUnmapped) {
+      if (auto status = map_writer_row(array, attempt, wait_limit); !status.ok()) return status;
+      attempt = reader.acquire(options.version, options.newer_than);
+    }
+    const bool unmappable = attempt.outcome == Outcome::kUnmapped;
     if (must_wait(attempt) && !last) last = wait_limit.expired();
     if (must_wait(attempt) && !last) {
       // A writer may wait for a slot that this process itself still keeps.
       array.release_deferred_if_unused();
-      attempt = await_change(array, reader, options, wait_limit);
+      attempt = await_change(array, reader, options, wait_limit, unmappable);
     }
     if (attempt.outcome == Outcome::kAcquired) {
       if (array.keep(reader, attempt)) return absl::OkStatus();
@@ -126,7 +149,7 @@ absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit&
       return make_error(
           ErrorCode::kTimeout,
           fmt::format("{} of '{}' did not come within {}; {}", wanted_text(options), array.name(),
-                      wait_limit.limit_text(), current_text(array.current_version())),
+                      wait_limit.limit_text(), current_text(array.known_version())),
           "Is its writer running? memleasectl holders " + array.name());
     }
   }

@@ -59,17 +59,36 @@ absl::Status OpenArray::map_all() {
 
 int OpenArray::device_ordinal() const { return gpu_ == nullptr ? -1 : gpu_->importer().ordinal(); }
 
-std::uint64_t OpenArray::current_version() {
+template <typename FindRow>
+std::uint64_t OpenArray::find_version(FindRow find_row) {
   constexpr int kMostTries = 1000;  // a process that only moves the right must not keep others here
   std::uint64_t version = 0;
   std::uint64_t word = board().writer.load();
   for (int tries = 0; tries < kMostTries; ++tries) {
     if (board().array_id.load() != wire::to_int(answer_.id)) return 0;
-    const wire::WriterRow* writer = pages_.writer_row(wire::writer_row_of(word));
+    const wire::WriterRow* writer = find_row(wire::writer_row_of(word));
     version = writer == nullptr ? 0 : wire::unpack_publication(writer->publication.load()).version;
     if (const std::uint64_t before = std::exchange(word, board().writer.load()); before == word)
       break;
   }
+  return version;
+}
+
+std::uint64_t OpenArray::known_version() {
+  return find_version([this](RowRef at) { return pages_.writer_row(at, Unmapped::kLeave); });
+}
+
+absl::StatusOr<std::uint64_t> OpenArray::current_version(InterruptCheck interrupt) {
+  absl::Status interrupted;
+  const auto find_row = [&](RowRef at) -> const wire::WriterRow* {
+    if (const wire::WriterRow* known = pages_.writer_row(at, Unmapped::kLeave)) return known;
+    if (!interrupted.ok()) return nullptr;
+    const auto mapped = pages_.map_writer_row(at, interrupt);
+    if (wire::code_of(mapped.status()) == ErrorCode::kInterrupted) interrupted = mapped.status();
+    return mapped.ok() ? *mapped : nullptr;
+  };
+  const std::uint64_t version = find_version(find_row);
+  if (!interrupted.ok()) return interrupted;
   return version;
 }
 

@@ -51,8 +51,15 @@ class OpenArray final {
   const wire::WriterRow* writer_row(wire::RowRef at, Unmapped unmapped = Unmapped::kFetch) {
     return pages_.writer_row(at, unmapped);
   }
-  // The version that is current now; 0 = none.
-  std::uint64_t current_version();
+  // Maps a writer's row; a wait for the daemon ends with what `interrupt` says.
+  absl::Status map_writer_row(wire::RowRef at, InterruptCheck interrupt) {
+    return pages_.map_writer_row(at, interrupt).status();
+  }
+  // The version that is current now; 0 = none. Maps the writer's row likewise, and fails with an
+  // interrupt alone.
+  absl::StatusOr<std::uint64_t> current_version(InterruptCheck interrupt);
+  // The same for the text of an error, which calls nobody.
+  std::uint64_t known_version();
 
   // The GPU's part, also where the array has been left; nullptr for the host, whose bytes are there
   // when a lease is.
@@ -168,6 +175,8 @@ class OpenArray final {
   GpuOrder* order() const { return gpu_ == nullptr ? nullptr : gpu_->order(); }
   absl::Status release_own_deferred();
   absl::Status subscribe(InterruptCheck interrupt);
+  template <typename FindRow>
+  std::uint64_t find_version(FindRow find_row);
   void end_busy() ABSL_LOCKS_EXCLUDED(mutex_);
   void finish_closing();
   std::optional<std::uint32_t> begin_leaving() ABSL_LOCKS_EXCLUDED(mutex_);

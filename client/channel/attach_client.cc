@@ -4,9 +4,11 @@
 #include <sys/socket.h>
 
 #include <chrono>
+#include <condition_variable>
+#include <thread>
 #include <utility>
 
-#include "client/channel/attach_handshake.h"
+#include "absl/cleanup/cleanup.h"
 #include "fmt/format.h"
 #include "wire/error.h"
 #include "wire/frame_socket.h"
@@ -18,9 +20,13 @@ namespace {
 using wire::ErrorCode;
 using wire::make_error;
 
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kFetchTimeout{10};
 
 Deadline in(std::chrono::seconds time) { return std::chrono::steady_clock::now() + time; }
+
+absl::Status closed() {
+  return make_error(ErrorCode::kClosed, "this client has been closed", "Connect again.");
+}
 
 absl::Status forked() {
   return make_error(ErrorCode::kForkedClient,
@@ -35,7 +41,7 @@ absl::StatusOr<std::unique_ptr<AttachClient>> AttachClient::connect(const std::s
   auto socket = AttachSocket::connect(directory);
   if (!socket.ok()) return socket.status();
   const std::string path = fmt::format("{}/{}", directory, wire::kAttachSocket);
-  auto welcome = shake_hands((*socket)->get(), path, in(kPatience), interrupt);
+  auto welcome = shake_hands((*socket)->get(), path, in(kFetchTimeout), interrupt);
   if (!welcome.ok()) return welcome.status();
   return std::unique_ptr<AttachClient>(
       new AttachClient(*std::move(socket), path, *std::move(welcome)));
@@ -47,41 +53,108 @@ AttachClient::AttachClient(std::unique_ptr<AttachSocket> socket, std::string pat
 
 AttachClient::~AttachClient() { AttachClient::goodbye(); }
 
-absl::StatusOr<SharedFile> AttachClient::fetch(wire::FileId file) {
+absl::StatusOr<SharedFile> AttachClient::fetch(wire::FileId file, InterruptCheck interrupt) {
   // First, since in a forked child another thread of the parent may hold the lock for ever.
-  const int socket = socket_->get();
-  if (socket < 0) return forked();
-  const wire::MutexLock lock(mutex_);
-  if (state_ == State::kSaidGoodbye) {
-    return make_error(ErrorCode::kClosed, "this client has been closed", "Connect again.");
+  if (socket_->get() < 0) return forked();
+  // The check may fork.
+  const auto check = [&] {
+    absl::Status status = interrupt();
+    return status.ok() && socket_->get() < 0 ? forked() : status;
+  };
+  if (auto status = begin_fetch(check); !status.ok()) return status;
+  const absl::Cleanup end = [this] { end_fetch(); };
+  return ask(file, check);
+}
+
+absl::Status AttachClient::begin_fetch(InterruptCheck interrupt) {
+  wire::MutexLock lock(mutex_);
+  while (fetching_) {
+    if (fetcher_ == std::this_thread::get_id()) {
+      return make_error(ErrorCode::kBusy,
+                        "this thread waits for the daemon, and needs something else of it in its "
+                        "signal handler or interrupt check",
+                        "Note the signal there, and do that after the call.");
+    }
+    const auto asks = std::chrono::steady_clock::now() + kInterruptInterval;
+    if (idle_.wait_until(mutex_, asks) == std::cv_status::no_timeout) continue;
+    lock.unlock();
+    if (auto status = interrupt(); !status.ok()) return status;
+    lock.lock();
   }
-  if (state_ == State::kLost) return lost("an earlier call found it broken");
+  if (state_ == State::kSaidGoodbye) return closed();
+  if (state_ == State::kConnected) {
+    fetching_ = true;
+    fetcher_ = std::this_thread::get_id();
+    return absl::OkStatus();
+  }
+  lock.unlock();
+  return lost("an earlier call found it broken");
+}
+
+void AttachClient::end_fetch() {
+  if (socket_->get() < 0) return;
+  const wire::MutexLock lock(mutex_);
+  fetching_ = false;
+  idle_.notify_all();
+}
+
+absl::StatusOr<SharedFile> AttachClient::ask(wire::FileId file, InterruptCheck interrupt) {
+  if (unanswered_) {  // nobody waits for that answer any more
+    if (auto other = await_answer(interrupt); !other.ok()) return other.status();
+  }
   const std::uint32_t request_id = ++last_request_id_;
+  unanswered_ = true;
+  answer_due_ = in(kFetchTimeout);
   // If this fails, what the daemon said before it closed the connection says more than errno.
-  wire::send_frame(socket, wire::encode_frame({request_id, wire::FetchFrame{file}}));
-  auto reply = await_reply(socket, in(kPatience), kNoInterrupts);
-  if (!reply.ok()) return lost(wire::message_of(reply.status()));
-  const wire::Frame& frame = reply->frame;
-  if (const auto* said = std::get_if<wire::ErrorFrame>(&frame.payload)) {
-    // Without our request's id it is the daemon's last word on the connection.
-    if (frame.request_id != request_id) drop();
+  wire::send_frame(socket_->get(), wire::encode_frame({request_id, wire::FetchFrame{file}}));
+  auto reply = await_answer(interrupt);
+  if (!reply.ok()) return reply.status();
+  if (const auto* said = std::get_if<wire::ErrorFrame>(&reply->frame.payload)) {
     return wire::to_status(*said);
   }
-  const auto* answer = std::get_if<wire::FileFrame>(&frame.payload);
-  if (answer == nullptr || frame.request_id != request_id || answer->file != file || !reply->fd) {
+  const auto* answer = std::get_if<wire::FileFrame>(&reply->frame.payload);
+  if (answer == nullptr || answer->file != file || !reply->fd) {
     return lost(fmt::format("it answered FETCH of file {} by another {}", to_int(file),
-                            wire::name_of(wire::type_of(frame))));
+                            wire::name_of(wire::type_of(reply->frame))));
   }
   return SharedFile{std::move(reply->fd), answer->kind, answer->size_bytes, answer->writable};
 }
 
+absl::StatusOr<Reply> AttachClient::await_answer(InterruptCheck interrupt) {
+  absl::Status stopped;
+  const auto check = [&] { return stopped = interrupt(); };
+  auto reply = await_reply(socket_->get(), answer_due_, check);
+  if (!stopped.ok()) return stopped;
+  if (!reply.ok() && wire::code_of(reply.status()) == ErrorCode::kTimeout) {
+    return make_error(
+        ErrorCode::kTimeout,
+        fmt::format("the daemon at {} (pid {}) does not answer", path_, welcome_.daemon_pid),
+        "See whether memleased is stopped or overloaded: memleasectl health.");
+  }
+  if (!reply.ok()) return lost(wire::message_of(reply.status()));
+  const wire::Frame& frame = reply->frame;
+  if (frame.request_id == last_request_id_) {
+    unanswered_ = false;
+    return reply;
+  }
+  // Without our request's id it is the daemon's last word on the connection.
+  if (const auto* said = std::get_if<wire::ErrorFrame>(&frame.payload)) {
+    drop();
+    return wire::to_status(*said);
+  }
+  return lost(fmt::format("it answered FETCH by another {}", wire::name_of(wire::type_of(frame))));
+}
+
 void AttachClient::drop() {
-  state_ = State::kLost;
+  const wire::MutexLock lock(mutex_);
+  if (state_ == State::kConnected) state_ = State::kLost;
   ::shutdown(socket_->get(), SHUT_RDWR);
 }
 
 absl::Status AttachClient::lost(std::string_view reason) {
   drop();
+  const wire::MutexLock lock(mutex_);
+  if (state_ == State::kSaidGoodbye) return closed();
   return make_error(ErrorCode::kDaemonLost,
                     fmt::format("the session with the daemon at {} (pid {}) has ended: {}", path_,
                                 welcome_.daemon_pid, reason),
@@ -91,7 +164,13 @@ absl::Status AttachClient::lost(std::string_view reason) {
 bool AttachClient::alive() {
   pollfd entry{socket_->get(), POLLRDHUP, 0};
   if (entry.fd < 0) return false;
-  return ::poll(&entry, 1, 0) == 0;
+  if (::poll(&entry, 1, 0) != 0) return false;
+  const wire::MutexLock lock(mutex_);
+  if (!fetching_ && unanswered_) {
+    const auto late = wire::receive_frame(entry.fd, wire::Ancillary::kOneFd);
+    unanswered_ = late.outcome == wire::Received::Outcome::kNothing;
+  }
+  return true;
 }
 
 void AttachClient::goodbye() {

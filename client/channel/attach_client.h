@@ -6,9 +6,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/channel/attach_handshake.h"
 #include "client/channel/attach_socket.h"
 #include "client/session/file_source.h"
 #include "client/session/interrupt.h"
@@ -38,8 +40,11 @@ class AttachClient : public FileSource {
   const std::string& daemon_version() const { return welcome_.daemon_version; }
 
   // FileSource. After a failure of the connection itself the connection is over: DaemonLost, or
-  // what the daemon said last; then DaemonLost for ever. Closed after goodbye().
-  absl::StatusOr<SharedFile> fetch(wire::FileId file) override;
+  // what the daemon said last; then DaemonLost for ever. Closed after goodbye(). An answer may take
+  // 10 s. One that nobody waits for any more is thrown away by the next fetch() or alive(); the
+  // daemon ends a connection that leaves its answer unread for 30 s.
+  absl::StatusOr<SharedFile> fetch(wire::FileId file,
+                                   InterruptCheck interrupt = kNoInterrupts) override;
   bool alive() override;
   void goodbye() override;
 
@@ -47,17 +52,30 @@ class AttachClient : public FileSource {
   enum class State { kConnected, kLost, kSaidGoodbye };
 
   AttachClient(std::unique_ptr<AttachSocket> socket, std::string path, wire::WelcomeFrame welcome);
-  absl::Status lost(std::string_view reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void drop() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The turn to ask; or why it cannot be had.
+  absl::Status begin_fetch(InterruptCheck interrupt) ABSL_LOCKS_EXCLUDED(mutex_);
+  void end_fetch() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<SharedFile> ask(wire::FileId file, InterruptCheck interrupt);
+  // The answer to the last request, whoever has sent it.
+  absl::StatusOr<Reply> await_answer(InterruptCheck interrupt);
+  absl::Status lost(std::string_view reason) ABSL_LOCKS_EXCLUDED(mutex_);
+  void drop() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string path_;
   const wire::WelcomeFrame welcome_;
   // Open until destruction, so that alive() needs no lock.
   const std::unique_ptr<AttachSocket> socket_;
 
-  wire::Mutex mutex_;  // held from a request to its reply: one is under way at a time
+  wire::Mutex mutex_;
+  wire::CondVar idle_;  // fetching_ is false again
   State state_ ABSL_GUARDED_BY(mutex_) = State::kConnected;
-  std::uint32_t last_request_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool fetching_ ABSL_GUARDED_BY(mutex_) = false;    // a thread has the turn to ask...
+  std::thread::id fetcher_ ABSL_GUARDED_BY(mutex_);  // ...this one
+
+  // Of the thread that has the turn; or of one that has the mutex while nobody has it.
+  std::uint32_t last_request_id_ = 0;
+  bool unanswered_ = false;  // the last request...
+  Deadline answer_due_;      // ...whose answer is waited for until then
 };
 
 }  // namespace memlease::internal

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
+#include "client/session/interrupt.h"
 #include "wire/ids.h"
 #include "wire/unique_fd.h"
 
@@ -21,8 +22,9 @@ class FileSource {
  public:
   virtual ~FileSource() = default;
   // Asks the daemon. Thread-safe; one request is under way at a time. Errors: NotFound, Denied,
-  // DaemonLost.
-  virtual absl::StatusOr<SharedFile> fetch(wire::FileId file) = 0;
+  // DaemonLost; Timeout if it does not answer, or what `interrupt` says, and either may be asked
+  // again later; Busy where the interrupt check of a fetch itself needs a file.
+  virtual absl::StatusOr<SharedFile> fetch(wire::FileId file, InterruptCheck interrupt) = 0;
   // False once the daemon has gone. One poll(2), no message.
   virtual bool alive() = 0;
   // Ends the session politely: nothing of it is used any more. A repeat does nothing.

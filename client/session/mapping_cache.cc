@@ -77,10 +77,11 @@ std::shared_ptr<Mapping> MappingCache::publish(wire::FileId file, std::shared_pt
   return mapped;
 }
 
-absl::StatusOr<std::shared_ptr<Mapping>> MappingCache::get(wire::FileId file, wire::FileKind kind) {
+absl::StatusOr<std::shared_ptr<Mapping>> MappingCache::get(wire::FileId file, wire::FileKind kind,
+                                                           InterruptCheck interrupt) {
   std::shared_ptr<Mapping> mapping = find(file);
   if (mapping == nullptr) {
-    auto shared = source_.fetch(file);
+    auto shared = source_.fetch(file, interrupt);
     if (!shared.ok()) return shared.status();
     auto mapped = Mapping::map(*shared, windows_);
     if (!mapped.ok()) return mapped.status();

@@ -45,8 +45,10 @@ class MappingCache {
  public:
   explicit MappingCache(FileSource& source);
 
-  // Asks the daemon for the file unless it is mapped. kInternal if it is of another kind.
-  absl::StatusOr<std::shared_ptr<Mapping>> get(wire::FileId file, wire::FileKind kind);
+  // Asks the daemon for the file unless it is mapped; a wait for that ends with what `interrupt`
+  // says. kInternal if it is of another kind.
+  absl::StatusOr<std::shared_ptr<Mapping>> get(wire::FileId file, wire::FileKind kind,
+                                               InterruptCheck interrupt = kNoInterrupts);
 
  private:
   std::shared_ptr<Mapping> find(wire::FileId file);

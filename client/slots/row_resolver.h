@@ -3,8 +3,9 @@
 //
 // A row that is not mapped yet is fetched from the daemon: that happens once per peer and array,
 // not in steady state. nullptr: the row cannot be had, because its process has gone and the board
-// is about to say so; load the board's word again. The end of a read or a write calls nobody, and
-// passes Unmapped::kLeave: nullptr also means then that the row is not mapped yet.
+// is about to say so; load the board's word again. A read, and the end of a write, call nobody, and
+// pass Unmapped::kLeave: nullptr also means then that the row is not mapped yet. For a read its
+// caller maps it, and stops waiting for the daemon when the read's time is over.
 //
 // A writer's row may be let go while a thread uses it, once others have followed its writer. It can
 // be read all the same, but says something else: what was read counts if the board's writer word is

@@ -49,9 +49,10 @@ ReadAttempt SlotReader::acquire(std::uint64_t version, std::uint64_t newer_than)
     if (board_.array_id.load() != to_int(array_)) return {Outcome::kWithdrawn};
     if ((writer_word & wire::kWriterWithdrawn) != 0) return {Outcome::kWithdrawn};
     if ((writer_word & wire::kWriterDraining) != 0) return {Outcome::kDraining};
-    const WriterRow* writer = resolver_.writer_row(wire::writer_row_of(writer_word));
+    const WriterRow* writer =
+        resolver_.writer_row(wire::writer_row_of(writer_word), Unmapped::kLeave);
     if (writer == nullptr) {
-      if (board_.writer.load() == writer_word) return {Outcome::kLost};
+      if (board_.writer.load() == writer_word) return {Outcome::kUnmapped, 0, writer_word};
       continue;
     }
     const ReadAttempt found =
@@ -134,7 +135,8 @@ bool SlotReader::holds_any() const {
 }
 
 std::uint32_t SlotReader::likely_slot() const {
-  const WriterRow* writer = resolver_.writer_row(wire::writer_row_of(board_.writer.load()));
+  const WriterRow* writer =
+      resolver_.writer_row(wire::writer_row_of(board_.writer.load()), Unmapped::kLeave);
   if (writer == nullptr) return 0;
   const std::uint32_t slot = wire::unpack_publication(writer->publication.load()).slot;
   if (slot >= slots_) return 0;
@@ -146,7 +148,8 @@ SlotReader::Counts SlotReader::counts() const {
   Counts counts;
   // The board's count first: a writer that changes after this line changes it.
   counts.words[counts.used++] = {&board_.event_count, board_.event_count.load()};
-  const WriterRow* writer = resolver_.writer_row(wire::writer_row_of(board_.writer.load()));
+  const WriterRow* writer =
+      resolver_.writer_row(wire::writer_row_of(board_.writer.load()), Unmapped::kLeave);
   if (writer != nullptr) {
     counts.words[counts.used++] = {&writer->publish_count, writer->publish_count.load()};
     counts.publisher_cpu = writer->publisher_cpu.load(std::memory_order_relaxed);

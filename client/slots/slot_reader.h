@@ -25,7 +25,7 @@ struct ReadAttempt {
     kWriteAborted,  // slots=1: the last write, of `version`, was dropped; nothing stands
     kWithdrawn,
     kDraining,
-    kLost,  // the writer's row cannot be had although the board still names it
+    kUnmapped,  // the writer's row is not mapped; `version` is the board's word that names it
   };
   Outcome outcome = Outcome::kNotYet;
   std::uint32_t slot = 0;
@@ -39,9 +39,9 @@ class SlotReader {
   SlotReader(const wire::BoardRecord& board, wire::ArrayId array, std::uint32_t slots,
              wire::ReaderRow& row, RowResolver& resolver);
 
-  // version 0: the current one, if it is above newer_than. With slots=1 a write that came to
-  // nothing is told to those who have not heard of its number: with newer_than there or above it
-  // the next version can be waited for.
+  // Calls nobody. version 0: the current one, if it is above newer_than. With slots=1 a write that
+  // came to nothing is told to those who have not heard of its number: with newer_than there or
+  // above it the next version can be waited for.
   ReadAttempt acquire(std::uint64_t version, std::uint64_t newer_than);
   // One more hold of a slot that is held already.
   void hold_again(std::uint32_t slot) { row_.holds()[slot].fetch_add(1); }

@@ -118,6 +118,34 @@ TEST_F(StoppedDaemon, DoesNotHoldUpAPublication) {
 
 struct Interrupted {};
 
+// Its row is fetched from the daemon. The session is not lost by that.
+TEST_F(StoppedDaemon, DoesNotHoldUpAReadThatMeetsANewWriter) {
+  ConnectOptions options = here();
+  options.check_interrupt = [] { throw Interrupted{}; };
+  const Client impatient = Client::connect(options);
+  const Array same = impatient.open("a");
+  array->read().release();
+  run("put a 1000");
+  stop();
+  const auto start = Clock::now();
+  for (int i = 0; i < 2; ++i) {
+    try {
+      static_cast<void>(array->read({.timeout = std::chrono::milliseconds(200)}));
+      ADD_FAILURE() << "the row cannot be there";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::Timeout) << error.what();
+    }
+    EXPECT_THROW(static_cast<void>(same.read()), Interrupted);
+    EXPECT_THROW(static_cast<void>(same.version()), Interrupted);
+  }
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(5));
+  std::future<std::uint64_t> patient =
+      std::async(std::launch::async, [&] { return array->read().version(); });
+  daemon.signal(SIGCONT);
+  EXPECT_EQ(patient.get(), 2U);
+  EXPECT_EQ(same.version(), 2U);
+}
+
 // The calls that go to the daemon end with the caller's interrupt, not with their own deadlines.
 TEST_F(StoppedDaemon, DoesNotHoldUpAnInterrupt) {
   ConnectOptions options = here();

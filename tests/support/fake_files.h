@@ -21,7 +21,8 @@ class FakeFiles : public internal::FileSource {
  public:
   static constexpr std::uint64_t kSizeBytes = 4096;
 
-  absl::StatusOr<internal::SharedFile> fetch(wire::FileId file) override {
+  absl::StatusOr<internal::SharedFile> fetch(wire::FileId file,
+                                             internal::InterruptCheck /*interrupt*/) override {
     gates.pass("fetch");
     ++fetches;
     if (refuses) return wire::make_error(wire::ErrorCode::kNotFound, "there is no such file");

@@ -189,7 +189,8 @@ class LocalDaemon::Files : public internal::FileSource {
     const std::lock_guard lock(daemon_.mutex_);
     if (exit_awaited_) daemon_.broker_.exited(session_);
   }
-  absl::StatusOr<internal::SharedFile> fetch(wire::FileId file) override {
+  absl::StatusOr<internal::SharedFile> fetch(wire::FileId file,
+                                             internal::InterruptCheck /*interrupt*/) override {
     daemon_.gates.pass("fetch");
     const std::lock_guard lock(daemon_.mutex_);
     auto grant = daemon_.broker_.fetch_file(session_, file);

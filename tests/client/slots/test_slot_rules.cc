@@ -335,10 +335,15 @@ TEST(SlotRules, ABoardRecordOfAnotherArrayIsAWithdrawnOne) {
   EXPECT_EQ(world.begin().outcome, Write::kWithdrawn);
 }
 
-TEST(SlotRules, AnUnreachableWriterIsLostOnlyWhileTheBoardStillNamesIt) {
+TEST(SlotRules, AReadNamesTheWriterWhoseRowIsNotMappedAndAsksNobodyForIt) {
   SlotWorld world(2, 1);
-  server::set_writer(world.board(), {wire::FileId{99}, 0}, false);
-  EXPECT_EQ(read(world), Read::kLost);
+  world.publish();
+  const wire::RowRef row = wire::writer_row_of(world.board().writer.load());
+  world.rows_unmapped = true;
+  const ReadAttempt attempt = world.reader(0).acquire(0, 0);
+  EXPECT_EQ(attempt.outcome, Read::kUnmapped);
+  EXPECT_EQ(wire::writer_row_of(attempt.version), row);
+  EXPECT_EQ(world.reader(0).likely_slot(), 0U);
   EXPECT_EQ(world.reader(0).counts().used, 1U) << "the board alone can be slept on";
 }
 
