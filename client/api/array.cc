@@ -111,6 +111,10 @@ bool Array::persistent() const { return state().spec().lifetime == wire::Lifetim
 
 std::uint32_t Array::mode() const { return state().spec().mode; }
 
+std::uint32_t Array::owner_uid() const { return state().answer().owner_uid; }
+
+std::uint32_t Array::owner_gid() const { return state().answer().owner_gid; }
+
 std::uint64_t Array::size_bytes() const { return state().answer().slot_bytes; }
 
 bool Array::may_write() const { return state().answer().may_write; }

@@ -58,6 +58,8 @@ absl::StatusOr<OpenAnswer> opened_from(const v1::OpenReply& reply) {
   opened.slot_bytes = reply.slot_bytes();
   opened.may_write = reply.may_write();
   opened.created = reply.created();
+  opened.owner_uid = reply.owner_uid();
+  opened.owner_gid = reply.owner_gid();
   auto events = handles_from(reply.write_events());
   if (!events.ok()) return events.status();
   opened.write_events = std::move(*events);

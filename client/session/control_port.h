@@ -18,6 +18,8 @@ namespace memlease::internal {
 struct OpenAnswer {
   wire::ArrayId id{0};
   wire::ArraySpec spec;
+  std::uint32_t owner_uid = 0;
+  std::uint32_t owner_gid = 0;
   wire::FileRange board_record;
   std::vector<wire::FileRange> slots;
   std::uint64_t slot_bytes = 0;

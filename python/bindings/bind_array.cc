@@ -99,6 +99,12 @@ void bind_properties(py::class_<ArrayHandle>& type) {
       [](const ArrayHandle& self) { return self->persistent() ? "persistent" : "session"; },
       "'session' or 'persistent'.");
   type.def_property_readonly("mode", &get<&Array::mode>, "Access, as of a file: 0o600.");
+  type.def_property_readonly("owner_uid", &get<&Array::owner_uid>,
+                             "Number of the user who created it, to whom the mode's first digit "
+                             "applies.");
+  type.def_property_readonly("owner_gid", &get<&Array::owner_gid>,
+                             "Number of that user's group, to which the mode's second digit "
+                             "applies.");
   type.def_property_readonly("size_bytes", &get<&Array::size_bytes>,
                              "Bytes of one version from its first to its last element.");
   type.def_property_readonly("may_write", &get<&Array::may_write>, "Whether `write` is allowed.");

@@ -1,5 +1,6 @@
 """Clients and arrays: names, specs, versions, errors."""
 
+import os
 import pickle
 
 import memlease
@@ -15,6 +16,7 @@ def test_create_open_list_withdraw(memlease_client):
     assert (opened.strides, opened.device, opened.slots) == ((20, 4), "host", 3)
     assert (opened.ndim, opened.size, opened.itemsize, opened.nbytes) == (2, 20, 4, 80)
     assert (opened.lifetime, opened.mode, opened.version) == ("session", 0o600, 0)
+    assert (opened.owner_uid, opened.owner_gid) == (os.geteuid(), os.getegid())
     assert opened.directory == memlease_client.directory
     memlease_client.create("sim/v", shape=3, dtype="f8", lifetime="persistent")
     assert sorted(memlease_client.list("sim/*")) == ["sim/u", "sim/v"]

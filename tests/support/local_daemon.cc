@@ -28,6 +28,8 @@ internal::OpenAnswer answer_of(const server::Broker::Opened& opened) {
   answer.slot_bytes = array.slot_bytes;
   answer.may_write = opened.may_write;
   answer.created = opened.created;
+  answer.owner_uid = array.domain.uid;
+  answer.owner_gid = array.domain.gid;
   answer.write_events = array.write_events->handles();
   return answer;
 }

@@ -77,6 +77,9 @@ class MEMLEASE_API Array {
   std::uint32_t slots() const;
   bool persistent() const;
   std::uint32_t mode() const;
+  // Whose access the mode limits: of the process that created it.
+  std::uint32_t owner_uid() const;
+  std::uint32_t owner_gid() const;
   std::uint64_t size_bytes() const;  // of one version, from the first to the last element
   bool may_write() const;
   bool created() const noexcept;         // by the call that gave this handle
