@@ -43,6 +43,20 @@ std::string short_device(std::string_view name) {
   return std::string(name.substr(0, kKept)) + "...";
 }
 
+// "/usr/bin/python3 reader.py ...": the program's folder says least of all.
+std::string short_command(std::string_view line) {
+  constexpr std::size_t kMost = 60;
+  constexpr std::string_view kEnd = "...";
+  const std::string_view program = line.substr(0, line.find(' '));
+  if (const std::size_t folder = program.rfind('/'); folder != program.npos) {
+    line.remove_prefix(folder + 1);
+  }
+  if (line.size() <= kMost) return std::string(line);
+  return std::string(line.substr(0, kMost - kEnd.size())).append(kEnd);
+}
+
+std::string text_or_dash(const std::string& text) { return text.empty() ? "-" : printable(text); }
+
 template <typename Number>
 std::string join(const std::vector<Number>& numbers) {
   return numbers.empty() ? "-" : fmt::format("{}", fmt::join(numbers, ","));
@@ -116,12 +130,13 @@ std::string to_plain(const Cell& cell) {
           [](bool value) -> std::string { return value ? "yes" : "no"; },
           [](std::int64_t value) { return std::to_string(value); },
           [](std::uint64_t value) { return std::to_string(value); },
-          [](const std::string& text) { return text.empty() ? "-" : printable(text); },
+          [](const std::string& text) { return text_or_dash(text); },
           [](Bytes bytes) { return std::to_string(bytes.count); },
           [](Limit limit) { return limit.bytes == 0 ? "none" : std::to_string(limit.bytes); },
           [](Time time) { return time.unix_ms == 0 ? "-" : utc(time.unix_ms); },
           [](Duration duration) { return fmt::format("{}s", duration.ms / 1000); },
           [](const Device& device) { return printable(device.name); },
+          [](const Command& command) { return text_or_dash(command.line); },
           [](Uid uid) { return user_name(uid.value); },
           [](Mode mode) { return fmt::format("{:04o}", mode.bits); },
           [](const std::vector<std::int64_t>& numbers) { return join(numbers); },
@@ -139,6 +154,9 @@ std::string to_human(const Cell& cell, std::uint64_t now_ms) {
     return human_duration(now_ms > time->unix_ms ? now_ms - time->unix_ms : 0) + " ago";
   }
   if (const auto* device = std::get_if<Device>(&cell)) return printable(short_device(device->name));
+  if (const auto* command = std::get_if<Command>(&cell)) {
+    return text_or_dash(short_command(command->line));
+  }
   if (const auto* duration = std::get_if<Duration>(&cell)) return human_duration(duration->ms);
   return to_plain(cell);
 }
@@ -156,6 +174,7 @@ std::string to_json(const Cell& cell) {
           [](Time time) { return time.unix_ms == 0 ? "null" : std::to_string(time.unix_ms); },
           [](Duration duration) { return std::to_string(duration.ms); },
           [](const Device& device) { return json_string(device.name); },
+          [](const Command& command) { return json_string(command.line); },
           [](Uid uid) { return std::to_string(uid.value); },
           [](Mode mode) { return fmt::format("\"{:04o}\"", mode.bits); },
           [](const std::vector<std::int64_t>& numbers) {

@@ -27,6 +27,11 @@ struct Duration {
 struct Device {
   std::string name;
 };
+// A process's command line, of which a table for people has the program's name without its folder,
+// and as much as has room.
+struct Command {
+  std::string line;
+};
 struct Uid {
   std::uint32_t value = 0;
 };
@@ -36,8 +41,8 @@ struct Mode {
 
 // monostate: nothing, "-" and null.
 using Cell = std::variant<std::monostate, bool, std::int64_t, std::uint64_t, std::string, Bytes,
-                          Limit, Time, Duration, Device, Uid, Mode, std::vector<std::int64_t>,
-                          std::vector<std::uint64_t>>;
+                          Limit, Time, Duration, Device, Command, Uid, Mode,
+                          std::vector<std::int64_t>, std::vector<std::uint64_t>>;
 
 // `now_ms` is what ages count to.
 std::string to_human(const Cell& cell, std::uint64_t now_ms);

@@ -66,7 +66,7 @@ absl::Status list_holders(const Connection& daemon, const Options& options,
          Uid{holder.uid()}, role_of(holder),
          std::vector<std::uint64_t>(holder.versions().begin(), holder.versions().end()),
          Bytes{slots_held(holder) * holder.array_bytes()}, Time{holder.since_unix_ms()},
-         holder.command(), holder.writer(), holder.writing(), holder.subscribed(),
+         Command{holder.command()}, holder.writer(), holder.writing(), holder.subscribed(),
          holder.connected()});
   }
   print(table, options);
@@ -91,7 +91,8 @@ absl::Status list_sessions(const Connection& daemon, const Options& options) {
     table.rows.push_back({std::uint64_t{session.session_id()}, std::int64_t{session.pid()},
                           Uid{session.uid()}, std::uint64_t{session.gid()},
                           std::uint64_t{session.arrays_open()}, Bytes{session.bytes_created()},
-                          session.connected(), Time{session.since_unix_ms()}, session.command()});
+                          session.connected(), Time{session.since_unix_ms()},
+                          Command{session.command()}});
   }
   print(table, options);
   return absl::OkStatus();

@@ -76,6 +76,7 @@ absl::Status AttachServer::admit(wire::UniqueFd& socket) {
   }
   auto pidfd = pidfd_of_peer(socket.get(), peer->pid, options_.pidfd_way);
   if (!pidfd.ok()) return pidfd.status();
+  peer->command = commands_.of(peer->pid);
   const ClientKey key = ++last_key_;
   auto process =
       ProcessWatch::start(loop_, *std::move(pidfd), [this, key] { process_exited(key); });

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/channel/attach_connection.h"
+#include "server/channel/command_lines.h"
 #include "server/channel/process_watch.h"
 #include "server/channel/uid_quota.h"
 #include "server/core/session_host.h"
@@ -62,6 +63,7 @@ class AttachServer {
   const AttachOptions options_;
   UidQuota handshakes_;
   UidQuota late_clients_;
+  CommandLines commands_;
   std::unique_ptr<Acceptor> acceptor_;
   ClientKey last_key_ = 0;
   Clients clients_;

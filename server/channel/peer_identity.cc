@@ -2,7 +2,6 @@
 
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <limits>
@@ -27,15 +26,6 @@ bool is_unmapped(uid_t uid) {
   const bool maps_all =
       inside == 0 && outside == 0 && count == std::numeric_limits<std::uint32_t>::max();
   return !maps_all;
-}
-
-// For people only, hence nothing that a terminal would obey.
-std::string command_of(pid_t pid) {
-  std::string command;
-  std::ifstream stream(fmt::format("/proc/{}/comm", pid));
-  std::getline(stream, command);
-  std::ranges::replace_if(command, [](char c) { return c < ' ' || c > '~'; }, '?');
-  return command;
 }
 
 absl::StatusOr<std::vector<gid_t>> groups_of_peer(int socket) {
@@ -75,8 +65,7 @@ absl::StatusOr<PeerIdentity> identify_peer(int socket) {
   }
   auto groups = groups_of_peer(socket);
   if (!groups.ok()) return groups.status();
-  return PeerIdentity{credentials.pid, credentials.uid, credentials.gid, *std::move(groups),
-                      command_of(credentials.pid)};
+  return PeerIdentity{credentials.pid, credentials.uid, credentials.gid, *std::move(groups), ""};
 }
 
 }  // namespace memlease::server

@@ -23,7 +23,7 @@ struct PeerIdentity {
   uid_t uid = 0;
   gid_t gid = 0;
   std::vector<gid_t> groups;  // supplementary
-  std::string command;        // /proc/<pid>/comm, for people; not attested
+  std::string command;        // its command line in printable ASCII, for people; not attested
 };
 
 using SessionToken = std::array<std::uint8_t, 32>;

@@ -18,8 +18,10 @@
 namespace memlease::server {
 namespace {
 
-// The peer is any process that may connect. Arrays never travel here, so messages are small.
-constexpr int kMaxMessageBytes = 64 * 1024;
+// The peer is any process that may connect. Arrays never travel here, so what it says is small.
+constexpr int kMaxReceiveBytes = 64 * 1024;
+// What gRPC's clients take: lists of all holders of thousands of arrays.
+constexpr int kMaxSendBytes = 4 * 1024 * 1024;
 constexpr int kMaxMetadataBytes = 8 * 1024;
 constexpr int kMaxStreamsPerConnection = 64;
 constexpr int kMaxPingStrikes = 2;
@@ -61,8 +63,8 @@ absl::StatusOr<std::unique_ptr<UidServer>> UidServer::start(GrpcServices service
   std::unique_ptr<UidServer> result(new UidServer(std::move(services)));
   grpc::ServerBuilder builder;
   for (const auto& service : result->services_) builder.RegisterService(service.get());
-  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  builder.SetMaxSendMessageSize(kMaxMessageBytes);
+  builder.SetMaxReceiveMessageSize(kMaxReceiveBytes);
+  builder.SetMaxSendMessageSize(kMaxSendBytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, kMaxPingStrikes);

@@ -107,6 +107,7 @@ TEST_P(Attach, AttestsPidUserAndGroups) {
   EXPECT_GT(peer.pid, 0);
   EXPECT_NE(peer.pid, ::getpid());
   EXPECT_THAT(peer.command, HasSubstr("test_attach"));
+  EXPECT_EQ(peer.command, server::CommandLines::read_command_line(::getpid()));  // it was forked
   run_until([&] { return host.has("exited 1"); });
 }
 

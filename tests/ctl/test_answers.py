@@ -2,9 +2,12 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 
-from conftest import until
+import pytest
+from conftest import DEADLINE_S, clean_environment, until
 
 FRESH_S = 60
 
@@ -65,7 +68,10 @@ def test_holders_names_process_version_bytes_and_since(daemon, client):
     (holder,) = daemon.json("holders", "sim/u")["holders"]
     assert daemon.json("holders")["holders"] == [holder]
     assert is_fresh(holder.pop("since_unix_ms"))
-    assert holder.pop("command").startswith("python")
+    command = holder.pop("command")
+    assert command.startswith(f"{sys.executable} -c \\x0aimport sys, memlease\\x0a")
+    assert len(command) == 256
+    assert command.endswith("...")
     assert holder == {
         "array": "sim/u",
         "pid": client.pid,
@@ -78,6 +84,58 @@ def test_holders_names_process_version_bytes_and_since(daemon, client):
         "subscribed": True,
         "connected": True,
     }
+
+
+READER = """
+import sys, memlease
+with memlease.connect(sys.argv[1], start=False) as client, client.open("sim/u").read() as lease:
+    print("reads", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def readers(daemon, client, tmp_path):
+    """Two scripts that read sim/u, by the paths of their files."""
+    running = {}
+    for name in ["plot.py", "store.py"]:
+        script = tmp_path / name
+        script.write_text(READER)
+        running[str(script)] = subprocess.Popen(
+            [sys.executable, script, daemon.directory, "\x1b[2J"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=clean_environment(),
+        )  # fmt: skip
+    for process in running.values():
+        assert process.stdout.readline() == "reads\n"
+    yield running
+    for process in running.values():
+        process.communicate(timeout=DEADLINE_S)
+
+
+def test_holders_tells_two_scripts_of_one_python_apart(daemon, client, readers):
+    holders = {h["pid"]: h["command"] for h in daemon.json("holders", "sim/u")["holders"]}
+    for script, process in readers.items():
+        line = f"{sys.executable} {script} {daemon.directory} \\x1b[2J"
+        assert holders[process.pid] == line
+        assert line in daemon.ctl("holders", "sim/u").stdout
+        assert line in daemon.ctl("sessions").stdout
+
+
+def test_no_free_slot_names_the_scripts(daemon, client, readers):
+    import memlease
+
+    with memlease.connect(daemon.directory, start=False) as here:
+        array = here.open("sim/u")
+        held = []
+        with pytest.raises(memlease.NoFreeSlot) as caught:
+            for _ in range(array.slots):
+                with array.write(wait=0.1) as w:
+                    w[...] = 0
+                held.append(array.read())
+        for lease in held:
+            lease.release()
+    for script, process in readers.items():
+        assert f"pid {process.pid} ({sys.executable} {script} " in str(caught.value)
 
 
 def test_sessions_shows_the_client(daemon, client):

@@ -86,6 +86,20 @@ TEST(Cell, SizesHaveAtMostThreeDigitsAndAUnit) {
   for (const auto& [bytes, text] : kCases) EXPECT_EQ(human_bytes(bytes), text);
 }
 
+// For people the folder of the program says least; everybody else gets all of it.
+TEST(Cell, ACommandLineIsCutForPeopleAlone) {
+  const std::string line = "/opt/venv/bin/python3 /home/u/plot.py " + std::string(100, 'x');
+  const Cell command = Command{line};
+  const std::string human = to_human(command, 0);
+  EXPECT_EQ(human.size(), 60U);
+  EXPECT_TRUE(human.starts_with("python3 /home/u/plot.py xx")) << human;
+  EXPECT_TRUE(human.ends_with("xx...")) << human;
+  EXPECT_EQ(to_plain(command), line);
+  EXPECT_EQ(to_json(command), '"' + line + '"');
+  EXPECT_EQ(to_human(Command{"daemon"}, 0), "daemon");
+  EXPECT_EQ(to_human(Command{}, 0), "-");
+}
+
 TEST(Cell, AgesAreRoundedDown) {
   const struct {
     std::uint64_t seconds;
