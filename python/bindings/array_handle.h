@@ -4,17 +4,30 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "python/bindings/view.h"
 
 namespace memlease::python {
 
+// What finds an array again: handles are pickled by it.
+struct Reference {
+  std::string directory;
+  std::string name;
+  std::uint64_t id = 0;
+};
+
 // A memlease::Array and the NumPy arrays kept for its next leases. Copies are the same handle.
+// Under the GIL, which it gives up where it has to wait or to call the daemon.
 class ArrayHandle {
  public:
   explicit ArrayHandle(Array array)
       : array_(std::move(array)), views_(std::make_shared<ArrayViews>(*array_)) {}
+  // Of an array that could not be opened when it was unpickled: its first use calls `open`, which
+  // returns an Array of Python or raises.
+  ArrayHandle(Reference reference, py::object open)
+      : reference_(std::move(reference)), open_(std::move(open)) {}
   ArrayHandle(const ArrayHandle&) = default;
   ~ArrayHandle() {
     // The last handle may wait for other threads, which may wait for the GIL.
@@ -22,17 +35,27 @@ class ArrayHandle {
   }
   ArrayHandle& operator=(const ArrayHandle&) = delete;
 
-  const Array& operator*() const { return *array_; }
-  const Array* operator->() const { return &*array_; }
-  ArrayViews& views() const { return *views_; }
+  const Array& operator*() const { return opened(); }
+  const Array* operator->() const { return &opened(); }
+  ArrayViews& views() const { return opened(), *views_; }
 
-  // Under the GIL, which it gives up where it has to wait or to call the daemon.
+  Reference reference() const;  // does not open it
+  bool closed() const { return array_ ? array_->closed() : !open_; }
+  void close();
   ReadLease read(const ReadOptions& options);
 
  private:
-  std::optional<Array> array_;
-  std::shared_ptr<ArrayViews> views_;
+  const Array& opened() const {
+    if (!array_) open_now();
+    return *array_;
+  }
+  void open_now() const;
+
+  mutable std::optional<Array> array_;
+  mutable std::shared_ptr<ArrayViews> views_;
   bool has_read_ = false;
+  Reference reference_;      // while there is no array
+  mutable py::object open_;  // null: closed, or opened
 };
 
 // The handle inside of an instance of Array.
@@ -52,6 +75,7 @@ class PyFollower {
   std::uint64_t skipped() const { return follower_.skipped(); }
   std::uint64_t seen() const { return follower_.seen(); }
   bool closed() const { return closed_; }
+  std::string repr() const;
 
  private:
   void end_last();

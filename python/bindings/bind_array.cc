@@ -1,5 +1,7 @@
 #include <pybind11/stl.h>
 
+#include <array>
+
 #include "python/bindings/array_handle.h"
 #include "python/bindings/fastcall.h"
 #include "python/bindings/gpu_source.h"
@@ -7,7 +9,23 @@
 namespace memlease::python {
 namespace {
 
-constexpr const char* kFollowDoc = R"(Iterate over versions as they come: the newest each time.
+constexpr const char* kWithdrawDoc = R"(withdraw($self, /)
+--
+
+Remove the name at once; the bytes go with the last lease and view. Calls the daemon.)";
+
+constexpr const char* kCloseDoc = R"(close($self, /)
+--
+
+Close this handle; ``with array:`` does so at its end.
+
+With the process's last one of the array the subscription and the writer's right are given up.
+Leases and views stay valid, and so does the array's name.)";
+
+constexpr const char* kFollowDoc = R"(follow($self, /, *, timeout=None, after=0, stream=None)
+--
+
+Iterate over versions as they come: the newest each time.
 
 Parameters
 ----------
@@ -45,24 +63,64 @@ Stream optional_stream(const py::object& stream) {
 }
 
 std::uint64_t get_bytes(const ArrayHandle& self, const py::object& destination,
-                        std::optional<double> timeout) {
-  const ReadOptions options{0, 0, to_timeout(timeout, "timeout")};
+                        const py::object& timeout) {
+  const ReadOptions options{0, 0, to_timeout(timeout.ptr(), "timeout")};
   const Bytes bytes(destination, PyBUF_WRITABLE);
-  return without_gil([&] { return self->get(bytes.data(), bytes.size(), options); });
+  const Array& array = *self;
+  return without_gil([&] { return array.get(bytes.data(), bytes.size(), options); });
 }
 
-std::uint64_t put_bytes(const ArrayHandle& self, const py::object& source,
-                        std::optional<double> wait, const py::object& stream) {
-  const WriteOptions options{to_timeout(wait, "wait"), optional_stream(stream)};
+std::uint64_t put_bytes(const ArrayHandle& self, const py::object& source, const py::object& wait,
+                        const py::object& stream) {
+  const WriteOptions options{to_timeout(wait.ptr(), "wait"), optional_stream(stream)};
   const Bytes bytes(source, PyBUF_SIMPLE);
-  return without_gil([&] { return self->put(bytes.data(), bytes.size(), options); });
+  const Array& array = *self;
+  return without_gil([&] { return array.put(bytes.data(), bytes.size(), options); });
 }
 
-std::uint64_t put_gpu(const ArrayHandle& self, const PyGpuSource& source,
-                      std::optional<double> wait, const py::object& stream) {
-  const WriteOptions options{to_timeout(wait, "wait"), optional_stream(stream)};
-  return without_gil([&] { return self->put(source.source, options); });
+std::uint64_t put_gpu(const ArrayHandle& self, const PyGpuSource& source, const py::object& wait,
+                      const py::object& stream) {
+  const WriteOptions options{to_timeout(wait.ptr(), "wait"), optional_stream(stream)};
+  const Array& array = *self;
+  return without_gil([&] { return array.put(source.source, options); });
 }
+
+PyObject* follow(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) {
+  return guarded([&] {
+    static constexpr std::array kParameters{"timeout", "after", "stream"};
+    std::array<PyObject*, 3> values{};
+    FastCall{"follow", arguments, count, keywords}.bind(kParameters, 0, values);
+    const Timeout each = to_timeout(values[0], "timeout");
+    const std::uint64_t after = to_version(values[1], "after");
+    const auto stream = values[2] == nullptr ? py::object(py::none())
+                                             : py::reinterpret_borrow<py::object>(values[2]);
+    Follower follower = handle_of(self)->follow(each, after, optional_stream(stream));
+    auto made = std::make_unique<PyFollower>(std::move(follower),
+                                             py::reinterpret_borrow<py::object>(self), stream);
+    return py::cast(std::move(made)).release().ptr();
+  });
+}
+
+PyObject* withdraw(PyObject* self, PyObject* /*nothing*/) {
+  return guarded([&] {
+    const Array& array = *handle_of(self);
+    without_gil([&] { array.withdraw(); });
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* close(PyObject* self, PyObject* /*nothing*/) {
+  return guarded([&] {
+    handle_of(self).close();
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyMethodDef calls[] = {
+    {"follow", c_function(&follow), METH_FASTCALL | METH_KEYWORDS, kFollowDoc},
+    {"withdraw", c_function(&withdraw), METH_NOARGS, kWithdrawDoc},
+    {"close", c_function(&close), METH_NOARGS, kCloseDoc},
+};
 
 // Under the GIL and not waiting: properties.
 template <auto Getter>
@@ -73,9 +131,11 @@ auto get(const ArrayHandle& self) {
 py::tuple to_tuple(const std::vector<std::int64_t>& values) { return py::tuple(py::cast(values)); }
 
 void bind_properties(py::class_<ArrayHandle>& type) {
-  type.def_property_readonly("name", &get<&Array::name>, "Name in the catalog.");
   type.def_property_readonly(
-      "dtype", [](const ArrayHandle& self) { return name_of(self->dtype()); },
+      "name", [](const ArrayHandle& self) { return self.reference().name; },
+      "Name in the catalog.");
+  type.def_property_readonly(
+      "dtype_name", [](const ArrayHandle& self) { return name_of(self->dtype()); },
       "Name of the element type, such as 'float32' or 'bfloat16'.");
   type.def_property_readonly(
       "shape", [](const ArrayHandle& self) { return to_tuple(self->shape()); },
@@ -112,44 +172,59 @@ void bind_properties(py::class_<ArrayHandle>& type) {
                              "Whether the call that gave this handle made the array.");
   type.def_property_readonly("version", &get<&Array::version>,
                              "Number of the current version; 0 = none. Takes no lease.");
-  type.def_property_readonly("directory", &get<&Array::directory>,
-                             "Of the daemon that owns the array.");
-  type.def_property_readonly("id", &get<&Array::id>, "Unique in the daemon's run.");
-  type.def_property_readonly("closed", &get<&Array::closed>, "True once `close` was called.");
+  type.def_property_readonly(
+      "directory", [](const ArrayHandle& self) { return self.reference().directory; },
+      "Of the daemon that owns the array.");
+  type.def_property_readonly(
+      "id", [](const ArrayHandle& self) { return self.reference().id; },
+      "Unique in the daemon's run.");
+  type.def_property_readonly("closed", &ArrayHandle::closed, "True once `close` was called.");
 }
 
 }  // namespace
 
+Reference ArrayHandle::reference() const {
+  if (!array_) return reference_;
+  return {array_->directory(), array_->name(), array_->id()};
+}
+
+// Other threads may have opened or closed it while this one was without the GIL.
+void ArrayHandle::open_now() const {
+  const py::object open = open_;
+  const py::object made = open ? open() : py::object();
+  if (array_) return;
+  if (!open_) {
+    throw Error(ErrorCode::Closed, "this handle of '" + reference_.name + "' has been closed",
+                "open the array again");
+  }
+  const ArrayHandle& other = handle_of(made);
+  array_ = *other;
+  views_ = other.views_;
+  open_ = py::object();
+}
+
+void ArrayHandle::close() {
+  if (!array_) {
+    open_ = py::object();
+    return;
+  }
+  views_->clear();
+  without_gil([this] { array_->close(); });
+}
+
 void bind_arrays(py::module_& module) {
   py::class_<ArrayHandle> type(module, "Array");
   type.def(py::init<const ArrayHandle&>(), py::arg("handle"));
+  type.def(py::init([](std::string directory, std::string name, std::uint64_t id, py::object open) {
+             return ArrayHandle({std::move(directory), std::move(name), id}, std::move(open));
+           }),
+           py::kw_only(), py::arg("directory"), py::arg("name"), py::arg("id"), py::arg("open"));
   bind_properties(type);
   bind_lease_calls(type);
-  type.def(
-      "follow",
-      [](const py::object& self, std::optional<double> timeout, std::uint64_t after,
-         const py::object& stream) {
-        const Timeout each = to_timeout(timeout, "timeout");
-        const Stream on = optional_stream(stream);
-        return std::make_unique<PyFollower>(handle_of(self)->follow(each, after, on), self, stream);
-      },
-      kFollowDoc, py::kw_only(), py::arg("timeout") = py::none(), py::arg("after") = 0,
-      py::arg("stream") = py::none());
+  add_methods(type, calls);
   type.def("_get_bytes", &get_bytes, py::arg("destination"), py::arg("timeout"));
   type.def("_put_bytes", &put_bytes, py::arg("source"), py::arg("wait"), py::arg("stream"));
   type.def("_put_gpu", &put_gpu, py::arg("source"), py::arg("wait"), py::arg("stream"));
-  type.def(
-      "withdraw", [](const ArrayHandle& self) { without_gil([&] { self->withdraw(); }); },
-      "Remove the name at once; the bytes go with the last lease and view. Calls the daemon.");
-  type.def(
-      "close",
-      [](const ArrayHandle& self) {
-        self.views().clear();
-        without_gil([&] { self->close(); });
-      },
-      "Close this handle; with the process's last one of the array the subscription and the "
-      "writer's "
-      "right are given up. Leases and views stay valid.");
 }
 
 }  // namespace memlease::python

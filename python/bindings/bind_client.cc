@@ -1,6 +1,7 @@
 #include <pybind11/stl.h>
 
 #include "python/bindings/array_handle.h"
+#include "python/bindings/fastcall.h"
 
 namespace memlease::python {
 namespace {
@@ -37,10 +38,18 @@ std::unique_ptr<ArrayHandle> open(const Client& self, const std::string& name) {
 }
 
 std::unique_ptr<ArrayHandle> wait_for(const Client& self, const std::string& name,
-                                      std::optional<double> timeout) {
-  const Timeout limit = to_timeout(timeout, "timeout");
+                                      const py::object& timeout) {
+  const Timeout limit = to_timeout(timeout.ptr(), "timeout");
   return std::make_unique<ArrayHandle>(without_gil([&] { return self.wait_for(name, limit); }));
 }
+
+// The last copy of a client may wait for other threads, which may wait for the GIL.
+struct DeleteWithoutGil {
+  void operator()(Client* client) const {
+    const GilRelease released;
+    delete client;
+  }
+};
 
 }  // namespace
 
@@ -55,7 +64,7 @@ void bind_clients(py::module_& module) {
   module.def(
       "typestr", [](const std::string& dtype) { return typestr_of(parse_dtype(dtype)); },
       "A dtype as NumPy's array interface spells it; empty where NumPy has no such type.");
-  py::class_<Client>(module, "Client", py::release_gil_before_calling_cpp_dtor())
+  py::class_<Client, std::unique_ptr<Client, DeleteWithoutGil>>(module, "Client")
       .def_static("connect", &connect, py::arg("directory"), py::arg("start"), py::arg("daemon"))
       .def("create", &create, py::kw_only(), py::arg("name"), py::arg("dtype"), py::arg("shape"),
            py::arg("strides_bytes"), py::arg("device"), py::arg("slots"), py::arg("persistent"),

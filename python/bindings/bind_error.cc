@@ -1,4 +1,3 @@
-#include <cmath>
 #include <exception>
 #include <utility>
 
@@ -20,24 +19,10 @@ void set_python_error(const Error& error) {
   }
 }
 
-Timeout to_timeout(std::optional<double> seconds, const char* argument) {
-  if (!seconds) return std::nullopt;
-  if (std::isnan(*seconds) || *seconds < 0) {
-    throw Error(ErrorCode::InvalidArgument,
-                std::string(argument) + " must be 0 or more seconds, not " +
-                    std::string(py::repr(py::float_(*seconds))),
-                "float('inf') means no end, and None the default");
-  }
-  const std::chrono::duration<double> length(*seconds);
-  constexpr std::chrono::duration<double> kLongest = std::chrono::hours(24 * 365 * 100);
-  if (length >= kLongest) return kForever;
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(length);
-}
-
 void check_interrupt() {
   if (stop_flag != nullptr && stop_flag->load()) throw Stopped{};
   if (Py_IsInitialized() == 0) return;
-  const py::gil_scoped_acquire_simple acquired;
+  const GilAcquire acquired;
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
 

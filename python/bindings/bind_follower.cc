@@ -1,4 +1,5 @@
 #include "python/bindings/array_handle.h"
+#include "python/bindings/fastcall.h"
 #include "python/bindings/lease.h"
 
 namespace memlease::python {
@@ -22,6 +23,18 @@ StopIteration
 Timeout, Withdrawn, ProducerDied, DaemonLost
     As `Array.read`.
 )";
+
+PyObject* close(PyObject* self, PyObject* /*nothing*/) {
+  return guarded([&] {
+    py::handle(self).cast<PyFollower&>().close();
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyMethodDef calls[] = {
+    {"close", c_function(&close), METH_NOARGS,
+     "close($self, /)\n--\n\nEnd the iteration and the last lease. A second call does nothing."},
+};
 
 }  // namespace
 
@@ -63,20 +76,26 @@ void PyFollower::close() {
   end_last();
 }
 
+std::string PyFollower::repr() const {
+  return "<memlease.Follower of '" + handle_of(array_).reference().name +
+         "' seen=" + std::to_string(seen()) + " skipped=" + std::to_string(skipped()) +
+         (closed_ ? " closed>" : ">");
+}
+
 void PyFollower::end_last() {
   const py::object last = std::exchange(last_, py::object());
   if (last) lease_of<ReadLease>(last).exit(false);
 }
 
 void bind_follower(py::module_& module) {
-  py::class_<PyFollower>(module, "Follower", kFollowerDoc)
+  py::class_<PyFollower> type(module, "Follower", kFollowerDoc);
+  add_methods(type, calls);
+  type.def("__repr__", &PyFollower::repr)
       .def("__iter__", [](py::object self) { return self; })
       .def("__next__", &PyFollower::next, kNextDoc)
       .def_property_readonly("skipped", &PyFollower::skipped, "Versions never seen, in all.")
       .def_property_readonly("seen", &PyFollower::seen, "Versions handed out.")
       .def_property_readonly("closed", &PyFollower::closed, "True once `close` was called.")
-      .def("close", &PyFollower::close,
-           "End the iteration and the last lease. A second call does nothing.")
       .def("__enter__", [](py::object self) { return self; })
       .def("__exit__", [](PyFollower& self, const py::args&) { self.close(); });
 }

@@ -208,7 +208,7 @@ PyGpuSource gpu_source(const std::string& dtype, std::vector<std::int64_t> shape
 std::shared_ptr<const void> keep_alive(py::object object) {
   return {object.release().ptr(), [](PyObject* last) {
             if (Py_IsInitialized() == 0) return;
-            const py::gil_scoped_acquire_simple acquired;
+            const GilAcquire acquired;
             const py::error_scope pending;
             Py_DECREF(last);
           }};

@@ -127,7 +127,8 @@ PyObject* read(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyO
 template <const char* Name, WriteLease (Array::*Begin)(const WriteOptions&) const>
 PyObject* begin(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) {
   return guarded([&] {
-    const ArrayHandle& handle = handle_of(self);
+    ArrayHandle& handle = handle_of(self);
+    const Array& array = *handle;
     WriteOptions options;
     std::array<PyObject*, 2> values{};
     if (count != 0 || keywords != nullptr) {
@@ -137,7 +138,7 @@ PyObject* begin(PyObject* self, PyObject* const* arguments, Py_ssize_t count, Py
       options.stream = to_stream(values[1]);
     }
     return make_lease<WriteLease>(self, handle.views(), values[1], [&] {
-      return without_gil([&] { return ((*handle).*Begin)(options); });
+      return without_gil([&] { return (array.*Begin)(options); });
     });
   });
 }
@@ -167,25 +168,19 @@ ReadLease ArrayHandle::read(const ReadOptions& options) {
   // Giving the GIL up costs as much as the lease, and where other threads run, their time slices.
   // Once this process has subscribed to the array, the current version is normally there, and all
   // that the daemon may be asked for is the page of a new writer.
+  const Array& array = opened();
   if (has_read_ && options.version == 0 && options.newer_than == 0) {
     try {
-      return array_->read({0, 0, std::chrono::nanoseconds::zero()});
+      return array.read({0, 0, std::chrono::nanoseconds::zero()});
     } catch (const Error& error) {
       if (error.code() != ErrorCode::Timeout) throw;
     }
   }
-  ReadLease lease = without_gil([&] { return array_->read(options); });
+  ReadLease lease = without_gil([&] { return array.read(options); });
   has_read_ = !views_->on_device();  // where a read may wait for the device
   return lease;
 }
 
-void bind_lease_calls(py::class_<ArrayHandle>& type) {
-  for (PyMethodDef& call : calls) {
-    const auto method = py::reinterpret_steal<py::object>(
-        PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(type.ptr()), &call));
-    if (!method) throw py::error_already_set();
-    type.attr(call.ml_name) = method;
-  }
-}
+void bind_lease_calls(py::class_<ArrayHandle>& type) { add_methods(type, calls); }
 
 }  // namespace memlease::python

@@ -6,7 +6,9 @@
 #include <pybind11/pybind11.h>
 
 #include <atomic>
-#include <optional>
+#include <utility>
+
+#include "python/bindings/gil.h"
 
 namespace memlease::python {
 
@@ -23,9 +25,6 @@ void bind_imports(py::module_& module);
 
 // Sets the Python exception for `error`: the class of memlease.errors with its name.
 void set_python_error(const Error& error);
-
-// Seconds as Python gives them; nothing, or infinity. Throws InvalidArgument, naming the argument.
-Timeout to_timeout(std::optional<double> seconds, const char* argument);
 
 // ConnectOptions::check_interrupt of every client. Called without the GIL by waiting threads;
 // throws Stopped, or the exception that a Python signal handler raised (KeyboardInterrupt).
@@ -44,7 +43,7 @@ class StopScope {
 // Runs `call` without the GIL.
 template <typename Call>
 decltype(auto) without_gil(Call&& call) {
-  const py::gil_scoped_release_simple released;
+  const GilRelease released;
   return std::forward<Call>(call)();
 }
 

@@ -1,5 +1,7 @@
 #include "python/bindings/fastcall.h"
 
+#include <cmath>
+#include <limits>
 #include <string>
 
 #include "python/bindings/package_parts.h"
@@ -90,10 +92,35 @@ Stream to_stream(PyObject* stream) {
 }
 
 Timeout to_timeout(PyObject* seconds, const char* argument) {
-  if (seconds == nullptr) return std::nullopt;
-  const double value = PyFloat_AsDouble(seconds);
-  if (value == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
-  return to_timeout(std::optional<double>(value), argument);
+  if (seconds == nullptr || Py_IsNone(seconds) != 0) return std::nullopt;
+  double value = PyFloat_AsDouble(seconds);
+  if (value == -1 && PyErr_Occurred() != nullptr) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError) == 0 &&
+        PyErr_ExceptionMatches(PyExc_OverflowError) == 0) {
+      throw py::error_already_set();
+    }
+    PyErr_Clear();
+    value = std::numeric_limits<double>::quiet_NaN();
+  }
+  if (std::isnan(value) || value < 0) {
+    throw Error(ErrorCode::InvalidArgument,
+                std::string(argument) + " must be a number of seconds, 0 or more, got " +
+                    std::string(py::repr(seconds)),
+                "float('inf') means no end, and None the default");
+  }
+  const std::chrono::duration<double> length(value);
+  constexpr std::chrono::duration<double> kLongest = std::chrono::hours(24 * 365 * 100);
+  if (length >= kLongest) return kForever;
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(length);
+}
+
+void add_methods(py::handle type, std::span<PyMethodDef> methods) {
+  for (PyMethodDef& method : methods) {
+    const auto added = py::reinterpret_steal<py::object>(
+        PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(type.ptr()), &method));
+    if (!added) throw py::error_already_set();
+    type.attr(method.ml_name) = added;
+  }
 }
 
 }  // namespace memlease::python

@@ -2,6 +2,8 @@
 // pybind11's argument matching would slow down several times.
 #pragma once
 
+#include <cxxabi.h>
+
 #include <span>
 #include <type_traits>
 
@@ -25,6 +27,8 @@ auto guarded(Body&& body) noexcept {
   using Result = decltype(body());
   try {
     return body();
+  } catch (const abi::__forced_unwind&) {
+    park_thread();  // the interpreter ends, and this thread was to end with it
   } catch (...) {
     set_current_error();
     if constexpr (std::is_pointer_v<Result>) {
@@ -50,7 +54,10 @@ struct FastCall {
 
 // Borrowed objects; null gives the default. They throw TypeError and InvalidArgument.
 std::uint64_t to_version(PyObject* value, const char* argument);  // default: 0
-Timeout to_timeout(PyObject* seconds, const char* argument);
+Timeout to_timeout(PyObject* seconds, const char* argument);      // a number of seconds, or None
 Stream to_stream(PyObject* stream);  // as memlease.stream takes it; default: none
+
+// Methods with signatures that inspect finds, which pybind11's have not. The table outlives `type`.
+void add_methods(py::handle type, std::span<PyMethodDef> methods);
 
 }  // namespace memlease::python

@@ -1,23 +1,46 @@
 """`Array`: a named array, open in this process."""
 
-from typing import Any, Never
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Never, Self
 
 from memlease import _core
-from memlease.dtypes import numpy_dtype, require_numpy
+from memlease.conversions import Casting, converted
+from memlease.dtypes import dtype_for_users, numpy_dtype, require_numpy
 from memlease.errors import Error, InvalidArgument, Unsupported
 from memlease.layouts import require_same
 from memlease.sources import source_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Array(_core.Array):
     """A named array, open in this process.
 
     `Client.create`, `Client.open` and `Client.wait_for` make them. A handle may be used by any
-    threads at once. It pickles as a reference: where it is unpickled, on the same machine, the
-    array is opened by its name.
+    threads at once. A context manager that closes it. It pickles as a reference: where it is
+    unpickled, on the same machine, the array is opened by its name. What fails there is raised at
+    the handle's first use, and tried again.
     """
 
     __slots__ = ()
+
+    def __init__(self, handle: _core.Array) -> None:
+        if not isinstance(handle, _core.Array):
+            raise TypeError(
+                "memlease.Array cannot be called with these arguments: Client.create, open, "
+                "wait_for and put make arrays"
+            )
+        super().__init__(handle)
+
+    @property
+    def dtype(self) -> "np.dtype[Any]":
+        """Element type: NumPy's dtype, of ml_dtypes for ``bfloat16`` and its like.
+
+        The name alone, `dtype_name`, where neither is installed that has this type.
+        """
+        return dtype_for_users(self.dtype_name)
 
     @property
     def ndim(self) -> int:
@@ -35,14 +58,16 @@ class Array(_core.Array):
     @property
     def itemsize(self) -> int:
         """Bytes of one element."""
-        return _core.itemsize(self.dtype)
+        return _core.itemsize(self.dtype_name)
 
     @property
     def nbytes(self) -> int:
         """Bytes of all elements of one version, without gaps."""
         return self.size * self.itemsize
 
-    def get(self, out: Any = None, *, timeout: float | None = None) -> Any:
+    def get(
+        self, out: "NDArray[Any] | None" = None, *, timeout: float | None = None
+    ) -> "NDArray[Any]":
         """Copy the current version out, also from a GPU's memory.
 
         Blocks as `read` does, and until the copy is complete.
@@ -60,14 +85,10 @@ class Array(_core.Array):
             `out`, or a new array of the array's shape and dtype.
         """
         numpy = require_numpy()
-        if out is not None and tuple(out.shape) != self.shape:
-            raise InvalidArgument(
-                f"out has shape {tuple(out.shape)}, and '{self.name}' has {self.shape}",
-                f"give numpy.empty({self.shape}, {self.dtype!r})",
-            )
-        dtype = numpy_dtype(self.dtype)
+        dtype = numpy_dtype(self.dtype_name)
         if out is None:
             out = numpy.empty(self.shape, dtype)
+        _require_out(out, self)
         if out.dtype == dtype and out.flags.c_contiguous:
             self._get_bytes(out.view(f"V{dtype.itemsize}"), timeout)
         elif self.device == "host":
@@ -81,6 +102,7 @@ class Array(_core.Array):
         self,
         source: Any,
         *,
+        casting: Casting = "same_kind",
         wait: float | None = None,
         stream: Any = None,
         ignore_stream: bool | None = None,
@@ -99,12 +121,17 @@ class Array(_core.Array):
         Parameters
         ----------
         source : array_like
-            Of the array's shape and dtype: a NumPy array, any buffer, a tensor of PyTorch, CuPy or
-            JAX or another producer of DLPack or the CUDA array interface, a lease, a number or
-            sequence of numbers of Python, which becomes the array's dtype where that keeps its
-            values but for rounding. On a GPU it is of the array's own GPU, unless the array is on
-            the host, and its elements stand as the array's do, or in C order for an array on the
-            host. What is on the host and not in C order is brought into it first, by a copy more.
+            Of the array's shape, or one element for all: a NumPy array, any buffer, a tensor of
+            PyTorch, CuPy or JAX or another producer of DLPack or the CUDA array interface, a lease,
+            a number or sequence of numbers of Python. What is on the host and of another dtype, or
+            not in C order, is converted first, by a copy more. On a GPU it has the array's dtype
+            and is of the array's own GPU, unless the array is on the host, and its elements stand
+            as the array's do, or in C order for an array on the host.
+        casting : {"same_kind", "safe", "unsafe", "equiv", "no"}
+            What may become of the array's dtype, as in `numpy.copyto`: with "same_kind" a float64
+            becomes a float32 and an integer a float, but no float an integer; with "unsafe" any
+            number becomes what the dtype makes of it. Numbers of Python must fit into the dtype,
+            unless with "unsafe".
         wait : float, optional
             Seconds to wait at most for a free slot. Default: 10.
         stream : stream, optional
@@ -124,21 +151,27 @@ class Array(_core.Array):
         Raises
         ------
         InvalidArgument
-            Another shape, dtype or GPU; a number that does not fit; no numbers at all; a stream
-            that is capturing a graph; an interface that breaks its rules. As after all errors
-            nothing is published, and the version stands.
+            Another shape or GPU; a dtype that `casting` does not let become the array's; a number
+            that does not fit; no numbers at all; a masked array; a stream that is capturing a
+            graph; an interface that breaks its rules. As after all errors nothing is published,
+            and the version stands.
         Unsupported
-            A mask, a version above 3, or a source on a GPU whose elements stand in another order.
+            A mask of a CUDA array interface, its version above 3, or a source on a GPU whose
+            elements stand in another order.
         BufferError
             The producer cannot hand it over.
         """
-        dtype, elements = source_of(source, stream, ignore_stream, self.dtype)
-        return self._put_elements(dtype, elements, wait, stream)
+        kept = None if casting == "unsafe" else self.dtype_name
+        dtype, elements = source_of(source, stream, ignore_stream, kept)
+        return self._put_elements(dtype, elements, casting, wait, stream)
 
-    def _put_elements(self, dtype: str, elements: Any, wait: float | None, stream: Any) -> int:
-        require_same(dtype, elements.shape, self.name, self.dtype, self.shape)
+    def _put_elements(
+        self, dtype: str, elements: Any, casting: Casting, wait: float | None, stream: Any
+    ) -> int:
         if isinstance(elements, _core.GpuSource):
+            require_same(dtype, elements.shape, self.name, self.dtype_name, self.shape)
             return self._put_gpu(elements, wait, stream)
+        elements = converted(dtype, elements, casting, self)
         return self._put_bytes(require_numpy().ascontiguousarray(elements), wait, stream)
 
     def _refuse(self, *_arguments: Any, **_keywords: Any) -> Never:
@@ -154,14 +187,43 @@ class Array(_core.Array):
         """Every handle is true; else Python would ask for its length."""
         return True
 
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()
+
     def __repr__(self) -> str:
         """Name it, and say what it is and which version is current."""
-        extents = ",".join(str(extent) for extent in self.shape)
+        try:
+            extents = ",".join(str(extent) for extent in self.shape)
+        except Error as error:  # it could not be opened where it was unpickled
+            return f"<memlease.Array '{self.name}' {type(error).__name__}>"
         try:
             state = "closed" if self.closed else f"v{self.version}"
         except Error as error:
             state = type(error).__name__
         return (
-            f"<memlease.Array '{self.name}' {self.dtype}[{extents}] {self.device} {state} "
+            f"<memlease.Array '{self.name}' {self.dtype_name}[{extents}] {self.device} {state} "
             f"slots={self.slots}>"
         )
+
+
+def _require_out(out: Any, array: Array) -> None:
+    numpy = require_numpy()
+    hint = f"give numpy.empty({array.shape}, {array.dtype_name!r})"
+    if not isinstance(out, numpy.ndarray):
+        raise InvalidArgument(f"out is of type {type(out).__name__}, not a NumPy array", hint)
+    if out.shape != array.shape:
+        raise InvalidArgument(
+            f"out has shape {out.shape}, and '{array.name}' has {array.shape}", hint
+        )
+    if not out.flags.writeable:
+        raise InvalidArgument("out is read-only", hint)

@@ -5,14 +5,18 @@ import operator
 import os
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from memlease import _core, host_sources, programs
 from memlease.array import Array
+from memlease.conversions import Casting
 from memlease.dtypes import dtype_name, numpy_dtype, require_numpy
 from memlease.errors import Error, InvalidArgument, NotFound
 from memlease.layouts import can_be_broadcast, strides_of
 from memlease.sources import gpu_source_of, source_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Lifetime = Literal["session", "persistent"]
 
@@ -83,9 +87,9 @@ class Client:
     def create(
         self,
         name: str,
-        *,
         shape: int | Sequence[int],
         dtype: Any,
+        *,
         device: str = "host",
         slots: int = 3,
         lifetime: Lifetime = "session",
@@ -103,9 +107,9 @@ class Client:
             Path-like, such as ``"sim/rank0/density"``.
         shape : int or sequence of int
             Extents.
-        dtype : str or dtype
-            A name such as ``"float32"``, ``"f4"`` or ``"bfloat16"``, or a dtype of NumPy,
-            ml_dtypes, PyTorch or JAX.
+        dtype : str, type or dtype
+            A name such as ``"float32"``, ``"f4"``, ``"double"`` or ``"bfloat16"``, a type of
+            Python, as ``float``, or a dtype of NumPy, ml_dtypes, PyTorch or JAX.
         device : str
             ``"host"``, or ``"cpu"``, which means the same; ``"cuda:0"``, the first GPU that this
             process sees (``"cuda"`` means the same), ``"cuda:1"`` and so on; or a GPU's UUID,
@@ -204,10 +208,6 @@ class Client:
             It did not come in time.
         """
         _require_text("name", name)
-        if timeout is not None and not hasattr(timeout, "__float__"):
-            raise InvalidArgument(
-                f"timeout must be a number of seconds, not {timeout!r}", "None means no end"
-            )
         return Array(self._core.wait_for(name, timeout))
 
     def exists(self, name: str) -> bool:
@@ -233,6 +233,8 @@ class Client:
         name: str,
         source: Any,
         *,
+        dtype: Any = None,
+        casting: Casting = "same_kind",
         wait: float | None = None,
         stream: Any = None,
         ignore_stream: bool | None = None,
@@ -245,9 +247,12 @@ class Client:
         name : str
             As in `create`.
         source : array_like
-            As in `Array.put`; it decides shape and dtype, and not the device: what is on a GPU goes
-            into a new array in host memory, too, unless `device` says else. Numbers of Python
-            become the dtype of the array that stands.
+            As in `Array.put`; it decides the shape, and not the device: what is on a GPU goes into
+            a new array in host memory, too, unless `device` says else.
+        dtype : str, type or dtype, optional
+            As in `create`. Default: that of the array that stands, else the source's.
+        casting : {"same_kind", "safe", "unsafe", "equiv", "no"}
+            As in `Array.put`.
         wait : float, optional
             Seconds to wait at most for a free slot. Default: 10.
         stream : stream, optional
@@ -255,8 +260,9 @@ class Client:
         ignore_stream : bool, optional
             As in `Array.put`.
         **options
-            As in `create`, for an array that does not stand yet. One that stands must have those
-            that are given; without any, putting into it again needs no call to the daemon.
+            As in `create`, but for `fill`: for an array that does not stand yet. One that stands
+            must have those that are given; without any, putting into it again needs no call to the
+            daemon.
 
         Returns
         -------
@@ -272,27 +278,39 @@ class Client:
         a version.
         """
         _require_text("name", name)
+        for option in options:
+            if option not in _PUT_OPTIONS:
+                raise TypeError(f"put() has no argument {option!r}; the source gives the shape")
         try:
             standing = self.open(name)
         except NotFound:
             standing = None
-        wanted = None if standing is None else standing.dtype
-        dtype, elements = source_of(source, stream, ignore_stream, wanted)
-        if standing is None or options:
-            options = {"exist_ok": True, **options}
-            array = self.create(name, shape=elements.shape, dtype=dtype, **options)
+        wanted = None if standing is None else standing.dtype_name
+        if dtype is not None:
+            wanted = dtype_name(dtype)
+        kept = None if casting == "unsafe" else wanted
+        given, elements = source_of(source, stream, ignore_stream, kept)
+        if standing is None or options or wanted != standing.dtype_name:
+            # One element is taken for all of the array that stands.
+            shape = standing.shape if standing and elements.shape == () else elements.shape
+            array = self.create(name, shape, wanted or given, **{"exist_ok": True, **options})
         else:
             array = standing
         with _withdrawn_after_error(array):
-            array._put_elements(dtype, elements, wait, stream)
+            array._put_elements(given, elements, casting, wait, stream)
         return array
 
-    def get(self, name: str, out: Any = None, *, timeout: float | None = None) -> Any:
+    def get(
+        self, name: str, out: "NDArray[Any] | None" = None, *, timeout: float | None = None
+    ) -> "NDArray[Any]":
         """Copy the current version of an array out; see `Array.get`."""
         return self.open(name).get(out, timeout=timeout)
 
     def close(self) -> None:
-        """Close the connection and the arrays that it has opened. Leases stay valid."""
+        """Close the connection and the arrays that it has opened.
+
+        Leases stay valid, and so do the names of arrays that this process has created.
+        """
         self._core.close()
 
     def __enter__(self) -> Self:
@@ -315,6 +333,9 @@ class Client:
     def __repr__(self) -> str:
         """Name the directory."""
         return f"<memlease.Client of {self.directory} session={self.session_id}>"
+
+
+_PUT_OPTIONS = set(Client.create.__kwdefaults__ or ()) - {"fill"}
 
 
 @contextlib.contextmanager
@@ -351,7 +372,7 @@ def _elements_to_fill(fill: Any, dtype: str, shape: tuple[int, ...]) -> Any:
 
 def _fill(array: Array, elements: Any) -> None:
     if isinstance(elements, _core.GpuSource):
-        array._put_elements(array.dtype, elements, None, None)
+        array._put_elements(array.dtype_name, elements, "no", None, None)
         return
     every = require_numpy().broadcast_to(elements, array.shape)
     if array.device != "host":
@@ -390,6 +411,12 @@ def _whole_numbers(argument: str, value: Any) -> tuple[int, ...]:
 
 def _indices(value: Any) -> tuple[int, ...]:
     try:
-        return (operator.index(value),)
+        return (_index(value),)
     except TypeError:
-        return tuple(operator.index(number) for number in value)
+        return tuple(_index(number) for number in value)
+
+
+def _index(value: Any) -> int:
+    if isinstance(value, bool):
+        raise TypeError
+    return operator.index(value)

@@ -21,27 +21,47 @@ def require_numpy() -> Any:
     return numpy
 
 
+# As NumPy has them, with or without it.
+_OF_PYTHON = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
+
+
 def dtype_name(dtype: Any) -> str:
-    """Name a dtype of NumPy, ml_dtypes, PyTorch or JAX, or a string, as memlease does."""
-    if isinstance(dtype, str):
-        return _core.parse_dtype(dtype)
+    """Name a dtype of NumPy, ml_dtypes, PyTorch or JAX, a type of Python, or a string."""
+    if dtype is None:  # NumPy's float64, which is often an option that was forgotten
+        raise InvalidArgument("dtype=None is not an element type", "give one such as 'float64'")
+    if isinstance(dtype, type) and dtype in _OF_PYTHON:
+        return _OF_PYTHON[dtype]
     text = str(dtype)
     if text.startswith("torch."):
         return _core.parse_dtype(text.removeprefix("torch."))
-    numpy = require_numpy()
-    try:
-        found = numpy.dtype(dtype)
-    except TypeError as error:
+    if isinstance(dtype, str):
+        try:
+            return _core.parse_dtype(dtype)
+        except InvalidArgument:
+            found = _in_numpy(dtype)  # it knows "double"
+            if found is None or found.kind not in "biufc":
+                raise
+    else:
+        require_numpy()
+        found = _in_numpy(dtype)
+    if found is None:
         raise InvalidArgument(
             f"dtype={dtype!r} is not an element type",
             "give a name such as 'float32', or a NumPy dtype",
-        ) from error
+        )
     if not found.isnative:
         raise InvalidArgument(
             f"dtype={dtype!r} has the other byte order than this machine",
             f"convert with array.astype({found.newbyteorder('=').str!r})",
         )
     return _core.parse_dtype(found.name)
+
+
+def _in_numpy(dtype: Any) -> "np.dtype[Any] | None":
+    try:
+        return require_numpy().dtype(dtype)  # type: ignore[no-any-return]
+    except (TypeError, ValueError, SyntaxError, Unsupported):
+        return None
 
 
 def numpy_dtype(name: str) -> "np.dtype[Any]":
@@ -60,3 +80,11 @@ def numpy_dtype(name: str) -> "np.dtype[Any]":
             f"NumPy has no {name}, and ml_dtypes, which has, is not installed or too old",
             "pip install ml_dtypes, or take the lease by DLPack, as torch.from_dlpack(lease)",
         ) from error
+
+
+def dtype_for_users(name: str) -> "np.dtype[Any]":
+    """Return NumPy's dtype of a name, or the name itself where nothing installed has that type."""
+    try:
+        return numpy_dtype(name)
+    except Unsupported:
+        return name  # type: ignore[return-value]

@@ -1,5 +1,6 @@
 """Sources on the host, as NumPy takes them; plain numbers become what the array wants."""
 
+import sys
 from typing import Any
 
 from memlease.dtypes import numpy_dtype, require_numpy
@@ -28,6 +29,7 @@ def elements_of(source: Any, dtype: str | None) -> Any:
         These are no numbers, or one does not fit into `dtype`.
     """
     numpy = require_numpy()
+    refuse_mask(source)
     if isinstance(source, bytes):
         source = memoryview(source)  # a buffer like others; NumPy would take it for text
     if not is_plain(source):
@@ -42,6 +44,16 @@ def elements_of(source: Any, dtype: str | None) -> Any:
     if elements.dtype.kind in "OSUMm" or elements.dtype.names is not None:
         raise _no_numbers(source, f"; NumPy gives it the dtype {elements.dtype}")
     return elements
+
+
+def refuse_mask(source: Any) -> None:
+    """Refuse a masked array of NumPy, whose mask would be lost: `InvalidArgument`."""
+    masked = sys.modules.get("numpy.ma")
+    if masked is not None and isinstance(source, masked.MaskedArray):
+        raise InvalidArgument(
+            "the source is a masked array, and memlease keeps no masks",
+            "give source.filled(value), or put source.data and source.mask into two arrays",
+        )
 
 
 def become(source: Any, elements: Any, dtype: str) -> Any:

@@ -24,7 +24,7 @@ def require_same(
         return
     raise InvalidArgument(
         f"the source is {dtype}{list(shape)}, and '{name}' is {wanted}{list(wanted_shape)}",
-        f"convert it first, as by np.asarray(source, {wanted!r})"
+        f"give casting='unsafe', or convert it first, as by np.asarray(source, {wanted!r})"
         if dtype != wanted
         else f"give one of shape {wanted_shape}{_way_to_shape(shape, wanted_shape)}",
     )
@@ -34,7 +34,7 @@ def _way_to_shape(shape: tuple[int, ...], wanted: tuple[int, ...]) -> str:
     if math.prod(shape) == math.prod(wanted):
         return ", as by np.reshape"
     if can_be_broadcast(shape, wanted):
-        return ", as by np.broadcast_to" if shape else ", as by np.full"
+        return ", as by np.broadcast_to"
     return ""
 
 

@@ -1,18 +1,35 @@
 """Arrays pickle as references: directory, name and identity, never a handle."""
 
+import functools
 import os
 from typing import Any
 
+from memlease import _core
 from memlease.array import Array
 from memlease.client import Client, connect
-from memlease.errors import DaemonLost, Withdrawn
+from memlease.errors import DaemonLost, Error, Withdrawn
 
 # Connections of unpickled arrays, by process and directory.
 _clients: dict[tuple[int, str], Client] = {}
 
 
 def open_reference(directory: str, name: str, array_id: int) -> Array:
-    """Open the array that was pickled; `Withdrawn` if another one has its name by now."""
+    """Open the array that was pickled.
+
+    An exception here would end pools of processes, which unpickle where nobody catches it: the
+    first use of the handle tries again, and raises.
+    """
+    try:
+        return _find(directory, name, array_id)
+    except Error:
+        later = Array.__new__(Array)
+        find = functools.partial(_find, directory, name, array_id)
+        _core.Array.__init__(later, directory=directory, name=name, id=array_id, open=find)
+        return later
+
+
+def _find(directory: str, name: str, array_id: int) -> Array:
+    """Open it; `Withdrawn` if another array has its name by now."""
     key = (os.getpid(), directory)
     client = _clients.get(key)
     if client is not None:

@@ -29,8 +29,8 @@ def source_of(
     ignore_stream : bool, optional
         As in `memlease.opt_outs`.
     dtype : str, optional
-        What plain numbers become, which have no dtype of their own. Default: what NumPy makes of
-        them.
+        What plain numbers become, which have no dtype of their own, where that keeps their values.
+        Default: what NumPy makes of them.
 
     Returns
     -------

@@ -1,5 +1,6 @@
 """Following an array."""
 
+import collections.abc
 import threading
 
 import memlease
@@ -108,3 +109,10 @@ def test_withdraw_ends_a_wait(field):
     threading.Timer(0.1, field.withdraw).start()
     with pytest.raises(memlease.Withdrawn):
         next(versions)
+
+
+def test_a_follower_names_its_array(field):
+    with field.follow() as versions:
+        assert isinstance(versions, collections.abc.Iterator)
+        assert repr(versions) == f"<memlease.Follower of '{field.name}' seen=0 skipped=0>"
+    assert repr(versions).endswith(" closed>")

@@ -165,7 +165,6 @@ def test_a_lease_is_a_sequence_of_its_rows(field):
         lambda field: field.read(1),
         lambda field: field.read(versions=1),
         lambda field: field.read(version=1.5),
-        lambda field: field.read(timeout="1"),
         lambda field: field.write(1, 2),
         lambda field: field.write(1, wait=2),
         lambda field: field.update(timeout=1),

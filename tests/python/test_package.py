@@ -43,6 +43,15 @@ def test_everything_public_is_documented():
     assert undocumented == []
 
 
+def test_every_method_has_a_signature():
+    for name in ("Array", "Client", "Follower", "ReadLease", "WriteLease"):
+        for member, value in inspect.getmembers(getattr(memlease, name), callable):
+            if not member.startswith("_"):
+                assert inspect.signature(value)
+    signature = str(inspect.signature(memlease.Array.follow))
+    assert signature == "(self, /, *, timeout=None, after=0, stream=None)"
+
+
 def test_the_package_is_marked_as_typed():
     assert Path(memlease.__file__).with_name("py.typed").exists()
     assert Path(memlease.__file__).with_name("_core.pyi").exists()

@@ -30,6 +30,13 @@ def run(code, *arguments, check=True):
     return result
 
 
+def start(code):
+    """Begin to run Python code in a new process, as run() does."""
+    program = "import sys, memlease, numpy as np\n" + textwrap.dedent(code)
+    command = [sys.executable, "-c", program]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
 def page_of(address):
     """(device, inode, offset in the file) of a mapped address: what it really shows."""
     for line in Path("/proc/self/maps").read_text().splitlines():
@@ -223,6 +230,40 @@ def test_interpreter_exit_while_a_thread_waits(memlease_client):
     started.wait()
     """
     run(code)
+
+
+@pytest.mark.parametrize(
+    ("call", "rounds"),
+    [
+        ('client.open("a").get()', 100),
+        ('client.open("a").put([1, 2, 3, 4])', 100),
+        ("memlease.connect(start=False)", 100),
+        ('client.wait_for("a"), client.list()', 20),
+        ('client.create(f"b/{os.getpid()}/{next(numbers)}", shape=4, dtype="i4").withdraw()', 20),
+        ('client.open("a").read(newer_than=2**60)', 3),
+        ('next(client.open("a").follow(after=2**60))', 3),
+    ],
+)
+def test_interpreter_exit_while_threads_call(memlease_client, call, rounds):
+    memlease_client.create("a", shape=4, dtype="i4", fill=0)
+    code = f"""
+    import itertools, os, threading
+    import numpy
+    client, numbers = memlease.connect(start=False), itertools.count()
+    begun = threading.Semaphore(0)
+    def work():
+        while True:
+            begun.release()
+            {call}
+    for _ in range(3):
+        threading.Thread(target=work, daemon=True).start()
+    for _ in range({rounds}):
+        begun.acquire()
+    """
+    runs = [start(code) for _ in range(6)]
+    for run in runs:
+        assert run.communicate(timeout=60) == ("", "")
+        assert run.returncode == 0
 
 
 def _work(array, results):
