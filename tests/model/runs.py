@@ -263,7 +263,6 @@ CONTROLS = [
         A,
         {
             "event-before-slot-word": "† the slot's event is recorded, then its word stored",
-            "unverified-reads": "† unverified reads are checked at their end",
             "heir-file-before-writer-word": "† heir file, then writer word",
             "release-after-poison": "† poison, then release of the timelines",
         },
