@@ -20,14 +20,20 @@ absl::StatusOr<std::shared_ptr<Mapping>> Mapping::map(const SharedFile& file,
   void* data = mmap(window, file.size_bytes, file.writable ? PROT_READ | PROT_WRITE : PROT_READ,
                     window == nullptr ? MAP_SHARED : MAP_SHARED | MAP_FIXED, file.fd.get(), 0);
   if (data == MAP_FAILED) {
+    const int error = errno;
+    if (window != nullptr) windows->give_back(window, file.size_bytes);
     return wire::errno_error(ErrorCode::kOutOfMemory,
-                             fmt::format("mapping {} shared bytes", file.size_bytes), errno,
+                             fmt::format("mapping {} shared bytes", file.size_bytes), error,
                              "Check ulimit -v and vm.max_map_count.");
   }
   // Before Linux 3.x this could fail; a mapping that a child inherits would be unsafe.
   if (madvise(data, file.size_bytes, MADV_DONTFORK) != 0) {
     const int error = errno;
-    munmap(data, file.size_bytes);
+    if (window != nullptr) {
+      windows->give_back(window, file.size_bytes);  // a thread may be about to read there
+    } else {
+      munmap(data, file.size_bytes);
+    }
     return wire::errno_error(ErrorCode::kInternal, "madvise(MADV_DONTFORK)", error);
   }
   return std::shared_ptr<Mapping>(

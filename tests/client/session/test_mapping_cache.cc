@@ -1,3 +1,10 @@
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
 #include <future>
 #include <memory>
 
@@ -5,6 +12,19 @@
 #include "gtest/gtest.h"
 #include "tests/support/fake_files.h"
 #include "wire/error.h"
+
+namespace {
+std::atomic<bool> refuse_madvise{false};
+}  // namespace
+
+// In front of the C library's: no other way makes it fail for a mapping that is in order.
+extern "C" int madvise(void* address, std::size_t size_bytes, int advice) noexcept {
+  if (refuse_madvise) {
+    errno = EINVAL;
+    return -1;
+  }
+  return static_cast<int>(syscall(SYS_madvise, address, size_bytes, advice));
+}
 
 namespace memlease::internal {
 namespace {
@@ -87,6 +107,25 @@ TEST_F(MappingCacheTest, UnmapsNoPageOfAnotherProcessButShowsAnotherOneThere) {
   first = nullptr;
   EXPECT_EQ(*there, std::byte{0}) << "the page has gone, its address has not";
   const auto next = others.get(FileId{2}, FileKind::kExtent);
+  ASSERT_TRUE(next.ok());
+  EXPECT_EQ((*next)->data(), there);
+}
+
+// The address stays one that may be read, and is used again.
+TEST_F(MappingCacheTest, GivesThePlaceOfAPageBackThatCannotBeShownThere) {
+  files.kind = FileKind::kExtent;
+  files.writable = false;
+  auto first = cache.get(FileId{1}, FileKind::kExtent);
+  ASSERT_TRUE(first.ok());
+  std::byte* const there = (*first)->data();
+  first = nullptr;
+  refuse_madvise = true;
+  const auto refused = cache.get(FileId{2}, FileKind::kExtent);
+  refuse_madvise = false;
+  EXPECT_EQ(wire::code_of(refused.status()), ErrorCode::kInternal);
+  ASSERT_EQ(msync(there, FakeFiles::kSizeBytes, MS_ASYNC), 0) << "nothing is mapped there now";
+  EXPECT_EQ(*there, std::byte{0});
+  const auto next = cache.get(FileId{2}, FileKind::kExtent);
   ASSERT_TRUE(next.ok());
   EXPECT_EQ((*next)->data(), there);
 }
