@@ -20,6 +20,8 @@ using Stub = v1::Control::Stub;
 
 // wait_for() is answered before.
 constexpr std::chrono::milliseconds kFirstAsked{500};
+// What an interrupted call waits for an answer that may be on its way.
+constexpr std::chrono::milliseconds kLastLook{20};
 constexpr std::chrono::seconds kEndDeadline{2};  // of calls that nobody wants an answer of
 // A fork waits for the calls in flight, so none of them waits long.
 constexpr std::chrono::milliseconds kLongestWait{200};
@@ -114,7 +116,9 @@ absl::Status ControlStub::call(Prepare prepare, const Request& request, Reply& r
         call.release();  // the parent's; gRPC does not run here
         return grpc::Status();
       }
-      if (!interrupted.ok()) return grpc::Status();
+      if (interrupted.ok()) continue;
+      if (call->wait(kLastLook)) std::move(cancel).Cancel();
+      return grpc::Status();
     }
     std::move(cancel).Cancel();
     return call->answer;
@@ -129,24 +133,29 @@ absl::Status ControlStub::call(Prepare prepare, const Request& request, Reply& r
                           "daemon runs.");
 }
 
+absl::StatusOr<OpenAnswer> ControlStub::opened(const absl::Status& status,
+                                               const v1::OpenReply& reply) {
+  if (status.ok()) return opened_from(reply);
+  if (reply.array_id() != 0 && wire::code_of(status) != wire::ErrorCode::kForkedClient) {
+    leave(wire::ArrayId{reply.array_id()}, 1).IgnoreError();
+  }
+  return status;
+}
+
 absl::StatusOr<OpenAnswer> ControlStub::create(const wire::ArraySpec& spec, bool exist_ok,
                                                InterruptCheck interrupt) {
   v1::CreateRequest request;
   *request.mutable_spec() = wire::to_proto(spec);
   request.set_exist_ok(exist_ok);
   v1::OpenReply reply;
-  if (auto status = call(&Stub::PrepareAsyncCreate, request, reply, interrupt); !status.ok())
-    return status;
-  return opened_from(reply);
+  return opened(call(&Stub::PrepareAsyncCreate, request, reply, interrupt), reply);
 }
 
 absl::StatusOr<OpenAnswer> ControlStub::open(const std::string& name, InterruptCheck interrupt) {
   v1::OpenRequest request;
   request.set_name(name);
   v1::OpenReply reply;
-  if (auto status = call(&Stub::PrepareAsyncOpen, request, reply, interrupt); !status.ok())
-    return status;
-  return opened_from(reply);
+  return opened(call(&Stub::PrepareAsyncOpen, request, reply, interrupt), reply);
 }
 
 absl::StatusOr<Subscribed> ControlStub::subscribe(wire::ArrayId array, InterruptCheck interrupt) {

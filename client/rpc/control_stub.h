@@ -8,6 +8,10 @@
 
 #include "client/session/control_port.h"
 
+namespace memlease::v1 {
+class OpenReply;
+}
+
 namespace memlease::internal {
 
 class ControlStub : public ControlPort {
@@ -39,6 +43,10 @@ class ControlStub : public ControlPort {
  private:
   template <typename Reply>
   struct Call;
+
+  // What create() and open() return. An answer that came although the call has failed, with an
+  // interrupt or at its deadline, is given back.
+  absl::StatusOr<OpenAnswer> opened(const absl::Status& status, const v1::OpenReply& reply);
 
   // `prepare` is the stub's PrepareAsync... of the call.
   template <typename Prepare, typename Request, typename Reply>

@@ -79,8 +79,9 @@ class ControlPort {
   // device that the daemon does not have).
   virtual absl::StatusOr<OpenAnswer> create(const wire::ArraySpec& spec, bool exist_ok,
                                             InterruptCheck interrupt) = 0;
-  // Opens an array. Each answer of create() and open() is given back by leave(). kNotFound, also
-  // for an array that this process may not read.
+  // Opens an array. Each answer of create() and open() is given back by leave(); one that the
+  // caller does not get, because of an interrupt or the deadline, by whichever side sees that.
+  // kNotFound, also for an array that this process may not read.
   virtual absl::StatusOr<OpenAnswer> open(const std::string& name, InterruptCheck interrupt) = 0;
   // Frees the name. Views, leases and memberships stay. kNotFound, kDenied.
   virtual absl::Status withdraw(const std::string& name, InterruptCheck interrupt) = 0;

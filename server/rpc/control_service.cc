@@ -39,6 +39,12 @@ void fill(const Broker::Opened& opened, std::uint64_t host_waits_ms, v1::OpenRep
   reply.set_host_waits_ms(host_waits_ms);
 }
 
+// Nobody takes the answer of a call that its client has given up: what it has opened is given back.
+absl::Status give_back_if_cancelled(const grpc::ServerContext& context, Broker& broker,
+                                    Session& session, const Broker::Opened& opened) {
+  return context.IsCancelled() ? broker.leave(session, opened.array->id, 1) : absl::OkStatus();
+}
+
 std::span<const std::uint8_t> credential_of(const grpc::ServerContextBase& context) {
   const auto& metadata = context.client_metadata();
   const auto token = metadata.find("memlease-token-bin");
@@ -113,9 +119,9 @@ grpc::Status ControlService::Create(grpc::ServerContext* context, const v1::Crea
           shortage = opened->array->write_events->shortage();
           created = opened->array->domain;
         }
-      } else {
-        missing = std::get<SegmentPool::Growth>(*creation);
+        return give_back_if_cancelled(*context, broker, session, *opened);
       }
+      missing = std::get<SegmentPool::Growth>(*creation);
       return absl::OkStatus();
     };
     grpc::Status status = for_session(*context, "Create", create, growth);
@@ -136,8 +142,9 @@ grpc::Status ControlService::Open(grpc::ServerContext* context, const v1::OpenRe
                                   v1::OpenReply* reply) {
   return for_session(*context, "Open", [&](Broker& broker, Session& session) {
     auto opened = broker.open(session, request->name());
-    if (opened.ok()) fill(*opened, host_.host_waits_ms(*opened->array), *reply);
-    return opened.status();
+    if (!opened.ok()) return opened.status();
+    fill(*opened, host_.host_waits_ms(*opened->array), *reply);
+    return give_back_if_cancelled(*context, broker, session, *opened);
   });
 }
 

@@ -178,6 +178,35 @@ TEST_F(StoppedDaemon, DoesNotHoldUpAnInterrupt) {
   daemon.signal(SIGCONT);
 }
 
+// Neither where its answer has come meanwhile, nor where the daemon finds it when it goes on.
+TEST_F(StoppedDaemon, KeepsNothingOpenForACallThatWasInterrupted) {
+  run("create c 3 600 64 session");
+  const auto open_here = [&] {
+    const auto holders = daemon.admin().list_holders("c");
+    EXPECT_TRUE(holders.ok()) << holders.status();
+    return holders.ok() && std::any_of(holders->holders().begin(), holders->holders().end(),
+                                       [](const auto& holder) { return holder.pid() == getpid(); });
+  };
+  for (const bool answered : {true, false}) {
+    ConnectOptions options = here();
+    options.check_interrupt = [&] {
+      if (answered) {
+        daemon.signal(SIGCONT);
+        while (!open_here()) std::this_thread::yield();
+      }
+      throw Interrupted{};
+    };
+    const Client impatient = Client::connect(options);
+    stop();
+    EXPECT_THROW(impatient.open("c"), Interrupted);
+    daemon.signal(SIGCONT);
+    EXPECT_TRUE(client.exists("c"));  // an answer that comes later
+    const auto end = Clock::now() + std::chrono::seconds(5);
+    while (open_here() && Clock::now() < end) std::this_thread::yield();
+    EXPECT_FALSE(open_here()) << "answered: " << answered;
+  }
+}
+
 TEST_F(StoppedDaemon, DoesNotHoldUpTheInterruptOfAConnection) {
   ConnectOptions options = here();
   options.check_interrupt = [] { throw Interrupted{}; };
