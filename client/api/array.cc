@@ -2,9 +2,9 @@
 
 #include <utility>
 
+#include "client/api/await_read.h"
 #include "client/api/throw.h"
 #include "client/arrays/array_handle.h"
-#include "client/arrays/begin_read.h"
 #include "client/arrays/begin_write.h"
 #include "client/arrays/gpu_copy.h"
 #include "client/arrays/open_array.h"
@@ -25,30 +25,11 @@ namespace {
 
 constexpr std::chrono::seconds kDefaultWriteWait{10};
 
-// Kept out of the way of reads that need nothing of it.
-[[gnu::noinline]] absl::Status await_read(const ArrayHandle& handle, const ReadOptions& options,
-                                          Stream stream, ReadAttempt& attempt) {
-  attempt = {};
-  if (auto status = handle.usable(); !status.ok()) return status;
-  OpenArray& state = handle.array();
-  // Before a wait that may be long.
-  if (stream && state.importer() != nullptr) {
-    if (auto status = state.importer()->check_stream(stream); !status.ok()) return status;
-  }
-  WaitLimit wait_limit(state.session(), handle.interrupt_check(), options.timeout, kForever);
-  return internal::begin_read(state, options, wait_limit, attempt);
-}
-
-bool came_to_nothing(const ReadAttempt& attempt) {
-  return attempt.outcome == ReadAttempt::Outcome::kProducerDied ||
-         attempt.outcome == ReadAttempt::Outcome::kWriteAborted;
-}
-
 // Which is then waited for on `stream`.
 ReadAttempt read_or_throw(const ArrayHandle& handle, const ReadOptions& options, Stream stream) {
   ReadAttempt attempt = handle.read_at_once(options.version, options.newer_than);
   if (attempt.outcome != ReadAttempt::Outcome::kAcquired) {
-    internal::check(await_read(handle, options, stream, attempt));
+    internal::check(internal::await_read(handle, options, stream, attempt));
   }
   return attempt;
 }
@@ -67,7 +48,9 @@ internal::WriteAttempt write_or_throw(const ArrayHandle& handle, const WriteOpti
                                      state.name(), state.spec().mode),
                          "Its owner must create it with a mode such as 0660."));
   }
-  WaitLimit wait_limit(state.session(), handle.interrupt_check(), options.wait, kDefaultWriteWait);
+  const auto still_open = [&] { return handle.usable(); };
+  WaitLimit wait_limit(state.session(), handle.interrupt_check(), options.wait, kDefaultWriteWait,
+                       still_open);
   internal::WriteAttempt attempt;
   internal::check(begin(state, wait_limit, attempt));
   return attempt;
@@ -214,48 +197,5 @@ void Array::withdraw() const {
 void Array::close() const { handle_->close(); }
 
 bool Array::closed() const noexcept { return handle_->closed(); }
-
-// ---- Follower.
-
-Follower::Follower(std::shared_ptr<ArrayHandle> handle, Timeout timeout, std::uint64_t after,
-                   Stream stream) noexcept
-    : handle_(std::move(handle)), timeout_(timeout), stream_(stream), last_(after) {}
-
-Follower::Follower(Follower&&) noexcept = default;
-Follower& Follower::operator=(Follower&&) noexcept = default;
-Follower::~Follower() = default;
-
-ReadLease Follower::next() {
-  if (handle_ == nullptr) {
-    throw_error(wire::make_error(wire::ErrorCode::kClosed, "this follower has been closed",
-                                 "Call follow() again."));
-  }
-  ReadOptions options;
-  options.newer_than = last_;
-  options.timeout = timeout_;
-  ReadAttempt attempt = handle_->read_at_once(0, last_);
-  if (attempt.outcome != ReadAttempt::Outcome::kAcquired) {
-    const absl::Status status = await_read(*handle_, options, stream_, attempt);
-    // A version that will never come is told once; the next step waits for what comes after it.
-    if (!status.ok() && came_to_nothing(attempt)) {
-      if (last_ != 0) skipped_ += attempt.version - last_;
-      last_ = attempt.version;
-    }
-    internal::check(status);
-  }
-  if (last_ != 0) skipped_ += attempt.version - last_ - 1;
-  last_ = attempt.version;
-  ++seen_;
-  OpenArray& state = handle_->array();
-  const std::uint64_t interrupt = handle_->interrupt_check();
-  if (state.gpu() == nullptr) return {state, attempt.version, attempt.slot, interrupt};
-  return ReadLease::begin(state, attempt.version, attempt.slot, interrupt, stream_);
-}
-
-std::uint64_t Follower::skipped() const noexcept { return skipped_; }
-
-std::uint64_t Follower::seen() const noexcept { return seen_; }
-
-void Follower::close() noexcept { handle_.reset(); }
 
 }  // namespace memlease

@@ -100,8 +100,9 @@ std::vector<std::string> Client::list(const std::string& pattern) const {
 Array Client::wait_for(const std::string& name, Timeout timeout) const {
   const ArrayTable& arrays = *value_or_throw(connection_->use());
   check(wire::validate_name(name));
+  const auto still_open = [&] { return connection_->still_open(); };
   internal::WaitLimit wait_limit(arrays.session(), connection_->interrupt_check(), timeout,
-                                 kForever);
+                                 kForever, still_open);
   const auto interrupt = [&] { return wait_limit.check_call(); };
   for (bool last = wait_limit.expired();;) {
     const auto slice = std::chrono::ceil<std::chrono::milliseconds>(wait_limit.slice());

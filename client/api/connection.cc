@@ -26,6 +26,10 @@ Connection::~Connection() {
   session().remove_connection(false);
 }
 
+absl::Status Connection::still_open() const {
+  return closed_.load() ? client_closed() : absl::OkStatus();
+}
+
 absl::StatusOr<ArrayTable*> Connection::use() {
   if (closed_.load() && !session().forked()) return client_closed();
   if (auto status = session().look(); !status.ok()) return status;

@@ -36,9 +36,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void close();
   Session& session() const { return arrays_->session(); }
   std::uint64_t interrupt_check() const { return interrupt_check_; }
-  // The same for a call to the daemon.
+  // kClosed once it has been closed.
+  absl::Status still_open() const;
+  // For a call to the daemon, which ends when this is closed or its user interrupts it.
   auto interrupt() const {
-    return [this] { return session().check_interrupt(interrupt_check_); };
+    return [this] {
+      auto status = still_open();
+      return status.ok() ? session().check_interrupt(interrupt_check_) : status;
+    };
   }
 
  private:

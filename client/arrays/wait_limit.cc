@@ -9,10 +9,11 @@
 namespace memlease::internal {
 
 WaitLimit::WaitLimit(Session& session, std::uint64_t interrupt_check, Timeout timeout,
-                     std::chrono::nanoseconds default_timeout)
+                     std::chrono::nanoseconds default_timeout, InterruptCheck still_open)
     : session_(session),
       interrupt_check_(interrupt_check),
-      limit_(std::max(timeout.value_or(default_timeout), std::chrono::nanoseconds::zero())) {}
+      limit_(std::max(timeout.value_or(default_timeout), std::chrono::nanoseconds::zero())),
+      still_open_(still_open) {}
 
 bool WaitLimit::expired() { return slice() == std::chrono::nanoseconds::zero(); }
 
@@ -28,6 +29,7 @@ std::chrono::nanoseconds WaitLimit::slice() {
 
 absl::Status WaitLimit::check_call() {
   if (auto status = session_.check_interrupt(interrupt_check_); !status.ok()) return status;
+  if (auto status = still_open_(); !status.ok()) return status;
   if (!expired()) return absl::OkStatus();
   return wire::make_error(wire::ErrorCode::kTimeout,
                           "the daemon did not answer within " + limit_text(),
@@ -36,6 +38,7 @@ absl::Status WaitLimit::check_call() {
 
 absl::Status WaitLimit::step() {
   if (auto status = session_.check_interrupt(interrupt_check_); !status.ok()) return status;
+  if (auto status = still_open_(); !status.ok()) return status;
   return session_.look();
 }
 

@@ -1,6 +1,7 @@
-// How long a call goes on waiting: until its deadline, an interrupt, or the daemon's end. Waits go
-// in slices, between which step() looks at all three. The time runs from the first question on: a
-// call that need not wait never looks at the clock. Used by one thread.
+// How long a call goes on waiting: until its deadline, an interrupt, the end of what it was called
+// by, or the daemon's. Waits go in slices, between which step() looks at all of these. The time
+// runs from the first question on: a call that need not wait never looks at the clock. Used by one
+// thread.
 #pragma once
 
 #include <memlease/array.h>
@@ -18,16 +19,19 @@ namespace memlease::internal {
 
 class WaitLimit {
  public:
-  // `interrupt_check`: the number of the caller's (Session::add_interrupt_check).
+  // `interrupt_check`: the number of the caller's (Session::add_interrupt_check). `still_open`: not
+  // OK once another thread has closed what the caller waits by; it outlives this.
   WaitLimit(Session& session, std::uint64_t interrupt_check, Timeout timeout,
-            std::chrono::nanoseconds default_timeout);
+            std::chrono::nanoseconds default_timeout, InterruptCheck still_open = kNoInterrupts);
 
   bool expired();
   // How long to sleep at a time; 0 once expired.
   std::chrono::nanoseconds slice();
-  // For a call to the daemon that waits meanwhile: OK, kInterrupted, or kTimeout once expired.
+  // For a call to the daemon that waits meanwhile: OK, kInterrupted, what `still_open` says, or
+  // kTimeout once expired.
   absl::Status check_call();
-  // OK to go on; else kInterrupted, or why the session cannot be used any more.
+  // OK to go on; else kInterrupted, what `still_open` says, or why the session cannot be used any
+  // more.
   absl::Status step();
   // "10 s", for the text of an error.
   std::string limit_text() const;
@@ -37,6 +41,7 @@ class WaitLimit {
   Session& session_;
   const std::uint64_t interrupt_check_;
   const std::chrono::nanoseconds limit_;
+  const InterruptCheck still_open_;
   std::optional<Clock::time_point> start_;
 };
 

@@ -3,10 +3,16 @@
 #include <memlease/memlease.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <functional>
+#include <future>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <stdexcept>
+#include <thread>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/support/private_daemon.h"
@@ -118,6 +124,106 @@ TEST_F(OwnHandles, AreInterruptedByTheirOwnClient) {
   other.close();
   EXPECT_EQ(used.use_count(), 1) << "nobody may call it now";
   EXPECT_EQ(error_of(*array, in_vain(*array)), ErrorCode::Timeout);
+}
+
+// Threads of which a test knows that they wait: they are asked whether to go on.
+class WaitingThreads {
+ public:
+  using Outcome = std::future<std::optional<ErrorCode>>;
+
+  std::function<void()> check() {
+    return [this] {
+      const std::lock_guard lock(mutex_);
+      asked_.insert(std::this_thread::get_id());
+      changed_.notify_all();
+    };
+  }
+  // What the call raises in a thread of its own.
+  static Outcome run(std::function<void()> call) {
+    return std::async(std::launch::async, [call]() -> std::optional<ErrorCode> {
+      try {
+        call();
+        return std::nullopt;
+      } catch (const Error& error) {
+        return error.code();
+      }
+    });
+  }
+  void await(std::size_t threads) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return asked_.size() >= threads; });
+  }
+
+ private:
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::set<std::thread::id> asked_;
+};
+
+constexpr std::chrono::seconds kLong{20};
+
+TEST_F(OwnHandles, EndTheWaitsOfOtherThreadsWhenTheyAreClosed) {
+  WaitingThreads waiting;
+  const Client other = connect(waiting.check());
+  const Array mine = other.open("a");
+  const Array also_mine = other.open("a");
+  Follower follower = mine.follow(kLong);
+  follower.next().release();
+  ReadOptions later = in_vain(mine);
+  later.timeout = kLong;
+  WriteLease lease = array->write();  // nobody else of this process writes meanwhile
+  const std::uint64_t next = lease.version();
+  auto goes_on = WaitingThreads::run([&] { EXPECT_EQ(also_mine.read(later).version(), next); });
+  std::vector<WaitingThreads::Outcome> outcomes;
+  outcomes.push_back(WaitingThreads::run([&] { mine.read(later); }));
+  outcomes.push_back(WaitingThreads::run([&] { mine.write({.wait = kLong}); }));
+  outcomes.push_back(WaitingThreads::run([&] { follower.next(); }));
+  waiting.await(4);
+  const auto start = std::chrono::steady_clock::now();
+  mine.close();
+  for (auto& outcome : outcomes) EXPECT_EQ(outcome.get(), ErrorCode::Closed);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, kLong / 4);
+  lease.publish();
+  EXPECT_EQ(goes_on.get(), std::nullopt) << "another handle of the same array";
+}
+
+TEST_F(OwnHandles, EndTheirWaitsWhenTheirClientIsClosed) {
+  WaitingThreads waiting;
+  const Client other = connect(waiting.check());
+  const Array theirs = other.open("a");
+  ReadOptions later = in_vain(theirs);
+  later.timeout = kLong;
+  std::vector<WaitingThreads::Outcome> outcomes;
+  outcomes.push_back(WaitingThreads::run([&] { theirs.read(later); }));
+  outcomes.push_back(WaitingThreads::run([&] { other.wait_for("never", kLong); }));
+  waiting.await(2);
+  const auto start = std::chrono::steady_clock::now();
+  other.close();
+  for (auto& outcome : outcomes) EXPECT_EQ(outcome.get(), ErrorCode::Closed);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, kLong / 4);
+  EXPECT_EQ(error_of(*array, in_vain(*array)), ErrorCode::Timeout) << "its client goes on";
+}
+
+TEST_F(OwnHandles, EndNoWaitButTheFollowersOwnWhenThatIsClosed) {
+  WaitingThreads waiting;
+  const Client other = connect(waiting.check());
+  const Array theirs = other.open("a");
+  Follower follower = theirs.follow(kLong);
+  follower.next().release();
+  ReadOptions later = in_vain(theirs);
+  later.timeout = kLong;
+  const std::uint64_t next = theirs.version() + 1;
+  auto reads = WaitingThreads::run([&] { EXPECT_EQ(theirs.read(later).version(), next); });
+  auto follows = WaitingThreads::run([&] { follower.next(); });
+  waiting.await(2);
+  const auto start = std::chrono::steady_clock::now();
+  follower.close();
+  EXPECT_EQ(follows.get(), ErrorCode::Closed);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, kLong / 4);
+  follower.close();
+  EXPECT_THROW(follower.next(), Error);
+  array->write().publish();
+  EXPECT_EQ(reads.get(), std::nullopt);
 }
 
 }  // namespace

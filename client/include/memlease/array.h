@@ -3,14 +3,14 @@
 
 #include <memlease/dtype.h>
 #include <memlease/error.h>
+#include <memlease/follower.h>
 #include <memlease/lease.h>
 #include <memlease/stream.h>
+#include <memlease/timeout.h>
 #include <memlease/version.h>
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,10 +19,6 @@ namespace memlease {
 namespace internal {
 class ArrayHandle;
 }
-
-// How long a call may wait: nothing = its default, zero = not at all.
-using Timeout = std::optional<std::chrono::nanoseconds>;
-inline constexpr std::chrono::nanoseconds kForever = std::chrono::nanoseconds::max();
 
 struct ReadOptions {
   std::uint64_t version = 0;     // this version; 0 = the current one
@@ -34,33 +30,6 @@ struct ReadOptions {
 struct WriteOptions {
   Timeout wait;        // for a free slot and for the writer's right; default: 10 seconds
   Stream stream = {};  // of a device array: WriteLease::wait
-};
-
-// Newest versions one after the other; what was published in between is skipped and counted.
-// Movable; used by one thread at a time.
-class MEMLEASE_API Follower {
- public:
-  Follower(Follower&&) noexcept;
-  Follower& operator=(Follower&&) noexcept;
-  ~Follower();
-
-  // Waits for a version above the last one. Throws Timeout, and what Array::read() throws;
-  // ProducerDied and WriteAborted once for a version, after which the next one can be waited for.
-  ReadLease next();
-  std::uint64_t skipped() const noexcept;  // versions never seen, in all
-  std::uint64_t seen() const noexcept;     // versions handed out
-  void close() noexcept;                   // next() throws Closed from now on
-
- private:
-  friend class Array;
-  Follower(std::shared_ptr<internal::ArrayHandle> handle, Timeout timeout, std::uint64_t after,
-           Stream stream) noexcept;
-  std::shared_ptr<internal::ArrayHandle> handle_;
-  Timeout timeout_;
-  Stream stream_;
-  std::uint64_t last_ = 0;
-  std::uint64_t seen_ = 0;
-  std::uint64_t skipped_ = 0;
 };
 
 // Copies are one handle of the array; each open() and create() gives another one. All calls are
@@ -120,7 +89,8 @@ class MEMLEASE_API Array {
 
   // Removes the name at once; the bytes go when the last lease and view has gone.
   void withdraw() const;
-  // Closes the handle, which is all copies of it and no other one; leases and pins stay valid. With
+  // Closes the handle, which is all copies of it and no other one; leases and pins stay valid. What
+  // waits by it in other threads, followers too, throws Closed within a tenth of a second. With
   // the process's last handle of the array its subscription and the writer's right are given up.
   void close() const;
   bool closed() const noexcept;

@@ -5,6 +5,7 @@
 #include <memlease/client.h>
 #include <memlease/dtype.h>
 #include <memlease/error.h>
+#include <memlease/follower.h>
 #include <memlease/lease.h>
 #include <memlease/span.h>
 #include <memlease/stream.h>

@@ -1,0 +1,18 @@
+// A read that may have to wait, for Array and Follower.
+#pragma once
+
+#include <memlease/array.h>
+
+#include "absl/status/status.h"
+#include "client/arrays/array_handle.h"
+#include "client/session/interrupt.h"
+#include "client/slots/slot_reader.h"
+
+namespace memlease::internal {
+
+// Waits for what the options ask for (begin_read), until the handle is closed, or `still_open` is
+// not OK any more. `stream` is looked at first, as the wait may be long.
+absl::Status await_read(const ArrayHandle& handle, const ReadOptions& options, Stream stream,
+                        ReadAttempt& attempt, InterruptCheck still_open = kNoInterrupts);
+
+}  // namespace memlease::internal
