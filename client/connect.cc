@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <list>
@@ -48,6 +49,17 @@ class Sessions {
     auto session = attach(directory, interrupt);
     if (session.ok()) publish(directory, *session);
     return session;
+  }
+
+  std::vector<std::shared_ptr<ArrayTable>> all() {
+    std::vector<std::shared_ptr<ArrayTable>> sessions;
+    const wire::MutexLock lock(mutex_);
+    for (const auto& [directory, known] : sessions_) {
+      auto session = known.lock();
+      if (session != nullptr && !session->session().forked())
+        sessions.push_back(std::move(session));
+    }
+    return sessions;
   }
 
  private:
@@ -107,9 +119,11 @@ class Sessions {
     std::string credential(sizeof number + token.size(), '\0');
     std::memcpy(credential.data(), &number, sizeof number);
     std::memcpy(credential.data() + sizeof number, token.data(), token.size());
+    const wire::Incarnation& run = (*attached)->incarnation();
+    std::string incarnation(run.begin(), run.end());
     auto control = std::make_unique<ControlStub>(directory, std::move(credential));
-    auto session =
-        std::make_unique<Session>(directory, id, std::move(*attached), std::move(control));
+    auto session = std::make_unique<Session>(directory, id, std::move(*attached),
+                                             std::move(control), std::move(incarnation));
     return std::make_shared<ArrayTable>(std::move(session), CudaImporters::instance());
   }
 
@@ -129,6 +143,12 @@ bool nobody_there(const absl::Status& status) {
 }
 
 }  // namespace
+
+bool any_lease() {
+  const auto sessions = Sessions::instance().all();
+  return std::any_of(sessions.begin(), sessions.end(),
+                     [](const auto& session) { return session->in_use(); });
+}
 
 ImporterSource& process_importers() { return CudaImporters::instance(); }
 

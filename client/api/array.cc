@@ -26,7 +26,7 @@ namespace {
 constexpr std::chrono::seconds kDefaultWriteWait{10};
 
 // Which is then waited for on `stream`.
-ReadAttempt read_or_throw(const ArrayHandle& handle, const ReadOptions& options, Stream stream) {
+ReadAttempt read_or_throw(ArrayHandle& handle, const ReadOptions& options, Stream stream) {
   ReadAttempt attempt = handle.read_at_once(options.version, options.newer_than);
   if (attempt.outcome != ReadAttempt::Outcome::kAcquired) {
     internal::check(internal::await_read(handle, options, stream, attempt));
@@ -36,9 +36,9 @@ ReadAttempt read_or_throw(const ArrayHandle& handle, const ReadOptions& options,
 
 using Begin = decltype(&internal::begin_write);  // or begin_update
 
-internal::WriteAttempt write_or_throw(const ArrayHandle& handle, const WriteOptions& options,
+internal::WriteAttempt write_or_throw(ArrayHandle& handle, const WriteOptions& options,
                                       Begin begin) {
-  if (handle.closed()) internal::check(handle.usable());
+  if (!handle.ready()) internal::check(handle.use());
   OpenArray& state = handle.array();
   if (!state.answer().may_write) {
     throw_error(
@@ -48,7 +48,7 @@ internal::WriteAttempt write_or_throw(const ArrayHandle& handle, const WriteOpti
                                      state.name(), state.spec().mode),
                          "Its owner must create it with a mode such as 0660."));
   }
-  const auto still_open = [&] { return handle.usable(); };
+  const auto still_open = [&] { return handle.use(); };
   WaitLimit wait_limit(state.session(), handle.interrupt_check(), options.wait, kDefaultWriteWait,
                        still_open);
   internal::WriteAttempt attempt;
@@ -105,7 +105,7 @@ bool Array::may_write() const { return state().answer().may_write; }
 bool Array::created() const noexcept { return created_; }
 
 std::uint64_t Array::version() const {
-  internal::check(handle_->usable());
+  internal::check(handle_->use());
   return internal::value_or_throw(state().current_version(
       [&] { return state().session().check_interrupt(handle_->interrupt_check()); }));
 }
@@ -137,7 +137,7 @@ WriteLease Array::update(const WriteOptions& options) const {
 }
 
 Follower Array::follow(Timeout timeout, std::uint64_t after, Stream stream) const {
-  internal::check(handle_->usable());
+  internal::check(handle_->use());
   return Follower(handle_, timeout, after, stream);
 }
 
@@ -179,7 +179,7 @@ std::uint64_t Array::put(const void* source, std::uint64_t size_bytes,
 }
 
 std::uint64_t Array::put(const GpuSource& source, const WriteOptions& options) const {
-  internal::check(handle_->usable());
+  internal::check(handle_->use());
   internal::Importer* const by = internal::value_or_throw(internal::check_source(state(), source));
   WriteLease lease = write(options);
   internal::check(internal::put_from_gpu(state(), lease.slot_, source, by, true, lease.streams_));
@@ -187,7 +187,7 @@ std::uint64_t Array::put(const GpuSource& source, const WriteOptions& options) c
 }
 
 void Array::withdraw() const {
-  internal::check(handle_->usable());
+  internal::check(handle_->use());
   if (state().withdrawn()) throw_error(state().gone(false));  // the name may be another array's
   internal::check(state().session().control().withdraw(
       name(), [&] { return state().session().check_interrupt(handle_->interrupt_check()); }));

@@ -6,17 +6,17 @@
 
 namespace memlease::internal {
 
-absl::Status await_read(const ArrayHandle& handle, const ReadOptions& options, Stream stream,
+absl::Status await_read(ArrayHandle& handle, const ReadOptions& options, Stream stream,
                         ReadAttempt& attempt, InterruptCheck still_open) {
   attempt = {};
-  if (auto status = handle.usable(); !status.ok()) return status;
+  if (auto status = handle.use(); !status.ok()) return status;
   OpenArray& state = handle.array();
   if (stream && state.importer() != nullptr) {
     if (auto status = state.importer()->check_stream(stream); !status.ok()) return status;
   }
   const auto both_open = [&] {
     auto status = still_open();
-    return status.ok() ? handle.usable() : status;
+    return status.ok() ? handle.use() : status;
   };
   WaitLimit wait_limit(state.session(), handle.interrupt_check(), options.timeout, kForever,
                        both_open);

@@ -12,7 +12,7 @@ namespace memlease::internal {
 
 // Waits for what the options ask for (begin_read), until the handle is closed, or `still_open` is
 // not OK any more. `stream` is looked at first, as the wait may be long.
-absl::Status await_read(const ArrayHandle& handle, const ReadOptions& options, Stream stream,
+absl::Status await_read(ArrayHandle& handle, const ReadOptions& options, Stream stream,
                         ReadAttempt& attempt, InterruptCheck still_open = kNoInterrupts);
 
 }  // namespace memlease::internal

@@ -18,6 +18,7 @@ namespace {
 
 using internal::ArrayTable;
 using internal::check;
+using internal::Connection;
 using internal::crash_point;
 using internal::value_or_throw;
 
@@ -35,6 +36,9 @@ wire::ArraySpec to_spec(const CreateOptions& options, ArrayTable& arrays) {
   spec.mode = options.mode;
   return spec;
 }
+
+// What the calls of a client are made with.
+Connection& here(Connection& connection) { return *value_or_throw(connection.in_this_process()); }
 
 // Up to the last dot: "0.1" of "0.1.3".
 std::string_view minor_version(std::string_view version) {
@@ -64,51 +68,55 @@ Client Client::connect(const ConnectOptions& options, const char* header_version
 }
 
 Array Client::create(const CreateOptions& options) const {
-  ArrayTable& arrays = *value_or_throw(connection_->use());
+  Connection& connection = here(*connection_);
+  ArrayTable& arrays = *value_or_throw(connection.use());
   const wire::ArraySpec spec = to_spec(options, arrays);
   check(wire::validate(spec));
   crash_point("create.begin");
   const auto opened = value_or_throw(
-      arrays.session().control().create(spec, options.exist_ok, connection_->interrupt()));
+      arrays.session().control().create(spec, options.exist_ok, connection.interrupt()));
   crash_point("create.answered");
-  auto handle = value_or_throw(connection_->join(opened));
+  auto handle = value_or_throw(connection.join(opened));
   crash_point("create.mapped");
   return Array(std::move(handle), opened.created);
 }
 
 Array Client::open(const std::string& name) const {
-  if (auto handle = connection_->find_open(name)) return Array(std::move(handle));
-  const ArrayTable& arrays = *value_or_throw(connection_->use());
+  Connection& connection = here(*connection_);
+  if (auto handle = connection.find_open(name)) return Array(std::move(handle));
+  const ArrayTable& arrays = *value_or_throw(connection.use());
   check(wire::validate_name(name));
-  const auto opened =
-      value_or_throw(arrays.session().control().open(name, connection_->interrupt()));
-  return Array(value_or_throw(connection_->join(opened)));
+  const auto opened = value_or_throw(arrays.session().control().open(name, connection.interrupt()));
+  return Array(value_or_throw(connection.join(opened)));
 }
 
 bool Client::exists(const std::string& name) const {
-  const ArrayTable& arrays = *value_or_throw(connection_->use());
+  Connection& connection = here(*connection_);
+  const ArrayTable& arrays = *value_or_throw(connection.use());
   check(wire::validate_name(name));
   return value_or_throw(arrays.session().control().wait_for(name, std::chrono::milliseconds::zero(),
-                                                            connection_->interrupt()));
+                                                            connection.interrupt()));
 }
 
 std::vector<std::string> Client::list(const std::string& pattern) const {
-  const ArrayTable& arrays = *value_or_throw(connection_->use());
-  return value_or_throw(arrays.session().control().list(pattern, connection_->interrupt()));
+  Connection& connection = here(*connection_);
+  const ArrayTable& arrays = *value_or_throw(connection.use());
+  return value_or_throw(arrays.session().control().list(pattern, connection.interrupt()));
 }
 
 Array Client::wait_for(const std::string& name, Timeout timeout) const {
-  const ArrayTable& arrays = *value_or_throw(connection_->use());
+  Connection& connection = here(*connection_);
+  const ArrayTable& arrays = *value_or_throw(connection.use());
   check(wire::validate_name(name));
-  const auto still_open = [&] { return connection_->still_open(); };
-  internal::WaitLimit wait_limit(arrays.session(), connection_->interrupt_check(), timeout,
-                                 kForever, still_open);
+  const auto still_open = [&] { return connection.still_open(); };
+  internal::WaitLimit wait_limit(arrays.session(), connection.interrupt_check(), timeout, kForever,
+                                 still_open);
   const auto interrupt = [&] { return wait_limit.check_call(); };
   for (bool last = wait_limit.expired();;) {
     const auto slice = std::chrono::ceil<std::chrono::milliseconds>(wait_limit.slice());
     if (value_or_throw(arrays.session().control().wait_for(name, slice, interrupt))) {
       auto opened = arrays.session().control().open(name, interrupt);
-      if (opened.ok()) return Array(value_or_throw(connection_->join(*opened)));
+      if (opened.ok()) return Array(value_or_throw(connection.join(*opened)));
       // Withdrawn again in between: keep waiting.
       if (wire::code_of(opened.status()) != wire::ErrorCode::kNotFound) check(opened.status());
     }
@@ -125,10 +133,11 @@ Array Client::wait_for(const std::string& name, Timeout timeout) const {
 }
 
 void Client::withdraw(const std::string& name) const {
-  ArrayTable& arrays = *value_or_throw(connection_->use());
+  Connection& connection = here(*connection_);
+  ArrayTable& arrays = *value_or_throw(connection.use());
   check(wire::validate_name(name));
   crash_point("withdraw.begin");
-  check(arrays.session().control().withdraw(name, connection_->interrupt()));
+  check(arrays.session().control().withdraw(name, connection.interrupt()));
   crash_point("withdraw.answered");
   arrays.note_release();
   arrays.flush();
@@ -136,12 +145,23 @@ void Client::withdraw(const std::string& name) const {
 
 const std::string& Client::directory() const { return connection_->session().directory(); }
 
-std::uint32_t Client::session_id() const { return wire::to_int(connection_->session().id()); }
+std::uint32_t Client::session_id() const {
+  const Connection* const connection = connection_->if_in_this_process();
+  return connection == nullptr ? 0 : wire::to_int(connection->session().id());
+}
 
-std::uint64_t Client::calls() const { return connection_->session().control().calls(); }
+std::uint64_t Client::calls() const {
+  const Connection* const connection = connection_->if_in_this_process();
+  return connection == nullptr ? 0 : connection->session().control().calls();
+}
 
-std::uint64_t Client::copies() const { return connection_->session().copies(); }
+std::uint64_t Client::copies() const {
+  const Connection* const connection = connection_->if_in_this_process();
+  return connection == nullptr ? 0 : connection->session().copies();
+}
 
 void Client::close() const { connection_->close(); }
+
+bool leases_alive() { return internal::any_lease(); }
 
 }  // namespace memlease

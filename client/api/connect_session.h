@@ -16,6 +16,9 @@ namespace memlease::internal {
 // if there is one. The new connection is counted (Session::add_connection) already.
 absl::StatusOr<std::shared_ptr<ArrayTable>> connect_session(const ConnectOptions& options);
 
+// Whether a lease or pin lives, of any session of this process.
+bool any_lease();
+
 // This process's GPUs, for calls that need no session.
 ImporterSource& process_importers();
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "client/api/connect_session.h"
+#include "fmt/format.h"
 #include "wire/error.h"
 
 namespace memlease::internal {
@@ -12,15 +14,36 @@ absl::Status client_closed() {
                           "Call connect() again.");
 }
 
+absl::Status another_array(const OpenArray& before) {
+  return wire::make_error(
+      wire::ErrorCode::kWithdrawn,
+      fmt::format(
+          "the array '{}' that this handle was made for, before fork(), has been withdrawn; "
+          "another one of that name stands now",
+          before.name()),
+      "Open it by its name if that one is meant.");
+}
+
+absl::Status another_daemon(const Session& session) {
+  return wire::make_error(
+      wire::ErrorCode::kDaemonLost,
+      fmt::format("the daemon of {} that this handle was made with, before fork(), has gone, and "
+                  "another one runs there now",
+                  session.directory()),
+      "Open or create the array again.");
+}
+
 }  // namespace
 
 Connection::Connection(std::shared_ptr<ArrayTable> arrays, std::function<void()> check_interrupt)
     : arrays_(std::move(arrays)),
-      interrupt_check_(session().add_interrupt_check(std::move(check_interrupt))) {}
+      interrupt_check_(session().add_interrupt_check(check_interrupt)),
+      check_interrupt_(std::move(check_interrupt)) {}
 
 // Destroying a client closes nothing: open(...) on a temporary client is how people write it, and
 // the handle keeps this alive.
 Connection::~Connection() {
+  delete successor_.load();
   if (closed_.load() || session().forked()) return;
   session().remove_interrupt_check(interrupt_check_);
   session().remove_connection(false);
@@ -30,11 +53,84 @@ absl::Status Connection::still_open() const {
   return closed_.load() ? client_closed() : absl::OkStatus();
 }
 
+absl::StatusOr<Connection*> Connection::in_this_process() {
+  Connection* connection = this;
+  while (connection->session().forked()) {
+    auto next = connection->successor();
+    if (!next.ok()) return next.status();
+    connection = *next;
+  }
+  return connection;
+}
+
+const Connection* Connection::if_in_this_process() const {
+  const Connection* connection = this;
+  while (connection->session().forked()) {
+    const std::shared_ptr<Connection>* const next = connection->successor_.load();
+    if (next == nullptr) return nullptr;
+    connection = next->get();
+  }
+  return connection;
+}
+
+// Several threads may connect at once; the first one's connection counts.
+absl::StatusOr<Connection*> Connection::successor() {
+  std::shared_ptr<Connection>* known = successor_.load();
+  if (known == nullptr) {
+    if (closed_.load()) return client_closed();
+    ConnectOptions options;
+    options.directory = session().directory();
+    options.start = false;
+    options.check_interrupt = check_interrupt_;
+    auto arrays = connect_session(options);
+    if (!arrays.ok()) return arrays.status();
+    auto made = std::make_unique<std::shared_ptr<Connection>>(
+        std::make_shared<Connection>(*std::move(arrays), check_interrupt_));
+    if (successor_.compare_exchange_strong(known, made.get())) known = made.release();
+  }
+  if (closed_.load()) (*known)->close();  // which may not have seen it
+  return known->get();
+}
+
 absl::StatusOr<ArrayTable*> Connection::use() {
-  if (closed_.load() && !session().forked()) return client_closed();
+  if (closed_.load()) return client_closed();
   if (auto status = session().look(); !status.ok()) return status;
   arrays_->flush();
   return arrays_.get();
+}
+
+absl::StatusOr<std::shared_ptr<OpenArray>> Connection::join_again(const OpenArray& before) {
+  auto arrays = use();
+  if (!arrays.ok()) return arrays.status();
+  if (session().incarnation() != before.session().incarnation()) {
+    return another_daemon(session());
+  }
+  const wire::ArrayId id = before.answer().id;
+  if (auto known = (*arrays)->find_open(before.name())) {
+    if (known->answer().id == id) return known;
+    known->drop_handle();
+    return another_array(before);
+  }
+  const auto answer = session().control().open(before.name(), interrupt());
+  if (wire::code_of(answer.status()) == wire::ErrorCode::kNotFound) return before.gone(false);
+  if (!answer.ok()) return answer.status();
+  if (answer->id == id) return (*arrays)->join(*answer);
+  session().control().leave(answer->id, 1).IgnoreError();
+  return another_array(before);
+}
+
+absl::StatusOr<HandleOwner::Opened> Connection::open_again(const OpenArray& before,
+                                                           std::weak_ptr<ArrayHandle> handle) {
+  const auto here = in_this_process();
+  if (!here.ok()) return here.status();
+  auto array = (*here)->join_again(before);
+  if (!array.ok()) return array.status();
+  (*here)->keep(std::move(handle));
+  if ((*here)->closed_.load()) {  // close() came first in another thread, and may not have seen it
+    (*array)->drop_handle();
+    return client_closed();
+  }
+  return Opened{(*here)->shared_from_this(), *std::move(array), (*here)->interrupt_check()};
 }
 
 absl::StatusOr<std::shared_ptr<ArrayHandle>> Connection::join(const OpenAnswer& answer) {
@@ -57,22 +153,32 @@ std::shared_ptr<ArrayHandle> Connection::find_open(const std::string& name) {
 
 std::shared_ptr<ArrayHandle> Connection::make_handle(std::shared_ptr<OpenArray> array) {
   auto handle =
-      std::make_shared<ArrayHandle>(std::move(array), shared_from_this(), interrupt_check_);
+      std::make_shared<ArrayHandle>(Opened{shared_from_this(), std::move(array), interrupt_check_});
+  keep(handle);
+  return handle;
+}
+
+void Connection::keep(std::weak_ptr<ArrayHandle> handle) {
   const wire::MutexLock lock(mutex_);
   if (handles_.size() >= handles_to_prune_) {
     std::erase_if(handles_, [](const auto& known) { return known.expired(); });
     handles_to_prune_ = 2 * handles_.size() + 16;
   }
-  handles_.push_back(handle);
-  return handle;
+  handles_.push_back(std::move(handle));
 }
 
 void Connection::close() {
-  if (closed_.exchange(true) || session().forked()) return;
+  if (closed_.exchange(true)) return;
+  if (session().forked()) {
+    if (const std::shared_ptr<Connection>* const next = successor_.load()) (*next)->close();
+    return;
+  }
   session().remove_interrupt_check(interrupt_check_);
+  std::function<void()> check_interrupt;  // the user's, which ends without the lock
   std::vector<std::weak_ptr<ArrayHandle>> handles;
   {
     const wire::MutexLock lock(mutex_);
+    check_interrupt.swap(check_interrupt_);
     handles.swap(handles_);
   }
   for (const auto& known : handles) {

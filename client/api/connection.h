@@ -1,6 +1,7 @@
 // One Client's share in the process's arrays of one daemon: its handles, which are its own to
 // close, and its interrupt check. Lives as long as a copy of the Client or one of its handles; the
-// last connection that is closed closes the session. Thread-safe.
+// last connection that is closed closes the session. In a forked child another one takes its place
+// there, over a session of the child's own, at the first use. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -17,23 +18,33 @@
 
 namespace memlease::internal {
 
-class Connection : public std::enable_shared_from_this<Connection> {
+class Connection final : public HandleOwner, public std::enable_shared_from_this<Connection> {
  public:
   // The session counts it already (Session::add_connection).
   Connection(std::shared_ptr<ArrayTable> arrays, std::function<void()> check_interrupt);
-  ~Connection();
+  ~Connection() override;
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // kClosed, kForkedClient, kDaemonLost or the arrays. Also does what dead views left undone, which
-  // may call the daemon and wait for a GPU.
+  // Itself, or in a forked child what takes its place, which lives as long. Connects there if that
+  // has not been done: kClosed, and what connect() says.
+  absl::StatusOr<Connection*> in_this_process();
+  // The same without connecting; nullptr if that would be needed.
+  const Connection* if_in_this_process() const;
+
+  // For what in_this_process() gives. kClosed, kDaemonLost or the arrays. Also does what dead views
+  // left undone, which may call the daemon and wait for a GPU.
   absl::StatusOr<ArrayTable*> use();
   // A handle of an array that the daemon has opened (ArrayTable::join).
   absl::StatusOr<std::shared_ptr<ArrayHandle>> join(const OpenAnswer& answer);
   // The same without a call (ArrayTable::find_open); nullptr: ask the daemon.
   std::shared_ptr<ArrayHandle> find_open(const std::string& name);
-  // Closes its handles, and the session if it was the last connection.
+  // Closes its handles, and the session if it was the last connection. In a forked child it is for
+  // that process alone.
   void close();
+  // HandleOwner. Asks the daemon, unless the array is open here already.
+  absl::StatusOr<Opened> open_again(const OpenArray& before,
+                                    std::weak_ptr<ArrayHandle> handle) override;
   Session& session() const { return arrays_->session(); }
   std::uint64_t interrupt_check() const { return interrupt_check_; }
   // kClosed once it has been closed.
@@ -49,10 +60,17 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   std::shared_ptr<ArrayHandle> make_handle(std::shared_ptr<OpenArray> array)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  void keep(std::weak_ptr<ArrayHandle> handle) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<Connection*> successor();
+  absl::StatusOr<std::shared_ptr<OpenArray>> join_again(const OpenArray& before);
 
   const std::shared_ptr<ArrayTable> arrays_;
   const std::uint64_t interrupt_check_;
+  // The caller's, for a child's connection; empty once it has been closed.
+  std::function<void()> check_interrupt_;
   std::atomic<bool> closed_{false};
+  // What takes its place in a forked child; owned.
+  std::atomic<std::shared_ptr<Connection>*> successor_{nullptr};
 
   wire::Mutex mutex_;
   std::vector<std::weak_ptr<ArrayHandle>> handles_ ABSL_GUARDED_BY(mutex_);

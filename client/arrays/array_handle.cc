@@ -4,21 +4,54 @@
 
 namespace memlease::internal {
 
-ArrayHandle::ArrayHandle(std::shared_ptr<OpenArray> array, std::shared_ptr<const void> client,
-                         std::uint64_t interrupt_check)
-    : client_(std::move(client)), array_(std::move(array)), interrupt_check_(interrupt_check) {}
+ArrayHandle::ArrayHandle(HandleOwner::Opened opened)
+    : first_(std::move(opened)),
+      array_(first_.by.array.get()),
+      interrupt_check_(first_.by.interrupt_check) {}
 
 ArrayHandle::~ArrayHandle() {
-  if (!closed_.load() && !array_->forked()) array_->drop_handle();
+  Opening* opening = newest_.load();
+  if (!opening->ended.load() && !opening->by.array->forked()) opening->by.array->drop_handle();
+  while (opening != &first_) delete std::exchange(opening, opening->before);
 }
 
-absl::Status ArrayHandle::usable() const {
-  auto status = array_->usable();
-  return status.ok() && closed_.load() ? array_->handle_closed() : status;
+absl::Status ArrayHandle::use() {
+  if (array().forked()) {
+    if (auto status = open_in_child(); !status.ok()) return status;
+  }
+  auto status = array().usable();
+  return status.ok() && closed_.load() ? array().handle_closed() : status;
+}
+
+// Several threads may do so at once, and only the first one's opening counts.
+absl::Status ArrayHandle::open_in_child() {
+  Opening* newest = newest_.load();
+  while (newest->by.array->forked()) {
+    if (closed_.load()) return newest->by.array->handle_closed();
+    auto opened = newest->by.owner->open_again(*newest->by.array, weak_from_this());
+    if (!opened.ok()) return opened.status();
+    auto opening = std::make_unique<Opening>(*std::move(opened));
+    opening->before = newest;
+    if (newest_.compare_exchange_strong(newest, opening.get())) {
+      newest = opening.release();
+    } else {
+      opening->by.array->drop_handle();
+    }
+  }
+  interrupt_check_.store(newest->by.interrupt_check, std::memory_order_relaxed);
+  array_.store(newest->by.array.get(), std::memory_order_release);
+  if (closed_.load()) end(*newest);  // close() came first in another thread, and did not see it
+  return absl::OkStatus();
+}
+
+void ArrayHandle::end(Opening& opening) {
+  if (!opening.by.array->forked() && !opening.ended.exchange(true)) {
+    opening.by.array->close_handle();
+  }
 }
 
 void ArrayHandle::close() {
-  if (!array_->forked() && !closed_.exchange(true)) array_->close_handle();
+  if (!closed_.exchange(true)) end(*newest_.load());
 }
 
 }  // namespace memlease::internal

@@ -1,5 +1,10 @@
 // An array as one client has opened it: its own to close, whoever else in this process has the same
 // array open. Shared by the copies of an Array and by its followers. Thread-safe.
+//
+// In a forked child it opens its array again at its first use there, over a session of the child's
+// own: what the parent has opened is left as it is, since its pages are not in the child, and its
+// locks may be held by threads that are not either. So nothing of this needs a lock: each opening
+// is published by one store, and stays until the handle dies.
 #pragma once
 
 #include <atomic>
@@ -7,41 +12,75 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "client/arrays/open_array.h"
 
 namespace memlease::internal {
 
-class ArrayHandle {
+class ArrayHandle;
+
+// Whose handle it is. Implemented by Connection, called by ArrayHandle. Thread-safe.
+class HandleOwner {
  public:
-  // Takes over one of the array's handles, which OpenArray counts. What `client` keeps lives as
-  // long as this. `interrupt_check` is the client's (Session::add_interrupt_check).
-  ArrayHandle(std::shared_ptr<OpenArray> array, std::shared_ptr<const void> client,
-              std::uint64_t interrupt_check);
+  struct Opened {
+    std::shared_ptr<HandleOwner> owner;
+    std::shared_ptr<OpenArray> array;  // with one of its handles
+    std::uint64_t interrupt_check = 0;
+  };
+  virtual ~HandleOwner() = default;
+  // In a forked child: the array of that handle, which the parent had open as `before`. Calls the
+  // daemon. kWithdrawn if it has gone, or another one has its name; kDaemonLost if its daemon has;
+  // kClosed; and what connect() and open() say.
+  virtual absl::StatusOr<Opened> open_again(const OpenArray& before,
+                                            std::weak_ptr<ArrayHandle> handle) = 0;
+};
+
+class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
+ public:
+  // Takes over one of the array's handles, which OpenArray counts. The owner lives as long as this.
+  // `interrupt_check` is the owner's (Session::add_interrupt_check).
+  explicit ArrayHandle(HandleOwner::Opened opened);
   // Calls nobody.
   ~ArrayHandle();
   ArrayHandle(const ArrayHandle&) = delete;
   ArrayHandle& operator=(const ArrayHandle&) = delete;
 
-  OpenArray& array() const { return *array_; }
-  std::uint64_t interrupt_check() const { return interrupt_check_; }
+  // As it has been opened last: by this process if use() was OK.
+  OpenArray& array() const { return *array_.load(std::memory_order_acquire); }
+  std::uint64_t interrupt_check() const { return interrupt_check_.load(std::memory_order_relaxed); }
 
-  // kClosed, or what the array says to it.
-  absl::Status usable() const;
+  // kClosed, or what the array says to it. In a forked child it opens the array first, if that has
+  // not been done.
+  absl::Status use();
   // A read that need not wait (OpenArray::read_at_once).
   ReadAttempt read_at_once(std::uint64_t version, std::uint64_t newer_than) const {
     if (closed_.load(std::memory_order_relaxed)) return {};
-    return array_->read_at_once(version, newer_than);
+    return array().read_at_once(version, newer_than);
   }
 
-  bool closed() const { return closed_.load() || array_->closed(); }
+  bool closed() const { return closed_.load() || array().closed(); }
+  // use() would say OK, or what only a call can find out: nothing is to be opened first.
+  bool ready() const { return !closed() && !array().forked(); }
   // Nothing begins by this handle any more; with the last one the array is closed, which may call
   // the daemon. A repeat does nothing.
   void close();
 
  private:
-  const std::shared_ptr<const void> client_;
-  const std::shared_ptr<OpenArray> array_;
-  const std::uint64_t interrupt_check_;
+  // By the process that made the handle, or by a child, grandchild and so on.
+  struct Opening {
+    explicit Opening(HandleOwner::Opened opened_by) : by(std::move(opened_by)) {}
+    HandleOwner::Opened by;
+    Opening* before = nullptr;
+    std::atomic<bool> ended{false};  // its handle of the array has been closed
+  };
+  absl::Status open_in_child();
+  static void end(Opening& opening);
+
+  Opening first_;
+  std::atomic<Opening*> newest_{&first_};
+  // Of the newest one, once it may be used.
+  std::atomic<OpenArray*> array_;
+  std::atomic<std::uint64_t> interrupt_check_;
   std::atomic<bool> closed_{false};
 };
 

@@ -148,6 +148,12 @@ void ArrayTable::close() {
   if (unused) session().goodbye();  // else with the last lease or pin, which keeps us alive
 }
 
+bool ArrayTable::in_use() {
+  const wire::MutexLock lock(mutex_);
+  return std::any_of(arrays_.begin(), arrays_.end(),
+                     [](const auto& known) { return known.second.array->in_use(); });
+}
+
 bool ArrayTable::departing() {
   const wire::MutexLock lock(mutex_);
   return !departed_.empty();

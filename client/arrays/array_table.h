@@ -34,6 +34,8 @@ class ArrayTable final : public ArrayOwner {
   // Does what was noted where no call could be made: tells the daemon what has been closed and
   // left, and releases what was deferred, which waits for the GPU.
   void flush();
+  // A lease or pin lives.
+  bool in_use();
 
   std::shared_ptr<OpenArray> handle_of(OpenArray& array) override;
   void depart(wire::ArrayId array, std::uint32_t opens, GpuUse use) override;

@@ -30,8 +30,9 @@ absl::Status closed() {
 
 absl::Status forked() {
   return make_error(ErrorCode::kForkedClient,
-                    "this client belongs to the parent process, from before fork",
-                    "Connect again in the child.");
+                    "this connection is the parent process's, from before fork()",
+                    "Take a lease in the child: arrays and clients open themselves again there "
+                    "when they are used.");
 }
 
 }  // namespace

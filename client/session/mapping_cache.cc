@@ -46,7 +46,15 @@ Mapping::Mapping(std::byte* data, const SharedFile& file, std::shared_ptr<PeerWi
       kind_(file.kind),
       writable_(file.writable),
       fork_generation_(fork_generation()),
-      windows_(std::move(windows)) {}
+      windows_(std::move(windows)),
+      reserve_(kind_ == wire::FileKind::kSegment
+                   ? std::make_unique<ForkObserver>([this] { reserve(); })
+                   : nullptr) {}
+
+void Mapping::reserve() const {
+  mmap(data_, size_bytes_, PROT_NONE,
+       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+}
 
 Mapping::~Mapping() {
   // In a forked child the addresses may be somebody else's by now.

@@ -9,13 +9,16 @@
 
 #include "absl/status/statusor.h"
 #include "client/session/file_source.h"
+#include "client/session/fork_guard.h"
 #include "client/session/peer_windows.h"
 #include "wire/ids.h"
 #include "wire/mutex.h"
 
 namespace memlease::internal {
 
-// A mapped file. Not inherited over fork(2). The pages of another process stand in a window.
+// A mapped file. Not inherited over fork(2): the addresses of arrays' bytes stay out of use in the
+// child, so that a view of the parent's faults there whatever the child maps. The pages of another
+// process stand in a window.
 class Mapping {
  public:
   static absl::StatusOr<std::shared_ptr<Mapping>> map(const SharedFile& file,
@@ -33,12 +36,14 @@ class Mapping {
 
  private:
   Mapping(std::byte* data, const SharedFile& file, std::shared_ptr<PeerWindows> windows);
+  void reserve() const;  // in a forked child
   std::byte* const data_;
   const std::uint64_t size_bytes_;
   const wire::FileKind kind_;
   const bool writable_;
   const std::uint32_t fork_generation_;
-  const std::shared_ptr<PeerWindows> windows_;  // nullptr: in none
+  const std::shared_ptr<PeerWindows> windows_;   // nullptr: in none
+  const std::unique_ptr<ForkObserver> reserve_;  // nullptr: nobody has views of it
 };
 
 class MappingCache {

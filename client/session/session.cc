@@ -14,9 +14,10 @@ using wire::ErrorCode;
 }  // namespace
 
 Session::Session(std::string directory, wire::SessionId id, std::unique_ptr<FileSource> files,
-                 std::unique_ptr<ControlPort> control)
+                 std::unique_ptr<ControlPort> control, std::string incarnation)
     : directory_(std::move(directory)),
       id_(id),
+      incarnation_(std::move(incarnation)),
       files_(std::move(files)),
       control_(std::move(control)),
       mappings_(*files_),
@@ -27,8 +28,9 @@ Session::~Session() = default;
 absl::Status Session::usable() {
   if (forked()) {
     return wire::make_error(ErrorCode::kForkedClient,
-                            "this handle was made before fork(), in the parent process",
-                            "Call connect() in the child, or start workers with spawn.");
+                            "this lease was taken before fork(), in the parent process",
+                            "Take one in the child: arrays and clients open themselves again there "
+                            "when they are used.");
   }
   if (ended_.load(std::memory_order_relaxed)) {
     return wire::make_error(ErrorCode::kClosed,

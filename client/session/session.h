@@ -27,14 +27,16 @@ inline std::int64_t coarse_second() { return time(nullptr); }
 
 class Session final {
  public:
+  // `incarnation`: tells the daemon's run from others in its directory.
   Session(std::string directory, wire::SessionId id, std::unique_ptr<FileSource> files,
-          std::unique_ptr<ControlPort> control);
+          std::unique_ptr<ControlPort> control, std::string incarnation = {});
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
   const std::string& directory() const { return directory_; }
   wire::SessionId id() const { return id_; }
+  const std::string& incarnation() const { return incarnation_; }
   ControlPort& control() { return *control_; }
   MappingCache& mappings() { return mappings_; }
 
@@ -76,6 +78,7 @@ class Session final {
  private:
   const std::string directory_;
   const wire::SessionId id_;
+  const std::string incarnation_;
   const std::unique_ptr<FileSource> files_;
   const std::unique_ptr<ControlPort> control_;
   MappingCache mappings_;

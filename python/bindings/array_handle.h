@@ -43,6 +43,7 @@ class ArrayHandle {
   bool closed() const { return array_ ? array_->closed() : !open_; }
   void close();
   ReadLease read(const ReadOptions& options);
+  std::uint64_t version() const;
 
  private:
   const Array& opened() const {
@@ -53,9 +54,9 @@ class ArrayHandle {
 
   mutable std::optional<Array> array_;
   mutable std::shared_ptr<ArrayViews> views_;
-  bool has_read_ = false;
-  Reference reference_;      // while there is no array
-  mutable py::object open_;  // null: closed, or opened
+  std::uint32_t has_read_in_ = 0;  // fork_number() of the process
+  Reference reference_;            // while there is no array
+  mutable py::object open_;        // null: closed, or opened
 };
 
 // The handle inside of an instance of Array.
@@ -83,9 +84,9 @@ class PyFollower {
   py::object array_;
   py::object stream_;
   Follower follower_;
-  py::object last_;                  // the lease of the last step
-  std::atomic<bool> closed_{false};  // read by the waiting thread without the GIL
-  std::atomic<bool> busy_{false};    // a thread is in next()
+  py::object last_;                        // the lease of the last step
+  std::atomic<bool> closed_{false};        // read by the waiting thread without the GIL
+  std::atomic<std::uint32_t> busy_in_{0};  // a thread of the process of this fork_number() waits
 };
 
 }  // namespace memlease::python

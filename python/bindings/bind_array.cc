@@ -170,7 +170,7 @@ void bind_properties(py::class_<ArrayHandle>& type) {
   type.def_property_readonly("may_write", &get<&Array::may_write>, "Whether `write` is allowed.");
   type.def_property_readonly("created", &get<&Array::created>,
                              "Whether the call that gave this handle made the array.");
-  type.def_property_readonly("version", &get<&Array::version>,
+  type.def_property_readonly("version", &ArrayHandle::version,
                              "Number of the current version; 0 = none. Takes no lease.");
   type.def_property_readonly(
       "directory", [](const ArrayHandle& self) { return self.reference().directory; },

@@ -64,6 +64,7 @@ void bind_clients(py::module_& module) {
   module.def(
       "typestr", [](const std::string& dtype) { return typestr_of(parse_dtype(dtype)); },
       "A dtype as NumPy's array interface spells it; empty where NumPy has no such type.");
+  module.def("leases_alive", &leases_alive, "Whether a lease or view of this process lives.");
   py::class_<Client, std::unique_ptr<Client, DeleteWithoutGil>>(module, "Client")
       .def_static("connect", &connect, py::arg("directory"), py::arg("start"), py::arg("daemon"))
       .def("create", &create, py::kw_only(), py::arg("name"), py::arg("dtype"), py::arg("shape"),

@@ -44,14 +44,15 @@ PyFollower::PyFollower(Follower follower, py::object array, py::object stream)
 py::object PyFollower::next() {
   if (closed_) throw py::stop_iteration();
   ArrayViews& views = handle_of(array_).views();
-  if (busy_.exchange(true)) {
+  const std::uint32_t here = fork_number();
+  if (busy_in_.exchange(here) == here) {
     throw Error(ErrorCode::Busy, "another thread waits in this follower of '" + views.name + "'",
                 "give each thread a follower of its own");
   }
   struct Done {
-    std::atomic<bool>& busy;
-    ~Done() { busy = false; }
-  } const done{busy_};
+    std::atomic<std::uint32_t>& busy;
+    ~Done() { busy = 0; }
+  } const done{busy_in_};
   end_last();
   try {
     const auto begin = [this] {
@@ -71,7 +72,7 @@ py::object PyFollower::next() {
 
 void PyFollower::close() {
   closed_ = true;
-  if (busy_) return;  // the thread that waits ends by itself
+  if (busy_in_ == fork_number()) return;  // the thread that waits ends by itself
   follower_.close();
   end_last();
 }

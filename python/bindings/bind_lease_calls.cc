@@ -169,7 +169,7 @@ ReadLease ArrayHandle::read(const ReadOptions& options) {
   // Once this process has subscribed to the array, the current version is normally there, and all
   // that the daemon may be asked for is the page of a new writer.
   const Array& array = opened();
-  if (has_read_ && options.version == 0 && options.newer_than == 0) {
+  if (has_read_in_ == fork_number() && options.version == 0 && options.newer_than == 0) {
     try {
       return array.read({0, 0, std::chrono::nanoseconds::zero()});
     } catch (const Error& error) {
@@ -177,8 +177,16 @@ ReadLease ArrayHandle::read(const ReadOptions& options) {
     }
   }
   ReadLease lease = without_gil([&] { return array.read(options); });
-  has_read_ = !views_->on_device();  // where a read may wait for the device
+  // On a device a read may wait for it.
+  if (!views_->on_device()) has_read_in_ = fork_number();
   return lease;
+}
+
+// A forked child may have to open the array first.
+std::uint64_t ArrayHandle::version() const {
+  const Array& array = opened();
+  if (has_read_in_ == fork_number()) return array.version();
+  return without_gil([&] { return array.version(); });
 }
 
 void bind_lease_calls(py::class_<ArrayHandle>& type) { add_methods(type, calls); }

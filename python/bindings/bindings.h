@@ -26,6 +26,9 @@ void bind_imports(py::module_& module);
 // Sets the Python exception for `error`: the class of memlease.errors with its name.
 void set_python_error(const Error& error);
 
+// 1, and one more in each forked child.
+std::uint32_t fork_number();
+
 // ConnectOptions::check_interrupt of every client. Called without the GIL by waiting threads;
 // throws Stopped, or the exception that a Python signal handler raised (KeyboardInterrupt).
 void check_interrupt();

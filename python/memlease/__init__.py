@@ -13,8 +13,19 @@ A daemon owns the arrays; every process maps the same bytes. ``connect()`` finds
 """
 
 import copyreg
+import os
 
-from memlease import _core, dtypes, errors, interfaces, opt_outs, references, sources, stream
+from memlease import (
+    _core,
+    dtypes,
+    errors,
+    forks,
+    interfaces,
+    opt_outs,
+    references,
+    sources,
+    stream,
+)
 from memlease._core import Follower, ReadLease, WriteLease, __version__
 from memlease.array import Array
 from memlease.client import Client, connect
@@ -30,6 +41,7 @@ from memlease.errors import (
     Internal,
     Interrupted,
     InvalidArgument,
+    LeasesAtFork,
     NoFreeSlot,
     NotFound,
     OutOfMemory,
@@ -60,6 +72,7 @@ __all__ = [
     "Internal",
     "Interrupted",
     "InvalidArgument",
+    "LeasesAtFork",
     "NoFreeSlot",
     "NotFound",
     "OutOfMemory",
@@ -89,6 +102,8 @@ _core.set_package_parts(
     gpu_source_of=sources.gpu_source_of,
     handle_of=stream.handle_of,
 )
+
+os.register_at_fork(before=forks.warn_of_leases)
 
 copyreg.pickle(Array, references.reduce_array)
 

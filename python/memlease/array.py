@@ -21,7 +21,8 @@ class Array(_core.Array):
     `Client.create`, `Client.open` and `Client.wait_for` make them. A handle may be used by any
     threads at once. A context manager that closes it. It pickles as a reference: where it is
     unpickled, on the same machine, the array is opened by its name. What fails there is raised at
-    the handle's first use, and tried again.
+    the handle's first use, and tried again. In a forked child a handle opens its array again, at
+    its first use there; leases of the parent raise `ForkedClient`.
     """
 
     __slots__ = ()

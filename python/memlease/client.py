@@ -56,7 +56,7 @@ class Client:
     """A connection to a daemon; `connect` makes it. May be used by any threads at once.
 
     Calls go to the daemon, without the GIL, and raise `DaemonLost` where it has gone. A context
-    manager that closes. In a forked child handles of the parent raise `ForkedClient`.
+    manager that closes. In a forked child it connects again, at its first use there.
     """
 
     __slots__ = ("_core",)

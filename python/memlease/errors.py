@@ -111,7 +111,7 @@ class WriteAborted(Error, RuntimeError):
 
 
 class ForkedClient(Error, RuntimeError):
-    """A handle of the parent process was used in a forked child."""
+    """A lease of the parent process was used in a forked child."""
 
     code = "ML013"
 
@@ -166,6 +166,10 @@ class Internal(Error, RuntimeError):
 
 class ViewAlive(RuntimeWarning):
     """A lease has ended while something made from it lives and keeps its slot out of use."""
+
+
+class LeasesAtFork(RuntimeWarning):
+    """The process forks while leases or views are alive, which the child does not have."""
 
 
 # By the number of the C++ ErrorCode.

@@ -57,14 +57,14 @@ TEST_F(Handles, OfAClosedClientAreClosed) {
   EXPECT_EQ(run(reader_, "read a 0 1000").number(), 1);
 }
 
-TEST_F(Handles, OfTheParentAreRefusedInAForkedChild) {
+TEST_F(Handles, OpenThemselvesAgainInAForkedChildAndLeasesDoNot) {
   run(reader_, "read a 0 1000");
   run(owner_, "write a 1000");
   for (int i = 0; i < 20; ++i) {
-    // Client, array, release of the parent's lease; then a version through its own connection.
-    EXPECT_EQ(run(reader_, "fork a").text, "ForkedClient ForkedClient none 1");
+    // Client, array, the parent's lease, its end; then a version.
+    EXPECT_EQ(run(reader_, "fork a").text, "none none ForkedClient none 1");
   }
-  EXPECT_EQ(run(owner_, "fork a").text, "ForkedClient ForkedClient none 1");
+  EXPECT_EQ(run(owner_, "fork a").text, "none none ForkedClient none 1");
   // The parents have lost nothing: lease, hold, right, session.
   run(owner_, "fill a");
   run(owner_, "publish a");

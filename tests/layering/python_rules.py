@@ -15,6 +15,7 @@ from pathlib import Path
 ORDER = [
     "_core",
     "errors",
+    "forks",
     "opt_outs",
     "programs",
     "stream",

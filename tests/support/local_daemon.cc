@@ -317,6 +317,8 @@ absl::StatusOr<std::shared_ptr<memlease::internal::ArrayTable>> memlease::intern
   return testing::LocalDaemon::instance().session();
 }
 
+bool memlease::internal::any_lease() { return false; }
+
 memlease::internal::ImporterSource& memlease::internal::process_importers() {
   return testing::LocalDaemon::instance().importer;
 }

@@ -196,8 +196,8 @@ class PeerProgram {
     client_->close();
     return "";
   }
-  // Uses the parent's handles in a forked child, then connects again -> what came of it: the codes
-  // of the errors of open, read and release, and the version read through a new connection.
+  // In a forked child: uses the parent's client and array, then its leases, and ends these; reads a
+  // version -> what came of it: four codes of errors, or "none", and the version.
   std::string fork(Words& words) {
     const std::string name = name_in(words);
     return in_forked_child([&] { return use_in_child(name); });
@@ -205,12 +205,16 @@ class PeerProgram {
   std::string use_in_child(const std::string& name) {
     std::string result = code_of([&] { client_->open(name); });
     result += " " + code_of([&] { static_cast<void>(array(name).read()); });
-    result += " " + code_of([&] { reads_.clear(); });
-    ConnectOptions options;
-    options.directory = directory_;
-    options.start = false;
-    const Array own = Client::connect(options).open(name);
-    const ReadLease lease = own.read();
+    result += " " + code_of([&] {
+                for (const ReadLease& lease : reads_[name]) static_cast<void>(lease.data());
+                if (const auto write = writes_.find(name); write != writes_.end())
+                  write->second.data();
+              });
+    result += " " + code_of([&] {
+                reads_.clear();
+                writes_.clear();
+              });
+    const ReadLease lease = array(name).read();
     verify_lease(name, lease);
     return fmt::format("{} {}", result, lease.version());
   }

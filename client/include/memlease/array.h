@@ -33,8 +33,10 @@ struct WriteOptions {
 };
 
 // Copies are one handle of the array; each open() and create() gives another one. All calls are
-// thread-safe, and all of them throw memlease::Error: Closed, ForkedClient, Withdrawn, DaemonLost
-// wherever they apply.
+// thread-safe, and all of them throw memlease::Error: Closed, Withdrawn, DaemonLost wherever they
+// apply. In a forked child a handle opens its array again, by its name, at its first use there:
+// that calls the daemon, and throws Withdrawn if it is not the same array any more. Followers go on
+// from the version that they have seen; leases of the parent throw ForkedClient.
 class MEMLEASE_API Array {
  public:
   const std::string& name() const;

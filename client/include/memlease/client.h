@@ -51,7 +51,8 @@ struct CreateOptions {
 
 // Copies are handles of the same connection, and all connections of one process to one daemon share
 // one session. Thread-safe. Calls need the daemon and throw DaemonUnavailable or DaemonLost without
-// it. Not usable in a forked child (ForkedClient): connect again there.
+// it. In a forked child a client connects again at its first use there, to the same directory and
+// without starting a daemon; so do its arrays.
 class MEMLEASE_API Client {
  public:
   static Client connect(const ConnectOptions& options = {}) {
@@ -73,9 +74,9 @@ class MEMLEASE_API Client {
   void withdraw(const std::string& name) const;
 
   const std::string& directory() const;
-  std::uint32_t session_id() const;
-  std::uint64_t calls() const;   // to the daemon so far, of this process's session
-  std::uint64_t copies() const;  // by put, get and update so far, likewise
+  std::uint32_t session_id() const;  // 0 in a forked child that has not used the client
+  std::uint64_t calls() const;       // to the daemon so far, of this process's session
+  std::uint64_t copies() const;      // by put, get and update so far, likewise
 
   // Closes this connection, its copies, and the arrays that they have opened; those of other
   // connections stay open. What waits by any of these in other threads throws Closed within a tenth
@@ -87,5 +88,9 @@ class MEMLEASE_API Client {
   explicit Client(std::shared_ptr<internal::Connection> connection) noexcept;
   std::shared_ptr<internal::Connection> connection_;
 };
+
+// Whether a lease or pin of this process lives, of any array. After a fork the child does not have
+// them: a view of theirs faults there.
+MEMLEASE_API bool leases_alive();
 
 }  // namespace memlease
