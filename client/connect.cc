@@ -13,7 +13,6 @@
 #include "client/channel/attach_client.h"
 #include "client/cuda/cuda_importer.h"
 #include "client/daemon_starter.h"
-#include "client/hooks/test_hooks.h"
 #include "client/rpc/control_stub.h"
 #include "client/session/fork_guard.h"
 #include "client/session/interrupt.h"
@@ -21,6 +20,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "wire/error.h"
+#include "wire/hooks/test_hooks.h"
 #include "wire/mutex.h"
 
 namespace memlease::internal {

@@ -9,9 +9,9 @@
 #include "client/api/throw.h"
 #include "client/arrays/open_array.h"
 #include "client/arrays/wait_limit.h"
-#include "client/hooks/test_hooks.h"
 #include "fmt/format.h"
 #include "wire/error.h"
+#include "wire/hooks/test_hooks.h"
 
 namespace memlease {
 namespace {

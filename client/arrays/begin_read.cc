@@ -1,9 +1,9 @@
 #include "client/arrays/begin_read.h"
 
-#include "client/hooks/test_hooks.h"
 #include "client/slots/spin.h"
 #include "fmt/format.h"
 #include "wire/error.h"
+#include "wire/hooks/test_hooks.h"
 
 namespace memlease::internal {
 namespace {

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
-#include "client/hooks/test_hooks.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "wire/error.h"
+#include "wire/hooks/test_hooks.h"
 
 namespace memlease::internal {
 namespace {

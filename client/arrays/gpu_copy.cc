@@ -4,13 +4,13 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "client/hooks/test_hooks.h"
 #include "client/ordering/host_event.h"
 #include "client/ordering/lease_streams.h"
 #include "client/ordering/strided_copy.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "wire/error.h"
+#include "wire/hooks/test_hooks.h"
 
 namespace memlease::internal {
 namespace {

@@ -6,11 +6,11 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "client/arrays/release_mark.h"
-#include "client/hooks/test_hooks.h"
 #include "client/ordering/backoff.h"
 #include "fmt/format.h"
 #include "wire/error.h"
 #include "wire/futex.h"
+#include "wire/hooks/test_hooks.h"
 
 namespace memlease::internal {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "client/hooks/test_hooks.h"
 #include "fmt/format.h"
 #include "wire/error.h"
+#include "wire/hooks/test_hooks.h"
 
 namespace memlease::internal {
 

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <utility>
 
-#include "client/hooks/test_hooks.h"
 #include "fmt/format.h"
 #include "wire/error.h"
+#include "wire/hooks/test_hooks.h"
 
 namespace memlease::internal {
 namespace {

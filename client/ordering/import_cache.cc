@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "client/hooks/test_hooks.h"
 #include "wire/board.h"
+#include "wire/hooks/test_hooks.h"
 
 namespace memlease::internal {
 

@@ -3,11 +3,11 @@
 #include <optional>
 #include <utility>
 
-#include "client/hooks/test_hooks.h"
 #include "client/ordering/backoff.h"
 #include "client/ordering/host_event.h"
 #include "fmt/format.h"
 #include "wire/error.h"
+#include "wire/hooks/test_hooks.h"
 
 namespace memlease::internal {
 namespace {

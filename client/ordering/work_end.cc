@@ -1,7 +1,7 @@
 #include "client/ordering/work_end.h"
 
-#include "client/hooks/test_hooks.h"
 #include "wire/error.h"
+#include "wire/hooks/test_hooks.h"
 
 namespace memlease::internal {
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "client/hooks/test_hooks.h"
 #include "wire/error.h"
+#include "wire/hooks/test_hooks.h"
 
 namespace memlease::internal {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "client/hooks/test_hooks.h"
+#include "wire/hooks/test_hooks.h"
 
 namespace memlease::internal {
 
@@ -67,6 +67,7 @@ ReadAttempt SlotReader::acquire(std::uint64_t version, std::uint64_t newer_than)
     if (!leaves_out("announce the hold")) row_.holds()[found.slot].fetch_add(1);
     crash_point("acquire.held");
     const std::uint64_t slot_word = writer->slot_words()[found.slot].load();
+    crash_point("acquire.compared");
     if ((slot_word == found.version || leaves_out("check the slot word")) &&
         (board_.writer.load() == writer_word || leaves_out("check the writer word")) &&
         board_.array_id.load() == to_int(array_)) {

@@ -8,7 +8,7 @@
 #include <immintrin.h>
 #endif
 
-#include "client/hooks/test_hooks.h"
+#include "wire/hooks/test_hooks.h"
 
 namespace memlease::internal {
 

@@ -3,9 +3,12 @@
 #include <algorithm>
 
 #include "wire/futex.h"
+#include "wire/hooks/test_hooks.h"
 
 namespace memlease::server {
 
+using internal::crash_point;
+using internal::leaves_out;
 using wire::BoardRecord;
 using wire::RowRef;
 using wire::Word;
@@ -14,13 +17,14 @@ using wire::WriterRow;
 namespace {
 
 void announce(BoardRecord& board) {
-  board.event_count.fetch_add(1);
+  if (!leaves_out("count the change")) board.event_count.fetch_add(1);
   wire::futex_wake_all(board.event_count);
 }
 
 // The version that a slot has now that its writer is gone; 0 if its bytes may be half written.
 std::uint64_t surviving_version(std::uint64_t slot_word) {
-  if ((slot_word & wire::kHandedOut) != 0) return 0;
+  if ((slot_word & wire::kHandedOut) != 0 && !leaves_out("torn bytes have no version")) return 0;
+  if (slot_word != wire::version_of(slot_word) && leaves_out("a mere mark stands")) return 0;
   return wire::version_of(slot_word);  // marked but not handed out: nobody touched the bytes
 }
 
@@ -42,20 +46,24 @@ void clear_moving(BoardRecord& board) {
 bool is_writing(const WriterRow& row) { return row.writing.load() != 0; }
 
 void set_writer(BoardRecord& board, RowRef row, bool is_heir) {
+  crash_point("set_writer.begin");
   const std::uint64_t old = board.writer.load();
+  const std::uint64_t generation =
+      wire::writer_generation_of(old) + (leaves_out("count the generation") ? 0 : 1);
   const std::uint64_t flags =
       (old & (wire::kWriterWithdrawn | wire::kWriterDraining)) | (is_heir ? wire::kWriterHeir : 0);
-  board.writer.store(wire::pack_writer(row, wire::writer_generation_of(old) + 1, flags));
+  board.writer.store(wire::pack_writer(row, generation, flags));
+  crash_point("set_writer.word");
   announce(board);
 }
 
 void set_withdrawn(BoardRecord& board) {
-  board.writer.fetch_or(wire::kWriterWithdrawn);
+  if (!leaves_out("set withdrawn")) board.writer.fetch_or(wire::kWriterWithdrawn);
   announce(board);
 }
 
 void set_draining(BoardRecord& board) {
-  board.writer.fetch_or(wire::kWriterDraining);
+  if (!leaves_out("set draining")) board.writer.fetch_or(wire::kWriterDraining);
   announce(board);
 }
 
@@ -66,6 +74,7 @@ bool holds_any(const wire::ReaderRow& row, std::uint32_t slots) {
 
 void inherit(BoardRecord& board, WriterRow& heir, RowRef heir_ref, const WriterRow& from,
              std::uint32_t slots, absl::FunctionRef<bool(std::uint32_t)> stands) {
+  crash_point("inherit.begin");
   // Whatever happens, numbers only grow.
   const std::uint64_t begun = wire::bounded_highest(from.highest_used.load());
   const std::uint64_t highest = std::max(begun, heir.highest_used.load());
@@ -83,9 +92,10 @@ void inherit(BoardRecord& board, WriterRow& heir, RowRef heir_ref, const WriterR
     if (version > newest.version) newest = {version, s};
     heir.slot_words()[s].store(version);
   }
-  heir.highest_used.store(highest);
+  if (!leaves_out("hand the numbers on")) heir.highest_used.store(highest);
   heir.publication.store(newest.version == 0 ? 0 : wire::pack(newest));
-  if (torn != slots) board.poisoned()[torn].store(highest);
+  crash_point("inherit.row");
+  if (torn != slots && !leaves_out("poison")) board.poisoned()[torn].store(highest);
   set_writer(board, heir_ref, true);
 }
 

@@ -25,8 +25,9 @@ std::vector<CrashStep> make_steps() {
     steps.push_back(
         {.step = step, .before = {"connect"}, .last = "create {}/own 3 600 512 session"});
   }
-  for (const char* step : {"subscribe.begin", "subscribe.answered", "subscribe.done",
-                           "acquire.located", "acquire.held", "acquire.checked"}) {
+  for (const char* step :
+       {"subscribe.begin", "subscribe.answered", "subscribe.done", "acquire.located",
+        "acquire.held", "acquire.compared", "acquire.checked"}) {
     steps.push_back({.step = step, .before = kOpen, .last = kRead});
   }
   steps.push_back(

@@ -7,7 +7,7 @@
 #include <deque>
 #include <utility>
 
-#include "client/hooks/test_hooks.h"
+#include "wire/hooks/test_hooks.h"
 
 namespace memlease::testing {
 namespace {

@@ -1,4 +1,4 @@
-// The tests' half of client/hooks/test_hooks.h: what happens at which step of this process, and how
+// The tests' half of wire/hooks/test_hooks.h: what happens at which step of this process, and how
 // it waits.
 #pragma once
 

@@ -15,7 +15,6 @@
 #include <string>
 #include <vector>
 
-#include "client/hooks/test_hooks.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "tests/support/assault.h"
@@ -25,6 +24,7 @@
 #include "tests/support/steady.h"
 #include "tests/support/storm.h"
 #include "tests/support/watcher.h"
+#include "wire/hooks/test_hooks.h"
 
 namespace memlease::testing {
 namespace {

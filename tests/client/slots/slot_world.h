@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <new>
 #include <vector>
@@ -102,6 +103,7 @@ class SlotWorld : public internal::RowResolver {
   const wire::ReaderRow* find_reader_row(wire::RowRef at, internal::Unmapped unmapped) override {
     if (rows_unmapped && unmapped == internal::Unmapped::kLeave) return nullptr;
     if (at.file != kReaderFile || at.unit >= reader_rows_.size() || rows_lost) return nullptr;
+    on_reader_row(at.unit);
     return subscribers_hidden ? &*nobody_ : &**reader_rows_[at.unit];
   }
   const wire::SubscriberChunk* subscriber_chunk(wire::FileRange at, internal::Unmapped) override {
@@ -113,12 +115,14 @@ class SlotWorld : public internal::RowResolver {
   bool subscribers_hidden = false;  // the mistake of negative controls: every row looks unused
 
   static constexpr std::uint32_t kHeir = 2;
+  static wire::RowRef writer_ref(std::uint32_t i) { return {kWriterFile, i}; }
+  // Called when somebody looks up a reader's row.
+  std::function<void(std::uint32_t)> on_reader_row = [](std::uint32_t) {};
 
  private:
   static constexpr wire::FileId kWriterFile{1};
   static constexpr wire::FileId kReaderFile{2};
   static constexpr wire::FileId kChunkFile{3};
-  static wire::RowRef writer_ref(std::uint32_t i) { return {kWriterFile, i}; }
   // In the board's own chunk, or in one of those chained to it.
   wire::Word& entry(std::uint32_t reader) {
     wire::SubscriberChunk* chunk = &board_->subscribers;

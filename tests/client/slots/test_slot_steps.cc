@@ -1,19 +1,9 @@
 // Each step of the client's half of the slot protocol, and what becomes of it without that step.
 //
-// A promise is played as an interleaving, step by step on plain pages: what the other side does
-// meanwhile happens at a crash_point. It must hold; with the step left out it must not, or the play
-// would prove nothing. tests/model/ has the same rules, with all interleavings.
-#include <algorithm>
-#include <functional>
-#include <ostream>
-#include <span>
-#include <string>
+// tests/model/ has the same rules, with all interleavings; slot_steps.h tells how they are played.
 #include <vector>
 
-#include "client/hooks/test_hooks.h"
-#include "gtest/gtest.h"
-#include "tests/client/slots/slot_world.h"
-#include "tests/support/crash_point.h"
+#include "tests/client/slots/slot_steps.h"
 
 namespace memlease::testing {
 namespace {
@@ -23,35 +13,6 @@ using internal::ReadAttempt;
 using internal::WriteAttempt;
 using Read = ReadAttempt::Outcome;
 using Write = WriteAttempt::Outcome;
-
-// At the next passage of `step`.
-void at(const std::string& step, std::function<void()> action) {
-  arm_step(step, 1, std::move(action));
-}
-
-// Nobody has changed what a sleeper would compare.
-bool would_sleep(std::span<const wire::FutexWait> words) {
-  return std::all_of(words.begin(), words.end(), [](const wire::FutexWait& wait) {
-    return wait.word->load() == wait.expected;
-  });
-}
-
-// The version that the current writer's row has in the slot of `attempt` is the one it is for.
-bool stands(SlotWorld& world, const ReadAttempt& attempt, std::uint32_t writer) {
-  return attempt.outcome == Read::kAcquired &&
-         world.writer_row(writer).slot_words()[attempt.slot].load() == attempt.version;
-}
-
-// Two slots: version 1 in one, which reader 0 holds, and version 2 in the other.
-struct Held {
-  SlotWorld world{2, 2};
-  ReadAttempt first;
-  Held() {
-    world.publish();
-    first = world.reader(0).acquire(0, 0);
-    world.publish();
-  }
-};
 
 // ---- A reader's steps.
 
@@ -254,12 +215,48 @@ bool a_drop_wakes() {
       [](SlotWorld& world) { world.writer().drop(world.begin().slot); });
 }
 
-struct Step {
-  std::string promise;
-  std::string left_out;
-  bool (*play)();  // true: the promise was kept
-};
-void PrintTo(const Step& step, std::ostream* out) { *out << step.left_out; }
+bool the_list_of_subscribers_is_read_after_the_mark() {
+  SlotWorld world(2, 2);
+  world.publish();
+  world.publish();
+  world.unsubscribe(1);
+  at("write.allowed", [&] {
+    world.subscribe(1);
+    world.reader(1).acquire(1, 0);  // the version that the writer would overwrite
+  });
+  at("write.marked", [&] {
+    // As if the list had been read when the last write began.
+    if (leaves_out("read the list again")) world.unsubscribe(1);
+  });
+  return world.begin().outcome == Write::kNoFreeSlot;
+}
+
+bool who_has_not_seen_a_version_has_old_counts() {
+  SlotWorld world(2, 1);
+  world.publish();
+  const WriteAttempt attempt = world.begin();
+  const bool count_first = leaves_out("publication before count");
+  internal::SlotReader::Counts counts;
+  Read told = Read::kAcquired;
+  at("publish.slot", [&] {
+    if (count_first) world.writer_row().publish_count.fetch_add(1);
+    counts = world.reader(0).counts();
+    told = world.reader(0).acquire(0, 1).outcome;
+  });
+  world.writer().publish(attempt.slot, attempt.version);
+  if (count_first) world.writer_row().publish_count.fetch_sub(1);
+  return told == Read::kNotYet && !would_sleep(counts.span());
+}
+
+bool a_publish_wakes_who_has_gone_to_sleep() {
+  SlotWorld world(2, 1);
+  const WriteAttempt attempt = world.begin();
+  if (!leaves_out("announce the sleep")) world.reader(0).announce_sleep();
+  bool woken = false;
+  at("end_write.waking", [&] { woken = true; });
+  world.writer().publish(attempt.slot, attempt.version);
+  return woken;
+}
 
 const Step kSteps[] = {
     {"AHeldSlotIsNotWritten", "announce the hold", a_held_slot_is_not_written},
@@ -295,21 +292,19 @@ const Step kSteps[] = {
     {"ADroppedSlotHasNoVersion", "clear the dropped slot", a_dropped_slot_has_no_version},
     {"APublishWakes", "count the end of a write", a_publish_wakes},
     {"ADropWakes", "count the end of a write", a_drop_wakes},
+    {"TheListOfSubscribersIsReadAfterTheMark", "read the list again",
+     the_list_of_subscribers_is_read_after_the_mark},
+    {"WhoHasNotSeenAVersionHasOldCounts", "publication before count",
+     who_has_not_seen_a_version_has_old_counts},
+    {"APublishWakesWhoHasGoneToSleep", "announce the sleep", a_publish_wakes_who_has_gone_to_sleep},
 };
 
-class SlotSteps : public ::testing::TestWithParam<Step> {
- protected:
-  void TearDown() override { forget_steps(); }
-};
-INSTANTIATE_TEST_SUITE_P(, SlotSteps, ::testing::ValuesIn(kSteps),
-                         [](const auto& test) { return test.param.promise; });
+using SlotSteps = Steps;
+INSTANTIATE_TEST_SUITE_P(, SlotSteps, ::testing::ValuesIn(kSteps), promise_of);
 
-TEST_P(SlotSteps, KeepTheirPromise) { EXPECT_TRUE(GetParam().play()); }
+TEST_P(SlotSteps, KeepTheirPromise) { expect_kept(); }
 
-TEST_P(SlotSteps, AreMissedWhenTheyAreLeftOut) {
-  leave_out(GetParam().left_out);
-  EXPECT_FALSE(GetParam().play()) << "nothing is lost without it: " << GetParam().left_out;
-}
+TEST_P(SlotSteps, AreMissedWhenTheyAreLeftOut) { expect_missed(); }
 
 }  // namespace
 }  // namespace memlease::testing

@@ -1,0 +1,341 @@
+// Each step of the daemon's half of the slot protocol, and what becomes of it without that step.
+// tests/model/ has the same rules, with all interleavings; slot_steps.h tells how they are played.
+#include <optional>
+
+#include "server/core/slot_board.h"
+#include "server/core/writer_right.h"
+#include "tests/client/slots/slot_steps.h"
+#include "tests/server/core/broker_world.h"
+
+namespace memlease::testing {
+namespace {
+
+using internal::leaves_out;
+using internal::ReadAttempt;
+using internal::WriteAttempt;
+using Read = ReadAttempt::Outcome;
+using Write = WriteAttempt::Outcome;
+using State = server::WriterAnswer::State;
+
+// ---- What a writer leaves behind: slot_board's inherit().
+
+bool who_waits_for_a_torn_number_is_told() {
+  SlotWorld world(2, 1);
+  world.publish();
+  const WriteAttempt torn = world.begin();
+  world.die(0);
+  return world.reader(0).acquire(torn.version, 0).outcome == Read::kProducerDied;
+}
+
+// As if the word were stored before what comes next.
+void name_the_heir_now(SlotWorld& world) {
+  server::set_writer(world.board(), SlotWorld::writer_ref(SlotWorld::kHeir), true);
+}
+
+bool whoever_finds_the_heir_finds_the_poison() {
+  SlotWorld world(2, 1);
+  world.publish();
+  const WriteAttempt torn = world.begin();
+  Read told = Read::kNotYet;
+  at("inherit.row", [&] {
+    if (leaves_out("poison before the writer word")) name_the_heir_now(world);
+  });
+  at("set_writer.word", [&] { told = world.reader(0).acquire(torn.version, 0).outcome; });
+  world.die(0);
+  return told == Read::kProducerDied;
+}
+
+bool whoever_finds_the_heir_finds_its_row() {
+  SlotWorld world(2, 1);
+  world.publish();
+  Read told = Read::kNotYet;
+  at("inherit.begin", [&] {
+    if (leaves_out("heir row before the writer word")) name_the_heir_now(world);
+  });
+  at("set_writer.word", [&] { told = world.reader(0).acquire(1, 0).outcome; });
+  world.die(0);
+  return told == Read::kAcquired;
+}
+
+bool the_heir_hands_the_numbers_on() {
+  SlotWorld world(2, 1);
+  world.publish();
+  const WriteAttempt dropped = world.begin();
+  world.writer().drop(dropped.slot);
+  world.die(0);
+  world.writer(1).adopt(world.writer_row(SlotWorld::kHeir));
+  world.give_right_to(1);
+  return world.begin(1).version > dropped.version;
+}
+
+bool torn_bytes_have_no_version() {
+  SlotWorld world(2, 1);
+  world.publish();
+  world.publish();
+  world.begin();  // over version 1
+  world.die(0);
+  return world.reader(0).acquire(1, 0).outcome != Read::kAcquired;
+}
+
+bool a_mere_mark_costs_no_version() {
+  SlotWorld world(2, 1);
+  world.publish();
+  world.publish();
+  Read told = Read::kNotYet;
+  at("write.chosen", [&] {  // marked, and not handed out
+    world.die(0);
+    told = world.reader(0).acquire(1, 0).outcome;
+  });
+  world.begin();
+  return told == Read::kAcquired;
+}
+
+// ---- The board: slot_board's set_writer() and its like.
+
+bool the_same_row_again_is_another_word() {
+  SlotWorld world(2, 1);
+  world.publish();
+  at("acquire.located", [&] {
+    world.writer(1).adopt(world.writer_row(0));
+    world.give_right_to(1);
+    world.publish(1);
+  });
+  WriteAttempt over_one;
+  at("acquire.held", [&] {
+    // A writer that scanned before the hold was there.
+    world.subscribers_hidden = true;
+    over_one = world.begin(1);
+  });
+  at("acquire.compared", [&] {
+    world.writer(1).publish(over_one.slot, over_one.version);
+    world.writer().adopt(world.writer_row(1));
+    world.give_right_to(0);
+  });
+  return stands(world, world.reader(0).acquire(0, 0), 0);
+}
+
+bool a_new_writer_ends_a_readers_sleep() {
+  SlotWorld world(2, 1);
+  const internal::SlotReader::Counts counts = world.reader(0).counts();
+  world.give_right_to(1);
+  return !would_sleep(counts.span());
+}
+
+bool a_subscribers_end_ends_the_writers_sleep() {
+  Held held;
+  bool sleeps_on = false;
+  held.world.writer().begin([&](const std::vector<wire::FutexWait>& words, auto) {
+    held.world.unsubscribe(0);
+    sleeps_on = would_sleep(words);
+    return false;
+  });
+  return !sleeps_on;
+}
+
+bool who_has_not_seen_the_new_writer_has_old_counts() {
+  SlotWorld world(2, 1);
+  const bool count_first = leaves_out("writer word before event count");
+  internal::SlotReader::Counts counts;
+  at("set_writer.begin", [&] {
+    if (count_first) world.board().event_count.fetch_add(1);
+    counts = world.reader(0).counts();
+  });
+  world.give_right_to(1);
+  if (count_first) world.board().event_count.fetch_sub(1);
+  return !would_sleep(counts.span());
+}
+
+bool an_entry_never_moves() {
+  SlotWorld world(1, 2);
+  world.publish();
+  world.reader(1).acquire(0, 0);
+  wire::Word* const entries = world.board().subscribers.entries;
+  world.on_reader_row = [&](std::uint32_t reader) {
+    if (reader != 0) return;  // the writer's scan is at the first entry
+    const std::uint64_t second = entries[1].load();
+    world.unsubscribe(0);
+    if (!leaves_out("an entry stays where it is")) return;
+    entries[0].store(second);
+    entries[1].store(0);
+  };
+  return world.begin().outcome == Write::kNoFreeSlot;
+}
+
+// The daemon sets the flag and looks at the holds; the reader holds and looks at the flag.
+bool who_uses_nothing_at_the_end_uses_nothing(void (*end)(wire::BoardRecord&)) {
+  SlotWorld world(2, 1);
+  world.publish();
+  bool seen = false;
+  at("acquire.located", [&] {
+    end(world.board());
+    seen = server::holds_any(world.reader_row(0), world.slots());
+  });
+  return world.reader(0).acquire(0, 0).outcome != Read::kAcquired || seen;
+}
+bool who_uses_nothing_at_a_withdrawal_uses_nothing() {
+  return who_uses_nothing_at_the_end_uses_nothing(server::set_withdrawn);
+}
+bool who_uses_nothing_at_a_drain_uses_nothing() {
+  return who_uses_nothing_at_the_end_uses_nothing(server::set_draining);
+}
+
+// ---- Moving the right: writer_right.
+
+// Nobody's rows are looked up.
+class NoRows : public internal::RowResolver {
+ public:
+  const wire::SubscriberChunk* subscriber_chunk(wire::FileRange, internal::Unmapped) override {
+    return nullptr;
+  }
+
+ private:
+  const wire::WriterRow* find_writer_row(wire::RowRef, internal::Unmapped) override {
+    return nullptr;
+  }
+  const wire::ReaderRow* find_reader_row(wire::RowRef, internal::Unmapped) override {
+    return nullptr;
+  }
+};
+
+// Three processes with one array open, of which the first has the right.
+struct Right {
+  BrokerWorld world;
+  server::Session& owner = world.connect(1000);
+  server::Session& second = world.connect(1000);
+  server::Session& third = world.connect(1000);
+  wire::ArrayId id = world.create(owner, spec_of("u"));
+  wire::WriterRow& row = world.become_writer(owner, id);
+  const server::Array& array = *world.broker.catalog().find(id);
+  NoRows rows;
+  internal::SlotWriter writer{
+      *array.board, id,  array.spec.slots, wire::writer_row_of(array.board->writer.load()),
+      row,          rows};
+
+  Right() {
+    world.open(second, "u");
+    world.open(third, "u");
+  }
+  WriteAttempt begin() {
+    return writer.begin([](const auto&, auto) { return false; });
+  }
+  server::WriterAnswer ask(server::Session& session) {
+    const auto answer = world.broker.acquire_writer(session, id);
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    return answer.ok() ? *answer : server::WriterAnswer{};
+  }
+  bool confirms(server::Session& session, const server::WriterAnswer& answer) {
+    return world.broker.confirm_writer(session, id, answer.offer).ok();
+  }
+  void leave(server::Session& session) {
+    const auto left = world.broker.leave(session, id, 1);
+    EXPECT_TRUE(left.ok()) << left;
+  }
+};
+
+bool no_write_begins_beside_an_offer() {
+  Right right;
+  std::optional<Write> begun;
+  at("ask.looked", [&] {
+    wire::Word& word = right.array.board->writer;
+    const bool late = leaves_out("moving before the look");
+    if (late) word.fetch_and(~wire::kWriterMoving);
+    begun = right.begin().outcome;
+    if (late) word.fetch_or(wire::kWriterMoving);
+  });
+  const State answered = right.ask(right.second).state;
+  return answered == State::kOffered && begun == Write::kNotMine;
+}
+
+bool nothing_is_offered_while_its_owner_writes() {
+  Right right;
+  EXPECT_EQ(right.begin().outcome, Write::kReady);
+  return right.ask(right.second).state == State::kBusy;
+}
+
+bool an_old_offer_is_not_confirmed() {
+  Right right;
+  const server::WriterAnswer old = right.ask(right.second);
+  right.leave(right.owner);
+  EXPECT_EQ(right.ask(right.second).state, State::kOffered);  // the heir's row
+  return !right.confirms(right.second, old);
+}
+
+bool nobody_else_confirms() {
+  Right right;
+  const server::WriterAnswer promised = right.ask(right.second);
+  right.ask(right.third);
+  return !right.confirms(right.third, promised);
+}
+
+bool a_cancelled_move_lets_the_owner_go_on() {
+  Right right;
+  right.ask(right.second);
+  EXPECT_TRUE(right.world.broker.cancel_writer(right.second, right.id).ok());
+  return right.begin().outcome == Write::kReady;
+}
+
+bool who_is_gone_keeps_no_place() {
+  Right right;
+  right.ask(right.second);
+  right.leave(right.second);
+  return right.begin().outcome == Write::kReady;
+}
+
+bool an_offer_ends_with_its_owner() {
+  Right right;
+  const server::WriterAnswer promised = right.ask(right.second);
+  right.leave(right.owner);
+  return !right.confirms(right.second, promised);
+}
+
+bool the_heir_has_what_a_gone_owner_wrote_last() {
+  Right right;
+  const WriteAttempt attempt = right.begin();
+  right.writer.publish(attempt.slot, attempt.version);
+  right.leave(right.owner);
+  const bool named = (right.array.board->writer.load() & wire::kWriterHeir) != 0;
+  const auto stands = wire::unpack_publication(right.array.heir->publication.load());
+  return named && stands.version == attempt.version;
+}
+
+const Step kSteps[] = {
+    {"WhoWaitsForATornNumberIsTold", "poison", who_waits_for_a_torn_number_is_told},
+    {"WhoeverFindsTheHeirFindsThePoison", "poison before the writer word",
+     whoever_finds_the_heir_finds_the_poison},
+    {"WhoeverFindsTheHeirFindsItsRow", "heir row before the writer word",
+     whoever_finds_the_heir_finds_its_row},
+    {"TheHeirHandsTheNumbersOn", "hand the numbers on", the_heir_hands_the_numbers_on},
+    {"TornBytesHaveNoVersion", "torn bytes have no version", torn_bytes_have_no_version},
+    {"AMereMarkCostsNoVersion", "a mere mark stands", a_mere_mark_costs_no_version},
+    {"TheSameRowAgainIsAnotherWord", "count the generation", the_same_row_again_is_another_word},
+    {"ANewWriterEndsAReadersSleep", "count the change", a_new_writer_ends_a_readers_sleep},
+    {"ASubscribersEndEndsTheWritersSleep", "count the change",
+     a_subscribers_end_ends_the_writers_sleep},
+    {"WhoHasNotSeenTheNewWriterHasOldCounts", "writer word before event count",
+     who_has_not_seen_the_new_writer_has_old_counts},
+    {"AnEntryNeverMoves", "an entry stays where it is", an_entry_never_moves},
+    {"WhoUsesNothingAtAWithdrawalUsesNothing", "set withdrawn",
+     who_uses_nothing_at_a_withdrawal_uses_nothing},
+    {"WhoUsesNothingAtADrainUsesNothing", "set draining", who_uses_nothing_at_a_drain_uses_nothing},
+    {"NoWriteBeginsBesideAnOffer", "set moving", no_write_begins_beside_an_offer},
+    {"TheRightMovesBeforeTheLook", "moving before the look", no_write_begins_beside_an_offer},
+    {"NothingIsOfferedWhileItsOwnerWrites", "look at the flag",
+     nothing_is_offered_while_its_owner_writes},
+    {"AnOldOfferIsNotConfirmed", "look at the offer's number", an_old_offer_is_not_confirmed},
+    {"NobodyElseConfirms", "look who confirms", nobody_else_confirms},
+    {"ACancelledMoveLetsTheOwnerGoOn", "let the owner go on",
+     a_cancelled_move_lets_the_owner_go_on},
+    {"WhoIsGoneKeepsNoPlace", "cancel for who is gone", who_is_gone_keeps_no_place},
+    {"AnOfferEndsWithItsOwner", "end the offer with its owner", an_offer_ends_with_its_owner},
+    {"TheHeirHasWhatAGoneOwnerWroteLast", "inherit", the_heir_has_what_a_gone_owner_wrote_last},
+};
+
+using DaemonSteps = Steps;
+INSTANTIATE_TEST_SUITE_P(, DaemonSteps, ::testing::ValuesIn(kSteps), promise_of);
+
+TEST_P(DaemonSteps, KeepTheirPromise) { expect_kept(); }
+
+TEST_P(DaemonSteps, AreMissedWhenTheyAreLeftOut) { expect_missed(); }
+
+}  // namespace
+}  // namespace memlease::testing
