@@ -127,11 +127,15 @@ def test_no_free_slot_names_the_scripts(daemon, client, readers):
     with memlease.connect(daemon.directory, start=False) as here:
         array = here.open("sim/u")
         held = []
-        with pytest.raises(memlease.NoFreeSlot) as caught:
+
+        def fill_and_hold():
             for _ in range(array.slots):
                 with array.write(wait=0.1) as w:
                     w[...] = 0
                 held.append(array.read())
+
+        with pytest.raises(memlease.NoFreeSlot) as caught:
+            fill_and_hold()
         for lease in held:
             lease.release()
     for script, process in readers.items():
