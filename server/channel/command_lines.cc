@@ -35,7 +35,8 @@ struct CommandLines::Shared {
   bool ending ABSL_GUARDED_BY(mutex) = false;
 };
 
-CommandLines::CommandLines(Read read) : shared_(std::make_shared<Shared>(std::move(read))) {}
+CommandLines::CommandLines(Read read, std::chrono::milliseconds pause)
+    : shared_(std::make_shared<Shared>(std::move(read))), pause_(pause) {}
 
 CommandLines::~CommandLines() {
   const wire::MutexLock lock(shared_->mutex);
@@ -44,6 +45,8 @@ CommandLines::~CommandLines() {
 }
 
 std::string CommandLines::of(pid_t pid) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < paused_until_) return name_of(pid);
   if (!started_) {
     try {
       std::thread(serve, shared_).detach();
@@ -53,7 +56,7 @@ std::string CommandLines::of(pid_t pid) {
     }
   }
   {
-    const auto end = std::chrono::steady_clock::now() + kPatience;
+    const auto end = now + kPatience;
     const wire::MutexLock lock(shared_->mutex);
     // Held up since an earlier question?
     if (!shared_->question && !shared_->reading) {
@@ -64,6 +67,7 @@ std::string CommandLines::of(pid_t pid) {
              shared_->changed.wait_until(shared_->mutex, end) == std::cv_status::no_timeout) {
       }
       if (!shared_->reading) shared_->question.reset();
+      if (!shared_->answer) paused_until_ = std::chrono::steady_clock::now() + pause_;
       if (shared_->answer && !shared_->answer->empty()) return *shared_->answer;
     }
   }

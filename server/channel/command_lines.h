@@ -3,7 +3,9 @@
 //
 // The kernel reads it from the process's memory, under a lock of that memory. A process can hold
 // that lock for as long as it likes, so a thread of its own asks, and the loop waits for it a
-// moment at most: the answer is then the process's name (comm), as long as the thread is held up.
+// moment at most, and after a wait in vain not at all for a while: the answer is the process's name
+// (comm) then, and as long as the thread is held up. So nobody can take more than a fortieth of the
+// loop's time.
 #pragma once
 
 #include <sys/types.h>
@@ -18,12 +20,13 @@ namespace memlease::server {
 // Belongs to one thread, the loop's.
 class CommandLines {
  public:
-  static constexpr std::chrono::milliseconds kPatience{20};
+  static constexpr std::chrono::milliseconds kPatience{250};
+  static constexpr std::chrono::milliseconds kPause{10'000};
   static constexpr std::size_t kMostBytes = 256;
   using Read = std::function<std::string(pid_t)>;
 
   // `read` is called by the thread, which begins with the first question.
-  explicit CommandLines(Read read = read_command_line);
+  explicit CommandLines(Read read = read_command_line, std::chrono::milliseconds pause = kPause);
   // Does not wait for a read that is held up; its thread ends when that does.
   ~CommandLines();
   CommandLines(const CommandLines&) = delete;
@@ -42,7 +45,9 @@ class CommandLines {
   struct Shared;
   static void serve(const std::shared_ptr<Shared>& shared);
   const std::shared_ptr<Shared> shared_;
+  const std::chrono::milliseconds pause_;
   bool started_ = false;
+  std::chrono::steady_clock::time_point paused_until_{};
 };
 
 }  // namespace memlease::server

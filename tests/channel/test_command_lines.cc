@@ -54,17 +54,33 @@ TEST(CommandLines, AProcessThatCannotBeReadNowIsKnownByItsName) {
   std::promise<void> lock;
   const std::shared_future<void> free(lock.get_future());
   std::atomic<int> reads{0};
-  CommandLines lines([free, &reads](pid_t) {
+  const auto read = [free, &reads](pid_t) {
     ++reads;
     free.wait();
     return "line"s;
-  });
+  };
+  CommandLines lines(read, std::chrono::milliseconds(0));
   EXPECT_EQ(lines.of(::getpid()), "test_command_li");
   EXPECT_EQ(lines.of(::getpid()), "test_command_li");
   EXPECT_LE(reads, 1);
   lock.set_value();
   while (lines.of(::getpid()) != "line") {
   }
+}
+
+TEST(CommandLines, AfterAWaitInVainTheLoopDoesNotWaitForAWhile) {
+  std::promise<void> lock;
+  const std::shared_future<void> free(lock.get_future());
+  std::promise<void> over;
+  CommandLines lines([free, &over](pid_t) {
+    free.wait();
+    over.set_value();
+    return "line"s;
+  });
+  EXPECT_EQ(lines.of(::getpid()), "test_command_li");
+  lock.set_value();
+  over.get_future().wait();
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(lines.of(::getpid()), "test_command_li");
 }
 
 TEST(CommandLines, AnEndDoesNotWaitForAReadThatIsHeldUp) {
