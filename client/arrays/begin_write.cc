@@ -57,9 +57,9 @@ absl::Status numbers_used_up(const OpenArray& array) {
       "Withdraw the array and create it again.");
 }
 
-// What to sleep on until the right may be had: the board, and the present writer's row, if it is
+// What to sleep on until ownership may be had: the board, and the present writer's row, if it is
 // mapped.
-std::vector<wire::FutexWait> right_words(OpenArray& array, Unmapped unmapped) {
+std::vector<wire::FutexWait> ownership_words(OpenArray& array, Unmapped unmapped) {
   const wire::BoardRecord& board = array.board();
   std::vector<wire::FutexWait> words = {{&board.event_count, board.event_count.load()}};
   const wire::WriterRow* writer =
@@ -68,10 +68,10 @@ std::vector<wire::FutexWait> right_words(OpenArray& array, Unmapped unmapped) {
   return words;
 }
 
-// One round of asking for the right. True once it is ours.
-absl::StatusOr<bool> ask_for_right(OpenArray& array, WaitLimit& wait_limit) {
+// One round of asking for ownership. True once it is ours.
+absl::StatusOr<bool> ask_for_ownership(OpenArray& array, WaitLimit& wait_limit) {
   ControlPort& control = array.session().control();
-  const std::vector<wire::FutexWait> words = right_words(array, Unmapped::kLeave);
+  const std::vector<wire::FutexWait> words = ownership_words(array, Unmapped::kLeave);
   auto answer = control.acquire_writer(array.answer().id, [&] { return wait_limit.check_call(); });
   if (!answer.ok()) return answer.status();
   crash_point("right.asked");
@@ -91,18 +91,18 @@ absl::StatusOr<bool> ask_for_right(OpenArray& array, WaitLimit& wait_limit) {
   }
   crash_point("right.busy");
   // Mapped only now, when the daemon has just answered: without one nothing would end that soon.
-  if (words.size() == 1 && right_words(array, Unmapped::kFetch).size() > 1) return false;
+  if (words.size() == 1 && ownership_words(array, Unmapped::kFetch).size() > 1) return false;
   wire::futex_wait(words, wait_limit.slice());
   return false;
 }
 
-absl::Status acquire_right(OpenArray& array, WaitLimit& wait_limit) {
+absl::Status acquire_ownership(OpenArray& array, WaitLimit& wait_limit) {
   ControlPort& control = array.session().control();
   absl::Cleanup cancel = [&] {
     if (!control.silent()) control.cancel_writer(array.answer().id).IgnoreError();
   };
   for (bool last = wait_limit.expired();;) {
-    auto mine = ask_for_right(array, wait_limit);
+    auto mine = ask_for_ownership(array, wait_limit);
     if (!mine.ok()) return mine.status();
     if (*mine) {
       std::move(cancel).Cancel();
@@ -172,7 +172,7 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
       case Outcome::kDraining:
         return array.gone(true);
       case Outcome::kNotMine:
-        if (auto status = acquire_right(array, wait_limit); !status.ok()) return status;
+        if (auto status = acquire_ownership(array, wait_limit); !status.ok()) return status;
     }
   }
 }

@@ -57,13 +57,13 @@ std::vector<std::int64_t> c_order_of(const OpenArray& array) {
   return wire::strides_bytes_of(packed);
 }
 
-std::vector<std::int64_t> strides_of(const OpenArray& array, const GpuSource& source) {
+std::vector<std::int64_t> source_strides(const OpenArray& array, const GpuSource& source) {
   return source.strides_bytes.empty() ? c_order_of(array) : source.strides_bytes;
 }
 
 Layout layout_of(const OpenArray& array, const GpuSource& source) {
   const auto& shape = array.spec().shape;
-  const std::vector<std::int64_t> strides = strides_of(array, source);
+  const std::vector<std::int64_t> strides = source_strides(array, source);
   if (same_layout(shape, strides, array.strides_bytes())) return Layout::kOfArray;
   return same_layout(shape, strides, c_order_of(array)) ? Layout::kCOrder : Layout::kOther;
 }
@@ -84,7 +84,7 @@ absl::Status check_layout(const OpenArray& array, const GpuSource& source) {
       fmt::format(
           "the source's strides in bytes are [{}], those of '{}' [{}], and no copy on a GPU "
           "changes the order of elements",
-          fmt::join(strides_of(array, source), ","), array.name(),
+          fmt::join(source_strides(array, source), ","), array.name(),
           fmt::join(array.strides_bytes(), ",")),
       "Make it contiguous first, as by tensor.contiguous() or cupy.ascontiguousarray(), or write "
       "it with a kernel of the framework in a write lease.");

@@ -24,7 +24,7 @@ constexpr std::chrono::milliseconds kFirstAsked{500};
 constexpr std::chrono::milliseconds kLastLook{20};
 constexpr std::chrono::seconds kEndDeadline{2};  // of calls that nobody wants an answer of
 // A fork waits for the calls in flight, so none of them waits long.
-constexpr std::chrono::milliseconds kLongestWait{200};
+constexpr std::chrono::milliseconds kWaitForSlice{200};
 
 v1::ArrayRequest array_request(wire::ArrayId array) {
   v1::ArrayRequest request;
@@ -229,7 +229,7 @@ absl::StatusOr<bool> ControlStub::wait_for(const std::string& name,
                                            InterruptCheck interrupt) {
   v1::WaitForRequest request;
   request.set_name(name);
-  request.set_timeout_ms(static_cast<std::uint32_t>(std::min(timeout, kLongestWait).count()));
+  request.set_timeout_ms(static_cast<std::uint32_t>(std::min(timeout, kWaitForSlice).count()));
   v1::WaitForReply reply;
   if (auto status = call(&Stub::PrepareAsyncWaitFor, request, reply, interrupt); !status.ok())
     return status;

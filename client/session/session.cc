@@ -81,7 +81,7 @@ std::uint64_t Session::add_interrupt_check(std::function<void()> check) {
 }
 
 void Session::remove_interrupt_check(std::uint64_t number) {
-  InterruptCheck removed;  // the user's, which ends without the lock
+  UserCheck removed;  // the user's, which ends without the lock
   const wire::MutexLock lock(interrupt_mutex_);
   const auto known = interrupt_checks_.find(number);
   if (known == interrupt_checks_.end()) return;
@@ -90,7 +90,7 @@ void Session::remove_interrupt_check(std::uint64_t number) {
 }
 
 absl::Status Session::check_interrupt(std::uint64_t number) const {
-  InterruptCheck check;
+  UserCheck check;
   if (number != 0) {
     const wire::MutexLock lock(interrupt_mutex_);
     const auto known = interrupt_checks_.find(number);

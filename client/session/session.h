@@ -91,10 +91,10 @@ class Session final {
   wire::Mutex mutex_;
   std::uint32_t connections_ ABSL_GUARDED_BY(mutex_) = 0;
 
-  using InterruptCheck = std::shared_ptr<const std::function<void()>>;
+  using UserCheck = std::shared_ptr<const std::function<void()>>;
   mutable wire::Mutex interrupt_mutex_;
   std::uint64_t last_interrupt_check_ ABSL_GUARDED_BY(interrupt_mutex_) = 0;
-  std::map<std::uint64_t, InterruptCheck> interrupt_checks_ ABSL_GUARDED_BY(interrupt_mutex_);
+  std::map<std::uint64_t, UserCheck> interrupt_checks_ ABSL_GUARDED_BY(interrupt_mutex_);
 };
 
 }  // namespace memlease::internal

@@ -21,7 +21,7 @@ namespace memlease::internal {
 struct WriteAttempt {
   enum class Outcome : std::uint32_t {
     kReady,    // version and slot are set; publish(), drop() next
-    kNotMine,  // the right is elsewhere or on its way: ask the daemon
+    kNotMine,  // ownership is elsewhere or on its way: ask the daemon
     kNoFreeSlot,
     kNumbersUsedUp,  // kLastVersion has been begun: nobody writes this array any more
     kWithdrawn,
@@ -39,7 +39,7 @@ class SlotWriter {
   SlotWriter(const wire::BoardRecord& board, wire::ArrayId array, std::uint32_t slots,
              wire::RowRef row_ref, wire::WriterRow& row, RowResolver& resolver);
 
-  // Copies what stands in `from`, another process's row, as far as it can be true; the right is
+  // Copies what stands in `from`, another process's row, as far as it can be true; ownership is
   // about to become ours.
   void adopt(const wire::WriterRow& from);
 

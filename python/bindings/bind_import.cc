@@ -104,7 +104,7 @@ void require_possible(const DLTensor& tensor, std::int64_t itemsize) {
 }
 
 // R-DLP-3: in bytes; no strides mean C order.
-std::vector<std::int64_t> strides_of(const DLTensor& tensor, std::int64_t itemsize) {
+std::vector<std::int64_t> tensor_strides(const DLTensor& tensor, std::int64_t itemsize) {
   std::vector<std::int64_t> strides(static_cast<std::size_t>(tensor.ndim));
   std::int64_t compact = itemsize;
   for (std::size_t i = strides.size(); i-- > 0;) {
@@ -122,7 +122,7 @@ py::tuple describe(const DLTensor& tensor, const py::capsule& owner, const Wante
   const auto itemsize = static_cast<std::int64_t>(parse_dtype(name).itemsize_bytes());
   require_possible(tensor, itemsize);
   const std::vector<std::int64_t> shape(tensor.shape, tensor.shape + tensor.ndim);
-  const std::vector<std::int64_t> strides = strides_of(tensor, itemsize);
+  const std::vector<std::int64_t> strides = tensor_strides(tensor, itemsize);
   const char* const first = static_cast<const char*>(tensor.data) + tensor.byte_offset;
   if (tensor.device.device_type == kDLCUDA) {
     return py::make_tuple(

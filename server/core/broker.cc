@@ -37,7 +37,7 @@ Broker::Broker(const Dependencies& dependencies, const Limits& limits)
       devices_(files_),
       store_(files_, dependencies_.pages, devices_, quota_),
       rows_(files_, dependencies_.pages),
-      writer_right_(rows_, sessions_, dependencies_.clock),
+      writer_ownership_(rows_, sessions_, dependencies_.clock),
       imports_(files_, sessions_) {
   devices_.add(dependencies_.host, {limits.memory, limits.per_uid.bytes});
 }
@@ -78,7 +78,7 @@ bool Broker::hang_up(SessionId id, bool goodbye) {
   bool in_use = false;
   for (const auto& [array_id, membership] : session->memberships) {
     if (Array* array = catalog_.find(array_id)) {
-      writer_right_.cancel(*array, id);
+      writer_ownership_.cancel(*array, id);
       in_use = in_use || this->in_use(*session, membership, *array);
     }
   }
@@ -283,19 +283,19 @@ absl::StatusOr<WriterAnswer> Broker::acquire_writer(Session& session, ArrayId id
     if (!row.ok()) return row.status();
     membership->writer_row = *row;
   }
-  return writer_right_.ask(*array, session.id, *membership->writer_row);
+  return writer_ownership_.ask(*array, session.id, *membership->writer_row);
 }
 
 absl::Status Broker::confirm_writer(Session& session, ArrayId id, std::uint64_t offer) {
   auto member = this->member(session, id);
   if (!member.ok()) return member.status();
-  return writer_right_.confirm(*member->array, session.id, offer);
+  return writer_ownership_.confirm(*member->array, session.id, offer);
 }
 
 absl::Status Broker::cancel_writer(Session& session, ArrayId id) {
   auto member = this->member(session, id);
   if (!member.ok()) return member.status();
-  writer_right_.cancel(*member->array, session.id);
+  writer_ownership_.cancel(*member->array, session.id);
   return absl::OkStatus();
 }
 
@@ -372,7 +372,7 @@ void Broker::withdraw(Array& array) {
 
 void Broker::detach(Session& session, Array& array, Departure how) {
   Membership& membership = session.memberships.at(array.id);
-  writer_right_.gone(array, session.id, how);
+  writer_ownership_.gone(array, session.id, how);
   if (membership.entry != nullptr) {
     remove_subscriber(*array.board, *membership.entry);
     membership.entry = nullptr;

@@ -21,7 +21,7 @@
 #include "server/core/segment_pool.h"
 #include "server/core/session_rows.h"
 #include "server/core/session_table.h"
-#include "server/core/writer_right.h"
+#include "server/core/writer_ownership.h"
 #include "wire/array_spec.h"
 
 namespace memlease::server {
@@ -112,7 +112,7 @@ class Broker {
   const Catalog& catalog() const { return catalog_; }
   const SessionTable& sessions() const { return sessions_; }
   const SessionRows& rows() const { return rows_; }
-  const WriterRight& writer_right() const { return writer_right_; }
+  const WriterOwnership& writer_ownership() const { return writer_ownership_; }
   const DeviceTable& devices() const { return devices_; }
   const Device& host() const { return devices_.all().at(dependencies_.host.device()); }
   const Quota& quota() const { return quota_; }
@@ -143,7 +143,7 @@ class Broker {
   Catalog catalog_;
   SessionTable sessions_;
   SessionRows rows_;
-  WriterRight writer_right_;
+  WriterOwnership writer_ownership_;
   Imports imports_;
   std::uint32_t last_session_ = 0;
   bool draining_ = false;

@@ -2,7 +2,7 @@
 
 namespace memlease::server {
 std::vector<HolderReport> holders_of(const Broker& broker, const Array& array) {
-  const wire::WriterRow& current = broker.writer_right().current_row(array);
+  const wire::WriterRow& current = broker.writer_ownership().current_row(array);
   std::vector<HolderReport> holders;
   for (const wire::SessionId id : array.members) {
     const Session& session = *broker.sessions().find(id);
@@ -28,7 +28,7 @@ std::vector<HolderReport> holders_of(const Broker& broker, const Array& array) {
 
 ArrayReport report_of(const Broker& broker, const Array& array) {
   ArrayReport report;
-  const wire::WriterRow& current = broker.writer_right().current_row(array);
+  const wire::WriterRow& current = broker.writer_ownership().current_row(array);
   report.version = wire::unpack_publication(current.publication.load()).version;
   for (std::uint32_t s = 0; s < array.spec.slots; ++s) {
     report.slot_versions.push_back(wire::version_of(current.slot_words()[s].load()));

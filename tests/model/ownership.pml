@@ -1,6 +1,6 @@
 /* Writer ownership: whose row counts, and how it moves. Included by lock.pml and host.pml.
 
-   The daemon's half is server/core/writer_right, the asking half client/arrays/begin_write. Whoever includes this says
+   The daemon's half is server/core/writer_ownership, the asking half client/arrays/begin_write. Whoever includes this says
    what a row is: adopt(from) copies a row into that of `me`, inherit() takes the row of `p` over into the heir's.
    Process `me` begins a write with may_begin(), and calls the daemon by call().
 

@@ -1,8 +1,8 @@
-// Moving the right to write through the broker: who gets it when, and what a death at each step
+// Moving writer ownership through the broker: who gets it when, and what a death at each step
 // leaves behind. The clock is the test's.
 #include "gtest/gtest.h"
 #include "server/core/broker.h"
-#include "server/core/writer_right.h"
+#include "server/core/writer_ownership.h"
 #include "tests/server/core/broker_world.h"
 #include "wire/error.h"
 
@@ -16,9 +16,9 @@ using wire::ErrorCode;
 using wire::WriterRow;
 using State = WriterAnswer::State;
 
-class WriterRightTest : public ::testing::Test {
+class WriterOwnershipTest : public ::testing::Test {
  protected:
-  WriterRightTest() {
+  WriterOwnershipTest() {
     id_ = world_.create(a_, spec_of("u"));
     world_.open(b_, "u");
     world_.open(c_, "u");
@@ -52,7 +52,7 @@ class WriterRightTest : public ::testing::Test {
   wire::ArrayId id_{0};
 };
 
-TEST_F(WriterRightTest, AFreshArrayOffersTheHeirsRowToTheFirstWhoAsks) {
+TEST_F(WriterOwnershipTest, AFreshArrayOffersTheHeirsRowToTheFirstWhoAsks) {
   EXPECT_TRUE(is_heir());
   const std::uint64_t before = generation();
   const WriterAnswer answer = ask(a_);
@@ -66,14 +66,14 @@ TEST_F(WriterRightTest, AFreshArrayOffersTheHeirsRowToTheFirstWhoAsks) {
   EXPECT_GT(generation(), before);
 }
 
-TEST_F(WriterRightTest, WhoeverHasItIsToldSo) {
+TEST_F(WriterOwnershipTest, WhoeverHasItIsToldSo) {
   world_.become_writer(a_, id_);
   const std::uint64_t before = word();
   EXPECT_EQ(ask(a_).state, State::kGranted);
   EXPECT_EQ(word(), before);
 }
 
-TEST_F(WriterRightTest, TheOldWritersWriteIsWaitedFor) {
+TEST_F(WriterOwnershipTest, TheOldWritersWriteIsWaitedFor) {
   WriterRow& old = world_.become_writer(a_, id_);
   old.writing.store(1);
   const WriterAnswer busy = ask(b_);
@@ -89,7 +89,7 @@ TEST_F(WriterRightTest, TheOldWritersWriteIsWaitedFor) {
   EXPECT_EQ(array().writer, b_.id);
 }
 
-TEST_F(WriterRightTest, EveryConfirmedMoveGrowsTheGenerationAndWakes) {
+TEST_F(WriterOwnershipTest, EveryConfirmedMoveGrowsTheGenerationAndWakes) {
   world_.become_writer(a_, id_);
   for (Session* session : {&b_, &a_, &b_}) {
     const std::uint64_t generation_before = generation();
@@ -100,10 +100,10 @@ TEST_F(WriterRightTest, EveryConfirmedMoveGrowsTheGenerationAndWakes) {
   }
 }
 
-TEST_F(WriterRightTest, AnOfferHoldsForItsTimeThenFallsToTheNext) {
+TEST_F(WriterOwnershipTest, AnOfferHoldsForItsTimeThenFallsToTheNext) {
   world_.become_writer(a_, id_);
   const WriterAnswer promised = ask(b_);
-  world_.clock.advance_ms(WriterRight::kOfferMs - 1);
+  world_.clock.advance_ms(WriterOwnership::kOfferMs - 1);
   EXPECT_EQ(ask(c_).state, State::kBusy);
   EXPECT_EQ(ask(a_).state, State::kBusy) << "its own right is on its way";
   world_.clock.advance_ms(1);
@@ -113,21 +113,21 @@ TEST_F(WriterRightTest, AnOfferHoldsForItsTimeThenFallsToTheNext) {
   EXPECT_TRUE(confirm(c_, next).ok());
 }
 
-TEST_F(WriterRightTest, AnExpiredOfferStandsWhileNobodyElseAsks) {
+TEST_F(WriterOwnershipTest, AnExpiredOfferStandsWhileNobodyElseAsks) {
   const WriterAnswer promised = ask(b_);
-  world_.clock.advance_ms(10 * WriterRight::kOfferMs);
+  world_.clock.advance_ms(10 * WriterOwnership::kOfferMs);
   EXPECT_TRUE(confirm(b_, promised).ok());
 }
 
-TEST_F(WriterRightTest, TheOldWriterGetsAnExpiredMoveBack) {
+TEST_F(WriterOwnershipTest, TheOldWriterGetsAnExpiredMoveBack) {
   world_.become_writer(a_, id_);
   ask(b_);
-  world_.clock.advance_ms(WriterRight::kOfferMs);
+  world_.clock.advance_ms(WriterOwnership::kOfferMs);
   EXPECT_EQ(ask(a_).state, State::kGranted);
   EXPECT_FALSE(moving());
 }
 
-TEST_F(WriterRightTest, AStoppedContenderKeepsTheOthersForATenthOfASecond) {
+TEST_F(WriterOwnershipTest, AStoppedContenderKeepsTheOthersForATenthOfASecond) {
   world_.become_writer(a_, id_);
   ASSERT_EQ(ask(b_).state, State::kOffered);
   world_.clock.advance_ms(100);
@@ -135,19 +135,19 @@ TEST_F(WriterRightTest, AStoppedContenderKeepsTheOthersForATenthOfASecond) {
 }
 
 // The time of an offer begins with the offer, not with the question.
-TEST_F(WriterRightTest, WaitingForAWriteCostsNothingOfTheOffersTime) {
+TEST_F(WriterOwnershipTest, WaitingForAWriteCostsNothingOfTheOffersTime) {
   WriterRow& old = world_.become_writer(a_, id_);
   old.writing.store(1);
   ask(b_);
-  world_.clock.advance_ms(WriterRight::kOfferMs - 1);
+  world_.clock.advance_ms(WriterOwnership::kOfferMs - 1);
   old.writing.store(0);
   const WriterAnswer offered = ask(b_);
-  world_.clock.advance_ms(WriterRight::kOfferMs - 1);
+  world_.clock.advance_ms(WriterOwnership::kOfferMs - 1);
   EXPECT_EQ(ask(c_).state, State::kBusy);
   EXPECT_TRUE(confirm(b_, offered).ok());
 }
 
-TEST_F(WriterRightTest, OnlyTheLatestOfferCanBeConfirmedAndOnlyByItsSession) {
+TEST_F(WriterOwnershipTest, OnlyTheLatestOfferCanBeConfirmedAndOnlyByItsSession) {
   const WriterAnswer first = ask(b_);
   const WriterAnswer second = ask(b_);
   EXPECT_EQ(code_of(confirm(b_, first)), ErrorCode::kBusy);
@@ -156,7 +156,7 @@ TEST_F(WriterRightTest, OnlyTheLatestOfferCanBeConfirmedAndOnlyByItsSession) {
   EXPECT_EQ(code_of(confirm(b_, second)), ErrorCode::kBusy) << "once";
 }
 
-TEST_F(WriterRightTest, CancelLetsTheOldWriterGoOn) {
+TEST_F(WriterOwnershipTest, CancelLetsTheOldWriterGoOn) {
   world_.become_writer(a_, id_);
   const WriterAnswer offered = ask(b_);
   const std::uint32_t before = events();
@@ -168,7 +168,7 @@ TEST_F(WriterRightTest, CancelLetsTheOldWriterGoOn) {
   ASSERT_TRUE(world_.broker.cancel_writer(b_, id_).ok()) << "cancelling nothing is no error";
 }
 
-TEST_F(WriterRightTest, ASessionCancelsItsOwnMoveAlone) {
+TEST_F(WriterOwnershipTest, ASessionCancelsItsOwnMoveAlone) {
   const WriterAnswer offered = ask(b_);
   ASSERT_TRUE(world_.broker.cancel_writer(c_, id_).ok());
   EXPECT_TRUE(moving());
@@ -177,7 +177,7 @@ TEST_F(WriterRightTest, ASessionCancelsItsOwnMoveAlone) {
 
 // ---- Deaths, at each step of a move from a to b.
 
-TEST_F(WriterRightTest, TheNewWriterDiesBeforeItsOffer) {
+TEST_F(WriterOwnershipTest, TheNewWriterDiesBeforeItsOffer) {
   WriterRow& old = world_.become_writer(a_, id_);
   old.writing.store(1);
   ask(b_);
@@ -187,7 +187,7 @@ TEST_F(WriterRightTest, TheNewWriterDiesBeforeItsOffer) {
   EXPECT_EQ(ask(a_).state, State::kGranted);
 }
 
-TEST_F(WriterRightTest, TheNewWriterDiesWithItsOffer) {
+TEST_F(WriterOwnershipTest, TheNewWriterDiesWithItsOffer) {
   world_.become_writer(a_, id_);
   ask(b_);
   world_.broker.exited(b_.id);
@@ -195,7 +195,7 @@ TEST_F(WriterRightTest, TheNewWriterDiesWithItsOffer) {
   EXPECT_TRUE(confirm(c_, ask(c_)).ok());
 }
 
-TEST_F(WriterRightTest, TheNewWriterHangsUpWithItsOffer) {
+TEST_F(WriterOwnershipTest, TheNewWriterHangsUpWithItsOffer) {
   world_.become_writer(a_, id_);
   ask(b_);
   world_.broker.hang_up(b_.id, false);
@@ -203,7 +203,7 @@ TEST_F(WriterRightTest, TheNewWriterHangsUpWithItsOffer) {
   EXPECT_EQ(ask(a_).state, State::kGranted);
 }
 
-TEST_F(WriterRightTest, TheNewWriterDiesAfterConfirming) {
+TEST_F(WriterOwnershipTest, TheNewWriterDiesAfterConfirming) {
   publish(world_.become_writer(a_, id_), 3, 1);
   const WriterAnswer offered = ask(b_);
   WriterRow& row = world_.writer_row(b_, offered.row);
@@ -215,7 +215,7 @@ TEST_F(WriterRightTest, TheNewWriterDiesAfterConfirming) {
   EXPECT_EQ(ask(a_).from, row_ref(array().heir_at)) << "the former writer's row is old";
 }
 
-TEST_F(WriterRightTest, TheOldWriterDiesInTheWriteThatIsWaitedFor) {
+TEST_F(WriterOwnershipTest, TheOldWriterDiesInTheWriteThatIsWaitedFor) {
   WriterRow& old = world_.become_writer(a_, id_);
   publish(old, 5, 0);
   old.writing.store(1);
@@ -226,7 +226,7 @@ TEST_F(WriterRightTest, TheOldWriterDiesInTheWriteThatIsWaitedFor) {
   EXPECT_FALSE(world_.broker.exists(b_.peer, "u")) << "it was a's, and a session's";
 }
 
-TEST_F(WriterRightTest, TheOldWriterDiesAndTheHeirIsOfferedInItsPlace) {
+TEST_F(WriterOwnershipTest, TheOldWriterDiesAndTheHeirIsOfferedInItsPlace) {
   auto spec = spec_of("kept");
   spec.lifetime = wire::Lifetime::kPersistent;
   id_ = world_.create(a_, spec);
@@ -247,7 +247,7 @@ TEST_F(WriterRightTest, TheOldWriterDiesAndTheHeirIsOfferedInItsPlace) {
   EXPECT_TRUE(confirm(b_, offered).ok());
 }
 
-TEST_F(WriterRightTest, AnOfferOfADeadWritersRowIsVoid) {
+TEST_F(WriterOwnershipTest, AnOfferOfADeadWritersRowIsVoid) {
   auto spec = spec_of("kept");
   spec.lifetime = wire::Lifetime::kPersistent;
   id_ = world_.create(a_, spec);
@@ -260,7 +260,7 @@ TEST_F(WriterRightTest, AnOfferOfADeadWritersRowIsVoid) {
   EXPECT_TRUE(confirm(b_, ask(b_)).ok());
 }
 
-TEST_F(WriterRightTest, LeavingHandsTheRightToTheHeir) {
+TEST_F(WriterOwnershipTest, LeavingHandsTheRightToTheHeir) {
   publish(world_.become_writer(b_, id_), 4, 2);
   ASSERT_TRUE(world_.broker.leave(b_, id_, 1).ok());
   EXPECT_TRUE(is_heir());
@@ -268,7 +268,7 @@ TEST_F(WriterRightTest, LeavingHandsTheRightToTheHeir) {
   EXPECT_EQ(array().board->poisoned()[2].load(), 0U);
 }
 
-TEST_F(WriterRightTest, WithdrawEndsAMoveThatWasOffered) {
+TEST_F(WriterOwnershipTest, WithdrawEndsAMoveThatWasOffered) {
   world_.become_writer(a_, id_).writing.store(1);
   ask(b_);
   ASSERT_TRUE(world_.broker.withdraw(a_.peer, "u").ok());

@@ -1,4 +1,4 @@
-#include "server/core/writer_right.h"
+#include "server/core/writer_ownership.h"
 
 #include "fmt/format.h"
 #include "server/core/slot_board.h"
@@ -11,12 +11,12 @@ using internal::crash_point;
 using internal::leaves_out;
 using wire::SessionId;
 
-wire::FileRange WriterRight::current(const Array& array) const {
+wire::FileRange WriterOwnership::current(const Array& array) const {
   if (array.writer == SessionId{0}) return array.heir_at;
   return *sessions_.find(array.writer)->memberships.at(array.id).writer_row;
 }
 
-WriterAnswer WriterRight::ask(Array& array, SessionId session, wire::FileRange row) {
+WriterAnswer WriterOwnership::ask(Array& array, SessionId session, wire::FileRange row) {
   WriterAnswer answer;
   answer.row = row_ref(row);
   const wire::FileRange from = current(array);
@@ -50,7 +50,7 @@ WriterAnswer WriterRight::ask(Array& array, SessionId session, wire::FileRange r
   return answer;
 }
 
-absl::Status WriterRight::confirm(Array& array, SessionId session, std::uint64_t offer) {
+absl::Status WriterOwnership::confirm(Array& array, SessionId session, std::uint64_t offer) {
   if (!array.pending || !array.pending->offered ||
       (array.pending->to != session && !leaves_out("look who confirms")) ||
       (array.pending->offer != offer && !leaves_out("look at the offer's number"))) {
@@ -66,13 +66,13 @@ absl::Status WriterRight::confirm(Array& array, SessionId session, std::uint64_t
   return absl::OkStatus();
 }
 
-void WriterRight::cancel(Array& array, SessionId session) {
+void WriterOwnership::cancel(Array& array, SessionId session) {
   if (!array.pending || array.pending->to != session) return;
   array.pending.reset();
   if (!leaves_out("let the owner go on")) clear_moving(*array.board);
 }
 
-void WriterRight::gone(Array& array, SessionId session, Departure how) {
+void WriterOwnership::gone(Array& array, SessionId session, Departure how) {
   if (!leaves_out("cancel for who is gone")) cancel(array, session);
   if (array.writer != session) return;
   const wire::FileRange row = current(array);

@@ -1,4 +1,4 @@
-// Moving the writer's right between sessions: ask, wait for the old writer's last write, copy its
+// Moving writer ownership between sessions: ask, wait for the old writer's last write, copy its
 // row, confirm. The daemon never waits: who asks too early is told so and asks again.
 // Not thread-safe.
 #pragma once
@@ -23,14 +23,14 @@ struct WriterAnswer {
   std::uint64_t offer = 0;
 };
 
-class WriterRight {
+class WriterOwnership {
  public:
   // An offer that nobody confirms for this long falls to the next one who asks. To confirm takes
   // microseconds, and whoever is too late asks again; but while one process that has been stopped
   // has an offer, nobody writes.
   static constexpr std::uint64_t kOfferMs = 100;
 
-  WriterRight(const SessionRows& rows, const SessionTable& sessions, const Clock& clock)
+  WriterOwnership(const SessionRows& rows, const SessionTable& sessions, const Clock& clock)
       : rows_(rows), sessions_(sessions), clock_(clock) {}
 
   // The row that counts: the writer's, or the heir's.
@@ -42,7 +42,7 @@ class WriterRight {
   WriterAnswer ask(Array& array, wire::SessionId session, wire::FileRange row);
   absl::Status confirm(Array& array, wire::SessionId session, std::uint64_t offer);
   void cancel(Array& array, wire::SessionId session);
-  // The session has left the array, or its process has exited: if it has the right, the heir takes
+  // The session has left the array, or its process has exited: if it is the writer, the heir takes
   // it over.
   void gone(Array& array, wire::SessionId session, Departure how);
 
