@@ -24,6 +24,7 @@ ORDER = [
     "interfaces",
     "host_sources",
     "cuda_sources",
+    "conversions",
     "sources",
     "array",
     "client",

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "server/core/slot_board.h"
-#include "server/core/writer_right.h"
+#include "server/core/writer_ownership.h"
 #include "tests/client/slots/slot_steps.h"
 #include "tests/server/core/broker_world.h"
 
@@ -179,7 +179,7 @@ bool who_uses_nothing_at_a_drain_uses_nothing() {
   return who_uses_nothing_at_the_end_uses_nothing(server::set_draining);
 }
 
-// ---- Moving the right: writer_right.
+// ---- Moving the right: writer_ownership.
 
 // Nobody's rows are looked up.
 class NoRows : public internal::RowResolver {
