@@ -23,6 +23,8 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kDrainStep{20};
+// What nobody has used between two looks is taken away.
+constexpr std::chrono::milliseconds kIdleSlotLook{1000};
 // Left for everything else on the machine when the daemon takes memory.
 constexpr std::uint64_t kSystemReserveBytes = std::uint64_t{64} << 20;
 
@@ -91,6 +93,7 @@ Daemon::Daemon(const Config& config, EventLoop& loop, Log& log)
       log_(log),
       attach_log_limiter_(10, std::chrono::seconds(10)),
       shortage_log_limiter_(1, std::chrono::seconds(10)),
+      slot_log_limiter_(20, std::chrono::seconds(10)),
       started_(SteadyClock::now()),
       incarnation_(new_incarnation()),
       clock_(std::make_unique<SystemClock>()),
@@ -294,6 +297,42 @@ void Daemon::note_shortage(const absl::Status& shortage) {
   log_.write(shortage_log_limiter_, LogLevel::kWarning,
              "a GPU gives no events: processes wait in place of their streams",
              {{"reason", wire::message_of(shortage)}, {"hint", wire::hint_of(shortage)}});
+}
+
+// ---- Added slots.
+
+void Daemon::note_added(const AddedSlot& added) {
+  log_.write(slot_log_limiter_, LogLevel::kInfo, "a slot was added: readers hold the others",
+             {{"array", added.array},
+              {"uid", added.uid},
+              {"writer_pid", added.pid},
+              {"slots", added.slots},
+              {"bytes", added.bytes}});
+  loop_.post([this] { watch_added_slots(); });
+}
+
+void Daemon::watch_added_slots() {
+  if (slots_timer_ == EventLoop::TimerId{}) {
+    slots_timer_ = loop_.after(kIdleSlotLook, [this] { take_idle_slots(); });
+  }
+}
+
+void Daemon::take_idle_slots() {
+  slots_timer_ = {};
+  std::vector<ShrunkArray> shrunk;
+  bool more = false;
+  with_broker([&](Broker& broker) {
+    shrunk = broker.take_idle_slots();
+    more = broker.added_slots() != 0;
+  });
+  for (const ShrunkArray& array : shrunk) {
+    log_.write(slot_log_limiter_, LogLevel::kInfo, "added slots were given back",
+               {{"array", array.name},
+                {"uid", array.uid},
+                {"given_back", array.taken},
+                {"slots", array.slots}});
+  }
+  if (more) watch_added_slots();
 }
 
 // ---- Ending.

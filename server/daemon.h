@@ -56,6 +56,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   DaemonFacts facts() const override;
   std::uint64_t host_waits_ms(const Array& array) const override;
   void note_shortage(const absl::Status& shortage) override;
+  void note_added(const AddedSlot& added) override;
   Log& log() override { return log_; }
 
  private:
@@ -65,6 +66,9 @@ class Daemon final : public SessionHost, public ServiceHost {
   // Ends the loop after idle_exit_s without anything worth staying for.
   void watch_idleness();
   void continue_drain();
+  // While there are added slots: looks every second which of them are idle. On the loop's thread.
+  void watch_added_slots();
+  void take_idle_slots();
   DeviceBackend& backend(const std::string& device) ABSL_LOCKS_EXCLUDED(gpus_mutex_);
 
   const Config config_;
@@ -72,6 +76,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   Log& log_;
   LogLimiter attach_log_limiter_;
   LogLimiter shortage_log_limiter_;
+  LogLimiter slot_log_limiter_;
   // A process that connects in a loop, or exits with all its arrays, leaves a line each time.
   std::unordered_map<uid_t, LogLimiter> session_log_limiters_;  // on the loop's thread
   const std::chrono::steady_clock::time_point started_;
@@ -88,6 +93,7 @@ class Daemon final : public SessionHost, public ServiceHost {
 
   NameWaits waits_;
   EventLoop::TimerId idle_timer_;
+  EventLoop::TimerId slots_timer_;
   std::chrono::steady_clock::time_point drain_end_;
   std::unique_ptr<AttachServer> attach_server_;
   std::unique_ptr<GrpcServer> grpc_server_;

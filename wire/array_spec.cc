@@ -78,6 +78,27 @@ absl::Status validate_strides(const ArraySpec& spec) {
   return absl::OkStatus();
 }
 
+absl::Status validate_max_slots(const ArraySpec& spec) {
+  if (spec.max_slots < spec.slots || spec.max_slots > kMaxSlots) {
+    return invalid(fmt::format("max_slots is {}, {} (slots) to {} are possible", spec.max_slots,
+                               spec.slots, kMaxSlots),
+                   "Leave it out, or give slots for an array that never grows.");
+  }
+  if (spec.max_slots == spec.slots) return absl::OkStatus();
+  if (spec.slots == 1) {
+    return invalid(fmt::format("slots is 1 and max_slots {}: with one slot readers and the writer "
+                               "take turns, and the array does not grow",
+                               spec.max_slots),
+                   "Use slots=2 or more.");
+  }
+  if (!is_host(spec)) {
+    return invalid(fmt::format("max_slots is {} and slots {}, but an array on a GPU does not grow",
+                               spec.max_slots, spec.slots),
+                   "Leave max_slots out, and create it with as many slots as it needs.");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 bool is_name_char(char c) {
@@ -128,6 +149,9 @@ absl::Status validate(const ArraySpec& spec) {
     return invalid(fmt::format("slots is {}, 1 to {} are possible", spec.slots, kMaxSlots),
                    "Rule of thumb: the number of slow readers + 2.");
   }
+  if (spec.max_slots != 0) {
+    if (auto status = validate_max_slots(spec); !status.ok()) return status;
+  }
   if ((spec.mode & ~0666U) != 0) {
     return invalid(fmt::format("mode {:#o} has bits beside read and write", spec.mode),
                    "Use e.g. 0600, 0640 or 0664.");
@@ -165,6 +189,13 @@ std::uint64_t size_bytes_of(const ArraySpec& spec) {
     }
   }
   return bytes;
+}
+
+std::uint32_t max_slots_of(const ArraySpec& spec) {
+  if (spec.max_slots != 0) return spec.max_slots;
+  if (spec.slots == 1 || !is_host(spec)) return spec.slots;
+  if (size_bytes_of(spec) <= kDefaultGrowthBytes / kMaxSlots) return kMaxSlots;
+  return std::min(4 * spec.slots, kMaxSlots);
 }
 
 std::string describe(const ArraySpec& spec) {

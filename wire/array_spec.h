@@ -11,13 +11,16 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "wire/dtype.h"
+#include "wire/session_pages.h"
 
 namespace memlease::wire {
 
-inline constexpr std::uint32_t kMaxSlots = 64;
 inline constexpr std::uint32_t kDefaultSlots = 3;
 inline constexpr std::size_t kMaxNdim = 32;
 inline constexpr std::size_t kMaxNameBytes = 255;
+// What an array may grow to where nobody says how far, in bytes, as long as that is the whole of
+// kMaxSlots.
+inline constexpr std::uint64_t kDefaultGrowthBytes = std::uint64_t{64} << 20;
 inline constexpr std::uint64_t kMaxArrayBytes = std::uint64_t{1} << 46;
 
 enum class Lifetime : std::uint8_t { kSession = 1, kPersistent = 2 };
@@ -29,6 +32,7 @@ struct ArraySpec {
   std::vector<std::int64_t> strides_bytes;  // empty = C order
   std::string device = "host";
   std::uint32_t slots = kDefaultSlots;
+  std::uint32_t max_slots = 0;  // that it may grow to while readers hold the others; 0 = default
   Lifetime lifetime = Lifetime::kSession;
   std::uint32_t mode = 0600;  // of rw-rw-rw- alone
   friend bool operator==(const ArraySpec&, const ArraySpec&) = default;
@@ -48,6 +52,9 @@ absl::Status validate(const ArraySpec& spec);
 std::vector<std::int64_t> strides_bytes_of(const ArraySpec& spec);
 // Bytes of one slot of a validated spec (0 where a dimension is 0).
 std::uint64_t size_bytes_of(const ArraySpec& spec);
+// The slots that a validated spec may grow to: its own max_slots, or by default 64 where these are
+// small, else four times its slots; what cannot grow (slots=1, arrays on a GPU): its slots.
+std::uint32_t max_slots_of(const ArraySpec& spec);
 // "float32[512,512]".
 std::string describe(const ArraySpec& spec);
 

@@ -64,22 +64,65 @@ struct SubscriberChunk {
 };
 static_assert(sizeof(SubscriberChunk) == 128);
 
+// ---- Slots. An array has its regular slots from its creation to its end. Behind them the daemon
+// adds others while readers hold all of these, and takes them away again: the last one first.
+struct SlotLayout {
+  // NOLINTNEXTLINE(google-explicit-constructor): of an array that does not grow
+  constexpr SlotLayout(std::uint32_t slots) : SlotLayout(slots, slots) {}
+  constexpr SlotLayout(std::uint32_t slots, std::uint32_t at_most)
+      : regular(slots), max_slots(at_most), most(at_most > slots ? kMaxSlots : slots) {}
+  std::uint32_t regular;
+  std::uint32_t max_slots;  // that its creator allows
+  // That rows and records have room for. Above max_slots stand those that evicted sessions hold.
+  std::uint32_t most;
+  constexpr bool grows() const { return most > regular; }
+};
+
+// The word `slots`: how many there are, and whether the last one of them is about to go: then
+// nobody begins to use it, and looks again if he wants it.
+inline constexpr std::uint32_t kSlotsClosing = std::uint32_t{1} << 31;
+constexpr std::uint32_t slots_of(std::uint32_t word, SlotLayout layout) {
+  const std::uint32_t slots = word & ~kSlotsClosing;
+  return slots < layout.most ? slots : layout.most;
+}
+// Of them those that may be used.
+constexpr std::uint32_t open_slots_of(std::uint32_t word, SlotLayout layout) {
+  return slots_of(word, layout) - ((word & kSlotsClosing) != 0 ? 1 : 0);
+}
+
+// Place word: where the bytes of an added slot are; 0 = never placed.
+//   bits 0..27 file | 28..63 offset, in units of 64 bytes
+inline constexpr std::uint64_t kPlaceUnitBytes = 64;
+inline constexpr std::uint64_t kMaxPlaceOffset = ((std::uint64_t{1} << 36) - 1) * kPlaceUnitBytes;
+constexpr std::uint64_t pack_place(FileRange at) {
+  return to_int(at.file) | (at.offset / kPlaceUnitBytes) << 28;
+}
+constexpr FileRange unpack_place(std::uint64_t word) {
+  return {FileId{static_cast<std::uint32_t>(word & kMaxFileId)}, (word >> 28) * kPlaceUnitBytes};
+}
+
 // Behind the record: the poisoned version per slot (a version that was begun there and never
-// completed; 0 = none).
+// completed; 0 = none), then the place of each slot that is not regular.
 struct BoardRecord {
   Word array_id{0};         // 0 = not in use
   Word writer{0};           // writer word
   HalfWord event_count{0};  // +1 for each change of writer, subscribers removed, poison; a futex
   HalfWord slots{0};
-  Word reserved[5]{};
+  HalfWord subscribed{0};  // processes that have subscribed
+  HalfWord unused{0};
+  Word reserved[4]{};
   SubscriberChunk subscribers;
   Word* poisoned() { return reinterpret_cast<Word*>(this + 1); }
   const Word* poisoned() const { return reinterpret_cast<const Word*>(this + 1); }
+  // Of slot `layout.regular`, and so on.
+  Word* places(SlotLayout layout) { return poisoned() + layout.most; }
+  const Word* places(SlotLayout layout) const { return poisoned() + layout.most; }
 };
 static_assert(sizeof(BoardRecord) == 64 + 128);
 
-constexpr std::uint32_t board_record_units(std::uint32_t slots) {
-  const std::size_t bytes = sizeof(BoardRecord) + slots * sizeof(Word);
+constexpr std::uint32_t board_record_units(SlotLayout layout) {
+  const std::size_t words = layout.most + (layout.most - layout.regular);
+  const std::size_t bytes = sizeof(BoardRecord) + words * sizeof(Word);
   return static_cast<std::uint32_t>((bytes + kBoardUnitBytes - 1) / kBoardUnitBytes);
 }
 

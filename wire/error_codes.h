@@ -27,4 +27,5 @@
   X(18, Busy, kUnavailable)                \
   X(19, Unsupported, kUnimplemented)       \
   X(20, Interrupted, kCancelled)           \
-  X(21, Internal, kInternal)
+  X(21, Internal, kInternal)               \
+  X(22, TooManyHeld, kResourceExhausted)

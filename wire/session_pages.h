@@ -22,6 +22,8 @@ namespace memlease::wire {
 inline constexpr std::uint64_t kExtentBytes = std::uint64_t{64} * 1024;
 inline constexpr std::uint64_t kRowUnitBytes = 64;
 inline constexpr std::uint32_t kExtentUnits = kExtentBytes / kRowUnitBytes;
+// That an array can have: a publication word has six bits for its slot.
+inline constexpr std::uint32_t kMaxSlots = 64;
 
 // ---- Reader row: one per (session, array). Written by the reader's process.
 // Behind the header: hold count per slot, then the read fence per slot.

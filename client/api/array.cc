@@ -89,6 +89,7 @@ const std::string& Array::device() const { return state().spec().device; }
 int Array::device_ordinal() const { return state().device_ordinal(); }
 
 std::uint32_t Array::slots() const { return state().slots(); }
+std::uint32_t Array::max_slots() const { return state().spec().max_slots; }
 
 bool Array::persistent() const { return state().spec().lifetime == wire::Lifetime::kPersistent; }
 

@@ -31,6 +31,7 @@ wire::ArraySpec to_spec(const CreateOptions& options, ArrayTable& arrays) {
   spec.strides_bytes = options.strides_bytes;
   spec.device = value_or_throw(arrays.imports().importers().resolve(options.device));
   spec.slots = options.slots;
+  spec.max_slots = options.max_slots;
   spec.lifetime = options.lifetime == Lifetime::Persistent ? wire::Lifetime::kPersistent
                                                            : wire::Lifetime::kSession;
   spec.mode = options.mode;

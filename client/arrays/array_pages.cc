@@ -24,13 +24,16 @@ bool fits(const Mapping& mapping, RowRef at, std::uint32_t units) {
 }  // namespace
 
 absl::Status ArrayPages::map_board(const OpenAnswer& answer) {
-  slots_ = answer.spec.slots;
-  if (answer.slots.size() != slots_ || slots_ == 0 || slots_ > wire::kMaxSlots) {
+  const wire::ArraySpec& spec = answer.spec;
+  if (answer.slots.size() != spec.slots || spec.slots == 0 || spec.slots > wire::kMaxSlots ||
+      spec.max_slots < spec.slots || spec.max_slots > wire::kMaxSlots) {
     return defect("the array has another number of slots than places");
   }
+  const wire::SlotLayout layout(spec.slots, spec.max_slots);
+  slots_ = layout.most;
   auto board = mappings_.get(answer.board_record.file, FileKind::kBoard);
   if (!board.ok()) return board.status();
-  const std::uint64_t record_bytes = wire::board_record_units(slots_) * wire::kBoardUnitBytes;
+  const std::uint64_t record_bytes = wire::board_record_units(layout) * wire::kBoardUnitBytes;
   if (!(*board)->contains(answer.board_record.offset, record_bytes, wire::kBoardUnitBytes)) {
     return defect("the array's record lies outside of the board");
   }

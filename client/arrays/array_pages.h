@@ -61,7 +61,7 @@ class ArrayPages final : public RowResolver {
 
   MappingCache& mappings_;
   const wire::BoardRecord* board_ = nullptr;
-  std::uint32_t slots_ = 0;
+  std::uint32_t slots_ = 0;                                   // that rows have room for
   absl::flat_hash_map<std::uint64_t, MappedReader> readers_;  // used inside of a write alone
 
   wire::Mutex mutex_;

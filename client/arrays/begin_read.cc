@@ -2,6 +2,7 @@
 
 #include "client/slots/spin.h"
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 #include "wire/error.h"
 #include "wire/hooks/test_hooks.h"
 
@@ -20,6 +21,18 @@ std::string wanted_text(const ReadOptions& options) {
   if (options.version != 0) return fmt::format("version {}", options.version);
   if (options.newer_than != 0) return fmt::format("a version above {}", options.newer_than);
   return "a first version";
+}
+
+absl::Status too_many_held(OpenArray& array) {
+  const SlotReader& reader = *array.reader_if_subscribed();
+  return make_error(
+      ErrorCode::kTooManyHeld,
+      fmt::format("this process holds as many versions of '{}' as it may, {}, by leases and views: "
+                  "{}",
+                  array.name(), reader.most_held(), fmt::join(reader.held_versions(), ", ")),
+      fmt::format("Release leases, delete views or copy what is to stay. A process's share is "
+                  "(max_slots - 2) / readers, and max_slots is {}.",
+                  array.spec().max_slots));
 }
 
 // The array as the caller may have it: acquired, to wait for, or an error.
@@ -50,6 +63,8 @@ absl::Status verdict(OpenArray& array, const ReadOptions& options, const ReadAtt
           fmt::format("Wait for the next version, read(newer_than={}), or create the array with "
                       "slots=2 or more.",
                       attempt.version));
+    case Outcome::kTooManyHeld:
+      return too_many_held(array);
     case Outcome::kWithdrawn:
       return array.gone(false);
     case Outcome::kDraining:
@@ -135,7 +150,11 @@ absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit&
       attempt = await_change(array, reader, options, wait_limit, unmappable);
     }
     if (attempt.outcome == Outcome::kAcquired) {
-      if (array.keep(reader, attempt)) return absl::OkStatus();
+      if (array.keep(reader, attempt)) {
+        auto status = array.map_slot(attempt.slot, [&] { return wait_limit.check_call(); });
+        if (!status.ok()) array.end_read(attempt.slot);
+        return status;
+      }
       attempt = {};  // given back; the array may have been opened again since it was closed
       auto status = array.usable();
       return status.ok() ? array.handle_closed() : status;

@@ -38,14 +38,23 @@ std::string holders_text(OpenArray& array) {
                        : fmt::format("{}", fmt::join(parts, "; "));
 }
 
-absl::Status no_free_slot(OpenArray& array, const WaitLimit& wait_limit) {
-  return make_error(
-      ErrorCode::kNoFreeSlot,
-      fmt::format("all slots of '{}' that could be written are held ({} slots, waited "
-                  "{}): {}",
-                  array.name(), array.slots(), wait_limit.limit_text(), holders_text(array)),
-      "Wait longer, end these readers, or create the array with more slots (the "
-      "number of slow readers + 2).");
+// `refused`: why the array has not been given one more.
+absl::Status no_free_slot(OpenArray& array, const WaitLimit& wait_limit,
+                          const absl::Status& refused) {
+  const std::uint32_t slots = wire::slots_of(array.board().slots.load(), array.layout());
+  // A daemon that did not answer just now is not asked for the holders.
+  const bool silent = wire::code_of(refused) == ErrorCode::kTimeout && !refused.ok();
+  std::string text = fmt::format(
+      "all slots of '{}' that could be written are held ({} slots, waited {}): {}", array.name(),
+      slots, wait_limit.limit_text(), silent ? "unknown holders" : holders_text(array));
+  if (array.layout().grows()) {
+    text += "; it got no further slot: ";
+    text += refused.ok() ? fmt::format("it may have {}", array.spec().max_slots)
+                         : wire::message_of(refused);
+  }
+  return make_error(ErrorCode::kNoFreeSlot, text,
+                    "Wait longer, end these readers, or create the array with more slots (the "
+                    "number of slow readers + 2) or a larger max_slots.");
 }
 
 absl::Status numbers_used_up(const OpenArray& array) {
@@ -56,6 +65,32 @@ absl::Status numbers_used_up(const OpenArray& array) {
                   array.name(), wire::kLastVersion),
       "Withdraw the array and create it again.");
 }
+
+// Asks the daemon for one more slot. A daemon that does not answer keeps the writer until its
+// deadline, or for a moment if it does not want to wait at all; the slot may be there the next
+// time.
+class Growth {
+ public:
+  Growth(OpenArray& array, WaitLimit& wait_limit) : array_(array), wait_limit_(wait_limit) {}
+  SlotWriter::Grown ask(std::uint32_t slots) {
+    constexpr std::chrono::milliseconds kShortest{100};
+    constexpr std::chrono::milliseconds kLongest{30'000};
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(wait_limit_.left());
+    const auto check = [&] { return interrupted_ = wait_limit_.check_interrupt(); };
+    refused_ = array_.session().control().add_slot(array_.answer().id, slots,
+                                                   std::clamp(left, kShortest, kLongest), check);
+    if (!interrupted_.ok()) return SlotWriter::Grown::kStop;
+    return refused_.ok() ? SlotWriter::Grown::kYes : SlotWriter::Grown::kNo;
+  }
+  const absl::Status& refused() const { return refused_; }
+  const absl::Status& interrupted() const { return interrupted_; }
+
+ private:
+  OpenArray& array_;
+  WaitLimit& wait_limit_;
+  absl::Status refused_;
+  absl::Status interrupted_;
+};
 
 // What to sleep on until ownership may be had: the board, and the present writer's row, if it is
 // mapped.
@@ -132,13 +167,21 @@ absl::Status refuse_self_deadlock(OpenArray& array) {
 
 // On a device a slot whose last reads are over is better than one that a stream would have to wait
 // for: a reader may be slow, or never end.
-WriteAttempt begin_slot(OpenArray& array, SlotWriter& writer, SlotWriter::SleepOn sleep_on) {
-  if (array.gpu() == nullptr) return writer.begin(sleep_on);
+WriteAttempt begin_slot(OpenArray& array, SlotWriter& writer, SlotWriter::SleepOn sleep_on,
+                        SlotWriter::Grow grow) {
+  if (array.gpu() == nullptr) return writer.begin(sleep_on, nullptr, &grow);
   const auto reads_over = [&](std::uint32_t slot) {
     return array.gpu()->order()->writer().reads_complete(writer, slot);
   };
   const SlotWriter::Preferred preferred(reads_over);
   return writer.begin(sleep_on, &preferred);
+}
+
+// An added slot may lie where this process has nothing mapped.
+absl::Status map_written(OpenArray& array, std::uint32_t slot, WaitLimit& wait_limit) {
+  absl::Status status = array.map_slot(slot, [&] { return wait_limit.check_interrupt(); });
+  if (!status.ok()) array.writer_if_any()->drop(slot);
+  return status;
 }
 
 absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt) {
@@ -157,14 +200,19 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
       stopped = wait_limit.step();
       return stopped.ok();
     };
+    Growth growth(array, wait_limit);
+    const auto grow = [&](std::uint32_t slots) { return growth.ask(slots); };
     attempt = {};
-    if (SlotWriter* writer = array.writer_if_any()) attempt = begin_slot(array, *writer, sleep_on);
+    if (SlotWriter* writer = array.writer_if_any()) {
+      attempt = begin_slot(array, *writer, sleep_on, grow);
+    }
     if (!stopped.ok()) return stopped;
+    if (!growth.interrupted().ok()) return growth.interrupted();
     switch (attempt.outcome) {
       case Outcome::kReady:
-        return absl::OkStatus();
+        return map_written(array, attempt.slot, wait_limit);
       case Outcome::kNoFreeSlot:
-        return no_free_slot(array, wait_limit);
+        return no_free_slot(array, wait_limit, growth.refused());
       case Outcome::kNumbersUsedUp:
         return numbers_used_up(array);
       case Outcome::kWithdrawn:
@@ -215,9 +263,14 @@ absl::Status begin_update(OpenArray& array, WaitLimit& wait_limit, WriteAttempt&
                       fmt::format("'{}' has no version that could be updated", array.name()),
                       "Use write() and fill the whole array.");
   }
+  // Nobody but this process could begin to overwrite the current version, so it stays mapped.
+  if (auto status = array.map_slot(current.slot, [&] { return wait_limit.check_interrupt(); });
+      !status.ok()) {
+    array.end_write(attempt.slot, attempt.version, false);
+    return status;
+  }
   // A device copies on the lease's stream.
   if (attempt.slot != current.slot && array.gpu() == nullptr) {
-    // Nobody but this process could begin to overwrite the current version, and it is here.
     std::memcpy(array.slot_data(attempt.slot), array.slot_data(current.slot),
                 array.answer().slot_bytes);
     crash_point("update.copied");

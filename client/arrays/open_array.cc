@@ -45,6 +45,10 @@ GpuUse OpenArray::take_gpu_use() { return gpu_ == nullptr ? GpuUse() : gpu_->tak
 
 absl::Status OpenArray::map_all() {
   if (auto status = pages_.map_board(answer_); !status.ok()) return status;
+  if (layout().grows()) {
+    added_slots_ =
+        std::make_unique<AddedSlots>(session_.mappings(), board(), layout(), answer_.slot_bytes);
+  }
   if (wire::is_host(spec())) {
     auto mapped = pages_.map_slots(answer_);
     if (mapped.ok()) slot_data_ = std::move(*mapped);
@@ -55,6 +59,12 @@ absl::Status OpenArray::map_all() {
   gpu_ = std::move(*opened);
   slot_data_ = gpu_->slot_data();
   return absl::OkStatus();
+}
+
+absl::Status OpenArray::map_slot(std::uint32_t slot, InterruptCheck interrupt) {
+  if (mapped_at_once(slot)) return absl::OkStatus();
+  if (added_slots_->stale()) added_slots_->forget_gone();
+  return slot < slot_data_.size() ? absl::OkStatus() : added_slots_->map(slot, interrupt);
 }
 
 int OpenArray::device_ordinal() const { return gpu_ == nullptr ? -1 : gpu_->importer().ordinal(); }
@@ -259,22 +269,22 @@ absl::Status OpenArray::subscribe(InterruptCheck interrupt) {
   auto subscribed = session_.control().subscribe(answer_.id, interrupt);
   crash_point("subscribe.answered");
   if (!subscribed.ok()) return subscribed.status();
-  auto row = pages_.own_row(subscribed->row, wire::reader_row_units(slots()));
+  auto row = pages_.own_row(subscribed->row, wire::reader_row_units(layout().most));
   if (!row.ok()) return row.status();
   if (order() != nullptr) {
     auto status = order()->reader().open_events(subscribed->row, subscribed->read_events);
     if (!status.ok()) return status;
   }
-  reader_.emplace(board(), answer_.id, slots(), *reinterpret_cast<wire::ReaderRow*>(*row), pages_);
+  reader_.emplace(board(), answer_.id, layout(), *reinterpret_cast<wire::ReaderRow*>(*row), pages_);
   if (gpu_ != nullptr) gpu_->set_reader(*reader_);
   return absl::OkStatus();
 }
 
 absl::StatusOr<SlotWriter*> OpenArray::writer(RowRef at) {
   if (writer_) return &*writer_;
-  auto row = pages_.own_row(at, wire::writer_row_units(slots()));
+  auto row = pages_.own_row(at, wire::writer_row_units(layout().most));
   if (!row.ok()) return row.status();
-  writer_.emplace(board(), answer_.id, slots(), at, *reinterpret_cast<wire::WriterRow*>(*row),
+  writer_.emplace(board(), answer_.id, layout(), at, *reinterpret_cast<wire::WriterRow*>(*row),
                   pages_);
   return &*writer_;
 }

@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/arrays/added_slots.h"
 #include "client/arrays/array_owner.h"
 #include "client/arrays/array_pages.h"
 #include "client/arrays/write_lock.h"
@@ -45,8 +46,15 @@ class OpenArray final {
   const wire::ArraySpec& spec() const { return answer_.spec; }
   const std::string& name() const { return answer_.spec.name; }
   std::uint32_t slots() const { return answer_.spec.slots; }
+  wire::SlotLayout layout() const { return {answer_.spec.slots, answer_.spec.max_slots}; }
   const std::vector<std::int64_t>& strides_bytes() const { return strides_bytes_; }
-  std::byte* slot_data(std::uint32_t slot) const { return slot_data_[slot]; }
+  // Of a slot that is held, or in writing, and has been mapped.
+  std::byte* slot_data(std::uint32_t slot) const {
+    return slot < slot_data_.size() ? slot_data_[slot] : added_slots_->data(slot);
+  }
+  // Maps it unless it is, which a slot may be that the daemon has added. To be asked after each
+  // hold, and each begin of a write. Unmaps those that have gone.
+  absl::Status map_slot(std::uint32_t slot, InterruptCheck interrupt);
   const wire::BoardRecord& board() const { return pages_.board(); }
   const wire::WriterRow* writer_row(wire::RowRef at, Unmapped unmapped = Unmapped::kFetch) {
     return pages_.writer_row(at, unmapped);
@@ -92,9 +100,10 @@ class OpenArray final {
     SlotReader* reader = reader_ready_.load();
     if (reader == nullptr || !usable_at_once()) return {};
     const ReadAttempt attempt = reader->acquire(version, newer_than);
-    if (attempt.outcome != ReadAttempt::Outcome::kAcquired || keep(*reader, attempt)) {
-      return attempt;
-    }
+    if (attempt.outcome != ReadAttempt::Outcome::kAcquired) return attempt;
+    if (!keep(*reader, attempt)) return {};
+    if (mapped_at_once(attempt.slot)) return attempt;
+    reader->release(attempt.slot);
     return {};
   }
   // To be asked after each hold that a read has taken. False if close() came first in another
@@ -170,6 +179,10 @@ class OpenArray final {
  private:
   OpenArray(std::shared_ptr<ArrayOwner> owner, const OpenAnswer& answer);
   absl::Status map_all();
+  bool mapped_at_once(std::uint32_t slot) const {
+    return slot < slot_data_.size() ? added_slots_ == nullptr || !added_slots_->stale()
+                                    : added_slots_->mapped(slot);
+  }
   // What orders streams, while there is a lease, a pin or the write lock: without these another
   // thread may leave the array.
   GpuOrder* order() const { return gpu_ == nullptr ? nullptr : gpu_->order(); }
@@ -192,7 +205,8 @@ class OpenArray final {
   std::vector<std::int64_t> strides_bytes_;
   ArrayPages pages_;
   std::unique_ptr<GpuArray> gpu_;
-  std::vector<std::byte*> slot_data_;
+  std::vector<std::byte*> slot_data_;        // of the regular slots
+  std::unique_ptr<AddedSlots> added_slots_;  // where the array may have others
 
   std::atomic<bool> without_handle_{false};
   std::atomic<bool> closed_{false};

@@ -7,6 +7,11 @@
 #include "wire/hooks/test_hooks.h"
 
 namespace memlease::internal {
+namespace {
+
+constexpr std::chrono::nanoseconds kDay = std::chrono::hours(24);
+
+}  // namespace
 
 WaitLimit::WaitLimit(Session& session, std::uint64_t interrupt_check, Timeout timeout,
                      std::chrono::nanoseconds default_timeout, InterruptCheck still_open)
@@ -18,18 +23,24 @@ WaitLimit::WaitLimit(Session& session, std::uint64_t interrupt_check, Timeout ti
 bool WaitLimit::expired() { return slice() == std::chrono::nanoseconds::zero(); }
 
 std::chrono::nanoseconds WaitLimit::slice() {
-  const std::chrono::nanoseconds longest =
-      looks_again() ? kInterruptInterval : std::chrono::hours(24);
-  if (limit_ == kForever) return longest;
+  const std::chrono::nanoseconds longest = looks_again() ? kInterruptInterval : kDay;
+  return limit_ == kForever ? longest : std::min(left(), longest);
+}
+
+std::chrono::nanoseconds WaitLimit::left() {
+  if (limit_ == kForever) return kDay;
   const Clock::time_point now = Clock::now();
   if (!start_) start_ = now;
-  const std::chrono::nanoseconds left = limit_ - (now - *start_);
-  return std::clamp(left, std::chrono::nanoseconds::zero(), longest);
+  return std::clamp(limit_ - (now - *start_), std::chrono::nanoseconds::zero(), kDay);
+}
+
+absl::Status WaitLimit::check_interrupt() {
+  if (auto status = session_.check_interrupt(interrupt_check_); !status.ok()) return status;
+  return still_open_();
 }
 
 absl::Status WaitLimit::check_call() {
-  if (auto status = session_.check_interrupt(interrupt_check_); !status.ok()) return status;
-  if (auto status = still_open_(); !status.ok()) return status;
+  if (auto status = check_interrupt(); !status.ok()) return status;
   if (!expired()) return absl::OkStatus();
   return wire::make_error(wire::ErrorCode::kTimeout,
                           "the daemon did not answer within " + limit_text(),
@@ -37,8 +48,7 @@ absl::Status WaitLimit::check_call() {
 }
 
 absl::Status WaitLimit::step() {
-  if (auto status = session_.check_interrupt(interrupt_check_); !status.ok()) return status;
-  if (auto status = still_open_(); !status.ok()) return status;
+  if (auto status = check_interrupt(); !status.ok()) return status;
   return session_.look();
 }
 

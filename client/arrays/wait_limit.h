@@ -27,6 +27,10 @@ class WaitLimit {
   bool expired();
   // How long to sleep at a time; 0 once expired.
   std::chrono::nanoseconds slice();
+  // Until its deadline; a day if there is none.
+  std::chrono::nanoseconds left();
+  // OK, kInterrupted, or what `still_open` says.
+  absl::Status check_interrupt();
   // For a call to the daemon that waits meanwhile: OK, kInterrupted, what `still_open` says, or
   // kTimeout once expired.
   absl::Status check_call();

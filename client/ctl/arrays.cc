@@ -22,6 +22,11 @@ struct Field {
 using Info = v1::ArrayInfo;
 using Spec = wire::ArraySpec;
 
+// While readers hold the others.
+std::uint32_t added_slots(const Info& array, const Spec& spec) {
+  return array.slots() > spec.slots ? array.slots() - spec.slots : 0;
+}
+
 const Field kFields[] = {
     {"name", "", "", [](const Info&, const Spec& s) -> Cell { return s.name; }},
     {"", "NAME", "Name",
@@ -36,8 +41,17 @@ const Field kFields[] = {
      [](const Info&, const Spec& s) -> Cell { return wire::strides_bytes_of(s); }},
     {"device", "DEVICE", "", [](const Info&, const Spec& s) -> Cell { return Device{s.device}; }},
     {"", "", "Device", [](const Info&, const Spec& s) -> Cell { return s.device; }},
-    {"slots", "SLOTS", "Slots",
-     [](const Info&, const Spec& s) -> Cell { return std::uint64_t{s.slots}; }},
+    {"slots", "", "", [](const Info&, const Spec& s) -> Cell { return std::uint64_t{s.slots}; }},
+    {"added_slots", "", "",
+     [](const Info& a, const Spec& s) -> Cell { return std::uint64_t{added_slots(a, s)}; }},
+    {"", "SLOTS", "Slots",
+     [](const Info& a, const Spec& s) -> Cell {
+       const std::uint32_t added = added_slots(a, s);
+       if (added == 0) return std::uint64_t{s.slots};
+       return fmt::format("{}+{}", s.slots, added);
+     }},
+    {"max_slots", "", "Most slots",
+     [](const Info&, const Spec& s) -> Cell { return std::uint64_t{s.max_slots}; }},
     {"version", "VERSION", "Version",
      [](const Info& a, const Spec&) -> Cell { return std::uint64_t{a.version()}; }},
     {"slot_versions", "", "Versions in slots",

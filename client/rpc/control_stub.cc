@@ -124,7 +124,8 @@ absl::Status ControlStub::call(Prepare prepare, const Request& request, Reply& r
     return call->answer;
   });
   if (!interrupted.ok()) return interrupted;
-  silent_.store(wire::code_of(status) == wire::ErrorCode::kTimeout);
+  const bool timeout = wire::code_of(status) == wire::ErrorCode::kTimeout;
+  if (!timeout || longest >= kEndDeadline) silent_.store(timeout);
   if (wire::code_of(status) != wire::ErrorCode::kDaemonUnavailable) return status;
   // The session has met its daemon before.
   return wire::make_error(wire::ErrorCode::kDaemonLost,
@@ -193,6 +194,15 @@ absl::Status ControlStub::confirm_writer(wire::ArrayId array, std::uint64_t offe
   request.set_offer(offer);
   v1::Empty reply;
   return call(&Stub::PrepareAsyncConfirmWriter, request, reply, kNoInterrupts);
+}
+
+absl::Status ControlStub::add_slot(wire::ArrayId array, std::uint32_t slots,
+                                   std::chrono::milliseconds longest, InterruptCheck interrupt) {
+  v1::AddSlotRequest request;
+  request.set_array_id(wire::to_int(array));
+  request.set_slots(slots);
+  v1::Empty reply;
+  return call(&Stub::PrepareAsyncAddSlot, request, reply, interrupt, longest);
 }
 
 absl::Status ControlStub::cancel_writer(wire::ArrayId array) {

@@ -31,6 +31,8 @@ class ControlStub : public ControlPort {
   absl::StatusOr<WriterAnswer> acquire_writer(wire::ArrayId array,
                                               InterruptCheck interrupt) override;
   absl::Status confirm_writer(wire::ArrayId array, std::uint64_t offer) override;
+  absl::Status add_slot(wire::ArrayId array, std::uint32_t slots, std::chrono::milliseconds longest,
+                        InterruptCheck interrupt) override;
   absl::Status cancel_writer(wire::ArrayId array) override;
   absl::Status leave(wire::ArrayId array, std::uint32_t opens) override;
   absl::StatusOr<std::vector<Holder>> holders(wire::ArrayId array) override;

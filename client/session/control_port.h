@@ -103,6 +103,11 @@ class ControlPort {
   // `from` of an offer has been copied into `row`: ownership is the caller's. Fails if the offer
   // has expired.
   virtual absl::Status confirm_writer(wire::ArrayId array, std::uint64_t offer) = 0;
+  // For the writer that has found each of its `slots` slots held: one more, if it is not there yet.
+  // kNoFreeSlot, kQuotaExceeded, kOutOfMemory; kBusy where a look at the slots should find one
+  // free; kTimeout after `longest` already. The slot may come all the same.
+  virtual absl::Status add_slot(wire::ArrayId array, std::uint32_t slots,
+                                std::chrono::milliseconds longest, InterruptCheck interrupt) = 0;
   // Takes acquire_writer() back, also if there is nothing to take back. Like leave() it waits for
   // 2 s.
   virtual absl::Status cancel_writer(wire::ArrayId array) = 0;

@@ -14,17 +14,26 @@ namespace {
 // A try fails when something has changed meanwhile, so a few are enough; a writer that has stopped
 // in the middle, or lies, must not keep a reader from its deadline.
 constexpr int kMostTries = 1000;
+// A loop that binds each version to the same name holds two for a moment.
+constexpr std::uint32_t kAlwaysHeld = 2;
 }  // namespace
 
-SlotReader::SlotReader(const wire::BoardRecord& board, wire::ArrayId array, std::uint32_t slots,
+SlotReader::SlotReader(const wire::BoardRecord& board, wire::ArrayId array, wire::SlotLayout layout,
                        wire::ReaderRow& row, RowResolver& resolver)
-    : board_(board), array_(array), slots_(slots), row_(row), resolver_(resolver) {}
+    : board_(board), array_(array), layout_(layout), row_(row), resolver_(resolver) {}
+
+// To be asked with the slot's hold announced. An added slot may be taken away: either the daemon
+// sees the hold, or we see that the slot is about to go, or has gone.
+inline bool SlotReader::exists(std::uint32_t slot) const {
+  return slot < layout_.regular || slot < wire::open_slots_of(board_.slots.load(), layout_) ||
+         leaves_out("look whether the slot exists");
+}
 
 // Where the wanted version stands, by the writer's words; kAcquired means "worth a try".
 inline ReadAttempt SlotReader::newest(const WriterRow& writer, std::uint64_t newer_than) const {
   const wire::Publication current = wire::unpack_publication(writer.publication.load());
   if (current.version == 0) return no_version(writer, newer_than);
-  if (current.version <= newer_than || current.slot >= slots_) return {Outcome::kNotYet};
+  if (current.version <= newer_than || current.slot >= layout_.most) return {Outcome::kNotYet};
   return {Outcome::kAcquired, current.slot, current.version};
 }
 
@@ -33,7 +42,9 @@ ReadAttempt SlotReader::numbered(const WriterRow& writer, std::uint64_t version)
     if (poisoned(version)) return {Outcome::kProducerDied, 0, version};
     return {given_up(writer, version) ? Outcome::kGone : Outcome::kNotYet};
   }
-  for (std::uint32_t s = 0; s < slots_; ++s) {
+  // Also what is about to go: that may be taken back.
+  const std::uint32_t slots = slots_of_array();
+  for (std::uint32_t s = 0; s < slots; ++s) {
     const std::uint64_t word = writer.slot_words()[s].load();
     if (wire::version_of(word) != version) continue;
     if ((word & wire::kHandedOut) != 0) return {Outcome::kGone};
@@ -64,19 +75,26 @@ ReadAttempt SlotReader::acquire(std::uint64_t version, std::uint64_t newer_than)
     crash_point("acquire.located");
     // Announce the hold, then look whether the version still stands and the right has not moved:
     // either the writer sees the hold in its scan, or we see its mark.
-    if (!leaves_out("announce the hold")) row_.holds()[found.slot].fetch_add(1);
+    std::uint32_t holds_before = 1;
+    if (!leaves_out("announce the hold")) holds_before = row_.holds()[found.slot].fetch_add(1);
     crash_point("acquire.held");
+    // Whether the slot exists comes before what stands there: an added slot has no version until it
+    // is written, so one that is another slot by now has none.
+    const bool exists = this->exists(found.slot);
+    crash_point("acquire.exists");
     const std::uint64_t slot_word = writer->slot_words()[found.slot].load();
     crash_point("acquire.compared");
-    if ((slot_word == found.version || leaves_out("check the slot word")) &&
+    if (exists && (slot_word == found.version || leaves_out("check the slot word")) &&
         (board_.writer.load() == writer_word || leaves_out("check the writer word")) &&
         board_.array_id.load() == to_int(array_)) {
       crash_point("acquire.checked");
-      return found;
+      if (holds_before != 0 || !holds_too_many()) return found;
+      release(found.slot);
+      return {Outcome::kTooManyHeld, 0, found.version};
     }
     crash_point("acquire.undo");
     release(found.slot);
-    if (slots_ == 1 && board_.writer.load() == writer_word) {
+    if (layout_.most == 1 && board_.writer.load() == writer_word) {
       // The only slot is being written, or the write was given up: not worth a spin.
       if ((slot_word & wire::kWriting) != 0) return {Outcome::kNotYet};
       if (slot_word == 0) return no_version(*writer, newer_than);
@@ -85,12 +103,28 @@ ReadAttempt SlotReader::acquire(std::uint64_t version, std::uint64_t newer_than)
   return {Outcome::kNotYet};
 }
 
+std::uint32_t SlotReader::most_held() const {
+  if (!layout_.grows()) return layout_.most;
+  const std::uint32_t subscribed = std::max<std::uint32_t>(board_.subscribed.load(), 1);
+  return std::max<std::uint32_t>((layout_.max_slots - 2) / subscribed, kAlwaysHeld);
+}
+
+inline bool SlotReader::holds_too_many() const {
+  if (!layout_.grows()) return false;
+  std::uint32_t held = 0;
+  const std::uint32_t slots = slots_of_array();
+  for (std::uint32_t s = 0; s < slots; ++s) held += row_.holds()[s].load() != 0 ? 1 : 0;
+  return held > kAlwaysHeld && held > most_held();
+}
+
 // A number that was begun and is not under way any more: it will never be published. Whoever writes
 // marks a slot before he takes a number, and the mark becomes the version or goes.
 bool SlotReader::given_up(const WriterRow& writer, std::uint64_t version) const {
   if (version > writer.highest_used.load()) return false;
   if (leaves_out("look for a write under way")) return true;
-  return std::none_of(writer.slot_words(), writer.slot_words() + slots_, [&](const Word& word) {
+  // How many slots there are after the number: whoever has taken it may have got a new one for it.
+  const Word* const words = writer.slot_words();
+  return std::none_of(words, words + slots_of_array(), [&](const Word& word) {
     const std::uint64_t now = word.load();
     return (now & wire::kWriting) != 0 || wire::version_of(now) == version;
   });
@@ -98,7 +132,7 @@ bool SlotReader::given_up(const WriterRow& writer, std::uint64_t version) const 
 
 // Why nothing stands.
 ReadAttempt SlotReader::no_version(const WriterRow& writer, std::uint64_t newer_than) const {
-  if (slots_ > 1) return {Outcome::kNotYet};
+  if (layout_.most > 1) return {Outcome::kNotYet};
   const std::uint64_t highest = wire::bounded_highest(writer.highest_used.load());
   const std::uint64_t word = writer.slot_words()[0].load();
   // Never written, known to the caller, or written just now.
@@ -107,7 +141,7 @@ ReadAttempt SlotReader::no_version(const WriterRow& writer, std::uint64_t newer_
 }
 
 bool SlotReader::poisoned(std::uint64_t version) const {
-  return std::any_of(board_.poisoned(), board_.poisoned() + slots_,
+  return std::any_of(board_.poisoned(), board_.poisoned() + layout_.most,
                      [&](const Word& word) { return word.load() == version; });
 }
 
@@ -131,8 +165,19 @@ void SlotReader::release(std::uint32_t slot) {
 }
 
 bool SlotReader::holds_any() const {
-  return std::any_of(row_.holds(), row_.holds() + slots_,
+  return std::any_of(row_.holds(), row_.holds() + layout_.most,
                      [](const wire::HalfWord& hold) { return hold.load() != 0; });
+}
+
+std::vector<std::uint64_t> SlotReader::held_versions() const {
+  std::vector<std::uint64_t> held;
+  const WriterRow* writer =
+      resolver_.writer_row(wire::writer_row_of(board_.writer.load()), Unmapped::kLeave);
+  for (std::uint32_t s = 0; s < layout_.most && writer != nullptr; ++s) {
+    if (holds(s) != 0) held.push_back(wire::version_of(writer->slot_words()[s].load()));
+  }
+  std::sort(held.begin(), held.end());
+  return held;
 }
 
 std::uint32_t SlotReader::likely_slot() const {
@@ -140,7 +185,7 @@ std::uint32_t SlotReader::likely_slot() const {
       resolver_.writer_row(wire::writer_row_of(board_.writer.load()), Unmapped::kLeave);
   if (writer == nullptr) return 0;
   const std::uint32_t slot = wire::unpack_publication(writer->publication.load()).slot;
-  if (slot >= slots_) return 0;
+  if (slot >= layout_.most) return 0;
   __builtin_prefetch(&writer->slot_words()[slot]);
   return slot;
 }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "client/slots/row_resolver.h"
 #include "wire/board.h"
@@ -25,7 +26,8 @@ struct ReadAttempt {
     kWriteAborted,  // slots=1: the last write, of `version`, was dropped; nothing stands
     kWithdrawn,
     kDraining,
-    kUnmapped,  // the writer's row is not mapped; `version` is the board's word that names it
+    kTooManyHeld,  // this process holds its share of the array's versions
+    kUnmapped,     // the writer's row is not mapped; `version` is the board's word that names it
   };
   Outcome outcome = Outcome::kNotYet;
   std::uint32_t slot = 0;
@@ -36,7 +38,7 @@ static_assert(sizeof(ReadAttempt) == 16);
 class SlotReader {
  public:
   // `row` is this process's own. All of it outlives this.
-  SlotReader(const wire::BoardRecord& board, wire::ArrayId array, std::uint32_t slots,
+  SlotReader(const wire::BoardRecord& board, wire::ArrayId array, wire::SlotLayout layout,
              wire::ReaderRow& row, RowResolver& resolver);
 
   // Calls nobody. version 0: the current one, if it is above newer_than. With slots=1 a write that
@@ -50,17 +52,21 @@ class SlotReader {
   // To be called before release(), with the slot's event recorded: one more read that a writer has
   // to wait for.
   void count_read_fence(std::uint32_t slot) {
-    wire::Word& count = row_.read_fences(slots_)[slot];
+    wire::Word& count = row_.read_fences(layout_.most)[slot];
     count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
   std::uint64_t read_fence_count(std::uint32_t slot) const {
-    return row_.read_fences(slots_)[slot].load(std::memory_order_relaxed);
+    return row_.read_fences(layout_.most)[slot].load(std::memory_order_relaxed);
   }
   // Its writer died before the version was complete.
   bool poisoned(std::uint64_t version) const;
   // How often this process holds the slot.
   std::uint32_t holds(std::uint32_t slot) const { return row_.holds()[slot].load(); }
   bool holds_any() const;
+  // The versions that this process holds; and of how many slots it may hold them at once, so that
+  // no process stops the writer of an array that can grow.
+  std::vector<std::uint64_t> held_versions() const;
+  std::uint32_t most_held() const;
 
   // What to sleep on: take the counts, then announce the sleep, then try again, then sleep.
   struct Counts {
@@ -80,11 +86,16 @@ class SlotReader {
   ReadAttempt newest(const wire::WriterRow& writer, std::uint64_t newer_than) const;
   ReadAttempt numbered(const wire::WriterRow& writer, std::uint64_t version) const;
   bool given_up(const wire::WriterRow& writer, std::uint64_t version) const;
+  bool exists(std::uint32_t slot) const;
+  bool holds_too_many() const;
+  std::uint32_t slots_of_array() const {
+    return layout_.grows() ? wire::slots_of(board_.slots.load(), layout_) : layout_.regular;
+  }
   void wake_writer();
 
   const wire::BoardRecord& board_;
   const wire::ArrayId array_;
-  const std::uint32_t slots_;
+  const wire::SlotLayout layout_;
   wire::ReaderRow& row_;
   RowResolver& resolver_;
 };

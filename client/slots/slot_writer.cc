@@ -40,18 +40,19 @@ void order_streaming_stores() {
 }
 }  // namespace
 
-SlotWriter::SlotWriter(const wire::BoardRecord& board, wire::ArrayId array, std::uint32_t slots,
+SlotWriter::SlotWriter(const wire::BoardRecord& board, wire::ArrayId array, wire::SlotLayout layout,
                        wire::RowRef row_ref, wire::WriterRow& row, RowResolver& resolver)
     : board_(board),
       array_(array),
-      slots_(slots),
+      layout_(layout),
       row_ref_(row_ref),
       row_(row),
       resolver_(resolver) {}
 
 void SlotWriter::adopt(const wire::WriterRow& from) {
   const std::uint64_t highest = wire::bounded_highest(from.highest_used.load());
-  for (std::uint32_t s = 0; s < slots_; ++s) {
+  const std::uint32_t slots = this->slots();
+  for (std::uint32_t s = 0; s < slots; ++s) {
     // A mark that its writer left behind in a slot that was never handed out means nothing; a
     // version above the highest one is a lie.
     const std::uint64_t word = from.slot_words()[s].load();
@@ -60,14 +61,20 @@ void SlotWriter::adopt(const wire::WriterRow& from) {
     row_.slot_words()[s].store(version);
     crash_point("adopt.slot");
   }
+  if (!leaves_out("clear what does not exist")) clear_from(slots);
   if (!leaves_out("adopt the highest number")) row_.highest_used.store(highest);
   const wire::Publication current = wire::unpack_publication(from.publication.load());
   row_.publication.store(current.version > highest ? 0 : wire::pack(current));
 }
 
+// What stood in slots that have been taken away. One that is added has no version.
+void SlotWriter::clear_from(std::uint32_t slot) {
+  for (std::uint32_t s = slot; s < layout_.most; ++s) row_.slot_words()[s].store(0);
+}
+
 // ---- Begin.
 
-WriteAttempt SlotWriter::begin(SleepOn sleep_on, const Preferred* preferred) {
+WriteAttempt SlotWriter::begin(SleepOn sleep_on, const Preferred* preferred, const Grow* grow) {
   // First the flag, then the look: either the daemon sees that we write, or we see that it moves
   // the right (or has withdrawn the array).
   if (!leaves_out("flag the write")) row_.writing.store(1);
@@ -78,8 +85,8 @@ WriteAttempt SlotWriter::begin(SleepOn sleep_on, const Preferred* preferred) {
     return {outcome};
   }
   crash_point("write.allowed");
-  const std::uint32_t slot = choose_waiting(sleep_on, preferred);
-  if (slot == slots_) {
+  const std::uint32_t slot = choose_waiting(sleep_on, preferred, grow);
+  if (slot == none()) {
     const Outcome now = may_begin();
     end_write();
     return {is_over(now) ? now : Outcome::kNoFreeSlot};
@@ -97,10 +104,10 @@ WriteAttempt SlotWriter::begin(SleepOn sleep_on, const Preferred* preferred) {
 
 wire::Publication SlotWriter::current() const {
   const wire::Publication current = wire::unpack_publication(row_.publication.load());
-  if (current.slot >= slots_) return {};
+  if (current.slot >= layout_.most) return {};
   const std::uint64_t word = row_.slot_words()[current.slot].load();
   // With slots=1 it is in writing, and its bytes are what an update begins with.
-  const std::uint64_t stands = slots_ == 1 ? wire::version_of(word) : word;
+  const std::uint64_t stands = layout_.most == 1 ? wire::version_of(word) : word;
   return stands == current.version ? current : wire::Publication{};
 }
 
@@ -113,37 +120,70 @@ Outcome SlotWriter::may_begin() const {
   return mine && (word & wire::kWriterMoving) == 0 ? Outcome::kReady : Outcome::kNotMine;
 }
 
-std::uint32_t SlotWriter::choose_waiting(SleepOn sleep_on, const Preferred* preferred) {
+std::uint32_t SlotWriter::choose_waiting(SleepOn sleep_on, const Preferred* preferred,
+                                         const Grow* grow) {
   std::uint32_t slot = choose(preferred);
-  if (slot != slots_) return slot;
-  for (bool go_on = true; go_on && slot == slots_;) {
+  if (slot == none() && grow != nullptr && layout_.grows()) {
+    const Grown grown = ask_for_slot(*grow);
+    if (grown == Grown::kStop) return slot;
+    if (grown == Grown::kYes) slot = choose(preferred);
+  }
+  if (slot != none()) return slot;
+  for (bool go_on = true; go_on && slot == none();) {
     if (!leaves_out("want a slot")) row_.wanted.store(1);
     crash_point("write.wanted");
     const SleepWords sleep = sleep_words();
     if (!leaves_out("look again before sleeping")) slot = choose(preferred);
-    if (slot == slots_) go_on = sleep_on(sleep.words, sleep.longest) && !is_over(may_begin());
+    if (slot == none()) go_on = sleep_on(sleep.words, sleep.longest) && !is_over(may_begin());
   }
   row_.wanted.store(0);
-  if (slot == slots_ && slots_ == 1) take_back(0);
+  if (slot == none() && layout_.most == 1) take_back(0);
   return slot;
 }
 
-// The slot that has been waiting longest comes first.
+// The daemon adds a slot only where it finds no version in our row. It may do so long after we have
+// stopped to wait for its answer.
+SlotWriter::Grown SlotWriter::ask_for_slot(Grow grow) {
+  const std::uint32_t slots = this->slots();
+  if (slots == layout_.most) return Grown::kNo;
+  if (!leaves_out("clear what does not exist")) clear_from(slots);
+  crash_point("grow.cleared");
+  const Grown grown = grow(slots);
+  crash_point("grow.answered");
+  return grown;
+}
+
+// The regular slot that has been waiting longest comes first; those that were added come last, so
+// that they fall idle and can be taken away.
 std::uint32_t SlotWriter::choose(const Preferred* preferred) {
-  if (slots_ == 1) return try_slot(0, nullptr) ? 0 : slots_;
-  const std::uint32_t slot = preferred == nullptr ? slots_ : choose_among(preferred);
-  return slot == slots_ ? choose_among(nullptr) : slot;
+  if (layout_.most == 1) return try_slot(0, nullptr) ? 0 : none();
+  const std::uint32_t slot = preferred == nullptr ? none() : choose_among(preferred);
+  return slot == none() ? choose_among(nullptr) : slot;
 }
 
 std::uint32_t SlotWriter::choose_among(const Preferred* preferred) {
   const wire::Publication stands = current();
   std::uint32_t slot = wire::unpack_publication(row_.publication.load()).slot;
-  for (std::uint32_t i = 0; i < slots_; ++i) {
-    slot = slot + 1 < slots_ ? slot + 1 : 0;
-    if (stands.version != 0 && slot == stands.slot) continue;
-    if (try_slot(slot, preferred)) return slot;
+  const auto may_take = [&](std::uint32_t s) {
+    return (stands.version == 0 || s != stands.slot) && try_slot(s, preferred);
+  };
+  for (std::uint32_t i = 0; i < layout_.regular; ++i) {
+    slot = slot + 1 < layout_.regular ? slot + 1 : 0;
+    if (may_take(slot)) return slot;
   }
-  return slots_;
+  if (!layout_.grows()) return none();
+  const std::uint32_t slots = this->slots();
+  for (slot = layout_.regular; slot < slots; ++slot) {
+    if (may_take(slot)) return slot;
+  }
+  return none();
+}
+
+// To be asked with the slot marked: either the daemon sees the mark, or we see that the slot is
+// about to go, or has gone.
+bool SlotWriter::exists(std::uint32_t slot) const {
+  return slot < layout_.regular || slot < wire::open_slots_of(board_.slots.load(), layout_) ||
+         leaves_out("look whether the slot exists");
 }
 
 // First the mark, then the scan, and the list of subscribers again each time. Only a mark that was
@@ -153,11 +193,11 @@ bool SlotWriter::try_slot(std::uint32_t slot, const Preferred* preferred) {
   const std::uint64_t old = word.load();
   if (!leaves_out("mark the slot")) word.store(old | wire::kWriting);
   crash_point("write.marked");
-  if ((leaves_out("look at the holds") || !held(slot)) &&
+  if (exists(slot) && (leaves_out("look at the holds") || !held(slot)) &&
       (preferred == nullptr || (*preferred)(slot)))
     return true;
   crash_point("write.held");
-  if (slots_ > 1 && !leaves_out("take the mark back")) word.store(old, kInOrder);
+  if (layout_.most > 1 && !leaves_out("take the mark back")) word.store(old, kInOrder);
   return false;
 }
 
@@ -194,7 +234,8 @@ void SlotWriter::for_each_subscriber(Unmapped unmapped, Fn fn) {
 // After the scan that found no hold: a fence is stored before its hold goes.
 void SlotWriter::for_each_read_fence(std::uint32_t slot, OnRead fn) {
   for_each_subscriber(Unmapped::kFetch, [&](RowRef at, const ReaderRow* reader) {
-    const std::uint64_t count = reader == nullptr ? 0 : reader->read_fences(slots_)[slot].load();
+    const std::uint64_t count =
+        reader == nullptr ? 0 : reader->read_fences(layout_.most)[slot].load();
     if (count != 0) fn(at, count);
     return true;
   });
@@ -216,7 +257,8 @@ void SlotWriter::hand_out(std::uint32_t slot, std::uint64_t version) {
 std::uint64_t SlotWriter::next_version() const {
   std::uint64_t highest =
       std::max(row_.highest_used.load(), wire::unpack_publication(row_.publication.load()).version);
-  for (std::uint32_t s = 0; s < slots_; ++s) {
+  const std::uint32_t slots = this->slots();
+  for (std::uint32_t s = 0; s < slots; ++s) {
     highest = std::max(
         {highest, wire::version_of(row_.slot_words()[s].load()), board_.poisoned()[s].load()});
   }
@@ -233,7 +275,7 @@ SlotWriter::SleepWords SlotWriter::sleep_words() {
   for_each_subscriber(Unmapped::kFetch, [&](RowRef /*at*/, const ReaderRow* reader) {
     if (reader == nullptr) return true;
     const wire::FutexWait count{&reader->release_count, reader->release_count.load()};
-    const bool holds = std::any_of(reader->holds(), reader->holds() + slots_,
+    const bool holds = std::any_of(reader->holds(), reader->holds() + layout_.most,
                                    [](const wire::HalfWord& hold) { return hold.load() != 0; });
     (holds ? sleep.words : of_others).push_back(count);
     return true;

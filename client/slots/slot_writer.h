@@ -36,7 +36,7 @@ static_assert(sizeof(WriteAttempt) == 16);
 class SlotWriter {
  public:
   // `row` is this process's own, all zero or adopted. All of it outlives this.
-  SlotWriter(const wire::BoardRecord& board, wire::ArrayId array, std::uint32_t slots,
+  SlotWriter(const wire::BoardRecord& board, wire::ArrayId array, wire::SlotLayout layout,
              wire::RowRef row_ref, wire::WriterRow& row, RowResolver& resolver);
 
   // Copies what stands in `from`, another process's row, as far as it can be true; ownership is
@@ -49,7 +49,12 @@ class SlotWriter {
       absl::FunctionRef<bool(const std::vector<wire::FutexWait>&, std::chrono::nanoseconds)>;
   // Of several free slots one that is `preferred` comes first; asked with the slot's mark set.
   using Preferred = absl::FunctionRef<bool(std::uint32_t slot)>;
-  WriteAttempt begin(SleepOn sleep_on, const Preferred* preferred = nullptr);
+  // Where none is free, and the array may have more, asks once for another one before it sleeps:
+  // grow(how many there are). kStop: gives up at once.
+  enum class Grown { kYes, kNo, kStop };
+  using Grow = absl::FunctionRef<Grown(std::uint32_t slots)>;
+  WriteAttempt begin(SleepOn sleep_on, const Preferred* preferred = nullptr,
+                     const Grow* grow = nullptr);
   // Returns after the version is current. Wakes sleeping readers, and calls nobody.
   void publish(std::uint32_t slot, std::uint64_t version);
   // The slot has no version from now on. Calls nobody.
@@ -65,10 +70,18 @@ class SlotWriter {
 
  private:
   WriteAttempt::Outcome may_begin() const;
-  // The slot, or slots_ if none is free.
+  // The slot, or none() if none is free.
+  std::uint32_t none() const { return layout_.most; }
   std::uint32_t choose(const Preferred* preferred);
   std::uint32_t choose_among(const Preferred* preferred);
-  std::uint32_t choose_waiting(SleepOn sleep_on, const Preferred* preferred);
+  Grown ask_for_slot(Grow grow);
+  std::uint32_t choose_waiting(SleepOn sleep_on, const Preferred* preferred, const Grow* grow);
+  // How many there are; one that is about to go counts.
+  std::uint32_t slots() const {
+    return layout_.grows() ? wire::slots_of(board_.slots.load(), layout_) : layout_.regular;
+  }
+  bool exists(std::uint32_t slot) const;
+  void clear_from(std::uint32_t slot);
   bool try_slot(std::uint32_t slot, const Preferred* preferred);
   void hand_out(std::uint32_t slot, std::uint64_t version);
   std::uint64_t next_version() const;
@@ -86,7 +99,7 @@ class SlotWriter {
 
   const wire::BoardRecord& board_;
   const wire::ArrayId array_;
-  const std::uint32_t slots_;
+  const wire::SlotLayout layout_;
   const wire::RowRef row_ref_;
   wire::WriterRow& row_;
   RowResolver& resolver_;

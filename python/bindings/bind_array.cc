@@ -153,7 +153,10 @@ void bind_properties(py::class_<ArrayHandle>& type) {
         return ordinal < 0 ? std::nullopt : std::optional(ordinal);
       },
       "n of that GPU's cuda:n in this process; None for the host.");
-  type.def_property_readonly("slots", &get<&Array::slots>, "How many versions have room, 1 to 64.");
+  type.def_property_readonly("slots", &get<&Array::slots>,
+                             "How many versions have room at least, 1 to 64.");
+  type.def_property_readonly("max_slots", &get<&Array::max_slots>,
+                             "How many versions may have room while readers hold all the others.");
   type.def_property_readonly(
       "lifetime",
       [](const ArrayHandle& self) { return self->persistent() ? "persistent" : "session"; },

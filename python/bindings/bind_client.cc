@@ -18,8 +18,9 @@ Client connect(const std::string& directory, bool start, const std::string& daem
 std::unique_ptr<ArrayHandle> create(const Client& self, const std::string& name,
                                     const std::string& dtype, std::vector<std::int64_t> shape,
                                     std::vector<std::int64_t> strides_bytes,
-                                    const std::string& device, std::uint32_t slots, bool persistent,
-                                    std::uint32_t mode, bool exist_ok) {
+                                    const std::string& device, std::uint32_t slots,
+                                    std::uint32_t max_slots, bool persistent, std::uint32_t mode,
+                                    bool exist_ok) {
   CreateOptions options;
   options.name = name;
   options.dtype = parse_dtype(dtype);
@@ -27,6 +28,7 @@ std::unique_ptr<ArrayHandle> create(const Client& self, const std::string& name,
   options.strides_bytes = std::move(strides_bytes);
   options.device = device;
   options.slots = slots;
+  options.max_slots = max_slots;
   options.lifetime = persistent ? Lifetime::Persistent : Lifetime::Session;
   options.mode = mode;
   options.exist_ok = exist_ok;
@@ -68,8 +70,8 @@ void bind_clients(py::module_& module) {
   py::class_<Client, std::unique_ptr<Client, DeleteWithoutGil>>(module, "Client")
       .def_static("connect", &connect, py::arg("directory"), py::arg("start"), py::arg("daemon"))
       .def("create", &create, py::kw_only(), py::arg("name"), py::arg("dtype"), py::arg("shape"),
-           py::arg("strides_bytes"), py::arg("device"), py::arg("slots"), py::arg("persistent"),
-           py::arg("mode"), py::arg("exist_ok"))
+           py::arg("strides_bytes"), py::arg("device"), py::arg("slots"), py::arg("max_slots"),
+           py::arg("persistent"), py::arg("mode"), py::arg("exist_ok"))
       .def("open", &open, py::arg("name"))
       .def("wait_for", &wait_for, py::arg("name"), py::arg("timeout"))
       .def(

@@ -42,7 +42,9 @@ ArrayViews::ArrayViews(const Array& array)
       kept_(array.slots()) {}
 
 NumpyView ArrayViews::take(void* data, std::uint32_t slot, bool readonly, Pin pin) {
-  NumpyView view = std::exchange(kept_.at(slot)[readonly ? 1 : 0], {});
+  // Slots that were added to the array come later.
+  if (slot >= kept_.size()) kept_.resize(slot + 1);
+  NumpyView view = std::exchange(kept_[slot][readonly ? 1 : 0], {});
   if (view.array && view.bytes->data == data) {
     view.bytes->pin = std::move(pin);
     view.bytes->idle = false;

@@ -170,6 +170,8 @@ class Array(metaclass=_Pybind11Type):
     @property
     def slots(self) -> int: ...
     @property
+    def max_slots(self) -> int: ...
+    @property
     def lifetime(self) -> str: ...
     @property
     def mode(self) -> int: ...
@@ -222,6 +224,7 @@ class Client(_Made):
         strides_bytes: Sequence[int],
         device: str,
         slots: int,
+        max_slots: int,
         persistent: bool,
         mode: int,
         exist_ok: bool,

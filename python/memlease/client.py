@@ -92,6 +92,7 @@ class Client:
         *,
         device: str = "host",
         slots: int = 3,
+        max_slots: int | None = None,
         lifetime: Lifetime = "session",
         mode: int = 0o600,
         order: Literal["C", "F"] = "C",
@@ -115,7 +116,12 @@ class Client:
             process sees (``"cuda"`` means the same), ``"cuda:1"`` and so on; or a GPU's UUID,
             ``"GPU-..."``, as ``nvidia-smi -L`` has it.
         slots : int
-            Versions that have room at once, 1 to 64. Slow readers + 2 lets the writer never wait.
+            Versions that have room at once, 1 to 64. With one, readers and the writer take turns.
+        max_slots : int, optional
+            While readers hold all slots the array grows, slot by slot, up to so many, so that the
+            writer need not wait; slots that nobody uses are given back. Default: 64 where these
+            take 64 MiB at most, else four times `slots`. With ``max_slots=slots`` the array does not
+            grow; arrays with ``slots=1`` and arrays on a GPU never do.
         lifetime : {"session", "persistent"}
             Until its creator and its last lease have gone, or until it is withdrawn.
         mode : int
@@ -174,6 +180,7 @@ class Client:
                 strides_bytes=() if strides is None else _whole_numbers("strides", strides),
                 device="host" if device == "cpu" else device,
                 slots=_small_number("slots", slots, "give one from 1 to 64"),
+                max_slots=_max_slots(max_slots),
                 persistent=lifetime == "persistent",
                 mode=_small_number("mode", mode, "give one such as 0o660"),
                 exist_ok=bool(exist_ok),
@@ -395,6 +402,17 @@ def _small_number(argument: str, value: Any, hint: str) -> int:
         raise InvalidArgument(f"{argument}={value!r} is not a whole number", hint) from None
     if not 0 <= number < 2**32:
         raise InvalidArgument(f"{argument}={value!r} is out of range", hint)
+    return number
+
+
+def _max_slots(value: Any) -> int:
+    """0, which is the default, for None."""
+    if value is None:
+        return 0
+    hint = "give one from slots to 64, or None"
+    number = _small_number("max_slots", value, hint)
+    if number == 0:
+        raise InvalidArgument(f"max_slots={value!r} is out of range", hint)
     return number
 
 

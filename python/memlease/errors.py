@@ -164,6 +164,12 @@ class Internal(Error, RuntimeError):
     code = "ML021"
 
 
+class TooManyHeld(Error, RuntimeError):
+    """This process holds its share of the array's versions; the message names them."""
+
+    code = "ML022"
+
+
 class ViewAlive(RuntimeWarning):
     """A lease has ended while something made from it lives and keeps its slot out of use."""
 

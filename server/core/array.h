@@ -25,12 +25,13 @@ struct PendingMove {
 struct Array {
   // Constant after creation.
   wire::ArrayId id{0};
-  wire::ArraySpec spec;
+  wire::ArraySpec spec;  // with max_slots as a number
   AccessDomain domain;
   wire::SessionId creator{0};
   std::uint64_t created_unix_ms = 0;
   std::uint64_t slot_bytes = 0;
-  std::vector<wire::FileRange> slots;
+  // What spec allows: rows and the record are laid out for it.
+  wire::SlotLayout layout() const { return {spec.slots, spec.max_slots}; }
   wire::FileRange board_at;
   wire::BoardRecord* board = nullptr;
   wire::FileRange heir_at;
@@ -40,6 +41,14 @@ struct Array {
   std::shared_ptr<EventSet> write_events;  // a slot's last publish or drop, whoever wrote
 
   // State.
+  std::vector<wire::FileRange> slots;  // that exist: the regular ones, then those added
+  // Of each added slot: what keeps it charged, and the slot word that it had when the daemon looked
+  // last and found it unused.
+  struct Added {
+    Quota::Charge bytes_charge;
+    std::optional<std::uint64_t> idle_word;
+  };
+  std::vector<Added> added;
   std::vector<wire::FileRange> chunks;  // further subscriber chunks
   std::vector<wire::SessionId> members;
   wire::SessionId writer{0};  // 0: the heir row counts

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "server/core/slot_board.h"
+#include "wire/error.h"
 #include "wire/session_pages.h"
 
 namespace memlease::server {
@@ -30,6 +31,7 @@ absl::StatusOr<ArrayStore::Creation> ArrayStore::create(const wire::ArraySpec& s
                                                         const AccessDomain& domain) {
   auto array = std::make_unique<Array>();
   array->spec = spec;
+  array->spec.max_slots = wire::max_slots_of(spec);
   array->domain = domain;
   array->slot_bytes = wire::size_bytes_of(spec);
   auto count = quota_.charge(domain.uid, {0, 1, 0});
@@ -39,7 +41,7 @@ absl::StatusOr<ArrayStore::Creation> ArrayStore::create(const wire::ArraySpec& s
       devices_.at(spec.device).quota.charge(domain.uid, {array->slot_bytes * spec.slots, 0, 0});
   if (!bytes.ok()) return bytes.status();
   array->bytes_charge = std::move(*bytes);
-  auto growth = place_slots(*array);
+  auto growth = place_slots(*array, spec.slots);
   absl::Status status = growth.status();
   if (status.ok() && !*growth) status = place_records(*array);
   if (status.ok() && !*growth) status = make_events(*array);
@@ -65,26 +67,53 @@ absl::Status ArrayStore::add_memory(const SegmentPool::Growth& growth,
 
 // Reserves while it keeps the places that it has found: they are not warm memory that the
 // reservation may give back.
-absl::StatusOr<std::optional<SegmentPool::Growth>> ArrayStore::place_slots(Array& array) {
+absl::StatusOr<std::optional<SegmentPool::Growth>> ArrayStore::place_slots(Array& array,
+                                                                           std::size_t slots) {
   SegmentPool& segments = devices_.at(array.spec.device).segments;
-  while (array.slots.size() < array.spec.slots) {
+  while (array.slots.size() < slots) {
     const auto at = segments.place(array.domain, array.slot_bytes);
-    if (!at) {
-      return segments.reserve(array.domain, array.slot_bytes,
-                              array.spec.slots - array.slots.size());
-    }
+    if (!at) return segments.reserve(array.domain, array.slot_bytes, slots - array.slots.size());
     array.slots.push_back(*at);
   }
   return std::nullopt;
 }
 
+absl::StatusOr<std::optional<SegmentPool::Growth>> ArrayStore::add_slot(Array& array) {
+  auto bytes =
+      devices_.at(array.spec.device).quota.charge(array.domain.uid, {array.slot_bytes, 0, 0});
+  if (!bytes.ok()) return bytes.status();
+  auto growth = place_slots(array, array.slots.size() + 1);
+  if (!growth.ok()) return growth.status();
+  if (*growth) {
+    growing_.emplace(std::pair{(*growth)->device, (*growth)->number},
+                     std::pair{Quota::Charge(), std::move(*bytes)});
+    return growth;
+  }
+  if (array.slots.back().offset > wire::kMaxPlaceOffset) {
+    devices_.at(array.spec.device).segments.free(array.domain, array.slots.back());
+    array.slots.pop_back();
+    return wire::defect("the added slot's place does not fit into a word of the board");
+  }
+  array.added.push_back({std::move(*bytes), {}});
+  ++added_slots_;
+  server::add_slot(*array.board, array.layout(), array.slots.back());
+  return std::nullopt;
+}
+
+void ArrayStore::remove_slot(Array& array) {
+  devices_.at(array.spec.device).segments.free(array.domain, array.slots.back());
+  array.slots.pop_back();
+  array.added.pop_back();
+  --added_slots_;
+}
+
 absl::Status ArrayStore::place_records(Array& array) {
   DomainPages& pages = pages_of(array.domain);
-  auto heir = pages.heirs.allocate(wire::writer_row_units(array.spec.slots));
+  auto heir = pages.heirs.allocate(wire::writer_row_units(array.layout().most));
   if (!heir.ok()) return heir.status();
   array.heir_at = *heir;
   array.heir = new (files_.data(*heir)) wire::WriterRow;
-  auto board = pages.boards.allocate(wire::board_record_units(array.spec.slots));
+  auto board = pages.boards.allocate(wire::board_record_units(array.layout()));
   if (!board.ok()) return board.status();
   array.board_at = *board;
   array.board = new (files_.data(*board)) wire::BoardRecord;
@@ -110,6 +139,8 @@ void ArrayStore::destroy(Array& array) {
     pages.boards.free(array.board_at);
   }
   for (const wire::FileRange& at : array.chunks) pages.boards.free(at);
+  added_slots_ -= array.added.size();
+  array.added.clear();
   array.slots.clear();
   array.chunks.clear();
   array.heir = nullptr;

@@ -35,6 +35,14 @@ class ArrayStore {
   // Nobody holds or writes it any more.
   void destroy(Array& array);
 
+  // One more slot of a host array, which the board says then; or the memory that must be added
+  // before this is called again. Charges the array's owner. kQuotaExceeded, kOutOfMemory.
+  absl::StatusOr<std::optional<SegmentPool::Growth>> add_slot(Array& array);
+  // Gives the bytes of the last added slot back, which the board does not name any more.
+  void remove_slot(Array& array);
+  // How many added slots there are, of all arrays.
+  std::uint64_t added_slots() const { return added_slots_; }
+
   // An entry for one more subscriber.
   absl::StatusOr<wire::Word*> free_entry(Array& array);
 
@@ -45,8 +53,8 @@ class ArrayStore {
     PageAllocator heirs;
   };
   DomainPages& pages_of(const AccessDomain& domain);
-  // Places for its bytes; the growth that is missing for it, if one is.
-  absl::StatusOr<std::optional<SegmentPool::Growth>> place_slots(Array& array);
+  // Places for so many slots; the growth that is missing for them, if one is.
+  absl::StatusOr<std::optional<SegmentPool::Growth>> place_slots(Array& array, std::size_t slots);
   absl::Status place_records(Array& array);
   absl::Status make_events(Array& array);
 
@@ -55,6 +63,7 @@ class ArrayStore {
   DeviceTable& devices_;
   Quota& quota_;
   std::uint64_t last_id_ = 0;
+  std::uint64_t added_slots_ = 0;
   // Of arrays whose memory is being made, by device and the growth's number.
   std::map<std::pair<std::string, std::uint64_t>, std::pair<Quota::Charge, Quota::Charge>> growing_;
   absl::flat_hash_map<AccessDomain, std::unique_ptr<DomainPages>> domains_;

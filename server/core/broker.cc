@@ -38,6 +38,7 @@ Broker::Broker(const Dependencies& dependencies, const Limits& limits)
       store_(files_, dependencies_.pages, devices_, quota_),
       rows_(files_, dependencies_.pages),
       writer_ownership_(rows_, sessions_, dependencies_.clock),
+      slot_growth_(store_, rows_, sessions_, writer_ownership_),
       imports_(files_, sessions_) {
   devices_.add(dependencies_.host, {limits.memory, limits.per_uid.bytes});
 }
@@ -105,8 +106,8 @@ std::vector<ReclaimedArray> Broker::end_session(SessionId id, Departure how) {
     if (reason.empty()) continue;
     // The machine's clock may have been set back.
     const std::uint64_t now_ms = std::max(dependencies_.clock.unix_ms(), membership.since_unix_ms);
-    reclaimed.push_back({array->spec.name, array->slot_bytes * array->spec.slots, session->peer.pid,
-                         session->peer.uid, session->peer.command,
+    reclaimed.push_back({array->spec.name, array->slot_bytes * array->slots.size(),
+                         session->peer.pid, session->peer.uid, session->peer.command,
                          static_cast<double>(now_ms - membership.since_unix_ms) / 1000, reason});
   }
   for (const ArrayId array_id : ids) {
@@ -182,15 +183,18 @@ absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::Ar
     }
     wire::ArraySpec wanted = spec;
     wanted.strides_bytes = wire::strides_bytes_of(spec);
+    wanted.max_slots = wire::max_slots_of(spec);
     wire::ArraySpec stands = existing->spec;
     stands.strides_bytes = wire::strides_bytes_of(stands);
     if (wanted != stands) {
       return make_error(
           ErrorCode::kAlreadyExists,
-          fmt::format("'{}' exists as {} on {} with {} slots, mode {:#o}: not what was asked for "
-                      "({} on {}, {} slots, mode {:#o}, or another layout or lifetime)",
-                      spec.name, describe(stands), stands.device, stands.slots, stands.mode,
-                      describe(wanted), wanted.device, wanted.slots, wanted.mode),
+          fmt::format("'{}' exists as {} on {} with {} slots (max_slots {}), mode {:#o}: not what "
+                      "was asked for ({} on {}, {} slots (max_slots {}), mode {:#o}, or another "
+                      "layout or lifetime)",
+                      spec.name, describe(stands), stands.device, stands.slots, stands.max_slots,
+                      stands.mode, describe(wanted), wanted.device, wanted.slots, wanted.max_slots,
+                      wanted.mode),
           "Open it as it is, or withdraw it first.");
     }
     return join(session, *existing, false);
@@ -218,7 +222,7 @@ Broker::Opened Broker::join(Session& session, Array& array, bool created) {
   if (is_new) {
     it->second.domain = array.domain;
     it->second.device = array.spec.device;
-    it->second.slots = array.spec.slots;
+    it->second.slots = array.layout().most;
     it->second.since_unix_ms = dependencies_.clock.unix_ms();
     array.members.push_back(session.id);
     files_.pin(array.board_at.file, session.id);
@@ -260,7 +264,7 @@ absl::StatusOr<Broker::Subscribed> Broker::subscribe(Session& session, ArrayId i
     auto entry = store_.free_entry(*array);
     if (!entry.ok()) return entry.status();
     membership->entry = *entry;
-    add_subscriber(**entry, subscribed.row);
+    add_subscriber(*array->board, **entry, subscribed.row);
   }
   return subscribed;
 }
@@ -297,6 +301,48 @@ absl::Status Broker::cancel_writer(Session& session, ArrayId id) {
   if (!member.ok()) return member.status();
   writer_ownership_.cancel(*member->array, session.id);
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<SegmentPool::Growth>> Broker::add_slot(Session& session, ArrayId id,
+                                                                    std::uint32_t slots) {
+  if (auto status = refuse_while_draining(); !status.ok()) return status;
+  auto member = this->member(session, id);
+  if (!member.ok()) return member.status();
+  if (member->array->withdrawn) return withdrawn_error(*member->array);
+  return slot_growth_.add(*member->array, session, slots);
+}
+
+absl::Status Broker::evict(const PeerIdentity& viewer, SessionId id) {
+  Session* session = sessions_.find(id);
+  const auto owns = [&](const auto& membership) {
+    return membership.second.domain.uid == viewer.uid;
+  };
+  const bool may = session != nullptr &&
+                   (viewer.uid == 0 || viewer.uid == session->peer.uid ||
+                    (!session->memberships.empty() &&
+                     std::all_of(session->memberships.begin(), session->memberships.end(), owns)));
+  if (!may) {
+    return make_error(
+        ErrorCode::kNotFound,
+        fmt::format("there is no session {} of yours, nor one that has arrays of yours "
+                    "alone",
+                    wire::to_int(id)),
+        "List them: memleasectl sessions, memleasectl holders.");
+  }
+  session->evicted = true;
+  return absl::OkStatus();
+}
+
+std::vector<ShrunkArray> Broker::take_idle_slots() {
+  std::vector<ShrunkArray> shrunk;
+  if (added_slots() == 0) return shrunk;
+  for (Array* array : catalog_.all()) {
+    if (array->added.empty()) continue;
+    const std::uint32_t taken = slot_growth_.take_idle(*array);
+    if (taken == 0) continue;
+    shrunk.push_back({array->spec.name, array->domain.uid, taken, array->slots.size()});
+  }
+  return shrunk;
 }
 
 // With what its GPU work has not finished: whoever comes next would not know of that.

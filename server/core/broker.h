@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -21,6 +22,7 @@
 #include "server/core/segment_pool.h"
 #include "server/core/session_rows.h"
 #include "server/core/session_table.h"
+#include "server/core/slot_growth.h"
 #include "server/core/writer_ownership.h"
 #include "wire/array_spec.h"
 
@@ -35,6 +37,14 @@ struct ReclaimedArray {
   std::string command;
   double held_s = 0;
   std::string reason;  // "held a slot", "was writing", "created it"
+};
+
+// An array that has given added slots back.
+struct ShrunkArray {
+  std::string name;
+  uid_t uid = 0;
+  std::uint32_t taken = 0;
+  std::size_t slots = 0;  // that are left
 };
 
 // What is answered to whoever wants something new while the daemon ends.
@@ -91,8 +101,20 @@ class Broker {
   absl::StatusOr<WriterAnswer> acquire_writer(Session& session, wire::ArrayId id);
   absl::Status confirm_writer(Session& session, wire::ArrayId id, std::uint64_t offer);
   absl::Status cancel_writer(Session& session, wire::ArrayId id);
+  // For a writer that knows of `slots` slots and found all held; see SlotGrowth::add. The memory
+  // that must be added first, if some must.
+  absl::StatusOr<std::optional<SegmentPool::Growth>> add_slot(Session& session, wire::ArrayId id,
+                                                              std::uint32_t slots);
   // Takes `opens` of the session's opens back; with the last one it is no member any more.
   absl::Status leave(Session& session, wire::ArrayId id, std::uint32_t opens);
+
+  // What the session holds keeps no array from getting slots any more; its connection is the
+  // caller's to end. kNotFound, also for one that the viewer may not evict: a session may be ended
+  // by its own uid, and by the owner of all arrays that it has open.
+  absl::Status evict(const PeerIdentity& viewer, wire::SessionId id);
+  // Takes away added slots that nobody uses and that have not been written since the last call.
+  std::vector<ShrunkArray> take_idle_slots();
+  std::uint64_t added_slots() const { return store_.added_slots(); }
 
   // ---- For Control and Admin: `viewer` is who asks.
   absl::Status withdraw(const PeerIdentity& viewer, const std::string& name);
@@ -144,6 +166,7 @@ class Broker {
   SessionTable sessions_;
   SessionRows rows_;
   WriterOwnership writer_ownership_;
+  SlotGrowth slot_growth_;
   Imports imports_;
   std::uint32_t last_session_ = 0;
   bool draining_ = false;

@@ -16,7 +16,7 @@ std::vector<HolderReport> holders_of(const Broker& broker, const Array& array) {
     holder.subscribed = membership.entry != nullptr;
     if (membership.reader_row && holder.subscribed) {
       const wire::ReaderRow& row = broker.rows().reader(*membership.reader_row);
-      for (std::uint32_t s = 0; s < array.spec.slots; ++s) {
+      for (std::uint32_t s = 0; s < array.slots.size(); ++s) {
         if (row.holds()[s].load() == 0) continue;
         holder.versions.push_back(wire::version_of(current.slot_words()[s].load()));
       }
@@ -30,7 +30,7 @@ ArrayReport report_of(const Broker& broker, const Array& array) {
   ArrayReport report;
   const wire::WriterRow& current = broker.writer_ownership().current_row(array);
   report.version = wire::unpack_publication(current.publication.load()).version;
-  for (std::uint32_t s = 0; s < array.spec.slots; ++s) {
+  for (std::uint32_t s = 0; s < array.slots.size(); ++s) {
     report.slot_versions.push_back(wire::version_of(current.slot_words()[s].load()));
   }
   for (const HolderReport& holder : holders_of(broker, array)) {

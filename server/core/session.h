@@ -26,7 +26,7 @@ struct Membership {
   std::optional<wire::FileRange> writer_row;
   AccessDomain domain;
   std::string device;
-  std::uint32_t slots = 0;
+  std::uint32_t slots = 0;  // that its rows have room for
   std::uint64_t since_unix_ms = 0;
   std::uint32_t opens = 0;
 };
@@ -57,6 +57,7 @@ struct Session {
 
   absl::flat_hash_set<wire::ArrayId> created;  // of those that still exist
   bool connected = true;                       // the attach connection stands, so the token counts
+  bool evicted = false;                        // what it holds takes nobody's share of slots
   absl::flat_hash_map<wire::ArrayId, Membership> memberships;
   absl::flat_hash_map<AccessDomain, std::unique_ptr<PageAllocator>> extents;
   absl::flat_hash_map<RowClass, std::vector<wire::FileRange>> free_rows;

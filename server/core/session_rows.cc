@@ -10,7 +10,7 @@ namespace memlease::server {
 using wire::FileRange;
 
 absl::StatusOr<FileRange> SessionRows::take(Session& session, const Array& array, RowKind kind) {
-  const std::uint32_t slots = array.spec.slots;
+  const std::uint32_t slots = array.layout().most;
   auto& free = session.free_rows[{array.domain, array.spec.device, kind, slots}];
   if (!free.empty()) {
     const FileRange row = free.back();
@@ -65,7 +65,7 @@ bool SessionRows::is_writing(const Membership& membership) const {
 
 bool SessionRows::in_use(const Membership& membership, const Array& array) const {
   const bool holds = membership.reader_row && membership.entry != nullptr &&
-                     holds_any(reader(*membership.reader_row), array.spec.slots);
+                     holds_any(reader(*membership.reader_row), array.layout().most);
   return holds || is_writing(membership);
 }
 

@@ -36,6 +36,30 @@ void init_board(BoardRecord& board, wire::ArrayId id, std::uint32_t slots, RowRe
   board.array_id.store(wire::to_int(id));
 }
 
+void add_slot(BoardRecord& board, wire::SlotLayout layout, wire::FileRange place) {
+  const std::uint32_t slot = board.slots.load();
+  board.places(layout)[slot - layout.regular].store(wire::pack_place(place));
+  board.slots.store(slot + 1);
+  announce(board);
+}
+
+void begin_closing(BoardRecord& board) { board.slots.fetch_or(wire::kSlotsClosing); }
+
+void end_closing(BoardRecord& board, bool gone) {
+  const std::uint32_t slots = board.slots.load() & ~wire::kSlotsClosing;
+  board.slots.store(gone ? slots - 1 : slots);
+  announce(board);
+}
+
+// First what is in the slot, then what is current: between the two stores of a publish the slot's
+// version is above the current one.
+bool writer_uses(const WriterRow& row, std::uint32_t slot) {
+  const std::uint64_t word = row.slot_words()[slot].load();
+  if ((word & (wire::kWriting | wire::kHandedOut)) != 0) return true;
+  const wire::Publication current = wire::unpack_publication(row.publication.load());
+  return wire::version_of(word) > current.version || (current.version != 0 && current.slot == slot);
+}
+
 void set_moving(BoardRecord& board) { board.writer.fetch_or(wire::kWriterMoving); }
 
 void clear_moving(BoardRecord& board) {
@@ -73,8 +97,9 @@ bool holds_any(const wire::ReaderRow& row, std::uint32_t slots) {
 }
 
 void inherit(BoardRecord& board, WriterRow& heir, RowRef heir_ref, const WriterRow& from,
-             std::uint32_t slots, absl::FunctionRef<bool(std::uint32_t)> stands) {
+             wire::SlotLayout layout, absl::FunctionRef<bool(std::uint32_t)> stands) {
   crash_point("inherit.begin");
+  const std::uint32_t slots = wire::slots_of(board.slots.load(), layout);
   // Whatever happens, numbers only grow.
   const std::uint64_t begun = wire::bounded_highest(from.highest_used.load());
   const std::uint64_t highest = std::max(begun, heir.highest_used.load());
@@ -92,6 +117,7 @@ void inherit(BoardRecord& board, WriterRow& heir, RowRef heir_ref, const WriterR
     if (version > newest.version) newest = {version, s};
     heir.slot_words()[s].store(version);
   }
+  for (std::uint32_t s = slots; s < layout.most; ++s) heir.slot_words()[s].store(0);
   if (!leaves_out("hand the numbers on")) heir.highest_used.store(highest);
   heir.publication.store(newest.version == 0 ? 0 : wire::pack(newest));
   crash_point("inherit.row");
@@ -99,10 +125,14 @@ void inherit(BoardRecord& board, WriterRow& heir, RowRef heir_ref, const WriterR
   set_writer(board, heir_ref, true);
 }
 
-void add_subscriber(Word& entry, RowRef row) { entry.store(wire::pack_subscriber(row)); }
+void add_subscriber(BoardRecord& board, Word& entry, RowRef row) {
+  board.subscribed.fetch_add(1);
+  entry.store(wire::pack_subscriber(row));
+}
 
 void remove_subscriber(BoardRecord& board, Word& entry) {
   entry.store(0);
+  board.subscribed.fetch_sub(1);
   announce(board);
 }
 

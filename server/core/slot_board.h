@@ -20,6 +20,16 @@ enum class Departure : std::uint8_t { kLeft, kExited };
 // A fresh record: nobody has the right, no version stands.
 void init_board(wire::BoardRecord& board, wire::ArrayId id, std::uint32_t slots, wire::RowRef heir);
 
+// One slot more, at this place. Where the writer's row has no version for it.
+void add_slot(wire::BoardRecord& board, wire::SlotLayout layout, wire::FileRange place);
+// The last slot is about to go: nobody begins to use it. With seq_cst on both sides: either a
+// reader or writer sees this, or the look at holds and the writer's row sees him.
+void begin_closing(wire::BoardRecord& board);
+// It has gone, or is there as before.
+void end_closing(wire::BoardRecord& board, bool gone);
+// Does its writer use the slot, or is what he published there current?
+bool writer_uses(const wire::WriterRow& row, std::uint32_t slot);
+
 // From now on no write begins under the old right. With seq_cst on both sides: either the writer
 // sees this mark, or is_writing() sees the writer.
 void set_moving(wire::BoardRecord& board);
@@ -42,10 +52,10 @@ bool holds_any(const wire::ReaderRow& row, std::uint32_t slots);
 // The process of `from` has exited or has given the right up. `stands(slot)`: what was published
 // there is complete, or will be; otherwise its number is poisoned, too.
 void inherit(wire::BoardRecord& board, wire::WriterRow& heir, wire::RowRef heir_ref,
-             const wire::WriterRow& from, std::uint32_t slots,
+             const wire::WriterRow& from, wire::SlotLayout layout,
              absl::FunctionRef<bool(std::uint32_t)> stands);
 
-void add_subscriber(wire::Word& entry, wire::RowRef row);
+void add_subscriber(wire::BoardRecord& board, wire::Word& entry, wire::RowRef row);
 // The entry stays where it is; a writer that waits for this reader is woken.
 void remove_subscriber(wire::BoardRecord& board, wire::Word& entry);
 

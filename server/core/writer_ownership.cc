@@ -81,7 +81,7 @@ void WriterOwnership::gone(Array& array, SessionId session, Departure how) {
     return how == Departure::kLeft || array.write_events->complete(slot);
   };
   if (!leaves_out("inherit")) {
-    inherit(*array.board, *array.heir, row_ref(array.heir_at), rows_.writer(row), array.spec.slots,
+    inherit(*array.board, *array.heir, row_ref(array.heir_at), rows_.writer(row), array.layout(),
             stands);
   }
   if (how == Departure::kExited) array.write_events->re_record();

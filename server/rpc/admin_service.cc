@@ -181,14 +181,7 @@ grpc::Status AdminService::Evict(grpc::ServerContext* /*context*/, const v1::Evi
   const PeerIdentity viewer = viewer_of(uid_);
   const wire::SessionId id{request->session_id()};
   absl::Status status;
-  host_.with_broker([&](Broker& broker) {
-    const Session* session = broker.sessions().find(id);
-    if (session == nullptr || (viewer.uid != 0 && viewer.uid != session->peer.uid)) {
-      status = make_error(ErrorCode::kNotFound,
-                          fmt::format("there is no session {} of yours", request->session_id()),
-                          "List them: memleasectl sessions.");
-    }
-  });
+  host_.with_broker([&](Broker& broker) { status = broker.evict(viewer, id); });
   if (status.ok()) status = host_.evict(id);
   return wire::to_grpc(status);
 }

@@ -27,7 +27,10 @@ void fill(const Broker::Opened& opened, std::uint64_t host_waits_ms, v1::OpenRep
   reply.set_array_id(wire::to_int(array.id));
   *reply.mutable_spec() = wire::to_proto(array.spec);
   *reply.mutable_board_record() = wire::to_proto(array.board_at);
-  for (const wire::FileRange& slot : array.slots) *reply.add_slots() = wire::to_proto(slot);
+  // The board says where the others are.
+  for (std::uint32_t s = 0; s < array.spec.slots; ++s) {
+    *reply.add_slots() = wire::to_proto(array.slots[s]);
+  }
   reply.set_slot_bytes(array.slot_bytes);
   reply.set_may_write(opened.may_write);
   reply.set_created(opened.created);
@@ -186,6 +189,33 @@ grpc::Status ControlService::ConfirmWriter(grpc::ServerContext* context,
   return for_session(*context, "ConfirmWriter", [&](Broker& broker, Session& session) {
     return broker.confirm_writer(session, wire::ArrayId{request->array_id()}, request->offer());
   });
+}
+
+grpc::Status ControlService::AddSlot(grpc::ServerContext* context,
+                                     const v1::AddSlotRequest* request, v1::Empty* /*reply*/) {
+  const wire::ArrayId id{request->array_id()};
+  std::optional<SegmentPool::Growth> growth;
+  std::optional<AddedSlot> added;
+  // A second round where memory must be made.
+  for (;;) {
+    std::optional<SegmentPool::Growth> missing;
+    const auto add = [&](Broker& broker, Session& session) {
+      const std::uint64_t before = broker.added_slots();
+      auto more = broker.add_slot(session, id, request->slots());
+      if (!more.ok()) return more.status();
+      missing = std::move(*more);
+      if (broker.added_slots() == before) return absl::OkStatus();
+      const Array& array = *broker.catalog().find(id);
+      added = {array.spec.name, array.domain.uid, session.peer.pid, array.slots.size(),
+               array.slot_bytes};
+      return absl::OkStatus();
+    };
+    grpc::Status status = for_session(*context, "AddSlot", add, growth);
+    growth = std::move(missing);
+    if (status.ok() && growth) continue;
+    if (added) host_.note_added(*added);
+    return status;
+  }
 }
 
 grpc::Status ControlService::CancelWriter(grpc::ServerContext* context,

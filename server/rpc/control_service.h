@@ -26,6 +26,8 @@ class ControlService final : public v1::Control::WithCallbackMethod_WaitFor<v1::
                              v1::AcquireWriterReply* reply) override;
   grpc::Status ConfirmWriter(grpc::ServerContext* context, const v1::ConfirmWriterRequest* request,
                              v1::Empty* reply) override;
+  grpc::Status AddSlot(grpc::ServerContext* context, const v1::AddSlotRequest* request,
+                       v1::Empty* reply) override;
   grpc::Status CancelWriter(grpc::ServerContext* context, const v1::ArrayRequest* request,
                             v1::Empty* reply) override;
   grpc::Status Leave(grpc::ServerContext* context, const v1::LeaveRequest* request,

@@ -28,7 +28,8 @@ void fill(const Broker& broker, const Array& array, v1::ArrayInfo& info) {
   *info.mutable_spec() = wire::to_proto(array.spec);
   info.set_owner_uid(array.domain.uid);
   info.set_owner_gid(array.domain.gid);
-  info.set_bytes(array.slot_bytes * array.spec.slots);
+  info.set_slots(static_cast<std::uint32_t>(array.slots.size()));
+  info.set_bytes(array.slot_bytes * array.slots.size());
   info.set_version(report.version);
   info.set_readers(report.readers);
   info.set_subscribers(report.subscribers);
@@ -50,7 +51,7 @@ void fill(const Broker& broker, const Session& session, v1::SessionInfo& info) {
   std::uint64_t created_bytes = 0;
   for (const wire::ArrayId id : session.created) {
     const Array& array = *broker.catalog().find(id);
-    created_bytes += array.slot_bytes * array.spec.slots;
+    created_bytes += array.slot_bytes * array.slots.size();
   }
   info.set_bytes_created(created_bytes);
 }

@@ -22,6 +22,15 @@ struct DaemonFacts {
   std::string huge_pages;
 };
 
+// For the log.
+struct AddedSlot {
+  std::string array;
+  uid_t uid = 0;  // who is charged for it
+  pid_t pid = 0;  // who writes
+  std::size_t slots = 0;
+  std::uint64_t bytes = 0;
+};
+
 class ServiceHost {
  public:
   virtual ~ServiceHost() = default;
@@ -43,6 +52,8 @@ class ServiceHost {
   virtual std::uint64_t host_waits_ms(const Array& array) const = 0;
   // Tells the operator that an array or a reader got no events, if so.
   virtual void note_shortage(const absl::Status& shortage) = 0;
+  // Tells the operator that an array has a slot more; sees to it that it is taken away again.
+  virtual void note_added(const AddedSlot& added) = 0;
   virtual Log& log() = 0;
 };
 

@@ -114,7 +114,8 @@ open_to_all = pytest.mark.parametrize("daemon", [("--socket-mode", "0666")], ind
 CLIENT = """
 import sys, memlease
 client = memlease.connect(sys.argv[1], start=False)
-field = client.create("sim/u", shape=(4, 8), dtype="f4", slots=3, lifetime="persistent")
+field = client.create("sim/u", shape=(4, 8), dtype="f4", slots=3, max_slots=3,
+                      lifetime="persistent")
 for step in range(2):
     with field.write() as w:
         w[...] = step

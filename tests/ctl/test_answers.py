@@ -35,6 +35,8 @@ def test_ls_and_info_show_the_array(daemon, client):
         "strides_bytes": [32, 4],
         "device": "host",
         "slots": 3,
+        "added_slots": 0,
+        "max_slots": 3,
         "version": 2,
         "slot_bytes": 128,
         "readers": 1,

@@ -31,7 +31,7 @@ class Commands : public ::testing::Test {
     return ::testing::internal::GetCapturedStdout();
   }
 
-  void add_array(const std::string& name, bool withdrawn = false) {
+  v1::ArrayInfo& add_array(const std::string& name, bool withdrawn = false) {
     v1::ArrayInfo& array = *daemon_.admin().arrays.add_arrays();
     wire::ArraySpec spec;
     spec.name = name;
@@ -48,6 +48,7 @@ class Commands : public ::testing::Test {
     array.set_writer_pid(4711);
     array.set_created_unix_ms(kNow - 30'000);
     array.set_withdrawn(withdrawn);
+    return array;
   }
 
   FakeDaemon daemon_;
@@ -69,13 +70,23 @@ TEST_F(Commands, LsShowsALineForEachArray) {
   EXPECT_EQ(daemon_.admin().last_text, "*");
 }
 
+TEST_F(Commands, LsTellsAddedSlotsApart) {
+  add_array("sim/u").set_slots(5);
+  EXPECT_NE(run(list_arrays, std::string()).find("    3+2  "), std::string::npos);
+  EXPECT_NE(run(show_array, std::string("sim/u")).find("Slots              3+2\n"),
+            std::string::npos);
+}
+
 TEST_F(Commands, LsSpellsEveryFieldInJson) {
-  add_array("sim/u");
+  v1::ArrayInfo& array = add_array("sim/u");
+  array.set_slots(5);
+  array.mutable_spec()->set_max_slots(12);
   options_.json = true;
   EXPECT_EQ(
       run(list_arrays, std::string()),
       "{\"arrays\": [{\"name\": \"sim/u\", \"dtype\": \"float32\", \"shape\": [512,512], "
-      "\"strides_bytes\": [2048,4], \"device\": \"host\", \"slots\": 3, \"version\": 7, "
+      "\"strides_bytes\": [2048,4], \"device\": \"host\", \"slots\": 3, \"added_slots\": 2, "
+      "\"max_slots\": 12, \"version\": 7, "
       "\"slot_versions\": [5,7,6], \"slot_bytes\": 1048576, \"bytes\": 3145728, \"readers\": 2, "
       "\"subscribers\": 3, \"writer_pid\": 4711, \"lifetime\": \"session\", \"owner_uid\": 0, "
       "\"owner_gid\": 0, \"mode\": \"0600\", \"withdrawn\": false, "

@@ -27,7 +27,7 @@ std::vector<CrashStep> make_steps() {
   }
   for (const char* step :
        {"subscribe.begin", "subscribe.answered", "subscribe.done", "acquire.located",
-        "acquire.held", "acquire.compared", "acquire.checked"}) {
+        "acquire.held", "acquire.exists", "acquire.compared", "acquire.checked"}) {
     steps.push_back({.step = step, .before = kOpen, .last = kRead});
   }
   steps.push_back(
@@ -59,6 +59,30 @@ std::vector<CrashStep> make_steps() {
                      .stage = Stage::kSlotsHeld,
                      .most_slots = 1});
   }
+  for (const char* step : {"grow.cleared", "grow.answered"}) {
+    steps.push_back({.step = step,
+                     .before = kOpen,
+                     .last = kPut,
+                     .stage = Stage::kSlotsHeld,
+                     .least_slots = 2,
+                     .grows = true});
+  }
+  steps.push_back({.step = "write.handed_out",
+                   .before = kOpen,
+                   .last = kPut,
+                   .stage = Stage::kSlotsHeld,
+                   .outcome = Outcome::kTorn,
+                   .number_used = true,
+                   .least_slots = 2,
+                   .grows = true});
+  steps.push_back({.step = "publish.slot",
+                   .before = kOpen,
+                   .last = kPut,
+                   .stage = Stage::kSlotsHeld,
+                   .outcome = Outcome::kNew,
+                   .number_used = true,
+                   .least_slots = 2,
+                   .grows = true});
   steps.push_back({.step = "write.numbered", .before = kOpen, .last = kPut, .number_used = true});
   for (const char* step : {"write.handed_out", "bytes.half", "publish.begin"}) {
     steps.push_back({.step = step,

@@ -37,6 +37,7 @@ struct CrashStep {
   std::uint32_t least_slots = 1;
   std::uint32_t most_slots = 64;
   int nth = 1;
+  bool grows = false;  // the array may have more slots
 };
 
 // Every step at least once.

@@ -28,6 +28,7 @@ SINGLE = "-DONE_READER -DVM=2"
 LOCK = "-DTURNS=2 -DASKS=2"
 LOCK_OF_THREE = "-DWRITERS=3 -DMAX_DEATHS=0 -DTURNS=1 -DASKS=1"
 HOST_MOVES = "-DMAX_DEATHS=0 -DTRIES=2"
+ONCE = "-DTRIES=1 -DMAX_DEATHS=1"  # one write each
 HOST_TWICE = "-DTRIES=2"  # two writes each; -DWANTED: a version is read by its number
 
 CORRECT = [
@@ -82,6 +83,8 @@ CORRECT = [
         "pass",
         "bytes reused after withdraw, late subscriber",
     ),
+    Run("overflow", "overflow", ONCE, "pass", "slots come and go, the newest version"),
+    Run("overflow-version", "overflow", f"{ONCE} -DWANTED=2", "pass", "a version by its number"),
 ]
 
 # A search by bits of what does not fit into memory is "searched".
@@ -151,6 +154,8 @@ LARGER = [
             "searched",
             "three contend, one may die",
         ),
+        Run("overflow-twice", "overflow", "", "pass", "two writes each, nobody dies"),
+        Run("overflow-twice-version", "overflow", "-DWANTED=2", "pass", "the same, by number"),
         Run("host-moves-twice", "host", HOST_MOVES, "pass", "two writes each, nobody dies"),
         Run("host-version", "host", "-DWANTED=2", "pass", "a version by its number"),
         Run("host-two-writes", "host", HOST_TWICE, "searched", "two writes each, a death"),
@@ -465,6 +470,49 @@ CONTROLS = [
             "holds-before-fences": "the masks are loaded before the fences",
             "fence-before-clear": "release: fence, then bit",
             "writing-before-check": "writing, then the check of the flag",
+        },
+    ),
+]
+
+# A control of overflow.pml may leave out two rules, either of which is enough.
+CONTROLS += [
+    *controls(
+        "overflow",
+        "",
+        A,
+        {
+            "reader-check": "a reader looks whether its slot exists, after its hold",
+            "writer-check": "a writer looks whether its slot exists, after its mark",
+            "look-at-holds": "a slot that is held is not taken away",
+            "closing-before-look": "first the mark that the slot closes, then the look",
+            "place-before-count": "the place of an added slot, then the count",
+            "version-above-current": "a slot between the two stores of a publish is in use",
+        },
+    ),
+    *controls(
+        "overflow",
+        "-DWANTED=3",
+        A,
+        {
+            "closing-mark": "a slot that closes is not gone: its versions may come back",
+            "exists-before-word": "the slot exists, then its word: a new slot has no version",
+            "look-at-word": "no slot is added whose word has a version: the request may be late",
+        },
+    ),
+    *controls(
+        "overflow",
+        "-DWANTED=3 -DOMIT_LOOK_AT_WORD",
+        A,
+        {
+            "clear": "the writer clears the words of slots that do not exist",
+        },
+    ),
+    *controls(
+        "overflow",
+        "-DWANTED=1",
+        A,
+        {
+            "adopt-clears": "so does the new writer: its row has what an earlier tenure left",
         },
     ),
 ]

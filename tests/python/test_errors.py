@@ -28,6 +28,7 @@ BUILTINS = {
     memlease.Unsupported: NotImplementedError,
     memlease.Interrupted: InterruptedError,
     memlease.Internal: RuntimeError,
+    memlease.TooManyHeld: RuntimeError,
 }
 
 

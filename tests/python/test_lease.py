@@ -353,7 +353,8 @@ def test_dropped_views_keep_the_slot_out_of_use(field):
     assert slot in slots
 
 
-def test_no_free_slot(field):
+def test_no_free_slot(memlease_client):
+    field = memlease_client.create("fixed", shape=(4, 6), dtype="f4", slots=3, max_slots=3, fill=0)
     leases = []
     for value in range(3):
         leases.append(field.read())
@@ -365,6 +366,46 @@ def test_no_free_slot(field):
     write(field, 9)
     for lease in leases:
         lease.release()
+
+
+def test_versions_that_are_kept_do_not_stop_the_writer(memlease_client):
+    field = memlease_client.create("a", shape=4, dtype="i8", slots=2, max_slots=12, fill=1)
+    kept = []
+    with pytest.raises(memlease.TooManyHeld, match=r"as it may, 10, .*: 1, 2, 3, 4, 5, 6, 7, 8, 9"):
+        while True:
+            kept.append(field.read().array)
+            field.put([len(kept) + 1] * 4, wait=5)
+    assert [view.tolist() for view in kept] == [[n] * 4 for n in range(1, 11)]
+    for value in range(12, 100):
+        field.put([value] * 4, wait=5)
+    assert [view.tolist() for view in kept] == [[n] * 4 for n in range(1, 11)]
+    kept.clear()
+    assert field.get().tolist() == [99] * 4
+
+
+@pytest.mark.parametrize(
+    ("slots", "max_slots", "most"),
+    [(3, None, 64), (1, None, 1), (3, 3, 3), (3, 5, 5), (64, 64, 64)],
+)
+def test_max_slots(memlease_client, slots, max_slots, most):
+    field = memlease_client.create("a", shape=4, dtype="i8", slots=slots, max_slots=max_slots)
+    assert (field.slots, field.max_slots) == (slots, most)
+    again = memlease_client.create(
+        "a", shape=4, dtype="i8", slots=slots, max_slots=most, exist_ok=True
+    )
+    assert again.max_slots == most
+
+
+def test_large_arrays_grow_less(memlease_client):
+    field = memlease_client.create("a", shape=(1 << 20) + 1, dtype="u1", slots=2)
+    assert field.max_slots == 8
+
+
+@pytest.mark.parametrize("options", [{"max_slots": 0}, {"max_slots": 2}, {"max_slots": 65},
+                                     {"max_slots": "4"}, {"slots": 1, "max_slots": 2}])  # fmt: skip
+def test_max_slots_is_checked(memlease_client, options):
+    with pytest.raises(memlease.InvalidArgument, match=r"max_slots"):
+        memlease_client.create("a", shape=4, dtype="i8", **options)
 
 
 def test_one_slot_excludes_readers_and_writer(memlease_client):

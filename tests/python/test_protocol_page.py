@@ -44,6 +44,12 @@ int main() {
     std::printf("units.%u %u,%u,%u\n", slots, board_record_units(slots), reader_row_units(slots),
                 writer_row_units(slots));
   }
+  const SlotLayout grows{3, 64};
+  std::printf("units.3, of an array that may grow %u,%u,%u\n", board_record_units(grows),
+              reader_row_units(grows.most), writer_row_units(grows.most));
+  bits("CLOSING", kSlotsClosing);
+  bits("place.file", pack_place({FileId{kMaxFileId}, 0}));
+  bits("place.offset", pack_place({FileId{0}, kMaxPlaceOffset}));
   std::printf("file.2 %llu\n", static_cast<unsigned long long>(kBoardBytes));
   std::printf("file.3 %llu\n", static_cast<unsigned long long>(kExtentBytes));
   std::printf("publication.7.5 %llu\n", static_cast<unsigned long long>(pack({7, 5})));
@@ -98,7 +104,7 @@ def laid_out(tmp_path_factory):
     plain = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     subprocess.run(command, check=True, timeout=120, env=plain)
     output = subprocess.run([program], capture_output=True, text=True, check=True).stdout
-    return dict(line.split(" ") for line in output.splitlines())
+    return dict(line.rsplit(" ", 1) for line in output.splitlines())
 
 
 @pytest.mark.parametrize("struct", STRUCTS)
@@ -128,6 +134,13 @@ def test_bits_are_where_the_page_says(laid_out):
     assert {name: laid_out[name] for name in bits} == bits
 
 
+def test_added_slots_are_told_of_as_the_page_says(laid_out):
+    text = " ".join(section("### BoardRecord").split())
+    assert f"bit {laid_out['CLOSING']}: CLOSING" in text
+    file, offset = laid_out["place.file"], laid_out["place.offset"]
+    assert f"`places`: bits {file} file, {offset} offset" in text
+
+
 def test_references_on_the_board_are_packed_as_the_page_says(laid_out):
     text = section("### SubscriberChunk")
     low, unit, extent = (laid_out[f"entry.{part}"] for part in ("set", "unit", "extent"))
@@ -137,7 +150,8 @@ def test_references_on_the_board_are_packed_as_the_page_says(laid_out):
 
 def test_sizes_are_what_the_page_says(laid_out):
     units = {row[0]: ",".join(row[1:]) for row in rows(section("## Layouts"))}
-    assert units == {slots: laid_out[f"units.{slots}"] for slots in ("1", "3", "64")}
+    assert units == {slots: laid_out[f"units.{slots}"] for slots in units}
+    assert {"1", "3", "64", "3, of an array that may grow"} == set(units)
     files = {row[0]: row[2] for row in rows(section("## Shared files"))}
     assert [files["2"], files["3"]] == [laid_out["file.2"], laid_out["file.3"]]
     assert laid_out["publication.7.5"] == str(7 * 64 + 5)

@@ -33,6 +33,10 @@ class FakeControl : public internal::ControlPort {
   }
   absl::Status confirm_writer(wire::ArrayId, std::uint64_t) override { return refusal(); }
   absl::Status cancel_writer(wire::ArrayId) override { return refusal(); }
+  absl::Status add_slot(wire::ArrayId, std::uint32_t, std::chrono::milliseconds,
+                        internal::InterruptCheck) override {
+    return refusal();
+  }
   absl::Status leave(wire::ArrayId, std::uint32_t) override { return refusal(); }
   absl::Status withdraw(const std::string&, internal::InterruptCheck) override { return refusal(); }
   absl::StatusOr<std::vector<std::string>> list(const std::string&,

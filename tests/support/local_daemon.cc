@@ -24,7 +24,7 @@ internal::OpenAnswer answer_of(const server::Broker::Opened& opened) {
   answer.id = array.id;
   answer.spec = array.spec;
   answer.board_record = array.board_at;
-  answer.slots = array.slots;
+  answer.slots = {array.slots.begin(), array.slots.begin() + array.spec.slots};
   answer.slot_bytes = array.slot_bytes;
   answer.may_write = opened.may_write;
   answer.created = opened.created;
@@ -105,6 +105,20 @@ class LocalControl : public internal::ControlPort {
                               [&](server::Broker& broker, server::Session& session) {
                                 return broker.cancel_writer(session, array);
                               });
+  }
+  // Memory for it is not made here.
+  absl::Status add_slot(wire::ArrayId array, std::uint32_t slots,
+                        std::chrono::milliseconds /*longest*/,
+                        internal::InterruptCheck /*interrupt*/) override {
+    return call<absl::Status>("add_slot", [&](server::Broker& broker, server::Session& session) {
+      auto missing = broker.add_slot(session, array, slots);
+      if (missing.ok() && *missing) {
+        broker.add_memory(**missing, wire::make_error(wire::ErrorCode::kOutOfMemory, "no memory"))
+            .IgnoreError();
+        return wire::make_error(wire::ErrorCode::kOutOfMemory, "no memory");
+      }
+      return missing.status();
+    });
   }
   absl::Status leave(wire::ArrayId array, std::uint32_t opens) override {
     return call<absl::Status>("leave", [&](server::Broker& broker, server::Session& session) {

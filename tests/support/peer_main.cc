@@ -76,11 +76,17 @@ class PeerProgram {
     client_.emplace(Client::connect(options));
     return std::to_string(client_->session_id());
   }
-  // NAME SLOTS MODE WORDS LIFETIME: "session" or "persistent".
+  // NAME SLOTS MODE WORDS LIFETIME: "session" or "persistent". SLOTS "3" are 3 and no more, "3:12"
+  // may become 12.
   std::string create(Words& words) {
     CreateOptions options;
     options.name = name_in(words);
-    options.slots = next<std::uint32_t>(words);
+    const std::string slots = name_in(words);
+    const std::size_t colon = slots.find(':');
+    options.slots = static_cast<std::uint32_t>(std::stoul(slots.substr(0, colon)));
+    options.max_slots = colon == std::string::npos
+                            ? options.slots
+                            : static_cast<std::uint32_t>(std::stoul(slots.substr(colon + 1)));
     options.mode = static_cast<std::uint32_t>(std::strtoul(name_in(words).c_str(), nullptr, 8));
     options.shape = {next<std::int64_t>(words)};
     options.dtype = dtype_of<std::uint64_t>();

@@ -54,6 +54,15 @@ Bad bad_slots(std::string name, std::uint32_t slots) {
   return {"Slots" + std::move(name), [slots](ArraySpec& s) { s.slots = slots; }, "slots"};
 }
 
+Bad bad_max_slots(std::string name, std::uint32_t slots, std::uint32_t max_slots) {
+  return {"MaxSlots" + std::move(name),
+          [=](ArraySpec& s) {
+            s.slots = slots;
+            s.max_slots = max_slots;
+          },
+          "max_slots"};
+}
+
 const Bad kBad[] = {
     bad_name("Empty", "", "empty"),
     bad_name("TooLong", std::string(256, 'a'), "256 bytes"),
@@ -94,6 +103,15 @@ const Bad kBad[] = {
     bad_slots("None", 0),
     bad_slots("TooMany", 65),
     bad_slots("Huge", UINT32_MAX),
+    bad_max_slots("FewerThanSlots", 3, 2),
+    bad_max_slots("TooMany", 3, 65),
+    bad_max_slots("OfOneSlot", 1, 2),
+    {"MaxSlotsOnAGpu",
+     [](ArraySpec& s) {
+       s.device = "GPU-0";
+       s.max_slots = 4;
+     },
+     "does not grow"},
     bad_mode("Execute", 0700, "beside read and write"),
     bad_mode("SetUid", 04600, "beside read and write"),
     bad_mode("Directory", 0100600, "beside read and write"),
@@ -101,6 +119,34 @@ const Bad kBad[] = {
     bad_mode("Nobody", 0, "locks the owner out"),
     {"LifetimeUnknown", [](ArraySpec& s) { s.lifetime = static_cast<Lifetime>(3); }, "lifetime"},
 };
+
+std::uint32_t max_slots_of(std::uint32_t slots, std::int64_t slot_bytes,
+                           std::uint32_t max_slots = 0, const char* device = "host") {
+  ArraySpec spec = good();
+  spec.dtype = {DTypeCode::kUInt, 8, 1};
+  spec.shape = {slot_bytes};
+  spec.slots = slots;
+  spec.max_slots = max_slots;
+  spec.device = device;
+  EXPECT_TRUE(validate(spec).ok()) << validate(spec);
+  return wire::max_slots_of(spec);
+}
+
+TEST(MaxSlots, AreSixtyFourOfASmallArrayAndElseFourTimesItsSlots) {
+  constexpr std::int64_t kMiB = 1 << 20;
+  EXPECT_EQ(max_slots_of(3, kMiB), 64U);
+  EXPECT_EQ(max_slots_of(2, 0), 64U);
+  EXPECT_EQ(max_slots_of(3, kMiB + 1), 12U);
+  EXPECT_EQ(max_slots_of(20, 64 * kMiB), 64U);
+  EXPECT_EQ(max_slots_of(3, 64 * kMiB, 5), 5U);
+  EXPECT_EQ(max_slots_of(3, kMiB, 3), 3U);
+}
+
+TEST(MaxSlots, AreItsSlotsWhereAnArrayCannotGrow) {
+  EXPECT_EQ(max_slots_of(1, 8), 1U);
+  EXPECT_EQ(max_slots_of(1, 8, 1), 1U);
+  EXPECT_EQ(max_slots_of(3, 8, 0, "GPU-0"), 3U);
+}
 
 class BadArraySpec : public ::testing::TestWithParam<Bad> {};
 INSTANTIATE_TEST_SUITE_P(, BadArraySpec, ::testing::ValuesIn(kBad),

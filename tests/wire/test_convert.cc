@@ -129,6 +129,7 @@ ArraySpec example() {
           .strides_bytes = {16, 48, 48},
           .device = "host",
           .slots = 7,
+          .max_slots = 9,
           .lifetime = Lifetime::kPersistent,
           .mode = 0640};
 }

@@ -131,6 +131,7 @@ v1::ArraySpec to_proto(const ArraySpec& spec) {
   out.mutable_strides_bytes()->Assign(spec.strides_bytes.begin(), spec.strides_bytes.end());
   out.set_device(spec.device);
   out.set_slots(spec.slots);
+  out.set_max_slots(spec.max_slots);
   out.set_lifetime(spec.lifetime == Lifetime::kPersistent ? v1::LIFETIME_PERSISTENT
                                                           : v1::LIFETIME_SESSION);
   out.set_mode(spec.mode);
@@ -160,6 +161,7 @@ absl::StatusOr<ArraySpec> from_proto(const v1::ArraySpec& spec) {
   out.strides_bytes.assign(spec.strides_bytes().begin(), spec.strides_bytes().end());
   out.device = spec.device();
   out.slots = spec.slots();
+  out.max_slots = spec.max_slots();
   out.lifetime = static_cast<Lifetime>(spec.lifetime());
   out.mode = spec.mode();
   return out;

@@ -46,6 +46,7 @@ class MEMLEASE_API Array {
   const std::string& device() const;  // "host", or a GPU's UUID
   int device_ordinal() const;  // of that GPU in this process, as in "cuda:0"; -1 for the host
   std::uint32_t slots() const;
+  std::uint32_t max_slots() const;
   bool persistent() const;
   std::uint32_t mode() const;
   // Whose access the mode limits: of the process that created it.

@@ -44,6 +44,10 @@ struct CreateOptions {
   std::vector<std::int64_t> strides_bytes = {};  // empty = C order
   std::string device = "host";                   // or "cuda:0", or a GPU's UUID
   std::uint32_t slots = 3;
+  // While readers hold all slots, the array grows to so many, and shrinks again. 0: 64 where these
+  // take 64 MiB at most, else 4 times `slots`. With max_slots = slots it does not grow, and the
+  // writer waits for readers; so do arrays with slots=1, and those on a GPU.
+  std::uint32_t max_slots = 0;
   Lifetime lifetime = Lifetime::Session;
   std::uint32_t mode = 0600;
   bool exist_ok = false;  // open instead where an equal array stands; else AlreadyExists

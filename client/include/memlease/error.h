@@ -32,6 +32,7 @@ enum class ErrorCode : int {
   Unsupported = 19,
   Interrupted = 20,
   Internal = 21,
+  TooManyHeld = 22,  // this process holds its share of the array's versions
 };
 // NOLINTEND(readability-identifier-naming)
 

@@ -3,6 +3,7 @@
 // so that ThreadSanitizer sees a race on them as a race.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -37,30 +38,30 @@ class SlotWorld : public internal::RowResolver {
   static constexpr wire::ArrayId kArray{7};
   static constexpr std::size_t kWords = 64;  // of payload, per slot
 
-  SlotWorld(std::uint32_t slots, std::uint32_t readers)
-      : slots_(slots),
-        board_(wire::board_record_units(slots) * wire::kBoardUnitBytes),
-        payload_(slots, std::vector<std::uint64_t>(kWords)) {
-    const std::size_t writer_bytes = wire::writer_row_units(slots) * wire::kRowUnitBytes;
+  SlotWorld(wire::SlotLayout layout, std::uint32_t readers)
+      : layout_(layout),
+        board_(wire::board_record_units(layout) * wire::kBoardUnitBytes),
+        payload_(layout.most, std::vector<std::uint64_t>(kWords)) {
+    const std::size_t writer_bytes = wire::writer_row_units(layout.most) * wire::kRowUnitBytes;
     for (std::uint32_t i = 0; i < 3; ++i) {
       writer_rows_.push_back(std::make_unique<PlainPage<wire::WriterRow>>(writer_bytes));
     }
-    server::init_board(*board_, kArray, slots, writer_ref(kHeir));
+    server::init_board(*board_, kArray, layout.regular, writer_ref(kHeir));
     for (std::uint32_t i = 0; i < 2; ++i) {
       writers_.push_back(std::make_unique<internal::SlotWriter>(
-          *board_, kArray, slots_, writer_ref(i), writer_row(i), *this));
+          *board_, kArray, layout_, writer_ref(i), writer_row(i), *this));
     }
     give_right_to(0);
-    const std::size_t reader_bytes = wire::reader_row_units(slots) * wire::kRowUnitBytes;
+    const std::size_t reader_bytes = wire::reader_row_units(layout.most) * wire::kRowUnitBytes;
     for (std::uint32_t i = 0; i < readers; ++i) {
       reader_rows_.push_back(std::make_unique<PlainPage<wire::ReaderRow>>(reader_bytes));
       readers_.push_back(
-          std::make_unique<internal::SlotReader>(*board_, kArray, slots_, reader_row(i), *this));
+          std::make_unique<internal::SlotReader>(*board_, kArray, layout_, reader_row(i), *this));
     }
     for (std::uint32_t i = 0; i < readers; ++i) subscribe(i);
   }
 
-  std::uint32_t slots() const { return slots_; }
+  std::uint32_t slots() const { return layout_.most; }
   wire::BoardRecord& board() { return *board_; }
   internal::SlotReader& reader(std::uint32_t i) { return *readers_[i]; }
   internal::SlotWriter& writer(std::uint32_t i = 0) { return *writers_[i]; }
@@ -69,7 +70,7 @@ class SlotWorld : public internal::RowResolver {
   std::vector<std::uint64_t>& payload(std::uint32_t slot) { return payload_[slot]; }
 
   void subscribe(std::uint32_t reader) {
-    server::add_subscriber(entry(reader), {kReaderFile, reader});
+    server::add_subscriber(*board_, entry(reader), {kReaderFile, reader});
   }
   void unsubscribe(std::uint32_t reader) { server::remove_subscriber(*board_, entry(reader)); }
   // As the daemon does once the new writer has adopted the old one's row.
@@ -78,8 +79,23 @@ class SlotWorld : public internal::RowResolver {
   }
   // The writer's process has exited; the daemon takes its row over.
   void die(std::uint32_t writer) {
-    server::inherit(*board_, writer_row(kHeir), writer_ref(kHeir), writer_row(writer), slots_,
+    server::inherit(*board_, writer_row(kHeir), writer_ref(kHeir), writer_row(writer), layout_,
                     [](std::uint32_t) { return true; });
+  }
+
+  // As the daemon adds a slot, and takes the last one away unless somebody uses it. True if so.
+  void add_slot() { server::add_slot(*board_, layout_, {}); }
+  bool last_slot_used() {
+    const std::uint32_t slot = wire::slots_of(board_->slots.load(), layout_) - 1;
+    if (server::writer_uses(writer_row(), slot)) return true;
+    return std::any_of(reader_rows_.begin(), reader_rows_.end(),
+                       [slot](const auto& row) { return (**row).holds()[slot].load() != 0; });
+  }
+  bool take_last_slot() {
+    server::begin_closing(*board_);
+    const bool gone = !last_slot_used();
+    server::end_closing(*board_, gone);
+    return gone;
   }
 
   // One attempt, without waiting.
@@ -136,7 +152,7 @@ class SlotWorld : public internal::RowResolver {
     return chunk->entries[reader % wire::SubscriberChunk::kEntries];
   }
 
-  const std::uint32_t slots_;
+  const wire::SlotLayout layout_;
   PlainPage<wire::BoardRecord> board_;
   std::deque<wire::SubscriberChunk> chunks_;
   std::vector<std::vector<std::uint64_t>> payload_;

@@ -258,6 +258,72 @@ bool a_publish_wakes_who_has_gone_to_sleep() {
   return woken;
 }
 
+// ---- Slots that come and go.
+
+// Two regular slots and one that was added: versions 2 and 4 stand in the former, 4 is current, and
+// 3 in the latter, which nobody uses.
+struct Grown {
+  SlotWorld world{{2, 64}, 2};
+  Grown() {
+    world.publish();
+    const ReadAttempt first = world.reader(0).acquire(0, 0);
+    world.publish();
+    world.reader(1).acquire(0, 0);
+    add();
+    world.publish();
+    world.reader(0).release(first.slot);
+    world.publish();
+  }
+  void add() { world.add_slot(); }
+};
+
+bool a_reader_comes_too_late_for_a_slot_that_has_gone() {
+  Grown grown;
+  bool gone = false;
+  at("acquire.located", [&] { gone = grown.world.take_last_slot(); });
+  const ReadAttempt read = grown.world.reader(0).acquire(3, 0);
+  return gone && read.outcome == Read::kGone;
+}
+
+bool a_slot_that_is_held_does_not_go() {
+  Grown grown;
+  bool gone = true;
+  at("acquire.held", [&] { gone = grown.world.take_last_slot(); });
+  return grown.world.reader(0).acquire(3, 0).outcome == Read::kAcquired && !gone;
+}
+
+bool a_writer_comes_too_late_for_a_slot_that_goes() {
+  Grown grown;
+  // The daemon has looked when the writer sets its mark: at the slot of version 2, which is held.
+  at("write.held", [&] { server::begin_closing(grown.world.board()); });
+  return grown.world.begin().outcome == Write::kNoFreeSlot;
+}
+
+bool an_added_slot_has_no_version() {
+  Grown grown;
+  grown.world.take_last_slot();
+  grown.world.reader(0).acquire(4, 0);
+  const auto grow = [&](std::uint32_t) {
+    grown.add();
+    return internal::SlotWriter::Grown::kYes;
+  };
+  const internal::SlotWriter::Grow wants(grow);
+  Read told = Read::kNotYet;
+  at("grow.answered", [&] { told = grown.world.reader(0).acquire(3, 0).outcome; });
+  grown.world.writer().begin([](const auto&, auto) { return false; }, nullptr, &wants);
+  return told == Read::kGone;
+}
+
+bool a_new_writer_forgets_what_it_once_had_there() {
+  Grown grown;
+  grown.world.take_last_slot();
+  grown.world.writer_row(1).slot_words()[2].store(3);
+  grown.world.writer(1).adopt(grown.world.writer_row(0));
+  grown.add();  // for the former writer, who asked before he lost the right
+  grown.world.give_right_to(1);
+  return grown.world.reader(0).acquire(3, 0).outcome == Read::kGone;
+}
+
 const Step kSteps[] = {
     {"AHeldSlotIsNotWritten", "announce the hold", a_held_slot_is_not_written},
     {"WhatWasLocatedMayBeOverwritten", "check the slot word", what_was_located_may_be_overwritten},
@@ -290,6 +356,14 @@ const Step kSteps[] = {
     {"WhatIsPublishedIsNeverGoneBefore", "slot word before publication",
      what_is_published_is_never_gone_before},
     {"ADroppedSlotHasNoVersion", "clear the dropped slot", a_dropped_slot_has_no_version},
+    {"AReaderComesTooLateForASlotThatHasGone", "look whether the slot exists",
+     a_reader_comes_too_late_for_a_slot_that_has_gone},
+    {"ASlotThatIsHeldDoesNotGo", "announce the hold", a_slot_that_is_held_does_not_go},
+    {"AWriterComesTooLateForASlotThatGoes", "look whether the slot exists",
+     a_writer_comes_too_late_for_a_slot_that_goes},
+    {"AnAddedSlotHasNoVersion", "clear what does not exist", an_added_slot_has_no_version},
+    {"ANewWriterForgetsWhatItOnceHadThere", "clear what does not exist",
+     a_new_writer_forgets_what_it_once_had_there},
     {"APublishWakes", "count the end of a write", a_publish_wakes},
     {"ADropWakes", "count the end of a write", a_drop_wakes},
     {"TheListOfSubscribersIsReadAfterTheMark", "read the list again",

@@ -37,6 +37,7 @@ TEST(Broker, ANameIsTakenOnceUnlessTheSameIsAskedForWithExistOk) {
   EXPECT_EQ(code_of(world.try_create(owner, spec_of("u")).status()), ErrorCode::kAlreadyExists);
   auto same = spec_of("u");
   same.strides_bytes = {32, 4};  // C order, spelt out
+  same.max_slots = 64;           // the default of so small an array, likewise
   const auto again = world.try_create(owner, same, true);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->array->id, id);
@@ -47,13 +48,14 @@ TEST(Broker, ExistOkRefusesAnyDifference) {
   BrokerWorld world;
   Session& owner = world.connect(1000);
   world.create(owner, spec_of("u"));
-  std::vector<wire::ArraySpec> others(6, spec_of("u"));
+  std::vector<wire::ArraySpec> others(7, spec_of("u"));
   others[0].shape = {8, 4};
   others[1].slots = 2;
   others[2].mode = 0640;
   others[3].dtype.bits = 64;
   others[4].lifetime = wire::Lifetime::kPersistent;
   others[5].strides_bytes = {4, 16};
+  others[6].max_slots = 8;
   for (const auto& other : others) {
     EXPECT_EQ(code_of(world.try_create(owner, other, true).status()), ErrorCode::kAlreadyExists);
   }

@@ -164,7 +164,7 @@ TEST(SlotHeirRules, WithdrawnAndDrainingSurviveEveryChangeOfTheWriter) {
 TEST(SlotHeirRules, ALeavingSubscriberBumpsTheEventCount) {
   Pages pages(2);
   wire::Word& entry = pages.board->subscribers.entries[4];
-  add_subscriber(entry, kWriterRef);
+  add_subscriber(*pages.board, entry, kWriterRef);
   EXPECT_EQ(wire::subscriber_row_of(entry.load()), kWriterRef);
   const std::uint32_t before = pages.board->event_count.load();
   remove_subscriber(*pages.board, entry);

@@ -1,0 +1,106 @@
+#include "server/core/slot_growth.h"
+
+#include <algorithm>
+
+#include "fmt/format.h"
+#include "server/core/slot_board.h"
+#include "wire/error.h"
+
+namespace memlease::server {
+
+using wire::ErrorCode;
+using wire::make_error;
+
+namespace {
+
+constexpr std::string_view kLookAgain = "Look again.";
+
+}  // namespace
+
+SlotGrowth::Holders SlotGrowth::holders(const Array& array, std::uint32_t slot) const {
+  Holders holders;
+  for (const wire::SessionId id : array.members) {
+    const Session& session = *sessions_.find(id);
+    const Membership& membership = session.memberships.at(array.id);
+    if (membership.entry == nullptr) continue;
+    if (rows_.reader(*membership.reader_row).holds()[slot].load() == 0) continue;
+    (session.evicted ? holders.evicted : holders.others) = true;
+  }
+  return holders;
+}
+
+bool SlotGrowth::held(const Array& array, std::uint32_t slot) const {
+  const Holders holders = this->holders(array, slot);
+  return holders.evicted || holders.others;
+}
+
+bool SlotGrowth::used(const Array& array, std::uint32_t slot) const {
+  return writer_uses(writer_ownership_.current_row(array), slot) || held(array, slot);
+}
+
+std::uint32_t SlotGrowth::most_slots(const Array& array) const {
+  std::uint32_t most = array.spec.max_slots;
+  for (std::uint32_t s = 0; s < array.slots.size(); ++s) {
+    const Holders holders = this->holders(array, s);
+    if (holders.evicted && !holders.others) ++most;
+  }
+  return std::min(most, array.layout().most);
+}
+
+absl::StatusOr<std::optional<SegmentPool::Growth>> SlotGrowth::add(Array& array,
+                                                                   const Session& writer,
+                                                                   std::uint32_t slots) {
+  if (array.writer != writer.id) {
+    return make_error(ErrorCode::kBusy,
+                      fmt::format("another process may write '{}' now", array.spec.name),
+                      "Ask for the right to write first.");
+  }
+  const auto there = static_cast<std::uint32_t>(array.slots.size());
+  if (there > slots) return std::nullopt;
+  if (const std::uint32_t most = most_slots(array); there >= most) {
+    return make_error(
+        ErrorCode::kNoFreeSlot,
+        fmt::format("'{}' has {} slots already, and may have {}", array.spec.name, there, most),
+        "Create it with a larger max_slots.");
+  }
+  const wire::WriterRow& row = writer_ownership_.current_row(array);
+  // A request that its writer has long given up, perhaps, and that finds what was in such a slot.
+  if (row.slot_words()[there].load() != 0) {
+    return make_error(
+        ErrorCode::kBusy,
+        fmt::format("the writer of '{}' has not cleared slot {}", array.spec.name, there),
+        kLookAgain);
+  }
+  const wire::Publication current = wire::unpack_publication(row.publication.load());
+  for (std::uint32_t s = 0; s < there; ++s) {
+    if ((current.version != 0 && s == current.slot) || held(array, s)) continue;
+    return make_error(ErrorCode::kBusy,
+                      fmt::format("nobody holds slot {} of '{}' any more", s, array.spec.name),
+                      kLookAgain);
+  }
+  return store_.add_slot(array);
+}
+
+std::uint32_t SlotGrowth::take_idle(Array& array) {
+  const wire::WriterRow& row = writer_ownership_.current_row(array);
+  std::uint32_t taken = 0;
+  bool last = true;
+  for (auto slot = static_cast<std::uint32_t>(array.slots.size()); slot-- > array.spec.slots;) {
+    Array::Added& added = array.added[slot - array.spec.slots];
+    const auto before = std::exchange(added.idle_word, std::nullopt);
+    const std::uint64_t word = row.slot_words()[slot].load();
+    if (!used(array, slot)) added.idle_word = word;
+    last = last && added.idle_word && before == added.idle_word;
+    if (!last) continue;
+    // First the mark, then the look that counts.
+    begin_closing(*array.board);
+    last = !used(array, slot);
+    end_closing(*array.board, last);
+    if (!last) continue;
+    store_.remove_slot(array);
+    ++taken;
+  }
+  return taken;
+}
+
+}  // namespace memlease::server
