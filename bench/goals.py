@@ -29,6 +29,13 @@ GOALS = [
     Goal("one process per CPU : one process", "hold/hold.all", "hold/hold", 1.3),
     Goal("read + release : copying a shared_ptr", "hold/hold", "hold/shared_ptr", 3),
     Goal("read + release : small call to the daemon", "hold/hold", "create/call.p50", 1e-4),
+    *(
+        Goal(
+            f"{loop} over a view : over a pointer", f"views/{loop}.view", f"views/{loop}.raw", 1.05
+        )
+        for loop in ("stencil", "axpy", "sum")
+    ),
+    Goal("stencil over a span : over a pointer", "views/stencil.span", "views/stencil.raw"),
     Goal("hot p50 : raw spin", "publish/memlease.hot.p50", "publish/spin.hot.p50", 1.5),
     Goal("hot p99 : raw spin", "publish/memlease.hot.p99", "publish/spin.hot.p99", 2),
     Goal(
@@ -184,7 +191,9 @@ GOALS = [
                 1,
                 unit="calls",
             ),
-            Goal(f"look at streams and contexts, {whose}", f"gpu_calls/{lease}.checks", unit="calls"),
+            Goal(
+                f"look at streams and contexts, {whose}", f"gpu_calls/{lease}.checks", unit="calls"
+            ),
             Goal(
                 f"wait on the host, {whose}",
                 f"gpu_calls/{lease}.host_waits",

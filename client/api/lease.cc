@@ -29,6 +29,13 @@ void check_view(const OpenArray& array, DType dtype, std::size_t ndim) {
       "Use span<T, N> with the array's own element type and number of dimensions."));
 }
 
+void throw_not_contiguous(const OpenArray& array) {
+  throw_error(wire::make_error(
+      wire::ErrorCode::kInvalidArgument,
+      fmt::format("'{}' is not in C order without gaps, and a view is", array.spec().name),
+      "Use span<T, N>, which has strides."));
+}
+
 const std::vector<std::int64_t>& shape_of(const OpenArray& array) { return array.spec().shape; }
 
 const std::vector<std::int64_t>& strides_bytes_of(const OpenArray& array) {

@@ -18,6 +18,8 @@ namespace internal {
 class OpenArray;
 // Throws InvalidArgument unless T and N fit the array.
 MEMLEASE_API void check_view(const OpenArray& array, DType dtype, std::size_t ndim);
+// Throws InvalidArgument: the array has gaps, or another order than C's.
+[[noreturn]] MEMLEASE_API void throw_not_contiguous(const OpenArray& array);
 MEMLEASE_API const std::vector<std::int64_t>& shape_of(const OpenArray& array);
 MEMLEASE_API const std::vector<std::int64_t>& strides_bytes_of(const OpenArray& array);
 }  // namespace internal
@@ -62,7 +64,7 @@ class MEMLEASE_API ReadLease {
   // First element; throws Closed after release(). Of a device array it is device memory, and the
   // host waits here until the version is complete, unless a stream has been made to.
   const void* data() const;
-  Pin pin() const;  // throws Closed after release()
+  [[nodiscard]] Pin pin() const;  // throws Closed after release()
 
   // Device arrays: what `stream` is given from now on runs behind the version. Does not wait,
   // unless the daemon lets the host wait (event_waits = host): then until the version is complete.
@@ -80,9 +82,17 @@ class MEMLEASE_API ReadLease {
   // For those who need no stream: the host waits until the version is complete.
   void wait_on_host() const;
 
-  // T and N must fit the array's dtype and number of dimensions, else InvalidArgument.
+  // T and N must fit the array's dtype and number of dimensions, else InvalidArgument. Valid while
+  // the lease is: not of a temporary one.
   template <typename T, std::size_t N>
-  Span<const T, N> span() const;
+  [[nodiscard]] Span<const T, N> span() const& MEMLEASE_LIFETIMEBOUND;
+  template <typename T, std::size_t N>
+  Span<const T, N> span() && = delete;
+  // The same, for loops: also throws InvalidArgument unless the array is in C order without gaps.
+  template <typename T, std::size_t N>
+  [[nodiscard]] View<const T, N> view() const& MEMLEASE_LIFETIMEBOUND;
+  template <typename T, std::size_t N>
+  View<const T, N> view() && = delete;
 
   // Copies the version into C-ordered host memory of exactly the array's elements. Of a device
   // array: waits for the copy.
@@ -133,7 +143,7 @@ class MEMLEASE_API WriteLease {
   // it is device memory, and the host waits here until nobody's work touches the slot any more,
   // unless a stream has been made to.
   void* data() const;
-  Pin pin() const;
+  [[nodiscard]] Pin pin() const;
 
   // Device arrays: what `stream` is given from now on runs behind all earlier work on the slot, and
   // behind what the stream that waited before was given until now. Else as ReadLease::wait.
@@ -142,8 +152,15 @@ class MEMLEASE_API WriteLease {
   Stream export_stream() const;
   void wait_on_host() const;
 
+  // As of a ReadLease.
   template <typename T, std::size_t N>
-  Span<T, N> span() const;
+  [[nodiscard]] Span<T, N> span() const& MEMLEASE_LIFETIMEBOUND;
+  template <typename T, std::size_t N>
+  Span<T, N> span() && = delete;
+  template <typename T, std::size_t N>
+  [[nodiscard]] View<T, N> view() const& MEMLEASE_LIFETIMEBOUND;
+  template <typename T, std::size_t N>
+  View<T, N> view() && = delete;
 
   // Copies all elements from a GPU's memory, as Array::put(): on the lease's stream, or waiting for
   // the copy. Throws what that throws, and Unsupported where no GPU is visible. After an error the
@@ -194,16 +211,32 @@ Span<T, N> make_span(T* data, const OpenArray& array) {
   }
   return Span<T, N>(data, shape, strides);
 }
+template <typename T, std::size_t N>
+View<T, N> make_view(T* data, const OpenArray& array) {
+  const Span<T, N> span = make_span<T, N>(data, array);
+  if (!span.is_contiguous()) throw_not_contiguous(array);
+  return View<T, N>(data, span.shape());
+}
 }  // namespace internal
 
 template <typename T, std::size_t N>
-Span<const T, N> ReadLease::span() const {
+Span<const T, N> ReadLease::span() const& {
   return internal::make_span<const T, N>(static_cast<const T*>(data()), live());
 }
 
 template <typename T, std::size_t N>
-Span<T, N> WriteLease::span() const {
+View<const T, N> ReadLease::view() const& {
+  return internal::make_view<const T, N>(static_cast<const T*>(data()), live());
+}
+
+template <typename T, std::size_t N>
+Span<T, N> WriteLease::span() const& {
   return internal::make_span<T, N>(static_cast<T*>(data()), live());
+}
+
+template <typename T, std::size_t N>
+View<T, N> WriteLease::view() const& {
+  return internal::make_view<T, N>(static_cast<T*>(data()), live());
 }
 
 }  // namespace memlease

@@ -1,17 +1,75 @@
-// A strided view of an array's bytes: what the leases hand out. Standard library only, C++17.
+// What the leases hand out of an array's bytes: Span with strides, View without gaps. Standard
+// library only, C++17.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
 
+#if __has_include(<version>)
+#include <version>
+#endif
+#ifdef __cpp_lib_mdspan
+#include <mdspan>
+#endif
+
+// Whether unchecked indexing is checked all the same, and ends the program: in builds for
+// debugging.
+#ifndef MEMLEASE_CHECK_BOUNDS
+#if defined(NDEBUG) || defined(__OPTIMIZE__)
+#define MEMLEASE_CHECK_BOUNDS 0
+#else
+#define MEMLEASE_CHECK_BOUNDS 1
+#endif
+#endif
+
 namespace memlease {
 
-// N-dimensional, not owning: valid while its lease is. Copyable. Indexing is unchecked; at()
-// checks.
+namespace internal {
+
+template <typename... Index>
+constexpr bool kAreIndices = (std::is_integral_v<Index> && ...);
+
+template <std::size_t N>
+void check_bounds(const std::array<std::int64_t, N>& shape,
+                  const std::array<std::int64_t, N>& index) {
+  for (std::size_t i = 0; i < N; ++i) {
+    if (index[i] < 0 || index[i] >= shape[i]) std::abort();
+  }
+}
+
+// Throws std::out_of_range.
+template <std::size_t N>
+void require_inside(const std::array<std::int64_t, N>& shape,
+                    const std::array<std::int64_t, N>& index) {
+  for (std::size_t i = 0; i < N; ++i) {
+    if (index[i] >= 0 && index[i] < shape[i]) continue;
+    throw std::out_of_range("memlease: index " + std::to_string(index[i]) + " of dimension " +
+                            std::to_string(i) + " is outside of 0.." + std::to_string(shape[i]));
+  }
+}
+
+// Whether a pointer to From[] becomes one to To[]: the same elements, or const ones.
+template <typename From, typename To>
+using IfConverts =
+    std::enable_if_t<!std::is_same_v<From, To> && std::is_convertible_v<From (*)[], To (*)[]>>;
+
+template <std::size_t N>
+std::int64_t product(const std::array<std::int64_t, N>& shape) {
+  std::int64_t n = 1;
+  for (const std::int64_t extent : shape) n *= extent;
+  return n;
+}
+
+}  // namespace internal
+
+// N-dimensional, not owning: valid while its lease is. Copyable. Indexing is unchecked (see
+// MEMLEASE_CHECK_BOUNDS); at() checks. Its strides are known at run time only, which keeps
+// compilers from vectorising: loops over many elements use a View.
 template <typename T, std::size_t N>
 class Span {
  public:
@@ -20,16 +78,16 @@ class Span {
   // strides in bytes.
   Span(T* data, const Extents& shape, const Extents& strides_bytes)
       : data_(data), shape_(shape), strides_bytes_(strides_bytes) {}
+  // Of const elements.
+  template <typename U, typename = internal::IfConverts<U, T>>
+  Span(const Span<U, N>& other)  // NOLINT(google-explicit-constructor): it only gives up a right
+      : Span(other.data(), other.shape(), other.strides_bytes()) {}
 
   T* data() const { return data_; }
   const Extents& shape() const { return shape_; }
   const Extents& strides_bytes() const { return strides_bytes_; }
   std::int64_t extent(std::size_t dim) const { return shape_[dim]; }
-  std::int64_t size() const {
-    std::int64_t n = 1;
-    for (const std::int64_t extent : shape_) n *= extent;
-    return n;
-  }
+  std::int64_t size() const { return internal::product(shape_); }
   // True if the elements stand in C order without gaps: then data()[0..size()) is all of them.
   bool is_contiguous() const {
     std::int64_t stride = static_cast<std::int64_t>(sizeof(T));
@@ -43,7 +101,9 @@ class Span {
   template <typename... Index>
   T& operator()(Index... index) const {
     static_assert(sizeof...(Index) == N, "give one index per dimension");
+    static_assert(internal::kAreIndices<Index...>, "an index is an integer");
     const Extents at = {static_cast<std::int64_t>(index)...};
+    if constexpr (MEMLEASE_CHECK_BOUNDS) internal::check_bounds(shape_, at);
     return element(at);
   }
 
@@ -51,14 +111,9 @@ class Span {
   template <typename... Index>
   T& at(Index... index) const {
     static_assert(sizeof...(Index) == N, "give one index per dimension");
+    static_assert(internal::kAreIndices<Index...>, "an index is an integer");
     const Extents at = {static_cast<std::int64_t>(index)...};
-    for (std::size_t i = 0; i < N; ++i) {
-      if (at[i] < 0 || at[i] >= shape_[i]) {
-        throw std::out_of_range("memlease::Span: index " + std::to_string(at[i]) +
-                                " of dimension " + std::to_string(i) + " is outside of 0.." +
-                                std::to_string(shape_[i]));
-      }
-    }
+    internal::require_inside(shape_, at);
     return element(at);
   }
 
@@ -73,6 +128,84 @@ class Span {
   T* data_;
   Extents shape_;
   Extents strides_bytes_;
+};
+
+// As a Span, of elements in C order without gaps: the last index runs through neighbours, which
+// compilers know, so that loops become as fast as over pointers. Iterates over all elements.
+template <typename T, std::size_t N>
+class View {
+ public:
+  using Extents = std::array<std::int64_t, N>;
+
+  View(T* data, const Extents& shape) : data_(data), shape_(shape) {}
+  // Of const elements.
+  template <typename U, typename = internal::IfConverts<U, T>>
+  View(const View<U, N>& other)  // NOLINT(google-explicit-constructor): it only gives up a right
+      : View(other.data(), other.shape()) {}
+
+  T* data() const { return data_; }
+  const Extents& shape() const { return shape_; }
+  std::int64_t extent(std::size_t dim) const { return shape_[dim]; }
+  std::int64_t size() const { return internal::product(shape_); }
+  T* begin() const { return data_; }
+  T* end() const { return data_ + size(); }
+
+  template <typename... Index>
+  T& operator()(Index... index) const {
+    static_assert(sizeof...(Index) == N, "give one index per dimension");
+    static_assert(internal::kAreIndices<Index...>, "an index is an integer");
+    if constexpr (MEMLEASE_CHECK_BOUNDS) {
+      internal::check_bounds(shape_, {static_cast<std::int64_t>(index)...});
+    }
+    return data_[offset(index...)];
+  }
+
+  // Throws std::out_of_range.
+  template <typename... Index>
+  T& at(Index... index) const {
+    static_assert(sizeof...(Index) == N, "give one index per dimension");
+    static_assert(internal::kAreIndices<Index...>, "an index is an integer");
+    internal::require_inside(shape_, {static_cast<std::int64_t>(index)...});
+    return data_[offset(index...)];
+  }
+
+  // What is at one first index: view.row(i)(j) is view(i, j).
+  View<T, N - 1> row(std::int64_t index) const {
+    static_assert(N > 0, "one element has no rows");
+    if constexpr (MEMLEASE_CHECK_BOUNDS) {
+      if (index < 0 || index >= shape_[0]) std::abort();
+    }
+    std::array<std::int64_t, N - 1> rest{};
+    std::int64_t step = 1;
+    for (std::size_t i = 1; i < N; ++i) step *= rest[i - 1] = shape_[i];
+    return {data_ + index * step, rest};
+  }
+
+  Span<T, N> span() const {
+    Extents strides{};
+    std::int64_t stride = static_cast<std::int64_t>(sizeof(T));
+    for (std::size_t i = N; i-- > 0; stride *= shape_[i]) strides[i] = stride;
+    return {data_, shape_, strides};
+  }
+
+#ifdef __cpp_lib_mdspan
+  std::mdspan<T, std::dextents<std::int64_t, N>> mdspan() const {
+    return std::mdspan<T, std::dextents<std::int64_t, N>>(data_, shape_);
+  }
+#endif
+
+ private:
+  // Horner's scheme: nothing is multiplied for the last index.
+  template <typename... Index>
+  std::int64_t offset(Index... index) const {
+    std::int64_t sum = 0;
+    [[maybe_unused]] std::size_t dim = 0;
+    ((sum = sum * shape_[dim++] + static_cast<std::int64_t>(index)), ...);
+    return sum;
+  }
+
+  T* data_;
+  Extents shape_;
 };
 
 }  // namespace memlease

@@ -29,6 +29,17 @@ TEST_F(WaitLimitTest, OfNothingIsOverAtOnce) {
   }
 }
 
+TEST(Timeout, IsAnyDurationAndNeverOverflows) {
+  EXPECT_EQ(Timeout(250ms).value(), 250ms);
+  EXPECT_EQ(Timeout(1.5s).value(), 1500ms);
+  EXPECT_EQ(Timeout(std::chrono::milliseconds::max()).value(), kForever);
+  EXPECT_EQ(Timeout(std::chrono::hours::max()).value(), kForever);
+  EXPECT_EQ(Timeout(kForever).value(), kForever);
+  EXPECT_LE(Timeout(std::chrono::hours::min()).value(), 0ns);
+  EXPECT_FALSE(Timeout(std::nullopt).has_value());
+  EXPECT_FALSE(Timeout().has_value());
+}
+
 TEST_F(WaitLimitTest, GoesInSlices) {
   WaitLimit limit(session, 0, 10s, kForever);
   EXPECT_EQ(limit.slice(), kInterruptInterval);
