@@ -4,7 +4,7 @@
 // it could hold as well. Not thread-safe.
 //
 // A slot is where it is from its addition to its end, so that nobody who holds one has to look
-// whether it has moved. The last one goes first. docs/decisions/0016-added-slots.md says why.
+// whether it has moved. The last one goes first. docs/decisions/0017-added-slots.md says why.
 #pragma once
 
 #include <cstdint>
