@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <list>
 #include <map>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "client/channel/attach_client.h"
 #include "client/cuda/cuda_importer.h"
 #include "client/daemon_starter.h"
+#include "client/rpc/control_channel.h"
 #include "client/rpc/control_stub.h"
 #include "client/session/fork_guard.h"
 #include "client/session/interrupt.h"
@@ -28,9 +31,9 @@ namespace {
 
 using wire::ErrorCode;
 
-// The process's sessions by directory, each made by one thread, without the lock: whoever wants
-// that directory meanwhile waits, and nobody else does. Never destroyed: connect() may be called
-// late.
+// The process's sessions by directory, however that is spelled, each made by one thread, without
+// the lock: whoever wants that directory meanwhile waits, and nobody else does. Never destroyed:
+// connect() may be called late, and what is kept ends with the process.
 class Sessions {
  public:
   static Sessions& instance() {
@@ -44,10 +47,11 @@ class Sessions {
 
   absl::StatusOr<std::shared_ptr<ArrayTable>> get(const std::string& directory,
                                                   InterruptCheck interrupt) {
-    if (auto known = find_or_begin(directory)) return known;
-    const absl::Cleanup done = [&] { end(directory); };
+    const std::string key = key_of(directory);
+    if (auto known = find_or_begin(key)) return known;
+    const absl::Cleanup done = [&] { end(key); };
     auto session = attach(directory, interrupt);
-    if (session.ok()) publish(directory, *session);
+    if (session.ok()) publish(key, *session);
     return session;
   }
 
@@ -62,7 +66,23 @@ class Sessions {
     return sessions;
   }
 
+  void keep(const std::shared_ptr<ArrayTable>& arrays) {
+    const std::string key = key_of(arrays->session().directory());
+    std::shared_ptr<ArrayTable> former;  // ends without the lock
+    const wire::MutexLock lock(mutex_);
+    if (sessions_[key].lock() != arrays) return;  // this daemon has gone, and another one come
+    arrays->session().keep();
+    former = std::exchange(kept_[key], arrays);
+  }
+
  private:
+  // Links and relative paths lead to one directory.
+  static std::string key_of(const std::string& directory) {
+    std::error_code failed;
+    const auto path = std::filesystem::weakly_canonical(directory, failed);
+    return failed ? directory : path.string();
+  }
+
   // The session as this process has it; nullptr: the caller, and nobody else, is to attach, and
   // calls end() then.
   std::shared_ptr<ArrayTable> find_or_begin(const std::string& directory) {
@@ -84,8 +104,10 @@ class Sessions {
 
   void publish(const std::string& directory, const std::shared_ptr<ArrayTable>& session) {
     session->session().add_connection();
+    std::shared_ptr<ArrayTable> former;  // of a daemon that has gone; ends without the lock
     const wire::MutexLock lock(mutex_);
     sessions_[directory] = session;
+    if (const auto kept = kept_.extract(directory)) former = kept.mapped();
   }
 
   void end(const std::string& directory) {
@@ -112,6 +134,7 @@ class Sessions {
     auto attached = AttachClient::connect(directory, interrupt);
     crash_point("attach.welcomed");
     if (!attached.ok()) return attached.status();
+    forget_control_channel(directory);
     const wire::SessionId id = (*attached)->session_id();
     // What speaks for the session in a call: its number, then its token.
     const std::uint32_t number = wire::to_int(id);
@@ -129,6 +152,7 @@ class Sessions {
 
   wire::Mutex mutex_;  // a fork takes it
   std::map<std::string, std::weak_ptr<ArrayTable>> sessions_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::shared_ptr<ArrayTable>> kept_ ABSL_GUARDED_BY(mutex_);
   std::uint32_t fork_generation_ ABSL_GUARDED_BY(mutex_) = fork_generation();
   // To these directories threads attach.
   std::map<std::string, std::thread::id> attaching_ ABSL_GUARDED_BY(mutex_);
@@ -137,6 +161,16 @@ class Sessions {
 };
 
 constexpr std::chrono::seconds kStartTimeout{5};
+constexpr int kTriesOfOneStart = 20;
+
+// Without a slash at the end; the process may change its working directory later.
+std::string absolute_path(const std::string& directory) {
+  std::error_code failed;
+  std::string path = std::filesystem::absolute(directory, failed).string();
+  if (failed) return directory;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
 
 bool nobody_there(const absl::Status& status) {
   return wire::code_of(status) == ErrorCode::kDaemonUnavailable;
@@ -150,10 +184,13 @@ bool any_lease() {
                      [](const auto& session) { return session->in_use(); });
 }
 
+void keep_session(const std::shared_ptr<ArrayTable>& arrays) { Sessions::instance().keep(arrays); }
+
 ImporterSource& process_importers() { return CudaImporters::instance(); }
 
 absl::StatusOr<std::shared_ptr<ArrayTable>> connect_session(const ConnectOptions& options) {
-  const std::vector<std::string> candidates = candidate_directories(options.directory);
+  std::vector<std::string> candidates = candidate_directories(options.directory);
+  for (std::string& directory : candidates) directory = absolute_path(directory);
   const auto interrupt = [&] { return call_check(options.check_interrupt); };
   absl::StatusOr<std::shared_ptr<ArrayTable>> session;
   for (const std::string& directory : candidates) {
@@ -162,20 +199,22 @@ absl::StatusOr<std::shared_ptr<ArrayTable>> connect_session(const ConnectOptions
   }
   if (!options.start) {
     return wire::make_error(ErrorCode::kDaemonUnavailable,
-                            fmt::format("no daemon answers in {}", fmt::join(candidates, ", ")),
+                            fmt::format("no daemon answers in {}: {}", fmt::join(candidates, ", "),
+                                        wire::message_of(session.status())),
                             "Start one (memleased), or let connect() start it.");
   }
   // The first candidate is the given or the user's directory; the system's daemon is not ours to
-  // start.
-  if (auto status = start_daemon(candidates.front(), options.daemon, interrupt); !status.ok())
-    return status;
-  // If another process was faster, its daemon may not listen yet.
+  // start. If there is one already, it does not listen yet, or is ending: then another is needed.
   const auto end = std::chrono::steady_clock::now() + kStartTimeout;
   do {
-    session = Sessions::instance().get(candidates.front(), interrupt);
-    if (session.ok() || !nobody_there(session.status())) return session;
-    if (auto status = interrupt(); !status.ok()) return status;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    if (auto status = start_daemon(candidates.front(), options.daemon, interrupt); !status.ok())
+      return status;
+    for (int tries = 0; tries < kTriesOfOneStart; ++tries) {
+      session = Sessions::instance().get(candidates.front(), interrupt);
+      if (session.ok() || !nobody_there(session.status())) return session;
+      if (auto status = interrupt(); !status.ok()) return status;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
   } while (std::chrono::steady_clock::now() < end);
   return session;
 }

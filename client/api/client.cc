@@ -57,6 +57,15 @@ absl::Status check_headers(std::string_view headers) {
       "(ldd PROGRAM shows which one it finds).");
 }
 
+// What the daemon says of a name is true of that daemon: says of which.
+absl::Status in_daemon(const std::string& directory, const absl::Status& status) {
+  if (wire::code_of(status) != wire::ErrorCode::kNotFound) return status;
+  return wire::make_error(
+      wire::ErrorCode::kNotFound,
+      fmt::format("{}, in the daemon of {}", wire::message_of(status), directory),
+      wire::hint_of(status));
+}
+
 }  // namespace
 
 Client::Client(std::shared_ptr<internal::Connection> connection) noexcept
@@ -78,6 +87,7 @@ Array Client::create(const CreateOptions& options) const {
       arrays.session().control().create(spec, options.exist_ok, connection.interrupt()));
   crash_point("create.answered");
   auto handle = value_or_throw(connection.join(opened));
+  if (opened.created && spec.lifetime == wire::Lifetime::kSession) connection.keep_session();
   crash_point("create.mapped");
   return Array(std::move(handle), opened.created);
 }
@@ -87,8 +97,9 @@ Array Client::open(const std::string& name) const {
   if (auto handle = connection.find_open(name)) return Array(std::move(handle));
   const ArrayTable& arrays = *value_or_throw(connection.use());
   check(wire::validate_name(name));
-  const auto opened = value_or_throw(arrays.session().control().open(name, connection.interrupt()));
-  return Array(value_or_throw(connection.join(opened)));
+  const auto opened = arrays.session().control().open(name, connection.interrupt());
+  if (!opened.ok()) check(in_daemon(directory(), opened.status()));
+  return Array(value_or_throw(connection.join(*opened)));
 }
 
 bool Client::exists(const std::string& name) const {
@@ -126,9 +137,10 @@ Array Client::wait_for(const std::string& name, Timeout timeout) const {
     if (std::exchange(last, wait_limit.expired())) {
       check(wire::make_error(wire::ErrorCode::kTimeout,
                              fmt::format("no array '{}' that this process may read appeared within "
-                                         "{}",
-                                         name, wait_limit.limit_text()),
-                             "Is the program running that creates it? memleasectl ls"));
+                                         "{} in the daemon of {}",
+                                         name, wait_limit.limit_text(), directory()),
+                             "Is the program running that creates it, with the same daemon? "
+                             "memleasectl ls"));
     }
   }
 }
@@ -138,7 +150,7 @@ void Client::withdraw(const std::string& name) const {
   ArrayTable& arrays = *value_or_throw(connection.use());
   check(wire::validate_name(name));
   crash_point("withdraw.begin");
-  check(arrays.session().control().withdraw(name, connection.interrupt()));
+  check(in_daemon(directory(), arrays.session().control().withdraw(name, connection.interrupt())));
   crash_point("withdraw.answered");
   arrays.note_release();
   arrays.flush();

@@ -19,6 +19,11 @@ absl::StatusOr<std::shared_ptr<ArrayTable>> connect_session(const ConnectOptions
 // Whether a lease or pin lives, of any session of this process.
 bool any_lease();
 
+// This process has created a session array: its session, which is the array's life, stays until the
+// process ends, or the daemon does, and is the one that connect_session() finds meanwhile. A second
+// call does nothing.
+void keep_session(const std::shared_ptr<ArrayTable>& arrays);
+
 // This process's GPUs, for calls that need no session.
 ImporterSource& process_importers();
 

@@ -184,7 +184,11 @@ void Connection::close() {
   for (const auto& known : handles) {
     if (const auto handle = known.lock()) handle->close();
   }
-  if (session().remove_connection(true)) arrays_->close();
+  if (session().remove_connection(true)) {
+    arrays_->close();
+  } else if (session().kept()) {
+    arrays_->flush();  // no other call may come
+  }
 }
 
 }  // namespace memlease::internal

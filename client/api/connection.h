@@ -1,7 +1,7 @@
 // One Client's share in the process's arrays of one daemon: its handles, which are its own to
 // close, and its interrupt check. Lives as long as a copy of the Client or one of its handles; the
-// last connection that is closed closes the session. In a forked child another one takes its place
-// there, over a session of the child's own, at the first use. Thread-safe.
+// last connection that is closed closes the session, unless that is kept. In a forked child another
+// one takes its place there, over a session of the child's own, at the first use. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "client/api/connect_session.h"
 #include "client/arrays/array_handle.h"
 #include "client/arrays/array_table.h"
 #include "wire/mutex.h"
@@ -39,12 +40,14 @@ class Connection final : public HandleOwner, public std::enable_shared_from_this
   absl::StatusOr<std::shared_ptr<ArrayHandle>> join(const OpenAnswer& answer);
   // The same without a call (ArrayTable::find_open); nullptr: ask the daemon.
   std::shared_ptr<ArrayHandle> find_open(const std::string& name);
-  // Closes its handles, and the session if it was the last connection. In a forked child it is for
-  // that process alone.
+  // Closes its handles, and the session if it was the last connection and that is not kept. In a
+  // forked child it is for that process alone.
   void close();
   // HandleOwner. Asks the daemon, unless the array is open here already.
   absl::StatusOr<Opened> open_again(const OpenArray& before,
                                     std::weak_ptr<ArrayHandle> handle) override;
+  // keep_session() of its arrays.
+  void keep_session() const { internal::keep_session(arrays_); }
   Session& session() const { return arrays_->session(); }
   std::uint64_t interrupt_check() const { return interrupt_check_; }
   // kClosed once it has been closed.

@@ -242,6 +242,17 @@ absl::Status run_user_code(absl::FunctionRef<absl::Status()> run) {
                           "Call connect() in the child, or start workers with spawn.");
 }
 
+void forget_control_channel(const std::string& directory) {
+  State* used = nullptr;
+  {
+    const wire::MutexLock lock(first_use);
+    used = state;
+  }
+  if (used == nullptr) return;
+  const wire::MutexLock lock(used->mutex);
+  used->channels.erase(directory);
+}
+
 absl::Status run_control_call(
     const std::string& directory,
     const std::function<grpc::Status(const std::shared_ptr<grpc::Channel>&)>& call) {

@@ -32,4 +32,8 @@ absl::Status run_control_call(
     const std::string& directory,
     const std::function<grpc::Status(const std::shared_ptr<grpc::Channel>&)>& call);
 
+// The daemon in `directory` may be another one than that of the last call: the next call connects
+// anew. Calls in flight go on.
+void forget_control_channel(const std::string& directory);
+
 }  // namespace memlease::internal

@@ -67,7 +67,7 @@ bool Session::add_connection() {
 
 bool Session::remove_connection(bool closed) {
   const wire::MutexLock lock(mutex_);
-  if (--connections_ != 0 || !closed) return false;
+  if (--connections_ != 0 || !closed || kept()) return false;
   ended_.store(true);
   return true;
 }

@@ -56,9 +56,13 @@ class Session final {
 
   // One more Client. False if the last one has closed the session: make a new one.
   bool add_connection();
-  // True if it was the last one, and closed by its user: usable() is kClosed from now on, and
-  // goodbye() is next.
+  // True if it was the last one, and closed by its user, and the session is not kept: usable() is
+  // kClosed from now on, and goodbye() is next.
   bool remove_connection(bool closed);
+  // The session lasts as long as the process does, whatever is closed: it has created an array
+  // whose name would go with it.
+  void keep() { kept_.store(true); }
+  bool kept() const { return kept_.load(); }
   // Ends the connection to the daemon, which takes all back that the session has. No call follows.
   void goodbye() { files_->goodbye(); }
 
@@ -85,6 +89,7 @@ class Session final {
   const std::uint32_t fork_generation_;
   std::atomic<std::int64_t> last_look_s_{0};
   std::atomic<bool> lost_{false};
+  std::atomic<bool> kept_{false};
   std::atomic<bool> ended_{false};  // closed by its last user; set under mutex_
   std::atomic<std::uint64_t> copies_{0};
 

@@ -59,9 +59,13 @@ TEST_F(Leases, OutliveHandleAndClient) {
   std::optional<ReadLease> read;
   std::optional<WriteLease> write;
   Pin pin;
+  std::uint32_t session = 0;
   {
     const Client client = connect();
-    const Array array = client.create(words("a", 64));
+    session = client.session_id();
+    CreateOptions options = words("a", 64);
+    options.lifetime = Lifetime::Persistent;  // a session array keeps the session
+    const Array array = client.create(options);
     publish(array);
     read = array.read();
     write = array.write();
@@ -73,7 +77,11 @@ TEST_F(Leases, OutliveHandleAndClient) {
   read.reset();
   EXPECT_NE(pin, nullptr);
   pin.reset();
-  EXPECT_EQ(daemon_.unsettled(), "") << "the session must have ended with the last of them";
+  const Client other = connect();
+  EXPECT_NE(other.session_id(), session) << "the session must have ended with the last of them";
+  other.withdraw("a");
+  other.close();
+  EXPECT_EQ(daemon_.unsettled(), "");
 }
 
 // The leases' ends meet each other's, the handle's and a new handle's.

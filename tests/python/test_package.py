@@ -114,9 +114,10 @@ def test_connect_starts_a_daemon_that_others_find(monkeypatch, tmp_path_factory)
         memlease.connect(start=False)
     assert isinstance(caught.value, ConnectionError)
     with memlease.connect() as client:
-        client.create("a", shape=3, dtype="f4", fill=1)
+        client.create("a", shape=3, dtype="f4", fill=1, lifetime="persistent")
         code = "import memlease; print(memlease.connect(start=False).get('a').sum())"
         assert run(sys.executable, "-c", code).stdout == "3.0\n"
+        client.withdraw("a")
         pidfd = os.pidfd_open(int((directory / "memleased.lock").read_text()))
     del client
     try:

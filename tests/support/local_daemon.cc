@@ -333,6 +333,9 @@ absl::StatusOr<std::shared_ptr<memlease::internal::ArrayTable>> memlease::intern
 
 bool memlease::internal::any_lease() { return false; }
 
+// The process is many clients' here, and its sessions end as their tests do.
+void memlease::internal::keep_session(const std::shared_ptr<ArrayTable>& /*arrays*/) {}
+
 memlease::internal::ImporterSource& memlease::internal::process_importers() {
   return testing::LocalDaemon::instance().importer;
 }

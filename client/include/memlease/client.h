@@ -85,8 +85,9 @@ class MEMLEASE_API Client {
   // Closes this connection, its copies, and the arrays that they have opened; those of other
   // connections stay open. What waits by any of these in other threads throws Closed within a tenth
   // of a second. With the process's last connection to this daemon the session ends; but leases and
-  // pins stay valid, and the session ends with the last of them. Destroying a client closes
-  // nothing.
+  // pins stay valid, and the session ends with the last of them. A process that has created an
+  // array of lifetime Session keeps its session, and so the array's name, until it ends: a later
+  // connect() finds both. Destroying a client closes nothing.
   void close() const;
 
  private:

@@ -1,0 +1,149 @@
+"""How long the names of session arrays last, and what is one session."""
+
+import gc
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import memlease
+import numpy as np
+import pytest
+from memlease import testing
+
+
+def test_a_name_outlives_the_client_that_made_it(memlease_daemon):
+    with memlease_daemon.connect() as client:
+        client.put("a", np.ones(3))
+        session = client.session_id
+    with memlease_daemon.connect() as client:
+        assert client.get("a").tolist() == [1, 1, 1]
+        assert client.session_id == session
+        assert client.put("a", np.zeros(3)).version == 2
+
+
+def test_a_name_outlives_handles_that_nobody_keeps(memlease_daemon):
+    memlease_daemon.connect().create("a", 3, "f4", fill=1)
+    gc.collect()
+    assert memlease_daemon.connect().get("a").tolist() == [1, 1, 1]
+
+
+def test_a_name_goes_with_its_process(memlease_daemon, memlease_client):
+    code = f"""if True:
+    import memlease
+    with memlease.connect({memlease_daemon.directory!r}, start=False) as client:
+        client.create("a", 3, "f4", fill=1)
+    with memlease.connect({memlease_daemon.directory!r}, start=False) as client:
+        print(client.list())
+    """
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (process.stdout, process.stderr) == ("['a']\n", "")
+    deadline = time.monotonic() + 20
+    while memlease_client.list():  # the daemon sees the end of a process on its own thread
+        assert time.monotonic() < deadline
+
+
+def test_a_process_that_creates_nothing_leaves_with_its_last_client(memlease_daemon):
+    memlease_daemon.connect().create("a", 3, "f4", lifetime="persistent").close()
+    gc.collect()
+    with memlease_daemon.connect() as client:
+        first = client.session_id
+        assert client.open("a").version == 0
+    with memlease_daemon.connect() as client:
+        assert client.session_id != first
+
+
+def test_a_forked_child_has_a_session_of_its_own(memlease_daemon):
+    code = f"""if True:
+    import memlease, os
+    memlease.connect({memlease_daemon.directory!r}, start=False).create("a", 3, "f4", fill=1)
+    child = os.fork()
+    client = memlease.connect({memlease_daemon.directory!r}, start=False)
+    if child == 0:
+        client.create("b", 3, "f4")
+        os._exit(0 if client.list() == ["a", "b"] else 1)
+    print(os.waitpid(child, 0)[1], client.exists("a"))
+    """
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (process.stdout, process.stderr) == ("0 True\n", "")
+
+
+def test_a_directory_is_one_however_it_is_spelled(memlease_daemon, tmp_path, monkeypatch):
+    folder, name = os.path.split(memlease_daemon.directory)
+    link = tmp_path / "link"
+    link.symlink_to(memlease_daemon.directory)
+    monkeypatch.chdir(folder)
+    first = memlease_daemon.connect()
+    for spelling in (name, f"./{name}/", f"{folder}//{name}", str(link), f"{link}/"):
+        with memlease.connect(spelling, start=False) as client:
+            assert client.session_id == first.session_id
+    first.close()
+    with memlease.connect(name, start=False) as client:
+        assert os.path.isabs(client.directory)
+        array = client.create("a", 1, "f4")
+        monkeypatch.chdir("/")
+        assert client.exists("a")
+        assert os.path.isabs(array.directory)
+
+
+def test_another_daemon_on_the_directory_is_another_session(memlease_daemon, tmp_path):
+    memlease_daemon.connect().create("a", 3, "f4", fill=1)
+    memlease_daemon.stop()
+    second = testing.Daemon(memlease_daemon.directory, tmp_path / "log")
+    try:
+        assert second.connect().list() == []
+        second.connect().create("b", 3, "f4", fill=1)
+        gc.collect()
+        assert second.connect().list() == ["b"]
+    finally:
+        second.stop()
+
+
+def test_connect_starts_a_daemon_where_one_is_ending(memlease_daemon):
+    code = f"""if True:
+    import memlease
+    lease = memlease.connect({memlease_daemon.directory!r}).create("a", 3, "f4", fill=1).read()
+    print(lease.version, flush=True)
+    input()
+    """
+    reader = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert reader.stdout.readline() == "1\n"
+    memlease_daemon.process.terminate()
+    said = ""
+    while "shutting down" not in said:  # it waits for the reader
+        try:
+            memlease_daemon.connect().close()
+        except memlease.DaemonUnavailable as error:
+            said = str(error)
+    with ThreadPoolExecutor() as threads:
+        connecting = threads.submit(memlease.connect, memlease_daemon.directory)
+        assert reader.communicate("\n") == ("", None)
+        client = connecting.result(30)
+    directory = Path(memlease_daemon.directory)
+    pid = int((directory / "memleased.lock").read_text())
+    assert pid != memlease_daemon.pid
+    assert client.list() == []
+    client.close()
+    pidfd = os.pidfd_open(pid)
+    os.kill(pid, signal.SIGTERM)
+    assert select.select([pidfd], [], [], 30)[0]
+    os.close(pidfd)
+    (directory / "memleased.log").unlink()
+
+
+def test_errors_of_names_tell_of_which_daemon(memlease_client):
+    for call, error in (
+        (lambda: memlease_client.open("a"), memlease.NotFound),
+        (lambda: memlease_client.withdraw("a"), memlease.NotFound),
+        (lambda: memlease_client.get("a"), memlease.NotFound),
+        (lambda: memlease_client.wait_for("a", timeout=0), memlease.Timeout),
+    ):
+        with pytest.raises(error) as caught:
+            call()
+        assert caught.value.message.endswith(f"in the daemon of {memlease_client.directory}")
