@@ -9,6 +9,7 @@
 #include "client/api/throw.h"
 #include "client/arrays/array_handle.h"
 #include "client/arrays/open_array.h"
+#include "client/session/fork_guard.h"
 #include "wire/error.h"
 
 namespace memlease {
@@ -32,8 +33,11 @@ absl::Status follower_closed() {
 
 struct Follower::State {
   // Whoever ends a step that was closed meanwhile lets the handle go, else close() does.
-  enum class Step { kIdle, kRunning, kClosed };
-  std::atomic<Step> step{Step::kIdle};
+  static constexpr std::uint64_t kIdle = 0;
+  static constexpr std::uint64_t kClosed = 1;
+  // By a thread of this process: one of the parent's is not in a forked child.
+  static std::uint64_t running() { return 2 + std::uint64_t{internal::fork_generation()}; }
+  std::atomic<std::uint64_t> step{kIdle};
   std::shared_ptr<ArrayHandle> handle;
   const Timeout timeout;
   const Stream stream;
@@ -44,7 +48,7 @@ struct Follower::State {
   State(std::shared_ptr<ArrayHandle> by, Timeout wait, std::uint64_t after, Stream on)
       : handle(std::move(by)), timeout(wait), stream(on), last(after) {}
   absl::Status still_open() const {
-    return step.load() == Step::kClosed ? follower_closed() : absl::OkStatus();
+    return step.load() == kClosed ? follower_closed() : absl::OkStatus();
   }
   absl::Status begin_step();
   void end_step();
@@ -52,16 +56,18 @@ struct Follower::State {
 };
 
 absl::Status Follower::State::begin_step() {
-  Step expected = Step::kIdle;
-  if (step.compare_exchange_strong(expected, Step::kRunning)) return absl::OkStatus();
-  if (expected == Step::kClosed) return follower_closed();
+  std::uint64_t expected = kIdle;
+  do {
+    if (step.compare_exchange_strong(expected, running())) return absl::OkStatus();
+  } while (expected != kClosed && expected != running());
+  if (expected == kClosed) return follower_closed();
   return wire::make_error(wire::ErrorCode::kBusy, "another thread waits in this follower",
                           "Give each thread a follower of its own.");
 }
 
 void Follower::State::end_step() {
-  Step expected = Step::kRunning;
-  if (!step.compare_exchange_strong(expected, Step::kIdle)) handle.reset();
+  std::uint64_t expected = running();
+  if (!step.compare_exchange_strong(expected, kIdle)) handle.reset();
 }
 
 ReadAttempt Follower::State::await() {
@@ -110,7 +116,7 @@ std::uint64_t Follower::seen() const noexcept { return state_ == nullptr ? 0 : s
 
 void Follower::close() noexcept {
   if (state_ == nullptr) return;
-  if (state_->step.exchange(State::Step::kClosed) == State::Step::kIdle) state_->handle.reset();
+  if (state_->step.exchange(State::kClosed) != State::running()) state_->handle.reset();
 }
 
 }  // namespace memlease

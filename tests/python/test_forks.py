@@ -170,6 +170,27 @@ def test_children_are_forked_while_threads_of_the_parent_are_at_work(memlease_cl
     assert run_forking(code, start="") == "True\n"
 
 
+def test_a_follower_that_a_thread_of_the_parent_waits_in_is_free_in_a_forked_child(memlease_client):
+    memlease_client.put("a", np.arange(4))
+    code = """
+    next(follower)
+    waits = threading.Event()
+    def wait():
+        waits.set()
+        for lease in follower: pass
+    thread = threading.Thread(target=wait)
+    thread.start()
+    waits.wait()
+    def child():
+        array.put(np.arange(4))
+        return next(follower).version
+    print([in_fork(child) for _ in range(5)])
+    follower.close()
+    thread.join()
+    """
+    assert run_forking(code, start="") == "[2, 3, 4, 5, 6]\n"
+
+
 def test_a_follower_goes_on_in_a_forked_child(memlease_client):
     array = memlease_client.put("a", np.arange(4))
     array.put(np.arange(4))
