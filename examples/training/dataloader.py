@@ -1,6 +1,6 @@
 """A PyTorch DataLoader whose workers read an array by themselves, whatever way they are started.
 
-    python dataloader.py [fork | forkserver | spawn]
+python dataloader.py [fork | forkserver | spawn]
 """
 
 import os
