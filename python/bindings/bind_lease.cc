@@ -11,6 +11,7 @@
 #include "python/bindings/fastcall.h"
 #include "python/bindings/lease.h"
 #include "python/bindings/lease_docs.h"
+#include "python/bindings/lease_sequence.h"
 
 namespace memlease::python {
 namespace {
@@ -213,6 +214,7 @@ PyObject* get_row(PyObject* self, Py_ssize_t index) {
 
 int set_item(PyObject* self, PyObject* key, PyObject* value) {
   return guarded([&] {
+    refuse_mask(value);
     lease_of<WriteLease>(self).assign(key, value);
     return 0;
   });
@@ -269,9 +271,13 @@ PyGetSetDef* properties() {
        nullptr},
       {"slot", &get<Lease, &Inside::slot>, nullptr, "Index of the slot that holds it.", nullptr},
       {"shape", &get<Lease, &Inside::shape>, nullptr, "Extents, as of the array.", nullptr},
-      {"dtype", &get<Lease, &Inside::dtype>, nullptr,
+      {"ndim", &get_ndim<Lease>, nullptr, "Number of axes.", nullptr},
+      {"size", &get_size<Lease>, nullptr, "Number of elements.", nullptr},
+      {"nbytes", &get_nbytes<Lease>, nullptr, "Bytes of all elements, without gaps.", nullptr},
+      {"dtype", &get_dtype<Lease>, nullptr, "Element type, as of the array.", nullptr},
+      {"dtype_name", &get<Lease, &Inside::dtype>, nullptr,
        "Name of the element type, such as 'float32' or 'bfloat16'.", nullptr},
-      {"array", &get<Lease, &Inside::numpy>, nullptr, kArrayDoc, nullptr},
+      {"array", &get<Lease, &Inside::numpy>, &set_array<Lease>, kArrayDoc, nullptr},
       {"__array_interface__", &get<Lease, &Inside::interface>, nullptr,
        "NumPy's array interface, version 3; \"data\" is a buffer. Host arrays only.", nullptr},
       {"__cuda_array_interface__", &get_cuda_interface<Lease>, nullptr, kCudaInterfaceDoc, nullptr},
@@ -295,6 +301,10 @@ void bind_lease(py::module_& module, const char* name, const char* doc) {
       {Py_tp_methods, methods<Lease>()},
       {Py_tp_getset, properties<Lease>()},
       {Py_tp_repr, slot(&repr<Lease>)},
+      {Py_tp_iter, slot(&PySeqIter_New)},
+      {Py_nb_bool, slot(&truth)},
+      {Py_mp_length, slot(&length<Lease>)},
+      {Py_sq_length, slot(&length<Lease>)},
       {Py_mp_subscript, slot(&get_item<Lease>)},
       {Py_sq_item, slot(&get_row<Lease>)},
       {Py_bf_getbuffer, slot(&get_buffer<Lease>)},

@@ -10,6 +10,7 @@ struct PackageParts {
   py::object error_types;           // dict: number of an ErrorCode -> exception
   py::object view_alive;            // the warning
   py::object numpy_dtype;           // (name) -> numpy.dtype
+  py::object dtype_for_users;       // (name) -> numpy.dtype, or the name
   py::object array_interface;       // (dtype, shape, strides) -> dict
   py::object cuda_array_interface;  // (dtype, shape, strides) -> dict
   py::object export_order;          // (version, host_wait, no_stream) -> (host_waits, names_stream)

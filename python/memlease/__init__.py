@@ -98,6 +98,7 @@ _core.set_package_parts(
     error_types=errors.BY_NUMBER,
     view_alive=errors.ViewAlive,
     numpy_dtype=dtypes.numpy_dtype,
+    dtype_for_users=dtypes.dtype_for_users,
     array_interface=interfaces.array_interface,
     cuda_array_interface=interfaces.cuda_array_interface,
     export_order=opt_outs.export_order,

@@ -1,0 +1,81 @@
+"""Leases as other libraries look at them: extents, dtype, length, iteration."""
+
+import collections.abc
+import copy
+
+import jax.numpy as jnp
+import memlease
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+
+@pytest.fixture
+def field(memlease_client):
+    return memlease_client.create("u", (2, 3), "f4", fill=np.arange(6).reshape(2, 3))
+
+
+def test_a_lease_has_the_extents_of_its_array(field):
+    for lease in (field.read(), field.write()):
+        with lease:
+            assert (lease.ndim, lease.size, lease.nbytes, len(lease)) == (2, 6, 24, 2)
+            assert lease.dtype == field.dtype == np.float32
+            assert isinstance(lease.dtype, np.dtype)
+            assert lease.dtype_name == field.dtype_name == "float32"
+        assert (lease.ndim, len(lease)) == (2, 2)  # it has ended
+
+
+def test_a_lease_is_iterated_over_by_rows(field):
+    with field.read() as lease:
+        # What pandas asks before it takes an object for an array.
+        assert isinstance(lease, collections.abc.Iterable)
+        assert isinstance(lease, collections.abc.Sized)
+        assert [row.tolist() for row in lease] == [[0, 1, 2], [3, 4, 5]]
+        assert sum(lease).tolist() == [3, 5, 7]
+        assert lease[-1].tolist() == [3, 4, 5]
+        assert next(reversed(lease)).tolist() == [3, 4, 5]
+    rows = iter(lease)
+    with pytest.raises(memlease.Closed):
+        next(rows)
+
+
+def test_a_lease_is_true_whatever_its_length(memlease_client):
+    for name, shape in (("none", 0), ("one", ()), ("many", 3)):
+        with memlease_client.create(name, shape, "i4", fill=0).read() as lease:
+            assert lease
+    with memlease_client.open("one").read() as lease:
+        with pytest.raises(TypeError, match="no length"):
+            len(lease)
+        assert (lease.ndim, lease.size, lease.nbytes) == (0, 1, 4)
+
+
+def test_frameworks_take_a_lease(memlease_client):
+    array = memlease_client.put("a", np.arange(4.0))
+    with array.read() as lease:
+        assert pa.array(lease).to_pylist() == [0, 1, 2, 3]
+        assert jnp.asarray(lease).tolist() == [0, 1, 2, 3]
+        assert torch.tensor(lease).tolist() == [0, 1, 2, 3]
+        assert np.zeros_like(lease).tolist() == [0] * 4
+        copied = copy.deepcopy(np.asarray(lease))
+    assert copied.tolist() == [0, 1, 2, 3]
+
+
+def test_an_array_is_changed_in_place(field):
+    with field.update() as lease:
+        lease.array += 1
+        lease.array[0] *= 2
+        with pytest.raises(AttributeError, match=r"lease\[\.\.\.\] = values"):
+            lease.array = np.zeros((2, 3))
+    assert field.get().tolist() == [[2, 4, 6], [4, 5, 6]]
+    with field.read() as lease, pytest.raises(ValueError, match="read-only"):
+        lease.array += 1
+
+
+def test_a_mask_is_refused(field):
+    with field.write() as lease:
+        with pytest.raises(memlease.InvalidArgument, match="a masked array"):
+            lease[...] = np.ma.masked_equal(np.zeros((2, 3)), 0)
+        lease[...] = np.float32(7)
+        lease[0] = [1, 2, 3]
+    assert field.get().tolist() == [[1, 2, 3], [7, 7, 7]]
