@@ -43,7 +43,7 @@ absl::Status AddedSlots::map(std::uint32_t slot, InterruptCheck interrupt) {
 }
 
 // What somebody holds has not gone: so nobody uses what is unmapped here.
-void AddedSlots::forget_gone() {
+bool AddedSlots::forget_gone() {
   std::vector<std::shared_ptr<Mapping>> gone;  // end without the lock
   gone.reserve(wire::kMaxSlots);
   const wire::MutexLock lock(mutex_);
@@ -55,6 +55,7 @@ void AddedSlots::forget_gone() {
     gone.push_back(std::exchange(slot.mapping, nullptr));
   }
   mapped_slots_.store(std::min(mapped_slots_.load(), there));
+  return mapped_slots_.load() > layout_.regular;
 }
 
 }  // namespace memlease::internal

@@ -38,8 +38,8 @@ class AddedSlots {
     return mapped_slots_.load(std::memory_order_relaxed) >
            wire::slots_of(board_.slots.load(std::memory_order_relaxed), layout_);
   }
-  // Unmaps that.
-  void forget_gone() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Unmaps that. Is anything left?
+  bool forget_gone() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Slot {

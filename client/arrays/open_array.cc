@@ -63,8 +63,11 @@ absl::Status OpenArray::map_all() {
 
 absl::Status OpenArray::map_slot(std::uint32_t slot, InterruptCheck interrupt) {
   if (mapped_at_once(slot)) return absl::OkStatus();
-  if (added_slots_->stale()) added_slots_->forget_gone();
-  return slot < slot_data_.size() ? absl::OkStatus() : added_slots_->map(slot, interrupt);
+  if (added_slots_->stale() && !added_slots_->forget_gone()) maps_added_.store(false);
+  if (slot < slot_data_.size()) return absl::OkStatus();
+  auto status = added_slots_->map(slot, interrupt);
+  if (status.ok()) maps_added_.store(true);
+  return status;
 }
 
 int OpenArray::device_ordinal() const { return gpu_ == nullptr ? -1 : gpu_->importer().ordinal(); }

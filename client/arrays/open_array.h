@@ -180,8 +180,8 @@ class OpenArray final {
   OpenArray(std::shared_ptr<ArrayOwner> owner, const OpenAnswer& answer);
   absl::Status map_all();
   bool mapped_at_once(std::uint32_t slot) const {
-    return slot < slot_data_.size() ? added_slots_ == nullptr || !added_slots_->stale()
-                                    : added_slots_->mapped(slot);
+    if (slot >= slot_data_.size()) return added_slots_->mapped(slot);
+    return !maps_added_.load(std::memory_order_relaxed) || !added_slots_->stale();
   }
   // What orders streams, while there is a lease, a pin or the write lock: without these another
   // thread may leave the array.
@@ -205,7 +205,9 @@ class OpenArray final {
   std::vector<std::int64_t> strides_bytes_;
   ArrayPages pages_;
   std::unique_ptr<GpuArray> gpu_;
-  std::vector<std::byte*> slot_data_;        // of the regular slots
+  std::vector<std::byte*> slot_data_;  // of the regular slots
+  // Some are mapped, so that each read and write looks whether they have gone.
+  std::atomic<bool> maps_added_{false};
   std::unique_ptr<AddedSlots> added_slots_;  // where the array may have others
 
   std::atomic<bool> without_handle_{false};
