@@ -110,11 +110,11 @@ std::uint32_t SlotReader::most_held() const {
 }
 
 inline bool SlotReader::holds_too_many() const {
-  if (!layout_.grows()) return false;
   // Most arrays have three slots as long as nobody is slow: their reads look no further.
-  const std::uint32_t slots = slots_of_array();
-  if (slots <= kAlwaysHeld + 1) return false;
+  if (board_.slots.load(std::memory_order_relaxed) <= kAlwaysHeld + 1) return false;
+  if (!layout_.grows()) return false;
   std::uint32_t held = 0;
+  const std::uint32_t slots = slots_of_array();
   for (std::uint32_t s = 0; s < slots; ++s) held += row_.holds()[s].load() != 0 ? 1 : 0;
   return held > kAlwaysHeld && held > most_held();
 }
