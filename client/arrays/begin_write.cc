@@ -80,7 +80,7 @@ class Growth {
     refused_ = array_.session().control().add_slot(array_.answer().id, slots,
                                                    std::clamp(left, kShortest, kLongest), check);
     if (!interrupted_.ok()) return SlotWriter::Grown::kStop;
-    return refused_.ok() ? SlotWriter::Grown::kYes : SlotWriter::Grown::kNo;
+    return refused_.ok() ? SlotWriter::Grown::kAdded : SlotWriter::Grown::kRefused;
   }
   const absl::Status& refused() const { return refused_; }
   const absl::Status& interrupted() const { return interrupted_; }

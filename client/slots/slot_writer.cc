@@ -126,7 +126,7 @@ std::uint32_t SlotWriter::choose_waiting(SleepOn sleep_on, const Preferred* pref
   if (slot == none() && grow != nullptr && layout_.grows()) {
     const Grown grown = ask_for_slot(*grow);
     if (grown == Grown::kStop) return slot;
-    if (grown == Grown::kYes) slot = choose(preferred);
+    if (grown == Grown::kAdded) slot = choose(preferred);
   }
   if (slot != none()) return slot;
   for (bool go_on = true; go_on && slot == none();) {
@@ -145,7 +145,7 @@ std::uint32_t SlotWriter::choose_waiting(SleepOn sleep_on, const Preferred* pref
 // stopped to wait for its answer.
 SlotWriter::Grown SlotWriter::ask_for_slot(Grow grow) {
   const std::uint32_t slots = this->slots();
-  if (slots == layout_.most) return Grown::kNo;
+  if (slots == layout_.most) return Grown::kRefused;
   if (!leaves_out("clear what does not exist")) clear_from(slots);
   crash_point("grow.cleared");
   const Grown grown = grow(slots);

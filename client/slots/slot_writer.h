@@ -51,7 +51,7 @@ class SlotWriter {
   using Preferred = absl::FunctionRef<bool(std::uint32_t slot)>;
   // Where none is free, and the array may have more, asks once for another one before it sleeps:
   // grow(how many there are). kStop: gives up at once.
-  enum class Grown { kYes, kNo, kStop };
+  enum class Grown { kAdded, kRefused, kStop };
   using Grow = absl::FunctionRef<Grown(std::uint32_t slots)>;
   WriteAttempt begin(SleepOn sleep_on, const Preferred* preferred = nullptr,
                      const Grow* grow = nullptr);

@@ -120,8 +120,8 @@ class Client:
         max_slots : int, optional
             While readers hold all slots the array grows, slot by slot, up to so many, so that the
             writer need not wait; slots that nobody uses are given back. Default: 64 where these
-            take 64 MiB at most, else four times `slots`. With ``max_slots=slots`` the array does not
-            grow; arrays with ``slots=1`` and arrays on a GPU never do.
+            take 64 MiB at most, else four times `slots`. With ``max_slots=slots`` the array does
+            not grow; arrays with ``slots=1`` and arrays on a GPU never do.
         lifetime : {"session", "persistent"}
             Until its creator and its last lease have gone, or until it is withdrawn.
         mode : int

@@ -165,7 +165,7 @@ class Internal(Error, RuntimeError):
 
 
 class TooManyHeld(Error, RuntimeError):
-    """This process holds its share of the array's versions; the message names them."""
+    """The caller's process holds its share of the array's versions; the message names them."""
 
     code = "ML022"
 

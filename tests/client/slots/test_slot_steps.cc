@@ -305,7 +305,7 @@ bool an_added_slot_has_no_version() {
   grown.world.reader(0).acquire(4, 0);
   const auto grow = [&](std::uint32_t) {
     grown.add();
-    return internal::SlotWriter::Grown::kYes;
+    return internal::SlotWriter::Grown::kAdded;
   };
   const internal::SlotWriter::Grow wants(grow);
   Read told = Read::kNotYet;
