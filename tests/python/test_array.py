@@ -357,7 +357,8 @@ def test_the_hint_for_another_shape_is_one_that_helps(memlease_client, source, w
 
 
 class Object:
-    pass
+    def __repr__(self):
+        return "Object()"
 
 
 @pytest.mark.parametrize(
