@@ -111,6 +111,11 @@ std::uint64_t Array::version() const {
       [&] { return state().session().check_interrupt(handle_->interrupt_check()); }));
 }
 
+bool Array::has_writer() const {
+  internal::check(handle_->use());
+  return state().has_writer();
+}
+
 const std::string& Array::directory() const { return state().session().directory(); }
 
 std::uint64_t Array::id() const { return wire::to_int(state().answer().id); }

@@ -110,6 +110,8 @@ ReadLease Follower::next() {
   return ReadLease::begin(array, attempt.version, attempt.slot, interrupt, s.stream);
 }
 
+std::uint64_t Follower::last() const noexcept { return state_ == nullptr ? 0 : state_->last; }
+
 std::uint64_t Follower::skipped() const noexcept { return state_ == nullptr ? 0 : state_->skipped; }
 
 std::uint64_t Follower::seen() const noexcept { return state_ == nullptr ? 0 : state_->seen; }

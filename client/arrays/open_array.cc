@@ -209,6 +209,10 @@ bool OpenArray::withdrawn() const {
          board().array_id.load() != wire::to_int(answer_.id);
 }
 
+bool OpenArray::has_writer() const {
+  return (board().writer.load() & wire::kWriterHeir) == 0 && !withdrawn();
+}
+
 bool OpenArray::has_its_name() const {
   return !closed_.load() && (board().writer.load() & wire::kWriterDraining) == 0 && !withdrawn();
 }

@@ -164,6 +164,8 @@ class OpenArray final {
   // Leaves if nothing is held any more and the array is closed or withdrawn. May wait for the
   // device and call the daemon, both without a lock.
   void leave_if_due();
+  // A process has the writer's ownership, not the daemon.
+  bool has_writer() const;
   // Its name is free, or another array's.
   bool withdrawn() const;
   // Whoever opens the name now gets this array: a name is freed by withdrawing alone.

@@ -44,6 +44,7 @@ class ArrayHandle {
   void close();
   ReadLease read(const ReadOptions& options);
   std::uint64_t version() const;
+  bool has_writer() const;
 
  private:
   const Array& opened() const {
@@ -73,6 +74,8 @@ class PyFollower {
 
   py::object next();  // a ReadLease
   void close();
+  const py::object& array() const { return array_; }
+  std::uint64_t last() const { return follower_.last(); }
   std::uint64_t skipped() const { return follower_.skipped(); }
   std::uint64_t seen() const { return follower_.seen(); }
   bool closed() const { return closed_; }

@@ -173,6 +173,9 @@ void bind_properties(py::class_<ArrayHandle>& type) {
   type.def_property_readonly("may_write", &get<&Array::may_write>, "Whether `write` is allowed.");
   type.def_property_readonly("created", &get<&Array::created>,
                              "Whether the call that gave this handle made the array.");
+  type.def_property_readonly("has_writer", &ArrayHandle::has_writer,
+                             "Whether a live process owns the right to write: it has written the "
+                             "array last, and not closed it. No call.");
   type.def_property_readonly("version", &ArrayHandle::version,
                              "Number of the current version; 0 = none. Takes no lease.");
   type.def_property_readonly(
@@ -215,7 +218,30 @@ void ArrayHandle::close() {
   without_gil([this] { array_->close(); });
 }
 
+std::vector<std::size_t> wait(const std::vector<py::object>& arrays,
+                              const std::vector<std::uint64_t>& newer_than,
+                              const Timeout& timeout) {
+  std::vector<Awaited> all;
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    all.push_back({*handle_of(arrays[i]), newer_than.at(i)});
+  }
+  // The last use of an array may wait for other threads, which may wait for the GIL.
+  return without_gil([&] {
+    auto ready = memlease::wait(all, timeout);
+    all.clear();
+    return ready;
+  });
+}
+
 void bind_arrays(py::module_& module) {
+  module.def(
+      "wait",
+      [](const std::vector<py::object>& arrays, const std::vector<std::uint64_t>& newer_than,
+         const py::object& timeout) {
+        return wait(arrays, newer_than, to_timeout(timeout.ptr(), "timeout"));
+      },
+      py::arg("arrays"), py::arg("newer_than"), py::arg("timeout"),
+      "The places of those that are ready; see memlease.wait.");
   py::class_<ArrayHandle> type(module, "Array");
   type.def(py::init<const ArrayHandle&>(), py::arg("handle"));
   type.def(py::init([](std::string directory, std::string name, std::uint64_t id, py::object open) {

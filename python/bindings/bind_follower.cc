@@ -94,6 +94,10 @@ void bind_follower(py::module_& module) {
   type.def("__repr__", &PyFollower::repr)
       .def("__iter__", [](py::object self) { return self; })
       .def("__next__", &PyFollower::next, kNextDoc)
+      .def_property_readonly("array", &PyFollower::array, "What it follows.")
+      .def_property_readonly(
+          "last", &PyFollower::last,
+          "The version handed out last; before that, the `after` it was made with.")
       .def_property_readonly("skipped", &PyFollower::skipped, "Versions never seen, in all.")
       .def_property_readonly("seen", &PyFollower::seen, "Versions handed out.")
       .def_property_readonly("closed", &PyFollower::closed, "True once `close` was called.")

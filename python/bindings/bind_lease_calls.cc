@@ -189,6 +189,11 @@ std::uint64_t ArrayHandle::version() const {
   return without_gil([&] { return array.version(); });
 }
 
+bool ArrayHandle::has_writer() const {
+  const Array& array = opened();
+  return without_gil([&] { return array.has_writer(); });
+}
+
 void bind_lease_calls(py::class_<ArrayHandle>& type) { add_methods(type, calls); }
 
 }  // namespace memlease::python

@@ -57,6 +57,7 @@ from memlease.errors import (
     WriteAborted,
 )
 from memlease.programs import show_config
+from memlease.waiting import wait
 
 __all__ = [
     "AlreadyExists",
@@ -92,6 +93,7 @@ __all__ = [
     "__version__",
     "connect",
     "show_config",
+    "wait",
 ]
 
 _core.set_package_parts(

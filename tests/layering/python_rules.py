@@ -27,6 +27,7 @@ ORDER = [
     "conversions",
     "sources",
     "array",
+    "waiting",
     "client",
     "references",
     "testing",

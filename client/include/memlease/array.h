@@ -9,6 +9,7 @@
 #include <memlease/timeout.h>
 #include <memlease/version.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -32,6 +33,8 @@ struct WriteOptions {
   Stream stream = {};  // of a device array: WriteLease::wait
 };
 
+struct Awaited;  // memlease/wait.h
+
 // Copies are one handle of the array; each open() and create() gives another one. All calls are
 // thread-safe, and all of them throw memlease::Error: Closed, Withdrawn, DaemonLost wherever they
 // apply. In a forked child a handle opens its array again, by its name, at its first use there:
@@ -54,8 +57,11 @@ class MEMLEASE_API Array {
   std::uint32_t owner_gid() const;
   std::uint64_t size_bytes() const;  // of one version, from the first to the last element
   bool may_write() const;
-  bool created() const noexcept;         // by the call that gave this handle
-  std::uint64_t version() const;         // of the current version; 0 = none. No call, no lease
+  bool created() const noexcept;  // by the call that gave this handle
+  std::uint64_t version() const;  // of the current version; 0 = none. No call, no lease
+  // A process that is alive, as far as the daemon has seen, owns the right to write: it has written
+  // the array last, and not closed it. No call, no lease.
+  bool has_writer() const;
   const std::string& directory() const;  // of the daemon that owns it
   std::uint64_t id() const;              // unique in the daemon's run; never used again
 
@@ -100,6 +106,7 @@ class MEMLEASE_API Array {
 
  private:
   friend class Client;
+  friend std::vector<std::size_t> wait(const std::vector<Awaited>& all, Timeout timeout);
   explicit Array(std::shared_ptr<internal::ArrayHandle> handle, bool created = false) noexcept;
   internal::OpenArray& state() const;
   std::shared_ptr<internal::ArrayHandle> handle_;

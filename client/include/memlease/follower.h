@@ -26,6 +26,7 @@ class MEMLEASE_API Follower {
   // Waits for a version above the last one. Throws Timeout, and what Array::read() throws;
   // ProducerDied and WriteAborted once for a version, after which the next one can be waited for.
   ReadLease next();
+  std::uint64_t last() const noexcept;     // the version handed out last, or where it begins
   std::uint64_t skipped() const noexcept;  // versions never seen, in all
   std::uint64_t seen() const noexcept;     // versions handed out
   // next() throws Closed from now on. By any thread: one that waits in next() ends within a tenth

@@ -10,3 +10,4 @@
 #include <memlease/span.h>
 #include <memlease/stream.h>
 #include <memlease/version.h>
+#include <memlease/wait.h>

@@ -1,0 +1,67 @@
+"""`wait`: for a newer version of any of several arrays."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from memlease import _core
+from memlease.array import Array
+from memlease.errors import InvalidArgument
+
+Source = TypeVar("Source", Array, _core.Follower, Array | _core.Follower)
+
+
+def wait(
+    sources: Sequence[Source],
+    timeout: float | None = None,
+    *,
+    newer_than: Sequence[int] | None = None,
+) -> list[Source]:
+    """Wait until any of several arrays has a newer version.
+
+    Blocks, without the GIL; Ctrl-C ends the wait. Takes no lease: a follower that is ready gives
+    one at its next step, without waiting. The arrays may be of several daemons. Beyond 64 of them
+    they are looked at a thousand times a second.
+
+    Parameters
+    ----------
+    sources : sequence of Follower or Array
+        What to wait for.
+    timeout : float, optional
+        Seconds to wait at most; 0 does not wait. Default: no end.
+    newer_than : sequence of int, optional
+        For each source, the version that is known already. Default: what a follower has handed out
+        last, and for an array the version that is current now.
+
+    Returns
+    -------
+    list
+        The sources that are ready, in their order: a version above the known one can be read, or a
+        read would raise, as `Withdrawn` does. Empty once `timeout` has passed.
+
+    Raises
+    ------
+    InvalidArgument
+        `newer_than` is not as long as `sources`, or there are no sources.
+    Closed, Withdrawn, DaemonLost
+    """
+    if not sources:
+        raise InvalidArgument("there is nothing to wait for", "give arrays or followers")
+    arrays: list[Array] = []
+    known: list[int] = []
+    for source in sources:
+        if isinstance(source, _core.Follower):
+            arrays.append(source.array)
+            known.append(source.last)
+        elif isinstance(source, Array):
+            arrays.append(source)
+            known.append(source.version if newer_than is None else 0)
+        else:
+            raise TypeError(f"wait() takes arrays and followers, not {type(source).__name__}")
+    if newer_than is not None:
+        if len(newer_than) != len(sources):
+            raise InvalidArgument(
+                f"newer_than has {len(newer_than)} numbers for {len(sources)} sources",
+                "give one for each",
+            )
+        known = list(newer_than)
+    return [sources[place] for place in _core.wait(arrays, known, timeout)]
