@@ -33,7 +33,7 @@ def memlease_sender(name: str, words: int, _pipe: Connection, _queue: Any) -> It
         filled: Words = lease.array
         return filled
 
-    yield prepare, lambda: lease.publish(allow_pins=True)
+    yield prepare, lambda: lease.publish()
     array.close()
 
 

@@ -129,17 +129,19 @@ ReadLease Array::read(const ReadOptions& options) const {
 
 WriteLease Array::write(const WriteOptions& options) const {
   const auto attempt = write_or_throw(*handle_, options, internal::begin_write);
-  const std::uint64_t interrupt = handle_->interrupt_check();
-  if (state().gpu() == nullptr) return {state(), attempt.version, attempt.slot, interrupt};
-  return WriteLease::begin(state(), attempt.version, attempt.slot, interrupt, options.stream,
-                           false);
+  WriteLease lease(state(), attempt.version, attempt.slot, handle_->interrupt_check(),
+                   handle_->strict());
+  if (state().gpu() != nullptr) lease.begin(options.stream, false);
+  return lease;
 }
 
 WriteLease Array::update(const WriteOptions& options) const {
   const auto attempt = write_or_throw(*handle_, options, internal::begin_update);
-  const std::uint64_t interrupt = handle_->interrupt_check();
-  if (state().gpu() == nullptr) return {state(), attempt.version, attempt.slot, interrupt};
-  return WriteLease::begin(state(), attempt.version, attempt.slot, interrupt, options.stream, true);
+  WriteLease lease(state(), attempt.version, attempt.slot, handle_->interrupt_check(),
+                   handle_->strict());
+  lease.used_ = true;  // the current version's bytes are what it is for
+  if (state().gpu() != nullptr) lease.begin(options.stream, true);
+  return lease;
 }
 
 Follower Array::follow(Timeout timeout, std::uint64_t after, Stream stream) const {
@@ -176,6 +178,7 @@ std::uint64_t Array::put(const void* source, std::uint64_t size_bytes,
   const auto* const packed = static_cast<const std::byte*>(source);
   WriteLease lease = write(options);
   if (state().gpu() != nullptr) {
+    lease.used_ = true;
     internal::check(internal::put_to_device(state(), lease.slot_, packed, true, lease.streams_));
   } else {
     internal::copy_in(state().spec(), packed, static_cast<std::byte*>(lease.data()));
@@ -188,6 +191,7 @@ std::uint64_t Array::put(const GpuSource& source, const WriteOptions& options) c
   internal::check(handle_->use());
   internal::Importer* const by = internal::value_or_throw(internal::check_source(state(), source));
   WriteLease lease = write(options);
+  lease.used_ = true;
   internal::check(internal::put_from_gpu(state(), lease.slot_, source, by, true, lease.streams_));
   return lease.publish();
 }

@@ -1,6 +1,7 @@
 #include <memlease/client.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <string_view>
 #include <utility>
 
@@ -74,7 +75,10 @@ Client::Client(std::shared_ptr<internal::Connection> connection) noexcept
 Client Client::connect(const ConnectOptions& options, const char* header_version) {
   check(check_headers(header_version));
   auto arrays = value_or_throw(internal::connect_session(options));
-  return Client(std::make_shared<internal::Connection>(std::move(arrays), options.check_interrupt));
+  const char* const strict = std::getenv("MEMLEASE_STRICT");
+  return Client(std::make_shared<internal::Connection>(
+      std::move(arrays), options.check_interrupt,
+      options.strict || (strict != nullptr && std::string_view(strict) == "1")));
 }
 
 Array Client::create(const CreateOptions& options) const {
@@ -171,6 +175,21 @@ std::uint64_t Client::calls() const {
 std::uint64_t Client::copies() const {
   const Connection* const connection = connection_->if_in_this_process();
   return connection == nullptr ? 0 : connection->session().copies();
+}
+
+std::uint64_t Client::protected_slots() const {
+  const Connection* const connection = connection_->if_in_this_process();
+  return connection == nullptr ? 0 : connection->session().view_counts().protected_slots.load();
+}
+
+std::uint64_t Client::refused_protections() const {
+  const Connection* const connection = connection_->if_in_this_process();
+  return connection == nullptr ? 0 : connection->session().view_counts().refused_protections.load();
+}
+
+std::uint64_t Client::empty_writes() const {
+  const Connection* const connection = connection_->if_in_this_process();
+  return connection == nullptr ? 0 : connection->session().view_counts().empty_writes.load();
 }
 
 void Client::close() const { connection_->close(); }

@@ -35,9 +35,11 @@ absl::Status another_daemon(const Session& session) {
 
 }  // namespace
 
-Connection::Connection(std::shared_ptr<ArrayTable> arrays, std::function<void()> check_interrupt)
+Connection::Connection(std::shared_ptr<ArrayTable> arrays, std::function<void()> check_interrupt,
+                       bool strict)
     : arrays_(std::move(arrays)),
       interrupt_check_(session().add_interrupt_check(check_interrupt)),
+      strict_(strict),
       check_interrupt_(std::move(check_interrupt)) {}
 
 // Destroying a client closes nothing: open(...) on a temporary client is how people write it, and
@@ -85,7 +87,7 @@ absl::StatusOr<Connection*> Connection::successor() {
     auto arrays = connect_session(options);
     if (!arrays.ok()) return arrays.status();
     auto made = std::make_unique<std::shared_ptr<Connection>>(
-        std::make_shared<Connection>(*std::move(arrays), check_interrupt_));
+        std::make_shared<Connection>(*std::move(arrays), check_interrupt_, strict_));
     if (successor_.compare_exchange_strong(known, made.get())) known = made.release();
   }
   if (closed_.load()) (*known)->close();  // which may not have seen it
@@ -130,7 +132,8 @@ absl::StatusOr<HandleOwner::Opened> Connection::open_again(const OpenArray& befo
     (*array)->drop_handle();
     return client_closed();
   }
-  return Opened{(*here)->shared_from_this(), *std::move(array), (*here)->interrupt_check()};
+  return Opened{(*here)->shared_from_this(), *std::move(array), (*here)->interrupt_check(),
+                strict_};
 }
 
 absl::StatusOr<std::shared_ptr<ArrayHandle>> Connection::join(const OpenAnswer& answer) {
@@ -152,8 +155,8 @@ std::shared_ptr<ArrayHandle> Connection::find_open(const std::string& name) {
 }
 
 std::shared_ptr<ArrayHandle> Connection::make_handle(std::shared_ptr<OpenArray> array) {
-  auto handle =
-      std::make_shared<ArrayHandle>(Opened{shared_from_this(), std::move(array), interrupt_check_});
+  auto handle = std::make_shared<ArrayHandle>(
+      Opened{shared_from_this(), std::move(array), interrupt_check_, strict_});
   keep(handle);
   return handle;
 }

@@ -22,7 +22,8 @@ namespace memlease::internal {
 class Connection final : public HandleOwner, public std::enable_shared_from_this<Connection> {
  public:
   // The session counts it already (Session::add_connection).
-  Connection(std::shared_ptr<ArrayTable> arrays, std::function<void()> check_interrupt);
+  Connection(std::shared_ptr<ArrayTable> arrays, std::function<void()> check_interrupt,
+             bool strict);
   ~Connection() override;
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -69,6 +70,7 @@ class Connection final : public HandleOwner, public std::enable_shared_from_this
 
   const std::shared_ptr<ArrayTable> arrays_;
   const std::uint64_t interrupt_check_;
+  const bool strict_;  // of ConnectOptions
   // The caller's, for a child's connection; empty once it has been closed.
   std::function<void()> check_interrupt_;
   std::atomic<bool> closed_{false};

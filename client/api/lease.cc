@@ -55,9 +55,10 @@ OpenArray& live_state(OpenArray* state) {
 }
 
 // One pin a lease is enough: its copies count themselves.
-Pin pin_of(OpenArray& state, std::uint32_t slot, std::weak_ptr<const void>& known) {
+Pin pin_of(OpenArray& state, std::uint32_t slot, const void* data,
+           std::weak_ptr<const void>& known) {
   if (Pin pin = known.lock()) return pin;
-  Pin pin = make_pin(state, slot);
+  Pin pin = make_pin(state, slot, data);
   known = pin;
   return pin;
 }
@@ -141,7 +142,7 @@ const void* ReadLease::data() const {
   OpenArray& state = live();
   if (state.gpu() != nullptr)
     internal::check(host_wait_version_once(*state.gpu(), slot_, version_, streams_));
-  return state.slot_data(slot_);
+  return state.read_data(slot_);
 }
 
 void ReadLease::wait(Stream stream) const {
@@ -150,7 +151,10 @@ void ReadLease::wait(Stream stream) const {
   internal::check(order_read(*state.gpu(), slot_, version_, stream, streams_));
 }
 
-Pin ReadLease::pin() const { return internal::pin_of(live(), slot_, pin_); }
+Pin ReadLease::pin() const {
+  OpenArray& state = live();
+  return internal::pin_of(state, slot_, state.read_data(slot_), pin_);
+}
 
 bool ReadLease::release(Stream stream) {
   if (state_ != nullptr && state_->gpu() != nullptr) {
@@ -192,6 +196,8 @@ WriteLease::WriteLease(WriteLease&& other) noexcept
     : state_(std::exchange(other.state_, nullptr)),
       version_(other.version_),
       slot_(other.slot_),
+      strict_(other.strict_),
+      used_(other.used_),
       streams_(other.streams_),
       pin_(std::move(other.pin_)) {}
 
@@ -201,6 +207,8 @@ WriteLease& WriteLease::operator=(WriteLease&& other) noexcept {
     state_ = std::exchange(other.state_, nullptr);
     version_ = other.version_;
     slot_ = other.slot_;
+    strict_ = other.strict_;
+    used_ = other.used_;
     streams_ = other.streams_;
     pin_ = std::move(other.pin_);
   }
@@ -209,6 +217,7 @@ WriteLease& WriteLease::operator=(WriteLease&& other) noexcept {
 
 void WriteLease::wait_for_view(Stream consumer) const {
   OpenArray& state = live();
+  used_ = true;
   if (state.gpu() == nullptr) return;
   if (consumer) internal::check(order_write_view(*state.gpu(), slot_, consumer, streams_));
   internal::note_view(streams_, consumer);
@@ -221,6 +230,7 @@ void WriteLease::wait_on_host() const {
 
 Stream WriteLease::export_stream() const {
   OpenArray& state = live();
+  used_ = true;
   if (state.gpu() == nullptr) return {};
   auto stream = internal::export_stream(*state.gpu(), streams_, [&](Stream on) {
     return order_write_view(*state.gpu(), slot_, on, streams_);
@@ -229,11 +239,8 @@ Stream WriteLease::export_stream() const {
   return internal::value_or_throw(std::move(stream));
 }
 
-WriteLease WriteLease::begin(OpenArray& state, std::uint64_t version, std::uint32_t slot,
-                             std::uint64_t interrupt_check, Stream stream, bool copy) {
-  WriteLease lease(state, version, slot, interrupt_check);
-  internal::check(internal::begin_gpu_write(state, slot, stream, copy, lease.streams_));
-  return lease;
+void WriteLease::begin(Stream stream, bool copy) {
+  internal::check(internal::begin_gpu_write(*state_, slot_, stream, copy, streams_));
 }
 
 WriteLease::~WriteLease() {
@@ -249,7 +256,8 @@ std::uint32_t WriteLease::slot() const { return slot_; }
 void* WriteLease::data() const {
   OpenArray& state = live();
   if (state.gpu() != nullptr) internal::check(host_wait_slot_once(*state.gpu(), streams_));
-  return state.slot_data(slot_);
+  used_ = true;
+  return state.write_data(slot_);
 }
 
 void WriteLease::wait(Stream stream) const {
@@ -261,6 +269,7 @@ void WriteLease::wait(Stream stream) const {
 void WriteLease::put(const GpuSource& source) const {
   OpenArray& state = live();
   internal::Importer* const by = internal::value_or_throw(internal::check_source(state, source));
+  used_ = true;
   internal::check(internal::put_from_gpu(state, slot_, source, by, false, streams_));
 }
 
@@ -269,23 +278,31 @@ Pin WriteLease::pin() const {
   internal::check(
       state.reader([&] { return state.session().check_interrupt(streams_.interrupt_check); })
           .status());  // a pin is a hold, and holds stand in the reader's row
-  return internal::pin_of(state, slot_, pin_);
+  used_ = true;
+  return internal::pin_of(state, slot_, state.write_data(slot_), pin_);
 }
 
-std::uint64_t WriteLease::publish(bool allow_pins) { return publish(Stream(), allow_pins); }
-
-std::uint64_t WriteLease::publish(Stream stream, bool allow_pins) {
-  OpenArray& state = live();
-  if (!state.session().usable_at_once()) internal::check(state.session().usable());
-  if (!allow_pins && !pin_.expired()) {
+std::uint64_t WriteLease::publish(Stream stream) {
+  const OpenArray& state = live();
+  const bool late_writes = !pin_.expired();
+  if (late_writes && strict_) {
     throw_error(wire::make_error(
         wire::ErrorCode::kBusy,
-        fmt::format("version {} of '{}' cannot be published while views of it live: "
-                    "later writes through them would change what readers see",
+        fmt::format("version {} of '{}' cannot be published while pins of it live, as this "
+                    "connection is strict",
                     version_, state.name()),
-        "Delete the views first, or publish with allow_pins and keep your hands off "
-        "them."));
+        "Let go of the pins first, or connect without `strict` and MEMLEASE_STRICT."));
   }
+  return publish_over(stream, late_writes);
+}
+
+std::uint64_t WriteLease::publish_over(Stream stream, bool late_writes) {
+  OpenArray& state = live();
+  if (!state.session().usable_at_once()) internal::check(state.session().usable());
+  if (late_writes) {
+    if (const Pin pin = pin_.lock()) internal::protect_under(state, slot_, pin);
+  }
+  count_use();
   state_ = nullptr;
   if (state.gpu() == nullptr) {
     state.end_write(slot_, version_, true);
@@ -297,14 +314,22 @@ std::uint64_t WriteLease::publish(Stream stream, bool allow_pins) {
 }
 
 void WriteLease::drop(Stream stream) {
-  OpenArray* state = std::exchange(state_, nullptr);
-  if (state == nullptr || state->forked()) return;
+  if (state_ == nullptr || state_->forked()) {
+    state_ = nullptr;
+    return;
+  }
+  count_use();
+  OpenArray* const state = std::exchange(state_, nullptr);
   if (state->gpu() == nullptr) {
     state->end_write(slot_, version_, false);
   } else {
     if (const Pin pin = pin_.lock()) internal::end_lease_of(*state, pin);
     end_gpu_write(*state, slot_, version_, false, stream, streams_).IgnoreError();
   }
+}
+
+void WriteLease::count_use() const noexcept {
+  if (!used_) state_->session().view_counts().empty_writes.fetch_add(1, std::memory_order_relaxed);
 }
 
 bool WriteLease::ended() const noexcept { return state_ == nullptr; }

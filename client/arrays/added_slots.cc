@@ -22,7 +22,7 @@ absl::Status AddedSlots::map(std::uint32_t slot, InterruptCheck interrupt) {
   if (mapped(slot)) return absl::OkStatus();
   const std::uint64_t place = place_of(slot);
   const wire::FileRange at = wire::unpack_place(place);
-  auto mapping = mappings_.get(at.file, wire::FileKind::kSegment, interrupt);
+  auto mapping = mappings_.get(at.file, wire::FileKind::kSegment, interrupt, access_);
   if (!mapping.ok()) return mapping.status();
   if (!(*mapping)->contains(at.offset, slot_bytes_, 1)) {
     return wire::defect("an added slot lies outside of its segment");

@@ -23,8 +23,12 @@ class AddedSlots {
  public:
   // The record and the cache outlive this.
   AddedSlots(MappingCache& mappings, const wire::BoardRecord& board, wire::SlotLayout layout,
-             std::uint64_t slot_bytes)
-      : mappings_(mappings), board_(board), layout_(layout), slot_bytes_(slot_bytes) {}
+             std::uint64_t slot_bytes, Access access)
+      : mappings_(mappings),
+        board_(board),
+        layout_(layout),
+        slot_bytes_(slot_bytes),
+        access_(access) {}
 
   // For whoever holds `slot`, or has marked it, until he lets it go: is it mapped? Then data() is
   // where its bytes are. `slot` is not a regular one, and below layout.most, here and below.
@@ -56,6 +60,7 @@ class AddedSlots {
   const wire::BoardRecord& board_;
   const wire::SlotLayout layout_;
   const std::uint64_t slot_bytes_;
+  const Access access_;
   wire::Mutex mutex_;
   std::unique_ptr<Slots> made_ ABSL_GUARDED_BY(mutex_);  // with the first one that is met
   std::atomic<Slots*> slots_{nullptr};                   // the same, for whoever has no lock

@@ -26,6 +26,7 @@ class HandleOwner {
     std::shared_ptr<HandleOwner> owner;
     std::shared_ptr<OpenArray> array;  // with one of its handles
     std::uint64_t interrupt_check = 0;
+    bool strict = false;  // ConnectOptions
   };
   virtual ~HandleOwner() = default;
   // In a forked child: the array of that handle, which the parent had open as `before`. Calls the
@@ -45,6 +46,7 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
   ArrayHandle(const ArrayHandle&) = delete;
   ArrayHandle& operator=(const ArrayHandle&) = delete;
 
+  bool strict() const { return first_.by.strict; }
   // As it has been opened last: by this process if use() was OK.
   OpenArray& array() const { return *array_.load(std::memory_order_acquire); }
   std::uint64_t interrupt_check() const { return interrupt_check_.load(std::memory_order_relaxed); }

@@ -43,23 +43,29 @@ absl::Status ArrayPages::map_board(const OpenAnswer& answer) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<std::byte*>> ArrayPages::map_slots(const OpenAnswer& answer) {
-  std::vector<std::byte*> slot_data;
+absl::StatusOr<ArrayPages::MappedSlots> ArrayPages::map_slots(const OpenAnswer& answer,
+                                                              Access access) {
+  MappedSlots slots;
   std::map<std::uint32_t, std::shared_ptr<Mapping>> segments;
   for (const FileRange& at : answer.slots) {
     auto& segment = segments[wire::to_int(at.file)];
     if (segment == nullptr) {
-      auto mapping = mappings_.get(at.file, FileKind::kSegment);
+      auto mapping = mappings_.get(at.file, FileKind::kSegment, kNoInterrupts, access);
       if (!mapping.ok()) return mapping.status();
       segment = *mapping;
-      keep(at.file, std::move(*mapping));
+      slots.page_bytes = std::max(slots.page_bytes, segment->page_bytes());
+      if (access == Access::kWrite) {
+        keep_written(std::move(*mapping));
+      } else {
+        keep(at.file, std::move(*mapping));
+      }
     }
     if (!segment->contains(at.offset, answer.slot_bytes, 1)) {
       return defect("a slot lies outside of its segment");
     }
-    slot_data.push_back(segment->data() + at.offset);
+    slots.data.push_back(segment->data() + at.offset);
   }
-  return slot_data;
+  return slots;
 }
 
 absl::StatusOr<std::byte*> ArrayPages::own_row(RowRef at, std::uint32_t units) {
@@ -76,6 +82,11 @@ absl::StatusOr<std::byte*> ArrayPages::own_row(RowRef at, std::uint32_t units) {
 void ArrayPages::keep(wire::FileId file, std::shared_ptr<Mapping> mapping) {
   const wire::MutexLock lock(mutex_);
   mapped_[wire::to_int(file)].swap(mapping);  // what stood there ends without the lock
+}
+
+void ArrayPages::keep_written(std::shared_ptr<Mapping> mapping) {
+  const wire::MutexLock lock(mutex_);
+  written_.push_back(std::move(mapping));
 }
 
 // ---- RowResolver.

@@ -28,8 +28,12 @@ class ArrayPages final : public RowResolver {
   // Maps the board. Fetches what this process does not have yet, and so does each call that returns
   // a status or a row. kInternal: the answer does not fit its files.
   absl::Status map_board(const OpenAnswer& answer);
-  // Maps the slots of a host array, whose addresses it returns.
-  absl::StatusOr<std::vector<std::byte*>> map_slots(const OpenAnswer& answer);
+  struct MappedSlots {
+    std::vector<std::byte*> data;  // by slot
+    std::uint64_t page_bytes = 0;  // of the pages that they stand in
+  };
+  // Maps the slots of a host array.
+  absl::StatusOr<MappedSlots> map_slots(const OpenAnswer& answer, Access access);
   // Of map_board().
   const wire::BoardRecord& board() const { return *board_; }
 
@@ -54,6 +58,7 @@ class ArrayPages final : public RowResolver {
     std::shared_ptr<Mapping> mapping;
   };
   void keep(wire::FileId file, std::shared_ptr<Mapping> mapping) ABSL_LOCKS_EXCLUDED(mutex_);
+  void keep_written(std::shared_ptr<Mapping> mapping) ABSL_LOCKS_EXCLUDED(mutex_);
   const wire::WriterRow* known_writer(wire::RowRef at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   const wire::WriterRow* find_writer_row(wire::RowRef at, Unmapped unmapped) override;
   const wire::ReaderRow* find_reader_row(wire::RowRef at, Unmapped unmapped) override;
@@ -67,6 +72,7 @@ class ArrayPages final : public RowResolver {
   wire::Mutex mutex_;
   // Boards, segments, own pages.
   std::map<std::uint32_t, std::shared_ptr<Mapping>> mapped_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<Mapping>> written_ ABSL_GUARDED_BY(mutex_);  // segments, for that
   // The one that was asked for last in front.
   std::vector<MappedWriter> writers_ ABSL_GUARDED_BY(mutex_);
 };

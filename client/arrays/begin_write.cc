@@ -179,7 +179,7 @@ WriteAttempt begin_slot(OpenArray& array, SlotWriter& writer, SlotWriter::SleepO
 
 // An added slot may lie where this process has nothing mapped.
 absl::Status map_written(OpenArray& array, std::uint32_t slot, WaitLimit& wait_limit) {
-  absl::Status status = array.map_slot(slot, [&] { return wait_limit.check_interrupt(); });
+  absl::Status status = array.map_slot_to_write(slot, [&] { return wait_limit.check_interrupt(); });
   if (!status.ok()) array.writer_if_any()->drop(slot);
   return status;
 }
@@ -196,7 +196,10 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
     const auto sleep_on = [&](const std::vector<wire::FutexWait>& words,
                               std::chrono::nanoseconds longest) {
       if (wait_limit.expired()) return false;
+      const bool by_itself = array.holds_back_slots();
       wire::futex_wait(words, std::min(wait_limit.slice(), longest));
+      // A loop that rebinds a name may keep a write waiting for a moment: that is no news.
+      if (by_itself && wait_limit.is_long()) array.note_starved();
       stopped = wait_limit.step();
       return stopped.ok();
     };
@@ -212,6 +215,7 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
       case Outcome::kReady:
         return map_written(array, attempt.slot, wait_limit);
       case Outcome::kNoFreeSlot:
+        if (array.holds_back_slots()) array.note_starved();
         return no_free_slot(array, wait_limit, growth.refused());
       case Outcome::kNumbersUsedUp:
         return numbers_used_up(array);
@@ -250,7 +254,8 @@ absl::Status begin_write(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& 
   // First what this process itself still keeps: it may be the only slot.
   auto status = array.gpu() == nullptr ? absl::OkStatus() : array.release_deferred();
   if (status.ok()) status = begin_entered(array, wait_limit, attempt);
-  if (status.ok()) std::move(leave).Cancel();
+  if (!status.ok()) return status;
+  std::move(leave).Cancel();
   return status;
 }
 
@@ -271,7 +276,7 @@ absl::Status begin_update(OpenArray& array, WaitLimit& wait_limit, WriteAttempt&
   }
   // A device copies on the lease's stream.
   if (attempt.slot != current.slot && array.gpu() == nullptr) {
-    std::memcpy(array.slot_data(attempt.slot), array.slot_data(current.slot),
+    std::memcpy(array.write_data(attempt.slot), array.read_data(current.slot),
                 array.answer().slot_bytes);
     crash_point("update.copied");
     array.session().count_copy();

@@ -149,7 +149,7 @@ absl::Status copy_within_device(OpenArray& array, std::uint32_t from, std::uint3
                                 Stream stream, LeaseStreams& streams) {
   Importer& importer = array.gpu()->importer();
   const auto copy = [&](Stream on) {
-    return importer.copy(array.slot_data(slot), array.slot_data(from), array.answer().slot_bytes,
+    return importer.copy(array.write_data(slot), array.read_data(from), array.answer().slot_bytes,
                          on);
   };
   if (!stream) {
@@ -170,7 +170,7 @@ absl::Status put_to_device(OpenArray& array, std::uint32_t slot, const std::byte
   return copy_now(array, importer, [&](Stream on) {
     if (only_use) streams.stream = on;
     return copy_blocks(array, [&](std::size_t at, std::size_t from, std::size_t bytes) {
-      return importer.copy(array.slot_data(slot) + at, packed + from, bytes, on);
+      return importer.copy(array.write_data(slot) + at, packed + from, bytes, on);
     });
   });
 }
@@ -183,7 +183,7 @@ absl::Status get_from_device(OpenArray& array, std::uint32_t slot, std::uint64_t
   return copy_now(array, importer, [&](Stream on) {
     if (only_use) streams.stream = on;
     return copy_blocks(array, [&](std::size_t at, std::size_t to, std::size_t bytes) {
-      return importer.copy(packed + to, array.slot_data(slot) + at, bytes, on);
+      return importer.copy(packed + to, array.read_data(slot) + at, bytes, on);
     });
   });
 }
@@ -201,7 +201,7 @@ namespace {
 
 absl::Status put_into_host(OpenArray& array, std::uint32_t slot, const GpuSource& source,
                            Importer& importer) {
-  std::byte* const to = array.slot_data(slot);
+  std::byte* const to = array.write_data(slot);
   const auto* const from = static_cast<const std::byte*>(source.data);
   if (layout_of(array, source) == Layout::kOfArray) {
     return copy_now(array, importer,
@@ -221,7 +221,7 @@ absl::Status put_from_gpu(OpenArray& array, std::uint32_t slot, const GpuSource&
                           Importer* by, bool only_use, LeaseStreams& streams) {
   if (by == nullptr) return absl::OkStatus();
   Importer& importer = *by;
-  std::byte* const to = array.slot_data(slot);
+  std::byte* const to = array.write_data(slot);
   const bool to_host = array.gpu() == nullptr;
   const Stream given = to_host ? Stream() : end_of(streams, {});
   if (given) return copy_in_order(array, importer, source, to, given);

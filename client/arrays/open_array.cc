@@ -25,6 +25,7 @@ absl::StatusOr<std::unique_ptr<OpenArray>> OpenArray::open(std::shared_ptr<Array
     array->left_ = true;  // the caller leaves
     return status;
   }
+  FaultTable::add(*array);
   return array;
 }
 
@@ -34,9 +35,11 @@ OpenArray::OpenArray(std::shared_ptr<ArrayOwner> owner, const OpenAnswer& answer
       answer_(answer),
       fork_generation_(fork_generation()),
       strides_bytes_(wire::strides_bytes_of(answer.spec)),
-      pages_(session_.mappings()) {}
+      pages_(session_.mappings()),
+      slot_pages_(answer_) {}
 
 OpenArray::~OpenArray() {
+  FaultTable::remove(*this);
   if (forked() || left_) return;
   owner_->depart(answer_.id, opens_, take_gpu_use());
 }
@@ -45,29 +48,12 @@ GpuUse OpenArray::take_gpu_use() { return gpu_ == nullptr ? GpuUse() : gpu_->tak
 
 absl::Status OpenArray::map_all() {
   if (auto status = pages_.map_board(answer_); !status.ok()) return status;
-  if (layout().grows()) {
-    added_slots_ =
-        std::make_unique<AddedSlots>(session_.mappings(), board(), layout(), answer_.slot_bytes);
-  }
-  if (wire::is_host(spec())) {
-    auto mapped = pages_.map_slots(answer_);
-    if (mapped.ok()) slot_data_ = std::move(*mapped);
-    return mapped.status();
-  }
+  if (wire::is_host(spec())) return slot_pages_.map_for_reading(pages_, session_.mappings());
   auto opened = GpuArray::open(answer_, session_, owner_->imports());
   if (!opened.ok()) return opened.status();
   gpu_ = std::move(*opened);
-  slot_data_ = gpu_->slot_data();
+  slot_pages_.set_device(gpu_->slot_data());
   return absl::OkStatus();
-}
-
-absl::Status OpenArray::map_slot(std::uint32_t slot, InterruptCheck interrupt) {
-  if (mapped_at_once(slot)) return absl::OkStatus();
-  if (added_slots_->stale() && !added_slots_->forget_gone()) maps_added_.store(false);
-  if (slot < slot_data_.size()) return absl::OkStatus();
-  auto status = added_slots_->map(slot, interrupt);
-  if (status.ok()) maps_added_.store(true);
-  return status;
 }
 
 int OpenArray::device_ordinal() const { return gpu_ == nullptr ? -1 : gpu_->importer().ordinal(); }
@@ -147,6 +133,50 @@ void OpenArray::end_write(std::uint32_t slot, std::uint64_t version, bool publis
     }
     leave_writing();
   });
+}
+
+ProtectedPages OpenArray::protect(std::uint32_t slot) {
+  Session::ViewCounts& counts = session_.view_counts();
+  bool refused = false;
+  const ProtectedPages pages = slot_pages_.protect(slot, refused);
+  if (pages) counts.protected_slots.fetch_add(1, std::memory_order_relaxed);
+  if (refused) counts.refused_protections.fetch_add(1, std::memory_order_relaxed);
+  return pages;
+}
+
+bool OpenArray::holds_back_slots() {
+  const SlotReader* reader = reader_ready_.load();
+  if (reader == nullptr || !writer_) return false;
+  const wire::Publication current = writer_->current();
+  const std::uint32_t there = wire::slots_of(board().slots.load(), layout());
+  for (std::uint32_t slot = 0; slot < there; ++slot) {
+    const bool is_current = current.version != 0 && current.slot == slot;
+    if (reader->holds(slot) != 0 && (!is_current || slots() == 1)) return true;
+  }
+  return false;
+}
+
+bool OpenArray::writer_wants_slot() {
+  const wire::WriterRow* writer =
+      pages_.writer_row(wire::writer_row_of(board().writer.load()), Unmapped::kLeave);
+  return writer != nullptr && writer->wanted.load() != 0;
+}
+
+bool OpenArray::find_place(const void* address, FaultTable::Place& place) const {
+  place.slot = slot_pages_.slot_at(address, place.for_writing);
+  if (place.slot >= layout().most) return false;
+  place.array = name().c_str();
+  place.forked = forked();
+  place.version = place.forked ? 0 : version_in(place.slot);
+  return true;
+}
+
+// Without a lock and without a call.
+std::uint64_t OpenArray::version_in(std::uint32_t slot) const {
+  const RowRef at = wire::writer_row_of(board().writer.load());
+  const wire::WriterRow* writer =
+      writer_ && writer_->row_ref() == at ? &writer_->row() : pages_.last_writer_row(at);
+  return writer == nullptr ? 0 : wire::version_of(writer->slot_words()[slot].load());
 }
 
 absl::Status OpenArray::end_device_read(std::uint32_t slot, std::uint64_t version,
@@ -289,10 +319,13 @@ absl::Status OpenArray::subscribe(InterruptCheck interrupt) {
 
 absl::StatusOr<SlotWriter*> OpenArray::writer(RowRef at) {
   if (writer_) return &*writer_;
+  if (auto status = slot_pages_.map_for_writing(pages_); !status.ok()) return status;
   auto row = pages_.own_row(at, wire::writer_row_units(layout().most));
   if (!row.ok()) return row.status();
   writer_.emplace(board(), answer_.id, layout(), at, *reinterpret_cast<wire::WriterRow*>(*row),
                   pages_);
+  // The ends of this process's own views look there whether a writer waits.
+  pages_.writer_row(at);
   return &*writer_;
 }
 

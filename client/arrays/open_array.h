@@ -15,9 +15,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/arrays/added_slots.h"
 #include "client/arrays/array_owner.h"
 #include "client/arrays/array_pages.h"
+#include "client/arrays/fault_table.h"
+#include "client/arrays/slot_pages.h"
 #include "client/arrays/write_lock.h"
 #include "client/ordering/gpu_array.h"
 #include "client/ordering/gpu_order.h"
@@ -30,7 +31,7 @@
 
 namespace memlease::internal {
 
-class OpenArray final {
+class OpenArray final : public FaultTable::Array {
  public:
   // Maps, fetches and opens. After an error it is the caller that leaves the array.
   static absl::StatusOr<std::unique_ptr<OpenArray>> open(std::shared_ptr<ArrayOwner> owner,
@@ -48,13 +49,17 @@ class OpenArray final {
   std::uint32_t slots() const { return answer_.spec.slots; }
   wire::SlotLayout layout() const { return {answer_.spec.slots, answer_.spec.max_slots}; }
   const std::vector<std::int64_t>& strides_bytes() const { return strides_bytes_; }
-  // Of a slot that is held, or in writing, and has been mapped.
-  std::byte* slot_data(std::uint32_t slot) const {
-    return slot < slot_data_.size() ? slot_data_[slot] : added_slots_->data(slot);
-  }
+  // Of a slot that is held and has been mapped; to write, of one that is in writing.
+  std::byte* read_data(std::uint32_t slot) const { return slot_pages_.read_data(slot); }
+  std::byte* write_data(std::uint32_t slot) const { return slot_pages_.write_data(slot); }
   // Maps it unless it is, which a slot may be that the daemon has added. To be asked after each
   // hold, and each begin of a write. Unmaps those that have gone.
-  absl::Status map_slot(std::uint32_t slot, InterruptCheck interrupt);
+  absl::Status map_slot(std::uint32_t slot, InterruptCheck interrupt) {
+    return slot_pages_.map_slot(slot, interrupt);
+  }
+  absl::Status map_slot_to_write(std::uint32_t slot, InterruptCheck interrupt) {
+    return slot_pages_.map_slot_to_write(slot, interrupt);
+  }
   const wire::BoardRecord& board() const { return pages_.board(); }
   const wire::WriterRow* writer_row(wire::RowRef at, Unmapped unmapped = Unmapped::kFetch) {
     return pages_.writer_row(at, unmapped);
@@ -122,6 +127,24 @@ class OpenArray final {
                                std::uint64_t interrupt_check);
   // Ends a write lease, likewise.
   void end_write(std::uint32_t slot, std::uint64_t version, bool publish);
+  // In a write that is about to be published, with a pin that has the slot until they are writable
+  // again: views of it live that could write into it late. From here on that faults.
+  ProtectedPages protect(std::uint32_t slot);
+
+  // Does this process itself hold slots beside the current one, by leases and views?
+  bool holds_back_slots();
+  // A writer, of whatever process, waits for a slot. Calls nobody.
+  bool writer_wants_slot();
+  // What this process holds has kept a write of its own waiting.
+  void note_starved() { starved_.store(true, std::memory_order_relaxed); }
+  // True once, for `starved` or what has been noted: the user is to be told about views.
+  bool take_view_warning(bool starved) {
+    return (starved || starved_.load(std::memory_order_relaxed)) &&
+           !warned_of_views_.exchange(true);
+  }
+
+  // FaultTable::Array.
+  bool find_place(const void* address, FaultTable::Place& place) const override;
 
   // The write lock of this process. Whoever lets it go without a write leaves the array if that has
   // become due meanwhile.
@@ -181,10 +204,7 @@ class OpenArray final {
  private:
   OpenArray(std::shared_ptr<ArrayOwner> owner, const OpenAnswer& answer);
   absl::Status map_all();
-  bool mapped_at_once(std::uint32_t slot) const {
-    if (slot >= slot_data_.size()) return added_slots_->mapped(slot);
-    return !maps_added_.load(std::memory_order_relaxed) || !added_slots_->stale();
-  }
+  bool mapped_at_once(std::uint32_t slot) const { return slot_pages_.mapped_at_once(slot); }
   // What orders streams, while there is a lease, a pin or the write lock: without these another
   // thread may leave the array.
   GpuOrder* order() const { return gpu_ == nullptr ? nullptr : gpu_->order(); }
@@ -192,6 +212,7 @@ class OpenArray final {
   absl::Status subscribe(InterruptCheck interrupt);
   template <typename FindRow>
   std::uint64_t find_version(FindRow find_row);
+  std::uint64_t version_in(std::uint32_t slot) const;
   void end_busy() ABSL_LOCKS_EXCLUDED(mutex_);
   void finish_closing();
   std::optional<std::uint32_t> begin_leaving() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -207,13 +228,12 @@ class OpenArray final {
   std::vector<std::int64_t> strides_bytes_;
   ArrayPages pages_;
   std::unique_ptr<GpuArray> gpu_;
-  std::vector<std::byte*> slot_data_;  // of the regular slots
-  // Some are mapped, so that each read and write looks whether they have gone.
-  std::atomic<bool> maps_added_{false};
-  std::unique_ptr<AddedSlots> added_slots_;  // where the array may have others
+  SlotPages slot_pages_;
 
   std::atomic<bool> without_handle_{false};
   std::atomic<bool> closed_{false};
+  std::atomic<bool> starved_{false};
+  std::atomic<bool> warned_of_views_{false};
   std::atomic<bool> left_{false};  // no member any more; the rows may be another array's by now
   WriteLock write_lock_;
   std::optional<SlotWriter> writer_;  // used under the write lock alone

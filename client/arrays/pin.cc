@@ -14,6 +14,7 @@ struct PinEnd {
   OpenArray* array;
   std::uint32_t slot;
   std::shared_ptr<PinMark> mark;  // null for the host
+  ProtectedPages pages = {};      // for as long as the pin lives
 
   void operator()(const void* /*data*/) const {
     if (array->forked()) return;
@@ -23,6 +24,7 @@ struct PinEnd {
       array->owner().note_deferred();
       return;
     }
+    if (!pages.make_writable()) return;
     array->reader_if_subscribed()->release(slot);
     if (!array->end_matters()) return;
     array->owner().note_release();
@@ -32,10 +34,14 @@ struct PinEnd {
 
 }  // namespace
 
-Pin make_pin(OpenArray& array, std::uint32_t slot) {
+Pin make_pin(OpenArray& array, std::uint32_t slot, const void* data) {
   array.reader_if_subscribed()->hold_again(slot);
-  return Pin(array.slot_data(slot),
+  return Pin(data,
              PinEnd{&array, slot, array.gpu() == nullptr ? nullptr : std::make_shared<PinMark>()});
+}
+
+void protect_under(OpenArray& array, std::uint32_t slot, const Pin& pin) {
+  if (auto* const end = std::get_deleter<PinEnd>(pin)) end->pages = array.protect(slot);
 }
 
 void end_lease_of(OpenArray& array, const Pin& pin) {

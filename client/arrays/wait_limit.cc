@@ -39,6 +39,12 @@ absl::Status WaitLimit::check_interrupt() {
   return still_open_();
 }
 
+bool WaitLimit::is_long() {
+  const Clock::time_point now = Clock::now();
+  if (!start_) start_ = now;
+  return now - *start_ >= kInterruptInterval;
+}
+
 absl::Status WaitLimit::check_call() {
   if (auto status = check_interrupt(); !status.ok()) return status;
   if (!expired()) return absl::OkStatus();

@@ -25,6 +25,8 @@ class WaitLimit {
             std::chrono::nanoseconds default_timeout, InterruptCheck still_open = kNoInterrupts);
 
   bool expired();
+  // The wait has gone on for longer than anybody would not notice.
+  bool is_long();
   // How long to sleep at a time; 0 once expired.
   std::chrono::nanoseconds slice();
   // Until its deadline; a day if there is none.

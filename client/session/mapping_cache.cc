@@ -1,6 +1,9 @@
 #include "client/session/mapping_cache.h"
 
+#include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
@@ -12,6 +15,18 @@
 namespace memlease::internal {
 
 using wire::ErrorCode;
+using wire::FileKind;
+
+namespace {
+
+std::uint64_t page_bytes_of(const SharedFile& file) {
+  struct statfs system{};
+  const bool huge = file.kind == FileKind::kSegment && fstatfs(file.fd.get(), &system) == 0 &&
+                    system.f_type == HUGETLBFS_MAGIC;
+  return static_cast<std::uint64_t>(huge ? system.f_bsize : sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
 
 absl::StatusOr<std::shared_ptr<Mapping>> Mapping::map(const SharedFile& file,
                                                       const std::shared_ptr<PeerWindows>& windows) {
@@ -45,6 +60,7 @@ Mapping::Mapping(std::byte* data, const SharedFile& file, std::shared_ptr<PeerWi
       size_bytes_(file.size_bytes),
       kind_(file.kind),
       writable_(file.writable),
+      page_bytes_(page_bytes_of(file)),
       fork_generation_(fork_generation()),
       windows_(std::move(windows)),
       reserve_(kind_ == wire::FileKind::kSegment
@@ -74,16 +90,16 @@ bool Mapping::contains(std::uint64_t offset, std::uint64_t size_bytes,
 MappingCache::MappingCache(FileSource& source)
     : source_(source), windows_(std::make_shared<PeerWindows>()) {}
 
-std::shared_ptr<Mapping> MappingCache::find(wire::FileId file) {
+std::shared_ptr<Mapping> MappingCache::find(Key key) {
   const wire::MutexLock lock(mutex_);
-  const auto known = mappings_.find(to_int(file));
+  const auto known = mappings_.find(key);
   return known == mappings_.end() ? nullptr : known->second.lock();
 }
 
 // Another thread may have mapped it meanwhile: then that mapping counts.
-std::shared_ptr<Mapping> MappingCache::publish(wire::FileId file, std::shared_ptr<Mapping> mapped) {
+std::shared_ptr<Mapping> MappingCache::publish(Key key, std::shared_ptr<Mapping> mapped) {
   const wire::MutexLock lock(mutex_);
-  auto& entry = mappings_[to_int(file)];
+  auto& entry = mappings_[key];
   if (auto first = entry.lock()) return first;
   entry = mapped;
   // Forget what nobody uses any more, now and then.
@@ -91,15 +107,25 @@ std::shared_ptr<Mapping> MappingCache::publish(wire::FileId file, std::shared_pt
   return mapped;
 }
 
-absl::StatusOr<std::shared_ptr<Mapping>> MappingCache::get(wire::FileId file, wire::FileKind kind,
-                                                           InterruptCheck interrupt) {
-  std::shared_ptr<Mapping> mapping = find(file);
+absl::StatusOr<std::shared_ptr<Mapping>> MappingCache::get(wire::FileId file, FileKind kind,
+                                                           InterruptCheck interrupt,
+                                                           Access access) {
+  const Key key = Key{to_int(file)} * 2 + (access == Access::kWrite ? 1 : 0);
+  std::shared_ptr<Mapping> mapping = find(key);
   if (mapping == nullptr) {
     auto shared = source_.fetch(file, interrupt);
     if (!shared.ok()) return shared.status();
+    if (access == Access::kWrite && !shared->writable) {
+      return wire::make_error(ErrorCode::kDenied,
+                              fmt::format("shared file {} may be read but not written by this "
+                                          "process",
+                                          to_int(file)),
+                              "Its owner must create the array with a mode such as 0660.");
+    }
+    if (kind == FileKind::kSegment && access == Access::kRead) shared->writable = false;
     auto mapped = Mapping::map(*shared, windows_);
     if (!mapped.ok()) return mapped.status();
-    mapping = publish(file, *mapped);
+    mapping = publish(key, *mapped);
   }
   if (mapping->kind() != kind) {
     return wire::defect(fmt::format("shared file {} is of kind {}, not {}", to_int(file),

@@ -1,5 +1,6 @@
 // Shared files as mapped in this process: each once, however many arrays stand in it, for as long
-// as anybody uses it. Thread-safe; files are fetched and mapped without the lock.
+// as anybody uses it; segments, once written, a second time for that. Thread-safe; files are
+// fetched and mapped without the lock.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +17,9 @@
 
 namespace memlease::internal {
 
+// What a segment is mapped for. Who reads cannot write by mistake, though he may write the array.
+enum class Access : bool { kRead, kWrite };
+
 // A mapped file. Not inherited over fork(2): the addresses of arrays' bytes stay out of use in the
 // child, so that a view of the parent's faults there whatever the child maps. The pages of another
 // process stand in a window.
@@ -31,6 +35,8 @@ class Mapping {
   std::uint64_t size_bytes() const { return size_bytes_; }
   bool writable() const { return writable_; }
   wire::FileKind kind() const { return kind_; }
+  // What can be protected of it is a multiple of this.
+  std::uint64_t page_bytes() const { return page_bytes_; }
   // Is the range inside, at a multiple of alignment?
   bool contains(std::uint64_t offset, std::uint64_t size_bytes, std::uint64_t alignment) const;
 
@@ -41,6 +47,7 @@ class Mapping {
   const std::uint64_t size_bytes_;
   const wire::FileKind kind_;
   const bool writable_;
+  const std::uint64_t page_bytes_;
   const std::uint32_t fork_generation_;
   const std::shared_ptr<PeerWindows> windows_;   // nullptr: in none
   const std::unique_ptr<ForkObserver> reserve_;  // nullptr: nobody has views of it
@@ -51,18 +58,22 @@ class MappingCache {
   explicit MappingCache(FileSource& source);
 
   // Asks the daemon for the file unless it is mapped; a wait for that ends with what `interrupt`
-  // says. kInternal if it is of another kind.
+  // says. kInternal if it is of another kind, and kDenied if it is to be written and may not. Other
+  // kinds than segments know no access but their own.
   absl::StatusOr<std::shared_ptr<Mapping>> get(wire::FileId file, wire::FileKind kind,
-                                               InterruptCheck interrupt = kNoInterrupts);
+                                               InterruptCheck interrupt = kNoInterrupts,
+                                               Access access = Access::kRead);
 
  private:
-  std::shared_ptr<Mapping> find(wire::FileId file);
-  std::shared_ptr<Mapping> publish(wire::FileId file, std::shared_ptr<Mapping> mapped);
+  // A file with an access.
+  using Key = std::uint64_t;
+  std::shared_ptr<Mapping> find(Key key);
+  std::shared_ptr<Mapping> publish(Key key, std::shared_ptr<Mapping> mapped);
 
   FileSource& source_;
   const std::shared_ptr<PeerWindows> windows_;
   wire::Mutex mutex_;
-  std::unordered_map<std::uint32_t, std::weak_ptr<Mapping>> mappings_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<Key, std::weak_ptr<Mapping>> mappings_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace memlease::internal

@@ -70,6 +70,14 @@ class Session final {
   void count_copy() { copies_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t copies() const { return copies_.load(std::memory_order_relaxed); }
 
+  // What views that outlive their write lease cost (SlotPages), and write leases that nobody used.
+  struct ViewCounts {
+    std::atomic<std::uint64_t> protected_slots{0};
+    std::atomic<std::uint64_t> refused_protections{0};
+    std::atomic<std::uint64_t> empty_writes{0};
+  };
+  ViewCounts& view_counts() { return view_counts_; }
+
   // A connection's check (ConnectOptions::check_interrupt), under a number that no other one gets;
   // 0 if there is none.
   std::uint64_t add_interrupt_check(std::function<void()> check);
@@ -92,6 +100,7 @@ class Session final {
   std::atomic<bool> kept_{false};
   std::atomic<bool> ended_{false};  // closed by its last user; set under mutex_
   std::atomic<std::uint64_t> copies_{0};
+  ViewCounts view_counts_;
 
   wire::Mutex mutex_;
   std::uint32_t connections_ ABSL_GUARDED_BY(mutex_) = 0;

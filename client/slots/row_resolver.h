@@ -37,6 +37,8 @@ class RowResolver {
     return last_reader_.row != nullptr && last_reader_.at == at ? last_reader_.row
                                                                 : find_reader_row(at, unmapped);
   }
+  // The same, and only that one: takes no lock, for signal handlers.
+  const wire::WriterRow* last_writer_row(wire::RowRef at) const { return last_writer_.find(at); }
   virtual const wire::SubscriberChunk* subscriber_chunk(wire::FileRange at, Unmapped unmapped) = 0;
 
  protected:

@@ -65,6 +65,8 @@ class SlotWriter {
   using OnRead = absl::FunctionRef<void(wire::RowRef row, std::uint64_t count)>;
   void for_each_read_fence(std::uint32_t slot, OnRead fn);
 
+  wire::RowRef row_ref() const { return row_ref_; }
+  const wire::WriterRow& row() const { return row_; }
   // What stands, in a write or between two; version 0 = nothing.
   wire::Publication current() const;
 

@@ -1,6 +1,8 @@
 // Arrays and followers as Python sees them.
 #pragma once
 
+#include <memlease/for_bindings.h>
+
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -59,6 +61,24 @@ class ArrayHandle {
   Reference reference_;            // while there is no array
   mutable py::object open_;        // null: closed, or opened
 };
+
+// A call that begins a write, without the GIL. A ViewAlive warning follows if it had to wait for
+// what this process itself holds; an error of the call's own comes first.
+template <typename Call>
+auto writing(const Array& array, Call&& call) {
+  try {
+    auto result = without_gil(std::forward<Call>(call));
+    if (internal::ForBindings::should_warn_of_views(array)) {
+      warn_of_views(array.name(), true);
+    }
+    return result;
+  } catch (const Error&) {
+    if (internal::ForBindings::should_warn_of_views(array)) {
+      warn_of_views(array.name(), false);
+    }
+    throw;
+  }
+}
 
 // The handle inside of an instance of Array.
 ArrayHandle& handle_of(py::handle array);

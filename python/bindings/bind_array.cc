@@ -75,14 +75,14 @@ std::uint64_t put_bytes(const ArrayHandle& self, const py::object& source, const
   const WriteOptions options{to_timeout(wait.ptr(), "wait"), optional_stream(stream)};
   const Bytes bytes(source, PyBUF_SIMPLE);
   const Array& array = *self;
-  return without_gil([&] { return array.put(bytes.data(), bytes.size(), options); });
+  return writing(array, [&] { return array.put(bytes.data(), bytes.size(), options); });
 }
 
 std::uint64_t put_gpu(const ArrayHandle& self, const PyGpuSource& source, const py::object& wait,
                       const py::object& stream) {
   const WriteOptions options{to_timeout(wait.ptr(), "wait"), optional_stream(stream)};
   const Array& array = *self;
-  return without_gil([&] { return array.put(source.source, options); });
+  return writing(array, [&] { return array.put(source.source, options); });
 }
 
 PyObject* follow(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) {

@@ -6,11 +6,12 @@
 namespace memlease::python {
 namespace {
 
-Client connect(const std::string& directory, bool start, const std::string& daemon) {
+Client connect(const std::string& directory, bool start, const std::string& daemon, bool strict) {
   ConnectOptions options;
   options.directory = directory;
   options.start = start;
   options.daemon = daemon;
+  options.strict = strict;
   options.check_interrupt = &check_interrupt;
   return without_gil([&] { return Client::connect(options); });
 }
@@ -67,8 +68,10 @@ void bind_clients(py::module_& module) {
       "typestr", [](const std::string& dtype) { return typestr_of(parse_dtype(dtype)); },
       "A dtype as NumPy's array interface spells it; empty where NumPy has no such type.");
   module.def("leases_alive", &leases_alive, "Whether a lease or view of this process lives.");
+  module.def("explain_faults", &explain_faults);
   py::class_<Client, std::unique_ptr<Client, DeleteWithoutGil>>(module, "Client")
-      .def_static("connect", &connect, py::arg("directory"), py::arg("start"), py::arg("daemon"))
+      .def_static("connect", &connect, py::arg("directory"), py::arg("start"), py::arg("daemon"),
+                  py::arg("strict"))
       .def("create", &create, py::kw_only(), py::arg("name"), py::arg("dtype"), py::arg("shape"),
            py::arg("strides_bytes"), py::arg("device"), py::arg("slots"), py::arg("max_slots"),
            py::arg("persistent"), py::arg("mode"), py::arg("exist_ok"))
@@ -96,6 +99,9 @@ void bind_clients(py::module_& module) {
       .def_property_readonly("session_id", &Client::session_id)
       .def_property_readonly("calls", &Client::calls)
       .def_property_readonly("copies", &Client::copies)
+      .def_property_readonly("protected_slots", &Client::protected_slots)
+      .def_property_readonly("refused_protections", &Client::refused_protections)
+      .def_property_readonly("empty_writes", &Client::empty_writes)
       .def("close", [](const Client& self) { without_gil([&] { self.close(); }); });
 }
 

@@ -82,12 +82,11 @@ PyObject* release(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
 PyObject* publish(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
                   PyObject* keywords) {
   return guarded([&] {
-    static constexpr std::array kParameters{"stream", "allow_pins"};
-    std::array<PyObject*, 2> values{};
-    FastCall{"publish", arguments, count, keywords}.bind(kParameters, 1, values);
-    const Stream stream = to_stream(values[0]);
-    const bool allow_pins = values[1] != nullptr && is_true(values[1]);
-    return PyLong_FromUnsignedLongLong(lease_of<WriteLease>(self).publish(stream, allow_pins));
+    Stream stream;
+    if (count != 0 || keywords != nullptr) {
+      stream = only_stream({"publish", arguments, count, keywords});
+    }
+    return PyLong_FromUnsignedLongLong(lease_of<WriteLease>(self).publish(stream));
   });
 }
 
@@ -230,6 +229,17 @@ int get_buffer(PyObject* self, Py_buffer* buffer, int flags) {
 }
 
 template <typename Lease>
+PyObject* make_memoryview(PyObject* self, PyObject* /*nothing*/) {
+  return guarded([&]() -> PyObject* {
+    const auto fill = [object = py::reinterpret_borrow<py::object>(self)](
+                          py::handle exporter, Py_buffer* buffer, int flags) {
+      lease_of<Lease>(object).fill_buffer(exporter, buffer, flags);
+    };
+    return PyMemoryView_FromObject(py::cast(LeaseBuffer{fill}).ptr());
+  });
+}
+
+template <typename Lease>
 void destroy(PyObject* self) {
   PyTypeObject* const type = Py_TYPE(self);
   auto* const object = reinterpret_cast<LeaseObject<Lease>*>(self);
@@ -254,6 +264,7 @@ PyMethodDef* methods() {
       {"__array__", c_function(&array<Lease>), kKeywords, kArrayMethodDoc},
       {"__dlpack__", c_function(&dlpack_capsule<Lease>), kKeywords, kDLPackDoc},
       {"__dlpack_device__", &dlpack_device<Lease>, METH_NOARGS, kDLPackDeviceDoc},
+      {"memoryview", &make_memoryview<Lease>, METH_NOARGS, kMemoryviewDoc},
       {"dlpack", c_function(&dlpack_source<Lease>), kKeywords, kDLPackMethodDoc},
       {"cuda_array", c_function(&cuda_array<Lease>), kKeywords, kCudaArrayDoc},
       kReads ? PyMethodDef{"release", c_function(&release), kFast, kReleaseDoc}
@@ -278,13 +289,19 @@ PyGetSetDef* properties() {
       {"dtype_name", &get<Lease, &Inside::dtype>, nullptr,
        "Name of the element type, such as 'float32' or 'bfloat16'.", nullptr},
       {"array", &get<Lease, &Inside::numpy>, &set_array<Lease>, kArrayDoc, nullptr},
-      {"__array_interface__", &get<Lease, &Inside::interface>, nullptr,
-       "NumPy's array interface, version 3; \"data\" is a buffer. Host arrays only.", nullptr},
       {"__cuda_array_interface__", &get_cuda_interface<Lease>, nullptr, kCudaInterfaceDoc, nullptr},
       {Inside::kReadonly ? "released" : "ended", &get<Lease, &Inside::ended>, nullptr,
        Inside::kReadonly ? "True once the lease has ended."
                          : "True once it is published or dropped.",
        nullptr},
+      // NumPy prefers it, and a buffer, to __array__, which alone gives the array that publish()
+      // can make read-only: a write lease has neither. The empty entry ends the table.
+      Inside::kReadonly
+          ? PyGetSetDef{"__array_interface__", &get<Lease, &Inside::interface>, nullptr,
+                        "NumPy's array interface, version 3; \"data\" is a buffer. Host arrays "
+                        "only.",
+                        nullptr}
+          : PyGetSetDef{},
       {}};
   return table;
 }
@@ -307,10 +324,13 @@ void bind_lease(py::module_& module, const char* name, const char* doc) {
       {Py_sq_length, slot(&length<Lease>)},
       {Py_mp_subscript, slot(&get_item<Lease>)},
       {Py_sq_item, slot(&get_row<Lease>)},
-      {Py_bf_getbuffer, slot(&get_buffer<Lease>)},
-      {Py_bf_releasebuffer, slot(&release_buffer)},
   };
-  if constexpr (!PyLease<Lease>::kReadonly) slots.push_back({Py_mp_ass_subscript, slot(&set_item)});
+  if constexpr (PyLease<Lease>::kReadonly) {
+    slots.push_back({Py_bf_getbuffer, slot(&get_buffer<Lease>)});
+    slots.push_back({Py_bf_releasebuffer, slot(&release_buffer)});
+  } else {
+    slots.push_back({Py_mp_ass_subscript, slot(&set_item)});
+  }
   slots.push_back({});
   PyType_Spec spec{
       name, sizeof(LeaseObject<Lease>), 0,

@@ -138,7 +138,7 @@ PyObject* begin(PyObject* self, PyObject* const* arguments, Py_ssize_t count, Py
       options.stream = to_stream(values[1]);
     }
     return make_lease<WriteLease>(self, handle.views(), values[1], [&] {
-      return without_gil([&] { return (array.*Begin)(options); });
+      return writing(array, [&] { return (array.*Begin)(options); });
     });
   });
 }

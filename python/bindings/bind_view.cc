@@ -1,4 +1,5 @@
 #include "python/bindings/cuda_array.h"
+#include "python/bindings/fastcall.h"
 #include "python/bindings/view.h"
 
 namespace memlease::python {
@@ -14,6 +15,14 @@ int get_bytes(PyObject* self, Py_buffer* buffer, int flags) {
                            bytes.readonly ? 1 : 0, flags);
 }
 
+int get_lease_buffer(PyObject* self, Py_buffer* buffer, int flags) {
+  buffer->obj = nullptr;
+  return guarded([&] {
+    py::cast<const LeaseBuffer&>(py::handle(self)).fill(self, buffer, flags);
+    return 0;
+  });
+}
+
 }  // namespace
 
 void bind_views(py::module_& module) {
@@ -23,6 +32,13 @@ void bind_views(py::module_& module) {
         type->as_buffer.bf_getbuffer = &get_bytes;
       }),
       "The bytes of one slot, pinned: the base of NumPy arrays over it.");
+  const py::class_<LeaseBuffer> buffer(module, "LeaseBuffer",
+                                       py::custom_type_setup([](PyHeapTypeObject* type) {
+                                         type->ht_type.tp_as_buffer = &type->as_buffer;
+                                         type->as_buffer.bf_getbuffer = &get_lease_buffer;
+                                         type->as_buffer.bf_releasebuffer = &release_buffer;
+                                       }),
+                                       "A lease for consumers of the buffer protocol.");
   py::class_<CudaArraySource>(module, "CudaArraySource",
                               "A lease for consumers of the CUDA array interface, with options.")
       .def_property_readonly("__cuda_array_interface__", &CudaArraySource::interface,

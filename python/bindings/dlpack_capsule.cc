@@ -125,7 +125,9 @@ py::capsule make_capsule(views::Block block, const DLPackPlan& plan) {
       return to_capsule(views::export_versioned(std::move(block)), kVersionedName,
                         &destroy_versioned);
     }
-    if (block.readonly && !plan.readonly_ok) {
+    // The host's memory defends itself: who writes by a read lease's mapping ends the process.
+    const bool is_guarded = block.device.device_type == kDLCPU;
+    if (block.readonly && !is_guarded && !plan.readonly_ok) {
       throw py::buffer_error(
           "__dlpack__: the lease is for reading, and this consumer takes only the unversioned "
           "DLPack, which cannot say so. If nothing will write through it, give it "

@@ -1,5 +1,7 @@
 #include "python/bindings/lease.h"
 
+#include <memlease/for_bindings.h>
+
 #include "python/bindings/gpu_source.h"
 #include "python/bindings/package_parts.h"
 
@@ -39,6 +41,7 @@ PyLease<Lease>::~PyLease() {
   if (views_.empty() && !on_device()) return;
   const py::error_scope pending;
   settle();
+  if (!kReadonly) views_.end_writing();
   if (on_device()) without_gil([this] { const Lease last = std::move(lease_); });
 }
 
@@ -69,9 +72,9 @@ py::dict PyLease<Lease>::interface() {
 }
 
 template <typename Lease>
-void PyLease<Lease>::fill_buffer(py::handle self, Py_buffer* buffer, int flags) {
+void PyLease<Lease>::fill_buffer(py::handle exporter, Py_buffer* buffer, int flags) {
   if (on_device()) throw py::buffer_error("memlease: " + on_device_text() + "; " + kWaysToGpus);
-  views_.fill_buffer(data(), lease_.pin(), self, buffer, flags);
+  views_.fill_buffer(data(), lease_.pin(), exporter, buffer, flags);
 }
 
 template <typename Lease>
@@ -158,16 +161,13 @@ views::Block PyLease<Lease>::host_copy() const {
 }
 
 template <typename Lease>
-std::string PyLease<Lease>::settle() {
-  if (views_.empty()) return {};
-  if (!views_.take_back(slot()) && !views_.is_kept()) {
-    try {
-      views_.keep(lease_.pin());
-    } catch (const Error&) {
-      return {};  // in a forked child, which has no pages to keep
-    }
+void PyLease<Lease>::settle() {
+  if (views_.empty() || views_.take_back(slot()) || views_.is_kept()) return;
+  try {
+    views_.keep(lease_.pin());
+  } catch (const Error&) {
+    return;  // in a forked child, which has no pages to keep
   }
-  return views_.alive();
 }
 
 template <typename Lease>
@@ -177,31 +177,20 @@ std::string PyLease<Lease>::repr() const {
          (ended() ? " ended>" : ">");
 }
 
-template <typename Lease>
-void PyLease<Lease>::warn_of(const std::string& alive, const char* what) const {
-  const std::string text = what + std::string(" version ") + std::to_string(version()) + " of '" +
-                           array().name +
-                           "' has ended, but something made from it is alive: " + alive +
-                           ". Slot " + std::to_string(slot()) +
-                           " stays out of use until that dies: del it before the lease ends, or "
-                           "keep a copy instead";
-  if (PyErr_WarnEx(package_parts().view_alive.ptr(), text.c_str(), 1) != 0)
-    throw py::error_already_set();
-}
-
 template <>
-bool PyLease<ReadLease>::release(Stream stream) {
+bool PyLease<ReadLease>::release(Stream stream, bool may_throw) {
   if (views_.empty()) return call([&] { return lease_.release(stream); });
-  const std::string alive = settle();
+  settle();
+  const bool warns = views_.any_alive() && internal::ForBindings::should_warn_of_views(lease_);
   views_.abandon();
   const bool is_free = call([&] { return lease_.release(stream); });
-  if (!is_free && !alive.empty()) warn_of(alive, "the lease to read");
+  if (warns) warn_of_views(array().name, may_throw);
   return is_free;
 }
 
 template <>
-void PyLease<ReadLease>::exit(bool /*failed*/) {
-  if (!ended()) release(Stream());
+void PyLease<ReadLease>::exit(bool failed) {
+  if (!ended()) release(Stream(), !failed);
 }
 
 template <>
@@ -232,18 +221,22 @@ void PyLease<WriteLease>::assign(py::handle key, py::handle source) {
 }
 
 template <>
-std::uint64_t PyLease<WriteLease>::publish(Stream stream, bool allow_pins) {
+std::uint64_t PyLease<WriteLease>::publish(Stream stream) {
   check_live();
-  const std::string alive = settle();
-  if (!alive.empty() && !allow_pins) {
-    throw Error(
-        ErrorCode::Busy,
-        "version " + std::to_string(version()) + " of '" + array().name +
-            "' cannot be published while something can still write into it: " + alive,
-        "del it first, or write with w[...] = instead of keeping w.array, or promise not to "
-        "write and call publish(allow_pins=True)");
+  settle();
+  if (internal::ForBindings::is_strict(lease_) && views_.any_alive()) {
+    throw Error(ErrorCode::Busy,
+                "version " + std::to_string(version()) + " of '" + array().name +
+                    "' cannot be published while something made from its lease is alive, as this "
+                    "connection is strict: " +
+                    views_.alive(),
+                "del it first, write with w[...] = instead of keeping w.array, or connect without "
+                "strict=True and MEMLEASE_STRICT");
   }
-  const std::uint64_t version = call([&] { return lease_.publish(stream, allow_pins); });
+  const bool late_writes = views_.may_write_late();
+  views_.end_writing();
+  const std::uint64_t version =
+      call([&] { return internal::ForBindings::publish(lease_, stream, late_writes); });
   views_.abandon();
   return version;
 }
@@ -251,10 +244,10 @@ std::uint64_t PyLease<WriteLease>::publish(Stream stream, bool allow_pins) {
 template <>
 void PyLease<WriteLease>::drop(Stream stream) {
   if (ended()) return;
-  const std::string alive = settle();
+  settle();
+  views_.end_writing();
   views_.abandon();
   call([&] { lease_.drop(stream); });
-  if (!alive.empty()) warn_of(alive, "the lease to write");
 }
 
 template <>
@@ -262,8 +255,9 @@ void PyLease<WriteLease>::exit(bool failed) {
   if (ended()) return;
   if (failed) return drop(Stream());
   try {
-    publish(Stream(), false);
+    publish(Stream());
   } catch (...) {
+    views_.end_writing();
     views_.abandon();
     call([&] { lease_.drop(); });
     throw;

@@ -52,22 +52,24 @@ class PyLease {
   // device's: Unsupported, AttributeError and BufferError.
   const py::object& numpy();
   py::dict interface();
-  void fill_buffer(py::handle self, Py_buffer* buffer, int flags);
+  void fill_buffer(py::handle exporter, Py_buffer* buffer, int flags);
   // For the devices' arrays, else AttributeError.
   py::dict cuda_interface() { return cuda_interface(CudaInterfaceOptions()); }
   py::dict cuda_interface(const CudaInterfaceOptions& options);
   DLDevice dlpack_device() const;
   views::Block block(const DLPackPlan& plan);
 
-  // Ends a read lease. False, with a ViewAlive warning, if views keep its slot. The streams here
-  // and below are for arrays of devices, which may be waited for, without the GIL.
-  bool release(Stream stream);
+  // Ends a read lease. False if views keep its slot; with a ViewAlive warning if a writer waits for
+  // one. The streams here and below are for arrays of devices, which may be waited for, without the
+  // GIL. `may_throw`: the warning, where it is an error.
+  bool release(Stream stream, bool may_throw = true);
   // lease[key] = source, or del lease[key] if `source` is null, of a write lease. All of it may
   // come from a GPU; on a device it must, else Unsupported.
   void assign(py::handle key, py::handle source);
-  // Ends a write lease with a version; with live views Busy, and the lease goes on.
-  std::uint64_t publish(Stream stream, bool allow_pins);
-  // Ends a write lease without one; ViewAlive as above.
+  // Ends a write lease with a version, whatever views live: these are read-only from then on. Where
+  // the connection is strict: Busy, and the lease goes on.
+  std::uint64_t publish(Stream stream);
+  // Ends a write lease without one.
   void drop(Stream stream);
   // `with`: release(), or publish(), or drop() after an exception and where publish() fails.
   void exit(bool failed);
@@ -76,9 +78,8 @@ class PyLease {
   std::string repr() const;
 
  private:
-  // Before the lease ends: takes the NumPy array back, or lets it keep the slot. What is alive
-  // then is described, or nothing.
-  std::string settle();
+  // Before the lease ends: takes the NumPy array back, or lets it keep the slot.
+  void settle();
   // Into a write lease; false if the source is not on a GPU, or `key` is not all of the lease.
   bool fill_from_gpu(py::handle key, py::handle source);
   bool on_device() const { return array().on_device(); }
@@ -88,7 +89,6 @@ class PyLease {
   std::string on_device_text() const;
   template <typename Call>
   decltype(auto) call(Call&& lease_call);
-  void warn_of(const std::string& alive, const char* what) const;
 
   py::object stream_;
   Lease lease_;

@@ -8,8 +8,9 @@ inline constexpr const char* kReadDoc =
 
 Use it in ``with``, or call `release`. NumPy, PyTorch, JAX and whatever speaks the buffer protocol,
 ``__array_interface__`` or DLPack take the lease itself, without a copy; `array` is a NumPy view.
-Every view is read-only and keeps the version's slot until it dies, also beyond the lease. Arrays on
-a GPU are taken by DLPack or ``__cuda_array_interface__``; the latter's views do not keep the slot.
+Every view is read-only and keeps the version's slot until it dies, also beyond the lease. In the
+host's memory a library that writes all the same ends the process (see `memlease.explain_faults`).
+Arrays on a GPU are taken by DLPack or ``__cuda_array_interface__``; the latter's views do not keep the slot.
 Not thread-safe: one thread at a time uses one lease. Nothing here calls the daemon, or blocks, but
 for what says so of arrays on a GPU.
 )";
@@ -18,8 +19,9 @@ inline constexpr const char* kWriteDoc =
     R"(The right to write the next version. Readers see nothing of it until `publish`.
 
 Use it in ``with``: a clean exit publishes, an exception drops. `array` is a writable NumPy view;
-its bytes are unspecified, or after `Array.update` those of the current version. Views must be gone
-when the version is published. Arrays on a GPU are filled through DLPack or
+its bytes are unspecified, or after `Array.update` those of the current version. Views may outlive the
+lease: they keep its slot, and are read-only from then on. ``np.asarray(lease)`` is `array`; for a
+buffer give `array`, or what `memoryview` returns. Arrays on a GPU are filled through DLPack or
 ``__cuda_array_interface__``, or by ``lease[...] = source`` with an array on the same GPU, as
 `Array.put` takes it: a copy on the lease's stream, or one that blocks. Not thread-safe. Nothing
 here calls the daemon, or blocks, but for what says so of arrays on a GPU.
@@ -52,8 +54,8 @@ to the host, does.
 Raises
 ------
 BufferError
-    The request cannot be met: another device, or a read lease for a consumer that takes only the
-    unversioned form, which cannot say "read-only" (see `dlpack`).
+    The request cannot be met: another device, or a read lease of an array on a GPU for a consumer
+    that takes only the unversioned form, which cannot say "read-only" (see `dlpack`).
 ValueError
     A stream that is none: 0, which is ambiguous, or of a host array any but -1.
 Closed
@@ -68,8 +70,9 @@ What to give to a DLPack consumer instead of the lease itself.
 Parameters
 ----------
 readonly_ok : bool
-    Hand read-only memory also to consumers that cannot be told so, as JAX. Writing through what
-    they make of it is undefined: it ends the process or changes a version that others read.
+    Hand read-only memory of a GPU also to consumers that cannot be told so, as JAX. Writing through
+    what they make of it changes a version that others read. The host's memory needs no such word:
+    there it ends the process.
 )";
 
 inline constexpr const char* kReleaseDoc = R"(release($self, /, stream=None)
@@ -88,7 +91,8 @@ stream : stream, optional
 Returns
 -------
 bool
-    False if views of it are alive: they keep the slot, and a `ViewAlive` warning says so.
+    False if views of it are alive: they keep the slot. If a writer waits for one, a `ViewAlive`
+    warning says so, once an array.
 
 Raises
 ------
@@ -96,19 +100,21 @@ ProducerDied
     The version turned out to be torn: do not use what was computed from it.
 )";
 
-inline constexpr const char* kPublishDoc = R"(publish($self, /, stream=None, *, allow_pins=False)
+inline constexpr const char* kPublishDoc = R"(publish($self, /, stream=None)
 --
 
 Make the version current and end the lease.
+
+Views of the lease that are alive keep the slot, and are read-only from here on. `array` itself says
+so: ``ValueError``. A late write by a slice of it, a buffer or a tensor ends the process (see
+`memlease.explain_faults`); in an array smaller than a page, or on a GPU, it would change what readers
+see.
 
 Parameters
 ----------
 stream : stream, optional
     Of an array on a GPU: readers wait for what this stream was given until now. Default: as in
     `ReadLease.release`.
-allow_pins : bool
-    Publish although views of the lease are alive. The caller answers for nobody writing through
-    them: that would change a published version.
 
 Returns
 -------
@@ -118,7 +124,7 @@ int
 Raises
 ------
 Busy
-    Views of the lease are alive. The lease goes on.
+    Views of the lease are alive, and the connection is strict. The lease goes on.
 )";
 
 inline constexpr const char* kDropDoc = R"(drop($self, /, stream=None)
@@ -127,8 +133,13 @@ inline constexpr const char* kDropDoc = R"(drop($self, /, stream=None)
 End the lease without a version. A second call does nothing.
 
 `stream` is as in `publish`.
-Views of it that are alive keep the slot out of use, and a `ViewAlive` warning says so.
+Views of it that are alive keep the slot out of use.
 )";
+
+inline constexpr const char* kMemoryviewDoc = R"(memoryview($self, /)
+--
+
+A memoryview of the version's elements: no copy, and no need of NumPy.)";
 
 inline constexpr const char* kArrayMethodDoc = R"(__array__($self, /, dtype=None, copy=None)
 --

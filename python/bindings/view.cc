@@ -10,14 +10,28 @@
 namespace memlease::python {
 namespace {
 
-bool has_weak_references(py::handle object) {
-  const Py_ssize_t offset = Py_TYPE(object.ptr())->tp_weaklistoffset;
-  if (offset <= 0) return false;
-  const char* const list = reinterpret_cast<const char*>(object.ptr()) + offset;
-  return *reinterpret_cast<PyObject* const*>(list) != nullptr;
+// A pointer in a NumPy array, counted from the one to its weak references; null if it has none.
+const void* pointer_of(py::handle array, std::size_t index) {
+  const PyTypeObject* const type = Py_TYPE(array.ptr());
+  const Py_ssize_t offset =
+      type->tp_weaklistoffset + static_cast<Py_ssize_t>(index * sizeof(void*));
+  if (type->tp_weaklistoffset <= 0 ||
+      offset + static_cast<Py_ssize_t>(sizeof(void*)) > type->tp_basicsize)
+    return nullptr;
+  const char* const pointer = reinterpret_cast<const char*>(array.ptr()) + offset;
+  return *reinterpret_cast<void* const*>(pointer);
 }
 
-int& numpy_flags(const py::object& array) { return py::detail::array_proxy(array.ptr())->flags; }
+bool has_weak_references(py::handle array) { return pointer_of(array, 0) != nullptr; }
+
+// What NumPy has described to consumers of the buffer protocol; it keeps that as long as the array.
+bool has_given_buffers(py::handle array) { return pointer_of(array, 1) != nullptr; }
+
+py::handle base_of(py::handle array) { return py::detail::array_proxy(array.ptr())->base; }
+
+int& numpy_flags(py::handle array) { return py::detail::array_proxy(array.ptr())->flags; }
+
+constexpr int kWriteable = py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
 
 void add_to_list(std::string& list, int count, const char* what) {
   if (count <= 0) return;
@@ -28,8 +42,21 @@ void add_to_list(std::string& list, int count, const char* what) {
 }  // namespace
 
 bool NumpyView::is_sole() const {
-  return array.ref_count() == 1 &&
-         py::handle(py::detail::array_proxy(array.ptr())->base).ref_count() == 1;
+  const py::handle base = base_of(array);
+  if (array.ref_count() != 1 || base.ref_count() != 1) return false;
+  return bytes->readonly || base_of(base).ref_count() == 1;
+}
+
+bool NumpyView::is_shared() const {
+  const py::handle root = base_of(array);
+  return root.ref_count() != 1 || base_of(root).ref_count() != 1 || has_given_buffers(array) ||
+         has_given_buffers(root);
+}
+
+void NumpyView::end_writing() const {
+  numpy_flags(array) &= ~kWriteable;
+  numpy_flags(base_of(array)) &= ~kWriteable;
+  bytes->readonly = true;
 }
 
 ArrayViews::ArrayViews(const Array& array)
@@ -62,9 +89,16 @@ NumpyView ArrayViews::make(void* data, bool readonly, Pin pin) {
   NumpyView view;
   view.bytes = bytes.get();
   const py::object base = py::cast(std::move(bytes));
-  view.array =
-      py::array(py::reinterpret_borrow<py::dtype>(numpy_dtype_), shape, strides_bytes, data, base);
-  if (readonly) numpy_flags(view.array) &= ~py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
+  const auto over = [&](const py::object& memory) {
+    return py::array(py::reinterpret_borrow<py::dtype>(numpy_dtype_), shape, strides_bytes, data,
+                     memory);
+  };
+  view.array = over(base);
+  if (readonly) {
+    numpy_flags(view.array) &= ~kWriteable;
+  } else {
+    view.array = over(view.array);
+  }
   numpy_flags_[readonly ? 1 : 0] = numpy_flags(view.array);
   return view;
 }
@@ -135,6 +169,26 @@ bool LeaseViews::take_back(std::uint32_t slot) {
   if (!view_.is_sole()) return false;
   array_.give_back(std::exchange(view_, {}), slot);
   return true;
+}
+
+bool LeaseViews::any_alive() const { return view_.array || may_write_late(); }
+
+bool LeaseViews::may_write_late() const {
+  if (view_.array && !readonly_ && view_.is_shared()) return true;
+  return counts_ != nullptr &&
+         (counts_->buffers > 0 || counts_->blocks > 0 || counts_->interfaces > 0);
+}
+
+void warn_of_views(const std::string& array, bool may_throw) {
+  const py::error_scope pending;
+  const std::string text =
+      "views or leases of '" + array +
+      "' that are alive in this process keep slots that a writer waits for: let them die before "
+      "the next step, keep copies instead (lease.array.copy()), or create the array with more "
+      "slots";
+  if (PyErr_WarnEx(package_parts().view_alive.ptr(), text.c_str(), 1) == 0) return;
+  if (may_throw) throw py::error_already_set();
+  PyErr_Clear();
 }
 
 std::string LeaseViews::alive() const {

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,13 +26,26 @@ struct SlotBytes {
   Pin pin;            // may be missing while idle, and while a read lease keeps the slot
 };
 
-// A NumPy array over a slot, with its SlotBytes as base; or none.
+// A NumPy array over a slot; or none. To read, it has its SlotBytes as base. To write, an array of
+// its own stands between the two, the root, which is the base of all slices, too, as NumPy takes no
+// slice's array for a base that has an array for one: so slices are told from names.
 struct NumpyView {
   py::object array;
   SlotBytes* bytes = nullptr;
 
   // True if nobody but this object holds the array, its memory, or a slice of it.
   bool is_sole() const;
+  // To write: may something else than the array itself write into the memory? A slice, or what has
+  // asked it for a buffer at any time.
+  bool is_shared() const;
+  // To write: nobody writes by the array from now on, nor makes it writable again.
+  void end_writing() const;
+};
+
+// What stands for a lease where a consumer wants a buffer of it: a write lease has none of its own,
+// since NumPy would take that in place of `array`.
+struct LeaseBuffer {
+  std::function<void(py::handle exporter, Py_buffer* buffer, int flags)> fill;
 };
 
 // As bf_releasebuffer, for what fill_buffer() filled.
@@ -67,6 +81,10 @@ class ArrayViews {
   std::vector<std::array<NumpyView, 2>> kept_;  // by slot and readonly
 };
 
+// Says once an array, as a ViewAlive warning, that this process's views keep a writer waiting.
+// Where warnings are errors it throws, or, without `may_throw`, says nothing.
+void warn_of_views(const std::string& array, bool may_throw);
+
 // Live exports of a lease, by kind. Counted down on any thread.
 struct ExportCounts {
   std::atomic<int> buffers{0};
@@ -98,6 +116,14 @@ class LeaseViews {
   // Lets the NumPy array keep the slot by itself.
   void keep(Pin pin) { view_.bytes->pin = std::move(pin); }
   bool is_kept() const { return view_.bytes->pin != nullptr; }
+  // After take_back(): is something alive?
+  bool any_alive() const;
+  // Likewise: something that end_writing() does not reach could write?
+  bool may_write_late() const;
+  // The lease ends: the NumPy array is read-only from now on.
+  void end_writing() const {
+    if (view_.array) view_.end_writing();
+  }
   // What is alive: "a NumPy array, 2 DLPack tensors"; or nothing.
   std::string alive() const;
   // The lease has ended: what is alive keeps the pin by itself.

@@ -56,6 +56,7 @@ from memlease.errors import (
     Withdrawn,
     WriteAborted,
 )
+from memlease.faults import explain_faults
 from memlease.programs import show_config
 from memlease.waiting import wait
 
@@ -92,6 +93,7 @@ __all__ = [
     "WriteLease",
     "__version__",
     "connect",
+    "explain_faults",
     "show_config",
     "wait",
 ]

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 Lifetime = Literal["session", "persistent"]
 
 
-def connect(directory: str | os.PathLike[str] | None = None, start: bool = True) -> "Client":
+def connect(
+    directory: str | os.PathLike[str] | None = None, start: bool = True, *, strict: bool = False
+) -> "Client":
     """Connect to a daemon, or start one.
 
     Blocks, without the GIL, until the daemon answers; Ctrl-C ends the wait. All connections of one
@@ -36,6 +38,9 @@ def connect(directory: str | os.PathLike[str] | None = None, start: bool = True)
     start : bool
         Start a daemon in the user's directory, or the one given, if nobody answers. It ends by
         itself some time after its last user.
+    strict : bool
+        Let `WriteLease.publish` raise `Busy` while something made from the lease is alive, in place
+        of taking write access from it. ``MEMLEASE_STRICT=1`` in the environment says the same.
 
     Returns
     -------
@@ -49,7 +54,11 @@ def connect(directory: str | os.PathLike[str] | None = None, start: bool = True)
         The daemon is of an incompatible version.
     """
     where = "" if directory is None else os.fspath(directory)
-    return Client(_core.Client.connect(directory=where, start=start, daemon=programs.daemon()))
+    return Client(
+        _core.Client.connect(
+            directory=where, start=start, daemon=programs.daemon(), strict=bool(strict)
+        )
+    )
 
 
 class Client:
@@ -83,6 +92,21 @@ class Client:
     def copies(self) -> int:
         """How many versions this process's session has copied so far, by put, get and update."""
         return self._core.copies
+
+    @property
+    def protected_slots(self) -> int:
+        """How many slots were protected so far because slices or tensors outlived a `publish`."""
+        return self._core.protected_slots
+
+    @property
+    def refused_protections(self) -> int:
+        """How many of these the kernel had no room to protect: there late writes are seen."""
+        return self._core.refused_protections
+
+    @property
+    def empty_writes(self) -> int:
+        """How many write leases so far ended without anybody having asked for their bytes."""
+        return self._core.empty_writes
 
     def create(
         self,

@@ -171,7 +171,7 @@ class TooManyHeld(Error, RuntimeError):
 
 
 class ViewAlive(RuntimeWarning):
-    """A lease has ended while something made from it lives and keeps its slot out of use."""
+    """Views that are alive in this process keep slots that a writer waits for."""
 
 
 class LeasesAtFork(RuntimeWarning):

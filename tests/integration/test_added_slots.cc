@@ -6,6 +6,8 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <set>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -64,14 +66,18 @@ class AddedSlots : public ::testing::Test {
     }
   }
 
-  // Segments of arrays that the process has mapped.
+  // Segments of arrays that the process has mapped, for reading or for writing.
   static std::size_t segments_of(const Peer& peer) {
     std::ifstream maps(fmt::format("/proc/{}/maps", peer.pid()));
-    std::size_t count = 0;
+    std::set<std::string> inodes;
     for (std::string line; std::getline(maps, line);) {
-      count += line.find("memlease-segment") != std::string::npos ? 1 : 0;
+      if (line.find("memlease-segment") == std::string::npos) continue;
+      std::istringstream fields(line);
+      std::string addresses, access, offset, device, inode;
+      fields >> addresses >> access >> offset >> device >> inode;
+      inodes.insert(inode);
     }
-    return count;
+    return inodes.size();
   }
 
   // Returns when all of the daemon's threads stand still.

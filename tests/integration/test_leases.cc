@@ -72,7 +72,7 @@ TEST_F(Leases, OutliveHandleAndClient) {
     pin = write->pin();
   }
   EXPECT_EQ(first_word(*read), 1);
-  write->publish(true);
+  write->publish();
   write.reset();
   read.reset();
   EXPECT_NE(pin, nullptr);

@@ -56,6 +56,12 @@ TEST_F(SteadyState, ReaderAndWriterNeedNoKernel) {
   EXPECT_GT(late.ask("version a").number(), kCycles);
 }
 
+// Also in a process that has never read the array.
+TEST_F(SteadyState, ViewsThatAreKeptForACycleNeedNoKernel) {
+  owner_.say(fmt::format("steady_keep a {}", kCycles));
+  expect_quiet(owner_.answer());
+}
+
 TEST_F(SteadyState, ACallOfTheKernelIsNoticed) {
   const Answer answer = worker_.ask("steady_call 7");
   ASSERT_TRUE(answer.ok()) << answer.describe();

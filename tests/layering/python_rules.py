@@ -16,6 +16,7 @@ ORDER = [
     "_core",
     "errors",
     "forks",
+    "faults",
     "opt_outs",
     "programs",
     "stream",

@@ -100,7 +100,7 @@ def test_the_guides_python_runs(memlease_daemon):
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
     )
     assert run.returncode == 0, run.stderr
-    assert "ViewAlive" in run.stderr
+    assert run.stderr == ""
     assert run.stdout.startswith("<memlease.Array 'sim/result' float64[3] host v1 slots=3>\n1\n")
 
 

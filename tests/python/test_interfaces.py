@@ -54,17 +54,35 @@ def test_strides_are_told(memlease_client):
             (ctypes.c_char * 24).from_buffer_copy(r)
 
 
-def test_buffers_of_a_write_lease_are_writable(memlease_client):
+def test_buffers_of_a_write_lease_are_writable(memlease_client, tmp_path):
     array = memlease_client.create("a", shape=4, dtype="u1")
     with array.write() as w:
-        with memoryview(w) as view:
+        with w.memoryview() as view:
             assert not view.readonly
-            view[:] = b"abcd"
-        np.asarray(Interface(w.__array_interface__))[0] = ord("x")
+            view[:] = b"ab.."
+        np.frombuffer(w.array, dtype="u1")[2] = ord("c")
+        w.array.data[3] = ord("d")
+    assert bytes(array.read()) == b"abcd"
+    file = tmp_path / "bytes"
+    file.write_bytes(b"xbcd")
+    with array.write() as w, file.open("rb") as source:
+        assert source.readinto(w.array) == 4
     with array.read() as r:
+        with r.memoryview() as view:
+            assert view.readonly
+            assert view == memoryview(r)
         assert bytes(r) == b"xbcd"
         with pytest.raises(TypeError):
             (ctypes.c_char * 4).from_buffer(r)
+
+
+def test_a_write_lease_is_its_array_for_numpy(memlease_client):
+    array = memlease_client.create("a", shape=4, dtype="u1")
+    with array.write() as w:
+        assert np.asarray(w) is w.array
+        assert not hasattr(w, "__array_interface__")
+        with pytest.raises(TypeError, match="bytes-like"):
+            memoryview(w)
 
 
 def test_array_method_converts_and_copies_as_asked(memlease_client):

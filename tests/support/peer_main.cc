@@ -1,6 +1,7 @@
 // A client process that does what its standard input says: one command a line, one answer a line,
 // "ok RESULT" or "error CODE MESSAGE". Ends with its input, leases and all.
 #include <grp.h>
+#include <memlease/for_bindings.h>
 #include <memlease/memlease.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -249,6 +250,17 @@ class PeerProgram {
       lease.publish();
     });
   }
+  // As a loop of Python that binds a name to each lease's array.
+  std::string steady_keep(Words& words) {
+    const Array& target = array(name_in(words));
+    Pin kept = target.write().pin();  // the first one calls the daemon
+    run_without_kernel(next<std::uint64_t>(words), [&] {
+      WriteLease lease = target.write();
+      *static_cast<std::uint64_t*>(lease.data()) = lease.version();
+      kept = lease.pin();
+      internal::ForBindings::publish(lease, Stream(), false);
+    });
+  }
   // CYCLES of one system call each: what run_without_kernel() must find.
   std::string steady_call(Words& words) {
     run_without_kernel(next<std::uint64_t>(words), [] { getppid(); });
@@ -326,6 +338,7 @@ const std::map<std::string, std::string (PeerProgram::*)(PeerProgram::Words&)>
         {"calls", &PeerProgram::calls},
         {"steady_read", &PeerProgram::steady_read},
         {"steady_write", &PeerProgram::steady_write},
+        {"steady_keep", &PeerProgram::steady_keep},
         {"steady_call", &PeerProgram::steady_call},
 };
 

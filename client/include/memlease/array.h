@@ -107,6 +107,7 @@ class MEMLEASE_API Array {
  private:
   friend class Client;
   friend std::vector<std::size_t> wait(const std::vector<Awaited>& all, Timeout timeout);
+  friend struct internal::ForBindings;
   explicit Array(std::shared_ptr<internal::ArrayHandle> handle, bool created = false) noexcept;
   internal::OpenArray& state() const;
   std::shared_ptr<internal::ArrayHandle> handle_;

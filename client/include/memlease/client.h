@@ -32,6 +32,9 @@ struct ConnectOptions {
   // too; what it throws ends the wait. Kept until the connection is closed, or the last copy of the
   // Client and the last of its arrays has gone.
   std::function<void()> check_interrupt;
+  // publish() throws Busy while a pin of the write lease lives, rather than make a late write
+  // fault. MEMLEASE_STRICT=1 in the environment says the same for a whole process.
+  bool strict = false;
 };
 
 // NOLINTNEXTLINE(readability-identifier-naming): users' names, as in Python
@@ -81,6 +84,13 @@ class MEMLEASE_API Client {
   std::uint32_t session_id() const;  // 0 in a forked child that has not used the client
   std::uint64_t calls() const;       // to the daemon so far, of this process's session
   std::uint64_t copies() const;      // by put, get and update so far, likewise
+  // Slots so far whose pages were protected because pins outlived a publication, and slots that the
+  // kernel had no room to protect (vm.max_map_count): there a late write is seen by readers.
+  std::uint64_t protected_slots() const;
+  std::uint64_t refused_protections() const;
+  // Write leases so far that ended without anybody having asked for their bytes: nothing was
+  // written.
+  std::uint64_t empty_writes() const;
 
   // Closes this connection, its copies, and the arrays that they have opened; those of other
   // connections stay open. What waits by any of these in other threads throws Closed within a tenth
@@ -98,5 +108,10 @@ class MEMLEASE_API Client {
 // Whether a lease or pin of this process lives, of any array. After a fork the child does not have
 // them: a view of theirs faults there.
 MEMLEASE_API bool leases_alive();
+
+// From here on, where a write to bytes that have been published ends this process (SIGSEGV), a line
+// on standard error says first which array, version and slot it was. What handled the signal before
+// handles it then, by default the process ends as before. A repeat does nothing.
+MEMLEASE_API void explain_faults();
 
 }  // namespace memlease

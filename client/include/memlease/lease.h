@@ -16,6 +16,7 @@ namespace memlease {
 
 namespace internal {
 class OpenArray;
+struct ForBindings;
 // Throws InvalidArgument unless T and N fit the array.
 MEMLEASE_API void check_view(const OpenArray& array, DType dtype, std::size_t ndim);
 // Throws InvalidArgument: the array has gaps, or another order than C's.
@@ -110,6 +111,7 @@ class MEMLEASE_API ReadLease {
  private:
   friend class Array;
   friend class Follower;
+  friend struct internal::ForBindings;
   ReadLease(internal::OpenArray& state, std::uint64_t version, std::uint32_t slot,
             std::uint64_t interrupt_check) noexcept
       : state_(&state), version_(version), slot_(slot) {
@@ -130,7 +132,8 @@ class MEMLEASE_API ReadLease {
 };
 
 // The right to write the next version. Destroyed without publish() it is dropped, and readers see
-// nothing of it. Movable, not copyable; used by one thread at a time.
+// nothing of it. Movable, not copyable; used by one thread at a time. Its addresses are other ones
+// than those of read leases of the same slot, whose pages cannot be written.
 class MEMLEASE_API WriteLease {
  public:
   WriteLease(WriteLease&&) noexcept;
@@ -168,14 +171,15 @@ class MEMLEASE_API WriteLease {
   void put(const GpuSource& source) const;
 
   // Makes the version current and ends the lease; returns its number. No call to the daemon, and
-  // no system call unless a reader sleeps. With pins alive it throws Busy and the lease goes on,
-  // since later writes through them would change a published version; `allow_pins` publishes all
-  // the same: then the caller answers for that.
-  std::uint64_t publish(bool allow_pins = false);
-  // Of a device array: readers wait for what `stream` was given until now; by default that is the
-  // stream that waited. If there was none, or more than one, this waits for the device. After an
-  // exception, an interrupt's too, the version has been dropped.
-  std::uint64_t publish(Stream stream, bool allow_pins = false);
+  // no system call unless a reader sleeps or pins live. Pins go on, as those of a read lease: they
+  // keep the slot, and nobody may write by them any more. In the host's memory such a write ends
+  // the process (explain_faults() says why), where the slot has whole pages of its own; on a
+  // device, and in smaller arrays, it would change what readers see. With ConnectOptions::strict
+  // this throws Busy while pins live, and the lease goes on. Of a device array: readers wait for
+  // what `stream` was given until now; by default that is the stream that waited. If there was
+  // none, or more than one, this waits for the device. After an exception, an interrupt's too, the
+  // version has been dropped.
+  std::uint64_t publish(Stream stream = {});
   // Ends the lease without a version. With pins alive the slot stays out of use until they die. The
   // stream is as in publish().
   void drop(Stream stream = {});
@@ -183,18 +187,22 @@ class MEMLEASE_API WriteLease {
 
  private:
   friend class Array;
+  friend struct internal::ForBindings;
   WriteLease(internal::OpenArray& state, std::uint64_t version, std::uint32_t slot,
-             std::uint64_t interrupt_check) noexcept
-      : state_(&state), version_(version), slot_(slot) {
+             std::uint64_t interrupt_check, bool strict) noexcept
+      : state_(&state), version_(version), slot_(slot), strict_(strict) {
     streams_.interrupt_check = interrupt_check;
   }
-  // As ReadLease::begin. `copy`: with the current version's bytes.
-  static WriteLease begin(internal::OpenArray& state, std::uint64_t version, std::uint32_t slot,
-                          std::uint64_t interrupt_check, Stream stream, bool copy);
+  // Of a device array, as ReadLease::begin. `copy`: with the current version's bytes.
+  void begin(Stream stream, bool copy);
+  std::uint64_t publish_over(Stream stream, bool late_writes);
+  void count_use() const noexcept;
   internal::OpenArray& live() const;
   internal::OpenArray* state_;  // lives as long as the write goes on; null once ended
   std::uint64_t version_ = 0;
   std::uint32_t slot_ = 0;
+  bool strict_ = false;
+  mutable bool used_ = false;  // somebody has asked for the bytes
   mutable internal::LeaseStreams streams_;
   mutable std::weak_ptr<const void> pin_;
 };

@@ -36,8 +36,9 @@ using wire::FileKind;
 
 class MappingCacheTest : public ::testing::Test {
  protected:
+  // To be written.
   std::shared_ptr<Mapping> get(std::uint32_t file) {
-    auto mapping = cache.get(FileId{file}, files.kind);
+    auto mapping = cache.get(FileId{file}, files.kind, kNoInterrupts, Access::kWrite);
     EXPECT_TRUE(mapping.ok()) << mapping.status();
     return mapping.ok() ? *mapping : nullptr;
   }
@@ -51,6 +52,27 @@ TEST_F(MappingCacheTest, MapsAFileOnceForAllWhoUseIt) {
   *first->data() = std::byte{42};
   EXPECT_EQ(get(1), first);
   EXPECT_EQ(files.fetches, 1);
+}
+
+TEST_F(MappingCacheTest, MapsASegmentApartForReadingAndForWriting) {
+  const auto to_read = cache.get(FileId{1}, FileKind::kSegment);
+  ASSERT_TRUE(to_read.ok());
+  EXPECT_FALSE((*to_read)->writable());
+  const auto to_write = get(1);
+  EXPECT_TRUE(to_write->writable());
+  EXPECT_NE(to_write->data(), (*to_read)->data());
+  *to_write->data() = std::byte{42};
+  EXPECT_EQ(*(*to_read)->data(), std::byte{42});
+  EXPECT_EQ(*cache.get(FileId{1}, FileKind::kSegment), *to_read);
+  EXPECT_EQ(get(1), to_write);
+  EXPECT_EQ(files.fetches, 2);
+}
+
+TEST_F(MappingCacheTest, MapsNothingForWritingThatMayNotBeWritten) {
+  files.writable = false;
+  EXPECT_TRUE(cache.get(FileId{1}, FileKind::kSegment).ok());
+  const auto refused = cache.get(FileId{1}, FileKind::kSegment, kNoInterrupts, Access::kWrite);
+  EXPECT_EQ(wire::code_of(refused.status()), ErrorCode::kDenied);
 }
 
 TEST_F(MappingCacheTest, FetchesAgainAfterTheLastUse) {

@@ -1,0 +1,105 @@
+// What a late write to published bytes was, told by a signal handler before the process ends.
+#include <memlease/client.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <string_view>
+
+#include "client/arrays/fault_table.h"
+#include "wire/mutex.h"
+
+namespace memlease {
+namespace {
+
+using internal::FaultTable;
+
+// What handled the signal before; written before our handler can run.
+struct sigaction previous{};  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+
+// A line put together without memory from anywhere else. What does not fit is left out.
+class Line {
+ public:
+  Line& add(std::string_view text) {
+    const std::size_t count = std::min(text.size(), text_.size() - size_);
+    std::memcpy(text_.data() + size_, text.data(), count);
+    size_ += count;
+    return *this;
+  }
+  Line& add(std::uint64_t number) {
+    std::array<char, 20> digits;  // NOLINT(cppcoreguidelines-pro-type-member-init)
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+    return add({digits.data(), static_cast<std::size_t>(end - digits.data())});
+  }
+  void write_to(int fd) const {
+    std::size_t done = 0;
+    while (done < size_) {
+      const ssize_t count = ::write(fd, text_.data() + done, size_ - done);
+      if (count <= 0) return;
+      done += static_cast<std::size_t>(count);
+    }
+  }
+
+ private:
+  std::array<char, 640> text_;  // NOLINT(cppcoreguidelines-pro-type-member-init)
+  std::size_t size_ = 0;
+};
+
+void explain(const void* address) {
+  const FaultTable::Place place = FaultTable::find(address);
+  if (place.array == nullptr) return;
+  Line line;
+  if (place.forked) {
+    line.add("memlease: used a view of '").add(place.array);
+    line.add("' that belongs to the parent process: views do not live on in a forked child; open ");
+    line.add("the array there\n");
+    line.write_to(STDERR_FILENO);
+    return;
+  }
+  line.add("memlease: wrote to a read-only view of '").add(place.array).add("'");
+  if (place.version != 0) line.add(" v").add(place.version);
+  line.add(" (slot ").add(place.slot);
+  line.add(place.for_writing ? ", a view of a write lease that has ended" : "");
+  line.add("): versions that were published do not change; copy it first\n");
+  line.write_to(STDERR_FILENO);
+}
+
+void on_fault(int signal, siginfo_t* info, void* context) {
+  const int error = errno;
+  const bool is_fault = info->si_code == SEGV_ACCERR || info->si_code == SEGV_MAPERR;
+  if (is_fault) explain(info->si_addr);
+  errno = error;
+  if ((previous.sa_flags & SA_SIGINFO) != 0) {
+    previous.sa_sigaction(signal, info, context);
+  } else if (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN) {
+    // The instruction is tried again then, and ends the process; a signal that was sent is
+    // repeated.
+    struct sigaction by_default{};
+    by_default.sa_handler = SIG_DFL;
+    sigaction(signal, &by_default, nullptr);
+    if (!is_fault) raise(signal);
+  } else {
+    previous.sa_handler(signal);
+  }
+}
+
+}  // namespace
+
+void explain_faults() {
+  static wire::Mutex& mutex = *new wire::Mutex;
+  static bool installed = false;
+  const wire::MutexLock lock(mutex);
+  if (installed) return;
+  sigaction(SIGSEGV, nullptr, &previous);
+  struct sigaction ours{};
+  ours.sa_sigaction = &on_fault;
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigemptyset(&ours.sa_mask);
+  sigaction(SIGSEGV, &ours, nullptr);
+  installed = true;
+}
+
+}  // namespace memlease

@@ -1,0 +1,36 @@
+// The arrays that this process has open, as a signal handler finds them: by an address of their
+// bytes. Lock-free, and of a fixed size: arrays beyond it are not found. For the life of the
+// process.
+#pragma once
+
+#include <cstdint>
+
+namespace memlease::internal {
+
+class FaultTable {
+ public:
+  struct Place {
+    const char* array = nullptr;  // its name; none: nobody knows the address
+    std::uint32_t slot = 0;
+    std::uint64_t version = 0;  // that stands in the slot; 0 if that cannot be found out
+    bool for_writing = false;   // by the mapping for writing
+    bool forked = false;        // the mapping is the parent process's
+  };
+  // Implemented by OpenArray, called by find(): async-signal-safe.
+  class Array {
+   public:
+    // False if the address is not one of the array's bytes.
+    virtual bool find_place(const void* address, Place& place) const = 0;
+
+   protected:
+    ~Array() = default;
+  };
+
+  static void add(const Array& array);
+  // Nobody has a lease or view of it any more, and so nobody looks it up.
+  static void remove(const Array& array);
+  // Async-signal-safe.
+  static Place find(const void* address);
+};
+
+}  // namespace memlease::internal

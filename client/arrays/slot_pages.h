@@ -1,0 +1,90 @@
+// The bytes of an array's slots as this process has them mapped: once for reading, and a second
+// time for writing, from the first write on. A device's bytes are mapped once, for both.
+//
+// A view of a write lease may outlive its publication, and what it then wrote would change what
+// others read. So the pages of such a slot can be protected until the view has gone, which holds
+// the slot meanwhile: nobody else could come to use these pages.
+//
+// Thread-safe where nothing else is said.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "client/arrays/added_slots.h"
+#include "client/arrays/array_pages.h"
+#include "client/session/control_port.h"
+#include "wire/board.h"
+
+namespace memlease::internal {
+
+// Pages that cannot be written; or none.
+struct ProtectedPages {
+  std::byte* data = nullptr;
+  std::size_t size_bytes = 0;
+  explicit operator bool() const { return data != nullptr; }
+  // While their slot is still held. False if the kernel has no room for one more range: then the
+  // slot must stay held, since who writes it next would fault.
+  bool make_writable() const;
+};
+
+class SlotPages {
+ public:
+  explicit SlotPages(const OpenAnswer& answer)
+      : answer_(answer), layout_(answer.spec.slots, answer.spec.max_slots) {}
+  SlotPages(const SlotPages&) = delete;
+  SlotPages& operator=(const SlotPages&) = delete;
+
+  // One of the two before all else. The board is mapped already; the cache outlives this.
+  void set_device(const std::vector<std::byte*>& data);
+  absl::Status map_for_reading(ArrayPages& pages, MappingCache& mappings);
+  // Under the array's write lock. A repeat does nothing.
+  absl::Status map_for_writing(ArrayPages& pages);
+
+  std::byte* read_data(std::uint32_t slot) const {
+    return slot < read_.size() ? read_[slot] : added_read_->data(slot);
+  }
+  // After map_for_writing().
+  std::byte* write_data(std::uint32_t slot) const {
+    return slot < write_.size() ? write_[slot] : added_write_->data(slot);
+  }
+  // map_slot() would have nothing to do.
+  bool mapped_at_once(std::uint32_t slot) const {
+    if (slot >= read_.size()) return added_read_->mapped(slot);
+    return !maps_added_.load(std::memory_order_relaxed) || !stale();
+  }
+  absl::Status map_slot(std::uint32_t slot, InterruptCheck interrupt);
+  absl::Status map_slot_to_write(std::uint32_t slot, InterruptCheck interrupt);
+
+  // In a write of the slot: from here on a write to its whole pages ends the process. None: it has
+  // none, it is a device's, or `refused`: the kernel has no room for one more range.
+  ProtectedPages protect(std::uint32_t slot, bool& refused) const;
+
+  // Of which slot is this address? layout.most if of none. For signal handlers, too. `for_writing`:
+  // by the mapping for that.
+  std::uint32_t slot_at(const void* address, bool& for_writing) const;
+
+ private:
+  bool stale() const { return added_read_->stale() || added_write_->stale(); }
+  void forget_gone();
+  absl::Status map_added(AddedSlots& added, std::uint32_t slot, InterruptCheck interrupt);
+
+  const OpenAnswer& answer_;
+  const wire::SlotLayout layout_;
+  bool is_device_ = false;
+  bool mapped_for_writing_ = false;
+  std::uint64_t page_bytes_ = 0;
+  std::vector<std::byte*> read_;   // of the regular slots
+  std::vector<std::byte*> write_;  // null before map_for_writing()
+  // Some are mapped, so that each read and write looks whether they have gone.
+  std::atomic<bool> maps_added_{false};
+  // Where the array may have others.
+  std::unique_ptr<AddedSlots> added_read_;
+  std::unique_ptr<AddedSlots> added_write_;
+};
+
+}  // namespace memlease::internal

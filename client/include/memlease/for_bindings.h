@@ -1,0 +1,26 @@
+// What bindings to other languages need beyond the public API: they have views whose fate a lease
+// does not know. Standard library only, C++17.
+#pragma once
+
+#include <memlease/array.h>
+#include <memlease/lease.h>
+#include <memlease/version.h>
+
+#include <cstdint>
+
+namespace memlease::internal {
+
+struct MEMLEASE_API ForBindings {
+  // As lease.publish(stream), whatever pins live. `late_writes`: something that the caller cannot
+  // take write access from could write into the version later.
+  static std::uint64_t publish(WriteLease& lease, Stream stream, bool late_writes);
+  // publish() is to refuse where something lives that could write (ConnectOptions::strict).
+  static bool is_strict(const WriteLease& lease) noexcept;
+
+  // Is the user to be told that views keep slots which a writer waits for? True once an array and
+  // process. For after a write() of this process, and for before the end of a lease with views.
+  static bool should_warn_of_views(const Array& array);
+  static bool should_warn_of_views(const ReadLease& lease);
+};
+
+}  // namespace memlease::internal

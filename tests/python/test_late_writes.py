@@ -1,0 +1,462 @@
+"""Views that outlive the publication of what they were made to write: published all the same.
+
+What then writes by them ends its process, which is another one here each time.
+"""
+
+import gc
+import signal
+import subprocess
+import sys
+import textwrap
+
+import memlease
+import numpy as np
+import pytest
+
+PAGES = (64, 64)  # four pages of f4
+
+
+@pytest.fixture
+def field(memlease_client):
+    return memlease_client.create("u", shape=PAGES, dtype="f4", fill=0)
+
+
+def named(w):
+    v = np.asarray(w)
+    v[...] = 5
+    return v
+
+
+def array(w):
+    v = w.array
+    v += 5 - v
+    return v
+
+
+def rows(w):
+    for row in w.array:
+        row[:] = 5
+    return row
+
+
+def halves(w):
+    a, b = w.array[:32], w.array[32:]
+    a[:], b[:] = 5, 5
+    return a, b
+
+
+def item(w):
+    v = w[...]
+    v[...] = 5
+    return v
+
+
+def transposed(w):
+    v = w.array.T
+    v[...] = 5
+    return v
+
+
+def memory_view(w):
+    v = w.memoryview()
+    w[...] = 5
+    return v
+
+
+def memory_view_of_the_array(w):
+    v = memoryview(w.array)
+    w[...] = 5
+    return v
+
+
+def buffer(w):
+    v = np.frombuffer(w.array, dtype="f4")
+    v[...] = 5
+    return v
+
+
+def capsule(w):
+    w[...] = 5
+    return w.__dlpack__(max_version=(1, 0))
+
+
+def numpy_by_dlpack(w):
+    v = np.from_dlpack(w)
+    v[...] = 5
+    return v
+
+
+def torch_tensor(w):
+    import torch
+
+    return torch.from_dlpack(w).fill_(5)
+
+
+def torch_as_tensor(w):
+    import torch
+
+    return torch.as_tensor(w).fill_(5)
+
+
+def jax_array(w):
+    import jax.numpy
+
+    w[...] = 5
+    return jax.numpy.from_dlpack(w)
+
+
+FOREIGN = [
+    rows,
+    halves,
+    item,
+    transposed,
+    memory_view,
+    memory_view_of_the_array,
+    buffer,
+    capsule,
+    numpy_by_dlpack,
+    torch_tensor,
+    torch_as_tensor,
+    jax_array,
+]
+WAYS = [named, array, *FOREIGN]
+every_way = pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+
+
+@every_way
+def test_a_with_block_publishes_whatever_lives(field, way, memlease_client, recwarn):
+    before = memlease_client.protected_slots
+    with field.write() as w:
+        view = way(w)
+    assert w.ended
+    assert field.version == 2
+    assert (field.get() == 5).all()
+    assert memlease_client.protected_slots - before == (1 if way in FOREIGN else 0)
+    assert memlease_client.refused_protections == 0
+    assert not recwarn.list
+    del view
+
+
+@every_way
+def test_a_view_keeps_its_version(field, way):
+    with field.write() as w:
+        view = way(w)
+    slot = w.slot
+    for value in range(10, 16):
+        with field.write() as w:
+            assert w.slot != slot
+            w[...] = value
+    if isinstance(view, np.ndarray):
+        assert (view == 5).all()
+    del view, w
+    gc.collect()
+    slots = set()
+    for _ in range(6):
+        with field.write() as w:
+            slots.add(w.slot)
+            w[...] = 9  # also where the pages were protected
+        assert (field.get() == 9).all()
+    assert slot in slots
+
+
+@every_way
+def test_update_publishes_whatever_lives(field, way):
+    with field.update() as w:
+        view = way(w)
+    assert (field.get() == 5).all()
+    del view
+
+
+def test_several_arrays_in_one_block(memlease_client):
+    arrays = [memlease_client.create(name, shape=4, dtype="f8", fill=0) for name in "dvt"]
+    with arrays[0].write() as wd, arrays[1].write() as wv, arrays[2].write() as wt:
+        views = [np.asarray(wd), wv.array, wt.array[:]]
+        for view in views:
+            view[...] = 1
+    assert [a.version for a in arrays] == [2, 2, 2]
+    assert all((a.get() == 1).all() for a in arrays)
+    del views
+
+
+@every_way
+def test_an_exception_drops_whatever_lives(field, way):
+    kept = []
+
+    def fail(w):
+        kept.append(way(w))
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), field.write() as w:
+        fail(w)
+    assert w.ended
+    assert field.version == 1
+    assert (field.get() == 0).all()
+    kept.clear()
+
+
+def test_an_array_that_was_named_is_read_only_after_its_lease(field):
+    for end in (memlease.WriteLease.publish, memlease.WriteLease.drop):
+        w = field.write()
+        v = w.array
+        v[...] = 1
+        end(w)
+        with pytest.raises(ValueError, match="read-only"):
+            v[...] = 2
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            v.flags.writeable = True
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            v.base.flags.writeable = True
+        with pytest.raises(ValueError, match="read-only"):
+            v[1:][...] = 2
+        with pytest.raises((BufferError, ValueError)):
+            np.frombuffer(v.base.base, dtype="f4")[0] = 2
+    assert (field.get() == 1).all()
+
+
+def test_a_loop_that_rebinds_names_calls_nobody(field, memlease_client, recwarn):
+    def step(value):
+        with field.write() as w:
+            v = np.asarray(w)
+            v[...] = value
+        return v
+
+    kept = step(1)
+    calls, protected = memlease_client.calls, memlease_client.protected_slots
+    for value in range(2, 100):
+        kept = step(value)
+    assert kept[0, 0] == 99
+    assert memlease_client.calls == calls
+    assert memlease_client.protected_slots == protected
+    assert not recwarn.list
+
+
+def test_a_kept_name_does_not_break_the_cache(field):
+    with field.write() as w:
+        kept = w.array
+    seen = set()
+    for _ in range(8):
+        with field.write() as w:
+            seen.add((w.slot, id(w.array)))
+            w[...] = 1
+    assert len({slot for slot, _ in seen}) == len(seen) == 2
+    del kept
+
+
+def test_views_of_small_arrays_are_published(memlease_client):
+    small = memlease_client.create("small", shape=8, dtype="f4", fill=0)
+    with small.write() as w:
+        row = w.array[:4]
+        w[...] = 3
+    assert memlease_client.protected_slots == 0  # it shares its page with others
+    assert (small.get() == 3).all()
+    assert row[0] == 3
+
+
+def test_strict_connections_refuse(field, memlease_client):
+    with memlease.connect(memlease_client.directory, strict=True) as strict:
+        u = strict.open("u")
+        for way in (named, rows, memory_view, torch_tensor):
+            w = u.write()
+            view = way(w)
+            with pytest.raises(memlease.Busy, match="strict"):
+                w.publish()
+            assert not w.ended
+            named(w)
+            del view
+            gc.collect()
+            w.publish()
+        with pytest.raises(memlease.Busy), u.write() as w:
+            view = named(w)
+        assert w.ended
+        assert (u.get() == 5).all()
+        del view
+
+
+def test_strictness_from_the_environment(memlease_client, monkeypatch):
+    monkeypatch.setenv("MEMLEASE_STRICT", "1")
+    with memlease.connect(memlease_client.directory) as strict:
+        a = strict.create("strict", shape=2, dtype="f4")
+        with pytest.raises(memlease.Busy), a.write() as w:
+            view = named(w)
+        del view
+
+
+def test_blocks_that_write_nothing_are_counted(field, memlease_client, recwarn):
+    before = memlease_client.empty_writes
+    with field.write():
+        pass
+    field.write().drop()
+    assert memlease_client.empty_writes - before == 2
+    for way in WAYS:
+        with field.write() as w:
+            view = way(w)
+        del view
+    with field.update():
+        pass
+    field.put(np.zeros(PAGES, "f4"))
+    assert memlease_client.empty_writes - before == 2
+    assert not recwarn.list
+
+
+# ---- What ends a process.
+
+START = """
+import faulthandler, sys
+import memlease, numpy as np
+from test_late_writes import *
+faulthandler.disable()
+c = memlease.connect(start=False)
+"""
+
+
+def run(code, folder, **environment):
+    import os
+
+    return subprocess.run(
+        [sys.executable, "-c", START + textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=folder,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.fixture
+def here(request):
+    return request.path.parent
+
+
+@pytest.mark.parametrize(
+    ("way", "write"),
+    [
+        ("rows", "view[0] = 9"),
+        ("halves", "view[1][0] = 9"),
+        ("transposed", "view[...] = 9"),
+        ("memory_view", "view[1, 1] = 9"),
+        ("memory_view_of_the_array", "view[1, 1] = 9"),
+        ("buffer", "view[0] = 9"),
+        ("torch_tensor", "view.div_(255)"),
+        ("torch_as_tensor", "view[0] = 9"),
+    ],
+)
+def test_a_late_write_ends_the_process(field, here, way, write):
+    ended = run(
+        f"""
+        memlease.explain_faults()
+        u = c.open("u")
+        with u.write() as w:
+            view = {way}(w)
+        print("published", flush=True)
+        {write}
+        """,
+        here,
+    )
+    assert ended.returncode == -signal.SIGSEGV
+    assert ended.stdout == "published\n"
+    assert (field.version, (field.get() == 5).all()) == (2, True)
+    assert ended.stderr == (
+        f"memlease: wrote to a read-only view of 'u' v2 (slot {field.read().slot}, a view of a "
+        "write lease that has ended): versions that were published do not change; copy it first\n"
+    )
+
+
+@pytest.mark.parametrize("writes", [False, True], ids=["reader", "writer"])
+@pytest.mark.parametrize(
+    "write",
+    [
+        "torch.from_dlpack(r).div_(255)",
+        "torch.as_tensor(r)[0] = 9",
+        "torch.from_numpy(r.array)[0] = 9",
+    ],
+)
+def test_who_reads_cannot_write(field, here, write, writes):
+    """Neither in a process that writes the same array, too."""
+    field.put(np.full(PAGES, 255, "f4"))
+    ended = run(
+        f"""
+        import torch, warnings
+        warnings.simplefilter("ignore")
+        u = c.open("u")
+        if {writes}:
+            with u.update() as w: w[0] = 255
+        with u.read() as r:
+            print(r.version, flush=True)
+            {write}
+        """,
+        here,
+        MEMLEASE_EXPLAIN_FAULTS="1",
+    )
+    version = 3 if writes else 2
+    assert ended.returncode == -signal.SIGSEGV
+    assert ended.stdout == f"{version}\n"
+    assert f"read-only view of 'u' v{version} (slot " in ended.stderr
+    assert ended.stderr.count("\n") == 1
+    assert (field.get() == 255).all()
+
+
+def test_nothing_is_said_without_being_asked(field, here):
+    code = """
+        u = c.open("u")
+        with u.write() as w:
+            view = rows(w)
+        view[0] = 9
+        """
+    ended = run(code, here, MEMLEASE_EXPLAIN_FAULTS="0")
+    assert (ended.returncode, ended.stderr) == (-signal.SIGSEGV, "")
+
+
+@pytest.mark.no_asan  # whose runtime has a handler of its own, that python's would not come before
+def test_other_handlers_of_the_fault_come_after_ours(field, here):
+    ended = run(
+        """
+        faulthandler.enable()
+        memlease.explain_faults()
+        memlease.explain_faults()
+        u = c.open("u")
+        with u.write() as w:
+            view = rows(w)
+        view[0] = 9
+        """,
+        here,
+    )
+    assert ended.returncode == -signal.SIGSEGV
+    assert ended.stderr.startswith("memlease: wrote to a read-only view of 'u' v2")
+    assert ended.stderr.count("memlease: wrote") == 1
+    assert "Fatal Python error: Segmentation fault" in ended.stderr
+
+
+def test_faults_of_others_are_not_explained(field, here):
+    ended = run(
+        """
+        import ctypes
+        memlease.explain_faults()
+        u = c.open("u").read()
+        ctypes.string_at(8)
+        """,
+        here,
+    )
+    assert (ended.returncode, ended.stderr) == (-signal.SIGSEGV, "")
+
+
+def test_a_signal_that_was_sent_ends_the_process_too(memlease_client, here):
+    ended = run("memlease.explain_faults(); import os; os.kill(os.getpid(), 11)", here)
+    assert (ended.returncode, ended.stderr) == (-signal.SIGSEGV, "")
+
+
+def test_a_forked_child_is_told_what_it_touched(field, here):
+    ended = run(
+        """
+        import os
+        memlease.explain_faults()
+        view = c.open("u").read().array
+        child = os.fork()
+        if child == 0:
+            view.sum()
+        print(os.waitpid(child, 0)[1])
+        """,
+        here,
+    )
+    assert (ended.returncode, ended.stdout) == (0, "11\n")
+    assert "memlease: used a view of 'u' that belongs to the parent process" in ended.stderr
