@@ -87,10 +87,14 @@ def test_the_readme_shows_the_examples_as_they_are(language, file):
     assert shown == [(ROOT / "examples/hello" / file).read_text()]
 
 
-def blocks(language):
-    """Return the user's guide's blocks of code in a language, one after the other."""
-    page = (DOCS / "using.md").read_text()
-    return "".join(re.findall(rf"^```{language}\n(.*?)^```", page, re.M | re.S))
+def each_block(language, page):
+    """Return a guide's blocks of code in a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", (DOCS / page).read_text(), re.M | re.S)
+
+
+def blocks(language, page="using.md"):
+    """Return them as one program."""
+    return "".join(each_block(language, page))
 
 
 def test_the_guides_python_runs(memlease_daemon):
