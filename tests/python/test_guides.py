@@ -83,6 +83,7 @@ def wait_until_only_states_are_left(client):
         time.sleep(0.01)
 
 
+@pytest.mark.no_asan  # a program of its own, which has no sanitizer
 @pytest.mark.timeout(120)
 def test_the_simulation_runs_and_goes_on_where_it_ended(simulation, memlease_client):
     assert lines_of_two_ranks(simulation) == [
