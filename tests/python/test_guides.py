@@ -121,7 +121,7 @@ def test_the_first_day_is_as_it_says(memlease_daemon):
     first, held, *rest = output_of("first-day.md")
     assert first == "0.0 2.0"
     assert "[ML022]" in held
-    assert rest == ["nothing new", "3 3.0 30.0", "(8, 6)"]
+    assert rest == ["nothing new", "3 3.0 30.0", "day/density", "(8, 6)"]
 
 
 def test_the_first_days_data_set_is_that_of_the_example():
