@@ -118,8 +118,8 @@ def output_of(page):
 
 
 def test_the_first_day_is_as_it_says(memlease_daemon):
-    first, held, *rest = output_of("first-day.md")
-    assert first == "0.0 2.0"
+    first, late, held, *rest = output_of("first-day.md")
+    assert (first, late) == ("0.0 2.0", "assignment destination is read-only")
     assert "[ML022]" in held
     assert rest == ["nothing new", "3 3.0 30.0", "day/density", "(8, 6)"]
 
