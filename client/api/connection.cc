@@ -190,7 +190,7 @@ void Connection::close() {
   if (session().remove_connection(true)) {
     arrays_->close();
   } else if (session().kept()) {
-    arrays_->flush();  // no other call may come
+    arrays_->drain();  // no other call may come
   }
 }
 

@@ -132,20 +132,23 @@ std::vector<std::shared_ptr<OpenArray>> ArrayTable::live_arrays() {
 }
 
 void ArrayTable::close() {
-  const auto answers = [this] { return !session().control().silent(); };
-  if (answers()) flush();
+  if (!session().control().silent()) flush();
   const auto arrays = live_arrays();
   for (const auto& array : arrays) array->close();
-  // A process that ends takes its GPU work along, which others may wait for.
+  drain();
+  const bool unused =
+      std::all_of(arrays.begin(), arrays.end(), [](const auto& array) { return array->left(); });
+  if (unused) session().goodbye();  // else with the last lease or pin, which keeps us alive
+}
+
+void ArrayTable::drain() {
+  const auto answers = [this] { return !session().control().silent(); };
   const auto end = std::chrono::steady_clock::now() + kGpuDrainTimeout;
   if (answers()) flush();
   while (departing() && answers() && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     flush();
   }
-  const bool unused =
-      std::all_of(arrays.begin(), arrays.end(), [](const auto& array) { return array->left(); });
-  if (unused) session().goodbye();  // else with the last lease or pin, which keeps us alive
 }
 
 bool ArrayTable::in_use() {

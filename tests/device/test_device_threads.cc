@@ -122,6 +122,7 @@ class DeviceThreads : public DeviceTest {
     options.dtype = dtype_of<std::uint64_t>();
     options.device = "cuda:0";
     options.slots = 6;
+    options.lifetime = memlease::Lifetime::Persistent;  // a session array would keep the session
     return client.create(options);
   }
 };
@@ -162,6 +163,8 @@ TEST_F(DeviceThreads, DoAllThatThereIsAtOnce) {
     done.store(true);
     reader.join();
   }
+  client.withdraw("a");
+  client.withdraw("h");
   client.close();
   EXPECT_EQ(daemon.unsettled(), "");
 }
