@@ -5,6 +5,7 @@
 #include "client/api/throw.h"
 #include "client/arrays/array_handle.h"
 #include "client/arrays/await_any.h"
+#include "wire/error.h"
 
 namespace memlease {
 
@@ -14,7 +15,8 @@ std::vector<std::size_t> wait(const std::vector<Awaited>& all, Timeout timeout) 
   awaited.reserve(all.size());
   for (const Awaited& one : all) {
     awaited.push_back({one.array.handle_, one.newer_than});
-    internal::check(awaited.back().handle->use());
+    const auto status = awaited.back().handle->use();
+    if (wire::code_of(status) != wire::ErrorCode::kWithdrawn) internal::check(status);
   }
   const internal::ArrayHandle& first = *awaited.front().handle;
   internal::WaitLimit wait_limit(first.array().session(), first.interrupt_check(), timeout,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "wire/board.h"
+#include "wire/error.h"
 #include "wire/futex.h"
 
 namespace memlease::internal {
@@ -50,8 +51,11 @@ absl::Status check_sessions(const std::vector<Awaited>& all) {
 }  // namespace
 
 absl::Status prepare(Awaited& awaited, InterruptCheck interrupt) {
-  if (auto status = awaited.handle->use(); !status.ok()) return status;
+  const auto status = awaited.handle->use();
+  if (wire::code_of(status) == wire::ErrorCode::kWithdrawn) return absl::OkStatus();
+  if (!status.ok()) return status;
   auto reader = awaited.handle->array().reader(interrupt);
+  if (wire::code_of(reader.status()) == wire::ErrorCode::kWithdrawn) return absl::OkStatus();
   if (!reader.ok()) return reader.status();
   awaited.reader = *reader;
   return absl::OkStatus();
@@ -59,7 +63,7 @@ absl::Status prepare(Awaited& awaited, InterruptCheck interrupt) {
 
 bool is_ready(const Awaited& awaited, InterruptCheck interrupt) {
   OpenArray& array = awaited.handle->array();
-  if (awaited.handle->closed() || array.left()) return true;
+  if (awaited.reader == nullptr || awaited.handle->closed() || array.left()) return true;
   ReadAttempt attempt = awaited.reader->acquire(0, awaited.newer_than);
   if (attempt.outcome == ReadAttempt::Outcome::kUnmapped) {
     array.map_writer_row(wire::writer_row_of(attempt.version), interrupt).IgnoreError();

@@ -16,10 +16,11 @@ namespace memlease::internal {
 struct Awaited {
   std::shared_ptr<ArrayHandle> handle;
   std::uint64_t newer_than = 0;
-  SlotReader* reader = nullptr;  // by prepare()
+  SlotReader* reader = nullptr;  // by prepare(); none: the array has been withdrawn, which is ready
 };
 
-// Opens in a forked child, subscribes: what a wait needs of the array. Errors are those of a read.
+// Opens in a forked child, subscribes: what a wait needs of the array. Errors are those of a
+// read, but for kWithdrawn.
 absl::Status prepare(Awaited& awaited, InterruptCheck interrupt);
 
 // A read of a version above `newer_than` would not wait: there is one, or it would fail. `awaited`

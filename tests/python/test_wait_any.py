@@ -103,6 +103,7 @@ def test_what_a_read_would_not_wait_for_is_ready(arrays):
     late.start()
     assert memlease.wait([arrays[0].follow(after=1), follower], 30) == [follower]
     late.join()
+    assert memlease.wait([follower], 0) == [follower]
     with pytest.raises(memlease.Withdrawn):
         next(follower)
     closing = threading.Timer(0, arrays[2].close)
