@@ -34,9 +34,9 @@ std::string must(Peer& peer, const std::string& command) {
 
 // Those that look whether a stream may be used at all, and leave the thread's context and capture
 // mode as they are. None of them reaches the GPU.
-const std::set<std::string> kChecks{
-    "cudaStreamGetDevice", "cudaStreamIsCapturing", "cuStreamGetCtx",
-    "cuCtxGetCurrent",     "cuCtxGetDevice",        "cuThreadExchangeStreamCaptureMode"};
+const std::set<std::string> kChecks{"cudaStreamGetDevice", "cudaStreamIsCapturing",
+                                    "cuStreamGetCtx",      "cuCtxGetCurrent",
+                                    "cuCtxGetDevice",      "cuThreadExchangeStreamCaptureMode"};
 
 struct Cost {
   double order = 0;

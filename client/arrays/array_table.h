@@ -34,9 +34,9 @@ class ArrayTable final : public ArrayOwner {
   // Does what was noted where no call could be made: tells the daemon what has been closed and
   // left, and releases what was deferred, which waits for the GPU.
   void flush();
-  // flush() until the GPU has done what it was given for arrays that have been closed, for some time
-  // at most. For a process that may end next, and takes its GPU work along, which others may wait
-  // for.
+  // flush() until the GPU has done what it was given for arrays that have been closed, for some
+  // time at most. For a process that may end next, and takes its GPU work along, which others may
+  // wait for.
   void drain();
   // A lease or pin lives.
   bool in_use();
