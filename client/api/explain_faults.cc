@@ -3,7 +3,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -48,16 +50,17 @@ class Line {
   std::size_t size_ = 0;
 };
 
-void explain(const void* address) {
+// False if it is nothing of ours.
+bool explain(const void* address) {
   const FaultTable::Place place = FaultTable::find(address);
-  if (place.array == nullptr) return;
+  if (place.array == nullptr) return false;
   Line line;
   if (place.forked) {
     line.add("memlease: used a view of '").add(place.array);
     line.add("' that belongs to the parent process: views do not live on in a forked child; open ");
     line.add("the array there\n");
     line.write_to(STDERR_FILENO);
-    return;
+    return true;
   }
   line.add("memlease: wrote to a read-only view of '").add(place.array).add("'");
   if (place.version != 0) line.add(" v").add(place.version);
@@ -65,21 +68,35 @@ void explain(const void* address) {
   line.add(place.for_writing ? ", a view of a write lease that has ended" : "");
   line.add("): versions that were published do not change; copy it first\n");
   line.write_to(STDERR_FILENO);
+  return true;
+}
+
+void handle_by_default(int signal) {
+  struct sigaction by_default{};
+  by_default.sa_handler = SIG_DFL;
+  sigaction(signal, &by_default, nullptr);
 }
 
 void on_fault(int signal, siginfo_t* info, void* context) {
   const int error = errno;
   const bool is_fault = info->si_code == SEGV_ACCERR || info->si_code == SEGV_MAPERR;
-  if (is_fault) explain(info->si_addr);
+  // A handler that returns from a fault of ours, or raises the signal, comes back to this one: it
+  // would do so for ever.
+  static std::atomic<bool> explained{false};
+  const bool again = explained.load();
+  if (is_fault && !again && explain(info->si_addr)) explained.store(true);
   errno = error;
+  if (again) {
+    handle_by_default(signal);
+    if (!is_fault) raise(signal);
+    return;
+  }
   if ((previous.sa_flags & SA_SIGINFO) != 0) {
     previous.sa_sigaction(signal, info, context);
   } else if (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN) {
     // The instruction is tried again then, and ends the process; a signal that was sent is
     // repeated.
-    struct sigaction by_default{};
-    by_default.sa_handler = SIG_DFL;
-    sigaction(signal, &by_default, nullptr);
+    handle_by_default(signal);
     if (!is_fault) raise(signal);
   } else {
     previous.sa_handler(signal);
@@ -90,16 +107,17 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 
 void explain_faults() {
   static wire::Mutex& mutex = *new wire::Mutex;
-  static bool installed = false;
   const wire::MutexLock lock(mutex);
-  if (installed) return;
-  sigaction(SIGSEGV, nullptr, &previous);
+  struct sigaction now{};
+  sigaction(SIGSEGV, nullptr, &now);
+  const bool is_ours = (now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == &on_fault;
+  if (is_ours) return;
+  previous = now;
   struct sigaction ours{};
   ours.sa_sigaction = &on_fault;
   ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
   sigemptyset(&ours.sa_mask);
   sigaction(SIGSEGV, &ours, nullptr);
-  installed = true;
 }
 
 }  // namespace memlease

@@ -31,7 +31,8 @@ absl::Status too_many_held(OpenArray& array) {
                   "{}",
                   array.name(), reader.most_held(), fmt::join(reader.held_versions(), ", ")),
       fmt::format("Release leases, delete views or copy what is to stay. A process's share is "
-                  "(max_slots - 2) / readers, and max_slots is {}.",
+                  "(max_slots - 2) / processes that have read it or made views of it, and "
+                  "max_slots is {}.",
                   array.spec().max_slots));
 }
 

@@ -11,6 +11,7 @@
 #include "python/bindings/fastcall.h"
 #include "python/bindings/lease.h"
 #include "python/bindings/lease_docs.h"
+#include "python/bindings/lease_numbers.h"
 #include "python/bindings/lease_sequence.h"
 
 namespace memlease::python {
@@ -318,7 +319,23 @@ void bind_lease(py::module_& module, const char* name, const char* doc) {
       {Py_tp_methods, methods<Lease>()},
       {Py_tp_getset, properties<Lease>()},
       {Py_tp_repr, slot(&repr<Lease>)},
-      {Py_tp_iter, slot(&PySeqIter_New)},
+      {Py_tp_iter, slot(&iterate)},
+      {Py_tp_richcompare, slot(&compare)},
+      {Py_tp_hash, slot(&identity_hash)},
+      {Py_nb_int, slot(&unary<PyNumber_Long>)},
+      {Py_nb_float, slot(&unary<PyNumber_Float>)},
+      {Py_nb_index, slot(&unary<PyNumber_Index>)},
+      {Py_nb_negative, slot(&unary<PyNumber_Negative>)},
+      {Py_nb_positive, slot(&unary<PyNumber_Positive>)},
+      {Py_nb_absolute, slot(&unary<PyNumber_Absolute>)},
+      {Py_nb_add, slot(&binary<PyNumber_Add>)},
+      {Py_nb_subtract, slot(&binary<PyNumber_Subtract>)},
+      {Py_nb_multiply, slot(&binary<PyNumber_Multiply>)},
+      {Py_nb_matrix_multiply, slot(&binary<PyNumber_MatrixMultiply>)},
+      {Py_nb_true_divide, slot(&binary<PyNumber_TrueDivide>)},
+      {Py_nb_floor_divide, slot(&binary<PyNumber_FloorDivide>)},
+      {Py_nb_remainder, slot(&binary<PyNumber_Remainder>)},
+      {Py_nb_power, slot(&power)},
       {Py_nb_bool, slot(&truth)},
       {Py_mp_length, slot(&length<Lease>)},
       {Py_sq_length, slot(&length<Lease>)},
@@ -329,7 +346,12 @@ void bind_lease(py::module_& module, const char* name, const char* doc) {
     slots.push_back({Py_bf_getbuffer, slot(&get_buffer<Lease>)});
     slots.push_back({Py_bf_releasebuffer, slot(&release_buffer)});
   } else {
-    slots.push_back({Py_mp_ass_subscript, slot(&set_item)});
+    slots.insert(slots.end(),
+                 {{Py_mp_ass_subscript, slot(&set_item)},
+                  {Py_nb_inplace_add, slot(&in_place<PyNumber_InPlaceAdd>)},
+                  {Py_nb_inplace_subtract, slot(&in_place<PyNumber_InPlaceSubtract>)},
+                  {Py_nb_inplace_multiply, slot(&in_place<PyNumber_InPlaceMultiply>)},
+                  {Py_nb_inplace_true_divide, slot(&in_place<PyNumber_InPlaceTrueDivide>)}});
   }
   slots.push_back({});
   PyType_Spec spec{

@@ -1,6 +1,5 @@
 #include "python/bindings/gil.h"
 
-#include <cxxabi.h>
 #include <unistd.h>
 
 namespace memlease::python {
@@ -9,10 +8,11 @@ void park_thread() noexcept {
   for (;;) ::pause();
 }
 
+// What comes here is the unwinding by which Python ends a thread, since nothing in it throws.
 GilRelease::~GilRelease() {
   try {
     PyEval_RestoreThread(state_);
-  } catch (const abi::__forced_unwind&) {
+  } catch (...) {
     park_thread();
   }
 }
@@ -20,7 +20,7 @@ GilRelease::~GilRelease() {
 GilAcquire::GilAcquire() noexcept {
   try {
     state_ = PyGILState_Ensure();
-  } catch (const abi::__forced_unwind&) {
+  } catch (...) {
     park_thread();
   }
 }

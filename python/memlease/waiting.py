@@ -1,17 +1,21 @@
 """`wait`: for a newer version of any of several arrays."""
 
-from collections.abc import Sequence
+import math
+import time
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from memlease import _core
 from memlease.array import Array
 from memlease.errors import InvalidArgument
 
+LOOK_S = 0.1  # between two looks whether a follower has been closed
+
 Source = TypeVar("Source", Array, _core.Follower, Array | _core.Follower)
 
 
 def wait(
-    sources: Sequence[Source],
+    sources: Iterable[Source],
     timeout: float | None = None,
     *,
     newer_than: Sequence[int] | None = None,
@@ -24,7 +28,7 @@ def wait(
 
     Parameters
     ----------
-    sources : sequence of Follower or Array
+    sources : iterable of Follower or Array
         What to wait for.
     timeout : float, optional
         Seconds to wait at most; 0 does not wait. Default: no end.
@@ -36,7 +40,8 @@ def wait(
     -------
     list
         The sources that are ready, in their order: a version above the known one can be read, or a
-        read would raise, as `Withdrawn` does. Empty once `timeout` has passed.
+        read would raise, as `Withdrawn` does; closed followers, too. Empty once `timeout` has
+        passed.
 
     Raises
     ------
@@ -44,6 +49,9 @@ def wait(
         `newer_than` is not as long as `sources`, or there are no sources.
     Closed, Withdrawn, DaemonLost
     """
+    if isinstance(sources, (Array, _core.Follower)):
+        raise TypeError("wait() takes a list of arrays and followers: give [it]")
+    sources = list(sources)
     if not sources:
         raise InvalidArgument("there is nothing to wait for", "give arrays or followers")
     arrays: list[Array] = []
@@ -64,4 +72,16 @@ def wait(
                 "give one for each",
             )
         known = list(newer_than)
-    return [sources[place] for place in _core.wait(arrays, known, timeout)]
+    followers = [it for it in sources if isinstance(it, _core.Follower)]
+    if not followers or not (timeout is None or hasattr(timeout, "__float__")):
+        return [sources[place] for place in _core.wait(arrays, known, timeout)]
+    end = math.inf if timeout is None else time.monotonic() + timeout
+    while True:
+        # A follower may be closed by another thread, which its array does not tell.
+        closed = [it for it in sources if isinstance(it, _core.Follower) and it.closed]
+        if closed:
+            return closed
+        left = end - time.monotonic()
+        ready = [sources[place] for place in _core.wait(arrays, known, max(0, min(LOOK_S, left)))]
+        if ready or left <= 0:
+            return ready

@@ -237,8 +237,8 @@ absl::StatusOr<Broker::Member> Broker::member(Session& session, ArrayId id) {
   Array* array = catalog_.find(id);
   if (membership == session.memberships.end() || array == nullptr) {
     return make_error(ErrorCode::kWithdrawn,
-                      fmt::format("array {} is not open in this session any more", to_int(id)),
-                      "It has been withdrawn: open the name again if it has been created again.");
+                      "the array has been withdrawn, or the process that created it has ended",
+                      "Open its name again if it has been created again.");
   }
   return Member{array, &membership->second};
 }

@@ -319,7 +319,8 @@ def run(code, folder, **environment):
         timeout=60,
         check=False,
         cwd=folder,
-        env={**os.environ, **environment},
+        # ASan's runtime, where it is loaded, would report the fault in place of the kernel.
+        env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0:handle_segv=0", **environment},
     )
 
 
@@ -425,6 +426,26 @@ def test_other_handlers_of_the_fault_come_after_ours(field, here):
     assert ended.stderr.startswith("memlease: wrote to a read-only view of 'u' v2")
     assert ended.stderr.count("memlease: wrote") == 1
     assert "Fatal Python error: Segmentation fault" in ended.stderr
+
+
+@pytest.mark.no_asan
+@pytest.mark.parametrize("other", ["faulthandler.enable()", "signal.signal(11, lambda *_: None)"])
+def test_a_handler_that_has_come_between_is_met_again(field, here, other):
+    ended = run(
+        f"""
+        import signal
+        memlease.explain_faults()
+        {other}
+        memlease.explain_faults()
+        u = c.open("u")
+        with u.write() as w:
+            view = rows(w)
+        view[0] = 9
+        """,
+        here,
+    )
+    assert ended.returncode == -signal.SIGSEGV
+    assert ended.stderr.count("memlease: wrote") == 1
 
 
 def test_faults_of_others_are_not_explained(field, here):

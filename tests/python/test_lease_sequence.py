@@ -2,6 +2,7 @@
 
 import collections.abc
 import copy
+import operator
 
 import jax.numpy as jnp
 import memlease
@@ -35,9 +36,8 @@ def test_a_lease_is_iterated_over_by_rows(field):
         assert sum(lease).tolist() == [3, 5, 7]
         assert lease[-1].tolist() == [3, 4, 5]
         assert next(reversed(lease)).tolist() == [3, 4, 5]
-    rows = iter(lease)
     with pytest.raises(memlease.Closed):
-        next(rows)
+        iter(lease)
 
 
 def test_a_lease_is_true_whatever_its_length(memlease_client):
@@ -79,3 +79,26 @@ def test_a_mask_is_refused(field):
         lease[...] = np.float32(7)
         lease[0] = [1, 2, 3]
     assert field.get().tolist() == [[1, 2, 3], [7, 7, 7]]
+
+
+def test_arithmetic_and_comparisons_are_numpys(field, memlease_client):
+    with field.read() as lease:
+        assert (lease + 1).tolist() == [[1, 2, 3], [4, 5, 6]]
+        assert (10 - lease * 2).tolist() == [[10, 8, 6], [4, 2, 0]]
+        assert (lease == lease.array).all()
+        assert (lease > 3).sum() == 2
+        assert (-lease).min() == -5
+        assert {lease: 1}[lease] == 1
+    with field.update() as lease:
+        lease += 1
+        lease *= 2
+    assert field.get().tolist() == [[2, 4, 6], [8, 10, 12]]
+    with memlease_client.put("one", np.uint8(53)).read() as lease:
+        assert (int(lease), float(lease)) == (53, 53.0)
+        assert list(range(60))[lease] == 53
+        with pytest.raises(TypeError, match="0-d"):
+            list(lease)
+    with memlease_client.put("real", np.float64(2.5)).read() as lease:
+        assert (float(lease), int(lease)) == (2.5, 2)
+        with pytest.raises(TypeError):
+            operator.index(lease)

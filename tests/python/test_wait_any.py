@@ -115,7 +115,21 @@ def test_what_a_read_would_not_wait_for_is_ready(arrays):
         memlease.wait([arrays[0], arrays[2]], 0)
 
 
+def test_a_follower_that_is_closed_is_ready(arrays):
+    follower, other = arrays[0].follow(after=1), arrays[1].follow(after=1)
+    closing = threading.Timer(0, follower.close)
+    closing.start()
+    assert memlease.wait([other, follower], 30) == [follower]
+    closing.join()
+    assert memlease.wait(iter([other, follower])) == [follower]
+    assert memlease.wait([other], 0.01) == []
+
+
 def test_wrong_arguments_are_refused(arrays):
+    with pytest.raises(TypeError, match="takes a list"):
+        memlease.wait(arrays[0].follow())
+    with pytest.raises(memlease.InvalidArgument, match="timeout"):
+        memlease.wait([arrays[0].follow(after=1)], "soon")
     with pytest.raises(memlease.InvalidArgument, match="nothing to wait for"):
         memlease.wait([])
     with pytest.raises(memlease.InvalidArgument, match="2 numbers for 3 sources"):

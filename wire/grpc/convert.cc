@@ -115,6 +115,12 @@ absl::Status from_grpc(const grpc::Status& status) {
     return make_error(static_cast<ErrorCode>(error.code()), error.message(), error.hint());
   }
   const ErrorCode code = code_of_grpc(status.error_code());
+  if (code == ErrorCode::kDaemonLost) {
+    return make_error(code,
+                      fmt::format("the daemon has gone, or does not answer any more (gRPC: {})",
+                                  status.error_message()),
+                      hint_of_grpc(code));
+  }
   return make_error(code,
                     fmt::format("the call failed in gRPC (status {}): {}",
                                 static_cast<int>(status.error_code()), status.error_message()),

@@ -1,0 +1,60 @@
+// Leases in arithmetic and comparisons: what NumPy does with their arrays. Without this Python
+// would take the bytes of a lease for text, as in int(lease), and call two leases equal only if
+// they are one object.
+#pragma once
+
+#include <Python.h>
+
+#include "python/bindings/fastcall.h"
+#include "python/bindings/lease.h"
+
+namespace memlease::python {
+
+// Its array, if it is a lease; else itself. Throws for a lease of a GPU.
+inline py::object operand(PyObject* object) {
+  const py::handle handle(object);
+  if (Py_TYPE(object) == lease_type<ReadLease>) return lease_of<ReadLease>(handle).numpy();
+  if (Py_TYPE(object) == lease_type<WriteLease>) return lease_of<WriteLease>(handle).numpy();
+  return py::reinterpret_borrow<py::object>(handle);
+}
+
+template <auto Operation>
+PyObject* unary(PyObject* self) {
+  return guarded([&] { return Operation(operand(self).ptr()); });
+}
+
+template <auto Operation>
+PyObject* binary(PyObject* left, PyObject* right) {
+  return guarded([&] { return Operation(operand(left).ptr(), operand(right).ptr()); });
+}
+
+// lease += other: NumPy changes the array in place, and the lease stays what the name stands for.
+template <auto Operation>
+PyObject* in_place(PyObject* self, PyObject* other) {
+  return guarded([&]() -> PyObject* {
+    const auto changed =
+        py::reinterpret_steal<py::object>(Operation(operand(self).ptr(), operand(other).ptr()));
+    return changed ? Py_NewRef(self) : nullptr;
+  });
+}
+
+inline PyObject* power(PyObject* base, PyObject* exponent, PyObject* modulus) {
+  return guarded([&] {
+    return PyNumber_Power(operand(base).ptr(), operand(exponent).ptr(), operand(modulus).ptr());
+  });
+}
+
+inline PyObject* compare(PyObject* left, PyObject* right, int operation) {
+  return guarded(
+      [&] { return PyObject_RichCompare(operand(left).ptr(), operand(right).ptr(), operation); });
+}
+
+// A lease is a key as an object is, although it compares as an array.
+inline Py_hash_t identity_hash(PyObject* self) { return _Py_HashPointer(self); }
+
+// The error for an array without axes is NumPy's.
+inline PyObject* iterate(PyObject* self) {
+  return guarded([&] { return PyObject_GetIter(operand(self).ptr()); });
+}
+
+}  // namespace memlease::python
