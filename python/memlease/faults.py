@@ -12,8 +12,9 @@ def explain_faults() -> None:
     by a library that knows no read-only memory gets a SIGSEGV. From this call on a line on standard
     error names the array and the version first. What handled the signal before, such as
     `faulthandler`, handles it then. ``MEMLEASE_EXPLAIN_FAULTS=1`` in the environment calls this
-    when memlease is imported. A second call does nothing, unless another handler has been installed
-    since: workers of PyTorch's ``DataLoader`` have their own, so call it in ``worker_init_fn``, too.
+    when memlease is imported. A second call does nothing, unless another handler has been
+    installed since: workers of PyTorch's ``DataLoader`` have their own, so call it in
+    ``worker_init_fn``, too.
     """
     _core.explain_faults()
 
