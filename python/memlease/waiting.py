@@ -78,9 +78,8 @@ def wait(
     end = math.inf if timeout is None else time.monotonic() + timeout
     while True:
         # A follower may be closed by another thread, which its array does not tell.
-        closed = [it for it in sources if isinstance(it, _core.Follower) and it.closed]
-        if closed:
-            return closed
+        if any(it.closed for it in followers):
+            return [it for it in sources if it in followers and it.closed]
         left = end - time.monotonic()
         ready = [sources[place] for place in _core.wait(arrays, known, max(0, min(LOOK_S, left)))]
         if ready or left <= 0:
