@@ -84,7 +84,7 @@ TEST_F(SlotGrowthTest, TheSecondRequestForTheSameSlotAddsNone) {
 TEST_F(SlotGrowthTest, NobodyButTheWriterGetsOne) {
   expect_refusal(add(reader_, 2), ErrorCode::kBusy, "another process may write");
   Session& stranger = world_.connect(1002);
-  expect_refusal(add(stranger, 2), ErrorCode::kWithdrawn, "not open in this session");
+  expect_refusal(add(stranger, 2), ErrorCode::kWithdrawn, "has been withdrawn");
 }
 
 TEST_F(SlotGrowthTest, AFreeSlotIsEnough) {
