@@ -130,7 +130,11 @@ Array Client::wait_for(const std::string& name, Timeout timeout) const {
   const auto interrupt = [&] { return wait_limit.check_call(); };
   for (bool last = wait_limit.expired();;) {
     const auto slice = std::chrono::ceil<std::chrono::milliseconds>(wait_limit.slice());
-    if (value_or_throw(arrays.session().control().wait_for(name, slice, interrupt))) {
+    auto exists = arrays.session().control().wait_for(name, slice, interrupt);
+    // Stopped beyond the deadline in the middle of the call, whose answer may have come too late.
+    const bool late = wire::code_of(exists.status()) == wire::ErrorCode::kTimeout;
+    if (late && !std::exchange(last, true)) continue;
+    if (value_or_throw(std::move(exists))) {
       auto opened = arrays.session().control().open(name, interrupt);
       if (opened.ok()) return Array(value_or_throw(connection.join(*opened)));
       // Withdrawn again in between: keep waiting.
