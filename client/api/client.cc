@@ -58,6 +58,13 @@ absl::Status check_headers(std::string_view headers) {
       "(ldd PROGRAM shows which one it finds).");
 }
 
+// What this process's session says of itself; 0 in a forked child that has none yet.
+template <typename Of>
+auto of_session(const Connection& connection, Of of) -> decltype(of(connection.session())) {
+  const Connection* const here = connection.if_in_this_process();
+  return here == nullptr ? 0 : of(here->session());
+}
+
 // What the daemon says of a name is true of that daemon: says of which.
 absl::Status in_daemon(const std::string& directory, const absl::Status& status) {
   if (wire::code_of(status) != wire::ErrorCode::kNotFound) return status;
@@ -167,33 +174,30 @@ void Client::withdraw(const std::string& name) const {
 const std::string& Client::directory() const { return connection_->session().directory(); }
 
 std::uint32_t Client::session_id() const {
-  const Connection* const connection = connection_->if_in_this_process();
-  return connection == nullptr ? 0 : wire::to_int(connection->session().id());
+  return of_session(*connection_, [](const auto& session) { return wire::to_int(session.id()); });
 }
 
 std::uint64_t Client::calls() const {
-  const Connection* const connection = connection_->if_in_this_process();
-  return connection == nullptr ? 0 : connection->session().control().calls();
+  return of_session(*connection_, [](auto& session) { return session.control().calls(); });
 }
 
 std::uint64_t Client::copies() const {
-  const Connection* const connection = connection_->if_in_this_process();
-  return connection == nullptr ? 0 : connection->session().copies();
+  return of_session(*connection_, [](const auto& session) { return session.copies(); });
 }
 
 std::uint64_t Client::protected_slots() const {
-  const Connection* const connection = connection_->if_in_this_process();
-  return connection == nullptr ? 0 : connection->session().view_counts().protected_slots.load();
+  return of_session(*connection_,
+                    [](auto& session) { return session.view_counts().protected_slots.load(); });
 }
 
 std::uint64_t Client::refused_protections() const {
-  const Connection* const connection = connection_->if_in_this_process();
-  return connection == nullptr ? 0 : connection->session().view_counts().refused_protections.load();
+  return of_session(*connection_,
+                    [](auto& session) { return session.view_counts().refused_protections.load(); });
 }
 
 std::uint64_t Client::empty_writes() const {
-  const Connection* const connection = connection_->if_in_this_process();
-  return connection == nullptr ? 0 : connection->session().view_counts().empty_writes.load();
+  return of_session(*connection_,
+                    [](auto& session) { return session.view_counts().empty_writes.load(); });
 }
 
 void Client::close() const { connection_->close(); }

@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/forked.h"
 #include "tests/support/private_daemon.h"
+#include "tests/support/words.h"
 
 namespace {
 std::atomic<int> mprotect_calls{0};
@@ -33,14 +34,6 @@ extern "C" int mprotect(void* address, std::size_t size_bytes, int protection) n
 
 namespace memlease::testing {
 namespace {
-
-CreateOptions words(const std::string& name, std::int64_t count) {
-  CreateOptions options;
-  options.name = name;
-  options.dtype = dtype_of<std::uint64_t>();
-  options.shape = {count};
-  return options;
-}
 
 // Asks the kernel, whose answer is no signal. Writes the byte that is there.
 bool is_writable(const void* address) {

@@ -10,17 +10,10 @@
 
 #include "gmock/gmock.h"
 #include "tests/support/private_daemon.h"
+#include "tests/support/words.h"
 
 namespace memlease::testing {
 namespace {
-
-CreateOptions words(const std::string& name, std::int64_t count) {
-  CreateOptions options;
-  options.name = name;
-  options.dtype = dtype_of<std::uint64_t>();
-  options.shape = {count};
-  return options;
-}
 
 class Leases : public ::testing::Test {
  protected:
