@@ -1,5 +1,5 @@
 // From SIGKILL of a process in the middle of a write, with much or little memory mapped and
-// touched, to: the next writer has the right (it was waiting for it); the memory of what the dead
+// touched, to: the next writer has ownership (it was waiting for it); the memory of what the dead
 // process had created is free, or ready to be used again. Against the kernel's own notice, the
 // pidfd's.
 

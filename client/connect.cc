@@ -90,8 +90,10 @@ class Sessions {
     const wire::MutexLock lock(mutex_);
     while (others_attach_to(directory)) ended_.back().wait(mutex_);
     known = sessions_[directory].lock();
-    if (known != nullptr && known->session().look().ok() && known->session().add_connection())
+    if (known != nullptr && known->session().look().ok() && !is_ending(directory) &&
+        known->session().add_connection()) {
       return known;
+    }
     attaching_.emplace(directory, std::this_thread::get_id());
     return nullptr;
   }
@@ -130,6 +132,11 @@ class Sessions {
   static absl::StatusOr<std::shared_ptr<ArrayTable>> attach(const std::string& directory,
                                                             InterruptCheck interrupt) {
     if (auto status = check_directory(directory); !status.ok()) return status;
+    if (is_ending(directory)) {
+      return wire::make_error(ErrorCode::kDaemonUnavailable,
+                              fmt::format("the daemon in {} is shutting down", directory),
+                              "Connect again once it has been started again.");
+    }
     crash_point("attach.begin");
     auto attached = AttachClient::connect(directory, interrupt);
     crash_point("attach.welcomed");
@@ -161,6 +168,9 @@ class Sessions {
 };
 
 constexpr std::chrono::seconds kStartTimeout{5};
+// A daemon that is ending waits 25 s for leases, unless it was started otherwise.
+constexpr std::chrono::seconds kEndTimeout{30};
+constexpr std::chrono::milliseconds kNextLook{5};
 constexpr int kTriesOfOneStart = 20;
 
 // Without a slash at the end; the process may change its working directory later.
@@ -205,17 +215,24 @@ absl::StatusOr<std::shared_ptr<ArrayTable>> connect_session(const ConnectOptions
   }
   // The first candidate is the given or the user's directory; the system's daemon is not ours to
   // start. If there is one already, it does not listen yet, or is ending: then another is needed.
-  const auto end = std::chrono::steady_clock::now() + kStartTimeout;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto within = [&](std::chrono::seconds time) {
+    return std::chrono::steady_clock::now() - begin < time;
+  };
   do {
+    while (is_ending(candidates.front()) && within(kEndTimeout)) {
+      if (auto status = interrupt(); !status.ok()) return status;
+      std::this_thread::sleep_for(kNextLook);
+    }
     if (auto status = start_daemon(candidates.front(), options.daemon, interrupt); !status.ok())
       return status;
     for (int tries = 0; tries < kTriesOfOneStart; ++tries) {
       session = Sessions::instance().get(candidates.front(), interrupt);
       if (session.ok() || !nobody_there(session.status())) return session;
       if (auto status = interrupt(); !status.ok()) return status;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      std::this_thread::sleep_for(kNextLook);
     }
-  } while (std::chrono::steady_clock::now() < end);
+  } while (within(is_ending(candidates.front()) ? kEndTimeout : kStartTimeout));
   return session;
 }
 

@@ -33,12 +33,6 @@ memlease_require(fmt 9.1 libfmt-dev CONFIG)
 memlease_require(spdlog 1.10 libspdlog-dev CONFIG)
 memlease_require(CLI11 2.1 libcli11-dev CONFIG)
 memlease_require(tomlplusplus 3.3 libtomlplusplus-dev CONFIG)
-memlease_require(PkgConfig ANY pkg-config)
-pkg_check_modules(SYSTEMD QUIET IMPORTED_TARGET libsystemd>=252)
-if(NOT SYSTEMD_FOUND)
-  message(FATAL_ERROR "memlease needs libsystemd 252 or newer and CMake did not find it. "
-                      "Run ./dev setup, or install Debian's libsystemd-dev.")
-endif()
 
 if(MEMLEASE_BUILD_TESTS)
   memlease_require(GTest 1.12 "libgtest-dev and libgmock-dev" CONFIG)

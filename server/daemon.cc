@@ -1,5 +1,6 @@
 #include "server/daemon.h"
 
+#include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,8 +13,10 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "server/core/refusals.h"
 #include "server/rpc/admin_service.h"
 #include "server/rpc/control_service.h"
+#include "server/status_line.h"
 #include "wire/error.h"
 #include "wire/place.h"
 
@@ -23,6 +26,7 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kDrainStep{20};
+constexpr std::chrono::milliseconds kStatusStep{1000};
 // What nobody has used between two looks is taken away.
 constexpr std::chrono::milliseconds kIdleSlotLook{1000};
 // Left for everything else on the machine when the daemon takes memory.
@@ -77,20 +81,37 @@ GrpcLimits grpc_limits(const Config& config) {
   return limits;
 }
 
+Broker::Limits broker_limits(const Config& config) {
+  return {{config.memory_limit_bytes, config.warm_bytes},
+          {config.quota_bytes, config.quota_arrays, config.quota_sessions}};
+}
+
+DeviceLimits gpu_limits(const Config& config) {
+  return {{config.gpu_memory_limit_bytes, config.warm_bytes, "gpu_memory_limit_bytes"},
+          config.gpu_quota_bytes,
+          "gpu_quota_"};
+}
+
+std::size_t name_waits_per_uid(const Config& config) {
+  return std::size_t{2} * grpc_limits(config).connections_per_uid;
+}
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Daemon>> Daemon::start(const Config& config, Directory& directory,
-                                                      EventLoop& loop, Log& log) {
-  std::unique_ptr<Daemon> daemon(new Daemon(config, loop, log));
-  if (auto status = daemon->listen(directory); !status.ok()) return status;
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::start(const Config& config,
+                                                      const Surroundings& surroundings) {
+  std::unique_ptr<Daemon> daemon(new Daemon(config, surroundings));
+  if (auto status = daemon->listen(config); !status.ok()) return status;
+  daemon->watch_directory();
   daemon->watch_idleness();
   return daemon;
 }
 
-Daemon::Daemon(const Config& config, EventLoop& loop, Log& log)
-    : config_(config),
-      loop_(loop),
-      log_(log),
+Daemon::Daemon(const Config& config, const Surroundings& surroundings)
+    : directory_(surroundings.directory),
+      loop_(surroundings.loop),
+      manager_(surroundings.manager),
+      log_(surroundings.log),
       attach_log_limiter_(10, std::chrono::seconds(10)),
       shortage_log_limiter_(1, std::chrono::seconds(10)),
       slot_log_limiter_(20, std::chrono::seconds(10)),
@@ -100,22 +121,23 @@ Daemon::Daemon(const Config& config, EventLoop& loop, Log& log)
       host_memory_(config.huge_pages == HugePages::kAuto ? MemfdDeviceBackend::HugePages::kAuto
                                                          : MemfdDeviceBackend::HugePages::kNever,
                    has_memory_for),
+      config_(config),
       broker_({host_memory_, host_memory_, *clock_, fill_random,
                [this](std::shared_ptr<const void> unused) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
                  garbage_.push_back(std::move(unused));
                }},
-              {{config.memory_limit_bytes, config.warm_bytes},
-               {config.quota_bytes, config.quota_arrays, config.quota_sessions}}),
-      waits_(loop, 2 * grpc_limits(config).connections_per_uid) {}
+              broker_limits(config)),
+      waits_(loop_, name_waits_per_uid(config)) {}
 
 Daemon::~Daemon() {
   waits_.end_all(shutting_down());
   if (grpc_server_) grpc_server_->shutdown(std::chrono::system_clock::now());
   if (attach_server_) attach_server_->shutdown();
+  loop_.remove(directory_.changes());
 }
 
-absl::Status Daemon::listen(Directory& directory) {
-  auto attach = directory.listen(wire::kAttachSocket, SOCK_SEQPACKET, config_.socket_mode);
+absl::Status Daemon::listen(const Config& config) {
+  auto attach = directory_.listen(wire::kAttachSocket, SOCK_SEQPACKET, config.socket_mode);
   if (!attach.ok()) return attach.status();
   AttachOptions options;
   options.daemon_version = MEMLEASE_VERSION;
@@ -127,7 +149,7 @@ absl::Status Daemon::listen(Directory& directory) {
   if (!attach_server.ok()) return attach_server.status();
   attach_server_ = std::move(*attach_server);
 
-  auto control = directory.listen(wire::kControlSocket, SOCK_STREAM, config_.socket_mode);
+  auto control = directory_.listen(wire::kControlSocket, SOCK_STREAM, config.socket_mode);
   if (!control.ok()) return control.status();
   const auto services_of = [this](uid_t uid) {
     GrpcServices services;
@@ -135,7 +157,7 @@ absl::Status Daemon::listen(Directory& directory) {
     services.push_back(std::make_unique<AdminService>(*this, uid));
     return services;
   };
-  auto grpc_server = GrpcServer::start(loop_, log_, services_of, grpc_limits(config_));
+  auto grpc_server = GrpcServer::start(loop_, log_, services_of, grpc_limits(config));
   if (!grpc_server.ok()) return grpc_server.status();
   grpc_server_ = *std::move(grpc_server);
   return grpc_server_->add_listener(std::move(*control));
@@ -179,8 +201,23 @@ bool Daemon::hang_up(wire::SessionId session, bool goodbye) {
 void Daemon::exited(wire::SessionId session) {
   std::vector<ReclaimedArray> reclaimed;
   with_broker([&](Broker& broker) { reclaimed = broker.exited(session); });
-  for (const ReclaimedArray& array : reclaimed) {
-    log_session(array.uid, "reclaimed from an exited process",
+  log_reclaimed("reclaimed from an exited process", session, reclaimed);
+  watch_idleness();
+}
+
+bool Daemon::program_replaced(wire::SessionId session) {
+  std::optional<std::vector<ReclaimedArray>> reclaimed;
+  with_broker([&](Broker& broker) { reclaimed = broker.program_replaced(session); });
+  if (!reclaimed) return false;
+  log_reclaimed("reclaimed from a process that runs another program", session, *reclaimed);
+  watch_idleness();
+  return true;
+}
+
+void Daemon::log_reclaimed(std::string_view event, wire::SessionId session,
+                           const std::vector<ReclaimedArray>& arrays) {
+  for (const ReclaimedArray& array : arrays) {
+    log_session(array.uid, event,
                 {{"session", wire::to_int(session)},
                  {"pid", array.pid},
                  {"uid", array.uid},
@@ -190,7 +227,6 @@ void Daemon::exited(wire::SessionId session) {
                  {"held_s", array.held_s},
                  {"reason", array.reason}});
   }
-  watch_idleness();
 }
 
 void Daemon::log_session(uid_t uid, std::string_view event, LogFields fields) {
@@ -204,12 +240,17 @@ void Daemon::log_session(uid_t uid, std::string_view event, LogFields fields) {
 
 void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
   bool may_be_idle = false;
+  bool status_changes = false;
   std::vector<std::shared_ptr<const void>> garbage;
   {
     const wire::MutexLock lock(mutex_);
     fn(broker_);
     garbage.swap(garbage_);
     may_be_idle = config_.idle_exit_s != 0 && broker_.idle();
+    status_changes = manager_.listens() && !std::exchange(status_is_due_, true);
+  }
+  if (status_changes) {
+    loop_.post([this] { loop_.after(kStatusStep, [this] { tell_status(); }); });
   }
   if (may_be_idle) loop_.post([this] { watch_idleness(); });
 }
@@ -230,11 +271,8 @@ absl::Status Daemon::prepare_device(const std::string& device) {
                     "sees the driver and the GPU. {}",
                     wire::hint_of(found.status())));
   }
-  with_broker([&](Broker& broker) {
-    const DeviceLimits limits{
-        {config_.gpu_memory_limit_bytes, config_.warm_bytes, "gpu_memory_limit_bytes"},
-        config_.gpu_quota_bytes,
-        "gpu_quota_"};
+  with_broker([&](Broker& broker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const DeviceLimits limits = gpu_limits(config_);
     for (const auto& gpu : *found) broker.add_device(*gpu, limits);
   });
   std::vector<std::string> names;
@@ -279,10 +317,11 @@ DaemonFacts Daemon::facts() const {
   DaemonFacts facts;
   facts.version = MEMLEASE_VERSION;
   facts.incarnation.assign(reinterpret_cast<const char*>(incarnation_.data()), incarnation_.size());
-  facts.directory = config_.directory;
+  facts.directory = directory_.path();
   facts.uptime_ms = static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(SteadyClock::now() - started_).count());
   facts.huge_pages = host_memory_.huge_pages();
+  facts.sockets_passed = directory_.sockets_passed();
   return facts;
 }
 
@@ -297,6 +336,56 @@ void Daemon::note_shortage(const absl::Status& shortage) {
   log_.write(shortage_log_limiter_, LogLevel::kWarning,
              "a GPU gives no events: processes wait in place of their streams",
              {{"reason", wire::message_of(shortage)}, {"hint", wire::hint_of(shortage)}});
+}
+
+// ---- For the operator.
+
+Config Daemon::config() const {
+  const wire::MutexLock lock(mutex_);
+  return config_;
+}
+
+void Daemon::reload(const Config& config) {
+  with_broker([&](Broker& broker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    config_ = config;
+    broker.set_limits(broker_limits(config), gpu_limits(config));
+  });
+  grpc_server_->set_limits(grpc_limits(config));
+  waits_.set_per_uid(name_waits_per_uid(config));
+  log_.set_level(config.log_level);
+  watch_idleness();
+}
+
+void Daemon::tell_status() {
+  std::string line;
+  {
+    const wire::MutexLock lock(mutex_);
+    status_is_due_ = false;
+    line = status_line(broker_);
+  }
+  if (!lost_.empty()) line = fmt::format("nobody new can connect: {} is gone; {}", lost_[0], line);
+  manager_.set_status(line);
+}
+
+void Daemon::watch_directory() {
+  const auto look = [this](std::uint32_t) {
+    const std::vector<std::string> lost = directory_.lost();
+    if (lost == lost_) return;
+    lost_ = lost;
+    for (const std::string& path : lost) {
+      log_.error("a file that others find this daemon by is gone: nobody new can connect",
+                 {{"path", path},
+                  {"hint",
+                   "Who is connected goes on. Restart the daemon when they have ended, and "
+                   "find out what removed it."}});
+    }
+    if (lost.empty()) log_.info("the daemon's files are in their place again");
+    tell_status();
+  };
+  if (directory_.changes() >= 0 && loop_.add(directory_.changes(), EPOLLIN, look).ok()) return;
+  log_.warning("the directory cannot be watched: if its sockets are removed, nobody will say so",
+               {{"directory", directory_.path()},
+                {"hint", "Raise fs.inotify.max_user_instances (see sysctl(8))."}});
 }
 
 // ---- Added slots.
@@ -338,17 +427,17 @@ void Daemon::take_idle_slots() {
 // ---- Ending.
 
 void Daemon::watch_idleness() {
-  if (config_.idle_exit_s == 0) return;
   loop_.cancel(idle_timer_);
+  const std::uint64_t idle_exit_s = config().idle_exit_s;
+  if (idle_exit_s == 0) return;
   const auto idle = [this] {
     const wire::MutexLock lock(mutex_);
     return broker_.idle();
   };
   if (!idle()) return;
-  idle_timer_ = loop_.after(std::chrono::seconds(config_.idle_exit_s), [this, idle] {
+  idle_timer_ = loop_.after(std::chrono::seconds(idle_exit_s), [this, idle, idle_exit_s] {
     if (!idle()) return;
-    log_.info("nobody has needed this daemon for a while: ending",
-              {{"idle_exit_s", config_.idle_exit_s}});
+    log_.info("nobody has needed this daemon for a while: ending", {{"idle_exit_s", idle_exit_s}});
     loop_.stop();
   });
 }
@@ -359,11 +448,13 @@ void Daemon::drain() {
     loop_.stop();
     return;
   }
-  drain_end_ = SteadyClock::now() + std::chrono::seconds(config_.drain_timeout_s);
+  const std::uint64_t drain_timeout_s = config().drain_timeout_s;
+  drain_end_ = SteadyClock::now() + std::chrono::seconds(drain_timeout_s);
   grpc_server_->set_serving(false);
+  directory_.remove(wire::kAttachSocket);
   with_broker([](Broker& broker) { broker.drain(); });
   waits_.end_all(shutting_down());
-  log_.info("draining: no new leases", {{"drain_timeout_s", config_.drain_timeout_s}});
+  log_.info("draining: no new leases", {{"drain_timeout_s", drain_timeout_s}});
   continue_drain();
 }
 

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "server/device/cuda_device_backend.h"
 #include "server/device/memfd_device_backend.h"
 #include "server/loop/event_loop.h"
+#include "server/loop/service_manager.h"
 #include "server/rpc/grpc_server.h"
 #include "server/rpc/name_waits.h"
 #include "server/rpc/service_host.h"
@@ -31,19 +33,37 @@ namespace memlease::server {
 
 class Daemon final : public SessionHost, public ServiceHost {
  public:
-  // Listens when it returns. loop and log outlive it.
-  static absl::StatusOr<std::unique_ptr<Daemon>> start(const Config& config, Directory& directory,
-                                                       EventLoop& loop, Log& log);
+  // What it works with; all outlive it.
+  struct Surroundings {
+    Directory& directory;
+    EventLoop& loop;
+    ServiceManager& manager;
+    Log& log;
+  };
+  // Listens when it returns.
+  static absl::StatusOr<std::unique_ptr<Daemon>> start(const Config& config,
+                                                       const Surroundings& surroundings);
   ~Daemon() override;
 
   // SIGTERM: no new sessions, opens and leases; ends the loop when no lease lives any more, or
-  // after drain_timeout_s. A repeat ends it at once. On the loop's thread.
+  // after drain_timeout_s. Takes the attach socket's name away, unless it was passed: who connects
+  // finds another daemon. A repeat ends it at once. On the loop's thread.
   void drain();
+
+  // SIGHUP: limits, timeouts and log level of `config` hold from now on; nobody loses what they
+  // have. The rest of it is what the daemon was started with. On the loop's thread.
+  void reload(const Config& config) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Tells the service manager what is going on; from then on it hears of changes by itself, at most
+  // once a second. On the loop's thread.
+  void tell_status() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns when the core is free: the sign of life for the watchdog.
+  void probe() ABSL_LOCKS_EXCLUDED(mutex_) { const wire::MutexLock lock(mutex_); }
 
   // SessionHost, on the loop's thread.
   absl::StatusOr<NewSession> open_session(const PeerIdentity& peer) override;
   absl::StatusOr<FileGrant> fetch_file(wire::SessionId session, wire::FileId file) override;
   bool hang_up(wire::SessionId session, bool goodbye) override;
+  bool program_replaced(wire::SessionId session) override;
   void exited(wire::SessionId session) override;
 
   // ServiceHost, on any thread.
@@ -54,25 +74,32 @@ class Daemon final : public SessionHost, public ServiceHost {
   NameWaits& waits() override { return waits_; }
   absl::Status evict(wire::SessionId session) override;
   DaemonFacts facts() const override;
-  std::uint64_t host_waits_ms(const Array& array) const override;
+  std::uint64_t host_waits_ms(const Array& array) const override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void note_shortage(const absl::Status& shortage) override;
   void note_added(const AddedSlot& added) override;
   Log& log() override { return log_; }
 
  private:
-  Daemon(const Config& config, EventLoop& loop, Log& log);
-  absl::Status listen(Directory& directory);
+  Daemon(const Config& config, const Surroundings& surroundings);
+  absl::Status listen(const Config& config);
+  Config config() const ABSL_LOCKS_EXCLUDED(mutex_);
+  void log_reclaimed(std::string_view event, wire::SessionId session,
+                     const std::vector<ReclaimedArray>& arrays);
   void log_session(uid_t uid, std::string_view event, LogFields fields);
   // Ends the loop after idle_exit_s without anything worth staying for.
   void watch_idleness();
   void continue_drain();
+  // Tells the operator when sockets or lock file are not to be found any more.
+  void watch_directory();
   // While there are added slots: looks every second which of them are idle. On the loop's thread.
   void watch_added_slots();
   void take_idle_slots();
   DeviceBackend& backend(const std::string& device) ABSL_LOCKS_EXCLUDED(gpus_mutex_);
 
-  const Config config_;
+  Directory& directory_;
   EventLoop& loop_;
+  ServiceManager& manager_;
   Log& log_;
   LogLimiter attach_log_limiter_;
   LogLimiter shortage_log_limiter_;
@@ -86,7 +113,9 @@ class Daemon final : public SessionHost, public ServiceHost {
   wire::Mutex gpus_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   std::vector<std::unique_ptr<CudaDeviceBackend>> gpus_ ABSL_GUARDED_BY(gpus_mutex_);
 
-  wire::Mutex mutex_;
+  mutable wire::Mutex mutex_;
+  Config config_ ABSL_GUARDED_BY(mutex_);
+  bool status_is_due_ ABSL_GUARDED_BY(mutex_) = false;  // tell_status() will be called again
   // A call's garbage goes when the mutex is free again.
   std::vector<std::shared_ptr<const void>> garbage_ ABSL_GUARDED_BY(mutex_);
   Broker broker_ ABSL_GUARDED_BY(mutex_);
@@ -94,6 +123,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   NameWaits waits_;
   EventLoop::TimerId idle_timer_;
   EventLoop::TimerId slots_timer_;
+  std::vector<std::string> lost_;  // as Directory has it; on the loop's thread
   std::chrono::steady_clock::time_point drain_end_;
   std::unique_ptr<AttachServer> attach_server_;
   std::unique_ptr<GrpcServer> grpc_server_;

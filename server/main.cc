@@ -5,22 +5,26 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
+#include <system_error>
+#include <utility>
 
 #include "server/config/background.h"
 #include "server/config/configure.h"
 #include "server/config/directory.h"
+#include "server/config/service_environment.h"
 #include "server/daemon.h"
 #include "server/loop/event_loop.h"
+#include "server/loop/service_manager.h"
 #include "server/rpc/library_log.h"
 #include "server/telemetry/log.h"
 #include "wire/error.h"
@@ -33,7 +37,14 @@ namespace {
 constexpr std::uint64_t kLogFileBytes = std::uint64_t{4} << 20;
 
 int exit_code_of(const absl::Status& status) {
-  return wire::code_of(status) == wire::ErrorCode::kBusy ? kExitBusy : kExitRuntime;
+  switch (wire::code_of(status)) {
+    case wire::ErrorCode::kBusy:
+      return kExitBusy;
+    case wire::ErrorCode::kInvalidArgument:
+      return kExitConfig;
+    default:
+      return kExitRuntime;
+  }
 }
 
 int fail(Log& log, const absl::Status& status) {
@@ -63,9 +74,55 @@ void raise_descriptor_limit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-int serve(const Config& config, Background& background) {
+// What the daemon was started with, to be read again by SIGHUP.
+struct CommandLine {
+  std::span<const char* const> arguments;
+  std::string folder;
+};
+
+const char* environment(const char* name) { return std::getenv(name); }
+
+void log_changes(const Reload& reload, Log& log) {
+  for (const SettingChange& change : reload.changes) {
+    if (change.applied) {
+      log.info("a setting has changed", {{"setting", change.name},
+                                         {"from", change.before},
+                                         {"to", change.after},
+                                         {"origin", change.origin}});
+    } else {
+      log.warning("a setting cannot change while the daemon runs: restart it",
+                  {{"setting", change.name},
+                   {"stays", change.before},
+                   {"wanted", change.after},
+                   {"origin", change.origin}});
+    }
+  }
+}
+
+// SIGHUP. `config` is what the daemon runs with.
+void reread(Config& config, const CommandLine& command_line, Daemon& daemon,
+            ServiceManager& manager, Log& log) {
+  (void)manager.reloading();
+  const auto reloaded = reload(config, command_line.arguments, environment, command_line.folder);
+  if (reloaded.ok()) {
+    // First, as the level may be among them.
+    log_changes(*reloaded, log);
+    config = reloaded->config;
+    daemon.reload(config);
+    log.info("SIGHUP: settings read again", {{"changed", reloaded->changes.size()}});
+  } else {
+    log.error("SIGHUP: the settings are wrong, the old ones stay",
+              {{"reason", wire::message_of(reloaded.status())}});
+  }
+  (void)manager.ready();
+}
+
+int serve(Config config, const CommandLine& command_line, Background& background) {
+  // First of all, as it knows the passed sockets by their numbers.
+  auto service = ServiceEnvironment::take();
   Log log(config.log_level, config.log_format);
   const LibraryLog library_log(log);
+  if (!service.ok()) return fail(log, service.status());
   raise_descriptor_limit();
   // Tokens live in this process's memory.
   prctl(PR_SET_DUMPABLE, 0);
@@ -73,35 +130,43 @@ int serve(const Config& config, Background& background) {
   const wire::UniqueFd signals = block_signals();
   auto directory = Directory::lock(config.directory);
   if (!directory.ok()) return fail(log, directory.status());
+  if (auto used = directory->use(std::move(service->sockets)); !used.ok()) return fail(log, used);
   auto loop = EventLoop::create();
   if (!loop.ok()) return fail(log, loop.status());
-  auto daemon = Daemon::start(config, *directory, **loop, log);
+  ServiceManager manager(**loop, service->notify_socket, service->watchdog);
+  auto daemon = Daemon::start(config, {*directory, **loop, manager, log});
   if (!daemon.ok()) return fail(log, daemon.status());
   const auto added = (*loop)->add(signals.get(), EPOLLIN, [&](std::uint32_t) {
     signalfd_siginfo info{};
     while (read(signals.get(), &info, sizeof info) == sizeof info) {
       if (info.ssi_signo == SIGHUP) {
-        log.info("SIGHUP ignored: settings are read at the start");
+        reread(config, command_line, **daemon, manager, log);
       } else {
         (*daemon)->drain();
       }
     }
   });
   if (!added.ok()) return fail(log, added);
-  log.info("serving", {{"directory", config.directory}, {"pid", getpid()}});
-  sd_notify(0, "READY=1");
+  log.info("serving", {{"directory", config.directory},
+                       {"pid", getpid()},
+                       {"sockets", directory->sockets_passed() ? "passed" : "made"}});
+  if (const auto told = manager.ready(); !told.ok()) {
+    log.warning(wire::message_of(told), {{"hint", wire::hint_of(told)}});
+  }
+  (*daemon)->tell_status();
+  manager.start_watchdog([&daemon] { (*daemon)->probe(); });
   if (const std::string path = background.ready(config.directory); !path.empty()) {
     log.bound_file(path, kLogFileBytes);
   }
   (*loop)->run();
-  sd_notify(0, "STOPPING=1");
+  (void)manager.stopping();
   daemon->reset();
   log.info("ended");
   return 0;
 }
 
 int run(std::span<const char* const> arguments) {
-  const Startup startup = configure(arguments, [](const char* name) { return std::getenv(name); });
+  const Startup startup = configure(arguments, environment);
   std::fputs(startup.output.c_str(), stdout);
   std::fputs(startup.error.c_str(), stderr);
   if (!startup.config) return startup.exit_code;
@@ -109,11 +174,13 @@ int run(std::span<const char* const> arguments) {
     std::perror("memleased: /dev/null");
     return kExitRuntime;
   }
+  std::error_code unknown;  // then a relative path cannot be found again
+  const CommandLine command_line{arguments, std::filesystem::current_path(unknown)};
   Background background;
   if (startup.background) {
     if (const auto code = background.detach()) return *code;
   }
-  return serve(*startup.config, background);
+  return serve(*startup.config, command_line, background);
 }
 
 }  // namespace

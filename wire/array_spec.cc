@@ -91,11 +91,6 @@ absl::Status validate_max_slots(const ArraySpec& spec) {
                                spec.max_slots),
                    "Use slots=2 or more.");
   }
-  if (!is_host(spec)) {
-    return invalid(fmt::format("max_slots is {} and slots {}, but an array on a GPU does not grow",
-                               spec.max_slots, spec.slots),
-                   "Leave max_slots out, and create it with as many slots as it needs.");
-  }
   return absl::OkStatus();
 }
 
@@ -164,6 +159,10 @@ absl::Status validate(const ArraySpec& spec) {
     return invalid(fmt::format("lifetime {} is not known", static_cast<int>(spec.lifetime)),
                    "Use session or persistent.");
   }
+  if (spec.writer != Writer::kAny && spec.writer != Writer::kExclusive) {
+    return invalid(fmt::format("writer {} is not known", static_cast<int>(spec.writer)),
+                   "Use any or exclusive.");
+  }
   return absl::OkStatus();
 }
 
@@ -193,7 +192,7 @@ std::uint64_t size_bytes_of(const ArraySpec& spec) {
 
 std::uint32_t max_slots_of(const ArraySpec& spec) {
   if (spec.max_slots != 0) return spec.max_slots;
-  if (spec.slots == 1 || !is_host(spec)) return spec.slots;
+  if (spec.slots == 1) return spec.slots;
   if (size_bytes_of(spec) <= kDefaultGrowthBytes / kMaxSlots) return kMaxSlots;
   return std::min(4 * spec.slots, kMaxSlots);
 }

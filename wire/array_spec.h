@@ -1,6 +1,6 @@
 // What an array is, as its creator asks for it: name, element type, shape, layout, device, slots,
-// lifetime, mode. Validation stands here once; client and daemon both call it, the daemon because
-// it trusts nobody, the client so that a mistake costs no call.
+// lifetime, mode, writer. Validation stands here once; client and daemon both call it, the daemon
+// because it trusts nobody, the client so that a mistake costs no call.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,8 @@ inline constexpr std::uint64_t kDefaultGrowthBytes = std::uint64_t{64} << 20;
 inline constexpr std::uint64_t kMaxArrayBytes = std::uint64_t{1} << 46;
 
 enum class Lifetime : std::uint8_t { kSession = 1, kPersistent = 2 };
+// Which process of those that may write becomes the writer: whoever asks next, or one alone.
+enum class Writer : std::uint8_t { kAny = 1, kExclusive = 2 };
 
 struct ArraySpec {
   std::string name;
@@ -35,6 +37,7 @@ struct ArraySpec {
   std::uint32_t max_slots = 0;  // that it may grow to while readers hold the others; 0 = default
   Lifetime lifetime = Lifetime::kSession;
   std::uint32_t mode = 0600;  // of rw-rw-rw- alone
+  Writer writer = Writer::kAny;
   friend bool operator==(const ArraySpec&, const ArraySpec&) = default;
 };
 

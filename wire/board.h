@@ -19,19 +19,20 @@ inline constexpr std::uint64_t kBoardBytes = std::uint64_t{256} * 1024;
 inline constexpr std::uint64_t kBoardUnitBytes = 64;
 
 // ---- Writer word: whose writer row counts, and what goes on.
-//   bits 0..3 flags | 4..13 unit | 14..41 extent | 42..63 generation
+//   bits 0..3 flags | 4..13 unit | 14..41 session page | 42..63 generation
 // The generation grows with each change of the writer, so that an equal word means that nothing
 // has changed in between.
-inline constexpr std::uint64_t kWriterMoving = 1;  // the daemon moves the right: no write may begin
+inline constexpr std::uint64_t kWriterMoving = 1;  // the daemon moves ownership: no write may begin
 inline constexpr std::uint64_t kWriterWithdrawn =
     2;  // the array has no name any more: nothing may begin
-inline constexpr std::uint64_t kWriterHeir = 4;  // the row is the daemon's: nobody has the right
+inline constexpr std::uint64_t kWriterVacant =
+    4;  // the row is the daemon's: the array has no writer
 inline constexpr std::uint64_t kWriterDraining = 8;  // the daemon is about to end: likewise
 inline constexpr std::uint64_t kWriterFlags = 15;
 inline constexpr std::uint32_t kWriterUnitBits = 10;
 inline constexpr std::uint32_t kWriterFileBits = 28;
 inline constexpr std::uint32_t kWriterGenerationBits = 22;
-static_assert(kExtentUnits <= 1U << kWriterUnitBits && kMaxFileId < 1U << kWriterFileBits);
+static_assert(kSessionPageUnits <= 1U << kWriterUnitBits && kMaxFileId < 1U << kWriterFileBits);
 
 constexpr std::uint64_t pack_writer(RowRef row, std::uint64_t generation, std::uint64_t flags) {
   return flags | (std::uint64_t{row.unit} << 4) | (std::uint64_t{to_int(row.file)} << 14) |
@@ -39,14 +40,19 @@ constexpr std::uint64_t pack_writer(RowRef row, std::uint64_t generation, std::u
 }
 constexpr RowRef writer_row_of(std::uint64_t word) {
   return {FileId{static_cast<std::uint32_t>((word >> 14) & kMaxFileId)},
-          static_cast<std::uint32_t>((word >> 4) & (kExtentUnits - 1))};
+          static_cast<std::uint32_t>((word >> 4) & (kSessionPageUnits - 1))};
 }
 constexpr std::uint64_t writer_generation_of(std::uint64_t word) { return word >> 42; }
 
 // ---- Subscriber entry: where a reader's row stands; 0 = empty.
-//   bit 0 set | 4..13 unit | 14..41 extent
+//   bit 0 set | 4..13 unit | 14..41 session page
 constexpr std::uint64_t pack_subscriber(RowRef row) { return pack_writer(row, 0, 1); }
 constexpr RowRef subscriber_row_of(std::uint64_t word) { return writer_row_of(word); }
+
+// A key for the events of a row.
+constexpr std::uint64_t pack_events(EventsRef events) {
+  return pack_writer(events.row, events.added_slot, 1);
+}
 
 // Subscriber chunks are chained; the first one stands in the record.
 //   bits 0..31 offset | 32..59 file; 0 = no further chunk
@@ -99,6 +105,12 @@ constexpr std::uint64_t pack_place(FileRange at) {
 }
 constexpr FileRange unpack_place(std::uint64_t word) {
   return {FileId{static_cast<std::uint32_t>(word & kMaxFileId)}, (word >> 28) * kPlaceUnitBytes};
+}
+
+// For a checker of races: under this key the daemon tells of what it has seen to be over before it
+// gives a place in the file away.
+constexpr std::uint64_t checker_key_of_places(FileId file) {
+  return (std::uint64_t{3} << 62) | to_int(file);
 }
 
 // Behind the record: the poisoned version per slot (a version that was begun there and never

@@ -12,7 +12,7 @@ namespace memlease::wire {
 enum class SessionId : std::uint32_t {};
 // One array, from its creation until its last byte is returned. 0 is never used.
 enum class ArrayId : std::uint64_t {};
-// One shared file (segment, board, session extent, heir file) of the daemon. At most kMaxFileId,
+// One shared file (segment, board, session page, takeover page) of the daemon. At most kMaxFileId,
 // so that it fits into a word of the board beside a row number. Unique among the files that there
 // are, and in a session for as long as it lives: one that it has been told of never means another
 // file to it. 0 means "none".
@@ -24,12 +24,19 @@ constexpr std::uint32_t to_int(SessionId id) { return static_cast<std::uint32_t>
 constexpr std::uint64_t to_int(ArrayId id) { return static_cast<std::uint64_t>(id); }
 constexpr std::uint32_t to_int(FileId id) { return static_cast<std::uint32_t>(id); }
 
-// Where a row of the slot protocol stands: the file of an extent and the number of its first
+// Where a row of the slot protocol stands: the file of a session page and the number of its first
 // 64-byte unit therein.
 struct RowRef {
   FileId file{0};
   std::uint32_t unit = 0;
   friend bool operator==(const RowRef&, const RowRef&) = default;
+};
+
+// The events of a reader's row: those of the regular slots, or that of an added one.
+struct EventsRef {
+  RowRef row;
+  std::uint32_t added_slot = 0;  // 0: the regular ones
+  friend bool operator==(const EventsRef&, const EventsRef&) = default;
 };
 
 // A byte range of a shared file.
@@ -44,6 +51,6 @@ struct FileRange {
 using DeviceHandle = std::array<std::uint8_t, 64>;
 
 // What a shared file holds; decides how an importer maps it.
-enum class FileKind : std::uint32_t { kSegment = 1, kBoard = 2, kExtent = 3 };
+enum class FileKind : std::uint32_t { kSegment = 1, kBoard = 2, kSessionPage = 3 };
 
 }  // namespace memlease::wire

@@ -5,6 +5,8 @@
 // lint). Costs what the standard ones cost. What is held over what: docs/locks.md.
 #pragma once
 
+#include <pthread.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -62,14 +64,15 @@ class CondVar {
   void notify_one() { changed_.notify_one(); }
   void notify_all() { changed_.notify_all(); }
 
+  // Not by std::condition_variable::wait, the one function of ours that a libstdc++ older than GCC
+  // 12 does not have: systems with that, such as RHEL 9, shall take the wheel.
   void wait(Mutex& mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    Held held(mutex);
-    changed_.wait(held.lock);
+    pthread_cond_wait(changed_.native_handle(), mutex.mutex_.native_handle());
   }
   template <typename Predicate>
-  void wait(Mutex& mutex, Predicate holds) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    Held held(mutex);
-    changed_.wait(held.lock, std::move(holds));
+  void wait(Mutex& mutex, Predicate holds) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex)
+      ABSL_NO_THREAD_SAFETY_ANALYSIS {  // what the predicate says it needs is what is held here
+    while (!holds()) wait(mutex);
   }
   template <typename Clock, typename Duration>
   std::cv_status wait_until(Mutex& mutex, std::chrono::time_point<Clock, Duration> end)

@@ -1,11 +1,12 @@
-// Layout of session extents: the pages that one client process writes and its peers map read-only.
+// Layout of session pages: the pages that one client process writes and its peers map read-only.
 //
-// An extent is a shared file of kExtentBytes that belongs to one session and one access domain. It
-// holds rows, each placed by the daemon at a multiple of 64 bytes: reader rows (what this process
-// reads) and writer rows (what it published). The daemon's own heir files hold writer rows only:
-// what a dead or departed writer published last stands there in the same form, so that a reader
-// need not know who wrote. A row that is given back keeps its words: it is used again for an array
-// of as many slots, where every word counts on from there (reader) or is copied over (writer).
+// A session page is a shared file of kSessionPageBytes that belongs to one session and one access
+// domain. It holds rows, each placed by the daemon at a multiple of 64 bytes: reader rows (what
+// this process reads) and writer rows (what it published). The daemon's own takeover pages hold
+// writer rows only: what a dead or departed writer published last stands there in the same form, so
+// that a reader need not know who wrote. A row that is given back keeps its words: it is used again
+// for an array of as many slots, where every word counts on from there (reader) or is copied over
+// (writer).
 //
 // docs/protocol.md explains the steps; client/slots/slot_reader.cc and slot_writer.cc take them.
 // Once a release has these layouts, another one is another version of the protocol (kMaxProtocol).
@@ -19,9 +20,9 @@
 
 namespace memlease::wire {
 
-inline constexpr std::uint64_t kExtentBytes = std::uint64_t{64} * 1024;
+inline constexpr std::uint64_t kSessionPageBytes = std::uint64_t{64} * 1024;
 inline constexpr std::uint64_t kRowUnitBytes = 64;
-inline constexpr std::uint32_t kExtentUnits = kExtentBytes / kRowUnitBytes;
+inline constexpr std::uint32_t kSessionPageUnits = kSessionPageBytes / kRowUnitBytes;
 // That an array can have: a publication word has six bits for its slot.
 inline constexpr std::uint32_t kMaxSlots = 64;
 
@@ -54,8 +55,8 @@ constexpr std::uint32_t reader_row_units(std::uint32_t slots) {
   return static_cast<std::uint32_t>((bytes + kRowUnitBytes - 1) / kRowUnitBytes);
 }
 
-// ---- Writer row: one per (session, array). Written by the writer's process, or, in an heir file,
-// by the daemon. Behind the header: the slot words.
+// ---- Writer row: one per (session, array). Written by the writer's process, or, in a takeover
+// page, by the daemon. Behind the header: the slot words.
 struct WriterRow {
   // The line that waiting readers watch: nothing in it changes until there is something to see.
   Word publication{0};        // version * 64 + slot of the current version; 0 = none

@@ -18,26 +18,28 @@ namespace memlease {
 using internal::ArrayHandle;
 using internal::OpenArray;
 using internal::ReadAttempt;
+using internal::Stop;
 using internal::throw_error;
 using internal::WaitLimit;
+using internal::WriteAttempt;
 
 namespace {
 
 constexpr std::chrono::seconds kDefaultWriteWait{10};
+constexpr std::chrono::nanoseconds kNoWait{0};
 
-// Which is then waited for on `stream`.
-ReadAttempt read_or_throw(ArrayHandle& handle, const ReadOptions& options, Stream stream) {
-  ReadAttempt attempt = handle.read_at_once(options.version, options.newer_than);
-  if (attempt.outcome != ReadAttempt::Outcome::kAcquired) {
-    internal::check(internal::await_read(handle, options, stream, attempt));
-  }
-  return attempt;
+// Whether a try has come to nothing; throws what is wrong beyond that.
+bool comes_to_nothing(const absl::Status& status) {
+  const wire::ErrorCode code = wire::code_of(status);
+  if (code == wire::ErrorCode::kNoFreeSlot || code == wire::ErrorCode::kTimeout) return true;
+  internal::check(status);
+  return false;
 }
 
-using Begin = decltype(&internal::begin_write);  // or begin_update
-
-internal::WriteAttempt write_or_throw(ArrayHandle& handle, const WriteOptions& options,
-                                      Begin begin) {
+// begin_write() or begin_update(), within the options' wait.
+template <typename Begin>
+absl::Status begin_within(ArrayHandle& handle, const WriteOptions& options,
+                          std::chrono::nanoseconds default_wait, const Stop* stop, Begin begin) {
   if (!handle.ready()) internal::check(handle.use());
   OpenArray& state = handle.array();
   if (!state.answer().may_write) {
@@ -49,11 +51,9 @@ internal::WriteAttempt write_or_throw(ArrayHandle& handle, const WriteOptions& o
                          "Its owner must create it with a mode such as 0660."));
   }
   const auto still_open = [&] { return handle.use(); };
-  WaitLimit wait_limit(state.session(), handle.interrupt_check(), options.wait, kDefaultWriteWait,
-                       still_open);
-  internal::WriteAttempt attempt;
-  internal::check(begin(state, wait_limit, attempt));
-  return attempt;
+  WaitLimit wait_limit(state.session(), handle.interrupt_check(), options.wait, default_wait,
+                       still_open, stop);
+  return begin(state, wait_limit);
 }
 
 void check_size(const OpenArray& state, std::uint64_t size_bytes) {
@@ -95,6 +95,8 @@ bool Array::persistent() const { return state().spec().lifetime == wire::Lifetim
 
 std::uint32_t Array::mode() const { return state().spec().mode; }
 
+bool Array::exclusive_writer() const { return state().spec().writer == wire::Writer::kExclusive; }
+
 std::uint32_t Array::owner_uid() const { return state().answer().owner_uid; }
 
 std::uint32_t Array::owner_gid() const { return state().answer().owner_gid; }
@@ -120,23 +122,82 @@ const std::string& Array::directory() const { return state().session().directory
 
 std::uint64_t Array::id() const { return wire::to_int(state().answer().id); }
 
-ReadLease Array::read(const ReadOptions& options) const {
-  const ReadAttempt attempt = read_or_throw(*handle_, options, options.stream);
+ReadLease Array::lease_of(const ReadAttempt& acquired, Stream stream) const {
+  handle_->note_taken(acquired.version);
   const std::uint64_t interrupt = handle_->interrupt_check();
-  if (state().gpu() == nullptr) return {state(), attempt.version, attempt.slot, interrupt};
-  return ReadLease::begin(state(), attempt.version, attempt.slot, interrupt, options.stream);
+  if (state().gpu() == nullptr) return {state(), acquired.version, acquired.slot, interrupt};
+  return ReadLease::begin(state(), acquired.version, acquired.slot, interrupt, stream);
 }
 
-WriteLease Array::write(const WriteOptions& options) const {
-  const auto attempt = write_or_throw(*handle_, options, internal::begin_write);
+ReadLease Array::read(const ReadOptions& options) const { return read(options, nullptr); }
+
+ReadLease Array::read_until(const Stop& stop, const ReadOptions& options) const {
+  return read(options, &stop);
+}
+
+ReadLease Array::read(const ReadOptions& options, const Stop* stop) const {
+  ReadAttempt attempt = handle_->read_at_once(options.version, options.newer_than);
+  if (attempt.outcome != ReadAttempt::Outcome::kAcquired) {
+    internal::check(
+        internal::await_read(*handle_, options, kForever, attempt, internal::kNoInterrupts, stop));
+  }
+  return lease_of(attempt, options.stream);
+}
+
+std::optional<ReadLease> Array::try_read(const ReadOptions& options) const {
+  ReadAttempt attempt = handle_->read_at_once(options.version, options.newer_than);
+  if (attempt.outcome != ReadAttempt::Outcome::kAcquired &&
+      comes_to_nothing(internal::await_read(*handle_, options, kNoWait, attempt))) {
+    return std::nullopt;
+  }
+  return lease_of(attempt, options.stream);
+}
+
+WriteLease Array::lease_of(const WriteAttempt& attempt, Stream stream) const {
   WriteLease lease(state(), attempt.version, attempt.slot, handle_->interrupt_check(),
                    handle_->strict());
-  if (state().gpu() != nullptr) lease.begin(options.stream, false);
+  if (state().gpu() != nullptr) lease.begin(stream, false);
   return lease;
 }
 
-WriteLease Array::update(const WriteOptions& options) const {
-  const auto attempt = write_or_throw(*handle_, options, internal::begin_update);
+WriteLease Array::write(const WriteOptions& options) const { return write(options, nullptr); }
+
+WriteLease Array::write_until(const Stop& stop, const WriteOptions& options) const {
+  return write(options, &stop);
+}
+
+WriteLease Array::write(const WriteOptions& options, const Stop* stop) const {
+  WriteAttempt attempt;
+  const auto begin = [&](OpenArray& array, WaitLimit& wait_limit) {
+    return internal::begin_write(array, wait_limit, attempt);
+  };
+  internal::check(begin_within(*handle_, options, kDefaultWriteWait, stop, begin));
+  return lease_of(attempt, options.stream);
+}
+
+std::optional<WriteLease> Array::try_write(const WriteOptions& options) const {
+  WriteAttempt attempt;
+  const auto begin = [&](OpenArray& array, WaitLimit& wait_limit) {
+    return internal::begin_write(array, wait_limit, attempt, internal::IfNoSlot::kSkip);
+  };
+  if (comes_to_nothing(begin_within(*handle_, options, kNoWait, nullptr, begin))) {
+    return std::nullopt;
+  }
+  return lease_of(attempt, options.stream);
+}
+
+WriteLease Array::update(const WriteOptions& options) const { return update(options, nullptr); }
+
+WriteLease Array::update_until(const Stop& stop, const WriteOptions& options) const {
+  return update(options, &stop);
+}
+
+WriteLease Array::update(const WriteOptions& options, const Stop* stop) const {
+  WriteAttempt attempt;
+  const auto begin = [&](OpenArray& array, WaitLimit& wait_limit) {
+    return internal::begin_update(array, wait_limit, attempt);
+  };
+  internal::check(begin_within(*handle_, options, kDefaultWriteWait, stop, begin));
   WriteLease lease(state(), attempt.version, attempt.slot, handle_->interrupt_check(),
                    handle_->strict());
   lease.used_ = true;  // the current version's bytes are what it is for
@@ -145,9 +206,15 @@ WriteLease Array::update(const WriteOptions& options) const {
 }
 
 Follower Array::follow(Timeout timeout, std::uint64_t after, Stream stream) const {
-  internal::check(handle_->use());
-  return Follower(handle_, timeout, after, stream);
+  return follow({timeout, after, stream});
 }
+
+Follower Array::follow(const FollowOptions& options) const {
+  internal::check(handle_->use());
+  return Follower(handle_, options);
+}
+
+int Array::event_fd() const { return internal::value_or_throw(handle_->event_fd()); }
 
 std::uint64_t Array::get(void* destination, std::uint64_t size_bytes,
                          const ReadOptions& options) const {

@@ -6,20 +6,21 @@
 
 namespace memlease::internal {
 
-absl::Status await_read(ArrayHandle& handle, const ReadOptions& options, Stream stream,
-                        ReadAttempt& attempt, InterruptCheck still_open) {
+absl::Status await_read(ArrayHandle& handle, const ReadOptions& options,
+                        std::chrono::nanoseconds default_timeout, ReadAttempt& attempt,
+                        InterruptCheck still_open, const Stop* stop) {
   attempt = {};
   if (auto status = handle.use(); !status.ok()) return status;
   OpenArray& state = handle.array();
-  if (stream && state.importer() != nullptr) {
-    if (auto status = state.importer()->check_stream(stream); !status.ok()) return status;
+  if (options.stream && state.importer() != nullptr) {
+    if (auto status = state.importer()->check_stream(options.stream); !status.ok()) return status;
   }
   const auto both_open = [&] {
     auto status = still_open();
     return status.ok() ? handle.use() : status;
   };
-  WaitLimit wait_limit(state.session(), handle.interrupt_check(), options.timeout, kForever,
-                       both_open);
+  WaitLimit wait_limit(state.session(), handle.interrupt_check(), options.timeout, default_timeout,
+                       both_open, stop);
   return begin_read(state, options, wait_limit, attempt);
 }
 

@@ -36,6 +36,7 @@ wire::ArraySpec to_spec(const CreateOptions& options, ArrayTable& arrays) {
   spec.lifetime = options.lifetime == Lifetime::Persistent ? wire::Lifetime::kPersistent
                                                            : wire::Lifetime::kSession;
   spec.mode = options.mode;
+  spec.writer = options.writer == Writer::Exclusive ? wire::Writer::kExclusive : wire::Writer::kAny;
   return spec;
 }
 
@@ -128,28 +129,33 @@ std::vector<std::string> Client::list(const std::string& pattern) const {
 }
 
 Array Client::wait_for(const std::string& name, Timeout timeout) const {
+  return wait_for(name, timeout, nullptr);
+}
+
+Array Client::wait_for_until(const internal::Stop& stop, const std::string& name,
+                             Timeout timeout) const {
+  return wait_for(name, timeout, &stop);
+}
+
+Array Client::wait_for(const std::string& name, Timeout timeout, const internal::Stop* stop) const {
   Connection& connection = here(*connection_);
   const ArrayTable& arrays = *value_or_throw(connection.use());
   check(wire::validate_name(name));
   const auto still_open = [&] { return connection.still_open(); };
   internal::WaitLimit wait_limit(arrays.session(), connection.interrupt_check(), timeout, kForever,
-                                 still_open);
+                                 still_open, stop);
   const auto interrupt = [&] { return wait_limit.check_call(); };
-  for (bool last = wait_limit.expired();;) {
+  for (;;) {
+    const bool last = wait_limit.expired();
     const auto slice = std::chrono::ceil<std::chrono::milliseconds>(wait_limit.slice());
-    auto exists = arrays.session().control().wait_for(name, slice, interrupt);
-    // Stopped beyond the deadline in the middle of the call, whose answer may have come too late.
-    const bool late = wire::code_of(exists.status()) == wire::ErrorCode::kTimeout;
-    if (late && !std::exchange(last, true)) continue;
-    if (value_or_throw(std::move(exists))) {
+    if (value_or_throw(arrays.session().control().wait_for(name, slice, interrupt))) {
       auto opened = arrays.session().control().open(name, interrupt);
       if (opened.ok()) return Array(value_or_throw(connection.join(*opened)));
       // Withdrawn again in between: keep waiting.
       if (wire::code_of(opened.status()) != wire::ErrorCode::kNotFound) check(opened.status());
     }
     check(wait_limit.step());
-    // This process may have been stopped beyond the deadline: it asks once more then.
-    if (std::exchange(last, wait_limit.expired())) {
+    if (last) {
       check(wire::make_error(wire::ErrorCode::kTimeout,
                              fmt::format("no array '{}' that this process may read appeared within "
                                          "{} in the daemon of {}",

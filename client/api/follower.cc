@@ -1,15 +1,11 @@
-#include <memlease/array.h>
-#include <memlease/follower.h>
-
-#include <atomic>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "client/api/await_read.h"
+#include "client/api/follower_state.h"
 #include "client/api/throw.h"
-#include "client/arrays/array_handle.h"
 #include "client/arrays/open_array.h"
-#include "client/session/fork_guard.h"
+#include "fmt/format.h"
 #include "wire/error.h"
 
 namespace memlease {
@@ -29,31 +25,15 @@ absl::Status follower_closed() {
                           "Call follow() again.");
 }
 
+absl::Status follower_at_end(const ArrayHandle& handle) {
+  return wire::make_error(
+      wire::ErrorCode::kClosed,
+      fmt::format("the writer of '{}' has gone, and this follower has no version left to give",
+                  handle.array().name()),
+      "next_or_end() gives nothing then. Call follow() again to wait for another writer.");
+}
+
 }  // namespace
-
-struct Follower::State {
-  // Whoever ends a step that was closed meanwhile lets the handle go, else close() does.
-  static constexpr std::uint64_t kIdle = 0;
-  static constexpr std::uint64_t kClosed = 1;
-  // By a thread of this process: one of the parent's is not in a forked child.
-  static std::uint64_t running() { return 2 + std::uint64_t{internal::fork_generation()}; }
-  std::atomic<std::uint64_t> step{kIdle};
-  std::shared_ptr<ArrayHandle> handle;
-  const Timeout timeout;
-  const Stream stream;
-  std::uint64_t last = 0;
-  std::uint64_t seen = 0;
-  std::uint64_t skipped = 0;
-
-  State(std::shared_ptr<ArrayHandle> by, Timeout wait, std::uint64_t after, Stream on)
-      : handle(std::move(by)), timeout(wait), stream(on), last(after) {}
-  absl::Status still_open() const {
-    return step.load() == kClosed ? follower_closed() : absl::OkStatus();
-  }
-  absl::Status begin_step();
-  void end_step();
-  ReadAttempt await();
-};
 
 absl::Status Follower::State::begin_step() {
   std::uint64_t expected = kIdle;
@@ -70,44 +50,152 @@ void Follower::State::end_step() {
   if (!step.compare_exchange_strong(expected, kIdle)) handle.reset();
 }
 
-ReadAttempt Follower::State::await() {
-  ReadOptions options;
-  options.newer_than = last;
-  options.timeout = timeout;
-  ReadAttempt attempt;
-  const absl::Status status =
-      internal::await_read(*handle, options, stream, attempt, [this] { return still_open(); });
+std::shared_ptr<ArrayHandle> Follower::State::share_handle() {
+  if (const auto status = begin_step(); !status.ok()) {
+    if (!closed()) internal::throw_error(status);
+    return nullptr;
+  }
+  const absl::Cleanup end = [this] { end_step(); };
+  return handle;
+}
+
+absl::Status Follower::State::take(Timeout wait, const internal::Stop* stop, ReadAttempt& attempt) {
+  attempt = handle->read_at_once(0, last);
+  return attempt.outcome == ReadAttempt::Outcome::kAcquired ? absl::OkStatus()
+                                                            : await(wait, stop, attempt);
+}
+
+absl::Status Follower::State::await(Timeout wait, const internal::Stop* stop,
+                                    ReadAttempt& attempt) {
+  ReadOptions read;
+  read.newer_than = last;
+  read.timeout = wait;
+  read.stream = options.stream;
+  bool at_end = is_at_end();
+  const auto goes_on = [&] {
+    if (closed()) return follower_closed();
+    at_end = is_at_end();
+    return at_end ? follower_at_end(*handle) : absl::OkStatus();
+  };
+  auto status =
+      at_end ? goes_on() : internal::await_read(*handle, read, kForever, attempt, goes_on, stop);
+  if (options.until_writer_gone && wire::code_of(status) == wire::ErrorCode::kWithdrawn) {
+    at_end = true;
+    status = follower_at_end(*handle);
+  }
   // A version that will never come is told once; the next step waits for what comes after it.
   if (!status.ok() && came_to_nothing(attempt)) {
     if (last != 0) skipped += attempt.version - last;
     last = attempt.version;
   }
-  internal::check(status);
-  return attempt;
+  if (at_end && !status.ok()) {
+    step.store(kClosed);
+    event.set_readable();
+  } else if (!status.ok()) {
+    watch_again();
+  }
+  return status;
 }
 
-Follower::Follower(std::shared_ptr<ArrayHandle> handle, Timeout timeout, std::uint64_t after,
-                   Stream stream)
-    : state_(std::make_unique<State>(std::move(handle), timeout, after, stream)) {}
+void Follower::State::complete(internal::Awaited& awaited) const {
+  awaited.is_over = [handle = handle] { return handle->closed(); };
+  awaited.until_writer_gone = options.until_writer_gone;
+  awaited.begun = last != options.after;
+}
+
+bool Follower::State::is_at_end() const {
+  if (!options.until_writer_gone || !handle->ready()) return false;
+  internal::Awaited awaited{handle->share_array(), last, {}};
+  complete(awaited);
+  awaited.reader = awaited.array->reader_if_subscribed();
+  return internal::is_at_end(awaited);
+}
+
+ReadLease Follower::State::lease_of(const ReadAttempt& attempt) {
+  if (last != 0) skipped += attempt.version - last - 1;
+  last = attempt.version;
+  ++seen;
+  watch_again();
+  internal::OpenArray& array = handle->array();
+  const std::uint64_t interrupt = handle->interrupt_check();
+  if (array.gpu() == nullptr) return {array, attempt.version, attempt.slot, interrupt};
+  return ReadLease::begin(array, attempt.version, attempt.slot, interrupt, options.stream);
+}
+
+void Follower::State::watch_again() {
+  if (!event.is_open()) return;
+  auto next = handle->awaited(last, internal::kNoInterrupts);
+  if (!next.ok()) return;  // it stays readable, or will be
+  complete(*next);
+  event.taken(*std::move(next));
+}
+
+Follower::Follower(std::shared_ptr<ArrayHandle> handle, const FollowOptions& options)
+    : state_(std::make_shared<State>(std::move(handle), options)) {}
 
 Follower::Follower(Follower&&) noexcept = default;
 Follower& Follower::operator=(Follower&&) noexcept = default;
 Follower::~Follower() = default;
 
-ReadLease Follower::next() {
+Follower::State& Follower::state() const {
   if (state_ == nullptr) internal::throw_error(follower_closed());  // it has been moved from
-  State& s = *state_;
+  return *state_;
+}
+
+ReadLease Follower::next() { return next(nullptr); }
+
+ReadLease Follower::next_until(const internal::Stop& stop) { return next(&stop); }
+
+ReadLease Follower::next(const internal::Stop* stop) {
+  State& s = state();
   internal::check(s.begin_step());
   const absl::Cleanup end = [&s] { s.end_step(); };
-  ReadAttempt attempt = s.handle->read_at_once(0, s.last);
-  if (attempt.outcome != ReadAttempt::Outcome::kAcquired) attempt = s.await();
-  if (s.last != 0) s.skipped += attempt.version - s.last - 1;
-  s.last = attempt.version;
-  ++s.seen;
-  internal::OpenArray& array = s.handle->array();
-  const std::uint64_t interrupt = s.handle->interrupt_check();
-  if (array.gpu() == nullptr) return {array, attempt.version, attempt.slot, interrupt};
-  return ReadLease::begin(array, attempt.version, attempt.slot, interrupt, s.stream);
+  ReadAttempt attempt;
+  internal::check(s.take(s.options.timeout, stop, attempt));
+  return s.lease_of(attempt);
+}
+
+std::optional<ReadLease> Follower::next_or_end() { return next_or_end(nullptr); }
+
+std::optional<ReadLease> Follower::next_or_end_until(const internal::Stop& stop) {
+  return next_or_end(&stop);
+}
+
+std::optional<ReadLease> Follower::next_or_end(const internal::Stop* stop) {
+  if (closed()) return std::nullopt;
+  State& s = state();
+  auto status = s.begin_step();
+  if (!status.ok() && closed()) return std::nullopt;
+  internal::check(status);
+  const absl::Cleanup end = [&s] { s.end_step(); };
+  ReadAttempt attempt;
+  status = s.take(s.options.timeout, stop, attempt);
+  if (!status.ok() && closed()) return std::nullopt;
+  internal::check(status);
+  return s.lease_of(attempt);
+}
+
+std::optional<ReadLease> Follower::try_next() {
+  State& s = state();
+  internal::check(s.begin_step());
+  const absl::Cleanup end = [&s] { s.end_step(); };
+  ReadAttempt attempt;
+  const auto status = s.take(std::chrono::nanoseconds::zero(), nullptr, attempt);
+  if (wire::code_of(status) == wire::ErrorCode::kTimeout && !status.ok()) return std::nullopt;
+  internal::check(status);
+  return s.lease_of(attempt);
+}
+
+int Follower::event_fd() {
+  State& s = state();
+  if (s.closed() && s.event.is_open()) return s.event.fd();
+  internal::check(s.begin_step());
+  const absl::Cleanup end = [&s] { s.end_step(); };
+  const ArrayHandle& by = *s.handle;
+  auto awaited = internal::value_or_throw(s.handle->awaited(
+      s.last, [&] { return by.array().session().check_interrupt(by.interrupt_check()); }));
+  s.complete(awaited);
+  return internal::value_or_throw(s.event.open(std::move(awaited)));
 }
 
 std::uint64_t Follower::last() const noexcept { return state_ == nullptr ? 0 : state_->last; }
@@ -116,9 +204,13 @@ std::uint64_t Follower::skipped() const noexcept { return state_ == nullptr ? 0 
 
 std::uint64_t Follower::seen() const noexcept { return state_ == nullptr ? 0 : state_->seen; }
 
+bool Follower::closed() const noexcept { return state_ == nullptr || state_->closed(); }
+
 void Follower::close() noexcept {
   if (state_ == nullptr) return;
-  if (state_->step.exchange(State::kClosed) != State::running()) state_->handle.reset();
+  const std::uint64_t before = state_->step.exchange(State::kClosed);
+  if (before != State::running() && before != State::kClosed) state_->handle.reset();
+  state_->event.set_readable();
 }
 
 }  // namespace memlease

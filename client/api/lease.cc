@@ -98,7 +98,7 @@ ReadLease& ReadLease::operator=(ReadLease&& other) noexcept {
 }
 
 void ReadLease::wait_for_view(Stream consumer) const {
-  OpenArray& state = live();
+  const OpenArray& state = live();
   if (state.gpu() == nullptr) return;
   if (consumer)
     internal::check(
@@ -107,7 +107,7 @@ void ReadLease::wait_for_view(Stream consumer) const {
 }
 
 void ReadLease::wait_on_host() const {
-  OpenArray& state = live();
+  const OpenArray& state = live();
   if (state.gpu() != nullptr)
     internal::check(host_wait_version(*state.gpu(), slot_, version_, streams_));
 }
@@ -139,14 +139,14 @@ std::uint64_t ReadLease::version() const { return version_; }
 std::uint32_t ReadLease::slot() const { return slot_; }
 
 const void* ReadLease::data() const {
-  OpenArray& state = live();
+  const OpenArray& state = live();
   if (state.gpu() != nullptr)
     internal::check(host_wait_version_once(*state.gpu(), slot_, version_, streams_));
   return state.read_data(slot_);
 }
 
 void ReadLease::wait(Stream stream) const {
-  OpenArray& state = live();
+  const OpenArray& state = live();
   if (state.gpu() == nullptr || !stream) return;
   internal::check(order_read(*state.gpu(), slot_, version_, stream, streams_));
 }
@@ -216,7 +216,7 @@ WriteLease& WriteLease::operator=(WriteLease&& other) noexcept {
 }
 
 void WriteLease::wait_for_view(Stream consumer) const {
-  OpenArray& state = live();
+  const OpenArray& state = live();
   used_ = true;
   if (state.gpu() == nullptr) return;
   if (consumer) internal::check(order_write_view(*state.gpu(), slot_, consumer, streams_));
@@ -224,7 +224,7 @@ void WriteLease::wait_for_view(Stream consumer) const {
 }
 
 void WriteLease::wait_on_host() const {
-  OpenArray& state = live();
+  const OpenArray& state = live();
   if (state.gpu() != nullptr) internal::check(host_wait_slot(*state.gpu(), slot_, streams_));
 }
 
@@ -254,14 +254,14 @@ std::uint64_t WriteLease::version() const { return version_; }
 std::uint32_t WriteLease::slot() const { return slot_; }
 
 void* WriteLease::data() const {
-  OpenArray& state = live();
+  const OpenArray& state = live();
   if (state.gpu() != nullptr) internal::check(host_wait_slot_once(*state.gpu(), streams_));
   used_ = true;
   return state.write_data(slot_);
 }
 
 void WriteLease::wait(Stream stream) const {
-  OpenArray& state = live();
+  const OpenArray& state = live();
   if (state.gpu() == nullptr || !stream) return;
   internal::check(order_write(*state.gpu(), slot_, stream, streams_));
 }

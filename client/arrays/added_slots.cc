@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
-
-#include "wire/error.h"
 
 namespace memlease::internal {
 
@@ -18,44 +15,48 @@ std::byte* AddedSlots::data(std::uint32_t slot) const {
   return slots == nullptr ? nullptr : (*slots)[slot].data.load();
 }
 
-absl::Status AddedSlots::map(std::uint32_t slot, InterruptCheck interrupt) {
-  if (mapped(slot)) return absl::OkStatus();
+absl::StatusOr<AddedSlots::Memory> AddedSlots::map(std::uint32_t slot, InterruptCheck interrupt) {
+  if (mapped(slot)) return Memory();
   const std::uint64_t place = place_of(slot);
-  const wire::FileRange at = wire::unpack_place(place);
-  auto mapping = mappings_.get(at.file, wire::FileKind::kSegment, interrupt, access_);
-  if (!mapping.ok()) return mapping.status();
-  if (!(*mapping)->contains(at.offset, slot_bytes_, 1)) {
-    return wire::defect("an added slot lies outside of its segment");
-  }
+  auto opened = open_(slot, wire::unpack_place(place), interrupt);
+  if (!opened.ok()) return opened.status();
   auto made = std::make_unique<Slots>();
-  std::shared_ptr<Mapping> before;  // ends without the lock
+  Memory before;
   const wire::MutexLock lock(mutex_);
   if (made_ == nullptr) {
     made_ = std::move(made);
     slots_.store(made_.get());
   }
   Slot& known = (*made_)[slot];
-  before = std::exchange(known.mapping, std::move(*mapping));
-  known.data.store(known.mapping->data() + at.offset);
+  if (known.memory != nullptr) before.push_back(std::move(known.memory));
+  known.memory = std::move(opened->memory);
+  known.data.store(opened->data);
   known.place.store(place);
   mapped_slots_.store(std::max(mapped_slots_.load(), slot + 1));
-  return absl::OkStatus();
+  return before;
 }
 
-// What somebody holds has not gone: so nobody uses what is unmapped here.
-bool AddedSlots::forget_gone() {
-  std::vector<std::shared_ptr<Mapping>> gone;  // end without the lock
-  gone.reserve(wire::kMaxSlots);
+// What somebody holds has not gone: so nobody uses what is forgotten here.
+AddedSlots::Memory AddedSlots::forget_gone() {
   const wire::MutexLock lock(mutex_);
-  const std::uint32_t there = wire::slots_of(board_.slots.load(), layout_);
-  for (std::uint32_t s = there; s < mapped_slots_.load(); ++s) {
-    Slot& slot = (*made_)[s];
-    slot.place.store(0);
-    slot.data.store(nullptr);
-    gone.push_back(std::exchange(slot.mapping, nullptr));
+  return forget_from(wire::slots_of(board_.slots.load(), layout_));
+}
+
+AddedSlots::Memory AddedSlots::forget_all() {
+  const wire::MutexLock lock(mutex_);
+  return forget_from(layout_.regular);
+}
+
+AddedSlots::Memory AddedSlots::forget_from(std::uint32_t slot) {
+  Memory gone;
+  for (std::uint32_t s = slot; s < mapped_slots_.load(); ++s) {
+    Slot& known = (*made_)[s];
+    known.place.store(0);
+    known.data.store(nullptr);
+    if (known.memory != nullptr) gone.push_back(std::exchange(known.memory, nullptr));
   }
-  mapped_slots_.store(std::min(mapped_slots_.load(), there));
-  return mapped_slots_.load() > layout_.regular;
+  mapped_slots_.store(std::min(mapped_slots_.load(), slot));
+  return gone;
 }
 
 }  // namespace memlease::internal

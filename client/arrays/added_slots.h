@@ -1,6 +1,7 @@
-// The bytes of the slots that the daemon has added to a host array, as far as this process has met
+// The bytes of the slots that the daemon has added to an array, as far as this process has met
 // them. Where they are stands on the board, and does not change while anybody holds the slot: so
-// whoever holds one finds it here at once if some thread has mapped it, and maps it if not.
+// whoever holds one finds it here at once if some thread has mapped it, and maps it if not. On a
+// device this brings the slot's events, too.
 //
 // Thread-safe; mapped and unmapped without the lock.
 #pragma once
@@ -9,11 +10,14 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "client/session/interrupt.h"
-#include "client/session/mapping_cache.h"
 #include "wire/board.h"
 #include "wire/mutex.h"
 
@@ -21,46 +25,53 @@ namespace memlease::internal {
 
 class AddedSlots {
  public:
-  // The record and the cache outlive this.
-  AddedSlots(MappingCache& mappings, const wire::BoardRecord& board, wire::SlotLayout layout,
-             std::uint64_t slot_bytes, Access access)
-      : mappings_(mappings),
-        board_(board),
-        layout_(layout),
-        slot_bytes_(slot_bytes),
-        access_(access) {}
+  struct Opened {
+    std::byte* data = nullptr;
+    std::shared_ptr<const void> memory;  // keeps it mapped
+  };
+  // Maps the slot that stands there. Called without the lock, perhaps by two threads at once.
+  using Open = std::function<absl::StatusOr<Opened>(std::uint32_t slot, wire::FileRange at,
+                                                    InterruptCheck interrupt)>;
+  // The record outlives this.
+  AddedSlots(Open open, const wire::BoardRecord& board, wire::SlotLayout layout)
+      : open_(std::move(open)), board_(board), layout_(layout) {}
 
   // For whoever holds `slot`, or has marked it, until he lets it go: is it mapped? Then data() is
   // where its bytes are. `slot` is not a regular one, and below layout.most, here and below.
   bool mapped(std::uint32_t slot) const;
   std::byte* data(std::uint32_t slot) const;
-  // Maps it, which may fetch a file. kInternal: the board's place does not fit its file.
-  absl::Status map(std::uint32_t slot, InterruptCheck interrupt);
+  using Memory = std::vector<std::shared_ptr<const void>>;
+  // Maps it, which may fetch a file, or ask the daemon for a device's. Gives away what was mapped
+  // for a slot of this number that has gone. kInternal: the board's place does not fit its file.
+  absl::StatusOr<Memory> map(std::uint32_t slot, InterruptCheck interrupt);
 
   // Something is mapped that the array has no more.
   bool stale() const {
     return mapped_slots_.load(std::memory_order_relaxed) >
            wire::slots_of(board_.slots.load(std::memory_order_relaxed), layout_);
   }
-  // Unmaps that. Is anything left?
-  bool forget_gone() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Forgets that, and gives it away, for the caller to unmap.
+  Memory forget_gone() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same with all that is mapped. Nobody uses a slot any more.
+  Memory forget_all() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool any() const { return mapped_slots_.load() > layout_.regular; }
 
  private:
   struct Slot {
     std::atomic<std::uint64_t> place{0};  // the board's word; 0: not mapped
     std::atomic<std::byte*> data{nullptr};
-    std::shared_ptr<Mapping> mapping;  // under mutex_
+    std::shared_ptr<const void> memory;  // under mutex_
   };
   using Slots = std::array<Slot, wire::kMaxSlots>;
   std::uint64_t place_of(std::uint32_t slot) const {
     return board_.places(layout_)[slot - layout_.regular].load();
   }
 
-  MappingCache& mappings_;
+  Memory forget_from(std::uint32_t slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Open open_;
   const wire::BoardRecord& board_;
   const wire::SlotLayout layout_;
-  const std::uint64_t slot_bytes_;
-  const Access access_;
   wire::Mutex mutex_;
   std::unique_ptr<Slots> made_ ABSL_GUARDED_BY(mutex_);  // with the first one that is met
   std::atomic<Slots*> slots_{nullptr};                   // the same, for whoever has no lock

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "wire/error.h"
+
 namespace memlease::internal {
 
 ArrayHandle::ArrayHandle(HandleOwner::Opened opened)
@@ -21,6 +23,32 @@ absl::Status ArrayHandle::use() {
   }
   auto status = array().usable();
   return status.ok() && closed_.load() ? array().handle_closed() : status;
+}
+
+absl::StatusOr<Awaited> ArrayHandle::awaited(std::uint64_t newer_than, InterruptCheck interrupt) {
+  const auto gone = [](const absl::Status& status) {
+    return wire::code_of(status) == wire::ErrorCode::kWithdrawn;
+  };
+  auto status = use();
+  if (!status.ok() && !gone(status)) return status;
+  Awaited awaited{share_array(), newer_than, {}};
+  if (gone(status)) return awaited;
+  auto reader = awaited.array->reader(interrupt);
+  if (!reader.ok() && !gone(reader.status())) return reader.status();
+  if (reader.ok()) awaited.reader = *reader;
+  return awaited;
+}
+
+absl::StatusOr<int> ArrayHandle::event_fd() {
+  if (closed_.load() && event_.is_open()) return event_.fd();
+  auto awaited =
+      this->awaited(0, [this] { return array().session().check_interrupt(interrupt_check()); });
+  if (!awaited.ok()) return awaited.status();
+  return event_.open(*std::move(awaited));
+}
+
+void ArrayHandle::watch_again(std::uint64_t version) {
+  if (auto next = awaited(version, kNoInterrupts); next.ok()) event_.taken(*std::move(next));
 }
 
 // Several threads may do so at once, and only the first one's opening counts.
@@ -51,7 +79,9 @@ void ArrayHandle::end(Opening& opening) {
 }
 
 void ArrayHandle::close() {
-  if (!closed_.exchange(true)) end(*newest_.load());
+  if (closed_.exchange(true)) return;
+  end(*newest_.load());
+  event_.set_readable();
 }
 
 }  // namespace memlease::internal

@@ -13,6 +13,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/arrays/array_event.h"
+#include "client/arrays/await_any.h"
 #include "client/arrays/open_array.h"
 
 namespace memlease::internal {
@@ -60,6 +62,19 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
     return array().read_at_once(version, newer_than);
   }
 
+  // The same, to be kept. It does not keep this handle.
+  std::shared_ptr<OpenArray> share_array() const { return newest_.load()->by.array; }
+  // What a wait for a version above `newer_than` needs of the array, which it keeps, but not this
+  // handle. In a forked child it opens the array first, and the first time in a process it
+  // subscribes. kClosed and what a read says; a withdrawn array is ready.
+  absl::StatusOr<Awaited> awaited(std::uint64_t newer_than, InterruptCheck interrupt);
+  // ArrayEvent's: readable while there is a version above those that note_taken() has been told
+  // since it was opened.
+  absl::StatusOr<int> event_fd();
+  void note_taken(std::uint64_t version) {
+    if (event_.is_open()) watch_again(version);
+  }
+
   bool closed() const { return closed_.load() || array().closed(); }
   // use() would say OK, or what only a call can find out: nothing is to be opened first.
   bool ready() const { return !closed() && !array().forked(); }
@@ -76,6 +91,7 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
     std::atomic<bool> ended{false};  // its handle of the array has been closed
   };
   absl::Status open_in_child();
+  void watch_again(std::uint64_t version);
   static void end(Opening& opening);
 
   Opening first_;
@@ -84,6 +100,7 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
   std::atomic<OpenArray*> array_;
   std::atomic<std::uint64_t> interrupt_check_;
   std::atomic<bool> closed_{false};
+  ArrayEvent event_;
 };
 
 }  // namespace memlease::internal

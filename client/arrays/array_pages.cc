@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "wire/array_spec.h"
 #include "wire/error.h"
 
@@ -69,7 +70,7 @@ absl::StatusOr<ArrayPages::MappedSlots> ArrayPages::map_slots(const OpenAnswer& 
 }
 
 absl::StatusOr<std::byte*> ArrayPages::own_row(RowRef at, std::uint32_t units) {
-  auto mapping = mappings_.get(at.file, FileKind::kExtent);
+  auto mapping = mappings_.get(at.file, FileKind::kSessionPage);
   if (!mapping.ok()) return mapping.status();
   if (!(*mapping)->writable() || !fits(**mapping, at, units)) {
     return defect("the row given to this process is not its own");
@@ -115,7 +116,7 @@ absl::StatusOr<const wire::WriterRow*> ArrayPages::map_writer_row(RowRef at,
     const wire::MutexLock lock(mutex_);
     if (const wire::WriterRow* known = known_writer(at)) return known;
   }
-  auto mapping = mappings_.get(at.file, FileKind::kExtent, interrupt);
+  auto mapping = mappings_.get(at.file, FileKind::kSessionPage, interrupt);
   if (!mapping.ok()) return mapping.status();
   if (!fits(**mapping, at, wire::writer_row_units(slots_))) {
     return defect("a writer's row lies outside of its page");
@@ -134,20 +135,42 @@ absl::StatusOr<const wire::WriterRow*> ArrayPages::map_writer_row(RowRef at,
   return row;
 }
 
-const wire::ReaderRow* ArrayPages::find_reader_row(RowRef at, Unmapped unmapped) {
-  const std::uint64_t key = wire::pack_subscriber(at);
-  if (const auto known = readers_.find(key); known != readers_.end()) {
-    last_reader_ = known->second;
-    return last_reader_.row;
+const wire::ReaderRow* ArrayPages::find_reader_row(RowRef at) {
+  const auto known = readers_.find(wire::pack_subscriber(at));
+  if (known == readers_.end()) return nullptr;
+  last_reader_ = known->second;
+  return last_reader_.row;
+}
+
+absl::StatusOr<bool> ArrayPages::map_reader_rows(InterruptCheck interrupt) {
+  absl::flat_hash_map<std::uint64_t, MappedReader> mapped;
+  absl::Status status;
+  const wire::SubscriberChunk* chunk = &board_->subscribers;
+  while (chunk != nullptr && status.ok()) {
+    for (const wire::Word& entry : chunk->entries) {
+      const std::uint64_t key = entry.load();
+      if (key == 0 || readers_.contains(key)) continue;
+      const RowRef at = wire::subscriber_row_of(key);
+      auto mapping = mappings_.get(at.file, FileKind::kSessionPage, interrupt);
+      if (wire::code_of(mapping.status()) == wire::ErrorCode::kNotFound) continue;
+      status = mapping.status();
+      if (!status.ok()) break;
+      if (!fits(**mapping, at, wire::reader_row_units(slots_))) continue;
+      const auto* row = reinterpret_cast<const wire::ReaderRow*>((*mapping)->data() +
+                                                                 at.unit * wire::kRowUnitBytes);
+      mapped.emplace(key, MappedReader{{at, row}, std::move(*mapping)});
+    }
+    const std::uint64_t next = status.ok() ? chunk->next.load() : 0;
+    if (next == 0) break;
+    const FileRange at = wire::unpack_chunk(next);
+    status = map_listing(at.file, interrupt).status();
+    chunk = subscriber_chunk(at);
   }
-  if (unmapped == Unmapped::kLeave) return nullptr;
-  auto mapping = mappings_.get(at.file, FileKind::kExtent);
-  if (!mapping.ok() || !fits(**mapping, at, wire::reader_row_units(slots_))) return nullptr;
-  forget_dead_readers();
-  const auto* row =
-      reinterpret_cast<const wire::ReaderRow*>((*mapping)->data() + at.unit * wire::kRowUnitBytes);
-  readers_.emplace(key, MappedReader{{at, row}, std::move(*mapping)});
-  return row;
+  const bool any = !mapped.empty();
+  if (any) forget_dead_readers();
+  readers_.merge(mapped);
+  if (!status.ok()) return status;
+  return any;
 }
 
 // A new subscriber is the occasion to unmap the pages of those who are gone.
@@ -161,27 +184,34 @@ void ArrayPages::forget_dead_readers() {
       }
     }
     const std::uint64_t next = chunk->next.load();
-    chunk = next == 0 ? nullptr : subscriber_chunk(wire::unpack_chunk(next), Unmapped::kFetch);
+    chunk = next == 0 ? nullptr : subscriber_chunk(wire::unpack_chunk(next));
   }
   readers_ = std::move(alive);
   last_reader_ = {};
 }
 
-const wire::SubscriberChunk* ArrayPages::subscriber_chunk(FileRange at, Unmapped unmapped) {
+// Of subscribers: a page of the board.
+absl::StatusOr<std::shared_ptr<Mapping>> ArrayPages::map_listing(wire::FileId file,
+                                                                 InterruptCheck interrupt) {
+  {
+    const wire::MutexLock lock(mutex_);
+    if (const auto known = mapped_.find(wire::to_int(file)); known != mapped_.end()) {
+      return known->second;
+    }
+  }
+  auto board = mappings_.get(file, FileKind::kBoard, interrupt);
+  if (!board.ok()) return board.status();
+  const wire::MutexLock lock(mutex_);
+  return mapped_.try_emplace(wire::to_int(file), std::move(*board)).first->second;
+}
+
+const wire::SubscriberChunk* ArrayPages::subscriber_chunk(FileRange at) {
   std::shared_ptr<Mapping> board;
   {
     const wire::MutexLock lock(mutex_);
-    if (const auto known = mapped_.find(wire::to_int(at.file)); known != mapped_.end()) {
-      board = known->second;
-    }
-  }
-  if (board == nullptr) {
-    if (unmapped == Unmapped::kLeave) return nullptr;
-    auto mapping = mappings_.get(at.file, FileKind::kBoard);
-    if (!mapping.ok()) return nullptr;
-    board = std::move(*mapping);
-    const wire::MutexLock lock(mutex_);
-    mapped_.try_emplace(wire::to_int(at.file), board);
+    const auto known = mapped_.find(wire::to_int(at.file));
+    if (known == mapped_.end()) return nullptr;
+    board = known->second;
   }
   if (!board->contains(at.offset, sizeof(wire::SubscriberChunk), wire::kBoardUnitBytes)) {
     return nullptr;

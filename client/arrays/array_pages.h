@@ -43,8 +43,12 @@ class ArrayPages final : public RowResolver {
   // Maps a writer's row unless it is; a wait for the daemon ends with what `interrupt` says.
   absl::StatusOr<const wire::WriterRow*> map_writer_row(wire::RowRef at, InterruptCheck interrupt);
 
+  // Maps the readers' rows that are not mapped yet, likewise; for a writer, in a write. True if
+  // there were some that can be. What cannot be had because its process has gone is left out.
+  absl::StatusOr<bool> map_reader_rows(InterruptCheck interrupt);
+
   // RowResolver.
-  const wire::SubscriberChunk* subscriber_chunk(wire::FileRange at, Unmapped unmapped) override;
+  const wire::SubscriberChunk* subscriber_chunk(wire::FileRange at) override;
 
  private:
   struct MappedWriter {
@@ -61,7 +65,8 @@ class ArrayPages final : public RowResolver {
   void keep_written(std::shared_ptr<Mapping> mapping) ABSL_LOCKS_EXCLUDED(mutex_);
   const wire::WriterRow* known_writer(wire::RowRef at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   const wire::WriterRow* find_writer_row(wire::RowRef at, Unmapped unmapped) override;
-  const wire::ReaderRow* find_reader_row(wire::RowRef at, Unmapped unmapped) override;
+  const wire::ReaderRow* find_reader_row(wire::RowRef at) override;
+  absl::StatusOr<std::shared_ptr<Mapping>> map_listing(wire::FileId file, InterruptCheck interrupt);
   void forget_dead_readers();
 
   MappingCache& mappings_;

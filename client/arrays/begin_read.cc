@@ -74,6 +74,18 @@ absl::Status verdict(OpenArray& array, const ReadOptions& options, const ReadAtt
   return absl::OkStatus();
 }
 
+// With one slot a read waits for the write that goes on; that of the thread itself would never end.
+absl::Status refuse_self_deadlock(const OpenArray& array) {
+  if (array.slots() != 1 || !array.written_by_this_thread()) return absl::OkStatus();
+  return make_error(
+      ErrorCode::kBusy,
+      fmt::format("this thread itself is writing '{}', whose only slot has no version "
+                  "meanwhile",
+                  array.name()),
+      "Publish or drop the write lease first (leave its `with`), or create the array "
+      "with slots=2 or more.");
+}
+
 // Nothing to have yet; or the writer's row is not mapped.
 bool must_wait(const ReadAttempt& attempt) {
   return attempt.outcome == Outcome::kNotYet || attempt.outcome == Outcome::kUnmapped;
@@ -96,11 +108,7 @@ class Sleeper {
 absl::Status map_writer_row(OpenArray& array, const ReadAttempt& attempt, WaitLimit& wait_limit) {
   const auto status = array.map_writer_row(wire::writer_row_of(attempt.version),
                                            [&] { return wait_limit.check_call(); });
-  const ErrorCode code = wire::code_of(status);
-  const bool ends = code == ErrorCode::kInterrupted || code == ErrorCode::kForkedClient ||
-                    code == ErrorCode::kBusy ||
-                    (code == ErrorCode::kTimeout && wait_limit.expired());
-  return ends ? status : absl::OkStatus();
+  return !status.ok() && wait_limit.ends_with(status) ? status : absl::OkStatus();
 }
 
 // Waits until something may have changed, or for a slice of the wait_limit; the last try's outcome.
@@ -125,7 +133,7 @@ ReadAttempt await_change(OpenArray& array, SlotReader& reader, const ReadOptions
   const Sleeper sleeper(reader);
   crash_point("sleep.announced");
   attempt = reader.acquire(options.version, options.newer_than);
-  if (goes_on(attempt)) wire::futex_wait(counts.span(), wait_limit.slice());
+  if (goes_on(attempt)) wait_limit.sleep(counts.span());
   return attempt;
 }
 
@@ -137,21 +145,22 @@ absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit&
   auto reader_or = array.reader([&] { return wait_limit.check_call(); });
   if (!reader_or.ok()) return reader_or.status();
   SlotReader& reader = **reader_or;
-  for (bool last = false;;) {
+  for (;;) {
     attempt = reader.acquire(options.version, options.newer_than);
     if (attempt.outcome == Outcome::kUnmapped) {
       if (auto status = map_writer_row(array, attempt, wait_limit); !status.ok()) return status;
       attempt = reader.acquire(options.version, options.newer_than);
     }
     const bool unmappable = attempt.outcome == Outcome::kUnmapped;
-    if (must_wait(attempt) && !last) last = wait_limit.expired();
+    const bool last = must_wait(attempt) && wait_limit.expired();
     if (must_wait(attempt) && !last) {
+      if (auto status = refuse_self_deadlock(array); !status.ok()) return status;
       // A writer may wait for a slot that this process itself still keeps.
       array.release_deferred_if_unused();
       attempt = await_change(array, reader, options, wait_limit, unmappable);
     }
     if (attempt.outcome == Outcome::kAcquired) {
-      if (array.keep(reader, attempt)) {
+      if (array.keep(attempt)) {
         auto status = array.map_slot(attempt.slot, [&] { return wait_limit.check_call(); });
         if (!status.ok()) array.end_read(attempt.slot);
         return status;
@@ -162,10 +171,7 @@ absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit&
     }
     if (auto status = verdict(array, options, attempt); !status.ok()) return status;
     if (auto status = wait_limit.step(); !status.ok()) return status;
-    // This process may have been stopped beyond the deadline: it looks once more then.
-    if (!last) {
-      last = wait_limit.expired();
-    } else {
+    if (last) {
       return make_error(
           ErrorCode::kTimeout,
           fmt::format("{} of '{}' did not come within {}; {}", wanted_text(options), array.name(),

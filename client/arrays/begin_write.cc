@@ -23,8 +23,9 @@ using wire::make_error;
 using Outcome = WriteAttempt::Outcome;
 
 // "pid 4242 (plot.py) reads version 7": whom the writer waits for.
-std::string holders_text(OpenArray& array) {
-  auto holders = array.session().control().holders(array.answer().id);
+std::string holders_text(OpenArray& array, WaitLimit& wait_limit) {
+  auto holders = array.session().control().holders(array.answer().id,
+                                                   [&] { return wait_limit.check_interrupt(); });
   if (!holders.ok()) return "unknown holders";
   std::vector<std::string> parts;
   for (const Holder& holder : *holders) {
@@ -39,18 +40,22 @@ std::string holders_text(OpenArray& array) {
 }
 
 // `refused`: why the array has not been given one more.
-absl::Status no_free_slot(OpenArray& array, const WaitLimit& wait_limit,
-                          const absl::Status& refused) {
+absl::Status no_free_slot(OpenArray& array, WaitLimit& wait_limit, const absl::Status& refused) {
   const std::uint32_t slots = wire::slots_of(array.board().slots.load(), array.layout());
   // A daemon that did not answer just now is not asked for the holders.
   const bool silent = wire::code_of(refused) == ErrorCode::kTimeout && !refused.ok();
   std::string text = fmt::format(
       "all slots of '{}' that could be written are held ({} slots, waited {}): {}", array.name(),
-      slots, wait_limit.limit_text(), silent ? "unknown holders" : holders_text(array));
+      slots, wait_limit.limit_text(), silent ? "unknown holders" : holders_text(array, wait_limit));
   if (array.layout().grows()) {
     text += "; it got no further slot: ";
     text += refused.ok() ? fmt::format("it may have {}", array.spec().max_slots)
                          : wire::message_of(refused);
+  }
+  if (wire::code_of(refused) == ErrorCode::kQuotaExceeded && !refused.ok()) {
+    return make_error(ErrorCode::kNoFreeSlot, text,
+                      "Wait longer, end these readers, or make room in the quota: memleasectl "
+                      "status shows what each uid uses, memleasectl ls by which arrays.");
   }
   return make_error(ErrorCode::kNoFreeSlot, text,
                     "Wait longer, end these readers, or create the array with more slots (the "
@@ -71,8 +76,26 @@ absl::Status numbers_used_up(const OpenArray& array) {
 // time.
 class Growth {
  public:
-  Growth(OpenArray& array, WaitLimit& wait_limit) : array_(array), wait_limit_(wait_limit) {}
+  Growth(OpenArray& array, WaitLimit& wait_limit, IfNoSlot if_none)
+      : array_(array), wait_limit_(wait_limit), if_none_(if_none) {}
   SlotWriter::Grown ask(std::uint32_t slots) {
+    // For one who skips a version the question costs more than the version may be worth.
+    if (if_none_ == IfNoSlot::kExplain) return ask_now(slots);
+    const auto begin = Clock::now();
+    if (begin < array_.next_growth()) return SlotWriter::Grown::kRefused;
+    const SlotWriter::Grown grown = ask_now(slots);
+    const auto end = Clock::now();
+    const auto pause = std::max<Clock::duration>(kAskedAgain, 10 * (end - begin));
+    if (!refused_.ok()) array_.set_next_growth(end + pause);
+    return grown;
+  }
+  const absl::Status& refused() const { return refused_; }
+  const absl::Status& interrupted() const { return interrupted_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kAskedAgain{100};
+  SlotWriter::Grown ask_now(std::uint32_t slots) {
     constexpr std::chrono::milliseconds kShortest{100};
     constexpr std::chrono::milliseconds kLongest{30'000};
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(wait_limit_.left());
@@ -82,12 +105,10 @@ class Growth {
     if (!interrupted_.ok()) return SlotWriter::Grown::kStop;
     return refused_.ok() ? SlotWriter::Grown::kAdded : SlotWriter::Grown::kRefused;
   }
-  const absl::Status& refused() const { return refused_; }
-  const absl::Status& interrupted() const { return interrupted_; }
 
- private:
   OpenArray& array_;
   WaitLimit& wait_limit_;
+  const IfNoSlot if_none_;
   absl::Status refused_;
   absl::Status interrupted_;
 };
@@ -109,25 +130,25 @@ absl::StatusOr<bool> ask_for_ownership(OpenArray& array, WaitLimit& wait_limit) 
   const std::vector<wire::FutexWait> words = ownership_words(array, Unmapped::kLeave);
   auto answer = control.acquire_writer(array.answer().id, [&] { return wait_limit.check_call(); });
   if (!answer.ok()) return answer.status();
-  crash_point("right.asked");
+  crash_point("ownership.asked");
   auto writer = array.writer(answer->row);
   if (!writer.ok()) return writer.status();
   if (answer->state == WriterAnswer::State::kGranted) return true;
   if (answer->state == WriterAnswer::State::kOffered) {
     const wire::WriterRow* from = array.writer_row(answer->from);
     if (from == nullptr) return false;
-    crash_point("right.offered");
+    crash_point("ownership.offered");
     (*writer)->adopt(*from);
-    crash_point("right.copied");
+    crash_point("ownership.copied");
     absl::Status confirmed = control.confirm_writer(array.answer().id, answer->offer);
-    crash_point("right.confirmed");
+    crash_point("ownership.confirmed");
     if (!confirmed.ok() && wire::code_of(confirmed) != ErrorCode::kBusy) return confirmed;
     return confirmed.ok();
   }
-  crash_point("right.busy");
+  crash_point("ownership.busy");
   // Mapped only now, when the daemon has just answered: without one nothing would end that soon.
   if (words.size() == 1 && ownership_words(array, Unmapped::kFetch).size() > 1) return false;
-  wire::futex_wait(words, wait_limit.slice());
+  wait_limit.sleep(words);
   return false;
 }
 
@@ -136,7 +157,8 @@ absl::Status acquire_ownership(OpenArray& array, WaitLimit& wait_limit) {
   absl::Cleanup cancel = [&] {
     if (!control.silent()) control.cancel_writer(array.answer().id).IgnoreError();
   };
-  for (bool last = wait_limit.expired();;) {
+  for (;;) {
+    const bool last = wait_limit.expired();
     auto mine = ask_for_ownership(array, wait_limit);
     if (!mine.ok()) return mine.status();
     if (*mine) {
@@ -144,11 +166,10 @@ absl::Status acquire_ownership(OpenArray& array, WaitLimit& wait_limit) {
       return absl::OkStatus();
     }
     absl::Status status = wait_limit.step();
-    // This process may have been stopped beyond the deadline: it asks once more then.
-    if (status.ok() && !std::exchange(last, wait_limit.expired())) continue;
+    if (status.ok() && !last) continue;
     if (status.ok()) {
       status = make_error(ErrorCode::kTimeout,
-                          fmt::format("the right to write '{}' did not come within {}: another "
+                          fmt::format("writer ownership of '{}' did not come within {}: another "
                                       "process is in the middle of a write",
                                       array.name(), wait_limit.limit_text()),
                           "Wait longer, or look who it is: memleasectl holders " + array.name());
@@ -168,23 +189,30 @@ absl::Status refuse_self_deadlock(OpenArray& array) {
 // On a device a slot whose last reads are over is better than one that a stream would have to wait
 // for: a reader may be slow, or never end.
 WriteAttempt begin_slot(OpenArray& array, SlotWriter& writer, SlotWriter::SleepOn sleep_on,
-                        SlotWriter::Grow grow) {
-  if (array.gpu() == nullptr) return writer.begin(sleep_on, nullptr, &grow);
+                        SlotWriter::Grow grow, SlotWriter::MapRows map_rows) {
+  if (array.gpu() == nullptr) return writer.begin(sleep_on, nullptr, &grow, &map_rows);
   const auto reads_over = [&](std::uint32_t slot) {
     return array.gpu()->order()->writer().reads_complete(writer, slot);
   };
   const SlotWriter::Preferred preferred(reads_over);
-  return writer.begin(sleep_on, &preferred);
+  return writer.begin(sleep_on, &preferred, &grow, &map_rows);
 }
 
-// An added slot may lie where this process has nothing mapped.
+// An added slot may lie where this process has nothing mapped. On a device the write comes behind
+// the current version, and that may stand in one.
 absl::Status map_written(OpenArray& array, std::uint32_t slot, WaitLimit& wait_limit) {
-  absl::Status status = array.map_slot_to_write(slot, [&] { return wait_limit.check_interrupt(); });
+  const auto check = [&] { return wait_limit.check_interrupt(); };
+  absl::Status status = array.map_slot_to_write(slot, check);
+  if (status.ok() && array.gpu() != nullptr) {
+    const wire::Publication current = array.writer_if_any()->current();
+    if (current.version != 0) status = array.map_slot_to_write(current.slot, check);
+  }
   if (!status.ok()) array.writer_if_any()->drop(slot);
   return status;
 }
 
-absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt) {
+absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt,
+                           IfNoSlot if_none) {
   for (;;) {
     if (!array.usable_at_once()) {
       if (auto status = array.usable(); !status.ok()) return status;
@@ -195,19 +223,26 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
     // that was taken then would have no lease.
     const auto sleep_on = [&](const std::vector<wire::FutexWait>& words,
                               std::chrono::nanoseconds longest) {
-      if (wait_limit.expired()) return false;
+      if (!stopped.ok() || wait_limit.expired()) return false;
       const bool by_itself = array.holds_back_slots();
-      wire::futex_wait(words, std::min(wait_limit.slice(), longest));
+      wait_limit.sleep(words, longest);
       // A loop that rebinds a name may keep a write waiting for a moment: that is no news.
       if (by_itself && wait_limit.is_long()) array.note_starved();
       stopped = wait_limit.step();
       return stopped.ok();
     };
-    Growth growth(array, wait_limit);
-    const auto grow = [&](std::uint32_t slots) { return growth.ask(slots); };
+    Growth growth(array, wait_limit, if_none);
+    const auto grow = [&](std::uint32_t slots) {
+      return stopped.ok() ? growth.ask(slots) : SlotWriter::Grown::kStop;
+    };
+    const auto map_rows = [&] {
+      const auto mapped = array.map_reader_rows([&] { return wait_limit.check_call(); });
+      if (!mapped.ok() && wait_limit.ends_with(mapped.status())) stopped = mapped.status();
+      return mapped.ok() && *mapped;
+    };
     attempt = {};
     if (SlotWriter* writer = array.writer_if_any()) {
-      attempt = begin_slot(array, *writer, sleep_on, grow);
+      attempt = begin_slot(array, *writer, sleep_on, grow, map_rows);
     }
     if (!stopped.ok()) return stopped;
     if (!growth.interrupted().ok()) return growth.interrupted();
@@ -216,6 +251,7 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
         return map_written(array, attempt.slot, wait_limit);
       case Outcome::kNoFreeSlot:
         if (array.holds_back_slots()) array.note_starved();
+        if (if_none == IfNoSlot::kSkip) return make_error(ErrorCode::kNoFreeSlot, "", "");
         return no_free_slot(array, wait_limit, growth.refused());
       case Outcome::kNumbersUsedUp:
         return numbers_used_up(array);
@@ -231,7 +267,8 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
 
 }  // namespace
 
-absl::Status begin_write(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt) {
+absl::Status begin_write(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt,
+                         IfNoSlot if_none) {
   // The turn may be that of a thread that is not in this process.
   if (array.forked()) return array.usable();
   // At first without waiting, so that the clock is looked at only if there is something to wait
@@ -253,7 +290,7 @@ absl::Status begin_write(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& 
   };
   // First what this process itself still keeps: it may be the only slot.
   auto status = array.gpu() == nullptr ? absl::OkStatus() : array.release_deferred();
-  if (status.ok()) status = begin_entered(array, wait_limit, attempt);
+  if (status.ok()) status = begin_entered(array, wait_limit, attempt, if_none);
   if (!status.ok()) return status;
   std::move(leave).Cancel();
   return status;
@@ -268,9 +305,13 @@ absl::Status begin_update(OpenArray& array, WaitLimit& wait_limit, WriteAttempt&
                       fmt::format("'{}' has no version that could be updated", array.name()),
                       "Use write() and fill the whole array.");
   }
+  const auto check = [&] { return wait_limit.check_interrupt(); };
+  absl::Status status;
+  // A device copies out of an added slot as a reader does.
+  if (array.gpu() != nullptr && array.is_added(current.slot)) status = array.reader(check).status();
   // Nobody but this process could begin to overwrite the current version, so it stays mapped.
-  if (auto status = array.map_slot(current.slot, [&] { return wait_limit.check_interrupt(); });
-      !status.ok()) {
+  if (status.ok()) status = array.map_slot(current.slot, check);
+  if (!status.ok()) {
     array.end_write(attempt.slot, attempt.version, false);
     return status;
   }

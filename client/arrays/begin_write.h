@@ -1,4 +1,4 @@
-// Coming by the next version of an array to write: the process's turn, the right, a free slot.
+// Coming by the next version of an array to write: the process's turn, ownership, a free slot.
 #pragma once
 
 #include <memlease/array.h>
@@ -10,9 +10,14 @@
 
 namespace memlease::internal {
 
+// What a caller does where there is no free slot: tell its user why, or go on without the write.
+enum class IfNoSlot : bool { kExplain, kSkip };
+
 // On success the array is in writing (OpenArray::enter_writing) and a slot is the caller's until
-// OpenArray::end_write. Array::write's errors otherwise.
-absl::Status begin_write(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt);
+// OpenArray::end_write. Array::write's errors otherwise. With kSkip nobody asks who holds the
+// slots, nor, for a moment, a daemon that has refused one more.
+absl::Status begin_write(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt,
+                         IfNoSlot if_none = IfNoSlot::kExplain);
 // As begin_write, and the slot starts with the current version's bytes.
 absl::Status begin_update(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt);
 

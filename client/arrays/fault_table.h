@@ -16,14 +16,12 @@ class FaultTable {
     bool for_writing = false;   // by the mapping for writing
     bool forked = false;        // the mapping is the parent process's
   };
-  // Implemented by OpenArray, called by find(): async-signal-safe.
+  // Implemented by OpenArray, in tests by FakeArray; called by find(): async-signal-safe.
   class Array {
    public:
+    virtual ~Array() = default;
     // False if the address is not one of the array's bytes.
     virtual bool find_place(const void* address, Place& place) const = 0;
-
-   protected:
-    ~Array() = default;
   };
 
   static void add(const Array& array);

@@ -32,8 +32,8 @@ absl::Status copy_now(OpenArray& array, Importer& importer,
                       absl::FunctionRef<absl::Status(Stream)> copy) {
   const auto on = importer.copy_stream();
   if (!on.ok()) return on.status();
-  const absl::Status copied = copy(*on);
-  const absl::Status finished = finish(importer, *on);
+  absl::Status copied = copy(*on);
+  absl::Status finished = finish(importer, *on);
   crash_point("device.copied");
   if (!copied.ok()) return copied;
   if (finished.ok()) array.session().count_copy();
@@ -159,8 +159,13 @@ absl::Status copy_within_device(OpenArray& array, std::uint32_t from, std::uint3
   auto status = order_write(*array.gpu(), slot, stream, streams);
   if (status.ok()) status = copy(stream);
   crash_point("device.copied");
-  if (status.ok()) array.session().count_copy();
-  return status;
+  if (!status.ok()) return status;
+  array.session().count_copy();
+  // What comes next in an added slot, and its end, must wait for the copy: it ends as a read does.
+  if (!array.is_added(from)) return status;
+  array.reader_if_subscribed()->hold_again(from);
+  return array.end_device_read(from, array.writer_if_any()->current().version, {stream, {}},
+                               streams.interrupt_check);
 }
 
 absl::Status put_to_device(OpenArray& array, std::uint32_t slot, const std::byte* packed,

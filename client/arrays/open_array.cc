@@ -44,7 +44,13 @@ OpenArray::~OpenArray() {
   owner_->depart(answer_.id, opens_, take_gpu_use());
 }
 
-GpuUse OpenArray::take_gpu_use() { return gpu_ == nullptr ? GpuUse() : gpu_->take_use(); }
+GpuUse OpenArray::take_gpu_use() {
+  if (gpu_ == nullptr) return {};
+  GpuUse use = gpu_->take_use();
+  OpenMemory added = slot_pages_.take_added();
+  use.memory.insert(use.memory.end(), added.begin(), added.end());
+  return use;
+}
 
 absl::Status OpenArray::map_all() {
   if (auto status = pages_.map_board(answer_); !status.ok()) return status;
@@ -52,7 +58,7 @@ absl::Status OpenArray::map_all() {
   auto opened = GpuArray::open(answer_, session_, owner_->imports());
   if (!opened.ok()) return opened.status();
   gpu_ = std::move(*opened);
-  slot_pages_.set_device(gpu_->slot_data());
+  slot_pages_.set_device(pages_, *gpu_);
   return absl::OkStatus();
 }
 
@@ -60,7 +66,7 @@ int OpenArray::device_ordinal() const { return gpu_ == nullptr ? -1 : gpu_->impo
 
 template <typename FindRow>
 std::uint64_t OpenArray::find_version(FindRow find_row) {
-  constexpr int kMostTries = 1000;  // a process that only moves the right must not keep others here
+  constexpr int kMostTries = 1000;  // a process that only moves ownership must not keep others here
   std::uint64_t version = 0;
   std::uint64_t word = board().writer.load();
   for (int tries = 0; tries < kMostTries; ++tries) {
@@ -240,7 +246,7 @@ bool OpenArray::withdrawn() const {
 }
 
 bool OpenArray::has_writer() const {
-  return (board().writer.load() & wire::kWriterHeir) == 0 && !withdrawn();
+  return (board().writer.load() & wire::kWriterVacant) == 0 && !withdrawn();
 }
 
 bool OpenArray::has_its_name() const {
@@ -281,6 +287,7 @@ absl::StatusOr<SlotReader*> OpenArray::reader(InterruptCheck interrupt) {
   }
   if (reader_) return &*reader_;
   if (left_) return usable();
+  if (closed_) return handle_closed();
   busy_ = Busy::kSubscribing;
   subscriber_ = std::this_thread::get_id();
   lock.unlock();

@@ -37,7 +37,7 @@ class OpenArray final : public FaultTable::Array {
   static absl::StatusOr<std::unique_ptr<OpenArray>> open(std::shared_ptr<ArrayOwner> owner,
                                                          const OpenAnswer& answer);
   // Leaves the array, by way of its owner.
-  ~OpenArray();
+  ~OpenArray() override;
   OpenArray(const OpenArray&) = delete;
   OpenArray& operator=(const OpenArray&) = delete;
 
@@ -48,6 +48,7 @@ class OpenArray final : public FaultTable::Array {
   const std::string& name() const { return answer_.spec.name; }
   std::uint32_t slots() const { return answer_.spec.slots; }
   wire::SlotLayout layout() const { return {answer_.spec.slots, answer_.spec.max_slots}; }
+  bool is_added(std::uint32_t slot) const { return slot >= slots(); }
   const std::vector<std::int64_t>& strides_bytes() const { return strides_bytes_; }
   // Of a slot that is held and has been mapped; to write, of one that is in writing.
   std::byte* read_data(std::uint32_t slot) const { return slot_pages_.read_data(slot); }
@@ -67,6 +68,10 @@ class OpenArray final : public FaultTable::Array {
   // Maps a writer's row; a wait for the daemon ends with what `interrupt` says.
   absl::Status map_writer_row(wire::RowRef at, InterruptCheck interrupt) {
     return pages_.map_writer_row(at, interrupt).status();
+  }
+  // Maps readers' rows likewise (ArrayPages), for a write.
+  absl::StatusOr<bool> map_reader_rows(InterruptCheck interrupt) {
+    return pages_.map_reader_rows(interrupt);
   }
   // The version that is current now; 0 = none. Maps the writer's row likewise, and fails with an
   // interrupt alone.
@@ -106,17 +111,17 @@ class OpenArray final : public FaultTable::Array {
     if (reader == nullptr || !usable_at_once()) return {};
     const ReadAttempt attempt = reader->acquire(version, newer_than);
     if (attempt.outcome != ReadAttempt::Outcome::kAcquired) return attempt;
-    if (!keep(*reader, attempt)) return {};
+    if (!keep(attempt)) return {};
     if (mapped_at_once(attempt.slot)) return attempt;
-    reader->release(attempt.slot);
+    end_read(attempt.slot);
     return {};
   }
   // To be asked after each hold that a read has taken. False if close() came first in another
   // thread, and the hold has been given back: close() looks at the holds after its mark, we at its
-  // mark after the hold.
-  bool keep(SlotReader& reader, const ReadAttempt& acquired) {
+  // mark after the hold. It may have left it to us to leave the array.
+  bool keep(const ReadAttempt& acquired) {
     if (!closed_.load()) return true;
-    reader.release(acquired.slot);
+    end_read(acquired.slot);
     return false;
   }
   // Ends a read lease. Leaves the array if that is due. This may be gone afterwards.
@@ -148,8 +153,23 @@ class OpenArray final : public FaultTable::Array {
 
   // The write lock of this process. Whoever lets it go without a write leaves the array if that has
   // become due meanwhile.
-  bool enter_writing(std::chrono::nanoseconds slice) { return write_lock_.acquire(slice); }
-  void leave_writing() { write_lock_.release(); }
+  bool enter_writing(std::chrono::nanoseconds slice) {
+    if (!write_lock_.acquire(slice)) return false;
+    writing_thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+    return true;
+  }
+  void leave_writing() {
+    writing_thread_.store({}, std::memory_order_relaxed);
+    write_lock_.release();
+  }
+  // This thread has entered it, and nobody has left it.
+  bool written_by_this_thread() const {
+    return writing_thread_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+  }
+  // For whoever has it: when a writer that would skip a version asks the daemon for one more slot
+  // again.
+  std::chrono::steady_clock::time_point next_growth() const { return next_growth_; }
+  void set_next_growth(std::chrono::steady_clock::time_point at) { next_growth_ = at; }
 
   // Does what pins of a device array that died alone have left undone, and leases that could not
   // wait; waits for the device then. Also for the owner's other arrays. And lets sources go that
@@ -180,7 +200,7 @@ class OpenArray final : public FaultTable::Array {
   bool ending() const {
     return closed_.load() || (board().writer.load() & wire::kWriterWithdrawn) != 0;
   }
-  // Gives rows and the right back at once, or when the last lease and pin has gone.
+  // Gives rows and ownership back at once, or when the last lease and pin has gone.
   void close();
   bool closed() const { return closed_.load(); }
   bool left() const { return left_.load(); }
@@ -236,7 +256,9 @@ class OpenArray final : public FaultTable::Array {
   std::atomic<bool> warned_of_views_{false};
   std::atomic<bool> left_{false};  // no member any more; the rows may be another array's by now
   WriteLock write_lock_;
-  std::optional<SlotWriter> writer_;  // used under the write lock alone
+  std::atomic<std::thread::id> writing_thread_;
+  std::optional<SlotWriter> writer_;                   // used under the write lock alone
+  std::chrono::steady_clock::time_point next_growth_;  // likewise
 
   // A thread that subscribes or leaves does so alone, but makes its calls without the lock.
   enum class Busy : std::uint8_t { kIdle, kSubscribing, kLeaving };

@@ -3,19 +3,64 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <fstream>
 #include <utility>
+
+#include "client/session/fork_guard.h"
+#include "wire/error.h"
 
 namespace memlease::internal {
 
-bool ProtectedPages::make_writable() const {
-  return data == nullptr || mprotect(data, size_bytes, PROT_READ | PROT_WRITE) == 0;
+namespace {
+
+// Of the process, as the kernel counts its mappings.
+constinit std::atomic<std::uint32_t> protected_ranges{0};
+
+constexpr std::uint32_t kMost = 16'384;
+
+std::uint32_t most_protected() {
+  static const std::uint32_t most = [] {
+    std::uint32_t mappings = 65'530;  // Linux's default
+    std::ifstream("/proc/sys/vm/max_map_count") >> mappings;
+    return std::min(mappings / 4, kMost);
+  }();
+  return most;
 }
 
-void SlotPages::set_device(const std::vector<std::byte*>& data) {
-  read_ = data;
-  write_ = data;
-  is_device_ = true;
+bool count_protected() {
+  static const ForkObserver none_in_a_child([] { protected_ranges.store(0); });
+  if (protected_ranges.fetch_add(1) < most_protected()) return true;
+  protected_ranges.fetch_sub(1);
+  return false;
+}
+
+}  // namespace
+
+bool ProtectedPages::make_writable() const {
+  if (data == nullptr) return true;
+  if (mprotect(data, size_bytes, PROT_READ | PROT_WRITE) != 0) return false;
+  protected_ranges.fetch_sub(1);
+  return true;
+}
+
+void SlotPages::set_device(ArrayPages& pages, GpuArray& gpu) {
+  read_ = gpu.slot_data();
+  write_ = gpu.slot_data();
+  gpu_ = &gpu;
   mapped_for_writing_ = true;
+  if (!layout_.grows()) return;
+  const auto added = [&](bool reads) {
+    const auto open = [&gpu, reads](
+                          std::uint32_t slot, wire::FileRange at,
+                          InterruptCheck interrupt) -> absl::StatusOr<AddedSlots::Opened> {
+      auto opened = gpu.open_added(slot, at, reads, interrupt);
+      if (!opened.ok()) return opened.status();
+      return AddedSlots::Opened{opened->data, std::move(opened->memory)};
+    };
+    return std::make_unique<AddedSlots>(open, pages.board(), layout_);
+  };
+  added_read_ = added(true);
+  added_write_ = added(false);
 }
 
 absl::Status SlotPages::map_for_reading(ArrayPages& pages, MappingCache& mappings) {
@@ -25,8 +70,17 @@ absl::Status SlotPages::map_for_reading(ArrayPages& pages, MappingCache& mapping
   write_.resize(read_.size());
   if (!layout_.grows()) return absl::OkStatus();
   const auto added = [&](Access access) {
-    return std::make_unique<AddedSlots>(mappings, pages.board(), layout_, answer_.slot_bytes,
-                                        access);
+    const auto open = [&mappings, access, slot_bytes = answer_.slot_bytes](
+                          std::uint32_t /*slot*/, wire::FileRange at,
+                          InterruptCheck interrupt) -> absl::StatusOr<AddedSlots::Opened> {
+      auto mapping = mappings.get(at.file, wire::FileKind::kSegment, interrupt, access);
+      if (!mapping.ok()) return mapping.status();
+      if (!(*mapping)->contains(at.offset, slot_bytes, 1)) {
+        return wire::defect("an added slot lies outside of its segment");
+      }
+      return AddedSlots::Opened{(*mapping)->data() + at.offset, std::move(*mapping)};
+    };
+    return std::make_unique<AddedSlots>(open, pages.board(), layout_);
   };
   added_read_ = added(Access::kRead);
   added_write_ = added(Access::kWrite);
@@ -46,15 +100,33 @@ absl::Status SlotPages::map_for_writing(ArrayPages& pages) {
 
 void SlotPages::forget_gone() {
   if (!stale()) return;
-  const bool to_read = added_read_->forget_gone();
-  const bool to_write = added_write_->forget_gone();
-  if (!to_read && !to_write) maps_added_.store(false);
+  for (AddedSlots* added : {added_read_.get(), added_write_.get()}) {
+    close(added->forget_gone());
+  }
+  if (!added_read_->any() && !added_write_->any()) maps_added_.store(false);
+}
+
+// The host's is unmapped here.
+void SlotPages::close(AddedSlots::Memory gone) {
+  if (gpu_ != nullptr) gpu_->close_gone(std::move(gone));
+}
+
+OpenMemory SlotPages::take_added() {
+  OpenMemory memory;
+  for (AddedSlots* added : {added_read_.get(), added_write_.get()}) {
+    if (added == nullptr) continue;
+    AddedSlots::Memory all = added->forget_all();
+    memory.insert(memory.end(), all.begin(), all.end());
+  }
+  return memory;
 }
 
 absl::Status SlotPages::map_added(AddedSlots& added, std::uint32_t slot, InterruptCheck interrupt) {
-  auto status = added.map(slot, interrupt);
-  if (status.ok()) maps_added_.store(true);
-  return status;
+  auto before = added.map(slot, interrupt);
+  if (!before.ok()) return before.status();
+  maps_added_.store(true);
+  close(std::move(*before));
+  return absl::OkStatus();
 }
 
 absl::Status SlotPages::map_slot(std::uint32_t slot, InterruptCheck interrupt) {
@@ -71,15 +143,19 @@ absl::Status SlotPages::map_slot_to_write(std::uint32_t slot, InterruptCheck int
 
 ProtectedPages SlotPages::protect(std::uint32_t slot, bool& refused) const {
   refused = false;
-  if (is_device_) return {};
+  if (gpu_ != nullptr) return {};
   std::byte* const data = write_data(slot);
   const auto begin = reinterpret_cast<std::uintptr_t>(data);
   const std::uintptr_t first = (begin + page_bytes_ - 1) / page_bytes_ * page_bytes_;
   const std::uintptr_t end = (begin + answer_.slot_bytes) / page_bytes_ * page_bytes_;
   if (end <= first) return {};
   const ProtectedPages pages{data + (first - begin), end - first};
+  refused = !count_protected();
+  if (refused) return {};
   refused = mprotect(pages.data, pages.size_bytes, PROT_READ) != 0;
-  return refused ? ProtectedPages() : pages;
+  if (!refused) return pages;
+  protected_ranges.fetch_sub(1);
+  return {};
 }
 
 std::uint32_t SlotPages::slot_at(const void* address, bool& for_writing) const {

@@ -17,12 +17,16 @@
 #include "absl/status/status.h"
 #include "client/arrays/added_slots.h"
 #include "client/arrays/array_pages.h"
+#include "client/ordering/gpu_array.h"
+#include "client/ordering/gpu_use.h"
 #include "client/session/control_port.h"
 #include "wire/board.h"
 
 namespace memlease::internal {
 
-// Pages that cannot be written; or none.
+// Pages that cannot be written; or none. There are as many as leave the process half of the
+// mappings that the kernel lets it have (vm.max_map_count), or 16,384 if that is less: each splits
+// one in three.
 struct ProtectedPages {
   std::byte* data = nullptr;
   std::size_t size_bytes = 0;
@@ -39,8 +43,9 @@ class SlotPages {
   SlotPages(const SlotPages&) = delete;
   SlotPages& operator=(const SlotPages&) = delete;
 
-  // One of the two before all else. The board is mapped already; the cache outlives this.
-  void set_device(const std::vector<std::byte*>& data);
+  // One of the two before all else. The board is mapped already; the cache, or `gpu`, outlives
+  // this.
+  void set_device(ArrayPages& pages, GpuArray& gpu);
   absl::Status map_for_reading(ArrayPages& pages, MappingCache& mappings);
   // Under the array's write lock. A repeat does nothing.
   absl::Status map_for_writing(ArrayPages& pages);
@@ -57,11 +62,15 @@ class SlotPages {
     if (slot >= read_.size()) return added_read_->mapped(slot);
     return !maps_added_.load(std::memory_order_relaxed) || !stale();
   }
+  // On a device also a slot's events: the one to read only to who holds it, with his row.
   absl::Status map_slot(std::uint32_t slot, InterruptCheck interrupt);
   absl::Status map_slot_to_write(std::uint32_t slot, InterruptCheck interrupt);
 
+  // What a device's added slots keep open. Nobody uses them any more.
+  OpenMemory take_added();
+
   // In a write of the slot: from here on a write to its whole pages ends the process. None: it has
-  // none, it is a device's, or `refused`: the kernel has no room for one more range.
+  // none, it is a device's, or `refused`: there is no room for one more range.
   ProtectedPages protect(std::uint32_t slot, bool& refused) const;
 
   // Of which slot is this address? layout.most if of none. For signal handlers, too. `for_writing`:
@@ -71,11 +80,12 @@ class SlotPages {
  private:
   bool stale() const { return added_read_->stale() || added_write_->stale(); }
   void forget_gone();
+  void close(AddedSlots::Memory gone);
   absl::Status map_added(AddedSlots& added, std::uint32_t slot, InterruptCheck interrupt);
 
   const OpenAnswer& answer_;
   const wire::SlotLayout layout_;
-  bool is_device_ = false;
+  GpuArray* gpu_ = nullptr;  // of a device's array
   bool mapped_for_writing_ = false;
   std::uint64_t page_bytes_ = 0;
   std::vector<std::byte*> read_;   // of the regular slots

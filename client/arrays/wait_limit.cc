@@ -1,6 +1,8 @@
 #include "client/arrays/wait_limit.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "fmt/format.h"
 #include "wire/error.h"
@@ -10,21 +12,41 @@ namespace memlease::internal {
 namespace {
 
 constexpr std::chrono::nanoseconds kDay = std::chrono::hours(24);
+constexpr std::chrono::milliseconds kPollInterval{1};
 
 }  // namespace
 
 WaitLimit::WaitLimit(Session& session, std::uint64_t interrupt_check, Timeout timeout,
-                     std::chrono::nanoseconds default_timeout, InterruptCheck still_open)
+                     std::chrono::nanoseconds default_timeout, InterruptCheck still_open,
+                     const Stop* stop)
     : session_(session),
       interrupt_check_(interrupt_check),
-      limit_(std::max(timeout.value_or(default_timeout), std::chrono::nanoseconds::zero())),
-      still_open_(still_open) {}
+      limit_(
+          std::max(timeout.from_now().value_or(default_timeout), std::chrono::nanoseconds::zero())),
+      still_open_(still_open),
+      stop_(stop) {}
 
 bool WaitLimit::expired() { return slice() == std::chrono::nanoseconds::zero(); }
 
 std::chrono::nanoseconds WaitLimit::slice() {
   const std::chrono::nanoseconds longest = looks_again() ? kInterruptInterval : kDay;
   return limit_ == kForever ? longest : std::min(left(), longest);
+}
+
+void WaitLimit::sleep(std::span<const wire::FutexWait> words, std::chrono::nanoseconds longest) {
+  longest = std::min(longest, slice());
+  const std::size_t room = wire::kMaxFutexWaits - (stop_ == nullptr ? 0 : 1);
+  if (words.size() > room) {
+    words = words.first(room);
+    longest = std::min<std::chrono::nanoseconds>(longest, kPollInterval);
+  }
+  if (stop_ == nullptr) {
+    wire::futex_wait(words, longest);
+    return;
+  }
+  std::vector<wire::FutexWait> all(words.begin(), words.end());
+  all.push_back({&stop_->word(), 0});
+  wire::futex_wait(all, longest);
 }
 
 std::chrono::nanoseconds WaitLimit::left() {
@@ -35,6 +57,10 @@ std::chrono::nanoseconds WaitLimit::left() {
 }
 
 absl::Status WaitLimit::check_interrupt() {
+  if (stop_ != nullptr && stop_->requested()) {
+    return wire::make_error(wire::ErrorCode::kInterrupted,
+                            "a stop was requested of this call, which was waiting");
+  }
   if (auto status = session_.check_interrupt(interrupt_check_); !status.ok()) return status;
   return still_open_();
 }
@@ -47,10 +73,24 @@ bool WaitLimit::is_long() {
 
 absl::Status WaitLimit::check_call() {
   if (auto status = check_interrupt(); !status.ok()) return status;
-  if (!expired()) return absl::OkStatus();
+  if (!std::exchange(call_is_late_, expired())) return absl::OkStatus();
   return wire::make_error(wire::ErrorCode::kTimeout,
                           "the daemon did not answer within " + limit_text(),
                           "See whether memleased is stopped or overloaded: memleasectl health.");
+}
+
+bool WaitLimit::ends_with(const absl::Status& failed) {
+  switch (wire::code_of(failed)) {
+    case wire::ErrorCode::kInterrupted:
+    case wire::ErrorCode::kClosed:
+    case wire::ErrorCode::kForkedClient:
+    case wire::ErrorCode::kBusy:
+      return true;
+    case wire::ErrorCode::kTimeout:
+      return expired();
+    default:
+      return false;
+  }
 }
 
 absl::Status WaitLimit::step() {

@@ -2,40 +2,55 @@
 // by, or the daemon's. Waits go in slices, between which step() looks at all of these. The time
 // runs from the first question on: a call that need not wait never looks at the clock. Used by one
 // thread.
+//
+// A process may be stopped until after the deadline, while what it waits for comes. So the last try
+// is one that begins with expired(), and a call that is under way then has one more slice.
 #pragma once
 
-#include <memlease/array.h>
+#include <memlease/stop.h>
+#include <memlease/timeout.h>
 
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "absl/status/status.h"
 #include "client/session/interrupt.h"
 #include "client/session/session.h"
+#include "wire/futex.h"
 
 namespace memlease::internal {
 
 class WaitLimit {
  public:
   // `interrupt_check`: the number of the caller's (Session::add_interrupt_check). `still_open`: not
-  // OK once another thread has closed what the caller waits by; it outlives this.
+  // OK once another thread has closed what the caller waits by. `stop`, if any, ends the wait and
+  // wakes it. Both outlive this.
   WaitLimit(Session& session, std::uint64_t interrupt_check, Timeout timeout,
-            std::chrono::nanoseconds default_timeout, InterruptCheck still_open = kNoInterrupts);
+            std::chrono::nanoseconds default_timeout, InterruptCheck still_open = kNoInterrupts,
+            const Stop* stop = nullptr);
 
   bool expired();
   // The wait has gone on for longer than anybody would not notice.
   bool is_long();
   // How long to sleep at a time; 0 once expired.
   std::chrono::nanoseconds slice();
+  // For a slice, or until one of the words is woken, or differs from what it is expected to be.
+  // Beyond 128 words, or 127 with a stop: for a millisecond at most.
+  void sleep(std::span<const wire::FutexWait> words,
+             std::chrono::nanoseconds longest = std::chrono::nanoseconds::max());
   // Until its deadline; a day if there is none.
   std::chrono::nanoseconds left();
-  // OK, kInterrupted, or what `still_open` says.
+  // OK, kInterrupted, also after `stop`, or what `still_open` says.
   absl::Status check_interrupt();
-  // For a call to the daemon that waits meanwhile: OK, kInterrupted, what `still_open` says, or
-  // kTimeout once expired.
+  // For a call to the daemon that waits meanwhile, every kInterruptInterval: OK, kInterrupted, what
+  // `still_open` says, or kTimeout if it has expired by the time before this one already.
   absl::Status check_call();
+  // Whether a call that has failed so ends the wait; else what it was to bring may come later: the
+  // daemon has not answered, but there is time left, or it had nothing to give just now.
+  bool ends_with(const absl::Status& failed);
   // OK to go on; else kInterrupted, what `still_open` says, or why the session cannot be used any
   // more.
   absl::Status step();
@@ -48,7 +63,9 @@ class WaitLimit {
   const std::uint64_t interrupt_check_;
   const std::chrono::nanoseconds limit_;
   const InterruptCheck still_open_;
+  const Stop* const stop_;
   std::optional<Clock::time_point> start_;
+  bool call_is_late_ = false;
 };
 
 }  // namespace memlease::internal

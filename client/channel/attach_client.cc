@@ -59,7 +59,7 @@ absl::StatusOr<SharedFile> AttachClient::fetch(wire::FileId file, InterruptCheck
   if (socket_->get() < 0) return forked();
   // The check may fork.
   const auto check = [&] {
-    absl::Status status = interrupt();
+    const absl::Status status = interrupt();
     return status.ok() && socket_->get() < 0 ? forked() : status;
   };
   if (auto status = begin_fetch(check); !status.ok()) return status;

@@ -41,8 +41,8 @@ class AttachClient : public FileSource {
 
   // FileSource. After a failure of the connection itself the connection is over: DaemonLost, or
   // what the daemon said last; then DaemonLost for ever. Closed after goodbye(). An answer may take
-  // 10 s. One that nobody waits for any more is thrown away by the next fetch() or alive(); the
-  // daemon ends a connection that leaves its answer unread for 30 s.
+  // 10 s. One that nobody waits for any more is thrown away by the next fetch() or alive(); until
+  // then this process is one of the few of its user that the daemon lets leave an answer unread.
   absl::StatusOr<SharedFile> fetch(wire::FileId file,
                                    InterruptCheck interrupt = kNoInterrupts) override;
   bool alive() override;

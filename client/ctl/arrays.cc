@@ -74,6 +74,8 @@ const Field kFields[] = {
      [](const Info&, const Spec& s) -> Cell {
        return std::string(s.lifetime == wire::Lifetime::kPersistent ? "persistent" : "session");
      }},
+    {"exclusive_writer", "", "Exclusive writer",
+     [](const Info&, const Spec& s) -> Cell { return s.writer == wire::Writer::kExclusive; }},
     {"owner_uid", "OWNER", "Owner",
      [](const Info& a, const Spec&) -> Cell { return Uid{a.owner_uid()}; }},
     {"owner_gid", "", "",

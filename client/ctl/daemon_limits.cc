@@ -20,7 +20,7 @@ namespace memlease::ctl {
 namespace {
 
 // What a session may cost the daemon: its attach connection, pidfd, control connection (and its
-// copy in epoll), and an extent of its pages or two.
+// copy in epoll), and a session page or two.
 constexpr std::uint64_t kFilesPerSession = 6;
 constexpr std::uint64_t kFilesAtLeast = 256;
 

@@ -185,7 +185,9 @@ Check check_control_socket(const Place& place, const absl::StatusOr<v1::StatusRe
             "Wait for its end, and start a new one."};
   }
   return {"control_socket", Verdict::kOk,
-          fmt::format("pid {} answers", (*place.admin)->daemon_pid()), ""};
+          fmt::format("pid {} answers",
+                      status->sockets_passed() ? status->pid() : (*place.admin)->daemon_pid()),
+          ""};
 }
 
 }  // namespace
@@ -199,12 +201,16 @@ std::vector<Check> probe_daemon(const Options& options) {
   checks.push_back(check_control_socket(place, status));
   if (!status.ok()) return checks;
   const AdminStub& admin = **place.admin;
+  // The kernel names who made the sockets.
+  const bool passed = status->sockets_passed();
+  const pid_t pid = passed ? status->pid() : admin.daemon_pid();
+  const uid_t uid = passed ? status->uid() : admin.daemon_uid();
   checks.push_back(check_attach_socket(place.directory));
-  checks.push_back(check_lock(place.directory, admin.daemon_pid()));
+  checks.push_back(check_lock(place.directory, pid));
   checks.push_back(check_version(*status));
-  checks.push_back(check_isolation(admin.daemon_uid()));
-  checks.push_back(check_daemon_files(admin.daemon_pid(), status->sessions()));
-  checks.push_back(check_memory_limit(admin.daemon_pid(), *status));
+  checks.push_back(check_isolation(uid));
+  checks.push_back(check_daemon_files(pid, status->sessions()));
+  checks.push_back(check_memory_limit(pid, *status));
   return checks;
 }
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "wire/board.h"
 #include "wire/error.h"
 
 namespace memlease::internal {
@@ -10,35 +11,74 @@ absl::StatusOr<std::unique_ptr<GpuArray>> GpuArray::open(const OpenAnswer& answe
                                                          ImportCache& imports) {
   const auto importer = imports.importers().importer(answer.spec.device);
   if (!importer.ok()) return importer.status();
-  std::unique_ptr<GpuArray> array(new GpuArray(answer, session, **importer));
-  if (auto status = array->open_slots(imports); !status.ok()) return status;
+  std::unique_ptr<GpuArray> array(new GpuArray(answer, session, **importer, imports));
+  if (auto status = array->open_slots(); !status.ok()) return status;
   auto order = GpuOrder::open(**importer, imports, answer);
   if (!order.ok()) return order.status();
   array->order_ = std::move(*order);
   return array;
 }
 
-absl::Status GpuArray::open_slots(ImportCache& imports) {
+absl::StatusOr<std::byte*> GpuArray::place_in(const DeviceMemory& segment,
+                                              wire::FileRange at) const {
+  if (at.offset > segment.size_bytes() || answer_.slot_bytes > segment.size_bytes() - at.offset) {
+    return wire::defect("a slot lies outside of its segment");
+  }
+  importer_.checker_acquire(wire::checker_key_of_places(at.file), 0);
+  return segment.data() + at.offset;
+}
+
+absl::Status GpuArray::open_slots() {
   for (const wire::FileRange& at : answer_.slots) {
     auto& segment = segments_[wire::to_int(at.file)];
     if (segment == nullptr) {
-      auto memory = imports.get(at.file, importer_);
+      auto memory = imports_.get(at.file, importer_, kNoInterrupts);
       if (!memory.ok()) return memory.status();
       segment = std::move(*memory);
     }
-    if (at.offset > segment->size_bytes() ||
-        answer_.slot_bytes > segment->size_bytes() - at.offset) {
-      return wire::defect("a slot lies outside of its segment");
-    }
-    slot_data_.push_back(segment->data() + at.offset);
+    const auto data = place_in(*segment, at);
+    if (!data.ok()) return data.status();
+    slot_data_.push_back(*data);
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<GpuArray::AddedSlot> GpuArray::open_added(std::uint32_t slot, wire::FileRange at,
+                                                         bool reads, InterruptCheck interrupt) {
+  auto memory = imports_.get(at.file, importer_, interrupt);
+  if (!memory.ok()) return memory.status();
+  const auto data = place_in(**memory, at);
+  if (!data.ok()) return data.status();
+  auto status = order_->open_slot(session_.control(), answer_.id, slot, reads, interrupt);
+  if (!status.ok()) return status;
+  return AddedSlot{*data, std::move(*memory)};
+}
+
+// The daemon takes a slot away when all that was recorded there is complete; what it cannot know of
+// is work behind a record that never came.
+void GpuArray::close_gone(OpenMemory gone) {
+  if (gone.empty()) return;
+  const bool lost = !order_->reader().lost_complete();
+  {
+    const wire::MutexLock lock(mutex_);
+    gone.insert(gone.end(), gone_.begin(), gone_.end());
+    gone_.clear();
+    if (lost) gone_.swap(gone);
+  }
+  if (gone.empty()) return;
+  gone.clear();
+  if (!session_.control().silent()) imports_.flush();
 }
 
 GpuUse GpuArray::take_use() {
   GpuUse use;
   for (auto& [file, memory] : segments_) use.memory.push_back(std::move(memory));
   segments_.clear();
+  {
+    const wire::MutexLock lock(mutex_);
+    use.memory.insert(use.memory.end(), gone_.begin(), gone_.end());
+    gone_.clear();
+  }
   use.order = std::move(order_);
   return use;
 }

@@ -19,6 +19,8 @@
 #include "client/session/control_port.h"
 #include "client/session/session.h"
 #include "client/slots/slot_reader.h"
+#include "wire/ids.h"
+#include "wire/mutex.h"
 
 namespace memlease::internal {
 
@@ -31,6 +33,17 @@ class GpuArray {
 
   Importer& importer() const { return importer_; }
   const std::vector<std::byte*>& slot_data() const { return slot_data_; }
+  // An added slot that stands there, which this process holds, if it `reads`, or is about to write:
+  // its memory, and its events. May ask the daemon, and wait for the device.
+  struct AddedSlot {
+    std::byte* data = nullptr;
+    std::shared_ptr<const void> memory;  // open as long as anybody keeps it
+  };
+  absl::StatusOr<AddedSlot> open_added(std::uint32_t slot, wire::FileRange at, bool reads,
+                                       InterruptCheck interrupt);
+  // Memory of slots that have gone: closed, unless work that was given behind lost versions may
+  // still touch it. May wait for the device, and tells the daemon.
+  void close_gone(OpenMemory gone) ABSL_LOCKS_EXCLUDED(mutex_);
   // nullptr once take_use() has been called.
   GpuOrder* order() const { return order_.get(); }
   Session& session() const { return session_; }
@@ -50,17 +63,22 @@ class GpuArray {
   GpuUse take_use();
 
  private:
-  GpuArray(const OpenAnswer& answer, Session& session, Importer& importer)
-      : answer_(answer), session_(session), importer_(importer) {}
-  absl::Status open_slots(ImportCache& imports);
+  GpuArray(const OpenAnswer& answer, Session& session, Importer& importer, ImportCache& imports)
+      : answer_(answer), session_(session), importer_(importer), imports_(imports) {}
+  absl::Status open_slots();
+  // A slot's place in its segment, if it fits there.
+  absl::StatusOr<std::byte*> place_in(const DeviceMemory& segment, wire::FileRange at) const;
 
   const OpenAnswer& answer_;
   Session& session_;
   Importer& importer_;
+  ImportCache& imports_;
   std::map<std::uint32_t, std::shared_ptr<DeviceMemory>> segments_;  // by their files
   std::vector<std::byte*> slot_data_;
   std::unique_ptr<GpuOrder> order_;
   std::atomic<const SlotReader*> reader_{nullptr};
+  wire::Mutex mutex_;
+  OpenMemory gone_ ABSL_GUARDED_BY(mutex_);  // that must stay open
 };
 
 }  // namespace memlease::internal

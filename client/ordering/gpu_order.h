@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/ordering/import_cache.h"
 #include "client/ordering/importer.h"
@@ -10,6 +11,8 @@
 #include "client/ordering/version_events.h"
 #include "client/ordering/writer_order.h"
 #include "client/session/control_port.h"
+#include "client/session/interrupt.h"
+#include "wire/ids.h"
 
 namespace memlease::internal {
 
@@ -18,6 +21,11 @@ class GpuOrder {
   // Opens the slots' events.
   static absl::StatusOr<std::unique_ptr<GpuOrder>> open(Importer& importer, ImportCache& imports,
                                                         const OpenAnswer& answer);
+
+  // For an added slot that this process is about to use: the events, from the daemon unless they
+  // are open. `reads`: its reader row is there, and it holds the slot.
+  absl::Status open_slot(ControlPort& control, wire::ArrayId array, std::uint32_t slot, bool reads,
+                         InterruptCheck interrupt);
 
   VersionEvents& versions() { return *versions_; }
   ReaderOrder& reader() { return reader_; }

@@ -11,7 +11,7 @@ GpuUse::~GpuUse() {
   static_cast<void>(order.release());
   for (auto& open : memory) {
     // Never destroyed: one count too many.
-    using Open = std::shared_ptr<DeviceMemory>;
+    using Open = std::shared_ptr<const void>;
     alignas(Open) std::byte kept[sizeof(Open)];
     new (kept) Open(std::move(open));
   }

@@ -5,9 +5,11 @@
 #include <vector>
 
 #include "client/ordering/gpu_order.h"
-#include "client/ordering/importer.h"
 
 namespace memlease::internal {
+
+// Each keeps a segment open.
+using OpenMemory = std::vector<std::shared_ptr<const void>>;
 
 struct GpuUse {
   GpuUse() = default;
@@ -17,7 +19,7 @@ struct GpuUse {
   ~GpuUse();
   bool complete() const { return order == nullptr || order->complete(); }
 
-  std::vector<std::shared_ptr<DeviceMemory>> memory;
+  OpenMemory memory;
   std::unique_ptr<GpuOrder> order;  // nullptr for the host
 };
 

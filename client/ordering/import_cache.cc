@@ -56,19 +56,20 @@ absl::StatusOr<std::shared_ptr<Opened>> ImportCache::share(std::uint64_t key, Id
 }
 
 absl::StatusOr<std::shared_ptr<DeviceMemory>> ImportCache::get(wire::FileId file,
-                                                               Importer& importer) {
+                                                               Importer& importer,
+                                                               InterruptCheck interrupt) {
   return share<DeviceMemory>(
-      to_int(file), file, [&] { return control_.import_memory(file); },
+      to_int(file), file, [&] { return control_.import_memory(file, interrupt); },
       [&](const ImportedMemory& memory) {
         return importer.open_memory(memory.handle, memory.size_bytes);
       });
 }
 
-absl::StatusOr<std::shared_ptr<RowEvents>> ImportCache::read_events(wire::RowRef row,
+absl::StatusOr<std::shared_ptr<RowEvents>> ImportCache::read_events(wire::EventsRef wanted,
                                                                     std::uint32_t slots,
                                                                     Importer& importer) {
   return share<RowEvents>(
-      wire::pack_subscriber(row), row, [&] { return control_.import_events(row); },
+      wire::pack_events(wanted), wanted, [&] { return control_.import_events(wanted); },
       [&](const std::vector<wire::DeviceHandle>& handles)
           -> absl::StatusOr<std::unique_ptr<RowEvents>> {
         auto events = open_events(importer, handles, slots);
@@ -85,12 +86,16 @@ void ImportCache::flush() {
     closed = std::exchange(closed_, {});
     // Whoever asks for one of them again must do so after the daemon has heard of its closing.
     for (const wire::FileId file : closed.memory) memory_.try_emplace(to_int(file));
-    for (const wire::RowRef row : closed.events) events_.try_emplace(wire::pack_subscriber(row));
+    for (const wire::EventsRef& events : closed.events) {
+      events_.try_emplace(wire::pack_events(events));
+    }
   }
   const absl::Cleanup done = [&] {
     const wire::MutexLock lock(mutex_);
     for (const wire::FileId file : closed.memory) forget<DeviceMemory>(to_int(file));
-    for (const wire::RowRef row : closed.events) forget<RowEvents>(wire::pack_subscriber(row));
+    for (const wire::EventsRef& events : closed.events) {
+      forget<RowEvents>(wire::pack_events(events));
+    }
   };
   // An error means that the daemon has gone, or that the session has ended: then it knows.
   control_.close_imports(closed).IgnoreError();

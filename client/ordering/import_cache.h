@@ -20,6 +20,7 @@
 #include "client/ordering/importer.h"
 #include "client/ordering/row_events.h"
 #include "client/session/control_port.h"
+#include "client/session/interrupt.h"
 #include "wire/ids.h"
 #include "wire/mutex.h"
 
@@ -32,10 +33,11 @@ class ImportCache {
 
   ImporterSource& importers() const { return importers_; }
   // Asks the daemon for the handle and opens it, unless it is open.
-  absl::StatusOr<std::shared_ptr<DeviceMemory>> get(wire::FileId file, Importer& importer);
-  // Likewise the events of another process's reader row, one a slot.
-  absl::StatusOr<std::shared_ptr<RowEvents>> read_events(wire::RowRef row, std::uint32_t slots,
-                                                         Importer& importer);
+  absl::StatusOr<std::shared_ptr<DeviceMemory>> get(wire::FileId file, Importer& importer,
+                                                    InterruptCheck interrupt);
+  // Likewise the events of another process's reader row, for so many slots.
+  absl::StatusOr<std::shared_ptr<RowEvents>> read_events(wire::EventsRef wanted,
+                                                         std::uint32_t slots, Importer& importer);
   // Tells the daemon what has been closed since the last time; a call only if there is something.
   void flush();
 
@@ -67,7 +69,7 @@ class ImportCache {
   wire::Mutex mutex_;
   wire::CondVar changed_;                               // memory_ or events_ has
   Known<DeviceMemory> memory_ ABSL_GUARDED_BY(mutex_);  // by the file
-  Known<RowEvents> events_ ABSL_GUARDED_BY(mutex_);     // by the row
+  Known<RowEvents> events_ ABSL_GUARDED_BY(mutex_);     // by wire::pack_events
   ClosedImports closed_ ABSL_GUARDED_BY(mutex_);        // and not told of yet
 };
 

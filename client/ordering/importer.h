@@ -1,5 +1,6 @@
 // Port: how this process opens memory and events of a device, and orders its own streams by them.
-// Implemented by client/cuda/cuda_importer; called by ImportCache and GpuOrder. Thread-safe.
+// Implemented by client/cuda/cuda_importer, in tests by FakeImporter; called by ImportCache and
+// GpuOrder. Thread-safe.
 //
 // No call waits for the device unless it says so. Errors are kInternal where the device itself has
 // failed: such errors stay, and everything on it fails from then on, in this process alone.

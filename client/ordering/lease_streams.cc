@@ -52,9 +52,9 @@ absl::Status host_wait_deadline(GpuArray& array, std::uint64_t version, const Le
 }
 
 // The host waits as the daemon's operator wants it.
-absl::Status bounded_wait(GpuArray& array, std::uint64_t version, Stream stream,
-                          const LeaseStreams& streams,
-                          absl::FunctionRef<absl::StatusOr<bool>()> complete) {
+absl::Status host_wait_bounded(GpuArray& array, std::uint64_t version, Stream stream,
+                               const LeaseStreams& streams,
+                               absl::FunctionRef<absl::StatusOr<bool>()> complete) {
   // As a wait of the stream would be refused.
   if (auto status = array.importer().check_stream(stream); !status.ok()) return status;
   return host_wait_deadline(array, version, streams, complete, Clock::now() + array.host_waits());
@@ -79,14 +79,14 @@ absl::Status stream_wait_version(GpuArray& array, std::uint32_t slot, std::uint6
                                  Stream stream, const LeaseStreams& streams) {
   ReaderOrder& order = array.order()->reader();
   if (!host_waits(array)) return order.stream_wait_version(slot, version, stream);
-  return bounded_wait(array, version, stream, streams,
-                      [&] { return order.version_complete(slot, version); });
+  return host_wait_bounded(array, version, stream, streams,
+                           [&] { return order.version_complete(slot, version); });
 }
 
 absl::Status stream_wait_slot(GpuArray& array, Stream stream, const LeaseStreams& streams) {
   WriterOrder& order = array.order()->writer();
   if (!host_waits(array)) return order.stream_wait_slot(stream);
-  return bounded_wait(array, 0, stream, streams, [&] { return order.slot_free(); });
+  return host_wait_bounded(array, 0, stream, streams, [&] { return order.slot_free(); });
 }
 
 // Once it is one of ours it stays that one, so that views of the lease find each other's work

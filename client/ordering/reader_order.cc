@@ -1,5 +1,6 @@
 #include "client/ordering/reader_order.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -14,26 +15,41 @@ namespace {
 
 constexpr std::uintptr_t kPerThread = 2;
 
+bool is_over(DeviceEvent& event) {
+  const auto complete = event.complete();
+  return !complete.ok() || *complete;
+}
+
 }  // namespace
 
 ReaderOrder::ReaderOrder(VersionEvents& versions)
     : versions_(versions),
       importer_(versions.importer()),
-      last_read_(versions.slots()),
-      deferred_(versions.slots()) {}
+      last_read_(versions.layout().most),
+      deferred_(versions.layout().most) {}
 
 absl::Status ReaderOrder::open_events(wire::RowRef row,
                                       const std::vector<wire::DeviceHandle>& handles) {
-  auto events = internal::open_events(importer_, handles, versions_.slots());
+  auto events = internal::open_events(importer_, handles, versions_.layout().regular);
   if (!events.ok()) return events.status();
-  events_ = std::move(*events);
-  by_host_ = handles.empty();
+  events_.start(std::move(*events));
+  if (handles.empty()) by_host_.store(~std::uint64_t{0});
   row_.store(wire::pack_subscriber(row), std::memory_order_release);
   return absl::OkStatus();
 }
 
-RowEvents* ReaderOrder::events_of(std::uint64_t packed_row) {
-  return packed_row == row_.load(std::memory_order_acquire) ? &events_ : nullptr;
+absl::Status ReaderOrder::open_event(std::uint32_t slot,
+                                     const std::optional<wire::DeviceHandle>& handle) {
+  if (has_event(slot)) return absl::OkStatus();
+  auto event = internal::open_event(importer_, handle);
+  if (!event.ok()) return event.status();
+  if (!handle) by_host_.fetch_or(std::uint64_t{1} << slot);
+  events_.add(slot, std::move(*event));
+  return absl::OkStatus();
+}
+
+bool ReaderOrder::is_own(std::uint64_t packed_row) const {
+  return packed_row == row_.load(std::memory_order_acquire);
 }
 
 std::uint64_t ReaderOrder::key(std::uint64_t packed_row, std::uint32_t slot) {
@@ -60,7 +76,7 @@ absl::StatusOr<bool> ReaderOrder::version_complete(std::uint32_t slot, std::uint
 // so that none of them covers it; and the per-thread stream is another one in each thread.
 absl::Status ReaderOrder::record(std::uint32_t slot, Stream stream) {
   if (leaves_out("record the read")) return absl::OkStatus();
-  DeviceEvent& event = *events_[slot];
+  DeviceEvent& event = *events_.find(slot);
   bool covered = last_read_[slot] == stream;
   last_read_[slot] = Stream();
   if (!covered) {
@@ -145,7 +161,7 @@ ReaderOrder::Released ReaderOrder::release(SlotReader& reader, std::uint32_t slo
   ReadEnd read_end(*this, reader, slot);
   absl::Status stopped;
   const auto go_on = [&] { return stopped = usable(); };
-  const bool by_host = !end.stream || by_host_;
+  const bool by_host = !end.stream || this->by_host(slot);
   const bool lost = by_host && await_lost(reader, slot, version, go_on);
   absl::Status status = stopped;
   if (lost) note_lost(end);
@@ -171,7 +187,7 @@ ReaderOrder::Released ReaderOrder::release(SlotReader& reader, std::uint32_t slo
 absl::Status ReaderOrder::end_read(std::uint32_t slot, const WorkEnd& end, Usable usable) {
   const auto stream = join(importer_, end);
   if (!stream.ok()) return stream.status();
-  if (!*stream || by_host_) return host_wait(*stream, usable);
+  if (!*stream || by_host(slot)) return host_wait(*stream, usable);
   const wire::MutexLock lock(mutex_);
   return record(slot, *stream);
 }
@@ -194,7 +210,7 @@ void ReaderOrder::defer_release(std::uint32_t slot) {
 }
 
 absl::Status ReaderOrder::release_deferred(SlotReader& reader) {
-  std::vector<std::uint32_t> due(versions_.slots());
+  std::vector<std::uint32_t> due(versions_.layout().most);
   {
     const wire::MutexLock lock(mutex_);
     due.swap(deferred_);
@@ -203,7 +219,7 @@ absl::Status ReaderOrder::release_deferred(SlotReader& reader) {
   absl::Status status = importer_.synchronize();
   {
     const wire::MutexLock lock(mutex_);
-    for (std::uint32_t s = 0; s < versions_.slots(); ++s) {
+    for (std::uint32_t s = 0; s < due.size(); ++s) {
       if (due[s] == 0) continue;
       if (!status.ok()) {
         deferred_[s] += due[s];
@@ -223,14 +239,16 @@ absl::Status ReaderOrder::release_deferred(SlotReader& reader) {
 }
 
 bool ReaderOrder::complete() {
-  const wire::MutexLock lock(mutex_);
-  for (const RowEvents* events : {&events_, &lost_}) {
-    for (const auto& event : *events) {
-      const auto complete = event->complete();
-      if (complete.ok() && !*complete) return false;
-    }
+  for (std::uint32_t s = 0; s < versions_.layout().most; ++s) {
+    DeviceEvent* const event = events_.find(s);
+    if (event != nullptr && !is_over(*event)) return false;
   }
-  return true;
+  return lost_complete();
+}
+
+bool ReaderOrder::lost_complete() {
+  const wire::MutexLock lock(mutex_);
+  return std::all_of(lost_.begin(), lost_.end(), [](const auto& mark) { return is_over(*mark); });
 }
 
 }  // namespace memlease::internal

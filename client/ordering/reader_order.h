@@ -16,11 +16,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/ordering/event_table.h"
 #include "client/ordering/importer.h"
 #include "client/ordering/row_events.h"
 #include "client/ordering/version_events.h"
@@ -37,8 +39,14 @@ class ReaderOrder {
 
   // The reader's row is there, and these are its events. Once, before the first read.
   absl::Status open_events(wire::RowRef row, const std::vector<wire::DeviceHandle>& handles);
-  // The row's events if it is this process's, else nullptr.
-  RowEvents* events_of(std::uint64_t packed_row);
+  // Of an added slot that this process comes to read, once the row is there. Opens it unless it is
+  // open.
+  absl::Status open_event(std::uint32_t slot, const std::optional<wire::DeviceHandle>& handle);
+  bool has_event(std::uint32_t slot) const { return events_.find(slot) != nullptr; }
+  // Is it this process's row?
+  bool is_own(std::uint64_t packed_row) const;
+  // Of that row; nullptr: nothing of this array has been read in the slot.
+  DeviceEvent* own_event(std::uint32_t slot) const { return events_.find(slot); }
   // For the checker: what tells of a read's end.
   static std::uint64_t key(std::uint64_t packed_row, std::uint32_t slot);
 
@@ -72,6 +80,8 @@ class ReaderOrder {
   // captured: then a later one does.
   absl::Status release_deferred(SlotReader& reader);
 
+  // Is nothing under way behind versions that were lost?
+  bool lost_complete();
   // Is all over that this process recorded as a reader, or may have been given behind what was
   // lost? After an error of the GPU it is.
   bool complete();
@@ -85,6 +95,7 @@ class ReaderOrder {
   // Until the version is complete, or lost, which is true, or `usable` fails.
   bool await_lost(const SlotReader& reader, std::uint32_t slot, std::uint64_t version,
                   Usable usable);
+  bool by_host(std::uint32_t slot) const { return ((by_host_.load() >> slot) & 1) != 0; }
   void note_lost(const WorkEnd& end);
   void defer_release(std::uint32_t slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -92,8 +103,8 @@ class ReaderOrder {
   Importer& importer_;
   // Set once, before the first read.
   std::atomic<std::uint64_t> row_{0};  // packed; last, as a writer in another thread asks for it
-  RowEvents events_;
-  bool by_host_ = false;  // the device had no events left for the row
+  EventTable events_;
+  std::atomic<std::uint64_t> by_host_{0};  // bit per slot: the device had no event left for it
 
   wire::Mutex mutex_;  // nothing waits for the device under it
   // Per slot: whose order its event has; none: of several.

@@ -8,6 +8,12 @@
 
 namespace memlease::internal {
 
+absl::StatusOr<std::unique_ptr<DeviceEvent>> open_event(
+    Importer& importer, const std::optional<wire::DeviceHandle>& handle) {
+  if (!handle) return std::make_unique<HostEvent>(importer);
+  return importer.open_event(*handle);
+}
+
 absl::StatusOr<RowEvents> open_events(Importer& importer,
                                       const std::vector<wire::DeviceHandle>& handles,
                                       std::uint32_t slots) {

@@ -8,11 +8,24 @@ absl::StatusOr<std::unique_ptr<VersionEvents>> VersionEvents::open(Importer& imp
                                                                    const OpenAnswer& answer) {
   auto events = open_events(importer, answer.write_events, answer.spec.slots);
   if (!events.ok()) return events.status();
-  return std::unique_ptr<VersionEvents>(new VersionEvents(importer, answer.id, std::move(*events)));
+  return std::unique_ptr<VersionEvents>(new VersionEvents(importer, answer, std::move(*events)));
 }
 
-VersionEvents::VersionEvents(Importer& importer, wire::ArrayId array, RowEvents events)
-    : importer_(importer), array_(array), events_(std::move(events)), recorded_(events_.size()) {}
+VersionEvents::VersionEvents(Importer& importer, const OpenAnswer& answer, RowEvents events)
+    : importer_(importer),
+      array_(answer.id),
+      layout_(answer.spec.slots, answer.spec.max_slots),
+      events_(std::move(events)),
+      recorded_(layout_.most) {}
+
+absl::Status VersionEvents::open(std::uint32_t slot,
+                                 const std::optional<wire::DeviceHandle>& handle) {
+  if (is_open(slot)) return absl::OkStatus();
+  auto event = open_event(importer_, handle);
+  if (!event.ok()) return event.status();
+  events_.add(slot, std::move(*event));
+  return absl::OkStatus();
+}
 
 std::uint64_t VersionEvents::key(std::uint32_t slot) const {
   return (std::uint64_t{1} << 62) | (wire::to_int(array_) << 6) | slot;
@@ -20,13 +33,13 @@ std::uint64_t VersionEvents::key(std::uint32_t slot) const {
 
 absl::Status VersionEvents::record(std::uint32_t slot, Stream stream) {
   recorded_[slot].store(true);
-  return events_[slot]->record(stream);
+  return (*this)[slot].record(stream);
 }
 
 bool VersionEvents::complete() const {
-  for (std::uint32_t slot = 0; slot < slots(); ++slot) {
+  for (std::uint32_t slot = 0; slot < layout_.most; ++slot) {
     if (!recorded_[slot].load()) continue;
-    const auto complete = events_[slot]->complete();
+    const auto complete = (*this)[slot].complete();
     if (complete.ok() && !*complete) return false;
   }
   return true;

@@ -8,13 +8,17 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/ordering/event_table.h"
 #include "client/ordering/importer.h"
 #include "client/ordering/row_events.h"
 #include "client/session/control_port.h"
+#include "wire/board.h"
+#include "wire/ids.h"
 
 namespace memlease::internal {
 
@@ -24,8 +28,11 @@ class VersionEvents {
                                                              const OpenAnswer& answer);
 
   Importer& importer() const { return importer_; }
-  std::uint32_t slots() const { return static_cast<std::uint32_t>(events_.size()); }
-  DeviceEvent& operator[](std::uint32_t slot) const { return *events_[slot]; }
+  const wire::SlotLayout& layout() const { return layout_; }
+  // Of an added slot that this process comes to use. Opens it unless it is open.
+  absl::Status open(std::uint32_t slot, const std::optional<wire::DeviceHandle>& handle);
+  bool is_open(std::uint32_t slot) const { return events_.find(slot) != nullptr; }
+  DeviceEvent& operator[](std::uint32_t slot) const { return *events_.find(slot); }
   // For the checker: what tells of a version in this slot.
   std::uint64_t key(std::uint32_t slot) const;
 
@@ -36,11 +43,12 @@ class VersionEvents {
   bool complete() const;
 
  private:
-  VersionEvents(Importer& importer, wire::ArrayId array, RowEvents events);
+  VersionEvents(Importer& importer, const OpenAnswer& answer, RowEvents events);
 
   Importer& importer_;
   const wire::ArrayId array_;
-  const RowEvents events_;
+  const wire::SlotLayout layout_;
+  EventTable events_;
   std::vector<std::atomic<bool>> recorded_;  // per slot: it has a record of this process's
 };
 

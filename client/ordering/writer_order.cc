@@ -10,30 +10,31 @@ namespace memlease::internal {
 
 WriterOrder::ReaderEvents& WriterOrder::reader_of(wire::RowRef row) {
   ReaderEvents& reader = readers_[wire::pack_subscriber(row)];
-  reader.awaited.resize(versions_.slots());
+  reader.awaited.resize(versions_.layout().most);
   return reader;
 }
 
-absl::StatusOr<RowEvents*> WriterOrder::events_of(SlotWriter& writer, wire::RowRef row) {
-  const std::uint64_t packed = wire::pack_subscriber(row);
-  if (RowEvents* own = own_.events_of(packed)) return own;
-  if (const auto known = readers_.find(packed);
-      known != readers_.end() && known->second.events != nullptr) {
-    return known->second.events.get();
+absl::StatusOr<DeviceEvent*> WriterOrder::event_of(SlotWriter& writer, wire::RowRef row,
+                                                   std::uint32_t slot) {
+  if (own_.is_own(wire::pack_subscriber(row))) return own_.own_event(slot);
+  const std::uint32_t regular = versions_.layout().regular;
+  const bool is_added = slot >= regular;
+  const wire::EventsRef wanted{row, is_added ? slot : 0};
+  std::shared_ptr<RowEvents> known = reader_of(row).events[wanted.added_slot];
+  if (known == nullptr) {
+    forget_readers(writer);
+    auto events = imports_.read_events(wanted, is_added ? 1 : regular, importer_);
+    if (!events.ok()) return events.status();
+    known = reader_of(row).events[wanted.added_slot] = std::move(*events);
   }
-  forget_readers(writer);
-  auto events = imports_.read_events(row, versions_.slots(), importer_);
-  if (!events.ok()) return events.status();
-  ReaderEvents& reader = reader_of(row);
-  reader.events = std::move(*events);
-  return reader.events.get();
+  return (*known)[is_added ? 0 : slot].get();
 }
 
 // A new reader is the occasion to close the events of those who have gone; else the daemon would
 // have to keep them.
 void WriterOrder::forget_readers(SlotWriter& writer) {
   absl::flat_hash_set<std::uint64_t> alive;
-  for (std::uint32_t s = 0; s < versions_.slots(); ++s) {
+  for (std::uint32_t s = 0; s < versions_.layout().most; ++s) {
     writer.for_each_read_fence(s, [&](wire::RowRef row, std::uint64_t /*count*/) {
       alive.insert(wire::pack_subscriber(row));
     });
@@ -49,15 +50,15 @@ absl::Status WriterOrder::collect_reads(SlotWriter& writer, std::uint32_t slot) 
   absl::Status status;
   writer.for_each_read_fence(slot, [&](wire::RowRef row, std::uint64_t count) {
     if (!status.ok() || reader_of(row).awaited[slot] == count) return;
-    const auto events = events_of(writer, row);
+    const auto event = event_of(writer, row, slot);
     // A reader that has gone meanwhile has nothing under way.
-    if (wire::code_of(events.status()) == wire::ErrorCode::kNotFound) return;
-    if (!events.ok()) {
-      status = events.status();
+    if (wire::code_of(event.status()) == wire::ErrorCode::kNotFound) return;
+    if (!event.ok()) {
+      status = event.status();
       return;
     }
-    dependencies_.push_back({(**events)[slot].get(),
-                             ReaderOrder::key(wire::pack_subscriber(row), slot), count,
+    if (*event == nullptr) return;
+    dependencies_.push_back({*event, ReaderOrder::key(wire::pack_subscriber(row), slot), count,
                              wire::pack_subscriber(row)});
   });
   return status;
@@ -67,9 +68,9 @@ bool WriterOrder::reads_complete(SlotWriter& writer, std::uint32_t slot) {
   bool complete = true;
   writer.for_each_read_fence(slot, [&](wire::RowRef row, std::uint64_t count) {
     if (!complete || reader_of(row).awaited[slot] == count) return;
-    const auto events = events_of(writer, row);
-    if (!events.ok()) return;  // collect() says what is the matter
-    const auto done = (**events)[slot]->complete();
+    const auto event = event_of(writer, row, slot);
+    if (!event.ok() || *event == nullptr) return;  // collect() says what is the matter
+    const auto done = (*event)->complete();
     complete = done.ok() && *done;
     if (!complete) return;
     importer_.checker_acquire(ReaderOrder::key(wire::pack_subscriber(row), slot), count);

@@ -51,9 +51,11 @@ class WriterOrder {
   absl::Status record_write(std::uint32_t slot, std::uint64_t version, const WorkEnd& end);
 
  private:
-  // Another process's row, as this one knows it.
+  // A reader's row, as this process knows it.
   struct ReaderEvents {
-    std::shared_ptr<RowEvents> events;  // null: this process's own, or not asked for yet
+    // Another process's, as far as asked for: by 0 those of the regular slots, by its number that
+    // of an added one.
+    absl::flat_hash_map<std::uint32_t, std::shared_ptr<RowEvents>> events;
     // Per slot, the count of its last record that is behind a write which has ended.
     std::vector<std::uint64_t> awaited;
   };
@@ -65,7 +67,8 @@ class WriterOrder {
     std::uint64_t row = 0;  // of a reader, else 0
   };
 
-  absl::StatusOr<RowEvents*> events_of(SlotWriter& writer, wire::RowRef row);
+  // Of the row, for the slot; nullptr: there can be nothing to wait for.
+  absl::StatusOr<DeviceEvent*> event_of(SlotWriter& writer, wire::RowRef row, std::uint32_t slot);
   void forget_readers(SlotWriter& writer);
   ReaderEvents& reader_of(wire::RowRef row);
   absl::Status collect_reads(SlotWriter& writer, std::uint32_t slot);

@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <sys/socket.h>
 
-#include <csignal>
 #include <cstdlib>
 #include <map>
 #include <system_error>
@@ -14,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "client/rpc/poll_set.h"
 #include "client/session/fork_guard.h"
+#include "client/session/signals_blocked.h"
 #include "client/socket/connect_socket.h"
 #include "grpc/grpc.h"
 #include "grpcpp/create_channel_posix.h"
@@ -26,23 +26,6 @@ namespace memlease::internal {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// gRPC's threads and ours inherit the mask of the thread that makes them: the user's signals are
-// not for them.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_{};
-};
 
 struct State {
   using Channels = std::map<std::string, std::shared_ptr<grpc::Channel>>;  // by directory

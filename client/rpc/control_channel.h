@@ -33,7 +33,7 @@ absl::Status run_control_call(
     const std::function<grpc::Status(const std::shared_ptr<grpc::Channel>&)>& call);
 
 // The daemon in `directory` may be another one than that of the last call: the next call connects
-// anew. Calls in flight go on.
+// again. Calls in flight go on.
 void forget_control_channel(const std::string& directory);
 
 }  // namespace memlease::internal

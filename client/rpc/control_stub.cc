@@ -38,6 +38,11 @@ v1::NameRequest name_request(const std::string& name) {
   return request;
 }
 
+grpc::Status timed_out(std::chrono::milliseconds longest) {
+  return {grpc::StatusCode::DEADLINE_EXCEEDED,
+          "no answer within " + std::to_string(longest.count()) + " ms"};
+}
+
 template <typename Handles>
 absl::StatusOr<std::vector<wire::DeviceHandle>> handles_from(const Handles& handles) {
   std::vector<wire::DeviceHandle> converted;
@@ -90,8 +95,9 @@ struct ControlStub::Call {
   }
 };
 
-// Not by the stub's blocking call, which nothing ends before its deadline. The check is not asked
-// before a call takes longer than calls do: it may be the user's code.
+// Not by the stub's blocking call, which nothing ends before its deadline, nor by a deadline of
+// gRPC's: that one passes while this process is stopped, and the answer may be there when it goes
+// on. The check is not asked before a call takes longer than calls do: it may be the user's code.
 template <typename Prepare, typename Request, typename Reply>
 absl::Status ControlStub::call(Prepare prepare, const Request& request, Reply& reply,
                                InterruptCheck interrupt, std::chrono::milliseconds longest) {
@@ -100,7 +106,6 @@ absl::Status ControlStub::call(Prepare prepare, const Request& request, Reply& r
   auto status = run_control_call(directory_, [&](const std::shared_ptr<grpc::Channel>& channel) {
     const auto stub = v1::Control::NewStub(channel);
     auto call = std::make_unique<Call<Reply>>();
-    call->context.set_deadline(std::chrono::system_clock::now() + longest);
     call->context.AddMetadata("memlease-token-bin", credential_);
     call->reader = (stub.get()->*prepare)(&call->context, request, &call->queue);
     call->reader->StartCall();
@@ -109,7 +114,11 @@ absl::Status ControlStub::call(Prepare prepare, const Request& request, Reply& r
       call->context.TryCancel();
       while (!call->wait(kInterruptInterval)) continue;
     };
-    for (auto slice = kFirstAsked; !call->wait(slice); slice = kInterruptInterval) {
+    std::chrono::milliseconds waited{0};
+    for (auto slice = std::min(kFirstAsked, longest); !call->wait(slice);
+         slice = kInterruptInterval) {
+      waited += slice;
+      if (waited >= longest) return timed_out(longest);
       interrupted = run_user_code(interrupt);
       if (wire::code_of(interrupted) == wire::ErrorCode::kForkedClient) {
         std::move(cancel).Cancel();
@@ -205,6 +214,27 @@ absl::Status ControlStub::add_slot(wire::ArrayId array, std::uint32_t slots,
   return call(&Stub::PrepareAsyncAddSlot, request, reply, interrupt, longest);
 }
 
+absl::StatusOr<SlotEvents> ControlStub::slot_events(wire::ArrayId array, std::uint32_t slot,
+                                                    bool reads, InterruptCheck interrupt) {
+  v1::SlotEventsRequest request;
+  request.set_array_id(wire::to_int(array));
+  request.set_slot(slot);
+  request.set_reads(reads);
+  v1::SlotEventsReply reply;
+  if (auto status = call(&Stub::PrepareAsyncSlotEvents, request, reply, interrupt); !status.ok()) {
+    return status;
+  }
+  SlotEvents events;
+  for (auto [bytes, handle] : {std::pair(&reply.write_event(), &events.write),
+                               std::pair(&reply.read_event(), &events.read)}) {
+    if (bytes->empty()) continue;
+    auto read = wire::handle_from_proto(*bytes);
+    if (!read.ok()) return read.status();
+    *handle = *read;
+  }
+  return events;
+}
+
 absl::Status ControlStub::cancel_writer(wire::ArrayId array) {
   v1::Empty reply;
   return call(&Stub::PrepareAsyncCancelWriter, array_request(array), reply, kNoInterrupts,
@@ -246,9 +276,11 @@ absl::StatusOr<bool> ControlStub::wait_for(const std::string& name,
   return reply.exists();
 }
 
-absl::StatusOr<std::vector<Holder>> ControlStub::holders(wire::ArrayId array) {
+absl::StatusOr<std::vector<Holder>> ControlStub::holders(wire::ArrayId array,
+                                                         InterruptCheck interrupt) {
   v1::HoldersReply reply;
-  if (auto status = call(&Stub::PrepareAsyncHolders, array_request(array), reply, kNoInterrupts);
+  if (auto status =
+          call(&Stub::PrepareAsyncHolders, array_request(array), reply, interrupt, kEndDeadline);
       !status.ok())
     return status;
   std::vector<Holder> holders;
@@ -262,22 +294,22 @@ absl::StatusOr<std::vector<Holder>> ControlStub::holders(wire::ArrayId array) {
   return holders;
 }
 
-absl::StatusOr<ImportedMemory> ControlStub::import_memory(wire::FileId file) {
+absl::StatusOr<ImportedMemory> ControlStub::import_memory(wire::FileId file,
+                                                          InterruptCheck interrupt) {
   v1::FileRequest request;
   request.set_file_id(wire::to_int(file));
   v1::ImportMemoryReply reply;
-  if (auto status = call(&Stub::PrepareAsyncImportMemory, request, reply, kNoInterrupts);
-      !status.ok())
+  if (auto status = call(&Stub::PrepareAsyncImportMemory, request, reply, interrupt); !status.ok())
     return status;
   const auto handle = wire::handle_from_proto(reply.handle());
   if (!handle.ok()) return handle.status();
   return ImportedMemory{*handle, reply.size_bytes()};
 }
 
-absl::StatusOr<std::vector<wire::DeviceHandle>> ControlStub::import_events(wire::RowRef row) {
+absl::StatusOr<std::vector<wire::DeviceHandle>> ControlStub::import_events(wire::EventsRef events) {
   v1::EventsReply reply;
   if (auto status =
-          call(&Stub::PrepareAsyncImportEvents, wire::to_proto(row), reply, kNoInterrupts);
+          call(&Stub::PrepareAsyncImportEvents, wire::to_proto(events), reply, kNoInterrupts);
       !status.ok()) {
     return status;
   }
@@ -287,7 +319,9 @@ absl::StatusOr<std::vector<wire::DeviceHandle>> ControlStub::import_events(wire:
 absl::Status ControlStub::close_imports(const ClosedImports& closed) {
   v1::CloseImportsRequest request;
   for (const wire::FileId file : closed.memory) request.add_file_ids(wire::to_int(file));
-  for (const wire::RowRef& row : closed.events) *request.add_rows() = wire::to_proto(row);
+  for (const wire::EventsRef& events : closed.events) {
+    *request.add_events() = wire::to_proto(events);
+  }
   v1::Empty reply;
   return call(&Stub::PrepareAsyncCloseImports, request, reply, kNoInterrupts, kEndDeadline);
 }

@@ -33,11 +33,15 @@ class ControlStub : public ControlPort {
   absl::Status confirm_writer(wire::ArrayId array, std::uint64_t offer) override;
   absl::Status add_slot(wire::ArrayId array, std::uint32_t slots, std::chrono::milliseconds longest,
                         InterruptCheck interrupt) override;
+  absl::StatusOr<SlotEvents> slot_events(wire::ArrayId array, std::uint32_t slot, bool reads,
+                                         InterruptCheck interrupt) override;
   absl::Status cancel_writer(wire::ArrayId array) override;
   absl::Status leave(wire::ArrayId array, std::uint32_t opens) override;
-  absl::StatusOr<std::vector<Holder>> holders(wire::ArrayId array) override;
-  absl::StatusOr<ImportedMemory> import_memory(wire::FileId file) override;
-  absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(wire::RowRef row) override;
+  absl::StatusOr<std::vector<Holder>> holders(wire::ArrayId array,
+                                              InterruptCheck interrupt) override;
+  absl::StatusOr<ImportedMemory> import_memory(wire::FileId file,
+                                               InterruptCheck interrupt) override;
+  absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(wire::EventsRef events) override;
   absl::Status close_imports(const ClosedImports& closed) override;
   bool silent() const override { return silent_.load(); }
   std::uint64_t calls() const override { return calls_.load(); }

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,7 @@ struct OpenAnswer {
   std::uint64_t slot_bytes = 0;
   bool may_write = false;
   bool created = false;
-  // One per slot; none on the host, and where the device has none left.
+  // One per regular slot; none on the host, and where the device has none left.
   std::vector<wire::DeviceHandle> write_events;
   // What waits for other processes' work on the device: the stream, or, if this is not 0, the host.
   std::chrono::milliseconds host_waits{0};
@@ -36,6 +37,12 @@ struct Subscribed {
   std::vector<wire::DeviceHandle> read_events;  // likewise
 };
 
+// Of an added slot.
+struct SlotEvents {
+  std::optional<wire::DeviceHandle> write;  // none: the array has none
+  std::optional<wire::DeviceHandle> read;   // none: this process's row has none for this slot
+};
+
 struct ImportedMemory {
   wire::DeviceHandle handle{};
   std::uint64_t size_bytes = 0;
@@ -44,7 +51,7 @@ struct ImportedMemory {
 // What has been closed, for the daemon to know.
 struct ClosedImports {
   std::vector<wire::FileId> memory;
-  std::vector<wire::RowRef> events;
+  std::vector<wire::EventsRef> events;
 };
 
 struct WriterAnswer {
@@ -81,7 +88,9 @@ class ControlPort {
                                             InterruptCheck interrupt) = 0;
   // Opens an array. Each answer of create() and open() is given back by leave(); one that the
   // caller does not get, because of an interrupt or the deadline, by whichever side sees that.
-  // kNotFound, also for an array that this process may not read.
+  // Neither sees an answer that was on its way when the call was given up: then the daemon counts
+  // an open too many until the session ends. It stops nobody, as nothing is held by it; the bytes
+  // of a withdrawn array wait for it. kNotFound, also for an array that this process may not read.
   virtual absl::StatusOr<OpenAnswer> open(const std::string& name, InterruptCheck interrupt) = 0;
   // Frees the name. Views, leases and memberships stay. kNotFound, kDenied.
   virtual absl::Status withdraw(const std::string& name, InterruptCheck interrupt) = 0;
@@ -108,6 +117,10 @@ class ControlPort {
   // free; kTimeout after `longest` already. The slot may come all the same.
   virtual absl::Status add_slot(wire::ArrayId array, std::uint32_t slots,
                                 std::chrono::milliseconds longest, InterruptCheck interrupt) = 0;
+  // On a device, of an added slot that this process uses: what orders work on it. `reads`: also
+  // that of its own row, which it has.
+  virtual absl::StatusOr<SlotEvents> slot_events(wire::ArrayId array, std::uint32_t slot,
+                                                 bool reads, InterruptCheck interrupt) = 0;
   // Takes acquire_writer() back, also if there is nothing to take back. Like leave() it waits for
   // 2 s.
   virtual absl::Status cancel_writer(wire::ArrayId array) = 0;
@@ -117,16 +130,19 @@ class ControlPort {
   // wait for it who want nothing any more: what the daemon has not heard then, it takes back when
   // this process ends.
   virtual absl::Status leave(wire::ArrayId array, std::uint32_t opens) = 0;
-  // Who holds which version now, for the text of an error.
-  virtual absl::StatusOr<std::vector<Holder>> holders(wire::ArrayId array) = 0;
+  // Who holds which version now, for the text of an error. Like leave() it waits for 2 s.
+  virtual absl::StatusOr<std::vector<Holder>> holders(wire::ArrayId array,
+                                                      InterruptCheck interrupt) = 0;
 
   // ---- What a device shares by handles. The daemon keeps it until close_imports() names it, or
   // this process has exited.
 
   // The memory of a segment in which this process has an array open. kNotFound.
-  virtual absl::StatusOr<ImportedMemory> import_memory(wire::FileId file) = 0;
-  // The read events of another session's reader row, one per slot. kNotFound.
-  virtual absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(wire::RowRef row) = 0;
+  virtual absl::StatusOr<ImportedMemory> import_memory(wire::FileId file,
+                                                       InterruptCheck interrupt) = 0;
+  // The read events of another session's reader row, one per slot; none: it does without.
+  // kNotFound.
+  virtual absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(wire::EventsRef events) = 0;
   // These are closed here. Like leave() it waits for 2 s.
   virtual absl::Status close_imports(const ClosedImports& closed) = 0;
 

@@ -11,18 +11,31 @@ std::atomic<std::uint32_t> fork_count{0};
 
 namespace {
 
+struct PausedThread {
+  void (*pause)();
+  void (*resume)();
+};
+
 struct Registry {
   wire::Mutex mutex;  // taken last, after those of to_hold
   std::vector<const ForkObserver*> observers ABSL_GUARDED_BY(mutex);
   // In the order in which they are taken.
   std::vector<wire::Mutex*> to_hold ABSL_GUARDED_BY(mutex);
   std::vector<wire::Mutex*> held ABSL_GUARDED_BY(mutex);  // by the fork that goes on
+  std::vector<PausedThread> threads ABSL_GUARDED_BY(mutex);
+  std::vector<PausedThread> paused ABSL_GUARDED_BY(mutex);  // by the fork that goes on
 };
 
 // Never destroyed: a fork may come after static destructors have begun.
 Registry& registry() {
   static Registry* const the_registry = new Registry;
   return *the_registry;
+}
+
+std::vector<PausedThread> threads() {
+  Registry& all = registry();
+  const wire::MutexLock lock(all.mutex);
+  return all.threads;
 }
 
 std::vector<wire::Mutex*> to_hold() {
@@ -34,10 +47,13 @@ std::vector<wire::Mutex*> to_hold() {
 // All locks stay taken over the fork, so that the child finds what they guard in order. Not
 // checked: one function takes them, another gives them back.
 void before_fork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  std::vector<PausedThread> paused = threads();
+  for (const PausedThread& thread : paused) thread.pause();
   std::vector<wire::Mutex*> taken = to_hold();
   for (wire::Mutex* mutex : taken) mutex->lock();
   registry().mutex.lock();
   registry().held = std::move(taken);
+  registry().paused = std::move(paused);
 }
 
 void unlock_all() ABSL_NO_THREAD_SAFETY_ANALYSIS {
@@ -46,7 +62,11 @@ void unlock_all() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   for (wire::Mutex* mutex : held) mutex->unlock();
 }
 
-void after_fork_in_parent() { unlock_all(); }
+void after_fork_in_parent() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  const std::vector<PausedThread> paused = std::move(registry().paused);
+  unlock_all();
+  for (const PausedThread& thread : paused) thread.resume();
+}
 
 void after_fork_in_child() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   fork_count.fetch_add(1, std::memory_order_relaxed);
@@ -70,6 +90,12 @@ void hold_over_fork(wire::Mutex& mutex) {
 NoFork::NoFork() ABSL_NO_THREAD_SAFETY_ANALYSIS { registry().mutex.lock(); }
 
 NoFork::~NoFork() ABSL_NO_THREAD_SAFETY_ANALYSIS { registry().mutex.unlock(); }
+
+void pause_over_fork(void (*pause)(), void (*resume)()) {
+  Registry& all = registry();
+  const wire::MutexLock lock(all.mutex);
+  all.threads.push_back({pause, resume});
+}
 
 ForkObserver::ForkObserver(std::function<void()> in_child) : in_child_(std::move(in_child)) {
   Registry& all = registry();

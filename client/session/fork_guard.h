@@ -29,6 +29,10 @@ class ForkObserver {
 // destroyed, and to be called once for each mutex. Nothing that waits is done under it.
 void hold_over_fork(wire::Mutex& mutex);
 
+// A thread of the library's that no fork is to meet: `pause` ends it, before the mutexes are taken,
+// and `resume` lets it begin again, in the parent alone. To be called once for each.
+void pause_over_fork(void (*pause)(), void (*resume)());
+
 // While it lives no fork begins: for a step of which a child must not have one half, such as a
 // descriptor without the observer that closes it. For steps that do not wait; inside of it nothing
 // forks, and no observer begins or ends.

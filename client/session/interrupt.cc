@@ -1,7 +1,5 @@
 #include "client/session/interrupt.h"
 
-#include <cxxabi.h>
-
 #include <cstring>
 #include <memory>
 #include <string>
@@ -20,10 +18,10 @@ constexpr absl::string_view kExceptionUrl = "memlease/interrupt";
 absl::Status call_check(const std::function<void()>& check) {
   try {
     if (check) check();
-  } catch (const abi::__forced_unwind&) {
-    throw;  // the thread is being ended, as Python ends some at its exit
   } catch (...) {
-    return interrupted(std::current_exception());
+    auto exception = std::current_exception();
+    if (exception == nullptr) throw;  // the thread is being ended, as Python ends some at its exit
+    return interrupted(std::move(exception));
   }
   return absl::OkStatus();
 }

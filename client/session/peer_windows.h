@@ -24,7 +24,7 @@ class PeerWindows {
 
   // Such a page: of session pages, and not writable.
   static bool shows(const SharedFile& file) {
-    return file.kind == wire::FileKind::kExtent && !file.writable;
+    return file.kind == wire::FileKind::kSessionPage && !file.writable;
   }
 
   // A free range of that size, to be mapped over; nullptr: map wherever there is room.

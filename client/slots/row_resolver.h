@@ -1,11 +1,12 @@
 // Port of the slot protocol: from a reference on the board to the row it means. Implemented by
 // OpenArray (client/arrays/open_array.h), in tests by plain memory. Thread-safe.
 //
-// A row that is not mapped yet is fetched from the daemon: that happens once per peer and array,
-// not in steady state. nullptr: the row cannot be had, because its process has gone and the board
-// is about to say so; load the board's word again. A read, and the end of a write, call nobody, and
-// pass Unmapped::kLeave: nullptr also means then that the row is not mapped yet. For a read its
-// caller maps it, and stops waiting for the daemon when the read's time is over.
+// A row that is not mapped yet has to be fetched from the daemon: that happens once per peer and
+// array, not in steady state. nullptr: the row cannot be had, because its process has gone and the
+// board is about to say so, and the board's word is to be loaded again; or it is not mapped yet.
+// Readers' rows and what lists them are not fetched here, and writers' rows not with
+// Unmapped::kLeave: whoever begins a read or a write maps them, and stops waiting for the daemon
+// when its time is over.
 //
 // A writer's row may be let go while a thread uses it, once others have followed its writer. It can
 // be read all the same, but says something else: what was read counts if the board's writer word is
@@ -21,7 +22,7 @@
 
 namespace memlease::internal {
 
-// What to do about a row that is not mapped yet.
+// What to do about a writer's row that is not mapped yet.
 enum class Unmapped { kFetch, kLeave };
 
 class RowResolver {
@@ -33,13 +34,13 @@ class RowResolver {
     return last != nullptr ? last : find_writer_row(at, unmapped);
   }
   // Asked for by one thread at a time, the one that writes.
-  const wire::ReaderRow* reader_row(wire::RowRef at, Unmapped unmapped) {
+  const wire::ReaderRow* reader_row(wire::RowRef at) {
     return last_reader_.row != nullptr && last_reader_.at == at ? last_reader_.row
-                                                                : find_reader_row(at, unmapped);
+                                                                : find_reader_row(at);
   }
   // The same, and only that one: takes no lock, for signal handlers.
   const wire::WriterRow* last_writer_row(wire::RowRef at) const { return last_writer_.find(at); }
-  virtual const wire::SubscriberChunk* subscriber_chunk(wire::FileRange at, Unmapped unmapped) = 0;
+  virtual const wire::SubscriberChunk* subscriber_chunk(wire::FileRange at) = 0;
 
  protected:
   // One row, read by all threads and set by one at a time. A thread that meets a change finds none.
@@ -70,7 +71,7 @@ class RowResolver {
     const wire::ReaderRow* row = nullptr;
   };
   virtual const wire::WriterRow* find_writer_row(wire::RowRef at, Unmapped unmapped) = 0;
-  virtual const wire::ReaderRow* find_reader_row(wire::RowRef at, Unmapped unmapped) = 0;
+  virtual const wire::ReaderRow* find_reader_row(wire::RowRef at) = 0;
   // For the implementation to set.
   LastWriter last_writer_;
   KnownReader last_reader_;

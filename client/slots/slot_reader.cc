@@ -73,7 +73,7 @@ ReadAttempt SlotReader::acquire(std::uint64_t version, std::uint64_t newer_than)
       continue;
     }
     crash_point("acquire.located");
-    // Announce the hold, then look whether the version still stands and the right has not moved:
+    // Announce the hold, then look whether the version still stands and ownership has not moved:
     // either the writer sees the hold in its scan, or we see its mark.
     std::uint32_t holds_before = 1;
     if (!leaves_out("announce the hold")) holds_before = row_.holds()[found.slot].fetch_add(1);

@@ -64,7 +64,9 @@ void SlotWriter::adopt(const wire::WriterRow& from) {
   if (!leaves_out("clear what does not exist")) clear_from(slots);
   if (!leaves_out("adopt the highest number")) row_.highest_used.store(highest);
   const wire::Publication current = wire::unpack_publication(from.publication.load());
-  row_.publication.store(current.version > highest ? 0 : wire::pack(current));
+  if (!leaves_out("adopt the publication")) {
+    row_.publication.store(current.version > highest ? 0 : wire::pack(current));
+  }
 }
 
 // What stood in slots that have been taken away. One that is added has no version.
@@ -74,9 +76,10 @@ void SlotWriter::clear_from(std::uint32_t slot) {
 
 // ---- Begin.
 
-WriteAttempt SlotWriter::begin(SleepOn sleep_on, const Preferred* preferred, const Grow* grow) {
+WriteAttempt SlotWriter::begin(SleepOn sleep_on, const Preferred* preferred, const Grow* grow,
+                               const MapRows* map_rows) {
   // First the flag, then the look: either the daemon sees that we write, or we see that it moves
-  // the right (or has withdrawn the array).
+  // ownership (or has withdrawn the array).
   if (!leaves_out("flag the write")) row_.writing.store(1);
   crash_point("write.flagged");
   if (const Outcome outcome = may_begin();
@@ -85,7 +88,7 @@ WriteAttempt SlotWriter::begin(SleepOn sleep_on, const Preferred* preferred, con
     return {outcome};
   }
   crash_point("write.allowed");
-  const std::uint32_t slot = choose_waiting(sleep_on, preferred, grow);
+  const std::uint32_t slot = choose_waiting(sleep_on, preferred, grow, map_rows);
   if (slot == none()) {
     const Outcome now = may_begin();
     end_write();
@@ -120,20 +123,29 @@ Outcome SlotWriter::may_begin() const {
   return mine && (word & wire::kWriterMoving) == 0 ? Outcome::kReady : Outcome::kNotMine;
 }
 
+std::uint32_t SlotWriter::choose_mapped(const Preferred* preferred, const MapRows* map_rows) {
+  for (;;) {
+    unmapped_ = false;
+    const std::uint32_t slot = choose(preferred);
+    const bool maps = slot == none() && unmapped_ && map_rows != nullptr;
+    if (!maps || !(*map_rows)()) return slot;
+  }
+}
+
 std::uint32_t SlotWriter::choose_waiting(SleepOn sleep_on, const Preferred* preferred,
-                                         const Grow* grow) {
-  std::uint32_t slot = choose(preferred);
+                                         const Grow* grow, const MapRows* map_rows) {
+  std::uint32_t slot = choose_mapped(preferred, map_rows);
   if (slot == none() && grow != nullptr && layout_.grows()) {
     const Grown grown = ask_for_slot(*grow);
     if (grown == Grown::kStop) return slot;
-    if (grown == Grown::kAdded) slot = choose(preferred);
+    if (grown == Grown::kAdded) slot = choose_mapped(preferred, map_rows);
   }
   if (slot != none()) return slot;
   for (bool go_on = true; go_on && slot == none();) {
     if (!leaves_out("want a slot")) row_.wanted.store(1);
     crash_point("write.wanted");
     const SleepWords sleep = sleep_words();
-    if (!leaves_out("look again before sleeping")) slot = choose(preferred);
+    if (!leaves_out("look again before sleeping")) slot = choose_mapped(preferred, map_rows);
     if (slot == none()) go_on = sleep_on(sleep.words, sleep.longest) && !is_over(may_begin());
   }
   row_.wanted.store(0);
@@ -203,37 +215,40 @@ bool SlotWriter::try_slot(std::uint32_t slot, const Preferred* preferred) {
 
 bool SlotWriter::held(std::uint32_t slot) {
   bool found = false;
-  for_each_subscriber(Unmapped::kFetch, [&](RowRef /*at*/, const ReaderRow* reader) {
+  for_each_subscriber([&](RowRef /*at*/, const ReaderRow* reader) {
     // A row that cannot be looked at counts as holding everything.
-    found = reader == nullptr || reader->holds()[slot].load() != 0;
+    unmapped_ = unmapped_ || reader == nullptr;
+    found = reader == nullptr ? !leaves_out("count a row that cannot be seen")
+                              : reader->holds()[slot].load() != 0;
     return !found;
   });
   return found;
 }
 
 template <typename Fn>
-void SlotWriter::for_each_subscriber(Unmapped unmapped, Fn fn) {
+void SlotWriter::for_each_subscriber(Fn fn) {
   const wire::SubscriberChunk* chunk = &board_.subscribers;
   while (chunk != nullptr) {
     for (const Word& entry : chunk->entries) {
       const std::uint64_t word = entry.load();
       if (word == 0) continue;
       const RowRef at = wire::subscriber_row_of(word);
-      const ReaderRow* reader = resolver_.reader_row(at, unmapped);
+      const ReaderRow* reader = resolver_.reader_row(at);
       // Gone from the board meanwhile?
       if (reader == nullptr && entry.load() != word) continue;
       if (!fn(at, reader)) return;
     }
     const std::uint64_t next = chunk->next.load();
     if (next == 0) return;
-    chunk = resolver_.subscriber_chunk(wire::unpack_chunk(next), unmapped);
+    chunk = resolver_.subscriber_chunk(wire::unpack_chunk(next));
     if (chunk == nullptr && !fn(RowRef{}, nullptr)) return;
   }
 }
 
-// After the scan that found no hold: a fence is stored before its hold goes.
+// After the scan that found no hold: a fence is stored before its hold goes. Who has subscribed
+// since has never held the slot.
 void SlotWriter::for_each_read_fence(std::uint32_t slot, OnRead fn) {
-  for_each_subscriber(Unmapped::kFetch, [&](RowRef at, const ReaderRow* reader) {
+  for_each_subscriber([&](RowRef at, const ReaderRow* reader) {
     const std::uint64_t count =
         reader == nullptr ? 0 : reader->read_fences(layout_.most)[slot].load();
     if (count != 0) fn(at, count);
@@ -272,7 +287,7 @@ SlotWriter::SleepWords SlotWriter::sleep_words() {
   SleepWords sleep;
   sleep.words.push_back({&board_.event_count, board_.event_count.load()});
   std::vector<wire::FutexWait> of_others;
-  for_each_subscriber(Unmapped::kFetch, [&](RowRef /*at*/, const ReaderRow* reader) {
+  for_each_subscriber([&](RowRef /*at*/, const ReaderRow* reader) {
     if (reader == nullptr) return true;
     const wire::FutexWait count{&reader->release_count, reader->release_count.load()};
     const bool holds = std::any_of(reader->holds(), reader->holds() + layout_.most,
@@ -319,7 +334,7 @@ void SlotWriter::take_back(std::uint32_t slot) {
   crash_point("take_back.done");
 }
 
-// Everybody who waits for this row (readers for a version, the next writer for the right) looks
+// Everybody who waits for this row (readers for a version, the next writer for ownership) looks
 // again. A reader whose row is not mapped here is taken to sleep.
 void SlotWriter::end_write() {
   row_.writing.store(0, kInOrder);
@@ -328,7 +343,7 @@ void SlotWriter::end_write() {
   crash_point("end_write.counted");
   bool wake = (board_.writer.load() & wire::kWriterMoving) != 0;
   if (!wake) {
-    for_each_subscriber(Unmapped::kLeave, [&](RowRef /*at*/, const ReaderRow* reader) {
+    for_each_subscriber([&](RowRef /*at*/, const ReaderRow* reader) {
       wake = reader == nullptr || reader->sleeping.load() != 0;
       return !wake;
     });

@@ -53,8 +53,11 @@ class SlotWriter {
   // grow(how many there are). kStop: gives up at once.
   enum class Grown { kAdded, kRefused, kStop };
   using Grow = absl::FunctionRef<Grown(std::uint32_t slots)>;
+  // A reader whose row is not mapped counts as holding every slot. Where none is free because of
+  // that, asks for the rows, and looks again if there were some to map.
+  using MapRows = absl::FunctionRef<bool()>;
   WriteAttempt begin(SleepOn sleep_on, const Preferred* preferred = nullptr,
-                     const Grow* grow = nullptr);
+                     const Grow* grow = nullptr, const MapRows* map_rows = nullptr);
   // Returns after the version is current. Wakes sleeping readers, and calls nobody.
   void publish(std::uint32_t slot, std::uint64_t version);
   // The slot has no version from now on. Calls nobody.
@@ -77,7 +80,9 @@ class SlotWriter {
   std::uint32_t choose(const Preferred* preferred);
   std::uint32_t choose_among(const Preferred* preferred);
   Grown ask_for_slot(Grow grow);
-  std::uint32_t choose_waiting(SleepOn sleep_on, const Preferred* preferred, const Grow* grow);
+  std::uint32_t choose_mapped(const Preferred* preferred, const MapRows* map_rows);
+  std::uint32_t choose_waiting(SleepOn sleep_on, const Preferred* preferred, const Grow* grow,
+                               const MapRows* map_rows);
   // How many there are; one that is about to go counts.
   std::uint32_t slots() const {
     return layout_.grows() ? wire::slots_of(board_.slots.load(), layout_) : layout_.regular;
@@ -95,7 +100,7 @@ class SlotWriter {
   SleepWords sleep_words();
   // Calls fn(row or nullptr) for each subscriber until it returns false.
   template <typename Fn>
-  void for_each_subscriber(Unmapped unmapped, Fn fn);
+  void for_each_subscriber(Fn fn);
   void take_back(std::uint32_t slot);
   void end_write();
 
@@ -105,6 +110,7 @@ class SlotWriter {
   const wire::RowRef row_ref_;
   wire::WriterRow& row_;
   RowResolver& resolver_;
+  bool unmapped_ = false;  // the last look at the slots has met a row that is not mapped
 };
 
 }  // namespace memlease::internal

@@ -47,6 +47,14 @@ std::vector<std::string> candidate_directories(std::string_view named) {
   return {wire::user_directory(environment("XDG_RUNTIME_DIR")), wire::kSystemDirectory};
 }
 
+// It begins with the attach socket, and ends with taking that away.
+bool is_ending(const std::string& directory) {
+  const auto exists = [&](const char* name) {
+    return ::access(fmt::format("{}/{}", directory, name).c_str(), F_OK) == 0;
+  };
+  return !exists(wire::kAttachSocket) && exists(wire::kControlSocket);
+}
+
 absl::Status check_directory(const std::string& directory) {
   std::string path = directory;
   while (path.size() > 1 && path.back() == '/') path.pop_back();  // else lstat follows a link

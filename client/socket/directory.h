@@ -21,4 +21,7 @@ std::vector<std::string> candidate_directories(std::string_view named);
 // writes to, as /run/memlease does.
 absl::Status check_directory(const std::string& directory);
 
+// The daemon there is ending: it serves those who are connected, and takes nobody any more.
+bool is_ending(const std::string& directory);
+
 }  // namespace memlease::internal

@@ -45,6 +45,7 @@ class ArrayHandle {
   bool closed() const { return array_ ? array_->closed() : !open_; }
   void close();
   ReadLease read(const ReadOptions& options);
+  std::optional<ReadLease> try_read(const ReadOptions& options);
   std::uint64_t version() const;
   bool has_writer() const;
 
@@ -83,33 +84,48 @@ auto writing(const Array& array, Call&& call) {
 // The handle inside of an instance of Array.
 ArrayHandle& handle_of(py::handle array);
 
-// Array.read, write and update.
+// Array.read, write, update, try_read and try_write.
 void bind_lease_calls(py::class_<ArrayHandle>& type);
 
 // Thread-safe under the GIL.
 class PyFollower {
  public:
   // `stream` is what the caller gave as one: each lease keeps it alive.
-  PyFollower(Follower follower, py::object array, py::object stream);
+  PyFollower(Follower follower, py::object array, const Timeout& timeout, py::object stream);
 
   py::object next();  // a ReadLease
+  int fileno();
   void close();
   const py::object& array() const { return array_; }
   std::uint64_t last() const { return follower_.last(); }
   std::uint64_t skipped() const { return follower_.skipped(); }
   std::uint64_t seen() const { return follower_.seen(); }
-  bool closed() const { return closed_; }
+  bool closed() const { return follower_.closed(); }
+  const Follower& follower() const { return follower_; }
   std::string repr() const;
 
+  // The parts of a step that waits in an event loop (memlease/asynchronous.py). Begin: Busy where
+  // another thread or task has begun one; the last lease ends.
+  void begin_step();
+  // A ReadLease; None: there is no version now, or it is closed. `keep`: until the next step.
+  py::object try_next(bool keep);
+  void end_step();
+  // Closes it, and its descriptor at once.
+  void dispose();
+  std::optional<double> timeout() const;  // of each step, in seconds
+
  private:
+  template <typename Begin>
+  py::object lease(Begin&& begin);
   void end_last();
 
   py::object array_;
   py::object stream_;
+  const Timeout timeout_;
   Follower follower_;
-  py::object last_;                        // the lease of the last step
-  std::atomic<bool> closed_{false};        // read by the waiting thread without the GIL
-  std::atomic<std::uint32_t> busy_in_{0};  // a thread of the process of this fork_number() waits
+  py::object last_;  // the lease of the last step
+  // A thread or task of the process of this fork_number() is in a step.
+  std::atomic<std::uint32_t> busy_in_{0};
 };
 
 }  // namespace memlease::python

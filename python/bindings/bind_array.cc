@@ -19,10 +19,11 @@ constexpr const char* kCloseDoc = R"(close($self, /)
 
 Close this handle; ``with array:`` does so at its end.
 
-With the process's last one of the array the subscription and the writer's right are given up.
+With the process's last one of the array the subscription and writer ownership are given up.
 Leases and views stay valid, and so does the array's name.)";
 
-constexpr const char* kFollowDoc = R"(follow($self, /, *, timeout=None, after=0, stream=None)
+constexpr const char* kFollowDoc = R"(follow($self, /, *, timeout=None, after=0, stream=None,
+       until_writer_gone=False)
 --
 
 Iterate over versions as they come: the newest each time.
@@ -35,6 +36,10 @@ after : int
     Begin with a version above this one; 0 begins with the current one.
 stream : stream, optional
     As in `read`, for each lease.
+until_writer_gone : bool
+    End the iteration once no process is the array's writer (see `has_writer`) and what it has
+    published was given out; or once the array is withdrawn, as arrays of lifetime 'session' are
+    when their creator ends. An array without a version is waited for: its writer is yet to come.
 
 Returns
 -------
@@ -87,16 +92,19 @@ std::uint64_t put_gpu(const ArrayHandle& self, const PyGpuSource& source, const 
 
 PyObject* follow(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) {
   return guarded([&] {
-    static constexpr std::array kParameters{"timeout", "after", "stream"};
-    std::array<PyObject*, 3> values{};
+    static constexpr std::array kParameters{"timeout", "after", "stream", "until_writer_gone"};
+    std::array<PyObject*, 4> values{};
     FastCall{"follow", arguments, count, keywords}.bind(kParameters, 0, values);
     const Timeout each = to_timeout(values[0], "timeout");
     const std::uint64_t after = to_version(values[1], "after");
     const auto stream = values[2] == nullptr ? py::object(py::none())
                                              : py::reinterpret_borrow<py::object>(values[2]);
-    Follower follower = handle_of(self)->follow(each, after, optional_stream(stream));
-    auto made = std::make_unique<PyFollower>(std::move(follower),
-                                             py::reinterpret_borrow<py::object>(self), stream);
+    const int until_writer_gone = values[3] == nullptr ? 0 : PyObject_IsTrue(values[3]);
+    if (until_writer_gone < 0) throw py::error_already_set();
+    Follower follower =
+        handle_of(self)->follow({each, after, optional_stream(stream), until_writer_gone != 0});
+    auto made = std::make_unique<PyFollower>(
+        std::move(follower), py::reinterpret_borrow<py::object>(self), each, stream);
     return py::cast(std::move(made)).release().ptr();
   });
 }
@@ -116,7 +124,34 @@ PyObject* close(PyObject* self, PyObject* /*nothing*/) {
   });
 }
 
+constexpr const char* kFilenoDoc = R"(fileno($self, /)
+--
+
+Return a descriptor for `select`, `selectors`, Qt's ``QSocketNotifier`` or asyncio's ``add_reader``.
+
+It is readable while there is a version above the newest one that this handle has read since the
+first call, at first while there is any version, and while a read would raise. It belongs to the
+handle, also after `close`, as long as that lives: do not read or close it. The first call may call
+the daemon; from then on publishing wakes this process, in which one thread waits for all such
+arrays and followers, and each read waits again: a follower's `fileno` leaves the array's other reads
+as they are. A forked child asks again.
+
+Raises
+------
+OutOfMemory
+    No descriptors are left.
+Closed, DaemonLost
+)";
+
+PyObject* fileno(PyObject* self, PyObject* /*nothing*/) {
+  return guarded([&] {
+    const Array& array = *handle_of(self);
+    return PyLong_FromLong(without_gil([&] { return array.event_fd(); }));
+  });
+}
+
 PyMethodDef calls[] = {
+    {"fileno", c_function(&fileno), METH_NOARGS, kFilenoDoc},
     {"follow", c_function(&follow), METH_FASTCALL | METH_KEYWORDS, kFollowDoc},
     {"withdraw", c_function(&withdraw), METH_NOARGS, kWithdrawDoc},
     {"close", c_function(&close), METH_NOARGS, kCloseDoc},
@@ -162,6 +197,11 @@ void bind_properties(py::class_<ArrayHandle>& type) {
       [](const ArrayHandle& self) { return self->persistent() ? "persistent" : "session"; },
       "'session' or 'persistent'.");
   type.def_property_readonly("mode", &get<&Array::mode>, "Access, as of a file: 0o600.");
+  type.def_property_readonly(
+      "writer",
+      [](const ArrayHandle& self) { return self->exclusive_writer() ? "exclusive" : "any"; },
+      "Which of the processes that may write becomes the writer: 'any', whichever writes next; or "
+      "'exclusive', one, until it closes the array or ends.");
   type.def_property_readonly("owner_uid", &get<&Array::owner_uid>,
                              "Number of the user who created it, to whom the mode's first digit "
                              "applies.");
@@ -170,11 +210,12 @@ void bind_properties(py::class_<ArrayHandle>& type) {
                              "applies.");
   type.def_property_readonly("size_bytes", &get<&Array::size_bytes>,
                              "Bytes of one version from its first to its last element.");
-  type.def_property_readonly("may_write", &get<&Array::may_write>, "Whether `write` is allowed.");
+  type.def_property_readonly("may_write", &get<&Array::may_write>,
+                             "Whether the mode allows `write`.");
   type.def_property_readonly("created", &get<&Array::created>,
                              "Whether the call that gave this handle made the array.");
   type.def_property_readonly("has_writer", &ArrayHandle::has_writer,
-                             "Whether a live process owns the right to write: it has written the "
+                             "Whether a live process is the array's writer: it has written the "
                              "array last, and not closed it. No call.");
   type.def_property_readonly("version", &ArrayHandle::version,
                              "Number of the current version; 0 = none. Takes no lease.");
@@ -218,12 +259,24 @@ void ArrayHandle::close() {
   without_gil([this] { array_->close(); });
 }
 
-std::vector<std::size_t> wait(const std::vector<py::object>& arrays,
-                              const std::vector<std::uint64_t>& newer_than,
+namespace {
+
+Awaited awaited(const py::object& source, std::optional<std::uint64_t> newer_than) {
+  if (py::isinstance<PyFollower>(source)) {
+    const Follower& follower = source.cast<PyFollower&>().follower();
+    return newer_than ? Awaited(follower, *newer_than) : follower;
+  }
+  const ArrayHandle& array = handle_of(source);
+  return {*array, newer_than ? *newer_than : array.version()};
+}
+
+std::vector<std::size_t> wait(const std::vector<py::object>& sources,
+                              const std::optional<std::vector<std::uint64_t>>& newer_than,
                               const Timeout& timeout) {
   std::vector<Awaited> all;
-  for (std::size_t i = 0; i < arrays.size(); ++i) {
-    all.push_back({*handle_of(arrays[i]), newer_than.at(i)});
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    all.push_back(
+        awaited(sources[i], newer_than ? std::optional(newer_than->at(i)) : std::nullopt));
   }
   // The last use of an array may wait for other threads, which may wait for the GIL.
   return without_gil([&] {
@@ -233,14 +286,16 @@ std::vector<std::size_t> wait(const std::vector<py::object>& arrays,
   });
 }
 
+}  // namespace
+
 void bind_arrays(py::module_& module) {
   module.def(
       "wait",
-      [](const std::vector<py::object>& arrays, const std::vector<std::uint64_t>& newer_than,
-         const py::object& timeout) {
-        return wait(arrays, newer_than, to_timeout(timeout.ptr(), "timeout"));
+      [](const std::vector<py::object>& sources,
+         const std::optional<std::vector<std::uint64_t>>& newer_than, const py::object& timeout) {
+        return wait(sources, newer_than, to_timeout(timeout.ptr(), "timeout"));
       },
-      py::arg("arrays"), py::arg("newer_than"), py::arg("timeout"),
+      py::arg("sources"), py::arg("newer_than"), py::arg("timeout"),
       "The places of those that are ready; see memlease.wait.");
   py::class_<ArrayHandle> type(module, "Array");
   type.def(py::init<const ArrayHandle&>(), py::arg("handle"));

@@ -21,7 +21,7 @@ std::unique_ptr<ArrayHandle> create(const Client& self, const std::string& name,
                                     std::vector<std::int64_t> strides_bytes,
                                     const std::string& device, std::uint32_t slots,
                                     std::uint32_t max_slots, bool persistent, std::uint32_t mode,
-                                    bool exist_ok) {
+                                    bool exclusive, bool exist_ok) {
   CreateOptions options;
   options.name = name;
   options.dtype = parse_dtype(dtype);
@@ -32,6 +32,7 @@ std::unique_ptr<ArrayHandle> create(const Client& self, const std::string& name,
   options.max_slots = max_slots;
   options.lifetime = persistent ? Lifetime::Persistent : Lifetime::Session;
   options.mode = mode;
+  options.writer = exclusive ? Writer::Exclusive : Writer::Any;
   options.exist_ok = exist_ok;
   return std::make_unique<ArrayHandle>(without_gil([&] { return self.create(options); }));
 }
@@ -74,7 +75,7 @@ void bind_clients(py::module_& module) {
                   py::arg("strict"))
       .def("create", &create, py::kw_only(), py::arg("name"), py::arg("dtype"), py::arg("shape"),
            py::arg("strides_bytes"), py::arg("device"), py::arg("slots"), py::arg("max_slots"),
-           py::arg("persistent"), py::arg("mode"), py::arg("exist_ok"))
+           py::arg("persistent"), py::arg("mode"), py::arg("exclusive"), py::arg("exist_ok"))
       .def("open", &open, py::arg("name"))
       .def("wait_for", &wait_for, py::arg("name"), py::arg("timeout"))
       .def(

@@ -4,12 +4,6 @@
 #include "python/bindings/package_parts.h"
 
 namespace memlease::python {
-namespace {
-
-thread_local const std::atomic<bool>* stop_flag = nullptr;
-
-}  // namespace
-
 void set_python_error(const Error& error) {
   try {
     const py::object type = package_parts().error_types[py::int_(static_cast<int>(error.code()))];
@@ -20,14 +14,10 @@ void set_python_error(const Error& error) {
 }
 
 void check_interrupt() {
-  if (stop_flag != nullptr && stop_flag->load()) throw Stopped{};
   if (Py_IsInitialized() == 0) return;
   const GilAcquire acquired;
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
-
-StopScope::StopScope(const std::atomic<bool>& flag) { stop_flag = &flag; }
-StopScope::~StopScope() { stop_flag = nullptr; }
 
 void bind_errors(py::module_& module) {
   module.def("_error_name", [](int code) { return name_of(static_cast<ErrorCode>(code)); });

@@ -1,6 +1,7 @@
 #include "python/bindings/array_handle.h"
 #include "python/bindings/fastcall.h"
 #include "python/bindings/lease.h"
+#include "python/bindings/package_parts.h"
 
 namespace memlease::python {
 namespace {
@@ -8,9 +9,9 @@ namespace {
 constexpr const char* kFollowerDoc =
     R"(Newest versions of an array, one after the other, as read leases.
 
-An iterator and a context manager. What was published while the caller worked is skipped and
-counted. The next step ends the lease of the step before. Any thread may `close` it, also while
-another one waits in it; steps are for one thread at a time.
+An iterator, for ``async for`` too, and a context manager. What was published while the caller worked
+is skipped and counted. The next step ends the lease of the step before. Any thread may `close` it,
+also while another one waits in it; steps are for one thread or task at a time.
 )";
 
 constexpr const char* kNextDoc =
@@ -19,7 +20,7 @@ constexpr const char* kNextDoc =
 Raises
 ------
 StopIteration
-    After `close`.
+    After `close`, and where the writer has gone, with `until_writer_gone`.
 Timeout, Withdrawn, ProducerDied, DaemonLost
     As `Array.read`.
 )";
@@ -31,56 +32,118 @@ PyObject* close(PyObject* self, PyObject* /*nothing*/) {
   });
 }
 
+constexpr const char* kFilenoDoc = R"(fileno($self, /)
+--
+
+Return a descriptor for `select`, `selectors`, Qt's ``QSocketNotifier`` or asyncio's ``add_reader``.
+
+It is readable while the next step would not wait: there is a version above `last`, or the step
+would raise or end. It belongs to the follower, also after `close`, as long as that lives: do not
+read or close it. The first call may call the daemon; from then on publishing wakes this process, in
+which one thread waits for all such arrays and followers. A forked child asks again.
+
+Raises
+------
+OutOfMemory
+    No descriptors are left.
+Closed, DaemonLost
+)";
+
+PyObject* fileno(PyObject* self, PyObject* /*nothing*/) {
+  return guarded([&] {
+    PyFollower& follower = py::handle(self).cast<PyFollower&>();
+    return PyLong_FromLong(follower.fileno());
+  });
+}
+
 PyMethodDef calls[] = {
+    {"fileno", c_function(&fileno), METH_NOARGS, kFilenoDoc},
     {"close", c_function(&close), METH_NOARGS,
      "close($self, /)\n--\n\nEnd the iteration and the last lease. A second call does nothing."},
 };
 
 }  // namespace
 
-PyFollower::PyFollower(Follower follower, py::object array, py::object stream)
-    : array_(std::move(array)), stream_(std::move(stream)), follower_(std::move(follower)) {}
+PyFollower::PyFollower(Follower follower, py::object array, const Timeout& timeout,
+                       py::object stream)
+    : array_(std::move(array)),
+      stream_(std::move(stream)),
+      timeout_(timeout),
+      follower_(std::move(follower)) {}
 
-py::object PyFollower::next() {
-  if (closed_) throw py::stop_iteration();
-  ArrayViews& views = handle_of(array_).views();
+std::optional<double> PyFollower::timeout() const {
+  if (timeout_.value_or(kForever) == kForever) return std::nullopt;
+  return std::chrono::duration<double>(*timeout_).count();
+}
+
+void PyFollower::begin_step() {
   const std::uint32_t here = fork_number();
   if (busy_in_.exchange(here) == here) {
-    throw Error(ErrorCode::Busy, "another thread waits in this follower of '" + views.name + "'",
-                "give each thread a follower of its own");
+    throw Error(ErrorCode::Busy,
+                "another thread or task waits in this follower of '" +
+                    handle_of(array_).reference().name + "'",
+                "give each one a follower of its own");
   }
-  struct Done {
-    std::atomic<std::uint32_t>& busy;
-    ~Done() { busy = 0; }
-  } const done{busy_in_};
   end_last();
+}
+
+void PyFollower::end_step() { busy_in_ = 0; }
+
+template <typename Begin>
+py::object PyFollower::lease(Begin&& begin) {
+  ArrayViews& views = handle_of(array_).views();
+  return py::reinterpret_steal<py::object>(
+      make_lease<ReadLease>(array_, views, stream_.ptr(), std::forward<Begin>(begin)));
+}
+
+py::object PyFollower::next() {
+  if (closed()) throw py::stop_iteration();
+  begin_step();
+  struct Done {
+    PyFollower& follower;
+    ~Done() { follower.end_step(); }
+  } const done{*this};
   try {
-    const auto begin = [this] {
-      return without_gil([this] {
-        const StopScope scope(closed_);
-        return follower_.next();
-      });
-    };
-    last_ = py::reinterpret_steal<py::object>(
-        make_lease<ReadLease>(array_, views, stream_.ptr(), begin));
+    auto taken = without_gil([this] { return follower_.next_or_end(); });
+    if (!taken) throw py::stop_iteration();
+    last_ = lease([&] { return std::move(*taken); });
     return last_;
-  } catch (const Stopped&) {
-    follower_.close();
-    throw py::stop_iteration();
+  } catch (const Error&) {
+    if (closed()) throw py::stop_iteration();
+    throw;
   }
 }
 
+py::object PyFollower::try_next(bool keep) {
+  try {
+    auto taken = without_gil([this] { return follower_.try_next(); });
+    if (!taken) return py::none();
+    auto made = lease([&] { return std::move(*taken); });
+    if (keep) last_ = made;
+    return made;
+  } catch (const Error&) {
+    if (closed()) return py::none();
+    throw;
+  }
+}
+
+int PyFollower::fileno() {
+  return without_gil([this] { return follower_.event_fd(); });
+}
+
 void PyFollower::close() {
-  closed_ = true;
-  if (busy_in_ == fork_number()) return;  // the thread that waits ends by itself
   follower_.close();
-  end_last();
+  if (busy_in_ != fork_number()) end_last();  // else who waits has done so
+}
+
+void PyFollower::dispose() {
+  without_gil([this] { const Follower ended(std::move(follower_)); });
 }
 
 std::string PyFollower::repr() const {
   return "<memlease.Follower of '" + handle_of(array_).reference().name +
          "' seen=" + std::to_string(seen()) + " skipped=" + std::to_string(skipped()) +
-         (closed_ ? " closed>" : ">");
+         (closed() ? " closed>" : ">");
 }
 
 void PyFollower::end_last() {
@@ -94,13 +157,23 @@ void bind_follower(py::module_& module) {
   type.def("__repr__", &PyFollower::repr)
       .def("__iter__", [](py::object self) { return self; })
       .def("__next__", &PyFollower::next, kNextDoc)
+      .def("__aiter__", [](py::object self) { return self; })
+      .def(
+          "__anext__", [](const py::object& self) { return package_parts().next_lease(self); },
+          "As `__next__`, for asyncio: a coroutine.")
+      .def("_begin_step", &PyFollower::begin_step)
+      .def("_try_next", &PyFollower::try_next, py::arg("keep"))
+      .def("_end_step", &PyFollower::end_step)
+      .def("_dispose", &PyFollower::dispose)
+      .def_property_readonly("_timeout", &PyFollower::timeout)
       .def_property_readonly("array", &PyFollower::array, "What it follows.")
       .def_property_readonly(
           "last", &PyFollower::last,
           "The version handed out last; before that, the `after` it was made with.")
       .def_property_readonly("skipped", &PyFollower::skipped, "Versions never seen, in all.")
       .def_property_readonly("seen", &PyFollower::seen, "Versions handed out.")
-      .def_property_readonly("closed", &PyFollower::closed, "True once `close` was called.")
+      .def_property_readonly("closed", &PyFollower::closed,
+                             "True once `close` was called, or the end was reached.")
       .def("__enter__", [](py::object self) { return self; })
       .def("__exit__", [](PyFollower& self, const py::args&) { self.close(); });
 }

@@ -10,6 +10,7 @@
 #include "python/bindings/dlpack_capsule.h"
 #include "python/bindings/fastcall.h"
 #include "python/bindings/lease.h"
+#include "python/bindings/lease_attributes.h"
 #include "python/bindings/lease_docs.h"
 #include "python/bindings/lease_numbers.h"
 #include "python/bindings/lease_sequence.h"
@@ -263,6 +264,10 @@ PyMethodDef* methods() {
       {"__enter__", &enter<Lease>, METH_NOARGS, "__enter__($self, /)\n--\n\nThe lease itself."},
       {"__exit__", c_function(&exit<Lease>), METH_FASTCALL, kExitDoc},
       {"__array__", c_function(&array<Lease>), kKeywords, kArrayMethodDoc},
+      {"__array_ufunc__", c_function(&call_ufunc), kKeywords,
+       "NumPy's functions take the lease's array, also as ``out``."},
+      {"__bytes__", &to_bytes<Lease>, METH_NOARGS, "A copy of the elements in C order."},
+      {"__reduce_ex__", &refuse_pickle, METH_O, "TypeError: a lease belongs to its process."},
       {"__dlpack__", c_function(&dlpack_capsule<Lease>), kKeywords, kDLPackDoc},
       {"__dlpack_device__", &dlpack_device<Lease>, METH_NOARGS, kDLPackDeviceDoc},
       {"memoryview", &make_memoryview<Lease>, METH_NOARGS, kMemoryviewDoc},
@@ -278,7 +283,7 @@ PyMethodDef* methods() {
 template <typename Lease>
 PyGetSetDef* properties() {
   using Inside = PyLease<Lease>;
-  static PyGetSetDef table[] = {
+  static std::vector<PyGetSetDef> table = {
       {"version", &get<Lease, &Inside::version>, nullptr, "Number of the version: 1, 2, 3, ...",
        nullptr},
       {"slot", &get<Lease, &Inside::slot>, nullptr, "Index of the slot that holds it.", nullptr},
@@ -295,16 +300,24 @@ PyGetSetDef* properties() {
        Inside::kReadonly ? "True once the lease has ended."
                          : "True once it is published or dropped.",
        nullptr},
-      // NumPy prefers it, and a buffer, to __array__, which alone gives the array that publish()
-      // can make read-only: a write lease has neither. The empty entry ends the table.
-      Inside::kReadonly
-          ? PyGetSetDef{"__array_interface__", &get<Lease, &Inside::interface>, nullptr,
-                        "NumPy's array interface, version 3; \"data\" is a buffer. Host arrays "
-                        "only.",
-                        nullptr}
-          : PyGetSetDef{},
-      {}};
-  return table;
+  };
+  if (table.back().name == nullptr) return table.data();
+  for (const char* const name : kOfArray) {
+    table.push_back(
+        {name, &get_of_array<Lease>, nullptr, "As of `array`, NumPy's.", const_cast<char*>(name)});
+  }
+  // NumPy prefers it, and a buffer, to __array__, which alone gives the array that publish() can
+  // make read-only: a write lease has neither.
+  if constexpr (Inside::kReadonly) {
+    table.push_back({"__array_interface__", &get<Lease, &Inside::interface>, nullptr,
+                     "NumPy's array interface, version 3; \"data\" is a buffer. Host arrays only.",
+                     nullptr});
+  } else {
+    table.push_back({"fill", &get_of_array<Lease>, nullptr, "As of `array`, NumPy's.",
+                     const_cast<char*>("fill")});
+  }
+  table.push_back({});
+  return table.data();
 }
 
 template <typename Lease>
@@ -347,7 +360,8 @@ void bind_lease(py::module_& module, const char* name, const char* doc) {
     slots.push_back({Py_bf_releasebuffer, slot(&release_buffer)});
   } else {
     slots.insert(slots.end(),
-                 {{Py_mp_ass_subscript, slot(&set_item)},
+                 {{Py_bf_getbuffer, slot(&refuse_buffer)},
+                  {Py_mp_ass_subscript, slot(&set_item)},
                   {Py_nb_inplace_add, slot(&in_place<PyNumber_InPlaceAdd>)},
                   {Py_nb_inplace_subtract, slot(&in_place<PyNumber_InPlaceSubtract>)},
                   {Py_nb_inplace_multiply, slot(&in_place<PyNumber_InPlaceMultiply>)},

@@ -1,5 +1,6 @@
 // The calls that begin a lease.
 #include <array>
+#include <optional>
 #include <string>
 
 #include "python/bindings/array_handle.h"
@@ -38,6 +39,8 @@ Raises
 ------
 Timeout
     No such version within `timeout`.
+Busy
+    With ``slots=1``: this thread itself is writing the array.
 VersionGone
     The version has been overwritten.
 ProducerDied, WriteAborted
@@ -50,8 +53,8 @@ constexpr const char* kWriteDoc = R"(write($self, /, wait=None, *, stream=None)
 
 Lease the next version, to be filled.
 
-Blocks, without the GIL, while readers hold every slot or another process has the writer's right;
-Ctrl-C ends the wait. Calls the daemon only where this process has to get the writer's right.
+Blocks, without the GIL, while readers hold every slot or another process is the writer;
+Ctrl-C ends the wait. Calls the daemon only where this process has to get writer ownership.
 
 Parameters
 ----------
@@ -74,6 +77,46 @@ Busy
 Denied
     The caller may only read.
 Withdrawn, Closed, DaemonLost, ForkedClient
+)";
+
+constexpr const char* kTryReadDoc =
+    R"(try_read($self, /, *, version=None, newer_than=None, timeout=0, stream=None)
+--
+
+As `read`, but None where that would raise `Timeout`. By default it does not wait.
+
+Parameters
+----------
+version, newer_than, stream
+    As in `read`.
+timeout : float
+    Seconds to wait at most.
+
+Returns
+-------
+ReadLease or None
+)";
+
+constexpr const char* kTryWriteDoc = R"(try_write($self, /, wait=0, *, stream=None)
+--
+
+As `write`, but None where that would raise `NoFreeSlot` or `Timeout`: to skip a version.
+
+By default it does not wait. Blocks for a call to the daemon where this process has to get writer
+ownership, and where readers hold all slots of an array that may grow; a daemon that has refused
+a slot is not asked again for a tenth of a second.
+
+Parameters
+----------
+wait : float
+    Seconds to wait at most.
+stream : stream, optional
+    As in `write`.
+
+Returns
+-------
+WriteLease or None
+    Use it as a context manager.
 )";
 
 constexpr const char* kUpdateDoc = R"(update($self, /, wait=None, *, stream=None)
@@ -110,6 +153,25 @@ ReadOptions read_options(const ArrayHandle& handle, const FastCall& call, PyObje
   return options;
 }
 
+// A new object; None for nothing.
+template <typename Lease>
+PyObject* make_optional(PyObject* self, const ArrayHandle& handle, PyObject* stream,
+                        std::optional<Lease> lease) {
+  if (!lease) return Py_NewRef(Py_None);
+  return make_lease<Lease>(self, handle.views(), stream, [&] { return *std::move(lease); });
+}
+
+PyObject* try_read(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                   PyObject* keywords) {
+  return guarded([&] {
+    ArrayHandle& handle = handle_of(self);
+    PyObject* stream = nullptr;
+    const ReadOptions options =
+        read_options(handle, {"try_read", arguments, count, keywords}, stream);
+    return make_optional(self, handle, stream, handle.try_read(options));
+  });
+}
+
 PyObject* read(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) {
   return guarded([&] {
     ArrayHandle& handle = handle_of(self);
@@ -123,23 +185,37 @@ PyObject* read(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyO
   });
 }
 
-// Always without the GIL: whether the writer's right has to be asked for, nobody knows before.
+WriteOptions write_options(const FastCall& call, PyObject*& stream) {
+  static constexpr std::array kParameters{"wait", "stream"};
+  std::array<PyObject*, 2> values{};
+  if (call.positional != 0 || call.keywords != nullptr) call.bind(kParameters, 1, values);
+  stream = values[1];
+  return {to_timeout(values[0], "wait"), to_stream(values[1])};
+}
+
+// Always without the GIL: whether writer ownership has to be asked for, nobody knows before.
 template <const char* Name, WriteLease (Array::*Begin)(const WriteOptions&) const>
 PyObject* begin(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) {
   return guarded([&] {
     ArrayHandle& handle = handle_of(self);
     const Array& array = *handle;
-    WriteOptions options;
-    std::array<PyObject*, 2> values{};
-    if (count != 0 || keywords != nullptr) {
-      static constexpr std::array kParameters{"wait", "stream"};
-      FastCall{Name, arguments, count, keywords}.bind(kParameters, 1, values);
-      options.wait = to_timeout(values[0], "wait");
-      options.stream = to_stream(values[1]);
-    }
-    return make_lease<WriteLease>(self, handle.views(), values[1], [&] {
+    PyObject* stream = nullptr;
+    const WriteOptions options = write_options({Name, arguments, count, keywords}, stream);
+    return make_lease<WriteLease>(self, handle.views(), stream, [&] {
       return writing(array, [&] { return (array.*Begin)(options); });
     });
+  });
+}
+
+PyObject* try_write(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                    PyObject* keywords) {
+  return guarded([&] {
+    ArrayHandle& handle = handle_of(self);
+    const Array& array = *handle;
+    PyObject* stream = nullptr;
+    const WriteOptions options = write_options({"try_write", arguments, count, keywords}, stream);
+    return make_optional(self, handle, stream,
+                         writing(array, [&] { return array.try_write(options); }));
   });
 }
 
@@ -149,6 +225,8 @@ constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
 
 PyMethodDef calls[] = {
     {"read", c_function(&read), kFast, kReadDoc},
+    {"try_read", c_function(&try_read), kFast, kTryReadDoc},
+    {"try_write", c_function(&try_write), kFast, kTryWriteDoc},
     {kWrite, c_function(&begin<kWrite, &Array::write>), kFast, kWriteDoc},
     {kUpdate, c_function(&begin<kUpdate, &Array::update>), kFast, kUpdateDoc},
 };
@@ -170,14 +248,18 @@ ReadLease ArrayHandle::read(const ReadOptions& options) {
   // that the daemon may be asked for is the page of a new writer.
   const Array& array = opened();
   if (has_read_in_ == fork_number() && options.version == 0 && options.newer_than == 0) {
-    try {
-      return array.read({0, 0, std::chrono::nanoseconds::zero()});
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::Timeout) throw;
-    }
+    if (auto lease = array.try_read()) return *std::move(lease);
   }
   ReadLease lease = without_gil([&] { return array.read(options); });
   // On a device a read may wait for it.
+  if (!views_->on_device()) has_read_in_ = fork_number();
+  return lease;
+}
+
+std::optional<ReadLease> ArrayHandle::try_read(const ReadOptions& options) {
+  const Array& array = opened();
+  if (has_read_in_ == fork_number() && !options.timeout) return array.try_read(options);
+  auto lease = without_gil([&] { return array.try_read(options); });
   if (!views_->on_device()) has_read_in_ = fork_number();
   return lease;
 }

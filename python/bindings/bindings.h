@@ -5,7 +5,7 @@
 #include <memlease/memlease.h>
 #include <pybind11/pybind11.h>
 
-#include <atomic>
+#include <cstdint>
 #include <utility>
 
 #include "python/bindings/gil.h"
@@ -30,18 +30,8 @@ void set_python_error(const Error& error);
 std::uint32_t fork_number();
 
 // ConnectOptions::check_interrupt of every client. Called without the GIL by waiting threads;
-// throws Stopped, or the exception that a Python signal handler raised (KeyboardInterrupt).
+// throws the exception that a Python signal handler raised (KeyboardInterrupt).
 void check_interrupt();
-
-// While one lives, waits of this thread end with Stopped once `flag` is true.
-struct Stopped {};
-class StopScope {
- public:
-  explicit StopScope(const std::atomic<bool>& flag);
-  ~StopScope();
-  StopScope(const StopScope&) = delete;
-  StopScope& operator=(const StopScope&) = delete;
-};
 
 // Runs `call` without the GIL.
 template <typename Call>

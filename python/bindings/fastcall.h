@@ -2,12 +2,11 @@
 // pybind11's argument matching would slow down several times.
 #pragma once
 
-#include <cxxabi.h>
-
 #include <span>
 #include <type_traits>
 
 #include "python/bindings/bindings.h"
+#include "python/bindings/gil.h"
 
 namespace memlease::python {
 
@@ -26,9 +25,7 @@ template <typename Body>
 auto guarded(Body&& body) noexcept {
   using Result = decltype(body());
   try {
-    return body();
-  } catch (const abi::__forced_unwind&) {
-    park_thread();  // the interpreter ends, and this thread was to end with it
+    return unless_ended(body);
   } catch (...) {
     set_current_error();
     if constexpr (std::is_pointer_v<Result>) {

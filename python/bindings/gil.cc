@@ -8,21 +8,10 @@ void park_thread() noexcept {
   for (;;) ::pause();
 }
 
-// What comes here is the unwinding by which Python ends a thread, since nothing in it throws.
 GilRelease::~GilRelease() {
-  try {
-    PyEval_RestoreThread(state_);
-  } catch (...) {
-    park_thread();
-  }
+  unless_ended([&] { PyEval_RestoreThread(state_); });
 }
 
-GilAcquire::GilAcquire() noexcept {
-  try {
-    state_ = PyGILState_Ensure();
-  } catch (...) {
-    park_thread();
-  }
-}
+GilAcquire::GilAcquire() noexcept : state_(unless_ended(PyGILState_Ensure)) {}
 
 }  // namespace memlease::python

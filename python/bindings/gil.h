@@ -6,10 +6,26 @@
 
 #include <Python.h>
 
+#include <exception>
+#include <utility>
+
 namespace memlease::python {
 
 // Sleeps for as long as the process lives.
 [[noreturn]] void park_thread() noexcept;
+
+// The result of `body`, or its exception; sleeps where that unwinding comes through. It is told by
+// what it is not, an exception of C++: a handler for abi::__forced_unwind& would bind a null
+// reference.
+template <typename Body>
+decltype(auto) unless_ended(Body&& body) {
+  try {
+    return std::forward<Body>(body)();
+  } catch (...) {
+    if (std::current_exception() == nullptr) park_thread();
+    throw;
+  }
+}
 
 // While one lives, this thread, which has the GIL before and after, is without it.
 class GilRelease {
@@ -32,7 +48,7 @@ class GilAcquire {
   GilAcquire& operator=(const GilAcquire&) = delete;
 
  private:
-  PyGILState_STATE state_;
+  const PyGILState_STATE state_;
 };
 
 }  // namespace memlease::python

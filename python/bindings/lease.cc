@@ -40,7 +40,7 @@ template <typename Lease>
 PyLease<Lease>::~PyLease() {
   if (views_.empty() && !on_device()) return;
   const py::error_scope pending;
-  settle();
+  keep_array_if_used();
   if (!kReadonly) views_.end_writing();
   if (on_device()) without_gil([this] { const Lease last = std::move(lease_); });
 }
@@ -53,8 +53,8 @@ decltype(auto) PyLease<Lease>::call(Call&& lease_call) {
   return without_gil(std::forward<Call>(lease_call));
 }
 
-// A read lease itself keeps the slot until settle() looks whether the array is needed any longer;
-// a write lease asks at once, since its first pin calls the daemon, which may fail.
+// A read lease itself keeps the slot until keep_array_if_used() looks whether the array is needed
+// any longer; a write lease asks at once, since its first pin calls the daemon, which may fail.
 template <typename Lease>
 const py::object& PyLease<Lease>::numpy() {
   if (on_device()) throw Error(ErrorCode::Unsupported, on_device_text(), kWaysToGpus);
@@ -161,7 +161,7 @@ views::Block PyLease<Lease>::host_copy() const {
 }
 
 template <typename Lease>
-void PyLease<Lease>::settle() {
+void PyLease<Lease>::keep_array_if_used() {
   if (views_.empty() || views_.take_back(slot()) || views_.is_kept()) return;
   try {
     views_.keep(lease_.pin());
@@ -180,7 +180,7 @@ std::string PyLease<Lease>::repr() const {
 template <>
 bool PyLease<ReadLease>::release(Stream stream, bool may_throw) {
   if (views_.empty()) return call([&] { return lease_.release(stream); });
-  settle();
+  keep_array_if_used();
   const bool warns = views_.any_alive() && internal::ForBindings::should_warn_of_views(lease_);
   views_.abandon();
   const bool is_free = call([&] { return lease_.release(stream); });
@@ -223,7 +223,7 @@ void PyLease<WriteLease>::assign(py::handle key, py::handle source) {
 template <>
 std::uint64_t PyLease<WriteLease>::publish(Stream stream) {
   check_live();
-  settle();
+  keep_array_if_used();
   if (internal::ForBindings::is_strict(lease_) && views_.any_alive()) {
     throw Error(ErrorCode::Busy,
                 "version " + std::to_string(version()) + " of '" + array().name +
@@ -244,7 +244,7 @@ std::uint64_t PyLease<WriteLease>::publish(Stream stream) {
 template <>
 void PyLease<WriteLease>::drop(Stream stream) {
   if (ended()) return;
-  settle();
+  keep_array_if_used();
   views_.end_writing();
   views_.abandon();
   call([&] { lease_.drop(stream); });

@@ -79,7 +79,7 @@ class PyLease {
 
  private:
   // Before the lease ends: takes the NumPy array back, or lets it keep the slot.
-  void settle();
+  void keep_array_if_used();
   // Into a write lease; false if the source is not on a GPU, or `key` is not all of the lease.
   bool fill_from_gpu(py::handle key, py::handle source);
   bool on_device() const { return array().on_device(); }

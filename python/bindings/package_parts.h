@@ -8,7 +8,7 @@ namespace memlease::python {
 
 struct PackageParts {
   py::object error_types;           // dict: number of an ErrorCode -> exception
-  py::object view_alive;            // the warning
+  py::object warn_of_views;         // (text): as ViewAlive
   py::object numpy_dtype;           // (name) -> numpy.dtype
   py::object dtype_for_users;       // (name) -> numpy.dtype, or the name
   py::object array_interface;       // (dtype, shape, strides) -> dict
@@ -16,6 +16,7 @@ struct PackageParts {
   py::object export_order;          // (version, host_wait, no_stream) -> (host_waits, names_stream)
   py::object gpu_source_of;         // (source, name, dtype, shape) -> GpuSource or None
   py::object handle_of;             // (stream) -> int
+  py::object next_lease;            // (Follower) -> awaitable of a ReadLease
 };
 
 // Set before a user can call anything.

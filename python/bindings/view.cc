@@ -186,9 +186,11 @@ void warn_of_views(const std::string& array, bool may_throw) {
       "' that are alive in this process keep slots that a writer waits for: let them die before "
       "the next step, keep copies instead (lease.array.copy()), or create the array with more "
       "slots";
-  if (PyErr_WarnEx(package_parts().view_alive.ptr(), text.c_str(), 1) == 0) return;
-  if (may_throw) throw py::error_already_set();
-  PyErr_Clear();
+  try {
+    package_parts().warn_of_views(text);
+  } catch (py::error_already_set&) {
+    if (may_throw) throw;
+  }
 }
 
 std::string LeaseViews::alive() const {

@@ -17,6 +17,8 @@ import os
 
 from memlease import (
     _core,
+    asynchronous,
+    caller,
     dtypes,
     errors,
     forks,
@@ -100,7 +102,7 @@ __all__ = [
 
 _core.set_package_parts(
     error_types=errors.BY_NUMBER,
-    view_alive=errors.ViewAlive,
+    warn_of_views=caller.warn_of_views,
     numpy_dtype=dtypes.numpy_dtype,
     dtype_for_users=dtypes.dtype_for_users,
     array_interface=interfaces.array_interface,
@@ -108,6 +110,7 @@ _core.set_package_parts(
     export_order=opt_outs.export_order,
     gpu_source_of=sources.gpu_source_of,
     handle_of=stream.handle_of,
+    next_lease=asynchronous.next_lease,
 )
 
 os.register_at_fork(before=forks.warn_of_leases)

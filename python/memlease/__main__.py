@@ -1,4 +1,4 @@
-"""``python -m memlease``: ``show-config``, or any command of memleasectl, as ``doctor``."""
+"""``python -m memlease``: ``show-config``, ``prefix``, or any command of memleasectl."""
 
 import sys
 
@@ -6,5 +6,7 @@ from memlease import programs
 
 if sys.argv[1:] == ["show-config"]:
     programs.show_config()
+elif sys.argv[1:] == ["prefix"]:
+    print(programs.prefix())
 else:
     programs.memleasectl()

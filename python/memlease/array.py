@@ -1,9 +1,10 @@
 """`Array`: a named array, open in this process."""
 
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Never, Self
+from typing import TYPE_CHECKING, Any, Never
 
-from memlease import _core
+from memlease import _core, asynchronous
+from memlease.caller import numpy_warnings
+from memlease.closing import Closing
 from memlease.conversions import Casting, converted
 from memlease.dtypes import dtype_for_users, numpy_dtype, require_numpy
 from memlease.errors import Error, InvalidArgument, Unsupported
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Array(_core.Array):
+class Array(_core.Array, Closing):
     """A named array, open in this process.
 
     `Client.create`, `Client.open` and `Client.wait_for` make them. A handle may be used by any
@@ -93,10 +94,12 @@ class Array(_core.Array):
         if out.dtype == dtype and out.flags.c_contiguous:
             self._get_bytes(out.view(f"V{dtype.itemsize}"), timeout)
         elif self.device == "host":
-            with self.read(timeout=timeout) as lease:
+            with self.read(timeout=timeout) as lease, numpy_warnings(numpy):
                 numpy.copyto(out, lease.array, casting="same_kind")
         else:
-            numpy.copyto(out, self.get(timeout=timeout), casting="same_kind")
+            elements = self.get(timeout=timeout)
+            with numpy_warnings(numpy):
+                numpy.copyto(out, elements, casting="same_kind")
         return out
 
     def put(
@@ -166,6 +169,39 @@ class Array(_core.Array):
         dtype, elements = source_of(source, stream, ignore_stream, kept)
         return self._put_elements(dtype, elements, casting, wait, stream)
 
+    async def read_async(
+        self, *, newer_than: int | None = None, timeout: float | None = None, stream: Any = None
+    ) -> _core.ReadLease:
+        """Lease the current version for reading, as `read` does, in asyncio's event loop.
+
+        Waits in the loop, without a thread of its own, while there is no such version; a task that
+        is cancelled meanwhile leaves nothing behind. Many tasks may wait for one array. The first
+        read of a process calls the daemon, which blocks; no other does. For asyncio; not for trio.
+
+        Parameters
+        ----------
+        newer_than : int, optional
+            The current version once it is above this one.
+        timeout : float, optional
+            Seconds to wait at most. Default: no end.
+        stream : stream, optional
+            As in `read`.
+
+        Returns
+        -------
+        ReadLease
+
+        Raises
+        ------
+        Timeout
+            No such version within `timeout`.
+        OutOfMemory
+            No descriptors are left: each wait has one.
+        ProducerDied, WriteAborted, Withdrawn, Closed, DaemonLost
+        """
+        after = 0 if newer_than is None else newer_than
+        return await asynchronous.read(self.follow(timeout=timeout, after=after, stream=stream))
+
     def _put_elements(
         self, dtype: str, elements: Any, casting: Casting, wait: float | None, stream: Any
     ) -> int:
@@ -187,19 +223,6 @@ class Array(_core.Array):
     def __bool__(self) -> bool:
         """Every handle is true; else Python would ask for its length."""
         return True
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close."""
-        self.close()
 
     def __repr__(self) -> str:
         """Name it, and say what it is and which version is current."""

@@ -4,11 +4,11 @@ import contextlib
 import operator
 import os
 from collections.abc import Iterator, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 from memlease import _core, host_sources, programs
 from memlease.array import Array
+from memlease.closing import Closing
 from memlease.conversions import Casting
 from memlease.dtypes import dtype_name, numpy_dtype, require_numpy
 from memlease.errors import Error, InvalidArgument, NotFound
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Lifetime = Literal["session", "persistent"]
+Writer = Literal["any", "exclusive"]
 
 
 def connect(
@@ -61,7 +62,7 @@ def connect(
     )
 
 
-class Client:
+class Client(Closing):
     """A connection to a daemon; `connect` makes it. May be used by any threads at once.
 
     Calls go to the daemon, without the GIL, and raise `DaemonLost` where it has gone. A context
@@ -70,7 +71,9 @@ class Client:
 
     __slots__ = ("_core",)
 
-    def __init__(self, core: _core.Client) -> None:
+    def __init__(self, core: _core.Client | None = None) -> None:
+        if not isinstance(core, _core.Client):
+            raise TypeError("memlease.Client is made by memlease.connect(), which finds the daemon")
         self._core = core
 
     @property
@@ -100,7 +103,7 @@ class Client:
 
     @property
     def refused_protections(self) -> int:
-        """How many of these the kernel had no room to protect: there late writes are seen."""
+        """For how many there was no room to protect them: there late writes are seen."""
         return self._core.refused_protections
 
     @property
@@ -119,6 +122,7 @@ class Client:
         max_slots: int | None = None,
         lifetime: Lifetime = "session",
         mode: int = 0o600,
+        writer: Writer = "any",
         order: Literal["C", "F"] = "C",
         strides: Sequence[int] | None = None,
         exist_ok: bool = False,
@@ -145,11 +149,15 @@ class Client:
             While readers hold all slots the array grows, slot by slot, up to so many, so that the
             writer need not wait; slots that nobody uses are given back. Default: 64 where these
             take 64 MiB at most, else four times `slots`. With ``max_slots=slots`` the array does
-            not grow; arrays with ``slots=1`` and arrays on a GPU never do.
+            not grow; arrays with ``slots=1`` never do.
         lifetime : {"session", "persistent"}
             Until its creator and its last lease have gone, or until it is withdrawn.
         mode : int
             Who may read and write, as for a file.
+        writer : {"any", "exclusive"}
+            Which of these becomes the writer: whichever writes next; or this process alone, until
+            it closes the array or ends, and then the one that writes next. Meanwhile `write` raises
+            `Denied` elsewhere, and names it.
         order : {"C", "F"}
             Which axis is fastest in memory: the last or the first.
         strides : sequence of int, optional
@@ -189,6 +197,8 @@ class Client:
             raise InvalidArgument(
                 f"lifetime={lifetime!r} is not known", "give 'session' or 'persistent'"
             )
+        if writer not in ("any", "exclusive"):
+            raise InvalidArgument(f"writer={writer!r} is not known", "give 'any' or 'exclusive'")
         if strides is None and order == "F":
             strides = strides_of(extents, _core.itemsize(type_name), "F")
         elements = None
@@ -207,6 +217,7 @@ class Client:
                 max_slots=_max_slots(max_slots),
                 persistent=lifetime == "persistent",
                 mode=_small_number("mode", mode, "give one such as 0o660"),
+                exclusive=writer == "exclusive",
                 exist_ok=bool(exist_ok),
             )
         )
@@ -343,19 +354,6 @@ class Client:
         Leases stay valid, and so do the names of arrays that this process has created.
         """
         self._core.close()
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close."""
-        self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as a reference: connects to the same daemon where it is unpickled."""

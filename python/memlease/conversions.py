@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from memlease.caller import numpy_warnings
 from memlease.dtypes import numpy_dtype, require_numpy
 from memlease.errors import InvalidArgument, Unsupported
 from memlease.layouts import require_same
@@ -42,7 +43,8 @@ def converted(dtype: str, elements: Any, casting: Casting, array: "_core.Array")
         if not _may_become(dtype, wanted, casting):
             require_same(dtype, shape, array.name, wanted, array.shape)
         if shape == array.shape:
-            elements = elements.view(numpy_dtype(dtype)).astype(numpy_dtype(wanted))
+            with numpy_warnings(numpy):
+                elements = elements.view(numpy_dtype(dtype)).astype(numpy_dtype(wanted))
             elements = elements.view(f"V{elements.dtype.itemsize}")
     require_same(wanted, shape, array.name, wanted, array.shape)
     return numpy.broadcast_to(elements, array.shape)

@@ -1,9 +1,8 @@
 """Leases do not go into a forked child: it is warned of, once in a process."""
 
 import itertools
-import warnings
 
-from memlease import _core
+from memlease import _core, caller
 from memlease.errors import LeasesAtFork
 
 _forks = itertools.count()
@@ -13,10 +12,9 @@ def warn_of_leases() -> None:
     """Warn if any lives; to be called before each fork."""
     if not _core.leases_alive() or next(_forks) > 0:
         return
-    warnings.warn(
+    caller.warn(
         "this process forks while leases or views of memlease are alive: the child does not have "
         "them, and ends by SIGSEGV where it touches a view (give it the array, and lease in the "
         "child; or copy what it needs)",
         LeasesAtFork,
-        stacklevel=2,
     )

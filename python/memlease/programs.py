@@ -22,6 +22,11 @@ def daemon() -> str:
     return os.environ.get("MEMLEASE_DAEMON") or _packaged("memleased")
 
 
+def prefix() -> str:
+    """Folder where C++ projects find memlease: for CMAKE_PREFIX_PATH; has lib/pkgconfig."""
+    return str(_FOLDER.parent)
+
+
 def memleasectl() -> Never:
     """Become memleasectl: the script of that name, and ``python -m memlease``."""
     _become("memleasectl")

@@ -1,15 +1,11 @@
 """`wait`: for a newer version of any of several arrays."""
 
-import math
-import time
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from memlease import _core
 from memlease.array import Array
 from memlease.errors import InvalidArgument
-
-LOOK_S = 0.1  # between two looks whether a follower has been closed
 
 Source = TypeVar("Source", Array, _core.Follower, Array | _core.Follower)
 
@@ -54,33 +50,14 @@ def wait(
     sources = list(sources)
     if not sources:
         raise InvalidArgument("there is nothing to wait for", "give arrays or followers")
-    arrays: list[Array] = []
-    known: list[int] = []
     for source in sources:
-        if isinstance(source, _core.Follower):
-            arrays.append(source.array)
-            known.append(source.last)
-        elif isinstance(source, Array):
-            arrays.append(source)
-            known.append(source.version if newer_than is None else 0)
-        else:
+        if not isinstance(source, (Array, _core.Follower)):
             raise TypeError(f"wait() takes arrays and followers, not {type(source).__name__}")
     if newer_than is not None:
+        newer_than = list(newer_than)
         if len(newer_than) != len(sources):
             raise InvalidArgument(
                 f"newer_than has {len(newer_than)} numbers for {len(sources)} sources",
                 "give one for each",
             )
-        known = list(newer_than)
-    followers = [it for it in sources if isinstance(it, _core.Follower)]
-    if not followers or not (timeout is None or hasattr(timeout, "__float__")):
-        return [sources[place] for place in _core.wait(arrays, known, timeout)]
-    end = math.inf if timeout is None else time.monotonic() + timeout
-    while True:
-        # A follower may be closed by another thread, which its array does not tell.
-        if any(it.closed for it in followers):
-            return [it for it in sources if it in followers and it.closed]
-        left = end - time.monotonic()
-        ready = [sources[place] for place in _core.wait(arrays, known, max(0, min(LOOK_S, left)))]
-        if ready or left <= 0:
-            return ready
+    return [sources[place] for place in _core.wait(sources, newer_than, timeout)]

@@ -8,7 +8,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <string_view>
 #include <utility>
 
 #include "fmt/format.h"
@@ -227,7 +226,7 @@ void AttachConnection::hold_back() {
   if (holding_back_) return;
   holding_back_ = true;
   loop_->modify(socket_.get(), kHoldingBack);
-  if (unread_timer_ == EventLoop::TimerId{}) expect_reading();
+  if (!late_charge_ && unread_timer_ == EventLoop::TimerId{}) expect_reading();
 }
 
 void AttachConnection::go_on_reading() {
@@ -238,11 +237,6 @@ void AttachConnection::go_on_reading() {
 
 // The deadline by which the client must have read what it is sent next.
 void AttachConnection::expect_reading() {
-  unread_since_ = EventLoop::Clock::now();
-  watch_reading();
-}
-
-void AttachConnection::watch_reading() {
   loop_->cancel(unread_timer_);
   unread_timer_ =
       loop_->after(options_->unread_deadline, [this] { end_unless(on_unread_deadline()); });
@@ -250,27 +244,17 @@ void AttachConnection::watch_reading() {
 
 bool AttachConnection::on_unread_deadline() {
   unread_timer_ = {};
-  if (!is_answer_unread()) {
-    late_charge_.reset();
-    return true;
-  }
-  const auto unread = EventLoop::Clock::now() - unread_since_;
-  std::string_view beside;
-  if (!late_charge_) {
-    if (auto charge = late_clients_->charge(peer_.uid)) {
-      late_charge_.emplace(*std::move(charge));
-    } else {
-      beside = ", and too many others of its user do not either";
-    }
-  }
-  if (late_charge_ && unread < options_->late_deadline) {
-    watch_reading();
+  if (late_charge_ || !is_answer_unread()) return true;
+  if (auto charge = late_clients_->charge(peer_.uid)) {
+    late_charge_.emplace(*std::move(charge));
+    hold_back();  // so that its reading is an event
     return true;
   }
   return reject(make_error(
       ErrorCode::kTimeout,
-      fmt::format("the client did not read the daemon's answer for {} ms{}",
-                  std::chrono::duration_cast<std::chrono::milliseconds>(unread).count(), beside),
+      fmt::format("the client did not read the daemon's answer for {} ms, and too many others of "
+                  "its user do not either",
+                  options_->unread_deadline.count()),
       "Connect again; a process that is stopped cannot fetch files."));
 }
 

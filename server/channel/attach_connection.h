@@ -9,8 +9,9 @@
 //
 // Then files are fetched, one at a time: while an answer lies unread the client's next frame waits
 // in the socket. Descriptors in flight count against the daemon's uid, so that one client could
-// otherwise stop all others: of the clients that leave an answer unread a few of each uid are given
-// time, as an honest one needs on a machine that is overloaded, and the others are cut.
+// otherwise stop all others: of the clients that leave an answer unread a few of each uid are let
+// be, as an honest one is stopped, or has given the call up and reads the answer at its next one,
+// and the others are cut.
 #pragma once
 
 #include <sys/types.h>
@@ -23,6 +24,7 @@
 
 #include "absl/status/status.h"
 #include "server/channel/process_watch.h"
+#include "server/channel/program_watch.h"
 #include "server/channel/uid_quota.h"
 #include "server/core/session_host.h"
 #include "server/loop/event_loop.h"
@@ -38,11 +40,11 @@ struct AttachOptions {
   // A line for each client that is refused or cut. Clients cause these at will: limit their rate.
   std::function<void(std::string)> log = [](const std::string&) {};
   std::chrono::milliseconds handshake_deadline{5000};
-  std::chrono::milliseconds unread_deadline{2000};  // after it a client is late...
-  std::chrono::milliseconds late_deadline{30'000};  // and cut
+  std::chrono::milliseconds unread_deadline{2000};  // after it a client is late
   unsigned late_clients_per_uid = 32;
   unsigned unfinished_handshakes_per_uid = 32;
   PidfdWay pidfd_way = PidfdWay::kBest;
+  ProgramWatch::Look look_at_program = program_of;
 };
 
 // Belongs to the loop's thread. The pointers and the pidfd outlive it.
@@ -86,7 +88,6 @@ class AttachConnection {
   void hold_back();
   void go_on_reading();
   void expect_reading();
-  void watch_reading();
 
   EventLoop* const loop_;
   SessionHost* const host_;
@@ -107,7 +108,6 @@ class AttachConnection {
   bool holding_back_ = false;  // no frame is read until the last answer has been
   EventLoop::TimerId handshake_timer_;
   EventLoop::TimerId unread_timer_;
-  EventLoop::Clock::time_point unread_since_;
 };
 
 }  // namespace memlease::server

@@ -76,7 +76,9 @@ absl::Status AttachServer::admit(wire::UniqueFd& socket) {
   }
   auto pidfd = pidfd_of_peer(socket.get(), peer->pid, options_.pidfd_way);
   if (!pidfd.ok()) return pidfd.status();
-  peer->command = commands_.of(peer->pid);
+  const pid_t pid = peer->pid;
+  peer->command = commands_.of(pid);
+  const auto program = options_.look_at_program(pid);
   const ClientKey key = ++last_key_;
   auto process =
       ProcessWatch::start(loop_, *std::move(pidfd), [this, key] { process_exited(key); });
@@ -90,7 +92,7 @@ absl::Status AttachServer::admit(wire::UniqueFd& socket) {
     options_.log(fmt::format("attach: client refused: {}", wire::message_of(started)));
     return absl::OkStatus();
   }
-  clients_.emplace(key, Client{*std::move(process), std::move(connection), std::nullopt});
+  clients_.emplace(key, Client{pid, program, *std::move(process), std::move(connection), {}, {}});
   return absl::OkStatus();
 }
 
@@ -104,7 +106,13 @@ void AttachServer::connection_ended(ClientKey key) {
   client.session = client.connection->session();
   const bool goodbye = client.connection->said_goodbye();
   client.connection.reset();
-  if (!client.session || !host_->hang_up(*client.session, goodbye)) clients_.erase(key);
+  if (!client.session || !host_->hang_up(*client.session, goodbye)) {
+    clients_.erase(key);
+  } else if (client.program) {
+    client.other_program = std::make_unique<ProgramWatch>(loop_, client.pid, client.process.pidfd(),
+                                                          *client.program, options_.look_at_program,
+                                                          [this, key] { program_replaced(key); });
+  }
 }
 
 void AttachServer::process_exited(ClientKey key) {
@@ -112,6 +120,12 @@ void AttachServer::process_exited(ClientKey key) {
   // Nothing is left to tell if it had no session, or has said goodbye just now.
   const auto client = clients_.extract(key);
   if (client) host_->exited(*client.mapped().session);
+}
+
+void AttachServer::program_replaced(ClientKey key) {
+  Client& client = clients_.at(key);
+  client.other_program.reset();
+  if (host_->program_replaced(*client.session)) clients_.erase(key);
 }
 
 bool AttachServer::disconnect(wire::SessionId session, const absl::Status& reason) {

@@ -1,6 +1,7 @@
 // The daemon's half of the attach channel: sessions begin and end here. It attests who connects,
 // opens their sessions, hands them their files, and tells SessionHost when a connection ends
-// (hang_up: nothing new may begin) and when the process has exited (exited: all may be freed).
+// (hang_up: nothing new may begin), and then when the process has exited (exited: all may be freed)
+// or runs another program (program_replaced).
 #pragma once
 
 #include <cstdint>
@@ -46,9 +47,13 @@ class AttachServer {
   using ClientKey = std::uint64_t;
   // A process, from its connection on until both connection and process are gone.
   struct Client {
+    pid_t pid;
+    std::optional<ProgramMark> program;  // what it ran when it connected; nothing: cannot be told
     ProcessWatch process;
     std::unique_ptr<AttachConnection> connection;  // none once it has ended
-    std::optional<wire::SessionId> session;        // set when the connection ends
+    // From the connection's end on:
+    std::optional<wire::SessionId> session;
+    std::unique_ptr<ProgramWatch> other_program;
   };
   using Clients = std::unordered_map<ClientKey, Client>;
 
@@ -57,6 +62,7 @@ class AttachServer {
   void refuse(wire::UniqueFd socket, const absl::Status& reason);
   void connection_ended(ClientKey key);
   void process_exited(ClientKey key);
+  void program_replaced(ClientKey key);
 
   EventLoop* const loop_;
   SessionHost* const host_;

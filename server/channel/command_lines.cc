@@ -56,7 +56,7 @@ std::string CommandLines::of(pid_t pid) {
     }
   }
   {
-    const auto end = now + kPatience;
+    const auto end = now + kMostWait;
     const wire::MutexLock lock(shared_->mutex);
     // Held up since an earlier question?
     if (!shared_->question && !shared_->reading) {

@@ -20,7 +20,7 @@ namespace memlease::server {
 // Belongs to one thread, the loop's.
 class CommandLines {
  public:
-  static constexpr std::chrono::milliseconds kPatience{250};
+  static constexpr std::chrono::milliseconds kMostWait{250};
   static constexpr std::chrono::milliseconds kPause{10'000};
   static constexpr std::size_t kMostBytes = 256;
   using Read = std::function<std::string(pid_t)>;

@@ -95,8 +95,23 @@ absl::Status read_key(Settings& settings, const std::string& path, std::string_v
   return wrong_type(origin, *option, name_of(node.type()));
 }
 
+// In neither a string, with which the value then begins, nor a comment.
+bool has_bare_non_ascii(std::string_view value) {
+  std::size_t at = 0;
+  if (const char quote = value.empty() ? '\0' : value.front(); quote == '"' || quote == '\'') {
+    for (at = 1; at < value.size() && value[at] != quote; ++at) {
+      if (value[at] == '\\' && quote == '"') ++at;
+    }
+  }
+  const std::string_view rest = value.substr(std::min(at, value.size()));
+  const std::string_view bare = rest.substr(0, rest.find('#'));
+  return std::any_of(bare.begin(), bare.end(),
+                     [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
+}
+
 // Of TOML, a file of settings is lines of KEY = VALUE alone. toml++ gets nothing else: it ends the
-// process at what can begin no key, "[," for one.
+// process at what can begin no key, "[," for one, and does anything at a bare character beyond
+// ASCII.
 absl::Status check_line(const std::string& origin, std::string_view line) {
   constexpr std::string_view kBlank = " \t";
   constexpr std::string_view kKey =
@@ -117,6 +132,12 @@ absl::Status check_line(const std::string& origin, std::string_view line) {
   }
   line.remove_prefix(1);
   skip(kBlank);
+  if (line.starts_with("\"\"\"") || line.starts_with("'''")) {
+    return error_at(origin, "the string begins with three quotes; one line has room for it.");
+  }
+  if (has_bare_non_ascii(line)) {
+    return error_at(origin, "a character beyond ASCII stands in neither quotes nor a comment.");
+  }
   const bool is_array = line.starts_with('[');
   if (!is_array && !line.starts_with('{')) return absl::OkStatus();
   const Option* const option = find_option(key);

@@ -33,60 +33,75 @@ void store(Config& config, const OptionValue& value) {
   }
 }
 
+template <auto kMember>
+OptionValue load(const Config& config) {
+  using Member = std::remove_cvref_t<decltype(config.*kMember)>;
+  if constexpr (std::is_same_v<Member, std::string>) {
+    return config.*kMember;
+  } else {
+    return static_cast<std::uint64_t>(config.*kMember);
+  }
+}
+
+template <auto kMember>
+constexpr Option::Member member{store<kMember>, load<kMember>};
+
 // THE table. A word's place in its list is the value of its enumerator. The default of `directory`
 // depends on the user and is given by config.cc.
 // clang-format off: two lines a row, and its help.
+constexpr bool kReloaded = true;  // by SIGHUP
+constexpr bool kAtStart = false;
 constexpr Option kOptions[] = {
     {"directory", "MEMLEASE_DIR", OptionKind::kPath,
-     "", 0, 0, {}, store<&Config::directory>,
+     "", 0, 0, {}, member<&Config::directory>, kAtStart,
      "Directory of the sockets, made with mode 0700 if missing. Default: "
      "$XDG_RUNTIME_DIR/memlease, else /tmp/memlease-<uid>."},
     {"socket_mode", "MEMLEASE_SOCKET_MODE", OptionKind::kMode,
-     "0600", 0600, 0666, {}, store<&Config::socket_mode>,
+     "0600", 0600, 0666, {}, member<&Config::socket_mode>, kAtStart,
      "Who may connect: 0600 the daemon's user, 0660 also the group, 0666 everybody."},
     {"memory_limit_bytes", "MEMLEASE_MEMORY_LIMIT_BYTES", OptionKind::kBytes,
-     "50%", 0, kAnyBytes, {}, store<&Config::memory_limit_bytes>,
+     "50%", 0, kAnyBytes, {}, member<&Config::memory_limit_bytes>, kReloaded,
      "Most memory taken from the system, all users together. 0 = no limit."},
     {"warm_bytes", "MEMLEASE_WARM_BYTES", OptionKind::kBytes,
-     "256MiB", 0, kAnyBytes, {}, store<&Config::warm_bytes>,
+     "256MiB", 0, kAnyBytes, {}, member<&Config::warm_bytes>, kReloaded,
      "Most freed memory kept for the next array instead of going back to the system; on each GPU, "
      "too."},
     {"quota_bytes", "MEMLEASE_QUOTA_BYTES", OptionKind::kBytes,
-     "0", 0, kAnyBytes, {}, store<&Config::quota_bytes>,
+     "0", 0, kAnyBytes, {}, member<&Config::quota_bytes>, kReloaded,
      "Most bytes of arrays in host memory per user. 0 = no limit."},
     {"quota_arrays", "MEMLEASE_QUOTA_ARRAYS", OptionKind::kCount,
-     "65536", 0, kAnyCount, {}, store<&Config::quota_arrays>,
+     "65536", 0, kAnyCount, {}, member<&Config::quota_arrays>, kReloaded,
      "Most arrays per user. 0 = no limit."},
     {"quota_sessions", "MEMLEASE_QUOTA_SESSIONS", OptionKind::kCount,
-     "512", 0, kAnyCount, {}, store<&Config::quota_sessions>,
+     "512", 0, kAnyCount, {}, member<&Config::quota_sessions>, kReloaded,
      "Most connected processes per user. 0 = no limit."},
     {"gpu_memory_limit_bytes", "MEMLEASE_GPU_MEMORY_LIMIT_BYTES", OptionKind::kSize,
-     "0", 0, kAnyBytes, {}, store<&Config::gpu_memory_limit_bytes>,
+     "0", 0, kAnyBytes, {}, member<&Config::gpu_memory_limit_bytes>, kReloaded,
      "Most memory taken of each GPU, all users together. 0 = as much as there is."},
     {"gpu_quota_bytes", "MEMLEASE_GPU_QUOTA_BYTES", OptionKind::kSize,
-     "0", 0, kAnyBytes, {}, store<&Config::gpu_quota_bytes>,
+     "0", 0, kAnyBytes, {}, member<&Config::gpu_quota_bytes>, kReloaded,
      "Most bytes of arrays per user on each GPU. 0 = no limit."},
     {"event_waits", "MEMLEASE_EVENT_WAITS", OptionKind::kWord,
-     "stream", 0, 0, {"stream", "host"}, store<&Config::event_waits>,
+     "stream", 0, 0, {"stream", "host"}, member<&Config::event_waits>, kReloaded,
      "What waits for earlier GPU work on a slot, other processes' above all: the stream, or the "
      "host before it gives the stream work. A stream may wait for ever for a process that was killed, the host never."},
     {"event_wait_timeout_s", "MEMLEASE_EVENT_WAIT_TIMEOUT_S", OptionKind::kSeconds,
-     "60", 1, kDaySeconds, {}, store<&Config::event_wait_timeout_s>,
+     "60", 1, kDaySeconds, {}, member<&Config::event_wait_timeout_s>, kReloaded,
      "How long the host waits so, with event_waits = host."},
     {"drain_timeout_s", "MEMLEASE_DRAIN_TIMEOUT_S", OptionKind::kSeconds,
-     "25", 0, kDaySeconds, {}, store<&Config::drain_timeout_s>,
+     "25", 0, kDaySeconds, {}, member<&Config::drain_timeout_s>, kReloaded,
      "How long SIGTERM waits for leases to be given back."},
     {"idle_exit_s", "MEMLEASE_IDLE_EXIT_S", OptionKind::kSeconds,
-     "0", 0, kDaySeconds, {}, store<&Config::idle_exit_s>,
+     "0", 0, kDaySeconds, {}, member<&Config::idle_exit_s>, kReloaded,
      "End after so long without a connected process and a persistent array. 0 = never."},
     {"huge_pages", "MEMLEASE_HUGE_PAGES", OptionKind::kWord,
-     "auto", 0, 0, {"auto", "never"}, store<&Config::huge_pages>,
+     "auto", 0, 0, {"auto", "never"}, member<&Config::huge_pages>, kAtStart,
      "Use huge pages for large arrays where the system has them."},
     {"log_level", "MEMLEASE_LOG_LEVEL", OptionKind::kWord,
-     "info", 0, 0, {"debug", "info", "warning", "error"}, store<&Config::log_level>,
+     "info", 0, 0, {"debug", "info", "warning", "error"}, member<&Config::log_level>, kReloaded,
      "Least severe event logged."},
     {"log_format", "MEMLEASE_LOG_FORMAT", OptionKind::kWord,
-     "text", 0, 0, {"text", "json", "journal"}, store<&Config::log_format>,
+     "text", 0, 0, {"text", "json", "journal"}, member<&Config::log_format>, kAtStart,
      "Form of the log's lines."},
 };
 // clang-format on

@@ -37,7 +37,11 @@ struct Option {
   std::uint64_t least;
   std::uint64_t most;
   std::array<std::string_view, 4> words;
-  void (*store)(Config&, const OptionValue&);
+  struct Member {  // of Config
+    void (*store)(Config&, const OptionValue&);
+    OptionValue (*load)(const Config&);
+  } member;
+  bool reloaded;  // may change while the daemon runs
   std::string_view help;
 };
 

@@ -33,9 +33,11 @@ absl::StatusOr<Settings> read_environment(const Environment& environment) {
 }
 
 // The file to read: the named one, else the user's, else the system's, else none.
-std::string file_path(const Flags& flags, const Environment& environment) {
-  if (!flags.config_path.empty()) return flags.config_path;
-  if (std::string named = variable(environment, "MEMLEASE_CONFIG"); !named.empty()) return named;
+std::string file_path(const Flags& flags, const Environment& environment,
+                      const std::string& folder) {
+  std::string named = flags.config_path;
+  if (named.empty()) named = variable(environment, "MEMLEASE_CONFIG");
+  if (!named.empty()) return named.front() == '/' ? named : folder + named;
   std::string home = variable(environment, "XDG_CONFIG_HOME");
   if (home.empty()) {
     home = variable(environment, "HOME");
@@ -61,6 +63,22 @@ absl::StatusOr<Settings> read_defaults(const Environment& environment) {
   return settings;
 }
 
+// From the strongest source to the weakest: merge() keeps what is there. Every source is checked in
+// full, also where a stronger one decides. `folder`: what a relative path of a file begins with.
+absl::StatusOr<Settings> read_sources(const Flags& flags, const Environment& environment,
+                                      const std::string& folder) {
+  Settings settings = flags.settings;
+  const std::string path = file_path(flags, environment, folder);
+  absl::StatusOr<Settings> weaker[] = {read_environment(environment),
+                                       path.empty() ? Settings() : read_file(path),
+                                       read_defaults(environment)};
+  for (auto& source : weaker) {
+    if (!source.ok()) return source.status();
+    settings.merge(*source);
+  }
+  return settings;
+}
+
 // Lines of the file, with the origin of each value as a comment.
 std::string print_settings(const Settings& settings) {
   std::string lines;
@@ -75,27 +93,38 @@ std::string print_settings(const Settings& settings) {
 }  // namespace
 
 Startup configure(std::span<const char* const> arguments, const Environment& environment) {
-  auto flags = read_flags(arguments);
+  const auto flags = read_flags(arguments);
   if (!flags.ok()) return refuse(kExitUsage, wire::message_of(flags.status()));
   if (!flags->answer.empty()) return {.output = flags->answer};
 
-  // From the strongest source to the weakest: merge() keeps what is there. Every source is checked
-  // in full, also where a stronger one decides.
-  Settings settings = std::move(flags->settings);
-  const std::string path = file_path(*flags, environment);
-  absl::StatusOr<Settings> weaker[] = {read_environment(environment),
-                                       path.empty() ? Settings() : read_file(path),
-                                       read_defaults(environment)};
-  for (auto& source : weaker) {
-    if (!source.ok()) return refuse(kExitConfig, wire::message_of(source.status()));
-    settings.merge(*source);
-  }
-  if (flags->print_config) return {.output = print_settings(settings)};
+  const auto settings = read_sources(*flags, environment, "");
+  if (!settings.ok()) return refuse(kExitConfig, wire::message_of(settings.status()));
+  if (flags->print_config) return {.output = print_settings(*settings)};
   if (flags->check_config) return {.output = "memleased: the settings are right.\n"};
 
   Config config{};
-  for (const Option& option : options()) option.store(config, settings.at(&option).value);
+  for (const Option& option : options()) {
+    option.member.store(config, settings->at(&option).value);
+  }
   return {.config = config, .background = flags->background};
+}
+
+absl::StatusOr<Reload> reload(const Config& now, std::span<const char* const> arguments,
+                              const Environment& environment, const std::string& folder) {
+  const auto flags = read_flags(arguments);
+  if (!flags.ok()) return flags.status();
+  const auto settings = read_sources(*flags, environment, folder + "/");
+  if (!settings.ok()) return settings.status();
+  Reload reload{now, {}};
+  for (const Option& option : options()) {
+    const auto& [value, origin] = settings->at(&option);
+    const OptionValue before = option.member.load(now);
+    if (value == before) continue;
+    reload.changes.push_back({option.name, print_value(option, before), print_value(option, value),
+                              origin, option.reloaded});
+    if (option.reloaded) option.member.store(reload.config, value);
+  }
+  return reload;
 }
 
 }  // namespace memlease::server

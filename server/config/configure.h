@@ -8,7 +8,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "absl/status/statusor.h"
 #include "server/config/config.h"
 
 namespace memlease::server {
@@ -33,5 +36,24 @@ using Environment = std::function<const char*(const char*)>;
 
 // Reads flags, environment and file. Does not touch the runtime directory.
 Startup configure(std::span<const char* const> arguments, const Environment& environment);
+
+// A setting whose value is another one now, both as the file would have it.
+struct SettingChange {
+  std::string_view name;
+  std::string before;
+  std::string after;
+  std::string origin;  // of the new one: "--warm-bytes", "/etc/x.toml:3", "default"
+  bool applied;        // false: it cannot change while the daemon runs
+};
+
+struct Reload {
+  Config config;  // with the old values of what cannot change
+  std::vector<SettingChange> changes;
+};
+
+// Reads again what configure() has read, for a daemon that runs with `now`. A relative --config is
+// one of `folder`, where the daemon was started. The error is what configure() would have said.
+absl::StatusOr<Reload> reload(const Config& now, std::span<const char* const> arguments,
+                              const Environment& environment, const std::string& folder);
 
 }  // namespace memlease::server

@@ -1,11 +1,14 @@
 #include "server/config/directory.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <string_view>
@@ -96,6 +99,12 @@ absl::Status Directory::open() {
                                   path_, status.st_mode & 07777),
                       fmt::format("Run: chmod go-w '{}'", path_));
   }
+  // Keeps systemd-tmpfiles(8) away, which removes old files from /tmp, the lock among them.
+  ::flock(fd_.get(), LOCK_SH | LOCK_NB);
+  changes_.reset(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  constexpr std::uint32_t kChanges =
+      IN_DELETE | IN_MOVE | IN_CREATE | IN_DELETE_SELF | IN_MOVE_SELF;
+  if (::inotify_add_watch(changes_.get(), path_.c_str(), kChanges) < 0) changes_.reset();
   return absl::OkStatus();
 }
 
@@ -164,17 +173,101 @@ absl::Status Directory::remove_stale(const std::string& name) {
   return absl::OkStatus();
 }
 
-absl::Status Directory::remember(const std::string& name) {
-  struct stat made{};
-  if (::fstatat(fd_.get(), name.c_str(), &made, AT_SYMLINK_NOFOLLOW) != 0) {
+absl::Status Directory::remember(const std::string& name, bool made) {
+  struct stat found{};
+  if (::fstatat(fd_.get(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) {
     return errno_error(ErrorCode::kInternal, fmt::format("cannot examine '{}/{}'", path_, name),
                        errno, "Something else than this daemon changes the directory.");
   }
-  entries_.push_back({name, made.st_dev, made.st_ino});
+  entries_.push_back({name, found.st_dev, found.st_ino, made});
+  return absl::OkStatus();
+}
+
+// By its address alone: what a unit calls it may be the same for both.
+absl::StatusOr<std::string> Directory::name_of(const PassedSocket& socket) const {
+  const auto wrong = [&](std::string_view what) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      fmt::format("the passed socket '{}' (descriptor {}) {}", socket.name,
+                                  socket.fd.get(), what),
+                      fmt::format("The unit of sockets has ListenSequentialPacket={0}/{1} and "
+                                  "ListenStream={0}/{2}, and nothing else.",
+                                  path_, wire::kAttachSocket, wire::kControlSocket));
+  };
+  const auto option = [&socket](int name) {
+    int value = -1;
+    socklen_t bytes = sizeof value;
+    const int failed = ::getsockopt(socket.fd.get(), SOL_SOCKET, name, &value, &bytes);
+    return failed == 0 ? value : -1;
+  };
+  if (option(SO_DOMAIN) != AF_UNIX) return wrong("is not a UNIX socket");
+  sockaddr_un address{};
+  socklen_t bytes = sizeof address - 1;  // so that its path ends in it
+  if (::getsockname(socket.fd.get(), reinterpret_cast<sockaddr*>(&address), &bytes) != 0 ||
+      address.sun_path[0] != '/') {
+    return wrong("has no path in the file system");
+  }
+  const std::string path = address.sun_path;
+  const std::size_t slash = path.rfind('/');
+  const std::string name = path.substr(slash + 1);
+  if (name != wire::kAttachSocket && name != wire::kControlSocket) {
+    return wrong(fmt::format("is '{}', which this daemon does not use", path));
+  }
+  struct stat named{};
+  struct stat here{};
+  if (::fstat(fd_.get(), &here) != 0 || ::stat(path.substr(0, slash + 1).c_str(), &named) != 0 ||
+      here.st_dev != named.st_dev || here.st_ino != named.st_ino) {
+    return wrong(fmt::format("is '{}', but the daemon's directory is '{}'", path, path_));
+  }
+  const bool is_attach = name == wire::kAttachSocket;
+  if (option(SO_TYPE) != (is_attach ? SOCK_SEQPACKET : SOCK_STREAM)) {
+    return wrong(fmt::format("is '{}', and not of type {}", path,
+                             is_attach ? "SOCK_SEQPACKET" : "SOCK_STREAM"));
+  }
+  if (option(SO_ACCEPTCONN) != 1) return wrong(fmt::format("is '{}', and does not listen", path));
+  return name;
+}
+
+absl::Status Directory::use(std::vector<PassedSocket> sockets) {
+  sockets_passed_ = !sockets.empty();
+  for (PassedSocket& socket : sockets) {
+    auto name = name_of(socket);
+    if (!name.ok()) return name.status();
+    struct stat found{};
+    if (::fstatat(fd_.get(), name->c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISSOCK(found.st_mode)) {
+      return make_error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("the socket '{}/{}' was passed, but that file is gone: nobody can connect",
+                      path_, *name),
+          "Restart the unit of the sockets, which makes them again.");
+    }
+    if (auto status = remember(*name, false); !status.ok()) return status;
+    if (!passed_.try_emplace(*name, std::move(socket.fd)).second) {
+      return make_error(ErrorCode::kInvalidArgument,
+                        fmt::format("two sockets were passed for '{}/{}'", path_, *name),
+                        "Let one unit of sockets name each of them once.");
+    }
+  }
+  if (passed_.size() == 1) {
+    const bool has_attach = passed_.contains(wire::kAttachSocket);
+    return make_error(ErrorCode::kInvalidArgument,
+                      fmt::format("of the daemon's two sockets only '{}/{}' was passed", path_,
+                                  has_attach ? wire::kAttachSocket : wire::kControlSocket),
+                      fmt::format("Let the unit of sockets have Listen{}={}/{} too.",
+                                  has_attach ? "Stream" : "SequentialPacket", path_,
+                                  has_attach ? wire::kControlSocket : wire::kAttachSocket));
+  }
   return absl::OkStatus();
 }
 
 absl::StatusOr<wire::UniqueFd> Directory::listen(const std::string& name, int type, mode_t mode) {
+  if (auto passed = passed_.extract(name)) {
+    if (::fcntl(passed.mapped().get(), F_SETFL, O_RDWR | O_NONBLOCK) == 0) {
+      return std::move(passed.mapped());
+    }
+    return errno_error(ErrorCode::kInternal, fmt::format("O_NONBLOCK on '{}/{}'", path_, name),
+                       errno);
+  }
   if (auto status = remove_stale(name); !status.ok()) return status;
   const auto path = wire::socket_path(path_, name);
   if (!path.ok()) return path.status();
@@ -199,17 +292,46 @@ absl::StatusOr<wire::UniqueFd> Directory::listen(const std::string& name, int ty
   return socket;
 }
 
+bool Directory::is_there(const Entry& entry) const {
+  struct stat now{};
+  return ::fstatat(fd_.get(), entry.name.c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+         now.st_dev == entry.device && now.st_ino == entry.inode;
+}
+
+std::vector<std::string> Directory::lost() {
+  alignas(inotify_event) char events[4096];
+  while (::read(changes_.get(), events, sizeof events) > 0) {
+  }
+  struct stat here{};
+  struct stat named{};
+  if (::fstat(fd_.get(), &here) != 0 || ::lstat(path_.c_str(), &named) != 0 ||
+      here.st_dev != named.st_dev || here.st_ino != named.st_ino) {
+    return {path_};
+  }
+  std::vector<std::string> paths;
+  for (const Entry& entry : entries_) {
+    if (!is_there(entry)) paths.push_back(fmt::format("{}/{}", path_, entry.name));
+  }
+  return paths;
+}
+
 Directory::~Directory() {
   // The lock file, which was first, goes last: until then no other daemon starts here.
   while (!entries_.empty()) {
-    const Entry entry = std::move(entries_.back());
+    remove(entries_.back());
     entries_.pop_back();
-    struct stat now{};
-    if (::fstatat(fd_.get(), entry.name.c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0 &&
-        now.st_dev == entry.device && now.st_ino == entry.inode) {
-      ::unlinkat(fd_.get(), entry.name.c_str(), 0);
-    }
   }
+}
+
+void Directory::remove(const std::string& name) {
+  const auto ours = std::ranges::find(entries_, name, &Entry::name);
+  if (ours == entries_.end() || !ours->made) return;
+  remove(*ours);
+  entries_.erase(ours);
+}
+
+void Directory::remove(const Entry& entry) {
+  if (entry.made && is_there(entry)) ::unlinkat(fd_.get(), entry.name.c_str(), 0);
 }
 
 }  // namespace memlease::server

@@ -9,8 +9,8 @@
 
 namespace memlease::server {
 
-// Arrays of one access domain share boards, segments and heir files: whoever holds a descriptor of
-// one of these reaches the whole file, so nothing else may stand in it.
+// Arrays of one access domain share boards, segments and takeover pages: whoever holds a descriptor
+// of one of these reaches the whole file, so nothing else may stand in it.
 struct AccessDomain {
   uid_t uid = 0;
   gid_t gid = 0;

@@ -14,7 +14,7 @@
 
 namespace memlease::server {
 
-// Somebody asked for the writer's right while another one may still be writing.
+// Somebody asked for writer ownership while another one may still be writing.
 struct PendingMove {
   wire::SessionId to{0};
   std::uint64_t offer = 0;     // unique in the daemon's run
@@ -34,8 +34,8 @@ struct Array {
   wire::SlotLayout layout() const { return {spec.slots, spec.max_slots}; }
   wire::FileRange board_at;
   wire::BoardRecord* board = nullptr;
-  wire::FileRange heir_at;
-  wire::WriterRow* heir = nullptr;
+  wire::FileRange takeover_at;
+  wire::WriterRow* takeover = nullptr;
   Quota::Charge count_charge;
   Quota::Charge bytes_charge;
   std::shared_ptr<EventSet> write_events;  // a slot's last publish or drop, whoever wrote
@@ -51,7 +51,10 @@ struct Array {
   std::vector<Added> added;
   std::vector<wire::FileRange> chunks;  // further subscriber chunks
   std::vector<wire::SessionId> members;
-  wire::SessionId writer{0};  // 0: the heir row counts
+  // Of an array with an exclusive writer: the session that it is, or is kept for; 0 = whoever asks
+  // next becomes it.
+  wire::SessionId exclusive_to{0};
+  wire::SessionId writer{0};  // 0: the takeover row counts
   std::optional<PendingMove> pending;
   bool withdrawn = false;
 };

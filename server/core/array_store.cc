@@ -19,7 +19,8 @@ ArrayStore::ArrayStore(FileTable& files, PageSource& pages, DeviceTable& devices
 ArrayStore::DomainPages::DomainPages(FileTable& files, PageSource& source,
                                      const AccessDomain& domain)
     : boards(files, source, {wire::FileKind::kBoard, wire::kBoardBytes, domain, {}}),
-      heirs(files, source, {wire::FileKind::kExtent, wire::kExtentBytes, domain, {}}) {}
+      takeovers(files, source,
+                {wire::FileKind::kSessionPage, wire::kSessionPageBytes, domain, {}}) {}
 
 ArrayStore::DomainPages& ArrayStore::pages_of(const AccessDomain& domain) {
   auto& pages = domains_[domain];
@@ -55,7 +56,7 @@ absl::StatusOr<ArrayStore::Creation> ArrayStore::create(const wire::ArraySpec& s
     return **growth;
   }
   array->id = wire::ArrayId{++last_id_};
-  init_board(*array->board, array->id, spec.slots, row_ref(array->heir_at));
+  init_board(*array->board, array->id, spec.slots, row_ref(array->takeover_at));
   return array;
 }
 
@@ -73,6 +74,7 @@ absl::StatusOr<std::optional<SegmentPool::Growth>> ArrayStore::place_slots(Array
   while (array.slots.size() < slots) {
     const auto at = segments.place(array.domain, array.slot_bytes);
     if (!at) return segments.reserve(array.domain, array.slot_bytes, slots - array.slots.size());
+    segments.backend().checker_release(wire::checker_key_of_places(at->file));
     array.slots.push_back(*at);
   }
   return std::nullopt;
@@ -89,10 +91,16 @@ absl::StatusOr<std::optional<SegmentPool::Growth>> ArrayStore::add_slot(Array& a
                      std::pair{Quota::Charge(), std::move(*bytes)});
     return growth;
   }
+  absl::Status status;
   if (array.slots.back().offset > wire::kMaxPlaceOffset) {
+    status = wire::defect("the added slot's place does not fit into a word of the board");
+  } else {
+    status = array.write_events->add(static_cast<std::uint32_t>(array.slots.size() - 1));
+  }
+  if (!status.ok()) {
     devices_.at(array.spec.device).segments.free(array.domain, array.slots.back());
     array.slots.pop_back();
-    return wire::defect("the added slot's place does not fit into a word of the board");
+    return status;
   }
   array.added.push_back({std::move(*bytes), {}});
   ++added_slots_;
@@ -101,7 +109,9 @@ absl::StatusOr<std::optional<SegmentPool::Growth>> ArrayStore::add_slot(Array& a
 }
 
 void ArrayStore::remove_slot(Array& array) {
-  devices_.at(array.spec.device).segments.free(array.domain, array.slots.back());
+  SegmentPool& segments = devices_.at(array.spec.device).segments;
+  segments.backend().checker_release(wire::checker_key_of_places(array.slots.back().file));
+  segments.free(array.domain, array.slots.back());
   array.slots.pop_back();
   array.added.pop_back();
   --added_slots_;
@@ -109,10 +119,10 @@ void ArrayStore::remove_slot(Array& array) {
 
 absl::Status ArrayStore::place_records(Array& array) {
   DomainPages& pages = pages_of(array.domain);
-  auto heir = pages.heirs.allocate(wire::writer_row_units(array.layout().most));
-  if (!heir.ok()) return heir.status();
-  array.heir_at = *heir;
-  array.heir = new (files_.data(*heir)) wire::WriterRow;
+  auto takeover = pages.takeovers.allocate(wire::writer_row_units(array.layout().most));
+  if (!takeover.ok()) return takeover.status();
+  array.takeover_at = *takeover;
+  array.takeover = new (files_.data(*takeover)) wire::WriterRow;
   auto board = pages.boards.allocate(wire::board_record_units(array.layout()));
   if (!board.ok()) return board.status();
   array.board_at = *board;
@@ -132,7 +142,7 @@ void ArrayStore::destroy(Array& array) {
   DomainPages& pages = pages_of(array.domain);
   SegmentPool& segments = devices_.at(array.spec.device).segments;
   for (const wire::FileRange& at : array.slots) segments.free(array.domain, at);
-  if (array.heir != nullptr) pages.heirs.free(array.heir_at);
+  if (array.takeover != nullptr) pages.takeovers.free(array.takeover_at);
   if (array.board != nullptr) {
     // A client that comes back late finds another id here.
     array.board->array_id.store(0);
@@ -143,7 +153,7 @@ void ArrayStore::destroy(Array& array) {
   array.added.clear();
   array.slots.clear();
   array.chunks.clear();
-  array.heir = nullptr;
+  array.takeover = nullptr;
   array.board = nullptr;
   array.count_charge = {};
   array.bytes_charge = {};

@@ -35,8 +35,9 @@ class ArrayStore {
   // Nobody holds or writes it any more.
   void destroy(Array& array);
 
-  // One more slot of a host array, which the board says then; or the memory that must be added
-  // before this is called again. Charges the array's owner. kQuotaExceeded, kOutOfMemory.
+  // One more slot, which the board says then; or the memory that must be added before this is
+  // called again. Charges the array's owner. kQuotaExceeded, kOutOfMemory: also where the device
+  // has no event left for it.
   absl::StatusOr<std::optional<SegmentPool::Growth>> add_slot(Array& array);
   // Gives the bytes of the last added slot back, which the board does not name any more.
   void remove_slot(Array& array);
@@ -50,7 +51,7 @@ class ArrayStore {
   struct DomainPages {
     DomainPages(FileTable& files, PageSource& source, const AccessDomain& domain);
     PageAllocator boards;
-    PageAllocator heirs;
+    PageAllocator takeovers;
   };
   DomainPages& pages_of(const AccessDomain& domain);
   // Places for so many slots; the growth that is missing for them, if one is.

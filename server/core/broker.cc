@@ -4,31 +4,13 @@
 #include <cassert>
 #include <utility>
 
-#include "fmt/format.h"
-#include "fmt/ranges.h"
+#include "server/core/refusals.h"
 #include "server/core/slot_board.h"
-#include "wire/error.h"
 
 namespace memlease::server {
 
 using wire::ArrayId;
-using wire::ErrorCode;
-using wire::make_error;
 using wire::SessionId;
-
-namespace {
-
-absl::Status withdrawn_error(const Array& array) {
-  return make_error(ErrorCode::kWithdrawn, fmt::format("'{}' has been withdrawn", array.spec.name),
-                    "Create it again.");
-}
-
-}  // namespace
-
-absl::Status shutting_down() {
-  return make_error(ErrorCode::kDaemonUnavailable, "the daemon is shutting down",
-                    "Connect again once it has been started again.");
-}
 
 Broker::Broker(const Dependencies& dependencies, const Limits& limits)
     : dependencies_(dependencies),
@@ -41,6 +23,14 @@ Broker::Broker(const Dependencies& dependencies, const Limits& limits)
       slot_growth_(store_, rows_, sessions_, writer_ownership_),
       imports_(files_, sessions_) {
   devices_.add(dependencies_.host, {limits.memory, limits.per_uid.bytes});
+}
+
+void Broker::set_limits(const Limits& limits, const DeviceLimits& gpu_limits) {
+  quota_.set_limits({0, limits.per_uid.arrays, limits.per_uid.sessions});
+  for (auto& [name, device] : devices_.all()) {
+    const bool is_host = &device.backend() == &dependencies_.host;
+    device.set_limits(is_host ? DeviceLimits{limits.memory, limits.per_uid.bytes} : gpu_limits);
+  }
 }
 
 void Broker::add_device(DeviceBackend& backend, const DeviceLimits& limits) {
@@ -70,7 +60,7 @@ absl::StatusOr<FileGrant> Broker::fetch_file(SessionId id, wire::FileId file) {
   return files_.grant(file, session->peer, id);
 }
 
-// Hang-up revokes what needs a call; its rows and its right stand until the process has exited,
+// Hang-up revokes what needs a call; its rows and its ownership stand until the process has exited,
 // unless it said goodbye.
 bool Broker::hang_up(SessionId id, bool goodbye) {
   Session* session = sessions_.find(id);
@@ -89,6 +79,18 @@ bool Broker::hang_up(SessionId id, bool goodbye) {
 }
 
 std::vector<ReclaimedArray> Broker::exited(SessionId id) {
+  return end_session(id, Departure::kExited);
+}
+
+std::optional<std::vector<ReclaimedArray>> Broker::program_replaced(SessionId id) {
+  const Session* session = sessions_.find(id);
+  assert(session != nullptr);
+  const auto on_gpu = [&](const auto& membership) {
+    return membership.second.device != dependencies_.host.device();
+  };
+  const bool used_gpu = !session->imported_memory.empty() || !session->imported_events.empty() ||
+                        std::ranges::any_of(session->memberships, on_gpu);
+  if (used_gpu) return std::nullopt;
   return end_session(id, Departure::kExited);
 }
 
@@ -151,12 +153,7 @@ absl::Status Broker::refuse_while_draining() const {
 
 absl::StatusOr<Array*> Broker::readable(const PeerIdentity& viewer, const std::string& name) const {
   Array* array = catalog_.find(name);
-  if (array == nullptr || !may_read(viewer, array->domain)) {
-    return make_error(ErrorCode::kNotFound,
-                      fmt::format("there is no array '{}' that uid {} may read", name, viewer.uid),
-                      "List what there is: memleasectl ls. Wait for one that is yet to come: "
-                      "wait_for(name).");
-  }
+  if (array == nullptr || !may_read(viewer, array->domain)) return no_such_array(name, viewer.uid);
   return array;
 }
 
@@ -169,34 +166,17 @@ absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::Ar
                                                 bool exist_ok) {
   if (auto status = refuse_while_draining(); !status.ok()) return status;
   if (auto status = wire::validate(spec); !status.ok()) return status;
-  if (devices_.find(spec.device) == nullptr) {
-    return make_error(
-        ErrorCode::kUnsupported,
-        fmt::format("this daemon has no device '{}', but {}", spec.device,
-                    fmt::join(devices_.names(), ", ")),
-        "A daemon sees the GPUs that CUDA_VISIBLE_DEVICES, or its container, leave to it.");
-  }
+  if (devices_.find(spec.device) == nullptr) return no_such_device(spec.device, devices_.names());
   if (Array* existing = catalog_.find(spec.name)) {
     if (!exist_ok || !may_read(session.peer, existing->domain)) {
-      return make_error(ErrorCode::kAlreadyExists, fmt::format("the name '{}' is taken", spec.name),
-                        "Open it, withdraw it, or create with exist_ok.");
+      return name_is_taken(spec.name);
     }
     wire::ArraySpec wanted = spec;
     wanted.strides_bytes = wire::strides_bytes_of(spec);
     wanted.max_slots = wire::max_slots_of(spec);
     wire::ArraySpec stands = existing->spec;
     stands.strides_bytes = wire::strides_bytes_of(stands);
-    if (wanted != stands) {
-      return make_error(
-          ErrorCode::kAlreadyExists,
-          fmt::format("'{}' exists as {} on {} with {} slots (max_slots {}), mode {:#o}: not what "
-                      "was asked for ({} on {}, {} slots (max_slots {}), mode {:#o}, or another "
-                      "layout or lifetime)",
-                      spec.name, describe(stands), stands.device, stands.slots, stands.max_slots,
-                      stands.mode, describe(wanted), wanted.device, wanted.slots, wanted.max_slots,
-                      wanted.mode),
-          "Open it as it is, or withdraw it first.");
-    }
+    if (wanted != stands) return other_array(stands, wanted);
     return join(session, *existing, false);
   }
   auto creation = store_.create(spec, {session.peer.uid, session.peer.gid, spec.mode});
@@ -204,6 +184,7 @@ absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::Ar
   if (const auto* growth = std::get_if<SegmentPool::Growth>(&*creation)) return *growth;
   auto array = std::get<std::unique_ptr<Array>>(std::move(*creation));
   array->creator = session.id;
+  if (spec.writer == wire::Writer::kExclusive) array->exclusive_to = session.id;
   array->created_unix_ms = dependencies_.clock.unix_ms();
   session.created.insert(array->id);
   return join(session, catalog_.add(std::move(array)), true);
@@ -223,6 +204,7 @@ Broker::Opened Broker::join(Session& session, Array& array, bool created) {
     it->second.domain = array.domain;
     it->second.device = array.spec.device;
     it->second.slots = array.layout().most;
+    it->second.regular_slots = array.spec.slots;
     it->second.since_unix_ms = dependencies_.clock.unix_ms();
     array.members.push_back(session.id);
     files_.pin(array.board_at.file, session.id);
@@ -235,11 +217,7 @@ Broker::Opened Broker::join(Session& session, Array& array, bool created) {
 absl::StatusOr<Broker::Member> Broker::member(Session& session, ArrayId id) {
   const auto membership = session.memberships.find(id);
   Array* array = catalog_.find(id);
-  if (membership == session.memberships.end() || array == nullptr) {
-    return make_error(ErrorCode::kWithdrawn,
-                      "the array has been withdrawn, or the process that created it has ended",
-                      "Open its name again if it has been created again.");
-  }
+  if (membership == session.memberships.end() || array == nullptr) return not_its_array_any_more();
   return Member{array, &membership->second};
 }
 
@@ -248,7 +226,7 @@ absl::StatusOr<Broker::Subscribed> Broker::subscribe(Session& session, ArrayId i
   auto member = this->member(session, id);
   if (!member.ok()) return member.status();
   auto& [array, membership] = *member;
-  if (array->withdrawn) return withdrawn_error(*array);
+  if (array->withdrawn) return has_been_withdrawn(*array);
   if (!membership->reader_row) {
     auto row = rows_.take(session, *array, RowKind::kReader);
     if (!row.ok()) return row.status();
@@ -274,14 +252,9 @@ absl::StatusOr<WriterAnswer> Broker::acquire_writer(Session& session, ArrayId id
   auto member = this->member(session, id);
   if (!member.ok()) return member.status();
   auto& [array, membership] = *member;
-  if (!may_write(session.peer, array->domain)) {
-    return make_error(
-        ErrorCode::kDenied,
-        fmt::format("uid {} may read '{}' but not write it (owner {}, mode {:#o})",
-                    session.peer.uid, array->spec.name, array->domain.uid, array->domain.mode),
-        "Its owner must create it with a mode such as 0660.");
-  }
-  if (array->withdrawn) return withdrawn_error(*array);
+  if (!may_write(session.peer, array->domain)) return may_not_write_to(*array, session.peer.uid);
+  if (array->withdrawn) return has_been_withdrawn(*array);
+  if (auto status = writer_ownership_.may_ask(*array, session.id); !status.ok()) return status;
   if (!membership->writer_row) {
     auto row = rows_.take(session, *array, RowKind::kWriter);
     if (!row.ok()) return row.status();
@@ -308,8 +281,25 @@ absl::StatusOr<std::optional<SegmentPool::Growth>> Broker::add_slot(Session& ses
   if (auto status = refuse_while_draining(); !status.ok()) return status;
   auto member = this->member(session, id);
   if (!member.ok()) return member.status();
-  if (member->array->withdrawn) return withdrawn_error(*member->array);
+  if (member->array->withdrawn) return has_been_withdrawn(*member->array);
   return slot_growth_.add(*member->array, session, slots);
+}
+
+absl::StatusOr<Broker::SlotEvents> Broker::slot_events(Session& session, ArrayId id,
+                                                       std::uint32_t slot, bool reads) {
+  auto member = this->member(session, id);
+  if (!member.ok()) return member.status();
+  const auto& [array, membership] = *member;
+  if (slot < array->spec.slots || slot >= array->slots.size()) {
+    return not_an_added_slot(*array, slot);
+  }
+  SlotEvents events{array->write_events->handle(slot), std::nullopt, absl::OkStatus()};
+  EventSet* const own = reads ? SessionRows::read_events_of(session, *membership) : nullptr;
+  if (own == nullptr) return events;
+  if (auto status = own->add_for_life(slot); !status.ok()) return status;
+  events.read = own->handle(slot);
+  events.shortage = own->shortage();
+  return events;
 }
 
 absl::Status Broker::evict(const PeerIdentity& viewer, SessionId id) {
@@ -321,14 +311,7 @@ absl::Status Broker::evict(const PeerIdentity& viewer, SessionId id) {
                    (viewer.uid == 0 || viewer.uid == session->peer.uid ||
                     (!session->memberships.empty() &&
                      std::all_of(session->memberships.begin(), session->memberships.end(), owns)));
-  if (!may) {
-    return make_error(
-        ErrorCode::kNotFound,
-        fmt::format("there is no session {} of yours, nor one that has arrays of yours "
-                    "alone",
-                    wire::to_int(id)),
-        "List them: memleasectl sessions, memleasectl holders.");
-  }
+  if (!may) return no_session_to_evict(id);
   session->evicted = true;
   return absl::OkStatus();
 }
@@ -350,33 +333,20 @@ bool Broker::in_use(const Session& session, const Membership& membership,
                     const Array& array) const {
   if (rows_.in_use(membership, array)) return true;
   if (array.writer == session.id && !array.write_events->all_complete()) return true;
-  if (!membership.reader_row) return false;
-  const auto reads =
-      session.read_events.find(wire::pack_subscriber(row_ref(*membership.reader_row)));
-  return reads != session.read_events.end() && !reads->second->all_complete();
+  const EventSet* reads = SessionRows::read_events_of(session, membership);
+  return reads != nullptr && !reads->all_complete();
 }
 
 absl::Status Broker::leave(Session& session, ArrayId id, std::uint32_t opens) {
   const auto it = session.memberships.find(id);
-  if (it == session.memberships.end()) {
-    return make_error(ErrorCode::kInvalidArgument,
-                      fmt::format("array {} is not open in this session", to_int(id)),
-                      "Leave an array once.");
-  }
+  if (it == session.memberships.end()) return not_open(id);
   Membership& membership = it->second;
   if (opens < membership.opens) {
     membership.opens -= opens;
     return absl::OkStatus();
   }
   Array* array = catalog_.find(id);
-  if (array != nullptr && in_use(session, membership, *array)) {
-    return make_error(
-        ErrorCode::kBusy,
-        fmt::format("this session still holds slots of '{}', or a GPU is still at work "
-                    "on them for it",
-                    array->spec.name),
-        "Release all leases and views first, and wait for the GPU.");
-  }
+  if (array != nullptr && in_use(session, membership, *array)) return still_in_use(*array);
   if (array != nullptr) detach(session, *array, Departure::kLeft);
   SessionRows::give_back(session, membership);
   session.memberships.erase(it);
@@ -387,12 +357,7 @@ absl::Status Broker::withdraw(const PeerIdentity& viewer, const std::string& nam
   if (auto status = wire::validate_name(name); !status.ok()) return status;
   auto array = readable(viewer, name);
   if (!array.ok()) return array.status();
-  if (!may_write(viewer, (*array)->domain)) {
-    return make_error(ErrorCode::kDenied,
-                      fmt::format("uid {} may not withdraw '{}' of uid {} (mode {:#o})", viewer.uid,
-                                  name, (*array)->domain.uid, (*array)->domain.mode),
-                      "Ask its owner, or somebody who may write it.");
-  }
+  if (!may_write(viewer, (*array)->domain)) return may_not_withdraw(**array, viewer.uid);
   withdraw(**array);
   return absl::OkStatus();
 }

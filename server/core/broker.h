@@ -47,9 +47,6 @@ struct ShrunkArray {
   std::size_t slots = 0;  // that are left
 };
 
-// What is answered to whoever wants something new while the daemon ends.
-absl::Status shutting_down();
-
 class Broker {
  public:
   struct Dependencies {
@@ -65,6 +62,8 @@ class Broker {
     std::uint32_t file_numbers = wire::kMaxFileId;
   };
   Broker(const Dependencies& dependencies, const Limits& limits);
+  // For what is asked for from now on: nobody loses what they have. file_numbers stays as it is.
+  void set_limits(const Limits& limits, const DeviceLimits& gpu_limits);
 
   // ---- Sessions (called for the attach channel).
   absl::StatusOr<NewSession> open_session(const PeerIdentity& peer);
@@ -73,6 +72,9 @@ class Broker {
   bool hang_up(wire::SessionId id, bool goodbye);
   // What its exit gave back, for the log.
   std::vector<ReclaimedArray> exited(wire::SessionId id);
+  // The same for a process that runs another program now, which has nothing mapped any more.
+  // Nothing happens where it has used a GPU: whether the driver has let go shows at its exit alone.
+  std::optional<std::vector<ReclaimedArray>> program_replaced(wire::SessionId id);
 
   // ---- Arrays (called for Control; `session` from authenticate()).
   absl::StatusOr<Session*> authenticate(std::span<const std::uint8_t> credential, uid_t uid) const;
@@ -105,6 +107,15 @@ class Broker {
   // that must be added first, if some must.
   absl::StatusOr<std::optional<SegmentPool::Growth>> add_slot(Session& session, wire::ArrayId id,
                                                               std::uint32_t slots);
+  // Of an added slot that the session uses, on a device: the array's event for it, and, for one
+  // that reads, that of its own row, made now if need be.
+  struct SlotEvents {
+    std::optional<wire::DeviceHandle> write;
+    std::optional<wire::DeviceHandle> read;
+    absl::Status shortage;  // why there is none to read
+  };
+  absl::StatusOr<SlotEvents> slot_events(Session& session, wire::ArrayId id, std::uint32_t slot,
+                                         bool reads);
   // Takes `opens` of the session's opens back; with the last one it is no member any more.
   absl::Status leave(Session& session, wire::ArrayId id, std::uint32_t opens);
 
@@ -153,7 +164,8 @@ class Broker {
   bool in_use(const Session& session, const Membership& membership, const Array& array) const;
   void withdraw(Array& array);
   std::string reclaim_reason(const Session& session, const Array& array) const;
-  // The session uses the array no more: its right, its entry, then the array if it was the last.
+  // The session uses the array no more: its ownership, its entry, then the array if it was the
+  // last.
   void detach(Session& session, Array& array, Departure how);
   void destroy_if_unused(Array& array);
 

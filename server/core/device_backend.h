@@ -62,6 +62,8 @@ class DeviceBackend {
   virtual bool has_events() const { return false; }
   // The process has exited, and its work on the device has ended with it: for a checker of races.
   virtual void process_exited(pid_t /*pid*/) {}
+  // For the same: whoever acquires this key comes behind what the caller has seen until now.
+  virtual void checker_release(std::uint64_t /*key*/) {}
   // kOutOfMemory: it gives none, now; other errors: it has failed.
   virtual absl::StatusOr<std::unique_ptr<SharedEvent>> create_event();
 };

@@ -28,6 +28,10 @@ struct Device {
         quota({limits.uid_bytes, 0, 0}, limits.quota_options, backend.device()) {}
 
   DeviceBackend& backend() const { return segments.backend(); }
+  void set_limits(const DeviceLimits& limits) {
+    segments.set_limits(limits.memory);
+    quota.set_limits({limits.uid_bytes, 0, 0});
+  }
 
   SegmentPool segments;
   Quota quota;
@@ -50,6 +54,7 @@ class DeviceTable {
   }
   Device& at(std::string_view device) { return devices_.find(device)->second; }
   const Devices& all() const { return devices_; }
+  Devices& all() { return devices_; }
   void process_exited(pid_t pid) {
     for (auto& [name, device] : devices_) device.backend().process_exited(pid);
   }

@@ -91,7 +91,7 @@ absl::StatusOr<FileGrant> FileTable::grant(FileId id, const PeerIdentity& peer,
   grant.kind = file->kind;
   grant.size_bytes = file->memory->size_bytes();
   grant.writable = (file->kind == FileKind::kSegment && may_write(peer, file->domain)) ||
-                   (file->kind == FileKind::kExtent && file->owner == session);
+                   (file->kind == FileKind::kSessionPage && file->owner == session);
   auto fd = file->memory->export_fd(grant.writable);
   if (!fd.ok()) return fd.status();
   grant.fd = std::move(*fd);

@@ -7,10 +7,11 @@
 // until its session ends.
 //
 // A process may also have read a number in a word of a board and not have fetched it yet. Before a
-// file goes, what names it goes from the boards: the end of a session stores the heir's row in each
-// writer word that named a row of the session, and 0 in its subscriber entries; a record whose heir
-// row or chunks go has no array_id any more. So who fetches such a number late may be given another
-// file, and finds the word changed, as it must look at the word again after it has read the row.
+// file goes, what names it goes from the boards: the end of a session stores the takeover row in
+// each writer word that named a row of the session, and 0 in its subscriber entries; a record whose
+// takeover row row or chunks go has no array_id any more. So who fetches such a number late may be
+// given another file, and finds the word changed, as it must look at the word again after it has
+// read the row.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,7 @@ class FileTable {
     std::shared_ptr<SharedMemory> memory;
     wire::FileKind kind = wire::FileKind::kSegment;
     AccessDomain domain;
-    wire::SessionId owner{0};  // of a session extent: the only one who may write it
+    wire::SessionId owner{0};  // of a session page: the only one who may write it
   };
 
   // By default what is disposed of is destroyed at once. Numbers go from 1 to `numbers`.
@@ -57,8 +58,8 @@ class FileTable {
   // Where the daemon sees the range; the file must exist and be a page file.
   std::byte* data(wire::FileRange at) const;
 
-  // A segment is writable with write access, an extent for its owner alone, a board never. A file
-  // that the peer may not read is as unknown as one that does not exist. Pins it.
+  // A segment is writable with write access, a session page for its owner alone, a board never. A
+  // file that the peer may not read is as unknown as one that does not exist. Pins it.
   absl::StatusOr<FileGrant> grant(wire::FileId id, const PeerIdentity& peer,
                                   wire::SessionId session);
   // The file, for whoever may have it. kNotFound.

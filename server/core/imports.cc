@@ -23,7 +23,13 @@ absl::StatusOr<Imports::Memory> Imports::open_memory(Session& session, wire::Fil
 }
 
 absl::StatusOr<std::vector<wire::DeviceHandle>> Imports::open_events(Session& session,
-                                                                     wire::RowRef row) const {
+                                                                     wire::EventsRef wanted) const {
+  const wire::RowRef row = wanted.row;
+  if (wanted.added_slot >= wire::kMaxSlots) {
+    return wire::make_error(wire::ErrorCode::kInvalidArgument,
+                            fmt::format("there is no slot {}", wanted.added_slot),
+                            "Slots are numbered from 0 to 63.");
+  }
   auto file = files_.readable(row.file, session.peer);
   if (!file.ok()) return file.status();
   const std::uint64_t key = wire::pack_subscriber(row);
@@ -36,9 +42,17 @@ absl::StatusOr<std::vector<wire::DeviceHandle>> Imports::open_events(Session& se
         fmt::format("row {} of file {} has no events", row.unit, to_int(row.file)),
         "Its session has ended.");
   }
-  session.imported_events[key] = events->second;
+  EventSet& set = *events->second;
+  std::vector<wire::DeviceHandle> handles;
+  if (wanted.added_slot == 0) {
+    handles = set.handles();
+  } else {
+    if (auto status = set.add_for_life(wanted.added_slot); !status.ok()) return status;
+    if (const auto handle = set.handle(wanted.added_slot)) handles.push_back(*handle);
+  }
+  session.imported_events[wire::pack_events(wanted)] = events->second;
   files_.pin(row.file, session.id);
-  return events->second->handles();
+  return handles;
 }
 
 void Imports::close_memory(Session& session, wire::FileId id) const {
@@ -48,8 +62,8 @@ void Imports::close_memory(Session& session, wire::FileId id) const {
   session.imported_memory.erase(imported);
 }
 
-void Imports::close_events(Session& session, wire::RowRef row) {
-  session.imported_events.erase(wire::pack_subscriber(row));
+void Imports::close_events(Session& session, wire::EventsRef closed) {
+  session.imported_events.erase(wire::pack_events(closed));
 }
 
 void Imports::close_all(Session& session) const {

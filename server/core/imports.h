@@ -26,11 +26,11 @@ class Imports {
   // descriptor.
   absl::StatusOr<Memory> open_memory(Session& session, wire::FileId id) const;
   void close_memory(Session& session, wire::FileId id) const;
-  // The events of another session's reader row, one per slot; pins the file of that row. kNotFound:
-  // that session has ended.
+  // The events of another session's reader row, one per slot, or that of an added slot; none if it
+  // does without. Pins the file of that row. kNotFound: that session has ended.
   absl::StatusOr<std::vector<wire::DeviceHandle>> open_events(Session& session,
-                                                              wire::RowRef row) const;
-  static void close_events(Session& session, wire::RowRef row);
+                                                              wire::EventsRef wanted) const;
+  static void close_events(Session& session, wire::EventsRef closed);
   // The session has ended.
   void close_all(Session& session) const;
 

@@ -1,5 +1,5 @@
-// Rows and records in page files of one kind and one access domain: boards, heir files, or one
-// session's extents. Grows by whole files; a file goes when nothing stands in it. Not thread-safe.
+// Rows and records in page files of one kind and one access domain: boards, takeover pages, or one
+// session's pages. Grows by whole files; a file goes when nothing stands in it. Not thread-safe.
 #pragma once
 
 #include <vector>

@@ -54,6 +54,8 @@ class Quota {
   // kQuotaExceeded, with nothing changed.
   absl::StatusOr<Charge> charge(uid_t uid, const Usage& amount);
   const Usage& limits() const { return limits_; }
+  // For charges from now on: what a uid has beyond them stays.
+  void set_limits(const Usage& limits) { limits_ = limits; }
   Usage used_by(uid_t uid) const {
     const auto it = usage_.find(uid);
     return it == usage_.end() ? Usage{} : it->second;
@@ -62,7 +64,7 @@ class Quota {
   const absl::node_hash_map<uid_t, Usage>& usage() const { return usage_; }
 
  private:
-  const Usage limits_;
+  Usage limits_;
   const std::string_view options_;
   const std::string device_;
   absl::node_hash_map<uid_t, Usage> usage_;

@@ -94,6 +94,13 @@ void SegmentPool::return_surplus() {
   }
 }
 
+void SegmentPool::set_limits(const Limits& limits) {
+  limits_ = limits;
+  while (limits_.memory_bytes != 0 && memory_bytes_ > limits_.memory_bytes && return_oldest()) {
+  }
+  return_surplus();
+}
+
 absl::Status SegmentPool::make_room(std::uint64_t size_bytes) {
   if (limits_.memory_bytes == 0) return absl::OkStatus();
   // What can never fit costs nobody their warm segments.

@@ -57,6 +57,9 @@ class SegmentPool {
   // brought stays for whoever asked for it until this is called.
   void return_surplus();
 
+  // Gives warm segments back until what is taken keeps within them, as far as that goes.
+  void set_limits(const Limits& limits);
+
   std::uint64_t memory_bytes() const { return memory_bytes_; }
   std::uint64_t warm_bytes() const { return warm_bytes_; }
   std::uint64_t memory_limit_bytes() const { return limits_.memory_bytes; }
@@ -78,7 +81,7 @@ class SegmentPool {
   FileTable& files_;
   DeviceBackend& backend_;
   const DeviceBackend::SegmentSizes sizes_;
-  const Limits limits_;
+  Limits limits_;
   std::uint64_t memory_bytes_ = 0;
   std::uint64_t warm_bytes_ = 0;
   std::uint64_t emptied_ = 0;

@@ -27,6 +27,7 @@ struct Membership {
   AccessDomain domain;
   std::string device;
   std::uint32_t slots = 0;  // that its rows have room for
+  std::uint32_t regular_slots = 0;
   std::uint64_t since_unix_ms = 0;
   std::uint32_t opens = 0;
 };
@@ -41,10 +42,11 @@ struct RowClass {
   std::string device;
   RowKind kind = RowKind::kReader;
   std::uint32_t slots = 0;
+  std::uint32_t regular_slots = 0;  // its events are told of together
   friend bool operator==(const RowClass&, const RowClass&) = default;
   template <typename H>
   friend H AbslHashValue(H h, const RowClass& c) {
-    return H::combine(std::move(h), c.domain, c.device, c.kind, c.slots);
+    return H::combine(std::move(h), c.domain, c.device, c.kind, c.slots, c.regular_slots);
   }
 };
 
@@ -59,11 +61,12 @@ struct Session {
   bool connected = true;                       // the attach connection stands, so the token counts
   bool evicted = false;                        // what it holds takes nobody's share of slots
   absl::flat_hash_map<wire::ArrayId, Membership> memberships;
-  absl::flat_hash_map<AccessDomain, std::unique_ptr<PageAllocator>> extents;
+  absl::flat_hash_map<AccessDomain, std::unique_ptr<PageAllocator>> pages;
   absl::flat_hash_map<RowClass, std::vector<wire::FileRange>> free_rows;
   // Of its reader rows on devices that have events, by the row's place.
   absl::flat_hash_map<std::uint64_t, std::shared_ptr<EventSet>> read_events;
   // What it may have open by handle, of others: no memory and no event goes before that is closed.
+  // By wire::pack_events.
   absl::flat_hash_map<std::uint64_t, std::shared_ptr<EventSet>> imported_events;
   absl::flat_hash_map<wire::FileId, std::shared_ptr<SharedMemory>> imported_memory;
 };

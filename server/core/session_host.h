@@ -1,6 +1,6 @@
 // Port between the attach channel, which knows processes, and the core, which knows sessions.
-// Implemented by Daemon (server/daemon.cc, under its mutex), called by AttachServer and
-// ControlService.
+// Implemented by Daemon (server/daemon.cc, under its mutex), in tests by FakeHost; called by
+// AttachServer.
 #pragma once
 
 #include <sys/types.h>
@@ -51,6 +51,9 @@ class SessionHost {
   // more, and that is the end of the session; otherwise what its process has mapped stays in force
   // until it exits. True if exited() is still awaited. Never called twice for one session.
   virtual bool hang_up(wire::SessionId session, bool goodbye) = 0;
+  // The process runs another program, so that nothing is mapped that was: the end of the session.
+  // hang_up came before. False where the core cannot rely on that, and exited() is still awaited.
+  virtual bool program_replaced(wire::SessionId session) = 0;
   // The process has exited (its pidfd says so). The last word on a session; hang_up came before.
   virtual void exited(wire::SessionId session) = 0;
 };

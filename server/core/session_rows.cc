@@ -11,25 +11,26 @@ using wire::FileRange;
 
 absl::StatusOr<FileRange> SessionRows::take(Session& session, const Array& array, RowKind kind) {
   const std::uint32_t slots = array.layout().most;
-  auto& free = session.free_rows[{array.domain, array.spec.device, kind, slots}];
+  auto& free = session.free_rows[{array.domain, array.spec.device, kind, slots, array.spec.slots}];
   if (!free.empty()) {
     const FileRange row = free.back();
     free.pop_back();
     return row;
   }
-  auto& extents = session.extents[array.domain];
-  if (extents == nullptr) {
-    extents = std::make_unique<PageAllocator>(
+  auto& pages = session.pages[array.domain];
+  if (pages == nullptr) {
+    pages = std::make_unique<PageAllocator>(
         files_, pages_,
-        PageAllocator::Kind{wire::FileKind::kExtent, wire::kExtentBytes, array.domain, session.id});
+        PageAllocator::Kind{wire::FileKind::kSessionPage, wire::kSessionPageBytes, array.domain,
+                            session.id});
   }
-  return extents->allocate(kind == RowKind::kReader ? wire::reader_row_units(slots)
-                                                    : wire::writer_row_units(slots));
+  return pages->allocate(kind == RowKind::kReader ? wire::reader_row_units(slots)
+                                                  : wire::writer_row_units(slots));
 }
 
-absl::StatusOr<const EventSet*> SessionRows::read_events(Session& session, FileRange row,
-                                                         DeviceBackend& device,
-                                                         std::uint32_t slots) const {
+absl::StatusOr<EventSet*> SessionRows::read_events(Session& session, FileRange row,
+                                                   DeviceBackend& device,
+                                                   std::uint32_t slots) const {
   auto& known = session.read_events[wire::pack_subscriber(row_ref(row))];
   if (known == nullptr) {
     auto made = EventSet::create(device, files_, slots);
@@ -39,11 +40,20 @@ absl::StatusOr<const EventSet*> SessionRows::read_events(Session& session, FileR
   return known.get();
 }
 
+EventSet* SessionRows::read_events_of(const Session& session, const Membership& membership) {
+  if (!membership.reader_row) return nullptr;
+  const auto known =
+      session.read_events.find(wire::pack_subscriber(row_ref(*membership.reader_row)));
+  return known == session.read_events.end() ? nullptr : known->second.get();
+}
+
 void SessionRows::give_back(Session& session, Membership& membership) {
   const auto give = [&](std::optional<FileRange>& row, RowKind kind) {
     if (row) {
-      session.free_rows[{membership.domain, membership.device, kind, membership.slots}].push_back(
-          *row);
+      session
+          .free_rows[{membership.domain, membership.device, kind, membership.slots,
+                      membership.regular_slots}]
+          .push_back(*row);
     }
     row.reset();
   };

@@ -21,8 +21,10 @@ class SessionRows {
   // kOutOfMemory.
   absl::StatusOr<wire::FileRange> take(Session& session, const Array& array, RowKind kind);
   // The events of a reader's row of this array, on `device`; they stay with the row.
-  absl::StatusOr<const EventSet*> read_events(Session& session, wire::FileRange row,
-                                              DeviceBackend& device, std::uint32_t slots) const;
+  absl::StatusOr<EventSet*> read_events(Session& session, wire::FileRange row,
+                                        DeviceBackend& device, std::uint32_t slots) const;
+  // Of the row that the membership has; nullptr: it has none, or the device no events.
+  static EventSet* read_events_of(const Session& session, const Membership& membership);
   // What the membership has of them, for another array of as many slots.
   static void give_back(Session& session, Membership& membership);
 

@@ -30,9 +30,9 @@ std::uint64_t surviving_version(std::uint64_t slot_word) {
 
 }  // namespace
 
-void init_board(BoardRecord& board, wire::ArrayId id, std::uint32_t slots, RowRef heir) {
+void init_board(BoardRecord& board, wire::ArrayId id, std::uint32_t slots, RowRef takeover) {
   board.slots.store(slots);
-  board.writer.store(wire::pack_writer(heir, 1, wire::kWriterHeir));
+  board.writer.store(wire::pack_writer(takeover, 1, wire::kWriterVacant));
   board.array_id.store(wire::to_int(id));
 }
 
@@ -69,13 +69,13 @@ void clear_moving(BoardRecord& board) {
 
 bool is_writing(const WriterRow& row) { return row.writing.load() != 0; }
 
-void set_writer(BoardRecord& board, RowRef row, bool is_heir) {
+void set_writer(BoardRecord& board, RowRef row, bool vacant) {
   crash_point("set_writer.begin");
   const std::uint64_t old = board.writer.load();
   const std::uint64_t generation =
       wire::writer_generation_of(old) + (leaves_out("count the generation") ? 0 : 1);
   const std::uint64_t flags =
-      (old & (wire::kWriterWithdrawn | wire::kWriterDraining)) | (is_heir ? wire::kWriterHeir : 0);
+      (old & (wire::kWriterWithdrawn | wire::kWriterDraining)) | (vacant ? wire::kWriterVacant : 0);
   board.writer.store(wire::pack_writer(row, generation, flags));
   crash_point("set_writer.word");
   announce(board);
@@ -96,13 +96,13 @@ bool holds_any(const wire::ReaderRow& row, std::uint32_t slots) {
                      [](const wire::HalfWord& hold) { return hold.load() != 0; });
 }
 
-void inherit(BoardRecord& board, WriterRow& heir, RowRef heir_ref, const WriterRow& from,
-             wire::SlotLayout layout, absl::FunctionRef<bool(std::uint32_t)> stands) {
-  crash_point("inherit.begin");
+void take_over(BoardRecord& board, WriterRow& takeover, RowRef takeover_ref, const WriterRow& from,
+               wire::SlotLayout layout, absl::FunctionRef<bool(std::uint32_t)> stands) {
+  crash_point("takeover.begin");
   const std::uint32_t slots = wire::slots_of(board.slots.load(), layout);
   // Whatever happens, numbers only grow.
   const std::uint64_t begun = wire::bounded_highest(from.highest_used.load());
-  const std::uint64_t highest = std::max(begun, heir.highest_used.load());
+  const std::uint64_t highest = std::max(begun, takeover.highest_used.load());
   wire::Publication newest;
   std::uint32_t torn = slots;
   for (std::uint32_t s = 0; s < slots; ++s) {
@@ -115,14 +115,14 @@ void inherit(BoardRecord& board, WriterRow& heir, RowRef heir_ref, const WriterR
       version = 0;
     }
     if (version > newest.version) newest = {version, s};
-    heir.slot_words()[s].store(version);
+    takeover.slot_words()[s].store(version);
   }
-  for (std::uint32_t s = slots; s < layout.most; ++s) heir.slot_words()[s].store(0);
-  if (!leaves_out("hand the numbers on")) heir.highest_used.store(highest);
-  heir.publication.store(newest.version == 0 ? 0 : wire::pack(newest));
-  crash_point("inherit.row");
+  for (std::uint32_t s = slots; s < layout.most; ++s) takeover.slot_words()[s].store(0);
+  if (!leaves_out("hand the numbers on")) takeover.highest_used.store(highest);
+  takeover.publication.store(newest.version == 0 ? 0 : wire::pack(newest));
+  crash_point("takeover.row");
   if (torn != slots && !leaves_out("poison")) board.poisoned()[torn].store(highest);
-  set_writer(board, heir_ref, true);
+  set_writer(board, takeover_ref, true);
 }
 
 void add_subscriber(BoardRecord& board, Word& entry, RowRef row) {

@@ -34,8 +34,20 @@ bool SlotGrowth::held(const Array& array, std::uint32_t slot) const {
   return holders.evicted || holders.others;
 }
 
+// What was given to a device may go on: it was recorded before the slot was let go.
+bool SlotGrowth::at_work(const Array& array, std::uint32_t slot) const {
+  if (wire::is_host(array.spec)) return false;
+  if (!array.write_events->complete(slot)) return true;
+  return std::any_of(array.members.begin(), array.members.end(), [&](const wire::SessionId id) {
+    const Session& session = *sessions_.find(id);
+    const EventSet* reads = SessionRows::read_events_of(session, session.memberships.at(array.id));
+    return reads != nullptr && !reads->complete(slot);
+  });
+}
+
 bool SlotGrowth::used(const Array& array, std::uint32_t slot) const {
-  return writer_uses(writer_ownership_.current_row(array), slot) || held(array, slot);
+  return writer_uses(writer_ownership_.current_row(array), slot) || held(array, slot) ||
+         at_work(array, slot);
 }
 
 std::uint32_t SlotGrowth::most_slots(const Array& array) const {
@@ -53,7 +65,7 @@ absl::StatusOr<std::optional<SegmentPool::Growth>> SlotGrowth::add(Array& array,
   if (array.writer != writer.id) {
     return make_error(ErrorCode::kBusy,
                       fmt::format("another process may write '{}' now", array.spec.name),
-                      "Ask for the right to write first.");
+                      "Ask for writer ownership first.");
   }
   const auto there = static_cast<std::uint32_t>(array.slots.size());
   if (there > slots) return std::nullopt;

@@ -42,6 +42,7 @@ class SlotGrowth {
   bool held(const Array& array, std::uint32_t slot) const;
   // More than spec allows: those that nobody but evicted sessions holds.
   std::uint32_t most_slots(const Array& array) const;
+  bool at_work(const Array& array, std::uint32_t slot) const;
   bool used(const Array& array, std::uint32_t slot) const;
 
   ArrayStore& store_;

@@ -12,8 +12,19 @@ using internal::leaves_out;
 using wire::SessionId;
 
 wire::FileRange WriterOwnership::current(const Array& array) const {
-  if (array.writer == SessionId{0}) return array.heir_at;
+  if (array.writer == SessionId{0}) return array.takeover_at;
   return *sessions_.find(array.writer)->memberships.at(array.id).writer_row;
+}
+
+absl::Status WriterOwnership::may_ask(const Array& array, SessionId session) const {
+  const Session* owner = sessions_.find(array.exclusive_to);
+  if (owner == nullptr || owner->id == session || !owner->connected) return absl::OkStatus();
+  return wire::make_error(
+      wire::ErrorCode::kDenied,
+      fmt::format("'{}' has an exclusive writer: pid {} ({})", array.spec.name, owner->peer.pid,
+                  owner->peer.command),
+      "Read it here. When that process has closed the array or ended, the next one that writes "
+      "becomes its writer.");
 }
 
 WriterAnswer WriterOwnership::ask(Array& array, SessionId session, wire::FileRange row) {
@@ -56,12 +67,12 @@ absl::Status WriterOwnership::confirm(Array& array, SessionId session, std::uint
       (array.pending->offer != offer && !leaves_out("look at the offer's number"))) {
     return wire::make_error(
         wire::ErrorCode::kBusy,
-        fmt::format("the offer of the right to write '{}' does not stand any more",
-                    array.spec.name),
+        fmt::format("the offer of writer ownership of '{}' is not valid any more", array.spec.name),
         "Ask for it again.");
   }
   array.pending.reset();
   array.writer = session;
+  if (array.spec.writer == wire::Writer::kExclusive) array.exclusive_to = session;
   set_writer(*array.board, row_ref(current(array)), false);
   return absl::OkStatus();
 }
@@ -74,18 +85,19 @@ void WriterOwnership::cancel(Array& array, SessionId session) {
 
 void WriterOwnership::gone(Array& array, SessionId session, Departure how) {
   if (!leaves_out("cancel for who is gone")) cancel(array, session);
+  if (array.exclusive_to == session) array.exclusive_to = SessionId{0};
   if (array.writer != session) return;
   const wire::FileRange row = current(array);
   array.writer = SessionId{0};
   const auto stands = [&](std::uint32_t slot) {
     return how == Departure::kLeft || array.write_events->complete(slot);
   };
-  if (!leaves_out("inherit")) {
-    inherit(*array.board, *array.heir, row_ref(array.heir_at), rows_.writer(row), array.layout(),
-            stands);
+  if (!leaves_out("takeover")) {
+    take_over(*array.board, *array.takeover, row_ref(array.takeover_at), rows_.writer(row),
+              array.layout(), stands);
   }
   if (how == Departure::kExited) array.write_events->re_record();
-  // Who was promised the dead writer's row must copy the heir's instead.
+  // Who was promised the dead writer's row must copy the takeover row instead.
   if (array.pending) {
     if (!leaves_out("end the offer with its owner")) array.pending->offered = false;
     set_moving(*array.board);

@@ -33,17 +33,20 @@ class WriterOwnership {
   WriterOwnership(const SessionRows& rows, const SessionTable& sessions, const Clock& clock)
       : rows_(rows), sessions_(sessions), clock_(clock) {}
 
-  // The row that counts: the writer's, or the heir's.
+  // The row that counts: the writer's, or the takeover row's.
   const wire::WriterRow& current_row(const Array& array) const {
     return rows_.writer(current(array));
   }
 
+  // kDenied, naming the writer, if the array has an exclusive one that is another session. It is
+  // that while it has the array open and is connected.
+  absl::Status may_ask(const Array& array, wire::SessionId session) const;
   // `row`: the asking session's own writer row.
   WriterAnswer ask(Array& array, wire::SessionId session, wire::FileRange row);
   absl::Status confirm(Array& array, wire::SessionId session, std::uint64_t offer);
   void cancel(Array& array, wire::SessionId session);
-  // The session has left the array, or its process has exited: if it is the writer, the heir takes
-  // it over.
+  // The session has left the array, or its process has exited: if it is the writer, the takeover
+  // row takes it over.
   void gone(Array& array, wire::SessionId session, Departure how);
 
  private:

@@ -127,4 +127,8 @@ void CudaDeviceBackend::process_exited(pid_t pid) {
   if (cuda_.exited != nullptr) cuda_.exited(static_cast<std::uint32_t>(pid));
 }
 
+void CudaDeviceBackend::checker_release(std::uint64_t key) {
+  if (cuda_.release != nullptr) cuda_.release(key, 0);
+}
+
 }  // namespace memlease::server

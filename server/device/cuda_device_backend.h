@@ -30,6 +30,7 @@ class CudaDeviceBackend : public DeviceBackend {
   absl::StatusOr<std::unique_ptr<SharedMemory>> create_segment(std::uint64_t size_bytes) override;
   bool has_events() const override { return true; }
   void process_exited(pid_t pid) override;
+  void checker_release(std::uint64_t key) override;
   absl::StatusOr<std::unique_ptr<SharedEvent>> create_event() override;
 
  private:

@@ -166,7 +166,7 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::create_segment
 absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::create_pages(
     std::uint64_t size_bytes, bool daemon_writes) {
   auto memory =
-      make(daemon_writes ? "memlease-board" : "memlease-extent", size_bytes, 0, may_allocate_);
+      make(daemon_writes ? "memlease-board" : "memlease-session", size_bytes, 0, may_allocate_);
   if (!memory.ok()) return memory.status();
   if (auto status = (*memory)->map(daemon_writes); !status.ok()) return status;
   return std::unique_ptr<SharedMemory>(std::move(*memory));

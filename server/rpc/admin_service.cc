@@ -51,10 +51,9 @@ std::uint64_t without_events(const Broker& broker, const std::string& device) {
   }
   for (const Session* session : broker.sessions().all()) {
     for (const auto& [id, membership] : session->memberships) {
-      if (membership.device != device || !membership.reader_row) continue;
-      const auto events =
-          session->read_events.find(wire::pack_subscriber(row_ref(*membership.reader_row)));
-      if (events != session->read_events.end() && !events->second->shortage().ok()) ++count;
+      if (membership.device != device) continue;
+      const EventSet* events = SessionRows::read_events_of(*session, membership);
+      if (events != nullptr && !events->shortage().ok()) ++count;
     }
   }
   return count;
@@ -92,6 +91,8 @@ grpc::Status AdminService::Status(grpc::ServerContext* /*context*/, const v1::Em
   reply->set_version(facts.version);
   reply->set_incarnation(facts.incarnation);
   reply->set_pid(getpid());
+  reply->set_uid(geteuid());
+  reply->set_sockets_passed(facts.sockets_passed);
   reply->set_directory(facts.directory);
   reply->set_uptime_ms(facts.uptime_ms);
   reply->set_huge_pages(facts.huge_pages);

@@ -218,6 +218,23 @@ grpc::Status ControlService::AddSlot(grpc::ServerContext* context,
   }
 }
 
+grpc::Status ControlService::SlotEvents(grpc::ServerContext* context,
+                                        const v1::SlotEventsRequest* request,
+                                        v1::SlotEventsReply* reply) {
+  absl::Status shortage;
+  grpc::Status status = for_session(*context, "SlotEvents", [&](Broker& broker, Session& session) {
+    auto events = broker.slot_events(session, wire::ArrayId{request->array_id()}, request->slot(),
+                                     request->reads());
+    if (!events.ok()) return events.status();
+    if (events->write) reply->set_write_event(wire::to_proto(*events->write));
+    if (events->read) reply->set_read_event(wire::to_proto(*events->read));
+    shortage = events->shortage;
+    return absl::OkStatus();
+  });
+  host_.note_shortage(shortage);
+  return status;
+}
+
 grpc::Status ControlService::CancelWriter(grpc::ServerContext* context,
                                           const v1::ArrayRequest* request, v1::Empty* /*reply*/) {
   return for_session(*context, "CancelWriter", [&](Broker& broker, Session& session) {
@@ -286,8 +303,8 @@ grpc::Status ControlService::ImportMemory(grpc::ServerContext* context,
   });
 }
 
-grpc::Status ControlService::ImportEvents(grpc::ServerContext* context, const v1::RowRef* request,
-                                          v1::EventsReply* reply) {
+grpc::Status ControlService::ImportEvents(grpc::ServerContext* context,
+                                          const v1::EventsRef* request, v1::EventsReply* reply) {
   return for_session(*context, "ImportEvents", [&](Broker& broker, Session& session) {
     auto events = broker.imports().open_events(session, wire::from_proto(*request));
     if (!events.ok()) return events.status();
@@ -303,8 +320,8 @@ grpc::Status ControlService::CloseImports(grpc::ServerContext* context,
     for (const std::uint32_t id : request->file_ids()) {
       broker.imports().close_memory(session, wire::FileId{id});
     }
-    for (const v1::RowRef& row : request->rows()) {
-      Imports::close_events(session, wire::from_proto(row));
+    for (const v1::EventsRef& events : request->events()) {
+      Imports::close_events(session, wire::from_proto(events));
     }
     return absl::OkStatus();
   });

@@ -26,6 +26,8 @@ class ControlService final : public v1::Control::WithCallbackMethod_WaitFor<v1::
                              v1::AcquireWriterReply* reply) override;
   grpc::Status ConfirmWriter(grpc::ServerContext* context, const v1::ConfirmWriterRequest* request,
                              v1::Empty* reply) override;
+  grpc::Status SlotEvents(grpc::ServerContext* context, const v1::SlotEventsRequest* request,
+                          v1::SlotEventsReply* reply) override;
   grpc::Status AddSlot(grpc::ServerContext* context, const v1::AddSlotRequest* request,
                        v1::Empty* reply) override;
   grpc::Status CancelWriter(grpc::ServerContext* context, const v1::ArrayRequest* request,
@@ -42,7 +44,7 @@ class ControlService final : public v1::Control::WithCallbackMethod_WaitFor<v1::
                                     v1::WaitForReply* reply) override;
   grpc::Status ImportMemory(grpc::ServerContext* context, const v1::FileRequest* request,
                             v1::ImportMemoryReply* reply) override;
-  grpc::Status ImportEvents(grpc::ServerContext* context, const v1::RowRef* request,
+  grpc::Status ImportEvents(grpc::ServerContext* context, const v1::EventsRef* request,
                             v1::EventsReply* reply) override;
   grpc::Status CloseImports(grpc::ServerContext* context, const v1::CloseImportsRequest* request,
                             v1::Empty* reply) override;

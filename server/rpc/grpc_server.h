@@ -56,6 +56,8 @@ class GrpcServer {
 
   // A listening, non-blocking stream socket.
   absl::Status add_listener(wire::UniqueFd listener);
+  // For connections from now on: those that are there stay.
+  void set_limits(const GrpcLimits& limits) { limits_ = limits; }
   // What the health service answers, on all connections. True at first.
   void set_serving(bool serving);
   // No new connections and calls. Blocks until the calls under way have ended, or have been
@@ -91,7 +93,7 @@ class GrpcServer {
   EventLoop& loop_;
   Log& log_;
   const ServiceFactory factory_;
-  const GrpcLimits limits_;
+  GrpcLimits limits_;
 
   LogLimiter refusals_;
   bool serving_ = true;

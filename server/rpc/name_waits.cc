@@ -9,6 +9,11 @@
 
 namespace memlease::server {
 
+void NameWaits::set_per_uid(std::size_t per_uid) {
+  const wire::MutexLock lock(mutex_);
+  per_uid_ = per_uid;
+}
+
 absl::StatusOr<NameWaits::Id> NameWaits::add(NameWait wait) {
   const wire::MutexLock lock(mutex_);
   if (!closed_.ok()) return closed_;

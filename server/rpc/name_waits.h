@@ -42,6 +42,9 @@ class NameWaits {
   NameWaits(const NameWaits&) = delete;
   NameWaits& operator=(const NameWaits&) = delete;
 
+  // For waits from now on.
+  void set_per_uid(std::size_t per_uid);
+
   // kQuotaExceeded, or the reason of end_all(); `done` is not called then. Whoever looks for the
   // array first does both under the mutex under which arrays are made, or could miss it.
   absl::StatusOr<Id> add(NameWait wait);
@@ -62,10 +65,10 @@ class NameWaits {
   void watch_deadlines();
 
   EventLoop& loop_;
-  const std::size_t per_uid_;
   EventLoop::TimerId timer_;  // belongs to the loop's thread
 
   wire::Mutex mutex_;
+  std::size_t per_uid_ ABSL_GUARDED_BY(mutex_);
   absl::Status closed_ ABSL_GUARDED_BY(mutex_);  // not OK after end_all()
   Id last_id_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<Id, NameWait> waits_ ABSL_GUARDED_BY(mutex_);

@@ -1,5 +1,5 @@
-// Port between the gRPC services and the daemon around the core. Implemented by Daemon, called by
-// ControlService and AdminService on gRPC's threads.
+// Port between the gRPC services and the daemon around the core. Implemented by Daemon, in tests
+// by FakeServiceHost; called by ControlService and AdminService on gRPC's threads.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,7 @@ struct DaemonFacts {
   std::string directory;
   std::uint64_t uptime_ms = 0;
   std::string huge_pages;
+  bool sockets_passed = false;
 };
 
 // For the log.
@@ -49,6 +50,7 @@ class ServiceHost {
   virtual absl::Status evict(wire::SessionId session) = 0;
   virtual DaemonFacts facts() const = 0;
   // How long clients' hosts wait for other processes' work on the array; 0: their streams wait.
+  // Within with_broker() alone.
   virtual std::uint64_t host_waits_ms(const Array& array) const = 0;
   // Tells the operator that an array or a reader got no events, if so.
   virtual void note_shortage(const absl::Status& shortage) = 0;

@@ -33,15 +33,21 @@ class FakeHost : public server::SessionHost {
     record(goodbye ? "goodbye" : "hang_up", session);
     return true;  // it has more to give back
   }
+  bool program_replaced(wire::SessionId session) override {
+    record("replaced", session);
+    return ends_with_program;
+  }
   void exited(wire::SessionId session) override { record("exited", session); }
 
   static wire::Token token_of(wire::SessionId session);
   bool has(const std::string& event) const;
 
-  absl::Status refusal;                        // of open_session, unless ok
+  absl::Status refusal;  // of open_session, unless ok
+  bool ends_with_program = true;
   std::map<std::uint32_t, std::string> files;  // even ids are handed out writable
   std::vector<server::PeerIdentity> peers;
   std::vector<std::string> events;  // "open 1", "fetch 1", "hang_up 1" or "goodbye 1", "exited 1"
+                                    // or "replaced 1"
 
  private:
   void record(const std::string& what, wire::SessionId session);

@@ -70,10 +70,10 @@ TEST_P(AttachLimits, LimitsAUsersUnfinishedHandshakesAndNobodyElses) {
   run_until([&] { return host.has("exited 3"); });
 }
 
-TEST_P(AttachLimits, CutsAClientThatNeverReads) {
+TEST_P(AttachLimits, CutsAClientThatDoesNotReadWhereTooManyDoNot) {
   host.files = {{8, "extent"}};
   options.unread_deadline = milliseconds(20);
-  options.late_deadline = milliseconds(50);
+  options.late_clients_per_uid = 0;
   serve();
   Gate gate;
   Child child(
@@ -95,11 +95,10 @@ TEST_P(AttachLimits, CutsAClientThatNeverReads) {
   expect_service();
 }
 
-// An overloaded machine lets a process run again after seconds.
-TEST_P(AttachLimits, GivesTimeToAFewLateClientsOfAUser) {
+// One that is stopped, or that makes no call after it has given one up.
+TEST_P(AttachLimits, LetsAFewLateClientsOfAUserBe) {
   host.files = {{8, "extent"}};
   options.unread_deadline = milliseconds(20);
-  options.late_deadline = std::chrono::hours(1);
   options.late_clients_per_uid = 1;
   serve();
   const auto be_late = [&](Gate& gate) -> std::string {
@@ -112,7 +111,7 @@ TEST_P(AttachLimits, GivesTimeToAFewLateClientsOfAUser) {
     client.send(wire::FetchFrame{FileId{8}}, 2);
     return client.receive() ? "" : "cut";
   };
-  Gate gate, other_gate;
+  Gate gate, other_gate, next_gate;
   Child first([&] { return be_late(gate); }, gate.fds());
   run_until([&] { return host.has("fetch 1"); });
   Child second([&] { return be_late(other_gate); }, other_gate.fds());
@@ -123,6 +122,15 @@ TEST_P(AttachLimits, GivesTimeToAFewLateClientsOfAUser) {
   EXPECT_EQ(finish(first), "");
   other_gate.open();
   finish(second);
+  // The first has read its answer, so there is room for another late one.
+  log.clear();
+  Child third([&] { return be_late(next_gate); }, next_gate.fds());
+  run_until([&] { return host.has("fetch 3"); });
+  const auto until = server::EventLoop::Clock::now() + 10 * options.unread_deadline;
+  run_until([&] { return server::EventLoop::Clock::now() > until; });
+  next_gate.open();
+  EXPECT_EQ(finish(third), "");
+  EXPECT_THAT(log, ElementsAre());
 }
 
 TEST_P(AttachLimits, AnswersOneFetchAtATimeToAClientThatSendsAhead) {

@@ -150,6 +150,34 @@ def read_on_a_stream(here, value):
     return here.mismatches(stream)
 
 
+def test_a_reader_that_keeps_versions_does_not_stop_the_writer(gpu):
+    writer, reader = writer_and_reader(gpu, slots=2)
+    for value in range(1, 21):
+        writer.run(publish, value)
+        reader.run(keep, value)
+    assert writer.run(current_version) == 20
+    assert reader.run(look_at_all_kept) == 0
+
+
+def keep(here, value):
+    stream = here.stream("r")
+    lease = opened(here).read(stream=stream)
+    here.look(address_of(lease), COUNT, value, stream)
+    here.kept.setdefault("leases", {})[value] = lease
+
+
+def current_version(here):
+    return opened(here).version
+
+
+def look_at_all_kept(here):
+    stream = here.stream("r")
+    for value, lease in here.kept.pop("leases").items():
+        here.look(address_of(lease), COUNT, value, stream)
+        lease.release(stream=stream)
+    return here.mismatches(stream)
+
+
 def test_each_step_of_a_follower_is_ordered(gpu):
     writer, reader = writer_and_reader(gpu, slots=2, published=1)
     reader.run(begin_to_follow)

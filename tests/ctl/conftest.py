@@ -45,10 +45,10 @@ def ctl(*args, user=None, **env):
 class Daemon:
     """A running memleased and memleasectl for it."""
 
-    def __init__(self, directory, *options):
+    def __init__(self, directory, *options, through=()):
         self.directory = str(directory)
         self.process = subprocess.Popen(
-            [program("memleased"), "--directory", self.directory, *options],
+            [*through, program("memleased"), "--directory", self.directory, *options],
             env=clean_environment(),
         )
         until(lambda: self.ctl("health").returncode == 0, "the daemon answers", self.process)
@@ -93,8 +93,8 @@ def directory():
 def start_daemon(directory):
     with contextlib.ExitStack() as stack:
 
-        def start(*options):
-            daemon = Daemon(directory, *options)
+        def start(*options, **kwargs):
+            daemon = Daemon(directory, *options, **kwargs)
             stack.callback(daemon.end)
             return daemon
 

@@ -43,6 +43,7 @@ def test_ls_and_info_show_the_array(daemon, client):
         "subscribers": 1,
         "writer_pid": client.pid,
         "lifetime": "persistent",
+        "exclusive_writer": False,
         "owner_uid": os.geteuid(),
         "owner_gid": os.getegid(),
         "mode": "0600",

@@ -88,7 +88,8 @@ TEST_F(Commands, LsSpellsEveryFieldInJson) {
       "\"strides_bytes\": [2048,4], \"device\": \"host\", \"slots\": 3, \"added_slots\": 2, "
       "\"max_slots\": 12, \"version\": 7, "
       "\"slot_versions\": [5,7,6], \"slot_bytes\": 1048576, \"bytes\": 3145728, \"readers\": 2, "
-      "\"subscribers\": 3, \"writer_pid\": 4711, \"lifetime\": \"session\", \"owner_uid\": 0, "
+      "\"subscribers\": 3, \"writer_pid\": 4711, \"lifetime\": \"session\", \"exclusive_writer\": "
+      "false, \"owner_uid\": 0, "
       "\"owner_gid\": 0, \"mode\": \"0600\", \"withdrawn\": false, "
       "\"created_unix_ms\": 1699999970000, \"array_id\": 2}]}\n");
 }

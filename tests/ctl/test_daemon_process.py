@@ -62,11 +62,5 @@ def test_a_log_that_is_full_is_kept_once(background, tmp_path):
     os.kill(pid, signal.SIGHUP)  # leaves a line
     full = log.with_suffix(".log.1")
     until(lambda: full.exists() and log.exists(), "a new log begins")
-    assert full.read_bytes().endswith(b"settings are read at the start\n")
+    assert full.read_bytes().endswith(b"settings read again changed=0\n")
     until(lambda: descriptors(pid)[2] == str(log), "standard error is the new log")
-
-
-def test_sighup_is_survived(daemon):
-    daemon.process.send_signal(signal.SIGHUP)
-    assert daemon.ctl("health").returncode == 0
-    assert daemon.process.poll() is None

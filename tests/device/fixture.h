@@ -82,6 +82,15 @@ class DeviceTest : public ::testing::Test {
     return answer.kind == Answer::Kind::kError ? answer.code : answer.describe();
   }
 
+  // Of shared events, on the stand-in: only a daemon makes them.
+  void event_shortage(bool is) {
+    if (is) {
+      world->fail("cudaIpcGetEventHandle", 2, 1, -1);
+    } else {
+      world->never_fail();
+    }
+  }
+
   // That the checker finds a race between these two operations. Delays decide which of them comes
   // first, and so what the race is called.
   void expect_race(const std::string& one, const std::string& other) {

@@ -125,11 +125,16 @@ class DevicePeer {
     check_cuda(cudaDeviceSynchronize());
     return "";
   }
-  // NAME SLOTS WORDS DEVICE [STRIDE_BYTES]
+  // NAME SLOTS WORDS DEVICE [STRIDE_BYTES]. SLOTS "3" are 3 and no more, "3:12" may become 12.
   std::string create(Words& words) {
     CreateOptions options;
     options.name = word(words);
-    options.slots = static_cast<std::uint32_t>(number(words));
+    const std::string slots = word(words);
+    const std::size_t colon = slots.find(':');
+    options.slots = static_cast<std::uint32_t>(std::stoul(slots.substr(0, colon)));
+    options.max_slots = colon == std::string::npos
+                            ? options.slots
+                            : static_cast<std::uint32_t>(std::stoul(slots.substr(colon + 1)));
     options.shape = {static_cast<std::int64_t>(number(words))};
     options.device = word(words);
     if (std::int64_t stride = 0; words >> stride) options.strides_bytes = {stride};
@@ -138,11 +143,12 @@ class DevicePeer {
     return array(options.name).device();
   }
   std::string open(Words& words) { return array(word(words)).device(); }
-  // NAME STREAM -> VERSION SLOT
+  // NAME STREAM [WAIT_MS] -> VERSION SLOT
   std::string write(Words& words) {
     const std::string name = word(words);
     WriteOptions options;
     options.stream = stream(words);
+    if (int wait_ms = 0; words >> wait_ms) options.wait = std::chrono::milliseconds(wait_ms);
     return begin(name, array(name).write(options));
   }
   std::string update(Words& words) {
@@ -192,6 +198,15 @@ class DevicePeer {
     options.timeout = std::chrono::seconds(10);
     reads_.insert_or_assign(name, array(name).read(options));
     return fmt::format("{} {}", reads_.at(name).version(), reads_.at(name).slot());
+  }
+  // NAME AS: the read lease goes by that name from now on, so that one more can be read.
+  std::string keep(Words& words) {
+    const std::string name = word(words);
+    const std::string as = word(words);
+    arrays_.insert_or_assign(as, array(name));
+    reads_.insert_or_assign(as, std::move(reads_.at(name)));
+    reads_.erase(name);
+    return "";
   }
   // NAME STREAM
   std::string wait(Words& words) {
@@ -353,6 +368,10 @@ class DevicePeer {
     return cudaStreamQuery(raw_stream(words)) == cudaSuccess ? "1" : "0";
   }
   std::string version(Words& words) { return std::to_string(array(word(words)).version()); }
+  std::string withdraw(Words& words) {
+    client_->withdraw(word(words));
+    return "";
+  }
   std::string close(Words& words) {
     const std::string name = word(words);
     array(name).close();
@@ -464,6 +483,7 @@ const std::map<std::string, std::string (DevicePeer::*)(DevicePeer::Words&)> Dev
         {"publish", &DevicePeer::publish},
         {"drop", &DevicePeer::drop},
         {"read", &DevicePeer::read},
+        {"keep", &DevicePeer::keep},
         {"wait", &DevicePeer::wait},
         {"export_read", &DevicePeer::export_read},
         {"export_write", &DevicePeer::export_write},
@@ -490,6 +510,7 @@ const std::map<std::string, std::string (DevicePeer::*)(DevicePeer::Words&)> Dev
         {"synchronize", &DevicePeer::synchronize},
         {"idle", &DevicePeer::idle},
         {"version", &DevicePeer::version},
+        {"withdraw", &DevicePeer::withdraw},
         {"close", &DevicePeer::close},
         {"leave_out", &DevicePeer::leave_out},
         {"capture", &DevicePeer::capture},

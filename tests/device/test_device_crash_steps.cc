@@ -30,9 +30,9 @@ std::vector<Death> deaths() {
   add({"device.read_recorded", "device.read_counted", "release.begin", "release.cleared",
        "release.given_up"},
       kReading, "release a");
-  add({"right.asked", "right.offered", "right.copied", "right.confirmed", "adopt.slot",
-       "write.flagged", "write.allowed", "write.marked", "write.chosen", "write.numbered",
-       "write.handed_out", "device.write_ordered"},
+  add({"ownership.asked", "ownership.offered", "ownership.copied", "ownership.confirmed",
+       "adopt.slot", "write.flagged", "write.allowed", "write.marked", "write.chosen",
+       "write.numbered", "write.handed_out", "device.write_ordered"},
       {}, "write a s");
   add({"device.write_ordered", "device.copied"}, {}, "update a s");
   add({"device.copied"}, {}, "put a 9");

@@ -9,15 +9,6 @@ class DeviceEventShortage : public DeviceTest {
  protected:
   void SetUp() override { FAKECUDA_STAND_IN_ONLY(); }
 
-  // Only a daemon makes shared events.
-  void shortage(bool is) {
-    if (is) {
-      world->fail("cudaIpcGetEventHandle", 2, 1, -1);
-    } else {
-      world->never_fail();
-    }
-  }
-
   // What `memleasectl status` tells.
   std::uint64_t without_events() {
     std::uint64_t count = 0;
@@ -40,11 +31,11 @@ class DeviceEventShortage : public DeviceTest {
 TEST_F(DeviceEventShortage, AnArrayWithoutEventsIsOrderedByHosts) {
   Client writer(daemon);
   Client reader(daemon);
-  shortage(true);
+  event_shortage(true);
   writer.is_ok("create a 2 1000 cuda:0");
   EXPECT_THAT(daemon.log(), ::testing::HasSubstr("gives no events"));
   EXPECT_EQ(without_events(), 1U);
-  shortage(false);
+  event_shortage(false);
   EXPECT_EQ(rounds(writer, reader), 0U);
 }
 
@@ -54,10 +45,10 @@ TEST_F(DeviceEventShortage, AReaderWithoutEventsIsOrderedByItsHost) {
   Client reader(daemon);
   writer.is_ok("create a 2 1000 cuda:0");
   publish(writer, 1);
-  shortage(true);
+  event_shortage(true);
   reader.is_ok("get a");
   EXPECT_EQ(without_events(), 1U);
-  shortage(false);
+  event_shortage(false);
   EXPECT_EQ(rounds(writer, reader), 0U);
 }
 
@@ -65,7 +56,7 @@ TEST_F(DeviceEventShortage, AReaderWithoutEventsIsOrderedByItsHost) {
 TEST_F(DeviceEventShortage, AHostThatDoesNotWaitForWhatItWroteIsFound) {
   Client writer(daemon);
   Client reader(daemon);
-  shortage(true);
+  event_shortage(true);
   writer.is_ok("create a 2 1000 cuda:0");
   writer.is_ok("leave_out record the write");
   rounds(writer, reader);
@@ -76,7 +67,7 @@ TEST_F(DeviceEventShortage, AHostThatDoesNotWaitForWhatItWroteIsFound) {
 TEST_F(DeviceEventShortage, AHostThatDoesNotWaitForWhatItReadIsFound) {
   Client writer(daemon);
   Client reader(daemon);
-  shortage(true);
+  event_shortage(true);
   writer.is_ok("create a 2 1000 cuda:0");
   reader.is_ok("leave_out record the read");
   rounds(writer, reader);
@@ -86,7 +77,7 @@ TEST_F(DeviceEventShortage, AHostThatDoesNotWaitForWhatItReadIsFound) {
 TEST_F(DeviceEventShortage, PublishingWaitsForTheWork) {
   Client writer(daemon);
   Client reader(daemon);
-  shortage(true);
+  event_shortage(true);
   writer.is_ok("create a 2 1000 cuda:0");
   writer.is_ok("write a s");
   writer.is_ok("gate s");
@@ -104,7 +95,7 @@ TEST_F(DeviceEventShortage, AReaderWithoutEventsIsToldOfADeadWriter) {
   Client writer(daemon);
   Client reader(daemon);
   keeper.is_ok("create a 3 1000 cuda:0");
-  shortage(true);
+  event_shortage(true);
   publish_unfinished(writer, 2);
   reader.is_ok("read a r");
   reader.is_ok("look a 2 r");
@@ -123,7 +114,7 @@ TEST_F(DeviceEventShortage, WorkBehindALostVersionKeepsTheMemoryOpen) {
   Client writer(daemon);
   Client reader(daemon);
   keeper.is_ok("create a 3 1000 cuda:0");
-  shortage(true);
+  event_shortage(true);
   reader.is_ok("open a");
   publish_unfinished(writer, 2);
   reader.is_ok("read a r");

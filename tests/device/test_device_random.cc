@@ -21,14 +21,14 @@ class DeviceRandom : public DeviceTest {
   };
 
   // `left_out` is a step of the writer's.
-  void play(int turns, const std::string& left_out) {
+  void play(int turns, const std::string& left_out, const std::string& slots = "4") {
     // Kernels are late, so that streams have to wait.
     if (fakecuda::is_loaded()) world->set(fakecuda::Knob::kDelayUs, 5000);
     Client writer(daemon);
     std::array<Reader, 2> readers = {Reader(daemon), Reader(daemon)};
     if (!left_out.empty()) writer.is_ok("leave_out " + left_out);
     // A slot for the current version, one for each that is held, and one to write.
-    writer.is_ok("create a 4 1000 cuda:0");
+    writer.is_ok("create a " + slots + " 1000 cuda:0");
     std::mt19937 random(1);  // the same turns each time
     write(writer, 1, random);
     for (int turn = 0, version = 1; turn < turns; ++turn) {
@@ -76,6 +76,9 @@ class DeviceRandom : public DeviceTest {
 
 // R-SYNC-4, 5, 6: whatever the turns.
 TEST_F(DeviceRandom, TurnsAreOrdered) { play(400, ""); }
+
+// The same in slots that come and go.
+TEST_F(DeviceRandom, TurnsInAddedSlotsAreOrdered) { play(400, "", "2:8"); }
 
 // R-SYNC-4, 5: a control; the same turns race where the writer does not wait for readers.
 TEST_F(DeviceRandom, AMissingWaitIsFound) {

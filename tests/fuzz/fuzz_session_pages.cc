@@ -91,8 +91,8 @@ class Liars {
     world_.give_right_to(0);
     world_.die(0);
     const auto stands =
-        wire::unpack_publication(world_.writer_row(SlotWorld::kHeir).publication.load());
-    require(stands.slot < world_.slots(), "the heir's publication is of a slot");
+        wire::unpack_publication(world_.writer_row(SlotWorld::kTakeover).publication.load());
+    require(stands.slot < world_.slots(), "the takeover row's publication is of a slot");
     static_cast<void>(server::holds_any(world_.reader_row(1), world_.slots()));
     static_cast<void>(server::is_writing(world_.writer_row(0)));
   }

@@ -72,7 +72,7 @@ def compiler() -> list[str]:
 
 
 def module(python: Python, limit_s: float) -> None:
-    """Build memlease._core of the sources of python/CMakeLists.txt; objects are kept."""
+    """Build memlease._core of the sources of python/module.cmake; objects are kept."""
     if not python.has_headers:
         raise RuntimeError(f"Python {python.version} has no {python.headers}/Python.h")
     if not compiler():

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import build
+
+sys.path.append(str(Path(__file__).parents[2] / "deploy/wheel"))
+import pythons
 
 RUNTIME = ".venv/lib/python3*/site-packages/nvidia/cu13/lib/libcudart.so.13"
 # What data centres have, and PTX for all others from Turing on.
@@ -48,7 +50,7 @@ class Prebuilt:
     def add_modules(self, programs: list[str]) -> None:
         """Add the module for each of these, and for each CPython with headers that is found."""
         built: dict[str, build.Python] = {}
-        for program in [*programs, *_found()]:
+        for program in [*programs, *pythons.found()]:
             is_named = program in programs
             try:
                 python = build.Python.of(program)
@@ -85,13 +87,3 @@ def _minor(python: build.Python) -> tuple[int, int]:
 
 def _fits(python: build.Python) -> bool:
     return python.has_headers and _minor(python) >= OLDEST
-
-
-def _found() -> list[str]:
-    """Return the Python programs of this machine: of PATH, and of pyenv."""
-    folders = [Path(it) for it in os.environ.get("PATH", "").split(os.pathsep) if it]
-    folders += sorted(Path(os.path.expanduser("~/.pyenv/versions")).glob("3.*/bin"))
-    found = [sys.executable]
-    for folder in folders:
-        found += sorted(map(str, folder.glob("python3.[0-9]*[0-9]")))
-    return list(dict.fromkeys(found))

@@ -1,18 +1,13 @@
-# Installs memlease into an empty directory and builds and runs a user's project against it, with the
-# daemon that was installed. Run with -DBUILD_DIR -DSOURCE_DIR -DWORK_DIR -DBINDIR -DMANDIR -DCXX.
+# Installs memlease into an empty directory, looks at what is there, and builds and runs a user's project
+# against it. Run with -DBUILD_DIR -DSOURCE_DIR -DWORK_DIR -DBINDIR -DLIBDIR -DMANDIR -DDOCDIR -DCXX -DFLAGS.
 
-function(run)
-  execute_process(COMMAND ${ARGV} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
-  if(NOT result EQUAL 0)
-    list(JOIN ARGV " " command)
-    message(FATAL_ERROR "${command}\nended with ${result}:\n${output}")
-  endif()
-  set(output "${output}" PARENT_SCOPE)
-endfunction()
+include(${CMAKE_CURRENT_LIST_DIR}/run.cmake)
 
 set(prefix ${WORK_DIR}/prefix)
 file(REMOVE_RECURSE ${WORK_DIR})
-run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${prefix})
+# An installation may be moved.
+run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/installed)
+file(RENAME ${WORK_DIR}/installed ${prefix})
 # What a user sees of us: no internal header, no static library, no gRPC, nothing of the Python package.
 file(GLOB folders RELATIVE ${prefix} ${prefix}/*)
 if(NOT folders STREQUAL "bin;include;lib;share")
@@ -27,6 +22,13 @@ endforeach()
 foreach(program memleased memleasectl)
   run(${prefix}/${BINDIR}/${program} --version)
 endforeach()
+foreach(file lib/systemd/system/memleased.service lib/systemd/system/memleased.socket
+             lib/systemd/user/memleased.service lib/systemd/user/memleased.socket
+             lib/sysusers.d/memlease.conf lib/tmpfiles.d/memlease.conf)
+  if(NOT EXISTS ${prefix}/${file})
+    message(FATAL_ERROR "${file} is not installed")
+  endif()
+endforeach()
 # Pages that a reader of manual pages can show, without a warning.
 foreach(page man1/memleasectl.1 man8/memleased.8)
   run(${CMAKE_COMMAND} -E env LC_ALL=C.UTF-8 man --warnings -l ${prefix}/${MANDIR}/${page})
@@ -35,24 +37,24 @@ foreach(page man1/memleasectl.1 man8/memleased.8)
   endif()
 endforeach()
 
-run(${CMAKE_COMMAND} -S ${SOURCE_DIR} -B ${WORK_DIR}/build -DCMAKE_PREFIX_PATH=${prefix}
-    -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS=${FLAGS}")
-run(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
-# The library finds the daemon beside itself and starts it; that one ends by itself when idle, and
-# is told to end here.
-run(${CMAKE_COMMAND} -E env --unset=MEMLEASE_DIR --unset=MEMLEASE_DAEMON
-    ${WORK_DIR}/build/consumer ${WORK_DIR}/run)
-file(STRINGS ${WORK_DIR}/run/memleased.lock pid LIMIT_COUNT 1)
-run(kill -TERM ${pid})
-# Its lock file goes last.
-foreach(attempt RANGE 100)
-  if(NOT EXISTS ${WORK_DIR}/run/memleased.lock)
-    break()
-  endif()
-  execute_process(COMMAND ${CMAKE_COMMAND} -E sleep 0.1)
+# The components, of which a package each can be made, are all that there is.
+foreach(component library programs server development)
+  run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/parts --component ${component})
 endforeach()
-file(GLOB left RELATIVE ${WORK_DIR}/run ${WORK_DIR}/run/*)
-if(NOT left STREQUAL "memleased.log")  # of a daemon in the background, to be read afterwards
-  message(FATAL_ERROR "the daemon left ${left}")
+file(GLOB_RECURSE all RELATIVE ${prefix} ${prefix}/*)
+file(GLOB_RECURSE parts RELATIVE ${WORK_DIR}/parts ${WORK_DIR}/parts/*)
+if(NOT all STREQUAL parts)
+  message(FATAL_ERROR "the components have ${parts}\nand all is ${all}")
 endif()
+if(NOT EXISTS ${prefix}/${DOCDIR}/LICENSE)
+  message(FATAL_ERROR "there is no licence in ${DOCDIR}")
+endif()
+
+# The example, as the README says.
+run(${CMAKE_COMMAND} -S ${prefix}/${DOCDIR}/examples/hello -B ${WORK_DIR}/hello
+    -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_COMPILER=${CXX} "-DCMAKE_CXX_FLAGS=${FLAGS}")
+run(${CMAKE_COMMAND} --build ${WORK_DIR}/hello)
+
+set(PREFIX ${prefix})
+include(${CMAKE_CURRENT_LIST_DIR}/build_consumers.cmake)
 file(REMOVE_RECURSE ${WORK_DIR})

@@ -41,14 +41,14 @@ std::vector<CrashStep> make_steps() {
         {.step = step, .before = kOpen, .last = "release {}", .stage = Stage::kWriterWaits});
   }
   for (const char* step :
-       {"right.asked", "right.offered", "right.copied", "right.confirmed", "adopt.slot",
-        "write.flagged", "write.allowed", "write.marked", "write.chosen"}) {
+       {"ownership.asked", "ownership.offered", "ownership.copied", "ownership.confirmed",
+        "adopt.slot", "write.flagged", "write.allowed", "write.marked", "write.chosen"}) {
     steps.push_back({.step = step, .before = kOpen, .last = kPut});
   }
   steps.push_back(
       {.step = "adopt.slot", .before = kOpen, .last = kPut, .least_slots = 2, .nth = 2});
   steps.push_back(
-      {.step = "right.busy", .before = kOpen, .last = kPut, .stage = Stage::kOwnerWrites});
+      {.step = "ownership.busy", .before = kOpen, .last = kPut, .stage = Stage::kOwnerWrites});
   for (const char* step : {"write.wanted", "write.held"}) {
     steps.push_back({.step = step, .before = kOpen, .last = kPut, .stage = Stage::kSlotsHeld});
   }
@@ -126,11 +126,11 @@ std::vector<CrashStep> make_steps() {
   for (const char* step : {"publish.begin", "publish.slot", "publish.publication",
                            "end_write.unflagged", "end_write.counted", "end_write.waking"}) {
     steps.push_back(
-        {.step = step, .before = kWriting, .last = "publish {}", .stage = Stage::kRightWanted});
+        {.step = step, .before = kWriting, .last = "publish {}", .stage = Stage::kOwnershipWanted});
   }
   for (const char* step : {"drop.begin", "drop.slot", "end_write.waking"}) {
     steps.push_back(
-        {.step = step, .before = kWriting, .last = "drop {}", .stage = Stage::kRightWanted});
+        {.step = step, .before = kWriting, .last = "drop {}", .stage = Stage::kOwnershipWanted});
   }
   steps.push_back({.step = "withdraw.begin", .before = kOpen, .last = "withdraw {}"});
   for (const auto& before : {kOpen, kReading, kWriting}) {

@@ -10,12 +10,12 @@ namespace memlease::testing {
 // How the others are brought into the position in which the victim passes the step.
 enum class Stage {
   kPlain,
-  kWriterWaits,    // the owner waits for a slot, and the victim holds them all
-  kReadOvertaken,  // the victim is between its look and its hold while the slot is overwritten
-  kReaderSleeps,   // another reader sleeps until the next version
-  kSlotsHeld,      // another reader holds every slot that the victim could write
-  kOwnerWrites,    // the owner is in the middle of a write
-  kRightWanted,    // another process waits for the right under which the victim writes
+  kWriterWaits,      // the owner waits for a slot, and the victim holds them all
+  kReadOvertaken,    // the victim is between its look and its hold while the slot is overwritten
+  kReaderSleeps,     // another reader sleeps until the next version
+  kSlotsHeld,        // another reader holds every slot that the victim could write
+  kOwnerWrites,      // the owner is in the middle of a write
+  kOwnershipWanted,  // another process waits for ownership under which the victim writes
 };
 
 // The current version afterwards.

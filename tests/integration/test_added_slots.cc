@@ -151,7 +151,7 @@ TEST_F(AddedSlots, StoppedReadersDoNotStopTheWriter) {
   EXPECT_TRUE(comes_back_to(2)) << info().slots();
 }
 
-// What stands in an added slot moves with the right, and survives the writer.
+// What stands in an added slot moves with ownership, and survives the writer.
 TEST_F(AddedSlots, AnotherWriterGoesOnWithThem) {
   create("2:64");
   must(a_.ask("read a 0 1000"));

@@ -117,10 +117,10 @@ class Scene {
       case Stage::kOwnerWrites:
         must(owner_.ask(filled("write {} 1000")));
         return;
-      case Stage::kRightWanted:
-        must(other_.ask(fmt::format("arm right.busy 1 {}", SIGSTOP)));
+      case Stage::kOwnershipWanted:
+        must(other_.ask(fmt::format("arm ownership.busy 1 {}", SIGSTOP)));
         other_.say(filled("put {} 5000"));
-        wrong(other_.wait_for_signal() != SIGSTOP, "nobody waits for the right");
+        wrong(other_.wait_for_signal() != SIGSTOP, "nobody waits for ownership");
         return;
     }
   }
@@ -142,7 +142,7 @@ class Scene {
       must(owner_.ask(filled("fill {}")));
       base_ = must(owner_.ask(filled("publish {}"))).number();
     }
-    if (step.stage == Stage::kRightWanted) {
+    if (step.stage == Stage::kOwnershipWanted) {
       other_.signal(SIGCONT);
       const std::uint64_t due = base_ + 2;  // the victim's number counts as used
       base_ = must(other_.answer(patience_ms_)).number();
@@ -190,7 +190,7 @@ class Scene {
     return false;
   }
 
-  // Another writer gets the right and the next number, and never one that was used.
+  // Another writer gets ownership and the next number, and never one that was used.
   void go_on(const CrashStep& step) {
     const std::uint64_t due = base_ + (step.number_used ? 2 : 1);
     const Answer next = must(owner_.ask(filled(fmt::format("put {{}} {}", patience_ms_))));
@@ -281,8 +281,8 @@ TEST(CrashPointsControl, AStoppedVictimIsNoticed) {
   PrivateDaemon daemon({"--warm-bytes=0", "--log-level=warning"});
   for (const Control& control : {Control{1, "write.handed_out", kTorn},
                                  {1, "acquire.held", "NoFreeSlot"},
-                                 {3, "write.handed_out", "Timeout: the right to write"},
-                                 {3, "write.flagged", "Timeout: the right to write"},
+                                 {3, "write.handed_out", "Timeout: writer ownership"},
+                                 {3, "write.flagged", "Timeout: writer ownership"},
                                  {3, "acquire.held", "only 2 of 3 slots come"}}) {
     Scene scene(daemon, control.slots, 200);
     for (const CrashStep& step : crash_steps()) {

@@ -33,7 +33,7 @@ TEST(DaemonKilled, EndsEveryWaitAtOnce) {
   const std::vector<std::string> waits = {
       "read a 1 60000",        // for a version
       "write one 60000",       // for a slot
-      "write busy 60000",      // for the writer's right
+      "write busy 60000",      // for writer ownership
       "wait_for never 60000",  // for a name, in a call
   };
   std::vector<std::unique_ptr<Peer>> waiters;
@@ -110,7 +110,12 @@ TEST(Drain, WaitsForLeasesAndGivesNoNewOnes) {
   EXPECT_THAT(woken.text, HasSubstr("shutting down"));
   EXPECT_EQ(waiter.ask("read a 0 1000").code, "DaemonLost");
   Peer late(daemon.directory());
-  EXPECT_FALSE(late.ask("connect").ok());
+  // Nor new connections, not even over the session that is there.
+  for (Peer* peer : {&late, &waiter}) {
+    const Answer refused = peer->ask("connect");
+    EXPECT_EQ(refused.code, "DaemonUnavailable") << refused.describe();
+    EXPECT_THAT(refused.text, HasSubstr("is shutting down"));
+  }
   EXPECT_EQ(daemon.wait(300), -1) << "it did not wait for two leases";
   ASSERT_TRUE(writer.ask("fill a").ok());
   EXPECT_TRUE(writer.ask("publish a").ok()) << "a write that was begun may end";

@@ -65,7 +65,7 @@ TEST_F(Handles, OpenThemselvesAgainInAForkedChildAndLeasesDoNot) {
     EXPECT_EQ(run(reader_, "fork a").text, "none none ForkedClient none 1");
   }
   EXPECT_EQ(run(owner_, "fork a").text, "none none ForkedClient none 1");
-  // The parents have lost nothing: lease, hold, right, session.
+  // The parents have lost nothing: lease, hold, ownership, session.
   run(owner_, "fill a");
   run(owner_, "publish a");
   for (int i = 0; i < 10; ++i) run(owner_, "put a 1000");

@@ -185,7 +185,7 @@ INSTANTIATE_TEST_SUITE_P(, HostileCalls, ::testing::ValuesIn(kHostile),
 TEST_P(HostileCalls, AreRefusedAndChangeNothing) {
   run("connect");
   run("create a 3 600 512 session");
-  run("write a 1000");  // the right is in use, and is not to be had by any trick
+  run("write a 1000");  // ownership is in use, and is not to be had by any trick
   RawControl control(daemon_.directory());
   std::uint64_t id = 0;
   {

@@ -4,9 +4,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
+#include <fstream>
 #include <optional>
 #include <set>
 #include <string>
@@ -183,6 +186,34 @@ TEST_F(LateWrites, WhereTheKernelHasNoRoomAPublicationGoesOn) {
   EXPECT_TRUE(is_writable(data));
   EXPECT_EQ(client.protected_slots(), 0U);
   EXPECT_EQ(client.refused_protections(), 1U);
+}
+
+TEST_F(LateWrites, ProtectedSlotsLeaveTheProcessHalfOfItsMappings) {
+  constexpr std::uint32_t kSlots = 64;
+  std::uint64_t mappings = 0;
+  std::ifstream("/proc/sys/vm/max_map_count") >> mappings;
+  const std::uint64_t most = std::min<std::uint64_t>(mappings / 4, 16'384);
+  const Client client = connect();
+  std::vector<Array> arrays;
+  std::vector<Pin> pins;
+  while (pins.size() < most + 10) {
+    CreateOptions options = words("many/" + std::to_string(arrays.size()), kPages);
+    options.slots = options.max_slots = kSlots;
+    arrays.push_back(client.create(options));
+    for (std::uint32_t version = 1; version < kSlots && pins.size() < most + 10; ++version) {
+      WriteLease lease = arrays.back().write();
+      pins.push_back(lease.pin());
+      lease.publish();
+    }
+  }
+  EXPECT_EQ(client.protected_slots(), most);
+  EXPECT_EQ(client.refused_protections(), 10U);
+  pins.clear();
+  WriteLease lease = arrays.front().write();
+  const std::uint64_t* const data = fill(lease);
+  const Pin pin = lease.pin();
+  lease.publish();
+  EXPECT_FALSE(is_writable(data));
 }
 
 // In a process of its own, whose end gives the slot back.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "tests/support/error_of.h"
 #include "tests/support/private_daemon.h"
 #include "tests/support/words.h"
 
@@ -32,17 +33,6 @@ class Leases : public ::testing::Test {
 
   PrivateDaemon daemon_{{"--warm-bytes=0", "--log-level=warning"}};
 };
-
-// What the call throws.
-template <typename Fn>
-std::optional<ErrorCode> code_of(Fn fn) {
-  try {
-    fn();
-  } catch (const Error& error) {
-    return error.code();
-  }
-  return {};
-}
 
 std::uint64_t first_word(const ReadLease& lease) {
   return *static_cast<const std::uint64_t*>(lease.data());
@@ -118,7 +108,7 @@ TEST_F(Leases, WhatIsOpenOpensAgainWithoutACall) {
   EXPECT_EQ(client.calls(), calls);
   // Withdrawn behind its back, and created again.
   ASSERT_TRUE(daemon_.admin().withdraw("a").ok());
-  EXPECT_EQ(code_of([&] { client.open("a"); }), ErrorCode::NotFound);
+  EXPECT_EQ(error_of([&] { client.open("a"); }), ErrorCode::NotFound);
   const Array second = client.create(words("a", 64));
   EXPECT_NE(second.id(), array.id());
   EXPECT_EQ(client.open("a").id(), second.id());

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/support/error_of.h"
 #include "tests/support/private_daemon.h"
 
 namespace memlease::testing {
@@ -39,13 +40,8 @@ class OwnHandles : public ::testing::Test {
     return Client::connect(options);
   }
   // What a call with the array raises.
-  static std::optional<ErrorCode> error_of(const Array& array, const ReadOptions& options = {}) {
-    try {
-      array.read(options);
-      return std::nullopt;
-    } catch (const Error& error) {
-      return error.code();
-    }
+  static std::optional<ErrorCode> read_error(const Array& array, const ReadOptions& options = {}) {
+    return error_of([&] { static_cast<void>(array.read(options)); });
   }
   // A wait for a version that nobody publishes.
   static ReadOptions in_vain(const Array& array) {
@@ -67,17 +63,17 @@ TEST_F(OwnHandles, OfOneArrayAreClosedOneByOne) {
   const Array copy = *array;
   array->close();
   EXPECT_TRUE(copy.closed());
-  EXPECT_EQ(error_of(copy), ErrorCode::Closed);
+  EXPECT_EQ(read_error(copy), ErrorCode::Closed);
   for (const Array& open : {theirs, again}) {
     EXPECT_FALSE(open.closed());
-    EXPECT_EQ(error_of(open), std::nullopt);
+    EXPECT_EQ(read_error(open), std::nullopt);
     open.write().publish();
   }
   again.close();
   theirs.close();
   const Array reopened = client.open("a");
-  EXPECT_EQ(error_of(reopened), std::nullopt);
-  EXPECT_EQ(error_of(theirs), ErrorCode::Closed) << "closed once is closed for ever";
+  EXPECT_EQ(read_error(reopened), std::nullopt);
+  EXPECT_EQ(read_error(theirs), ErrorCode::Closed) << "closed once is closed for ever";
   client.withdraw("a");
   other.close();
   client.close();
@@ -88,8 +84,8 @@ TEST_F(OwnHandles, AreClosedWithTheirClientAlone) {
   const Client other = connect();
   const Array theirs = other.open("a");
   other.close();
-  EXPECT_EQ(error_of(theirs), ErrorCode::Closed);
-  EXPECT_EQ(error_of(*array), std::nullopt);
+  EXPECT_EQ(read_error(theirs), ErrorCode::Closed);
+  EXPECT_EQ(read_error(*array), std::nullopt);
   client.withdraw("a");
   client.close();
   EXPECT_EQ(daemon.unsettled(), "");
@@ -98,8 +94,8 @@ TEST_F(OwnHandles, AreClosedWithTheirClientAlone) {
 TEST_F(OwnHandles, OutliveTheClientThatWasATemporary) {
   std::optional<Array> kept(connect().open("a"));
   client.close();
-  EXPECT_EQ(error_of(*array), ErrorCode::Closed);
-  EXPECT_EQ(error_of(*kept), std::nullopt);
+  EXPECT_EQ(read_error(*array), ErrorCode::Closed);
+  EXPECT_EQ(read_error(*kept), std::nullopt);
   kept->withdraw();
   kept.reset();
   connect().close();  // the last one
@@ -116,14 +112,14 @@ TEST_F(OwnHandles, AreInterruptedByTheirOwnClient) {
   Follower follower = theirs.follow();
   ReadOptions for_ever = in_vain(theirs);
   for_ever.timeout = kForever;
-  EXPECT_THROW(theirs.read(for_ever), Stop);
-  follower.next();
-  EXPECT_THROW(follower.next(), Stop);
+  EXPECT_THROW(static_cast<void>(theirs.read(for_ever)), Stop);
+  static_cast<void>(follower.next());
+  EXPECT_THROW(static_cast<void>(follower.next()), Stop);
   EXPECT_THROW(other.wait_for("never"), Stop);
-  EXPECT_EQ(error_of(*array, in_vain(*array)), ErrorCode::Timeout);
+  EXPECT_EQ(read_error(*array, in_vain(*array)), ErrorCode::Timeout);
   other.close();
   EXPECT_EQ(used.use_count(), 1) << "nobody may call it now";
-  EXPECT_EQ(error_of(*array, in_vain(*array)), ErrorCode::Timeout);
+  EXPECT_EQ(read_error(*array, in_vain(*array)), ErrorCode::Timeout);
 }
 
 // Threads of which a test knows that they wait: they are asked whether to go on.
@@ -175,9 +171,9 @@ TEST_F(OwnHandles, EndTheWaitsOfOtherThreadsWhenTheyAreClosed) {
   const std::uint64_t next = lease.version();
   auto goes_on = WaitingThreads::run([&] { EXPECT_EQ(also_mine.read(later).version(), next); });
   std::vector<WaitingThreads::Outcome> outcomes;
-  outcomes.push_back(WaitingThreads::run([&] { mine.read(later); }));
-  outcomes.push_back(WaitingThreads::run([&] { mine.write({.wait = kLong}); }));
-  outcomes.push_back(WaitingThreads::run([&] { follower.next(); }));
+  outcomes.push_back(WaitingThreads::run([&] { static_cast<void>(mine.read(later)); }));
+  outcomes.push_back(WaitingThreads::run([&] { static_cast<void>(mine.write({.wait = kLong})); }));
+  outcomes.push_back(WaitingThreads::run([&] { static_cast<void>(follower.next()); }));
   waiting.await(4);
   const auto start = std::chrono::steady_clock::now();
   mine.close();
@@ -194,14 +190,14 @@ TEST_F(OwnHandles, EndTheirWaitsWhenTheirClientIsClosed) {
   ReadOptions later = in_vain(theirs);
   later.timeout = kLong;
   std::vector<WaitingThreads::Outcome> outcomes;
-  outcomes.push_back(WaitingThreads::run([&] { theirs.read(later); }));
+  outcomes.push_back(WaitingThreads::run([&] { static_cast<void>(theirs.read(later)); }));
   outcomes.push_back(WaitingThreads::run([&] { other.wait_for("never", kLong); }));
   waiting.await(2);
   const auto start = std::chrono::steady_clock::now();
   other.close();
   for (auto& outcome : outcomes) EXPECT_EQ(outcome.get(), ErrorCode::Closed);
   EXPECT_LT(std::chrono::steady_clock::now() - start, kLong / 4);
-  EXPECT_EQ(error_of(*array, in_vain(*array)), ErrorCode::Timeout) << "its client goes on";
+  EXPECT_EQ(read_error(*array, in_vain(*array)), ErrorCode::Timeout) << "its client goes on";
 }
 
 TEST_F(OwnHandles, EndNoWaitButTheFollowersOwnWhenThatIsClosed) {
@@ -214,16 +210,32 @@ TEST_F(OwnHandles, EndNoWaitButTheFollowersOwnWhenThatIsClosed) {
   later.timeout = kLong;
   const std::uint64_t next = theirs.version() + 1;
   auto reads = WaitingThreads::run([&] { EXPECT_EQ(theirs.read(later).version(), next); });
-  auto follows = WaitingThreads::run([&] { follower.next(); });
+  auto follows = WaitingThreads::run([&] { static_cast<void>(follower.next()); });
   waiting.await(2);
   const auto start = std::chrono::steady_clock::now();
   follower.close();
   EXPECT_EQ(follows.get(), ErrorCode::Closed);
   EXPECT_LT(std::chrono::steady_clock::now() - start, kLong / 4);
   follower.close();
-  EXPECT_THROW(follower.next(), Error);
+  EXPECT_THROW(static_cast<void>(follower.next()), Error);
   array->write().publish();
   EXPECT_EQ(reads.get(), std::nullopt);
+}
+
+TEST_F(OwnHandles, EndAWaitForSeveralWhenAFollowerOfTheseIsClosed) {
+  WaitingThreads waiting;
+  const Client other = connect(waiting.check());
+  const Array theirs = other.open("a");
+  Follower follower = theirs.follow(kLong, theirs.version());
+  std::vector<std::size_t> ready;
+  auto waits =
+      WaitingThreads::run([&] { ready = wait({{theirs, theirs.version()}, follower}, kLong); });
+  waiting.await(1);
+  follower.close();
+  EXPECT_EQ(waits.get(), std::nullopt);
+  EXPECT_EQ(ready, std::vector<std::size_t>{1});
+  EXPECT_EQ(wait({{theirs, theirs.version()}, follower}), std::vector<std::size_t>{1});
+  EXPECT_TRUE(follower.closed());
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ class SteadyState : public ::testing::Test {
 };
 
 TEST_F(SteadyState, ReaderAndWriterNeedNoKernel) {
-  // Each has met the other: rows are mapped, the right has moved.
+  // Each has met the other: rows are mapped, ownership has moved.
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(owner_.ask("put a 1000").ok());
     ASSERT_TRUE(worker_.ask("read a 0 1000").ok());

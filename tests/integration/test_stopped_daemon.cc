@@ -146,6 +146,36 @@ TEST_F(StoppedDaemon, DoesNotHoldUpAReadThatMeetsANewWriter) {
   EXPECT_EQ(same.version(), 2U);
 }
 
+// Nor a write that meets a new reader, whose row is fetched likewise.
+TEST_F(StoppedDaemon, DoesNotHoldUpAWriteThatMeetsANewReader) {
+  ConnectOptions options = here();
+  options.check_interrupt = [] { throw Interrupted{}; };
+  const Client impatient = Client::connect(options);
+  const Array same = impatient.open("a");
+  run("read a 0 1000");
+  stop();
+  const auto start = Clock::now();
+  for (int i = 0; i < 2; ++i) {
+    try {
+      static_cast<void>(array->write({std::chrono::milliseconds(200)}));
+      ADD_FAILURE() << "the row cannot be there";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::Timeout) << error.what();
+    }
+    EXPECT_FALSE(array->try_write());
+    EXPECT_THROW(static_cast<void>(same.write()), Interrupted);
+  }
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(5));
+  std::future<void> patient = std::async(std::launch::async, [&] {
+    WriteLease lease = array->write();
+    fill(lease);
+    lease.publish();
+  });
+  daemon.signal(SIGCONT);
+  patient.get();
+  run("read a 1 1000");
+}
+
 // The calls that go to the daemon end with the caller's interrupt, not with their own deadlines.
 TEST_F(StoppedDaemon, DoesNotHoldUpAnInterrupt) {
   ConnectOptions options = here();
@@ -165,8 +195,8 @@ TEST_F(StoppedDaemon, DoesNotHoldUpAnInterrupt) {
       [&] { static_cast<void>(impatient.exists("none")); },
       [&] { impatient.wait_for("none"); },
       [&] { impatient.withdraw("a"); },
-      [&] { unread.read(); },
-      [&] { unread.write(); },
+      [&] { static_cast<void>(unread.read()); },
+      [&] { static_cast<void>(unread.write()); },
       [&] { unread.withdraw(); },
   };
   stop();
@@ -214,7 +244,7 @@ TEST_F(StoppedDaemon, DoesNotHoldUpTheInterruptOfAConnection) {
   array.reset();
   stop();
   const auto start = Clock::now();
-  EXPECT_THROW(Client::connect(options), Interrupted);
+  EXPECT_THROW(static_cast<void>(Client::connect(options)), Interrupted);
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(5));
   daemon.signal(SIGCONT);
 }

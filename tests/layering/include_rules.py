@@ -46,8 +46,7 @@ ALLOWED: dict[str, set[str]] = {
     "server/rpc": SERVER_ADAPTER | RPC | {"server/telemetry"},
     # The composition root: main.cc and the daemon.
     "server": SERVER_ADAPTER
-    | {"server/device", "server/channel", "server/rpc", "server/telemetry", "server/config"}
-    | {"systemd"},
+    | {"server/device", "server/channel", "server/rpc", "server/telemetry", "server/config"},
     "client/include": set(),
     "client/slots": SLOTS,
     "client/session": SESSION,
@@ -79,7 +78,6 @@ LIBRARIES = {
     "spdlog": "spdlog",
     "CLI": "cli11",
     "toml++": "toml",
-    "systemd": "systemd",
     "dlpack": "dlpack",
     "pybind11": "pybind11",
     "Python.h": "pybind11",

@@ -15,6 +15,9 @@ from pathlib import Path
 ORDER = [
     "_core",
     "errors",
+    "caller",
+    "closing",
+    "asynchronous",
     "forks",
     "faults",
     "opt_outs",

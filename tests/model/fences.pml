@@ -6,7 +6,7 @@
                   threads 0 and 1 on one row, each with a stream of its own, K0 reads each; session 1 = thread 2 with a
                   stream, K1 reads, then it leaves. A fence is the number of an operation on a stream; a join of fences
                   is one number for each stream.
-   Not modelled   subscribing late and read by threads of the host (holds.pml); deaths (right.pml).
+   Not modelled   subscribing late and read by threads of the host (holds.pml); deaths (gpu_ownership.pml).
    Property       a stream that reads version v after its fences finds v's bytes. */
 
 #ifndef NS

@@ -5,7 +5,7 @@
    Bounded        one living writer to version VM; session 0 = threads 0 and 1 on one row, K0 reads each; session 1 =
                   thread 2, which subscribes late, reads K1 times and leaves, perhaps before its last release; a third
                   session leaves at any time. -DVERSIONS lets readers ask for the version before or after the newest.
-   Not modelled   fences (fences.pml), the move of the right and deaths (right.pml), sleeping (sleep.pml): a writer that
+   Not modelled   fences (fences.pml), the move of ownership and deaths (gpu_ownership.pml), sleeping (sleep.pml): a writer that
                   finds no slot tries again, at most TRIES times in all.
    Property       the bytes under a hold do not change; readers never go back; "gone" is said only of what is gone. */
 
@@ -39,7 +39,7 @@
 /* reader rows */ byte holds[2];
 /* board */ byte subscribers[3];
 /* private to session 0 */ byte count[NS];
-/* private to the writer */ bool extent_mapped; /* of session 1 */
+/* private to the writer */ bool page_mapped; /* of session 1 */
 /* asked of the daemon */ bool leave_asked;
 /* ghosts */ byte content[NS]; bool overwritten[VM + 2];
 
@@ -160,11 +160,11 @@ inline scan() { /* -> held */
   :: atomic { i < 3 -> entry = LIST[i] };
      atomic {
        if
-       :: entry == kSession1 && !extent_mapped -> extent_mapped = true;
+       :: entry == kSession1 && !page_mapped -> page_mapped = true;
 #ifndef OMIT_UNMAPPED_HOLDS
           held = true
 #endif
-       :: entry == kSession0 || (entry == kSession1 && extent_mapped) ->
+       :: entry == kSession0 || (entry == kSession1 && page_mapped) ->
           if :: holds[entry - 1] & BIT(s) -> held = true :: else fi
        :: else
        fi;

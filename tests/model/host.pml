@@ -1,11 +1,11 @@
 /* The host path, as the code takes it: a write from its mark to its end, writers that change and die, and a reader.
 
    Steps          acquire (newest; with -DWANTED=n the version n), undo, release; begin (mark, scan, take_back, number,
-                  hand out), publish, drop; ownership.pml, adopt; the daemon's inherit, with its poisoned numbers.
+                  hand out), publish, drop; ownership.pml, adopt; the daemon's take_over, with its poisoned numbers.
    Bounded        two writers, TRIES writes and ASKS calls for the lock each; MAX_DEATHS of them die at any step; a reader,
                   READS times; NS slots.
    Not modelled   several readers, rows that threads share, subscribers that come and go (holds.pml); three contenders,
-                  leave (lock.pml); slots = 1 (single.pml); sleeping (sleep.pml); work on a GPU (fences.pml, right.pml).
+                  leave (lock.pml); slots = 1 (single.pml); sleeping (sleep.pml); work on a GPU (fences.pml, gpu_ownership.pml).
    Property       the bytes under a hold are the version's and do not change; a reader never goes back, and always finds
                   what was published before it asked; a number is used once; "gone" is said of what was overwritten or
                   given up, "producer died" of what a death has torn, and neither is taken back. */
@@ -36,7 +36,7 @@
 #define MAX(a, b) ((a) > (b) -> (a) : (b))
 #define kNumbers (2 * TRIES + 3)
 
-/* writer rows, heir file */ byte publication[3], highest_used[3], slot_word[3 * NS];
+/* writer rows, takeover page */ byte publication[3], highest_used[3], slot_word[3 * NS];
 /* reader row */ bool holds[NS];
 /* board */ byte poisoned[NS];
 /* ghosts */
@@ -200,32 +200,32 @@ proctype writer(byte me) {
 #define SURVIVES(word) ((word) & kHandedOut -> 0 : NUMBER(word))
 #endif
 
-inline inherit() { /* from the row of p */
-#ifdef OMIT_HEIR_BEFORE_WRITER_WORD
-  atomic { writer_word = kHeir; generation++; moving = false };
+inline take_over() { /* from the row of p */
+#ifdef OMIT_TAKEOVER_BEFORE_WRITER_WORD
+  atomic { writer_word = kTakeover; generation++; moving = false };
 #endif
   atomic { highest = highest_used[p]; best = 0; best_slot = 0; torn = kNobody; i = 0 };
   do
   :: i == NS -> break
   :: i < NS ->
      atomic {
-       slot_word[AT(kHeir, i)] = SURVIVES(slot_word[AT(p, i)]);
+       slot_word[AT(kTakeover, i)] = SURVIVES(slot_word[AT(p, i)]);
        if :: slot_word[AT(p, i)] & kHandedOut -> torn = i :: else fi;
-       if :: slot_word[AT(kHeir, i)] > best -> best = slot_word[AT(kHeir, i)]; best_slot = i :: else fi;
+       if :: slot_word[AT(kTakeover, i)] > best -> best = slot_word[AT(kTakeover, i)]; best_slot = i :: else fi;
        i++
      }
   od;
   atomic {
-#ifndef OMIT_HEIR_HIGHEST
-    highest_used[kHeir] = highest;
+#ifndef OMIT_TAKEOVER_HIGHEST
+    highest_used[kTakeover] = highest;
 #endif
-    publication[kHeir] = PUBLICATION(best, best_slot)
+    publication[kTakeover] = PUBLICATION(best, best_slot)
   };
 #if !defined(OMIT_POISON) && !defined(OMIT_POISON_BEFORE_WRITER_WORD)
   atomic { if :: torn != kNobody -> poisoned[torn] = highest :: else fi };
 #endif
-#ifndef OMIT_HEIR_BEFORE_WRITER_WORD
-  atomic { writer_word = kHeir; generation++; moving = false };
+#ifndef OMIT_TAKEOVER_BEFORE_WRITER_WORD
+  atomic { writer_word = kTakeover; generation++; moving = false };
 #endif
 #ifdef OMIT_POISON_BEFORE_WRITER_WORD
   atomic { if :: torn != kNobody -> poisoned[torn] = highest :: else fi };
@@ -385,7 +385,7 @@ proctype reader() {
 
 init {
   atomic { /* version 1 stands in slot 0, and its writer has gone */
-    slot_word[AT(kHeir, 0)] = 1; publication[kHeir] = PUBLICATION(1, 0); highest_used[kHeir] = 1;
+    slot_word[AT(kTakeover, 0)] = 1; publication[kTakeover] = PUBLICATION(1, 0); highest_used[kTakeover] = 1;
     content[0] = 1; fate[1] = kStands; newest = 1;
     run monitor(); run writer(0); run writer(1); run daemon(); run reader();
     if :: MAX_DEATHS > 0 -> run killer() :: else fi

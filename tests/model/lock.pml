@@ -25,7 +25,7 @@
 
 #define kOthers 77 /* a row that its process uses for another array, after it has left this one */
 
-/* writer rows, heir file */ byte last[WRITERS + 1];
+/* writer rows, takeover page */ byte last[WRITERS + 1];
 /* ghost */ byte latest, at_work = kNobody;
 
 inline adopt() { last[me] = last[from] }
@@ -57,11 +57,11 @@ proctype writer(byte me) {
   } unless { atomic { !alive[me] -> turns = 0; asks = 0; from = 0; number = 0; mine = false } }
 }
 
-inline inherit() {
-#ifndef OMIT_INHERIT
-  last[kHeir] = last[p];
+inline take_over() {
+#ifndef OMIT_TAKEOVER
+  last[kTakeover] = last[p];
 #endif
-  atomic { writer_word = kHeir; generation++; moving = false }
+  atomic { writer_word = kTakeover; generation++; moving = false }
 }
 
 proctype daemon() {

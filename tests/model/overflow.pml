@@ -3,12 +3,14 @@
    Steps          the writer's clearing, its request (which the daemon may serve long after), mark, scan, check that the
                   slot exists, hand out, publish; a reader's hold, the same check, the check of the slot word; the
                   daemon's addition (place, then count) and closing (mark, look, count); a new writer's adoption from a
-                  living row, or from the heir's after a death.
+                  living row, or from the takeover row's after a death. With -DGPU a read goes on after its hold: the
+                  record of its event, then the end of the hold; the daemon's look at the event.
    Bounded        slots 0 and 1 are regular, slot 2 is added and taken away; each addition has bytes of its own; two
                   writers, TRIES writes each, the second one takes over once; MAX_DEATHS of the first at any step; one
                   reader, READS times, of the newest version or, with -DWANTED=n, of version n.
-   Not modelled   who else wants the right (lock.pml), poison (host.pml), sleeping (sleep.pml), several readers.
-   Property       the bytes under a hold or in writing are the array's, and those of the version; "gone" is said only of
+   Not modelled   who else wants ownership (lock.pml), poison (host.pml), sleeping (sleep.pml), several readers; a
+                  writer's work on a GPU, which is looked at likewise (gpu_takeover.pml has its events).
+   Property       the bytes under a hold, in a read that goes on, or in writing are the array's, and those of the version; "gone" is said only of
                   what is gone. */
 
 #define NS 3
@@ -30,11 +32,11 @@
 #include "words.pml"
 
 #define AT(row, slot) ((row) * NS + (slot))
-#define kHeir 2
+#define kTakeover 2
 #define kNobody 15
 #define kNumbers 8
 
-/* writer rows, heir file */ byte publication[3], highest_used[3], slot_word[3 * NS];
+/* writer rows, takeover page */ byte publication[3], highest_used[3], slot_word[3 * NS];
 /* writer rows */ bool writing[2];
 /* reader row */ bool holds[NS];
 /* board */ byte slots = 2, place, writer_word; bool closing, moving;
@@ -42,6 +44,14 @@
 /* ghosts: bytes of slots 0 and 1, then of each addition */
 byte content[2 + ADDITIONS + 1], additions;
 bool is_ours[2 + ADDITIONS + 1], alive[2], handled, over[kNumbers], gone_for_ever[kNumbers];
+
+#ifdef GPU
+/* events of the reader's row */ bool at_work[NS];
+/* ghosts: what the work touches */ byte work_bytes[NS], work_version[NS];
+#define WORKS(slot) at_work[slot]
+#else
+#define WORKS(slot) false
+#endif
 
 #define BYTES(slot) ((slot) < 2 -> (slot) : place)
 #ifdef OMIT_CLOSING_MARK
@@ -93,7 +103,7 @@ inline write() {
        if :: NUMBER(old) != 0 -> over[NUMBER(old)] = true :: else fi;
        slot_word[AT(me, s)] = old | kWriting | kHandedOut
      };
-     atomic { bytes = BYTES(s); assert(is_ours[bytes]); content[bytes] = TORN };
+     atomic { !WORKS(s) -> bytes = BYTES(s); assert(is_ours[bytes]); content[bytes] = TORN }; /* its stream waits */
      atomic { assert(is_ours[bytes] && bytes == BYTES(s)); content[bytes] = n; slot_word[AT(me, s)] = n };
      atomic { publication[me] = PUBLICATION(n, s); assert(is_ours[BYTES(s)] && content[BYTES(s)] == n) }
   fi
@@ -121,7 +131,7 @@ proctype writer(byte me) {
     if
     :: me == 1 -> /* what the daemon offers, it confirms */
        moving = true;
-       atomic { writer_word == kHeir || !writing[0] -> from = writer_word };
+       atomic { writer_word == kTakeover || !writing[0] -> from = writer_word };
        do
        :: adopt();
           atomic {
@@ -180,8 +190,16 @@ inline look() { /* -> used: the writer's row, then the holds */
 #endif
      }
   fi;
+#ifdef OMIT_HOLDS_BEFORE_WORK
+  if :: WORKS(2) -> used = true :: else fi;
+#endif
 #ifndef OMIT_LOOK_AT_HOLDS
-  if :: holds[2] -> used = true :: else fi
+  if :: holds[2] -> used = true :: else fi;
+#endif
+#if !defined(OMIT_LOOK_AT_WORK) && !defined(OMIT_HOLDS_BEFORE_WORK)
+  if :: WORKS(2) -> used = true :: else fi
+#else
+  skip
 #endif
 }
 
@@ -210,22 +228,22 @@ inline take_away() {
 
 #define SURVIVES(word) ((word) & kHandedOut -> 0 : NUMBER(word))
 
-inline inherit() {
+inline take_over() {
   atomic {
     s = 0;
     do
     :: s == slots -> break
     :: s < slots ->
-       slot_word[AT(kHeir, s)] = SURVIVES(slot_word[AT(0, s)]);
+       slot_word[AT(kTakeover, s)] = SURVIVES(slot_word[AT(0, s)]);
        if
-       :: slot_word[AT(kHeir, s)] > VERSION(publication[kHeir]) -> publication[kHeir] = PUBLICATION(slot_word[AT(kHeir, s)], s)
+       :: slot_word[AT(kTakeover, s)] > VERSION(publication[kTakeover]) -> publication[kTakeover] = PUBLICATION(slot_word[AT(kTakeover, s)], s)
        :: else
        fi;
        s++
     od;
-    highest_used[kHeir] = highest_used[0]; s = 0
+    highest_used[kTakeover] = highest_used[0]; s = 0
   };
-  atomic { writer_word = kHeir; handled = true; calls = false }
+  atomic { writer_word = kTakeover; handled = true; calls = false }
 }
 
 proctype daemon() {
@@ -236,7 +254,7 @@ end:
   :: atomic { request[0] -> w = 0 }; serve()
   :: atomic { request[1] -> w = 1 }; serve()
   :: atomic { slots == 3 -> calls = true }; take_away()
-  :: atomic { !alive[0] && !handled && writer_word == 0 -> calls = true }; inherit()
+  :: atomic { !alive[0] && !handled && writer_word == 0 -> calls = true }; take_over()
   od
 }
 
@@ -285,6 +303,39 @@ inline check() { /* -> same */
 #endif
 }
 
+inline record() { atomic { at_work[s] = true; work_bytes[s] = bytes; work_version[s] = v } }
+
+inline end_read() {
+#ifndef GPU
+  atomic { assert(is_ours[bytes] && content[bytes] == v); holds[s] = false }
+#else
+#ifdef OMIT_RECORD_BEFORE_CLEAR
+  holds[s] = false; record()
+#else
+  record(); holds[s] = false
+#endif
+#endif
+}
+
+#ifdef GPU
+inline work() {
+  atomic {
+    assert(is_ours[work_bytes[i]] && content[work_bytes[i]] == work_version[i]);
+    at_work[i] = false; work_bytes[i] = 0; work_version[i] = 0; i = 0
+  }
+}
+
+proctype device() {
+  byte i;
+end:
+  do
+  :: atomic { at_work[0] -> i = 0 }; work()
+  :: atomic { at_work[1] -> i = 1 }; work()
+  :: atomic { at_work[2] -> i = 2 }; work()
+  od
+}
+#endif
+
 proctype reader() {
   byte s, v, row, outcome, known, reads, bytes;
   bool exists, same;
@@ -306,7 +357,7 @@ proctype reader() {
         if
         :: atomic { exists && same && writer_word == row ->
              bytes = BYTES(s); assert(is_ours[bytes] && content[bytes] == v && !gone_for_ever[v]); reads++ };
-           atomic { assert(is_ours[bytes] && content[bytes] == v); holds[s] = false }
+           end_read()
         :: else -> holds[s] = false
         fi
      fi;
@@ -322,6 +373,9 @@ init {
     slot_word[AT(1, 2)] = 1;
     is_ours[0] = true; is_ours[1] = true; alive[0] = true; alive[1] = true;
     run writer(0); run writer(1); run daemon(); run reader();
+#ifdef GPU
+    run device();
+#endif
     if :: MAX_DEATHS > 0 -> run killer() :: else fi
   }
 }

@@ -1,16 +1,16 @@
 /* Writer ownership: whose row counts, and how it moves. Included by lock.pml and host.pml.
 
    The daemon's half is server/core/writer_ownership, the asking half client/arrays/begin_write. Whoever includes this says
-   what a row is: adopt(from) copies a row into that of `me`, inherit() takes the row of `p` over into the heir's.
+   what a row is: adopt(from) copies a row into that of `me`, take_over() takes the row of `p` over into the takeover row.
    Process `me` begins a write with may_begin(), and calls the daemon by call().
 
    A call may be answered late: what it was told need not be true any more when it acts on it. Of the time that an offer
    holds the model knows nothing: it may expire as soon as another process asks. */
 
-#define kHeir WRITERS /* the row behind the writers' */
+#define kTakeover WRITERS /* the row behind the writers' */
 #define kNobody 9
 
-/* board: one word */ byte writer_word = kHeir, generation; bool moving;
+/* board: one word */ byte writer_word = kTakeover, generation; bool moving;
 /* writer rows */ bool writing[WRITERS];
 /* the daemon's own */ byte owner = kNobody, pending = kNobody, offer, last_offer; bool offered;
 /* calls */ byte request[WRITERS], request_offer[WRITERS];
@@ -157,7 +157,7 @@ inline gone() { /* it has left, or its process has exited */
 #endif
   if
   :: owner == p ->
-     inherit();
+     take_over();
      atomic {
        owner = kNobody;
        if

@@ -38,7 +38,7 @@ CORRECT = [
         "holds",
         SEVERAL.replace("TRIES=4", "TRIES=3"),
         "pass",
-        "late subscriber, leaver, tombstone, unmapped extent",
+        "late subscriber, leaver, tombstone, unmapped session page",
     ),
     Run(
         "fences-shared-row",
@@ -55,8 +55,10 @@ CORRECT = [
         "read fences of several sessions, leave",
     ),
     Run("fences-single-slot", "fences", "-DNO_THREAD1 -DNS=1 -DVM=3", "pass", "slots = 1"),
-    Run("right-moves", "right", MOVES, "pass", "the lock moves, nobody dies"),
-    Run("right-death", "right", DEATH, "pass", "death at any step, heir, poison"),
+    Run("gpu-ownership-moves", "gpu_ownership", MOVES, "pass", "the lock moves, nobody dies"),
+    Run(
+        "gpu-ownership-death", "gpu_ownership", DEATH, "pass", "death at any step, takeover, poison"
+    ),
     Run("sleep-move", "sleep", SLEEP_MOVE, "pass", "nobody sleeps for ever: the lock moves"),
     Run(
         "sleep-shared-row",
@@ -85,6 +87,7 @@ CORRECT = [
     ),
     Run("overflow", "overflow", ONCE, "pass", "slots come and go, the newest version"),
     Run("overflow-version", "overflow", f"{ONCE} -DWANTED=2", "pass", "a version by its number"),
+    Run("overflow-gpu", "overflow", f"{ONCE} -DGPU", "pass", "reads that go on after their holds"),
 ]
 
 # A search by bits of what does not fit into memory is "searched".
@@ -97,19 +100,33 @@ LARGER = [
         Run("fences-shared-row-more", "fences", "-DNO_THREAD2", "pass", "to version 4"),
         Run("fences-sessions-more", "fences", "-DNO_THREAD1", "pass", "to version 4"),
         Run("fences-twice", "fences", "-DNO_THREAD2 -DK0=2 -DVM=3 -DTRIES=4", "pass", "two reads"),
-        Run("right-moves-back", "right", MOVES_BACK, "pass", "the lock moves twice"),
-        Run("right-death-move", "right", DEATH_MOVE, "pass", "death at any step, also of a move"),
         Run(
-            "right-death-versions",
-            "right",
+            "gpu-ownership-moves-back", "gpu_ownership", MOVES_BACK, "pass", "the lock moves twice"
+        ),
+        Run(
+            "gpu-ownership-death-move",
+            "gpu_ownership",
+            DEATH_MOVE,
+            "pass",
+            "death at any step, also of a move",
+        ),
+        Run(
+            "gpu-ownership-death-versions",
+            "gpu_ownership",
             f"{DEATH} -DVERSIONS -DSTREAMS=2",
             "pass",
             "read(version=n), two streams",
         ),
-        Run("right-drops", "right", "-DREADS=1 -DTRIES=2", "pass", "death, drop and move"),
         Run(
-            "right-versions",
-            "right",
+            "gpu-ownership-drops",
+            "gpu_ownership",
+            "-DREADS=1 -DTRIES=2",
+            "pass",
+            "death, drop and move",
+        ),
+        Run(
+            "gpu-ownership-versions",
+            "gpu_ownership",
             "-DREADS=1 -DTRIES=2 -DMAX_DROPS=0 -DVERSIONS",
             "pass",
             "read(version=n)",
@@ -129,7 +146,13 @@ LARGER = [
             "pass",
             "no control: the flag may follow the re-check, as the sleep compares earlier counts",
         ),
-        Run("single-two-readers", "single", "-DVM=2", "pass", "slots = 1, two readers"),
+        Run(
+            "single-two-readers",
+            "single",
+            "-DVM=2 -DNO_WRITER_B",
+            "pass",
+            "slots = 1, two readers, to the takeover: what comes then is checked with one",
+        ),
         Run("withdraw-all", "withdraw", "", "pass", "all three readers"),
         Run("lock-of-three", "lock", LOCK_OF_THREE, "pass", "three contend, nobody dies"),
         Run(
@@ -211,7 +234,7 @@ CONTROLS = [
             "list-after-mark": "† the list is read after the mark, every time",
             "leave-waits-for-holds": "† a row leaves with an empty mask",
             "subscribe-first": "subscribed before the first acquire",
-            "unmapped-holds": "an unmapped extent holds every slot",
+            "unmapped-holds": "an unmapped session page holds every slot",
         },
     ),
     *controls(
@@ -253,27 +276,27 @@ CONTROLS = [
         },
     ),
     *controls(
-        "right",
+        "gpu_ownership",
         MOVES,
         A,
         {
             "recheck-of-writer-word": "† acquire: the writer word is unchanged",
             "move-waits-for-writing": "a move waits for writing to be clear",
-            "writing-before-check": "writing, then the check of the right",
+            "writing-before-check": "writing, then the check of ownership",
         },
     ),
     *controls(
-        "right",
+        "gpu_ownership",
         DEATH,
         A,
         {
             "event-before-slot-word": "† the slot's event is recorded, then its word stored",
-            "heir-file-before-writer-word": "† heir file, then writer word",
+            "takeover-before-writer-word": "† takeover page, then writer word",
             "release-after-poison": "† poison, then release of the timelines",
         },
     ),
     *controls(
-        "right",
+        "gpu_ownership",
         DEATH_MOVE,
         A,
         {
@@ -282,7 +305,7 @@ CONTROLS = [
         },
     ),
     *controls(
-        "right",
+        "gpu_ownership",
         "-DVM=2 -DREADS=1 -DTRIES=1 -DMAX_DROPS=0",
         A,
         {
@@ -290,7 +313,7 @@ CONTROLS = [
         },
     ),
     *controls(
-        "right",
+        "gpu_ownership",
         DEATH + " -DSTREAMS=2",
         A,
         {
@@ -299,7 +322,7 @@ CONTROLS = [
         },
     ),
     *controls(
-        "right",
+        "gpu_ownership",
         DEATH + " -DVERSIONS",
         A,
         {
@@ -373,7 +396,7 @@ CONTROLS = [
             "cancel-clears-moving": "a move that is cancelled lets the owner go on",
             "gone-cancels": "who is gone keeps no place",
             "offer-ends-with-owner": "† an offer of a row ends when its owner leaves",
-            "inherit": "the heir has what a gone owner wrote last",
+            "takeover": "the takeover row has what a gone owner wrote last",
         },
     ),
     *controls(
@@ -424,8 +447,8 @@ CONTROLS = [
         "",
         A,
         {
-            "heir-before-writer-word": "† the heir's row is complete before it counts",
-            "heir-highest": "the heir goes on with the numbers",
+            "takeover-before-writer-word": "† the takeover row is complete before it counts",
+            "takeover-highest": "the takeover row goes on with the numbers",
             "generation": "† the same row in another tenure is another writer word",
         },
     ),
@@ -487,6 +510,16 @@ CONTROLS += [
             "closing-before-look": "first the mark that the slot closes, then the look",
             "place-before-count": "the place of an added slot, then the count",
             "version-above-current": "a slot between the two stores of a publish is in use",
+        },
+    ),
+    *controls(
+        "overflow",
+        "-DGPU",
+        A,
+        {
+            "look-at-work": "a slot is not taken away before the reads that were let go are over",
+            "holds-before-work": "the holds, then the events: a read records, then lets go",
+            "record-before-clear": "a read records its event, then clears its hold",
         },
     ),
     *controls(

@@ -1,9 +1,11 @@
 /* slots = 1: readers and the writer exclude each other.
 
    Steps          begin_write (mark, wait for the holds to go), take_back at a deadline, hand out, publish, drop; acquire,
-                  undo, release, wait_newer; heir for a row with one slot; adopt_right of the next writer.
+                  undo, release, wait_newer; takeover of a row with one slot; adopt_ownership of the next writer.
    Bounded        writer A, which may die at any step, drops once and runs into its deadline once; writer B, which gets the
-                  right from the heir and writes fully; versions to VM; two readers with rows of their own.
+                  ownership from the takeover row and writes fully (with -DNO_WRITER_B it does not run); versions to VM; two
+                  readers with rows of their own (-DONE_READER). A count is one flag for each process that waits for it,
+                  as in sleep.pml.
    Not modelled   fences (fences.pml with -DNS=1), threads that share a row, the move from a living writer.
    Property       the bytes under a hold do not change; nobody sleeps on while there is something to read or to raise; a death before the lease
                   was handed out keeps the current version, a death afterwards leaves none. */
@@ -16,13 +18,17 @@
 
 #define kWriterA 0
 #define kWriterB 1
-#define kHeir 2
+#define kTakeover 2
 
-/* writer rows, heir file */ byte slot_word[3], version[3], publish_count[3]; bool wanted[3]; /* one slot: publication = version */
-/* reader rows */ bool holds[2], sleeping[2]; byte release_count[2];
-/* board */ byte writer_word = kWriterA, event_count;
+/* writer rows, takeover page */ byte slot_word[3], version[3]; bool wanted[3]; /* one slot: publication = version */
+/* reader rows */ bool holds[2], sleeping[2];
+/* board */ byte writer_word = kWriterA;
+/* counts: bumped since it was loaded; true also while nobody compares */
+bool publish_count[6] = true; /* of row r, for reader t: 2 * r + t */
+bool release_count[4] = true; /* of reader t, for writer w: 2 * t + w */
+bool event_count[4] = true; /* for the readers, then for the writers */
 /* the kernel's */ bool asleep[2], writer_asleep; byte sleeps_on[2]; /* whose publish count */
-/* heir file */ byte highest_used = 1;
+/* takeover page */ byte highest_used = 1;
 /* ghosts */ byte content = 1, last[2]; bool alive = true, handed_out, dropped, gave_up;
 
 inline wake_readers() {
@@ -30,11 +36,14 @@ inline wake_readers() {
   if :: atomic { sleeping[1] -> if :: sleeps_on[1] == me -> asleep[1] = false :: else fi } :: !sleeping[1] fi
 }
 
+#define OF(row, waiter) (2 * (row) + (waiter))
+#define OF_WRITER(w) (2 + (w))
+
 inline clear_hold() { /* release and undo */
   holds[t] = false;
   w = writer_word;
   if
-  :: wanted[w] -> release_count[t]++; writer_asleep = false
+  :: wanted[w] -> atomic { release_count[OF(t, 0)] = true; release_count[OF(t, 1)] = true }; writer_asleep = false
   :: !wanted[w]
   fi
 }
@@ -44,25 +53,25 @@ inline clear_hold() { /* release and undo */
 
 inline wait_newer() {
   w = writer_word;
-  atomic { expected_publish = publish_count[w]; expected_event = event_count };
+  atomic { publish_count[OF(w, t)] = false; event_count[t] = false };
   sleeping[t] = true;
   if
   :: writer_word != w || READABLE || ABORTED
   :: else ->
      atomic {
        if
-       :: publish_count[w] == expected_publish && event_count == expected_event -> asleep[t] = true; sleeps_on[t] = w
+       :: !publish_count[OF(w, t)] && !event_count[t] -> asleep[t] = true; sleeps_on[t] = w
        :: else
        fi
      };
 end_asleep: /* allowed, unless the monitor sees what it should have been woken for */
      atomic { !asleep[t] -> sleeps_on[t] = 0 }
   fi;
-  atomic { sleeping[t] = false; expected_publish = 0; expected_event = 0 }
+  atomic { sleeping[t] = false; publish_count[OF(w, t)] = true; event_count[t] = true }
 }
 
 proctype reader(byte t) {
-  byte v, w, expected_publish, expected_event;
+  byte v, w;
   do
   :: last[t] == VM -> break
   :: last[t] < VM ->
@@ -90,7 +99,7 @@ proctype reader(byte t) {
 #define HELD (holds[0] || holds[1])
 
 inline wake_after_change() {
-  publish_count[me]++;
+  atomic { publish_count[OF(me, 0)] = true; publish_count[OF(me, 1)] = true };
   wake_readers()
 }
 
@@ -103,20 +112,22 @@ inline take_back() {
 
 inline wait_slot() {
   wanted[me] = true;
-  atomic { expected0 = release_count[0]; expected1 = release_count[1]; expected_event = event_count };
+  atomic { release_count[OF(0, me)] = false; release_count[OF(1, me)] = false; event_count[OF_WRITER(me)] = false };
   if
   :: holds[0] || holds[1] ->
      atomic {
        if
-       :: release_count[0] == expected0 && release_count[1] == expected1 && event_count == expected_event ->
-          writer_asleep = true
+       :: !release_count[OF(0, me)] && !release_count[OF(1, me)] && !event_count[OF_WRITER(me)] -> writer_asleep = true
        :: else
        fi
      };
      !writer_asleep
   :: else
   fi;
-  atomic { wanted[me] = false; expected0 = 0; expected1 = 0; expected_event = 0 }
+  atomic {
+    wanted[me] = false;
+    release_count[OF(0, me)] = true; release_count[OF(1, me)] = true; event_count[OF_WRITER(me)] = true
+  }
 }
 
 inline begin_write() { /* -> marked: the lease is handed out; else the deadline came first */
@@ -158,10 +169,10 @@ inline drop() {
 }
 
 proctype writer(byte me) {
-  byte n, old, expected0, expected1, expected_event;
+  byte n, old;
   bool marked;
 end:
-  if /* B is told that the right is its own: a call */
+  if /* B is told that ownership is its own: a call */
   :: me == kWriterA -> n = 2
   :: atomic { me == kWriterB && writer_word == kWriterB -> n = NUMBER(highest_used) + 1 }
   fi;
@@ -175,7 +186,7 @@ end:
        :: atomic { marked && me == kWriterA && !dropped -> dropped = true }; drop()
        :: marked -> publish(); n++
        fi;
-       if :: true :: n = VM + 1 fi /* the program may end after any of them */
+       if :: atomic { old = 0; marked = false } :: atomic { old = 0; marked = false; n = VM + 1 } fi /* the program may end after any of them */
     od
   } unless { me == kWriterA && !alive }
 }
@@ -184,12 +195,12 @@ inline bump_event_count() { /* after each change of the writer word */
 #ifdef OMIT_WRITER_EVENT
   skip
 #else
-  event_count++;
+  atomic { event_count[0] = true; event_count[1] = true; event_count[2] = true; event_count[3] = true };
   atomic { asleep[0] = false; asleep[1] = false; writer_asleep = false }
 #endif
 }
 
-inline heir() {
+inline takeover() {
   atomic {
     word = slot_word[kWriterA];
 #ifdef OMIT_HANDED_OUT
@@ -206,20 +217,20 @@ inline heir() {
     assert(word == 0 || content == word);            /* a death after the hand-out leaves no current version */
     assert(word != 0 || handed_out || NUMBER(slot_word[kWriterA]) == 0); /* a death before it keeps the current one */
     highest_used = (version[kWriterA] > NUMBER(slot_word[kWriterA]) -> version[kWriterA] : NUMBER(slot_word[kWriterA]));
-    slot_word[kHeir] = word; version[kHeir] = word
+    slot_word[kTakeover] = word; version[kTakeover] = word; word = 0
   };
-  writer_word = kHeir;
+  writer_word = kTakeover;
   bump_event_count()
 }
 
-inline adopt_right() { atomic { slot_word[kWriterB] = slot_word[kHeir]; version[kWriterB] = version[kHeir] } }
+inline adopt_ownership() { atomic { slot_word[kWriterB] = slot_word[kTakeover]; version[kWriterB] = version[kTakeover] } }
 
 proctype daemon() {
   byte word;
 end:
   !alive;
-  heir();
-  adopt_right();
+  takeover();
+  adopt_ownership();
   writer_word = kWriterB;
   bump_event_count()
 }
@@ -244,6 +255,10 @@ init {
 #ifndef ONE_READER
     run reader(1);
 #endif
-    run writer(kWriterA); run writer(kWriterB); run daemon(); run killer(); run monitor()
+    run writer(kWriterA);
+#ifndef NO_WRITER_B
+    run writer(kWriterB);
+#endif
+    run daemon(); run killer(); run monitor()
   }
 }

@@ -1,12 +1,14 @@
 /* Sleeping: nobody sleeps for ever. There are no time-outs here, so a lost wake-up is an invalid end state.
 
    Steps          wait_newer (expected counts, sleep flag, re-check, sleep), a writer's wait for a slot (wanted), the wakes
-                  by publish, release and undo, remove_subscriber and the move of the right with its event count.
+                  by publish, release and undo, remove_subscriber and the move of ownership with its event count.
    Bounded        session 0 = threads 0 and 1, which share a row and its sleep flag; session 1 = thread 2, which may die
-                  while it holds (-DDEATH); writer A, and with -DMOVE writer B, to which the right moves once; versions
+                  while it holds (-DDEATH); writer A, and with -DMOVE writer B, to which ownership moves once; versions
                   to VM, two slots.
-   Not modelled   bytes (holds.pml), fences, deaths of writers (right.pml), slots = 1 (single.pml). A futex is "sleep if the word still has
-                  the expected value" in one step; a wake reaches all sleepers of the word.
+   Not modelled   bytes (holds.pml), fences, deaths of writers (gpu_ownership.pml), slots = 1 (single.pml). A futex is "sleep if the word still has
+                  the expected value" in one step; a wake reaches all sleepers of the word. A count is one flag for each
+                  process that waits for it: bumped since that process loaded it. The futex sees no more of a count, but
+                  for 2^32 bumps in between.
    Property       every reader that goes on sees version VM, and the writers publish it. */
 
 #define NS 2
@@ -20,12 +22,34 @@
 #define kWriterA 0
 #define kWriterB 1
 
-/* writer rows */ byte publication[2], slot_word[2 * NS], publish_count[2]; bool writing[2], wanted[2];
-/* reader rows */ byte holds[2], release_count[2]; bool sleeping[2];
-/* board */ byte writer_word = kWriterA, event_count; bool moving, moved, subscribed[2] = true;
+/* writer rows */ byte publication[2], slot_word[2 * NS]; bool writing[2], wanted[2];
+/* reader rows */ byte holds[2]; bool sleeping[2];
+/* board */ byte writer_word = kWriterA; bool moving, moved, subscribed[2] = true;
+/* counts, see above; true also while nobody compares */
+bool publish_count[6] = true; /* of writer row r, for thread t: 3 * r + t */
+bool release_count[4] = true; /* of reader row r, for writer w: 2 * r + w */
+bool event_count[5] = true; /* for the threads, then for the writers */
 /* private to session 0 */ byte count[NS], sleepers;
 /* the kernel's */ bool asleep[3], writer_asleep[2];
 /* ghost */ bool alive = true; /* session 1 */
+
+#define OF_ROW(r, t) (3 * (r) + (t))
+#define OF_READER(r, w) (2 * (r) + (w))
+#define OF_WRITER(w) (3 + (w))
+
+inline bump_publish_count() {
+  atomic { publish_count[OF_ROW(me, 0)] = true; publish_count[OF_ROW(me, 1)] = true; publish_count[OF_ROW(me, 2)] = true }
+}
+
+inline bump_release_count() {
+  atomic { release_count[OF_READER(ROW(t), 0)] = true; release_count[OF_READER(ROW(t), 1)] = true }
+}
+
+inline bump_event_count() {
+  atomic {
+    event_count[0] = true; event_count[1] = true; event_count[2] = true; event_count[3] = true; event_count[4] = true
+  }
+}
 
 inline wake_board() { /* everybody waits for the event count too */
   atomic { asleep[0] = false; asleep[1] = false; asleep[2] = false; writer_asleep[0] = false; writer_asleep[1] = false }
@@ -58,7 +82,7 @@ inline wake_writer() { /* whoever clears a bit looks at the writer's wanted, aft
   if
   :: seen_wanted ->
 #ifndef OMIT_RELEASE_COUNT
-     release_count[ROW(t)]++;
+     bump_release_count();
 #endif
      atomic { seen_wanted = false; writer_asleep[0] = false; writer_asleep[1] = false }
   :: !seen_wanted
@@ -88,7 +112,7 @@ inline release() { look_at_wanted_first(); clear_hold(); wake_writer() }
 
 inline load_expected() {
   w = writer_word;
-  atomic { expected_publish = publish_count[w]; expected_event = event_count } /* two loads, in any order */
+  atomic { publish_count[OF_ROW(w, t)] = false; event_count[t] = false } /* two loads, in any order */
 }
 
 inline set_sleeping() { /* the flag follows a private count, as a hold bit does */
@@ -111,11 +135,13 @@ inline clear_sleeping() {
 
 #define NOTHING_NEW (writer_word == w && VERSION(publication[w]) <= last)
 
+inline forget_expected() { atomic { publish_count[OF_ROW(w, t)] = true; event_count[t] = true } }
+
 inline futex_wait() {
   if
-  :: atomic { publish_count[w] == expected_publish && event_count == expected_event -> asleep[t] = true };
-     atomic { !asleep[t] -> expected_publish = 0; expected_event = 0 }
-  :: atomic { else -> expected_publish = 0; expected_event = 0 }
+  :: atomic { !publish_count[OF_ROW(w, t)] && !event_count[t] -> asleep[t] = true };
+     !asleep[t]
+  :: else
   fi
 }
 
@@ -145,14 +171,13 @@ inline wait_newer() {
   fi;
 #endif
 #ifndef OMIT_FLAG_BEFORE_RECHECK
-  clear_sleeping()
-#else
-  skip
+  clear_sleeping();
 #endif
+  forget_expected()
 }
 
 proctype reader(byte t) {
-  byte s, v, w, last, expected_publish, expected_event;
+  byte s, v, w, last;
   bool seen_wanted;
   {
     do
@@ -171,7 +196,7 @@ proctype reader(byte t) {
           if :: true :: last = VM fi /* a program may end after any try */
        :: v <= last -> wait_newer()
        fi;
-       atomic { s = 0; v = 0; w = 0; expected_publish = 0; expected_event = 0 }
+       atomic { s = 0; v = 0; w = 0 }
     od
   } unless { t == 2 && !alive }
 }
@@ -184,7 +209,7 @@ inline scan() { /* -> held */
 inline wait_slot() { /* only words that somebody bumps: the release counts of the rows and the event count */
   wanted[me] = true;
   atomic { /* loads, in any order */
-    expected_release0 = release_count[0]; expected_release1 = release_count[1]; expected_event = event_count
+    release_count[OF_READER(0, me)] = false; release_count[OF_READER(1, me)] = false; event_count[OF_WRITER(me)] = false
   };
 #ifndef OMIT_SCAN_AGAIN
   scan();
@@ -193,15 +218,18 @@ inline wait_slot() { /* only words that somebody bumps: the release counts of th
   :: held ->
      if
      :: atomic {
-          release_count[0] == expected_release0 && release_count[1] == expected_release1 &&
-          event_count == expected_event -> writer_asleep[me] = true
+          !release_count[OF_READER(0, me)] && !release_count[OF_READER(1, me)] && !event_count[OF_WRITER(me)] ->
+          writer_asleep[me] = true
         };
         !writer_asleep[me]
      :: else
      fi
   :: !held
   fi;
-  atomic { wanted[me] = false; expected_release0 = 0; expected_release1 = 0; expected_event = 0; held = false }
+  atomic {
+    wanted[me] = false; held = false;
+    release_count[OF_READER(0, me)] = true; release_count[OF_READER(1, me)] = true; event_count[OF_WRITER(me)] = true
+  }
 }
 
 inline begin_write() { /* waits for its slot */
@@ -219,18 +247,18 @@ inline begin_write() { /* waits for its slot */
 inline publish() {
   slot_word[AT(me, s)] = VERSION(publication[me]) + 1;
 #ifdef OMIT_PUBLICATION_BEFORE_COUNT
-  publish_count[me]++;
+  bump_publish_count();
   wake_readers();
   publication[me] = PUBLICATION(VERSION(publication[me]) + 1, s)
 #else
   publication[me] = PUBLICATION(VERSION(publication[me]) + 1, s);
-  publish_count[me]++;
+  bump_publish_count();
   wake_readers()
 #endif
 }
 
 proctype writer(byte me) {
-  byte s, old, expected_release0, expected_release1, expected_event;
+  byte s, old;
   bool held;
   do
   :: VERSION(publication[me]) == VM || (moved && me == kWriterA) -> break
@@ -249,7 +277,7 @@ proctype writer(byte me) {
   od
 }
 
-inline adopt_right() {
+inline adopt_ownership() {
   atomic {
     slot_word[AT(kWriterB, 0)] = slot_word[AT(kWriterA, 0)];
     slot_word[AT(kWriterB, 1)] = slot_word[AT(kWriterA, 1)];
@@ -259,14 +287,14 @@ inline adopt_right() {
 
 inline confirm() {
 #if defined(OMIT_WRITER_WORD_BEFORE_EVENT_COUNT)
-  event_count++;
+  bump_event_count();
   wake_board();
   atomic { writer_word = kWriterB; moving = false; moved = true }
 #elif defined(OMIT_MOVE_EVENT)
   atomic { writer_word = kWriterB; moving = false; moved = true }
 #else
   atomic { writer_word = kWriterB; moving = false; moved = true };
-  event_count++;
+  bump_event_count();
   wake_board()
 #endif
 }
@@ -274,7 +302,7 @@ inline confirm() {
 inline remove_subscriber(row) {
   subscribed[row] = false;
 #ifndef OMIT_REMOVAL_EVENT
-  event_count++;
+  bump_event_count();
   wake_board()
 #endif
 }
@@ -283,7 +311,7 @@ proctype daemon() {
 end:
   do
 #ifdef MOVE
-  :: !moved -> moving = true; !writing[kWriterA]; adopt_right(); confirm()
+  :: !moved -> moving = true; !writing[kWriterA]; adopt_ownership(); confirm()
 #endif
   :: !alive && subscribed[1] -> remove_subscriber(1)
   od

@@ -48,7 +48,7 @@ def test_a_program_that_cannot_be_built_does_not_hide_the_others(load, monkeypat
 def test_what_cannot_be_prebuilt_is_a_line_in_the_bundle(load, monkeypatch, tmp_path):
     prebuilt = load("prebuilt")
     monkeypatch.setattr(prebuilt.build, "nvcc", lambda: None)
-    monkeypatch.setattr(prebuilt, "_found", list)
+    monkeypatch.setattr(prebuilt.pythons, "found", list)
     missing = []
     made = prebuilt.Prebuilt(tmp_path, missing)
     made.add_kernels()
@@ -58,16 +58,6 @@ def test_what_cannot_be_prebuilt_is_a_line_in_the_bundle(load, monkeypatch, tmp_
     assert first.startswith("no prebuilt test kernels: there is no nvcc")
     assert second.startswith("no module for /no/such/python")
     assert third.startswith("no module for Python 3.12: none with headers was found here")
-
-
-def test_pythons_are_looked_for_in_path_and_in_pyenvs_folder(load, monkeypatch, tmp_path):
-    wanted = [tmp_path / "bin/python3.12", tmp_path / ".pyenv/versions/3.13.0/bin/python3.13"]
-    for program in (*wanted, tmp_path / "bin/python3.12-config"):
-        program.parent.mkdir(parents=True, exist_ok=True)
-        program.touch()
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert load("prebuilt")._found() == [sys.executable, *map(str, wanted)]
 
 
 def test_the_bundles_sources_need_no_others(load, tmp_path):

@@ -1,5 +1,7 @@
 """What put() makes of sources of another dtype or shape."""
 
+import warnings
+
 import memlease
 import ml_dtypes
 import numpy as np
@@ -100,3 +102,31 @@ def test_an_overflow_is_numpys_warning(memlease_client):
     with pytest.warns(RuntimeWarning, match="overflow"):
         array.put(np.array([1e300, 1]))
     assert array.get().tolist() == [float("inf"), 1]
+
+
+def test_what_numpy_warns_of_is_warned_of_at_the_line_of_the_caller(memlease_client):
+    single = memlease_client.create("single", shape=2, dtype="f4", fill=0)
+    double = memlease_client.create("double", shape=2, dtype="f8", fill=1e300)
+    calls = [
+        lambda: single.put(np.full(2, 1e300)),
+        lambda: memlease_client.put("single", np.full(2, 1e300)),
+        lambda: double.get(np.zeros(2, "f4")),
+        lambda: memlease_client.get("double", np.zeros(2, "f4")),
+    ]
+    for call in calls:
+        with pytest.warns(RuntimeWarning, match="^overflow encountered in cast$") as caught:
+            call()
+        assert [warning.filename for warning in caught] == [__file__]
+        with np.errstate(over="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            call()
+        with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+            call()
+
+
+def test_what_numpy_gives_to_a_function_of_the_users_goes_there(memlease_client):
+    single = memlease_client.create("single", shape=2, dtype="f4", fill=0)
+    seen = []
+    with np.errstate(over="call", call=lambda kind, flag: seen.append(kind)):
+        single.put(np.full(2, 1e300))
+    assert seen == ["overflow"]

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = set(re.findall(r"add_subdirectory\((.+)\)", (ROOT / "CMakeLists.txt").read_text()))
 PACKAGE = (
     "python/memlease/client.py",
+    "pyproject.toml",
     "requirements/build.txt",
     ".venv/pyvenv.cfg",
     "build/release/python/_core.cpython-311-x86_64-linux-gnu.so",
@@ -120,6 +121,16 @@ def test_prove_refuses_what_it_does_not_know(wrong):
     )
     assert run.returncode == 2
     assert wrong[0].lstrip("-") in run.stderr or "--minutes" in run.stderr
+
+
+@pytest.mark.parametrize("wrong", [["--nothing"], ["--python"]])
+def test_wheel_refuses_what_it_does_not_know(wrong):
+    run = subprocess.run(
+        [ROOT / "dev", "wheel", *wrong], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 2
+    assert wrong[0] in run.stderr
+    assert run.stdout == ""
 
 
 def test_prove_has_the_parts_that_help_lists_and_the_fuzzers_that_there_are():

@@ -19,6 +19,7 @@ SOURCES = (
     "client",
     "cmake",
     "cuda",
+    "deploy",
     "examples",
     "proto",
     "python",
@@ -87,6 +88,12 @@ def test_the_readme_shows_the_examples_as_they_are(language, file):
     assert shown == [(ROOT / "examples/hello" / file).read_text()]
 
 
+def test_the_page_on_installing_shows_the_first_array_as_the_wheel_is_tried_with_it():
+    shown = (ROOT / "tests/wheel/first_array.py").read_text()
+    assert each_block("python", "installing.md") == [shown]
+    assert len([line for line in shown.splitlines() if line]) == 6
+
+
 def each_block(language, page):
     """Return a guide's blocks of code in a language."""
     return re.findall(rf"^```{language}\n(.*?)^```", (DOCS / page).read_text(), re.M | re.S)
@@ -114,16 +121,20 @@ def test_the_guides_python_for_gpus_is_python():
     compile(code, "using.md", "exec")
 
 
-def test_the_guides_cpp_compiles(tmp_path):
-    code = tmp_path / "guide.cc"
-    code.write_text(
-        "#include <cuda_runtime_api.h>\n#include <memlease/memlease.h>\n"
-        "#include <chrono>\n#include <vector>\n"
-        f"void guide() {{\n{blocks('cpp')}}}\n"
+# What needs C++20 is called c++ there.
+@pytest.mark.parametrize(
+    ("standard", "code"), [("17", blocks("cpp")), ("20", blocks("cpp") + blocks(r"c\+\+"))]
+)
+def test_the_guides_cpp_compiles(tmp_path, standard, code):
+    guide = tmp_path / "guide.cc"
+    guide.write_text(
+        "#include <cuda_runtime_api.h>\n#include <memlease/memlease.h>\n#include <poll.h>\n"
+        "#include <chrono>\n#include <thread>\n#include <vector>\n"
+        f"void guide() {{\n{code}}}\n"
     )
     cuda = Path(sysconfig.get_path("purelib"), "nvidia/cu13/include")  # of requirements/build.txt
     folders = [f"-I{ROOT / 'client/include'}", f"-isystem{cuda}"]
-    command = ["c++", "-std=c++17", "-fsyntax-only", *folders, str(code)]
+    command = ["c++", f"-std=c++{standard}", "-fsyntax-only", *folders, str(guide)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert run.returncode == 0, run.stderr
 

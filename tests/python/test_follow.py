@@ -1,6 +1,9 @@
 """Following an array."""
 
+import asyncio
 import collections.abc
+import subprocess
+import sys
 import threading
 
 import memlease
@@ -115,3 +118,113 @@ def test_a_follower_names_its_array(field):
         assert isinstance(versions, collections.abc.Iterator)
         assert repr(versions) == f"<memlease.Follower of '{field.name}' seen=0 skipped=0>"
     assert repr(versions).endswith(" closed>")
+
+
+WRITER = """
+import sys, memlease
+array = memlease.connect(start=False).open("u")
+for line in sys.stdin:
+    exec(line)
+    print("done", flush=True)
+"""
+
+
+class Writer:
+    """Another process that writes the array."""
+
+    def __enter__(self):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", WRITER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        return self
+
+    def __exit__(self, *_error):
+        self.process.kill()
+        self.process.communicate()
+
+    def does(self, line):
+        print(line, file=self.process.stdin, flush=True)
+        assert self.process.stdout.readline() == "done\n"
+
+
+@pytest.fixture
+def kept(memlease_client):
+    return memlease_client.create("u", shape=3, dtype="i8", lifetime="persistent")
+
+
+def versions_of(follower, kind):
+    if kind == "for":
+        return [lease.version for lease in follower]
+
+    async def follow():
+        return [lease.version async for lease in follower]
+
+    return asyncio.run(follow())
+
+
+@pytest.mark.parametrize("kind", ["for", "async for"])
+@pytest.mark.parametrize("end", ["kill", "close"])
+def test_follow_ends_with_the_writer(kept, kind, end):
+    with Writer() as writer:
+        follower = kept.follow(until_writer_gone=True, timeout=20)
+        seen = []
+        thread = threading.Thread(target=lambda: seen.extend(versions_of(follower, kind)))
+        thread.start()  # before there is a writer, or a version
+        for number in range(1, 6):
+            writer.does(f"array.put([{number}] * 3)")
+        if end == "close":
+            writer.does("array.close()")
+            thread.join()
+    thread.join()
+    assert seen[-1] == 5
+    assert seen == sorted(set(seen))
+    assert follower.closed
+    assert list(follower) == []
+    # Whoever comes later gets what is there.
+    assert versions_of(kept.follow(until_writer_gone=True), kind) == [5]
+    assert versions_of(kept.follow(until_writer_gone=True, after=5), kind) == []
+
+
+def test_a_writer_that_has_published_nothing_has_not_come(kept):
+    follower = kept.follow(until_writer_gone=True, timeout=0.15)
+    with Writer() as writer:
+        writer.does("array.write().drop()")
+        writer.does("array.close()")
+        with pytest.raises(memlease.Timeout):
+            next(follower)
+    with Writer() as writer:
+        writer.does("array.put([1, 2, 3])")
+        assert next(follower)[2] == 3
+        with pytest.raises(memlease.Timeout):
+            next(follower)
+    assert list(follower) == []
+
+
+def test_a_withdrawn_array_has_no_writer(field):
+    field.put(np.zeros(3, dtype="i8"))
+    follower = field.follow(until_writer_gone=True)
+    next(follower)
+    threading.Timer(0.05, field.withdraw).start()
+    assert list(follower) == []
+
+
+def test_the_end_of_a_handle_is_not_the_writers(field):
+    field.put(np.zeros(3, dtype="i8"))
+    follower = field.follow(until_writer_gone=True)
+    next(follower)
+    threading.Timer(0.05, field.close).start()
+    with pytest.raises(memlease.Closed):
+        next(follower)
+
+
+def test_a_writer_that_dies_in_its_only_slot_is_told_before_the_end(memlease_client):
+    array = memlease_client.create("u", shape=3, dtype="i8", lifetime="persistent", slots=1)
+    follower = array.follow(until_writer_gone=True, timeout=20)
+    with Writer() as writer:
+        writer.does("lease = array.write()")
+    with pytest.raises(memlease.ProducerDied):
+        next(follower)
+    assert list(follower) == []

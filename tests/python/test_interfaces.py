@@ -81,7 +81,7 @@ def test_a_write_lease_is_its_array_for_numpy(memlease_client):
     with array.write() as w:
         assert np.asarray(w) is w.array
         assert not hasattr(w, "__array_interface__")
-        with pytest.raises(TypeError, match="bytes-like"):
+        with pytest.raises(BufferError, match=r"take lease.memoryview\(\)"):
             memoryview(w)
 
 

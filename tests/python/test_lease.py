@@ -8,6 +8,7 @@ import weakref
 import memlease
 import numpy as np
 import pytest
+from memlease.testing import Daemon
 
 
 @pytest.fixture
@@ -336,6 +337,23 @@ def test_no_free_slot(memlease_client):
     write(field, 9)
     for lease in leases:
         lease.release()
+
+
+def test_no_free_slot_where_the_quota_is_used_up(tmp_path):
+    daemon = Daemon(str(tmp_path / "run"), tmp_path / "log", "--quota-bytes=8192")
+    with daemon.connect() as client:
+        field = client.create("a", shape=1024, dtype="f4", slots=2, fill=0)
+        lease = field.read()
+        write(field, 1)
+        with (
+            field.read() as other,
+            pytest.raises(memlease.NoFreeSlot, match="memleasectl status") as caught,
+        ):
+            field.write(wait=0)
+        assert "quota" in caught.value.hint
+        assert (lease.version, other.version) == (1, 2)
+        lease.release()
+    daemon.stop()
 
 
 def test_versions_that_are_kept_do_not_stop_the_writer(memlease_client):

@@ -49,7 +49,7 @@ def test_every_method_has_a_signature():
             if not member.startswith("_"):
                 assert inspect.signature(value)
     signature = str(inspect.signature(memlease.Array.follow))
-    assert signature == "(self, /, *, timeout=None, after=0, stream=None)"
+    assert signature == "(self, /, *, timeout=None, after=0, stream=None, until_writer_gone=False)"
 
 
 def test_the_package_is_marked_as_typed():
@@ -90,6 +90,18 @@ def test_python_m_memlease(memlease_client):
     assert "memory_limit_bytes" in config.stdout
     assert "MEMLEASE_DIR" in config.stdout
     assert run(sys.executable, "-m", "memlease", "info", "nothing").returncode == 3
+
+
+@pytest.mark.no_asan  # its library needs ASan's runtime, which the project's programs have not
+def test_cpp_projects_are_built_against_the_package(tmp_path):
+    prefix = run(sys.executable, "-m", "memlease", "prefix").stdout.strip()
+    assert prefix == str(Path(memlease.__file__).parent)
+    tests = Path(__file__).parents[1] / "integration"
+    built = run(
+        "cmake", f"-DPREFIX={prefix}", "-DLIBDIR=lib", f"-DSOURCE_DIR={tests / 'consumer'}",
+        f"-DWORK_DIR={tmp_path}", "-DCXX=c++", "-P", tests / "build_consumers.cmake",
+    )  # fmt: skip
+    assert built.returncode == 0, built.stdout + built.stderr
 
 
 @pytest.fixture

@@ -27,14 +27,14 @@ void bits(const char* name, std::uint64_t mask) {
 int main() {
   bits("MOVING", kWriterMoving);
   bits("WITHDRAWN", kWriterWithdrawn);
-  bits("HEIR", kWriterHeir);
+  bits("VACANT", kWriterVacant);
   bits("DRAINING", kWriterDraining);
-  bits("unit", pack_writer({FileId{0}, kExtentUnits - 1}, 0, 0));
-  bits("extent", pack_writer({FileId{kMaxFileId}, 0}, 0, 0));
+  bits("unit", pack_writer({FileId{0}, kSessionPageUnits - 1}, 0, 0));
+  bits("page", pack_writer({FileId{kMaxFileId}, 0}, 0, 0));
   bits("generation", pack_writer({}, (1U << kWriterGenerationBits) - 1, 0));
   bits("entry.set", pack_subscriber({}));
-  bits("entry.unit", pack_subscriber({FileId{0}, kExtentUnits - 1}) & ~std::uint64_t{1});
-  bits("entry.extent", pack_subscriber({FileId{kMaxFileId}, 0}) & ~std::uint64_t{1});
+  bits("entry.unit", pack_subscriber({FileId{0}, kSessionPageUnits - 1}) & ~std::uint64_t{1});
+  bits("entry.page", pack_subscriber({FileId{kMaxFileId}, 0}) & ~std::uint64_t{1});
   bits("next.offset", pack_chunk({FileId{0}, 0xffffffff}));
   bits("next.file", pack_chunk({FileId{kMaxFileId}, 0}));
   bits("the", kVersionMask);
@@ -51,7 +51,7 @@ int main() {
   bits("place.file", pack_place({FileId{kMaxFileId}, 0}));
   bits("place.offset", pack_place({FileId{0}, kMaxPlaceOffset}));
   std::printf("file.2 %llu\n", static_cast<unsigned long long>(kBoardBytes));
-  std::printf("file.3 %llu\n", static_cast<unsigned long long>(kExtentBytes));
+  std::printf("file.3 %llu\n", static_cast<unsigned long long>(kSessionPageBytes));
   std::printf("publication.7.5 %llu\n", static_cast<unsigned long long>(pack({7, 5})));
   BoardRecord board;
   WriterRow writer;
@@ -143,8 +143,8 @@ def test_added_slots_are_told_of_as_the_page_says(laid_out):
 
 def test_references_on_the_board_are_packed_as_the_page_says(laid_out):
     text = section("### SubscriberChunk")
-    low, unit, extent = (laid_out[f"entry.{part}"] for part in ("set", "unit", "extent"))
-    assert f"bit {low} set, {unit} unit of the reader row, {extent} extent" in text
+    low, unit, page = (laid_out[f"entry.{part}"] for part in ("set", "unit", "page"))
+    assert f"bit {low} set, {unit} unit of the reader row, {page} page" in text
     assert f"bits {laid_out['next.offset']} offset, {laid_out['next.file']} file" in text
 
 

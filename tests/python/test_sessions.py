@@ -125,16 +125,42 @@ def test_connect_starts_a_daemon_where_one_is_ending(memlease_daemon):
         connecting = threads.submit(memlease.connect, memlease_daemon.directory)
         assert reader.communicate("\n") == ("", None)
         client = connecting.result(30)
-    directory = Path(memlease_daemon.directory)
-    pid = int((directory / "memleased.lock").read_text())
-    assert pid != memlease_daemon.pid
     assert client.list() == []
     client.close()
+    end_the_next(memlease_daemon)
+
+
+def end_the_next(daemon):
+    """End the daemon that connect() has started in place of this one."""
+    directory = Path(daemon.directory)
+    pid = int((directory / "memleased.lock").read_text())
+    assert pid != daemon.pid
     pidfd = os.pidfd_open(pid)
     os.kill(pid, signal.SIGTERM)
     assert select.select([pidfd], [], [], 30)[0]
     os.close(pidfd)
     (directory / "memleased.log").unlink()
+
+
+def test_connect_leaves_a_daemon_that_is_ending(memlease_daemon):
+    attached = memlease_daemon.connect()
+    lease = attached.create("a", 3, "f4", fill=1).read()
+    memlease_daemon.process.terminate()
+    while (Path(memlease_daemon.directory) / "attach.sock").exists():
+        time.sleep(0.001)
+    with pytest.raises(memlease.DaemonUnavailable, match="shutting down"):
+        memlease_daemon.connect()
+    with ThreadPoolExecutor() as threads:
+        connecting = threads.submit(memlease.connect, memlease_daemon.directory)
+        assert lease.array.tolist() == [1, 1, 1]
+        lease.release()  # that is what the daemon waits for
+        client = connecting.result(30)
+    assert client.create("b", 3, "f4", fill=2).get().tolist() == [2, 2, 2]
+    assert client.list() == ["b"]
+    with pytest.raises(memlease.DaemonLost):
+        attached.list()
+    client.close()
+    end_the_next(memlease_daemon)
 
 
 def test_errors_of_names_tell_of_which_daemon(memlease_client):

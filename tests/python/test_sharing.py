@@ -191,7 +191,7 @@ def test_a_killed_writer_leaves_the_last_version(memlease_client):
     w[...] = 666
     os.kill(os.getpid(), signal.SIGKILL)
     """
-    array.close()  # gives up the writer's right
+    array.close()  # gives up writer ownership
     run(code, check=False)
     array = memlease_client.open("a")
     assert array.get().tolist() == [1] * 4

@@ -46,8 +46,17 @@ def test_a_write_that_fails_by_itself_warns_once(field, recwarn):
 def test_every_call_that_writes_warns(field, call):
     views = hold_all(field)
     arguments = [np.zeros(4)] if call == "put" else []
-    with pytest.warns(memlease.ViewAlive), pytest.raises(memlease.NoFreeSlot):
+    with pytest.warns(memlease.ViewAlive) as caught, pytest.raises(memlease.NoFreeSlot):
         getattr(field, call)(*arguments, wait=0)
+    assert caught[0].filename == __file__
+    views.clear()
+
+
+def test_a_put_by_the_client_warns_at_the_line_of_the_caller(memlease_client, field):
+    views = hold_all(field)
+    with pytest.warns(memlease.ViewAlive) as caught, pytest.raises(memlease.NoFreeSlot):
+        memlease_client.put("u", np.zeros(4), wait=0)
+    assert caught[0].filename == __file__
     views.clear()
 
 

@@ -197,3 +197,41 @@ def test_who_was_stopped_beyond_a_deadline_looks_once_more(memlease_client, empt
     wait_for = "client.wait_for('late', timeout={timeout}).name"
     late = {"shape": 1, "dtype": "i8"}
     assert stopped_beyond(wait_for, lambda: memlease_client.create("late", **late)) == "late"
+
+
+# ---- One slot: readers wait for the write that goes on.
+
+
+@pytest.fixture
+def one(memlease_client):
+    return memlease_client.create("one", shape=4, dtype="f8", slots=1, fill=0)
+
+
+def test_one_slot_is_not_read_by_the_thread_that_writes_it(one):
+    with one.write() as w:
+        for call in (one.read, one.get, lambda: next(one.follow())):
+            with pytest.raises(memlease.Busy, match="this thread itself is writing 'one'"):
+                call()
+        assert one.try_read() is None
+        with pytest.raises(memlease.Timeout):
+            one.read(timeout=0)
+        w[...] = 1
+    assert one.get()[0] == 1
+    with pytest.raises(memlease.Timeout):
+        one.read(newer_than=2, timeout=0.01)
+
+
+def test_one_slot_is_awaited_by_another_thread(one):
+    begun, seen = threading.Event(), []
+
+    def read():
+        begun.set()
+        seen.append(one.get()[0])
+
+    with one.write() as w:
+        reader = threading.Thread(target=read)
+        reader.start()
+        begun.wait()
+        w[...] = 1
+    reader.join()
+    assert seen == [1]

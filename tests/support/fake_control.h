@@ -1,5 +1,5 @@
-// A daemon's answers for parts of a client that ask for little: imports, which it counts. Every
-// other call is refused. Thread-safe.
+// A daemon's answers for parts of a client that ask for little: imports, a row, and leaving, which
+// it counts. Every other call is refused. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,9 @@ class FakeControl : public internal::ControlPort {
     return refusal();
   }
   absl::StatusOr<internal::Subscribed> subscribe(wire::ArrayId, internal::InterruptCheck) override {
-    return refusal();
+    ++calls_;
+    if (row.file == wire::FileId{0}) return refusal();
+    return internal::Subscribed{row, {}};
   }
   absl::StatusOr<internal::WriterAnswer> acquire_writer(wire::ArrayId,
                                                         internal::InterruptCheck) override {
@@ -37,7 +39,15 @@ class FakeControl : public internal::ControlPort {
                         internal::InterruptCheck) override {
     return refusal();
   }
-  absl::Status leave(wire::ArrayId, std::uint32_t) override { return refusal(); }
+  absl::StatusOr<internal::SlotEvents> slot_events(wire::ArrayId, std::uint32_t, bool,
+                                                   internal::InterruptCheck) override {
+    return refusal();
+  }
+  absl::Status leave(wire::ArrayId, std::uint32_t opens) override {
+    ++calls_;
+    left.push_back(opens);
+    return absl::OkStatus();
+  }
   absl::Status withdraw(const std::string&, internal::InterruptCheck) override { return refusal(); }
   absl::StatusOr<std::vector<std::string>> list(const std::string&,
                                                 internal::InterruptCheck) override {
@@ -47,15 +57,17 @@ class FakeControl : public internal::ControlPort {
                                 internal::InterruptCheck) override {
     return refusal();
   }
-  absl::StatusOr<std::vector<internal::Holder>> holders(wire::ArrayId) override {
+  absl::StatusOr<std::vector<internal::Holder>> holders(wire::ArrayId,
+                                                        internal::InterruptCheck) override {
     return refusal();
   }
-  absl::StatusOr<internal::ImportedMemory> import_memory(wire::FileId file) override {
+  absl::StatusOr<internal::ImportedMemory> import_memory(wire::FileId file,
+                                                         internal::InterruptCheck) override {
     ++calls_;
     if (refuses) return refusal();
     return internal::ImportedMemory{handle_of(wire::to_int(file)), kSegmentBytes};
   }
-  absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(wire::RowRef) override {
+  absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(wire::EventsRef) override {
     ++calls_;
     if (refuses) return refusal();
     return event_handles(2);
@@ -66,7 +78,7 @@ class FakeControl : public internal::ControlPort {
     closed_events += static_cast<int>(closed.events.size());
     return absl::OkStatus();
   }
-  bool silent() const override { return false; }
+  bool silent() const override { return is_silent; }
   std::uint64_t calls() const override { return calls_; }
 
   static wire::DeviceHandle handle_of(std::uint32_t number) {
@@ -81,6 +93,9 @@ class FakeControl : public internal::ControlPort {
     return handles;
   }
 
+  wire::RowRef row;                 // of every subscription; none: it is refused
+  std::vector<std::uint32_t> left;  // how many opens each leave gave back
+  std::atomic<bool> is_silent{false};
   std::atomic<bool> refuses{false};
   std::atomic<int> closed_memory{0};
   std::atomic<int> closed_events{0};

@@ -34,7 +34,9 @@ class FakeFiles : public internal::FileSource {
         return wire::errno_error(wire::ErrorCode::kInternal, "ftruncate", errno);
       }
     }
-    return internal::SharedFile{wire::UniqueFd(::dup(known.get())), kind, kSizeBytes, writable};
+    const auto other = kinds.find(wire::to_int(file));
+    return internal::SharedFile{wire::UniqueFd(::dup(known.get())),
+                                other == kinds.end() ? kind : other->second, kSizeBytes, writable};
   }
   bool alive() override {
     ++looks;
@@ -48,8 +50,9 @@ class FakeFiles : public internal::FileSource {
   std::atomic<int> fetches{0};
   std::atomic<int> looks{0};
   std::atomic<int> goodbyes{0};
-  wire::FileKind kind = wire::FileKind::kSegment;  // of every file
-  bool writable = true;                            // likewise
+  wire::FileKind kind = wire::FileKind::kSegment;  // of every file but these
+  std::map<std::uint32_t, wire::FileKind> kinds;
+  bool writable = true;  // of every file
 
  private:
   std::mutex mutex_;  // guards what follows

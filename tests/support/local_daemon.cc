@@ -120,6 +120,18 @@ class LocalControl : public internal::ControlPort {
       return missing.status();
     });
   }
+  absl::StatusOr<internal::SlotEvents> slot_events(
+      wire::ArrayId array, std::uint32_t slot, bool reads,
+      internal::InterruptCheck /*interrupt*/) override {
+    return call<absl::StatusOr<internal::SlotEvents>>(
+        "slot_events",
+        [&](server::Broker& broker,
+            server::Session& session) -> absl::StatusOr<internal::SlotEvents> {
+          const auto events = broker.slot_events(session, array, slot, reads);
+          if (!events.ok()) return events.status();
+          return internal::SlotEvents{events->write, events->read};
+        });
+  }
   absl::Status leave(wire::ArrayId array, std::uint32_t opens) override {
     return call<absl::Status>("leave", [&](server::Broker& broker, server::Session& session) {
       return broker.leave(session, array, opens);
@@ -152,10 +164,12 @@ class LocalControl : public internal::ControlPort {
                                       });
   }
   bool silent() const override { return false; }
-  absl::StatusOr<std::vector<internal::Holder>> holders(wire::ArrayId /*array*/) override {
+  absl::StatusOr<std::vector<internal::Holder>> holders(
+      wire::ArrayId /*array*/, internal::InterruptCheck /*interrupt*/) override {
     return std::vector<internal::Holder>{};
   }
-  absl::StatusOr<internal::ImportedMemory> import_memory(wire::FileId file) override {
+  absl::StatusOr<internal::ImportedMemory> import_memory(
+      wire::FileId file, internal::InterruptCheck /*interrupt*/) override {
     return call<absl::StatusOr<internal::ImportedMemory>>(
         "import_memory",
         [&](server::Broker& broker,
@@ -165,7 +179,7 @@ class LocalControl : public internal::ControlPort {
           return internal::ImportedMemory{memory->handle, memory->size_bytes};
         });
   }
-  absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(wire::RowRef row) override {
+  absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(wire::EventsRef row) override {
     return call<absl::StatusOr<std::vector<wire::DeviceHandle>>>(
         "import_events", [&](server::Broker& broker, server::Session& session) {
           return broker.imports().open_events(session, row);

@@ -77,8 +77,8 @@ class PeerProgram {
     client_.emplace(Client::connect(options));
     return std::to_string(client_->session_id());
   }
-  // NAME SLOTS MODE WORDS LIFETIME: "session" or "persistent". SLOTS "3" are 3 and no more, "3:12"
-  // may become 12.
+  // NAME SLOTS MODE WORDS LIFETIME ["exclusive"]: "session" or "persistent". SLOTS "3" are 3 and no
+  // more, "3:12" may become 12.
   std::string create(Words& words) {
     CreateOptions options;
     options.name = name_in(words);
@@ -92,6 +92,7 @@ class PeerProgram {
     options.shape = {next<std::int64_t>(words)};
     options.dtype = dtype_of<std::uint64_t>();
     if (name_in(words) == "persistent") options.lifetime = Lifetime::Persistent;
+    if (name_in(words) == "exclusive") options.writer = Writer::Exclusive;
     arrays_.insert_or_assign(options.name, client_->create(options));
     return "";
   }

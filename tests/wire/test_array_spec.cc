@@ -106,18 +106,13 @@ const Bad kBad[] = {
     bad_max_slots("FewerThanSlots", 3, 2),
     bad_max_slots("TooMany", 3, 65),
     bad_max_slots("OfOneSlot", 1, 2),
-    {"MaxSlotsOnAGpu",
-     [](ArraySpec& s) {
-       s.device = "GPU-0";
-       s.max_slots = 4;
-     },
-     "does not grow"},
     bad_mode("Execute", 0700, "beside read and write"),
     bad_mode("SetUid", 04600, "beside read and write"),
     bad_mode("Directory", 0100600, "beside read and write"),
     bad_mode("OwnerCannotWrite", 0440, "locks the owner out"),
     bad_mode("Nobody", 0, "locks the owner out"),
     {"LifetimeUnknown", [](ArraySpec& s) { s.lifetime = static_cast<Lifetime>(3); }, "lifetime"},
+    {"WriterUnknown", [](ArraySpec& s) { s.writer = static_cast<Writer>(3); }, "writer"},
 };
 
 std::uint32_t max_slots_of(std::uint32_t slots, std::int64_t slot_bytes,
@@ -140,12 +135,12 @@ TEST(MaxSlots, AreSixtyFourOfASmallArrayAndElseFourTimesItsSlots) {
   EXPECT_EQ(max_slots_of(20, 64 * kMiB), 64U);
   EXPECT_EQ(max_slots_of(3, 64 * kMiB, 5), 5U);
   EXPECT_EQ(max_slots_of(3, kMiB, 3), 3U);
+  EXPECT_EQ(max_slots_of(3, kMiB + 1, 0, "GPU-0"), 12U) << "as on the host";
 }
 
 TEST(MaxSlots, AreItsSlotsWhereAnArrayCannotGrow) {
   EXPECT_EQ(max_slots_of(1, 8), 1U);
   EXPECT_EQ(max_slots_of(1, 8, 1), 1U);
-  EXPECT_EQ(max_slots_of(3, 8, 0, "GPU-0"), 3U);
 }
 
 class BadArraySpec : public ::testing::TestWithParam<Bad> {};

@@ -30,7 +30,7 @@ std::vector<Frame> one_of_each() {
       {0, ProofFrame{{1, 2, 3}}},
       {0, welcome},
       {9, FetchFrame{FileId{kMaxFileId}}},
-      {9, FileFrame{FileId{1}, FileKind::kExtent, std::uint64_t{1} << 40, true}},
+      {9, FileFrame{FileId{1}, FileKind::kSessionPage, std::uint64_t{1} << 40, true}},
       {0, ByeFrame{}},
       {9, ErrorFrame{ErrorCode::kNotFound, "no such file", "Ask for another."}},
   };

@@ -131,12 +131,14 @@ ArraySpec example() {
           .slots = 7,
           .max_slots = 9,
           .lifetime = Lifetime::kPersistent,
-          .mode = 0640};
+          .mode = 0640,
+          .writer = Writer::kExclusive};
 }
 
 TEST(ConvertSpec, ArrivesAsItWas) {
   ArraySpec session = example();
   session.lifetime = Lifetime::kSession;
+  session.writer = Writer::kAny;
   session.strides_bytes = {};
   session.shape = {};
   for (const ArraySpec& spec : {example(), session, ArraySpec{}}) {
@@ -160,6 +162,8 @@ TEST(ConvertSpec, NumbersThatDoNotFitAreRefused) {
   EXPECT_TRUE(refused([](auto& spec) { spec.mutable_dtype()->set_lanes(65536 + 1); }));
   EXPECT_TRUE(refused([](auto& spec) { spec.set_lifetime(v1::LIFETIME_UNSPECIFIED); }));
   EXPECT_TRUE(refused([](auto& spec) { spec.set_lifetime(static_cast<v1::Lifetime>(9)); }));
+  EXPECT_TRUE(refused([](auto& spec) { spec.set_writer(v1::WRITER_UNSPECIFIED); }));
+  EXPECT_TRUE(refused([](auto& spec) { spec.set_writer(static_cast<v1::Writer>(9)); }));
   EXPECT_FALSE(refused([](auto&) {}));
 }
 

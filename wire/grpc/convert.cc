@@ -141,6 +141,7 @@ v1::ArraySpec to_proto(const ArraySpec& spec) {
   out.set_lifetime(spec.lifetime == Lifetime::kPersistent ? v1::LIFETIME_PERSISTENT
                                                           : v1::LIFETIME_SESSION);
   out.set_mode(spec.mode);
+  out.set_writer(spec.writer == Writer::kExclusive ? v1::WRITER_EXCLUSIVE : v1::WRITER_ANY);
   return out;
 }
 
@@ -159,6 +160,11 @@ absl::StatusOr<ArraySpec> from_proto(const v1::ArraySpec& spec) {
                       fmt::format("lifetime {} is not known", static_cast<int>(spec.lifetime())),
                       "Use session or persistent.");
   }
+  if (spec.writer() != v1::WRITER_ANY && spec.writer() != v1::WRITER_EXCLUSIVE) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      fmt::format("writer {} is not known", static_cast<int>(spec.writer())),
+                      "Use any or exclusive.");
+  }
   ArraySpec out;
   out.name = spec.name();
   out.dtype = {static_cast<DTypeCode>(dtype.code()), static_cast<std::uint8_t>(dtype.bits()),
@@ -170,6 +176,7 @@ absl::StatusOr<ArraySpec> from_proto(const v1::ArraySpec& spec) {
   out.max_slots = spec.max_slots();
   out.lifetime = static_cast<Lifetime>(spec.lifetime());
   out.mode = spec.mode();
+  out.writer = static_cast<Writer>(spec.writer());
   return out;
 }
 
@@ -205,5 +212,17 @@ v1::RowRef to_proto(const RowRef& row) {
 }
 
 RowRef from_proto(const v1::RowRef& row) { return {FileId{row.file_id()}, row.unit()}; }
+
+v1::EventsRef to_proto(const EventsRef& events) {
+  v1::EventsRef out;
+  out.set_file_id(to_int(events.row.file));
+  out.set_unit(events.row.unit);
+  out.set_added_slot(events.added_slot);
+  return out;
+}
+
+EventsRef from_proto(const v1::EventsRef& events) {
+  return {{FileId{events.file_id()}, events.unit()}, events.added_slot()};
+}
 
 }  // namespace memlease::wire

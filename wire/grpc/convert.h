@@ -38,6 +38,9 @@ absl::StatusOr<DeviceHandle> handle_from_proto(std::string_view bytes);
 v1::RowRef to_proto(const RowRef& row);
 RowRef from_proto(const v1::RowRef& row);
 
+v1::EventsRef to_proto(const EventsRef& events);
+EventsRef from_proto(const v1::EventsRef& events);
+
 // `text` with '?' for each byte that is not part of valid UTF-8. A message's string must be UTF-8,
 // or it is dropped as a whole by its reader; names of processes need not be.
 std::string to_utf8(std::string_view text);

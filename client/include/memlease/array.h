@@ -5,6 +5,7 @@
 #include <memlease/error.h>
 #include <memlease/follower.h>
 #include <memlease/lease.h>
+#include <memlease/stop.h>
 #include <memlease/stream.h>
 #include <memlease/timeout.h>
 #include <memlease/version.h>
@@ -12,28 +13,30 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace memlease {
 
 namespace internal {
 class ArrayHandle;
-}
+struct ReadAttempt;
+struct WriteAttempt;
+}  // namespace internal
 
 struct ReadOptions {
   std::uint64_t version = 0;     // this version; 0 = the current one
   std::uint64_t newer_than = 0;  // a version above this one
-  Timeout timeout;               // for a version that is not there yet; default: no end
+  Timeout timeout = {};          // for a version that is not there yet; default: no end
   Stream stream = {};            // of a device array: ReadLease::wait
 };
 
 struct WriteOptions {
-  Timeout wait;        // for a free slot and for the writer's right; default: 10 seconds
+  Timeout wait = {};   // for a free slot and for writer ownership; default: 10 seconds
   Stream stream = {};  // of a device array: WriteLease::wait
 };
-
-struct Awaited;  // memlease/wait.h
 
 // Copies are one handle of the array; each open() and create() gives another one. All calls are
 // thread-safe, and all of them throw memlease::Error: Closed, Withdrawn, DaemonLost wherever they
@@ -42,47 +45,90 @@ struct Awaited;  // memlease/wait.h
 // from the version that they have seen; leases of the parent throw ForkedClient.
 class MEMLEASE_API Array {
  public:
-  const std::string& name() const;
+  const std::string& name() const MEMLEASE_LIFETIMEBOUND;
   DType dtype() const;
-  const std::vector<std::int64_t>& shape() const;
-  const std::vector<std::int64_t>& strides_bytes() const;
-  const std::string& device() const;  // "host", or a GPU's UUID
+  const std::vector<std::int64_t>& shape() const MEMLEASE_LIFETIMEBOUND;
+  const std::vector<std::int64_t>& strides_bytes() const MEMLEASE_LIFETIMEBOUND;
+  const std::string& device() const MEMLEASE_LIFETIMEBOUND;  // "host", or a GPU's UUID
   int device_ordinal() const;  // of that GPU in this process, as in "cuda:0"; -1 for the host
   std::uint32_t slots() const;
   std::uint32_t max_slots() const;
   bool persistent() const;
   std::uint32_t mode() const;
+  bool exclusive_writer() const;  // CreateOptions::writer
   // Whose access the mode limits: of the process that created it.
   std::uint32_t owner_uid() const;
   std::uint32_t owner_gid() const;
   std::uint64_t size_bytes() const;  // of one version, from the first to the last element
-  bool may_write() const;
-  bool created() const noexcept;  // by the call that gave this handle
-  std::uint64_t version() const;  // of the current version; 0 = none. No call, no lease
-  // A process that is alive, as far as the daemon has seen, owns the right to write: it has written
+  bool may_write() const;            // by its mode
+  bool created() const noexcept;     // by the call that gave this handle
+  std::uint64_t version() const;     // of the current version; 0 = none. No call, no lease
+  // A process that is alive, as far as the daemon has seen, is the array's writer: it has written
   // the array last, and not closed it. No call, no lease.
   bool has_writer() const;
-  const std::string& directory() const;  // of the daemon that owns it
-  std::uint64_t id() const;              // unique in the daemon's run; never used again
+  const std::string& directory() const MEMLEASE_LIFETIMEBOUND;  // of the daemon that owns it
+  std::uint64_t id() const;  // unique in the daemon's run; never used again
 
   // The current version, or the one that the options ask for. Waits for the first one. Throws
   // Timeout, VersionGone, ProducerDied, WriteAborted (the last two: slots=1 only, or for a version
-  // of that number; with newer_than at that number or above, it waits for the next version). No
-  // call to the daemon but at the first read. With a stream, and a daemon that lets the host wait
+  // of that number; with newer_than at that number or above, it waits for the next version),
+  // Busy (slots=1: where it would wait for a write that this thread itself has begun). No call to
+  // the daemon but at the first read. With a stream, and a daemon that lets the host wait
   // (event_waits = host), it waits for the version, too: event_wait_timeout_s at most, then
   // Timeout.
-  ReadLease read(const ReadOptions& options = {}) const;
+  [[nodiscard]] ReadLease read(const ReadOptions& options = {}) const;
+  // The same without an exception where read() would throw Timeout: gives nothing then. Its timeout
+  // is zero by default: it does not wait.
+  [[nodiscard]] std::optional<ReadLease> try_read(const ReadOptions& options = {}) const;
 
-  // The next version, to be filled. Throws NoFreeSlot at the deadline, Denied without write access,
-  // Busy where this process itself holds the only slot. No call to the daemon while this process
-  // keeps the writer's right. Streams and event_waits: as read(), for the slot's earlier users.
-  WriteLease write(const WriteOptions& options = {}) const;
+  // The next version, to be filled. Throws NoFreeSlot at the deadline, Denied without write access
+  // or where another process is the exclusive writer, Busy where this process itself holds the only
+  // slot. No call to the daemon while this process keeps writer ownership. Streams and event_waits:
+  // as read(), for the slot's earlier users.
+  [[nodiscard]] WriteLease write(const WriteOptions& options = {}) const;
+  // The same for whoever would rather skip a version: gives nothing, and no reason, where write()
+  // would throw NoFreeSlot or Timeout. Its wait is zero by default: it does not wait. It may call
+  // the daemon for writer ownership, and where readers hold all slots for one more; a daemon that
+  // has refused one is not asked again for a tenth of a second.
+  [[nodiscard]] std::optional<WriteLease> try_write(const WriteOptions& options = {}) const;
   // As write(), starting with the bytes of the current version (a copy; with slots=1 in place).
-  WriteLease update(const WriteOptions& options = {}) const;
+  [[nodiscard]] WriteLease update(const WriteOptions& options = {}) const;
 
   // `after`: begin with a version above this one; 0 begins with the current one. `stream`: as in
   // ReadOptions, for each lease.
-  Follower follow(Timeout timeout = {}, std::uint64_t after = 0, Stream stream = {}) const;
+  [[nodiscard]] Follower follow(Timeout timeout = {}, std::uint64_t after = 0,
+                                Stream stream = {}) const;
+  [[nodiscard]] Follower follow(const FollowOptions& options) const;
+
+  // A descriptor for select, epoll and the loops of GUIs: readable while there is a version above
+  // the newest one that this handle (any copy of it) has read since the first call; at first, while
+  // there is any version; and when a read would throw. It is the handle's own, as long as that
+  // lives: wait for it, and do not read or close it. May be readable for nothing: read with a
+  // timeout of 0 where that matters. From the first call on, which may call the daemon, publishing
+  // wakes this process, and each read waits again. Throws OutOfMemory if there are no descriptors
+  // left. A forked child asks again.
+  int event_fd() const;
+
+#if defined(__cpp_lib_jthread)
+  // The same with a std::stop_token. A stop ends the wait at once (within a tenth of a second where
+  // another thread of this process writes, or the daemon is asked), and it throws Interrupted. What
+  // need not be waited for is given nevertheless.
+  [[nodiscard]] ReadLease read(internal::StopToken auto stop,
+                               const ReadOptions& options = {}) const {
+    return internal::until_stopped(
+        std::move(stop), [&](const internal::Stop& by) { return read_until(by, options); });
+  }
+  [[nodiscard]] WriteLease write(internal::StopToken auto stop,
+                                 const WriteOptions& options = {}) const {
+    return internal::until_stopped(
+        std::move(stop), [&](const internal::Stop& by) { return write_until(by, options); });
+  }
+  [[nodiscard]] WriteLease update(internal::StopToken auto stop,
+                                  const WriteOptions& options = {}) const {
+    return internal::until_stopped(
+        std::move(stop), [&](const internal::Stop& by) { return update_until(by, options); });
+  }
+#endif
 
   // Copies a whole version out of or into C-ordered host memory of exactly the array's elements.
   std::uint64_t get(void* destination, std::uint64_t size_bytes,
@@ -100,16 +146,24 @@ class MEMLEASE_API Array {
   void withdraw() const;
   // Closes the handle, which is all copies of it and no other one; leases and pins stay valid. What
   // waits by it in other threads, followers too, throws Closed within a tenth of a second. With
-  // the process's last handle of the array its subscription and the writer's right are given up.
+  // the process's last handle of the array its subscription and writer ownership are given up.
   void close() const;
   bool closed() const noexcept;
 
  private:
   friend class Client;
-  friend std::vector<std::size_t> wait(const std::vector<Awaited>& all, Timeout timeout);
+  friend class Awaited;
   friend struct internal::ForBindings;
   explicit Array(std::shared_ptr<internal::ArrayHandle> handle, bool created = false) noexcept;
   internal::OpenArray& state() const;
+  ReadLease lease_of(const internal::ReadAttempt& acquired, Stream stream) const;
+  WriteLease lease_of(const internal::WriteAttempt& attempt, Stream stream) const;
+  ReadLease read_until(const internal::Stop& stop, const ReadOptions& options) const;
+  WriteLease write_until(const internal::Stop& stop, const WriteOptions& options) const;
+  WriteLease update_until(const internal::Stop& stop, const WriteOptions& options) const;
+  ReadLease read(const ReadOptions& options, const internal::Stop* stop) const;
+  WriteLease write(const WriteOptions& options, const internal::Stop* stop) const;
+  WriteLease update(const WriteOptions& options, const internal::Stop* stop) const;
   std::shared_ptr<internal::ArrayHandle> handle_;
   bool created_;
 };

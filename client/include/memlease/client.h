@@ -4,12 +4,15 @@
 #include <memlease/array.h>
 #include <memlease/dtype.h>
 #include <memlease/error.h>
+#include <memlease/stop.h>
+#include <memlease/timeout.h>
 #include <memlease/version.h>
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace memlease {
@@ -24,7 +27,8 @@ struct ConnectOptions {
   // ($XDG_RUNTIME_DIR/memlease, else /tmp/memlease-<uid>), else /run/memlease, whichever answers.
   std::string directory;
   // Start a daemon (in the user's directory, or the one given) if nobody answers. It ends by itself
-  // some time after the last process has left and the last persistent array is withdrawn.
+  // some time after the last process has left and the last persistent array is withdrawn. While the
+  // one that is there ends, connect() waits for that, 30 s at most.
   bool start = true;
   // Path of the daemon's program; empty: MEMLEASE_DAEMON, else beside this library, else $PATH.
   std::string daemon;
@@ -40,6 +44,12 @@ struct ConnectOptions {
 // NOLINTNEXTLINE(readability-identifier-naming): users' names, as in Python
 enum class Lifetime { Session, Persistent };
 
+// Which process of those that the mode lets write becomes the writer: Any, whoever writes next; or
+// Exclusive, the one that has created the array, until it closes the array or ends: then the one
+// that writes next. Meanwhile write() throws Denied elsewhere, and names it.
+// NOLINTNEXTLINE(readability-identifier-naming): likewise
+enum class Writer { Any, Exclusive };
+
 struct CreateOptions {
   std::string name;
   DType dtype;
@@ -49,10 +59,11 @@ struct CreateOptions {
   std::uint32_t slots = 3;
   // While readers hold all slots, the array grows to so many, and shrinks again. 0: 64 where these
   // take 64 MiB at most, else 4 times `slots`. With max_slots = slots it does not grow, and the
-  // writer waits for readers; so do arrays with slots=1, and those on a GPU.
+  // writer waits for readers; so do arrays with slots=1.
   std::uint32_t max_slots = 0;
   Lifetime lifetime = Lifetime::Session;
   std::uint32_t mode = 0600;
+  Writer writer = Writer::Any;
   bool exist_ok = false;  // open instead where an equal array stands; else AlreadyExists
 };
 
@@ -62,13 +73,13 @@ struct CreateOptions {
 // without starting a daemon; so do its arrays.
 class MEMLEASE_API Client {
  public:
-  static Client connect(const ConnectOptions& options = {}) {
+  [[nodiscard]] static Client connect(const ConnectOptions& options = {}) {
     return connect(options, MEMLEASE_VERSION);
   }
   // The same for the headers that the caller was compiled with, which the former passes.
   // VersionSkew if the library's minor version is another one: until 1.0 interfaces may change
   // between these.
-  static Client connect(const ConnectOptions& options, const char* header_version);
+  [[nodiscard]] static Client connect(const ConnectOptions& options, const char* header_version);
 
   Array create(const CreateOptions& options) const;
   Array open(const std::string& name) const;
@@ -78,14 +89,25 @@ class MEMLEASE_API Client {
   std::vector<std::string> list(const std::string& pattern = "*") const;
   // Opens an array that somebody else may have yet to create. Default: no end.
   Array wait_for(const std::string& name, Timeout timeout = {}) const;
+#if defined(__cpp_lib_jthread)
+  // The same with a std::stop_token: a stop ends the wait within a tenth of a second, and it throws
+  // Interrupted.
+  Array wait_for(const std::string& name, internal::StopToken auto stop,
+                 Timeout timeout = {}) const {
+    return internal::until_stopped(std::move(stop), [&](const internal::Stop& by) {
+      return wait_for_until(by, name, timeout);
+    });
+  }
+#endif
   void withdraw(const std::string& name) const;
 
-  const std::string& directory() const;
+  const std::string& directory() const MEMLEASE_LIFETIMEBOUND;
   std::uint32_t session_id() const;  // 0 in a forked child that has not used the client
   std::uint64_t calls() const;       // to the daemon so far, of this process's session
   std::uint64_t copies() const;      // by put, get and update so far, likewise
-  // Slots so far whose pages were protected because pins outlived a publication, and slots that the
-  // kernel had no room to protect (vm.max_map_count): there a late write is seen by readers.
+  // Slots so far whose pages were protected because pins outlived a publication, and slots for
+  // which there was no room for that (half of vm.max_map_count, in this process): there a late
+  // write is seen by readers.
   std::uint64_t protected_slots() const;
   std::uint64_t refused_protections() const;
   // Write leases so far that ended without anybody having asked for their bytes: nothing was
@@ -102,6 +124,8 @@ class MEMLEASE_API Client {
 
  private:
   explicit Client(std::shared_ptr<internal::Connection> connection) noexcept;
+  Array wait_for_until(const internal::Stop& stop, const std::string& name, Timeout timeout) const;
+  Array wait_for(const std::string& name, Timeout timeout, const internal::Stop* stop) const;
   std::shared_ptr<internal::Connection> connection_;
 };
 

@@ -30,7 +30,7 @@ enum class ErrorCode : int {
   VersionSkew = 17,        // client and daemon are of incompatible versions
   Busy = 18,               // this process itself stands in the way
   Unsupported = 19,
-  Interrupted = 20,
+  Interrupted = 20,  // the wait was ended from outside, as by a std::stop_token
   Internal = 21,
   TooManyHeld = 22,  // this process holds its share of the array's versions
 };
@@ -46,9 +46,9 @@ class MEMLEASE_API Error : public std::runtime_error {
   ~Error() override;
   ErrorCode code() const noexcept { return code_; }
   // What happened and why.
-  const std::string& message() const noexcept { return message_; }
+  const std::string& message() const noexcept MEMLEASE_LIFETIMEBOUND { return message_; }
   // What to do about it; may be empty.
-  const std::string& hint() const noexcept { return hint_; }
+  const std::string& hint() const noexcept MEMLEASE_LIFETIMEBOUND { return hint_; }
 
  private:
   ErrorCode code_;

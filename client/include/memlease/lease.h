@@ -64,7 +64,7 @@ class MEMLEASE_API ReadLease {
   std::uint32_t slot() const;
   // First element; throws Closed after release(). Of a device array it is device memory, and the
   // host waits here until the version is complete, unless a stream has been made to.
-  const void* data() const;
+  const void* data() const MEMLEASE_LIFETIMEBOUND;
   [[nodiscard]] Pin pin() const;  // throws Closed after release()
 
   // Device arrays: what `stream` is given from now on runs behind the version. Does not wait,
@@ -88,12 +88,12 @@ class MEMLEASE_API ReadLease {
   template <typename T, std::size_t N>
   [[nodiscard]] Span<const T, N> span() const& MEMLEASE_LIFETIMEBOUND;
   template <typename T, std::size_t N>
-  Span<const T, N> span() && = delete;
+  Span<const T, N> span() && = delete;  // auto lease = array.read(); first
   // The same, for loops: also throws InvalidArgument unless the array is in C order without gaps.
   template <typename T, std::size_t N>
   [[nodiscard]] View<const T, N> view() const& MEMLEASE_LIFETIMEBOUND;
   template <typename T, std::size_t N>
-  View<const T, N> view() && = delete;
+  View<const T, N> view() && = delete;  // auto lease = array.read(); first
 
   // Copies the version into C-ordered host memory of exactly the array's elements. Of a device
   // array: waits for the copy.
@@ -131,7 +131,7 @@ class MEMLEASE_API ReadLease {
   mutable std::weak_ptr<const void> pin_;
 };
 
-// The right to write the next version. Destroyed without publish() it is dropped, and readers see
+// Writer ownership the next version. Destroyed without publish() it is dropped, and readers see
 // nothing of it. Movable, not copyable; used by one thread at a time. Its addresses are other ones
 // than those of read leases of the same slot, whose pages cannot be written.
 class MEMLEASE_API WriteLease {
@@ -145,7 +145,7 @@ class MEMLEASE_API WriteLease {
   // First element; unspecified bytes, but after update() the current version's. Of a device array
   // it is device memory, and the host waits here until nobody's work touches the slot any more,
   // unless a stream has been made to.
-  void* data() const;
+  void* data() const MEMLEASE_LIFETIMEBOUND;
   [[nodiscard]] Pin pin() const;
 
   // Device arrays: what `stream` is given from now on runs behind all earlier work on the slot, and
@@ -159,11 +159,11 @@ class MEMLEASE_API WriteLease {
   template <typename T, std::size_t N>
   [[nodiscard]] Span<T, N> span() const& MEMLEASE_LIFETIMEBOUND;
   template <typename T, std::size_t N>
-  Span<T, N> span() && = delete;
+  Span<T, N> span() && = delete;  // auto lease = array.write(); first
   template <typename T, std::size_t N>
   [[nodiscard]] View<T, N> view() const& MEMLEASE_LIFETIMEBOUND;
   template <typename T, std::size_t N>
-  View<T, N> view() && = delete;
+  View<T, N> view() && = delete;  // auto lease = array.write(); first
 
   // Copies all elements from a GPU's memory, as Array::put(): on the lease's stream, or waiting for
   // the copy. Throws what that throws, and Unsupported where no GPU is visible. After an error the

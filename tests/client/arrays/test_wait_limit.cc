@@ -40,6 +40,35 @@ TEST(Timeout, IsAnyDurationAndNeverOverflows) {
   EXPECT_FALSE(Timeout().has_value());
 }
 
+TEST(Timeout, IsAnyTimePointAndEndsThen) {
+  using Steady = std::chrono::steady_clock;
+  const Timeout soon(Steady::now() + 10s);
+  EXPECT_LE(soon.from_now(), 10s);
+  EXPECT_GT(soon.from_now(), 9s);
+  const Timeout brief(Steady::now() + 1ms);
+  std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(brief.from_now(), 0s) << "it does not begin anew";
+  EXPECT_GT(Timeout(std::chrono::system_clock::now() + 10s).from_now(), 9s);
+  EXPECT_EQ(Timeout(Steady::now() - 1h).from_now(), 0s);
+  EXPECT_EQ(Timeout(Steady::time_point::max()).from_now(), kForever);
+  EXPECT_EQ(Timeout(std::chrono::system_clock::time_point::max()).from_now(), kForever);
+  EXPECT_EQ(Timeout(Steady::time_point::min()).from_now(), 0s);
+  EXPECT_EQ(Timeout(250ms).from_now(), 250ms);
+  EXPECT_FALSE(Timeout().from_now().has_value());
+}
+
+TEST_F(WaitLimitTest, EndsWithAStop) {
+  Stop stop;
+  WaitLimit limit(session, 0, 10s, kForever, kNoInterrupts, &stop);
+  EXPECT_TRUE(limit.step().ok());
+  stop.request();
+  EXPECT_EQ(wire::code_of(limit.step()), ErrorCode::kInterrupted);
+  EXPECT_EQ(wire::code_of(limit.check_call()), ErrorCode::kInterrupted);
+  const auto start = std::chrono::steady_clock::now();
+  limit.sleep({});
+  EXPECT_LT(std::chrono::steady_clock::now() - start, kInterruptInterval);
+}
+
 TEST_F(WaitLimitTest, GoesInSlices) {
   WaitLimit limit(session, 0, 10s, kForever);
   EXPECT_EQ(limit.slice(), kInterruptInterval);
@@ -69,6 +98,18 @@ TEST_F(WaitLimitTest, EndsWithAnInterruptOfItsOwnCaller) {
   }
   WaitLimit limit(session, thrower, 10s, kForever);
   EXPECT_EQ(wire::code_of(limit.step()), ErrorCode::kInterrupted);
+}
+
+// Its answer may have come while this process was stopped.
+TEST_F(WaitLimitTest, GivesACallOneMoreSliceAfterItsEnd) {
+  WaitLimit limit(session, 0, 0ns, kForever);
+  EXPECT_TRUE(limit.check_call().ok());
+  const absl::Status late = limit.check_call();
+  EXPECT_EQ(wire::code_of(late), ErrorCode::kTimeout);
+  EXPECT_TRUE(limit.ends_with(late));
+  WaitLimit in_time(session, 0, 1h, kForever);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(in_time.check_call().ok());
+  EXPECT_FALSE(in_time.ends_with(late)) << "it is another one's time that is over";
 }
 
 TEST_F(WaitLimitTest, EndsWithTheDaemon) {

@@ -119,35 +119,35 @@ TEST_F(MappingCacheTest, KeepsTheFirstOfTwoThatWereMappedAtOnce) {
 TEST_F(MappingCacheTest, UnmapsNoPageOfAnotherProcessButShowsAnotherOneThere) {
   const auto own = get(1);
   *own->data() = std::byte{42};
-  files.kind = FileKind::kExtent;
+  files.kind = FileKind::kSessionPage;
   files.writable = false;
   MappingCache others(files);
-  auto first = others.get(FileId{1}, FileKind::kExtent);
+  auto first = others.get(FileId{1}, FileKind::kSessionPage);
   ASSERT_TRUE(first.ok());
   const std::byte* const there = (*first)->data();
   EXPECT_EQ(*there, std::byte{42});
   first = nullptr;
   EXPECT_EQ(*there, std::byte{0}) << "the page has gone, its address has not";
-  const auto next = others.get(FileId{2}, FileKind::kExtent);
+  const auto next = others.get(FileId{2}, FileKind::kSessionPage);
   ASSERT_TRUE(next.ok());
   EXPECT_EQ((*next)->data(), there);
 }
 
 // The address stays one that may be read, and is used again.
 TEST_F(MappingCacheTest, GivesThePlaceOfAPageBackThatCannotBeShownThere) {
-  files.kind = FileKind::kExtent;
+  files.kind = FileKind::kSessionPage;
   files.writable = false;
-  auto first = cache.get(FileId{1}, FileKind::kExtent);
+  auto first = cache.get(FileId{1}, FileKind::kSessionPage);
   ASSERT_TRUE(first.ok());
   std::byte* const there = (*first)->data();
   first = nullptr;
   refuse_madvise = true;
-  const auto refused = cache.get(FileId{2}, FileKind::kExtent);
+  const auto refused = cache.get(FileId{2}, FileKind::kSessionPage);
   refuse_madvise = false;
   EXPECT_EQ(wire::code_of(refused.status()), ErrorCode::kInternal);
   ASSERT_EQ(msync(there, FakeFiles::kSizeBytes, MS_ASYNC), 0) << "nothing is mapped there now";
   EXPECT_EQ(*there, std::byte{0});
-  const auto next = cache.get(FileId{2}, FileKind::kExtent);
+  const auto next = cache.get(FileId{2}, FileKind::kSessionPage);
   ASSERT_TRUE(next.ok());
   EXPECT_EQ((*next)->data(), there);
 }

@@ -46,7 +46,7 @@ class SlotWorld : public internal::RowResolver {
     for (std::uint32_t i = 0; i < 3; ++i) {
       writer_rows_.push_back(std::make_unique<PlainPage<wire::WriterRow>>(writer_bytes));
     }
-    server::init_board(*board_, kArray, layout.regular, writer_ref(kHeir));
+    server::init_board(*board_, kArray, layout.regular, writer_ref(kTakeover));
     for (std::uint32_t i = 0; i < 2; ++i) {
       writers_.push_back(std::make_unique<internal::SlotWriter>(
           *board_, kArray, layout_, writer_ref(i), writer_row(i), *this));
@@ -79,8 +79,8 @@ class SlotWorld : public internal::RowResolver {
   }
   // The writer's process has exited; the daemon takes its row over.
   void die(std::uint32_t writer) {
-    server::inherit(*board_, writer_row(kHeir), writer_ref(kHeir), writer_row(writer), layout_,
-                    [](std::uint32_t) { return true; });
+    server::take_over(*board_, writer_row(kTakeover), writer_ref(kTakeover), writer_row(writer),
+                      layout_, [](std::uint32_t) { return true; });
   }
 
   // As the daemon adds a slot, and takes the last one away unless somebody uses it. True if so.
@@ -116,13 +116,13 @@ class SlotWorld : public internal::RowResolver {
     if (rows_unmapped && unmapped == internal::Unmapped::kLeave) return nullptr;
     return at.file == kWriterFile && at.unit < 3 ? &**writer_rows_[at.unit] : nullptr;
   }
-  const wire::ReaderRow* find_reader_row(wire::RowRef at, internal::Unmapped unmapped) override {
-    if (rows_unmapped && unmapped == internal::Unmapped::kLeave) return nullptr;
+  const wire::ReaderRow* find_reader_row(wire::RowRef at) override {
+    if (rows_unmapped) return nullptr;
     if (at.file != kReaderFile || at.unit >= reader_rows_.size() || rows_lost) return nullptr;
     on_reader_row(at.unit);
     return subscribers_hidden ? &*nobody_ : &**reader_rows_[at.unit];
   }
-  const wire::SubscriberChunk* subscriber_chunk(wire::FileRange at, internal::Unmapped) override {
+  const wire::SubscriberChunk* subscriber_chunk(wire::FileRange at) override {
     return at.file == kChunkFile && at.offset < chunks_.size() ? &chunks_[at.offset] : nullptr;
   }
 
@@ -130,7 +130,7 @@ class SlotWorld : public internal::RowResolver {
   bool rows_lost = false;           // no reader's row can be mapped
   bool subscribers_hidden = false;  // the mistake of negative controls: every row looks unused
 
-  static constexpr std::uint32_t kHeir = 2;
+  static constexpr std::uint32_t kTakeover = 2;
   static wire::RowRef writer_ref(std::uint32_t i) { return {kWriterFile, i}; }
   // Called when somebody looks up a reader's row.
   std::function<void(std::uint32_t)> on_reader_row = [](std::uint32_t) {};

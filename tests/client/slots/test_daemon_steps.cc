@@ -17,7 +17,7 @@ using Read = ReadAttempt::Outcome;
 using Write = WriteAttempt::Outcome;
 using State = server::WriterAnswer::State;
 
-// ---- What a writer leaves behind: slot_board's inherit().
+// ---- What a writer leaves behind: slot_board's take_over().
 
 bool who_waits_for_a_torn_number_is_told() {
   SlotWorld world(2, 1);
@@ -28,42 +28,42 @@ bool who_waits_for_a_torn_number_is_told() {
 }
 
 // As if the word were stored before what comes next.
-void name_the_heir_now(SlotWorld& world) {
-  server::set_writer(world.board(), SlotWorld::writer_ref(SlotWorld::kHeir), true);
+void name_the_takeover_row_now(SlotWorld& world) {
+  server::set_writer(world.board(), SlotWorld::writer_ref(SlotWorld::kTakeover), true);
 }
 
-bool whoever_finds_the_heir_finds_the_poison() {
+bool whoever_finds_the_takeover_row_finds_the_poison() {
   SlotWorld world(2, 1);
   world.publish();
   const WriteAttempt torn = world.begin();
   Read told = Read::kNotYet;
-  at("inherit.row", [&] {
-    if (leaves_out("poison before the writer word")) name_the_heir_now(world);
+  at("takeover.row", [&] {
+    if (leaves_out("poison before the writer word")) name_the_takeover_row_now(world);
   });
   at("set_writer.word", [&] { told = world.reader(0).acquire(torn.version, 0).outcome; });
   world.die(0);
   return told == Read::kProducerDied;
 }
 
-bool whoever_finds_the_heir_finds_its_row() {
+bool whoever_finds_the_takeover_row_finds_its_row() {
   SlotWorld world(2, 1);
   world.publish();
   Read told = Read::kNotYet;
-  at("inherit.begin", [&] {
-    if (leaves_out("heir row before the writer word")) name_the_heir_now(world);
+  at("takeover.begin", [&] {
+    if (leaves_out("takeover row before the writer word")) name_the_takeover_row_now(world);
   });
   at("set_writer.word", [&] { told = world.reader(0).acquire(1, 0).outcome; });
   world.die(0);
   return told == Read::kAcquired;
 }
 
-bool the_heir_hands_the_numbers_on() {
+bool the_takeover_row_hands_the_numbers_on() {
   SlotWorld world(2, 1);
   world.publish();
   const WriteAttempt dropped = world.begin();
   world.writer().drop(dropped.slot);
   world.die(0);
-  world.writer(1).adopt(world.writer_row(SlotWorld::kHeir));
+  world.writer(1).adopt(world.writer_row(SlotWorld::kTakeover));
   world.give_right_to(1);
   return world.begin(1).version > dropped.version;
 }
@@ -179,26 +179,22 @@ bool who_uses_nothing_at_a_drain_uses_nothing() {
   return who_uses_nothing_at_the_end_uses_nothing(server::set_draining);
 }
 
-// ---- Moving the right: writer_ownership.
+// ---- Moving ownership: writer_ownership.
 
 // Nobody's rows are looked up.
 class NoRows : public internal::RowResolver {
  public:
-  const wire::SubscriberChunk* subscriber_chunk(wire::FileRange, internal::Unmapped) override {
-    return nullptr;
-  }
+  const wire::SubscriberChunk* subscriber_chunk(wire::FileRange) override { return nullptr; }
 
  private:
   const wire::WriterRow* find_writer_row(wire::RowRef, internal::Unmapped) override {
     return nullptr;
   }
-  const wire::ReaderRow* find_reader_row(wire::RowRef, internal::Unmapped) override {
-    return nullptr;
-  }
+  const wire::ReaderRow* find_reader_row(wire::RowRef) override { return nullptr; }
 };
 
-// Three processes with one array open, of which the first has the right.
-struct Right {
+// Three processes with one array open, of which the first is the writer.
+struct Ownership {
   BrokerWorld world;
   server::Session& owner = world.connect(1000);
   server::Session& second = world.connect(1000);
@@ -211,7 +207,7 @@ struct Right {
       *array.board, id,  array.spec.slots, wire::writer_row_of(array.board->writer.load()),
       row,          rows};
 
-  Right() {
+  Ownership() {
     world.open(second, "u");
     world.open(third, "u");
   }
@@ -233,78 +229,79 @@ struct Right {
 };
 
 bool no_write_begins_beside_an_offer() {
-  Right right;
+  Ownership ownership;
   std::optional<Write> begun;
   at("ask.looked", [&] {
-    wire::Word& word = right.array.board->writer;
+    wire::Word& word = ownership.array.board->writer;
     const bool late = leaves_out("moving before the look");
     if (late) word.fetch_and(~wire::kWriterMoving);
-    begun = right.begin().outcome;
+    begun = ownership.begin().outcome;
     if (late) word.fetch_or(wire::kWriterMoving);
   });
-  const State answered = right.ask(right.second).state;
+  const State answered = ownership.ask(ownership.second).state;
   return answered == State::kOffered && begun == Write::kNotMine;
 }
 
 bool nothing_is_offered_while_its_owner_writes() {
-  Right right;
-  EXPECT_EQ(right.begin().outcome, Write::kReady);
-  return right.ask(right.second).state == State::kBusy;
+  Ownership ownership;
+  EXPECT_EQ(ownership.begin().outcome, Write::kReady);
+  return ownership.ask(ownership.second).state == State::kBusy;
 }
 
 bool an_old_offer_is_not_confirmed() {
-  Right right;
-  const server::WriterAnswer old = right.ask(right.second);
-  right.leave(right.owner);
-  EXPECT_EQ(right.ask(right.second).state, State::kOffered);  // the heir's row
-  return !right.confirms(right.second, old);
+  Ownership ownership;
+  const server::WriterAnswer old = ownership.ask(ownership.second);
+  ownership.leave(ownership.owner);
+  EXPECT_EQ(ownership.ask(ownership.second).state, State::kOffered);  // the takeover row
+  return !ownership.confirms(ownership.second, old);
 }
 
 bool nobody_else_confirms() {
-  Right right;
-  const server::WriterAnswer promised = right.ask(right.second);
-  right.ask(right.third);
-  return !right.confirms(right.third, promised);
+  Ownership ownership;
+  const server::WriterAnswer promised = ownership.ask(ownership.second);
+  ownership.ask(ownership.third);
+  return !ownership.confirms(ownership.third, promised);
 }
 
 bool a_cancelled_move_lets_the_owner_go_on() {
-  Right right;
-  right.ask(right.second);
-  EXPECT_TRUE(right.world.broker.cancel_writer(right.second, right.id).ok());
-  return right.begin().outcome == Write::kReady;
+  Ownership ownership;
+  ownership.ask(ownership.second);
+  EXPECT_TRUE(ownership.world.broker.cancel_writer(ownership.second, ownership.id).ok());
+  return ownership.begin().outcome == Write::kReady;
 }
 
 bool who_is_gone_keeps_no_place() {
-  Right right;
-  right.ask(right.second);
-  right.leave(right.second);
-  return right.begin().outcome == Write::kReady;
+  Ownership ownership;
+  ownership.ask(ownership.second);
+  ownership.leave(ownership.second);
+  return ownership.begin().outcome == Write::kReady;
 }
 
 bool an_offer_ends_with_its_owner() {
-  Right right;
-  const server::WriterAnswer promised = right.ask(right.second);
-  right.leave(right.owner);
-  return !right.confirms(right.second, promised);
+  Ownership ownership;
+  const server::WriterAnswer promised = ownership.ask(ownership.second);
+  ownership.leave(ownership.owner);
+  return !ownership.confirms(ownership.second, promised);
 }
 
-bool the_heir_has_what_a_gone_owner_wrote_last() {
-  Right right;
-  const WriteAttempt attempt = right.begin();
-  right.writer.publish(attempt.slot, attempt.version);
-  right.leave(right.owner);
-  const bool named = (right.array.board->writer.load() & wire::kWriterHeir) != 0;
-  const auto stands = wire::unpack_publication(right.array.heir->publication.load());
+bool the_takeover_row_has_what_a_gone_owner_wrote_last() {
+  Ownership ownership;
+  const WriteAttempt attempt = ownership.begin();
+  ownership.writer.publish(attempt.slot, attempt.version);
+  ownership.leave(ownership.owner);
+  const bool named = (ownership.array.board->writer.load() & wire::kWriterVacant) != 0;
+  const auto stands = wire::unpack_publication(ownership.array.takeover->publication.load());
   return named && stands.version == attempt.version;
 }
 
 const Step kSteps[] = {
     {"WhoWaitsForATornNumberIsTold", "poison", who_waits_for_a_torn_number_is_told},
-    {"WhoeverFindsTheHeirFindsThePoison", "poison before the writer word",
-     whoever_finds_the_heir_finds_the_poison},
-    {"WhoeverFindsTheHeirFindsItsRow", "heir row before the writer word",
-     whoever_finds_the_heir_finds_its_row},
-    {"TheHeirHandsTheNumbersOn", "hand the numbers on", the_heir_hands_the_numbers_on},
+    {"WhoeverFindsTheTakeoverRowFindsThePoison", "poison before the writer word",
+     whoever_finds_the_takeover_row_finds_the_poison},
+    {"WhoeverFindsTheTakeoverRowFindsItsRow", "takeover row before the writer word",
+     whoever_finds_the_takeover_row_finds_its_row},
+    {"TheTakeoverRowHandsTheNumbersOn", "hand the numbers on",
+     the_takeover_row_hands_the_numbers_on},
     {"TornBytesHaveNoVersion", "torn bytes have no version", torn_bytes_have_no_version},
     {"AMereMarkCostsNoVersion", "a mere mark stands", a_mere_mark_costs_no_version},
     {"TheSameRowAgainIsAnotherWord", "count the generation", the_same_row_again_is_another_word},
@@ -327,7 +324,8 @@ const Step kSteps[] = {
      a_cancelled_move_lets_the_owner_go_on},
     {"WhoIsGoneKeepsNoPlace", "cancel for who is gone", who_is_gone_keeps_no_place},
     {"AnOfferEndsWithItsOwner", "end the offer with its owner", an_offer_ends_with_its_owner},
-    {"TheHeirHasWhatAGoneOwnerWroteLast", "inherit", the_heir_has_what_a_gone_owner_wrote_last},
+    {"TheTakeoverRowHasWhatAGoneOwnerWroteLast", "takeover",
+     the_takeover_row_has_what_a_gone_owner_wrote_last},
 };
 
 using DaemonSteps = Steps;

@@ -133,7 +133,7 @@ class SlotModel {
     RC_ASSERT(world_.begin(writer_).outcome == Write::kNotMine);
     hand_over(world_.writer_row(writer_));
   }
-  // In the middle of a write or not. The heir has the right until the other writer takes it.
+  // In the middle of a write or not. The takeover row counts until the other writer takes it.
   void die() {
     world_.die(writer_);
     if (write_) poisoned_[write_->slot] = write_->version;
@@ -144,7 +144,7 @@ class SlotModel {
     }
     // The dead one's row may hold anything; a process that comes after it has a row of its own.
     world_.writer_row(writer_).writing.store(0);
-    hand_over(world_.writer_row(SlotWorld::kHeir));
+    hand_over(world_.writer_row(SlotWorld::kTakeover));
   }
   void hand_over(const wire::WriterRow& from) {
     const std::uint32_t next = 1 - writer_;

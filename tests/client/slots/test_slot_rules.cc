@@ -1,4 +1,5 @@
 // The rules of the slot protocol, one by one.
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -39,7 +40,7 @@ TEST(SlotRules, ANumberIsUsedOnceWhateverBecameOfTheWrite) {
   // The next writer goes on from there, also when it takes over from a dead one.
   EXPECT_EQ(world.begin().version, 4U);
   world.die(0);
-  world.writer(1).adopt(world.writer_row(SlotWorld::kHeir));
+  world.writer(1).adopt(world.writer_row(SlotWorld::kTakeover));
   world.give_right_to(1);
   EXPECT_EQ(world.publish(1).version, 5U);
 }
@@ -215,7 +216,7 @@ TEST(SlotRules, APoisonedNumberIsTheProducersDeath) {
   world.die(0);
   EXPECT_EQ(read(world, torn.version), Read::kProducerDied);
   EXPECT_EQ(read(world), Read::kAcquired) << "the last whole version stands";
-  world.writer(1).adopt(world.writer_row(SlotWorld::kHeir));
+  world.writer(1).adopt(world.writer_row(SlotWorld::kTakeover));
   world.give_right_to(1);
   EXPECT_EQ(world.publish(1).version, torn.version + 1);
   EXPECT_EQ(read(world, torn.version), Read::kProducerDied);
@@ -283,7 +284,7 @@ TEST(SlotRules, ADeathInTheWriteOfAnOnlySlotIsTheProducersDeath) {
   world.begin();
   world.die(0);
   EXPECT_EQ(read(world), Read::kProducerDied);
-  world.writer(1).adopt(world.writer_row(SlotWorld::kHeir));
+  world.writer(1).adopt(world.writer_row(SlotWorld::kTakeover));
   world.give_right_to(1);
   EXPECT_EQ(read(world), Read::kProducerDied) << "until the next full write";
   world.publish(1);
@@ -327,6 +328,24 @@ TEST(SlotRules, NothingBeginsAfterWithdrawalOrDrainButWhatBeganEnds) {
   }
 }
 
+TEST(SlotRules, AWriteAsksForRowsThatAreNotMappedAndTakesThemForHoldsWithoutThem) {
+  SlotWorld world(3, 1);
+  world.publish();
+  world.rows_unmapped = true;
+  const auto never = [](const auto&, auto) { return false; };
+  int asked = 0;
+  const auto in_vain = [&] { return ++asked < 0; };
+  const internal::SlotWriter::MapRows nothing(in_vain);
+  EXPECT_EQ(world.writer().begin(never, nullptr, nullptr, &nothing).outcome, Write::kNoFreeSlot);
+  EXPECT_EQ(asked, 2) << "at first, and before it would sleep";
+  const auto maps = [&] { return std::exchange(world.rows_unmapped, false); };
+  const internal::SlotWriter::MapRows map(maps);
+  const auto attempt = world.writer().begin(never, nullptr, nullptr, &map);
+  EXPECT_EQ(attempt.outcome, Write::kReady);
+  world.writer().drop(attempt.slot);
+  EXPECT_EQ(asked, 2);
+}
+
 TEST(SlotRules, ABoardRecordOfAnotherArrayIsAWithdrawnOne) {
   SlotWorld world(2, 1);
   world.publish();
@@ -361,7 +380,7 @@ TEST(SlotRules, NumbersGoOnFromWhateverAnotherWriterSays) {
     world.give_right_to(0);
     EXPECT_EQ(world.publish(0).version, lie + 2);
     world.die(0);
-    world.writer(1).adopt(world.writer_row(SlotWorld::kHeir));
+    world.writer(1).adopt(world.writer_row(SlotWorld::kTakeover));
     world.give_right_to(1);
     EXPECT_EQ(world.publish(1).version, lie + 3);
     EXPECT_EQ(read(world, lie + 3), Read::kAcquired);
@@ -377,7 +396,7 @@ TEST(SlotRules, NumbersAreRefusedAtTheirEnd) {
         world.publish();
         world.writer_row(0).highest_used.store(lie);
         if (died) world.die(0);
-        world.writer(1).adopt(world.writer_row(died ? SlotWorld::kHeir : 0));
+        world.writer(1).adopt(world.writer_row(died ? SlotWorld::kTakeover : 0));
         world.give_right_to(1);
         for (int i = 0; i < 2; ++i) {
           const std::uint32_t count = world.writer_row(1).publish_count.load();

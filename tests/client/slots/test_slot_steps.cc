@@ -78,6 +78,25 @@ bool a_failed_try_wakes_the_writer() {
   return !sleeps_on;
 }
 
+// The reader looks whether a slot is wanted when its hold has gone; the writer looks at the holds
+// when it has said that it wants one.
+bool a_hold_goes_before_the_look_at_who_wants_it() {
+  Held held;
+  wire::HalfWord& hold = held.world.reader_row(0).holds()[held.first.slot];
+  const bool look_first = leaves_out("clear the hold before the look");
+  at("release.cleared", [&] {
+    if (look_first) hold.fetch_add(1);
+  });
+  held.world.reader(0).release(held.first.slot);  // nobody wants it yet
+  bool sleeps_on = false;
+  held.world.writer().begin([&](const std::vector<wire::FutexWait>& words, auto) {
+    if (look_first) hold.fetch_sub(1);
+    sleeps_on = would_sleep(words);
+    return false;
+  });
+  return !sleeps_on;
+}
+
 bool a_mark_that_is_taken_back_costs_no_version() {
   Held held;
   Read told = Read::kNotYet;
@@ -154,6 +173,32 @@ bool a_number_is_used_once() {
   return world.begin().version > dropped.version;
 }
 
+bool a_row_that_cannot_be_seen_holds_everything() {
+  Held held;
+  held.world.rows_lost = true;
+  return held.world.begin().outcome == Write::kNoFreeSlot;
+}
+
+bool the_next_writer_has_the_current_version() {
+  SlotWorld world(2, 1);
+  world.publish();
+  world.writer(1).adopt(world.writer_row(0));
+  world.give_right_to(1);
+  return world.reader(0).acquire(0, 0).outcome == Read::kAcquired;
+}
+
+bool a_row_is_adopted_before_it_counts() {
+  SlotWorld world(2, 1);
+  world.publish();
+  const bool counts_first = leaves_out("adopt the row before it counts");
+  if (counts_first) world.give_right_to(1);
+  Read told = Read::kNotYet;
+  at("adopt.slot", [&] { told = world.reader(0).acquire(1, 0).outcome; });
+  world.writer(1).adopt(world.writer_row(0));
+  world.give_right_to(1);
+  return told == Read::kAcquired;
+}
+
 bool the_next_writer_goes_on_with_the_numbers() {
   SlotWorld world(2, 1);
   world.publish();
@@ -170,7 +215,7 @@ bool bytes_that_a_death_may_have_torn_have_no_version() {
   world.publish();
   const WriteAttempt torn = world.begin();
   world.die(0);
-  return world.writer_row(SlotWorld::kHeir).slot_words()[torn.slot].load() == 0;
+  return world.writer_row(SlotWorld::kTakeover).slot_words()[torn.slot].load() == 0;
 }
 
 bool what_is_published_is_never_gone_before() {
@@ -319,7 +364,7 @@ bool a_new_writer_forgets_what_it_once_had_there() {
   grown.world.take_last_slot();
   grown.world.writer_row(1).slot_words()[2].store(3);
   grown.world.writer(1).adopt(grown.world.writer_row(0));
-  grown.add();  // for the former writer, who asked before he lost the right
+  grown.add();  // for the former writer, who asked before he lost ownership
   grown.world.give_right_to(1);
   return grown.world.reader(0).acquire(3, 0).outcome == Read::kGone;
 }
@@ -332,6 +377,8 @@ const Step kSteps[] = {
      a_failed_try_lets_go_of_its_own_hold_only},
     {"AReleaseWakesTheWriter", "wake the writer", a_release_wakes_the_writer},
     {"AFailedTryWakesTheWriter", "wake the writer", a_failed_try_wakes_the_writer},
+    {"AHoldGoesBeforeTheLookAtWhoWantsIt", "clear the hold before the look",
+     a_hold_goes_before_the_look_at_who_wants_it},
     {"AMarkThatIsTakenBackCostsNoVersion", "wait for a mark",
      a_mark_that_is_taken_back_costs_no_version},
     {"ANumberUnderWayIsNotGone", "look for a write under way", a_number_under_way_is_not_gone},
@@ -349,6 +396,12 @@ const Step kSteps[] = {
     {"ASlotLetGoBeforeItWasWantedIsFound", "look again before sleeping",
      a_slot_let_go_before_it_was_wanted_is_found},
     {"ANumberIsUsedOnce", "use up the number", a_number_is_used_once},
+    {"ARowThatCannotBeSeenHoldsEverything", "count a row that cannot be seen",
+     a_row_that_cannot_be_seen_holds_everything},
+    {"TheNextWriterHasTheCurrentVersion", "adopt the publication",
+     the_next_writer_has_the_current_version},
+    {"ARowIsAdoptedBeforeItCounts", "adopt the row before it counts",
+     a_row_is_adopted_before_it_counts},
     {"TheNextWriterGoesOnWithTheNumbers", "adopt the highest number",
      the_next_writer_goes_on_with_the_numbers},
     {"BytesThatADeathMayHaveTornHaveNoVersion", "hand the slot out",

@@ -3,7 +3,7 @@
 
 #include <iostream>
 
-static_assert(__cplusplus == 201703L, "memlease's headers must be good for C++17");
+static_assert(__cplusplus >= 201703L, "memlease's headers are C++17");
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;

@@ -11,6 +11,7 @@
 #include "server/config/config_option.h"
 #include "server/config/configure.h"
 #include "tests/support/temporary_folder.h"
+#include "wire/error.h"
 
 namespace memlease::server {
 namespace {
@@ -42,10 +43,20 @@ class ConfigTest : public ::testing::Test {
 
   Startup run(std::vector<const char*> arguments = {}) const {
     arguments.insert(arguments.begin(), "memleased");
-    return configure(arguments, [this](const char* name) -> const char* {
+    return configure(arguments, environment());
+  }
+
+  // By a daemon that was started in folder_ and has left it.
+  absl::StatusOr<Reload> reread(const Config& now, std::vector<const char*> arguments = {}) const {
+    arguments.insert(arguments.begin(), "memleased");
+    return reload(now, arguments, environment(), folder_);
+  }
+
+  Environment environment() const {
+    return [this](const char* name) -> const char* {
       const auto found = environment_.find(name);
       return found == environment_.end() ? nullptr : found->second.c_str();
-    });
+    };
   }
 
   Config config(std::vector<const char*> arguments = {}) const {
@@ -158,6 +169,12 @@ TEST_F(ConfigTest, WhatIsPrintedCanBeReadBack) {
   EXPECT_EQ(config.quota_bytes, 12345U);
 }
 
+TEST_F(ConfigTest, StringsAndCommentsHaveAnyCharacters) {
+  file(
+      "directory = \"/run/\u00e4 \\\"\u00e4\"  # \u00e4\n# \u00e4\nlog_level = 'info'  # \u00e4\n");
+  EXPECT_EQ(config().directory, "/run/\u00e4 \"\u00e4");
+}
+
 struct BadFile {
   const char* text;
   const char* where_and_what;
@@ -183,6 +200,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"\n[,", ":2: the line is not KEY = VALUE"},
         BadFile{"[\u00e4]", ":1: the line is not KEY = VALUE"},
         BadFile{"a.b = 1", ":1: the line is not KEY = VALUE"},
+        BadFile{"warm_bytes = \u00e4", ":1: a character beyond ASCII stands in neither quotes nor"},
+        BadFile{"warm_bytes = 1 \u00e4", ":1: a character beyond ASCII"},
+        BadFile{"warm_bytes = 1'\u00e4'", ":1: a character beyond ASCII"},
+        BadFile{"log_level = \"info\"\u00e4", ":1: a character beyond ASCII"},
+        BadFile{"log_level = 'info\\'\u00e4", ":1: a character beyond ASCII"},
+        BadFile{"log_level = \"\"\"info\"\"\"", ":1: the string begins with three quotes"},
         BadFile{"warm_bytes = {,",
                 ":1: warm_bytes must be an integer, or a string such as \"2GiB\", not a table."},
         BadFile{"wram_bytes = [1]", ":1: unknown key 'wram_bytes'. Did you mean 'warm_bytes'?"},
@@ -341,6 +364,60 @@ TEST_F(ConfigTest, TheExampleFileSetsEveryOptionToItsDefault) {
     return lines;
   };
   EXPECT_EQ(values(from_example), values(defaults));
+}
+
+// ---- SIGHUP.
+
+TEST_F(ConfigTest, AReloadSaysWhatIsDifferentNow) {
+  file("quota_arrays = 5\n");
+  const Config before = config({"--warm-bytes=1MiB"});
+  const std::string path = file("quota_arrays = 7\nwarm_bytes = 0\nlog_level = \"debug\"\n");
+  const auto reloaded = reread(before, {"--warm-bytes=1MiB"});
+  ASSERT_TRUE(reloaded.ok()) << reloaded.status();
+  ASSERT_EQ(reloaded->changes.size(), 2U) << "the flag still beats the file";
+  const SettingChange& quota = reloaded->changes[0];
+  EXPECT_EQ(quota.name, "quota_arrays");
+  EXPECT_EQ(quota.before, "5");
+  EXPECT_EQ(quota.after, "7");
+  EXPECT_EQ(quota.origin, path + ":1");
+  EXPECT_TRUE(quota.applied);
+  EXPECT_EQ(reloaded->changes[1].after, "\"debug\"");
+  EXPECT_EQ(reloaded->config.quota_arrays, 7U);
+  EXPECT_EQ(reloaded->config.log_level, LogLevel::kDebug);
+  EXPECT_EQ(reloaded->config.warm_bytes, 1U << 20U);
+}
+
+TEST_F(ConfigTest, WhatCannotChangeWhileTheDaemonRunsStaysAsItWas) {
+  const Config before = config();
+  file(
+      "directory = \"/run/elsewhere\"\nsocket_mode = 0o666\nhuge_pages = \"never\"\n"
+      "log_format = \"json\"\nidle_exit_s = 3\n");
+  const auto reloaded = reread(before);
+  ASSERT_TRUE(reloaded.ok()) << reloaded.status();
+  std::vector<std::string> refused;
+  for (const SettingChange& change : reloaded->changes) {
+    if (!change.applied) refused.emplace_back(change.name);
+  }
+  EXPECT_THAT(refused, ::testing::UnorderedElementsAre("directory", "socket_mode", "huge_pages",
+                                                       "log_format"));
+  EXPECT_EQ(reloaded->config.directory, before.directory);
+  EXPECT_EQ(reloaded->config.socket_mode, before.socket_mode);
+  EXPECT_EQ(reloaded->config.idle_exit_s, 3U);
+}
+
+TEST_F(ConfigTest, AReloadOfAWrongFileNamesTheLine) {
+  const Config before = config();
+  const std::string path = file("\nquota_arrays = \"many\"\n");
+  const auto reloaded = reread(before);
+  ASSERT_FALSE(reloaded.ok());
+  EXPECT_THAT(wire::message_of(reloaded.status()), StartsWith(path + ":2: "));
+}
+
+TEST_F(ConfigTest, ARelativeFileIsFoundAgainFromElsewhere) {
+  std::ofstream(folder_ + "/mine.toml") << "quota_arrays = 9\n";
+  const auto reloaded = reread(config(), {"--config=mine.toml"});
+  ASSERT_TRUE(reloaded.ok()) << reloaded.status();
+  EXPECT_EQ(reloaded->config.quota_arrays, 9U);
 }
 
 }  // namespace

@@ -1,8 +1,12 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -154,6 +158,19 @@ TEST_F(DirectoryTest, NothingIsLeftAtTheEnd) {
   EXPECT_TRUE(std::filesystem::is_empty(path_));
 }
 
+TEST_F(DirectoryTest, ASocketsNameMayGoBeforeTheEnd) {
+  auto directory = Directory::lock(path_);
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  ASSERT_TRUE(directory->listen(wire::kAttachSocket, SOCK_SEQPACKET, 0600).ok());
+  ASSERT_TRUE(directory->listen(wire::kControlSocket, SOCK_STREAM, 0600).ok());
+  directory->remove(wire::kAttachSocket);
+  EXPECT_FALSE(exists(wire::kAttachSocket));
+  EXPECT_TRUE(exists(wire::kControlSocket));
+  std::ofstream(at(wire::kAttachSocket)) << "mine";
+  directory->remove(wire::kAttachSocket);
+  EXPECT_TRUE(exists(wire::kAttachSocket)) << "a repeat does nothing";
+}
+
 TEST_F(DirectoryTest, WhatReplacedASocketIsNotRemoved) {
   {
     auto directory = Directory::lock(path_);
@@ -283,6 +300,210 @@ TEST_F(DirectoryTest, APlantedSocketIsNotRemoved) {
   ASSERT_EQ(::mknod(planted.c_str(), S_IFSOCK | 0600, 0), 0);
   ASSERT_EQ(::lchown(planted.c_str(), kOtherUid, kOtherUid), 0);
   expect_kept("is a socket of uid 12345");
+}
+
+// ---- Sockets that a service manager passes.
+
+class PassedSocketsTest : public DirectoryTest {
+ protected:
+  PassedSocketsTest() { ::mkdir(path_.c_str(), 0755); }
+
+  // As a unit of sockets makes it.
+  static PassedSocket passed(const std::string& path, int type, bool listens = true) {
+    wire::UniqueFd socket = testing::bind_unix(path, type);
+    EXPECT_TRUE(socket) << path;
+    EXPECT_TRUE(!listens || ::listen(socket.get(), 8) == 0);
+    return {std::move(socket), "memleased.socket"};
+  }
+  std::vector<PassedSocket> both() const {
+    std::vector<PassedSocket> sockets;
+    sockets.push_back(passed(at(wire::kControlSocket), SOCK_STREAM));
+    sockets.push_back(passed(at(wire::kAttachSocket), SOCK_SEQPACKET));
+    return sockets;
+  }
+  void expect_unusable(std::vector<PassedSocket> sockets, const std::string& what) const {
+    auto directory = Directory::lock(path_);
+    ASSERT_TRUE(directory.ok()) << directory.status();
+    const absl::Status used = directory->use(std::move(sockets));
+    EXPECT_EQ(wire::code_of(used), ErrorCode::kInvalidArgument) << used;
+    EXPECT_THAT(wire::message_of(used), HasSubstr(what));
+    EXPECT_FALSE(wire::hint_of(used).empty());
+    for (const char* name : {wire::kAttachSocket, wire::kControlSocket}) ::unlink(at(name).c_str());
+  }
+};
+
+TEST_F(PassedSocketsTest, AreUsedAsTheyAreAndStayAtTheEnd) {
+  {
+    auto directory = Directory::lock(path_);
+    ASSERT_TRUE(directory.ok()) << directory.status();
+    std::vector<PassedSocket> sockets = both();
+    const int control = sockets[0].fd.get();
+    ASSERT_EQ(::chmod(at(wire::kControlSocket).c_str(), 0660), 0);
+    ASSERT_TRUE(directory->use(std::move(sockets)).ok());
+    const auto socket = directory->listen(wire::kControlSocket, SOCK_STREAM, 0600);
+    ASSERT_TRUE(socket.ok()) << socket.status();
+    EXPECT_EQ(socket->get(), control);
+    EXPECT_NE(::fcntl(control, F_GETFL) & O_NONBLOCK, 0);
+    EXPECT_EQ(mode(at(wire::kControlSocket)), 0660U) << "its maker says who may connect";
+    EXPECT_TRUE(directory->lost().empty());
+    directory->remove(wire::kAttachSocket);
+  }
+  EXPECT_TRUE(exists(wire::kControlSocket));
+  EXPECT_TRUE(exists(wire::kAttachSocket)) << "its name is its maker's to take away";
+  EXPECT_FALSE(exists(wire::kLockFile));
+}
+
+TEST_F(PassedSocketsTest, OfTheWrongKindAreRefused) {
+  std::vector<PassedSocket> sockets;
+  sockets.push_back(passed(at(wire::kAttachSocket), SOCK_STREAM));
+  expect_unusable(std::move(sockets), "not of type SOCK_SEQPACKET");
+
+  sockets.clear();
+  sockets.push_back(passed(at(wire::kControlSocket), SOCK_STREAM, false));
+  expect_unusable(std::move(sockets), "does not listen");
+
+  sockets.clear();
+  sockets.push_back({wire::UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC)), "null"});
+  expect_unusable(std::move(sockets), "'null' (descriptor ");
+
+  sockets.clear();
+  sockets.push_back({wire::UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), "tcp"});
+  expect_unusable(std::move(sockets), "is not a UNIX socket");
+
+  sockets.clear();
+  sockets.push_back({wire::UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)), "unbound"});
+  expect_unusable(std::move(sockets), "has no path in the file system");
+}
+
+TEST_F(PassedSocketsTest, InTheWrongPlaceAreRefused) {
+  std::vector<PassedSocket> sockets;
+  sockets.push_back(passed(at("other.sock"), SOCK_STREAM));
+  expect_unusable(std::move(sockets), "other.sock', which this daemon does not use");
+
+  sockets.clear();
+  sockets.push_back(passed(parent_ + "/" + wire::kControlSocket, SOCK_STREAM));
+  expect_unusable(std::move(sockets), "but the daemon's directory is '" + path_ + "'");
+}
+
+TEST_F(PassedSocketsTest, AreBothThereOrNone) {
+  std::vector<PassedSocket> sockets;
+  sockets.push_back(passed(at(wire::kAttachSocket), SOCK_SEQPACKET));
+  expect_unusable(std::move(sockets), "only '" + at(wire::kAttachSocket) + "' was passed");
+
+  sockets = both();
+  sockets.push_back({wire::UniqueFd(::fcntl(sockets[0].fd.get(), F_DUPFD_CLOEXEC, 0)), "again"});
+  expect_unusable(std::move(sockets), "two sockets were passed");
+}
+
+TEST_F(PassedSocketsTest, WhoseFileIsGoneAreRefused) {
+  std::vector<PassedSocket> sockets = both();
+  ASSERT_EQ(::unlink(at(wire::kAttachSocket).c_str()), 0);
+  expect_unusable(std::move(sockets), "that file is gone");
+}
+
+// ---- What happens to the directory while the daemon runs.
+
+class LostTest : public DirectoryTest {
+ protected:
+  LostTest() : directory_(Directory::lock(path_)) {
+    EXPECT_TRUE(directory_->listen(wire::kControlSocket, SOCK_STREAM, 0600).ok());
+    EXPECT_TRUE(directory_->lost().empty());
+  }
+  bool changed() const {
+    pollfd entry{directory_->changes(), POLLIN, 0};
+    return ::poll(&entry, 1, 0) == 1;
+  }
+  void TearDown() override {
+    directory_ = absl::UnknownError("ended");
+    DirectoryTest::TearDown();
+  }
+
+  absl::StatusOr<Directory> directory_;
+};
+
+TEST_F(LostTest, ASocketThatIsRemovedOrReplaced) {
+  EXPECT_FALSE(changed());
+  const std::string socket = at(wire::kControlSocket);
+  ASSERT_EQ(::rename(socket.c_str(), at("aside").c_str()), 0);
+  EXPECT_TRUE(changed());
+  EXPECT_THAT(directory_->lost(), ::testing::ElementsAre(socket));
+  EXPECT_FALSE(changed()) << "the news has been taken";
+  const wire::UniqueFd other = testing::bind_unix(socket, SOCK_STREAM);
+  EXPECT_THAT(directory_->lost(), ::testing::ElementsAre(socket)) << "another one is no good";
+  ASSERT_EQ(::rename(at("aside").c_str(), socket.c_str()), 0);
+  EXPECT_TRUE(changed());
+  EXPECT_TRUE(directory_->lost().empty());
+}
+
+TEST_F(LostTest, TheLockFile) {
+  ASSERT_EQ(::unlink(at(wire::kLockFile).c_str()), 0);
+  EXPECT_TRUE(changed());
+  EXPECT_THAT(directory_->lost(), ::testing::ElementsAre(at(wire::kLockFile)));
+}
+
+TEST_F(LostTest, TheDirectoryItself) {
+  ASSERT_EQ(::rename(path_.c_str(), (path_ + "-aside").c_str()), 0);
+  ASSERT_EQ(::mkdir(path_.c_str(), 0700), 0);
+  EXPECT_TRUE(changed());
+  EXPECT_THAT(directory_->lost(), ::testing::ElementsAre(path_));
+}
+
+TEST_F(LostTest, NotByTheCleanerOfOldFiles) {
+  // What systemd-tmpfiles asks for before it removes anything from a directory.
+  const wire::UniqueFd same(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  EXPECT_NE(::flock(same.get(), LOCK_EX | LOCK_NB), 0);
+}
+
+// ---- A file system that is full or cannot be written.
+
+// A file system of its own, seen by a child alone, in which it looks what Directory::lock() says.
+class FileSystemTest : public DirectoryTest {
+ protected:
+  // Mounts tmpfs with `options`, fills it with `prepare`, and returns what the error says.
+  std::string refusal(const char* options, const std::function<void()>& prepare) {
+    int ends[2];
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    const pid_t pid = spawn(0, [&] {
+      if (::mkdir(path_.c_str(), 0700) != 0 || ::unshare(CLONE_NEWNS) != 0 ||
+          ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+          ::mount("none", path_.c_str(), "tmpfs", 0, options) != 0) {
+        return 1;
+      }
+      prepare();
+      auto directory = Directory::lock(path_);
+      absl::Status status = directory.status();
+      if (status.ok()) status = directory->listen(wire::kAttachSocket, SOCK_STREAM, 0600).status();
+      const std::string text = wire::message_of(status) + " | " + wire::hint_of(status);
+      return ::write(ends[1], text.data(), text.size()) < 0 ? 2 : 0;
+    });
+    ::close(ends[1]);
+    char text[1024] = {};
+    EXPECT_GT(::read(ends[0], text, sizeof text - 1), 0);
+    ::close(ends[0]);
+    EXPECT_EQ(wait_for(pid), 0);
+    return text;
+  }
+};
+
+TEST_F(FileSystemTest, WithoutSpaceIsExplained) {
+  const std::string full = refusal(
+      "size=4k,mode=0700", [this] { std::ofstream(at("other")) << std::string(4096, 'x'); });
+  EXPECT_THAT(full, HasSubstr("No space left on device"));
+  EXPECT_THAT(full, HasSubstr(path_));
+}
+
+TEST_F(FileSystemTest, WithoutInodesIsExplained) {
+  const std::string full = refusal("nr_inodes=2,mode=0700", [] {});
+  EXPECT_THAT(full, HasSubstr("No space left on device"));
+  EXPECT_THAT(full, HasSubstr(at(wire::kAttachSocket)));
+}
+
+TEST_F(FileSystemTest, ThatIsReadOnlyIsExplained) {
+  const std::string refused = refusal("mode=0700", [this] {
+    ::mount("none", path_.c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr);
+  });
+  EXPECT_THAT(refused, HasSubstr("Read-only file system"));
+  EXPECT_THAT(refused, HasSubstr("must be able to write in its directory"));
 }
 
 }  // namespace

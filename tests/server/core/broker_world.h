@@ -82,7 +82,7 @@ class BrokerWorld {
     EXPECT_TRUE(opened.ok()) << opened.status();
     return opened->array->id;
   }
-  // Asks for the right and confirms the offer. The row is adopted only in that it stays zero.
+  // Asks for ownership and confirms the offer. The row is adopted only in that it stays zero.
   wire::WriterRow& become_writer(server::Session& session, wire::ArrayId id) {
     const auto answer = broker.acquire_writer(session, id);
     EXPECT_TRUE(answer.ok()) << answer.status();

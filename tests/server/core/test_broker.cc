@@ -208,6 +208,27 @@ TEST(Broker, AClockThatWasSetBackMakesNobodyAHolderForAges) {
   EXPECT_DOUBLE_EQ(reclaimed[0].held_s, 0);
 }
 
+// Its client has not seen the answer of one of them, and so leaves once too few.
+TEST(Broker, AnOpenTooManyStopsNobodyAndEndsWithItsSession) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  Session& other = world.connect(1000);
+  const auto id = world.create(owner, spec_of("u"));
+  world.open(other, "u");
+  world.open(other, "u");
+  world.subscribe(other, id);
+  world.become_writer(other, id);
+  ASSERT_TRUE(world.broker.leave(other, id, 1).ok());
+  world.become_writer(owner, id);
+  EXPECT_FALSE(world.broker.in_use());
+  ASSERT_TRUE(world.broker.withdraw(peer_of(1000), "u").ok());
+  EXPECT_FALSE(world.broker.exists(peer_of(1000), "u"));
+  world.broker.hang_up(owner.id, true);
+  EXPECT_FALSE(world.broker.hang_up(other.id, true));
+  EXPECT_TRUE(world.broker.idle());
+  EXPECT_EQ(world.memory.live(), FakeMemory::Live{});
+}
+
 TEST(Broker, AHangUpAloneEndsNothingThatIsMapped) {
   BrokerWorld world;
   Session& owner = world.connect(1000);
@@ -219,6 +240,25 @@ TEST(Broker, AHangUpAloneEndsNothingThatIsMapped) {
   EXPECT_NE(entry->load(), 0U) << "a writer still sees this reader";
   EXPECT_TRUE(world.broker.in_use());
   EXPECT_TRUE(world.broker.exists(peer_of(1000), "u"));
+}
+
+TEST(Broker, AnotherProgramInItsProcessEndsASessionAsItsExitDoes) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  Session& reader = world.connect(1001);
+  const auto id = world.create(owner, spec_of("u", 0604));
+  world.open(reader, "u");
+  world.subscribe(reader, id).holds()[2].store(1);
+  world.become_writer(owner, id).writing.store(1);
+  world.broker.hang_up(reader.id, false);
+  const auto held = world.broker.program_replaced(reader.id);
+  ASSERT_TRUE(held && held->size() == 1);
+  EXPECT_EQ(held->front().reason, "held a slot");
+  world.broker.hang_up(owner.id, false);
+  const auto written = world.broker.program_replaced(owner.id);
+  ASSERT_TRUE(written && written->size() == 1);
+  EXPECT_EQ(written->front().reason, "was writing");
+  EXPECT_TRUE(world.broker.idle());
 }
 
 TEST(Broker, GoodbyeEndsTheSessionUnlessItLies) {

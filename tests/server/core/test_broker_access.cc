@@ -136,8 +136,8 @@ TEST(BrokerAccess, FilesAreWritableForThoseAloneWhoWriteThem) {
   } expected[] = {
       {array.slots[0].file, FileKind::kSegment, true, false, true},
       {array.board_at.file, FileKind::kBoard, false, false, false},
-      {array.heir_at.file, FileKind::kExtent, false, false, false},
-      {row->row.file, FileKind::kExtent, false, true, false},
+      {array.takeover_at.file, FileKind::kSessionPage, false, false, false},
+      {row->row.file, FileKind::kSessionPage, false, true, false},
   };
   for (const auto& e : expected) {
     for (const auto& [session, writes] :

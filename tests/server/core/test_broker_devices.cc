@@ -150,7 +150,7 @@ TEST_F(BrokerDevices, ARowForWhichNoEventsAreLeftDoesWithoutForLife) {
   gpu.events_left = 2;
   const auto again = world.broker.subscribe(reader, id);
   EXPECT_TRUE(again->read_events->empty());
-  const auto imported = world.broker.imports().open_events(writer, again->row);
+  const auto imported = world.broker.imports().open_events(writer, {again->row});
   ASSERT_TRUE(imported.ok());
   EXPECT_TRUE(imported->empty());
 }
@@ -215,8 +215,20 @@ TEST_F(BrokerDevices, ADeadWritersIncompleteVersionIsPoisonedAndItsWaitersGoOn) 
   world.broker.exited(writer.id);
   const Array& array = *world.broker.catalog().find(id);
   EXPECT_EQ(array.board->poisoned()[1].load(), 2U);
-  EXPECT_EQ(wire::unpack_publication(array.heir->publication.load()).version, 1U);
+  EXPECT_EQ(wire::unpack_publication(array.takeover->publication.load()).version, 1U);
   EXPECT_TRUE(gpu.pending.empty());
+}
+
+// The daemon does not see whether the driver has let go.
+TEST_F(BrokerDevices, AnotherProgramInItsProcessEndsNothingWhereItHasUsedAGpu) {
+  Session& writer = world.connect(1000);
+  const auto id = create(writer, "a");
+  world.become_writer(writer, id).writing.store(1);
+  world.broker.hang_up(writer.id, false);
+  EXPECT_FALSE(world.broker.program_replaced(writer.id));
+  EXPECT_NE(world.broker.catalog().find(id), nullptr);
+  world.broker.exited(writer.id);
+  EXPECT_TRUE(world.broker.idle());
 }
 
 // R-SYNC-2, 10: memory and events, until the last one has closed them.
@@ -226,7 +238,7 @@ TEST_F(BrokerDevices, WhatAnImporterHasOpenOutlivesItsOwner) {
   const auto id = create(owner, "a");
   world.open(importer, "a");
   const auto subscribed = world.broker.subscribe(owner, id);
-  const auto events = world.broker.imports().open_events(importer, subscribed->row);
+  const auto events = world.broker.imports().open_events(importer, {subscribed->row});
   ASSERT_TRUE(events.ok()) << events.status();
   EXPECT_EQ(*events, subscribed->read_events->handles());
   const wire::FileId segment = world.broker.catalog().find(id)->slots[0].file;
@@ -238,7 +250,7 @@ TEST_F(BrokerDevices, WhatAnImporterHasOpenOutlivesItsOwner) {
   EXPECT_TRUE(world.broker.leave(importer, id, 1).ok());
   EXPECT_EQ(gpu.segments, 1);
   EXPECT_EQ(gpu.events, 2);
-  Imports::close_events(importer, subscribed->row);
+  Imports::close_events(importer, {subscribed->row});
   EXPECT_EQ(gpu.events, 0);
   world.broker.imports().close_memory(importer, segment);
   EXPECT_EQ(gpu.segments, 0);
@@ -268,8 +280,9 @@ TEST_F(BrokerDevices, OnlyWhoMayReadMayImport) {
   const wire::FileId segment = world.broker.catalog().find(id)->slots[0].file;
   const Imports& imports = world.broker.imports();
   EXPECT_EQ(code_of(imports.open_memory(stranger, segment).status()), ErrorCode::kNotFound);
-  EXPECT_EQ(code_of(imports.open_events(stranger, subscribed->row).status()), ErrorCode::kNotFound);
-  EXPECT_EQ(code_of(imports.open_events(owner, {wire::FileId{999}, 0}).status()),
+  EXPECT_EQ(code_of(imports.open_events(stranger, {subscribed->row}).status()),
+            ErrorCode::kNotFound);
+  EXPECT_EQ(code_of(imports.open_events(owner, {{wire::FileId{999}, 0}}).status()),
             ErrorCode::kNotFound);
 }
 
@@ -313,12 +326,12 @@ TEST_F(BrokerGarbage, HasEventsThatTheirLastImporterCloses) {
   const auto id = create(writer, "a");
   EXPECT_TRUE(world.broker.open(reader, "a").ok());
   const auto row = subscribe(reader, id).row;
-  EXPECT_TRUE(world.broker.imports().open_events(writer, row).ok());
+  EXPECT_TRUE(world.broker.imports().open_events(writer, {row}).ok());
   world.broker.hang_up(reader.id, false);
   world.broker.exited(reader.id);
   world.garbage.clear();
   EXPECT_EQ(gpu.events, 4);
-  Imports::close_events(writer, row);
+  Imports::close_events(writer, {row});
   EXPECT_EQ(gpu.events, 4);
   world.garbage.clear();
   EXPECT_EQ(gpu.events, 2);

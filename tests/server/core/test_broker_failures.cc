@@ -77,7 +77,7 @@ TEST(BrokerOutOfMemory, CreateLeavesNoTraceWhereverItFails) {
   BrokerWorld world;
   Session& session = world.connect(1000);
   const auto create = [&] { return world.try_create(session, large(0600)).status(); };
-  // One segment for three slots, an heir file, a board.
+  // One segment for three slots, a takeover page, a board.
   EXPECT_EQ(fail_each(world, session, true, create), 3U);
   EXPECT_EQ(world.broker.catalog().size(), 1U);
   world.broker.exited(session.id);
@@ -87,7 +87,8 @@ TEST(BrokerOutOfMemory, CreateLeavesNoTraceWhereverItFails) {
 TEST(BrokerOutOfMemory, CreateBesideOthersLeavesNoTraceEither) {
   BrokerWorld world;
   Session& session = world.connect(1000);
-  world.create(session, spec_of("neighbour"));  // its board and heir file have room for one more
+  world.create(session,
+               spec_of("neighbour"));  // its board and takeover page have room for one more
   const auto create = [&] { return world.try_create(session, large(0600)).status(); };
   EXPECT_EQ(fail_each(world, session, true, create), 1U);
 }

@@ -86,12 +86,12 @@ class Play {
   void check() {
     for (const Array* array : world_.broker.catalog().all()) {
       const std::uint64_t word = array->board->writer.load();
-      const bool heir = (word & wire::kWriterHeir) != 0;
-      RC_ASSERT(heir == (array->writer == wire::SessionId{0}));
+      const bool takeover = (word & wire::kWriterVacant) != 0;
+      RC_ASSERT(takeover == (array->writer == wire::SessionId{0}));
       RC_ASSERT(((word & wire::kWriterMoving) != 0) == array->pending.has_value());
       RC_ASSERT(((word & wire::kWriterWithdrawn) != 0) == array->withdrawn);
       RC_ASSERT(!array->withdrawn || !array->members.empty());
-      if (heir) RC_ASSERT(wire::writer_row_of(word) == row_ref(array->heir_at));
+      if (takeover) RC_ASSERT(wire::writer_row_of(word) == row_ref(array->takeover_at));
     }
   }
 

@@ -35,6 +35,17 @@ TEST(Quota, RefusesEachKindByItsOwnLimitAndSaysWhich) {
   }
 }
 
+TEST(Quota, NewLimitsHoldForWhatIsAskedForNext) {
+  Quota quota({10, 0, 0});
+  const auto kept = quota.charge(1, {10, 0, 0});
+  ASSERT_TRUE(kept.ok());
+  quota.set_limits({5, 0, 0});
+  EXPECT_EQ(quota.used_by(1).bytes, 10U) << "nobody loses what they have";
+  EXPECT_EQ(code_of(quota.charge(1, {1, 0, 0}).status()), ErrorCode::kQuotaExceeded);
+  quota.set_limits({11, 0, 0});
+  EXPECT_TRUE(quota.charge(1, {1, 0, 0}).ok());
+}
+
 TEST(Quota, ARefusalOfBytesSaysWhere) {
   Quota quota({10, 1, 0}, "gpu_quota_", "GPU-1");
   EXPECT_THAT(wire::message_of(quota.charge(5, {11, 0, 0}).status()), HasSubstr("bytes on GPU-1,"));

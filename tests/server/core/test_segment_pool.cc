@@ -136,6 +136,21 @@ TEST(SegmentPool, WarmSegmentsMakeRoomForAnotherClass) {
 }
 
 // Else a request that can never succeed would cost everybody's warm pages.
+TEST(SegmentPool, NewLimitsHoldFromNowOnAndTakeWarmMemoryBack) {
+  const std::uint64_t segment = FakeMemory::kSizes.first;
+  Pool pool({4 * segment, 4 * segment});
+  const FileRange kept = pool.must(kMine, 100);
+  pool.segments.free(kShared, pool.must(kShared, 100));
+  EXPECT_EQ(pool.segments.memory_bytes(), 2 * segment);
+  pool.segments.set_limits({segment, 4 * segment});
+  EXPECT_EQ(pool.segments.memory_bytes(), segment) << "the warm one is gone, the used one stays";
+  EXPECT_EQ(code_of(pool.allocate(kShared, 100).status()), ErrorCode::kOutOfMemory);
+  pool.segments.set_limits({0, 0});
+  pool.segments.free(kShared, pool.must(kShared, 100));
+  pool.segments.free(kMine, kept);
+  EXPECT_EQ(pool.memory.live().files, 0U);
+}
+
 TEST(SegmentPool, AHopelessRequestLeavesTheWarmSegmentsAlone) {
   Pool pool({8 * kMiB, 8 * kMiB});
   pool.segments.free(kMine, pool.must(kMine, 4 * kMiB));

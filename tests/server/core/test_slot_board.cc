@@ -20,7 +20,7 @@ using wire::kHandedOut;
 using wire::kWriting;
 using wire::WriterRow;
 
-constexpr wire::RowRef kHeirRef{wire::FileId{3}, 5};
+constexpr wire::RowRef kTakeoverRef{wire::FileId{3}, 5};
 constexpr wire::RowRef kWriterRef{wire::FileId{4}, 6};
 
 // Zeroed bytes with a row or record in it.
@@ -40,17 +40,17 @@ struct Pages {
   explicit Pages(std::uint32_t slot_count)
       : slots(slot_count),
         board(wire::board_record_units(slots) * wire::kBoardUnitBytes),
-        heir(wire::writer_row_units(slots) * wire::kRowUnitBytes),
+        takeover(wire::writer_row_units(slots) * wire::kRowUnitBytes),
         writer(wire::writer_row_units(slots) * wire::kRowUnitBytes) {
-    init_board(*board, wire::ArrayId{9}, slots, kHeirRef);
+    init_board(*board, wire::ArrayId{9}, slots, kTakeoverRef);
     set_writer(*board, kWriterRef, false);
   }
-  void inherit() { server::inherit(*board, *heir, kHeirRef, *writer, slots, stands); }
+  void take_over() { server::take_over(*board, *takeover, kTakeoverRef, *writer, slots, stands); }
 
   std::uint32_t slots;
   std::function<bool(std::uint32_t)> stands = [](std::uint32_t) { return true; };
   Plain<BoardRecord> board;
-  Plain<WriterRow> heir;
+  Plain<WriterRow> takeover;
   Plain<WriterRow> writer;
 };
 
@@ -60,7 +60,7 @@ struct Death {
   std::vector<std::uint64_t> words;
   wire::Publication published;
   std::uint64_t highest;
-  // What the heir has to say.
+  // What the takeover row has to say.
   std::vector<std::uint64_t> inherited;
   wire::Publication current;
   std::map<std::uint32_t, std::uint64_t> poisoned = {};  // by slot
@@ -87,11 +87,11 @@ const Death kDeaths[] = {
     {"ALieAboutThePublication", {4, 5, 3}, {5, 63}, 5, {4, 5, 3}, {5, 1}},
 };
 
-class SlotHeir : public ::testing::TestWithParam<Death> {};
-INSTANTIATE_TEST_SUITE_P(, SlotHeir, ::testing::ValuesIn(kDeaths),
+class SlotTakeover : public ::testing::TestWithParam<Death> {};
+INSTANTIATE_TEST_SUITE_P(, SlotTakeover, ::testing::ValuesIn(kDeaths),
                          [](const auto& test) { return test.param.name; });
 
-TEST_P(SlotHeir, KeepsWhatIsWholeAndPoisonsWhatIsTorn) {
+TEST_P(SlotTakeover, KeepsWhatIsWholeAndPoisonsWhatIsTorn) {
   const Death& death = GetParam();
   const auto slots = static_cast<std::uint32_t>(death.words.size());
   Pages pages(slots);
@@ -102,66 +102,66 @@ TEST_P(SlotHeir, KeepsWhatIsWholeAndPoisonsWhatIsTorn) {
   const std::uint64_t old_word = pages.board->writer.load();
   const std::uint32_t events = pages.board->event_count.load();
 
-  pages.inherit();
+  pages.take_over();
 
   for (std::uint32_t s = 0; s < slots; ++s) {
-    EXPECT_EQ(pages.heir->slot_words()[s].load(), death.inherited[s]) << "slot " << s;
+    EXPECT_EQ(pages.takeover->slot_words()[s].load(), death.inherited[s]) << "slot " << s;
     const auto poison = death.poisoned.find(s);
     EXPECT_EQ(pages.board->poisoned()[s].load(),
               poison == death.poisoned.end() ? 0 : poison->second)
         << "slot " << s;
   }
-  const auto current = wire::unpack_publication(pages.heir->publication.load());
+  const auto current = wire::unpack_publication(pages.takeover->publication.load());
   EXPECT_EQ(current.version, death.current.version);
   EXPECT_EQ(current.slot, death.current.slot);
-  EXPECT_EQ(pages.heir->highest_used.load(), death.highest) << "numbers only grow";
+  EXPECT_EQ(pages.takeover->highest_used.load(), death.highest) << "numbers only grow";
   const std::uint64_t word = pages.board->writer.load();
-  EXPECT_EQ(wire::writer_row_of(word), kHeirRef);
-  EXPECT_EQ(word & wire::kWriterFlags, wire::kWriterHeir);
+  EXPECT_EQ(wire::writer_row_of(word), kTakeoverRef);
+  EXPECT_EQ(word & wire::kWriterFlags, wire::kWriterVacant);
   EXPECT_EQ(wire::writer_generation_of(word), wire::writer_generation_of(old_word) + 1);
   EXPECT_GT(pages.board->event_count.load(), events);
 }
 
-TEST(SlotHeirRules, ASecondDeathForgetsNoPoisonedNumberOfAnotherSlot) {
+TEST(SlotTakeoverRules, ASecondDeathForgetsNoPoisonedNumberOfAnotherSlot) {
   Pages pages(3);
   pages.writer->slot_words()[0].store(5);
   pages.writer->slot_words()[2].store(3 | kWriting | kHandedOut);
   pages.writer->highest_used.store(6);
-  pages.inherit();
+  pages.take_over();
   // The next writer adopts, begins 7 in slot 1, and dies, too.
   set_writer(*pages.board, kWriterRef, false);
   pages.writer->slot_words()[2].store(0);
   pages.writer->slot_words()[1].store(kWriting | kHandedOut);
   pages.writer->highest_used.store(7);
-  pages.inherit();
+  pages.take_over();
   EXPECT_EQ(pages.board->poisoned()[2].load(), 6U);
   EXPECT_EQ(pages.board->poisoned()[1].load(), 7U);
-  EXPECT_EQ(pages.heir->publication.load(), wire::pack({5, 0}));
+  EXPECT_EQ(pages.takeover->publication.load(), wire::pack({5, 0}));
 }
 
-TEST(SlotHeirRules, AWriterThatForgotTheNumbersCannotTurnThemBack) {
+TEST(SlotTakeoverRules, AWriterThatForgotTheNumbersCannotTurnThemBack) {
   Pages pages(2);
-  pages.heir->highest_used.store(40);  // an earlier tenure
+  pages.takeover->highest_used.store(40);  // an earlier tenure
   pages.writer->slot_words()[0].store(2);
   pages.writer->highest_used.store(2);
-  pages.inherit();
-  EXPECT_EQ(pages.heir->highest_used.load(), 40U);
+  pages.take_over();
+  EXPECT_EQ(pages.takeover->highest_used.load(), 40U);
 }
 
-TEST(SlotHeirRules, WithdrawnAndDrainingSurviveEveryChangeOfTheWriter) {
+TEST(SlotTakeoverRules, WithdrawnAndDrainingSurviveEveryChangeOfTheWriter) {
   Pages pages(2);
   set_withdrawn(*pages.board);
   set_draining(*pages.board);
   set_moving(*pages.board);
-  pages.inherit();
+  pages.take_over();
   EXPECT_EQ(pages.board->writer.load() & wire::kWriterFlags,
-            wire::kWriterHeir | wire::kWriterWithdrawn | wire::kWriterDraining);
+            wire::kWriterVacant | wire::kWriterWithdrawn | wire::kWriterDraining);
   set_writer(*pages.board, kWriterRef, false);
   EXPECT_EQ(pages.board->writer.load() & wire::kWriterFlags,
             wire::kWriterWithdrawn | wire::kWriterDraining);
 }
 
-TEST(SlotHeirRules, ALeavingSubscriberBumpsTheEventCount) {
+TEST(SlotTakeoverRules, ALeavingSubscriberBumpsTheEventCount) {
   Pages pages(2);
   wire::Word& entry = pages.board->subscribers.entries[4];
   add_subscriber(*pages.board, entry, kWriterRef);
@@ -172,9 +172,9 @@ TEST(SlotHeirRules, ALeavingSubscriberBumpsTheEventCount) {
   EXPECT_EQ(pages.board->event_count.load(), before + 1) << "a writer may wait for this reader";
 }
 
-// Whatever stands in a row that its process may have filled with anything: what the heir says is
-// consistent in itself, and no number that was seen before comes again.
-RC_GTEST_PROP(SlotHeirRules, AnyRowLeavesAConsistentHeir, ()) {
+// Whatever stands in a row that its process may have filled with anything: what the takeover row
+// says is consistent in itself, and no number that was seen before comes again.
+RC_GTEST_PROP(SlotTakeoverRules, AnyRowLeavesAConsistentTakeoverRow, ()) {
   const auto words = *rc::gen::suchThat(
       rc::gen::container<std::vector<std::uint64_t>>(rc::gen::arbitrary<std::uint64_t>()),
       [](const auto& w) { return !w.empty() && w.size() <= wire::kMaxSlots; });
@@ -184,21 +184,21 @@ RC_GTEST_PROP(SlotHeirRules, AnyRowLeavesAConsistentHeir, ()) {
   pages.writer->publication.store(*rc::gen::arbitrary<std::uint64_t>());
   pages.writer->highest_used.store(*rc::gen::arbitrary<std::uint64_t>());
   const std::uint64_t earlier = *rc::gen::inRange<std::uint64_t>(0, 1000);
-  pages.heir->highest_used.store(earlier);
-  pages.inherit();
-  const std::uint64_t highest = pages.heir->highest_used.load();
+  pages.takeover->highest_used.store(earlier);
+  pages.take_over();
+  const std::uint64_t highest = pages.takeover->highest_used.load();
   RC_ASSERT(highest >= earlier && highest <= wire::kLastVersion);
-  const auto current = wire::unpack_publication(pages.heir->publication.load());
+  const auto current = wire::unpack_publication(pages.takeover->publication.load());
   RC_ASSERT(current.slot < slots);
   std::uint64_t newest = 0;
   for (std::uint32_t s = 0; s < slots; ++s) {
-    const std::uint64_t word = pages.heir->slot_words()[s].load();
+    const std::uint64_t word = pages.takeover->slot_words()[s].load();
     RC_ASSERT((word & (kWriting | kHandedOut)) == 0U);
     RC_ASSERT(word <= highest);
     newest = std::max(newest, word);
   }
   RC_ASSERT(current.version == newest);
-  if (newest != 0) RC_ASSERT(pages.heir->slot_words()[current.slot].load() == newest);
+  if (newest != 0) RC_ASSERT(pages.takeover->slot_words()[current.slot].load() == newest);
 }
 
 }  // namespace

@@ -203,8 +203,8 @@ TEST_F(SlotGrowthTest, ADeadWritersVersionInAnAddedSlotStandsOn) {
   publish(2, 2);
   world_.broker.exited(writer_.id);
   EXPECT_EQ(world_.broker.catalog().find(id_)->withdrawn, true) << "its creator's";
-  EXPECT_EQ(array().heir->slot_words()[2].load(), 2U);
-  EXPECT_EQ(array().heir->publication.load(), wire::pack({2, 2}));
+  EXPECT_EQ(array().takeover->slot_words()[2].load(), 2U);
+  EXPECT_EQ(array().takeover->publication.load(), wire::pack({2, 2}));
 }
 
 TEST_F(SlotGrowthTest, AWithdrawnArrayLeavesNothing) {

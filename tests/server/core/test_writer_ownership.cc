@@ -35,7 +35,7 @@ class WriterOwnershipTest : public ::testing::Test {
   const Array& array() { return *world_.broker.catalog().find(id_); }
   std::uint64_t word() { return array().board->writer.load(); }
   bool moving() { return (word() & wire::kWriterMoving) != 0; }
-  bool is_heir() { return (word() & wire::kWriterHeir) != 0; }
+  bool vacant() { return (word() & wire::kWriterVacant) != 0; }
   std::uint64_t generation() { return wire::writer_generation_of(word()); }
   std::uint32_t events() { return array().board->event_count.load(); }
   // What a writer that stands still has in its pages.
@@ -53,15 +53,15 @@ class WriterOwnershipTest : public ::testing::Test {
 };
 
 TEST_F(WriterOwnershipTest, AFreshArrayOffersTheHeirsRowToTheFirstWhoAsks) {
-  EXPECT_TRUE(is_heir());
+  EXPECT_TRUE(vacant());
   const std::uint64_t before = generation();
   const WriterAnswer answer = ask(a_);
   EXPECT_EQ(answer.state, State::kOffered);
-  EXPECT_EQ(answer.from, row_ref(array().heir_at));
+  EXPECT_EQ(answer.from, row_ref(array().takeover_at));
   EXPECT_TRUE(moving());
   ASSERT_TRUE(confirm(a_, answer).ok());
   EXPECT_FALSE(moving());
-  EXPECT_FALSE(is_heir());
+  EXPECT_FALSE(vacant());
   EXPECT_EQ(wire::writer_row_of(word()), answer.row);
   EXPECT_GT(generation(), before);
 }
@@ -105,7 +105,7 @@ TEST_F(WriterOwnershipTest, AnOfferHoldsForItsTimeThenFallsToTheNext) {
   const WriterAnswer promised = ask(b_);
   world_.clock.advance_ms(WriterOwnership::kOfferMs - 1);
   EXPECT_EQ(ask(c_).state, State::kBusy);
-  EXPECT_EQ(ask(a_).state, State::kBusy) << "its own right is on its way";
+  EXPECT_EQ(ask(a_).state, State::kBusy) << "its own ownership is on its way";
   world_.clock.advance_ms(1);
   const WriterAnswer next = ask(c_);
   EXPECT_EQ(next.state, State::kOffered);
@@ -210,9 +210,9 @@ TEST_F(WriterOwnershipTest, TheNewWriterDiesAfterConfirming) {
   publish(row, 3, 1);  // it adopted
   ASSERT_TRUE(confirm(b_, offered).ok());
   world_.broker.exited(b_.id);
-  EXPECT_TRUE(is_heir());
-  EXPECT_EQ(array().heir->publication.load(), wire::pack({3, 1}));
-  EXPECT_EQ(ask(a_).from, row_ref(array().heir_at)) << "the former writer's row is old";
+  EXPECT_TRUE(vacant());
+  EXPECT_EQ(array().takeover->publication.load(), wire::pack({3, 1}));
+  EXPECT_EQ(ask(a_).from, row_ref(array().takeover_at)) << "the former writer's row is old";
 }
 
 TEST_F(WriterOwnershipTest, TheOldWriterDiesInTheWriteThatIsWaitedFor) {
@@ -238,12 +238,12 @@ TEST_F(WriterOwnershipTest, TheOldWriterDiesAndTheHeirIsOfferedInItsPlace) {
   old.slot_words()[1].store(wire::kWriting | wire::kHandedOut);
   EXPECT_EQ(ask(b_).state, State::kBusy);
   world_.broker.exited(a_.id);
-  EXPECT_TRUE(is_heir());
+  EXPECT_TRUE(vacant());
   EXPECT_TRUE(moving()) << "b still wants it";
   EXPECT_EQ(array().board->poisoned()[1].load(), 6U);
   const WriterAnswer offered = ask(b_);
   EXPECT_EQ(offered.state, State::kOffered);
-  EXPECT_EQ(offered.from, row_ref(array().heir_at));
+  EXPECT_EQ(offered.from, row_ref(array().takeover_at));
   EXPECT_TRUE(confirm(b_, offered).ok());
 }
 
@@ -263,8 +263,8 @@ TEST_F(WriterOwnershipTest, AnOfferOfADeadWritersRowIsVoid) {
 TEST_F(WriterOwnershipTest, LeavingHandsTheRightToTheHeir) {
   publish(world_.become_writer(b_, id_), 4, 2);
   ASSERT_TRUE(world_.broker.leave(b_, id_, 1).ok());
-  EXPECT_TRUE(is_heir());
-  EXPECT_EQ(array().heir->publication.load(), wire::pack({4, 2}));
+  EXPECT_TRUE(vacant());
+  EXPECT_EQ(array().takeover->publication.load(), wire::pack({4, 2}));
   EXPECT_EQ(array().board->poisoned()[2].load(), 0U);
 }
 
@@ -275,6 +275,71 @@ TEST_F(WriterOwnershipTest, WithdrawEndsAMoveThatWasOffered) {
   EXPECT_FALSE(moving());
   EXPECT_NE(word() & wire::kWriterWithdrawn, 0U);
   EXPECT_FALSE(world_.broker.acquire_writer(b_, id_).ok());
+}
+
+// An array whose writer is one session alone; it outlives its creator.
+class ExclusiveWriterTest : public WriterOwnershipTest {
+ protected:
+  ExclusiveWriterTest() {
+    wire::ArraySpec spec = spec_of("mine");
+    spec.writer = wire::Writer::kExclusive;
+    spec.lifetime = wire::Lifetime::kPersistent;
+    id_ = world_.create(a_, spec);
+    world_.open(b_, "mine");
+    world_.open(c_, "mine");
+  }
+  void expect_refused(Session& session) {
+    const std::uint64_t before = word();
+    const auto answer = world_.broker.acquire_writer(session, id_);
+    EXPECT_EQ(code_of(answer.status()), ErrorCode::kDenied);
+    EXPECT_NE(wire::message_of(answer.status()).find("pid 5000 (client)"), std::string::npos)
+        << answer.status();
+    EXPECT_EQ(word(), before);
+  }
+};
+
+TEST_F(ExclusiveWriterTest, IsTheCreatorAlone) {
+  expect_refused(b_);
+  world_.become_writer(a_, id_);
+  expect_refused(b_);
+  EXPECT_EQ(ask(a_).state, State::kGranted);
+}
+
+TEST_F(ExclusiveWriterTest, IsTheFirstToConfirmOnceItHasLeft) {
+  world_.become_writer(a_, id_);
+  ASSERT_TRUE(world_.broker.leave(a_, id_, 1).ok());
+  const WriterAnswer offer = ask(b_);
+  EXPECT_EQ(ask(c_).state, State::kBusy);
+  ASSERT_TRUE(confirm(b_, offer).ok());
+  expect_refused(c_);
+  world_.open(a_, "mine");
+  expect_refused(a_);
+}
+
+TEST_F(ExclusiveWriterTest, IsAnotherOnceItHasDied) {
+  world_.become_writer(a_, id_).writing.store(1);
+  world_.broker.hang_up(a_.id, false);
+  world_.broker.exited(a_.id);
+  world_.become_writer(b_, id_);
+  expect_refused(c_);
+}
+
+// It can open nothing again, and will not know that somebody asks: but its write is waited for.
+TEST_F(ExclusiveWriterTest, IsAnotherOnceItsConnectionHasEnded) {
+  WriterRow& row = world_.become_writer(a_, id_);
+  row.writing.store(1);
+  world_.broker.hang_up(a_.id, false);
+  EXPECT_EQ(ask(b_).state, State::kBusy);
+  row.writing.store(0);
+  const WriterAnswer offer = ask(b_);
+  ASSERT_TRUE(confirm(b_, offer).ok());
+  expect_refused(c_);
+}
+
+TEST_F(ExclusiveWriterTest, IsAPartOfWhatAnArrayIs) {
+  wire::ArraySpec other = spec_of("mine");
+  other.lifetime = wire::Lifetime::kPersistent;
+  EXPECT_EQ(code_of(world_.try_create(b_, other, true).status()), ErrorCode::kAlreadyExists);
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ std::shared_ptr<grpc::Channel> channel_from(wire::UniqueFd fd) {
 }  // namespace
 
 bool eventually(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kTestTimeout;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     std::this_thread::yield();
@@ -108,7 +108,7 @@ std::string read_to_end(int fd) {
   char buffer[1024];
   for (ssize_t size = 1; size > 0;) {
     pollfd ready{fd, POLLIN, 0};
-    if (::poll(&ready, 1, static_cast<int>(std::chrono::milliseconds(kPatience).count())) != 1)
+    if (::poll(&ready, 1, static_cast<int>(std::chrono::milliseconds(kTestTimeout).count())) != 1)
       return "timeout";
     size = ::read(fd, buffer, sizeof buffer);
     if (size > 0) all.append(buffer, static_cast<std::size_t>(size));
@@ -123,7 +123,7 @@ GrpcClient::GrpcClient(wire::UniqueFd fd) : GrpcClient(channel_from(std::move(fd
 
 std::string GrpcClient::who_am_i(const std::string& pattern) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  context.set_deadline(std::chrono::system_clock::now() + kTestTimeout);
   v1::ListRequest request;
   request.set_pattern(pattern);
   v1::ListReply reply;
@@ -134,7 +134,7 @@ std::string GrpcClient::who_am_i(const std::string& pattern) {
 
 grpc::StatusCode GrpcClient::wait() {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  context.set_deadline(std::chrono::system_clock::now() + kTestTimeout);
   v1::WaitForReply reply;
   return stub_->WaitFor(&context, v1::WaitForRequest(), &reply).error_code();
 }
@@ -142,7 +142,7 @@ grpc::StatusCode GrpcClient::wait() {
 std::string GrpcClient::exchange(const std::string& method, const std::string& request) {
   grpc::GenericStub stub(channel_);
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  context.set_deadline(std::chrono::system_clock::now() + kTestTimeout);
   grpc::CompletionQueue queue;
   const auto wait_for_step = [&queue] {
     void* tag = nullptr;

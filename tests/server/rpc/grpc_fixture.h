@@ -24,7 +24,7 @@
 namespace memlease::testing {
 
 inline constexpr uid_t kOtherUid = 12345;
-inline constexpr std::chrono::seconds kPatience{20};
+inline constexpr std::chrono::seconds kTestTimeout{20};
 
 // Polls, because gRPC ends things on threads of its own and tells nobody.
 bool eventually(const std::function<bool()>& condition);

@@ -87,7 +87,7 @@ TEST_F(GrpcServerTest, ShutdownLetsACallEnd) {
   auto call = std::async(std::launch::async, [&one] { return one.wait(); });
   EXPECT_TRUE(eventually([this] { return handlers_.waiting == 1; }));
   std::thread shutting_down([this] {
-    on_loop([this] { server_->shutdown(std::chrono::system_clock::now() + kPatience); });
+    on_loop([this] { server_->shutdown(std::chrono::system_clock::now() + kTestTimeout); });
   });
   handlers_.release = true;
   EXPECT_EQ(call.get(), grpc::StatusCode::OK);

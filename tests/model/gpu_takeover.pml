@@ -1,9 +1,9 @@
-/* What the daemon does when the writer's process has exited: included by right.pml, run by its daemon.
+/* What the daemon does when the writer's process has exited: included by gpu_ownership.pml, run by its daemon.
 
-   Order: heir file -> poison on the board -> writer word (heir, next generation) -> release the dead process's timelines.
+   Order: takeover page -> poison on the board -> writer word (vacant, next generation) -> release the dead process's timelines.
    (The event count, which stands before the last step, is in sleep.pml.) */
 
-inline write_heir_file() {
+inline write_takeover_row() {
   atomic {
     highest = MAX(VERSION(publication[r]), highest_used[r]);
     i = 0; best = 0; best_slot = 0;
@@ -21,12 +21,12 @@ inline write_heir_file() {
        :: (word & kHandedOut) == 0 -> word = NUMBER(word) /* a mere mark is left out */
        fi;
        if :: word != 0 && !complete[event[i]] -> word = 0 :: else fi;
-       slot_word[AT(kHeir, i)] = word;
+       slot_word[AT(kTakeover, i)] = word;
        if :: word > best -> best = word; best_slot = i :: else fi;
        i++
     od;
-    publication[kHeir] = PUBLICATION(best, best_slot);
-    highest_used[kHeir] = highest
+    publication[kTakeover] = PUBLICATION(best, best_slot);
+    highest_used[kTakeover] = highest
   }
 }
 
@@ -45,19 +45,19 @@ inline poison() {
   }
 }
 
-inline heir(dead) {
+inline takeover(dead) {
   r = dead;
 #ifdef OMIT_RELEASE_AFTER_POISON
   released[r] = true;
 #endif
-#ifdef OMIT_HEIR_FILE_BEFORE_WRITER_WORD
-  atomic { writer_word = kHeir; generation++; moving = false };
-  write_heir_file();
+#ifdef OMIT_TAKEOVER_BEFORE_WRITER_WORD
+  atomic { writer_word = kTakeover; generation++; moving = false };
+  write_takeover_row();
   poison();
 #else
-  write_heir_file();
+  write_takeover_row();
   poison();
-  atomic { writer_word = kHeir; generation++; moving = false };
+  atomic { writer_word = kTakeover; generation++; moving = false };
 #endif
   atomic { released[r] = true; handled[r] = true; r = 0; i = 0; word = 0; best = 0; best_slot = 0; highest = 0 }
 }

@@ -1,7 +1,7 @@
-/* The lock on writing where the work is a GPU's: it moves between writers, and a dead writer has an heir (heir.pml).
+/* The lock on writing where the work is a GPU's: it moves between writers, and a dead writer has a takeover row (gpu_takeover.pml).
 
-   Steps          begin_write with its check of the right, hand out, publish, drop; ask_right and adopt_right; the daemon's
-                  grant, offer, confirm, heir, poison; acquire (newest, and -DVERSIONS: version=1 or 2), release before or
+   Steps          begin_write with its check of ownership, hand out, publish, drop; ask_ownership and adopt_ownership; the daemon's
+                  grant, offer, confirm, takeover, poison; acquire (newest, and -DVERSIONS: version=1 or 2), release before or
                   after the stream has run.
    Bounded        two writers with STREAMS streams each, TRIES leases each, versions to VM, MAX_MOVES moves, MAX_DROPS drops;
                   MAX_DEATHS of them die at any step; one reader with a stream, READS reads; two slots.
@@ -35,16 +35,16 @@
 #endif
 #include "words.pml"
 
-#define kHeir 2 /* rows 0 and 1 are the writers' */
+#define kTakeover 2 /* rows 0 and 1 are the writers' */
 #define kNobody 9
 #define AT(row, slot) ((row) * NS + (slot))
 #define kOps (2 * TRIES + 2) /* operation 0 is long complete */
 
-/* writer rows, heir file */
+/* writer rows, takeover page */
 byte publication[3], highest_used[3], slot_word[3 * NS]; bool writing[2];
 /* of the slots: an event each, whoever writes there; the number of the operation behind it */ byte event[NS];
 /* reader row */ byte holds, read_fence[NS];
-/* board */ byte writer_word = kHeir, generation; bool moving; byte poisoned[NS]; /* a set of numbers for each slot */
+/* board */ byte writer_word = kTakeover, generation; bool moving; byte poisoned[NS]; /* a set of numbers for each slot */
 /* calls to the daemon, answers */ bool asked[2]; byte offered = kNobody; bool answered;
 /* ghosts */
 byte content[NS], owner[kOps], operations, published[VM + 2], reads_enqueued, reads_complete, using, using_fence;
@@ -81,7 +81,7 @@ end:
   od
 }
 
-inline adopt_right() {
+inline adopt_ownership() {
   atomic {
     slot_word[AT(me, 0)] = slot_word[AT(source, 0)]; slot_word[AT(me, 1)] = slot_word[AT(source, 1)];
     publication[me] = publication[source]
@@ -94,10 +94,10 @@ inline adopt_right() {
   }
 }
 
-inline ask_right() { /* a call: returns with the right, or when there are no more moves */
+inline ask_ownership() { /* a call: returns with ownership, or when there are no more moves */
   atomic { if :: writer_word != me -> asked[me] = true :: else fi };
   if
-  :: atomic { offered == me -> source = writer_word }; adopt_right(); (offered != me || !answered) /* confirmed */
+  :: atomic { offered == me -> source = writer_word }; adopt_ownership(); (offered != me || !answered) /* confirmed */
   :: writer_word == me && !moving
   :: writer_word != me && !asked[me] && offered != me && moves < MAX_MOVES /* moved away meanwhile: asks again */
   :: atomic { moves == MAX_MOVES && writer_word != me && offered != me -> tries = TRIES }
@@ -115,7 +115,7 @@ inline enqueue(version) { /* the lease's work on the stream, and its signal */
 }
 
 inline publish() {
-#ifdef OMIT_EVENT_BEFORE_SLOT_WORD /* the heir takes the slot's last record for this version's */
+#ifdef OMIT_EVENT_BEFORE_SLOT_WORD /* the takeover row takes the slot's last record for this version's */
   slot_word[AT(me, s)] = n;
   event[s] = mine;
 #else
@@ -163,12 +163,12 @@ proctype writer(byte me) {
     :: tries < TRIES ->
 #ifdef OMIT_WRITING_BEFORE_CHECK
        if
-       :: writer_word != me || moving -> ask_right()
+       :: writer_word != me || moving -> ask_ownership()
        :: else -> writing[me] = true;
 #else
        writing[me] = true;
        if
-       :: atomic { writer_word != me || moving -> writing[me] = false }; ask_right()
+       :: atomic { writer_word != me || moving -> writing[me] = false }; ask_ownership()
        :: else ->
 #endif
           atomic {
@@ -185,23 +185,23 @@ proctype writer(byte me) {
   } unless { !alive[me] }
 }
 
-#include "heir.pml"
+#include "gpu_takeover.pml"
 
 #define ALL_COMPLETE (complete[event[0]] && complete[event[1]])
 
 inline grant() { /* asked by p */
   moving = true;
   if
-  :: writer_word == kHeir
+  :: writer_word == kTakeover
 #ifndef OMIT_MOVE_WAITS_FOR_WRITING
-  :: writer_word != kHeir -> !alive[writer_word] || !writing[writer_word];
+  :: writer_word != kTakeover -> !alive[writer_word] || !writing[writer_word];
 #else
-  :: writer_word != kHeir ->
+  :: writer_word != kTakeover ->
 #endif
 #ifndef OMIT_MOVE_WAITS_FOR_FENCES
      !alive[writer_word] || ALL_COMPLETE;
 #endif
-     if :: !alive[writer_word] -> heir(writer_word); moving = true :: else fi
+     if :: !alive[writer_word] -> takeover(writer_word); moving = true :: else fi
   fi
 }
 
@@ -209,7 +209,7 @@ inline offer() { atomic { offered = p; answered = false }; answered || !alive[p]
 
 inline confirm() {
   atomic {
-    if :: alive[p] -> writer_word = p; generation++; asked[p] = false :: else fi; /* it died first: the right stays where it is */
+    if :: alive[p] -> writer_word = p; generation++; asked[p] = false :: else fi; /* it died first: ownership stays where it is */
     moving = false; moves++; offered = kNobody; answered = false; p = kNobody
   }
 }
@@ -220,11 +220,11 @@ proctype daemon() {
   byte p = kNobody, r, i, v, word, best, best_slot, highest;
 end:
   do
-  :: writer_word != kHeir && !alive[writer_word] -> heir(writer_word)
+  :: writer_word != kTakeover && !alive[writer_word] -> takeover(writer_word)
   :: atomic { !alive[0] && !handled[0] && writer_word != 0 -> released[0] = true; handled[0] = true }
   :: atomic { !alive[1] && !handled[1] && writer_word != 1 -> released[1] = true; handled[1] = true }
   :: atomic {
-       (MAY_MOVE(0) || MAY_MOVE(1)) && moves < MAX_MOVES && (writer_word == kHeir || alive[writer_word]) ->
+       (MAY_MOVE(0) || MAY_MOVE(1)) && moves < MAX_MOVES && (writer_word == kTakeover || alive[writer_word]) ->
        if :: MAY_MOVE(0) -> p = 0 :: MAY_MOVE(1) -> p = 1 fi;
        asked[p] = false
      };
@@ -319,7 +319,7 @@ proctype monitor() { timeout -> assert((op[0] == 0 || !alive[0]) && (op[kStreams
 
 init {
   atomic {
-    content[0] = 1; complete[0] = true; published[1] = 1; owner[0] = kHeir; writer_word = 0;
+    content[0] = 1; complete[0] = true; published[1] = 1; owner[0] = kTakeover; writer_word = 0;
     slot_word[0] = 1; publication[0] = PUBLICATION(1, 0); highest_used[0] = 1;
     run monitor(); run writer(0); run writer(1); run writing_stream(0); run writing_stream(1);
 #if STREAMS == 2

@@ -1,0 +1,257 @@
+#include "client/arrays/event_watcher.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include "client/arrays/open_array.h"
+#include "client/arrays/wait_limit.h"
+#include "client/session/fork_guard.h"
+#include "client/session/signals_blocked.h"
+#include "wire/error.h"
+#include "wire/unique_fd.h"
+
+namespace memlease::internal {
+namespace {
+
+// A loop that takes a version and waits again keeps its thread.
+constexpr std::chrono::seconds kIdle{1};
+constexpr const char* kFewer =
+    "Close followers and arrays that nobody waits for, or raise the limit (ulimit -n, ulimit -u).";
+
+// The places of those whose session has ended, whatever the reason.
+std::vector<std::size_t> without_session(const std::vector<Awaited>& all) {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!all[i].array->session().look().ok()) found.push_back(i);
+  }
+  return found;
+}
+
+}  // namespace
+
+// Never destroyed: its thread may outlive static destructors. Made when the library is loaded, as
+// who forks while another thread initialises it would leave the child without.
+EventWatcher& EventWatcher::of_process() {
+  static EventWatcher* const the_watcher = new EventWatcher;
+  return *the_watcher;
+}
+
+namespace {
+
+[[maybe_unused]] const EventWatcher& kMade = EventWatcher::of_process();
+
+}  // namespace
+
+// ---- ArrayEvent, whose calls all come here.
+
+ArrayEvent::~ArrayEvent() {
+  if (!is_open()) return;
+  EventWatcher::of_process().end(*this);
+  ::close(fd_.load());
+}
+
+absl::StatusOr<int> ArrayEvent::open(Awaited awaited) {
+  return EventWatcher::of_process().open(*this, std::move(awaited));
+}
+
+void ArrayEvent::taken(Awaited next) {
+  EventWatcher::of_process().watch_again(*this, std::move(next));
+}
+
+void ArrayEvent::set_readable() {
+  if (is_open()) EventWatcher::of_process().end(*this);
+}
+
+bool ArrayEvent::forked() const { return fork_generation_ != fork_generation(); }
+
+EventWatcher::EventWatcher() : fork_generation_(fork_generation()) {
+  hold_over_fork(mutex_);
+  pause_over_fork([] { of_process().pause(); }, [] { of_process().resume(); });
+}
+
+absl::StatusOr<int> EventWatcher::open(ArrayEvent& event, Awaited awaited) {
+  wire::UniqueFd made(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  const int error = errno;
+  WatchedEvents parents;  // which end without the lock
+  const wire::MutexLock lock(mutex_);
+  leave_parents_events(parents);
+  if (event.is_open() && !event.forked()) return event.fd_.load();
+  if (!made) {
+    return wire::errno_error(wire::ErrorCode::kOutOfMemory, "an event descriptor cannot be made",
+                             error, kFewer);
+  }
+  // A child's takes the place of its parent's, which is left open for that process.
+  int fd = event.fd_.load();
+  if (fd < 0) {
+    fd = made.release();
+  } else if (::dup3(made.get(), fd, O_CLOEXEC) < 0) {
+    return wire::errno_error(wire::ErrorCode::kOutOfMemory, "an event descriptor cannot be made",
+                             errno, kFewer);
+  }
+  event.fork_generation_ = fork_generation();
+  event.readable_ = false;
+  event.fd_.store(fd);
+  if (event.ended_) {
+    set_readable(event);
+    return fd;
+  }
+  awaited.newer_than = event.taken_ = std::max(event.taken_, awaited.newer_than);
+  if (!watch(event, std::move(awaited))) {
+    return wire::make_error(wire::ErrorCode::kOutOfMemory,
+                            "the thread that waits for arrays cannot be started", kFewer);
+  }
+  return fd;
+}
+
+void EventWatcher::watch_again(ArrayEvent& event, Awaited next) {
+  // What is not taken yet is news still.
+  const std::uint64_t newest = next.array->known_version();
+  Awaited before;  // which ends without the lock
+  const wire::MutexLock lock(mutex_);
+  if (event.forked() || event.ended_) return;
+  event.taken_ = next.newer_than = std::max(event.taken_, next.newer_than);
+  if (event.readable_ && newest > event.taken_) return;
+  if (event.readable_) {
+    eventfd_t count = 0;
+    ::eventfd_read(event.fd_.load(), &count);
+    event.readable_ = false;
+  }
+  if (const auto known = watched_.find(&event); known != watched_.end()) {
+    std::swap(before, known->second.awaited);
+  }
+  // Without a thread it is for the user's loop to look again and again.
+  if (!watch(event, std::move(next))) set_readable(event);
+}
+
+void EventWatcher::end(ArrayEvent& event) {
+  Awaited before;  // which ends without the lock
+  const wire::MutexLock lock(mutex_);
+  if (event.forked()) return;
+  event.ended_ = true;
+  set_readable(event);
+  const auto known = watched_.find(&event);
+  if (known == watched_.end()) return;
+  std::swap(before, known->second.awaited);
+  watched_.erase(known);
+  changed_.request();
+}
+
+bool EventWatcher::watch(ArrayEvent& event, Awaited awaited) {
+  watched_[&event] = {std::move(awaited), ++last_number_};
+  changed_.request();
+  if (running_.load() != 0 || pauses_ != 0 || start()) return true;
+  watched_.erase(&event);
+  return false;
+}
+
+bool EventWatcher::start() {
+  if (thread_.joinable()) thread_.join();  // which is past its last use of the lock
+  const SignalsBlocked blocked;
+  try {
+    running_.store(1);
+    thread_ = std::thread([this] { run(); });
+    return true;
+  } catch (const std::system_error&) {
+    running_.store(0);
+    return false;
+  }
+}
+
+void EventWatcher::set_readable(ArrayEvent& event) {
+  if (!std::exchange(event.readable_, true)) ::eventfd_write(event.fd_.load(), 1);
+}
+
+// What the parent waits for is not this process's; its thread is not here either.
+void EventWatcher::leave_parents_events(WatchedEvents& parents) {
+  if (fork_generation_ == fork_generation()) return;
+  fork_generation_ = fork_generation();
+  parents.swap(watched_);
+  pauses_ = 0;
+}
+
+// ---- The thread.
+
+void EventWatcher::run() {
+  ::pthread_setname_np(::pthread_self(), "memlease-watch");
+  Round round;
+  for (bool idle = false; begin_round(round, idle);) {
+    idle = round.awaited.empty();
+    if (idle) {
+      const wire::FutexWait changed{&changed_.word(), 0};
+      wire::futex_wait({&changed, 1}, kIdle);
+      continue;
+    }
+    WaitLimit wait_limit(round.awaited.front().array->session(), 0, kForever, kForever,
+                         kNoInterrupts, &changed_);
+    const auto ready = await_any(round.awaited, wait_limit);
+    if (ready.ok()) {
+      end_round(round, *ready);
+    } else if (wire::code_of(ready.status()) != wire::ErrorCode::kInterrupted) {
+      end_round(round, without_session(round.awaited));
+    }
+  }
+}
+
+// False if the thread is to end: a fork is about to come, or it has been `idle` and still is.
+bool EventWatcher::begin_round(Round& round, bool idle) {
+  round = {};
+  const wire::MutexLock lock(mutex_);
+  changed_.clear();
+  if (pauses_ != 0 || (idle && watched_.empty())) {
+    running_.store(0);
+    wire::futex_wake_all(running_);
+    return false;
+  }
+  for (const auto& [event, watched] : watched_) {
+    round.awaited.push_back(watched.awaited);
+    round.events.emplace_back(event, watched.number);
+  }
+  return true;
+}
+
+void EventWatcher::end_round(const Round& round, const std::vector<std::size_t>& ready) {
+  std::vector<Awaited> done;  // which end without the lock
+  const wire::MutexLock lock(mutex_);
+  for (const std::size_t place : ready) {
+    const auto& [event, number] = round.events[place];
+    const auto known = watched_.find(event);
+    if (known == watched_.end() || known->second.number != number) continue;
+    set_readable(*event);
+    done.push_back(std::move(known->second.awaited));
+    watched_.erase(known);
+  }
+}
+
+void EventWatcher::pause() {
+  std::thread ended;
+  WatchedEvents parents;
+  {
+    const wire::MutexLock lock(mutex_);
+    leave_parents_events(parents);
+    ++pauses_;
+    changed_.request();
+  }
+  const wire::FutexWait running{&running_, 1};
+  while (running_.load() != 0) wire::futex_wait({&running, 1}, kInterruptInterval);
+  {
+    const wire::MutexLock lock(mutex_);
+    ended.swap(thread_);
+  }
+  if (ended.joinable()) ended.join();
+}
+
+void EventWatcher::resume() {
+  const wire::MutexLock lock(mutex_);
+  if (--pauses_ != 0 || watched_.empty() || start()) return;
+  for (auto& [event, watched] : watched_) set_readable(*event);
+}
+
+}  // namespace memlease::internal

@@ -1,0 +1,42 @@
+"""Warnings at the line of the user's that called the package, however deep it was called."""
+
+import contextlib
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+from memlease.errors import ViewAlive
+
+_PACKAGE = os.path.dirname(__file__) + os.sep
+
+
+def warn(text: str, category: type[Warning]) -> None:
+    """Warn at the innermost line of the stack that is not the package's."""
+    level = 1
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, category, stacklevel=level)
+
+
+def warn_of_views(text: str) -> None:
+    """Warn of views that keep a writer waiting; for the bindings."""
+    warn(text, ViewAlive)
+
+
+@contextlib.contextmanager
+def numpy_warnings(numpy: Any) -> Iterator[None]:
+    """Warn so of what NumPy would warn of in conversions; what the user ignores stays ignored."""
+    if numpy.geterrcall() is not None:  # the user's own, for some of it
+        yield
+        return
+    warned = {kind: "call" for kind, how in numpy.geterr().items() if how == "warn"}
+    with numpy.errstate(call=_warn_of_cast, **warned):
+        yield
+
+
+def _warn_of_cast(kind: str, _flag: int) -> None:
+    warn(f"{kind} encountered in cast", RuntimeWarning)

@@ -1,0 +1,101 @@
+#include "server/core/refusals.h"
+
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "wire/error.h"
+
+namespace memlease::server {
+
+using wire::ErrorCode;
+using wire::make_error;
+
+absl::Status shutting_down() {
+  return make_error(ErrorCode::kDaemonUnavailable, "the daemon is shutting down",
+                    "Connect again once it has been started again.");
+}
+
+absl::Status no_such_array(const std::string& name, uid_t viewer) {
+  return make_error(ErrorCode::kNotFound,
+                    fmt::format("there is no array '{}' that uid {} may read", name, viewer),
+                    "List what there is: memleasectl ls. Wait for one that is yet to come: "
+                    "wait_for(name).");
+}
+
+absl::Status no_such_device(std::string_view device, const std::vector<std::string>& known) {
+  return make_error(
+      ErrorCode::kUnsupported,
+      fmt::format("this daemon has no device '{}', but {}", device, fmt::join(known, ", ")),
+      "A daemon sees the GPUs that CUDA_VISIBLE_DEVICES, or its container, leave to it.");
+}
+
+absl::Status name_is_taken(const std::string& name) {
+  return make_error(ErrorCode::kAlreadyExists, fmt::format("the name '{}' is taken", name),
+                    "Open it, withdraw it, or create with exist_ok.");
+}
+
+absl::Status other_array(const wire::ArraySpec& stands, const wire::ArraySpec& wanted) {
+  return make_error(
+      ErrorCode::kAlreadyExists,
+      fmt::format("'{}' exists as {} on {} with {} slots (max_slots {}), mode {:#o}: not what "
+                  "was asked for ({} on {}, {} slots (max_slots {}), mode {:#o}, or another "
+                  "layout, lifetime or writer)",
+                  stands.name, describe(stands), stands.device, stands.slots, stands.max_slots,
+                  stands.mode, describe(wanted), wanted.device, wanted.slots, wanted.max_slots,
+                  wanted.mode),
+      "Open it as it is, or withdraw it first.");
+}
+
+absl::Status has_been_withdrawn(const Array& array) {
+  return make_error(ErrorCode::kWithdrawn, fmt::format("'{}' has been withdrawn", array.spec.name),
+                    "Create it again.");
+}
+
+absl::Status not_an_added_slot(const Array& array, std::uint32_t slot) {
+  return make_error(ErrorCode::kInvalidArgument,
+                    fmt::format("slot {} of '{}' is not one that was added", slot, array.spec.name),
+                    "Ask while you hold it.");
+}
+
+absl::Status may_not_write_to(const Array& array, uid_t viewer) {
+  return make_error(ErrorCode::kDenied,
+                    fmt::format("uid {} may read '{}' but not write it (owner {}, mode {:#o})",
+                                viewer, array.spec.name, array.domain.uid, array.domain.mode),
+                    "Its owner must create it with a mode such as 0660.");
+}
+
+absl::Status may_not_withdraw(const Array& array, uid_t viewer) {
+  return make_error(ErrorCode::kDenied,
+                    fmt::format("uid {} may not withdraw '{}' of uid {} (mode {:#o})", viewer,
+                                array.spec.name, array.domain.uid, array.domain.mode),
+                    "Ask its owner, or somebody who may write it.");
+}
+
+absl::Status not_its_array_any_more() {
+  return make_error(ErrorCode::kWithdrawn,
+                    "the array has been withdrawn, or the process that created it has ended",
+                    "Open its name again if it has been created again.");
+}
+
+absl::Status not_open(wire::ArrayId id) {
+  return make_error(ErrorCode::kInvalidArgument,
+                    fmt::format("array {} is not open in this session", to_int(id)),
+                    "Leave an array once.");
+}
+
+absl::Status still_in_use(const Array& array) {
+  return make_error(ErrorCode::kBusy,
+                    fmt::format("this session still holds slots of '{}', or a GPU is still at work "
+                                "on them for it",
+                                array.spec.name),
+                    "Release all leases and views first, and wait for the GPU.");
+}
+
+absl::Status no_session_to_evict(wire::SessionId id) {
+  return make_error(ErrorCode::kNotFound,
+                    fmt::format("there is no session {} of yours, nor one that has arrays of yours "
+                                "alone",
+                                wire::to_int(id)),
+                    "List them: memleasectl sessions, memleasectl holders.");
+}
+
+}  // namespace memlease::server

@@ -1,0 +1,40 @@
+// What the broker refuses, in words for whoever asked: what is wrong, why, and what to do.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "server/core/array.h"
+#include "server/core/session_host.h"
+#include "wire/array_spec.h"
+#include "wire/ids.h"
+
+namespace memlease::server {
+
+// To whoever wants something new while the daemon ends. kDaemonUnavailable.
+absl::Status shutting_down();
+
+// Names and arrays.
+absl::Status no_such_array(const std::string& name, uid_t viewer);  // kNotFound
+absl::Status no_such_device(std::string_view device,
+                            const std::vector<std::string>& known);  // kUnsupported
+absl::Status name_is_taken(const std::string& name);                 // kAlreadyExists
+// The name stands for an array of another kind. kAlreadyExists.
+absl::Status other_array(const wire::ArraySpec& stands, const wire::ArraySpec& wanted);
+absl::Status has_been_withdrawn(const Array& array);                     // kWithdrawn
+absl::Status not_an_added_slot(const Array& array, std::uint32_t slot);  // kInvalidArgument
+
+// What somebody may not do with an array that he sees. kDenied.
+absl::Status may_not_write_to(const Array& array, uid_t viewer);
+absl::Status may_not_withdraw(const Array& array, uid_t viewer);
+
+// Of a session.
+absl::Status not_its_array_any_more();                 // kWithdrawn
+absl::Status not_open(wire::ArrayId id);               // kInvalidArgument
+absl::Status still_in_use(const Array& array);         // kBusy
+absl::Status no_session_to_evict(wire::SessionId id);  // kNotFound
+
+}  // namespace memlease::server

@@ -1,0 +1,64 @@
+#include "server/status_line.h"
+
+#include <array>
+#include <cstdint>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "server/core/report.h"
+
+namespace memlease::server {
+namespace {
+
+constexpr std::size_t kMostPids = 8;
+
+std::string in_units(std::uint64_t bytes) {
+  constexpr std::array<std::string_view, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto number = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; number >= 1024 && unit + 1 < kUnits.size(); ++unit) number /= 1024;
+  return fmt::format("{:.{}f} {}", number, unit == 0 ? 0 : 1, kUnits.at(unit));
+}
+
+std::string counted(std::size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+std::uint64_t array_bytes(const Broker& broker) {
+  std::uint64_t bytes = 0;
+  for (const auto& [name, device] : broker.devices().all()) {
+    for (const auto& [uid, usage] : device.quota.usage()) bytes += usage.bytes;
+  }
+  return bytes;
+}
+
+std::set<pid_t> lease_holders(const Broker& broker) {
+  std::set<pid_t> pids;
+  for (const Array* array : broker.catalog().all()) {
+    for (const HolderReport& holder : holders_of(broker, *array)) {
+      if (holder.writing || !holder.versions.empty()) pids.insert(holder.session->peer.pid);
+    }
+  }
+  return pids;
+}
+
+}  // namespace
+
+std::string status_line(const Broker& broker) {
+  const std::string served =
+      fmt::format("{}, {}, {}", counted(broker.catalog().size(), "array"),
+                  in_units(array_bytes(broker)), counted(broker.sessions().size(), "session"));
+  if (!broker.draining()) return "serving " + served;
+  const std::set<pid_t> holders = lease_holders(broker);
+  if (holders.empty()) return "ending: " + served;
+  std::vector<pid_t> named(holders.begin(), holders.end());
+  const bool all = named.size() <= kMostPids;
+  if (!all) named.resize(kMostPids);
+  return fmt::format("ending: waiting for leases of pid {}{}", fmt::join(named, ", "),
+                     all ? "" : ", ...");
+}
+
+}  // namespace memlease::server

@@ -1,0 +1,10 @@
+// A result that is thrown away, or used after what it belongs to: the command line has it.
+#include <memlease/memlease.h>
+
+void use(const memlease::Client& client, const memlease::Array& array,
+         memlease::Follower& follower) {
+  static_cast<void>(client.directory());
+  static_cast<void>(array.id());
+  static_cast<void>(follower.last());
+  MEMLEASE_STATEMENT;
+}

@@ -1,0 +1,32 @@
+// What programs write against the headers.
+#include <memlease/memlease.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+void simulate(const memlease::Client& client);
+
+void simulate(const memlease::Client& client) {
+  memlease::CreateOptions options{"sim/u", memlease::dtype_of<float>(), {4, 6}};
+  options.writer = memlease::Writer::Exclusive;
+  const memlease::Array field = client.create(options);
+  if (auto lease = field.try_write()) {
+    for (float& value : lease->view<float, 2>()) value = 1;
+    lease->publish();
+  }
+  std::optional<memlease::ReadLease> kept;
+  if (auto lease = field.try_read({0, field.version()})) kept = std::move(lease);
+  std::vector<memlease::ReadLease> leases;
+  leases.push_back(field.read());
+  const memlease::View<const float, 2> view = leases.front().view<float, 2>();
+  const memlease::Span<const float, 2> span = view.span();
+  const std::string name = client.open(field.name()).name();
+  memlease::Follower follower = field.follow(std::chrono::seconds(1));
+  const memlease::ReadLease newest = follower.next();
+  if (span(0, 0) < newest.view<float, 2>()(3, 5)) follower.close();
+  for (const std::size_t place : memlease::wait({{field, follower.last()}})) {
+    leases.at(place).release();
+  }
+}

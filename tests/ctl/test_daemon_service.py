@@ -1,0 +1,247 @@
+"""The daemon under a service manager: what it tells, the sockets it is given, what SIGHUP does."""
+
+import contextlib
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import DEADLINE_S, Client, clean_environment, until
+from service import Service, listening_sockets, wake_ups
+
+
+@pytest.fixture
+def start(directory):
+    """Return a function that starts a daemon as a service."""
+    with contextlib.ExitStack() as stack:
+
+        def start(*options, ready=True, **more):
+            service = Service(directory, *options, **more)
+            stack.callback(service.end)
+            if ready:
+                service.must_hear("READY=1")
+            return service
+
+        yield start
+
+
+# ---- What it tells.
+
+
+def test_it_tells_what_it_does_from_start_to_end(start):
+    service = start()
+    assert service.heard == ["READY=1"], "nothing comes before it"
+    service.must_hear("STATUS=serving 0 arrays, 0 B, 0 sessions")
+    client = Client(str(service.directory))
+    service.must_hear("STATUS=serving 1 array, 384 B, 1 session")
+    service.signal(signal.SIGTERM)
+    service.must_hear(f"STATUS=ending: waiting for leases of pid {client.pid}")
+    client.end()
+    service.must_hear("STOPPING=1")
+    assert service.wait() == 0
+
+
+def test_a_status_comes_once_a_second_at_most(start):
+    service = start()
+    client = Client(str(service.directory))
+    begin = time.monotonic()
+    told = len(service.heard)
+    while time.monotonic() - begin < 2.5:
+        assert service.ctl("ls").returncode == 0
+        service.hear("nothing that is ever said", 0.05)
+    client.end()
+    assert len(service.heard) - told <= 3, service.heard
+
+
+def test_the_loop_of_an_idle_daemon_sleeps(start):
+    service = start()
+    service.must_hear("STATUS=serving 0 arrays")
+    assert service.hear("anything", 0.5) is None  # it has gone to sleep
+    before = wake_ups(service.process.pid)
+    told = len(service.heard)
+    assert service.hear("anything", 2) is None
+    assert wake_ups(service.process.pid) - before == 0
+    assert len(service.heard) == told
+
+
+def test_the_watchdog_hears_a_daemon_that_lives_and_none_that_is_stopped(start):
+    service = start(WATCHDOG_USEC="200000")
+    for _ in range(3):
+        service.must_hear("WATCHDOG=1")
+    service.signal(signal.SIGSTOP)
+    while service.hear("WATCHDOG=1", 0.4):
+        pass  # what was on its way
+    assert service.hear("WATCHDOG=1", 0.4) is None
+    service.signal(signal.SIGCONT)
+    service.must_hear("WATCHDOG=1")
+
+
+def test_a_watchdog_of_another_process_is_not_fed(start):
+    service = start(WATCHDOG_USEC="20000", WATCHDOG_PID="1")
+    assert service.hear("WATCHDOG=1", 0.3) is None
+
+
+def test_a_manager_that_cannot_be_told_is_named_in_the_log(start):
+    service = start(ready=False, NOTIFY_SOCKET="/nonexistent/notify")
+    until(lambda: service.ctl("health").returncode == 0, "the daemon answers", service.process)
+    until(lambda: "cannot tell the service manager" in service.log(), "it says so")
+
+
+# ---- Sockets that it is given.
+
+
+def test_passed_sockets_are_served_and_stay(start, directory):
+    sockets = listening_sockets(directory / "run")
+    # Who comes before the daemon waits for it.
+    early = subprocess.Popen(
+        [sys.executable, "-c", "import sys, memlease; memlease.connect(sys.argv[1], start=False)",
+         str(directory / "run")],
+        env=clean_environment(),
+    )  # fmt: skip
+    service = start(sockets=sockets)
+    assert early.wait(DEADLINE_S) == 0
+    assert service.ctl("health").returncode == 0
+    assert "sockets=passed" in service.log()
+    doctor = json.loads(service.ctl("doctor", "--json").stdout)
+    assert {c["name"]: c["reason"] for c in doctor["checks"] if c["result"] == "failed"} == {}
+    for _ in range(2):
+        service.signal(signal.SIGTERM)
+        assert service.wait() == 0
+        left = sorted(path.name for path in service.directory.iterdir())
+        assert left == ["attach.sock", "control.sock"]
+        service = start(sockets=sockets)
+        assert service.ctl("health").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda made: made[:1], "only '{run}/attach.sock' was passed"),
+        (lambda made: [made[1], made[1]], "two sockets were passed for '{run}/control.sock'"),
+        (lambda _: [socket.socket(), socket.socket()], "is not a UNIX socket"),
+    ],
+    ids=["one", "twice", "tcp"],
+)
+def test_wrong_sockets_are_explained(start, directory, change, message):
+    made = listening_sockets(directory / "run")
+    service = start(sockets=change(made), ready=False, LISTEN_FDNAMES="a:b")
+    assert service.wait() == 78
+    assert message.format(run=service.directory) in service.log()
+    assert "unit of sockets" in service.log(), "the hint says where to look"
+
+
+def test_a_socket_that_is_said_to_be_passed_and_is_not(start):
+    service = start(ready=False, sockets=[socket.socket()], LISTEN_FDS="5")
+    assert service.wait() == 78
+    assert "LISTEN_FDS says that 5 sockets are passed, but descriptor 4 is closed" in service.log()
+
+
+def test_sockets_for_another_process_are_not_taken(start):
+    service = start(LISTEN_FDS="2", LISTEN_PID="1")
+    assert service.ctl("health").returncode == 0
+    assert "sockets=made" in service.log()
+
+
+# ---- SIGHUP.
+
+
+def limit(service, name):
+    status = service.ctl("status", "--json")
+    assert status.returncode == 0, status.stderr
+    return json.loads(status.stdout)[name]
+
+
+def quotas(service):
+    [mine] = limit(service, "quotas")
+    return mine
+
+
+def reload(service):
+    service.signal(signal.SIGHUP)
+    assert "MONOTONIC_USEC=" in service.must_hear("RELOADING=1")
+    service.must_hear("READY=1")
+
+
+def test_a_reload_changes_limits_under_running_clients(start, directory):
+    file = directory / "memleased.toml"
+    file.write_text('quota_arrays = 5\nlog_level = "info"\n')
+    service = start("--config", str(file))
+    client = Client(str(service.directory))
+    assert quotas(service)["arrays_limit"] == 5
+    file.write_text(
+        'quota_arrays = 1\nmemory_limit_bytes = "1GiB"\nquota_sessions = 7\nlog_level = "debug"\n'
+    )
+    reload(service)
+    mine = quotas(service)
+    assert mine["arrays_limit"] == 1
+    assert mine["arrays"] == 1, "nobody loses what they have"
+    assert mine["sessions_limit"] == 7
+    assert limit(service, "memory_limit_bytes") == 1 << 30
+    assert f"setting=quota_arrays from=5 to=1 origin={file}:1" in service.log()
+    create = "import sys, memlease; memlease.connect(sys.argv[1]).create('b', shape=1, dtype='f4')"
+    refused = subprocess.run(
+        [sys.executable, "-c", create, str(service.directory)],
+        capture_output=True, text=True, check=False, timeout=DEADLINE_S, env=clean_environment(),
+    )  # fmt: skip
+    assert "of its 1 arrays" in refused.stderr
+    assert "DEBUG" in service.log().upper(), "the level holds, too"
+    client.end()
+
+
+def test_a_reload_of_a_wrong_file_keeps_the_old_settings(start, directory):
+    file = directory / "memleased.toml"
+    file.write_text("quota_arrays = 5\n")
+    service = start("--config", str(file))
+    client = Client(str(service.directory))
+    file.write_text("quota_arrays = 6\nquota_session = 7\n")
+    reload(service)
+    assert quotas(service)["arrays_limit"] == 5
+    assert f"{file}:2: unknown key 'quota_session'. Did you mean 'quota_sessions'?" in service.log()
+    file.unlink()
+    reload(service)
+    assert f"{file}: the file cannot be read: No such file or directory" in service.log()
+    assert quotas(service)["arrays_limit"] == 5
+    client.end()
+
+
+def test_what_cannot_change_at_run_time_is_named(start, directory):
+    file = directory / "memleased.toml"
+    file.write_text("")
+    service = start("--config", str(file))
+    file.write_text("socket_mode = 0o666\nidle_exit_s = 86400\n")
+    reload(service)
+    log = service.log()
+    assert "a setting cannot change while the daemon runs: restart it setting=socket_mode" in log
+    assert "setting=idle_exit_s from=0 to=86400" in log
+    mode = (service.directory / "control.sock").stat().st_mode & 0o777
+    assert mode == 0o600
+    service.signal(signal.SIGHUP)
+    service.must_hear("READY=1")
+
+
+# ---- Its directory.
+
+
+def test_a_removed_socket_is_told_to_the_operator(start):
+    service = start()
+    client = Client(str(service.directory))
+    gone = service.directory / "control.sock"
+    gone.unlink()
+    service.must_hear(f"STATUS=nobody new can connect: {gone} is gone; serving 1 array")
+    assert "a file that others find this daemon by is gone" in service.log()
+    assert f"path={gone}" in service.log()
+    client.end()
+    service.signal(signal.SIGTERM)
+    assert service.wait() == 0
+
+
+def test_a_replaced_directory_is_told_to_the_operator(start, directory):
+    service = start()
+    service.directory.rename(directory / "aside")
+    service.must_hear(f"STATUS=nobody new can connect: {service.directory} is gone")
+    (directory / "aside").rename(service.directory)
+    until(lambda: service.ctl("health").returncode == 0, "it is there again", service.process)
+    service.must_hear("STATUS=serving 0 arrays")

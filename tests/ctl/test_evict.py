@@ -1,0 +1,91 @@
+"""Eviction of a process that holds on without being a client any more."""
+
+import subprocess
+import sys
+
+import pytest
+from conftest import clean_environment, until
+
+WRITER = """
+import memlease, sys
+client = memlease.connect(sys.argv[1], start=False)
+array = client.create("x", shape=4, dtype="f8", slots=2, max_slots=3, lifetime="persistent")
+for line in sys.stdin:
+    try:
+        print(array.put(0, wait=0), flush=True)
+    except memlease.NoFreeSlot:
+        print("no slot", flush=True)
+"""
+
+# Holds all three slots when the writer has published as often, and runs another program.
+READER = """
+import memlease, os, sys
+client = memlease.connect(sys.argv[1], start=False)
+array = client.open("x")
+print(client.session_id, flush=True)
+leases = []
+while len(leases) < 3:
+    leases.append(array.read(newer_than=len(leases)))
+    print(leases[-1].version, flush=True)
+sys.stdin.readline()
+os.execv("/bin/sleep", ["sleep", "1000"])
+"""
+
+
+class Process:
+    def __init__(self, code, directory):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code, directory],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=clean_environment(),
+        )  # fmt: skip
+
+    def ask(self):
+        print(file=self.process.stdin, flush=True)
+        return self.line()
+
+    def line(self):
+        return self.process.stdout.readline().strip()
+
+    def end(self):
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.fixture
+def start(start_daemon):
+    """Start programs, beside a daemon that may not look into them."""
+    daemon = start_daemon(through=["setpriv", "--bounding-set=-sys_ptrace"])
+    started = []
+
+    def start(code):
+        started.append(Process(code, daemon.directory))
+        return started[-1]
+
+    start.daemon = daemon
+    yield start
+    for process in started:
+        process.end()
+
+
+def test_what_an_evicted_process_holds_after_an_exec_stops_nobody(start):
+    writer = start(WRITER)
+    assert writer.ask() == "1"
+    reader = start(READER)
+    session = int(reader.line())
+    assert reader.line() == "1"
+    assert writer.ask() == "2"
+    assert reader.line() == "2"
+    assert writer.ask() == "3"
+    assert reader.line() == "3"
+    assert writer.ask() == "no slot"
+    print(file=reader.process.stdin, flush=True)
+
+    def hung_up():
+        sessions = start.daemon.json("sessions")["sessions"]
+        return [s["connected"] for s in sessions if s["session"] == session] == [False]
+
+    until(hung_up, "the daemon sees the hang-up")
+    assert writer.ask() == "no slot"  # and does not see more
+    assert start.daemon.ctl("evict", session).returncode == 0
+    assert [writer.ask() for _ in range(3)] == ["4", "5", "6"]
+    assert reader.process.poll() is None

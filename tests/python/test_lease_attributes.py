@@ -1,0 +1,106 @@
+"""What a lease answers that is asked for what an array has, or for what it cannot do."""
+
+import copy
+import io
+import pickle
+
+import memlease
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def field(memlease_client):
+    return memlease_client.create("u", shape=(3, 4), dtype="f8", fill=np.arange(12).reshape(3, 4))
+
+
+ASKED = {
+    "mean": lambda a: a.mean(),
+    "sum over an axis": lambda a: a.sum(axis=0),
+    "min and max": lambda a: (a.min(), a.max()),
+    "T": lambda a: a.T,
+    "tolist": lambda a: a.tolist(),
+    "copy": lambda a: a.copy(),
+    "astype": lambda a: a.astype("f4"),
+    "reshape": lambda a: a.reshape(-1),
+    "ravel": lambda a: a.ravel(),
+    "flat": lambda a: list(a.flat),
+    "item": lambda a: a.item(5),
+    "strides": lambda a: a.strides,
+    "itemsize": lambda a: a.itemsize,
+    "std": lambda a: a.std(ddof=1),
+    "argmax": lambda a: a.argmax(),
+    "clip": lambda a: a.clip(2, 5),
+    "round": lambda a: a.round(1),
+    "dot": lambda a: a.dot(np.ones(4)),
+    "real": lambda a: a.real,
+    "bytes": bytes,
+}
+
+
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
+@pytest.mark.parametrize("call", ["read", "update"])
+def test_a_lease_answers_as_its_array(field, call, ask):
+    with getattr(field, call)() as lease:
+        given, expected = ask(lease), ask(np.arange(12.0).reshape(3, 4))
+        assert type(given) is type(expected)
+        np.testing.assert_array_equal(given, expected)
+
+
+def test_fill_fills_a_write_lease_alone(field):
+    with field.write() as w:
+        w.fill(7)
+    assert (field.get() == 7).all()
+    with field.read() as lease:
+        assert not hasattr(lease, "fill")
+        assert not hasattr(lease, "no_such_thing")
+        with pytest.raises(AttributeError, match="mena"):
+            lease.mena()
+        assert {"mean", "T", "tolist"} <= set(dir(lease))
+
+
+def test_numpys_functions_write_into_a_write_lease(field):
+    ones = np.ones((3, 4))
+    with field.write() as w:
+        np.add(ones, 1, out=w)
+        np.multiply(w, ones, out=w, where=[[True]])
+        np.negative.at(w, (0, 0))
+        assert np.maximum.reduce(w, axis=None) == 2
+    with field.read() as lease:
+        assert (lease[0, 0], lease[2, 3]) == (-2, 2)
+        assert type(ones + lease) is type(np.sqrt(lease * lease)) is np.ndarray
+        assert np.divmod(lease, lease)[0][1, 1] == 1
+        with pytest.raises(ValueError, match="read-only"):
+            np.add(ones, 1, out=lease)
+
+
+def test_copies_outlive_the_lease(memlease_client, field):
+    with field.read() as lease:
+        kept = lease.copy()
+    field.put(0)
+    assert kept[2, 3] == 11
+    with pytest.raises(memlease.Closed):
+        lease.mean()
+
+
+def test_a_bytes_object_of_one_integer_is_its_bytes(memlease_client):
+    one = memlease_client.create("one", shape=(), dtype="i4", fill=3)
+    with one.read() as lease:
+        assert bytes(lease) == b"\3\0\0\0"
+
+
+def test_a_write_lease_says_how_to_get_a_buffer(field):
+    with field.update() as w:
+        for taker in (memoryview, np.frombuffer, io.BytesIO().write):
+            with pytest.raises(BufferError, match=r"take lease.memoryview\(\)"):
+                taker(w)
+        assert memoryview(w.array).shape == (3, 4)
+        assert np.asarray(w) is w.array
+        assert (np.add(w, 1) == np.arange(1, 13).reshape(3, 4)).all()
+
+
+@pytest.mark.parametrize("call", ["read", "update"])
+@pytest.mark.parametrize("copier", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_a_lease_that_is_pickled_says_what_to_pickle(field, call, copier):
+    with getattr(field, call)() as lease, pytest.raises(TypeError, match="pickle the array handle"):
+        copier(lease)

@@ -1,0 +1,67 @@
+// The daemon around a core of its own, for services that are called by no other thread. Tells what
+// they wanted of it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/rpc/service_host.h"
+#include "tests/server/core/broker_world.h"
+#include "tests/support/fake_gpu.h"
+#include "wire/error.h"
+
+namespace memlease::testing {
+
+class FakeServiceHost final : public server::ServiceHost {
+ public:
+  void with_broker(const std::function<void(server::Broker&)>& fn) override { fn(world.broker); }
+  // Finds the one GPU that there is.
+  absl::Status prepare_device(const std::string& device) override {
+    prepared.push_back(device);
+    if (device != gpu.device()) {
+      return wire::make_error(wire::ErrorCode::kUnsupported, "there is no other GPU");
+    }
+    world.broker.add_device(gpu, {});
+    return absl::OkStatus();
+  }
+  absl::Status grow(const server::SegmentPool::Growth& growth,
+                    const std::function<void(server::Broker&)>& fn) override {
+    ++grown;
+    server::DeviceBackend& backend =
+        growth.device == gpu.device() ? static_cast<server::DeviceBackend&>(gpu) : world.memory;
+    auto status = world.broker.add_memory(growth, backend.create_segment(growth.size_bytes));
+    if (!status.ok()) return status;
+    fn(world.broker);
+    world.broker.return_surplus(growth.device);
+    return absl::OkStatus();
+  }
+  server::NameWaits& waits() override { return waits_; }
+  absl::Status evict(wire::SessionId session) override {
+    evicted.push_back(session);
+    return absl::OkStatus();
+  }
+  server::DaemonFacts facts() const override { return {"1.2.3", "", "/here", 0, ""}; }
+  std::uint64_t host_waits_ms(const server::Array& /*array*/) const override { return 0; }
+  void note_shortage(const absl::Status& shortage) override {
+    if (!shortage.ok()) shortages.push_back(shortage);
+  }
+  void note_added(const server::AddedSlot& slot) override { added.push_back(slot); }
+  server::Log& log() override { return log_; }
+
+  FakeGpu gpu{"GPU-1"};  // outlives the broker's segments
+  BrokerWorld world;
+  std::vector<std::string> prepared;
+  int grown = 0;
+  std::vector<wire::SessionId> evicted;
+  std::vector<absl::Status> shortages;
+  std::vector<server::AddedSlot> added;
+
+ private:
+  std::unique_ptr<server::EventLoop> loop_ = *server::EventLoop::create();
+  server::NameWaits waits_{*loop_, 8};
+  server::Log log_{server::LogLevel::kError, server::LogFormat::kText};
+};
+
+}  // namespace memlease::testing
