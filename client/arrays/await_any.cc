@@ -1,6 +1,7 @@
 #include "client/arrays/await_any.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -34,12 +35,55 @@ std::set<const SlotReader*> readers_of(const std::vector<Awaited>& all) {
   return readers;
 }
 
-std::vector<std::size_t> ready_among(const std::vector<Awaited>& all, InterruptCheck interrupt) {
+struct Look {
+  bool ready = false;
+  std::optional<wire::RowRef> unmapped;  // the writer's row, which has to be fetched first
+};
+
+Look look_at(const Awaited& awaited) {
+  const OpenArray& array = *awaited.array;
+  if (awaited.is_over && awaited.is_over()) return {true, {}};
+  if (awaited.reader == nullptr || array.ending() || array.left()) return {true, {}};
+  const ReadAttempt attempt = awaited.reader->acquire(0, awaited.newer_than);
+  switch (attempt.outcome) {
+    case ReadAttempt::Outcome::kAcquired:
+      awaited.array->end_read(attempt.slot);
+      return {true, {}};
+    case ReadAttempt::Outcome::kUnmapped:
+      return {false, wire::writer_row_of(attempt.version)};
+    case ReadAttempt::Outcome::kNotYet:
+      return {awaited.until_writer_gone && is_at_end(awaited), {}};
+    default:
+      return {true, {}};
+  }
+}
+
+std::vector<std::size_t> ready_among(const std::vector<Awaited>& all) {
   std::vector<std::size_t> ready;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (is_ready(all[i], interrupt)) ready.push_back(i);
+    if (look_at(all[i]).ready) ready.push_back(i);
   }
   return ready;
+}
+
+// Where a daemon does not answer, the call ends once another array is ready.
+void map_writers(const std::vector<Awaited>& all, WaitLimit& wait_limit) {
+  const auto interrupt = [&] {
+    auto status = wait_limit.check_call();
+    return status.ok() && !ready_among(all).empty() ? absl::CancelledError("") : status;
+  };
+  for (const Awaited& awaited : all) {
+    if (const auto row = look_at(awaited).unmapped) {
+      awaited.array->map_writer_row(*row, interrupt).IgnoreError();
+    }
+  }
+}
+
+std::vector<std::size_t> look_at_all(const std::vector<Awaited>& all, WaitLimit& wait_limit) {
+  auto ready = ready_among(all);
+  if (!ready.empty()) return ready;
+  map_writers(all, wait_limit);
+  return ready_among(all);
 }
 
 absl::Status check_sessions(const std::vector<Awaited>& all) {
@@ -54,24 +98,6 @@ absl::Status check_sessions(const std::vector<Awaited>& all) {
 
 }  // namespace
 
-bool is_ready(const Awaited& awaited, InterruptCheck interrupt) {
-  OpenArray& array = *awaited.array;
-  if (awaited.is_over && awaited.is_over()) return true;
-  if (awaited.reader == nullptr || array.ending() || array.left()) return true;
-  ReadAttempt attempt = awaited.reader->acquire(0, awaited.newer_than);
-  if (attempt.outcome == ReadAttempt::Outcome::kUnmapped) {
-    array.map_writer_row(wire::writer_row_of(attempt.version), interrupt).IgnoreError();
-    attempt = awaited.reader->acquire(0, awaited.newer_than);
-  }
-  if (attempt.outcome == ReadAttempt::Outcome::kAcquired) {
-    array.end_read(attempt.slot);
-    return true;
-  }
-  if (awaited.until_writer_gone && is_at_end(awaited)) return true;
-  return attempt.outcome != ReadAttempt::Outcome::kNotYet &&
-         attempt.outcome != ReadAttempt::Outcome::kUnmapped;
-}
-
 bool is_at_end(const Awaited& awaited) {
   OpenArray& array = *awaited.array;
   if (awaited.reader == nullptr || array.has_writer()) return false;
@@ -85,7 +111,7 @@ bool is_at_end(const Awaited& awaited) {
 namespace {
 
 // Until one may have become ready, or the end of the slice.
-void sleep_on(const std::vector<Awaited>& all, WaitLimit& wait_limit, InterruptCheck interrupt) {
+void sleep_on(const std::vector<Awaited>& all, WaitLimit& wait_limit) {
   // The counts, then the announcement, then the look: what comes after that changes the counts.
   std::vector<wire::FutexWait> words;
   for (const SlotReader* reader : readers_of(all)) {
@@ -93,22 +119,19 @@ void sleep_on(const std::vector<Awaited>& all, WaitLimit& wait_limit, InterruptC
     words.insert(words.end(), counts.span().begin(), counts.span().end());
   }
   const Sleepers sleepers(all);
-  const bool ready = std::any_of(
-      all.begin(), all.end(), [&](const Awaited& awaited) { return is_ready(awaited, interrupt); });
-  if (!ready) wait_limit.sleep(words);
+  if (look_at_all(all, wait_limit).empty()) wait_limit.sleep(words);
 }
 
 }  // namespace
 
 absl::StatusOr<std::vector<std::size_t>> await_any(const std::vector<Awaited>& all,
                                                    WaitLimit& wait_limit) {
-  const auto interrupt = [&] { return wait_limit.check_interrupt(); };
   for (bool last = false;;) {
-    auto ready = ready_among(all, interrupt);
+    auto ready = look_at_all(all, wait_limit);
     if (!ready.empty() || last) return ready;
     // This process may have been stopped beyond the deadline: it looks once more then.
     last = wait_limit.expired();
-    if (!last) sleep_on(all, wait_limit, interrupt);
+    if (!last) sleep_on(all, wait_limit);
     if (auto status = wait_limit.step(); !status.ok()) return status;
     if (auto status = check_sessions(all); !status.ok()) return status;
   }

@@ -27,16 +27,14 @@ struct Awaited {
   SlotReader* reader = nullptr;  // none: the array has been withdrawn, which is ready
 };
 
-// A read of a version above `newer_than` would not wait: there is one, or it would fail. Calls the
-// daemon for the page of a writer that this process has not met, until `interrupt` says otherwise.
-bool is_ready(const Awaited& awaited, InterruptCheck interrupt);
-
 // The writer has gone, and what it has published is not above `newer_than`: what
 // `until_writer_gone` means. Calls nobody; false, too, where only a call could tell.
 bool is_at_end(const Awaited& awaited);
 
 // The places in `all` of those that are ready, at least one; none once the wait has expired.
-// kInterrupted and kDaemonLost as a read.
+// kInterrupted and kDaemonLost as a read. Ready is what a read of a version above `newer_than`
+// would not wait for: there is one, or it would fail. The page of a writer that this process has
+// not met is fetched from the daemon, which holds up neither the others nor the end of the wait.
 absl::StatusOr<std::vector<std::size_t>> await_any(const std::vector<Awaited>& all,
                                                    WaitLimit& wait_limit);
 

@@ -1,5 +1,6 @@
 // The daemon is stopped, or slow: whatever needs nothing of it goes on.
 #include <memlease/memlease.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -144,6 +145,37 @@ TEST_F(StoppedDaemon, DoesNotHoldUpAReadThatMeetsANewWriter) {
   daemon.signal(SIGCONT);
   EXPECT_EQ(patient.get(), 2U);
   EXPECT_EQ(same.version(), 2U);
+}
+
+// Nor those that wait for arrays of another daemon as well, in a thread or by a descriptor.
+TEST_F(StoppedDaemon, DoesNotHoldUpNewsOfAnotherDaemon) {
+  const PrivateDaemon second{{"--log-level=warning"}};
+  ConnectOptions there = here();
+  there.directory = second.directory();
+  const Client neighbour = Client::connect(there);
+  CreateOptions options;
+  options.name = "b";
+  options.dtype = dtype_of<std::uint64_t>();
+  options.shape = {kWords};
+  const Array b = neighbour.create(options);
+  array->read().release();
+  run("put a 1000");
+  stop();
+  Follower of_stopped = array->follow({.after = 1});
+  Follower of_other = b.follow();
+  EXPECT_GE(of_stopped.event_fd(), 0);
+  const int fd = of_other.event_fd();
+  EXPECT_TRUE(wait({{*array, 1}, b}, std::chrono::milliseconds(200)).empty()) << "its deadline";
+  std::future<std::vector<std::size_t>> ready = std::async(
+      std::launch::async, [&] { return wait({{*array, 1}, b}, std::chrono::minutes(1)); });
+  const auto start = Clock::now();
+  b.write().publish();
+  EXPECT_EQ(ready.get(), std::vector<std::size_t>{1});
+  pollfd readable{fd, POLLIN, 0};
+  EXPECT_EQ(poll(&readable, 1, 10'000), 1);
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(5));
+  daemon.signal(SIGCONT);
+  EXPECT_EQ(of_stopped.next().version(), 2U);
 }
 
 // Nor a write that meets a new reader, whose row is fetched likewise.
