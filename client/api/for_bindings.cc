@@ -1,6 +1,8 @@
 #include <memlease/for_bindings.h>
 
+#include "client/api/throw.h"
 #include "client/arrays/open_array.h"
+#include "client/arrays/release_views.h"
 
 namespace memlease::internal {
 
@@ -19,6 +21,20 @@ bool ForBindings::should_warn_of_views(const ReadLease& lease) {
   OpenArray* const state = lease.state_;
   return state != nullptr && !state->forked() &&
          state->take_view_warning(state->writer_wants_slot());
+}
+
+bool ForBindings::is_of(const ReadLease& lease, const Array& array) noexcept {
+  return lease.state_ == &array.state();
+}
+
+std::uint32_t ForBindings::held_slots(const Array& array) {
+  const OpenArray& state = array.state();
+  return state.forked() ? 0 : state.held_slots();
+}
+
+void ForBindings::release_views(const Array& array) {
+  OpenArray& state = array.state();
+  if (!state.forked()) check(internal::release_views(state));
 }
 
 }  // namespace memlease::internal

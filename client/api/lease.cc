@@ -55,7 +55,7 @@ OpenArray& live_state(OpenArray* state) {
 }
 
 // One pin a lease is enough: its copies count themselves.
-Pin pin_of(OpenArray& state, std::uint32_t slot, const void* data,
+Pin pin_of(OpenArray& state, std::uint32_t slot, const std::byte* data,
            std::weak_ptr<const void>& known) {
   if (Pin pin = known.lock()) return pin;
   Pin pin = make_pin(state, slot, data);
@@ -78,8 +78,15 @@ void quietly(End end) noexcept {
 
 // ---- ReadLease.
 
+ReadLease::ReadLease(OpenArray& state, std::uint64_t version, std::uint32_t slot,
+                     std::uint64_t interrupt_check) noexcept
+    : state_(&state), data_(state.read_data(slot)), version_(version), slot_(slot) {
+  streams_.interrupt_check = interrupt_check;
+}
+
 ReadLease::ReadLease(ReadLease&& other) noexcept
     : state_(std::exchange(other.state_, nullptr)),
+      data_(other.data_),
       version_(other.version_),
       slot_(other.slot_),
       streams_(other.streams_),
@@ -89,6 +96,7 @@ ReadLease& ReadLease::operator=(ReadLease&& other) noexcept {
   if (this != &other) {
     end_quietly();
     state_ = std::exchange(other.state_, nullptr);
+    data_ = other.data_;
     version_ = other.version_;
     slot_ = other.slot_;
     streams_ = other.streams_;
@@ -142,7 +150,7 @@ const void* ReadLease::data() const {
   const OpenArray& state = live();
   if (state.gpu() != nullptr)
     internal::check(host_wait_version_once(*state.gpu(), slot_, version_, streams_));
-  return state.read_data(slot_);
+  return data_;
 }
 
 void ReadLease::wait(Stream stream) const {
@@ -151,10 +159,7 @@ void ReadLease::wait(Stream stream) const {
   internal::check(order_read(*state.gpu(), slot_, version_, stream, streams_));
 }
 
-Pin ReadLease::pin() const {
-  OpenArray& state = live();
-  return internal::pin_of(state, slot_, state.read_data(slot_), pin_);
-}
+Pin ReadLease::pin() const { return internal::pin_of(live(), slot_, data_, pin_); }
 
 bool ReadLease::release(Stream stream) {
   if (state_ != nullptr && state_->gpu() != nullptr) {
@@ -184,7 +189,10 @@ void ReadLease::end_quietly() {
   if (state_->gpu() != nullptr) {
     internal::quietly([&] { end_device({}, false); });
   } else {
-    std::exchange(state_, nullptr)->end_read(slot_);
+    OpenArray& state = *std::exchange(state_, nullptr);
+    const Pin pin = pin_.lock();  // keeps the array where the lease does not any more
+    state.end_read(slot_);
+    if (pin != nullptr) internal::end_lease_of(state, pin);
   }
 }
 
@@ -192,8 +200,19 @@ bool ReadLease::released() const noexcept { return state_ == nullptr; }
 
 // ---- WriteLease.
 
+WriteLease::WriteLease(OpenArray& state, std::uint64_t version, std::uint32_t slot,
+                       std::uint64_t interrupt_check, bool strict) noexcept
+    : state_(&state),
+      data_(state.write_data(slot)),
+      version_(version),
+      slot_(slot),
+      strict_(strict) {
+  streams_.interrupt_check = interrupt_check;
+}
+
 WriteLease::WriteLease(WriteLease&& other) noexcept
     : state_(std::exchange(other.state_, nullptr)),
+      data_(other.data_),
       version_(other.version_),
       slot_(other.slot_),
       strict_(other.strict_),
@@ -205,6 +224,7 @@ WriteLease& WriteLease::operator=(WriteLease&& other) noexcept {
   if (this != &other) {
     internal::quietly([&] { drop(); });
     state_ = std::exchange(other.state_, nullptr);
+    data_ = other.data_;
     version_ = other.version_;
     slot_ = other.slot_;
     strict_ = other.strict_;
@@ -257,7 +277,7 @@ void* WriteLease::data() const {
   const OpenArray& state = live();
   if (state.gpu() != nullptr) internal::check(host_wait_slot_once(*state.gpu(), streams_));
   used_ = true;
-  return state.write_data(slot_);
+  return data_;
 }
 
 void WriteLease::wait(Stream stream) const {
@@ -279,7 +299,7 @@ Pin WriteLease::pin() const {
       state.reader([&] { return state.session().check_interrupt(streams_.interrupt_check); })
           .status());  // a pin is a hold, and holds stand in the reader's row
   used_ = true;
-  return internal::pin_of(state, slot_, state.write_data(slot_), pin_);
+  return internal::pin_of(state, slot_, data_, pin_);
 }
 
 std::uint64_t WriteLease::publish(Stream stream) {
@@ -299,15 +319,15 @@ std::uint64_t WriteLease::publish(Stream stream) {
 std::uint64_t WriteLease::publish_over(Stream stream, bool late_writes) {
   OpenArray& state = live();
   if (!state.session().usable_at_once()) internal::check(state.session().usable());
-  if (late_writes) {
-    if (const Pin pin = pin_.lock()) internal::protect_under(state, slot_, pin);
-  }
+  const Pin pin = pin_.lock();
+  if (late_writes && pin != nullptr) internal::protect_under(state, pin);
   count_use();
   state_ = nullptr;
   if (state.gpu() == nullptr) {
     state.end_write(slot_, version_, true);
+    if (pin != nullptr) internal::end_lease_of(state, pin);
   } else {
-    if (const Pin pin = pin_.lock()) internal::end_lease_of(state, pin);
+    if (pin != nullptr) internal::end_lease_of(state, pin);
     internal::check(end_gpu_write(state, slot_, version_, true, stream, streams_));
   }
   return version_;
@@ -320,10 +340,12 @@ void WriteLease::drop(Stream stream) {
   }
   count_use();
   OpenArray* const state = std::exchange(state_, nullptr);
+  const Pin pin = pin_.lock();
   if (state->gpu() == nullptr) {
     state->end_write(slot_, version_, false);
+    if (pin != nullptr) internal::end_lease_of(*state, pin);
   } else {
-    if (const Pin pin = pin_.lock()) internal::end_lease_of(*state, pin);
+    if (pin != nullptr) internal::end_lease_of(*state, pin);
     end_gpu_write(*state, slot_, version_, false, stream, streams_).IgnoreError();
   }
 }

@@ -10,9 +10,10 @@ bool AddedSlots::mapped(std::uint32_t slot) const {
   return slots != nullptr && (*slots)[slot].place.load() == place_of(slot);
 }
 
-std::byte* AddedSlots::data(std::uint32_t slot) const {
+SlotPlace AddedSlots::place(std::uint32_t slot) const {
   const Slots* slots = slots_.load();
-  return slots == nullptr ? nullptr : (*slots)[slot].data.load();
+  if (slots == nullptr) return {};
+  return {(*slots)[slot].ranges.load(), (*slots)[slot].offset.load()};
 }
 
 absl::StatusOr<AddedSlots::Memory> AddedSlots::map(std::uint32_t slot, InterruptCheck interrupt) {
@@ -30,7 +31,8 @@ absl::StatusOr<AddedSlots::Memory> AddedSlots::map(std::uint32_t slot, Interrupt
   Slot& known = (*made_)[slot];
   if (known.memory != nullptr) before.push_back(std::move(known.memory));
   known.memory = std::move(opened->memory);
-  known.data.store(opened->data);
+  known.ranges.store(opened->place.ranges);
+  known.offset.store(opened->place.offset);
   known.place.store(place);
   mapped_slots_.store(std::max(mapped_slots_.load(), slot + 1));
   return before;
@@ -52,7 +54,8 @@ AddedSlots::Memory AddedSlots::forget_from(std::uint32_t slot) {
   for (std::uint32_t s = slot; s < mapped_slots_.load(); ++s) {
     Slot& known = (*made_)[s];
     known.place.store(0);
-    known.data.store(nullptr);
+    known.ranges.store(nullptr);
+    known.offset.store(0);
     if (known.memory != nullptr) gone.push_back(std::exchange(known.memory, nullptr));
   }
   mapped_slots_.store(std::min(mapped_slots_.load(), slot));

@@ -17,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/arrays/slot_place.h"
 #include "client/session/interrupt.h"
 #include "wire/board.h"
 #include "wire/mutex.h"
@@ -26,7 +27,7 @@ namespace memlease::internal {
 class AddedSlots {
  public:
   struct Opened {
-    std::byte* data = nullptr;
+    SlotPlace place;
     std::shared_ptr<const void> memory;  // keeps it mapped
   };
   // Maps the slot that stands there. Called without the lock, perhaps by two threads at once.
@@ -36,10 +37,10 @@ class AddedSlots {
   AddedSlots(Open open, const wire::BoardRecord& board, wire::SlotLayout layout)
       : open_(std::move(open)), board_(board), layout_(layout) {}
 
-  // For whoever holds `slot`, or has marked it, until he lets it go: is it mapped? Then data() is
+  // For whoever holds `slot`, or has marked it, until he lets it go: is it mapped? Then place() is
   // where its bytes are. `slot` is not a regular one, and below layout.most, here and below.
   bool mapped(std::uint32_t slot) const;
-  std::byte* data(std::uint32_t slot) const;
+  SlotPlace place(std::uint32_t slot) const;
   using Memory = std::vector<std::shared_ptr<const void>>;
   // Maps it, which may fetch a file, or ask the daemon for a device's. Gives away what was mapped
   // for a slot of this number that has gone. kInternal: the board's place does not fit its file.
@@ -59,7 +60,8 @@ class AddedSlots {
  private:
   struct Slot {
     std::atomic<std::uint64_t> place{0};  // the board's word; 0: not mapped
-    std::atomic<std::byte*> data{nullptr};
+    std::atomic<MappedRanges*> ranges{nullptr};
+    std::atomic<std::uint64_t> offset{0};
     std::shared_ptr<const void> memory;  // under mutex_
   };
   using Slots = std::array<Slot, wire::kMaxSlots>;

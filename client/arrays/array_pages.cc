@@ -44,9 +44,9 @@ absl::Status ArrayPages::map_board(const OpenAnswer& answer) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<ArrayPages::MappedSlots> ArrayPages::map_slots(const OpenAnswer& answer,
-                                                              Access access) {
-  MappedSlots slots;
+absl::StatusOr<std::vector<SlotPlace>> ArrayPages::map_slots(const OpenAnswer& answer,
+                                                             Access access) {
+  std::vector<SlotPlace> slots;
   std::map<std::uint32_t, std::shared_ptr<Mapping>> segments;
   for (const FileRange& at : answer.slots) {
     auto& segment = segments[wire::to_int(at.file)];
@@ -54,7 +54,6 @@ absl::StatusOr<ArrayPages::MappedSlots> ArrayPages::map_slots(const OpenAnswer& 
       auto mapping = mappings_.get(at.file, FileKind::kSegment, kNoInterrupts, access);
       if (!mapping.ok()) return mapping.status();
       segment = *mapping;
-      slots.page_bytes = std::max(slots.page_bytes, segment->page_bytes());
       if (access == Access::kWrite) {
         keep_written(std::move(*mapping));
       } else {
@@ -64,7 +63,7 @@ absl::StatusOr<ArrayPages::MappedSlots> ArrayPages::map_slots(const OpenAnswer& 
     if (!segment->contains(at.offset, answer.slot_bytes, 1)) {
       return defect("a slot lies outside of its segment");
     }
-    slots.data.push_back(segment->data() + at.offset);
+    slots.push_back({segment->ranges().get(), at.offset});
   }
   return slots;
 }

@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/arrays/slot_place.h"
 #include "client/session/control_port.h"
 #include "client/session/mapping_cache.h"
 #include "client/slots/row_resolver.h"
@@ -28,12 +29,8 @@ class ArrayPages final : public RowResolver {
   // Maps the board. Fetches what this process does not have yet, and so does each call that returns
   // a status or a row. kInternal: the answer does not fit its files.
   absl::Status map_board(const OpenAnswer& answer);
-  struct MappedSlots {
-    std::vector<std::byte*> data;  // by slot
-    std::uint64_t page_bytes = 0;  // of the pages that they stand in
-  };
   // Maps the slots of a host array.
-  absl::StatusOr<MappedSlots> map_slots(const OpenAnswer& answer, Access access);
+  absl::StatusOr<std::vector<SlotPlace>> map_slots(const OpenAnswer& answer, Access access);
   // Of map_board().
   const wire::BoardRecord& board() const { return *board_; }
 

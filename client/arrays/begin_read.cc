@@ -30,10 +30,12 @@ absl::Status too_many_held(OpenArray& array) {
       fmt::format("this process holds as many versions of '{}' as it may, {}, by leases and views: "
                   "{}",
                   array.name(), reader.most_held(), fmt::join(reader.held_versions(), ", ")),
-      fmt::format("Release leases, delete views or copy what is to stay. A process's share is "
-                  "(max_slots - 2) / processes that have read it or made views of it, and "
-                  "max_slots is {}.",
-                  array.spec().max_slots));
+      fmt::format(
+          "Release leases, delete views or copy what is to stay; in Python, and in notebooks, "
+          "memlease.release_views(array) does so. A process's share is "
+          "(max_slots - 2) / processes that have read it or made views of it, and "
+          "max_slots is {}.",
+          array.spec().max_slots));
 }
 
 // The array as the caller may have it: acquired, to wait for, or an error.

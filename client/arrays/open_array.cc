@@ -141,13 +141,28 @@ void OpenArray::end_write(std::uint32_t slot, std::uint64_t version, bool publis
   });
 }
 
-ProtectedPages OpenArray::protect(std::uint32_t slot) {
+ProtectedPages OpenArray::protect(std::uint32_t slot, std::byte* data) {
   Session::ViewCounts& counts = session_.view_counts();
   bool refused = false;
-  const ProtectedPages pages = slot_pages_.protect(slot, refused);
+  const ProtectedPages pages = slot_pages_.protect(slot, data, refused);
   if (pages) counts.protected_slots.fetch_add(1, std::memory_order_relaxed);
   if (refused) counts.refused_protections.fetch_add(1, std::memory_order_relaxed);
   return pages;
+}
+
+std::vector<OutlivingPins::Found> OpenArray::outliving_pins() {
+  return outliving_pins_.list([this](std::uint32_t slot, const std::byte* data) {
+    return slot_pages_.ranges_of(slot, data);
+  });
+}
+
+std::uint32_t OpenArray::held_slots() const {
+  const SlotReader* reader = reader_ready_.load();
+  std::uint32_t held = 0;
+  for (std::uint32_t slot = 0; reader != nullptr && slot < layout().most; ++slot) {
+    if (reader->holds(slot) != 0) ++held;
+  }
+  return held;
 }
 
 bool OpenArray::holds_back_slots() {

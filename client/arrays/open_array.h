@@ -18,6 +18,7 @@
 #include "client/arrays/array_owner.h"
 #include "client/arrays/array_pages.h"
 #include "client/arrays/fault_table.h"
+#include "client/arrays/outliving_pins.h"
 #include "client/arrays/slot_pages.h"
 #include "client/arrays/write_lock.h"
 #include "client/ordering/gpu_array.h"
@@ -134,7 +135,16 @@ class OpenArray final : public FaultTable::Array {
   void end_write(std::uint32_t slot, std::uint64_t version, bool publish);
   // In a write that is about to be published, with a pin that has the slot until they are writable
   // again: views of it live that could write into it late. From here on that faults.
-  ProtectedPages protect(std::uint32_t slot);
+  // `data`: where the lease has it.
+  ProtectedPages protect(std::uint32_t slot, std::byte* data);
+
+  // The pins of a host array that outlive their leases; the table is pin.cc's and release_views()'.
+  void add_pin(PinnedSlot& pin) { outliving_pins_.add(pin); }
+  void remove_pin(const PinnedSlot& pin) { outliving_pins_.remove(pin); }
+  bool release_pin(const OutlivingPins::Found& pin) { return outliving_pins_.release(pin); }
+  std::vector<OutlivingPins::Found> outliving_pins();
+  // Of how many slots has this process a lease or view?
+  std::uint32_t held_slots() const;
 
   // Does this process itself hold slots beside the current one, by leases and views?
   bool holds_back_slots();
@@ -249,6 +259,7 @@ class OpenArray final : public FaultTable::Array {
   ArrayPages pages_;
   std::unique_ptr<GpuArray> gpu_;
   SlotPages slot_pages_;
+  OutlivingPins outliving_pins_;
 
   std::atomic<bool> without_handle_{false};
   std::atomic<bool> closed_{false};

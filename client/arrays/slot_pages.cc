@@ -43,9 +43,15 @@ bool ProtectedPages::make_writable() const {
   return true;
 }
 
+void ProtectedPages::forget() {
+  if (data == nullptr) return;
+  protected_ranges.fetch_sub(1);
+  *this = {};
+}
+
 void SlotPages::set_device(ArrayPages& pages, GpuArray& gpu) {
-  read_ = gpu.slot_data();
-  write_ = gpu.slot_data();
+  for (std::byte* data : gpu.slot_data()) read_.push_back(SlotPlace::of_device(data));
+  write_ = read_;
   gpu_ = &gpu;
   mapped_for_writing_ = true;
   if (!layout_.grows()) return;
@@ -55,7 +61,7 @@ void SlotPages::set_device(ArrayPages& pages, GpuArray& gpu) {
                           InterruptCheck interrupt) -> absl::StatusOr<AddedSlots::Opened> {
       auto opened = gpu.open_added(slot, at, reads, interrupt);
       if (!opened.ok()) return opened.status();
-      return AddedSlots::Opened{opened->data, std::move(opened->memory)};
+      return AddedSlots::Opened{SlotPlace::of_device(opened->data), std::move(opened->memory)};
     };
     return std::make_unique<AddedSlots>(open, pages.board(), layout_);
   };
@@ -66,7 +72,7 @@ void SlotPages::set_device(ArrayPages& pages, GpuArray& gpu) {
 absl::Status SlotPages::map_for_reading(ArrayPages& pages, MappingCache& mappings) {
   auto mapped = pages.map_slots(answer_, Access::kRead);
   if (!mapped.ok()) return mapped.status();
-  read_ = std::move(mapped->data);
+  read_ = std::move(*mapped);
   write_.resize(read_.size());
   if (!layout_.grows()) return absl::OkStatus();
   const auto added = [&](Access access) {
@@ -78,7 +84,7 @@ absl::Status SlotPages::map_for_reading(ArrayPages& pages, MappingCache& mapping
       if (!(*mapping)->contains(at.offset, slot_bytes, 1)) {
         return wire::defect("an added slot lies outside of its segment");
       }
-      return AddedSlots::Opened{(*mapping)->data() + at.offset, std::move(*mapping)};
+      return AddedSlots::Opened{{(*mapping)->ranges().get(), at.offset}, std::move(*mapping)};
     };
     return std::make_unique<AddedSlots>(open, pages.board(), layout_);
   };
@@ -92,8 +98,7 @@ absl::Status SlotPages::map_for_writing(ArrayPages& pages) {
   if (mapped_for_writing_) return absl::OkStatus();
   auto mapped = pages.map_slots(answer_, Access::kWrite);
   if (!mapped.ok()) return mapped.status();
-  std::copy(mapped->data.begin(), mapped->data.end(), write_.begin());
-  page_bytes_ = mapped->page_bytes;
+  std::copy(mapped->begin(), mapped->end(), write_.begin());
   mapped_for_writing_ = true;
   return absl::OkStatus();
 }
@@ -141,13 +146,13 @@ absl::Status SlotPages::map_slot_to_write(std::uint32_t slot, InterruptCheck int
   return slot < write_.size() ? absl::OkStatus() : map_added(*added_write_, slot, interrupt);
 }
 
-ProtectedPages SlotPages::protect(std::uint32_t slot, bool& refused) const {
+ProtectedPages SlotPages::protect(std::uint32_t slot, std::byte* data, bool& refused) const {
   refused = false;
   if (gpu_ != nullptr) return {};
-  std::byte* const data = write_data(slot);
+  const std::uint64_t page_bytes = write_place(slot).ranges->page_bytes();
   const auto begin = reinterpret_cast<std::uintptr_t>(data);
-  const std::uintptr_t first = (begin + page_bytes_ - 1) / page_bytes_ * page_bytes_;
-  const std::uintptr_t end = (begin + answer_.slot_bytes) / page_bytes_ * page_bytes_;
+  const std::uintptr_t first = (begin + page_bytes - 1) / page_bytes * page_bytes;
+  const std::uintptr_t end = (begin + answer_.slot_bytes) / page_bytes * page_bytes;
   if (end <= first) return {};
   const ProtectedPages pages{data + (first - begin), end - first};
   refused = !count_protected();
@@ -158,16 +163,18 @@ ProtectedPages SlotPages::protect(std::uint32_t slot, bool& refused) const {
   return {};
 }
 
+MappedRanges* SlotPages::ranges_of(std::uint32_t slot, const void* address) const {
+  for (const SlotPlace& place : {read_place(slot), write_place(slot)}) {
+    if (place.has(address, std::max<std::uint64_t>(answer_.slot_bytes, 1))) return place.ranges;
+  }
+  return nullptr;
+}
+
 std::uint32_t SlotPages::slot_at(const void* address, bool& for_writing) const {
-  const auto at = reinterpret_cast<std::uintptr_t>(address);
-  const auto is_in = [&](const std::byte* data) {
-    const auto begin = reinterpret_cast<std::uintptr_t>(data);
-    return begin != 0 && at >= begin && at - begin < answer_.slot_bytes;
-  };
   const std::uint32_t most = added_read_ == nullptr ? layout_.regular : layout_.most;
   for (std::uint32_t slot = 0; slot < most; ++slot) {
-    for_writing = is_in(write_data(slot));
-    if (for_writing || is_in(read_data(slot))) return slot;
+    for_writing = write_place(slot).has(address, answer_.slot_bytes);
+    if (for_writing || read_place(slot).has(address, answer_.slot_bytes)) return slot;
   }
   return layout_.most;
 }

@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "client/arrays/added_slots.h"
 #include "client/arrays/array_pages.h"
+#include "client/arrays/slot_place.h"
 #include "client/ordering/gpu_array.h"
 #include "client/ordering/gpu_use.h"
 #include "client/session/control_port.h"
@@ -34,6 +35,8 @@ struct ProtectedPages {
   // While their slot is still held. False if the kernel has no room for one more range: then the
   // slot must stay held, since who writes it next would fault.
   bool make_writable() const;
+  // Its pages have been replaced.
+  void forget();
 };
 
 class SlotPages {
@@ -50,13 +53,10 @@ class SlotPages {
   // Under the array's write lock. A repeat does nothing.
   absl::Status map_for_writing(ArrayPages& pages);
 
-  std::byte* read_data(std::uint32_t slot) const {
-    return slot < read_.size() ? read_[slot] : added_read_->data(slot);
-  }
+  // A lease keeps what it got: the next one may be led to another range of addresses.
+  std::byte* read_data(std::uint32_t slot) const { return read_place(slot).data(); }
   // After map_for_writing().
-  std::byte* write_data(std::uint32_t slot) const {
-    return slot < write_.size() ? write_[slot] : added_write_->data(slot);
-  }
+  std::byte* write_data(std::uint32_t slot) const { return write_place(slot).data(); }
   // map_slot() would have nothing to do.
   bool mapped_at_once(std::uint32_t slot) const {
     if (slot >= read_.size()) return added_read_->mapped(slot);
@@ -69,15 +69,25 @@ class SlotPages {
   // What a device's added slots keep open. Nobody uses them any more.
   OpenMemory take_added();
 
-  // In a write of the slot: from here on a write to its whole pages ends the process. None: it has
-  // none, it is a device's, or `refused`: there is no room for one more range.
-  ProtectedPages protect(std::uint32_t slot, bool& refused) const;
+  // In a write of the slot, to which the lease has `data`: from here on a write to its whole pages
+  // ends the process. None: it has none, it is a device's, or `refused`: there is no room for one
+  // more range.
+  ProtectedPages protect(std::uint32_t slot, std::byte* data, bool& refused) const;
+
+  // The ranges in which a slot that is held has this address; nullptr for a device's.
+  MappedRanges* ranges_of(std::uint32_t slot, const void* address) const;
 
   // Of which slot is this address? layout.most if of none. For signal handlers, too. `for_writing`:
   // by the mapping for that.
   std::uint32_t slot_at(const void* address, bool& for_writing) const;
 
  private:
+  SlotPlace read_place(std::uint32_t slot) const {
+    return slot < read_.size() ? read_[slot] : added_read_->place(slot);
+  }
+  SlotPlace write_place(std::uint32_t slot) const {
+    return slot < write_.size() ? write_[slot] : added_write_->place(slot);
+  }
   bool stale() const { return added_read_->stale() || added_write_->stale(); }
   void forget_gone();
   void close(AddedSlots::Memory gone);
@@ -87,9 +97,8 @@ class SlotPages {
   const wire::SlotLayout layout_;
   GpuArray* gpu_ = nullptr;  // of a device's array
   bool mapped_for_writing_ = false;
-  std::uint64_t page_bytes_ = 0;
-  std::vector<std::byte*> read_;   // of the regular slots
-  std::vector<std::byte*> write_;  // null before map_for_writing()
+  std::vector<SlotPlace> read_;   // of the regular slots
+  std::vector<SlotPlace> write_;  // none before map_for_writing()
   // Some are mapped, so that each read and write looks whether they have gone.
   std::atomic<bool> maps_added_{false};
   // Where the array may have others.

@@ -60,19 +60,15 @@ Mapping::Mapping(std::byte* data, const SharedFile& file, std::shared_ptr<PeerWi
       size_bytes_(file.size_bytes),
       kind_(file.kind),
       writable_(file.writable),
-      page_bytes_(page_bytes_of(file)),
       fork_generation_(fork_generation()),
       windows_(std::move(windows)),
-      reserve_(kind_ == wire::FileKind::kSegment
-                   ? std::make_unique<ForkObserver>([this] { reserve(); })
-                   : nullptr) {}
-
-void Mapping::reserve() const {
-  mmap(data_, size_bytes_, PROT_NONE,
-       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-}
+      ranges_(
+          kind_ == wire::FileKind::kSegment
+              ? std::make_shared<MappedRanges>(data, size_bytes_, page_bytes_of(file), writable_)
+              : nullptr) {}
 
 Mapping::~Mapping() {
+  if (ranges_ != nullptr) return;
   // In a forked child the addresses may be somebody else's by now.
   if (fork_generation_ != fork_generation()) return;
   if (windows_ != nullptr) {

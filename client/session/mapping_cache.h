@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/session/file_source.h"
-#include "client/session/fork_guard.h"
+#include "client/session/mapped_ranges.h"
 #include "client/session/peer_windows.h"
 #include "wire/ids.h"
 #include "wire/mutex.h"
@@ -21,8 +21,8 @@ namespace memlease::internal {
 enum class Access : bool { kRead, kWrite };
 
 // A mapped file. Not inherited over fork(2): the addresses of arrays' bytes stay out of use in the
-// child, so that a view of the parent's faults there whatever the child maps. The pages of another
-// process stand in a window.
+// child, so that a view of the parent's faults there whatever the child maps. A segment has ranges
+// of addresses, the pages of another process stand in a window.
 class Mapping {
  public:
   static absl::StatusOr<std::shared_ptr<Mapping>> map(const SharedFile& file,
@@ -31,26 +31,25 @@ class Mapping {
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
-  std::byte* data() const { return data_; }
+  // Of a segment: as ranges()->data().
+  std::byte* data() const { return ranges_ == nullptr ? data_ : ranges_->data(); }
   std::uint64_t size_bytes() const { return size_bytes_; }
   bool writable() const { return writable_; }
   wire::FileKind kind() const { return kind_; }
-  // What can be protected of it is a multiple of this.
-  std::uint64_t page_bytes() const { return page_bytes_; }
+  // Of a segment, else nullptr. Views may keep them longer than this lives.
+  const std::shared_ptr<MappedRanges>& ranges() const { return ranges_; }
   // Is the range inside, at a multiple of alignment?
   bool contains(std::uint64_t offset, std::uint64_t size_bytes, std::uint64_t alignment) const;
 
  private:
   Mapping(std::byte* data, const SharedFile& file, std::shared_ptr<PeerWindows> windows);
-  void reserve() const;  // in a forked child
   std::byte* const data_;
   const std::uint64_t size_bytes_;
   const wire::FileKind kind_;
   const bool writable_;
-  const std::uint64_t page_bytes_;
   const std::uint32_t fork_generation_;
-  const std::shared_ptr<PeerWindows> windows_;   // nullptr: in none
-  const std::unique_ptr<ForkObserver> reserve_;  // nullptr: nobody has views of it
+  const std::shared_ptr<PeerWindows> windows_;  // nullptr: in none
+  const std::shared_ptr<MappedRanges> ranges_;  // nullptr: nobody has views of it
 };
 
 class MappingCache {

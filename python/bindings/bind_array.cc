@@ -1,10 +1,12 @@
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <array>
 
 #include "python/bindings/array_handle.h"
 #include "python/bindings/fastcall.h"
 #include "python/bindings/gpu_source.h"
+#include "python/bindings/lease.h"
 
 namespace memlease::python {
 namespace {
@@ -286,9 +288,25 @@ std::vector<std::size_t> wait(const std::vector<py::object>& sources,
   });
 }
 
+std::uint32_t release_views(const py::object& array) {
+  if (!py::isinstance<ArrayHandle>(array)) {
+    throw py::type_error("release_views() takes an array, not " +
+                         std::string(Py_TYPE(array.ptr())->tp_name));
+  }
+  const ArrayHandle& handle = handle_of(array);
+  const std::uint32_t before = internal::ForBindings::held_slots(*handle);
+  PyLease<ReadLease>::release_all(*handle);
+  return without_gil([&] {
+    internal::ForBindings::release_views(*handle);
+    return before - std::min(before, internal::ForBindings::held_slots(*handle));
+  });
+}
+
 }  // namespace
 
 void bind_arrays(py::module_& module) {
+  module.def("release_views", &release_views, py::arg("array"),
+             "How many slots it has freed; see memlease.release_views.");
   module.def(
       "wait",
       [](const std::vector<py::object>& sources,

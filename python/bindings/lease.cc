@@ -38,6 +38,7 @@ void* PyLease<Lease>::data() const {
 
 template <typename Lease>
 PyLease<Lease>::~PyLease() {
+  if constexpr (kReadonly) live_.remove(*this);
   if (views_.empty() && !on_device()) return;
   const py::error_scope pending;
   keep_array_if_used();
@@ -186,6 +187,27 @@ bool PyLease<ReadLease>::release(Stream stream, bool may_throw) {
   const bool is_free = call([&] { return lease_.release(stream); });
   if (warns) warn_of_views(array().name, may_throw);
   return is_free;
+}
+
+// One after the other: other threads may begin and end leases while a device's one ends.
+template <>
+void PyLease<ReadLease>::release_all(const Array& array) {
+  const auto is_wanted = [&](const PyLease& lease) {
+    return !lease.ended() && internal::ForBindings::is_of(lease.lease_, array);
+  };
+  for (PyLease* lease = live_.first(); lease != nullptr;) {
+    if (!is_wanted(*lease)) {
+      lease = lease->next_;
+      continue;
+    }
+    lease->keep_array_if_used();
+    lease->views_.abandon();
+    ReadLease last = std::move(lease->lease_);
+    if (lease->on_device()) {
+      without_gil([&] { const ReadLease ended = std::move(last); });
+    }
+    lease = live_.first();
+  }
 }
 
 template <>

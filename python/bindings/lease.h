@@ -35,7 +35,9 @@ class PyLease {
       : stream_(py::reinterpret_borrow<py::object>(stream)),
         lease_(begin()),
         array_(py::reinterpret_borrow<py::object>(array)),
-        views_(views, kReadonly) {}
+        views_(views, kReadonly) {
+    if constexpr (kReadonly) live_.add(*this);
+  }
   ~PyLease();
   PyLease(const PyLease&) = delete;
   PyLease& operator=(const PyLease&) = delete;
@@ -66,6 +68,8 @@ class PyLease {
   // lease[key] = source, or del lease[key] if `source` is null, of a write lease. All of it may
   // come from a GPU; on a device it must, else Unsupported.
   void assign(py::handle key, py::handle source);
+  // Ends all leases of the array that live in this process, without a warning.
+  static void release_all(const Array& array);
   // Ends a write lease with a version, whatever views live: these are read-only from then on. Where
   // the connection is strict: Busy, and the lease goes on.
   std::uint64_t publish(Stream stream);
@@ -90,6 +94,27 @@ class PyLease {
   template <typename Call>
   decltype(auto) call(Call&& lease_call);
 
+  // Those that have not been destroyed; under the GIL.
+  class Live {
+   public:
+    void add(PyLease& lease) {
+      lease.next_ = first_;
+      if (first_ != nullptr) first_->previous_ = &lease;
+      first_ = &lease;
+    }
+    void remove(PyLease& lease) {
+      (lease.previous_ != nullptr ? lease.previous_->next_ : first_) = lease.next_;
+      if (lease.next_ != nullptr) lease.next_->previous_ = lease.previous_;
+    }
+    PyLease* first() const { return first_; }
+
+   private:
+    PyLease* first_ = nullptr;
+  };
+  inline static Live live_;  // of read leases
+
+  PyLease* next_ = nullptr;
+  PyLease* previous_ = nullptr;
   py::object stream_;
   Lease lease_;
   py::object array_;

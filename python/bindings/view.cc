@@ -184,8 +184,8 @@ void warn_of_views(const std::string& array, bool may_throw) {
   const std::string text =
       "views or leases of '" + array +
       "' that are alive in this process keep slots that a writer waits for: let them die before "
-      "the next step, keep copies instead (lease.array.copy()), or create the array with more "
-      "slots";
+      "the next step, keep copies instead (lease.array.copy()), call "
+      "memlease.release_views(array), or create the array with more slots";
   try {
     package_parts().warn_of_views(text);
   } catch (py::error_already_set&) {

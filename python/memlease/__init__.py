@@ -60,6 +60,7 @@ from memlease.errors import (
 )
 from memlease.faults import explain_faults
 from memlease.programs import show_config
+from memlease.releasing import release_views
 from memlease.waiting import wait
 
 __all__ = [
@@ -96,6 +97,7 @@ __all__ = [
     "__version__",
     "connect",
     "explain_faults",
+    "release_views",
     "show_config",
     "wait",
 ]

@@ -32,6 +32,7 @@ ORDER = [
     "sources",
     "array",
     "waiting",
+    "releasing",
     "client",
     "references",
     "testing",

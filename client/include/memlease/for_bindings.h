@@ -21,6 +21,14 @@ struct MEMLEASE_API ForBindings {
   // process. For after a write() of this process, and for before the end of a lease with views.
   static bool should_warn_of_views(const Array& array);
   static bool should_warn_of_views(const ReadLease& lease);
+
+  // Is it a lease of the array that the handle is open to?
+  static bool is_of(const ReadLease& lease, const Array& array) noexcept;
+  // Of how many slots has this process a lease or view?
+  static std::uint32_t held_slots(const Array& array);
+  // What outlives its lease gives its slot up and sees a copy from now on, at the same address; but
+  // on a device, and views of write leases of arrays of at most 4096 bytes. Throws OutOfMemory.
+  static void release_views(const Array& array);
 };
 
 }  // namespace memlease::internal

@@ -113,10 +113,7 @@ class MEMLEASE_API ReadLease {
   friend class Follower;
   friend struct internal::ForBindings;
   ReadLease(internal::OpenArray& state, std::uint64_t version, std::uint32_t slot,
-            std::uint64_t interrupt_check) noexcept
-      : state_(&state), version_(version), slot_(slot) {
-    streams_.interrupt_check = interrupt_check;
-  }
+            std::uint64_t interrupt_check) noexcept;
   // Of a device array, behind `stream` if there is one.
   static ReadLease begin(internal::OpenArray& state, std::uint64_t version, std::uint32_t slot,
                          std::uint64_t interrupt_check, Stream stream);
@@ -125,6 +122,7 @@ class MEMLEASE_API ReadLease {
   void end_device(Stream stream, bool may_throw);
   void end_quietly();
   internal::OpenArray* state_;  // lives as long as the slot is held; null once released
+  const std::byte* data_ = nullptr;
   std::uint64_t version_ = 0;
   std::uint32_t slot_ = 0;
   mutable internal::LeaseStreams streams_;
@@ -189,16 +187,14 @@ class MEMLEASE_API WriteLease {
   friend class Array;
   friend struct internal::ForBindings;
   WriteLease(internal::OpenArray& state, std::uint64_t version, std::uint32_t slot,
-             std::uint64_t interrupt_check, bool strict) noexcept
-      : state_(&state), version_(version), slot_(slot), strict_(strict) {
-    streams_.interrupt_check = interrupt_check;
-  }
+             std::uint64_t interrupt_check, bool strict) noexcept;
   // Of a device array, as ReadLease::begin. `copy`: with the current version's bytes.
   void begin(Stream stream, bool copy);
   std::uint64_t publish_over(Stream stream, bool late_writes);
   void count_use() const noexcept;
   internal::OpenArray& live() const;
   internal::OpenArray* state_;  // lives as long as the write goes on; null once ended
+  std::byte* data_ = nullptr;
   std::uint64_t version_ = 0;
   std::uint32_t slot_ = 0;
   bool strict_ = false;
