@@ -162,8 +162,8 @@ inline constexpr const char* kCudaInterfaceDoc =
 A dict, new at each access, and each access makes its ``stream`` wait again for all that must come
 before: what is put on that stream, or comes after it was synchronised, sees the version complete.
 Does not block, unless MEMLEASE_CUDA_HOST_WAIT is set or the daemon lets the host wait
-(``event_waits = host``). A dict holds nothing: whoever uses the address keeps the lease, and `release` must be
-told where the work ends.
+(``event_waits = host``). A dict holds nothing: whoever uses the address keeps the lease, and its end,
+``release`` or ``publish``, must be told where the work ends.
 
 Raises
 ------

@@ -98,7 +98,7 @@ class Client(Closing):
 
     @property
     def protected_slots(self) -> int:
-        """How many slots were protected so far because slices or tensors outlived a `publish`."""
+        """How many slots were protected so far, as views outlived `WriteLease.publish`."""
         return self._core.protected_slots
 
     @property
@@ -156,8 +156,8 @@ class Client(Closing):
             Who may read and write, as for a file.
         writer : {"any", "exclusive"}
             Which of these becomes the writer: whichever writes next; or this process alone, until
-            it closes the array or ends, and then the one that writes next. Meanwhile `write` raises
-            `Denied` elsewhere, and names it.
+            it closes the array or ends, and then the one that writes next. Meanwhile `Array.write`
+            raises `Denied` elsewhere, and names it.
         order : {"C", "F"}
             Which axis is fastest in memory: the last or the first.
         strides : sequence of int, optional
