@@ -133,6 +133,14 @@ def test_wheel_refuses_what_it_does_not_know(wrong):
     assert run.stdout == ""
 
 
+def test_docs_refuses_what_it_does_not_know():
+    run = subprocess.run(
+        [ROOT / "dev", "docs", "nothing"], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 2
+    assert "nothing" in run.stderr
+
+
 def test_prove_has_the_parts_that_help_lists_and_the_fuzzers_that_there_are():
     script = (ROOT / "tests" / "prove.sh").read_text()
     usage = subprocess.run([ROOT / "dev", "help"], capture_output=True, text=True, check=True)
