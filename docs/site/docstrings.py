@@ -51,6 +51,16 @@ def show_arguments(
         lines[:] = [re.sub(rf"(?<!`)`({own})`(?!`)", r"``\1``", line) for line in lines]
 
 
+def show_signature(
+    app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str, returned: str
+) -> tuple[str, str] | None:
+    """Show a call of the bindings as it is in Python, without its self and its ends of lines."""
+    if what != "method" or not getattr(obj, "__text_signature__", None):
+        return None
+    whole = inspect.signature(obj)
+    return str(whole.replace(parameters=list(whole.parameters.values())[1:])), ""
+
+
 def resolve(
     app: Sphinx, env: BuildEnvironment, node: pending_xref, contnode: nodes.Element
 ) -> nodes.Node | None:
@@ -61,7 +71,8 @@ def resolve(
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Register both; Sphinx calls this."""
+    """Register them; Sphinx calls this."""
+    app.connect("autodoc-process-signature", show_signature, priority=400)  # before numpydoc
     app.connect("autodoc-process-docstring", show_arguments)
     app.connect("missing-reference", resolve)
     return {"parallel_read_safe": True}
