@@ -131,10 +131,6 @@ ReadLease Array::lease_of(const ReadAttempt& acquired, Stream stream) const {
 
 ReadLease Array::read(const ReadOptions& options) const { return read(options, nullptr); }
 
-ReadLease Array::read_until(const Stop& stop, const ReadOptions& options) const {
-  return read(options, &stop);
-}
-
 ReadLease Array::read(const ReadOptions& options, const Stop* stop) const {
   ReadAttempt attempt = handle_->read_at_once(options.version, options.newer_than);
   if (attempt.outcome != ReadAttempt::Outcome::kAcquired) {
@@ -162,10 +158,6 @@ WriteLease Array::lease_of(const WriteAttempt& attempt, Stream stream) const {
 
 WriteLease Array::write(const WriteOptions& options) const { return write(options, nullptr); }
 
-WriteLease Array::write_until(const Stop& stop, const WriteOptions& options) const {
-  return write(options, &stop);
-}
-
 WriteLease Array::write(const WriteOptions& options, const Stop* stop) const {
   WriteAttempt attempt;
   const auto begin = [&](OpenArray& array, WaitLimit& wait_limit) {
@@ -187,10 +179,6 @@ std::optional<WriteLease> Array::try_write(const WriteOptions& options) const {
 }
 
 WriteLease Array::update(const WriteOptions& options) const { return update(options, nullptr); }
-
-WriteLease Array::update_until(const Stop& stop, const WriteOptions& options) const {
-  return update(options, &stop);
-}
 
 WriteLease Array::update(const WriteOptions& options, const Stop* stop) const {
   WriteAttempt attempt;

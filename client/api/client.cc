@@ -132,11 +132,6 @@ Array Client::wait_for(const std::string& name, Timeout timeout) const {
   return wait_for(name, timeout, nullptr);
 }
 
-Array Client::wait_for_until(const internal::Stop& stop, const std::string& name,
-                             Timeout timeout) const {
-  return wait_for(name, timeout, &stop);
-}
-
 Array Client::wait_for(const std::string& name, Timeout timeout, const internal::Stop* stop) const {
   Connection& connection = here(*connection_);
   const ArrayTable& arrays = *value_or_throw(connection.use());

@@ -144,8 +144,6 @@ Follower::State& Follower::state() const {
 
 ReadLease Follower::next() { return next(nullptr); }
 
-ReadLease Follower::next_until(const internal::Stop& stop) { return next(&stop); }
-
 ReadLease Follower::next(const internal::Stop* stop) {
   State& s = state();
   internal::check(s.begin_step());
@@ -156,10 +154,6 @@ ReadLease Follower::next(const internal::Stop* stop) {
 }
 
 std::optional<ReadLease> Follower::next_or_end() { return next_or_end(nullptr); }
-
-std::optional<ReadLease> Follower::next_or_end_until(const internal::Stop& stop) {
-  return next_or_end(&stop);
-}
 
 std::optional<ReadLease> Follower::next_or_end(const internal::Stop* stop) {
   if (closed()) return std::nullopt;

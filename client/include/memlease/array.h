@@ -115,18 +115,18 @@ class MEMLEASE_API Array {
   // need not be waited for is given nevertheless.
   [[nodiscard]] ReadLease read(internal::StopToken auto stop,
                                const ReadOptions& options = {}) const {
-    return internal::until_stopped(
-        std::move(stop), [&](const internal::Stop& by) { return read_until(by, options); });
+    return internal::until_stopped(std::move(stop),
+                                   [&](const internal::Stop& by) { return read(options, &by); });
   }
   [[nodiscard]] WriteLease write(internal::StopToken auto stop,
                                  const WriteOptions& options = {}) const {
-    return internal::until_stopped(
-        std::move(stop), [&](const internal::Stop& by) { return write_until(by, options); });
+    return internal::until_stopped(std::move(stop),
+                                   [&](const internal::Stop& by) { return write(options, &by); });
   }
   [[nodiscard]] WriteLease update(internal::StopToken auto stop,
                                   const WriteOptions& options = {}) const {
-    return internal::until_stopped(
-        std::move(stop), [&](const internal::Stop& by) { return update_until(by, options); });
+    return internal::until_stopped(std::move(stop),
+                                   [&](const internal::Stop& by) { return update(options, &by); });
   }
 #endif
 
@@ -158,9 +158,6 @@ class MEMLEASE_API Array {
   internal::OpenArray& state() const;
   ReadLease lease_of(const internal::ReadAttempt& acquired, Stream stream) const;
   WriteLease lease_of(const internal::WriteAttempt& attempt, Stream stream) const;
-  ReadLease read_until(const internal::Stop& stop, const ReadOptions& options) const;
-  WriteLease write_until(const internal::Stop& stop, const WriteOptions& options) const;
-  WriteLease update_until(const internal::Stop& stop, const WriteOptions& options) const;
   ReadLease read(const ReadOptions& options, const internal::Stop* stop) const;
   WriteLease write(const WriteOptions& options, const internal::Stop* stop) const;
   WriteLease update(const WriteOptions& options, const internal::Stop* stop) const;

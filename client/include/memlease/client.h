@@ -94,9 +94,8 @@ class MEMLEASE_API Client {
   // Interrupted.
   Array wait_for(const std::string& name, internal::StopToken auto stop,
                  Timeout timeout = {}) const {
-    return internal::until_stopped(std::move(stop), [&](const internal::Stop& by) {
-      return wait_for_until(by, name, timeout);
-    });
+    return internal::until_stopped(
+        std::move(stop), [&](const internal::Stop& by) { return wait_for(name, timeout, &by); });
   }
 #endif
   void withdraw(const std::string& name) const;
@@ -124,7 +123,6 @@ class MEMLEASE_API Client {
 
  private:
   explicit Client(std::shared_ptr<internal::Connection> connection) noexcept;
-  Array wait_for_until(const internal::Stop& stop, const std::string& name, Timeout timeout) const;
   Array wait_for(const std::string& name, Timeout timeout, const internal::Stop* stop) const;
   std::shared_ptr<internal::Connection> connection_;
 };

@@ -48,11 +48,11 @@ class MEMLEASE_API Follower {
   // may go on.
   [[nodiscard]] ReadLease next(internal::StopToken auto stop) {
     return internal::until_stopped(std::move(stop),
-                                   [&](const internal::Stop& by) { return next_until(by); });
+                                   [&](const internal::Stop& by) { return next(&by); });
   }
   [[nodiscard]] std::optional<ReadLease> next_or_end(internal::StopToken auto stop) {
     return internal::until_stopped(std::move(stop),
-                                   [&](const internal::Stop& by) { return next_or_end_until(by); });
+                                   [&](const internal::Stop& by) { return next_or_end(&by); });
   }
 #endif
   // As next() if there is a version now, without waiting; else nothing.
@@ -77,8 +77,6 @@ class MEMLEASE_API Follower {
   friend class Awaited;
   struct State;
   State& state() const;
-  ReadLease next_until(const internal::Stop& stop);
-  std::optional<ReadLease> next_or_end_until(const internal::Stop& stop);
   ReadLease next(const internal::Stop* stop);
   std::optional<ReadLease> next_or_end(const internal::Stop* stop);
   Follower(std::shared_ptr<internal::ArrayHandle> handle, const FollowOptions& options);
