@@ -30,71 +30,12 @@ absl::StatusOr<std::unique_ptr<OpenArray>> OpenArray::open(std::shared_ptr<Array
 }
 
 OpenArray::OpenArray(std::shared_ptr<ArrayOwner> owner, const OpenAnswer& answer)
-    : owner_(std::move(owner)),
-      session_(owner_->session()),
-      answer_(answer),
-      fork_generation_(fork_generation()),
-      strides_bytes_(wire::strides_bytes_of(answer.spec)),
-      pages_(session_.mappings()),
-      slot_pages_(answer_) {}
+    : MappedArray(std::move(owner), answer) {}
 
 OpenArray::~OpenArray() {
   FaultTable::remove(*this);
   if (forked() || left_) return;
   owner_->depart(answer_.id, opens_, take_gpu_use());
-}
-
-GpuUse OpenArray::take_gpu_use() {
-  if (gpu_ == nullptr) return {};
-  GpuUse use = gpu_->take_use();
-  OpenMemory added = slot_pages_.take_added();
-  use.memory.insert(use.memory.end(), added.begin(), added.end());
-  return use;
-}
-
-absl::Status OpenArray::map_all() {
-  if (auto status = pages_.map_board(answer_); !status.ok()) return status;
-  if (wire::is_host(spec())) return slot_pages_.map_for_reading(pages_, session_.mappings());
-  auto opened = GpuArray::open(answer_, session_, owner_->imports());
-  if (!opened.ok()) return opened.status();
-  gpu_ = std::move(*opened);
-  slot_pages_.set_device(pages_, *gpu_);
-  return absl::OkStatus();
-}
-
-int OpenArray::device_ordinal() const { return gpu_ == nullptr ? -1 : gpu_->importer().ordinal(); }
-
-template <typename FindRow>
-std::uint64_t OpenArray::find_version(FindRow find_row) {
-  constexpr int kMostTries = 1000;  // a process that only moves ownership must not keep others here
-  std::uint64_t version = 0;
-  std::uint64_t word = board().writer.load();
-  for (int tries = 0; tries < kMostTries; ++tries) {
-    if (board().array_id.load() != wire::to_int(answer_.id)) return 0;
-    const wire::WriterRow* writer = find_row(wire::writer_row_of(word));
-    version = writer == nullptr ? 0 : wire::unpack_publication(writer->publication.load()).version;
-    if (const std::uint64_t before = std::exchange(word, board().writer.load()); before == word)
-      break;
-  }
-  return version;
-}
-
-std::uint64_t OpenArray::known_version() {
-  return find_version([this](RowRef at) { return pages_.writer_row(at, Unmapped::kLeave); });
-}
-
-absl::StatusOr<std::uint64_t> OpenArray::current_version(InterruptCheck interrupt) {
-  absl::Status interrupted;
-  const auto find_row = [&](RowRef at) -> const wire::WriterRow* {
-    if (const wire::WriterRow* known = pages_.writer_row(at, Unmapped::kLeave)) return known;
-    if (!interrupted.ok()) return nullptr;
-    const auto mapped = pages_.map_writer_row(at, interrupt);
-    if (wire::code_of(mapped.status()) == ErrorCode::kInterrupted) interrupted = mapped.status();
-    return mapped.ok() ? *mapped : nullptr;
-  };
-  const std::uint64_t version = find_version(find_row);
-  if (!interrupted.ok()) return interrupted;
-  return version;
 }
 
 absl::Status OpenArray::usable() const {
@@ -141,15 +82,6 @@ void OpenArray::end_write(std::uint32_t slot, std::uint64_t version, bool publis
   });
 }
 
-ProtectedPages OpenArray::protect(std::uint32_t slot, std::byte* data) {
-  Session::ViewCounts& counts = session_.view_counts();
-  bool refused = false;
-  const ProtectedPages pages = slot_pages_.protect(slot, data, refused);
-  if (pages) counts.protected_slots.fetch_add(1, std::memory_order_relaxed);
-  if (refused) counts.refused_protections.fetch_add(1, std::memory_order_relaxed);
-  return pages;
-}
-
 std::vector<OutlivingPins::Found> OpenArray::outliving_pins() {
   return outliving_pins_.list([this](std::uint32_t slot, const std::byte* data) {
     return slot_pages_.ranges_of(slot, data);
@@ -175,12 +107,6 @@ bool OpenArray::holds_back_slots() {
     if (reader->holds(slot) != 0 && (!is_current || slots() == 1)) return true;
   }
   return false;
-}
-
-bool OpenArray::writer_wants_slot() {
-  const wire::WriterRow* writer =
-      pages_.writer_row(wire::writer_row_of(board().writer.load()), Unmapped::kLeave);
-  return writer != nullptr && writer->wanted.load() != 0;
 }
 
 bool OpenArray::find_place(const void* address, FaultTable::Place& place) const {
@@ -255,30 +181,8 @@ bool OpenArray::in_use() const {
   return write_lock_.taken() || (reader != nullptr && reader->holds_any());
 }
 
-bool OpenArray::withdrawn() const {
-  return (board().writer.load() & wire::kWriterWithdrawn) != 0 ||
-         board().array_id.load() != wire::to_int(answer_.id);
-}
-
-bool OpenArray::has_writer() const {
-  return (board().writer.load() & wire::kWriterVacant) == 0 && !withdrawn();
-}
-
 bool OpenArray::has_its_name() const {
   return !closed_.load() && (board().writer.load() & wire::kWriterDraining) == 0 && !withdrawn();
-}
-
-absl::Status OpenArray::gone(bool draining) const {
-  if (draining) {
-    return make_error(ErrorCode::kDaemonLost,
-                      fmt::format("the daemon of {} is shutting down", session_.directory()),
-                      "Release your leases; connect again once it has been restarted.");
-  }
-  return make_error(
-      ErrorCode::kWithdrawn,
-      fmt::format("'{}' has been withdrawn, or the process that created it has ended", name()),
-      "Views stay valid until they die. Open the name again if it was created again; "
-      "with lifetime 'persistent' an array outlives its creator.");
 }
 
 // ---- Membership.

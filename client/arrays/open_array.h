@@ -1,38 +1,29 @@
-// One array as this process has it open: its pages, its bytes, its membership. Its owner deletes
-// it, and so leaves the array, when there is no handle (a shared_ptr) any more and no lease or pin:
-// these keep it by their hold or by the write lock, so that they need not count anything else.
-// Thread-safe.
+// One array as this process has it open: its membership, the halves of the slot protocol, and the
+// ends of leases, on what MappedArray has mapped. Its owner deletes it, and so leaves the array,
+// when there is no handle (a shared_ptr) any more and no lease or pin: these keep it by their hold
+// or by the write lock, so that they need not count anything else. Thread-safe.
 #pragma once
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/arrays/array_owner.h"
-#include "client/arrays/array_pages.h"
 #include "client/arrays/fault_table.h"
+#include "client/arrays/mapped_array.h"
 #include "client/arrays/outliving_pins.h"
-#include "client/arrays/slot_pages.h"
 #include "client/arrays/write_lock.h"
-#include "client/ordering/gpu_array.h"
-#include "client/ordering/gpu_order.h"
 #include "client/ordering/work_end.h"
-#include "client/session/control_port.h"
-#include "client/session/session.h"
 #include "client/slots/slot_reader.h"
 #include "client/slots/slot_writer.h"
 #include "wire/mutex.h"
 
 namespace memlease::internal {
 
-class OpenArray final : public FaultTable::Array {
+class OpenArray final : public MappedArray, public FaultTable::Array {
  public:
   // Maps, fetches and opens. After an error it is the caller that leaves the array.
   static absl::StatusOr<std::unique_ptr<OpenArray>> open(std::shared_ptr<ArrayOwner> owner,
@@ -42,50 +33,6 @@ class OpenArray final : public FaultTable::Array {
   OpenArray(const OpenArray&) = delete;
   OpenArray& operator=(const OpenArray&) = delete;
 
-  ArrayOwner& owner() const { return *owner_; }
-  Session& session() const { return session_; }
-  const OpenAnswer& answer() const { return answer_; }
-  const wire::ArraySpec& spec() const { return answer_.spec; }
-  const std::string& name() const { return answer_.spec.name; }
-  std::uint32_t slots() const { return answer_.spec.slots; }
-  wire::SlotLayout layout() const { return {answer_.spec.slots, answer_.spec.max_slots}; }
-  bool is_added(std::uint32_t slot) const { return slot >= slots(); }
-  const std::vector<std::int64_t>& strides_bytes() const { return strides_bytes_; }
-  // Of a slot that is held and has been mapped; to write, of one that is in writing.
-  std::byte* read_data(std::uint32_t slot) const { return slot_pages_.read_data(slot); }
-  std::byte* write_data(std::uint32_t slot) const { return slot_pages_.write_data(slot); }
-  // Maps it unless it is, which a slot may be that the daemon has added. To be asked after each
-  // hold, and each begin of a write. Unmaps those that have gone.
-  absl::Status map_slot(std::uint32_t slot, InterruptCheck interrupt) {
-    return slot_pages_.map_slot(slot, interrupt);
-  }
-  absl::Status map_slot_to_write(std::uint32_t slot, InterruptCheck interrupt) {
-    return slot_pages_.map_slot_to_write(slot, interrupt);
-  }
-  const wire::BoardRecord& board() const { return pages_.board(); }
-  const wire::WriterRow* writer_row(wire::RowRef at, Unmapped unmapped = Unmapped::kFetch) {
-    return pages_.writer_row(at, unmapped);
-  }
-  // Maps a writer's row; a wait for the daemon ends with what `interrupt` says.
-  absl::Status map_writer_row(wire::RowRef at, InterruptCheck interrupt) {
-    return pages_.map_writer_row(at, interrupt).status();
-  }
-  // Maps readers' rows likewise (ArrayPages), for a write.
-  absl::StatusOr<bool> map_reader_rows(InterruptCheck interrupt) {
-    return pages_.map_reader_rows(interrupt);
-  }
-  // The version that is current now; 0 = none. Maps the writer's row likewise, and fails with an
-  // interrupt alone.
-  absl::StatusOr<std::uint64_t> current_version(InterruptCheck interrupt);
-  // The same for the text of an error, which calls nobody.
-  std::uint64_t known_version();
-
-  // The GPU's part, also where the array has been left; nullptr for the host, whose bytes are there
-  // when a lease is.
-  GpuArray* gpu() const { return gpu_.get(); }
-  Importer* importer() const { return gpu_ == nullptr ? nullptr : &gpu_->importer(); }
-  int device_ordinal() const;  // in this process; -1 for the host
-
   // kClosed, kForkedClient, kDaemonLost or OK.
   absl::Status usable() const;
   // Nothing speaks against it, and no look is due: usable() would say OK.
@@ -93,10 +40,6 @@ class OpenArray final : public FaultTable::Array {
     return !closed_.load(std::memory_order_relaxed) && !left_.load(std::memory_order_relaxed) &&
            session_.usable_at_once();
   }
-  // Made before a fork, and this is the child: the pages are not here.
-  bool forked() const { return fork_generation_ != fork_generation(); }
-  // What stands in the way of a withdrawn or ending daemon's array, as an error.
-  absl::Status gone(bool draining) const;
 
   // The reader's half; takes a row from the daemon at its first call.
   absl::StatusOr<SlotReader*> reader(InterruptCheck interrupt);
@@ -133,11 +76,6 @@ class OpenArray final : public FaultTable::Array {
                                std::uint64_t interrupt_check);
   // Ends a write lease, likewise.
   void end_write(std::uint32_t slot, std::uint64_t version, bool publish);
-  // In a write that is about to be published, with a pin that has the slot until they are writable
-  // again: views of it live that could write into it late. From here on that faults.
-  // `data`: where the lease has it.
-  ProtectedPages protect(std::uint32_t slot, std::byte* data);
-
   // The pins of a host array that outlive their leases; the table is pin.cc's and release_views()'.
   void add_pin(PinnedSlot& pin) { outliving_pins_.add(pin); }
   void remove_pin(const PinnedSlot& pin) { outliving_pins_.remove(pin); }
@@ -148,8 +86,6 @@ class OpenArray final : public FaultTable::Array {
 
   // Does this process itself hold slots beside the current one, by leases and views?
   bool holds_back_slots();
-  // A writer, of whatever process, waits for a slot. Calls nobody.
-  bool writer_wants_slot();
   // What this process holds has kept a write of its own waiting.
   void note_starved() { starved_.store(true, std::memory_order_relaxed); }
   // True once, for `starved` or what has been noted: the user is to be told about views.
@@ -163,19 +99,10 @@ class OpenArray final : public FaultTable::Array {
 
   // The write lock of this process. Whoever lets it go without a write leaves the array if that has
   // become due meanwhile.
-  bool enter_writing(std::chrono::nanoseconds slice) {
-    if (!write_lock_.acquire(slice)) return false;
-    writing_thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-    return true;
-  }
-  void leave_writing() {
-    writing_thread_.store({}, std::memory_order_relaxed);
-    write_lock_.release();
-  }
+  bool enter_writing(std::chrono::nanoseconds slice) { return write_lock_.acquire(slice); }
+  void leave_writing() { write_lock_.release(); }
   // This thread has entered it, and nobody has left it.
-  bool written_by_this_thread() const {
-    return writing_thread_.load(std::memory_order_relaxed) == std::this_thread::get_id();
-  }
+  bool written_by_this_thread() const { return write_lock_.taken_by_this_thread(); }
   // For whoever has it: when a writer that would skip a version asks the daemon for one more slot
   // again.
   std::chrono::steady_clock::time_point next_growth() const { return next_growth_; }
@@ -217,10 +144,6 @@ class OpenArray final : public FaultTable::Array {
   // Leaves if nothing is held any more and the array is closed or withdrawn. May wait for the
   // device and call the daemon, both without a lock.
   void leave_if_due();
-  // A process has the writer's ownership, not the daemon.
-  bool has_writer() const;
-  // Its name is free, or another array's.
-  bool withdrawn() const;
   // Whoever opens the name now gets this array: a name is freed by withdrawing alone.
   bool has_its_name() const;
 
@@ -233,32 +156,17 @@ class OpenArray final : public FaultTable::Array {
 
  private:
   OpenArray(std::shared_ptr<ArrayOwner> owner, const OpenAnswer& answer);
-  absl::Status map_all();
   bool mapped_at_once(std::uint32_t slot) const { return slot_pages_.mapped_at_once(slot); }
-  // What orders streams, while there is a lease, a pin or the write lock: without these another
-  // thread may leave the array.
-  GpuOrder* order() const { return gpu_ == nullptr ? nullptr : gpu_->order(); }
   absl::Status release_own_deferred();
   absl::Status subscribe(InterruptCheck interrupt);
-  template <typename FindRow>
-  std::uint64_t find_version(FindRow find_row);
   std::uint64_t version_in(std::uint32_t slot) const;
   void end_busy() ABSL_LOCKS_EXCLUDED(mutex_);
   void finish_closing();
   std::optional<std::uint32_t> begin_leaving() ABSL_LOCKS_EXCLUDED(mutex_);
   void await_device();
-  GpuUse take_gpu_use();
   template <typename GiveUp>
   void end_lease(GiveUp give_up);
 
-  const std::shared_ptr<ArrayOwner> owner_;
-  Session& session_;
-  const OpenAnswer answer_;
-  const std::uint32_t fork_generation_;
-  std::vector<std::int64_t> strides_bytes_;
-  ArrayPages pages_;
-  std::unique_ptr<GpuArray> gpu_;
-  SlotPages slot_pages_;
   OutlivingPins outliving_pins_;
 
   std::atomic<bool> without_handle_{false};
@@ -267,7 +175,6 @@ class OpenArray final : public FaultTable::Array {
   std::atomic<bool> warned_of_views_{false};
   std::atomic<bool> left_{false};  // no member any more; the rows may be another array's by now
   WriteLock write_lock_;
-  std::atomic<std::thread::id> writing_thread_;
   std::optional<SlotWriter> writer_;                   // used under the write lock alone
   std::chrono::steady_clock::time_point next_growth_;  // likewise
 

@@ -3,6 +3,12 @@
 namespace memlease::internal {
 
 bool WriteLock::acquire(std::chrono::nanoseconds slice) {
+  if (!take(slice)) return false;
+  taker_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  return true;
+}
+
+bool WriteLock::take(std::chrono::nanoseconds slice) {
   std::uint32_t found = kFree;
   if (word_.compare_exchange_strong(found, kTaken)) return true;
   if (slice == std::chrono::nanoseconds::zero()) return false;
@@ -16,6 +22,7 @@ bool WriteLock::acquire(std::chrono::nanoseconds slice) {
 }
 
 void WriteLock::release() {
+  taker_.store({}, std::memory_order_relaxed);
   if (word_.exchange(kFree) == kAwaited) wire::futex_wake_all(word_);
 }
 

@@ -3,8 +3,10 @@
 // Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <thread>
 
 #include "wire/futex.h"
 
@@ -16,10 +18,17 @@ class WriteLock {
   bool acquire(std::chrono::nanoseconds slice);
   void release();
   bool taken() const { return word_.load() != kFree; }
+  // By this thread, and nobody has released it since.
+  bool taken_by_this_thread() const {
+    return taker_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+  }
 
  private:
+  bool take(std::chrono::nanoseconds slice);
+
   enum State : std::uint32_t { kFree, kTaken, kAwaited };
   wire::HalfWord word_{kFree};
+  std::atomic<std::thread::id> taker_;
 };
 
 }  // namespace memlease::internal

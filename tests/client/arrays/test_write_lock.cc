@@ -31,6 +31,16 @@ TEST(WriteLock, MayBeLetGoByAnotherThread) {
   EXPECT_TRUE(lock.acquire(0s));
 }
 
+TEST(WriteLock, KnowsTheThreadThatHasIt) {
+  WriteLock lock;
+  EXPECT_FALSE(lock.taken_by_this_thread());
+  ASSERT_TRUE(lock.acquire(0s));
+  EXPECT_TRUE(lock.taken_by_this_thread());
+  EXPECT_FALSE(std::async(std::launch::async, [&] { return lock.taken_by_this_thread(); }).get());
+  lock.release();
+  EXPECT_FALSE(lock.taken_by_this_thread());
+}
+
 TEST(WriteLock, WakesThoseWhoWait) {
   WriteLock lock;
   ASSERT_TRUE(lock.acquire(0s));

@@ -1,0 +1,115 @@
+#include "client/arrays/mapped_array.h"
+
+#include <utility>
+
+#include "fmt/format.h"
+#include "wire/error.h"
+
+namespace memlease::internal {
+
+using wire::ErrorCode;
+using wire::make_error;
+using wire::RowRef;
+
+MappedArray::MappedArray(std::shared_ptr<ArrayOwner> owner, const OpenAnswer& answer)
+    : owner_(std::move(owner)),
+      session_(owner_->session()),
+      answer_(answer),
+      fork_generation_(fork_generation()),
+      strides_bytes_(wire::strides_bytes_of(answer.spec)),
+      pages_(session_.mappings()),
+      slot_pages_(answer_) {}
+
+absl::Status MappedArray::map_all() {
+  if (auto status = pages_.map_board(answer_); !status.ok()) return status;
+  if (wire::is_host(spec())) return slot_pages_.map_for_reading(pages_, session_.mappings());
+  auto opened = GpuArray::open(answer_, session_, owner_->imports());
+  if (!opened.ok()) return opened.status();
+  gpu_ = std::move(*opened);
+  slot_pages_.set_device(pages_, *gpu_);
+  return absl::OkStatus();
+}
+
+int MappedArray::device_ordinal() const {
+  return gpu_ == nullptr ? -1 : gpu_->importer().ordinal();
+}
+
+template <typename FindRow>
+std::uint64_t MappedArray::find_version(FindRow find_row) {
+  constexpr int kMostTries = 1000;  // a process that only moves ownership must not keep others here
+  std::uint64_t version = 0;
+  std::uint64_t word = board().writer.load();
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    if (board().array_id.load() != wire::to_int(answer_.id)) return 0;
+    const wire::WriterRow* writer = find_row(wire::writer_row_of(word));
+    version = writer == nullptr ? 0 : wire::unpack_publication(writer->publication.load()).version;
+    if (const std::uint64_t before = std::exchange(word, board().writer.load()); before == word)
+      break;
+  }
+  return version;
+}
+
+std::uint64_t MappedArray::known_version() {
+  return find_version([this](RowRef at) { return pages_.writer_row(at, Unmapped::kLeave); });
+}
+
+absl::StatusOr<std::uint64_t> MappedArray::current_version(InterruptCheck interrupt) {
+  absl::Status interrupted;
+  const auto find_row = [&](RowRef at) -> const wire::WriterRow* {
+    if (const wire::WriterRow* known = pages_.writer_row(at, Unmapped::kLeave)) return known;
+    if (!interrupted.ok()) return nullptr;
+    const auto mapped = pages_.map_writer_row(at, interrupt);
+    if (wire::code_of(mapped.status()) == ErrorCode::kInterrupted) interrupted = mapped.status();
+    return mapped.ok() ? *mapped : nullptr;
+  };
+  const std::uint64_t version = find_version(find_row);
+  if (!interrupted.ok()) return interrupted;
+  return version;
+}
+
+GpuUse MappedArray::take_gpu_use() {
+  if (gpu_ == nullptr) return {};
+  GpuUse use = gpu_->take_use();
+  OpenMemory added = slot_pages_.take_added();
+  use.memory.insert(use.memory.end(), added.begin(), added.end());
+  return use;
+}
+
+ProtectedPages MappedArray::protect(std::uint32_t slot, std::byte* data) {
+  Session::ViewCounts& counts = session_.view_counts();
+  bool refused = false;
+  const ProtectedPages pages = slot_pages_.protect(slot, data, refused);
+  if (pages) counts.protected_slots.fetch_add(1, std::memory_order_relaxed);
+  if (refused) counts.refused_protections.fetch_add(1, std::memory_order_relaxed);
+  return pages;
+}
+
+bool MappedArray::writer_wants_slot() {
+  const wire::WriterRow* writer =
+      pages_.writer_row(wire::writer_row_of(board().writer.load()), Unmapped::kLeave);
+  return writer != nullptr && writer->wanted.load() != 0;
+}
+
+bool MappedArray::withdrawn() const {
+  return (board().writer.load() & wire::kWriterWithdrawn) != 0 ||
+         board().array_id.load() != wire::to_int(answer_.id);
+}
+
+bool MappedArray::has_writer() const {
+  return (board().writer.load() & wire::kWriterVacant) == 0 && !withdrawn();
+}
+
+absl::Status MappedArray::gone(bool draining) const {
+  if (draining) {
+    return make_error(ErrorCode::kDaemonLost,
+                      fmt::format("the daemon of {} is shutting down", session_.directory()),
+                      "Release your leases; connect again once it has been restarted.");
+  }
+  return make_error(
+      ErrorCode::kWithdrawn,
+      fmt::format("'{}' has been withdrawn, or the process that created it has ended", name()),
+      "Views stay valid until they die. Open the name again if it was created again; "
+      "with lifetime 'persistent' an array outlives its creator.");
+}
+
+}  // namespace memlease::internal

@@ -1,0 +1,116 @@
+// An array as this process has it mapped: what it is, where its bytes and pages are, and what the
+// words that others write say about it. Who uses it here, and for how long, is OpenArray's, which
+// begins as one of these. Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/arrays/array_owner.h"
+#include "client/arrays/array_pages.h"
+#include "client/arrays/slot_pages.h"
+#include "client/ordering/gpu_array.h"
+#include "client/ordering/gpu_order.h"
+#include "client/ordering/gpu_use.h"
+#include "client/session/control_port.h"
+#include "client/session/session.h"
+#include "wire/board.h"
+
+namespace memlease::internal {
+
+class MappedArray {
+ public:
+  MappedArray(const MappedArray&) = delete;
+  MappedArray& operator=(const MappedArray&) = delete;
+
+  ArrayOwner& owner() const { return *owner_; }
+  Session& session() const { return session_; }
+  const OpenAnswer& answer() const { return answer_; }
+  const wire::ArraySpec& spec() const { return answer_.spec; }
+  const std::string& name() const { return answer_.spec.name; }
+  std::uint32_t slots() const { return answer_.spec.slots; }
+  wire::SlotLayout layout() const { return {answer_.spec.slots, answer_.spec.max_slots}; }
+  bool is_added(std::uint32_t slot) const { return slot >= slots(); }
+  const std::vector<std::int64_t>& strides_bytes() const { return strides_bytes_; }
+  // Made before a fork, and this is the child: the pages are not here.
+  bool forked() const { return fork_generation_ != fork_generation(); }
+
+  // Of a slot that is held and has been mapped; to write, of one that is in writing.
+  std::byte* read_data(std::uint32_t slot) const { return slot_pages_.read_data(slot); }
+  std::byte* write_data(std::uint32_t slot) const { return slot_pages_.write_data(slot); }
+  // Maps it unless it is, which a slot may be that the daemon has added. To be asked after each
+  // hold, and each begin of a write. Unmaps those that have gone.
+  absl::Status map_slot(std::uint32_t slot, InterruptCheck interrupt) {
+    return slot_pages_.map_slot(slot, interrupt);
+  }
+  absl::Status map_slot_to_write(std::uint32_t slot, InterruptCheck interrupt) {
+    return slot_pages_.map_slot_to_write(slot, interrupt);
+  }
+  // In a write that is about to be published, with a pin that has the slot until they are writable
+  // again: views of it live that could write into it late. From here on that faults.
+  // `data`: where the lease has it.
+  ProtectedPages protect(std::uint32_t slot, std::byte* data);
+
+  const wire::BoardRecord& board() const { return pages_.board(); }
+  const wire::WriterRow* writer_row(wire::RowRef at, Unmapped unmapped = Unmapped::kFetch) {
+    return pages_.writer_row(at, unmapped);
+  }
+  // Maps a writer's row; a wait for the daemon ends with what `interrupt` says.
+  absl::Status map_writer_row(wire::RowRef at, InterruptCheck interrupt) {
+    return pages_.map_writer_row(at, interrupt).status();
+  }
+  // Maps readers' rows likewise (ArrayPages), for a write.
+  absl::StatusOr<bool> map_reader_rows(InterruptCheck interrupt) {
+    return pages_.map_reader_rows(interrupt);
+  }
+  // The version that is current now; 0 = none. Maps the writer's row likewise, and fails with an
+  // interrupt alone.
+  absl::StatusOr<std::uint64_t> current_version(InterruptCheck interrupt);
+  // The same for the text of an error, which calls nobody.
+  std::uint64_t known_version();
+  // A process has the writer's ownership, not the daemon.
+  bool has_writer() const;
+  // A writer, of whatever process, waits for a slot. Calls nobody.
+  bool writer_wants_slot();
+  // Its name is free, or another array's.
+  bool withdrawn() const;
+  // What stands in the way of a withdrawn or ending daemon's array, as an error.
+  absl::Status gone(bool draining) const;
+
+  // The GPU's part, also where the array has been left; nullptr for the host, whose bytes are there
+  // when a lease is.
+  GpuArray* gpu() const { return gpu_.get(); }
+  Importer* importer() const { return gpu_ == nullptr ? nullptr : &gpu_->importer(); }
+  int device_ordinal() const;  // in this process; -1 for the host
+
+ protected:
+  MappedArray(std::shared_ptr<ArrayOwner> owner, const OpenAnswer& answer);
+  ~MappedArray() = default;
+  // Before all else: fetches, maps and opens what a reader needs.
+  absl::Status map_all();
+  // What orders streams, while there is a lease, a pin or the write lock: without these another
+  // thread may leave the array.
+  GpuOrder* order() const { return gpu_ == nullptr ? nullptr : gpu_->order(); }
+  // What is open of a GPU's, to be closed: nobody uses the array any more.
+  GpuUse take_gpu_use();
+
+  const std::shared_ptr<ArrayOwner> owner_;
+  Session& session_;
+  const OpenAnswer answer_;
+  const std::uint32_t fork_generation_;
+  std::vector<std::int64_t> strides_bytes_;
+  ArrayPages pages_;
+  std::unique_ptr<GpuArray> gpu_;
+  SlotPages slot_pages_;
+
+ private:
+  template <typename FindRow>
+  std::uint64_t find_version(FindRow find_row);
+};
+
+}  // namespace memlease::internal
