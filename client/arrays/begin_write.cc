@@ -71,48 +71,6 @@ absl::Status numbers_used_up(const OpenArray& array) {
       "Withdraw the array and create it again.");
 }
 
-// Asks the daemon for one more slot. A daemon that does not answer keeps the writer until its
-// deadline, or for a moment if it does not want to wait at all; the slot may be there the next
-// time.
-class Growth {
- public:
-  Growth(OpenArray& array, WaitLimit& wait_limit, IfNoSlot if_none)
-      : array_(array), wait_limit_(wait_limit), if_none_(if_none) {}
-  SlotWriter::Grown ask(std::uint32_t slots) {
-    // For one who skips a version the question costs more than the version may be worth.
-    if (if_none_ == IfNoSlot::kExplain) return ask_now(slots);
-    const auto begin = Clock::now();
-    if (begin < array_.next_growth()) return SlotWriter::Grown::kRefused;
-    const SlotWriter::Grown grown = ask_now(slots);
-    const auto end = Clock::now();
-    const auto pause = std::max<Clock::duration>(kAskedAgain, 10 * (end - begin));
-    if (!refused_.ok()) array_.set_next_growth(end + pause);
-    return grown;
-  }
-  const absl::Status& refused() const { return refused_; }
-  const absl::Status& interrupted() const { return interrupted_; }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::milliseconds kAskedAgain{100};
-  SlotWriter::Grown ask_now(std::uint32_t slots) {
-    constexpr std::chrono::milliseconds kShortest{100};
-    constexpr std::chrono::milliseconds kLongest{30'000};
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(wait_limit_.left());
-    const auto check = [&] { return interrupted_ = wait_limit_.check_interrupt(); };
-    refused_ = array_.session().control().add_slot(array_.answer().id, slots,
-                                                   std::clamp(left, kShortest, kLongest), check);
-    if (!interrupted_.ok()) return SlotWriter::Grown::kStop;
-    return refused_.ok() ? SlotWriter::Grown::kAdded : SlotWriter::Grown::kRefused;
-  }
-
-  OpenArray& array_;
-  WaitLimit& wait_limit_;
-  const IfNoSlot if_none_;
-  absl::Status refused_;
-  absl::Status interrupted_;
-};
-
 // What to sleep on until ownership may be had: the board, and the present writer's row, if it is
 // mapped.
 std::vector<wire::FutexWait> ownership_words(OpenArray& array, Unmapped unmapped) {
@@ -186,16 +144,80 @@ absl::Status refuse_self_deadlock(OpenArray& array) {
                     "Release its leases and delete its views first, or use slots=2 or more.");
 }
 
+// One attempt's wait for a free slot. After a wait to the deadline it is tried once more; after an
+// interrupt it is not, as a slot that was taken then would have no lease.
+class WriteWait final : public SlotWait {
+ public:
+  WriteWait(OpenArray& array, WaitLimit& wait_limit, IfNoSlot if_none)
+      : array_(array), wait_limit_(wait_limit), if_none_(if_none) {}
+  // What has ended the wait before its deadline.
+  const absl::Status& stopped() const { return stopped_; }
+  // Why the array has not been given one more slot.
+  const absl::Status& refused() const { return refused_; }
+
+  bool map_rows() override {
+    const auto mapped = array_.map_reader_rows([&] { return wait_limit_.check_call(); });
+    if (!mapped.ok() && wait_limit_.ends_with(mapped.status())) stopped_ = mapped.status();
+    return mapped.ok() && *mapped;
+  }
+
+  // For one who skips a version the question costs more than the version may be worth.
+  Grown grow(std::uint32_t slots) override {
+    if (!stopped_.ok()) return Grown::kStop;
+    if (if_none_ == IfNoSlot::kExplain) return ask_for_slot(slots);
+    const auto begin = Clock::now();
+    if (begin < array_.next_growth()) return Grown::kRefused;
+    const Grown grown = ask_for_slot(slots);
+    const auto end = Clock::now();
+    const auto pause = std::max<Clock::duration>(kAskedAgain, 10 * (end - begin));
+    if (!refused_.ok()) array_.set_next_growth(end + pause);
+    return grown;
+  }
+
+  bool sleep_on(const std::vector<wire::FutexWait>& counts,
+                std::chrono::nanoseconds longest) override {
+    if (!stopped_.ok() || wait_limit_.expired()) return false;
+    const bool by_itself = array_.holds_back_slots();
+    wait_limit_.sleep(counts, longest);
+    // A loop that rebinds a name may keep a write waiting for a moment: that is no news.
+    if (by_itself && wait_limit_.is_long()) array_.note_starved();
+    stopped_ = wait_limit_.step();
+    return stopped_.ok();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kAskedAgain{100};
+
+  // A daemon that does not answer keeps the writer until its deadline, or for a moment if it does
+  // not want to wait at all; the slot may be there the next time.
+  Grown ask_for_slot(std::uint32_t slots) {
+    constexpr std::chrono::milliseconds kShortest{100};
+    constexpr std::chrono::milliseconds kLongest{30'000};
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(wait_limit_.left());
+    const auto check = [&] { return stopped_ = wait_limit_.check_interrupt(); };
+    refused_ = array_.session().control().add_slot(array_.answer().id, slots,
+                                                   std::clamp(left, kShortest, kLongest), check);
+    if (!stopped_.ok()) return Grown::kStop;
+    return refused_.ok() ? Grown::kAdded : Grown::kRefused;
+  }
+
+  OpenArray& array_;
+  WaitLimit& wait_limit_;
+  const IfNoSlot if_none_;
+  absl::Status stopped_;
+  absl::Status refused_;
+};
+
 // On a device a slot whose last reads are over is better than one that a stream would have to wait
 // for: a reader may be slow, or never end.
-WriteAttempt begin_slot(OpenArray& array, SlotWriter& writer, SlotWriter::SleepOn sleep_on,
-                        SlotWriter::Grow grow, SlotWriter::MapRows map_rows) {
-  if (array.gpu() == nullptr) return writer.begin(sleep_on, nullptr, &grow, &map_rows);
+WriteAttempt begin_slot(OpenArray& array, SlotWriter& writer, SlotWait& wait) {
+  if (array.gpu() == nullptr) return writer.begin(wait);
   const auto reads_over = [&](std::uint32_t slot) {
     return array.gpu()->order()->writer().reads_complete(writer, slot);
   };
   const SlotWriter::Preferred preferred(reads_over);
-  return writer.begin(sleep_on, &preferred, &grow, &map_rows);
+  return writer.begin(wait, &preferred);
 }
 
 // An added slot may lie where this process has nothing mapped. On a device the write comes behind
@@ -218,41 +240,17 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
       if (auto status = array.usable(); !status.ok()) return status;
     }
     if (auto status = refuse_self_deadlock(array); !status.ok()) return status;
-    absl::Status stopped;
-    // After a wait to the deadline it is tried once more; after an interrupt it is not, as a slot
-    // that was taken then would have no lease.
-    const auto sleep_on = [&](const std::vector<wire::FutexWait>& words,
-                              std::chrono::nanoseconds longest) {
-      if (!stopped.ok() || wait_limit.expired()) return false;
-      const bool by_itself = array.holds_back_slots();
-      wait_limit.sleep(words, longest);
-      // A loop that rebinds a name may keep a write waiting for a moment: that is no news.
-      if (by_itself && wait_limit.is_long()) array.note_starved();
-      stopped = wait_limit.step();
-      return stopped.ok();
-    };
-    Growth growth(array, wait_limit, if_none);
-    const auto grow = [&](std::uint32_t slots) {
-      return stopped.ok() ? growth.ask(slots) : SlotWriter::Grown::kStop;
-    };
-    const auto map_rows = [&] {
-      const auto mapped = array.map_reader_rows([&] { return wait_limit.check_call(); });
-      if (!mapped.ok() && wait_limit.ends_with(mapped.status())) stopped = mapped.status();
-      return mapped.ok() && *mapped;
-    };
+    WriteWait wait(array, wait_limit, if_none);
     attempt = {};
-    if (SlotWriter* writer = array.writer_if_any()) {
-      attempt = begin_slot(array, *writer, sleep_on, grow, map_rows);
-    }
-    if (!stopped.ok()) return stopped;
-    if (!growth.interrupted().ok()) return growth.interrupted();
+    if (SlotWriter* writer = array.writer_if_any()) attempt = begin_slot(array, *writer, wait);
+    if (!wait.stopped().ok()) return wait.stopped();
     switch (attempt.outcome) {
       case Outcome::kReady:
         return map_written(array, attempt.slot, wait_limit);
       case Outcome::kNoFreeSlot:
         if (array.holds_back_slots()) array.note_starved();
         if (if_none == IfNoSlot::kSkip) return make_error(ErrorCode::kNoFreeSlot, "", "");
-        return no_free_slot(array, wait_limit, growth.refused());
+        return no_free_slot(array, wait_limit, wait.refused());
       case Outcome::kNumbersUsedUp:
         return numbers_used_up(array);
       case Outcome::kWithdrawn:

@@ -76,8 +76,7 @@ void SlotWriter::clear_from(std::uint32_t slot) {
 
 // ---- Begin.
 
-WriteAttempt SlotWriter::begin(SleepOn sleep_on, const Preferred* preferred, const Grow* grow,
-                               const MapRows* map_rows) {
+WriteAttempt SlotWriter::begin(SlotWait& wait, const Preferred* preferred) {
   // First the flag, then the look: either the daemon sees that we write, or we see that it moves
   // ownership (or has withdrawn the array).
   if (!leaves_out("flag the write")) row_.writing.store(1);
@@ -88,7 +87,7 @@ WriteAttempt SlotWriter::begin(SleepOn sleep_on, const Preferred* preferred, con
     return {outcome};
   }
   crash_point("write.allowed");
-  const std::uint32_t slot = choose_waiting(sleep_on, preferred, grow, map_rows);
+  const std::uint32_t slot = choose_waiting(preferred, wait);
   if (slot == none()) {
     const Outcome now = may_begin();
     end_write();
@@ -123,30 +122,28 @@ Outcome SlotWriter::may_begin() const {
   return mine && (word & wire::kWriterMoving) == 0 ? Outcome::kReady : Outcome::kNotMine;
 }
 
-std::uint32_t SlotWriter::choose_mapped(const Preferred* preferred, const MapRows* map_rows) {
+std::uint32_t SlotWriter::choose_mapped(const Preferred* preferred, SlotWait& wait) {
   for (;;) {
     unmapped_ = false;
     const std::uint32_t slot = choose(preferred);
-    const bool maps = slot == none() && unmapped_ && map_rows != nullptr;
-    if (!maps || !(*map_rows)()) return slot;
+    if (slot != none() || !unmapped_ || !wait.map_rows()) return slot;
   }
 }
 
-std::uint32_t SlotWriter::choose_waiting(SleepOn sleep_on, const Preferred* preferred,
-                                         const Grow* grow, const MapRows* map_rows) {
-  std::uint32_t slot = choose_mapped(preferred, map_rows);
-  if (slot == none() && grow != nullptr && layout_.grows()) {
-    const Grown grown = ask_for_slot(*grow);
-    if (grown == Grown::kStop) return slot;
-    if (grown == Grown::kAdded) slot = choose_mapped(preferred, map_rows);
+std::uint32_t SlotWriter::choose_waiting(const Preferred* preferred, SlotWait& wait) {
+  std::uint32_t slot = choose_mapped(preferred, wait);
+  if (slot == none() && layout_.grows()) {
+    const SlotWait::Grown grown = ask_for_slot(wait);
+    if (grown == SlotWait::Grown::kStop) return slot;
+    if (grown == SlotWait::Grown::kAdded) slot = choose_mapped(preferred, wait);
   }
   if (slot != none()) return slot;
   for (bool go_on = true; go_on && slot == none();) {
     if (!leaves_out("want a slot")) row_.wanted.store(1);
     crash_point("write.wanted");
     const SleepWords sleep = sleep_words();
-    if (!leaves_out("look again before sleeping")) slot = choose_mapped(preferred, map_rows);
-    if (slot == none()) go_on = sleep_on(sleep.words, sleep.longest) && !is_over(may_begin());
+    if (!leaves_out("look again before sleeping")) slot = choose_mapped(preferred, wait);
+    if (slot == none()) go_on = wait.sleep_on(sleep.words, sleep.longest) && !is_over(may_begin());
   }
   row_.wanted.store(0);
   if (slot == none() && layout_.most == 1) take_back(0);
@@ -155,12 +152,12 @@ std::uint32_t SlotWriter::choose_waiting(SleepOn sleep_on, const Preferred* pref
 
 // The daemon adds a slot only where it finds no version in our row. It may do so long after we have
 // stopped to wait for its answer.
-SlotWriter::Grown SlotWriter::ask_for_slot(Grow grow) {
+SlotWait::Grown SlotWriter::ask_for_slot(SlotWait& wait) {
   const std::uint32_t slots = this->slots();
-  if (slots == layout_.most) return Grown::kRefused;
+  if (slots == layout_.most) return SlotWait::Grown::kRefused;
   if (!leaves_out("clear what does not exist")) clear_from(slots);
   crash_point("grow.cleared");
-  const Grown grown = grow(slots);
+  const SlotWait::Grown grown = wait.grow(slots);
   crash_point("grow.answered");
   return grown;
 }

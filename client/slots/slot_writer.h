@@ -11,6 +11,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "client/slots/row_resolver.h"
+#include "client/slots/slot_wait.h"
 #include "wire/board.h"
 #include "wire/futex.h"
 #include "wire/session_pages.h"
@@ -43,21 +44,10 @@ class SlotWriter {
   // about to become ours.
   void adopt(const wire::WriterRow& from);
 
-  // Takes a free slot. While none is free, calls sleep_on(counts to sleep on, the longest sleep);
-  // tries again if that returns true, and gives up if it returns false.
-  using SleepOn =
-      absl::FunctionRef<bool(const std::vector<wire::FutexWait>&, std::chrono::nanoseconds)>;
-  // Of several free slots one that is `preferred` comes first; asked with the slot's mark set.
+  // Takes a free slot; while none is free, goes on as `wait` says. Of several free slots one that
+  // is `preferred` comes first; asked with the slot's mark set.
   using Preferred = absl::FunctionRef<bool(std::uint32_t slot)>;
-  // Where none is free, and the array may have more, asks once for another one before it sleeps:
-  // grow(how many there are). kStop: gives up at once.
-  enum class Grown { kAdded, kRefused, kStop };
-  using Grow = absl::FunctionRef<Grown(std::uint32_t slots)>;
-  // A reader whose row is not mapped counts as holding every slot. Where none is free because of
-  // that, asks for the rows, and looks again if there were some to map.
-  using MapRows = absl::FunctionRef<bool()>;
-  WriteAttempt begin(SleepOn sleep_on, const Preferred* preferred = nullptr,
-                     const Grow* grow = nullptr, const MapRows* map_rows = nullptr);
+  WriteAttempt begin(SlotWait& wait, const Preferred* preferred = nullptr);
   // Returns after the version is current. Wakes sleeping readers, and calls nobody.
   void publish(std::uint32_t slot, std::uint64_t version);
   // The slot has no version from now on. Calls nobody.
@@ -79,10 +69,9 @@ class SlotWriter {
   std::uint32_t none() const { return layout_.most; }
   std::uint32_t choose(const Preferred* preferred);
   std::uint32_t choose_among(const Preferred* preferred);
-  Grown ask_for_slot(Grow grow);
-  std::uint32_t choose_mapped(const Preferred* preferred, const MapRows* map_rows);
-  std::uint32_t choose_waiting(SleepOn sleep_on, const Preferred* preferred, const Grow* grow,
-                               const MapRows* map_rows);
+  SlotWait::Grown ask_for_slot(SlotWait& wait);
+  std::uint32_t choose_mapped(const Preferred* preferred, SlotWait& wait);
+  std::uint32_t choose_waiting(const Preferred* preferred, SlotWait& wait);
   // How many there are; one that is about to go counts.
   std::uint32_t slots() const {
     return layout_.grows() ? wire::slots_of(board_.slots.load(), layout_) : layout_.regular;

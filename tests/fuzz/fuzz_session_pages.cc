@@ -74,7 +74,8 @@ class Liars {
   void write(std::uint8_t how) {
     internal::SlotWriter& writer = world_.writer(1);
     int tries = 0;
-    const WriteAttempt attempt = writer.begin([&](const auto&, auto) { return ++tries < 2; });
+    SlotWaitOf wait([&](const auto&, auto) { return ++tries < 2; });
+    const WriteAttempt attempt = writer.begin(wait);
     require(writer.current().slot < world_.slots(), "what stands is a slot of the array");
     if (attempt.outcome != WriteAttempt::Outcome::kReady) return;
     require(attempt.slot < world_.slots(), "a slot of the array to write");

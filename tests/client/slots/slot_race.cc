@@ -99,12 +99,12 @@ void store(std::uint64_t& word, std::uint64_t value, bool streaming) {
 void write_all(Shared& shared) {
   SlotWriter& writer = shared.world.writer();
   std::uint64_t last = 0;
-  const auto sleep_on = [&](const std::vector<wire::FutexWait>& words, auto /*longest*/) {
+  SlotWaitOf wait([&](const std::vector<wire::FutexWait>& words, auto /*longest*/) {
     shared.sleep(words);
     return true;
-  };
+  });
   while (!shared.stop && !shared.done) {
-    const WriteAttempt attempt = writer.begin(sleep_on);
+    const WriteAttempt attempt = writer.begin(wait);
     std::vector<std::uint64_t>& words = shared.world.payload(attempt.slot);
     const bool drop = attempt.version % kDropEvery == 0;
     for (std::size_t i = 0; i < (drop ? words.size() / 2 : words.size()); ++i) {

@@ -10,12 +10,14 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "client/slots/row_resolver.h"
 #include "client/slots/slot_reader.h"
 #include "client/slots/slot_writer.h"
 #include "server/core/slot_board.h"
+#include "tests/support/slot_wait_of.h"
 #include "wire/array_spec.h"
 
 namespace memlease::testing {
@@ -100,7 +102,13 @@ class SlotWorld : public internal::RowResolver {
 
   // One attempt, without waiting.
   internal::WriteAttempt begin(std::uint32_t i = 0) {
-    return writer(i).begin([](const auto&, auto) { return false; });
+    SlotWaitOf none;
+    return writer(i).begin(none);
+  }
+  // Writer 0 sleeps so while no slot is free.
+  internal::WriteAttempt begin_sleeping(SlotWaitOf::SleepOn sleep) {
+    SlotWaitOf wait(std::move(sleep));
+    return writer().begin(wait);
   }
   // Puts a version there. The number is the writer's to choose.
   internal::WriteAttempt publish(std::uint32_t i = 0) {

@@ -124,7 +124,7 @@ bool a_new_writer_ends_a_readers_sleep() {
 bool a_subscribers_end_ends_the_writers_sleep() {
   Held held;
   bool sleeps_on = false;
-  held.world.writer().begin([&](const std::vector<wire::FutexWait>& words, auto) {
+  held.world.begin_sleeping([&](const std::vector<wire::FutexWait>& words, auto) {
     held.world.unsubscribe(0);
     sleeps_on = would_sleep(words);
     return false;
@@ -212,7 +212,8 @@ struct Ownership {
     world.open(third, "u");
   }
   WriteAttempt begin() {
-    return writer.begin([](const auto&, auto) { return false; });
+    SlotWaitOf none;
+    return writer.begin(none);
   }
   server::WriterAnswer ask(server::Session& session) {
     const auto answer = world.broker.acquire_writer(session, id);

@@ -110,7 +110,7 @@ TEST(SlotRules, AReleaseWakesTheWriterThatWantsASlot) {
   const ReadAttempt held = world.reader(0).acquire(0, 0);
   world.publish();
   bool asked = false;
-  const auto attempt = world.writer().begin([&](const std::vector<wire::FutexWait>& words, auto) {
+  const auto attempt = world.begin_sleeping([&](const std::vector<wire::FutexWait>& words, auto) {
     asked = true;
     EXPECT_EQ(world.writer_row().wanted.load(), 1U);
     const auto& count = world.reader_row(0).release_count;
@@ -131,7 +131,7 @@ TEST(SlotRules, AWriterSleepsOnTheReleasesOfEverySubscriber) {
   world.publish();
   world.reader(0).acquire(0, 0);
   world.publish();
-  world.writer().begin([&](const std::vector<wire::FutexWait>& words, auto) {
+  world.begin_sleeping([&](const std::vector<wire::FutexWait>& words, auto) {
     for (const wire::HalfWord* word :
          {&world.board().event_count, &world.reader_row(0).release_count,
           &world.reader_row(1).release_count}) {
@@ -148,7 +148,7 @@ TEST(SlotRules, AWriterSleepsOnTheReleasesOfHoldersFirst) {
   world.publish();
   world.reader(kReaders - 1).acquire(0, 0);
   world.publish();
-  world.writer().begin(
+  world.begin_sleeping(
       [&](const std::vector<wire::FutexWait>& words, std::chrono::nanoseconds longest) {
         EXPECT_EQ(words.size(), wire::kMaxFutexWaits);
         EXPECT_EQ(words[0].word, &world.board().event_count);
@@ -174,7 +174,7 @@ TEST(SlotRules, AFailedTryWakesTheWriterToo) {
   SlotWorld world(1, 1);
   world.publish();
   const ReadAttempt held = world.reader(0).acquire(0, 0);
-  world.writer().begin([&](const auto&, auto) {
+  world.begin_sleeping([&](const auto&, auto) {
     const std::uint32_t before = world.reader_row(0).release_count.load();
     EXPECT_EQ(world.reader(0).acquire(0, 0).outcome, Read::kNotYet);
     EXPECT_GT(world.reader_row(0).release_count.load(), before)
@@ -226,7 +226,7 @@ TEST(SlotRules, AnOnlySlotIsMarkedUntilItsReadersHaveGone) {
   SlotWorld world(1, 1);
   world.publish();
   const ReadAttempt held = world.reader(0).acquire(0, 0);
-  const auto attempt = world.writer().begin([&](const auto&, auto) {
+  const auto attempt = world.begin_sleeping([&](const auto&, auto) {
     EXPECT_EQ(world.writer_row().slot_words()[0].load(), 1 | wire::kWriting);
     EXPECT_EQ(read(world), Read::kNotYet) << "no new reader comes in";
     world.reader(0).release(held.slot);
@@ -332,15 +332,13 @@ TEST(SlotRules, AWriteAsksForRowsThatAreNotMappedAndTakesThemForHoldsWithoutThem
   SlotWorld world(3, 1);
   world.publish();
   world.rows_unmapped = true;
-  const auto never = [](const auto&, auto) { return false; };
   int asked = 0;
-  const auto in_vain = [&] { return ++asked < 0; };
-  const internal::SlotWriter::MapRows nothing(in_vain);
-  EXPECT_EQ(world.writer().begin(never, nullptr, nullptr, &nothing).outcome, Write::kNoFreeSlot);
+  SlotWaitOf wait;
+  wait.on_map_rows = [&] { return ++asked < 0; };  // in vain
+  EXPECT_EQ(world.writer().begin(wait).outcome, Write::kNoFreeSlot);
   EXPECT_EQ(asked, 2) << "at first, and before it would sleep";
-  const auto maps = [&] { return std::exchange(world.rows_unmapped, false); };
-  const internal::SlotWriter::MapRows map(maps);
-  const auto attempt = world.writer().begin(never, nullptr, nullptr, &map);
+  wait.on_map_rows = [&] { return std::exchange(world.rows_unmapped, false); };
+  const auto attempt = world.writer().begin(wait);
   EXPECT_EQ(attempt.outcome, Write::kReady);
   world.writer().drop(attempt.slot);
   EXPECT_EQ(asked, 2);

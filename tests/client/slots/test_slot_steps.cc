@@ -57,7 +57,7 @@ bool a_failed_try_lets_go_of_its_own_hold_only() {
 bool a_release_wakes_the_writer() {
   Held held;
   bool sleeps_on = false;
-  held.world.writer().begin([&](const std::vector<wire::FutexWait>& words, auto) {
+  held.world.begin_sleeping([&](const std::vector<wire::FutexWait>& words, auto) {
     held.world.reader(0).release(held.first.slot);
     sleeps_on = would_sleep(words);
     return false;
@@ -70,7 +70,7 @@ bool a_failed_try_wakes_the_writer() {
   world.publish();
   world.reader(0).acquire(0, 0);
   bool sleeps_on = false;
-  world.writer().begin([&](const std::vector<wire::FutexWait>& words, auto) {
+  world.begin_sleeping([&](const std::vector<wire::FutexWait>& words, auto) {
     world.reader(1).acquire(0, 0);  // the writer may have seen its hold
     sleeps_on = would_sleep(words);
     return false;
@@ -89,7 +89,7 @@ bool a_hold_goes_before_the_look_at_who_wants_it() {
   });
   held.world.reader(0).release(held.first.slot);  // nobody wants it yet
   bool sleeps_on = false;
-  held.world.writer().begin([&](const std::vector<wire::FutexWait>& words, auto) {
+  held.world.begin_sleeping([&](const std::vector<wire::FutexWait>& words, auto) {
     if (look_first) hold.fetch_sub(1);
     sleeps_on = would_sleep(words);
     return false;
@@ -158,7 +158,7 @@ bool a_slot_let_go_before_it_was_wanted_is_found() {
   Held held;
   at("write.held", [&] { held.world.reader(0).release(held.first.slot); });  // wakes nobody
   bool slept = false;
-  held.world.writer().begin([&](const std::vector<wire::FutexWait>& words, auto) {
+  held.world.begin_sleeping([&](const std::vector<wire::FutexWait>& words, auto) {
     slept = would_sleep(words);
     return false;
   });
@@ -348,14 +348,14 @@ bool an_added_slot_has_no_version() {
   Grown grown;
   grown.world.take_last_slot();
   grown.world.reader(0).acquire(4, 0);
-  const auto grow = [&](std::uint32_t) {
+  SlotWaitOf wait;
+  wait.on_grow = [&](std::uint32_t) {
     grown.add();
-    return internal::SlotWriter::Grown::kAdded;
+    return internal::SlotWait::Grown::kAdded;
   };
-  const internal::SlotWriter::Grow wants(grow);
   Read told = Read::kNotYet;
   at("grow.answered", [&] { told = grown.world.reader(0).acquire(3, 0).outcome; });
-  grown.world.writer().begin([](const auto&, auto) { return false; }, nullptr, &wants);
+  grown.world.writer().begin(wait);
   return told == Read::kGone;
 }
 
