@@ -381,6 +381,7 @@ void Daemon::watch_directory() {
     }
     if (lost.empty()) log_.info("the daemon's files are in their place again");
     tell_status();
+    watch_idleness();
   };
   if (directory_.changes() >= 0 && loop_.add(directory_.changes(), EPOLLIN, look).ok()) return;
   log_.warning("the directory cannot be watched: if its sockets are removed, nobody will say so",
@@ -426,18 +427,33 @@ void Daemon::take_idle_slots() {
 
 // ---- Ending.
 
+// Others may be connected already. Without the lock file alone the daemon is found as ever.
+bool Daemon::can_be_found() const {
+  const std::string lock_file = fmt::format("{}/{}", directory_.path(), wire::kLockFile);
+  return std::ranges::all_of(lost_, [&](const std::string& path) { return path == lock_file; });
+}
+
+// A persistent array is worth staying for, but not where nobody can come for it.
+bool Daemon::idle() const {
+  const wire::MutexLock lock(mutex_);
+  return broker_.idle() || (broker_.sessions().size() == 0 && !can_be_found());
+}
+
 void Daemon::watch_idleness() {
   loop_.cancel(idle_timer_);
   const std::uint64_t idle_exit_s = config().idle_exit_s;
-  if (idle_exit_s == 0) return;
-  const auto idle = [this] {
-    const wire::MutexLock lock(mutex_);
-    return broker_.idle();
-  };
-  if (!idle()) return;
-  idle_timer_ = loop_.after(std::chrono::seconds(idle_exit_s), [this, idle, idle_exit_s] {
+  if (idle_exit_s == 0 || !idle()) return;
+  idle_timer_ = loop_.after(std::chrono::seconds(idle_exit_s), [this, idle_exit_s] {
     if (!idle()) return;
-    log_.info("nobody has needed this daemon for a while: ending", {{"idle_exit_s", idle_exit_s}});
+    std::size_t arrays = 0;
+    with_broker([&](Broker& broker) { arrays = broker.catalog().size(); });
+    if (arrays == 0) {
+      log_.info("nobody has needed this daemon for a while: ending",
+                {{"idle_exit_s", idle_exit_s}});
+    } else {
+      log_.warning("nobody is connected and nobody can find this daemon: ending with its arrays",
+                   {{"idle_exit_s", idle_exit_s}, {"arrays", arrays}, {"gone", lost_.front()}});
+    }
     loop_.stop();
   });
 }

@@ -87,8 +87,10 @@ class Daemon final : public SessionHost, public ServiceHost {
   void log_reclaimed(std::string_view event, wire::SessionId session,
                      const std::vector<ReclaimedArray>& arrays);
   void log_session(uid_t uid, std::string_view event, LogFields fields);
-  // Ends the loop after idle_exit_s without anything worth staying for.
+  // Ends the loop after idle_exit_s without anything worth staying for. On the loop's thread.
   void watch_idleness();
+  bool idle() const ABSL_LOCKS_EXCLUDED(mutex_);
+  bool can_be_found() const;
   void continue_drain();
   // Tells the operator when sockets or lock file are not to be found any more.
   void watch_directory();

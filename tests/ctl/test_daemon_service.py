@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import shutil
 import signal
 import socket
 import subprocess
@@ -88,6 +89,36 @@ def test_a_manager_that_cannot_be_told_is_named_in_the_log(start):
     service = start(ready=False, NOTIFY_SOCKET="/nonexistent/notify")
     until(lambda: service.ctl("health").returncode == 0, "the daemon answers", service.process)
     until(lambda: "cannot tell the service manager" in service.log(), "it says so")
+
+
+# ---- When it ends by itself.
+
+
+def test_persistent_arrays_keep_a_daemon_as_long_as_it_can_be_found(start):
+    service = start("--idle-exit-s=1")
+    Client(str(service.directory)).end()
+    assert service.hear("STOPPING=1", 2) is None, "sim/u is persistent"
+    aside = service.directory.with_name("aside")
+    service.directory.rename(aside)
+    until(lambda: "is gone: nobody new can connect" in service.log(), "it sees that")
+    aside.rename(service.directory)
+    assert service.hear("STOPPING=1", 2) is None, "all is in its place again"
+    shutil.rmtree(service.directory)
+    service.must_hear("STOPPING=1")
+    assert service.wait() == 0
+    [line] = [it for it in service.log().splitlines() if "ending with its arrays" in it]
+    assert "arrays=1" in line
+
+
+def test_a_daemon_that_cannot_be_found_serves_who_is_connected(start):
+    service = start("--idle-exit-s=1")
+    client = Client(str(service.directory))
+    shutil.rmtree(service.directory)
+    until(lambda: "is gone: nobody new can connect" in service.log(), "it sees that")
+    assert service.hear("STOPPING=1", 2) is None
+    client.end()
+    service.must_hear("STOPPING=1")
+    assert service.wait() == 0
 
 
 # ---- Sockets that it is given.
