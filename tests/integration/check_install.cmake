@@ -24,7 +24,8 @@ foreach(program memleased memleasectl)
 endforeach()
 foreach(file lib/systemd/system/memleased.service lib/systemd/system/memleased.socket
              lib/systemd/user/memleased.service lib/systemd/user/memleased.socket
-             lib/sysusers.d/memlease.conf lib/tmpfiles.d/memlease.conf)
+             lib/sysusers.d/memlease.conf lib/tmpfiles.d/memlease.conf
+             share/bash-completion/completions/memleased share/bash-completion/completions/memleasectl)
   if(NOT EXISTS ${prefix}/${file})
     message(FATAL_ERROR "${file} is not installed")
   endif()
