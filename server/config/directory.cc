@@ -38,6 +38,20 @@ ErrorCode code_for(int error_number) {
   return denied ? ErrorCode::kDenied : ErrorCode::kInternal;
 }
 
+// Does a process have a socket that is bound to this path? Asked with a type that none of ours has:
+// the kernel looks for the socket before it compares the types. So whoever listens there hears
+// nothing, and no service manager starts anything. ECONNREFUSED means that the file is all that is
+// left.
+bool is_bound(const std::string& path) {
+  const wire::UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) ==
+             0 ||
+         errno == EPROTOTYPE;
+}
+
 // The lock file holds its holder's pid.
 std::string describe_holder(int lock_fd) {
   char text[32] = {};
@@ -158,6 +172,17 @@ absl::Status Directory::remove_stale(const std::string& name) {
   if (::fstatat(fd_.get(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) {
     if (errno == ENOENT) return absl::OkStatus();
     return errno_error(code_for(errno), fmt::format("cannot examine '{}/{}'", path_, name), errno);
+  }
+  const std::string path = fmt::format("{}/{}", path_, name);
+  if (S_ISSOCK(found.st_mode) && is_bound(path)) {
+    return make_error(
+        ErrorCode::kBusy,
+        fmt::format("'{}' was not left behind by a daemon: a process has this socket open, such as "
+                    "systemd for memleased.socket.",
+                    path),
+        "Start the daemon by its unit (systemctl start memleased.service, for a user's own with "
+        "--user), or stop the unit of the sockets first, or choose another directory with "
+        "--directory.");
   }
   if (!S_ISSOCK(found.st_mode) || found.st_uid != ::geteuid()) {
     return make_error(

@@ -36,7 +36,8 @@ class Directory {
   // A listening, non-blocking socket: the one that was passed, which has the mode that its maker
   // gave it and stays when the daemon ends, else a new one in place of a dead daemon's; type is
   // SOCK_STREAM or SOCK_SEQPACKET. It never has a wider mode than asked for, and nobody can connect
-  // before it has its mode. kDenied if something else than a socket of this user bears the name.
+  // before it has its mode. kBusy if a process has the socket open that bears the name: a service
+  // manager's unit of sockets, say. kDenied if it is something else than a socket of this user.
   absl::StatusOr<wire::UniqueFd> listen(const std::string& name, int type, mode_t mode);
 
   // Takes away the name of a socket, if it is still ours: nobody finds it any more, and whoever has

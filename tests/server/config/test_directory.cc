@@ -209,6 +209,7 @@ TEST_F(DirectoryTest, ASocketAcceptsWhomItsModeAdmits) {
   EXPECT_EQ(connect_as(0, SOCK_SEQPACKET), 0);
   EXPECT_EQ(connect_as(0, SOCK_STREAM), EPROTOTYPE);
   EXPECT_EQ(connect_as(kOtherUid, SOCK_SEQPACKET), EACCES);
+  socket->reset();
   socket = directory->listen(wire::kAttachSocket, SOCK_SEQPACKET, 0666);
   ASSERT_TRUE(socket.ok()) << socket.status();
   EXPECT_EQ(connect_as(kOtherUid, SOCK_SEQPACKET), 0);
@@ -351,6 +352,35 @@ TEST_F(PassedSocketsTest, AreUsedAsTheyAreAndStayAtTheEnd) {
   EXPECT_TRUE(exists(wire::kControlSocket));
   EXPECT_TRUE(exists(wire::kAttachSocket)) << "its name is its maker's to take away";
   EXPECT_FALSE(exists(wire::kLockFile));
+}
+
+// A daemon that somebody starts by hand, where a unit of sockets waits for its first client.
+TEST_F(PassedSocketsTest, OfAUnitThatWaitsAreLeftAlone) {
+  const std::vector<PassedSocket> waiting = both();
+  {
+    auto directory = Directory::lock(path_);
+    ASSERT_TRUE(directory.ok()) << directory.status();
+    for (const auto& [name, type] : {std::pair(wire::kAttachSocket, SOCK_SEQPACKET),
+                                     std::pair(wire::kControlSocket, SOCK_STREAM)}) {
+      const auto socket = directory->listen(name, type, 0600);
+      EXPECT_EQ(wire::code_of(socket.status()), ErrorCode::kBusy) << socket.status();
+      EXPECT_THAT(wire::message_of(socket.status()), HasSubstr("a process has this socket open"));
+      EXPECT_THAT(wire::hint_of(socket.status()), HasSubstr("systemctl start memleased.service"));
+    }
+  }
+  EXPECT_TRUE(exists(wire::kAttachSocket));
+  EXPECT_TRUE(testing::connect_unix(at(wire::kControlSocket), SOCK_STREAM)) << "it listens still";
+  pollfd unheard{waiting[1].fd.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&unheard, 1, 0), 0) << "the unit is not woken";
+}
+
+TEST_F(PassedSocketsTest, OfAUnitThatHasEndedAreReplaced) {
+  both();
+  ASSERT_TRUE(exists(wire::kAttachSocket));
+  auto directory = Directory::lock(path_);
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  const auto socket = directory->listen(wire::kAttachSocket, SOCK_SEQPACKET, 0600);
+  EXPECT_TRUE(socket.ok()) << socket.status();
 }
 
 TEST_F(PassedSocketsTest, OfTheWrongKindAreRefused) {
