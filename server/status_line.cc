@@ -13,7 +13,7 @@
 namespace memlease::server {
 namespace {
 
-constexpr std::size_t kMostPids = 8;
+constexpr std::size_t kMostNamed = 8;
 
 std::string in_units(std::uint64_t bytes) {
   constexpr std::array<std::string_view, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -35,14 +35,25 @@ std::uint64_t array_bytes(const Broker& broker) {
   return bytes;
 }
 
-std::set<pid_t> lease_holders(const Broker& broker) {
+// "pid 4711", and "session 7" for one in another PID namespace. In the order of their numbers.
+std::vector<std::string> lease_holders(const Broker& broker) {
   std::set<pid_t> pids;
+  std::set<std::uint32_t> sessions;
   for (const Array* array : broker.catalog().all()) {
     for (const HolderReport& holder : holders_of(broker, *array)) {
-      if (holder.writing || !holder.versions.empty()) pids.insert(holder.session->peer.pid);
+      if (!holder.writing && holder.versions.empty()) continue;
+      const Session& session = *holder.session;
+      if (session.peer.has_pid()) {
+        pids.insert(session.peer.pid);
+      } else {
+        sessions.insert(wire::to_int(session.id));
+      }
     }
   }
-  return pids;
+  std::vector<std::string> names;
+  for (const pid_t pid : pids) names.push_back(fmt::format("pid {}", pid));
+  for (const std::uint32_t id : sessions) names.push_back(fmt::format("session {}", id));
+  return names;
 }
 
 }  // namespace
@@ -52,12 +63,11 @@ std::string status_line(const Broker& broker) {
       fmt::format("{}, {}, {}", counted(broker.catalog().size(), "array"),
                   in_units(array_bytes(broker)), counted(broker.sessions().size(), "session"));
   if (!broker.draining()) return "serving " + served;
-  const std::set<pid_t> holders = lease_holders(broker);
+  std::vector<std::string> holders = lease_holders(broker);
   if (holders.empty()) return "ending: " + served;
-  std::vector<pid_t> named(holders.begin(), holders.end());
-  const bool all = named.size() <= kMostPids;
-  if (!all) named.resize(kMostPids);
-  return fmt::format("ending: waiting for leases of pid {}{}", fmt::join(named, ", "),
+  const bool all = holders.size() <= kMostNamed;
+  if (!all) holders.resize(kMostNamed);
+  return fmt::format("ending: waiting for leases of {}{}", fmt::join(holders, ", "),
                      all ? "" : ", ...");
 }
 

@@ -7,11 +7,25 @@
 #include <cstring>
 #include <utility>
 
+#ifndef SCM_PIDFD  // Linux 6.5
+#define SCM_PIDFD 0x04
+#endif
+
 namespace memlease::wire {
 namespace {
 
-constexpr std::size_t kControlBytes = CMSG_SPACE(sizeof(ucred));
-static_assert(CMSG_SPACE(sizeof(int)) <= kControlBytes);
+// No room for what must not come: the kernel then closes it.
+constexpr std::size_t room_for(Ancillary expected) {
+  switch (expected) {
+    case Ancillary::kSender:
+      return CMSG_SPACE(sizeof(ucred));
+    case Ancillary::kSenderProcess:
+      return CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(sizeof(int));
+    case Ancillary::kOneFd:
+      return CMSG_SPACE(sizeof(int));
+  }
+  return 0;
+}
 
 // Takes what came along into `received`. False if it is not what may come.
 bool take_ancillary(msghdr& message, Ancillary expected, Received& received) {
@@ -19,6 +33,12 @@ bool take_ancillary(msghdr& message, Ancillary expected, Received& received) {
   for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
     if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS) {
       std::memcpy(&received.sender.emplace(), CMSG_DATA(c), sizeof(ucred));
+      continue;
+    }
+    if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_PIDFD) {
+      int fd = -1;  // stays negative, with a reason, where the kernel could not make one
+      std::memcpy(&fd, CMSG_DATA(c), sizeof(int));
+      if (fd >= 0) received.sender_process.reset(fd);
       continue;
     }
     if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
@@ -62,14 +82,12 @@ int send_frame(int socket, std::span<const std::byte> frame, int fd) {
 Received receive_frame(int socket, Ancillary expected) {
   Received received;
   iovec part{received.buffer.data(), received.buffer.size()};
-  alignas(cmsghdr) std::array<char, kControlBytes> control{};
+  alignas(cmsghdr) std::array<char, room_for(Ancillary::kSenderProcess)> control{};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   message.msg_control = control.data();
-  // No room for what must not come: the kernel then closes it.
-  message.msg_controllen =
-      expected == Ancillary::kSender ? control.size() : CMSG_SPACE(sizeof(int));
+  message.msg_controllen = room_for(expected);
   // A reset is told once, before what the peer had said; that still waits behind it.
   ssize_t size = 0;
   do {

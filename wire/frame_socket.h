@@ -29,6 +29,7 @@ struct Received {
   Outcome outcome = Outcome::kNothing;
   std::size_t size_bytes = 0;
   std::optional<ucred> sender;  // as the kernel stamped it; only where SO_PASSCRED is set
+  UniqueFd sender_process;      // a pidfd of the same process; only where SO_PASSPIDFD is set
   UniqueFd fd;
   std::span<const std::byte> bytes() const { return std::span(buffer).first(size_bytes); }
   // One byte more than a frame may have, so that the parser sees a frame that is too long.
@@ -36,7 +37,7 @@ struct Received {
 };
 
 // What may come with a frame, beside its bytes.
-enum class Ancillary { kSender, kOneFd };
+enum class Ancillary { kSender, kSenderProcess, kOneFd };
 
 Received receive_frame(int socket, Ancillary expected);
 

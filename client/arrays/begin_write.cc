@@ -1,7 +1,5 @@
 #include "client/arrays/begin_write.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -14,6 +12,7 @@
 #include "fmt/ranges.h"
 #include "wire/error.h"
 #include "wire/hooks/test_hooks.h"
+#include "wire/process_name.h"
 
 namespace memlease::internal {
 namespace {
@@ -30,9 +29,9 @@ std::string holders_text(OpenArray& array, WaitLimit& wait_limit) {
   std::vector<std::string> parts;
   for (const Holder& holder : *holders) {
     if (holder.versions.empty()) continue;
-    const std::string who = holder.pid == getpid()
+    const std::string who = holder.session == to_int(array.session().id())
                                 ? "this process itself (leases or views that are alive)"
-                                : fmt::format("pid {} ({})", holder.pid, holder.command);
+                                : wire::process_name(holder.pid, holder.session, holder.command);
     parts.push_back(fmt::format("{} reads version {}", who, fmt::join(holder.versions, ", ")));
   }
   return parts.empty() ? "holders that have just let go"

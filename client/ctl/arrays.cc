@@ -68,7 +68,11 @@ const Field kFields[] = {
      [](const Info& a, const Spec&) -> Cell { return std::uint64_t{a.subscribers()}; }},
     {"writer_pid", "WRITER", "Writer (pid)",
      [](const Info& a, const Spec&) -> Cell {
-       return a.writer_pid() == 0 ? Cell() : Cell(std::int64_t{a.writer_pid()});
+       return a.writer_session_id() == 0 ? Cell() : Cell(Pid{a.writer_pid()});
+     }},
+    {"writer_session", "", "Writer (session)",
+     [](const Info& a, const Spec&) -> Cell {
+       return a.writer_session_id() == 0 ? Cell() : Cell(std::uint64_t{a.writer_session_id()});
      }},
     {"lifetime", "LIFETIME", "Lifetime",
      [](const Info&, const Spec& s) -> Cell {

@@ -137,6 +137,7 @@ std::string to_plain(const Cell& cell) {
           [](Duration duration) { return fmt::format("{}s", duration.ms / 1000); },
           [](const Device& device) { return printable(device.name); },
           [](const Command& command) { return text_or_dash(command.line); },
+          [](Pid pid) { return pid.number == 0 ? "?" : std::to_string(pid.number); },
           [](Uid uid) { return user_name(uid.value); },
           [](Mode mode) { return fmt::format("{:04o}", mode.bits); },
           [](const std::vector<std::int64_t>& numbers) { return join(numbers); },
@@ -175,6 +176,7 @@ std::string to_json(const Cell& cell) {
           [](Duration duration) { return std::to_string(duration.ms); },
           [](const Device& device) { return json_string(device.name); },
           [](const Command& command) { return json_string(command.line); },
+          [](Pid pid) { return pid.number == 0 ? "null" : std::to_string(pid.number); },
           [](Uid uid) { return std::to_string(uid.value); },
           [](Mode mode) { return fmt::format("\"{:04o}\"", mode.bits); },
           [](const std::vector<std::int64_t>& numbers) {

@@ -32,6 +32,10 @@ struct Device {
 struct Command {
   std::string line;
 };
+// Of a process: 0 = there is one, in another PID namespace than the daemon's. "?" and null.
+struct Pid {
+  std::int32_t number = 0;
+};
 struct Uid {
   std::uint32_t value = 0;
 };
@@ -41,7 +45,7 @@ struct Mode {
 
 // monostate: nothing, "-" and null.
 using Cell = std::variant<std::monostate, bool, std::int64_t, std::uint64_t, std::string, Bytes,
-                          Limit, Time, Duration, Device, Command, Uid, Mode,
+                          Limit, Time, Duration, Device, Command, Pid, Uid, Mode,
                           std::vector<std::int64_t>, std::vector<std::uint64_t>>;
 
 // `now_ms` is what ages count to.

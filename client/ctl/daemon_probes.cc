@@ -64,6 +64,15 @@ Place find_place(const Options& options) {
   return std::move(usable == places.end() ? places.front() : *usable);
 }
 
+// The kernel then has no number for it here, and what it says is its number where it is.
+bool is_elsewhere(const Place& place) { return (*place.admin)->daemon_pid() == 0; }
+
+// The kernel names who made the sockets, which may be a service manager.
+pid_t pid_of_daemon(const Place& place, const v1::StatusReply& status) {
+  const bool ask = status.sockets_passed() || is_elsewhere(place);
+  return ask ? status.pid() : (*place.admin)->daemon_pid();
+}
+
 // That none is there is a fault only of one that the user has named.
 Check check_directory(const Place& place, bool named) {
   if (!place.trust.ok()) {
@@ -184,10 +193,18 @@ Check check_control_socket(const Place& place, const absl::StatusOr<v1::StatusRe
     return {"control_socket", Verdict::kWarning, "the daemon drains: it takes no new work",
             "Wait for its end, and start a new one."};
   }
-  return {"control_socket", Verdict::kOk,
-          fmt::format("pid {} answers",
-                      status->sockets_passed() ? status->pid() : (*place.admin)->daemon_pid()),
-          ""};
+  return {
+      "control_socket", Verdict::kOk,
+      is_elsewhere(place)
+          ? fmt::format("a daemon in another PID namespace answers, pid {} there", status->pid())
+          : fmt::format("pid {} answers", pid_of_daemon(place, *status)),
+      ""};
+}
+
+// What goes by the daemon's number or control group.
+Check not_from_here(std::string name) {
+  return {std::move(name), Verdict::kNote,
+          "the daemon runs in another PID namespace: run this where it runs", ""};
 }
 
 }  // namespace
@@ -201,16 +218,16 @@ std::vector<Check> probe_daemon(const Options& options) {
   checks.push_back(check_control_socket(place, status));
   if (!status.ok()) return checks;
   const AdminStub& admin = **place.admin;
-  // The kernel names who made the sockets.
-  const bool passed = status->sockets_passed();
-  const pid_t pid = passed ? status->pid() : admin.daemon_pid();
-  const uid_t uid = passed ? status->uid() : admin.daemon_uid();
+  const pid_t pid = pid_of_daemon(place, *status);
+  const uid_t uid = status->sockets_passed() ? status->uid() : admin.daemon_uid();
   checks.push_back(check_attach_socket(place.directory));
   checks.push_back(check_lock(place.directory, pid));
   checks.push_back(check_version(*status));
   checks.push_back(check_isolation(uid));
-  checks.push_back(check_daemon_files(pid, status->sessions()));
-  checks.push_back(check_memory_limit(pid, *status));
+  const bool elsewhere = is_elsewhere(place);
+  checks.push_back(elsewhere ? not_from_here("daemon_files")
+                             : check_daemon_files(pid, status->sessions()));
+  checks.push_back(elsewhere ? not_from_here("memory_limit") : check_memory_limit(pid, *status));
   return checks;
 }
 

@@ -88,7 +88,7 @@ Check probe_peer_pidfd() {
     return {
         "so_peerpidfd", Verdict::kNote,
         fmt::format("not available ({}): processes are identified by the handshake alone, which "
-                    "is as safe",
+                    "is as safe; a daemon here refuses those in other PID namespaces",
                     std::strerror(errno)),
         ""};
   }

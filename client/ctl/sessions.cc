@@ -62,8 +62,8 @@ absl::Status list_holders(const Connection& daemon, const Options& options,
               {}};
   for (const v1::Holder& holder : reply->holders()) {
     table.rows.push_back(
-        {holder.array(), std::int64_t{holder.pid()}, std::uint64_t{holder.session_id()},
-         Uid{holder.uid()}, role_of(holder),
+        {holder.array(), Pid{holder.pid()}, std::uint64_t{holder.session_id()}, Uid{holder.uid()},
+         role_of(holder),
          std::vector<std::uint64_t>(holder.versions().begin(), holder.versions().end()),
          Bytes{slots_held(holder) * holder.array_bytes()}, Time{holder.since_unix_ms()},
          Command{holder.command()}, holder.writer(), holder.writing(), holder.subscribed(),
@@ -88,7 +88,7 @@ absl::Status list_sessions(const Connection& daemon, const Options& options) {
                {"command", "COMMAND"}},
               {}};
   for (const v1::SessionInfo& session : reply->sessions()) {
-    table.rows.push_back({std::uint64_t{session.session_id()}, std::int64_t{session.pid()},
+    table.rows.push_back({std::uint64_t{session.session_id()}, Pid{session.pid()},
                           Uid{session.uid()}, std::uint64_t{session.gid()},
                           std::uint64_t{session.arrays_open()}, Bytes{session.bytes_created()},
                           session.connected(), Time{session.since_unix_ms()},

@@ -19,7 +19,7 @@ std::string spell(const Cell& cell, const Style& style) {
 bool is_number(const Cell& cell) {
   return std::holds_alternative<std::uint64_t>(cell) ||
          std::holds_alternative<std::int64_t>(cell) || std::holds_alternative<Bytes>(cell) ||
-         std::holds_alternative<Limit>(cell);
+         std::holds_alternative<Limit>(cell) || std::holds_alternative<Pid>(cell);
 }
 
 // Characters, as far as a terminal's column is one character wide.

@@ -285,7 +285,8 @@ absl::StatusOr<std::vector<Holder>> ControlStub::holders(wire::ArrayId array,
     return status;
   std::vector<Holder> holders;
   for (const v1::Holder& holder : reply.holders()) {
-    holders.push_back({holder.pid(),
+    holders.push_back({holder.session_id(),
+                       holder.pid(),
                        holder.uid(),
                        holder.command(),
                        {holder.versions().begin(), holder.versions().end()},

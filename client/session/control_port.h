@@ -63,7 +63,8 @@ struct WriterAnswer {
 };
 
 struct Holder {
-  std::int32_t pid = 0;
+  std::uint32_t session = 0;
+  std::int32_t pid = 0;  // 0: in another PID namespace than the daemon's
   std::uint32_t uid = 0;
   std::string command;
   std::vector<std::uint64_t> versions;

@@ -52,6 +52,9 @@ absl::Status AttachConnection::start(std::function<void()> on_end) {
   if (::setsockopt(socket_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0) {
     return wire::errno_error(ErrorCode::kInternal, "SO_PASSCRED", errno);
   }
+  if (!peer_.has_pid()) {
+    if (auto stamped = stamp_with_pidfds(socket_.get()); !stamped.ok()) return stamped;
+  }
   auto added = loop_->add(socket_.get(), kReading,
                           [this](std::uint32_t events) { end_unless(serve(events)); });
   if (!added.ok()) return added;
@@ -92,7 +95,7 @@ bool AttachConnection::serve(std::uint32_t events) {
   }
   late_charge_.reset();
   go_on_reading();
-  const auto received = wire::receive_frame(socket_.get(), wire::Ancillary::kSender);
+  const auto received = receive();
   switch (received.outcome) {
     case wire::Received::Outcome::kNothing:
       return true;
@@ -113,7 +116,7 @@ bool AttachConnection::serve(std::uint32_t events) {
 // The client's last word may still wait in the socket when the hang-up is seen.
 void AttachConnection::look_for_goodbye() {
   while (state_ == State::kServing && !said_goodbye_) {
-    const auto received = wire::receive_frame(socket_.get(), wire::Ancillary::kSender);
+    const auto received = receive();
     if (received.outcome != wire::Received::Outcome::kFrame) return;
     const auto frame = wire::parse_frame(received.bytes(), protocol_);
     said_goodbye_ = is_from_peer(received) && frame.ok() &&
@@ -121,17 +124,27 @@ void AttachConnection::look_for_goodbye() {
   }
 }
 
+wire::Received AttachConnection::receive() const {
+  return wire::receive_frame(
+      socket_.get(), peer_.has_pid() ? wire::Ancillary::kSender : wire::Ancillary::kSenderProcess);
+}
+
 bool AttachConnection::is_from_peer(const wire::Received& received) const {
-  return received.sender && received.sender->pid == peer_.pid;
+  if (!received.sender || received.sender->pid != peer_.pid) return false;
+  return peer_.has_pid() ||
+         (received.sender_process && is_same_process(received.sender_process.get(), pidfd_));
 }
 
 bool AttachConnection::handle(const wire::Received& received) {
   // HELLO may have been sent before this side asked for the stamp.
   if (state_ != State::kHello && !is_from_peer(received)) {
-    return reject(make_error(ErrorCode::kForkedClient,
-                             fmt::format("pid {} uses the attach connection of pid {}",
-                                         received.sender ? received.sender->pid : 0, peer_.pid),
-                             kForkHint));
+    const pid_t sender = received.sender ? received.sender->pid : 0;
+    return reject(make_error(
+        ErrorCode::kForkedClient,
+        peer_.has_pid()
+            ? fmt::format("pid {} uses the attach connection of pid {}", sender, peer_.pid)
+            : "another process than the one that connected uses its attach connection",
+        kForkHint));
   }
   const auto frame = wire::parse_frame(received.bytes(), protocol_);
   if (!frame.ok()) return reject(frame.status());

@@ -7,6 +7,12 @@
 // has held p from its opening to now, since it has not exited. So the last two are one process. A
 // child that got the socket by fork has another number and is refused.
 //
+// A process in another PID namespace has no number here. Its pidfd comes from the kernel with the
+// connection (SO_PEERPIDFD) and needs no proof; who sends is told by a pidfd, too, which each of
+// its messages brings. On kernels from 6.5 on, before 6.9, two pidfds cannot be compared: there a
+// forked child that uses the socket is not found out. It gains nothing that its parent could not
+// give it, and the client library closes the socket in a child.
+//
 // Then files are fetched, one at a time: while an answer lies unread the client's next frame waits
 // in the socket. Descriptors in flight count against the daemon's uid, so that one client could
 // otherwise stop all others: of the clients that leave an answer unread a few of each uid are let
@@ -82,6 +88,7 @@ class AttachConnection {
 
   void end_unless(bool goes_on);
   void look_for_goodbye();
+  wire::Received receive() const;
   bool is_from_peer(const wire::Received& received) const;
   bool reject(const absl::Status& reason);  // always false
   bool is_answer_unread() const;

@@ -16,6 +16,8 @@ namespace {
 using wire::ErrorCode;
 using wire::make_error;
 
+constexpr const char* kOutOfSight = "in another PID namespace";
+
 absl::Status check_type(int listener) {
   int type = 0;
   socklen_t size = sizeof(type);
@@ -57,6 +59,7 @@ AttachServer::AttachServer(EventLoop* loop, SessionHost* host, AttachOptions opt
     : loop_(loop),
       host_(host),
       options_(std::move(options)),
+      proc_shows_peers_(proc_shows_peers()),
       handshakes_(options_.unfinished_handshakes_per_uid),
       late_clients_(options_.late_clients_per_uid) {}
 
@@ -77,8 +80,13 @@ absl::Status AttachServer::admit(wire::UniqueFd& socket) {
   auto pidfd = pidfd_of_peer(socket.get(), peer->pid, options_.pidfd_way);
   if (!pidfd.ok()) return pidfd.status();
   const pid_t pid = peer->pid;
-  peer->command = commands_.of(pid);
-  const auto program = options_.look_at_program(pid);
+  std::optional<ProgramMark> program;
+  if (!peer->has_pid()) {
+    peer->command = kOutOfSight;
+  } else if (proc_shows_peers_) {
+    peer->command = commands_.of(pid);
+    program = options_.look_at_program(pid);
+  }
   const ClientKey key = ++last_key_;
   auto process =
       ProcessWatch::start(loop_, *std::move(pidfd), [this, key] { process_exited(key); });

@@ -47,7 +47,7 @@ class AttachServer {
   using ClientKey = std::uint64_t;
   // A process, from its connection on until both connection and process are gone.
   struct Client {
-    pid_t pid;
+    pid_t pid;                           // 0 in another PID namespace
     std::optional<ProgramMark> program;  // what it ran when it connected; nothing: cannot be told
     ProcessWatch process;
     std::unique_ptr<AttachConnection> connection;  // none once it has ended
@@ -67,6 +67,7 @@ class AttachServer {
   EventLoop* const loop_;
   SessionHost* const host_;
   const AttachOptions options_;
+  const bool proc_shows_peers_;
   UidQuota handshakes_;
   UidQuota late_clients_;
   CommandLines commands_;

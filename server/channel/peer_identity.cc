@@ -1,19 +1,20 @@
 #include "server/channel/peer_identity.h"
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <limits>
+#include <string>
+#include <system_error>
 
 #include "fmt/format.h"
 #include "wire/error.h"
 
 namespace memlease::server {
 namespace {
-
-constexpr const char* kNamespaceHint =
-    "Run memleased in the host's user and PID namespaces, or in the same container as its clients.";
 
 // True where a uid may stand for any that this process's user namespace has no number for. In the
 // first user namespace, which maps all of them, 65534 is just the user "nobody".
@@ -50,22 +51,21 @@ absl::StatusOr<PeerIdentity> identify_peer(int socket) {
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
     return wire::errno_error(wire::ErrorCode::kInternal, "SO_PEERCRED", errno);
   }
-  if (credentials.pid <= 0) {
-    return wire::make_error(wire::ErrorCode::kDenied,
-                            "the client runs outside of the daemon's PID namespace, so that the "
-                            "daemon could not see it exit",
-                            kNamespaceHint);
-  }
   if (is_unmapped(credentials.uid)) {
     return wire::make_error(wire::ErrorCode::kDenied,
                             fmt::format("the client's user has no number in the daemon's user "
                                         "namespace (the kernel says {})",
                                         credentials.uid),
-                            kNamespaceHint);
+                            "Run memleased in the host's user namespace, or in its clients'.");
   }
   auto groups = groups_of_peer(socket);
   if (!groups.ok()) return groups.status();
   return PeerIdentity{credentials.pid, credentials.uid, credentials.gid, *std::move(groups), ""};
+}
+
+bool proc_shows_peers() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self", error) == std::to_string(::getpid());
 }
 
 }  // namespace memlease::server

@@ -6,8 +6,12 @@
 
 namespace memlease::server {
 
-// Denied for a peer that this process cannot name: one outside of the daemon's PID namespace (the
-// kernel calls it 0) or user namespace (the kernel gives it the overflow uid).
+// Without a pid for a peer outside of this process's PID namespace; the command is not filled in.
+// Denied for one whose user has no number in this process's user namespace (the kernel gives it the
+// overflow uid).
 absl::StatusOr<PeerIdentity> identify_peer(int socket);
+
+// Whether /proc is of this process's PID namespace. If not, a peer's number is another's there.
+bool proc_shows_peers();
 
 }  // namespace memlease::server

@@ -3,7 +3,9 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,6 +15,7 @@
 #include "wire/error.h"
 
 #ifndef SO_PEERPIDFD  // Linux 6.5; Debian 12's headers are older than the kernels it runs on
+#define SO_PASSPIDFD 76
 #define SO_PEERPIDFD 77
 #endif
 
@@ -23,6 +26,18 @@ absl::Status gone(pid_t pid) {
   return wire::make_error(wire::ErrorCode::kDenied,
                           fmt::format("the process that connected (pid {}) has exited", pid),
                           "Connect from the process that is to have the session, after fork.");
+}
+
+absl::Status out_of_sight() {
+  utsname kernel{};
+  ::uname(&kernel);
+  return wire::make_error(
+      wire::ErrorCode::kDenied,
+      fmt::format("the client runs outside of the daemon's PID namespace, and this kernel ({}) "
+                  "cannot tell the daemon when such a process exits",
+                  kernel.release),
+      "Use Linux 6.5 or newer, or one PID namespace for both: the host's (--pid=host, hostPID), or "
+      "a pod's (shareProcessNamespace).");
 }
 
 absl::Status failed(std::string_view call, pid_t pid) {
@@ -47,6 +62,7 @@ absl::StatusOr<wire::UniqueFd> pidfd_of_peer(int socket, pid_t pid, PidfdWay way
       return failed("SO_PEERPIDFD", pid);
     }
   }
+  if (!pidfd && pid == 0) return out_of_sight();
   if (!pidfd) {
     // glibc 2.36 declares pidfd_open() as a C++ function.
     pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
@@ -56,6 +72,21 @@ absl::StatusOr<wire::UniqueFd> pidfd_of_peer(int socket, pid_t pid, PidfdWay way
   // Some kernels hand out the pidfd of a process that has been reaped.
   if (has_exited(pidfd.get())) return gone(pid);
   return pidfd;
+}
+
+absl::Status stamp_with_pidfds(int socket) {
+  const int on = 1;
+  if (::setsockopt(socket, SOL_SOCKET, SO_PASSPIDFD, &on, sizeof(on)) == 0) return {};
+  return wire::errno_error(wire::ErrorCode::kInternal, "SO_PASSPIDFD", errno);
+}
+
+// Since 6.9 each process has an inode number of its own for its pidfds, which is not used again.
+// Before, all pidfds share one inode.
+bool is_same_process(int pidfd, int other) {
+  struct stat one{};
+  struct stat two{};
+  return ::fstat(pidfd, &one) == 0 && ::fstat(other, &two) == 0 && one.st_dev == two.st_dev &&
+         one.st_ino == two.st_ino;
 }
 
 bool has_exited(int pidfd) {

@@ -16,10 +16,17 @@ namespace memlease::server {
 // How to come by the pidfd of a peer. kByNumber does as kernels before 6.5 must: for tests.
 enum class PidfdWay { kBest, kByNumber };
 
-// The process that connected `socket`, of number `pid` by SO_PEERCRED. By number alone it may be
-// another that got the number since: the caller makes sure, see attach_connection.h. Denied if the
-// process has exited.
+// The process that connected `socket`, of number `pid` by SO_PEERCRED: 0 for one in another PID
+// namespace. By number alone it may be another that got the number since: the caller makes sure,
+// see attach_connection.h. Denied if the process has exited, or has no number and the kernel knows
+// no other way.
 absl::StatusOr<wire::UniqueFd> pidfd_of_peer(int socket, pid_t pid, PidfdWay way);
+
+// Has each message on `socket` bring a pidfd of its sender (Received::sender_process).
+absl::Status stamp_with_pidfds(int socket);
+
+// Whether two pidfds are of one process. Before Linux 6.9 nothing tells, and the answer is yes.
+bool is_same_process(int pidfd, int other);
 
 // Asks the kernel now.
 bool has_exited(int pidfd);

@@ -4,7 +4,8 @@
 //
 // How: by the address of its first thread's stack. The kernel draws one at each exec, and nothing
 // else changes it. It stands in /proc/PID/stat, which is read without a lock of that process, for
-// those who may look into the process: its own user, while it is dumpable, and CAP_SYS_PTRACE.
+// those who may look into the process: its own user, while it is dumpable, and CAP_SYS_PTRACE. A
+// process in another PID namespace does not stand there.
 // Where the kernel draws none (no address space randomisation) an exec may go unseen.
 #pragma once
 

@@ -97,7 +97,9 @@ std::optional<std::vector<ReclaimedArray>> Broker::program_replaced(SessionId id
 std::vector<ReclaimedArray> Broker::end_session(SessionId id, Departure how) {
   Session* session = sessions_.find(id);
   assert(session != nullptr);
-  if (how == Departure::kExited) devices_.process_exited(session->peer.pid);
+  if (how == Departure::kExited && session->peer.has_pid()) {
+    devices_.process_exited(session->peer.pid);
+  }
   std::vector<ReclaimedArray> reclaimed;
   std::vector<ArrayId> ids;
   for (const auto& [array_id, membership] : session->memberships) {

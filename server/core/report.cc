@@ -36,7 +36,7 @@ ArrayReport report_of(const Broker& broker, const Array& array) {
   for (const HolderReport& holder : holders_of(broker, array)) {
     report.readers += holder.versions.empty() ? 0 : 1;
     report.subscribers += holder.subscribed ? 1 : 0;
-    if (holder.writer) report.writer_pid = holder.session->peer.pid;
+    if (holder.writer) report.writer = holder.session;
   }
   return report;
 }

@@ -24,7 +24,7 @@ struct ArrayReport {
   std::uint64_t version = 0;
   std::uint32_t readers = 0;  // sessions that hold a slot now
   std::uint32_t subscribers = 0;
-  pid_t writer_pid = 0;  // 0 = the array has no writer
+  const Session* writer = nullptr;  // nullptr = the array has none
   std::vector<std::uint64_t> slot_versions;
 };
 

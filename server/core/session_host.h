@@ -19,11 +19,15 @@ namespace memlease::server {
 
 // Who a process is, as the kernel attests it.
 struct PeerIdentity {
+  // Whether the daemon has a number for it. One in another PID namespace has none, and all that is
+  // known of it is the rest; what goes by numbers (command line, exec, /proc) is done without.
+  bool has_pid() const { return pid != 0; }
   pid_t pid = 0;
   uid_t uid = 0;
   gid_t gid = 0;
   std::vector<gid_t> groups;  // supplementary
-  std::string command;        // its command line in printable ASCII, for people; not attested
+  std::string command;        // its command line in printable ASCII, for people; not attested.
+                              // Without a pid: where it is
 };
 
 using SessionToken = std::array<std::uint8_t, 32>;

@@ -4,6 +4,7 @@
 #include "server/core/slot_board.h"
 #include "wire/error.h"
 #include "wire/hooks/test_hooks.h"
+#include "wire/process_name.h"
 
 namespace memlease::server {
 
@@ -21,8 +22,9 @@ absl::Status WriterOwnership::may_ask(const Array& array, SessionId session) con
   if (owner == nullptr || owner->id == session || !owner->connected) return absl::OkStatus();
   return wire::make_error(
       wire::ErrorCode::kDenied,
-      fmt::format("'{}' has an exclusive writer: pid {} ({})", array.spec.name, owner->peer.pid,
-                  owner->peer.command),
+      fmt::format(
+          "'{}' has an exclusive writer: {}", array.spec.name,
+          wire::process_name(owner->peer.pid, wire::to_int(owner->id), owner->peer.command)),
       "Read it here. When that process has closed the array or ended, the next one that writes "
       "becomes its writer.");
 }

@@ -33,7 +33,10 @@ void fill(const Broker& broker, const Array& array, v1::ArrayInfo& info) {
   info.set_version(report.version);
   info.set_readers(report.readers);
   info.set_subscribers(report.subscribers);
-  info.set_writer_pid(report.writer_pid);
+  if (report.writer != nullptr) {
+    info.set_writer_pid(report.writer->peer.pid);
+    info.set_writer_session_id(wire::to_int(report.writer->id));
+  }
   info.set_created_unix_ms(array.created_unix_ms);
   info.set_withdrawn(array.withdrawn);
   info.mutable_slot_versions()->Add(report.slot_versions.begin(), report.slot_versions.end());

@@ -42,6 +42,7 @@ def test_ls_and_info_show_the_array(daemon, client):
         "readers": 1,
         "subscribers": 1,
         "writer_pid": client.pid,
+        "writer_session": client.session,
         "lifetime": "persistent",
         "exclusive_writer": False,
         "owner_uid": os.geteuid(),

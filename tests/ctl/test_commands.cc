@@ -46,6 +46,7 @@ class Commands : public ::testing::Test {
     array.set_readers(2);
     array.set_subscribers(3);
     array.set_writer_pid(4711);
+    array.set_writer_session_id(12);
     array.set_created_unix_ms(kNow - 30'000);
     array.set_withdrawn(withdrawn);
     return array;
@@ -88,7 +89,8 @@ TEST_F(Commands, LsSpellsEveryFieldInJson) {
       "\"strides_bytes\": [2048,4], \"device\": \"host\", \"slots\": 3, \"added_slots\": 2, "
       "\"max_slots\": 12, \"version\": 7, "
       "\"slot_versions\": [5,7,6], \"slot_bytes\": 1048576, \"bytes\": 3145728, \"readers\": 2, "
-      "\"subscribers\": 3, \"writer_pid\": 4711, \"lifetime\": \"session\", \"exclusive_writer\": "
+      "\"subscribers\": 3, \"writer_pid\": 4711, \"writer_session\": 12, "
+      "\"lifetime\": \"session\", \"exclusive_writer\": "
       "false, \"owner_uid\": 0, "
       "\"owner_gid\": 0, \"mode\": \"0600\", \"withdrawn\": false, "
       "\"created_unix_ms\": 1699999970000, \"array_id\": 2}]}\n");
@@ -144,6 +146,26 @@ TEST_F(Commands, HoldersSaysWhoHoldsWhatSinceWhen) {
   EXPECT_EQ(daemon_.admin().last_text, "sim/u");
   options_.json = true;
   EXPECT_NE(run(list_holders, std::string()).find("\"versions\": [5,5,6], \"bytes\": 2097152"),
+            std::string::npos);
+}
+
+TEST_F(Commands, AProcessInAnotherPidNamespaceHasASessionAndNoNumber) {
+  v1::Holder& writer = *daemon_.admin().holders.add_holders();
+  writer.set_session_id(4);
+  writer.set_command("in another PID namespace");
+  writer.set_array("sim/u");
+  writer.set_writer(true);
+  writer.set_connected(true);
+  EXPECT_EQ(
+      run(list_holders, std::string()),
+      "ARRAY  PID  SESSION  USER  ROLE    VERSIONS  BYTES  SINCE  COMMAND\n"
+      "sim/u    ?        4  root  writer  -           0 B  -      in another PID namespace\n");
+  add_array("sim/u").set_writer_pid(0);
+  EXPECT_NE(run(list_arrays, std::string()).find("      ?  session "), std::string::npos);
+  options_.json = true;
+  EXPECT_NE(run(list_holders, std::string()).find("\"pid\": null, \"session\": 4, "),
+            std::string::npos);
+  EXPECT_NE(run(list_arrays, std::string()).find("\"writer_pid\": null, \"writer_session\": 12"),
             std::string::npos);
 }
 
