@@ -278,12 +278,27 @@ absl::StatusOr<Frame> parse_frame(std::span<const std::byte> bytes, std::uint16_
   return Frame{request_id, *std::move(content)};
 }
 
+std::uint16_t protocol_of(std::span<const std::byte> bytes) {
+  if (bytes.size() < kFrameHeaderBytes) return max_protocol();
+  Reader header(bytes.first(kFrameHeaderBytes));
+  header.number<std::uint32_t>();
+  const auto protocol = header.number<std::uint16_t>();
+  return protocol >= min_protocol() && protocol <= max_protocol() ? protocol : max_protocol();
+}
+
 absl::StatusOr<std::uint16_t> choose_protocol(const HelloFrame& hello) {
-  if (hello.min_protocol > kMaxProtocol || hello.max_protocol < kMinProtocol) {
-    return skewed(describe_range(hello.min_protocol, hello.max_protocol),
-                  describe_range(kMinProtocol, kMaxProtocol));
+  const bool newer = hello.min_protocol > max_protocol();
+  if (!newer && hello.max_protocol >= min_protocol()) {
+    return std::min(hello.max_protocol, max_protocol());
   }
-  return std::min(hello.max_protocol, kMaxProtocol);
+  return make_error(
+      ErrorCode::kVersionSkew,
+      fmt::format("the client's memlease library, {}, speaks version {} of the protocol, the "
+                  "{} daemon version {}",
+                  hello.library_version, describe_range(hello.min_protocol, hello.max_protocol),
+                  newer ? "older" : "newer", describe_range(min_protocol(), max_protocol())),
+      newer ? "Restart memleased from the library's release; its arrays end with it."
+            : "Bring the memlease library of this program to the daemon's release.");
 }
 
 ErrorFrame to_error_frame(const absl::Status& status) {

@@ -24,14 +24,12 @@
 #include "absl/status/statusor.h"
 #include "wire/error.h"
 #include "wire/ids.h"
+#include "wire/protocol.h"
 
 namespace memlease::wire {
 
-// Versions of the protocol that this build speaks. The header and the payloads of HELLO and ERROR
-// are the same in every version, so that both sides can always tell each other what is wrong.
-inline constexpr std::uint16_t kMinProtocol = 1;
-inline constexpr std::uint16_t kMaxProtocol = 1;
-
+// The header and the payloads of HELLO and ERROR are the same in every version of the protocol, so
+// that both sides can always tell each other what is wrong.
 inline constexpr std::uint32_t kFrameMagic = 0x31414c4d;  // "MLA1"
 inline constexpr std::size_t kFrameHeaderBytes = 16;
 inline constexpr std::size_t kMaxFrameBytes = 4096;
@@ -55,8 +53,8 @@ enum class FrameType : std::uint16_t {
 };
 
 struct HelloFrame {
-  std::uint16_t min_protocol = kMinProtocol;
-  std::uint16_t max_protocol = kMaxProtocol;
+  std::uint16_t min_protocol = wire::min_protocol();
+  std::uint16_t max_protocol = wire::max_protocol();
   std::string library_version;
   friend bool operator==(const HelloFrame&, const HelloFrame&) = default;
 };
@@ -73,7 +71,7 @@ struct WelcomeFrame {
   SessionId session{1};
   Token token{};
   Incarnation incarnation{};
-  std::uint16_t protocol = kMaxProtocol;  // the one that both speak from here on
+  std::uint16_t protocol = max_protocol();  // the one that both speak from here on
   std::uint32_t daemon_pid = 0;
   std::string daemon_version;
   friend bool operator==(const WelcomeFrame&, const WelcomeFrame&) = default;
@@ -114,13 +112,18 @@ std::string_view name_of(FrameType type);
 FrameType type_of(const Frame& frame);
 
 // Texts that are too long are cut. `protocol` is the version that the frame is written in.
-std::vector<std::byte> encode_frame(const Frame& frame, std::uint16_t protocol = kMaxProtocol);
+std::vector<std::byte> encode_frame(const Frame& frame, std::uint16_t protocol = max_protocol());
 // `protocol` is the version agreed on. kVersionSkew for a frame of another version (HELLO and ERROR
 // excepted), kInvalidArgument for anything else that is not exactly one frame.
 absl::StatusOr<Frame> parse_frame(std::span<const std::byte> bytes,
-                                  std::uint16_t protocol = kMaxProtocol);
+                                  std::uint16_t protocol = max_protocol());
 
-// The highest version that both sides speak; kVersionSkew if there is none.
+// For the client: the version that the daemon's frame is written in, as the daemon has chosen it;
+// our highest one if it is none of ours, for parse_frame() to refuse.
+std::uint16_t protocol_of(std::span<const std::byte> bytes);
+
+// For the daemon: the highest version that both sides speak. kVersionSkew if there is none; its
+// message is for the client, and says which side is the older one.
 absl::StatusOr<std::uint16_t> choose_protocol(const HelloFrame& hello);
 
 ErrorFrame to_error_frame(const absl::Status& status);

@@ -9,7 +9,7 @@
 // (writer).
 //
 // docs/protocol.md explains the steps; client/slots/slot_reader.cc and slot_writer.cc take them.
-// Once a release has these layouts, another one is another version of the protocol (kMaxProtocol).
+// Another layout is another version of the protocol: wire/protocol.cc sees to that.
 #pragma once
 
 #include <cstddef>

@@ -107,7 +107,8 @@ absl::StatusOr<SharedFile> AttachClient::ask(wire::FileId file, InterruptCheck i
   unanswered_ = true;
   answer_due_ = in(kFetchTimeout);
   // If this fails, what the daemon said before it closed the connection says more than errno.
-  wire::send_frame(socket_->get(), wire::encode_frame({request_id, wire::FetchFrame{file}}));
+  wire::send_frame(socket_->get(),
+                   wire::encode_frame({request_id, wire::FetchFrame{file}}, welcome_.protocol));
   auto reply = await_answer(interrupt);
   if (!reply.ok()) return reply.status();
   if (const auto* said = std::get_if<wire::ErrorFrame>(&reply->frame.payload)) {
@@ -180,7 +181,7 @@ void AttachClient::goodbye() {
   const wire::MutexLock lock(mutex_);
   if (state_ != State::kConnected) return;
   state_ = State::kSaidGoodbye;
-  wire::send_frame(socket, wire::encode_frame({0, wire::ByeFrame{}}));
+  wire::send_frame(socket, wire::encode_frame({0, wire::ByeFrame{}}, welcome_.protocol));
   ::shutdown(socket, SHUT_RDWR);
 }
 

@@ -26,10 +26,10 @@ std::chrono::milliseconds until(Deadline deadline) {
   return std::max(std::chrono::ceil<std::chrono::milliseconds>(left), std::chrono::milliseconds{0});
 }
 
-// The frame of type T that is due.
+// The frame of type T that is due, and the version that it is written in.
 template <typename T>
 absl::StatusOr<T> expect(int socket, const std::string& path, Deadline deadline,
-                         InterruptCheck interrupt) {
+                         InterruptCheck interrupt, std::uint16_t& protocol) {
   const auto where = fmt::format("attaching to the daemon at {}", path);
   auto reply = await_reply(socket, deadline, interrupt);
   if (!reply.ok()) {
@@ -55,6 +55,7 @@ absl::StatusOr<T> expect(int socket, const std::string& path, Deadline deadline,
         said->code == ErrorCode::kDaemonLost ? ErrorCode::kDaemonUnavailable : said->code;
     return make_error(code, fmt::format("{} failed: {}", where, said->message), said->hint);
   }
+  protocol = reply->protocol;
   if (auto* due = std::get_if<T>(&reply->frame.payload)) return std::move(*due);
   return make_error(ErrorCode::kInternal,
                     fmt::format("{} failed: it sent {} where {} was due", where,
@@ -64,22 +65,23 @@ absl::StatusOr<T> expect(int socket, const std::string& path, Deadline deadline,
 }
 
 // Whether it arrives shows in the answer, for which the daemon may have had its reasons.
-void say(int socket, const wire::Payload& payload) {
-  wire::send_frame(socket, wire::encode_frame({0, payload}));
+void say(int socket, const wire::Payload& payload, std::uint16_t protocol) {
+  wire::send_frame(socket, wire::encode_frame({0, payload}, protocol));
 }
 
 }  // namespace
 
 absl::StatusOr<wire::WelcomeFrame> shake_hands(int socket, const std::string& path,
                                                Deadline deadline, InterruptCheck interrupt) {
-  say(socket, wire::HelloFrame{wire::kMinProtocol, wire::kMaxProtocol, MEMLEASE_VERSION});
+  std::uint16_t protocol = wire::max_protocol();
+  say(socket, wire::HelloFrame{wire::min_protocol(), protocol, MEMLEASE_VERSION}, protocol);
   crash_point("attach.greeted");
-  const auto challenge = expect<wire::ChallengeFrame>(socket, path, deadline, interrupt);
+  const auto challenge = expect<wire::ChallengeFrame>(socket, path, deadline, interrupt, protocol);
   if (!challenge.ok()) return challenge.status();
   crash_point("attach.challenged");
-  say(socket, wire::ProofFrame{challenge->nonce});
+  say(socket, wire::ProofFrame{challenge->nonce}, protocol);
   crash_point("attach.proved");
-  return expect<wire::WelcomeFrame>(socket, path, deadline, interrupt);
+  return expect<wire::WelcomeFrame>(socket, path, deadline, interrupt, protocol);
 }
 
 absl::StatusOr<Reply> await_reply(int socket, Deadline deadline, InterruptCheck interrupt) {
@@ -87,9 +89,10 @@ absl::StatusOr<Reply> await_reply(int socket, Deadline deadline, InterruptCheck 
     auto received = wire::receive_frame(socket, wire::Ancillary::kOneFd);
     switch (received.outcome) {
       case wire::Received::Outcome::kFrame: {
-        auto frame = wire::parse_frame(received.bytes());
+        const std::uint16_t protocol = wire::protocol_of(received.bytes());
+        auto frame = wire::parse_frame(received.bytes(), protocol);
         if (!frame.ok()) return frame.status();
-        return Reply{*std::move(frame), std::move(received.fd)};
+        return Reply{*std::move(frame), protocol, std::move(received.fd)};
       }
       case wire::Received::Outcome::kMisfit:
         return make_error(ErrorCode::kInvalidArgument,

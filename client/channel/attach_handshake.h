@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -20,6 +21,7 @@ absl::StatusOr<wire::WelcomeFrame> shake_hands(int socket, const std::string& pa
 
 struct Reply {
   wire::Frame frame;
+  std::uint16_t protocol = 0;  // that it is written in
   wire::UniqueFd fd;
 };
 // The daemon's next frame, an ERROR among them. DaemonLost at the connection's end, Timeout at the

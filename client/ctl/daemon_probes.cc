@@ -92,13 +92,18 @@ Check check_directory(const Place& place, bool named) {
           ""};
 }
 
+struct HelloAnswer {
+  wire::Frame frame;
+  std::uint16_t protocol;  // that it is written in
+};
+
 // Says HELLO and reads the answer: a daemon that speaks our protocol asks who we are. Going away
 // then opens no session.
-absl::StatusOr<wire::Frame> say_hello(const std::string& directory) {
+absl::StatusOr<HelloAnswer> say_hello(const std::string& directory) {
   auto socket = internal::connect_socket(directory, wire::kAttachSocket, SOCK_SEQPACKET);
   if (!socket.ok()) return socket.status();
   const auto hello = wire::encode_frame(
-      {0, wire::HelloFrame{wire::kMinProtocol, wire::kMaxProtocol, MEMLEASE_VERSION}});
+      {0, wire::HelloFrame{wire::min_protocol(), wire::max_protocol(), MEMLEASE_VERSION}});
   const int fd = socket->fd.get();
   if (::send(fd, hello.data(), hello.size(), MSG_NOSIGNAL) < 0) {
     return wire::errno_error(wire::ErrorCode::kDaemonLost, "cannot send on attach.sock", errno);
@@ -116,22 +121,26 @@ absl::StatusOr<wire::Frame> say_hello(const std::string& directory) {
     return wire::make_error(wire::ErrorCode::kDaemonLost, "the daemon closed attach.sock at once",
                             "Its log says why.");
   }
-  return wire::parse_frame(std::span(buffer).first(static_cast<std::size_t>(bytes)));
+  const auto answer = std::span(buffer).first(static_cast<std::size_t>(bytes));
+  const std::uint16_t protocol = wire::protocol_of(answer);
+  auto frame = wire::parse_frame(answer, protocol);
+  if (!frame.ok()) return frame.status();
+  return HelloAnswer{*std::move(frame), protocol};
 }
 
 Check check_attach_socket(const std::string& directory) {
   const auto answer = say_hello(directory);
   if (!answer.ok()) return failure("attach_socket", answer.status());
-  if (const auto* error = std::get_if<wire::ErrorFrame>(&answer->payload)) {
+  if (const auto* error = std::get_if<wire::ErrorFrame>(&answer->frame.payload)) {
     return failure("attach_socket", wire::to_status(*error));
   }
-  if (!std::holds_alternative<wire::ChallengeFrame>(answer->payload)) {
+  if (!std::holds_alternative<wire::ChallengeFrame>(answer->frame.payload)) {
     return {"attach_socket", Verdict::kFailure,
-            fmt::format("answers HELLO with {}", wire::name_of(wire::type_of(*answer))),
+            fmt::format("answers HELLO with {}", wire::name_of(wire::type_of(answer->frame))),
             "Something else than a memlease daemon listens there: look at its process."};
   }
   return {"attach_socket", Verdict::kOk,
-          fmt::format("answers, and speaks protocol {}", wire::kMaxProtocol), ""};
+          fmt::format("answers, and speaks protocol {}", answer->protocol), ""};
 }
 
 Check check_lock(const std::string& directory, pid_t daemon_pid) {

@@ -108,7 +108,7 @@ class AttachConnection {
   std::function<void()> on_end_;
 
   State state_ = State::kHello;
-  std::uint16_t protocol_ = wire::kMaxProtocol;
+  std::uint16_t protocol_ = wire::max_protocol();
   wire::Nonce nonce_{};
   std::optional<wire::SessionId> session_;
   bool said_goodbye_ = false;

@@ -109,9 +109,9 @@ TEST_P(AttachFrames, NamesBothVersionsIfTheyDoNotOverlap) {
     const auto& error = std::get<wire::ErrorFrame>(frame->payload);
     return fmt::format("{}: {}", wire::name_of(error.code), error.message);
   });
-  EXPECT_EQ(
-      finish(child),
-      "VersionSkew: the other side speaks version 2 to 3 of the attach protocol, this side 1");
+  EXPECT_EQ(finish(child),
+            "VersionSkew: the client's memlease library, 9.9, speaks version 2 to 3 of the "
+            "protocol, the older daemon version 1");
 }
 
 TEST_P(AttachFrames, TakesNoDescriptors) {

@@ -162,6 +162,7 @@ def test_sizes_are_what_the_page_says(laid_out):
 
 FRAME_H = (ROOT / "wire/attach_frame.h").read_text()
 FRAME_CC = (ROOT / "wire/attach_frame.cc").read_text()
+PROTOCOL_H = (ROOT / "wire/protocol.h").read_text()
 NUMBERS = {
     "std::uint8_t": "u8",
     "std::uint16_t": "u16",
@@ -215,7 +216,15 @@ def test_the_header_of_a_frame_is_what_the_page_says():
     words = ["kFrameMagic", "protocol", "type_of", "payload.size", "request_id"]
     assert [word for word, code in zip(words, written, strict=True) if word in code] == words
     assert constant("kFrameMagic") in listed[0][2]
-    assert listed[1][2].endswith(f"now {constant('kMaxProtocol')}")
+    assert listed[1][2].endswith(f"now {constant('kMaxProtocol', PROTOCOL_H)}")
+
+
+def test_the_release_speaks_the_protocol_that_the_page_of_compatibility_says():
+    head = "| protocol | releases |"
+    table = (ROOT / "docs/compatibility.md").read_text().split(head)[1].split("\n\n")[0]
+    protocol, releases = rows(head + table)[-1]
+    assert protocol == constant("kMaxProtocol", PROTOCOL_H)
+    assert (ROOT / "VERSION").read_text().rsplit(".", 1)[0] in releases.split(", ")
 
 
 def test_limits_of_frames_are_what_the_page_says():

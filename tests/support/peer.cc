@@ -82,7 +82,13 @@ std::string Answer::describe() const {
 
 Peer::Peer(const std::string& directory) : Peer(directory, User{}) {}
 
-Peer::Peer(const std::string& directory, const User& user) {
+Peer::Peer(const std::string& directory, const User& user)
+    : Peer(directory, user, Program{MEMLEASE_PEER}) {}
+
+Peer::Peer(const std::string& directory, const Program& program)
+    : Peer(directory, User{}, program) {}
+
+Peer::Peer(const std::string& directory, const User& user, const Program& of_build) {
   // A dead peer shows in its answer, not as a signal.
   std::signal(SIGPIPE, SIG_IGN);
   Pipe commands;
@@ -91,7 +97,7 @@ Peer::Peer(const std::string& directory, const User& user) {
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, commands.read_end.get(), STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, answers.write_end.get(), STDOUT_FILENO);
-  const std::string program = in_build(MEMLEASE_PEER);
+  const std::string program = in_build(of_build.path);
   const std::vector<std::string> arguments = {program, directory, std::to_string(user.uid),
                                               std::to_string(user.gid),
                                               fmt::format("{}", fmt::join(user.groups, ","))};

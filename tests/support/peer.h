@@ -31,8 +31,13 @@ class Peer {
     gid_t gid = 0;
     std::vector<gid_t> groups = {};
   };
+  // One of the build that is linked otherwise.
+  struct Program {
+    std::string path;
+  };
   explicit Peer(const std::string& directory);
   Peer(const std::string& directory, const User& user);
+  Peer(const std::string& directory, const Program& program);
   // Closes its commands' pipe, at which it ends; kills it if it does not. Not ending, or not with
   // 0, is a test failure.
   ~Peer();
@@ -56,6 +61,7 @@ class Peer {
   void kill();
 
  private:
+  Peer(const std::string& directory, const User& user, const Program& program);
   void close_pipes();
   bool reap(bool block);
 

@@ -83,7 +83,7 @@ int reap(pid_t pid) {
 
 }  // namespace
 
-PrivateDaemon::PrivateDaemon(std::vector<std::string> flags, uid_t uid)
+PrivateDaemon::PrivateDaemon(std::vector<std::string> flags, uid_t uid, const std::string& program)
     : directory_(home_.path() + "/run") {
   mkdir(directory_.c_str(), 0755);
   chmod(directory_.c_str(), 0755);
@@ -96,7 +96,7 @@ PrivateDaemon::PrivateDaemon(std::vector<std::string> flags, uid_t uid)
     const std::string number = std::to_string(uid);
     arguments = {"/usr/bin/setpriv", "--reuid", number, "--regid", number, "--clear-groups"};
   }
-  arguments.insert(arguments.end(), {in_build("bin/memleased"), "--directory=" + directory_});
+  arguments.insert(arguments.end(), {in_build(program), "--directory=" + directory_});
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   pid_ = spawn(arguments, home_.path() + "/notify", home_.path() + "/log");
   process_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));

@@ -19,7 +19,9 @@ class PrivateDaemon {
   // Returns once the daemon has said READY=1; a failure to start is a test failure and aborts.
   // Flags such as "--warm-bytes=0". The directory can be entered by every user. With another `uid`
   // than this process's it belongs to that, as the daemon does, and admin() does not trust it.
-  explicit PrivateDaemon(std::vector<std::string> flags = {}, uid_t uid = geteuid());
+  // Another `program` of the build than memleased is one that is linked otherwise.
+  explicit PrivateDaemon(std::vector<std::string> flags = {}, uid_t uid = geteuid(),
+                         const std::string& program = "bin/memleased");
   // Ends the daemon if it runs still, and checks that it leaves nothing in its directory.
   ~PrivateDaemon();
   PrivateDaemon(const PrivateDaemon&) = delete;

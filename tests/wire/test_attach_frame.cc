@@ -154,9 +154,19 @@ TEST(AttachFrame, ReadsHelloAndErrorOfAnyVersion) {
 TEST(AttachFrame, ChoosesTheHighestCommonVersion) {
   EXPECT_EQ(*choose_protocol({1, 1, ""}), 1);
   EXPECT_EQ(*choose_protocol({1, 9, ""}), kMaxProtocol);
-  const auto none = choose_protocol({2, 9, ""}).status();
-  EXPECT_EQ(code_of(none), ErrorCode::kVersionSkew);
-  EXPECT_THAT(message_of(none), HasSubstr("version 2 to 9 of the attach protocol, this side 1"));
+}
+
+TEST(AttachFrame, SaysWhichSideIsTheOlderOneWhereNoVersionIsCommon) {
+  const auto newer = choose_protocol({2, 9, "7.1"}).status();
+  EXPECT_EQ(code_of(newer), ErrorCode::kVersionSkew);
+  EXPECT_EQ(message_of(newer),
+            "the client's memlease library, 7.1, speaks version 2 to 9 of the protocol, the older "
+            "daemon version 1");
+  EXPECT_THAT(hint_of(newer), HasSubstr("Restart memleased"));
+  const auto older = choose_protocol({0, 0, "0.0.1"}).status();
+  EXPECT_EQ(code_of(older), ErrorCode::kVersionSkew);
+  EXPECT_THAT(message_of(older), HasSubstr("version 0 of the protocol, the newer daemon"));
+  EXPECT_THAT(hint_of(older), HasSubstr("the memlease library of this program"));
 }
 
 TEST(AttachFrame, CutsLongErrorsBetweenCharacters) {

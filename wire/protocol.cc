@@ -1,0 +1,27 @@
+#include "wire/protocol.h"
+
+#include "wire/page_layout.h"
+
+namespace memlease::wire {
+namespace {
+
+// The page layouts of each version. The line of a version that a release speaks never changes.
+constexpr std::uint64_t page_layouts_of(std::uint16_t protocol) {
+  switch (protocol) {
+    case 1:
+      return 11849901390206867888U;
+    default:
+      return 0;
+  }
+}
+
+// A page has one layout, whoever maps it: so all versions that this build speaks have the same one.
+static_assert(PageLayouts<page_layout_hash(), page_layouts_of(kMaxProtocol)>::kUnchanged &&
+              PageLayouts<page_layout_hash(), page_layouts_of(kMinProtocol)>::kUnchanged);
+
+}  // namespace
+
+std::uint16_t min_protocol() { return kMinProtocol; }
+std::uint16_t max_protocol() { return kMaxProtocol; }
+
+}  // namespace memlease::wire
