@@ -239,6 +239,34 @@ TEST_F(Ipc, UsingAnEventAfterItsExporterDestroyedItIsFound) {
   EXPECT_EQ(finding.first.pid, static_cast<u32>(peer.pid()));
 }
 
+TEST_F(Ipc, ADevShmOfOnesOwnCanMatter) {
+  const cudaEvent_t event = new_event(cudaEventInterprocess | cudaEventDisableTiming);
+  const std::string handle = exported(event);
+  world->set(Knob::kShmMatters, 1);
+  Peer peer("");
+  PEER_OK(peer.ask("import_event event " + handle)) << "it is the same one";
+  PEER_OK(peer.ask("destroy_event event"));
+  world->layout().processes[1].shm ^= 1;
+  EXPECT_EQ(error(peer.ask("import_event event " + handle)),
+            number(cudaErrorMapBufferObjectFailed));
+  CUDA_OK(cudaEventDestroy(event));
+}
+
+TEST_F(Ipc, WhoIsInAnotherPidNamespaceCountsAsThere) {
+  std::uint64_t* data = allocate();
+  const std::string handle = exported(data);
+  auto& owner = world->layout().processes[0];
+  const u32 real = std::exchange(owner.pid, u32{1} << 30);  // there is nobody of that number
+  Peer peer("");
+  EXPECT_EQ(error(peer.ask("import data " + handle)), number(cudaErrorInvalidResourceHandle));
+  owner.pid_namespace ^= 1;
+  PEER_OK(peer.ask("import data " + handle));
+  PEER_OK(peer.ask("close data"));
+  owner.pid_namespace ^= 1;
+  owner.pid = real;
+  CUDA_OK(cudaFree(data));
+}
+
 TEST_F(Ipc, EventsCanBePrivateOrUnknownToTheDevice) {
   const cudaEvent_t event = new_event(cudaEventInterprocess | cudaEventDisableTiming);
   const std::string handle = exported(event);

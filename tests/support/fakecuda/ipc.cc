@@ -177,7 +177,12 @@ cudaError_t import_event(Context& context, cudaEvent_t* event, const cudaIpcEven
   if (runtime.knob(Knob::kIpcEvents) == 0) return cudaErrorNotSupported;
   if (runtime.knob(Knob::kEventsPrivate) != 0) return cudaErrorMapBufferObjectFailed;
   if (const cudaError_t error = wait_to_open(context); error != cudaSuccess) return error;
-  const EventSlot& slot = runtime.world().layout().events[handle.slot];
+  const Layout& layout = runtime.world().layout();
+  const EventSlot& slot = layout.events[handle.slot];
+  if (runtime.knob(Knob::kShmMatters) != 0 &&
+      layout.processes[slot.owner].shm != runtime.process().shm) {
+    return cudaErrorMapBufferObjectFailed;
+  }
   if (slot.state != EventSlot::kLive || slot.generation != handle.generation) {
     return cudaErrorInvalidResourceHandle;
   }

@@ -43,6 +43,7 @@ enum class Knob : u32 {
   kStaleHandlesAlias,    // 1: a handle of freed memory opens what lies there now
   kPidNamespaceMatters,  // 1: a handle from another PID namespace does not open
   kEventsPrivate,        // 1: event handles do not open, as with a /dev/shm of one's own
+  kShmMatters,           // 1: an event handle from where /dev/shm is another does not open
   kEventsOutlive,        // 1: an event that its exporter has destroyed goes on for who opened it
   kCloseLosesRecord,     // 1: a record never completes if its recorder, not the exporter, closed it
   kStaleStreamsRefused,  // 1: a destroyed stream is refused with 400; 0: its use is a SIGSEGV
@@ -65,6 +66,7 @@ struct Process {
   u32 pid;
   u64 start_time;
   u64 pid_namespace;
+  u64 shm;  // device of its /dev/shm
   std::array<char, 16> name;
   std::array<std::atomic<u32>, kMaxDevices> contexts;  // ever made
   // What it holds now; not 0 at a proper end is a leak.

@@ -31,9 +31,10 @@ std::mutex& attach_mutex() {
   return mutex;
 }
 
-u64 inode_of(const char* path) {
+// Of the file system that is /dev/shm here.
+u64 shared_memory_folder() {
   struct stat status{};
-  return stat(path, &status) == 0 ? status.st_ino : 0;
+  return stat("/dev/shm", &status) == 0 ? status.st_dev : 0;
 }
 
 }  // namespace
@@ -131,7 +132,8 @@ u32 Runtime::enter_world() {
     if (!entry.state.compare_exchange_strong(state, Process::kMaking)) continue;
     entry.pid = static_cast<u32>(getpid());
     entry.start_time = start_time(entry.pid);
-    entry.pid_namespace = inode_of("/proc/self/ns/pid");
+    entry.pid_namespace = pid_namespace();
+    entry.shm = shared_memory_folder();
     std::ifstream("/proc/self/comm")
         .getline(entry.name.data(), static_cast<std::streamsize>(entry.name.size()));
     entry.state = Process::kLive;

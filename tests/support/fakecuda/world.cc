@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,6 +35,7 @@ constexpr std::array<KnobEntry, static_cast<std::size_t>(Knob::kCount)> kKnobs =
     {"stale_handles_alias", 0},
     {"pid_namespace_matters", 0},
     {"events_private", 0},
+    {"shm_matters", 0},
     {"events_outlive", 0},
     {"close_loses_record", 0},
     {"stale_streams_refused", 0},
@@ -201,7 +203,9 @@ u32 World::contexts(long pid) const {
 bool World::gone(u32 process) const {
   const Process& entry = layout_->processes[process];
   if (entry.state == Process::kEnded) return true;
-  return entry.state == Process::kLive && start_time(entry.pid) != entry.start_time;
+  // In another namespace the number is somebody else's: it counts as there.
+  return entry.state == Process::kLive && entry.pid_namespace == pid_namespace() &&
+         start_time(entry.pid) != entry.start_time;
 }
 
 std::string World::file_of(u64 allocation) const {
@@ -246,6 +250,11 @@ Turn::Turn(const World& world)
 }
 
 Turn::~Turn() { close(fd_); }
+
+u64 pid_namespace() {
+  struct stat status{};
+  return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
 
 u64 start_time(u32 pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");

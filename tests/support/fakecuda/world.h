@@ -84,5 +84,7 @@ class Turn {
 // When a process started, in the kernel's ticks; 0 if there is none. Tells apart processes that had
 // the same pid one after the other.
 u64 start_time(u32 pid);
+// This process's.
+u64 pid_namespace();
 
 }  // namespace fakecuda
