@@ -87,6 +87,21 @@ prove_docs() {
   docs_site
 }
 
+readonly namespaces_packages=(bubblewrap systemd-container buildah)
+
+# What works between daemon and clients in containers: all cells of the table in docs/containers.md,
+# and by bubblewrap and systemd-nspawn; and what the image holds, of which buildah makes the last stage.
+prove_namespaces() {
+  setup test
+  ensure_packages "${namespaces_packages[@]}"
+  build_targets release memleased memleasectl memlease_peer memlease_device_peer \
+    memlease_cuda fakecuda_program fakecuda_kernels
+  use_build release
+  step "namespaces" env MEMLEASE_PROVE=1 "$python" -m pytest -p no:memlease -p no:cacheprovider \
+    --numprocesses "$jobs" tests/integration
+  keep_summary '^=+ .* in [0-9.]+s.*=+$'
+}
+
 prove() {  # [PART] [--minutes N]
   local part parts=() minutes=10 start=$SECONDS
   while (($# > 0)); do
@@ -96,12 +111,12 @@ prove() {  # [PART] [--minutes N]
         minutes=$2
         shift
         ;;
-      model | storms | fuzz | package | systemd | docs) parts+=("$1") ;;
+      model | storms | fuzz | package | systemd | namespaces | docs) parts+=("$1") ;;
       *) die "no such part to prove: $1 (see ./dev help)" 2 ;;
     esac
     shift
   done
-  ((${#parts[@]} > 0)) || parts=(package systemd docs fuzz storms model)
+  ((${#parts[@]} > 0)) || parts=(package systemd namespaces docs fuzz storms model)
   trap 'say; say "interrupted: nothing found so far"; exit 130' INT
   for part in "${parts[@]}"; do "prove_$part" "$minutes"; done
   say "Proved: ${parts[*]} in $((SECONDS - start)) s"

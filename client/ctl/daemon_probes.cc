@@ -143,6 +143,7 @@ Check check_attach_socket(const std::string& directory) {
           fmt::format("answers, and speaks protocol {}", answer->protocol), ""};
 }
 
+// `daemon_pid` is its number where it runs, as the one in the lock file is.
 Check check_lock(const std::string& directory, pid_t daemon_pid) {
   const wire::UniqueFd file(::open(fmt::format("{}/{}", directory, wire::kLockFile).c_str(),
                                    O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
@@ -230,7 +231,7 @@ std::vector<Check> probe_daemon(const Options& options) {
   const pid_t pid = pid_of_daemon(place, *status);
   const uid_t uid = status->sockets_passed() ? status->uid() : admin.daemon_uid();
   checks.push_back(check_attach_socket(place.directory));
-  checks.push_back(check_lock(place.directory, pid));
+  checks.push_back(check_lock(place.directory, status->pid()));
   checks.push_back(check_version(*status));
   checks.push_back(check_isolation(uid));
   const bool elsewhere = is_elsewhere(place);
