@@ -1,0 +1,198 @@
+"""What the image holds, run as a container runs it: without its runtime, by unshare and chroot."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[3]
+BUILD = Path(os.environ.get("MEMLEASE_BUILD_DIR", PROJECT / "build/release")).absolute()
+USER = 10001
+SOMEBODY = 20001
+DEADLINE_S = 30
+# All that a runtime does of it: a root of its own that cannot be written to, a volume, no rights.
+ENTER = """\
+set -e
+mount --bind "$1" "$1"
+mount -o remount,bind,ro "$1"
+mount --bind "$2" "$1/run/memlease"
+mount -t proc none "$1/proc"
+root=$1
+shift 2
+exec setpriv --no-new-privs chroot --userspec=10001:10001 --groups= "$root" "$@"
+"""
+
+
+@pytest.fixture(scope="module")
+def root():
+    """Make the image's root, of the programs of this build."""
+    if os.geteuid() != 0:
+        pytest.fail("only root can give the image's folder to its user: run this as root")
+    folder = Path(tempfile.mkdtemp(prefix="memlease-image-"))
+    folder.chmod(0o755)
+    script = PROJECT / "deploy/container/make_root.sh"
+    subprocess.run([script, BUILD, folder / "root"], check=True)
+    yield folder / "root"
+    shutil.rmtree(folder)
+
+
+def is_sanitized(root):
+    return any(root.rglob("libasan*"))
+
+
+def test_it_is_small_and_has_no_shell(root):
+    files = [path for path in root.rglob("*") if path.is_file()]
+    names = {path.name for path in files}
+    assert {"memleased", "memleasectl", "LICENSE"} <= names
+    assert not {"sh", "bash", "busybox", "apt", "dpkg"} & names
+    size = sum(path.stat().st_size for path in files)
+    assert size < 30e6 or is_sanitized(root), f"{size / 1e6:.1f} MB"
+
+
+def test_nothing_in_it_is_open_to_its_user_but_the_volume(root):
+    for path in (root, *root.rglob("*")):
+        info = path.lstat()
+        if path == root / "run/memlease":
+            assert (info.st_uid, info.st_mode & 0o777) == (USER, 0o755)
+        else:
+            assert info.st_uid == 0
+            assert path.is_symlink() or info.st_mode & 0o022 == 0, path
+
+
+class Container:
+    """The daemon in it. Its volume is `sockets`."""
+
+    def __init__(self, root, folder):
+        self.sockets = folder / "memlease"
+        self.sockets.mkdir()
+        shutil.chown(self.sockets, USER, USER)
+        self._log = folder / "log"
+        self._root = root
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                self.command("--fork", "--pid", program="/usr/bin/memleased"),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment(),
+            )  # fmt: skip
+        end = time.monotonic() + DEADLINE_S
+        while self.health() != 0:
+            assert self.process.poll() is None, self._log.read_text()
+            assert time.monotonic() < end, self._log.read_text()
+
+    def command(self, *flags, program):
+        spaces = ["unshare", "--mount", "--ipc", "--net", "--uts", *flags]
+        return [*spaces, "sh", "-c", ENTER, "sh", self._root, self.sockets, program]
+
+    @staticmethod
+    def environment():
+        sanitizer = {name: os.environ[name] for name in ("ASAN_OPTIONS",) if name in os.environ}
+        return sanitizer | {
+            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+            "MEMLEASE_DIR": "/run/memlease",
+            "MEMLEASE_SOCKET_MODE": "0666",
+        }
+
+    def health(self):
+        """As the image's health check, in the container's root."""
+        command = [*self.command(program="/usr/bin/memleasectl"), "health"]
+        return subprocess.run(
+            command, env=self.environment(), check=False, capture_output=True, timeout=DEADLINE_S
+        ).returncode
+
+    def signal(self, number):
+        """Send it to the first process of its namespace, for which unshare waits."""
+        waits = self.process.pid
+        for child in Path(f"/proc/{waits}/task/{waits}/children").read_text().split():
+            os.kill(int(child), number)
+
+    def stop(self):
+        self.signal(signal.SIGTERM)
+        return self.process.wait(DEADLINE_S)
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.signal(signal.SIGKILL)
+        self.process.wait(DEADLINE_S)
+
+
+@pytest.fixture
+def container(root):
+    folder = Path(tempfile.mkdtemp(prefix="memlease-container-"))
+    folder.chmod(0o755)  # root's, as a runtime's folder of volumes
+    container = Container(root, folder)
+    yield container
+    container.kill()
+    shutil.rmtree(folder)
+
+
+def test_it_serves_users_outside_of_it_and_ends_when_told_to(container):
+    peer = subprocess.Popen(
+        [BUILD / "tests/memlease_peer", container.sockets, str(SOMEBODY), str(SOMEBODY), ""],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    said, _ = peer.communicate("connect\ncreate a 3 600 64 session\nput a 1000\nread a 0 1000\n")
+    assert [line.split()[0] for line in said.splitlines()] == ["ok"] * 4, said
+    assert container.stop() == 0
+    assert not [entry for entry in container.sockets.iterdir() if entry.name.endswith(".sock")]
+
+
+def test_its_health_check_fails_without_a_daemon(container):
+    container.kill()
+    assert container.health() != 0
+
+
+if "MEMLEASE_PROVE" in os.environ:  # ./dev prove namespaces, which installs buildah
+
+    def test_buildah_makes_it_of_what_is_built_here(root):
+        """The last stage: the first would compile all again, in a system from a registry."""
+        store = root.parent / "store"
+        buildah = [
+            "buildah",
+            "--root",
+            store,
+            "--runroot",
+            store / "run",
+            "--storage-driver",
+            "vfs",
+        ]
+        context = root.parent / "context"
+        context.mkdir()
+        shutil.copytree(root, context / "image", symlinks=True)
+        shutil.chown(context / "image/run/memlease", USER, USER)
+        file = PROJECT / "deploy/container/Containerfile"
+        build = [
+            "build",
+            "--isolation=chroot",
+            "--format=docker",
+            "--tag=memleased",
+            "--file",
+            file,
+        ]
+        subprocess.run(
+            [*buildah, *build, f"--build-context=build={context}", PROJECT], check=True
+        )  # fmt: skip
+        described = subprocess.run(
+            [*buildah, "inspect", "--type=image", "memleased"],
+            check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        config = json.loads(described.stdout)["Docker"]["config"]
+        assert config["User"] == f"{USER}:{USER}"
+        assert config["Healthcheck"]["Test"] == ["CMD", "/usr/bin/memleasectl", "health"]
+        assert config["Entrypoint"] == ["/usr/bin/memleased"]
+        assert "MEMLEASE_DIR=/run/memlease" in config["Env"]
+        container = subprocess.run(
+            [*buildah, "from", "memleased"], check=True, capture_output=True, text=True
+        ).stdout.strip()
+        mounted = subprocess.run(
+            [*buildah, "mount", container], check=True, capture_output=True, text=True
+        ).stdout.strip()
+        info = (Path(mounted) / "run/memlease").stat()
+        assert (info.st_uid, info.st_mode & 0o777) == (USER, 0o755)
+        subprocess.run([*buildah, "rm", container], check=True, capture_output=True)
