@@ -132,15 +132,48 @@ def container(root):
     shutil.rmtree(folder)
 
 
-def test_it_serves_users_outside_of_it_and_ends_when_told_to(container):
-    peer = subprocess.Popen(
-        [BUILD / "tests/memlease_peer", container.sockets, str(SOMEBODY), str(SOMEBODY), ""],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+def ask(directory, user, *lines):
+    """Return the first word of each answer to a client of that user."""
+    told = subprocess.run(
+        [BUILD / "tests/memlease_peer", directory, str(user), str(user), ""],
+        input="\n".join(lines) + "\n", capture_output=True, text=True, check=True,
+        timeout=DEADLINE_S,
     )  # fmt: skip
-    said, _ = peer.communicate("connect\ncreate a 3 600 64 session\nput a 1000\nread a 0 1000\n")
-    assert [line.split()[0] for line in said.splitlines()] == ["ok"] * 4, said
+    return [
+        " ".join(line.split()[: 1 + line.startswith("error")]) for line in told.stdout.splitlines()
+    ]
+
+
+def test_it_serves_users_outside_of_it_and_ends_when_told_to(container):
+    work = ("connect", "create a 3 600 64 session", "put a 1000", "read a 0 1000")
+    assert ask(container.sockets, SOMEBODY, *work) == ["ok"] * 4
     assert container.stop() == 0
     assert not [entry for entry in container.sockets.iterdir() if entry.name.endswith(".sock")]
+
+
+def test_a_volume_that_everybody_may_write_to_serves_one_user():
+    """As an emptyDir, in which deploy/kubernetes/sidecar.yaml has the daemon make a folder."""
+    folder = Path(tempfile.mkdtemp(prefix="memlease-volume-"))
+    folder.chmod(0o777)
+    directory = folder / "run"
+    daemon = subprocess.Popen(
+        [BUILD / "bin/memleased"], user=USER, group=USER, extra_groups=[],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        env=Container.environment() | {"MEMLEASE_DIR": str(directory)},
+    )  # fmt: skip
+    try:
+        end = time.monotonic() + DEADLINE_S
+        while ask(directory, USER, "connect") != ["ok"]:
+            assert daemon.poll() is None
+            assert time.monotonic() < end
+        assert ask(directory, USER, "connect", "create a 3 600 64 session") == ["ok", "ok"]
+        assert ask(directory, SOMEBODY, "connect") == ["error Denied"]
+        daemon.terminate()
+        assert daemon.wait(DEADLINE_S) == 0
+    finally:
+        daemon.kill()
+        daemon.wait(DEADLINE_S)
+        shutil.rmtree(folder)
 
 
 def test_its_health_check_fails_without_a_daemon(container):
