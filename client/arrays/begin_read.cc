@@ -122,9 +122,15 @@ ReadAttempt await_change(OpenArray& array, SlotReader& reader, const ReadOptions
     return attempt.outcome == Outcome::kNotYet ||
            (unmappable && attempt.outcome == Outcome::kUnmapped);
   };
+  const auto look = [&] {
+    return leaves_out("look again before the sleep")
+               ? ReadAttempt{}
+               : reader.acquire(options.version, options.newer_than);
+  };
   // The counts, then the try: what comes after the try changes the counts.
-  const SlotReader::Counts counts = reader.counts();
-  ReadAttempt attempt = reader.acquire(options.version, options.newer_than);
+  crash_point("sleep.begin");
+  SlotReader::Counts counts = reader.counts();
+  ReadAttempt attempt = look();
   if (!goes_on(attempt)) return attempt;
   if (spin(counts.span(), counts.publisher_cpu)) {
     // The slot's word, its bytes, and the line of our hold come from another processor: at once,
@@ -134,7 +140,9 @@ ReadAttempt await_change(OpenArray& array, SlotReader& reader, const ReadOptions
   }
   const Sleeper sleeper(reader);
   crash_point("sleep.announced");
-  attempt = reader.acquire(options.version, options.newer_than);
+  attempt = look();
+  crash_point("sleep.looked");
+  if (leaves_out("take the counts first")) counts = reader.counts();
   if (goes_on(attempt)) wait_limit.sleep(counts.span());
   return attempt;
 }

@@ -92,6 +92,7 @@ void set_draining(BoardRecord& board) {
 }
 
 bool holds_any(const wire::ReaderRow& row, std::uint32_t slots) {
+  if (leaves_out("see what a session holds")) return false;
   return std::any_of(row.holds(), row.holds() + slots,
                      [](const wire::HalfWord& hold) { return hold.load() != 0; });
 }
@@ -127,7 +128,7 @@ void take_over(BoardRecord& board, WriterRow& takeover, RowRef takeover_ref, con
 
 void add_subscriber(BoardRecord& board, Word& entry, RowRef row) {
   board.subscribed.fetch_add(1);
-  entry.store(wire::pack_subscriber(row));
+  if (!leaves_out("list the subscriber")) entry.store(wire::pack_subscriber(row));
 }
 
 void remove_subscriber(BoardRecord& board, Word& entry) {

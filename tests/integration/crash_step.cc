@@ -32,7 +32,9 @@ std::vector<CrashStep> make_steps() {
   }
   steps.push_back(
       {.step = "acquire.undo", .before = kOpen, .last = kRead, .stage = Stage::kReadOvertaken});
-  steps.push_back({.step = "sleep.announced", .before = kOpen, .last = "read {} 100000 5000"});
+  for (const char* step : {"sleep.begin", "sleep.announced", "sleep.looked"}) {
+    steps.push_back({.step = step, .before = kOpen, .last = "read {} 100000 5000"});
+  }
   for (const char* step : {"release.begin", "release.cleared", "release.given_up"}) {
     steps.push_back({.step = step, .before = kReading, .last = "release {}"});
   }

@@ -54,6 +54,22 @@ bool a_failed_try_lets_go_of_its_own_hold_only() {
   return world.begin().outcome == Write::kNoFreeSlot;
 }
 
+// The model has a bit for the others and a private count behind it; here one word is both.
+bool a_slot_is_held_until_its_last_lease_ends() {
+  SlotWorld world(2, 1);
+  world.publish();
+  const ReadAttempt of_one_thread = world.reader(0).acquire(0, 0);
+  const ReadAttempt of_another = world.reader(0).acquire(0, 0);
+  world.publish();
+  at("release.cleared", [&] {
+    if (leaves_out("count the holds")) {
+      world.reader_row(0).holds()[of_one_thread.slot].store(0);
+    }
+  });
+  world.reader(0).release(of_another.slot);
+  return world.begin().outcome == Write::kNoFreeSlot;
+}
+
 bool a_release_wakes_the_writer() {
   Held held;
   bool sleeps_on = false;
@@ -303,6 +319,19 @@ bool a_publish_wakes_who_has_gone_to_sleep() {
   return woken;
 }
 
+bool a_thread_that_wakes_leaves_the_others_announced() {
+  SlotWorld world(2, 1);
+  const WriteAttempt attempt = world.begin();
+  world.reader(0).announce_sleep();
+  world.reader(0).announce_sleep();  // another thread
+  world.reader(0).end_sleep();       // its time was over
+  if (leaves_out("count the sleepers")) world.reader_row(0).sleeping.store(0);
+  bool woken = false;
+  at("end_write.waking", [&] { woken = true; });
+  world.writer().publish(attempt.slot, attempt.version);
+  return woken;
+}
+
 // ---- Slots that come and go.
 
 // Two regular slots and one that was added: versions 2 and 4 stand in the former, 4 is current, and
@@ -375,6 +404,8 @@ const Step kSteps[] = {
     {"TheRightMayMoveMeanwhile", "check the writer word", the_right_may_move_meanwhile},
     {"AFailedTryLetsGoOfItsOwnHoldOnly", "undo one hold",
      a_failed_try_lets_go_of_its_own_hold_only},
+    {"ASlotIsHeldUntilItsLastLeaseEnds", "count the holds",
+     a_slot_is_held_until_its_last_lease_ends},
     {"AReleaseWakesTheWriter", "wake the writer", a_release_wakes_the_writer},
     {"AFailedTryWakesTheWriter", "wake the writer", a_failed_try_wakes_the_writer},
     {"AHoldGoesBeforeTheLookAtWhoWantsIt", "clear the hold before the look",
@@ -424,6 +455,8 @@ const Step kSteps[] = {
     {"WhoHasNotSeenAVersionHasOldCounts", "publication before count",
      who_has_not_seen_a_version_has_old_counts},
     {"APublishWakesWhoHasGoneToSleep", "announce the sleep", a_publish_wakes_who_has_gone_to_sleep},
+    {"AThreadThatWakesLeavesTheOthersAnnounced", "count the sleepers",
+     a_thread_that_wakes_leaves_the_others_announced},
 };
 
 using SlotSteps = Steps;
