@@ -4,6 +4,7 @@
 
 #include "server/core/slot_board.h"
 #include "server/core/writer_ownership.h"
+#include "tests/client/slots/membership.h"
 #include "tests/client/slots/slot_steps.h"
 #include "tests/server/core/broker_world.h"
 
@@ -179,60 +180,8 @@ bool who_uses_nothing_at_a_drain_uses_nothing() {
   return who_uses_nothing_at_the_end_uses_nothing(server::set_draining);
 }
 
-// The rows of at most one writer and one reader, whoever is asked for.
-class FewRows : public internal::RowResolver {
- public:
-  const wire::SubscriberChunk* subscriber_chunk(wire::FileRange) override { return nullptr; }
-
-  const wire::WriterRow* writer = nullptr;
-  const wire::ReaderRow* reader = nullptr;
-
- private:
-  const wire::WriterRow* find_writer_row(wire::RowRef, internal::Unmapped) override {
-    return writer;
-  }
-  const wire::ReaderRow* find_reader_row(wire::RowRef) override { return reader; }
-};
-
 // ---- Who reads is on the board from the answer to its subscription until it holds nothing: the
 // broker's subscribe() and leave().
-
-// A writer and a reader of one array with two slots.
-struct Membership {
-  BrokerWorld world;
-  server::Session& writes = world.connect(1000);
-  server::Session& reads = world.connect(1000);
-  wire::ArrayId id = world.create(writes, spec_of("u", 0600, 2));
-  wire::WriterRow& writer_row = world.become_writer(writes, id);
-  const server::Array& array = *world.broker.catalog().find(id);
-  FewRows rows;
-  internal::SlotWriter writer{*array.board,   id,
-                              array.layout(), wire::writer_row_of(array.board->writer.load()),
-                              writer_row,     rows};
-
-  Membership() {
-    world.open(reads, "u");
-    rows.writer = &writer_row;
-  }
-  WriteAttempt begin() {
-    SlotWaitOf none;
-    return writer.begin(none);
-  }
-  void publish() {
-    const WriteAttempt attempt = begin();
-    EXPECT_EQ(attempt.outcome, Write::kReady);
-    writer.publish(attempt.slot, attempt.version);
-  }
-  // The reader holds version 1, and version 2 is current: there is no slot to write.
-  void hold_the_other_slot() {
-    publish();
-    wire::ReaderRow& row = world.subscribe(reads, id);
-    rows.reader = &row;
-    internal::SlotReader reader(*array.board, id, array.layout(), row, rows);
-    EXPECT_EQ(reader.acquire(0, 0).outcome, Read::kAcquired);
-    publish();
-  }
-};
 
 bool who_may_acquire_is_on_the_board() {
   Membership membership;
@@ -245,6 +194,20 @@ bool who_holds_a_slot_stays_on_the_board() {
   membership.hold_the_other_slot();
   const bool left = membership.world.broker.leave(membership.reads, membership.id, 1).ok();
   return !left && membership.begin().outcome == Write::kNoFreeSlot;
+}
+
+bool a_withdrawn_array_stays_while_it_is_held() {
+  Membership membership;
+  membership.hold_the_other_slot();
+  EXPECT_TRUE(membership.world.broker.withdraw(membership.reads.peer, "u").ok());
+  return membership.exists();
+}
+
+bool a_withdrawn_array_stays_while_it_is_written() {
+  Membership membership;
+  EXPECT_EQ(membership.begin().outcome, Write::kReady);
+  EXPECT_TRUE(membership.world.broker.withdraw(membership.reads.peer, "u").ok());
+  return membership.exists();
 }
 
 // ---- Moving ownership: writer_ownership.
@@ -374,6 +337,10 @@ const Step kSteps[] = {
     {"WhoMayAcquireIsOnTheBoard", "list the subscriber", who_may_acquire_is_on_the_board},
     {"WhoHoldsASlotStaysOnTheBoard", "see what a session holds",
      who_holds_a_slot_stays_on_the_board},
+    {"AWithdrawnArrayStaysWhileItIsHeld", "see what a session holds",
+     a_withdrawn_array_stays_while_it_is_held},
+    {"AWithdrawnArrayStaysWhileItIsWritten", "see a write under way",
+     a_withdrawn_array_stays_while_it_is_written},
     {"NoWriteBeginsBesideAnOffer", "set moving", no_write_begins_beside_an_offer},
     {"TheRightMovesBeforeTheLook", "moving before the look", no_write_begins_beside_an_offer},
     {"NothingIsOfferedWhileItsOwnerWrites", "look at the flag",

@@ -271,6 +271,14 @@ bool the_end_of_a_write_is_seen_by_who_sleeps(void (*end)(SlotWorld&)) {
 bool a_publish_wakes() {
   return the_end_of_a_write_is_seen_by_who_sleeps([](SlotWorld& world) { world.publish(); });
 }
+bool a_mark_that_is_taken_back_wakes() {
+  SlotWorld world(1, 2);
+  world.publish();
+  world.reader(0).acquire(0, 0);
+  const internal::SlotReader::Counts counts = world.reader(1).counts();
+  world.begin();  // until its deadline
+  return !would_sleep(counts.span());
+}
 bool a_drop_wakes() {
   return the_end_of_a_write_is_seen_by_who_sleeps(
       [](SlotWorld& world) { world.writer().drop(world.begin().slot); });
@@ -366,6 +374,26 @@ bool a_slot_that_is_held_does_not_go() {
   return grown.world.reader(0).acquire(3, 0).outcome == Read::kAcquired && !gone;
 }
 
+bool a_slot_that_closes_has_not_gone() {
+  Grown grown;
+  server::begin_closing(grown.world.board());
+  const Read told = grown.world.reader(0).acquire(3, 0).outcome;
+  server::end_closing(grown.world.board(), false);
+  return told != Read::kGone && grown.world.reader(0).acquire(3, 0).outcome == Read::kAcquired;
+}
+
+// A slot that is there when the word has been looked at may be a new one, and the word the old
+// one's.
+bool a_new_slot_does_not_vouch_for_the_word_of_the_old_one() {
+  Grown grown;
+  at("acquire.located", [&] { grown.world.take_last_slot(); });
+  at("acquire.compared", [&] {
+    grown.world.writer_row().slot_words()[2].store(0);  // who asks for a slot clears its word
+    grown.add();
+  });
+  return grown.world.reader(0).acquire(3, 0).outcome == Read::kGone;
+}
+
 bool a_writer_comes_too_late_for_a_slot_that_goes() {
   Grown grown;
   // The daemon has looked when the writer sets its mark: at the slot of version 2, which is held.
@@ -443,6 +471,9 @@ const Step kSteps[] = {
     {"AReaderComesTooLateForASlotThatHasGone", "look whether the slot exists",
      a_reader_comes_too_late_for_a_slot_that_has_gone},
     {"ASlotThatIsHeldDoesNotGo", "announce the hold", a_slot_that_is_held_does_not_go},
+    {"ASlotThatClosesHasNotGone", "look at a slot that closes", a_slot_that_closes_has_not_gone},
+    {"ANewSlotDoesNotVouchForTheWordOfTheOldOne", "existence before the word",
+     a_new_slot_does_not_vouch_for_the_word_of_the_old_one},
     {"AWriterComesTooLateForASlotThatGoes", "look whether the slot exists",
      a_writer_comes_too_late_for_a_slot_that_goes},
     {"AnAddedSlotHasNoVersion", "clear what does not exist", an_added_slot_has_no_version},
@@ -450,6 +481,7 @@ const Step kSteps[] = {
      a_new_writer_forgets_what_it_once_had_there},
     {"APublishWakes", "count the end of a write", a_publish_wakes},
     {"ADropWakes", "count the end of a write", a_drop_wakes},
+    {"AMarkThatIsTakenBackWakes", "count the end of a write", a_mark_that_is_taken_back_wakes},
     {"TheListOfSubscribersIsReadAfterTheMark", "read the list again",
      the_list_of_subscribers_is_read_after_the_mark},
     {"WhoHasNotSeenAVersionHasOldCounts", "publication before count",
