@@ -102,6 +102,18 @@ prove_namespaces() {
   keep_summary '^=+ .* in [0-9.]+s.*=+$'
 }
 
+# What ./dev deb makes, in the container of prove_systemd: from the files alone, as a machine's administrator has them.
+prove_debs() {
+  # shellcheck source=deploy/debian/deb.sh
+  source deploy/debian/deb.sh
+  setup test
+  ensure_packages "${systemd_packages[@]}"
+  deb
+  step "debs: install, upgrade, remove" env "MEMLEASE_DEBS=$root/build/deb/packages" \
+    "$python" -m pytest -p no:memlease -p no:cacheprovider -rA tests/debs
+  keep_summary '^=+ .* in [0-9.]+s.*=+$'
+}
+
 prove() {  # [PART] [--minutes N]
   local part parts=() minutes=10 start=$SECONDS
   while (($# > 0)); do
@@ -111,12 +123,12 @@ prove() {  # [PART] [--minutes N]
         minutes=$2
         shift
         ;;
-      model | storms | fuzz | package | systemd | namespaces | docs) parts+=("$1") ;;
+      model | storms | fuzz | package | systemd | debs | namespaces | docs) parts+=("$1") ;;
       *) die "no such part to prove: $1 (see ./dev help)" 2 ;;
     esac
     shift
   done
-  ((${#parts[@]} > 0)) || parts=(package systemd namespaces docs fuzz storms model)
+  ((${#parts[@]} > 0)) || parts=(package systemd debs namespaces docs fuzz storms model)
   trap 'say; say "interrupted: nothing found so far"; exit 130' INT
   for part in "${parts[@]}"; do "prove_$part" "$minutes"; done
   say "Proved: ${parts[*]} in $((SECONDS - start)) s"

@@ -23,8 +23,17 @@ def daemon() -> str:
 
 
 def prefix() -> str:
-    """Folder where C++ projects find memlease: for CMAKE_PREFIX_PATH; has lib/pkgconfig."""
-    return str(_FOLDER.parent)
+    """Folder where C++ projects find memlease: for CMAKE_PREFIX_PATH.
+
+    The package itself, where pip has installed it; a distribution has headers of the system's.
+    """
+    for folder in (_FOLDER.parent, Path(sys.base_prefix)):
+        if (folder / "include/memlease/memlease.h").exists():
+            return str(folder)
+    raise Unsupported(
+        "this Python package came without the headers for C++ projects",
+        "Install the package that has them: on Debian, libmemlease-dev.",
+    )
 
 
 def memleasectl() -> Never:

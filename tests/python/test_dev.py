@@ -123,6 +123,13 @@ def test_prove_refuses_what_it_does_not_know(wrong):
     assert wrong[0].lstrip("-") in run.stderr or "--minutes" in run.stderr
 
 
+def test_deb_refuses_what_it_does_not_know():
+    run = subprocess.run([ROOT / "dev", "deb", "all"], capture_output=True, text=True, check=False)
+    assert run.returncode == 2
+    assert "deb does not know 'all'" in run.stderr
+    assert run.stdout == ""
+
+
 @pytest.mark.parametrize("wrong", [["--nothing"], ["--python"]])
 def test_wheel_refuses_what_it_does_not_know(wrong):
     run = subprocess.run(

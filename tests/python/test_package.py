@@ -92,6 +92,17 @@ def test_python_m_memlease(memlease_client):
     assert run(sys.executable, "-m", "memlease", "info", "nothing").returncode == 3
 
 
+def test_a_distributions_headers_are_the_systems(monkeypatch, tmp_path):
+    monkeypatch.setattr(programs, "_FOLDER", tmp_path / "dist-packages/memlease/bin")
+    monkeypatch.setattr(sys, "base_prefix", str(tmp_path / "usr"))
+    with pytest.raises(memlease.Unsupported, match="libmemlease-dev"):
+        programs.prefix()
+    header = tmp_path / "usr/include/memlease/memlease.h"
+    header.parent.mkdir(parents=True)
+    header.touch()
+    assert programs.prefix() == str(tmp_path / "usr")
+
+
 @pytest.mark.no_asan  # its library needs ASan's runtime, which the project's programs have not
 def test_cpp_projects_are_built_against_the_package(tmp_path):
     prefix = run(sys.executable, "-m", "memlease", "prefix").stdout.strip()

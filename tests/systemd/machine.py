@@ -17,7 +17,7 @@ from pathlib import Path
 
 # As here, so that what is built here runs there.
 SUITE = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
-PACKAGES = "systemd,systemd-sysv,dbus,libpam-systemd,dbus-user-session,libstdc++6"
+PACKAGES = "systemd,systemd-sysv,dbus,libpam-systemd,dbus-user-session,libstdc++6,python3"
 DEADLINE_S = 60
 
 
@@ -55,7 +55,7 @@ def cached_system() -> Path:
             raise UnavailableError(f"there is no {program}: install Debian's {package}")
     base = os.environ.get("XDG_CACHE_HOME", "")
     cache = Path(base) if base.startswith("/") else Path.home() / ".cache"
-    folder = cache / "memlease/roots" / f"{SUITE}-systemd"
+    folder = cache / "memlease/roots" / f"{SUITE}-systemd-python"
     if folder.is_dir():
         return folder
     form = "$(CODENAME) $(REPO_URI)"
@@ -98,10 +98,23 @@ class Machine:
         layers = f"lowerdir={system},upperdir={work}/upper,workdir={work}/scratch"
         must("mount", "-t", "overlay", "-o", layers, "none", self.root)
 
+    def _nspawn_command(self) -> list[str]:
+        return [
+            *("systemd-nspawn", "--quiet", "--keep-unit", "--register=no", "--console=pipe"),
+            *(f"--directory={self.root}", "--private-network", "--link-journal=no"),
+            f"--machine=memlease-{os.getpid()}",
+        ]
+
+    def must_before_boot(self, *command: str | Path) -> str:
+        """Run a command in the system while nothing else runs: as in the making of an image."""
+        ended = run(*self._nspawn_command(), *command, stdin=subprocess.DEVNULL)
+        if ended.returncode and not ended.stdout:
+            raise UnavailableError(f"systemd-nspawn cannot run here: {ended.stderr}")
+        assert ended.returncode == 0, f"{command}: {ended.stdout}{ended.stderr}"
+        return ended.stdout
+
     def boot(self) -> None:
-        command = ["systemd-nspawn", "--quiet", "--keep-unit", "--register=no", "--boot"]
-        command += [f"--directory={self.root}", "--private-network", "--console=pipe"]
-        command += [f"--machine=memlease-{os.getpid()}", "--link-journal=no"]
+        command = [*self._nspawn_command(), "--boot"]
         with self._log.open("ab") as log:
             self._nspawn = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT

@@ -1,0 +1,32 @@
+# Run by CPack between installing and packing: makes of an installation what Debian's policy asks of packages.
+# The folders below CPACK_TEMPORARY_INSTALL_DIRECTORY are the packages, as CPack calls their groups.
+foreach(pair daemon:memleased library:libmemlease* development:libmemlease-dev python:python3-memlease)
+  string(REGEX MATCH "^(.+):(.+)$" _ ${pair})
+  set(usr ${CPACK_TEMPORARY_INSTALL_DIRECTORY}/${CMAKE_MATCH_1}/usr)
+  file(GLOB documents ${usr}/share/doc/${CMAKE_MATCH_2})
+  list(LENGTH documents count)
+  if(NOT count EQUAL 1)
+    message(FATAL_ERROR "there is not one folder ${usr}/share/doc/${CMAKE_MATCH_2}, but: ${documents}")
+  endif()
+  # Documents are in the folder of their package; all licences in its file `copyright`.
+  file(GLOB files RELATIVE ${usr}/share/doc/memlease ${usr}/share/doc/memlease/*)
+  foreach(file IN LISTS files)
+    if(NOT file MATCHES "^(LICENSE|licenses)$")
+      file(RENAME ${usr}/share/doc/memlease/${file} ${documents}/${file})
+    endif()
+  endforeach()
+  file(REMOVE_RECURSE ${usr}/share/doc/memlease)
+  file(GLOB pages ${usr}/share/man/man*/*)
+  if(pages)
+    execute_process(COMMAND gzip -9n ${pages} COMMAND_ERROR_IS_FATAL ANY)
+  endif()
+endforeach()
+
+# The module finds its library in the system's folder, and its programs in /usr/bin.
+set(package ${CPACK_TEMPORARY_INSTALL_DIRECTORY}/python/usr/lib/python3/dist-packages/memlease)
+file(GLOB module ${package}/_core.*.so)
+file(RPATH_REMOVE FILE ${module})
+file(MAKE_DIRECTORY ${package}/bin)
+foreach(program memleased memleasectl)
+  file(CREATE_LINK ../../../../../bin/${program} ${package}/bin/${program} SYMBOLIC)
+endforeach()

@@ -1,0 +1,242 @@
+"""The .deb packages as an administrator has them: ./dev prove debs.
+
+One machine without network, which has Debian's minimal system, systemd, Python, and the packages.
+They were installed before it booted; each test leaves them installed, in some version, and nobody
+connected.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from machine import Machine, must, until
+
+PROJECT = Path(__file__).parents[2]
+DEBS = Path(os.environ["MEMLEASE_DEBS"])
+VERSION = (PROJECT / "VERSION").read_text().strip()
+SERVICE, SOCKET = "memleased.service", "memleased.socket"
+DIRECTORY = "/run/memlease"
+SETTINGS = "etc/memlease/memleased.toml"
+# The first is in the group memlease, the other is not.
+ALICE, CAROL = 2001, 2003
+APT = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-y", "--no-install-recommends")
+
+
+def remade(deb, version, folder):
+    """Make a package of a later version, else the same."""
+    tree = folder / "tree"
+    must("dpkg-deb", "--raw-extract", deb, tree)
+    control = tree / "DEBIAN/control"
+    control.write_text(control.read_text().replace(f"{VERSION}-1", version))
+    name = deb.name.replace(f"{VERSION}-1", version)
+    must("dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "--build", tree, folder / name)
+    shutil.rmtree(tree)
+
+
+def packages(machine, version):
+    folder = machine.root / "debs" / version
+    return [f"/debs/{version}/{it.name}" for it in sorted(folder.glob("*.deb"))]
+
+
+@pytest.fixture(scope="module")
+def machine():
+    machine = Machine()
+    try:
+        for revision in range(1, 6):
+            version = f"{VERSION}-{revision}"
+            folder = machine.root / "debs" / version
+            folder.mkdir(parents=True)
+            for deb in DEBS.glob("*.deb"):
+                if revision == 1:
+                    shutil.copy(deb, folder)
+                else:
+                    remade(deb, version, folder)
+        machine.must_before_boot(*APT, "install", *packages(machine, f"{VERSION}-1"))
+        machine.boot()
+        machine.must("useradd", "--uid", ALICE, "--groups", "memlease", "alice")
+        machine.must("useradd", "--uid", CAROL, "carol")
+        yield machine
+    finally:
+        machine.close()
+
+
+class Client:
+    """A Python in the machine that does what it is told, by Debian's package."""
+
+    def __init__(self, machine, user):
+        code = "import sys, memlease\nfor line in sys.stdin:\n exec(line); print('ok', flush=True)"
+        self._process = subprocess.Popen(
+            machine.command("python3", "-c", code, user=user, HOME="/tmp"),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+
+    def must(self, *lines):
+        """Return what the last line has printed."""
+        said = []
+        for line in lines:
+            self._process.stdin.write(line + "\n")
+            self._process.stdin.flush()
+            said.clear()
+            while True:
+                answer = self._process.stdout.readline()
+                assert answer, f"{line}: {said}"
+                if answer == "ok\n":
+                    break
+                said.append(answer.strip())
+        return "\n".join(said)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._process.stdin.close()
+        self._process.wait(30)
+
+
+CREATE = (
+    "client = memlease.connect()",
+    "field = client.create('sim/u', shape=(4,), dtype='u1', lifetime='persistent')",
+    "lease = field.write(); lease.memoryview()[:] = b'1234'; lease.publish()",
+)
+READ = "print(bytes(memlease.connect().open('sim/u').read().memoryview()))"
+
+
+def show(machine, name, unit=SERVICE):
+    return machine.must("systemctl", "show", "--value", f"--property={name}", unit).strip()
+
+
+def enabled(machine, unit):
+    return machine.run("systemctl", "is-enabled", unit).stdout.strip()
+
+
+def upgrade(machine, revision):
+    """Return what it says."""
+    return machine.must(*APT, "install", *packages(machine, f"{VERSION}-{revision}"))
+
+
+def nobody_is_connected(machine):
+    until(
+        lambda: show(machine, "StatusText") in ("", "serving 0 arrays, 0 B, 0 sessions"),
+        "the daemon has nothing more to do",
+    )
+
+
+def test_after_a_boot_the_first_client_has_an_array_and_the_machines_daemon(machine):
+    assert show(machine, "ActiveState", SOCKET) == "active"
+    assert enabled(machine, SOCKET) == "enabled"
+    assert enabled(machine, SERVICE) == "disabled", "it starts with its first client"
+    assert show(machine, "ActiveState") == "inactive"
+    with Client(machine, ALICE) as alice:
+        alice.must(*CREATE)
+        assert alice.must("print(client.directory)") == DIRECTORY
+        assert show(machine, "ActiveState") == "active"
+        assert "sim/u" in machine.must("memleasectl", "ls", user=ALICE)
+        assert alice.must(READ) == "b'1234'"
+        alice.must("client.withdraw('sim/u')")
+    nobody_is_connected(machine)
+
+
+def test_who_is_not_in_the_group_stays_outside(machine):
+    with Client(machine, CAROL) as carol:
+        lines = ["try: memlease.connect(start=False)", "except memlease.Denied: print('denied')"]
+        assert carol.must(f"exec({chr(10).join(lines)!r})") == "denied"
+
+
+def test_what_comes_along_is_where_debian_has_it(machine):
+    root = machine.root
+    for path in (
+        "usr/share/man/man8/memleased.8.gz",
+        "usr/share/man/man1/memleasectl.1.gz",
+        "usr/share/bash-completion/completions/memleasectl",
+        "usr/share/doc/python3-memlease/changelog.Debian.gz",
+        "usr/share/doc/memleased/gpu.conf",
+        "usr/share/doc/libmemlease0.1/sboms/memlease.cdx.json",
+        "usr/lib/x86_64-linux-gnu/libmemlease_cuda.so",
+        SETTINGS,
+    ):
+        assert (root / path).is_file(), path
+    assert not (root / "usr/share/doc/memlease").exists()
+    for package in ("memleased", "libmemlease0.1", "python3-memlease"):
+        text = (root / f"usr/share/doc/{package}/copyright").read_text()
+        assert re.search(r"^ grpc 1\.\S+: .*Apache-2\.0", text, re.M)
+    said = machine.must("python3", "-m", "memlease", "show-config")
+    assert "daemon   /usr/lib/python3/dist-packages/memlease/bin/memleased" in said
+    assert machine.must("python3", "-m", "memlease", "prefix").strip() == "/usr"
+    version = "import importlib.metadata as m; print(m.version('memlease'))"
+    assert machine.must("python3", "-c", version).strip() == VERSION
+    site = root / "usr/lib/python3/dist-packages/memlease"
+    assert list(site.glob("__pycache__/client.*.pyc")), "Python's code is compiled"
+
+
+def test_an_upgrade_leaves_a_daemon_alone_that_is_in_use(machine):
+    with Client(machine, ALICE) as alice:
+        alice.must(*CREATE)
+        before = show(machine, "MainPID")
+        said = upgrade(machine, 2)
+        assert "goes on as it was before this upgrade" in said
+        assert "systemctl restart memleased.service" in said
+        assert show(machine, "MainPID") == before
+        assert machine.must("readlink", f"/proc/{before}/exe").strip().endswith("(deleted)")
+        alice.must("lease = field.write(); lease.memoryview()[:] = b'5678'; lease.publish()")
+        with Client(machine, ALICE) as new:
+            assert new.must(READ) == "b'5678'", "the new library reads of the old daemon"
+        alice.must("client.withdraw('sim/u')")
+    nobody_is_connected(machine)
+
+
+def test_an_upgrade_replaces_a_daemon_that_nobody_uses(machine):
+    with Client(machine, ALICE) as alice:
+        alice.must("client = memlease.connect()")
+    nobody_is_connected(machine)
+    before = show(machine, "MainPID")
+    said = upgrade(machine, 3)
+    assert "memleased: " not in said
+    assert show(machine, "ActiveState") == "active"
+    assert show(machine, "MainPID") != before
+
+
+def test_an_upgrade_keeps_what_the_operator_has_decided(machine):
+    settings = machine.root / SETTINGS
+    settings.write_text("quota_arrays = 5\n")
+    machine.must("systemctl", "disable", "--now", SOCKET, SERVICE)
+    upgrade(machine, 4)
+    assert enabled(machine, SOCKET) == "disabled"
+    assert settings.read_text() == "quota_arrays = 5\n"
+    machine.must("systemctl", "enable", "--now", SOCKET)
+
+
+def test_a_removal_ends_the_daemon_and_a_purge_leaves_nothing(machine):
+    with Client(machine, ALICE) as alice:
+        alice.must(*CREATE)
+        machine.must(*APT, "remove", "memleased")
+        assert show(machine, "ActiveState") == "inactive"
+        assert machine.run("test", "-e", DIRECTORY).returncode == 1
+        lines = ["try: client.create('sim/v', shape=(4,), dtype='u1')"]
+        lines += ["except memlease.DaemonLost: print('lost')"]
+        assert alice.must(f"exec({chr(10).join(lines)!r})") == "lost"
+    assert (machine.root / SETTINGS).exists()
+    rest = ("libmemlease0.1", "libmemlease-dev", "python3-memlease")
+    machine.must(*APT, "purge", "memleased", *rest)
+    places = ("/etc", "/usr", "/run", "/var/lib/systemd", "/var/lib/dpkg/info")
+    found = machine.must("find", *places, "-name", "*memlease*")
+    assert found == ""
+    assert machine.must("getent", "passwd", "memlease"), "its files may be there still"
+    upgrade(machine, 5)
+    assert show(machine, "ActiveState", SOCKET) == "active", "without a boot"
+    with Client(machine, ALICE) as alice:
+        alice.must(*CREATE, "client.withdraw('sim/u')")
+    nobody_is_connected(machine)
+
+
+def test_programs_are_built_with_the_headers(tmp_path):
+    for name in ("libmemlease-dev", "libmemlease0.1", "memleased"):
+        [deb] = DEBS.glob(f"{name}_*.deb")
+        must("dpkg-deb", "--extract", deb, tmp_path / "root")
+    must(
+        "cmake", f"-DPREFIX={tmp_path}/root/usr", "-DLIBDIR=lib/x86_64-linux-gnu",
+        f"-DSOURCE_DIR={PROJECT}/tests/integration/consumer", f"-DWORK_DIR={tmp_path}",
+        "-DCXX=c++", "-P", PROJECT / "tests/integration/build_consumers.cmake",
+    )  # fmt: skip
