@@ -142,7 +142,7 @@ class Machine:
         return self._log.read_text(errors="replace")[-2000:]
 
     def command(
-        self, *command: str | Path, user: int | None = None, **environment: str
+        self, *command: str | Path, user: int | str | None = None, **environment: str
     ) -> list[str]:
         """Return a command of this machine as one of ours."""
         enter = [

@@ -210,6 +210,15 @@ def test_a_reload_takes_what_is_right_and_refuses_what_is_wrong(machine):
     assert show(machine, "MainPID") == before
 
 
+def test_a_daemon_started_by_hand_leaves_the_sockets_that_wait_alone(machine):
+    by_hand = machine.run("memleased", "--directory", DIRECTORY, user="memlease")
+    assert by_hand.returncode == 73, by_hand.stderr
+    assert "systemctl start memleased.service" in by_hand.stderr
+    assert show(machine, "ActiveState") == "inactive", "nothing was started by that"
+    assert sockets(machine) == ["attach.sock", "control.sock"]
+    assert health(machine).returncode == 0, "the sockets are still the unit's"
+
+
 def test_wrong_settings_at_the_start_are_an_end_and_no_loop(machine):
     (machine.root / SETTINGS).write_text("\n\nquota_arrays = many\n")
     machine.run("systemctl", "start", SERVICE)
