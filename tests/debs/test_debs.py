@@ -1,6 +1,6 @@
 """The .deb packages as an administrator has them: ./dev prove debs.
 
-One machine without network, which has Debian's minimal system, systemd, Python, and the packages.
+One machine without network, which has Debian's minimal system, systemd, NumPy, and the packages.
 They were installed before it booted; each test leaves them installed, in some version, and nobody
 connected.
 """
@@ -169,6 +169,31 @@ def test_what_comes_along_is_where_debian_has_it(machine):
     assert machine.must("python3", "-c", version).strip() == VERSION
     site = root / "usr/lib/python3/dist-packages/memlease"
     assert list(site.glob("__pycache__/client.*.pyc")), "Python's code is compiled"
+
+
+def test_needrestart_is_told_to_leave_the_daemon_running(machine):
+    # As needrestart reads it, which has 1 for what it would restart.
+    code = """
+        our %nrconf = (override_rc => {});
+        do "/etc/needrestart/conf.d/memleased.conf";
+        my @found = grep { "memleased.service" =~ $_ } keys %{$nrconf{override_rc}};
+        print map { $nrconf{override_rc}{$_} } @found;
+    """
+    assert machine.must("perl", "-e", code) == "0"
+
+
+def test_debians_numpy_is_good_enough_for_reading_and_writing(machine):
+    with Client(machine, ALICE) as alice:
+        alice.must(
+            "import numpy as np; client = memlease.connect()",
+            "field = client.create('sim/f', shape=(3, 4), dtype='f4', fill=2)",
+            "with field.write() as w: w[...] = np.arange(12).reshape(3, 4); w += 1",
+        )
+        said = alice.must("r = field.read(); print(r.mean(), (r + 1).sum(), r.array[2, 3])")
+        assert said == "6.5 90.0 12.0"
+        assert alice.must("client.put('b', np.arange(3)); print(client.get('b'))") == "[0 1 2]"
+        alice.must("r.release(); del r")
+    nobody_is_connected(machine)
 
 
 def test_an_upgrade_leaves_a_daemon_alone_that_is_in_use(machine):

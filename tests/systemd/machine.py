@@ -17,7 +17,7 @@ from pathlib import Path
 
 # As here, so that what is built here runs there.
 SUITE = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
-PACKAGES = "systemd,systemd-sysv,dbus,libpam-systemd,dbus-user-session,libstdc++6,python3"
+PACKAGES = "systemd,systemd-sysv,dbus,libpam-systemd,dbus-user-session,libstdc++6,python3-numpy"
 DEADLINE_S = 60
 
 
@@ -55,7 +55,7 @@ def cached_system() -> Path:
             raise UnavailableError(f"there is no {program}: install Debian's {package}")
     base = os.environ.get("XDG_CACHE_HOME", "")
     cache = Path(base) if base.startswith("/") else Path.home() / ".cache"
-    folder = cache / "memlease/roots" / f"{SUITE}-systemd-python"
+    folder = cache / "memlease/roots" / f"{SUITE}-systemd-numpy"
     if folder.is_dir():
         return folder
     form = "$(CODENAME) $(REPO_URI)"
