@@ -5,10 +5,10 @@ readonly deb_packages=(dpkg-dev fakeroot file lintian)
 
 # Debian's Python and the environment's must be of one minor version: the module is compiled for both.
 deb_python() {
-  local ask='import sys; print("%d.%d" % sys.version_info[:2])' ours debians
-  ours=$("$python" -c "$ask") && debians=$(/usr/bin/python3 -c "$ask") || return
-  [[ $ours == "$debians" ]] || {
-    echo "the packages are for Python $debians of /usr/bin, and .venv has $ours: make .venv with that one"
+  local ask='import sys; print("%d.%d" % sys.version_info[:2])' ours theirs
+  ours=$("$python" -c "$ask") && theirs=$(/usr/bin/python3 -c "$ask") || return
+  [[ $ours == "$theirs" ]] || {
+    echo "the packages are for Python $theirs of /usr/bin, and .venv has $ours: make .venv with that one"
     return 1
   }
 }
