@@ -62,10 +62,10 @@ _memlease() {  # as bash calls it: PROGRAM WORD WORD-BEFORE
   place=${value_of[$option]-}
   if [[ $option == -* && -n $place ]]; then
     case $place in
-      DIR | PATH)
+      DIR | FILE | PATH)
         compopt -o filenames 2>/dev/null
-        [[ $place == PATH ]] || mapfile -t COMPREPLY < <(compgen -d -- "$current")
-        [[ $place == DIR ]] || mapfile -t COMPREPLY < <(compgen -f -- "$current")
+        if [[ $place == DIR ]]; then place=-d; else place=-f; fi
+        mapfile -t COMPREPLY < <(compgen "$place" -- "$current")
         return
         ;;
       *'{'*'}'*)  # KEY:{one,other}
