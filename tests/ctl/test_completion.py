@@ -24,7 +24,8 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 def complete(name, *words, **options):
     """Return what is offered for the last word; bash makes three of --option=value."""
-    command = ["bash", "--norc", "-uc", COMPLETE, "bash", SCRIPT, program(name), *words]
+    path = name if isinstance(name, Path) else program(name)
+    command = ["bash", "--norc", "-uc", COMPLETE, "bash", SCRIPT, path, *words]
     ended = subprocess.run(
         command, capture_output=True, text=True, timeout=DEADLINE_S, check=True,
         env=clean_environment(), **options,
@@ -60,6 +61,14 @@ def test_values_are_offered_where_there_is_a_list_of_them(before):
 
 def test_a_value_that_has_just_begun_with_its_equals_sign_is_offered():
     assert complete("memleased", "--huge-pages", "=") == {"auto", "never"}
+
+
+def test_values_are_offered_that_help_has_in_braces(tmp_path):
+    stand_in = tmp_path / "program"
+    stand_in.write_text("#!/bin/sh\nprintf 'Options:\\n  -s,--sort KEY:{name,bytes}  By what\\n'\n")
+    stand_in.chmod(0o755)
+    assert complete(stand_in, "--sort", "") == {"name", "bytes"}
+    assert complete(stand_in, "-s", "n") == {"name"}
 
 
 def test_folders_and_files_are_offered(tmp_path):
