@@ -1,5 +1,7 @@
 // ls, info, withdraw.
 #include <algorithm>
+#include <cctype>
+#include <optional>
 
 #include "client/ctl/commands.h"
 #include "fmt/format.h"
@@ -62,6 +64,8 @@ const Field kFields[] = {
      [](const Info&, const Spec& s) -> Cell { return Bytes{wire::size_bytes_of(s)}; }},
     {"bytes", "BYTES", "Size of all slots",
      [](const Info& a, const Spec&) -> Cell { return Bytes{a.bytes()}; }},
+    {"held_bytes", "HELD", "Held by readers",
+     [](const Info& a, const Spec&) -> Cell { return Bytes{a.held_bytes()}; }},
     {"readers", "READERS", "Readers at work",
      [](const Info& a, const Spec&) -> Cell { return std::uint64_t{a.readers()}; }},
     {"subscribers", "SUBSCRIBERS", "Subscribers",
@@ -106,10 +110,44 @@ absl::StatusOr<Row> row_of(const v1::ArrayInfo& array) {
   return row;
 }
 
+// Of a column's title; what --sort takes.
+std::string lower(std::string_view title) {
+  std::string key(title);
+  for (char& c : key) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return key;
+}
+
+// What a cell is sorted by, if it is a number.
+std::optional<std::uint64_t> number_of(const Cell& cell) {
+  if (const auto* number = std::get_if<std::uint64_t>(&cell)) return *number;
+  if (const auto* bytes = std::get_if<Bytes>(&cell)) return bytes->count;
+  if (const auto* time = std::get_if<Time>(&cell)) return time->unix_ms;
+  return std::nullopt;
+}
+
+// Numbers from the largest, everything else as a table spells it. Rows that are equal stay in the
+// order of names, in which they come.
+void sort_rows(std::vector<Row>& rows, std::size_t column) {
+  std::stable_sort(rows.begin(), rows.end(), [column](const Row& a, const Row& b) {
+    const auto left = number_of(a[column]);
+    const auto right = number_of(b[column]);
+    if (left && right) return *left > *right;
+    return to_plain(a[column]) < to_plain(b[column]);
+  });
+}
+
 }  // namespace
 
+std::vector<std::string> sort_keys() {
+  std::vector<std::string> keys;
+  for (const Field& field : kFields) {
+    if (!field.title.empty()) keys.push_back(lower(field.title));
+  }
+  return keys;
+}
+
 absl::Status list_arrays(const Connection& daemon, const Options& options,
-                         const std::string& pattern) {
+                         const std::string& pattern, const std::string& sort_key) {
   const auto reply = daemon.admin->list_arrays(pattern);
   if (!reply.ok()) return reply.status();
   Table table{"arrays", columns(&Field::title), {}};
@@ -117,6 +155,10 @@ absl::Status list_arrays(const Connection& daemon, const Options& options,
     auto row = row_of(array);
     if (!row.ok()) return row.status();
     table.rows.push_back(*std::move(row));
+  }
+  for (std::size_t column = 0; column < table.columns.size(); ++column) {
+    const std::string_view title = table.columns[column].title;
+    if (!title.empty() && lower(title) == sort_key) sort_rows(table.rows, column);
   }
   print(table, options);
   return absl::OkStatus();

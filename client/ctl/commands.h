@@ -3,14 +3,18 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "client/ctl/connection.h"
 
 namespace memlease::ctl {
 
+// The columns that `ls` can be sorted by.
+std::vector<std::string> sort_keys();
+// `sort_key`: one of sort_keys(); empty: by name.
 absl::Status list_arrays(const Connection& daemon, const Options& options,
-                         const std::string& pattern);
+                         const std::string& pattern, const std::string& sort_key);
 absl::Status show_array(const Connection& daemon, const Options& options, const std::string& name);
 absl::Status withdraw(const Connection& daemon, const Options& options, const std::string& name);
 

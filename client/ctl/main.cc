@@ -14,6 +14,7 @@
 #include "client/ctl/commands.h"
 #include "client/ctl/doctor.h"
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 #include "memlease/version.h"
 #include "wire/error.h"
 
@@ -24,6 +25,7 @@ namespace {
 struct Arguments {
   Options options;
   std::string pattern;
+  std::string sort_key;
   std::string name;
   std::uint32_t session = 0;
   double timeout_s = 30;
@@ -64,9 +66,15 @@ CLI::App* add_command(CLI::App& app, Arguments& args, const std::string& name,
 
 void add_commands(CLI::App& app, Arguments& args) {
   const Options& options = args.options;
-  add_command(app, args, "ls", "List arrays", [&](const Connection& daemon) {
-    return list_arrays(daemon, options, args.pattern);
-  })->add_option("PATTERN", args.pattern, "Of their names: * is any text, ? any one character");
+  CLI::App* ls = add_command(app, args, "ls", "List arrays", [&](const Connection& daemon) {
+    return list_arrays(daemon, options, args.pattern, args.sort_key);
+  });
+  ls->add_option("PATTERN", args.pattern, "Of their names: * is any text, ? any one character");
+  ls->add_option("--sort", args.sort_key,
+                 fmt::format("By this column, the largest number first: {}",
+                             fmt::join(sort_keys(), ", ")))
+      ->type_name("COLUMN")
+      ->check(CLI::IsMember(sort_keys()));
   add_command(app, args, "info", "Show all of one array",
               [&](const Connection& daemon) { return show_array(daemon, options, args.name); })
       ->add_option("NAME", args.name)

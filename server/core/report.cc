@@ -1,6 +1,23 @@
 #include "server/core/report.h"
 
+#include <bit>
+
 namespace memlease::server {
+
+std::uint64_t held_slots_of(const Broker& broker, const Array& array) {
+  static_assert(wire::kMaxSlots <= 64);
+  std::uint64_t held = 0;
+  for (const wire::SessionId id : array.members) {
+    const Membership& membership = broker.sessions().find(id)->memberships.at(array.id);
+    if (!membership.reader_row || membership.entry == nullptr) continue;
+    const wire::ReaderRow& row = broker.rows().reader(*membership.reader_row);
+    for (std::size_t s = 0; s < array.slots.size(); ++s) {
+      if (row.holds()[s].load() != 0) held |= std::uint64_t{1} << s;
+    }
+  }
+  return held;
+}
+
 std::vector<HolderReport> holders_of(const Broker& broker, const Array& array) {
   const wire::WriterRow& current = broker.writer_ownership().current_row(array);
   std::vector<HolderReport> holders;
@@ -33,6 +50,7 @@ ArrayReport report_of(const Broker& broker, const Array& array) {
   for (std::uint32_t s = 0; s < array.slots.size(); ++s) {
     report.slot_versions.push_back(wire::version_of(current.slot_words()[s].load()));
   }
+  report.held_slots = static_cast<std::uint32_t>(std::popcount(held_slots_of(broker, array)));
   for (const HolderReport& holder : holders_of(broker, array)) {
     report.readers += holder.versions.empty() ? 0 : 1;
     report.subscribers += holder.subscribed ? 1 : 0;

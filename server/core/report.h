@@ -24,10 +24,13 @@ struct ArrayReport {
   std::uint64_t version = 0;
   std::uint32_t readers = 0;  // sessions that hold a slot now
   std::uint32_t subscribers = 0;
+  std::uint32_t held_slots = 0;     // by readers
   const Session* writer = nullptr;  // nullptr = the array has none
   std::vector<std::uint64_t> slot_versions;
 };
 
+// Bit s: some reader holds slot s.
+std::uint64_t held_slots_of(const Broker& broker, const Array& array);
 std::vector<HolderReport> holders_of(const Broker& broker, const Array& array);
 ArrayReport report_of(const Broker& broker, const Array& array);
 

@@ -39,6 +39,7 @@ def test_ls_and_info_show_the_array(daemon, client):
         "max_slots": 3,
         "version": 2,
         "slot_bytes": 128,
+        "held_bytes": 128,
         "readers": 1,
         "subscribers": 1,
         "writer_pid": client.pid,
@@ -55,6 +56,20 @@ def test_ls_and_info_show_the_array(daemon, client):
 def test_ls_takes_a_pattern(daemon, client):
     assert [a["name"] for a in daemon.json("ls", "sim/*")["arrays"]] == ["sim/u"]
     assert daemon.json("ls", "other/*") == {"arrays": []}
+
+
+def test_ls_sorts_by_a_column_and_refuses_others(daemon, client):
+    import memlease
+
+    with memlease.connect(daemon.directory, start=False) as here:
+        here.create("a/large", shape=(1 << 16,), dtype="u1")
+        here.create("b/small", shape=(1,), dtype="u1")
+        names = [a["name"] for a in daemon.json("ls", "--sort", "bytes")["arrays"]]
+        assert names == ["a/large", "sim/u", "b/small"]
+        assert daemon.json("ls", "--sort", "held")["arrays"][0]["name"] == "sim/u"
+    refused = daemon.ctl("ls", "--sort", "colour")
+    assert refused.returncode == 2
+    assert "bytes" in refused.stderr
 
 
 def test_ls_in_a_pipe_is_plain_and_exact(daemon, client):

@@ -1,3 +1,7 @@
+#include <sstream>
+#include <string>
+#include <vector>
+
 #include "client/ctl/commands.h"
 #include "client/ctl/doctor.h"
 #include "gtest/gtest.h"
@@ -39,6 +43,7 @@ class Commands : public ::testing::Test {
     *array.mutable_spec() = wire::to_proto(spec);
     array.set_array_id(withdrawn ? 1 : 2);
     array.set_bytes(3 << 20);
+    array.set_held_bytes(2 << 20);
     array.set_version(7);
     array.add_slot_versions(5);
     array.add_slot_versions(7);
@@ -60,20 +65,48 @@ class Commands : public ::testing::Test {
 TEST_F(Commands, LsShowsALineForEachArray) {
   add_array("sim/u");
   add_array("old", true);
-  EXPECT_EQ(
-      run(list_arrays, std::string("*")),
-      "NAME             TYPE              DEVICE  SLOTS  VERSION    BYTES  READERS  SUBSCRIBERS"
-      "  WRITER  LIFETIME  OWNER  MODE  CREATED\n"
-      "sim/u            float32[512,512]  host        3        7  3.0 MiB        2            3"
-      "    4711  session   root   0600  30 s ago\n"
-      "old (withdrawn)  float32[512,512]  host        3        7  3.0 MiB        2            3"
-      "    4711  session   root   0600  30 s ago\n");
+  EXPECT_EQ(run(list_arrays, std::string("*"), std::string()),
+            "NAME             TYPE              DEVICE  SLOTS  VERSION    BYTES     HELD  READERS"
+            "  SUBSCRIBERS  WRITER  LIFETIME  OWNER  MODE  CREATED\n"
+            "sim/u            float32[512,512]  host        3        7  3.0 MiB  2.0 MiB        2"
+            "            3    4711  session   root   0600  30 s ago\n"
+            "old (withdrawn)  float32[512,512]  host        3        7  3.0 MiB  2.0 MiB        2"
+            "            3    4711  session   root   0600  30 s ago\n");
   EXPECT_EQ(daemon_.admin().last_text, "*");
+}
+
+// The names in the order of the lines.
+std::vector<std::string> names_in(const std::string& table) {
+  std::istringstream lines(table);
+  std::vector<std::string> names;
+  for (std::string line; std::getline(lines, line);)
+    names.push_back(line.substr(0, line.find(' ')));
+  if (!names.empty()) names.erase(names.begin());  // the titles
+  return names;
+}
+
+TEST_F(Commands, LsSortsNumbersFromTheLargestAndTextAlphabetically) {
+  const auto add = [&](const std::string& name, std::uint64_t bytes, std::uint64_t created_ms) {
+    v1::ArrayInfo& array = add_array(name);
+    array.set_bytes(bytes);
+    array.set_held_bytes(name == "c" ? 1 : 0);
+    array.set_created_unix_ms(created_ms);
+  };
+  add("a", 9, kNow - 3);
+  add("b", 10, kNow - 2);
+  add("c", 9, kNow - 1);
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names_in(run(list_arrays, std::string(), std::string("bytes"))),
+            (Names{"b", "a", "c"}));
+  EXPECT_EQ(names_in(run(list_arrays, std::string(), std::string("held"))), (Names{"c", "a", "b"}));
+  EXPECT_EQ(names_in(run(list_arrays, std::string(), std::string("created"))),
+            (Names{"c", "b", "a"}));
+  EXPECT_EQ(names_in(run(list_arrays, std::string(), std::string("name"))), (Names{"a", "b", "c"}));
 }
 
 TEST_F(Commands, LsTellsAddedSlotsApart) {
   add_array("sim/u").set_slots(5);
-  EXPECT_NE(run(list_arrays, std::string()).find("    3+2  "), std::string::npos);
+  EXPECT_NE(run(list_arrays, std::string(), std::string()).find("    3+2  "), std::string::npos);
   EXPECT_NE(run(show_array, std::string("sim/u")).find("Slots              3+2\n"),
             std::string::npos);
 }
@@ -83,17 +116,17 @@ TEST_F(Commands, LsSpellsEveryFieldInJson) {
   array.set_slots(5);
   array.mutable_spec()->set_max_slots(12);
   options_.json = true;
-  EXPECT_EQ(
-      run(list_arrays, std::string()),
-      "{\"arrays\": [{\"name\": \"sim/u\", \"dtype\": \"float32\", \"shape\": [512,512], "
-      "\"strides_bytes\": [2048,4], \"device\": \"host\", \"slots\": 3, \"added_slots\": 2, "
-      "\"max_slots\": 12, \"version\": 7, "
-      "\"slot_versions\": [5,7,6], \"slot_bytes\": 1048576, \"bytes\": 3145728, \"readers\": 2, "
-      "\"subscribers\": 3, \"writer_pid\": 4711, \"writer_session\": 12, "
-      "\"lifetime\": \"session\", \"exclusive_writer\": "
-      "false, \"owner_uid\": 0, "
-      "\"owner_gid\": 0, \"mode\": \"0600\", \"withdrawn\": false, "
-      "\"created_unix_ms\": 1699999970000, \"array_id\": 2}]}\n");
+  EXPECT_EQ(run(list_arrays, std::string(), std::string()),
+            "{\"arrays\": [{\"name\": \"sim/u\", \"dtype\": \"float32\", \"shape\": [512,512], "
+            "\"strides_bytes\": [2048,4], \"device\": \"host\", \"slots\": 3, \"added_slots\": 2, "
+            "\"max_slots\": 12, \"version\": 7, "
+            "\"slot_versions\": [5,7,6], \"slot_bytes\": 1048576, \"bytes\": 3145728, "
+            "\"held_bytes\": 2097152, \"readers\": 2, "
+            "\"subscribers\": 3, \"writer_pid\": 4711, \"writer_session\": 12, "
+            "\"lifetime\": \"session\", \"exclusive_writer\": "
+            "false, \"owner_uid\": 0, "
+            "\"owner_gid\": 0, \"mode\": \"0600\", \"withdrawn\": false, "
+            "\"created_unix_ms\": 1699999970000, \"array_id\": 2}]}\n");
 }
 
 TEST_F(Commands, InfoPrefersTheArrayThatStillHasTheName) {
@@ -161,11 +194,13 @@ TEST_F(Commands, AProcessInAnotherPidNamespaceHasASessionAndNoNumber) {
       "ARRAY  PID  SESSION  USER  ROLE    VERSIONS  BYTES  SINCE  COMMAND\n"
       "sim/u    ?        4  root  writer  -           0 B  -      in another PID namespace\n");
   add_array("sim/u").set_writer_pid(0);
-  EXPECT_NE(run(list_arrays, std::string()).find("      ?  session "), std::string::npos);
+  EXPECT_NE(run(list_arrays, std::string(), std::string()).find("      ?  session "),
+            std::string::npos);
   options_.json = true;
   EXPECT_NE(run(list_holders, std::string()).find("\"pid\": null, \"session\": 4, "),
             std::string::npos);
-  EXPECT_NE(run(list_arrays, std::string()).find("\"writer_pid\": null, \"writer_session\": 12"),
+  EXPECT_NE(run(list_arrays, std::string(), std::string())
+                .find("\"writer_pid\": null, \"writer_session\": 12"),
             std::string::npos);
 }
 
@@ -220,7 +255,7 @@ TEST_F(Commands, AFailedCallPrintsNoAnswer) {
   EXPECT_EQ(run(withdraw, std::string("u")), "");
   EXPECT_EQ(exit_code_of(status_), kDenied);
   EXPECT_EQ(run(evict, std::uint32_t{1}), "");
-  EXPECT_EQ(run(list_arrays, std::string()), "");
+  EXPECT_EQ(run(list_arrays, std::string(), std::string()), "");
   EXPECT_EQ(run(show_status), "");
 }
 
