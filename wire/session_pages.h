@@ -1,8 +1,9 @@
 // Layout of session pages: the pages that one client process writes and its peers map read-only.
 //
 // A session page is a shared file of kSessionPageBytes that belongs to one session and one access
-// domain. It holds rows, each placed by the daemon at a multiple of 64 bytes: reader rows (what
-// this process reads) and writer rows (what it published). The daemon's own takeover pages hold
+// domain. It begins with the process's counts (wire/session_counts.h). Behind them it holds rows,
+// each placed by the daemon at a multiple of 64 bytes: reader rows (what this process reads) and
+// writer rows (what it published). The daemon's own takeover pages have no counts and hold
 // writer rows only: what a dead or departed writer published last stands there in the same form, so
 // that a reader need not know who wrote. A row that is given back keeps its words: it is used again
 // for an array of as many slots, where every word counts on from there (reader) or is copied over
@@ -16,6 +17,7 @@
 #include <cstdint>
 
 #include "wire/ids.h"
+#include "wire/session_counts.h"
 #include "wire/shared_word.h"
 
 namespace memlease::wire {
@@ -23,6 +25,8 @@ namespace memlease::wire {
 inline constexpr std::uint64_t kSessionPageBytes = std::uint64_t{64} * 1024;
 inline constexpr std::uint64_t kRowUnitBytes = 64;
 inline constexpr std::uint32_t kSessionPageUnits = kSessionPageBytes / kRowUnitBytes;
+inline constexpr std::uint64_t kSessionCountsBytes = sizeof(SessionCounts);
+static_assert(kSessionCountsBytes % kRowUnitBytes == 0);
 // That an array can have: a publication word has six bits for its slot.
 inline constexpr std::uint32_t kMaxSlots = 64;
 

@@ -57,6 +57,7 @@ struct Array {
   wire::SessionId writer{0};  // 0: the takeover row counts
   std::optional<PendingMove> pending;
   bool withdrawn = false;
+  std::uint64_t tallied_version = 0;  // as Tally has it
 };
 
 inline wire::RowRef row_ref(wire::FileRange at) {

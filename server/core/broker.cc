@@ -21,7 +21,8 @@ Broker::Broker(const Dependencies& dependencies, const Limits& limits)
       rows_(files_, dependencies_.pages),
       writer_ownership_(rows_, sessions_, dependencies_.clock),
       slot_growth_(store_, rows_, sessions_, writer_ownership_),
-      imports_(files_, sessions_) {
+      imports_(files_, sessions_),
+      tally_(files_) {
   devices_.add(dependencies_.host, {limits.memory, limits.per_uid.bytes});
 }
 
@@ -51,6 +52,7 @@ absl::StatusOr<NewSession> Broker::open_session(const PeerIdentity& peer) {
   dependencies_.fill_random(session->token);
   const NewSession answer{session->id, session->token};
   sessions_.add(std::move(session));
+  tally_.session_opened();
   return answer;
 }
 
@@ -114,6 +116,8 @@ std::vector<ReclaimedArray> Broker::end_session(SessionId id, Departure how) {
                          session->peer.pid, session->peer.uid, session->peer.command,
                          static_cast<double>(now_ms - membership.since_unix_ms) / 1000, reason});
   }
+  for (const ReclaimedArray& array : reclaimed) tally_.reclaimed(array.reason, array.bytes);
+  look(*session);
   for (const ArrayId array_id : ids) {
     if (Array* array = catalog_.find(array_id)) detach(*session, *array, how);
   }
@@ -189,6 +193,7 @@ absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::Ar
   if (spec.writer == wire::Writer::kExclusive) array->exclusive_to = session.id;
   array->created_unix_ms = dependencies_.clock.unix_ms();
   session.created.insert(array->id);
+  tally_.array_created();
   return join(session, catalog_.add(std::move(array)), true);
 }
 
@@ -284,7 +289,10 @@ absl::StatusOr<std::optional<SegmentPool::Growth>> Broker::add_slot(Session& ses
   auto member = this->member(session, id);
   if (!member.ok()) return member.status();
   if (member->array->withdrawn) return has_been_withdrawn(*member->array);
-  return slot_growth_.add(*member->array, session, slots);
+  const std::uint64_t before = added_slots();
+  auto growth = slot_growth_.add(*member->array, session, slots);
+  if (added_slots() != before) tally_.slot_added();
+  return growth;
 }
 
 absl::StatusOr<Broker::SlotEvents> Broker::slot_events(Session& session, ArrayId id,
@@ -315,6 +323,7 @@ absl::Status Broker::evict(const PeerIdentity& viewer, SessionId id) {
                      std::all_of(session->memberships.begin(), session->memberships.end(), owns)));
   if (!may) return no_session_to_evict(id);
   session->evicted = true;
+  tally_.session_evicted();
   return absl::OkStatus();
 }
 
@@ -397,6 +406,7 @@ void Broker::detach(Session& session, Array& array, Departure how) {
 
 void Broker::destroy_if_unused(Array& array) {
   if (!array.withdrawn || !array.members.empty()) return;
+  look(array);
   store_.destroy(array);
   if (Session* creator = sessions_.find(array.creator)) creator->created.erase(array.id);
   catalog_.erase(array.id);

@@ -23,6 +23,7 @@
 #include "server/core/session_rows.h"
 #include "server/core/session_table.h"
 #include "server/core/slot_growth.h"
+#include "server/core/tally.h"
 #include "server/core/writer_ownership.h"
 #include "wire/array_spec.h"
 
@@ -149,6 +150,10 @@ class Broker {
   const DeviceTable& devices() const { return devices_; }
   const Device& host() const { return devices_.all().at(dependencies_.host.device()); }
   const Quota& quota() const { return quota_; }
+  // What there has been, as of the last looks; look() takes the next one.
+  const Totals& totals() const { return tally_.totals(); }
+  void look(Array& array) { tally_.look(array, writer_ownership_.current_row(array)); }
+  void look(Session& session) { tally_.look(session); }
 
  private:
   absl::Status refuse_while_draining() const;
@@ -180,6 +185,7 @@ class Broker {
   WriterOwnership writer_ownership_;
   SlotGrowth slot_growth_;
   Imports imports_;
+  Tally tally_;
   std::uint32_t last_session_ = 0;
   bool draining_ = false;
 };

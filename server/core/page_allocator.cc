@@ -22,7 +22,7 @@ PageAllocator::~PageAllocator() {
 
 absl::StatusOr<wire::FileRange> PageAllocator::allocate(std::uint32_t units) {
   const std::uint64_t bytes = units * kUnit;
-  assert(bytes <= kind_.file_bytes);
+  assert(bytes <= kind_.file_bytes - kind_.header_bytes);
   for (Page& page : pages_) {
     if (const auto offset = page.arena.allocate(bytes, kUnit)) {
       const wire::FileRange at{page.file, *offset};
@@ -36,6 +36,11 @@ absl::StatusOr<wire::FileRange> PageAllocator::allocate(std::uint32_t units) {
   auto id = files_.add({std::move(*memory), kind_.kind, kind_.domain, kind_.owner});
   if (!id.ok()) return id.status();
   pages_.push_back(Page{*id, Arena(kind_.file_bytes)});
+  if (kind_.header_bytes != 0) {
+    const auto header = pages_.back().arena.allocate(kind_.header_bytes, kUnit);
+    assert(header == 0);
+    static_cast<void>(header);
+  }
   return wire::FileRange{*id, *pages_.back().arena.allocate(bytes, kUnit)};
 }
 
@@ -44,10 +49,16 @@ void PageAllocator::free(wire::FileRange at) {
       std::find_if(pages_.begin(), pages_.end(), [&](const Page& p) { return p.file == at.file; });
   assert(page != pages_.end());
   page->arena.free(at.offset);
-  if (page->arena.empty()) {
+  if (page->arena.used_bytes() == kind_.header_bytes) {
     files_.remove(page->file);
     pages_.erase(page);
   }
+}
+
+std::vector<wire::FileId> PageAllocator::files() const {
+  std::vector<wire::FileId> files;
+  for (const Page& page : pages_) files.push_back(page.file);
+  return files;
 }
 
 }  // namespace memlease::server

@@ -19,6 +19,8 @@ class PageAllocator {
     std::uint64_t file_bytes = 0;
     AccessDomain domain;
     wire::SessionId owner{0};  // 0: the daemon writes these pages
+    // At the beginning of each file: for the owner, not handed out. Whole units.
+    std::uint64_t header_bytes = 0;
   };
 
   PageAllocator(FileTable& files, PageSource& source, const Kind& kind);
@@ -30,6 +32,7 @@ class PageAllocator {
   absl::StatusOr<wire::FileRange> allocate(std::uint32_t units);
   void free(wire::FileRange at);
   bool empty() const { return pages_.empty(); }
+  std::vector<wire::FileId> files() const;
 
  private:
   struct Page {

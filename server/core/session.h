@@ -62,6 +62,7 @@ struct Session {
   bool evicted = false;                        // what it holds takes nobody's share of slots
   absl::flat_hash_map<wire::ArrayId, Membership> memberships;
   absl::flat_hash_map<AccessDomain, std::unique_ptr<PageAllocator>> pages;
+  absl::flat_hash_map<wire::FileId, wire::SessionSums> tallied;  // of its pages, as Tally has it
   absl::flat_hash_map<RowClass, std::vector<wire::FileRange>> free_rows;
   // Of its reader rows on devices that have events, by the row's place.
   absl::flat_hash_map<std::uint64_t, std::shared_ptr<EventSet>> read_events;

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/protocol.md").read_text()
-STRUCTS = ("BoardRecord", "SubscriberChunk", "ReaderRow", "WriterRow")
+STRUCTS = ("BoardRecord", "SubscriberChunk", "SessionCounts", "ReaderRow", "WriterRow")
 
 PROBE = r"""
 #include <bit>
@@ -52,6 +52,7 @@ int main() {
   bits("place.offset", pack_place({FileId{0}, kMaxPlaceOffset}));
   std::printf("file.2 %llu\n", static_cast<unsigned long long>(kBoardBytes));
   std::printf("file.3 %llu\n", static_cast<unsigned long long>(kSessionPageBytes));
+  std::printf("counts %llu\n", static_cast<unsigned long long>(kSessionCountsBytes));
   std::printf("publication.7.5 %llu\n", static_cast<unsigned long long>(pack({7, 5})));
   BoardRecord board;
   WriterRow writer;
