@@ -13,7 +13,10 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "server/core/figures.h"
 #include "server/core/refusals.h"
+#include "server/metrics.h"
+#include "server/metrics_endpoint.h"
 #include "server/rpc/admin_service.h"
 #include "server/rpc/control_service.h"
 #include "server/status_line.h"
@@ -102,6 +105,9 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::start(const Config& config,
                                                       const Surroundings& surroundings) {
   std::unique_ptr<Daemon> daemon(new Daemon(config, surroundings));
   if (auto status = daemon->listen(config); !status.ok()) return status;
+  daemon->metrics_endpoint_ =
+      serve_metrics(config, surroundings.directory, surroundings.loop, surroundings.log,
+                    [self = daemon.get()] { return self->metrics(); });
   daemon->watch_directory();
   daemon->watch_idleness();
   return daemon;
@@ -130,6 +136,7 @@ Daemon::Daemon(const Config& config, const Surroundings& surroundings)
       waits_(loop_, name_waits_per_uid(config)) {}
 
 Daemon::~Daemon() {
+  metrics_endpoint_.reset();
   waits_.end_all(shutting_down());
   if (grpc_server_) grpc_server_->shutdown(std::chrono::system_clock::now());
   if (attach_server_) attach_server_->shutdown();
@@ -169,6 +176,7 @@ absl::StatusOr<NewSession> Daemon::open_session(const PeerIdentity& peer) {
   loop_.cancel(idle_timer_);
   absl::StatusOr<NewSession> opened;
   with_broker([&](Broker& broker) { opened = broker.open_session(peer); });
+  call_errors_.count(opened.status());
   if (opened.ok()) {
     log_session(peer.uid, "session opened",
                 {{"session", wire::to_int(opened->session)},
@@ -340,6 +348,25 @@ void Daemon::note_shortage(const absl::Status& shortage) {
 
 // ---- For the operator.
 
+// Not by with_broker(): to be looked at keeps no daemon from ending when it is idle.
+std::string Daemon::metrics() {
+  FigureCollector collector;
+  {
+    const wire::MutexLock lock(mutex_);
+    collector.begin(broker_);
+  }
+  for (bool more = true; more;) {
+    const wire::MutexLock lock(mutex_);
+    more = collector.step(broker_);
+  }
+  const Config config = this->config();
+  const Degradations degradations{
+      .no_huge_pages = config.huge_pages == HugePages::kAuto && !host_memory_.uses_huge_pages(),
+      .hosts_wait = config.event_waits == EventWaits::kHost,
+      .lost_files = lost_count_};
+  return metrics_text(collector.take(), facts(), degradations, call_errors_);
+}
+
 Config Daemon::config() const {
   const wire::MutexLock lock(mutex_);
   return config_;
@@ -372,6 +399,7 @@ void Daemon::watch_directory() {
     const std::vector<std::string> lost = directory_.lost();
     if (lost == lost_) return;
     lost_ = lost;
+    lost_count_ = lost.size();
     for (const std::string& path : lost) {
       log_.error("a file that others find this daemon by is gone: nobody new can connect",
                  {{"path", path},

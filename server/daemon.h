@@ -5,6 +5,7 @@
 // of the core they want through with_broker().
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -26,6 +27,7 @@
 #include "server/rpc/grpc_server.h"
 #include "server/rpc/name_waits.h"
 #include "server/rpc/service_host.h"
+#include "server/scrape/http_endpoint.h"
 #include "server/telemetry/log.h"
 #include "wire/mutex.h"
 
@@ -78,6 +80,8 @@ class Daemon final : public SessionHost, public ServiceHost {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void note_shortage(const absl::Status& shortage) override;
   void note_added(const AddedSlot& added) override;
+  std::string metrics() override ABSL_LOCKS_EXCLUDED(mutex_);
+  CallErrors& call_errors() override { return call_errors_; }
   Log& log() override { return log_; }
 
  private:
@@ -123,12 +127,15 @@ class Daemon final : public SessionHost, public ServiceHost {
   Broker broker_ ABSL_GUARDED_BY(mutex_);
 
   NameWaits waits_;
+  CallErrors call_errors_;
   EventLoop::TimerId idle_timer_;
   EventLoop::TimerId slots_timer_;
   std::vector<std::string> lost_;  // as Directory has it; on the loop's thread
+  std::atomic<std::size_t> lost_count_{0};
   std::chrono::steady_clock::time_point drain_end_;
   std::unique_ptr<AttachServer> attach_server_;
   std::unique_ptr<GrpcServer> grpc_server_;
+  std::unique_ptr<HttpEndpoint> metrics_endpoint_;  // nullptr: metrics are not served
 };
 
 }  // namespace memlease::server

@@ -15,6 +15,10 @@ namespace memlease::wire {
 #define MEMLEASE_X(number, name, status) k##name = (number),
 enum class ErrorCode : int { MEMLEASE_ERROR_CODES(MEMLEASE_X) };
 #undef MEMLEASE_X
+// Numbers go from 1 to this.
+#define MEMLEASE_X(number, name, status) +1
+inline constexpr int kErrorCodes = MEMLEASE_ERROR_CODES(MEMLEASE_X);
+#undef MEMLEASE_X
 
 // "NotFound" and so on: the name under which Python raises it.
 std::string_view name_of(ErrorCode code);

@@ -12,6 +12,7 @@ namespace memlease::wire {
 
 inline constexpr const char* kAttachSocket = "attach.sock";    // SEQPACKET
 inline constexpr const char* kControlSocket = "control.sock";  // STREAM
+inline constexpr const char* kMetricsSocket = "metrics.sock";  // STREAM, if asked for
 inline constexpr const char* kLockFile = "memleased.lock";
 
 inline constexpr const char* kSystemDirectory = "/run/memlease";

@@ -66,6 +66,10 @@ absl::StatusOr<v1::ListSessionsReply> AdminStub::list_sessions() {
   return call(&v1::Admin::Stub::ListSessions, v1::Empty());
 }
 
+absl::StatusOr<v1::MetricsReply> AdminStub::metrics() {
+  return call(&v1::Admin::Stub::Metrics, v1::Empty());
+}
+
 absl::Status AdminStub::withdraw(std::string_view name) {
   v1::NameRequest request;
   request.set_name(std::string(name));

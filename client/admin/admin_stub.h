@@ -35,6 +35,8 @@ class AdminStub {
   absl::StatusOr<v1::HoldersReply> list_holders(std::string_view name);
   absl::StatusOr<v1::ListSessionsReply> list_sessions();
   absl::Status withdraw(std::string_view name);
+  // In the text format of Prometheus.
+  absl::StatusOr<v1::MetricsReply> metrics();
   absl::Status evict(std::uint32_t session_id);
   // The answer of gRPC's health service. False: the daemon drains.
   absl::StatusOr<bool> serving();

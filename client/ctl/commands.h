@@ -24,6 +24,8 @@ absl::Status list_holders(const Connection& daemon, const Options& options,
 absl::Status list_sessions(const Connection& daemon, const Options& options);
 absl::Status evict(const Connection& daemon, const Options& options, std::uint32_t session);
 
+// The daemon's metrics, in the text format of Prometheus.
+absl::Status show_metrics(const Connection& daemon, const Options& options);
 absl::Status show_status(const Connection& daemon, const Options& options);
 // kBusy if the daemon answers but takes no new work.
 absl::Status show_health(const Connection& daemon, const Options& options);

@@ -70,9 +70,9 @@ void add_commands(CLI::App& app, Arguments& args) {
     return list_arrays(daemon, options, args.pattern, args.sort_key);
   });
   ls->add_option("PATTERN", args.pattern, "Of their names: * is any text, ? any one character");
-  ls->add_option("--sort", args.sort_key,
-                 fmt::format("By this column, the largest number first: {}",
-                             fmt::join(sort_keys(), ", ")))
+  ls->add_option(
+        "--sort", args.sort_key,
+        fmt::format("By this column, the largest number first: {}", fmt::join(sort_keys(), ", ")))
       ->type_name("COLUMN")
       ->check(CLI::IsMember(sort_keys()));
   add_command(app, args, "info", "Show all of one array",
@@ -86,6 +86,8 @@ void add_commands(CLI::App& app, Arguments& args) {
               [&](const Connection& daemon) { return list_sessions(daemon, options); });
   add_command(app, args, "status", "Show the daemon's state, memory and quotas",
               [&](const Connection& daemon) { return show_status(daemon, options); });
+  add_command(app, args, "metrics", "Print the daemon's metrics, as Prometheus reads them",
+              [&](const Connection& daemon) { return show_metrics(daemon, options); });
   add_command(app, args, "withdraw", "Take an array's name away; its bytes go with its last holder",
               [&](const Connection& daemon) { return withdraw(daemon, options, args.name); })
       ->add_option("NAME", args.name)

@@ -29,6 +29,7 @@ struct Config {
   std::uint64_t drain_timeout_s;
   std::uint64_t idle_exit_s;  // 0 = never
   HugePages huge_pages;
+  std::string metrics;  // as parse_metrics_address() takes it
   LogLevel log_level;
   LogFormat log_format;
 };

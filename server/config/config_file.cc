@@ -40,6 +40,7 @@ std::string_view type_of(OptionKind kind) {
     case OptionKind::kSeconds:
       return "an integer";
     case OptionKind::kPath:
+    case OptionKind::kMetrics:
     case OptionKind::kWord:
       break;
   }
@@ -74,7 +75,8 @@ std::optional<std::string> text_of(const Option& option, const toml::node& node)
     return text->get();
   }
   const auto* integer = node.as_integer();
-  if (integer == nullptr || kind == OptionKind::kPath || kind == OptionKind::kWord) {
+  if (integer == nullptr || kind == OptionKind::kPath || kind == OptionKind::kMetrics ||
+      kind == OptionKind::kWord) {
     return std::nullopt;
   }
   if (kind != OptionKind::kMode) return fmt::format("{}", integer->get());

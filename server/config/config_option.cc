@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "fmt/format.h"
+#include "server/config/metrics_address.h"
 #include "wire/error.h"
 #include "wire/memory_ceiling.h"
 #include "wire/place.h"
@@ -97,6 +98,10 @@ constexpr Option kOptions[] = {
     {"huge_pages", "MEMLEASE_HUGE_PAGES", OptionKind::kWord,
      "auto", 0, 0, {"auto", "never"}, member<&Config::huge_pages>, kAtStart,
      "Use huge pages for large arrays where the system has them."},
+    {"metrics", "MEMLEASE_METRICS", OptionKind::kMetrics,
+     "off", 0, 0, {}, member<&Config::metrics>, kAtStart,
+     "Serve metrics to Prometheus: unix, by metrics.sock in the directory; or 127.0.0.1:PORT or "
+     "[::1]:PORT, to all users of this machine."},
     {"log_level", "MEMLEASE_LOG_LEVEL", OptionKind::kWord,
      "info", 0, 0, {"debug", "info", "warning", "error"}, member<&Config::log_level>, kReloaded,
      "Least severe event logged."},
@@ -194,6 +199,11 @@ absl::StatusOr<OptionValue> parse_path(std::string_view text) {
   return OptionValue(std::move(path));
 }
 
+absl::StatusOr<OptionValue> parse_metrics(std::string_view text) {
+  if (parse_metrics_address(text)) return OptionValue(std::string(text));
+  return refusal(fmt::format("'{}' is not off, unix, 127.0.0.1:PORT or [::1]:PORT.", text));
+}
+
 std::string_view form_of(OptionKind kind) {
   switch (kind) {
     case OptionKind::kMode:
@@ -258,6 +268,8 @@ std::string placeholder_of(const Option& option) {
       return "COUNT";
     case OptionKind::kSeconds:
       return "SECONDS";
+    case OptionKind::kMetrics:
+      return "off|unix|ADDRESS:PORT";
     case OptionKind::kWord:
       break;
   }
@@ -270,6 +282,7 @@ namespace {
 absl::StatusOr<OptionValue> parse_value(const Option& option, std::string_view text) {
   if (option.kind == OptionKind::kWord) return parse_word(option, text);
   if (option.kind == OptionKind::kPath) return parse_path(text);
+  if (option.kind == OptionKind::kMetrics) return parse_metrics(text);
   const auto number = number_of(option.kind, text);
   if (!number) return refusal(fmt::format("'{}' is not {}.", text, form_of(option.kind)));
   if (option.kind == OptionKind::kMode) {

@@ -25,9 +25,11 @@ enum class OptionKind {
   kCount,    // an integer
   kSeconds,  // an integer
   kWord,     // one of `words`
+  kMetrics,  // as parse_metrics_address() takes it
 };
 
-using OptionValue = std::variant<std::uint64_t, std::string>;  // kWord: index; kPath: text
+using OptionValue =
+    std::variant<std::uint64_t, std::string>;  // kWord: index; kPath, kMetrics: text
 
 struct Option {
   std::string_view name;  // key of the file; the flag is --with-hyphens

@@ -29,6 +29,7 @@ class MemfdDeviceBackend : public DeviceBackend, public PageSource {
 
   // What a probe found, in words: "2 MiB pages from the pool" or why not.
   const std::string& huge_pages() const { return huge_pages_text_; }
+  bool uses_huge_pages() const { return use_huge_pages_; }
 
  private:
   void probe_huge_pages();

@@ -84,6 +84,11 @@ void fill_gpu(const Broker& broker, const Device& device, const PeerIdentity& vi
 
 AdminService::AdminService(ServiceHost& host, uid_t uid) : host_(host), uid_(uid) {}
 
+grpc::Status AdminService::answer(const absl::Status& status) {
+  host_.call_errors().count(status);
+  return wire::to_grpc(status);
+}
+
 grpc::Status AdminService::Status(grpc::ServerContext* /*context*/, const v1::Empty* /*request*/,
                                   v1::StatusReply* reply) {
   const PeerIdentity viewer = viewer_of(uid_);
@@ -116,7 +121,7 @@ grpc::Status AdminService::ListArrays(grpc::ServerContext* /*context*/,
                                       const v1::ListRequest* request, v1::ListArraysReply* reply) {
   const PeerIdentity viewer = viewer_of(uid_);
   const auto pattern = NamePattern::parse(request->pattern());
-  if (!pattern.ok()) return wire::to_grpc(pattern.status());
+  if (!pattern.ok()) return answer(pattern.status());
   std::vector<std::string> names;
   host_.with_broker([&](Broker& broker) { names = broker.names(viewer); });
   std::erase_if(names, [&](const std::string& name) { return !pattern->matches(name); });
@@ -152,7 +157,7 @@ grpc::Status AdminService::ListHolders(grpc::ServerContext* /*context*/,
       if (wanted && may_read(viewer, array->domain)) add_holders(broker, *array, *reply);
     }
   });
-  return wire::to_grpc(status);
+  return answer(status);
 }
 
 grpc::Status AdminService::ListSessions(grpc::ServerContext* /*context*/,
@@ -174,7 +179,7 @@ grpc::Status AdminService::WithdrawArray(grpc::ServerContext* /*context*/,
   const PeerIdentity viewer = viewer_of(uid_);
   absl::Status status;
   host_.with_broker([&](Broker& broker) { status = broker.withdraw(viewer, request->name()); });
-  return wire::to_grpc(status);
+  return answer(status);
 }
 
 grpc::Status AdminService::Evict(grpc::ServerContext* /*context*/, const v1::EvictRequest* request,
@@ -184,7 +189,13 @@ grpc::Status AdminService::Evict(grpc::ServerContext* /*context*/, const v1::Evi
   absl::Status status;
   host_.with_broker([&](Broker& broker) { status = broker.evict(viewer, id); });
   if (status.ok()) status = host_.evict(id);
-  return wire::to_grpc(status);
+  return answer(status);
+}
+
+grpc::Status AdminService::Metrics(grpc::ServerContext* /*context*/, const v1::Empty* /*request*/,
+                                   v1::MetricsReply* reply) {
+  reply->set_text(host_.metrics());
+  return grpc::Status::OK;
 }
 
 }  // namespace memlease::server

@@ -25,8 +25,13 @@ class AdminService final : public v1::Admin::Service {
                              v1::Empty* reply) override;
   grpc::Status Evict(grpc::ServerContext* context, const v1::EvictRequest* request,
                      v1::Empty* reply) override;
+  grpc::Status Metrics(grpc::ServerContext* context, const v1::Empty* request,
+                       v1::MetricsReply* reply) override;
 
  private:
+  // As a call's answer, which is counted.
+  grpc::Status answer(const absl::Status& status);
+
   ServiceHost& host_;
   const uid_t uid_;
 };

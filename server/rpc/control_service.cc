@@ -96,13 +96,18 @@ grpc::Status ControlService::for_session(const grpc::ServerContextBase& context,
                     {{"name", call},
                      {"uid", uid_},
                      {"answer", status.ok() ? "OK" : wire::name_of(wire::code_of(status))}});
+  return answer(status);
+}
+
+grpc::Status ControlService::answer(const absl::Status& status) {
+  host_.call_errors().count(status);
   return wire::to_grpc(status);
 }
 
 grpc::Status ControlService::Create(grpc::ServerContext* context, const v1::CreateRequest* request,
                                     v1::OpenReply* reply) {
   auto spec = wire::from_proto(request->spec());
-  if (!spec.ok()) return wire::to_grpc(spec.status());
+  if (!spec.ok()) return answer(spec.status());
   std::optional<SegmentPool::Growth> growth;
   // More than one round only for the first array on a GPU, and for memory.
   for (bool prepared = false;;) {
@@ -133,7 +138,7 @@ grpc::Status ControlService::Create(grpc::ServerContext* context, const v1::Crea
     if (created) host_.waits().created(spec->name, *created);
     growth = missing;
     if (prepare) {
-      if (auto found = host_.prepare_device(spec->device); !found.ok()) return wire::to_grpc(found);
+      if (auto found = host_.prepare_device(spec->device); !found.ok()) return answer(found);
       prepared = true;
     } else if (!growth) {
       return status;
@@ -259,7 +264,7 @@ grpc::Status ControlService::Withdraw(grpc::ServerContext* context, const v1::Na
 grpc::Status ControlService::List(grpc::ServerContext* context, const v1::ListRequest* request,
                                   v1::ListReply* reply) {
   const auto pattern = NamePattern::parse(request->pattern());
-  if (!pattern.ok()) return wire::to_grpc(pattern.status());
+  if (!pattern.ok()) return answer(pattern.status());
   std::vector<std::string> names;
   grpc::Status status = for_session(*context, "List", [&](Broker& broker, Session& session) {
     names = broker.names(session.peer);

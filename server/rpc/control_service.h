@@ -57,6 +57,8 @@ class ControlService final : public v1::Control::WithCallbackMethod_WaitFor<v1::
   grpc::Status for_session(const grpc::ServerContextBase& context, const char* call,
                            const SessionCall& fn,
                            const std::optional<SegmentPool::Growth>& growth = {});
+  // As a call's answer, which is counted.
+  grpc::Status answer(const absl::Status& status);
 
   ServiceHost& host_;
   const uid_t uid_;

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "server/core/broker.h"
+#include "server/rpc/call_errors.h"
 #include "server/rpc/name_waits.h"
 #include "server/telemetry/log.h"
 #include "wire/ids.h"
@@ -56,6 +57,10 @@ class ServiceHost {
   virtual void note_shortage(const absl::Status& shortage) = 0;
   // Tells the operator that an array has a slot more; sees to it that it is taken away again.
   virtual void note_added(const AddedSlot& added) = 0;
+  // In the text format of Prometheus. May take milliseconds; the core goes on meanwhile.
+  virtual std::string metrics() = 0;
+  // Of the services' answers.
+  virtual CallErrors& call_errors() = 0;
   virtual Log& log() = 0;
 };
 

@@ -41,12 +41,14 @@ ALLOWED: dict[str, set[str]] = {
     "server/loop": WIRE,
     "server/telemetry": WIRE | {"spdlog"},
     "server/config": WIRE | {"server/telemetry", "cli11", "toml"},
+    "server/scrape": WIRE | {"server/loop"},
     "server/device": SERVER_ADAPTER | {"cuda"},
     "server/channel": SERVER_ADAPTER,
     "server/rpc": SERVER_ADAPTER | RPC | {"server/telemetry"},
     # The composition root: main.cc and the daemon.
     "server": SERVER_ADAPTER
-    | {"server/device", "server/channel", "server/rpc", "server/telemetry", "server/config"},
+    | {"server/device", "server/channel", "server/rpc", "server/telemetry", "server/config"}
+    | {"server/scrape"},
     "client/include": set(),
     "client/slots": SLOTS,
     "client/session": SESSION,

@@ -48,6 +48,8 @@ class FakeServiceHost final : public server::ServiceHost {
     if (!shortage.ok()) shortages.push_back(shortage);
   }
   void note_added(const server::AddedSlot& slot) override { added.push_back(slot); }
+  std::string metrics() override { return "metrics 1\n"; }
+  server::CallErrors& call_errors() override { return errors; }
   server::Log& log() override { return log_; }
 
   FakeGpu gpu{"GPU-1"};  // outlives the broker's segments
@@ -57,6 +59,7 @@ class FakeServiceHost final : public server::ServiceHost {
   std::vector<wire::SessionId> evicted;
   std::vector<absl::Status> shortages;
   std::vector<server::AddedSlot> added;
+  server::CallErrors errors;
 
  private:
   std::unique_ptr<server::EventLoop> loop_ = *server::EventLoop::create();

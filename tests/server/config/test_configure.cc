@@ -131,6 +131,7 @@ TEST_F(ConfigTest, EachOptionCanBeSetByFlagVariableAndFile) {
       {"drain_timeout_s", {"9", "9"}},
       {"idle_exit_s", {"10", "10"}},
       {"huge_pages", {"never", "\"never\""}},
+      {"metrics", {"127.0.0.1:9464", "\"127.0.0.1:9464\""}},
       {"log_level", {"debug", "\"debug\""}},
       {"log_format", {"journal", "\"journal\""}},
   };
@@ -151,6 +152,22 @@ TEST_F(ConfigTest, EachOptionCanBeSetByFlagVariableAndFile) {
     file(line + "\n");
     EXPECT_THAT(run({"--print-config"}).output, HasSubstr(line));
     file("");
+  }
+}
+
+TEST_F(ConfigTest, MetricsAreServedToThisMachineAlone) {
+  EXPECT_EQ(config().metrics, "off");
+  for (const char* address : {"unix", "127.0.0.1:0", "127.0.0.1:65535", "[::1]:9464"}) {
+    environment_["MEMLEASE_METRICS"] = address;
+    EXPECT_EQ(config().metrics, address);
+  }
+  for (const char* address : {"0.0.0.0:9464", "9464", "localhost:9464", "127.0.0.1", "127.0.0.1:",
+                              "127.0.0.1:65536", "127.0.0.1:94x", "[::]:9464", "Unix", "/a/b"}) {
+    environment_["MEMLEASE_METRICS"] = address;
+    const Startup startup = run({});
+    EXPECT_EQ(startup.exit_code, kExitConfig) << address;
+    EXPECT_THAT(startup.error, HasSubstr("MEMLEASE_METRICS: '" + std::string(address) +
+                                         "' is not off, unix, 127.0.0.1:PORT or [::1]:PORT."));
   }
 }
 
@@ -391,7 +408,7 @@ TEST_F(ConfigTest, WhatCannotChangeWhileTheDaemonRunsStaysAsItWas) {
   const Config before = config();
   file(
       "directory = \"/run/elsewhere\"\nsocket_mode = 0o666\nhuge_pages = \"never\"\n"
-      "log_format = \"json\"\nidle_exit_s = 3\n");
+      "log_format = \"json\"\nidle_exit_s = 3\nmetrics = \"unix\"\n");
   const auto reloaded = reread(before);
   ASSERT_TRUE(reloaded.ok()) << reloaded.status();
   std::vector<std::string> refused;
@@ -399,7 +416,7 @@ TEST_F(ConfigTest, WhatCannotChangeWhileTheDaemonRunsStaysAsItWas) {
     if (!change.applied) refused.emplace_back(change.name);
   }
   EXPECT_THAT(refused, ::testing::UnorderedElementsAre("directory", "socket_mode", "huge_pages",
-                                                       "log_format"));
+                                                       "log_format", "metrics"));
   EXPECT_EQ(reloaded->config.directory, before.directory);
   EXPECT_EQ(reloaded->config.socket_mode, before.socket_mode);
   EXPECT_EQ(reloaded->config.idle_exit_s, 3U);

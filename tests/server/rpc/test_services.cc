@@ -124,6 +124,25 @@ TEST_F(Services, OnlyTheConnectionOfWhoMayBeEvictedIsEnded) {
   EXPECT_THAT(host.evicted, ElementsAre(session.id));
 }
 
+TEST_F(Services, AnswersThatAreErrorsAreCountedByCode) {
+  v1::Empty reply;
+  v1::NameRequest unknown;
+  unknown.set_name("there/is/none");
+  EXPECT_EQ(user.call(&v1::Control::Stub::Withdraw, unknown, reply, &session), "NotFound");
+  EXPECT_EQ(stranger.evict(session), "NotFound");
+  EXPECT_EQ(user.create(spec_of("a"), nullptr), "Denied");
+  EXPECT_EQ(user.create(spec_of("a"), &session), "OK");
+  EXPECT_EQ(host.errors.of(wire::ErrorCode::kNotFound), 2U);
+  EXPECT_EQ(host.errors.of(wire::ErrorCode::kDenied), 1U);
+  EXPECT_EQ(host.errors.of(wire::ErrorCode::kInternal), 0U);
+}
+
+TEST_F(Services, MetricsAreForAnybody) {
+  v1::MetricsReply reply;
+  EXPECT_EQ(stranger.call(&v1::Admin::Stub::Metrics, v1::Empty(), reply), "OK");
+  EXPECT_EQ(reply.text(), "metrics 1\n");
+}
+
 TEST_F(Services, ASlotThatIsAddedIsToldToTheOperator) {
   auto spec = spec_of("a", 0600, 2);
   spec.max_slots = 3;

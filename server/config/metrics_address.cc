@@ -1,0 +1,31 @@
+#include "server/config/metrics_address.h"
+
+#include <charconv>
+#include <system_error>
+
+namespace memlease::server {
+namespace {
+
+using Kind = MetricsAddress::Kind;
+
+std::optional<MetricsAddress> with_port(Kind kind, std::string_view text) {
+  MetricsAddress address{kind};
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, address.port);
+  if (text.empty() || error != std::errc() || stop != end) return std::nullopt;
+  return address;
+}
+
+}  // namespace
+
+std::optional<MetricsAddress> parse_metrics_address(std::string_view text) {
+  constexpr std::string_view kIpv4 = "127.0.0.1:";
+  constexpr std::string_view kIpv6 = "[::1]:";
+  if (text == "off") return MetricsAddress{Kind::kOff};
+  if (text == "unix") return MetricsAddress{Kind::kUnix};
+  if (text.starts_with(kIpv4)) return with_port(Kind::kIpv4, text.substr(kIpv4.size()));
+  if (text.starts_with(kIpv6)) return with_port(Kind::kIpv6, text.substr(kIpv6.size()));
+  return std::nullopt;
+}
+
+}  // namespace memlease::server

@@ -1,0 +1,27 @@
+// The daemon's metrics by name: what `memleasectl metrics` prints, and what is served to
+// Prometheus. Names, labels and units are for others' dashboards and alerts: they change as the
+// rest of the interface does. docs/metrics.md lists them, deploy/prometheus/ uses them. Pure, but
+// for what it asks the kernel about this process.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "server/core/figures.h"
+#include "server/rpc/call_errors.h"
+#include "server/rpc/service_host.h"
+
+namespace memlease::server {
+
+// Mechanisms that the daemon does without.
+struct Degradations {
+  bool no_huge_pages = false;  // wanted, and the system has none
+  bool hosts_wait = false;     // event_waits = "host"
+  std::size_t lost_files = 0;  // of those that clients find the daemon by
+};
+
+// 67 series, and 12 for each device. Takes microseconds.
+std::string metrics_text(const Figures& figures, const DaemonFacts& facts,
+                         const Degradations& degradations, const CallErrors& errors);
+
+}  // namespace memlease::server
