@@ -85,7 +85,7 @@ absl::Status Follower::State::await(Timeout wait, const internal::Stop* stop,
   }
   // A version that will never come is told once; the next step waits for what comes after it.
   if (!status.ok() && came_to_nothing(attempt)) {
-    if (last != 0) skipped += attempt.version - last;
+    if (last != 0) skip(attempt.version - last);
     last = attempt.version;
   }
   if (at_end && !status.ok()) {
@@ -111,8 +111,15 @@ bool Follower::State::is_at_end() const {
   return internal::is_at_end(awaited);
 }
 
+void Follower::State::skip(std::uint64_t versions) {
+  skipped += versions;
+  if (wire::SessionCounts* const counts = handle->array().counts()) {
+    counts->versions_skipped.fetch_add(versions, std::memory_order_relaxed);
+  }
+}
+
 ReadLease Follower::State::lease_of(const ReadAttempt& attempt) {
-  if (last != 0) skipped += attempt.version - last - 1;
+  if (last != 0 && attempt.version != last + 1) skip(attempt.version - last - 1);
   last = attempt.version;
   ++seen;
   watch_again();

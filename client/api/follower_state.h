@@ -49,6 +49,8 @@ struct Follower::State {
   // What follow() was asked for, in a wait for the next version.
   void complete(internal::Awaited& awaited) const;
   bool is_at_end() const;
+  // Newer ones were there, or they will never come.
+  void skip(std::uint64_t versions);
   // The descriptor, if there is one, is for what comes after `last` from now on.
   void watch_again();
 };

@@ -71,12 +71,14 @@ absl::StatusOr<std::vector<SlotPlace>> ArrayPages::map_slots(const OpenAnswer& a
 absl::StatusOr<std::byte*> ArrayPages::own_row(RowRef at, std::uint32_t units) {
   auto mapping = mappings_.get(at.file, FileKind::kSessionPage);
   if (!mapping.ok()) return mapping.status();
-  if (!(*mapping)->writable() || !fits(**mapping, at, units)) {
+  if (!(*mapping)->writable() || !fits(**mapping, at, units) ||
+      at.unit * wire::kRowUnitBytes < wire::kSessionCountsBytes) {
     return defect("the row given to this process is not its own");
   }
-  std::byte* row = (*mapping)->data() + at.unit * wire::kRowUnitBytes;
+  std::byte* const page = (*mapping)->data();
   keep(at.file, std::move(*mapping));
-  return row;
+  counts_.store(reinterpret_cast<wire::SessionCounts*>(page), std::memory_order_release);
+  return page + at.unit * wire::kRowUnitBytes;
 }
 
 void ArrayPages::keep(wire::FileId file, std::shared_ptr<Mapping> mapping) {

@@ -3,6 +3,7 @@
 // writer calls: one write at a time.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -18,6 +19,7 @@
 #include "client/slots/row_resolver.h"
 #include "wire/board.h"
 #include "wire/mutex.h"
+#include "wire/session_counts.h"
 
 namespace memlease::internal {
 
@@ -36,6 +38,8 @@ class ArrayPages final : public RowResolver {
 
   // A row of this process's own, which it may write: the daemon has just given it.
   absl::StatusOr<std::byte*> own_row(wire::RowRef at, std::uint32_t units);
+  // What this process counts, in the page of a row of its own; nullptr before it has one.
+  wire::SessionCounts* counts() const { return counts_.load(std::memory_order_acquire); }
 
   // Maps a writer's row unless it is; a wait for the daemon ends with what `interrupt` says.
   absl::StatusOr<const wire::WriterRow*> map_writer_row(wire::RowRef at, InterruptCheck interrupt);
@@ -68,6 +72,7 @@ class ArrayPages final : public RowResolver {
 
   MappingCache& mappings_;
   const wire::BoardRecord* board_ = nullptr;
+  std::atomic<wire::SessionCounts*> counts_{nullptr};         // in one of mapped_
   std::uint32_t slots_ = 0;                                   // that rows have room for
   absl::flat_hash_map<std::uint64_t, MappedReader> readers_;  // used inside of a write alone
 

@@ -1,5 +1,6 @@
 #include "client/arrays/begin_read.h"
 
+#include "client/arrays/counted_wait.h"
 #include "client/slots/spin.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -117,7 +118,7 @@ absl::Status map_writer_row(OpenArray& array, const ReadAttempt& attempt, WaitLi
 // `unmappable`: the writer's row cannot be had just now; otherwise one that is not mapped ends the
 // wait, for the caller to map.
 ReadAttempt await_change(OpenArray& array, SlotReader& reader, const ReadOptions& options,
-                         WaitLimit& wait_limit, bool unmappable) {
+                         WaitLimit& wait_limit, CountedWait& wait, bool unmappable) {
   const auto goes_on = [&](const ReadAttempt& attempt) {
     return attempt.outcome == Outcome::kNotYet ||
            (unmappable && attempt.outcome == Outcome::kUnmapped);
@@ -143,7 +144,10 @@ ReadAttempt await_change(OpenArray& array, SlotReader& reader, const ReadOptions
   attempt = look();
   crash_point("sleep.looked");
   if (leaves_out("take the counts first")) counts = reader.counts();
-  if (goes_on(attempt)) wait_limit.sleep(counts.span());
+  if (goes_on(attempt)) {
+    wait.sleeps();
+    wait_limit.sleep(counts.span());
+  }
   return attempt;
 }
 
@@ -155,6 +159,7 @@ absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit&
   auto reader_or = array.reader([&] { return wait_limit.check_call(); });
   if (!reader_or.ok()) return reader_or.status();
   SlotReader& reader = **reader_or;
+  CountedWait wait(array, &wire::SessionCounts::version_waits);
   for (;;) {
     attempt = reader.acquire(options.version, options.newer_than);
     if (attempt.outcome == Outcome::kUnmapped) {
@@ -167,7 +172,7 @@ absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit&
       if (auto status = refuse_self_deadlock(array); !status.ok()) return status;
       // A writer may wait for a slot that this process itself still keeps.
       array.release_deferred_if_unused();
-      attempt = await_change(array, reader, options, wait_limit, unmappable);
+      attempt = await_change(array, reader, options, wait_limit, wait, unmappable);
     }
     if (attempt.outcome == Outcome::kAcquired) {
       if (array.keep(attempt)) {

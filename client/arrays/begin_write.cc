@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
+#include "client/arrays/counted_wait.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "wire/error.h"
@@ -82,7 +83,7 @@ std::vector<wire::FutexWait> ownership_words(OpenArray& array, Unmapped unmapped
 }
 
 // One round of asking for ownership. True once it is ours.
-absl::StatusOr<bool> ask_for_ownership(OpenArray& array, WaitLimit& wait_limit) {
+absl::StatusOr<bool> ask_for_ownership(OpenArray& array, WaitLimit& wait_limit, CountedWait& wait) {
   ControlPort& control = array.session().control();
   const std::vector<wire::FutexWait> words = ownership_words(array, Unmapped::kLeave);
   auto answer = control.acquire_writer(array.answer().id, [&] { return wait_limit.check_call(); });
@@ -105,18 +106,19 @@ absl::StatusOr<bool> ask_for_ownership(OpenArray& array, WaitLimit& wait_limit) 
   crash_point("ownership.busy");
   // Mapped only now, when the daemon has just answered: without one nothing would end that soon.
   if (words.size() == 1 && ownership_words(array, Unmapped::kFetch).size() > 1) return false;
+  wait.sleeps();
   wait_limit.sleep(words);
   return false;
 }
 
-absl::Status acquire_ownership(OpenArray& array, WaitLimit& wait_limit) {
+absl::Status acquire_ownership(OpenArray& array, WaitLimit& wait_limit, CountedWait& wait) {
   ControlPort& control = array.session().control();
   absl::Cleanup cancel = [&] {
     if (!control.silent()) control.cancel_writer(array.answer().id).IgnoreError();
   };
   for (;;) {
     const bool last = wait_limit.expired();
-    auto mine = ask_for_ownership(array, wait_limit);
+    auto mine = ask_for_ownership(array, wait_limit, wait);
     if (!mine.ok()) return mine.status();
     if (*mine) {
       std::move(cancel).Cancel();
@@ -135,6 +137,12 @@ absl::Status acquire_ownership(OpenArray& array, WaitLimit& wait_limit) {
   }
 }
 
+void count_without_slot(const OpenArray& array) {
+  if (wire::SessionCounts* const counts = array.counts()) {
+    counts->writes_without_slot.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
 absl::Status refuse_self_deadlock(OpenArray& array) {
   const SlotReader* reader = array.reader_if_subscribed();
   if (array.slots() != 1 || reader == nullptr || reader->holds(0) == 0) return absl::OkStatus();
@@ -147,8 +155,8 @@ absl::Status refuse_self_deadlock(OpenArray& array) {
 // interrupt it is not, as a slot that was taken then would have no lease.
 class WriteWait final : public SlotWait {
  public:
-  WriteWait(OpenArray& array, WaitLimit& wait_limit, IfNoSlot if_none)
-      : array_(array), wait_limit_(wait_limit), if_none_(if_none) {}
+  WriteWait(OpenArray& array, WaitLimit& wait_limit, CountedWait& counted, IfNoSlot if_none)
+      : array_(array), wait_limit_(wait_limit), counted_(counted), if_none_(if_none) {}
   // What has ended the wait before its deadline.
   const absl::Status& stopped() const { return stopped_; }
   // Why the array has not been given one more slot.
@@ -177,6 +185,7 @@ class WriteWait final : public SlotWait {
                 std::chrono::nanoseconds longest) override {
     if (!stopped_.ok() || wait_limit_.expired()) return false;
     const bool by_itself = array_.holds_back_slots();
+    counted_.sleeps();
     wait_limit_.sleep(counts, longest);
     // A loop that rebinds a name may keep a write waiting for a moment: that is no news.
     if (by_itself && wait_limit_.is_long()) array_.note_starved();
@@ -203,6 +212,7 @@ class WriteWait final : public SlotWait {
 
   OpenArray& array_;
   WaitLimit& wait_limit_;
+  CountedWait& counted_;
   const IfNoSlot if_none_;
   absl::Status stopped_;
   absl::Status refused_;
@@ -234,12 +244,13 @@ absl::Status map_written(OpenArray& array, std::uint32_t slot, WaitLimit& wait_l
 
 absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt,
                            IfNoSlot if_none) {
+  CountedWait counted(array, &wire::SessionCounts::slot_waits);
   for (;;) {
     if (!array.usable_at_once()) {
       if (auto status = array.usable(); !status.ok()) return status;
     }
     if (auto status = refuse_self_deadlock(array); !status.ok()) return status;
-    WriteWait wait(array, wait_limit, if_none);
+    WriteWait wait(array, wait_limit, counted, if_none);
     attempt = {};
     if (SlotWriter* writer = array.writer_if_any()) attempt = begin_slot(array, *writer, wait);
     if (!wait.stopped().ok()) return wait.stopped();
@@ -248,6 +259,7 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
         return map_written(array, attempt.slot, wait_limit);
       case Outcome::kNoFreeSlot:
         if (array.holds_back_slots()) array.note_starved();
+        count_without_slot(array);
         if (if_none == IfNoSlot::kSkip) return make_error(ErrorCode::kNoFreeSlot, "", "");
         return no_free_slot(array, wait_limit, wait.refused());
       case Outcome::kNumbersUsedUp:
@@ -257,7 +269,8 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
       case Outcome::kDraining:
         return array.gone(true);
       case Outcome::kNotMine:
-        if (auto status = acquire_ownership(array, wait_limit); !status.ok()) return status;
+        if (auto status = acquire_ownership(array, wait_limit, counted); !status.ok())
+          return status;
     }
   }
 }

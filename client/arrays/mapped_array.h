@@ -57,6 +57,8 @@ class MappedArray {
   ProtectedPages protect(std::uint32_t slot, std::byte* data);
 
   const wire::BoardRecord& board() const { return pages_.board(); }
+  // For the daemon's metrics; nullptr before this process has read or written the array.
+  wire::SessionCounts* counts() const { return pages_.counts(); }
   const wire::WriterRow* writer_row(wire::RowRef at, Unmapped unmapped = Unmapped::kFetch) {
     return pages_.writer_row(at, unmapped);
   }

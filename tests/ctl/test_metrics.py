@@ -95,6 +95,38 @@ def test_metrics_tell_what_a_client_does(daemon, client):
     assert value(text, "memlease_versions_total") == 2, "it outlives the writer"
 
 
+def test_waits_skips_and_writes_without_a_slot_are_counted(daemon):
+    with memlease.connect(daemon.directory, start=False) as here:
+        u = here.create("u", shape=(4,), dtype="f4", slots=2, max_slots=2)
+        follower = u.follow()
+        for step in range(6):
+            with u.write() as w:
+                w[...] = step
+            if step in (0, 5):
+                next(follower).release()
+        with pytest.raises(memlease.Timeout):
+            u.read(newer_than=6, timeout=0.02)
+        with u.read() as held, u.write() as w:
+            w[...] = 7
+            w.publish()
+            with u.read():
+                assert held.version == 6
+                with pytest.warns(memlease.ViewAlive):
+                    assert u.try_write() is None
+                with pytest.raises(memlease.NoFreeSlot):
+                    u.write(0.02)
+        text = metrics(daemon)
+    assert value(text, "memlease_versions_skipped_total") == 4
+    assert value(text, "memlease_writes_without_slot_total") == 2
+    assert value(text, "memlease_wait_seconds_count", kind="version") == 1
+    assert value(text, "memlease_wait_seconds_bucket", kind="version", le="0.01") == 0
+    assert value(text, "memlease_wait_seconds_bucket", kind="version", le="10") == 1
+    assert 0.02 <= value(text, "memlease_wait_seconds_sum", kind="version") < DEADLINE_S
+    assert value(text, "memlease_wait_seconds_count", kind="slot") == 1
+    after = metrics(daemon)
+    assert value(after, "memlease_versions_skipped_total") == 4, "counts outlive the session"
+
+
 def test_refused_calls_are_counted_by_code(daemon):
     assert daemon.ctl("withdraw", "there/is/none").returncode == 3
     with memlease.connect(daemon.directory, start=False) as here:

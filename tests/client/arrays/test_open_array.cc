@@ -31,7 +31,7 @@ class OpenArrayTest : public ::testing::Test {
     files->kinds = {{kBoard, wire::FileKind::kBoard},
                     {kOwnPage, wire::FileKind::kSessionPage},
                     {kWritersPage, wire::FileKind::kSessionPage}};
-    control->row = {wire::FileId{kOwnPage}, 0};
+    control->row = {wire::FileId{kOwnPage}, 16};
     answer.id = kId;
     answer.spec.name = "a";
     answer.spec.slots = 2;
