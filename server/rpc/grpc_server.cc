@@ -11,6 +11,7 @@
 
 #include "fmt/format.h"
 #include "server/rpc/thread_shortage.h"
+#include "server/rpc/timer_thread.h"
 #include "wire/error.h"
 
 namespace memlease::server {
@@ -18,6 +19,7 @@ namespace {
 
 constexpr std::uint32_t kRefusalsLogged = 5;  // per period
 constexpr std::chrono::seconds kRefusalPeriod{10};
+constexpr std::size_t kThreadsOfGrpc = 4;  // with which it begins; it has three
 
 }  // namespace
 
@@ -27,7 +29,11 @@ GrpcServer::GrpcServer(EventLoop& loop, Log& log, ServiceFactory factory, const 
       factory_(std::move(factory)),
       limits_(limits),
       refusals_(kRefusalsLogged, kRefusalPeriod) {
-  grpc_init();  // here rather than in the first connection's way, where descriptors may be short
+  // Here rather than in the first connection's way, where descriptors may be short. A thread that
+  // gRPC does not get it would miss for ever.
+  try_threads(kThreadsOfGrpc);
+  grpc_init();
+  end_timer_thread();
 }
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::start(EventLoop& loop, Log& log,

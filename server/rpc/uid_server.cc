@@ -8,7 +8,6 @@
 #include <grpcpp/server_posix.h>
 
 #include <algorithm>
-#include <latch>
 #include <system_error>
 #include <utility>
 
@@ -34,16 +33,12 @@ constexpr int kMaxThreads = 128;
 // one and a half for each processor, 48 at most, and a few.
 absl::Status check_threads() {
   const std::size_t count = std::min(std::thread::hardware_concurrency() * 3 / 2, 48U) + 8;
-  std::latch all_tried(1);
-  std::vector<std::jthread> threads;
-  absl::Status status;
   try {
-    while (threads.size() < count) threads.emplace_back([&] { all_tried.wait(); });
+    try_threads(count);
   } catch (const std::system_error& error) {
-    status = thread_shortage("no threads are left for gRPC", error);
+    return thread_shortage("no threads are left for gRPC", error);
   }
-  all_tried.count_down();
-  return status;
+  return absl::OkStatus();
 }
 
 void add_standard_services() {

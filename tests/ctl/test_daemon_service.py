@@ -57,7 +57,7 @@ def test_a_status_comes_once_a_second_at_most(start):
     assert len(service.heard) - told <= 3, service.heard
 
 
-def test_the_loop_of_an_idle_daemon_sleeps(start):
+def test_an_idle_daemon_sleeps(start):
     service = start()
     service.must_hear("STATUS=serving 0 arrays")
     assert service.hear("anything", 0.5) is None  # it has gone to sleep
