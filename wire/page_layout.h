@@ -47,6 +47,16 @@ constexpr std::uint64_t hash_of_rows() {
                   offsetof(Writer, wanted), writer_row_units(1), writer_row_units(kMaxSlots)});
 }
 
+// In front of the rows.
+template <typename Page = SessionCounts>
+constexpr std::uint64_t hash_of_counts() {
+  return hash_of({kSessionCountsBytes, sizeof(Page), offsetof(Page, version_waits),
+                  offsetof(Page, slot_waits), offsetof(Page, versions_skipped),
+                  offsetof(Page, writes_without_slot), kWaitBounds.size(),
+                  static_cast<std::uint64_t>(kWaitBounds.front().count()),
+                  static_cast<std::uint64_t>(kWaitBounds.back().count())});
+}
+
 // What the words mean.
 constexpr std::uint64_t hash_of_words() {
   constexpr RowRef kRow{FileId{0x1234567}, 0x2ab};
@@ -60,7 +70,7 @@ constexpr std::uint64_t hash_of_words() {
 }
 
 constexpr std::uint64_t page_layout_hash() {
-  return hash_of({hash_of_boards(), hash_of_rows(), hash_of_words()});
+  return hash_of({hash_of_boards(), hash_of_rows(), hash_of_counts(), hash_of_words()});
 }
 
 // One that compiles only where the number is what it was; what it is stands in the compiler's
