@@ -135,16 +135,28 @@ bool AttachConnection::is_from_peer(const wire::Received& received) const {
          (received.sender_process && is_same_process(received.sender_process.get(), pidfd_));
 }
 
+absl::Status AttachConnection::not_from_peer(const wire::Received& received) const {
+  if (peer_.has_pid()) {
+    const pid_t sender = received.sender ? received.sender->pid : 0;
+    return make_error(ErrorCode::kForkedClient,
+                      fmt::format("pid {} uses the attach connection of pid {}", sender, peer_.pid),
+                      kForkHint);
+  }
+  if (!received.sender_process) {
+    return make_error(ErrorCode::kBusy,
+                      "the daemon has no free file descriptor by which the kernel tells it who "
+                      "sends",
+                      "Try again; raise the daemon's LimitNOFILE if it persists.");
+  }
+  return make_error(ErrorCode::kForkedClient,
+                    "another process than the one that connected uses its attach connection",
+                    kForkHint);
+}
+
 bool AttachConnection::handle(const wire::Received& received) {
   // HELLO may have been sent before this side asked for the stamp.
   if (state_ != State::kHello && !is_from_peer(received)) {
-    const pid_t sender = received.sender ? received.sender->pid : 0;
-    return reject(make_error(
-        ErrorCode::kForkedClient,
-        peer_.has_pid()
-            ? fmt::format("pid {} uses the attach connection of pid {}", sender, peer_.pid)
-            : "another process than the one that connected uses its attach connection",
-        kForkHint));
+    return reject(not_from_peer(received));
   }
   const auto frame = wire::parse_frame(received.bytes(), protocol_);
   if (!frame.ok()) return reject(frame.status());

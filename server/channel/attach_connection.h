@@ -90,6 +90,7 @@ class AttachConnection {
   void look_for_goodbye();
   wire::Received receive() const;
   bool is_from_peer(const wire::Received& received) const;
+  absl::Status not_from_peer(const wire::Received& received) const;
   bool reject(const absl::Status& reason);  // always false
   bool is_answer_unread() const;
   void hold_back();

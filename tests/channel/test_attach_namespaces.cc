@@ -1,6 +1,7 @@
 // A daemon in namespaces of its own, which its client is outside of. Apart from the other tests,
 // since a process that has threads, as ThreadSanitizer's have, cannot enter a user namespace.
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -188,6 +189,64 @@ TEST_F(AttachAcrossNamespaces, RefusesAForkedChildOfAProcessWithoutANumber) {
         {raw.fd()});
     return forked.reap();
   });
+  EXPECT_EQ(finish(client), "");
+  EXPECT_EQ(finish(daemon), "");
+}
+
+// Who sends comes as a descriptor, and there is no other room for one.
+TEST_F(AttachAcrossNamespaces, TakesNoDescriptorsFromAProcessWithoutANumber) {
+  if (!kernel_has_peer_pidfds()) {
+    EXPECT_THAT(refusal_by_daemon_in(CLONE_NEWPID), HasSubstr(kRefusalOfOldKernels));
+    return;
+  }
+  Gate ready;
+  Child daemon = daemon_in(CLONE_NEWPID, ready, [&]() -> std::string {
+    const std::size_t before = open_files().size();
+    run_until([&] { return host.has("exited 1"); });
+    EXPECT_EQ(open_files().size(), before);
+    return HasFailure() ? "the daemon's half failed" : "";
+  });
+  ready.wait();
+  Child client([&]() -> std::string {
+    RawClient raw(directory);
+    if (!raw.attach()) return "cannot attach";
+    raw.send_bytes(wire::encode_frame({1, wire::FetchFrame{wire::FileId{8}}}), raw.fd());
+    return raw.expect_end_by(ErrorCode::kInvalidArgument);
+  });
+  EXPECT_EQ(finish(client), "");
+  EXPECT_EQ(finish(daemon), "");
+}
+
+TEST_F(AttachAcrossNamespaces, SaysThatItHasNoDescriptorForASenderWithoutANumber) {
+  if (!kernel_has_peer_pidfds()) {
+    EXPECT_THAT(refusal_by_daemon_in(CLONE_NEWPID), HasSubstr(kRefusalOfOldKernels));
+    return;
+  }
+  Gate ready;
+  Gate exhausted;
+  Child daemon = daemon_in(
+      CLONE_NEWPID, ready,
+      [&]() -> std::string {
+        run_until([&] { return host.has("open 1"); });
+        const wire::UniqueFd next(::dup(STDIN_FILENO));
+        const auto none_free = static_cast<rlim_t>(next.get());
+        const rlimit limit{none_free, none_free};
+        if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return "cannot set the limit";
+        exhausted.open();
+        run_until([&] { return host.has("exited 1"); });
+        return host.has("fetch 1") ? "served" : "";
+      },
+      exhausted.fds());
+  ready.wait();
+  Child client(
+      [&]() -> std::string {
+        RawClient raw(directory);
+        if (!raw.attach()) return "cannot attach";
+        exhausted.wait();
+        raw.send(wire::FetchFrame{wire::FileId{8}}, 1);
+        return raw.expect_end_by(ErrorCode::kBusy);
+      },
+      exhausted.fds());
   EXPECT_EQ(finish(client), "");
   EXPECT_EQ(finish(daemon), "");
 }
