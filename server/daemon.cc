@@ -95,6 +95,16 @@ DeviceLimits gpu_limits(const Config& config) {
           "gpu_quota_"};
 }
 
+// Copies, as the history goes on without the mutex.
+std::vector<HistoryEvent> untold(const History& history, std::uint64_t& told) {
+  std::vector<HistoryEvent> events;
+  if (told == history.newest()) return events;
+  const History::Page page = history.after(told, History::kMostEvents);
+  for (const HistoryEvent* event : page.events) events.push_back(*event);
+  told = page.through;
+  return events;
+}
+
 std::size_t name_waits_per_uid(const Config& config) {
   return std::size_t{2} * grpc_limits(config).connections_per_uid;
 }
@@ -119,8 +129,7 @@ Daemon::Daemon(const Config& config, const Surroundings& surroundings)
       manager_(surroundings.manager),
       log_(surroundings.log),
       attach_log_limiter_(10, std::chrono::seconds(10)),
-      shortage_log_limiter_(1, std::chrono::seconds(10)),
-      slot_log_limiter_(20, std::chrono::seconds(10)),
+      history_log_(surroundings.log),
       started_(SteadyClock::now()),
       incarnation_(new_incarnation()),
       clock_(std::make_unique<SystemClock>()),
@@ -138,6 +147,7 @@ Daemon::Daemon(const Config& config, const Surroundings& surroundings)
 Daemon::~Daemon() {
   metrics_endpoint_.reset();
   waits_.end_all(shutting_down());
+  history_waits_.end_all(shutting_down());
   if (grpc_server_) grpc_server_->shutdown(std::chrono::system_clock::now());
   if (attach_server_) attach_server_->shutdown();
   loop_.remove(directory_.changes());
@@ -178,11 +188,11 @@ absl::StatusOr<NewSession> Daemon::open_session(const PeerIdentity& peer) {
   with_broker([&](Broker& broker) { opened = broker.open_session(peer); });
   call_errors_.count(opened.status());
   if (opened.ok()) {
-    log_session(peer.uid, "session opened",
-                {{"session", wire::to_int(opened->session)},
-                 {"pid", peer.pid},
-                 {"uid", peer.uid},
-                 {"command", peer.command}});
+    history_log_.write_session(peer.uid, "session opened",
+                               {{"session", wire::to_int(opened->session)},
+                                {"pid", peer.pid},
+                                {"uid", peer.uid},
+                                {"command", peer.command}});
   }
   watch_idleness();
   return opened;
@@ -201,47 +211,22 @@ bool Daemon::hang_up(wire::SessionId session, bool goodbye) {
     exit_awaited = broker.hang_up(session, goodbye);
   });
   waits_.end_session(session);
-  log_session(uid, "session hung up", {{"session", wire::to_int(session)}, {"goodbye", goodbye}});
+  history_log_.write_session(uid, "session hung up",
+                             {{"session", wire::to_int(session)}, {"goodbye", goodbye}});
   watch_idleness();
   return exit_awaited;
 }
 
 void Daemon::exited(wire::SessionId session) {
-  std::vector<ReclaimedArray> reclaimed;
-  with_broker([&](Broker& broker) { reclaimed = broker.exited(session); });
-  log_reclaimed("reclaimed from an exited process", session, reclaimed);
+  with_broker([&](Broker& broker) { broker.exited(session); });
   watch_idleness();
 }
 
 bool Daemon::program_replaced(wire::SessionId session) {
-  std::optional<std::vector<ReclaimedArray>> reclaimed;
-  with_broker([&](Broker& broker) { reclaimed = broker.program_replaced(session); });
-  if (!reclaimed) return false;
-  log_reclaimed("reclaimed from a process that runs another program", session, *reclaimed);
-  watch_idleness();
-  return true;
-}
-
-void Daemon::log_reclaimed(std::string_view event, wire::SessionId session,
-                           const std::vector<ReclaimedArray>& arrays) {
-  for (const ReclaimedArray& array : arrays) {
-    log_session(array.uid, event,
-                {{"session", wire::to_int(session)},
-                 {"pid", array.pid},
-                 {"uid", array.uid},
-                 {"command", array.command},
-                 {"array", array.name},
-                 {"bytes", array.bytes},
-                 {"held_s", array.held_s},
-                 {"reason", array.reason}});
-  }
-}
-
-void Daemon::log_session(uid_t uid, std::string_view event, LogFields fields) {
-  constexpr std::uint32_t kLines = 50;  // per period
-  constexpr std::chrono::seconds kPeriod{10};
-  LogLimiter& limiter = session_log_limiters_.try_emplace(uid, kLines, kPeriod).first->second;
-  log_.write(limiter, LogLevel::kInfo, event, fields);
+  bool ended = false;
+  with_broker([&](Broker& broker) { ended = broker.program_replaced(session); });
+  if (ended) watch_idleness();
+  return ended;
 }
 
 // ---- ServiceHost.
@@ -250,10 +235,12 @@ void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
   bool may_be_idle = false;
   bool status_changes = false;
   std::vector<std::shared_ptr<const void>> garbage;
+  std::vector<HistoryEvent> events;
   {
     const wire::MutexLock lock(mutex_);
     fn(broker_);
     garbage.swap(garbage_);
+    events = untold(broker_.history(), told_);
     may_be_idle = config_.idle_exit_s != 0 && broker_.idle();
     status_changes = manager_.listens() && !std::exchange(status_is_due_, true);
   }
@@ -261,6 +248,17 @@ void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
     loop_.post([this] { loop_.after(kStatusStep, [this] { tell_status(); }); });
   }
   if (may_be_idle) loop_.post([this] { watch_idleness(); });
+  if (!events.empty()) tell(events);
+}
+
+void Daemon::tell(const std::vector<HistoryEvent>& events) {
+  bool grown = false;
+  for (const HistoryEvent& event : events) {
+    history_log_.write(event);
+    grown = grown || event.what == Happening::kGrown;
+  }
+  if (grown) loop_.post([this] { watch_added_slots(); });
+  history_waits_.happened(events);
 }
 
 // GPUs cost a context of some hundred megabytes each, so nobody looks for them before somebody
@@ -339,13 +337,6 @@ std::uint64_t Daemon::host_waits_ms(const Array& array) const {
   return hosts ? config_.event_wait_timeout_s * 1000 : 0;
 }
 
-void Daemon::note_shortage(const absl::Status& shortage) {
-  if (shortage.ok()) return;
-  log_.write(shortage_log_limiter_, LogLevel::kWarning,
-             "a GPU gives no events: processes wait in place of their streams",
-             {{"reason", wire::message_of(shortage)}, {"hint", wire::hint_of(shortage)}});
-}
-
 // ---- For the operator.
 
 // Not by with_broker(): to be looked at keeps no daemon from ending when it is idle.
@@ -419,16 +410,6 @@ void Daemon::watch_directory() {
 
 // ---- Added slots.
 
-void Daemon::note_added(const AddedSlot& added) {
-  log_.write(slot_log_limiter_, LogLevel::kInfo, "a slot was added: readers hold the others",
-             {{"array", added.array},
-              {"uid", added.uid},
-              {"writer_pid", added.pid},
-              {"slots", added.slots},
-              {"bytes", added.bytes}});
-  loop_.post([this] { watch_added_slots(); });
-}
-
 void Daemon::watch_added_slots() {
   if (slots_timer_ == EventLoop::TimerId{}) {
     slots_timer_ = loop_.after(kIdleSlotLook, [this] { take_idle_slots(); });
@@ -437,19 +418,11 @@ void Daemon::watch_added_slots() {
 
 void Daemon::take_idle_slots() {
   slots_timer_ = {};
-  std::vector<ShrunkArray> shrunk;
   bool more = false;
   with_broker([&](Broker& broker) {
-    shrunk = broker.take_idle_slots();
+    broker.take_idle_slots();
     more = broker.added_slots() != 0;
   });
-  for (const ShrunkArray& array : shrunk) {
-    log_.write(slot_log_limiter_, LogLevel::kInfo, "added slots were given back",
-               {{"array", array.name},
-                {"uid", array.uid},
-                {"given_back", array.taken},
-                {"slots", array.slots}});
-  }
   if (more) watch_added_slots();
 }
 

@@ -11,7 +11,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -22,9 +21,11 @@
 #include "server/core/session_host.h"
 #include "server/device/cuda_device_backend.h"
 #include "server/device/memfd_device_backend.h"
+#include "server/history_log.h"
 #include "server/loop/event_loop.h"
 #include "server/loop/service_manager.h"
 #include "server/rpc/grpc_server.h"
+#include "server/rpc/history_waits.h"
 #include "server/rpc/name_waits.h"
 #include "server/rpc/service_host.h"
 #include "server/scrape/http_endpoint.h"
@@ -74,12 +75,11 @@ class Daemon final : public SessionHost, public ServiceHost {
   absl::Status grow(const SegmentPool::Growth& growth,
                     const std::function<void(Broker&)>& fn) override;
   NameWaits& waits() override { return waits_; }
+  HistoryWaits& history_waits() override { return history_waits_; }
   absl::Status evict(wire::SessionId session) override;
   DaemonFacts facts() const override;
   std::uint64_t host_waits_ms(const Array& array) const override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void note_shortage(const absl::Status& shortage) override;
-  void note_added(const AddedSlot& added) override;
   std::string metrics() override ABSL_LOCKS_EXCLUDED(mutex_);
   CallErrors& call_errors() override { return call_errors_; }
   Log& log() override { return log_; }
@@ -88,9 +88,8 @@ class Daemon final : public SessionHost, public ServiceHost {
   Daemon(const Config& config, const Surroundings& surroundings);
   absl::Status listen(const Config& config);
   Config config() const ABSL_LOCKS_EXCLUDED(mutex_);
-  void log_reclaimed(std::string_view event, wire::SessionId session,
-                     const std::vector<ReclaimedArray>& arrays);
-  void log_session(uid_t uid, std::string_view event, LogFields fields);
+  // Tells the log, those who wait for it, and this daemon itself what has happened.
+  void tell(const std::vector<HistoryEvent>& events);
   // Ends the loop after idle_exit_s without anything worth staying for. On the loop's thread.
   void watch_idleness();
   bool idle() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -108,10 +107,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   ServiceManager& manager_;
   Log& log_;
   LogLimiter attach_log_limiter_;
-  LogLimiter shortage_log_limiter_;
-  LogLimiter slot_log_limiter_;
-  // A process that connects in a loop, or exits with all its arrays, leaves a line each time.
-  std::unordered_map<uid_t, LogLimiter> session_log_limiters_;  // on the loop's thread
+  HistoryLog history_log_;
   const std::chrono::steady_clock::time_point started_;
   const wire::Incarnation incarnation_;
   const std::unique_ptr<Clock> clock_;
@@ -125,9 +121,11 @@ class Daemon final : public SessionHost, public ServiceHost {
   // A call's garbage goes when the mutex is free again.
   std::vector<std::shared_ptr<const void>> garbage_ ABSL_GUARDED_BY(mutex_);
   Broker broker_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t told_ ABSL_GUARDED_BY(mutex_) = 0;  // the last event that tell() has had
 
   NameWaits waits_;
   CallErrors call_errors_;
+  HistoryWaits history_waits_;
   EventLoop::TimerId idle_timer_;
   EventLoop::TimerId slots_timer_;
   std::vector<std::string> lost_;  // as Directory has it; on the loop's thread

@@ -9,6 +9,7 @@
 #include "google/protobuf/wrappers.pb.h"
 #include "grpcpp/create_channel_posix.h"
 #include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/support/channel_arguments.h"
 #include "wire/grpc/convert.h"
 #include "wire/place.h"
 
@@ -28,7 +29,12 @@ absl::StatusOr<std::unique_ptr<AdminStub>> AdminStub::connect(const std::string&
   if (!socket.ok()) return socket.status();
   // The target's name becomes the authority header and nothing else; the channel owns the
   // descriptor.
-  auto channel = grpc::CreateInsecureChannelFromFd("memleased", socket->fd.release());
+  // gRPC's own limit is 4 MiB, which a list of 10,000 arrays may exceed.
+  constexpr int kMostBytes = 256 << 20;
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMostBytes);
+  auto channel =
+      grpc::CreateCustomInsecureChannelFromFd("memleased", socket->fd.release(), arguments);
   return std::unique_ptr<AdminStub>(
       new AdminStub(std::move(channel), socket->daemon_pid, socket->daemon_uid, timeout));
 }
@@ -37,9 +43,9 @@ template <typename Request, typename Reply>
 absl::StatusOr<Reply> AdminStub::call(grpc::Status (v1::Admin::Stub::*method)(grpc::ClientContext*,
                                                                               const Request&,
                                                                               Reply*),
-                                      const Request& request) {
+                                      const Request& request, std::optional<Timeout> timeout) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + timeout_);
+  if (timeout) context.set_deadline(std::chrono::system_clock::now() + *timeout);
   Reply reply;
   const grpc::Status status = (stub_.get()->*method)(&context, request, &reply);
   if (!status.ok()) return wire::from_grpc(status);
@@ -80,6 +86,13 @@ absl::Status AdminStub::evict(std::uint32_t session_id) {
   v1::EvictRequest request;
   request.set_session_id(session_id);
   return call(&v1::Admin::Stub::Evict, request).status();
+}
+
+absl::StatusOr<v1::HistoryReply> AdminStub::history(std::uint64_t after, bool wait) {
+  v1::HistoryRequest request;
+  request.set_after(after);
+  request.set_wait(wait);
+  return call(&v1::Admin::Stub::History, request, wait ? std::nullopt : std::optional(timeout_));
 }
 
 // gRPC brings the health service but not its messages. On the wire HealthCheckRequest{service = 1}

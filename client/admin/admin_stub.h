@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -38,6 +39,9 @@ class AdminStub {
   // In the text format of Prometheus.
   absl::StatusOr<v1::MetricsReply> metrics();
   absl::Status evict(std::uint32_t session_id);
+  // What has happened after that event; see HistoryRequest. A call that waits has no timeout: it
+  // ends with an event, or with the daemon.
+  absl::StatusOr<v1::HistoryReply> history(std::uint64_t after, bool wait);
   // The answer of gRPC's health service. False: the daemon drains.
   absl::StatusOr<bool> serving();
 
@@ -47,7 +51,13 @@ class AdminStub {
   template <typename Request, typename Reply>
   absl::StatusOr<Reply> call(grpc::Status (v1::Admin::Stub::*method)(grpc::ClientContext*,
                                                                      const Request&, Reply*),
-                             const Request& request);
+                             const Request& request, std::optional<Timeout> timeout);
+  template <typename Request, typename Reply>
+  absl::StatusOr<Reply> call(grpc::Status (v1::Admin::Stub::*method)(grpc::ClientContext*,
+                                                                     const Request&, Reply*),
+                             const Request& request) {
+    return call(method, request, timeout_);
+  }
 
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::Admin::Stub> stub_;

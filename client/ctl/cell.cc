@@ -36,6 +36,39 @@ std::string utc(std::uint64_t unix_ms) {
                      fmt::gmtime(static_cast<std::time_t>(unix_ms / 1000)));
 }
 
+// With the date, where that is another day than today.
+std::string local_time(std::uint64_t unix_ms, std::uint64_t now_ms) {
+  const auto at = static_cast<std::time_t>(unix_ms / 1000);
+  const auto now = static_cast<std::time_t>(now_ms / 1000);
+  std::tm then{};
+  std::tm today{};
+  if (::localtime_r(&at, &then) == nullptr || ::localtime_r(&now, &today) == nullptr) {
+    return utc(unix_ms);
+  }
+  if (then.tm_yday == today.tm_yday && then.tm_year == today.tm_year) {
+    return fmt::format("{:%H:%M:%S}", then);
+  }
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}", then);
+}
+
+// Three digits, and thousands as k, M, G.
+std::string human_rate(double per_s) {
+  constexpr std::array<std::string_view, 4> kUnits = {"", "k", "M", "G"};
+  std::size_t unit = 0;
+  while (per_s >= 999.5 && unit + 1 < kUnits.size()) {
+    per_s /= 1000;
+    ++unit;
+  }
+  return fmt::format("{:.{}f}{}/s", per_s, per_s == 0 || per_s >= 99.95 ? 0 : 1, kUnits[unit]);
+}
+
+std::string human_seconds(double seconds) {
+  if (seconds < 0.9995e-3) return fmt::format("{:.0f} us", seconds * 1e6);
+  if (seconds < 0.9995) return fmt::format("{:.{}f} ms", seconds * 1e3, seconds < 0.1 ? 1 : 0);
+  if (seconds < 100) return fmt::format("{:.1f} s", seconds);
+  return human_duration(static_cast<std::uint64_t>(seconds * 1000));
+}
+
 // A GPU's UUID has 36 characters, of which eight tell one of a machine's GPUs from another.
 std::string short_device(std::string_view name) {
   constexpr std::size_t kKept = std::string_view("GPU-6a9f01c2").size();
@@ -135,6 +168,10 @@ std::string to_plain(const Cell& cell) {
           [](Limit limit) { return limit.bytes == 0 ? "none" : std::to_string(limit.bytes); },
           [](Time time) { return time.unix_ms == 0 ? "-" : utc(time.unix_ms); },
           [](Duration duration) { return fmt::format("{}s", duration.ms / 1000); },
+          [](Moment moment) { return moment.unix_ms == 0 ? "-" : utc(moment.unix_ms); },
+          [](Seconds seconds) { return fmt::format("{:.6f}", seconds.count); },
+          [](Rate rate) { return fmt::format("{:.3f}", rate.per_s); },
+          [](BytesRate rate) { return fmt::format("{:.0f}", rate.per_s); },
           [](const Device& device) { return printable(device.name); },
           [](const Command& command) { return text_or_dash(command.line); },
           [](Pid pid) { return pid.number == 0 ? "?" : std::to_string(pid.number); },
@@ -159,6 +196,14 @@ std::string to_human(const Cell& cell, std::uint64_t now_ms) {
     return text_or_dash(short_command(command->line));
   }
   if (const auto* duration = std::get_if<Duration>(&cell)) return human_duration(duration->ms);
+  if (const auto* moment = std::get_if<Moment>(&cell); moment != nullptr && moment->unix_ms != 0) {
+    return local_time(moment->unix_ms, now_ms);
+  }
+  if (const auto* seconds = std::get_if<Seconds>(&cell)) return human_seconds(seconds->count);
+  if (const auto* rate = std::get_if<Rate>(&cell)) return human_rate(rate->per_s);
+  if (const auto* rate = std::get_if<BytesRate>(&cell)) {
+    return human_bytes(static_cast<std::uint64_t>(rate->per_s)) + "/s";
+  }
   return to_plain(cell);
 }
 
@@ -174,6 +219,12 @@ std::string to_json(const Cell& cell) {
           [](Limit limit) { return limit.bytes == 0 ? "null" : std::to_string(limit.bytes); },
           [](Time time) { return time.unix_ms == 0 ? "null" : std::to_string(time.unix_ms); },
           [](Duration duration) { return std::to_string(duration.ms); },
+          [](Moment moment) {
+            return moment.unix_ms == 0 ? "null" : std::to_string(moment.unix_ms);
+          },
+          [](Seconds seconds) { return fmt::format("{:.6f}", seconds.count); },
+          [](Rate rate) { return fmt::format("{:.3f}", rate.per_s); },
+          [](BytesRate rate) { return fmt::format("{:.0f}", rate.per_s); },
           [](const Device& device) { return json_string(device.name); },
           [](const Command& command) { return json_string(command.line); },
           [](Pid pid) { return pid.number == 0 ? "null" : std::to_string(pid.number); },

@@ -23,6 +23,20 @@ struct Time {
 struct Duration {
   std::uint64_t ms = 0;
 };
+// When something happened: on a terminal the time of day.
+struct Moment {
+  std::uint64_t unix_ms = 0;
+};
+// A length of time that may be short.
+struct Seconds {
+  double count = 0;
+};
+struct Rate {
+  double per_s = 0;
+};
+struct BytesRate {
+  double per_s = 0;
+};
 // "host" or a GPU's UUID, of which a table for people has the beginning.
 struct Device {
   std::string name;
@@ -45,8 +59,8 @@ struct Mode {
 
 // monostate: nothing, "-" and null.
 using Cell = std::variant<std::monostate, bool, std::int64_t, std::uint64_t, std::string, Bytes,
-                          Limit, Time, Duration, Device, Command, Pid, Uid, Mode,
-                          std::vector<std::int64_t>, std::vector<std::uint64_t>>;
+                          Limit, Time, Duration, Moment, Seconds, Rate, BytesRate, Device, Command,
+                          Pid, Uid, Mode, std::vector<std::int64_t>, std::vector<std::uint64_t>>;
 
 // `now_ms` is what ages count to.
 std::string to_human(const Cell& cell, std::uint64_t now_ms);

@@ -13,6 +13,7 @@
 #include "CLI/CLI.hpp"
 #include "client/ctl/commands.h"
 #include "client/ctl/doctor.h"
+#include "client/ctl/events.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "memlease/version.h"
@@ -28,6 +29,7 @@ struct Arguments {
   std::string sort_key;
   std::string name;
   std::uint32_t session = 0;
+  EventsOptions events;
   double timeout_s = 30;
   bool no_color = false;
   std::function<int()> command;
@@ -62,6 +64,17 @@ CLI::App* add_command(CLI::App& app, Arguments& args, const std::string& name,
     args.command = [&args, call] { return ask_daemon(args.options, call); };
   });
   return command;
+}
+
+// What goes on.
+void add_watching_commands(CLI::App& app, Arguments& args) {
+  const Options& options = args.options;
+  CLI::App* events = add_command(
+      app, args, "events", "Show what has happened: creations, deaths, reclaims and the like",
+      [&](const Connection& daemon) { return show_events(daemon, options, args.events); });
+  events->add_flag("-f,--follow", args.events.follow, "Go on with what happens from now on");
+  events->add_option("--since", args.events.since, "Only events with a greater number")
+      ->type_name("NUMBER");
 }
 
 void add_commands(CLI::App& app, Arguments& args) {
@@ -124,6 +137,7 @@ int run(int argc, char** argv) {
       "Exit status: 0; 1 failure; 2 usage; 3 not found; 4 unreachable; 5 denied; 6 timeout.");
   add_options(app, args);
   add_commands(app, args);
+  add_watching_commands(app, args);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
-#include <numeric>
+#include <utility>
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -11,28 +11,6 @@ namespace memlease::ctl {
 namespace {
 
 constexpr std::string_view kGap = "  ";
-
-std::string spell(const Cell& cell, const Style& style) {
-  return style.human ? to_human(cell, style.now_ms) : to_plain(cell);
-}
-
-bool is_number(const Cell& cell) {
-  return std::holds_alternative<std::uint64_t>(cell) ||
-         std::holds_alternative<std::int64_t>(cell) || std::holds_alternative<Bytes>(cell) ||
-         std::holds_alternative<Limit>(cell) || std::holds_alternative<Pid>(cell);
-}
-
-// Characters, as far as a terminal's column is one character wide.
-std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-  }));
-}
-
-std::string padded(std::string_view text, std::size_t width, bool right) {
-  const std::string fill(width - std::min(width, width_of(text)), ' ');
-  return right ? fill + std::string(text) : std::string(text) + fill;
-}
 
 std::string bold(std::string text, const Style& style) {
   return style.color ? "\x1b[1m" + std::move(text) + "\x1b[0m" : text;
@@ -61,29 +39,67 @@ std::string array_of(const Table& table) {
 
 }  // namespace
 
-std::string as_text(const Table& table, const Style& style) {
+std::string spell(const Cell& cell, const Style& style) {
+  return style.human ? to_human(cell, style.now_ms) : to_plain(cell);
+}
+
+bool is_number(const Cell& cell) {
+  return std::holds_alternative<std::uint64_t>(cell) ||
+         std::holds_alternative<std::int64_t>(cell) || std::holds_alternative<Bytes>(cell) ||
+         std::holds_alternative<Limit>(cell) || std::holds_alternative<Pid>(cell) ||
+         std::holds_alternative<Rate>(cell) || std::holds_alternative<BytesRate>(cell) ||
+         std::holds_alternative<Seconds>(cell);
+}
+
+std::size_t width_of(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+  }));
+}
+
+std::string padded(std::string_view text, std::size_t width, bool right) {
+  const std::string fill(width - std::min(width, width_of(text)), ' ');
+  return right ? fill + std::string(text) : std::string(text) + fill;
+}
+
+Lines::Lines(std::vector<Column> columns, const Style& style, std::vector<std::size_t> widths)
+    : columns_(std::move(columns)),
+      style_(style),
+      widths_(std::move(widths)),
+      right_(columns_.size()) {
+  widths_.resize(columns_.size());
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    widths_[i] = std::max(widths_[i], width_of(columns_[i].title));
+  }
+}
+
+std::string Lines::add(const std::vector<Row>& rows) {
+  std::vector<std::string> lines(rows.size());
   std::string titles;
-  std::vector<std::string> lines(table.rows.size());
-  for (std::size_t i = 0; i < table.columns.size(); ++i) {
-    const std::string_view title = table.columns[i].title;
+  bool first = true;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    const std::string_view title = columns_[i].title;
     if (title.empty()) continue;
     std::vector<std::string> texts;
-    std::size_t width = width_of(title);
-    for (const Row& row : table.rows) {
-      texts.push_back(spell(row[i], style));
-      width = std::max(width, width_of(texts.back()));
+    for (const Row& row : rows) {
+      texts.push_back(spell(row[i], style_));
+      widths_[i] = std::max(widths_[i], width_of(texts.back()));
+      right_[i] = right_[i] || is_number(row[i]);
     }
-    const bool right = std::any_of(table.rows.begin(), table.rows.end(),
-                                   [i](const Row& row) { return is_number(row[i]); });
-    const std::string_view gap = titles.empty() ? "" : kGap;
-    titles.append(gap).append(padded(title, width, right));
+    const std::string_view gap = std::exchange(first, false) ? "" : kGap;
+    titles.append(gap).append(padded(title, widths_[i], right_[i]));
     for (std::size_t r = 0; r < lines.size(); ++r) {
-      lines[r].append(gap).append(padded(texts[r], width, right));
+      lines[r].append(gap).append(padded(texts[r], widths_[i], right_[i]));
     }
   }
-  std::string out = bold(trimmed(std::move(titles)), style) + '\n';
+  std::string out;
+  if (!std::exchange(titled_, true)) out = bold(trimmed(std::move(titles)), style_) + '\n';
   for (std::string& line : lines) out += trimmed(std::move(line)) + '\n';
   return out;
+}
+
+std::string as_text(const Table& table, const Style& style) {
+  return Lines(table.columns, style).add(table.rows);
 }
 
 std::string as_lines(const Table& record, const Style& style) {

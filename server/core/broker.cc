@@ -16,13 +16,14 @@ Broker::Broker(const Dependencies& dependencies, const Limits& limits)
     : dependencies_(dependencies),
       quota_({0, limits.per_uid.arrays, limits.per_uid.sessions}),
       files_(dependencies_.dispose, limits.file_numbers),
+      tally_(files_),
+      recorder_(dependencies_.clock, tally_),
       devices_(files_),
       store_(files_, dependencies_.pages, devices_, quota_),
       rows_(files_, dependencies_.pages),
       writer_ownership_(rows_, sessions_, dependencies_.clock),
       slot_growth_(store_, rows_, sessions_, writer_ownership_),
-      imports_(files_, sessions_),
-      tally_(files_) {
+      imports_(files_, sessions_) {
   devices_.add(dependencies_.host, {limits.memory, limits.per_uid.bytes});
 }
 
@@ -80,11 +81,12 @@ bool Broker::hang_up(SessionId id, bool goodbye) {
   return false;
 }
 
-std::vector<ReclaimedArray> Broker::exited(SessionId id) {
-  return end_session(id, Departure::kExited);
+void Broker::exited(SessionId id) {
+  record_death(*sessions_.find(id), "its process has exited");
+  end_session(id, Departure::kExited);
 }
 
-std::optional<std::vector<ReclaimedArray>> Broker::program_replaced(SessionId id) {
+bool Broker::program_replaced(SessionId id) {
   const Session* session = sessions_.find(id);
   assert(session != nullptr);
   const auto on_gpu = [&](const auto& membership) {
@@ -92,31 +94,20 @@ std::optional<std::vector<ReclaimedArray>> Broker::program_replaced(SessionId id
   };
   const bool used_gpu = !session->imported_memory.empty() || !session->imported_events.empty() ||
                         std::ranges::any_of(session->memberships, on_gpu);
-  if (used_gpu) return std::nullopt;
-  return end_session(id, Departure::kExited);
+  if (used_gpu) return false;
+  record_death(*session, "its process runs another program");
+  end_session(id, Departure::kExited);
+  return true;
 }
 
-std::vector<ReclaimedArray> Broker::end_session(SessionId id, Departure how) {
+void Broker::end_session(SessionId id, Departure how) {
   Session* session = sessions_.find(id);
   assert(session != nullptr);
   if (how == Departure::kExited && session->peer.has_pid()) {
     devices_.process_exited(session->peer.pid);
   }
-  std::vector<ReclaimedArray> reclaimed;
   std::vector<ArrayId> ids;
-  for (const auto& [array_id, membership] : session->memberships) {
-    ids.push_back(array_id);
-    const Array* array = catalog_.find(array_id);
-    if (array == nullptr) continue;
-    const std::string reason = reclaim_reason(*session, *array);
-    if (reason.empty()) continue;
-    // The machine's clock may have been set back.
-    const std::uint64_t now_ms = std::max(dependencies_.clock.unix_ms(), membership.since_unix_ms);
-    reclaimed.push_back({array->spec.name, array->slot_bytes * array->slots.size(),
-                         session->peer.pid, session->peer.uid, session->peer.command,
-                         static_cast<double>(now_ms - membership.since_unix_ms) / 1000, reason});
-  }
-  for (const ReclaimedArray& array : reclaimed) tally_.reclaimed(array.reason, array.bytes);
+  for (const auto& [array_id, membership] : session->memberships) ids.push_back(array_id);
   look(*session);
   for (const ArrayId array_id : ids) {
     if (Array* array = catalog_.find(array_id)) detach(*session, *array, how);
@@ -126,14 +117,31 @@ std::vector<ReclaimedArray> Broker::end_session(SessionId id, Departure how) {
     for (const auto& [row, events] : session->read_events) events->re_record();
   }
   imports_.close_all(*session);
-  const auto created = session->created;
+  std::vector<ArrayId> created(session->created.begin(), session->created.end());
+  std::ranges::sort(created);
   for (const ArrayId array_id : created) {
     Array& array = *catalog_.find(array_id);
-    if (array.spec.lifetime == wire::Lifetime::kSession) withdraw(array);
+    if (array.spec.lifetime != wire::Lifetime::kSession || array.withdrawn) continue;
+    recorder_.withdrawn(
+        array, session->peer,
+        how == Departure::kExited ? "its creator has ended" : "its creator has left");
+    withdraw(array);
   }
   sessions_.erase(id);
   files_.session_ended(id);
-  return reclaimed;
+}
+
+void Broker::record_death(const Session& session, std::string reason) {
+  Recorder::Reclaimed arrays;
+  for (const auto& [array_id, membership] : session.memberships) {
+    const Array* array = catalog_.find(array_id);
+    if (array == nullptr) continue;
+    if (std::string why = reclaim_reason(session, *array); !why.empty()) {
+      arrays.emplace_back(array, std::move(why));
+    }
+  }
+  std::ranges::sort(arrays, {}, [](const auto& entry) { return entry.first->id; });
+  recorder_.died(session, std::move(reason), arrays);
 }
 
 std::string Broker::reclaim_reason(const Session& session, const Array& array) const {
@@ -193,8 +201,10 @@ absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::Ar
   if (spec.writer == wire::Writer::kExclusive) array->exclusive_to = session.id;
   array->created_unix_ms = dependencies_.clock.unix_ms();
   session.created.insert(array->id);
-  tally_.array_created();
-  return join(session, catalog_.add(std::move(array)), true);
+  const Opened opened = join(session, catalog_.add(std::move(array)), true);
+  recorder_.created(*opened.array, session);
+  recorder_.degraded(*opened.array, session, opened.array->write_events->shortage());
+  return opened;
 }
 
 absl::StatusOr<Broker::Opened> Broker::open(Session& session, const std::string& name) {
@@ -250,6 +260,9 @@ absl::StatusOr<Broker::Subscribed> Broker::subscribe(Session& session, ArrayId i
     if (!entry.ok()) return entry.status();
     membership->entry = *entry;
     add_subscriber(*array->board, **entry, subscribed.row);
+    if (subscribed.read_events != nullptr) {
+      recorder_.degraded(*array, session, subscribed.read_events->shortage());
+    }
   }
   return subscribed;
 }
@@ -288,10 +301,11 @@ absl::StatusOr<std::optional<SegmentPool::Growth>> Broker::add_slot(Session& ses
   if (auto status = refuse_while_draining(); !status.ok()) return status;
   auto member = this->member(session, id);
   if (!member.ok()) return member.status();
-  if (member->array->withdrawn) return has_been_withdrawn(*member->array);
-  const std::uint64_t before = added_slots();
-  auto growth = slot_growth_.add(*member->array, session, slots);
-  if (added_slots() != before) tally_.slot_added();
+  Array& array = *member->array;
+  if (array.withdrawn) return has_been_withdrawn(array);
+  const std::size_t before = array.slots.size();
+  auto growth = slot_growth_.add(array, session, slots);
+  if (array.slots.size() > before) recorder_.grown(array, session, array.slots.size() - before);
   return growth;
 }
 
@@ -303,12 +317,12 @@ absl::StatusOr<Broker::SlotEvents> Broker::slot_events(Session& session, ArrayId
   if (slot < array->spec.slots || slot >= array->slots.size()) {
     return not_an_added_slot(*array, slot);
   }
-  SlotEvents events{array->write_events->handle(slot), std::nullopt, absl::OkStatus()};
+  SlotEvents events{array->write_events->handle(slot), std::nullopt};
   EventSet* const own = reads ? SessionRows::read_events_of(session, *membership) : nullptr;
   if (own == nullptr) return events;
   if (auto status = own->add_for_life(slot); !status.ok()) return status;
   events.read = own->handle(slot);
-  events.shortage = own->shortage();
+  recorder_.degraded(*array, session, own->shortage());
   return events;
 }
 
@@ -323,20 +337,21 @@ absl::Status Broker::evict(const PeerIdentity& viewer, SessionId id) {
                      std::all_of(session->memberships.begin(), session->memberships.end(), owns)));
   if (!may) return no_session_to_evict(id);
   session->evicted = true;
-  tally_.session_evicted();
+  recorder_.evicted(*session, viewer);
   return absl::OkStatus();
 }
 
-std::vector<ShrunkArray> Broker::take_idle_slots() {
-  std::vector<ShrunkArray> shrunk;
-  if (added_slots() == 0) return shrunk;
+std::uint32_t Broker::take_idle_slots() {
+  std::uint32_t all = 0;
+  if (added_slots() == 0) return all;
   for (Array* array : catalog_.all()) {
     if (array->added.empty()) continue;
     const std::uint32_t taken = slot_growth_.take_idle(*array);
     if (taken == 0) continue;
-    shrunk.push_back({array->spec.name, array->domain.uid, taken, array->slots.size()});
+    all += taken;
+    recorder_.shrunk(*array, taken);
   }
-  return shrunk;
+  return all;
 }
 
 // With what its GPU work has not finished: whoever comes next would not know of that.
@@ -369,6 +384,7 @@ absl::Status Broker::withdraw(const PeerIdentity& viewer, const std::string& nam
   auto array = readable(viewer, name);
   if (!array.ok()) return array.status();
   if (!may_write(viewer, (*array)->domain)) return may_not_withdraw(**array, viewer.uid);
+  recorder_.withdrawn(**array, viewer);
   withdraw(**array);
   return absl::OkStatus();
 }

@@ -19,6 +19,7 @@
 #include "server/core/file_table.h"
 #include "server/core/imports.h"
 #include "server/core/quota.h"
+#include "server/core/recorder.h"
 #include "server/core/segment_pool.h"
 #include "server/core/session_rows.h"
 #include "server/core/session_table.h"
@@ -28,25 +29,6 @@
 #include "wire/array_spec.h"
 
 namespace memlease::server {
-
-// Something of an exited process that was in use or its own.
-struct ReclaimedArray {
-  std::string name;
-  std::uint64_t bytes = 0;
-  pid_t pid = 0;
-  uid_t uid = 0;
-  std::string command;
-  double held_s = 0;
-  std::string reason;  // "held a slot", "was writing", "created it"
-};
-
-// An array that has given added slots back.
-struct ShrunkArray {
-  std::string name;
-  uid_t uid = 0;
-  std::uint32_t taken = 0;
-  std::size_t slots = 0;  // that are left
-};
 
 class Broker {
  public:
@@ -71,11 +53,11 @@ class Broker {
   absl::StatusOr<FileGrant> fetch_file(wire::SessionId id, wire::FileId file);
   // `goodbye`: its process said that it uses nothing any more. True if exited() is still awaited.
   bool hang_up(wire::SessionId id, bool goodbye);
-  // What its exit gave back, for the log.
-  std::vector<ReclaimedArray> exited(wire::SessionId id);
+  void exited(wire::SessionId id);
   // The same for a process that runs another program now, which has nothing mapped any more.
-  // Nothing happens where it has used a GPU: whether the driver has let go shows at its exit alone.
-  std::optional<std::vector<ReclaimedArray>> program_replaced(wire::SessionId id);
+  // False, and nothing happens, where it has used a GPU: whether the driver has let go shows at its
+  // exit alone.
+  bool program_replaced(wire::SessionId id);
 
   // ---- Arrays (called for Control; `session` from authenticate()).
   absl::StatusOr<Session*> authenticate(std::span<const std::uint8_t> credential, uid_t uid) const;
@@ -113,7 +95,6 @@ class Broker {
   struct SlotEvents {
     std::optional<wire::DeviceHandle> write;
     std::optional<wire::DeviceHandle> read;
-    absl::Status shortage;  // why there is none to read
   };
   absl::StatusOr<SlotEvents> slot_events(Session& session, wire::ArrayId id, std::uint32_t slot,
                                          bool reads);
@@ -124,8 +105,9 @@ class Broker {
   // caller's to end. kNotFound, also for one that the viewer may not evict: a session may be ended
   // by its own uid, and by the owner of all arrays that it has open.
   absl::Status evict(const PeerIdentity& viewer, wire::SessionId id);
-  // Takes away added slots that nobody uses and that have not been written since the last call.
-  std::vector<ShrunkArray> take_idle_slots();
+  // Takes away added slots that nobody uses and that have not been written since the last call. How
+  // many.
+  std::uint32_t take_idle_slots();
   std::uint64_t added_slots() const { return store_.added_slots(); }
 
   // ---- For Control and Admin: `viewer` is who asks.
@@ -142,6 +124,8 @@ class Broker {
   // Nothing would be lost by ending now.
   bool idle() const { return sessions_.size() == 0 && catalog_.size() == 0; }
 
+  // What all these calls have done that people want to know.
+  const History& history() const { return recorder_.history(); }
   const Imports& imports() const { return imports_; }
   const Catalog& catalog() const { return catalog_; }
   const SessionTable& sessions() const { return sessions_; }
@@ -165,7 +149,8 @@ class Broker {
   };
   absl::StatusOr<Member> member(Session& session, wire::ArrayId id);
   Opened join(Session& session, Array& array, bool created);
-  std::vector<ReclaimedArray> end_session(wire::SessionId id, Departure how);
+  void end_session(wire::SessionId id, Departure how);
+  void record_death(const Session& session, std::string reason);
   bool in_use(const Session& session, const Membership& membership, const Array& array) const;
   void withdraw(Array& array);
   std::string reclaim_reason(const Session& session, const Array& array) const;
@@ -177,6 +162,8 @@ class Broker {
   const Dependencies dependencies_;
   Quota quota_;
   FileTable files_;
+  Tally tally_;
+  Recorder recorder_;
   DeviceTable devices_;
   ArrayStore store_;
   Catalog catalog_;
@@ -185,7 +172,6 @@ class Broker {
   WriterOwnership writer_ownership_;
   SlotGrowth slot_growth_;
   Imports imports_;
-  Tally tally_;
   std::uint32_t last_session_ = 0;
   bool draining_ = false;
 };

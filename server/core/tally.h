@@ -40,7 +40,7 @@ class Tally {
   void session_opened() { ++totals_.sessions_opened; }
   void session_evicted() { ++totals_.sessions_evicted; }
   void array_created() { ++totals_.arrays_created; }
-  void slot_added() { ++totals_.slots_added; }
+  void slots_added(std::uint64_t count) { totals_.slots_added += count; }
   void reclaimed(std::string_view reason, std::uint64_t bytes);
 
   // Adds what has come since the last look: `row` is the one that counts for the array.

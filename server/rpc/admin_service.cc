@@ -80,6 +80,72 @@ void fill_gpu(const Broker& broker, const Device& device, const PeerIdentity& vi
   gpu.set_without_events(without_events(broker, device.backend().device()));
 }
 
+// A look at the history that may wait for something to see. It ends by one Finish().
+class HistoryCall final : public grpc::ServerUnaryReactor {
+ public:
+  HistoryCall(ServiceHost& host, uid_t caller, const v1::HistoryRequest& request,
+              v1::HistoryReply& reply)
+      : host_(host),
+        caller_(caller),
+        viewer_(viewer_of(caller)),
+        wait_(request.wait()),
+        after_(request.after()),
+        reply_(reply) {}
+
+  // Once, and again when something has happened. May be gone when it returns.
+  void look() {
+    absl::Status status;
+    bool waits = false;
+    host_.with_broker([&](Broker& broker) {
+      reply_.Clear();
+      fill(broker.history(), after_, viewer_, reply_);
+      const bool nothing =
+          reply_.events_size() == 0 && reply_.dropped() == 0 && reply_.through() == reply_.newest();
+      if (!wait_ || !nothing) return;
+      if (cancelled_) {
+        status = absl::CancelledError();
+        return;
+      }
+      const auto id =
+          host_.history_waits().add({viewer_, caller_, reply_.through(),
+                                     [this](const absl::Status& ended) { go_on(ended); }});
+      status = id.status();
+      waits = id.ok();
+      if (waits) id_ = *id;
+    });
+    if (!waits) Finish(wire::to_grpc(status));
+  }
+
+  void OnCancel() override {
+    HistoryWaits::Id id = 0;
+    host_.with_broker([&](Broker& /*broker*/) {
+      cancelled_ = true;
+      id = id_;
+    });
+    host_.history_waits().end(id, absl::CancelledError());
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  void go_on(const absl::Status& ended) {
+    if (ended.ok()) {
+      look();
+    } else {
+      Finish(wire::to_grpc(ended));
+    }
+  }
+
+  ServiceHost& host_;
+  const uid_t caller_;
+  const PeerIdentity viewer_;
+  const bool wait_;
+  const std::uint64_t after_;
+  v1::HistoryReply& reply_;
+  // Touched within with_broker() alone, as a look and a cancellation may come together.
+  HistoryWaits::Id id_ = 0;
+  bool cancelled_ = false;
+};
+
 }  // namespace
 
 AdminService::AdminService(ServiceHost& host, uid_t uid) : host_(host), uid_(uid) {}
@@ -196,6 +262,14 @@ grpc::Status AdminService::Metrics(grpc::ServerContext* /*context*/, const v1::E
                                    v1::MetricsReply* reply) {
   reply->set_text(host_.metrics());
   return grpc::Status::OK;
+}
+
+grpc::ServerUnaryReactor* AdminService::History(grpc::CallbackServerContext* /*context*/,
+                                                const v1::HistoryRequest* request,
+                                                v1::HistoryReply* reply) {
+  auto* const call = new HistoryCall(host_, uid_, *request, *reply);
+  call->look();
+  return call;
 }
 
 }  // namespace memlease::server

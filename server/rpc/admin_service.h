@@ -9,7 +9,7 @@
 
 namespace memlease::server {
 
-class AdminService final : public v1::Admin::Service {
+class AdminService final : public v1::Admin::WithCallbackMethod_History<v1::Admin::Service> {
  public:
   AdminService(ServiceHost& host, uid_t uid);
 
@@ -27,6 +27,10 @@ class AdminService final : public v1::Admin::Service {
                      v1::Empty* reply) override;
   grpc::Status Metrics(grpc::ServerContext* context, const v1::Empty* request,
                        v1::MetricsReply* reply) override;
+  // May take for ever, so it keeps no thread.
+  grpc::ServerUnaryReactor* History(grpc::CallbackServerContext* context,
+                                    const v1::HistoryRequest* request,
+                                    v1::HistoryReply* reply) override;
 
  private:
   // As a call's answer, which is counted.

@@ -114,7 +114,6 @@ grpc::Status ControlService::Create(grpc::ServerContext* context, const v1::Crea
     bool prepare = false;
     std::optional<SegmentPool::Growth> missing;
     std::optional<AccessDomain> created;
-    absl::Status shortage;
     const auto create = [&](Broker& broker, Session& session) {
       // Not before the caller is known: nobody else makes the daemon load CUDA.
       prepare = !prepared && !broker.has_device(spec->device);
@@ -123,10 +122,7 @@ grpc::Status ControlService::Create(grpc::ServerContext* context, const v1::Crea
       if (!creation.ok()) return creation.status();
       if (const auto* opened = std::get_if<Broker::Opened>(&*creation)) {
         fill(*opened, host_.host_waits_ms(*opened->array), *reply);
-        if (opened->created) {
-          shortage = opened->array->write_events->shortage();
-          created = opened->array->domain;
-        }
+        if (opened->created) created = opened->array->domain;
         return give_back_if_cancelled(*context, broker, session, *opened);
       }
       missing = std::get<SegmentPool::Growth>(*creation);
@@ -134,7 +130,6 @@ grpc::Status ControlService::Create(grpc::ServerContext* context, const v1::Crea
     };
     grpc::Status status = for_session(*context, "Create", create, growth);
     if (!status.ok()) return status;
-    host_.note_shortage(shortage);
     if (created) host_.waits().created(spec->name, *created);
     growth = missing;
     if (prepare) {
@@ -158,8 +153,7 @@ grpc::Status ControlService::Open(grpc::ServerContext* context, const v1::OpenRe
 
 grpc::Status ControlService::Subscribe(grpc::ServerContext* context,
                                        const v1::ArrayRequest* request, v1::SubscribeReply* reply) {
-  absl::Status shortage;
-  grpc::Status status = for_session(*context, "Subscribe", [&](Broker& broker, Session& session) {
+  return for_session(*context, "Subscribe", [&](Broker& broker, Session& session) {
     auto subscribed = broker.subscribe(session, wire::ArrayId{request->array_id()});
     if (!subscribed.ok()) return subscribed.status();
     *reply->mutable_row() = wire::to_proto(subscribed->row);
@@ -167,11 +161,8 @@ grpc::Status ControlService::Subscribe(grpc::ServerContext* context,
     for (const auto& event : subscribed->read_events->handles()) {
       reply->add_read_events(wire::to_proto(event));
     }
-    shortage = subscribed->read_events->shortage();
     return absl::OkStatus();
   });
-  host_.note_shortage(shortage);
-  return status;
 }
 
 grpc::Status ControlService::AcquireWriter(grpc::ServerContext* context,
@@ -200,44 +191,32 @@ grpc::Status ControlService::AddSlot(grpc::ServerContext* context,
                                      const v1::AddSlotRequest* request, v1::Empty* /*reply*/) {
   const wire::ArrayId id{request->array_id()};
   std::optional<SegmentPool::Growth> growth;
-  std::optional<AddedSlot> added;
   // A second round where memory must be made.
   for (;;) {
     std::optional<SegmentPool::Growth> missing;
     const auto add = [&](Broker& broker, Session& session) {
-      const std::uint64_t before = broker.added_slots();
       auto more = broker.add_slot(session, id, request->slots());
       if (!more.ok()) return more.status();
       missing = std::move(*more);
-      if (broker.added_slots() == before) return absl::OkStatus();
-      const Array& array = *broker.catalog().find(id);
-      added = {array.spec.name, array.domain.uid, session.peer.pid, array.slots.size(),
-               array.slot_bytes};
       return absl::OkStatus();
     };
     grpc::Status status = for_session(*context, "AddSlot", add, growth);
     growth = std::move(missing);
-    if (status.ok() && growth) continue;
-    if (added) host_.note_added(*added);
-    return status;
+    if (!status.ok() || !growth) return status;
   }
 }
 
 grpc::Status ControlService::SlotEvents(grpc::ServerContext* context,
                                         const v1::SlotEventsRequest* request,
                                         v1::SlotEventsReply* reply) {
-  absl::Status shortage;
-  grpc::Status status = for_session(*context, "SlotEvents", [&](Broker& broker, Session& session) {
+  return for_session(*context, "SlotEvents", [&](Broker& broker, Session& session) {
     auto events = broker.slot_events(session, wire::ArrayId{request->array_id()}, request->slot(),
                                      request->reads());
     if (!events.ok()) return events.status();
     if (events->write) reply->set_write_event(wire::to_proto(*events->write));
     if (events->read) reply->set_read_event(wire::to_proto(*events->read));
-    shortage = events->shortage;
     return absl::OkStatus();
   });
-  host_.note_shortage(shortage);
-  return status;
 }
 
 grpc::Status ControlService::CancelWriter(grpc::ServerContext* context,

@@ -3,6 +3,30 @@
 #include "wire/grpc/convert.h"
 
 namespace memlease::server {
+namespace {
+
+// So that an answer is smaller than gRPC's limit, whatever texts its events have.
+constexpr std::size_t kMostEvents = 1024;
+
+v1::HistoryEvent to_proto(const HistoryEvent& event) {
+  v1::HistoryEvent out;
+  out.set_number(event.number);
+  out.set_unix_ms(event.unix_ms);
+  out.set_kind(static_cast<v1::HistoryEvent::Kind>(event.what));
+  out.set_session_id(wire::to_int(event.session));
+  out.set_pid(event.pid);
+  out.set_uid(event.uid);
+  out.set_command(wire::to_utf8(event.command));
+  out.set_array(event.array);
+  out.set_bytes(event.bytes);
+  out.set_held_ms(event.held_ms);
+  out.set_slots(event.slots);
+  out.set_reason(wire::to_utf8(event.reason));
+  out.set_hint(wire::to_utf8(event.hint));
+  return out;
+}
+
+}  // namespace
 
 void add_holders(const Broker& broker, const Array& array, v1::HoldersReply& reply) {
   for (const HolderReport& report : holders_of(broker, array)) {
@@ -58,6 +82,17 @@ void fill(const Broker& broker, const Session& session, v1::SessionInfo& info) {
     created_bytes += array.slot_bytes * array.slots.size();
   }
   info.set_bytes_created(created_bytes);
+}
+
+void fill(const History& history, std::uint64_t after, const PeerIdentity& viewer,
+          v1::HistoryReply& reply) {
+  const History::Page page = history.after(after, kMostEvents);
+  for (const HistoryEvent* event : page.events) {
+    if (may_see(viewer, *event)) *reply.add_events() = to_proto(*event);
+  }
+  reply.set_through(page.through);
+  reply.set_newest(history.newest());
+  reply.set_dropped(page.dropped);
 }
 
 }  // namespace memlease::server

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "server/core/broker.h"
 #include "server/rpc/call_errors.h"
+#include "server/rpc/history_waits.h"
 #include "server/rpc/name_waits.h"
 #include "server/telemetry/log.h"
 #include "wire/ids.h"
@@ -22,15 +23,6 @@ struct DaemonFacts {
   std::uint64_t uptime_ms = 0;
   std::string huge_pages;
   bool sockets_passed = false;
-};
-
-// For the log.
-struct AddedSlot {
-  std::string array;
-  uid_t uid = 0;  // who is charged for it
-  pid_t pid = 0;  // who writes
-  std::size_t slots = 0;
-  std::uint64_t bytes = 0;
 };
 
 class ServiceHost {
@@ -47,16 +39,13 @@ class ServiceHost {
   virtual absl::Status grow(const SegmentPool::Growth& growth,
                             const std::function<void(Broker&)>& fn) = 0;
   virtual NameWaits& waits() = 0;
+  virtual HistoryWaits& history_waits() = 0;
   // Ends the session's connection. kNotFound.
   virtual absl::Status evict(wire::SessionId session) = 0;
   virtual DaemonFacts facts() const = 0;
   // How long clients' hosts wait for other processes' work on the array; 0: their streams wait.
   // Within with_broker() alone.
   virtual std::uint64_t host_waits_ms(const Array& array) const = 0;
-  // Tells the operator that an array or a reader got no events, if so.
-  virtual void note_shortage(const absl::Status& shortage) = 0;
-  // Tells the operator that an array has a slot more; sees to it that it is taken away again.
-  virtual void note_added(const AddedSlot& added) = 0;
   // In the text format of Prometheus. May take milliseconds; the core goes on meanwhile.
   virtual std::string metrics() = 0;
   // Of the services' answers.

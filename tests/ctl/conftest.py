@@ -45,11 +45,12 @@ def ctl(*args, user=None, **env):
 class Daemon:
     """A running memleased and memleasectl for it."""
 
-    def __init__(self, directory, *options, through=()):
+    def __init__(self, directory, *options, through=(), stderr=None):
         self.directory = str(directory)
         self.process = subprocess.Popen(
             [*through, program("memleased"), "--directory", self.directory, *options],
             env=clean_environment(),
+            stderr=stderr,
         )
         until(lambda: self.ctl("health").returncode == 0, "the daemon answers", self.process)
 

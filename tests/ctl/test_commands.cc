@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "client/ctl/commands.h"
 #include "client/ctl/doctor.h"
+#include "client/ctl/events.h"
 #include "gtest/gtest.h"
 #include "tests/support/fake_daemon.h"
 #include "wire/error.h"
@@ -276,6 +278,83 @@ TEST_F(Commands, EachKindOfErrorHasItsExitCode) {
   for (const auto& [error, exit] : kCases)
     EXPECT_EQ(exit_code_of(wire::make_error(error, "x")), exit);
   EXPECT_EQ(exit_code_of(absl::OkStatus()), kSuccess);
+}
+
+class Events : public Commands {
+ protected:
+  v1::HistoryReply& add_reply(std::uint64_t through, std::uint64_t newest) {
+    v1::HistoryReply& reply = daemon_.admin().histories.emplace_back();
+    reply.set_through(through);
+    reply.set_newest(newest);
+    return reply;
+  }
+  static void add_event(v1::HistoryReply& reply, std::uint64_t number,
+                        v1::HistoryEvent::Kind kind) {
+    v1::HistoryEvent& event = *reply.add_events();
+    event.set_number(number);
+    event.set_kind(kind);
+    event.set_unix_ms(kNow);
+    event.set_pid(4711);
+    event.set_command("/usr/bin/python3 solver.py");
+    event.set_array("sim/u");
+    event.set_bytes(3 << 20);
+    event.set_held_ms(12'000);
+    event.set_reason("was writing");
+  }
+};
+
+TEST_F(Events, AreATable) {
+  auto& reply = add_reply(7, 7);
+  add_event(reply, 6, v1::HistoryEvent::CREATED);
+  add_event(reply, 7, v1::HistoryEvent::RECLAIMED);
+  options_.style.human = false;
+  EXPECT_EQ(run(show_events, EventsOptions{.since = 5}),
+            "NUMBER  TIME                  EVENT      ARRAY    BYTES  HELD   PID  USER  WHY"
+            "          COMMAND\n"
+            "     6  2023-11-14T22:13:20Z  created    sim/u  3145728  -     4711  root  was writing"
+            "  /usr/bin/python3 solver.py\n"
+            "     7  2023-11-14T22:13:20Z  reclaimed  sim/u  3145728  12s   4711  root  was writing"
+            "  /usr/bin/python3 solver.py\n");
+  EXPECT_EQ(daemon_.admin().asked_after, std::vector<std::uint64_t>{5});
+}
+
+TEST_F(Events, ComeInAsManyAnswersAsThereAre) {
+  add_event(add_reply(1, 2), 1, v1::HistoryEvent::CREATED);
+  add_event(add_reply(2, 2), 2, v1::HistoryEvent::CREATED);
+  options_.json = true;
+  const std::string text = run(show_events, EventsOptions{});
+  EXPECT_TRUE(text.starts_with("{\"newest\": 2, \"dropped\": 0, \"events\": [{\"number\": 1, "))
+      << text;
+  EXPECT_NE(text.find("{\"number\": 2, \"unix_ms\": 1700000000000, \"event\": \"created\""),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(daemon_.admin().asked_after, (std::vector<std::uint64_t>{0, 1}));
+}
+
+TEST_F(Events, AreFollowedUntilTheDaemonEnds) {
+  add_event(add_reply(1, 1), 1, v1::HistoryEvent::CREATED);
+  add_event(add_reply(3, 3), 3, v1::HistoryEvent::DIED);
+  options_.json = true;
+  const std::string text = run(show_events, EventsOptions{.follow = true});
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;
+  EXPECT_NE(text.find("\"event\": \"died\""), std::string::npos) << text;
+  EXPECT_EQ(exit_code_of(status_), kUnreachable) << status_;
+  EXPECT_EQ(daemon_.admin().asked_after, (std::vector<std::uint64_t>{0, 1, 3}));
+}
+
+TEST_F(Events, ThatAFollowerMissedAreCountedWhereTheyWere) {
+  auto& reply = add_reply(9, 9);
+  add_event(reply, 9, v1::HistoryEvent::EVICTED);
+  reply.set_dropped(8);
+  options_.json = true;
+  const std::string text = run(show_events, EventsOptions{.follow = true});
+  EXPECT_TRUE(text.starts_with("{\"dropped\": 8}\n{\"number\": 9,")) << text;
+}
+
+TEST_F(Events, OfAnotherRunOfTheDaemonAreAnErrorOfUse) {
+  add_reply(500, 12);
+  EXPECT_EQ(run(show_events, EventsOptions{.since = 500, .follow = true}), "");
+  EXPECT_EQ(exit_code_of(status_), kUsage);
 }
 
 // The fake has neither a lock nor an attach socket.

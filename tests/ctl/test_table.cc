@@ -63,6 +63,14 @@ TEST(Table, AlignsCharactersAndNotBytes) {
   EXPECT_EQ(as_text(table, kPipe), "A   B\n\xC3\xA4\xC3\xA4  1\nbb  2\n");
 }
 
+TEST(Lines, GrowWithWhatComes) {
+  Lines lines({{"a", "NAME"}, {"hidden", ""}, {"b", "BYTES"}}, kPipe);
+  EXPECT_EQ(lines.add({{std::string("u"), Cell(), Bytes{5}}}), "NAME  BYTES\nu         5\n");
+  EXPECT_EQ(lines.add({}), "");
+  EXPECT_EQ(lines.add({{std::string("density"), Cell(), Bytes{7}}}), "density      7\n");
+  EXPECT_EQ(lines.add({{std::string("u"), Cell(), Bytes{8}}}), "u            8\n");
+}
+
 TEST(Record, ShowsALineForEachTitle) {
   const Table record{"",
                      {{"pid", "Pid"}, {"hidden", ""}, {"limit", "Memory limit"}},
@@ -107,6 +115,35 @@ TEST(Cell, AgesAreRoundedDown) {
   } kCases[] = {{0, "0 s"},    {99, "99 s"},        {100, "1 min"},    {5999, "99 min"},
                 {6000, "1 h"}, {71 * 3600, "71 h"}, {72 * 3600, "3 d"}};
   for (const auto& [seconds, text] : kCases) EXPECT_EQ(human_duration(seconds * 1000), text);
+}
+
+TEST(Cell, RatesHaveThreeDigits) {
+  const struct {
+    double per_s;
+    const char* text;
+  } kCases[] = {{0, "0/s"},       {0.25, "0.2/s"},    {60, "60.0/s"},
+                {999.4, "999/s"}, {1234.5, "1.2k/s"}, {2e6, "2.0M/s"}};
+  for (const auto& [per_s, text] : kCases) EXPECT_EQ(to_human(Rate{per_s}, 0), text);
+  EXPECT_EQ(to_plain(Rate{0.25}), "0.250");
+  EXPECT_EQ(to_human(BytesRate{1536}, 0), "1.5 KiB/s");
+}
+
+TEST(Cell, ShortTimesHaveTheirUnits) {
+  const struct {
+    double seconds;
+    const char* text;
+  } kCases[] = {{25e-6, "25 us"}, {0.0167, "16.7 ms"}, {0.25, "250 ms"},
+                {1.5, "1.5 s"},   {99.9, "99.9 s"},    {200, "3 min"}};
+  for (const auto& [seconds, text] : kCases) EXPECT_EQ(to_human(Seconds{seconds}, 0), text);
+  EXPECT_EQ(to_json(Seconds{0.0167}), "0.016700");
+}
+
+TEST(Cell, AMomentOfAnotherDayHasItsDate) {
+  EXPECT_EQ(to_human(Moment{kNow}, kNow).size(), std::string_view("22:13:20").size());
+  EXPECT_EQ(to_human(Moment{kNow - 86'400'000}, kNow).size(),
+            std::string_view("2023-11-13 22:13:20").size());
+  EXPECT_EQ(to_plain(Moment{kNow}), "2023-11-14T22:13:20Z");
+  EXPECT_EQ(to_json(Moment{}), "null");
 }
 
 TEST(Cell, AClockThatWasSetBackGivesNoHugeAge) {

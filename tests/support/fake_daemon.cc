@@ -54,6 +54,18 @@ grpc::Status FakeAdmin::Evict(grpc::ServerContext*, const v1::EvictRequest* requ
   return answer();
 }
 
+grpc::Status FakeAdmin::History(grpc::ServerContext*, const v1::HistoryRequest* request,
+                                v1::HistoryReply* reply) {
+  asked_after.push_back(request->after());
+  if (!histories.empty()) {
+    *reply = histories.front();
+    histories.erase(histories.begin());
+  } else if (request->wait()) {
+    return {grpc::StatusCode::UNAVAILABLE, "the daemon has ended"};
+  }
+  return answer();
+}
+
 FakeDaemon::FakeDaemon() : listener_(bind_unix(directory() + "/control.sock", SOCK_STREAM)) {
   if (!listener_ || ::listen(listener_.get(), 16) != 0) std::abort();
   grpc::EnableDefaultHealthCheckService(true);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "grpcpp/server.h"
 #include "memlease/v1/admin.grpc.pb.h"
@@ -24,10 +25,14 @@ class FakeAdmin : public v1::Admin::Service {
   v1::ListArraysReply arrays;
   v1::HoldersReply holders;
   v1::ListSessionsReply sessions;
+  // One after the other, each to whoever asks next. Who waits for one more finds the
+  // daemon ended.
+  std::vector<v1::HistoryReply> histories;
   grpc::Status error;  // of every call
   std::chrono::milliseconds delay{0};
   std::string last_text;  // the last pattern or name
   std::uint32_t last_session = 0;
+  std::vector<std::uint64_t> asked_after;  // of each call for the history
 
  private:
   grpc::Status answer() const;
@@ -39,6 +44,7 @@ class FakeAdmin : public v1::Admin::Service {
   grpc::Status ListSessions(grpc::ServerContext*, const v1::Empty*,
                             v1::ListSessionsReply*) override;
   grpc::Status WithdrawArray(grpc::ServerContext*, const v1::NameRequest*, v1::Empty*) override;
+  grpc::Status History(grpc::ServerContext*, const v1::HistoryRequest*, v1::HistoryReply*) override;
   grpc::Status Evict(grpc::ServerContext*, const v1::EvictRequest*, v1::Empty*) override;
 };
 

@@ -1,8 +1,9 @@
-// The daemon around a core of its own, for services that are called by no other thread. Tells what
-// they wanted of it.
+// The daemon around a core of its own, for services. Tells what they wanted of it; a test looks at
+// that, and at the core, while no call is under way.
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,7 +17,17 @@ namespace memlease::testing {
 
 class FakeServiceHost final : public server::ServiceHost {
  public:
-  void with_broker(const std::function<void(server::Broker&)>& fn) override { fn(world.broker); }
+  void with_broker(const std::function<void(server::Broker&)>& fn) override {
+    std::vector<server::HistoryEvent> events;
+    {
+      const std::lock_guard lock(mutex_);
+      fn(world.broker);
+      const auto page = world.broker.history().after(told_, server::History::kMostEvents);
+      told_ = page.through;
+      for (const server::HistoryEvent* event : page.events) events.push_back(*event);
+    }
+    history_waits_.happened(events);
+  }
   // Finds the one GPU that there is.
   absl::Status prepare_device(const std::string& device) override {
     prepared.push_back(device);
@@ -31,23 +42,23 @@ class FakeServiceHost final : public server::ServiceHost {
     ++grown;
     server::DeviceBackend& backend =
         growth.device == gpu.device() ? static_cast<server::DeviceBackend&>(gpu) : world.memory;
-    auto status = world.broker.add_memory(growth, backend.create_segment(growth.size_bytes));
-    if (!status.ok()) return status;
-    fn(world.broker);
-    world.broker.return_surplus(growth.device);
-    return absl::OkStatus();
+    absl::Status status;
+    with_broker([&](server::Broker& broker) {
+      status = broker.add_memory(growth, backend.create_segment(growth.size_bytes));
+      if (!status.ok()) return;
+      fn(broker);
+      broker.return_surplus(growth.device);
+    });
+    return status;
   }
   server::NameWaits& waits() override { return waits_; }
+  server::HistoryWaits& history_waits() override { return history_waits_; }
   absl::Status evict(wire::SessionId session) override {
     evicted.push_back(session);
     return absl::OkStatus();
   }
   server::DaemonFacts facts() const override { return {"1.2.3", "", "/here", 0, ""}; }
   std::uint64_t host_waits_ms(const server::Array& /*array*/) const override { return 0; }
-  void note_shortage(const absl::Status& shortage) override {
-    if (!shortage.ok()) shortages.push_back(shortage);
-  }
-  void note_added(const server::AddedSlot& slot) override { added.push_back(slot); }
   std::string metrics() override { return "metrics 1\n"; }
   server::CallErrors& call_errors() override { return errors; }
   server::Log& log() override { return log_; }
@@ -57,11 +68,12 @@ class FakeServiceHost final : public server::ServiceHost {
   std::vector<std::string> prepared;
   int grown = 0;
   std::vector<wire::SessionId> evicted;
-  std::vector<absl::Status> shortages;
-  std::vector<server::AddedSlot> added;
   server::CallErrors errors;
 
  private:
+  std::mutex mutex_;
+  std::uint64_t told_ = 0;
+  server::HistoryWaits history_waits_;
   std::unique_ptr<server::EventLoop> loop_ = *server::EventLoop::create();
   server::NameWaits waits_{*loop_, 8};
   server::Log log_{server::LogLevel::kError, server::LogFormat::kText};

@@ -105,6 +105,15 @@ class BrokerWorld {
     return *reinterpret_cast<wire::ReaderRow*>(map(session, at));
   }
 
+  // What has happened of one kind, oldest first.
+  std::vector<server::HistoryEvent> happened(server::Happening what) const {
+    std::vector<server::HistoryEvent> events;
+    for (const auto* event : broker.history().after(0, server::History::kMostEvents).events) {
+      if (event->what == what) events.push_back(*event);
+    }
+    return events;
+  }
+
   FakeMemory memory;
   FakeClock clock;
   // What the broker disposes of is destroyed at once, or kept for the test to look at.

@@ -4,6 +4,10 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <thread>
+#include <vector>
+
 #include "memlease/v1/admin.grpc.pb.h"
 #include "memlease/v1/control.grpc.pb.h"
 #include "server/rpc/admin_service.h"
@@ -36,6 +40,12 @@ class Connection {
   std::string call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
                    const Request& request, Reply& reply, const server::Session* session = nullptr) {
     grpc::ClientContext context;
+    return call(context, method, request, reply, session);
+  }
+  template <typename Stub, typename Request, typename Reply>
+  std::string call(grpc::ClientContext& context,
+                   grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+                   const Request& request, Reply& reply, const server::Session* session = nullptr) {
     if (session != nullptr) {
       const auto bytes = credential_of(*session);
       context.AddMetadata("memlease-token-bin", std::string(bytes.begin(), bytes.end()));
@@ -58,7 +68,28 @@ class Connection {
     return call(&v1::Admin::Stub::Evict, request, reply);
   }
 
+  // The arrays of the events; sets `seen` and `answer`, unless a context of the caller's is given.
+  std::vector<std::string> history(std::uint64_t after, bool wait = false,
+                                   grpc::ClientContext* context = nullptr) {
+    v1::HistoryRequest request;
+    request.set_after(after);
+    request.set_wait(wait);
+    v1::HistoryReply reply;
+    grpc::ClientContext own;
+    const std::string said =
+        call(context == nullptr ? own : *context, &v1::Admin::Stub::History, request, reply);
+    std::vector<std::string> arrays;
+    for (const auto& event : reply.events()) arrays.push_back(event.array());
+    if (context == nullptr) {
+      seen = std::move(reply);
+      answer = said;
+    }
+    return arrays;
+  }
+
   v1::OpenReply opened;  // by the last create()
+  v1::HistoryReply seen;
+  std::string answer;
 
  private:
   server::ControlService control_;
@@ -113,7 +144,10 @@ TEST_F(Services, ADeviceThatThereIsNotIsTheErrorOfTheCall) {
 TEST_F(Services, AShortageOfEventsIsToldToTheOperatorAndFailsNothing) {
   host.gpu.events_left = 0;
   EXPECT_EQ(user.create(on_gpu("a"), &session), "OK");
-  EXPECT_EQ(host.shortages.size(), 1U);
+  const auto degraded = host.world.happened(server::Happening::kDegraded);
+  ASSERT_EQ(degraded.size(), 1U);
+  EXPECT_EQ(degraded[0].array, "a");
+  EXPECT_NE(degraded[0].reason, "");
   EXPECT_EQ(user.opened.write_events_size(), 0);
 }
 
@@ -157,12 +191,62 @@ TEST_F(Services, ASlotThatIsAddedIsToldToTheOperator) {
   v1::Empty reply;
   EXPECT_EQ(user.call(&v1::Control::Stub::AddSlot, request, reply, &session), "Busy")
       << "nobody holds the other one";
-  EXPECT_THAT(host.added, IsEmpty());
+  EXPECT_THAT(host.world.happened(server::Happening::kGrown), IsEmpty());
   row.holds()[1].store(1);
   EXPECT_EQ(user.call(&v1::Control::Stub::AddSlot, request, reply, &session), "OK");
-  ASSERT_EQ(host.added.size(), 1U);
-  EXPECT_EQ(host.added[0].array, "a");
-  EXPECT_EQ(host.added[0].slots, 3U);
+  const auto grown = host.world.happened(server::Happening::kGrown);
+  ASSERT_EQ(grown.size(), 1U);
+  EXPECT_EQ(grown[0].array, "a");
+  EXPECT_EQ(grown[0].slots, 3U);
+  EXPECT_EQ(grown[0].pid, session.peer.pid);
+}
+
+TEST_F(Services, TheHistoryShowsWhatTheCallerMaySee) {
+  ASSERT_EQ(user.create(spec_of("mine"), &session), "OK");
+  ASSERT_EQ(user.create(spec_of("shown", 0644), &session), "OK");
+  EXPECT_THAT(user.history(0), ElementsAre("mine", "shown"));
+  EXPECT_THAT(stranger.history(0), ElementsAre("shown"));
+  EXPECT_THAT(user.history(1), ElementsAre("shown"));
+  EXPECT_EQ(user.seen.through(), 2U);
+  EXPECT_THAT(user.history(2), IsEmpty());
+}
+
+TEST_F(Services, AWaitForTheHistoryEndsWithTheFirstEventThatTheCallerMaySee) {
+  std::vector<std::string> seen;
+  std::thread waiter([&] { seen = stranger.history(0, true); });
+  while (host.history_waits().size() == 0) std::this_thread::yield();
+  ASSERT_EQ(user.create(spec_of("mine"), &session), "OK");
+  EXPECT_EQ(host.history_waits().size(), 1U) << "that is not for him";
+  ASSERT_EQ(user.create(spec_of("shown", 0644), &session), "OK");
+  waiter.join();
+  EXPECT_THAT(seen, ElementsAre("shown"));
+  EXPECT_EQ(stranger.seen.through(), 2U);
+}
+
+TEST_F(Services, AWaitForTheHistoryThatItsCallerGivesUpIsNoWaitAnyMore) {
+  grpc::ClientContext context;
+  std::thread waiter([&] { stranger.history(0, true, &context); });
+  while (host.history_waits().size() == 0) std::this_thread::yield();
+  context.TryCancel();
+  waiter.join();
+  while (host.history_waits().size() != 0) std::this_thread::yield();
+}
+
+TEST_F(Services, NobodyHasWaitsForTheHistoryWithoutEnd) {
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::thread> waiters;
+  for (std::size_t i = 0; i < server::HistoryWaits::kMostPerUid; ++i) {
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    waiters.emplace_back(
+        [&, context = contexts.back().get()] { stranger.history(0, true, context); });
+  }
+  while (host.history_waits().size() < server::HistoryWaits::kMostPerUid) std::this_thread::yield();
+  EXPECT_THAT(stranger.history(0, true), IsEmpty());
+  EXPECT_EQ(stranger.answer, "QuotaExceeded");
+  EXPECT_THAT(stranger.history(0), IsEmpty()) << "who does not wait is not concerned";
+  EXPECT_EQ(stranger.answer, "OK");
+  for (const auto& context : contexts) context->TryCancel();
+  for (std::thread& waiter : waiters) waiter.join();
 }
 
 }  // namespace

@@ -1,0 +1,103 @@
+#include "server/core/recorder.h"
+
+#include "wire/error.h"
+
+namespace memlease::server {
+
+void Recorder::created(const Array& array, const Session& by) {
+  tally_.array_created();
+  history_.add(of_member(Happening::kCreated, array, by));
+}
+
+void Recorder::withdrawn(const Array& array, const PeerIdentity& by, std::string reason) {
+  HistoryEvent event = of_array(Happening::kWithdrawn, array, by);
+  event.held_ms = ms_since(array.created_unix_ms);
+  event.reason = std::move(reason);
+  history_.add(std::move(event));
+}
+
+// The death first, which has the sum.
+void Recorder::died(const Session& session, std::string reason, const Reclaimed& arrays) {
+  HistoryEvent death = of_session(Happening::kDied, session);
+  death.reason = std::move(reason);
+  std::vector<HistoryEvent> reclaimed;
+  for (const auto& [array, why] : arrays) {
+    reclaimed.push_back(of_member(Happening::kReclaimed, *array, session));
+    reclaimed.back().reason = why;
+    death.bytes += reclaimed.back().bytes;
+    tally_.reclaimed(why, reclaimed.back().bytes);
+  }
+  history_.add(std::move(death));
+  for (HistoryEvent& event : reclaimed) history_.add(std::move(event));
+}
+
+void Recorder::evicted(const Session& session, const PeerIdentity& by) {
+  HistoryEvent event = of_session(Happening::kEvicted, session);
+  event.reason = "by uid " + std::to_string(by.uid);
+  tally_.session_evicted();
+  history_.add(std::move(event));
+}
+
+void Recorder::degraded(const Array& array, const Session& session, const absl::Status& shortage) {
+  if (shortage.ok()) return;
+  HistoryEvent event = of_member(Happening::kDegraded, array, session);
+  event.reason = wire::message_of(shortage);
+  event.hint = wire::hint_of(shortage);
+  history_.add(std::move(event));
+}
+
+void Recorder::grown(const Array& array, const Session& writer, std::size_t change) {
+  HistoryEvent event = of_member(Happening::kGrown, array, writer);
+  event.bytes = array.slot_bytes * change;
+  event.slots = static_cast<std::uint32_t>(array.slots.size());
+  event.reason = "readers hold the others";
+  tally_.slots_added(change);
+  history_.add(std::move(event));
+}
+
+void Recorder::shrunk(const Array& array, std::size_t change) {
+  PeerIdentity owner;
+  owner.uid = array.domain.uid;
+  HistoryEvent event = of_array(Happening::kShrunk, array, owner);
+  event.bytes = array.slot_bytes * change;
+  event.slots = static_cast<std::uint32_t>(array.slots.size());
+  event.reason = "nobody uses what was added";
+  history_.add(std::move(event));
+}
+
+HistoryEvent Recorder::of_array(Happening what, const Array& array, const PeerIdentity& by) const {
+  HistoryEvent event;
+  event.what = what;
+  event.pid = by.pid;
+  event.uid = by.uid;
+  event.command = by.command;
+  event.array = array.spec.name;
+  event.domain = array.domain;
+  event.bytes = array.slot_bytes * array.slots.size();
+  return event;
+}
+
+HistoryEvent Recorder::of_member(Happening what, const Array& array, const Session& by) const {
+  HistoryEvent event = of_array(what, array, by.peer);
+  event.session = by.id;
+  event.held_ms = ms_since(by.memberships.at(array.id).since_unix_ms);
+  return event;
+}
+
+HistoryEvent Recorder::of_session(Happening what, const Session& session) const {
+  HistoryEvent event;
+  event.what = what;
+  event.session = session.id;
+  event.pid = session.peer.pid;
+  event.uid = session.peer.uid;
+  event.command = session.peer.command;
+  event.held_ms = ms_since(session.since_unix_ms);
+  return event;
+}
+
+std::uint64_t Recorder::ms_since(std::uint64_t unix_ms) const {
+  const std::uint64_t now_ms = clock_.unix_ms();
+  return now_ms > unix_ms ? now_ms - unix_ms : 0;
+}
+
+}  // namespace memlease::server

@@ -1,0 +1,51 @@
+// Writes down what the broker does, as events of its history and in the tally: one method for each
+// kind of event, so that the broker says what happened and this says how that reads and counts. Not
+// thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "server/core/array.h"
+#include "server/core/clock.h"
+#include "server/core/history.h"
+#include "server/core/session.h"
+#include "server/core/tally.h"
+
+namespace memlease::server {
+
+class Recorder {
+ public:
+  // Both outlive this.
+  Recorder(const Clock& clock, Tally& tally) : clock_(clock), tally_(tally), history_(clock) {}
+
+  const History& history() const { return history_; }
+
+  void created(const Array& array, const Session& by);
+  void withdrawn(const Array& array, const PeerIdentity& by, std::string reason = {});
+  // `arrays`: what it had in use or had created, and why it counts.
+  using Reclaimed = std::vector<std::pair<const Array*, std::string>>;
+  void died(const Session& session, std::string reason, const Reclaimed& arrays);
+  void evicted(const Session& session, const PeerIdentity& by);
+  // Unless it is OK: the array, or this session as its reader, does without events.
+  void degraded(const Array& array, const Session& session, const absl::Status& shortage);
+  // From now on it has its slots; `change`: that came or went.
+  void grown(const Array& array, const Session& writer, std::size_t change);
+  void shrunk(const Array& array, std::size_t change);
+
+ private:
+  HistoryEvent of_array(Happening what, const Array& array, const PeerIdentity& by) const;
+  HistoryEvent of_member(Happening what, const Array& array, const Session& by) const;
+  HistoryEvent of_session(Happening what, const Session& session) const;
+  // Until now; 0 if the machine's clock has been set back meanwhile.
+  std::uint64_t ms_since(std::uint64_t unix_ms) const;
+
+  const Clock& clock_;
+  Tally& tally_;
+  History history_;
+};
+
+}  // namespace memlease::server

@@ -1,0 +1,78 @@
+#include "server/history_log.h"
+
+#include <chrono>
+
+#include "wire/ids.h"
+
+namespace memlease::server {
+namespace {
+
+constexpr std::chrono::seconds kPeriod{10};
+// Per period.
+constexpr std::uint32_t kLinesOfAUser = 50;
+constexpr std::uint32_t kLinesOnSlots = 20;
+constexpr std::uint32_t kLinesOnShortages = 1;
+
+double seconds(std::uint64_t ms) { return static_cast<double>(ms) / 1000; }
+
+}  // namespace
+
+HistoryLog::HistoryLog(Log& log)
+    : log_(log), shortages_(kLinesOnShortages, kPeriod), slots_(kLinesOnSlots, kPeriod) {}
+
+void HistoryLog::write(const HistoryEvent& event) {
+  const LogField session{"session", wire::to_int(event.session)};
+  const LogField pid{"pid", event.pid};
+  const LogField uid{"uid", event.uid};
+  const LogField command{"command", event.command};
+  const LogField array{"array", event.array};
+  const LogField bytes{"bytes", event.bytes};
+  const LogField held{"held_s", seconds(event.held_ms)};
+  const LogField reason{"reason", event.reason};
+  const LogField owner{"uid", event.domain ? event.domain->uid : event.uid};
+  const LogField slots{"slots", event.slots};
+  switch (event.what) {
+    case Happening::kCreated:
+      log_.debug("an array was created", {array, bytes, session, pid, uid});
+      break;
+    case Happening::kWithdrawn:
+      log_.debug("an array was withdrawn", {array, bytes, held, pid, uid, reason});
+      break;
+    case Happening::kDied:
+      log_.write(limiter_of(event.uid), LogLevel::kInfo, "a process ended before it had left",
+                 {session, pid, uid, command, bytes, held, reason});
+      break;
+    case Happening::kReclaimed:
+      log_.write(limiter_of(event.uid), LogLevel::kInfo, "reclaimed from a process that has ended",
+                 {session, pid, uid, command, array, bytes, held, reason});
+      break;
+    case Happening::kEvicted:
+      log_.write(limiter_of(event.uid), LogLevel::kInfo, "a session was evicted",
+                 {session, pid, uid, command, held, reason});
+      break;
+    case Happening::kDegraded:
+      log_.write(shortages_, LogLevel::kWarning,
+                 "a GPU gives no events: processes wait in place of their streams",
+                 {array, pid, reason, {"hint", event.hint}});
+      break;
+    case Happening::kGrown:
+      log_.write(slots_, LogLevel::kInfo, "a slot was added: readers hold the others",
+                 {array, owner, {"writer_pid", event.pid}, slots, bytes});
+      break;
+    case Happening::kShrunk:
+      log_.write(slots_, LogLevel::kInfo, "added slots were given back",
+                 {array, owner, slots, bytes});
+      break;
+  }
+}
+
+void HistoryLog::write_session(uid_t uid, std::string_view text, LogFields fields) {
+  log_.write(limiter_of(uid), LogLevel::kInfo, text, fields);
+}
+
+LogLimiter& HistoryLog::limiter_of(uid_t uid) {
+  const wire::MutexLock lock(mutex_);
+  return by_uid_.try_emplace(uid, kLinesOfAUser, kPeriod).first->second;
+}
+
+}  // namespace memlease::server

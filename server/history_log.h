@@ -1,0 +1,38 @@
+// What the log says of events: one line each, bounded for each user and kind, so that nobody fills
+// the log by what he can repeat. Thread-safe.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string_view>
+#include <unordered_map>
+
+#include "server/core/history.h"
+#include "server/telemetry/log.h"
+#include "wire/mutex.h"
+
+namespace memlease::server {
+
+class HistoryLog {
+ public:
+  // log outlives this.
+  explicit HistoryLog(Log& log);
+
+  void write(const HistoryEvent& event);
+  // A line about a session that is no event: it comes or goes as it should. Counts as one of the
+  // user's lines.
+  void write_session(uid_t uid, std::string_view text, LogFields fields);
+
+ private:
+  // Lives as long as this.
+  LogLimiter& limiter_of(uid_t uid) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  Log& log_;
+  LogLimiter shortages_;
+  LogLimiter slots_;
+  wire::Mutex mutex_;
+  // A process that connects in a loop, or exits with all its arrays, leaves a line each time.
+  std::unordered_map<uid_t, LogLimiter> by_uid_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace memlease::server

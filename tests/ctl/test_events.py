@@ -1,0 +1,214 @@
+"""`memleasectl events`: what a real daemon says has happened, and to whom."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from conftest import (
+    DEADLINE_S,
+    Daemon,
+    clean_environment,
+    ctl,
+    open_to_all,
+    program,
+    until,
+)
+
+STRANGER = 54321
+
+WRITER = """
+import sys, memlease
+client = memlease.connect(sys.argv[1], start=False)
+leases = []
+for number in range(10):
+    array = client.create(f"sim/{number}", shape=1000, dtype="f8", slots=2, max_slots=2)
+    array.put(0)
+    leases.append(array.write())
+    leases[-1][...] = 1
+print("writes", flush=True)
+sys.stdin.read()
+"""
+
+
+def start_writer(directory):
+    """Start a process that is writing ten arrays of two slots."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITER, directory],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=clean_environment(),
+    )  # fmt: skip
+    assert process.stdout.readline() == "writes\n"
+    return process
+
+
+def events(daemon, *args, **kwargs):
+    return daemon.json("events", *args, **kwargs)["events"]
+
+
+def of_kind(daemon, kind):
+    return [event for event in events(daemon) if event["event"] == kind]
+
+
+@pytest.fixture
+def logged(tmp_path, directory):
+    """Start a daemon whose log is in a file, as objects in JSON."""
+    path = tmp_path / "log"
+    with path.open("wb") as log:
+        daemon = Daemon(directory, "--log-format", "json", stderr=log)
+    daemon.log = lambda: [json.loads(line) for line in path.read_text().splitlines()]
+    yield daemon
+    daemon.end()
+
+
+def test_the_drill_a_writer_of_ten_arrays_is_killed(logged):
+    """The events and the log name process, command, arrays, bytes and time."""
+    writer = start_writer(logged.directory)
+    writer.send_signal(signal.SIGKILL)
+    writer.communicate(timeout=DEADLINE_S)
+    until(lambda: of_kind(logged, "died"), "the daemon notices")
+
+    names = [f"sim/{number}" for number in range(10)]
+    slots_bytes = 2 * 8000
+    reclaimed = of_kind(logged, "reclaimed")
+    assert [event["array"] for event in reclaimed] == names
+    for event in reclaimed:
+        assert event["pid"] == writer.pid
+        assert event["uid"] == os.geteuid()
+        assert event["bytes"] >= slots_bytes
+        assert event["reason"] == "was writing"
+        assert 0 <= event["held_ms"] < DEADLINE_S * 1000
+        assert event["command"].startswith(sys.executable)
+    (death,) = of_kind(logged, "died")
+    assert death["bytes"] == sum(event["bytes"] for event in reclaimed)
+    assert death["pid"] == writer.pid
+    assert death["reason"] == "its process has exited"
+    assert [event["array"] for event in of_kind(logged, "withdrawn")] == names
+
+    lines = [line for line in logged.log() if line["event"].startswith("reclaimed from")]
+    shown = ("array", "pid", "uid", "bytes", "command", "reason", "session")
+    assert [{key: line[key] for key in shown} for line in lines] == [
+        {key: event[key] for key in shown} for event in reclaimed
+    ]
+    assert [line["held_s"] * 1000 for line in lines] == [e["held_ms"] for e in reclaimed]
+
+
+def test_events_tell_what_happened_in_order(daemon, client):
+    daemon.ctl("evict", client.session)
+    daemon.ctl("withdraw", "sim/u")
+    client.end()
+    until(lambda: of_kind(daemon, "died"), "the daemon notices the exit")
+    told = [(event["event"], event["array"], event["pid"]) for event in events(daemon)]
+    assert told == [
+        ("created", "sim/u", client.pid),
+        ("evicted", None, client.pid),
+        ("withdrawn", "sim/u", None),
+        ("died", None, client.pid),
+        ("reclaimed", "sim/u", client.pid),
+    ]
+    assert [event["number"] for event in events(daemon)] == [1, 2, 3, 4, 5]
+    assert [event["number"] for event in events(daemon, "--since", 3)] == [4, 5]
+    assert daemon.json("events", "--since", 5) == {"newest": 5, "dropped": 0, "events": []}
+    (evicted,) = of_kind(daemon, "evicted")
+    assert evicted["reason"] == f"by uid {os.geteuid()}"
+
+
+def test_events_are_a_table(daemon, client):
+    titles, created = daemon.ctl("events").stdout.splitlines()
+    assert titles.split() == ["NUMBER", "TIME", "EVENT", "ARRAY", "BYTES", "HELD", "PID", "USER",
+                              "WHY", "COMMAND"]  # fmt: skip
+    assert created.split()[2:4] == ["created", "sim/u"]
+
+
+def test_an_event_that_has_not_been_is_an_error_of_use(daemon):
+    for options in ([], ["--follow"]):
+        result = daemon.ctl("events", "--since", 100, *options)
+        assert result.returncode == 2
+        assert "the newest one is 0" in result.stderr
+    assert daemon.ctl("events", "--since", "x").returncode == 2
+    assert daemon.ctl("events", "--since", "-1").returncode == 2
+
+
+@open_to_all
+def test_a_user_sees_events_of_what_he_may_see(daemon, client):
+    import memlease
+
+    with memlease.connect(daemon.directory, start=False) as here:
+        here.create("open", shape=4, dtype="u1", mode=0o644)
+    seen = json.loads(
+        ctl("--directory", daemon.directory, "events", "--json", user=STRANGER).stdout
+    )
+    assert {event["array"] for event in seen["events"]} == {"open"}
+    assert {"sim/u", "open"} <= {event["array"] for event in events(daemon)}
+
+
+class Follower:
+    """Runs `memleasectl events --follow`."""
+
+    def __init__(self, daemon, *options):
+        self.process = subprocess.Popen(
+            [program("memleasectl"), "--directory", daemon.directory, "events", "--follow",
+             "--json", *options],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_environment(),
+        )  # fmt: skip
+
+    def next(self):
+        return json.loads(self.process.stdout.readline())
+
+    def end(self):
+        self.process.kill()
+        self.process.communicate(timeout=DEADLINE_S)
+
+
+def create(daemon, *names):
+    import memlease
+
+    with memlease.connect(daemon.directory, start=False) as here:
+        for name in names:
+            here.create(name, shape=1, dtype="u1").withdraw()
+
+
+def test_a_follower_hears_of_what_happens(daemon, client):
+    follower = Follower(daemon)
+    assert follower.next()["array"] == "sim/u"
+    create(daemon, "a", "b")
+    heard = [follower.next() for _ in range(4)]
+    assert [(e["event"], e["array"]) for e in heard] == [
+        ("created", "a"), ("withdrawn", "a"), ("created", "b"), ("withdrawn", "b"),
+    ]  # fmt: skip
+    daemon.signal(signal.SIGKILL)
+    assert follower.process.wait(DEADLINE_S) == 4
+    assert json.loads(follower.process.stderr.read())["error"]["name"] == "DaemonLost"
+    follower.end()
+
+
+def test_a_follower_that_does_not_read_costs_the_daemon_nothing_and_hears_what_it_missed(daemon):
+    follower = Follower(daemon)
+    create(daemon, "first")
+    assert follower.next()["array"] == "first"
+    follower.process.send_signal(signal.SIGSTOP)
+    count = 3000  # two events each: more than there is room for
+    create(daemon, *(f"a{number}" for number in range(count)))
+    follower.process.send_signal(signal.SIGCONT)
+    numbers = []
+    dropped = 0
+    while not numbers or numbers[-1] < 2 * count + 2:
+        line = follower.next()
+        if "dropped" in line:
+            dropped += line["dropped"]
+        else:
+            numbers.append(line["number"])
+    follower.end()
+    assert dropped > 0
+    assert len(numbers) + dropped == 2 * count + 1
+    assert numbers == sorted(numbers)
+
+
+def test_a_follower_is_no_session(daemon, client):
+    follower = Follower(daemon)
+    follower.next()
+    assert daemon.json("status")["sessions"] == 1, "a follower is no session"
+    follower.end()
+    create(daemon, "later")  # whoever has gone is told nothing
+    assert of_kind(daemon, "created")[-1]["array"] == "later"

@@ -1,0 +1,81 @@
+// What the log says of events.
+#include <algorithm>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/history_log.h"
+#include "tests/server/telemetry/log_pipe.h"
+
+namespace memlease::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+class HistoryLogTest : public LogPipe {
+ protected:
+  std::string said(const HistoryEvent& event, LogLevel level = LogLevel::kInfo) {
+    Log log(level, LogFormat::kJournal, write_.get());
+    HistoryLog(log).write(event);
+    return written();
+  }
+  static HistoryEvent event_of(Happening what) {
+    HistoryEvent event;
+    event.what = what;
+    event.session = wire::SessionId{3};
+    event.pid = 4711;
+    event.uid = 1000;
+    event.command = "solver -n 4";
+    event.array = "sim/u";
+    event.domain = AccessDomain{1001, 1001, 0660};
+    event.bytes = 4096;
+    event.held_ms = 1500;
+    event.slots = 4;
+    event.reason = "was writing";
+    event.hint = "wait";
+    return event;
+  }
+};
+
+TEST_F(HistoryLogTest, WhatWasReclaimedHasProcessBytesAndTime) {
+  EXPECT_EQ(said(event_of(Happening::kReclaimed)),
+            "<6>reclaimed from a process that has ended session=3 pid=4711 uid=1000 "
+            "command=\"solver -n 4\" array=sim/u bytes=4096 held_s=1.5 reason=\"was writing\"\n");
+  EXPECT_THAT(said(event_of(Happening::kDied)),
+              HasSubstr("<6>a process ended before it had left session=3 pid=4711 uid=1000 "
+                        "command=\"solver -n 4\" bytes=4096 held_s=1.5 "));
+}
+
+TEST_F(HistoryLogTest, AShortageIsAWarningThatSaysWhatToDo) {
+  EXPECT_THAT(said(event_of(Happening::kDegraded)), HasSubstr("<4>a GPU gives no events"));
+  EXPECT_THAT(said(event_of(Happening::kDegraded)), HasSubstr("hint=wait"));
+}
+
+TEST_F(HistoryLogTest, SlotsAreToldOfWithTheUserWhoPaysForThem) {
+  EXPECT_EQ(said(event_of(Happening::kGrown)),
+            "<6>a slot was added: readers hold the others array=sim/u uid=1001 writer_pid=4711 "
+            "slots=4 bytes=4096\n");
+  EXPECT_THAT(said(event_of(Happening::kShrunk)), HasSubstr("added slots were given back"));
+}
+
+// A simulation may make ten thousand of them.
+TEST_F(HistoryLogTest, CreationsAndWithdrawalsAreForThoseWhoDebug) {
+  for (const Happening what : {Happening::kCreated, Happening::kWithdrawn}) {
+    EXPECT_EQ(said(event_of(what)), "");
+    EXPECT_THAT(said(event_of(what), LogLevel::kDebug), HasSubstr("array=sim/u"));
+  }
+}
+
+TEST_F(HistoryLogTest, AUserWhoDiesInALoopTakesNobodyElsesLines) {
+  Log log(LogLevel::kInfo, LogFormat::kJournal, write_.get());
+  HistoryLog history_log(log);
+  HistoryEvent event = event_of(Happening::kReclaimed);
+  for (int i = 0; i < 1000; ++i) history_log.write(event);
+  const std::string lines = written();
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 50);
+  event.uid = 1002;
+  history_log.write(event);
+  EXPECT_THAT(written(), HasSubstr("uid=1002"));
+}
+
+}  // namespace
+}  // namespace memlease::server
