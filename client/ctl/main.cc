@@ -14,6 +14,7 @@
 #include "client/ctl/commands.h"
 #include "client/ctl/doctor.h"
 #include "client/ctl/events.h"
+#include "client/ctl/watch.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "memlease/version.h"
@@ -75,6 +76,10 @@ void add_watching_commands(CLI::App& app, Arguments& args) {
   events->add_flag("-f,--follow", args.events.follow, "Go on with what happens from now on");
   events->add_option("--since", args.events.since, "Only events with a greater number")
       ->type_name("NUMBER");
+  add_command(app, args, "watch", "Show each new version of an array as it comes",
+              [&](const Connection& daemon) { return watch_array(daemon, options, args.name); })
+      ->add_option("NAME", args.name)
+      ->required();
 }
 
 void add_commands(CLI::App& app, Arguments& args) {

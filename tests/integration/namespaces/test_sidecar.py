@@ -106,7 +106,7 @@ def test_a_death_is_seen_and_logged(daemon, connect):
     writer.ask("write a 1000")
     writer.kill()
     assert reader.ask("put a 10000").split()[0] == "2"
-    log_has(daemon, "reclaimed from an exited process", SOMEWHERE, "was writing")
+    log_has(daemon, "reclaimed from a process that has ended", SOMEWHERE, "was writing")
     assert [s["session"] for s in ask(daemon, "sessions")["sessions"]] != [session]
 
 
