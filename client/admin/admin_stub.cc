@@ -95,6 +95,12 @@ absl::StatusOr<v1::HistoryReply> AdminStub::history(std::uint64_t after, bool wa
   return call(&v1::Admin::Stub::History, request, wait ? std::nullopt : std::optional(timeout_));
 }
 
+absl::StatusOr<v1::SampleReply> AdminStub::sample(std::uint64_t known_through) {
+  v1::SampleRequest request;
+  request.set_known_through(known_through);
+  return call(&v1::Admin::Stub::Sample, request);
+}
+
 // gRPC brings the health service but not its messages. On the wire HealthCheckRequest{service = 1}
 // is a StringValue, and HealthCheckResponse{status = 1}, an enum, is an Int32Value.
 absl::StatusOr<bool> AdminStub::serving() {

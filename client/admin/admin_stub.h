@@ -42,6 +42,8 @@ class AdminStub {
   // What has happened after that event; see HistoryRequest. A call that waits has no timeout: it
   // ends with an event, or with the daemon.
   absl::StatusOr<v1::HistoryReply> history(std::uint64_t after, bool wait);
+  // Of all arrays; those with greater ids are described, too.
+  absl::StatusOr<v1::SampleReply> sample(std::uint64_t known_through);
   // The answer of gRPC's health service. False: the daemon drains.
   absl::StatusOr<bool> serving();
 

@@ -14,6 +14,7 @@
 #include "client/ctl/commands.h"
 #include "client/ctl/doctor.h"
 #include "client/ctl/events.h"
+#include "client/ctl/top.h"
 #include "client/ctl/watch.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -31,6 +32,8 @@ struct Arguments {
   std::string name;
   std::uint32_t session = 0;
   EventsOptions events;
+  TopOptions top;
+  std::string sort = "rate";
   double timeout_s = 30;
   bool no_color = false;
   std::function<int()> command;
@@ -67,6 +70,24 @@ CLI::App* add_command(CLI::App& app, Arguments& args, const std::string& name,
   return command;
 }
 
+void add_top(CLI::App& app, Arguments& args) {
+  CLI::App* top =
+      app.add_subcommand("top", "Show rates of arrays, sessions and devices, again and again");
+  top->callback([&args] {
+    args.top.sort = kSortKeys.at(args.sort);
+    args.command = [&args] { return run_top(args.options, args.top); };
+  });
+  std::vector<std::string> keys;
+  for (const auto& [key, sort] : kSortKeys) keys.push_back(key);
+  top->add_option("--sort", args.sort, "By what (rate)")
+      ->type_name("KEY")
+      ->check(CLI::IsMember(keys));
+  top->add_option("--interval", args.top.interval_s, "Seconds between two looks (0.5)")
+      ->type_name("S")
+      ->check(CLI::Range(0.1, 3600.0));
+  top->add_flag("--once", args.top.once, "One answer, after one interval");
+}
+
 // What goes on.
 void add_watching_commands(CLI::App& app, Arguments& args) {
   const Options& options = args.options;
@@ -80,6 +101,7 @@ void add_watching_commands(CLI::App& app, Arguments& args) {
               [&](const Connection& daemon) { return watch_array(daemon, options, args.name); })
       ->add_option("NAME", args.name)
       ->required();
+  add_top(app, args);
 }
 
 void add_commands(CLI::App& app, Arguments& args) {

@@ -18,6 +18,11 @@ std::uint64_t held_slots_of(const Broker& broker, const Array& array) {
   return held;
 }
 
+std::uint64_t current_version(const Broker& broker, const Array& array) {
+  const wire::WriterRow& current = broker.writer_ownership().current_row(array);
+  return wire::unpack_publication(current.publication.load()).version;
+}
+
 std::vector<HolderReport> holders_of(const Broker& broker, const Array& array) {
   const wire::WriterRow& current = broker.writer_ownership().current_row(array);
   std::vector<HolderReport> holders;
@@ -46,7 +51,7 @@ std::vector<HolderReport> holders_of(const Broker& broker, const Array& array) {
 ArrayReport report_of(const Broker& broker, const Array& array) {
   ArrayReport report;
   const wire::WriterRow& current = broker.writer_ownership().current_row(array);
-  report.version = wire::unpack_publication(current.publication.load()).version;
+  report.version = current_version(broker, array);
   for (std::uint32_t s = 0; s < array.slots.size(); ++s) {
     report.slot_versions.push_back(wire::version_of(current.slot_words()[s].load()));
   }

@@ -31,6 +31,7 @@ struct ArrayReport {
 
 // Bit s: some reader holds slot s.
 std::uint64_t held_slots_of(const Broker& broker, const Array& array);
+std::uint64_t current_version(const Broker& broker, const Array& array);  // 0 = none
 std::vector<HolderReport> holders_of(const Broker& broker, const Array& array);
 ArrayReport report_of(const Broker& broker, const Array& array);
 

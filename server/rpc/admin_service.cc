@@ -264,6 +264,14 @@ grpc::Status AdminService::Metrics(grpc::ServerContext* /*context*/, const v1::E
   return grpc::Status::OK;
 }
 
+grpc::Status AdminService::Sample(grpc::ServerContext* /*context*/,
+                                  const v1::SampleRequest* request, v1::SampleReply* reply) {
+  const PeerIdentity viewer = viewer_of(uid_);
+  host_.with_broker(
+      [&](Broker& broker) { fill(broker, request->known_through(), viewer, *reply); });
+  return grpc::Status::OK;
+}
+
 grpc::ServerUnaryReactor* AdminService::History(grpc::CallbackServerContext* /*context*/,
                                                 const v1::HistoryRequest* request,
                                                 v1::HistoryReply* reply) {

@@ -27,6 +27,8 @@ class AdminService final : public v1::Admin::WithCallbackMethod_History<v1::Admi
                      v1::Empty* reply) override;
   grpc::Status Metrics(grpc::ServerContext* context, const v1::Empty* request,
                        v1::MetricsReply* reply) override;
+  grpc::Status Sample(grpc::ServerContext* context, const v1::SampleRequest* request,
+                      v1::SampleReply* reply) override;
   // May take for ever, so it keeps no thread.
   grpc::ServerUnaryReactor* History(grpc::CallbackServerContext* context,
                                     const v1::HistoryRequest* request,

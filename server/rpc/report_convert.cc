@@ -1,5 +1,8 @@
 #include "server/rpc/report_convert.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "wire/grpc/convert.h"
 
 namespace memlease::server {
@@ -7,6 +10,7 @@ namespace {
 
 // So that an answer is smaller than gRPC's limit, whatever texts its events have.
 constexpr std::size_t kMostEvents = 1024;
+constexpr std::size_t kMostDescribed = 1024;
 
 v1::HistoryEvent to_proto(const HistoryEvent& event) {
   v1::HistoryEvent out;
@@ -82,6 +86,26 @@ void fill(const Broker& broker, const Session& session, v1::SessionInfo& info) {
     created_bytes += array.slot_bytes * array.slots.size();
   }
   info.set_bytes_created(created_bytes);
+}
+
+void fill(const Broker& broker, std::uint64_t known_through, const PeerIdentity& viewer,
+          v1::SampleReply& reply) {
+  std::vector<const Array*> unknown;
+  for (const auto& [name, array] : broker.catalog().named()) {
+    if (!may_read(viewer, array->domain)) continue;
+    const std::uint64_t id = wire::to_int(array->id);
+    reply.add_array_ids(id);
+    reply.add_versions(current_version(broker, *array));
+    reply.add_writer_sessions(wire::to_int(array->writer));
+    reply.add_open_sessions(static_cast<std::uint32_t>(array->members.size()));
+    reply.add_slots(static_cast<std::uint32_t>(array->slots.size()));
+    if (id > known_through) unknown.push_back(array);
+  }
+  const std::size_t described = std::min(unknown.size(), kMostDescribed);
+  std::ranges::partial_sort(unknown, unknown.begin() + static_cast<std::ptrdiff_t>(described), {},
+                            &Array::id);
+  unknown.resize(described);
+  for (const Array* array : unknown) fill(broker, *array, *reply.add_described());
 }
 
 void fill(const History& history, std::uint64_t after, const PeerIdentity& viewer,

@@ -54,6 +54,13 @@ grpc::Status FakeAdmin::Evict(grpc::ServerContext*, const v1::EvictRequest* requ
   return answer();
 }
 
+grpc::Status FakeAdmin::Sample(grpc::ServerContext*, const v1::SampleRequest*,
+                               v1::SampleReply* reply) {
+  if (!samples.empty()) *reply = samples.front();
+  if (samples.size() > 1) samples.erase(samples.begin());
+  return answer();
+}
+
 grpc::Status FakeAdmin::History(grpc::ServerContext*, const v1::HistoryRequest* request,
                                 v1::HistoryReply* reply) {
   asked_after.push_back(request->after());

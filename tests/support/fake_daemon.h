@@ -25,6 +25,7 @@ class FakeAdmin : public v1::Admin::Service {
   v1::ListArraysReply arrays;
   v1::HoldersReply holders;
   v1::ListSessionsReply sessions;
+  std::vector<v1::SampleReply> samples;  // one after the other; the last one again and again
   // One after the other, each to whoever asks next. Who waits for one more finds the
   // daemon ended.
   std::vector<v1::HistoryReply> histories;
@@ -44,6 +45,7 @@ class FakeAdmin : public v1::Admin::Service {
   grpc::Status ListSessions(grpc::ServerContext*, const v1::Empty*,
                             v1::ListSessionsReply*) override;
   grpc::Status WithdrawArray(grpc::ServerContext*, const v1::NameRequest*, v1::Empty*) override;
+  grpc::Status Sample(grpc::ServerContext*, const v1::SampleRequest*, v1::SampleReply*) override;
   grpc::Status History(grpc::ServerContext*, const v1::HistoryRequest*, v1::HistoryReply*) override;
   grpc::Status Evict(grpc::ServerContext*, const v1::EvictRequest*, v1::Empty*) override;
 };
