@@ -15,6 +15,7 @@
 #include "client/ctl/doctor.h"
 #include "client/ctl/events.h"
 #include "client/ctl/top.h"
+#include "client/ctl/trace.h"
 #include "client/ctl/watch.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -34,6 +35,7 @@ struct Arguments {
   EventsOptions events;
   TopOptions top;
   std::string sort = "rate";
+  TraceOptions trace;
   double timeout_s = 30;
   bool no_color = false;
   std::function<int()> command;
@@ -102,6 +104,16 @@ void add_watching_commands(CLI::App& app, Arguments& args) {
       ->add_option("NAME", args.name)
       ->required();
   add_top(app, args);
+  CLI::App* trace = add_command(
+      app, args, "trace", "Write leases and versions to a file for ui.perfetto.dev",
+      [&](const Connection& daemon) { return write_trace(daemon, options, args.trace); });
+  trace->add_option("-o,--output", args.trace.file, "The file")->type_name("FILE")->required();
+  trace->add_option("--duration", args.trace.duration_s, "For so many seconds (10)")
+      ->type_name("S")
+      ->check(CLI::Range(0.01, 86400.0));
+  trace->add_option("--rate", args.trace.rate_hz, "At most so many samples a second (20)")
+      ->type_name("HZ")
+      ->check(CLI::Range(0.1, 1000.0));
 }
 
 void add_commands(CLI::App& app, Arguments& args) {
