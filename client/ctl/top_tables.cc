@@ -95,7 +95,7 @@ Ranked top_arrays(const Live& live, const v1::ListSessionsReply& sessions, SortK
         {array->name, Rate{array->versions_per_s}, BytesRate{array->bytes_per_s()}, array->version,
          Bytes{array->bytes()}, std::uint64_t{array->open_sessions},
          array->writer_session == 0 ? Cell() : Cell(std::uint64_t{array->writer_session}),
-         pid == pids.end() ? Cell() : Cell(std::int64_t{pid->second}), Device{array->device}});
+         pid == pids.end() ? Cell() : Cell(Pid{pid->second}), Device{array->device}});
   }
   return out;
 }
@@ -134,7 +134,7 @@ Ranked top_sessions(const Live& live, const v1::ListSessionsReply& sessions, Sor
   for (const auto& [number, session] : all) {
     const Sums& sums = written[session->session_id()];
     out.table.rows.push_back(
-        {std::uint64_t{session->session_id()}, std::int64_t{session->pid()}, Uid{session->uid()},
+        {std::uint64_t{session->session_id()}, Pid{session->pid()}, Uid{session->uid()},
          Rate{sums.versions_per_s}, BytesRate{sums.bytes_per_s}, sums.arrays,
          std::uint64_t{session->arrays_open()}, Bytes{session->bytes_created()},
          session->connected(), Command{session->command()}});

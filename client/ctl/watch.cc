@@ -97,7 +97,7 @@ class Watch {
                first ? Cell() : Cell(Seconds{seconds_between(*last_seen_, now)}),
                first ? Cell() : Cell(version - last_ - 1),
                rate ? Cell(Rate{*rate}) : Cell(),
-               writer == nullptr ? Cell() : Cell(std::int64_t{writer->pid()}),
+               writer == nullptr ? Cell() : Cell(Pid{writer->pid()}),
                writer == nullptr ? Cell() : Cell(Command{writer->command()})};
     last_seen_ = now;
     last_ = version;
