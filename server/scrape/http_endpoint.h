@@ -1,6 +1,6 @@
 // One page over HTTP/1.1, for whoever scrapes metrics: GET /metrics, one request a connection. As
 // much of HTTP as that takes, on the daemon's own loop: no thread waits for a peer, and without one
-// nothing wakes up. docs/decisions/0026-metrics-by-hand.md says why it is no library's.
+// nothing wakes up. docs/decisions/0025-metrics-by-hand.md says why it is no library's.
 //
 // The peer is untrusted: on a port it is any process of this machine. It has a few connections for
 // a few seconds, sends a few bytes, and however often it asks the page is made once a second at

@@ -1,5 +1,5 @@
 // The text format of Prometheus, version 0.0.4, in which the daemon tells its metrics. Pure.
-// docs/decisions/0026-metrics-by-hand.md says why no library writes it.
+// docs/decisions/0025-metrics-by-hand.md says why no library writes it.
 #pragma once
 
 #include <cstdint>
