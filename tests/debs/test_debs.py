@@ -20,6 +20,7 @@ VERSION = (PROJECT / "VERSION").read_text().strip()
 SERVICE, SOCKET = "memleased.service", "memleased.socket"
 DIRECTORY = "/run/memlease"
 SETTINGS = "etc/memlease/memleased.toml"
+WHEEL = "/opt/wheel"
 # The first is in the group memlease, the other is not.
 ALICE, CAROL = 2001, 2003
 APT = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-y", "--no-install-recommends")
@@ -34,6 +35,16 @@ def remade(deb, version, folder):
     name = deb.name.replace(f"{VERSION}-1", version)
     must("dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "--build", tree, folder / name)
     shutil.rmtree(tree)
+
+
+def lay_out_as_pip_does(site):
+    """Make a folder with what a wheel would put there."""
+    for component in ("python", "python_module"):
+        must("cmake", "--install", DEBS.parent, "--prefix", site, "--component", component)
+    ignored = shutil.ignore_patterns("__pycache__", "*.so")
+    shutil.copytree(
+        PROJECT / "python/memlease", site / "memlease", ignore=ignored, dirs_exist_ok=True
+    )
 
 
 def packages(machine, version):
@@ -54,6 +65,7 @@ def machine():
                     shutil.copy(deb, folder)
                 else:
                     remade(deb, version, folder)
+        lay_out_as_pip_does(machine.root / WHEEL.lstrip("/"))
         machine.must_before_boot(*APT, "install", *packages(machine, f"{VERSION}-1"))
         machine.boot()
         machine.must("useradd", "--uid", ALICE, "--groups", "memlease", "alice")
@@ -66,10 +78,10 @@ def machine():
 class Client:
     """A Python in the machine that does what it is told, by Debian's package."""
 
-    def __init__(self, machine, user):
+    def __init__(self, machine, user, **environment):
         code = "import sys, memlease\nfor line in sys.stdin:\n exec(line); print('ok', flush=True)"
         self._process = subprocess.Popen(
-            machine.command("python3", "-c", code, user=user, HOME="/tmp"),
+            machine.command("python3", "-c", code, user=user, HOME="/tmp", **environment),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
 
@@ -193,6 +205,20 @@ def test_debians_numpy_is_good_enough_for_reading_and_writing(machine):
         assert said == "6.5 90.0 12.0"
         assert alice.must("client.put('b', np.arange(3)); print(client.get('b'))") == "[0 1 2]"
         alice.must("r.release(); del r")
+    nobody_is_connected(machine)
+
+
+def test_a_wheel_is_served_by_the_machines_daemon_and_has_one_of_its_own(machine):
+    with Client(machine, ALICE) as alice, Client(machine, ALICE, PYTHONPATH=WHEEL) as other:
+        alice.must(*CREATE)
+        assert other.must("print(memlease.__file__)").startswith(WHEEL)
+        assert other.must(READ) == "b'1234'"
+        alice.must("client.withdraw('sim/u')")
+        other.must("own = memlease.connect('/tmp/own')")
+        pid = machine.must("cat", "/tmp/own/memleased.lock").strip()
+        program = machine.must("readlink", f"/proc/{pid}/exe").strip()
+        assert program == f"{WHEEL}/memlease/bin/memleased"
+        machine.must("sh", "-c", f"kill -TERM {pid}")
     nobody_is_connected(machine)
 
 
