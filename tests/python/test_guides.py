@@ -122,9 +122,10 @@ def output_of(page):
 
 
 def test_the_first_day_is_as_it_says(memlease_daemon):
-    first, late, held, *rest = output_of("first-day.md")
+    first, late, held, kept, *rest = output_of("first-day.md")
     assert (first, late) == ("0.0 2.0", "assignment destination is read-only")
     assert "[ML022]" in held
+    assert float(kept) > 7  # the last version that was held, and not the 7 that follows
     assert rest == ["nothing new", "3 3.0 30.0", "day/density", "(8, 6)"]
 
 

@@ -207,6 +207,7 @@ def test_a_closed_array_is_left_once_its_views_are_released(memlease_client, lar
     other.close()
 
 
+@pytest.mark.filterwarnings("ignore:os.fork")  # JAX's, where another test has loaded it
 def test_in_a_child_the_copies_are_not_there(large):
     views = keep(large, 2)
     memlease.release_views(large)
