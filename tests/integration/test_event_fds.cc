@@ -24,6 +24,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/error_of.h"
 #include "tests/support/open_files.h"
+#include "tests/support/options_for.h"
 #include "tests/support/private_daemon.h"
 #include "wire/unique_fd.h"
 
@@ -54,10 +55,7 @@ class EventFds : public ::testing::Test {
  protected:
   EventFds() { array->write().publish(); }
   static Client connect(const PrivateDaemon& daemon) {
-    ConnectOptions options;
-    options.directory = daemon.directory();
-    options.start = false;
-    return Client::connect(options);
+    return Client::connect(options_for(daemon));
   }
   static Array create(const Client& client, const std::string& name) {
     CreateOptions options;

@@ -17,6 +17,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/support/forked.h"
+#include "tests/support/options_for.h"
 #include "tests/support/private_daemon.h"
 #include "tests/support/words.h"
 
@@ -56,9 +57,7 @@ class LateWrites : public ::testing::Test {
   static constexpr std::int64_t kPages = 1024;  // words, in two pages
 
   Client connect(bool strict = false) const {
-    ConnectOptions options;
-    options.directory = daemon_.directory();
-    options.start = false;
+    ConnectOptions options = options_for(daemon_);
     options.strict = strict;
     return Client::connect(options);
   }

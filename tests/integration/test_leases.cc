@@ -10,6 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "tests/support/error_of.h"
+#include "tests/support/options_for.h"
 #include "tests/support/private_daemon.h"
 #include "tests/support/words.h"
 
@@ -18,12 +19,7 @@ namespace {
 
 class Leases : public ::testing::Test {
  protected:
-  Client connect() {
-    ConnectOptions options;
-    options.directory = daemon_.directory();
-    options.start = false;
-    return Client::connect(options);
-  }
+  Client connect() { return Client::connect(options_for(daemon_)); }
   // With a version whose first word is its number.
   static void publish(const Array& array) {
     WriteLease lease = array.write();

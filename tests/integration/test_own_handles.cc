@@ -16,6 +16,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/support/error_of.h"
+#include "tests/support/options_for.h"
 #include "tests/support/private_daemon.h"
 
 namespace memlease::testing {
@@ -33,9 +34,7 @@ class OwnHandles : public ::testing::Test {
     array->write().publish();
   }
   Client connect(std::function<void()> check_interrupt = {}) const {
-    ConnectOptions options;
-    options.directory = daemon.directory();
-    options.start = false;
+    ConnectOptions options = options_for(daemon);
     options.check_interrupt = std::move(check_interrupt);
     return Client::connect(options);
   }

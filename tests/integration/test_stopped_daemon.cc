@@ -18,6 +18,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/options_for.h"
 #include "tests/support/pattern.h"
 #include "tests/support/peer.h"
 #include "tests/support/private_daemon.h"
@@ -49,12 +50,7 @@ class StoppedDaemon : public ::testing::Test {
     daemon.signal(SIGCONT);
     client.close();
   }
-  ConnectOptions here() const {
-    ConnectOptions options;
-    options.directory = daemon.directory();
-    options.start = false;
-    return options;
-  }
+  ConnectOptions here() const { return options_for(daemon); }
   void run(const std::string& command) {
     const Answer answer = other.ask(command);
     EXPECT_TRUE(answer.ok()) << command << ": " << answer.describe();
@@ -150,9 +146,7 @@ TEST_F(StoppedDaemon, DoesNotHoldUpAReadThatMeetsANewWriter) {
 // Nor those that wait for arrays of another daemon as well, in a thread or by a descriptor.
 TEST_F(StoppedDaemon, DoesNotHoldUpNewsOfAnotherDaemon) {
   const PrivateDaemon second{{"--log-level=warning"}};
-  ConnectOptions there = here();
-  there.directory = second.directory();
-  const Client neighbour = Client::connect(there);
+  const Client neighbour = Client::connect(options_for(second));
   CreateOptions options;
   options.name = "b";
   options.dtype = dtype_of<std::uint64_t>();

@@ -13,6 +13,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/support/error_of.h"
+#include "tests/support/options_for.h"
 #include "tests/support/peer.h"
 #include "tests/support/private_daemon.h"
 
@@ -35,12 +36,6 @@ class Stops : public ::testing::Test {
     array.emplace(client.create(options));
     array->write().publish();
   }
-  static ConnectOptions where(const PrivateDaemon& daemon) {
-    ConnectOptions options;
-    options.directory = daemon.directory();
-    options.start = false;
-    return options;
-  }
   // How long the call goes on after a stop, which comes when it waits.
   static std::chrono::nanoseconds after_stop(const std::function<void(std::stop_token)>& call) {
     std::stop_source source;
@@ -60,7 +55,7 @@ class Stops : public ::testing::Test {
   }
 
   PrivateDaemon daemon{{"--warm-bytes=0", "--log-level=warning"}};
-  Client client = Client::connect(where(daemon));
+  Client client = Client::connect(options_for(daemon));
   std::optional<Array> array;
 };
 

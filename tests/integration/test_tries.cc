@@ -9,6 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "tests/support/error_of.h"
+#include "tests/support/options_for.h"
 #include "tests/support/pattern.h"
 #include "tests/support/peer.h"
 #include "tests/support/private_daemon.h"
@@ -25,9 +26,7 @@ constexpr std::int64_t kWords = 8;
 class Tries : public ::testing::Test {
  protected:
   Client connect(bool strict = false) const {
-    ConnectOptions options;
-    options.directory = daemon_.directory();
-    options.start = false;
+    ConnectOptions options = options_for(daemon_);
     options.strict = strict;
     return Client::connect(options);
   }
