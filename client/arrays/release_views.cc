@@ -11,18 +11,21 @@ namespace memlease::internal {
 
 namespace {
 
+// Where the pin's views look.
+MappedRanges::Area area_of(const OpenArray& array, const OutlivingPins::Found& pin) {
+  return {pin.data, array.answer().slot_bytes};
+}
+
 absl::Status release_pins(OpenArray& array, SlotReader& reader) {
-  std::map<std::shared_ptr<MappedRanges>, std::vector<OutlivingPins::Found>> pins;
-  std::map<std::shared_ptr<MappedRanges>, std::vector<MappedRanges::Area>> areas;
+  std::map<std::shared_ptr<MappedRanges>, std::vector<OutlivingPins::Found>> by_ranges;
   for (auto& pin : array.outliving_pins()) {
-    const MappedRanges::Area area{pin.data, array.answer().slot_bytes};
-    if (!pin.ranges->can_keep(area)) continue;
-    areas[pin.ranges].push_back(area);
-    pins[pin.ranges].push_back(pin);
+    if (pin.ranges->can_keep(area_of(array, pin))) by_ranges[pin.ranges].push_back(pin);
   }
-  for (const auto& [ranges, of_ranges] : pins) {
-    if (auto status = ranges->keep_copies(areas[ranges]); !status.ok()) return status;
-    for (const auto& pin : of_ranges) {
+  for (const auto& [ranges, pins] : by_ranges) {
+    std::vector<MappedRanges::Area> areas;
+    for (const auto& pin : pins) areas.push_back(area_of(array, pin));
+    if (auto status = ranges->keep_copies(areas); !status.ok()) return status;
+    for (const auto& pin : pins) {
       if (array.release_pin(pin)) {
         reader.release(pin.slot);
       } else {
