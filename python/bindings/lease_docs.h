@@ -16,7 +16,7 @@ for what says so of arrays on a GPU.
 )";
 
 inline constexpr const char* kWriteDoc =
-    R"(Writer ownership the next version. Readers see nothing of it until `publish`.
+    R"(The right to write the next version. Readers see nothing of it until `publish`.
 
 Use it in ``with``: a clean exit publishes, an exception drops. `array` is a writable NumPy view;
 its bytes are unspecified, or after `Array.update` those of the current version. Views may outlive the

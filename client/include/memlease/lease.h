@@ -129,7 +129,7 @@ class MEMLEASE_API ReadLease {
   mutable std::weak_ptr<const void> pin_;
 };
 
-// Writer ownership the next version. Destroyed without publish() it is dropped, and readers see
+// The right to write the next version. Destroyed without publish() it is dropped, and readers see
 // nothing of it. Movable, not copyable; used by one thread at a time. Its addresses are other ones
 // than those of read leases of the same slot, whose pages cannot be written.
 class MEMLEASE_API WriteLease {
