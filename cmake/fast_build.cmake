@@ -1,3 +1,16 @@
+# memlease_few_units(<target> [BUT <file>...]): a sanitized build compiles eight of the target's files as
+# one, as most of what is slow to compile there is what the headers instantiate. Names of files' own
+# must then differ within a target. The other builds keep a file a unit, so that each shows that it
+# includes what it uses. BUT: files of this folder whose objects a test replaces by others of its own,
+# for which an archive's member must hold nothing else.
+function(memlease_few_units target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "BUT")
+  if(MEMLEASE_SANITIZE)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    set_source_files_properties(${arg_BUT} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+endfunction()
+
 # Takes ccache and the mold linker where they are installed, unless the user chose otherwise.
 if(NOT PROJECT_IS_TOP_LEVEL)
   return()

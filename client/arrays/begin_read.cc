@@ -12,7 +12,7 @@ namespace {
 
 using wire::ErrorCode;
 using wire::make_error;
-using Outcome = ReadAttempt::Outcome;
+using ReadOutcome = ReadAttempt::Outcome;
 
 std::string current_text(std::uint64_t version) {
   return version == 0 ? "none has been published" : fmt::format("current is {}", version);
@@ -42,23 +42,23 @@ absl::Status too_many_held(OpenArray& array) {
 // The array as the caller may have it: acquired, to wait for, or an error.
 absl::Status verdict(OpenArray& array, const ReadOptions& options, const ReadAttempt& attempt) {
   switch (attempt.outcome) {
-    case Outcome::kAcquired:
-    case Outcome::kNotYet:
-    case Outcome::kUnmapped:
+    case ReadOutcome::kAcquired:
+    case ReadOutcome::kNotYet:
+    case ReadOutcome::kUnmapped:
       return absl::OkStatus();
-    case Outcome::kGone:
+    case ReadOutcome::kGone:
       return make_error(ErrorCode::kVersionGone,
                         fmt::format("version {} of '{}' is not there any more; current is {}",
                                     options.version, array.name(), array.known_version()),
                         "Read the current one, or create the array with more slots.");
-    case Outcome::kProducerDied:
+    case ReadOutcome::kProducerDied:
       return make_error(
           ErrorCode::kProducerDied,
           fmt::format("the writer of '{}' died in the middle of version {}", array.name(),
                       attempt.version),
           fmt::format("Wait for the next version of another writer: read(newer_than={}).",
                       attempt.version));
-    case Outcome::kWriteAborted:
+    case ReadOutcome::kWriteAborted:
       return make_error(
           ErrorCode::kWriteAborted,
           fmt::format("the last write of '{}', version {}, was given up, and its only slot holds "
@@ -67,11 +67,11 @@ absl::Status verdict(OpenArray& array, const ReadOptions& options, const ReadAtt
           fmt::format("Wait for the next version, read(newer_than={}), or create the array with "
                       "slots=2 or more.",
                       attempt.version));
-    case Outcome::kTooManyHeld:
+    case ReadOutcome::kTooManyHeld:
       return too_many_held(array);
-    case Outcome::kWithdrawn:
+    case ReadOutcome::kWithdrawn:
       return array.gone(false);
-    case Outcome::kDraining:
+    case ReadOutcome::kDraining:
       return array.gone(true);
   }
   return absl::OkStatus();
@@ -91,7 +91,7 @@ absl::Status refuse_self_deadlock(const OpenArray& array) {
 
 // Nothing to have yet; or the writer's row is not mapped.
 bool must_wait(const ReadAttempt& attempt) {
-  return attempt.outcome == Outcome::kNotYet || attempt.outcome == Outcome::kUnmapped;
+  return attempt.outcome == ReadOutcome::kNotYet || attempt.outcome == ReadOutcome::kUnmapped;
 }
 
 // Announces that a thread of this process sleeps on the array.
@@ -120,8 +120,8 @@ absl::Status map_writer_row(OpenArray& array, const ReadAttempt& attempt, WaitLi
 ReadAttempt await_change(OpenArray& array, SlotReader& reader, const ReadOptions& options,
                          WaitLimit& wait_limit, CountedWait& wait, bool unmappable) {
   const auto goes_on = [&](const ReadAttempt& attempt) {
-    return attempt.outcome == Outcome::kNotYet ||
-           (unmappable && attempt.outcome == Outcome::kUnmapped);
+    return attempt.outcome == ReadOutcome::kNotYet ||
+           (unmappable && attempt.outcome == ReadOutcome::kUnmapped);
   };
   const auto look = [&] {
     return leaves_out("look again before the sleep")
@@ -162,11 +162,11 @@ absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit&
   CountedWait wait(array, &wire::SessionCounts::version_waits);
   for (;;) {
     attempt = reader.acquire(options.version, options.newer_than);
-    if (attempt.outcome == Outcome::kUnmapped) {
+    if (attempt.outcome == ReadOutcome::kUnmapped) {
       if (auto status = map_writer_row(array, attempt, wait_limit); !status.ok()) return status;
       attempt = reader.acquire(options.version, options.newer_than);
     }
-    const bool unmappable = attempt.outcome == Outcome::kUnmapped;
+    const bool unmappable = attempt.outcome == ReadOutcome::kUnmapped;
     const bool last = must_wait(attempt) && wait_limit.expired();
     if (must_wait(attempt) && !last) {
       if (auto status = refuse_self_deadlock(array); !status.ok()) return status;
@@ -174,7 +174,7 @@ absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit&
       array.release_deferred_if_unused();
       attempt = await_change(array, reader, options, wait_limit, wait, unmappable);
     }
-    if (attempt.outcome == Outcome::kAcquired) {
+    if (attempt.outcome == ReadOutcome::kAcquired) {
       if (array.keep(attempt)) {
         auto status = array.map_slot(attempt.slot, [&] { return wait_limit.check_call(); });
         if (!status.ok()) array.end_read(attempt.slot);

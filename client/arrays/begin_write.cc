@@ -20,7 +20,7 @@ namespace {
 
 using wire::ErrorCode;
 using wire::make_error;
-using Outcome = WriteAttempt::Outcome;
+using WriteOutcome = WriteAttempt::Outcome;
 
 // "pid 4242 (plot.py) reads version 7": whom the writer waits for.
 std::string holders_text(OpenArray& array, WaitLimit& wait_limit) {
@@ -255,20 +255,20 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
     if (SlotWriter* writer = array.writer_if_any()) attempt = begin_slot(array, *writer, wait);
     if (!wait.stopped().ok()) return wait.stopped();
     switch (attempt.outcome) {
-      case Outcome::kReady:
+      case WriteOutcome::kReady:
         return map_written(array, attempt.slot, wait_limit);
-      case Outcome::kNoFreeSlot:
+      case WriteOutcome::kNoFreeSlot:
         if (array.holds_back_slots()) array.note_starved();
         count_without_slot(array);
         if (if_none == IfNoSlot::kSkip) return make_error(ErrorCode::kNoFreeSlot, "", "");
         return no_free_slot(array, wait_limit, wait.refused());
-      case Outcome::kNumbersUsedUp:
+      case WriteOutcome::kNumbersUsedUp:
         return numbers_used_up(array);
-      case Outcome::kWithdrawn:
+      case WriteOutcome::kWithdrawn:
         return array.gone(false);
-      case Outcome::kDraining:
+      case WriteOutcome::kDraining:
         return array.gone(true);
-      case Outcome::kNotMine:
+      case WriteOutcome::kNotMine:
         if (auto status = acquire_ownership(array, wait_limit, counted); !status.ok())
           return status;
     }

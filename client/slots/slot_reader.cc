@@ -8,7 +8,7 @@ namespace memlease::internal {
 
 using wire::Word;
 using wire::WriterRow;
-using Outcome = ReadAttempt::Outcome;
+using ReadOutcome = ReadAttempt::Outcome;
 
 namespace {
 // A try fails when something has changed meanwhile, so a few are enough; a writer that has stopped
@@ -33,14 +33,14 @@ inline bool SlotReader::exists(std::uint32_t slot) const {
 inline ReadAttempt SlotReader::newest(const WriterRow& writer, std::uint64_t newer_than) const {
   const wire::Publication current = wire::unpack_publication(writer.publication.load());
   if (current.version == 0) return no_version(writer, newer_than);
-  if (current.version <= newer_than || current.slot >= layout_.most) return {Outcome::kNotYet};
-  return {Outcome::kAcquired, current.slot, current.version};
+  if (current.version <= newer_than || current.slot >= layout_.most) return {ReadOutcome::kNotYet};
+  return {ReadOutcome::kAcquired, current.slot, current.version};
 }
 
 ReadAttempt SlotReader::numbered(const WriterRow& writer, std::uint64_t version) const {
   if (version > wire::unpack_publication(writer.publication.load()).version) {
-    if (poisoned(version)) return {Outcome::kProducerDied, 0, version};
-    return {given_up(writer, version) ? Outcome::kGone : Outcome::kNotYet};
+    if (poisoned(version)) return {ReadOutcome::kProducerDied, 0, version};
+    return {given_up(writer, version) ? ReadOutcome::kGone : ReadOutcome::kNotYet};
   }
   // Also what is about to go: that may be taken back.
   const std::uint32_t slots = leaves_out("look at a slot that closes")
@@ -49,28 +49,28 @@ ReadAttempt SlotReader::numbered(const WriterRow& writer, std::uint64_t version)
   for (std::uint32_t s = 0; s < slots; ++s) {
     const std::uint64_t word = writer.slot_words()[s].load();
     if (wire::version_of(word) != version) continue;
-    if ((word & wire::kHandedOut) != 0) return {Outcome::kGone};
-    if (leaves_out("wait for a mark") && word != version) return {Outcome::kGone};
-    return {Outcome::kAcquired, s, version};  // a mere mark may be taken back
+    if ((word & wire::kHandedOut) != 0) return {ReadOutcome::kGone};
+    if (leaves_out("wait for a mark") && word != version) return {ReadOutcome::kGone};
+    return {ReadOutcome::kAcquired, s, version};  // a mere mark may be taken back
   }
-  return {poisoned(version) ? Outcome::kProducerDied : Outcome::kGone, 0, version};
+  return {poisoned(version) ? ReadOutcome::kProducerDied : ReadOutcome::kGone, 0, version};
 }
 
 ReadAttempt SlotReader::acquire(std::uint64_t version, std::uint64_t newer_than) {
   for (int tries = 0; tries < kMostTries; ++tries) {
     const std::uint64_t writer_word = board_.writer.load();
-    if (board_.array_id.load() != to_int(array_)) return {Outcome::kWithdrawn};
-    if ((writer_word & wire::kWriterWithdrawn) != 0) return {Outcome::kWithdrawn};
-    if ((writer_word & wire::kWriterDraining) != 0) return {Outcome::kDraining};
+    if (board_.array_id.load() != to_int(array_)) return {ReadOutcome::kWithdrawn};
+    if ((writer_word & wire::kWriterWithdrawn) != 0) return {ReadOutcome::kWithdrawn};
+    if ((writer_word & wire::kWriterDraining) != 0) return {ReadOutcome::kDraining};
     const WriterRow* writer =
         resolver_.writer_row(wire::writer_row_of(writer_word), Unmapped::kLeave);
     if (writer == nullptr) {
-      if (board_.writer.load() == writer_word) return {Outcome::kUnmapped, 0, writer_word};
+      if (board_.writer.load() == writer_word) return {ReadOutcome::kUnmapped, 0, writer_word};
       continue;
     }
     const ReadAttempt found =
         version == 0 ? newest(*writer, newer_than) : numbered(*writer, version);
-    if (found.outcome != Outcome::kAcquired) {
+    if (found.outcome != ReadOutcome::kAcquired) {
       if (board_.writer.load() == writer_word) return found;
       continue;
     }
@@ -93,17 +93,17 @@ ReadAttempt SlotReader::acquire(std::uint64_t version, std::uint64_t newer_than)
       crash_point("acquire.checked");
       if (holds_before != 0 || !holds_too_many()) return found;
       release(found.slot);
-      return {Outcome::kTooManyHeld, 0, found.version};
+      return {ReadOutcome::kTooManyHeld, 0, found.version};
     }
     crash_point("acquire.undo");
     release(found.slot);
     if (layout_.most == 1 && board_.writer.load() == writer_word) {
       // The only slot is being written, or the write was given up: not worth a spin.
-      if ((slot_word & wire::kWriting) != 0) return {Outcome::kNotYet};
+      if ((slot_word & wire::kWriting) != 0) return {ReadOutcome::kNotYet};
       if (slot_word == 0) return no_version(*writer, newer_than);
     }
   }
-  return {Outcome::kNotYet};
+  return {ReadOutcome::kNotYet};
 }
 
 std::uint32_t SlotReader::most_held() const {
@@ -137,12 +137,12 @@ bool SlotReader::given_up(const WriterRow& writer, std::uint64_t version) const 
 
 // Why nothing stands.
 ReadAttempt SlotReader::no_version(const WriterRow& writer, std::uint64_t newer_than) const {
-  if (layout_.most > 1) return {Outcome::kNotYet};
+  if (layout_.most > 1) return {ReadOutcome::kNotYet};
   const std::uint64_t highest = wire::bounded_highest(writer.highest_used.load());
   const std::uint64_t word = writer.slot_words()[0].load();
   // Never written, known to the caller, or written just now.
-  if (highest <= newer_than || word != 0) return {Outcome::kNotYet};
-  return {poisoned(highest) ? Outcome::kProducerDied : Outcome::kWriteAborted, 0, highest};
+  if (highest <= newer_than || word != 0) return {ReadOutcome::kNotYet};
+  return {poisoned(highest) ? ReadOutcome::kProducerDied : ReadOutcome::kWriteAborted, 0, highest};
 }
 
 bool SlotReader::poisoned(std::uint64_t version) const {

@@ -15,15 +15,15 @@ namespace memlease::internal {
 using wire::ReaderRow;
 using wire::RowRef;
 using wire::Word;
-using Outcome = WriteAttempt::Outcome;
+using WriteOutcome = WriteAttempt::Outcome;
 
 namespace {
 // How long to sleep where not everybody who may release a slot can wake this writer.
 constexpr std::chrono::milliseconds kPollInterval{1};
 
 // No slot is worth a wait any more.
-bool is_over(Outcome outcome) {
-  return outcome == Outcome::kWithdrawn || outcome == Outcome::kDraining;
+bool is_over(WriteOutcome outcome) {
+  return outcome == WriteOutcome::kWithdrawn || outcome == WriteOutcome::kDraining;
 }
 
 // For stores that others must not see before those in front of them. Sequentially consistent, and a
@@ -81,27 +81,27 @@ WriteAttempt SlotWriter::begin(SlotWait& wait, const Preferred* preferred) {
   // ownership (or has withdrawn the array).
   if (!leaves_out("flag the write")) row_.writing.store(1);
   crash_point("write.flagged");
-  if (const Outcome outcome = may_begin();
-      outcome != Outcome::kReady && !leaves_out("check the writer word")) {
+  if (const WriteOutcome outcome = may_begin();
+      outcome != WriteOutcome::kReady && !leaves_out("check the writer word")) {
     end_write();
     return {outcome};
   }
   crash_point("write.allowed");
   const std::uint32_t slot = choose_waiting(preferred, wait);
   if (slot == none()) {
-    const Outcome now = may_begin();
+    const WriteOutcome now = may_begin();
     end_write();
-    return {is_over(now) ? now : Outcome::kNoFreeSlot};
+    return {is_over(now) ? now : WriteOutcome::kNoFreeSlot};
   }
   crash_point("write.chosen");
   const std::uint64_t version = next_version();
   if (version > wire::kLastVersion) {
     take_back(slot);
     end_write();
-    return {Outcome::kNumbersUsedUp};
+    return {WriteOutcome::kNumbersUsedUp};
   }
   hand_out(slot, version);
-  return {Outcome::kReady, slot, version};
+  return {WriteOutcome::kReady, slot, version};
 }
 
 wire::Publication SlotWriter::current() const {
@@ -113,13 +113,13 @@ wire::Publication SlotWriter::current() const {
   return stands == current.version ? current : wire::Publication{};
 }
 
-Outcome SlotWriter::may_begin() const {
+WriteOutcome SlotWriter::may_begin() const {
   const std::uint64_t word = board_.writer.load();
-  if (board_.array_id.load() != to_int(array_)) return Outcome::kWithdrawn;
-  if ((word & wire::kWriterWithdrawn) != 0) return Outcome::kWithdrawn;
-  if ((word & wire::kWriterDraining) != 0) return Outcome::kDraining;
+  if (board_.array_id.load() != to_int(array_)) return WriteOutcome::kWithdrawn;
+  if ((word & wire::kWriterWithdrawn) != 0) return WriteOutcome::kWithdrawn;
+  if ((word & wire::kWriterDraining) != 0) return WriteOutcome::kDraining;
   const bool mine = wire::writer_row_of(word) == row_ref_;
-  return mine && (word & wire::kWriterMoving) == 0 ? Outcome::kReady : Outcome::kNotMine;
+  return mine && (word & wire::kWriterMoving) == 0 ? WriteOutcome::kReady : WriteOutcome::kNotMine;
 }
 
 std::uint32_t SlotWriter::choose_mapped(const Preferred* preferred, SlotWait& wait) {

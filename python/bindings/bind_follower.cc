@@ -25,14 +25,14 @@ Timeout, Withdrawn, ProducerDied, DaemonLost
     As `Array.read`.
 )";
 
-PyObject* close(PyObject* self, PyObject* /*nothing*/) {
+PyObject* close_follower(PyObject* self, PyObject* /*nothing*/) {
   return guarded([&] {
     py::handle(self).cast<PyFollower&>().close();
     return Py_NewRef(Py_None);
   });
 }
 
-constexpr const char* kFilenoDoc = R"(fileno($self, /)
+constexpr const char* kFollowerFilenoDoc = R"(fileno($self, /)
 --
 
 Return a descriptor for `select`, `selectors`, Qt's ``QSocketNotifier`` or asyncio's ``add_reader``.
@@ -49,16 +49,16 @@ OutOfMemory
 Closed, DaemonLost
 )";
 
-PyObject* fileno(PyObject* self, PyObject* /*nothing*/) {
+PyObject* follower_fileno(PyObject* self, PyObject* /*nothing*/) {
   return guarded([&] {
     PyFollower& follower = py::handle(self).cast<PyFollower&>();
     return PyLong_FromLong(follower.fileno());
   });
 }
 
-PyMethodDef calls[] = {
-    {"fileno", c_function(&fileno), METH_NOARGS, kFilenoDoc},
-    {"close", c_function(&close), METH_NOARGS,
+PyMethodDef follower_calls[] = {
+    {"fileno", c_function(&follower_fileno), METH_NOARGS, kFollowerFilenoDoc},
+    {"close", c_function(&close_follower), METH_NOARGS,
      "close($self, /)\n--\n\nEnd the iteration and the last lease. A second call does nothing."},
 };
 
@@ -153,7 +153,7 @@ void PyFollower::end_last() {
 
 void bind_follower(py::module_& module) {
   py::class_<PyFollower> type(module, "Follower", kFollowerDoc);
-  add_methods(type, calls);
+  add_methods(type, follower_calls);
   type.def("__repr__", &PyFollower::repr)
       .def("__iter__", [](py::object self) { return self; })
       .def("__next__", &PyFollower::next, kNextDoc)

@@ -223,7 +223,7 @@ constexpr char kWrite[] = "write";
 constexpr char kUpdate[] = "update";
 constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
 
-PyMethodDef calls[] = {
+PyMethodDef lease_calls[] = {
     {"read", c_function(&read), kFast, kReadDoc},
     {"try_read", c_function(&try_read), kFast, kTryReadDoc},
     {"try_write", c_function(&try_write), kFast, kTryWriteDoc},
@@ -276,6 +276,6 @@ bool ArrayHandle::has_writer() const {
   return without_gil([&] { return array.has_writer(); });
 }
 
-void bind_lease_calls(py::class_<ArrayHandle>& type) { add_methods(type, calls); }
+void bind_lease_calls(py::class_<ArrayHandle>& type) { add_methods(type, lease_calls); }
 
 }  // namespace memlease::python
