@@ -82,12 +82,6 @@ void OpenArray::end_write(std::uint32_t slot, std::uint64_t version, bool publis
   });
 }
 
-std::vector<OutlivingPins::Found> OpenArray::outliving_pins() {
-  return outliving_pins_.list([this](std::uint32_t slot, const std::byte* data) {
-    return slot_pages_.ranges_of(slot, data);
-  });
-}
-
 std::uint32_t OpenArray::held_slots() const {
   const SlotReader* reader = reader_ready_.load();
   std::uint32_t held = 0;

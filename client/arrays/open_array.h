@@ -76,11 +76,8 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
                                std::uint64_t interrupt_check);
   // Ends a write lease, likewise.
   void end_write(std::uint32_t slot, std::uint64_t version, bool publish);
-  // The pins of a host array that outlive their leases; the table is pin.cc's and release_views()'.
-  void add_pin(PinnedSlot& pin) { outliving_pins_.add(pin); }
-  void remove_pin(const PinnedSlot& pin) { outliving_pins_.remove(pin); }
-  bool release_pin(const OutlivingPins::Found& pin) { return outliving_pins_.release(pin); }
-  std::vector<OutlivingPins::Found> outliving_pins();
+  // The pins of a host array that outlive their leases, for pin.cc and release_views().
+  OutlivingPins& outliving_pins() { return outliving_pins_; }
   // Of how many slots has this process a lease or view?
   std::uint32_t held_slots() const;
 

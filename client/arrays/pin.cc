@@ -25,7 +25,7 @@ struct PinEnd {
     if (array->forked()) return;
     std::shared_ptr<OpenArray> handle;  // ends after the mark
     const ReleaseMark release_mark(array);
-    if (pinned->number != 0) array->remove_pin(*pinned);
+    if (pinned->number != 0) array->outliving_pins().remove(*pinned);
     if (mark != nullptr && !array->gpu()->order()->reader().end_pin(*mark, pinned->slot)) {
       array->owner().note_deferred();
       return;
@@ -62,7 +62,7 @@ void end_lease_of(OpenArray& array, const Pin& pin) {
   if (end->mark != nullptr) {
     array.gpu()->order()->reader().end_lease(*end->mark);
   } else {
-    array.add_pin(*end->pinned);
+    array.outliving_pins().add(*end->pinned);
   }
 }
 

@@ -1,5 +1,7 @@
 #include "client/arrays/release_views.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <vector>
@@ -18,7 +20,10 @@ MappedRanges::Area area_of(const OpenArray& array, const OutlivingPins::Found& p
 
 absl::Status release_pins(OpenArray& array, SlotReader& reader) {
   std::map<std::shared_ptr<MappedRanges>, std::vector<OutlivingPins::Found>> by_ranges;
-  for (auto& pin : array.outliving_pins()) {
+  const auto ranges_of = [&](std::uint32_t slot, const std::byte* data) {
+    return array.ranges_of(slot, data);
+  };
+  for (auto& pin : array.outliving_pins().list(ranges_of)) {
     if (pin.ranges->can_keep(area_of(array, pin))) by_ranges[pin.ranges].push_back(pin);
   }
   for (const auto& [ranges, pins] : by_ranges) {
@@ -26,7 +31,7 @@ absl::Status release_pins(OpenArray& array, SlotReader& reader) {
     for (const auto& pin : pins) areas.push_back(area_of(array, pin));
     if (auto status = ranges->keep_copies(areas); !status.ok()) return status;
     for (const auto& pin : pins) {
-      if (array.release_pin(pin)) {
+      if (array.outliving_pins().release(pin)) {
         reader.release(pin.slot);
       } else {
         ranges->let_go(pin.data);
