@@ -27,9 +27,15 @@ struct Row {
 constexpr std::array kRows = {MEMLEASE_ERROR_CODES(MEMLEASE_X)};
 #undef MEMLEASE_X
 
-// The numbers have no gaps.
-#define MEMLEASE_X(number, name, status) (number) +
-static_assert(MEMLEASE_ERROR_CODES(MEMLEASE_X) 0 == kRows.size() * (kRows.size() + 1) / 2);
+#define MEMLEASE_X(number, name, status) (number),
+constexpr bool numbers_are_in_order_without_gaps() {
+  int last = 0;
+  for (const int number : {MEMLEASE_ERROR_CODES(MEMLEASE_X)}) {
+    if (number != ++last) return false;
+  }
+  return true;
+}
+static_assert(numbers_are_in_order_without_gaps());
 #undef MEMLEASE_X
 
 const Row& row_of(ErrorCode code) { return kRows.at(static_cast<std::size_t>(code) - 1); }

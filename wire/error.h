@@ -3,6 +3,7 @@
 // gRPC it is a memlease.v1.Error in the status details; users see memlease::Error.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -16,8 +17,8 @@ namespace memlease::wire {
 enum class ErrorCode : int { MEMLEASE_ERROR_CODES(MEMLEASE_X) };
 #undef MEMLEASE_X
 // Numbers go from 1 to this.
-#define MEMLEASE_X(number, name, status) +1
-inline constexpr int kErrorCodes = MEMLEASE_ERROR_CODES(MEMLEASE_X);
+#define MEMLEASE_X(number, name, status) (number),
+inline constexpr int kErrorCodes = std::max({MEMLEASE_ERROR_CODES(MEMLEASE_X)});
 #undef MEMLEASE_X
 
 // "NotFound" and so on: the name under which Python raises it.

@@ -40,8 +40,10 @@ MemoryCeiling memory_ceiling(pid_t pid, const std::string& root) {
     if (!unified && line.find(":memory:/") == std::string::npos) continue;
     std::string group = line.substr(line.find('/'));
     while (group.size() > 1) {
-      lower(ceiling, unified ? groups_folder + group + "/memory.max"
-                             : groups_folder + "/memory" + group + "/memory.limit_in_bytes");
+      std::string limit = unified ? groups_folder : groups_folder + "/memory";
+      limit += group;
+      limit += unified ? "/memory.max" : "/memory.limit_in_bytes";
+      lower(ceiling, limit);
       group.resize(group.rfind('/'));
     }
   }

@@ -16,8 +16,8 @@ constexpr std::uint64_t page_layouts_of(std::uint16_t protocol) {
 }
 
 // A page has one layout, whoever maps it: so all versions that this build speaks have the same one.
-static_assert(PageLayouts<page_layout_hash(), page_layouts_of(kMaxProtocol)>::kUnchanged &&
-              PageLayouts<page_layout_hash(), page_layouts_of(kMinProtocol)>::kUnchanged);
+static_assert(PageLayouts<page_layout_hash(), page_layouts_of(kMaxProtocol)>::kUnchanged);
+static_assert(PageLayouts<page_layout_hash(), page_layouts_of(kMinProtocol)>::kUnchanged);
 
 }  // namespace
 

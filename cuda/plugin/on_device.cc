@@ -73,7 +73,7 @@ void OnDevice::set_primary(int ordinal) {
     error_ = cudaErrorInvalidDevice;
     return;
   }
-  if (const CUcontext context = known->load(); context != nullptr) {
+  if (CUcontext context = known->load(); context != nullptr) {
     if (set(context); error_ == cudaSuccess) return;
   }
   // The first time, or the caller has reset the device.

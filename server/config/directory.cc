@@ -267,7 +267,8 @@ absl::Status Directory::use(std::vector<PassedSocket> sockets) {
           "Restart the unit of the sockets, which makes them again.");
     }
     if (auto status = remember(*name, false); !status.ok()) return status;
-    if (!passed_.try_emplace(*name, std::move(socket.fd)).second) {
+    wire::UniqueFd fd = std::move(socket.fd);
+    if (!passed_.try_emplace(*name, std::move(fd)).second) {
       return make_error(ErrorCode::kInvalidArgument,
                         fmt::format("two sockets were passed for '{}/{}'", path_, *name),
                         "Let one unit of sockets name each of them once.");

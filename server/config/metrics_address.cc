@@ -10,8 +10,9 @@ using Kind = MetricsAddress::Kind;
 
 std::optional<MetricsAddress> with_port(Kind kind, std::string_view text) {
   MetricsAddress address{kind};
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, address.port);
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const auto [stop, error] = std::from_chars(begin, end, address.port);
   if (text.empty() || error != std::errc() || stop != end) return std::nullopt;
   return address;
 }

@@ -57,6 +57,7 @@ void PageAllocator::free(wire::FileRange at) {
 
 std::vector<wire::FileId> PageAllocator::files() const {
   std::vector<wire::FileId> files;
+  files.reserve(pages_.size());
   for (const Page& page : pages_) files.push_back(page.file);
   return files;
 }

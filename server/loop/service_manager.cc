@@ -26,25 +26,25 @@ std::uint64_t monotonic_us() {
 
 }  // namespace
 
-ServiceManager::ServiceManager(EventLoop& loop, const std::string& name,
+ServiceManager::ServiceManager(EventLoop& loop, const std::string& notify_socket,
                                std::chrono::microseconds watchdog)
     : loop_(loop), watchdog_(watchdog) {
   // Of the kinds of sockets that systemd may name, only these two are on the same machine.
-  const bool usable = name.starts_with('/') || name.starts_with('@');
-  if (name.empty()) return;
-  if (!usable || name.size() >= sizeof address_.sun_path) {
+  const bool usable = notify_socket.starts_with('/') || notify_socket.starts_with('@');
+  if (notify_socket.empty()) return;
+  if (!usable || notify_socket.size() >= sizeof address_.sun_path) {
     unusable_ = wire::make_error(
         wire::ErrorCode::kInvalidArgument,
         fmt::format("NOTIFY_SOCKET is '{}', neither a path nor an abstract socket's name, with at "
                     "most {} bytes: the service manager is told nothing",
-                    name, sizeof address_.sun_path - 1),
+                    notify_socket, sizeof address_.sun_path - 1),
         "Start the daemon by systemd, or without this variable.");
     return;
   }
   address_.sun_family = AF_UNIX;
-  name.copy(address_.sun_path, name.size());
-  address_bytes_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
-  if (name.front() == '@') {
+  notify_socket.copy(address_.sun_path, notify_socket.size());
+  address_bytes_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + notify_socket.size());
+  if (notify_socket.front() == '@') {
     address_.sun_path[0] = '\0';
   } else {
     ++address_bytes_;  // a path counts with its end
