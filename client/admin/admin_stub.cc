@@ -3,25 +3,49 @@
 #include <sys/socket.h>
 
 #include <future>
+#include <optional>
 #include <utility>
 
 #include "client/socket/connect_socket.h"
 #include "google/protobuf/wrappers.pb.h"
+#include "grpcpp/channel.h"
 #include "grpcpp/create_channel_posix.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/support/channel_arguments.h"
+#include "memlease/v1/admin.grpc.pb.h"
 #include "wire/grpc/convert.h"
 #include "wire/place.h"
 
 namespace memlease::internal {
 
-AdminStub::AdminStub(std::shared_ptr<grpc::Channel> channel, pid_t daemon_pid, uid_t daemon_uid,
-                     Timeout timeout)
-    : channel_(std::move(channel)),
-      stub_(v1::Admin::NewStub(channel_)),
-      daemon_pid_(daemon_pid),
-      daemon_uid_(daemon_uid),
-      timeout_(timeout) {}
+struct AdminStub::Calls {
+  const std::shared_ptr<grpc::Channel> channel;
+  const Timeout timeout;
+  const std::unique_ptr<v1::Admin::Stub> stub = v1::Admin::NewStub(channel);
+
+  template <typename Request, typename Reply>
+  using Method = grpc::Status (v1::Admin::Stub::*)(grpc::ClientContext*, const Request&, Reply*);
+
+  template <typename Request, typename Reply>
+  absl::StatusOr<Reply> call(Method<Request, Reply> method, const Request& request,
+                             std::optional<Timeout> limit) const {
+    grpc::ClientContext context;
+    if (limit) context.set_deadline(std::chrono::system_clock::now() + *limit);
+    Reply reply;
+    const grpc::Status status = (stub.get()->*method)(&context, request, &reply);
+    if (!status.ok()) return wire::from_grpc(status);
+    return reply;
+  }
+  template <typename Request, typename Reply>
+  absl::StatusOr<Reply> call(Method<Request, Reply> method, const Request& request) const {
+    return call(method, request, timeout);
+  }
+};
+
+AdminStub::AdminStub(std::unique_ptr<Calls> calls, pid_t daemon_pid, uid_t daemon_uid)
+    : calls_(std::move(calls)), daemon_pid_(daemon_pid), daemon_uid_(daemon_uid) {}
+
+AdminStub::~AdminStub() = default;
 
 absl::StatusOr<std::unique_ptr<AdminStub>> AdminStub::connect(const std::string& directory,
                                                               Timeout timeout) {
@@ -35,70 +59,59 @@ absl::StatusOr<std::unique_ptr<AdminStub>> AdminStub::connect(const std::string&
   arguments.SetMaxReceiveMessageSize(kMostBytes);
   auto channel =
       grpc::CreateCustomInsecureChannelFromFd("memleased", socket->fd.release(), arguments);
+  auto calls = std::unique_ptr<Calls>(new Calls{std::move(channel), timeout});
   return std::unique_ptr<AdminStub>(
-      new AdminStub(std::move(channel), socket->daemon_pid, socket->daemon_uid, timeout));
-}
-
-template <typename Request, typename Reply>
-absl::StatusOr<Reply> AdminStub::call(grpc::Status (v1::Admin::Stub::*method)(grpc::ClientContext*,
-                                                                              const Request&,
-                                                                              Reply*),
-                                      const Request& request, std::optional<Timeout> timeout) {
-  grpc::ClientContext context;
-  if (timeout) context.set_deadline(std::chrono::system_clock::now() + *timeout);
-  Reply reply;
-  const grpc::Status status = (stub_.get()->*method)(&context, request, &reply);
-  if (!status.ok()) return wire::from_grpc(status);
-  return reply;
+      new AdminStub(std::move(calls), socket->daemon_pid, socket->daemon_uid));
 }
 
 absl::StatusOr<v1::StatusReply> AdminStub::status() {
-  return call(&v1::Admin::Stub::Status, v1::Empty());
+  return calls_->call(&v1::Admin::Stub::Status, v1::Empty());
 }
 
 absl::StatusOr<v1::ListArraysReply> AdminStub::list_arrays(std::string_view pattern) {
   v1::ListRequest request;
   request.set_pattern(std::string(pattern));
-  return call(&v1::Admin::Stub::ListArrays, request);
+  return calls_->call(&v1::Admin::Stub::ListArrays, request);
 }
 
 absl::StatusOr<v1::HoldersReply> AdminStub::list_holders(std::string_view name) {
   v1::NameRequest request;
   request.set_name(std::string(name));
-  return call(&v1::Admin::Stub::ListHolders, request);
+  return calls_->call(&v1::Admin::Stub::ListHolders, request);
 }
 
 absl::StatusOr<v1::ListSessionsReply> AdminStub::list_sessions() {
-  return call(&v1::Admin::Stub::ListSessions, v1::Empty());
+  return calls_->call(&v1::Admin::Stub::ListSessions, v1::Empty());
 }
 
 absl::StatusOr<v1::MetricsReply> AdminStub::metrics() {
-  return call(&v1::Admin::Stub::Metrics, v1::Empty());
+  return calls_->call(&v1::Admin::Stub::Metrics, v1::Empty());
 }
 
 absl::Status AdminStub::withdraw(std::string_view name) {
   v1::NameRequest request;
   request.set_name(std::string(name));
-  return call(&v1::Admin::Stub::WithdrawArray, request).status();
+  return calls_->call(&v1::Admin::Stub::WithdrawArray, request).status();
 }
 
 absl::Status AdminStub::evict(std::uint32_t session_id) {
   v1::EvictRequest request;
   request.set_session_id(session_id);
-  return call(&v1::Admin::Stub::Evict, request).status();
+  return calls_->call(&v1::Admin::Stub::Evict, request).status();
 }
 
 absl::StatusOr<v1::HistoryReply> AdminStub::history(std::uint64_t after, bool wait) {
   v1::HistoryRequest request;
   request.set_after(after);
   request.set_wait(wait);
-  return call(&v1::Admin::Stub::History, request, wait ? std::nullopt : std::optional(timeout_));
+  return calls_->call(&v1::Admin::Stub::History, request,
+                      wait ? std::nullopt : std::optional(calls_->timeout));
 }
 
 absl::StatusOr<v1::SampleReply> AdminStub::sample(std::uint64_t known_through) {
   v1::SampleRequest request;
   request.set_known_through(known_through);
-  return call(&v1::Admin::Stub::Sample, request);
+  return calls_->call(&v1::Admin::Stub::Sample, request);
 }
 
 // gRPC brings the health service but not its messages. On the wire HealthCheckRequest{service = 1}
@@ -106,9 +119,9 @@ absl::StatusOr<v1::SampleReply> AdminStub::sample(std::uint64_t known_through) {
 absl::StatusOr<bool> AdminStub::serving() {
   constexpr int kServing = 1;
   grpc::TemplatedGenericStub<google::protobuf::StringValue, google::protobuf::Int32Value> health(
-      channel_);
+      calls_->channel);
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + timeout_);
+  context.set_deadline(std::chrono::system_clock::now() + calls_->timeout);
   const google::protobuf::StringValue whole_server;
   google::protobuf::Int32Value reply;
   std::promise<grpc::Status> done;

@@ -5,14 +5,22 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "grpcpp/channel.h"
-#include "memlease/v1/admin.grpc.pb.h"
+
+// The answers' messages: who looks at one includes "memlease/v1/admin.pb.h".
+namespace memlease::v1 {
+class HistoryReply;
+class HoldersReply;
+class ListArraysReply;
+class ListSessionsReply;
+class MetricsReply;
+class SampleReply;
+class StatusReply;
+}  // namespace memlease::v1
 
 namespace memlease::internal {
 
@@ -24,6 +32,8 @@ class AdminStub {
   // To <directory>/control.sock; errors as connect_socket()'s.
   static absl::StatusOr<std::unique_ptr<AdminStub>> connect(const std::string& directory,
                                                             Timeout timeout = kDefaultTimeout);
+
+  ~AdminStub();
 
   // Who listens, as the kernel says.
   pid_t daemon_pid() const { return daemon_pid_; }
@@ -48,24 +58,12 @@ class AdminStub {
   absl::StatusOr<bool> serving();
 
  private:
-  AdminStub(std::shared_ptr<grpc::Channel> channel, pid_t daemon_pid, uid_t daemon_uid,
-            Timeout timeout);
-  template <typename Request, typename Reply>
-  absl::StatusOr<Reply> call(grpc::Status (v1::Admin::Stub::*method)(grpc::ClientContext*,
-                                                                     const Request&, Reply*),
-                             const Request& request, std::optional<Timeout> timeout);
-  template <typename Request, typename Reply>
-  absl::StatusOr<Reply> call(grpc::Status (v1::Admin::Stub::*method)(grpc::ClientContext*,
-                                                                     const Request&, Reply*),
-                             const Request& request) {
-    return call(method, request, timeout_);
-  }
+  struct Calls;
+  AdminStub(std::unique_ptr<Calls> calls, pid_t daemon_pid, uid_t daemon_uid);
 
-  const std::shared_ptr<grpc::Channel> channel_;
-  const std::unique_ptr<v1::Admin::Stub> stub_;
+  const std::unique_ptr<Calls> calls_;
   const pid_t daemon_pid_;
   const uid_t daemon_uid_;
-  const Timeout timeout_;
 };
 
 }  // namespace memlease::internal

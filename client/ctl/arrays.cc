@@ -5,6 +5,7 @@
 
 #include "client/ctl/commands.h"
 #include "fmt/format.h"
+#include "memlease/v1/admin.pb.h"
 #include "wire/array_spec.h"
 #include "wire/error.h"
 #include "wire/grpc/convert.h"

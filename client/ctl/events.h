@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "client/ctl/connection.h"
+#include "memlease/v1/admin.pb.h"
 
 namespace memlease::ctl {
 

@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "client/ctl/commands.h"
+#include "memlease/v1/admin.pb.h"
 
 namespace memlease::ctl {
 

@@ -5,6 +5,7 @@
 #include "client/ctl/commands.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "memlease/v1/admin.pb.h"
 #include "wire/array_spec.h"
 
 namespace memlease::ctl {

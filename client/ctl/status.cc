@@ -2,6 +2,7 @@
 #include "absl/strings/escaping.h"
 #include "client/ctl/commands.h"
 #include "fmt/format.h"
+#include "memlease/v1/admin.pb.h"
 #include "wire/error.h"
 
 namespace memlease::ctl {

@@ -12,6 +12,7 @@
 #include "client/ctl/signals.h"
 #include "client/ctl/trace_events.h"
 #include "fmt/format.h"
+#include "memlease/v1/admin.pb.h"
 #include "wire/error.h"
 
 namespace memlease::ctl {

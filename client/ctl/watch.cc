@@ -14,6 +14,7 @@
 
 #include "client/ctl/signals.h"
 #include "fmt/format.h"
+#include "memlease/v1/admin.pb.h"
 #include "wire/array_spec.h"
 #include "wire/error.h"
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fmt/format.h"
+#include "memlease/v1/admin.pb.h"
 #include "tests/device/fixture.h"
 
 namespace memlease::testing {

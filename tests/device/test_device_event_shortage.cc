@@ -1,5 +1,6 @@
 // A driver that has no shared events left (they are limited, to some 20,000 on a GPU): arrays and
 // readers that get none go on, their hosts wait in place of other processes' streams.
+#include "memlease/v1/admin.pb.h"
 #include "tests/device/fixture.h"
 
 namespace memlease::testing {

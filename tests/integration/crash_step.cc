@@ -35,6 +35,9 @@ std::vector<CrashStep> make_steps() {
   for (const char* step : {"sleep.begin", "sleep.announced", "sleep.looked"}) {
     steps.push_back({.step = step, .before = kOpen, .last = "read {} 100000 5000"});
   }
+  for (const char* step : {"event.wait", "event.seen", "event.taken"}) {
+    steps.push_back({.step = step, .before = kOpen, .last = "poll_read {} 5000"});
+  }
   for (const char* step : {"release.begin", "release.cleared", "release.given_up"}) {
     steps.push_back({.step = step, .before = kReading, .last = "release {}"});
   }

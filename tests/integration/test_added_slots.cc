@@ -14,6 +14,7 @@
 
 #include "fmt/format.h"
 #include "gmock/gmock.h"
+#include "memlease/v1/admin.pb.h"
 #include "tests/support/peer.h"
 #include "tests/support/private_daemon.h"
 

@@ -10,6 +10,7 @@
 
 #include "client/channel/attach_client.h"
 #include "gmock/gmock.h"
+#include "memlease/v1/admin.pb.h"
 #include "tests/integration/raw_control.h"
 #include "tests/support/peer.h"
 #include "tests/support/private_daemon.h"

@@ -18,6 +18,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "memlease/v1/admin.pb.h"
 #include "tests/support/options_for.h"
 #include "tests/support/pattern.h"
 #include "tests/support/peer.h"

@@ -3,6 +3,7 @@
 #include <grp.h>
 #include <memlease/for_bindings.h>
 #include <memlease/memlease.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -148,6 +149,15 @@ class PeerProgram {
     reads_[name].push_back(array(name).read(options));
     verify_lease(name, reads_[name].back());
     return place(reads_[name].back());
+  }
+  // A read as an event loop has it: of what its descriptor tells of, which then tells of more.
+  std::string poll_read(Words& words) {
+    const std::string name = name_in(words);
+    pollfd asked{array(name).event_fd(), POLLIN, 0};
+    ::poll(&asked, 1, static_cast<int>(ms_in(words).count()));
+    const ReadLease lease = array(name).read();
+    verify_lease(name, lease);
+    return place(lease);
   }
   void verify_lease(const std::string& name, const ReadLease& lease) {
     const std::string wrong = pattern_of(array(name), lease.data()).wrong(lease.version());
@@ -319,6 +329,7 @@ const std::map<std::string, std::string (PeerProgram::*)(PeerProgram::Words&)>
         {"drop", &PeerProgram::drop},
         {"put", &PeerProgram::put},
         {"read", &PeerProgram::read},
+        {"poll_read", &PeerProgram::poll_read},
         {"verify", &PeerProgram::verify},
         {"release", &PeerProgram::release},
         {"watch", &PeerProgram::watch},

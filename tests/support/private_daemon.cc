@@ -20,6 +20,7 @@
 
 #include "fmt/format.h"
 #include "gtest/gtest.h"
+#include "memlease/v1/admin.pb.h"
 #include "tests/support/in_build.h"
 #include "tests/support/unix_socket.h"
 #include "wire/error.h"
