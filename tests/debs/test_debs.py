@@ -222,6 +222,58 @@ def test_a_wheel_is_served_by_the_machines_daemon_and_has_one_of_its_own(machine
     nobody_is_connected(machine)
 
 
+def test_the_drill_of_the_operators_guide(machine):
+    """Words and order are those of docs/operations.md: the user's block, then root's."""
+    page = (PROJECT / "docs/operations.md").read_text()
+    [drill] = re.findall(r"^## A drill\n(.*?)^## ", page, re.M | re.S)
+    publish, look, kill, find_out, again, stop, read = re.findall(
+        r"^```sh\n(.*?)^```", drill, re.M | re.S
+    )
+    names = [f"drill/{n}" for n in range(10)]
+    settings = machine.root / SETTINGS
+    before = settings.read_text()
+    folder = machine.root / "drill"
+    folder.mkdir()
+    os.chown(folder, ALICE, ALICE)
+
+    def as_user(block):
+        return machine.must("bash", "-ec", f"cd /drill\n{block}", user=ALICE)
+
+    def as_root(block):
+        return machine.must("bash", "-ec", block)
+
+    def there_are_versions():
+        shown = machine.run("memleasectl", "top", "--json").stdout
+        return all(f'"{name}"' in shown for name in names)
+
+    as_user(publish)
+    until(there_are_versions, "ten arrays are published")
+    looked = as_root(look)
+    assert all(looked.count(name) >= 2 for name in names), looked
+    assert "simulation.py" in looked
+    as_user(kill)
+    until(lambda: "drill/" not in machine.must("memleasectl", "ls"), "the arrays have gone")
+    found = as_root(find_out)
+    for name in names:
+        lines = [line for line in found.splitlines() if re.search(rf"\b{name}\b", line)]
+        assert len(lines) == 2, found  # an event, and a line of the log
+        for line in lines:
+            assert re.search(r"simulation\.py", line), line
+            assert re.search(r"\bpid=\d+|\s\d+\s", line), line
+    as_user(again)
+    until(there_are_versions, "ten arrays are published again")
+    try:
+        stopped = as_root(stop)
+        assert "log_level" in stopped
+        assert "debug" in stopped
+        until(lambda: "DaemonLost" in as_user(read), "the simulation has been told")
+    finally:
+        settings.write_text(before)
+    with Client(machine, ALICE) as alice:
+        alice.must("client = memlease.connect()")
+    nobody_is_connected(machine)
+
+
 def test_an_upgrade_leaves_a_daemon_alone_that_is_in_use(machine):
     with Client(machine, ALICE) as alice:
         alice.must(*CREATE)
