@@ -52,8 +52,8 @@ bool a_version_between_the_take_and_the_wait_counts() {
   const Array array = arrays.create("a");
   array.write().publish();
   Follower follower = array.follow();
-  const int fd = follower.event_fd();
   at("event.taken", [&] { array.write().publish(); });
+  const int fd = follower.event_fd();
   EXPECT_EQ(follower.next().version(), 1U);
   return Arrays::becomes_readable(fd, "wait from what was taken");
 }
