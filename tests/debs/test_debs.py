@@ -246,28 +246,29 @@ def test_the_drill_of_the_operators_guide(machine):
         shown = machine.run("memleasectl", "top", "--json").stdout
         return all(f'"{name}"' in shown for name in names)
 
-    as_user(publish)
-    until(there_are_versions, "ten arrays are published")
-    looked = as_root(look)
-    assert all(looked.count(name) >= 2 for name in names), looked
-    assert "simulation.py" in looked
-    as_user(kill)
-    until(lambda: "drill/" not in machine.must("memleasectl", "ls"), "the arrays have gone")
-    found = as_root(find_out)
-    for name in names:
-        lines = [line for line in found.splitlines() if re.search(rf"\b{name}\b", line)]
-        assert len(lines) == 2, found  # an event, and a line of the log
-        for line in lines:
-            assert re.search(r"simulation\.py", line), line
-            assert re.search(r"\bpid=\d+|\s\d+\s", line), line
-    as_user(again)
-    until(there_are_versions, "ten arrays are published again")
     try:
+        as_user(publish)
+        until(there_are_versions, "ten arrays are published")
+        looked = as_root(look)
+        assert all(looked.count(name) >= 2 for name in names), looked
+        assert "simulation.py" in looked
+        as_user(kill)
+        until(lambda: "drill/" not in machine.must("memleasectl", "ls"), "the arrays have gone")
+        found = as_root(find_out)
+        for name in names:
+            lines = [line for line in found.splitlines() if re.search(rf"\b{name}\b", line)]
+            assert len(lines) == 2, found  # an event, and a line of the log
+            for line in lines:
+                assert re.search(r"\bpid=\d+|\s\d+\s", line), line
+                assert "simulation.py" in line
+        as_user(again)
+        until(there_are_versions, "ten arrays are published again")
         stopped = as_root(stop)
         assert "log_level" in stopped
         assert "debug" in stopped
         until(lambda: "DaemonLost" in as_user(read), "the simulation has been told")
     finally:
+        machine.run("bash", "-c", f"cd /drill; {kill}")
         settings.write_text(before)
     with Client(machine, ALICE) as alice:
         alice.must("client = memlease.connect()")
