@@ -38,7 +38,8 @@ std::vector<Array> create_arrays(const Client& client) {
 
 void hold(const Array& array) {
   const ReadLease lease = array.read();
-  benchmark::DoNotOptimize(*static_cast<const std::uint8_t*>(lease.data()));
+  std::uint8_t first = *static_cast<const std::uint8_t*>(lease.data());
+  benchmark::DoNotOptimize(first);
 }
 
 class Loops {
