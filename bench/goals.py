@@ -31,6 +31,18 @@ GOALS = [
     Goal("read + release : small call to the daemon", "hold/hold", "create/call.p50", 1e-4),
     *(
         Goal(
+            f"write {size} beside 3 readers that keep : alone",
+            f"keep/beside.{size}",
+            f"keep/alone.{size}",
+            1.05,
+        )
+        for size in ("64KiB", "8MiB")
+    ),
+    Goal("read, pin, release : read, release", "keep/pin", "keep/hold"),
+    Goal("publish 4 KiB over a pin: 5 us", "keep/protect.4KiB", plus=5e3),
+    Goal("publish 64 MiB over a pin : filling them", "keep/protect.64MiB", "keep/fill.64MiB", 0.5),
+    *(
+        Goal(
             f"{loop} over a view : over a pointer", f"views/{loop}.view", f"views/{loop}.raw", 1.05
         )
         for loop in ("stencil", "axpy", "sum")

@@ -18,6 +18,7 @@ namespace memlease {
 using internal::ArrayHandle;
 using internal::OpenArray;
 using internal::ReadAttempt;
+using internal::ReadOutcome;
 using internal::Stop;
 using internal::throw_error;
 using internal::WaitLimit;
@@ -133,7 +134,7 @@ ReadLease Array::read(const ReadOptions& options) const { return read(options, n
 
 ReadLease Array::read(const ReadOptions& options, const Stop* stop) const {
   ReadAttempt attempt = handle_->read_at_once(options.version, options.newer_than);
-  if (attempt.outcome != ReadAttempt::Outcome::kAcquired) {
+  if (attempt.outcome != ReadOutcome::kAcquired) {
     internal::check(
         internal::await_read(*handle_, options, kForever, attempt, internal::kNoInterrupts, stop));
   }
@@ -142,7 +143,7 @@ ReadLease Array::read(const ReadOptions& options, const Stop* stop) const {
 
 std::optional<ReadLease> Array::try_read(const ReadOptions& options) const {
   ReadAttempt attempt = handle_->read_at_once(options.version, options.newer_than);
-  if (attempt.outcome != ReadAttempt::Outcome::kAcquired &&
+  if (attempt.outcome != ReadOutcome::kAcquired &&
       comes_to_nothing(internal::await_read(*handle_, options, kNoWait, attempt))) {
     return std::nullopt;
   }

@@ -12,12 +12,13 @@ namespace memlease {
 
 using internal::ArrayHandle;
 using internal::ReadAttempt;
+using internal::ReadOutcome;
 
 namespace {
 
 bool came_to_nothing(const ReadAttempt& attempt) {
-  return attempt.outcome == ReadAttempt::Outcome::kProducerDied ||
-         attempt.outcome == ReadAttempt::Outcome::kWriteAborted;
+  return attempt.outcome == ReadOutcome::kProducerDied ||
+         attempt.outcome == ReadOutcome::kWriteAborted;
 }
 
 absl::Status follower_closed() {
@@ -61,8 +62,7 @@ std::shared_ptr<ArrayHandle> Follower::State::share_handle() {
 
 absl::Status Follower::State::take(Timeout wait, const internal::Stop* stop, ReadAttempt& attempt) {
   attempt = handle->read_at_once(0, last);
-  return attempt.outcome == ReadAttempt::Outcome::kAcquired ? absl::OkStatus()
-                                                            : await(wait, stop, attempt);
+  return attempt.outcome == ReadOutcome::kAcquired ? absl::OkStatus() : await(wait, stop, attempt);
 }
 
 absl::Status Follower::State::await(Timeout wait, const internal::Stop* stop,

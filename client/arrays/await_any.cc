@@ -46,12 +46,12 @@ Look look_at(const Awaited& awaited) {
   if (awaited.reader == nullptr || array.ending() || array.left()) return {true, {}};
   const ReadAttempt attempt = awaited.reader->acquire(0, awaited.newer_than);
   switch (attempt.outcome) {
-    case ReadAttempt::Outcome::kAcquired:
+    case ReadOutcome::kAcquired:
       awaited.array->end_read(attempt.slot);
       return {true, {}};
-    case ReadAttempt::Outcome::kUnmapped:
+    case ReadOutcome::kUnmapped:
       return {false, wire::writer_row_of(attempt.version)};
-    case ReadAttempt::Outcome::kNotYet:
+    case ReadOutcome::kNotYet:
       return {awaited.until_writer_gone && is_at_end(awaited), {}};
     default:
       return {true, {}};
@@ -103,9 +103,8 @@ bool is_at_end(const Awaited& awaited) {
   if (awaited.reader == nullptr || array.has_writer()) return false;
   // That first: what the writer has published is there since it went.
   const ReadAttempt attempt = awaited.reader->acquire(0, awaited.newer_than);
-  if (attempt.outcome == ReadAttempt::Outcome::kAcquired) array.end_read(attempt.slot);
-  return attempt.outcome == ReadAttempt::Outcome::kNotYet &&
-         (awaited.begun || array.known_version() != 0);
+  if (attempt.outcome == ReadOutcome::kAcquired) array.end_read(attempt.slot);
+  return attempt.outcome == ReadOutcome::kNotYet && (awaited.begun || array.known_version() != 0);
 }
 
 namespace {

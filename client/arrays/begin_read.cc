@@ -12,7 +12,6 @@ namespace {
 
 using wire::ErrorCode;
 using wire::make_error;
-using ReadOutcome = ReadAttempt::Outcome;
 
 std::string current_text(std::uint64_t version) {
   return version == 0 ? "none has been published" : fmt::format("current is {}", version);

@@ -20,7 +20,6 @@ namespace {
 
 using wire::ErrorCode;
 using wire::make_error;
-using WriteOutcome = WriteAttempt::Outcome;
 
 // "pid 4242 (plot.py) reads version 7": whom the writer waits for.
 std::string holders_text(OpenArray& array, WaitLimit& wait_limit) {

@@ -54,7 +54,7 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
     SlotReader* reader = reader_ready_.load();
     if (reader == nullptr || !usable_at_once()) return {};
     const ReadAttempt attempt = reader->acquire(version, newer_than);
-    if (attempt.outcome != ReadAttempt::Outcome::kAcquired) return attempt;
+    if (attempt.outcome != ReadOutcome::kAcquired) return attempt;
     if (!keep(attempt)) return {};
     if (mapped_at_once(attempt.slot)) return attempt;
     end_read(attempt.slot);

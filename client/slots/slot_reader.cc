@@ -8,7 +8,6 @@ namespace memlease::internal {
 
 using wire::Word;
 using wire::WriterRow;
-using ReadOutcome = ReadAttempt::Outcome;
 
 namespace {
 // A try fails when something has changed meanwhile, so a few are enough; a writer that has stopped

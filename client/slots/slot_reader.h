@@ -16,20 +16,21 @@
 
 namespace memlease::internal {
 
+enum class ReadOutcome : std::uint32_t {
+  kAcquired,      // version and slot are set; release(slot) when done
+  kNotYet,        // nothing above newer_than, or not that version yet: wait for a change
+  kGone,          // that version has been overwritten or given up
+  kProducerDied,  // its writer died in the middle of `version`
+  kWriteAborted,  // slots=1: the last write, of `version`, was dropped; nothing stands
+  kWithdrawn,
+  kDraining,
+  kTooManyHeld,  // this process holds its share of the array's versions
+  kUnmapped,     // the writer's row is not mapped; `version` is the board's word that names it
+};
+
 // Two registers: on its way to the caller it does not go through memory.
 struct ReadAttempt {
-  enum class Outcome : std::uint32_t {
-    kAcquired,      // version and slot are set; release(slot) when done
-    kNotYet,        // nothing above newer_than, or not that version yet: wait for a change
-    kGone,          // that version has been overwritten or given up
-    kProducerDied,  // its writer died in the middle of `version`
-    kWriteAborted,  // slots=1: the last write, of `version`, was dropped; nothing stands
-    kWithdrawn,
-    kDraining,
-    kTooManyHeld,  // this process holds its share of the array's versions
-    kUnmapped,     // the writer's row is not mapped; `version` is the board's word that names it
-  };
-  Outcome outcome = Outcome::kNotYet;
+  ReadOutcome outcome = ReadOutcome::kNotYet;
   std::uint32_t slot = 0;
   std::uint64_t version = 0;
 };

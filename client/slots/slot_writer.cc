@@ -15,7 +15,6 @@ namespace memlease::internal {
 using wire::ReaderRow;
 using wire::RowRef;
 using wire::Word;
-using WriteOutcome = WriteAttempt::Outcome;
 
 namespace {
 // How long to sleep where not everybody who may release a slot can wake this writer.

@@ -18,17 +18,18 @@
 
 namespace memlease::internal {
 
+enum class WriteOutcome : std::uint32_t {
+  kReady,    // version and slot are set; publish(), drop() next
+  kNotMine,  // ownership is elsewhere or on its way: ask the daemon
+  kNoFreeSlot,
+  kNumbersUsedUp,  // kLastVersion has been begun: nobody writes this array any more
+  kWithdrawn,
+  kDraining,
+};
+
 // Two registers, as ReadAttempt.
 struct WriteAttempt {
-  enum class Outcome : std::uint32_t {
-    kReady,    // version and slot are set; publish(), drop() next
-    kNotMine,  // ownership is elsewhere or on its way: ask the daemon
-    kNoFreeSlot,
-    kNumbersUsedUp,  // kLastVersion has been begun: nobody writes this array any more
-    kWithdrawn,
-    kDraining,
-  };
-  Outcome outcome = Outcome::kNotMine;
+  WriteOutcome outcome = WriteOutcome::kNotMine;
   std::uint32_t slot = 0;
   std::uint64_t version = 0;
 };
@@ -64,7 +65,7 @@ class SlotWriter {
   wire::Publication current() const;
 
  private:
-  WriteAttempt::Outcome may_begin() const;
+  WriteOutcome may_begin() const;
   // The slot, or none() if none is free.
   std::uint32_t none() const { return layout_.most; }
   std::uint32_t choose(const Preferred* preferred);

@@ -1,7 +1,6 @@
 #include "tests/channel/attach_fixture.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -18,6 +17,7 @@
 
 #include "client/channel/attach_client.h"
 #include "fmt/format.h"
+#include "tests/support/readable.h"
 #include "tests/support/unix_socket.h"
 #include "wire/error.h"
 #include "wire/frame_socket.h"
@@ -198,6 +198,10 @@ void AttachFixture::expect_service() {
   run_until([&] { return host.has(fmt::format("exited {}", sessions + 1)); });
 }
 
+std::string say(const absl::Status& status) {
+  return fmt::format("{}: {}", wire::name_of(wire::code_of(status)), wire::message_of(status));
+}
+
 RawClient::RawClient(const std::string& directory)
     : socket_(connect_unix(socket_in(directory), SOCK_SEQPACKET)) {}
 
@@ -210,8 +214,7 @@ bool RawClient::send_bytes(std::span<const std::byte> bytes, int fd) {
 }
 
 std::optional<wire::Frame> RawClient::receive() {
-  pollfd entry{socket_.get(), POLLIN, 0};
-  while (::poll(&entry, 1, -1) != 1) {
+  while (!readable(socket_.get(), -1)) {
   }
   const auto received = wire::receive_frame(socket_.get(), wire::Ancillary::kOneFd);
   if (received.outcome != wire::Received::Outcome::kFrame) return std::nullopt;

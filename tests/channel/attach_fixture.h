@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "gtest/gtest.h"
 #include "server/channel/attach_server.h"
 #include "server/core/session_host.h"
@@ -128,6 +129,9 @@ inline const auto kPidfdWays =
 inline std::string pidfd_way_name(const ::testing::TestParamInfo<server::PidfdWay>& way) {
   return way.param == server::PidfdWay::kBest ? "Best" : "ByNumber";
 }
+
+// "NAME: MESSAGE".
+std::string say(const absl::Status& status);
 
 // A client without manners.
 class RawClient {

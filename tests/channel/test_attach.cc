@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "client/channel/attach_client.h"
-#include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "tests/channel/attach_fixture.h"
 #include "wire/error.h"
@@ -26,10 +25,6 @@ using wire::SessionId;
 
 class Attach : public EachPidfdWay {};
 INSTANTIATE_TEST_SUITE_P(, Attach, kPidfdWays, pidfd_way_name);
-
-std::string say(const absl::Status& status) {
-  return fmt::format("{}: {}", wire::name_of(wire::code_of(status)), wire::message_of(status));
-}
 
 // Attaches and says how `work` went. Goodbye is said on the way out.
 std::string attached(const std::string& directory,
@@ -106,7 +101,7 @@ TEST_P(Attach, AttestsPidUserAndGroups) {
   EXPECT_THAT(peer.groups, ElementsAre(2001, 2002, 2003));
   EXPECT_GT(peer.pid, 0);
   EXPECT_NE(peer.pid, ::getpid());
-  EXPECT_THAT(peer.command, HasSubstr("test_attach"));
+  EXPECT_THAT(peer.command, HasSubstr("test_channel"));
   EXPECT_EQ(peer.command, server::CommandLines::read_command_line(::getpid()));  // it was forked
   run_until([&] { return host.has("exited 1"); });
 }

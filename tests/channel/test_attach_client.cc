@@ -1,5 +1,4 @@
 // The client against daemons that are not there, not to be trusted, or out of their mind.
-#include <poll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -10,9 +9,9 @@
 #include <cstring>
 
 #include "client/channel/attach_client.h"
-#include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "tests/channel/attach_fixture.h"
+#include "tests/support/readable.h"
 #include "wire/error.h"
 #include "wire/frame_socket.h"
 
@@ -25,10 +24,6 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using wire::ErrorCode;
 using wire::FileId;
-
-std::string say(const absl::Status& status) {
-  return fmt::format("{}: {}", wire::name_of(wire::code_of(status)), wire::message_of(status));
-}
 
 // What a scripted daemon sends for the client's first, second, ... frame; then it waits for the
 // end.
@@ -70,8 +65,7 @@ class AttachClientTest : public AttachFixture {
   void play(const Script& script) const {
     const wire::UniqueFd client(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     const auto await = [&] {
-      pollfd entry{client.get(), POLLIN, 0};
-      ::poll(&entry, 1, -1);
+      readable(client.get(), -1);
       return wire::receive_frame(client.get(), wire::Ancillary::kOneFd).outcome ==
              wire::Received::Outcome::kFrame;
     };

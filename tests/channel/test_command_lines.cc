@@ -39,14 +39,14 @@ TEST(CommandLines, TheyHaveABound) {
 
 TEST(CommandLines, AProcessIsAskedForItsOwn) {
   CommandLines lines;
-  EXPECT_THAT(lines.of(::getpid()), HasSubstr("/test_command_lines"));
+  EXPECT_THAT(lines.of(::getpid()), HasSubstr("/test_channel"));
   EXPECT_EQ(lines.of(::getpid()), CommandLines::read_command_line(::getpid()));
 }
 
 // A kernel thread, or a process that has overwritten it.
 TEST(CommandLines, AProcessWithoutOneIsKnownByItsName) {
   CommandLines lines([](pid_t) { return ""s; });
-  EXPECT_EQ(lines.of(::getpid()), "test_command_li");
+  EXPECT_EQ(lines.of(::getpid()), "test_channel");
 }
 
 // Whoever holds the lock of its own memory must not hold up the daemon.
@@ -60,8 +60,8 @@ TEST(CommandLines, AProcessThatCannotBeReadNowIsKnownByItsName) {
     return "line"s;
   };
   CommandLines lines(read, std::chrono::milliseconds(0));
-  EXPECT_EQ(lines.of(::getpid()), "test_command_li");
-  EXPECT_EQ(lines.of(::getpid()), "test_command_li");
+  EXPECT_EQ(lines.of(::getpid()), "test_channel");
+  EXPECT_EQ(lines.of(::getpid()), "test_channel");
   EXPECT_LE(reads, 1);
   lock.set_value();
   while (lines.of(::getpid()) != "line") {
@@ -77,10 +77,10 @@ TEST(CommandLines, AfterAWaitInVainTheLoopDoesNotWaitForAWhile) {
     over.set_value();
     return "line"s;
   });
-  EXPECT_EQ(lines.of(::getpid()), "test_command_li");
+  EXPECT_EQ(lines.of(::getpid()), "test_channel");
   lock.set_value();
   over.get_future().wait();
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(lines.of(::getpid()), "test_command_li");
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(lines.of(::getpid()), "test_channel");
 }
 
 TEST(CommandLines, AnEndDoesNotWaitForAReadThatIsHeldUp) {

@@ -1,5 +1,4 @@
 // Connecting from several threads, and from a forked child, while a daemon is slow to answer.
-#include <poll.h>
 
 #include <algorithm>
 #include <atomic>
@@ -19,6 +18,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/forked.h"
 #include "tests/support/gates.h"
+#include "tests/support/readable.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/unix_socket.h"
 #include "wire/frame_socket.h"
@@ -68,8 +68,7 @@ class Greeter {
     await_frame(client);  // its end
   }
   static bool await_frame(int client) {
-    pollfd entry{client, POLLIN, 0};
-    ::poll(&entry, 1, -1);
+    readable(client, -1);
     return wire::receive_frame(client, wire::Ancillary::kOneFd).outcome ==
            wire::Received::Outcome::kFrame;
   }

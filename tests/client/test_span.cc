@@ -3,9 +3,11 @@
 
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <numeric>
 #include <stdexcept>
 #include <type_traits>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -48,6 +50,18 @@ TEST_F(Views, IterateOverAllElements) {
   EXPECT_EQ(sum, 276);
   for (int& cell : view.row(1)) cell = 0;
   EXPECT_EQ(std::accumulate(view.begin(), view.end(), 0), 66);
+}
+
+TEST_F(Views, AsSpansIterateInCOrderWhateverTheirStrides) {
+  const std::int64_t of_int = sizeof(int);
+  const Span<int, 2> columns{cells.data(), {2, 3}, {of_int, 4 * of_int}};
+  EXPECT_EQ(std::vector<int>(columns.begin(), columns.end()), (std::vector<int>{0, 4, 8, 1, 5, 9}));
+  for (int& cell : columns) cell = -1;
+  EXPECT_EQ(std::accumulate(view.begin(), view.end(), 0), 276 - 27 - 6);
+  const Span<const int, 2> none{cells.data(), {2, 0}, {of_int, of_int}};
+  EXPECT_EQ(none.begin(), none.end());
+  const Span<int, 0> one{cells.data(), {}, {}};
+  EXPECT_EQ(std::distance(one.begin(), one.end()), 1);
 }
 
 TEST_F(Views, CheckInAt) {

@@ -7,7 +7,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-Table example() {
+Table ranked() {
   return {"",
           {{"name", "ARRAY"},
            {"rate", "RATE"},
@@ -20,9 +20,9 @@ Table example() {
 }
 
 const std::vector<int> kRanks = {0, 1, 0, 3, 2};
-constexpr Style kTerminal{.human = true, .color = false, .now_ms = 0};
+constexpr Style kScreen{.human = true, .color = false, .now_ms = 0};
 
-std::vector<std::string> in(std::size_t width) { return fit(example(), kRanks, kTerminal, width); }
+std::vector<std::string> in(std::size_t width) { return fit(ranked(), kRanks, kScreen, width); }
 
 TEST(Fit, WithRoomForAllIsTheTable) {
   EXPECT_THAT(in(80), ElementsAre("ARRAY                RATE    BYTES  COMMAND",
@@ -59,9 +59,9 @@ TEST(Fit, IsNeverWiderThanTheTerminal) {
 }
 
 TEST(Fit, OfNothingIsTitles) {
-  Table table = example();
+  Table table = ranked();
   table.rows.clear();
-  EXPECT_THAT(fit(table, kRanks, kTerminal, 80), ElementsAre("ARRAY  RATE  BYTES  COMMAND"));
+  EXPECT_THAT(fit(table, kRanks, kScreen, 80), ElementsAre("ARRAY  RATE  BYTES  COMMAND"));
 }
 
 TEST(Cropped, KeepsWholeCharacters) {

@@ -4,8 +4,8 @@
 namespace memlease::ctl {
 namespace {
 
-constexpr std::uint64_t kNow = 1'700'000'000'000;
-constexpr Style kTerminal{.human = true, .color = false, .now_ms = kNow};
+constexpr std::uint64_t kToday = 1'700'000'000'000;
+constexpr Style kTerminal{.human = true, .color = false, .now_ms = kToday};
 constexpr Style kPipe{};
 
 Table example() {
@@ -16,7 +16,7 @@ Table example() {
            {"", "NOTE"},
            {"since_unix_ms", "SINCE"}},
           {{std::string("u"), std::vector<std::int64_t>{2, 3}, Bytes{1536}, std::string("x"),
-            Time{kNow - 90'000}},
+            Time{kToday - 90'000}},
            {std::string("density"), std::vector<std::int64_t>{}, Bytes{7}, Cell(), Time{}}}};
 }
 
@@ -139,24 +139,24 @@ TEST(Cell, ShortTimesHaveTheirUnits) {
 }
 
 TEST(Cell, AMomentOfAnotherDayHasItsDate) {
-  EXPECT_EQ(to_human(Moment{kNow}, kNow).size(), std::string_view("22:13:20").size());
-  EXPECT_EQ(to_human(Moment{kNow - 86'400'000}, kNow).size(),
+  EXPECT_EQ(to_human(Moment{kToday}, kToday).size(), std::string_view("22:13:20").size());
+  EXPECT_EQ(to_human(Moment{kToday - 86'400'000}, kToday).size(),
             std::string_view("2023-11-13 22:13:20").size());
-  EXPECT_EQ(to_plain(Moment{kNow}), "2023-11-14T22:13:20Z");
+  EXPECT_EQ(to_plain(Moment{kToday}), "2023-11-14T22:13:20Z");
   EXPECT_EQ(to_json(Moment{}), "null");
 }
 
 TEST(Cell, AClockThatWasSetBackGivesNoHugeAge) {
-  EXPECT_EQ(to_human(Time{kNow + 5000}, kNow), "0 s ago");
+  EXPECT_EQ(to_human(Time{kToday + 5000}, kToday), "0 s ago");
 }
 
 TEST(Cell, AGpuHasTheBeginningOfItsNameForPeopleAlone) {
   const Device gpu{"GPU-6a9f01c2-73cd-44b1-a2c4-0d3a31f0a8be"};
-  EXPECT_EQ(to_human(gpu, kNow), "GPU-6a9f01c2...");
+  EXPECT_EQ(to_human(gpu, kToday), "GPU-6a9f01c2...");
   EXPECT_EQ(to_plain(gpu), gpu.name);
   EXPECT_EQ(to_json(gpu), '"' + gpu.name + '"');
-  EXPECT_EQ(to_human(Device{"host"}, kNow), "host");
-  EXPECT_EQ(to_human(Device{"GPU-1"}, kNow), "GPU-1");
+  EXPECT_EQ(to_human(Device{"host"}, kToday), "host");
+  EXPECT_EQ(to_human(Device{"GPU-1"}, kToday), "GPU-1");
 }
 
 TEST(Cell, ProcessNamesCannotControlTheTerminal) {

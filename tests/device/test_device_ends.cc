@@ -106,16 +106,16 @@ class DeviceExceptions : public DeviceEnds {};
 // A lack of memory, say.
 TEST_P(DeviceExceptions, LeaveTheArrayToEverybody) { go_through(GetParam(), false); }
 
-const std::vector<std::string> kWriting = {"write a s", "fill a 9 s"};
-const std::vector<std::string> kReading = {"read a r", "look a 1 r"};
+const std::vector<std::string> kFilling = {"write a s", "fill a 9 s"};
+const std::vector<std::string> kLooking = {"read a r", "look a 1 r"};
 
 INSTANTIATE_TEST_SUITE_P(
     Steps, DeviceExceptions,
     ::testing::Values(End{"write", {}, "throw_at device.write_ordered 1", "write a s"},
-                      End{"publish", kWriting, "throw_at device.write_recorded 1", "publish a"},
-                      End{"drop", kWriting, "throw_at device.write_recorded 1", "drop a s"},
+                      End{"publish", kFilling, "throw_at device.write_recorded 1", "publish a"},
+                      End{"drop", kFilling, "throw_at device.write_recorded 1", "drop a s"},
                       End{"read", {}, "throw_at device.read_ordered 1", "read a r"},
-                      End{"release", kReading, "throw_at device.read_recorded 1", "release a"},
+                      End{"release", kLooking, "throw_at device.read_recorded 1", "release a"},
                       End{"put", {}, "throw_at device.copied 1", "put a 9"},
                       End{"update", {}, "throw_at device.copied 1", "update a s", 2},
                       End{"put_recorded", {}, "throw_at device.write_recorded 1", "put a 9"},

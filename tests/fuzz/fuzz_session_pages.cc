@@ -52,7 +52,7 @@ class Liars {
   void read(std::uint64_t version, std::uint64_t newer_than) {
     internal::SlotReader& reader = world_.reader(0);
     const ReadAttempt attempt = reader.acquire(version, newer_than);
-    if (attempt.outcome != ReadAttempt::Outcome::kAcquired) {
+    if (attempt.outcome != internal::ReadOutcome::kAcquired) {
       require(!reader.holds_any(), "a read that failed holds nothing");
       return;
     }
@@ -77,7 +77,7 @@ class Liars {
     SlotWaitOf wait([&](const auto&, auto) { return ++tries < 2; });
     const WriteAttempt attempt = writer.begin(wait);
     require(writer.current().slot < world_.slots(), "what stands is a slot of the array");
-    if (attempt.outcome != WriteAttempt::Outcome::kReady) return;
+    if (attempt.outcome != internal::WriteOutcome::kReady) return;
     require(attempt.slot < world_.slots(), "a slot of the array to write");
     writer.for_each_read_fence(attempt.slot, [](wire::RowRef, std::uint64_t) {});
     if (how % 2 == 0) {

@@ -9,8 +9,8 @@ namespace memlease::testing {
 namespace {
 
 const std::vector<std::string> kOpen = {"connect", "open {}"};
-const std::vector<std::string> kReading = {"connect", "read {} 0 1000"};
-const std::vector<std::string> kWriting = {"connect", "write {} 1000", "fill {}"};
+const std::vector<std::string> kPeerReads = {"connect", "read {} 0 1000"};
+const std::vector<std::string> kPeerWrites = {"connect", "write {} 1000", "fill {}"};
 const std::vector<std::string> kBoth = {"connect", "put {} 1000", "read {} 0 1000", "release {}"};
 const std::string kRead = "read {} 0 1000";
 const std::string kPut = "put {} 5000";
@@ -39,7 +39,7 @@ std::vector<CrashStep> make_steps() {
     steps.push_back({.step = step, .before = kOpen, .last = "poll_read {} 5000"});
   }
   for (const char* step : {"release.begin", "release.cleared", "release.given_up"}) {
-    steps.push_back({.step = step, .before = kReading, .last = "release {}"});
+    steps.push_back({.step = step, .before = kPeerReads, .last = "release {}"});
   }
   for (const char* step : {"release.wanted", "release.counted"}) {
     steps.push_back(
@@ -117,28 +117,30 @@ std::vector<CrashStep> make_steps() {
                    .outcome = Outcome::kNew,
                    .number_used = true});
   steps.push_back({.step = "drop.begin",
-                   .before = kWriting,
+                   .before = kPeerWrites,
                    .last = "drop {}",
                    .outcome = Outcome::kTorn,
                    .number_used = true});
   for (const char* step : {"drop.slot", "end_write.unflagged", "end_write.counted"}) {
     steps.push_back({.step = step,
-                     .before = kWriting,
+                     .before = kPeerWrites,
                      .last = "drop {}",
                      .outcome = Outcome::kDropped,
                      .number_used = true});
   }
   for (const char* step : {"publish.begin", "publish.slot", "publish.publication",
                            "end_write.unflagged", "end_write.counted", "end_write.waking"}) {
-    steps.push_back(
-        {.step = step, .before = kWriting, .last = "publish {}", .stage = Stage::kOwnershipWanted});
+    steps.push_back({.step = step,
+                     .before = kPeerWrites,
+                     .last = "publish {}",
+                     .stage = Stage::kOwnershipWanted});
   }
   for (const char* step : {"drop.begin", "drop.slot", "end_write.waking"}) {
     steps.push_back(
-        {.step = step, .before = kWriting, .last = "drop {}", .stage = Stage::kOwnershipWanted});
+        {.step = step, .before = kPeerWrites, .last = "drop {}", .stage = Stage::kOwnershipWanted});
   }
   steps.push_back({.step = "withdraw.begin", .before = kOpen, .last = "withdraw {}"});
-  for (const auto& before : {kOpen, kReading, kWriting}) {
+  for (const auto& before : {kOpen, kPeerReads, kPeerWrites}) {
     steps.push_back({.step = "withdraw.answered",
                      .before = before,
                      .last = "withdraw {}",

@@ -2,7 +2,6 @@
 // of a process's.
 #include <fcntl.h>
 #include <memlease/memlease.h>
-#include <poll.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,17 +25,13 @@
 #include "tests/support/open_files.h"
 #include "tests/support/options_for.h"
 #include "tests/support/private_daemon.h"
+#include "tests/support/readable.h"
 #include "wire/unique_fd.h"
 
 namespace memlease::testing {
 namespace {
 
 constexpr int kLongMs = 20'000;
-
-bool readable(int fd, int timeout_ms = kLongMs) {
-  pollfd asked{fd, POLLIN, 0};
-  return ::poll(&asked, 1, timeout_ms) == 1;
-}
 
 std::size_t threads() {
   return static_cast<std::size_t>(

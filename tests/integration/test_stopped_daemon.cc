@@ -1,6 +1,5 @@
 // The daemon is stopped, or slow: whatever needs nothing of it goes on.
 #include <memlease/memlease.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +22,7 @@
 #include "tests/support/pattern.h"
 #include "tests/support/peer.h"
 #include "tests/support/private_daemon.h"
+#include "tests/support/readable.h"
 
 namespace memlease::testing {
 namespace {
@@ -166,8 +166,7 @@ TEST_F(StoppedDaemon, DoesNotHoldUpNewsOfAnotherDaemon) {
   const auto start = Clock::now();
   b.write().publish();
   EXPECT_EQ(ready.get(), std::vector<std::size_t>{1});
-  pollfd readable{fd, POLLIN, 0};
-  EXPECT_EQ(poll(&readable, 1, 10'000), 1);
+  EXPECT_TRUE(readable(fd));
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(5));
   daemon.signal(SIGCONT);
   EXPECT_EQ(of_stopped.next().version(), 2U);

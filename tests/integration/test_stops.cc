@@ -23,7 +23,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kLong{20};
+constexpr std::chrono::seconds kFarOff{20};
 
 class Stops : public ::testing::Test {
  protected:
@@ -73,7 +73,7 @@ TEST_F(Stops, EndWaits) {
       [&](auto stop) { client.wait_for("never", stop); },
   };
   for (std::size_t i = 0; i < std::size(calls); ++i) {
-    EXPECT_LT(after_stop(calls[i]), kLong / 4) << "call " << i;
+    EXPECT_LT(after_stop(calls[i]), kFarOff / 4) << "call " << i;
   }
 }
 
@@ -115,7 +115,7 @@ TEST_F(Stops, ByDeadlinesAreOnTime) {
   EXPECT_EQ(error_of([&] { client.wait_for("never", std::chrono::system_clock::now()); }),
             ErrorCode::Timeout);
   EXPECT_EQ(wait({{*array, newest}}, end), std::vector<std::size_t>{});
-  EXPECT_LT(Clock::now() - start, kLong / 4);
+  EXPECT_LT(Clock::now() - start, kFarOff / 4);
 }
 
 class UntilWriterGone : public Stops {
@@ -134,7 +134,7 @@ class UntilWriterGone : public Stops {
   static FollowOptions until_gone(std::uint64_t after = 0) {
     FollowOptions options;
     options.until_writer_gone = true;
-    options.timeout = kLong;
+    options.timeout = kFarOff;
     options.after = after;
     return options;
   }
@@ -163,7 +163,8 @@ TEST_F(UntilWriterGone, FollowersEndWithItsLastVersion) {
 TEST_F(UntilWriterGone, AWaitForAFollowerEnds) {
   run("put a 1000");
   Follower follower = array->follow(until_gone(2));
-  auto waits = std::async(std::launch::async, [&] { return wait({{*array, 2}, follower}, kLong); });
+  auto waits =
+      std::async(std::launch::async, [&] { return wait({{*array, 2}, follower}, kFarOff); });
   writer.kill();
   EXPECT_EQ(waits.get(), std::vector<std::size_t>{1});
   EXPECT_FALSE(follower.next_or_end().has_value());

@@ -25,7 +25,6 @@ namespace {
 
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
-using wire::ErrorCode;
 using Stub = v1::Control::Stub;
 
 constexpr uid_t kUser = 54321;
@@ -68,30 +67,30 @@ class ThreadLimit : public ::testing::Test {
     ASSERT_EQ(::geteuid(), 0U) << "these tests become other users: run them as root";
   }
   // Whatever it answers, it answers.
-  ErrorCode list() { return wire::code_of(RawControl(daemon_.directory(), kUser).list("")); }
+  wire::ErrorCode list() { return wire::code_of(RawControl(daemon_.directory(), kUser).list("")); }
 
   PrivateDaemon daemon_{{"--log-level=warning"}, kUser};
 };
 
 TEST_F(ThreadLimit, RefusesAConnectionAndNoMore) {
   limit_threads(daemon_.pid(), threads_of(daemon_.pid()));
-  EXPECT_EQ(list(), ErrorCode::kDaemonLost);
+  EXPECT_EQ(list(), wire::ErrorCode::kDaemonLost);
   EXPECT_THAT(daemon_.log(), HasSubstr("no threads are left for gRPC"));
   limit_threads(daemon_.pid(), std::nullopt);
-  EXPECT_EQ(list(), ErrorCode::kDenied) << "without a token";
+  EXPECT_EQ(list(), wire::ErrorCode::kDenied) << "without a token";
 }
 
 TEST_F(ThreadLimit, LetsTheServerOfAUserWhoLeftEnd) {
   std::size_t count = 0;
   {
     RawControl control(daemon_.directory(), kUser);
-    EXPECT_EQ(wire::code_of(control.list("")), ErrorCode::kDenied);
+    EXPECT_EQ(wire::code_of(control.list("")), wire::ErrorCode::kDenied);
     count = threads_of(daemon_.pid());
     limit_threads(daemon_.pid(), 1);
   }
   EXPECT_TRUE(eventually([&] { return threads_of(daemon_.pid()) < count; }));
   limit_threads(daemon_.pid(), std::nullopt);
-  EXPECT_EQ(list(), ErrorCode::kDenied);
+  EXPECT_EQ(list(), wire::ErrorCode::kDenied);
 }
 
 // Some of what gRPC starts with it gets, and the next thread it does not.
@@ -101,9 +100,10 @@ TEST(ThreadLimits, AreSurvivedHoweverFewAreLeft) {
     PrivateDaemon daemon({"--log-level=warning"}, kUser);
     limit_threads(daemon.pid(), threads_of(daemon.pid()) + left);
     const absl::Status answer = RawControl(daemon.directory(), kUser).list("");
-    EXPECT_THAT(wire::code_of(answer), AnyOf(ErrorCode::kDenied,          // served: no token
-                                             ErrorCode::kDaemonLost,      // the connection refused
-                                             ErrorCode::kQuotaExceeded))  // the call refused
+    EXPECT_THAT(wire::code_of(answer),
+                AnyOf(wire::ErrorCode::kDenied,          // served: no token
+                      wire::ErrorCode::kDaemonLost,      // the connection refused
+                      wire::ErrorCode::kQuotaExceeded))  // the call refused
         << answer;
     EXPECT_EQ(daemon.wait(0), -1) << "it has ended";
   }

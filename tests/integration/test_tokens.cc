@@ -16,7 +16,6 @@ namespace memlease::testing {
 namespace {
 
 using internal::AttachClient;
-using wire::ErrorCode;
 
 class Tokens : public ::testing::Test {
  protected:
@@ -32,7 +31,7 @@ class Tokens : public ::testing::Test {
   PrivateDaemon daemon_{{"--socket-mode=0666", "--log-level=error"}};
 };
 
-#define EXPECT_DENIED(status) EXPECT_EQ(wire::code_of(status), ErrorCode::kDenied) << (status)
+#define EXPECT_DENIED(status) EXPECT_EQ(wire::code_of(status), wire::ErrorCode::kDenied) << (status)
 
 TEST_F(Tokens, AreNeededByEveryCall) {
   using Stub = v1::Control::Stub;
@@ -120,7 +119,7 @@ TEST_F(Tokens, CannotBeGuessed) {
       const std::uint64_t bits = random();
       guess.append(reinterpret_cast<const char*>(&bits), sizeof bits);
     }
-    ASSERT_EQ(wire::code_of(caller.list(guess)), ErrorCode::kDenied);
+    ASSERT_EQ(wire::code_of(caller.list(guess)), wire::ErrorCode::kDenied);
   }
 }
 

@@ -21,7 +21,7 @@ namespace {
 using ::testing::Le;
 
 constexpr std::chrono::milliseconds kMoment{20};
-constexpr std::int64_t kWords = 8;
+constexpr std::int64_t kEight = 8;
 
 class Tries : public ::testing::Test {
  protected:
@@ -32,7 +32,7 @@ class Tries : public ::testing::Test {
   }
   // Of three slots, or one that may get more.
   Array create(std::uint32_t max_slots = 3, std::uint32_t slots = 3) {
-    CreateOptions options = words("a", kWords);
+    CreateOptions options = words("a", kEight);
     options.slots = slots;
     options.max_slots = max_slots;
     return client_.create(options);
@@ -40,7 +40,7 @@ class Tries : public ::testing::Test {
   // With what the other process looks for.
   static void publish(const Array& array) { publish(array.write()); }
   static void publish(WriteLease lease) {
-    Pattern pattern(static_cast<std::uint64_t*>(lease.data()), kWords);
+    Pattern pattern(static_cast<std::uint64_t*>(lease.data()), kEight);
     pattern.fill_first_half(lease.version(), 0);
     pattern.fill_second_half();
     lease.publish();

@@ -35,7 +35,6 @@ def test_the_bundles_programs_are_built(load):
     tests.remove("tests/test_tsunami_on_gpu")  # where CMake found nvcc
     missing = [name for name in (*programs.NEEDED, *tests) if not (build / name).exists()]
     assert not missing
-    assert "tests/test_device_arrays" in tests
 
 
 def test_a_program_that_cannot_be_built_does_not_hide_the_others(load, monkeypatch):

@@ -20,6 +20,7 @@
 #include "fmt/ranges.h"
 #include "gtest/gtest.h"
 #include "tests/support/in_build.h"
+#include "tests/support/readable.h"
 
 namespace memlease::testing {
 namespace {
@@ -117,8 +118,7 @@ Peer::~Peer() {
   if (pid_ == 0) return;
   close_pipes();
   signal(SIGCONT);
-  pollfd entry{process_.get(), POLLIN, 0};
-  if (poll(&entry, 1, 10'000) != 1) {
+  if (!readable(process_.get(), 10'000)) {
     ADD_FAILURE() << "peer " << pid_ << " does not end";
     signal(SIGKILL);
   }
@@ -181,8 +181,7 @@ int Peer::wait_for_signal(int timeout_ms) {
   const auto end = Clock::now() + std::chrono::milliseconds(timeout_ms);
   do {
     if (reap(false)) return died_of_;
-    pollfd entry{process_.get(), POLLIN, 0};
-    poll(&entry, 1, 1);
+    readable(process_.get(), 1);
   } while (Clock::now() < end);
   return 0;
 }

@@ -3,7 +3,6 @@
 #include <grp.h>
 #include <memlease/for_bindings.h>
 #include <memlease/memlease.h>
-#include <poll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -23,6 +22,7 @@
 #include "tests/support/crash_point.h"
 #include "tests/support/forked.h"
 #include "tests/support/pattern.h"
+#include "tests/support/readable.h"
 #include "tests/support/steady.h"
 #include "tests/support/storm.h"
 #include "tests/support/watcher.h"
@@ -153,8 +153,7 @@ class PeerProgram {
   // A read as an event loop has it: of what its descriptor tells of, which then tells of more.
   std::string poll_read(Words& words) {
     const std::string name = name_in(words);
-    pollfd asked{array(name).event_fd(), POLLIN, 0};
-    ::poll(&asked, 1, static_cast<int>(ms_in(words).count()));
+    readable(array(name).event_fd(), static_cast<int>(ms_in(words).count()));
     const ReadLease lease = array(name).read();
     verify_lease(name, lease);
     return place(lease);

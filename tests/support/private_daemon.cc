@@ -22,6 +22,7 @@
 #include "gtest/gtest.h"
 #include "memlease/v1/admin.pb.h"
 #include "tests/support/in_build.h"
+#include "tests/support/readable.h"
 #include "tests/support/unix_socket.h"
 #include "wire/error.h"
 
@@ -131,8 +132,7 @@ std::string PrivateDaemon::log() const { return text_of(home_.path() + "/log"); 
 void PrivateDaemon::signal(int number) const { ::kill(pid_, number); }
 
 int PrivateDaemon::wait(int timeout_ms) {
-  pollfd entry{process_.get(), POLLIN, 0};
-  if (poll(&entry, 1, timeout_ms) != 1) return -1;
+  if (!readable(process_.get(), timeout_ms)) return -1;
   const int code = reap(pid_);
   killed_ = code >= 128;
   pid_ = 0;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -116,6 +117,43 @@ class Span {
     internal::require_inside(shape_, at);
     return element(at);
   }
+
+  // Over all elements, the last index running fastest. A View's are pointers.
+  class Iterator {
+   public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = std::remove_const_t<T>;
+    using difference_type = std::ptrdiff_t;
+    using pointer = T*;
+    using reference = T&;
+
+    Iterator() = default;
+    T& operator*() const { return span_.element(at_); }
+    T* operator->() const { return &**this; }
+    Iterator& operator++() {
+      --left_;
+      for (std::size_t i = N; i-- > 0 && ++at_[i] == span_.shape_[i];) at_[i] = 0;
+      return *this;
+    }
+    Iterator operator++(int) {
+      const Iterator before = *this;
+      ++*this;
+      return before;
+    }
+    // Of iterators of one span.
+    friend bool operator==(const Iterator& a, const Iterator& b) { return a.left_ == b.left_; }
+    friend bool operator!=(const Iterator& a, const Iterator& b) { return a.left_ != b.left_; }
+
+   private:
+    friend class Span;
+    Iterator(const Span& span, std::int64_t left) : span_(span), left_(left) {}
+
+    Span span_{nullptr, {}, {}};
+    Extents at_{};
+    std::int64_t left_ = 0;  // elements from here to the end
+  };
+  Iterator begin() const { return {*this, size()}; }
+  Iterator end() const { return {*this, 0}; }
 
  private:
   using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/crash_point.h"
 #include "tests/support/local_daemon.h"
+#include "tests/support/words.h"
 
 namespace memlease::testing {
 
@@ -39,10 +40,7 @@ class DeviceThreads : public ::testing::Test {
   static constexpr std::int64_t kOwnSegment = 1 << 20;  // elements: no other array has room there
 
   Array create(const std::string& name, const std::string& device, std::int64_t elements = 8) {
-    CreateOptions options;
-    options.name = name;
-    options.dtype = dtype_of<std::uint64_t>();
-    options.shape = {elements};
+    CreateOptions options = words(name, elements);
     options.device = device;
     return client.create(options);
   }

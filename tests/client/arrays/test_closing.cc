@@ -19,7 +19,7 @@ TEST_F(Closing, IsLeftByAReadThatHasTakenItsHoldTooLate) {
   array.read().release();
   const auto open = open_here();
   const ReadAttempt attempt = open->reader_if_subscribed()->acquire(0, 0);
-  ASSERT_EQ(attempt.outcome, ReadAttempt::Outcome::kAcquired);
+  ASSERT_EQ(attempt.outcome, internal::ReadOutcome::kAcquired);
   open->close();
   EXPECT_FALSE(open->left()) << "there is a hold";
   EXPECT_FALSE(open->keep(attempt));

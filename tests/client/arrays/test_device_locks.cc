@@ -8,11 +8,11 @@ namespace memlease::testing {
 namespace {
 
 // A step at which a thread of this process stops, and what leads there.
-struct Step {
+struct LongStep {
   const char* gate;
   const char* name;
   void (*run)(Client& client);
-  friend void PrintTo(const Step& step, std::ostream* out) { *out << step.name; }
+  friend void PrintTo(const LongStep& step, std::ostream* out) { *out << step.name; }
 };
 
 void open_other(Client& client) { client.open("other"); }
@@ -35,7 +35,7 @@ void drop_other(Client& client) {
 void open_host(Client& client) { client.open("elsewhere"); }
 void write_other(Client& client) { publish(client.open("other")); }
 
-class DeviceLocks : public DeviceThreads, public ::testing::WithParamInterface<Step> {
+class DeviceLocks : public DeviceThreads, public ::testing::WithParamInterface<LongStep> {
  protected:
   DeviceLocks() {
     publish(gpu);
@@ -96,17 +96,17 @@ TEST_P(DeviceLocks, AreNotHeldWhileAThread) {
 
 INSTANTIATE_TEST_SUITE_P(
     Steps, DeviceLocks,
-    ::testing::Values(Step{"open_memory", "OpensMemory", open_other},
-                      Step{"open_event", "OpensTheSlotsEvents", open_other},
-                      Step{"call import_memory", "AsksForMemory", open_other},
-                      Step{"call subscribe", "Subscribes", read_other},
-                      Step{"call acquire_writer", "AsksForTheRightToWrite", write_other},
-                      Step{"close_memory", "ClosesMemory", close_other},
-                      Step{"close_event", "ClosesEvents", close_other},
-                      Step{"close_memory", "ClosesMemoryOfAnArrayThatItDropped", drop_other},
-                      Step{"call leave", "Leaves", close_other},
-                      Step{"call close_imports", "TellsWhatItHasClosed", close_and_flush},
-                      Step{"fetch", "FetchesAFile", open_host}),
+    ::testing::Values(LongStep{"open_memory", "OpensMemory", open_other},
+                      LongStep{"open_event", "OpensTheSlotsEvents", open_other},
+                      LongStep{"call import_memory", "AsksForMemory", open_other},
+                      LongStep{"call subscribe", "Subscribes", read_other},
+                      LongStep{"call acquire_writer", "AsksForTheRightToWrite", write_other},
+                      LongStep{"close_memory", "ClosesMemory", close_other},
+                      LongStep{"close_event", "ClosesEvents", close_other},
+                      LongStep{"close_memory", "ClosesMemoryOfAnArrayThatItDropped", drop_other},
+                      LongStep{"call leave", "Leaves", close_other},
+                      LongStep{"call close_imports", "TellsWhatItHasClosed", close_and_flush},
+                      LongStep{"fetch", "FetchesAFile", open_host}),
     [](const auto& step) { return std::string(step.param.name); });
 
 // The array's last use ends, and its GPU is at work for as long as the test wants.

@@ -1,7 +1,6 @@
 // The steps by which a descriptor becomes readable again, and what becomes of it without one: it is
 // not readable though there is a version, or readable though there is none. slot_steps.h tells how
 // they are played.
-#include <poll.h>
 
 #include <cstddef>
 #include <future>
@@ -10,14 +9,10 @@
 
 #include "tests/client/arrays/device_threads.h"
 #include "tests/client/slots/slot_steps.h"
+#include "tests/support/readable.h"
 
 namespace memlease::testing {
 namespace {
-
-bool readable(int fd, int timeout_ms) {
-  pollfd asked{fd, POLLIN, 0};
-  return ::poll(&asked, 1, timeout_ms) == 1;
-}
 
 class Arrays {
  public:
@@ -30,13 +25,7 @@ class Arrays {
       daemon_.with_broker([&](server::Broker& broker) { sessions = broker.sessions().size(); });
     } while (sessions > 1);
   }
-  Array create(const std::string& name) const {
-    CreateOptions options;
-    options.name = name;
-    options.dtype = dtype_of<std::uint64_t>();
-    options.shape = {8};
-    return client_->create(options);
-  }
+  Array create(const std::string& name) const { return client_->create(words(name, 8)); }
   // Within a limit, which is short where it is not to become so.
   static bool becomes_readable(int fd, const char* left_out) {
     return readable(fd, internal::leaves_out(left_out) ? 50 : 20'000);
@@ -94,7 +83,7 @@ bool what_an_earlier_round_saw_is_of_that_round() {
   return !readable(fd, 0);
 }
 
-const Step kSteps[] = {
+const Step kEventSteps[] = {
     {"AVersionBetweenTheTakeAndTheWaitCounts", "wait from what was taken",
      a_version_between_the_take_and_the_wait_counts},
     {"TheThreadHearsOfWhatComesWhileItWaits", "tell the thread",
@@ -104,7 +93,7 @@ const Step kSteps[] = {
 };
 
 using EventSteps = Steps;
-INSTANTIATE_TEST_SUITE_P(, EventSteps, ::testing::ValuesIn(kSteps), promise_of);
+INSTANTIATE_TEST_SUITE_P(, EventSteps, ::testing::ValuesIn(kEventSteps), promise_of);
 
 TEST_P(EventSteps, KeepTheirPromise) { expect_kept(); }
 

@@ -66,7 +66,7 @@ class OpenArrayTest : public ::testing::Test {
     const auto reader = array.reader(kNoInterrupts);
     EXPECT_TRUE(reader.ok()) << reader.status();
     const ReadAttempt attempt = (*reader)->acquire(0, 0);
-    EXPECT_EQ(attempt.outcome, ReadAttempt::Outcome::kAcquired);
+    EXPECT_EQ(attempt.outcome, ReadOutcome::kAcquired);
     return attempt.slot;
   }
   void publish_elsewhere() {
@@ -160,7 +160,7 @@ TEST_F(OpenArrayTest, AReadThatCameBehindACloseGivesItsHoldBack) {
   array->end_read(lease(*array));
   array->close();
   const ReadAttempt attempt = array->read_at_once(0, 0);
-  EXPECT_NE(attempt.outcome, ReadAttempt::Outcome::kAcquired);
+  EXPECT_NE(attempt.outcome, ReadOutcome::kAcquired);
   EXPECT_FALSE(array->in_use());
 }
 

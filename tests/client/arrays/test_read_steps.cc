@@ -15,11 +15,7 @@ using Clock = std::chrono::steady_clock;
 bool comes_before_the_deadline(const std::string& step, const char* left_out) {
   LocalDaemon daemon;
   const Client client = Client::connect();
-  CreateOptions options;
-  options.name = "a";
-  options.dtype = dtype_of<std::uint64_t>();
-  options.shape = {8};
-  const Array array = client.create(options);
+  const Array array = client.create(words("a", 8));
   array.write().publish();
   array.read().release();  // it has subscribed
   never_look_again();      // a wake-up that is lost stays lost
@@ -42,7 +38,7 @@ bool what_comes_after_the_look_ends_the_sleep() {
   return comes_before_the_deadline("sleep.looked", "take the counts first");
 }
 
-const Step kSteps[] = {
+const Step kReadSteps[] = {
     {"WhatCameBeforeTheCountsIsSeen", "look again before the sleep",
      what_came_before_the_counts_is_seen},
     {"WhatComesAfterTheLookEndsTheSleep", "take the counts first",
@@ -50,7 +46,7 @@ const Step kSteps[] = {
 };
 
 using ReadSteps = Steps;
-INSTANTIATE_TEST_SUITE_P(, ReadSteps, ::testing::ValuesIn(kSteps), promise_of);
+INSTANTIATE_TEST_SUITE_P(, ReadSteps, ::testing::ValuesIn(kReadSteps), promise_of);
 
 TEST_P(ReadSteps, KeepTheirPromise) { expect_kept(); }
 

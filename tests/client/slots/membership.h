@@ -67,14 +67,14 @@ struct Membership {
   }
   void publish() {
     const internal::WriteAttempt attempt = begin();
-    EXPECT_EQ(attempt.outcome, internal::WriteAttempt::Outcome::kReady);
+    EXPECT_EQ(attempt.outcome, internal::WriteOutcome::kReady);
     writer.publish(attempt.slot, attempt.version);
   }
   // The reader holds version 1, and version 2 is current: there is no slot to write.
   void hold_the_other_slot() {
     publish();
     held = reader->acquire(1, 0);
-    EXPECT_EQ(held.outcome, internal::ReadAttempt::Outcome::kAcquired);
+    EXPECT_EQ(held.outcome, internal::ReadOutcome::kAcquired);
     publish();
   }
 

@@ -61,7 +61,7 @@ ReadAttempt read_newer(Shared& shared, SlotReader& reader, std::uint64_t newer_t
     const SlotReader::Counts counts = reader.counts();
     reader.announce_sleep();
     const ReadAttempt attempt = reader.acquire(0, newer_than);
-    const bool acquired = attempt.outcome == ReadAttempt::Outcome::kAcquired;
+    const bool acquired = attempt.outcome == internal::ReadOutcome::kAcquired;
     const bool finished = shared.stop || (shared.done && newer_than >= shared.last);
     if (!acquired && !finished) shared.sleep(counts.span());
     reader.end_sleep();
@@ -73,14 +73,14 @@ void read_all(Shared& shared, SlotReader& reader) {
   std::uint64_t seen = 0;
   while (!shared.stop && !(shared.done && seen >= shared.last)) {
     const ReadAttempt newest = read_newer(shared, reader, seen);
-    if (newest.outcome != ReadAttempt::Outcome::kAcquired) continue;
+    if (newest.outcome != internal::ReadOutcome::kAcquired) continue;
     if (newest.version <= seen) ++shared.backwards;
     seen = newest.version;
     check_payload(shared, newest);
     reader.release(newest.slot);
     if (seen < 2) continue;
     const ReadAttempt older = reader.acquire(seen - 1, 0);  // may be gone by now
-    if (older.outcome != ReadAttempt::Outcome::kAcquired) continue;
+    if (older.outcome != internal::ReadOutcome::kAcquired) continue;
     check_payload(shared, older);
     reader.release(older.slot);
   }

@@ -51,7 +51,7 @@ inline bool would_sleep(std::span<const wire::FutexWait> words) {
 
 // The version that the current writer's row has in the slot of `attempt` is the one it is for.
 inline bool stands(SlotWorld& world, const internal::ReadAttempt& attempt, std::uint32_t writer) {
-  return attempt.outcome == internal::ReadAttempt::Outcome::kAcquired &&
+  return attempt.outcome == internal::ReadOutcome::kAcquired &&
          world.writer_row(writer).slot_words()[attempt.slot].load() == attempt.version;
 }
 

@@ -12,10 +12,9 @@ namespace memlease::testing {
 namespace {
 
 using internal::leaves_out;
-using internal::ReadAttempt;
 using internal::WriteAttempt;
-using Read = ReadAttempt::Outcome;
-using Write = WriteAttempt::Outcome;
+using Read = internal::ReadOutcome;
+using Write = internal::WriteOutcome;
 using State = server::WriterAnswer::State;
 
 // ---- What a writer leaves behind: slot_board's take_over().
@@ -314,7 +313,7 @@ bool the_takeover_row_has_what_a_gone_owner_wrote_last() {
   return named && stands.version == attempt.version;
 }
 
-const Step kSteps[] = {
+const Step kDaemonSteps[] = {
     {"WhoWaitsForATornNumberIsTold", "poison", who_waits_for_a_torn_number_is_told},
     {"WhoeverFindsTheTakeoverRowFindsThePoison", "poison before the writer word",
      whoever_finds_the_takeover_row_finds_the_poison},
@@ -356,7 +355,7 @@ const Step kSteps[] = {
 };
 
 using DaemonSteps = Steps;
-INSTANTIATE_TEST_SUITE_P(, DaemonSteps, ::testing::ValuesIn(kSteps), promise_of);
+INSTANTIATE_TEST_SUITE_P(, DaemonSteps, ::testing::ValuesIn(kDaemonSteps), promise_of);
 
 TEST_P(DaemonSteps, KeepTheirPromise) { expect_kept(); }
 

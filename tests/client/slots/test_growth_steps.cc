@@ -9,8 +9,7 @@ namespace memlease::testing {
 namespace {
 
 using internal::leaves_out;
-using internal::ReadAttempt;
-using Read = ReadAttempt::Outcome;
+using Read = internal::ReadOutcome;
 
 bool a_slot_that_is_held_is_not_taken_away() {
   Membership membership(4);
@@ -71,7 +70,7 @@ bool no_slot_is_added_in_which_its_writer_has_a_version() {
   return !membership.add_slot().ok();
 }
 
-const Step kSteps[] = {
+const Step kGrowthSteps[] = {
     {"ASlotThatIsHeldIsNotTakenAway", "see who holds an added slot",
      a_slot_that_is_held_is_not_taken_away},
     {"ASlotClosesBeforeTheDaemonLooksAtTheHolds", "close before the look",
@@ -84,7 +83,7 @@ const Step kSteps[] = {
 };
 
 using GrowthSteps = Steps;
-INSTANTIATE_TEST_SUITE_P(, GrowthSteps, ::testing::ValuesIn(kSteps), promise_of);
+INSTANTIATE_TEST_SUITE_P(, GrowthSteps, ::testing::ValuesIn(kGrowthSteps), promise_of);
 
 TEST_P(GrowthSteps, KeepTheirPromise) { expect_kept(); }
 

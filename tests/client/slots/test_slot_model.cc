@@ -16,8 +16,8 @@ namespace {
 
 using internal::ReadAttempt;
 using internal::WriteAttempt;
-using Read = ReadAttempt::Outcome;
-using Write = WriteAttempt::Outcome;
+using Read = internal::ReadOutcome;
+using Write = internal::WriteOutcome;
 
 constexpr std::uint32_t kReaders = 2;
 

@@ -11,8 +11,8 @@ namespace {
 
 using internal::ReadAttempt;
 using internal::WriteAttempt;
-using Read = ReadAttempt::Outcome;
-using Write = WriteAttempt::Outcome;
+using Read = internal::ReadOutcome;
+using Write = internal::WriteOutcome;
 
 Read read(SlotWorld& world, std::uint64_t version = 0, std::uint64_t newer_than = 0) {
   const ReadAttempt attempt = world.reader(0).acquire(version, newer_than);
@@ -143,16 +143,16 @@ TEST(SlotRules, AWriterSleepsOnTheReleasesOfEverySubscriber) {
 
 // Whoever holds a slot wakes the writer, however many others there are.
 TEST(SlotRules, AWriterSleepsOnTheReleasesOfHoldersFirst) {
-  constexpr std::uint32_t kReaders = 300;
-  SlotWorld world(2, kReaders);
+  constexpr std::uint32_t kMany = 300;
+  SlotWorld world(2, kMany);
   world.publish();
-  world.reader(kReaders - 1).acquire(0, 0);
+  world.reader(kMany - 1).acquire(0, 0);
   world.publish();
   world.begin_sleeping(
       [&](const std::vector<wire::FutexWait>& words, std::chrono::nanoseconds longest) {
         EXPECT_EQ(words.size(), wire::kMaxFutexWaits);
         EXPECT_EQ(words[0].word, &world.board().event_count);
-        EXPECT_EQ(words[1].word, &world.reader_row(kReaders - 1).release_count);
+        EXPECT_EQ(words[1].word, &world.reader_row(kMany - 1).release_count);
         EXPECT_LE(longest, std::chrono::milliseconds(1)) << "the others cannot all wake it";
         return false;
       });

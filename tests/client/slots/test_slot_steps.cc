@@ -11,8 +11,8 @@ namespace {
 using internal::leaves_out;
 using internal::ReadAttempt;
 using internal::WriteAttempt;
-using Read = ReadAttempt::Outcome;
-using Write = WriteAttempt::Outcome;
+using Read = internal::ReadOutcome;
+using Write = internal::WriteOutcome;
 
 // ---- A reader's steps.
 
@@ -426,7 +426,7 @@ bool a_new_writer_forgets_what_it_once_had_there() {
   return grown.world.reader(0).acquire(3, 0).outcome == Read::kGone;
 }
 
-const Step kSteps[] = {
+const Step kSlotSteps[] = {
     {"AHeldSlotIsNotWritten", "announce the hold", a_held_slot_is_not_written},
     {"WhatWasLocatedMayBeOverwritten", "check the slot word", what_was_located_may_be_overwritten},
     {"TheRightMayMoveMeanwhile", "check the writer word", the_right_may_move_meanwhile},
@@ -492,7 +492,7 @@ const Step kSteps[] = {
 };
 
 using SlotSteps = Steps;
-INSTANTIATE_TEST_SUITE_P(, SlotSteps, ::testing::ValuesIn(kSteps), promise_of);
+INSTANTIATE_TEST_SUITE_P(, SlotSteps, ::testing::ValuesIn(kSlotSteps), promise_of);
 
 TEST_P(SlotSteps, KeepTheirPromise) { expect_kept(); }
 

@@ -17,7 +17,7 @@ namespace {
 
 using wire::ErrorCode;
 
-constexpr uid_t kStranger = 54321;
+constexpr uid_t kImpostor = 54321;
 
 // A directory with a listening socket "s" in it.
 class Listener {
@@ -70,20 +70,20 @@ TEST(ConnectSocket, AQueueThatIsFullIsNotWaitedFor) {
 
 TEST(ConnectSocket, AStrangerWhoListensIsAFalseDaemon) {
   ASSERT_EQ(::geteuid(), 0U) << "run the tests as root";
-  const Listener listener(SOCK_STREAM, kStranger);
+  const Listener listener(SOCK_STREAM, kImpostor);
   const auto socket = listener.connect(SOCK_STREAM);
   ASSERT_FALSE(socket.ok());
   EXPECT_EQ(wire::code_of(socket.status()), ErrorCode::kDenied);
-  EXPECT_NE(wire::message_of(socket.status()).find(std::to_string(kStranger)), std::string::npos);
+  EXPECT_NE(wire::message_of(socket.status()).find(std::to_string(kImpostor)), std::string::npos);
 }
 
 TEST(ConnectSocket, TheDirectorysOwnerIsNoStranger) {
   ASSERT_EQ(::geteuid(), 0U) << "run the tests as root";
-  const Listener listener(SOCK_STREAM, kStranger);
-  ASSERT_EQ(::chown(listener.directory().c_str(), kStranger, kStranger), 0);
+  const Listener listener(SOCK_STREAM, kImpostor);
+  ASSERT_EQ(::chown(listener.directory().c_str(), kImpostor, kImpostor), 0);
   const auto socket = listener.connect(SOCK_STREAM);
   ASSERT_TRUE(socket.ok()) << socket.status();
-  EXPECT_EQ(socket->daemon_uid, kStranger);
+  EXPECT_EQ(socket->daemon_uid, kImpostor);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -23,6 +22,7 @@
 
 #include "server/config/directory.h"
 #include "tests/support/open_files.h"
+#include "tests/support/readable.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/unix_socket.h"
 #include "wire/error.h"
@@ -370,8 +370,7 @@ TEST_F(PassedSocketsTest, OfAUnitThatWaitsAreLeftAlone) {
   }
   EXPECT_TRUE(exists(wire::kAttachSocket));
   EXPECT_TRUE(testing::connect_unix(at(wire::kControlSocket), SOCK_STREAM)) << "it listens still";
-  pollfd unheard{waiting[1].fd.get(), POLLIN, 0};
-  EXPECT_EQ(::poll(&unheard, 1, 0), 0) << "the unit is not woken";
+  EXPECT_FALSE(testing::readable(waiting[1].fd.get(), 0)) << "the unit is not woken";
 }
 
 TEST_F(PassedSocketsTest, OfAUnitThatHasEndedAreReplaced) {
@@ -439,10 +438,7 @@ class LostTest : public DirectoryTest {
     EXPECT_TRUE(directory_->listen(wire::kControlSocket, SOCK_STREAM, 0600).ok());
     EXPECT_TRUE(directory_->lost().empty());
   }
-  bool changed() const {
-    pollfd entry{directory_->changes(), POLLIN, 0};
-    return ::poll(&entry, 1, 0) == 1;
-  }
+  bool changed() const { return testing::readable(directory_->changes(), 0); }
   void TearDown() override {
     directory_ = absl::UnknownError("ended");
     DirectoryTest::TearDown();

@@ -14,7 +14,7 @@ using testing::spec_of;
 using wire::code_of;
 using wire::ErrorCode;
 using wire::WriterRow;
-using State = WriterAnswer::State;
+using WriterState = WriterAnswer::State;
 
 class WriterOwnershipTest : public ::testing::Test {
  protected:
@@ -56,7 +56,7 @@ TEST_F(WriterOwnershipTest, AFreshArrayOffersTheHeirsRowToTheFirstWhoAsks) {
   EXPECT_TRUE(vacant());
   const std::uint64_t before = generation();
   const WriterAnswer answer = ask(a_);
-  EXPECT_EQ(answer.state, State::kOffered);
+  EXPECT_EQ(answer.state, WriterState::kOffered);
   EXPECT_EQ(answer.from, row_ref(array().takeover_at));
   EXPECT_TRUE(moving());
   ASSERT_TRUE(confirm(a_, answer).ok());
@@ -69,7 +69,7 @@ TEST_F(WriterOwnershipTest, AFreshArrayOffersTheHeirsRowToTheFirstWhoAsks) {
 TEST_F(WriterOwnershipTest, WhoeverHasItIsToldSo) {
   world_.become_writer(a_, id_);
   const std::uint64_t before = word();
-  EXPECT_EQ(ask(a_).state, State::kGranted);
+  EXPECT_EQ(ask(a_).state, WriterState::kGranted);
   EXPECT_EQ(word(), before);
 }
 
@@ -77,13 +77,13 @@ TEST_F(WriterOwnershipTest, TheOldWritersWriteIsWaitedFor) {
   WriterRow& old = world_.become_writer(a_, id_);
   old.writing.store(1);
   const WriterAnswer busy = ask(b_);
-  EXPECT_EQ(busy.state, State::kBusy);
+  EXPECT_EQ(busy.state, WriterState::kBusy);
   EXPECT_TRUE(moving()) << "no further write begins";
   EXPECT_FALSE(confirm(b_, busy).ok());
-  EXPECT_EQ(ask(b_).state, State::kBusy);
+  EXPECT_EQ(ask(b_).state, WriterState::kBusy);
   old.writing.store(0);
   const WriterAnswer offered = ask(b_);
-  EXPECT_EQ(offered.state, State::kOffered);
+  EXPECT_EQ(offered.state, WriterState::kOffered);
   EXPECT_EQ(offered.from, wire::writer_row_of(word()));
   EXPECT_TRUE(confirm(b_, offered).ok());
   EXPECT_EQ(array().writer, b_.id);
@@ -104,11 +104,11 @@ TEST_F(WriterOwnershipTest, AnOfferHoldsForItsTimeThenFallsToTheNext) {
   world_.become_writer(a_, id_);
   const WriterAnswer promised = ask(b_);
   world_.clock.advance_ms(WriterOwnership::kOfferMs - 1);
-  EXPECT_EQ(ask(c_).state, State::kBusy);
-  EXPECT_EQ(ask(a_).state, State::kBusy) << "its own ownership is on its way";
+  EXPECT_EQ(ask(c_).state, WriterState::kBusy);
+  EXPECT_EQ(ask(a_).state, WriterState::kBusy) << "its own ownership is on its way";
   world_.clock.advance_ms(1);
   const WriterAnswer next = ask(c_);
-  EXPECT_EQ(next.state, State::kOffered);
+  EXPECT_EQ(next.state, WriterState::kOffered);
   EXPECT_EQ(code_of(confirm(b_, promised)), ErrorCode::kBusy) << "too late";
   EXPECT_TRUE(confirm(c_, next).ok());
 }
@@ -123,15 +123,15 @@ TEST_F(WriterOwnershipTest, TheOldWriterGetsAnExpiredMoveBack) {
   world_.become_writer(a_, id_);
   ask(b_);
   world_.clock.advance_ms(WriterOwnership::kOfferMs);
-  EXPECT_EQ(ask(a_).state, State::kGranted);
+  EXPECT_EQ(ask(a_).state, WriterState::kGranted);
   EXPECT_FALSE(moving());
 }
 
 TEST_F(WriterOwnershipTest, AStoppedContenderKeepsTheOthersForATenthOfASecond) {
   world_.become_writer(a_, id_);
-  ASSERT_EQ(ask(b_).state, State::kOffered);
+  ASSERT_EQ(ask(b_).state, WriterState::kOffered);
   world_.clock.advance_ms(100);
-  EXPECT_EQ(ask(a_).state, State::kGranted);
+  EXPECT_EQ(ask(a_).state, WriterState::kGranted);
 }
 
 // The time of an offer begins with the offer, not with the question.
@@ -143,7 +143,7 @@ TEST_F(WriterOwnershipTest, WaitingForAWriteCostsNothingOfTheOffersTime) {
   old.writing.store(0);
   const WriterAnswer offered = ask(b_);
   world_.clock.advance_ms(WriterOwnership::kOfferMs - 1);
-  EXPECT_EQ(ask(c_).state, State::kBusy);
+  EXPECT_EQ(ask(c_).state, WriterState::kBusy);
   EXPECT_TRUE(confirm(b_, offered).ok());
 }
 
@@ -184,7 +184,7 @@ TEST_F(WriterOwnershipTest, TheNewWriterDiesBeforeItsOffer) {
   world_.broker.exited(b_.id);
   EXPECT_FALSE(moving());
   EXPECT_EQ(array().writer, a_.id);
-  EXPECT_EQ(ask(a_).state, State::kGranted);
+  EXPECT_EQ(ask(a_).state, WriterState::kGranted);
 }
 
 TEST_F(WriterOwnershipTest, TheNewWriterDiesWithItsOffer) {
@@ -200,7 +200,7 @@ TEST_F(WriterOwnershipTest, TheNewWriterHangsUpWithItsOffer) {
   ask(b_);
   world_.broker.hang_up(b_.id, false);
   EXPECT_FALSE(moving()) << "nobody can confirm without a call";
-  EXPECT_EQ(ask(a_).state, State::kGranted);
+  EXPECT_EQ(ask(a_).state, WriterState::kGranted);
 }
 
 TEST_F(WriterOwnershipTest, TheNewWriterDiesAfterConfirming) {
@@ -236,13 +236,13 @@ TEST_F(WriterOwnershipTest, TheOldWriterDiesAndTheHeirIsOfferedInItsPlace) {
   old.writing.store(1);
   old.highest_used.store(6);
   old.slot_words()[1].store(wire::kWriting | wire::kHandedOut);
-  EXPECT_EQ(ask(b_).state, State::kBusy);
+  EXPECT_EQ(ask(b_).state, WriterState::kBusy);
   world_.broker.exited(a_.id);
   EXPECT_TRUE(vacant());
   EXPECT_TRUE(moving()) << "b still wants it";
   EXPECT_EQ(array().board->poisoned()[1].load(), 6U);
   const WriterAnswer offered = ask(b_);
-  EXPECT_EQ(offered.state, State::kOffered);
+  EXPECT_EQ(offered.state, WriterState::kOffered);
   EXPECT_EQ(offered.from, row_ref(array().takeover_at));
   EXPECT_TRUE(confirm(b_, offered).ok());
 }
@@ -302,14 +302,14 @@ TEST_F(ExclusiveWriterTest, IsTheCreatorAlone) {
   expect_refused(b_);
   world_.become_writer(a_, id_);
   expect_refused(b_);
-  EXPECT_EQ(ask(a_).state, State::kGranted);
+  EXPECT_EQ(ask(a_).state, WriterState::kGranted);
 }
 
 TEST_F(ExclusiveWriterTest, IsTheFirstToConfirmOnceItHasLeft) {
   world_.become_writer(a_, id_);
   ASSERT_TRUE(world_.broker.leave(a_, id_, 1).ok());
   const WriterAnswer offer = ask(b_);
-  EXPECT_EQ(ask(c_).state, State::kBusy);
+  EXPECT_EQ(ask(c_).state, WriterState::kBusy);
   ASSERT_TRUE(confirm(b_, offer).ok());
   expect_refused(c_);
   world_.open(a_, "mine");
@@ -329,7 +329,7 @@ TEST_F(ExclusiveWriterTest, IsAnotherOnceItsConnectionHasEnded) {
   WriterRow& row = world_.become_writer(a_, id_);
   row.writing.store(1);
   world_.broker.hang_up(a_.id, false);
-  EXPECT_EQ(ask(b_).state, State::kBusy);
+  EXPECT_EQ(ask(b_).state, WriterState::kBusy);
   row.writing.store(0);
   const WriterAnswer offer = ask(b_);
   ASSERT_TRUE(confirm(b_, offer).ok());

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <grpcpp/create_channel_posix.h>
 #include <grpcpp/generic/generic_stub.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "tests/support/open_files.h"
+#include "tests/support/readable.h"
 #include "tests/support/unix_socket.h"
 #include "wire/place.h"
 
@@ -107,8 +107,7 @@ std::string read_to_end(int fd) {
   std::string all;
   char buffer[1024];
   for (ssize_t size = 1; size > 0;) {
-    pollfd ready{fd, POLLIN, 0};
-    if (::poll(&ready, 1, static_cast<int>(std::chrono::milliseconds(kTestTimeout).count())) != 1)
+    if (!readable(fd, static_cast<int>(std::chrono::milliseconds(kTestTimeout).count())))
       return "timeout";
     size = ::read(fd, buffer, sizeof buffer);
     if (size > 0) all.append(buffer, static_cast<std::size_t>(size));
