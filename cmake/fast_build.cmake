@@ -1,22 +1,3 @@
-# memlease_join_units(<target> <count>): files of the target are compiled by that many together, as most
-# of what is slow to compile is what they all include. Names of files' own must then differ within it.
-function(memlease_join_units target count)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${count}
-    UNITY_BUILD_CODE_BEFORE_INCLUDE "// NOLINTNEXTLINE(bugprone-suspicious-include)")
-endfunction()
-
-# memlease_few_units(<target> [BUT <file>...]): joins the target's files for the sanitizers and for
-# clang-tidy. The other builds keep a file a unit, so that each shows that it includes what it uses.
-# BUT: files of this folder whose objects a test replaces by others of its own, for which an archive's
-# member must hold nothing else.
-function(memlease_few_units target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "BUT")
-  if(MEMLEASE_SANITIZE OR CMAKE_CXX_CLANG_TIDY)
-    memlease_join_units(${target} 8)
-    set_source_files_properties(${arg_BUT} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  endif()
-endfunction()
-
 # Takes ccache and the mold linker where they are installed, unless the user chose otherwise.
 if(NOT PROJECT_IS_TOP_LEVEL)
   return()

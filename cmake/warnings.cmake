@@ -7,3 +7,7 @@ target_compile_options(memlease_warnings INTERFACE -Wall -Wextra -Wpedantic -Wsh
 # What GCC guesses here changes with its version and options: with sanitizers GCC 12 sees uses inside of
 # its own <regex> and <functional>, without them GCC 14 of a std::optional that is empty.
 target_compile_options(memlease_warnings INTERFACE -Wno-maybe-uninitialized)
+# Of a file that is compiled together with others (CMAKE_UNITY_BUILD) GCC believes that it is a header.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(memlease_warnings INTERFACE -Wno-subobject-linkage)
+endif()

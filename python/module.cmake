@@ -33,7 +33,6 @@ pybind11_add_module(memlease_python MODULE
   ${memlease_bindings}/view.cc
   ${memlease_bindings}/view_buffer.cc
   ${CMAKE_CURRENT_LIST_DIR}/../client/views/dlpack_view.cc)
-memlease_few_units(memlease_python)
 target_link_libraries(memlease_python PRIVATE memlease::client memlease::dlpack_header
                                               memlease_warnings)
 target_link_options(memlease_python PRIVATE -Wl,--version-script=${memlease_module_map})

@@ -19,9 +19,9 @@ absl::Status malformed(std::string_view what) {
                     "unmodified releases of it.");
 }
 
-class Writer {
+class ByteWriter {
  public:
-  explicit Writer(std::vector<std::byte>* out) : out_(*out) {}
+  explicit ByteWriter(std::vector<std::byte>* out) : out_(*out) {}
 
   template <std::unsigned_integral T>
   void number(T value) {
@@ -92,7 +92,7 @@ class Reader {
 };
 
 struct PayloadWriter {
-  Writer out;
+  ByteWriter out;
 
   void operator()(const HelloFrame& f) {
     out.number(f.min_protocol);
@@ -225,10 +225,10 @@ FrameType type_of(const Frame& frame) { return static_cast<FrameType>(frame.payl
 
 std::vector<std::byte> encode_frame(const Frame& frame, std::uint16_t protocol) {
   std::vector<std::byte> payload;
-  std::visit(PayloadWriter{Writer(&payload)}, frame.payload);
+  std::visit(PayloadWriter{ByteWriter(&payload)}, frame.payload);
   std::vector<std::byte> bytes;
   bytes.reserve(kFrameHeaderBytes + payload.size());
-  Writer header(&bytes);
+  ByteWriter header(&bytes);
   header.number(kFrameMagic);
   header.number(protocol);
   header.number(static_cast<std::uint16_t>(type_of(frame)));

@@ -17,14 +17,14 @@ constexpr absl::string_view kHintUrl = "memlease/hint";
 // Debian builds abseil with a string_view of its own.
 absl::string_view to_absl(std::string_view text) { return {text.data(), text.size()}; }
 
-struct Row {
+struct Code {
   std::string_view name;
   absl::StatusCode status;
 };
 
 // Indexed by ErrorCode - 1.
-#define MEMLEASE_X(number, name, status) Row{#name, absl::StatusCode::status},
-constexpr std::array kRows = {MEMLEASE_ERROR_CODES(MEMLEASE_X)};
+#define MEMLEASE_X(number, name, status) Code{#name, absl::StatusCode::status},
+constexpr std::array kCodes = {MEMLEASE_ERROR_CODES(MEMLEASE_X)};
 #undef MEMLEASE_X
 
 #define MEMLEASE_X(number, name, status) (number),
@@ -38,12 +38,12 @@ constexpr bool numbers_are_in_order_without_gaps() {
 static_assert(numbers_are_in_order_without_gaps());
 #undef MEMLEASE_X
 
-const Row& row_of(ErrorCode code) { return kRows.at(static_cast<std::size_t>(code) - 1); }
+const Code& row_of(ErrorCode code) { return kCodes.at(static_cast<std::size_t>(code) - 1); }
 
 }  // namespace
 
 bool is_error_code(int value) {
-  return value >= 1 && static_cast<std::size_t>(value) <= kRows.size();
+  return value >= 1 && static_cast<std::size_t>(value) <= kCodes.size();
 }
 
 std::string_view name_of(ErrorCode code) { return row_of(code).name; }

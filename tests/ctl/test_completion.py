@@ -38,6 +38,7 @@ def options_in(text):
     return set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", text))
 
 
+@pytest.mark.no_asan  # runs bash, and --help
 def test_the_programs_options_and_commands_are_offered():
     help_text = ctl("--help").stdout
     commands = set(re.findall(r"^  ([a-z]+)  ", help_text.split("Subcommands:")[1], re.M))

@@ -349,6 +349,7 @@ def test_scrapes_do_not_keep_an_idle_daemon_alive(directory, start_daemon):
     assert daemon.process.returncode == 0
 
 
+@pytest.mark.no_asan  # about time
 def test_metrics_of_many_arrays_are_quick_and_hold_up_no_create(daemon):
     """Ten thousand arrays; figures for a quiet machine are in docs/performance.md."""
     with memlease.connect(daemon.directory, start=False) as here:

@@ -122,6 +122,7 @@ def test_the_guides_python_for_gpus_is_python():
 
 
 # What needs C++20 is called c++ there.
+@pytest.mark.no_asan  # compiles alone
 @pytest.mark.parametrize(
     ("standard", "code"), [("17", blocks("cpp")), ("20", blocks("cpp") + blocks(r"c\+\+"))]
 )

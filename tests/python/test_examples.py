@@ -74,6 +74,7 @@ def without(folder, *modules):
     return os.environ | {"PYTHONPATH": str(folder)}
 
 
+@pytest.mark.no_asan  # about what it imports
 @pytest.mark.timeout(180)
 def test_tsunami_needs_no_framework(tmp_path):
     bare = without(tmp_path / "bare", "torch", "jax", "ray", "pyarrow")

@@ -147,6 +147,7 @@ def test_threads_of_a_forked_child_open_an_array_at_once(memlease_client):
     assert run_forking(code) == "True\n"
 
 
+@pytest.mark.no_asan  # whose allocator may be locked by a thread that the child has not
 def test_children_are_forked_while_threads_of_the_parent_are_at_work(memlease_client):
     memlease_client.put("a", np.arange(4))
     code = """

@@ -9,7 +9,11 @@ import pytest
 PROGRAM = Path(__file__).resolve().parents[2] / "examples" / "training" / "dataloader.py"
 
 
-@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+# But for the fork, a worker is a client as any other.
+@pytest.mark.parametrize(
+    "method",
+    ["fork", *(pytest.param(it, marks=pytest.mark.no_asan) for it in ("forkserver", "spawn"))],
+)
 def test_workers_of_a_data_loader_read_the_array_of_their_dataset(memlease_daemon, method):
     del memlease_daemon
     result = subprocess.run(

@@ -34,6 +34,9 @@ enum class Api { kRuntime, kDriver };
 cudaError_t begin(const Call& call, Api api, Runtime*& runtime, cudaError_t& poison);
 cudaError_t end(Api api, Runtime* runtime, cudaError_t poison, cudaError_t error);
 
+// The driver's addresses are numbers.
+inline void* at(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
+
 // The driver's: 201 if the thread has none.
 cudaError_t driver_context(Context*& context);
 

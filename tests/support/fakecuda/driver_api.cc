@@ -14,11 +14,10 @@
 
 namespace {
 
+using fakecuda::at;
 using fakecuda::Context;
 using fakecuda::put;
 using fakecuda::Runtime;
-
-void* at(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
 cudaError_t allocate_at(Context& context, CUdeviceptr* address, std::size_t bytes) {
   if (address == nullptr || bytes == 0) return cudaErrorInvalidValue;

@@ -10,10 +10,9 @@
 
 namespace {
 
+using fakecuda::at;
 using fakecuda::Copy;
 using fakecuda::put;
-
-void* at(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
 // The legacy and per-thread streams belong to the current context, which there must be.
 template <class Work>
