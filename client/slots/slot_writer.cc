@@ -181,10 +181,26 @@ std::uint32_t SlotWriter::choose_among(const Preferred* preferred) {
   }
   if (!layout_.grows()) return none();
   const std::uint32_t slots = this->slots();
+  const std::uint64_t held = held_now(slots);
   for (slot = layout_.regular; slot < slots; ++slot) {
-    if (may_take(slot)) return slot;
+    if ((held >> slot & 1) == 0 && may_take(slot)) return slot;
   }
   return none();
+}
+
+// Slots that were added for readers who hold the others are held for long, and there may be many:
+// to mark each of them costs more than to look at all. Rows that cannot be looked at count in
+// held().
+std::uint64_t SlotWriter::held_now(std::uint32_t slots) {
+  std::uint64_t held = 0;
+  if (leaves_out("look at the holds")) return held;
+  for_each_subscriber([&](RowRef /*at*/, const ReaderRow* reader) {
+    for (std::uint32_t s = layout_.regular; reader != nullptr && s < slots; ++s) {
+      held |= std::uint64_t{reader->holds()[s].load() != 0} << s;
+    }
+    return true;
+  });
+  return held;
 }
 
 // To be asked with the slot marked: either the daemon sees the mark, or we see that the slot is

@@ -83,6 +83,7 @@ class SlotWriter {
   void hand_out(std::uint32_t slot, std::uint64_t version);
   std::uint64_t next_version() const;
   bool held(std::uint32_t slot);
+  std::uint64_t held_now(std::uint32_t slots);  // a bit for each slot that was added
   struct SleepWords {
     std::vector<wire::FutexWait> words;
     std::chrono::nanoseconds longest = std::chrono::nanoseconds::max();

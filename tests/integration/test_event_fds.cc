@@ -42,8 +42,11 @@ std::size_t threads() {
 // gRPC has threads only while calls are made, and for a moment after.
 bool threads_become(std::size_t count) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kLongMs);
-  while (threads() != count && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-  return threads() == count;
+  while (threads() != count) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
 }
 
 class EventFds : public ::testing::Test {
