@@ -30,8 +30,11 @@ def array(memlease_client):
 
 def watchers():
     """Return how many threads of this process wait for arrays on behalf of loops."""
-    names = (task / "comm" for task in Path("/proc/self/task").iterdir())
-    return [name.read_text() for name in names].count("memlease-watch\n")
+    names = []
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it ends meanwhile
+            names.append((task / "comm").read_text())
+    return names.count("memlease-watch\n")
 
 
 def descriptors():
