@@ -5,8 +5,11 @@
 
 #include <memlease/memlease.h>
 
+#include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/environment.h"

@@ -3,13 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <limits>
 #include <numeric>
 
 #include "fmt/format.h"
 #include "server/config/metrics_address.h"
+#include "server/config/to_number.h"
 #include "wire/error.h"
 #include "wire/memory_ceiling.h"
 #include "wire/place.h"
@@ -120,19 +120,10 @@ constexpr Unit kUnits[] = {{"TiB", 40}, {"GiB", 30}, {"MiB", 20}, {"KiB", 10}, {
                            {"G", 30},   {"M", 20},   {"K", 10},   {"B", 0},    {"", 0}};
 
 // All of `text` as an unsigned number.
-std::optional<std::uint64_t> to_number(std::string_view text, int base = 10) {
-  std::uint64_t number = 0;
-  const char* const begin = text.data();
-  const char* const end = begin + text.size();
-  const auto [stop, error] = std::from_chars(begin, end, number, base);
-  if (text.empty() || error != std::errc() || stop != end) return std::nullopt;
-  return number;
-}
-
 std::optional<std::uint64_t> to_size(std::string_view text) {
   for (const Unit& unit : kUnits) {
     if (!text.ends_with(unit.suffix)) continue;
-    const auto number = to_number(text.substr(0, text.size() - unit.suffix.size()));
+    const auto number = to_number<std::uint64_t>(text.substr(0, text.size() - unit.suffix.size()));
     if (!number || *number > std::numeric_limits<std::uint64_t>::max() >> unit.shift) break;
     return *number << unit.shift;
   }
@@ -141,7 +132,7 @@ std::optional<std::uint64_t> to_size(std::string_view text) {
 
 std::optional<std::uint64_t> to_bytes(std::string_view text) {
   if (!text.ends_with('%')) return to_size(text);
-  const auto percent = to_number(text.substr(0, text.size() - 1));
+  const auto percent = to_number<std::uint64_t>(text.substr(0, text.size() - 1));
   if (!percent || *percent > 100) return std::nullopt;
   return wire::memory_ceiling(::getpid()).bytes / 100 * *percent;
 }
@@ -220,9 +211,9 @@ std::string_view form_of(OptionKind kind) {
 std::optional<std::uint64_t> number_of(OptionKind kind, std::string_view text) {
   if (kind == OptionKind::kBytes) return to_bytes(text);
   if (kind == OptionKind::kSize) return to_size(text);
-  if (kind != OptionKind::kMode) return to_number(text);
+  if (kind != OptionKind::kMode) return to_number<std::uint64_t>(text);
   if (text.starts_with("0o")) text.remove_prefix(2);
-  return to_number(text, 8);
+  return to_number<std::uint64_t>(text, 8);
 }
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {

@@ -3,14 +3,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <cstdint>
 #include <cstdlib>
-#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "fmt/format.h"
+#include "server/config/to_number.h"
 #include "wire/error.h"
 
 namespace memlease::server {
@@ -24,13 +23,6 @@ std::string take_variable(const char* name) {
   std::string taken = value == nullptr ? "" : value;
   ::unsetenv(name);
   return taken;
-}
-
-std::optional<std::int64_t> to_signed(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
 }
 
 // They stand between colons.
@@ -53,8 +45,8 @@ absl::StatusOr<std::vector<PassedSocket>> take_sockets() {
   const std::string names_text = take_variable("LISTEN_FDNAMES");
   std::vector<PassedSocket> sockets;
   // A parent may have left the variables that were meant for itself.
-  if (to_signed(pid) != ::getpid()) return sockets;
-  const auto count = to_signed(count_text);
+  if (to_number<std::int64_t>(pid) != ::getpid()) return sockets;
+  const auto count = to_number<std::int64_t>(count_text);
   if (!count || *count < 0 || *count > kMostSockets) {
     return wrong_sockets(fmt::format("LISTEN_FDS is '{}', not a number of sockets", count_text));
   }
@@ -74,9 +66,9 @@ absl::StatusOr<std::vector<PassedSocket>> take_sockets() {
 absl::StatusOr<ServiceEnvironment> ServiceEnvironment::take() {
   ServiceEnvironment environment;
   environment.notify_socket = take_variable("NOTIFY_SOCKET");
-  const auto watchdog_us = to_signed(take_variable("WATCHDOG_USEC"));
+  const auto watchdog_us = to_number<std::int64_t>(take_variable("WATCHDOG_USEC"));
   const std::string watched = take_variable("WATCHDOG_PID");
-  const bool for_us = watched.empty() || to_signed(watched) == ::getpid();
+  const bool for_us = watched.empty() || to_number<std::int64_t>(watched) == ::getpid();
   if (watchdog_us && *watchdog_us > 0 && for_us) {
     environment.watchdog = std::chrono::microseconds(*watchdog_us);
   }
