@@ -139,8 +139,8 @@ absl::StatusOr<const wire::WriterRow*> ArrayPages::map_writer_row(RowRef at,
 const wire::ReaderRow* ArrayPages::find_reader_row(RowRef at) {
   const auto known = readers_.find(wire::pack_subscriber(at));
   if (known == readers_.end()) return nullptr;
-  last_reader_ = known->second;
-  return last_reader_.row;
+  last_readers_[place_of(at)] = known->second;
+  return known->second.row;
 }
 
 absl::StatusOr<bool> ArrayPages::map_reader_rows(InterruptCheck interrupt) {
@@ -188,7 +188,7 @@ void ArrayPages::forget_dead_readers() {
     chunk = next == 0 ? nullptr : subscriber_chunk(wire::unpack_chunk(next));
   }
   readers_ = std::move(alive);
-  last_reader_ = {};
+  last_readers_ = {};
 }
 
 // Of subscribers: a page of the board.

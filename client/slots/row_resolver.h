@@ -13,7 +13,9 @@
 // unchanged afterwards.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "wire/board.h"
@@ -35,8 +37,8 @@ class RowResolver {
   }
   // Asked for by one thread at a time, the one that writes.
   const wire::ReaderRow* reader_row(wire::RowRef at) {
-    return last_reader_.row != nullptr && last_reader_.at == at ? last_reader_.row
-                                                                : find_reader_row(at);
+    const KnownReader& last = last_readers_[place_of(at)];
+    return last.row != nullptr && last.at == at ? last.row : find_reader_row(at);
   }
   // The same, and only that one: takes no lock, for signal handlers.
   const wire::WriterRow* last_writer_row(wire::RowRef at) const { return last_writer_.find(at); }
@@ -74,7 +76,8 @@ class RowResolver {
   virtual const wire::ReaderRow* find_reader_row(wire::RowRef at) = 0;
   // For the implementation to set.
   LastWriter last_writer_;
-  KnownReader last_reader_;
+  std::array<KnownReader, 8> last_readers_;
+  static std::size_t place_of(wire::RowRef at) { return (to_int(at.file) + at.unit) % 8; }
 };
 
 }  // namespace memlease::internal

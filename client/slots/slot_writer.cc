@@ -19,6 +19,8 @@ using wire::Word;
 namespace {
 // How long to sleep where not everybody who may release a slot can wake this writer.
 constexpr std::chrono::milliseconds kPollInterval{1};
+// How many writes believe one look at who holds the added slots.
+constexpr std::uint32_t kWritesPerLook = 16;
 
 // No slot is worth a wait any more.
 bool is_over(WriteOutcome outcome) {
@@ -49,7 +51,12 @@ SlotWriter::SlotWriter(const wire::BoardRecord& board, wire::ArrayId array, wire
       resolver_(resolver) {}
 
 void SlotWriter::adopt(const wire::WriterRow& from) {
-  const std::uint64_t highest = wire::bounded_highest(from.highest_used.load());
+  // Numbers only grow, also where `from` lies. The daemon poisons none while this row is the writer's.
+  std::uint64_t highest = wire::bounded_highest(from.highest_used.load());
+  for (std::uint32_t s = 0; s < layout_.most; ++s) {
+    if (leaves_out("go on above what is poisoned")) break;
+    highest = std::max(highest, wire::bounded_highest(board_.poisoned()[s].load()));
+  }
   const std::uint32_t slots = this->slots();
   for (std::uint32_t s = 0; s < slots; ++s) {
     // A mark that its writer left behind in a slot that was never handed out means nothing; a
@@ -169,33 +176,50 @@ std::uint32_t SlotWriter::choose(const Preferred* preferred) {
   return slot == none() ? choose_among(nullptr) : slot;
 }
 
+// Slots are added for readers who hold the others, are held for long, and may be many: to look at
+// all of them costs more than to fill a small one. So an added slot that was held a few writes ago is
+// passed over, and who finds no slot that way looks again.
 std::uint32_t SlotWriter::choose_among(const Preferred* preferred) {
+  const std::uint32_t slots = this->slots();
+  if (slots == layout_.regular) return first_free(preferred, slots, 0);
+  std::uint32_t slot = none();
+  const bool looked = writes_to_look_ != 0;
+  if (looked) {
+    if (!leaves_out("look again after some writes")) --writes_to_look_;
+    slot = first_free(preferred, slots, held_now(0, layout_.regular) | added_held_lately_);
+  }
+  if (slot == none() && !(looked && leaves_out("look again where none seems free"))) {
+    added_held_lately_ = held_now(layout_.regular, slots);
+    writes_to_look_ = kWritesPerLook;
+    slot = first_free(preferred, slots, held_now(0, layout_.regular) | added_held_lately_);
+  }
+  return slot;
+}
+
+std::uint32_t SlotWriter::first_free(const Preferred* preferred, std::uint32_t slots,
+                                     std::uint64_t passed_over) {
   const wire::Publication stands = current();
-  std::uint32_t slot = wire::unpack_publication(row_.publication.load()).slot;
   const auto may_take = [&](std::uint32_t s) {
-    return (stands.version == 0 || s != stands.slot) && try_slot(s, preferred);
+    return (passed_over >> s & 1) == 0 && (stands.version == 0 || s != stands.slot) &&
+           try_slot(s, preferred);
   };
+  std::uint32_t slot = wire::unpack_publication(row_.publication.load()).slot;
   for (std::uint32_t i = 0; i < layout_.regular; ++i) {
     slot = slot + 1 < layout_.regular ? slot + 1 : 0;
     if (may_take(slot)) return slot;
   }
-  if (!layout_.grows()) return none();
-  const std::uint32_t slots = this->slots();
-  const std::uint64_t held = held_now(slots);
   for (slot = layout_.regular; slot < slots; ++slot) {
-    if ((held >> slot & 1) == 0 && may_take(slot)) return slot;
+    if (may_take(slot)) return slot;
   }
   return none();
 }
 
-// Slots that were added for readers who hold the others are held for long, and there may be many:
-// to mark each of them costs more than to look at all. Rows that cannot be looked at count in
-// held().
-std::uint64_t SlotWriter::held_now(std::uint32_t slots) {
+// A bit for each slot in [from, to). Rows that cannot be looked at count in held().
+std::uint64_t SlotWriter::held_now(std::uint32_t from, std::uint32_t to) {
   std::uint64_t held = 0;
   if (leaves_out("look at the holds")) return held;
   for_each_subscriber([&](RowRef /*at*/, const ReaderRow* reader) {
-    for (std::uint32_t s = layout_.regular; reader != nullptr && s < slots; ++s) {
+    for (std::uint32_t s = from; reader != nullptr && s < to; ++s) {
       held |= std::uint64_t{reader->holds()[s].load() != 0} << s;
     }
     return true;
@@ -282,14 +306,10 @@ void SlotWriter::hand_out(std::uint32_t slot, std::uint64_t version) {
 }
 
 std::uint64_t SlotWriter::next_version() const {
-  std::uint64_t highest =
-      std::max(row_.highest_used.load(), wire::unpack_publication(row_.publication.load()).version);
-  const std::uint32_t slots = this->slots();
-  for (std::uint32_t s = 0; s < slots; ++s) {
-    highest = std::max(
-        {highest, wire::version_of(row_.slot_words()[s].load()), board_.poisoned()[s].load()});
-  }
-  return highest + 1;
+  // Within a tenure no slot's version is above these.
+  return std::max(row_.highest_used.load(),
+                  wire::unpack_publication(row_.publication.load()).version) +
+         1;
 }
 
 // What to sleep on for a slot: the board's events, and everybody's release count. Also of those who

@@ -70,6 +70,9 @@ class SlotWriter {
   std::uint32_t none() const { return layout_.most; }
   std::uint32_t choose(const Preferred* preferred);
   std::uint32_t choose_among(const Preferred* preferred);
+  std::uint32_t first_free(const Preferred* preferred, std::uint32_t slots,
+                           std::uint64_t passed_over);
+  std::uint64_t held_now(std::uint32_t from, std::uint32_t to);
   SlotWait::Grown ask_for_slot(SlotWait& wait);
   std::uint32_t choose_mapped(const Preferred* preferred, SlotWait& wait);
   std::uint32_t choose_waiting(const Preferred* preferred, SlotWait& wait);
@@ -83,7 +86,6 @@ class SlotWriter {
   void hand_out(std::uint32_t slot, std::uint64_t version);
   std::uint64_t next_version() const;
   bool held(std::uint32_t slot);
-  std::uint64_t held_now(std::uint32_t slots);  // a bit for each slot that was added
   struct SleepWords {
     std::vector<wire::FutexWait> words;
     std::chrono::nanoseconds longest = std::chrono::nanoseconds::max();
@@ -101,6 +103,8 @@ class SlotWriter {
   const wire::RowRef row_ref_;
   wire::WriterRow& row_;
   RowResolver& resolver_;
+  std::uint64_t added_held_lately_ = 0;  // a bit for each slot
+  std::uint32_t writes_to_look_ = 0;
   bool unmapped_ = false;  // the last look at the slots has met a row that is not mapped
 };
 

@@ -50,22 +50,13 @@ bool gone_for_ever[kNumbers];
 
 /* ---- Writer. */
 
-inline next_version() { /* -> n; of these words only the poisoned numbers are not its own */
+inline next_version() { /* -> n; within a tenure no slot word is above these */
   atomic {
     n = VERSION(publication[me]);
 #ifndef OMIT_HIGHEST_USED
     n = MAX(n, highest_used[me]);
 #endif
-    i = 0;
-    do
-    :: i == NS -> break
-    :: i < NS -> n = MAX(n, NUMBER(slot_word[AT(me, i)]));
-#ifndef OMIT_NUMBERS_ABOVE_POISONED
-       n = MAX(n, poisoned[i]);
-#endif
-       i++
-    od;
-    n++; i = 0
+    n++
   }
 }
 
@@ -162,6 +153,14 @@ inline adopt() {
   atomic {
 #ifndef OMIT_ADOPT_HIGHEST
     highest_used[me] = highest_used[from];
+#endif
+#ifndef OMIT_NUMBERS_ABOVE_POISONED
+    i = 0;
+    do
+    :: i == NS -> break
+    :: i < NS -> highest_used[me] = MAX(highest_used[me], poisoned[i]); i++
+    od;
+    i = 0;
 #endif
 #ifndef OMIT_ADOPT_PUBLICATION
     publication[me] = publication[from]

@@ -225,6 +225,18 @@ bool the_next_writer_goes_on_with_the_numbers() {
   return world.begin(1).version > dropped.version;
 }
 
+// The highest number of the row that is adopted is its owner's word; what is poisoned is the daemon's.
+bool numbers_go_on_above_what_is_poisoned() {
+  SlotWorld world(2, 1);
+  world.publish();
+  const WriteAttempt torn = world.begin();
+  world.die(0);
+  world.writer_row(SlotWorld::kTakeover).highest_used.store(0);
+  world.writer(1).adopt(world.writer_row(SlotWorld::kTakeover));
+  world.give_right_to(1);
+  return world.begin(1).version > torn.version;
+}
+
 bool bytes_that_a_death_may_have_torn_have_no_version() {
   SlotWorld world(2, 1);
   world.publish();
@@ -396,9 +408,44 @@ bool a_new_slot_does_not_vouch_for_the_word_of_the_old_one() {
 
 bool a_writer_comes_too_late_for_a_slot_that_goes() {
   Grown grown;
-  // The daemon has looked when the writer sets its mark: at the slot of version 2, which is held.
-  at("write.held", [&] { server::begin_closing(grown.world.board()); });
+  // The daemon has looked before the writer sets its mark. The slot of version 2 is held.
+  at("write.allowed", [&] { server::begin_closing(grown.world.board()); });
   return grown.world.begin().outcome == Write::kNoFreeSlot;
+}
+
+// Three readers hold a version each, and the writer knows it: 1 and 2 in regular slots, 3 in the
+// first of three that were added.
+struct Kept {
+  SlotWorld world{{2, 64}, 3};
+  ReadAttempt third;
+  Kept() {
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      if (i == 2) world.add_slot();
+      world.publish();
+      third = world.reader(i).acquire(0, 0);
+    }
+    world.begin();  // finds no slot, and has looked at all of them; some writes later it looks anyway
+    for (int i = 0; i < 2; ++i) world.add_slot();
+    for (int i = 0; i < 20; ++i) world.publish();
+  }
+};
+
+bool a_slot_let_go_since_the_last_look_is_found() {
+  Kept kept;
+  kept.world.reader(0).acquire(0, 0);
+  kept.world.publish();
+  kept.world.reader(1).acquire(0, 0);
+  kept.world.reader(2).release(kept.third.slot);
+  return kept.world.begin().slot == kept.third.slot;
+}
+
+bool the_first_of_the_added_slots_are_used() {
+  Kept kept;
+  kept.world.reader(2).release(kept.third.slot);
+  for (int i = 0; i < 100; ++i) {
+    if (kept.world.publish().slot == kept.third.slot) return true;
+  }
+  return false;
 }
 
 bool an_added_slot_has_no_version() {
@@ -463,6 +510,8 @@ const Step kSlotSteps[] = {
      a_row_is_adopted_before_it_counts},
     {"TheNextWriterGoesOnWithTheNumbers", "adopt the highest number",
      the_next_writer_goes_on_with_the_numbers},
+    {"NumbersGoOnAboveWhatIsPoisoned", "go on above what is poisoned",
+     numbers_go_on_above_what_is_poisoned},
     {"BytesThatADeathMayHaveTornHaveNoVersion", "hand the slot out",
      bytes_that_a_death_may_have_torn_have_no_version},
     {"WhatIsPublishedIsNeverGoneBefore", "slot word before publication",
@@ -476,6 +525,10 @@ const Step kSlotSteps[] = {
      a_new_slot_does_not_vouch_for_the_word_of_the_old_one},
     {"AWriterComesTooLateForASlotThatGoes", "look whether the slot exists",
      a_writer_comes_too_late_for_a_slot_that_goes},
+    {"ASlotLetGoSinceTheLastLookIsFound", "look again where none seems free",
+     a_slot_let_go_since_the_last_look_is_found},
+    {"TheFirstOfTheAddedSlotsAreUsed", "look again after some writes",
+     the_first_of_the_added_slots_are_used},
     {"AnAddedSlotHasNoVersion", "clear what does not exist", an_added_slot_has_no_version},
     {"ANewWriterForgetsWhatItOnceHadThere", "clear what does not exist",
      a_new_writer_forgets_what_it_once_had_there},
