@@ -41,6 +41,7 @@ GOALS = [
     Goal("read, pin, release : read, release", "keep/pin", "keep/hold"),
     Goal("publish 4 KiB over a pin: 5 us", "keep/protect.4KiB", plus=5e3),
     Goal("publish 64 MiB over a pin : filling them", "keep/protect.64MiB", "keep/fill.64MiB", 0.5),
+    Goal("the same and writable again : filling", "keep/protect.whole.64MiB", "keep/fill.64MiB"),
     *(
         Goal(
             f"{loop} over a view : over a pointer", f"views/{loop}.view", f"views/{loop}.raw", 1.05

@@ -5,11 +5,6 @@
 
 namespace memlease::internal {
 
-bool AddedSlots::mapped(std::uint32_t slot) const {
-  const Slots* slots = slots_.load();
-  return slots != nullptr && (*slots)[slot].place.load() == place_of(slot);
-}
-
 SlotPlace AddedSlots::place(std::uint32_t slot) const {
   const Slots* slots = slots_.load();
   if (slots == nullptr) return {};

@@ -39,7 +39,10 @@ class AddedSlots {
 
   // For whoever holds `slot`, or has marked it, until he lets it go: is it mapped? Then place() is
   // where its bytes are. `slot` is not a regular one, and below layout.most, here and below.
-  bool mapped(std::uint32_t slot) const;
+  bool mapped(std::uint32_t slot) const {
+    const Slots* slots = slots_.load();
+    return slots != nullptr && (*slots)[slot].place.load() == place_of(slot);
+  }
   SlotPlace place(std::uint32_t slot) const;
   using Memory = std::vector<std::shared_ptr<const void>>;
   // Maps it, which may fetch a file, or ask the daemon for a device's. Gives away what was mapped

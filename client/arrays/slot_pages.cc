@@ -143,7 +143,8 @@ absl::Status SlotPages::map_slot(std::uint32_t slot, InterruptCheck interrupt) {
 absl::Status SlotPages::map_slot_to_write(std::uint32_t slot, InterruptCheck interrupt) {
   if (added_write_ == nullptr) return absl::OkStatus();
   forget_gone();
-  return slot < write_.size() ? absl::OkStatus() : map_added(*added_write_, slot, interrupt);
+  if (slot < write_.size() || added_write_->mapped(slot)) return absl::OkStatus();
+  return map_added(*added_write_, slot, interrupt);
 }
 
 ProtectedPages SlotPages::protect(std::uint32_t slot, std::byte* data, bool& refused) const {

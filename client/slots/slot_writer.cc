@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <bit>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -198,10 +199,11 @@ std::uint32_t SlotWriter::choose_among(const Preferred* preferred) {
 
 std::uint32_t SlotWriter::first_free(const Preferred* preferred, std::uint32_t slots,
                                      std::uint64_t passed_over) {
-  const wire::Publication stands = current();
+  if (const wire::Publication stands = current(); stands.version != 0) {
+    passed_over |= std::uint64_t{1} << stands.slot;
+  }
   const auto may_take = [&](std::uint32_t s) {
-    return (passed_over >> s & 1) == 0 && (stands.version == 0 || s != stands.slot) &&
-           try_slot(s, preferred);
+    return (passed_over >> s & 1) == 0 && try_slot(s, preferred);
   };
   std::uint32_t slot = wire::unpack_publication(row_.publication.load()).slot;
   for (std::uint32_t i = 0; i < layout_.regular; ++i) {
@@ -209,7 +211,8 @@ std::uint32_t SlotWriter::first_free(const Preferred* preferred, std::uint32_t s
     if (may_take(slot)) return slot;
   }
   for (slot = layout_.regular; slot < slots; ++slot) {
-    if (may_take(slot)) return slot;
+    slot += static_cast<std::uint32_t>(std::countr_one(passed_over >> slot));
+    if (slot < slots && try_slot(slot, preferred)) return slot;
   }
   return none();
 }
