@@ -21,6 +21,8 @@ namespace {
 using wire::ErrorCode;
 using wire::make_error;
 
+constexpr const char* kThisProcess = "this process itself (leases or views that are alive)";
+
 // "pid 4242 (plot.py) reads version 7": whom the writer waits for.
 std::string holders_text(OpenArray& array, WaitLimit& wait_limit) {
   auto holders = array.session().control().holders(array.answer().id,
@@ -30,7 +32,7 @@ std::string holders_text(OpenArray& array, WaitLimit& wait_limit) {
   for (const Holder& holder : *holders) {
     if (holder.versions.empty()) continue;
     const std::string who = holder.session == to_int(array.session().id())
-                                ? "this process itself (leases or views that are alive)"
+                                ? kThisProcess
                                 : wire::process_name(holder.pid, holder.session, holder.command);
     parts.push_back(fmt::format("{} reads version {}", who, fmt::join(holder.versions, ", ")));
   }
@@ -46,6 +48,11 @@ absl::Status no_free_slot(OpenArray& array, WaitLimit& wait_limit, const absl::S
   std::string text = fmt::format(
       "all slots of '{}' that could be written are held ({} slots, waited {}): {}", array.name(),
       slots, wait_limit.limit_text(), silent ? "unknown holders" : holders_text(array, wait_limit));
+  // Whose own views hold slots waits for itself.
+  const std::string own = text.find(kThisProcess) == std::string::npos
+                              ? ""
+                              : "Release this process's leases and delete its views (in Python: "
+                                "memlease.release_views(array)). For others: ";
   if (array.layout().grows()) {
     text += "; it got no further slot: ";
     text += refused.ok() ? fmt::format("it may have {}", array.spec().max_slots)
@@ -53,12 +60,14 @@ absl::Status no_free_slot(OpenArray& array, WaitLimit& wait_limit, const absl::S
   }
   if (wire::code_of(refused) == ErrorCode::kQuotaExceeded && !refused.ok()) {
     return make_error(ErrorCode::kNoFreeSlot, text,
-                      "Wait longer, end these readers, or make room in the quota: memleasectl "
-                      "status shows what each uid uses, memleasectl ls by which arrays.");
+                      own +
+                          "Wait longer, end these readers, or make room in the quota: memleasectl "
+                          "status shows what each uid uses, memleasectl ls by which arrays.");
   }
   return make_error(ErrorCode::kNoFreeSlot, text,
-                    "Wait longer, end these readers, or create the array with more slots (the "
-                    "number of slow readers + 2) or a larger max_slots.");
+                    own +
+                        "Wait longer, end these readers, or create the array with more slots (the "
+                        "number of slow readers + 2) or a larger max_slots.");
 }
 
 absl::Status numbers_used_up(const OpenArray& array) {

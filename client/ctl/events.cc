@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -57,7 +58,7 @@ class Writer {
  public:
   explicit Writer(const Options& options) : options_(options), lines_(kColumns, options.style) {}
 
-  void write(const v1::HistoryReply& reply) {
+  absl::Status write(const v1::HistoryReply& reply) {
     if (reply.dropped() > 0) write_dropped(reply.dropped());
     if (options_.json) {
       for (Row& row : rows_of(reply)) {
@@ -66,7 +67,8 @@ class Writer {
     } else {
       std::fputs(lines_.add(rows_of(reply)).c_str(), stdout);
     }
-    std::fflush(stdout);
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return absl::OkStatus();
+    return wire::errno_error(wire::ErrorCode::kInternal, "cannot write the answer", errno);
   }
 
  private:
@@ -113,7 +115,7 @@ absl::Status show_events(const Connection& daemon, const Options& options,
     after = reply->through();
     const bool all = after >= reply->newest();
     if (wanted.follow) {
-      writer.write(*reply);
+      if (auto status = writer.write(*reply); !status.ok()) return status;
       wait = all;
       continue;
     }

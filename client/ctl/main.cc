@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -198,11 +199,11 @@ int run(int argc, char** argv) {
       std::chrono::milliseconds(static_cast<std::int64_t>(args.timeout_s * 1000));
   const int code = args.command();
   // A full disk or a closed pipe must not look like success.
-  if (std::fflush(stdout) != 0 && code == kSuccess) {
-    std::perror("memleasectl: cannot write the answer");
-    return kFailure;
-  }
-  return code;
+  const bool flushed = std::fflush(stdout) == 0;
+  if (code != kSuccess || (flushed && std::ferror(stdout) == 0)) return code;
+  if (flushed) errno = EIO;  // an earlier part of it was lost
+  std::perror("memleasectl: cannot write the answer");
+  return kFailure;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -164,14 +165,15 @@ Check probe_read_only() {
 Check probe_huge_pages() {
   const bool pool = pool_works();
   const bool transparent = transparent_works();
-  const std::string settings = fmt::format(
-      "vm.nr_hugepages = {}, shmem_enabled = {}", first_line("/proc/sys/vm/nr_hugepages"),
-      chosen_word(first_line("/sys/kernel/mm/transparent_hugepage/shmem_enabled")));
+  constexpr const char* kShmem = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
+  const std::string settings =
+      fmt::format("vm.nr_hugepages = {}, shmem_enabled = {}",
+                  first_line("/proc/sys/vm/nr_hugepages"), chosen_word(first_line(kShmem)));
   if (!pool && !transparent) {
     return {
         "huge_pages", Verdict::kNote,
         fmt::format("none for shared memory ({}); large arrays work, somewhat slower", settings),
-        "echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled, as root"};
+        std::filesystem::exists(kShmem) ? fmt::format("echo advise > {}, as root", kShmem) : ""};
   }
   return {"huge_pages", Verdict::kOk,
           fmt::format("{} ({})",

@@ -68,7 +68,7 @@ bool Screen::draw(const std::vector<std::string>& lines) const {
   const std::size_t count = std::min(lines.size(), size().rows);
   for (std::size_t i = 0; i < count; ++i) {
     if (i > 0) frame += "\r\n";
-    frame.append(lines[i]).append("\x1b[K");
+    frame.append("\x1b[K").append(lines[i]);  // behind a full line it would take the last character
   }
   return write_all(frame.append("\x1b[J"));
 }

@@ -47,7 +47,7 @@ Signals::Signals(std::initializer_list<int> also) {
     struct sigaction before{};
     if (::sigaction(signal, &action, &before) == 0) before_.emplace_back(signal, before);
   };
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) set(signal, on_end);
+  for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP}) set(signal, on_end);
   for (const int signal : also) {
     arrived.at(static_cast<std::size_t>(signal)) = false;
     set(signal, on_other);

@@ -11,6 +11,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/statusor.h"
+#include "client/rpc/grpc_needs.h"
 #include "client/rpc/poll_set.h"
 #include "client/session/fork_guard.h"
 #include "client/session/signals_blocked.h"
@@ -166,13 +167,17 @@ void prepare_process() ABSL_EXCLUSIVE_LOCKS_REQUIRED(first_use) {
 absl::StatusOr<std::shared_ptr<grpc::Channel>> begin_call(State& s, const std::string& directory) {
   const wire::MutexLock lock(s.mutex);
   while (s.quiescing != 0) s.changed.wait(s.mutex);
+  if (auto room = check_descriptors(); !room.ok()) return room;
   auto known = s.channels.find(directory);
   if (known == s.channels.end()) {
     auto socket = connect_socket(directory, wire::kControlSocket, SOCK_STREAM);
     if (!socket.ok()) return socket.status();
     const SignalsBlocked blocked;
-    if (!s.up) grpc_init();
-    s.up = true;
+    if (!s.up) {
+      if (auto room = check_threads(); !room.ok()) return room;
+      grpc_init();
+      s.up = true;
+    }
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
     auto channel =
@@ -242,7 +247,11 @@ absl::Status run_control_call(
   State* used = nullptr;
   {
     const wire::MutexLock lock(first_use);
-    if (state == nullptr) prepare_process();
+    if (state == nullptr) {
+      if (auto room = check_descriptors(); !room.ok()) return room;
+      if (auto room = check_threads(); !room.ok()) return room;
+      prepare_process();
+    }
     if (!child_may_call) {
       return wire::make_error(wire::ErrorCode::kForkedClient,
                               "this process was forked where gRPC could not be ended first: in the "

@@ -130,9 +130,19 @@ absl::Status ControlStub::call(Prepare prepare, const Request& request, Reply& r
       return grpc::Status();
     }
     std::move(cancel).Cancel();
+    if (call->answer.error_code() == grpc::StatusCode::UNAUTHENTICATED) session_ended_.store(true);
     return call->answer;
   });
-  if (!interrupted.ok()) return interrupted;
+  if (!interrupted.ok()) {
+    silent_.store(true);  // it was asked when the answer was late
+    return interrupted;
+  }
+  if (session_ended_.load()) {
+    return wire::make_error(wire::ErrorCode::kDaemonLost,
+                            "the daemon has ended this session, or another daemon serves its "
+                            "directory now",
+                            "Views stay readable. Connect again.");
+  }
   const bool timeout = wire::code_of(status) == wire::ErrorCode::kTimeout;
   if (!timeout || longest >= kEndDeadline) silent_.store(timeout);
   if (wire::code_of(status) != wire::ErrorCode::kDaemonUnavailable) return status;

@@ -44,6 +44,7 @@ class ControlStub : public ControlPort {
   absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(wire::EventsRef events) override;
   absl::Status close_imports(const ClosedImports& closed) override;
   bool silent() const override { return silent_.load(); }
+  bool session_ended() const override { return session_ended_.load(); }
   std::uint64_t calls() const override { return calls_.load(); }
 
  private:
@@ -65,6 +66,7 @@ class ControlStub : public ControlPort {
   const std::string credential_;
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<bool> silent_{false};
+  std::atomic<bool> session_ended_{false};
 };
 
 }  // namespace memlease::internal

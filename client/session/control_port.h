@@ -149,6 +149,8 @@ class ControlPort {
 
   // The last call was not answered in time. Does not block.
   virtual bool silent() const = 0;
+  // The daemon has said that it knows the session no more. Does not block.
+  virtual bool session_ended() const = 0;
   // How many calls have been made. Does not block.
   virtual std::uint64_t calls() const = 0;
 };

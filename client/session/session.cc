@@ -40,7 +40,7 @@ absl::Status Session::usable() {
   const std::int64_t now = coarse_second();
   if (now != last_look_s_.load(std::memory_order_relaxed)) {
     last_look_s_.store(now, std::memory_order_relaxed);
-    if (!files_->alive()) lost_.store(true);
+    if (!files_->alive() || control_->session_ended()) lost_.store(true);
   }
   if (lost_.load(std::memory_order_relaxed)) {
     return wire::make_error(ErrorCode::kDaemonLost,

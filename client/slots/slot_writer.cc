@@ -52,7 +52,8 @@ SlotWriter::SlotWriter(const wire::BoardRecord& board, wire::ArrayId array, wire
       resolver_(resolver) {}
 
 void SlotWriter::adopt(const wire::WriterRow& from) {
-  // Numbers only grow, also where `from` lies. The daemon poisons none while this row is the writer's.
+  // Numbers only grow, also where `from` lies. The daemon poisons none while this row is the
+  // writer's.
   std::uint64_t highest = wire::bounded_highest(from.highest_used.load());
   for (std::uint32_t s = 0; s < layout_.most; ++s) {
     if (leaves_out("go on above what is poisoned")) break;
@@ -178,8 +179,8 @@ std::uint32_t SlotWriter::choose(const Preferred* preferred) {
 }
 
 // Slots are added for readers who hold the others, are held for long, and may be many: to look at
-// all of them costs more than to fill a small one. So an added slot that was held a few writes ago is
-// passed over, and who finds no slot that way looks again.
+// all of them costs more than to fill a small one. So an added slot that was held a few writes ago
+// is passed over, and who finds no slot that way looks again.
 std::uint32_t SlotWriter::choose_among(const Preferred* preferred) {
   const std::uint32_t slots = this->slots();
   if (slots == layout_.regular) return first_free(preferred, slots, 0);

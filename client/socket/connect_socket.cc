@@ -21,9 +21,10 @@ using wire::ErrorCode;
 absl::Status connect_error(const std::string& path, int error) {
   const std::string what = fmt::format("cannot connect to {}", path);
   if (error == EACCES || error == EPERM) {
-    return wire::errno_error(
-        ErrorCode::kDenied, what, error,
-        "The daemon serves other users: ask its owner, or run one of your own.");
+    return wire::errno_error(ErrorCode::kDenied, what, error,
+                             "The daemon serves other users: ask its owner, or run one of your "
+                             "own, with memleased or by "
+                             "MEMLEASE_DIR=DIRECTORY.");
   }
   if (error == EAGAIN) {
     return wire::make_error(ErrorCode::kDaemonUnavailable,
@@ -57,7 +58,10 @@ absl::StatusOr<ConnectedSocket> connect_socket(const std::string& directory, std
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path->c_str(), path->size() + 1);
   wire::UniqueFd fd(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd) return wire::errno_error(ErrorCode::kInternal, "cannot make a socket", errno);
+  if (!fd) {
+    return wire::errno_error(ErrorCode::kOutOfMemory, "cannot make a socket", errno,
+                             "Close files, or raise the limit (ulimit -n).");
+  }
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     return connect_error(*path, errno);
   }

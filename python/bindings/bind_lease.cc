@@ -348,7 +348,27 @@ void bind_lease(py::module_& module, const char* name, const char* doc) {
       {Py_nb_true_divide, slot(&binary<PyNumber_TrueDivide>)},
       {Py_nb_floor_divide, slot(&binary<PyNumber_FloorDivide>)},
       {Py_nb_remainder, slot(&binary<PyNumber_Remainder>)},
+      {Py_nb_divmod, slot(&binary<PyNumber_Divmod>)},
       {Py_nb_power, slot(&power)},
+      {Py_nb_invert, slot(&unary<PyNumber_Invert>)},
+      {Py_nb_and, slot(&binary<PyNumber_And>)},
+      {Py_nb_or, slot(&binary<PyNumber_Or>)},
+      {Py_nb_xor, slot(&binary<PyNumber_Xor>)},
+      {Py_nb_lshift, slot(&binary<PyNumber_Lshift>)},
+      {Py_nb_rshift, slot(&binary<PyNumber_Rshift>)},
+      {Py_nb_inplace_add, slot(&in_place<PyNumber_InPlaceAdd>)},
+      {Py_nb_inplace_subtract, slot(&in_place<PyNumber_InPlaceSubtract>)},
+      {Py_nb_inplace_multiply, slot(&in_place<PyNumber_InPlaceMultiply>)},
+      {Py_nb_inplace_matrix_multiply, slot(&in_place<PyNumber_InPlaceMatrixMultiply>)},
+      {Py_nb_inplace_true_divide, slot(&in_place<PyNumber_InPlaceTrueDivide>)},
+      {Py_nb_inplace_floor_divide, slot(&in_place<PyNumber_InPlaceFloorDivide>)},
+      {Py_nb_inplace_remainder, slot(&in_place<PyNumber_InPlaceRemainder>)},
+      {Py_nb_inplace_power, slot(&power_in_place)},
+      {Py_nb_inplace_and, slot(&in_place<PyNumber_InPlaceAnd>)},
+      {Py_nb_inplace_or, slot(&in_place<PyNumber_InPlaceOr>)},
+      {Py_nb_inplace_xor, slot(&in_place<PyNumber_InPlaceXor>)},
+      {Py_nb_inplace_lshift, slot(&in_place<PyNumber_InPlaceLshift>)},
+      {Py_nb_inplace_rshift, slot(&in_place<PyNumber_InPlaceRshift>)},
       {Py_nb_bool, slot(&truth)},
       {Py_mp_length, slot(&length<Lease>)},
       {Py_sq_length, slot(&length<Lease>)},
@@ -359,13 +379,8 @@ void bind_lease(py::module_& module, const char* name, const char* doc) {
     slots.push_back({Py_bf_getbuffer, slot(&get_buffer<Lease>)});
     slots.push_back({Py_bf_releasebuffer, slot(&release_buffer)});
   } else {
-    slots.insert(slots.end(),
-                 {{Py_bf_getbuffer, slot(&refuse_buffer)},
-                  {Py_mp_ass_subscript, slot(&set_item)},
-                  {Py_nb_inplace_add, slot(&in_place<PyNumber_InPlaceAdd>)},
-                  {Py_nb_inplace_subtract, slot(&in_place<PyNumber_InPlaceSubtract>)},
-                  {Py_nb_inplace_multiply, slot(&in_place<PyNumber_InPlaceMultiply>)},
-                  {Py_nb_inplace_true_divide, slot(&in_place<PyNumber_InPlaceTrueDivide>)}});
+    slots.push_back({Py_bf_getbuffer, slot(&refuse_buffer)});
+    slots.push_back({Py_mp_ass_subscript, slot(&set_item)});
   }
   slots.push_back({});
   PyType_Spec spec{

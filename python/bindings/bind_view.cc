@@ -6,7 +6,7 @@ namespace memlease::python {
 namespace {
 
 int get_bytes(PyObject* self, Py_buffer* buffer, int flags) {
-  const SlotBytes& bytes = py::cast<const SlotBytes&>(py::handle(self));
+  const auto& bytes = *py::cast<const SlotBytes*>(py::handle(self));
   if (bytes.idle) {
     PyErr_SetString(PyExc_BufferError, "memlease: the lease of these bytes has ended");
     return -1;

@@ -28,19 +28,36 @@ PyObject* binary(PyObject* left, PyObject* right) {
   return guarded([&] { return Operation(operand(left).ptr(), operand(right).ptr()); });
 }
 
+// Its array has changed, unless `changed` is a new one: then its elements take that one's place.
+inline PyObject* keep_in_place(PyObject* self, PyObject* array, PyObject* changed) {
+  const auto owned = py::reinterpret_steal<py::object>(changed);
+  if (!owned) return nullptr;
+  if (changed != array && PyObject_SetItem(array, Py_Ellipsis, changed) != 0) return nullptr;
+  return Py_NewRef(self);
+}
+
 // lease += other: NumPy changes the array in place, and the lease stays what the name stands for.
+// Of a read lease it refuses: else the name would stand for another array, without a word.
 template <auto Operation>
 PyObject* in_place(PyObject* self, PyObject* other) {
-  return guarded([&]() -> PyObject* {
-    const auto changed =
-        py::reinterpret_steal<py::object>(Operation(operand(self).ptr(), operand(other).ptr()));
-    return changed ? Py_NewRef(self) : nullptr;
+  return guarded([&] {
+    const py::object array = operand(self);
+    return keep_in_place(self, array.ptr(), Operation(array.ptr(), operand(other).ptr()));
   });
 }
 
 inline PyObject* power(PyObject* base, PyObject* exponent, PyObject* modulus) {
   return guarded([&] {
     return PyNumber_Power(operand(base).ptr(), operand(exponent).ptr(), operand(modulus).ptr());
+  });
+}
+
+inline PyObject* power_in_place(PyObject* self, PyObject* exponent, PyObject* modulus) {
+  return guarded([&] {
+    const py::object array = operand(self);
+    return keep_in_place(
+        self, array.ptr(),
+        PyNumber_InPlacePower(array.ptr(), operand(exponent).ptr(), operand(modulus).ptr()));
   });
 }
 

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from memlease.caller import numpy_warnings
 from memlease.dtypes import numpy_dtype, require_numpy
-from memlease.errors import InvalidArgument, Unsupported
-from memlease.layouts import require_same
+from memlease.errors import InvalidArgument
+from memlease.layouts import require_same, require_shape
 
 if TYPE_CHECKING:
     from memlease import _core
@@ -31,6 +31,8 @@ def converted(dtype: str, elements: Any, casting: Casting, array: "_core.Array")
     ------
     InvalidArgument
         Another shape, or a dtype that `casting` does not let become the array's.
+    Unsupported
+        Nothing that is installed can convert it.
     """
     wanted = array.dtype_name
     if casting not in _CASTINGS:
@@ -38,23 +40,19 @@ def converted(dtype: str, elements: Any, casting: Casting, array: "_core.Array")
             f"casting={casting!r} is not known", "give one of " + ", ".join(map(repr, _CASTINGS))
         )
     numpy = require_numpy()
-    shape = array.shape if elements.shape == () else elements.shape
+    if elements.shape != ():
+        require_shape(dtype, elements.shape, array.name, wanted, array.shape)
     if dtype != wanted:
-        if not _may_become(dtype, wanted, casting):
-            require_same(dtype, shape, array.name, wanted, array.shape)
-        if shape == array.shape:
-            with numpy_warnings(numpy):
-                elements = elements.view(numpy_dtype(dtype)).astype(numpy_dtype(wanted))
-            elements = elements.view(f"V{elements.dtype.itemsize}")
-    require_same(wanted, shape, array.name, wanted, array.shape)
+        given, become = numpy_dtype(dtype), numpy_dtype(wanted)
+        if not _may_become(given, become, casting):
+            require_same(dtype, elements.shape, array.name, wanted, array.shape)
+        with numpy_warnings(numpy):
+            elements = elements.view(given).astype(become)
+        elements = elements.view(f"V{elements.dtype.itemsize}")
     return numpy.broadcast_to(elements, array.shape)
 
 
-def _may_become(dtype: str, wanted: str, casting: Casting) -> bool:
-    try:
-        given, become = numpy_dtype(dtype), numpy_dtype(wanted)
-    except Unsupported:  # nothing here can convert it
-        return False
+def _may_become(given: Any, become: Any, casting: Casting) -> bool:
     if casting == "same_kind" and given.kind == "c" and become.kind == "V":
         return False  # ml_dtypes would let the imaginary parts go
     return bool(require_numpy().can_cast(given, become, casting))

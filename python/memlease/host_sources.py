@@ -48,8 +48,8 @@ def elements_of(source: Any, dtype: str | None) -> Any:
 
 def refuse_mask(source: Any) -> None:
     """Refuse a masked array of NumPy, whose mask would be lost: `InvalidArgument`."""
-    masked = sys.modules.get("numpy.ma")
-    if masked is not None and isinstance(source, masked.MaskedArray):
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    if masked is not None and isinstance(source, masked):
         raise InvalidArgument(
             "the source is a masked array, and memlease keeps no masks",
             "give source.filled(value), or put source.data and source.mask into two arrays",

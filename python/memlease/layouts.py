@@ -20,17 +20,34 @@ def require_same(
     dtype: str, shape: tuple[int, ...], name: str, wanted: str, wanted_shape: tuple[int, ...]
 ) -> None:
     """Refuse a source of another dtype or shape than the array `name` has."""
-    if dtype == wanted and shape == wanted_shape:
-        return
-    raise InvalidArgument(
-        f"the source is {dtype}{list(shape)}, and '{name}' is {wanted}{list(wanted_shape)}",
-        f"give casting='unsafe', or convert it first, as by np.asarray(source, {wanted!r})"
-        if dtype != wanted
-        else f"give one of shape {wanted_shape}{_way_to_shape(shape, wanted_shape)}",
-    )
+    if dtype != wanted:
+        raise InvalidArgument(
+            _difference(dtype, shape, name, wanted, wanted_shape),
+            f"give casting='unsafe', or convert it first, as by np.asarray(source, {wanted!r})",
+        )
+    require_shape(dtype, shape, name, wanted, wanted_shape)
+
+
+def require_shape(
+    dtype: str, shape: tuple[int, ...], name: str, wanted: str, wanted_shape: tuple[int, ...]
+) -> None:
+    """Refuse a source of another shape than the array `name` has."""
+    if shape != wanted_shape:
+        raise InvalidArgument(
+            _difference(dtype, shape, name, wanted, wanted_shape),
+            f"give one of shape {wanted_shape}{_way_to_shape(shape, wanted_shape)}",
+        )
+
+
+def _difference(
+    dtype: str, shape: tuple[int, ...], name: str, wanted: str, wanted_shape: tuple[int, ...]
+) -> str:
+    return f"the source is {dtype}{list(shape)}, and '{name}' is {wanted}{list(wanted_shape)}"
 
 
 def _way_to_shape(shape: tuple[int, ...], wanted: tuple[int, ...]) -> str:
+    if shape[::-1] == wanted:
+        return ", as by source.T"
     if math.prod(shape) == math.prod(wanted):
         return ", as by np.reshape"
     if can_be_broadcast(shape, wanted):

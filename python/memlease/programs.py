@@ -1,6 +1,7 @@
 """The programs that come with the package: memleased and memleasectl."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,8 @@ def _become(name: str) -> Never:
     program = _packaged(name)
     if not program:
         raise Unsupported(f"{name} is missing from the package", "install memlease again")
+    for ignored_by_python in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(ignored_by_python, signal.SIG_DFL)
     os.execv(program, [program, *sys.argv[1:]])
 
 

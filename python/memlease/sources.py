@@ -39,8 +39,9 @@ def source_of(
         Over the source's own memory where that is possible. NumPy's is of dtype ``V<itemsize>``, so
         that it also holds types that NumPy does not know.
     """
-    numpy = sys.modules.get("numpy")
-    if numpy is None or not isinstance(source, numpy.ndarray):
+    # Another thread may be in the middle of importing it.
+    ndarray = getattr(sys.modules.get("numpy"), "ndarray", None)
+    if ndarray is None or not isinstance(source, ndarray):
         if hasattr(source, "__dlpack__"):
             return _core.import_dlpack(source, stream, opt_outs.ignores_stream(ignore_stream))
         described = getattr(source, "__cuda_array_interface__", None)

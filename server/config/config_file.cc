@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 
 #include "fmt/format.h"
 #include "server/config/config_option.h"
@@ -147,7 +149,13 @@ absl::Status check_line(const std::string& origin, std::string_view line) {
   return wrong_type(origin, *option, is_array ? "an array" : "a table");
 }
 
+// Of a pipe or a device the end would not come.
 absl::StatusOr<std::string> read_text(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    return error_at(path, "this is no regular file.");
+  }
   std::ostringstream text;
   errno = 0;
   std::ifstream file(path);

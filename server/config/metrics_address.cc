@@ -1,7 +1,6 @@
 #include "server/config/metrics_address.h"
 
-#include <charconv>
-#include <system_error>
+#include "server/config/to_number.h"
 
 namespace memlease::server {
 namespace {
@@ -9,12 +8,9 @@ namespace {
 using Kind = MetricsAddress::Kind;
 
 std::optional<MetricsAddress> with_port(Kind kind, std::string_view text) {
-  MetricsAddress address{kind};
-  const char* const begin = text.data();
-  const char* const end = begin + text.size();
-  const auto [stop, error] = std::from_chars(begin, end, address.port);
-  if (text.empty() || error != std::errc() || stop != end) return std::nullopt;
-  return address;
+  const auto port = to_number<decltype(MetricsAddress::port)>(text);
+  if (!port) return std::nullopt;
+  return MetricsAddress{kind, *port};
 }
 
 }  // namespace

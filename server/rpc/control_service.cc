@@ -83,9 +83,11 @@ grpc::Status ControlService::for_session(const grpc::ServerContextBase& context,
                                          const SessionCall& fn,
                                          const std::optional<SegmentPool::Growth>& growth) {
   absl::Status status;
+  bool has_session = true;
   const auto authenticated = [&](Broker& broker) {
     auto session = broker.authenticate(credential_of(context), uid_);
-    status = session.ok() ? fn(broker, **session) : session.status();
+    has_session = session.ok();
+    status = has_session ? fn(broker, **session) : session.status();
   };
   if (growth) {
     if (auto grown = host_.grow(*growth, authenticated); !grown.ok()) status = grown;
@@ -96,7 +98,9 @@ grpc::Status ControlService::for_session(const grpc::ServerContextBase& context,
                     {{"name", call},
                      {"uid", uid_},
                      {"answer", status.ok() ? "OK" : wire::name_of(wire::code_of(status))}});
-  return answer(status);
+  grpc::Status answered = answer(status);
+  if (has_session) return answered;
+  return {grpc::StatusCode::UNAUTHENTICATED, answered.error_message(), answered.error_details()};
 }
 
 grpc::Status ControlService::answer(const absl::Status& status) {

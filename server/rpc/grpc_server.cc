@@ -13,6 +13,7 @@
 #include "server/rpc/thread_shortage.h"
 #include "server/rpc/timer_thread.h"
 #include "wire/error.h"
+#include "wire/try_threads.h"
 
 namespace memlease::server {
 namespace {
@@ -31,7 +32,7 @@ GrpcServer::GrpcServer(EventLoop& loop, Log& log, ServiceFactory factory, const 
       refusals_(kRefusalsLogged, kRefusalPeriod) {
   // Here rather than in the first connection's way, where descriptors may be short. A thread that
   // gRPC does not get it would miss for ever.
-  try_threads(kThreadsOfGrpc);
+  wire::try_threads(kThreadsOfGrpc);
   grpc_init();
   end_timer_thread();
 }

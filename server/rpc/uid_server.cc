@@ -13,6 +13,7 @@
 
 #include "server/rpc/thread_shortage.h"
 #include "wire/error.h"
+#include "wire/try_threads.h"
 
 namespace memlease::server {
 namespace {
@@ -34,7 +35,7 @@ constexpr int kMaxThreads = 128;
 absl::Status check_threads() {
   const std::size_t count = std::min(std::thread::hardware_concurrency() * 3 / 2, 48U) + 8;
   try {
-    try_threads(count);
+    wire::try_threads(count);
   } catch (const std::system_error& error) {
     return thread_shortage("no threads are left for gRPC", error);
   }

@@ -97,7 +97,7 @@ class Terminal:
         whole = [frame.partition("\x1b[J")[0] for frame in drawn if "\x1b[J" in frame]
         return [
             # A terminal makes "\r\r\n" of "\r\n".
-            [line.rstrip("\r").removesuffix("\x1b[K") for line in frame.split("\n")]
+            [line.rstrip("\r").removeprefix("\x1b[K") for line in frame.split("\n")]
             for frame in whole
         ]
 

@@ -89,3 +89,55 @@ def test_what_an_evicted_process_holds_after_an_exec_stops_nobody(start):
     assert start.daemon.ctl("evict", session).returncode == 0
     assert [writer.ask() for _ in range(3)] == ["4", "5", "6"]
     assert reader.process.poll() is None
+
+
+CALLER = """
+import memlease, sys
+client = memlease.connect(sys.argv[1], start=False)
+print(client.session_id, flush=True)
+try:
+    while True:
+        client.list()
+except memlease.Error as error:
+    print(type(error).__name__, flush=True)
+memlease.connect(sys.argv[1], start=False).list()
+print("again", flush=True)
+"""
+
+
+def test_an_evicted_process_is_told_so_by_each_call_and_can_connect_again(start):
+    for _ in range(10):  # its next call may come before the end of its socket
+        caller = start(CALLER)
+        session = int(caller.line())
+        assert start.daemon.ctl("evict", session).returncode == 0
+        assert (caller.line(), caller.line()) == ("DaemonLost", "again")
+
+
+SHORT = """
+import memlease, os, resource, sys, time
+client = memlease.connect(sys.argv[1], start=False)
+time.sleep(0.5)  # until gRPC, which the next call starts again, has been shut down
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+for free in range(4):
+    files = []
+    try:
+        while True:
+            files.append(os.open("/dev/null", os.O_RDONLY))
+    except OSError:
+        pass
+    for file in files[len(files) - free:]:
+        os.close(file)
+    try:
+        client.list()
+    except memlease.OutOfMemory as error:
+        print("OutOfMemory", "ulimit -n" in str(error), flush=True)
+    for file in files[: len(files) - free]:
+        os.close(file)
+client.list()
+print("works", flush=True)
+"""
+
+
+def test_a_call_without_descriptors_is_an_error(start):
+    process = start(SHORT)
+    assert [process.line() for _ in range(5)] == ["OutOfMemory True"] * 4 + ["works"]

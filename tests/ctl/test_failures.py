@@ -134,6 +134,16 @@ def test_an_answer_that_cannot_be_written_is_a_failure(daemon):
     assert result.returncode == 1
 
 
+def test_an_answer_of_which_a_part_cannot_be_written_is_a_failure(daemon):
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            [program("memleasectl"), "--directory", daemon.directory, "metrics"],  # some 7 KB
+            stdout=full,
+            check=False,
+        )
+    assert result.returncode == 1
+
+
 @pytest.mark.parametrize("variable", ["MEMLEASE_DIR", "XDG_RUNTIME_DIR"])
 def test_the_directory_comes_from_the_environment(daemon, directory, variable):
     where = directory

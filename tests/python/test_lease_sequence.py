@@ -93,6 +93,9 @@ def test_arithmetic_and_comparisons_are_numpys(field, memlease_client):
         lease += 1
         lease *= 2
     assert field.get().tolist() == [[2, 4, 6], [8, 10, 12]]
+    mask = memlease_client.create("mask", 2, "bool", fill=[True, False])
+    with mask.read() as lease:
+        assert ((~lease).tolist(), (lease | ~lease).all()) == ([False, True], True)
     with memlease_client.put("one", np.uint8(53)).read() as lease:
         assert (int(lease), float(lease)) == (53, 53.0)
         assert list(range(60))[lease] == 53
@@ -102,3 +105,51 @@ def test_arithmetic_and_comparisons_are_numpys(field, memlease_client):
         assert (float(lease), int(lease)) == (2.5, 2)
         with pytest.raises(TypeError):
             operator.index(lease)
+
+
+IN_PLACE = {
+    "+=": operator.iadd,
+    "-=": operator.isub,
+    "*=": operator.imul,
+    "//=": operator.ifloordiv,
+    "%=": operator.imod,
+    "**=": operator.ipow,
+    "@=": operator.imatmul,
+    "&=": operator.iand,
+    "|=": operator.ior,
+    "^=": operator.ixor,
+    "<<=": operator.ilshift,
+    ">>=": operator.irshift,
+}
+
+
+@pytest.mark.parametrize("change", IN_PLACE.values(), ids=IN_PLACE)
+def test_what_changes_a_numpy_array_in_place_changes_a_write_lease(memlease_client, change):
+    expected = np.array([[5, 6], [7, 8]])
+    other = np.array([[2, 1], [1, 3]])
+    array = memlease_client.put("u", expected)
+    with array.update() as lease:
+        changed = change(lease, other)
+        assert changed is lease
+    np.testing.assert_array_equal(array.get(), change(expected, other))
+    with array.read() as lease, pytest.raises(ValueError, match="read-only"):
+        change(lease, other)
+
+
+def test_a_true_division_in_place_needs_numbers_with_a_fraction(field, memlease_client):
+    with field.update() as lease:
+        lease /= 2
+    assert field.get().tolist() == [[0, 0.5, 1], [1.5, 2, 2.5]]
+    whole = memlease_client.create("whole", 2, "i8", fill=3)
+    with whole.update() as lease:
+        with pytest.raises(TypeError, match="divide"):
+            lease /= 2
+        lease.drop()
+    assert whole.get().tolist() == [3, 3]
+
+
+def test_an_array_without_axes_changes_in_place(memlease_client):
+    array = memlease_client.put("u", np.float64(3))
+    with array.update() as lease:
+        lease **= 2
+    assert array.get() == 9

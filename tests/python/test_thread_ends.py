@@ -89,3 +89,30 @@ def test_a_thread_sleeps_that_comes_back_from_a_call_too_late(memlease_client, c
         array.put([1, 2, 3, 4])  # what the wait is for
         rest, errors = process.stdout.read(), process.stderr.read()
     assert (told, rest, errors, process.returncode) == ("now\n", "sleeps", "", 0)
+
+
+# Errors are raised in a handler of C++, which no unwinding may come through.
+RAISES = """
+import memlease, threading, time
+
+def raise_errors():
+    while True:
+        try:
+            memlease.wait([], timeout=-1)
+        except memlease.Error:
+            pass
+
+threads = [threading.Thread(target=raise_errors, daemon=True) for _ in range(4)]
+for thread in threads:
+    thread.start()
+time.sleep(0.05)
+"""
+
+
+@pytest.mark.no_asan
+def test_a_thread_that_raises_errors_may_be_overtaken():
+    for _ in range(3):
+        ended = subprocess.run(
+            [sys.executable, "-c", RAISES], capture_output=True, text=True, check=False
+        )
+        assert (ended.returncode, ended.stderr) == (0, "")

@@ -79,6 +79,7 @@ class FakeControl : public internal::ControlPort {
     return absl::OkStatus();
   }
   bool silent() const override { return is_silent; }
+  bool session_ended() const override { return has_ended; }
   std::uint64_t calls() const override { return calls_; }
 
   static wire::DeviceHandle handle_of(std::uint32_t number) {
@@ -96,6 +97,7 @@ class FakeControl : public internal::ControlPort {
   wire::RowRef row;                 // of every subscription; none: it is refused
   std::vector<std::uint32_t> left;  // how many opens each leave gave back
   std::atomic<bool> is_silent{false};
+  std::atomic<bool> has_ended{false};
   std::atomic<bool> refuses{false};
   std::atomic<int> closed_memory{0};
   std::atomic<int> closed_events{0};

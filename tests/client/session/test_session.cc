@@ -23,9 +23,10 @@ class SessionTest : public ::testing::Test {
  protected:
   ErrorCode code(const absl::Status& status) const { return wire::code_of(status); }
 
-  FakeFiles* const files = new FakeFiles;  // the session's
+  FakeFiles* const files = new FakeFiles;        // the session's
+  FakeControl* const control = new FakeControl;  // likewise
   Session session{"/here", wire::SessionId{7}, std::unique_ptr<FileSource>(files),
-                  std::make_unique<FakeControl>()};
+                  std::unique_ptr<ControlPort>(control)};
 };
 
 TEST_F(SessionTest, IsUsableWhileTheDaemonLives) {
@@ -38,6 +39,11 @@ TEST_F(SessionTest, SaysThatTheDaemonHasGoneWhenItLooks) {
   EXPECT_EQ(code(session.look()), ErrorCode::kDaemonLost);
   EXPECT_FALSE(session.usable_at_once());
   files->gone = false;  // what has been lost stays lost
+  EXPECT_EQ(code(session.look()), ErrorCode::kDaemonLost);
+}
+
+TEST_F(SessionTest, IsLostWhenTheDaemonKnowsItNoMore) {
+  control->has_ended = true;
   EXPECT_EQ(code(session.look()), ErrorCode::kDaemonLost);
 }
 

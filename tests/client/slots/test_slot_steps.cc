@@ -225,7 +225,8 @@ bool the_next_writer_goes_on_with_the_numbers() {
   return world.begin(1).version > dropped.version;
 }
 
-// The highest number of the row that is adopted is its owner's word; what is poisoned is the daemon's.
+// The highest number of the row that is adopted is its owner's word; what is poisoned is the
+// daemon's.
 bool numbers_go_on_above_what_is_poisoned() {
   SlotWorld world(2, 1);
   world.publish();
@@ -424,7 +425,8 @@ struct Kept {
       world.publish();
       third = world.reader(i).acquire(0, 0);
     }
-    world.begin();  // finds no slot, and has looked at all of them; some writes later it looks anyway
+    world.begin();  // finds no slot, and has looked at all of them; some writes later it looks
+                    // anyway
     for (int i = 0; i < 2; ++i) world.add_slot();
     for (int i = 0; i < 20; ++i) world.publish();
   }

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -316,6 +317,16 @@ TEST_F(ConfigTest, ANamedFileMustExist) {
   EXPECT_THAT(by_flag.error, HasSubstr(missing));
   environment_["MEMLEASE_CONFIG"] = missing;
   EXPECT_EQ(run().exit_code, kExitConfig);
+}
+
+TEST_F(ConfigTest, AFileWithoutAnEndIsNotRead) {
+  const std::string fifo = folder_ + "/fifo.toml";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  for (const std::string& file : {fifo, std::string("/dev/zero")}) {
+    const Startup startup = run({"--config", file.c_str()});
+    EXPECT_EQ(startup.exit_code, kExitConfig);
+    EXPECT_THAT(startup.error, HasSubstr(file + ": this is no regular file."));
+  }
 }
 
 TEST_F(ConfigTest, ANamedFileReplacesTheUsersOne) {

@@ -1,0 +1,2 @@
+// Is compiled for its precompiled header, which the tests share (tests/CMakeLists.txt).
+int main() {}
