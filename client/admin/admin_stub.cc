@@ -14,6 +14,7 @@
 #include "grpcpp/support/channel_arguments.h"
 #include "memlease/v1/admin.grpc.pb.h"
 #include "wire/grpc/convert.h"
+#include "wire/grpc/grpc_needs.h"
 #include "wire/place.h"
 
 namespace memlease::internal {
@@ -49,6 +50,8 @@ AdminStub::~AdminStub() = default;
 
 absl::StatusOr<std::unique_ptr<AdminStub>> AdminStub::connect(const std::string& directory,
                                                               Timeout timeout) {
+  if (auto room = wire::check_descriptors(); !room.ok()) return room;
+  if (auto room = wire::check_threads(); !room.ok()) return room;
   auto socket = connect_socket(directory, wire::kControlSocket, SOCK_STREAM);
   if (!socket.ok()) return socket.status();
   // The target's name becomes the authority header and nothing else; the channel owns the

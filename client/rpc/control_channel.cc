@@ -11,7 +11,6 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/statusor.h"
-#include "client/rpc/grpc_needs.h"
 #include "client/rpc/poll_set.h"
 #include "client/session/fork_guard.h"
 #include "client/session/signals_blocked.h"
@@ -20,6 +19,7 @@
 #include "grpcpp/create_channel_posix.h"
 #include "wire/error.h"
 #include "wire/grpc/convert.h"
+#include "wire/grpc/grpc_needs.h"
 #include "wire/mutex.h"
 #include "wire/place.h"
 
@@ -167,14 +167,14 @@ void prepare_process() ABSL_EXCLUSIVE_LOCKS_REQUIRED(first_use) {
 absl::StatusOr<std::shared_ptr<grpc::Channel>> begin_call(State& s, const std::string& directory) {
   const wire::MutexLock lock(s.mutex);
   while (s.quiescing != 0) s.changed.wait(s.mutex);
-  if (auto room = check_descriptors(); !room.ok()) return room;
+  if (auto room = wire::check_descriptors(); !room.ok()) return room;
   auto known = s.channels.find(directory);
   if (known == s.channels.end()) {
     auto socket = connect_socket(directory, wire::kControlSocket, SOCK_STREAM);
     if (!socket.ok()) return socket.status();
     const SignalsBlocked blocked;
     if (!s.up) {
-      if (auto room = check_threads(); !room.ok()) return room;
+      if (auto room = wire::check_threads(); !room.ok()) return room;
       grpc_init();
       s.up = true;
     }
@@ -248,8 +248,8 @@ absl::Status run_control_call(
   {
     const wire::MutexLock lock(first_use);
     if (state == nullptr) {
-      if (auto room = check_descriptors(); !room.ok()) return room;
-      if (auto room = check_threads(); !room.ok()) return room;
+      if (auto room = wire::check_descriptors(); !room.ok()) return room;
+      if (auto room = wire::check_threads(); !room.ok()) return room;
       prepare_process();
     }
     if (!child_may_call) {

@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 
-namespace memlease::internal {
+namespace memlease::wire {
 
 // For a call. kOutOfMemory.
 absl::Status check_descriptors();
@@ -12,4 +12,4 @@ absl::Status check_descriptors();
 // threads may be near, the threads are tried. kOutOfMemory.
 absl::Status check_threads();
 
-}  // namespace memlease::internal
+}  // namespace memlease::wire

@@ -1,4 +1,4 @@
-#include "client/rpc/grpc_needs.h"
+#include "wire/grpc/grpc_needs.h"
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
@@ -18,13 +18,11 @@
 #include "wire/try_threads.h"
 #include "wire/unique_fd.h"
 
-namespace memlease::internal {
+namespace memlease::wire {
 namespace {
 
-using wire::ErrorCode;
-
 constexpr std::size_t kDescriptors = 4;  // for its sets of descriptors, and a socket for ours
-constexpr std::size_t kThreads = 12;     // at most nine were seen
+constexpr std::size_t kThreads = 16;     // nine to fifteen were seen
 
 // Of all users; none where /proc does not say.
 std::optional<std::uint64_t> threads_of_machine() {
@@ -47,14 +45,14 @@ bool threads_may_be_short() {
 }  // namespace
 
 absl::Status check_descriptors() {
-  std::array<wire::UniqueFd, kDescriptors> tried;
-  for (wire::UniqueFd& fd : tried) {
-    fd = wire::UniqueFd(&fd == tried.data() ? ::eventfd(0, EFD_CLOEXEC)
-                                            : ::fcntl(tried[0].get(), F_DUPFD_CLOEXEC, 0));
+  std::array<UniqueFd, kDescriptors> tried;
+  for (UniqueFd& fd : tried) {
+    fd = UniqueFd(&fd == tried.data() ? ::eventfd(0, EFD_CLOEXEC)
+                                      : ::fcntl(tried[0].get(), F_DUPFD_CLOEXEC, 0));
     if (!fd) {
-      return wire::errno_error(ErrorCode::kOutOfMemory,
-                               "this process has too few descriptors left to call the daemon",
-                               errno, "Close files, or raise the limit (ulimit -n).");
+      return errno_error(ErrorCode::kOutOfMemory,
+                         "this process has too few descriptors left to call the daemon", errno,
+                         "Close files, or raise the limit (ulimit -n).");
     }
   }
   return absl::OkStatus();
@@ -63,9 +61,9 @@ absl::Status check_descriptors() {
 absl::Status check_threads() {
   if (!threads_may_be_short()) return absl::OkStatus();
   try {
-    wire::try_threads(kThreads);
+    try_threads(kThreads);
   } catch (const std::system_error& error) {
-    return wire::make_error(
+    return make_error(
         ErrorCode::kOutOfMemory,
         std::string("this process gets no threads to call the daemon: ") + error.what(),
         "End other processes of this user, or raise the limit (ulimit -u).");
@@ -73,4 +71,4 @@ absl::Status check_threads() {
   return absl::OkStatus();
 }
 
-}  // namespace memlease::internal
+}  // namespace memlease::wire
