@@ -119,7 +119,6 @@ struct Unit {
 constexpr Unit kUnits[] = {{"TiB", 40}, {"GiB", 30}, {"MiB", 20}, {"KiB", 10}, {"T", 40},
                            {"G", 30},   {"M", 20},   {"K", 10},   {"B", 0},    {"", 0}};
 
-// All of `text` as an unsigned number.
 std::optional<std::uint64_t> to_size(std::string_view text) {
   for (const Unit& unit : kUnits) {
     if (!text.ends_with(unit.suffix)) continue;

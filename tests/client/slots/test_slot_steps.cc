@@ -425,8 +425,7 @@ struct Kept {
       world.publish();
       third = world.reader(i).acquire(0, 0);
     }
-    world.begin();  // finds no slot, and has looked at all of them; some writes later it looks
-                    // anyway
+    world.begin();  // finds no slot, having looked at all; some writes later it looks anyway
     for (int i = 0; i < 2; ++i) world.add_slot();
     for (int i = 0; i < 20; ++i) world.publish();
   }
