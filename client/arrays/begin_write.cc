@@ -21,19 +21,18 @@ namespace {
 using wire::ErrorCode;
 using wire::make_error;
 
-constexpr const char* kThisProcess = "this process itself (leases or views that are alive)";
-
-// "pid 4242 (plot.py) reads version 7": whom the writer waits for.
-std::string holders_text(OpenArray& array, WaitLimit& wait_limit) {
+// "pid 4242 (plot.py) reads version 7": whom the writer waits for. `itself`: this process is one.
+std::string holders_text(OpenArray& array, WaitLimit& wait_limit, bool& itself) {
   auto holders = array.session().control().holders(array.answer().id,
                                                    [&] { return wait_limit.check_interrupt(); });
   if (!holders.ok()) return "unknown holders";
   std::vector<std::string> parts;
   for (const Holder& holder : *holders) {
     if (holder.versions.empty()) continue;
-    const std::string who = holder.session == to_int(array.session().id())
-                                ? kThisProcess
-                                : wire::process_name(holder.pid, holder.session, holder.command);
+    const bool ours = holder.session == to_int(array.session().id());
+    itself = itself || ours;
+    const std::string who = ours ? "this process itself (leases or views that are alive)"
+                                 : wire::process_name(holder.pid, holder.session, holder.command);
     parts.push_back(fmt::format("{} reads version {}", who, fmt::join(holder.versions, ", ")));
   }
   return parts.empty() ? "holders that have just let go"
@@ -45,14 +44,14 @@ absl::Status no_free_slot(OpenArray& array, WaitLimit& wait_limit, const absl::S
   const std::uint32_t slots = wire::slots_of(array.board().slots.load(), array.layout());
   // A daemon that did not answer just now is not asked for the holders.
   const bool silent = wire::code_of(refused) == ErrorCode::kTimeout && !refused.ok();
-  std::string text = fmt::format(
-      "all slots of '{}' that could be written are held ({} slots, waited {}): {}", array.name(),
-      slots, wait_limit.limit_text(), silent ? "unknown holders" : holders_text(array, wait_limit));
-  // Whose own views hold slots waits for itself.
-  const std::string own = text.find(kThisProcess) == std::string::npos
-                              ? ""
-                              : "Release this process's leases and delete its views (in Python: "
-                                "memlease.release_views(array)). For others: ";
+  bool itself = false;
+  std::string text =
+      fmt::format("all slots of '{}' that could be written are held ({} slots, waited {}): {}",
+                  array.name(), slots, wait_limit.limit_text(),
+                  silent ? "unknown holders" : holders_text(array, wait_limit, itself));
+  const std::string own = itself ? "Release this process's leases and delete its views (in Python: "
+                                   "memlease.release_views(array)). For others: "
+                                 : "";
   if (array.layout().grows()) {
     text += "; it got no further slot: ";
     text += refused.ok() ? fmt::format("it may have {}", array.spec().max_slots)
