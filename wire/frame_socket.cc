@@ -29,7 +29,7 @@ constexpr std::size_t room_for(Ancillary expected) {
 
 // Takes what came along into `received`. False if it is not what may come.
 bool take_ancillary(msghdr& message, Ancillary expected, Received& received) {
-  bool fits = (message.msg_flags & MSG_CTRUNC) == 0;
+  bool fits = true;
   for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
     if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS) {
       std::memcpy(&received.sender.emplace(), CMSG_DATA(c), sizeof(ucred));
@@ -53,7 +53,9 @@ bool take_ancillary(msghdr& message, Ancillary expected, Received& received) {
       }
     }
   }
-  return fits;
+  if ((message.msg_flags & MSG_CTRUNC) == 0) return fits;
+  received.fd_lost = expected == Ancillary::kOneFd && !received.fd;  // there was room for it
+  return fits && received.fd_lost;
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ struct Received {
   std::optional<ucred> sender;  // as the kernel stamped it; only where SO_PASSCRED is set
   UniqueFd sender_process;      // a pidfd of the same process; only where SO_PASSPIDFD is set
   UniqueFd fd;
+  bool fd_lost = false;  // one came along, and this process had no number free for it
   std::span<const std::byte> bytes() const { return std::span(buffer).first(size_bytes); }
   // One byte more than a frame may have, so that the parser sees a frame that is too long.
   std::array<std::byte, kMaxFrameBytes + 1> buffer;

@@ -114,6 +114,11 @@ absl::StatusOr<SharedFile> AttachClient::ask(wire::FileId file, InterruptCheck i
   if (const auto* said = std::get_if<wire::ErrorFrame>(&reply->frame.payload)) {
     return wire::to_status(*said);
   }
+  if (reply->fd_lost) {
+    return make_error(ErrorCode::kOutOfMemory,
+                      "this process has no file descriptor free for what the daemon passes to it",
+                      "Close files, or raise its limit of open files (ulimit -n).");
+  }
   const auto* answer = std::get_if<wire::FileFrame>(&reply->frame.payload);
   if (answer == nullptr || answer->file != file || !reply->fd) {
     return lost(fmt::format("it answered FETCH of file {} by another {}", to_int(file),

@@ -92,13 +92,13 @@ absl::StatusOr<Reply> await_reply(int socket, Deadline deadline, InterruptCheck 
         const std::uint16_t protocol = wire::protocol_of(received.bytes());
         auto frame = wire::parse_frame(received.bytes(), protocol);
         if (!frame.ok()) return frame.status();
-        return Reply{*std::move(frame), protocol, std::move(received.fd)};
+        return Reply{*std::move(frame), protocol, std::move(received.fd), received.fd_lost};
       }
       case wire::Received::Outcome::kMisfit:
         return make_error(ErrorCode::kInvalidArgument,
-                          "a message on the attach channel was too long, or its file descriptor "
-                          "did not fit into this process",
-                          "Raise this process's limit of open files (ulimit -n).");
+                          "a message on the attach channel was too long, or carried several file "
+                          "descriptors",
+                          "Only memleased speaks on attach.sock.");
       case wire::Received::Outcome::kEnd:
         return make_error(ErrorCode::kDaemonLost, "the daemon closed the connection");
       case wire::Received::Outcome::kNothing:

@@ -23,6 +23,7 @@ struct Reply {
   wire::Frame frame;
   std::uint16_t protocol = 0;  // that it is written in
   wire::UniqueFd fd;
+  bool fd_lost = false;  // as of wire::Received
 };
 // The daemon's next frame, an ERROR among them. DaemonLost at the connection's end, Timeout at the
 // deadline, InvalidArgument or VersionSkew for what is no frame, or what `interrupt` says.

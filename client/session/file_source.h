@@ -22,8 +22,9 @@ class FileSource {
  public:
   virtual ~FileSource() = default;
   // Asks the daemon. Thread-safe; one request is under way at a time. Errors: NotFound, Denied,
-  // DaemonLost; Timeout if it does not answer, or what `interrupt` says, and either may be asked
-  // again later; Busy where the interrupt check of a fetch itself needs a file.
+  // DaemonLost; Timeout if it does not answer, OutOfMemory if this process has no descriptor free,
+  // or what `interrupt` says, and all of these may be asked again later; Busy where the interrupt
+  // check of a fetch itself needs a file.
   virtual absl::StatusOr<SharedFile> fetch(wire::FileId file, InterruptCheck interrupt) = 0;
   // False once the daemon has gone. One poll(2), no message.
   virtual bool alive() = 0;
