@@ -88,6 +88,7 @@ CORRECT = [
     Run("overflow", "overflow", ONCE, "pass", "slots come and go, the newest version"),
     Run("overflow-version", "overflow", f"{ONCE} -DWANTED=2", "pass", "a version by its number"),
     Run("overflow-gpu", "overflow", f"{ONCE} -DGPU", "pass", "reads that go on after their holds"),
+    Run("replicas", "replicas", "", "pass", "two devices: writes, copies, death, freeing"),
 ]
 
 # A search by bits of what does not fit into memory is "searched".
@@ -493,6 +494,20 @@ CONTROLS = [
             "holds-before-fences": "the masks are loaded before the fences",
             "fence-before-clear": "release: fence, then bit",
             "writing-before-check": "writing, then the check of the flag",
+        },
+    ),
+    *controls(
+        "replicas",
+        "",
+        A,
+        {
+            "flag-before-publication": "the home says first that a version may stand elsewhere",
+            "ownership-of-home": "who writes anywhere owns the home",
+            "number-of-home": "and has its number from there",
+            "source-complete": "a copy begins when its source is complete",
+            "lost-number": "a number that was lost on a device does not come back to it",
+            "compare": "what is acquired is compared with what was looked for",
+            "keep-newest": "a replica that has what the home has not is kept",
         },
     ),
 ]
