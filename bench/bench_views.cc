@@ -88,7 +88,7 @@ int main(int argc, char** argv) {
   const Array source = client.create(create);
   source.write().publish();
   const WriteLease to = array.write();
-  WriteLease from = source.write();
+  const WriteLease from = source.write();
   auto* const to_first = static_cast<float*>(to.data());
   auto* const from_first = static_cast<float*>(from.data());
   for (int block = 0; block < options.pick(20, 5, 1); ++block) {

@@ -62,7 +62,8 @@ absl::StatusOr<std::unique_ptr<AdminStub>> AdminStub::connect(const std::string&
   arguments.SetMaxReceiveMessageSize(kMostBytes);
   auto channel =
       grpc::CreateCustomInsecureChannelFromFd("memleased", socket->fd.release(), arguments);
-  auto calls = std::unique_ptr<Calls>(new Calls{std::move(channel), timeout});
+  // NOLINTNEXTLINE(modernize-make-unique): it is an aggregate, and cannot be moved
+  std::unique_ptr<Calls> calls(new Calls{std::move(channel), timeout});
   return std::unique_ptr<AdminStub>(
       new AdminStub(std::move(calls), socket->daemon_pid, socket->daemon_uid));
 }

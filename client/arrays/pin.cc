@@ -44,10 +44,10 @@ PinEnd* end_of(const Pin& pin) { return std::get_deleter<PinEnd>(pin); }
 
 Pin make_pin(OpenArray& array, std::uint32_t slot, const std::byte* data) {
   array.reader_if_subscribed()->hold_again(slot);
-  return Pin(data,
-             PinEnd{&array,
-                    std::unique_ptr<PinnedSlot>(new PinnedSlot{slot, const_cast<std::byte*>(data)}),
-                    array.gpu() == nullptr ? nullptr : std::make_unique<PinMark>()});
+  // NOLINTNEXTLINE(modernize-make-unique): it is an aggregate, and cannot be moved
+  std::unique_ptr<PinnedSlot> pinned(new PinnedSlot{slot, const_cast<std::byte*>(data)});
+  return Pin(data, PinEnd{&array, std::move(pinned),
+                          array.gpu() == nullptr ? nullptr : std::make_unique<PinMark>()});
 }
 
 void protect_under(OpenArray& array, const Pin& pin) {

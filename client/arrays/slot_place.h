@@ -17,6 +17,7 @@ struct SlotPlace {
     return {nullptr, reinterpret_cast<std::uintptr_t>(data)};
   }
   std::byte* data() const {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): an address, where there are no ranges
     return ranges != nullptr ? ranges->data() + offset : reinterpret_cast<std::byte*>(offset);
   }
   // By any range that has been used. For signal handlers, too.

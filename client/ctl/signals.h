@@ -16,7 +16,7 @@ namespace memlease::ctl {
 class Signals {
  public:
   // `also`: others to notice, such as SIGWINCH.
-  explicit Signals(std::initializer_list<int> also = {});
+  Signals(std::initializer_list<int> also = {});
   ~Signals();
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;

@@ -166,11 +166,11 @@ absl::Status write_trace(const Connection& daemon, const Options& options,
   auto file = TraceFile::create(wanted.file);
   if (!file.ok()) return file.status();
   Trace trace(daemon, *file);
-  const absl::Status status = trace.run(wanted);
+  absl::Status status = trace.run(wanted);
   const Table summary = trace.summary(wanted.file);
   std::string facts = as_json_object(summary);
   facts.pop_back();  // the newline
-  const absl::Status written = file->end(facts);
+  absl::Status written = file->end(facts);
   if (!status.ok()) return status;
   if (written.ok()) print_record(summary, options);
   return written;

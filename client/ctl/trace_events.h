@@ -58,7 +58,7 @@ class TraceEvents {
   void publish(std::uint64_t us, const LiveArray& array, const v1::Holder* writer);
   void count(std::uint64_t us, const std::string& array, std::uint64_t version);
   std::int64_t process_of(const v1::Holder& holder);
-  std::uint64_t thread_of(std::int64_t pid, const std::string& name);
+  std::uint64_t thread_of(std::int64_t pid, const std::string& line);
   void name(std::string_view what, std::int64_t pid, std::uint64_t thread, std::string_view text);
 
   const Write write_;

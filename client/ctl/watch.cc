@@ -190,8 +190,7 @@ absl::Status watch_array(const Connection& daemon, const Options& options,
     } catch (const Error& error) {
       if (error.code() != memlease::ErrorCode::Withdrawn) throw;
       say_withdrawn(name, options);
-    } catch (const Interrupted&) {
-      // As the user wanted it.
+    } catch (const Interrupted&) {  // NOLINT(bugprone-empty-catch): as the user wanted it
     }
     client.close();
   } catch (const Interrupted&) {

@@ -36,7 +36,9 @@ class EventTable {
   // Of an added slot. Where another thread was faster its event stays, and this one is closed.
   void add(std::uint32_t slot, std::unique_ptr<DeviceEvent> event) {
     DeviceEvent* none = nullptr;
-    if (events_[slot].compare_exchange_strong(none, event.get())) event.release();
+    if (events_[slot].compare_exchange_strong(none, event.get())) {
+      static_cast<void>(event.release());
+    }
   }
   // nullptr: this process has not used the slot.
   DeviceEvent* find(std::uint32_t slot) const { return events_[slot].load(); }

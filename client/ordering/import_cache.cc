@@ -42,7 +42,7 @@ absl::StatusOr<std::shared_ptr<Opened>> ImportCache::share(std::uint64_t key, Id
     return open(*handles);
   }();
   if (!opened.ok()) return opened.status();
-  const std::shared_ptr<Opened> shared(opened->release(), [this, key, id](Opened* last) {
+  std::shared_ptr<Opened> shared(opened->release(), [this, key, id](Opened* last) {
     delete last;
     const wire::MutexLock lock(mutex_);
     closed<Opened>().push_back(id);

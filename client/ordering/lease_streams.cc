@@ -33,7 +33,7 @@ absl::Status host_wait_deadline(GpuArray& array, std::uint64_t version, const Le
                                 absl::FunctionRef<absl::StatusOr<bool>()> complete,
                                 Clock::time_point deadline) {
   return host_wait(array.session(), streams, [&]() -> absl::StatusOr<bool> {
-    const auto done = complete();
+    auto done = complete();
     if (!done.ok()) return done;
     if (array.poisoned(version)) {
       return wire::make_error(ErrorCode::kProducerDied,
@@ -67,7 +67,7 @@ bool host_waits(const GpuArray& array) { return array.host_waits().count() != 0;
 absl::Status host_wait(Session& session, const LeaseStreams& streams,
                        absl::FunctionRef<absl::StatusOr<bool>()> complete) {
   for (Backoff backoff;; backoff.pause()) {
-    const auto done = complete();
+    auto done = complete();
     if (!done.ok()) return done.status();
     if (*done) return absl::OkStatus();
     if (auto status = session.usable(); !status.ok()) return status;

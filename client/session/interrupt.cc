@@ -47,7 +47,7 @@ std::exception_ptr interrupt_of(const absl::Status& status) {
   if (!payload) return nullptr;
   const std::string bytes(*payload);
   const std::exception_ptr* exception = nullptr;
-  std::memcpy(&exception, bytes.data(), sizeof exception);
+  std::memcpy(static_cast<void*>(&exception), bytes.data(), sizeof exception);
   return *exception;
 }
 

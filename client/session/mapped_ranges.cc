@@ -63,8 +63,9 @@ MappedRanges::~MappedRanges() {
 
 void MappedRanges::reserve() const {
   for (const Range* range = ranges_.load(); range != nullptr; range = range->older) {
-    mmap(range->data, size_bytes_, PROT_NONE,
-         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    static_cast<void>(mmap(range->data, size_bytes_, PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
+                           0));
   }
 }
 

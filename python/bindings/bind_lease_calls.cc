@@ -197,7 +197,7 @@ WriteOptions write_options(const FastCall& call, PyObject*& stream) {
 template <const char* Name, WriteLease (Array::*Begin)(const WriteOptions&) const>
 PyObject* begin(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) {
   return guarded([&] {
-    ArrayHandle& handle = handle_of(self);
+    const ArrayHandle& handle = handle_of(self);
     const Array& array = *handle;
     PyObject* stream = nullptr;
     const WriteOptions options = write_options({Name, arguments, count, keywords}, stream);
@@ -210,7 +210,7 @@ PyObject* begin(PyObject* self, PyObject* const* arguments, Py_ssize_t count, Py
 PyObject* try_write(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
                     PyObject* keywords) {
   return guarded([&] {
-    ArrayHandle& handle = handle_of(self);
+    const ArrayHandle& handle = handle_of(self);
     const Array& array = *handle;
     PyObject* stream = nullptr;
     const WriteOptions options = write_options({"try_write", arguments, count, keywords}, stream);

@@ -236,7 +236,7 @@ void PyLease<WriteLease>::assign(py::handle key, py::handle source) {
   const int status = source ? PyObject_SetItem(elements, key.ptr(), source.ptr())
                             : PyObject_DelItem(elements, key.ptr());
   if (status == 0) return;
-  py::error_already_set refused;
+  const py::error_already_set refused;
   // NumPy cannot reach what is on a GPU.
   if (refused.matches(PyExc_TypeError) && fill_from_gpu(key, source)) return;
   throw py::error_already_set(refused);

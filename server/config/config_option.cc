@@ -45,7 +45,7 @@ OptionValue load(const Config& config) {
 }
 
 template <auto kMember>
-constexpr Option::Member member{store<kMember>, load<kMember>};
+constexpr Option::Member kMemberOf{store<kMember>, load<kMember>};
 
 // THE table. A word's place in its list is the value of its enumerator. The default of `directory`
 // depends on the user and is given by config.cc.
@@ -54,59 +54,59 @@ constexpr bool kReloaded = true;  // by SIGHUP
 constexpr bool kAtStart = false;
 constexpr Option kOptions[] = {
     {"directory", "MEMLEASE_DIR", OptionKind::kPath,
-     "", 0, 0, {}, member<&Config::directory>, kAtStart,
+     "", 0, 0, {}, kMemberOf<&Config::directory>, kAtStart,
      "Directory of the sockets, made with mode 0700 if missing. Default: "
      "$XDG_RUNTIME_DIR/memlease, else /tmp/memlease-<uid>."},
     {"socket_mode", "MEMLEASE_SOCKET_MODE", OptionKind::kMode,
-     "0600", 0600, 0666, {}, member<&Config::socket_mode>, kAtStart,
+     "0600", 0600, 0666, {}, kMemberOf<&Config::socket_mode>, kAtStart,
      "Who may connect: 0600 the daemon's user, 0660 also the group, 0666 everybody."},
     {"memory_limit_bytes", "MEMLEASE_MEMORY_LIMIT_BYTES", OptionKind::kBytes,
-     "50%", 0, kAnyBytes, {}, member<&Config::memory_limit_bytes>, kReloaded,
+     "50%", 0, kAnyBytes, {}, kMemberOf<&Config::memory_limit_bytes>, kReloaded,
      "Most memory taken from the system, all users together. 0 = no limit."},
     {"warm_bytes", "MEMLEASE_WARM_BYTES", OptionKind::kBytes,
-     "256MiB", 0, kAnyBytes, {}, member<&Config::warm_bytes>, kReloaded,
+     "256MiB", 0, kAnyBytes, {}, kMemberOf<&Config::warm_bytes>, kReloaded,
      "Most freed memory kept for the next array instead of going back to the system; on each GPU, "
      "too."},
     {"quota_bytes", "MEMLEASE_QUOTA_BYTES", OptionKind::kBytes,
-     "0", 0, kAnyBytes, {}, member<&Config::quota_bytes>, kReloaded,
+     "0", 0, kAnyBytes, {}, kMemberOf<&Config::quota_bytes>, kReloaded,
      "Most bytes of arrays in host memory per user. 0 = no limit."},
     {"quota_arrays", "MEMLEASE_QUOTA_ARRAYS", OptionKind::kCount,
-     "65536", 0, kAnyCount, {}, member<&Config::quota_arrays>, kReloaded,
+     "65536", 0, kAnyCount, {}, kMemberOf<&Config::quota_arrays>, kReloaded,
      "Most arrays per user. 0 = no limit."},
     {"quota_sessions", "MEMLEASE_QUOTA_SESSIONS", OptionKind::kCount,
-     "512", 0, kAnyCount, {}, member<&Config::quota_sessions>, kReloaded,
+     "512", 0, kAnyCount, {}, kMemberOf<&Config::quota_sessions>, kReloaded,
      "Most connected processes per user. 0 = no limit."},
     {"gpu_memory_limit_bytes", "MEMLEASE_GPU_MEMORY_LIMIT_BYTES", OptionKind::kSize,
-     "0", 0, kAnyBytes, {}, member<&Config::gpu_memory_limit_bytes>, kReloaded,
+     "0", 0, kAnyBytes, {}, kMemberOf<&Config::gpu_memory_limit_bytes>, kReloaded,
      "Most memory taken of each GPU, all users together. 0 = as much as there is."},
     {"gpu_quota_bytes", "MEMLEASE_GPU_QUOTA_BYTES", OptionKind::kSize,
-     "0", 0, kAnyBytes, {}, member<&Config::gpu_quota_bytes>, kReloaded,
+     "0", 0, kAnyBytes, {}, kMemberOf<&Config::gpu_quota_bytes>, kReloaded,
      "Most bytes of arrays per user on each GPU. 0 = no limit."},
     {"event_waits", "MEMLEASE_EVENT_WAITS", OptionKind::kWord,
-     "stream", 0, 0, {"stream", "host"}, member<&Config::event_waits>, kReloaded,
+     "stream", 0, 0, {"stream", "host"}, kMemberOf<&Config::event_waits>, kReloaded,
      "What waits for earlier GPU work on a slot, other processes' above all: the stream, or the "
      "host before it gives the stream work. A stream may wait for ever for a process that was killed, the host never."},
     {"event_wait_timeout_s", "MEMLEASE_EVENT_WAIT_TIMEOUT_S", OptionKind::kSeconds,
-     "60", 1, kDaySeconds, {}, member<&Config::event_wait_timeout_s>, kReloaded,
+     "60", 1, kDaySeconds, {}, kMemberOf<&Config::event_wait_timeout_s>, kReloaded,
      "How long the host waits so, with event_waits = host."},
     {"drain_timeout_s", "MEMLEASE_DRAIN_TIMEOUT_S", OptionKind::kSeconds,
-     "25", 0, kDaySeconds, {}, member<&Config::drain_timeout_s>, kReloaded,
+     "25", 0, kDaySeconds, {}, kMemberOf<&Config::drain_timeout_s>, kReloaded,
      "How long SIGTERM waits for leases to be given back."},
     {"idle_exit_s", "MEMLEASE_IDLE_EXIT_S", OptionKind::kSeconds,
-     "0", 0, kDaySeconds, {}, member<&Config::idle_exit_s>, kReloaded,
+     "0", 0, kDaySeconds, {}, kMemberOf<&Config::idle_exit_s>, kReloaded,
      "End after so long without a connected process and a persistent array. 0 = never."},
     {"huge_pages", "MEMLEASE_HUGE_PAGES", OptionKind::kWord,
-     "auto", 0, 0, {"auto", "never"}, member<&Config::huge_pages>, kAtStart,
+     "auto", 0, 0, {"auto", "never"}, kMemberOf<&Config::huge_pages>, kAtStart,
      "Use huge pages for large arrays where the system has them."},
     {"metrics", "MEMLEASE_METRICS", OptionKind::kMetrics,
-     "off", 0, 0, {}, member<&Config::metrics>, kAtStart,
+     "off", 0, 0, {}, kMemberOf<&Config::metrics>, kAtStart,
      "Serve metrics to Prometheus: unix, by metrics.sock in the directory; or 127.0.0.1:PORT or "
      "[::1]:PORT, to all users of this machine."},
     {"log_level", "MEMLEASE_LOG_LEVEL", OptionKind::kWord,
-     "info", 0, 0, {"debug", "info", "warning", "error"}, member<&Config::log_level>, kReloaded,
+     "info", 0, 0, {"debug", "info", "warning", "error"}, kMemberOf<&Config::log_level>, kReloaded,
      "Least severe event logged."},
     {"log_format", "MEMLEASE_LOG_FORMAT", OptionKind::kWord,
-     "text", 0, 0, {"text", "json", "journal"}, member<&Config::log_format>, kAtStart,
+     "text", 0, 0, {"text", "json", "journal"}, kMemberOf<&Config::log_format>, kAtStart,
      "Form of the log's lines."},
 };
 // clang-format on

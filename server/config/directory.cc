@@ -233,7 +233,7 @@ absl::StatusOr<std::string> Directory::name_of(const PassedSocket& socket) const
   }
   const std::string path = address.sun_path;
   const std::size_t slash = path.rfind('/');
-  const std::string name = path.substr(slash + 1);
+  std::string name = path.substr(slash + 1);
   if (name != wire::kAttachSocket && name != wire::kControlSocket) {
     return wrong(fmt::format("is '{}', which this daemon does not use", path));
   }
@@ -267,8 +267,7 @@ absl::Status Directory::use(std::vector<PassedSocket> sockets) {
           "Restart the unit of the sockets, which makes them again.");
     }
     if (auto status = remember(*name, false); !status.ok()) return status;
-    wire::UniqueFd fd = std::move(socket.fd);
-    if (!passed_.try_emplace(*name, std::move(fd)).second) {
+    if (!passed_.try_emplace(*name, std::move(socket.fd)).second) {
       return make_error(ErrorCode::kInvalidArgument,
                         fmt::format("two sockets were passed for '{}/{}'", path_, *name),
                         "Let one unit of sockets name each of them once.");

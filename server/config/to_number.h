@@ -13,6 +13,7 @@ template <typename T>
 std::optional<T> to_number(std::string_view text, int base = 10) {
   T number = 0;
   const char* const end = text.data() + text.size();
+  // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): its end is given
   const auto [stop, error] = std::from_chars(text.data(), end, number, base);
   if (text.empty() || error != std::errc() || stop != end) return std::nullopt;
   return number;

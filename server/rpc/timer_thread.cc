@@ -1,6 +1,7 @@
 #include "server/rpc/timer_thread.h"
 
 // gRPC's own, from a header that it does not install (src/core/lib/iomgr/timer_manager.h).
+// NOLINTNEXTLINE(misc-use-internal-linkage): it is defined there
 [[gnu::weak]] void grpc_timer_manager_set_threading(bool enabled);
 
 namespace memlease::server {

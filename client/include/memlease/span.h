@@ -33,7 +33,7 @@ namespace memlease {
 namespace internal {
 
 template <typename... Index>
-constexpr bool kAreIndices = (std::is_integral_v<Index> && ...);
+constexpr bool kAreIndices = std::conjunction_v<std::is_integral<Index>...>;
 
 template <std::size_t N>
 void check_bounds(const std::array<std::int64_t, N>& shape,
@@ -132,7 +132,10 @@ class Span {
     T* operator->() const { return &**this; }
     Iterator& operator++() {
       --left_;
-      for (std::size_t i = N; i-- > 0 && ++at_[i] == span_.shape_[i];) at_[i] = 0;
+      for (std::size_t i = N; i > 0; --i) {
+        if (++at_[i - 1] < span_.shape_[i - 1]) break;
+        at_[i - 1] = 0;
+      }
       return *this;
     }
     Iterator operator++(int) {
@@ -233,11 +236,13 @@ class View {
 #endif
 
  private:
-  // Horner's scheme: nothing is multiplied for the last index.
+  // Horner's scheme: nothing is multiplied for the last index. N may be 0.
   template <typename... Index>
   std::int64_t offset(Index... index) const {
+    // NOLINTBEGIN(misc-const-correctness)
     std::int64_t sum = 0;
     [[maybe_unused]] std::size_t dim = 0;
+    // NOLINTEND(misc-const-correctness)
     ((sum = sum * shape_[dim++] + static_cast<std::int64_t>(index)), ...);
     return sum;
   }

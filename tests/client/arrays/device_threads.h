@@ -33,9 +33,10 @@ inline void publish(const Array& array, std::uintptr_t number = 16) {
 inline void read(const Array& array) { read_on(array, 17).release(); }
 
 class DeviceThreads : public ::testing::Test {
- protected:
+ public:
   ~DeviceThreads() override { leave_out(""); }
 
+ protected:
   static constexpr const char* kGpu = "GPU-1";
   static constexpr std::int64_t kOwnSegment = 1 << 20;  // elements: no other array has room there
 

@@ -39,7 +39,7 @@ class DeviceLocks : public DeviceThreads, public ::testing::WithParamInterface<L
  protected:
   DeviceLocks() {
     publish(gpu);
-    host.put(zeros, sizeof zeros);
+    host.put(kZeros, sizeof kZeros);
     daemon.create_elsewhere("other", kGpu, kOwnSegment);
     daemon.create_elsewhere("elsewhere", "host", kOwnSegment);
     daemon.create_elsewhere("third", kGpu, kOwnSegment);
@@ -54,7 +54,7 @@ class DeviceLocks : public DeviceThreads, public ::testing::WithParamInterface<L
     read(gpu);
     publish(gpu);
     host.read().release();
-    host.put(zeros, sizeof zeros);
+    host.put(kZeros, sizeof kZeros);
     ReadLease lease = read_on(gpu, 17);
     lease.pin().reset();
     lease.release();
@@ -75,7 +75,7 @@ class DeviceLocks : public DeviceThreads, public ::testing::WithParamInterface<L
     read(gpu);
   }
 
-  static constexpr std::uint64_t zeros[8] = {};
+  static constexpr std::uint64_t kZeros[8] = {};
   Array gpu = create("gpu", kGpu);
   Array host = create("host", "host");
 };

@@ -25,14 +25,15 @@ constexpr std::uint64_t kBytes = kPages * kPage;
 
 // A segment, as the daemon's files are, and what a process has mapped of it.
 class MappedRangesTest : public ::testing::Test {
+ public:
+  ~MappedRangesTest() override { munmap(bytes, kBytes); }
+
  protected:
   MappedRangesTest() {
     EXPECT_EQ(ftruncate(file.get(), kBytes), 0);
     bytes = map(PROT_READ | PROT_WRITE);
     for (std::uint64_t page = 0; page < kPages; ++page) fill(page, 1);
   }
-  ~MappedRangesTest() override { munmap(bytes, kBytes); }
-
   std::byte* map(int access) const {
     void* const made = mmap(nullptr, kBytes, access, MAP_SHARED, file.get(), 0);
     EXPECT_NE(made, MAP_FAILED);

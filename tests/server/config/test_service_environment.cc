@@ -18,13 +18,15 @@ constexpr const char* kVariables[] = {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDO
                                       "LISTEN_PID",    "LISTEN_FDS",    "LISTEN_FDNAMES"};
 
 class ServiceEnvironmentTest : public ::testing::Test {
- protected:
-  ServiceEnvironmentTest() {
-    for (const char* name : kVariables) ::unsetenv(name);
-  }
+ public:
   // Whatever came of it, nothing may be left for a child process.
   ~ServiceEnvironmentTest() override {
     for (const char* name : kVariables) EXPECT_EQ(::getenv(name), nullptr) << name;
+  }
+
+ protected:
+  ServiceEnvironmentTest() {
+    for (const char* name : kVariables) ::unsetenv(name);
   }
   static void set(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }
   const std::string mine_ = std::to_string(::getpid());
