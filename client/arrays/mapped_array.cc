@@ -64,6 +64,8 @@ absl::StatusOr<std::uint64_t> MappedArray::current_version(InterruptCheck interr
   };
   const std::uint64_t version = find_version(find_row);
   if (!interrupted.ok()) return interrupted;
+  // What counts versions until a number comes would count for ever.
+  if (withdrawn()) return gone(false);
   return version;
 }
 

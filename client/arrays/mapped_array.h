@@ -75,7 +75,7 @@ class MappedArray {
     return pages_.map_reader_rows(interrupt);
   }
   // The version that is current now; 0 = none. Maps the writer's row likewise, and fails with an
-  // interrupt alone.
+  // interrupt or kWithdrawn alone.
   absl::StatusOr<std::uint64_t> current_version(InterruptCheck interrupt);
   // The same for the text of an error, which calls nobody.
   std::uint64_t known_version();

@@ -219,8 +219,9 @@ void bind_properties(py::class_<ArrayHandle>& type) {
   type.def_property_readonly("has_writer", &ArrayHandle::has_writer,
                              "Whether a live process is the array's writer: it has written the "
                              "array last, and not closed it. No call.");
-  type.def_property_readonly("version", &ArrayHandle::version,
-                             "Number of the current version; 0 = none. Takes no lease.");
+  type.def_property_readonly(
+      "version", &ArrayHandle::version,
+      "Number of the current version; 0 = none. Takes no lease. Raises `Withdrawn`.");
   type.def_property_readonly(
       "directory", [](const ArrayHandle& self) { return self.reference().directory; },
       "Of the daemon that owns the array.");
@@ -263,13 +264,23 @@ void ArrayHandle::close() {
 
 namespace {
 
+// A withdrawn array is ready, whatever it is asked for.
+std::uint64_t version_if_any(const ArrayHandle& array) {
+  try {
+    return array.version();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::Withdrawn) throw;
+    return 0;
+  }
+}
+
 Awaited awaited(const py::object& source, std::optional<std::uint64_t> newer_than) {
   if (py::isinstance<PyFollower>(source)) {
     const Follower& follower = source.cast<PyFollower&>().follower();
     return newer_than ? Awaited(follower, *newer_than) : follower;
   }
   const ArrayHandle& array = handle_of(source);
-  return {*array, newer_than ? *newer_than : array.version()};
+  return {*array, newer_than ? *newer_than : version_if_any(array)};
 }
 
 std::vector<std::size_t> wait(const std::vector<py::object>& sources,

@@ -173,9 +173,13 @@ void PyLease<Lease>::keep_array_if_used() {
 
 template <typename Lease>
 std::string PyLease<Lease>::repr() const {
+  std::string extents;
+  for (const std::int64_t extent : array().shape) {
+    extents += (extents.empty() ? "" : ",") + std::to_string(extent);
+  }
   return std::string("<memlease.") + (kReadonly ? "Read" : "Write") + "Lease '" + array().name +
-         "' v" + std::to_string(version()) + " slot=" + std::to_string(slot()) +
-         (ended() ? " ended>" : ">");
+         "' " + dtype() + "[" + extents + "] v" + std::to_string(version()) +
+         " slot=" + std::to_string(slot()) + (ended() ? " ended>" : ">");
 }
 
 template <>

@@ -1,5 +1,6 @@
 """`Array`: a named array, open in this process."""
 
+import sys
 from typing import TYPE_CHECKING, Any, Never
 
 from memlease import _core, asynchronous
@@ -219,6 +220,16 @@ class Array(_core.Array, Closing):
 
     # NumPy would make an array of one object of it, were it not for these.
     __array__ = __getitem__ = __setitem__ = __len__ = _refuse
+
+    if not TYPE_CHECKING:  # which would believe that every attribute is there
+
+        def __getattr__(self, name: str) -> Never:
+            """Say where to find what NumPy's arrays have."""
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            numpy = sys.modules.get("numpy")
+            if numpy is not None and not name.startswith("_") and hasattr(numpy.ndarray, name):
+                text += "; a lease's array has: with a.read() as lease: lease.array." + name
+            raise AttributeError(text, name=name, obj=self)
 
     def __bool__(self) -> bool:
         """Every handle is true; else Python would ask for its length."""

@@ -63,11 +63,20 @@ def test_repr(memlease_client):
     array = memlease_client.create("run42/u", shape=(512, 512), dtype="f4")
     assert repr(array) == "<memlease.Array 'run42/u' float32[512,512] host v0 slots=3>"
     with array.write() as w:
-        assert repr(w) == f"<memlease.WriteLease 'run42/u' v1 slot={w.slot}>"
+        assert repr(w) == f"<memlease.WriteLease 'run42/u' float32[512,512] v1 slot={w.slot}>"
         w[...] = 0
     assert repr(w).endswith("ended>")
     assert "run42/u' float32[512,512] host v1" in repr(array)
     assert memlease_client.directory in repr(memlease_client)
+
+
+def test_a_handle_that_is_taken_for_numpys_array_says_what_to_do(memlease_client):
+    array = memlease_client.create("a", (4,), "f4")
+    with pytest.raises(AttributeError, match=r"no attribute 'mean'; .*lease.array.mean$"):
+        array.mean()
+    with pytest.raises(AttributeError, match=r"no attribute 'meen'$"):
+        array.meen()
+    assert not hasattr(array, "__array_interface__")
 
 
 def test_wait_for_times_out(memlease_client):
@@ -121,9 +130,11 @@ def test_handles_after_close_and_withdraw(memlease_client):
     assert "closed" in repr(array)
     array = memlease_client.open("a")
     array.withdraw()
-    for call in (array.read, array.write, array.update):
+    for call in (array.read, array.write, array.update, lambda: array.version):
         with pytest.raises(memlease.Withdrawn):
             call()
+    assert "Withdrawn" in repr(array)
+    assert memlease.wait([array], 0) == [array]
     with pytest.raises(memlease.NotFound):
         memlease_client.open("a")
 

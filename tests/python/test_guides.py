@@ -105,7 +105,7 @@ def test_a_reader_gets_the_same_step_of_all_ranks(memlease_client, capsys):
         part = memlease_client.create(f"sim/rank{rank}/part", (8, 8), "f4")
         for step in range(1, steps + 1):
             part.put(np.full((8, 8), 10 * rank + step))
-    names = {"client": memlease_client, "np": np}
+    names = {}
     field = memlease_client.create("sim/rank0/field", (6, 8), "f4")
     exec(blocks("python", "simulations.md"), names)
     assert field.get().tolist() == [[2] * 8] * 6

@@ -62,7 +62,8 @@ class MEMLEASE_API Array {
   std::uint64_t size_bytes() const;  // of one version, from the first to the last element
   bool may_write() const;            // by its mode
   bool created() const noexcept;     // by the call that gave this handle
-  std::uint64_t version() const;     // of the current version; 0 = none. No call, no lease
+  std::uint64_t version() const;     // of the current version; 0 = none. No call, no lease. Throws
+                                     // Withdrawn
   // A process that is alive, as far as the daemon has seen, is the array's writer: it has written
   // the array last, and not closed it. No call, no lease.
   bool has_writer() const;

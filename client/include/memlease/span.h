@@ -50,7 +50,8 @@ void require_inside(const std::array<std::int64_t, N>& shape,
   for (std::size_t i = 0; i < N; ++i) {
     if (index[i] >= 0 && index[i] < shape[i]) continue;
     throw std::out_of_range("memlease: index " + std::to_string(index[i]) + " of dimension " +
-                            std::to_string(i) + " is outside of 0.." + std::to_string(shape[i]));
+                            std::to_string(i) + " is outside of [0, " + std::to_string(shape[i]) +
+                            ")");
   }
 }
 

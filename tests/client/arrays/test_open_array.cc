@@ -170,6 +170,9 @@ TEST_F(OpenArrayTest, ItsVersionIsThatOfTheBoardsWriter) {
   publish_elsewhere();
   EXPECT_EQ(*array->current_version(kNoInterrupts), 1U);
   EXPECT_EQ(array->known_version(), 1U);
+  board().writer.fetch_or(wire::kWriterWithdrawn);
+  EXPECT_EQ(wire::code_of(array->current_version(kNoInterrupts).status()),
+            wire::ErrorCode::kWithdrawn);
 }
 
 TEST_F(OpenArrayTest, AnAddressOfItsBytesIsFoundWhileItIsOpen) {
