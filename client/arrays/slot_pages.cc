@@ -150,10 +150,13 @@ absl::Status SlotPages::map_slot_to_write(std::uint32_t slot, InterruptCheck int
 ProtectedPages SlotPages::protect(std::uint32_t slot, std::byte* data, bool& refused) const {
   refused = false;
   if (gpu_ != nullptr) return {};
-  const std::uint64_t page_bytes = write_place(slot).ranges->page_bytes();
+  const MappedRanges& ranges = *write_place(slot).ranges;
+  const std::uint64_t page_bytes = ranges.page_bytes();
+  // Its last page is protected whole where nobody else has the rest of it.
+  const std::uint64_t rest = ranges.can_keep({data, answer_.slot_bytes}) ? page_bytes - 1 : 0;
   const auto begin = reinterpret_cast<std::uintptr_t>(data);
   const std::uintptr_t first = (begin + page_bytes - 1) / page_bytes * page_bytes;
-  const std::uintptr_t end = (begin + answer_.slot_bytes) / page_bytes * page_bytes;
+  const std::uintptr_t end = (begin + answer_.slot_bytes + rest) / page_bytes * page_bytes;
   if (end <= first) return {};
   const ProtectedPages pages{data + (first - begin), end - first};
   refused = !count_protected();

@@ -69,8 +69,8 @@ class SlotPages {
   // What a device's added slots keep open. Nobody uses them any more.
   OpenMemory take_added();
 
-  // In a write of the slot, to which the lease has `data`: from here on a write to its whole pages
-  // ends the process. None: it has none, it is a device's, or `refused`: there is no room for one
+  // In a write of the slot, to which the lease has `data`: from here on a write to the pages that
+  // it has for itself ends the process. None: it has none, it is a device's, or `refused`: there is no room for one
   // more range.
   ProtectedPages protect(std::uint32_t slot, std::byte* data, bool& refused) const;
 

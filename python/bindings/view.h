@@ -73,6 +73,7 @@ class ArrayViews {
   void clear();
 
  private:
+  void look_up_numpy() const;
   NumpyView make(void* data, bool readonly, Pin pin);
   bool is_pristine(const NumpyView& view) const;
 

@@ -78,6 +78,22 @@ def test_a_late_write_ends_the_process(field, here, way, write):
     )
 
 
+@pytest.mark.parametrize("size", [1025, 5000, 600_000])
+def test_so_does_one_to_the_last_page(memlease_client, here, size):
+    field = memlease_client.create("odd", shape=size, dtype="f4", fill=0)
+    ended = run(
+        """
+        with c.open("odd").write() as w:
+            w[...] = 5
+            view = w.array[:]
+        view[-1] = 9
+        """,
+        here,
+    )
+    assert ended.returncode == -signal.SIGSEGV
+    assert (field.get() == 5).all()
+
+
 @pytest.mark.parametrize("writes", [False, True], ids=["reader", "writer"])
 @pytest.mark.parametrize(
     "write",
