@@ -70,8 +70,8 @@ class SlotPages {
   OpenMemory take_added();
 
   // In a write of the slot, to which the lease has `data`: from here on a write to the pages that
-  // it has for itself ends the process. None: it has none, it is a device's, or `refused`: there is no room for one
-  // more range.
+  // it has for itself ends the process. None: it has none, it is a device's, or `refused`: there is
+  // no room for one more range.
   ProtectedPages protect(std::uint32_t slot, std::byte* data, bool& refused) const;
 
   // The ranges in which a slot that is held has this address; nullptr for a device's.

@@ -267,11 +267,12 @@ absl::Status Directory::use(std::vector<PassedSocket> sockets) {
           "Restart the unit of the sockets, which makes them again.");
     }
     if (auto status = remember(*name, false); !status.ok()) return status;
-    if (!passed_.try_emplace(*name, std::move(socket.fd)).second) {
+    if (passed_.contains(*name)) {
       return make_error(ErrorCode::kInvalidArgument,
                         fmt::format("two sockets were passed for '{}/{}'", path_, *name),
                         "Let one unit of sockets name each of them once.");
     }
+    passed_[*name] = std::move(socket.fd);
   }
   if (passed_.size() == 1) {
     const bool has_attach = passed_.contains(wire::kAttachSocket);

@@ -5,6 +5,7 @@ import gc
 import memlease
 import numpy as np
 import pytest
+from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
 PAGES = (64, 64)  # four pages of f4
 
@@ -289,3 +290,15 @@ def test_blocks_that_write_nothing_are_counted(field, memlease_client, recwarn):
     field.put(np.zeros(PAGES, "f4"))
     assert memlease_client.empty_writes - before == 2
     assert not recwarn.list
+
+
+@pytest.mark.parametrize("way", [as_strided, sliding_window_view, np.nditer, np.ma.asarray])
+def test_a_slice_in_front_is_protected_whatever_is_made_of_it(memlease_client, way):
+    field = memlease_client.create("v", shape=PAGES, dtype="f4", fill=0)
+    before = memlease_client.protected_slots
+    with field.write() as w:
+        w[...] = 5
+        options = {} if way is not sliding_window_view else {"window_shape": 2, "axis": 0}
+        view = way(w.array[:], **options)
+    assert memlease_client.protected_slots == before + 1
+    del view
