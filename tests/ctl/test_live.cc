@@ -49,7 +49,7 @@ TEST_F(LiveTest, TheFirstSampleHasNoRates) {
 }
 
 TEST_F(LiveTest, ARateIsOfTheLastSamples) {
-  for (int i = 0; i < 10; ++i) add(10 + i * 0.5, {{1, 100 + 30ULL * i}, {2, 7}});
+  for (unsigned i = 0; i < 10; ++i) add(10 + i * 0.5, {{1, 100 + std::uint64_t{30} * i}, {2, 7}});
   EXPECT_DOUBLE_EQ(array(1).versions_per_s, 60);
   EXPECT_DOUBLE_EQ(array(1).bytes_per_s(), 6000);
   EXPECT_EQ(array(2).versions_per_s, 0);

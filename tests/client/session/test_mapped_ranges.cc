@@ -179,7 +179,7 @@ TEST_F(MappedRangesTest, WhoReadsNoticesNothing) {
       }
     }
   });
-  for (int i = 0; i < 2000; ++i) {
+  for (std::uint64_t i = 0; i < 2000; ++i) {
     ASSERT_TRUE(mapped->keep_copies(page_of(before, i % kPages)).ok());
     mapped->let_go(before + (i % kPages) * kPage);
   }
