@@ -12,11 +12,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 #include "wire/error.h"
 #include "wire/unique_fd.h"
 
@@ -71,6 +74,20 @@ absl::StatusOr<std::string> read_all(int fd, InterruptCheck interrupt) {
     if (n <= 0) return text;
     if (text.size() < 2000) text.append(buffer, static_cast<std::size_t>(n));
   }
+}
+
+// What the daemon printed, as part of a message: lines of its log without their time and level.
+std::string in_a_message(const std::string& printed) {
+  std::istringstream text(printed);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);) {
+    if (line.empty()) continue;
+    constexpr std::string_view kLogged = "Z error   ";  // after the time
+    const std::size_t logged = line.find(kLogged);
+    if (logged < 24) line.erase(0, logged + kLogged.size());
+    lines.push_back(line);
+  }
+  return fmt::format("{}", fmt::join(lines, "; "));
 }
 
 int wait_for_exit(pid_t pid) {
@@ -140,7 +157,7 @@ absl::Status start_daemon(const std::string& directory, const std::string& progr
   const int code = wait_for_exit(pid);
   if (!said.ok()) return said.status();
   if (code == 0 || code == kExitBusy || code == -1) return absl::OkStatus();
-  return failed(fmt::format("{} ended with code {}: {}", path, code, *said));
+  return failed(fmt::format("{} ended with code {}: {}", path, code, in_a_message(*said)));
 }
 
 }  // namespace memlease::internal

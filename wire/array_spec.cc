@@ -194,7 +194,7 @@ std::uint32_t max_slots_of(const ArraySpec& spec) {
   if (spec.max_slots != 0) return spec.max_slots;
   if (spec.slots == 1) return spec.slots;
   if (size_bytes_of(spec) <= kDefaultGrowthBytes / kMaxSlots) return kMaxSlots;
-  return std::min(4 * spec.slots, kMaxSlots);
+  return std::min(8 * spec.slots, kMaxSlots);
 }
 
 std::string describe(const ArraySpec& spec) {

@@ -56,7 +56,7 @@ std::vector<std::int64_t> strides_bytes_of(const ArraySpec& spec);
 // Bytes of one slot of a validated spec (0 where a dimension is 0).
 std::uint64_t size_bytes_of(const ArraySpec& spec);
 // The slots that a validated spec may grow to: its own max_slots, or by default 64 where these are
-// small, else four times its slots; what cannot grow (slots=1, arrays on a GPU): its slots.
+// small, else eight times its slots; what cannot grow (slots=1): its slots.
 std::uint32_t max_slots_of(const ArraySpec& spec);
 // "float32[512,512]".
 std::string describe(const ArraySpec& spec);

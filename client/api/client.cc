@@ -62,8 +62,8 @@ absl::Status check_headers(std::string_view headers) {
 // What this process's session says of itself; 0 in a forked child that has none yet.
 template <typename Of>
 auto of_session(const Connection& connection, Of of) -> decltype(of(connection.session())) {
-  const Connection* const here = connection.if_in_this_process();
-  return here == nullptr ? 0 : of(here->session());
+  auto& session = connection.last().session();
+  return session.forked() ? 0 : of(session);
 }
 
 // What the daemon says of a name is true of that daemon: says of which.
@@ -173,6 +173,8 @@ void Client::withdraw(const std::string& name) const {
 }
 
 const std::string& Client::directory() const { return connection_->session().directory(); }
+
+bool Client::closed() const noexcept { return connection_->last().closed(); }
 
 std::uint32_t Client::session_id() const {
   return of_session(*connection_, [](const auto& session) { return wire::to_int(session.id()); });

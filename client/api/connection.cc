@@ -65,14 +65,14 @@ absl::StatusOr<Connection*> Connection::in_this_process() {
   return connection;
 }
 
-const Connection* Connection::if_in_this_process() const {
+const Connection& Connection::last() const {
   const Connection* connection = this;
   while (connection->session().forked()) {
     const std::shared_ptr<Connection>* const next = connection->successor_.load();
-    if (next == nullptr) return nullptr;
+    if (next == nullptr) break;
     connection = next->get();
   }
-  return connection;
+  return *connection;
 }
 
 // Several threads may connect at once; the first one's connection counts.

@@ -31,8 +31,9 @@ class Connection final : public HandleOwner, public std::enable_shared_from_this
   // Itself, or in a forked child what takes its place, which lives as long. Connects there if that
   // has not been done: kClosed, and what connect() says.
   absl::StatusOr<Connection*> in_this_process();
-  // The same without connecting; nullptr if that would be needed.
-  const Connection* if_in_this_process() const;
+  // The same without connecting: where that would be needed, the forebear's.
+  const Connection& last() const;
+  bool closed() const { return closed_.load(); }
 
   // For what in_this_process() gives. kClosed, kDaemonLost or the arrays. Also does what dead views
   // left undone, which may call the daemon and wait for a GPU.

@@ -107,8 +107,9 @@ ReadAttempt SlotReader::acquire(std::uint64_t version, std::uint64_t newer_than)
 
 std::uint32_t SlotReader::most_held() const {
   if (!layout_.grows()) return layout_.most;
+  // A third: whoever comes later lowers the share, but what was taken under a larger one stays.
   const std::uint32_t subscribed = std::max<std::uint32_t>(board_.subscribed.load(), 1);
-  return std::max<std::uint32_t>((layout_.max_slots - 2) / subscribed, kAlwaysHeld);
+  return std::max<std::uint32_t>((layout_.max_slots - 2) / (3 * subscribed), kAlwaysHeld);
 }
 
 inline bool SlotReader::holds_too_many() const {

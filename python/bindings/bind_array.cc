@@ -274,22 +274,23 @@ std::uint64_t version_if_any(const ArrayHandle& array) {
   }
 }
 
-Awaited awaited(const py::object& source, std::optional<std::uint64_t> newer_than) {
+// newer_than: a version's number, or None for what is known already.
+Awaited awaited(const py::object& source, const py::object& newer_than) {
+  std::optional<std::uint64_t> known;
+  if (!newer_than.is_none()) known = to_version(newer_than.ptr(), "newer_than");
   if (py::isinstance<PyFollower>(source)) {
     const Follower& follower = source.cast<PyFollower&>().follower();
-    return newer_than ? Awaited(follower, *newer_than) : follower;
+    return known ? Awaited(follower, *known) : follower;
   }
   const ArrayHandle& array = handle_of(source);
-  return {*array, newer_than ? *newer_than : version_if_any(array)};
+  return {*array, known ? *known : version_if_any(array)};
 }
 
 std::vector<std::size_t> wait(const std::vector<py::object>& sources,
-                              const std::optional<std::vector<std::uint64_t>>& newer_than,
-                              const Timeout& timeout) {
+                              const std::vector<py::object>& newer_than, const Timeout& timeout) {
   std::vector<Awaited> all;
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    all.push_back(
-        awaited(sources[i], newer_than ? std::optional(newer_than->at(i)) : std::nullopt));
+    all.push_back(awaited(sources[i], newer_than.at(i)));
   }
   // The last use of an array may wait for other threads, which may wait for the GIL.
   return without_gil([&] {
@@ -320,8 +321,8 @@ void bind_arrays(py::module_& module) {
              "How many slots it has freed; see memlease.release_views.");
   module.def(
       "wait",
-      [](const std::vector<py::object>& sources,
-         const std::optional<std::vector<std::uint64_t>>& newer_than, const py::object& timeout) {
+      [](const std::vector<py::object>& sources, const std::vector<py::object>& newer_than,
+         const py::object& timeout) {
         return wait(sources, newer_than, to_timeout(timeout.ptr(), "timeout"));
       },
       py::arg("sources"), py::arg("newer_than"), py::arg("timeout"),

@@ -98,6 +98,7 @@ void bind_clients(py::module_& module) {
           py::arg("name"))
       .def_property_readonly("directory", &Client::directory)
       .def_property_readonly("session_id", &Client::session_id)
+      .def_property_readonly("closed", &Client::closed)
       .def_property_readonly("calls", &Client::calls)
       .def_property_readonly("copies", &Client::copies)
       .def_property_readonly("protected_slots", &Client::protected_slots)

@@ -56,6 +56,7 @@ def connect(
         The daemon is of an incompatible version.
     """
     where = "" if directory is None else os.fspath(directory)
+    _require_text("directory", where)
     return Client(
         _core.Client.connect(
             directory=where, start=start, daemon=programs.daemon(), strict=bool(strict)
@@ -86,6 +87,11 @@ class Client(Closing):
     def session_id(self) -> int:
         """Number of this process's session."""
         return self._core.session_id
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` has been called on it."""
+        return self._core.closed
 
     @property
     def calls(self) -> int:
@@ -149,7 +155,7 @@ class Client(Closing):
         max_slots : int, optional
             While readers hold all slots the array grows, slot by slot, up to so many, so that the
             writer need not wait; slots that nobody uses are given back. Default: 64 where these
-            take 64 MiB at most, else four times `slots`. With ``max_slots=slots`` the array does
+            take 64 MiB at most, else eight times `slots`. With ``max_slots=slots`` the array does
             not grow; arrays with ``slots=1`` never do.
         lifetime : {"session", "persistent"}
             Until its creator and its last lease have gone, or until it is withdrawn.
@@ -361,8 +367,9 @@ class Client(Closing):
         return connect, (self.directory, False)
 
     def __repr__(self) -> str:
-        """Name the directory."""
-        return f"<memlease.Client of {self.directory} session={self.session_id}>"
+        """Name the directory, and the session or that it has been closed."""
+        state = "closed" if self.closed else f"session={self.session_id}"
+        return f"<memlease.Client of {self.directory} {state}>"
 
 
 _PUT_OPTIONS = set(Client.create.__kwdefaults__ or ()) - {"fill"}
@@ -416,6 +423,10 @@ def _fill(array: Array, elements: Any) -> None:
 def _require_text(argument: str, value: Any) -> None:
     if not isinstance(value, str):
         raise InvalidArgument(f"{argument}={value!r} is not a string", "give a str")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgument(f"{argument}={value!r} is no text in UTF-8", "give one") from None
 
 
 def _small_number(argument: str, value: Any, hint: str) -> int:

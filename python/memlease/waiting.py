@@ -14,7 +14,7 @@ def wait(
     sources: Iterable[Source],
     timeout: float | None = None,
     *,
-    newer_than: Sequence[int] | None = None,
+    newer_than: Sequence[int | None] | None = None,
 ) -> list[Source]:
     """Wait until any of several arrays has a newer version.
 
@@ -29,21 +29,23 @@ def wait(
     timeout : float, optional
         Seconds to wait at most; 0 does not wait. Default: no end.
     newer_than : sequence of int, optional
-        For each source, the version that is known already. Default: what a follower has handed out
-        last, and for an array the version that is current now.
+        For each source, the version that is known already. Default, also for one that is None: what
+        a follower has handed out last, and for an array the version that is current now.
 
     Returns
     -------
     list
         The sources that are ready, in their order: a version above the known one can be read, or a
-        read would raise, as `Withdrawn` does; closed followers, too. Empty once `timeout` has
-        passed.
+        read would raise, as `Withdrawn` does. So is what is closed during the wait, and a follower
+        that was closed before. Empty once `timeout` has passed.
 
     Raises
     ------
     InvalidArgument
-        `newer_than` is not as long as `sources`, or there are no sources.
-    Closed, Withdrawn, DaemonLost
+        `newer_than` is not as long as `sources` or not of versions, or there are no sources.
+    Closed
+        An array, or the client of one, was closed before.
+    DaemonLost
     """
     if isinstance(sources, (Array, _core.Follower)):
         raise TypeError("wait() takes a list of arrays and followers: give [it]")
@@ -53,11 +55,9 @@ def wait(
     for source in sources:
         if not isinstance(source, (Array, _core.Follower)):
             raise TypeError(f"wait() takes arrays and followers, not {type(source).__name__}")
-    if newer_than is not None:
-        newer_than = list(newer_than)
-        if len(newer_than) != len(sources):
-            raise InvalidArgument(
-                f"newer_than has {len(newer_than)} numbers for {len(sources)} sources",
-                "give one for each",
-            )
-    return [sources[place] for place in _core.wait(sources, newer_than, timeout)]
+    known = [None] * len(sources) if newer_than is None else list(newer_than)
+    if len(known) != len(sources):
+        raise InvalidArgument(
+            f"newer_than has {len(known)} numbers for {len(sources)} sources", "give one for each"
+        )
+    return [sources[place] for place in _core.wait(sources, known, timeout)]

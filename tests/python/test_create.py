@@ -111,6 +111,7 @@ def test_orders_and_strides(memlease_client):
         ({"shape": 2**70}, memlease.InvalidArgument),
         ({"name": 3}, memlease.InvalidArgument),
         ({"name": ""}, memlease.InvalidArgument),
+        ({"name": "\udcff"}, memlease.InvalidArgument),
         ({"name": "a/../b"}, memlease.InvalidArgument),
         ({"slots": 0}, memlease.InvalidArgument),
         ({"slots": 65}, memlease.InvalidArgument),

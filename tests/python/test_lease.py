@@ -357,7 +357,7 @@ def test_no_free_slot_where_the_quota_is_used_up(tmp_path):
 
 
 def test_versions_that_are_kept_do_not_stop_the_writer(memlease_client):
-    field = memlease_client.create("a", shape=4, dtype="i8", slots=2, max_slots=12, fill=1)
+    field = memlease_client.create("a", shape=4, dtype="i8", slots=2, max_slots=32, fill=1)
     kept = []
 
     def keep_all():
@@ -390,7 +390,7 @@ def test_max_slots(memlease_client, slots, max_slots, most):
 
 def test_large_arrays_grow_less(memlease_client):
     field = memlease_client.create("a", shape=(1 << 20) + 1, dtype="u1", slots=2)
-    assert field.max_slots == 8
+    assert field.max_slots == 16
 
 
 @pytest.mark.parametrize("options", [{"max_slots": 0}, {"max_slots": 2}, {"max_slots": 65},

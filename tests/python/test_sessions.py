@@ -163,6 +163,24 @@ def test_connect_leaves_a_daemon_that_is_ending(memlease_daemon):
     end_the_next(memlease_daemon)
 
 
+def test_why_no_daemon_could_be_started_is_said_in_one_line():
+    with pytest.raises(memlease.DaemonUnavailable) as caught:
+        memlease.connect("/proc/nowhere")
+    said = str(caught.value)
+    assert "ended with code 1: cannot make the directory '/proc/nowhere': No such file" in said
+    assert "\n" not in said
+
+
+def test_a_client_says_whether_it_is_closed(memlease_daemon):
+    client, other = memlease_daemon.connect(), memlease_daemon.connect()
+    assert (client.closed, other.closed) == (False, False)
+    assert repr(client).endswith(f" session={client.session_id}>")
+    client.close()
+    assert (client.closed, other.closed) == (True, False)
+    assert repr(client) == f"<memlease.Client of {memlease_daemon.directory} closed>"
+    other.close()
+
+
 def test_errors_of_names_tell_of_which_daemon(memlease_client):
     for call, error in (
         (lambda: memlease_client.open("a"), memlease.NotFound),

@@ -154,6 +154,23 @@ def test_an_interrupt_ends_the_wait(arrays):
     assert process.communicate(timeout=60)[0] == "interrupted\n"
 
 
+def test_what_is_not_known_is_none(arrays):
+    assert memlease.wait(arrays, 0, newer_than=[None, 0, None]) == [arrays[1]]
+
+
+@pytest.mark.parametrize(
+    ("known", "error", "words"),
+    [
+        (-1, memlease.InvalidArgument, "newer_than=-1 is not a version number"),
+        (2**64, memlease.InvalidArgument, f"newer_than={2**64} is not a version number"),
+        (1.5, TypeError, "'float' object"),
+    ],
+)
+def test_what_is_no_version_is_refused(arrays, known, error, words):
+    with pytest.raises(error, match=words):
+        memlease.wait(arrays, 0, newer_than=[known, 0, 0])
+
+
 @pytest.mark.parametrize("end", ["close", "exit", "kill"])
 def test_an_array_has_a_writer_while_it_lives_and_has_not_closed(memlease_client, end):
     array = memlease_client.create("a", shape=4, dtype="i8", lifetime="persistent")

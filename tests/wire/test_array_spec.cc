@@ -127,15 +127,15 @@ std::uint32_t max_slots_of(std::uint32_t slots, std::int64_t slot_bytes,
   return wire::max_slots_of(spec);
 }
 
-TEST(MaxSlots, AreSixtyFourOfASmallArrayAndElseFourTimesItsSlots) {
+TEST(MaxSlots, AreSixtyFourOfASmallArrayAndElseEightTimesItsSlots) {
   constexpr std::int64_t kMiB = 1 << 20;
   EXPECT_EQ(max_slots_of(3, kMiB), 64U);
   EXPECT_EQ(max_slots_of(2, 0), 64U);
-  EXPECT_EQ(max_slots_of(3, kMiB + 1), 12U);
+  EXPECT_EQ(max_slots_of(3, kMiB + 1), 24U);
   EXPECT_EQ(max_slots_of(20, 64 * kMiB), 64U);
   EXPECT_EQ(max_slots_of(3, 64 * kMiB, 5), 5U);
   EXPECT_EQ(max_slots_of(3, kMiB, 3), 3U);
-  EXPECT_EQ(max_slots_of(3, kMiB + 1, 0, "GPU-0"), 12U) << "as on the host";
+  EXPECT_EQ(max_slots_of(3, kMiB + 1, 0, "GPU-0"), 24U) << "as on the host";
 }
 
 TEST(MaxSlots, AreItsSlotsWhereAnArrayCannotGrow) {

@@ -58,7 +58,7 @@ struct CreateOptions {
   std::string device = "host";                   // or "cuda:0", or a GPU's UUID
   std::uint32_t slots = 3;
   // While readers hold all slots, the array grows to so many, and shrinks again. 0: 64 where these
-  // take 64 MiB at most, else 4 times `slots`. With max_slots = slots it does not grow, and the
+  // take 64 MiB at most, else 8 times `slots`. With max_slots = slots it does not grow, and the
   // writer waits for readers; so do arrays with slots=1.
   std::uint32_t max_slots = 0;
   Lifetime lifetime = Lifetime::Session;
@@ -120,6 +120,7 @@ class MEMLEASE_API Client {
   // array of lifetime Session keeps its session, and so the array's name, until it ends: a later
   // connect() finds both. Destroying a client closes nothing.
   void close() const;
+  bool closed() const noexcept;  // this connection. By any thread
 
  private:
   explicit Client(std::shared_ptr<internal::Connection> connection) noexcept;

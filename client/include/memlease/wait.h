@@ -39,8 +39,8 @@ class MEMLEASE_API Awaited {
 
 // Waits until a newer version can be read, of any of the arrays and followers, of one daemon or of
 // several; returns the places in `all` of those. Ready is also what a read would not wait for
-// because it would throw, as Withdrawn; and a follower that has been closed, within a tenth of a
-// second if another thread does so meanwhile. None: the timeout has passed (default: no end), or
+// because it would throw, as Withdrawn; a follower that has been closed; and what another thread
+// closes meanwhile, within a tenth of a second. None: the timeout has passed (default: no end), or
 // `all` is empty. Throws what Array::read() throws before it waits, and DaemonLost. Takes no lease.
 // Beyond 64 arrays it looks at them a thousand times a second.
 [[nodiscard]] MEMLEASE_API std::vector<std::size_t> wait(const std::vector<Awaited>& all,
