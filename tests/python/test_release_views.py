@@ -21,13 +21,13 @@ SHAPES = {"below a page": (10,), "a page": (512,), "odd": (1000, 3), "large": LA
 @pytest.fixture(params=SHAPES)
 def field(request, memlease_client):
     return memlease_client.create(
-        "u", SHAPES[request.param], "f8", slots=3, max_slots=8, fill=0, exist_ok=True
+        "u", SHAPES[request.param], "f8", slots=3, max_slots=16, fill=0, exist_ok=True
     )
 
 
 @pytest.fixture
 def large(memlease_client):
-    return memlease_client.create("u", LARGE, "f8", slots=3, max_slots=8, fill=0)
+    return memlease_client.create("u", LARGE, "f8", slots=3, max_slots=16, fill=0)
 
 
 def keep(field, count, make=lambda lease: lease.array):
@@ -173,7 +173,7 @@ def test_a_write_in_progress_goes_on(large):
 
 def test_other_arrays_of_the_segment_are_left_alone(memlease_client):
     fields = [
-        memlease_client.create(f"s{i}", 10, "f8", slots=3, max_slots=8, fill=i) for i in range(20)
+        memlease_client.create(f"s{i}", 10, "f8", slots=3, max_slots=16, fill=i) for i in range(20)
     ]
     others = [field.read() for field in fields[1:]]
     seen = [lease.array for lease in others]
@@ -195,7 +195,7 @@ def test_other_arrays_of_the_segment_are_left_alone(memlease_client):
 
 def test_views_outlive_the_array_and_the_client(memlease_client):
     with memlease.connect(memlease_client.directory) as client:
-        array = client.create("mine", LARGE, "f8", slots=3, max_slots=8)
+        array = client.create("mine", LARGE, "f8", slots=3, max_slots=16)
         views = keep(array, 3)
         assert memlease.release_views(array) == 3
         array.close()
