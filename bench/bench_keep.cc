@@ -81,10 +81,12 @@ void measure_beside_readers(const Options& options, const Client& client, Shared
     for (std::size_t s = 0; s < std::size(kSizes); ++s) {
       const Size& size = kSizes[s];
       const int rounds = options.pick(20'000, 2'000, 5) / (size.bytes > 1 << 20 ? 50 : 1) + 1;
-      for (const auto& [who, array] : {std::pair{"alone", alone[s]}, {"beside", kept[s]}}) {
+      const auto measure = [&](const char* who, const Array& array) {
         report.add(fmt::format("{}.{}", who, size.name),
                    median_ns(rounds, [&](int i) { publish(array, size, i); }));
-      }
+      };
+      measure("alone", alone[s]);
+      measure("beside", kept[s]);
     }
   }
   page.meet();

@@ -296,7 +296,7 @@ std::vector<std::string> violations_of(const memlease_cuda_table& table,
   }
   for (const auto mode : {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal,
                           cudaStreamCaptureModeRelaxed}) {
-    for (const unsigned flags : {cudaStreamDefault, cudaStreamNonBlocking}) {
+    for (const unsigned flags : {unsigned{cudaStreamDefault}, unsigned{cudaStreamNonBlocking}}) {
       for (const bool own : {false, true}) {
         for (const Entry& entry : entries()) checks.during_capture(entry, mode, flags, own);
       }

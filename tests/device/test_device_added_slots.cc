@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 
 class DeviceAddedSlots : public DeviceTest {
  protected:
-  explicit DeviceAddedSlots(std::vector<std::string> flags = {"--log-level=info"})
+  explicit DeviceAddedSlots(const std::vector<std::string>& flags = {"--log-level=info"})
       : DeviceTest(flags) {}
 
   v1::ArrayInfo info(const std::string& name = "a") {

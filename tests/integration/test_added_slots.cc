@@ -28,7 +28,8 @@ constexpr std::uint64_t kSlotBytes = 512 * 8;
 
 class AddedSlots : public ::testing::Test {
  protected:
-  explicit AddedSlots(std::vector<std::string> flags = {"--log-level=info"}) : daemon_(flags) {
+  explicit AddedSlots(const std::vector<std::string>& flags = {"--log-level=info"})
+      : daemon_(flags) {
     for (Peer* peer : {&writer_, &a_, &b_, &c_}) must(peer->ask("connect"));
   }
   void create(const std::string& slots, std::uint64_t words = 512) {

@@ -85,13 +85,13 @@ INSTANTIATE_TEST_SUITE_P(All, Limits,
 // Memory is made while other calls go on: all of them together keep within the quota.
 TEST(Limits, HoldForCreatesAtOnce) {
   PrivateDaemon daemon({"--quota-bytes=72MiB", "--warm-bytes=0", "--log-level=warning"});
-  constexpr int kCreates = 6;
+  constexpr std::size_t kCreates = 6;
   std::vector<std::unique_ptr<Peer>> peers;
-  for (int i = 0; i < kCreates; ++i) {
+  for (std::size_t i = 0; i < kCreates; ++i) {
     peers.push_back(std::make_unique<Peer>(daemon.directory()));
     ASSERT_TRUE(peers.back()->ask("connect").ok());
   }
-  for (int i = 0; i < kCreates; ++i)
+  for (std::size_t i = 0; i < kCreates; ++i)
     peers.at(i)->say(fmt::format("create a{} 1 600 8388608 session", i));
   int made = 0;
   for (const auto& peer : peers) {

@@ -134,7 +134,7 @@ class WaitingThreads {
     };
   }
   // What the call raises in a thread of its own.
-  static Outcome run(std::function<void()> call) {
+  static Outcome run(const std::function<void()>& call) {
     return std::async(std::launch::async, [call]() -> std::optional<ErrorCode> {
       try {
         call();

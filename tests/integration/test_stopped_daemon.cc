@@ -34,6 +34,12 @@ using ::testing::AnyOf;
 constexpr std::int64_t kWords = 64;
 
 class StoppedDaemon : public ::testing::Test {
+ public:
+  ~StoppedDaemon() override {
+    daemon.signal(SIGCONT);
+    client.close();
+  }
+
  protected:
   StoppedDaemon() {
     CreateOptions options;
@@ -46,10 +52,6 @@ class StoppedDaemon : public ::testing::Test {
     fill(lease);
     lease.publish();
     run("connect");
-  }
-  ~StoppedDaemon() override {
-    daemon.signal(SIGCONT);
-    client.close();
   }
   ConnectOptions here() const { return options_for(daemon); }
   void run(const std::string& command) {

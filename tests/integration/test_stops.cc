@@ -64,13 +64,13 @@ TEST_F(Stops, EndWaits) {
   Follower follower = array->follow({}, newest);
   const WriteLease writes = array->write();  // one write at a time
   const std::function<void(std::stop_token)> calls[] = {
-      [&](auto stop) { array->read(stop, {0, newest, {}, {}}).release(); },
-      [&](auto stop) { follower.next(stop).release(); },
-      [&](auto stop) { follower.next_or_end(stop).reset(); },
-      [&](auto stop) { wait({{*array, newest}, follower}, stop); },
-      [&](auto stop) { array->write(stop, {kForever, {}}).drop(); },
-      [&](auto stop) { array->update(stop, {kForever, {}}).drop(); },
-      [&](auto stop) { client.wait_for("never", stop); },
+      [&](const auto& stop) { array->read(stop, {0, newest, {}, {}}).release(); },
+      [&](const auto& stop) { follower.next(stop).release(); },
+      [&](const auto& stop) { follower.next_or_end(stop).reset(); },
+      [&](const auto& stop) { wait({{*array, newest}, follower}, stop); },
+      [&](const auto& stop) { array->write(stop, {kForever, {}}).drop(); },
+      [&](const auto& stop) { array->update(stop, {kForever, {}}).drop(); },
+      [&](const auto& stop) { client.wait_for("never", stop); },
   };
   for (std::size_t i = 0; i < std::size(calls); ++i) {
     EXPECT_LT(after_stop(calls[i]), kFarOff / 4) << "call " << i;
@@ -82,8 +82,9 @@ TEST_F(Stops, WakeReadersAtOnce) {
   const std::uint64_t newest = array->version();
   auto least = std::chrono::nanoseconds::max();
   for (int i = 0; i < 10; ++i) {
-    least = std::min(
-        least, after_stop([&](auto stop) { array->read(stop, {0, newest, {}, {}}).release(); }));
+    least = std::min(least, after_stop([&](const auto& stop) {
+                       array->read(stop, {0, newest, {}, {}}).release();
+                     }));
   }
   EXPECT_LT(least, 20ms);
 }
