@@ -29,6 +29,7 @@ pybind11_add_module(memlease_python MODULE
   ${memlease_bindings}/fork_number.cc
   ${memlease_bindings}/gil.cc
   ${memlease_bindings}/lease.cc
+  ${memlease_bindings}/numpy_array.cc
   ${memlease_bindings}/package_parts.cc
   ${memlease_bindings}/view.cc
   ${memlease_bindings}/view_buffer.cc

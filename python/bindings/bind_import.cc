@@ -1,5 +1,4 @@
 // Arrays of others, taken over by DLPack: what put() copies from.
-#include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
 #include <optional>
@@ -8,6 +7,7 @@
 #include "client/views/dlpack_view.h"
 #include "python/bindings/fastcall.h"
 #include "python/bindings/gpu_source.h"
+#include "python/bindings/numpy_array.h"
 
 namespace memlease::python {
 namespace {
@@ -128,9 +128,10 @@ py::tuple describe(const DLTensor& tensor, const py::capsule& owner, const Wante
     return py::make_tuple(
         name, PyGpuSource{name, shape, {first, strides, wanted.copies_on, keep_alive(owner)}});
   }
-  const py::dtype raw("V" + std::to_string(itemsize));
-  if (tensor.data == nullptr) return py::make_tuple(name, py::array(raw, shape));
-  return py::make_tuple(name, py::array(raw, shape, strides, first, owner));
+  const py::module_ numpy = py::module_::import("numpy");
+  const py::object raw = numpy.attr("dtype")("V" + std::to_string(itemsize));
+  if (tensor.data == nullptr) return py::make_tuple(name, numpy.attr("empty")(shape, raw));
+  return py::make_tuple(name, numpy_array(raw, shape, strides, first, owner));
 }
 
 template <typename Tensor>

@@ -1,10 +1,12 @@
 #include "python/bindings/view.h"
 
+#include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
 #include <cstring>
 #include <utility>
 
+#include "python/bindings/numpy_array.h"
 #include "python/bindings/package_parts.h"
 
 namespace memlease::python {
@@ -59,21 +61,6 @@ void NumpyView::end_writing() const {
   bytes->readonly = true;
 }
 
-// pybind11 finds NumPy's functions at their first use, and then is without the GIL for a moment, in
-// a way that a thread whom the interpreter's end meets there cannot be unwound: the process would
-// abort. So that comes with an array's handle, and not with a lease in whatever thread.
-void ArrayViews::look_up_numpy() const {
-  static bool done = false;  // under the GIL
-  if (done || on_device()) return;
-  const auto numpy = py::reinterpret_steal<py::object>(PyImport_GetModule(py::str("numpy").ptr()));
-  if (!numpy) {
-    PyErr_Clear();  // nobody has imported it
-    return;
-  }
-  py::detail::npy_api::get();
-  done = true;
-}
-
 ArrayViews::ArrayViews(const Array& array)
     : name(array.name()),
       dtype(array.dtype()),
@@ -81,9 +68,7 @@ ArrayViews::ArrayViews(const Array& array)
       strides_bytes(array.strides_bytes()),
       size_bytes(array.size_bytes()),
       device_ordinal(array.device_ordinal()),
-      kept_(array.slots()) {
-  look_up_numpy();
-}
+      kept_(array.slots()) {}
 
 NumpyView ArrayViews::take(void* data, std::uint32_t slot, bool readonly, Pin pin) {
   // Slots that were added to the array come later.
@@ -107,8 +92,7 @@ NumpyView ArrayViews::make(void* data, bool readonly, Pin pin) {
   view.bytes = bytes.get();
   const py::object base = py::cast(std::move(bytes));
   const auto over = [&](const py::object& memory) {
-    return py::array(py::reinterpret_borrow<py::dtype>(numpy_dtype_), shape, strides_bytes, data,
-                     memory);
+    return numpy_array(numpy_dtype_, shape, strides_bytes, data, memory);
   };
   view.array = over(base);
   if (readonly) {

@@ -2,8 +2,6 @@
 // which keeps the slot pinned for as long as it lives.
 #pragma once
 
-#include <pybind11/numpy.h>
-
 #include <array>
 #include <atomic>
 #include <functional>
@@ -73,7 +71,6 @@ class ArrayViews {
   void clear();
 
  private:
-  void look_up_numpy() const;
   NumpyView make(void* data, bool readonly, Pin pin);
   bool is_pristine(const NumpyView& view) const;
 

@@ -33,7 +33,7 @@ def run(code, *arguments, check=True):
 def start(code):
     """Begin to run Python code in a new process, as run() does."""
     program = "import sys, memlease, numpy as np\n" + textwrap.dedent(code)
-    command = [sys.executable, "-c", program]
+    command = [sys.executable, "-X", "faulthandler", "-c", program]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
