@@ -1,4 +1,4 @@
-// What a loop over a View costs, and one over a Span, against the same loop over a pointer: a
+// What a loop over a View costs, and over a Span or an Indexer, against that over a pointer: a
 // stencil, y += a x, and a sum, of rows that fit a core's cache. The loops are those of a program
 // that uses the library, compiled as this build is.
 
@@ -29,6 +29,11 @@ struct Raw {
   std::int64_t extent(int dim) const { return dim == 0 ? rows : columns; }
   float& operator()(std::int64_t i, std::int64_t j) const { return first[i * columns + j]; }
 };
+
+template <typename Integer>
+ContiguousIndexer<float, 2, Integer> contiguous(const Span<float, 2>& span) {
+  return make_indexer<Integer, Layout::Contiguous>(span);
+}
 
 template <typename To, typename From>
 [[gnu::noinline]] void stencil(To to, From from) {
@@ -95,6 +100,10 @@ int main(int argc, char** argv) {
     measure(report, "raw", rounds, Raw{to_first, kRows, kColumns},
             Raw{from_first, kRows, kColumns});
     measure(report, "view", rounds, to.view<float, 2>(), from.view<float, 2>());
+    measure(report, "indexer", rounds, contiguous<std::int64_t>(to.span<float, 2>()),
+            contiguous<std::int64_t>(from.span<float, 2>()));
+    measure(report, "indexer32", rounds, contiguous<std::int32_t>(to.span<float, 2>()),
+            contiguous<std::int32_t>(from.span<float, 2>()));
     measure(report, "span", rounds, to.span<float, 2>(), from.span<float, 2>());
   }
   report.print();

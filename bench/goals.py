@@ -48,6 +48,15 @@ GOALS = [
         )
         for loop in ("stencil", "axpy", "sum")
     ),
+    *(
+        Goal(
+            f"{loop} over an indexer : over a pointer",
+            f"views/{loop}.indexer",
+            f"views/{loop}.raw",
+            1.05,
+        )
+        for loop in ("stencil", "axpy", "sum")
+    ),
     Goal("stencil over a span : over a pointer", "views/stencil.span", "views/stencil.raw"),
     Goal("hot p50 : raw spin", "publish/memlease.hot.p50", "publish/spin.hot.p50", 1.5),
     Goal("hot p99 : raw spin", "publish/memlease.hot.p99", "publish/spin.hot.p99", 2),

@@ -22,6 +22,12 @@ void simulate(const memlease::Client& client) {
   leases.push_back(field.read());
   const memlease::View<const float, 2> view = leases.front().view<float, 2>();
   const memlease::Span<const float, 2> span = view.span();
+  const float total = memlease::visit_indexer(span, [](auto indexer) {
+    float sum = 0;
+    for (decltype(indexer.size()) i = 0; i < indexer.size(); ++i) sum += indexer.element(i);
+    return sum;
+  });
+  if (total > memlease::make_indexer(span).at(3, 5)) leases.front().release();
   const std::string name = client.open(field.name()).name();
   memlease::Follower follower = field.follow(std::chrono::seconds(1));
   const memlease::ReadLease newest = follower.next();

@@ -49,7 +49,7 @@ ALLOWED: dict[str, set[str]] = {
     "server": SERVER_ADAPTER
     | {"server/device", "server/channel", "server/rpc", "server/telemetry", "server/config"}
     | {"server/scrape"},
-    "client/include": set(),
+    "client/include": {"cccl"},  # by nvcc alone
     "client/slots": SLOTS,
     "client/session": SESSION,
     "client/ordering": ORDERING,
@@ -115,6 +115,8 @@ def target_of(bracket: str, name: str) -> str | None:
     first = name.partition("/")[0]
     if name.startswith("memlease/v1/"):
         return "generated"
+    if name.startswith("cuda/std/"):
+        return "cccl"
     if first == "memlease":
         return "client/include"
     if first in LIBRARIES:

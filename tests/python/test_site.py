@@ -67,6 +67,8 @@ def public_names():
             yield re.search(r"(\w+) (?:[:{=]|final)", line)[1]
         yield from re.findall(r"^(?:\[\[nodiscard\]\] )?MEMLEASE_API .*?(\w+)\(", text, re.M)
         yield from re.findall(r"^(?:inline )?constexpr .*?(\w+)(?:\(| =)", text, re.M)
+        for line in re.findall(r"^template <[^;{]*?>\n(?!inline|constexpr)(\w.*)", text, re.M):
+            yield from re.findall(r" (\w+)\(", line)  # but members, defined outside of their class
 
 
 def test_the_reference_of_cpp_has_each_public_name():

@@ -6,6 +6,7 @@
 #include <memlease/dtype.h>
 #include <memlease/error.h>
 #include <memlease/follower.h>
+#include <memlease/indexer.h>
 #include <memlease/lease.h>
 #include <memlease/span.h>
 #include <memlease/stream.h>
