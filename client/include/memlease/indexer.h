@@ -12,7 +12,6 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
-#include <utility>
 
 #if defined(__CUDACC__) && __has_include(<cuda/std/mdspan>)
 #include <cuda/std/mdspan>
