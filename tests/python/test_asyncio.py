@@ -91,19 +91,21 @@ def test_a_selector_knows_when_there_is_a_version(array, kind):
 
 def test_async_for_gives_the_newest_and_ends_leases_as_the_loop_does(array):
     seen = []
+    threads = []
 
     async def follow():
         async for lease in array.follow():
             if seen:
                 assert seen[-1].released
+            else:  # the first version was there: what comes now is newer
+                threads.append(writer(array, 5))
             seen.append(lease)
             assert (lease.array == lease.version - 1).all()
             if lease.version == 6:
                 break
 
-    thread = writer(array, 5)
     run(follow())
-    thread.join()
+    threads[0].join()
     versions = [lease.version for lease in seen]
     assert versions[0] == 1
     assert versions[-1] == 6
