@@ -31,7 +31,7 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kDrainStep{20};
 constexpr std::chrono::milliseconds kStatusStep{1000};
 // What nobody has used between two looks is taken away.
-constexpr std::chrono::milliseconds kIdleSlotLook{1000};
+constexpr std::chrono::milliseconds kUnusedLook{1000};
 // Left for everything else on the machine when the daemon takes memory.
 constexpr std::uint64_t kSystemReserveBytes = std::uint64_t{64} << 20;
 
@@ -252,12 +252,12 @@ void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
 }
 
 void Daemon::tell(const std::vector<HistoryEvent>& events) {
-  bool grown = false;
+  bool to_watch = false;
   for (const HistoryEvent& event : events) {
     history_log_.write(event);
-    grown = grown || event.what == Happening::kGrown;
+    to_watch = to_watch || event.what == Happening::kGrown || event.what == Happening::kWithdrawn;
   }
-  if (grown) loop_.post([this] { watch_added_slots(); });
+  if (to_watch) loop_.post([this] { watch_unused(); });
   history_waits_.happened(events);
 }
 
@@ -408,22 +408,23 @@ void Daemon::watch_directory() {
                 {"hint", "Raise fs.inotify.max_user_instances (see sysctl(8))."}});
 }
 
-// ---- Added slots.
+// ---- What nobody uses any more.
 
-void Daemon::watch_added_slots() {
-  if (slots_timer_ == EventLoop::TimerId{}) {
-    slots_timer_ = loop_.after(kIdleSlotLook, [this] { take_idle_slots(); });
+void Daemon::watch_unused() {
+  if (unused_timer_ == EventLoop::TimerId{}) {
+    unused_timer_ = loop_.after(kUnusedLook, [this] { give_back_unused(); });
   }
 }
 
-void Daemon::take_idle_slots() {
-  slots_timer_ = {};
+void Daemon::give_back_unused() {
+  unused_timer_ = {};
   bool more = false;
   with_broker([&](Broker& broker) {
     broker.take_idle_slots();
-    more = broker.added_slots() != 0;
+    broker.detach_from_withdrawn();
+    more = broker.added_slots() != 0 || broker.has_withdrawn();
   });
-  if (more) watch_added_slots();
+  if (more) watch_unused();
 }
 
 // ---- Ending.

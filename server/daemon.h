@@ -97,9 +97,10 @@ class Daemon final : public SessionHost, public ServiceHost {
   void continue_drain();
   // Tells the operator when sockets or lock file are not to be found any more.
   void watch_directory();
-  // While there are added slots: looks every second which of them are idle. On the loop's thread.
-  void watch_added_slots();
-  void take_idle_slots();
+  // While there are added slots or withdrawn arrays: looks every second what nobody uses any more.
+  // On the loop's thread.
+  void watch_unused();
+  void give_back_unused();
   DeviceBackend& backend(const std::string& device) ABSL_LOCKS_EXCLUDED(gpus_mutex_);
 
   Directory& directory_;
@@ -127,7 +128,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   CallErrors call_errors_;
   HistoryWaits history_waits_;
   EventLoop::TimerId idle_timer_;
-  EventLoop::TimerId slots_timer_;
+  EventLoop::TimerId unused_timer_;
   std::vector<std::string> lost_;  // as Directory has it; on the loop's thread
   std::atomic<std::size_t> lost_count_{0};
   std::chrono::steady_clock::time_point drain_end_;

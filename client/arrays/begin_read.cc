@@ -183,7 +183,10 @@ absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit&
       auto status = array.usable();
       return status.ok() ? array.handle_closed() : status;
     }
-    if (auto status = verdict(array, options, attempt); !status.ok()) return status;
+    if (auto status = verdict(array, options, attempt); !status.ok()) {
+      array.leave_if_due();  // it has been withdrawn
+      return status;
+    }
     if (auto status = wait_limit.step(); !status.ok()) return status;
     if (last) {
       return make_error(

@@ -50,20 +50,19 @@ absl::Status OpenArray::handle_closed() const {
                     "Open the array again.");
 }
 
-// The ends of leases and pins. What they give up may have been the last thing that kept this alive,
-// so they have a mark on it meanwhile; and where something must follow, a handle.
+// The ends of leases and pins call nobody. What they give up may have been the last thing that kept
+// this alive, so they have a mark on it meanwhile; and where something must follow, a handle, by
+// whose end this dies if it is the last.
 
 template <typename GiveUp>
 void OpenArray::end_lease(GiveUp give_up) {
-  std::shared_ptr<OpenArray> handle;
-  {
-    const ReleaseMark mark(this);
-    give_up();
-    crash_point("release.given_up");
-    if (!end_matters()) return;
-    handle = owner_->handle_of(*this);
-  }
-  if (handle != nullptr) handle->leave_if_due();
+  std::shared_ptr<OpenArray> handle;  // ends after the mark
+  const ReleaseMark mark(this);
+  give_up();
+  crash_point("release.given_up");
+  if (!end_matters()) return;
+  owner_->note_release();
+  handle = owner_->handle_of(*this);
 }
 
 void OpenArray::end_read(std::uint32_t slot) {

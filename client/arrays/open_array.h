@@ -68,7 +68,8 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
     end_read(acquired.slot);
     return false;
   }
-  // Ends a read lease. Leaves the array if that is due. This may be gone afterwards.
+  // Ends a read lease. Calls nobody; where the array is to be left, a later call of the process's
+  // does that (ArrayOwner::note_release). This may be gone afterwards.
   void end_read(std::uint32_t slot);
   // Likewise, with what the streams were given until now as its end.
   // `interrupt_check`: a wait ends with its interrupt, which is returned; 0: with none.

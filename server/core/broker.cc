@@ -394,8 +394,19 @@ void Broker::withdraw(Array& array) {
   array.withdrawn = true;
   catalog_.remove_name(array);
   set_withdrawn(*array.board);
-  // Who uses nothing now can use nothing any more; who does leaves when it is done, or exits. Where
-  // there are events all do that: they have them open, and must not find them destroyed.
+  detach_unused(array);
+}
+
+void Broker::detach_from_withdrawn() {
+  if (!has_withdrawn()) return;
+  for (Array* array : catalog_.all()) {
+    if (array->withdrawn) detach_unused(*array);
+  }
+}
+
+// Of a withdrawn array. Who uses nothing now can use nothing any more. Where there are events all
+// members leave by themselves, or exit: they have them open, and must not find them destroyed.
+void Broker::detach_unused(Array& array) {
   const std::vector<SessionId> members = array.members;
   for (const SessionId id : members) {
     Session& session = *sessions_.find(id);

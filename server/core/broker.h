@@ -108,6 +108,10 @@ class Broker {
   // Takes away added slots that nobody uses and that have not been written since the last call. How
   // many.
   std::uint32_t take_idle_slots();
+  // Members of withdrawn arrays on the host that hold nothing any more are none from now on: the
+  // end of a lease calls nobody. What a device has open its process closes first, and then says so.
+  void detach_from_withdrawn();
+  bool has_withdrawn() const { return catalog_.size() != catalog_.named().size(); }
   std::uint64_t added_slots() const { return store_.added_slots(); }
 
   // ---- For Control and Admin: `viewer` is who asks.
@@ -153,6 +157,7 @@ class Broker {
   void record_death(const Session& session, std::string reason);
   bool in_use(const Session& session, const Membership& membership, const Array& array) const;
   void withdraw(Array& array);
+  void detach_unused(Array& array);
   std::string reclaim_reason(const Session& session, const Array& array) const;
   // The session uses the array no more: its ownership, its entry, then the array if it was the
   // last.

@@ -4,6 +4,7 @@
 #include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "memlease/v1/admin.pb.h"
+#include "tests/support/eventually.h"
 #include "tests/support/peer.h"
 #include "tests/support/private_daemon.h"
 
@@ -98,7 +99,8 @@ TEST_F(Handles, OfAWithdrawnArrayRefuseAndItsBytesLiveAsLongAsALease) {
   for (int i = 0; i < 10; ++i) run(owner_, "put a 1000");
   run(reader_, "verify a");
   run(reader_, "release a");
-  EXPECT_EQ(array_bytes(), bytes) << "the last lease has gone";
+  EXPECT_TRUE(eventually([&] { return array_bytes() == bytes; }))
+      << "the last lease has gone, and the daemon looks for that";
   run(reader_, "close a");
   EXPECT_EQ(run(reader_, "read a 0 1000").number(), 10);
   run(reader_, "release a");

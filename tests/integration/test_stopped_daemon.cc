@@ -105,6 +105,20 @@ TEST_F(StoppedDaemon, DoesNotHoldUpTheEndOfLeasesAndViews) {
   for (int i = 0; i < 4; ++i) run("put a 1000");
 }
 
+// A later call says that nobody uses them any more.
+TEST_F(StoppedDaemon, DoesNotHoldUpTheEndOfTheLastLeaseOfAClosedOrWithdrawnArray) {
+  const Array withdrawn = client.create({"b", dtype_of<double>(), {16}});
+  withdrawn.put(std::vector<double>(16).data(), 128);
+  ReadLease of_withdrawn = withdrawn.read();
+  client.withdraw("b");
+  ReadLease of_closed = array->read();
+  array->close();
+  stop();
+  expect_no_call("of a withdrawn array", [&] { of_withdrawn.release(); });
+  expect_no_call("of a closed array", [&] { of_closed.release(); });
+  daemon.signal(SIGCONT);
+}
+
 // Even where a reader has come since the write began.
 TEST_F(StoppedDaemon, DoesNotHoldUpAPublication) {
   WriteLease lease = array->write();

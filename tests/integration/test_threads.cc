@@ -17,6 +17,7 @@
 #include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "tests/integration/raw_control.h"
+#include "tests/support/eventually.h"
 #include "tests/support/private_daemon.h"
 #include "wire/error.h"
 
@@ -44,15 +45,6 @@ void limit_threads(pid_t pid, std::optional<rlim_t> count) {
   EXPECT_EQ(::prlimit(pid, RLIMIT_NPROC, &limit, nullptr), 0) << std::strerror(errno);
   ASSERT_EQ(::setreuid(0, 0), 0);
   ASSERT_EQ(::setregid(0, 0), 0);
-}
-
-bool eventually(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
 }
 
 std::size_t count_of(const std::string& text, const std::string& part) {

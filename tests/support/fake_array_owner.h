@@ -22,6 +22,8 @@ class FakeArrayOwner final : public internal::ArrayOwner {
     departed.push_back(opens);
   }
 
+  using ArrayOwner::take_release;
+
   std::weak_ptr<internal::OpenArray> handle;  // the array's only one
   int handles_asked = 0;
   int deferred_released = 0;

@@ -99,9 +99,9 @@ class MEMLEASE_API ReadLease {
   // array: waits for the copy.
   void get(void* destination, std::uint64_t size_bytes) const;
 
-  // Ends the lease. False if pins still keep the slot. No call to the daemon, unless the array has
-  // been closed or withdrawn and this was its last lease here. A second call does nothing. Of a
-  // device array: a writer waits for what `stream` was given until now; by default that is the
+  // Ends the lease. False if pins still keep the slot. No call to the daemon: where this was the
+  // last lease of an array that has been closed or withdrawn, the process's next call says so. A
+  // second call does nothing. Of a device array: a writer waits for what `stream` was given until now; by default that is the
   // stream that waited. If there was none, or more than one, this waits for the device. Throws
   // ProducerDied if the version's writer died before it was complete. After an exception the lease
   // has ended, too.

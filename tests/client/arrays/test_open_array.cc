@@ -123,7 +123,7 @@ TEST_F(OpenArrayTest, ASilentDaemonIsNotCalledToLeaveIt) {
   EXPECT_TRUE(array->left());
 }
 
-TEST_F(OpenArrayTest, ThatIsClosedIsLeftWithItsLastLease) {
+TEST_F(OpenArrayTest, ThatIsClosedIsLeftAfterItsLastLeaseByALaterCall) {
   publish_elsewhere();
   const auto array = open();
   const std::uint32_t first = lease(*array);
@@ -131,18 +131,25 @@ TEST_F(OpenArrayTest, ThatIsClosedIsLeftWithItsLastLease) {
   array->close_handle();
   EXPECT_THAT(control->left, IsEmpty());
   array->end_read(first);
+  array->leave_if_due();
   EXPECT_THAT(control->left, IsEmpty());
   array->end_read(second);
+  EXPECT_THAT(control->left, IsEmpty());
+  EXPECT_TRUE(owner->take_release());
+  array->leave_if_due();
   EXPECT_THAT(control->left, ElementsAre(1));
 }
 
-TEST_F(OpenArrayTest, ThatIsWithdrawnIsLeftWithItsLastLease) {
+TEST_F(OpenArrayTest, ThatIsWithdrawnIsLeftAfterItsLastLeaseByALaterCall) {
   publish_elsewhere();
   const auto array = open();
   const std::uint32_t slot = lease(*array);
   board().writer.fetch_or(wire::kWriterWithdrawn);
   EXPECT_TRUE(array->withdrawn());
   array->end_read(slot);
+  EXPECT_THAT(control->left, IsEmpty());
+  EXPECT_TRUE(owner->take_release());
+  array->leave_if_due();
   EXPECT_THAT(control->left, ElementsAre(1));
 }
 

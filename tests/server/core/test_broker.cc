@@ -232,6 +232,24 @@ TEST(Broker, AnOpenTooManyStopsNobodyAndEndsWithItsSession) {
   EXPECT_EQ(world.memory.live(), FakeMemory::Live{});
 }
 
+// The end of a lease calls nobody.
+TEST(Broker, AWithdrawnArrayGoesOnceItsLastHoldHasEvenWithoutACall) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  const auto id = world.create(owner, spec_of("u"));
+  wire::ReaderRow& row = world.subscribe(owner, id);
+  row.holds()[1].store(1);
+  ASSERT_TRUE(world.broker.withdraw(peer_of(1000), "u").ok());
+  world.broker.detach_from_withdrawn();
+  EXPECT_TRUE(world.broker.has_withdrawn());
+  EXPECT_NE(world.broker.catalog().find(id), nullptr);
+  row.holds()[1].store(0);
+  world.broker.detach_from_withdrawn();
+  EXPECT_FALSE(world.broker.has_withdrawn());
+  EXPECT_EQ(world.broker.catalog().find(id), nullptr);
+  EXPECT_TRUE(world.broker.leave(owner, id, 1).ok()) << "that comes later";
+}
+
 TEST(Broker, AHangUpAloneEndsNothingThatIsMapped) {
   BrokerWorld world;
   Session& owner = world.connect(1000);
