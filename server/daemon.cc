@@ -20,6 +20,7 @@
 #include "server/rpc/admin_service.h"
 #include "server/rpc/control_service.h"
 #include "server/status_line.h"
+#include "wire/array_spec.h"
 #include "wire/error.h"
 #include "wire/place.h"
 
@@ -255,7 +256,8 @@ void Daemon::tell(const std::vector<HistoryEvent>& events) {
   bool to_watch = false;
   for (const HistoryEvent& event : events) {
     history_log_.write(event);
-    to_watch = to_watch || event.what == Happening::kGrown || event.what == Happening::kWithdrawn;
+    to_watch = to_watch || event.what == Happening::kGrown || event.what == Happening::kWithdrawn ||
+               wire::is_replica_name(event.array);
   }
   if (to_watch) loop_.post([this] { watch_unused(); });
   history_waits_.happened(events);
@@ -421,8 +423,8 @@ void Daemon::give_back_unused() {
   bool more = false;
   with_broker([&](Broker& broker) {
     broker.take_idle_slots();
-    broker.detach_from_withdrawn();
-    more = broker.added_slots() != 0 || broker.has_withdrawn();
+    const bool unused = broker.give_back_unused();
+    more = unused || broker.added_slots() != 0;
   });
   if (more) watch_unused();
 }

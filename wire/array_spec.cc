@@ -101,6 +101,25 @@ bool is_name_char(char c) {
          c == '_' || c == '-';
 }
 
+std::string name_of_replica(std::string_view home, std::string_view device) {
+  return fmt::format("{}@{}", home, device);
+}
+
+bool is_replica_name(std::string_view name) { return name.find('@') != std::string_view::npos; }
+
+absl::Status validate_opened_name(std::string_view name) {
+  const std::size_t at = name.find('@');
+  if (auto status = validate_name(name.substr(0, at)); !status.ok() || at == name.npos) {
+    return status;
+  }
+  const std::string_view device = name.substr(at + 1);
+  if (!device.empty() && std::all_of(device.begin(), device.end(), is_name_char)) {
+    return absl::OkStatus();
+  }
+  return invalid("what follows the @ in the name is no device",
+                 "A replica's name is its array's, @, and its device: memleasectl ls shows it.");
+}
+
 absl::Status validate_name(std::string_view name) {
   constexpr std::string_view kHint =
       "Names are paths like sim/rank0/density: parts of A-Z a-z 0-9 . _ - joined by single "

@@ -46,6 +46,11 @@ inline bool is_host(const ArraySpec& spec) { return spec.device == "host"; }
 bool is_name_char(char c);  // one of A-Z a-z 0-9 . _ -
 // Path-like: parts of such characters joined by single '/', neither first nor last, no "." or "..".
 absl::Status validate_name(std::string_view name);
+// A replica's own name is "its home's@its device", which no array can be created by.
+std::string name_of_replica(std::string_view home, std::string_view device);
+bool is_replica_name(std::string_view name);
+// Of what is opened or withdrawn: an array's name or a replica's.
+absl::Status validate_opened_name(std::string_view name);
 
 // All of the spec. On success the array's layout is sound: every element lies inside of
 // size_bytes(), no two elements overlap, and nothing overflows.

@@ -17,6 +17,8 @@ namespace memlease::wire {
 
 inline constexpr std::uint64_t kBoardBytes = std::uint64_t{256} * 1024;
 inline constexpr std::uint64_t kBoardUnitBytes = 64;
+// That an array can have at a time: BoardRecord::elsewhere has a bit for each.
+inline constexpr std::uint32_t kMaxReplicas = 32;
 
 // ---- Writer word: whose writer row counts, and what goes on.
 //   bits 0..3 flags | 4..13 unit | 14..41 session page | 42..63 generation
@@ -121,7 +123,9 @@ struct BoardRecord {
   HalfWord event_count{0};  // +1 for each change of writer, subscribers removed, poison; a futex
   HalfWord slots{0};
   HalfWord subscribed{0};  // processes that have subscribed
-  HalfWord unused{0};
+  // Of an array's home: a bit for each replica, by its number, on which versions have been written
+  // that the home may not have. 0 on replicas.
+  HalfWord elsewhere{0};
   Word reserved[4]{};
   SubscriberChunk subscribers;
   Word* poisoned() { return reinterpret_cast<Word*>(this + 1); }

@@ -5,9 +5,9 @@
 #include "client/api/await_read.h"
 #include "client/api/throw.h"
 #include "client/arrays/array_handle.h"
-#include "client/arrays/begin_write.h"
 #include "client/arrays/gpu_copy.h"
 #include "client/arrays/open_array.h"
+#include "client/arrays/replicas.h"
 #include "client/arrays/wait_limit.h"
 #include "client/ordering/strided_copy.h"
 #include "fmt/format.h"
@@ -54,7 +54,7 @@ absl::Status begin_within(ArrayHandle& handle, const WriteOptions& options,
   const auto still_open = [&] { return handle.use(); };
   WaitLimit wait_limit(state.session(), handle.interrupt_check(), options.wait, default_wait,
                        still_open, stop);
-  return begin(state, wait_limit);
+  return begin(wait_limit);
 }
 
 void check_size(const OpenArray& state, std::uint64_t size_bytes) {
@@ -74,7 +74,7 @@ Array::Array(std::shared_ptr<ArrayHandle> handle, bool created) noexcept
 
 OpenArray& Array::state() const { return handle_->array(); }
 
-const std::string& Array::name() const { return state().name(); }
+const std::string& Array::name() const { return handle_->home_array().name(); }
 
 DType Array::dtype() const {
   const wire::DType dtype = state().spec().dtype;
@@ -110,18 +110,35 @@ bool Array::created() const noexcept { return created_; }
 
 std::uint64_t Array::version() const {
   internal::check(handle_->use());
-  return internal::value_or_throw(state().current_version(
-      [&] { return state().session().check_interrupt(handle_->interrupt_check()); }));
+  const auto interrupt = [&] {
+    return state().session().check_interrupt(handle_->interrupt_check());
+  };
+  if (!handle_->has_places()) return internal::value_or_throw(state().current_version(interrupt));
+  const auto places = internal::value_or_throw(handle_->places(interrupt));
+  return internal::value_or_throw(places.newest(interrupt));
 }
 
 bool Array::has_writer() const {
   internal::check(handle_->use());
-  return state().has_writer();
+  if (handle_->home() != nullptr) internal::check(handle_->home()->use());
+  return handle_->home_array().has_writer();
+}
+
+Array Array::on(const std::string& device) const {
+  internal::check(handle_->use());
+  const std::string wanted =
+      internal::value_or_throw(state().owner().imports().importers().resolve(device));
+  if (wanted == state().spec().device) return *this;
+  ArrayHandle& home = handle_->home() == nullptr ? *handle_ : *handle_->home();
+  const auto interrupt = [&] {
+    return state().session().check_interrupt(handle_->interrupt_check());
+  };
+  return Array(internal::value_or_throw(home.open_replica(wanted, interrupt)));
 }
 
 const std::string& Array::directory() const { return state().session().directory(); }
 
-std::uint64_t Array::id() const { return wire::to_int(state().answer().id); }
+std::uint64_t Array::id() const { return wire::to_int(handle_->home_array().answer().id); }
 
 ReadLease Array::lease_of(const ReadAttempt& acquired, Stream stream) const {
   handle_->note_taken(acquired.version);
@@ -161,8 +178,8 @@ WriteLease Array::write(const WriteOptions& options) const { return write(option
 
 WriteLease Array::write(const WriteOptions& options, const Stop* stop) const {
   WriteAttempt attempt;
-  const auto begin = [&](OpenArray& array, WaitLimit& wait_limit) {
-    return internal::begin_write(array, wait_limit, attempt);
+  const auto begin = [&](WaitLimit& wait_limit) {
+    return internal::begin_write_of(*handle_, wait_limit, attempt);
   };
   internal::check(begin_within(*handle_, options, kDefaultWriteWait, stop, begin));
   return lease_of(attempt, options.stream);
@@ -170,8 +187,8 @@ WriteLease Array::write(const WriteOptions& options, const Stop* stop) const {
 
 std::optional<WriteLease> Array::try_write(const WriteOptions& options) const {
   WriteAttempt attempt;
-  const auto begin = [&](OpenArray& array, WaitLimit& wait_limit) {
-    return internal::begin_write(array, wait_limit, attempt, internal::IfNoSlot::kSkip);
+  const auto begin = [&](WaitLimit& wait_limit) {
+    return internal::begin_write_of(*handle_, wait_limit, attempt, internal::IfNoSlot::kSkip);
   };
   if (comes_to_nothing(begin_within(*handle_, options, kNoWait, nullptr, begin))) {
     return std::nullopt;
@@ -183,8 +200,8 @@ WriteLease Array::update(const WriteOptions& options) const { return update(opti
 
 WriteLease Array::update(const WriteOptions& options, const Stop* stop) const {
   WriteAttempt attempt;
-  const auto begin = [&](OpenArray& array, WaitLimit& wait_limit) {
-    return internal::begin_update(array, wait_limit, attempt);
+  const auto begin = [&](WaitLimit& wait_limit) {
+    return internal::begin_update_of(*handle_, wait_limit, attempt);
   };
   internal::check(begin_within(*handle_, options, kDefaultWriteWait, stop, begin));
   WriteLease lease(state(), attempt.version, attempt.slot, handle_->interrupt_check(),

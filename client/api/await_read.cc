@@ -2,6 +2,7 @@
 
 #include "client/arrays/begin_read.h"
 #include "client/arrays/open_array.h"
+#include "client/arrays/replicas.h"
 #include "client/arrays/wait_limit.h"
 
 namespace memlease::internal {
@@ -21,7 +22,11 @@ absl::Status await_read(ArrayHandle& handle, const ReadOptions& options,
   };
   WaitLimit wait_limit(state.session(), handle.interrupt_check(), options.timeout, default_timeout,
                        both_open, stop);
-  return begin_read(state, options, wait_limit, attempt);
+  if (!handle.has_places()) {
+    auto status = begin_read(state, options, wait_limit, attempt);
+    if (!absl::IsAborted(status)) return status;
+  }
+  return begin_read_anywhere(handle, options, wait_limit, attempt);
 }
 
 }  // namespace memlease::internal

@@ -164,7 +164,7 @@ Array Client::wait_for(const std::string& name, Timeout timeout, const internal:
 void Client::withdraw(const std::string& name) const {
   Connection& connection = here(*connection_);
   ArrayTable& arrays = *value_or_throw(connection.use());
-  check(wire::validate_name(name));
+  check(wire::validate_opened_name(name));
   crash_point("withdraw.begin");
   check(in_daemon(directory(), arrays.session().control().withdraw(name, connection.interrupt())));
   crash_point("withdraw.answered");

@@ -136,6 +136,30 @@ absl::StatusOr<HandleOwner::Opened> Connection::open_again(const OpenArray& befo
                 strict_};
 }
 
+absl::StatusOr<std::shared_ptr<ArrayHandle>> Connection::open_replica(OpenArray& home,
+                                                                      const std::string& device,
+                                                                      InterruptCheck interrupt) {
+  auto arrays = use();
+  if (!arrays.ok()) return arrays.status();
+  const auto shared = arrays_->handle_of(home);
+  if (shared == nullptr || !shared->add_handle()) return home.handle_closed();
+  auto home_handle = make_handle(shared);
+  if (device == home.spec().device) return home_handle;
+  const auto answer = session().control().open_replica(home.answer().id, device, interrupt);
+  if (!answer.ok()) return answer.status();
+  auto handle = join(*answer);
+  if (handle.ok()) (*handle)->set_home(std::move(home_handle));
+  return handle;
+}
+
+absl::StatusOr<std::shared_ptr<ArrayHandle>> Connection::open_replica(OpenArray& home,
+                                                                      std::uint32_t number,
+                                                                      InterruptCheck interrupt) {
+  const auto answer = session().control().open_replica(home.answer().id, number, interrupt);
+  if (!answer.ok()) return answer.status();
+  return join(*answer);
+}
+
 absl::StatusOr<std::shared_ptr<ArrayHandle>> Connection::join(const OpenAnswer& answer) {
   auto array = arrays_->join(answer);
   if (!array.ok()) return array.status();

@@ -48,6 +48,11 @@ class Connection final : public HandleOwner, public std::enable_shared_from_this
   // HandleOwner. Asks the daemon, unless the array is open here already.
   absl::StatusOr<Opened> open_again(const OpenArray& before,
                                     std::weak_ptr<ArrayHandle> handle) override;
+  absl::StatusOr<std::shared_ptr<ArrayHandle>> open_replica(OpenArray& home,
+                                                            const std::string& device,
+                                                            InterruptCheck interrupt) override;
+  absl::StatusOr<std::shared_ptr<ArrayHandle>> open_replica(OpenArray& home, std::uint32_t number,
+                                                            InterruptCheck interrupt) override;
   // keep_session() of its arrays.
   void keep_session() const { internal::keep_session(arrays_); }
   Session& session() const { return arrays_->session(); }

@@ -32,6 +32,13 @@ absl::StatusOr<Awaited> ArrayHandle::awaited(std::uint64_t newer_than, Interrupt
   auto status = use();
   if (!status.ok() && !gone(status)) return status;
   Awaited awaited{share_array(), newer_than, {}};
+  if (status.ok() && has_places()) {
+    const auto places = this->places(interrupt);
+    if (!places.ok()) return places.status();
+    awaited.newer_elsewhere = [places = *places, newer_than] {
+      return places.newest(kNoInterrupts).value_or(0) > newer_than;
+    };
+  }
   if (gone(status)) return awaited;
   auto reader = awaited.array->reader(interrupt);
   if (!reader.ok() && !gone(reader.status())) return reader.status();
@@ -72,6 +79,52 @@ absl::Status ArrayHandle::open_in_child() {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::shared_ptr<ArrayHandle>> ArrayHandle::open_replica(const std::string& device,
+                                                                       InterruptCheck interrupt) {
+  if (auto status = use(); !status.ok()) return status;
+  return newest_.load()->by.owner->open_replica(array(), device, interrupt);
+}
+
+absl::StatusOr<Places> ArrayHandle::places(InterruptCheck interrupt) {
+  ArrayHandle& home = home_ == nullptr ? *this : *home_;
+  if (auto status = home.use(); !status.ok()) return status;
+  auto written = home.written_replicas(interrupt);
+  if (!written.ok()) return written.status();
+  auto here = share_array();
+  Places::Arrays others;
+  for (const auto& replica : *written) {
+    if (auto array = replica->share_array(); array != here) others.push_back(std::move(array));
+  }
+  if (home_ != nullptr) others.push_back(home.share_array());
+  return Places(std::move(here), home.share_array(), std::move(others));
+}
+
+// One that has been withdrawn since is of no use, and its bit is another's or nobody's.
+absl::StatusOr<std::vector<std::shared_ptr<ArrayHandle>>> ArrayHandle::written_replicas(
+    InterruptCheck interrupt) {
+  std::vector<std::shared_ptr<ArrayHandle>> written;
+  const std::uint32_t bits = array().board().elsewhere.load();
+  for (std::uint32_t number = 0; bits >> number != 0; ++number) {
+    if ((bits >> number & 1) == 0) continue;
+    std::shared_ptr<ArrayHandle> known;
+    {
+      const wire::MutexLock lock(mutex_);
+      known = written_[number];
+    }
+    if (known == nullptr || !known->use().ok() || known->array().withdrawn()) {
+      auto opened = newest_.load()->by.owner->open_replica(array(), number, interrupt);
+      if (wire::code_of(opened.status()) == wire::ErrorCode::kNotFound) continue;
+      if (!opened.ok()) return opened.status();
+      known = *std::move(opened);
+      const wire::MutexLock lock(mutex_);
+      written_[number].swap(known);
+      known = written_[number];
+    }
+    written.push_back(std::move(known));
+  }
+  return written;
+}
+
 void ArrayHandle::end(Opening& opening) {
   if (!opening.by.array->forked() && !opening.ended.exchange(true)) {
     opening.by.array->close_handle();
@@ -82,6 +135,7 @@ void ArrayHandle::close() {
   if (closed_.exchange(true)) return;
   end(*newest_.load());
   event_.set_readable();
+  if (home_ != nullptr) home_->close();
 }
 
 }  // namespace memlease::internal

@@ -9,13 +9,19 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/arrays/array_event.h"
 #include "client/arrays/await_any.h"
 #include "client/arrays/open_array.h"
+#include "client/arrays/places.h"
+#include "wire/mutex.h"
 
 namespace memlease::internal {
 
@@ -36,6 +42,14 @@ class HandleOwner {
   // kClosed; and what connect() and open() say.
   virtual absl::StatusOr<Opened> open_again(const OpenArray& before,
                                             std::weak_ptr<ArrayHandle> handle) = 0;
+  // A handle on a replica of that array, which this process has open: on a device, made if need be,
+  // with a handle of its own on the home; or the replica of a number, without. Calls the daemon.
+  virtual absl::StatusOr<std::shared_ptr<ArrayHandle>> open_replica(OpenArray& home,
+                                                                    const std::string& device,
+                                                                    InterruptCheck interrupt) = 0;
+  virtual absl::StatusOr<std::shared_ptr<ArrayHandle>> open_replica(OpenArray& home,
+                                                                    std::uint32_t number,
+                                                                    InterruptCheck interrupt) = 0;
 };
 
 class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
@@ -49,6 +63,26 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
   ArrayHandle& operator=(const ArrayHandle&) = delete;
 
   bool strict() const { return first_.by.strict; }
+  // Of a handle on a replica: one on its home, which nobody else has. Null: the array is a home.
+  ArrayHandle* home() const { return home_.get(); }
+  const std::shared_ptr<ArrayHandle>& share_home() const { return home_; }
+  void set_home(std::shared_ptr<ArrayHandle> home) { home_ = std::move(home); }
+  // Whose name, identity and writer are those of the array, wherever it is.
+  OpenArray& home_array() const { return home_ == nullptr ? array() : home_->array(); }
+  // Versions of the array are, or may be, on other devices, too: see client/arrays/replicas.h.
+  bool has_places() const {
+    return home_ != nullptr || array().board().elsewhere.load(std::memory_order_relaxed) != 0;
+  }
+  // Where the newest version may be. Opens replicas that have been written since the last time,
+  // which calls the daemon.
+  absl::StatusOr<Places> places(InterruptCheck interrupt);
+  // Handles on the replicas on which versions of this home have been written. Opens those that are
+  // not open, which calls the daemon.
+  absl::StatusOr<std::vector<std::shared_ptr<ArrayHandle>>> written_replicas(
+      InterruptCheck interrupt) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of a home: a handle on its replica there, or another one on itself.
+  absl::StatusOr<std::shared_ptr<ArrayHandle>> open_replica(const std::string& device,
+                                                            InterruptCheck interrupt);
   // As it has been opened last: by this process if use() was OK.
   OpenArray& array() const { return *array_.load(std::memory_order_acquire); }
   std::uint64_t interrupt_check() const { return interrupt_check_.load(std::memory_order_relaxed); }
@@ -58,7 +92,7 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
   absl::Status use();
   // A read that need not wait (OpenArray::read_at_once).
   ReadAttempt read_at_once(std::uint64_t version, std::uint64_t newer_than) const {
-    if (closed_.load(std::memory_order_relaxed)) return {};
+    if (closed_.load(std::memory_order_relaxed) || has_places()) return {};
     return array().read_at_once(version, newer_than);
   }
 
@@ -94,6 +128,9 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
   void watch_again(std::uint64_t version);
   static void end(Opening& opening);
 
+  std::shared_ptr<ArrayHandle> home_;
+  wire::Mutex mutex_;
+  std::map<std::uint32_t, std::shared_ptr<ArrayHandle>> written_ ABSL_GUARDED_BY(mutex_);
   Opening first_;
   std::atomic<Opening*> newest_{&first_};
   // Of the newest one, once it may be used.

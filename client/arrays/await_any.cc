@@ -44,6 +44,7 @@ Look look_at(const Awaited& awaited) {
   const OpenArray& array = *awaited.array;
   if (awaited.is_over && awaited.is_over()) return {true, {}};
   if (awaited.reader == nullptr || array.ending() || array.left()) return {true, {}};
+  if (awaited.newer_elsewhere && awaited.newer_elsewhere()) return {true, {}};
   const ReadAttempt attempt = awaited.reader->acquire(0, awaited.newer_than);
   switch (attempt.outcome) {
     case ReadOutcome::kAcquired:

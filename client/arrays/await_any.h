@@ -20,6 +20,8 @@ struct Awaited {
   std::uint64_t newer_than = 0;
   // What else makes it ready; may be empty. Asked at each look, ten times a second at least.
   std::function<bool()> is_over;
+  // Likewise: a newer version is on another place of the array.
+  std::function<bool()> newer_elsewhere = {};
   // It is ready, too, once no process is the writer and nothing newer is there; but not before a
   // first version was, or `begun`.
   bool until_writer_gone = false;

@@ -169,6 +169,7 @@ absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit&
     const bool last = must_wait(attempt) && wait_limit.expired();
     if (must_wait(attempt) && !last) {
       if (auto status = refuse_self_deadlock(array); !status.ok()) return status;
+      if (array.board().elsewhere.load() != 0) return absl::AbortedError("versions are elsewhere");
       // A writer may wait for a slot that this process itself still keeps.
       array.release_deferred_if_unused();
       attempt = await_change(array, reader, options, wait_limit, wait, unmappable);

@@ -227,13 +227,14 @@ class WriteWait final : public SlotWait {
 
 // On a device a slot whose last reads are over is better than one that a stream would have to wait
 // for: a reader may be slow, or never end.
-WriteAttempt begin_slot(OpenArray& array, SlotWriter& writer, SlotWait& wait) {
-  if (array.gpu() == nullptr) return writer.begin(wait);
+WriteAttempt begin_slot(OpenArray& array, SlotWriter& writer, SlotWait& wait,
+                        std::uint64_t number) {
+  if (array.gpu() == nullptr) return writer.begin(wait, nullptr, number);
   const auto reads_over = [&](std::uint32_t slot) {
     return array.gpu()->order()->writer().reads_complete(writer, slot);
   };
   const SlotWriter::Preferred preferred(reads_over);
-  return writer.begin(wait, &preferred);
+  return writer.begin(wait, &preferred, number);
 }
 
 // An added slot may lie where this process has nothing mapped. On a device the write comes behind
@@ -249,8 +250,14 @@ absl::Status map_written(OpenArray& array, std::uint32_t slot, WaitLimit& wait_l
   return status;
 }
 
+// What keeps an array from being written, by the outcome of a try, and is not to be waited for.
+absl::Status refusal(const OpenArray& array, WriteOutcome outcome) {
+  if (outcome == WriteOutcome::kNumbersUsedUp) return numbers_used_up(array);
+  return array.gone(outcome == WriteOutcome::kDraining);
+}
+
 absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt,
-                           IfNoSlot if_none) {
+                           IfNoSlot if_none, std::uint64_t number) {
   CountedWait counted(array, &wire::SessionCounts::slot_waits);
   for (;;) {
     if (!array.usable_at_once()) {
@@ -259,7 +266,9 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
     if (auto status = refuse_self_deadlock(array); !status.ok()) return status;
     WriteWait wait(array, wait_limit, counted, if_none);
     attempt = {};
-    if (SlotWriter* writer = array.writer_if_any()) attempt = begin_slot(array, *writer, wait);
+    if (SlotWriter* writer = array.writer_if_any()) {
+      attempt = begin_slot(array, *writer, wait, number);
+    }
     if (!wait.stopped().ok()) return wait.stopped();
     switch (attempt.outcome) {
       case WriteOutcome::kReady:
@@ -269,12 +278,12 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
         count_without_slot(array);
         if (if_none == IfNoSlot::kSkip) return make_error(ErrorCode::kNoFreeSlot, "", "");
         return no_free_slot(array, wait_limit, wait.refused());
+      case WriteOutcome::kNumberUsed:
+        return absl::AbortedError("the number is used");
       case WriteOutcome::kNumbersUsedUp:
-        return numbers_used_up(array);
       case WriteOutcome::kWithdrawn:
-        return array.gone(false);
       case WriteOutcome::kDraining:
-        return array.gone(true);
+        return refusal(array, attempt.outcome);
       case WriteOutcome::kNotMine:
         if (auto status = acquire_ownership(array, wait_limit, counted); !status.ok())
           return status;
@@ -282,14 +291,10 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
   }
 }
 
-}  // namespace
-
-absl::Status begin_write(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt,
-                         IfNoSlot if_none) {
-  // The turn may be that of a thread that is not in this process.
+// At first without waiting, so that the clock is looked at only if there is something to wait for.
+absl::Status enter_writing(OpenArray& array, WaitLimit& wait_limit) {
+  // The lock may be held by a thread that is not in this process.
   if (array.forked()) return array.usable();
-  // At first without waiting, so that the clock is looked at only if there is something to wait
-  // for.
   for (std::chrono::nanoseconds slice{0}; !array.enter_writing(slice); slice = wait_limit.slice()) {
     if (auto status = wait_limit.step(); !status.ok()) return status;
     if (wait_limit.expired()) {
@@ -301,20 +306,52 @@ absl::Status begin_write(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& 
           "Publish or drop the other lease first: one write at a time.");
     }
   }
-  absl::Cleanup leave = [&] {
-    array.leave_writing();
-    array.leave_if_due();  // it was closed meanwhile, and its close() has left that to us
-  };
+  return absl::OkStatus();
+}
+
+void leave_unwritten(OpenArray& array) {
+  array.leave_writing();
+  array.leave_if_due();  // it was closed meanwhile, and its close() has left that to us
+}
+
+}  // namespace
+
+absl::Status begin_write(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt,
+                         IfNoSlot if_none, std::uint64_t number) {
+  if (auto status = enter_writing(array, wait_limit); !status.ok()) return status;
+  absl::Cleanup leave = [&] { leave_unwritten(array); };
   // First what this process itself still keeps: it may be the only slot.
   auto status = array.gpu() == nullptr ? absl::OkStatus() : array.release_deferred();
-  if (status.ok()) status = begin_entered(array, wait_limit, attempt, if_none);
+  if (status.ok()) status = begin_entered(array, wait_limit, attempt, if_none, number);
   if (!status.ok()) return status;
   std::move(leave).Cancel();
   return status;
 }
 
+absl::Status begin_number(OpenArray& home, WaitLimit& wait_limit, std::uint64_t& number) {
+  if (auto status = enter_writing(home, wait_limit); !status.ok()) return status;
+  absl::Cleanup leave = [&] { leave_unwritten(home); };
+  CountedWait counted(home, &wire::SessionCounts::slot_waits);
+  for (;;) {
+    if (auto status = home.usable(); !status.ok()) return status;
+    WriteAttempt attempt;
+    if (SlotWriter* writer = home.writer_if_any()) attempt = writer->take_number();
+    if (attempt.outcome == WriteOutcome::kReady) {
+      number = attempt.version;
+      std::move(leave).Cancel();
+      return absl::OkStatus();
+    }
+    if (attempt.outcome != WriteOutcome::kNotMine) return refusal(home, attempt.outcome);
+    if (auto status = acquire_ownership(home, wait_limit, counted); !status.ok()) return status;
+  }
+}
+
 absl::Status begin_update(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt) {
-  if (auto status = begin_write(array, wait_limit, attempt); !status.ok()) return status;
+  auto status = begin_write(array, wait_limit, attempt);
+  return status.ok() ? copy_current(array, wait_limit, attempt) : status;
+}
+
+absl::Status copy_current(OpenArray& array, WaitLimit& wait_limit, const WriteAttempt& attempt) {
   const wire::Publication current = array.writer_if_any()->current();
   if (current.version == 0) {
     array.end_write(attempt.slot, attempt.version, false);

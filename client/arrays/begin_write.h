@@ -16,9 +16,17 @@ enum class IfNoSlot : bool { kExplain, kSkip };
 // On success the array is in writing (OpenArray::enter_writing) and a slot is the caller's until
 // OpenArray::end_write. Array::write's errors otherwise. With kSkip nobody asks who holds the
 // slots, nor, for a moment, a daemon that has refused one more.
+// `number`: of a version that is copied here (SlotWriter::begin): kAborted, with attempt.outcome
+// kNumberUsed, where it cannot have that number here.
 absl::Status begin_write(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt,
-                         IfNoSlot if_none = IfNoSlot::kExplain);
+                         IfNoSlot if_none = IfNoSlot::kExplain, std::uint64_t number = 0);
 // As begin_write, and the slot starts with the current version's bytes.
 absl::Status begin_update(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt);
+// The latter half of begin_update. After an error the write has ended.
+absl::Status copy_current(OpenArray& array, WaitLimit& wait_limit, const WriteAttempt& attempt);
+
+// The number of a version that is written on one of the home's replicas. On success the home is in
+// writing until OpenArray::end_number, as nobody else may give a number meanwhile. Errors as above.
+absl::Status begin_number(OpenArray& home, WaitLimit& wait_limit, std::uint64_t& number);
 
 }  // namespace memlease::internal

@@ -193,6 +193,24 @@ absl::Status get_from_device(OpenArray& array, std::uint32_t slot, std::uint64_t
   });
 }
 
+// By the GPU that it goes to, if there is one, else by that where it is.
+absl::Status copy_version(OpenArray& from, std::uint32_t from_slot, std::uint64_t version,
+                          OpenArray& to, std::uint32_t slot, LeaseStreams& streams) {
+  absl::Status status;
+  if (from.gpu() != nullptr) {
+    LeaseStreams of_source;
+    of_source.interrupt_check = streams.interrupt_check;
+    status = host_wait_version(*from.gpu(), from_slot, version, of_source);
+  }
+  if (status.ok() && to.gpu() != nullptr) status = host_wait_slot(*to.gpu(), slot, streams);
+  if (!status.ok()) return status;
+  Importer& importer = to.gpu() != nullptr ? to.gpu()->importer() : from.gpu()->importer();
+  return copy_now(to, importer, [&](Stream on) {
+    if (to.gpu() != nullptr) streams.stream = on;
+    return copy_pieces(to, importer, to.write_data(slot), from.read_data(from_slot), on);
+  });
+}
+
 absl::StatusOr<Importer*> check_source(OpenArray& array, const GpuSource& source) {
   if (element_bytes(array.spec()) == 0) return nullptr;
   if (auto status = check_layout(array, source); !status.ok()) return status;

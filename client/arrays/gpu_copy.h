@@ -25,6 +25,11 @@ absl::Status put_to_device(OpenArray& array, std::uint32_t slot, const std::byte
 absl::Status get_from_device(OpenArray& array, std::uint32_t slot, std::uint64_t version,
                              std::byte* packed, bool only_use, LeaseStreams& streams);
 
+// A version from where it is held on one device to a write lease's slot on another, of an array of
+// the same spec. Waits for what comes before and for the copy: nothing is under way afterwards.
+absl::Status copy_version(OpenArray& from, std::uint32_t from_slot, std::uint64_t version,
+                          OpenArray& to, std::uint32_t slot, LeaseStreams& streams);
+
 // Can it be copied into this array? Asked before there is a lease. By whom: null if there are no
 // elements.
 absl::StatusOr<Importer*> check_source(OpenArray& array, const GpuSource& source);

@@ -71,12 +71,22 @@ void OpenArray::end_read(std::uint32_t slot) {
 }
 
 void OpenArray::end_write(std::uint32_t slot, std::uint64_t version, bool publish) {
+  OpenArray* home = nullptr;
   end_lease([&] {
     if (publish) {
       writer_->publish(slot, version);
     } else {
       writer_->drop(slot);
     }
+    home = std::exchange(numbered_by_, nullptr);
+    leave_writing();
+  });
+  if (home != nullptr) home->end_number();
+}
+
+void OpenArray::end_number() {
+  end_lease([&] {
+    writer_->end_number();
     leave_writing();
   });
 }

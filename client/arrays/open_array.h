@@ -77,6 +77,11 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
                                std::uint64_t interrupt_check);
   // Ends a write lease, likewise.
   void end_write(std::uint32_t slot, std::uint64_t version, bool publish);
+  // In a write on a replica: its number is from this home, which has given it by begin_number().
+  // With the write's end the home's ends.
+  void set_numbered_by(OpenArray& home) { numbered_by_ = &home; }
+  // Ends what begin_number() has begun here.
+  void end_number();
   // The pins of a host array that outlive their leases, for pin.cc and release_views().
   OutlivingPins& outliving_pins() { return outliving_pins_; }
   // Of how many slots has this process a lease or view?
@@ -174,6 +179,7 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
   std::atomic<bool> left_{false};  // no member any more; the rows may be another array's by now
   WriteLock write_lock_;
   std::optional<SlotWriter> writer_;                   // used under the write lock alone
+  OpenArray* numbered_by_ = nullptr;                   // likewise; kept by its own write lock
   std::chrono::steady_clock::time_point next_growth_;  // likewise
 
   // A thread that subscribes or leaves does so alone, but makes its calls without the lock.

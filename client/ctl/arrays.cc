@@ -167,7 +167,7 @@ absl::Status list_arrays(const Connection& daemon, const Options& options,
 
 absl::Status show_array(const Connection& daemon, const Options& options, const std::string& name) {
   // Also makes sure that the name is no pattern.
-  if (auto status = wire::validate_name(name); !status.ok()) return status;
+  if (auto status = wire::validate_opened_name(name); !status.ok()) return status;
   const auto reply = daemon.admin->list_arrays(name);
   if (!reply.ok()) return reply.status();
   // One that is withdrawn but still held may stand beside a new one of the same name.
@@ -190,7 +190,7 @@ absl::Status show_array(const Connection& daemon, const Options& options, const 
 }
 
 absl::Status withdraw(const Connection& daemon, const Options& options, const std::string& name) {
-  if (auto status = wire::validate_name(name); !status.ok()) return status;
+  if (auto status = wire::validate_opened_name(name); !status.ok()) return status;
   if (auto status = daemon.admin->withdraw(name); !status.ok()) return status;
   print_record({"", {{"withdrawn", "Withdrawn"}}, {{name}}}, options);
   return absl::OkStatus();

@@ -42,7 +42,7 @@ std::uint64_t slots_held(const v1::Holder& holder) {
 absl::Status list_holders(const Connection& daemon, const Options& options,
                           const std::string& name) {
   if (!name.empty()) {
-    if (auto status = wire::validate_name(name); !status.ok()) return status;
+    if (auto status = wire::validate_opened_name(name); !status.ok()) return status;
   }
   const auto reply = daemon.admin->list_holders(name);
   if (!reply.ok()) return reply.status();

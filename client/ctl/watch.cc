@@ -173,7 +173,7 @@ absl::Status watch(const Array& array, const Signals& signals, Watch& out) {
 
 absl::Status watch_array(const Connection& daemon, const Options& options,
                          const std::string& name) {
-  if (auto status = wire::validate_name(name); !status.ok()) return status;
+  if (auto status = wire::validate_opened_name(name); !status.ok()) return status;
   const Signals signals;
   ConnectOptions where;
   where.directory = daemon.directory;

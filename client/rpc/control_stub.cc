@@ -65,6 +65,8 @@ absl::StatusOr<OpenAnswer> opened_from(const v1::OpenReply& reply) {
   opened.slot_bytes = reply.slot_bytes();
   opened.may_write = reply.may_write();
   opened.created = reply.created();
+  if (reply.home_id() != 0) opened.home = wire::ArrayId{reply.home_id()};
+  opened.replica_number = reply.replica_number();
   opened.owner_uid = reply.owner_uid();
   opened.owner_gid = reply.owner_gid();
   auto events = handles_from(reply.write_events());
@@ -176,6 +178,29 @@ absl::StatusOr<OpenAnswer> ControlStub::open(const std::string& name, InterruptC
   request.set_name(name);
   v1::OpenReply reply;
   return opened(call(&Stub::PrepareAsyncOpen, request, reply, interrupt), reply);
+}
+
+absl::StatusOr<OpenAnswer> ControlStub::open_replica(wire::ArrayId home, const std::string& device,
+                                                     InterruptCheck interrupt) {
+  v1::ReplicaRequest request;
+  request.set_array_id(wire::to_int(home));
+  request.set_device(device);
+  v1::OpenReply reply;
+  return opened(call(&Stub::PrepareAsyncOpenReplica, request, reply, interrupt), reply);
+}
+
+absl::StatusOr<OpenAnswer> ControlStub::open_replica(wire::ArrayId home, std::uint32_t number,
+                                                     InterruptCheck interrupt) {
+  v1::ReplicaRequest request;
+  request.set_array_id(wire::to_int(home));
+  request.set_number(number);
+  v1::OpenReply reply;
+  return opened(call(&Stub::PrepareAsyncOpenReplica, request, reply, interrupt), reply);
+}
+
+absl::Status ControlStub::write_elsewhere(wire::ArrayId replica, InterruptCheck interrupt) {
+  v1::Empty reply;
+  return call(&Stub::PrepareAsyncWriteElsewhere, array_request(replica), reply, interrupt);
 }
 
 absl::StatusOr<Subscribed> ControlStub::subscribe(wire::ArrayId array, InterruptCheck interrupt) {

@@ -27,6 +27,11 @@ class ControlStub : public ControlPort {
                                                 InterruptCheck interrupt) override;
   absl::StatusOr<bool> wait_for(const std::string& name, std::chrono::milliseconds timeout,
                                 InterruptCheck interrupt) override;
+  absl::StatusOr<OpenAnswer> open_replica(wire::ArrayId home, const std::string& device,
+                                          InterruptCheck interrupt) override;
+  absl::StatusOr<OpenAnswer> open_replica(wire::ArrayId home, std::uint32_t number,
+                                          InterruptCheck interrupt) override;
+  absl::Status write_elsewhere(wire::ArrayId replica, InterruptCheck interrupt) override;
   absl::StatusOr<Subscribed> subscribe(wire::ArrayId array, InterruptCheck interrupt) override;
   absl::StatusOr<WriterAnswer> acquire_writer(wire::ArrayId array,
                                               InterruptCheck interrupt) override;

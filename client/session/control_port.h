@@ -19,6 +19,9 @@ namespace memlease::internal {
 struct OpenAnswer {
   wire::ArrayId id{0};
   wire::ArraySpec spec;
+  // Of a replica: its array, and its bit in the board's `elsewhere`.
+  std::optional<wire::ArrayId> home;
+  std::uint32_t replica_number = 0;
   std::uint32_t owner_uid = 0;
   std::uint32_t owner_gid = 0;
   wire::FileRange board_record;
@@ -105,6 +108,15 @@ class ControlPort {
 
   // ---- An array that is open. kWithdrawn, once it has been left or withdrawn.
 
+  // Opens its replica on a device, as create() and open() do; makes it unless it is there. kDenied,
+  // kQuotaExceeded, kOutOfMemory, kUnsupported (the device).
+  virtual absl::StatusOr<OpenAnswer> open_replica(wire::ArrayId home, const std::string& device,
+                                                  InterruptCheck interrupt) = 0;
+  // The replica of this number. kNotFound.
+  virtual absl::StatusOr<OpenAnswer> open_replica(wire::ArrayId home, std::uint32_t number,
+                                                  InterruptCheck interrupt) = 0;
+  // To be called before the first version is written on this replica that its home does not have.
+  virtual absl::Status write_elsewhere(wire::ArrayId replica, InterruptCheck interrupt) = 0;
   // This process's reader row: made by the first call, the same one afterwards.
   virtual absl::StatusOr<Subscribed> subscribe(wire::ArrayId array, InterruptCheck interrupt) = 0;
   // Asks for writer ownership (SlotWriter has the protocol); never waits. kDenied.

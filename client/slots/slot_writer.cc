@@ -84,7 +84,7 @@ void SlotWriter::clear_from(std::uint32_t slot) {
 
 // ---- Begin.
 
-WriteAttempt SlotWriter::begin(SlotWait& wait, const Preferred* preferred) {
+WriteAttempt SlotWriter::begin(SlotWait& wait, const Preferred* preferred, std::uint64_t number) {
   // First the flag, then the look: either the daemon sees that we write, or we see that it moves
   // ownership (or has withdrawn the array).
   if (!leaves_out("flag the write")) row_.writing.store(1);
@@ -102,14 +102,44 @@ WriteAttempt SlotWriter::begin(SlotWait& wait, const Preferred* preferred) {
     return {is_over(now) ? now : WriteOutcome::kNoFreeSlot};
   }
   crash_point("write.chosen");
-  const std::uint64_t version = next_version();
-  if (version > wire::kLastVersion) {
+  const std::uint64_t version = number == 0 ? next_version() : number;
+  if (version > wire::kLastVersion || (number != 0 && !may_copy(number))) {
     take_back(slot);
     end_write();
-    return {WriteOutcome::kNumbersUsedUp};
+    return {number == 0 ? WriteOutcome::kNumbersUsedUp : WriteOutcome::kNumberUsed};
   }
   hand_out(slot, version);
   return {WriteOutcome::kReady, slot, version};
+}
+
+WriteAttempt SlotWriter::take_number() {
+  row_.writing.store(1);
+  crash_point("number.flagged");
+  if (const WriteOutcome outcome = may_begin(); outcome != WriteOutcome::kReady) {
+    end_write();
+    return {outcome};
+  }
+  const std::uint64_t version = next_version();
+  if (version > wire::kLastVersion) {
+    end_write();
+    return {WriteOutcome::kNumbersUsedUp};
+  }
+  row_.highest_used.store(version, kInOrder);
+  crash_point("number.taken");
+  return {WriteOutcome::kReady, 0, version};
+}
+
+// The numbers of all places of an array are the home's to give, so one that is copied has been used
+// there. Not here, unless somebody was faster; or died while he copied it, and whoever looked for
+// it here was told that it is lost.
+bool SlotWriter::may_copy(std::uint64_t number) const {
+  if (number <= wire::unpack_publication(row_.publication.load()).version) return false;
+  for (std::uint32_t s = 0; s < layout_.most; ++s) {
+    if (number <= board_.poisoned()[s].load() && !leaves_out("give a lost number again")) {
+      return false;
+    }
+  }
+  return true;
 }
 
 wire::Publication SlotWriter::current() const {
@@ -298,7 +328,9 @@ void SlotWriter::for_each_read_fence(std::uint32_t slot, OnRead fn) {
 
 // From here on the slot's bytes are the writer's. The number counts as used, come what may.
 void SlotWriter::hand_out(std::uint32_t slot, std::uint64_t version) {
-  if (!leaves_out("use up the number")) row_.highest_used.store(version, kInOrder);
+  if (!leaves_out("use up the number") && version > row_.highest_used.load()) {
+    row_.highest_used.store(version, kInOrder);
+  }
   crash_point("write.numbered");
   Word& word = row_.slot_words()[slot];
   if (!leaves_out("hand the slot out")) word.store(word.load() | wire::kHandedOut, kInOrder);

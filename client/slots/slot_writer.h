@@ -23,6 +23,7 @@ enum class WriteOutcome : std::uint32_t {
   kNotMine,  // ownership is elsewhere or on its way: ask the daemon
   kNoFreeSlot,
   kNumbersUsedUp,  // kLastVersion has been begun: nobody writes this array any more
+  kNumberUsed,     // of a version that was to be copied: a version here has it, or a higher one
   kWithdrawn,
   kDraining,
 };
@@ -48,7 +49,13 @@ class SlotWriter {
   // Takes a free slot; while none is free, goes on as `wait` says. Of several free slots one that
   // is `preferred` comes first; asked with the slot's mark set.
   using Preferred = absl::FunctionRef<bool(std::uint32_t slot)>;
-  WriteAttempt begin(SlotWait& wait, const Preferred* preferred = nullptr);
+  // `number`: of a version that is copied here from another place of the array; 0: the next one.
+  WriteAttempt begin(SlotWait& wait, const Preferred* preferred = nullptr,
+                     std::uint64_t number = 0);
+  // The next number, for a version that is written on a replica of the array: no slot of this one
+  // is written. end_number() next, once that version has been published or dropped.
+  WriteAttempt take_number();
+  void end_number() { end_write(); }
   // Returns after the version is current. Wakes sleeping readers, and calls nobody.
   void publish(std::uint32_t slot, std::uint64_t version);
   // The slot has no version from now on. Calls nobody.
@@ -85,6 +92,7 @@ class SlotWriter {
   bool try_slot(std::uint32_t slot, const Preferred* preferred);
   void hand_out(std::uint32_t slot, std::uint64_t version);
   std::uint64_t next_version() const;
+  bool may_copy(std::uint64_t number) const;
   bool held(std::uint32_t slot);
   struct SleepWords {
     std::vector<wire::FutexWait> words;

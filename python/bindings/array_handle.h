@@ -18,6 +18,7 @@ struct Reference {
   std::string directory;
   std::string name;
   std::uint64_t id = 0;
+  std::string device;
 };
 
 // A memlease::Array and the NumPy arrays kept for its next leases. Copies are the same handle.

@@ -69,6 +69,11 @@ Stream optional_stream(const py::object& stream) {
   return to_stream(stream.is_none() ? nullptr : stream.ptr());
 }
 
+ArrayHandle on(const ArrayHandle& self, const std::string& device) {
+  const Array& array = *self;
+  return ArrayHandle(without_gil([&] { return array.on(device); }));
+}
+
 std::uint64_t get_bytes(const ArrayHandle& self, const py::object& destination,
                         const py::object& timeout) {
   const ReadOptions options{0, 0, to_timeout(timeout.ptr(), "timeout")};
@@ -180,9 +185,10 @@ void bind_properties(py::class_<ArrayHandle>& type) {
   type.def_property_readonly(
       "strides", [](const ArrayHandle& self) { return to_tuple(self->strides_bytes()); },
       "Bytes from one element to the next, per axis.");
-  type.def_property_readonly("device", &get<&Array::device>,
-                             "Memory space: 'host', or the UUID of a GPU, which all processes know "
-                             "it by: 'GPU-6a9f...'.");
+  type.def_property_readonly(
+      "device", [](const ArrayHandle& self) { return self.reference().device; },
+      "Memory space: 'host', or the UUID of a GPU, which all processes know "
+      "it by: 'GPU-6a9f...'.");
   type.def_property_readonly(
       "device_ordinal",
       [](const ArrayHandle& self) -> std::optional<int> {
@@ -235,7 +241,7 @@ void bind_properties(py::class_<ArrayHandle>& type) {
 
 Reference ArrayHandle::reference() const {
   if (!array_) return reference_;
-  return {array_->directory(), array_->name(), array_->id()};
+  return {array_->directory(), array_->name(), array_->id(), array_->device()};
 }
 
 // Other threads may have opened or closed it while this one was without the GIL.
@@ -329,13 +335,17 @@ void bind_arrays(py::module_& module) {
       "The places of those that are ready; see memlease.wait.");
   py::class_<ArrayHandle> type(module, "Array");
   type.def(py::init<const ArrayHandle&>(), py::arg("handle"));
-  type.def(py::init([](std::string directory, std::string name, std::uint64_t id, py::object open) {
-             return ArrayHandle({std::move(directory), std::move(name), id}, std::move(open));
+  type.def(py::init([](std::string directory, std::string name, std::uint64_t id,
+                       std::string device, py::object open) {
+             return ArrayHandle({std::move(directory), std::move(name), id, std::move(device)},
+                                std::move(open));
            }),
-           py::kw_only(), py::arg("directory"), py::arg("name"), py::arg("id"), py::arg("open"));
+           py::kw_only(), py::arg("directory"), py::arg("name"), py::arg("id"), py::arg("device"),
+           py::arg("open"));
   bind_properties(type);
   bind_lease_calls(type);
   add_methods(type, calls);
+  type.def("_on", &on, py::arg("device"));
   type.def("_get_bytes", &get_bytes, py::arg("destination"), py::arg("timeout"));
   type.def("_put_bytes", &put_bytes, py::arg("source"), py::arg("wait"), py::arg("stream"));
   type.def("_put_gpu", &put_gpu, py::arg("source"), py::arg("wait"), py::arg("stream"));

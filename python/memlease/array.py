@@ -68,6 +68,40 @@ class Array(_core.Array, Closing):
         """Bytes of all elements of one version, without gaps."""
         return self.size * self.itemsize
 
+    def on(self, device: str) -> "Array":
+        """Return a handle of the same array on another device.
+
+        Its versions are the array's, numbered as they are: reading there copies the newest one over
+        unless it is there, once however many processes ask for it, and waits for the copy; writing
+        there makes the array's next version, wherever the last one was written. So the newest
+        version is where it was last written, and a copy stays until the next write.
+
+        The first handle makes a replica there, with the array's slots, which counts in the quota of
+        the array's owner. It goes once nobody has it open and the array's own device has its newest
+        version. Errors and `memleasectl` call it ``name@device``. Calls the daemon.
+
+        Parameters
+        ----------
+        device : str
+            ``"host"``, ``"cuda:0"``, ``"cuda"`` for the current GPU, or a GPU's UUID.
+
+        Returns
+        -------
+        Array
+            This handle, if the array is there.
+
+        Raises
+        ------
+        InvalidArgument, Unsupported
+            No such device.
+        Denied
+            The replica is not there, and this process may not write the array. Reading there raises
+            it where this process may not write, and a newer version would have to be copied.
+        QuotaExceeded, OutOfMemory
+        """
+        handle = self._on("host" if device == "cpu" else device)
+        return self if handle.device == self.device else type(self)(handle)
+
     def get(
         self, out: "NDArray[Any] | None" = None, *, timeout: float | None = None
     ) -> "NDArray[Any]":

@@ -1,4 +1,4 @@
-"""Arrays pickle as references: directory, name and identity, never a handle."""
+"""Arrays pickle as references: directory, name, identity and device, never a handle."""
 
 import functools
 import os
@@ -13,34 +13,37 @@ from memlease.errors import DaemonLost, Error, Withdrawn
 _clients: dict[tuple[int, str], Client] = {}
 
 
-def open_reference(directory: str, name: str, array_id: int) -> Array:
+def open_reference(directory: str, name: str, array_id: int, device: str) -> Array:
     """Open the array that was pickled.
 
     An exception here would end pools of processes, which unpickle where nobody catches it: the
     first use of the handle tries again, and raises.
     """
     try:
-        return _find(directory, name, array_id)
+        return _find(directory, name, array_id, device)
     except Error:
         later = Array.__new__(Array)
-        find = functools.partial(_find, directory, name, array_id)
-        _core.Array.__init__(later, directory=directory, name=name, id=array_id, open=find)
+        find = functools.partial(_find, directory, name, array_id, device)
+        _core.Array.__init__(
+            later, directory=directory, name=name, id=array_id, device=device, open=find
+        )
         return later
 
 
-def _find(directory: str, name: str, array_id: int) -> Array:
+def _find(directory: str, name: str, array_id: int, device: str) -> Array:
     """Open it; `Withdrawn` if another array has its name by now."""
     key = (os.getpid(), directory)
     client = _clients.get(key)
     if client is not None:
         try:
-            return _open(client, name, array_id)
+            return _open(client, name, array_id, device)
         except DaemonLost:  # another one may serve there by now
             _clients.pop(key, None)
-    return _open(_clients.setdefault(key, connect(directory, start=False)), name, array_id)
+    client = _clients.setdefault(key, connect(directory, start=False))
+    return _open(client, name, array_id, device)
 
 
-def _open(client: Client, name: str, array_id: int) -> Array:
+def _open(client: Client, name: str, array_id: int, device: str) -> Array:
     array = client.open(name)
     if array.id != array_id:
         array.close()
@@ -49,7 +52,7 @@ def _open(client: Client, name: str, array_id: int) -> Array:
             "stands now",
             f"open it by client.open({name!r}) if that one is meant",
         )
-    return array
+    return array.on(device)
 
 
 def forget_clients(directory: str) -> None:
@@ -61,4 +64,4 @@ def forget_clients(directory: str) -> None:
 
 def reduce_array(array: Array) -> tuple[Any, ...]:
     """Pickle an array so that `open_reference` opens it."""
-    return open_reference, (array.directory, array.name, array.id)
+    return open_reference, (array.directory, array.name, array.id, array.device)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -28,6 +29,9 @@ struct Array {
   wire::ArraySpec spec;  // with max_slots as a number
   AccessDomain domain;
   wire::SessionId creator{0};
+  // Of a replica: the array whose versions it has, and its bit in that one's board.
+  std::optional<wire::ArrayId> home;
+  std::uint32_t replica_number = 0;
   std::uint64_t created_unix_ms = 0;
   std::uint64_t slot_bytes = 0;
   // What spec allows: rows and the record are laid out for it.
@@ -57,7 +61,8 @@ struct Array {
   wire::SessionId writer{0};  // 0: the takeover row counts
   std::optional<PendingMove> pending;
   bool withdrawn = false;
-  std::uint64_t tallied_version = 0;  // as Tally has it
+  std::vector<wire::ArrayId> replicas;  // that there are; none has replicas of its own
+  std::uint64_t tallied_version = 0;    // as Tally has it
 };
 
 inline wire::RowRef row_ref(wire::FileRange at) {

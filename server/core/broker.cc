@@ -148,7 +148,8 @@ std::string Broker::reclaim_reason(const Session& session, const Array& array) c
   const Membership& membership = session.memberships.at(array.id);
   if (rows_.is_writing(membership)) return "was writing";
   if (rows_.in_use(membership, array)) return "held a slot";
-  if (array.creator == session.id && array.spec.lifetime == wire::Lifetime::kSession) {
+  if (array.creator == session.id && array.spec.lifetime == wire::Lifetime::kSession &&
+      !array.home) {
     return "created it";
   }
   return "";
@@ -209,10 +210,66 @@ absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::Ar
 
 absl::StatusOr<Broker::Opened> Broker::open(Session& session, const std::string& name) {
   if (auto status = refuse_while_draining(); !status.ok()) return status;
-  if (auto status = wire::validate_name(name); !status.ok()) return status;
+  if (auto status = wire::validate_opened_name(name); !status.ok()) return status;
   auto array = readable(session.peer, name);
   if (!array.ok()) return array.status();
   return join(session, **array, false);
+}
+
+absl::StatusOr<Broker::Creation> Broker::open_replica(Session& session, ArrayId id,
+                                                      const std::string& device) {
+  if (auto status = refuse_while_draining(); !status.ok()) return status;
+  auto member = this->member(session, id);
+  if (!member.ok()) return member.status();
+  Array& home = *member->array;
+  if (home.withdrawn) return has_been_withdrawn(home);
+  if (devices_.find(device) == nullptr) return no_such_device(device, devices_.names());
+  if (Array* there = find_replica(catalog_, home, device)) return join(session, *there, false);
+  if (!may_write(session.peer, home.domain)) {
+    return may_not_make_replica(home, device, session.peer.uid);
+  }
+  const auto number = number_for_replica(catalog_, home, device);
+  if (!number.ok()) return number.status();
+  auto creation = store_.create(spec_of_replica(home, device), home.domain);
+  if (!creation.ok()) return creation.status();
+  if (const auto* growth = std::get_if<SegmentPool::Growth>(&*creation)) return *growth;
+  auto replica = std::get<std::unique_ptr<Array>>(std::move(*creation));
+  replica->creator = session.id;
+  replica->home = home.id;
+  replica->replica_number = *number;
+  replica->created_unix_ms = dependencies_.clock.unix_ms();
+  home.replicas.push_back(replica->id);
+  const Opened opened = join(session, catalog_.add(std::move(replica)), true);
+  recorder_.created(*opened.array, session);
+  recorder_.degraded(*opened.array, session, opened.array->write_events->shortage());
+  return opened;
+}
+
+absl::StatusOr<Broker::Opened> Broker::open_replica(Session& session, ArrayId id,
+                                                    std::uint32_t number) {
+  if (auto status = refuse_while_draining(); !status.ok()) return status;
+  auto member = this->member(session, id);
+  if (!member.ok()) return member.status();
+  Array* const replica = find_replica(catalog_, *member->array, number);
+  if (replica == nullptr) return no_such_replica(*member->array, number);
+  return join(session, *replica, false);
+}
+
+absl::Status Broker::write_elsewhere(Session& session, ArrayId id) {
+  auto member = this->member(session, id);
+  if (!member.ok()) return member.status();
+  const Array& replica = *member->array;
+  if (!may_write(session.peer, replica.domain)) return may_not_write_to(replica, session.peer.uid);
+  if (replica.withdrawn) return has_been_withdrawn(replica);
+  Array* const home = home_of(replica);
+  if (home == nullptr) return is_no_replica(replica);
+  set_elsewhere(*home->board, replica.replica_number, true);
+  return absl::OkStatus();
+}
+
+bool Broker::home_has_all(const Array& replica) const {
+  const Array* const home = home_of(replica);
+  return home == nullptr || server::home_has_all(writer_ownership_, *home, replica);
 }
 
 Broker::Opened Broker::join(Session& session, Array& array, bool created) {
@@ -380,10 +437,11 @@ absl::Status Broker::leave(Session& session, ArrayId id, std::uint32_t opens) {
 }
 
 absl::Status Broker::withdraw(const PeerIdentity& viewer, const std::string& name) {
-  if (auto status = wire::validate_name(name); !status.ok()) return status;
+  if (auto status = wire::validate_opened_name(name); !status.ok()) return status;
   auto array = readable(viewer, name);
   if (!array.ok()) return array.status();
   if (!may_write(viewer, (*array)->domain)) return may_not_withdraw(**array, viewer.uid);
+  if ((*array)->home && !home_has_all(**array)) return has_what_its_home_lacks(**array);
   recorder_.withdrawn(**array, viewer);
   withdraw(**array);
   return absl::OkStatus();
@@ -394,14 +452,30 @@ void Broker::withdraw(Array& array) {
   array.withdrawn = true;
   catalog_.remove_name(array);
   set_withdrawn(*array.board);
+  if (Array* const home = home_of(array)) {
+    set_elsewhere(*home->board, array.replica_number, false);
+  }
+  const std::vector<ArrayId> replicas = array.replicas;
+  for (const ArrayId id : replicas) withdraw(*catalog_.find(id));
   detach_unused(array);
 }
 
-void Broker::detach_from_withdrawn() {
-  if (!has_withdrawn()) return;
-  for (Array* array : catalog_.all()) {
-    if (array->withdrawn) detach_unused(*array);
+bool Broker::give_back_unused() {
+  std::vector<ArrayId> ids;
+  for (const Array* array : catalog_.all()) {
+    if (array->withdrawn || (array->home && array->members.empty())) ids.push_back(array->id);
   }
+  for (const ArrayId id : ids) {
+    Array* const array = catalog_.find(id);
+    if (array == nullptr) continue;
+    if (array->withdrawn) {
+      detach_unused(*array);
+    } else if (home_has_all(*array)) {
+      recorder_.let_go(*array, "nobody has it open, and its home has what it has");
+      withdraw(*array);
+    }
+  }
+  return std::ranges::any_of(ids, [&](ArrayId id) { return catalog_.find(id) != nullptr; });
 }
 
 // Of a withdrawn array. Who uses nothing now can use nothing any more. Where there are events all
@@ -435,6 +509,7 @@ void Broker::destroy_if_unused(Array& array) {
   if (!array.withdrawn || !array.members.empty()) return;
   look(array);
   store_.destroy(array);
+  if (Array* const home = home_of(array)) std::erase(home->replicas, array.id);
   if (Session* creator = sessions_.find(array.creator)) creator->created.erase(array.id);
   catalog_.erase(array.id);
 }
@@ -446,7 +521,7 @@ bool Broker::exists(const PeerIdentity& viewer, const std::string& name) const {
 std::vector<std::string> Broker::names(const PeerIdentity& viewer) const {
   std::vector<std::string> readable;
   for (const auto& [name, array] : catalog_.named()) {
-    if (may_read(viewer, array->domain)) readable.push_back(name);
+    if (!array->home && may_read(viewer, array->domain)) readable.push_back(name);
   }
   return readable;
 }

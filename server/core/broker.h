@@ -20,6 +20,7 @@
 #include "server/core/imports.h"
 #include "server/core/quota.h"
 #include "server/core/recorder.h"
+#include "server/core/replicas.h"
 #include "server/core/segment_pool.h"
 #include "server/core/session_rows.h"
 #include "server/core/session_table.h"
@@ -77,7 +78,15 @@ class Broker {
                           absl::StatusOr<std::unique_ptr<SharedMemory>> memory);
   // After create() has had what add_memory() brought: nobody wants the rest.
   void return_surplus(std::string_view device) { devices_.at(device).segments.return_surplus(); }
+  // Also of a replica that there is, by its own name.
   absl::StatusOr<Opened> open(Session& session, const std::string& name);
+  // Of an array that the session has open: the replica on a device, made unless it is there, which
+  // only those may do who may write; or the one of a number.
+  absl::StatusOr<Creation> open_replica(Session& session, wire::ArrayId id,
+                                        const std::string& device);
+  absl::StatusOr<Opened> open_replica(Session& session, wire::ArrayId id, std::uint32_t number);
+  // Versions are about to be written on this replica that its home does not have.
+  absl::Status write_elsewhere(Session& session, wire::ArrayId id);
   struct Subscribed {
     wire::RowRef row;
     const EventSet* read_events = nullptr;  // of the row; null on the host
@@ -108,13 +117,15 @@ class Broker {
   // Takes away added slots that nobody uses and that have not been written since the last call. How
   // many.
   std::uint32_t take_idle_slots();
-  // Members of withdrawn arrays on the host that hold nothing any more are none from now on: the
-  // end of a lease calls nobody. What a device has open its process closes first, and then says so.
-  void detach_from_withdrawn();
-  bool has_withdrawn() const { return catalog_.size() != catalog_.named().size(); }
+  // What no call tells of. Members of withdrawn arrays on the host that hold nothing any more are
+  // none from now on: the end of a lease calls nobody. (What a device has open its process closes
+  // first, and then says so.) Replicas that nobody has open go once their home has all they have.
+  // True while there may be more to look for.
+  bool give_back_unused();
   std::uint64_t added_slots() const { return store_.added_slots(); }
 
   // ---- For Control and Admin: `viewer` is who asks.
+  // A replica's name: kBusy while its home lacks what it has.
   absl::Status withdraw(const PeerIdentity& viewer, const std::string& name);
   bool exists(const PeerIdentity& viewer, const std::string& name) const;
   // Names that the viewer may read, in order. A copy, so that patterns are tried without the core.
@@ -158,6 +169,10 @@ class Broker {
   bool in_use(const Session& session, const Membership& membership, const Array& array) const;
   void withdraw(Array& array);
   void detach_unused(Array& array);
+  Array* home_of(const Array& array) const {
+    return array.home ? catalog_.find(*array.home) : nullptr;
+  }
+  bool home_has_all(const Array& replica) const;
   std::string reclaim_reason(const Session& session, const Array& array) const;
   // The session uses the array no more: its ownership, its entry, then the array if it was the
   // last.

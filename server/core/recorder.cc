@@ -65,6 +65,12 @@ void Recorder::shrunk(const Array& array, std::size_t change) {
   history_.add(std::move(event));
 }
 
+void Recorder::let_go(const Array& array, std::string reason) {
+  PeerIdentity owner;
+  owner.uid = array.domain.uid;
+  withdrawn(array, owner, std::move(reason));
+}
+
 HistoryEvent Recorder::of_array(Happening what, const Array& array, const PeerIdentity& by) const {
   HistoryEvent event;
   event.what = what;

@@ -35,6 +35,8 @@ class Recorder {
   // From now on it has its slots; `change`: that came or went.
   void grown(const Array& array, const Session& writer, std::size_t change);
   void shrunk(const Array& array, std::size_t change);
+  // By the daemon itself, which withdraws it.
+  void let_go(const Array& array, std::string reason);
 
  private:
   HistoryEvent of_array(Happening what, const Array& array, const PeerIdentity& by) const;

@@ -64,6 +64,16 @@ bool writer_uses(const WriterRow& row, std::uint32_t slot) {
          (current.version != 0 && current.slot == slot);
 }
 
+void set_elsewhere(BoardRecord& home, std::uint32_t number, bool is) {
+  const std::uint32_t bit = std::uint32_t{1} << number;
+  if (is) {
+    home.elsewhere.fetch_or(bit);
+  } else {
+    home.elsewhere.fetch_and(~bit);
+  }
+  announce(home);
+}
+
 void set_moving(BoardRecord& board) { board.writer.fetch_or(wire::kWriterMoving); }
 
 void clear_moving(BoardRecord& board) {

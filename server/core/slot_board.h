@@ -56,6 +56,10 @@ void take_over(wire::BoardRecord& board, wire::WriterRow& takeover, wire::RowRef
                const wire::WriterRow& from, wire::SlotLayout layout,
                absl::FunctionRef<bool(std::uint32_t)> stands);
 
+// The replica of this number has versions, or is about to, that the home has not; or it has gone.
+// Whoever waits for a version of the home looks again.
+void set_elsewhere(wire::BoardRecord& home, std::uint32_t number, bool is);
+
 void add_subscriber(wire::BoardRecord& board, wire::Word& entry, wire::RowRef row);
 // The entry stays where it is; a writer that waits for this reader is woken.
 void remove_subscriber(wire::BoardRecord& board, wire::Word& entry);

@@ -40,6 +40,9 @@ void fill(const Broker::Opened& opened, std::uint64_t host_waits_ms, v1::OpenRep
     reply.add_write_events(wire::to_proto(event));
   }
   reply.set_host_waits_ms(host_waits_ms);
+  if (!array.home) return;
+  reply.set_home_id(wire::to_int(*array.home));
+  reply.set_replica_number(array.replica_number);
 }
 
 // Nobody takes the answer of a call that its client has given up: what it has opened is given back.
@@ -108,41 +111,75 @@ grpc::Status ControlService::answer(const absl::Status& status) {
   return wire::to_grpc(status);
 }
 
-grpc::Status ControlService::Create(grpc::ServerContext* context, const v1::CreateRequest* request,
-                                    v1::OpenReply* reply) {
-  auto spec = wire::from_proto(request->spec());
-  if (!spec.ok()) return answer(spec.status());
+// More than one round only for the first array on a GPU, and for memory.
+grpc::Status ControlService::make(const grpc::ServerContext& context, const char* call,
+                                  const std::string& device, const Make& make,
+                                  v1::OpenReply& reply) {
   std::optional<SegmentPool::Growth> growth;
-  // More than one round only for the first array on a GPU, and for memory.
   for (bool prepared = false;;) {
     bool prepare = false;
     std::optional<SegmentPool::Growth> missing;
-    std::optional<AccessDomain> created;
+    std::optional<std::pair<std::string, AccessDomain>> created;
     const auto create = [&](Broker& broker, Session& session) {
       // Not before the caller is known: nobody else makes the daemon load CUDA.
-      prepare = !prepared && !broker.has_device(spec->device);
+      prepare = !prepared && !broker.has_device(device);
       if (prepare) return absl::OkStatus();
-      auto creation = broker.create(session, *spec, request->exist_ok());
+      auto creation = make(broker, session);
       if (!creation.ok()) return creation.status();
       if (const auto* opened = std::get_if<Broker::Opened>(&*creation)) {
-        fill(*opened, host_.host_waits_ms(*opened->array), *reply);
-        if (opened->created) created = opened->array->domain;
-        return give_back_if_cancelled(*context, broker, session, *opened);
+        const Array& array = *opened->array;
+        fill(*opened, host_.host_waits_ms(array), reply);
+        if (opened->created) created = {array.spec.name, array.domain};
+        return give_back_if_cancelled(context, broker, session, *opened);
       }
       missing = std::get<SegmentPool::Growth>(*creation);
       return absl::OkStatus();
     };
-    grpc::Status status = for_session(*context, "Create", create, growth);
+    grpc::Status status = for_session(context, call, create, growth);
     if (!status.ok()) return status;
-    if (created) host_.waits().created(spec->name, *created);
+    if (created) host_.waits().created(created->first, created->second);
     growth = missing;
     if (prepare) {
-      if (auto found = host_.prepare_device(spec->device); !found.ok()) return answer(found);
+      if (auto found = host_.prepare_device(device); !found.ok()) return answer(found);
       prepared = true;
     } else if (!growth) {
       return status;
     }
   }
+}
+
+grpc::Status ControlService::Create(grpc::ServerContext* context, const v1::CreateRequest* request,
+                                    v1::OpenReply* reply) {
+  auto spec = wire::from_proto(request->spec());
+  if (!spec.ok()) return answer(spec.status());
+  const auto create = [&](Broker& broker, Session& session) {
+    return broker.create(session, *spec, request->exist_ok());
+  };
+  return make(*context, "Create", spec->device, create, *reply);
+}
+
+grpc::Status ControlService::OpenReplica(grpc::ServerContext* context,
+                                         const v1::ReplicaRequest* request, v1::OpenReply* reply) {
+  const wire::ArrayId id{request->array_id()};
+  if (request->which_case() == v1::ReplicaRequest::kDevice) {
+    const auto open = [&](Broker& broker, Session& session) {
+      return broker.open_replica(session, id, request->device());
+    };
+    return make(*context, "OpenReplica", request->device(), open, *reply);
+  }
+  return for_session(*context, "OpenReplica", [&](Broker& broker, Session& session) {
+    auto opened = broker.open_replica(session, id, request->number());
+    if (!opened.ok()) return opened.status();
+    fill(*opened, host_.host_waits_ms(*opened->array), *reply);
+    return give_back_if_cancelled(*context, broker, session, *opened);
+  });
+}
+
+grpc::Status ControlService::WriteElsewhere(grpc::ServerContext* context,
+                                            const v1::ArrayRequest* request, v1::Empty* /*reply*/) {
+  return for_session(*context, "WriteElsewhere", [&](Broker& broker, Session& session) {
+    return broker.write_elsewhere(session, wire::ArrayId{request->array_id()});
+  });
 }
 
 grpc::Status ControlService::Open(grpc::ServerContext* context, const v1::OpenRequest* request,

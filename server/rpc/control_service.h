@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "memlease/v1/control.grpc.pb.h"
 #include "server/rpc/service_host.h"
@@ -20,6 +21,10 @@ class ControlService final : public v1::Control::WithCallbackMethod_WaitFor<v1::
                       v1::OpenReply* reply) override;
   grpc::Status Open(grpc::ServerContext* context, const v1::OpenRequest* request,
                     v1::OpenReply* reply) override;
+  grpc::Status OpenReplica(grpc::ServerContext* context, const v1::ReplicaRequest* request,
+                           v1::OpenReply* reply) override;
+  grpc::Status WriteElsewhere(grpc::ServerContext* context, const v1::ArrayRequest* request,
+                              v1::Empty* reply) override;
   grpc::Status Subscribe(grpc::ServerContext* context, const v1::ArrayRequest* request,
                          v1::SubscribeReply* reply) override;
   grpc::Status AcquireWriter(grpc::ServerContext* context, const v1::ArrayRequest* request,
@@ -57,6 +62,10 @@ class ControlService final : public v1::Control::WithCallbackMethod_WaitFor<v1::
   grpc::Status for_session(const grpc::ServerContextBase& context, const char* call,
                            const SessionCall& fn,
                            const std::optional<SegmentPool::Growth>& growth = {});
+  // Opens what `make` makes on the device, with what that lacks: the device, and memory.
+  using Make = std::function<absl::StatusOr<Broker::Creation>(Broker&, Session&)>;
+  grpc::Status make(const grpc::ServerContext& context, const char* call, const std::string& device,
+                    const Make& make, v1::OpenReply& reply);
   // As a call's answer, which is counted.
   grpc::Status answer(const absl::Status& status);
 

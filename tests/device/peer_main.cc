@@ -143,6 +143,15 @@ class DevicePeer {
     return array(options.name).device();
   }
   std::string open(Words& words) { return array(word(words)).device(); }
+  // NAME DEVICE AS: the array's handle there goes by that name.
+  std::string on(Words& words) {
+    const std::string name = word(words);
+    const Array there = array(name).on(word(words));
+    arrays_.insert_or_assign(word(words), there);
+    return there.device();
+  }
+  // -> how many versions this process has copied
+  std::string copies(Words&) { return std::to_string(client_->copies()); }
   // NAME STREAM [WAIT_MS] -> VERSION SLOT
   std::string write(Words& words) {
     const std::string name = word(words);
@@ -476,6 +485,8 @@ const std::map<std::string, std::string (DevicePeer::*)(DevicePeer::Words&)> Dev
         {"connect", &DevicePeer::connect},
         {"create", &DevicePeer::create},
         {"open", &DevicePeer::open},
+        {"on", &DevicePeer::on},
+        {"copies", &DevicePeer::copies},
         {"write", &DevicePeer::write},
         {"update", &DevicePeer::update},
         {"fill", &DevicePeer::fill},

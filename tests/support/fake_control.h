@@ -24,6 +24,17 @@ class FakeControl : public internal::ControlPort {
   absl::StatusOr<internal::OpenAnswer> open(const std::string&, internal::InterruptCheck) override {
     return refusal();
   }
+  absl::StatusOr<internal::OpenAnswer> open_replica(wire::ArrayId, const std::string&,
+                                                    internal::InterruptCheck) override {
+    return refusal();
+  }
+  absl::StatusOr<internal::OpenAnswer> open_replica(wire::ArrayId, std::uint32_t,
+                                                    internal::InterruptCheck) override {
+    return refusal();
+  }
+  absl::Status write_elsewhere(wire::ArrayId, internal::InterruptCheck) override {
+    return refusal();
+  }
   absl::StatusOr<internal::Subscribed> subscribe(wire::ArrayId, internal::InterruptCheck) override {
     ++calls_;
     if (row.file == wire::FileId{0}) return refusal();

@@ -62,8 +62,9 @@ class MEMLEASE_API Array {
   std::uint64_t size_bytes() const;  // of one version, from the first to the last element
   bool may_write() const;            // by its mode
   bool created() const noexcept;     // by the call that gave this handle
-  std::uint64_t version() const;     // of the current version; 0 = none. No call, no lease. Throws
-                                     // Withdrawn
+  // Of the current version, on whatever device; 0 = none. No lease, no call but where replicas have
+  // been written. Throws Withdrawn.
+  std::uint64_t version() const;
   // A process that is alive, as far as the daemon has seen, is the array's writer: it has written
   // the array last, and not closed it. No call, no lease.
   bool has_writer() const;
@@ -130,6 +131,17 @@ class MEMLEASE_API Array {
                                    [&](const internal::Stop& by) { return update(options, &by); });
   }
 #endif
+
+  // A handle of the same array on another device ("host", "cuda:0", a GPU's UUID), by a replica that
+  // is made there at the first time; on its own device, this handle. Reading there copies the newest
+  // version over unless it is there, once however many ask for it, and waits for the copy; writing
+  // there makes the array's next version. A version has one number wherever it is. A replica has the
+  // array's slots, counts in its owner's quota, and goes once nobody has it open and its home has
+  // its newest version; errors and memleasectl call it "name@device". Calls the daemon. Throws
+  // InvalidArgument and Unsupported (the device), Denied (it would have to be made, and this process
+  // may not write the array), QuotaExceeded, OutOfMemory. Reading throws Denied where this process
+  // may not write and the newest version is elsewhere.
+  Array on(const std::string& device) const;
 
   // Copies a whole version out of or into C-ordered host memory of exactly the array's elements.
   std::uint64_t get(void* destination, std::uint64_t size_bytes,

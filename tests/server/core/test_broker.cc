@@ -240,12 +240,10 @@ TEST(Broker, AWithdrawnArrayGoesOnceItsLastHoldHasEvenWithoutACall) {
   wire::ReaderRow& row = world.subscribe(owner, id);
   row.holds()[1].store(1);
   ASSERT_TRUE(world.broker.withdraw(peer_of(1000), "u").ok());
-  world.broker.detach_from_withdrawn();
-  EXPECT_TRUE(world.broker.has_withdrawn());
+  EXPECT_TRUE(world.broker.give_back_unused());
   EXPECT_NE(world.broker.catalog().find(id), nullptr);
   row.holds()[1].store(0);
-  world.broker.detach_from_withdrawn();
-  EXPECT_FALSE(world.broker.has_withdrawn());
+  EXPECT_FALSE(world.broker.give_back_unused());
   EXPECT_EQ(world.broker.catalog().find(id), nullptr);
   EXPECT_TRUE(world.broker.leave(owner, id, 1).ok()) << "that comes later";
 }

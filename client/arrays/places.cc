@@ -1,0 +1,39 @@
+#include "client/arrays/places.h"
+
+#include "wire/error.h"
+
+namespace memlease::internal {
+
+Places::Arrays Places::all() const {
+  Arrays all = {here_};
+  all.insert(all.end(), others_.begin(), others_.end());
+  return all;
+}
+
+absl::StatusOr<Places::Newest> Places::find_newest(InterruptCheck interrupt) const {
+  const auto version_here = here_->current_version(interrupt);
+  if (!version_here.ok()) return version_here.status();
+  Newest newest{*version_here};
+  for (const auto& other : others_) {
+    const auto version = other->current_version(interrupt);
+    // A replica that has been withdrawn alone has nothing that its home has not.
+    if (wire::code_of(version.status()) == wire::ErrorCode::kWithdrawn) continue;
+    if (!version.ok()) return version.status();
+    if (*version > newest.version) newest = {*version, other.get()};
+  }
+  return newest;
+}
+
+absl::StatusOr<std::uint64_t> Places::newest(InterruptCheck interrupt) const {
+  const auto newest = find_newest(interrupt);
+  if (!newest.ok()) return newest.status();
+  return newest->version;
+}
+
+absl::StatusOr<OpenArray*> Places::place_of_newer(InterruptCheck interrupt) const {
+  const auto newest = find_newest(interrupt);
+  if (!newest.ok()) return newest.status();
+  return newest->place;
+}
+
+}  // namespace memlease::internal

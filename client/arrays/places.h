@@ -1,0 +1,47 @@
+// The arrays among which the newest version of an array is, as one handle sees them: the one here,
+// the home, and replicas that have been written (client/arrays/replicas.h). Keeps them open.
+// Immutable; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/arrays/open_array.h"
+
+namespace memlease::internal {
+
+class Places {
+ public:
+  using Arrays = std::vector<std::shared_ptr<OpenArray>>;
+  // `others`: all but `here`; the home is here or among them.
+  Places(std::shared_ptr<OpenArray> here, std::shared_ptr<OpenArray> home, Arrays others)
+      : here_(std::move(here)), home_(std::move(home)), others_(std::move(others)) {}
+
+  OpenArray& here() const { return *here_; }
+  OpenArray& home() const { return *home_; }
+  // Of the home's board: a bit for each replica that has been written.
+  std::uint32_t written() const { return home_->board().elsewhere.load(); }
+  Arrays all() const;
+
+  // The number of the newest version anywhere; 0: none. Calls the daemon for the page of a writer
+  // that this process has not met. An interrupt; kWithdrawn.
+  absl::StatusOr<std::uint64_t> newest(InterruptCheck interrupt) const;
+  // Where it is if it is not here; nullptr: it is here. Likewise.
+  absl::StatusOr<OpenArray*> place_of_newer(InterruptCheck interrupt) const;
+
+ private:
+  struct Newest {
+    std::uint64_t version = 0;
+    OpenArray* place = nullptr;  // not here
+  };
+  absl::StatusOr<Newest> find_newest(InterruptCheck interrupt) const;
+
+  std::shared_ptr<OpenArray> here_;
+  std::shared_ptr<OpenArray> home_;
+  Arrays others_;
+};
+
+}  // namespace memlease::internal

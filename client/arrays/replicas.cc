@@ -1,0 +1,293 @@
+#include "client/arrays/replicas.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "client/arrays/await_any.h"
+#include "client/arrays/begin_read.h"
+#include "client/arrays/gpu_copy.h"
+#include "client/arrays/gpu_lease.h"
+#include "client/arrays/places.h"
+#include "fmt/format.h"
+#include "wire/error.h"
+#include "wire/hooks/test_hooks.h"
+
+namespace memlease::internal {
+namespace {
+
+using wire::ErrorCode;
+using wire::make_error;
+
+// A hold on the version that is to be copied.
+class Source {
+ public:
+  Source(OpenArray& array, const ReadAttempt& held) : array_(array), held_(held) {}
+  ~Source() { array_.end_read(held_.slot); }
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+
+  OpenArray& array() const { return array_; }
+  std::uint32_t slot() const { return held_.slot; }
+  std::uint64_t version() const { return held_.version; }
+  // Its writer died before it was complete.
+  bool lost() const { return array_.reader_if_subscribed()->poisoned(held_.version); }
+
+ private:
+  OpenArray& array_;
+  const ReadAttempt held_;
+};
+
+absl::Status may_not_copy(const OpenArray& here, const OpenArray& from) {
+  return make_error(
+      ErrorCode::kDenied,
+      fmt::format("the newest version of '{}' is on {}, and this process may not copy it to {} "
+                  "(mode {:#o})",
+                  from.name(), from.spec().device, here.spec().device, here.spec().mode),
+      "Read it where it is, or let a process that may write the array read it here first.");
+}
+
+absl::Status writes_itself(const OpenArray& here) {
+  return make_error(ErrorCode::kBusy,
+                    fmt::format("the newest version of '{}' would have to be copied here, and this "
+                                "thread itself is writing the array",
+                                here.name()),
+                    "Publish or drop the write lease first, or read before you write.");
+}
+
+std::uint64_t version_here(OpenArray& array) {
+  const SlotWriter* const writer = array.writer_if_any();
+  return writer == nullptr ? 0 : writer->current().version;
+}
+
+// Another process is in the middle of a write here, which may be this very copy.
+bool another_writes(OpenArray& array) {
+  const wire::RowRef at = wire::writer_row_of(array.board().writer.load());
+  const wire::WriterRow* const row = array.writer_row(at, Unmapped::kLeave);
+  return row != nullptr && row->writing.load() != 0;
+}
+
+// Until that has ended, or for a slice of the wait.
+absl::Status await_end_of_write(OpenArray& array, WaitLimit& wait_limit) {
+  auto reader = array.reader([&] { return wait_limit.check_call(); });
+  if (!reader.ok()) return reader.status();
+  const SlotReader::Counts counts = (*reader)->counts();
+  (*reader)->announce_sleep();
+  if (another_writes(array)) wait_limit.sleep(counts.span());
+  (*reader)->end_sleep();
+  if (auto status = wait_limit.step(); !status.ok()) return status;
+  if (!wait_limit.expired()) return absl::OkStatus();
+  return make_error(ErrorCode::kTimeout,
+                    fmt::format("another process was writing '{}', or copying to it, for {}",
+                                array.name(), wait_limit.limit_text()),
+                    "Wait longer.");
+}
+
+// Ends a write of a copy, published or not.
+absl::Status end_copy(OpenArray& here, const WriteAttempt& write, bool publish,
+                      LeaseStreams& streams) {
+  if (here.gpu() == nullptr) {
+    here.end_write(write.slot, write.version, publish);
+    return absl::OkStatus();
+  }
+  return end_gpu_write(here, write.slot, write.version, publish, {}, streams);
+}
+
+absl::Status copy_and_publish(const Source& source, OpenArray& here, const WriteAttempt& write,
+                              std::uint64_t interrupt_check) {
+  LeaseStreams streams;
+  streams.interrupt_check = interrupt_check;
+  absl::Status status;
+  if (here.gpu() != nullptr) status = begin_gpu_write(here, write.slot, {}, false, streams);
+  crash_point("replica.begun");
+  if (status.ok()) {
+    status =
+        copy_version(source.array(), source.slot(), source.version(), here, write.slot, streams);
+  }
+  crash_point("replica.copied");
+  const bool publish = status.ok() && !source.lost();
+  auto ended = end_copy(here, write, publish, streams);
+  crash_point("replica.published");
+  return status.ok() ? ended : status;
+}
+
+// Its number cannot be had here any more: the same content gets a new one, while nobody else gives
+// any. Nothing happens where a newer version is there by then.
+absl::Status copy_with_new_number(const Places& places, const Source& source, WaitLimit& wait_limit,
+                                  std::uint64_t interrupt_check) {
+  OpenArray& here = places.here();
+  WriteAttempt write;
+  std::uint64_t number = 0;
+  const bool is_home = &here == &places.home();
+  if (!is_home) {
+    const auto check = [&] { return wait_limit.check_call(); };
+    auto status = here.session().control().write_elsewhere(here.answer().id, check);
+    if (status.ok()) status = begin_number(places.home(), wait_limit, number);
+    if (!status.ok()) return status;
+  }
+  auto status = begin_write(here, wait_limit, write, IfNoSlot::kExplain, number);
+  if (!status.ok()) {
+    if (!is_home) places.home().end_number();
+    return status;
+  }
+  if (!is_home) here.set_numbered_by(places.home());
+  const auto newest = places.newest(kNoInterrupts);
+  if (newest.ok() && *newest == source.version()) {
+    return copy_and_publish(source, here, write, interrupt_check);
+  }
+  LeaseStreams untouched;
+  return end_copy(here, write, false, untouched);
+}
+
+absl::Status copy_here(const Places& places, const Source& source, WaitLimit& wait_limit,
+                       std::uint64_t interrupt_check) {
+  OpenArray& here = places.here();
+  WriteAttempt write;
+  auto status = begin_write(here, wait_limit, write, IfNoSlot::kExplain, source.version());
+  if (status.ok()) return copy_and_publish(source, here, write, interrupt_check);
+  if (write.outcome != WriteOutcome::kNumberUsed) return status;
+  auto version = here.current_version(kNoInterrupts);
+  if (!version.ok()) return version.status();
+  if (*version >= source.version()) return absl::OkStatus();  // another process was faster
+  return copy_with_new_number(places, source, wait_limit, interrupt_check);
+}
+
+// Copies what is newer elsewhere, until what was the newest version at the call, or a later one, is
+// here.
+absl::Status bring(const Places& places, std::uint64_t least, WaitLimit& wait_limit,
+                   std::uint64_t interrupt_check) {
+  OpenArray& here = places.here();
+  const auto check = [&] { return wait_limit.check_call(); };
+  for (;;) {
+    const auto version = here.current_version(check);
+    if (!version.ok()) return version.status();
+    if (*version >= least) return absl::OkStatus();
+    const auto place = places.place_of_newer(check);
+    if (!place.ok()) return place.status();
+    if (*place == nullptr) return absl::OkStatus();  // what was newer has been lost
+    OpenArray& from = **place;
+    if (!here.answer().may_write) return may_not_copy(here, from);
+    if (here.written_by_this_thread()) return writes_itself(here);
+    if (another_writes(here)) {
+      if (auto status = await_end_of_write(here, wait_limit); !status.ok()) return status;
+      continue;
+    }
+    const auto reader = from.reader(check);
+    if (!reader.ok()) return reader.status();
+    const ReadAttempt held = (*reader)->acquire(0, *version);
+    if (held.outcome == ReadOutcome::kAcquired && from.keep(held)) {
+      const Source source(from, held);
+      auto status = from.map_slot(held.slot, check);
+      if (status.ok()) status = copy_here(places, source, wait_limit, interrupt_check);
+      if (!status.ok()) return status;
+    } else if (held.outcome == ReadOutcome::kTooManyHeld) {
+      return make_error(ErrorCode::kTooManyHeld,
+                        fmt::format("this process holds as many versions of '{}' as it may, so "
+                                    "that it can copy none to {}",
+                                    from.name(), here.spec().device),
+                        "Release leases or delete views of it.");
+    }
+    if (auto status = wait_limit.step(); !status.ok()) return status;
+  }
+}
+
+// Until a version above `after` is somewhere, or a further replica is written, or the end of the
+// wait.
+absl::Status await_newer(const Places& places, std::uint64_t after, WaitLimit& wait_limit) {
+  const std::uint32_t written = places.written();
+  std::vector<Awaited> all;
+  for (auto& array : places.all()) {
+    const auto reader = array->reader([&] { return wait_limit.check_call(); });
+    if (!reader.ok()) return reader.status();
+    all.push_back({std::move(array), after, [&] { return places.written() != written; }});
+    all.back().reader = *reader;
+  }
+  return await_any(all, wait_limit).status();
+}
+
+}  // namespace
+
+absl::Status begin_read_anywhere(ArrayHandle& handle, const ReadOptions& options,
+                                 WaitLimit& wait_limit, ReadAttempt& attempt) {
+  OpenArray& here = handle.array();
+  const auto check = [&] { return wait_limit.check_call(); };
+  const std::uint64_t after = options.version != 0 ? options.version - 1 : options.newer_than;
+  for (;;) {
+    const auto places = handle.places(check);
+    if (!places.ok()) return places.status();
+    const auto newest = places->newest(check);
+    if (!newest.ok()) return newest.status();
+    const bool last = wait_limit.expired();
+    if (*newest > after) {
+      auto status = bring(*places, *newest, wait_limit, handle.interrupt_check());
+      if (!status.ok()) return status;
+      WaitLimit at_once(here.session(), handle.interrupt_check(), std::chrono::nanoseconds(0),
+                        std::chrono::nanoseconds(0));
+      status = begin_read(here, options, at_once, attempt);
+      // What was the newest version may be lost before it could be held.
+      const bool is_older = status.ok() && options.version == 0 && attempt.version < *newest;
+      if (is_older) here.end_read(attempt.slot);
+      const bool again = is_older || wire::code_of(status) == ErrorCode::kTimeout;
+      if (status.ok() ? !is_older : !again || last) return status;
+    } else if (last) {
+      return begin_read(here, options, wait_limit, attempt);  // which says what did not come
+    } else {
+      auto status = await_newer(*places, after, wait_limit);
+      if (!status.ok()) return status;
+    }
+    if (auto status = wait_limit.step(); !status.ok()) return status;
+  }
+}
+
+absl::Status begin_write_of(ArrayHandle& handle, WaitLimit& wait_limit, WriteAttempt& attempt,
+                            IfNoSlot if_none) {
+  OpenArray& here = handle.array();
+  if (handle.home() == nullptr) return begin_write(here, wait_limit, attempt, if_none);
+  if (auto status = handle.home()->use(); !status.ok()) return status;
+  OpenArray& home = handle.home()->array();
+  const std::uint32_t bit = std::uint32_t{1} << here.answer().replica_number;
+  if ((home.board().elsewhere.load() & bit) == 0 &&
+      !leaves_out("say that versions are elsewhere")) {
+    auto status = here.session().control().write_elsewhere(here.answer().id,
+                                                           [&] { return wait_limit.check_call(); });
+    if (!status.ok()) return status;
+  }
+  std::uint64_t number = 0;
+  if (auto status = begin_number(home, wait_limit, number); !status.ok()) return status;
+  auto status = begin_write(here, wait_limit, attempt, if_none, number);
+  if (!status.ok()) {
+    home.end_number();
+    return status;
+  }
+  here.set_numbered_by(home);
+  return status;
+}
+
+absl::Status begin_update_of(ArrayHandle& handle, WaitLimit& wait_limit, WriteAttempt& attempt) {
+  OpenArray& here = handle.array();
+  const auto check = [&] { return wait_limit.check_call(); };
+  for (;;) {
+    if (handle.has_places()) {
+      const auto places = handle.places(check);
+      if (!places.ok()) return places.status();
+      const auto newest = places->newest(check);
+      if (!newest.ok()) return newest.status();
+      auto status = bring(*places, *newest, wait_limit, handle.interrupt_check());
+      if (!status.ok()) return status;
+    }
+    auto status = begin_write_of(handle, wait_limit, attempt);
+    if (!status.ok()) return status;
+    // Nobody writes anywhere from here on.
+    if (!handle.has_places()) return copy_current(here, wait_limit, attempt);
+    const auto places = handle.places(check);
+    const auto newest = places.ok() ? places->newest(check) : places.status();
+    if (newest.ok() && *newest <= version_here(here)) {
+      return copy_current(here, wait_limit, attempt);
+    }
+    here.end_write(attempt.slot, attempt.version, false);
+    if (!newest.ok()) return newest.status();
+    if (status = wait_limit.step(); !status.ok()) return status;
+  }
+}
+
+}  // namespace memlease::internal

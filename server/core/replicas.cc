@@ -1,0 +1,103 @@
+#include "server/core/replicas.h"
+
+#include "fmt/format.h"
+#include "wire/error.h"
+
+namespace memlease::server {
+
+using wire::ErrorCode;
+using wire::make_error;
+
+namespace {
+
+template <typename Is>
+Array* find(const Catalog& catalog, const Array& home, Is is) {
+  for (const wire::ArrayId id : home.replicas) {
+    Array* const replica = catalog.find(id);
+    if (!replica->withdrawn && is(*replica)) return replica;
+  }
+  return nullptr;
+}
+
+std::uint64_t published(const wire::WriterRow& row) {
+  return wire::unpack_publication(row.publication.load()).version;
+}
+
+}  // namespace
+
+Array* find_replica(const Catalog& catalog, const Array& home, const std::string& device) {
+  return find(catalog, home, [&](const Array& replica) { return replica.spec.device == device; });
+}
+
+Array* find_replica(const Catalog& catalog, const Array& home, std::uint32_t number) {
+  return find(catalog, home,
+              [&](const Array& replica) { return replica.replica_number == number; });
+}
+
+// Of those that have been withdrawn, too: their bits are theirs until they are gone.
+absl::StatusOr<std::uint32_t> number_for_replica(const Catalog& catalog, const Array& home,
+                                                 const std::string& device) {
+  if (home.home) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      fmt::format("'{}' is a replica, which has none of its own", home.spec.name),
+                      "Ask the array itself.");
+  }
+  if (home.spec.device == device) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      fmt::format("'{}' itself is on {}", home.spec.name, device),
+                      "Use the array.");
+  }
+  std::uint32_t used = 0;
+  for (const wire::ArrayId id : home.replicas) {
+    used |= std::uint32_t{1} << catalog.find(id)->replica_number;
+  }
+  for (std::uint32_t number = 0; number < wire::kMaxReplicas; ++number) {
+    if ((used >> number & 1) == 0) return number;
+  }
+  return make_error(ErrorCode::kQuotaExceeded,
+                    fmt::format("'{}' has {} replicas, and no array has more", home.spec.name,
+                                wire::kMaxReplicas),
+                    "Close the handles of those that nobody needs.");
+}
+
+wire::ArraySpec spec_of_replica(const Array& home, const std::string& device) {
+  wire::ArraySpec spec = home.spec;
+  spec.name = wire::name_of_replica(home.spec.name, device);
+  spec.device = device;
+  spec.writer = wire::Writer::kAny;  // who may write is the home's to say; readers copy
+  return spec;
+}
+
+bool home_has_all(const WriterOwnership& ownership, const Array& home, const Array& replica) {
+  return published(ownership.current_row(home)) >= published(ownership.current_row(replica)) &&
+         home.write_events->all_complete() && replica.write_events->all_complete();
+}
+
+absl::Status may_not_make_replica(const Array& home, const std::string& device, uid_t viewer) {
+  return make_error(
+      ErrorCode::kDenied,
+      fmt::format("'{}' has no replica on {}, and uid {} may not make one, as it may not write the "
+                  "array (mode {:#o})",
+                  home.spec.name, device, viewer, home.spec.mode),
+      "Read the array where it is, or let its owner make the replica: array.on(device).");
+}
+
+absl::Status no_such_replica(const Array& home, std::uint32_t number) {
+  return make_error(ErrorCode::kNotFound,
+                    fmt::format("'{}' has no replica {}", home.spec.name, number), "Look again.");
+}
+
+absl::Status is_no_replica(const Array& array) {
+  return make_error(ErrorCode::kInvalidArgument,
+                    fmt::format("'{}' is not a replica", array.spec.name), "Write it as it is.");
+}
+
+absl::Status has_what_its_home_lacks(const Array& replica) {
+  return make_error(
+      ErrorCode::kBusy,
+      fmt::format("'{}' has versions that its home does not have yet", replica.spec.name),
+      "Read the array at its home first, which copies the newest one there; or withdraw the "
+      "array.");
+}
+
+}  // namespace memlease::server

@@ -1,0 +1,131 @@
+"""One array on a GPU and on the host, from Python."""
+
+import pickle
+
+import memlease
+import numpy as np
+import pytest
+from fakecuda_build import require_stand_in
+from gpu_arrays import COUNT, create, opened, publish, read_with, writer_and_reader
+
+require_stand_in()
+pytest_plugins = ["fakecuda_fixture", "gpu_fixture"]
+
+
+def test_a_gpu_array_is_read_as_numpy_takes_it(gpu):
+    writer, reader = writer_and_reader(gpu, slots=3, published=7)
+    assert reader.run(read_on_the_host) == (1, 7 * COUNT)
+    writer.run(publish, 8)
+    assert reader.run(read_on_the_host) == (2, 8 * COUNT)
+
+
+def read_on_the_host(here):
+    with opened(here).on("host").read() as lease:
+        return lease.version, int(np.asarray(lease).sum())
+
+
+def test_a_host_array_is_read_by_kernels(gpu):
+    assert gpu.run(read_on_the_gpu) == 0
+
+
+def read_on_the_gpu(here):
+    here.client.put("h", np.full(COUNT, 5, "u8"))
+    here.kept["a"] = here.client.open("h").on("cuda:0")
+    return read_with(here, look, 5)
+
+
+def look(here, lease, stream):
+    from consumers import CudaView
+
+    return CudaView(here, lease, stream)
+
+
+def test_it_is_one_array(gpu):
+    gpu.run(look_at_both)
+
+
+def look_at_both(here):
+    array = create(here, fill=1)
+    host = array.on("host")
+    assert (host.name, host.id, host.version) == ("a", array.id, 1)
+    assert (host.device, host.shape, host.dtype) == ("host", (COUNT,), array.dtype)
+    assert array.on("cuda:0") is array
+    assert host.on("cpu") is host
+    assert host.on("cuda:0").device == array.device
+    host[...]
+    with host.write() as lease:
+        lease.array[:] = 2
+    assert array.version == 2
+    assert (array.get() == 2).all()
+    assert here.client.list() == ["a"]
+
+
+def test_a_handle_there_pickles(gpu):
+    writer, reader = writer_and_reader(gpu, slots=3, published=7)
+    pickled = writer.run(pickled_on_the_host)
+    assert reader.run(read_pickled, pickled) == ("host", 7 * COUNT)
+    assert writer.run(type_of_error_after_withdrawal, pickled) == "Withdrawn"
+
+
+def pickled_on_the_host(here):
+    return pickle.dumps(opened(here).on("host"))
+
+
+def read_pickled(here, pickled):
+    array = pickle.loads(pickled)
+    return array.device, int(array.get().sum())
+
+
+def type_of_error_after_withdrawal(here, pickled):
+    here.client.withdraw("a")
+    create(here, fill=1)
+    with pytest.raises(memlease.Error) as raised:
+        pickle.loads(pickled).get()
+    return type(raised.value).__name__
+
+
+def test_waits_see_versions_that_are_written_elsewhere(gpu):
+    writer, reader = writer_and_reader(gpu, slots=3, published=7)
+    reader.run(read_on_the_host)
+    reader.begin(wait_on_the_host)
+    writer.run(publish, 8)
+    assert reader.end() == (2, 8 * COUNT)
+
+
+def wait_on_the_host(here):
+    host = opened(here).on("host")
+    assert memlease.wait([host], newer_than=[1], timeout=30) == [host]
+    with host.read(newer_than=1) as lease:
+        return lease.version, int(np.asarray(lease).sum())
+
+
+def test_followers_are_told_of_each_newest_version(gpu):
+    writer, reader = writer_and_reader(gpu, slots=3, published=7)
+    reader.begin(follow_on_the_host)
+    for value in (8, 9):
+        writer.run(publish, value)
+    assert reader.end() == 9 * COUNT
+
+
+def follow_on_the_host(here):
+    for lease in opened(here).on("host").follow(timeout=30):
+        if lease.version == 3:
+            return int(np.asarray(lease).sum())
+    return None
+
+
+def test_bad_devices_are_refused(gpu):
+    gpu.run(ask_for_bad_devices)
+
+
+def ask_for_bad_devices(here):
+    array = create(here, fill=1)
+    for device, error in (
+        ("gpu", memlease.InvalidArgument),
+        ("cuda:9", memlease.Unsupported),
+        ("GPU-0", memlease.Unsupported),
+    ):
+        with pytest.raises(error):
+            array.on(device)
+    with pytest.raises(TypeError):
+        array.on(0)

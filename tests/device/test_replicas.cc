@@ -1,0 +1,248 @@
+// Arrays on a GPU and on the host at once: where the newest version is, who copies it, and what
+// death leaves. The checker looks at the end of each test whether anything has run that nothing
+// orders.
+#include <csignal>
+
+#include "memlease/v1/admin.pb.h"
+#include "tests/device/fixture.h"
+
+namespace memlease::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class Replicas : public DeviceTest {
+ protected:
+  // The array "a" of "cuda:0", with 7 in version 1, and "h", the same on the host.
+  void make() {
+    writer.is_ok("create a 3 1000 cuda:0");
+    publish(writer, 7);
+    EXPECT_EQ(reader.is_ok("on a host h"), "host");
+  }
+  std::uint64_t copies(Client& peer) { return std::stoull(peer.is_ok("copies")); }
+  std::uint64_t arrays() {
+    const auto status = daemon.admin().status();
+    return status.ok() ? status->arrays() : 0;
+  }
+
+  Client writer{daemon};
+  Client reader{daemon};
+};
+
+TEST_F(Replicas, ReadingElsewhereGivesTheNewestVersion) {
+  make();
+  EXPECT_EQ(reader.is_ok("get h"), "1 7 7");
+  publish(writer, 8);
+  EXPECT_EQ(reader.is_ok("version h"), "2");
+  EXPECT_EQ(reader.is_ok("get h"), "2 8 8");
+}
+
+TEST_F(Replicas, AHostArrayIsReadOnAGpu) {
+  writer.is_ok("create b 3 1000 host");
+  writer.is_ok("put b 5");
+  EXPECT_THAT(reader.is_ok("on b cuda:0 g"), StartsWith("GPU-"));
+  EXPECT_THAT(reader.is_ok("read g r"), StartsWith("1 "));
+  reader.is_ok("look g 5 r");
+  reader.is_ok("release g");
+  EXPECT_EQ(reader.is_ok("mismatches r"), "0");
+}
+
+TEST_F(Replicas, OnItsOwnDeviceAnArrayIsItself) {
+  make();
+  EXPECT_THAT(writer.is_ok("on a cuda:0 b"), StartsWith("GPU-"));
+  EXPECT_EQ(reader.is_ok("on h cuda:0 b"), writer.is_ok("open a"));
+  EXPECT_EQ(reader.is_ok("get b"), "1 7 7");
+  EXPECT_EQ(arrays(), 2U);
+}
+
+TEST_F(Replicas, AVersionIsCopiedOnceHoweverManyRead) {
+  make();
+  Client other(daemon);
+  other.is_ok("on a host h");
+  reader.is_ok("read h -");
+  reader.is_ok("release h");
+  EXPECT_EQ(copies(reader), 1U);
+  for (Client* peer : {&reader, &other}) {
+    peer->is_ok("read h -");
+    peer->is_ok("release h");
+  }
+  EXPECT_EQ(copies(reader), 1U);
+  EXPECT_EQ(copies(other), 0U);
+}
+
+TEST_F(Replicas, WhatIsThereIsReadWithoutACallOrACopy) {
+  make();
+  reader.is_ok("get h");
+  const std::string calls = reader.is_ok("calls");
+  for (int i = 0; i < 3; ++i) {
+    reader.is_ok("read h -");
+    reader.is_ok("release h");
+  }
+  EXPECT_EQ(reader.is_ok("calls"), calls);
+  // The reader is the replica's writer from its first copy on.
+  publish(writer, 8);
+  EXPECT_EQ(reader.is_ok("get h"), "2 8 8");
+  publish(writer, 9);
+  const std::string before = reader.is_ok("calls");
+  EXPECT_EQ(reader.is_ok("get h"), "3 9 9");
+  EXPECT_EQ(reader.is_ok("calls"), before);
+}
+
+TEST_F(Replicas, TheCopyComesBehindWorkThatIsUnderWay) {
+  make();
+  publish_unfinished(writer, 8);
+  reader.say("get h");
+  EXPECT_TRUE(waits(reader));
+  writer.is_ok("ungate");
+  EXPECT_EQ(reader.answer().text, "2 8 8");
+}
+
+TEST_F(Replicas, WritingThereMakesTheArraysNextVersion) {
+  make();
+  EXPECT_EQ(reader.is_ok("put h 9"), "2");
+  EXPECT_EQ(writer.is_ok("version a"), "2");
+  EXPECT_EQ(writer.is_ok("get a"), "2 9 9");
+  Client third(daemon);
+  EXPECT_EQ(third.is_ok("get a"), "2 9 9");
+}
+
+TEST_F(Replicas, TwoWritersOnTwoDevicesWriteOneArray) {
+  make();
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(writer.is_ok("put a " + std::to_string(10 + i)), std::to_string(2 + 2 * i));
+    EXPECT_EQ(reader.is_ok("put h " + std::to_string(20 + i)), std::to_string(3 + 2 * i));
+  }
+  EXPECT_EQ(writer.is_ok("get a"), "11 24 24");
+  EXPECT_EQ(reader.is_ok("get h"), "11 24 24");
+}
+
+TEST_F(Replicas, AWriteThereKeepsWritersElsewhereWaiting) {
+  make();
+  reader.is_ok("write h -");
+  EXPECT_EQ(error(writer, "write a s 50"), "Timeout");
+  reader.is_ok("drop h");
+  EXPECT_EQ(writer.is_ok("put a 3"), "3") << "the number that was dropped is nobody's";
+  EXPECT_EQ(reader.is_ok("get h"), "3 3 3");
+}
+
+TEST_F(Replicas, WhoWaitsAtHomeSeesWhatIsWrittenElsewhere) {
+  make();
+  Client waiting(daemon);
+  waiting.is_ok("get a");
+  waiting.say("read a r 1");
+  EXPECT_EQ(waiting.answer(100).kind, Answer::Kind::kSilent);
+  EXPECT_EQ(reader.is_ok("put h 9"), "2");
+  EXPECT_THAT(waiting.answer().text, StartsWith("2 "));
+  waiting.is_ok("release a");
+  // Once more, now that it knows of the replica.
+  waiting.say("read a r 2");
+  EXPECT_EQ(reader.is_ok("put h 10"), "3");
+  EXPECT_THAT(waiting.answer().text, StartsWith("3 "));
+}
+
+TEST_F(Replicas, WhoWaitsElsewhereSeesWhatIsWrittenAtHome) {
+  make();
+  reader.is_ok("get h");
+  reader.say("read h - 1");
+  publish(writer, 8);
+  EXPECT_THAT(reader.answer().text, StartsWith("2 "));
+}
+
+TEST_F(Replicas, AnUpdateBeginsWithTheNewestVersionFromWhereverItIs) {
+  make();
+  EXPECT_EQ(reader.is_ok("put h 9"), "2");
+  writer.is_ok("update a s");
+  writer.is_ok("add a 3 s");
+  EXPECT_EQ(writer.is_ok("publish a"), "3");
+  EXPECT_EQ(reader.is_ok("get h"), "3 12 12");
+}
+
+TEST_F(Replicas, WhoWritesHereHimselfIsNotKeptWaitingForThat) {
+  make();
+  reader.is_ok("write h -");
+  EXPECT_EQ(error(reader, "read h -"), "Busy");
+  reader.is_ok("drop h");
+  EXPECT_EQ(reader.is_ok("get h"), "1 7 7");
+}
+
+TEST_F(Replicas, StridesAreCopiedAsTheyAre) {
+  writer.is_ok("create c 3 1000 cuda:0 24");
+  EXPECT_EQ(writer.is_ok("put c 4"), "1");
+  reader.is_ok("on c host h");
+  EXPECT_EQ(reader.is_ok("get h"), "1 4 4");
+}
+
+TEST_F(Replicas, GoOnceNobodyHasThemOpenAndTheirHomeHasAll) {
+  make();
+  EXPECT_EQ(reader.is_ok("get h"), "1 7 7");
+  EXPECT_EQ(arrays(), 2U);
+  reader.is_ok("close h");
+  EXPECT_TRUE(becomes([&] { return arrays() == 1; }));
+}
+
+TEST_F(Replicas, StayWhileTheyAloneHaveTheNewestVersion) {
+  make();
+  EXPECT_EQ(reader.is_ok("put h 9"), "2");
+  EXPECT_EQ(error(writer, "withdraw a@host"), "Busy");
+  reader.kill();
+  EXPECT_EQ(writer.is_ok("get a"), "2 9 9");
+  // The copy is in the home now.
+  writer.is_ok("close a");
+  EXPECT_EQ(writer.is_ok("get a"), "2 9 9");
+}
+
+TEST_F(Replicas, AreWithdrawnWithTheirArray) {
+  make();
+  EXPECT_EQ(reader.is_ok("get h"), "1 7 7");
+  writer.is_ok("withdraw a");
+  EXPECT_EQ(error(reader, "get h"), "Withdrawn");
+  EXPECT_EQ(error(writer, "get a"), "Withdrawn");
+  for (const char* name : {"close h", "close a"}) reader.is_ok(name);
+  writer.is_ok("close a");
+  EXPECT_TRUE(becomes([&] { return arrays() == 0; }));
+}
+
+TEST_F(Replicas, AReplicasNameIsNobodysToCreate) {
+  EXPECT_EQ(error(writer, "create a@host 3 10 host"), "InvalidArgument");
+  make();
+  EXPECT_EQ(error(reader, "on a cuda:9 x"), "Unsupported");
+}
+
+// Dies in the middle of a copy: the number is lost there, and the content gets another one.
+TEST_F(Replicas, AnotherReaderCopiesWhatOneDiedOf) {
+  make();
+  reader.is_ok("arm replica.copied 1 9");
+  reader.say("get h");
+  EXPECT_EQ(reader.wait_for_signal(), SIGKILL);
+  Client next(daemon);
+  next.is_ok("on a host h");
+  EXPECT_EQ(next.is_ok("get h"), "2 7 7");
+  EXPECT_EQ(writer.is_ok("get a"), "2 7 7");
+  publish(writer, 8);
+  EXPECT_EQ(next.is_ok("get h"), "3 8 8");
+}
+
+TEST_F(Replicas, AWritersDeathElsewhereLeavesTheNewestVersion) {
+  make();
+  EXPECT_EQ(reader.is_ok("put h 9"), "2");
+  reader.is_ok("write h -");
+  reader.kill();
+  Client next(daemon);
+  next.is_ok("on a host h");
+  EXPECT_EQ(next.is_ok("get h"), "2 9 9");
+  EXPECT_EQ(writer.is_ok("put a 3"), "4") << "number 3 was lost";
+  EXPECT_EQ(next.is_ok("get h"), "4 3 3");
+}
+
+// Without this step whoever reads at home does not look at the replica.
+TEST_F(Replicas, ThatAreWrittenWithoutAWordAreNotSeen) {
+  make();
+  EXPECT_EQ(writer.is_ok("get a"), "1 7 7");
+  reader.is_ok("leave_out say that versions are elsewhere");
+  EXPECT_EQ(reader.is_ok("put h 9"), "2");
+  EXPECT_EQ(writer.is_ok("get a"), "1 7 7");
+}
+
+}  // namespace
+}  // namespace memlease::testing
