@@ -97,12 +97,12 @@ DeviceLimits gpu_limits(const Config& config) {
 }
 
 // Copies, as the history goes on without the mutex.
-std::vector<HistoryEvent> untold(const History& history, std::uint64_t& told) {
+std::vector<HistoryEvent> unannounced(const History& history, std::uint64_t& announced) {
   std::vector<HistoryEvent> events;
-  if (told == history.newest()) return events;
-  const History::Page page = history.after(told, History::kMostEvents);
+  if (announced == history.newest()) return events;
+  const History::Page page = history.after(announced, History::kMostEvents);
   for (const HistoryEvent* event : page.events) events.push_back(*event);
-  told = page.through;
+  announced = page.through;
   return events;
 }
 
@@ -241,7 +241,7 @@ void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
     const wire::MutexLock lock(mutex_);
     fn(broker_);
     garbage.swap(garbage_);
-    events = untold(broker_.history(), told_);
+    events = unannounced(broker_.history(), announced_);
     may_be_idle = config_.idle_exit_s != 0 && broker_.idle();
     status_changes = manager_.listens() && !std::exchange(status_is_due_, true);
   }
@@ -249,10 +249,10 @@ void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
     loop_.post([this] { loop_.after(kStatusStep, [this] { tell_status(); }); });
   }
   if (may_be_idle) loop_.post([this] { watch_idleness(); });
-  if (!events.empty()) tell(events);
+  if (!events.empty()) announce(events);
 }
 
-void Daemon::tell(const std::vector<HistoryEvent>& events) {
+void Daemon::announce(const std::vector<HistoryEvent>& events) {
   bool to_watch = false;
   for (const HistoryEvent& event : events) {
     history_log_.write(event);
@@ -464,7 +464,7 @@ void Daemon::watch_idleness() {
 
 void Daemon::drain() {
   if (drain_end_ != SteadyClock::time_point{}) {
-    log_.warning("told to end again: ending at once");
+    log_.warning("asked to end again: ending at once");
     loop_.stop();
     return;
   }

@@ -88,8 +88,9 @@ class Daemon final : public SessionHost, public ServiceHost {
   Daemon(const Config& config, const Surroundings& surroundings);
   absl::Status listen(const Config& config);
   Config config() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Tells the log, those who wait for it, and this daemon itself what has happened.
-  void tell(const std::vector<HistoryEvent>& events);
+  // Gives what has happened to the log, to the calls that wait for it, and to the watch of added
+  // slots.
+  void announce(const std::vector<HistoryEvent>& events);
   // Ends the loop after idle_exit_s without anything worth staying for. On the loop's thread.
   void watch_idleness();
   bool idle() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -122,7 +123,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   // A call's garbage goes when the mutex is free again.
   std::vector<std::shared_ptr<const void>> garbage_ ABSL_GUARDED_BY(mutex_);
   Broker broker_ ABSL_GUARDED_BY(mutex_);
-  std::uint64_t told_ ABSL_GUARDED_BY(mutex_) = 0;  // the last event that tell() has had
+  std::uint64_t announced_ ABSL_GUARDED_BY(mutex_) = 0;  // the last event that announce() has had
 
   NameWaits waits_;
   CallErrors call_errors_;

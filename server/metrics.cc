@@ -167,10 +167,9 @@ void add_totals(Exposition& out, const Totals& totals) {
               totals.sessions.writes_without_slot);
   add_counter(out, "memlease_slots_added_total", "Slots that have been added to arrays.",
               totals.slots_added);
-  out.metric(
-      "memlease_wait_seconds", Type::kHistogram,
-      "Waits in reads, for a version, and in writes, for a slot or the right to write; those "
-      "that a process slept in.");
+  out.metric("memlease_wait_seconds", Type::kHistogram,
+             "Waits in reads, for a version, and in writes, for a slot or writer ownership; those "
+             "that a process slept in.");
   add_waits(out, "version", totals.sessions.version_waits);
   add_waits(out, "slot", totals.sessions.slot_waits);
   add_reclaims(out, totals);

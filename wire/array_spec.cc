@@ -61,12 +61,12 @@ absl::Status validate_strides(const ArraySpec& spec) {
     const std::int64_t stride = spec.strides_bytes[dim];
     if (stride % itemsize != 0) {
       return invalid(
-          fmt::format("{}: {} is no multiple of the item size {}", shown, stride, itemsize),
-          "Elements of an array stand at multiples of their size.");
+          fmt::format("{}: {} is not a multiple of the item size {}", shown, stride, itemsize),
+          "Elements of an array begin at multiples of their size.");
     }
     if (extent == 1) continue;
     if (stride < span) {
-      return invalid(fmt::format("{}: elements would overlap or stand before the first one", shown),
+      return invalid(fmt::format("{}: elements would overlap or lie before the first one", shown),
                      "Use positive strides that step over the inner dimensions.");
     }
     if (stride > static_cast<std::int64_t>(kMaxArrayBytes) / extent) {

@@ -31,7 +31,7 @@ struct WaitCounts {
 template <typename W>
 struct Counts {
   WaitCounts<W> version_waits;  // for a version, in a read
-  WaitCounts<W> slot_waits;     // for a slot or the right to write, in a write
+  WaitCounts<W> slot_waits;     // for a slot or writer ownership, in a write
   W versions_skipped{0};        // by followers
   W writes_without_slot{0};     // that got none in their time, or did not want to wait
   W reserved[6]{};

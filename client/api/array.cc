@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "client/api/await_read.h"
+#include "client/api/read_within.h"
 #include "client/api/throw.h"
 #include "client/arrays/array_handle.h"
 #include "client/arrays/gpu_copy.h"
@@ -153,7 +153,7 @@ ReadLease Array::read(const ReadOptions& options, const Stop* stop) const {
   ReadAttempt attempt = handle_->read_at_once(options.version, options.newer_than);
   if (attempt.outcome != ReadOutcome::kAcquired) {
     internal::check(
-        internal::await_read(*handle_, options, kForever, attempt, internal::kNoInterrupts, stop));
+        internal::read_within(*handle_, options, kForever, attempt, internal::kNoInterrupts, stop));
   }
   return lease_of(attempt, options.stream);
 }
@@ -161,7 +161,7 @@ ReadLease Array::read(const ReadOptions& options, const Stop* stop) const {
 std::optional<ReadLease> Array::try_read(const ReadOptions& options) const {
   ReadAttempt attempt = handle_->read_at_once(options.version, options.newer_than);
   if (attempt.outcome != ReadOutcome::kAcquired &&
-      comes_to_nothing(internal::await_read(*handle_, options, kNoWait, attempt))) {
+      comes_to_nothing(internal::read_within(*handle_, options, kNoWait, attempt))) {
     return std::nullopt;
   }
   return lease_of(attempt, options.stream);

@@ -19,7 +19,7 @@ absl::Status another_array(const OpenArray& before) {
       wire::ErrorCode::kWithdrawn,
       fmt::format(
           "the array '{}' that this handle was made for, before fork(), has been withdrawn; "
-          "another one of that name stands now",
+          "there is another one of that name now",
           before.name()),
       "Open it by its name if that one is meant.");
 }

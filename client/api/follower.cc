@@ -1,8 +1,8 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "client/api/await_read.h"
 #include "client/api/follower_state.h"
+#include "client/api/read_within.h"
 #include "client/api/throw.h"
 #include "client/arrays/open_array.h"
 #include "fmt/format.h"
@@ -78,7 +78,7 @@ absl::Status Follower::State::await(Timeout wait, const internal::Stop* stop,
     return at_end ? follower_at_end(*handle) : absl::OkStatus();
   };
   auto status =
-      at_end ? goes_on() : internal::await_read(*handle, read, kForever, attempt, goes_on, stop);
+      at_end ? goes_on() : internal::read_within(*handle, read, kForever, attempt, goes_on, stop);
   if (options.until_writer_gone && wire::code_of(status) == wire::ErrorCode::kWithdrawn) {
     at_end = true;
     status = follower_at_end(*handle);

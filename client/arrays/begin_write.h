@@ -1,4 +1,5 @@
-// Coming by the next version of an array to write: the process's turn, ownership, a free slot.
+// Coming by the next version of an array to write: the write lock of the process, ownership, a free
+// slot.
 #pragma once
 
 #include <memlease/array.h>

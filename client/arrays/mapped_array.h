@@ -85,7 +85,7 @@ class MappedArray {
   bool writer_wants_slot();
   // Its name is free, or another array's.
   bool withdrawn() const;
-  // What stands in the way of a withdrawn or ending daemon's array, as an error.
+  // The error of a use of the array once it is withdrawn or its daemon is ending.
   absl::Status gone(bool draining) const;
 
   // The GPU's part, also where the array has been left; nullptr for the host, whose bytes are there

@@ -177,7 +177,7 @@ void OpenArray::release_deferred_if_unused() {
   if (has_deferred()) owner_->note_deferred();
 }
 
-// A write lease may pin its slot and then end: the turn first, then the holds.
+// A write lease may pin its slot and then end: the write lock first, then the holds.
 bool OpenArray::in_use() const {
   if (left_.load()) return false;
   const SlotReader* reader = reader_ready_.load();

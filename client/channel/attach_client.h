@@ -52,7 +52,7 @@ class AttachClient : public FileSource {
   enum class State { kConnected, kLost, kSaidGoodbye };
 
   AttachClient(std::unique_ptr<AttachSocket> socket, std::string path, wire::WelcomeFrame welcome);
-  // The turn to ask; or why it cannot be had.
+  // Sets fetching_ for this thread once no other fetches; or why it cannot.
   absl::Status begin_fetch(InterruptCheck interrupt) ABSL_LOCKS_EXCLUDED(mutex_);
   void end_fetch() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<SharedFile> ask(wire::FileId file, InterruptCheck interrupt);
@@ -69,10 +69,10 @@ class AttachClient : public FileSource {
   wire::Mutex mutex_;
   wire::CondVar idle_;  // fetching_ is false again
   State state_ ABSL_GUARDED_BY(mutex_) = State::kConnected;
-  bool fetching_ ABSL_GUARDED_BY(mutex_) = false;    // a thread has the turn to ask...
+  bool fetching_ ABSL_GUARDED_BY(mutex_) = false;    // a thread fetches...
   std::thread::id fetcher_ ABSL_GUARDED_BY(mutex_);  // ...this one
 
-  // Of the thread that has the turn; or of one that has the mutex while nobody has it.
+  // Of the thread that fetches; while none does, of one that has the mutex.
   std::uint32_t last_request_id_ = 0;
   bool unanswered_ = false;  // the last request...
   Deadline answer_due_;      // ...whose answer is waited for until then

@@ -90,7 +90,7 @@ absl::Status check_number(std::uint64_t since, const v1::HistoryReply& reply) {
   return wire::make_error(
       wire::ErrorCode::kInvalidArgument,
       fmt::format("there is no event {} yet: the newest one is {}", since, reply.newest()),
-      "Numbers begin anew with each run of the daemon: leave --since out.");
+      "Numbers begin at 1 again with each run of the daemon: leave --since out.");
 }
 
 }  // namespace

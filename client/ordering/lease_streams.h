@@ -19,8 +19,8 @@ absl::Status stream_wait_version(GpuArray& array, std::uint32_t slot, std::uint6
 absl::Status stream_wait_slot(GpuArray& array, Stream stream, const LeaseStreams& streams);
 
 // The host waits for a lease until `complete`. Ends with the daemon and with an interrupt, too.
-absl::Status host_wait(Session& session, const LeaseStreams& streams,
-                       absl::FunctionRef<absl::StatusOr<bool>()> complete);
+absl::Status host_wait_until(Session& session, const LeaseStreams& streams,
+                             absl::FunctionRef<absl::StatusOr<bool>()> complete);
 
 absl::Status order_read(GpuArray& array, std::uint32_t slot, std::uint64_t version, Stream stream,
                         LeaseStreams& streams);

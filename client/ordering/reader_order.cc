@@ -91,7 +91,7 @@ absl::Status ReaderOrder::record(std::uint32_t slot, Stream stream) {
 
 // In place of a record: the host waits for the work. All records of the row's event that this
 // process has made before are complete then, or of other streams, and cover what those do.
-absl::Status ReaderOrder::host_wait(Stream stream, Usable usable) {
+absl::Status ReaderOrder::host_wait_stream(Stream stream, Usable usable) {
   if (!stream) return importer_.synchronize();
   if (leaves_out("record the read")) return absl::OkStatus();
   return finish(importer_, stream, usable);
@@ -99,8 +99,8 @@ absl::Status ReaderOrder::host_wait(Stream stream, Usable usable) {
 
 // By looking: a wait inside of the driver may not end. The daemon says that a version is poisoned
 // before it records the event again, so who sees that it is complete looks once more.
-bool ReaderOrder::await_lost(const SlotReader& reader, std::uint32_t slot, std::uint64_t version,
-                             Usable usable) {
+bool ReaderOrder::host_wait_version_or_lost(const SlotReader& reader, std::uint32_t slot,
+                                            std::uint64_t version, Usable usable) {
   for (Backoff backoff;; backoff.pause()) {
     const auto complete = versions_[slot].complete();
     if (reader.poisoned(version)) return true;
@@ -162,7 +162,7 @@ ReaderOrder::Released ReaderOrder::release(SlotReader& reader, std::uint32_t slo
   absl::Status stopped;
   const auto go_on = [&] { return stopped = usable(); };
   const bool by_host = !end.stream || this->by_host(slot);
-  const bool lost = by_host && await_lost(reader, slot, version, go_on);
+  const bool lost = by_host && host_wait_version_or_lost(reader, slot, version, go_on);
   absl::Status status = stopped;
   if (lost) note_lost(end);
   if (!lost && status.ok()) status = end_read(slot, end, go_on);
@@ -187,7 +187,7 @@ ReaderOrder::Released ReaderOrder::release(SlotReader& reader, std::uint32_t slo
 absl::Status ReaderOrder::end_read(std::uint32_t slot, const WorkEnd& end, Usable usable) {
   const auto stream = join(importer_, end);
   if (!stream.ok()) return stream.status();
-  if (!*stream || by_host(slot)) return host_wait(*stream, usable);
+  if (!*stream || by_host(slot)) return host_wait_stream(*stream, usable);
   const wire::MutexLock lock(mutex_);
   return record(slot, *stream);
 }

@@ -91,10 +91,10 @@ class ReaderOrder {
 
   absl::Status end_read(std::uint32_t slot, const WorkEnd& end, Usable usable);
   absl::Status record(std::uint32_t slot, Stream stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status host_wait(Stream stream, Usable usable);
+  absl::Status host_wait_stream(Stream stream, Usable usable);
   // Until the version is complete, or lost, which is true, or `usable` fails.
-  bool await_lost(const SlotReader& reader, std::uint32_t slot, std::uint64_t version,
-                  Usable usable);
+  bool host_wait_version_or_lost(const SlotReader& reader, std::uint32_t slot,
+                                 std::uint64_t version, Usable usable);
   bool by_host(std::uint32_t slot) const { return ((by_host_.load() >> slot) & 1) != 0; }
   void note_lost(const WorkEnd& end);
   void defer_release(std::uint32_t slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

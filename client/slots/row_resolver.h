@@ -49,22 +49,22 @@ class RowResolver {
   class LastWriter {
    public:
     const wire::WriterRow* find(wire::RowRef at) const {
-      const std::uint64_t turn = turn_.load(std::memory_order_acquire);
+      const std::uint64_t sequence = sequence_.load(std::memory_order_acquire);
       const std::uint64_t key = key_.load(std::memory_order_acquire);
       const wire::WriterRow* row = row_.load(std::memory_order_acquire);
-      const bool whole = turn % 2 == 0 && turn_.load(std::memory_order_relaxed) == turn;
+      const bool whole = sequence % 2 == 0 && sequence_.load(std::memory_order_relaxed) == sequence;
       return whole && key == wire::pack_subscriber(at) ? row : nullptr;
     }
     void set(wire::RowRef at, const wire::WriterRow* row) {
-      const std::uint64_t turn = turn_.load(std::memory_order_relaxed);
-      turn_.store(turn + 1, std::memory_order_relaxed);
+      const std::uint64_t sequence = sequence_.load(std::memory_order_relaxed);
+      sequence_.store(sequence + 1, std::memory_order_relaxed);
       key_.store(wire::pack_subscriber(at), std::memory_order_release);
       row_.store(row, std::memory_order_release);
-      turn_.store(turn + 2, std::memory_order_release);
+      sequence_.store(sequence + 2, std::memory_order_release);
     }
 
    private:
-    std::atomic<std::uint64_t> turn_{0};  // odd while it changes
+    std::atomic<std::uint64_t> sequence_{0};  // odd while it changes
     std::atomic<std::uint64_t> key_{0};
     std::atomic<const wire::WriterRow*> row_{nullptr};
   };

@@ -39,8 +39,8 @@ std::vector<std::int64_t> strides_in_elements(const Block& block) {
     if (stride % itemsize != 0) {
       throw Error(ErrorCode::Unsupported,
                   "DLPack counts strides in elements, and a stride of " + std::to_string(stride) +
-                      " bytes is no multiple of the " + std::to_string(itemsize) + " bytes of a " +
-                      name_of(block.dtype),
+                      " bytes is not a multiple of the " + std::to_string(itemsize) +
+                      " bytes of a " + name_of(block.dtype),
                   "use the buffer protocol or NumPy for this array");
     }
     strides.push_back(stride / itemsize);

@@ -32,7 +32,7 @@ def private_daemon(log: Path) -> Iterator[memlease.Client]:
             yield client
     finally:
         daemon.stop(grace_s=30)
-        left = _left_behind(home, patience_s=5)
+        left = _left_behind(home, timeout_s=5)
         shutil.rmtree(home, ignore_errors=True)
         daemon.check()
         if left:
@@ -47,12 +47,12 @@ def _answers() -> bool:
     return True
 
 
-def _left_behind(home: Path, patience_s: float) -> list[str]:
+def _left_behind(home: Path, timeout_s: float) -> list[str]:
     """List files in our directories, and processes that were told of them.
 
     What has been asked to end is given a moment.
     """
-    end_s = time.monotonic() + patience_s
+    end_s = time.monotonic() + timeout_s
     while True:
         files = [str(path) for path in home.glob("*/**/*")]
         processes = list(_processes_told_of(home))

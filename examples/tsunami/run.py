@@ -24,7 +24,7 @@ from summary import copies_text, gaps_table, load_reports, strangers, versions_t
 from visits import KILLED, LEAVES, Visits
 
 HERE = Path(__file__).resolve().parent
-PATIENCE_S = 120
+TIMEOUT_S = 120
 
 
 def main() -> int:
@@ -122,7 +122,7 @@ class Demo:
         self._children |= readers
         wait_until(
             lambda: all(reader.said("ready") for reader in readers.values()),
-            list(readers.values()), PATIENCE_S, "the readers had loaded their libraries",
+            list(readers.values()), TIMEOUT_S, "the readers had loaded their libraries",
         )  # fmt: skip
         library = readers["gauges"].said("ready").removeprefix("ready with ")
         print(f"The readers wait for the simulation: render (Matplotlib), gauges ({library}).")
@@ -166,7 +166,7 @@ class Demo:
         children = list(self._children.values())
         wait_until(
             lambda: self._client.exists("tsunami/clock"),
-            children, PATIENCE_S, "the simulation had started",
+            children, TIMEOUT_S, "the simulation had started",
         )  # fmt: skip
         clock = self._client.open("tsunami/clock")
         time_s = 0.0
@@ -174,7 +174,7 @@ class Demo:
             time.sleep(0.05)
             for child in children:
                 child.check()
-            with clock.read(timeout=PATIENCE_S) as lease:
+            with clock.read(timeout=TIMEOUT_S) as lease:
                 time_s = float(lease[0])
                 self._progress.show(time_s, lease.version)
             self._visits.step()
@@ -189,9 +189,9 @@ class Demo:
     def _finish(self) -> None:
         print("The last step is out; the readers write their pictures.")
         for name in ("gauges", "render"):
-            self._children[name].wait(PATIENCE_S)
+            self._children[name].wait(TIMEOUT_S)
         self._children["simulation"].close_input()
-        self._children["simulation"].wait(PATIENCE_S)
+        self._children["simulation"].wait(TIMEOUT_S)
 
     def _summarise(self) -> None:
         out, ranks = self._arguments.out, self._arguments.ranks

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import memlease
 import numpy as np
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 CUDA = 2  # DLPack's name for such a GPU
 
 
@@ -64,7 +64,7 @@ class SurfaceReader:
 
     def frames(self) -> Iterator[Frame]:
         """Yield the newest step, until the one that ends the simulation."""
-        follower = self._surfaces[0].follow(timeout=PATIENCE_S, stream=self._streams[0])
+        follower = self._surfaces[0].follow(timeout=TIMEOUT_S, stream=self._streams[0])
         with follower as newest:
             for south in newest:
                 with ExitStack() as leases:
@@ -125,7 +125,7 @@ def _at(array: memlease.Array, version: int, stream: Any = None) -> memlease.Rea
     Where it is gone already, the newest stands in and the frame counts as mixed.
     """
     try:
-        return array.read(version=version, timeout=PATIENCE_S, stream=stream)
+        return array.read(version=version, timeout=TIMEOUT_S, stream=stream)
     except memlease.VersionGone:
         return array.read(stream=stream)
 

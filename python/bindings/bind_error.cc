@@ -8,7 +8,7 @@ namespace {
 
 // What type(message, hint) would return, but by no bytecode: in the middle of that the
 // interpreter's end may overtake this thread and end it by an unwinding, which may not come through
-// the handler of an exception of C++ that all this stands in.
+// the handler of an exception of C++ that all this runs in.
 py::object instance_of(const py::object& type, const Error& error) {
   auto* const made = reinterpret_cast<PyTypeObject*>(type.ptr());
   const py::tuple arguments = py::make_tuple(error.what());

@@ -32,7 +32,7 @@ struct Wanted {
 
 using Arguments = std::vector<std::pair<const char*, py::object>>;
 
-// R-DLP-18: asks for all that we know of, and after a TypeError, which means "unknown argument",
+// Asks for all that we know of, and after a TypeError, which means "unknown argument",
 // for less. `stream` is always given: producers' defaults differ, and PyTorch's is not to wait.
 // Only of a host array it may go at last.
 py::capsule ask(const py::object& producer, const py::object& stream) {
@@ -103,7 +103,7 @@ void require_possible(const DLTensor& tensor, std::int64_t itemsize) {
   if (tensor.data == nullptr && !empty) refuse("elements and no memory");
 }
 
-// R-DLP-3: in bytes; no strides mean C order.
+// In bytes; no strides mean C order.
 std::vector<std::int64_t> tensor_strides(const DLTensor& tensor, std::int64_t itemsize) {
   std::vector<std::int64_t> strides(static_cast<std::size_t>(tensor.ndim));
   std::int64_t compact = itemsize;
@@ -116,7 +116,7 @@ std::vector<std::int64_t> tensor_strides(const DLTensor& tensor, std::int64_t it
   return strides;
 }
 
-// On the host: a NumPy array of dtype V<itemsize> that owns `owner`. R-DLP-5: the offset counts.
+// On the host: a NumPy array of dtype V<itemsize> that owns `owner`. The offset counts.
 py::tuple describe(const DLTensor& tensor, const py::capsule& owner, const Wanted& wanted) {
   const std::string name = dtype_of(tensor);
   const auto itemsize = static_cast<std::int64_t>(parse_dtype(name).itemsize_bytes());
@@ -142,7 +142,7 @@ py::tuple take_over(const py::capsule& capsule, const char* name, const char* us
     throw py::error_already_set();
   }
   auto owned = std::make_unique<Owned<Tensor>>(tensor);
-  // Nothing but the version and the deleter stands where we know it to be.
+  // Only the version and the deleter are at places that we know.
   if constexpr (std::is_same_v<Tensor, DLManagedTensorVersioned>) {
     if (tensor->version.major != DLPACK_MAJOR_VERSION) {
       throw py::buffer_error("memlease knows DLPack " + std::to_string(DLPACK_MAJOR_VERSION) +

@@ -28,7 +28,7 @@ struct DLPackPlan {
 };
 
 // `device`: where the elements are. BufferError where the request cannot be met, ValueError for a
-// stream that is none, TypeError only for arguments of a wrong type: consumers take that as
+// stream that is not valid, TypeError only for arguments of a wrong type: consumers take that as
 // "unknown argument" and ask for less.
 DLPackPlan plan_export(const DLPackRequest& request, DLDevice device);
 // A capsule for what the plan has been carried out with.

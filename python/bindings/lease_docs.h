@@ -4,19 +4,19 @@
 namespace memlease::python {
 
 inline constexpr const char* kReadDoc =
-    R"(The right to read one version, whose bytes do not change meanwhile.
+    R"(A lease on one version, to read it, whose bytes do not change meanwhile.
 
 Use it in ``with``, or call `release`. NumPy, PyTorch, JAX and whatever speaks the buffer protocol,
 ``__array_interface__`` or DLPack take the lease itself, without a copy; `array` is a NumPy view.
 Every view is read-only and keeps the version's slot until it dies, also beyond the lease. In the
 host's memory a library that writes all the same ends the process (see `memlease.explain_faults`).
 Arrays on a GPU are taken by DLPack or ``__cuda_array_interface__``; the latter's views do not keep the slot.
-Not thread-safe: one thread at a time uses one lease. Nothing here calls the daemon, or blocks, but
-for what says so of arrays on a GPU.
+Not thread-safe: one thread at a time uses one lease. Nothing here calls the daemon or blocks,
+except where the text says so for arrays on a GPU.
 )";
 
 inline constexpr const char* kWriteDoc =
-    R"(The right to write the next version. Readers see nothing of it until `publish`.
+    R"(A lease on the next version, to write it. Readers see nothing of it until `publish`.
 
 Use it in ``with``: a clean exit publishes, an exception drops. `array` is a writable NumPy view;
 its bytes are unspecified, or after `Array.update` those of the current version. Views may outlive the
@@ -24,7 +24,7 @@ lease: they keep its slot, and are read-only from then on. ``np.asarray(lease)``
 buffer give `array`, or what `memoryview` returns. Arrays on a GPU are filled through DLPack or
 ``__cuda_array_interface__``, or by ``lease[...] = source`` with an array on the same GPU, as
 `Array.put` takes it: a copy on the lease's stream, or one that blocks. Not thread-safe. Nothing
-here calls the daemon, or blocks, but for what says so of arrays on a GPU.
+here calls the daemon or blocks, except where the text says so for arrays on a GPU.
 )";
 
 inline constexpr const char* kArrayDoc =
@@ -57,7 +57,7 @@ BufferError
     The request cannot be met: another device, or a read lease of an array on a GPU for a consumer
     that takes only the unversioned form, which cannot say "read-only" (see `dlpack`).
 ValueError
-    A stream that is none: 0, which is ambiguous, or of a host array any but -1.
+    An invalid stream: 0, which is ambiguous, or for a host array any other than -1.
 Closed
     The lease has ended.
 )";

@@ -36,8 +36,8 @@ inline PyObject* keep_in_place(PyObject* self, PyObject* array, PyObject* change
   return Py_NewRef(self);
 }
 
-// lease += other: NumPy changes the array in place, and the lease stays what the name stands for.
-// Of a read lease it refuses: else the name would stand for another array, without a word.
+// lease += other: NumPy changes the array in place, and the name still means the lease.
+// Of a read lease it refuses: else the name would silently mean another array.
 template <auto Operation>
 PyObject* in_place(PyObject* self, PyObject* other) {
   return guarded([&] {

@@ -25,7 +25,7 @@ struct SlotBytes {
 };
 
 // A NumPy array over a slot; or none. To read, it has its SlotBytes as base. To write, an array of
-// its own stands between the two, the root, which is the base of all slices, too, as NumPy takes no
+// its own is between the two, the root, which is the base of all slices, too, as NumPy takes no
 // slice's array for a base that has an array for one: so slices are told from names.
 struct NumpyView {
   py::object array;
@@ -40,7 +40,7 @@ struct NumpyView {
   void end_writing() const;
 };
 
-// What stands for a lease where a consumer wants a buffer of it: a write lease has none of its own,
+// Takes a lease's place where a consumer wants a buffer of it: a write lease has none of its own,
 // since NumPy would take that in place of `array`.
 struct LeaseBuffer {
   std::function<void(py::handle exporter, Py_buffer* buffer, int flags)> fill;

@@ -164,8 +164,8 @@ class Array(_core.Array, Closing):
             PyTorch, CuPy or JAX or another producer of DLPack or the CUDA array interface, a lease,
             a number or sequence of numbers of Python. What is on the host and of another dtype, or
             not in C order, is converted first, by a copy more. On a GPU it has the array's dtype
-            and is of the array's own GPU, unless the array is on the host, and its elements stand
-            as the array's do, or in C order for an array on the host.
+            and is on the array's own GPU, unless the array is on the host, and its elements are
+            in the array's order, or in C order for an array on the host.
         casting : {"same_kind", "safe", "unsafe", "equiv", "no"}
             What may become of the array's dtype, as in `numpy.copyto`: with "same_kind" a float64
             becomes a float32 and an integer a float, but no float an integer; with "unsafe" any
@@ -193,10 +193,10 @@ class Array(_core.Array, Closing):
             Another shape or GPU; a dtype that `casting` does not let become the array's; a number
             that does not fit; no numbers at all; a masked array; a stream that is capturing a
             graph; an interface that breaks its rules. As after all errors nothing is published,
-            and the version stands.
+            and the current version remains.
         Unsupported
             A mask of a CUDA array interface, its version above 3, or a source on a GPU whose
-            elements stand in another order.
+            elements are in another order.
         BufferError
             The producer cannot hand it over.
         """

@@ -53,7 +53,7 @@ def connect(
     DaemonUnavailable
         Nobody answers and no daemon was, or could be, started.
     VersionSkew
-        The daemon is of an incompatible version.
+        The daemon has an incompatible version.
     """
     where = "" if directory is None else os.fspath(directory)
     _require_text("directory", where)
@@ -170,11 +170,11 @@ class Client(Closing):
         strides : sequence of int, optional
             Bytes from one element to the next for each axis, instead of `order`.
         exist_ok : bool
-            Open instead where an equal array stands.
+            Open instead if there is an equal array.
         fill : scalar or array_like, optional
-            Publish version 1 with these elements, broadcast to `shape`, unless a version stands.
-            They become of `dtype` where that keeps their values but for rounding. What is on a GPU
-            has the array's dtype and shape already.
+            Publish version 1 with these elements, broadcast to `shape`, unless there is a version.
+            They are converted to `dtype` if that keeps their values except for rounding. A source
+            on a GPU must have the array's dtype and shape already.
 
         Returns
         -------
@@ -234,7 +234,7 @@ class Client(Closing):
         return array
 
     def open(self, name: str) -> Array:
-        """Open an array that stands.
+        """Open an array that exists.
 
         Raises
         ------
@@ -260,7 +260,7 @@ class Client(Closing):
         return Array(self._core.wait_for(name, timeout))
 
     def exists(self, name: str) -> bool:
-        """Tell whether an array of this name stands that the caller may read."""
+        """Tell whether there is an array of this name that the caller may read."""
         _require_text("name", name)
         return self._core.exists(name)
 
@@ -289,7 +289,7 @@ class Client(Closing):
         ignore_stream: bool | None = None,
         **options: Any,
     ) -> Array:
-        """Copy a whole array into the array `name`, which is created if it does not stand.
+        """Copy a whole array into the array `name`, which is created if it does not exist.
 
         Parameters
         ----------
@@ -299,7 +299,7 @@ class Client(Closing):
             As in `Array.put`; it decides the shape, and not the device: what is on a GPU goes into
             a new array in host memory, too, unless `device` says else.
         dtype : str, type or dtype, optional
-            As in `create`. Default: that of the array that stands, else the source's.
+            As in `create`. Default: that of the array that exists, else the source's.
         casting : {"same_kind", "safe", "unsafe", "equiv", "no"}
             As in `Array.put`.
         wait : float, optional
@@ -309,7 +309,7 @@ class Client(Closing):
         ignore_stream : bool, optional
             As in `Array.put`.
         **options
-            As in `create`, but for `fill`: for an array that does not stand yet. One that stands
+            As in `create`, except `fill`: for an array that does not exist yet. One that exists
             must have those that are given; without any, putting into it again needs no call to the
             daemon.
 
@@ -321,7 +321,7 @@ class Client(Closing):
         Raises
         ------
         AlreadyExists
-            Options are given, and the array that stands has others, or another shape or dtype.
+            Options are given, and the array that exists has others, or another shape or dtype.
 
         What `Array.put` raises, too; an array that was made for it is withdrawn then, unless it has
         a version.
@@ -331,20 +331,20 @@ class Client(Closing):
             if option not in _PUT_OPTIONS:
                 raise TypeError(f"put() has no argument {option!r}; the source gives the shape")
         try:
-            standing = self.open(name)
+            existing = self.open(name)
         except NotFound:
-            standing = None
-        wanted = None if standing is None else standing.dtype_name
+            existing = None
+        wanted = None if existing is None else existing.dtype_name
         if dtype is not None:
             wanted = dtype_name(dtype)
         kept = None if casting == "unsafe" else wanted
         given, elements = source_of(source, stream, ignore_stream, kept)
-        if standing is None or options or wanted != standing.dtype_name:
-            # One element is taken for all of the array that stands.
-            shape = standing.shape if standing and elements.shape == () else elements.shape
+        if existing is None or options or wanted != existing.dtype_name:
+            # One element is taken for all of the array that exists.
+            shape = existing.shape if existing and elements.shape == () else elements.shape
             array = self.create(name, shape, wanted or given, **{"exist_ok": True, **options})
         else:
-            array = standing
+            array = existing
         with _withdrawn_after_error(array):
             array._put_elements(given, elements, casting, wait, stream)
         return array
@@ -426,7 +426,7 @@ def _require_text(argument: str, value: Any) -> None:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise InvalidArgument(f"{argument}={value!r} is no text in UTF-8", "give one") from None
+        raise InvalidArgument(f"{argument}={value!r} is not text in UTF-8", "give one") from None
 
 
 def _small_number(argument: str, value: Any, hint: str) -> int:

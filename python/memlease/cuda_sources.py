@@ -39,11 +39,11 @@ def from_interface(
     InvalidArgument
         The interface contradicts its own rules, or names stream 0, which is ambiguous.
     Unsupported
-        It is of a version above 3, or has a mask.
+        Its version is above 3, or it has a mask.
     """
     if not isinstance(interface, dict):
         raise InvalidArgument(
-            f"the source's __cuda_array_interface__ is of type {type(interface).__name__}",
+            f"the source's __cuda_array_interface__ has type {type(interface).__name__}",
             "it must be a dict: correct its producer, or hand it over by DLPack",
         )
     version = _whole(interface, "version")

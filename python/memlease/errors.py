@@ -105,7 +105,7 @@ class ProducerDied(Error, RuntimeError):
 
 
 class WriteAborted(Error, RuntimeError):
-    """With ``slots=1``: the writer gave its write up, and no version stands."""
+    """With ``slots=1``: the writer dropped its write, and there is no version."""
 
     code = "ML012"
 
@@ -135,13 +135,13 @@ class DaemonLost(Error, ConnectionError):
 
 
 class VersionSkew(Error, RuntimeError):
-    """Client and daemon are of incompatible versions."""
+    """Client and daemon have incompatible versions."""
 
     code = "ML017"
 
 
 class Busy(Error, RuntimeError):
-    """The calling process itself stands in the way."""
+    """The calling process itself prevents the call."""
 
     code = "ML018"
 

@@ -26,7 +26,7 @@ def elements_of(source: Any, dtype: str | None) -> Any:
     Raises
     ------
     InvalidArgument
-        These are no numbers, or one does not fit into `dtype`.
+        These are not numbers, or one does not fit into `dtype`.
     """
     numpy = require_numpy()
     refuse_mask(source)

@@ -30,7 +30,7 @@ def cuda_array_interface(
 ) -> dict[str, Any]:
     """Build ``__cuda_array_interface__`` likewise, without data, stream and version.
 
-    R-CAI-1, 3, 4, 6, 7, 8: an exact dict with tuples, neither mask nor descr.
+    It is an exact dict with tuples, without mask and descr.
     """
     interface = array_interface(dtype, shape, strides, "__cuda_array_interface__")
     if 0 in shape:

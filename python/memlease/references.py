@@ -49,7 +49,7 @@ def _open(client: Client, name: str, array_id: int, device: str) -> Array:
         array.close()
         raise Withdrawn(
             f"the array '{name}' that was pickled has been withdrawn; another one of that name "
-            "stands now",
+            "exists now",
             f"open it by client.open({name!r}) if that one is meant",
         )
     return array.on(device)

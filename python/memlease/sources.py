@@ -36,8 +36,8 @@ def source_of(
     -------
     dtype : str
     elements : numpy.ndarray or GpuSource
-        Over the source's own memory where that is possible. NumPy's is of dtype ``V<itemsize>``, so
-        that it also holds types that NumPy does not know.
+        Over the source's own memory where that is possible. NumPy's array has dtype
+        ``V<itemsize>``, so that it also holds types that NumPy does not know.
     """
     # Another thread may be in the middle of importing it.
     ndarray = getattr(sys.modules.get("numpy"), "ndarray", None)

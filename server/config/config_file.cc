@@ -140,7 +140,7 @@ absl::Status check_line(const std::string& origin, std::string_view line) {
     return error_at(origin, "the string begins with three quotes; one line has room for it.");
   }
   if (has_bare_non_ascii(line)) {
-    return error_at(origin, "a character beyond ASCII stands in neither quotes nor a comment.");
+    return error_at(origin, "a character beyond ASCII is outside quotes and comments.");
   }
   const bool is_array = line.starts_with('[');
   if (!is_array && !line.starts_with('{')) return absl::OkStatus();
@@ -154,7 +154,7 @@ absl::StatusOr<std::string> read_text(const std::string& path) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    return error_at(path, "this is no regular file.");
+    return error_at(path, "this is not a regular file.");
   }
   std::ostringstream text;
   errno = 0;

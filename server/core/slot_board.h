@@ -17,7 +17,7 @@ namespace memlease::server {
 // what it had given to a GPU.
 enum class Departure : std::uint8_t { kLeft, kExited };
 
-// A fresh record: the array has no writer, no version stands.
+// A fresh record: the array has no writer and no version.
 void init_board(wire::BoardRecord& board, wire::ArrayId id, std::uint32_t slots,
                 wire::RowRef takeover);
 

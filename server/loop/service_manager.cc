@@ -15,7 +15,7 @@
 namespace memlease::server {
 namespace {
 
-constexpr timeval kPatience{5, 0};
+constexpr timeval kSendTimeout{5, 0};
 
 std::uint64_t monotonic_us() {
   timespec now{};
@@ -50,7 +50,8 @@ ServiceManager::ServiceManager(EventLoop& loop, const std::string& notify_socket
     ++address_bytes_;  // a path counts with its end
   }
   socket_.reset(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (socket_) ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof kPatience);
+  if (socket_)
+    ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &kSendTimeout, sizeof kSendTimeout);
 }
 
 ServiceManager::~ServiceManager() { loop_.cancel(timer_); }

@@ -49,7 +49,7 @@ class GrpcServer {
   static absl::StatusOr<std::unique_ptr<GrpcServer>> start(EventLoop& loop, Log& log,
                                                            ServiceFactory factory,
                                                            const GrpcLimits& limits = {});
-  // As shutdown() without patience.
+  // As shutdown() with a deadline that has passed.
   ~GrpcServer();
   GrpcServer(const GrpcServer&) = delete;
   GrpcServer& operator=(const GrpcServer&) = delete;

@@ -121,10 +121,10 @@ TEST(MakeIndexer, RefusesStridesThatAreNoNumberOfElements) {
   std::array<float, 12> cells{};
   const Span<float, 2> bytes(cells.data(), {2, 2}, {16, 6});
   EXPECT_THAT([&] { static_cast<void>(make_indexer(bytes)); },
-              Throws<std::invalid_argument>(
-                  Property(&std::invalid_argument::what,
-                           HasSubstr("the stride of dimension 1 is 6 bytes, no multiple of an "
-                                     "element's 4"))));
+              Throws<std::invalid_argument>(Property(
+                  &std::invalid_argument::what,
+                  HasSubstr("the stride of dimension 1 is 6 bytes, which is not a multiple of an "
+                            "element's 4"))));
   const Span<float, 2> unused(cells.data(), {2, 1}, {16, 6});
   EXPECT_EQ(make_indexer(unused).size(), 2);
 }

@@ -112,8 +112,8 @@ class Terminal:
             assert time.monotonic() < end, f"not within {DEADLINE_S} s: {what}\n{self.written}"
             self.read(end - time.monotonic())
 
-    def read(self, patience_s):
-        ready, _, _ = select.select([self.fd], [], [], patience_s)
+    def read(self, timeout_s):
+        ready, _, _ = select.select([self.fd], [], [], timeout_s)
         if not ready:
             return False
         try:

@@ -125,10 +125,10 @@ class DeviceTest : public ::testing::Test {
   // what this GPU does, a probe has found out before (tests/hardware/probes.py).
   bool a_later_record_frees(bool wanted) {
     if (fakecuda::is_loaded()) {
-      world->set(fakecuda::Knob::kHeirReleases, wanted ? 1 : 0);
+      world->set(fakecuda::Knob::kLaterRecordReleases, wanted ? 1 : 0);
       return true;
     }
-    const char* const known = std::getenv("MEMLEASE_HEIR_RELEASES");
+    const char* const known = std::getenv("MEMLEASE_LATER_RECORD_RELEASES");
     return known != nullptr && known == std::string(wanted ? "1" : "0");
   }
 

@@ -51,7 +51,7 @@ class Bench {
   ~Bench() {
     // For the checker: the peer's host knows what this one does.
     fakecuda_release(1, 0);
-    (void)peer_.ask("hear 1");
+    (void)peer_.ask("checker_acquire 1");
     (void)peer_.ask("destroy_event event");
     (void)peer_.ask("free data");
   }

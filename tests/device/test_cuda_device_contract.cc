@@ -44,24 +44,24 @@ class CudaNeighbour : public Neighbour {
  private:
   bool ask(const std::string& command) { return peer_.ask(command).ok(); }
   bool open(const wire::DeviceHandle& memory) {
-    return tell() && ask("import data " + fakecuda::testing::to_hex(memory));
+    return checker_release() && ask("import data " + fakecuda::testing::to_hex(memory));
   }
-  bool close() { return ask("close data") && hear(); }
+  bool close() { return ask("close data") && checker_acquire(); }
   // For the checker, which a GPU has not.
-  bool tell() {
+  bool checker_release() {
     if (!fakecuda::is_loaded()) return true;
-    fakecuda_release(++told_, 0);
-    return ask("hear " + std::to_string(told_));
+    fakecuda_release(++last_id_, 0);
+    return ask("checker_acquire " + std::to_string(last_id_));
   }
-  bool hear() {
+  bool checker_acquire() {
     if (!fakecuda::is_loaded()) return true;
-    const bool told = ask("tell " + std::to_string(++told_));
-    fakecuda_acquire(told_, 0);
-    return told;
+    const bool released = ask("checker_release " + std::to_string(++last_id_));
+    fakecuda_acquire(last_id_, 0);
+    return released;
   }
 
   Peer peer_{""};
-  std::uint64_t told_ = 0;
+  std::uint64_t last_id_ = 0;
 };
 
 TEST(DeviceContract, GpusKeepIt) {

@@ -146,11 +146,11 @@ class Peer {
     const std::uint64_t value = number(words);
     return cuStreamWaitValue64(stream(words), word_at(address), value, CU_STREAM_WAIT_VALUE_GEQ);
   }
-  int tell(Words& words) {
+  int checker_release(Words& words) {
     fakecuda_release(number(words), 0);
     return 0;
   }
-  int hear(Words& words) {
+  int checker_acquire(Words& words) {
     fakecuda_acquire(number(words), 0);
     return 0;
   }
@@ -223,8 +223,8 @@ class Peer {
       {"drain", [this](Words& words) { return fakecuda_drain(stream(words)); }},
       {"write_word", [this](Words& words) { return write_word(words); }},
       {"wait_word", [this](Words& words) { return wait_word(words); }},
-      {"tell", [this](Words& words) { return tell(words); }},
-      {"hear", [this](Words& words) { return hear(words); }},
+      {"checker_release", [this](Words& words) { return checker_release(words); }},
+      {"checker_acquire", [this](Words& words) { return checker_acquire(words); }},
       {"pause", [this](Words& words) { return pause(words); }},
       {"device", [](Words& words) { return cudaSetDevice(static_cast<int>(number(words))); }},
       {"last_error", [](Words&) { return cudaGetLastError(); }},

@@ -28,7 +28,7 @@ class CrossProcess : public TwoProcesses {
          {"sync s", "close data", "destroy_event event", "destroy_stream s"}) {
       PEER_OK(peer_.ask(command));
     }
-    hear(peer_);
+    checker_acquire(peer_);
     clean_up();
     return world.findings();
   }
@@ -77,7 +77,7 @@ TEST_F(CrossProcess, AWaitBeforeTheRecordIsNone) {
 TEST_F(CrossProcess, AMessageIsNoWait) {
   write(1);
   record();
-  tell(peer_);
+  checker_release(peer_);
   then();
   peer_reads();
   EXPECT_THAT(only(judge()), Is(What::kReadAfterWrite));
@@ -86,7 +86,7 @@ TEST_F(CrossProcess, AMessageIsNoWait) {
 TEST_F(CrossProcess, AMessageAfterTheHostWaitedIs) {
   write(1);
   CUDA_OK(cudaStreamSynchronize(stream_));
-  tell(peer_);
+  checker_release(peer_);
   peer_reads();
   EXPECT_THAT(judge(), ::testing::IsEmpty());
 }
@@ -133,7 +133,7 @@ class CrossProcessWords : public CrossProcess {
   std::vector<Finding> judge_all() {
     PEER_OK(peer_.ask("sync s"));
     PEER_OK(peer_.ask("close word"));
-    hear(peer_);
+    checker_acquire(peer_);
     EXPECT_EQ(cudaFree(word_), cudaSuccess);
     return judge();
   }
@@ -170,10 +170,10 @@ TEST_F(CrossProcessWords, AreNotWrittenByTheDead) {
             CUDA_SUCCESS);
   peer_.kill();
   EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorNotReady);
-  const cudaStream_t heir = new_stream();
-  EXPECT_EQ(cuStreamWriteValue64(heir, reinterpret_cast<CUdeviceptr>(word_), 1, 0), CUDA_SUCCESS);
+  const cudaStream_t later = new_stream();
+  EXPECT_EQ(cuStreamWriteValue64(later, reinterpret_cast<CUdeviceptr>(word_), 1, 0), CUDA_SUCCESS);
   CUDA_OK(cudaStreamSynchronize(stream_));
-  CUDA_OK(cudaStreamDestroy(heir));
+  CUDA_OK(cudaStreamDestroy(later));
   CUDA_OK(cudaFree(word_));
   clean_up();
 }
@@ -190,7 +190,7 @@ TEST_F(CrossProcess, FreedUnderAReader) {
 
 TEST_F(CrossProcess, AReaderAfterItWasFreed) {
   clean_up();
-  tell(peer_);
+  checker_release(peer_);
   peer_reads();
   for (const char* command : {"close data", "destroy_event event", "destroy_stream s"}) {
     PEER_OK(peer_.ask(command));
@@ -230,13 +230,13 @@ TEST_F(CrossProcess, ANewRecordDoesNotFreeWhoWaitsForADeadOne) {
   PEER_OK(peer_.ask("record event s"));
   CUDA_OK(cudaStreamWaitEvent(stream_, event_, 0));
   peer_.kill();
-  const cudaStream_t heir = new_stream();
-  CUDA_OK(cudaEventRecord(event_, heir));
+  const cudaStream_t later = new_stream();
+  CUDA_OK(cudaEventRecord(event_, later));
   CUDA_OK(cudaEventSynchronize(event_));
   EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorNotReady);
-  world->set(Knob::kHeirReleases, 1);
+  world->set(Knob::kLaterRecordReleases, 1);
   CUDA_OK(cudaStreamSynchronize(stream_));
-  CUDA_OK(cudaStreamDestroy(heir));
+  CUDA_OK(cudaStreamDestroy(later));
   clean_up();
   EXPECT_THAT(only(world.findings()), Is(What::kOrphanWait));
 }
@@ -274,7 +274,7 @@ TEST_F(CrossProcess, ItsEndIsItsEndForAThirdProcess) {
   for (const char* command : {"close data", "destroy_stream s", "destroy_stream new"}) {
     PEER_OK(third.ask(command));
   }
-  hear(third);
+  checker_acquire(third);
   clean_up();
 }
 

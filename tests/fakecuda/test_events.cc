@@ -70,7 +70,7 @@ TEST_F(Events, ALaterRecordDoesNotFreeWhoWaitsForAnEarlierOne) {
 
 // As it may be on some driver; the checker tells of it.
 TEST_F(Events, WithTheKnobALaterRecordFreesThem) {
-  world->set(Knob::kHeirReleases, 1);
+  world->set(Knob::kLaterRecordReleases, 1);
   {
     Gate gate;
     gate.hold(slow_);

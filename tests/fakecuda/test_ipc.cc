@@ -14,10 +14,10 @@ TEST_F(Ipc, AnotherProcessSeesTheSameBytesElsewhere) {
   const Answer opened = peer.ask("import data " + exported(data));
   PEER_OK(opened);
   EXPECT_NE(opened.number(), reinterpret_cast<std::uintptr_t>(data));
-  tell(peer);
+  checker_release(peer);
   EXPECT_EQ(peer.ask("check data 262144 42 0").number(), 0U);
   PEER_OK(peer.ask("close data"));
-  hear(peer);
+  checker_acquire(peer);
   CUDA_OK(cudaFree(data));
 }
 
@@ -49,7 +49,7 @@ TEST_F(Ipc, OpeningAgainCounts) {
   PEER_OK(peer.ask("check two 1 0 0"));
   PEER_OK(peer.ask("close two"));
   EXPECT_EQ(error(peer.ask("close two")), number(cudaErrorInvalidValue));
-  hear(peer);
+  checker_acquire(peer);
   CUDA_OK(cudaFree(data));
 }
 

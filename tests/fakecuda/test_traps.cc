@@ -94,7 +94,7 @@ class OpensWait : public Traps {
   }
   void TearDown() override {
     PEER_OK(peer_.ask("destroy_stream s"));
-    hear(peer_);
+    checker_acquire(peer_);
     CUDA_OK(cudaEventDestroy(event_));
     CUDA_OK(cudaFree(data_));
   }

@@ -26,14 +26,15 @@ class TwoProcesses : public Fakecuda {
     EXPECT_EQ(cudaIpcGetEventHandle(&handle, event), cudaSuccess);
     return to_hex(handle);
   }
-  // What this host knows, the peer's host knows then; and the other way round.
-  void tell(Peer& peer) {
-    fakecuda_release(++told_, 0);
-    PEER_OK(peer.ask("hear " + std::to_string(told_)));
+  // For the checker: what this host has seen, the peer's host has seen then; and the other way
+  // round.
+  void checker_release(Peer& peer) {
+    fakecuda_release(++last_id_, 0);
+    PEER_OK(peer.ask("checker_acquire " + std::to_string(last_id_)));
   }
-  void hear(Peer& peer) {
-    PEER_OK(peer.ask("tell " + std::to_string(++told_)));
-    fakecuda_acquire(told_, 0);
+  void checker_acquire(Peer& peer) {
+    PEER_OK(peer.ask("checker_release " + std::to_string(++last_id_)));
+    fakecuda_acquire(last_id_, 0);
   }
   static std::string error(const Answer& answer) {
     return answer.kind == Answer::Kind::kError ? answer.code : answer.describe();
@@ -41,7 +42,7 @@ class TwoProcesses : public Fakecuda {
   static std::string number(cudaError_t error) { return std::to_string(static_cast<int>(error)); }
 
  private:
-  std::uint64_t told_ = 0;
+  std::uint64_t last_id_ = 0;
 };
 
 }  // namespace fakecuda::testing

@@ -132,7 +132,7 @@ def _know_from_answers(run: Run) -> None:
     """Tell the tests of deaths what this GPU does, as far as part 2 has found out."""
     match run.report.answers.get("later_record_frees"):
         case {"answer": str(answer)} | str(answer) if answer in ("yes", "no"):
-            run.environment["MEMLEASE_HEIR_RELEASES"] = str(int(answer == "yes"))
+            run.environment["MEMLEASE_LATER_RECORD_RELEASES"] = str(int(answer == "yes"))
 
 
 def stop(run: Run, signal_name: str) -> None:

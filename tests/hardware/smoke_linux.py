@@ -20,7 +20,7 @@ _FUTEX_32 = 2
 _F_ADD_SEALS = 1033
 _SEAL_SEAL, _SEAL_SHRINK, _SEAL_GROW = 1, 2, 4
 _NOBODY = 65534
-_PATIENCE_S = 5.0
+_TIMEOUT_S = 5.0
 
 
 def _refused(change: Callable[[], object]) -> bool:
@@ -43,7 +43,7 @@ def pidfd_open() -> str:
         pidfd = os.pidfd_open(child)
         early = select.select([pidfd], [], [], 0)[0]
         os.close(outside)
-        late = select.select([pidfd], [], [], _PATIENCE_S)[0]
+        late = select.select([pidfd], [], [], _TIMEOUT_S)[0]
         os.close(pidfd)
     except OSError as error:
         os.close(outside)
@@ -52,7 +52,7 @@ def pidfd_open() -> str:
         os.close(inside)
         os.waitpid(child, 0)
     assert not early, "the descriptor of a process that lives is ready"
-    assert late, f"{_PATIENCE_S} s after a process's end its descriptor is not ready"
+    assert late, f"{_TIMEOUT_S} s after a process's end its descriptor is not ready"
     return "it tells a process's end"
 
 
@@ -105,13 +105,13 @@ def futex_waitv() -> str:
     """Wait for several words of memory at once."""
     eagain, etimedout = 11, 110
     words = (ctypes.c_uint32 * 2)(7, 7)
-    at_once = _wait_for_any(words, 8, _PATIENCE_S)
+    at_once = _wait_for_any(words, 8, _TIMEOUT_S)
     if at_once != -eagain:
         raise OSError(-at_once, f"futex_waitv (system call 449): {os.strerror(max(-at_once, 0))}")
     late = _wait_for_any(words, 7, 0.02)
     assert late == -etimedout, f"with nobody to wake it, it returned {late}"
     found: list[int] = []
-    waiter = threading.Thread(target=lambda: found.append(_wait_for_any(words, 7, _PATIENCE_S)))
+    waiter = threading.Thread(target=lambda: found.append(_wait_for_any(words, 7, _TIMEOUT_S)))
     waiter.start()
     while waiter.is_alive() and _wake(words, 1) == 0:
         time.sleep(0.001)

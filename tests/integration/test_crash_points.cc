@@ -24,8 +24,8 @@ using Clock = std::chrono::steady_clock;
 // One array, and those who stand by when a process dies over it.
 class Scene {
  public:
-  Scene(PrivateDaemon& daemon, std::uint32_t slots, int patience_ms)
-      : daemon_(daemon), slots_(slots), patience_ms_(patience_ms) {
+  Scene(PrivateDaemon& daemon, std::uint32_t slots, int timeout_ms)
+      : daemon_(daemon), slots_(slots), timeout_ms_(timeout_ms) {
     for (Peer* peer : {&owner_, &bystander_, &other_}) must(peer->ask("connect"));
   }
 
@@ -132,11 +132,11 @@ class Scene {
   void stand(const CrashStep& step) {
     if (step.stage == Stage::kWriterWaits) {
       owner_.signal(SIGCONT);
-      base_ = must(owner_.answer(patience_ms_)).number();
+      base_ = must(owner_.answer(timeout_ms_)).number();
     }
     if (step.stage == Stage::kReaderSleeps) {
       other_.signal(SIGCONT);
-      wrong(must(other_.answer(patience_ms_)).number() <= base_, "the sleeper read an old version");
+      wrong(must(other_.answer(timeout_ms_)).number() <= base_, "the sleeper read an old version");
       must(other_.ask(filled("release {}")));
     }
     if (step.stage == Stage::kOwnerWrites) {
@@ -146,10 +146,10 @@ class Scene {
     if (step.stage == Stage::kOwnershipWanted) {
       other_.signal(SIGCONT);
       const std::uint64_t due = base_ + 2;  // the victim's number counts as used
-      base_ = must(other_.answer(patience_ms_)).number();
+      base_ = must(other_.answer(timeout_ms_)).number();
       wrong(base_ != due, fmt::format("version {} is next, not {}", base_, due));
     }
-    const Answer seen = other_.ask(filled(fmt::format("read {{}} 0 {}", patience_ms_)));
+    const Answer seen = other_.ask(filled(fmt::format("read {{}} 0 {}", timeout_ms_)));
     const std::string died = step.outcome == Outcome::kTorn      ? "ProducerDied"
                              : step.outcome == Outcome::kDropped ? "WriteAborted"
                                                                  : "";
@@ -178,7 +178,7 @@ class Scene {
   }
 
   bool gone(pid_t pid) {
-    const auto end = Clock::now() + milliseconds(patience_ms_);
+    const auto end = Clock::now() + milliseconds(timeout_ms_);
     while (Clock::now() < end) {
       const auto sessions = daemon_.admin().list_sessions();
       if (!sessions.ok()) return false;
@@ -194,7 +194,7 @@ class Scene {
   // Another writer gets ownership and the next number, and never one that was used.
   void go_on(const CrashStep& step) {
     const std::uint64_t due = base_ + (step.number_used ? 2 : 1);
-    const Answer next = must(owner_.ask(filled(fmt::format("put {{}} {}", patience_ms_))));
+    const Answer next = must(owner_.ask(filled(fmt::format("put {{}} {}", timeout_ms_))));
     if (!next.ok()) return;
     wrong(next.number() != due, fmt::format("version {} is next, not {}", next.number(), due));
     base_ = next.number();
@@ -229,7 +229,7 @@ class Scene {
 
   PrivateDaemon& daemon_;
   const std::uint32_t slots_;
-  const int patience_ms_;
+  const int timeout_ms_;
   Peer owner_{daemon_.directory()};
   Peer bystander_{daemon_.directory()};
   Peer other_{daemon_.directory()};

@@ -136,8 +136,8 @@ struct Interrupted {};
 TEST_F(StoppedDaemon, DoesNotHoldUpAReadThatMeetsANewWriter) {
   ConnectOptions options = here();
   options.check_interrupt = [] { throw Interrupted{}; };
-  const Client impatient = Client::connect(options);
-  const Array same = impatient.open("a");
+  const Client hurried = Client::connect(options);
+  const Array same = hurried.open("a");
   array->read().release();
   run("put a 1000");
   stop();
@@ -153,10 +153,10 @@ TEST_F(StoppedDaemon, DoesNotHoldUpAReadThatMeetsANewWriter) {
     EXPECT_THROW(static_cast<void>(same.version()), Interrupted);
   }
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(5));
-  std::future<std::uint64_t> patient =
+  std::future<std::uint64_t> blocked =
       std::async(std::launch::async, [&] { return array->read().version(); });
   daemon.signal(SIGCONT);
-  EXPECT_EQ(patient.get(), 2U);
+  EXPECT_EQ(blocked.get(), 2U);
   EXPECT_EQ(same.version(), 2U);
 }
 
@@ -192,8 +192,8 @@ TEST_F(StoppedDaemon, DoesNotHoldUpNewsOfAnotherDaemon) {
 TEST_F(StoppedDaemon, DoesNotHoldUpAWriteThatMeetsANewReader) {
   ConnectOptions options = here();
   options.check_interrupt = [] { throw Interrupted{}; };
-  const Client impatient = Client::connect(options);
-  const Array same = impatient.open("a");
+  const Client hurried = Client::connect(options);
+  const Array same = hurried.open("a");
   run("read a 0 1000");
   stop();
   const auto start = Clock::now();
@@ -208,13 +208,13 @@ TEST_F(StoppedDaemon, DoesNotHoldUpAWriteThatMeetsANewReader) {
     EXPECT_THROW(static_cast<void>(same.write()), Interrupted);
   }
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(5));
-  std::future<void> patient = std::async(std::launch::async, [&] {
+  std::future<void> blocked = std::async(std::launch::async, [&] {
     WriteLease lease = array->write();
     fill(lease);
     lease.publish();
   });
   daemon.signal(SIGCONT);
-  patient.get();
+  blocked.get();
   run("read a 1 1000");
 }
 
@@ -228,15 +228,15 @@ TEST_F(StoppedDaemon, DoesNotHoldUpAnInterrupt) {
   wanted.shape = {4};
   run("create c 3 600 64 session");
   run("put c 1000");
-  const Client impatient = Client::connect(options);
-  const Array unread = impatient.open("c");
+  const Client hurried = Client::connect(options);
+  const Array unread = hurried.open("c");
   const std::function<void()> steps[] = {
-      [&] { impatient.create(wanted); },
-      [&] { impatient.open("none"); },
-      [&] { impatient.list(); },
-      [&] { static_cast<void>(impatient.exists("none")); },
-      [&] { impatient.wait_for("none"); },
-      [&] { impatient.withdraw("a"); },
+      [&] { hurried.create(wanted); },
+      [&] { hurried.open("none"); },
+      [&] { hurried.list(); },
+      [&] { static_cast<void>(hurried.exists("none")); },
+      [&] { hurried.wait_for("none"); },
+      [&] { hurried.withdraw("a"); },
       [&] { static_cast<void>(unread.read()); },
       [&] { static_cast<void>(unread.write()); },
       [&] { unread.withdraw(); },
@@ -268,9 +268,9 @@ TEST_F(StoppedDaemon, KeepsNothingOpenForACallThatWasInterrupted) {
       }
       throw Interrupted{};
     };
-    const Client impatient = Client::connect(options);
+    const Client hurried = Client::connect(options);
     stop();
-    EXPECT_THROW(impatient.open("c"), Interrupted);
+    EXPECT_THROW(hurried.open("c"), Interrupted);
     daemon.signal(SIGCONT);
     EXPECT_TRUE(client.exists("c"));  // an answer that comes later
     const auto end = Clock::now() + std::chrono::seconds(5);
@@ -301,9 +301,9 @@ TEST_F(StoppedDaemon, DoesNotHoldUpAForkBesideACheck) {
     forked.get_future().wait();
     throw Interrupted{};
   };
-  const Client impatient = Client::connect(options);
+  const Client hurried = Client::connect(options);
   stop();
-  std::thread calling([&] { EXPECT_THROW(impatient.list(), Interrupted); });
+  std::thread calling([&] { EXPECT_THROW(hurried.list(), Interrupted); });
   asked.get_future().wait();
   daemon.signal(SIGCONT);
   const pid_t child = fork();

@@ -179,7 +179,7 @@ proctype writer(byte me) {
        if
        :: mine -> tries++; write(); writing[me] = false
        :: !mine && asks < ASKS -> asks++; ask()
-       :: !mine && asks == ASKS -> patience_is_over(); break
+       :: !mine && asks == ASKS -> wait_limit_expired(); break
        fi;
        atomic { s = 0; old = 0; n = 0; mine = false }
     od;

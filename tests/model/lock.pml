@@ -47,7 +47,7 @@ proctype writer(byte me) {
        if
        :: mine -> write(); writing[me] = false; turns++; mine = false
        :: !mine && asks < ASKS -> asks++; ask()
-       :: !mine && asks == ASKS -> patience_is_over(); break
+       :: !mine && asks == ASKS -> wait_limit_expired(); break
        fi
     od;
     if

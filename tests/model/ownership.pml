@@ -70,7 +70,7 @@ inline ask() { /* asks once, and takes the offer if there is one */
   fi
 }
 
-inline patience_is_over() { call(kCancel, 0); answer[me] = 0 }
+inline wait_limit_expired() { call(kCancel, 0); answer[me] = 0 }
 
 /* ---- The daemon, which answers process `p`. */
 

@@ -22,8 +22,8 @@ class FakeServiceHost final : public server::ServiceHost {
     {
       const std::lock_guard lock(mutex_);
       fn(world.broker);
-      const auto page = world.broker.history().after(told_, server::History::kMostEvents);
-      told_ = page.through;
+      const auto page = world.broker.history().after(announced_, server::History::kMostEvents);
+      announced_ = page.through;
       for (const server::HistoryEvent* event : page.events) events.push_back(*event);
     }
     history_waits_.happened(events);
@@ -72,7 +72,7 @@ class FakeServiceHost final : public server::ServiceHost {
 
  private:
   std::mutex mutex_;
-  std::uint64_t told_ = 0;
+  std::uint64_t announced_ = 0;
   server::HistoryWaits history_waits_;
   std::unique_ptr<server::EventLoop> loop_ = *server::EventLoop::create();
   server::NameWaits waits_{*loop_, 8};

@@ -101,7 +101,7 @@ bool expected(ErrorCode code) {
     case ErrorCode::WriteAborted:
     case ErrorCode::Busy:
       return true;
-    case ErrorCode::InvalidArgument:  // update() where no version stands yet
+    case ErrorCode::InvalidArgument:  // update() where there is no version yet
       return true;
     default:
       return false;

@@ -91,7 +91,7 @@ const Bad kBad[] = {
     bad_strides("Negative", {-32, 4}, "overlap"),
     bad_strides("OverlappingRows", {28, 4}, "overlap"),
     bad_strides("Interleaved", {4, 8}, "overlap"),
-    bad_strides("Unaligned", {33, 4}, "no multiple"),
+    bad_strides("Unaligned", {33, 4}, "not a multiple"),
     bad_strides("Overflowing", {kHuge - 3, 4}, "needs more than"),
     bad_strides("TooLarge", {std::int64_t{1} << 45, 4}, "needs more than"),
     bad_dtype("UnknownBits", {DTypeCode::kFloat, 24, 1}),

@@ -64,7 +64,7 @@ struct CreateOptions {
   Lifetime lifetime = Lifetime::Session;
   std::uint32_t mode = 0600;
   Writer writer = Writer::Any;
-  bool exist_ok = false;  // open instead where an equal array stands; else AlreadyExists
+  bool exist_ok = false;  // open instead if there is an equal array; else AlreadyExists
 };
 
 // Copies are handles of the same connection, and all connections of one process to one daemon share

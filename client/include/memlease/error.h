@@ -22,13 +22,13 @@ enum class ErrorCode : int {
   Withdrawn = 9,           // the array has been withdrawn
   VersionGone = 10,        // the version has been overwritten
   ProducerDied = 11,       // the writer died in the middle of the version
-  WriteAborted = 12,       // slots=1: the writer gave its write up, no version stands
+  WriteAborted = 12,       // slots=1: the writer dropped its write, and there is no version
   ForkedClient = 13,       // a handle of the parent process, used in a forked child
   Closed = 14,             // the handle, lease or client has been closed
   DaemonUnavailable = 15,  // no daemon answers and none could be started
   DaemonLost = 16,         // the daemon has gone away since
-  VersionSkew = 17,        // client and daemon are of incompatible versions
-  Busy = 18,               // this process itself stands in the way
+  VersionSkew = 17,        // client and daemon have incompatible versions
+  Busy = 18,               // this process itself prevents the call
   Unsupported = 19,
   Interrupted = 20,  // the wait was ended from outside, as by a std::stop_token
   Internal = 21,

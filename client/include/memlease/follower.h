@@ -30,7 +30,7 @@ struct FollowOptions {
 };
 
 // Of Array::follow(). What was published between two steps is skipped and counted. Movable; used by
-// one thread at a time, but for close().
+// one thread at a time, except for close().
 class MEMLEASE_API Follower {
  public:
   Follower(Follower&&) noexcept;

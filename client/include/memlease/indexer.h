@@ -46,7 +46,7 @@ struct IndexTuple {
   }
 };
 
-// Where an Indexer's elements stand: anywhere, by strides; or in C order without gaps, which needs
+// Where an Indexer's elements are: anywhere, by strides; or in C order without gaps, which needs
 // no strides, and lets compilers vectorise over the last index.
 // NOLINTNEXTLINE(readability-identifier-naming): users' names
 enum class Layout : std::uint8_t { Strided, Contiguous };
@@ -225,7 +225,7 @@ bool indices_fit(const Span<T, N>& span) {
 }
 
 // The elements of a span, or of a View by its span(). Throws std::invalid_argument: a stride that
-// is no multiple of sizeof(T), indices that Integer is too small for, or gaps in what is to have
+// is not a multiple of sizeof(T), indices that Integer is too small for, or gaps in what is to have
 // none.
 template <typename Integer = std::int64_t, Layout kLayout = Layout::Strided, typename T,
           std::size_t N>
@@ -245,7 +245,8 @@ Indexer<T, N, Integer, kLayout> make_indexer(const Span<T, N>& span) {
     if (span.strides_bytes()[dim] % kItem != 0) {
       throw std::invalid_argument("memlease: the stride of dimension " + std::to_string(dim) +
                                   " is " + std::to_string(span.strides_bytes()[dim]) +
-                                  " bytes, no multiple of an element's " + std::to_string(kItem));
+                                  " bytes, which is not a multiple of an element's " +
+                                  std::to_string(kItem));
     }
     strides[dim] = static_cast<Integer>(span.strides_bytes()[dim] / kItem);
   }
@@ -254,7 +255,7 @@ Indexer<T, N, Integer, kLayout> make_indexer(const Span<T, N>& span) {
   } else {
     if (!span.is_contiguous()) {
       throw std::invalid_argument(
-          "memlease: the array's elements do not stand in C order without gaps; take a strided "
+          "memlease: the array's elements are not in C order without gaps; take a strided "
           "Indexer, or visit_indexer()");
     }
     return {span.data(), shape};

@@ -1,4 +1,4 @@
-// Leases: one process's right to one version of an array. Standard library only, C++17.
+// Leases: one process's hold on one version of an array. Standard library only, C++17.
 #pragma once
 
 #include <memlease/dtype.h>
@@ -52,8 +52,8 @@ struct GpuSource {
   std::shared_ptr<const void> owner;
 };
 
-// The right to read one version. The bytes do not change while it lives. Movable, not copyable;
-// one lease is used by one thread at a time, different leases by any threads at once.
+// A lease on one version, to read it. The bytes do not change while it lives. Movable, not
+// copyable; one lease is used by one thread at a time, different leases by any threads at once.
 class MEMLEASE_API ReadLease {
  public:
   ReadLease(ReadLease&&) noexcept;
@@ -129,9 +129,9 @@ class MEMLEASE_API ReadLease {
   mutable std::weak_ptr<const void> pin_;
 };
 
-// The right to write the next version. Destroyed without publish() it is dropped, and readers see
-// nothing of it. Movable, not copyable; used by one thread at a time. Its addresses are other ones
-// than those of read leases of the same slot, whose pages cannot be written.
+// A lease on the next version, to write it. Destroyed without publish() it is dropped, and readers
+// see nothing of it. Movable, not copyable; used by one thread at a time. Its addresses are other
+// ones than those of read leases of the same slot, whose pages cannot be written.
 class MEMLEASE_API WriteLease {
  public:
   WriteLease(WriteLease&&) noexcept;

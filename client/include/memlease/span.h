@@ -90,7 +90,7 @@ class Span {
   const Extents& strides_bytes() const { return strides_bytes_; }
   std::int64_t extent(std::size_t dim) const { return shape_[dim]; }
   std::int64_t size() const { return internal::product(shape_); }
-  // True if the elements stand in C order without gaps: then data()[0..size()) is all of them.
+  // True if the elements are in C order without gaps: then data()[0..size()) is all of them.
   bool is_contiguous() const {
     std::int64_t stride = static_cast<std::int64_t>(sizeof(T));
     for (std::size_t i = N; i-- > 0;) {

@@ -218,7 +218,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"\n[,", ":2: the line is not KEY = VALUE"},
         BadFile{"[\u00e4]", ":1: the line is not KEY = VALUE"},
         BadFile{"a.b = 1", ":1: the line is not KEY = VALUE"},
-        BadFile{"warm_bytes = \u00e4", ":1: a character beyond ASCII stands in neither quotes nor"},
+        BadFile{"warm_bytes = \u00e4", ":1: a character beyond ASCII is outside quotes and"},
         BadFile{"warm_bytes = 1 \u00e4", ":1: a character beyond ASCII"},
         BadFile{"warm_bytes = 1'\u00e4'", ":1: a character beyond ASCII"},
         BadFile{"log_level = \"info\"\u00e4", ":1: a character beyond ASCII"},
@@ -325,7 +325,7 @@ TEST_F(ConfigTest, AFileWithoutAnEndIsNotRead) {
   for (const std::string& file : {fifo, std::string("/dev/zero")}) {
     const Startup startup = run({"--config", file.c_str()});
     EXPECT_EQ(startup.exit_code, kExitConfig);
-    EXPECT_THAT(startup.error, HasSubstr(file + ": this is no regular file."));
+    EXPECT_THAT(startup.error, HasSubstr(file + ": this is not a regular file."));
   }
 }
 

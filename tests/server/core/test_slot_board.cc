@@ -61,7 +61,7 @@ struct Death {
   wire::Publication published;
   std::uint64_t highest;
   // What the takeover row has to say.
-  std::vector<std::uint64_t> inherited;
+  std::vector<std::uint64_t> taken_over;
   wire::Publication current;
   std::map<std::uint32_t, std::uint64_t> poisoned = {};  // by slot
 };
@@ -105,7 +105,7 @@ TEST_P(SlotTakeover, KeepsWhatIsWholeAndPoisonsWhatIsTorn) {
   pages.take_over();
 
   for (std::uint32_t s = 0; s < slots; ++s) {
-    EXPECT_EQ(pages.takeover->slot_words()[s].load(), death.inherited[s]) << "slot " << s;
+    EXPECT_EQ(pages.takeover->slot_words()[s].load(), death.taken_over[s]) << "slot " << s;
     const auto poison = death.poisoned.find(s);
     EXPECT_EQ(pages.board->poisoned()[s].load(),
               poison == death.poisoned.end() ? 0 : poison->second)

@@ -52,7 +52,7 @@ class WriterOwnershipTest : public ::testing::Test {
   wire::ArrayId id_{0};
 };
 
-TEST_F(WriterOwnershipTest, AFreshArrayOffersTheHeirsRowToTheFirstWhoAsks) {
+TEST_F(WriterOwnershipTest, AFreshArrayOffersTheTakeoverRowToTheFirstWhoAsks) {
   EXPECT_TRUE(vacant());
   const std::uint64_t before = generation();
   const WriterAnswer answer = ask(a_);
@@ -226,7 +226,7 @@ TEST_F(WriterOwnershipTest, TheOldWriterDiesInTheWriteThatIsWaitedFor) {
   EXPECT_FALSE(world_.broker.exists(b_.peer, "u")) << "it was a's, and a session's";
 }
 
-TEST_F(WriterOwnershipTest, TheOldWriterDiesAndTheHeirIsOfferedInItsPlace) {
+TEST_F(WriterOwnershipTest, TheOldWriterDiesAndTheTakeoverRowIsOfferedInItsPlace) {
   auto spec = spec_of("kept");
   spec.lifetime = wire::Lifetime::kPersistent;
   id_ = world_.create(a_, spec);
@@ -260,7 +260,7 @@ TEST_F(WriterOwnershipTest, AnOfferOfADeadWritersRowIsVoid) {
   EXPECT_TRUE(confirm(b_, ask(b_)).ok());
 }
 
-TEST_F(WriterOwnershipTest, LeavingHandsTheRightToTheHeir) {
+TEST_F(WriterOwnershipTest, LeavingMakesTheTakeoverRowTheWriters) {
   publish(world_.become_writer(b_, id_), 4, 2);
   ASSERT_TRUE(world_.broker.leave(b_, id_, 1).ok());
   EXPECT_TRUE(vacant());

@@ -142,12 +142,12 @@ cudaError_t Context::wait_for_all() {
     for (const auto& stream : streams_) markers.push_back(stream->mark_locked());
   }
   for (const MarkerPtr& marker : markers) {
-    if (const cudaError_t error = host_wait(marker); error != cudaSuccess) return error;
+    if (const cudaError_t error = host_wait_marker(marker); error != cudaSuccess) return error;
   }
   return broken();
 }
 
-cudaError_t Context::host_wait(const MarkerPtr& marker) {
+cudaError_t Context::host_wait_marker(const MarkerPtr& marker) {
   if (marker != nullptr && marker->wait() == Marker::State::kReached) {
     runtime.trace(Kind::kAcquire, static_cast<u64>(KeyKind::kMark), marker->id);
   }

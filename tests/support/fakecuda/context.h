@@ -57,7 +57,7 @@ class Context {
   cudaError_t synchronize();
   // As a call waits that may be made during a capture.
   cudaError_t wait_for_all();
-  cudaError_t host_wait(const MarkerPtr& marker);
+  cudaError_t host_wait_marker(const MarkerPtr& marker);
   // Ends all streams; they drop what they have not begun.
   void stop();
 

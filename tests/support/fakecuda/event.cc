@@ -24,7 +24,7 @@ struct Recording {
 
   bool complete(const Runtime& runtime) const {
     if (slot->done[id % kEventRing] >= id && !overtaken()) return true;
-    return runtime.knob(Knob::kHeirReleases) != 0 && slot->newest_done >= id;
+    return runtime.knob(Knob::kLaterRecordReleases) != 0 && slot->newest_done >= id;
   }
   bool overtaken() const {
     for (const auto& other : slot->overtaken) {

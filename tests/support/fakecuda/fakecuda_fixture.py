@@ -73,7 +73,8 @@ class Hardware:
 
     def set(self, knob: str, value: int) -> None:
         # A GPU does as it does; a probe has found out before (tests/hardware/probes.py).
-        if knob != "heir_releases" or os.environ.get("MEMLEASE_HEIR_RELEASES") != str(value):
+        known = os.environ.get("MEMLEASE_LATER_RECORD_RELEASES")
+        if knob != "later_record_releases" or known != str(value):
             pytest.skip(f"stand-in only: {knob}={value}")
 
     def fail(self, call: str, *_: int) -> None:

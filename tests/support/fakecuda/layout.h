@@ -37,7 +37,7 @@ enum class Knob : u32 {
   kStreamMemoryOps,      // attribute 122; 0: the calls are not supported
   kReadOnlyRegister,     // attribute 113
   kCpuStoreWakes,        // 1: a CPU's store to a word lets a stream go on that waits for it
-  kHeirReleases,         // 1: a later record frees those who wait for one that never completes
+  kLaterRecordReleases,  // 1: a later record frees those who wait for one that never completes
   kWaitsFollow,          // 1: who waits for an event waits for its newest record, not the last then
   kNotReadyStays,        // 1: a query's "not ready" is the last error
   kStaleHandlesAlias,    // 1: a handle of freed memory opens what lies there now

@@ -139,7 +139,7 @@ cudaError_t Stream::synchronize() {
   MarkerPtr marker;
   cudaError_t error = refuse_capture();
   if (error == cudaSuccess) error = mark(marker);
-  return error == cudaSuccess ? context.host_wait(marker) : error;
+  return error == cudaSuccess ? context.host_wait_marker(marker) : error;
 }
 
 cudaError_t Stream::query() {
@@ -148,7 +148,7 @@ cudaError_t Stream::query() {
   if (error == cudaSuccess) error = mark(marker);
   if (error != cudaSuccess) return error;
   if (marker != nullptr && marker->state() == Marker::State::kPending) return cudaErrorNotReady;
-  return context.host_wait(marker);
+  return context.host_wait_marker(marker);
 }
 
 void Stream::drain() {

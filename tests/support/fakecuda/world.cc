@@ -29,7 +29,7 @@ constexpr std::array<KnobEntry, static_cast<std::size_t>(Knob::kCount)> kKnobs =
     {"stream_memory_ops", 1},
     {"read_only_register", 0},
     {"cpu_store_wakes", 0},
-    {"heir_releases", 0},
+    {"later_record_releases", 0},
     {"waits_follow", 0},
     {"not_ready_stays", 0},
     {"stale_handles_alias", 0},

@@ -1,4 +1,4 @@
-#include "client/api/await_read.h"
+#include "client/api/read_within.h"
 
 #include "client/arrays/begin_read.h"
 #include "client/arrays/open_array.h"
@@ -7,9 +7,9 @@
 
 namespace memlease::internal {
 
-absl::Status await_read(ArrayHandle& handle, const ReadOptions& options,
-                        std::chrono::nanoseconds default_timeout, ReadAttempt& attempt,
-                        InterruptCheck still_open, const Stop* stop) {
+absl::Status read_within(ArrayHandle& handle, const ReadOptions& options,
+                         std::chrono::nanoseconds default_timeout, ReadAttempt& attempt,
+                         InterruptCheck still_open, const Stop* stop) {
   attempt = {};
   if (auto status = handle.use(); !status.ok()) return status;
   OpenArray& state = handle.array();
