@@ -1,7 +1,7 @@
 // The mutex of this tree, its lock, and its condition variable: the standard ones, with the
 // annotations that the standard library's do not carry. A member that a mutex guards says so by
 // ABSL_GUARDED_BY(mutex_), a function to be called under it by
-// ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_); clang-tidy refuses whatever touches them otherwise (./dev
+// ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_); Clang refuses whatever touches them otherwise (./dev
 // lint). Costs what the standard ones cost. What is held over what: docs/locks.md.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Breaks the law of locks in each line that ends with "found": ./dev lint looks whether clang-tidy
+// Breaks the law of locks in each line that ends with "found": ./dev lint looks whether Clang
 // sees these lines, and no other. Not a part of any program.
 #include "wire/mutex.h"
 

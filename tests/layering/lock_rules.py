@@ -1,0 +1,88 @@
+"""Which mutexes there are, and whether docs/locks.md has a row for each of them.
+
+A row's first cell names the mutex as `Class::member_`, or `name` where it belongs to no class, or
+`function`'s where it is a static variable of a function; and its file, or that of the row above.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+PAGE = "docs/locks.md"
+FOLDERS = ("client", "server", "wire", "cuda", "python/bindings")
+# cuda/plugin includes nothing of the tree; spdlog wants a standard mutex.
+STANDARD = ("wire/mutex.h", "cuda/plugin/", "server/telemetry/log.cc")
+
+MUTEX = re.compile(r"^(\s*)(?:static |mutable )*wire::Mutex&? (\w+)(?: = [^;]*| ABSL_\w+\(.*\))?;")
+OTHER = re.compile(r"std::(?:\w+_)?mutex\b|absl::Mutex\b|pthread_mutex_t\b")
+OWNER = re.compile(r"^(?:class|struct) (?:\w+\(?\)? )*?([\w:]+)(?: final)?(?: :.*)? \{$")
+FUNCTION = re.compile(r"^[\w:<>*&][\w:<>*& ]*?\b([\w:]+)\([^;]*$")
+ROW = re.compile(r"^\| (?!\*\*|mutex |---)(.*?) \|")
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutex:
+    file: str
+    line: int
+    name: str  # as a row gives it
+
+
+def mutexes(root: Path) -> Iterator[Mutex]:
+    for file, lines in _sources(root):
+        owner = ""
+        for number, line in enumerate(lines, 1):
+            if line == "};" or line == "}":
+                owner = ""
+            elif (start := OWNER.match(line)) is not None:
+                owner = f"{start[1]}::"
+            elif (start := FUNCTION.match(line)) is not None:
+                owner = f"{start[1]}("
+            found = MUTEX.match(line)
+            if found is None:
+                continue
+            indent, name = found.groups()
+            if not indent:
+                yield Mutex(file, number, f"`{name}`")
+            elif owner.endswith("("):
+                yield Mutex(file, number, f"`{owner[:-1]}`'s")
+            else:
+                yield Mutex(file, number, f"`{owner}{name}`")
+
+
+def rows(page: str) -> Iterator[tuple[str, str]]:
+    """Each mutex of the table: the file, and the name as the row gives it."""
+    file = ""
+    for line in page.splitlines():
+        row = ROW.match(line)
+        if row is None:
+            continue
+        if (path := re.search(r"`([\w/]+\.(?:h|cc))`", row[1])) is not None:
+            file = path[1]
+        name = re.match(r"`[\w:]+`(?:'s)?", row[1])
+        if name is not None:
+            yield file, name[0]
+
+
+def violations(root: Path) -> Iterator[str]:
+    known = set(rows((root / PAGE).read_text()))
+    there = list(mutexes(root))
+    for mutex in there:
+        if (mutex.file, mutex.name) not in known:
+            yield f"{mutex.file}:{mutex.line}: {mutex.name} has no row in {PAGE}"
+    for file, name in sorted(known - {(mutex.file, mutex.name) for mutex in there}):
+        yield f"{PAGE}: {name} is not in {file}"
+    for file, lines in _sources(root):
+        if not file.startswith(STANDARD):
+            for number, line in enumerate(lines, 1):
+                if OTHER.search(line.partition("//")[0]):
+                    yield f"{file}:{number}: not a wire::Mutex, so Clang does not check it"
+
+
+def _sources(root: Path) -> Iterator[tuple[str, list[str]]]:
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in {".h", ".cc"}:
+                yield path.relative_to(root).as_posix(), path.read_text().splitlines()
