@@ -22,6 +22,18 @@ std::size_t index_of(PyObject* name, std::span<const char* const> parameters) {
   return index;
 }
 
+// An argument of earlier versions says what has become of it, any other which ones there are.
+std::string no_argument(PyObject* name, std::span<const char* const> parameters) {
+  std::string what = "has no argument " + std::string(py::repr(name));
+  if (PyUnicode_CompareWithASCIIString(name, "allow_pins") == 0) {
+    return what + ": publishing never fails because of views any more, so leave it out";
+  }
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    what += (i == 0 ? "; it has " : ", ") + std::string(parameters[i]);
+  }
+  return what;
+}
+
 }  // namespace
 
 void set_current_error() {
@@ -63,7 +75,7 @@ void FastCall::bind(std::span<const char* const> parameters, Py_ssize_t most_pos
     PyObject* const name = PyTuple_GET_ITEM(keywords, i);
     const std::size_t index = index_of(name, parameters);
     if (index == parameters.size()) {
-      throw wrong_call(function, "has no argument " + std::string(py::repr(name)));
+      throw wrong_call(function, no_argument(name, parameters));
     }
     if (index < static_cast<std::size_t>(positional)) {
       throw wrong_call(function, "got '" + std::string(parameters[index]) + "' twice");

@@ -252,8 +252,15 @@ class Array(_core.Array, Closing):
             "with array.read() as lease: lease.array, or array.get()",
         )
 
+    def _refuse_write(self, *_arguments: Any) -> Never:
+        raise Unsupported(
+            "an array handle has no bytes of its own: publish a version",
+            "array.put(x), or with array.write() as w: w[...] = x",
+        )
+
     # NumPy would make an array of one object of it, were it not for these.
-    __array__ = __getitem__ = __setitem__ = __len__ = _refuse
+    __array__ = __getitem__ = __len__ = _refuse
+    __setitem__ = __delitem__ = _refuse_write
 
     if not TYPE_CHECKING:  # which would believe that every attribute is there
 

@@ -39,13 +39,25 @@ def test_a_handle_is_no_array_of_numpy(memlease_client):
         lambda: np.add(array, 1),
         lambda: memlease_client.put("b", array),
         lambda: array[0],
-        lambda: array.__setitem__(0, 1),
         lambda: len(array),
         lambda: list(array),
     ):
         with pytest.raises(memlease.Unsupported, match="take a lease") as caught:
             call()
         assert "lease.array" in caught.value.hint
+
+
+def test_an_assignment_to_a_handle_says_how_to_write(memlease_client):
+    array = memlease_client.put("a", np.arange(3))
+    for call in (
+        lambda: array.__setitem__(..., 3),
+        lambda: array.__setitem__(0, 1),
+        lambda: array.__delitem__(0),
+    ):
+        with pytest.raises(memlease.Unsupported, match="publish a version") as caught:
+            call()
+        assert caught.value.hint == "array.put(x), or with array.write() as w: w[...] = x"
+    assert array.get().tolist() == [0, 1, 2]
 
 
 def test_not_found_is_a_readable_key_error(memlease_client):

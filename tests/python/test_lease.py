@@ -201,6 +201,13 @@ def test_positional_arguments_are_refused_with_an_example(field):
         field.write(1, 2)
 
 
+def test_unknown_arguments_are_refused_with_what_there_is(field):
+    with pytest.raises(TypeError, match=r"has no argument 'newer'; it has version, newer_than, ti"):
+        field.read(newer=1)
+    with field.write() as w, pytest.raises(TypeError, match="never fails because of views any mor"):
+        w.publish(allow_pins=True)
+
+
 def test_arguments_may_be_numbers_of_any_type(field):
     with field.read(version=np.int64(1), newer_than=None, timeout=np.float32(1)) as r:
         assert r.version == 1
