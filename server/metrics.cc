@@ -165,6 +165,9 @@ void add_totals(Exposition& out, const Totals& totals) {
   add_counter(out, "memlease_writes_without_slot_total",
               "Writes that were not begun, as readers held all slots.",
               totals.sessions.writes_without_slot);
+  add_counter(out, "memlease_empty_writes_total",
+              "Writes that ended without anybody having asked for their bytes.",
+              totals.empty_writes);
   add_counter(out, "memlease_slots_added_total", "Slots that have been added to arrays.",
               totals.slots_added);
   out.metric("memlease_wait_seconds", Type::kHistogram,

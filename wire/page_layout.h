@@ -38,13 +38,26 @@ constexpr std::uint64_t hash_of_boards() {
 
 template <typename Reader = ReaderRow, typename Writer = WriterRow>
 constexpr std::uint64_t hash_of_rows() {
-  return hash_of({kSessionPageBytes, kRowUnitBytes, kMaxSlots, sizeof(Reader),
-                  offsetof(Reader, release_count), offsetof(Reader, sleeping),
-                  Reader::fence_offset(1), Reader::fence_offset(2), reader_row_units(1),
-                  reader_row_units(kMaxSlots), sizeof(Writer), offsetof(Writer, publication),
-                  offsetof(Writer, publish_count), offsetof(Writer, publisher_cpu),
-                  offsetof(Writer, highest_used), offsetof(Writer, writing),
-                  offsetof(Writer, wanted), writer_row_units(1), writer_row_units(kMaxSlots)});
+  return hash_of({kSessionPageBytes,
+                  kRowUnitBytes,
+                  kMaxSlots,
+                  sizeof(Reader),
+                  offsetof(Reader, release_count),
+                  offsetof(Reader, sleeping),
+                  Reader::fence_offset(1),
+                  Reader::fence_offset(2),
+                  reader_row_units(1),
+                  reader_row_units(kMaxSlots),
+                  sizeof(Writer),
+                  offsetof(Writer, publication),
+                  offsetof(Writer, publish_count),
+                  offsetof(Writer, publisher_cpu),
+                  offsetof(Writer, empty_writes),
+                  offsetof(Writer, highest_used),
+                  offsetof(Writer, writing),
+                  offsetof(Writer, wanted),
+                  writer_row_units(1),
+                  writer_row_units(kMaxSlots)});
 }
 
 // In front of the rows.

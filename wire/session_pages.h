@@ -62,11 +62,12 @@ constexpr std::uint32_t reader_row_units(std::uint32_t slots) {
 // ---- Writer row: one per (session, array). Written by the writer's process, or, in a takeover
 // page, by the daemon. Behind the header: the slot words.
 struct WriterRow {
-  // The line that waiting readers watch: nothing in it changes until there is something to see.
+  // The line that waiting readers watch: nothing in it changes until a write ends.
   Word publication{0};        // version * 64 + slot of the current version; 0 = none
   HalfWord publish_count{0};  // +1 for each publish, drop and mark taken back; a futex
   HalfWord publisher_cpu{0};  // CPU number + 1 of the last publish
-  Word reserved[6]{};
+  Word empty_writes{0};       // that ended without a look at their bytes: for operators
+  Word reserved[5]{};
   // What the writer works with.
   Word highest_used{0};  // highest version number ever begun: numbers are never used twice
   HalfWord writing{0};   // 1 while a write is under way

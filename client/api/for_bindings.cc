@@ -12,6 +12,8 @@ std::uint64_t ForBindings::publish(WriteLease& lease, Stream stream, bool late_w
 
 bool ForBindings::is_strict(const WriteLease& lease) noexcept { return lease.strict_; }
 
+bool ForBindings::is_empty(const WriteLease& lease) noexcept { return !lease.used_; }
+
 bool ForBindings::should_warn_of_views(const Array& array) {
   OpenArray& state = array.state();
   return !state.forked() && state.take_view_warning(false);

@@ -61,6 +61,8 @@ const Field kFields[] = {
      [](const Info& a, const Spec&) -> Cell {
        return std::vector<std::uint64_t>(a.slot_versions().begin(), a.slot_versions().end());
      }},
+    {"empty_writes", "", "Empty writes",
+     [](const Info& a, const Spec&) -> Cell { return std::uint64_t{a.empty_writes()}; }},
     {"slot_bytes", "", "Size of a slot",
      [](const Info&, const Spec& s) -> Cell { return Bytes{wire::size_bytes_of(s)}; }},
     {"bytes", "BYTES", "Size of all slots",

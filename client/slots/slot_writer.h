@@ -5,6 +5,7 @@
 // Not thread-safe: one write at a time, OpenArray sees to that.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <vector>
@@ -60,6 +61,9 @@ class SlotWriter {
   void publish(std::uint32_t slot, std::uint64_t version);
   // The slot has no version from now on. Calls nobody.
   void drop(std::uint32_t slot);
+
+  // Before the end of a write whose bytes nobody has asked for: for operators.
+  void count_empty() { row_.empty_writes.fetch_add(1, std::memory_order_relaxed); }
 
   // Inside of a write: where GPU work on the slot ends that its readers, all gone now, have left
   // behind. Not for the host.

@@ -259,11 +259,13 @@ std::uint64_t PyLease<WriteLease>::publish(Stream stream) {
                 "del it first, write with w[...] = instead of keeping w.array, or connect without "
                 "strict=True and MEMLEASE_STRICT");
   }
+  const bool is_empty = internal::ForBindings::is_empty(lease_);
   const bool late_writes = views_.may_write_late();
   views_.end_writing();
   const std::uint64_t version =
       call([&] { return internal::ForBindings::publish(lease_, stream, late_writes); });
   views_.abandon();
+  if (is_empty) package_parts().log_empty_write(array().name);
   return version;
 }
 
@@ -271,9 +273,11 @@ template <>
 void PyLease<WriteLease>::drop(Stream stream) {
   if (ended()) return;
   keep_array_if_used();
+  const bool is_empty = internal::ForBindings::is_empty(lease_);
   views_.end_writing();
   views_.abandon();
   call([&] { lease_.drop(stream); });
+  if (is_empty) package_parts().log_empty_write(array().name);
 }
 
 template <>

@@ -1,6 +1,7 @@
-"""Warnings at the line of the user's that called the package, however deep it was called."""
+"""What users are told besides errors: warnings, at the line of theirs that called; a log line."""
 
 import contextlib
+import logging
 import os
 import sys
 import warnings
@@ -10,6 +11,7 @@ from typing import Any
 
 from memlease.errors import ViewAlive
 
+_logger = logging.getLogger("memlease")
 _PACKAGE = os.path.dirname(__file__) + os.sep
 
 
@@ -25,6 +27,11 @@ def warn(text: str, category: type[Warning]) -> None:
 def warn_of_views(text: str) -> None:
     """Warn of views that keep a writer waiting; for the bindings."""
     warn(text, ViewAlive)
+
+
+def log_empty_write(name: str) -> None:
+    """Log, for debugging, that a write of the array `name` wrote nothing; for the bindings."""
+    _logger.debug("a write of '%s' has ended, and nobody has asked for its bytes", name)
 
 
 @contextlib.contextmanager

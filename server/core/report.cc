@@ -52,6 +52,7 @@ ArrayReport report_of(const Broker& broker, const Array& array) {
   ArrayReport report;
   const wire::WriterRow& current = broker.writer_ownership().current_row(array);
   report.version = current_version(broker, array);
+  report.empty_writes = current.empty_writes.load();
   for (std::uint32_t s = 0; s < array.slots.size(); ++s) {
     report.slot_versions.push_back(wire::version_of(current.slot_words()[s].load()));
   }

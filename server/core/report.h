@@ -25,6 +25,7 @@ struct ArrayReport {
   std::uint32_t readers = 0;  // sessions that hold a slot now
   std::uint32_t subscribers = 0;
   std::uint32_t held_slots = 0;     // by readers
+  std::uint64_t empty_writes = 0;   // that ended without anybody having asked for their bytes
   const Session* writer = nullptr;  // nullptr = the array has none
   std::vector<std::uint64_t> slot_versions;
 };

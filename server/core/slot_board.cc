@@ -137,6 +137,7 @@ void take_over(BoardRecord& board, WriterRow& takeover, RowRef takeover_ref, con
   for (std::uint32_t s = slots; s < layout.most; ++s) takeover.slot_words()[s].store(0);
   if (!leaves_out("hand the numbers on")) takeover.highest_used.store(highest);
   takeover.publication.store(newest.version == 0 ? 0 : wire::pack(newest));
+  takeover.empty_writes.store(from.empty_writes.load());
   crash_point("takeover.row");
   if (torn != slots && !leaves_out("poison")) board.poisoned()[torn].store(highest);
   set_writer(board, takeover_ref, true);

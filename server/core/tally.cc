@@ -29,6 +29,7 @@ void Tally::reclaimed(std::string_view reason, std::uint64_t bytes) {
 void Tally::look(Array& array, const wire::WriterRow& row) {
   const std::uint64_t version = wire::unpack_publication(row.publication.load()).version;
   totals_.versions += growth(version, array.tallied_version);
+  totals_.empty_writes += growth(row.empty_writes.load(), array.tallied_empty_writes);
 }
 
 void Tally::look(Session& session) {

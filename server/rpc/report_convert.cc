@@ -59,6 +59,7 @@ void fill(const Broker& broker, const Array& array, v1::ArrayInfo& info) {
   info.set_slots(static_cast<std::uint32_t>(array.slots.size()));
   info.set_bytes(array.slot_bytes * array.slots.size());
   info.set_held_bytes(array.slot_bytes * report.held_slots);
+  info.set_empty_writes(report.empty_writes);
   info.set_version(report.version);
   info.set_readers(report.readers);
   info.set_subscribers(report.subscribers);

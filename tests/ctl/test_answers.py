@@ -38,6 +38,7 @@ def test_ls_and_info_show_the_array(daemon, client):
         "added_slots": 0,
         "max_slots": 3,
         "version": 2,
+        "empty_writes": 0,
         "slot_bytes": 128,
         "held_bytes": 128,
         "readers": 1,

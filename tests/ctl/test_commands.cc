@@ -52,6 +52,7 @@ class Commands : public ::testing::Test {
     array.add_slot_versions(6);
     array.set_readers(2);
     array.set_subscribers(3);
+    array.set_empty_writes(9);
     array.set_writer_pid(4711);
     array.set_writer_session_id(12);
     array.set_created_unix_ms(kNow - 30'000);
@@ -122,7 +123,8 @@ TEST_F(Commands, LsSpellsEveryFieldInJson) {
             "{\"arrays\": [{\"name\": \"sim/u\", \"dtype\": \"float32\", \"shape\": [512,512], "
             "\"strides_bytes\": [2048,4], \"device\": \"host\", \"slots\": 3, \"added_slots\": 2, "
             "\"max_slots\": 12, \"version\": 7, "
-            "\"slot_versions\": [5,7,6], \"slot_bytes\": 1048576, \"bytes\": 3145728, "
+            "\"slot_versions\": [5,7,6], \"empty_writes\": 9, \"slot_bytes\": 1048576, \"bytes\": "
+            "3145728, "
             "\"held_bytes\": 2097152, \"readers\": 2, "
             "\"subscribers\": 3, \"writer_pid\": 4711, \"writer_session\": 12, "
             "\"lifetime\": \"session\", \"exclusive_writer\": "
@@ -138,6 +140,7 @@ TEST_F(Commands, InfoPrefersTheArrayThatStillHasTheName) {
   EXPECT_TRUE(status_.ok());
   EXPECT_NE(text.find("Name               sim/u\n"), std::string::npos) << text;
   EXPECT_NE(text.find("Versions in slots  5,7,6\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("Empty writes       9\n"), std::string::npos) << text;
   EXPECT_NE(text.find("Array id           2\n"), std::string::npos) << text;
 }
 

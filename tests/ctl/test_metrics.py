@@ -127,6 +127,19 @@ def test_waits_skips_and_writes_without_a_slot_are_counted(daemon):
     assert value(after, "memlease_versions_skipped_total") == 4, "counts outlive the session"
 
 
+def test_empty_writes_are_counted_and_outlive_their_writer(daemon):
+    with memlease.connect(daemon.directory, start=False) as here:
+        u = here.create("u", shape=(4,), dtype="f4", lifetime="persistent")
+        with u.write():
+            pass
+        u.write().drop()
+        u.put([1, 2, 3, 4])
+        assert daemon.json("info", "u")["empty_writes"] == 2
+        u.close()
+    assert daemon.json("info", "u")["empty_writes"] == 2
+    assert value(metrics(daemon), "memlease_empty_writes_total") == 2
+
+
 def test_refused_calls_are_counted_by_code(daemon):
     assert daemon.ctl("withdraw", "there/is/none").returncode == 3
     with memlease.connect(daemon.directory, start=False) as here:

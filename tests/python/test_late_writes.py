@@ -1,6 +1,8 @@
 """Views that outlive the publication of what they were made to write: published all the same."""
 
+import contextlib
 import gc
+import logging
 
 import memlease
 import numpy as np
@@ -275,12 +277,17 @@ def test_strictness_from_the_environment(memlease_client, monkeypatch):
         del view
 
 
-def test_blocks_that_write_nothing_are_counted(field, memlease_client, recwarn):
+def test_blocks_that_write_nothing_are_counted_and_logged(field, memlease_client, recwarn, caplog):
+    caplog.set_level(logging.DEBUG, "memlease")
     before = memlease_client.empty_writes
     with field.write():
         pass
+    with contextlib.suppress(ZeroDivisionError), field.write():
+        _ = 1 / 0
     field.write().drop()
-    assert memlease_client.empty_writes - before == 2
+    assert memlease_client.empty_writes - before == 3
+    text = f"a write of '{field.name}' has ended, and nobody has asked for its bytes"
+    assert caplog.messages == [text] * 3
     for way in WAYS:
         with field.write() as w:
             view = way(w)
@@ -288,7 +295,8 @@ def test_blocks_that_write_nothing_are_counted(field, memlease_client, recwarn):
     with field.update():
         pass
     field.put(np.zeros(PAGES, "f4"))
-    assert memlease_client.empty_writes - before == 2
+    assert memlease_client.empty_writes - before == 3
+    assert len(caplog.messages) == 3
     assert not recwarn.list
 
 

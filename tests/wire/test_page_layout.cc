@@ -12,7 +12,8 @@ struct Swapped {
   Word publication{0};
   HalfWord publish_count{0};
   HalfWord publisher_cpu{0};
-  Word reserved[6]{};
+  Word empty_writes{0};
+  Word reserved[5]{};
   Word highest_used{0};
   HalfWord wanted{0};
   HalfWord writing{0};

@@ -16,6 +16,8 @@ struct MEMLEASE_API ForBindings {
   static std::uint64_t publish(WriteLease& lease, Stream stream, bool late_writes);
   // publish() is to refuse where something lives that could write (ConnectOptions::strict).
   static bool is_strict(const WriteLease& lease) noexcept;
+  // Nobody has asked for its bytes.
+  static bool is_empty(const WriteLease& lease) noexcept;
 
   // Is the user to be told that views keep slots which a writer waits for? True once an array and
   // process. For after a write() of this process, and for before the end of a lease with views.

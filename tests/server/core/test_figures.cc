@@ -4,6 +4,7 @@
 
 #include "gtest/gtest.h"
 #include "server/core/figures.h"
+#include "server/core/report.h"
 #include "tests/server/core/broker_world.h"
 #include "tests/support/fake_gpu.h"
 
@@ -98,6 +99,26 @@ TEST_F(FiguresTest, VersionsOfAnArrayCountAfterItsEnd) {
   world_.broker.exited(session.id);
   EXPECT_EQ(world_.broker.catalog().size(), 0U);
   EXPECT_EQ(collect().totals.versions, 7U);
+}
+
+TEST_F(FiguresTest, EmptyWritesCountAcrossWritersAndAfterTheEndOfAnArray) {
+  Session& one = world_.connect(1000);
+  Session& other = world_.connect(1000);
+  const ArrayId id = world_.create(one, spec_of("a"));
+  wire::WriterRow& row = world_.become_writer(one, id);
+  publish(row, 5);
+  row.empty_writes.store(2);
+  EXPECT_EQ(collect().totals.empty_writes, 2U);
+  world_.open(other, "a");
+  ASSERT_TRUE(world_.broker.leave(one, id, 1).ok());
+  const Array& array = *world_.broker.catalog().find(id);
+  EXPECT_EQ(report_of(world_.broker, array).empty_writes, 2U) << "what its writer left behind";
+  wire::WriterRow& next = world_.become_writer(other, id);
+  next.empty_writes.store(3);
+  world_.broker.exited(one.id);
+  world_.broker.exited(other.id);
+  EXPECT_EQ(world_.broker.catalog().size(), 0U);
+  EXPECT_EQ(collect().totals.empty_writes, 3U);
 }
 
 TEST_F(FiguresTest, AVersionThatGoesBackOrLeapsIsNotBelieved) {
