@@ -1,9 +1,9 @@
 #include "client/arrays/begin_read.h"
 
 #include "client/arrays/counted_wait.h"
+#include "client/arrays/share.h"
 #include "client/slots/spin.h"
 #include "fmt/format.h"
-#include "fmt/ranges.h"
 #include "wire/error.h"
 #include "wire/hooks/test_hooks.h"
 
@@ -21,21 +21,6 @@ std::string wanted_text(const ReadOptions& options) {
   if (options.version != 0) return fmt::format("version {}", options.version);
   if (options.newer_than != 0) return fmt::format("a version above {}", options.newer_than);
   return "a first version";
-}
-
-absl::Status too_many_held(OpenArray& array) {
-  const SlotReader& reader = *array.reader_if_subscribed();
-  return make_error(
-      ErrorCode::kTooManyHeld,
-      fmt::format("this process holds as many versions of '{}' as it may, {}, by leases and views: "
-                  "{}",
-                  array.name(), reader.most_held(), fmt::join(reader.held_versions(), ", ")),
-      fmt::format(
-          "Release leases, delete views or copy what is to stay; in Python, and in notebooks, "
-          "memlease.release_views(array) does so. A process's share is "
-          "(max_slots - 2) / (3 x processes that have read it or made views of it), two at least, "
-          "and max_slots is {}.",
-          array.spec().max_slots));
 }
 
 // The array as the caller may have it: acquired, to wait for, or an error.
@@ -67,7 +52,7 @@ absl::Status verdict(OpenArray& array, const ReadOptions& options, const ReadAtt
                       "slots=2 or more.",
                       attempt.version));
     case ReadOutcome::kTooManyHeld:
-      return too_many_held(array);
+      return too_many_held(array, array.reader_if_subscribed()->most_held());
     case ReadOutcome::kWithdrawn:
       return array.gone(false);
     case ReadOutcome::kDraining:

@@ -9,6 +9,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "client/arrays/counted_wait.h"
+#include "client/arrays/share.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "wire/error.h"
@@ -264,6 +265,7 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
       if (auto status = array.usable(); !status.ok()) return status;
     }
     if (auto status = refuse_self_deadlock(array); !status.ok()) return status;
+    if (auto status = write_within_share(array); !status.ok()) return status;
     WriteWait wait(array, wait_limit, counted, if_none);
     attempt = {};
     if (SlotWriter* writer = array.writer_if_any()) {

@@ -112,14 +112,41 @@ std::uint32_t SlotReader::most_held() const {
   return std::max<std::uint32_t>((layout_.max_slots - 2) / (3 * subscribed), kAlwaysHeld);
 }
 
-inline bool SlotReader::holds_too_many() const {
-  // Most arrays have three slots as long as nobody is slow: their reads look no further.
-  if (board_.slots.load(std::memory_order_relaxed) <= kAlwaysHeld + 1) return false;
-  if (!layout_.grows()) return false;
+// Most arrays have three slots as long as nobody is slow: their reads and writes look no further.
+inline bool SlotReader::may_exceed_share() const {
+  return board_.slots.load(std::memory_order_relaxed) > kAlwaysHeld + 1 && layout_.grows();
+}
+
+std::uint32_t SlotReader::held() const {
   std::uint32_t held = 0;
   const std::uint32_t slots = slots_of_array();
   for (std::uint32_t s = 0; s < slots; ++s) held += row_.holds()[s].load() != 0 ? 1 : 0;
-  return held > kAlwaysHeld && held > most_held();
+  return held;
+}
+
+inline void SlotReader::note_share(std::uint32_t most) {
+  std::uint32_t known = most_kept();
+  while (most > known && !most_kept_.compare_exchange_weak(known, most)) continue;
+}
+
+inline bool SlotReader::holds_too_many() {
+  if (!may_exceed_share()) return false;
+  const std::uint32_t held = this->held();
+  if (held <= kAlwaysHeld) return false;
+  const std::uint32_t most = most_held();
+  note_share(most);
+  return held > most;
+}
+
+bool SlotReader::views_exceed_share() {
+  if (!held_again_.load(std::memory_order_relaxed) || !may_exceed_share()) return false;
+  // Before the look: what is held again meanwhile is looked at the next time.
+  held_again_.store(false);
+  const std::uint32_t held = this->held();
+  note_share(most_held());
+  if (held <= most_kept()) return false;
+  held_again_.store(true);
+  return true;
 }
 
 // A number that was begun and is not under way any more: it will never be published. Whoever writes

@@ -5,6 +5,7 @@
 // are loaded once and bounded before use.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -46,8 +47,12 @@ class SlotReader {
   // came to nothing is told to those who have not heard of its number: with newer_than there or
   // above it the next version can be waited for.
   ReadAttempt acquire(std::uint64_t version, std::uint64_t newer_than);
-  // One more hold of a slot that is held already.
-  void hold_again(std::uint32_t slot) { row_.holds()[slot].fetch_add(1); }
+  // One more hold of a slot that this process reads or writes: it does not count against the share
+  // before views_exceed_share().
+  void hold_again(std::uint32_t slot) {
+    row_.holds()[slot].fetch_add(1);
+    if (!held_again_.load(std::memory_order_relaxed)) held_again_.store(true);
+  }
   // Calls nobody.
   void release(std::uint32_t slot);
   // To be called before release(), with the slot's event recorded: one more read that a writer has
@@ -68,6 +73,12 @@ class SlotReader {
   // no process stops the writer of an array that can grow.
   std::vector<std::uint64_t> held_versions() const;
   std::uint32_t most_held() const;
+  // The same for its writes, which views of earlier ones may refuse: the largest share that it has
+  // had, since a reader that comes later stops no writer.
+  std::uint32_t most_kept() const { return most_kept_.load(std::memory_order_relaxed); }
+  // Does it hold more than that? False, at once, where nothing has been held again since the answer
+  // was no.
+  bool views_exceed_share();
 
   // What to sleep on: take the counts, then announce the sleep, then try again, then sleep.
   struct Counts {
@@ -88,7 +99,10 @@ class SlotReader {
   ReadAttempt numbered(const wire::WriterRow& writer, std::uint64_t version) const;
   bool given_up(const wire::WriterRow& writer, std::uint64_t version) const;
   bool exists(std::uint32_t slot) const;
-  bool holds_too_many() const;
+  bool may_exceed_share() const;
+  bool holds_too_many();
+  std::uint32_t held() const;
+  void note_share(std::uint32_t most);
   std::uint32_t slots_of_array() const {
     return layout_.grows() ? wire::slots_of(board_.slots.load(), layout_) : layout_.regular;
   }
@@ -99,6 +113,8 @@ class SlotReader {
   const wire::SlotLayout layout_;
   wire::ReaderRow& row_;
   RowResolver& resolver_;
+  std::atomic<std::uint32_t> most_kept_{0};
+  std::atomic<bool> held_again_{false};
 };
 
 }  // namespace memlease::internal

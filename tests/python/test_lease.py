@@ -1,8 +1,11 @@
 """Leases, and the views that they hand out."""
 
+import contextlib
 import copy
 import gc
 import pickle
+import subprocess
+import sys
 import weakref
 
 import memlease
@@ -380,6 +383,70 @@ def test_versions_that_are_kept_do_not_stop_the_writer(memlease_client):
     assert [view.tolist() for view in kept] == [[n] * 4 for n in range(1, 11)]
     kept.clear()
     assert field.get().tolist() == [99] * 4
+
+
+WRITES = """
+import sys, memlease
+array = memlease.connect(sys.argv[1]).open("a")
+for value in range(100):
+    array.put(value, wait=0)
+print(array.version)
+"""
+
+
+def test_views_of_what_a_process_has_written_do_not_stop_other_writers(memlease_client):
+    field = memlease_client.create("a", shape=4, dtype="i8", slots=2, max_slots=32, fill=1)
+    kept = []
+
+    def keep_all():
+        while True:
+            with field.write(wait=0) as w:
+                w[...] = len(kept)
+                kept.append(w.array)
+
+    with pytest.raises(memlease.TooManyHeld, match=r"holds more .* than it may, 10, .*: 2, 3, 4"):
+        keep_all()
+    assert [view.tolist() for view in kept] == [[n] * 4 for n in range(11)]
+    for write in (field.write, field.update, field.try_write, lambda: field.put(0)):
+        with pytest.raises(memlease.TooManyHeld):
+            write()
+    command = [sys.executable, "-c", WRITES, memlease_client.directory]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert run.stdout == "112\n"
+    assert [view.tolist() for view in kept] == [[n] * 4 for n in range(11)]
+    del kept[0]
+    assert field.put(5, wait=0) == 113
+
+
+READS = """
+import sys, memlease
+lease = memlease.connect(sys.argv[1]).open("a").read()
+print(lease.version, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_readers_that_come_later_stop_no_writer_that_keeps_its_share(memlease_client):
+    field = memlease_client.create("a", shape=4, dtype="i8", slots=2, max_slots=32, fill=1)
+    kept = [field.read()]
+    while len(kept) < 9:
+        with field.write(wait=0) as w:
+            w[...] = len(kept)
+            kept.append(w.array)
+    command = [sys.executable, "-c", READS, memlease_client.directory]
+    with contextlib.ExitStack() as stack:
+        for _ in range(3):
+            reader = stack.enter_context(
+                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            )
+            assert int(reader.stdout.readline()) == field.version
+            with field.write(wait=0) as w:
+                w[...] = 5
+                named = w.array
+        assert named.tolist() == [5] * 4
+        field.put(6, wait=0)
+        with pytest.raises(memlease.TooManyHeld, match="than it may, 2,"):
+            field.read()
 
 
 @pytest.mark.parametrize(
