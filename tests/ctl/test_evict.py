@@ -92,25 +92,71 @@ def test_what_an_evicted_process_holds_after_an_exec_stops_nobody(start):
 
 
 CALLER = """
-import memlease, sys
-client = memlease.connect(sys.argv[1], start=False)
+import asyncio, itertools, memlease, sys
+
+def connected():
+    client = memlease.connect(sys.argv[1], start=False)
+    return client, client.create("x", 4, "f8", lifetime="persistent", exist_ok=True)
+
+def calls(client, array):
+    for number in itertools.count():
+        CALL
+
+async def follow(array):
+    async for lease in array.follow():
+        lease.release()
+
+client, array = connected()
+array.put(0)
 print(client.session_id, flush=True)
 try:
-    while True:
-        client.list()
+    calls(client, array)
 except memlease.Error as error:
     print(type(error).__name__, flush=True)
-memlease.connect(sys.argv[1], start=False).list()
-print("again", flush=True)
+client, array = connected()
+version = array.put(5)
+with array.read() as lease:
+    print(lease[0], lease.version == version, *client.list(), flush=True)
 """
 
+CALLS = {
+    "list": "client.list()",
+    "create": "client.create(f'y/{number}', 4, 'f8').withdraw()",
+    "create and leave": "client.create(f'y/{number}', 4, 'f8')",
+    "open": "client.open('x')",
+    "close": "client.open('x').close()",
+    "exists": "client.exists('x')",
+    "withdraw": "client.put('y', [number]); client.withdraw('y')",
+    "wait_for": "client.wait_for('later')",
+    "read": "array.read().release()",
+    "read newer": "array.read(newer_than=array.version)",
+    "try_read": "array.try_read(timeout=1).release()",
+    "get": "array.get()",
+    "write": "array.write().drop()",
+    "write in with": """with array.write() as lease: lease[...] = number""",
+    "publish": "lease = array.write(); lease[...] = number; lease.publish()",
+    "update": """with array.update() as lease: lease[0] += 1""",
+    "put": "array.put(number)",
+    "follow": "for lease in array.follow(): lease.release()",
+    "async for": "asyncio.run(follow(array))",
+    "read_async": "asyncio.run(array.read_async(newer_than=array.version))",
+    "wait": "memlease.wait([array, array.follow(after=array.version)])",
+    "version": "array.version",
+}
 
-def test_an_evicted_process_is_told_so_by_each_call_and_can_connect_again(start):
-    for _ in range(10):  # its next call may come before the end of its socket
-        caller = start(CALLER)
-        session = int(caller.line())
-        assert start.daemon.ctl("evict", session).returncode == 0
-        assert (caller.line(), caller.line()) == ("DaemonLost", "again")
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_session_that_is_evicted_in_the_middle_of_a_call_is_told_so_and_connects_again(
+    start, call
+):
+    caller = start(CALLER.replace("CALL", CALLS[call]))
+    session = int(caller.line())
+    assert start.daemon.ctl("evict", session).returncode == 0
+    assert caller.line() == "DaemonLost"
+    number, is_latest, *names = caller.line().split()
+    assert (number, is_latest) == ("5.0", "True")
+    assert "x" in names
+    assert caller.process.wait(60) == 0
 
 
 SHORT = """
