@@ -258,8 +258,8 @@ class Array(_core.Array, Closing):
             "array.put(x), or with array.write() as w: w[...] = x",
         )
 
-    # NumPy would make an array of one object of it, were it not for these.
-    __array__ = __getitem__ = __len__ = _refuse
+    # NumPy and pandas would make an array of one object of it, were it not for these.
+    __array__ = __getitem__ = __iter__ = __len__ = _refuse
     __setitem__ = __delitem__ = _refuse_write
 
     if not TYPE_CHECKING:  # which would believe that every attribute is there

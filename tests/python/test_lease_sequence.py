@@ -7,6 +7,7 @@ import operator
 import jax.numpy as jnp
 import memlease
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 import torch
@@ -48,6 +49,24 @@ def test_a_lease_is_true_whatever_its_length(memlease_client):
         with pytest.raises(TypeError, match="no length"):
             len(lease)
         assert (lease.ndim, lease.size, lease.nbytes) == (0, 1, 4)
+
+
+def test_pandas_takes_a_lease_for_its_elements_and_no_handle(memlease_client):
+    column = memlease_client.put("a", np.arange(4.0))
+    table = memlease_client.put("b", np.arange(6).reshape(3, 2))
+    with column.read() as lease:
+        series = pd.Series(lease)
+        assert (series.dtype, series.tolist()) == (np.float64, [0, 1, 2, 3])
+        assert pd.DataFrame({"x": lease, "y": 1})["x"].tolist() == [0, 1, 2, 3]
+        assert pd.Index(lease).dtype == np.float64
+    with table.read() as lease:
+        frame = pd.DataFrame(lease, columns=["x", "y"])
+        assert (frame.dtypes.tolist(), frame["y"].tolist()) == ([np.int64] * 2, [1, 3, 5])
+    assert memlease_client.put("c", frame).get().tolist() == [[0, 1], [2, 3], [4, 5]]
+    assert memlease_client.put("d", series[1:]).get().tolist() == [1, 2, 3]
+    for make in (pd.Series, pd.DataFrame, pd.Index):
+        with pytest.raises(memlease.Unsupported, match="take a lease"):
+            make(column)
 
 
 def test_frameworks_take_a_lease(memlease_client):
