@@ -4,6 +4,7 @@
 
 #include <future>
 #include <optional>
+#include <unordered_set>
 #include <utility>
 
 #include "client/socket/connect_socket.h"
@@ -15,6 +16,7 @@
 #include "memlease/v1/admin.grpc.pb.h"
 #include "wire/grpc/convert.h"
 #include "wire/grpc/grpc_needs.h"
+#include "wire/mutex.h"
 #include "wire/place.h"
 
 namespace memlease::internal {
@@ -23,22 +25,46 @@ struct AdminStub::Calls {
   const std::shared_ptr<grpc::Channel> channel;
   const Timeout timeout;
   const std::unique_ptr<v1::Admin::Stub> stub = v1::Admin::NewStub(channel);
+  wire::Mutex mutex{};
+  std::unordered_set<grpc::ClientContext*> running ABSL_GUARDED_BY(mutex) = {};
+  bool canceled ABSL_GUARDED_BY(mutex) = false;
+
+  // A call while it is under way, so that cancel() finds it.
+  class Running {
+   public:
+    Running(Calls& calls, grpc::ClientContext& context) : calls_(calls), context_(context) {
+      const wire::MutexLock lock(calls_.mutex);
+      calls_.running.insert(&context_);
+      if (calls_.canceled) context_.TryCancel();  // holds for the call that begins, too
+    }
+    ~Running() {
+      const wire::MutexLock lock(calls_.mutex);
+      calls_.running.erase(&context_);
+    }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+
+   private:
+    Calls& calls_;
+    grpc::ClientContext& context_;
+  };
 
   template <typename Request, typename Reply>
   using Method = grpc::Status (v1::Admin::Stub::*)(grpc::ClientContext*, const Request&, Reply*);
 
   template <typename Request, typename Reply>
   absl::StatusOr<Reply> call(Method<Request, Reply> method, const Request& request,
-                             std::optional<Timeout> limit) const {
+                             std::optional<Timeout> limit) {
     grpc::ClientContext context;
     if (limit) context.set_deadline(std::chrono::system_clock::now() + *limit);
     Reply reply;
+    const Running under_way(*this, context);
     const grpc::Status status = (stub.get()->*method)(&context, request, &reply);
     if (!status.ok()) return wire::from_grpc(status);
     return reply;
   }
   template <typename Request, typename Reply>
-  absl::StatusOr<Reply> call(Method<Request, Reply> method, const Request& request) const {
+  absl::StatusOr<Reply> call(Method<Request, Reply> method, const Request& request) {
     return call(method, request, timeout);
   }
 };
@@ -116,6 +142,12 @@ absl::StatusOr<v1::SampleReply> AdminStub::sample(std::uint64_t known_through) {
   v1::SampleRequest request;
   request.set_known_through(known_through);
   return calls_->call(&v1::Admin::Stub::Sample, request);
+}
+
+void AdminStub::cancel() {
+  const wire::MutexLock lock(calls_->mutex);
+  calls_->canceled = true;
+  for (grpc::ClientContext* context : calls_->running) context->TryCancel();
 }
 
 // gRPC brings the health service but not its messages. On the wire HealthCheckRequest{service = 1}

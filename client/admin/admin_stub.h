@@ -57,6 +57,10 @@ class AdminStub {
   // The answer of gRPC's health service. False: the daemon drains.
   absl::StatusOr<bool> serving();
 
+  // Ends the calls that are under way, and all later ones, with kInterrupted, save serving(): for
+  // whoever must not wait until another thread's call has timed out. Does not block.
+  void cancel();
+
  private:
   struct Calls;
   AdminStub(std::unique_ptr<Calls> calls, pid_t daemon_pid, uid_t daemon_uid);

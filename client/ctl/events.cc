@@ -25,9 +25,9 @@ bool has_duration(Event::Kind kind) {
 bool changes_slots(Event::Kind kind) { return kind == Event::GROWN || kind == Event::SHRUNK; }
 
 const std::vector<Column> kColumns = {
-    {"number", "NUMBER"},  {"unix_ms", "TIME"}, {"event", "EVENT"}, {"array", "ARRAY"},
-    {"bytes", "BYTES"},    {"held_ms", "HELD"}, {"pid", "PID"},     {"session", ""},
-    {"uid", "USER"},       {"slots", ""},       {"reason", "WHY"},  {"hint", ""},
+    {"number", "NUMBER"},  {"unix_ms", "TIME"}, {"event", "EVENT"},   {"array", "ARRAY"},
+    {"bytes", "BYTES"},    {"held_ms", "HELD"}, {"pid", "PID", true}, {"session", ""},
+    {"uid", "USER"},       {"slots", ""},       {"reason", "WHY"},    {"hint", ""},
     {"command", "COMMAND"}};
 
 Row row_of(const Event& event) {

@@ -68,6 +68,11 @@ bool Signals::take(int signal) {
   return arrived.at(static_cast<std::size_t>(signal)).exchange(false);
 }
 
+void Signals::wake() {
+  const char byte = 0;
+  static_cast<void>(!::write(pipe_[1], &byte, 1));  // a full pipe wakes, too
+}
+
 bool Signals::wait(std::chrono::milliseconds at_most, int fd) {
   std::array<pollfd, 2> polled = {{{pipe_[0], POLLIN, 0}, {fd, POLLIN, 0}}};
   if (::poll(polled.data(), polled.size(), static_cast<int>(at_most.count())) <= 0) return false;

@@ -28,6 +28,8 @@ class Signals {
   // Returns when a signal comes or `fd` can be read (unless it is -1), or after so long. Whether
   // `fd` can be read.
   bool wait(std::chrono::milliseconds at_most, int fd = -1);
+  // Makes wait() return: the one under way, else the next one. Of any thread.
+  void wake();
 
  private:
   int pipe_[2] = {-1, -1};

@@ -70,6 +70,7 @@ Lines::Lines(std::vector<Column> columns, const Style& style, std::vector<std::s
   widths_.resize(columns_.size());
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     widths_[i] = std::max(widths_[i], width_of(columns_[i].title));
+    right_[i] = columns_[i].number;
   }
 }
 

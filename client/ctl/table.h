@@ -15,6 +15,7 @@ namespace memlease::ctl {
 struct Column {
   std::string_view key;    // in JSON; stable. Empty: not there
   std::string_view title;  // in tables. Empty: not there
+  bool number = false;     // of a column whose first rows may be empty: right from the start
 };
 
 using Row = std::vector<Cell>;  // one cell per column

@@ -7,10 +7,13 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "client/ctl/fit.h"
+#include "client/ctl/sampler.h"
 #include "client/ctl/screen.h"
 #include "client/ctl/signals.h"
 #include "fmt/format.h"
@@ -21,84 +24,113 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A daemon that does not answer must not keep the user from leaving.
+// Later than that the daemon is said not to answer.
 constexpr std::chrono::milliseconds kLongestCall{2000};
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
-// The daemon, asked again and again.
-class Source {
+// What is known of the daemon.
+class Picture {
  public:
-  explicit Source(const Connection& daemon) : daemon_(daemon) {}
-
-  absl::Status refresh() {
-    do {
-      const auto sample = daemon_.admin->sample(live_.known_through());
-      if (!sample.ok()) return sample.status();
-      live_.add(*sample, std::chrono::duration<double>(Clock::now().time_since_epoch()).count());
-    } while (live_.more_to_describe());
-    auto sessions = daemon_.admin->list_sessions();
-    if (!sessions.ok()) return sessions.status();
-    sessions_ = *std::move(sessions);
-    return absl::OkStatus();
+  void add(Sample sample) {
+    live_.add(sample.arrays,
+              std::chrono::duration<double>(Clock::now().time_since_epoch()).count());
+    sessions_ = std::move(sample.sessions);
   }
   const Live& live() const { return live_; }
   const v1::ListSessionsReply& sessions() const { return sessions_; }
 
  private:
-  const Connection& daemon_;
   Live live_;
   v1::ListSessionsReply sessions_;
 };
 
-absl::Status show_once(Source& source, const Options& options, const TopOptions& wanted,
+absl::Status refresh(Picture& picture, const Connection& daemon) {
+  do {
+    auto sample = take_sample(*daemon.admin, picture.live().known_through());
+    if (!sample.ok()) return sample.status();
+    picture.add(*std::move(sample));
+  } while (picture.live().more_to_describe());
+  return absl::OkStatus();
+}
+
+absl::Status show_once(const Connection& daemon, const Options& options, const TopOptions& wanted,
                        std::chrono::milliseconds interval) {
   Signals signals;
-  if (auto status = source.refresh(); !status.ok()) return status;
+  Picture picture;
+  if (auto status = refresh(picture, daemon); !status.ok()) return status;
   const auto end = Clock::now() + interval;
   while (!signals.ending() && Clock::now() < end) {
     signals.wait(std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()));
   }
-  if (auto status = source.refresh(); !status.ok()) return status;
-  const Live& live = source.live();
-  print_record(top_sums(live, source.sessions()), options,
+  if (auto status = refresh(picture, daemon); !status.ok()) return status;
+  const Live& live = picture.live();
+  print_record(top_sums(live, picture.sessions()), options,
                {top_devices(live, wanted.sort, kAll).table,
-                top_sessions(live, source.sessions(), wanted.sort, kAll).table,
-                top_arrays(live, source.sessions(), wanted.sort, kAll).table});
+                top_sessions(live, picture.sessions(), wanted.sort, kAll).table,
+                top_arrays(live, picture.sessions(), wanted.sort, kAll).table});
   return absl::OkStatus();
+}
+
+std::string counted(const Cell& count, std::string_view what, const Style& style) {
+  const auto* number = std::get_if<std::uint64_t>(&count);
+  return fmt::format("{} {}{}", spell(count, style), what,
+                     number != nullptr && *number == 1 ? "" : "s");
+}
+
+// In as many lines as that takes.
+std::vector<std::string> help(std::size_t columns) {
+  constexpr std::string_view kViews = "q quit  a arrays  s sessions  d devices";
+  constexpr std::string_view kSorts =
+      "sort: r rate  w bandwidth  b bytes  v version  o open  n name";
+  const std::string line = fmt::format("{}  {}", kViews, kSorts);
+  if (line.size() <= columns) return {line};
+  return {cropped(kViews, columns), cropped(kSorts, columns)};
 }
 
 enum class View { kArrays, kSessions, kDevices };
 
 class Top {
  public:
-  Top(Source& source, const Connection& daemon, const Options& options, const TopOptions& wanted,
+  Top(const Connection& daemon, const Options& options, const TopOptions& wanted,
       std::chrono::milliseconds interval)
-      : source_(source),
-        directory_(daemon.directory),
+      : directory_(daemon.directory),
         style_(options.style),
         interval_(interval),
-        sort_(wanted.sort) {}
+        sort_(wanted.sort),
+        sampler_(*daemon.admin, signals_) {}
 
   absl::Status run() {
     while (!over()) {
-      const auto status = source_.refresh();
-      if (!status.ok() && wire::code_of(status) != wire::ErrorCode::kTimeout) return status;
-      trouble_ = status.ok() ? "" : "the daemon does not answer";
-      const auto next = Clock::now() + interval_;
-      do {
-        draw();
-        const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now());
-        const bool key =
-            signals_.wait(std::max(left, std::chrono::milliseconds(0)), screen_.keys());
-        if (key) press();
-        if (signals_.take(SIGTSTP)) stop();
-      } while (!over() && Clock::now() < next);
+      if (auto status = look(); !status.ok()) return status;
+      if (known_) draw();
+      // An answer ends the wait, too.
+      const auto left = sampler_.asking()
+                            ? kLongestCall
+                            : std::chrono::ceil<std::chrono::milliseconds>(next_ - Clock::now());
+      if (signals_.wait(std::max(left, std::chrono::milliseconds(0)), screen_.keys())) press();
+      if (signals_.take(SIGTSTP)) stop();
     }
     return absl::OkStatus();
   }
 
  private:
   bool over() const { return quit_ || signals_.ending(); }
+
+  // Takes an answer that has come, and asks when it is time to. One that is late is said, and is no
+  // error.
+  absl::Status look() {
+    if (auto sample = sampler_.take()) {
+      const bool late = wire::code_of(sample->status()) == wire::ErrorCode::kTimeout;
+      if (!sample->ok() && !late) return sample->status();
+      trouble_ = late ? "the daemon does not answer" : "";
+      if (sample->ok()) picture_.add(**std::move(sample));
+      const bool more = !late && picture_.live().more_to_describe();
+      known_ = known_ || !more;
+      next_ = more ? Clock::now() : Clock::now() + interval_;
+    }
+    if (!sampler_.asking() && Clock::now() >= next_) sampler_.ask(picture_.live().known_through());
+    return absl::OkStatus();
+  }
 
   void press() {
     std::string keys;
@@ -153,26 +185,28 @@ class Top {
   Ranked table(std::size_t rows) const {
     switch (view_) {
       case View::kSessions:
-        return top_sessions(source_.live(), source_.sessions(), sort_, rows);
+        return top_sessions(picture_.live(), picture_.sessions(), sort_, rows);
       case View::kDevices:
-        return top_devices(source_.live(), sort_, rows);
+        return top_devices(picture_.live(), sort_, rows);
       case View::kArrays:
         break;
     }
-    return top_arrays(source_.live(), source_.sessions(), sort_, rows);
+    return top_arrays(picture_.live(), picture_.sessions(), sort_, rows);
   }
 
   std::string summary() const {
-    const Row sums = top_sums(source_.live(), source_.sessions()).rows.front();
-    return fmt::format("{} arrays, {}, {} sessions, {}, {}: {}", spell(sums[0], style_),
-                       spell(sums[1], style_), spell(sums[2], style_), spell(sums[3], style_),
-                       spell(sums[4], style_), directory_);
+    const Row sums = top_sums(picture_.live(), picture_.sessions()).rows.front();
+    return fmt::format("{}, {}, {}, {}, {}: {}", counted(sums[0], "array", style_),
+                       spell(sums[1], style_), counted(sums[2], "session", style_),
+                       spell(sums[3], style_), spell(sums[4], style_), directory_);
   }
 
   void draw() {
-    constexpr std::size_t kAroundRows = 4;
+    constexpr std::size_t kAboveRows = 3;  // the summary, an empty line, the titles
     const Screen::Size size = Screen::size();
-    const std::size_t rows = size.rows > kAroundRows ? size.rows - kAroundRows : 1;
+    const std::vector<std::string> below = help(size.columns);
+    const std::size_t around = kAboveRows + below.size();
+    const std::size_t rows = size.rows > around ? size.rows - around : 1;
     const Ranked shown = table(rows);
     std::vector<std::string> lines = {
         cropped(trouble_.empty() ? summary() : trouble_, size.columns), ""};
@@ -180,24 +214,24 @@ class Top {
       lines.push_back(std::move(line));
     }
     if (style_.color && lines.size() > 2) lines[2] = "\x1b[1m" + lines[2] + "\x1b[0m";
-    while (lines.size() + 1 < size.rows) lines.emplace_back();
-    lines.push_back(
-        cropped("q quit  a arrays  s sessions  d devices  sort: r rate  w bandwidth  "
-                "b bytes  v version  o open  n name",
-                size.columns));
+    while (lines.size() + below.size() < size.rows) lines.emplace_back();
+    lines.insert(lines.end(), below.begin(), below.end());
     if (!screen_.draw(lines)) quit_ = true;
   }
 
-  Source& source_;
   const std::string directory_;
   const Style style_;
   const std::chrono::milliseconds interval_;
   SortKey sort_;
   View view_ = View::kArrays;
   bool quit_ = false;
+  Picture picture_;
+  bool known_ = false;        // all of it, once
+  Clock::time_point next_{};  // when to ask again
   std::string trouble_;
   Signals signals_{SIGWINCH, SIGTSTP, SIGCONT};  // outlives the screen, so that its end is its end
   Screen screen_;
+  Sampler sampler_;
 };
 
 }  // namespace
@@ -209,12 +243,11 @@ int run_top(const Options& options, const TopOptions& wanted) {
   absl::Status status = daemon.status();
   if (daemon.ok()) {
     const std::chrono::milliseconds interval(static_cast<int>(wanted.interval_s * 1000));
-    Source source(*daemon);
     const bool once = wanted.once || options.json || ::isatty(STDOUT_FILENO) != 1;
     if (once) {
-      status = show_once(source, options, wanted, interval);
+      status = show_once(*daemon, options, wanted, interval);
     } else {
-      status = Top(source, *daemon, options, wanted, interval).run();
+      status = Top(*daemon, options, wanted, interval).run();
     }
   }
   if (!status.ok()) print_error(status, options);

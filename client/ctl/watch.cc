@@ -117,8 +117,10 @@ class Watch {
     return {8, human ? kTime.size() : kLongTime.size(), 8, 7, 8, 7};
   }
   static std::vector<Column> columns() {
-    return {{"version", "VERSION"}, {"unix_ms", "TIME"},    {"after_s", "AFTER"},
-            {"skipped", "SKIPPED"}, {"rate_per_s", "RATE"}, {"writer_pid", "WRITER"},
+    constexpr bool kNumber = true;
+    return {{"version", "VERSION", kNumber}, {"unix_ms", "TIME"},
+            {"after_s", "AFTER", kNumber},   {"skipped", "SKIPPED", kNumber},
+            {"rate_per_s", "RATE", kNumber}, {"writer_pid", "WRITER", kNumber},
             {"command", "COMMAND"}};
   }
 

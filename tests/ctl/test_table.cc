@@ -71,6 +71,15 @@ TEST(Lines, GrowWithWhatComes) {
   EXPECT_EQ(lines.add({{std::string("u"), Cell(), Bytes{8}}}), "u            8\n");
 }
 
+TEST(Lines, ATitleStandsOverTheNumbersThatAreStillToCome) {
+  Lines lines({{"a", "VERSION", true}, {"b", "AFTER", true}, {"c", "WRITER"}}, kPipe, {8, 8});
+  EXPECT_EQ(lines.add({{std::uint64_t{1}, Cell(), std::string("x")}}),
+            " VERSION     AFTER  WRITER\n"
+            "       1         -  x\n");
+  EXPECT_EQ(lines.add({{std::uint64_t{2}, Seconds{0.5}, std::string("x")}}),
+            "       2  0.500000  x\n");
+}
+
 TEST(Record, ShowsALineForEachTitle) {
   const Table record{"",
                      {{"pid", "Pid"}, {"hidden", ""}, {"limit", "Memory limit"}},

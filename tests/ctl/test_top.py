@@ -1,8 +1,10 @@
 """`memleasectl top`: on terminals of all sizes, and without one."""
 
 import os
+import re
 import signal
 import termios
+import time
 
 import pytest
 from conftest import until
@@ -153,3 +155,41 @@ def test_a_daemon_that_does_not_answer_keeps_nobody_in_it(terminal, daemon):
     top.press("q")
     assert top.end() == 0
     daemon.signal(signal.SIGCONT)
+
+
+@pytest.mark.no_asan  # about time
+def test_nobody_waits_for_a_daemon_that_hangs_to_leave(terminal, daemon):
+    def seconds_to_leave():
+        top = terminal()
+        daemon.signal(signal.SIGSTOP)
+        top.until(lambda frame: "does not answer" in frame[0], "it says so")
+        time.sleep(0.3)  # longer than its interval: it asks again, and waits for two seconds
+        begin = time.monotonic()
+        top.press("q")
+        assert top.end() == 0
+        took = time.monotonic() - begin
+        daemon.signal(signal.SIGCONT)
+        return took
+
+    assert min(seconds_to_leave() for _ in range(3)) < 0.5
+
+
+def test_the_last_line_of_a_usual_terminal_is_whole(terminal):
+    frame = terminal().until(lambda frame: len(frame) == 24, "a whole screen")
+    assert frame[-2:] == [
+        "q quit  a arrays  s sessions  d devices",
+        "sort: r rate  w bandwidth  b bytes  v version  o open  n name",
+    ]
+    wide = terminal(columns=120).until(lambda frame: len(frame) == 24, "a whole screen")
+    assert wide[-1].startswith("q quit")
+    assert wide[-1].endswith("n name")
+
+
+def test_its_summary_counts_in_english(terminal, daemon):
+    frame = terminal().until(lambda frame: "array" in frame[0], "its summary")
+    assert re.match(r"1 array, .*, 1 session, ", frame[0]), frame[0]
+    other = Publisher(daemon, "sim/pressure")
+    top = terminal()
+    frame = top.until(lambda frame: frame[0].startswith("2 arrays"), "two of them")
+    assert ", 2 sessions, " in frame[0]
+    other.end()

@@ -73,6 +73,20 @@ def test_the_end_is_said_on_a_terminal_too(daemon, publisher):
     assert "'sim/u' has been withdrawn" in err
 
 
+def test_titles_stand_over_their_numbers(daemon, publisher):
+    running = Running(daemon, "watch", "sim/u")
+    publisher.publish()
+    titles, first = running.line(), running.line()
+    publisher.publish()
+    second = running.line()
+    running.process.kill()
+    running.end()
+    for title in ("VERSION", "AFTER", "SKIPPED", "RATE", "WRITER"):
+        end = titles.index(title) + len(title)
+        assert " " not in (first[end - 1], second[end - 1]), titles + first + second
+        assert (first[end], second[end]) == (" ", " "), titles + first + second
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_it_leaves_as_a_reader_should_when_it_is_interrupted(daemon, watch, number):
     assert watchers(daemon) == 1

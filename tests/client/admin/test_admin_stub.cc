@@ -2,8 +2,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <thread>
 
 #include "client/admin/admin_stub.h"
 #include "gtest/gtest.h"
@@ -77,6 +80,19 @@ TEST(AdminStub, DoesNotWaitForeverForASlowDaemon) {
   daemon.admin().delay = std::chrono::milliseconds(300);
   const auto reply = connected(daemon, std::chrono::milliseconds(50))->status();
   EXPECT_EQ(wire::code_of(reply.status()), ErrorCode::kTimeout);
+}
+
+TEST(AdminStub, CancelEndsTheCallThatIsUnderWayAndThoseToCome) {
+  FakeDaemon daemon;
+  daemon.admin().delay = std::chrono::seconds(2);
+  const auto stub = connected(daemon);
+  const auto start = std::chrono::steady_clock::now();
+  auto answer = std::async(std::launch::async, [&] { return stub->status().status(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  stub->cancel();
+  EXPECT_EQ(wire::code_of(answer.get()), ErrorCode::kInterrupted);
+  EXPECT_EQ(wire::code_of(stub->list_sessions().status()), ErrorCode::kInterrupted);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, daemon.admin().delay);
 }
 
 TEST(AdminStub, SaysThatTheDaemonHasGone) {
