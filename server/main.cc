@@ -162,6 +162,7 @@ int serve(Config config, const CommandLine& command_line, Background& background
   (void)manager.stopping();
   daemon->reset();
   log.info("ended");
+  (void)manager.ended();
   return 0;
 }
 

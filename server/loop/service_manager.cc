@@ -75,7 +75,11 @@ absl::Status ServiceManager::reloading() {
   return send(fmt::format("RELOADING=1\nMONOTONIC_USEC={}", monotonic_us()), 0);
 }
 
-absl::Status ServiceManager::stopping() { return send("STOPPING=1", 0); }
+absl::Status ServiceManager::stopping() {
+  return send("STOPPING=1\nSTATUS=ending: memory goes back to the system", 0);
+}
+
+absl::Status ServiceManager::ended() { return send("STATUS=", 0); }
 
 void ServiceManager::set_status(std::string_view line) {
   if (line == status_) return;

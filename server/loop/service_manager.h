@@ -31,10 +31,12 @@ class ServiceManager {
   bool listens() const { return static_cast<bool>(socket_); }
 
   // The daemon serves, or serves again after reloading(). Waits up to 5 s for a manager that is
-  // slow to read, as stopping() and reloading() do. An error if it could not be told.
+  // slow to read, as the next three do. An error if it could not be told.
   absl::Status ready();
   absl::Status reloading();
   absl::Status stopping();
+  // The last word: takes the status line back, which would go on saying what the daemon does.
+  absl::Status ended();
   // One line for people. Sent if it differs from the last one; dropped if the manager is slow.
   void set_status(std::string_view line);
 

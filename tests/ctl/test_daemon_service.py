@@ -41,8 +41,10 @@ def test_it_tells_what_it_does_from_start_to_end(start):
     service.signal(signal.SIGTERM)
     service.must_hear(f"STATUS=ending: waiting for leases of pid {client.pid}")
     client.end()
-    service.must_hear("STOPPING=1")
+    service.must_hear("STOPPING=1\nSTATUS=ending: memory goes back to the system")
     assert service.wait() == 0
+    service.must_hear("STATUS=")
+    assert service.heard[-1] == "STATUS=", "nothing is said of a daemon that has ended"
 
 
 def test_a_status_comes_once_a_second_at_most(start):

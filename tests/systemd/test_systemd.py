@@ -250,6 +250,7 @@ def test_a_stop_waits_for_leases_and_says_for_whose(machine):
         alice.must("verify a", "release a")
         until(lambda: show(machine, "ActiveState") == "inactive", "it ends with the last lease", 10)
     assert show(machine, "Result") == "success"
+    assert show(machine, "StatusText") == "", "nothing is said of a daemon that has ended"
     assert sockets(machine) == ["attach.sock", "control.sock"], "they are the other unit's"
     machine.must("systemctl", "stop", "memleased.socket")
     assert sockets(machine) == []

@@ -53,7 +53,9 @@ TEST_F(ServiceManagerTest, TellsEachStepOfADaemonsLife) {
   EXPECT_TRUE(manager.ready().ok());
   EXPECT_EQ(fake_.next(), "READY=1");
   EXPECT_TRUE(manager.stopping().ok());
-  EXPECT_EQ(fake_.next(), "STOPPING=1");
+  EXPECT_EQ(fake_.next(), "STOPPING=1\nSTATUS=ending: memory goes back to the system");
+  EXPECT_TRUE(manager.ended().ok());
+  EXPECT_EQ(fake_.next(), "STATUS=");
 }
 
 TEST_F(ServiceManagerTest, AReloadSaysWhenItBegan) {
