@@ -1,8 +1,8 @@
 """Turn the plain comments of a public header into ones that Doxygen reads: its INPUT_FILTER.
 
 ``// text`` above a declaration becomes ``/// text``, and behind one ``///< text``. What only the
-compiler needs is left out: private members, friends, definitions of what a class has declared, and
-how a std::stop_token is spelt so that C++17 does not need it.
+compiler needs is left out: private members, friends, definitions of what a class has declared, what
+is internal, and how a std::stop_token is spelt so that C++17 does not need it.
 """
 
 import re
@@ -14,6 +14,7 @@ OWN_LINE = re.compile(r"(\s*)//\s?(.*)$")
 BEHIND = re.compile(r"(.*[;,{}])\s+// (?!NOLINT)(.*)$")
 # Of a template, which its class has declared.
 DEFINITION = re.compile(r"^template <.*>\n\S.* \w+::\w+\(.*\n(?:  .*\n)*\}\n", re.M)
+INTERNAL = re.compile(r"^namespace internal \{\n(?:.*\n)*?\}  // namespace internal\n", re.M)
 
 
 def escaped(text: str) -> str:
@@ -25,7 +26,9 @@ def escaped(text: str) -> str:
 
 def filtered(text: str) -> str:
     """Return the header as Doxygen is to see it, with each line at its number."""
-    lines = DEFINITION.sub(lambda found: "\n" * found[0].count("\n"), text).splitlines()
+    for unwanted in (DEFINITION, INTERNAL):
+        text = unwanted.sub(lambda found: "\n" * found[0].count("\n"), text)
+    lines = text.splitlines()
     result = []
     private = False  # inside the private part of a class
     opening = True  # in the comment that opens the file, which is about all of it

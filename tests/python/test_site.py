@@ -97,6 +97,12 @@ def test_doxygen_sees_the_comments_of_a_header(load, line, seen):
 
 HEADER = """\
 // About the file.
+namespace internal {
+
+struct B {};
+
+}  // namespace internal
+
 class A {
  public:
   template <typename T>
@@ -115,6 +121,12 @@ int b;
 """
 
 SEEN = """\
+
+
+
+
+
+
 
 class A {
  public:
