@@ -131,6 +131,25 @@ def test_everybody_means_the_same_user():
     assert {(c["runAsUser"], c["runAsGroup"]) for c in contexts} == {(USER, USER)}
 
 
+def images():
+    pods = [SIDECAR, DAEMON_POD, NODE_CLIENT["spec"]]
+    containers = [c for pod in pods for c in [*pod.get("initContainers", []), *pod["containers"]]]
+    return {container["image"] for container in containers}
+
+
+def test_images_are_of_this_release_or_of_one_that_is_named():
+    """With `latest`, or no tag, nodes would run what is newest when a pod starts there."""
+    users = {"simulation", "worker"}  # whoever takes the manifest has images of their own
+    tagged = dict(image.rsplit(":", 1) for image in images() - users)
+    version = (PROJECT / "VERSION").read_text().strip()
+    assert tagged == {
+        "registry.example.com/memleased": version,
+        "docker.io/library/busybox": "1.36.1",
+    }
+    page = (PROJECT / "docs/containers.md").read_text()
+    assert f"docker push registry.example.com/memleased:{version}\n" in page
+
+
 def test_the_image_is_built_by_what_is_there():
     image = (DEPLOY / "container/Containerfile").read_text()
     scripts = re.findall(r"deploy/\S+\.(?:sh|py)", image)
