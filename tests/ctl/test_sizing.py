@@ -1,0 +1,152 @@
+"""What docs/operations.md says of sizes, quotas, files and descriptors is so."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import memlease
+import pytest
+from conftest import DEADLINE_S, clean_environment, until
+
+PAGE = (Path(__file__).parents[2] / "docs/operations.md").read_text()
+SECTION = PAGE.partition("\n## Sizing and quotas\n")[2].partition("\n## ")[0]
+MIB = 1 << 20
+ARRAYS = re.findall(r"^\| (\d+) MiB \| (.*?) \| (\d+) MiB \| (\d+) MiB \|$", SECTION, re.M)
+EXAMPLE = SECTION.partition("```toml\n")[2].partition("```")[0]
+# A thousandth of the example's machine.
+SMALL = re.sub(r"(\d+)GiB", r"\1MiB", EXAMPLE)
+
+
+@pytest.fixture
+def connected(daemon):
+    with memlease.connect(daemon.directory, start=False) as here:
+        yield here
+
+
+@pytest.mark.parametrize(("size", "said", "takes", "most"), ARRAYS)
+def test_an_array_takes_what_the_page_says(daemon, connected, size, said, takes, most):
+    given = dict(pair.split("=") for pair in re.findall(r"\w+=\d+", said))
+    assert bool(given) == (said != "nothing said")
+    options = {name: int(number) for name, number in given.items()}
+    connected.create("u", shape=int(size) * MIB, dtype="u1", **options)
+    info = daemon.json("info", "u")
+    assert info["bytes"] == int(takes) * MIB
+    assert info["slot_bytes"] * info["max_slots"] == int(most) * MIB
+    assert daemon.json("status")["array_bytes"] == info["bytes"]
+
+
+def test_the_page_has_arrays_of_each_kind():
+    assert len(ARRAYS) == 4
+
+
+def test_memory_is_taken_in_segments_of_one_owner_group_and_mode(daemon, connected):
+    def taken():
+        status = daemon.json("status")
+        return status["memory_bytes"], status["warm_bytes"]
+
+    assert taken() == (0, 0)
+    connected.create("a", shape=1000, dtype="u1")
+    assert taken() == (4 * MIB, 0)
+    connected.create("b", shape=1000, dtype="u1")
+    assert taken() == (4 * MIB, 0), "they share it"
+    connected.create("c", shape=1000, dtype="u1", mode=0o644)
+    assert taken() == (8 * MIB, 0), "another mode has one of its own"
+    connected.create("d", shape=MIB, dtype="u1", slots=4)
+    assert taken() == (12 * MIB, 0), "as much again as these have"
+    for name in "abcd":
+        connected.withdraw(name)
+    until(lambda: taken() == (12 * MIB, 12 * MIB), "they are kept warm")
+
+
+@pytest.fixture
+def example(start_daemon, tmp_path):
+    """Start a daemon with the example's settings, MiB for GiB."""
+    path = tmp_path / "memleased.toml"
+    path.write_text(SMALL)
+    return start_daemon("--config", str(path))
+
+
+def test_the_example_is_what_is_said_of_it(example):
+    settings = tomllib.loads(EXAMPLE)
+    assert "twelve fields of 2 GiB each: 12 x 3 x 2 GiB" in SECTION.replace("\n", " ")
+    with memlease.connect(example.directory, start=False) as here:
+        for number in range(12):
+            here.create(f"field/{number}", shape=2 * MIB, dtype="u1")
+
+        def mine():
+            [quota] = [q for q in example.json("status")["quotas"] if q["uid"] == os.geteuid()]
+            return quota
+
+        assert mine()["bytes"] == 72 * MIB
+        assert mine()["bytes_limit"] == int(settings["quota_bytes"].removesuffix("GiB")) * MIB
+        assert mine()["arrays_limit"] == settings["quota_arrays"]
+        assert mine()["sessions_limit"] == settings["quota_sessions"]
+        held = []
+        for number in range(12):  # a reader keeps what it may, and stops nobody
+            field = here.open(f"field/{number}")
+            for _ in range(4):
+                field.put(0)
+                held.append(field.read())
+        assert mine()["bytes"] == 96 * MIB
+        with pytest.raises(memlease.QuotaExceeded, match="bytes"):
+            here.create("another", shape=1, dtype="u1")
+        with pytest.warns(memlease.ViewAlive), pytest.raises(memlease.NoFreeSlot, match="bytes"):
+            here.open("field/0").write(0.05)
+        for number in range(12):
+            here.withdraw(f"field/{number}")
+        assert mine()["bytes"] == 96 * MIB, "somebody uses them"
+        del field, held
+        until(lambda: mine()["bytes"] == 0, "all have let go")
+    assert example.json("status")["memory_limit_bytes"] == 192 * MIB
+
+
+def test_a_directory_has_three_files_whatever_the_arrays(daemon, connected, client):
+    for number in range(100):
+        connected.create(f"many/{number}", shape=1000, dtype="u1")
+    listed = sorted(path.name for path in Path(daemon.directory).iterdir())
+    assert listed == ["attach.sock", "control.sock", "memleased.lock"]
+    lock = Path(daemon.directory) / "memleased.lock"
+    assert lock.stat().st_size < 4096
+
+
+def open_files(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+READER = """
+import sys, memlease
+client = memlease.connect(sys.argv[1], start=False)
+field = client.open("sim/u")
+lease = field.read()
+print("reads", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_client_costs_the_daemon_six_descriptors_at_most(daemon, client):
+    before = open_files(daemon.process.pid)
+    command = [sys.executable, "-c", READER, daemon.directory]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    readers = []
+    for _ in range(8):
+        readers.append(subprocess.Popen(command, env=clean_environment(), **pipes))
+        assert readers[-1].stdout.readline() == "reads\n"
+    each = (open_files(daemon.process.pid) - before) / len(readers)
+    for reader in readers:
+        reader.kill()
+        reader.communicate(timeout=DEADLINE_S)
+    assert 3 <= each <= 6
+
+
+def test_a_client_has_no_more_descriptors_for_more_arrays(connected):
+    def open_after(count):
+        for _ in range(count):
+            arrays.append(connected.create(f"u/{len(arrays)}", shape=16, dtype="u1"))
+        return open_files(os.getpid())
+
+    arrays = []
+    few = open_after(10)
+    assert open_after(2000) - few < 20
