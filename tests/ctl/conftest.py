@@ -26,6 +26,14 @@ def program(name):
     return path
 
 
+def program_of_prometheus(name):
+    """Return the path of one of the programs that ./dev unpacks."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    path = shutil.which(name) or cache / "memlease/prometheus/usr/bin" / name
+    assert Path(path).is_file(), f"there is no {name}: run ./dev setup"
+    return path
+
+
 def clean_environment(**changes):
     """Our environment without what would lead memleasectl elsewhere."""
     unwanted = ("MEMLEASE_DIR", "XDG_RUNTIME_DIR", "NO_COLOR")

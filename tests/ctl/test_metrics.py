@@ -15,20 +15,17 @@ from pathlib import Path
 
 import memlease
 import pytest
-from conftest import DEADLINE_S, ctl, until
+from conftest import DEADLINE_S, ctl, program_of_prometheus, until
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "deploy/prometheus/alerts.yml"
 DASHBOARD = ROOT / "deploy/prometheus/dashboard.json"
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "memlease/promtool"
 
 
 def promtool(*arguments, text=None):
     """Run Prometheus' judge, which must be content."""
-    path = shutil.which("promtool") or CACHE / "usr/bin/promtool"
-    assert Path(path).is_file(), "there is no promtool: run ./dev setup"
     result = subprocess.run(
-        [path, *arguments], input=text, capture_output=True, text=True, check=False, cwd=ROOT,
+        [program_of_prometheus("promtool"), *arguments], input=text, capture_output=True, text=True, check=False, cwd=ROOT,
         timeout=DEADLINE_S,
     )  # fmt: skip
     assert result.returncode == 0, result.stdout + result.stderr
