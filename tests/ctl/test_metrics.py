@@ -25,8 +25,8 @@ DASHBOARD = ROOT / "deploy/prometheus/dashboard.json"
 def promtool(*arguments, text=None):
     """Run Prometheus' judge, which must be content."""
     result = subprocess.run(
-        [program_of_prometheus("promtool"), *arguments], input=text, capture_output=True, text=True, check=False, cwd=ROOT,
-        timeout=DEADLINE_S,
+        [program_of_prometheus("promtool"), *arguments],
+        input=text, capture_output=True, text=True, check=False, cwd=ROOT, timeout=DEADLINE_S,
     )  # fmt: skip
     assert result.returncode == 0, result.stdout + result.stderr
     assert not result.stderr.strip(), result.stderr
