@@ -480,10 +480,23 @@ void Daemon::drain() {
 
 // Leases end without a call, so they have to be looked at; only while draining.
 void Daemon::continue_drain() {
+  const bool late = SteadyClock::now() >= drain_end_;
   bool in_use = false;
-  with_broker([&](Broker& broker) { in_use = broker.in_use(); });
-  if (!in_use || SteadyClock::now() >= drain_end_) {
-    log_.info(in_use ? "drain timeout: some leases are still held" : "drained");
+  std::string holders;
+  with_broker([&](Broker& broker) {
+    in_use = broker.in_use();
+    if (in_use && late) holders = lease_holders(broker);
+  });
+  if (!in_use) log_.info("drained");
+  if (in_use && late) {
+    log_.warning(
+        "drain_timeout_s is over: ending although leases are held",
+        {{"held_by", holders},
+         {"hint",
+          "Their processes keep what they have mapped, and get DaemonLost. Raise "
+          "drain_timeout_s, and TimeoutStopSec= in the unit, if they should have longer."}});
+  }
+  if (!in_use || late) {
     loop_.stop();
     return;
   }

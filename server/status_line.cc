@@ -35,8 +35,9 @@ std::uint64_t array_bytes(const Broker& broker) {
   return bytes;
 }
 
-// "pid 4711", and "session 7" for one in another PID namespace. In the order of their numbers.
-std::vector<std::string> lease_holders(const Broker& broker) {
+}  // namespace
+
+std::string lease_holders(const Broker& broker) {
   std::set<pid_t> pids;
   std::set<std::uint32_t> sessions;
   for (const Array* array : broker.catalog().all()) {
@@ -53,22 +54,19 @@ std::vector<std::string> lease_holders(const Broker& broker) {
   std::vector<std::string> names;
   for (const pid_t pid : pids) names.push_back(fmt::format("pid {}", pid));
   for (const std::uint32_t id : sessions) names.push_back(fmt::format("session {}", id));
-  return names;
+  const bool all = names.size() <= kMostNamed;
+  if (!all) names.resize(kMostNamed);
+  return fmt::format("{}{}", fmt::join(names, ", "), all ? "" : ", ...");
 }
-
-}  // namespace
 
 std::string status_line(const Broker& broker) {
   const std::string served =
       fmt::format("{}, {}, {}", counted(broker.catalog().size(), "array"),
                   in_units(array_bytes(broker)), counted(broker.sessions().size(), "session"));
   if (!broker.draining()) return "serving " + served;
-  std::vector<std::string> holders = lease_holders(broker);
+  const std::string holders = lease_holders(broker);
   if (holders.empty()) return "ending: " + served;
-  const bool all = holders.size() <= kMostNamed;
-  if (!all) holders.resize(kMostNamed);
-  return fmt::format("ending: waiting for leases of {}{}", fmt::join(holders, ", "),
-                     all ? "" : ", ...");
+  return "ending: waiting for leases of " + holders;
 }
 
 }  // namespace memlease::server

@@ -9,5 +9,8 @@ namespace memlease::server {
 
 // "serving 12 arrays, 3.1 GiB, 4 sessions"; while the broker drains, who still holds leases.
 std::string status_line(const Broker& broker);
+// "pid 4711, session 7": the sessions that hold leases, by number where they are in another PID
+// namespace; eight at most, then "...". "" if nobody does.
+std::string lease_holders(const Broker& broker);
 
 }  // namespace memlease::server

@@ -256,6 +256,84 @@ def test_a_stop_waits_for_leases_and_says_for_whose(machine):
     assert sockets(machine) == []
 
 
+def test_a_stop_waits_for_a_lease_that_does_not_end_until_its_deadline_and_no_longer(machine):
+    (machine.root / SETTINGS).write_text("drain_timeout_s = 3\n")
+    with Client(machine, ALICE) as alice:
+        alice.must("connect", "create a 3 600 512 session", "put a 1000", "read a 0 1000")
+        start = time.monotonic()
+        machine.must("systemctl", "stop", SERVICE)
+        took = time.monotonic() - start
+        print(f"stopped with a lease that is out within {took:.2f} s of 3")
+        assert 3 <= took < 15, took
+        assert show(machine, "Result") == "success", "nobody had to kill it"
+        assert show(machine, "ExecMainStatus") == "0"
+        assert show(machine, "StatusText") == ""
+        warned = journal(machine, "--priority=warning")
+        assert re.search(r"drain_timeout_s is over.* held_by=\"?pid \d+", warned), warned
+        alice.must("verify a")  # what it has mapped it keeps
+        assert alice.ask("put a 1000").startswith("error DaemonLost")
+
+
+def test_the_journal_has_each_line_at_its_priority(machine):
+    settings = machine.root / SETTINGS
+    assert health(machine).returncode == 0
+    machine.must("journalctl", "--rotate")
+    machine.must("journalctl", "--vacuum-time=1s")
+
+    def reload_with(text, expected):
+        settings.write_text(text)
+        machine.must("systemctl", "reload", SERVICE)
+        until(lambda: expected in journal(machine), expected)
+
+    reload_with("quota_arrays = 7\n", "a setting has changed")
+    reload_with('quota_arrays = 7\nmetrics = "unix"\n', "a setting cannot change while")
+    reload_with("quota_arrays = many\n", "the settings are wrong, the old ones stay")
+    priorities = {}
+    for line in journal(machine, "--output=json").splitlines():
+        entry = json.loads(line)
+        if entry["_COMM"] == "memleased":
+            priorities[entry["MESSAGE"]] = int(entry["PRIORITY"])
+    info, warning, error = 6, 4, 3
+
+    def of(text):
+        [found] = [number for message, number in priorities.items() if text in message]
+        return found
+
+    assert of("a setting has changed") == info
+    assert of("a setting cannot change while") == warning
+    assert of("the settings are wrong") == error
+    assert not [m for m in priorities if m.startswith("<")], "the prefix is systemd's alone"
+    # As the page on operations says: what is usual is left out.
+    shown = journal(machine, "--priority=warning")
+    assert "cannot change while" in shown
+    assert "a setting has changed" not in shown
+
+
+def test_a_directory_that_is_missing_at_the_start_is_an_end_that_says_what_to_do(machine):
+    """Somebody has removed it, and with it the sockets that the other unit holds."""
+    machine.must("rm", "-rf", DIRECTORY)
+    assert machine.run("systemctl", "start", SERVICE).returncode != 0
+    assert show(machine, "ExecMainStatus") == "78"
+    assert show(machine, "NRestarts") == "0", "to try again is of no use"
+    said = journal(machine, "--priority=err")
+    assert f"{DIRECTORY}/" in said, said
+    # The cure that the page on operations has.
+    machine.run("systemctl", "reset-failed", SERVICE, "memleased.socket")
+    machine.must("systemctl", "restart", "memleased.socket", SERVICE)
+    assert machine.must("stat", "--format=%U:%G %a", DIRECTORY).strip() == "memlease:memlease 755"
+    assert health(machine).returncode == 0
+
+
+def test_a_unit_whose_directory_cannot_be_there_names_it(machine):
+    """Of somebody who starts it without sockets, for a place whose parent is not there."""
+    daemon = "/usr/bin/memleased --directory=/srv/none/memlease --log-format=journal"
+    machine.must("systemctl", "stop", "memleased.socket")
+    drop_in(machine, f"Sockets=\nExecStart=\nExecStart={daemon}")
+    machine.run("systemctl", "start", SERVICE)
+    said = journal(machine, "--priority=err")
+    assert "/srv/none" in said, said
+
+
 def test_a_unit_without_its_user_says_so(machine):
     drop_in(machine, "User=nosuchuser")
     assert machine.run("systemctl", "start", SERVICE).returncode != 0
