@@ -7,12 +7,14 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
+pytest_plugins = ["fakecuda_fixture", "gpu_fixture"]
 pytestmark = pytest.mark.no_asan  # ASan's runtime is not one of the libraries that an image gets
 
 PROJECT = Path(__file__).parents[3]
@@ -146,6 +148,33 @@ def test_it_serves_users_outside_of_it_and_ends_when_told_to(container):
     assert ask(container.sockets, SOMEBODY, *work) == ["ok"] * 4
     assert container.stop() == 0
     assert not [entry for entry in container.sockets.iterdir() if entry.name.endswith(".sock")]
+
+
+ASK_FOR_A_GPU = """
+import sys, memlease
+client = memlease.connect(sys.argv[1], start=False)
+try:
+    client.create("g", shape=4, dtype="u1", device="cuda:0")
+except memlease.Error as error:
+    print(type(error).__name__, error)
+print(client.create("h", shape=4, dtype="u1").name)
+"""
+
+
+def test_without_a_gpu_an_array_on_one_is_refused_with_what_to_do(
+    fake_cuda, stand_in_path, container
+):
+    """The client has a GPU. The image has neither CUDA's runtime nor the plug-in for it."""
+    said = subprocess.run(
+        [sys.executable, "-c", ASK_FOR_A_GPU, container.sockets],
+        check=True, capture_output=True, text=True, timeout=DEADLINE_S,
+    ).stdout  # fmt: skip
+    print(said)
+    refusal, served = said.splitlines()
+    assert refusal.startswith("Unsupported "), refusal
+    assert "[ML019]" in refusal
+    assert "libmemlease_cuda.so" in refusal
+    assert served == "h", "host arrays are served on"
 
 
 def test_a_volume_that_everybody_may_write_to_serves_one_user():
