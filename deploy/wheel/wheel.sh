@@ -113,6 +113,7 @@ wheel() {  # [--python PROGRAM]...
     tail -n 1 "$last_log"
   done
   step "wheel: build C++ projects with it" wheel_consumers
+  grep -Eo '(not )?tried: .*' "$last_log"
   rm -rf "$made/try"
   wheel_try_roots
   say "Made, in build/wheel/dist:"

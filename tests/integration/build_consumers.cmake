@@ -5,22 +5,31 @@
 include(${CMAKE_CURRENT_LIST_DIR}/run.cmake)
 
 set(compilers ${CXX})
-if(NOT FLAGS)  # another compiler has runtimes of its own
-  find_program(clang NAMES clang++ clang++-19 clang++-14)
-  if(clang)
-    list(APPEND compilers ${clang})
-  endif()
+find_program(clang NAMES clang++ clang++-19 clang++-14)
+if(FLAGS)
+  message(STATUS "not tried: clang, as a sanitized library wants its own compiler's runtime")
+elseif(NOT clang)
+  message(STATUS "not tried: clang is not installed")
+elseif(NOT clang STREQUAL CXX)
+  list(APPEND compilers ${clang})
 endif()
 set(run_directory ${WORK_DIR}/run)  # short, as sockets' paths are
 set(consumer ${CMAKE_COMMAND} -E env --unset=MEMLEASE_DIR --unset=MEMLEASE_DAEMON)
 set(warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Werror)
 
-run(${CMAKE_COMMAND} -S ${SOURCE_DIR} -B ${WORK_DIR}/cmake -DCMAKE_PREFIX_PATH=${PREFIX}
-    -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS=${FLAGS}")
-run(${CMAKE_COMMAND} --build ${WORK_DIR}/cmake)
 # The library finds the daemon in its own installation and starts it; that one ends by itself when idle,
 # and is told to end here.
-run(${consumer} ${WORK_DIR}/cmake/consumer ${run_directory})
+foreach(compiler IN LISTS compilers)
+  foreach(standard 17 20)
+    file(REMOVE_RECURSE ${WORK_DIR}/cmake)  # a build folder has one compiler
+    run(${CMAKE_COMMAND} -S ${SOURCE_DIR} -B ${WORK_DIR}/cmake -DCMAKE_PREFIX_PATH=${PREFIX}
+        -DCMAKE_CXX_COMPILER=${compiler} -DCMAKE_CXX_STANDARD=${standard} -DCMAKE_BUILD_TYPE=Debug
+        "-DCMAKE_CXX_FLAGS=${FLAGS}")
+    run(${CMAKE_COMMAND} --build ${WORK_DIR}/cmake)
+    run(${consumer} ${WORK_DIR}/cmake/consumer ${run_directory} ${standard})
+    message(STATUS "tried: ${compiler}, C++${standard}, by CMake")
+  endforeach()
+endforeach()
 
 set(ENV{PKG_CONFIG_PATH} ${PREFIX}/${LIBDIR}/pkgconfig)
 run(pkg-config --cflags memlease)
@@ -31,7 +40,9 @@ foreach(compiler IN LISTS compilers)
   foreach(standard 17 20)
     run(${compiler} -std=c++${standard} ${warnings} ${FLAGS} ${compile} ${SOURCE_DIR}/consumer.cc
         ${link} -o ${WORK_DIR}/by_pkg_config)
-    run(${consumer} LD_LIBRARY_PATH=${PREFIX}/${LIBDIR} ${WORK_DIR}/by_pkg_config ${run_directory})
+    run(${consumer} LD_LIBRARY_PATH=${PREFIX}/${LIBDIR} ${WORK_DIR}/by_pkg_config ${run_directory}
+        ${standard})
+    message(STATUS "tried: ${compiler}, C++${standard}, by pkg-config")
   endforeach()
 endforeach()
 

@@ -1,12 +1,18 @@
-// A user's program: publishes a field and reads it back. Its argument is the daemon's directory.
+// A user's program: publishes a field and reads it back. Its arguments are the daemon's directory
+// and the year of the C++ that it should have been compiled as.
 #include <memlease/memlease.h>
 
 #include <iostream>
+#include <string>
 
 static_assert(__cplusplus >= 201703L, "memlease's headers are C++17");
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc != 3) return 2;
+  if (std::to_string(__cplusplus / 100 % 100) != argv[2]) {
+    std::cerr << "compiled as C++" << __cplusplus << ", not as C++" << argv[2] << '\n';
+    return 1;
+  }
   try {
     memlease::ConnectOptions where;
     where.directory = argv[1];
