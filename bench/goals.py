@@ -202,6 +202,18 @@ GOALS = [
     ),
     Goal("daemon's CPU, no session: 1 ms", "idle/cpu.0_sessions", plus=1 * MS),
     Goal("the same, 50 idle sessions", "idle/cpu.50_sessions", plus=1 * MS),
+    Goal("daemon's start until it serves: 50 ms", "start/serves", plus=50 * MS),
+    Goal("the same : memleased --version", "start/serves", "start/version"),
+    Goal("scrape of 10,000 arrays p50: 20 ms", "metrics/scrape.p50", plus=20 * MS),
+    *(
+        Goal(
+            f"create {q} beside endless scrapes : alone",
+            f"metrics/create.beside.{q}",
+            f"metrics/create.alone.{q}",
+            most,
+        )
+        for q, most in (("p50", 2), ("p99", None))
+    ),
     *(
         goal
         for lease, whose in (("write", "a write, two readers"), ("read", "a read"))

@@ -36,10 +36,15 @@ PROGRAMS = [
     "bench_scale",
     "bench_crash",
     "bench_idle",
+    "bench_start",
+    "bench_metrics",
     "bench_gpu_calls",
 ]
-# bench_scale's sessions are of many users, if it may.
-DAEMON_OPTIONS = ["--socket-mode", "0666", "--quota-arrays", "0", "--quota-sessions", "0"]
+# bench_scale's sessions are of many users, if it may; bench_metrics asks as Prometheus does.
+DAEMON_OPTIONS = [
+    *("--socket-mode", "0666", "--quota-arrays", "0", "--quota-sessions", "0"),
+    *("--metrics", "unix"),
+]
 
 
 def check_build() -> None:
