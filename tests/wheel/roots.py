@@ -95,8 +95,9 @@ def made(name: str) -> Path:
     keyring = Path(f"/usr/share/keyrings/{root.keyring}.gpg")
     if not keyring.exists() and os.environ.get(UNSIGNED) != "yes":
         raise UnavailableError(
-            f"the signature of its archive cannot be checked without {keyring}: install the package"
-            f" {root.keyring}, or set {UNSIGNED}=yes to take it unchecked"
+            f"the signature of its archive cannot be checked without {keyring}: put it there (the"
+            f" package {root.keyring}, where this system has one), or set {UNSIGNED}=yes to take it"
+            " unchecked"
         )
     _make(name, root, folder)
     return folder

@@ -73,9 +73,11 @@ class Daemon:
         return self._log.read_text(errors="replace")
 
     def end(self) -> None:
-        """Kill what unshare waits for, too: it dies with its parent."""
+        """Kill the daemon itself, too: not every runtime takes it along when it is killed."""
         self._notices.close()
-        self.process.kill()
+        if self.process.poll() is None:
+            os.kill(innermost(self.process.pid), signal.SIGKILL)
+            self.process.kill()
         self.process.wait(DEADLINE_S)
 
 

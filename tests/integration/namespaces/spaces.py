@@ -75,11 +75,16 @@ def bubblewrapped(shared: Path, *program: str | Path) -> list[str]:
 
 
 def nspawned(shared: Path, program: Path) -> list[str]:
-    """Return a command for a program as the second process of a container of systemd's."""
+    """Return a command for a program as the second process of a container of systemd's.
+
+    That it is ready, it says itself: systemd-nspawn would say so of the container before that.
+    """
+    machine = "".join(letter for letter in shared.name if letter.isalnum())
     return [
+        "env", "--unset=NOTIFY_SOCKET",
         "systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--private-network",
         "--directory=/", "--volatile=yes", "--as-pid2", "--pipe", "--link-journal=no",
-        f"--machine={shared.name}-{next(_numbers)}", f"--bind={shared}",
+        f"--machine={machine}-{next(_numbers)}", f"--bind={shared}",
         f"--bind-ro={program.parents[1]}", "--setenv=FAKECUDA_WORLD", "--setenv=LD_LIBRARY_PATH",
-        str(program),
+        f"--setenv=NOTIFY_SOCKET={shared}/notify", str(program),
     ]  # fmt: skip

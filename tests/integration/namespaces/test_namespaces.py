@@ -53,6 +53,7 @@ def test_host_arrays_need_no_common_namespace():
 
 if "MEMLEASE_PROVE" in os.environ:  # ./dev prove namespaces, which installs these
 
+    @pytest.mark.parametrize("side", SIDES)
     @pytest.mark.parametrize(
         ("runtime", "private"),
         [
@@ -60,6 +61,8 @@ if "MEMLEASE_PROVE" in os.environ:  # ./dev prove namespaces, which installs the
             (spaces.nspawned, ("pid", "ipc", "mount", "network")),
         ],
     )
-    def test_clients_in_containers_of_others_have_the_same(runtime, private):
-        found = matrix.text_of(try_between(plain, runtime))
-        assert found == matrix.written()[Cell("clients", frozenset(private))]
+    def test_containers_of_others_have_the_same(runtime, private, side):
+        daemon_in = plain if side == "clients" else runtime
+        clients_in = plain if side == "daemon" else runtime
+        found = matrix.text_of(try_between(daemon_in, clients_in))
+        assert found == matrix.written()[Cell(side, frozenset(private))]
