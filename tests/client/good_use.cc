@@ -36,3 +36,19 @@ void simulate(const memlease::Client& client) {
     leases.at(place).release();
   }
 }
+
+void move(const memlease::Client& client);
+
+void move(const memlease::Client& client) {
+  memlease::MemArray<float, 3> a(client, {2, 4, 7});
+  a.write({1, 2, 3}, 5.0F);
+  memlease::MemArray<float, 3> b = a;
+  a.to("cuda:0");
+  {
+    const auto lock = a.lock();
+    const auto indexer = lock.indexer<std::int32_t>();
+    for (std::int32_t i = 0; i < indexer.size(); ++i) indexer.element(i) += 1;
+  }
+  swap(a, b);
+  if (b(1, 2, 3) > a.read().at(1, 2, 3) && b.on_device()) b = std::move(a);
+}

@@ -8,6 +8,7 @@
 #include <memlease/follower.h>
 #include <memlease/indexer.h>
 #include <memlease/lease.h>
+#include <memlease/mem_array.h>
 #include <memlease/span.h>
 #include <memlease/stream.h>
 #include <memlease/version.h>
