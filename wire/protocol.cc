@@ -9,7 +9,7 @@ namespace {
 constexpr std::uint64_t page_layouts_of(std::uint16_t protocol) {
   switch (protocol) {
     case 1:
-      return 6468741979259611893U;
+      return 4253806648233972951U;
     default:
       return 0;
   }

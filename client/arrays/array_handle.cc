@@ -103,22 +103,23 @@ absl::StatusOr<Places> ArrayHandle::places(InterruptCheck interrupt) {
 absl::StatusOr<std::vector<std::shared_ptr<ArrayHandle>>> ArrayHandle::written_replicas(
     InterruptCheck interrupt) {
   std::vector<std::shared_ptr<ArrayHandle>> written;
+  Opening& opening = *newest_.load();
   const std::uint32_t bits = array().board().elsewhere.load();
   for (std::uint32_t number = 0; bits >> number != 0; ++number) {
     if ((bits >> number & 1) == 0) continue;
     std::shared_ptr<ArrayHandle> known;
     {
-      const wire::MutexLock lock(mutex_);
-      known = written_[number];
+      const wire::MutexLock lock(opening.mutex);
+      known = opening.written[number];
     }
     if (known == nullptr || !known->use().ok() || known->array().withdrawn()) {
-      auto opened = newest_.load()->by.owner->open_replica(array(), number, interrupt);
+      auto opened = opening.by.owner->open_replica(array(), number, interrupt);
       if (wire::code_of(opened.status()) == wire::ErrorCode::kNotFound) continue;
       if (!opened.ok()) return opened.status();
       known = *std::move(opened);
-      const wire::MutexLock lock(mutex_);
-      written_[number].swap(known);
-      known = written_[number];
+      std::shared_ptr<ArrayHandle> before = known;  // dies without the lock
+      const wire::MutexLock lock(opening.mutex);
+      opening.written[number].swap(before);
     }
     written.push_back(std::move(known));
   }

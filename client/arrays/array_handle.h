@@ -69,7 +69,8 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
   void set_home(std::shared_ptr<ArrayHandle> home) { home_ = std::move(home); }
   // Whose name, identity and writer are those of the array, wherever it is.
   OpenArray& home_array() const { return home_ == nullptr ? array() : home_->array(); }
-  // Versions of the array are, or may be, on other devices, too: see client/arrays/replicas.h.
+  // Versions of the array are, or may be, on other devices, too: see client/arrays/replicas.h. To
+  // be asked of what use() has found usable.
   bool has_places() const {
     return home_ != nullptr || array().board().elsewhere.load(std::memory_order_relaxed) != 0;
   }
@@ -79,7 +80,7 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
   // Handles on the replicas on which versions of this home have been written. Opens those that are
   // not open, which calls the daemon.
   absl::StatusOr<std::vector<std::shared_ptr<ArrayHandle>>> written_replicas(
-      InterruptCheck interrupt) ABSL_LOCKS_EXCLUDED(mutex_);
+      InterruptCheck interrupt);
   // Of a home: a handle on its replica there, or another one on itself.
   absl::StatusOr<std::shared_ptr<ArrayHandle>> open_replica(const std::string& device,
                                                             InterruptCheck interrupt);
@@ -92,7 +93,7 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
   absl::Status use();
   // A read that need not wait (OpenArray::read_at_once).
   ReadAttempt read_at_once(std::uint64_t version, std::uint64_t newer_than) const {
-    if (closed_.load(std::memory_order_relaxed) || has_places()) return {};
+    if (closed_.load(std::memory_order_relaxed) || home_ != nullptr) return {};
     return array().read_at_once(version, newer_than);
   }
 
@@ -123,14 +124,15 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
     HandleOwner::Opened by;
     Opening* before = nullptr;
     std::atomic<bool> ended{false};  // its handle of the array has been closed
+    wire::Mutex mutex;
+    // Those of written_replicas(), by their numbers.
+    std::map<std::uint32_t, std::shared_ptr<ArrayHandle>> written ABSL_GUARDED_BY(mutex);
   };
   absl::Status open_in_child();
   void watch_again(std::uint64_t version);
   static void end(Opening& opening);
 
   std::shared_ptr<ArrayHandle> home_;
-  wire::Mutex mutex_;
-  std::map<std::uint32_t, std::shared_ptr<ArrayHandle>> written_ ABSL_GUARDED_BY(mutex_);
   Opening first_;
   std::atomic<Opening*> newest_{&first_};
   // Of the newest one, once it may be used.

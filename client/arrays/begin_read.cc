@@ -166,6 +166,7 @@ absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit&
         return status;
       }
       attempt = {};  // given back; the array may have been opened again since it was closed
+      array.leave_if_due();
       auto status = array.usable();
       return status.ok() ? array.handle_closed() : status;
     }

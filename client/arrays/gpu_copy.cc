@@ -195,18 +195,18 @@ absl::Status get_from_device(OpenArray& array, std::uint32_t slot, std::uint64_t
 
 // By the GPU that it goes to, if there is one, else by that where it is.
 absl::Status copy_version(OpenArray& from, std::uint32_t from_slot, std::uint64_t version,
-                          OpenArray& to, std::uint32_t slot, LeaseStreams& streams) {
+                          LeaseStreams& from_streams, OpenArray& to, std::uint32_t slot,
+                          LeaseStreams& streams) {
   absl::Status status;
   if (from.gpu() != nullptr) {
-    LeaseStreams of_source;
-    of_source.interrupt_check = streams.interrupt_check;
-    status = host_wait_version(*from.gpu(), from_slot, version, of_source);
+    status = host_wait_version(*from.gpu(), from_slot, version, from_streams);
   }
   if (status.ok() && to.gpu() != nullptr) status = host_wait_slot(*to.gpu(), slot, streams);
   if (!status.ok()) return status;
   Importer& importer = to.gpu() != nullptr ? to.gpu()->importer() : from.gpu()->importer();
   return copy_now(to, importer, [&](Stream on) {
     if (to.gpu() != nullptr) streams.stream = on;
+    if (from.importer() == &importer) from_streams.stream = on;
     return copy_pieces(to, importer, to.write_data(slot), from.read_data(from_slot), on);
   });
 }

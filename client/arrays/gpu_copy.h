@@ -28,7 +28,8 @@ absl::Status get_from_device(OpenArray& array, std::uint32_t slot, std::uint64_t
 // A version from where it is held on one device to a write lease's slot on another, of an array of
 // the same spec. Waits for what comes before and for the copy: nothing is under way afterwards.
 absl::Status copy_version(OpenArray& from, std::uint32_t from_slot, std::uint64_t version,
-                          OpenArray& to, std::uint32_t slot, LeaseStreams& streams);
+                          LeaseStreams& from_streams, OpenArray& to, std::uint32_t slot,
+                          LeaseStreams& streams);
 
 // Can it be copied into this array? Asked before there is a lease. By whom: null if there are no
 // elements.

@@ -53,6 +53,7 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
   ReadAttempt read_at_once(std::uint64_t version, std::uint64_t newer_than) {
     SlotReader* reader = reader_ready_.load();
     if (reader == nullptr || !usable_at_once()) return {};
+    if (board().elsewhere.load(std::memory_order_relaxed) != 0) return {};
     const ReadAttempt attempt = reader->acquire(version, newer_than);
     if (attempt.outcome != ReadOutcome::kAcquired) return attempt;
     if (!keep(attempt)) return {};

@@ -9,6 +9,7 @@
 #include "client/arrays/gpu_copy.h"
 #include "client/arrays/gpu_lease.h"
 #include "client/arrays/places.h"
+#include "client/ordering/lease_streams.h"
 #include "fmt/format.h"
 #include "wire/error.h"
 #include "wire/hooks/test_hooks.h"
@@ -22,8 +23,18 @@ using wire::make_error;
 // A hold on the version that is to be copied.
 class Source {
  public:
-  Source(OpenArray& array, const ReadAttempt& held) : array_(array), held_(held) {}
-  ~Source() { array_.end_read(held_.slot); }
+  Source(OpenArray& array, const ReadAttempt& held, std::uint64_t interrupt_check)
+      : array_(array), held_(held) {
+    streams.interrupt_check = interrupt_check;
+  }
+  // Nothing is under way; but writers look for a record of what has been.
+  ~Source() {
+    if (streams.ordered) {
+      array_.end_device_read(held_.slot, held_.version, work_end(streams, {}), 0).IgnoreError();
+    } else {
+      array_.end_read(held_.slot);
+    }
+  }
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;
 
@@ -32,6 +43,7 @@ class Source {
   std::uint64_t version() const { return held_.version; }
   // Its writer died before it was complete.
   bool lost() const { return array_.reader_if_subscribed()->poisoned(held_.version); }
+  LeaseStreams streams;  // as of a lease
 
  private:
   OpenArray& array_;
@@ -93,27 +105,27 @@ absl::Status end_copy(OpenArray& here, const WriteAttempt& write, bool publish,
   return end_gpu_write(here, write.slot, write.version, publish, {}, streams);
 }
 
-absl::Status copy_and_publish(const Source& source, OpenArray& here, const WriteAttempt& write,
+absl::Status copy_and_publish(Source& source, OpenArray& here, const WriteAttempt& write,
                               std::uint64_t interrupt_check) {
   LeaseStreams streams;
   streams.interrupt_check = interrupt_check;
   absl::Status status;
   if (here.gpu() != nullptr) status = begin_gpu_write(here, write.slot, {}, false, streams);
-  crash_point("replica.begun");
+  crash_point("device.replica_begun");
   if (status.ok()) {
-    status =
-        copy_version(source.array(), source.slot(), source.version(), here, write.slot, streams);
+    status = status = copy_version(source.array(), source.slot(), source.version(), source.streams,
+                                   here, write.slot, streams);
   }
-  crash_point("replica.copied");
+  crash_point("device.replica_copied");
   const bool publish = status.ok() && !source.lost();
   auto ended = end_copy(here, write, publish, streams);
-  crash_point("replica.published");
+  crash_point("device.replica_published");
   return status.ok() ? ended : status;
 }
 
 // Its number cannot be had here any more: the same content gets a new one, while nobody else gives
 // any. Nothing happens where a newer version is there by then.
-absl::Status copy_with_new_number(const Places& places, const Source& source, WaitLimit& wait_limit,
+absl::Status copy_with_new_number(const Places& places, Source& source, WaitLimit& wait_limit,
                                   std::uint64_t interrupt_check) {
   OpenArray& here = places.here();
   WriteAttempt write;
@@ -139,7 +151,7 @@ absl::Status copy_with_new_number(const Places& places, const Source& source, Wa
   return end_copy(here, write, false, untouched);
 }
 
-absl::Status copy_here(const Places& places, const Source& source, WaitLimit& wait_limit,
+absl::Status copy_here(const Places& places, Source& source, WaitLimit& wait_limit,
                        std::uint64_t interrupt_check) {
   OpenArray& here = places.here();
   WriteAttempt write;
@@ -176,7 +188,7 @@ absl::Status bring(const Places& places, std::uint64_t least, WaitLimit& wait_li
     if (!reader.ok()) return reader.status();
     const ReadAttempt held = (*reader)->acquire(0, *version);
     if (held.outcome == ReadOutcome::kAcquired && from.keep(held)) {
-      const Source source(from, held);
+      Source source(from, held, interrupt_check);
       auto status = from.map_slot(held.slot, check);
       if (status.ok()) status = copy_here(places, source, wait_limit, interrupt_check);
       if (!status.ok()) return status;

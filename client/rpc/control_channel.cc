@@ -108,8 +108,8 @@ wire::Mutex first_use;
 // Leaked: threads may be in a call while the process exits, and in a forked child the parent's has
 // waiters that do not exist.
 State* state ABSL_GUARDED_BY(first_use) = nullptr;
-bool held = false;   // state->mutex is, by the thread that forks, which alone looks at this
-bool quiet = false;  // gRPC is down over the fork; likewise
+bool is_held = false;  // state->mutex is, by the thread that forks, which alone looks at this
+bool quiet = false;    // gRPC is down over the fork; likewise
 // False: this is a child that has no epoll set of its own.
 bool child_may_call ABSL_GUARDED_BY(first_use) = true;
 PollSet poll_set ABSL_GUARDED_BY(first_use);
@@ -118,33 +118,33 @@ PollSet poll_set ABSL_GUARDED_BY(first_use);
 void hold_calls() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   state->mutex.lock();
   quiet = quiesce(*state);
-  held = true;  // over the fork: no call begins until after_fork_in_parent
+  is_held = true;  // over the fork: no call begins until go_on_in_parent
 }
 
-void before_fork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+void stop_before_fork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   first_use.lock();
-  if (state != nullptr && !held) hold_calls();
+  if (state != nullptr && !is_held) hold_calls();
 }
 
-void after_fork_in_parent() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  if (held) {
-    held = false;
+void go_on_in_parent() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  if (is_held) {
+    is_held = false;
     state->mutex.unlock();
   }
   first_use.unlock();
 }
 
-void after_fork_in_child() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  if (held) {
-    held = false;
+void begin_again_in_child() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  if (is_held) {
+    is_held = false;
     child_may_call = child_may_call && quiet && poll_set.renew();
     state = new State;
   }
   first_use.unlock();
 }
 
-[[maybe_unused]] const int kRegistered =
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+[[maybe_unused]] const int kForkHandlers =
+    pthread_atfork(stop_before_fork, go_on_in_parent, begin_again_in_child);
 
 void at_exit() {
   first_use.lock();

@@ -115,7 +115,7 @@ WriteAttempt SlotWriter::begin(SlotWait& wait, const Preferred* preferred, std::
 
 WriteAttempt SlotWriter::take_number() {
   row_.writing.store(1);
-  crash_point("number.flagged");
+  crash_point("device.number_flagged");
   if (const WriteOutcome outcome = may_begin(); outcome != WriteOutcome::kReady) {
     end_write();
     return {outcome};
@@ -126,7 +126,7 @@ WriteAttempt SlotWriter::take_number() {
     return {WriteOutcome::kNumbersUsedUp};
   }
   row_.highest_used.store(version, kInOrder);
-  crash_point("number.taken");
+  crash_point("device.number_taken");
   return {WriteOutcome::kReady, 0, version};
 }
 

@@ -150,6 +150,30 @@ class DevicePeer {
     arrays_.insert_or_assign(word(words), there);
     return there.device();
   }
+  // NAME: the article's test of such a class: 2 everywhere, by the host; 3 more by a kernel; the
+  // elements again, by the host. -> how many are wrong, and where the array is
+  std::string mem_array(Words& words) {
+    MemArray<std::uint64_t, 3> a(*client_, {2, 4, 7}, "host", word(words));
+    for (std::int64_t i = 0; i < 2; ++i) {
+      for (std::int64_t j = 0; j < 4; ++j) {
+        for (std::int64_t k = 0; k < 7; ++k) a.write({i, j, k}, 2);
+      }
+    }
+    a.to("cuda:0");
+    const cudaStream_t on = raw_stream(words);
+    {
+      auto lock = a.lock(on);
+      check_cuda(tk_add(lock.data(), static_cast<std::size_t>(a.size()), 3, on));
+    }
+    MemArray<std::uint64_t, 3> copy = a;
+    { copy.lock().drop(); }
+    std::size_t wrong = 0;
+    for (std::int64_t k = 0; k < 7; ++k) wrong += (a(1, 3, k) != 5) + (copy(0, 0, k) != 5);
+    const std::string where = a.on_device() && copy.on_device() ? "device" : "host";
+    a.to("host");
+    wrong += a.read().at(1, 3, 6) != 5;
+    return fmt::format("{} {} {}", wrong, where, a.device());
+  }
   // -> how many versions this process has copied
   std::string copies(Words&) { return std::to_string(client_->copies()); }
   // NAME STREAM [WAIT_MS] -> VERSION SLOT
@@ -486,6 +510,7 @@ const std::map<std::string, std::string (DevicePeer::*)(DevicePeer::Words&)> Dev
         {"create", &DevicePeer::create},
         {"open", &DevicePeer::open},
         {"on", &DevicePeer::on},
+        {"mem_array", &DevicePeer::mem_array},
         {"copies", &DevicePeer::copies},
         {"write", &DevicePeer::write},
         {"update", &DevicePeer::update},

@@ -41,6 +41,9 @@ std::vector<Death> deaths() {
        "end_write.unflagged", "end_write.counted"},
       kWriting, "publish a");
   add({"device.write_recorded", "drop.begin", "drop.slot"}, kWriting, "drop a s");
+  add({"device.replica_begun", "device.replica_copied", "device.replica_published"},
+      {"on a host h"}, "get h");
+  add({"device.number_flagged", "device.number_taken"}, {"on a host h"}, "put h 9");
   add({"leave.begin", "leave.answered"}, {"read a r", "release a", "synchronize r"}, "close a");
   return deaths;
 }

@@ -209,10 +209,14 @@ TEST_F(Replicas, AReplicasNameIsNobodysToCreate) {
   EXPECT_EQ(error(reader, "on a cuda:9 x"), "Unsupported");
 }
 
+TEST_F(Replicas, AMemArrayMovesBetweenThem) {
+  EXPECT_EQ(writer.is_ok("mem_array m s"), "0 device host");
+}
+
 // Dies in the middle of a copy: the number is lost there, and the content gets another one.
 TEST_F(Replicas, AnotherReaderCopiesWhatOneDiedOf) {
   make();
-  reader.is_ok("arm replica.copied 1 9");
+  reader.is_ok("arm device.replica_copied 1 9");
   reader.say("get h");
   EXPECT_EQ(reader.wait_for_signal(), SIGKILL);
   Client next(daemon);

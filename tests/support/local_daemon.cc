@@ -28,6 +28,8 @@ internal::OpenAnswer answer_of(const server::Broker::Opened& opened) {
   answer.slot_bytes = array.slot_bytes;
   answer.may_write = opened.may_write;
   answer.created = opened.created;
+  answer.home = array.home;
+  answer.replica_number = array.replica_number;
   answer.owner_uid = array.domain.uid;
   answer.owner_gid = array.domain.gid;
   answer.write_events = array.write_events->handles();
@@ -62,6 +64,35 @@ class LocalControl : public internal::ControlPort {
           if (!opened.ok()) return opened.status();
           return answer_of(*opened);
         });
+  }
+  absl::StatusOr<internal::OpenAnswer> open_replica(wire::ArrayId home, const std::string& device,
+                                                    internal::InterruptCheck) override {
+    return call<absl::StatusOr<internal::OpenAnswer>>(
+        "open_replica",
+        [&](server::Broker& broker,
+            server::Session& session) -> absl::StatusOr<internal::OpenAnswer> {
+          const auto opened =
+              daemon_.make([&] { return broker.open_replica(session, home, device); });
+          if (!opened.ok()) return opened.status();
+          return answer_of(*opened);
+        });
+  }
+  absl::StatusOr<internal::OpenAnswer> open_replica(wire::ArrayId home, std::uint32_t number,
+                                                    internal::InterruptCheck) override {
+    return call<absl::StatusOr<internal::OpenAnswer>>(
+        "open_replica",
+        [&](server::Broker& broker,
+            server::Session& session) -> absl::StatusOr<internal::OpenAnswer> {
+          const auto opened = broker.open_replica(session, home, number);
+          if (!opened.ok()) return opened.status();
+          return answer_of(*opened);
+        });
+  }
+  absl::Status write_elsewhere(wire::ArrayId replica, internal::InterruptCheck) override {
+    return call<absl::Status>("write_elsewhere",
+                              [&](server::Broker& broker, server::Session& session) {
+                                return broker.write_elsewhere(session, replica);
+                              });
   }
   absl::StatusOr<internal::Subscribed> subscribe(wire::ArrayId array,
                                                  internal::InterruptCheck /*interrupt*/) override {
@@ -292,8 +323,13 @@ void LocalDaemon::with_broker(const std::function<void(server::Broker&)>& fn) {
 absl::StatusOr<server::Broker::Opened> LocalDaemon::create(server::Session& session,
                                                            const wire::ArraySpec& spec,
                                                            bool exist_ok) {
+  return make([&] { return broker_.create(session, spec, exist_ok); });
+}
+
+absl::StatusOr<server::Broker::Opened> LocalDaemon::make(
+    absl::FunctionRef<absl::StatusOr<server::Broker::Creation>()> create) {
   for (;;) {
-    auto creation = broker_.create(session, spec, exist_ok);
+    auto creation = create();
     if (!creation.ok()) return creation.status();
     if (auto* opened = std::get_if<server::Broker::Opened>(&*creation)) return *opened;
     const auto& growth = std::get<server::SegmentPool::Growth>(*creation);

@@ -10,6 +10,8 @@
 #include <mutex>
 #include <string>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
 #include "client/arrays/array_table.h"
 #include "server/core/broker.h"
 #include "tests/support/fake_clock.h"
@@ -49,6 +51,9 @@ class LocalDaemon {
   class Files;
   absl::StatusOr<server::Broker::Opened> create(server::Session& session,
                                                 const wire::ArraySpec& spec, bool exist_ok);
+  // The same for what else makes an array.
+  absl::StatusOr<server::Broker::Opened> make(
+      absl::FunctionRef<absl::StatusOr<server::Broker::Creation>()> create);
 
   std::mutex mutex_;  // guards what follows
   FakeMemory memory_;

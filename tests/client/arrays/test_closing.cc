@@ -23,6 +23,8 @@ TEST_F(Closing, IsLeftByAReadThatHasTakenItsHoldTooLate) {
   open->close();
   EXPECT_FALSE(open->left()) << "there is a hold";
   EXPECT_FALSE(open->keep(attempt));
+  EXPECT_FALSE(open->left()) << "the end of a hold calls nobody";
+  client.list();
   EXPECT_TRUE(open->left());
 }
 
