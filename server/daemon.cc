@@ -129,7 +129,7 @@ Daemon::Daemon(const Config& config, const Surroundings& surroundings)
       loop_(surroundings.loop),
       manager_(surroundings.manager),
       log_(surroundings.log),
-      attach_log_limiter_(10, std::chrono::seconds(10)),
+      attach_log_limiters_(10, std::chrono::seconds(10)),
       history_log_(surroundings.log),
       started_(SteadyClock::now()),
       incarnation_(new_incarnation()),
@@ -160,8 +160,8 @@ absl::Status Daemon::listen(const Config& config) {
   AttachOptions options;
   options.daemon_version = MEMLEASE_VERSION;
   options.incarnation = incarnation_;
-  options.log = [this](const std::string& line) {
-    log_.write(attach_log_limiter_, LogLevel::kWarning, line);
+  options.log = [this](uid_t uid, const std::string& line) {
+    log_.write(*attach_log_limiters_.of(uid), LogLevel::kWarning, line);
   };
   auto attach_server = AttachServer::start(&loop_, this, std::move(*attach), std::move(options));
   if (!attach_server.ok()) return attach_server.status();

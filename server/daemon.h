@@ -30,6 +30,7 @@
 #include "server/rpc/service_host.h"
 #include "server/scrape/http_endpoint.h"
 #include "server/telemetry/log.h"
+#include "server/telemetry/uid_log_limiters.h"
 #include "wire/mutex.h"
 
 namespace memlease::server {
@@ -108,7 +109,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   EventLoop& loop_;
   ServiceManager& manager_;
   Log& log_;
-  LogLimiter attach_log_limiter_;
+  UidLogLimiters attach_log_limiters_;  // of clients that are refused or cut
   HistoryLog history_log_;
   const std::chrono::steady_clock::time_point started_;
   const wire::Incarnation incarnation_;

@@ -18,7 +18,10 @@ double seconds(std::uint64_t ms) { return static_cast<double>(ms) / 1000; }
 }  // namespace
 
 HistoryLog::HistoryLog(Log& log)
-    : log_(log), shortages_(kLinesOnShortages, kPeriod), slots_(kLinesOnSlots, kPeriod) {}
+    : log_(log),
+      shortages_(kLinesOnShortages, kPeriod),
+      slots_(kLinesOnSlots, kPeriod),
+      by_uid_(kLinesOfAUser, kPeriod) {}
 
 void HistoryLog::write(const HistoryEvent& event) {
   const LogField session{"session", wire::to_int(event.session)};
@@ -39,15 +42,15 @@ void HistoryLog::write(const HistoryEvent& event) {
       log_.debug("an array was withdrawn", {array, bytes, held, pid, uid, reason});
       break;
     case Happening::kDied:
-      log_.write(limiter_of(event.uid), LogLevel::kInfo, "a process ended before it had left",
+      log_.write(*by_uid_.of(event.uid), LogLevel::kInfo, "a process ended before it had left",
                  {session, pid, uid, command, bytes, held, reason});
       break;
     case Happening::kReclaimed:
-      log_.write(limiter_of(event.uid), LogLevel::kInfo, "reclaimed from a process that has ended",
+      log_.write(*by_uid_.of(event.uid), LogLevel::kInfo, "reclaimed from a process that has ended",
                  {session, pid, uid, command, array, bytes, held, reason});
       break;
     case Happening::kEvicted:
-      log_.write(limiter_of(event.uid), LogLevel::kInfo, "a session was evicted",
+      log_.write(*by_uid_.of(event.uid), LogLevel::kInfo, "a session was evicted",
                  {session, pid, uid, command, held, reason});
       break;
     case Happening::kDegraded:
@@ -67,12 +70,7 @@ void HistoryLog::write(const HistoryEvent& event) {
 }
 
 void HistoryLog::write_session(uid_t uid, std::string_view text, LogFields fields) {
-  log_.write(limiter_of(uid), LogLevel::kInfo, text, fields);
-}
-
-LogLimiter& HistoryLog::limiter_of(uid_t uid) {
-  const wire::MutexLock lock(mutex_);
-  return by_uid_.try_emplace(uid, kLinesOfAUser, kPeriod).first->second;
+  log_.write(*by_uid_.of(uid), LogLevel::kInfo, text, fields);
 }
 
 }  // namespace memlease::server

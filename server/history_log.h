@@ -5,11 +5,10 @@
 #include <sys/types.h>
 
 #include <string_view>
-#include <unordered_map>
 
 #include "server/core/history.h"
 #include "server/telemetry/log.h"
-#include "wire/mutex.h"
+#include "server/telemetry/uid_log_limiters.h"
 
 namespace memlease::server {
 
@@ -24,15 +23,11 @@ class HistoryLog {
   void write_session(uid_t uid, std::string_view text, LogFields fields);
 
  private:
-  // Lives as long as this.
-  LogLimiter& limiter_of(uid_t uid) ABSL_LOCKS_EXCLUDED(mutex_);
-
   Log& log_;
   LogLimiter shortages_;
   LogLimiter slots_;
-  wire::Mutex mutex_;
   // A process that connects in a loop, or exits with all its arrays, leaves a line each time.
-  std::unordered_map<uid_t, LogLimiter> by_uid_ ABSL_GUARDED_BY(mutex_);
+  UidLogLimiters by_uid_;
 };
 
 }  // namespace memlease::server

@@ -79,8 +79,8 @@ void AttachConnection::say_last_word(const absl::Status& reason) {
 
 bool AttachConnection::reject(const absl::Status& reason) {
   say_last_word(reason);
-  options_->log(fmt::format("attach: pid {} ({}, uid {}) disconnected: {}", peer_.pid,
-                            peer_.command, peer_.uid, wire::message_of(reason)));
+  options_->log(peer_.uid, fmt::format("attach: pid {} ({}, uid {}) disconnected: {}", peer_.pid,
+                                       peer_.command, peer_.uid, wire::message_of(reason)));
   return false;
 }
 

@@ -43,8 +43,9 @@ namespace memlease::server {
 struct AttachOptions {
   std::string daemon_version;
   wire::Incarnation incarnation{};
-  // A line for each client that is refused or cut. Clients cause these at will: limit their rate.
-  std::function<void(std::string)> log = [](const std::string&) {};
+  // A line for each client of `uid` that is refused or cut; uid_t(-1): it is not known. Clients
+  // cause these at will: limit the rate of each uid.
+  std::function<void(uid_t uid, std::string line)> log = [](uid_t, const std::string&) {};
   std::chrono::milliseconds handshake_deadline{5000};
   std::chrono::milliseconds unread_deadline{2000};  // after it a client is late
   unsigned late_clients_per_uid = 32;

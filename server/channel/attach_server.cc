@@ -7,6 +7,7 @@
 
 #include "fmt/format.h"
 #include "server/channel/peer_identity.h"
+#include "server/loop/acceptor.h"
 #include "wire/error.h"
 #include "wire/frame_socket.h"
 
@@ -80,6 +81,7 @@ absl::Status AttachServer::admit(wire::UniqueFd& socket) {
   auto pidfd = pidfd_of_peer(socket.get(), peer->pid, options_.pidfd_way);
   if (!pidfd.ok()) return pidfd.status();
   const pid_t pid = peer->pid;
+  const uid_t uid = peer->uid;
   std::optional<ProgramMark> program;
   if (!peer->has_pid()) {
     peer->command = kOutOfSight;
@@ -97,7 +99,7 @@ absl::Status AttachServer::admit(wire::UniqueFd& socket) {
   const auto started = connection->start([this, key] { connection_ended(key); });
   if (!started.ok()) {
     connection->say_last_word(started);
-    options_.log(fmt::format("attach: client refused: {}", wire::message_of(started)));
+    options_.log(uid, fmt::format("attach: client refused: {}", wire::message_of(started)));
     return absl::OkStatus();
   }
   clients_.emplace(key, Client{pid, program, *std::move(process), std::move(connection), {}, {}});
@@ -105,8 +107,9 @@ absl::Status AttachServer::admit(wire::UniqueFd& socket) {
 }
 
 void AttachServer::refuse(wire::UniqueFd socket, const absl::Status& reason) {
+  const uid_t uid = uid_of_peer(socket.get());
   wire::close_with(std::move(socket), wire::encode_frame({0, wire::to_error_frame(reason)}));
-  options_.log(fmt::format("attach: client refused: {}", wire::message_of(reason)));
+  options_.log(uid, fmt::format("attach: client refused: {}", wire::message_of(reason)));
 }
 
 void AttachServer::connection_ended(ClientKey key) {

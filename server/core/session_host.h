@@ -1,6 +1,6 @@
 // Port between the attach channel, which knows processes, and the core, which knows sessions.
-// Implemented by Daemon (server/daemon.cc, under its mutex), in tests by FakeHost; called by
-// AttachServer.
+// Implemented by Daemon (server/daemon.cc, under its mutex), in tests by FakeSessionHost
+// (tests/support/fake_session_host.h); called by AttachServer.
 #pragma once
 
 #include <sys/types.h>

@@ -104,4 +104,11 @@ void Acceptor::pause() {
   resume_timer_ = loop_->after(kPause, [this] { loop_->modify(listener_.get(), EPOLLIN); });
 }
 
+uid_t uid_of_peer(int connection) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  const int got = ::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+  return got == 0 ? peer.uid : static_cast<uid_t>(-1);
+}
+
 }  // namespace memlease::server

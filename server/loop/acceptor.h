@@ -2,6 +2,8 @@
 // flood that takes the last file descriptor loses its connections, and service returns by itself.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <memory>
 
@@ -10,6 +12,9 @@
 #include "wire/unique_fd.h"
 
 namespace memlease::server {
+
+// The uid that has connected, by SO_PEERCRED; uid_t(-1), which nobody has, if that cannot be had.
+uid_t uid_of_peer(int connection);
 
 // Belongs to the loop's thread. Accepts from its creation to its destruction.
 class Acceptor {

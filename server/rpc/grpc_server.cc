@@ -18,7 +18,7 @@
 namespace memlease::server {
 namespace {
 
-constexpr std::uint32_t kRefusalsLogged = 5;  // per period
+constexpr std::uint32_t kRefusalsLogged = 5;  // per uid and period
 constexpr std::chrono::seconds kRefusalPeriod{10};
 constexpr std::size_t kThreadsOfGrpc = 4;  // with which it begins; it has three
 
@@ -53,7 +53,9 @@ GrpcServer::~GrpcServer() { shutdown(std::chrono::system_clock::now()); }
 absl::Status GrpcServer::add_listener(wire::UniqueFd listener) {
   auto acceptor = Acceptor::start(
       &loop_, std::move(listener), [this](wire::UniqueFd fd) { on_connection(std::move(fd)); },
-      [this](const wire::UniqueFd&) { log_refusal("no file descriptor is left"); });
+      [this](const wire::UniqueFd& fd) {
+        log_refusal(uid_of_peer(fd.get()), "no file descriptor is left");
+      });
   if (!acceptor.ok()) return acceptor.status();
   acceptors_.push_back(*std::move(acceptor));
   return absl::OkStatus();
@@ -86,17 +88,18 @@ void GrpcServer::on_connection(wire::UniqueFd fd) {
   socklen_t size = sizeof peer;
   if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return;
   if (connections_.size() >= limits_.connections) {
-    return log_refusal(fmt::format("{} connections are open, the limit", limits_.connections));
+    return log_refusal(peer.uid,
+                       fmt::format("{} connections are open, the limit", limits_.connections));
   }
   const auto found = users_.find(peer.uid);
   if (found != users_.end() && found->second.connections >= limits_.connections_per_uid) {
-    return log_refusal(fmt::format("uid {} has {} connections, the limit of one user", peer.uid,
-                                   limits_.connections_per_uid));
+    return log_refusal(peer.uid, fmt::format("uid {} has {} connections, the limit of one user",
+                                             peer.uid, limits_.connections_per_uid));
   }
   const ConnectionId id = ++last_id_;
   const auto status =
       loop_.add(fd.get(), EPOLLIN | EPOLLRDHUP, [this, id](std::uint32_t) { on_first_byte(id); });
-  if (!status.ok()) return log_refusal(wire::message_of(status));
+  if (!status.ok()) return log_refusal(peer.uid, wire::message_of(status));
   const auto timer = loop_.after(limits_.first_byte, [this, id] { close(id); });
   connections_.emplace(id, Connection{peer.uid, std::move(fd), timer});
   ++users_[peer.uid].connections;
@@ -118,7 +121,7 @@ bool GrpcServer::adopt(ConnectionId id, Connection& connection) {
   if (!user.server) {
     auto server = UidServer::start(factory_(connection.uid));
     if (!server.ok()) {
-      log_refusal(wire::message_of(server.status()));
+      log_refusal(connection.uid, wire::message_of(server.status()));
       return false;
     }
     user.server = *std::move(server);
@@ -162,8 +165,9 @@ void GrpcServer::retire(uid_t uid) {
 
 // A refused connection is closed without a word: GOAWAY with a text would be read as the end of a
 // good connection, and gRPC would connect again until the call's deadline.
-void GrpcServer::log_refusal(std::string_view reason) {
-  log_.write(refusals_, LogLevel::kWarning, "control connection refused", {{"reason", reason}});
+void GrpcServer::log_refusal(uid_t uid, std::string_view reason) {
+  log_.write(*refusals_.of(uid), LogLevel::kWarning, "control connection refused",
+             {{"reason", reason}});
 }
 
 }  // namespace memlease::server

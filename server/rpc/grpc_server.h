@@ -25,6 +25,7 @@
 #include "server/loop/event_loop.h"
 #include "server/rpc/uid_server.h"
 #include "server/telemetry/log.h"
+#include "server/telemetry/uid_log_limiters.h"
 #include "wire/unique_fd.h"
 
 namespace memlease::server {
@@ -88,14 +89,14 @@ class GrpcServer {
   bool adopt(ConnectionId id, Connection& connection);
   void close(ConnectionId id);
   void retire(uid_t uid);
-  void log_refusal(std::string_view reason);
+  void log_refusal(uid_t uid, std::string_view reason);
 
   EventLoop& loop_;
   Log& log_;
   const ServiceFactory factory_;
   GrpcLimits limits_;
 
-  LogLimiter refusals_;
+  UidLogLimiters refusals_;
   bool serving_ = true;
   ConnectionId last_id_ = 0;
   std::unordered_map<ConnectionId, Connection> connections_;

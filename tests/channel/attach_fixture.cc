@@ -40,47 +40,6 @@ void close_all_but(std::vector<int> keep) {
 
 }  // namespace
 
-absl::StatusOr<server::NewSession> FakeHost::open_session(const server::PeerIdentity& peer) {
-  if (!refusal.ok()) return refusal;
-  peers.push_back(peer);
-  const wire::SessionId session{static_cast<std::uint32_t>(peers.size())};
-  record("open", session);
-  return server::NewSession{session, token_of(session)};
-}
-
-absl::StatusOr<server::FileGrant> FakeHost::fetch_file(wire::SessionId session, wire::FileId file) {
-  record("fetch", session);
-  const auto found = files.find(to_int(file));
-  if (found == files.end()) {
-    return wire::make_error(wire::ErrorCode::kNotFound, fmt::format("no file {}", to_int(file)),
-                            "Ask for another.");
-  }
-  const std::string& content = found->second;
-  wire::UniqueFd fd(::memfd_create("file", MFD_CLOEXEC));
-  EXPECT_EQ(::pwrite(fd.get(), content.data(), content.size(), 0),
-            static_cast<ssize_t>(content.size()));
-  const bool writable = to_int(file) % 2 == 0;
-  if (!writable) {
-    fd.reset(::open(fmt::format("/proc/self/fd/{}", fd.get()).c_str(), O_RDONLY | O_CLOEXEC));
-  }
-  return server::FileGrant{std::move(fd), wire::FileKind::kBoard, content.size(), writable};
-}
-
-wire::Token FakeHost::token_of(wire::SessionId session) {
-  wire::Token token;
-  token.fill(static_cast<std::uint8_t>(0xa0 + to_int(session)));
-  return token;
-}
-
-bool FakeHost::has(const std::string& event) const {
-  return std::ranges::find(events, event) != events.end();
-}
-
-void FakeHost::record(const std::string& what, wire::SessionId session) {
-  events.push_back(fmt::format("{} {}", what, to_int(session)));
-  on_change_();
-}
-
 Child::Child(const Work& work, std::vector<int> keep) {
   int ends[2];
   EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
@@ -134,7 +93,8 @@ AttachFixture::AttachFixture()
   loop = *server::EventLoop::create();
   options.daemon_version = "1.2.3";
   options.incarnation = {1, 2, 3};
-  options.log = [this](std::string line) {
+  options.log = [this](uid_t uid, std::string line) {
+    log_uids.push_back(uid);
     log.push_back(std::move(line));
     loop->stop();
   };

@@ -14,46 +14,14 @@
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
 #include "server/channel/attach_server.h"
-#include "server/core/session_host.h"
 #include "server/loop/event_loop.h"
+#include "tests/support/fake_session_host.h"
 #include "tests/support/open_files.h"
 #include "tests/support/temporary_folder.h"
 #include "wire/attach_frame.h"
 #include "wire/unique_fd.h"
 
 namespace memlease::testing {
-
-// A core that opens sessions 1, 2, ... and hands out what stands in `files`.
-class FakeHost : public server::SessionHost {
- public:
-  explicit FakeHost(std::function<void()> on_change) : on_change_(std::move(on_change)) {}
-
-  absl::StatusOr<server::NewSession> open_session(const server::PeerIdentity& peer) override;
-  absl::StatusOr<server::FileGrant> fetch_file(wire::SessionId session, wire::FileId file) override;
-  bool hang_up(wire::SessionId session, bool goodbye) override {
-    record(goodbye ? "goodbye" : "hang_up", session);
-    return true;  // it has more to give back
-  }
-  bool program_replaced(wire::SessionId session) override {
-    record("replaced", session);
-    return ends_with_program;
-  }
-  void exited(wire::SessionId session) override { record("exited", session); }
-
-  static wire::Token token_of(wire::SessionId session);
-  bool has(const std::string& event) const;
-
-  absl::Status refusal;  // of open_session, unless ok
-  bool ends_with_program = true;
-  std::map<std::uint32_t, std::string> files;  // even ids are handed out writable
-  std::vector<server::PeerIdentity> peers;
-  std::vector<std::string> events;  // "open 1", "fetch 1", "hang_up 1" or "goodbye 1", "exited 1"
-                                    // or "replaced 1"
-
- private:
-  void record(const std::string& what, wire::SessionId session);
-  const std::function<void()> on_change_;
-};
 
 // A forked process with none of the test's descriptors but `keep`. Killed if it still runs at the
 // end.
@@ -109,9 +77,10 @@ class AttachFixture : public ::testing::Test {
   const TemporaryFolder folder_;
   server::AttachOptions options;
   std::vector<std::string> log;
+  std::vector<uid_t> log_uids;  // of the same lines
   const std::string directory;
   std::unique_ptr<server::EventLoop> loop;
-  FakeHost host;
+  FakeSessionHost host;
   std::unique_ptr<server::AttachServer> server;
   wire::UniqueFd listener;  // from listen() to serve()
 

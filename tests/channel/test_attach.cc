@@ -38,7 +38,7 @@ std::string stay(AttachClient&) {
   while (true) ::pause();
 }
 
-// "" if the file is what FakeHost has.
+// "" if the file is what FakeSessionHost has.
 std::string check_file(AttachClient& client, std::uint32_t id, const std::string& content) {
   const auto file = client.fetch(FileId{id});
   if (!file.ok()) return say(file.status());
@@ -60,7 +60,7 @@ TEST_P(Attach, GivesTheClientItsSessionAndItsFiles) {
   Child child([&] {
     return attached(directory, [&](AttachClient& client) -> std::string {
       if (client.session_id() != SessionId{1}) return "session";
-      if (client.token() != FakeHost::token_of(SessionId{1})) return "token";
+      if (client.token() != FakeSessionHost::token_of(SessionId{1})) return "token";
       if (client.incarnation() != wire::Incarnation{1, 2, 3}) return "incarnation";
       if (client.daemon_version() != "1.2.3") return "version";
       if (client.daemon_pid() != parent) return "pid";

@@ -59,6 +59,7 @@ TEST_P(AttachLimits, LimitsAUsersUnfinishedHandshakesAndNobodyElses) {
       gate.fds());
   run_until([&] { return !log.empty(); });
   EXPECT_THAT(log, ElementsAre(HasSubstr("in the middle of connecting")));
+  EXPECT_THAT(log_uids, ElementsAre(::getuid())) << "whose lines the daemon limits";
   Child other([&]() -> std::string {
     if (::setuid(1000) != 0) return "this test needs root";
     const auto client = AttachClient::connect(directory);

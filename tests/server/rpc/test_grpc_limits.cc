@@ -10,6 +10,7 @@
 
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "tests/server/rpc/grpc_fixture.h"
 #include "tests/support/open_files.h"
 #include "tests/support/unix_socket.h"
@@ -19,6 +20,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::HasSubstr;
 
 TEST_F(GrpcServerTest, ASilentConnectionIsClosed) {
   start({.first_byte = milliseconds(100)});
@@ -65,6 +67,23 @@ TEST_F(GrpcServerTest, AUidsFloodStopsOnlyThatUid) {
   flood.clear();
   EXPECT_TRUE(eventually_connected(0));
   EXPECT_EQ(client_of(kOtherUid).who_am_i(), "12345");
+}
+
+TEST_F(GrpcServerTest, AUidsFloodHidesNoOthersRefusals) {
+  start({.connections_per_uid = 1, .first_byte = seconds(3600), .linger = milliseconds(0)});
+  log_.set_level(server::LogLevel::kWarning);
+  ::testing::internal::CaptureStderr();
+  const wire::UniqueFd others = connect_as(kOtherUid, path_);
+  for (int i = 0; i < 50; ++i) {
+    const wire::UniqueFd one_too_many = connect_as(kOtherUid, path_);
+    EXPECT_EQ(read_to_end(one_too_many.get()), "");
+  }
+  const wire::UniqueFd ours = connect_unix(path_, SOCK_STREAM);
+  const wire::UniqueFd refused = connect_unix(path_, SOCK_STREAM);
+  EXPECT_EQ(read_to_end(refused.get()), "");
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("uid 12345 has 1 connections"));
+  EXPECT_THAT(log, HasSubstr("uid 0 has 1 connections"));
 }
 
 TEST_F(GrpcServerTest, ARefusedClientLearnsAtOnce) {
