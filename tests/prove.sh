@@ -28,9 +28,9 @@ prove_storms() {  # MINUTES
   done
 }
 
-# What it finds stands in build/fuzz/found. Mend it, and put the input into tests/fuzz/corpus.
+# Each fuzzer runs for so long. What it finds is in build/fuzz/found. Mend it, and put the input into tests/fuzz/corpus.
 prove_fuzz() {  # MINUTES
-  local name seconds=$(($1 * 60 / ${#fuzzers[@]})) found=$root/build/fuzz/found
+  local name seconds=$(($1 * 60)) found=$root/build/fuzz/found
   ensure_packages "${build_packages[@]}" "${fuzz_packages[@]}"
   step "fuzz: configure" cmake --preset fuzz
   step "fuzz: build" cmake --build --preset fuzz --parallel "$jobs" --target memlease_fuzzers

@@ -27,7 +27,8 @@ namespace memlease::internal {
 
 class ArrayHandle;
 
-// Whose handle it is. Implemented by Connection, called by ArrayHandle. Thread-safe.
+// Whose handle it is. Implemented by Connection (client/api/connection.h), called by ArrayHandle in
+// a forked child. Thread-safe.
 class HandleOwner {
  public:
   struct Opened {

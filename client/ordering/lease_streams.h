@@ -22,6 +22,12 @@ absl::Status stream_wait_slot(GpuArray& array, Stream stream, const LeaseStreams
 absl::Status host_wait_until(Session& session, const LeaseStreams& streams,
                              absl::FunctionRef<absl::StatusOr<bool>()> complete);
 
+// As stream_wait_version and stream_wait_slot (for order_write behind the lease's own work, too),
+// and notes in `streams` that this is ordered: later calls of ..._once do not wait again, and a
+// second stream makes the end of the lease's work ambiguous. Not noted after an error. They block
+// only where the daemon says that hosts wait. Errors: the importer's; of a read kProducerDied if a
+// host waits for a version that was lost; kTimeout if other processes' work does not end within the
+// daemon's limit; kDaemonLost and kInterrupted in a wait of the host.
 absl::Status order_read(GpuArray& array, std::uint32_t slot, std::uint64_t version, Stream stream,
                         LeaseStreams& streams);
 absl::Status order_write(GpuArray& array, std::uint32_t slot, Stream stream, LeaseStreams& streams);

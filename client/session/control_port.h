@@ -1,5 +1,6 @@
 // Port: what a client asks the daemon for by calls. Implemented by ControlStub
-// (client/rpc/control_stub.h), called by Session and OpenArray. Thread-safe.
+// (client/rpc/control_stub.h), in tests by FakeControl (tests/support/fake_control.h) and
+// LocalDaemon (tests/support/local_daemon.h); called by Session and OpenArray. Thread-safe.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,6 @@
 // Port: where a client's shared files come from. Implemented by AttachClient
-// (client/channel/attach_client.h), called by MappingCache and Session.
+// (client/channel/attach_client.h), in tests by FakeFiles (tests/support/fake_files.h); called by
+// MappingCache and Session.
 #pragma once
 
 #include <cstdint>

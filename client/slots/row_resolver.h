@@ -1,5 +1,6 @@
 // Port of the slot protocol: from a reference on the board to the row it means. Implemented by
-// OpenArray (client/arrays/open_array.h), in tests by plain memory. Thread-safe.
+// ArrayPages (client/arrays/array_pages.h), in tests by plain memory; called by SlotReader and
+// SlotWriter. Thread-safe.
 //
 // A row that is not mapped yet has to be fetched from the daemon: that happens once per peer and
 // array, not in steady state. nullptr: the row cannot be had, because its process has gone and the

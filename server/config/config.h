@@ -1,4 +1,6 @@
-// The daemon's settings, as values.
+// The daemon's settings, as values: what configure() (configure.h) has made of defaults, file,
+// environment and flags, and checked. A plain value: each copy is its owner's. Daemon keeps one
+// under its mutex and replaces what a reload may change.
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-// The devices that arrays may stand on, each with its segments and what each uid has there. Not
+// The devices that arrays may be stored on, each with its segments and what each uid has there. Not
 // thread-safe.
 #pragma once
 
@@ -52,12 +52,15 @@ class DeviceTable {
     const auto it = devices_.find(device);
     return it == devices_.end() ? nullptr : &it->second;
   }
+  // The device must be there: for names that this process has from a device or an array.
   Device& at(std::string_view device) { return devices_.find(device)->second; }
   const Devices& all() const { return devices_; }
   Devices& all() { return devices_; }
+  // Tells each backend, which may hold something for the process.
   void process_exited(pid_t pid) {
     for (auto& [name, device] : devices_) device.backend().process_exited(pid);
   }
+  // In order.
   std::vector<std::string> names() const {
     std::vector<std::string> names;
     for (const auto& [name, device] : devices_) names.push_back(name);

@@ -1,5 +1,5 @@
 // Rows and records in page files of one kind and one access domain: boards, takeover pages, or one
-// session's pages. Grows by whole files; a file goes when nothing stands in it. Not thread-safe.
+// session's pages. Grows by whole files; a file goes when nothing is in it. Not thread-safe.
 #pragma once
 
 #include <vector>
@@ -24,12 +24,16 @@ class PageAllocator {
   };
 
   PageAllocator(FileTable& files, PageSource& source, const Kind& kind);
+  // Lets the files go, whatever is in them.
   ~PageAllocator();
   PageAllocator(const PageAllocator&) = delete;
   PageAllocator& operator=(const PageAllocator&) = delete;
 
-  // A range of whole 64-byte units. Its bytes are zero if they are the daemon's.
+  // A range of whole 64-byte units, in a new file if there is no room. Its bytes are zero if they
+  // are the daemon's. kOutOfMemory, or what PageSource and FileTable say; nothing has changed then.
   absl::StatusOr<wire::FileRange> allocate(std::uint32_t units);
+  // `at` is what allocate() has returned, and not free yet. The last range of a file takes the file
+  // with it.
   void free(wire::FileRange at);
   bool empty() const { return pages_.empty(); }
   std::vector<wire::FileId> files() const;

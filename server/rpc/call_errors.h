@@ -1,4 +1,5 @@
-// How many calls the daemon has answered with an error, by code. Thread-safe.
+// How many calls the daemon has answered with an error, by code. Thread-safe, without locks: counts
+// are relaxed, and one read beside a call may miss it. The services count; the metrics read.
 #pragma once
 
 #include <array>
@@ -13,10 +14,12 @@ namespace memlease::server {
 
 class CallErrors {
  public:
-  // Nothing for OK.
+  // Adds one to the code of the status; nothing for OK. A status without a code of ours counts as
+  // kInternal.
   void count(const absl::Status& status) {
     if (!status.ok()) at(wire::code_of(status)).fetch_add(1, std::memory_order_relaxed);
   }
+  // Since the daemon's start.
   std::uint64_t of(wire::ErrorCode code) const {
     return counts_.at(static_cast<std::size_t>(code)).load(std::memory_order_relaxed);
   }

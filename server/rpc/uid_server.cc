@@ -32,7 +32,7 @@ constexpr int kMaxThreads = 128;
 // gRPC aborts where it gets no thread to poll a new server's connections, and WaitFor hangs where
 // it gets none to serve it. So as many are tried here as gRPC makes with its first server: up to
 // one and a half for each processor, 48 at most, and a few.
-absl::Status check_threads() {
+absl::Status check_server_threads() {
   const std::size_t count = std::min(std::thread::hardware_concurrency() * 3 / 2, 48U) + 8;
   try {
     wire::try_threads(count);
@@ -54,7 +54,7 @@ void add_standard_services() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<UidServer>> UidServer::start(GrpcServices services) {
-  if (auto status = check_threads(); !status.ok()) return status;
+  if (auto status = check_server_threads(); !status.ok()) return status;
   add_standard_services();
   std::unique_ptr<UidServer> result(new UidServer(std::move(services)));
   grpc::ServerBuilder builder;
