@@ -1,0 +1,96 @@
+// What is open in a process is open once, and the daemon learns of its closing before it is asked
+// again; on a fake GPU and a fake daemon.
+#include <future>
+#include <memory>
+
+#include "client/ordering/import_cache.h"
+#include "gtest/gtest.h"
+#include "tests/support/fake_control.h"
+#include "tests/support/fake_importer.h"
+#include "tests/support/gates.h"
+#include "wire/error.h"
+
+namespace memlease::internal {
+namespace {
+
+using testing::FakeControl;
+using wire::ErrorCode;
+
+constexpr wire::FileId kFile{3};
+constexpr wire::FileId kOtherFile{4};
+constexpr wire::EventsRef kRow{{wire::FileId{9}, 1}, 0};
+
+class ImportCacheTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<std::shared_ptr<DeviceMemory>> get(wire::FileId file) {
+    return imports.get(file, gpu, kNoInterrupts);
+  }
+
+  testing::Gates gates;
+  testing::FakeImporter gpu{"GPU-1", gates};
+  FakeControl control;
+  ImportCache imports{control, gpu};
+};
+
+TEST_F(ImportCacheTest, WhatIsOpenIsOpenOnce) {
+  const auto memory = get(kFile);
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  EXPECT_EQ(*get(kFile), *memory);
+  EXPECT_EQ(gpu.open_memory_count(), 1);
+  EXPECT_EQ(control.calls(), 1U);
+  const auto events = imports.read_events(kRow, 2, gpu);
+  ASSERT_TRUE(events.ok()) << events.status();
+  EXPECT_EQ(*imports.read_events(kRow, 2, gpu), *events);
+  EXPECT_EQ(gpu.open_event_count(), 2);
+  EXPECT_EQ(control.calls(), 2U);
+}
+
+TEST_F(ImportCacheTest, ADroppedImportIsReportedByTheNextFlushAlone) {
+  get(kFile).value().reset();
+  EXPECT_EQ(gpu.open_memory_count(), 0);
+  EXPECT_EQ(control.closed_memory, 0) << "whoever drops the last use makes no call";
+  imports.flush();
+  EXPECT_EQ(control.closed_memory, 1);
+  const std::uint64_t calls = control.calls();
+  imports.flush();
+  EXPECT_EQ(control.calls(), calls) << "there is nothing to report";
+}
+
+TEST_F(ImportCacheTest, WhatIsOpenedAgainIsNotReportedAsClosed) {
+  get(kFile).value().reset();
+  const auto again = get(kFile);
+  ASSERT_TRUE(again.ok());
+  imports.flush();
+  EXPECT_EQ(control.closed_memory, 0);
+}
+
+TEST_F(ImportCacheTest, ARefusedImportLeavesNothingAndCanBeTriedAgain) {
+  control.refuses = true;
+  EXPECT_EQ(wire::code_of(get(kFile).status()), ErrorCode::kUnsupported);
+  EXPECT_EQ(wire::code_of(imports.read_events(kRow, 2, gpu).status()), ErrorCode::kUnsupported);
+  imports.flush();
+  EXPECT_EQ(control.closed_memory + control.closed_events, 0) << "the daemon keeps nothing";
+  control.refuses = false;
+  EXPECT_TRUE(get(kFile).ok());
+}
+
+TEST_F(ImportCacheTest, WhatTheGpuRefusesIsReportedAsTheDaemonHasAnswered) {
+  gpu.refuse_next_open();
+  EXPECT_EQ(wire::code_of(get(kFile).status()), ErrorCode::kInternal);
+  imports.flush();
+  EXPECT_EQ(control.closed_memory, 1);
+  EXPECT_TRUE(get(kFile).ok());
+}
+
+TEST_F(ImportCacheTest, OneThreadsOpeningKeepsNoOtherFileWaiting) {
+  gates.shut("open_memory");
+  auto first = std::async(std::launch::async, [&] { return get(kFile).value(); });
+  ASSERT_TRUE(gates.reached("open_memory"));
+  EXPECT_TRUE(get(kOtherFile).ok());
+  auto second = std::async(std::launch::async, [&] { return get(kFile).value(); });
+  gates.open_all();
+  EXPECT_EQ(first.get(), second.get());
+}
+
+}  // namespace
+}  // namespace memlease::internal

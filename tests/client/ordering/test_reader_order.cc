@@ -1,0 +1,119 @@
+// Reads of a GPU array run behind the version, and their ends are recorded before the hold goes.
+#include "tests/client/ordering/ordering_world.h"
+#include "wire/error.h"
+
+namespace memlease::internal {
+namespace {
+
+using wire::ErrorCode;
+
+class ReaderOrderTest : public OrderingWorld {
+ protected:
+  void open_events(std::uint32_t count = 2) {
+    const auto handles = count == 0
+                             ? std::vector<wire::DeviceHandle>{}
+                             : std::vector<wire::DeviceHandle>{testing::FakeControl::handle_of(50),
+                                                               testing::FakeControl::handle_of(51)};
+    ASSERT_TRUE(order->open_events(kOwnRow, handles).ok());
+  }
+  ReadAttempt lease() {
+    world->publish();
+    const ReadAttempt attempt = world->reader(0).acquire(0, 0);
+    EXPECT_EQ(attempt.outcome, ReadOutcome::kAcquired);
+    return attempt;
+  }
+  ReaderOrder::Released release(const ReadAttempt& read, const WorkEnd& end,
+                                absl::Status usable = {}) {
+    return order->release(world->reader(0), read.slot, read.version, end,
+                          [usable] { return usable; });
+  }
+  std::uint32_t holds(const ReadAttempt& read) { return world->reader(0).holds(read.slot); }
+};
+
+TEST_F(ReaderOrderTest, AStreamWaitsForTheVersionAndNotTheHost) {
+  open_events();
+  const ReadAttempt read = lease();
+  gpu.stall(kOther);
+  ASSERT_TRUE(versions->record(read.slot, kOther).ok());
+  EXPECT_FALSE(*order->version_complete(read.slot, read.version));
+  ASSERT_TRUE(order->stream_wait_version(read.slot, read.version, kOurs).ok());
+  EXPECT_FALSE(idle(kOurs));
+  gpu.resume();
+  EXPECT_TRUE(idle(kOurs));
+  EXPECT_TRUE(*order->version_complete(read.slot, read.version));
+}
+
+TEST_F(ReaderOrderTest, TheEndIsRecordedAndCountedAndTheHoldGivenUp) {
+  open_events();
+  const ReadAttempt read = lease();
+  gpu.stall(kOurs);
+  const auto released = release(read, {kOurs, {}});
+  EXPECT_TRUE(released.status.ok()) << released.status;
+  EXPECT_FALSE(released.deferred);
+  EXPECT_EQ(holds(read), 0U);
+  EXPECT_EQ(world->reader(0).read_fence_count(read.slot), 1U);
+  EXPECT_FALSE(*order->own_event(read.slot)->complete()) << "a writer waits for this";
+  EXPECT_FALSE(order->complete());
+  gpu.resume();
+  EXPECT_TRUE(order->complete());
+}
+
+TEST_F(ReaderOrderTest, ALaterReadOnAnotherStreamDoesNotHideAnEarlierOne) {
+  open_events();
+  const ReadAttempt read = lease();
+  world->reader(0).hold_again(read.slot);
+  gpu.stall(kOurs);
+  ASSERT_TRUE(release(read, {kOurs, {}}).status.ok());
+  ASSERT_TRUE(release(read, {kOther, {}}).status.ok());
+  EXPECT_FALSE(*order->own_event(read.slot)->complete()) << "kOurs still reads";
+  gpu.resume();
+  EXPECT_TRUE(*order->own_event(read.slot)->complete());
+}
+
+TEST_F(ReaderOrderTest, ARowWithoutEventsWaitsForTheWorkInPlaceOfARecord) {
+  open_events(0);
+  const ReadAttempt read = lease();
+  EXPECT_TRUE(release(read, {kOurs, {}}).status.ok());
+  EXPECT_EQ(holds(read), 0U);
+  EXPECT_TRUE(order->complete());
+}
+
+TEST_F(ReaderOrderTest, AnInterruptedWaitKeepsTheHoldForALaterLook) {
+  open_events();
+  const ReadAttempt read = lease();
+  gpu.stall(kOther);
+  ASSERT_TRUE(versions->record(read.slot, kOther).ok());
+  const auto stop = wire::make_error(ErrorCode::kInterrupted, "the test ends the wait", "");
+  const auto released = release(read, {}, stop);
+  EXPECT_EQ(wire::code_of(released.status), ErrorCode::kInterrupted);
+  EXPECT_TRUE(released.deferred);
+  EXPECT_TRUE(order->has_deferred());
+  EXPECT_EQ(holds(read), 1U) << "work may go on that nobody has recorded";
+  gpu.resume();
+  EXPECT_TRUE(order->release_deferred(world->reader(0)).ok());
+  EXPECT_EQ(holds(read), 0U);
+  EXPECT_FALSE(order->has_deferred());
+}
+
+TEST_F(ReaderOrderTest, AVersionWhoseWriterDiedIsAnErrorAndTheHoldIsGivenUp) {
+  open_events();
+  const ReadAttempt read = lease();
+  world->board().poisoned()[read.slot].store(read.version);
+  EXPECT_EQ(wire::code_of(release(read, {kOurs, {}}).status), ErrorCode::kProducerDied);
+  EXPECT_EQ(holds(read), 0U);
+}
+
+TEST_F(ReaderOrderTest, APinThatOutlivesItsLeaseEndsByALaterLook) {
+  open_events();
+  const ReadAttempt read = lease();
+  ReaderOrder::PinMark mark;
+  EXPECT_TRUE(order->end_pin(mark, read.slot)) << "its lease records what it does";
+  order->end_lease(mark);
+  EXPECT_FALSE(order->end_pin(mark, read.slot));
+  EXPECT_TRUE(order->has_deferred());
+  EXPECT_TRUE(order->release_deferred(world->reader(0)).ok());
+  EXPECT_EQ(holds(read), 0U);
+}
+
+}  // namespace
+}  // namespace memlease::internal

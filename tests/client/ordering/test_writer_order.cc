@@ -1,0 +1,106 @@
+// Writes of a GPU array run behind the version before and behind the reads of their slot.
+#include "client/ordering/writer_order.h"
+#include "tests/client/ordering/ordering_world.h"
+#include "wire/error.h"
+
+namespace memlease::internal {
+namespace {
+
+using wire::ErrorCode;
+
+class WriterOrderTest : public OrderingWorld {
+ protected:
+  SlotWriter& slots() { return world->writer(); }
+  WriteAttempt begin() {
+    const WriteAttempt attempt = world->begin();
+    EXPECT_EQ(attempt.outcome, WriteOutcome::kReady);
+    return attempt;
+  }
+  // A version whose work on `stream` goes on until resume().
+  WriteAttempt publish_unfinished(Stream stream) {
+    const WriteAttempt attempt = begin();
+    EXPECT_TRUE(writer.collect(slots(), attempt.slot).ok());
+    gpu.stall(stream);
+    EXPECT_TRUE(writer.record_write(attempt.slot, attempt.version, {stream, {}}).ok());
+    slots().publish(attempt.slot, attempt.version);
+    return attempt;
+  }
+  // Another process reads the newest version, and counts a read that its event is recorded behind.
+  void read_elsewhere() {
+    SlotReader& reader = world->reader(0);
+    const ReadAttempt read = reader.acquire(0, 0);
+    ASSERT_EQ(read.outcome, ReadOutcome::kAcquired);
+    const auto event = gpu.open_event(testing::FakeControl::event_handles(2)[read.slot]);
+    ASSERT_TRUE((*event)->record(kOther).ok());
+    reader.count_read_fence(read.slot);
+    reader.release(read.slot);
+  }
+
+  WriterOrder writer{*versions, *order, imports};
+};
+
+TEST_F(WriterOrderTest, AWriteRunsBehindTheCurrentVersion) {
+  publish_unfinished(kOther);
+  const WriteAttempt next = begin();
+  ASSERT_TRUE(writer.collect(slots(), next.slot).ok());
+  EXPECT_FALSE(*writer.slot_free());
+  ASSERT_TRUE(writer.stream_wait_slot(kOurs).ok());
+  EXPECT_FALSE(idle(kOurs));
+  gpu.resume();
+  EXPECT_TRUE(*writer.slot_free());
+  EXPECT_TRUE(idle(kOurs));
+}
+
+TEST_F(WriterOrderTest, AVersionIsCompleteWhereItsStreamIs) {
+  const WriteAttempt written = publish_unfinished(kOurs);
+  EXPECT_FALSE(*(*versions)[written.slot].complete());
+  gpu.resume();
+  EXPECT_TRUE(*(*versions)[written.slot].complete());
+}
+
+TEST_F(WriterOrderTest, WithoutAStreamTheHostWaitsForTheDevice) {
+  const WriteAttempt attempt = begin();
+  ASSERT_TRUE(writer.collect(slots(), attempt.slot).ok());
+  ASSERT_TRUE(writer.record_write(attempt.slot, attempt.version, {}).ok());
+  EXPECT_TRUE(*(*versions)[attempt.slot].complete());
+}
+
+TEST_F(WriterOrderTest, ReadsOfOtherProcessesAreAskedForOnceAndAwaitedOnce) {
+  world->publish();
+  read_elsewhere();
+  world->publish();  // the other slot
+  const WriteAttempt next = begin();
+  const std::uint64_t calls = control.calls();
+  ASSERT_TRUE(writer.collect(slots(), next.slot).ok());
+  EXPECT_EQ(control.calls(), calls + 1) << "the reader's events";
+  ASSERT_TRUE(writer.stream_wait_slot(kOurs).ok());
+  ASSERT_TRUE(writer.record_write(next.slot, next.version, {kOurs, {}}).ok());
+  slots().publish(next.slot, next.version);
+  EXPECT_TRUE(writer.reads_complete(slots(), next.slot));
+  EXPECT_EQ(control.calls(), calls + 1);
+}
+
+TEST_F(WriterOrderTest, AReadThatGoesOnKeepsItsSlotFromBeingComplete) {
+  world->publish();
+  gpu.stall(kOther);
+  read_elsewhere();
+  world->publish();
+  const WriteAttempt next = begin();
+  EXPECT_FALSE(writer.reads_complete(slots(), next.slot));
+  gpu.resume();
+  EXPECT_TRUE(writer.reads_complete(slots(), next.slot));
+}
+
+TEST_F(WriterOrderTest, EventsThatTheDaemonRefusesFailTheWrite) {
+  world->publish();
+  read_elsewhere();
+  world->publish();
+  const WriteAttempt next = begin();
+  control.refuses = true;
+  EXPECT_EQ(wire::code_of(writer.collect(slots(), next.slot)), ErrorCode::kUnsupported);
+  control.refuses = false;
+  EXPECT_TRUE(writer.collect(slots(), next.slot).ok());
+}
+
+}  // namespace
+}  // namespace memlease::internal
