@@ -101,10 +101,10 @@ class MEMLEASE_API ReadLease {
 
   // Ends the lease. False if pins still keep the slot. No call to the daemon: where this was the
   // last lease of an array that has been closed or withdrawn, the process's next call says so. A
-  // second call does nothing. Of a device array: a writer waits for what `stream` was given until now; by default that is the
-  // stream that waited. If there was none, or more than one, this waits for the device. Throws
-  // ProducerDied if the version's writer died before it was complete. After an exception the lease
-  // has ended, too.
+  // second call does nothing. Of a device array: a writer waits for what `stream` was given until
+  // now; by default that is the stream that waited. If there was none, or more than one, this waits
+  // for the device. Throws ProducerDied if the version's writer died before it was complete. After
+  // an exception the lease has ended, too.
   bool release(Stream stream = {});
   bool released() const noexcept;
 
