@@ -1,5 +1,6 @@
 #include <memlease/lease.h>
 
+#include <string_view>
 #include <utility>
 
 #include "client/api/throw.h"
@@ -44,11 +45,11 @@ const std::vector<std::int64_t>& strides_bytes_of(const OpenArray& array) {
 
 namespace {
 
-// The array of a lease that has not ended, in the process that took it.
-OpenArray& live_state(OpenArray* state) {
+// The array of a lease that has not ended, in the process that took it. `end`: what ends one.
+OpenArray& live_state(OpenArray* state, std::string_view end) {
   if (state == nullptr) {
-    throw_error(
-        wire::make_error(wire::ErrorCode::kClosed, "this lease has ended", "Take a new one."));
+    throw_error(wire::make_error(wire::ErrorCode::kClosed,
+                                 fmt::format("this lease has ended: {}", end), "Take a new one."));
   }
   if (state->forked()) check(state->session().usable());
   return *state;
@@ -140,7 +141,11 @@ ReadLease ReadLease::begin(OpenArray& state, std::uint64_t version, std::uint32_
 
 ReadLease::~ReadLease() { end_quietly(); }
 
-OpenArray& ReadLease::live() const { return internal::live_state(state_); }
+OpenArray& ReadLease::live() const {
+  return internal::live_state(state_,
+                              "it was released, as a loop over a follower does with each lease "
+                              "when it goes on to the next");
+}
 
 std::uint64_t ReadLease::version() const { return version_; }
 
@@ -267,7 +272,9 @@ WriteLease::~WriteLease() {
   internal::quietly([&] { drop(); });
 }
 
-OpenArray& WriteLease::live() const { return internal::live_state(state_); }
+OpenArray& WriteLease::live() const {
+  return internal::live_state(state_, "it was published or dropped");
+}
 
 std::uint64_t WriteLease::version() const { return version_; }
 

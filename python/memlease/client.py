@@ -223,7 +223,7 @@ class Client(Closing):
                 slots=_small_number("slots", slots, "give one from 1 to 64"),
                 max_slots=_max_slots(max_slots),
                 persistent=lifetime == "persistent",
-                mode=_small_number("mode", mode, "give one such as 0o660"),
+                mode=_mode(mode),
                 exclusive=writer == "exclusive",
                 exist_ok=bool(exist_ok),
             )
@@ -436,6 +436,15 @@ def _small_number(argument: str, value: Any, hint: str) -> int:
         raise InvalidArgument(f"{argument}={value!r} is not a whole number", hint) from None
     if not 0 <= number < 2**32:
         raise InvalidArgument(f"{argument}={value!r} is out of range", hint)
+    return number
+
+
+def _mode(value: Any) -> int:
+    number = _small_number("mode", value, "give one such as 0o660")
+    # No decimal that looks like a mode is one: 600 is 0o1130.
+    looks = int(str(number), 8) if set(str(number)) <= set("01234567") else 0
+    if number & ~0o666 and looks & 0o600 == 0o600 and not looks & ~0o666:
+        raise InvalidArgument(f"mode={number} is {oct(number)}", f"did you mean {oct(looks)}?")
     return number
 
 

@@ -1,6 +1,7 @@
 """Leases do not go into a forked child: it is warned of, once in a process."""
 
 import itertools
+import sys
 
 from memlease import _core, caller
 from memlease.errors import LeasesAtFork
@@ -9,7 +10,13 @@ _forks = itertools.count()
 
 
 def warn_of_leases() -> None:
-    """Warn if any lives; to be called before each fork."""
+    """Warn if any lives; to be called before each fork.
+
+    `pty.fork` is for another program on a terminal of its own, as IPython's ``!command``: the child
+    touches no view.
+    """
+    if sys._getframe(1).f_globals.get("__name__") == "pty":
+        return
     if not _core.leases_alive() or next(_forks) > 0:
         return
     caller.warn(

@@ -96,6 +96,18 @@ def test_orders_and_strides(memlease_client):
         assert r.array.strides == (64, 8)
 
 
+@pytest.mark.parametrize(("decimal", "meant"), [(640, "0o640"), (600, "0o600"), (666, "0o666")])
+def test_a_mode_in_decimal_digits_is_asked_about(memlease_client, decimal, meant):
+    with pytest.raises(memlease.InvalidArgument) as caught:
+        memlease_client.create("a", 3, "f4", mode=decimal)
+    assert caught.value.message == f"mode={decimal} is {oct(decimal)}"
+    assert caught.value.hint == f"did you mean {meant}?"
+    for mode in (0o777, 777, 0o1600):
+        with pytest.raises(memlease.InvalidArgument, match="bits beside read and write"):
+            memlease_client.create("a", 3, "f4", mode=mode)
+    assert memlease_client.create("a", 3, "f4", mode=int(meant, 0)).mode == int(meant, 0)
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [

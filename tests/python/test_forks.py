@@ -358,3 +358,21 @@ def test_a_fork_with_leases_is_warned_of_once(memlease_client):
         del lease, view
     """
     assert run_forking(code, start="") == "0\n['LeasesAtFork'] <string>\n"
+
+
+def test_a_program_on_a_terminal_of_its_own_is_not_warned_of(memlease_client):
+    memlease_client.put("a", np.arange(4))
+    code = """
+    import pty
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        pid, terminal = pty.fork()  # as IPython's !command
+        if pid == 0:
+            os.execv("/bin/true", ["true"])
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), len(caught))
+        os.close(terminal)
+        in_fork(lambda: 0)
+        print([warning.category.__name__ for warning in caught])
+        del lease, view
+    """
+    assert run_forking(code) == "0 0\n['LeasesAtFork']\n"
