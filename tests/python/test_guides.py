@@ -129,6 +129,23 @@ def test_the_first_day_is_as_it_says(memlease_daemon):
     assert rest == ["nothing new", "3 3.0 30.0", "day/density", "(8, 6)"]
 
 
+RAY = """
+import memlease, ray
+ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR", log_to_driver=False,
+         object_store_memory=80 << 20)
+"""
+
+
+@pytest.mark.no_asan  # Ray starts programs of its own
+def test_ray_takes_a_handle_as_the_page_says(memlease_daemon):
+    code = RAY + each_block("py", "first-day.md")[1]
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=200, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == "3.0\ngone with its actor\n"
+
+
 def test_the_first_days_data_set_is_that_of_the_example():
     shown = each_block("py", "first-day.md")[0]
     assert shown.startswith("class Frames(")
