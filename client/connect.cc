@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <list>
 #include <map>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -186,6 +187,39 @@ bool nobody_there(const absl::Status& status) {
   return wire::code_of(status) == ErrorCode::kDaemonUnavailable;
 }
 
+// What ends the waits of one connect(): ConnectOptions::timeout, and the interrupt check.
+class ConnectWait {
+ public:
+  explicit ConnectWait(const ConnectOptions& options)
+      : options_(options), limit_(options.timeout.from_now()) {}
+
+  // Asked by whatever waits.
+  absl::Status check(const std::string& directory) const {
+    if (limit_ && !within(*limit_)) {
+      const std::chrono::duration<double> waited = *limit_;
+      return wire::make_error(
+          ErrorCode::kTimeout,
+          fmt::format("no connection to the daemon in {} within {:g} s: it {}", directory,
+                      waited.count(),
+                      is_ending(directory) ? "is shutting down" : "has not answered yet"),
+          "Give a longer timeout. One that is shutting down waits for leases first: memleasectl "
+          "holders shows whose.");
+    }
+    return call_check(options_.check_interrupt);
+  }
+  bool within(std::chrono::nanoseconds time) const {
+    return std::chrono::steady_clock::now() - begin_ < time;
+  }
+  bool goes_on(std::chrono::seconds by_default) const {
+    return within(limit_.value_or(by_default));
+  }
+
+ private:
+  const ConnectOptions& options_;
+  const std::optional<std::chrono::nanoseconds> limit_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
 }  // namespace
 
 bool any_lease() {
@@ -201,10 +235,10 @@ ImporterSource& process_importers() { return CudaImporters::instance(); }
 absl::StatusOr<std::shared_ptr<ArrayTable>> connect_session(const ConnectOptions& options) {
   std::vector<std::string> candidates = candidate_directories(options.directory);
   for (std::string& directory : candidates) directory = absolute_path(directory);
-  const auto interrupt = [&] { return call_check(options.check_interrupt); };
+  const ConnectWait wait(options);
   absl::StatusOr<std::shared_ptr<ArrayTable>> session;
   for (const std::string& directory : candidates) {
-    session = Sessions::instance().get(directory, interrupt);
+    session = Sessions::instance().get(directory, [&] { return wait.check(directory); });
     if (session.ok() || !nobody_there(session.status())) return session;
   }
   if (!options.start) {
@@ -215,12 +249,9 @@ absl::StatusOr<std::shared_ptr<ArrayTable>> connect_session(const ConnectOptions
   }
   // The first candidate is the given or the user's directory; the system's daemon is not ours to
   // start. If there is one already, it does not listen yet, or is ending: then another is needed.
-  const auto begin = std::chrono::steady_clock::now();
-  const auto within = [&](std::chrono::seconds time) {
-    return std::chrono::steady_clock::now() - begin < time;
-  };
+  const auto interrupt = [&] { return wait.check(candidates.front()); };
   do {
-    while (is_ending(candidates.front()) && within(kEndTimeout)) {
+    while (is_ending(candidates.front()) && wait.goes_on(kEndTimeout)) {
       if (auto status = interrupt(); !status.ok()) return status;
       std::this_thread::sleep_for(kNextLook);
     }
@@ -232,7 +263,8 @@ absl::StatusOr<std::shared_ptr<ArrayTable>> connect_session(const ConnectOptions
       if (auto status = interrupt(); !status.ok()) return status;
       std::this_thread::sleep_for(kNextLook);
     }
-  } while (within(is_ending(candidates.front()) ? kEndTimeout : kStartTimeout));
+  } while (wait.goes_on(is_ending(candidates.front()) ? kEndTimeout : kStartTimeout));
+  if (auto status = interrupt(); !status.ok()) return status;
   return session;
 }
 

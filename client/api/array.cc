@@ -222,10 +222,10 @@ Follower Array::follow(const FollowOptions& options) const {
 
 int Array::event_fd() const { return internal::value_or_throw(handle_->event_fd()); }
 
-std::uint64_t Array::get(void* destination, std::uint64_t size_bytes,
-                         const ReadOptions& options) const {
+std::uint64_t Array::get(void* destination, std::uint64_t size_bytes, const ReadOptions& options,
+                         const Stop* stop) const {
   check_size(state(), size_bytes);
-  const ReadLease lease = read(options);
+  const ReadLease lease = read(options, stop);
   lease.copy_to(static_cast<std::byte*>(destination), true);
   return lease.version();
 }
@@ -245,11 +245,11 @@ void ReadLease::copy_to(std::byte* packed, bool only_use) const {
   }
 }
 
-std::uint64_t Array::put(const void* source, std::uint64_t size_bytes,
-                         const WriteOptions& options) const {
+std::uint64_t Array::put(const void* source, std::uint64_t size_bytes, const WriteOptions& options,
+                         const Stop* stop) const {
   check_size(state(), size_bytes);
   const auto* const packed = static_cast<const std::byte*>(source);
-  WriteLease lease = write(options);
+  WriteLease lease = write(options, stop);
   if (state().gpu() != nullptr) {
     lease.used_ = true;
     internal::check(internal::put_to_device(state(), lease.slot_, packed, true, lease.streams_));
@@ -260,10 +260,11 @@ std::uint64_t Array::put(const void* source, std::uint64_t size_bytes,
   return lease.publish();
 }
 
-std::uint64_t Array::put(const GpuSource& source, const WriteOptions& options) const {
+std::uint64_t Array::put(const GpuSource& source, const WriteOptions& options,
+                         const Stop* stop) const {
   internal::check(handle_->use());
   internal::Importer* const by = internal::value_or_throw(internal::check_source(state(), source));
-  WriteLease lease = write(options);
+  WriteLease lease = write(options, stop);
   lease.used_ = true;
   internal::check(internal::put_from_gpu(state(), lease.slot_, source, by, true, lease.streams_));
   return lease.publish();

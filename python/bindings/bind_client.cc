@@ -6,12 +6,14 @@
 namespace memlease::python {
 namespace {
 
-Client connect(const std::string& directory, bool start, const std::string& daemon, bool strict) {
+Client connect(const std::string& directory, bool start, const std::string& daemon, bool strict,
+               const py::object& timeout) {
   ConnectOptions options;
   options.directory = directory;
   options.start = start;
   options.daemon = daemon;
   options.strict = strict;
+  options.timeout = to_timeout(timeout.ptr(), "timeout");
   options.check_interrupt = &check_interrupt;
   return without_gil([&] { return Client::connect(options); });
 }
@@ -72,7 +74,7 @@ void bind_clients(py::module_& module) {
   module.def("explain_faults", &explain_faults);
   py::class_<Client, std::unique_ptr<Client, DeleteWithoutGil>>(module, "Client")
       .def_static("connect", &connect, py::arg("directory"), py::arg("start"), py::arg("daemon"),
-                  py::arg("strict"))
+                  py::arg("strict"), py::arg("timeout"))
       .def("create", &create, py::kw_only(), py::arg("name"), py::arg("dtype"), py::arg("shape"),
            py::arg("strides_bytes"), py::arg("device"), py::arg("slots"), py::arg("max_slots"),
            py::arg("persistent"), py::arg("mode"), py::arg("exclusive"), py::arg("exist_ok"))

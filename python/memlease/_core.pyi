@@ -6,6 +6,8 @@ from typing import Any, Never, Self, SupportsIndex, final, overload
 import numpy as np
 from numpy.typing import NDArray
 
+import memlease
+
 __version__: str
 
 def import_dlpack(producer: Any, stream: Any, ignore_stream: bool) -> tuple[str, Any]: ...
@@ -280,7 +282,7 @@ class WriteLease(_Lease):
 
 class Follower(_Made):
     @property
-    def array(self) -> Any: ...
+    def array(self) -> memlease.Array: ...
     @property
     def last(self) -> int: ...
     @property
@@ -396,7 +398,9 @@ class Array(metaclass=_Pybind11Type):
 
 class Client(_Made):
     @staticmethod
-    def connect(directory: str, start: bool, daemon: str, strict: bool) -> Client: ...
+    def connect(
+        directory: str, start: bool, daemon: str, strict: bool, timeout: float | None
+    ) -> Client: ...
     def create(
         self,
         *,

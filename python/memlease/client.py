@@ -23,7 +23,11 @@ Writer = Literal["any", "exclusive"]
 
 
 def connect(
-    directory: str | os.PathLike[str] | None = None, start: bool = True, *, strict: bool = False
+    directory: str | os.PathLike[str] | None = None,
+    start: bool = True,
+    *,
+    strict: bool = False,
+    timeout: float | None = None,
 ) -> "Client":
     """Connect to a daemon, or start one.
 
@@ -43,6 +47,10 @@ def connect(
     strict : bool
         Let `WriteLease.publish` raise `Busy` while something made from the lease is alive, in place
         of taking write access from it. ``MEMLEASE_STRICT=1`` in the environment says the same.
+    timeout : float, optional
+        Seconds to wait at most for the daemon: for one that is shutting down, one that is started,
+        one that does not answer yet. 0 takes one that answers at once. Default: 30 for one that is
+        shutting down, 5 for one that is started, 10 for an answer.
 
     Returns
     -------
@@ -52,6 +60,8 @@ def connect(
     ------
     DaemonUnavailable
         Nobody answers and no daemon was, or could be, started.
+    Timeout
+        Not within `timeout`.
     VersionSkew
         The daemon has an incompatible version.
     """
@@ -59,7 +69,11 @@ def connect(
     _require_text("directory", where)
     return Client(
         _core.Client.connect(
-            directory=where, start=start, daemon=programs.daemon(), strict=bool(strict)
+            directory=where,
+            start=start,
+            daemon=programs.daemon(),
+            strict=bool(strict),
+            timeout=timeout,
         )
     )
 

@@ -153,7 +153,7 @@ TEST_F(EventFds, AreReadableWhenAReadWouldThrow) {
     for (const int fd : fds) EXPECT_FALSE(readable(fd, 0));
     end.end(theirs, follower);
     for (const int fd : fds) EXPECT_TRUE(readable(fd));
-    EXPECT_EQ(error_of([&] { follower.try_next(); }), end.code);
+    EXPECT_EQ(error_of([&] { static_cast<void>(follower.try_next()); }), end.code);
     EXPECT_EQ(error_of([&] { theirs.read().release(); }), end.code);
     EXPECT_EQ(error_of([&] { follower.next().release(); }), end.code);
     if (operators.exists("b")) operators.withdraw("b");
@@ -166,7 +166,7 @@ TEST_F(EventFds, AreReadableWhenTheSessionIsEvicted) {
   EXPECT_FALSE(readable(fd, 0));
   ASSERT_TRUE(daemon.admin().evict(client.session_id()).ok());
   EXPECT_TRUE(readable(fd));
-  EXPECT_EQ(error_of([&] { follower.try_next(); }), ErrorCode::DaemonLost);
+  EXPECT_EQ(error_of([&] { static_cast<void>(follower.try_next()); }), ErrorCode::DaemonLost);
 }
 
 TEST_F(EventFds, AreReadableWhenTheFollowerIsClosed) {
@@ -176,7 +176,7 @@ TEST_F(EventFds, AreReadableWhenTheFollowerIsClosed) {
   follower.close();
   EXPECT_TRUE(readable(fd, 0));
   EXPECT_EQ(follower.event_fd(), fd) << "for a loop that is to forget it";
-  EXPECT_EQ(error_of([&] { follower.try_next(); }), ErrorCode::Closed);
+  EXPECT_EQ(error_of([&] { static_cast<void>(follower.try_next()); }), ErrorCode::Closed);
 }
 
 TEST_F(EventFds, OfTwoDaemonsEndWithTheirOwn) {
@@ -192,7 +192,7 @@ TEST_F(EventFds, OfTwoDaemonsEndWithTheirOwn) {
   lost.next().release();
   second.kill();
   EXPECT_TRUE(readable(lost_fd));
-  EXPECT_EQ(error_of([&] { lost.try_next(); }), ErrorCode::DaemonLost);
+  EXPECT_EQ(error_of([&] { static_cast<void>(lost.try_next()); }), ErrorCode::DaemonLost);
   EXPECT_FALSE(readable(fd, 0));
   array->write().publish();
   EXPECT_TRUE(readable(fd));

@@ -104,7 +104,7 @@ TEST_F(Leases, WhatIsOpenOpensAgainWithoutACall) {
   EXPECT_EQ(client.calls(), calls);
   // Withdrawn behind its back, and created again.
   ASSERT_TRUE(daemon_.admin().withdraw("a").ok());
-  EXPECT_EQ(error_of([&] { client.open("a"); }), ErrorCode::NotFound);
+  EXPECT_EQ(error_of([&] { static_cast<void>(client.open("a")); }), ErrorCode::NotFound);
   const Array second = client.create(words("a", 64));
   EXPECT_NE(second.id(), array.id());
   EXPECT_EQ(client.open("a").id(), second.id());

@@ -63,6 +63,7 @@ TEST_F(Stops, EndWaits) {
   const std::uint64_t newest = array->version();
   Follower follower = array->follow({}, newest);
   const WriteLease writes = array->write();  // one write at a time
+  std::uint64_t words[8] = {};
   const std::function<void(std::stop_token)> calls[] = {
       [&](const auto& stop) { array->read(stop, {0, newest, {}, {}}).release(); },
       [&](const auto& stop) { follower.next(stop).release(); },
@@ -71,6 +72,8 @@ TEST_F(Stops, EndWaits) {
       [&](const auto& stop) { array->write(stop, {kForever, {}}).drop(); },
       [&](const auto& stop) { array->update(stop, {kForever, {}}).drop(); },
       [&](const auto& stop) { client.wait_for("never", stop); },
+      [&](const auto& stop) { array->get(stop, words, sizeof words, {0, newest, {}, {}}); },
+      [&](const auto& stop) { array->put(stop, words, sizeof words, {kForever, {}}); },
   };
   for (std::size_t i = 0; i < std::size(calls); ++i) {
     EXPECT_LT(after_stop(calls[i]), kFarOff / 4) << "call " << i;

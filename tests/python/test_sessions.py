@@ -142,6 +142,22 @@ def end_the_next(daemon):
     (directory / "memleased.log").unlink()
 
 
+def test_connect_waits_for_an_answer_no_longer_than_its_timeout(memlease_daemon):
+    memlease.connect(memlease_daemon.directory, timeout=0).close()
+    memlease_daemon.process.send_signal(signal.SIGSTOP)
+    begin = time.monotonic()
+    try:
+        with pytest.raises(memlease.Timeout, match="it does not answer"):
+            memlease.connect(memlease_daemon.directory, timeout=0.2)
+        assert time.monotonic() - begin < 5
+    finally:
+        memlease_daemon.process.send_signal(signal.SIGCONT)
+    with memlease.connect(memlease_daemon.directory, timeout=float("inf")) as client:
+        assert client.list() == []
+    with pytest.raises(memlease.InvalidArgument, match="timeout must be a number of seconds"):
+        memlease.connect(memlease_daemon.directory, timeout=-1)
+
+
 def test_connect_leaves_a_daemon_that_is_ending(memlease_daemon):
     attached = memlease_daemon.connect()
     lease = attached.create("a", 3, "f4", fill=1).read()
@@ -150,8 +166,11 @@ def test_connect_leaves_a_daemon_that_is_ending(memlease_daemon):
         time.sleep(0.001)
     with pytest.raises(memlease.DaemonUnavailable, match="shutting down"):
         memlease_daemon.connect()
+    for timeout in (0, 0.2):
+        with pytest.raises(memlease.Timeout, match=rf"within {timeout} s: it is shutting down"):
+            memlease.connect(memlease_daemon.directory, timeout=timeout)
     with ThreadPoolExecutor() as threads:
-        connecting = threads.submit(memlease.connect, memlease_daemon.directory)
+        connecting = threads.submit(memlease.connect, memlease_daemon.directory, timeout=60)
         assert lease.array.tolist() == [1, 1, 1]
         lease.release()  # that is what the daemon waits for
         client = connecting.result(30)

@@ -220,7 +220,7 @@ class PeerProgram {
     return in_forked_child([&] { return use_in_child(name); });
   }
   std::string use_in_child(const std::string& name) {
-    std::string result = code_of([&] { client_->open(name); });
+    std::string result = code_of([&] { static_cast<void>(client_->open(name)); });
     result += " " + code_of([&] { static_cast<void>(array(name).read()); });
     result += " " + code_of([&] {
                 for (const ReadLease& lease : reads_[name]) static_cast<void>(lease.data());

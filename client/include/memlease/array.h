@@ -130,6 +130,24 @@ class MEMLEASE_API Array {
     return internal::until_stopped(std::move(stop),
                                    [&](const internal::Stop& by) { return update(options, &by); });
   }
+  // Of get() and put(), below: a copy that has begun is not stopped.
+  std::uint64_t get(internal::StopToken auto stop, void* destination, std::uint64_t size_bytes,
+                    const ReadOptions& options = {}) const {
+    return internal::until_stopped(std::move(stop), [&](const internal::Stop& by) {
+      return get(destination, size_bytes, options, &by);
+    });
+  }
+  std::uint64_t put(internal::StopToken auto stop, const void* source, std::uint64_t size_bytes,
+                    const WriteOptions& options = {}) const {
+    return internal::until_stopped(std::move(stop), [&](const internal::Stop& by) {
+      return put(source, size_bytes, options, &by);
+    });
+  }
+  std::uint64_t put(internal::StopToken auto stop, const GpuSource& source,
+                    const WriteOptions& options = {}) const {
+    return internal::until_stopped(
+        std::move(stop), [&](const internal::Stop& by) { return put(source, options, &by); });
+  }
 #endif
 
   // A handle of the same array on another device ("host", "cuda:0", a GPU's UUID), by a replica that
@@ -144,16 +162,23 @@ class MEMLEASE_API Array {
   Array on(const std::string& device) const;
 
   // Copies a whole version out of or into C-ordered host memory of exactly the array's elements.
+  // They wait as read() and write() do, and return the version.
   std::uint64_t get(void* destination, std::uint64_t size_bytes,
-                    const ReadOptions& options = {}) const;
+                    const ReadOptions& options = {}) const {
+    return get(destination, size_bytes, options, nullptr);
+  }
   std::uint64_t put(const void* source, std::uint64_t size_bytes,
-                    const WriteOptions& options = {}) const;
+                    const WriteOptions& options = {}) const {
+    return put(source, size_bytes, options, nullptr);
+  }
   // From the memory of the array's own GPU, or from a GPU's to the host. With a stream a device
   // array's version is copied there, and nothing blocks for it; else this waits for the copy.
   // Throws InvalidArgument for another GPU and for strides that are not one a dimension, and
   // Unsupported for elements in another order than the array's (for a host array C order is taken,
   // too). A failed put() publishes nothing.
-  std::uint64_t put(const GpuSource& source, const WriteOptions& options = {}) const;
+  std::uint64_t put(const GpuSource& source, const WriteOptions& options = {}) const {
+    return put(source, options, nullptr);
+  }
 
   // Removes the name at once; the bytes go when the last lease and view has gone.
   void withdraw() const;
@@ -174,6 +199,12 @@ class MEMLEASE_API Array {
   ReadLease read(const ReadOptions& options, const internal::Stop* stop) const;
   WriteLease write(const WriteOptions& options, const internal::Stop* stop) const;
   WriteLease update(const WriteOptions& options, const internal::Stop* stop) const;
+  std::uint64_t get(void* destination, std::uint64_t size_bytes, const ReadOptions& options,
+                    const internal::Stop* stop) const;
+  std::uint64_t put(const void* source, std::uint64_t size_bytes, const WriteOptions& options,
+                    const internal::Stop* stop) const;
+  std::uint64_t put(const GpuSource& source, const WriteOptions& options,
+                    const internal::Stop* stop) const;
   std::shared_ptr<internal::ArrayHandle> handle_;
   bool created_;
 };

@@ -28,7 +28,7 @@ struct ConnectOptions {
   std::string directory;
   // Start a daemon (in the user's directory, or the one given) if nobody answers. It ends by itself
   // some time after the last process has left and the last persistent array is withdrawn. While the
-  // one that is there ends, connect() waits for that, 30 s at most.
+  // one that is there ends, connect() waits for that.
   bool start = true;
   // Path of the daemon's program; empty: MEMLEASE_DAEMON, else beside this library, else $PATH.
   std::string daemon;
@@ -39,6 +39,10 @@ struct ConnectOptions {
   // publish() throws Busy while a pin of the write lease lives, rather than make a late write
   // fault. MEMLEASE_STRICT=1 in the environment says the same for a whole process.
   bool strict = false;
+  // How long connect() waits for the daemon: for one that ends, one that is started, one that does
+  // not answer yet. Timeout then; zero takes one that answers at once. Default: 30 s for one that
+  // ends, 5 s for one that starts, 10 s for an answer.
+  Timeout timeout = {};
 };
 
 // NOLINTNEXTLINE(readability-identifier-naming): users' names, as in Python
@@ -82,11 +86,11 @@ class MEMLEASE_API Client {
   [[nodiscard]] static Client connect(const ConnectOptions& options, const char* header_version);
 
   Array create(const CreateOptions& options) const;
-  Array open(const std::string& name) const;
+  [[nodiscard]] Array open(const std::string& name) const;
   bool exists(const std::string& name) const;
   // Names of arrays that the caller may read. In the pattern * is any text, also across slashes,
   // and ? any one character. InvalidArgument for more than 255 bytes, or bytes that no name has.
-  std::vector<std::string> list(const std::string& pattern = "*") const;
+  [[nodiscard]] std::vector<std::string> list(const std::string& pattern = "*") const;
   // Opens an array that somebody else may have yet to create. Default: no end.
   Array wait_for(const std::string& name, Timeout timeout = {}) const;
 #if defined(__cpp_lib_jthread)
@@ -130,7 +134,7 @@ class MEMLEASE_API Client {
 
 // Whether a lease or pin of this process lives, of any array. After a fork the child does not have
 // them: a view of theirs faults there.
-MEMLEASE_API bool leases_alive();
+[[nodiscard]] MEMLEASE_API bool leases_alive();
 
 // From here on, where a write to bytes that have been published ends this process (SIGSEGV), a line
 // on standard error says first which array, version and slot it was. What handled the signal before

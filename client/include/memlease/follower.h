@@ -56,7 +56,7 @@ class MEMLEASE_API Follower {
   }
 #endif
   // As next() if there is a version now, without waiting; else nothing.
-  std::optional<ReadLease> try_next();
+  [[nodiscard]] std::optional<ReadLease> try_next();
   // A descriptor for select, epoll and the loops of GUIs: readable while next() would not wait, as
   // there is a version above last(), or as it would throw. It is the follower's own, as long as
   // that lives: wait for it, and do not read or close it. May be readable for nothing: try_next()
