@@ -3,6 +3,7 @@
 import inspect
 import json
 import os
+import re
 import select
 import subprocess
 import sys
@@ -26,6 +27,88 @@ def run(*command, **options):
 def test_the_stubs_agree_with_the_module(tmp_path):
     result = run(sys.executable, "-m", "mypy.stubtest", "memlease._core", cwd=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+TYPED = """
+from typing import Any, assert_type
+import numpy as np
+from numpy.typing import NDArray
+import memlease
+from memlease import Array, Client, ReadLease, WriteLease
+
+def writes(client: Client) -> None:
+    field = client.create("a/b", (3, 4), "float32")
+    assert_type(field, Array)
+    assert_type(field.dtype, np.dtype[Any])
+    with field.write() as w:
+        assert_type(w, WriteLease)
+        w[...] = 1.0
+        w[0, 1:3] = np.ones(2)
+        elements: NDArray[np.float32] = w.array
+        assert_type(w.publish(), int)
+    maybe = field.try_write()
+    assert_type(maybe, WriteLease | None)
+    assert_type(client.put("x", [1, 2, 3]), Array)
+    assert_type(field.put(elements, casting="unsafe"), int)
+
+def reads(field: Array) -> None:
+    with field.read() as r:
+        assert_type(r, ReadLease)
+        assert_type(r.array, NDArray[Any])
+        assert_type(r[...], NDArray[Any])
+        assert_type(r[1:], NDArray[Any])
+        assert_type(r[0], Any)
+        assert_type(np.asarray(r), NDArray[Any])
+        mean: float = r.array.mean()
+        memoryview(r)
+    assert_type(field.get(), NDArray[Any])
+    follower = field.follow(timeout=3)
+    assert_type(follower.array, Array)
+    for lease in follower:
+        assert_type(lease, ReadLease)
+    assert_type(field.try_read(), ReadLease | None)
+    assert_type(memlease.release_views(field), int)
+
+async def waits(field: Array) -> None:
+    assert_type(await field.read_async(), ReadLease)
+    async for lease in field.follow():
+        assert_type(lease, ReadLease)
+
+def connects() -> None:
+    with memlease.connect(timeout=3) as client:
+        assert_type(client, Client)
+        assert_type(client.list("x/*"), list[str])
+        assert_type(client.open("x"), Array)
+
+def handles(error: memlease.Error) -> str:
+    assert_type(error.code, str)
+    return error.hint
+"""
+
+# A line each; mypy refuses all of them.
+MISTYPED = """
+field.read(wait=3)
+field.publish()
+field.read()[0] = 1
+field.read().array = "x"
+field.put([1], casting="same")
+client.create("c", 3, "f4", lifetime="forever")
+client.create("c", 3, "f4", device=3)
+memlease.connect(timeout="3")
+"""
+
+
+@pytest.mark.no_asan  # looks, and calls nothing
+def test_what_users_get_has_types(tmp_path):
+    good, bad = tmp_path / "good.py", tmp_path / "bad.py"
+    good.write_text(TYPED)
+    lines = MISTYPED.strip().splitlines()
+    head = "import memlease\ndef f(client: memlease.Client, field: memlease.Array) -> None:\n    "
+    bad.write_text(head + "\n    ".join(lines) + "\n")
+    result = run(sys.executable, "-m", "mypy", "--strict", good, bad, cwd=tmp_path)
+    assert "good.py" not in result.stdout, result.stdout
+    refused = {int(line) for line in re.findall(r"bad\.py:(\d+): error", result.stdout)}
+    assert refused == set(range(3, 3 + len(lines))), result.stdout
 
 
 def test_everything_public_is_documented():
