@@ -102,6 +102,53 @@ prove_namespaces() {
   keep_summary '^=+ .* in [0-9.]+s.*=+$'
 }
 
+readonly image_packages=(buildah debootstrap)
+
+# The base that the Containerfile names, without a registry: Debian's minimal system.
+image_base() {
+  local container
+  container=$("${buildah[@]}" from scratch) &&
+    "${buildah[@]}" copy --quiet "$container" "$("$python" tests/wheel/roots.py make bookworm)" / &&
+    "${buildah[@]}" commit --quiet --rm "$container" memlease-base
+}
+
+image_build() {
+  "${buildah[@]}" build --isolation=chroot --format=docker --build-arg BASE=localhost/memlease-base \
+    --tag memleased --file deploy/container/Containerfile "$root"
+}
+
+# Its root file system, as a container has it, to $1.
+image_unpack() {  # FOLDER
+  local container mounted
+  container=$("${buildah[@]}" from memleased) && mounted=$("${buildah[@]}" mount "$container") &&
+    mkdir -p "$1" && cp -a "$mounted/." "$1" && "${buildah[@]}" umount "$container" &&
+    du -sh --apparent-size "$1"
+}
+
+# Both stages of the Containerfile, with the packages of the Debian archive; then what the image holds is
+# tried as by ./dev test. As root.
+prove_image() {
+  local store=$root/build/prove-image
+  local buildah=(buildah --root "$store/store" --runroot "$store/run" --storage-driver vfs)
+  setup test
+  ensure_packages "${image_packages[@]}"
+  build_targets release memlease_package memlease_peer memlease_cuda fakecuda_program fakecuda_kernels
+  install_python release
+  use_build release
+  rm -rf "$store"
+  mkdir -p "$store"
+  step "image: bare system" "$python" tests/wheel/roots.py make bookworm
+  if grep '^not tried: ' "$last_log"; then return; fi
+  step "image: base" image_base
+  step "image: both stages" image_build
+  step "image: unpack" image_unpack "$store/image"
+  tail -n 1 "$last_log"
+  step "image: try it" env "MEMLEASE_IMAGE=$store/image" "$python" -m pytest -p no:cacheprovider -rA \
+    tests/integration/containers/test_image.py
+  keep_summary '^=+ .* in [0-9.]+s.*=+$'
+  rm -rf "$store"
+}
+
 # What ./dev deb makes, in the container of prove_systemd: from the files alone, as a machine's administrator has them.
 prove_debs() {
   # shellcheck source=deploy/debian/deb.sh
@@ -123,12 +170,12 @@ prove() {  # [PART] [--minutes N]
         minutes=$2
         shift
         ;;
-      model | storms | fuzz | package | systemd | debs | namespaces | docs) parts+=("$1") ;;
+      model | storms | fuzz | package | systemd | debs | namespaces | image | docs) parts+=("$1") ;;
       *) die "no such part to prove: $1 (see ./dev help)" 2 ;;
     esac
     shift
   done
-  ((${#parts[@]} > 0)) || parts=(package systemd debs namespaces docs fuzz storms model)
+  ((${#parts[@]} > 0)) || parts=(package systemd debs namespaces image docs fuzz storms model)
   trap 'say; say "interrupted: nothing found so far"; exit 130' INT
   for part in "${parts[@]}"; do "prove_$part" "$minutes"; done
   say "Proved: ${parts[*]} in $((SECONDS - start)) s"
