@@ -166,7 +166,9 @@ class DevicePeer {
       check_cuda(tk_add(lock.data(), static_cast<std::size_t>(a.size()), 3, on));
     }
     MemArray<std::uint64_t, 3> copy = a;
-    { copy.lock().drop(); }
+    {
+      copy.lock().drop();
+    }
     std::size_t wrong = 0;
     for (std::int64_t k = 0; k < 7; ++k) wrong += (a(1, 3, k) != 5) + (copy(0, 0, k) != 5);
     const std::string where = a.on_device() && copy.on_device() ? "device" : "host";

@@ -98,9 +98,10 @@ TEST_F(ReplicaStorm, AllAtOnceReadNothingThatWasNotWritten) {
 
 TEST_F(ReplicaStorm, DeathsInTheMiddleLeaveTheNewestVersion) {
   const std::vector<std::string> steps = {
-      "device.replica_begun",       "device.replica_copied",    "device.number_flagged",  "device.number_taken",
-      "write.numbered",      "write.handed_out",  "publish.slot",    "publish.begin",
-      "publish.publication", "end_write.counted", "ownership.copied"};
+      "device.replica_begun", "device.replica_copied", "device.number_flagged",
+      "device.number_taken",  "write.numbered",        "write.handed_out",
+      "publish.slot",         "publish.begin",         "publish.publication",
+      "end_write.counted",    "ownership.copied"};
   for (int turn = 0; turn < 30; ++turn) {
     const auto i = static_cast<int>(random(kPeers));
     Client& peer = *peers[i];

@@ -150,15 +150,15 @@ class MEMLEASE_API Array {
   }
 #endif
 
-  // A handle of the same array on another device ("host", "cuda:0", a GPU's UUID), by a replica that
-  // is made there at the first time; on its own device, this handle. Reading there copies the newest
-  // version over unless it is there, once however many ask for it, and waits for the copy; writing
-  // there makes the array's next version. A version has one number wherever it is. A replica has the
-  // array's slots, counts in its owner's quota, and goes once nobody has it open and its home has
-  // its newest version; errors and memleasectl call it "name@device". Calls the daemon. Throws
-  // InvalidArgument and Unsupported (the device), Denied (it would have to be made, and this process
-  // may not write the array), QuotaExceeded, OutOfMemory. Reading throws Denied where this process
-  // may not write and the newest version is elsewhere.
+  // A handle of the same array on another device ("host", "cuda:0", a GPU's UUID), by a replica
+  // that is made there at the first time; on its own device, this handle. Reading there copies the
+  // newest version over unless it is there, once however many ask for it, and waits for the copy;
+  // writing there makes the array's next version. A version has one number wherever it is. A
+  // replica has the array's slots, counts in its owner's quota, and goes once nobody has it open
+  // and its home has its newest version; errors and memleasectl call it "name@device". Calls the
+  // daemon. Throws InvalidArgument and Unsupported (the device), Denied (it would have to be made,
+  // and this process may not write the array), QuotaExceeded, OutOfMemory. Reading throws Denied
+  // where this process may not write and the newest version is elsewhere.
   Array on(const std::string& device) const;
 
   // Copies a whole version out of or into C-ordered host memory of exactly the array's elements.
