@@ -187,7 +187,7 @@ def test_a_pickled_array_that_cannot_be_opened_is_tried_again(memlease_daemon, t
     client = memlease_daemon.connect()
     array = client.put("a", np.arange(3))
     link = tmp_path / "run"
-    unpickled = references.open_reference(str(link), "a", array.id)
+    unpickled = references.open_reference(str(link), "a", array.id, "host")
     with pytest.raises(memlease.DaemonUnavailable):
         unpickled.get()
     assert not unpickled.closed
@@ -195,7 +195,7 @@ def test_a_pickled_array_that_cannot_be_opened_is_tried_again(memlease_daemon, t
     assert unpickled.get().tolist() == [0, 1, 2]
     unpickled.close()
     assert unpickled.closed
-    unopened = references.open_reference(str(tmp_path / "nowhere"), "a", 1)
+    unopened = references.open_reference(str(tmp_path / "nowhere"), "a", 1, "host")
     unopened.close()
     assert unopened.closed
     with pytest.raises(memlease.Closed):

@@ -167,6 +167,8 @@ def test_a_hook_installs_nothing(tmp_path):
         (tmp_path / "bin" / name).write_text(f"#!/bin/sh\ntouch '{tmp_path}/called'\n")
         (tmp_path / "bin" / name).chmod(0o755)
     shutil.copy(ROOT / "dev", tmp_path)
+    (tmp_path / "tests").mkdir()
+    shutil.copy(ROOT / "tests" / "lint.sh", tmp_path / "tests")
     hook = (ROOT / ".pre-commit-config.yaml").read_text()
     entry = re.search(r"entry: ([^#\n]+)", hook)[1]
     path = f"{tmp_path}/bin:{os.environ['PATH']}"
