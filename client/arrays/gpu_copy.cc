@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "client/arrays/pin.h"
 #include "client/ordering/host_event.h"
 #include "client/ordering/lease_streams.h"
 #include "client/ordering/strided_copy.h"
@@ -209,6 +210,14 @@ absl::Status copy_version(OpenArray& from, std::uint32_t from_slot, std::uint64_
     if (from.importer() == &importer) from_streams.stream = on;
     return copy_pieces(to, importer, to.write_data(slot), from.read_data(from_slot), on);
   });
+}
+
+absl::Status copy_version_on(OpenArray& from, std::uint32_t from_slot, OpenArray& to,
+                             std::uint32_t slot, Stream stream) {
+  const std::byte* const data = from.read_data(from_slot);
+  return copy_in_order(to, to.gpu()->importer(),
+                       {data, from.strides_bytes(), {}, make_pin(from, from_slot, data)},
+                       to.write_data(slot), stream);
 }
 
 absl::StatusOr<Importer*> check_source(OpenArray& array, const GpuSource& source) {

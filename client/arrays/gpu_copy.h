@@ -31,6 +31,11 @@ absl::Status copy_version(OpenArray& from, std::uint32_t from_slot, std::uint64_
                           LeaseStreams& from_streams, OpenArray& to, std::uint32_t slot,
                           LeaseStreams& streams);
 
+// The same from the host to a GPU, on a stream that has been made to wait for the slot
+// (begin_gpu_write). The version is kept until it has been copied, and a later call sees that.
+absl::Status copy_version_on(OpenArray& from, std::uint32_t from_slot, OpenArray& to,
+                             std::uint32_t slot, Stream stream);
+
 // Can it be copied into this array? Asked before there is a lease. By whom: null if there are no
 // elements.
 absl::StatusOr<Importer*> check_source(OpenArray& array, const GpuSource& source);

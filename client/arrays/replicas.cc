@@ -20,6 +20,13 @@ namespace {
 using wire::ErrorCode;
 using wire::make_error;
 
+// On whose behalf a version is copied.
+struct Copier {
+  WaitLimit& wait_limit;
+  std::uint64_t interrupt_check = 0;
+  Stream stream;  // the reader's, which copies to a GPU; none: the call waits for the copy
+};
+
 // A hold on the version that is to be copied.
 class Source {
  public:
@@ -105,16 +112,20 @@ absl::Status end_copy(OpenArray& here, const WriteAttempt& write, bool publish,
   return end_gpu_write(here, write.slot, write.version, publish, {}, streams);
 }
 
+// From the host the reader's stream copies, and what it is given next runs behind that.
 absl::Status copy_and_publish(Source& source, OpenArray& here, const WriteAttempt& write,
-                              std::uint64_t interrupt_check) {
+                              const Copier& copier) {
   LeaseStreams streams;
-  streams.interrupt_check = interrupt_check;
+  streams.interrupt_check = copier.interrupt_check;
+  const Stream on = source.array().gpu() == nullptr ? copier.stream : Stream();
   absl::Status status;
-  if (here.gpu() != nullptr) status = begin_gpu_write(here, write.slot, {}, false, streams);
+  if (here.gpu() != nullptr) status = begin_gpu_write(here, write.slot, on, false, streams);
   crash_point("device.replica_begun");
-  if (status.ok()) {
-    status = status = copy_version(source.array(), source.slot(), source.version(), source.streams,
-                                   here, write.slot, streams);
+  if (status.ok() && on) {
+    status = copy_version_on(source.array(), source.slot(), here, write.slot, on);
+  } else if (status.ok()) {
+    status = copy_version(source.array(), source.slot(), source.version(), source.streams, here,
+                          write.slot, streams);
   }
   crash_point("device.replica_copied");
   const bool publish = status.ok() && !source.lost();
@@ -125,9 +136,9 @@ absl::Status copy_and_publish(Source& source, OpenArray& here, const WriteAttemp
 
 // Its number cannot be had here any more: the same content gets a new one, while nobody else gives
 // any. Nothing happens where a newer version is there by then.
-absl::Status copy_with_new_number(const Places& places, Source& source, WaitLimit& wait_limit,
-                                  std::uint64_t interrupt_check) {
+absl::Status copy_with_new_number(const Places& places, Source& source, const Copier& copier) {
   OpenArray& here = places.here();
+  WaitLimit& wait_limit = copier.wait_limit;
   WriteAttempt write;
   std::uint64_t number = 0;
   const bool is_home = &here == &places.home();
@@ -145,29 +156,28 @@ absl::Status copy_with_new_number(const Places& places, Source& source, WaitLimi
   if (!is_home) here.set_numbered_by(places.home());
   const auto newest = places.newest(kNoInterrupts);
   if (newest.ok() && *newest == source.version()) {
-    return copy_and_publish(source, here, write, interrupt_check);
+    return copy_and_publish(source, here, write, copier);
   }
   LeaseStreams untouched;
   return end_copy(here, write, false, untouched);
 }
 
-absl::Status copy_here(const Places& places, Source& source, WaitLimit& wait_limit,
-                       std::uint64_t interrupt_check) {
+absl::Status copy_here(const Places& places, Source& source, const Copier& copier) {
   OpenArray& here = places.here();
   WriteAttempt write;
-  auto status = begin_write(here, wait_limit, write, IfNoSlot::kExplain, source.version());
-  if (status.ok()) return copy_and_publish(source, here, write, interrupt_check);
+  auto status = begin_write(here, copier.wait_limit, write, IfNoSlot::kExplain, source.version());
+  if (status.ok()) return copy_and_publish(source, here, write, copier);
   if (write.outcome != WriteOutcome::kNumberUsed) return status;
   auto version = here.current_version(kNoInterrupts);
   if (!version.ok()) return version.status();
   if (*version >= source.version()) return absl::OkStatus();  // another process was faster
-  return copy_with_new_number(places, source, wait_limit, interrupt_check);
+  return copy_with_new_number(places, source, copier);
 }
 
 // Copies what is newer elsewhere, until what was the newest version at the call, or a later one, is
 // here.
-absl::Status bring(const Places& places, std::uint64_t least, WaitLimit& wait_limit,
-                   std::uint64_t interrupt_check) {
+absl::Status bring(const Places& places, std::uint64_t least, const Copier& copier) {
+  WaitLimit& wait_limit = copier.wait_limit;
   OpenArray& here = places.here();
   const auto check = [&] { return wait_limit.check_call(); };
   for (;;) {
@@ -188,9 +198,9 @@ absl::Status bring(const Places& places, std::uint64_t least, WaitLimit& wait_li
     if (!reader.ok()) return reader.status();
     const ReadAttempt held = (*reader)->acquire(0, *version);
     if (held.outcome == ReadOutcome::kAcquired && from.keep(held)) {
-      Source source(from, held, interrupt_check);
+      Source source(from, held, copier.interrupt_check);
       auto status = from.map_slot(held.slot, check);
-      if (status.ok()) status = copy_here(places, source, wait_limit, interrupt_check);
+      if (status.ok()) status = copy_here(places, source, copier);
       if (!status.ok()) return status;
     } else if (held.outcome == ReadOutcome::kTooManyHeld) {
       return make_error(ErrorCode::kTooManyHeld,
@@ -231,7 +241,7 @@ absl::Status begin_read_anywhere(ArrayHandle& handle, const ReadOptions& options
     if (!newest.ok()) return newest.status();
     const bool last = wait_limit.expired();
     if (*newest > after) {
-      auto status = bring(*places, *newest, wait_limit, handle.interrupt_check());
+      auto status = bring(*places, *newest, {wait_limit, handle.interrupt_check(), options.stream});
       if (!status.ok()) return status;
       WaitLimit at_once(here.session(), handle.interrupt_check(), std::chrono::nanoseconds(0),
                         std::chrono::nanoseconds(0));
@@ -284,7 +294,7 @@ absl::Status begin_update_of(ArrayHandle& handle, WaitLimit& wait_limit, WriteAt
       if (!places.ok()) return places.status();
       const auto newest = places->newest(check);
       if (!newest.ok()) return newest.status();
-      auto status = bring(*places, *newest, wait_limit, handle.interrupt_check());
+      auto status = bring(*places, *newest, {wait_limit, handle.interrupt_check(), {}});
       if (!status.ok()) return status;
     }
     auto status = begin_write_of(handle, wait_limit, attempt);

@@ -48,6 +48,25 @@ TEST_F(Replicas, AHostArrayIsReadOnAGpu) {
   EXPECT_EQ(reader.is_ok("mismatches r"), "0");
 }
 
+// It is the stream that copies, and the bytes stay until it has.
+TEST_F(Replicas, TheReadersStreamCopiesFromTheHost) {
+  writer.is_ok("create b 3 1000 host");
+  writer.is_ok("put b 5");
+  reader.is_ok("on b cuda:0 g");
+  reader.is_ok("gate r");
+  reader.is_ok("read g r");
+  reader.is_ok("look g 5 r");
+  reader.is_ok("release g");
+  EXPECT_EQ(reader.is_ok("idle r"), "0");
+  for (int value = 6; value < 12; ++value) writer.is_ok("put b " + std::to_string(value));
+  reader.is_ok("ungate");
+  EXPECT_EQ(reader.is_ok("mismatches r"), "0");
+  reader.is_ok("read g r");
+  reader.is_ok("look g 11 r");
+  reader.is_ok("release g");
+  EXPECT_EQ(reader.is_ok("mismatches r"), "0");
+}
+
 TEST_F(Replicas, OnItsOwnDeviceAnArrayIsItself) {
   make();
   EXPECT_THAT(writer.is_ok("on a cuda:0 b"), StartsWith("GPU-"));
