@@ -59,6 +59,7 @@ from memlease.errors import (
     WriteAborted,
 )
 from memlease.faults import explain_faults
+from memlease.mem_array import MemArray
 from memlease.programs import show_config
 from memlease.releasing import release_views
 from memlease.waiting import wait
@@ -79,6 +80,7 @@ __all__ = [
     "Interrupted",
     "InvalidArgument",
     "LeasesAtFork",
+    "MemArray",
     "NoFreeSlot",
     "NotFound",
     "OutOfMemory",

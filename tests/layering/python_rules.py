@@ -34,6 +34,7 @@ ORDER = [
     "waiting",
     "releasing",
     "client",
+    "mem_array",
     "references",
     "testing",
     "__main__",

@@ -1,0 +1,196 @@
+"""`MemArray`: an array of one's own that moves between the host and GPUs."""
+
+import itertools
+import math
+import os
+from typing import TYPE_CHECKING, Any
+
+from memlease import _core
+from memlease.array import Array
+from memlease.client import Client, connect
+from memlease.closing import Closing
+from memlease.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+# DLPack's device types, by which others name devices.
+_HOST, _CUDA = 1, 2
+
+_made = itertools.count(1)
+
+
+class MemArray(Closing):
+    """An array of zeros that moves between the host and GPUs, and that other processes may open.
+
+    A face of `Array`, with a place where it is: what is not told otherwise happens there. Closing
+    it, as its ``with`` does, lets the handle go; the array goes with its creator. It pickles as a
+    reference.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+    dtype : dtype_like
+        Of NumPy, ml_dtypes or PyTorch, or a name.
+    device : str
+        Where it is at first: ``"host"``, ``"cuda:0"``, a GPU's UUID.
+    name : str, optional
+        By which others open it. Default: one of its own.
+    client : Client, optional
+        Default: a new connection.
+
+    Raises
+    ------
+    InvalidArgument, AlreadyExists, QuotaExceeded, OutOfMemory, Unsupported
+        As `Client.create`.
+    """
+
+    __slots__ = ("_array",)
+
+    def __init__(
+        self,
+        shape: Any,
+        dtype: Any = float,
+        device: str = "host",
+        *,
+        name: str | None = None,
+        client: Client | None = None,
+    ) -> None:
+        client = client or connect()
+        name = name or f"mem_array/{os.getpid()}.{client.session_id}.{next(_made)}"
+        self._array = client.create(name, shape=shape, dtype=dtype, device=device, fill=0)
+
+    @classmethod
+    def of(cls, array: Array) -> "MemArray":
+        """Return a face of an array that is there; it begins where the handle is."""
+        made = cls.__new__(cls)
+        made._array = array
+        return made
+
+    @property
+    def array(self) -> Array:
+        """Handle of the array where it is now."""
+        return self._array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents."""
+        return self._array.shape
+
+    @property
+    def dtype(self) -> Any:
+        """Element type, as `Array.dtype`."""
+        return self._array.dtype
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def device(self) -> str:
+        """Where it is: ``"host"`` or a GPU's UUID."""
+        return self._array.device
+
+    @property
+    def on_device(self) -> bool:
+        """Whether that is a GPU."""
+        return self._array.device_ordinal is not None
+
+    def move_memory(
+        self, device: str | int, device_id: int | None = None, *, stream: Any = None
+    ) -> None:
+        """Move to a device: the newest version is copied there unless it is there.
+
+        Others' handles and views stay where they are, and valid. With a `stream`, what that is
+        given next runs behind the copy; without one the copy is waited for.
+
+        Parameters
+        ----------
+        device : str or int
+            As `Array.on`; or DLPack's type of device, 1 for the host and 2 for CUDA.
+        device_id : int, optional
+            The GPU's number in this process, with such a type. Default: the current one.
+        stream : stream, optional
+        """
+        there = self._array.on(_name_of(device, device_id))
+        there.read(stream=stream).release()
+        self._array = there
+
+    def read_numpy_array(self, source: "ArrayLike") -> None:
+        """Copy all elements in, where it is, converting them as `Array.put` does."""
+        self._array.put(source, casting="unsafe")
+
+    def get_dlpack(
+        self, device: str | int | None = None, device_id: int | None = None, *, stream: Any = None
+    ) -> _core.ReadLease:
+        """Return the newest version to read, as a context manager that speaks DLPack.
+
+        Parameters
+        ----------
+        device, device_id
+            Where it is wanted, as in `move_memory`; the array moves there. Default: where it is.
+        stream : stream, optional
+            As in `Array.read`.
+        """
+        if device is not None:
+            self.move_memory(device, device_id, stream=stream)
+        return self._array.read(stream=stream)
+
+    def lock(self, *, stream: Any = None, wait: float | None = None) -> _core.WriteLease:
+        """Return the right to change it, which nobody else has meanwhile, in whatever process.
+
+        It has the newest version's elements, where the array is. A clean end of its ``with``
+        publishes what was changed; an exception changes nothing. Readers go on with the last
+        version. `Timeout` after `wait` seconds, 10 by default.
+        """
+        return self._array.update(stream=stream, wait=wait)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Elements of the newest version, on the host: a copy."""
+        return self._array.on("host").get()[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Change elements, on the host: a version of its own. For many changes take a `lock`."""
+        with self._array.on("host").update() as lease:
+            lease[key] = value
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """Hand the newest version out, which stays as it is while the consumer has it."""
+        with self._array.read() as lease:
+            return lease.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """DLPack's type and number of the device where it is."""
+        ordinal = self._array.device_ordinal
+        return (_HOST, 0) if ordinal is None else (_CUDA, ordinal)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as a reference."""
+        return MemArray.of, (self._array,)
+
+    def close(self) -> None:
+        """Close the handle."""
+        self._array.close()
+
+    def __repr__(self) -> str:
+        """Say what it is, and where."""
+        what = f"{self._array.dtype_name}{list(self.shape)} on {self.device}"
+        return f"<memlease.MemArray '{self._array.name}' {what}>"
+
+
+def _name_of(device: str | int, device_id: int | None) -> str:
+    if isinstance(device, str):
+        if device_id is None:
+            return device
+        raise InvalidArgument(
+            f"device={device!r} names a device, and device_id={device_id} another one",
+            "give a type of device with device_id, 2 for CUDA, or a name alone",
+        )
+    if device == _HOST:
+        return "host"
+    if device == _CUDA:
+        return "cuda" if device_id is None else f"cuda:{device_id}"
+    raise InvalidArgument(
+        f"device={device!r} is not known", "give a name such as 'cuda:0', or 1 (host) or 2 (CUDA)"
+    )

@@ -1,0 +1,95 @@
+"""MemArray on the host: the article's class, face of an array."""
+
+import gc
+import pickle
+
+import memlease
+import numpy as np
+import pytest
+
+SHAPES = [(7,), (2, 4, 7), ()]
+DTYPES = ["float32", "float64", "int32", "int64", "bool", "complex64"]
+
+
+@pytest.fixture
+def client(memlease_client):
+    return memlease_client
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_its_elements_go_in_and_out(client, shape, dtype):
+    mem_array = memlease.MemArray(shape, dtype, client=client)
+    with mem_array.get_dlpack() as dlpack:
+        local_array = np.from_dlpack(dlpack)
+        assert local_array.shape == shape
+        assert local_array.dtype == dtype
+        assert not local_array.any()
+    init_array = np.arange(mem_array.size).reshape(shape).astype(dtype)
+    mem_array.read_numpy_array(init_array)
+    with mem_array.get_dlpack("host") as dlpack:
+        assert np.allclose(np.from_dlpack(dlpack), init_array)
+    assert mem_array.size == init_array.size
+    assert (mem_array.device, mem_array.on_device) == ("host", False)
+
+
+def test_a_lock_changes_it_at_its_end_and_an_exception_does_not(client):
+    mem_array = memlease.MemArray((3,), "i4", client=client)
+    with mem_array.lock() as lock:
+        lock.array[:] = 1
+        assert mem_array[0] == 0, "readers go on with the last version"
+        with pytest.raises(memlease.Timeout):
+            mem_array.lock(wait=0.01)
+    with pytest.raises(ZeroDivisionError), mem_array.lock() as lock:
+        lock.array[:] = 1 // 0
+    assert list(mem_array[:]) == [1, 1, 1]
+
+
+def test_elements_are_its_own_and_checked(client):
+    mem_array = memlease.MemArray((2, 3), client=client)
+    mem_array[1, 2] = 5
+    assert mem_array[1, 2] == 5
+    mem_array[0] = [1, 2, 3]
+    assert mem_array[:].tolist() == [[1, 2, 3], [0, 0, 5]]
+    for wrong in [(2, 0), (0, 3)]:
+        with pytest.raises(IndexError, match="out of bounds"):
+            mem_array[wrong]
+        with pytest.raises(IndexError, match="out of bounds"):
+            mem_array[wrong] = 1
+    assert mem_array.array.version == 3, "a wrong index changes nothing"
+
+
+def test_others_take_it_and_what_they_took_stays(client):
+    mem_array = memlease.MemArray((3,), "f4", client=client)
+    taken = np.from_dlpack(mem_array)
+    mem_array[0] = 1
+    assert taken[0] == 0
+    assert np.from_dlpack(mem_array)[0] == 1
+    del taken
+    gc.collect()
+    assert mem_array.__dlpack_device__() == (1, 0)
+
+
+def test_it_is_opened_by_its_name_and_by_pickle(client):
+    mem_array = memlease.MemArray((3,), "f4", name="sim/m", client=client)
+    mem_array[1] = 2
+    face = memlease.MemArray.of(client.open("sim/m"))
+    assert (face[1], face.shape, face.dtype) == (2, (3,), np.float32)
+    assert pickle.loads(pickle.dumps(mem_array))[1] == 2
+    assert repr(face) == "<memlease.MemArray 'sim/m' float32[3] on host>"
+    with face:
+        pass
+    assert face.array.closed
+    assert not mem_array.array.closed
+
+
+def test_wrong_devices_are_refused_and_it_stays(client):
+    mem_array = memlease.MemArray((3,), client=client)
+    mem_array.move_memory("host")
+    mem_array.move_memory(1)
+    for device, device_id in [("gpu", None), (7, None), ("cuda:0", 1)]:
+        with pytest.raises(memlease.InvalidArgument):
+            mem_array.move_memory(device, device_id)
+    assert mem_array.device == "host"
+    with pytest.raises(memlease.AlreadyExists):
+        memlease.MemArray((3,), name=mem_array.array.name, client=client)
