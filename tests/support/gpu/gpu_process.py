@@ -217,6 +217,7 @@ class Process:
         self._here, there = context.Pipe()
         self._process = context.Process(target=_serve, args=(there, what), daemon=True)
         self._process.start()
+        self._killed = False
         there.close()
 
     def start(self, function: Callable[..., Any], *arguments: Any) -> None:
@@ -236,7 +237,9 @@ class Process:
         return self.result()
 
     def close(self) -> None:
-        """End it as a program ends."""
+        """End it as a program ends, unless it has been killed."""
+        if self._killed:
+            return
         self._here.send(None)
         self._process.join(_START_S)
         assert self._process.exitcode == 0, f"ended with {self._process.exitcode}"
@@ -244,5 +247,6 @@ class Process:
 
     def kill(self) -> None:
         """End it in the middle of whatever it does."""
+        self._killed = True
         self._process.kill()
         self._process.join()
