@@ -105,7 +105,7 @@ absl::StatusOr<std::vector<std::shared_ptr<ArrayHandle>>> ArrayHandle::written_r
   std::vector<std::shared_ptr<ArrayHandle>> written;
   Opening& opening = *newest_.load();
   const std::uint32_t bits = array().board().elsewhere.load();
-  for (std::uint32_t number = 0; bits >> number != 0; ++number) {
+  for (std::uint32_t number = 0; number < wire::kMaxReplicas; ++number) {
     if ((bits >> number & 1) == 0) continue;
     std::shared_ptr<ArrayHandle> known;
     {
