@@ -121,6 +121,10 @@ absl::Status validate_opened_name(std::string_view name) {
 }
 
 absl::Status validate_name(std::string_view name) {
+  if (is_replica_name(name)) {
+    return invalid(fmt::format("'{}' has an @, which only names of replicas have", name),
+                   "Open the array itself, and ask it for its replica: array.on(device).");
+  }
   constexpr std::string_view kHint =
       "Names are paths like sim/rank0/density: parts of A-Z a-z 0-9 . _ - joined by single "
       "slashes.";

@@ -106,9 +106,9 @@ Array Client::create(const CreateOptions& options) const {
 
 Array Client::open(const std::string& name) const {
   Connection& connection = here(*connection_);
+  check(wire::validate_name(name));  // a replica may be open here, by a name that is none
   if (auto handle = connection.find_open(name)) return Array(std::move(handle));
   const ArrayTable& arrays = *value_or_throw(connection.use());
-  check(wire::validate_name(name));
   const auto opened = arrays.session().control().open(name, connection.interrupt());
   if (!opened.ok()) check(in_daemon(directory(), opened.status()));
   return Array(value_or_throw(connection.join(*opened)));

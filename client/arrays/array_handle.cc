@@ -32,11 +32,10 @@ absl::StatusOr<Awaited> ArrayHandle::awaited(std::uint64_t newer_than, Interrupt
   auto status = use();
   if (!status.ok() && !gone(status)) return status;
   Awaited awaited{share_array(), newer_than, {}};
-  if (status.ok() && has_places()) {
-    const auto places = this->places(interrupt);
-    if (!places.ok()) return places.status();
-    awaited.newer_elsewhere = [places = *places, newer_than] {
-      return places.newest(kNoInterrupts).value_or(0) > newer_than;
+  if (status.ok()) {
+    awaited.newer_elsewhere = [weak = weak_from_this(), newer_than] {
+      const auto handle = weak.lock();
+      return handle != nullptr && handle->newest_anywhere() > newer_than;
     };
   }
   if (gone(status)) return awaited;
@@ -85,9 +84,16 @@ absl::StatusOr<std::shared_ptr<ArrayHandle>> ArrayHandle::open_replica(const std
   return newest_.load()->by.owner->open_replica(array(), device, interrupt);
 }
 
+std::uint64_t ArrayHandle::newest_anywhere() {
+  if (!ready() || !has_places()) return 0;
+  const auto places = this->places(kNoInterrupts);
+  return places.ok() ? places->newest(kNoInterrupts).value_or(0) : 0;
+}
+
 absl::StatusOr<Places> ArrayHandle::places(InterruptCheck interrupt) {
   ArrayHandle& home = home_ == nullptr ? *this : *home_;
   if (auto status = home.use(); !status.ok()) return status;
+  const std::uint32_t bits = home.array().board().elsewhere.load();
   auto written = home.written_replicas(interrupt);
   if (!written.ok()) return written.status();
   auto here = share_array();
@@ -96,10 +102,22 @@ absl::StatusOr<Places> ArrayHandle::places(InterruptCheck interrupt) {
     if (auto array = replica->share_array(); array != here) others.push_back(std::move(array));
   }
   if (home_ != nullptr) others.push_back(home.share_array());
-  return Places(std::move(here), home.share_array(), std::move(others));
+  return Places(std::move(here), home.share_array(), std::move(others), bits);
 }
 
-// One that has been withdrawn since is of no use, and its bit is another's or nobody's.
+// Closes those that are of no use any more: a replica that has been withdrawn, and whose bit is
+// another's or nobody's.
+void ArrayHandle::close_written(Opening& opening, std::uint32_t kept) {
+  std::vector<std::shared_ptr<ArrayHandle>> gone;
+  {
+    const wire::MutexLock lock(opening.mutex);
+    for (auto& [number, replica] : opening.written) {
+      if ((kept >> number & 1) == 0 && replica != nullptr) gone.push_back(std::move(replica));
+    }
+  }
+  for (const auto& replica : gone) replica->close();
+}
+
 absl::StatusOr<std::vector<std::shared_ptr<ArrayHandle>>> ArrayHandle::written_replicas(
     InterruptCheck interrupt) {
   std::vector<std::shared_ptr<ArrayHandle>> written;
@@ -112,7 +130,11 @@ absl::StatusOr<std::vector<std::shared_ptr<ArrayHandle>>> ArrayHandle::written_r
       const wire::MutexLock lock(opening.mutex);
       known = opening.written[number];
     }
-    if (known == nullptr || !known->use().ok() || known->array().withdrawn()) {
+    if (known != nullptr && (!known->use().ok() || known->array().withdrawn())) {
+      close_written(opening, bits & ~(std::uint32_t{1} << number));
+      known = nullptr;
+    }
+    if (known == nullptr) {
       auto opened = opening.by.owner->open_replica(array(), number, interrupt);
       if (wire::code_of(opened.status()) == wire::ErrorCode::kNotFound) continue;
       if (!opened.ok()) return opened.status();
@@ -123,6 +145,7 @@ absl::StatusOr<std::vector<std::shared_ptr<ArrayHandle>>> ArrayHandle::written_r
     }
     written.push_back(std::move(known));
   }
+  close_written(opening, bits);
   return written;
 }
 
@@ -137,6 +160,7 @@ void ArrayHandle::close() {
   end(*newest_.load());
   event_.set_readable();
   if (home_ != nullptr) home_->close();
+  if (Opening& opening = *newest_.load(); !opening.by.array->forked()) close_written(opening, 0);
 }
 
 }  // namespace memlease::internal

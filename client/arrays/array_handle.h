@@ -78,6 +78,9 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
   // Where the newest version may be. Opens replicas that have been written since the last time,
   // which calls the daemon.
   absl::StatusOr<Places> places(InterruptCheck interrupt);
+  // For those who look again and again: the newest version's number where there are places, else 0,
+  // also where nobody knows.
+  std::uint64_t newest_anywhere();
   // Handles on the replicas on which versions of this home have been written. Opens those that are
   // not open, which calls the daemon.
   absl::StatusOr<std::vector<std::shared_ptr<ArrayHandle>>> written_replicas(
@@ -132,6 +135,8 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
   absl::Status open_in_child();
   void watch_again(std::uint64_t version);
   static void end(Opening& opening);
+  // `kept`: a bit for each that stays.
+  static void close_written(Opening& opening, std::uint32_t kept);
 
   std::shared_ptr<ArrayHandle> home_;
   Opening first_;

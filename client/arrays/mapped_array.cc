@@ -110,8 +110,10 @@ absl::Status MappedArray::gone(bool draining) const {
   return make_error(
       ErrorCode::kWithdrawn,
       fmt::format("'{}' has been withdrawn, or the process that created it has ended", name()),
-      "Views stay valid until they die. Open the name again if it was created again; "
-      "with lifetime 'persistent' an array outlives its creator.");
+      answer_.home
+          ? "Views stay valid until they die. Ask the array for it again: array.on(device)."
+          : "Views stay valid until they die. Open the name again if it was created again; "
+            "with lifetime 'persistent' an array outlives its creator.");
 }
 
 }  // namespace memlease::internal

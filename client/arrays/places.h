@@ -17,13 +17,20 @@ class Places {
  public:
   using Arrays = std::vector<std::shared_ptr<OpenArray>>;
   // `others`: all but `here`; the home is here or among them.
-  Places(std::shared_ptr<OpenArray> here, std::shared_ptr<OpenArray> home, Arrays others)
-      : here_(std::move(here)), home_(std::move(home)), others_(std::move(others)) {}
+  // `written`: as the home's board said before these were looked for.
+  Places(std::shared_ptr<OpenArray> here, std::shared_ptr<OpenArray> home, Arrays others,
+         std::uint32_t written)
+      : here_(std::move(here)),
+        home_(std::move(home)),
+        others_(std::move(others)),
+        written_(written) {}
 
   OpenArray& here() const { return *here_; }
   OpenArray& home() const { return *home_; }
-  // Of the home's board: a bit for each replica that has been written.
-  std::uint32_t written() const { return home_->board().elsewhere.load(); }
+  // No further replica has been written since, but perhaps one of the bits `own`.
+  bool are_all(std::uint32_t own = 0) const {
+    return (home_->board().elsewhere.load() & ~own) == (written_ & ~own);
+  }
   Arrays all() const;
 
   // The number of the newest version anywhere; 0: none. Calls the daemon for the page of a writer
@@ -42,6 +49,7 @@ class Places {
   std::shared_ptr<OpenArray> here_;
   std::shared_ptr<OpenArray> home_;
   Arrays others_;
+  std::uint32_t written_;
 };
 
 }  // namespace memlease::internal

@@ -1,5 +1,6 @@
 #include "client/arrays/replicas.h"
 
+#include <chrono>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -86,19 +87,31 @@ bool another_writes(OpenArray& array) {
   return row != nullptr && row->writing.load() != 0;
 }
 
-// Until that has ended, or for a slice of the wait.
-absl::Status await_end_of_write(OpenArray& array, WaitLimit& wait_limit) {
-  auto reader = array.reader([&] { return wait_limit.check_call(); });
+absl::Status holds_the_slots_itself(const OpenArray& here) {
+  return make_error(
+      ErrorCode::kTooManyHeld,
+      fmt::format(
+          "the newest version of '{}' would have to be copied here, and this process itself "
+          "holds the slots, by leases or views",
+          here.name()),
+      "Release leases, delete views or copy what is to stay; or create the array with more slots.");
+}
+
+// Nothing can be copied just now: for a moment, or until a write here has ended.
+absl::Status pause(OpenArray& here, WaitLimit& wait_limit) {
+  constexpr std::chrono::milliseconds kMoment{5};
+  auto reader = here.reader([&] { return wait_limit.check_call(); });
   if (!reader.ok()) return reader.status();
   const SlotReader::Counts counts = (*reader)->counts();
   (*reader)->announce_sleep();
-  if (another_writes(array)) wait_limit.sleep(counts.span());
+  wait_limit.sleep(counts.span(), kMoment);
   (*reader)->end_sleep();
   if (auto status = wait_limit.step(); !status.ok()) return status;
   if (!wait_limit.expired()) return absl::OkStatus();
   return make_error(ErrorCode::kTimeout,
-                    fmt::format("another process was writing '{}', or copying to it, for {}",
-                                array.name(), wait_limit.limit_text()),
+                    fmt::format("no version could be copied to '{}' within {}, as others write it, "
+                                "or hold its slots",
+                                here.name(), wait_limit.limit_text()),
                     "Wait longer.");
 }
 
@@ -134,28 +147,48 @@ absl::Status copy_and_publish(Source& source, OpenArray& here, const WriteAttemp
   return status.ok() ? ended : status;
 }
 
+// A write that may begin at once: whoever waited with the version held, for a slot or ownership,
+// might wait for one that waits for him. kAborted: not just now.
+absl::Status begin_at_once(OpenArray& here, const Copier& copier, WriteAttempt& write,
+                           std::uint64_t number) {
+  WaitLimit at_once(here.session(), copier.interrupt_check, std::chrono::nanoseconds(0),
+                    std::chrono::nanoseconds(0));
+  auto status = begin_write(here, at_once, write, IfNoSlot::kSkip, number);
+  const ErrorCode code = wire::code_of(status);
+  if (status.ok() || (code != ErrorCode::kNoFreeSlot && code != ErrorCode::kTimeout)) return status;
+  if (code == ErrorCode::kNoFreeSlot && here.holds_back_slots()) {
+    return holds_the_slots_itself(here);
+  }
+  write.outcome = WriteOutcome::kNoFreeSlot;
+  return absl::AbortedError("not just now");
+}
+
 // Its number cannot be had here any more: the same content gets a new one, while nobody else gives
 // any. Nothing happens where a newer version is there by then.
 absl::Status copy_with_new_number(const Places& places, Source& source, const Copier& copier) {
   OpenArray& here = places.here();
-  WaitLimit& wait_limit = copier.wait_limit;
   WriteAttempt write;
   std::uint64_t number = 0;
   const bool is_home = &here == &places.home();
   if (!is_home) {
-    const auto check = [&] { return wait_limit.check_call(); };
+    const auto check = [&] { return copier.wait_limit.check_call(); };
     auto status = here.session().control().write_elsewhere(here.answer().id, check);
-    if (status.ok()) status = begin_number(places.home(), wait_limit, number);
+    if (!status.ok()) return status;
+    WaitLimit at_once(here.session(), copier.interrupt_check, std::chrono::nanoseconds(0),
+                      std::chrono::nanoseconds(0));
+    status = begin_number(places.home(), at_once, number);
+    if (wire::code_of(status) == ErrorCode::kTimeout) return absl::AbortedError("not just now");
     if (!status.ok()) return status;
   }
-  auto status = begin_write(here, wait_limit, write, IfNoSlot::kExplain, number);
+  auto status = begin_at_once(here, copier, write, number);
   if (!status.ok()) {
     if (!is_home) places.home().end_number();
     return status;
   }
   if (!is_home) here.set_numbered_by(places.home());
+  const std::uint32_t own = is_home ? 0 : std::uint32_t{1} << here.answer().replica_number;
   const auto newest = places.newest(kNoInterrupts);
-  if (newest.ok() && *newest == source.version()) {
+  if (newest.ok() && *newest == source.version() && places.are_all(own)) {
     return copy_and_publish(source, here, write, copier);
   }
   LeaseStreams untouched;
@@ -165,7 +198,7 @@ absl::Status copy_with_new_number(const Places& places, Source& source, const Co
 absl::Status copy_here(const Places& places, Source& source, const Copier& copier) {
   OpenArray& here = places.here();
   WriteAttempt write;
-  auto status = begin_write(here, copier.wait_limit, write, IfNoSlot::kExplain, source.version());
+  auto status = begin_at_once(here, copier, write, source.version());
   if (status.ok()) return copy_and_publish(source, here, write, copier);
   if (write.outcome != WriteOutcome::kNumberUsed) return status;
   auto version = here.current_version(kNoInterrupts);
@@ -189,18 +222,24 @@ absl::Status bring(const Places& places, std::uint64_t least, const Copier& copi
     if (*place == nullptr) return absl::OkStatus();  // what was newer has been lost
     OpenArray& from = **place;
     if (!here.answer().may_write) return may_not_copy(here, from);
-    if (here.written_by_this_thread()) return writes_itself(here);
+    if (here.written_by_this_thread() || places.home().written_by_this_thread()) {
+      return writes_itself(here);
+    }
     if (another_writes(here)) {
-      if (auto status = await_end_of_write(here, wait_limit); !status.ok()) return status;
+      if (auto status = pause(here, wait_limit); !status.ok()) return status;
       continue;
     }
     const auto reader = from.reader(check);
     if (!reader.ok()) return reader.status();
     const ReadAttempt held = (*reader)->acquire(0, *version);
     if (held.outcome == ReadOutcome::kAcquired && from.keep(held)) {
-      Source source(from, held, copier.interrupt_check);
-      auto status = from.map_slot(held.slot, check);
-      if (status.ok()) status = copy_here(places, source, copier);
+      absl::Status status;
+      {
+        Source source(from, held, copier.interrupt_check);
+        status = from.map_slot(held.slot, check);
+        if (status.ok()) status = copy_here(places, source, copier);
+      }
+      if (absl::IsAborted(status)) status = pause(here, wait_limit);
       if (!status.ok()) return status;
     } else if (held.outcome == ReadOutcome::kTooManyHeld) {
       return make_error(ErrorCode::kTooManyHeld,
@@ -216,12 +255,11 @@ absl::Status bring(const Places& places, std::uint64_t least, const Copier& copi
 // Until a version above `after` is somewhere, or a further replica is written, or the end of the
 // wait.
 absl::Status await_newer(const Places& places, std::uint64_t after, WaitLimit& wait_limit) {
-  const std::uint32_t written = places.written();
   std::vector<Awaited> all;
   for (auto& array : places.all()) {
     const auto reader = array->reader([&] { return wait_limit.check_call(); });
     if (!reader.ok()) return reader.status();
-    all.push_back({std::move(array), after, [&] { return places.written() != written; }});
+    all.push_back({std::move(array), after, [&] { return !places.are_all(); }});
     all.back().reader = *reader;
   }
   return await_any(all, wait_limit).status();

@@ -83,7 +83,7 @@ class Array(_core.Array, Closing):
         Parameters
         ----------
         device : str
-            ``"host"``, ``"cuda:0"``, ``"cuda"`` for the current GPU, or a GPU's UUID.
+            ``"host"`` (or ``"cpu"``), ``"cuda:0"``, ``"cuda"`` for the current GPU, or a GPU's UUID.
 
         Returns
         -------
@@ -99,6 +99,10 @@ class Array(_core.Array, Closing):
             it where this process may not write, and a newer version would have to be copied.
         QuotaExceeded, OutOfMemory
         """
+        if not isinstance(device, str):
+            raise InvalidArgument(
+                f"device={device!r} is not a text", "give 'host', 'cuda:0' or a GPU's UUID"
+            )
         handle = self._on("host" if device == "cpu" else device)
         return self if handle.device == self.device else type(self)(handle)
 

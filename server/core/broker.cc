@@ -267,6 +267,15 @@ absl::Status Broker::write_elsewhere(Session& session, ArrayId id) {
   return absl::OkStatus();
 }
 
+// First the mark, then the looks: no write begins behind them.
+bool Broker::may_let_go(Array& replica) {
+  if (replica.pending) return false;
+  set_moving(*replica.board);
+  if (!is_writing(writer_ownership_.current_row(replica)) && home_has_all(replica)) return true;
+  clear_moving(*replica.board);
+  return false;
+}
+
 bool Broker::home_has_all(const Array& replica) const {
   const Array* const home = home_of(replica);
   return home == nullptr || server::home_has_all(writer_ownership_, *home, replica);
@@ -441,7 +450,7 @@ absl::Status Broker::withdraw(const PeerIdentity& viewer, const std::string& nam
   auto array = readable(viewer, name);
   if (!array.ok()) return array.status();
   if (!may_write(viewer, (*array)->domain)) return may_not_withdraw(**array, viewer.uid);
-  if ((*array)->home && !home_has_all(**array)) return has_what_its_home_lacks(**array);
+  if ((*array)->home && !may_let_go(**array)) return has_what_its_home_lacks(**array);
   recorder_.withdrawn(**array, viewer);
   withdraw(**array);
   return absl::OkStatus();
@@ -475,7 +484,10 @@ bool Broker::give_back_unused() {
       withdraw(*array);
     }
   }
-  return std::ranges::any_of(ids, [&](ArrayId id) { return catalog_.find(id) != nullptr; });
+  // A replica may be left by a call or a death that nobody tells of.
+  return std::ranges::any_of(catalog_.all(), [](const Array* array) {
+    return array->withdrawn || array->home.has_value();
+  });
 }
 
 // Of a withdrawn array. Who uses nothing now can use nothing any more. Where there are events all
@@ -518,10 +530,11 @@ bool Broker::exists(const PeerIdentity& viewer, const std::string& name) const {
   return readable(viewer, name).ok();
 }
 
-std::vector<std::string> Broker::names(const PeerIdentity& viewer) const {
+std::vector<std::string> Broker::names(const PeerIdentity& viewer, bool with_replicas) const {
   std::vector<std::string> readable;
   for (const auto& [name, array] : catalog_.named()) {
-    if (!array->home && may_read(viewer, array->domain)) readable.push_back(name);
+    if (array->home && !with_replicas) continue;
+    if (may_read(viewer, array->domain)) readable.push_back(name);
   }
   return readable;
 }

@@ -129,7 +129,7 @@ class Broker {
   absl::Status withdraw(const PeerIdentity& viewer, const std::string& name);
   bool exists(const PeerIdentity& viewer, const std::string& name) const;
   // Names that the viewer may read, in order. A copy, so that patterns are tried without the core.
-  std::vector<std::string> names(const PeerIdentity& viewer) const;
+  std::vector<std::string> names(const PeerIdentity& viewer, bool with_replicas = false) const;
 
   // No new arrays, opens and leases from now on.
   void drain();
@@ -173,6 +173,8 @@ class Broker {
     return array.home ? catalog_.find(*array.home) : nullptr;
   }
   bool home_has_all(const Array& replica) const;
+  // Nothing would be lost with it, and no write on it is under way, nor begins from now on.
+  bool may_let_go(Array& replica);
   std::string reclaim_reason(const Session& session, const Array& array) const;
   // The session uses the array no more: its ownership, its entry, then the array if it was the
   // last.

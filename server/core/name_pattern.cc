@@ -26,7 +26,7 @@ absl::StatusOr<NamePattern> NamePattern::parse(std::string_view text) {
       pattern.stars_.set(pattern.end_);
     } else if (c == '?') {
       pattern.any_.set(pattern.end_++);
-    } else if (c == '/' || wire::is_name_char(c)) {
+    } else if (c == '/' || c == '@' || wire::is_name_char(c)) {
       pattern.by_char_.at(static_cast<unsigned char>(c)).set(pattern.end_++);
     } else {
       return invalid(fmt::format("the pattern has byte 0x{:02x} at position {}",

@@ -95,7 +95,8 @@ absl::Status is_no_replica(const Array& array) {
 absl::Status has_what_its_home_lacks(const Array& replica) {
   return make_error(
       ErrorCode::kBusy,
-      fmt::format("'{}' has versions that its home does not have yet", replica.spec.name),
+      fmt::format("'{}' has versions that its home does not have yet, or is being written",
+                  replica.spec.name),
       "Read the array at its home first, which copies the newest one there; or withdraw the "
       "array.");
 }

@@ -189,7 +189,7 @@ grpc::Status AdminService::ListArrays(grpc::ServerContext* /*context*/,
   const auto pattern = NamePattern::parse(request->pattern());
   if (!pattern.ok()) return answer(pattern.status());
   std::vector<std::string> names;
-  host_.with_broker([&](Broker& broker) { names = broker.names(viewer); });
+  host_.with_broker([&](Broker& broker) { names = broker.names(viewer, true); });
   std::erase_if(names, [&](const std::string& name) { return !pattern->matches(name); });
   host_.with_broker([&](Broker& broker) {
     for (const std::string& name : names) {

@@ -53,6 +53,8 @@ def look_at_both(here):
     assert array.version == 2
     assert (array.get() == 2).all()
     assert here.client.list() == ["a"]
+    with pytest.raises(memlease.InvalidArgument, match="only names of replicas"):
+        here.client.open("a@host")
 
 
 def test_a_handle_there_pickles(gpu):
@@ -100,6 +102,23 @@ def wait_on_the_host(here):
         return lease.version, int(np.asarray(lease).sum())
 
 
+def test_a_wait_sees_the_first_version_that_is_written_elsewhere(gpu):
+    writer, reader = writer_and_reader(gpu, slots=3, published=7)
+    reader.start(wait_at_home)
+    writer.run(write_on_the_host)
+    assert reader.result() == (2, 9 * COUNT)
+
+
+def wait_at_home(here):
+    array = opened(here)
+    assert memlease.wait([array.follow(after=1)], timeout=30)
+    return array.version, int(array.get().sum())
+
+
+def write_on_the_host(here):
+    opened(here).on("host").put(9)
+
+
 def test_followers_are_told_of_each_newest_version(gpu):
     writer, reader = writer_and_reader(gpu, slots=3, published=7)
     reader.start(follow_on_the_host)
@@ -128,5 +147,6 @@ def ask_for_bad_devices(here):
     ):
         with pytest.raises(error):
             array.on(device)
-    with pytest.raises(TypeError):
-        array.on(0)
+    for wrong in (0, None):
+        with pytest.raises(memlease.InvalidArgument, match="is not a text"):
+            array.on(wrong)

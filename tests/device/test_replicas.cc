@@ -211,6 +211,45 @@ TEST_F(Replicas, StayWhileTheyAloneHaveTheNewestVersion) {
   EXPECT_EQ(writer.is_ok("get a"), "2 9 9");
 }
 
+// A replica that has been open for longer than the daemon's look at what is unused.
+TEST_F(Replicas, GoAlsoWhenTheyWereOpenForLong) {
+  make();
+  EXPECT_EQ(reader.is_ok("get h"), "1 7 7");
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  reader.is_ok("close h");
+  EXPECT_TRUE(becomes([&] { return arrays() == 1; }));
+}
+
+TEST_F(Replicas, AreNotWithdrawnUnderAWrite) {
+  make();
+  EXPECT_EQ(reader.is_ok("get h"), "1 7 7");
+  reader.is_ok("write h -");
+  EXPECT_EQ(error(writer, "withdraw a@host"), "Busy");
+  reader.is_ok("drop h");
+  EXPECT_EQ(reader.is_ok("put h 9"), "3");
+  EXPECT_EQ(writer.is_ok("get a"), "3 9 9");
+  writer.is_ok("withdraw a@host");
+  EXPECT_EQ(error(reader, "get h"), "Withdrawn");
+  EXPECT_EQ(reader.is_ok("on a host h"), "host");
+  EXPECT_EQ(reader.is_ok("get h"), "3 9 9");
+}
+
+// Nobody would end that wait.
+TEST_F(Replicas, WhoHoldsTheSlotsHimselfIsTold) {
+  writer.is_ok("create b 2 1000 cuda:0");
+  writer.is_ok("put b 1");
+  reader.is_ok("on b host h");
+  reader.is_ok("read h -");
+  reader.is_ok("keep h first");
+  writer.is_ok("put b 2");
+  reader.is_ok("read h -");
+  reader.is_ok("keep h second");
+  writer.is_ok("put b 3");
+  EXPECT_EQ(error(reader, "read h -"), "TooManyHeld");
+  reader.is_ok("release first");
+  EXPECT_EQ(reader.is_ok("get h"), "3 3 3");
+}
+
 TEST_F(Replicas, AreWithdrawnWithTheirArray) {
   make();
   EXPECT_EQ(reader.is_ok("get h"), "1 7 7");
@@ -226,6 +265,10 @@ TEST_F(Replicas, AReplicasNameIsNobodysToCreate) {
   EXPECT_EQ(error(writer, "create a@host 3 10 host"), "InvalidArgument");
   make();
   EXPECT_EQ(error(reader, "on a cuda:9 x"), "Unsupported");
+  EXPECT_EQ(error(reader, "open a@host"), "InvalidArgument") << "though it is open here";
+  const auto listed = daemon.admin().list_arrays("a*");
+  ASSERT_TRUE(listed.ok()) << listed.status();
+  EXPECT_EQ(listed->arrays_size(), 2) << "operators see it";
 }
 
 TEST_F(Replicas, AMemArrayMovesBetweenThem) {

@@ -132,6 +132,15 @@ TEST_F(MemArrayTest, IsAFaceOfOthersArraysWhateverTheirStrides) {
   EXPECT_THAT(message_of([&] { MemArray<double, 3>(client, array); }), HasSubstr("3 dimensions"));
 }
 
+TEST_F(MemArrayTest, WhatWasMovedFromIsAHandleStill) {
+  Array array = client.create({"a", dtype_of<int>(), {1}});
+  const Array moved = std::move(array);
+  EXPECT_EQ(array.name(), "a");  // NOLINT(bugprone-use-after-move): that is what is tested
+  Client other = client;
+  const Client taken = std::move(other);
+  EXPECT_EQ(other.list().size(), 1U);  // NOLINT(bugprone-use-after-move)
+}
+
 TEST_F(MemArrayTest, IndexesInLoopsAsKernelsDo) {
   const MemArray<int, 2> a(client, {3, 4});
   {

@@ -45,6 +45,11 @@ struct WriteOptions {
 // from the version that they have seen; leases of the parent throw ForkedClient.
 class MEMLEASE_API Array {
  public:
+  // Moves copy, too: what was moved from is a handle still.
+  Array(const Array&) noexcept = default;
+  Array& operator=(const Array&) noexcept = default;
+  ~Array() = default;
+
   const std::string& name() const MEMLEASE_LIFETIMEBOUND;
   DType dtype() const;
   const std::vector<std::int64_t>& shape() const MEMLEASE_LIFETIMEBOUND;

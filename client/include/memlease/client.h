@@ -77,6 +77,11 @@ struct CreateOptions {
 // without starting a daemon; so do its arrays.
 class MEMLEASE_API Client {
  public:
+  // Moves copy, too: what was moved from is a handle still.
+  Client(const Client&) noexcept = default;
+  Client& operator=(const Client&) noexcept = default;
+  ~Client() = default;
+
   [[nodiscard]] static Client connect(const ConnectOptions& options = {}) {
     return connect(options, MEMLEASE_VERSION);
   }

@@ -22,10 +22,11 @@
 
 namespace memlease {
 
-// Owning: the array is this process's, and goes with it, unless it is another's. Copies are deep,
-// moves and swap cost nothing. It is where to() has brought it: leases and locks are taken there,
-// and elements are read and written one by one on the host, wherever it is. Thread-safe as an Array
-// is, but for to(), assignment and swap(). Its calls throw what those of Array throw.
+// The array is this process's, and goes when the process ends or withdraws it (array().withdraw()),
+// not with this object; unless it is another's. Copies are deep, moves and swap cost nothing. It is
+// where to() has brought it: leases and locks are taken there, and elements are read and written
+// one by one on the host, wherever it is. Thread-safe as an Array is, but for to(), assignment and
+// swap(). Its calls throw what those of Array throw.
 template <typename T, std::size_t N>
 class MemArray {
   static_assert(!std::is_const_v<T>, "the elements of a MemArray can be written");
@@ -46,9 +47,10 @@ class MemArray {
     Indexer<const T, N, Integer> indexer() const {
       return make_indexer<Integer>(span());
     }
-    // For elements on the host. Throws std::out_of_range, which says which index was where.
+    // Throws std::out_of_range, which says which index was where; Unsupported on a GPU.
     template <typename... Index>
     const T& at(Index... index) const {
+      require_host(on_device_);
       return span().at(index...);
     }
     const ReadLease& lease() const { return lease_; }
@@ -57,8 +59,9 @@ class MemArray {
 
    private:
     friend class MemArray;
-    explicit Reading(ReadLease lease) : lease_(std::move(lease)) {}
+    Reading(ReadLease lease, bool on_device) : lease_(std::move(lease)), on_device_(on_device) {}
     ReadLease lease_;
+    bool on_device_;
   };
 
   // The right to change the array, which nobody else has meanwhile, in whatever process; readers go
@@ -86,6 +89,7 @@ class MemArray {
     // As Reading's.
     template <typename... Index>
     T& at(Index... index) const {
+      require_host(on_device_);
       return span().at(index...);
     }
     const WriteLease& lease() const { return lease_; }
@@ -96,8 +100,9 @@ class MemArray {
 
    private:
     friend class MemArray;
-    explicit Lock(WriteLease lease) : lease_(std::move(lease)) {}
+    Lock(WriteLease lease, bool on_device) : lease_(std::move(lease)), on_device_(on_device) {}
     WriteLease lease_;
+    bool on_device_;
     int exceptions_ = std::uncaught_exceptions();
   };
 
@@ -177,14 +182,14 @@ class MemArray {
   [[nodiscard]] Reading read(Stream stream = {}) const {
     ReadOptions options;
     options.stream = stream;
-    return Reading(array_.read(options));
+    return Reading(array_.read(options), on_device());
   }
   // Waits for another lock of the array's for `wait`, 10 seconds by default, then throws Timeout.
   [[nodiscard]] Lock lock(Stream stream = {}, Timeout wait = {}) const {
     WriteOptions options;
     options.stream = stream;
     options.wait = wait;
-    return Lock(array_.update(options));
+    return Lock(array_.update(options), on_device());
   }
 
   // One element of the newest version, and a new version with another one: on the host. For more
@@ -231,6 +236,11 @@ class MemArray {
     IndexTuple<std::int64_t, N> at{};
     for (std::size_t dim = 0; dim < N; ++dim) at[dim] = index[dim];
     return make_indexer(span)[at];
+  }
+  static void require_host(bool on_device) {
+    if (!on_device) return;
+    throw Error(ErrorCode::Unsupported, "the elements are in a GPU's memory, which at() is not for",
+                "Take a(i, j), which brings them to the host, to(\"host\") first, or a kernel.");
   }
   static std::uint64_t bytes_of(std::int64_t count) {
     return static_cast<std::uint64_t>(count) * sizeof(T);
