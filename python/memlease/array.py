@@ -83,7 +83,7 @@ class Array(_core.Array, Closing):
         Parameters
         ----------
         device : str
-            ``"host"`` (or ``"cpu"``), ``"cuda:0"``, ``"cuda"`` for the current GPU, or a GPU's UUID.
+            ``"host"`` (or ``"cpu"``), ``"cuda:0"``, ``"cuda"`` for the current GPU, or its UUID.
 
         Returns
         -------
