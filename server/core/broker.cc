@@ -200,8 +200,12 @@ absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::Ar
   auto array = std::get<std::unique_ptr<Array>>(std::move(*creation));
   array->creator = session.id;
   if (spec.writer == wire::Writer::kExclusive) array->exclusive_to = session.id;
-  array->created_unix_ms = dependencies_.clock.unix_ms();
   session.created.insert(array->id);
+  return enter(session, std::move(array));
+}
+
+Broker::Opened Broker::enter(Session& session, std::unique_ptr<Array> array) {
+  array->created_unix_ms = dependencies_.clock.unix_ms();
   const Opened opened = join(session, catalog_.add(std::move(array)), true);
   recorder_.created(*opened.array, session);
   recorder_.degraded(*opened.array, session, opened.array->write_events->shortage());
@@ -237,12 +241,8 @@ absl::StatusOr<Broker::Creation> Broker::open_replica(Session& session, ArrayId 
   replica->creator = session.id;
   replica->home = home.id;
   replica->replica_number = *number;
-  replica->created_unix_ms = dependencies_.clock.unix_ms();
   home.replicas.push_back(replica->id);
-  const Opened opened = join(session, catalog_.add(std::move(replica)), true);
-  recorder_.created(*opened.array, session);
-  recorder_.degraded(*opened.array, session, opened.array->write_events->shortage());
-  return opened;
+  return enter(session, std::move(replica));
 }
 
 absl::StatusOr<Broker::Opened> Broker::open_replica(Session& session, ArrayId id,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -164,6 +165,8 @@ class Broker {
   };
   absl::StatusOr<Member> member(Session& session, wire::ArrayId id);
   Opened join(Session& session, Array& array, bool created);
+  // One that has just been made, into the catalog; its maker is its first member.
+  Opened enter(Session& session, std::unique_ptr<Array> array);
   void end_session(wire::SessionId id, Departure how);
   void record_death(const Session& session, std::string reason);
   bool in_use(const Session& session, const Membership& membership, const Array& array) const;
