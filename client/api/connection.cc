@@ -110,7 +110,7 @@ absl::StatusOr<std::shared_ptr<OpenArray>> Connection::join_again(const OpenArra
   const wire::ArrayId id = before.answer().id;
   if (auto known = (*arrays)->find_open(before.name())) {
     if (known->answer().id == id) return known;
-    known->drop_handle();
+    known->membership().drop_handle();
     return another_array(before);
   }
   const auto answer = session().control().open(before.name(), interrupt());
@@ -129,7 +129,7 @@ absl::StatusOr<HandleOwner::Opened> Connection::open_again(const OpenArray& befo
   if (!array.ok()) return array.status();
   (*here)->keep(std::move(handle));
   if ((*here)->closed_.load()) {  // close() came first in another thread, and may not have seen it
-    (*array)->drop_handle();
+    (*array)->membership().drop_handle();
     return client_closed();
   }
   return Opened{(*here)->shared_from_this(), *std::move(array), (*here)->interrupt_check(),
@@ -142,22 +142,24 @@ absl::StatusOr<std::shared_ptr<ArrayHandle>> Connection::open_replica(OpenArray&
   auto arrays = use();
   if (!arrays.ok()) return arrays.status();
   const auto shared = arrays_->handle_of(home);
-  if (shared == nullptr || !shared->add_handle()) return home.handle_closed();
+  if (shared == nullptr || !shared->membership().add_handle())
+    return home.membership().handle_closed();
   auto home_handle = make_handle(shared);
   if (device == home.spec().device) return home_handle;
   const auto answer = session().control().open_replica(home.answer().id, device, interrupt);
-  if (!answer.ok()) return answer.status();
+  if (!answer.ok()) return home.named(answer.status());
   auto handle = join(*answer);
   if (handle.ok()) (*handle)->set_home(std::move(home_handle));
   return handle;
 }
 
-absl::StatusOr<std::shared_ptr<ArrayHandle>> Connection::open_replica(OpenArray& home,
-                                                                      std::uint32_t number,
-                                                                      InterruptCheck interrupt) {
+absl::StatusOr<std::shared_ptr<OpenArray>> Connection::join_replica(OpenArray& home,
+                                                                    std::uint32_t number,
+                                                                    InterruptCheck interrupt) {
+  if (closed_.load()) return client_closed();
   const auto answer = session().control().open_replica(home.answer().id, number, interrupt);
-  if (!answer.ok()) return answer.status();
-  return join(*answer);
+  if (!answer.ok()) return home.named(answer.status());
+  return arrays_->join(*answer);
 }
 
 absl::StatusOr<std::shared_ptr<ArrayHandle>> Connection::join(const OpenAnswer& answer) {

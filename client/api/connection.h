@@ -51,8 +51,8 @@ class Connection final : public HandleOwner, public std::enable_shared_from_this
   absl::StatusOr<std::shared_ptr<ArrayHandle>> open_replica(OpenArray& home,
                                                             const std::string& device,
                                                             InterruptCheck interrupt) override;
-  absl::StatusOr<std::shared_ptr<ArrayHandle>> open_replica(OpenArray& home, std::uint32_t number,
-                                                            InterruptCheck interrupt) override;
+  absl::StatusOr<std::shared_ptr<OpenArray>> join_replica(OpenArray& home, std::uint32_t number,
+                                                          InterruptCheck interrupt) override;
   // keep_session() of its arrays.
   void keep_session() const { internal::keep_session(arrays_); }
   Session& session() const { return arrays_->session(); }

@@ -105,13 +105,8 @@ void Follower::State::complete(internal::Awaited& awaited) const {
 
 bool Follower::State::is_at_end() const {
   if (!options.until_writer_gone || !handle->ready()) return false;
-  if (handle->has_places()) {
-    const auto places = handle->places(internal::kNoInterrupts);
-    if (!places.ok() || handle->home_array().has_writer()) return false;
-    const auto newest = places->newest(internal::kNoInterrupts);
-    return newest.ok() && *newest <= last && (*newest != 0 || last != options.after);
-  }
   internal::Awaited awaited{handle->share_array(), last, {}};
+  handle->look_anywhere(awaited);
   complete(awaited);
   awaited.reader = awaited.array->reader_if_subscribed();
   return internal::is_at_end(awaited);

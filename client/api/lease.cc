@@ -360,7 +360,7 @@ void WriteLease::drop(Stream stream) {
 void WriteLease::count_use() const noexcept {
   if (used_) return;
   state_->session().view_counts().empty_writes.fetch_add(1, std::memory_order_relaxed);
-  state_->writer_if_any()->count_empty();
+  state_->writing().slot_writer()->count_empty();
 }
 
 bool WriteLease::ended() const noexcept { return state_ == nullptr; }

@@ -13,7 +13,8 @@ ArrayHandle::ArrayHandle(HandleOwner::Opened opened)
 
 ArrayHandle::~ArrayHandle() {
   Opening* opening = newest_.load();
-  if (!opening->ended.load() && !opening->by.array->forked()) opening->by.array->drop_handle();
+  if (!opening->ended.load() && !opening->by.array->forked())
+    opening->by.array->membership().drop_handle();
   while (opening != &first_) delete std::exchange(opening, opening->before);
 }
 
@@ -22,7 +23,7 @@ absl::Status ArrayHandle::use() {
     if (auto status = open_in_child(); !status.ok()) return status;
   }
   auto status = array().usable();
-  return status.ok() && closed_.load() ? array().handle_closed() : status;
+  return status.ok() && closed_.load() ? array().membership().handle_closed() : status;
 }
 
 absl::StatusOr<Awaited> ArrayHandle::awaited(std::uint64_t newer_than, InterruptCheck interrupt) {
@@ -32,13 +33,8 @@ absl::StatusOr<Awaited> ArrayHandle::awaited(std::uint64_t newer_than, Interrupt
   auto status = use();
   if (!status.ok() && !gone(status)) return status;
   Awaited awaited{share_array(), newer_than, {}};
-  if (status.ok()) {
-    awaited.newer_elsewhere = [weak = weak_from_this(), newer_than] {
-      const auto handle = weak.lock();
-      return handle != nullptr && handle->newest_anywhere() > newer_than;
-    };
-  }
   if (gone(status)) return awaited;
+  look_anywhere(awaited);
   auto reader = awaited.array->reader(interrupt);
   if (!reader.ok() && !gone(reader.status())) return reader.status();
   if (reader.ok()) awaited.reader = *reader;
@@ -61,7 +57,7 @@ void ArrayHandle::watch_again(std::uint64_t version) {
 absl::Status ArrayHandle::open_in_child() {
   Opening* newest = newest_.load();
   while (newest->by.array->forked()) {
-    if (closed_.load()) return newest->by.array->handle_closed();
+    if (closed_.load()) return newest->by.array->membership().handle_closed();
     auto opened = newest->by.owner->open_again(*newest->by.array, weak_from_this());
     if (!opened.ok()) return opened.status();
     auto opening = std::make_unique<Opening>(*std::move(opened));
@@ -69,7 +65,7 @@ absl::Status ArrayHandle::open_in_child() {
     if (newest_.compare_exchange_strong(newest, opening.get())) {
       newest = opening.release();
     } else {
-      opening->by.array->drop_handle();
+      opening->by.array->membership().drop_handle();
     }
   }
   interrupt_check_.store(newest->by.interrupt_check, std::memory_order_relaxed);
@@ -84,75 +80,41 @@ absl::StatusOr<std::shared_ptr<ArrayHandle>> ArrayHandle::open_replica(const std
   return newest_.load()->by.owner->open_replica(array(), device, interrupt);
 }
 
-std::uint64_t ArrayHandle::newest_anywhere() {
+void ArrayHandle::look_anywhere(Awaited& awaited) {
+  if (home_ != nullptr) awaited.home = home_->share_array();
+  awaited.newest_anywhere = [weak = weak_from_this()] {
+    const auto handle = weak.lock();
+    return handle == nullptr ? 0 : handle->newest_anywhere();
+  };
+}
+
+std::optional<std::uint64_t> ArrayHandle::newest_anywhere() {
   if (!ready() || !has_places()) return 0;
   const auto places = this->places(kNoInterrupts);
-  return places.ok() ? places->newest(kNoInterrupts).value_or(0) : 0;
+  if (!places.ok()) return std::nullopt;
+  const auto newest = places->newest(kNoInterrupts);
+  return newest.ok() ? std::optional(*newest) : std::nullopt;
 }
 
 absl::StatusOr<Places> ArrayHandle::places(InterruptCheck interrupt) {
   ArrayHandle& home = home_ == nullptr ? *this : *home_;
   if (auto status = home.use(); !status.ok()) return status;
   const std::uint32_t bits = home.array().board().elsewhere.load();
-  auto written = home.written_replicas(interrupt);
-  if (!written.ok()) return written.status();
-  auto here = share_array();
+  Opening& opening = *home.newest_.load();
   Places::Arrays others;
-  for (const auto& replica : *written) {
-    if (auto array = replica->share_array(); array != here) others.push_back(std::move(array));
-  }
+  auto status =
+      opening.written.add_to(others, *opening.by.owner, *opening.by.array, bits, interrupt);
+  if (!status.ok()) return status;
+  auto here = share_array();
+  std::erase(others, here);
   if (home_ != nullptr) others.push_back(home.share_array());
   return Places(std::move(here), home.share_array(), std::move(others), bits);
 }
 
-// Closes those that are of no use any more: a replica that has been withdrawn, and whose bit is
-// another's or nobody's.
-void ArrayHandle::close_written(Opening& opening, std::uint32_t kept) {
-  std::vector<std::shared_ptr<ArrayHandle>> gone;
-  {
-    const wire::MutexLock lock(opening.mutex);
-    for (auto& [number, replica] : opening.written) {
-      if ((kept >> number & 1) == 0 && replica != nullptr) gone.push_back(std::move(replica));
-    }
-  }
-  for (const auto& replica : gone) replica->close();
-}
-
-absl::StatusOr<std::vector<std::shared_ptr<ArrayHandle>>> ArrayHandle::written_replicas(
-    InterruptCheck interrupt) {
-  std::vector<std::shared_ptr<ArrayHandle>> written;
-  Opening& opening = *newest_.load();
-  const std::uint32_t bits = array().board().elsewhere.load();
-  for (std::uint32_t number = 0; number < wire::kMaxReplicas; ++number) {
-    if ((bits >> number & 1) == 0) continue;
-    std::shared_ptr<ArrayHandle> known;
-    {
-      const wire::MutexLock lock(opening.mutex);
-      known = opening.written[number];
-    }
-    if (known != nullptr && (!known->use().ok() || known->array().withdrawn())) {
-      close_written(opening, bits & ~(std::uint32_t{1} << number));
-      known = nullptr;
-    }
-    if (known == nullptr) {
-      auto opened = opening.by.owner->open_replica(array(), number, interrupt);
-      if (wire::code_of(opened.status()) == wire::ErrorCode::kNotFound) continue;
-      if (!opened.ok()) return opened.status();
-      known = *std::move(opened);
-      std::shared_ptr<ArrayHandle> before = known;  // dies without the lock
-      const wire::MutexLock lock(opening.mutex);
-      opening.written[number].swap(before);
-    }
-    written.push_back(std::move(known));
-  }
-  close_written(opening, bits);
-  return written;
-}
-
 void ArrayHandle::end(Opening& opening) {
-  if (!opening.by.array->forked() && !opening.ended.exchange(true)) {
-    opening.by.array->close_handle();
-  }
+  if (opening.by.array->forked() || opening.ended.exchange(true)) return;
+  opening.by.array->close_handle();
+  opening.written.close();
 }
 
 void ArrayHandle::close() {
@@ -160,7 +122,6 @@ void ArrayHandle::close() {
   end(*newest_.load());
   event_.set_readable();
   if (home_ != nullptr) home_->close();
-  if (Opening& opening = *newest_.load(); !opening.by.array->forked()) close_written(opening, 0);
 }
 
 }  // namespace memlease::internal

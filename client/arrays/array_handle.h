@@ -9,49 +9,21 @@
 
 #include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/arrays/array_event.h"
 #include "client/arrays/await_any.h"
+#include "client/arrays/handle_owner.h"
 #include "client/arrays/open_array.h"
 #include "client/arrays/places.h"
-#include "wire/mutex.h"
+#include "client/arrays/written_replicas.h"
 
 namespace memlease::internal {
-
-class ArrayHandle;
-
-// Whose handle it is. Implemented by Connection (client/api/connection.h), called by ArrayHandle in
-// a forked child. Thread-safe.
-class HandleOwner {
- public:
-  struct Opened {
-    std::shared_ptr<HandleOwner> owner;
-    std::shared_ptr<OpenArray> array;  // with one of its handles
-    std::uint64_t interrupt_check = 0;
-    bool strict = false;  // ConnectOptions
-  };
-  virtual ~HandleOwner() = default;
-  // In a forked child: the array of that handle, which the parent had open as `before`. Calls the
-  // daemon. kWithdrawn if it has gone, or another one has its name; kDaemonLost if its daemon has;
-  // kClosed; and what connect() and open() say.
-  virtual absl::StatusOr<Opened> open_again(const OpenArray& before,
-                                            std::weak_ptr<ArrayHandle> handle) = 0;
-  // A handle on a replica of that array, which this process has open: on a device, made if need be,
-  // with a handle of its own on the home; or the replica of a number, without. Calls the daemon.
-  virtual absl::StatusOr<std::shared_ptr<ArrayHandle>> open_replica(OpenArray& home,
-                                                                    const std::string& device,
-                                                                    InterruptCheck interrupt) = 0;
-  virtual absl::StatusOr<std::shared_ptr<ArrayHandle>> open_replica(OpenArray& home,
-                                                                    std::uint32_t number,
-                                                                    InterruptCheck interrupt) = 0;
-};
 
 class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
  public:
@@ -66,7 +38,6 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
   bool strict() const { return first_.by.strict; }
   // Of a handle on a replica: one on its home, which nobody else has. Null: the array is a home.
   ArrayHandle* home() const { return home_.get(); }
-  const std::shared_ptr<ArrayHandle>& share_home() const { return home_; }
   void set_home(std::shared_ptr<ArrayHandle> home) { home_ = std::move(home); }
   // Whose name, identity and writer are those of the array, wherever it is.
   OpenArray& home_array() const { return home_ == nullptr ? array() : home_->array(); }
@@ -78,13 +49,6 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
   // Where the newest version may be. Opens replicas that have been written since the last time,
   // which calls the daemon.
   absl::StatusOr<Places> places(InterruptCheck interrupt);
-  // For those who look again and again: the newest version's number where there are places, else 0,
-  // also where nobody knows.
-  std::uint64_t newest_anywhere();
-  // Handles on the replicas on which versions of this home have been written. Opens those that are
-  // not open, which calls the daemon.
-  absl::StatusOr<std::vector<std::shared_ptr<ArrayHandle>>> written_replicas(
-      InterruptCheck interrupt);
   // Of a home: a handle on its replica there, or another one on itself.
   absl::StatusOr<std::shared_ptr<ArrayHandle>> open_replica(const std::string& device,
                                                             InterruptCheck interrupt);
@@ -107,6 +71,8 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
   // handle. In a forked child it opens the array first, and the first time in a process it
   // subscribes. kClosed and what a read says; a withdrawn array is ready.
   absl::StatusOr<Awaited> awaited(std::uint64_t newer_than, InterruptCheck interrupt);
+  // The part of that which is about the array's places, for whoever makes his own.
+  void look_anywhere(Awaited& awaited);
   // ArrayEvent's: readable while there is a version above those that note_taken() has been told
   // since it was opened.
   absl::StatusOr<int> event_fd();
@@ -128,15 +94,12 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
     HandleOwner::Opened by;
     Opening* before = nullptr;
     std::atomic<bool> ended{false};  // its handle of the array has been closed
-    wire::Mutex mutex;
-    // Those of written_replicas(), by their numbers.
-    std::map<std::uint32_t, std::shared_ptr<ArrayHandle>> written ABSL_GUARDED_BY(mutex);
+    WrittenReplicas written;         // of a home
   };
   absl::Status open_in_child();
   void watch_again(std::uint64_t version);
+  std::optional<std::uint64_t> newest_anywhere();
   static void end(Opening& opening);
-  // `kept`: a bit for each that stays.
-  static void close_written(Opening& opening, std::uint32_t kept);
 
   std::shared_ptr<ArrayHandle> home_;
   Opening first_;

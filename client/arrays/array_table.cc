@@ -32,7 +32,7 @@ std::shared_ptr<OpenArray> ArrayTable::join_known(const OpenAnswer& answer) {
       }
       known = make_handle(*named->second);
     }
-    if (known->reopen()) return known;
+    if (known->membership().reopen()) return known;
     left = std::move(known);
   }
 }
@@ -77,7 +77,7 @@ std::shared_ptr<OpenArray> ArrayTable::find_open(const std::string& name) {
     if (named == named_.end() || !named->second->array->has_its_name()) return nullptr;
     known = make_handle(*named->second);
   }
-  return known->add_handle() ? known : nullptr;
+  return known->membership().add_handle() ? known : nullptr;
 }
 
 std::shared_ptr<OpenArray> ArrayTable::handle_of(OpenArray& array) {

@@ -35,6 +35,10 @@ std::set<const SlotReader*> readers_of(const std::vector<Awaited>& all) {
   return readers;
 }
 
+std::optional<std::uint64_t> newest_anywhere(const Awaited& awaited) {
+  return awaited.newest_anywhere ? awaited.newest_anywhere() : 0;
+}
+
 struct Look {
   bool ready = false;
   std::optional<wire::RowRef> unmapped;  // the writer's row, which has to be fetched first
@@ -44,7 +48,7 @@ Look look_at(const Awaited& awaited) {
   const OpenArray& array = *awaited.array;
   if (awaited.is_over && awaited.is_over()) return {true, {}};
   if (awaited.reader == nullptr || array.ending() || array.left()) return {true, {}};
-  if (awaited.newer_elsewhere && awaited.newer_elsewhere()) return {true, {}};
+  if (newest_anywhere(awaited).value_or(0) > awaited.newer_than) return {true, {}};
   const ReadAttempt attempt = awaited.reader->acquire(0, awaited.newer_than);
   switch (attempt.outcome) {
     case ReadOutcome::kAcquired:
@@ -101,11 +105,15 @@ absl::Status check_sessions(const std::vector<Awaited>& all) {
 
 bool is_at_end(const Awaited& awaited) {
   OpenArray& array = *awaited.array;
-  if (awaited.reader == nullptr || array.has_writer()) return false;
+  const OpenArray& home = awaited.home == nullptr ? array : *awaited.home;
+  if (awaited.reader == nullptr || home.has_writer()) return false;
   // That first: what the writer has published is there since it went.
+  const auto anywhere = newest_anywhere(awaited);
+  if (!anywhere || *anywhere > awaited.newer_than) return false;
   const ReadAttempt attempt = awaited.reader->acquire(0, awaited.newer_than);
   if (attempt.outcome == ReadOutcome::kAcquired) array.end_read(attempt.slot);
-  return attempt.outcome == ReadOutcome::kNotYet && (awaited.begun || array.known_version() != 0);
+  return attempt.outcome == ReadOutcome::kNotYet &&
+         (awaited.begun || *anywhere != 0 || array.known_version() != 0);
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -20,8 +21,11 @@ struct Awaited {
   std::uint64_t newer_than = 0;
   // What else makes it ready; may be empty. Asked at each look, ten times a second at least.
   std::function<bool()> is_over;
-  // Likewise: a newer version is on another place of the array.
-  std::function<bool()> newer_elsewhere = {};
+  // Likewise, for an array that may have places: the newest version's number; 0: it has none;
+  // nothing where nobody knows.
+  std::function<std::optional<std::uint64_t>()> newest_anywhere = {};
+  // Whose writer it is that may go, of a replica; null: the array's own.
+  std::shared_ptr<OpenArray> home = {};
   // It is ready, too, once no process is the writer and nothing newer is there; but not before a
   // first version was, or `begun`.
   bool until_writer_gone = false;

@@ -63,7 +63,7 @@ absl::Status verdict(OpenArray& array, const ReadOptions& options, const ReadAtt
 
 // With one slot a read waits for the write that goes on; that of the thread itself would never end.
 absl::Status refuse_self_deadlock(const OpenArray& array) {
-  if (array.slots() != 1 || !array.written_by_this_thread()) return absl::OkStatus();
+  if (array.slots() != 1 || !array.writing().entered_by_this_thread()) return absl::OkStatus();
   return make_error(
       ErrorCode::kBusy,
       fmt::format("this thread itself is writing '{}', whose only slot has no version "
@@ -77,18 +77,6 @@ absl::Status refuse_self_deadlock(const OpenArray& array) {
 bool must_wait(const ReadAttempt& attempt) {
   return attempt.outcome == ReadOutcome::kNotYet || attempt.outcome == ReadOutcome::kUnmapped;
 }
-
-// Announces that a thread of this process sleeps on the array.
-class Sleeper {
- public:
-  explicit Sleeper(SlotReader& reader) : reader_(reader) { reader_.announce_sleep(); }
-  ~Sleeper() { reader_.end_sleep(); }
-  Sleeper(const Sleeper&) = delete;
-  Sleeper& operator=(const Sleeper&) = delete;
-
- private:
-  SlotReader& reader_;
-};
 
 // Maps the row that the attempt has not found. OK also where it cannot be had just now: its writer
 // has gone, and the board is about to say so, or the daemon does not answer but there is time left.
@@ -168,7 +156,7 @@ absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit&
       attempt = {};  // given back; the array may have been opened again since it was closed
       array.leave_if_due();
       auto status = array.usable();
-      return status.ok() ? array.handle_closed() : status;
+      return status.ok() ? array.membership().handle_closed() : status;
     }
     if (auto status = verdict(array, options, attempt); !status.ok()) {
       array.leave_if_due();  // it has been withdrawn

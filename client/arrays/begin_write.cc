@@ -95,7 +95,7 @@ absl::StatusOr<bool> ask_for_ownership(OpenArray& array, WaitLimit& wait_limit, 
   ControlPort& control = array.session().control();
   const std::vector<wire::FutexWait> words = ownership_words(array, Unmapped::kLeave);
   auto answer = control.acquire_writer(array.answer().id, [&] { return wait_limit.check_call(); });
-  if (!answer.ok()) return answer.status();
+  if (!answer.ok()) return array.named(answer.status());
   crash_point("ownership.asked");
   auto writer = array.writer(answer->row);
   if (!writer.ok()) return writer.status();
@@ -181,11 +181,11 @@ class WriteWait final : public SlotWait {
     if (!stopped_.ok()) return Grown::kStop;
     if (if_none_ == IfNoSlot::kExplain) return ask_for_slot(slots);
     const auto begin = Clock::now();
-    if (begin < array_.next_growth()) return Grown::kRefused;
+    if (begin < array_.writing().next_growth()) return Grown::kRefused;
     const Grown grown = ask_for_slot(slots);
     const auto end = Clock::now();
     const auto pause = std::max<Clock::duration>(kAskedAgain, 10 * (end - begin));
-    if (!refused_.ok()) array_.set_next_growth(end + pause);
+    if (!refused_.ok()) array_.writing().set_next_growth(end + pause);
     return grown;
   }
 
@@ -196,7 +196,7 @@ class WriteWait final : public SlotWait {
     counted_.sleeps();
     wait_limit_.sleep(counts, longest);
     // A loop that rebinds a name may keep a write waiting for a moment: that is no news.
-    if (by_itself && wait_limit_.is_long()) array_.note_starved();
+    if (by_itself && wait_limit_.is_long()) array_.view_warning().note_starved();
     stopped_ = wait_limit_.step();
     return stopped_.ok();
   }
@@ -244,10 +244,10 @@ absl::Status map_written(OpenArray& array, std::uint32_t slot, WaitLimit& wait_l
   const auto check = [&] { return wait_limit.check_interrupt(); };
   absl::Status status = array.map_slot_to_write(slot, check);
   if (status.ok() && array.gpu() != nullptr) {
-    const wire::Publication current = array.writer_if_any()->current();
+    const wire::Publication current = array.writing().slot_writer()->current();
     if (current.version != 0) status = array.map_slot_to_write(current.slot, check);
   }
-  if (!status.ok()) array.writer_if_any()->drop(slot);
+  if (!status.ok()) array.writing().slot_writer()->drop(slot);
   return status;
 }
 
@@ -268,7 +268,7 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
     if (auto status = write_within_share(array); !status.ok()) return status;
     WriteWait wait(array, wait_limit, counted, if_none);
     attempt = {};
-    if (SlotWriter* writer = array.writer_if_any()) {
+    if (SlotWriter* writer = array.writing().slot_writer()) {
       attempt = begin_slot(array, *writer, wait, number);
     }
     if (!wait.stopped().ok()) return wait.stopped();
@@ -276,7 +276,7 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
       case WriteOutcome::kReady:
         return map_written(array, attempt.slot, wait_limit);
       case WriteOutcome::kNoFreeSlot:
-        if (array.holds_back_slots()) array.note_starved();
+        if (array.holds_back_slots()) array.view_warning().note_starved();
         count_without_slot(array);
         if (if_none == IfNoSlot::kSkip) return make_error(ErrorCode::kNoFreeSlot, "", "");
         return no_free_slot(array, wait_limit, wait.refused());
@@ -297,7 +297,8 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
 absl::Status enter_writing(OpenArray& array, WaitLimit& wait_limit) {
   // The lock may be held by a thread that is not in this process.
   if (array.forked()) return array.usable();
-  for (std::chrono::nanoseconds slice{0}; !array.enter_writing(slice); slice = wait_limit.slice()) {
+  for (std::chrono::nanoseconds slice{0}; !array.writing().enter(slice);
+       slice = wait_limit.slice()) {
     if (auto status = wait_limit.step(); !status.ok()) return status;
     if (wait_limit.expired()) {
       return make_error(
@@ -312,7 +313,7 @@ absl::Status enter_writing(OpenArray& array, WaitLimit& wait_limit) {
 }
 
 void leave_unwritten(OpenArray& array) {
-  array.leave_writing();
+  array.writing().leave();
   array.leave_if_due();  // it was closed meanwhile, and its close() has left that to us
 }
 
@@ -337,7 +338,7 @@ absl::Status begin_number(OpenArray& home, WaitLimit& wait_limit, std::uint64_t&
   for (;;) {
     if (auto status = home.usable(); !status.ok()) return status;
     WriteAttempt attempt;
-    if (SlotWriter* writer = home.writer_if_any()) attempt = writer->take_number();
+    if (SlotWriter* writer = home.writing().slot_writer()) attempt = writer->take_number();
     if (attempt.outcome == WriteOutcome::kReady) {
       number = attempt.version;
       std::move(leave).Cancel();
@@ -354,7 +355,7 @@ absl::Status begin_update(OpenArray& array, WaitLimit& wait_limit, WriteAttempt&
 }
 
 absl::Status copy_current(OpenArray& array, WaitLimit& wait_limit, const WriteAttempt& attempt) {
-  const wire::Publication current = array.writer_if_any()->current();
+  const wire::Publication current = array.writing().slot_writer()->current();
   if (current.version == 0) {
     array.end_write(attempt.slot, attempt.version, false);
     return make_error(array.slots() == 1 ? ErrorCode::kWriteAborted : ErrorCode::kInvalidArgument,

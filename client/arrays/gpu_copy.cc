@@ -165,7 +165,7 @@ absl::Status copy_within_device(OpenArray& array, std::uint32_t from, std::uint3
   // What comes next in an added slot, and its end, must wait for the copy: it ends as a read does.
   if (!array.is_added(from)) return status;
   array.reader_if_subscribed()->hold_again(from);
-  return array.end_device_read(from, array.writer_if_any()->current().version, {stream, {}},
+  return array.end_device_read(from, array.writing().slot_writer()->current().version, {stream, {}},
                                streams.interrupt_check);
 }
 

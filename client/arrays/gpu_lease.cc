@@ -9,10 +9,11 @@ namespace memlease::internal {
 absl::Status begin_gpu_write(OpenArray& array, std::uint32_t slot, Stream stream, bool copy,
                              LeaseStreams& streams) {
   GpuArray& gpu = *array.gpu();
-  if (auto status = gpu.order()->writer().collect(*array.writer_if_any(), slot); !status.ok()) {
+  if (auto status = gpu.order()->writer().collect(*array.writing().slot_writer(), slot);
+      !status.ok()) {
     return status;
   }
-  const wire::Publication current = array.writer_if_any()->current();
+  const wire::Publication current = array.writing().slot_writer()->current();
   if (copy && current.slot != slot) {
     return copy_within_device(array, current.slot, slot, stream, streams);
   }

@@ -101,6 +101,10 @@ bool MappedArray::has_writer() const {
   return (board().writer.load() & wire::kWriterVacant) == 0 && !withdrawn();
 }
 
+absl::Status MappedArray::named(const absl::Status& of_call) const {
+  return wire::code_of(of_call) == ErrorCode::kWithdrawn ? gone(false) : of_call;
+}
+
 absl::Status MappedArray::gone(bool draining) const {
   if (draining) {
     return make_error(ErrorCode::kDaemonLost,

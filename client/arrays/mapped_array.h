@@ -87,6 +87,8 @@ class MappedArray {
   bool withdrawn() const;
   // The error of a use of the array once it is withdrawn or its daemon is ending.
   absl::Status gone(bool draining) const;
+  // The error of a call about this array. A daemon that has it no more does not know its name.
+  absl::Status named(const absl::Status& of_call) const;
 
   // The GPU's part, also where the array has been left; nullptr for the host, whose bytes are there
   // when a lease is.

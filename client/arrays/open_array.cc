@@ -22,7 +22,7 @@ absl::StatusOr<std::unique_ptr<OpenArray>> OpenArray::open(std::shared_ptr<Array
                                                            const OpenAnswer& answer) {
   std::unique_ptr<OpenArray> array(new OpenArray(std::move(owner), answer));
   if (auto status = array->map_all(); !status.ok()) {
-    array->left_ = true;  // the caller leaves
+    array->membership_.never_joined();
     return status;
   }
   FaultTable::add(*array);
@@ -30,24 +30,19 @@ absl::StatusOr<std::unique_ptr<OpenArray>> OpenArray::open(std::shared_ptr<Array
 }
 
 OpenArray::OpenArray(std::shared_ptr<ArrayOwner> owner, const OpenAnswer& answer)
-    : MappedArray(std::move(owner), answer) {}
+    : MappedArray(std::move(owner), answer), membership_(name()) {}
 
 OpenArray::~OpenArray() {
   FaultTable::remove(*this);
-  if (forked() || left_) return;
-  owner_->depart(answer_.id, opens_, take_gpu_use());
+  if (forked() || left()) return;
+  owner_->depart(answer_.id, membership_.opens(), take_gpu_use());
 }
 
 absl::Status OpenArray::usable() const {
   if (auto status = session_.usable(); !status.ok()) return status;
-  const bool left = left_.load();  // first: what has been closed was that before it was left
-  if (closed_.load(std::memory_order_relaxed)) return handle_closed();
-  return left ? gone(false) : absl::OkStatus();
-}
-
-absl::Status OpenArray::handle_closed() const {
-  return make_error(ErrorCode::kClosed, fmt::format("this handle of '{}' has been closed", name()),
-                    "Open the array again.");
+  const bool was_left = left();  // first: what has been closed was that before it was left
+  if (closed()) return membership_.handle_closed();
+  return was_left ? gone(false) : absl::OkStatus();
 }
 
 // The ends of leases and pins call nobody. What they give up may have been the last thing that kept
@@ -74,36 +69,28 @@ void OpenArray::end_write(std::uint32_t slot, std::uint64_t version, bool publis
   OpenArray* home = nullptr;
   end_lease([&] {
     if (publish) {
-      writer_->publish(slot, version);
+      writing_.slot_writer()->publish(slot, version);
     } else {
-      writer_->drop(slot);
+      writing_.slot_writer()->drop(slot);
     }
-    home = std::exchange(numbered_by_, nullptr);
-    leave_writing();
+    home = writing_.take_numbered_by();
+    writing_.leave();
   });
   if (home != nullptr) home->end_number();
 }
 
 void OpenArray::end_number() {
   end_lease([&] {
-    writer_->end_number();
-    leave_writing();
+    writing_.slot_writer()->end_number();
+    writing_.leave();
   });
-}
-
-std::uint32_t OpenArray::held_slots() const {
-  const SlotReader* reader = reader_ready_.load();
-  std::uint32_t held = 0;
-  for (std::uint32_t slot = 0; reader != nullptr && slot < layout().most; ++slot) {
-    if (reader->holds(slot) != 0) ++held;
-  }
-  return held;
 }
 
 bool OpenArray::holds_back_slots() {
   const SlotReader* reader = reader_ready_.load();
-  if (reader == nullptr || !writer_) return false;
-  const wire::Publication current = writer_->current();
+  const SlotWriter* writer = writing_.slot_writer();
+  if (reader == nullptr || writer == nullptr) return false;
+  const wire::Publication current = writer->current();
   const std::uint32_t there = wire::slots_of(board().slots.load(), layout());
   for (std::uint32_t slot = 0; slot < there; ++slot) {
     const bool is_current = current.version != 0 && current.slot == slot;
@@ -124,8 +111,9 @@ bool OpenArray::find_place(const void* address, FaultTable::Place& place) const 
 // Without a lock and without a call.
 std::uint64_t OpenArray::version_in(std::uint32_t slot) const {
   const RowRef at = wire::writer_row_of(board().writer.load());
+  const SlotWriter* own = writing_.slot_writer();
   const wire::WriterRow* writer =
-      writer_ && writer_->row_ref() == at ? &writer_->row() : pages_.last_writer_row(at);
+      own != nullptr && own->row_ref() == at ? &own->row() : pages_.last_writer_row(at);
   return writer == nullptr ? 0 : wire::version_of(writer->slot_words()[slot].load());
 }
 
@@ -171,70 +159,47 @@ absl::Status OpenArray::release_own_deferred() {
 
 void OpenArray::release_deferred_if_unused() {
   if (gpu_ == nullptr || forked()) return;
-  if (!enter_writing(std::chrono::nanoseconds::zero())) return;  // a write lease lives, or begins
-  const absl::Cleanup leave = [this] { leave_writing(); };
+  if (!writing_.enter(std::chrono::nanoseconds::zero())) return;  // a write lease lives, or begins
+  const absl::Cleanup leave = [this] { writing_.leave(); };
   release_own_deferred().IgnoreError();
   if (has_deferred()) owner_->note_deferred();
 }
 
-// A write lease may pin its slot and then end: the write lock first, then the holds.
+// A write lease may pin its slot and then end: writing first, then the holds.
 bool OpenArray::in_use() const {
-  if (left_.load()) return false;
+  if (left()) return false;
   const SlotReader* reader = reader_ready_.load();
-  return write_lock_.taken() || (reader != nullptr && reader->holds_any());
+  return writing_.entered() || (reader != nullptr && reader->holds_any());
 }
 
 bool OpenArray::has_its_name() const {
-  return !closed_.load() && (board().writer.load() & wire::kWriterDraining) == 0 && !withdrawn();
+  return !closed() && (board().writer.load() & wire::kWriterDraining) == 0 && !withdrawn();
 }
 
 // ---- Membership.
 
 absl::StatusOr<SlotReader*> OpenArray::reader(InterruptCheck interrupt) {
   if (SlotReader* ready = reader_ready_.load()) return ready;
-  wire::MutexLock lock(mutex_);
-  while (busy_ != Busy::kIdle) {
-    if (busy_ == Busy::kSubscribing && subscriber_ == std::this_thread::get_id()) {
-      return make_error(ErrorCode::kBusy,
-                        fmt::format("this thread is about to read '{}', and does so again from its "
-                                    "signal handler or interrupt check",
-                                    name()),
-                        "Note the signal there, and read after the call.");
-    }
-    const auto asks = std::chrono::steady_clock::now() + kInterruptInterval;
-    if (idle_.wait_until(mutex_, asks) == std::cv_status::no_timeout) continue;
-    lock.unlock();
-    if (auto status = interrupt(); !status.ok()) return status;
-    lock.lock();
-  }
-  if (reader_) return &*reader_;
-  if (left_) return usable();
-  if (closed_) return handle_closed();
-  busy_ = Busy::kSubscribing;
-  subscriber_ = std::this_thread::get_id();
-  lock.unlock();
+  if (auto status = membership_.begin_subscribing(interrupt); !status.ok()) return status;
   const absl::Cleanup done = [this] {
-    end_busy();
+    membership_.end();
     leave_if_due();  // it was closed meanwhile, and its close() has left that to us
   };
+  if (SlotReader* ready = reader_ready_.load()) return ready;  // another thread has been here
+  if (left()) return usable();
+  if (closed()) return membership_.handle_closed();
   if (auto status = subscribe(interrupt); !status.ok()) return status;
   reader_ready_.store(&*reader_);
   crash_point("subscribe.done");
   return &*reader_;
 }
 
-void OpenArray::end_busy() {
-  const wire::MutexLock lock(mutex_);
-  busy_ = Busy::kIdle;
-  idle_.notify_all();
-}
-
-// By the one thread that is busy with this.
+// By the thread that is alone with this.
 absl::Status OpenArray::subscribe(InterruptCheck interrupt) {
   crash_point("subscribe.begin");
   auto subscribed = session_.control().subscribe(answer_.id, interrupt);
   crash_point("subscribe.answered");
-  if (!subscribed.ok()) return subscribed.status();
+  if (!subscribed.ok()) return named(subscribed.status());
   auto row = pages_.own_row(subscribed->row, wire::reader_row_units(layout().most));
   if (!row.ok()) return row.status();
   if (order() != nullptr) {
@@ -247,50 +212,23 @@ absl::Status OpenArray::subscribe(InterruptCheck interrupt) {
 }
 
 absl::StatusOr<SlotWriter*> OpenArray::writer(RowRef at) {
-  if (writer_) return &*writer_;
+  if (SlotWriter* known = writing_.slot_writer()) return known;
   if (auto status = slot_pages_.map_for_writing(pages_); !status.ok()) return status;
   auto row = pages_.own_row(at, wire::writer_row_units(layout().most));
   if (!row.ok()) return row.status();
-  writer_.emplace(board(), answer_.id, layout(), at, *reinterpret_cast<wire::WriterRow*>(*row),
-                  pages_);
+  SlotWriter& made = writing_.make_slot_writer(board(), answer_.id, layout(), at,
+                                               *reinterpret_cast<wire::WriterRow*>(*row), pages_);
   // The ends of this process's own views look there whether a writer waits.
   pages_.writer_row(at);
-  return &*writer_;
-}
-
-bool OpenArray::reopen() {
-  const wire::MutexLock lock(mutex_);
-  while (busy_ == Busy::kLeaving) idle_.wait(mutex_);
-  if (left_) return false;
-  ++opens_;
-  ++handles_;
-  closed_.store(false);
-  return true;
-}
-
-bool OpenArray::add_handle() {
-  const wire::MutexLock lock(mutex_);
-  if (closed_.load() || left_.load()) return false;
-  ++handles_;
-  return true;
-}
-
-void OpenArray::drop_handle() {
-  const wire::MutexLock lock(mutex_);
-  --handles_;
+  return &made;
 }
 
 void OpenArray::close_handle() {
-  {
-    const wire::MutexLock lock(mutex_);
-    if (--handles_ != 0) return;
-    closed_.store(true);
-  }
-  finish_closing();
+  if (membership_.close_handle()) finish_closing();
 }
 
 void OpenArray::close() {
-  closed_.store(true);
+  membership_.close();
   finish_closing();
 }
 
@@ -309,46 +247,43 @@ void OpenArray::await_device() {
   }
 }
 
-// If leaving is due, and this thread's to do: how often the array has been opened, which stays so
-// until end_busy(). A thread that subscribes leaves afterwards itself. closed_ (or the daemon's
-// mark on the board) first, then the look at the holds: a thread that is about to read announces
-// its hold first and looks at the mark then.
-std::optional<std::uint32_t> OpenArray::begin_leaving() {
-  const wire::MutexLock lock(mutex_);
-  while (busy_ == Busy::kLeaving) idle_.wait(mutex_);
-  if (busy_ == Busy::kSubscribing || left_ || !ending()) return std::nullopt;
+// For the thread that is alone to leave. The mark of the close (or the daemon's on the board)
+// first, then the look at the holds: a thread that is about to read announces its hold first and
+// looks at the mark then.
+bool OpenArray::may_leave() {
+  if (!ending()) return false;
   if (has_deferred()) owner_->note_deferred();
   const SlotReader* reader = reader_ready_.load();
-  if (reader != nullptr && reader->holds_any()) return std::nullopt;
-  busy_ = Busy::kLeaving;
-  return opens_;
+  return reader == nullptr || !reader->holds_any();
+}
+
+void OpenArray::leave(std::uint32_t opens) {
+  await_device();
+  // Closed before the daemon may destroy it, unless the device is still at work after all.
+  {
+    const GpuUse closed = take_gpu_use();
+  }
+  // An error means that the daemon has gone, or does not know us: left either way.
+  crash_point("leave.begin");
+  if (session_.control().silent()) {
+    owner_->depart(answer_.id, opens, {});
+  } else {
+    session_.control().leave(answer_.id, opens).IgnoreError();
+  }
+  crash_point("leave.answered");
+  membership_.note_left();
 }
 
 void OpenArray::leave_if_due() {
   if (!ending()) return;
-  if (!enter_writing(std::chrono::nanoseconds::zero()))
-    return;  // a write lease lives: it will come
-  absl::Cleanup leave = [this] { leave_writing(); };
-  if (const auto opens = begin_leaving()) {
-    const absl::Cleanup done = [this] {
-      left_ = true;
-      end_busy();
-    };
-    await_device();
-    // Closed before the daemon may destroy it, unless the device is still at work after all.
-    {
-      const GpuUse closed = take_gpu_use();
-    }
-    // An error means that the daemon has gone, or does not know us: left either way.
-    crash_point("leave.begin");
-    if (session_.control().silent()) {
-      owner_->depart(answer_.id, *opens, {});
-    } else {
-      session_.control().leave(answer_.id, *opens).IgnoreError();
-    }
-    crash_point("leave.answered");
+  // A write lease lives: it will come.
+  if (!writing_.enter(std::chrono::nanoseconds::zero())) return;
+  absl::Cleanup leave_writing = [this] { writing_.leave(); };
+  if (const auto opens = membership_.begin_leaving()) {
+    const absl::Cleanup done = [this] { membership_.end(); };
+    if (may_leave()) leave(*opens);
   }
-  std::move(leave).Invoke();
+  std::move(leave_writing).Invoke();
   owner_->kept().let_go();
 }
 

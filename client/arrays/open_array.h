@@ -1,25 +1,25 @@
 // One array as this process has it open: its membership, the halves of the slot protocol, and the
 // ends of leases, on what MappedArray has mapped. Its owner deletes it, and so leaves the array,
 // when there is no handle (a shared_ptr) any more and no lease or pin: these keep it by their hold
-// or by the write lock, so that they need not count anything else. Thread-safe.
+// or by having entered writing, so that they need not count anything else. Thread-safe.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/arrays/fault_table.h"
 #include "client/arrays/mapped_array.h"
+#include "client/arrays/membership.h"
 #include "client/arrays/outliving_pins.h"
-#include "client/arrays/write_lock.h"
+#include "client/arrays/view_warning.h"
+#include "client/arrays/writing.h"
 #include "client/ordering/work_end.h"
 #include "client/slots/slot_reader.h"
 #include "client/slots/slot_writer.h"
-#include "wire/mutex.h"
 
 namespace memlease::internal {
 
@@ -36,18 +36,22 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
   // kClosed, kForkedClient, kDaemonLost or OK.
   absl::Status usable() const;
   // Nothing speaks against it, and no look is due: usable() would say OK.
-  bool usable_at_once() const {
-    return !closed_.load(std::memory_order_relaxed) && !left_.load(std::memory_order_relaxed) &&
-           session_.usable_at_once();
-  }
+  bool usable_at_once() const { return membership_.open_at_once() && session_.usable_at_once(); }
+  // The handles and whoever subscribes or leaves. A handle is closed by close_handle() alone.
+  Membership& membership() { return membership_; }
+  // Whoever leaves it without a write leaves the array, too, if that has become due (leave_if_due).
+  Writing& writing() { return writing_; }
+  const Writing& writing() const { return writing_; }
+  ViewWarning& view_warning() { return view_warning_; }
+  // The pins of a host array that outlive their leases, for pin.cc and release_views().
+  OutlivingPins& outliving_pins() { return outliving_pins_; }
 
   // The reader's half; takes a row from the daemon at its first call.
   absl::StatusOr<SlotReader*> reader(InterruptCheck interrupt);
   // The reader's half if there is one already, else nullptr.
   SlotReader* reader_if_subscribed() const { return reader_ready_.load(); }
-  // The writer's half, for whoever has the write lock; row as the daemon gave it.
+  // The writer's half, for whoever has entered writing; row as the daemon gave it.
   absl::StatusOr<SlotWriter*> writer(wire::RowRef at);
-  SlotWriter* writer_if_any() { return writer_ ? &*writer_ : nullptr; }
 
   // A read that need not wait, nor ask, nor fail: anything but kAcquired means no more than that.
   ReadAttempt read_at_once(std::uint64_t version, std::uint64_t newer_than) {
@@ -65,7 +69,7 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
   // thread, and the hold has been given back: close() looks at the holds after its mark, we at its
   // mark after the hold. It may have left it to us to leave the array.
   bool keep(const ReadAttempt& acquired) {
-    if (!closed_.load()) return true;
+    if (!closed()) return true;
     end_read(acquired.slot);
     return false;
   }
@@ -78,39 +82,14 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
                                std::uint64_t interrupt_check);
   // Ends a write lease, likewise.
   void end_write(std::uint32_t slot, std::uint64_t version, bool publish);
-  // In a write on a replica: its number is from this home, which has given it by begin_number().
-  // With the write's end the home's ends.
-  void set_numbered_by(OpenArray& home) { numbered_by_ = &home; }
   // Ends what begin_number() has begun here.
   void end_number();
-  // The pins of a host array that outlive their leases, for pin.cc and release_views().
-  OutlivingPins& outliving_pins() { return outliving_pins_; }
-  // Of how many slots has this process a lease or view?
-  std::uint32_t held_slots() const;
-
   // Does this process itself hold slots beside the current one, by leases and views?
+  // For whoever has entered writing.
   bool holds_back_slots();
-  // What this process holds has kept a write of its own waiting.
-  void note_starved() { starved_.store(true, std::memory_order_relaxed); }
-  // True once, for `starved` or what has been noted: the user is to be told about views.
-  bool take_view_warning(bool starved) {
-    return (starved || starved_.load(std::memory_order_relaxed)) &&
-           !warned_of_views_.exchange(true);
-  }
 
   // FaultTable::Array.
   bool find_place(const void* address, FaultTable::Place& place) const override;
-
-  // The write lock of this process. Whoever lets it go without a write leaves the array if that has
-  // become due meanwhile.
-  bool enter_writing(std::chrono::nanoseconds slice) { return write_lock_.acquire(slice); }
-  void leave_writing() { write_lock_.release(); }
-  // This thread has entered it, and nobody has left it.
-  bool written_by_this_thread() const { return write_lock_.taken_by_this_thread(); }
-  // For whoever has it: when a writer that would skip a version asks the daemon for one more slot
-  // again.
-  std::chrono::steady_clock::time_point next_growth() const { return next_growth_; }
-  void set_next_growth(std::chrono::steady_clock::time_point at) { next_growth_ = at; }
 
   // Does what pins of a device array that died alone have left undone, and leases that could not
   // wait; waits for the device then. Also for the owner's other arrays. And lets sources go that
@@ -124,27 +103,14 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
   // Are there holds that end by release_deferred() alone?
   bool has_deferred() const { return order() != nullptr && order()->reader().has_deferred(); }
 
-  // Handles (ArrayHandle): the first one comes with the array, and with the last one that is closed
-  // the array is.
-  // One more Open reply has been merged into this array, for one more handle; it is open again if
-  // it was closed but not left yet. False if it has been left: make a new one. Waits for a thread
-  // that is leaving it.
-  bool reopen();
-  // One more handle without a reply. False if it has been closed.
-  bool add_handle();
-  // One less: it has been closed, which may call the daemon, or it has died, which may not.
+  // One handle (ArrayHandle) less: with the last one the array is closed. May call the daemon.
   void close_handle();
-  void drop_handle();
-  // What a closed handle is told.
-  absl::Status handle_closed() const;
   // It is closed or withdrawn.
-  bool ending() const {
-    return closed_.load() || (board().writer.load() & wire::kWriterWithdrawn) != 0;
-  }
+  bool ending() const { return closed() || (board().writer.load() & wire::kWriterWithdrawn) != 0; }
   // Gives rows and ownership back at once, or when the last lease and pin has gone.
   void close();
-  bool closed() const { return closed_.load(); }
-  bool left() const { return left_.load(); }
+  bool closed() const { return membership_.closed(); }
+  bool left() const { return membership_.left(); }
   // Leaves if nothing is held any more and the array is closed or withdrawn. May wait for the
   // device and call the daemon, both without a lock.
   void leave_if_due();
@@ -164,35 +130,19 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
   absl::Status release_own_deferred();
   absl::Status subscribe(InterruptCheck interrupt);
   std::uint64_t version_in(std::uint32_t slot) const;
-  void end_busy() ABSL_LOCKS_EXCLUDED(mutex_);
   void finish_closing();
-  std::optional<std::uint32_t> begin_leaving() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool may_leave();
+  void leave(std::uint32_t opens);
   void await_device();
   template <typename GiveUp>
   void end_lease(GiveUp give_up);
 
+  Membership membership_;
+  Writing writing_;
   OutlivingPins outliving_pins_;
-
+  ViewWarning view_warning_;
   std::atomic<bool> without_handle_{false};
-  std::atomic<bool> closed_{false};
-  std::atomic<bool> starved_{false};
-  std::atomic<bool> warned_of_views_{false};
-  std::atomic<bool> left_{false};  // no member any more; the rows may be another array's by now
-  WriteLock write_lock_;
-  std::optional<SlotWriter> writer_;                   // used under the write lock alone
-  OpenArray* numbered_by_ = nullptr;                   // likewise; kept by its own write lock
-  std::chrono::steady_clock::time_point next_growth_;  // likewise
-
-  // A thread that subscribes or leaves does so alone, but makes its calls without the lock.
-  enum class Busy : std::uint8_t { kIdle, kSubscribing, kLeaving };
-  wire::Mutex mutex_;
-  wire::CondVar idle_;  // busy_ is kIdle again
-  Busy busy_ ABSL_GUARDED_BY(mutex_) = Busy::kIdle;
-  std::thread::id subscriber_ ABSL_GUARDED_BY(mutex_);  // while kSubscribing
-  std::uint32_t opens_ ABSL_GUARDED_BY(mutex_) = 1;
-  std::uint32_t handles_ ABSL_GUARDED_BY(mutex_) = 1;  // that nobody has closed
-  // Made by the thread that subscribes, without the lock; the others look at it when busy_ is
-  // kIdle.
+  // Made by the thread that subscribes, which is alone; the others look at it by reader_ready_.
   std::optional<SlotReader> reader_;
   std::atomic<SlotReader*> reader_ready_{nullptr};
 };

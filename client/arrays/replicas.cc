@@ -75,11 +75,6 @@ absl::Status writes_itself(const OpenArray& here) {
                     "Publish or drop the write lease first, or read before you write.");
 }
 
-std::uint64_t version_here(OpenArray& array) {
-  const SlotWriter* const writer = array.writer_if_any();
-  return writer == nullptr ? 0 : writer->current().version;
-}
-
 // Another process is in the middle of a write here, which may be this very copy.
 bool another_writes(OpenArray& array) {
   const wire::RowRef at = wire::writer_row_of(array.board().writer.load());
@@ -97,15 +92,22 @@ absl::Status holds_the_slots_itself(const OpenArray& here) {
       "Release leases, delete views or copy what is to stay; or create the array with more slots.");
 }
 
+// For a step that is tried without waiting.
+WaitLimit at_once(OpenArray& array, std::uint64_t interrupt_check) {
+  constexpr std::chrono::nanoseconds kNone{0};
+  return {array.session(), interrupt_check, kNone, kNone};
+}
+
 // Nothing can be copied just now: for a moment, or until a write here has ended.
 absl::Status pause(OpenArray& here, WaitLimit& wait_limit) {
   constexpr std::chrono::milliseconds kMoment{5};
   auto reader = here.reader([&] { return wait_limit.check_call(); });
   if (!reader.ok()) return reader.status();
   const SlotReader::Counts counts = (*reader)->counts();
-  (*reader)->announce_sleep();
-  wait_limit.sleep(counts.span(), kMoment);
-  (*reader)->end_sleep();
+  {
+    const Sleeper sleeper(**reader);
+    wait_limit.sleep(counts.span(), kMoment);
+  }
   if (auto status = wait_limit.step(); !status.ok()) return status;
   if (!wait_limit.expired()) return absl::OkStatus();
   return make_error(ErrorCode::kTimeout,
@@ -151,9 +153,8 @@ absl::Status copy_and_publish(Source& source, OpenArray& here, const WriteAttemp
 // might wait for one that waits for him. kAborted: not just now.
 absl::Status begin_at_once(OpenArray& here, const Copier& copier, WriteAttempt& write,
                            std::uint64_t number) {
-  WaitLimit at_once(here.session(), copier.interrupt_check, std::chrono::nanoseconds(0),
-                    std::chrono::nanoseconds(0));
-  auto status = begin_write(here, at_once, write, IfNoSlot::kSkip, number);
+  WaitLimit limit = at_once(here, copier.interrupt_check);
+  auto status = begin_write(here, limit, write, IfNoSlot::kSkip, number);
   const ErrorCode code = wire::code_of(status);
   if (status.ok() || (code != ErrorCode::kNoFreeSlot && code != ErrorCode::kTimeout)) return status;
   if (code == ErrorCode::kNoFreeSlot && here.holds_back_slots()) {
@@ -173,10 +174,9 @@ absl::Status copy_with_new_number(const Places& places, Source& source, const Co
   if (!is_home) {
     const auto check = [&] { return copier.wait_limit.check_call(); };
     auto status = here.session().control().write_elsewhere(here.answer().id, check);
-    if (!status.ok()) return status;
-    WaitLimit at_once(here.session(), copier.interrupt_check, std::chrono::nanoseconds(0),
-                      std::chrono::nanoseconds(0));
-    status = begin_number(places.home(), at_once, number);
+    if (!status.ok()) return here.named(status);
+    WaitLimit limit = at_once(here, copier.interrupt_check);
+    status = begin_number(places.home(), limit, number);
     if (wire::code_of(status) == ErrorCode::kTimeout) return absl::AbortedError("not just now");
     if (!status.ok()) return status;
   }
@@ -185,7 +185,7 @@ absl::Status copy_with_new_number(const Places& places, Source& source, const Co
     if (!is_home) places.home().end_number();
     return status;
   }
-  if (!is_home) here.set_numbered_by(places.home());
+  if (!is_home) here.writing().set_numbered_by(places.home());
   const std::uint32_t own = is_home ? 0 : std::uint32_t{1} << here.answer().replica_number;
   const auto newest = places.newest(kNoInterrupts);
   if (newest.ok() && *newest == source.version() && places.are_all(own)) {
@@ -213,6 +213,8 @@ absl::Status bring(const Places& places, std::uint64_t least, const Copier& copi
   WaitLimit& wait_limit = copier.wait_limit;
   OpenArray& here = places.here();
   const auto check = [&] { return wait_limit.check_call(); };
+  const bool writes_here =
+      here.writing().entered_by_this_thread() || places.home().writing().entered_by_this_thread();
   for (;;) {
     const auto version = here.current_version(check);
     if (!version.ok()) return version.status();
@@ -222,9 +224,7 @@ absl::Status bring(const Places& places, std::uint64_t least, const Copier& copi
     if (*place == nullptr) return absl::OkStatus();  // what was newer has been lost
     OpenArray& from = **place;
     if (!here.answer().may_write) return may_not_copy(here, from);
-    if (here.written_by_this_thread() || places.home().written_by_this_thread()) {
-      return writes_itself(here);
-    }
+    if (writes_here) return writes_itself(here);
     if (another_writes(here)) {
       if (auto status = pause(here, wait_limit); !status.ok()) return status;
       continue;
@@ -250,6 +250,22 @@ absl::Status bring(const Places& places, std::uint64_t least, const Copier& copi
     }
     if (auto status = wait_limit.step(); !status.ok()) return status;
   }
+}
+
+// The number of the newest version; 0: none.
+absl::StatusOr<std::uint64_t> newest_of(ArrayHandle& handle, WaitLimit& wait_limit) {
+  const auto check = [&] { return wait_limit.check_call(); };
+  const auto places = handle.places(check);
+  if (!places.ok()) return places.status();
+  return places->newest(check);
+}
+
+absl::Status bring_newest(ArrayHandle& handle, const Copier& copier) {
+  const auto check = [&] { return copier.wait_limit.check_call(); };
+  const auto places = handle.places(check);
+  if (!places.ok()) return places.status();
+  const auto newest = places->newest(check);
+  return newest.ok() ? bring(*places, *newest, copier) : newest.status();
 }
 
 // Until a version above `after` is somewhere, or a further replica is written, or the end of the
@@ -281,9 +297,8 @@ absl::Status begin_read_anywhere(ArrayHandle& handle, const ReadOptions& options
     if (*newest > after) {
       auto status = bring(*places, *newest, {wait_limit, handle.interrupt_check(), options.stream});
       if (!status.ok()) return status;
-      WaitLimit at_once(here.session(), handle.interrupt_check(), std::chrono::nanoseconds(0),
-                        std::chrono::nanoseconds(0));
-      status = begin_read(here, options, at_once, attempt);
+      WaitLimit limit = at_once(here, handle.interrupt_check());
+      status = begin_read(here, options, limit, attempt);
       // What was the newest version may be lost before it could be held.
       const bool is_older = status.ok() && options.version == 0 && attempt.version < *newest;
       if (is_older) here.end_read(attempt.slot);
@@ -310,7 +325,7 @@ absl::Status begin_write_of(ArrayHandle& handle, WaitLimit& wait_limit, WriteAtt
       !leaves_out("say that versions are elsewhere")) {
     auto status = here.session().control().write_elsewhere(here.answer().id,
                                                            [&] { return wait_limit.check_call(); });
-    if (!status.ok()) return status;
+    if (!status.ok()) return here.named(status);
   }
   std::uint64_t number = 0;
   if (auto status = begin_number(home, wait_limit, number); !status.ok()) return status;
@@ -319,29 +334,23 @@ absl::Status begin_write_of(ArrayHandle& handle, WaitLimit& wait_limit, WriteAtt
     home.end_number();
     return status;
   }
-  here.set_numbered_by(home);
+  here.writing().set_numbered_by(home);
   return status;
 }
 
 absl::Status begin_update_of(ArrayHandle& handle, WaitLimit& wait_limit, WriteAttempt& attempt) {
   OpenArray& here = handle.array();
-  const auto check = [&] { return wait_limit.check_call(); };
   for (;;) {
     if (handle.has_places()) {
-      const auto places = handle.places(check);
-      if (!places.ok()) return places.status();
-      const auto newest = places->newest(check);
-      if (!newest.ok()) return newest.status();
-      auto status = bring(*places, *newest, {wait_limit, handle.interrupt_check(), {}});
+      auto status = bring_newest(handle, {wait_limit, handle.interrupt_check(), {}});
       if (!status.ok()) return status;
     }
     auto status = begin_write_of(handle, wait_limit, attempt);
     if (!status.ok()) return status;
     // Nobody writes anywhere from here on.
     if (!handle.has_places()) return copy_current(here, wait_limit, attempt);
-    const auto places = handle.places(check);
-    const auto newest = places.ok() ? places->newest(check) : places.status();
-    if (newest.ok() && *newest <= version_here(here)) {
+    const auto newest = newest_of(handle, wait_limit);
+    if (newest.ok() && *newest <= here.writing().slot_writer()->current().version) {
       return copy_current(here, wait_limit, attempt);
     }
     here.end_write(attempt.slot, attempt.version, false);

@@ -69,6 +69,8 @@ class SlotReader {
   // How often this process holds the slot.
   std::uint32_t holds(std::uint32_t slot) const { return row_.holds()[slot].load(); }
   bool holds_any() const;
+  // Of how many slots has this process a lease or view?
+  std::uint32_t held() const;
   // The versions that this process holds; and of how many slots it may hold them at once, so that
   // no process stops the writer of an array that can grow.
   std::vector<std::uint64_t> held_versions() const;
@@ -101,7 +103,6 @@ class SlotReader {
   bool exists(std::uint32_t slot) const;
   bool may_exceed_share() const;
   bool holds_too_many();
-  std::uint32_t held() const;
   void note_share(std::uint32_t most);
   std::uint32_t slots_of_array() const {
     return layout_.grows() ? wire::slots_of(board_.slots.load(), layout_) : layout_.regular;
@@ -115,6 +116,18 @@ class SlotReader {
   RowResolver& resolver_;
   std::atomic<std::uint32_t> most_kept_{0};
   std::atomic<bool> held_again_{false};
+};
+
+// A thread that sleeps on the counts: from its announcement on writers wake it.
+class Sleeper {
+ public:
+  explicit Sleeper(SlotReader& reader) : reader_(reader) { reader_.announce_sleep(); }
+  ~Sleeper() { reader_.end_sleep(); }
+  Sleeper(const Sleeper&) = delete;
+  Sleeper& operator=(const Sleeper&) = delete;
+
+ private:
+  SlotReader& reader_;
 };
 
 }  // namespace memlease::internal

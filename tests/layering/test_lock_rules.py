@@ -56,7 +56,7 @@ class LockRules(unittest.TestCase):
         there = {mutex.name for mutex in lock_rules.mutexes(ROOT)}
         assert {
             "`Daemon::mutex_`",
-            "`OpenArray::mutex_`",
+            "`Membership::mutex_`",
             "`first_use`",
             "`load_plugin`'s",
         } <= there

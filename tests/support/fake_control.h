@@ -1,10 +1,11 @@
 // A daemon's answers for parts of a client that ask for little: imports, a row, and leaving, which
-// it counts. Every other call is refused. Thread-safe.
+// it counts, and what a test lets it do. Every other call is refused. Thread-safe where it is not
+// for a test to set something.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -42,13 +43,22 @@ class FakeControl : public internal::ControlPort {
   }
   absl::StatusOr<internal::WriterAnswer> acquire_writer(wire::ArrayId,
                                                         internal::InterruptCheck) override {
-    return refusal();
+    ++calls_;
+    return on_acquire_writer();
   }
-  absl::Status confirm_writer(wire::ArrayId, std::uint64_t) override { return refusal(); }
-  absl::Status cancel_writer(wire::ArrayId) override { return refusal(); }
-  absl::Status add_slot(wire::ArrayId, std::uint32_t, std::chrono::milliseconds,
+  absl::Status confirm_writer(wire::ArrayId, std::uint64_t offer) override {
+    ++calls_;
+    return on_confirm_writer(offer);
+  }
+  absl::Status cancel_writer(wire::ArrayId) override {
+    ++calls_;
+    ++cancelled;
+    return absl::OkStatus();
+  }
+  absl::Status add_slot(wire::ArrayId, std::uint32_t slots, std::chrono::milliseconds,
                         internal::InterruptCheck) override {
-    return refusal();
+    ++calls_;
+    return on_add_slot(slots);
   }
   absl::StatusOr<internal::SlotEvents> slot_events(wire::ArrayId, std::uint32_t, bool,
                                                    internal::InterruptCheck) override {
@@ -70,7 +80,8 @@ class FakeControl : public internal::ControlPort {
   }
   absl::StatusOr<std::vector<internal::Holder>> holders(wire::ArrayId,
                                                         internal::InterruptCheck) override {
-    return refusal();
+    ++calls_;
+    return on_holders();
   }
   absl::StatusOr<internal::ImportedMemory> import_memory(wire::FileId file,
                                                          internal::InterruptCheck) override {
@@ -105,7 +116,14 @@ class FakeControl : public internal::ControlPort {
     return handles;
   }
 
-  wire::RowRef row;                 // of every subscription; none: it is refused
+  std::function<absl::StatusOr<internal::WriterAnswer>()> on_acquire_writer = refusal;
+  std::function<absl::Status(std::uint64_t offer)> on_confirm_writer = [](auto) {
+    return refusal();
+  };
+  std::function<absl::Status(std::uint32_t slots)> on_add_slot = [](auto) { return refusal(); };
+  std::function<absl::StatusOr<std::vector<internal::Holder>>()> on_holders = refusal;
+  wire::RowRef row;  // of every subscription; none: it is refused
+  std::atomic<int> cancelled{0};
   std::vector<std::uint32_t> left;  // how many opens each leave gave back
   std::atomic<bool> is_silent{false};
   std::atomic<bool> has_ended{false};

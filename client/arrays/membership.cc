@@ -1,0 +1,87 @@
+#include "client/arrays/membership.h"
+
+#include <chrono>
+
+#include "fmt/format.h"
+#include "wire/error.h"
+
+namespace memlease::internal {
+
+using wire::ErrorCode;
+using wire::make_error;
+
+absl::Status Membership::handle_closed() const {
+  return make_error(ErrorCode::kClosed, fmt::format("this handle of '{}' has been closed", name_),
+                    "Open the array again.");
+}
+
+bool Membership::reopen() {
+  const wire::MutexLock lock(mutex_);
+  while (busy_ == Busy::kLeaving) idle_.wait(mutex_);
+  if (left_) return false;
+  ++opens_;
+  ++handles_;
+  closed_.store(false);
+  return true;
+}
+
+bool Membership::add_handle() {
+  const wire::MutexLock lock(mutex_);
+  if (closed_.load() || left_.load()) return false;
+  ++handles_;
+  return true;
+}
+
+void Membership::drop_handle() {
+  const wire::MutexLock lock(mutex_);
+  --handles_;
+}
+
+bool Membership::close_handle() {
+  const wire::MutexLock lock(mutex_);
+  if (--handles_ != 0) return false;
+  closed_.store(true);
+  return true;
+}
+
+absl::Status Membership::begin_subscribing(InterruptCheck interrupt) {
+  wire::MutexLock lock(mutex_);
+  while (busy_ != Busy::kIdle) {
+    if (busy_ == Busy::kSubscribing && subscriber_ == std::this_thread::get_id()) {
+      return make_error(ErrorCode::kBusy,
+                        fmt::format("this thread is about to read '{}', and does so again from its "
+                                    "signal handler or interrupt check",
+                                    name_),
+                        "Note the signal there, and read after the call.");
+    }
+    const auto asks = std::chrono::steady_clock::now() + kInterruptInterval;
+    if (idle_.wait_until(mutex_, asks) == std::cv_status::no_timeout) continue;
+    lock.unlock();
+    if (auto status = interrupt(); !status.ok()) return status;
+    lock.lock();
+  }
+  busy_ = Busy::kSubscribing;
+  subscriber_ = std::this_thread::get_id();
+  return absl::OkStatus();
+}
+
+std::optional<std::uint32_t> Membership::begin_leaving() {
+  const wire::MutexLock lock(mutex_);
+  while (busy_ == Busy::kLeaving) idle_.wait(mutex_);
+  if (busy_ == Busy::kSubscribing || left_) return std::nullopt;
+  busy_ = Busy::kLeaving;
+  return opens_;
+}
+
+void Membership::end() {
+  const wire::MutexLock lock(mutex_);
+  busy_ = Busy::kIdle;
+  idle_.notify_all();
+}
+
+std::uint32_t Membership::opens() {
+  const wire::MutexLock lock(mutex_);
+  return opens_;
+}
+
+}  // namespace memlease::internal

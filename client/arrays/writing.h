@@ -1,0 +1,53 @@
+// What writes one array in this process: the writer's half of the slot protocol, for one thread at
+// a time. A thread enters before a write begins, and the write's end leaves, by whatever thread.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "client/arrays/write_lock.h"
+#include "client/slots/slot_writer.h"
+
+namespace memlease::internal {
+
+class OpenArray;
+
+class Writing {
+ public:
+  // Thread-safe. False if somebody else has entered still after the slice; 0: without waiting.
+  bool enter(std::chrono::nanoseconds slice) { return lock_.acquire(slice); }
+  void leave() { lock_.release(); }
+  // Thread-safe. Somebody has entered.
+  bool entered() const { return lock_.taken(); }
+  // This thread has, and nobody has left since.
+  bool entered_by_this_thread() const { return lock_.taken_by_this_thread(); }
+
+  // What follows is for whoever has entered.
+
+  // nullptr: this process has not been given a row to write by yet.
+  SlotWriter* slot_writer() { return writer_ ? &*writer_ : nullptr; }
+  const SlotWriter* slot_writer() const { return writer_ ? &*writer_ : nullptr; }
+  // Once; as SlotWriter's constructor.
+  template <typename... Args>
+  SlotWriter& make_slot_writer(Args&&... args) {
+    return writer_.emplace(std::forward<Args>(args)...);
+  }
+
+  // In a write on a replica: its number is from this home, which has given it by begin_number().
+  // With the write's end the home's ends.
+  void set_numbered_by(OpenArray& home) { numbered_by_ = &home; }
+  OpenArray* take_numbered_by() { return std::exchange(numbered_by_, nullptr); }
+
+  // When a writer that would skip a version asks the daemon for one more slot again.
+  std::chrono::steady_clock::time_point next_growth() const { return next_growth_; }
+  void set_next_growth(std::chrono::steady_clock::time_point at) { next_growth_ = at; }
+
+ private:
+  WriteLock lock_;
+  std::optional<SlotWriter> writer_;
+  OpenArray* numbered_by_ = nullptr;  // kept by its own write lock
+  std::chrono::steady_clock::time_point next_growth_;
+};
+
+}  // namespace memlease::internal

@@ -1,0 +1,160 @@
+// How a read comes by a version, and what it gives back where it does not, on fakes.
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "client/arrays/begin_read.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/arrays/array_world.h"
+#include "wire/error.h"
+
+namespace memlease::internal {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using wire::ErrorCode;
+
+class BeginReadTest : public ::testing::Test, protected testing::ArrayWorld {
+ protected:
+  absl::Status begin(const ReadOptions& options = {}, std::chrono::nanoseconds timeout = 0ns) {
+    WaitLimit within(owner->session(), 0, timeout, 0ns);
+    return begin_read(*array, options, within, attempt);
+  }
+  static ReadOptions newer_than(std::uint64_t version) {
+    ReadOptions options;
+    options.newer_than = version;
+    return options;
+  }
+  static ReadOptions of_version(std::uint64_t version) {
+    ReadOptions options;
+    options.version = version;
+    return options;
+  }
+  // Another process publishes the version in the slot, and wakes whoever sleeps on that.
+  void publish(std::uint64_t version, std::uint32_t slot) {
+    auto& writer = row<wire::WriterRow>(kWriter);
+    writer.slot_words()[slot].store(version);
+    writer.publication.store(wire::pack({version, slot}));
+    ++writer.publish_count;
+    wire::futex_wake_all(writer.publish_count);
+  }
+
+  std::shared_ptr<OpenArray> array = open();
+  ReadAttempt attempt;
+};
+
+TEST_F(BeginReadTest, SubscribesAtTheFirstReadAndCallsNobodyAfterwards) {
+  publish(1, 1);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(begin().ok());
+    EXPECT_EQ(attempt.version, 1U);
+    EXPECT_EQ(attempt.slot, 1U);
+    array->end_read(attempt.slot);
+  }
+  EXPECT_EQ(control->calls(), 1U);
+}
+
+TEST_F(BeginReadTest, WhatDoesNotComeIsNamed) {
+  auto status = begin();
+  EXPECT_EQ(wire::code_of(status), ErrorCode::kTimeout);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("a first version of 'a' did not come within 0"));
+  publish(4, 0);
+  status = begin(newer_than(4));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("a version above 4"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("current is 4"));
+  EXPECT_FALSE(array->in_use());
+}
+
+TEST_F(BeginReadTest, AVersionThatComesEndsTheWait) {
+  std::thread writer([this] {
+    auto& own = row<wire::ReaderRow>(kOwnReader);
+    while (own.sleeping.load() == 0) std::this_thread::yield();
+    publish(1, 0);
+  });
+  EXPECT_TRUE(begin({}, 60s).ok());
+  writer.join();
+  EXPECT_EQ(attempt.version, 1U);
+  EXPECT_EQ(row<wire::ReaderRow>(kOwnReader).sleeping.load(), 0U);
+}
+
+TEST_F(BeginReadTest, AnOlderVersionThatIsThereCanBeRead) {
+  publish(1, 0);
+  publish(2, 1);
+  ASSERT_TRUE(begin(of_version(1)).ok());
+  EXPECT_EQ(attempt.slot, 0U);
+}
+
+TEST_F(BeginReadTest, AVersionThatHasGoneIsNotWaitedFor) {
+  publish(1, 0);
+  publish(2, 1);
+  publish(3, 0);
+  const auto status = begin(of_version(1), 60s);
+  EXPECT_EQ(wire::code_of(status), ErrorCode::kVersionGone);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("current is 3"));
+}
+
+TEST_F(BeginReadTest, AWithdrawalEndsTheWait) {
+  std::thread daemon([this] {
+    auto& own = row<wire::ReaderRow>(kOwnReader);
+    while (own.sleeping.load() == 0) std::this_thread::yield();
+    server::set_withdrawn(board());
+  });
+  EXPECT_EQ(wire::code_of(begin({}, 60s)), ErrorCode::kWithdrawn);
+  daemon.join();
+  EXPECT_TRUE(array->left()) << "nothing is held";
+}
+
+TEST_F(BeginReadTest, ADaemonThatEndsIsToldApartFromAWithdrawal) {
+  server::set_draining(board());
+  EXPECT_EQ(wire::code_of(begin({}, 60s)), ErrorCode::kDaemonLost);
+}
+
+TEST_F(BeginReadTest, AnInterruptEndsTheWait) {
+  bool asked = false;
+  const std::uint64_t number = owner->session().add_interrupt_check([&] {
+    asked = true;
+    throw std::runtime_error("Ctrl-C");
+  });
+  WaitLimit within(owner->session(), number, 60s, 0ns);
+  const auto status = begin_read(*array, {}, within, attempt);
+  EXPECT_TRUE(asked);
+  EXPECT_NE(interrupt_of(status), nullptr);
+  EXPECT_FALSE(array->in_use());
+}
+
+TEST_F(BeginReadTest, AClosedArrayIsNotRead) {
+  publish(1, 0);
+  array->close_handle();
+  EXPECT_EQ(wire::code_of(begin()), ErrorCode::kClosed);
+}
+
+TEST_F(BeginReadTest, ARefusedSubscriptionIsTold) {
+  control->row = {};
+  EXPECT_EQ(wire::code_of(begin({}, 60s)), ErrorCode::kUnsupported);
+  EXPECT_FALSE(array->in_use());
+}
+
+TEST_F(BeginReadTest, WhatMayBeOnAReplicaIsNotWaitedForHere) {
+  publish(1, 0);
+  server::set_elsewhere(board(), 3, true);
+  EXPECT_TRUE(absl::IsAborted(begin(newer_than(1), 60s)));
+  EXPECT_EQ(attempt.outcome, ReadOutcome::kNotYet);
+  EXPECT_TRUE(begin().ok()) << "what is here can be read";
+}
+
+TEST_F(BeginReadTest, AWriterWhosePageCannotBeHadIsWaitedForUntilTheDeadline) {
+  publish(1, 0);
+  ASSERT_TRUE(array->reader(kNoInterrupts).ok());
+  files->refuses = true;
+  server::set_writer(board(), {wire::FileId{77}, 0}, false);
+  EXPECT_EQ(wire::code_of(begin({}, 1ms)), ErrorCode::kTimeout);
+  server::set_writer(board(), kWriter, false);
+  files->refuses = false;
+  EXPECT_TRUE(begin({}, 1ms).ok());
+}
+
+}  // namespace
+}  // namespace memlease::internal

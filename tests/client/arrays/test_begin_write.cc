@@ -1,0 +1,297 @@
+// How a write comes by ownership and a slot, and what it leaves behind where it does not, on fakes.
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "client/arrays/begin_write.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/arrays/array_world.h"
+#include "wire/error.h"
+
+namespace memlease::internal {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using wire::ErrorCode;
+
+class BeginWriteTest : public ::testing::Test, protected testing::ArrayWorld {
+ protected:
+  WaitLimit limit(std::chrono::nanoseconds timeout = 0ns) {
+    return {owner->session(), 0, timeout, 0ns};
+  }
+  absl::Status begin(std::chrono::nanoseconds timeout = 0ns,
+                     IfNoSlot if_none = IfNoSlot::kExplain) {
+    WaitLimit within = limit(timeout);
+    return begin_write(*array, within, attempt, if_none);
+  }
+  void publish_next() {
+    ASSERT_TRUE(begin().ok());
+    array->end_write(attempt.slot, attempt.version, true);
+  }
+  void expect_nothing_begun() {
+    EXPECT_FALSE(array->writing().entered());
+    EXPECT_FALSE(array->in_use());
+  }
+
+  std::shared_ptr<OpenArray> array = open();
+  WriteAttempt attempt;
+};
+
+TEST_F(BeginWriteTest, AsksForOwnershipOnce) {
+  grant_ownership();
+  publish_next();
+  EXPECT_EQ(attempt.version, 1U);
+  const std::uint64_t calls = control->calls();
+  EXPECT_EQ(calls, 1U);
+  publish_next();
+  EXPECT_EQ(attempt.version, 2U);
+  EXPECT_EQ(control->calls(), calls);
+  expect_nothing_begun();
+}
+
+TEST_F(BeginWriteTest, GoesOnWithTheNumbersOfWhoeverOffersOwnership) {
+  publish_elsewhere();
+  offer_ownership();
+  ASSERT_TRUE(begin().ok());
+  EXPECT_EQ(attempt.version, 2U);
+  EXPECT_EQ(attempt.slot, 0U) << "slot 1 has the current version";
+  array->end_write(attempt.slot, attempt.version, false);
+  EXPECT_EQ(*array->current_version(kNoInterrupts), 1U);
+}
+
+TEST_F(BeginWriteTest, AnOfferThatHasExpiredIsAskedForAgain) {
+  publish_elsewhere();
+  offer_ownership();
+  const auto confirm = control->on_confirm_writer;
+  int tries = 0;
+  control->on_confirm_writer = [&](std::uint64_t offer) {
+    return ++tries == 1 ? wire::make_error(ErrorCode::kBusy, "it has expired") : confirm(offer);
+  };
+  ASSERT_TRUE(begin(10s).ok());
+  EXPECT_EQ(tries, 2);
+  EXPECT_EQ(control->cancelled, 0);
+  array->end_write(attempt.slot, attempt.version, false);
+}
+
+TEST_F(BeginWriteTest, OwnershipThatDoesNotComeIsCancelledAndTold) {
+  control->on_acquire_writer = [] {
+    return WriterAnswer{WriterAnswer::State::kBusy, kOwnWriter, {}, 0};
+  };
+  const auto status = begin();
+  EXPECT_EQ(wire::code_of(status), ErrorCode::kTimeout);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("another process is in the middle"));
+  EXPECT_EQ(control->cancelled, 1);
+  expect_nothing_begun();
+}
+
+TEST_F(BeginWriteTest, ASilentDaemonIsNotAskedToCancel) {
+  control->on_acquire_writer = [this]() -> absl::StatusOr<WriterAnswer> {
+    control->is_silent = true;
+    return wire::make_error(ErrorCode::kTimeout, "it does not answer");
+  };
+  EXPECT_EQ(wire::code_of(begin(10s)), ErrorCode::kTimeout);
+  EXPECT_EQ(control->cancelled, 0);
+  expect_nothing_begun();
+}
+
+TEST_F(BeginWriteTest, ARefusalOfOwnershipIsTold) {
+  control->on_acquire_writer = []() -> absl::StatusOr<WriterAnswer> {
+    return wire::make_error(ErrorCode::kDenied, "not yours");
+  };
+  EXPECT_EQ(wire::code_of(begin(10s)), ErrorCode::kDenied);
+  expect_nothing_begun();
+}
+
+TEST_F(BeginWriteTest, AnArrayThatTheDaemonHasNoMoreIsNamed) {
+  control->on_acquire_writer = []() -> absl::StatusOr<WriterAnswer> {
+    return wire::make_error(ErrorCode::kWithdrawn, "the array has been withdrawn");
+  };
+  const auto status = begin(10s);
+  EXPECT_EQ(wire::code_of(status), ErrorCode::kWithdrawn);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("'a' has been withdrawn"));
+}
+
+TEST_F(BeginWriteTest, WhoHoldsTheSlotsIsTold) {
+  grant_ownership();
+  publish_next();
+  const std::uint32_t held = 1 - attempt.slot;
+  read_elsewhere(held);
+  control->on_holders = [] {
+    Holder holder;
+    holder.session = 4;
+    holder.pid = 4242;
+    holder.command = "plot.py";
+    holder.versions = {7};
+    return std::vector<Holder>{holder};
+  };
+  const auto status = begin();
+  EXPECT_EQ(wire::code_of(status), ErrorCode::kNoFreeSlot);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("4242 (plot.py) reads version 7"));
+  expect_nothing_begun();
+  release_elsewhere(held);
+  publish_next();
+}
+
+TEST_F(BeginWriteTest, WhoSkipsAVersionAsksForNoHolders) {
+  grant_ownership();
+  publish_next();
+  read_elsewhere(1 - attempt.slot);
+  const std::uint64_t calls = control->calls();
+  EXPECT_EQ(wire::code_of(begin(0ns, IfNoSlot::kSkip)), ErrorCode::kNoFreeSlot);
+  EXPECT_EQ(control->calls(), calls);
+  EXPECT_EQ(attempt.outcome, WriteOutcome::kNoFreeSlot);
+  expect_nothing_begun();
+}
+
+TEST_F(BeginWriteTest, ASlotThatIsReleasedEndsTheWait) {
+  grant_ownership();
+  publish_next();
+  const std::uint32_t held = 1 - attempt.slot;
+  read_elsewhere(held);
+  std::thread reader([&] {
+    auto& own = row<wire::WriterRow>(kOwnWriter);
+    while (own.wanted.load() == 0) std::this_thread::yield();
+    auto& other = row<wire::ReaderRow>(kReader);
+    --other.holds()[held];
+    ++other.release_count;
+    wire::futex_wake_all(other.release_count);
+  });
+  EXPECT_TRUE(begin(60s).ok());
+  reader.join();
+  array->end_write(attempt.slot, attempt.version, false);
+}
+
+TEST_F(BeginWriteTest, WaitsForTheWriteOfAnotherThread) {
+  grant_ownership();
+  ASSERT_TRUE(array->writing().enter(0ns));
+  const auto status = begin(1ms);
+  EXPECT_EQ(wire::code_of(status), ErrorCode::kTimeout);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("already has a write lease"));
+  array->writing().leave();
+  publish_next();
+}
+
+TEST_F(BeginWriteTest, AWithdrawnArrayIsNotWritten) {
+  grant_ownership();
+  publish_next();
+  server::set_withdrawn(board());
+  EXPECT_EQ(wire::code_of(begin(10s)), ErrorCode::kWithdrawn);
+  EXPECT_FALSE(array->writing().entered());
+}
+
+TEST_F(BeginWriteTest, AClosedArrayIsLeftByTheWriteThatKeptItsCloseFromThat) {
+  ASSERT_TRUE(array->writing().enter(0ns));
+  array->close_handle();
+  EXPECT_FALSE(array->left()) << "a write may have begun";
+  array->writing().leave();
+  EXPECT_EQ(wire::code_of(begin()), ErrorCode::kClosed);
+  EXPECT_TRUE(array->left());
+}
+
+TEST_F(BeginWriteTest, NothingCannotBeUpdated) {
+  grant_ownership();
+  WaitLimit within = limit();
+  EXPECT_EQ(wire::code_of(begin_update(*array, within, attempt)), ErrorCode::kInvalidArgument);
+  expect_nothing_begun();
+}
+
+TEST_F(BeginWriteTest, AnUpdateBeginsWithTheCurrentBytes) {
+  grant_ownership();
+  ASSERT_TRUE(begin().ok());
+  array->write_data(attempt.slot)[63] = std::byte{7};
+  array->end_write(attempt.slot, attempt.version, true);
+  const std::uint32_t current = attempt.slot;
+  WaitLimit within = limit();
+  ASSERT_TRUE(begin_update(*array, within, attempt).ok());
+  EXPECT_NE(attempt.slot, current);
+  EXPECT_EQ(array->write_data(attempt.slot)[63], std::byte{7});
+  array->end_write(attempt.slot, attempt.version, false);
+}
+
+TEST_F(BeginWriteTest, ANumberForAReplicaKeepsOthersFromWritingHere) {
+  grant_ownership();
+  publish_next();
+  std::uint64_t number = 0;
+  WaitLimit within = limit();
+  ASSERT_TRUE(begin_number(*array, within, number).ok());
+  EXPECT_EQ(number, 2U);
+  EXPECT_EQ(wire::code_of(begin()), ErrorCode::kTimeout);
+  array->end_number();
+  publish_next();
+  EXPECT_EQ(attempt.version, 3U) << "its number is not given again";
+}
+
+class BeginWriteInOneSlotTest : public BeginWriteTest {
+ protected:
+  BeginWriteInOneSlotTest() {
+    array.reset();
+    answer.spec.slots = answer.spec.max_slots = 1;
+    answer.slots.resize(1);
+    array = open();
+  }
+};
+
+TEST_F(BeginWriteInOneSlotTest, WhatThisProcessItselfHoldsIsRefusedAtOnce) {
+  grant_ownership();
+  publish_next();
+  const auto reader = array->reader(kNoInterrupts);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  ASSERT_EQ((*reader)->acquire(0, 0).outcome, ReadOutcome::kAcquired);
+  EXPECT_EQ(wire::code_of(begin(60s)), ErrorCode::kBusy);
+  array->end_read(0);
+  publish_next();
+}
+
+class BeginWriteThatGrowsTest : public ::testing::Test, protected testing::ArrayWorld {
+ protected:
+  BeginWriteThatGrowsTest() : ArrayWorld(2, 3) {
+    grant_ownership();
+    publish();
+    read_elsewhere(attempt.slot);
+    publish();
+    read_elsewhere(attempt.slot);
+  }
+  void publish() {
+    ASSERT_TRUE(begin(IfNoSlot::kExplain).ok());
+    array->end_write(attempt.slot, attempt.version, true);
+  }
+  absl::Status begin(IfNoSlot if_none) {
+    WaitLimit within(owner->session(), 0, 0ns, 0ns);
+    return begin_write(*array, within, attempt, if_none);
+  }
+
+  std::shared_ptr<OpenArray> array = open();
+  WriteAttempt attempt;
+};
+
+TEST_F(BeginWriteThatGrowsTest, OneMoreSlotIsAskedFor) {
+  control->on_add_slot = [this](std::uint32_t slots) {
+    EXPECT_EQ(slots, 2U);
+    server::add_slot(board(), array->layout(), {wire::FileId{2}, 128});
+    return absl::OkStatus();
+  };
+  EXPECT_TRUE(begin(IfNoSlot::kExplain).ok());
+  EXPECT_EQ(attempt.slot, 2U);
+  array->write_data(attempt.slot)[0] = std::byte{1};
+  array->end_write(attempt.slot, attempt.version, true);
+}
+
+TEST_F(BeginWriteThatGrowsTest, WhoSkipsVersionsDoesNotAskForItEachTime) {
+  int asked = 0;
+  control->on_add_slot = [&](std::uint32_t) {
+    ++asked;
+    return wire::make_error(ErrorCode::kQuotaExceeded, "the quota of uid 7 is used up");
+  };
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(wire::code_of(begin(IfNoSlot::kSkip)), ErrorCode::kNoFreeSlot);
+  }
+  EXPECT_EQ(asked, 1);
+  const auto status = begin(IfNoSlot::kExplain);
+  EXPECT_EQ(asked, 2);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the quota of uid 7 is used up"));
+}
+
+}  // namespace
+}  // namespace memlease::internal
