@@ -1,13 +1,10 @@
 #include "server/daemon.h"
 
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <limits>
 #include <string>
 #include <utility>
@@ -20,6 +17,7 @@
 #include "server/rpc/admin_service.h"
 #include "server/rpc/control_service.h"
 #include "server/status_line.h"
+#include "server/system.h"
 #include "wire/array_spec.h"
 #include "wire/error.h"
 #include "wire/place.h"
@@ -33,46 +31,6 @@ constexpr std::chrono::milliseconds kDrainStep{20};
 constexpr std::chrono::milliseconds kStatusStep{1000};
 // What nobody has used between two looks is taken away.
 constexpr std::chrono::milliseconds kUnusedLook{1000};
-// Left for everything else on the machine when the daemon takes memory.
-constexpr std::uint64_t kSystemReserveBytes = std::uint64_t{64} << 20;
-
-class SystemClock final : public Clock {
- public:
-  std::uint64_t unix_ms() const override { return ms(std::chrono::system_clock::now()); }
-  std::uint64_t monotonic_ms() const override { return ms(SteadyClock::now()); }
-
- private:
-  template <typename TimePoint>
-  static std::uint64_t ms(TimePoint now) {
-    const auto since = now.time_since_epoch();
-    return static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::milliseconds>(since).count());
-  }
-};
-
-void fill_random(std::span<std::uint8_t> bytes) {
-  // Up to 256 bytes come whole; before the kernel has any it waits.
-  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) std::abort();
-}
-
-wire::Incarnation new_incarnation() {
-  wire::Incarnation incarnation{};
-  fill_random({reinterpret_cast<std::uint8_t*>(incarnation.data()), incarnation.size()});
-  return incarnation;
-}
-
-// Is there memory for this step? fallocate() itself does not say no: it gets somebody killed.
-bool has_memory_for(std::uint64_t bytes) {
-  std::ifstream file("/proc/meminfo");
-  for (std::string key; file >> key;) {
-    std::uint64_t kilobytes = 0;
-    if (key == "MemAvailable:" && file >> kilobytes) {
-      return kilobytes * 1024 >= bytes + kSystemReserveBytes;
-    }
-    file.ignore(1024, '\n');
-  }
-  return true;
-}
 
 // All processes that a user may connect call at once, and memleasectl beside them.
 GrpcLimits grpc_limits(const Config& config) {

@@ -23,6 +23,9 @@ Broker::Broker(const Dependencies& dependencies, const Limits& limits)
       rows_(files_, dependencies_.pages),
       writer_ownership_(rows_, sessions_, dependencies_.clock),
       slot_growth_(store_, rows_, sessions_, writer_ownership_),
+      replicas_(catalog_, store_, writer_ownership_),
+      reclaimer_(
+          {catalog_, sessions_, rows_, store_, writer_ownership_, replicas_, recorder_, tally_}),
       imports_(files_, sessions_) {
   devices_.add(dependencies_.host, {limits.memory, limits.per_uid.bytes});
 }
@@ -73,7 +76,7 @@ bool Broker::hang_up(SessionId id, bool goodbye) {
   for (const auto& [array_id, membership] : session->memberships) {
     if (Array* array = catalog_.find(array_id)) {
       writer_ownership_.cancel(*array, id);
-      in_use = in_use || this->in_use(*session, membership, *array);
+      in_use = in_use || reclaimer_.in_use(*session, membership, *array);
     }
   }
   if (!goodbye || in_use) return true;
@@ -110,7 +113,7 @@ void Broker::end_session(SessionId id, Departure how) {
   for (const auto& [array_id, membership] : session->memberships) ids.push_back(array_id);
   look(*session);
   for (const ArrayId array_id : ids) {
-    if (Array* array = catalog_.find(array_id)) detach(*session, *array, how);
+    if (Array* array = catalog_.find(array_id)) reclaimer_.detach(*session, *array, how);
   }
   // Writers may have made their streams wait for reads that will never end now.
   if (how == Departure::kExited) {
@@ -125,7 +128,7 @@ void Broker::end_session(SessionId id, Departure how) {
     recorder_.withdrawn(
         array, session->peer,
         how == Departure::kExited ? "its creator has ended" : "its creator has left");
-    withdraw(array);
+    reclaimer_.withdraw(array);
   }
   sessions_.erase(id);
   files_.session_ended(id);
@@ -228,21 +231,13 @@ absl::StatusOr<Broker::Creation> Broker::open_replica(Session& session, ArrayId 
   Array& home = *member->array;
   if (home.withdrawn) return has_been_withdrawn(home);
   if (devices_.find(device) == nullptr) return no_such_device(device, devices_.names());
-  if (Array* there = find_replica(catalog_, home, device)) return join(session, *there, false);
-  if (!may_write(session.peer, home.domain)) {
-    return may_not_make_replica(home, device, session.peer.uid);
-  }
-  const auto number = number_for_replica(catalog_, home, device);
-  if (!number.ok()) return number.status();
-  auto creation = store_.create(spec_of_replica(home, device), home.domain);
-  if (!creation.ok()) return creation.status();
-  if (const auto* growth = std::get_if<SegmentPool::Growth>(&*creation)) return *growth;
-  auto replica = std::get<std::unique_ptr<Array>>(std::move(*creation));
-  replica->creator = session.id;
-  replica->home = home.id;
-  replica->replica_number = *number;
-  home.replicas.push_back(replica->id);
-  return enter(session, std::move(replica));
+  auto found = replicas_.find_or_make(home, device, session.peer);
+  if (!found.ok()) return found.status();
+  if (const auto* growth = std::get_if<SegmentPool::Growth>(&*found)) return *growth;
+  if (Array** there = std::get_if<Array*>(&*found)) return join(session, **there, false);
+  auto made = std::get<std::unique_ptr<Array>>(std::move(*found));
+  made->creator = session.id;
+  return enter(session, std::move(made));
 }
 
 absl::StatusOr<Broker::Opened> Broker::open_replica(Session& session, ArrayId id,
@@ -250,7 +245,7 @@ absl::StatusOr<Broker::Opened> Broker::open_replica(Session& session, ArrayId id
   if (auto status = refuse_while_draining(); !status.ok()) return status;
   auto member = this->member(session, id);
   if (!member.ok()) return member.status();
-  Array* const replica = find_replica(catalog_, *member->array, number);
+  Array* const replica = replicas_.find(*member->array, number);
   if (replica == nullptr) return no_such_replica(*member->array, number);
   return join(session, *replica, false);
 }
@@ -261,24 +256,7 @@ absl::Status Broker::write_elsewhere(Session& session, ArrayId id) {
   const Array& replica = *member->array;
   if (!may_write(session.peer, replica.domain)) return may_not_write_to(replica, session.peer.uid);
   if (replica.withdrawn) return has_been_withdrawn(replica);
-  Array* const home = home_of(replica);
-  if (home == nullptr) return is_no_replica(replica);
-  set_elsewhere(*home->board, replica.replica_number, true);
-  return absl::OkStatus();
-}
-
-// First the mark, then the looks: no write begins behind them.
-bool Broker::may_let_go(Array& replica) {
-  if (replica.pending) return false;
-  set_moving(*replica.board);
-  if (!is_writing(writer_ownership_.current_row(replica)) && home_has_all(replica)) return true;
-  clear_moving(*replica.board);
-  return false;
-}
-
-bool Broker::home_has_all(const Array& replica) const {
-  const Array* const home = home_of(replica);
-  return home == nullptr || server::home_has_all(writer_ownership_, *home, replica);
+  return replicas_.write_elsewhere(replica);
 }
 
 Broker::Opened Broker::join(Session& session, Array& array, bool created) {
@@ -420,15 +398,6 @@ std::uint32_t Broker::take_idle_slots() {
   return all;
 }
 
-// With what its GPU work has not finished: whoever comes next would not know of that.
-bool Broker::in_use(const Session& session, const Membership& membership,
-                    const Array& array) const {
-  if (rows_.in_use(membership, array)) return true;
-  if (array.writer == session.id && !array.write_events->all_complete()) return true;
-  const EventSet* reads = SessionRows::read_events_of(session, membership);
-  return reads != nullptr && !reads->all_complete();
-}
-
 absl::Status Broker::leave(Session& session, ArrayId id, std::uint32_t opens) {
   const auto it = session.memberships.find(id);
   if (it == session.memberships.end()) return not_open(id);
@@ -438,8 +407,9 @@ absl::Status Broker::leave(Session& session, ArrayId id, std::uint32_t opens) {
     return absl::OkStatus();
   }
   Array* array = catalog_.find(id);
-  if (array != nullptr && in_use(session, membership, *array)) return still_in_use(*array);
-  if (array != nullptr) detach(session, *array, Departure::kLeft);
+  if (array != nullptr && reclaimer_.in_use(session, membership, *array))
+    return still_in_use(*array);
+  if (array != nullptr) reclaimer_.detach(session, *array, Departure::kLeft);
   SessionRows::give_back(session, membership);
   session.memberships.erase(it);
   return absl::OkStatus();
@@ -450,80 +420,10 @@ absl::Status Broker::withdraw(const PeerIdentity& viewer, const std::string& nam
   auto array = readable(viewer, name);
   if (!array.ok()) return array.status();
   if (!may_write(viewer, (*array)->domain)) return may_not_withdraw(**array, viewer.uid);
-  if ((*array)->home && !may_let_go(**array)) return has_what_its_home_lacks(**array);
+  if ((*array)->home && !replicas_.may_let_go(**array)) return has_what_its_home_lacks(**array);
   recorder_.withdrawn(**array, viewer);
-  withdraw(**array);
+  reclaimer_.withdraw(**array);
   return absl::OkStatus();
-}
-
-void Broker::withdraw(Array& array) {
-  if (array.withdrawn) return;
-  array.withdrawn = true;
-  catalog_.remove_name(array);
-  set_withdrawn(*array.board);
-  if (Array* const home = home_of(array)) {
-    set_elsewhere(*home->board, array.replica_number, false);
-  }
-  const std::vector<ArrayId> replicas = array.replicas;
-  for (const ArrayId id : replicas) withdraw(*catalog_.find(id));
-  detach_unused(array);
-}
-
-bool Broker::give_back_unused() {
-  std::vector<ArrayId> ids;
-  for (const Array* array : catalog_.all()) {
-    if (array->withdrawn || (array->home && array->members.empty())) ids.push_back(array->id);
-  }
-  for (const ArrayId id : ids) {
-    Array* const array = catalog_.find(id);
-    if (array == nullptr) continue;
-    if (array->withdrawn) {
-      detach_unused(*array);
-    } else if (home_has_all(*array)) {
-      recorder_.let_go(*array, "nobody has it open, and its home has what it has");
-      withdraw(*array);
-    }
-  }
-  // A replica may be left by a call or a death that nobody tells of.
-  return std::ranges::any_of(catalog_.all(), [](const Array* array) {
-    return array->withdrawn || array->home.has_value();
-  });
-}
-
-// Of a withdrawn array. Who uses nothing now can use nothing any more. Where there are events all
-// members leave by themselves, or exit: they have them open, and must not find them destroyed.
-void Broker::detach_unused(Array& array) {
-  const std::vector<SessionId> members = array.members;
-  for (const SessionId id : members) {
-    Session& session = *sessions_.find(id);
-    if (array.write_events->empty() && !in_use(session, session.memberships.at(array.id), array)) {
-      const bool last = array.members.size() == 1;
-      detach(session, array, Departure::kLeft);
-      if (last) return;
-    }
-  }
-  destroy_if_unused(array);
-}
-
-void Broker::detach(Session& session, Array& array, Departure how) {
-  Membership& membership = session.memberships.at(array.id);
-  writer_ownership_.gone(array, session.id, how);
-  if (membership.entry != nullptr) {
-    remove_subscriber(*array.board, *membership.entry);
-    membership.entry = nullptr;
-  }
-  array.members.erase(std::remove(array.members.begin(), array.members.end(), session.id),
-                      array.members.end());
-  destroy_if_unused(array);
-}
-
-void Broker::destroy_if_unused(Array& array) {
-  if (!array.withdrawn || !array.members.empty()) return;
-  look(array);
-  store_.destroy(array);
-  if (Array* const home = home_of(array)) std::erase(home->replicas, array.id);
-  if (Session* creator = sessions_.find(array.creator)) creator->created.erase(array.id);
-  catalog_.erase(array.id);
 }
 
 bool Broker::exists(const PeerIdentity& viewer, const std::string& name) const {
@@ -548,7 +448,7 @@ bool Broker::in_use() const {
   for (const Session* session : sessions_.all()) {
     for (const auto& [id, membership] : session->memberships) {
       const Array* array = catalog_.find(id);
-      if (array != nullptr && in_use(*session, membership, *array)) return true;
+      if (array != nullptr && reclaimer_.in_use(*session, membership, *array)) return true;
     }
   }
   return false;

@@ -20,6 +20,7 @@
 #include "server/core/file_table.h"
 #include "server/core/imports.h"
 #include "server/core/quota.h"
+#include "server/core/reclaimer.h"
 #include "server/core/recorder.h"
 #include "server/core/replicas.h"
 #include "server/core/segment_pool.h"
@@ -118,11 +119,8 @@ class Broker {
   // Takes away added slots that nobody uses and that have not been written since the last call. How
   // many.
   std::uint32_t take_idle_slots();
-  // What no call tells of. Members of withdrawn arrays on the host that hold nothing any more are
-  // none from now on: the end of a lease calls nobody. (What a device has open its process closes
-  // first, and then says so.) Replicas that nobody has open go once their home has all they have.
-  // True while there may be more to look for.
-  bool give_back_unused();
+  // Reclaimer's; every second.
+  bool give_back_unused() { return reclaimer_.give_back_unused(); }
   std::uint64_t added_slots() const { return store_.added_slots(); }
 
   // ---- For Control and Admin: `viewer` is who asks.
@@ -169,20 +167,7 @@ class Broker {
   Opened enter(Session& session, std::unique_ptr<Array> array);
   void end_session(wire::SessionId id, Departure how);
   void record_death(const Session& session, std::string reason);
-  bool in_use(const Session& session, const Membership& membership, const Array& array) const;
-  void withdraw(Array& array);
-  void detach_unused(Array& array);
-  Array* home_of(const Array& array) const {
-    return array.home ? catalog_.find(*array.home) : nullptr;
-  }
-  bool home_has_all(const Array& replica) const;
-  // Nothing would be lost with it, and no write on it is under way, nor begins from now on.
-  bool may_let_go(Array& replica);
   std::string reclaim_reason(const Session& session, const Array& array) const;
-  // The session uses the array no more: its ownership, its entry, then the array if it was the
-  // last.
-  void detach(Session& session, Array& array, Departure how);
-  void destroy_if_unused(Array& array);
 
   const Dependencies dependencies_;
   Quota quota_;
@@ -196,6 +181,8 @@ class Broker {
   SessionRows rows_;
   WriterOwnership writer_ownership_;
   SlotGrowth slot_growth_;
+  Replicas replicas_;
+  Reclaimer reclaimer_;
   Imports imports_;
   std::uint32_t last_session_ = 0;
   bool draining_ = false;

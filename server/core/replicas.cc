@@ -1,6 +1,10 @@
 #include "server/core/replicas.h"
 
+#include <utility>
+
 #include "fmt/format.h"
+#include "server/core/slot_board.h"
+#include "wire/array_spec.h"
 #include "wire/error.h"
 
 namespace memlease::server {
@@ -11,7 +15,7 @@ using wire::make_error;
 namespace {
 
 template <typename Is>
-Array* find(const Catalog& catalog, const Array& home, Is is) {
+Array* find_if(const Catalog& catalog, const Array& home, Is is) {
   for (const wire::ArrayId id : home.replicas) {
     Array* const replica = catalog.find(id);
     if (!replica->withdrawn && is(*replica)) return replica;
@@ -23,20 +27,60 @@ std::uint64_t published(const wire::WriterRow& row) {
   return wire::unpack_publication(row.publication.load()).version;
 }
 
-}  // namespace
-
-Array* find_replica(const Catalog& catalog, const Array& home, const std::string& device) {
-  return find(catalog, home, [&](const Array& replica) { return replica.spec.device == device; });
+wire::ArraySpec spec_of_replica(const Array& home, const std::string& device) {
+  wire::ArraySpec spec = home.spec;
+  spec.name = wire::name_of_replica(home.spec.name, device);
+  spec.device = device;
+  spec.writer = wire::Writer::kAny;  // who may write is the home's to say; readers copy
+  return spec;
 }
 
-Array* find_replica(const Catalog& catalog, const Array& home, std::uint32_t number) {
-  return find(catalog, home,
-              [&](const Array& replica) { return replica.replica_number == number; });
+absl::Status may_not_make_replica(const Array& home, const std::string& device, uid_t viewer) {
+  return make_error(
+      ErrorCode::kDenied,
+      fmt::format("'{}' has no replica on {}, and uid {} may not make one, as it may not write the "
+                  "array (mode {:#o})",
+                  home.spec.name, device, viewer, home.spec.mode),
+      "Read the array where it is, or let its owner make the replica: array.on(device).");
+}
+
+absl::Status is_no_replica(const Array& array) {
+  return make_error(ErrorCode::kInvalidArgument,
+                    fmt::format("'{}' is not a replica", array.spec.name), "Write it as it is.");
+}
+
+}  // namespace
+
+Array* Replicas::home_of(const Array& replica) const {
+  return replica.home ? catalog_.find(*replica.home) : nullptr;
+}
+
+Array* Replicas::find(const Array& home, std::uint32_t number) const {
+  return find_if(catalog_, home,
+                 [&](const Array& replica) { return replica.replica_number == number; });
+}
+
+absl::StatusOr<Replicas::Found> Replicas::find_or_make(Array& home, const std::string& device,
+                                                       const PeerIdentity& viewer) {
+  Array* const there =
+      find_if(catalog_, home, [&](const Array& replica) { return replica.spec.device == device; });
+  if (there != nullptr) return there;
+  if (!may_write(viewer, home.domain)) return may_not_make_replica(home, device, viewer.uid);
+  const auto number = free_number(home, device);
+  if (!number.ok()) return number.status();
+  auto creation = store_.create(spec_of_replica(home, device), home.domain);
+  if (!creation.ok()) return creation.status();
+  if (const auto* growth = std::get_if<SegmentPool::Growth>(&*creation)) return *growth;
+  auto replica = std::get<std::unique_ptr<Array>>(std::move(*creation));
+  replica->home = home.id;
+  replica->replica_number = *number;
+  home.replicas.push_back(replica->id);
+  return replica;
 }
 
 // Of those that have been withdrawn, too: their bits are theirs until they are gone.
-absl::StatusOr<std::uint32_t> number_for_replica(const Catalog& catalog, const Array& home,
-                                                 const std::string& device) {
+absl::StatusOr<std::uint32_t> Replicas::free_number(const Array& home,
+                                                    const std::string& device) const {
   if (home.home) {
     return make_error(ErrorCode::kInvalidArgument,
                       fmt::format("'{}' is a replica, which has none of its own", home.spec.name),
@@ -49,7 +93,7 @@ absl::StatusOr<std::uint32_t> number_for_replica(const Catalog& catalog, const A
   }
   std::uint32_t used = 0;
   for (const wire::ArrayId id : home.replicas) {
-    used |= std::uint32_t{1} << catalog.find(id)->replica_number;
+    used |= std::uint32_t{1} << catalog_.find(id)->replica_number;
   }
   for (std::uint32_t number = 0; number < wire::kMaxReplicas; ++number) {
     if ((used >> number & 1) == 0) return number;
@@ -60,36 +104,32 @@ absl::StatusOr<std::uint32_t> number_for_replica(const Catalog& catalog, const A
                     "Close the handles of those that nobody needs.");
 }
 
-wire::ArraySpec spec_of_replica(const Array& home, const std::string& device) {
-  wire::ArraySpec spec = home.spec;
-  spec.name = wire::name_of_replica(home.spec.name, device);
-  spec.device = device;
-  spec.writer = wire::Writer::kAny;  // who may write is the home's to say; readers copy
-  return spec;
+absl::Status Replicas::write_elsewhere(const Array& replica) {
+  Array* const home = home_of(replica);
+  if (home == nullptr) return is_no_replica(replica);
+  set_elsewhere(*home->board, replica.replica_number, true);
+  return absl::OkStatus();
 }
 
-bool home_has_all(const WriterOwnership& ownership, const Array& home, const Array& replica) {
-  return published(ownership.current_row(home)) >= published(ownership.current_row(replica)) &&
-         home.write_events->all_complete() && replica.write_events->all_complete();
+bool Replicas::home_has_all(const Array& replica) const {
+  const Array* const home = home_of(replica);
+  if (home == nullptr) return true;
+  return published(ownership_.current_row(*home)) >= published(ownership_.current_row(replica)) &&
+         home->write_events->all_complete() && replica.write_events->all_complete();
 }
 
-absl::Status may_not_make_replica(const Array& home, const std::string& device, uid_t viewer) {
-  return make_error(
-      ErrorCode::kDenied,
-      fmt::format("'{}' has no replica on {}, and uid {} may not make one, as it may not write the "
-                  "array (mode {:#o})",
-                  home.spec.name, device, viewer, home.spec.mode),
-      "Read the array where it is, or let its owner make the replica: array.on(device).");
+// First the mark, then the looks: no write begins behind them.
+bool Replicas::may_let_go(Array& replica) const {
+  if (replica.pending) return false;
+  set_moving(*replica.board);
+  if (!is_writing(ownership_.current_row(replica)) && home_has_all(replica)) return true;
+  clear_moving(*replica.board);
+  return false;
 }
 
 absl::Status no_such_replica(const Array& home, std::uint32_t number) {
   return make_error(ErrorCode::kNotFound,
                     fmt::format("'{}' has no replica {}", home.spec.name, number), "Look again.");
-}
-
-absl::Status is_no_replica(const Array& array) {
-  return make_error(ErrorCode::kInvalidArgument,
-                    fmt::format("'{}' is not a replica", array.spec.name), "Write it as it is.");
 }
 
 absl::Status has_what_its_home_lacks(const Array& replica) {

@@ -1,5 +1,6 @@
 #include "server/core/report.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace memlease::server {
@@ -42,6 +43,7 @@ std::vector<HolderReport> holders_of(const Broker& broker, const Array& array) {
         if (row.holds()[s].load() == 0) continue;
         holder.versions.push_back(wire::version_of(current.slot_words()[s].load()));
       }
+      std::ranges::sort(holder.versions);
     }
     holders.push_back(std::move(holder));
   }

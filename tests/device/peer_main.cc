@@ -9,7 +9,6 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
-#include <future>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -19,16 +18,12 @@
 #include <string>
 
 #include "fmt/format.h"
+#include "tests/device/peer_streams.h"
 #include "tests/support/crash_point.h"
 #include "tests/support/fakecuda/test_kernels.h"
 
 namespace memlease::testing {
 namespace {
-
-void check_cuda(int error) {
-  if (error == 0) return;
-  throw Error(ErrorCode::Internal, cudaGetErrorName(static_cast<cudaError_t>(error)), "");
-}
 
 // What the caller's interrupt check throws.
 struct Interrupt : std::exception {
@@ -39,17 +34,13 @@ class DevicePeer {
  public:
   explicit DevicePeer(std::string directory) : directory_(std::move(directory)) {}
   ~DevicePeer() {
-    open_gate();
+    streams_.open_gate();
     reads_.clear();
     writes_.clear();
     pins_.clear();
     arrays_.clear();
     if (client_) client_->close();
     sources_.clear();
-    streams_.erase("exported");  // the library's
-    for (const auto& [name, stream] : streams_) (void)cudaStreamDestroy(stream);
-    if (flag_ != nullptr) (void)cudaFreeHost(flag_);
-    if (mismatches_ != nullptr) (void)cudaFree(mismatches_);
   }
   DevicePeer(const DevicePeer&) = delete;
   DevicePeer& operator=(const DevicePeer&) = delete;
@@ -59,40 +50,14 @@ class DevicePeer {
     std::istringstream words(line);
     std::string command;
     words >> command;
+    if (const auto answer = streams_.run(command, words)) return *answer;
     const auto known = kCommands.find(command);
     if (known == kCommands.end()) return "there is no command " + command;
     return (this->*known->second)(words);
   }
 
  private:
-  using Words = std::istringstream;
-
-  static std::string word(Words& words) {
-    std::string text;
-    words >> text;
-    return text;
-  }
-  static std::uint64_t number(Words& words) { return std::stoull(word(words)); }
-
-  // The default streams go by their names, too.
-  cudaStream_t raw_stream(Words& words) {
-    const std::string name = word(words);
-    if (name == "legacy") return cudaStreamLegacy;
-    if (name == "per_thread") return cudaStreamPerThread;
-    auto [it, is_new] = streams_.try_emplace(name, nullptr);
-    if (is_new) check_cuda(cudaStreamCreateWithFlags(&it->second, cudaStreamNonBlocking));
-    return it->second;
-  }
-  // "-": none.
-  Stream stream(Words& words) {
-    words >> std::ws;
-    if (words.peek() == '-' || words.eof()) {
-      word(words);
-      return {};
-    }
-    return raw_stream(words);
-  }
-  static cudaStream_t raw(Stream stream) { return reinterpret_cast<cudaStream_t>(stream.handle()); }
+  using Words = PeerStreams::Words;
 
   Array& array(const std::string& name) {
     const auto known = arrays_.find(name);
@@ -119,48 +84,45 @@ class DevicePeer {
   std::string connect(Words& words) {
     join(words);
     // Now, as memory that is made or freed may wait for all streams.
-    check_cuda(cudaMalloc(reinterpret_cast<void**>(&mismatches_), kMostStreams * 8));
-    check_cuda(cudaMemset(mismatches_, 0, kMostStreams * 8));
-    check_cuda(cudaHostAlloc(reinterpret_cast<void**>(&flag_), 4, cudaHostAllocMapped));
-    check_cuda(cudaDeviceSynchronize());
+    streams_.prepare();
     return "";
   }
   // NAME SLOTS WORDS DEVICE [STRIDE_BYTES]. SLOTS "3" are 3 and no more, "3:12" may become 12.
   std::string create(Words& words) {
     CreateOptions options;
-    options.name = word(words);
-    const std::string slots = word(words);
+    options.name = PeerStreams::word(words);
+    const std::string slots = PeerStreams::word(words);
     const std::size_t colon = slots.find(':');
     options.slots = static_cast<std::uint32_t>(std::stoul(slots.substr(0, colon)));
     options.max_slots = colon == std::string::npos
                             ? options.slots
                             : static_cast<std::uint32_t>(std::stoul(slots.substr(colon + 1)));
-    options.shape = {static_cast<std::int64_t>(number(words))};
-    options.device = word(words);
+    options.shape = {static_cast<std::int64_t>(PeerStreams::number(words))};
+    options.device = PeerStreams::word(words);
     if (std::int64_t stride = 0; words >> stride) options.strides_bytes = {stride};
     options.dtype = dtype_of<std::uint64_t>();
     arrays_.insert_or_assign(options.name, client_->create(options));
     return array(options.name).device();
   }
-  std::string open(Words& words) { return array(word(words)).device(); }
+  std::string open(Words& words) { return array(PeerStreams::word(words)).device(); }
   // NAME DEVICE AS: the array's handle there goes by that name.
   std::string on(Words& words) {
-    const std::string name = word(words);
-    const Array there = array(name).on(word(words));
-    arrays_.insert_or_assign(word(words), there);
+    const std::string name = PeerStreams::word(words);
+    const Array there = array(name).on(PeerStreams::word(words));
+    arrays_.insert_or_assign(PeerStreams::word(words), there);
     return there.device();
   }
   // NAME: the article's test of such a class: 2 everywhere, by the host; 3 more by a kernel; the
   // elements again, by the host. -> how many are wrong, and where the array is
   std::string mem_array(Words& words) {
-    MemArray<std::uint64_t, 3> a(*client_, {2, 4, 7}, "host", word(words));
+    MemArray<std::uint64_t, 3> a(*client_, {2, 4, 7}, "host", PeerStreams::word(words));
     for (std::int64_t i = 0; i < 2; ++i) {
       for (std::int64_t j = 0; j < 4; ++j) {
         for (std::int64_t k = 0; k < 7; ++k) a.write({i, j, k}, 2);
       }
     }
     a.to("cuda:0");
-    const cudaStream_t on = raw_stream(words);
+    const cudaStream_t on = streams_.raw_stream(words);
     {
       auto lock = a.lock(on);
       check_cuda(tk_add(lock.data(), static_cast<std::size_t>(a.size()), 3, on));
@@ -180,16 +142,16 @@ class DevicePeer {
   std::string copies(Words&) { return std::to_string(client_->copies()); }
   // NAME STREAM [WAIT_MS] -> VERSION SLOT
   std::string write(Words& words) {
-    const std::string name = word(words);
+    const std::string name = PeerStreams::word(words);
     WriteOptions options;
-    options.stream = stream(words);
+    options.stream = streams_.stream(words);
     if (int wait_ms = 0; words >> wait_ms) options.wait = std::chrono::milliseconds(wait_ms);
     return begin(name, array(name).write(options));
   }
   std::string update(Words& words) {
-    const std::string name = word(words);
+    const std::string name = PeerStreams::word(words);
     WriteOptions options;
-    options.stream = stream(words);
+    options.stream = streams_.stream(words);
     return begin(name, array(name).update(options));
   }
   std::string begin(const std::string& name, WriteLease lease) {
@@ -199,36 +161,36 @@ class DevicePeer {
   }
   // NAME VALUE STREAM: by a kernel.
   std::string fill(Words& words) {
-    const std::string name = word(words);
-    const std::uint64_t value = number(words);
+    const std::string name = PeerStreams::word(words);
+    const std::uint64_t value = PeerStreams::number(words);
     auto* data = static_cast<std::uint64_t*>(writes_.at(name).data());
-    check_cuda(tk_fill(data, count(name), value, raw_stream(words)));
+    check_cuda(tk_fill(data, count(name), value, streams_.raw_stream(words)));
     return "";
   }
   std::string add(Words& words) {
-    const std::string name = word(words);
-    const std::uint64_t value = number(words);
+    const std::string name = PeerStreams::word(words);
+    const std::uint64_t value = PeerStreams::number(words);
     auto* data = static_cast<std::uint64_t*>(writes_.at(name).data());
-    check_cuda(tk_add(data, count(name), value, raw_stream(words)));
+    check_cuda(tk_add(data, count(name), value, streams_.raw_stream(words)));
     return "";
   }
   std::string publish(Words& words) {
-    const std::string name = word(words);
+    const std::string name = PeerStreams::word(words);
     WriteLease lease = std::move(writes_.at(name));
     writes_.erase(name);
-    return std::to_string(lease.publish(stream(words)));
+    return std::to_string(lease.publish(streams_.stream(words)));
   }
   std::string drop(Words& words) {
-    const std::string name = word(words);
-    writes_.at(name).drop(stream(words));
+    const std::string name = PeerStreams::word(words);
+    writes_.at(name).drop(streams_.stream(words));
     writes_.erase(name);
     return "";
   }
   // NAME STREAM NEWER_THAN -> VERSION SLOT
   std::string read(Words& words) {
-    const std::string name = word(words);
+    const std::string name = PeerStreams::word(words);
     ReadOptions options;
-    options.stream = stream(words);
+    options.stream = streams_.stream(words);
     if (std::uint64_t newer = 0; words >> newer) options.newer_than = newer;
     options.timeout = std::chrono::seconds(10);
     reads_.insert_or_assign(name, array(name).read(options));
@@ -236,8 +198,8 @@ class DevicePeer {
   }
   // NAME AS: the read lease goes by that name from now on, so that one more can be read.
   std::string keep(Words& words) {
-    const std::string name = word(words);
-    const std::string as = word(words);
+    const std::string name = PeerStreams::word(words);
+    const std::string as = PeerStreams::word(words);
     arrays_.insert_or_assign(as, array(name));
     reads_.insert_or_assign(as, std::move(reads_.at(name)));
     reads_.erase(name);
@@ -245,66 +207,56 @@ class DevicePeer {
   }
   // NAME STREAM
   std::string wait(Words& words) {
-    const std::string name = word(words);
-    reads_.at(name).wait(stream(words));
+    const std::string name = PeerStreams::word(words);
+    reads_.at(name).wait(streams_.stream(words));
     return "";
   }
   // NAME: the stream for a view of the lease is called "exported" from now on.
-  std::string export_read(Words& words) { return exported(reads_.at(word(words)).export_stream()); }
+  std::string export_read(Words& words) {
+    return exported(reads_.at(PeerStreams::word(words)).export_stream());
+  }
   std::string export_write(Words& words) {
-    return exported(writes_.at(word(words)).export_stream());
+    return exported(writes_.at(PeerStreams::word(words)).export_stream());
   }
   std::string exported(Stream stream) {
-    streams_["exported"] = raw(stream);
+    streams_.set_exported(stream);
     return "";
   }
   // NAME EXPECTED STREAM: by a kernel, which goes on.
   std::string look(Words& words) {
-    const std::string name = word(words);
-    const std::uint64_t expected = number(words);
+    const std::string name = PeerStreams::word(words);
+    const std::uint64_t expected = PeerStreams::number(words);
     const auto* data = static_cast<const std::uint64_t*>(reads_.at(name).data());
-    cudaStream_t on = raw_stream(words);
-    check_cuda(tk_check(data, count(name), expected, mismatches_of(on), on));
+    cudaStream_t on = streams_.raw_stream(words);
+    check_cuda(tk_check(data, count(name), expected, streams_.mismatches_of(on), on));
     return "";
-  }
-  // Each stream counts for itself.
-  std::uint64_t* mismatches_of(cudaStream_t stream) {
-    return mismatches_ + numbers_.try_emplace(stream, numbers_.size()).first->second;
-  }
-  // STREAM -> how many elements were not what was expected in it, until now.
-  std::string mismatches(Words& words) {
-    std::uint64_t found = 0;
-    cudaStream_t on = raw_stream(words);
-    check_cuda(cudaMemcpyAsync(&found, mismatches_of(on), 8, cudaMemcpyDefault, on));
-    check_cuda(cudaStreamSynchronize(on));
-    return std::to_string(found);
   }
   // NAME STREAM
   std::string release(Words& words) {
-    const std::string name = word(words);
+    const std::string name = PeerStreams::word(words);
     ReadLease lease = std::move(reads_.at(name));
     reads_.erase(name);
-    lease.release(stream(words));
+    lease.release(streams_.stream(words));
     return "";
   }
   std::string pin(Words& words) {
-    const std::string name = word(words);
+    const std::string name = PeerStreams::word(words);
     pins_[name] = reads_.at(name).pin();
     return "";
   }
   std::string unpin(Words& words) {
-    pins_.erase(word(words));
+    pins_.erase(PeerStreams::word(words));
     return "";
   }
   // NAME VALUE: from host memory.
   std::string put(Words& words) {
-    const std::string name = word(words);
-    const std::vector<std::uint64_t> bytes(elements(name), number(words));
+    const std::string name = PeerStreams::word(words);
+    const std::vector<std::uint64_t> bytes(elements(name), PeerStreams::number(words));
     return std::to_string(array(name).put(bytes.data(), bytes.size() * 8));
   }
   // NAME -> VERSION FIRST LAST
   std::string get(Words& words) {
-    const std::string name = word(words);
+    const std::string name = PeerStreams::word(words);
     std::vector<std::uint64_t> bytes(elements(name));
     const std::uint64_t version = array(name).get(bytes.data(), bytes.size() * 8);
     return fmt::format("{} {} {}", version, bytes.front(), bytes.back());
@@ -312,103 +264,71 @@ class DevicePeer {
   // NAME WORDS STREAM: memory of a library's on the current device, zeroed, and the stream that the
   // library says it works on. It is freed when nobody keeps it any more.
   std::string source(Words& words) {
-    const std::string name = word(words);
-    const std::uint64_t size_bytes = number(words) * 8;
+    const std::string name = PeerStreams::word(words);
+    const std::uint64_t size_bytes = PeerStreams::number(words) * 8;
     void* made = nullptr;
     check_cuda(cudaMalloc(&made, size_bytes));
     const std::shared_ptr<void> owner(made, [](void* memory) { (void)cudaFree(memory); });
     check_cuda(cudaMemset(made, 0, size_bytes));
     check_cuda(cudaDeviceSynchronize());
     owners_[name] = owner;
-    sources_[name] = {made, {}, stream(words), owner};
+    sources_[name] = {made, {}, streams_.stream(words), owner};
     return "";
   }
   // NAME AT COUNT VALUE STREAM: by a kernel.
   std::string produce(Words& words) {
-    auto* data = static_cast<std::uint64_t*>(const_cast<void*>(sources_.at(word(words)).data));
-    const std::uint64_t at = number(words);
-    const std::uint64_t count = number(words);
-    const std::uint64_t value = number(words);
-    check_cuda(tk_fill(data + at, count, value, raw_stream(words)));
+    auto* data =
+        static_cast<std::uint64_t*>(const_cast<void*>(sources_.at(PeerStreams::word(words)).data));
+    const std::uint64_t at = PeerStreams::number(words);
+    const std::uint64_t count = PeerStreams::number(words);
+    const std::uint64_t value = PeerStreams::number(words);
+    check_cuda(tk_fill(data + at, count, value, streams_.raw_stream(words)));
     return "";
   }
   // NAME STRIDE_BYTES...
   std::string strides(Words& words) {
-    GpuSource& source = sources_.at(word(words));
+    GpuSource& source = sources_.at(PeerStreams::word(words));
     source.strides_bytes.clear();
     for (std::int64_t stride = 0; words >> stride;) source.strides_bytes.push_back(stride);
     return "";
   }
   // NAME: its address is one of the host's from now on.
   std::string move_to_host(Words& words) {
-    sources_.at(word(words)).data = this;
+    sources_.at(PeerStreams::word(words)).data = this;
     return "";
   }
   // NAME: the library does not keep it any more.
   std::string forget(Words& words) {
-    sources_.erase(word(words));
+    sources_.erase(PeerStreams::word(words));
     return "";
   }
   // NAME -> 1 while somebody keeps it
-  std::string kept(Words& words) { return owners_.at(word(words)).expired() ? "0" : "1"; }
+  std::string kept(Words& words) {
+    return owners_.at(PeerStreams::word(words)).expired() ? "0" : "1";
+  }
   // NAME SOURCE STREAM -> VERSION
   std::string put_source(Words& words) {
-    const std::string name = word(words);
-    const GpuSource& source = sources_.at(word(words));
+    const std::string name = PeerStreams::word(words);
+    const GpuSource& source = sources_.at(PeerStreams::word(words));
     WriteOptions options;
-    options.stream = stream(words);
+    options.stream = streams_.stream(words);
     return std::to_string(array(name).put(source, options));
   }
   // NAME SOURCE: into a lease.
   std::string fill_from(Words& words) {
-    const WriteLease& lease = writes_.at(word(words));
-    lease.put(sources_.at(word(words)));
+    const WriteLease& lease = writes_.at(PeerStreams::word(words));
+    lease.put(sources_.at(PeerStreams::word(words)));
     return "";
   }
-  // DEVICE: the thread's current one from now on.
-  std::string set_device(Words& words) {
-    check_cuda(cudaSetDevice(static_cast<int>(number(words))));
-    return "";
+  std::string version(Words& words) {
+    return std::to_string(array(PeerStreams::word(words)).version());
   }
-  std::string current_device(Words&) {
-    int device = 0;
-    check_cuda(cudaGetDevice(&device));
-    return std::to_string(device);
-  }
-  // STREAM MS: keeps it busy.
-  std::string spin(Words& words) {
-    cudaStream_t on = raw_stream(words);
-    check_cuda(tk_spin(number(words) * 1000, on));
-    return "";
-  }
-  // STREAM: waits until "ungate".
-  std::string gate(Words& words) {
-    *flag_ = 0;
-    check_cuda(tk_gate(flag_, raw_stream(words)));
-    return "";
-  }
-  std::string ungate(Words&) {
-    open_gate();
-    return "";
-  }
-  void open_gate() {
-    if (flag_ != nullptr) __atomic_store_n(flag_, 1, __ATOMIC_SEQ_CST);
-  }
-  std::string synchronize(Words& words) {
-    check_cuda(cudaStreamSynchronize(raw_stream(words)));
-    return "";
-  }
-  // STREAM -> 1 if it has nothing to do
-  std::string idle(Words& words) {
-    return cudaStreamQuery(raw_stream(words)) == cudaSuccess ? "1" : "0";
-  }
-  std::string version(Words& words) { return std::to_string(array(word(words)).version()); }
   std::string withdraw(Words& words) {
-    client_->withdraw(word(words));
+    client_->withdraw(PeerStreams::word(words));
     return "";
   }
   std::string close(Words& words) {
-    const std::string name = word(words);
+    const std::string name = PeerStreams::word(words);
     array(name).close();
     arrays_.erase(name);
     return "";
@@ -420,68 +340,27 @@ class DevicePeer {
     testing::leave_out(step);
     return "";
   }
-  // NAME MODE THREAD: "own", or another one, which does nothing else.
-  std::string capture(Words& words) {
-    cudaStream_t const on = raw_stream(words);
-    const auto mode = static_cast<cudaStreamCaptureMode>(number(words));
-    if (word(words) == "own") {
-      check_cuda(cudaStreamBeginCapture(on, mode));
-      return "";
-    }
-    std::promise<cudaError_t> begun;
-    end_ = {};
-    capturer_ = std::async(std::launch::async, [&begun, on, mode, end = end_.get_future()] {
-      const cudaError_t error = cudaStreamBeginCapture(on, mode);
-      begun.set_value(error);
-      end.wait();
-      cudaGraph_t graph = nullptr;
-      return error == cudaSuccess ? cudaStreamEndCapture(on, &graph) : error;
-    });
-    check_cuda(begun.get_future().get());
-    return "";
-  }
-  // NAME -> CUDA's answer
-  std::string end_capture(Words& words) {
-    cudaStream_t const on = raw_stream(words);
-    cudaGraph_t graph = nullptr;
-    if (!capturer_.valid()) return std::to_string(cudaStreamEndCapture(on, &graph));
-    end_.set_value();
-    return std::to_string(capturer_.get());
-  }
-  // DEVICE NAME: a stream on another one than the current.
-  std::string stream_on(Words& words) {
-    const auto device = static_cast<int>(number(words));
-    int before = 0;
-    check_cuda(cudaGetDevice(&before));
-    check_cuda(cudaSetDevice(device));
-    raw_stream(words);
-    check_cuda(cudaSetDevice(before));
-    return "";
-  }
-  // NAME: a stream that takes part in the legacy stream's order.
-  std::string blocking_stream(Words& words) {
-    check_cuda(cudaStreamCreate(&streams_[word(words)]));
-    return "";
-  }
   // NAME -> the device's number in this process
-  std::string ordinal(Words& words) { return std::to_string(array(word(words)).device_ordinal()); }
+  std::string ordinal(Words& words) {
+    return std::to_string(array(PeerStreams::word(words)).device_ordinal());
+  }
   std::string calls(Words&) { return std::to_string(client_->calls()); }
   // NTH: this question of a wait whether it is interrupted is answered by an exception.
   std::string interrupt(Words& words) {
-    checks_left_ = static_cast<int>(number(words));
+    checks_left_ = static_cast<int>(PeerStreams::number(words));
     return "";
   }
   // STEP NTH: an exception there.
   std::string throw_at(Words& words) {
-    const std::string step = word(words);
-    arm_step(step, static_cast<int>(number(words)), [] { throw std::bad_alloc(); });
+    const std::string step = PeerStreams::word(words);
+    arm_step(step, static_cast<int>(PeerStreams::number(words)), [] { throw std::bad_alloc(); });
     return "";
   }
   // STEP NTH SIGNAL
   std::string arm(Words& words) {
-    const std::string step = word(words);
-    const auto nth = static_cast<int>(number(words));
-    arm_crash(step, nth, static_cast<int>(number(words)));
+    const std::string step = PeerStreams::word(words);
+    const auto nth = static_cast<int>(PeerStreams::number(words));
+    arm_crash(step, nth, static_cast<int>(PeerStreams::number(words)));
     return "";
   }
 
@@ -496,13 +375,7 @@ class DevicePeer {
   std::map<std::string, GpuSource> sources_;
   std::map<std::string, std::weak_ptr<const void>> owners_;
   int checks_left_ = 0;
-  static constexpr std::size_t kMostStreams = 16;
-  std::map<std::string, cudaStream_t> streams_;
-  std::map<cudaStream_t, std::size_t> numbers_;
-  std::future<cudaError_t> capturer_;  // of another thread's capture
-  std::promise<void> end_;             // without it that ends, too
-  std::uint64_t* mismatches_ = nullptr;
-  std::uint32_t* flag_ = nullptr;
+  PeerStreams streams_;
 };
 
 const std::map<std::string, std::string (DevicePeer::*)(DevicePeer::Words&)> DevicePeer::kCommands =
@@ -526,7 +399,6 @@ const std::map<std::string, std::string (DevicePeer::*)(DevicePeer::Words&)> Dev
         {"export_read", &DevicePeer::export_read},
         {"export_write", &DevicePeer::export_write},
         {"look", &DevicePeer::look},
-        {"mismatches", &DevicePeer::mismatches},
         {"release", &DevicePeer::release},
         {"pin", &DevicePeer::pin},
         {"unpin", &DevicePeer::unpin},
@@ -540,21 +412,10 @@ const std::map<std::string, std::string (DevicePeer::*)(DevicePeer::Words&)> Dev
         {"forget", &DevicePeer::forget},
         {"put_source", &DevicePeer::put_source},
         {"fill_from", &DevicePeer::fill_from},
-        {"set_device", &DevicePeer::set_device},
-        {"current_device", &DevicePeer::current_device},
-        {"spin", &DevicePeer::spin},
-        {"gate", &DevicePeer::gate},
-        {"ungate", &DevicePeer::ungate},
-        {"synchronize", &DevicePeer::synchronize},
-        {"idle", &DevicePeer::idle},
         {"version", &DevicePeer::version},
         {"withdraw", &DevicePeer::withdraw},
         {"close", &DevicePeer::close},
         {"leave_out", &DevicePeer::leave_out},
-        {"capture", &DevicePeer::capture},
-        {"end_capture", &DevicePeer::end_capture},
-        {"stream_on", &DevicePeer::stream_on},
-        {"blocking_stream", &DevicePeer::blocking_stream},
         {"ordinal", &DevicePeer::ordinal},
         {"calls", &DevicePeer::calls},
         {"interrupt", &DevicePeer::interrupt},

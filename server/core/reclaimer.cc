@@ -1,0 +1,89 @@
+#include "server/core/reclaimer.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace memlease::server {
+
+using wire::ArrayId;
+using wire::SessionId;
+
+bool Reclaimer::in_use(const Session& session, const Membership& membership,
+                       const Array& array) const {
+  if (parts_.rows.in_use(membership, array)) return true;
+  if (array.writer == session.id && !array.write_events->all_complete()) return true;
+  const EventSet* reads = SessionRows::read_events_of(session, membership);
+  return reads != nullptr && !reads->all_complete();
+}
+
+void Reclaimer::withdraw(Array& array) {
+  if (array.withdrawn) return;
+  array.withdrawn = true;
+  parts_.catalog.remove_name(array);
+  set_withdrawn(*array.board);
+  if (Array* const home = parts_.replicas.home_of(array)) {
+    set_elsewhere(*home->board, array.replica_number, false);
+  }
+  const std::vector<ArrayId> replicas = array.replicas;
+  for (const ArrayId id : replicas) withdraw(*parts_.catalog.find(id));
+  detach_unused(array);
+}
+
+bool Reclaimer::give_back_unused() {
+  std::vector<ArrayId> ids;
+  for (const Array* array : parts_.catalog.all()) {
+    if (array->withdrawn || array->home) ids.push_back(array->id);
+  }
+  bool more = false;
+  for (const ArrayId id : ids) {
+    Array* array = parts_.catalog.find(id);
+    if (array == nullptr) continue;  // with its home
+    if (array->withdrawn) {
+      detach_unused(*array);
+    } else if (array->members.empty() && parts_.replicas.home_has_all(*array)) {
+      parts_.recorder.let_go(*array, "nobody has it open, and its home has what it has");
+      withdraw(*array);
+    }
+    // A replica may be left by a call or a death that nobody tells of.
+    more = more || parts_.catalog.find(id) != nullptr;
+  }
+  return more;
+}
+
+// Of a withdrawn array. Who uses nothing now can use nothing any more. Where there are events all
+// members leave by themselves, or exit: they have them open, and must not find them destroyed.
+void Reclaimer::detach_unused(Array& array) {
+  const std::vector<SessionId> members = array.members;
+  for (const SessionId id : members) {
+    Session& session = *parts_.sessions.find(id);
+    if (array.write_events->empty() && !in_use(session, session.memberships.at(array.id), array)) {
+      const bool last = array.members.size() == 1;
+      detach(session, array, Departure::kLeft);
+      if (last) return;
+    }
+  }
+  destroy_if_unused(array);
+}
+
+void Reclaimer::detach(Session& session, Array& array, Departure how) {
+  Membership& membership = session.memberships.at(array.id);
+  parts_.ownership.gone(array, session.id, how);
+  if (membership.entry != nullptr) {
+    remove_subscriber(*array.board, *membership.entry);
+    membership.entry = nullptr;
+  }
+  array.members.erase(std::remove(array.members.begin(), array.members.end(), session.id),
+                      array.members.end());
+  destroy_if_unused(array);
+}
+
+void Reclaimer::destroy_if_unused(Array& array) {
+  if (!array.withdrawn || !array.members.empty()) return;
+  parts_.tally.look(array, parts_.ownership.current_row(array));
+  parts_.store.destroy(array);
+  if (Array* const home = parts_.replicas.home_of(array)) std::erase(home->replicas, array.id);
+  if (Session* creator = parts_.sessions.find(array.creator)) creator->created.erase(array.id);
+  parts_.catalog.erase(array.id);
+}
+
+}  // namespace memlease::server

@@ -1,0 +1,51 @@
+#include "server/system.h"
+
+#include <sys/random.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+namespace memlease::server {
+namespace {
+
+// Left for everything else on the machine when the daemon takes memory.
+constexpr std::uint64_t kSystemReserveBytes = std::uint64_t{64} << 20;
+
+template <typename TimePoint>
+std::uint64_t ms_of(TimePoint now) {
+  const auto since = now.time_since_epoch();
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(since).count());
+}
+
+}  // namespace
+
+std::uint64_t SystemClock::unix_ms() const { return ms_of(std::chrono::system_clock::now()); }
+
+std::uint64_t SystemClock::monotonic_ms() const { return ms_of(std::chrono::steady_clock::now()); }
+
+void fill_random(std::span<std::uint8_t> bytes) {
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) std::abort();
+}
+
+wire::Incarnation new_incarnation() {
+  wire::Incarnation incarnation{};
+  fill_random({reinterpret_cast<std::uint8_t*>(incarnation.data()), incarnation.size()});
+  return incarnation;
+}
+
+bool has_memory_for(std::uint64_t bytes) {
+  std::ifstream file("/proc/meminfo");
+  for (std::string key; file >> key;) {
+    std::uint64_t kilobytes = 0;
+    if (key == "MemAvailable:" && file >> kilobytes) {
+      return kilobytes * 1024 >= bytes + kSystemReserveBytes;
+    }
+    file.ignore(1024, '\n');
+  }
+  return true;
+}
+
+}  // namespace memlease::server

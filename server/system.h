@@ -1,0 +1,26 @@
+// What the daemon takes from its machine: time, randomness, and a look at the memory that is left.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "server/core/clock.h"
+#include "wire/attach_frame.h"
+
+namespace memlease::server {
+
+class SystemClock final : public Clock {
+ public:
+  std::uint64_t unix_ms() const override;
+  std::uint64_t monotonic_ms() const override;
+};
+
+// From the kernel; at most 256 bytes. Waits, early in a boot, until it has any.
+void fill_random(std::span<std::uint8_t> bytes);
+wire::Incarnation new_incarnation();
+
+// Is there memory for so many bytes, and something left for the rest of the machine? fallocate()
+// itself does not say no: it gets somebody killed.
+bool has_memory_for(std::uint64_t bytes);
+
+}  // namespace memlease::server
