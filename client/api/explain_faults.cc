@@ -1,5 +1,6 @@
 // What a late write to published bytes was, told by a signal handler before the process ends.
 #include <memlease/client.h>
+#include <memlease/for_bindings.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -105,13 +106,17 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 
 }  // namespace
 
-void explain_faults() {
+namespace {
+
+// `beside`: whatever else handles the signal now, which is called afterwards.
+void install(bool beside) {
   static wire::Mutex& mutex = *new wire::Mutex;
   const wire::MutexLock lock(mutex);
   struct sigaction now{};
   sigaction(SIGSEGV, nullptr, &now);
   const bool is_ours = (now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == &on_fault;
-  if (is_ours) return;
+  const bool is_handled = (now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != SIG_DFL;
+  if (is_ours || (is_handled && !beside)) return;
   previous = now;
   struct sigaction ours{};
   ours.sa_sigaction = &on_fault;
@@ -119,5 +124,11 @@ void explain_faults() {
   sigemptyset(&ours.sa_mask);
   sigaction(SIGSEGV, &ours, nullptr);
 }
+
+}  // namespace
+
+void explain_faults() { install(true); }
+
+void internal::ForBindings::explain_faults_unless_handled() { install(false); }
 
 }  // namespace memlease

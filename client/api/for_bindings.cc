@@ -16,13 +16,13 @@ bool ForBindings::is_empty(const WriteLease& lease) noexcept { return !lease.use
 
 bool ForBindings::should_warn_of_views(const Array& array) {
   OpenArray& state = array.state();
-  return !state.forked() && state.take_view_warning(false);
+  return !state.forked() && state.view_warning().take(false);
 }
 
 bool ForBindings::should_warn_of_views(const ReadLease& lease) {
   OpenArray* const state = lease.state_;
   return state != nullptr && !state->forked() &&
-         state->take_view_warning(state->writer_wants_slot());
+         state->view_warning().take(state->writer_wants_slot());
 }
 
 bool ForBindings::is_of(const ReadLease& lease, const Array& array) noexcept {
@@ -31,7 +31,8 @@ bool ForBindings::is_of(const ReadLease& lease, const Array& array) noexcept {
 
 std::uint32_t ForBindings::held_slots(const Array& array) {
   const OpenArray& state = array.state();
-  return state.forked() ? 0 : state.held_slots();
+  const SlotReader* reader = state.forked() ? nullptr : state.reader_if_subscribed();
+  return reader == nullptr ? 0 : reader->held();
 }
 
 void ForBindings::release_views(const Array& array) {

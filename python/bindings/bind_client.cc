@@ -1,3 +1,4 @@
+#include <memlease/for_bindings.h>
 #include <pybind11/stl.h>
 
 #include "python/bindings/array_handle.h"
@@ -72,6 +73,8 @@ void bind_clients(py::module_& module) {
       "A dtype as NumPy's array interface spells it; empty where NumPy has no such type.");
   module.def("leases_alive", &leases_alive, "Whether a lease or view of this process lives.");
   module.def("explain_faults", &explain_faults);
+  module.def("explain_faults_unless_handled",
+             &internal::ForBindings::explain_faults_unless_handled);
   py::class_<Client, std::unique_ptr<Client, DeleteWithoutGil>>(module, "Client")
       .def_static("connect", &connect, py::arg("directory"), py::arg("start"), py::arg("daemon"),
                   py::arg("strict"), py::arg("timeout"))

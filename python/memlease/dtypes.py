@@ -54,6 +54,11 @@ def dtype_name(dtype: Any) -> str:
             f"dtype={dtype!r} has the other byte order than this machine",
             f"convert with array.astype({found.newbyteorder('=').str!r})",
         )
+    if found.kind not in "biufc" and found.type.__module__ == "numpy":
+        raise InvalidArgument(
+            f"dtype={dtype!r} is not a number or bool",
+            "arrays hold numbers: give each field an array of its own, or store bytes as 'uint8'",
+        )
     return _core.parse_dtype(found.name)
 
 

@@ -1,4 +1,4 @@
-"""A run of a model; the configurations that runs.py checks, and controls.py with a rule left out."""
+"""A run of a model, and the configurations of runs.py and controls.py."""
 
 from typing import NamedTuple
 

@@ -43,7 +43,7 @@ view = lease.array
 """
 
 
-def run_forking(code, *, start=LEASED):
+def run_forking(code, *, start=LEASED, stderr=""):
     result = subprocess.run(
         [sys.executable, "-W", "error", "-c", IN_FORK + start + textwrap.dedent(code)],
         capture_output=True,
@@ -52,7 +52,7 @@ def run_forking(code, *, start=LEASED):
         check=False,
     )
     assert result.returncode == 0, result.stderr
-    assert result.stderr == ""
+    assert result.stderr == stderr
     return result.stdout
 
 
@@ -307,6 +307,7 @@ def test_a_forked_child_may_end_a_lease_whose_array_lives(memlease_client):
 def test_a_view_of_the_parent_faults_in_a_forked_child(memlease_client, monkeypatch, before):
     # Where ASan's runtime is loaded it would turn the signal into an exit.
     monkeypatch.setenv("ASAN_OPTIONS", os.environ.get("ASAN_OPTIONS", "") + ":handle_segv=0")
+    monkeypatch.setenv("MEMLEASE_EXPLAIN_FAULTS", "1")
     memlease_client.put("a", np.arange(4))
     code = f"""
     def child():
@@ -314,7 +315,11 @@ def test_a_view_of_the_parent_faults_in_a_forked_child(memlease_client, monkeypa
         return int(view[3])
     print(in_fork(child), view[3])
     """
-    assert run_forking(code) == "-11 3\n"
+    said = (
+        "memlease: used a view of 'a' that belongs to the parent process: views do not live on in "
+        "a forked child; open the array there\n"
+    )
+    assert run_forking(code, stderr=said) == "-11 3\n"
 
 
 POOLS = """

@@ -16,10 +16,10 @@ def field(memlease_client):
 
 
 START = """
-import faulthandler, sys
+import faulthandler, os, sys
+if not os.environ.get("PYTHONFAULTHANDLER"): faulthandler.disable()
 import memlease, numpy as np
 from test_late_writes import *
-faulthandler.disable()
 c = memlease.connect(start=False)
 """
 
@@ -128,15 +128,31 @@ def test_who_reads_cannot_write(field, here, write, writes):
     assert (field.get() == 255).all()
 
 
-def test_nothing_is_said_without_being_asked(field, here):
-    code = """
+WRITE_LATE = """
         u = c.open("u")
         with u.write() as w:
             view = rows(w)
         view[0] = 9
         """
-    ended = run(code, here, MEMLEASE_EXPLAIN_FAULTS="0")
+
+
+@pytest.mark.no_asan  # whose runtime handles the signal
+def test_it_is_said_without_being_asked(field, here):
+    ended = run(WRITE_LATE, here, MEMLEASE_EXPLAIN_FAULTS="")
+    assert ended.returncode == -signal.SIGSEGV
+    assert ended.stderr.startswith("memlease: wrote to a read-only view of 'u' v2")
+
+
+def test_it_is_not_said_where_the_environment_says_so(field, here):
+    ended = run(WRITE_LATE, here, MEMLEASE_EXPLAIN_FAULTS="0")
     assert (ended.returncode, ended.stderr) == (-signal.SIGSEGV, "")
+
+
+@pytest.mark.no_asan
+def test_who_handles_the_fault_is_left_alone_without_being_asked(field, here):
+    ended = run(WRITE_LATE, here, MEMLEASE_EXPLAIN_FAULTS="", PYTHONFAULTHANDLER="1")
+    assert ended.returncode == -signal.SIGSEGV
+    assert "memlease" not in ended.stderr.splitlines()[0]
 
 
 @pytest.mark.no_asan  # whose runtime has a handler of its own, that python's would not come before

@@ -299,3 +299,21 @@ def test_the_loss_of_the_daemon_is_told(memlease_daemon, memlease_client):
     lease.release()
     with pytest.raises((memlease.DaemonUnavailable, memlease.DaemonLost)):
         memlease.connect(start=False).list()
+
+
+@pytest.mark.parametrize("use", ["array.read(timeout=1)", "array.write(wait=1)", "array.get()"])
+def test_an_array_whose_creator_has_died_is_named_at_the_first_use(memlease_client, use):
+    creator = start("""
+        client = memlease.connect(start=False)
+        array = client.create("gone/y", 4, "f4", fill=0, mode=0o666)
+        print("made", flush=True)
+        sys.stdin.read()
+        """)
+    assert creator.stdout.readline() == "made\n"
+    array = memlease_client.open("gone/y")
+    creator.kill()
+    creator.communicate()
+    while "gone/y" in memlease_client.list():
+        pass
+    with pytest.raises(memlease.Withdrawn, match="'gone/y' has been withdrawn"):
+        eval(use, {"array": array})

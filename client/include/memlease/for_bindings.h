@@ -31,6 +31,9 @@ struct MEMLEASE_API ForBindings {
   // What outlives its lease gives its slot up and sees a copy from now on, at the same address; but
   // on a device, and views of write leases of arrays of at most 4096 bytes. Throws OutOfMemory.
   static void release_views(const Array& array);
+
+  // explain_faults() where nothing handles such a fault yet.
+  static void explain_faults_unless_handled();
 };
 
 }  // namespace memlease::internal
