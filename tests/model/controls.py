@@ -314,8 +314,17 @@ CONTROLS = [
             "number-of-home": "and has its number from there",
             "source-complete": "a copy begins when its source is complete",
             "lost-number": "a number that was lost on a device does not come back to it",
+            "still-newest": "† a new number is for what is the newest version still",
             "compare": "what is acquired is compared with what was looked for",
             "keep-newest": "a replica that has what the home has not is kept",
+        },
+    ),
+    *controls(
+        "replicas",
+        "-DTURNS=3 -DMAX_DEATHS=0",
+        E,
+        {
+            "at-once": "† who holds a version tries to write at once, and lets it go before he waits",
         },
     ),
 ]

@@ -1,11 +1,13 @@
 /* Replicas: an array on two devices that follow each other version by version.
 
    Steps          write and read on either device, the copy that a read makes first, the daemon's freeing of a replica that
-                  nobody uses. Member 0 is the home, member 1 the replica. Each is an array of its own: its publication,
-                  ownership and takeover are one step each here, and the subject of the other models.
+                  nobody uses. Member 0 is the home, member 1 the replica. Each is an array of its own with two slots: its
+                  publication, ownership and takeover are one step each here, and the subject of the other models. Who
+                  copies holds a version, and so may keep a slot from the next writer.
    Bounded        PROCESSES, with TURNS reads and writes each, on either device; MAX_DEATHS at any step.
-   Property       a number has one content wherever it stands; a read gives whole bytes, of a version at least as new as
-                  the newest that was complete when it began; nobody waits for ever. */
+   Property       a number has one content wherever it stands, and a higher one no earlier content; a read gives whole
+                  bytes, of a version at least as new as the newest that was complete when it began; nobody waits for
+                  ever. */
 
 #ifndef PROCESSES
 #define PROCESSES 2
@@ -25,19 +27,35 @@
 /* in the home's writer row */ byte highest_used;
 /* of the daemon */ byte users; /* processes that have the replica open */
 /* ghosts */ byte content[2], before[2], content_before[2], truth[NUMBERS], writes, newest_complete, deaths;
+byte holds_on[PROCESSES] /* a member + 1 */, holds[PROCESSES] /* a number */;
 bool pending[2], unsure[2] /* copied from what was not complete */, open[PROCESSES], dead[PROCESSES];
 
 #define NEWEST (publication[0] > publication[1] -> publication[0] : publication[1])
 #define PLACE_OF_NEWEST (publication[0] > publication[1] -> 0 : 1)
 
-/* Ownership of a member: not while its owner writes, nor before its fences are complete. */
-inline take(m) { atomic { !writing[m] && !pending[m] -> owner[m] = p; writing[m] = true } }
+/* Ownership of a member: not while its owner writes, nor before its fences are complete. Then a slot: one of two has the
+   current version, the other one may be held. */
+#define CAN_OWN(m) (!writing[m] && !pending[m])
+#define HELD_BY(q, m) (holds_on[q] == m + 1 && holds[q] != publication[m])
+#if PROCESSES == 2
+#define HAS_SLOT(m) (!HELD_BY(0, m) && !HELD_BY(1, m))
+#else
+#define HAS_SLOT(m) (!HELD_BY(0, m) && !HELD_BY(1, m) && !HELD_BY(2, m))
+#endif
+inline own(m) { atomic { CAN_OWN(m) -> owner[m] = p; writing[m] = true } }
+inline take(m) { own(m); HAS_SLOT(m) }
 inline give_back(m) { writing[m] = false }
+/* Without waiting. */
+inline try_own(m) { atomic { if :: CAN_OWN(m) -> owner[m] = p; writing[m] = true; got = true :: else -> got = false fi } }
+inline try_take(m) {
+  atomic { if :: CAN_OWN(m) && HAS_SLOT(m) -> owner[m] = p; writing[m] = true; got = true :: else -> got = false fi }
+}
 
 inline publish(m, number, bytes) { /* its fence is still to come */
   atomic {
     assert(number != lost_number[m]); /* whoever looked for it there was told so */
     assert(truth[number] == 0 || truth[number] == bytes);
+    assert(number <= NEWEST || bytes >= content[PLACE_OF_NEWEST]); /* what is newest by its number was written last */
     truth[number] = bytes;
     before[m] = publication[m]; content_before[m] = content[m];
     publication[m] = number; content[m] = bytes; pending[m] = true; unsure[m] = half
@@ -77,7 +95,8 @@ end:
        deaths < MAX_DEATHS ->
        select(p : 0 .. PROCESSES - 1);
        if
-       :: !dead[p] -> dead[p] = true; deaths++; bury(0); bury(1); if :: open[p] -> open[p] = false; users-- :: else fi
+       :: !dead[p] ->
+          dead[p] = true; deaths++; holds_on[p] = 0; bury(0); bury(1); if :: open[p] -> open[p] = false; users-- :: else fi
        :: else
        fi
      }
@@ -109,11 +128,11 @@ inline write_on(m) {
   if :: m != HOME -> elsewhere = true :: else fi;
 #endif
 #ifdef OMIT_OWNERSHIP_OF_HOME
-  if :: m == HOME -> take(HOME) :: else fi;
+  if :: m == HOME -> own(HOME) :: else fi;
   n = highest_used + 1;
   highest_used = n;
 #else
-  take(HOME);
+  own(HOME);
 #ifdef OMIT_NUMBER_OF_HOME
   n = publication[m] + 1;
   if :: n > highest_used -> highest_used = n :: else fi;
@@ -122,7 +141,7 @@ inline write_on(m) {
   n = highest_used;
 #endif
 #endif
-  if :: m != HOME -> take(m) :: else fi;
+  if :: m != HOME -> take(m) :: else -> HAS_SLOT(HOME) fi;
   atomic { writes++; c = writes; half = false };
   publish(m, n, c);
 #ifdef OMIT_FLAG_BEFORE_PUBLICATION
@@ -136,39 +155,67 @@ inline write_on(m) {
 #endif
 }
 
-/* The newest version comes to member m, by whoever finds first that it is not there. */
+/* A version of member `from` is held, and m owned: its content goes over, unless it is lost meanwhile; with 1 for `still`
+   only if it is the newest version still. */
+inline copy_as(m, as, still) {
+#ifndef OMIT_SOURCE_COMPLETE
+  !(publication[from] == n && pending[from]);
+#endif
+  atomic {
+    half = (publication[from] == n && pending[from]);
+    if
+    :: publication[from] >= n && (still == 0 || n == NEWEST) -> publish(m, as, c)
+    :: else
+    fi
+  }
+}
+
+/* The number was lost on m: the same content gets a new one, while nobody else gives any. */
+inline copy_with_new_number(m) {
+  if :: m != HOME -> elsewhere = true; try_own(HOME) :: else -> got = true fi;
+  if
+  :: got ->
+     atomic { if :: m != HOME -> highest_used++; number = highest_used :: else fi };
+     try_take(m);
+     if
+     :: got -> atomic { if :: m == HOME -> highest_used++; number = highest_used :: else fi };
+#ifdef OMIT_STILL_NEWEST
+        copy_as(m, number, 0);
+#else
+        copy_as(m, number, 1);
+#endif
+        give_back(m)
+     :: else
+     fi;
+     if :: m != HOME -> give_back(HOME) :: else fi
+  :: else
+  fi
+}
+
+/* The newest version comes to member m, by whoever finds first that it is not there. He holds it first and then tries to
+   write: who cannot at once lets it go before he waits. */
 inline bring(m) {
-  needs_home = (m == HOME);
   do
   :: atomic { publication[m] >= NEWEST -> least = publication[m]; break }
   :: else ->
-     if :: needs_home && m != HOME -> elsewhere = true; take(HOME) :: else fi;
-     take(m);
-     atomic { has_home = needs_home; needs_home = (m == HOME) };
-     atomic { n = NEWEST; from = PLACE_OF_NEWEST; c = content[from] }; /* held: its bytes stay */
-     if
-     :: publication[m] >= n
-     :: else ->
-#ifndef OMIT_SOURCE_COMPLETE
-        !(publication[from] == n && pending[from]);
-#endif
-        if
-        :: publication[from] < n /* lost meanwhile */
-        :: publication[from] >= n ->
-           half = (publication[from] == n && pending[from]);
-           if
-#ifndef OMIT_LOST_NUMBER
-           :: n <= lost_number[m] && has_home -> highest_used++; n = highest_used; publish(m, n, c)
-           :: n <= lost_number[m] && !has_home -> needs_home = true /* for a new number: once more, with it */
-           :: n > lost_number[m] -> publish(m, n, c)
+     atomic { n = NEWEST; from = PLACE_OF_NEWEST; c = content[from]; holds_on[p] = from + 1; holds[p] = n };
+#ifdef OMIT_AT_ONCE
+     take(m); got = true;
 #else
-           :: publish(m, n, c)
+     try_take(m);
 #endif
-           fi
-        fi
+     if
+     :: !got
+     :: got && publication[m] >= n -> give_back(m)
+#ifdef OMIT_LOST_NUMBER
+     :: got && publication[m] < n -> copy_as(m, n, 0); give_back(m)
+#else
+     :: got && publication[m] < n && n > lost_number[m] -> copy_as(m, n, 0); give_back(m)
+     :: got && publication[m] < n && n <= lost_number[m] -> give_back(m); copy_with_new_number(m)
+#endif
      fi;
-     give_back(m);
-     if :: has_home && m != HOME -> give_back(HOME) :: else fi
+     atomic { holds_on[p] = 0; holds[p] = 0 };
+     atomic { (CAN_OWN(m) && HAS_SLOT(m) && CAN_OWN(HOME)) || publication[m] >= NEWEST -> got = false }
   od
 }
 
@@ -201,8 +248,8 @@ inline read_on(m) {
 }
 
 proctype process(byte p) {
-  byte n, c, from, turns, wanted, least;
-  bool again, half, needs_home, has_home;
+  byte n, c, from, turns, wanted, least, number;
+  bool again, half, got;
   {
     do
     :: turns == TURNS -> break
@@ -215,7 +262,7 @@ proctype process(byte p) {
        :: true -> open_replica(); read_on(1)
        fi;
        leave_replica();
-       atomic { n = 0; c = 0; from = 0; wanted = 0; least = 0; half = false; needs_home = false; has_home = false }
+       atomic { n = 0; c = 0; from = 0; wanted = 0; least = 0; half = false; number = 0 }
     od
   } unless { dead[p] }
 }
