@@ -53,6 +53,7 @@ constexpr std::uint64_t hash_of_rows() {
                   offsetof(Writer, publish_count),
                   offsetof(Writer, publisher_cpu),
                   offsetof(Writer, empty_writes),
+                  offsetof(Writer, copies_at),
                   offsetof(Writer, highest_used),
                   offsetof(Writer, writing),
                   offsetof(Writer, wanted),

@@ -9,7 +9,7 @@ namespace {
 constexpr std::uint64_t page_layouts_of(std::uint16_t protocol) {
   switch (protocol) {
     case 1:
-      return 4253806648233972951U;
+      return 15613230625451312135U;
     default:
       return 0;
   }

@@ -289,6 +289,7 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
       case WriteOutcome::kNotMine:
         if (auto status = acquire_ownership(array, wait_limit, counted); !status.ok())
           return status;
+        if (number != 0) array.writing().slot_writer()->note_copies_only();
     }
   }
 }

@@ -98,7 +98,10 @@ bool MappedArray::withdrawn() const {
 }
 
 bool MappedArray::has_writer() const {
-  return (board().writer.load() & wire::kWriterVacant) == 0 && !withdrawn();
+  const std::uint64_t word = board().writer.load();
+  if ((word & wire::kWriterVacant) != 0 || withdrawn()) return false;
+  const wire::WriterRow* row = pages_.last_writer_row(wire::writer_row_of(word));
+  return row == nullptr || row->copies_at.load() != (word & ~wire::kWriterFlags);
 }
 
 absl::Status MappedArray::named(const absl::Status& of_call) const {

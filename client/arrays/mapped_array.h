@@ -79,7 +79,8 @@ class MappedArray {
   absl::StatusOr<std::uint64_t> current_version(InterruptCheck interrupt);
   // The same for the text of an error, which calls nobody.
   std::uint64_t known_version();
-  // A process has the writer's ownership, not the daemon.
+  // A process has the writer's ownership, not the daemon, and not only to copy versions here that
+  // were written elsewhere; as far as can be told without a call.
   bool has_writer() const;
   // A writer, of whatever process, waits for a slot. Calls nobody.
   bool writer_wants_slot();

@@ -109,6 +109,7 @@ WriteAttempt SlotWriter::begin(SlotWait& wait, const Preferred* preferred, std::
     end_write();
     return {number == 0 ? WriteOutcome::kNumbersUsedUp : WriteOutcome::kNumberUsed};
   }
+  if (number == 0) note_own_version();
   hand_out(slot, version);
   return {WriteOutcome::kReady, slot, version};
 }
@@ -125,9 +126,14 @@ WriteAttempt SlotWriter::take_number() {
     end_write();
     return {WriteOutcome::kNumbersUsedUp};
   }
+  note_own_version();
   row_.highest_used.store(version, kInOrder);
   crash_point("device.number_taken");
   return {WriteOutcome::kReady, 0, version};
+}
+
+void SlotWriter::note_own_version() {
+  if (row_.copies_at.load(std::memory_order_relaxed) != 0) row_.copies_at.store(0);
 }
 
 // The numbers of all places of an array are the home's to give, so one that is copied has been used

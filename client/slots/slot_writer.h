@@ -62,6 +62,9 @@ class SlotWriter {
   // The slot has no version from now on. Calls nobody.
   void drop(std::uint32_t slot);
 
+  // Ownership has been acquired to copy versions of others here: who asks for a writer finds none
+  // before the first version of this process's own.
+  void note_copies_only() { row_.copies_at.store(board_.writer.load() & ~wire::kWriterFlags); }
   // Before the end of a write whose bytes nobody has asked for: for operators.
   void count_empty() { row_.empty_writes.fetch_add(1, std::memory_order_relaxed); }
 
@@ -96,6 +99,7 @@ class SlotWriter {
   bool try_slot(std::uint32_t slot, const Preferred* preferred);
   void hand_out(std::uint32_t slot, std::uint64_t version);
   std::uint64_t next_version() const;
+  void note_own_version();
   bool may_copy(std::uint64_t number) const;
   bool held(std::uint32_t slot);
   struct SleepWords {

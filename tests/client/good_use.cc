@@ -6,6 +6,24 @@
 #include <utility>
 #include <vector>
 
+// A library's number of 16 bits.
+struct Half {
+  unsigned short bits;
+};
+template <>
+struct memlease::DTypeOf<Half> {
+  static constexpr DType value = {2, 16, 1};
+};
+static_assert(memlease::dtype_of<const Half>() == memlease::DType{2, 16, 1});
+#ifdef __FLT16_MANT_DIG__
+static_assert(memlease::dtype_of<_Float16>() == memlease::DType{2, 16, 1});
+#endif
+#ifdef __STDCPP_BFLOAT16_T__
+#include <stdfloat>
+static_assert(memlease::dtype_of<std::float16_t>() == memlease::DType{2, 16, 1});
+static_assert(memlease::dtype_of<std::bfloat16_t>() == memlease::DType{4, 16, 1});
+#endif
+
 void simulate(const memlease::Client& client);
 
 void simulate(const memlease::Client& client) {

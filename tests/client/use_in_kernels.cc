@@ -1,5 +1,7 @@
 // What programs write against the headers in CUDA. nvcc compiles it; nothing runs it.
+#include <memlease/cuda_types.h>
 #include <memlease/indexer.h>
+#include <memlease/kernels.h>
 
 #include <cstdint>
 
@@ -33,8 +35,18 @@ __global__ void scale(Indexer indexer, float factor) {
 
 }  // namespace
 
+static_assert(memlease::dtype_of<__half>() == memlease::DType{2, 16, 1});
+static_assert(memlease::dtype_of<__nv_bfloat16>() == memlease::DType{4, 16, 1});
+
 void add_index_tuple_to(const memlease::Span<float, 2>& span, cudaStream_t stream);
 void add_index_tuple_to(const memlease::Span<float, 2>& span, cudaStream_t stream) {
+  memlease::fill(span, 1.0F, stream);
+  memlease::copy(memlease::Span<const float, 2>(span), span, stream);
+  memlease::copy(memlease::Span<const std::int16_t, 2>(nullptr, {0, 4}, {8, 2}), span, stream);
+  memlease::add_index_tuple(span, stream);
+  const memlease::Span<__half, 2> halves(nullptr, {0, 4}, {8, 2});
+  memlease::copy(memlease::Span<const float, 2>(span), halves, stream);
+  memlease::add_index_tuple(halves, stream);
   memlease::visit_indexer(span, [stream](auto indexer) {
     add_index_tuple<<<160, 256, 0, stream>>>(indexer);
     scale<<<1, 32, 0, stream>>>(indexer, 2.0F);

@@ -119,6 +119,35 @@ def write_on_the_host(here):
     opened(here).on("host").put(9)
 
 
+def test_who_copies_to_the_arrays_device_is_no_writer(gpu):
+    writer, reader = writer_and_reader(gpu, slots=3, published=7)
+    reader.run(open_it)
+    writer.run(write_on_the_host)
+    assert reader.run(copy_home) == (9 * COUNT, True)
+    writer.run(close_client)
+    assert reader.run(copy_again_and_follow) == (False, [2])
+
+
+def open_it(here):
+    opened(here)
+
+
+def copy_home(here):
+    array = opened(here)
+    return int(np.asarray(array.on("host").read()).sum()), array.has_writer
+
+
+def close_client(here):
+    here.client.close()
+
+
+def copy_again_and_follow(here):
+    array = opened(here)
+    assert array.get()[0] == 9  # a copy to the GPU
+    seen = [lease.version for lease in array.follow(until_writer_gone=True, timeout=30)]
+    return array.has_writer, seen
+
+
 def test_followers_are_told_of_each_newest_version(gpu):
     writer, reader = writer_and_reader(gpu, slots=3, published=7)
     reader.start(follow_on_the_host)

@@ -14,6 +14,18 @@
 #include "tests/support/private_daemon.h"
 
 namespace memlease::testing {
+// As a library has it.
+struct Half {
+  std::uint16_t bits = 0;
+};
+}  // namespace memlease::testing
+
+template <>
+struct memlease::DTypeOf<memlease::testing::Half> {
+  static constexpr DType value = {2, 16, 1};
+};
+
+namespace memlease::testing {
 namespace {
 
 using ::testing::ElementsAre;
@@ -46,6 +58,13 @@ TEST_F(MemArrayTest, BeginsWithZerosAndHasItsElementsOneByOne) {
   EXPECT_EQ(a(1, 3, 6), 2.5F);
   EXPECT_EQ(a({1, 3, 5}), 0.0F);
   EXPECT_EQ(a.version(), 2U);
+}
+
+TEST_F(MemArrayTest, HasElementsOfAnyTypeThatHasADType) {
+  MemArray<Half, 1> a(client, {3}, "host", "halves");
+  a.write({1}, Half{0x3c00});
+  EXPECT_EQ(a(1).bits, 0x3c00);
+  EXPECT_EQ(name_of(client.open("halves").dtype()), "float16");
 }
 
 TEST_F(MemArrayTest, SaysWhichIndexIsOutsideOfWhat) {

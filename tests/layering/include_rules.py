@@ -49,7 +49,7 @@ ALLOWED: dict[str, set[str]] = {
     "server": SERVER_ADAPTER
     | {"server/device", "server/channel", "server/rpc", "server/telemetry", "server/config"}
     | {"server/scrape"},
-    "client/include": {"cccl"},  # by nvcc alone
+    "client/include": {"cuda headers"},  # by nvcc alone
     "client/slots": SLOTS,
     "client/session": SESSION,
     "client/ordering": ORDERING,
@@ -115,8 +115,8 @@ def target_of(bracket: str, name: str) -> str | None:
     first = name.partition("/")[0]
     if name.startswith("memlease/v1/"):
         return "generated"
-    if name.startswith("cuda/std/"):
-        return "cccl"
+    if name.startswith("cuda/std/") or re.fullmatch(r"cuda_(fp16|bf16|fp8)\.h", name):
+        return "cuda headers"
     if first == "memlease":
         return "client/include"
     if first in LIBRARIES:

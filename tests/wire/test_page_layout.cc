@@ -13,7 +13,8 @@ struct Swapped {
   HalfWord publish_count{0};
   HalfWord publisher_cpu{0};
   Word empty_writes{0};
-  Word reserved[5]{};
+  Word copies_at{0};
+  Word reserved[4]{};
   Word highest_used{0};
   HalfWord wanted{0};
   HalfWord writing{0};

@@ -5,6 +5,7 @@
 
 #include <complex>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <type_traits>
 
@@ -38,25 +39,65 @@ constexpr bool kIsComplex =
     std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
 }  // namespace internal
 
-// The dtype of a C++ arithmetic type, bool or std::complex.
+// For a type of yours, or of a library's, that has the bytes of one of memlease's dtypes:
+// specialise it, and dtype_of() knows it. memlease/cuda_types.h does so for CUDA's half precision.
+//
+//   template <>
+//   struct memlease::DTypeOf<my::half> {
+//     static constexpr memlease::DType value = {2, 16, 1};  // DLPack's code, bits, lanes
+//   };
+template <typename T, typename = void>
+struct DTypeOf {};
+
+namespace internal {
+
+template <typename T, typename = void>
+constexpr bool kHasDTypeOf = false;
+template <typename T>
+constexpr bool kHasDTypeOf<T, std::void_t<decltype(DTypeOf<T>::value)>> = true;
+
+// std::bfloat16_t has as many bits as std::float16_t, and fewer of them for its digits.
+template <typename T>
+constexpr std::uint8_t kFloatCode = sizeof(T) == 2 && std::numeric_limits<T>::digits == 8 ? 4 : 2;
+
+}  // namespace internal
+
+// The dtype of a C++ arithmetic type of at most 8 bytes, bool or std::complex; std::float16_t and
+// std::bfloat16_t where the compiler has them (C++23), _Float16 where it has that; and of what
+// DTypeOf is specialised for.
 template <typename T>
 constexpr DType dtype_of() {
   using U = std::remove_cv_t<T>;
-  static_assert((std::is_arithmetic_v<U> && sizeof(U) <= 8) || internal::kIsComplex<U>,
-                "dtype_of: give a bool, an integer, float, double, or a std::complex of float or "
-                "double; arrays have no other elements");
-  constexpr auto kBits = static_cast<std::uint8_t>(sizeof(U) * 8);
-  if constexpr (std::is_same_v<U, bool>) {
-    return {6, 8, 1};
-  } else if constexpr (internal::kIsComplex<U>) {
-    return {5, kBits, 1};
-  } else if constexpr (std::is_floating_point_v<U>) {
-    return {2, kBits, 1};
-  } else if constexpr (std::is_signed_v<U>) {
-    return {0, kBits, 1};
+  if constexpr (internal::kHasDTypeOf<U>) {
+    static_assert(sizeof(U) * 8 == DTypeOf<U>::value.bits * DTypeOf<U>::value.lanes,
+                  "DTypeOf: the type is of another size than its dtype");
+    return DTypeOf<U>::value;
   } else {
-    return {1, kBits, 1};
+    static_assert((std::is_arithmetic_v<U> && sizeof(U) <= 8) || internal::kIsComplex<U>,
+                  "dtype_of: give a bool, an integer, float, double, a std::complex of float or "
+                  "double, or a type for which memlease::DTypeOf is specialised; arrays have no "
+                  "other elements");
+    constexpr auto kBits = static_cast<std::uint8_t>(sizeof(U) * 8);
+    if constexpr (std::is_same_v<U, bool>) {
+      return {6, 8, 1};
+    } else if constexpr (internal::kIsComplex<U>) {
+      return {5, kBits, 1};
+    } else if constexpr (std::is_floating_point_v<U>) {
+      return {internal::kFloatCode<U>, kBits, 1};
+    } else if constexpr (std::is_signed_v<U>) {
+      return {0, kBits, 1};
+    } else {
+      return {1, kBits, 1};
+    }
   }
 }
+
+#ifdef __FLT16_MANT_DIG__
+// An arithmetic type already where C++23's types are.
+template <typename T>
+struct DTypeOf<T, std::enable_if_t<std::is_same_v<T, _Float16> && !std::is_arithmetic_v<T>>> {
+  static constexpr DType value = {2, 16, 1};
+};
+#endif
 
 }  // namespace memlease

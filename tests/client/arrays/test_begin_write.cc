@@ -223,6 +223,36 @@ TEST_F(BeginWriteTest, ANumberForAReplicaKeepsOthersFromWritingHere) {
   EXPECT_EQ(attempt.version, 3U) << "its number is not given again";
 }
 
+TEST_F(BeginWriteTest, WhoOnlyCopiesIsNoWriter) {
+  grant_ownership();
+  const auto copy = [&](std::uint64_t number) {
+    WaitLimit within = limit();
+    const auto begun = begin_write(*array, within, attempt, IfNoSlot::kExplain, number);
+    if (begun.ok()) array->end_write(attempt.slot, attempt.version, true);
+    return begun;
+  };
+  ASSERT_TRUE(copy(7).ok());
+  EXPECT_EQ(attempt.version, 7U);
+  EXPECT_FALSE(array->has_writer());
+  ASSERT_TRUE(copy(9).ok());
+  EXPECT_FALSE(array->has_writer());
+  EXPECT_TRUE(absl::IsAborted(copy(9))) << "that number has been used here";
+  publish_next();
+  EXPECT_EQ(attempt.version, 10U);
+  EXPECT_TRUE(array->has_writer());
+  ASSERT_TRUE(copy(12).ok());
+  EXPECT_TRUE(array->has_writer()) << "it is one that copies, too";
+}
+
+TEST_F(BeginWriteTest, AFlagOnTheBoardMakesNobodyAWriter) {
+  grant_ownership();
+  WaitLimit within = limit();
+  ASSERT_TRUE(begin_write(*array, within, attempt, IfNoSlot::kExplain, 7).ok());
+  array->end_write(attempt.slot, attempt.version, true);
+  server::set_moving(board());
+  EXPECT_FALSE(array->has_writer());
+}
+
 class BeginWriteInOneSlotTest : public BeginWriteTest {
  protected:
   BeginWriteInOneSlotTest() {
