@@ -58,6 +58,10 @@ GOALS = [
         for loop in ("stencil", "axpy", "sum")
     ),
     Goal("stencil over a span : over a pointer", "views/stencil.span", "views/stencil.raw"),
+    Goal("add_index_tuple, 64 MiB : STREAM's scale", "kernels/add.lease", "kernels/scale", 1 / 0.9),
+    Goal("the same : in private memory", "kernels/add.lease", "kernels/add.private", 1.05),
+    Goal("fill of 64 MiB : STREAM's scale", "kernels/fill.lease", "kernels/scale"),
+    Goal("copy of 64 MiB : one thread's memcpy", "kernels/copy.lease", "kernels/memcpy"),
     Goal("hot p50 : raw spin", "publish/memlease.hot.p50", "publish/spin.hot.p50", 1.5),
     Goal("hot p99 : raw spin", "publish/memlease.hot.p99", "publish/spin.hot.p99", 2),
     Goal(

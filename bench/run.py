@@ -26,6 +26,7 @@ PROGRAMS = [
     "bench_hold",
     "bench_keep",
     "bench_views",
+    "bench_kernels",
     "bench_publish",
     "bench_fanout",
     "bench_open",
