@@ -16,7 +16,7 @@
 #include "client/channel/attach_client.h"
 #include "client/cuda/cuda_importer.h"
 #include "client/daemon_starter.h"
-#include "client/rpc/control_channel.h"
+#include "client/rpc/control_socket.h"
 #include "client/rpc/control_stub.h"
 #include "client/session/fork_guard.h"
 #include "client/session/interrupt.h"
@@ -142,7 +142,8 @@ class Sessions {
     auto attached = AttachClient::connect(directory, interrupt);
     crash_point("attach.welcomed");
     if (!attached.ok()) return attached.status();
-    forget_control_channel(directory);
+    auto socket = ControlSocket::find(directory);
+    if (!socket.ok()) return socket.status();
     const wire::SessionId id = (*attached)->session_id();
     // What speaks for the session in a call: its number, then its token.
     const std::uint32_t number = wire::to_int(id);
@@ -152,7 +153,7 @@ class Sessions {
     std::memcpy(credential.data() + sizeof number, token.data(), token.size());
     const wire::Incarnation& run = (*attached)->incarnation();
     std::string incarnation(run.begin(), run.end());
-    auto control = std::make_unique<ControlStub>(directory, std::move(credential));
+    auto control = std::make_unique<ControlStub>(*std::move(socket), std::move(credential));
     auto session = std::make_unique<Session>(directory, id, std::move(*attached),
                                              std::move(control), std::move(incarnation));
     return std::make_shared<ArrayTable>(std::move(session), CudaImporters::instance());

@@ -1,8 +1,8 @@
 #include "client/rpc/control_channel.h"
 
 #include <pthread.h>
-#include <sys/socket.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <system_error>
@@ -14,14 +14,12 @@
 #include "client/rpc/poll_set.h"
 #include "client/session/fork_guard.h"
 #include "client/session/signals_blocked.h"
-#include "client/socket/connect_socket.h"
 #include "grpc/grpc.h"
 #include "grpcpp/create_channel_posix.h"
 #include "wire/error.h"
 #include "wire/grpc/convert.h"
 #include "wire/grpc/grpc_needs.h"
 #include "wire/mutex.h"
-#include "wire/place.h"
 
 namespace memlease::internal {
 namespace {
@@ -29,7 +27,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct State {
-  using Channels = std::map<std::string, std::shared_ptr<grpc::Channel>>;  // by directory
+  // By the number of the socket.
+  using Channels = std::map<std::uint64_t, std::shared_ptr<grpc::Channel>>;
 
   wire::Mutex mutex;
   wire::CondVar changed;
@@ -164,13 +163,13 @@ void prepare_process() ABSL_EXCLUSIVE_LOCKS_REQUIRED(first_use) {
   std::atexit(at_exit);  // runs before gRPC's statics are destroyed, which were made earlier
 }
 
-absl::StatusOr<std::shared_ptr<grpc::Channel>> begin_call(State& s, const std::string& directory) {
+absl::StatusOr<std::shared_ptr<grpc::Channel>> begin_call(State& s, const ControlSocket& to) {
   const wire::MutexLock lock(s.mutex);
   while (s.quiescing != 0) s.changed.wait(s.mutex);
   if (auto room = wire::check_descriptors(); !room.ok()) return room;
-  auto known = s.channels.find(directory);
+  auto known = s.channels.find(to.number());
   if (known == s.channels.end()) {
-    auto socket = connect_socket(directory, wire::kControlSocket, SOCK_STREAM);
+    auto socket = to.connect();
     if (!socket.ok()) return socket.status();
     const SignalsBlocked blocked;
     if (!s.up) {
@@ -182,15 +181,15 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> begin_call(State& s, const std::s
     arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
     auto channel =
         grpc::CreateCustomInsecureChannelFromFd("memleased", socket->fd.release(), arguments);
-    known = s.channels.emplace(directory, std::move(channel)).first;
+    known = s.channels.emplace(to.number(), std::move(channel)).first;
   }
   ++s.calls;
   return known->second;
 }
 
-void end_call(State& s, const std::string& directory, bool broken) {
+void end_call(State& s, const ControlSocket& to, bool broken) {
   const wire::MutexLock lock(s.mutex);
-  if (broken) s.channels.erase(directory);
+  if (broken) s.channels.erase(to.number());
   s.last_use = Clock::now();
   if (--s.calls == 0 && !s.lingering && s.up) {
     if (s.lingerer.joinable()) s.lingerer.join();  // it has left its last critical section
@@ -230,7 +229,7 @@ absl::Status run_user_code(absl::FunctionRef<absl::Status()> run) {
                           "Call connect() in the child, or start workers with spawn.");
 }
 
-void forget_control_channel(const std::string& directory) {
+void forget_control_channel(const ControlSocket& socket) {
   State* used = nullptr;
   {
     const wire::MutexLock lock(first_use);
@@ -238,11 +237,11 @@ void forget_control_channel(const std::string& directory) {
   }
   if (used == nullptr) return;
   const wire::MutexLock lock(used->mutex);
-  used->channels.erase(directory);
+  used->channels.erase(socket.number());
 }
 
 absl::Status run_control_call(
-    const std::string& directory,
+    const ControlSocket& socket,
     const std::function<grpc::Status(const std::shared_ptr<grpc::Channel>&)>& call) {
   State* used = nullptr;
   {
@@ -263,7 +262,7 @@ absl::Status run_control_call(
   State& s = *used;
   grpc::Status result;
   {
-    auto channel = begin_call(s, directory);
+    auto channel = begin_call(s, socket);
     if (!channel.ok()) return channel.status();
     const std::uint32_t generation = fork_generation();
     const absl::Cleanup end = [&] {  // also where the thread is ended in the middle of it
@@ -272,7 +271,7 @@ absl::Status run_control_call(
         return;
       }
       channel = std::shared_ptr<grpc::Channel>();
-      end_call(s, directory, result.error_code() == grpc::StatusCode::UNAVAILABLE);
+      end_call(s, socket, result.error_code() == grpc::StatusCode::UNAVAILABLE);
     };
     result = call(*channel);
   }

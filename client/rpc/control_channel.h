@@ -9,10 +9,10 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "client/rpc/control_socket.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/support/status.h"
 
@@ -26,14 +26,13 @@ inline constexpr std::chrono::milliseconds kLinger{200};
 // be touched any more; else what `run` returns.
 absl::Status run_user_code(absl::FunctionRef<absl::Status()> run);
 
-// Runs one call on a channel to the daemon's control socket in `directory`. The call must be short:
-// a fork waits for it. Errors: connect_socket()'s, and what from_grpc() makes of the call's.
+// Runs one call on a channel to the daemon's control socket. The call must be short: a fork waits
+// for it. Errors: connect_socket()'s, and what from_grpc() makes of the call's.
 absl::Status run_control_call(
-    const std::string& directory,
+    const ControlSocket& socket,
     const std::function<grpc::Status(const std::shared_ptr<grpc::Channel>&)>& call);
 
-// The daemon in `directory` may be another one than that of the last call: the next call connects
-// again. Calls in flight go on.
-void forget_control_channel(const std::string& directory);
+// No call will be made there any more: its channel ends. Calls in flight go on.
+void forget_control_channel(const ControlSocket& socket);
 
 }  // namespace memlease::internal

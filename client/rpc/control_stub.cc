@@ -78,8 +78,10 @@ absl::StatusOr<OpenAnswer> opened_from(const v1::OpenReply& reply) {
 
 }  // namespace
 
-ControlStub::ControlStub(std::string directory, std::string credential)
-    : directory_(std::move(directory)), credential_(std::move(credential)) {}
+ControlStub::ControlStub(std::unique_ptr<const ControlSocket> socket, std::string credential)
+    : socket_(std::move(socket)), credential_(std::move(credential)) {}
+
+ControlStub::~ControlStub() { forget_control_channel(*socket_); }
 
 // What gRPC needs of a call until it has ended.
 template <typename Reply>
@@ -105,7 +107,7 @@ absl::Status ControlStub::call(Prepare prepare, const Request& request, Reply& r
                                InterruptCheck interrupt, std::chrono::milliseconds longest) {
   calls_.fetch_add(1, std::memory_order_relaxed);
   absl::Status interrupted;
-  auto status = run_control_call(directory_, [&](const std::shared_ptr<grpc::Channel>& channel) {
+  auto status = run_control_call(*socket_, [&](const std::shared_ptr<grpc::Channel>& channel) {
     const auto stub = v1::Control::NewStub(channel);
     auto call = std::make_unique<Call<Reply>>();
     call->context.AddMetadata("memlease-token-bin", credential_);

@@ -4,8 +4,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 
+#include "client/rpc/control_socket.h"
 #include "client/session/control_port.h"
 
 namespace memlease::v1 {
@@ -17,7 +19,8 @@ namespace memlease::internal {
 class ControlStub : public ControlPort {
  public:
   // `credential`: what goes with every call to speak for the session.
-  ControlStub(std::string directory, std::string credential);
+  ControlStub(std::unique_ptr<const ControlSocket> socket, std::string credential);
+  ~ControlStub() override;
 
   absl::StatusOr<OpenAnswer> create(const wire::ArraySpec& spec, bool exist_ok,
                                     InterruptCheck interrupt) override;
@@ -67,7 +70,7 @@ class ControlStub : public ControlPort {
 
   static constexpr std::chrono::seconds kDeadline{30};
 
-  const std::string directory_;
+  const std::unique_ptr<const ControlSocket> socket_;
   const std::string credential_;
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<bool> silent_{false};

@@ -1,5 +1,6 @@
 #include "client/socket/connect_socket.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -35,42 +36,78 @@ absl::Status connect_error(const std::string& path, int error) {
                            "No daemon runs there. Start one: memleased.");
 }
 
-absl::Status check_peer(const std::string& directory, const ucred& peer) {
+absl::Status no_descriptor(const std::string& what, int error) {
+  return wire::errno_error(ErrorCode::kOutOfMemory, what, error,
+                           "Close files, or raise the limit (ulimit -n).");
+}
+
+std::optional<uid_t> owner_of(const std::string& directory) {
   struct stat info{};
-  const bool known = ::stat(directory.c_str(), &info) == 0;
-  if (peer.uid == 0 || peer.uid == ::geteuid() || (known && info.st_uid == peer.uid)) {
+  if (::stat(directory.c_str(), &info) != 0) return std::nullopt;
+  return info.st_uid;
+}
+
+absl::Status check_peer(const SocketFile& file, const ucred& peer) {
+  if (peer.uid == 0 || peer.uid == ::geteuid() || peer.uid == file.directory_owner) {
     return absl::OkStatus();
   }
   return wire::make_error(
       ErrorCode::kDenied,
       fmt::format("uid {} (pid {}) listens in {}, and is neither root, nor you, nor its owner",
-                  peer.uid, peer.pid, directory),
+                  peer.uid, peer.pid, file.path.substr(0, file.path.rfind('/'))),
       "This may be a false daemon: look at who made the sockets.");
+}
+
+// 0, or errno.
+int connect_to(int socket, const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  const bool ok =
+      ::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  return ok ? 0 : errno;
+}
+
+// By the file, which no unlink(2) takes away, else by its name. 0, or errno.
+int connect_to(int socket, const SocketFile& file) {
+  int error = ENOENT;
+  if (file.fd) error = connect_to(socket, fmt::format("/proc/self/fd/{}", file.fd.get()));
+  return error == ENOENT ? connect_to(socket, file.path) : error;
 }
 
 }  // namespace
 
+absl::StatusOr<SocketFile> find_socket(const std::string& directory, std::string_view name) {
+  auto path = wire::socket_path(directory, name);
+  if (!path.ok()) return path.status();
+  wire::UniqueFd fd(::open(path->c_str(), O_PATH | O_CLOEXEC));
+  if (!fd) {
+    const int error = errno;
+    const bool full = error == EMFILE || error == ENFILE;
+    return full ? no_descriptor("cannot open " + *path, error) : connect_error(*path, error);
+  }
+  return SocketFile{*std::move(path), std::move(fd), owner_of(directory)};
+}
+
 absl::StatusOr<ConnectedSocket> connect_socket(const std::string& directory, std::string_view name,
                                                int type) {
-  const auto path = wire::socket_path(directory, name);
+  auto path = wire::socket_path(directory, name);
   if (!path.ok()) return path.status();
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path->c_str(), path->size() + 1);
+  return connect_socket(SocketFile{*std::move(path), {}, owner_of(directory)}, type);
+}
+
+absl::StatusOr<ConnectedSocket> connect_socket(const SocketFile& file, int type) {
   wire::UniqueFd fd(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd) {
-    return wire::errno_error(ErrorCode::kOutOfMemory, "cannot make a socket", errno,
-                             "Close files, or raise the limit (ulimit -n).");
-  }
-  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    return connect_error(*path, errno);
+  if (!fd) return no_descriptor("cannot make a socket", errno);
+  if (const int error = connect_to(fd.get(), file); error != 0) {
+    return connect_error(file.path, error);
   }
   ucred peer{};
   socklen_t bytes = sizeof(peer);
   if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) {
-    return wire::errno_error(ErrorCode::kInternal, "cannot ask who listens at " + *path, errno);
+    return wire::errno_error(ErrorCode::kInternal, "cannot ask who listens at " + file.path, errno);
   }
-  if (auto trusted = check_peer(directory, peer); !trusted.ok()) return trusted;
+  if (auto trusted = check_peer(file, peer); !trusted.ok()) return trusted;
   return ConnectedSocket{std::move(fd), peer.pid, peer.uid};
 }
 

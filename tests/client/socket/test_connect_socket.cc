@@ -1,8 +1,10 @@
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -37,6 +39,7 @@ class Listener {
     return connect_socket(directory(), "s", type);
   }
   const std::string& directory() const { return directory_.path(); }
+  void end() { socket_.reset(); }
 
  private:
   testing::TemporaryFolder directory_;
@@ -84,6 +87,77 @@ TEST(ConnectSocket, TheDirectorysOwnerIsNoStranger) {
   const auto socket = listener.connect(SOCK_STREAM);
   ASSERT_TRUE(socket.ok()) << socket.status();
   EXPECT_EQ(socket->daemon_uid, kImpostor);
+}
+
+// ---- A socket's file that is kept.
+
+pid_t listens_at(const SocketFile& file) {
+  const auto socket = connect_socket(file, SOCK_STREAM);
+  EXPECT_TRUE(socket.ok()) << socket.status();
+  return socket.ok() ? socket->daemon_pid : -1;
+}
+
+TEST(SocketFile, LeadsToWhoListensThoughItsNameIsGone) {
+  Listener listener(SOCK_STREAM);
+  const auto file = find_socket(listener.directory(), "s");
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_NE(::fcntl(file->fd.get(), F_GETFD) & FD_CLOEXEC, 0);
+  std::filesystem::remove_all(listener.directory());
+  EXPECT_FALSE(listener.connect(SOCK_STREAM).ok());
+  EXPECT_EQ(listens_at(*file), ::getpid());
+  listener.end();
+  const auto ended = connect_socket(*file, SOCK_STREAM);
+  EXPECT_EQ(wire::code_of(ended.status()), ErrorCode::kDaemonUnavailable);
+  EXPECT_NE(wire::message_of(ended.status()).find(file->path), std::string::npos);
+}
+
+TEST(SocketFile, DoesNotLeadToWhoHasTakenTheName) {
+  const Listener listener(SOCK_STREAM);
+  const auto file = find_socket(listener.directory(), "s");
+  ASSERT_TRUE(file.ok()) << file.status();
+  std::filesystem::remove(file->path);
+  const wire::UniqueFd other = testing::bind_unix(file->path, SOCK_STREAM | SOCK_NONBLOCK);
+  ASSERT_EQ(::listen(other.get(), 8), 0);
+  EXPECT_EQ(listens_at(*file), ::getpid());
+  EXPECT_EQ(::accept(other.get(), nullptr, nullptr), -1) << "it was asked";
+}
+
+TEST(SocketFile, RemembersTheOwnerOfItsDirectory) {
+  ASSERT_EQ(::geteuid(), 0U) << "run the tests as root";
+  const Listener listener(SOCK_STREAM, kImpostor);
+  const auto of_root = find_socket(listener.directory(), "s");
+  ASSERT_TRUE(of_root.ok()) << of_root.status();
+  ASSERT_EQ(::chown(listener.directory().c_str(), kImpostor, kImpostor), 0);
+  const auto of_owner = find_socket(listener.directory(), "s");
+  ASSERT_TRUE(of_owner.ok()) << of_owner.status();
+  std::filesystem::remove_all(listener.directory());
+  EXPECT_TRUE(connect_socket(*of_owner, SOCK_STREAM).ok());
+  const auto stranger = connect_socket(*of_root, SOCK_STREAM);
+  EXPECT_EQ(wire::code_of(stranger.status()), ErrorCode::kDenied) << stranger.status();
+}
+
+TEST(SocketFile, WithoutItsDescriptorTheNameCounts) {
+  const Listener listener(SOCK_STREAM);
+  auto file = find_socket(listener.directory(), "s");
+  ASSERT_TRUE(file.ok()) << file.status();
+  file->fd.reset();  // as in a forked child
+  EXPECT_EQ(listens_at(*file), ::getpid());
+  std::filesystem::remove_all(listener.directory());
+  EXPECT_FALSE(connect_socket(*file, SOCK_STREAM).ok());
+}
+
+TEST(SocketFile, WhatIsNotThereOrHasNoDescriptorIsSaid) {
+  const Listener listener(SOCK_STREAM);
+  const auto missing = find_socket(listener.directory(), "t");
+  EXPECT_EQ(wire::code_of(missing.status()), ErrorCode::kDaemonUnavailable) << missing.status();
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none{0, limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto full = find_socket(listener.directory(), "s");
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_EQ(wire::code_of(full.status()), ErrorCode::kOutOfMemory) << full.status();
+  EXPECT_NE(wire::hint_of(full.status()).find("ulimit -n"), std::string::npos);
 }
 
 }  // namespace
