@@ -83,15 +83,13 @@ class Peer:
 
 @pytest.fixture
 def peers(memlease_daemon):
-    """A process with an array, and one that has opened it and not used it yet."""
+    """Run a process that has an array, and one that has opened it and not used it yet."""
     with Peer() as maker, Peer() as user:
         for peer, get in ((maker, "create('a', 3, 'f4', fill=1)"), (user, "open('a')")):
             peer.ask("(client := memlease.connect(start=False))")
             assert "memlease.Array 'a'" in peer.ask(f"(a := client.{get})")
         yield maker, user
-    os.makedirs(
-        memlease_daemon.directory, mode=0o700, exist_ok=True
-    )  # which the fixture looks into
+    os.makedirs(memlease_daemon.directory, mode=0o700, exist_ok=True)  # looked into at the end
 
 
 @pytest.mark.parametrize("lose", [remove, move, replace, remove_sockets])
@@ -131,7 +129,7 @@ def test_another_daemon_there_serves_who_comes_then(memlease_daemon, peers, lose
                 assert peer.ask("client.list()") == "['a']"
             assert user.ask("a.get().tolist()") == "[1.0, 1.0, 1.0]"
             assert maker.ask("a.put(np.full(3, 2, 'f4'))") == "2"
-            # The first one ends: that is said at once, and whoever connects again is with the second.
+            # The first one ends, which is said at once. Then the second one is found.
             memlease_daemon.process.terminate()
             memlease_daemon.process.wait(30)
             for peer in peers:
