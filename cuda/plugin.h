@@ -22,7 +22,7 @@ extern "C" {
 /* NOLINTBEGIN(modernize-use-using, readability-identifier-naming): this is C */
 
 /* Grows with every change of the table that an older caller would not survive. */
-#define MEMLEASE_CUDA_ABI 4
+#define MEMLEASE_CUDA_ABI 5
 #define MEMLEASE_CUDA_HANDLE_BYTES 64
 
 /* What the callers tell apart; cudaError_t's numbers. */
@@ -58,6 +58,16 @@ typedef struct memlease_cuda_device {
   int32_t ordinal; /* in this process; CUDA_VISIBLE_DEVICES counts */
   int32_t ipc;     /* can share memory and events with other processes */
 } memlease_cuda_device;
+
+/* As many bytes of each row, which is `pitch` bytes behind the one before on either side. */
+typedef struct memlease_cuda_rows {
+  void* to;
+  const void* from;
+  uint64_t to_pitch;
+  uint64_t from_pitch;
+  uint64_t row_bytes;
+  uint64_t count;
+} memlease_cuda_rows;
 
 typedef struct memlease_cuda_table {
   uint32_t abi;
@@ -117,6 +127,8 @@ typedef struct memlease_cuda_table {
 
   /* Between any two of host and devices, on the stream. From pageable memory it may block. */
   int32_t (*copy)(int32_t ordinal, void* to, const void* from, uint64_t size_bytes, void* stream);
+  /* The same of rows; after an error some may have been copied. */
+  int32_t (*copy_rows)(int32_t ordinal, const memlease_cuda_rows* rows, void* stream);
   /* -1: not a device's own memory. */
   int32_t (*pointer_device)(const void* address, int32_t* ordinal);
 

@@ -9,6 +9,7 @@
 #include "client/arrays/open_array.h"
 #include "client/arrays/replicas.h"
 #include "client/arrays/wait_limit.h"
+#include "client/ordering/element_layout.h"
 #include "client/ordering/strided_copy.h"
 #include "fmt/format.h"
 #include "wire/error.h"
@@ -16,6 +17,7 @@
 namespace memlease {
 
 using internal::ArrayHandle;
+using internal::ElementLayout;
 using internal::OpenArray;
 using internal::ReadAttempt;
 using internal::ReadOutcome;
@@ -57,14 +59,17 @@ absl::Status begin_within(ArrayHandle& handle, const WriteOptions& options,
   return begin(wait_limit);
 }
 
-void check_size(const OpenArray& state, std::uint64_t size_bytes) {
-  const std::uint64_t expected = internal::element_bytes(state.spec());
-  if (size_bytes == expected) return;
-  throw_error(wire::make_error(
-      wire::ErrorCode::kInvalidArgument,
-      fmt::format("'{}' ({}) has {} bytes of elements, the buffer {}", state.name(),
-                  wire::describe(state.spec()), expected, size_bytes),
-      "Give a C-ordered buffer of all elements."));
+// A region, for a copy to or from a buffer of so many bytes.
+ElementLayout part_of(const OpenArray& state, const Region& region, std::uint64_t size_bytes) {
+  ElementLayout part = internal::value_or_throw(internal::layout_of(state.spec(), region));
+  const std::uint64_t expected = internal::element_bytes(part);
+  if (size_bytes == expected) return part;
+  throw_error(
+      wire::make_error(wire::ErrorCode::kInvalidArgument,
+                       fmt::format("{}'{}' ({}) has {} bytes of elements, the buffer {}",
+                                   region.axes().empty() ? "" : "the region of ", state.name(),
+                                   wire::describe(state.spec()), expected, size_bytes),
+                       "Give a C-ordered buffer of all elements."));
 }
 
 }  // namespace
@@ -222,51 +227,66 @@ Follower Array::follow(const FollowOptions& options) const {
 
 int Array::event_fd() const { return internal::value_or_throw(handle_->event_fd()); }
 
-std::uint64_t Array::get(void* destination, std::uint64_t size_bytes, const ReadOptions& options,
-                         const Stop* stop) const {
-  check_size(state(), size_bytes);
+std::uint64_t Array::get(const Region& region, void* destination, std::uint64_t size_bytes,
+                         const ReadOptions& options, const Stop* stop) const {
+  const ElementLayout part = part_of(state(), region, size_bytes);
   const ReadLease lease = read(options, stop);
-  lease.copy_to(static_cast<std::byte*>(destination), true);
+  lease.copy_to(static_cast<std::byte*>(destination), part, true);
   return lease.version();
 }
 
 void ReadLease::get(void* destination, std::uint64_t size_bytes) const {
-  check_size(live(), size_bytes);
-  copy_to(static_cast<std::byte*>(destination), false);
+  get(Region(), destination, size_bytes);
 }
 
-void ReadLease::copy_to(std::byte* packed, bool only_use) const {
+void ReadLease::get(const Region& region, void* destination, std::uint64_t size_bytes) const {
+  copy_to(static_cast<std::byte*>(destination), part_of(live(), region, size_bytes), false);
+}
+
+void ReadLease::copy_to(std::byte* packed, const ElementLayout& part, bool only_use) const {
   OpenArray& state = live();
   if (state.gpu() != nullptr) {
-    internal::check(internal::get_from_device(state, slot_, version_, packed, only_use, streams_));
+    internal::check(
+        internal::get_from_device(state, slot_, version_, part, packed, only_use, streams_));
   } else {
-    internal::copy_out(state.spec(), static_cast<const std::byte*>(data()), packed);
+    internal::copy_out(part, static_cast<const std::byte*>(data()), packed);
     state.session().count_copy();
   }
 }
 
-std::uint64_t Array::put(const void* source, std::uint64_t size_bytes, const WriteOptions& options,
-                         const Stop* stop) const {
-  check_size(state(), size_bytes);
+// What a region leaves out is the current version's, for which nothing is under way any more once a
+// host has waited for the slot.
+WriteLease Array::begin_put(const ElementLayout& part, const WriteOptions& options,
+                            const Stop* stop) const {
+  const bool is_whole = element_bytes(part) == element_bytes(internal::layout_of(state().spec()));
+  WriteLease lease = is_whole ? write(options, stop) : update(options, stop);
+  lease.used_ = true;
+  return lease;
+}
+
+std::uint64_t Array::put(const Region& region, const void* source, std::uint64_t size_bytes,
+                         const WriteOptions& options, const Stop* stop) const {
+  const ElementLayout part = part_of(state(), region, size_bytes);
   const auto* const packed = static_cast<const std::byte*>(source);
-  WriteLease lease = write(options, stop);
+  WriteLease lease = begin_put(part, options, stop);
   if (state().gpu() != nullptr) {
-    lease.used_ = true;
-    internal::check(internal::put_to_device(state(), lease.slot_, packed, true, lease.streams_));
+    internal::check(
+        internal::put_to_device(state(), lease.slot_, part, packed, true, lease.streams_));
   } else {
-    internal::copy_in(state().spec(), packed, static_cast<std::byte*>(lease.data()));
+    internal::copy_in(part, packed, static_cast<std::byte*>(lease.data()));
     state().session().count_copy();
   }
   return lease.publish();
 }
 
-std::uint64_t Array::put(const GpuSource& source, const WriteOptions& options,
+std::uint64_t Array::put(const Region& region, const GpuSource& source, const WriteOptions& options,
                          const Stop* stop) const {
   internal::check(handle_->use());
-  internal::Importer* const by = internal::value_or_throw(internal::check_source(state(), source));
-  WriteLease lease = write(options, stop);
-  lease.used_ = true;
-  internal::check(internal::put_from_gpu(state(), lease.slot_, source, by, true, lease.streams_));
+  const auto part = internal::value_or_throw(internal::layout_of(state().spec(), region));
+  auto* const by = internal::value_or_throw(internal::check_source(state(), part, source));
+  WriteLease lease = begin_put(part, options, stop);
+  internal::check(
+      internal::put_from_gpu(state(), lease.slot_, part, source, by, true, lease.streams_));
   return lease.publish();
 }
 

@@ -3,6 +3,7 @@
 #include "client/api/throw.h"
 #include "client/arrays/open_array.h"
 #include "client/arrays/release_views.h"
+#include "client/ordering/element_layout.h"
 
 namespace memlease::internal {
 
@@ -23,6 +24,10 @@ bool ForBindings::should_warn_of_views(const ReadLease& lease) {
   OpenArray* const state = lease.state_;
   return state != nullptr && !state->forked() &&
          state->view_warning().take(state->writer_wants_slot());
+}
+
+ElementLayout ForBindings::layout_of(const Array& array, const Region& region) {
+  return value_or_throw(internal::layout_of(array.state().spec(), region));
 }
 
 bool ForBindings::is_of(const ReadLease& lease, const Array& array) noexcept {

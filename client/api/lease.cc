@@ -8,6 +8,7 @@
 #include "client/arrays/gpu_lease.h"
 #include "client/arrays/open_array.h"
 #include "client/arrays/pin.h"
+#include "client/ordering/element_layout.h"
 #include "client/ordering/lease_streams.h"
 #include "fmt/format.h"
 #include "wire/error.h"
@@ -35,6 +36,21 @@ void throw_not_contiguous(const OpenArray& array) {
       wire::ErrorCode::kInvalidArgument,
       fmt::format("'{}' is not in C order without gaps, and a view is", array.spec().name),
       "Use span<T, N>, which has strides."));
+}
+
+ElementLayout layout_of_view(const OpenArray& array, const Region& region, DType dtype,
+                             std::size_t ndim) {
+  ElementLayout part = value_or_throw(layout_of(array.spec(), region));
+  const std::size_t dropped = array.spec().shape.size() - part.shape.size();
+  if (ndim == part.shape.size()) {
+    check_view(array, dtype, ndim + dropped);
+    return part;
+  }
+  throw_error(wire::make_error(
+      wire::ErrorCode::kInvalidArgument,
+      fmt::format("the region of '{}' ({}) has {} dimensions: a span with {} does not fit",
+                  array.spec().name, wire::describe(array.spec()), part.shape.size(), ndim),
+      "Use span<T, N> with the region's number of dimensions: an axis with one index is dropped."));
 }
 
 const std::vector<std::int64_t>& shape_of(const OpenArray& array) { return array.spec().shape; }
@@ -293,11 +309,12 @@ void WriteLease::wait(Stream stream) const {
   internal::check(order_write(*state.gpu(), slot_, stream, streams_));
 }
 
-void WriteLease::put(const GpuSource& source) const {
+void WriteLease::put(const Region& region, const GpuSource& source) const {
   OpenArray& state = live();
-  internal::Importer* const by = internal::value_or_throw(internal::check_source(state, source));
+  const auto part = internal::value_or_throw(internal::layout_of(state.spec(), region));
+  auto* const by = internal::value_or_throw(internal::check_source(state, part, source));
   used_ = true;
-  internal::check(internal::put_from_gpu(state, slot_, source, by, false, streams_));
+  internal::check(internal::put_from_gpu(state, slot_, part, source, by, false, streams_));
 }
 
 Pin WriteLease::pin() const {

@@ -41,52 +41,37 @@ absl::Status copy_now(OpenArray& array, Importer& importer,
   return finished;
 }
 
-// Extents of 1 have no use for their strides.
-bool same_layout(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& a,
-                 const std::vector<std::int64_t>& b) {
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] > 1 && a[i] != b[i]) return false;
-  }
-  return true;
+ElementLayout source_layout(const ElementLayout& part, const GpuSource& source) {
+  ElementLayout layout = packed_layout(part);
+  if (!source.strides_bytes.empty()) layout.strides_bytes = source.strides_bytes;
+  return layout;
 }
 
-enum class Layout : std::uint8_t { kOfArray, kCOrder, kOther };
-
-std::vector<std::int64_t> c_order_of(const OpenArray& array) {
-  wire::ArraySpec packed = array.spec();
-  packed.strides_bytes.clear();
-  return wire::strides_bytes_of(packed);
+bool is_whole(const OpenArray& array, const ElementLayout& part) {
+  return part.shape == array.spec().shape;
 }
 
-std::vector<std::int64_t> source_strides(const OpenArray& array, const GpuSource& source) {
-  return source.strides_bytes.empty() ? c_order_of(array) : source.strides_bytes;
-}
-
-Layout layout_of(const OpenArray& array, const GpuSource& source) {
-  const auto& shape = array.spec().shape;
-  const std::vector<std::int64_t> strides = source_strides(array, source);
-  if (same_layout(shape, strides, array.strides_bytes())) return Layout::kOfArray;
-  return same_layout(shape, strides, c_order_of(array)) ? Layout::kCOrder : Layout::kOther;
-}
-
-absl::Status check_layout(const OpenArray& array, const GpuSource& source) {
-  const std::size_t ndim = array.spec().shape.size();
+// As the part itself, or in C order, in which it is copied row by row: to the host, or to a region.
+// (To all of an array of another order it would be element by element.)
+absl::Status check_layout(const OpenArray& array, const ElementLayout& part,
+                          const GpuSource& source) {
+  const std::size_t ndim = part.shape.size();
   if (!source.strides_bytes.empty() && source.strides_bytes.size() != ndim) {
     return wire::make_error(ErrorCode::kInvalidArgument,
                             fmt::format("the source has {} strides, and '{}' {} dimensions",
                                         source.strides_bytes.size(), array.name(), ndim),
                             "Give one for each dimension, or none for C order.");
   }
-  const Layout layout = layout_of(array, source);
-  const bool to_host = array.importer() == nullptr;
-  if (layout == Layout::kOfArray || (layout == Layout::kCOrder && to_host)) return absl::OkStatus();
+  const ElementLayout layout = source_layout(part, source);
+  if (same_strides(layout, part)) return absl::OkStatus();
+  const bool by_rows = array.importer() == nullptr || !is_whole(array, part);
+  if (by_rows && same_strides(layout, packed_layout(part))) return absl::OkStatus();
   return wire::make_error(
       ErrorCode::kUnsupported,
       fmt::format(
           "the source's strides in bytes are [{}], those of '{}' [{}], and no copy on a GPU "
           "changes the order of elements",
-          fmt::join(source_strides(array, source), ","), array.name(),
-          fmt::join(array.strides_bytes(), ",")),
+          fmt::join(layout.strides_bytes, ","), array.name(), fmt::join(part.strides_bytes, ",")),
       "Make it contiguous first, as by tensor.contiguous() or cupy.ascontiguousarray(), or write "
       "it with a kernel of the framework in a write lease.");
 }
@@ -102,36 +87,39 @@ absl::StatusOr<Importer*> importer_for(OpenArray& array, const GpuSource& source
                           "Bring it to the array's GPU first, as by tensor.to(\"cuda:N\").");
 }
 
-// Calls `copy` for each block of the array, where it stands and where it would if it were packed,
-// until one fails.
-absl::Status copy_blocks(
-    const OpenArray& array,
-    absl::FunctionRef<absl::Status(std::size_t at, std::size_t packed, std::size_t bytes)> copy) {
+// Elements at one end of a copy, which count from `data`.
+template <typename Byte>
+struct End {
+  Byte* data;
+  const ElementLayout& layout;
+};
+using To = End<std::byte>;
+using From = End<const std::byte>;
+
+// In one piece where neither has gaps, whatever the order is; else the rows, until one fails.
+absl::Status copy_elements(Importer& importer, To to, From from, Stream on) {
+  const std::uint64_t size_bytes = element_bytes(to.layout);
+  if (size_bytes != 0 && size_bytes == extent_bytes(to.layout) &&
+      same_strides(to.layout, from.layout)) {
+    return importer.copy(to.data + to.layout.offset_bytes, from.data + from.layout.offset_bytes,
+                         size_bytes, on);
+  }
   absl::Status status;
-  for_each_block(array.spec(), [&](std::size_t at, std::size_t packed, std::size_t bytes) {
-    if (status.ok()) status = copy(at, packed, bytes);
+  for_each_rows(to.layout, from.layout, [&](const Rows& rows) {
+    if (status.ok()) status = importer.copy_rows(to.data, from.data, rows, on);
   });
   return status;
 }
 
-// The pieces without gaps of what stands as the array does.
-absl::Status copy_pieces(const OpenArray& array, Importer& importer, std::byte* to,
-                         const std::byte* from, Stream on) {
-  const std::uint64_t size_bytes = array.answer().slot_bytes;
-  if (element_bytes(array.spec()) == size_bytes) return importer.copy(to, from, size_bytes, on);
-  return copy_blocks(array, [&](std::size_t at, std::size_t /*packed*/, std::size_t bytes) {
-    return importer.copy(to + at, from + at, bytes, on);
-  });
-}
-
 // On the stream of a lease: behind the work on the source that is under way, which itself goes on
 // behind the copy. The source is kept until that is done.
-absl::Status copy_in_order(OpenArray& array, Importer& importer, const GpuSource& source,
-                           std::byte* to, Stream on) {
+absl::Status copy_in_order(OpenArray& array, Importer& importer, const GpuSource& source, To to,
+                           Stream on) {
   const bool has_theirs = source.stream && source.stream != on;
   absl::Status status = has_theirs ? importer.order(source.stream, on) : absl::OkStatus();
   if (!status.ok()) return status;
-  status = copy_pieces(array, importer, to, static_cast<const std::byte*>(source.data), on);
+  const ElementLayout layout = source_layout(to.layout, source);
+  status = copy_elements(importer, to, {static_cast<const std::byte*>(source.data), layout}, on);
   auto end = importer.mark(on);
   if (!end.ok()) {
     importer.synchronize().IgnoreError();
@@ -169,28 +157,27 @@ absl::Status copy_within_device(OpenArray& array, std::uint32_t from, std::uint3
                                streams.interrupt_check);
 }
 
-absl::Status put_to_device(OpenArray& array, std::uint32_t slot, const std::byte* packed,
-                           bool only_use, LeaseStreams& streams) {
+absl::Status put_to_device(OpenArray& array, std::uint32_t slot, const ElementLayout& part,
+                           const std::byte* packed, bool only_use, LeaseStreams& streams) {
   if (auto status = host_wait_slot(*array.gpu(), slot, streams); !status.ok()) return status;
   Importer& importer = array.gpu()->importer();
   return copy_now(array, importer, [&](Stream on) {
     if (only_use) streams.stream = on;
-    return copy_blocks(array, [&](std::size_t at, std::size_t from, std::size_t bytes) {
-      return importer.copy(array.write_data(slot) + at, packed + from, bytes, on);
-    });
+    return copy_elements(importer, {array.write_data(slot), part}, {packed, packed_layout(part)},
+                         on);
   });
 }
 
 absl::Status get_from_device(OpenArray& array, std::uint32_t slot, std::uint64_t version,
-                             std::byte* packed, bool only_use, LeaseStreams& streams) {
+                             const ElementLayout& part, std::byte* packed, bool only_use,
+                             LeaseStreams& streams) {
   if (auto status = host_wait_version(*array.gpu(), slot, version, streams); !status.ok())
     return status;
   Importer& importer = array.gpu()->importer();
   return copy_now(array, importer, [&](Stream on) {
     if (only_use) streams.stream = on;
-    return copy_blocks(array, [&](std::size_t at, std::size_t to, std::size_t bytes) {
-      return importer.copy(packed + to, array.read_data(slot) + at, bytes, on);
-    });
+    return copy_elements(importer, {packed, packed_layout(part)}, {array.read_data(slot), part},
+                         on);
   });
 }
 
@@ -208,7 +195,9 @@ absl::Status copy_version(OpenArray& from, std::uint32_t from_slot, std::uint64_
   return copy_now(to, importer, [&](Stream on) {
     if (to.gpu() != nullptr) streams.stream = on;
     if (from.importer() == &importer) from_streams.stream = on;
-    return copy_pieces(to, importer, to.write_data(slot), from.read_data(from_slot), on);
+    const ElementLayout all = layout_of(to.spec());
+    return copy_elements(importer, {to.write_data(slot), all}, {from.read_data(from_slot), all},
+                         on);
   });
 }
 
@@ -217,12 +206,13 @@ absl::Status copy_version_on(OpenArray& from, std::uint32_t from_slot, OpenArray
   const std::byte* const data = from.read_data(from_slot);
   return copy_in_order(to, to.gpu()->importer(),
                        {data, from.strides_bytes(), {}, make_pin(from, from_slot, data)},
-                       to.write_data(slot), stream);
+                       {to.write_data(slot), layout_of(to.spec())}, stream);
 }
 
-absl::StatusOr<Importer*> check_source(OpenArray& array, const GpuSource& source) {
-  if (element_bytes(array.spec()) == 0) return nullptr;
-  if (auto status = check_layout(array, source); !status.ok()) return status;
+absl::StatusOr<Importer*> check_source(OpenArray& array, const ElementLayout& part,
+                                       const GpuSource& source) {
+  if (element_bytes(part) == 0) return nullptr;
+  if (auto status = check_layout(array, part, source); !status.ok()) return status;
   auto importer = importer_for(array, source);
   if (!importer.ok() || !source.stream) return importer;
   if (auto status = (*importer)->check_stream(source.stream); !status.ok()) return status;
@@ -231,29 +221,29 @@ absl::StatusOr<Importer*> check_source(OpenArray& array, const GpuSource& source
 
 namespace {
 
-absl::Status put_into_host(OpenArray& array, std::uint32_t slot, const GpuSource& source,
-                           Importer& importer) {
-  std::byte* const to = array.write_data(slot);
+absl::Status put_into_host(OpenArray& array, To to, const GpuSource& source, Importer& importer) {
   const auto* const from = static_cast<const std::byte*>(source.data);
-  if (layout_of(array, source) == Layout::kOfArray) {
+  const ElementLayout layout = source_layout(to.layout, source);
+  if (same_strides(layout, to.layout)) {
     return copy_now(array, importer,
-                    [&](Stream on) { return copy_pieces(array, importer, to, from, on); });
+                    [&](Stream on) { return copy_elements(importer, to, {from, layout}, on); });
   }
-  std::vector<std::byte> packed(element_bytes(array.spec()));
+  std::vector<std::byte> packed(element_bytes(to.layout));
   auto status = copy_now(array, importer, [&](Stream on) {
     return importer.copy(packed.data(), from, packed.size(), on);
   });
-  if (status.ok()) copy_in(array.spec(), packed.data(), to);
+  if (status.ok()) copy_in(to.layout, packed.data(), to.data);
   return status;
 }
 
 }  // namespace
 
-absl::Status put_from_gpu(OpenArray& array, std::uint32_t slot, const GpuSource& source,
-                          Importer* by, bool only_use, LeaseStreams& streams) {
+absl::Status put_from_gpu(OpenArray& array, std::uint32_t slot, const ElementLayout& part,
+                          const GpuSource& source, Importer* by, bool only_use,
+                          LeaseStreams& streams) {
   if (by == nullptr) return absl::OkStatus();
   Importer& importer = *by;
-  std::byte* const to = array.write_data(slot);
+  const To to{array.write_data(slot), part};
   const bool to_host = array.gpu() == nullptr;
   const Stream given = to_host ? Stream() : end_of(streams, {});
   if (given) return copy_in_order(array, importer, source, to, given);
@@ -263,11 +253,12 @@ absl::Status put_from_gpu(OpenArray& array, std::uint32_t slot, const GpuSource&
     auto status = wait_for_stream(array, importer, source.stream, streams);
     if (!status.ok()) return status;
   }
-  if (to_host) return put_into_host(array, slot, source, importer);
+  if (to_host) return put_into_host(array, to, source, importer);
   if (auto status = host_wait_slot(*array.gpu(), slot, streams); !status.ok()) return status;
   return copy_now(array, importer, [&](Stream on) {
     if (only_use) streams.stream = on;
-    return copy_pieces(array, importer, to, static_cast<const std::byte*>(source.data), on);
+    const ElementLayout layout = source_layout(part, source);
+    return copy_elements(importer, to, {static_cast<const std::byte*>(source.data), layout}, on);
   });
 }
 

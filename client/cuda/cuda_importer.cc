@@ -261,6 +261,15 @@ absl::Status CudaImporter::copy(void* to, const void* from, std::uint64_t size_b
   return code == MEMLEASE_CUDA_OK ? absl::OkStatus() : error(code, "copying");
 }
 
+absl::Status CudaImporter::copy_rows(std::byte* to, const std::byte* from, const Rows& rows,
+                                     Stream stream) {
+  if (rows.count == 1) return copy(to + rows.to, from + rows.from, rows.bytes, stream);
+  const memlease_cuda_rows given{to + rows.to,    from + rows.from, rows.to_pitch,
+                                 rows.from_pitch, rows.bytes,       rows.count};
+  const std::int32_t code = cuda_.copy_rows(gpu_.ordinal, &given, pointer_of(stream));
+  return code == MEMLEASE_CUDA_OK ? absl::OkStatus() : error(code, "copying");
+}
+
 void CudaImporter::checker_release(std::uint64_t key, std::uint64_t value) {
   if (cuda_.release != nullptr) cuda_.release(key, value);
 }

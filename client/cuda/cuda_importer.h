@@ -33,6 +33,8 @@ class CudaImporter : public Importer {
   absl::StatusOr<Stream> copy_stream() override;
   absl::Status synchronize() override;
   absl::Status copy(void* to, const void* from, std::uint64_t size_bytes, Stream stream) override;
+  absl::Status copy_rows(std::byte* to, const std::byte* from, const Rows& rows,
+                         Stream stream) override;
   void checker_release(std::uint64_t key, std::uint64_t value) override;
   void checker_acquire(std::uint64_t key, std::uint64_t value) override;
 

@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/ordering/strided_copy.h"
 #include "wire/ids.h"
 
 namespace memlease::internal {
@@ -73,6 +74,9 @@ class Importer {
   // for the copy.
   virtual absl::Status copy(void* to, const void* from, std::uint64_t size_bytes,
                             Stream stream) = 0;
+  // The same of rows: a row's offsets are counted from `to` and `from`.
+  virtual absl::Status copy_rows(std::byte* to, const std::byte* from, const Rows& rows,
+                                 Stream stream) = 0;
 
   // What another process learns of this one by shared pages, for a checker of races.
   virtual void checker_release(std::uint64_t key, std::uint64_t value) = 0;

@@ -2,6 +2,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "cuda/plugin/checker.h"
@@ -169,6 +171,27 @@ std::int32_t copy(std::int32_t ordinal, void* to, const void* from, std::uint64_
   const OnDevice device(ordinal, stream);
   if (device.error() != cudaSuccess) return answer(device.error());
   return answer(cudaMemcpyAsync(to, from, size_bytes, cudaMemcpyDefault, stream_of(stream)));
+}
+
+// Rows that are too far from each other for a copy of CUDA's go one by one.
+std::int32_t copy_rows(std::int32_t ordinal, const memlease_cuda_rows* rows, void* stream) {
+  const OnDevice device(ordinal, stream);
+  if (device.error() != cudaSuccess) return answer(device.error());
+  const cudaStream_t on = stream_of(stream);
+  constexpr std::uint64_t kLongestPitch = 0x7fffffff;  // cudaDevAttrMaxPitch of every GPU so far
+  if (std::max(rows->to_pitch, rows->from_pitch) <= kLongestPitch) {
+    return answer(cudaMemcpy2DAsync(rows->to, rows->to_pitch, rows->from, rows->from_pitch,
+                                    rows->row_bytes, rows->count, cudaMemcpyDefault, on));
+  }
+  auto* to = static_cast<std::byte*>(rows->to);
+  const auto* from = static_cast<const std::byte*>(rows->from);
+  for (std::uint64_t i = 0; i < rows->count; ++i) {
+    const cudaError_t error = cudaMemcpyAsync(to, from, rows->row_bytes, cudaMemcpyDefault, on);
+    if (error != cudaSuccess) return answer(error);
+    to += rows->to_pitch;
+    from += rows->from_pitch;
+  }
+  return MEMLEASE_CUDA_OK;
 }
 
 // The driver knows this without a context.

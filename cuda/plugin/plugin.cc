@@ -66,6 +66,7 @@ memlease_cuda_table make_table() {
   table.wait = wait;
   table.query = query;
   table.copy = copy;
+  table.copy_rows = copy_rows;
   table.pointer_device = pointer_device;
   table.release = checker().release;
   table.acquire = checker().acquire;

@@ -55,6 +55,26 @@ void simulate(const memlease::Client& client) {
   }
 }
 
+void exchange(const memlease::Array& left, const memlease::Array& field);
+
+void exchange(const memlease::Array& left, const memlease::Array& field) {
+  using memlease::Range;
+  const std::size_t last = 5;
+  const auto theirs = left.read();
+  auto lease = field.update();
+  const memlease::Span<float, 1> halo = lease.span<float, 1>({Range(), 0});
+  const auto from = theirs.span<float, 1>({Range(), last}).begin();
+  for (float& value : halo) value = *from;
+  const auto inner = memlease::make_indexer(lease.span<float, 2>({Range{1, -1}, Range{1, -1, 2}}));
+  memlease::Region rows{Range{2}};
+  if (rows.axes().front().is_index()) rows = {-1};
+  std::vector<float> values(12, inner(0, 0));
+  lease.publish();
+  field.get(rows, values.data(), values.size() * sizeof(float));
+  field.put({Range{2, Range::kToEnd}}, values.data(), values.size() * sizeof(float));
+  field.put({0, Range()}, memlease::GpuSource{values.data(), {}, {}, nullptr});
+}
+
 void move(const memlease::Client& client);
 
 void move(const memlease::Client& client) {

@@ -122,6 +122,11 @@ const auto& entries() {
     const std::int32_t answer = table.query(kDevice, bench.event);
     return answer == MEMLEASE_CUDA_NOT_READY ? MEMLEASE_CUDA_OK : answer;
   };
+  static const Part copy_rows = [](Table table, Bench& bench, Step&) -> std::int32_t {
+    static const std::array<std::int32_t, 3> rows{};
+    const memlease_cuda_rows given{bench.address, rows.data(), 8, 4, 4, rows.size()};
+    return table.copy_rows(kDevice, &given, bench.stream);
+  };
   static char text[256];
   static std::int32_t number;
   static memlease_cuda_device device;
@@ -151,6 +156,7 @@ const auto& entries() {
       {ENTRY(wait), PART(table.wait(kDevice, bench.stream, bench.event))},
       {ENTRY(query), query},
       {ENTRY(copy), PART(table.copy(kDevice, bench.address, &number, sizeof number, bench.stream))},
+      {ENTRY(copy_rows), copy_rows},
       {ENTRY(pointer_device), PART(table.pointer_device(bench.address, &number))},
       {ENTRY(release), PART((table.release(1, 1), nothing()))},
       {ENTRY(acquire), PART((table.acquire(1, 1), nothing()))},

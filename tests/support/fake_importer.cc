@@ -159,6 +159,15 @@ absl::Status FakeImporter::copy(void* to, const void* from, std::uint64_t size_b
   return absl::OkStatus();
 }
 
+absl::Status FakeImporter::copy_rows(std::byte* to, const std::byte* from,
+                                     const internal::Rows& rows, Stream /*stream*/) {
+  for (std::size_t i = 0; i < rows.count; ++i) {
+    std::memcpy(to + rows.to + i * rows.to_pitch, from + rows.from + i * rows.from_pitch,
+                rows.bytes);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::string> FakeImporter::resolve(const std::string& device) {
   return device == "cuda:0" ? device_ : device;
 }

@@ -48,6 +48,8 @@ class FakeImporter : public internal::Importer, public internal::ImporterSource 
   absl::StatusOr<Stream> copy_stream() override { return Stream::from_handle(0x200); }
   absl::Status synchronize() override;
   absl::Status copy(void* to, const void* from, std::uint64_t size_bytes, Stream stream) override;
+  absl::Status copy_rows(std::byte* to, const std::byte* from, const internal::Rows& rows,
+                         Stream stream) override;
   void checker_release(std::uint64_t /*key*/, std::uint64_t /*value*/) override {}
   void checker_acquire(std::uint64_t /*key*/, std::uint64_t /*value*/) override {}
 

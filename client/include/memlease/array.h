@@ -5,6 +5,7 @@
 #include <memlease/error.h>
 #include <memlease/follower.h>
 #include <memlease/lease.h>
+#include <memlease/region.h>
 #include <memlease/stop.h>
 #include <memlease/stream.h>
 #include <memlease/timeout.h>
@@ -139,19 +140,20 @@ class MEMLEASE_API Array {
   std::uint64_t get(internal::StopToken auto stop, void* destination, std::uint64_t size_bytes,
                     const ReadOptions& options = {}) const {
     return internal::until_stopped(std::move(stop), [&](const internal::Stop& by) {
-      return get(destination, size_bytes, options, &by);
+      return get(Region(), destination, size_bytes, options, &by);
     });
   }
   std::uint64_t put(internal::StopToken auto stop, const void* source, std::uint64_t size_bytes,
                     const WriteOptions& options = {}) const {
     return internal::until_stopped(std::move(stop), [&](const internal::Stop& by) {
-      return put(source, size_bytes, options, &by);
+      return put(Region(), source, size_bytes, options, &by);
     });
   }
   std::uint64_t put(internal::StopToken auto stop, const GpuSource& source,
                     const WriteOptions& options = {}) const {
-    return internal::until_stopped(
-        std::move(stop), [&](const internal::Stop& by) { return put(source, options, &by); });
+    return internal::until_stopped(std::move(stop), [&](const internal::Stop& by) {
+      return put(Region(), source, options, &by);
+    });
   }
 #endif
 
@@ -170,19 +172,33 @@ class MEMLEASE_API Array {
   // They wait as read() and write() do, and return the version.
   std::uint64_t get(void* destination, std::uint64_t size_bytes,
                     const ReadOptions& options = {}) const {
-    return get(destination, size_bytes, options, nullptr);
+    return get(Region(), destination, size_bytes, options);
   }
   std::uint64_t put(const void* source, std::uint64_t size_bytes,
                     const WriteOptions& options = {}) const {
-    return put(source, size_bytes, options, nullptr);
+    return put(Region(), source, size_bytes, options);
+  }
+  // The same of a region's elements. What else is in the version that put() makes is the current
+  // version's, as after update().
+  std::uint64_t get(const Region& region, void* destination, std::uint64_t size_bytes,
+                    const ReadOptions& options = {}) const {
+    return get(region, destination, size_bytes, options, nullptr);
+  }
+  std::uint64_t put(const Region& region, const void* source, std::uint64_t size_bytes,
+                    const WriteOptions& options = {}) const {
+    return put(region, source, size_bytes, options, nullptr);
   }
   // From the memory of the array's own GPU, or from a GPU's to the host. With a stream a device
   // array's version is copied there, and nothing blocks for it; else this waits for the copy.
   // Throws InvalidArgument for another GPU and for strides that are not one a dimension, and
-  // Unsupported for elements in another order than the array's (for a host array C order is taken,
-  // too). A failed put() publishes nothing.
+  // Unsupported for elements in another order than the array's (for a host array, and for a region,
+  // C order is taken, too). A failed put() publishes nothing.
   std::uint64_t put(const GpuSource& source, const WriteOptions& options = {}) const {
-    return put(source, options, nullptr);
+    return put(Region(), source, options);
+  }
+  std::uint64_t put(const Region& region, const GpuSource& source,
+                    const WriteOptions& options = {}) const {
+    return put(region, source, options, nullptr);
   }
 
   // Removes the name at once; the bytes go when the last lease and view has gone.
@@ -204,12 +220,14 @@ class MEMLEASE_API Array {
   ReadLease read(const ReadOptions& options, const internal::Stop* stop) const;
   WriteLease write(const WriteOptions& options, const internal::Stop* stop) const;
   WriteLease update(const WriteOptions& options, const internal::Stop* stop) const;
-  std::uint64_t get(void* destination, std::uint64_t size_bytes, const ReadOptions& options,
+  std::uint64_t get(const Region& region, void* destination, std::uint64_t size_bytes,
+                    const ReadOptions& options, const internal::Stop* stop) const;
+  std::uint64_t put(const Region& region, const void* source, std::uint64_t size_bytes,
+                    const WriteOptions& options, const internal::Stop* stop) const;
+  std::uint64_t put(const Region& region, const GpuSource& source, const WriteOptions& options,
                     const internal::Stop* stop) const;
-  std::uint64_t put(const void* source, std::uint64_t size_bytes, const WriteOptions& options,
-                    const internal::Stop* stop) const;
-  std::uint64_t put(const GpuSource& source, const WriteOptions& options,
-                    const internal::Stop* stop) const;
+  WriteLease begin_put(const internal::ElementLayout& part, const WriteOptions& options,
+                       const internal::Stop* stop) const;
   std::shared_ptr<internal::ArrayHandle> handle_;
   bool created_;
 };

@@ -4,6 +4,7 @@
 
 #include <memlease/array.h>
 #include <memlease/lease.h>
+#include <memlease/region.h>
 #include <memlease/version.h>
 
 #include <cstdint>
@@ -24,6 +25,8 @@ struct MEMLEASE_API ForBindings {
   static bool should_warn_of_views(const Array& array);
   static bool should_warn_of_views(const ReadLease& lease);
 
+  // Where a region's elements are. Throws InvalidArgument: it does not fit the array.
+  static ElementLayout layout_of(const Array& array, const Region& region);
   // Is it a lease of the array that the handle is open to?
   static bool is_of(const ReadLease& lease, const Array& array) noexcept;
   // Of how many slots has this process a lease or view?

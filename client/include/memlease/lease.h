@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memlease/dtype.h>
+#include <memlease/region.h>
 #include <memlease/span.h>
 #include <memlease/stream.h>
 #include <memlease/version.h>
@@ -10,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 namespace memlease {
@@ -21,6 +23,9 @@ struct ForBindings;
 MEMLEASE_API void check_view(const OpenArray& array, DType dtype, std::size_t ndim);
 // Throws InvalidArgument: the array has gaps, or another order than C's.
 [[noreturn]] MEMLEASE_API void throw_not_contiguous(const OpenArray& array);
+// Of a region. Throws InvalidArgument unless it fits the array, and T and N fit the region.
+MEMLEASE_API ElementLayout layout_of_view(const OpenArray& array, const Region& region, DType dtype,
+                                          std::size_t ndim);
 MEMLEASE_API const std::vector<std::int64_t>& shape_of(const OpenArray& array);
 MEMLEASE_API const std::vector<std::int64_t>& strides_bytes_of(const OpenArray& array);
 }  // namespace internal
@@ -40,8 +45,8 @@ struct LeaseStreams {
 // Destructible on any thread; never blocks, never calls the daemon. For views that outlive a scope.
 using Pin = std::shared_ptr<const void>;
 
-// Elements of others in a GPU's memory, of an array's dtype and shape, for Array::put() and
-// WriteLease::put().
+// Elements of others in a GPU's memory, of the dtype and shape of an array or a region, for
+// Array::put() and WriteLease::put().
 struct GpuSource {
   const void* data = nullptr;               // the first element; not needed if there is none
   std::vector<std::int64_t> strides_bytes;  // none: C order
@@ -89,15 +94,21 @@ class MEMLEASE_API ReadLease {
   [[nodiscard]] Span<const T, N> span() const& MEMLEASE_LIFETIMEBOUND;
   template <typename T, std::size_t N>
   Span<const T, N> span() && = delete;  // auto lease = array.read(); first
+  // Of a region, whose number of dimensions N is.
+  template <typename T, std::size_t N>
+  [[nodiscard]] Span<const T, N> span(const Region& region) const& MEMLEASE_LIFETIMEBOUND;
+  template <typename T, std::size_t N>
+  Span<const T, N> span(const Region& region) && = delete;  // auto lease = array.read(); first
   // The same, for loops: also throws InvalidArgument unless the array is in C order without gaps.
   template <typename T, std::size_t N>
   [[nodiscard]] View<const T, N> view() const& MEMLEASE_LIFETIMEBOUND;
   template <typename T, std::size_t N>
   View<const T, N> view() && = delete;  // auto lease = array.read(); first
 
-  // Copies the version into C-ordered host memory of exactly the array's elements. Of a device
-  // array: waits for the copy.
+  // Copies the version, or a region of it, into C-ordered host memory of exactly its elements. Of a
+  // device array: waits for the copy.
   void get(void* destination, std::uint64_t size_bytes) const;
+  void get(const Region& region, void* destination, std::uint64_t size_bytes) const;
 
   // Ends the lease. False if pins still keep the slot. No call to the daemon: where this was the
   // last lease of an array that has been closed or withdrawn, the process's next call says so. A
@@ -118,7 +129,7 @@ class MEMLEASE_API ReadLease {
   static ReadLease begin(internal::OpenArray& state, std::uint64_t version, std::uint32_t slot,
                          std::uint64_t interrupt_check, Stream stream);
   internal::OpenArray& live() const;
-  void copy_to(std::byte* packed, bool only_use) const;
+  void copy_to(std::byte* packed, const internal::ElementLayout& part, bool only_use) const;
   void end_device(Stream stream, bool may_throw);
   void end_quietly();
   internal::OpenArray* state_;  // lives as long as the slot is held; null once released
@@ -159,14 +170,19 @@ class MEMLEASE_API WriteLease {
   template <typename T, std::size_t N>
   Span<T, N> span() && = delete;  // auto lease = array.write(); first
   template <typename T, std::size_t N>
+  [[nodiscard]] Span<T, N> span(const Region& region) const& MEMLEASE_LIFETIMEBOUND;
+  template <typename T, std::size_t N>
+  Span<T, N> span(const Region& region) && = delete;  // auto lease = array.write(); first
+  template <typename T, std::size_t N>
   [[nodiscard]] View<T, N> view() const& MEMLEASE_LIFETIMEBOUND;
   template <typename T, std::size_t N>
   View<T, N> view() && = delete;  // auto lease = array.write(); first
 
-  // Copies all elements from a GPU's memory, as Array::put(): on the lease's stream, or waiting for
-  // the copy. Throws what that throws, and Unsupported where no GPU is visible. After an error the
-  // lease goes on, and its bytes are unspecified.
-  void put(const GpuSource& source) const;
+  // Copies all elements, or those of a region, from a GPU's memory, as Array::put(): on the lease's
+  // stream, or waiting for the copy. Throws what that throws, and Unsupported where no GPU is
+  // visible. After an error the lease goes on, and its bytes are unspecified.
+  void put(const GpuSource& source) const { put(Region(), source); }
+  void put(const Region& region, const GpuSource& source) const;
 
   // Makes the version current and ends the lease; returns its number. No call to the daemon, and
   // no system call unless a reader sleeps or pins live. Pins go on, as those of a read lease: they
@@ -216,6 +232,19 @@ Span<T, N> make_span(T* data, const OpenArray& array) {
   return Span<T, N>(data, shape, strides);
 }
 template <typename T, std::size_t N>
+Span<T, N> make_span(T* data, const OpenArray& array, const Region& region) {
+  using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
+  const ElementLayout part = layout_of_view(array, region, dtype_of<T>(), N);
+  std::array<std::int64_t, N> shape{};
+  std::array<std::int64_t, N> strides{};
+  for (std::size_t i = 0; i < N; ++i) {
+    shape[i] = part.shape[i];
+    strides[i] = part.strides_bytes[i];
+  }
+  Byte* const first = reinterpret_cast<Byte*>(data) + part.offset_bytes;
+  return Span<T, N>(reinterpret_cast<T*>(first), shape, strides);
+}
+template <typename T, std::size_t N>
 View<T, N> make_view(T* data, const OpenArray& array) {
   const Span<T, N> span = make_span<T, N>(data, array);
   if (!span.is_contiguous()) throw_not_contiguous(array);
@@ -229,6 +258,11 @@ Span<const T, N> ReadLease::span() const& {
 }
 
 template <typename T, std::size_t N>
+Span<const T, N> ReadLease::span(const Region& region) const& {
+  return internal::make_span<const T, N>(static_cast<const T*>(data()), live(), region);
+}
+
+template <typename T, std::size_t N>
 View<const T, N> ReadLease::view() const& {
   return internal::make_view<const T, N>(static_cast<const T*>(data()), live());
 }
@@ -236,6 +270,11 @@ View<const T, N> ReadLease::view() const& {
 template <typename T, std::size_t N>
 Span<T, N> WriteLease::span() const& {
   return internal::make_span<T, N>(static_cast<T*>(data()), live());
+}
+
+template <typename T, std::size_t N>
+Span<T, N> WriteLease::span(const Region& region) const& {
+  return internal::make_span<T, N>(static_cast<T*>(data()), live(), region);
 }
 
 template <typename T, std::size_t N>

@@ -9,6 +9,7 @@
 #include <memlease/indexer.h>
 #include <memlease/lease.h>
 #include <memlease/mem_array.h>
+#include <memlease/region.h>
 #include <memlease/span.h>
 #include <memlease/stream.h>
 #include <memlease/version.h>

@@ -45,7 +45,7 @@ template <typename Visit>
 void for_each_element(const wire::ArraySpec& spec, Visit visit) {
   const auto strides = wire::strides_bytes_of(spec);
   const std::size_t itemsize = spec.dtype.itemsize_bytes();
-  const std::size_t count = element_bytes(spec) / itemsize;
+  const std::size_t count = element_bytes(layout_of(spec)) / itemsize;
   for (std::size_t flat = 0; flat < count; ++flat) {
     std::size_t rest = flat;
     std::size_t offset = 0;
@@ -72,40 +72,41 @@ RC_GTEST_PROP(StridedCopy, CopiesOutWhatTheNaiveLoopCopies, ()) {
   const wire::ArraySpec spec = random_layout();
   RC_ASSERT(wire::validate(spec).ok());
   const Bytes array = random_bytes(wire::size_bytes_of(spec));
-  Bytes expected(element_bytes(spec));
+  Bytes expected(element_bytes(layout_of(spec)));
   for_each_element(spec, [&](std::size_t in_array, std::size_t packed, std::size_t bytes) {
     std::memcpy(expected.data() + packed, array.data() + in_array, bytes);
   });
-  Bytes packed(element_bytes(spec));
-  copy_out(spec, array.data(), packed.data());
+  Bytes packed(element_bytes(layout_of(spec)));
+  copy_out(layout_of(spec), array.data(), packed.data());
   RC_ASSERT(packed == expected);
 }
 
 RC_GTEST_PROP(StridedCopy, CopiesInWhatTheNaiveLoopCopiesAndLeavesTheGapsAlone, ()) {
   const wire::ArraySpec spec = random_layout();
-  const Bytes packed = random_bytes(element_bytes(spec));
+  const Bytes packed = random_bytes(element_bytes(layout_of(spec)));
   Bytes array = random_bytes(wire::size_bytes_of(spec));
   Bytes expected = array;
   for_each_element(spec, [&](std::size_t in_array, std::size_t in_packed, std::size_t bytes) {
     std::memcpy(expected.data() + in_array, packed.data() + in_packed, bytes);
   });
-  copy_in(spec, packed.data(), array.data());
+  copy_in(layout_of(spec), packed.data(), array.data());
   RC_ASSERT(array == expected);
 }
 
 TEST(StridedCopy, AnEmptyArrayTouchesNothing) {
   wire::ArraySpec spec;
   spec.shape = {3, 0, 2};
-  EXPECT_EQ(element_bytes(spec), 0U);
-  copy_out(spec, nullptr, nullptr);
-  copy_in(spec, nullptr, nullptr);
+  EXPECT_EQ(element_bytes(layout_of(spec)), 0U);
+  copy_out(layout_of(spec), nullptr, nullptr);
+  copy_in(layout_of(spec), nullptr, nullptr);
 }
 
 TEST(StridedCopy, AScalarIsOneElement) {
   wire::ArraySpec spec;
   const float value = 2.5F;
   float copy = 0;
-  copy_out(spec, reinterpret_cast<const std::byte*>(&value), reinterpret_cast<std::byte*>(&copy));
+  copy_out(layout_of(spec), reinterpret_cast<const std::byte*>(&value),
+           reinterpret_cast<std::byte*>(&copy));
   EXPECT_EQ(copy, 2.5F);
 }
 
