@@ -31,6 +31,7 @@ pybind11_add_module(memlease_python MODULE
   ${memlease_bindings}/lease.cc
   ${memlease_bindings}/numpy_array.cc
   ${memlease_bindings}/package_parts.cc
+  ${memlease_bindings}/region.cc
   ${memlease_bindings}/view.cc
   ${memlease_bindings}/view_buffer.cc
   ${CMAKE_CURRENT_LIST_DIR}/../client/views/dlpack_view.cc)

@@ -42,6 +42,9 @@ class ArrayHandle {
   const Array* operator->() const { return &opened(); }
   ArrayViews& views() const { return opened(), *views_; }
 
+  // Of a region, as to_region() takes it; null for null. InvalidArgument if it does not fit.
+  std::shared_ptr<ArrayViews> region_views(PyObject* region) const;
+
   Reference reference() const;  // does not open it
   bool closed() const { return array_ ? array_->closed() : !open_; }
   void close();
@@ -91,8 +94,9 @@ void bind_lease_calls(py::class_<ArrayHandle>& type);
 // Thread-safe under the GIL.
 class PyFollower {
  public:
-  // `stream` is what the caller gave as one: each lease keeps it alive.
-  PyFollower(Follower follower, py::object array, const Timeout& timeout, py::object stream);
+  // `stream` is what the caller gave as one: each lease keeps it alive. `region`: as of a PyLease.
+  PyFollower(Follower follower, py::object array, const Timeout& timeout, py::object stream,
+             std::shared_ptr<ArrayViews> region);
 
   py::object next();  // a ReadLease
   int fileno();
@@ -122,6 +126,7 @@ class PyFollower {
 
   py::object array_;
   py::object stream_;
+  const std::shared_ptr<ArrayViews> region_;  // null: all of the array
   const Timeout timeout_;
   Follower follower_;
   py::object last_;  // the lease of the last step

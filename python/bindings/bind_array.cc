@@ -7,6 +7,7 @@
 #include "python/bindings/fastcall.h"
 #include "python/bindings/gpu_source.h"
 #include "python/bindings/lease.h"
+#include "python/bindings/region.h"
 
 namespace memlease::python {
 namespace {
@@ -25,7 +26,7 @@ With the process's last one of the array the subscription and writer ownership a
 Leases and views stay valid, and so does the array's name.)";
 
 constexpr const char* kFollowDoc = R"(follow($self, /, *, timeout=None, after=0, stream=None,
-       until_writer_gone=False)
+       until_writer_gone=False, region=None)
 --
 
 Iterate over versions as they come: the newest each time.
@@ -42,6 +43,8 @@ until_writer_gone : bool
     End the iteration once no process is the array's writer (see `has_writer`) and what it has
     published was given out; or once the array is withdrawn, as arrays of lifetime 'session' are
     when their creator ends. An array without a version is waited for: its writer is yet to come.
+region : slice, int, ... or tuple of them, optional
+    As in `read`, for each lease.
 
 Returns
 -------
@@ -69,38 +72,46 @@ Stream optional_stream(const py::object& stream) {
   return to_stream(stream.is_none() ? nullptr : stream.ptr());
 }
 
+Region optional_region(const ArrayHandle& self, const py::object& region) {
+  return to_region(region.is_none() ? nullptr : region.ptr(), self->name(), self->shape());
+}
+
 ArrayHandle on(const ArrayHandle& self, const std::string& device) {
   const Array& array = *self;
   return ArrayHandle(without_gil([&] { return array.on(device); }));
 }
 
 std::uint64_t get_bytes(const ArrayHandle& self, const py::object& destination,
-                        const py::object& timeout) {
+                        const py::object& timeout, const py::object& region) {
+  const Region part = optional_region(self, region);
   const ReadOptions options{0, 0, to_timeout(timeout.ptr(), "timeout")};
   const Bytes bytes(destination, PyBUF_WRITABLE);
   const Array& array = *self;
-  return without_gil([&] { return array.get(bytes.data(), bytes.size(), options); });
+  return without_gil([&] { return array.get(part, bytes.data(), bytes.size(), options); });
 }
 
 std::uint64_t put_bytes(const ArrayHandle& self, const py::object& source, const py::object& wait,
-                        const py::object& stream) {
+                        const py::object& stream, const py::object& region) {
+  const Region part = optional_region(self, region);
   const WriteOptions options{to_timeout(wait.ptr(), "wait"), optional_stream(stream)};
   const Bytes bytes(source, PyBUF_SIMPLE);
   const Array& array = *self;
-  return writing(array, [&] { return array.put(bytes.data(), bytes.size(), options); });
+  return writing(array, [&] { return array.put(part, bytes.data(), bytes.size(), options); });
 }
 
 std::uint64_t put_gpu(const ArrayHandle& self, const PyGpuSource& source, const py::object& wait,
-                      const py::object& stream) {
+                      const py::object& stream, const py::object& region) {
+  const Region part = optional_region(self, region);
   const WriteOptions options{to_timeout(wait.ptr(), "wait"), optional_stream(stream)};
   const Array& array = *self;
-  return writing(array, [&] { return array.put(source.source, options); });
+  return writing(array, [&] { return array.put(part, source.source, options); });
 }
 
 PyObject* follow(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) {
   return guarded([&] {
-    static constexpr std::array kParameters{"timeout", "after", "stream", "until_writer_gone"};
-    std::array<PyObject*, 4> values{};
+    static constexpr std::array kParameters{"timeout", "after", "stream", "until_writer_gone",
+                                            "region"};
+    std::array<PyObject*, 5> values{};
     FastCall{"follow", arguments, count, keywords}.bind(kParameters, 0, values);
     const Timeout each = to_timeout(values[0], "timeout");
     const std::uint64_t after = to_version(values[1], "after");
@@ -108,10 +119,13 @@ PyObject* follow(PyObject* self, PyObject* const* arguments, Py_ssize_t count, P
                                              : py::reinterpret_borrow<py::object>(values[2]);
     const int until_writer_gone = values[3] == nullptr ? 0 : PyObject_IsTrue(values[3]);
     if (until_writer_gone < 0) throw py::error_already_set();
+    const ArrayHandle& handle = handle_of(self);
+    auto region = handle.region_views(values[4]);
     Follower follower =
-        handle_of(self)->follow({each, after, optional_stream(stream), until_writer_gone != 0});
-    auto made = std::make_unique<PyFollower>(
-        std::move(follower), py::reinterpret_borrow<py::object>(self), each, stream);
+        handle->follow({each, after, optional_stream(stream), until_writer_gone != 0});
+    auto made =
+        std::make_unique<PyFollower>(std::move(follower), py::reinterpret_borrow<py::object>(self),
+                                     each, stream, std::move(region));
     return py::cast(std::move(made)).release().ptr();
   });
 }
@@ -171,6 +185,10 @@ auto get(const ArrayHandle& self) {
 }
 
 py::tuple to_tuple(const std::vector<std::int64_t>& values) { return py::tuple(py::cast(values)); }
+
+py::tuple shape_of(const ArrayHandle& self, const py::object& region) {
+  return to_tuple(internal::ForBindings::layout_of(*self, optional_region(self, region)).shape);
+}
 
 void bind_properties(py::class_<ArrayHandle>& type) {
   type.def_property_readonly(
@@ -242,6 +260,12 @@ void bind_properties(py::class_<ArrayHandle>& type) {
 Reference ArrayHandle::reference() const {
   if (!array_) return reference_;
   return {array_->directory(), array_->name(), array_->id(), array_->device()};
+}
+
+std::shared_ptr<ArrayViews> ArrayHandle::region_views(PyObject* region) const {
+  if (region == nullptr) return nullptr;
+  const Array& array = opened();
+  return std::make_shared<ArrayViews>(array, to_region(region, array.name(), array.shape()));
 }
 
 // Other threads may have opened or closed it while this one was without the GIL.
@@ -346,9 +370,12 @@ void bind_arrays(py::module_& module) {
   bind_lease_calls(type);
   add_methods(type, calls);
   type.def("_on", &on, py::arg("device"));
-  type.def("_get_bytes", &get_bytes, py::arg("destination"), py::arg("timeout"));
-  type.def("_put_bytes", &put_bytes, py::arg("source"), py::arg("wait"), py::arg("stream"));
-  type.def("_put_gpu", &put_gpu, py::arg("source"), py::arg("wait"), py::arg("stream"));
+  type.def("_shape_of", &shape_of, py::arg("region"));
+  type.def("_get_bytes", &get_bytes, py::arg("destination"), py::arg("timeout"), py::arg("region"));
+  type.def("_put_bytes", &put_bytes, py::arg("source"), py::arg("wait"), py::arg("stream"),
+           py::arg("region"));
+  type.def("_put_gpu", &put_gpu, py::arg("source"), py::arg("wait"), py::arg("stream"),
+           py::arg("region"));
 }
 
 }  // namespace memlease::python

@@ -65,9 +65,10 @@ PyMethodDef follower_calls[] = {
 }  // namespace
 
 PyFollower::PyFollower(Follower follower, py::object array, const Timeout& timeout,
-                       py::object stream)
+                       py::object stream, std::shared_ptr<ArrayViews> region)
     : array_(std::move(array)),
       stream_(std::move(stream)),
+      region_(std::move(region)),
       timeout_(timeout),
       follower_(std::move(follower)) {}
 
@@ -93,7 +94,7 @@ template <typename Begin>
 py::object PyFollower::lease(Begin&& begin) {
   ArrayViews& views = handle_of(array_).views();
   return py::reinterpret_steal<py::object>(
-      make_lease<ReadLease>(array_, views, stream_.ptr(), std::forward<Begin>(begin)));
+      make_lease<ReadLease>(array_, views, region_, stream_.ptr(), std::forward<Begin>(begin)));
 }
 
 py::object PyFollower::next() {

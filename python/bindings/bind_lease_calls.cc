@@ -1,7 +1,9 @@
 // The calls that begin a lease.
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "python/bindings/array_handle.h"
 #include "python/bindings/fastcall.h"
@@ -11,7 +13,7 @@ namespace memlease::python {
 namespace {
 
 constexpr const char* kReadDoc =
-    R"(read($self, /, *, version=None, newer_than=None, timeout=None, stream=None)
+    R"(read($self, /, *, version=None, newer_than=None, timeout=None, stream=None, region=None)
 --
 
 Lease the current version, or the one asked for, for reading.
@@ -30,6 +32,10 @@ timeout : float, optional
 stream : stream, optional
     Of an array on a GPU: what this stream is given from now on runs behind the version, and nothing
     blocks for that (see `memlease.stream` for what is taken). Host arrays have no use for it.
+region : slice, int, ... or tuple of them, optional
+    The part of the array that the lease shows, by NumPy's basic indexing, as ``np.s_[1:-1, :, 0]``:
+    all its views have the region's shape and strides, without a copy. An integer drops its axis; a
+    slice that goes beyond its axis is cut. Default: all of it.
 
 Returns
 -------
@@ -45,10 +51,13 @@ VersionGone
     The version has been overwritten.
 ProducerDied, WriteAborted
     The version was never completed.
+InvalidArgument
+    A region that does not fit: too many indices, one outside of its axis, a negative step, a new
+    axis, a mask or a list of indices.
 Withdrawn, Denied, Closed, DaemonLost, ForkedClient
 )";
 
-constexpr const char* kWriteDoc = R"(write($self, /, wait=None, *, stream=None)
+constexpr const char* kWriteDoc = R"(write($self, /, wait=None, *, stream=None, region=None)
 --
 
 Lease the next version, to be filled.
@@ -63,6 +72,10 @@ wait : float, optional
 stream : stream, optional
     Of an array on a GPU: what this stream is given from now on runs behind all earlier work on the
     slot, and what it was given until the end of the lease is the version.
+region : slice, int, ... or tuple of them, optional
+    The part of the array that the lease shows and the caller fills, as in `read`. The version is a
+    whole one all the same: what the region leaves out is the current version's, by a copy as in
+    `update`. Default: all of it.
 
 Returns
 -------
@@ -76,18 +89,20 @@ Busy
     This process itself holds the only slot.
 Denied
     The caller may only read.
+InvalidArgument
+    A region that does not fit, as in `read`; or there is no version yet that could be the rest.
 Withdrawn, Closed, DaemonLost, ForkedClient
 )";
 
 constexpr const char* kTryReadDoc =
-    R"(try_read($self, /, *, version=None, newer_than=None, timeout=0, stream=None)
+    R"(try_read($self, /, *, version=None, newer_than=None, timeout=0, stream=None, region=None)
 --
 
 As `read`, but None where that would raise `Timeout`. By default it does not wait.
 
 Parameters
 ----------
-version, newer_than, stream
+version, newer_than, stream, region
     As in `read`.
 timeout : float
     Seconds to wait at most.
@@ -119,7 +134,7 @@ WriteLease or None
     Use it as a context manager.
 )";
 
-constexpr const char* kUpdateDoc = R"(update($self, /, wait=None, *, stream=None)
+constexpr const char* kUpdateDoc = R"(update($self, /, wait=None, *, stream=None, region=None)
 --
 
 As `write`, beginning with the bytes of the current version.
@@ -133,17 +148,27 @@ wait : float, optional
     As in `write`.
 stream : stream, optional
     As in `write`.
+region : slice, int, ... or tuple of them, optional
+    The part of the array that the lease shows, as in `read`. All of it is copied.
 
 Returns
 -------
 WriteLease
 )";
 
-ReadOptions read_options(const ArrayHandle& handle, const FastCall& call, PyObject*& stream) {
-  static constexpr std::array kParameters{"version", "newer_than", "timeout", "stream"};
-  std::array<PyObject*, 4> values{};
+// What a call has said of a lease, beside its options.
+struct LeaseWishes {
+  PyObject* stream = nullptr;
+  std::shared_ptr<ArrayViews> region;  // null: all of the array
+};
+
+// The arguments of read() and try_read().
+ReadOptions read_options(const ArrayHandle& handle, const FastCall& call, LeaseWishes& wishes) {
+  static constexpr std::array kParameters{"version", "newer_than", "timeout", "stream", "region"};
+  std::array<PyObject*, 5> values{};
   call.bind(kParameters, 0, values);
-  stream = values[3];
+  wishes.stream = values[3];
+  wishes.region = handle.region_views(values[4]);
   ReadOptions options{to_version(values[0], "version"), to_version(values[1], "newer_than"),
                       to_timeout(values[2], "timeout"), to_stream(values[3])};
   if (values[0] != nullptr && options.version == 0) {
@@ -155,20 +180,21 @@ ReadOptions read_options(const ArrayHandle& handle, const FastCall& call, PyObje
 
 // A new object; None for nothing.
 template <typename Lease>
-PyObject* make_optional(PyObject* self, const ArrayHandle& handle, PyObject* stream,
+PyObject* make_optional(PyObject* self, const ArrayHandle& handle, LeaseWishes wishes,
                         std::optional<Lease> lease) {
   if (!lease) return Py_NewRef(Py_None);
-  return make_lease<Lease>(self, handle.views(), stream, [&] { return *std::move(lease); });
+  return make_lease<Lease>(self, handle.views(), std::move(wishes.region), wishes.stream,
+                           [&] { return *std::move(lease); });
 }
 
 PyObject* try_read(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
                    PyObject* keywords) {
   return guarded([&] {
     ArrayHandle& handle = handle_of(self);
-    PyObject* stream = nullptr;
+    LeaseWishes wishes;
     const ReadOptions options =
-        read_options(handle, {"try_read", arguments, count, keywords}, stream);
-    return make_optional(self, handle, stream, handle.try_read(options));
+        read_options(handle, {"try_read", arguments, count, keywords}, wishes);
+    return make_optional(self, handle, std::move(wishes), handle.try_read(options));
   });
 }
 
@@ -176,45 +202,56 @@ PyObject* read(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyO
   return guarded([&] {
     ArrayHandle& handle = handle_of(self);
     ReadOptions options;
-    PyObject* stream = nullptr;
+    LeaseWishes wishes;
     if (count != 0 || keywords != nullptr) {
-      options = read_options(handle, {"read", arguments, count, keywords}, stream);
+      options = read_options(handle, {"read", arguments, count, keywords}, wishes);
     }
-    return make_lease<ReadLease>(self, handle.views(), stream,
+    return make_lease<ReadLease>(self, handle.views(), std::move(wishes.region), wishes.stream,
                                  [&] { return handle.read(options); });
   });
 }
 
-WriteOptions write_options(const FastCall& call, PyObject*& stream) {
-  static constexpr std::array kParameters{"wait", "stream"};
-  std::array<PyObject*, 2> values{};
-  if (call.positional != 0 || call.keywords != nullptr) call.bind(kParameters, 1, values);
-  stream = values[1];
+// The arguments of write() and update(), and of try_write(), which has no region.
+template <std::size_t N>
+WriteOptions write_options(const ArrayHandle& handle, const FastCall& call,
+                           const std::array<const char*, N>& parameters, LeaseWishes& wishes) {
+  std::array<PyObject*, N> values{};
+  if (call.positional != 0 || call.keywords != nullptr) call.bind(parameters, 1, values);
+  wishes.stream = values[1];
+  if constexpr (N > 2) wishes.region = handle.region_views(values[2]);
   return {to_timeout(values[0], "wait"), to_stream(values[1])};
 }
 
-// Always without the GIL: whether writer ownership has to be asked for, nobody knows before.
+// Always without the GIL: whether writer ownership has to be asked for, nobody knows before. What a
+// region leaves out is the current version's.
 template <const char* Name, WriteLease (Array::*Begin)(const WriteOptions&) const>
 PyObject* begin(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) {
   return guarded([&] {
+    static constexpr std::array kParameters{"wait", "stream", "region"};
     const ArrayHandle& handle = handle_of(self);
     const Array& array = *handle;
-    PyObject* stream = nullptr;
-    const WriteOptions options = write_options({Name, arguments, count, keywords}, stream);
-    return make_lease<WriteLease>(self, handle.views(), stream, [&] {
-      return writing(array, [&] { return (array.*Begin)(options); });
-    });
+    LeaseWishes wishes;
+    const WriteOptions options =
+        write_options(handle, {Name, arguments, count, keywords}, kParameters, wishes);
+    const bool is_part = wishes.region != nullptr && !wishes.region->is_whole;
+    return make_lease<WriteLease>(
+        self, handle.views(), std::move(wishes.region), wishes.stream, [&] {
+          return writing(array,
+                         [&] { return is_part ? array.update(options) : (array.*Begin)(options); });
+        });
   });
 }
 
 PyObject* try_write(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
                     PyObject* keywords) {
   return guarded([&] {
+    static constexpr std::array kParameters{"wait", "stream"};
     const ArrayHandle& handle = handle_of(self);
     const Array& array = *handle;
-    PyObject* stream = nullptr;
-    const WriteOptions options = write_options({"try_write", arguments, count, keywords}, stream);
-    return make_optional(self, handle, stream,
+    LeaseWishes wishes;
+    const WriteOptions options =
+        write_options(handle, {"try_write", arguments, count, keywords}, kParameters, wishes);
+    return make_optional(self, handle, std::move(wishes),
                          writing(array, [&] { return array.try_write(options); }));
   });
 }

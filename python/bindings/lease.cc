@@ -33,7 +33,8 @@ bool PyLease<Lease>::ended() const {
 
 template <typename Lease>
 void* PyLease<Lease>::data() const {
-  return or_anywhere(lease_.data());
+  const auto* const first = static_cast<const std::byte*>(lease_.data());
+  return or_anywhere(first == nullptr ? nullptr : first + array().offset_bytes);
 }
 
 template <typename Lease>
@@ -111,7 +112,7 @@ py::dict PyLease<Lease>::cuda_interface(const CudaInterfaceOptions& options) {
     } else {
       lease_.wait_for_view(Stream());
     }
-    first = lease_.data();
+    first = data();
   });
   const bool is_empty = array().size_bytes == 0;
   dict["version"] = options.version;
@@ -152,7 +153,7 @@ template <typename Lease>
 views::Block PyLease<Lease>::host_copy() const {
   if constexpr (kReadonly) {
     views::Block block = views::make_block(array().dtype, array().shape);
-    without_gil([&] { lease_.get(block.data, views::size_bytes_of(block)); });
+    without_gil([&] { lease_.get(array().region, block.data, views::size_bytes_of(block)); });
     return block;
   } else {
     throw py::buffer_error(
@@ -178,8 +179,9 @@ std::string PyLease<Lease>::repr() const {
     extents += (extents.empty() ? "" : ",") + std::to_string(extent);
   }
   return std::string("<memlease.") + (kReadonly ? "Read" : "Write") + "Lease '" + array().name +
-         "' " + dtype() + "[" + extents + "] v" + std::to_string(version()) +
-         " slot=" + std::to_string(slot()) + (ended() ? " ended>" : ">");
+         (array().is_whole ? "' " : "' region ") + dtype() + "[" + extents + "] v" +
+         std::to_string(version()) + " slot=" + std::to_string(slot()) +
+         (ended() ? " ended>" : ">");
 }
 
 template <>
@@ -225,7 +227,7 @@ bool PyLease<WriteLease>::fill_from_gpu(py::handle key, py::handle source) {
   const py::object found = package_parts().gpu_source_of(source, array().name, dtype(), shape());
   if (found.is_none()) return false;
   const auto& elements = found.cast<const PyGpuSource&>();
-  without_gil([&] { lease_.put(elements.source); });
+  without_gil([&] { lease_.put(array().region, elements.source); });
   return true;
 }
 

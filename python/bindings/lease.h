@@ -4,6 +4,7 @@
 
 #include <pybind11/stl.h>
 
+#include <memory>
 #include <new>
 #include <string>
 #include <utility>
@@ -28,14 +29,17 @@ class PyLease {
  public:
   static constexpr bool kReadonly = std::is_same_v<Lease, ReadLease>;
 
-  // `views` are those of the Python object `array`; `begin` returns the lease. `stream`: what the
-  // caller gave as one, or null; it lives as long as the lease, which ends by it.
+  // `views` are those of the Python object `array`, or of a region of it, which the lease keeps;
+  // `begin` returns the lease. `stream`: what the caller gave as one, or null; it lives as long as
+  // the lease, which ends by it.
   template <typename Begin>
-  PyLease(py::handle array, ArrayViews& views, PyObject* stream, Begin&& begin)
+  PyLease(py::handle array, ArrayViews& views, std::shared_ptr<ArrayViews> region, PyObject* stream,
+          Begin&& begin)
       : stream_(py::reinterpret_borrow<py::object>(stream)),
         lease_(begin()),
         array_(py::reinterpret_borrow<py::object>(array)),
-        views_(views, kReadonly) {
+        region_(std::move(region)),
+        views_(region_ == nullptr ? views : *region_, kReadonly) {
     if constexpr (kReadonly) live_.add(*this);
   }
   ~PyLease();
@@ -78,6 +82,7 @@ class PyLease {
   // `with`: release(), or publish(), or drop() after an exception and where publish() fails.
   void exit(bool failed);
 
+  // Of the region, where there is one.
   const ArrayViews& array() const { return views_.array(); }
   std::string repr() const;
 
@@ -118,6 +123,7 @@ class PyLease {
   py::object stream_;
   Lease lease_;
   py::object array_;
+  std::shared_ptr<ArrayViews> region_;  // null: all of the array
   LeaseViews views_;
 };
 
@@ -145,13 +151,15 @@ PyLease<Lease>& lease_of(py::handle object) {
 
 // A new object, its lease made in place; the arguments are those of PyLease.
 template <typename Lease, typename Begin>
-PyObject* make_lease(py::handle array, ArrayViews& views, PyObject* stream, Begin&& begin) {
+PyObject* make_lease(py::handle array, ArrayViews& views, std::shared_ptr<ArrayViews> region,
+                     PyObject* stream, Begin&& begin) {
   void* memory = std::exchange(spare_lease<Lease>, nullptr);
   if (memory == nullptr) memory = PyObject_Malloc(sizeof(LeaseObject<Lease>));
   if (memory == nullptr) throw std::bad_alloc();
   auto* const object = static_cast<LeaseObject<Lease>*>(memory);
   try {
-    new (&object->lease) PyLease<Lease>(array, views, stream, std::forward<Begin>(begin));
+    new (&object->lease)
+        PyLease<Lease>(array, views, std::move(region), stream, std::forward<Begin>(begin));
   } catch (...) {
     PyObject_Free(memory);
     throw;

@@ -8,6 +8,7 @@ inline constexpr const char* kReadDoc =
 
 Use it in ``with``, or call `release`. NumPy, PyTorch, JAX and whatever speaks the buffer protocol,
 ``__array_interface__`` or DLPack take the lease itself, without a copy; `array` is a NumPy view.
+A lease of a region shows that part of the array alone, in all of them; `shape` is the region's.
 Every view is read-only and keeps the version's slot until it dies, also beyond the lease. In the
 host's memory a library that writes all the same ends the process (see `memlease.explain_faults`).
 Arrays on a GPU are taken by DLPack or ``__cuda_array_interface__``; the latter's views do not keep the slot.
@@ -19,8 +20,8 @@ inline constexpr const char* kWriteDoc =
     R"(A lease on the next version, to write it. Readers see nothing of it until `publish`.
 
 Use it in ``with``: a clean exit publishes, an exception drops. `array` is a writable NumPy view;
-its bytes are unspecified, or after `Array.update` those of the current version. Views may outlive the
-lease: they keep its slot, and are read-only from then on. ``np.asarray(lease)`` is `array`; for a
+its bytes are unspecified, or after `Array.update` those of the current version. A lease of a region
+shows that part of the array alone, and the rest is the current version's. Views may outlive the lease: they keep its slot, and are read-only from then on. ``np.asarray(lease)`` is `array`; for a
 buffer give `array`, or what `memoryview` returns. Arrays on a GPU are filled through DLPack or
 ``__cuda_array_interface__``, or by ``lease[...] = source`` with an array on the same GPU, as
 `Array.put` takes it: a copy on the lease's stream, or one that blocks. Not thread-safe. Nothing

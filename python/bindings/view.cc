@@ -1,5 +1,6 @@
 #include "python/bindings/view.h"
 
+#include <memlease/for_bindings.h>
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
@@ -33,6 +34,22 @@ py::handle base_of(py::handle array) { return py::detail::array_proxy(array.ptr(
 
 int& numpy_flags(py::handle array) { return py::detail::array_proxy(array.ptr())->flags; }
 
+std::int64_t size_of(const std::vector<std::int64_t>& shape) {
+  std::int64_t size = 1;
+  for (const std::int64_t extent : shape) size *= extent;
+  return size;
+}
+
+// From the first element to the end of the last one.
+std::uint64_t extent_bytes(const internal::ElementLayout& layout) {
+  if (size_of(layout.shape) == 0) return 0;
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i < layout.shape.size(); ++i) {
+    last += (layout.shape[i] - 1) * layout.strides_bytes[i];
+  }
+  return static_cast<std::uint64_t>(last) + layout.itemsize;
+}
+
 constexpr int kWriteable = py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
 
 void add_to_list(std::string& list, int count, const char* what) {
@@ -61,12 +78,18 @@ void NumpyView::end_writing() const {
   bytes->readonly = true;
 }
 
-ArrayViews::ArrayViews(const Array& array)
+ArrayViews::ArrayViews(const Array& array, Region part)
+    : ArrayViews(array, part, internal::ForBindings::layout_of(array, part)) {}
+
+ArrayViews::ArrayViews(const Array& array, Region part, const internal::ElementLayout& layout)
     : name(array.name()),
       dtype(array.dtype()),
-      shape(array.shape()),
-      strides_bytes(array.strides_bytes()),
-      size_bytes(array.size_bytes()),
+      region(std::move(part)),
+      offset_bytes(layout.offset_bytes),
+      shape(layout.shape),
+      strides_bytes(layout.strides_bytes),
+      size_bytes(extent_bytes(layout)),
+      is_whole(size_of(shape) == size_of(array.shape())),
       device_ordinal(array.device_ordinal()),
       kept_(array.slots()) {}
 

@@ -49,19 +49,23 @@ struct LeaseBuffer {
 // As bf_releasebuffer, for what fill_buffer() filled.
 void release_buffer(PyObject* exporter, Py_buffer* buffer);
 
-// What all leases of one array handle share. A NumPy array that came back from its lease unused is
-// kept here, idle, and handed out again for the same slot, so that a steady loop sees the same
-// array objects and pays nothing for them.
+// What all leases of one array handle share, or those of one region. A NumPy array that came back
+// from its lease unused is kept here, idle, and handed out again for the same slot, so that a
+// steady loop sees the same array objects and pays nothing for them.
 class ArrayViews {
  public:
-  explicit ArrayViews(const Array& array);
+  // Of all of the array, or of a region; InvalidArgument if that does not fit.
+  explicit ArrayViews(const Array& array, Region part = {});
 
   const std::string name;
   const DType dtype;
+  const Region region;
+  const std::int64_t offset_bytes;  // from the array's first element to that of the views
   const std::vector<std::int64_t> shape;
   const std::vector<std::int64_t> strides_bytes;
-  const std::uint64_t size_bytes;
-  const int device_ordinal;  // -1: the host's memory
+  const std::uint64_t size_bytes;  // from the first to the last element
+  const bool is_whole;             // every element is in the region
+  const int device_ordinal;        // -1: the host's memory
   bool on_device() const { return device_ordinal >= 0; }
 
   NumpyView take(void* data, std::uint32_t slot, bool readonly, Pin pin);
@@ -71,6 +75,7 @@ class ArrayViews {
   void clear();
 
  private:
+  ArrayViews(const Array& array, Region part, const internal::ElementLayout& layout);
   NumpyView make(void* data, bool readonly, Pin pin);
   bool is_pristine(const NumpyView& view) const;
 

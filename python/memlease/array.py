@@ -107,9 +107,13 @@ class Array(_core.Array, Closing):
         return self if handle.device == self.device else type(self)(handle)
 
     def get(
-        self, out: "NDArray[Any] | None" = None, *, timeout: float | None = None
+        self,
+        out: "NDArray[Any] | None" = None,
+        *,
+        timeout: float | None = None,
+        region: "_core._Region" = None,
     ) -> "NDArray[Any]":
-        """Copy the current version out, also from a GPU's memory.
+        """Copy the current version out, or a region of it, also from a GPU's memory.
 
         Blocks as `read` does, and until the copy is complete.
 
@@ -119,6 +123,8 @@ class Array(_core.Array, Closing):
             Where to copy it, of the same shape; converts to its dtype as NumPy does.
         timeout : float, optional
             Seconds to wait at most for the first version. Default: no end.
+        region : slice, int, ... or tuple of them, optional
+            The part to copy, as in `read`, which then stands for the array. Default: all of it.
 
         Returns
         -------
@@ -127,16 +133,17 @@ class Array(_core.Array, Closing):
         """
         numpy = require_numpy()
         dtype = numpy_dtype(self.dtype_name)
+        shape = self._shape_of(region)
         if out is None:
-            out = numpy.empty(self.shape, dtype)
-        _require_out(out, self)
+            out = numpy.empty(shape, dtype)
+        _require_out(out, self, shape)
         if out.dtype == dtype and out.flags.c_contiguous:
-            self._get_bytes(out.view(f"V{dtype.itemsize}"), timeout)
+            self._get_bytes(out.view(f"V{dtype.itemsize}"), timeout, region)
         elif self.device == "host":
-            with self.read(timeout=timeout) as lease, numpy_warnings(numpy):
+            with self.read(timeout=timeout, region=region) as lease, numpy_warnings(numpy):
                 numpy.copyto(out, lease.array, casting="same_kind")
         else:
-            elements = self.get(timeout=timeout)
+            elements = self.get(timeout=timeout, region=region)
             with numpy_warnings(numpy):
                 numpy.copyto(out, elements, casting="same_kind")
         return out
@@ -149,6 +156,7 @@ class Array(_core.Array, Closing):
         wait: float | None = None,
         stream: Any = None,
         ignore_stream: bool | None = None,
+        region: "_core._Region" = None,
     ) -> int:
         """Copy a whole array in, from or to the host or a GPU, and publish it as the next version.
 
@@ -185,6 +193,10 @@ class Array(_core.Array, Closing):
             The elements of a source on a GPU are ready, and nobody changes them before the copy is
             done: no stream waits, and a DLPack producer is asked for no order (logged once).
             Default: what ``MEMLEASE_CUDA_IGNORE_STREAM`` says, else False.
+        region : slice, int, ... or tuple of them, optional
+            The part of the array to copy into, as in `read`, whose shape the source has. What it
+            leaves out is the current version's, by a copy as in `update`. On a GPU a source in C
+            order is taken, too. Default: all of it.
 
         Returns
         -------
@@ -194,10 +206,10 @@ class Array(_core.Array, Closing):
         Raises
         ------
         InvalidArgument
-            Another shape or GPU; a dtype that `casting` does not let become the array's; a number
-            that does not fit; no numbers at all; a masked array; a stream that is capturing a
-            graph; an interface that breaks its rules. As after all errors nothing is published,
-            and the current version remains.
+            Another shape or GPU; a region that does not fit, or no version for the rest; a dtype
+            that `casting` does not let become the array's; a number that does not fit; no numbers
+            at all; a masked array; a stream that is capturing a graph; an interface that breaks its
+            rules. As after all errors nothing is published, and the current version remains.
         Unsupported
             A mask of a CUDA array interface, its version above 3, or a source on a GPU whose
             elements are in another order.
@@ -206,10 +218,15 @@ class Array(_core.Array, Closing):
         """
         kept = None if casting == "unsafe" else self.dtype_name
         dtype, elements = source_of(source, stream, ignore_stream, kept)
-        return self._put_elements(dtype, elements, casting, wait, stream)
+        return self._put_elements(dtype, elements, casting, wait, stream, region)
 
     async def read_async(
-        self, *, newer_than: int | None = None, timeout: float | None = None, stream: Any = None
+        self,
+        *,
+        newer_than: int | None = None,
+        timeout: float | None = None,
+        stream: Any = None,
+        region: "_core._Region" = None,
     ) -> _core.ReadLease:
         """Lease the current version for reading, as `read` does, in asyncio's event loop.
 
@@ -223,7 +240,7 @@ class Array(_core.Array, Closing):
             The current version once it is above this one.
         timeout : float, optional
             Seconds to wait at most. Default: no end.
-        stream : stream, optional
+        stream, region : optional
             As in `read`.
 
         Returns
@@ -239,16 +256,24 @@ class Array(_core.Array, Closing):
         ProducerDied, WriteAborted, Withdrawn, Closed, DaemonLost
         """
         after = 0 if newer_than is None else newer_than
-        return await asynchronous.read(self.follow(timeout=timeout, after=after, stream=stream))
+        follower = self.follow(timeout=timeout, after=after, stream=stream, region=region)
+        return await asynchronous.read(follower)
 
     def _put_elements(
-        self, dtype: str, elements: Any, casting: Casting, wait: float | None, stream: Any
+        self,
+        dtype: str,
+        elements: Any,
+        casting: Casting,
+        wait: float | None,
+        stream: Any,
+        region: "_core._Region" = None,
     ) -> int:
+        shape = self._shape_of(region)
         if isinstance(elements, _core.GpuSource):
-            require_same(dtype, elements.shape, self.name, self.dtype_name, self.shape)
-            return self._put_gpu(elements, wait, stream)
-        elements = converted(dtype, elements, casting, self)
-        return self._put_bytes(require_numpy().ascontiguousarray(elements), wait, stream)
+            require_same(dtype, elements.shape, self.name, self.dtype_name, shape)
+            return self._put_gpu(elements, wait, stream, region)
+        elements = converted(dtype, elements, casting, self, shape)
+        return self._put_bytes(require_numpy().ascontiguousarray(elements), wait, stream, region)
 
     def _refuse(self, *_arguments: Any, **_keywords: Any) -> Never:
         raise Unsupported(
@@ -296,14 +321,15 @@ class Array(_core.Array, Closing):
         )
 
 
-def _require_out(out: Any, array: Array) -> None:
+def _require_out(out: Any, array: Array, shape: tuple[int, ...]) -> None:
     numpy = require_numpy()
-    hint = f"give numpy.empty({array.shape}, {array.dtype_name!r})"
+    hint = f"give numpy.empty({shape}, {array.dtype_name!r})"
     if not isinstance(out, numpy.ndarray):
         raise InvalidArgument(f"out is of type {type(out).__name__}, not a NumPy array", hint)
-    if out.shape != array.shape:
+    if out.shape != shape:
+        what = "" if shape == array.shape else "the region of "
         raise InvalidArgument(
-            f"out has shape {out.shape}, and '{array.name}' has {array.shape}", hint
+            f"out has shape {out.shape}, and {what}'{array.name}' has {shape}", hint
         )
     if not out.flags.writeable:
         raise InvalidArgument("out is read-only", hint)

@@ -14,8 +14,10 @@ Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 _CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 
 
-def converted(dtype: str, elements: Any, casting: Casting, array: "_core.Array") -> Any:
-    """Return elements of the array's dtype and shape; one element is taken for all.
+def converted(
+    dtype: str, elements: Any, casting: Casting, array: "_core.Array", shape: tuple[int, ...]
+) -> Any:
+    """Return elements of the array's dtype and of a shape; one element is taken for all.
 
     Parameters
     ----------
@@ -26,6 +28,8 @@ def converted(dtype: str, elements: Any, casting: Casting, array: "_core.Array")
     casting : str
         As in `Array.put`.
     array : Array
+    shape : tuple of int
+        The array's, or that of a region of it.
 
     Raises
     ------
@@ -41,15 +45,15 @@ def converted(dtype: str, elements: Any, casting: Casting, array: "_core.Array")
         )
     numpy = require_numpy()
     if elements.shape != ():
-        require_shape(dtype, elements.shape, array.name, wanted, array.shape)
+        require_shape(dtype, elements.shape, array.name, wanted, shape)
     if dtype != wanted:
         given, become = numpy_dtype(dtype), numpy_dtype(wanted)
         if not _may_become(given, become, casting):
-            require_same(dtype, elements.shape, array.name, wanted, array.shape)
+            require_same(dtype, elements.shape, array.name, wanted, shape)
         with numpy_warnings(numpy):
             elements = elements.view(given).astype(become)
         elements = elements.view(f"V{elements.dtype.itemsize}")
-    return numpy.broadcast_to(elements, array.shape)
+    return numpy.broadcast_to(elements, shape)
 
 
 def _may_become(given: Any, become: Any, casting: Casting) -> bool:

@@ -29,9 +29,12 @@ PROGRAM = """
 namespace {
 void simulate() {
 %s
+const auto ring_end = ring.read({9});
+const float ring_first = ring_end.span<float, 2>()(0, 1);
+const float ring_last = ring_end.span<float, 2>()(5, 8);
 std::cout << rank << " of " << ranks << ": skipped " << skipped << ", halo " << *top << " "
-          << *bottom << ", corner " << corner << (restarted ? ", restarted with " : ", began with ")
-          << values.front() << std::endl;
+          << *bottom << ", corner " << corner << ", ring " << ring_first << " " << ring_last
+          << (restarted ? ", restarted with " : ", began with ") << values.front() << std::endl;
 }
 }  // namespace
 
@@ -89,8 +92,8 @@ def wait_until_only_states_are_left(client):
 @pytest.mark.timeout(120)
 def test_the_simulation_runs_and_goes_on_where_it_ended(simulation, memlease_client):
     assert lines_of_two_ranks(simulation) == [
-        "0 of 2: skipped n, halo 0 1, corner 23, began with 0",
-        "1 of 2: skipped n, halo 0 1, corner 23, began with 0",
+        "0 of 2: skipped n, halo 0 1, corner 23, ring 1 1, began with 0",
+        "1 of 2: skipped n, halo 0 1, corner 23, ring 0 0, began with 0",
     ]
     wait_until_only_states_are_left(memlease_client)
     assert memlease_client.open("sim/rank1/state").version == 2

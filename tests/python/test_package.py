@@ -133,7 +133,9 @@ def test_every_method_has_a_signature():
             if not member.startswith("_"):
                 assert inspect.signature(value)
     signature = str(inspect.signature(memlease.Array.follow))
-    assert signature == "(self, /, *, timeout=None, after=0, stream=None, until_writer_gone=False)"
+    assert signature == (
+        "(self, /, *, timeout=None, after=0, stream=None, until_writer_gone=False, region=None)"
+    )
 
 
 def test_the_package_is_marked_as_typed():

@@ -71,5 +71,5 @@ def test_what_no_wait_would_cure_is_raised(field):
 def test_the_calls_have_signatures():
     assert str(inspect.signature(memlease.Array.try_write)) == "(self, /, wait=0, *, stream=None)"
     assert list(inspect.signature(memlease.Array.try_read).parameters) == [
-        "self", "version", "newer_than", "timeout", "stream",
+        "self", "version", "newer_than", "timeout", "stream", "region",
     ]  # fmt: skip
