@@ -81,7 +81,8 @@ absl::StatusOr<ElementLayout> layout_of(const wire::ArraySpec& spec, const Regio
     if (!range.ok()) return range.status();
     const std::int64_t count = range->end - range->begin;
     part.shape.push_back(count == 0 ? 0 : (count - 1) / range->step + 1);
-    part.offset_bytes += range->begin * stride;
+    // An axis of one element may have any stride.
+    if (count > 0) part.offset_bytes += range->begin * stride;
     // A step beyond the axis has nothing to step to.
     part.strides_bytes.push_back(stride * std::min(range->step, std::max<std::int64_t>(count, 1)));
   }

@@ -11,7 +11,7 @@ import numpy as np
 import producers
 import pytest
 from dlpack_structs import look
-from fakecuda_build import IS_STAND_IN, require_stand_in
+from fakecuda_build import require_stand_in
 from gpu_arrays import address_of, create, opened
 from importing import free, refused, upload
 
@@ -124,7 +124,7 @@ def get_regions(here, order):
             assert (np.from_dlpack(lease, device="cpu") == VALUES[region]).all()
 
 
-@pytest.mark.skipif(not IS_STAND_IN, reason="only the stand-in counts calls")
+@pytest.mark.stand_in_only
 def test_a_column_is_one_copy(gpu):
     assert gpu.run(count_copies_of_a_column) == [1, 0]
 
@@ -184,6 +184,22 @@ def put_from_a_gpu(here, library, named, slots):
     with array.update(stream=stream, region=np.s_[:, 0, 2]) as lease:
         lease[...] = column
     free(here, block, column)
+
+
+@pytest.mark.stand_in_only
+def test_a_producer_that_names_no_stream_races(gpu):
+    """R-CAI-14: a control; rows that a kernel has yet to write are copied."""
+    gpu.run(put_without_an_order)
+    assert "read after write" in gpu.findings()
+
+
+def put_without_an_order(here):
+    array = filled(here)
+    source = producers.TorchInterface(here, 16, here.stream("library"))
+    source.shape = (4, 4)
+    source.fill(2)
+    array.put(source, region=BLOCK, stream=here.stream())
+    free(here, source)
 
 
 def test_put_copies_a_region_of_the_same_strides(gpu):

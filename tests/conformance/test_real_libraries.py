@@ -68,6 +68,28 @@ def write_with(here, twin, value):
         lease.publish(stream=stream)
 
 
+def test_they_see_a_region(gpu):
+    """R-CAI-3; R-DLP-3, 5: its shape and strides, over the array's own memory."""
+    gpu.run(look_at_a_region)
+
+
+def look_at_a_region(here):
+    from cuda.core.utils import StridedMemoryView
+    from numba import cuda
+
+    array = create(here, shape=(6, 8), fill=3)
+    stream = here.stream()
+    with array.read(stream=stream) as whole, array.read(stream=stream, region=np.s_[1:5, 2]) as r:
+        first = address_of(whole) + 8 * (8 + 2)
+        by_numba = cuda.as_cuda_array(r)
+        assert (by_numba.shape, by_numba.strides) == ((4,), (64,))
+        assert by_numba.__cuda_array_interface__["data"][0] == first
+        by_core = StridedMemoryView.from_dlpack(r, stream_ptr=stream)
+        assert (by_core.ptr, by_core.shape, by_core.strides) == (first, (4,), (8,))
+        del by_numba, by_core
+        whole.release(stream)
+
+
 # ---- Numba's arrays have the stream that the lease exported for their own.
 
 

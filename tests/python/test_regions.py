@@ -1,6 +1,7 @@
 """Regions of arrays: views of a part, copies of a part, and what is no part."""
 
 import asyncio
+import concurrent.futures
 import gc
 import hashlib
 import subprocess
@@ -100,6 +101,16 @@ def test_a_region_is_read_only_and_keeps_its_slot(field):
         field.put(0)
     assert np.array_equal(view, VALUES[COLUMN])
     assert np.array_equal(tensor, VALUES[COLUMN])
+
+
+def test_released_views_of_a_region_see_copies(field):
+    view = field.read(region=COLUMN).array
+    address = view.ctypes.data
+    assert memlease.release_views(field) == 1
+    for _ in range(5):
+        field.put(0)
+    assert np.array_equal(view, VALUES[COLUMN])
+    assert view.ctypes.data == address
 
 
 def test_a_late_write_through_a_region_ends_the_process(memlease_daemon):
@@ -218,6 +229,49 @@ def test_without_a_version_only_what_covers_all_is_written(memlease_client):
         w[...] = 1
     array.put(np.ones((2, 2)), region=np.s_[:, 0:2])
     assert array.version > 0
+
+
+# ---- Halos.
+
+
+def smooth(cells):
+    """One step of a solver, which needs a column of halo on either side."""
+    return (cells[:, :-2] + 2 * cells[:, 1:-1] + cells[:, 2:]) / 4
+
+
+def run_rank(directory, rank, ranks, blocks, steps):
+    """Do what one process of a ring of them does."""
+    with memlease.connect(directory) as client:
+        block = blocks[rank]
+        mine = client.create(f"rank{rank}", (block.shape[0], block.shape[1] + 2), "f8")
+        mine.put(np.pad(block, ((0, 0), (1, 1))))
+        left = client.wait_for(f"rank{(rank - 1) % ranks}", timeout=20)
+        right = client.wait_for(f"rank{(rank + 1) % ranks}", timeout=20)
+        for step in range(1, steps + 1):
+            with (
+                left.read(version=step, timeout=20, region=np.s_[:, -2]) as from_left,
+                right.read(version=step, timeout=20, region=np.s_[:, 1]) as from_right,
+                mine.update() as lease,
+            ):
+                lease[:, 0], lease[:, -1] = from_left, from_right
+                lease[:, 1:-1] = smooth(lease.array)
+        blocks[rank] = mine.get(region=np.s_[:, 1:-1])
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_ranks_exchange_their_outer_columns(memlease_daemon, ranks):
+    columns, steps = 6, 20
+    cells = np.random.default_rng(1).random((5, ranks * columns))
+    blocks = np.split(cells, ranks, axis=1)
+    rest = (ranks, blocks, steps)
+    with concurrent.futures.ThreadPoolExecutor(ranks) as pool:
+        directory = memlease_daemon.directory
+        runs = [pool.submit(run_rank, directory, rank, *rest) for rank in range(ranks)]
+        for run in runs:
+            run.result(timeout=60)
+    for _ in range(steps):
+        cells = smooth(np.pad(cells, ((0, 0), (1, 1)), mode="wrap"))
+    assert np.allclose(np.concatenate(blocks, axis=1), cells, rtol=1e-12)
 
 
 # ---- Copies.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -124,6 +125,19 @@ TEST(ElementLayout, WithoutElementsNoStrideIsComputedWith) {
   EXPECT_THAT(none->shape, ElementsAre(0, 2));
   EXPECT_EQ(none->offset_bytes, 0);
   EXPECT_EQ(extent_bytes(*none), 0U);
+}
+
+TEST(ElementLayout, AnAxisOfOneElementMayHaveAnyStride) {
+  const std::int64_t huge = std::numeric_limits<std::int64_t>::max();
+  const wire::ArraySpec spec = spec_of({1, 1, 3}, {huge, huge, 4});
+  const auto none = layout_of(spec, {Range{1}, Range{1}, 2});
+  ASSERT_TRUE(none.ok());
+  EXPECT_EQ(none->offset_bytes, 0);
+  const auto one = layout_of(spec, {0, Range{0, 1, 5}, 2});
+  ASSERT_TRUE(one.ok());
+  EXPECT_THAT(one->shape, ElementsAre(1));
+  EXPECT_EQ(one->offset_bytes, 8);
+  EXPECT_EQ(extent_bytes(*one), 4U);
 }
 
 TEST(ElementLayout, AStepBeyondTheAxisIsASingleElement) {
