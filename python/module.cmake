@@ -23,6 +23,7 @@ pybind11_add_module(memlease_python MODULE
   ${memlease_bindings}/bind_import.cc
   ${memlease_bindings}/bind_lease.cc
   ${memlease_bindings}/bind_lease_calls.cc
+  ${memlease_bindings}/bind_sycl_usm.cc
   ${memlease_bindings}/bind_view.cc
   ${memlease_bindings}/dlpack_capsule.cc
   ${memlease_bindings}/fastcall.cc
@@ -34,7 +35,9 @@ pybind11_add_module(memlease_python MODULE
   ${memlease_bindings}/region.cc
   ${memlease_bindings}/view.cc
   ${memlease_bindings}/view_buffer.cc
-  ${CMAKE_CURRENT_LIST_DIR}/../client/views/dlpack_view.cc)
+  ${CMAKE_CURRENT_LIST_DIR}/../client/views/dlpack_view.cc
+  ${CMAKE_CURRENT_LIST_DIR}/../client/views/strides.cc
+  ${CMAKE_CURRENT_LIST_DIR}/../client/views/sycl_usm_view.cc)
 target_link_libraries(memlease_python PRIVATE memlease::client memlease::dlpack_header
                                               memlease_warnings)
 target_link_options(memlease_python PRIVATE -Wl,--version-script=${memlease_module_map})

@@ -1,13 +1,12 @@
 #include "client/views/dlpack_view.h"
 
-#include <memlease/error.h>
-
 #include <cstddef>
 #include <cstring>
 #include <memory>
 #include <new>
-#include <string>
 #include <utility>
+
+#include "client/views/strides.h"
 
 namespace memlease::views {
 namespace {
@@ -32,26 +31,10 @@ std::int64_t size_of(const Block& block) {
   return size;
 }
 
-std::vector<std::int64_t> strides_in_elements(const Block& block) {
-  const std::int64_t itemsize = block.dtype.itemsize_bytes();
-  std::vector<std::int64_t> strides;
-  for (const std::int64_t stride : block.strides_bytes) {
-    if (stride % itemsize != 0) {
-      throw Error(ErrorCode::Unsupported,
-                  "DLPack counts strides in elements, and a stride of " + std::to_string(stride) +
-                      " bytes is not a multiple of the " + std::to_string(itemsize) +
-                      " bytes of a " + name_of(block.dtype),
-                  "use the buffer protocol or NumPy for this array");
-    }
-    strides.push_back(stride / itemsize);
-  }
-  return strides;
-}
-
 template <typename Tensor>
 Tensor* export_block(Block block) {
   auto context = std::make_unique<Context<Tensor>>();
-  context->strides = strides_in_elements(block);
+  context->strides = strides_in_elements(block.strides_bytes, block.dtype, "DLPack");
   DLTensor& tensor = context->tensor.dl_tensor;
   tensor.data = size_of(block) == 0 ? nullptr : block.data;
   context->shape = std::move(block.shape);
@@ -92,12 +75,7 @@ Block make_block(DType dtype, std::vector<std::int64_t> shape) {
   block.dtype = dtype;
   block.shape = std::move(shape);
   block.copied = true;
-  block.strides_bytes.resize(block.shape.size());
-  auto stride = static_cast<std::int64_t>(dtype.itemsize_bytes());
-  for (std::size_t i = block.shape.size(); i-- > 0;) {
-    block.strides_bytes[i] = stride;
-    stride *= block.shape[i];
-  }
+  block.strides_bytes = c_order_strides(block.shape, dtype);
   constexpr std::align_val_t kAlignment{256};
   const std::shared_ptr<std::byte> bytes(
       static_cast<std::byte*>(::operator new(size_bytes_of(block), kAlignment)),

@@ -198,6 +198,24 @@ PyObject* cuda_array(PyObject* self, PyObject* arguments, PyObject* keywords) {
 }
 
 template <typename Lease>
+PyObject* sycl_usm(PyObject* self, PyObject* arguments, PyObject* keywords) {
+  return guarded([&]() -> PyObject* {
+    static constexpr const char* kNames[] = {"syclobj", "usm_type", "copy", nullptr};
+    PyObject* syclobj = nullptr;
+    PyObject* usm_type = nullptr;
+    PyObject* copy = Py_None;
+    if (PyArg_ParseTupleAndKeywords(arguments, keywords, "O|$OO:sycl_usm",
+                                    const_cast<char**>(kNames), &syclobj, &usm_type,
+                                    &copy) == 0) {
+      return nullptr;
+    }
+    const py::object type =
+        usm_type == nullptr ? py::str("shared") : py::reinterpret_borrow<py::object>(usm_type);
+    return lease_of<Lease>(self).export_usm(self, syclobj, type, copy).release().ptr();
+  });
+}
+
+template <typename Lease>
 PyObject* repr(PyObject* self) {
   return guarded([&] { return PyUnicode_FromString(lease_of<Lease>(self).repr().c_str()); });
 }
@@ -273,6 +291,7 @@ PyMethodDef* methods() {
       {"memoryview", &make_memoryview<Lease>, METH_NOARGS, kMemoryviewDoc},
       {"dlpack", c_function(&dlpack_source<Lease>), kKeywords, kDLPackMethodDoc},
       {"cuda_array", c_function(&cuda_array<Lease>), kKeywords, kCudaArrayDoc},
+      {"sycl_usm", c_function(&sycl_usm<Lease>), kKeywords, kSyclUsmDoc},
       kReads ? PyMethodDef{"release", c_function(&release), kFast, kReleaseDoc}
              : PyMethodDef{"drop", c_function(&drop), kFast, kDropDoc},
       kReads ? PyMethodDef{} : PyMethodDef{"publish", c_function(&publish), kFast, kPublishDoc},

@@ -22,6 +22,7 @@ void bind_follower(py::module_& module);
 void bind_arrays(py::module_& module);
 void bind_clients(py::module_& module);
 void bind_imports(py::module_& module);
+void bind_sycl_usm(py::module_& module);
 
 // Sets the Python exception for `error`: the class of memlease.errors with its name.
 void set_python_error(const Error& error);

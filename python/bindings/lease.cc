@@ -15,6 +15,16 @@ constexpr const char* kWaysToFill =
     "fill a view, as by torch.from_dlpack(lease).fill_(1.5) or cupy.asarray(lease)[...] = 1.5; "
     "lease[...] takes a whole array that is on the GPU, and array.put() one of the host's";
 
+// Of a source in USM, else null. Most have no such attribute, and to look costs little.
+py::object usm_elements(py::handle source) {
+  static PyObject* const interface = PyUnicode_InternFromString("__sycl_usm_array_interface__");
+  if (!source || PyFloat_CheckExact(source.ptr()) || PyLong_CheckExact(source.ptr()) ||
+      PyObject_HasAttr(source.ptr(), interface) == 0) {
+    return {};
+  }
+  return package_parts().usm_elements(source);
+}
+
 void* or_anywhere(const void* data) {
   alignas(256) static char nothing;  // zero elements need an address all the same
   return data == nullptr ? &nothing : const_cast<void*>(data);
@@ -122,6 +132,20 @@ py::dict PyLease<Lease>::cuda_interface(const CudaInterfaceOptions& options) {
     dict["stream"] = stream ? py::object(py::int_(stream.handle())) : py::none();
   }
   return dict;
+}
+
+template <typename Lease>
+py::object PyLease<Lease>::export_usm(py::handle self, py::handle syclobj, py::handle usm_type,
+                                      py::handle copy) const {
+  if (on_device()) {
+    throw Error(ErrorCode::Unsupported,
+                "'" + array().name + "' is in the memory of cuda:" +
+                    std::to_string(array().device_ordinal) + ", which is not given to SYCL",
+                "read it on the host: array.on('host').read().sycl_usm(queue)");
+  }
+  check_live();
+  return package_parts().export_usm(self, py::tuple(py::cast(array().strides_bytes)), syclobj,
+                                    usm_type, copy);
 }
 
 template <typename Lease>
@@ -239,6 +263,9 @@ void PyLease<WriteLease>::assign(py::handle key, py::handle source) {
     throw Error(ErrorCode::Unsupported, on_device_text(), kWaysToFill);
   }
   PyObject* const elements = numpy().ptr();
+  // NumPy would not wait for a queue of SYCL's.
+  const py::object in_usm = usm_elements(source);
+  if (in_usm) source = in_usm;
   const int status = source ? PyObject_SetItem(elements, key.ptr(), source.ptr())
                             : PyObject_DelItem(elements, key.ptr());
   if (status == 0) return;

@@ -62,6 +62,9 @@ class PyLease {
   // For the devices' arrays, else AttributeError.
   py::dict cuda_interface() { return cuda_interface(CudaInterfaceOptions()); }
   py::dict cuda_interface(const CudaInterfaceOptions& options);
+  // What to give to consumers of __sycl_usm_array_interface__; `self` is the Python object.
+  py::object export_usm(py::handle self, py::handle syclobj, py::handle usm_type,
+                        py::handle copy) const;
   DLDevice dlpack_device() const;
   views::Block block(const DLPackPlan& plan);
 
@@ -70,7 +73,7 @@ class PyLease {
   // GIL. `may_throw`: the warning, where it is an error.
   bool release(Stream stream, bool may_throw = true);
   // lease[key] = source, or del lease[key] if `source` is null, of a write lease. All of it may
-  // come from a GPU; on a device it must, else Unsupported.
+  // come from a GPU; on a device it must, else Unsupported. What is in USM is waited for.
   void assign(py::handle key, py::handle source);
   // Ends all leases of the array that live in this process, without a warning.
   static void release_all(const Array& array);

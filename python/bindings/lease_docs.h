@@ -203,4 +203,52 @@ Returns
 CudaArraySource
 )";
 
+inline constexpr const char* kSyclUsmDoc =
+    R"(sycl_usm($self, /, syclobj, *, usm_type='shared', copy=None)
+--
+
+The elements as an object with ``__sycl_usm_array_interface__``, version 1.
+
+That is the `SYCL USM array interface
+<https://intelpython.github.io/dpctl/latest/api_reference/dpctl/sycl_usm_array_interface.html>`_, as
+``dpctl.memory.as_usm_memory`` and ``dpnp.asarray`` take it: of the array's shape and dtype, strides
+in elements. It has no stream and no events: the elements are complete when this returns, and the
+caller waits for the queue before the lease ends. Needs dpctl; host arrays only.
+
+Shared memory between processes is not USM to any SYCL runtime that does not know of it: then, as
+with all of a CPU's, the object has a copy of its own in USM, which lives as long as the object and
+is written without changing the array. Where the context knows the memory, there is no copy: the
+object keeps the slot, as other views do, waits for the queue when it dies, and is read-only if the
+lease is for reading.
+
+Parameters
+----------
+syclobj : dpctl.SyclQueue, dpctl.SyclContext, capsule, str or object
+    The context, in any form that the interface knows: also a capsule ``SyclQueueRef`` or
+    ``SyclContextRef``, an object with ``_get_capsule()``, or a filter string as ``"opencl:cpu"``.
+    The object names a ``dpctl.SyclQueue`` of that context.
+usm_type : {"shared", "host", "device"}
+    Of a copy.
+copy : bool, optional
+    True: a copy always; False: never. Default: where it is needed, but not of a lease to write,
+    whose version a copy would not change.
+
+Returns
+-------
+UsmExport
+    With ``__sycl_usm_array_interface__``, ``copied``, ``usm_type`` and ``sycl_queue``.
+
+Raises
+------
+Unsupported
+    A dtype that the interface has no type for; memory that the context does not know, where it must
+    not be copied; an array on a GPU; no dpctl.
+InvalidArgument
+    `syclobj` is none of these, or selects no device.
+OutOfMemory
+    There is no room in USM.
+Closed
+    The lease has ended.
+)";
+
 }  // namespace memlease::python

@@ -14,4 +14,5 @@ PYBIND11_MODULE(_core, module) {
   bind_arrays(module);
   bind_clients(module);
   bind_imports(module);
+  bind_sycl_usm(module);
 }

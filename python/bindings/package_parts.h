@@ -16,6 +16,8 @@ struct PackageParts {
   py::object cuda_array_interface;  // (dtype, shape, strides) -> dict
   py::object export_order;          // (version, host_wait, no_stream) -> (host_waits, names_stream)
   py::object gpu_source_of;         // (source, name, dtype, shape) -> GpuSource or None
+  py::object usm_elements;          // (source in USM) -> numpy.ndarray, on the host
+  py::object export_usm;            // (lease, strides, syclobj, usm_type, copy) -> UsmExport
   py::object handle_of;             // (stream) -> int
   py::object next_lease;            // (Follower) -> awaitable of a ReadLease
 };

@@ -27,6 +27,8 @@ from memlease import (
     references,
     sources,
     stream,
+    usm_exports,
+    usm_sources,
 )
 from memlease._core import Follower, ReadLease, WriteLease, __version__
 from memlease.array import Array
@@ -114,6 +116,8 @@ _core.set_package_parts(
     cuda_array_interface=interfaces.cuda_array_interface,
     export_order=opt_outs.export_order,
     gpu_source_of=sources.gpu_source_of,
+    usm_elements=usm_sources.elements_of,
+    export_usm=usm_exports.export,
     handle_of=stream.handle_of,
     next_lease=asynchronous.next_lease,
 )

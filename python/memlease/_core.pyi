@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import memlease
+from memlease.usm_exports import UsmExport
 
 __version__: str
 
@@ -24,6 +25,12 @@ def wait(
 ) -> list[int]: ...
 def release_views(array: Array) -> int: ...
 def typestr(dtype: str) -> str: ...
+def describe_usm(
+    *, dtype: str, shape: Sequence[int], strides_bytes: Sequence[int]
+) -> tuple[str, tuple[int, ...] | None]: ...
+def locate_usm(
+    *, typestr: str, shape: Sequence[int], strides: Sequence[int] | None, offset: int
+) -> tuple[str, tuple[int, ...], int, int, int]: ...
 def _error_name(code: int) -> str: ...
 def set_package_parts(
     *,
@@ -36,6 +43,8 @@ def set_package_parts(
     cuda_array_interface: Callable[..., dict[str, Any]],
     export_order: Callable[[int, bool | None, bool | None], tuple[bool, bool]],
     gpu_source_of: Callable[..., GpuSource | None],
+    usm_elements: Callable[[Any], Any],
+    export_usm: Callable[..., UsmExport],
     handle_of: Callable[[Any], int],
     next_lease: Callable[[Follower], Awaitable[ReadLease]],
 ) -> None: ...
@@ -252,6 +261,9 @@ class _Lease:
         no_stream: bool | None = None,
         readonly_ok: bool = False,
     ) -> CudaArraySource: ...
+    def sycl_usm(
+        self, syclobj: Any, *, usm_type: str = "shared", copy: bool | None = None
+    ) -> UsmExport: ...
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]: ...
     @overload
     def __getitem__(self, key: EllipsisType | slice, /) -> NDArray[Any]: ...

@@ -1,7 +1,7 @@
 """`Array`: a named array, open in this process."""
 
 import sys
-from typing import TYPE_CHECKING, Any, Never
+from typing import TYPE_CHECKING, Any, Never, TypeVar, overload
 
 from memlease import _core, asynchronous
 from memlease.caller import numpy_warnings
@@ -11,10 +11,14 @@ from memlease.dtypes import dtype_for_users, numpy_dtype, require_numpy
 from memlease.errors import Error, InvalidArgument, Unsupported
 from memlease.layouts import require_same
 from memlease.sources import source_of
+from memlease.usm_runtime import INTERFACE as USM_INTERFACE
+from memlease.usm_sources import Destination
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+Out = TypeVar("Out")
 
 
 class Array(_core.Array, Closing):
@@ -106,21 +110,27 @@ class Array(_core.Array, Closing):
         handle = self._on("host" if device == "cpu" else device)
         return self if handle.device == self.device else type(self)(handle)
 
+    @overload
     def get(
-        self,
-        out: "NDArray[Any] | None" = None,
-        *,
-        timeout: float | None = None,
-        region: "_core._Region" = None,
-    ) -> "NDArray[Any]":
+        self, out: None = None, *, timeout: float | None = None, region: "_core._Region" = None
+    ) -> "NDArray[Any]": ...
+    @overload
+    def get(
+        self, out: Out, *, timeout: float | None = None, region: "_core._Region" = None
+    ) -> Out: ...
+    def get(
+        self, out: Any = None, *, timeout: float | None = None, region: "_core._Region" = None
+    ) -> Any:
         """Copy the current version out, or a region of it, also from a GPU's memory.
 
         Blocks as `read` does, and until the copy is complete.
 
         Parameters
         ----------
-        out : numpy.ndarray, optional
-            Where to copy it, of the same shape; converts to its dtype as NumPy does.
+        out : numpy.ndarray or array in USM, optional
+            Where to copy it, of the same shape; converts to its dtype as NumPy does. What has
+            ``__sycl_usm_array_interface__``, as dpnp's arrays and memory of dpctl, is filled once
+            the queue that it names has done its work, and complete when this returns.
         timeout : float, optional
             Seconds to wait at most for the first version. Default: no end.
         region : slice, int, ... or tuple of them, optional
@@ -128,9 +138,22 @@ class Array(_core.Array, Closing):
 
         Returns
         -------
-        numpy.ndarray
+        numpy.ndarray or `out`
             `out`, or a new array of the array's shape and dtype.
+
+        Raises
+        ------
+        InvalidArgument
+            `out` has another shape, is read-only, or is in memory that its SYCL context does not
+            know.
+        Unsupported
+            `out` is in a device's USM and not in C order, or there is no dpctl.
         """
+        if hasattr(out, USM_INTERFACE):
+            destination = Destination(out)
+            self.get(destination.elements, timeout=timeout, region=region)
+            destination.finish()
+            return out
         numpy = require_numpy()
         dtype = numpy_dtype(self.dtype_name)
         shape = self._shape_of(region)
@@ -167,17 +190,21 @@ class Array(_core.Array, Closing):
         <https://dmlc.github.io/dlpack/latest/python_spec.html>`_, and what has only
         ``__cuda_array_interface__``, of version 0 to 3, by the `CUDA array interface
         <https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html>`_. A source on a GPU
-        is kept until the GPU has copied it, and a later call of memlease sees that.
+        is kept until the GPU has copied it, and a later call of memlease sees that. What has
+        ``__sycl_usm_array_interface__``, version 1, is taken by the `SYCL USM array interface
+        <https://intelpython.github.io/dpctl/latest/api_reference/dpctl/sycl_usm_array_interface.html>`_,
+        with dpctl: once the queue that it names has done its work, and as a source on the host.
 
         Parameters
         ----------
         source : array_like
             Of the array's shape, or one element for all: a NumPy array, any buffer, a tensor of
-            PyTorch, CuPy or JAX or another producer of DLPack or the CUDA array interface, a lease,
-            a number or sequence of numbers of Python. What is on the host and of another dtype, or
-            not in C order, is converted first, by a copy more. On a GPU it has the array's dtype
-            and is on the array's own GPU, unless the array is on the host, and its elements are
-            in the array's order, or in C order for an array on the host.
+            PyTorch, CuPy or JAX or another producer of DLPack or the CUDA array interface, an array
+            of dpnp or memory of dpctl, a lease, a number or sequence of numbers of Python. What is
+            on the host and of another dtype, or not in C order, is converted first, by a copy more.
+            On a GPU it has the array's dtype and is on the array's own GPU, unless the array is on
+            the host, and its elements are in the array's order, or in C order for an array on the
+            host.
         casting : {"same_kind", "safe", "unsafe", "equiv", "no"}
             What may become of the array's dtype, as in `numpy.copyto`: with "same_kind" a float64
             becomes a float32 and an integer a float, but no float an integer; with "unsafe" any
@@ -212,7 +239,8 @@ class Array(_core.Array, Closing):
             rules. As after all errors nothing is published, and the current version remains.
         Unsupported
             A mask of a CUDA array interface, its version above 3, or a source on a GPU whose
-            elements are in another order.
+            elements are in another order. A source in USM without dpctl, or of the other byte
+            order.
         BufferError
             The producer cannot hand it over.
         """

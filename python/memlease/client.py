@@ -4,10 +4,10 @@ import contextlib
 import operator
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from memlease import _core, host_sources, programs
-from memlease.array import Array
+from memlease.array import Array, Out
 from memlease.closing import Closing
 from memlease.conversions import Casting
 from memlease.dtypes import dtype_name, numpy_dtype, require_numpy
@@ -363,9 +363,11 @@ class Client(Closing):
             array._put_elements(given, elements, casting, wait, stream)
         return array
 
-    def get(
-        self, name: str, out: "NDArray[Any] | None" = None, *, timeout: float | None = None
-    ) -> "NDArray[Any]":
+    @overload
+    def get(self, name: str, out: None = ..., *, timeout: float | None = ...) -> "NDArray[Any]": ...
+    @overload
+    def get(self, name: str, out: Out, *, timeout: float | None = ...) -> Out: ...
+    def get(self, name: str, out: Any = None, *, timeout: float | None = None) -> Any:
         """Copy the current version of an array out; see `Array.get`."""
         return self.open(name).get(out, timeout=timeout)
 

@@ -3,9 +3,10 @@
 import sys
 from typing import Any
 
-from memlease import _core, cuda_sources, host_sources, opt_outs
+from memlease import _core, cuda_sources, host_sources, opt_outs, usm_sources
 from memlease.dtypes import dtype_name
 from memlease.layouts import require_same
+from memlease.usm_runtime import INTERFACE as USM_INTERFACE
 
 _CUDA = 2  # DLPack's kDLCUDA
 
@@ -19,7 +20,8 @@ def source_of(
     """Find the elements of anything that `put` takes.
 
     DLPack is preferred to ``__cuda_array_interface__``: it knows more types, keeps its memory by
-    itself, and makes the stream that copies wait whatever the producer is.
+    itself, and makes the stream that copies wait whatever the producer is. Before both comes
+    ``__sycl_usm_array_interface__``: what has that is in USM, which is taken by nothing else.
 
     Parameters
     ----------
@@ -42,6 +44,9 @@ def source_of(
     # Another thread may be in the middle of importing it.
     ndarray = getattr(sys.modules.get("numpy"), "ndarray", None)
     if ndarray is None or not isinstance(source, ndarray):
+        in_usm = getattr(source, USM_INTERFACE, None)
+        if in_usm is not None:
+            return usm_sources.from_interface(in_usm, source)
         if hasattr(source, "__dlpack__"):
             return _core.import_dlpack(source, stream, opt_outs.ignores_stream(ignore_stream))
         described = getattr(source, "__cuda_array_interface__", None)

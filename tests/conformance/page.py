@@ -31,10 +31,10 @@ HEAD = """\
 # Rules and their tests
 
 GPU arrays meet other libraries by the CUDA array interface and by DLPack, and other processes by
-events. This page lists the rules that hold there, each with its tests, and where these have passed.
-It is made by `./dev conformance` from `tests/conformance/rules.toml`, from the tests that name the
-rules, and from [the results of runs](gpu-results/README.md); a test fails if it does not agree with
-them.
+events; host arrays meet SYCL's libraries by the SYCL USM array interface. This page lists the rules
+that hold there, each with its tests, and where these have passed. It is made by `./dev conformance`
+from `tests/conformance/rules.toml`, from the tests that name the rules, and from
+[the results of runs](gpu-results/README.md); a test fails if it does not agree with them.
 
 What has passed on the [CUDA stand-in](fakecuda.md) shows that our calls of CUDA keep the rule, in
 the order that the stand-in's checker demands, with doubles of the libraries that ask and wait as
@@ -46,6 +46,11 @@ FAMILIES = {
     "R-CAI": ("The CUDA array interface", ""),
     "R-DLP": ("DLPack", ""),
     "R-SYNC": ("Synchronisation between processes", ""),
+    "R-SYCL": (
+        "The SYCL USM array interface",
+        "Here the column `stand-in` is about a CPU's SYCL runtime, with the real dpctl and dpnp,\n"
+        "and about a stand-in of dpctl, whose contexts know memory of ours. No GPU was tried.\n",
+    ),
     "R-BUG": (
         "Defects that others have had",
         "DLPack exports are known to have these; the tests show that ours has not.\n",
