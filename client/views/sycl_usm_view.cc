@@ -28,10 +28,9 @@ DType parse_typestr(const std::string& typestr) {
   if (!type.empty() && std::string_view("<>|=").find(type.front()) != std::string_view::npos) {
     type.remove_prefix(1);
   }
-  const bool is_of_interface = type.size() > 1 &&
-                               kKinds.find(type.front()) != std::string_view::npos &&
-                               std::all_of(type.begin() + 1, type.end(),
-                                           [](char c) { return c >= '0' && c <= '9'; });
+  const bool is_of_interface =
+      type.size() > 1 && kKinds.find(type.front()) != std::string_view::npos &&
+      std::all_of(type.begin() + 1, type.end(), [](char c) { return c >= '0' && c <= '9'; });
   if (!is_of_interface) {
     throw Error(ErrorCode::Unsupported,
                 std::string(kInterface) + " has typestr '" + typestr +

@@ -35,9 +35,9 @@ struct UsmBytes {
   std::int64_t size_bytes = 0;              // from `begin` to the end of the last; 0: no elements
 };
 
-// Throws memlease::Error InvalidArgument where the fields contradict each other or reach further than 63
-// bits can say, and Unsupported for a type that memlease or the interface does not have, or of the
-// other byte order.
+// Throws memlease::Error InvalidArgument where the fields contradict each other or reach further
+// than 63 bits can say, and Unsupported for a type that memlease or the interface does not have, or
+// of the other byte order.
 UsmBytes locate_usm(const UsmArray& array);
 
 }  // namespace memlease::views

@@ -205,8 +205,7 @@ PyObject* sycl_usm(PyObject* self, PyObject* arguments, PyObject* keywords) {
     PyObject* usm_type = nullptr;
     PyObject* copy = Py_None;
     if (PyArg_ParseTupleAndKeywords(arguments, keywords, "O|$OO:sycl_usm",
-                                    const_cast<char**>(kNames), &syclobj, &usm_type,
-                                    &copy) == 0) {
+                                    const_cast<char**>(kNames), &syclobj, &usm_type, &copy) == 0) {
       return nullptr;
     }
     const py::object type =

@@ -25,8 +25,8 @@ py::tuple describe_usm(const std::string& dtype, const Numbers& shape,
 
 py::tuple locate_usm(std::string typestr, Numbers shape, std::optional<Numbers> strides,
                      std::int64_t offset) {
-  const views::UsmBytes bytes = views::locate_usm(
-      {std::move(typestr), std::move(shape), std::move(strides), offset});
+  const views::UsmBytes bytes =
+      views::locate_usm({std::move(typestr), std::move(shape), std::move(strides), offset});
   return py::make_tuple(name_of(bytes.dtype), to_tuple(bytes.strides_bytes), bytes.begin,
                         bytes.first, bytes.size_bytes);
 }

@@ -1,5 +1,3 @@
-#include "client/views/sycl_usm_view.h"
-
 #include <gtest/gtest.h>
 #include <memlease/error.h>
 #include <rapidcheck/gtest.h>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "client/views/strides.h"
+#include "client/views/sycl_usm_view.h"
 
 namespace memlease::views {
 namespace {
@@ -112,7 +111,8 @@ TEST(SyclUsmView, WhatCannotBeIsRefused) {
             std::string::npos);
 }
 
-// Whatever an array is: the same elements are at the same places, and these are all within the span.
+// Whatever an array is: the same elements are at the same places, and these are all within the
+// span.
 RC_GTEST_PROP(SyclUsmView, SaysWhereEachElementIs, ()) {
   const auto shape = *rc::gen::container<std::vector<std::int64_t>>(3, rc::gen::inRange(1L, 5L));
   const auto strides =
@@ -124,8 +124,7 @@ RC_GTEST_PROP(SyclUsmView, SaysWhereEachElementIs, ()) {
   for (std::int64_t i = 0; i < shape[0]; ++i) {
     for (std::int64_t j = 0; j < shape[1]; ++j) {
       for (std::int64_t k = 0; k < shape[2]; ++k) {
-        const std::int64_t there =
-            4 * (offset + i * strides[0] + j * strides[1] + k * strides[2]);
+        const std::int64_t there = 4 * (offset + i * strides[0] + j * strides[1] + k * strides[2]);
         RC_ASSERT(bytes.begin + bytes.first + i * bytes.strides_bytes[0] +
                       j * bytes.strides_bytes[1] + k * bytes.strides_bytes[2] ==
                   there);
