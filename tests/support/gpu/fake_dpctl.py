@@ -29,7 +29,11 @@ class SyclContext:
 
     def know(self, array: np.ndarray, kind: str = "shared") -> None:
         """Take all of an array's memory for USM from now on."""
-        low, high = np.lib.array_utils.byte_bounds(array)
+        base = array.ctypes.data
+        axes = zip(array.shape, array.strides, strict=True)
+        ends = [(extent - 1) * stride for extent, stride in axes]
+        low = base + sum(end for end in ends if end < 0)
+        high = base + sum(end for end in ends if end > 0) + array.itemsize
         self.known.append((low, high - low, kind))
 
     def kind_of(self, address: int) -> str | None:
@@ -135,6 +139,13 @@ class Described:
     def __init__(self, interface: Any, base: Any = None) -> None:
         self.__sycl_usm_array_interface__ = interface
         self.base = base
+
+
+def interface(**changes: Any) -> dict[str, Any]:
+    """Make one of six float32 at an address that nobody knows; ``...`` leaves a field out."""
+    fields = {"version": 1, "typestr": "<f4", "shape": (2, 3), "strides": None}
+    fields |= {"data": (4096, False), "offset": 0, "syclobj": "cpu"} | changes
+    return {key: value for key, value in fields.items() if value is not ...}
 
 
 def describe(array: np.ndarray, syclobj: Any, **changes: Any) -> Described:
