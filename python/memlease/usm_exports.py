@@ -1,5 +1,6 @@
 """Leases for consumers of ``__sycl_usm_array_interface__``: what `ReadLease.sycl_usm` returns."""
 
+import os
 from typing import Any
 
 from memlease import _core, usm_runtime
@@ -22,7 +23,7 @@ class UsmExport:
         That the interface names.
     """
 
-    __slots__ = ("__weakref__", "_interface", "_keeps", "copied", "sycl_queue", "usm_type")
+    __slots__ = ("__weakref__", "_interface", "_keeps", "_pid", "copied", "sycl_queue", "usm_type")
 
     def __init__(
         self,
@@ -35,6 +36,7 @@ class UsmExport:
     ) -> None:
         self._interface = {"version": usm_runtime.VERSION, "syclobj": queue, **interface}
         self._keeps = keeps
+        self._pid = os.getpid()
         self.copied = copied
         self.sycl_queue = queue
         self.usm_type = usm_type
@@ -45,8 +47,11 @@ class UsmExport:
         return dict(self._interface)
 
     def __del__(self) -> None:
-        """Wait for the queue, so that it is done with the slot before a writer gets that."""
-        if not getattr(self, "copied", True):
+        """Wait for the queue, so that it is done with the slot before a writer gets that.
+
+        A forked child has no queue.
+        """
+        if not getattr(self, "copied", True) and self._pid == os.getpid():
             self.sycl_queue.wait()
 
 

@@ -315,6 +315,7 @@ def get_into_read_only(here, kind):
 
     out = dpnp.zeros((4, 6), dtype="f4", usm_type=kind, sycl_queue=here.queue)
     out.flags.writable = False
+    here.client.put("read-only", out)  # it may be read
     return error_of(lambda: here.client.open("u").get(out=out))
 
 

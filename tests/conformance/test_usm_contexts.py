@@ -1,5 +1,6 @@
 """SYCL contexts that know memory or not, and queues that are waited for: a stand-in of dpctl."""
 
+import os
 import sys
 
 import fake_dpctl
@@ -92,6 +93,21 @@ def test_a_view_keeps_the_slot_and_waits_for_the_queue(field, queue):
     del view
     assert seen == [False]
     assert is_free(field)
+
+
+@pytest.mark.filterwarnings("ignore::memlease.LeasesAtFork")
+def test_a_forked_child_waits_for_no_queue(field, queue):
+    """R-SYCL-7: as no runtime of SYCL's goes on there; its parent does."""
+    with field.read() as lease:
+        queue.sycl_context.know(lease.array)
+        view = lease.sycl_usm(queue)
+    child = os.fork()
+    if child == 0:
+        del view
+        os._exit(len(queue.log))
+    assert os.waitpid(child, 0)[1] == 0
+    del view
+    assert queue.log == ["wait"]
 
 
 def test_memory_that_the_context_does_not_know_is_copied(field, queue):
@@ -255,9 +271,10 @@ def test_device_memory_goes_by_the_queue(memlease_client, queue):
 
 def test_the_flag_is_the_documents(memlease_client, dpctl, queue):
     """R-SYCL-3: True is read-only, but for dpctl's own memory, which says True and is not."""
-    array = memlease_client.put("a", np.arange(6, dtype="u1"))
-    memory = np.zeros(6, "u1")
+    memory = np.arange(6, dtype="u1")
     queue.sycl_context.know(memory)
+    array = memlease_client.put("a", describe(memory, queue, data=(memory.ctypes.data, True)))
+    memory[:] = 0
     with pytest.raises(memlease.InvalidArgument, match="read-only"):
         array.get(out=describe(memory, queue, data=(memory.ctypes.data, True)))
     assert (memory == 0).all()

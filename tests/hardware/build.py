@@ -79,8 +79,9 @@ def module(python: Python, limit_s: float) -> None:
         raise RuntimeError("there is no g++ in PATH")
     objects = HARDWARE / f"module{python.suffix}"
     objects.mkdir(parents=True, exist_ok=True)
-    sources = [*(ROOT / "python/bindings").glob("*.cc"), ROOT / "client/views/dlpack_view.cc"]
-    headers = [*(ROOT / "python/bindings").glob("*.h"), ROOT / "client/views/dlpack_view.h"]
+    folders = (ROOT / "python/bindings", ROOT / "client/views")
+    sources = [file for folder in folders for file in folder.glob("*.cc")]
+    headers = [file for folder in folders for file in folder.glob("*.h")]
     includes = [ROOT, ROOT / "client/include", ROOT / "third_party", python.headers]
     flags = ["-std=c++20", "-O2", "-fPIC", "-fvisibility=hidden", "-w"]
     flags += [f"-I{it}" for it in includes]

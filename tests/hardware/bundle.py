@@ -24,7 +24,7 @@ import prebuilt
 ROOT = Path(__file__).parents[2]
 SOURCES = [
     "client/include/memlease/*.h",
-    "client/views/dlpack_view.*",
+    "client/views/*",
     "examples/gpu/*.py",
     "examples/tsunami/*.py",
     "pytest.ini",
