@@ -78,7 +78,7 @@ void NumpyView::end_writing() const {
   bytes->readonly = true;
 }
 
-ArrayViews::ArrayViews(const Array& array, Region part)
+ArrayViews::ArrayViews(const Array& array, const Region& part)
     : ArrayViews(array, part, internal::ForBindings::layout_of(array, part)) {}
 
 ArrayViews::ArrayViews(const Array& array, Region part, const internal::ElementLayout& layout)

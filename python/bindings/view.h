@@ -55,7 +55,7 @@ void release_buffer(PyObject* exporter, Py_buffer* buffer);
 class ArrayViews {
  public:
   // Of all of the array, or of a region; InvalidArgument if that does not fit.
-  explicit ArrayViews(const Array& array, Region part = {});
+  explicit ArrayViews(const Array& array, const Region& part = {});
 
   const std::string name;
   const DType dtype;
