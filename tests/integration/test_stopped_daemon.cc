@@ -303,7 +303,7 @@ TEST_F(StoppedDaemon, DoesNotHoldUpAForkBesideACheck) {
   };
   const Client hurried = Client::connect(options);
   stop();
-  std::thread calling([&] { EXPECT_THROW(hurried.list(), Interrupted); });
+  std::thread calling([&] { EXPECT_THROW(static_cast<void>(hurried.list()), Interrupted); });
   asked.get_future().wait();
   daemon.signal(SIGCONT);
   const pid_t child = fork();
