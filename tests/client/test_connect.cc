@@ -29,8 +29,10 @@ namespace {
 // Makes a session of each client that greets it. Stops at the gate "hello".
 class Greeter {
  public:
-  Greeter() : listener_(bind_unix(folder_.path() + "/attach.sock", SOCK_SEQPACKET)) {
-    if (!listener_ || ::listen(listener_.get(), 16) != 0) std::abort();
+  Greeter()
+      : listener_(bind_unix(folder_.path() + "/attach.sock", SOCK_SEQPACKET)),
+        control_(bind_unix(folder_.path() + "/control.sock", SOCK_STREAM)) {
+    if (!listener_ || !control_ || ::listen(listener_.get(), 16) != 0) std::abort();
     acceptor_ = std::thread([this] { accept_all(); });
   }
   ~Greeter() {
@@ -75,6 +77,7 @@ class Greeter {
 
   const TemporaryFolder folder_;
   const wire::UniqueFd listener_;
+  const wire::UniqueFd control_;  // that nobody calls
   std::atomic<int> greeted_{0};
   std::vector<std::thread> greetings_;  // the acceptor's
   std::thread acceptor_;
