@@ -44,7 +44,7 @@ template <typename Begin>
 absl::Status begin_within(ArrayHandle& handle, const WriteOptions& options,
                           std::chrono::nanoseconds default_wait, const Stop* stop, Begin begin) {
   if (!handle.ready()) internal::check(handle.use());
-  OpenArray& state = handle.array();
+  const OpenArray& state = handle.array();
   if (!state.answer().may_write) {
     throw_error(
         wire::make_error(wire::ErrorCode::kDenied,

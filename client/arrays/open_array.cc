@@ -14,8 +14,6 @@
 
 namespace memlease::internal {
 
-using wire::ErrorCode;
-using wire::make_error;
 using wire::RowRef;
 
 absl::StatusOr<std::unique_ptr<OpenArray>> OpenArray::open(std::shared_ptr<ArrayOwner> owner,

@@ -12,7 +12,7 @@ struct Half {
 };
 template <>
 struct memlease::DTypeOf<Half> {
-  static constexpr DType value = {2, 16, 1};
+  static constexpr DType kDType = {2, 16, 1};
 };
 static_assert(memlease::dtype_of<const Half>() == memlease::DType{2, 16, 1});
 #ifdef __FLT16_MANT_DIG__

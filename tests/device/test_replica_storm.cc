@@ -17,15 +17,15 @@ namespace {
 
 class ReplicaStorm : public DeviceTest {
  protected:
-  static constexpr int kPeers = 3;
+  static constexpr std::size_t kPeers = 3;
 
   ReplicaStorm() {
     owner.is_ok("create a 4 100 cuda:0");
     note_put(owner.is_ok("put a 1"), 1);
-    for (int i = 0; i < kPeers; ++i) start(i);
+    for (std::size_t i = 0; i < kPeers; ++i) start(i);
   }
 
-  void start(int i) {
+  void start(std::size_t i) {
     peers.resize(kPeers);
     peers[i] = std::make_unique<Client>(daemon);
     peers[i]->is_ok("on a host h");
@@ -76,14 +76,14 @@ TEST_F(ReplicaStorm, AllAtOnceReadNothingThatWasNotWritten) {
   for (int turn = 0; turn < 25; ++turn) {
     const std::uint64_t least = puts.rbegin()->first;
     std::vector<std::uint64_t> values(kPeers);  // 0: a read
-    for (int i = 0; i < kPeers; ++i) {
+    for (std::size_t i = 0; i < kPeers; ++i) {
       const std::string name = random(2) == 0 ? "a" : "h";
       if (random(2) == 0) values[i] = ++last_value;
       peers[i]->say(values[i] == 0 ? "get " + name
                                    : "put " + name + " " + std::to_string(values[i]));
     }
     std::vector<std::string> gets;
-    for (int i = 0; i < kPeers; ++i) {
+    for (std::size_t i = 0; i < kPeers; ++i) {
       const Answer answer = peers[i]->answer();
       ASSERT_TRUE(answer.ok()) << answer.describe();
       if (values[i] == 0) {
@@ -103,7 +103,7 @@ TEST_F(ReplicaStorm, DeathsInTheMiddleLeaveTheNewestVersion) {
       "publish.slot",         "publish.begin",         "publish.publication",
       "end_write.counted",    "ownership.copied"};
   for (int turn = 0; turn < 30; ++turn) {
-    const auto i = static_cast<int>(random(kPeers));
+    const auto i = static_cast<std::size_t>(random(kPeers));
     Client& peer = *peers[i];
     const std::string& step = steps[random(steps.size())];
     const std::string name = random(3) == 0 ? "a" : "h";

@@ -9,7 +9,6 @@
 namespace memlease::testing {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 class Replicas : public DeviceTest {

@@ -22,7 +22,7 @@ struct Half {
 
 template <>
 struct memlease::DTypeOf<memlease::testing::Half> {
-  static constexpr DType value = {2, 16, 1};
+  static constexpr DType kDType = {2, 16, 1};
 };
 
 namespace memlease::testing {
@@ -143,8 +143,10 @@ TEST_F(MemArrayTest, IsAFaceOfOthersArraysWhateverTheirStrides) {
   array.put(elements.data(), 48);
   const MemArray<double, 2> a(client, client.open("f"));
   EXPECT_EQ(a(1, 0), 4);
-  const MemArray<double, 2> copy = a;
-  EXPECT_EQ(copy(1, 0), 4);
+  MemArray<double, 2> copy = a;
+  copy.write({1, 0}, 7);
+  EXPECT_EQ(a(1, 0), 4);
+  EXPECT_EQ(copy(1, 0), 7);
   EXPECT_TRUE(copy.read().span().is_contiguous());
   EXPECT_THAT(message_of([&] { MemArray<float, 2>(client, array); }),
               HasSubstr("'f' has 2 dimensions of float64: a MemArray of 2 dimensions of float32"));
@@ -180,7 +182,8 @@ TEST_F(MemArrayTest, MayHaveNoElements) {
   const MemArray<int, 2> a(client, {0, 4});
   EXPECT_EQ(a.size(), 0);
   EXPECT_THROW(static_cast<void>(a(0, 0)), std::out_of_range);
-  const MemArray<int, 2> copy = a;
+  MemArray<int, 2> copy = a;
+  copy.to("host");
   EXPECT_EQ(copy.version(), 1U);
 }
 

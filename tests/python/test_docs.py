@@ -129,7 +129,8 @@ def test_the_guides_python_for_gpus_is_python():
 def test_the_guides_cpp_compiles(tmp_path, standard, code):
     guide = tmp_path / "guide.cc"
     guide.write_text(
-        "#include <cuda_runtime_api.h>\n#include <memlease/memlease.h>\n#include <poll.h>\n"
+        "#include <cuda_runtime_api.h>\n#include <memlease/memlease.h>\n"
+        "#include <memlease/kernels.h>\n#include <poll.h>\n"
         "#include <chrono>\n#include <thread>\n#include <vector>\n"
         f"void guide() {{\n{code}}}\n"
     )

@@ -64,7 +64,8 @@ def public_names():
         for end in (r"\}  // namespace internal", r"\}"):  # where it is short, without its name
             text = re.sub(rf"^namespace internal \{{\n.*?^{end}$", "", text, flags=re.M | re.S)
         for line in re.findall(r"^(?:class|struct|enum class|using) .*[{=].*$", text, re.M):
-            yield re.search(r"(\w+) (?:[:{=]|final)", line)[1]
+            if named := re.search(r"(\w+) (?:[:{=]|final)", line):  # no specialisation
+                yield named[1]
         yield from re.findall(r"^(?:\[\[nodiscard\]\] )?MEMLEASE_API .*?(\w+)\(", text, re.M)
         yield from re.findall(r"^(?:inline )?constexpr .*?(\w+)(?:\(| =)", text, re.M)
         for line in re.findall(r"^template <[^;{]*?>\n(?!inline|constexpr)(\w.*)", text, re.M):

@@ -11,20 +11,20 @@ namespace memlease {
 
 template <>
 struct DTypeOf<__half> {
-  static constexpr DType value = {2, 16, 1};
+  static constexpr DType kDType = {2, 16, 1};
 };
 template <>
 struct DTypeOf<__nv_bfloat16> {
-  static constexpr DType value = {4, 16, 1};
+  static constexpr DType kDType = {4, 16, 1};
 };
 // DLPack's float8_e4m3fn and float8_e5m2.
 template <>
 struct DTypeOf<__nv_fp8_e4m3> {
-  static constexpr DType value = {10, 8, 1};
+  static constexpr DType kDType = {10, 8, 1};
 };
 template <>
 struct DTypeOf<__nv_fp8_e5m2> {
-  static constexpr DType value = {12, 8, 1};
+  static constexpr DType kDType = {12, 8, 1};
 };
 
 }  // namespace memlease

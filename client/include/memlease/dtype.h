@@ -44,7 +44,7 @@ constexpr bool kIsComplex =
 //
 //   template <>
 //   struct memlease::DTypeOf<my::half> {
-//     static constexpr memlease::DType value = {2, 16, 1};  // DLPack's code, bits, lanes
+//     static constexpr memlease::DType kDType = {2, 16, 1};  // DLPack's code, bits, lanes
 //   };
 template <typename T, typename = void>
 struct DTypeOf {};
@@ -54,7 +54,7 @@ namespace internal {
 template <typename T, typename = void>
 constexpr bool kHasDTypeOf = false;
 template <typename T>
-constexpr bool kHasDTypeOf<T, std::void_t<decltype(DTypeOf<T>::value)>> = true;
+constexpr bool kHasDTypeOf<T, std::void_t<decltype(DTypeOf<T>::kDType)>> = true;
 
 // std::bfloat16_t has as many bits as std::float16_t, and fewer of them for its digits.
 template <typename T>
@@ -69,9 +69,9 @@ template <typename T>
 constexpr DType dtype_of() {
   using U = std::remove_cv_t<T>;
   if constexpr (internal::kHasDTypeOf<U>) {
-    static_assert(sizeof(U) * 8 == DTypeOf<U>::value.bits * DTypeOf<U>::value.lanes,
+    static_assert(sizeof(U) * 8 == DTypeOf<U>::kDType.bits * DTypeOf<U>::kDType.lanes,
                   "DTypeOf: the type is of another size than its dtype");
-    return DTypeOf<U>::value;
+    return DTypeOf<U>::kDType;
   } else {
     static_assert((std::is_arithmetic_v<U> && sizeof(U) <= 8) || internal::kIsComplex<U>,
                   "dtype_of: give a bool, an integer, float, double, a std::complex of float or "
@@ -96,7 +96,7 @@ constexpr DType dtype_of() {
 // An arithmetic type already where C++23's types are.
 template <typename T>
 struct DTypeOf<T, std::enable_if_t<std::is_same_v<T, _Float16> && !std::is_arithmetic_v<T>>> {
-  static constexpr DType value = {2, 16, 1};
+  static constexpr DType kDType = {2, 16, 1};
 };
 #endif
 

@@ -24,6 +24,8 @@
 
 namespace memlease {
 
+namespace internal {
+
 // The sum of an element's indices, as its type has it: (1, 2, 3) is 6.
 template <typename T, typename Indices, typename Integer = std::int64_t>
 MEMLEASE_HOST_DEVICE constexpr T sum_of_indices(const Indices& at, std::size_t rank) {
@@ -31,8 +33,6 @@ MEMLEASE_HOST_DEVICE constexpr T sum_of_indices(const Indices& at, std::size_t r
   for (std::size_t dim = 0; dim < rank; ++dim) sum += at[dim];
   return static_cast<T>(sum);
 }
-
-namespace internal {
 
 template <typename T, typename U, std::size_t N>
 void require_same_shape(const Span<T, N>& to, const Span<U, N>& from) {
@@ -149,7 +149,7 @@ void add_index_tuple(const Span<T, N>& on) {
       using Integer = decltype(count);
       T* const run = &cells[at];
       const auto step = internal::step_of(cells);
-      const auto first = sum_of_indices<Integer, decltype(at), Integer>(at, N);
+      const auto first = internal::sum_of_indices<Integer, decltype(at), Integer>(at, N);
       for (Integer i = 0; i < count; ++i) {
         run[i * step] = static_cast<T>(run[i * step] + static_cast<T>(first + i));
       }

@@ -117,7 +117,7 @@ class MemArray {
   // An array of others, or of Client::create. Throws InvalidArgument unless T and N are its own.
   // (A template, so that the braces of a shape mean no Array.)
   template <typename A, typename = std::enable_if_t<std::is_same_v<A, Array>>>
-  MemArray(const Client& client, A array) : client_(client), array_(std::move(array)) {
+  MemArray(const Client& client, const A& array) : client_(client), array_(array) {
     if (array_.dtype() == dtype_of<T>() && array_.shape().size() == N) return;
     throw Error(ErrorCode::InvalidArgument,
                 "'" + array_.name() + "' has " + std::to_string(array_.shape().size()) +
@@ -172,11 +172,11 @@ class MemArray {
   // is brought there unless it is there: Array::on. With a stream, what that is given next runs
   // behind it.
   void to(const std::string& device, Stream stream = {}) {
-    Array there = array_.on(device);
+    const Array there = array_.on(device);
     ReadOptions options;
     options.stream = stream;
     there.read(options).release();
-    array_ = std::move(there);
+    array_ = there;
   }
 
   [[nodiscard]] Reading read(Stream stream = {}) const {

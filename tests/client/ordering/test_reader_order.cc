@@ -23,7 +23,7 @@ class ReaderOrderTest : public OrderingWorld {
     return attempt;
   }
   ReaderOrder::Released release(const ReadAttempt& read, const WorkEnd& end,
-                                absl::Status usable = {}) {
+                                const absl::Status& usable = {}) {
     return order->release(world->reader(0), read.slot, read.version, end,
                           [usable] { return usable; });
   }

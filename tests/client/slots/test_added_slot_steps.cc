@@ -6,9 +6,7 @@
 namespace memlease::testing {
 namespace {
 
-using internal::leaves_out;
 using internal::ReadAttempt;
-using internal::WriteAttempt;
 using Read = internal::ReadOutcome;
 using Write = internal::WriteOutcome;
 

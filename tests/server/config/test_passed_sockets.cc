@@ -1,4 +1,5 @@
 // Sockets that a service manager passes.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
