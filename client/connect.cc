@@ -107,10 +107,15 @@ class Sessions {
 
   void publish(const std::string& directory, const std::shared_ptr<ArrayTable>& session) {
     session->session().add_connection();
-    std::shared_ptr<ArrayTable> former;  // of a daemon that has gone; ends without the lock
+    std::vector<std::shared_ptr<ArrayTable>> former;  // which end without the lock
     const wire::MutexLock lock(mutex_);
     sessions_[directory] = session;
-    if (const auto kept = kept_.extract(directory)) former = kept.mapped();
+    // Of daemons that have gone: nothing there is kept any more, but descriptors.
+    std::erase_if(kept_, [&](auto& kept) {
+      if (kept.first != directory && kept.second->session().look().ok()) return false;
+      former.push_back(std::move(kept.second));
+      return true;
+    });
   }
 
   void end(const std::string& directory) {

@@ -103,6 +103,23 @@ def test_another_daemon_on_the_directory_is_another_session(memlease_daemon, tmp
         second.stop()
 
 
+def test_daemons_that_have_gone_leave_no_descriptors(tmp_path):
+    """Their arrays' names would have lasted until this process ends."""
+
+    def descriptors():
+        return len(os.listdir("/proc/self/fd"))
+
+    seen = []
+    for number in range(4):
+        daemon = testing.Daemon(str(tmp_path / f"run-{number}"), tmp_path / "log")
+        with daemon.connect() as client:
+            client.put("a", np.ones(3))
+        daemon.stop()
+        gc.collect()
+        seen.append(descriptors())
+    assert seen[3] <= seen[1]
+
+
 def test_connect_starts_a_daemon_where_one_is_ending(memlease_daemon):
     code = f"""if True:
     import memlease
