@@ -324,7 +324,7 @@ CONTROLS = [
         "-DTURNS=3 -DMAX_DEATHS=0",
         E,
         {
-            "at-once": "† who holds a version tries to write at once, and lets it go before he waits",
+            "at-once": "† who holds a version tries to write at once, or lets it go first",
         },
     ),
 ]
