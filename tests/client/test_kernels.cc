@@ -1,5 +1,5 @@
 // The host's fill, copy and add_index_tuple, beside loops that anybody would write. Compiled with
-// OpenMP, and once more without.
+// OpenMP, with its vector instructions alone, and without.
 #include <memlease/kernels.h>
 
 #include <array>
@@ -123,6 +123,12 @@ TEST(Kernels, CopiesOneElementToMany) {
   std::vector<float> to(24);
   copy(Span<const float, 2>(&one, {4, 6}, {0, 0}), Span<float, 2>(to.data(), {4, 6}, {24, 4}));
   EXPECT_EQ(to, std::vector<float>(24, 3.0F));
+}
+
+TEST(Kernels, AddToOneElementAsOftenAsItIsThere) {
+  float one = 0;
+  add_index_tuple(Span<float, 2>(&one, {2, 3}, {0, 0}));
+  EXPECT_EQ(one, 0 + 1 + 2 + 1 + 2 + 3);
 }
 
 TEST(Kernels, RefuseAnotherShape) {
