@@ -9,6 +9,7 @@ require_stand_in()
 pytest_plugins = ["fakecuda_fixture", "gpu_fixture"]
 
 SHAPE = (2, 4, 7)
+INDEX_SUMS = np.indices(SHAPE).sum(axis=0)
 
 
 def test_three_processes_share_one_of_which_one_dies(gpu):
@@ -16,8 +17,8 @@ def test_three_processes_share_one_of_which_one_dies(gpu):
     creator.run(create_and_fill)
     victim.run(lock_on_the_device)
     victim.kill()
-    assert worker.run(add_on_the_device, 3) == "device"
-    assert reader.run(sum_on_the_host) == sum(range(56)) + 3 * 56
+    assert worker.run(add_index_tuple_on_the_device) == "device"
+    assert reader.run(elements_on_the_host) == (np.arange(56).reshape(SHAPE) + INDEX_SUMS).tolist()
     creator.run(look_once_more)
 
 
@@ -44,22 +45,22 @@ def lock_on_the_device(here):
     here.fill(address_of(here.kept["lock"]), 56, 99, here.stream())
 
 
-def add_on_the_device(here, number):
+def add_index_tuple_on_the_device(here):
     mem_array = face(here)
     stream = here.stream()
     mem_array.move_memory("cuda", stream=stream)
     with mem_array.lock(stream=stream) as lock:
-        here.add(address_of(lock), mem_array.size, number, stream)
+        here.add_index_tuple(address_of(lock), mem_array.shape, stream)
     here.synchronize(stream)
     return "device" if mem_array.on_device else "host"
 
 
-def sum_on_the_host(here):
+def elements_on_the_host(here):
     with face(here).get_dlpack("host") as dlpack:
-        return int(np.from_dlpack(dlpack).sum())
+        return np.from_dlpack(dlpack).tolist()
 
 
 def look_once_more(here):
     mem_array = here.kept["m"]
-    assert mem_array[0, 0, 0] == 3
+    assert mem_array[1, 3, 6] == 55 + 10
     assert mem_array.device == "host", "where this process had it last"

@@ -114,7 +114,8 @@ def kernels(architectures: list[str], made: Path, limit_s: float) -> None:
         raise RuntimeError("there is no nvcc in PATH, nor in /usr/local/cuda/bin")
     made.parent.mkdir(parents=True, exist_ok=True)
     command: list[str | Path] = [program, "-x", "cu", "-std=c++17", "-O2", "-shared"]
-    command += [*architectures, "-Xcompiler", "-fPIC", "-cudart", "shared", "-I", ROOT]
+    command += [*architectures, "-Xcompiler", "-fPIC", "-cudart", "shared"]
+    command += ["-I", ROOT, "-I", ROOT / "client/include"]
     command += ['-DTK_LAUNCH="tests/support/fakecuda/launch_nvcc.h"', KERNELS[0], "-o", made]
     _check(limited.run(command, limit_s), "nvcc")
 

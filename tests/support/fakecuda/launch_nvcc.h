@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cuda_runtime.h>
+#include <memlease/kernels.h>
 
 #define TK_DEVICE __device__
 
@@ -55,4 +56,14 @@ int launch(const char*, size_t count, cudaStream_t stream, Arguments... argument
   run<Kernel><<<static_cast<unsigned>(blocks < 1024 ? blocks : 1024), kThreads, 0, stream>>>(
       count, arguments...);
   return cudaGetLastError();
+}
+
+// The library's own kernel, as users launch it.
+inline int add_index_tuple(const memlease::Span<uint64_t, 3>& on, cudaStream_t stream) {
+  try {
+    memlease::add_index_tuple(on, stream);
+    return cudaSuccess;
+  } catch (const std::runtime_error&) {
+    return cudaErrorLaunchFailure;
+  }
 }

@@ -2,6 +2,8 @@
 // it can touch instead of those it was given. Its sibling is launch_nvcc.h.
 #pragma once
 
+#include <memlease/kernels.h>
+
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -88,4 +90,16 @@ int launch(const char* name, size_t count, cudaStream_t stream, Arguments... arg
   const std::pair<size_t, std::tuple<Arguments...>> packed{count, {arguments...}};
   return fakecuda_launch(stream, name, &launching::run<Kernel, Arguments...>, ranges.data(),
                          ranges.size(), &packed, sizeof packed);
+}
+
+// The library's own loop, which is the host's.
+struct AddIndexTuple {
+  static void at(size_t /*i*/, uint64_t* data, const memlease::Span<uint64_t, 3>& like) {
+    memlease::add_index_tuple(
+        memlease::Span<uint64_t, 3>(data, like.shape(), like.strides_bytes()));
+  }
+};
+inline int add_index_tuple(const memlease::Span<uint64_t, 3>& on, cudaStream_t stream) {
+  return launch<AddIndexTuple>("tk_add_index_tuple", 1, stream,
+                               changes(on.data(), static_cast<size_t>(on.size())), on);
 }

@@ -2,6 +2,8 @@
 // this file as CUDA.
 #include "tests/support/fakecuda/test_kernels.h"
 
+#include <memlease/span.h>
+
 #include TK_LAUNCH
 
 namespace {
@@ -62,6 +64,12 @@ int tk_fill(uint64_t* data, size_t count, uint64_t value, cudaStream_t stream) {
 
 int tk_add(uint64_t* data, size_t count, uint64_t value, cudaStream_t stream) {
   return launch<Add>("tk_add", count, stream, changes(data, count), value);
+}
+
+int tk_add_index_tuple(uint64_t* data, const int64_t shape[3], cudaStream_t stream) {
+  return add_index_tuple(memlease::Span<uint64_t, 3>(data, {shape[0], shape[1], shape[2]},
+                                                     {shape[1] * shape[2] * 8, shape[2] * 8, 8}),
+                         stream);
 }
 
 int tk_copy(uint64_t* to, const uint64_t* from, size_t count, cudaStream_t stream) {

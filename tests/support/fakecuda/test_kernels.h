@@ -13,6 +13,8 @@ extern "C" {
 int tk_fill(uint64_t* data, size_t count, uint64_t value, cudaStream_t stream);
 int tk_add(uint64_t* data, size_t count, uint64_t value, cudaStream_t stream);
 int tk_copy(uint64_t* to, const uint64_t* from, size_t count, cudaStream_t stream);
+/* Adds the sum of its indices to each element of an array of 3 dimensions in C order. */
+int tk_add_index_tuple(uint64_t* data, const int64_t shape[3], cudaStream_t stream);
 /* Adds to *mismatches, which the device can touch, how many are not `expected`. */
 int tk_check(const uint64_t* data, size_t count, uint64_t expected, uint64_t* mismatches,
              cudaStream_t stream);

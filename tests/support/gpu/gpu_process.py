@@ -118,6 +118,13 @@ class Cuda:
     def add(self, address: int, count: int, value: int, stream: int) -> None:
         self._launch("tk_add", address, count, ctypes.c_uint64(value), stream)
 
+    def add_index_tuple(self, address: int, shape: tuple[int, int, int], stream: int) -> None:
+        """Add the sum of its indices to each element of an array in C order."""
+        error = self.kernels.tk_add_index_tuple(
+            ctypes.c_void_p(address), (ctypes.c_int64 * 3)(*shape), ctypes.c_void_p(stream)
+        )
+        assert error == 0, f"tk_add_index_tuple: {error}"
+
     def look(self, address: int, count: int, expected: int, stream: int) -> None:
         """Compare, which goes on after the return."""
         self._launch(
