@@ -57,6 +57,19 @@ def test_hello(memlease_daemon):
         assert int(version) <= float(mean) <= 50  # the step's number, and one may be skipped
 
 
+def test_numbas_kernel_runs_by_its_simulator(memlease_daemon):
+    pytest.importorskip("numba_cuda")
+    ended = subprocess.run(
+        [sys.executable, str(EXAMPLES / "gpu" / "add_index_tuple_numba.py"), "host"],
+        env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert ended.stdout == "version 2: 0 of 56 elements are wrong\n"
+
+
 def test_hello_says_why_it_cannot_connect(tmp_path):
     program = shutil.which("hello", path=str(Path(os.environ["MEMLEASE_BUILD_DIR"], "bin")))
     nowhere = os.environ | {"MEMLEASE_DIR": str(tmp_path / "missing" / "run")}

@@ -44,20 +44,29 @@ def fetch(view: View) -> np.ndarray:
     return values
 
 
+def store(view: View, values: np.ndarray) -> None:
+    """Copy float32 elements to the GPU, in the order of the view's stream."""
+    assert not view.readonly
+    stream = ctypes.c_void_p(view.stream)
+    size, source = ctypes.c_size_t(values.nbytes), ctypes.c_void_p(values.ctypes.data)
+    here.call("cudaMemcpyAsync", ctypes.c_void_p(view.address), source, size, 1, stream)
+    here.synchronize(view.stream)
+
+
 class Array:
     """An array on the GPU, by the name that each library gives it."""
 
     def __init__(self, view: View) -> None:
-        self._view = view
+        self.view = view
 
     def mean(self) -> np.float32:
-        return fetch(self._view).mean()
+        return fetch(self.view).mean()
 
     def min(self) -> np.float32:
-        return fetch(self._view).min()
+        return fetch(self.view).min()
 
     def max(self) -> np.float32:
-        return fetch(self._view).max()
+        return fetch(self.view).max()
 
     def delete(self) -> None:
-        del self._view
+        del self.view

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import consumers
 import numpy as np
-from twin import fetch, here, new_stream
+from twin import fetch, here, new_stream, store
 
 
 class _Kernel:
@@ -19,13 +19,19 @@ class _Kernel:
         blocks, threads, stream = launch
 
         def run(*arguments: Any) -> None:
-            for argument in arguments:
-                assert not isinstance(argument, consumers.View) or argument.stream == stream.handle
-            here_arguments = [fetch(it) if isinstance(it, consumers.View) else it.values
+            views = [it for it in arguments if isinstance(it, consumers.View)]
+            for view in views:
+                assert view.stream == stream.handle
+            copies = [fetch(view) for view in views]
+            unchanged = [values.copy() for values in copies]
+            here_arguments = [copies[views.index(it)] if it in views else it.values
                               for it in arguments]  # fmt: skip
             sizes = [range(b * t) for b, t in zip(blocks, threads, strict=True)]
             for cuda.thread in itertools.product(*sizes):
                 self._body(*here_arguments)
+            for view, values, before in zip(views, copies, unchanged, strict=True):
+                if (values != before).any():
+                    store(view, values)
 
         return run
 
