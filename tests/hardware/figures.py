@@ -1,6 +1,6 @@
 """Part 4: times and bandwidths, each beside that of the same thing done with CUDA alone.
 
-`figures.py NAME` measures one, with a daemon of its own. measuring.py has them.
+`figures.py NAME` measures one, with a daemon of its own; measuring.py and its siblings have them.
 """
 
 from __future__ import annotations
@@ -13,15 +13,19 @@ import sys
 import say
 from private_daemon import private_daemon
 
-NAMES = [
-    "handed_over_at_once",
-    "handed_over_behind_work",
-    "first_opening",
-    "opening_in_a_cached_segment",
-    "put_64_mib",
-    "get_64_mib",
-    "bandwidth_of_a_kernel",
-]
+# Each by its module.
+NAMES = {
+    "handed_over_at_once": "measuring",
+    "handed_over_behind_work": "measuring",
+    "first_opening": "measuring",
+    "opening_in_a_cached_segment": "measuring",
+    "put_64_mib": "measuring",
+    "get_64_mib": "measuring",
+    "bandwidth_of_a_kernel": "measuring_kernels",
+    "add_index_tuple_beside_a_copy": "measuring_kernels",
+    "refresh_to_a_gpu_64_mib": "measuring_replicas",
+    "refresh_to_the_host_64_mib": "measuring_replicas",
+}
 
 
 def _end_processes() -> None:
@@ -33,13 +37,13 @@ def _end_processes() -> None:
 def main() -> None:
     """Measure one, or say why it cannot be."""
     if len(sys.argv) == 1:
-        say.names(NAMES)
+        say.names(list(NAMES))
         return
     name = sys.argv[1]
     try:
         with private_daemon():
             try:
-                found: say.Found = getattr(importlib.import_module("measuring"), name)()
+                found: say.Found = getattr(importlib.import_module(NAMES[name]), name)()
             finally:
                 _end_processes()
     except Exception as error:  # that stands in the report

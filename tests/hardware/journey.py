@@ -1,8 +1,9 @@
 """Part 3: the whole way, as users go it: a daemon, a publisher in C++, workers in Python.
 
 `journey.py LIBRARY` has the publisher's kernels fill one version after the other on cuda:0, and two
-processes read each with the library; `journey.py example_LIBRARY` runs an example of examples/gpu
-as it is. Every value is checked, every exit status, and that nothing is left over.
+processes read each with the library; `journey.py example_LIBRARY` and `kernel_LIBRARY` run
+examples of examples/gpu as they are, a worker and a kernel. Every value is checked, every exit
+status, and that nothing is left over.
 """
 
 from __future__ import annotations
@@ -20,7 +21,14 @@ from typing import Any
 
 import say
 from fakecuda_build import BUILD, IS_STAND_IN
-from gpu_libraries import LIBRARIES, environment, fault_of, follow_the_publisher
+from gpu_libraries import (
+    KERNELS,
+    LIBRARIES,
+    environment,
+    fault_of,
+    follow_the_publisher,
+    run_the_kernel,
+)
 from private_daemon import left_over, private_daemon
 
 FIELD = "journey/field"
@@ -145,9 +153,16 @@ def example(library: str) -> str:
     return f"{follow_the_publisher(library)} versions, and all values were right"
 
 
+def kernel(library: str) -> str:
+    """Run the library's sample of a kernel."""
+    run_the_kernel(library)
+    return "the kernel has made the next version, and all values were right"
+
+
 CHECKS: dict[str, tuple[Callable[[str], str], str]] = {
     **{library: (with_library, library) for library in LIBRARIES},
     **{f"example_{library}": (example, library) for library in LIBRARIES},
+    **{f"kernel_{library}": (kernel, library) for library in KERNELS},
 }
 
 

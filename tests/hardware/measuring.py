@@ -1,4 +1,4 @@
-"""The measurements of figures.py: memlease, and beside it the same thing done with CUDA alone.
+"""Measurements of figures.py: memlease, and beside it the same thing done with CUDA alone.
 
 Absolute times are this machine's; the ratios are what memlease adds.
 """
@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from asking import export_memory, make_event, open_event, open_memory
-from fakecuda_build import IS_STAND_IN
 from gpu_process import Cuda, Here, Process
 
 ROUNDS = 50
@@ -21,9 +20,7 @@ SPIN_US = 5000
 COPIES = 10
 PROCESSES = 5
 SIZE = 64 << 20
-KERNEL_SIZE = (8 if IS_STAND_IN else 256) << 20
-KERNELS = 10  # in a row, between two looks at the GPU's clock
-_HOST_TO_DEVICE, _DEVICE_TO_HOST = 1, 2
+HOST_TO_DEVICE, DEVICE_TO_HOST = 1, 2  # of cudaMemcpyAsync
 
 Numbers = dict[str, float]
 
@@ -45,16 +42,16 @@ def compared(
     return {f"memlease, {unit}": one, f"{plain_name}, {unit}": other, "ratio": ratio}
 
 
-def _stamps(here: Cuda) -> int:
+def stamps_of(here: Cuda) -> int:
     if "stamps" not in here.kept:
         here.kept["stamps"] = here.pointer("cudaMalloc", 8 * ROUNDS)
     return here.kept["stamps"].value or 0
 
 
-def _read_stamps(here: Cuda) -> list[int]:
+def read_stamps(here: Cuda) -> list[int]:
     read = (ctypes.c_uint64 * ROUNDS)()
     here.synchronize()
-    here.call("cudaMemcpy", read, ctypes.c_void_p(_stamps(here)), ctypes.c_size_t(8 * ROUNDS), 2)
+    here.call("cudaMemcpy", read, ctypes.c_void_p(stamps_of(here)), ctypes.c_size_t(8 * ROUNDS), 2)
     return list(read)
 
 
@@ -62,13 +59,13 @@ def _read_stamps(here: Cuda) -> list[int]:
 
 
 def _create(here: Here) -> None:
-    _stamps(here)
+    stamps_of(here)
     here.stream()
     here.kept["a"] = here.client.create("a", shape=1000, dtype="u8", device="cuda", slots=4)
 
 
 def _begin(here: Here) -> None:
-    _stamps(here)
+    stamps_of(here)
     stream = here.stream()
     here.kept["a"] = here.client.open("a")
     here.kept["follower"] = here.kept["a"].follow(timeout=20, stream=stream)
@@ -76,18 +73,18 @@ def _begin(here: Here) -> None:
 
 def _consume(here: Here) -> dict[int, int]:
     """Return when the kernel for each version that was seen has run."""
-    stream, stamps, seen = here.stream(), _stamps(here), []
+    stream, stamps, seen = here.stream(), stamps_of(here), []
     while not seen or seen[-1] < ROUNDS:
         lease = next(here.kept["follower"])
         seen.append(lease.version)
         here.stamp(stamps + 8 * (lease.version - 1), stream)
         lease.release(stream)
-    all_stamps = _read_stamps(here)
+    all_stamps = read_stamps(here)
     return {version: all_stamps[version - 1] for version in seen}
 
 
 def _produce(here: Here, spin_us: int) -> dict[int, int]:
-    stream, stamps = here.stream(), _stamps(here)
+    stream, stamps = here.stream(), stamps_of(here)
     for nth in range(ROUNDS):
         with here.kept["a"].write(stream=stream):
             if spin_us:
@@ -95,7 +92,7 @@ def _produce(here: Here, spin_us: int) -> dict[int, int]:
             here.stamp(stamps + 8 * nth, stream)
         here.synchronize(stream)
         time.sleep(0.005)  # so that the follower skips few
-    return {nth + 1: stamp for nth, stamp in enumerate(_read_stamps(here))}
+    return {nth + 1: stamp for nth, stamp in enumerate(read_stamps(here))}
 
 
 def _in_one_process(here: Cuda, spin_us: int) -> list[float]:
@@ -191,7 +188,7 @@ def opening_in_a_cached_segment() -> dict[str, Any]:
 # ---- Copying.
 
 
-def _timed(function: Callable[[], Any]) -> list[float]:
+def timed(function: Callable[[], Any]) -> list[float]:
     function()
     times = []
     for _ in range(COPIES):
@@ -207,7 +204,7 @@ def _copies(here: Here, direction: int) -> dict[str, Any]:
     here.kept["big"] = array
     device, stream = here.pointer("cudaMalloc", SIZE), here.stream()
     address = ctypes.c_void_p(host.ctypes.data)
-    ends = (device, address) if direction == _HOST_TO_DEVICE else (address, device)
+    ends = (device, address) if direction == HOST_TO_DEVICE else (address, device)
 
     def copy() -> None:
         handle = ctypes.c_void_p(stream)
@@ -215,49 +212,15 @@ def _copies(here: Here, direction: int) -> dict[str, Any]:
         here.synchronize(stream)
 
     array.put(host)
-    ours = array.put if direction == _HOST_TO_DEVICE else array.get
-    return compared("ms", _timed(lambda: ours(host)), _timed(copy), "cudaMemcpyAsync")
+    ours = array.put if direction == HOST_TO_DEVICE else array.get
+    return compared("ms", timed(lambda: ours(host)), timed(copy), "cudaMemcpyAsync")
 
 
 def put_64_mib() -> dict[str, Any]:
     """Measure put() of pageable memory."""
-    return Process().run(_copies, _HOST_TO_DEVICE)
+    return Process().run(_copies, HOST_TO_DEVICE)
 
 
 def get_64_mib() -> dict[str, Any]:
     """Measure get() into pageable memory."""
-    return Process().run(_copies, _DEVICE_TO_HOST)
-
-
-# ---- Kernels.
-
-
-def _gb_per_s(here: Cuda, address: int) -> float:
-    """Read and write the memory by some kernels; return how fast that went."""
-    stream, stamps = here.stream(), _stamps(here)
-    here.stamp(stamps, stream)
-    for _ in range(KERNELS):
-        here.add(address, KERNEL_SIZE // 8, 1, stream)
-    here.stamp(stamps + 8, stream)
-    begin, end = _read_stamps(here)[:2]
-    return 2 * KERNEL_SIZE * KERNELS / (end - begin)
-
-
-def _bandwidths(here: Here) -> tuple[list[float], list[float]]:
-    own = here.pointer("cudaMalloc", KERNEL_SIZE).value or 0
-    array = here.client.create(
-        "big", shape=KERNEL_SIZE // 8, dtype="u8", device="cuda", slots=1, fill=0
-    )
-    here.kept["big"] = array
-    leased, plain = [], []
-    for _ in range(COPIES + 1):  # the first is to warm up
-        plain.append(_gb_per_s(here, own))
-        with array.write(stream=here.stream()) as lease:
-            address = lease.__cuda_array_interface__["data"][0]
-            leased.append(_gb_per_s(here, address))
-    return leased[1:], plain[1:]
-
-
-def bandwidth_of_a_kernel() -> dict[str, Any]:
-    """Measure a kernel on a leased array and on memory of its process's own."""
-    return compared("GB/s", *Process().run(_bandwidths), "its own cudaMalloc")
+    return Process().run(_copies, DEVICE_TO_HOST)

@@ -8,13 +8,17 @@ import os
 
 import pytest
 from fakecuda_build import require_stand_in
-from gpu_libraries import LIBRARIES
+from gpu_libraries import KERNELS, LIBRARIES
 from part_script import HARDWARE, MODULES, ROOT, said_by, world
 
 require_stand_in()
 pytestmark = pytest.mark.no_asan  # what it goes through, tests/conformance does with ASan
 
-JOURNEYS = [*LIBRARIES, *(f"example_{it}" for it in LIBRARIES)]
+JOURNEYS = [
+    *LIBRARIES,
+    *(f"example_{it}" for it in LIBRARIES),
+    *(f"kernel_{it}" for it in KERNELS),
+]
 FIGURES = [
     "handed_over_at_once",
     "handed_over_behind_work",
@@ -23,6 +27,9 @@ FIGURES = [
     "put_64_mib",
     "get_64_mib",
     "bandwidth_of_a_kernel",
+    "add_index_tuple_beside_a_copy",
+    "refresh_to_a_gpu_64_mib",
+    "refresh_to_the_host_64_mib",
 ]
 
 
@@ -49,8 +56,9 @@ def test_the_checks_are_these():
 
 
 def test_each_figure_is_measured_by_a_function():
-    tree = ast.parse((HARDWARE / "measuring.py").read_text())
-    assert {*FIGURES} <= {it.name for it in tree.body if isinstance(it, ast.FunctionDef)}
+    trees = [ast.parse(it.read_text()) for it in HARDWARE.glob("measuring*.py")]
+    found = {it.name for tree in trees for it in tree.body if isinstance(it, ast.FunctionDef)}
+    assert {*FIGURES} <= found
 
 
 @pytest.mark.timeout(600)
@@ -99,6 +107,15 @@ def test_a_wrong_value_is_found(tmp_path):
     line = said("journey.py", "torch", path=tmp_path)
     assert line["result"] == "failed"
     assert line["why"] == "worker 1: version 1 has 1.0 to 2.0"
+
+
+def test_a_kernel_that_computes_something_else_is_found(tmp_path):
+    twin = (ROOT / "tests/support/gpu/twins/cupy.py").read_text()
+    assert "values +=" in twin
+    (tmp_path / "cupy.py").write_text(twin.replace("values +=", "values -="))
+    line = said("journey.py", "kernel_cupy", path=tmp_path)
+    assert line["result"] == "failed"
+    assert line["why"] == "it ended with 0: version 2: 55 of 56 elements are wrong"
 
 
 def test_a_publisher_that_fails_is_named_with_what_it_said():
