@@ -55,6 +55,31 @@ Cost cost_of(const std::map<std::string, double>& each) {
   return cost;
 }
 
+// Reads of a replica on the host, whose version another process goes on having on the GPU.
+void add_current_replica(const fakecuda::PrivateWorld& world, Peer& reader, const Options& options,
+                         int cycles, Report& report) {
+  const auto number = [&](const char* what) { return std::stod(must(reader, what)); };
+  const auto read = [&] {
+    must(reader, "read h -");
+    must(reader, "release h");
+  };
+  must(reader, "on a host h");
+  read();  // copies
+  for (int block = 0; block < options.blocks; ++block) {
+    const auto before = calls_of(world, reader.pid());
+    const double copies = number("copies");
+    const double daemon = number("calls");
+    for (int i = 0; i < cycles; ++i) read();
+    double cuda = 0;
+    for (const auto& call : each_cycle(before, calls_of(world, reader.pid()), cycles)) {
+      cuda += call.second;
+    }
+    report.add("replica.cuda", cuda);
+    report.add("replica.copies", (number("copies") - copies) / cycles);
+    report.add("replica.daemon", (number("calls") - daemon) / cycles);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -105,6 +130,7 @@ int main(int argc, char** argv) {
       report.add("segment.opens",
                  static_cast<double>(world->calls("cudaIpcOpenMemHandle", reader.pid())));
     }
+    add_current_replica(world, reader, options, cycles, report);
   }
   report.note("readers of another process", std::to_string(kReaders));
   report.print();

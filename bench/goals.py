@@ -62,6 +62,10 @@ GOALS = [
     Goal("the same : in private memory", "kernels/add.lease", "kernels/add.private", 1.05),
     Goal("fill of 64 MiB : STREAM's scale", "kernels/fill.lease", "kernels/scale"),
     Goal("copy of 64 MiB : one thread's memcpy", "kernels/copy.lease", "kernels/memcpy"),
+    *(
+        Goal(f"{call} of 64 MiB : one thread's memcpy", f"copies/{call}", "copies/memcpy", 1.1)
+        for call in ("get", "put", "update")
+    ),
     Goal("hot p50 : raw spin", "publish/memlease.hot.p50", "publish/spin.hot.p50", 1.5),
     Goal("hot p99 : raw spin", "publish/memlease.hot.p99", "publish/spin.hot.p99", 2),
     Goal(
@@ -239,6 +243,19 @@ GOALS = [
                 unit="calls",
             ),
             Goal(f"call the daemon, {whose}", f"gpu_calls/{lease}.daemon", plus=NONE, unit="calls"),
+        )
+    ),
+    *(
+        Goal(
+            f"{what}, a current replica's read",
+            f"gpu_calls/replica.{series}",
+            plus=NONE,
+            unit="calls",
+        )
+        for what, series in (
+            ("copy", "copies"),
+            ("call CUDA", "cuda"),
+            ("call the daemon", "daemon"),
         )
     ),
     Goal("open a segment, a process", "gpu_calls/segment.opens", plus=1, unit="calls"),

@@ -27,6 +27,7 @@ PROGRAMS = [
     "bench_keep",
     "bench_views",
     "bench_kernels",
+    "bench_copies",
     "bench_publish",
     "bench_fanout",
     "bench_open",
