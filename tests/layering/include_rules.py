@@ -45,10 +45,13 @@ ALLOWED: dict[str, set[str]] = {
     "server/device": SERVER_ADAPTER | {"cuda"},
     "server/channel": SERVER_ADAPTER,
     "server/rpc": SERVER_ADAPTER | RPC | {"server/telemetry"},
+    # What operators are shown of all the others.
+    "server/report": SERVER_ADAPTER
+    | {"server/rpc", "server/telemetry", "server/config", "server/scrape"},
     # The composition root: main.cc and the daemon.
     "server": SERVER_ADAPTER
     | {"server/device", "server/channel", "server/rpc", "server/telemetry", "server/config"}
-    | {"server/scrape"},
+    | {"server/report", "server/scrape"},
     "client/include": {"cuda headers"},  # by nvcc alone
     "client/slots": SLOTS,
     "client/session": SESSION,

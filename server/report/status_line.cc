@@ -1,4 +1,4 @@
-#include "server/status_line.h"
+#include "server/report/status_line.h"
 
 #include <array>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "server/metrics.h"
+#include "server/report/metrics.h"
 
 #include <dirent.h>
 #include <sys/resource.h>

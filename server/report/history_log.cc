@@ -1,4 +1,4 @@
-#include "server/history_log.h"
+#include "server/report/history_log.h"
 
 #include <chrono>
 

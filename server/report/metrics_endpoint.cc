@@ -1,4 +1,4 @@
-#include "server/metrics_endpoint.h"
+#include "server/report/metrics_endpoint.h"
 
 #include <sys/socket.h>
 

@@ -3,7 +3,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/history_log.h"
+#include "server/report/history_log.h"
 #include "tests/server/telemetry/log_pipe.h"
 
 namespace memlease::server {
