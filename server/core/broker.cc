@@ -430,15 +430,6 @@ bool Broker::exists(const PeerIdentity& viewer, const std::string& name) const {
   return readable(viewer, name).ok();
 }
 
-std::vector<std::string> Broker::names(const PeerIdentity& viewer, bool with_replicas) const {
-  std::vector<std::string> readable;
-  for (const auto& [name, array] : catalog_.named()) {
-    if (array->home && !with_replicas) continue;
-    if (may_read(viewer, array->domain)) readable.push_back(name);
-  }
-  return readable;
-}
-
 void Broker::drain() {
   draining_ = true;
   for (Array* array : catalog_.all()) set_draining(*array->board);

@@ -127,8 +127,6 @@ class Broker {
   // A replica's name: kBusy while its home lacks what it has.
   absl::Status withdraw(const PeerIdentity& viewer, const std::string& name);
   bool exists(const PeerIdentity& viewer, const std::string& name) const;
-  // Names that the viewer may read, in order. A copy, so that patterns are tried without the core.
-  std::vector<std::string> names(const PeerIdentity& viewer, bool with_replicas = false) const;
 
   // No new arrays, opens and leases from now on.
   void drain();

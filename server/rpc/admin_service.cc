@@ -8,6 +8,7 @@
 #include "fmt/format.h"
 #include "server/core/name_pattern.h"
 #include "server/rpc/account.h"
+#include "server/rpc/list_names.h"
 #include "server/rpc/report_convert.h"
 #include "wire/error.h"
 #include "wire/grpc/convert.h"
@@ -78,6 +79,17 @@ void fill_gpu(const Broker& broker, const Device& device, const PeerIdentity& vi
   }
   gpu.set_array_bytes(array_bytes);
   gpu.set_without_events(without_events(broker, device.backend().device()));
+}
+
+// Calls fn for each of them, with the core, which others may have after some of them.
+template <typename Items, typename Function>
+void in_steps(ServiceHost& host, const Items& items, Function fn) {
+  constexpr std::size_t kPerStep = 128;
+  for (auto next = items.begin(); next != items.end();) {
+    host.with_broker([&](Broker& broker) {
+      for (std::size_t i = 0; i < kPerStep && next != items.end(); ++i, ++next) fn(broker, *next);
+    });
+  }
 }
 
 // A look at the history that may wait for something to see. It ends by one Finish().
@@ -188,20 +200,25 @@ grpc::Status AdminService::ListArrays(grpc::ServerContext* /*context*/,
   const PeerIdentity viewer = viewer_of(uid_);
   const auto pattern = NamePattern::parse(request->pattern());
   if (!pattern.ok()) return answer(pattern.status());
-  std::vector<std::string> names;
-  host_.with_broker([&](Broker& broker) { names = broker.names(viewer, true); });
-  std::erase_if(names, [&](const std::string& name) { return !pattern->matches(name); });
+  const auto matches = [&](std::string_view name) { return pattern->matches(name); };
+  const std::vector<std::string> names = list_names(host_, viewer, true, matches);
+  in_steps(host_, names, [&](Broker& broker, const std::string& name) {
+    const Array* array = broker.catalog().find(name);
+    if (array != nullptr && may_read(viewer, array->domain)) {
+      fill(broker, *array, *reply->add_arrays());
+    }
+  });
+  if (viewer.uid != 0) return grpc::Status::OK;
+  // Bytes that are still there although the name has gone: for those who may see everything.
+  std::vector<wire::ArrayId> withdrawn;
   host_.with_broker([&](Broker& broker) {
-    for (const std::string& name : names) {
-      const Array* array = broker.catalog().find(name);
-      if (array != nullptr && may_read(viewer, array->domain)) {
-        fill(broker, *array, *reply->add_arrays());
-      }
-    }
-    // Bytes that are still there although the name has gone: for those who may see everything.
     for (const Array* array : broker.catalog().all()) {
-      if (array->withdrawn && viewer.uid == 0) fill(broker, *array, *reply->add_arrays());
+      if (array->withdrawn) withdrawn.push_back(array->id);
     }
+  });
+  in_steps(host_, withdrawn, [&](Broker& broker, wire::ArrayId id) {
+    const Array* array = broker.catalog().find(id);
+    if (array != nullptr) fill(broker, *array, *reply->add_arrays());
   });
   return grpc::Status::OK;
 }

@@ -12,6 +12,7 @@
 
 #include "fmt/format.h"
 #include "server/core/name_pattern.h"
+#include "server/rpc/list_names.h"
 #include "server/rpc/report_convert.h"
 #include "wire/error.h"
 #include "wire/grpc/convert.h"
@@ -285,15 +286,17 @@ grpc::Status ControlService::List(grpc::ServerContext* context, const v1::ListRe
                                   v1::ListReply* reply) {
   const auto pattern = NamePattern::parse(request->pattern());
   if (!pattern.ok()) return answer(pattern.status());
-  std::vector<std::string> names;
-  grpc::Status status = for_session(*context, "List", [&](Broker& broker, Session& session) {
-    names = broker.names(session.peer);
+  PeerIdentity viewer;
+  const auto status = for_session(*context, "List", [&](Broker& /*broker*/, Session& session) {
+    viewer = session.peer;
     return absl::OkStatus();
   });
-  for (std::string& name : names) {
-    if (pattern->matches(name)) reply->add_names(std::move(name));
+  if (!status.ok()) return status;
+  const auto matches = [&](std::string_view name) { return pattern->matches(name); };
+  for (std::string& name : list_names(host_, viewer, false, matches)) {
+    reply->add_names(std::move(name));
   }
-  return status;
+  return grpc::Status::OK;
 }
 
 grpc::ServerUnaryReactor* ControlService::WaitFor(grpc::CallbackServerContext* context,

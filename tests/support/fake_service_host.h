@@ -2,6 +2,7 @@
 // that, and at the core, while no call is under way.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -21,7 +22,10 @@ class FakeServiceHost final : public server::ServiceHost {
     std::vector<server::HistoryEvent> events;
     {
       const std::lock_guard lock(mutex_);
+      held_ = true;
       fn(world.broker);
+      held_ = false;
+      ++turns;
       const auto page = world.broker.history().after(announced_, server::History::kMostEvents);
       announced_ = page.through;
       for (const server::HistoryEvent* event : page.events) events.push_back(*event);
@@ -63,15 +67,20 @@ class FakeServiceHost final : public server::ServiceHost {
   server::CallErrors& call_errors() override { return errors; }
   server::Log& log() override { return log_; }
 
+  // Whether some call has the core now.
+  bool held() const { return held_; }
+
   FakeGpu gpu{"GPU-1"};  // outlives the broker's segments
   BrokerWorld world;
   std::vector<std::string> prepared;
   int grown = 0;
+  int turns = 0;  // in which somebody had the core
   std::vector<wire::SessionId> evicted;
   server::CallErrors errors;
 
  private:
   std::mutex mutex_;
+  std::atomic<bool> held_{false};
   std::uint64_t announced_ = 0;
   server::HistoryWaits history_waits_;
   std::unique_ptr<server::EventLoop> loop_ = *server::EventLoop::create();

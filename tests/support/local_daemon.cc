@@ -8,6 +8,7 @@
 
 #include "client/api/connect_session.h"
 #include "gtest/gtest.h"
+#include "server/core/name_collector.h"
 #include "server/core/name_pattern.h"
 #include "wire/error.h"
 
@@ -181,8 +182,13 @@ class LocalControl : public internal::ControlPort {
             server::Session& session) -> absl::StatusOr<std::vector<std::string>> {
           const auto wanted = server::NamePattern::parse(pattern);
           if (!wanted.ok()) return wanted.status();
-          std::vector<std::string> names = broker.names(session.peer);
-          std::erase_if(names, [&](const std::string& name) { return !wanted->matches(name); });
+          std::vector<std::string> names;
+          server::NameCollector collector(session.peer);
+          while (!collector.done()) {
+            for (std::string& name : collector.step(broker)) {
+              if (wanted->matches(name)) names.push_back(std::move(name));
+            }
+          }
           return names;
         });
   }

@@ -12,6 +12,7 @@
 
 #include "gtest/gtest.h"
 #include "server/core/broker.h"
+#include "server/core/name_collector.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_memory.h"
 #include "wire/session_pages.h"
@@ -103,6 +104,17 @@ class BrokerWorld {
   }
   wire::ReaderRow& reader_row(const server::Session& session, wire::RowRef at) {
     return *reinterpret_cast<wire::ReaderRow*>(map(session, at));
+  }
+
+  // Those that the viewer may read, as lists give them.
+  std::vector<std::string> names(const server::PeerIdentity& viewer,
+                                 bool with_replicas = false) const {
+    std::vector<std::string> all;
+    server::NameCollector collector(viewer, with_replicas);
+    while (!collector.done()) {
+      for (std::string& name : collector.step(broker)) all.push_back(std::move(name));
+    }
+    return all;
   }
 
   // What has happened of one kind, oldest first.

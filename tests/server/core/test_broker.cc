@@ -1,7 +1,6 @@
 #include <string>
 #include <vector>
 
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/core/broker.h"
 #include "tests/server/core/broker_world.h"
@@ -11,7 +10,6 @@ namespace memlease::server {
 namespace {
 
 using testing::BrokerWorld;
-using ::testing::ElementsAre;
 using testing::FakeMemory;
 using testing::peer_of;
 using testing::spec_of;
@@ -333,18 +331,6 @@ TEST(Broker, ChargesAnArrayWhileItsMemoryIsMade) {
   ASSERT_TRUE(world.broker.add_memory(third, world.memory.create_segment(third.size_bytes)).ok());
   EXPECT_TRUE(std::holds_alternative<Broker::Opened>(
       world.broker.create(session, spec_of("b"), false).value()));
-}
-
-TEST(Broker, NamesWhatTheViewerMayRead) {
-  BrokerWorld world;
-  Session& owner = world.connect(1000);
-  world.create(owner, spec_of("sim/b", 0604));
-  world.create(owner, spec_of("sim/a", 0604));
-  world.create(owner, spec_of("sim/secret"));
-  world.create(owner, spec_of("other", 0604));
-  EXPECT_THAT(world.broker.names(peer_of(1001)), ElementsAre("other", "sim/a", "sim/b"));
-  EXPECT_THAT(world.broker.names(peer_of(1000)),
-              ElementsAre("other", "sim/a", "sim/b", "sim/secret"));
 }
 
 }  // namespace

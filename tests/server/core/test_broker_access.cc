@@ -84,7 +84,7 @@ TEST(BrokerAccess, AForbiddenArrayLooksLikeNone) {
   };
   const auto forbidden = answers();
   EXPECT_FALSE(world.broker.exists(stranger.peer, "secret"));
-  EXPECT_TRUE(world.broker.names(stranger.peer).empty());
+  EXPECT_TRUE(world.names(stranger.peer).empty());
   ASSERT_TRUE(world.broker.withdraw(owner.peer, "secret").ok());
   const auto unknown = answers();
   EXPECT_EQ(forbidden, unknown);

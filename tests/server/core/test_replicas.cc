@@ -69,7 +69,7 @@ TEST_F(ReplicasTest, AreOfTheirHomesSpecAndOwnerOnAnotherDevice) {
   EXPECT_EQ(replica.domain.uid, 1000U);
   EXPECT_EQ(replica.home, home);
   EXPECT_EQ(open(owner, home), replica.id) << "there is one for all";
-  EXPECT_THAT(world.broker.names(peer_of(1000)), ElementsAre("u"));
+  EXPECT_THAT(world.names(peer_of(1000)), ElementsAre("u"));
 }
 
 TEST_F(ReplicasTest, AreMadeByThoseWhoMayWriteAndOpenedByThoseWhoMayRead) {
