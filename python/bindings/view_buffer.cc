@@ -62,7 +62,8 @@ void LeaseViews::fill_buffer(void* data, Pin pin, py::handle exporter, Py_buffer
   for (const Py_ssize_t extent : context->shape) buffer->len *= extent;
   buffer->readonly = readonly_ ? 1 : 0;
   buffer->format = asks(flags, PyBUF_FORMAT) ? context->format.data() : nullptr;
-  buffer->ndim = static_cast<int>(context->shape.size());
+  // Without extents it is a row of bytes, which hashlib, for one, requires.
+  buffer->ndim = asks(flags, PyBUF_ND) ? static_cast<int>(context->shape.size()) : 1;
   buffer->shape = asks(flags, PyBUF_ND) ? context->shape.data() : nullptr;
   buffer->strides = asks(flags, PyBUF_STRIDES) ? context->strides.data() : nullptr;
   buffer->suboffsets = nullptr;

@@ -7,6 +7,7 @@ from memlease import _core, asynchronous
 from memlease.caller import numpy_warnings
 from memlease.closing import Closing
 from memlease.conversions import Casting, converted
+from memlease.devices import TorchDevice, device_name
 from memlease.dtypes import dtype_for_users, numpy_dtype, require_numpy
 from memlease.errors import Error, InvalidArgument, Unsupported
 from memlease.layouts import require_same
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Out = TypeVar("Out")
+
+# One element is written to all of an array in place, from this size on: not copied out first.
+_LARGE_BYTES = 1 << 20
 
 
 class Array(_core.Array, Closing):
@@ -72,7 +76,7 @@ class Array(_core.Array, Closing):
         """Bytes of all elements of one version, without gaps."""
         return self.size * self.itemsize
 
-    def on(self, device: str) -> "Array":
+    def on(self, device: str | TorchDevice) -> "Array":
         """Return a handle of the same array on another device.
 
         Its versions are the array's, numbered as they are: reading there copies the newest one over
@@ -86,7 +90,7 @@ class Array(_core.Array, Closing):
 
         Parameters
         ----------
-        device : str
+        device : str or torch.device
             ``"host"`` (or ``"cpu"``), ``"cuda:0"``, ``"cuda"`` for the current GPU, or its UUID.
 
         Returns
@@ -103,11 +107,7 @@ class Array(_core.Array, Closing):
             it where this process may not write, and a newer version would have to be copied.
         QuotaExceeded, OutOfMemory
         """
-        if not isinstance(device, str):
-            raise InvalidArgument(
-                f"device={device!r} is not a text", "give 'host', 'cuda:0' or a GPU's UUID"
-            )
-        handle = self._on("host" if device == "cpu" else device)
+        handle = self._on(device_name(device))
         return self if handle.device == self.device else type(self)(handle)
 
     @overload
@@ -300,8 +300,19 @@ class Array(_core.Array, Closing):
         if isinstance(elements, _core.GpuSource):
             require_same(dtype, elements.shape, self.name, self.dtype_name, shape)
             return self._put_gpu(elements, wait, stream, region)
+        is_one = elements.shape == ()
         elements = converted(dtype, elements, casting, self, shape)
+        if is_one and elements.nbytes > _LARGE_BYTES and self.device == "host":
+            kind = self.dtype
+            if not isinstance(kind, str):  # else NumPy cannot fill it
+                return self._fill(elements.view(kind), wait, region)
         return self._put_bytes(require_numpy().ascontiguousarray(elements), wait, stream, region)
+
+    def _fill(self, elements: Any, wait: float | None, region: "_core._Region") -> int:
+        begin = self.write if region is None else self.update
+        with begin(wait=wait, region=region) as lease:
+            lease[...] = elements
+        return lease.version
 
     def _refuse(self, *_arguments: Any, **_keywords: Any) -> Never:
         raise Unsupported(
@@ -315,8 +326,10 @@ class Array(_core.Array, Closing):
             "array.put(x), or with array.write() as w: w[...] = x",
         )
 
-    # NumPy and pandas would make an array of one object of it, were it not for these.
+    # NumPy and pandas would make an array of one object of it, were it not for these; and PyTorch
+    # and JAX would not say why they do not take it.
     __array__ = __getitem__ = __iter__ = __len__ = _refuse
+    __dlpack__ = __dlpack_device__ = _refuse
     __setitem__ = __delitem__ = _refuse_write
 
     if not TYPE_CHECKING:  # which would believe that every attribute is there

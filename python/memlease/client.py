@@ -1,15 +1,16 @@
 """`connect` and `Client`: a process's connection to a daemon."""
 
 import contextlib
-import operator
 import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from memlease import _core, host_sources, programs
+from memlease.arguments import max_slots_of, mode_of, require_text, small_number, whole_numbers
 from memlease.array import Array, Out
 from memlease.closing import Closing
 from memlease.conversions import Casting
+from memlease.devices import TorchDevice, device_name
 from memlease.dtypes import dtype_name, numpy_dtype, require_numpy
 from memlease.errors import Error, InvalidArgument, NotFound
 from memlease.layouts import can_be_broadcast, strides_of
@@ -66,7 +67,7 @@ def connect(
         The daemon has an incompatible version.
     """
     where = "" if directory is None else os.fspath(directory)
-    _require_text("directory", where)
+    require_text("directory", where)
     return Client(
         _core.Client.connect(
             directory=where,
@@ -136,9 +137,9 @@ class Client(Closing):
         self,
         name: str,
         shape: int | Sequence[int],
-        dtype: Any,
+        dtype: Any = "float64",
         *,
-        device: str = "host",
+        device: str | TorchDevice = "host",
         slots: int = 3,
         max_slots: int | None = None,
         lifetime: Lifetime = "session",
@@ -160,7 +161,7 @@ class Client(Closing):
         dtype : str, type or dtype
             A name such as ``"float32"``, ``"f4"``, ``"double"`` or ``"bfloat16"``, a type of
             Python, as ``float``, or a dtype of NumPy, ml_dtypes, PyTorch or JAX.
-        device : str
+        device : str or torch.device
             ``"host"``, or ``"cpu"``, which means the same; ``"cuda:0"``, the first GPU that this
             process sees (``"cuda"`` means the same), ``"cuda:1"`` and so on; or a GPU's UUID,
             ``"GPU-..."``, as ``nvidia-smi -L`` has it.
@@ -208,9 +209,9 @@ class Client(Closing):
 
         After an error there is no array that this call made.
         """
-        _require_text("name", name)
-        _require_text("device", device)
-        extents = _whole_numbers("shape", shape)
+        require_text("name", name)
+        device = device_name(device)
+        extents = whole_numbers("shape", shape)
         type_name = dtype_name(dtype)
         if strides is None and order not in ("C", "F"):
             raise InvalidArgument(f"order={order!r} is not known", "give 'C', 'F', or strides")
@@ -232,12 +233,12 @@ class Client(Closing):
                 name=name,
                 dtype=type_name,
                 shape=extents,
-                strides_bytes=() if strides is None else _whole_numbers("strides", strides),
-                device="host" if device == "cpu" else device,
-                slots=_small_number("slots", slots, "give one from 1 to 64"),
-                max_slots=_max_slots(max_slots),
+                strides_bytes=() if strides is None else whole_numbers("strides", strides),
+                device=device,
+                slots=small_number("slots", slots, "give one from 1 to 64"),
+                max_slots=max_slots_of(max_slots),
                 persistent=lifetime == "persistent",
-                mode=_mode(mode),
+                mode=mode_of(mode),
                 exclusive=writer == "exclusive",
                 exist_ok=bool(exist_ok),
             )
@@ -257,7 +258,7 @@ class Client(Closing):
         Denied
             The caller may not read it.
         """
-        _require_text("name", name)
+        require_text("name", name)
         return Array(self._core.open(name))
 
     def wait_for(self, name: str, timeout: float | None = None) -> Array:
@@ -270,12 +271,12 @@ class Client(Closing):
         Timeout
             It did not come in time.
         """
-        _require_text("name", name)
+        require_text("name", name)
         return Array(self._core.wait_for(name, timeout))
 
     def exists(self, name: str) -> bool:
         """Tell whether there is an array of this name that the caller may read."""
-        _require_text("name", name)
+        require_text("name", name)
         return self._core.exists(name)
 
     def list(self, pattern: str = "*") -> list[str]:
@@ -283,12 +284,12 @@ class Client(Closing):
 
         In ``pattern`` ``*`` is any text, also across slashes, and ``?`` any one character.
         """
-        _require_text("pattern", pattern)
+        require_text("pattern", pattern)
         return self._core.list(pattern)
 
     def withdraw(self, name: str) -> None:
         """Remove a name at once; the bytes go when the last lease and view has gone."""
-        _require_text("name", name)
+        require_text("name", name)
         self._core.withdraw(name)
 
     def put(
@@ -340,7 +341,7 @@ class Client(Closing):
         What `Array.put` raises, too; an array that was made for it is withdrawn then, unless it has
         a version.
         """
-        _require_text("name", name)
+        require_text("name", name)
         for option in options:
             if option not in _PUT_OPTIONS:
                 raise TypeError(f"put() has no argument {option!r}; the source gives the shape")
@@ -433,67 +434,3 @@ def _fill(array: Array, elements: Any) -> None:
         return
     with array.write() as lease:  # put would copy what was broadcast first
         lease[...] = every
-
-
-# The binding would list its C++ signatures instead.
-def _require_text(argument: str, value: Any) -> None:
-    if not isinstance(value, str):
-        raise InvalidArgument(f"{argument}={value!r} is not a string", "give a str")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise InvalidArgument(f"{argument}={value!r} is not text in UTF-8", "give one") from None
-
-
-def _small_number(argument: str, value: Any, hint: str) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise InvalidArgument(f"{argument}={value!r} is not a whole number", hint) from None
-    if not 0 <= number < 2**32:
-        raise InvalidArgument(f"{argument}={value!r} is out of range", hint)
-    return number
-
-
-def _mode(value: Any) -> int:
-    number = _small_number("mode", value, "give one such as 0o660")
-    # No decimal that looks like a mode is one: 600 is 0o1130.
-    looks = int(str(number), 8) if set(str(number)) <= set("01234567") else 0
-    if number & ~0o666 and looks & 0o600 == 0o600 and not looks & ~0o666:
-        raise InvalidArgument(f"mode={number} is {oct(number)}", f"did you mean {oct(looks)}?")
-    return number
-
-
-def _max_slots(value: Any) -> int:
-    """0, which is the default, for None."""
-    if value is None:
-        return 0
-    hint = "give one from slots to 64, or None"
-    number = _small_number("max_slots", value, hint)
-    if number == 0:
-        raise InvalidArgument(f"max_slots={value!r} is out of range", hint)
-    return number
-
-
-def _whole_numbers(argument: str, value: Any) -> tuple[int, ...]:
-    hint = "give an int or a sequence of ints"
-    try:
-        numbers = _indices(value)
-    except TypeError:
-        raise InvalidArgument(f"{argument}={value!r} is not made of whole numbers", hint) from None
-    if any(abs(number) >= 2**63 for number in numbers):
-        raise InvalidArgument(f"{argument}={value!r} is out of range", hint)
-    return numbers
-
-
-def _indices(value: Any) -> tuple[int, ...]:
-    try:
-        return (_index(value),)
-    except TypeError:
-        return tuple(_index(number) for number in value)
-
-
-def _index(value: Any) -> int:
-    if isinstance(value, bool):
-        raise TypeError
-    return operator.index(value)

@@ -9,6 +9,7 @@ from memlease import _core
 from memlease.array import Array
 from memlease.client import Client, connect
 from memlease.closing import Closing
+from memlease.devices import TorchDevice, device_name
 from memlease.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class MemArray(Closing):
     shape : int or tuple of int
     dtype : dtype_like
         Of NumPy, ml_dtypes or PyTorch, or a name.
-    device : str
+    device : str or torch.device
         Where it is at first: ``"host"``, ``"cuda:0"``, a GPU's UUID.
     name : str, optional
         By which others open it. Default: one of its own.
@@ -51,7 +52,7 @@ class MemArray(Closing):
         self,
         shape: Any,
         dtype: Any = float,
-        device: str = "host",
+        device: str | TorchDevice = "host",
         *,
         name: str | None = None,
         client: Client | None = None,
@@ -98,7 +99,7 @@ class MemArray(Closing):
         return self._array.device_ordinal is not None
 
     def move_memory(
-        self, device: str | int, device_id: int | None = None, *, stream: Any = None
+        self, device: str | TorchDevice | int, device_id: int | None = None, *, stream: Any = None
     ) -> None:
         """Move to a device: the newest version is copied there unless it is there.
 
@@ -107,7 +108,7 @@ class MemArray(Closing):
 
         Parameters
         ----------
-        device : str or int
+        device : str, torch.device or int
             As `Array.on`; or DLPack's type of device, 1 for the host and 2 for CUDA.
         device_id : int, optional
             The GPU's number in this process, with such a type. Default: the current one.
@@ -122,7 +123,11 @@ class MemArray(Closing):
         self._array.put(source, casting="unsafe")
 
     def get_dlpack(
-        self, device: str | int | None = None, device_id: int | None = None, *, stream: Any = None
+        self,
+        device: str | TorchDevice | int | None = None,
+        device_id: int | None = None,
+        *,
+        stream: Any = None,
     ) -> _core.ReadLease:
         """Return the newest version to read, as a context manager that speaks DLPack.
 
@@ -179,10 +184,10 @@ class MemArray(Closing):
         return f"<memlease.MemArray '{self._array.name}' {what}>"
 
 
-def _name_of(device: str | int, device_id: int | None) -> str:
-    if isinstance(device, str):
+def _name_of(device: str | TorchDevice | int, device_id: int | None) -> str:
+    if not isinstance(device, int):
         if device_id is None:
-            return device
+            return device_name(device)
         raise InvalidArgument(
             f"device={device!r} names a device, and device_id={device_id} another one",
             "give a type of device with device_id, 2 for CUDA, or a name alone",

@@ -5,6 +5,7 @@ from typing import Any
 
 from memlease import _core, cuda_sources, host_sources, opt_outs, usm_sources
 from memlease.dtypes import dtype_name
+from memlease.errors import InvalidArgument
 from memlease.layouts import require_same
 from memlease.usm_runtime import INTERFACE as USM_INTERFACE
 
@@ -48,6 +49,7 @@ def source_of(
         if in_usm is not None:
             return usm_sources.from_interface(in_usm, source)
         if hasattr(source, "__dlpack__"):
+            _refuse_tracer(source)
             return _core.import_dlpack(source, stream, opt_outs.ignores_stream(ignore_stream))
         described = getattr(source, "__cuda_array_interface__", None)
         if described is not None:
@@ -57,6 +59,17 @@ def source_of(
     if not elements.dtype.isnative:
         elements = elements.astype(elements.dtype.newbyteorder("="))
     return dtype_name(elements.dtype), elements.view(f"V{elements.dtype.itemsize}")
+
+
+def _refuse_tracer(source: Any) -> None:
+    """Refuse what stands for an array of JAX while a function is traced: `InvalidArgument`."""
+    for base in type(source).__mro__:
+        if base.__name__ == "Tracer" and base.__module__.partition(".")[0] == "jax":
+            raise InvalidArgument(
+                "the source is a tracer of JAX, which has no elements: jax.jit, grad and the like "
+                "run a function once to see what it computes",
+                "put what the function returns, or in it jax.debug.callback(array.put, x)",
+            )
 
 
 def gpu_source_of(

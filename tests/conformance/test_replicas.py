@@ -177,5 +177,5 @@ def ask_for_bad_devices(here):
         with pytest.raises(error):
             array.on(device)
     for wrong in (0, None):
-        with pytest.raises(memlease.InvalidArgument, match="is not a text"):
+        with pytest.raises(memlease.InvalidArgument, match="is not a string"):
             array.on(wrong)

@@ -15,6 +15,7 @@ from pathlib import Path
 ORDER = [
     "_core",
     "errors",
+    "arguments",
     "caller",
     "closing",
     "asynchronous",
@@ -24,6 +25,7 @@ ORDER = [
     "programs",
     "stream",
     "dtypes",
+    "devices",
     "layouts",
     "interfaces",
     "interface_fields",

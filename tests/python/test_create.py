@@ -233,3 +233,20 @@ def test_a_dtype_of_ml_dtypes_is_one_of_numpy(memlease_client):
     array = memlease_client.create("a", 2, "bfloat16")
     assert array.dtype == ml_dtypes.bfloat16
     assert array.dtype_name == "bfloat16"
+
+
+def test_the_dtype_is_float64_unless_one_is_given(memlease_client):
+    assert memlease_client.create("a", 3).dtype == np.zeros(3).dtype
+    with pytest.raises(memlease.InvalidArgument, match="dtype=None"):
+        memlease_client.create("b", 3, None)
+
+
+def test_devices_of_torch_are_taken(memlease_client):
+    torch = pytest.importorskip("torch")
+    array = memlease_client.create("a", 3, device=torch.device("cpu"))
+    assert array.device == "host"
+    assert array.on(torch.device("cpu", 0)) is array
+    assert memlease.MemArray(3, device=torch.device("cpu"), client=memlease_client).device == "host"
+    for device in (torch.device("meta"), torch.float32):
+        with pytest.raises(memlease.InvalidArgument, match="device"):
+            memlease_client.create("b", 3, device=device)

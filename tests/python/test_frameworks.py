@@ -4,6 +4,7 @@ import gc
 
 import jax
 import jax.numpy as jnp
+import memlease
 import numpy as np
 import pytest
 import torch
@@ -94,3 +95,31 @@ def test_tvm_ffi_takes_it_in_place(field):
         assert np.shares_memory(again, r.array)
         del tensor, again
         assert r.release()
+
+
+@pytest.mark.parametrize("library", [np, torch, jnp])
+def test_a_handle_says_that_a_lease_is_to_be_taken(field, library):
+    with pytest.raises(memlease.Unsupported, match=r"array\.read\(\)"):
+        library.from_dlpack(field)
+
+
+def test_jax_is_told_that_a_traced_function_has_no_elements(field):
+    @jax.jit
+    def step(x):
+        field.put(x)
+        return x
+
+    with pytest.raises(memlease.InvalidArgument, match=r"tracer of JAX.*jax\.debug\.callback"):
+        step(jnp.ones((64, 64)))
+    assert field.version == 1
+
+
+def test_jax_puts_from_a_callback(field):
+    @jax.jit
+    def step(x):
+        jax.debug.callback(field.put, x + 1)
+        return x
+
+    step(jnp.ones((64, 64), "f4"))
+    jax.effects_barrier()
+    assert (field.version, field.get()[0, 0]) == (2, 2)

@@ -1,7 +1,9 @@
 """The buffer protocol, __array_interface__ and __array__ of leases."""
 
 import ctypes
+import hashlib
 import sys
+import zlib
 
 import memlease
 import numpy as np
@@ -130,3 +132,10 @@ def _dtype_without_extensions(original):
         return original(name)
 
     return dtype
+
+
+def test_what_wants_a_row_of_bytes_takes_a_read_lease(memlease_client):
+    array = memlease_client.put("a", np.arange(6, dtype="f4").reshape(2, 3))
+    with array.read() as lease:
+        for function in (bytes, zlib.crc32, lambda it: hashlib.sha256(it).digest()):
+            assert function(lease) == function(lease.array.tobytes())

@@ -1,5 +1,7 @@
 """put and get: what is taken, and what comes out again."""
 
+import tracemalloc
+
 import memlease
 import numpy as np
 import pytest
@@ -237,3 +239,22 @@ def test_a_write_that_comes_to_nothing_has_used_its_number(memlease_client):
         assert array.put(np.ones(3)) == 3
         assert next(versions).version == 3
         assert versions.skipped == 1
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["f8", "bfloat16"])
+def test_one_element_fills_a_large_array_in_place(memlease_client, dtype, order):
+    array = memlease_client.create("a", (2048, 1024), dtype, order=order, fill=1)
+    tracemalloc.start()
+    try:
+        assert array.put(2.5) == 2
+        assert array.put(np.float32(1.5), region=np.s_[1:]) == 3
+        assert tracemalloc.get_traced_memory()[1] < array.nbytes // 8
+    finally:
+        tracemalloc.stop()
+    values = array.get()
+    assert (values[0] == 2.5).all()
+    assert (values[1:] == 1.5).all()
+    with pytest.raises(memlease.InvalidArgument):
+        array.put(1j)
+    assert array.version == 3
