@@ -75,6 +75,8 @@ void bind_clients(py::module_& module) {
   module.def("explain_faults", &explain_faults);
   module.def("explain_faults_unless_handled",
              &internal::ForBindings::explain_faults_unless_handled);
+  module.def("explain_faults_to", &internal::ForBindings::explain_faults_to, py::arg("descriptor"),
+             "Where its line goes from now on; returns where it went before.");
   py::class_<Client, std::unique_ptr<Client, DeleteWithoutGil>>(module, "Client")
       .def_static("connect", &connect, py::arg("directory"), py::arg("start"), py::arg("daemon"),
                   py::arg("strict"), py::arg("timeout"))

@@ -1,11 +1,16 @@
 """A line on standard error before a write to published bytes ends the process."""
 
 import os
+from typing import IO, Any
 
 from memlease import _core
+from memlease.errors import InvalidArgument
+
+# What the descriptor belongs to, which would close it.
+_file: Any = None
 
 
-def explain_faults() -> None:
+def explain_faults(file: int | IO[Any] | None = None) -> None:
     """Say which array and version it was, where a write to published bytes ends this process.
 
     A version does not change once it is published: its pages cannot be written, and whoever does so
@@ -17,12 +22,44 @@ def explain_faults() -> None:
     ``MEMLEASE_EXPLAIN_FAULTS=1`` the import calls it. A second call does nothing, unless another
     handler has been installed since: workers of PyTorch's ``DataLoader`` have their own, so call it
     in ``worker_init_fn``, too.
+
+    Parameters
+    ----------
+    file : file or int, optional
+        Where the line goes from now on: a file with a descriptor, or a descriptor, which must stay
+        open. For programs whose standard error nobody sees, as in a notebook. Default: where it
+        went before, which is standard error at first.
+
+    Raises
+    ------
+    InvalidArgument
+        The file has no descriptor.
     """
+    if file is not None:
+        tell_of_faults(file)
     _core.explain_faults()
 
 
-_asked = os.environ.get("MEMLEASE_EXPLAIN_FAULTS")
-if _asked == "1":
+def tell_of_faults(file: int | IO[Any]) -> int:
+    """Let the line go to a file, which is kept; returns where it went before."""
+    global _file
+    try:
+        descriptor = file if isinstance(file, int) else file.fileno()
+    except (AttributeError, OSError) as error:  # io.UnsupportedOperation, too
+        raise InvalidArgument(
+            f"file={file!r} has no descriptor", "give an open file, as open(path, 'w')"
+        ) from error
+    before = _core.explain_faults_to(descriptor)
+    _file = file
+    return before
+
+
+def wanted_by_default() -> bool:
+    """Tell whether faults are to be explained where nobody has asked for it."""
+    return os.environ.get("MEMLEASE_EXPLAIN_FAULTS") != "0"
+
+
+if os.environ.get("MEMLEASE_EXPLAIN_FAULTS") == "1":
     explain_faults()
-elif _asked != "0":
+elif wanted_by_default():
     _core.explain_faults_unless_handled()

@@ -12,11 +12,35 @@ from pathlib import Path
 
 import pytest
 
-from memlease import client, programs, references
+from memlease import client, faults, programs, references
 from memlease.errors import DaemonUnavailable
 
 _START_S = 20.0
 _STOP_S = 40.0
+# A test that is over is not waited for any longer if it still has leases, as the traceback of its
+# failure has.
+_DRAIN_S = 0.5
+# A daemon whose pytest was killed ends by itself.
+_OPTIONS = ("--idle-exit-s=600",)
+
+_told_to = pytest.StashKey[tuple[int, int]]()
+
+
+@pytest.hookimpl(trylast=True)  # after faulthandler's, which then follows
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell of late writes on pytest's own standard error: it takes that of the tests away."""
+    if faults.wanted_by_default():
+        own = os.dup(2)
+        config.stash[_told_to] = (own, faults.tell_of_faults(own))
+        faults.explain_faults()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Tell of them where they were told before."""
+    if _told_to in config.stash:
+        own, before = config.stash[_told_to]
+        faults.tell_of_faults(before)
+        os.close(own)
 
 
 class Daemon:
@@ -62,9 +86,14 @@ class Daemon:
         return client.connect(self.directory, start=False)
 
     def stop(self) -> None:
-        """End it as an operator would, and check that it leaves nothing behind."""
+        """End it as an operator would, and check that it leaves nothing behind.
+
+        Who still has leases is waited for only for a moment.
+        """
         if self.process.returncode is None:
             self.process.terminate()
+            if not self._has_ended_within(_DRAIN_S):
+                self.process.terminate()
             self._wait(_STOP_S)
         assert self.process.returncode == 0, self._story(f"ended with {self.process.returncode}")
         left = os.listdir(self.directory)
@@ -78,13 +107,16 @@ class Daemon:
 
     def _wait(self, timeout_s: float) -> None:
         """Wait for its end."""
-        if not select.select([self._pidfd], [], [], timeout_s)[0]:
+        if not self._has_ended_within(timeout_s):
             self.process.kill()
             self.process.wait()
             pytest.fail(self._story(f"did not end within {timeout_s} s"))
         self.process.wait()
         os.close(self._pidfd)
         self._pidfd = -1
+
+    def _has_ended_within(self, timeout_s: float) -> bool:
+        return bool(select.select([self._pidfd], [], [], timeout_s)[0])
 
     def _wait_until_ready(self) -> None:
         """Wait until it takes a connection, or has ended."""
@@ -94,7 +126,7 @@ class Daemon:
                 self.connect().close()
                 return
             except DaemonUnavailable:
-                if select.select([self._pidfd], [], [], 0.01)[0]:
+                if self._has_ended_within(0.01):
                     self.process.wait()
                     pytest.fail(self._story(f"ended at once with {self.process.returncode}"))
                 if time.monotonic() > deadline:
@@ -116,13 +148,14 @@ def memlease_daemon(monkeypatch: pytest.MonkeyPatch) -> Iterator[Daemon]:
     directory = os.path.join(folder, "run")
     monkeypatch.setenv("MEMLEASE_DIR", directory)
     try:
-        daemon = Daemon(directory, Path(folder, "log"))
+        daemon = Daemon(directory, Path(folder, "log"), *_OPTIONS)
         try:
             yield daemon
-        finally:
             references.forget_clients(directory)
             if daemon.process.returncode != -signal.SIGKILL:
                 daemon.stop()
+        finally:
+            daemon.kill()  # if it has not ended, as after a Ctrl-C
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -1,10 +1,12 @@
 """Late writes that end their process, another one here each time, and what it says before that."""
 
+import io
 import signal
 import subprocess
 import sys
 import textwrap
 
+import memlease
 import numpy as np
 import pytest
 from test_late_writes import PAGES
@@ -228,3 +230,25 @@ def test_a_forked_child_is_told_what_it_touched(field, here):
     )
     assert (ended.returncode, ended.stdout) == (0, "11\n")
     assert "memlease: used a view of 'u' that belongs to the parent process" in ended.stderr
+
+
+def test_the_line_goes_to_a_file(field, here, tmp_path):
+    said = tmp_path / "said"
+    ended = run(
+        f"""
+        memlease.explain_faults(file=open({str(said)!r}, "w"))
+        memlease.explain_faults()
+        import ctypes
+
+        view = c.open("u").read().array[:]
+        ctypes.memset(view.ctypes.data, 1, 8)
+        """,
+        here,
+    )
+    assert (ended.returncode, ended.stderr) == (-signal.SIGSEGV, "")
+    assert said.read_text().startswith("memlease: wrote to a read-only view of 'u' v1 ")
+
+
+def test_a_file_without_a_descriptor_is_refused():
+    with pytest.raises(memlease.InvalidArgument, match="has no descriptor"):
+        memlease.explain_faults(file=io.StringIO())

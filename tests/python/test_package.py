@@ -1,4 +1,4 @@
-"""The package itself: types, programs, documentation, fixtures."""
+"""The package itself: types, programs, documentation."""
 
 import inspect
 import json
@@ -13,8 +13,6 @@ from pathlib import Path
 import memlease
 import pytest
 from memlease import programs
-
-pytest_plugins = ["pytester"]
 
 
 def run(*command, **options):
@@ -234,40 +232,3 @@ def test_connect_starts_a_daemon_that_others_find(monkeypatch, tmp_path_factory)
     finally:
         os.close(pidfd)
     assert os.listdir(directory) == ["memleased.log"]
-
-
-def test_the_fixtures_leave_nothing_behind(pytester, tmp_path):
-    pytester.makepyfile(
-        f"""
-        import os
-        import memlease
-
-        def test_a(memlease_daemon, memlease_client):
-            assert memlease.connect(start=False).directory == memlease_daemon.directory
-            memlease_client.create("a", shape=3, dtype="f4", fill=1, lifetime="persistent")
-            open({str(tmp_path / "seen")!r}, "w").write(
-                f"{{memlease_daemon.pid}} {{memlease_daemon.directory}}")
-
-        def test_b(memlease_daemon):
-            memlease_daemon.kill()
-        """
-    )
-    pytester.runpytest_subprocess().assert_outcomes(passed=2)
-    pid, directory = (tmp_path / "seen").read_text().split()
-    assert not Path("/proc", pid).exists()
-    assert not Path(directory).parent.exists()
-
-
-def test_the_fixtures_tell_of_a_daemon_that_fails(pytester):
-    pytester.makepyfile(
-        """
-        import signal
-
-        def test_a(memlease_daemon):
-            memlease_daemon.process.send_signal(signal.SIGABRT)
-            memlease_daemon.process.wait()
-        """
-    )
-    result = pytester.runpytest_subprocess()
-    result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines(["*memleased ended with -6*"])

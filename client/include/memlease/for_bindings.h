@@ -37,6 +37,9 @@ struct MEMLEASE_API ForBindings {
 
   // explain_faults() where nothing handles such a fault yet.
   static void explain_faults_unless_handled();
+  // Where the line of explain_faults() goes from now on, at first standard error. Returns where it
+  // went before.
+  static int explain_faults_to(int descriptor) noexcept;
 };
 
 }  // namespace memlease::internal
