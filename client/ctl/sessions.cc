@@ -43,7 +43,8 @@ absl::Status list_holders(const Connection& daemon, const Options& options,
   const auto reply = daemon.admin->list_holders(name);
   if (!reply.ok()) return reply.status();
   Table table{"holders",
-              {{"array", "ARRAY"},
+              {{"array", ""},
+               {"", "ARRAY"},
                {"pid", "PID"},
                {"session", "SESSION"},
                {"uid", "USER"},
@@ -55,16 +56,17 @@ absl::Status list_holders(const Connection& daemon, const Options& options,
                {"writer", ""},
                {"writing", ""},
                {"subscribed", ""},
-               {"connected", ""}},
+               {"connected", ""},
+               {"withdrawn", ""}},
               {}};
   for (const v1::Holder& holder : reply->holders()) {
     table.rows.push_back(
-        {holder.array(), Pid{holder.pid()}, std::uint64_t{holder.session_id()}, Uid{holder.uid()},
-         role_of(holder),
+        {holder.array(), holder.array() + (holder.withdrawn() ? " (withdrawn)" : ""),
+         Pid{holder.pid()}, std::uint64_t{holder.session_id()}, Uid{holder.uid()}, role_of(holder),
          std::vector<std::uint64_t>(holder.versions().begin(), holder.versions().end()),
          Bytes{slots_held(holder) * holder.array_bytes()}, Time{holder.since_unix_ms()},
          Command{holder.command()}, holder.writer(), holder.writing(), holder.subscribed(),
-         holder.connected()});
+         holder.connected(), holder.withdrawn()});
   }
   print(table, options);
   return absl::OkStatus();

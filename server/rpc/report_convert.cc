@@ -47,6 +47,7 @@ void add_holders(const Broker& broker, const Array& array, v1::HoldersReply& rep
     holder.set_subscribed(report.subscribed);
     holder.set_since_unix_ms(report.since_unix_ms);
     holder.set_connected(report.session->connected);
+    holder.set_withdrawn(array.withdrawn);
   }
 }
 

@@ -103,6 +103,7 @@ def test_holders_names_process_version_bytes_and_since(daemon, client):
         "writing": False,
         "subscribed": True,
         "connected": True,
+        "withdrawn": False,
     }
 
 
@@ -185,6 +186,8 @@ def test_withdraw_takes_the_name_away(daemon, client):
     assert daemon.json("withdraw", "sim/u") == {"withdrawn": "sim/u"}
     assert daemon.ctl("withdraw", "sim/u").returncode == 3
     assert client.process.poll() is None
+    assert daemon.json("holders")["holders"][0]["withdrawn"] is True
+    assert "sim/u (withdrawn)  " in daemon.ctl("holders").stdout
 
 
 def test_evict_hangs_up_on_a_process_that_goes_on_running(daemon, client):

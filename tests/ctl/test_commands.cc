@@ -187,6 +187,17 @@ TEST_F(Commands, HoldersSaysWhoHoldsWhatSinceWhen) {
             std::string::npos);
 }
 
+TEST_F(Commands, HoldersMarksArraysThatAreWithdrawn) {
+  v1::Holder& reader = *daemon_.admin().holders.add_holders();
+  reader.set_array("sim/u");
+  reader.set_withdrawn(true);
+  EXPECT_NE(run(list_holders, std::string()).find("\nsim/u (withdrawn)  "), std::string::npos);
+  options_.json = true;
+  const std::string json = run(list_holders, std::string());
+  EXPECT_NE(json.find("\"array\": \"sim/u\", "), std::string::npos) << json;
+  EXPECT_NE(json.find("\"withdrawn\": true"), std::string::npos) << json;
+}
+
 TEST_F(Commands, AProcessInAnotherPidNamespaceHasASessionAndNoNumber) {
   v1::Holder& writer = *daemon_.admin().holders.add_holders();
   writer.set_session_id(4);
