@@ -104,6 +104,12 @@ absl::StatusOr<v1::ListArraysReply> AdminStub::list_arrays(std::string_view patt
   return calls_->call(&v1::Admin::Stub::ListArrays, request);
 }
 
+absl::StatusOr<v1::AttributesReply> AdminStub::attributes(std::uint64_t array_id) {
+  v1::ArrayRequest request;
+  request.set_array_id(array_id);
+  return calls_->call(&v1::Admin::Stub::Attributes, request);
+}
+
 absl::StatusOr<v1::HoldersReply> AdminStub::list_holders(std::string_view name) {
   v1::NameRequest request;
   request.set_name(std::string(name));

@@ -13,6 +13,7 @@
 
 // The answers' messages: who looks at one includes "memlease/v1/admin.pb.h".
 namespace memlease::v1 {
+class AttributesReply;
 class HistoryReply;
 class HoldersReply;
 class ListArraysReply;
@@ -42,6 +43,8 @@ class AdminStub {
   absl::StatusOr<v1::StatusReply> status();
   // * is any text, ? any one character; empty = all.
   absl::StatusOr<v1::ListArraysReply> list_arrays(std::string_view pattern);
+  // What an array of this id has. kNotFound.
+  absl::StatusOr<v1::AttributesReply> attributes(std::uint64_t array_id);
   // Of one array, or of all where the name is empty.
   absl::StatusOr<v1::HoldersReply> list_holders(std::string_view name);
   absl::StatusOr<v1::ListSessionsReply> list_sessions();

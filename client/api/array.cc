@@ -103,6 +103,8 @@ std::uint32_t Array::mode() const { return state().spec().mode; }
 
 bool Array::exclusive_writer() const { return state().spec().writer == wire::Writer::kExclusive; }
 
+const Attributes& Array::attributes() const { return handle_->home_array().answer().attributes; }
+
 std::uint32_t Array::owner_uid() const { return state().answer().owner_uid; }
 
 std::uint32_t Array::owner_gid() const { return state().answer().owner_gid; }

@@ -94,9 +94,10 @@ Array Client::create(const CreateOptions& options) const {
   ArrayTable& arrays = *value_or_throw(connection.use());
   const wire::ArraySpec spec = to_spec(options, arrays);
   check(wire::validate(spec));
+  check(wire::validate(options.attributes));
   crash_point("create.begin");
-  const auto opened = value_or_throw(
-      arrays.session().control().create(spec, options.exist_ok, connection.interrupt()));
+  const auto opened = value_or_throw(arrays.session().control().create(
+      spec, options.attributes, options.exist_ok, connection.interrupt()));
   crash_point("create.answered");
   auto handle = value_or_throw(connection.join(opened));
   if (opened.created && spec.lifetime == wire::Lifetime::kSession) connection.keep_session();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cctype>
 #include <optional>
+#include <utility>
 
 #include "client/ctl/commands.h"
 #include "fmt/format.h"
@@ -113,6 +114,26 @@ absl::StatusOr<Row> row_of(const v1::ArrayInfo& array) {
   return row;
 }
 
+// One more cell, for which the daemon is asked once more: none for an array that has gone since.
+absl::Status add_attributes(const Connection& daemon, const v1::ArrayInfo& array, Row& row) {
+  if (array.attribute_bytes() == 0) {
+    row.emplace_back(wire::Attributes());
+    return absl::OkStatus();
+  }
+  const auto reply = daemon.admin->attributes(array.array_id());
+  if (wire::code_of(reply.status()) == wire::ErrorCode::kNotFound) {
+    row.emplace_back();
+    return absl::OkStatus();
+  }
+  if (!reply.ok()) return reply.status();
+  auto attributes = wire::from_proto(reply->attributes());
+  if (!attributes.ok()) return attributes.status();
+  row.emplace_back(*std::move(attributes));
+  return absl::OkStatus();
+}
+
+constexpr std::string_view kAttributes = "attributes";
+
 // Of a column's title; what --sort takes.
 std::string lower(std::string_view title) {
   std::string key(title);
@@ -154,9 +175,13 @@ absl::Status list_arrays(const Connection& daemon, const Options& options,
   const auto reply = daemon.admin->list_arrays(pattern);
   if (!reply.ok()) return reply.status();
   Table table{"arrays", columns(&Field::title), {}};
+  if (options.json) table.columns.push_back({kAttributes, ""});
   for (const v1::ArrayInfo& array : reply->arrays()) {
     auto row = row_of(array);
     if (!row.ok()) return row.status();
+    if (options.json) {
+      if (auto status = add_attributes(daemon, array, *row); !status.ok()) return status;
+    }
     table.rows.push_back(*std::move(row));
   }
   for (std::size_t column = 0; column < table.columns.size(); ++column) {
@@ -187,7 +212,10 @@ absl::Status show_array(const Connection& daemon, const Options& options, const 
   }
   auto row = row_of(*found);
   if (!row.ok()) return row.status();
-  print_record({"", columns(&Field::long_title), {*std::move(row)}}, options);
+  if (auto status = add_attributes(daemon, *found, *row); !status.ok()) return status;
+  Table record{"", columns(&Field::long_title), {*std::move(row)}};
+  record.columns.push_back({kAttributes, "Attributes"});
+  print_record(record, options);
   return absl::OkStatus();
 }
 

@@ -4,12 +4,13 @@
 #include <sys/types.h>
 
 #include <array>
+#include <cmath>
 #include <ctime>
 
 #include "fmt/chrono.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "wire/grpc/convert.h"
+#include "wire/utf8.h"
 
 namespace memlease::ctl {
 namespace {
@@ -93,6 +94,35 @@ std::string text_or_dash(const std::string& text) { return text.empty() ? "-" : 
 template <typename Number>
 std::string join(const std::vector<Number>& numbers) {
   return numbers.empty() ? "-" : fmt::format("{}", fmt::join(numbers, ","));
+}
+
+// As JSON has them: what is infinite or not a number is null, and whole numbers stay floating.
+std::string json_real(double real) {
+  if (!std::isfinite(real)) return "null";
+  std::string text = fmt::format("{}", real);
+  if (text.find_first_of(".e") == text.npos) text += ".0";
+  return text;
+}
+
+struct JsonOfAttribute {
+  std::string operator()(const std::string& text) const { return json_string(text); }
+  std::string operator()(bool flag) const { return flag ? "true" : "false"; }
+  std::string operator()(std::int64_t integer) const { return std::to_string(integer); }
+  std::string operator()(double real) const { return json_real(real); }
+  template <typename Element>
+  std::string operator()(const std::vector<Element>& list) const {
+    std::vector<std::string> elements;
+    for (const Element& element : list) elements.push_back((*this)(element));
+    return fmt::format("[{}]", fmt::join(elements, ", "));
+  }
+};
+
+std::string json_object(const wire::Attributes& attributes) {
+  std::vector<std::string> members;
+  for (const auto& [name, value] : attributes) {
+    members.push_back(json_string(name) + ": " + std::visit(JsonOfAttribute(), value));
+  }
+  return fmt::format("{{{}}}", fmt::join(members, ", "));
 }
 
 bool is_control(char byte) { return static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F; }
@@ -179,6 +209,9 @@ std::string to_plain(const Cell& cell) {
           [](Mode mode) { return fmt::format("{:04o}", mode.bits); },
           [](const std::vector<std::int64_t>& numbers) { return join(numbers); },
           [](const std::vector<std::uint64_t>& numbers) { return join(numbers); },
+          [](const wire::Attributes& attributes) {
+            return attributes.empty() ? "-" : json_object(attributes);
+          },
       },
       cell);
 }
@@ -236,6 +269,7 @@ std::string to_json(const Cell& cell) {
           [](const std::vector<std::uint64_t>& numbers) {
             return fmt::format("[{}]", fmt::join(numbers, ","));
           },
+          [](const wire::Attributes& attributes) { return json_object(attributes); },
       },
       cell);
 }

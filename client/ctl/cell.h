@@ -8,6 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "wire/attributes.h"
+
 namespace memlease::ctl {
 
 struct Bytes {
@@ -57,10 +59,11 @@ struct Mode {
   std::uint32_t bits = 0;
 };
 
-// monostate: nothing, "-" and null.
-using Cell = std::variant<std::monostate, bool, std::int64_t, std::uint64_t, std::string, Bytes,
-                          Limit, Time, Duration, Moment, Seconds, Rate, BytesRate, Device, Command,
-                          Pid, Uid, Mode, std::vector<std::int64_t>, std::vector<std::uint64_t>>;
+// monostate: nothing, "-" and null. Attributes are spelt as JSON everywhere.
+using Cell =
+    std::variant<std::monostate, bool, std::int64_t, std::uint64_t, std::string, Bytes, Limit, Time,
+                 Duration, Moment, Seconds, Rate, BytesRate, Device, Command, Pid, Uid, Mode,
+                 std::vector<std::int64_t>, std::vector<std::uint64_t>, wire::Attributes>;
 
 // `now_ms` is what ages count to.
 std::string to_human(const Cell& cell, std::uint64_t now_ms);

@@ -57,9 +57,12 @@ absl::StatusOr<std::vector<wire::DeviceHandle>> handles_from(const Handles& hand
 absl::StatusOr<OpenAnswer> opened_from(const v1::OpenReply& reply) {
   auto spec = wire::from_proto(reply.spec());
   if (!spec.ok()) return spec.status();
+  auto attributes = wire::from_proto(reply.attributes());
+  if (!attributes.ok()) return attributes.status();
   OpenAnswer opened;
   opened.id = wire::ArrayId{reply.array_id()};
   opened.spec = std::move(*spec);
+  opened.attributes = *std::move(attributes);
   opened.board_record = wire::from_proto(reply.board_record());
   for (const v1::FileRange& slot : reply.slots()) opened.slots.push_back(wire::from_proto(slot));
   opened.slot_bytes = reply.slot_bytes();
@@ -166,11 +169,13 @@ absl::StatusOr<OpenAnswer> ControlStub::opened(const absl::Status& status,
   return status;
 }
 
-absl::StatusOr<OpenAnswer> ControlStub::create(const wire::ArraySpec& spec, bool exist_ok,
+absl::StatusOr<OpenAnswer> ControlStub::create(const wire::ArraySpec& spec,
+                                               const wire::Attributes& attributes, bool exist_ok,
                                                InterruptCheck interrupt) {
   v1::CreateRequest request;
   *request.mutable_spec() = wire::to_proto(spec);
   request.set_exist_ok(exist_ok);
+  *request.mutable_attributes() = wire::to_proto(attributes);
   v1::OpenReply reply;
   return opened(call(&Stub::PrepareAsyncCreate, request, reply, interrupt), reply);
 }

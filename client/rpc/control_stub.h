@@ -22,8 +22,8 @@ class ControlStub : public ControlPort {
   ControlStub(std::unique_ptr<const ControlSocket> socket, std::string credential);
   ~ControlStub() override;
 
-  absl::StatusOr<OpenAnswer> create(const wire::ArraySpec& spec, bool exist_ok,
-                                    InterruptCheck interrupt) override;
+  absl::StatusOr<OpenAnswer> create(const wire::ArraySpec& spec, const wire::Attributes& attributes,
+                                    bool exist_ok, InterruptCheck interrupt) override;
   absl::StatusOr<OpenAnswer> open(const std::string& name, InterruptCheck interrupt) override;
   absl::Status withdraw(const std::string& name, InterruptCheck interrupt) override;
   absl::StatusOr<std::vector<std::string>> list(const std::string& pattern,

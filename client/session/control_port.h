@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "client/session/interrupt.h"
 #include "wire/array_spec.h"
+#include "wire/attributes.h"
 #include "wire/ids.h"
 
 namespace memlease::internal {
@@ -20,6 +21,7 @@ namespace memlease::internal {
 struct OpenAnswer {
   wire::ArrayId id{0};
   wire::ArraySpec spec;
+  wire::Attributes attributes;  // none of a replica: its array has them
   // Of a replica: its array, and its bit in the board's `elsewhere`.
   std::optional<wire::ArrayId> home;
   std::uint32_t replica_number = 0;
@@ -86,10 +88,11 @@ class ControlPort {
 
   // ---- Names.
 
-  // Creates an array and opens it. With `exist_ok` an array of the same spec is opened instead.
-  // kAlreadyExists, kQuotaExceeded, kOutOfMemory, kInvalidArgument (the spec), kUnsupported (a
-  // device that the daemon does not have).
-  virtual absl::StatusOr<OpenAnswer> create(const wire::ArraySpec& spec, bool exist_ok,
+  // Creates an array and opens it. With `exist_ok` an array of the same spec is opened instead,
+  // which keeps its own attributes. kAlreadyExists, kQuotaExceeded, kOutOfMemory, kInvalidArgument
+  // (the spec or the attributes), kUnsupported (a device that the daemon does not have).
+  virtual absl::StatusOr<OpenAnswer> create(const wire::ArraySpec& spec,
+                                            const wire::Attributes& attributes, bool exist_ok,
                                             InterruptCheck interrupt) = 0;
   // Opens an array. Each answer of create() and open() is given back by leave(); one that the
   // caller does not get, because of an interrupt or the deadline, by whichever side sees that.

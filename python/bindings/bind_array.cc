@@ -190,6 +190,12 @@ py::tuple shape_of(const ArrayHandle& self, const py::object& region) {
   return to_tuple(internal::ForBindings::layout_of(*self, optional_region(self, region)).shape);
 }
 
+// Each caller has values of its own, which are its to change.
+py::object attributes_of(const ArrayHandle& self) {
+  const py::object made = py::cast(self->attributes());
+  return py::reinterpret_steal<py::object>(PyDictProxy_New(made.ptr()));
+}
+
 void bind_properties(py::class_<ArrayHandle>& type) {
   type.def_property_readonly(
       "name", [](const ArrayHandle& self) { return self.reference().name; },
@@ -228,6 +234,9 @@ void bind_properties(py::class_<ArrayHandle>& type) {
       [](const ArrayHandle& self) { return self->exclusive_writer() ? "exclusive" : "any"; },
       "Which of the processes that may write becomes the writer: 'any', whichever writes next; or "
       "'exclusive', one, until it closes the array or ends.");
+  type.def_property_readonly("attributes", &attributes_of,
+                             "What its creator says of it, as of `Client.create`: a read-only "
+                             "mapping in the order of names, the same for everyone.");
   type.def_property_readonly("owner_uid", &get<&Array::owner_uid>,
                              "Number of the user who created it, to whom the mode's first digit "
                              "applies.");

@@ -24,7 +24,7 @@ std::unique_ptr<ArrayHandle> create(const Client& self, const std::string& name,
                                     std::vector<std::int64_t> strides_bytes,
                                     const std::string& device, std::uint32_t slots,
                                     std::uint32_t max_slots, bool persistent, std::uint32_t mode,
-                                    bool exclusive, bool exist_ok) {
+                                    bool exclusive, bool exist_ok, Attributes attributes) {
   CreateOptions options;
   options.name = name;
   options.dtype = parse_dtype(dtype);
@@ -37,6 +37,7 @@ std::unique_ptr<ArrayHandle> create(const Client& self, const std::string& name,
   options.mode = mode;
   options.writer = exclusive ? Writer::Exclusive : Writer::Any;
   options.exist_ok = exist_ok;
+  options.attributes = std::move(attributes);
   return std::make_unique<ArrayHandle>(without_gil([&] { return self.create(options); }));
 }
 
@@ -82,7 +83,8 @@ void bind_clients(py::module_& module) {
                   py::arg("strict"), py::arg("timeout"))
       .def("create", &create, py::kw_only(), py::arg("name"), py::arg("dtype"), py::arg("shape"),
            py::arg("strides_bytes"), py::arg("device"), py::arg("slots"), py::arg("max_slots"),
-           py::arg("persistent"), py::arg("mode"), py::arg("exclusive"), py::arg("exist_ok"))
+           py::arg("persistent"), py::arg("mode"), py::arg("exclusive"), py::arg("exist_ok"),
+           py::arg("attributes"))
       .def("open", &open, py::arg("name"))
       .def("wait_for", &wait_for, py::arg("name"), py::arg("timeout"))
       .def(

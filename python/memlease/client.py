@@ -2,12 +2,13 @@
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from memlease import _core, host_sources, programs
 from memlease.arguments import max_slots_of, mode_of, require_text, small_number, whole_numbers
 from memlease.array import Array, Out
+from memlease.attributes import plain_attributes
 from memlease.closing import Closing
 from memlease.conversions import Casting
 from memlease.devices import TorchDevice, device_name
@@ -149,6 +150,7 @@ class Client(Closing):
         strides: Sequence[int] | None = None,
         exist_ok: bool = False,
         fill: Any = None,
+        attributes: Mapping[str, Any] | None = None,
     ) -> Array:
         """Create an array.
 
@@ -190,6 +192,11 @@ class Client(Closing):
             Publish version 1 with these elements, broadcast to `shape`, unless there is a version.
             They are converted to `dtype` if that keeps their values except for rounding. A source
             on a GPU must have the array's dtype and shape already.
+        attributes : mapping, optional
+            What there is to say of the array, as ``{"units": "K", "origin": [0.0, 0.5]}``, for
+            whoever opens it: `Array.attributes`. Values are str, bool, int, float, or a list of one
+            kind of these but bool; scalars and one-dimensional arrays of NumPy become such. 32 KiB
+            at most in all. They never change, and an array that `exist_ok` opens keeps its own.
 
         Returns
         -------
@@ -201,7 +208,7 @@ class Client(Closing):
             The name is taken, with `exist_ok` by an array of another kind.
         InvalidArgument
             A name, shape, dtype, device, strides or number out of range; a `fill` that `dtype` or
-            `shape` cannot take.
+            `shape` cannot take; attributes of another kind or size.
         Unsupported
             There is no such GPU here, or no driver, or the daemon or this build of memlease has no
             GPU arrays.
@@ -241,6 +248,7 @@ class Client(Closing):
                 mode=mode_of(mode),
                 exclusive=writer == "exclusive",
                 exist_ok=bool(exist_ok),
+                attributes=plain_attributes(attributes),
             )
         )
         if elements is not None and array.version == 0:
@@ -325,8 +333,8 @@ class Client(Closing):
             As in `Array.put`.
         **options
             As in `create`, except `fill`: for an array that does not exist yet. One that exists
-            must have those that are given; without any, putting into it again needs no call to the
-            daemon.
+            must have those that are given, and keeps its own attributes; without any, putting into
+            it again needs no call to the daemon.
 
         Returns
         -------

@@ -10,6 +10,7 @@
 #include "server/core/event_set.h"
 #include "server/core/quota.h"
 #include "wire/array_spec.h"
+#include "wire/attributes.h"
 #include "wire/board.h"
 #include "wire/ids.h"
 
@@ -22,6 +23,8 @@ struct PendingMove {
   bool offered = false;        // the old row stands still, `to` may copy it
   std::uint64_t since_ms = 0;  // monotonic
 };
+
+using SharedAttributes = std::shared_ptr<const wire::Attributes>;
 
 struct Array {
   // Constant after creation.
@@ -40,8 +43,9 @@ struct Array {
   wire::BoardRecord* board = nullptr;
   wire::FileRange takeover_at;
   wire::WriterRow* takeover = nullptr;
-  Quota::Charge count_charge;
-  Quota::Charge bytes_charge;
+  SharedAttributes attributes;  // null = none; of a replica: its home's
+  std::uint64_t attribute_bytes = 0;
+  std::vector<Quota::Charge> charges;      // of the name, the attributes and the regular slots
   std::shared_ptr<EventSet> write_events;  // a slot's last publish or drop, whoever wrote
 
   // State.

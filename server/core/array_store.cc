@@ -1,6 +1,7 @@
 #include "server/core/array_store.h"
 
 #include <new>
+#include <string_view>
 
 #include "server/core/slot_board.h"
 #include "wire/error.h"
@@ -9,6 +10,7 @@
 namespace memlease::server {
 namespace {
 
+constexpr std::string_view kHost = "host";
 constexpr std::uint32_t kChunkUnits = sizeof(wire::SubscriberChunk) / wire::kBoardUnitBytes;
 
 }  // namespace
@@ -28,27 +30,39 @@ ArrayStore::DomainPages& ArrayStore::pages_of(const AccessDomain& domain) {
   return *pages;
 }
 
+// Attributes are in the daemon's own memory, wherever the slots are.
+absl::Status ArrayStore::charge(Array& array) {
+  const auto charge = [&](Quota& quota, const Usage& amount) {
+    auto charged = quota.charge(array.domain.uid, amount);
+    if (charged.ok()) array.charges.push_back(*std::move(charged));
+    return charged.status();
+  };
+  if (auto status = charge(quota_, {0, 1, 0}); !status.ok()) return status;
+  if (array.attribute_bytes != 0) {
+    Quota& host = devices_.at(kHost).quota;
+    if (auto status = charge(host, {array.attribute_bytes, 0, 0}); !status.ok()) return status;
+  }
+  return charge(devices_.at(array.spec.device).quota, {array.slot_bytes * array.spec.slots, 0, 0});
+}
+
 absl::StatusOr<ArrayStore::Creation> ArrayStore::create(const wire::ArraySpec& spec,
-                                                        const AccessDomain& domain) {
+                                                        const AccessDomain& domain,
+                                                        SharedAttributes attributes) {
   auto array = std::make_unique<Array>();
   array->spec = spec;
   array->spec.max_slots = wire::max_slots_of(spec);
   array->domain = domain;
   array->slot_bytes = wire::size_bytes_of(spec);
-  auto count = quota_.charge(domain.uid, {0, 1, 0});
-  if (!count.ok()) return count.status();
-  array->count_charge = std::move(*count);
-  auto bytes =
-      devices_.at(spec.device).quota.charge(domain.uid, {array->slot_bytes * spec.slots, 0, 0});
-  if (!bytes.ok()) return bytes.status();
-  array->bytes_charge = std::move(*bytes);
+  array->attributes = std::move(attributes);
+  if (array->attributes != nullptr)
+    array->attribute_bytes = wire::size_bytes_of(*array->attributes);
+  if (auto status = charge(*array); !status.ok()) return status;
   auto growth = place_slots(*array, spec.slots);
   absl::Status status = growth.status();
   if (status.ok() && !*growth) status = place_records(*array);
   if (status.ok() && !*growth) status = make_events(*array);
   if (status.ok() && *growth) {
-    growing_.emplace(std::pair{(*growth)->device, (*growth)->number},
-                     std::pair{std::move(array->count_charge), std::move(array->bytes_charge)});
+    growing_.emplace(std::pair{(*growth)->device, (*growth)->number}, std::move(array->charges));
   }
   if (!status.ok() || *growth) {
     destroy(*array);
@@ -87,8 +101,9 @@ absl::StatusOr<std::optional<SegmentPool::Growth>> ArrayStore::add_slot(Array& a
   auto growth = place_slots(array, array.slots.size() + 1);
   if (!growth.ok()) return growth.status();
   if (*growth) {
-    growing_.emplace(std::pair{(*growth)->device, (*growth)->number},
-                     std::pair{Quota::Charge(), std::move(*bytes)});
+    std::vector<Quota::Charge> charges;
+    charges.push_back(*std::move(bytes));
+    growing_.emplace(std::pair{(*growth)->device, (*growth)->number}, std::move(charges));
     return growth;
   }
   absl::Status status;
@@ -155,8 +170,7 @@ void ArrayStore::destroy(Array& array) {
   array.chunks.clear();
   array.takeover = nullptr;
   array.board = nullptr;
-  array.count_charge = {};
-  array.bytes_charge = {};
+  array.charges.clear();
 }
 
 absl::StatusOr<wire::Word*> ArrayStore::free_entry(Array& array) {

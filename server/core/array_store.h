@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
@@ -26,9 +27,11 @@ class ArrayStore {
 
   // The array, or the memory that must be added before this is called again. `spec` is valid and
   // its device is there. Charges domain.uid, also while memory is made: so all that a uid has made
-  // at once keeps within its quota. kQuotaExceeded, kOutOfMemory.
+  // at once keeps within its quota. Attributes count there once, for the array that brings them;
+  // they are valid, and null = none. kQuotaExceeded, kOutOfMemory.
   using Creation = std::variant<std::unique_ptr<Array>, SegmentPool::Growth>;
-  absl::StatusOr<Creation> create(const wire::ArraySpec& spec, const AccessDomain& domain);
+  absl::StatusOr<Creation> create(const wire::ArraySpec& spec, const AccessDomain& domain,
+                                  SharedAttributes attributes);
   // What has become of the memory; takes the charges back, for the create() that follows at once.
   absl::Status add_memory(const SegmentPool::Growth& growth,
                           absl::StatusOr<std::unique_ptr<SharedMemory>> memory);
@@ -56,6 +59,7 @@ class ArrayStore {
   DomainPages& pages_of(const AccessDomain& domain);
   // Places for so many slots; the growth that is missing for them, if one is.
   absl::StatusOr<std::optional<SegmentPool::Growth>> place_slots(Array& array, std::size_t slots);
+  absl::Status charge(Array& array);
   absl::Status place_records(Array& array);
   absl::Status make_events(Array& array);
 
@@ -66,7 +70,7 @@ class ArrayStore {
   std::uint64_t last_id_ = 0;
   std::uint64_t added_slots_ = 0;
   // Of arrays whose memory is being made, by device and the growth's number.
-  std::map<std::pair<std::string, std::uint64_t>, std::pair<Quota::Charge, Quota::Charge>> growing_;
+  std::map<std::pair<std::string, std::uint64_t>, std::vector<Quota::Charge>> growing_;
   absl::flat_hash_map<AccessDomain, std::unique_ptr<DomainPages>> domains_;
 };
 

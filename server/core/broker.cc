@@ -181,9 +181,12 @@ absl::Status Broker::add_memory(const SegmentPool::Growth& growth,
 }
 
 absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::ArraySpec& spec,
-                                                bool exist_ok) {
+                                                bool exist_ok, SharedAttributes attributes) {
   if (auto status = refuse_while_draining(); !status.ok()) return status;
   if (auto status = wire::validate(spec); !status.ok()) return status;
+  if (attributes != nullptr) {
+    if (auto status = wire::validate(*attributes); !status.ok()) return status;
+  }
   if (devices_.find(spec.device) == nullptr) return no_such_device(spec.device, devices_.names());
   if (Array* existing = catalog_.find(spec.name)) {
     if (!exist_ok || !may_read(session.peer, existing->domain)) {
@@ -197,7 +200,8 @@ absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::Ar
     if (wanted != stands) return other_array(stands, wanted);
     return join(session, *existing, false);
   }
-  auto creation = store_.create(spec, {session.peer.uid, session.peer.gid, spec.mode});
+  const AccessDomain domain{session.peer.uid, session.peer.gid, spec.mode};
+  auto creation = store_.create(spec, domain, std::move(attributes));
   if (!creation.ok()) return creation.status();
   if (const auto* growth = std::get_if<SegmentPool::Growth>(&*creation)) return *growth;
   auto array = std::get<std::unique_ptr<Array>>(std::move(*creation));

@@ -72,7 +72,9 @@ class Broker {
   // The array, or memory that must be made without the core and handed to add_memory() before this
   // is called again.
   using Creation = std::variant<Opened, SegmentPool::Growth>;
-  absl::StatusOr<Creation> create(Session& session, const wire::ArraySpec& spec, bool exist_ok);
+  // `attributes`: of a new array; one that exists keeps its own. Null = none.
+  absl::StatusOr<Creation> create(Session& session, const wire::ArraySpec& spec, bool exist_ok,
+                                  SharedAttributes attributes = nullptr);
   // A GPU; the host is there from the start. The backend outlives this.
   void add_device(DeviceBackend& backend, const DeviceLimits& limits);
   bool has_device(std::string_view device) { return devices_.find(device) != nullptr; }

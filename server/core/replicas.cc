@@ -68,12 +68,14 @@ absl::StatusOr<Replicas::Found> Replicas::find_or_make(Array& home, const std::s
   if (!may_write(viewer, home.domain)) return may_not_make_replica(home, device, viewer.uid);
   const auto number = free_number(home, device);
   if (!number.ok()) return number.status();
-  auto creation = store_.create(spec_of_replica(home, device), home.domain);
+  auto creation = store_.create(spec_of_replica(home, device), home.domain, nullptr);
   if (!creation.ok()) return creation.status();
   if (const auto* growth = std::get_if<SegmentPool::Growth>(&*creation)) return *growth;
   auto replica = std::get<std::unique_ptr<Array>>(std::move(*creation));
   replica->home = home.id;
   replica->replica_number = *number;
+  replica->attributes = home.attributes;
+  replica->attribute_bytes = home.attribute_bytes;
   home.replicas.push_back(replica->id);
   return replica;
 }

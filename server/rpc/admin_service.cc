@@ -223,6 +223,26 @@ grpc::Status AdminService::ListArrays(grpc::ServerContext* /*context*/,
   return grpc::Status::OK;
 }
 
+grpc::Status AdminService::Attributes(grpc::ServerContext* /*context*/,
+                                      const v1::ArrayRequest* request, v1::AttributesReply* reply) {
+  const PeerIdentity viewer = viewer_of(uid_);
+  SharedAttributes attributes;
+  absl::Status status;
+  host_.with_broker([&](Broker& broker) {
+    const Array* array = broker.catalog().find(wire::ArrayId{request->array_id()});
+    if (array != nullptr && may_read(viewer, array->domain)) {
+      attributes = array->attributes;
+      return;
+    }
+    status = make_error(ErrorCode::kNotFound,
+                        fmt::format("there is no array with the id {} that uid {} may read",
+                                    request->array_id(), viewer.uid),
+                        "List what there is: memleasectl ls.");
+  });
+  if (attributes != nullptr) *reply->mutable_attributes() = wire::to_proto(*attributes);
+  return answer(status);
+}
+
 grpc::Status AdminService::ListHolders(grpc::ServerContext* /*context*/,
                                        const v1::NameRequest* request, v1::HoldersReply* reply) {
   const PeerIdentity viewer = viewer_of(uid_);

@@ -17,6 +17,8 @@ class AdminService final : public v1::Admin::WithCallbackMethod_History<v1::Admi
                       v1::StatusReply* reply) override;
   grpc::Status ListArrays(grpc::ServerContext* context, const v1::ListRequest* request,
                           v1::ListArraysReply* reply) override;
+  grpc::Status Attributes(grpc::ServerContext* context, const v1::ArrayRequest* request,
+                          v1::AttributesReply* reply) override;
   grpc::Status ListHolders(grpc::ServerContext* context, const v1::NameRequest* request,
                            v1::HoldersReply* reply) override;
   grpc::Status ListSessions(grpc::ServerContext* context, const v1::Empty* request,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -41,7 +42,10 @@ void fill(const Broker::Opened& opened, std::uint64_t host_waits_ms, v1::OpenRep
     reply.add_write_events(wire::to_proto(event));
   }
   reply.set_host_waits_ms(host_waits_ms);
-  if (!array.home) return;
+  if (!array.home) {
+    if (array.attributes) *reply.mutable_attributes() = wire::to_proto(*array.attributes);
+    return;
+  }
   reply.set_home_id(wire::to_int(*array.home));
   reply.set_replica_number(array.replica_number);
 }
@@ -153,8 +157,14 @@ grpc::Status ControlService::Create(grpc::ServerContext* context, const v1::Crea
                                     v1::OpenReply* reply) {
   auto spec = wire::from_proto(request->spec());
   if (!spec.ok()) return answer(spec.status());
+  auto attributes = wire::from_proto(request->attributes());
+  if (!attributes.ok()) return answer(attributes.status());
+  SharedAttributes shared;
+  if (!attributes->empty()) {
+    shared = std::make_shared<const wire::Attributes>(*std::move(attributes));
+  }
   const auto create = [&](Broker& broker, Session& session) {
-    return broker.create(session, *spec, request->exist_ok());
+    return broker.create(session, *spec, request->exist_ok(), shared);
   };
   return make(*context, "Create", spec->device, create, *reply);
 }

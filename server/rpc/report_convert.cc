@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "wire/grpc/convert.h"
+#include "wire/utf8.h"
 
 namespace memlease::server {
 namespace {
@@ -61,6 +62,7 @@ void fill(const Broker& broker, const Array& array, v1::ArrayInfo& info) {
   info.set_bytes(array.slot_bytes * array.slots.size());
   info.set_held_bytes(array.slot_bytes * report.held_slots);
   info.set_empty_writes(report.empty_writes);
+  info.set_attribute_bytes(array.attribute_bytes);
   info.set_version(report.version);
   info.set_readers(report.readers);
   info.set_subscribers(report.subscribers);

@@ -29,7 +29,15 @@ void simulate(const memlease::Client& client);
 void simulate(const memlease::Client& client) {
   memlease::CreateOptions options{"sim/u", memlease::dtype_of<float>(), {4, 6}};
   options.writer = memlease::Writer::Exclusive;
+  options.attributes = {{"units", "K"},
+                        {"step", 3},
+                        {"scale", 0.1F},
+                        {"periodic", true},
+                        {"origin", std::vector<double>{0, 0.5}}};
   const memlease::Array field = client.create(options);
+  if (const auto units = field.attributes().find("units"); units != field.attributes().end()) {
+    options.name = std::get<std::string>(units->second);
+  }
   if (auto lease = field.try_write()) {
     for (float& value : lease->view<float, 2>()) value = 1;
     lease->publish();

@@ -41,8 +41,9 @@ def test_it_is_one_array(gpu):
 
 
 def look_at_both(here):
-    array = create(here, fill=1)
+    array = create(here, fill=1, attributes={"units": "K"})
     host = array.on("host")
+    assert host.attributes == array.attributes == {"units": "K"}
     assert (host.name, host.id, host.version) == ("a", array.id, 1)
     assert (host.device, host.shape, host.dtype) == ("host", (COUNT,), array.dtype)
     assert array.on("cuda:0") is array

@@ -1,5 +1,6 @@
 """What memleasectl says of a real daemon with a real client."""
 
+import json
 import os
 import signal
 import subprocess
@@ -51,7 +52,38 @@ def test_ls_and_info_show_the_array(daemon, client):
         "owner_gid": os.getegid(),
         "mode": "0600",
         "withdrawn": False,
+        "attributes": {},
     }
+
+
+def test_info_and_ls_show_attributes_as_json(daemon):
+    import memlease
+
+    attributes = {
+        "axes": ["lat", 'l"on'],
+        "none": [],
+        "origin": [1.0, 1e300, float("inf")],
+        "periodic": True,
+        "step": -3,
+        "units": "\N{DEGREE SIGN}C\x1b[2J",
+    }
+    with memlease.connect(daemon.directory, start=False) as here:
+        here.create("plain", 3, "f4")
+        here.create("u", 3, "f4", attributes=attributes)
+        shown = attributes | {"origin": [1.0, 1e300, None]}
+        assert daemon.json("info", "u")["attributes"] == shown
+        plain, u = daemon.json("ls")["arrays"]
+        assert (plain["attributes"], u["attributes"]) == ({}, shown)
+        (line,) = (
+            line
+            for line in daemon.ctl("info", "u").stdout.splitlines()
+            if line.startswith("Attributes")
+        )
+        assert "\x1b" not in line
+        assert json.loads(line.removeprefix("Attributes")) == shown
+        assert "ATTRIBUTES" not in daemon.ctl("ls").stdout
+        last = daemon.ctl("info", "plain").stdout.splitlines()[-1]
+        assert last.split() == ["Attributes", "-"]
 
 
 def test_ls_takes_a_pattern(daemon, client):

@@ -118,6 +118,9 @@ TEST_F(Commands, LsSpellsEveryFieldInJson) {
   v1::ArrayInfo& array = add_array("sim/u");
   array.set_slots(5);
   array.mutable_spec()->set_max_slots(12);
+  array.set_attribute_bytes(100);
+  *daemon_.admin().attributes.mutable_attributes() =
+      wire::to_proto(wire::Attributes{{"origin", std::vector<double>{0, 0.5}}, {"units", "K"}});
   options_.json = true;
   EXPECT_EQ(run(list_arrays, std::string(), std::string()),
             "{\"arrays\": [{\"name\": \"sim/u\", \"dtype\": \"float32\", \"shape\": [512,512], "
@@ -130,7 +133,26 @@ TEST_F(Commands, LsSpellsEveryFieldInJson) {
             "\"lifetime\": \"session\", \"exclusive_writer\": "
             "false, \"owner_uid\": 0, "
             "\"owner_gid\": 0, \"mode\": \"0600\", \"withdrawn\": false, "
-            "\"created_unix_ms\": 1699999970000, \"array_id\": 2}]}\n");
+            "\"created_unix_ms\": 1699999970000, \"array_id\": 2, "
+            "\"attributes\": {\"origin\": [0.0, 0.5], \"units\": \"K\"}}]}\n");
+  EXPECT_EQ(daemon_.admin().last_array, 2U);
+}
+
+TEST_F(Commands, AnArrayThatGoesMeanwhileHasNoAttributesAndFailsNoList) {
+  add_array("sim/u").set_attribute_bytes(100);
+  const auto gone = wire::make_error(ErrorCode::kNotFound, "it has gone", "List again.");
+  daemon_.admin().attributes_error = wire::to_grpc(gone);
+  options_.json = true;
+  EXPECT_NE(run(list_arrays, std::string(), std::string()).find("\"attributes\": null}"),
+            std::string::npos);
+  EXPECT_TRUE(status_.ok()) << status_;
+}
+
+TEST_F(Commands, LsAsksForAttributesInJsonAlone) {
+  add_array("sim/u").set_attribute_bytes(100);
+  daemon_.admin().attributes_error = wire::to_grpc(absl::InternalError("nobody wants them"));
+  EXPECT_NE(run(list_arrays, std::string(), std::string()), "");
+  EXPECT_TRUE(status_.ok()) << status_;
 }
 
 TEST_F(Commands, InfoPrefersTheArrayThatStillHasTheName) {

@@ -16,6 +16,7 @@ ORDER = [
     "_core",
     "errors",
     "arguments",
+    "attributes",
     "caller",
     "closing",
     "asynchronous",

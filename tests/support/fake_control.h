@@ -18,7 +18,7 @@ class FakeControl : public internal::ControlPort {
  public:
   static constexpr std::uint64_t kSegmentBytes = 1 << 16;
 
-  absl::StatusOr<internal::OpenAnswer> create(const wire::ArraySpec&, bool,
+  absl::StatusOr<internal::OpenAnswer> create(const wire::ArraySpec&, const wire::Attributes&, bool,
                                               internal::InterruptCheck) override {
     return refusal();
   }

@@ -30,6 +30,13 @@ grpc::Status FakeAdmin::ListArrays(grpc::ServerContext*, const v1::ListRequest* 
   return answer();
 }
 
+grpc::Status FakeAdmin::Attributes(grpc::ServerContext*, const v1::ArrayRequest* request,
+                                   v1::AttributesReply* reply) {
+  last_array = request->array_id();
+  *reply = attributes;
+  return attributes_error.ok() ? answer() : attributes_error;
+}
+
 grpc::Status FakeAdmin::ListHolders(grpc::ServerContext*, const v1::NameRequest* request,
                                     v1::HoldersReply* reply) {
   last_text = request->name();

@@ -23,6 +23,8 @@ class FakeAdmin : public v1::Admin::Service {
  public:
   v1::StatusReply status;
   v1::ListArraysReply arrays;
+  v1::AttributesReply attributes;
+  grpc::Status attributes_error;  // of calls for them
   v1::HoldersReply holders;
   v1::ListSessionsReply sessions;
   std::vector<v1::SampleReply> samples;  // one after the other; the last one again and again
@@ -32,6 +34,7 @@ class FakeAdmin : public v1::Admin::Service {
   grpc::Status error;  // of every call
   std::chrono::milliseconds delay{0};
   std::string last_text;  // the last pattern or name
+  std::uint64_t last_array = 0;
   std::uint32_t last_session = 0;
   std::vector<std::uint64_t> asked_after;  // of each call for the history
 
@@ -40,6 +43,8 @@ class FakeAdmin : public v1::Admin::Service {
   grpc::Status Status(grpc::ServerContext*, const v1::Empty*, v1::StatusReply*) override;
   grpc::Status ListArrays(grpc::ServerContext*, const v1::ListRequest*,
                           v1::ListArraysReply*) override;
+  grpc::Status Attributes(grpc::ServerContext*, const v1::ArrayRequest*,
+                          v1::AttributesReply*) override;
   grpc::Status ListHolders(grpc::ServerContext*, const v1::NameRequest*,
                            v1::HoldersReply*) override;
   grpc::Status ListSessions(grpc::ServerContext*, const v1::Empty*,

@@ -24,6 +24,7 @@ internal::OpenAnswer answer_of(const server::Broker::Opened& opened) {
   internal::OpenAnswer answer;
   answer.id = array.id;
   answer.spec = array.spec;
+  if (array.attributes != nullptr && !array.home) answer.attributes = *array.attributes;
   answer.board_record = array.board_at;
   answer.slots = {array.slots.begin(), array.slots.begin() + array.spec.slots};
   answer.slot_bytes = array.slot_bytes;
@@ -44,13 +45,14 @@ class LocalControl : public internal::ControlPort {
  public:
   LocalControl(LocalDaemon& daemon, wire::SessionId session) : daemon_(daemon), session_(session) {}
 
-  absl::StatusOr<internal::OpenAnswer> create(const wire::ArraySpec& spec, bool exist_ok,
+  absl::StatusOr<internal::OpenAnswer> create(const wire::ArraySpec& spec,
+                                              const wire::Attributes& attributes, bool exist_ok,
                                               internal::InterruptCheck /*interrupt*/) override {
     return call<absl::StatusOr<internal::OpenAnswer>>(
         "create",
         [&](server::Broker& /*broker*/,
             server::Session& session) -> absl::StatusOr<internal::OpenAnswer> {
-          const auto opened = daemon_.create(session, spec, exist_ok);
+          const auto opened = daemon_.create(session, spec, attributes, exist_ok);
           if (!opened.ok()) return opened.status();
           return answer_of(*opened);
         });
@@ -328,8 +330,10 @@ void LocalDaemon::with_broker(const std::function<void(server::Broker&)>& fn) {
 
 absl::StatusOr<server::Broker::Opened> LocalDaemon::create(server::Session& session,
                                                            const wire::ArraySpec& spec,
+                                                           const wire::Attributes& attributes,
                                                            bool exist_ok) {
-  return make([&] { return broker_.create(session, spec, exist_ok); });
+  const auto shared = std::make_shared<const wire::Attributes>(attributes);
+  return make([&] { return broker_.create(session, spec, exist_ok, shared); });
 }
 
 absl::StatusOr<server::Broker::Opened> LocalDaemon::make(

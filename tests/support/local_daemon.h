@@ -50,7 +50,8 @@ class LocalDaemon {
   friend class LocalControl;
   class Files;
   absl::StatusOr<server::Broker::Opened> create(server::Session& session,
-                                                const wire::ArraySpec& spec, bool exist_ok);
+                                                const wire::ArraySpec& spec,
+                                                const wire::Attributes& attributes, bool exist_ok);
   // The same for what else makes an array.
   absl::StatusOr<server::Broker::Opened> make(
       absl::FunctionRef<absl::StatusOr<server::Broker::Creation>()> create);

@@ -4,6 +4,7 @@
 #include "rapidcheck/gtest.h"
 #include "wire/error.h"
 #include "wire/grpc/convert.h"
+#include "wire/utf8.h"
 
 namespace memlease::wire {
 namespace {

@@ -3,9 +3,14 @@
 #include <cstddef>
 #include <cstring>
 #include <limits>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "fmt/format.h"
 #include "wire/error.h"
+#include "wire/utf8.h"
 
 namespace memlease::wire {
 namespace {
@@ -17,32 +22,12 @@ constexpr std::size_t kMaxMessageBytes = 3072;
 constexpr std::size_t kMaxHintBytes = 1024;
 constexpr std::string_view kCut = "...";
 
-bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; }
-
-// Bytes of the valid UTF-8 character that starts at `text`; 0 if there is none.
-std::size_t character_bytes(std::string_view text) {
-  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned first = at(0);
-  if (first < 0x80) return 1;
-  const std::size_t count = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || text.size() < count) return 0;
-  for (std::size_t i = 1; i < count; ++i) {
-    if (!is_continuation(text[i])) return 0;
-  }
-  // Longer than needed, a surrogate, or beyond the last code point.
-  if (first == 0xE0 && at(1) < 0xA0) return 0;
-  if (first == 0xED && at(1) > 0x9F) return 0;
-  if (first == 0xF0 && at(1) < 0x90) return 0;
-  if (first == 0xF4 && at(1) > 0x8F) return 0;
-  return count;
-}
-
 // Valid UTF-8 of at most `max_bytes`, which ends in "..." if there was more.
 std::string bounded(std::string_view text, std::size_t max_bytes) {
   std::string valid = to_utf8(text);
   if (valid.size() <= max_bytes) return valid;
   std::size_t end = max_bytes - kCut.size();
-  while (end > 0 && is_continuation(valid[end])) --end;
+  while (end > 0 && is_utf8_continuation(valid[end])) --end;
   return valid.substr(0, end).append(kCut);
 }
 
@@ -83,18 +68,48 @@ std::string_view hint_of_grpc(ErrorCode code) {
   }
 }
 
-}  // namespace
-
-std::string to_utf8(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  while (!text.empty()) {
-    const std::size_t count = character_bytes(text);
-    out += count == 0 ? std::string_view("?") : text.substr(0, count);
-    text.remove_prefix(count == 0 ? 1 : count);
+struct SetValue {
+  v1::NamedAttribute& attribute;
+  void operator()(const std::string& text) const { attribute.set_text(text); }
+  void operator()(bool flag) const { attribute.set_flag(flag); }
+  void operator()(std::int64_t integer) const { attribute.set_integer(integer); }
+  void operator()(double real) const { attribute.set_real(real); }
+  void operator()(const std::vector<std::string>& texts) const {
+    attribute.mutable_texts()->mutable_values()->Assign(texts.begin(), texts.end());
   }
-  return out;
+  void operator()(const std::vector<std::int64_t>& integers) const {
+    attribute.mutable_integers()->mutable_values()->Assign(integers.begin(), integers.end());
+  }
+  void operator()(const std::vector<double>& reals) const {
+    attribute.mutable_reals()->mutable_values()->Assign(reals.begin(), reals.end());
+  }
+};
+
+// Nothing where its kind is not known.
+std::optional<AttributeValue> value_of(const v1::NamedAttribute& attribute) {
+  const auto all = [](const auto& values) { return std::vector(values.begin(), values.end()); };
+  switch (attribute.value_case()) {
+    case v1::NamedAttribute::kText:
+      return attribute.text();
+    case v1::NamedAttribute::kFlag:
+      return attribute.flag();
+    case v1::NamedAttribute::kInteger:
+      return attribute.integer();
+    case v1::NamedAttribute::kReal:
+      return attribute.real();
+    case v1::NamedAttribute::kTexts:
+      return all(attribute.texts().values());
+    case v1::NamedAttribute::kIntegers:
+      return all(attribute.integers().values());
+    case v1::NamedAttribute::kReals:
+      return all(attribute.reals().values());
+    case v1::NamedAttribute::VALUE_NOT_SET:
+      break;
+  }
+  return std::nullopt;
 }
+
+}  // namespace
 
 grpc::Status to_grpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
@@ -177,6 +192,36 @@ absl::StatusOr<ArraySpec> from_proto(const v1::ArraySpec& spec) {
   out.lifetime = static_cast<Lifetime>(spec.lifetime());
   out.mode = spec.mode();
   out.writer = static_cast<Writer>(spec.writer());
+  return out;
+}
+
+google::protobuf::RepeatedPtrField<v1::NamedAttribute> to_proto(const Attributes& attributes) {
+  google::protobuf::RepeatedPtrField<v1::NamedAttribute> out;
+  for (const auto& [name, value] : attributes) {
+    v1::NamedAttribute& attribute = *out.Add();
+    attribute.set_name(name);
+    std::visit(SetValue{attribute}, value);
+  }
+  return out;
+}
+
+absl::StatusOr<Attributes> from_proto(
+    const google::protobuf::RepeatedPtrField<v1::NamedAttribute>& attributes) {
+  Attributes out;
+  for (const v1::NamedAttribute& attribute : attributes) {
+    auto value = value_of(attribute);
+    if (!value) {
+      return make_error(ErrorCode::kInvalidArgument,
+                        fmt::format("the attribute '{}' has a value of a kind that is not known",
+                                    to_utf8(attribute.name())),
+                        "Bring library and daemon to one release.");
+    }
+    if (!out.emplace(attribute.name(), *std::move(value)).second) {
+      return make_error(ErrorCode::kInvalidArgument,
+                        fmt::format("the attribute '{}' is there twice", to_utf8(attribute.name())),
+                        "Give each name once.");
+    }
+  }
   return out;
 }
 

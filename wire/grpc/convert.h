@@ -7,9 +7,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "google/protobuf/repeated_ptr_field.h"
 #include "grpcpp/support/status.h"
 #include "memlease/v1/types.pb.h"
 #include "wire/array_spec.h"
+#include "wire/attributes.h"
 #include "wire/ids.h"
 
 namespace memlease::wire {
@@ -28,6 +30,13 @@ v1::ArraySpec to_proto(const ArraySpec& spec);
 // validate(spec).
 absl::StatusOr<ArraySpec> from_proto(const v1::ArraySpec& spec);
 
+// In the order of names.
+google::protobuf::RepeatedPtrField<v1::NamedAttribute> to_proto(const Attributes& attributes);
+// kInvalidArgument for a name that comes twice, and for a kind of value that this release does not
+// have; the rest is up to validate(attributes).
+absl::StatusOr<Attributes> from_proto(
+    const google::protobuf::RepeatedPtrField<v1::NamedAttribute>& attributes);
+
 v1::FileRange to_proto(const FileRange& range);
 FileRange from_proto(const v1::FileRange& range);
 
@@ -40,9 +49,5 @@ RowRef from_proto(const v1::RowRef& row);
 
 v1::EventsRef to_proto(const EventsRef& events);
 EventsRef from_proto(const v1::EventsRef& events);
-
-// `text` with '?' for each byte that is not part of valid UTF-8. A message's string must be UTF-8,
-// or it is dropped as a whole by its reader; names of processes need not be.
-std::string to_utf8(std::string_view text);
 
 }  // namespace memlease::wire

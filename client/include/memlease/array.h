@@ -1,6 +1,7 @@
 // A named array, open in this process. Standard library only, C++17.
 #pragma once
 
+#include <memlease/attributes.h>
 #include <memlease/dtype.h>
 #include <memlease/error.h>
 #include <memlease/follower.h>
@@ -65,6 +66,7 @@ class MEMLEASE_API Array {
   // Whose access the mode limits: of the process that created it.
   std::uint32_t owner_uid() const;
   std::uint32_t owner_gid() const;
+  const Attributes& attributes() const MEMLEASE_LIFETIMEBOUND;  // CreateOptions::attributes
   std::uint64_t size_bytes() const;  // of one version, from the first to the last element
   bool may_write() const;            // by its mode
   bool created() const noexcept;     // by the call that gave this handle

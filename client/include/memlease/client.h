@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memlease/array.h>
+#include <memlease/attributes.h>
 #include <memlease/dtype.h>
 #include <memlease/error.h>
 #include <memlease/stop.h>
@@ -69,6 +70,9 @@ struct CreateOptions {
   std::uint32_t mode = 0600;
   Writer writer = Writer::Any;
   bool exist_ok = false;  // open instead if there is an equal array; else AlreadyExists
+  // Kept with the array, for whoever opens it: Array::attributes(). They do not change, and an
+  // array that exist_ok opens keeps its own. InvalidArgument where they are too long, or not UTF-8.
+  Attributes attributes = {};
 };
 
 // Copies are handles of the same connection, and all connections of one process to one daemon share

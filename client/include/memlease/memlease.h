@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memlease/array.h>
+#include <memlease/attributes.h>
 #include <memlease/client.h>
 #include <memlease/dtype.h>
 #include <memlease/error.h>

@@ -45,12 +45,15 @@ TEST(AdminStub, PassesArgumentsAndAnswers) {
   FakeDaemon daemon;
   daemon.admin().status.set_uptime_ms(1234);
   daemon.admin().arrays.add_arrays()->set_array_id(7);
+  daemon.admin().attributes.add_attributes()->set_name("units");
   daemon.admin().holders.add_holders()->set_pid(8);
   daemon.admin().sessions.add_sessions()->set_session_id(9);
   const auto stub = connected(daemon);
   EXPECT_EQ(stub->status()->uptime_ms(), 1234U);
   EXPECT_EQ(stub->list_arrays("sim/*")->arrays(0).array_id(), 7U);
   EXPECT_EQ(daemon.admin().last_text, "sim/*");
+  EXPECT_EQ(stub->attributes(7)->attributes(0).name(), "units");
+  EXPECT_EQ(daemon.admin().last_array, 7U);
   EXPECT_EQ(stub->list_holders("u")->holders(0).pid(), 8);
   EXPECT_EQ(daemon.admin().last_text, "u");
   EXPECT_EQ(stub->list_sessions()->sessions(0).session_id(), 9U);

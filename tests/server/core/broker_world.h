@@ -63,9 +63,10 @@ class BrokerWorld {
   // As the daemon does it: memory is made between the calls of the broker.
   absl::StatusOr<server::Broker::Opened> try_create(server::Session& session,
                                                     const wire::ArraySpec& spec,
-                                                    bool exist_ok = false) {
+                                                    bool exist_ok = false,
+                                                    server::SharedAttributes attributes = {}) {
     for (;;) {
-      auto creation = broker.create(session, spec, exist_ok);
+      auto creation = broker.create(session, spec, exist_ok, attributes);
       if (!creation.ok()) return creation.status();
       if (auto* opened = std::get_if<server::Broker::Opened>(&*creation)) return *opened;
       const auto& growth = std::get<server::SegmentPool::Growth>(*creation);

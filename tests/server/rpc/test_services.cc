@@ -171,6 +171,29 @@ TEST_F(Services, AnswersThatAreErrorsAreCountedByCode) {
   EXPECT_EQ(host.errors.of(wire::ErrorCode::kInternal), 0U);
 }
 
+TEST_F(Services, AttributesAreForWhoeverMayReadTheArray) {
+  const wire::Attributes attributes = {{"units", "K"}};
+  v1::CreateRequest request;
+  *request.mutable_spec() = wire::to_proto(spec_of("a"));
+  *request.mutable_attributes() = wire::to_proto(attributes);
+  EXPECT_EQ(user.call(&v1::Control::Stub::Create, request, user.opened, &session), "OK");
+  EXPECT_EQ(wire::from_proto(user.opened.attributes()).value(), attributes);
+
+  v1::ListRequest all;
+  v1::ListArraysReply listed;
+  EXPECT_EQ(user.call(&v1::Admin::Stub::ListArrays, all, listed), "OK");
+  ASSERT_EQ(listed.arrays_size(), 1);
+  EXPECT_EQ(listed.arrays(0).attribute_bytes(), wire::size_bytes_of(attributes));
+
+  v1::ArrayRequest array;
+  array.set_array_id(listed.arrays(0).array_id());
+  v1::AttributesReply reply;
+  EXPECT_EQ(stranger.call(&v1::Admin::Stub::Attributes, array, reply), "NotFound");
+  EXPECT_EQ(reply.attributes_size(), 0);
+  EXPECT_EQ(user.call(&v1::Admin::Stub::Attributes, array, reply), "OK");
+  EXPECT_EQ(wire::from_proto(reply.attributes()).value(), attributes);
+}
+
 TEST_F(Services, MetricsAreForAnybody) {
   v1::MetricsReply reply;
   EXPECT_EQ(stranger.call(&v1::Admin::Stub::Metrics, v1::Empty(), reply), "OK");
