@@ -29,8 +29,10 @@ prove_storms() {  # MINUTES
 }
 
 # Each fuzzer runs for so long. What it finds is in build/fuzz/found. Mend it, and put the input into tests/fuzz/corpus.
+# So long, too, run the Python tests that make examples, of producers that are wrong about their arrays among others:
+# in rounds, with ASan, each with new examples, also where CI in the environment asks for the same ones. What one finds it prints; put it into the test by @example.
 prove_fuzz() {  # MINUTES
-  local name seconds=$(($1 * 60)) found=$root/build/fuzz/found
+  local name round end seconds=$(($1 * 60)) found=$root/build/fuzz/found
   ensure_packages "${build_packages[@]}" "${fuzz_packages[@]}"
   step "fuzz: configure" cmake --preset fuzz
   step "fuzz: build" cmake --build --preset fuzz --parallel "$jobs" --target memlease_fuzzers
@@ -41,6 +43,13 @@ prove_fuzz() {  # MINUTES
       -rss_limit_mb=2048 -print_final_stats=1 "-artifact_prefix=$found/$name/" \
       "build/fuzz/corpus/$name" "tests/fuzz/corpus/$name"
     grep -E 'number_of_executed_units' "$last_log"
+  done
+  setup demo test sycl
+  build_asan_python
+  export MEMLEASE_TIMES_EXAMPLES=20
+  for ((round = 1, end = SECONDS + seconds; round == 1 || SECONDS < end; ++round)); do
+    say "fuzz: producers, round $round"
+    run_pytest asan -m 'hypothesis and not no_asan' --hypothesis-profile=default tests/python
   done
 }
 

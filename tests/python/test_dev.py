@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from properties import tried
 
 pytestmark = pytest.mark.no_asan  # runs shell and Python alone
 
@@ -156,6 +157,19 @@ def test_prove_has_the_parts_that_help_lists_and_the_fuzzers_that_there_are():
     assert parts == set(re.findall(r"^ {22}(\w+)  ", listed, re.M))
     fuzzers = {path.stem.removeprefix("fuzz_") for path in (ROOT / "tests/fuzz").glob("fuzz_*.cc")}
     assert fuzzers == set(re.search(r"^readonly fuzzers=\((.+)\)", script, re.M)[1].split())
+
+
+def test_prove_tries_each_property_on_more_examples(monkeypatch):
+    few = tried(examples=5).max_examples
+    monkeypatch.setenv("MEMLEASE_TIMES_EXAMPLES", "3")
+    assert tried(examples=5).max_examples == 3 * few
+    texts = {it: it.read_text() for it in (ROOT / "tests").rglob("test_*.py")}
+    files = [it for it, text in texts.items() if re.search(r"^@given\(", text, re.M)]
+    assert len(files) >= 3
+    for it in files:
+        assert it.parent == ROOT / "tests" / "python", "where ./dev prove fuzz looks"
+        assert "from properties import tried" in texts[it], it
+        assert not re.search(r"\bsettings\(", texts[it]), it
 
 
 def test_a_hook_installs_nothing(tmp_path):

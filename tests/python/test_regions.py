@@ -14,9 +14,10 @@ import memlease
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import basic_indices
+from properties import tried
 
 VALUES = np.arange(4 * 6 * 5, dtype="i4").reshape(4, 6, 5)
 COLUMN = np.s_[1:-1, 3, ::2]
@@ -31,11 +32,7 @@ def field(memlease_client):
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-@settings(
-    max_examples=150,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@tried(examples=150)
 @given(data=st.data())
 def test_any_region_is_what_numpy_makes_of_it(memlease_client, order, data):
     shape = data.draw(st.sampled_from([(), (0,), (1,), (7,), (3, 0, 2), (4, 6), (3, 1, 4, 2)]))

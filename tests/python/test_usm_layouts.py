@@ -6,15 +6,16 @@ import memlease
 import numpy as np
 from dlpack_structs import look
 from fake_dpctl import interface
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from memlease import _core
 from memlease.interfaces import cuda_array_interface
 from memlease.layouts import strides_of
 from memlease.usm_sources import described
+from properties import tried
 
 TYPES = ["b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]
-MANY = settings(max_examples=150, deadline=None)
+MANY = tried(examples=150)
 
 
 @st.composite

@@ -7,14 +7,13 @@ import memlease
 import numpy as np
 import pytest
 from dlpack_structs import DLTensor, Unversioned, new_capsule
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from memlease.cuda_sources import from_interface
+from properties import tried
 
 WORDS = 64  # of a producer's memory
-MANY = settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+MANY = tried(examples=80)
 SHAPES = st.lists(st.integers(0, 4), max_size=3)
 HUGE = st.sampled_from([-(2**63), -(2**40), -1, 2**62, 2**63 - 1])
 
@@ -126,7 +125,7 @@ INTERFACES = st.fixed_dictionaries(
 @example(interface=lambda: {"version": 3})
 @example(interface={"version": np.arange(3)})
 @example(interface={"version": 3, "typestr": 4, "shape": (1,), "data": (8, False)})
-@settings(max_examples=300, deadline=None)
+@tried(examples=300)
 def test_any_interface_is_taken_or_refused(interface):
     """R-CAI-14, 16: and a refusal is memlease's own."""
     try:
