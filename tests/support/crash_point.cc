@@ -16,6 +16,7 @@ struct Armed {
   std::string step;
   std::function<void()> action;
   std::atomic<int> passages_left;
+  bool each = false;
 };
 
 // Filled while no other thread looks.
@@ -27,6 +28,10 @@ std::string left_out;  // set while no other thread looks
 
 void arm_step(const std::string& step, int nth, std::function<void()> action) {
   armed_steps.emplace_back(step, std::move(action), nth);
+}
+
+void arm_each(const std::string& step, std::function<void()> action) {
+  armed_steps.emplace_back(step, std::move(action), 0, true);
 }
 
 void arm_crash(const std::string& step, int nth, int signal) {
@@ -46,7 +51,8 @@ void never_look_again() { waits_look_again.store(false); }
 
 void memlease::internal::crash_point(const char* step) {
   for (auto& armed : memlease::testing::armed_steps) {
-    if (armed.step == step && armed.passages_left.fetch_sub(1) == 1) armed.action();
+    if (armed.step != step) continue;
+    if (armed.each || armed.passages_left.fetch_sub(1) == 1) armed.action();
   }
 }
 

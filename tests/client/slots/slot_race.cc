@@ -6,10 +6,6 @@
 
 #include "wire/futex.h"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 namespace memlease::testing {
 namespace {
 
@@ -86,16 +82,6 @@ void read_all(Shared& shared, SlotReader& reader) {
   }
 }
 
-void store(std::uint64_t& word, std::uint64_t value, bool streaming) {
-#if defined(__x86_64__)
-  if (streaming) {
-    _mm_stream_si64(reinterpret_cast<long long*>(&word), static_cast<long long>(value));
-    return;
-  }
-#endif
-  word = value;
-}
-
 void write_all(Shared& shared) {
   SlotWriter& writer = shared.world.writer();
   std::uint64_t last = 0;
@@ -108,7 +94,7 @@ void write_all(Shared& shared) {
     std::vector<std::uint64_t>& words = shared.world.payload(attempt.slot);
     const bool drop = attempt.version % kDropEvery == 0;
     for (std::size_t i = 0; i < (drop ? words.size() / 2 : words.size()); ++i) {
-      store(words[i], word_of(attempt.version, i), shared.options.streaming);
+      words[i] = word_of(attempt.version, i);
     }
     if (drop) {
       writer.drop(attempt.slot);

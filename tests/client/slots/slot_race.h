@@ -24,7 +24,6 @@ struct RaceOptions {
   std::vector<std::uint32_t> rows;  // one thread for each, reading by that row
   bool sleep = true;                // readers that wait for a version; else they spin
   bool stop_when_torn = false;
-  bool streaming = false;  // the writer fills slots by non-temporal stores
 };
 
 RaceResult race(SlotWorld& world, const RaceOptions& options);

@@ -32,15 +32,5 @@ TEST_P(SlotProtocol, ReadersThatShareARowSeeWholeVersionsOnly) {
   }
 }
 
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
-// As compilers, and libraries that fill large arrays, store them: publishing comes after these.
-TEST(SlotStores, PastTheCachesAreThereWhenTheyArePublished) {
-  SlotWorld world(3, 1);
-  const RaceOptions options{
-      .versions = 20'000, .reads = 5'000, .rows = {0}, .sleep = false, .streaming = true};
-  expect_flawless(race(world, options), options);
-}
-#endif
-
 }  // namespace
 }  // namespace memlease::testing
