@@ -142,7 +142,7 @@ void SlotWriter::note_own_version() {
 bool SlotWriter::may_copy(std::uint64_t number) const {
   if (number <= wire::unpack_publication(row_.publication.load()).version) return false;
   for (std::uint32_t s = 0; s < layout_.most; ++s) {
-    if (number <= board_.poisoned()[s].load() && !leaves_out("give a lost number again")) {
+    if (number <= board_.poisoned()[s].load() && !leaves_out("look at what is poisoned")) {
       return false;
     }
   }

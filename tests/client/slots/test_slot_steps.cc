@@ -238,6 +238,19 @@ bool numbers_go_on_above_what_is_poisoned() {
   return world.begin(1).version > torn.version;
 }
 
+// Of an array on several devices: who copies a version gives it the number that it has elsewhere.
+bool a_lost_number_does_not_come_back_by_a_copy() {
+  constexpr std::uint64_t kElsewhere = 5;
+  SlotWorld world(2, 1);
+  SlotWaitOf none;
+  world.publish();
+  world.writer(0).begin(none, nullptr, kElsewhere);
+  world.die(0);
+  world.writer(1).adopt(world.writer_row(SlotWorld::kTakeover));
+  world.give_right_to(1);
+  return world.writer(1).begin(none, nullptr, kElsewhere).outcome == Write::kNumberUsed;
+}
+
 bool bytes_that_a_death_may_have_torn_have_no_version() {
   SlotWorld world(2, 1);
   world.publish();
@@ -392,6 +405,8 @@ const Step kSlotSteps[] = {
      the_next_writer_goes_on_with_the_numbers},
     {"NumbersGoOnAboveWhatIsPoisoned", "go on above what is poisoned",
      numbers_go_on_above_what_is_poisoned},
+    {"ALostNumberDoesNotComeBackByACopy", "look at what is poisoned",
+     a_lost_number_does_not_come_back_by_a_copy},
     {"BytesThatADeathMayHaveTornHaveNoVersion", "hand the slot out",
      bytes_that_a_death_may_have_torn_have_no_version},
     {"WhatIsPublishedIsNeverGoneBefore", "slot word before publication",
