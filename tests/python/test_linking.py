@@ -9,7 +9,7 @@ from pathlib import Path
 import memlease
 import pytest
 
-pytestmark = pytest.mark.no_asan  # sanitized builds take the shared gRPC
+pytestmark = pytest.mark.private_grpc
 
 BUILD = Path(os.environ["MEMLEASE_BUILD_DIR"])
 PACKAGE = Path(memlease.__file__).parent
