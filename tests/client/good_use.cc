@@ -1,6 +1,7 @@
 // What programs write against the headers.
 #include <memlease/memlease.h>
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -38,14 +39,18 @@ void simulate(const memlease::Client& client) {
   if (const auto units = field.attributes().find("units"); units != field.attributes().end()) {
     options.name = std::get<std::string>(units->second);
   }
-  if (auto lease = field.try_write()) {
+  using namespace std::chrono_literals;
+  if (auto lease = field.try_write(0s)) {
     for (float& value : lease->view<float, 2>()) value = 1;
     lease->publish();
   }
   std::optional<memlease::ReadLease> kept;
   if (auto lease = field.try_read({0, field.version()})) kept = std::move(lease);
   std::vector<memlease::ReadLease> leases;
-  leases.push_back(field.read());
+  leases.push_back(field.read({}));
+  leases.push_back(field.read(1s));
+  leases.push_back(field.read(std::chrono::steady_clock::now() + 500ms));
+  if (auto lease = field.try_read(memlease::Timeout(10ms))) kept = std::move(lease);
   const memlease::View<const float, 2> view = leases.front().view<float, 2>();
   const memlease::Span<const float, 2> span = view.span();
   const float total = memlease::visit_indexer(span, [](auto indexer) {
@@ -69,7 +74,7 @@ void exchange(const memlease::Array& left, const memlease::Array& field) {
   using memlease::Range;
   const std::size_t last = 5;
   const auto theirs = left.read();
-  auto lease = field.update();
+  auto lease = field.update(std::chrono::seconds(3));
   const memlease::Span<float, 1> halo = lease.span<float, 1>({Range(), 0});
   const auto from = theirs.span<float, 1>({Range(), last}).begin();
   for (float& value : halo) value = *from;

@@ -89,3 +89,10 @@ def test_the_module_needs_the_library_and_what_every_system_has():
 @pytest.mark.parametrize("program", ["memleased", "memleasectl"])
 def test_the_programs_need_what_every_system_has(folder, program):
     assert needed_by(folder / program) <= EVERYWHERE
+
+
+@pytest.mark.usefixtures("memlease_daemon")
+def test_a_plug_in_that_is_closed():
+    """The thread that has called it ends after that."""
+    plugin = BUILD / "tests" / "libplugin_of_memlease.so"
+    assert output_of(BUILD / "tests" / "plugins", plugin) == "done\n"

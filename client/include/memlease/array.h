@@ -87,22 +87,43 @@ class MEMLEASE_API Array {
   // (event_waits = host), it waits for the version, too: event_wait_timeout_s at most, then
   // Timeout.
   [[nodiscard]] ReadLease read(const ReadOptions& options = {}) const;
+  // With a timeout alone: read(1s). So with the calls below.
+  template <typename T, internal::IfTimeout<T> = 0>
+  [[nodiscard]] ReadLease read(const T& timeout) const {
+    return read(ReadOptions{0, 0, timeout, {}});
+  }
   // The same without an exception where read() would throw Timeout: gives nothing then. Its timeout
   // is zero by default: it does not wait.
   [[nodiscard]] std::optional<ReadLease> try_read(const ReadOptions& options = {}) const;
+  template <typename T, internal::IfTimeout<T> = 0>
+  [[nodiscard]] std::optional<ReadLease> try_read(const T& timeout) const {
+    return try_read(ReadOptions{0, 0, timeout, {}});
+  }
 
   // The next version, to be filled. Throws NoFreeSlot at the deadline, Denied without write access
   // or where another process is the exclusive writer, Busy where this process itself holds the only
   // slot. No call to the daemon while this process keeps writer ownership. Streams and event_waits:
   // as read(), for the slot's earlier users.
   [[nodiscard]] WriteLease write(const WriteOptions& options = {}) const;
+  template <typename T, internal::IfTimeout<T> = 0>
+  [[nodiscard]] WriteLease write(const T& wait) const {
+    return write(WriteOptions{wait, {}});
+  }
   // The same for whoever would rather skip a version: gives nothing, and no reason, where write()
   // would throw NoFreeSlot or Timeout. Its wait is zero by default: it does not wait. It may call
   // the daemon for writer ownership, and where readers hold all slots for one more; a daemon that
   // has refused one is not asked again for a tenth of a second.
   [[nodiscard]] std::optional<WriteLease> try_write(const WriteOptions& options = {}) const;
+  template <typename T, internal::IfTimeout<T> = 0>
+  [[nodiscard]] std::optional<WriteLease> try_write(const T& wait) const {
+    return try_write(WriteOptions{wait, {}});
+  }
   // As write(), starting with the bytes of the current version (a copy; with slots=1 in place).
   [[nodiscard]] WriteLease update(const WriteOptions& options = {}) const;
+  template <typename T, internal::IfTimeout<T> = 0>
+  [[nodiscard]] WriteLease update(const T& wait) const {
+    return update(WriteOptions{wait, {}});
+  }
 
   // `after`: begin with a version above this one; 0 begins with the current one. `stream`: as in
   // ReadOptions, for each lease.

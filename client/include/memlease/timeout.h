@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <type_traits>
 
 namespace memlease {
 
@@ -55,5 +56,11 @@ class Timeout : public std::optional<std::chrono::nanoseconds> {
 
   std::optional<std::chrono::steady_clock::time_point> end_;
 };
+
+namespace internal {
+// What becomes a Timeout, such as 1s.
+template <typename T>
+using IfTimeout = std::enable_if_t<std::is_convertible_v<const T&, Timeout>, int>;
+}  // namespace internal
 
 }  // namespace memlease

@@ -1,5 +1,14 @@
 #pragma once
 
+#include <cstddef>  // which says how the standard library is compiled
+
+// The library has been compiled without: vectors and strings in calls to it would be other types.
+#if defined(_GLIBCXX_DEBUG)
+#error \
+    "memlease: _GLIBCXX_DEBUG changes std::vector and others, which libmemlease.so does not share: \
+compile with -D_GLIBCXX_ASSERTIONS instead, which checks as many accesses and changes no type"
+#endif
+
 #define MEMLEASE_VERSION_MAJOR 0
 #define MEMLEASE_VERSION_MINOR 1
 #define MEMLEASE_VERSION_PATCH 0
