@@ -15,6 +15,10 @@ bool ForBindings::is_strict(const WriteLease& lease) noexcept { return lease.str
 
 bool ForBindings::is_empty(const WriteLease& lease) noexcept { return !lease.used_; }
 
+bool ForBindings::would_lose(const WriteLease& lease) noexcept {
+  return lease.state_ != nullptr && lease.used_ && !lease.state_->forked();
+}
+
 bool ForBindings::should_warn_of_views(const Array& array) {
   OpenArray& state = array.state();
   return !state.forked() && state.view_warning().take(false);

@@ -300,6 +300,7 @@ void* WriteLease::data() const {
   const OpenArray& state = live();
   if (state.gpu() != nullptr) internal::check(host_wait_slot_once(*state.gpu(), streams_));
   used_ = true;
+  state_->writing().pass_to_this_thread();
   return data_;
 }
 

@@ -294,12 +294,22 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
   }
 }
 
+// Nobody would end that write meanwhile.
+absl::Status refuse_own_write(const OpenArray& array) {
+  if (auto status = array.usable(); !status.ok()) return status;
+  return make_error(
+      ErrorCode::kBusy,
+      fmt::format("this thread itself has begun a write of '{}' that has not ended", array.name()),
+      "Publish or drop that lease first (in Python: leave its `with`); put() is a write, too.");
+}
+
 // At first without waiting, so that the clock is looked at only if there is something to wait for.
 absl::Status enter_writing(OpenArray& array, WaitLimit& wait_limit) {
   // The lock may be held by a thread that is not in this process.
   if (array.forked()) return array.usable();
   for (std::chrono::nanoseconds slice{0}; !array.writing().enter(slice);
        slice = wait_limit.slice()) {
+    if (array.writing().entered_by_this_thread()) return refuse_own_write(array);
     if (auto status = wait_limit.step(); !status.ok()) return status;
     if (wait_limit.expired()) {
       return make_error(

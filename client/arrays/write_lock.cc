@@ -4,7 +4,7 @@ namespace memlease::internal {
 
 bool WriteLock::acquire(std::chrono::nanoseconds slice) {
   if (!take(slice)) return false;
-  taker_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  pass_to_this_thread();
   return true;
 }
 

@@ -18,7 +18,11 @@ class WriteLock {
   bool acquire(std::chrono::nanoseconds slice);
   void release();
   bool taken() const { return word_.load() != kFree; }
-  // By this thread, and nobody has released it since.
+  // For whoever has it: it has gone to this thread, as a lease may.
+  void pass_to_this_thread() {
+    taker_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  }
+  // By this thread, or passed to it, and nobody has released it since.
   bool taken_by_this_thread() const {
     return taker_.load(std::memory_order_relaxed) == std::this_thread::get_id();
   }

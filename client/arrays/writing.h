@@ -20,7 +20,9 @@ class Writing {
   void leave() { lock_.release(); }
   // Thread-safe. Somebody has entered.
   bool entered() const { return lock_.taken(); }
-  // This thread has, and nobody has left since.
+  // The lease of whoever has entered is used by this thread, which may be another one.
+  void pass_to_this_thread() { lock_.pass_to_this_thread(); }
+  // This thread has, or uses its lease, and nobody has left since.
   bool entered_by_this_thread() const { return lock_.taken_by_this_thread(); }
 
   // What follows is for whoever has entered.

@@ -86,7 +86,7 @@ Raises
 NoFreeSlot
     Every slot was being read until the deadline; the message names the readers.
 Busy
-    This process itself holds the only slot.
+    This process itself holds the only slot, or this thread has a write lease of the array.
 Denied
     The caller may only read.
 InvalidArgument

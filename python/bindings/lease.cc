@@ -52,6 +52,7 @@ PyLease<Lease>::~PyLease() {
   if constexpr (kReadonly) live_.remove(*this);
   if (views_.empty() && !on_device()) return;
   const py::error_scope pending;
+  if constexpr (!kReadonly) warn_of_loss();
   keep_array_if_used();
   if (!kReadonly) views_.end_writing();
   if (on_device()) without_gil([this] { const Lease last = std::move(lease_); });
@@ -273,6 +274,16 @@ void PyLease<WriteLease>::assign(py::handle key, py::handle source) {
   // NumPy cannot reach what is on a GPU.
   if (refused.matches(PyExc_TypeError) && fill_from_gpu(key, source)) return;
   throw py::error_already_set(refused);
+}
+
+// As Python's files, which warn where nobody has closed them.
+template <>
+void PyLease<WriteLease>::warn_of_loss() const {
+  if (!internal::ForBindings::would_lose(lease_)) return;
+  const std::string text =
+      "a write lease of '" + array().name +
+      "' was dropped before it was published, with what was written: use `with`, or publish()";
+  if (PyErr_WarnEx(PyExc_ResourceWarning, text.c_str(), 1) != 0) PyErr_WriteUnraisable(nullptr);
 }
 
 template <>

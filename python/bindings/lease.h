@@ -92,6 +92,8 @@ class PyLease {
  private:
   // Before the lease ends: takes the NumPy array back, or lets it keep the slot.
   void keep_array_if_used();
+  // Of a write lease that dies: a ResourceWarning, where what was written goes with it.
+  void warn_of_loss() const;
   // Into a write lease; false if the source is not on a GPU, or `key` is not all of the lease.
   bool fill_from_gpu(py::handle key, py::handle source);
   bool on_device() const { return array().on_device(); }

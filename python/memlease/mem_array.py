@@ -147,7 +147,8 @@ class MemArray(Closing):
 
         It has the newest version's elements, where the array is. A clean end of its ``with``
         publishes what was changed; an exception changes nothing. Readers go on with the last
-        version. `Timeout` after `wait` seconds, 10 by default.
+        version. `Timeout` after `wait` seconds, 10 by default; `Busy` where this thread itself has
+        it.
         """
         return self._array.update(stream=stream, wait=wait)
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -117,7 +118,9 @@ TEST_F(Tries, SkipAWriteWhileAnotherIsUnderWay) {
   publish(array);
   {
     const WriteLease mine = array.write();
-    EXPECT_FALSE(array.try_write()) << "in this process";
+    std::thread([&] { EXPECT_FALSE(array.try_write()) << "in this process"; }).join();
+    EXPECT_EQ(error_of([&] { static_cast<void>(array.try_write()); }), ErrorCode::Busy)
+        << "in this thread";
   }
   run("connect");
   run("write a 1000");

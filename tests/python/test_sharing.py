@@ -204,7 +204,7 @@ def test_a_killed_writer_leaves_the_last_version(memlease_client):
     [
         "lease = a.read()",
         "v = a.read().array",
-        "w = a.write(); v = w.array",
+        "import warnings; warnings.simplefilter('ignore'); w = a.write(); v = w.array",
         "m = memoryview(a.read())",
     ],
 )

@@ -20,6 +20,9 @@ struct MEMLEASE_API ForBindings {
   // Nobody has asked for its bytes.
   static bool is_empty(const WriteLease& lease) noexcept;
 
+  // Its end would lose what somebody has written: it goes on, and its bytes have been asked for.
+  static bool would_lose(const WriteLease& lease) noexcept;
+
   // Is the user to be told that views keep slots which a writer waits for? True once an array and
   // process. For after a write() of this process, and for before the end of a lease with views.
   static bool should_warn_of_views(const Array& array);

@@ -184,7 +184,8 @@ class MemArray {
     options.stream = stream;
     return Reading(array_.read(options), on_device());
   }
-  // Waits for another lock of the array's for `wait`, 10 seconds by default, then throws Timeout.
+  // Waits for another lock of the array's for `wait`, 10 seconds by default, then throws Timeout;
+  // Busy where this thread itself has it.
   [[nodiscard]] Lock lock(Stream stream = {}, Timeout wait = {}) const {
     WriteOptions options;
     options.stream = stream;

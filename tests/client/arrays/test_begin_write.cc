@@ -1,5 +1,6 @@
 // How a write comes by ownership and a slot, and what it leaves behind where it does not, on fakes.
 #include <chrono>
+#include <future>
 #include <string>
 #include <thread>
 
@@ -165,12 +166,34 @@ TEST_F(BeginWriteTest, ASlotThatIsReleasedEndsTheWait) {
 
 TEST_F(BeginWriteTest, WaitsForTheWriteOfAnotherThread) {
   grant_ownership();
-  ASSERT_TRUE(array->writing().enter(0ns));
+  std::thread([&] { ASSERT_TRUE(array->writing().enter(0ns)); }).join();
   const auto status = begin(1ms);
   EXPECT_EQ(wire::code_of(status), ErrorCode::kTimeout);
   EXPECT_THAT(std::string(status.message()), HasSubstr("already has a write lease"));
   array->writing().leave();
   publish_next();
+}
+
+TEST_F(BeginWriteTest, RefusesAtOnceToWaitForTheWriteOfItsOwnThread) {
+  grant_ownership();
+  ASSERT_TRUE(begin().ok());
+  WriteAttempt second;
+  WaitLimit within = limit(60s);
+  const auto status = begin_write(*array, within, second);
+  EXPECT_EQ(wire::code_of(status), ErrorCode::kBusy);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("this thread itself"));
+  array->end_write(attempt.slot, attempt.version, true);
+  publish_next();
+}
+
+TEST_F(BeginWriteTest, AnArrayThatIsClosedInsideOfItsWriteIsClosedRatherThanBusy) {
+  grant_ownership();
+  ASSERT_TRUE(begin().ok());
+  array->close_handle();
+  WriteAttempt second;
+  WaitLimit within = limit(60s);
+  EXPECT_EQ(wire::code_of(begin_write(*array, within, second)), ErrorCode::kClosed);
+  array->end_write(attempt.slot, attempt.version, false);
 }
 
 TEST_F(BeginWriteTest, AWithdrawnArrayIsNotWritten) {
@@ -217,7 +240,9 @@ TEST_F(BeginWriteTest, ANumberForAReplicaKeepsOthersFromWritingHere) {
   WaitLimit within = limit();
   ASSERT_TRUE(begin_number(*array, within, number).ok());
   EXPECT_EQ(number, 2U);
-  EXPECT_EQ(wire::code_of(begin()), ErrorCode::kTimeout);
+  const auto other = std::async(std::launch::async, [&] { return begin(); }).get();
+  EXPECT_EQ(wire::code_of(other), ErrorCode::kTimeout);
+  EXPECT_EQ(wire::code_of(begin()), ErrorCode::kBusy);
   array->end_number();
   publish_next();
   EXPECT_EQ(attempt.version, 3U) << "its number is not given again";

@@ -37,6 +37,10 @@ TEST(WriteLock, KnowsTheThreadThatHasIt) {
   ASSERT_TRUE(lock.acquire(0s));
   EXPECT_TRUE(lock.taken_by_this_thread());
   EXPECT_FALSE(std::async(std::launch::async, [&] { return lock.taken_by_this_thread(); }).get());
+  std::async(std::launch::async, [&] { lock.pass_to_this_thread(); }).get();
+  EXPECT_FALSE(lock.taken_by_this_thread());
+  lock.pass_to_this_thread();
+  EXPECT_TRUE(lock.taken_by_this_thread());
   lock.release();
   EXPECT_FALSE(lock.taken_by_this_thread());
 }
