@@ -15,6 +15,7 @@
 #include "client/arrays/wait_limit.h"
 #include "client/session/fork_guard.h"
 #include "client/session/signals_blocked.h"
+#include "wire/descriptor_limit.h"
 #include "wire/error.h"
 #include "wire/hooks/test_hooks.h"
 #include "wire/unique_fd.h"
@@ -24,8 +25,12 @@ namespace {
 
 // A loop that takes a version and waits again keeps its thread.
 constexpr std::chrono::seconds kIdle{1};
-constexpr const char* kFewer =
-    "Close followers and arrays that nobody waits for, or raise the limit (ulimit -n, ulimit -u).";
+
+// Where there is no descriptor or thread left.
+std::string fewer() {
+  return "Close followers and arrays that nobody waits for, or " + wire::raise_descriptor_limit() +
+         " or that of threads (ulimit -u).";
+}
 
 // The places of those whose session has ended, whatever the reason.
 std::vector<std::size_t> without_session(const std::vector<Awaited>& all) {
@@ -87,7 +92,7 @@ absl::StatusOr<int> EventWatcher::open(ArrayEvent& event, Awaited awaited) {
   if (event.is_open() && !event.forked()) return event.fd_.load();
   if (!made) {
     return wire::errno_error(wire::ErrorCode::kOutOfMemory, "an event descriptor cannot be made",
-                             error, kFewer);
+                             error, fewer());
   }
   // A child's takes the place of its parent's, which is left open for that process.
   int fd = event.fd_.load();
@@ -95,7 +100,7 @@ absl::StatusOr<int> EventWatcher::open(ArrayEvent& event, Awaited awaited) {
     fd = made.release();
   } else if (::dup3(made.get(), fd, O_CLOEXEC) < 0) {
     return wire::errno_error(wire::ErrorCode::kOutOfMemory, "an event descriptor cannot be made",
-                             errno, kFewer);
+                             errno, fewer());
   }
   event.fork_generation_ = fork_generation();
   event.readable_ = false;
@@ -107,7 +112,7 @@ absl::StatusOr<int> EventWatcher::open(ArrayEvent& event, Awaited awaited) {
   awaited.newer_than = event.taken_ = std::max(event.taken_, awaited.newer_than);
   if (!watch(event, std::move(awaited))) {
     return wire::make_error(wire::ErrorCode::kOutOfMemory,
-                            "the thread that waits for arrays cannot be started", kFewer);
+                            "the thread that waits for arrays cannot be started", fewer());
   }
   return fd;
 }

@@ -10,6 +10,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "fmt/format.h"
+#include "wire/descriptor_limit.h"
 #include "wire/error.h"
 #include "wire/frame_socket.h"
 #include "wire/place.h"
@@ -117,7 +118,7 @@ absl::StatusOr<SharedFile> AttachClient::ask(wire::FileId file, InterruptCheck i
   if (reply->fd_lost) {
     return make_error(ErrorCode::kOutOfMemory,
                       "this process has no file descriptor free for what the daemon passes to it",
-                      "Close files, or raise its limit of open files (ulimit -n).");
+                      "Close files, or " + wire::raise_descriptor_limit() + ".");
   }
   const auto* answer = std::get_if<wire::FileFrame>(&reply->frame.payload);
   if (answer == nullptr || answer->file != file || !reply->fd) {
@@ -155,10 +156,11 @@ absl::StatusOr<Reply> AttachClient::await_answer(InterruptCheck interrupt) {
 void AttachClient::drop() {
   const wire::MutexLock lock(mutex_);
   if (state_ == State::kConnected) state_ = State::kLost;
-  ::shutdown(socket_->get(), SHUT_RDWR);
+  if (!socket_->closed_by_program()) ::shutdown(socket_->get(), SHUT_RDWR);
 }
 
 absl::Status AttachClient::lost(std::string_view reason) {
+  if (socket_->closed_by_program()) reason = "this program has closed its descriptor";
   drop();
   const wire::MutexLock lock(mutex_);
   if (state_ == State::kSaidGoodbye) return closed();
@@ -170,7 +172,7 @@ absl::Status AttachClient::lost(std::string_view reason) {
 
 bool AttachClient::alive() {
   pollfd entry{socket_->get(), POLLRDHUP, 0};
-  if (entry.fd < 0) return false;
+  if (entry.fd < 0 || socket_->closed_by_program()) return false;
   if (::poll(&entry, 1, 0) != 0) return false;
   const wire::MutexLock lock(mutex_);
   if (!fetching_ && unanswered_) {
@@ -186,6 +188,7 @@ void AttachClient::goodbye() {
   const wire::MutexLock lock(mutex_);
   if (state_ != State::kConnected) return;
   state_ = State::kSaidGoodbye;
+  if (socket_->closed_by_program()) return;
   wire::send_frame(socket, wire::encode_frame({0, wire::ByeFrame{}}, welcome_.protocol));
   ::shutdown(socket, SHUT_RDWR);
 }

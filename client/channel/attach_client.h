@@ -46,6 +46,7 @@ class AttachClient : public FileSource {
   absl::StatusOr<SharedFile> fetch(wire::FileId file,
                                    InterruptCheck interrupt = kNoInterrupts) override;
   bool alive() override;
+  bool closed_by_program() override { return socket_->closed_by_program(); }
   void goodbye() override;
 
  private:

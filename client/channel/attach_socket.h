@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -21,12 +22,15 @@ class AttachSocket {
 
   // -1 in a forked child.
   int get() const { return fd_.load(); }
+  // The program has closed the descriptor, which is nobody's or another file's now.
+  bool closed_by_program() const;
 
  private:
   AttachSocket() = default;
   void close();
 
   std::atomic<int> fd_{-1};
+  std::uint64_t inode_ = 0;
   const ForkObserver observer_{[this] { close(); }};
 };
 

@@ -40,13 +40,14 @@ struct State {
   bool stop ABSL_GUARDED_BY(mutex) = false;       // the lingerer must end now
   bool lingering ABSL_GUARDED_BY(mutex) = false;  // the lingerer has not made its decision yet
   std::thread lingerer ABSL_GUARDED_BY(mutex);
+  PollSet poll_set;  // constant
   Clock::time_point last_use ABSL_GUARDED_BY(mutex);
   Channels channels ABSL_GUARDED_BY(mutex);
 };
 
 // No call is in flight.
 void shut_down(State& s) ABSL_EXCLUSIVE_LOCKS_REQUIRED(s.mutex) {
-  if (!s.up) return;
+  if (!s.up || !s.poll_set.whole()) return;  // as drop_channel()
   s.up = false;
   s.channels.clear();
   grpc_shutdown_blocking();
@@ -111,7 +112,6 @@ bool is_held = false;  // state->mutex is, by the thread that forks, which alone
 bool quiet = false;    // gRPC is down over the fork; likewise
 // False: this is a child that has no epoll set of its own.
 bool child_may_call ABSL_GUARDED_BY(first_use) = true;
-PollSet poll_set ABSL_GUARDED_BY(first_use);
 
 // The handlers are not checked: one takes locks that another gives back.
 void hold_calls() ABSL_NO_THREAD_SAFETY_ANALYSIS {
@@ -136,8 +136,10 @@ void go_on_in_parent() ABSL_NO_THREAD_SAFETY_ANALYSIS {
 void begin_again_in_child() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   if (is_held) {
     is_held = false;
-    child_may_call = child_may_call && quiet && poll_set.renew();
+    const PollSet poll_set = state->poll_set;
+    child_may_call = child_may_call && quiet && poll_set.whole() && poll_set.renew();
     state = new State;
+    state->poll_set = poll_set;
   }
   first_use.unlock();
 }
@@ -157,16 +159,25 @@ void prepare_process() ABSL_EXCLUSIVE_LOCKS_REQUIRED(first_use) {
   const SignalsBlocked blocked;
   grpc_init();
   grpc_shutdown_blocking();
-  poll_set.find();  // if it is not there, renew() says so
   state = new State;
+  state->poll_set.find();  // if it is not there, renew() says so
   pthread_atfork(hold_calls, nullptr, nullptr);
   std::atexit(at_exit);  // runs before gRPC's statics are destroyed, which were made earlier
+}
+
+absl::Status descriptors_closed() {
+  return wire::make_error(
+      wire::ErrorCode::kUnsupported,
+      "this program has closed descriptors that gRPC cannot do without, as daemonisers and "
+      "os.closerange() do",
+      "Connect after that, or let it close the program's own descriptors alone.");
 }
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> begin_call(State& s, const ControlSocket& to) {
   const wire::MutexLock lock(s.mutex);
   while (s.quiescing != 0) s.changed.wait(s.mutex);
   if (auto room = wire::check_descriptors(); !room.ok()) return room;
+  if (s.up ? !s.poll_set.whole() : !s.poll_set.repair()) return descriptors_closed();
   auto known = s.channels.find(to.number());
   if (known == s.channels.end()) {
     auto socket = to.connect();
@@ -187,9 +198,14 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> begin_call(State& s, const Contro
   return known->second;
 }
 
+// Without its poll set gRPC would abort.
+void drop_channel(State& s, const ControlSocket& to) ABSL_EXCLUSIVE_LOCKS_REQUIRED(s.mutex) {
+  if (s.poll_set.whole()) s.channels.erase(to.number());
+}
+
 void end_call(State& s, const ControlSocket& to, bool broken) {
   const wire::MutexLock lock(s.mutex);
-  if (broken) s.channels.erase(to.number());
+  if (broken) drop_channel(s, to);
   s.last_use = Clock::now();
   if (--s.calls == 0 && !s.lingering && s.up) {
     if (s.lingerer.joinable()) s.lingerer.join();  // it has left its last critical section
@@ -237,7 +253,7 @@ void forget_control_channel(const ControlSocket& socket) {
   }
   if (used == nullptr) return;
   const wire::MutexLock lock(used->mutex);
-  used->channels.erase(socket.number());
+  drop_channel(*used, socket);
 }
 
 absl::Status run_control_call(

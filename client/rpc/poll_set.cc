@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -46,6 +47,13 @@ bool only_entry(const std::string& fd, Entry& entry) {
   return entries == 1;
 }
 
+// The same file under a number from `least` on: the lower ones may be those that are wanted.
+int moved_up(int fd, int least) {
+  const int moved = fcntl(fd, F_DUPFD_CLOEXEC, least);
+  if (fd >= 0) close(fd);
+  return moved;
+}
+
 }  // namespace
 
 bool PollSet::find() {
@@ -66,8 +74,9 @@ bool PollSet::find() {
 
 bool PollSet::renew() const {
   if (epoll_ < 0) return false;
-  const int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  const int epoll = epoll_create1(EPOLL_CLOEXEC);
+  const int above = std::max(epoll_, event_) + 1;
+  const int event = moved_up(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), above);
+  const int epoll = moved_up(epoll_create1(EPOLL_CLOEXEC), above);
   epoll_event wake{};
   wake.events = events_;
   wake.data.u64 = data_;
@@ -77,6 +86,17 @@ bool PollSet::renew() const {
   if (event >= 0) close(event);
   if (epoll >= 0) close(epoll);
   return renewed;
+}
+
+bool PollSet::whole() const {
+  epoll_event wake{};
+  wake.events = events_;
+  wake.data.u64 = data_;
+  return epoll_ < 0 || epoll_ctl(epoll_, EPOLL_CTL_MOD, event_, &wake) == 0;
+}
+
+bool PollSet::numbers_free() const {
+  return fcntl(epoll_, F_GETFD) < 0 && fcntl(event_, F_GETFD) < 0;
 }
 
 }  // namespace memlease::internal

@@ -16,7 +16,14 @@ class PollSet {
   // In the child. Async-signal-safe. False if the system has no more descriptors.
   bool renew() const;
 
+  // Still what find() has found, or nothing was: this program has not closed it.
+  bool whole() const;
+  // While gRPC is shut down: makes it whole, where nobody has its numbers. False if it is not.
+  bool repair() const { return whole() || (numbers_free() && renew()); }
+
  private:
+  bool numbers_free() const;
+
   int epoll_ = -1;
   int event_ = -1;  // the set's only entry: gRPC's wake-up eventfd
   std::uint32_t events_ = 0;

@@ -40,7 +40,20 @@ absl::Status Session::usable() {
   const std::int64_t now = coarse_second();
   if (now != last_look_s_.load(std::memory_order_relaxed)) {
     last_look_s_.store(now, std::memory_order_relaxed);
-    if (!files_->alive() || control_->session_ended()) lost_.store(true);
+    if (!files_->alive()) {
+      closed_by_program_.store(files_->closed_by_program());
+      lost_.store(true);
+    } else if (control_->session_ended()) {
+      lost_.store(true);
+    }
+  }
+  if (closed_by_program_.load(std::memory_order_relaxed)) {
+    return wire::make_error(
+        ErrorCode::kDaemonLost,
+        fmt::format("this program has closed the descriptor of the connection to "
+                    "the daemon of {}, as daemonisers and os.closerange() do",
+                    directory_),
+        "Connect after that. Views stay readable.");
   }
   if (lost_.load(std::memory_order_relaxed)) {
     return wire::make_error(ErrorCode::kDaemonLost,

@@ -97,6 +97,7 @@ class Session final {
   const std::uint32_t fork_generation_;
   std::atomic<std::int64_t> last_look_s_{0};
   std::atomic<bool> lost_{false};
+  std::atomic<bool> closed_by_program_{false};  // which is why it is lost
   std::atomic<bool> kept_{false};
   std::atomic<bool> ended_{false};  // closed by its last user; set under mutex_
   std::atomic<std::uint64_t> copies_{0};

@@ -11,6 +11,7 @@
 
 #include "client/socket/directory.h"
 #include "fmt/format.h"
+#include "wire/descriptor_limit.h"
 #include "wire/error.h"
 #include "wire/place.h"
 
@@ -38,7 +39,7 @@ absl::Status connect_error(const std::string& path, int error) {
 
 absl::Status no_descriptor(const std::string& what, int error) {
   return wire::errno_error(ErrorCode::kOutOfMemory, what, error,
-                           "Close files, or raise the limit (ulimit -n).");
+                           "Close files, or " + wire::raise_descriptor_limit() + ".");
 }
 
 std::optional<uid_t> owner_of(const std::string& directory) {
@@ -68,10 +69,17 @@ int connect_to(int socket, const std::string& path) {
   return ok ? 0 : errno;
 }
 
+// The program may have closed it, and have another file there.
+bool is_socket(int fd) {
+  struct stat info{};
+  return ::fstat(fd, &info) == 0 && S_ISSOCK(info.st_mode);
+}
+
 // By the file, which no unlink(2) takes away, else by its name. 0, or errno.
 int connect_to(int socket, const SocketFile& file) {
   int error = ENOENT;
-  if (file.fd) error = connect_to(socket, fmt::format("/proc/self/fd/{}", file.fd.get()));
+  if (file.fd && is_socket(file.fd.get()))
+    error = connect_to(socket, fmt::format("/proc/self/fd/{}", file.fd.get()));
   return error == ENOENT ? connect_to(socket, file.path) : error;
 }
 

@@ -311,7 +311,7 @@ def test_no_descriptors_left_is_an_error(array):
             with contextlib.suppress(OSError):
                 while True:
                     taken.append(os.dup(0))
-            with pytest.raises(memlease.OutOfMemory, match="ulimit -n"):
+            with pytest.raises(memlease.OutOfMemory, match=r"which is 256 \(ulimit -n\)"):
                 await array.read_async(newer_than=1)
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

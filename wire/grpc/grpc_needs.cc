@@ -14,6 +14,7 @@
 #include <string>
 #include <system_error>
 
+#include "wire/descriptor_limit.h"
 #include "wire/error.h"
 #include "wire/try_threads.h"
 #include "wire/unique_fd.h"
@@ -52,7 +53,7 @@ absl::Status check_descriptors() {
     if (!fd) {
       return errno_error(ErrorCode::kOutOfMemory,
                          "this process has too few descriptors left to call the daemon", errno,
-                         "Close files, or raise the limit (ulimit -n).");
+                         "Close files, or " + raise_descriptor_limit() + ".");
     }
   }
   return absl::OkStatus();

@@ -42,6 +42,14 @@ TEST_F(SessionTest, SaysThatTheDaemonHasGoneWhenItLooks) {
   EXPECT_EQ(code(session.look()), ErrorCode::kDaemonLost);
 }
 
+TEST_F(SessionTest, SaysThatTheProgramItselfHasClosedTheDescriptor) {
+  files->gone = files->closed = true;
+  const auto status = session.look();
+  EXPECT_EQ(code(status), ErrorCode::kDaemonLost);
+  EXPECT_NE(wire::message_of(status).find("this program has closed"), std::string::npos);
+  EXPECT_EQ(session.look().message(), status.message());
+}
+
 TEST_F(SessionTest, IsLostWhenTheDaemonKnowsItNoMore) {
   control->has_ended = true;
   EXPECT_EQ(code(session.look()), ErrorCode::kDaemonLost);

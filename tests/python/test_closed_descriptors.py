@@ -1,0 +1,101 @@
+"""Programs that close descriptors which are not theirs, as daemonisers do."""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+START = """
+import os, threading, time
+import memlease
+import numpy as np
+
+def threads():
+    return len(os.listdir("/proc/self/task"))
+
+def say(call):
+    try:
+        print(call())
+    except memlease.Error as error:
+        print(type(error).__name__, error.message)
+
+alone = threads()
+client = memlease.connect(start=False)
+array = client.create("a", 3, "f8", fill=1)
+view = array.read().array
+"""
+REST = """
+while threads() > alone:  # gRPC's go when it has not been used for a moment
+    time.sleep(0.01)
+"""
+SAID = "this program has closed"
+
+
+def run(*parts):
+    ended = subprocess.run(
+        [sys.executable, "-c", "".join(map(textwrap.dedent, parts))],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    return ended.stdout.splitlines()
+
+
+@pytest.fixture(autouse=True)
+def _daemon(memlease_daemon):
+    return memlease_daemon
+
+
+def test_calls_say_so_and_a_new_connection_works():
+    said = run(START, REST, """
+        os.closerange(3, 4096)
+        say(client.list)
+        say(lambda: client.open("a"))
+        say(lambda: memlease.connect(start=False).put("b", [1]).version)
+        print(view.sum())
+        """)  # fmt: skip
+    lost = f"DaemonLost {SAID} the descriptor of the connection to the daemon of "
+    assert [line.startswith(lost) for line in said[:2]] == [True] * 2
+    assert said[2:] == ["1", "3.0"]
+
+
+def test_files_that_have_come_in_their_place_are_left_alone():
+    said = run(START, REST, """
+        os.closerange(3, 4096)
+        files = [os.open("/dev/null", os.O_RDONLY) for _ in range(64)]
+        say(client.list)
+        say(lambda: memlease.connect(start=False).list())
+        client.close()
+        print({os.fstat(file).st_rdev for file in files} == {os.stat("/dev/null").st_rdev})
+        """)  # fmt: skip
+    assert said[0].startswith(f"DaemonLost {SAID} the descriptor")
+    assert said[1].startswith(f"Unsupported {SAID} descriptors that gRPC cannot do without")
+    assert said[2] == "True"
+
+
+def test_a_program_goes_on_where_grpc_has_just_been_used():
+    said = run(START, """
+        client.list()
+        os.closerange(3, 4096)
+        say(lambda: memlease.connect(start=False).list())
+        print(view.sum())
+        """)  # fmt: skip
+    assert said[0].startswith(f"Unsupported {SAID} descriptors that gRPC cannot do without")
+    assert said[1] == "3.0"
+
+
+def test_a_daemon_of_the_programs_own_uses_what_it_has_opened():
+    said = run("import warnings; warnings.simplefilter('ignore')", START, """
+        reads, writes = os.pipe()
+        if os.fork() == 0:
+            os.dup2(writes, 2)
+            os.closerange(3, 4096)
+            os.write(2, str(array.get().sum()).encode())
+            os._exit(0)
+        os.close(writes)
+        print(os.read(reads, 100).decode())
+        """)  # fmt: skip
+    assert said == ["3.0"]
