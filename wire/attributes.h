@@ -22,7 +22,7 @@ using Attributes = std::map<std::string, AttributeValue, std::less<>>;
 inline constexpr std::size_t kMaxAttributeNameBytes = 255;
 // Of all attributes of an array. In a message they take no more than what is counted, and the
 // daemon takes messages of 64 KiB.
-inline constexpr std::uint64_t kMaxAttributeBytes = 32 * 1024;
+inline constexpr std::uint64_t kMaxAttributeBytes = std::uint64_t{32} << 10;
 
 // What they count: 16 bytes each and their names, 8 for each number, truth value and text, and the
 // texts themselves.

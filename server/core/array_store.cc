@@ -34,8 +34,9 @@ ArrayStore::DomainPages& ArrayStore::pages_of(const AccessDomain& domain) {
 absl::Status ArrayStore::charge(Array& array) {
   const auto charge = [&](Quota& quota, const Usage& amount) {
     auto charged = quota.charge(array.domain.uid, amount);
-    if (charged.ok()) array.charges.push_back(*std::move(charged));
-    return charged.status();
+    if (!charged.ok()) return charged.status();
+    array.charges.push_back(*std::move(charged));
+    return absl::OkStatus();
   };
   if (auto status = charge(quota_, {0, 1, 0}); !status.ok()) return status;
   if (array.attribute_bytes != 0) {

@@ -61,10 +61,9 @@ class BrokerWorld {
   server::Session& connect(uid_t uid) { return connect(peer_of(uid)); }
 
   // As the daemon does it: memory is made between the calls of the broker.
-  absl::StatusOr<server::Broker::Opened> try_create(server::Session& session,
-                                                    const wire::ArraySpec& spec,
-                                                    bool exist_ok = false,
-                                                    server::SharedAttributes attributes = {}) {
+  absl::StatusOr<server::Broker::Opened> try_create(
+      server::Session& session, const wire::ArraySpec& spec, bool exist_ok = false,
+      const server::SharedAttributes& attributes = {}) {
     for (;;) {
       auto creation = broker.create(session, spec, exist_ok, attributes);
       if (!creation.ok()) return creation.status();
