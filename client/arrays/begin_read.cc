@@ -36,12 +36,7 @@ absl::Status verdict(OpenArray& array, const ReadOptions& options, const ReadAtt
                                     options.version, array.name(), array.known_version()),
                         "Read the current one, or create the array with more slots.");
     case ReadOutcome::kProducerDied:
-      return make_error(
-          ErrorCode::kProducerDied,
-          fmt::format("the writer of '{}' died in the middle of version {}", array.name(),
-                      attempt.version),
-          fmt::format("Wait for the next version of another writer: read(newer_than={}).",
-                      attempt.version));
+      return producer_died(array, attempt.version);
     case ReadOutcome::kWriteAborted:
       return make_error(
           ErrorCode::kWriteAborted,
@@ -124,6 +119,13 @@ ReadAttempt await_change(OpenArray& array, SlotReader& reader, const ReadOptions
 }
 
 }  // namespace
+
+absl::Status producer_died(const OpenArray& array, std::uint64_t version) {
+  return make_error(
+      ErrorCode::kProducerDied,
+      fmt::format("the writer of '{}' died in the middle of version {}", array.name(), version),
+      fmt::format("Wait for the next version of another writer: read(newer_than={}).", version));
+}
 
 absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit& wait_limit,
                         ReadAttempt& attempt) {

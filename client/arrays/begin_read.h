@@ -16,5 +16,7 @@ namespace memlease::internal {
 // a replica: see client/arrays/replicas.h.
 absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit& wait_limit,
                         ReadAttempt& attempt);
+// The error of a read of this version, whose writer died before it was complete.
+absl::Status producer_died(const OpenArray& array, std::uint64_t version);
 
 }  // namespace memlease::internal

@@ -1,5 +1,7 @@
 #include "client/arrays/places.h"
 
+#include <algorithm>
+
 #include "wire/error.h"
 
 namespace memlease::internal {
@@ -8,6 +10,13 @@ Places::Arrays Places::all() const {
   Arrays all = {here_};
   all.insert(all.end(), others_.begin(), others_.end());
   return all;
+}
+
+bool Places::lost(std::uint64_t version) const {
+  const auto arrays = all();
+  return std::any_of(arrays.begin(), arrays.end(), [&](const auto& array) {
+    return is_poisoned(array->board(), array->layout(), version);
+  });
 }
 
 absl::StatusOr<Places::Newest> Places::find_newest(InterruptCheck interrupt) const {

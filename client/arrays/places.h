@@ -32,6 +32,9 @@ class Places {
     return (home_->board().elsewhere.load() & ~own) == (written_ & ~own);
   }
   Arrays all() const;
+  // Whoever was about to publish this version somewhere has died. To be asked before newest(): if
+  // that is older, the version will never come.
+  bool lost(std::uint64_t version) const;
 
   // The number of the newest version anywhere; 0: none. Calls the daemon for the page of a writer
   // that this process has not met. An interrupt; kWithdrawn.

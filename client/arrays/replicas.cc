@@ -1,6 +1,7 @@
 #include "client/arrays/replicas.h"
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -268,14 +269,15 @@ absl::Status bring_newest(ArrayHandle& handle, const Copier& copier) {
   return newest.ok() ? bring(*places, *newest, copier) : newest.status();
 }
 
-// Until a version above `after` is somewhere, or a further replica is written, or the end of the
-// wait.
-absl::Status await_newer(const Places& places, std::uint64_t after, WaitLimit& wait_limit) {
+// Until a version above `after` is somewhere, or a further replica is written, or `is_over`, or the
+// end of the wait.
+absl::Status await_newer(const Places& places, std::uint64_t after,
+                         const std::function<bool()>& is_over, WaitLimit& wait_limit) {
   std::vector<Awaited> all;
   for (auto& array : places.all()) {
     const auto reader = array->reader([&] { return wait_limit.check_call(); });
     if (!reader.ok()) return reader.status();
-    all.push_back({std::move(array), after, [&] { return !places.are_all(); }});
+    all.push_back({std::move(array), after, [&] { return !places.are_all() || is_over(); }});
     all.back().reader = *reader;
   }
   return await_any(all, wait_limit).status();
@@ -291,6 +293,8 @@ absl::Status begin_read_anywhere(ArrayHandle& handle, const ReadOptions& options
   for (;;) {
     const auto places = handle.places(check);
     if (!places.ok()) return places.status();
+    const auto is_lost = [&] { return options.version != 0 && places->lost(options.version); };
+    const bool lost = is_lost();
     const auto newest = places->newest(check);
     if (!newest.ok()) return newest.status();
     const bool last = wait_limit.expired();
@@ -304,10 +308,12 @@ absl::Status begin_read_anywhere(ArrayHandle& handle, const ReadOptions& options
       if (is_older) here.end_read(attempt.slot);
       const bool again = is_older || wire::code_of(status) == ErrorCode::kTimeout;
       if (status.ok() ? !is_older : !again || last) return status;
+    } else if (lost) {
+      return producer_died(handle.home_array(), options.version);
     } else if (last) {
       return begin_read(here, options, wait_limit, attempt);  // which says what did not come
     } else {
-      auto status = await_newer(*places, after, wait_limit);
+      auto status = await_newer(*places, after, is_lost, wait_limit);
       if (!status.ok()) return status;
     }
     if (auto status = wait_limit.step(); !status.ok()) return status;

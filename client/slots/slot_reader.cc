@@ -172,9 +172,13 @@ ReadAttempt SlotReader::no_version(const WriterRow& writer, std::uint64_t newer_
   return {poisoned(highest) ? ReadOutcome::kProducerDied : ReadOutcome::kWriteAborted, 0, highest};
 }
 
-bool SlotReader::poisoned(std::uint64_t version) const {
-  return std::any_of(board_.poisoned(), board_.poisoned() + layout_.most,
+bool is_poisoned(const wire::BoardRecord& board, wire::SlotLayout layout, std::uint64_t version) {
+  return std::any_of(board.poisoned(), board.poisoned() + layout.most,
                      [&](const Word& word) { return word.load() == version; });
+}
+
+bool SlotReader::poisoned(std::uint64_t version) const {
+  return is_poisoned(board_, layout_, version);
 }
 
 // Whoever lets go of a slot, a failed try too, may be the one that the writer waits for; a writer

@@ -37,6 +37,9 @@ struct ReadAttempt {
 };
 static_assert(sizeof(ReadAttempt) == 16);
 
+// By what the board says, a writer died before this version was complete. Calls nobody.
+bool is_poisoned(const wire::BoardRecord& board, wire::SlotLayout layout, std::uint64_t version);
+
 class SlotReader {
  public:
   // `row` is this process's own. All of it outlives this.

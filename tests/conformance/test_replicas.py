@@ -149,6 +149,44 @@ def copy_again_and_follow(here):
     return array.has_writer, seen
 
 
+def test_who_asks_for_a_number_that_is_lost_is_told_at_once(gpu):
+    """Also at home, for what was to be written elsewhere, and who waits for it already."""
+    _, reader = writer_and_reader(gpu, slots=3, published=7)
+    other = gpu.process()
+    assert reader.run(read_on_the_host) == (1, 7 * COUNT)
+    other.run(begin_a_write, "cuda:0")
+    reader.start(error_of_version, "host", 2)
+    other.kill()
+    assert reader.result() == "ProducerDied"
+    assert reader.run(error_of_version, "host", 2) == "ProducerDied"
+
+    home = gpu.process()
+    reader.run(write_on_the_host)
+    assert home.run(version_at_home) == 3
+    reader.run(begin_a_write, "host")
+    home.start(error_of_version, "cuda:0", 4)
+    reader.kill()
+    assert home.result() == "ProducerDied"
+    assert home.run(error_of_version, "cuda:0", 4) == "ProducerDied"
+
+
+def begin_a_write(here, device):
+    here.kept["lease"] = opened(here).on(device).write()
+
+
+def version_at_home(here):
+    with opened(here).read() as lease:
+        return lease.version
+
+
+def error_of_version(here, device, version):
+    try:
+        opened(here).on(device).read(version=version, timeout=8)
+    except memlease.Error as error:
+        return type(error).__name__
+    return "nothing"
+
+
 def test_followers_are_told_of_each_newest_version(gpu):
     writer, reader = writer_and_reader(gpu, slots=3, published=7)
     reader.start(follow_on_the_host)
