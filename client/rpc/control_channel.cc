@@ -102,7 +102,8 @@ bool quiesce(State& s) ABSL_EXCLUSIVE_LOCKS_REQUIRED(s.mutex) {
 // Handlers before a fork run in the opposite order of their registration, and gRPC registers its
 // own at its first init (where GRPC_ENABLE_FORK_SUPPORT is set). So ours are registered twice: when
 // this library is loaded, so that no fork slips into another thread's first call; and after gRPC's,
-// so that gRPC is down already when its handler looks.
+// so that gRPC is down already when its handler looks. Whichever runs first ends the library's own
+// threads, before it takes a mutex: one of them may be about to make a call.
 
 wire::Mutex first_use;
 // Leaked: threads may be in a call while the process exits, and in a forked child the parent's has
@@ -115,12 +116,14 @@ bool child_may_call ABSL_GUARDED_BY(first_use) = true;
 
 // The handlers are not checked: one takes locks that another gives back.
 void hold_calls() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  pause_threads();
   state->mutex.lock();
   quiet = quiesce(*state);
   is_held = true;  // over the fork: no call begins until go_on_in_parent
 }
 
 void stop_before_fork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  pause_threads();
   first_use.lock();
   if (state != nullptr && !is_held) hold_calls();
 }

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -21,9 +22,8 @@ struct Registry {
   std::vector<const ForkObserver*> observers ABSL_GUARDED_BY(mutex);
   // In the order in which they are taken.
   std::vector<wire::Mutex*> to_hold ABSL_GUARDED_BY(mutex);
-  std::vector<wire::Mutex*> held ABSL_GUARDED_BY(mutex);  // by the fork that goes on
-  std::vector<PausedThread> threads ABSL_GUARDED_BY(mutex);
-  std::vector<PausedThread> paused ABSL_GUARDED_BY(mutex);  // by the fork that goes on
+  std::vector<wire::Mutex*> held ABSL_GUARDED_BY(mutex);     // by the fork that goes on
+  std::vector<PausedThread> threads ABSL_GUARDED_BY(mutex);  // has only more
 };
 
 // Never destroyed: a fork may come after static destructors have begun.
@@ -31,6 +31,11 @@ Registry& registry() {
   static Registry* const the_registry = new Registry;
   return *the_registry;
 }
+
+// Of the fork that goes on in this thread: how many of these it has paused, from the first on, and
+// whether it has the mutexes.
+thread_local std::size_t threads_paused = 0;
+thread_local bool mutexes_taken = false;
 
 std::vector<PausedThread> threads() {
   Registry& all = registry();
@@ -47,29 +52,31 @@ std::vector<wire::Mutex*> to_hold() {
 // All locks stay taken over the fork, so that the child finds what they guard in order. Not
 // checked: one function takes them, another gives them back.
 void before_fork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  std::vector<PausedThread> paused = threads();
-  for (const PausedThread& thread : paused) thread.pause();
+  pause_threads();
   std::vector<wire::Mutex*> taken = to_hold();
   for (wire::Mutex* mutex : taken) mutex->lock();
   registry().mutex.lock();
   registry().held = std::move(taken);
-  registry().paused = std::move(paused);
+  mutexes_taken = true;
 }
 
 void unlock_all() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  mutexes_taken = false;
   const std::vector<wire::Mutex*> held = std::move(registry().held);
   registry().mutex.unlock();
   for (wire::Mutex* mutex : held) mutex->unlock();
 }
 
 void after_fork_in_parent() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  const std::vector<PausedThread> paused = std::move(registry().paused);
+  std::vector<PausedThread> resumed = registry().threads;
+  resumed.resize(std::exchange(threads_paused, 0));
   unlock_all();
-  for (const PausedThread& thread : paused) thread.resume();
+  for (const PausedThread& thread : resumed) thread.resume();
 }
 
 void after_fork_in_child() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   fork_count.fetch_add(1, std::memory_order_relaxed);
+  threads_paused = 0;
   for (const ForkObserver* observer : registry().observers) observer->forked();
   registry().observers.clear();
   unlock_all();
@@ -90,6 +97,12 @@ void hold_over_fork(wire::Mutex& mutex) {
 NoFork::NoFork() ABSL_NO_THREAD_SAFETY_ANALYSIS { registry().mutex.lock(); }
 
 NoFork::~NoFork() ABSL_NO_THREAD_SAFETY_ANALYSIS { registry().mutex.unlock(); }
+
+void pause_threads() {
+  if (mutexes_taken) return;
+  const std::vector<PausedThread> all = threads();
+  for (; threads_paused < all.size(); ++threads_paused) all[threads_paused].pause();
+}
 
 void pause_over_fork(void (*pause)(), void (*resume)()) {
   Registry& all = registry();

@@ -33,6 +33,10 @@ void hold_over_fork(wire::Mutex& mutex);
 // and `resume` lets it begin again, in the parent alone. To be called once for each.
 void pause_over_fork(void (*pause)(), void (*resume)());
 
+// For handlers before a fork, ahead of the first mutex that such a thread may want. Those that have
+// been paused for this fork stay so.
+void pause_threads();
+
 // While it lives no fork begins: for a step of which a child must not have one half, such as a
 // descriptor without the observer that closes it. For steps that do not wait; inside of it nothing
 // forks, and no observer begins or ends.
