@@ -20,6 +20,8 @@ endif()
 if(memlease_sanitizers)
   add_compile_options(-fsanitize=${memlease_sanitizers} -fno-sanitize-recover=all
                       -fno-omit-frame-pointer)
+  # These builds look for locks over calls, too (wire/held_mutexes.h).
+  add_compile_definitions(MEMLEASE_HELD_MUTEXES)
   add_link_options(-fsanitize=${memlease_sanitizers})
 endif()
 if(MEMLEASE_SANITIZE STREQUAL "address")

@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <climits>
 
+#include "wire/held_mutexes.h"
+
 namespace memlease::wire {
 namespace {
 
@@ -31,6 +33,7 @@ timespec deadline_after(std::chrono::nanoseconds timeout) {
 }  // namespace
 
 FutexResult futex_wait(std::span<const FutexWait> waits, std::chrono::nanoseconds timeout) {
+  expect_no_mutex_held("a wait");
   std::array<futex_waitv, FUTEX_WAITV_MAX> entries{};
   assert(waits.size() <= entries.size());
   for (std::size_t i = 0; i < waits.size(); ++i) {

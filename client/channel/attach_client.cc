@@ -13,6 +13,7 @@
 #include "wire/descriptor_limit.h"
 #include "wire/error.h"
 #include "wire/frame_socket.h"
+#include "wire/held_mutexes.h"
 #include "wire/place.h"
 
 namespace memlease::internal {
@@ -40,6 +41,7 @@ absl::Status forked() {
 
 absl::StatusOr<std::unique_ptr<AttachClient>> AttachClient::connect(const std::string& directory,
                                                                     InterruptCheck interrupt) {
+  wire::expect_no_mutex_held("the beginning of a session");
   auto socket = AttachSocket::connect(directory);
   if (!socket.ok()) return socket.status();
   const std::string path = fmt::format("{}/{}", directory, wire::kAttachSocket);
@@ -56,6 +58,7 @@ AttachClient::AttachClient(std::unique_ptr<AttachSocket> socket, std::string pat
 AttachClient::~AttachClient() { AttachClient::goodbye(); }
 
 absl::StatusOr<SharedFile> AttachClient::fetch(wire::FileId file, InterruptCheck interrupt) {
+  wire::expect_no_mutex_held("the fetch of a file from the daemon");
   // First, since in a forked child another thread of the parent may hold the lock for ever.
   if (socket_->get() < 0) return forked();
   // The check may fork.

@@ -19,6 +19,7 @@
 #include "wire/error.h"
 #include "wire/grpc/convert.h"
 #include "wire/grpc/grpc_needs.h"
+#include "wire/held_mutexes.h"
 #include "wire/mutex.h"
 
 namespace memlease::internal {
@@ -105,7 +106,7 @@ bool quiesce(State& s) ABSL_EXCLUSIVE_LOCKS_REQUIRED(s.mutex) {
 // so that gRPC is down already when its handler looks. Whichever runs first ends the library's own
 // threads, before it takes a mutex: one of them may be about to make a call.
 
-wire::Mutex first_use;
+wire::Mutex first_use{wire::kHeldOverWaits};
 // Leaked: threads may be in a call while the process exits, and in a forked child the parent's has
 // waiters that do not exist.
 State* state ABSL_GUARDED_BY(first_use) = nullptr;
@@ -141,6 +142,7 @@ void begin_again_in_child() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     is_held = false;
     const PollSet poll_set = state->poll_set;
     child_may_call = child_may_call && quiet && poll_set.whole() && poll_set.renew();
+    state->mutex.abandon();
     state = new State;
     state->poll_set = poll_set;
   }
@@ -226,6 +228,7 @@ void end_call(State& s, const ControlSocket& to, bool broken) {
 }  // namespace
 
 absl::Status run_user_code(absl::FunctionRef<absl::Status()> run) {
+  wire::expect_no_mutex_held("code of the user's in the middle of a call");
   State* used = nullptr;
   {
     const wire::MutexLock lock(first_use);
@@ -262,6 +265,7 @@ void forget_control_channel(const ControlSocket& socket) {
 absl::Status run_control_call(
     const ControlSocket& socket,
     const std::function<grpc::Status(const std::shared_ptr<grpc::Channel>&)>& call) {
+  wire::expect_no_mutex_held("a call to the daemon");
   State* used = nullptr;
   {
     const wire::MutexLock lock(first_use);

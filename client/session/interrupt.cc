@@ -7,6 +7,7 @@
 
 #include "absl/strings/cord.h"
 #include "wire/error.h"
+#include "wire/held_mutexes.h"
 
 namespace memlease::internal {
 namespace {
@@ -16,6 +17,7 @@ constexpr absl::string_view kExceptionUrl = "memlease/interrupt";
 }  // namespace
 
 absl::Status call_check(const std::function<void()>& check) {
+  wire::expect_no_mutex_held("a check for interrupts of the user's");
   try {
     if (check) check();
   } catch (...) {

@@ -1,5 +1,7 @@
 """Which mutexes there are, and whether docs/locks.md has a row for each of them.
 
+One that says it may be held over a wait (wire/held_mutexes.h) is among the page's exceptions, too.
+
 A row's first cell names the mutex as `Class::member_`, or `name` where it belongs to no class, or
 `function`'s where it is a static variable of a function; and its file, or that of the row above.
 """
@@ -16,7 +18,10 @@ FOLDERS = ("client", "server", "wire", "cuda", "python/bindings")
 # cuda/plugin includes nothing of the tree; spdlog wants a standard mutex.
 STANDARD = ("wire/mutex.h", "cuda/plugin/", "server/telemetry/log.cc")
 
-MUTEX = re.compile(r"^(\s*)(?:static |mutable )*wire::Mutex&? (\w+)(?: = [^;]*| ABSL_\w+\(.*\))?;")
+MUTEX = re.compile(
+    r"^(\s*)(?:static |mutable )*wire::Mutex&? (\w+)"
+    r"(?: = [^;]*| ABSL_\w+\(.*\)|(\{wire::kHeldOverWaits\}))?;"
+)
 OTHER = re.compile(r"std::(?:\w+_)?mutex\b|absl::Mutex\b|pthread_mutex_t\b")
 OWNER = re.compile(r"^(?:class|struct) (?:\w+\(?\)? )*?([\w:]+)(?: final)?(?: :.*)? \{$")
 FUNCTION = re.compile(r"^[\w:<>*&][\w:<>*& ]*?\b([\w:]+)\([^;]*$")
@@ -28,6 +33,7 @@ class Mutex:
     file: str
     line: int
     name: str  # as a row gives it
+    held_over_waits: bool = False
 
 
 def mutexes(root: Path) -> Iterator[Mutex]:
@@ -43,13 +49,14 @@ def mutexes(root: Path) -> Iterator[Mutex]:
             found = MUTEX.match(line)
             if found is None:
                 continue
-            indent, name = found.groups()
+            indent, name, waits = found.groups()
             if not indent:
-                yield Mutex(file, number, f"`{name}`")
+                named = f"`{name}`"
             elif owner.endswith("("):
-                yield Mutex(file, number, f"`{owner[:-1]}`'s")
+                named = f"`{owner[:-1]}`'s"
             else:
-                yield Mutex(file, number, f"`{owner}{name}`")
+                named = f"`{owner}{name}`"
+            yield Mutex(file, number, named, waits is not None)
 
 
 def rows(page: str) -> Iterator[tuple[str, str]]:
@@ -67,11 +74,15 @@ def rows(page: str) -> Iterator[tuple[str, str]]:
 
 
 def violations(root: Path) -> Iterator[str]:
-    known = set(rows((root / PAGE).read_text()))
+    page = (root / PAGE).read_text()
+    known = set(rows(page))
+    exceptions = page.partition("\n## Exceptions\n")[2]
     there = list(mutexes(root))
     for mutex in there:
         if (mutex.file, mutex.name) not in known:
             yield f"{mutex.file}:{mutex.line}: {mutex.name} has no row in {PAGE}"
+        if mutex.held_over_waits and mutex.name not in exceptions:
+            yield f"{mutex.file}:{mutex.line}: {mutex.name} is not among the exceptions of {PAGE}"
     for file, name in sorted(known - {(mutex.file, mutex.name) for mutex in there}):
         yield f"{PAGE}: {name} is not in {file}"
     for file, lines in _sources(root):

@@ -17,7 +17,13 @@ TABLE = """
 | `Good::mutex_`, `client/good.h` | a number | leaf |
 | `Good::other_mutex_` | another | leaf |
 | `start`'s, `client/good.cc` | a third | leaf |
+| `Waits::mutex_`, `client/waits.h` | a fourth | leaf |
+| `Over::mutex_`, `server/over.h` | a fifth | leaf |
 | `Gone::mutex_`, `client/gone.h` | nothing any more | leaf |
+
+## Exceptions
+
+- **`Waits::mutex_`, while it waits.**
 """
 INNOCENT = {
     lock_rules.PAGE: TABLE,
@@ -34,6 +40,7 @@ void start(int count) {
   static wire::Mutex& mutex = *new wire::Mutex;
 }
 """,
+    "client/waits.h": "struct Waits {\n  wire::Mutex mutex_{wire::kHeldOverWaits};\n};\n",
     "wire/mutex.h": "std::mutex mutex_;\n",
 }
 # file -> its text, and what must be said about it
@@ -43,6 +50,10 @@ PLANTED = {
     "server/c.h": ("struct Good {\n  wire::Mutex mutex_;\n};\n", ":2: `Good::mutex_` has no row"),
     "client/d.cc": ("void f() {\n  static wire::Mutex m;\n}\n", ":2: `f`'s has no row"),
     "client/e.h": ("class E {\n  std::mutex mutex_;\n};\n", ":2: not a wire::Mutex"),
+    "server/over.h": (
+        "struct Over {\n  wire::Mutex mutex_{wire::kHeldOverWaits};\n};\n",
+        ":2: `Over::mutex_` is not among the exceptions",
+    ),
     "cuda/f.cc": ("std::shared_mutex shared;\n", ":1: not a wire::Mutex"),
 }
 

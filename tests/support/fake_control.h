@@ -11,6 +11,7 @@
 
 #include "client/session/control_port.h"
 #include "wire/error.h"
+#include "wire/held_mutexes.h"
 
 namespace memlease::testing {
 
@@ -37,27 +38,27 @@ class FakeControl : public internal::ControlPort {
     return refusal();
   }
   absl::StatusOr<internal::Subscribed> subscribe(wire::ArrayId, internal::InterruptCheck) override {
-    ++calls_;
+    called();
     if (row.file == wire::FileId{0}) return refusal();
     return internal::Subscribed{row, {}};
   }
   absl::StatusOr<internal::WriterAnswer> acquire_writer(wire::ArrayId,
                                                         internal::InterruptCheck) override {
-    ++calls_;
+    called();
     return on_acquire_writer();
   }
   absl::Status confirm_writer(wire::ArrayId, std::uint64_t offer) override {
-    ++calls_;
+    called();
     return on_confirm_writer(offer);
   }
   absl::Status cancel_writer(wire::ArrayId) override {
-    ++calls_;
+    called();
     ++cancelled;
     return absl::OkStatus();
   }
   absl::Status add_slot(wire::ArrayId, std::uint32_t slots, std::chrono::milliseconds,
                         internal::InterruptCheck) override {
-    ++calls_;
+    called();
     return on_add_slot(slots);
   }
   absl::StatusOr<internal::SlotEvents> slot_events(wire::ArrayId, std::uint32_t, bool,
@@ -65,7 +66,7 @@ class FakeControl : public internal::ControlPort {
     return refusal();
   }
   absl::Status leave(wire::ArrayId, std::uint32_t opens) override {
-    ++calls_;
+    called();
     left.push_back(opens);
     return absl::OkStatus();
   }
@@ -80,22 +81,22 @@ class FakeControl : public internal::ControlPort {
   }
   absl::StatusOr<std::vector<internal::Holder>> holders(wire::ArrayId,
                                                         internal::InterruptCheck) override {
-    ++calls_;
+    called();
     return on_holders();
   }
   absl::StatusOr<internal::ImportedMemory> import_memory(wire::FileId file,
                                                          internal::InterruptCheck) override {
-    ++calls_;
+    called();
     if (refuses) return refusal();
     return internal::ImportedMemory{handle_of(wire::to_int(file)), kSegmentBytes};
   }
   absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(wire::EventsRef) override {
-    ++calls_;
+    called();
     if (refuses) return refusal();
     return event_handles(2);
   }
   absl::Status close_imports(const internal::ClosedImports& closed) override {
-    ++calls_;
+    called();
     closed_memory += static_cast<int>(closed.memory.size());
     closed_events += static_cast<int>(closed.events.size());
     return absl::OkStatus();
@@ -132,6 +133,10 @@ class FakeControl : public internal::ControlPort {
   std::atomic<int> closed_events{0};
 
  private:
+  void called() {
+    wire::expect_no_mutex_held("a call to the daemon");
+    ++calls_;
+  }
   static absl::Status refusal() {
     return wire::make_error(wire::ErrorCode::kUnsupported, "the fake daemon has no such thing");
   }

@@ -1,5 +1,6 @@
 // Steps at which a fake stops whoever comes by first, so that a test decides what happens
-// meanwhile. Thread-safe.
+// meanwhile. They may wait, as what the fake stands for may: nobody is to come by under a mutex.
+// Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -8,12 +9,15 @@
 #include <set>
 #include <string>
 
+#include "wire/held_mutexes.h"
+
 namespace memlease::testing {
 
 class Gates {
  public:
   // For the fakes: waits if the step's gate is shut and nobody waits there yet.
   void pass(const std::string& step) {
+    wire::expect_no_mutex_held(step.c_str());
     std::unique_lock lock(mutex_);
     if (!shut_.contains(step) || !waiting_.insert(step).second) return;
     changed_.notify_all();

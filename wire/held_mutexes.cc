@@ -1,0 +1,61 @@
+#include "wire/held_mutexes.h"
+
+#ifdef MEMLEASE_HELD_MUTEXES
+#include <array>
+#include <cassert>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+
+namespace memlease::wire {
+namespace {
+
+struct HeldMutex {
+  const void* mutex = nullptr;
+  OverWaits over_waits;
+  Here since;
+};
+
+// Far above what any thread holds at once. Needs no destruction: destructors of other thread-local
+// objects may lock.
+struct HeldMutexes {
+  std::array<HeldMutex, 32> all;
+  std::size_t count = 0;
+};
+thread_local HeldMutexes held_mutexes;
+
+}  // namespace
+
+void note_locked(const void* mutex, OverWaits over_waits, const Here& since) noexcept {
+  HeldMutexes& held = held_mutexes;
+  assert(held.count < held.all.size());
+  held.all[held.count++] = {mutex, over_waits, since};
+}
+
+// They end in any order: the last of the list takes the place of the one that goes.
+void note_unlocked(const void* mutex) noexcept {
+  HeldMutexes& held = held_mutexes;
+  for (std::size_t i = held.count; i-- > 0;) {
+    if (held.all[i].mutex != mutex) continue;
+    held.all[i] = held.all[--held.count];
+    return;
+  }
+}
+
+void expect_no_mutex_held(const char* doing, const void* own) noexcept {
+  const HeldMutexes& held = held_mutexes;
+  for (std::size_t i = 0; i < held.count; ++i) {
+    const HeldMutex& it = held.all[i];
+    if (it.mutex == own || it.over_waits.allowed) continue;
+    std::fprintf(
+        stderr,
+        "memlease: %s under a mutex, which was locked at %s:%u in %s: no lock is held over "
+        "what may wait or is not ours (docs/locks.md). Call outside, publish inside.\n",
+        doing, it.since.file_name(), static_cast<unsigned>(it.since.line()),
+        it.since.function_name());
+    std::abort();
+  }
+}
+
+}  // namespace memlease::wire
+#endif

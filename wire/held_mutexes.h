@@ -1,0 +1,44 @@
+// Whether a thread holds a mutex where it is to hold none: as it calls the daemon, begins a wait or
+// runs code of the user's (law 2 of docs/locks.md). Clang's annotations cannot say that of a
+// function that is reached by way of others. Builds with a sanitizer look (MEMLEASE_HELD_MUTEXES),
+// and a violation ends the program; in the others there is nothing of it. Thread-safe: each thread
+// has a list of its own.
+#pragma once
+
+#include <source_location>
+
+namespace memlease::wire {
+
+// Of a mutex, at its declaration: it may be held over a wait, as docs/locks.md excepts it.
+struct HeldOverWaits {};
+inline constexpr HeldOverWaits kHeldOverWaits;
+
+#ifdef MEMLEASE_HELD_MUTEXES
+// Where something is called: a default argument `Here here = Here::current()`.
+using Here = std::source_location;
+
+struct OverWaits {
+  bool allowed = false;
+};
+
+void note_locked(const void* mutex, OverWaits over_waits, const Here& since) noexcept;
+void note_unlocked(const void* mutex) noexcept;
+// Aborts if this thread holds a mutex, apart from `own`, which a wait gives up meanwhile. `doing`
+// is what comes now, and the message names it, and where the mutex was locked.
+void expect_no_mutex_held(const char* doing, const void* own = nullptr) noexcept;
+#else
+struct Here {
+  static constexpr Here current() { return {}; }
+};
+
+struct OverWaits {
+  constexpr OverWaits() = default;
+  explicit constexpr OverWaits(bool /*allowed*/) {}
+};
+
+inline void note_locked(const void* /*mutex*/, OverWaits /*over_waits*/, Here /*since*/) noexcept {}
+inline void note_unlocked(const void* /*mutex*/) noexcept {}
+inline void expect_no_mutex_held(const char* /*doing*/, const void* /*own*/ = nullptr) noexcept {}
+#endif
+
+}  // namespace memlease::wire
