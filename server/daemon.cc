@@ -28,6 +28,8 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kDrainStep{20};
+// Long enough for a thread that waits for the core to wake up and get it.
+constexpr std::chrono::milliseconds kBetweenEnds{1};
 constexpr std::chrono::milliseconds kStatusStep{1000};
 // What nobody has used between two looks is taken away.
 constexpr std::chrono::milliseconds kUnusedLook{1000};
@@ -172,19 +174,19 @@ bool Daemon::hang_up(wire::SessionId session, bool goodbye) {
   waits_.end_session(session);
   history_log_.write_session(uid, "session hung up",
                              {{"session", wire::to_int(session)}, {"goodbye", goodbye}});
-  watch_idleness();
+  watch_ends();
   return exit_awaited;
 }
 
 void Daemon::exited(wire::SessionId session) {
   with_broker([&](Broker& broker) { broker.exited(session); });
-  watch_idleness();
+  watch_ends();
 }
 
 bool Daemon::program_replaced(wire::SessionId session) {
   bool ended = false;
   with_broker([&](Broker& broker) { ended = broker.program_replaced(session); });
-  if (ended) watch_idleness();
+  if (ended) watch_ends();
   return ended;
 }
 
@@ -385,6 +387,21 @@ void Daemon::give_back_unused() {
     more = unused || broker.added_slots() != 0;
   });
   if (more) watch_unused();
+}
+
+void Daemon::watch_ends() {
+  bool under_way = false;
+  {
+    const wire::MutexLock lock(mutex_);
+    under_way = broker_.sessions_are_ending();
+  }
+  if (!under_way) return watch_idleness();
+  if (ends_timer_ != EventLoop::TimerId{}) return;
+  ends_timer_ = loop_.after(kBetweenEnds, [this] {
+    ends_timer_ = {};
+    with_broker([](Broker& broker) { broker.work_off_ends(); });
+    watch_ends();
+  });
 }
 
 // ---- Ending.

@@ -103,6 +103,9 @@ class Daemon final : public SessionHost, public ServiceHost {
   // On the loop's thread.
   void watch_unused();
   void give_back_unused();
+  // While sessions with many arrays end: works that off, with pauses in which others are served. On
+  // the loop's thread.
+  void watch_ends() ABSL_LOCKS_EXCLUDED(mutex_);
   DeviceBackend& backend(const std::string& device) ABSL_LOCKS_EXCLUDED(gpus_mutex_);
 
   Directory& directory_;
@@ -131,6 +134,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   HistoryWaits history_waits_;
   EventLoop::TimerId idle_timer_;
   EventLoop::TimerId unused_timer_;
+  EventLoop::TimerId ends_timer_;
   std::vector<std::string> lost_;  // as Directory has it; on the loop's thread
   std::atomic<std::size_t> lost_count_{0};
   std::chrono::steady_clock::time_point drain_end_;

@@ -26,7 +26,10 @@ Broker::Broker(const Dependencies& dependencies, const Limits& limits)
       replicas_(catalog_, store_, writer_ownership_),
       reclaimer_(
           {catalog_, sessions_, rows_, store_, writer_ownership_, replicas_, recorder_, tally_}),
-      imports_(files_, sessions_) {
+      imports_(files_, sessions_),
+      session_ends_({catalog_, sessions_, rows_, files_, devices_, replicas_, reclaimer_, imports_,
+                     recorder_, tally_},
+                    limits.arrays_per_slice) {
   devices_.add(dependencies_.host, {limits.memory, limits.per_uid.bytes});
 }
 
@@ -72,25 +75,20 @@ bool Broker::hang_up(SessionId id, bool goodbye) {
   Session* session = sessions_.find(id);
   assert(session != nullptr);
   session->connected = false;
-  bool in_use = false;
-  for (const auto& [array_id, membership] : session->memberships) {
-    if (Array* array = catalog_.find(array_id)) {
-      writer_ownership_.cancel(*array, id);
-      in_use = in_use || reclaimer_.in_use(*session, membership, *array);
-    }
+  for (const ArrayId asked : session->asks) {
+    if (Array* array = catalog_.find(asked)) writer_ownership_.cancel(*array, id);
   }
-  if (!goodbye || in_use) return true;
-  end_session(id, Departure::kLeft);
+  if (!goodbye || in_use(*session)) return true;
+  session_ends_.begin(*session, Departure::kLeft, "");
   return false;
 }
 
 void Broker::exited(SessionId id) {
-  record_death(*sessions_.find(id), "its process has exited");
-  end_session(id, Departure::kExited);
+  session_ends_.begin(*sessions_.find(id), Departure::kExited, "its process has exited");
 }
 
 bool Broker::program_replaced(SessionId id) {
-  const Session* session = sessions_.find(id);
+  Session* session = sessions_.find(id);
   assert(session != nullptr);
   const auto on_gpu = [&](const auto& membership) {
     return membership.second.device != dependencies_.host.device();
@@ -98,64 +96,8 @@ bool Broker::program_replaced(SessionId id) {
   const bool used_gpu = !session->imported_memory.empty() || !session->imported_events.empty() ||
                         std::ranges::any_of(session->memberships, on_gpu);
   if (used_gpu) return false;
-  record_death(*session, "its process runs another program");
-  end_session(id, Departure::kExited);
+  session_ends_.begin(*session, Departure::kExited, "its process runs another program");
   return true;
-}
-
-void Broker::end_session(SessionId id, Departure how) {
-  Session* session = sessions_.find(id);
-  assert(session != nullptr);
-  if (how == Departure::kExited && session->peer.has_pid()) {
-    devices_.process_exited(session->peer.pid);
-  }
-  std::vector<ArrayId> ids;
-  for (const auto& [array_id, membership] : session->memberships) ids.push_back(array_id);
-  look(*session);
-  for (const ArrayId array_id : ids) {
-    if (Array* array = catalog_.find(array_id)) reclaimer_.detach(*session, *array, how);
-  }
-  // Writers may have made their streams wait for reads that will never end now.
-  if (how == Departure::kExited) {
-    for (const auto& [row, events] : session->read_events) events->re_record();
-  }
-  imports_.close_all(*session);
-  std::vector<ArrayId> created(session->created.begin(), session->created.end());
-  std::ranges::sort(created);
-  for (const ArrayId array_id : created) {
-    Array& array = *catalog_.find(array_id);
-    if (array.spec.lifetime != wire::Lifetime::kSession || array.withdrawn) continue;
-    recorder_.withdrawn(
-        array, session->peer,
-        how == Departure::kExited ? "its creator has ended" : "its creator has left");
-    reclaimer_.withdraw(array);
-  }
-  sessions_.erase(id);
-  files_.session_ended(id);
-}
-
-void Broker::record_death(const Session& session, std::string reason) {
-  Recorder::Reclaimed arrays;
-  for (const auto& [array_id, membership] : session.memberships) {
-    const Array* array = catalog_.find(array_id);
-    if (array == nullptr) continue;
-    if (std::string why = reclaim_reason(session, *array); !why.empty()) {
-      arrays.emplace_back(array, std::move(why));
-    }
-  }
-  std::ranges::sort(arrays, {}, [](const auto& entry) { return entry.first->id; });
-  recorder_.died(session, std::move(reason), arrays);
-}
-
-std::string Broker::reclaim_reason(const Session& session, const Array& array) const {
-  const Membership& membership = session.memberships.at(array.id);
-  if (rows_.is_writing(membership)) return "was writing";
-  if (rows_.in_use(membership, array)) return "held a slot";
-  if (array.creator == session.id && array.spec.lifetime == wire::Lifetime::kSession &&
-      !array.home) {
-    return "created it";
-  }
-  return "";
 }
 
 // ---- Arrays.
@@ -171,7 +113,7 @@ absl::Status Broker::refuse_while_draining() const {
 
 absl::StatusOr<Array*> Broker::readable(const PeerIdentity& viewer, const std::string& name) const {
   Array* array = catalog_.find(name);
-  if (array == nullptr || !may_read(viewer, array->domain)) return no_such_array(name, viewer.uid);
+  if (array == nullptr || !shows(viewer, *array)) return no_such_array(name, viewer.uid);
   return array;
 }
 
@@ -188,7 +130,12 @@ absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::Ar
     if (auto status = wire::validate(*attributes); !status.ok()) return status;
   }
   if (devices_.find(spec.device) == nullptr) return no_such_device(spec.device, devices_.names());
-  if (Array* existing = catalog_.find(spec.name)) {
+  Array* existing = catalog_.find(spec.name);
+  if (existing != nullptr && session_ends_.goes(*existing)) {
+    session_ends_.end_now(*existing);
+    existing = nullptr;
+  }
+  if (existing != nullptr) {
     if (!exist_ok || !may_read(session.peer, existing->domain)) {
       return name_is_taken(spec.name);
     }
@@ -328,19 +275,28 @@ absl::StatusOr<WriterAnswer> Broker::acquire_writer(Session& session, ArrayId id
     if (!row.ok()) return row.status();
     membership->writer_row = *row;
   }
-  return writer_ownership_.ask(*array, session.id, *membership->writer_row);
+  const WriterAnswer answer = writer_ownership_.ask(*array, session.id, *membership->writer_row);
+  if (answer.state == WriterAnswer::State::kGranted) {
+    session.asks.erase(id);
+  } else {
+    session.asks.insert(id);
+  }
+  return answer;
 }
 
 absl::Status Broker::confirm_writer(Session& session, ArrayId id, std::uint64_t offer) {
   auto member = this->member(session, id);
   if (!member.ok()) return member.status();
-  return writer_ownership_.confirm(*member->array, session.id, offer);
+  auto status = writer_ownership_.confirm(*member->array, session.id, offer);
+  if (status.ok()) session.asks.erase(id);
+  return status;
 }
 
 absl::Status Broker::cancel_writer(Session& session, ArrayId id) {
   auto member = this->member(session, id);
   if (!member.ok()) return member.status();
   writer_ownership_.cancel(*member->array, session.id);
+  session.asks.erase(id);
   return absl::OkStatus();
 }
 
@@ -379,7 +335,7 @@ absl::Status Broker::evict(const PeerIdentity& viewer, SessionId id) {
   const auto owns = [&](const auto& membership) {
     return membership.second.domain.uid == viewer.uid;
   };
-  const bool may = session != nullptr &&
+  const bool may = session != nullptr && !session->ending &&
                    (viewer.uid == 0 || viewer.uid == session->peer.uid ||
                     (!session->memberships.empty() &&
                      std::all_of(session->memberships.begin(), session->memberships.end(), owns)));
@@ -416,6 +372,7 @@ absl::Status Broker::leave(Session& session, ArrayId id, std::uint32_t opens) {
   if (array != nullptr) reclaimer_.detach(session, *array, Departure::kLeft);
   SessionRows::give_back(session, membership);
   session.memberships.erase(it);
+  session.asks.erase(id);
   return absl::OkStatus();
 }
 
@@ -439,14 +396,17 @@ void Broker::drain() {
   for (Array* array : catalog_.all()) set_draining(*array->board);
 }
 
+bool Broker::in_use(const Session& session) const {
+  return std::ranges::any_of(session.memberships, [&](const auto& membership) {
+    const auto& [id, of_it] = membership;
+    if (!of_it.reader_row && !of_it.writer_row) return false;
+    const Array* array = catalog_.find(id);
+    return array != nullptr && reclaimer_.in_use(session, of_it, *array);
+  });
+}
+
 bool Broker::in_use() const {
-  for (const Session* session : sessions_.all()) {
-    for (const auto& [id, membership] : session->memberships) {
-      const Array* array = catalog_.find(id);
-      if (array != nullptr && reclaimer_.in_use(*session, membership, *array)) return true;
-    }
-  }
-  return false;
+  return std::ranges::any_of(sessions_.all(), [&](const Session* s) { return in_use(*s); });
 }
 
 }  // namespace memlease::server

@@ -24,6 +24,7 @@
 #include "server/core/recorder.h"
 #include "server/core/replicas.h"
 #include "server/core/segment_pool.h"
+#include "server/core/session_ends.h"
 #include "server/core/session_rows.h"
 #include "server/core/session_table.h"
 #include "server/core/slot_growth.h"
@@ -46,9 +47,11 @@ class Broker {
     SegmentPool::Limits memory;
     Usage per_uid;
     std::uint32_t file_numbers = wire::kMaxFileId;
+    std::size_t arrays_per_slice = SessionEnds::kArraysPerSlice;  // of the ends of sessions
   };
   Broker(const Dependencies& dependencies, const Limits& limits);
-  // For what is asked for from now on: nobody loses what they have. file_numbers stays as it is.
+  // For what is asked for from now on: nobody loses what they have. file_numbers and
+  // arrays_per_slice stay as they are.
   void set_limits(const Limits& limits, const DeviceLimits& gpu_limits);
 
   // ---- Sessions (called for the attach channel).
@@ -61,6 +64,10 @@ class Broker {
   // False, and nothing happens, where it has used a GPU: whether the driver has let go shows at its
   // exit alone.
   bool program_replaced(wire::SessionId id);
+  // Works a further part of sessions' ends off, of which the calls above take the first one: see
+  // server/core/session_ends.h for what holds in between. False: there is no more.
+  bool work_off_ends() { return session_ends_.step(); }
+  bool sessions_are_ending() const { return session_ends_.under_way(); }
 
   // ---- Arrays (called for Control; `session` from authenticate()).
   absl::StatusOr<Session*> authenticate(std::span<const std::uint8_t> credential, uid_t uid) const;
@@ -129,6 +136,10 @@ class Broker {
   // A replica's name: kBusy while its home lacks what it has.
   absl::Status withdraw(const PeerIdentity& viewer, const std::string& name);
   bool exists(const PeerIdentity& viewer, const std::string& name) const;
+  // Whether the viewer finds the array, which has a name, by it.
+  bool shows(const PeerIdentity& viewer, const Array& array) const {
+    return may_read(viewer, array.domain) && !session_ends_.goes(array);
+  }
 
   // No new arrays, opens and leases from now on.
   void drain();
@@ -155,6 +166,7 @@ class Broker {
 
  private:
   absl::Status refuse_while_draining() const;
+  bool in_use(const Session& session) const;
   absl::StatusOr<Array*> readable(const PeerIdentity& viewer, const std::string& name) const;
   // The array and what the session has of it; kNotFound unless the session opened it.
   struct Member {
@@ -165,9 +177,6 @@ class Broker {
   Opened join(Session& session, Array& array, bool created);
   // One that has just been made, into the catalog; its maker is its first member.
   Opened enter(Session& session, std::unique_ptr<Array> array);
-  void end_session(wire::SessionId id, Departure how);
-  void record_death(const Session& session, std::string reason);
-  std::string reclaim_reason(const Session& session, const Array& array) const;
 
   const Dependencies dependencies_;
   Quota quota_;
@@ -184,6 +193,7 @@ class Broker {
   Replicas replicas_;
   Reclaimer reclaimer_;
   Imports imports_;
+  SessionEnds session_ends_;
   std::uint32_t last_session_ = 0;
   bool draining_ = false;
 };

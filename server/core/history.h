@@ -34,6 +34,9 @@ enum class Happening : std::uint8_t {
   kShrunk,
 };
 
+// The reason of kReclaimed where the process neither held nor wrote the array.
+inline constexpr std::string_view kCreatedIt = "created it";
+
 // Its name, for programs: "created".
 std::string_view name_of(Happening what);
 
@@ -55,7 +58,8 @@ struct HistoryEvent {
   std::uint64_t bytes = 0;
   // How long the session had the array open, or was connected; how long an array was there.
   std::uint64_t held_ms = 0;
-  std::uint32_t slots = 0;  // kGrown, kShrunk: that the array has now
+  std::uint32_t slots = 0;   // kGrown, kShrunk: that the array has now
+  std::uint32_t arrays = 0;  // kDied: that were reclaimed
   std::string reason;
   std::string hint;  // what to do about it
 };

@@ -15,7 +15,7 @@ std::vector<std::string> NameCollector::step(const Broker& broker) {
     const auto& [name, array] = *next;
     last_ = name;
     const bool wanted = with_replicas_ || !array->home;
-    if (wanted && may_read(viewer_, array->domain)) names.push_back(name);
+    if (wanted && broker.shows(viewer_, *array)) names.push_back(name);
   }
   done_ = next == named.end();
   return names;

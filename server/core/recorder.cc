@@ -1,5 +1,7 @@
 #include "server/core/recorder.h"
 
+#include <utility>
+
 #include "wire/error.h"
 
 namespace memlease::server {
@@ -16,19 +18,21 @@ void Recorder::withdrawn(const Array& array, const PeerIdentity& by, std::string
   history_.add(std::move(event));
 }
 
-// The death first, which has the sum.
-void Recorder::died(const Session& session, std::string reason, const Reclaimed& arrays) {
-  HistoryEvent death = of_session(Happening::kDied, session);
-  death.reason = std::move(reason);
-  std::vector<HistoryEvent> reclaimed;
-  for (const auto& [array, why] : arrays) {
-    reclaimed.push_back(of_member(Happening::kReclaimed, *array, session));
-    reclaimed.back().reason = why;
-    death.bytes += reclaimed.back().bytes;
-    tally_.reclaimed(why, reclaimed.back().bytes);
-  }
-  history_.add(std::move(death));
-  for (HistoryEvent& event : reclaimed) history_.add(std::move(event));
+void Recorder::reclaimed(const Array& array, const Session& from, std::string why, Reclaimed& sum) {
+  HistoryEvent event = of_member(Happening::kReclaimed, array, from);
+  tally_.reclaimed(why, event.bytes);
+  ++sum.arrays;
+  sum.bytes += event.bytes;
+  event.reason = std::move(why);
+  history_.add(std::move(event));
+}
+
+void Recorder::died(const Session& session, std::string reason, const Reclaimed& sum) {
+  HistoryEvent event = of_session(Happening::kDied, session);
+  event.reason = std::move(reason);
+  event.arrays = sum.arrays;
+  event.bytes = sum.bytes;
+  history_.add(std::move(event));
 }
 
 void Recorder::evicted(const Session& session, const PeerIdentity& by) {

@@ -5,8 +5,6 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "server/core/array.h"
@@ -26,9 +24,14 @@ class Recorder {
 
   void created(const Array& array, const Session& by);
   void withdrawn(const Array& array, const PeerIdentity& by, std::string reason = {});
-  // `arrays`: what it had in use or had created, and why it counts.
-  using Reclaimed = std::vector<std::pair<const Array*, std::string>>;
-  void died(const Session& session, std::string reason, const Reclaimed& arrays);
+  // Of a process that has ended, one by one: what it had in use or had created, and why it counts.
+  // Adds it to the sum, which the death has, behind them.
+  struct Reclaimed {
+    std::uint32_t arrays = 0;
+    std::uint64_t bytes = 0;
+  };
+  void reclaimed(const Array& array, const Session& from, std::string why, Reclaimed& sum);
+  void died(const Session& session, std::string reason, const Reclaimed& sum);
   void evicted(const Session& session, const PeerIdentity& by);
   // Unless it is OK: the array, or this session as its reader, does without events.
   void degraded(const Array& array, const Session& session, const absl::Status& shortage);

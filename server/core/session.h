@@ -60,7 +60,9 @@ struct Session {
   absl::flat_hash_set<wire::ArrayId> created;  // of those that still exist
   bool connected = true;                       // the attach connection stands, so the token counts
   bool evicted = false;                        // what it holds takes nobody's share of slots
+  bool ending = false;                         // SessionEnds works it off
   absl::flat_hash_map<wire::ArrayId, Membership> memberships;
+  absl::flat_hash_set<wire::ArrayId> asks;  // whose writer it asked to become, and is not yet
   absl::flat_hash_map<AccessDomain, std::unique_ptr<PageAllocator>> pages;
   absl::flat_hash_map<wire::FileId, wire::SessionSums> tallied;  // of its pages, as Tally has it
   absl::flat_hash_map<RowClass, std::vector<wire::FileRange>> free_rows;

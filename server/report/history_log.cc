@@ -34,6 +34,7 @@ void HistoryLog::write(const HistoryEvent& event) {
   const LogField reason{"reason", event.reason};
   const LogField owner{"uid", event.domain ? event.domain->uid : event.uid};
   const LogField slots{"slots", event.slots};
+  const LogField arrays{"arrays", event.arrays};
   switch (event.what) {
     case Happening::kCreated:
       log_.debug("an array was created", {array, bytes, session, pid, uid});
@@ -43,11 +44,18 @@ void HistoryLog::write(const HistoryEvent& event) {
       break;
     case Happening::kDied:
       log_.write(*by_uid_.of(event.uid), LogLevel::kInfo, "a process ended before it had left",
-                 {session, pid, uid, command, bytes, held, reason});
+                 {session, pid, uid, command, arrays, bytes, held, reason});
       break;
     case Happening::kReclaimed:
-      log_.write(*by_uid_.of(event.uid), LogLevel::kInfo, "reclaimed from a process that has ended",
-                 {session, pid, uid, command, array, bytes, held, reason});
+      // What it had merely created is counted by the line of its end: there may be thousands.
+      if (event.reason == kCreatedIt) {
+        log_.debug("reclaimed from a process that has ended",
+                   {session, pid, uid, command, array, bytes, held, reason});
+      } else {
+        log_.write(*by_uid_.of(event.uid), LogLevel::kInfo,
+                   "reclaimed from a process that has ended",
+                   {session, pid, uid, command, array, bytes, held, reason});
+      }
       break;
     case Happening::kEvicted:
       log_.write(*by_uid_.of(event.uid), LogLevel::kInfo, "a session was evicted",

@@ -204,7 +204,7 @@ grpc::Status AdminService::ListArrays(grpc::ServerContext* /*context*/,
   const std::vector<std::string> names = list_names(host_, viewer, true, matches);
   in_steps(host_, names, [&](Broker& broker, const std::string& name) {
     const Array* array = broker.catalog().find(name);
-    if (array != nullptr && may_read(viewer, array->domain)) {
+    if (array != nullptr && broker.shows(viewer, *array)) {
       fill(broker, *array, *reply->add_arrays());
     }
   });
@@ -230,7 +230,7 @@ grpc::Status AdminService::Attributes(grpc::ServerContext* /*context*/,
   absl::Status status;
   host_.with_broker([&](Broker& broker) {
     const Array* array = broker.catalog().find(wire::ArrayId{request->array_id()});
-    if (array != nullptr && may_read(viewer, array->domain)) {
+    if (array != nullptr && broker.shows(viewer, *array)) {
       attributes = array->attributes;
       return;
     }
@@ -257,7 +257,7 @@ grpc::Status AdminService::ListHolders(grpc::ServerContext* /*context*/,
     }
     for (const Array* array : broker.catalog().all()) {
       const bool wanted = request->name().empty() || array->spec.name == request->name();
-      if (wanted && may_read(viewer, array->domain)) add_holders(broker, *array, *reply);
+      if (wanted && broker.shows(viewer, *array)) add_holders(broker, *array, *reply);
     }
   });
   return answer(status);

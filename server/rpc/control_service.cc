@@ -56,6 +56,13 @@ absl::Status give_back_if_cancelled(const grpc::ServerContext& context, Broker& 
   return context.IsCancelled() ? broker.leave(session, opened.array->id, 1) : absl::OkStatus();
 }
 
+// Of an array that finds no room: what sessions that have ended still have may be what it lacks.
+bool makes_room(Broker& broker, const absl::Status& status) {
+  const wire::ErrorCode code = wire::code_of(status);
+  return (code == wire::ErrorCode::kQuotaExceeded || code == wire::ErrorCode::kOutOfMemory) &&
+         broker.work_off_ends();
+}
+
 std::span<const std::uint8_t> credential_of(const grpc::ServerContextBase& context) {
   const auto& metadata = context.client_metadata();
   const auto token = metadata.find("memlease-token-bin");
@@ -116,13 +123,14 @@ grpc::Status ControlService::answer(const absl::Status& status) {
   return wire::to_grpc(status);
 }
 
-// More than one round only for the first array on a GPU, and for memory.
+// More than one round only for the first array on a GPU, for memory, and beside ends of sessions.
 grpc::Status ControlService::make(const grpc::ServerContext& context, const char* call,
                                   const std::string& device, const Make& make,
                                   v1::OpenReply& reply) {
   std::optional<SegmentPool::Growth> growth;
   for (bool prepared = false;;) {
     bool prepare = false;
+    bool again = false;
     std::optional<SegmentPool::Growth> missing;
     std::optional<std::pair<std::string, AccessDomain>> created;
     const auto create = [&](Broker& broker, Session& session) {
@@ -130,7 +138,10 @@ grpc::Status ControlService::make(const grpc::ServerContext& context, const char
       prepare = !prepared && !broker.has_device(device);
       if (prepare) return absl::OkStatus();
       auto creation = make(broker, session);
-      if (!creation.ok()) return creation.status();
+      if (!creation.ok()) {
+        again = makes_room(broker, creation.status());
+        return again ? absl::OkStatus() : creation.status();
+      }
       if (const auto* opened = std::get_if<Broker::Opened>(&*creation)) {
         const Array& array = *opened->array;
         fill(*opened, host_.host_waits_ms(array), reply);
@@ -147,7 +158,7 @@ grpc::Status ControlService::make(const grpc::ServerContext& context, const char
     if (prepare) {
       if (auto found = host_.prepare_device(device); !found.ok()) return answer(found);
       prepared = true;
-    } else if (!growth) {
+    } else if (!growth && !again) {
       return status;
     }
   }

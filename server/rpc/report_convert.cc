@@ -96,7 +96,7 @@ void fill(const Broker& broker, std::uint64_t known_through, const PeerIdentity&
           v1::SampleReply& reply) {
   std::vector<const Array*> unknown;
   for (const auto& [name, array] : broker.catalog().named()) {
-    if (!may_read(viewer, array->domain)) continue;
+    if (!broker.shows(viewer, *array)) continue;
     const std::uint64_t id = wire::to_int(array->id);
     reply.add_array_ids(id);
     reply.add_versions(current_version(broker, *array));

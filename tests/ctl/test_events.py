@@ -106,8 +106,8 @@ def test_events_tell_what_happened_in_order(daemon, client):
         ("created", "sim/u", client.pid),
         ("evicted", None, client.pid),
         ("withdrawn", "sim/u", None),
-        ("died", None, client.pid),
         ("reclaimed", "sim/u", client.pid),
+        ("died", None, client.pid),
     ]
     assert [event["number"] for event in events(daemon)] == [1, 2, 3, 4, 5]
     assert [event["number"] for event in events(daemon, "--since", 3)] == [4, 5]

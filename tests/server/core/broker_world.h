@@ -41,6 +41,13 @@ inline std::vector<std::uint8_t> credential_of(const server::Session& session) {
   return bytes;
 }
 
+// No limits, and ends of sessions in slices of so many arrays.
+inline server::Broker::Limits limits_of_slices(std::size_t arrays) {
+  server::Broker::Limits limits;
+  limits.arrays_per_slice = arrays;
+  return limits;
+}
+
 class BrokerWorld {
  public:
   explicit BrokerWorld(const server::Broker::Limits& limits = {})

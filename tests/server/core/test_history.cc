@@ -149,12 +149,13 @@ TEST(HistoryOfTheBroker, ADeathHasTheSumOfWhatWasReclaimed) {
   world.clock.advance_ms(1000);
   world.broker.hang_up(owner.id, false);
   world.broker.exited(owner.id);
-  EXPECT_THAT(told(world), ElementsAre("created a", "created b", "died ", "reclaimed a",
-                                       "reclaimed b", "withdrawn a", "withdrawn b"));
+  EXPECT_THAT(told(world), ElementsAre("created a", "created b", "reclaimed a", "withdrawn a",
+                                       "reclaimed b", "withdrawn b", "died "));
   const auto death = world.happened(Happening::kDied).front();
   EXPECT_EQ(death.pid, peer_of(1000).pid);
   EXPECT_EQ(death.command, "client");
   EXPECT_EQ(death.held_ms, 1000U);
+  EXPECT_EQ(death.arrays, 2U);
   EXPECT_EQ(death.bytes, 2U * 3 * 4 * 8 * 4);
 }
 

@@ -30,6 +30,7 @@ class HistoryLogTest : public LogPipe {
     event.bytes = 4096;
     event.held_ms = 1500;
     event.slots = 4;
+    event.arrays = 10;
     event.reason = "was writing";
     event.hint = "wait";
     return event;
@@ -42,7 +43,15 @@ TEST_F(HistoryLogTest, WhatWasReclaimedHasProcessBytesAndTime) {
             "command=\"solver -n 4\" array=sim/u bytes=4096 held_s=1.5 reason=\"was writing\"\n");
   EXPECT_THAT(said(event_of(Happening::kDied)),
               HasSubstr("<6>a process ended before it had left session=3 pid=4711 uid=1000 "
-                        "command=\"solver -n 4\" bytes=4096 held_s=1.5 "));
+                        "command=\"solver -n 4\" arrays=10 bytes=4096 held_s=1.5 "));
+}
+
+// The line of its end counts them: there may be ten thousand.
+TEST_F(HistoryLogTest, WhatADeadProcessHadMerelyCreatedIsForThoseWhoDebug) {
+  HistoryEvent event = event_of(Happening::kReclaimed);
+  event.reason = kCreatedIt;
+  EXPECT_EQ(said(event), "");
+  EXPECT_THAT(said(event, LogLevel::kDebug), HasSubstr("array=sim/u"));
 }
 
 TEST_F(HistoryLogTest, AShortageIsAWarningThatSaysWhatToDo) {

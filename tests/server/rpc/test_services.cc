@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -119,6 +120,19 @@ TEST_F(Services, MemoryForAnArrayIsMadeBesideTheCore) {
   EXPECT_EQ(user.opened.slots_size(), 3);
   EXPECT_EQ(user.create(spec_of("b"), &session), "OK");
   EXPECT_EQ(host.grown, 1) << "there was room for it";
+}
+
+TEST_F(Services, ACreationTakesWhatSessionsThatHaveEndedStillHave) {
+  server::Session& dying = host.world.connect(kUser);
+  for (int i = 0; i < 100; ++i) host.world.create(dying, spec_of("many/" + std::to_string(i)));
+  host.world.broker.exited(dying.id);
+  ASSERT_TRUE(host.world.broker.sessions_are_ending());
+  server::Broker::Limits limits;
+  limits.per_uid.arrays = 1;
+  host.world.broker.set_limits(limits, {});
+  EXPECT_EQ(user.create(spec_of("a"), &session), "OK");
+  EXPECT_FALSE(host.world.broker.sessions_are_ending());
+  EXPECT_EQ(user.create(spec_of("b"), &session), "QuotaExceeded");
 }
 
 TEST_F(Services, AGpuIsLookedForAtItsFirstArray) {

@@ -1,0 +1,113 @@
+#include "server/core/session_ends.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace memlease::server {
+
+using wire::ArrayId;
+
+void SessionEnds::begin(Session& session, Departure how, std::string death) {
+  session.connected = false;
+  session.ending = true;
+  session.charge = {};
+  if (how == Departure::kExited && session.peer.has_pid()) {
+    parts_.devices.process_exited(session.peer.pid);
+  }
+  parts_.tally.look(session);
+  End end{session.id, how, std::move(death), {}};
+  if (slice(end)) ends_.push_back(std::move(end));
+}
+
+bool SessionEnds::step() {
+  if (ends_.empty()) return false;
+  End end = std::move(ends_.front());
+  ends_.pop_front();
+  if (slice(end)) ends_.push_back(std::move(end));
+  return true;
+}
+
+bool SessionEnds::slice(End& end) {
+  Session& session = *parts_.sessions.find(end.session);
+  for (const ArrayId id : next_arrays(session)) end_array(session, id, end);
+  if (!session.memberships.empty() || !session.created.empty()) return true;
+  finish(session, end);
+  return false;
+}
+
+// In an order that does not depend on the hash of the moment, as people read what follows.
+std::vector<ArrayId> SessionEnds::next_arrays(const Session& session) const {
+  std::vector<ArrayId> ids;
+  for (const auto& [id, membership] : session.memberships) {
+    if (ids.size() == arrays_per_slice_) break;
+    ids.push_back(id);
+  }
+  for (const ArrayId id : session.created) {
+    if (ids.size() == arrays_per_slice_) break;
+    if (!session.memberships.contains(id)) ids.push_back(id);
+  }
+  std::ranges::sort(ids);
+  return ids;
+}
+
+void SessionEnds::end_array(Session& session, ArrayId id, End& end) {
+  if (session.memberships.contains(id)) {
+    if (Array* const array = parts_.catalog.find(id)) {
+      const std::string why = end.death.empty() ? "" : reclaim_reason(session, *array);
+      if (!why.empty()) parts_.recorder.reclaimed(*array, session, why, end.reclaimed);
+      parts_.reclaimer.detach(session, *array, end.how);
+    }
+    session.memberships.erase(id);
+  }
+  Array* const array = parts_.catalog.find(id);
+  if (array != nullptr && session.created.contains(id) && !array->withdrawn &&
+      array->spec.lifetime == wire::Lifetime::kSession) {
+    withdraw(*array, session, end.how);
+  }
+  session.created.erase(id);
+}
+
+void SessionEnds::withdraw(Array& array, const Session& creator, Departure how) {
+  parts_.recorder.withdrawn(
+      array, creator.peer,
+      how == Departure::kExited ? "its creator has ended" : "its creator has left");
+  parts_.reclaimer.withdraw(array);
+}
+
+void SessionEnds::finish(Session& session, const End& end) {
+  // Writers may have made their streams wait for reads that will never end now.
+  if (end.how == Departure::kExited) {
+    for (const auto& [row, events] : session.read_events) events->re_record();
+  }
+  parts_.imports.close_all(session);
+  if (!end.death.empty()) parts_.recorder.died(session, end.death, end.reclaimed);
+  parts_.sessions.erase(end.session);
+  parts_.files.session_ended(end.session);
+}
+
+std::string SessionEnds::reclaim_reason(const Session& session, const Array& array) const {
+  const Membership& membership = session.memberships.at(array.id);
+  if (parts_.rows.is_writing(membership)) return "was writing";
+  if (parts_.rows.in_use(membership, array)) return "held a slot";
+  if (array.creator == session.id && array.spec.lifetime == wire::Lifetime::kSession &&
+      !array.home) {
+    return std::string(kCreatedIt);
+  }
+  return "";
+}
+
+bool SessionEnds::goes(const Array& array) const {
+  const Array* const home = parts_.replicas.home_of(array);
+  const Array& itself = home == nullptr ? array : *home;
+  if (itself.spec.lifetime != wire::Lifetime::kSession) return false;
+  const Session* const creator = parts_.sessions.find(itself.creator);
+  return creator != nullptr && creator->ending;
+}
+
+void SessionEnds::end_now(Array& array) {
+  Session& creator = *parts_.sessions.find(array.creator);
+  const auto end = std::ranges::find(ends_, creator.id, &End::session);
+  end_array(creator, array.id, *end);
+}
+
+}  // namespace memlease::server

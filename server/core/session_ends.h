@@ -1,0 +1,87 @@
+// The ends of sessions, worked off in slices of a bounded number of arrays, so that a process with
+// many arrays that goes keeps nobody else waiting: the caller lets others have their turns between
+// two slices.
+//
+// What holds from the first slice on: the session can do nothing any more and counts in no quota of
+// sessions. Nobody finds an array by its name that goes with the session (goes()), and the name can
+// be used for a new array, which ends the old one at once. What holds of each array once its slice
+// has come: another process can become its writer, nobody waits for what the session held, and its
+// bytes are back, if it goes and nobody else has it open. In between the session counts as a member
+// that does nothing.
+//
+// Several ends take turns, slice by slice. Called by Broker. Not thread-safe.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "server/core/catalog.h"
+#include "server/core/device_table.h"
+#include "server/core/file_table.h"
+#include "server/core/imports.h"
+#include "server/core/reclaimer.h"
+#include "server/core/recorder.h"
+#include "server/core/replicas.h"
+#include "server/core/session_rows.h"
+#include "server/core/session_table.h"
+#include "server/core/slot_board.h"
+#include "server/core/tally.h"
+
+namespace memlease::server {
+
+class SessionEnds {
+ public:
+  // About half a millisecond of work.
+  static constexpr std::size_t kArraysPerSlice = 64;
+
+  struct Parts {
+    Catalog& catalog;
+    SessionTable& sessions;
+    SessionRows& rows;
+    FileTable& files;
+    DeviceTable& devices;
+    Replicas& replicas;
+    Reclaimer& reclaimer;
+    Imports& imports;
+    Recorder& recorder;
+    Tally& tally;
+  };
+  explicit SessionEnds(const Parts& parts, std::size_t arrays_per_slice = kArraysPerSlice)
+      : parts_(parts), arrays_per_slice_(arrays_per_slice) {}
+
+  // Once for each session. `death`: why it has not left by itself; empty: it has. Takes the first
+  // slice: a session of few arrays has gone when this returns.
+  void begin(Session& session, Departure how, std::string death);
+  // Takes the next slice. False: no end was under way.
+  bool step();
+  bool under_way() const { return !ends_.empty(); }
+
+  // Whether it ends with its creator, whose end has begun.
+  bool goes(const Array& array) const;
+  // Ends one that goes before its turn. Whether there is a reclaim to tell of shows in its turn.
+  void end_now(Array& array);
+
+ private:
+  struct End {
+    wire::SessionId session{0};
+    Departure how = Departure::kLeft;
+    std::string death;
+    Recorder::Reclaimed reclaimed;
+  };
+
+  // False: that was its last one.
+  bool slice(End& end);
+  std::vector<wire::ArrayId> next_arrays(const Session& session) const;
+  void end_array(Session& session, wire::ArrayId id, End& end);
+  void withdraw(Array& array, const Session& creator, Departure how);
+  // Empty: nothing was lost with it.
+  std::string reclaim_reason(const Session& session, const Array& array) const;
+  void finish(Session& session, const End& end);
+
+  const Parts parts_;
+  const std::size_t arrays_per_slice_;
+  std::deque<End> ends_;
+};
+
+}  // namespace memlease::server
