@@ -66,10 +66,6 @@ std::vector<HistoryEvent> unannounced(const History& history, std::uint64_t& ann
   return events;
 }
 
-std::size_t name_waits_per_uid(const Config& config) {
-  return std::size_t{2} * grpc_limits(config).connections_per_uid;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::start(const Config& config,
@@ -102,12 +98,10 @@ Daemon::Daemon(const Config& config, const Surroundings& surroundings)
                [this](std::shared_ptr<const void> unused) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
                  garbage_.push_back(std::move(unused));
                }},
-              broker_limits(config)),
-      waits_(loop_, name_waits_per_uid(config)) {}
+              broker_limits(config)) {}
 
 Daemon::~Daemon() {
   metrics_endpoint_.reset();
-  waits_.end_all(shutting_down());
   history_waits_.end_all(shutting_down());
   if (grpc_server_) grpc_server_->shutdown(std::chrono::system_clock::now());
   if (attach_server_) attach_server_->shutdown();
@@ -171,7 +165,6 @@ bool Daemon::hang_up(wire::SessionId session, bool goodbye) {
     uid = broker.sessions().find(session)->peer.uid;
     exit_awaited = broker.hang_up(session, goodbye);
   });
-  waits_.end_session(session);
   history_log_.write_session(uid, "session hung up",
                              {{"session", wire::to_int(session)}, {"goodbye", goodbye}});
   watch_ends();
@@ -331,7 +324,6 @@ void Daemon::reload(const Config& config) {
     broker.set_limits(broker_limits(config), gpu_limits(config));
   });
   grpc_server_->set_limits(grpc_limits(config));
-  waits_.set_per_uid(name_waits_per_uid(config));
   log_.set_level(config.log_level);
   watch_idleness();
 }
@@ -448,7 +440,6 @@ void Daemon::drain() {
   grpc_server_->set_serving(false);
   directory_.remove(wire::kAttachSocket);
   with_broker([](Broker& broker) { broker.drain(); });
-  waits_.end_all(shutting_down());
   log_.info("draining: no new leases", {{"drain_timeout_s", drain_timeout_s}});
   continue_drain();
 }

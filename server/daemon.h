@@ -26,7 +26,6 @@
 #include "server/report/history_log.h"
 #include "server/rpc/grpc_server.h"
 #include "server/rpc/history_waits.h"
-#include "server/rpc/name_waits.h"
 #include "server/rpc/service_host.h"
 #include "server/scrape/http_endpoint.h"
 #include "server/telemetry/log.h"
@@ -75,7 +74,6 @@ class Daemon final : public SessionHost, public ServiceHost {
   absl::Status prepare_device(const std::string& device) override;
   absl::Status grow(const SegmentPool::Growth& growth,
                     const std::function<void(Broker&)>& fn) override;
-  NameWaits& waits() override { return waits_; }
   HistoryWaits& history_waits() override { return history_waits_; }
   absl::Status evict(wire::SessionId session) override;
   DaemonFacts facts() const override;
@@ -129,7 +127,6 @@ class Daemon final : public SessionHost, public ServiceHost {
   Broker broker_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t announced_ ABSL_GUARDED_BY(mutex_) = 0;  // the last event that announce() has had
 
-  NameWaits waits_;
   CallErrors call_errors_;
   HistoryWaits history_waits_;
   EventLoop::TimerId idle_timer_;

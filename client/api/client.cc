@@ -8,6 +8,7 @@
 #include "client/api/connect_session.h"
 #include "client/api/connection.h"
 #include "client/api/throw.h"
+#include "client/arrays/name_watch.h"
 #include "client/arrays/open_array.h"
 #include "client/arrays/wait_limit.h"
 #include "fmt/format.h"
@@ -119,8 +120,9 @@ bool Client::exists(const std::string& name) const {
   Connection& connection = here(*connection_);
   const ArrayTable& arrays = *value_or_throw(connection.use());
   check(wire::validate_name(name));
-  return value_or_throw(arrays.session().control().wait_for(name, std::chrono::milliseconds::zero(),
-                                                            connection.interrupt()));
+  return value_or_throw(
+             arrays.session().control().look_up(name, /*to_wait=*/false, connection.interrupt()))
+      .exists;
 }
 
 std::vector<std::string> Client::list(const std::string& pattern) const {
@@ -141,10 +143,12 @@ Array Client::wait_for(const std::string& name, Timeout timeout, const internal:
   internal::WaitLimit wait_limit(arrays.session(), connection.interrupt_check(), timeout, kForever,
                                  still_open, stop);
   const auto interrupt = [&] { return wait_limit.check_call(); };
+  internal::NameWatch watch(arrays.session());
   for (;;) {
     const bool last = wait_limit.expired();
-    const auto slice = std::chrono::ceil<std::chrono::milliseconds>(wait_limit.slice());
-    if (value_or_throw(arrays.session().control().wait_for(name, slice, interrupt))) {
+    const auto look =
+        value_or_throw(arrays.session().control().look_up(name, /*to_wait=*/!last, interrupt));
+    if (look.exists) {
       auto opened = arrays.session().control().open(name, interrupt);
       if (opened.ok()) return Array(value_or_throw(connection.join(*opened)));
       // Withdrawn again in between: keep waiting.
@@ -159,6 +163,7 @@ Array Client::wait_for(const std::string& name, Timeout timeout, const internal:
                              "Is the program running that creates it, with the same daemon? "
                              "memleasectl ls"));
     }
+    if (!look.exists) check(watch.await_creation(look, wait_limit));
   }
 }
 

@@ -18,13 +18,11 @@ namespace {
 
 using Stub = v1::Control::Stub;
 
-// wait_for() is answered before.
+// Longer than calls take.
 constexpr std::chrono::milliseconds kFirstAsked{500};
 // What an interrupted call waits for an answer that may be on its way.
 constexpr std::chrono::milliseconds kLastLook{20};
 constexpr std::chrono::seconds kEndDeadline{2};  // of calls that nobody wants an answer of
-// A fork waits for the calls in flight, so none of them waits long.
-constexpr std::chrono::milliseconds kWaitForSlice{200};
 
 v1::ArrayRequest array_request(wire::ArrayId array) {
   v1::ArrayRequest request;
@@ -138,6 +136,10 @@ absl::Status ControlStub::call(Prepare prepare, const Request& request, Reply& r
     }
     std::move(cancel).Cancel();
     if (call->answer.error_code() == grpc::StatusCode::UNAUTHENTICATED) session_ended_.store(true);
+    // Not by this side: the daemon ends.
+    if (call->answer.error_code() == grpc::StatusCode::CANCELLED) {
+      return grpc::Status(grpc::StatusCode::UNAVAILABLE, call->answer.error_message());
+    }
     return call->answer;
   });
   if (!interrupted.ok()) {
@@ -306,16 +308,15 @@ absl::StatusOr<std::vector<std::string>> ControlStub::list(const std::string& pa
   return std::vector<std::string>(reply.names().begin(), reply.names().end());
 }
 
-absl::StatusOr<bool> ControlStub::wait_for(const std::string& name,
-                                           std::chrono::milliseconds timeout,
-                                           InterruptCheck interrupt) {
-  v1::WaitForRequest request;
+absl::StatusOr<NameLook> ControlStub::look_up(const std::string& name, bool to_wait,
+                                              InterruptCheck interrupt) {
+  v1::LookUpRequest request;
   request.set_name(name);
-  request.set_timeout_ms(static_cast<std::uint32_t>(std::min(timeout, kWaitForSlice).count()));
-  v1::WaitForReply reply;
-  if (auto status = call(&Stub::PrepareAsyncWaitFor, request, reply, interrupt); !status.ok())
+  request.set_to_wait(to_wait);
+  v1::LookUpReply reply;
+  if (auto status = call(&Stub::PrepareAsyncLookUp, request, reply, interrupt); !status.ok())
     return status;
-  return reply.exists();
+  return NameLook{reply.exists(), wire::from_proto(reply.count_at()), reply.count()};
 }
 
 absl::StatusOr<std::vector<Holder>> ControlStub::holders(wire::ArrayId array,

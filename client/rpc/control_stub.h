@@ -28,8 +28,8 @@ class ControlStub : public ControlPort {
   absl::Status withdraw(const std::string& name, InterruptCheck interrupt) override;
   absl::StatusOr<std::vector<std::string>> list(const std::string& pattern,
                                                 InterruptCheck interrupt) override;
-  absl::StatusOr<bool> wait_for(const std::string& name, std::chrono::milliseconds timeout,
-                                InterruptCheck interrupt) override;
+  absl::StatusOr<NameLook> look_up(const std::string& name, bool to_wait,
+                                   InterruptCheck interrupt) override;
   absl::StatusOr<OpenAnswer> open_replica(wire::ArrayId home, const std::string& device,
                                           InterruptCheck interrupt) override;
   absl::StatusOr<OpenAnswer> open_replica(wire::ArrayId home, std::uint32_t number,

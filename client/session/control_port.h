@@ -68,6 +68,12 @@ struct WriterAnswer {
   std::uint64_t offer = 0;
 };
 
+struct NameLook {
+  bool exists = false;
+  wire::FileRange count_at;  // of a board: what every creation changes that may be of the name
+  std::uint32_t count = 0;   // at the look
+};
+
 struct Holder {
   std::uint32_t session = 0;
   std::int32_t pid = 0;  // 0: in another PID namespace than the daemon's
@@ -105,10 +111,10 @@ class ControlPort {
   // The names that this process may read and that match: "*" any characters, "?" one, "" all.
   virtual absl::StatusOr<std::vector<std::string>> list(const std::string& pattern,
                                                         InterruptCheck interrupt) = 0;
-  // Whether the name exists, as soon as it does, or after `timeout`, or earlier: a caller asks
-  // again until its own time has passed.
-  virtual absl::StatusOr<bool> wait_for(const std::string& name, std::chrono::milliseconds timeout,
-                                        InterruptCheck interrupt) = 0;
+  // Whether this process may read an array of that name; `to_wait`: and else what NameWatch sleeps
+  // on until it may be there.
+  virtual absl::StatusOr<NameLook> look_up(const std::string& name, bool to_wait,
+                                           InterruptCheck interrupt) = 0;
 
   // ---- An array that is open. kWithdrawn, once it has been left or withdrawn.
 

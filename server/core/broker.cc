@@ -29,7 +29,8 @@ Broker::Broker(const Dependencies& dependencies, const Limits& limits)
       imports_(files_, sessions_),
       session_ends_({catalog_, sessions_, rows_, files_, devices_, replicas_, reclaimer_, imports_,
                      recorder_, tally_},
-                    limits.arrays_per_slice) {
+                    limits.arrays_per_slice),
+      name_board_(files_, dependencies_.pages) {
   devices_.add(dependencies_.host, {limits.memory, limits.per_uid.bytes});
 }
 
@@ -161,6 +162,7 @@ absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::Ar
 Broker::Opened Broker::enter(Session& session, std::unique_ptr<Array> array) {
   array->created_unix_ms = dependencies_.clock.unix_ms();
   const Opened opened = join(session, catalog_.add(std::move(array)), true);
+  name_board_.created(opened.array->spec.name);
   recorder_.created(*opened.array, session);
   recorder_.degraded(*opened.array, session, opened.array->write_events->shortage());
   return opened;
@@ -391,9 +393,15 @@ bool Broker::exists(const PeerIdentity& viewer, const std::string& name) const {
   return readable(viewer, name).ok();
 }
 
+absl::StatusOr<NameBoard::Count> Broker::creations(const std::string& name) {
+  if (auto status = refuse_while_draining(); !status.ok()) return status;
+  return name_board_.count_of(name);
+}
+
 void Broker::drain() {
   draining_ = true;
   for (Array* array : catalog_.all()) set_draining(*array->board);
+  name_board_.wake_all();
 }
 
 bool Broker::in_use(const Session& session) const {

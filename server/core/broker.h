@@ -19,6 +19,7 @@
 #include "server/core/device_table.h"
 #include "server/core/file_table.h"
 #include "server/core/imports.h"
+#include "server/core/name_board.h"
 #include "server/core/quota.h"
 #include "server/core/reclaimer.h"
 #include "server/core/recorder.h"
@@ -136,6 +137,8 @@ class Broker {
   // A replica's name: kBusy while its home lacks what it has.
   absl::Status withdraw(const PeerIdentity& viewer, const std::string& name);
   bool exists(const PeerIdentity& viewer, const std::string& name) const;
+  // What whoever waits for the name sleeps on until he looks again; see NameBoard.
+  absl::StatusOr<NameBoard::Count> creations(const std::string& name);
   // Whether the viewer finds the array, which has a name, by it.
   bool shows(const PeerIdentity& viewer, const Array& array) const {
     return may_read(viewer, array.domain) && !session_ends_.goes(array);
@@ -194,6 +197,7 @@ class Broker {
   Reclaimer reclaimer_;
   Imports imports_;
   SessionEnds session_ends_;
+  NameBoard name_board_;
   std::uint32_t last_session_ = 0;
   bool draining_ = false;
 };

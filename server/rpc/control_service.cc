@@ -1,7 +1,6 @@
 #include "server/rpc/control_service.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -20,8 +19,6 @@
 
 namespace memlease::server {
 namespace {
-
-constexpr std::chrono::milliseconds kLongestWait{60'000};
 
 // What a client needs to map an array.
 void fill(const Broker::Opened& opened, std::uint64_t host_waits_ms, v1::OpenReply& reply) {
@@ -70,28 +67,6 @@ std::span<const std::uint8_t> credential_of(const grpc::ServerContextBase& conte
   return {reinterpret_cast<const std::uint8_t*>(token->second.data()), token->second.size()};
 }
 
-// A call that may wait. It ends by one Finish(): by the wait's end if there is one.
-class WaitCall final : public grpc::ServerUnaryReactor {
- public:
-  explicit WaitCall(NameWaits& waits) : waits_(waits) {}
-
-  // May have ended when it returns, while the call stays until WaitFor has returned it.
-  absl::Status wait(NameWait wait) {
-    auto id = waits_.add(std::move(wait));
-    if (!id.ok()) return id.status();
-    id_ = *id;
-    return absl::OkStatus();
-  }
-  bool waits() const { return id_ != 0; }
-
-  void OnCancel() override { waits_.end(id_, false); }
-  void OnDone() override { delete this; }
-
- private:
-  NameWaits& waits_;
-  NameWaits::Id id_ = 0;
-};
-
 }  // namespace
 
 grpc::Status ControlService::for_session(const grpc::ServerContextBase& context, const char* call,
@@ -132,7 +107,6 @@ grpc::Status ControlService::make(const grpc::ServerContext& context, const char
     bool prepare = false;
     bool again = false;
     std::optional<SegmentPool::Growth> missing;
-    std::optional<std::pair<std::string, AccessDomain>> created;
     const auto create = [&](Broker& broker, Session& session) {
       // Not before the caller is known: nobody else makes the daemon load CUDA.
       prepare = !prepared && !broker.has_device(device);
@@ -145,7 +119,6 @@ grpc::Status ControlService::make(const grpc::ServerContext& context, const char
       if (const auto* opened = std::get_if<Broker::Opened>(&*creation)) {
         const Array& array = *opened->array;
         fill(*opened, host_.host_waits_ms(array), reply);
-        if (opened->created) created = {array.spec.name, array.domain};
         return give_back_if_cancelled(context, broker, session, *opened);
       }
       missing = std::get<SegmentPool::Growth>(*creation);
@@ -153,7 +126,6 @@ grpc::Status ControlService::make(const grpc::ServerContext& context, const char
     };
     grpc::Status status = for_session(context, call, create, growth);
     if (!status.ok()) return status;
-    if (created) host_.waits().created(created->first, created->second);
     growth = missing;
     if (prepare) {
       if (auto found = host_.prepare_device(device); !found.ok()) return answer(found);
@@ -320,24 +292,18 @@ grpc::Status ControlService::List(grpc::ServerContext* context, const v1::ListRe
   return grpc::Status::OK;
 }
 
-grpc::ServerUnaryReactor* ControlService::WaitFor(grpc::CallbackServerContext* context,
-                                                  const v1::WaitForRequest* request,
-                                                  v1::WaitForReply* reply) {
-  auto* const call = new WaitCall(host_.waits());
-  const auto status = for_session(*context, "WaitFor", [&](Broker& broker, Session& session) {
+grpc::Status ControlService::LookUp(grpc::ServerContext* context, const v1::LookUpRequest* request,
+                                    v1::LookUpReply* reply) {
+  return for_session(*context, "LookUp", [&](Broker& broker, Session& session) {
     if (auto valid = wire::validate_name(request->name()); !valid.ok()) return valid;
     reply->set_exists(broker.exists(session.peer, request->name()));
-    if (reply->exists() || request->timeout_ms() == 0) return absl::OkStatus();
-    const auto timeout = std::min(kLongestWait, std::chrono::milliseconds(request->timeout_ms()));
-    return call->wait({request->name(), session.peer, session.id,
-                       std::chrono::steady_clock::now() + timeout,
-                       [call, reply](const absl::StatusOr<bool>& exists) {
-                         reply->set_exists(exists.value_or(false));
-                         call->Finish(wire::to_grpc(exists.status()));
-                       }});
+    if (reply->exists() || !request->to_wait()) return absl::OkStatus();
+    const auto creations = broker.creations(request->name());
+    if (!creations.ok()) return creations.status();
+    *reply->mutable_count_at() = wire::to_proto(creations->at);
+    reply->set_count(creations->count);
+    return absl::OkStatus();
   });
-  if (!call->waits()) call->Finish(status);
-  return call;
 }
 
 grpc::Status ControlService::ImportMemory(grpc::ServerContext* context,

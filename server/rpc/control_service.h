@@ -13,7 +13,7 @@
 
 namespace memlease::server {
 
-class ControlService final : public v1::Control::WithCallbackMethod_WaitFor<v1::Control::Service> {
+class ControlService final : public v1::Control::Service {
  public:
   ControlService(ServiceHost& host, uid_t uid) : host_(host), uid_(uid) {}
 
@@ -43,10 +43,8 @@ class ControlService final : public v1::Control::WithCallbackMethod_WaitFor<v1::
                         v1::Empty* reply) override;
   grpc::Status List(grpc::ServerContext* context, const v1::ListRequest* request,
                     v1::ListReply* reply) override;
-  // The one call that may take long, so it keeps no thread.
-  grpc::ServerUnaryReactor* WaitFor(grpc::CallbackServerContext* context,
-                                    const v1::WaitForRequest* request,
-                                    v1::WaitForReply* reply) override;
+  grpc::Status LookUp(grpc::ServerContext* context, const v1::LookUpRequest* request,
+                      v1::LookUpReply* reply) override;
   grpc::Status ImportMemory(grpc::ServerContext* context, const v1::FileRequest* request,
                             v1::ImportMemoryReply* reply) override;
   grpc::Status ImportEvents(grpc::ServerContext* context, const v1::EventsRef* request,

@@ -10,7 +10,6 @@
 #include "server/core/broker.h"
 #include "server/rpc/call_errors.h"
 #include "server/rpc/history_waits.h"
-#include "server/rpc/name_waits.h"
 #include "server/telemetry/log.h"
 #include "wire/ids.h"
 
@@ -38,7 +37,6 @@ class ServiceHost {
   // what fn leaves unused beyond warm_bytes goes back. Not called if there is no memory.
   virtual absl::Status grow(const SegmentPool::Growth& growth,
                             const std::function<void(Broker&)>& fn) = 0;
-  virtual NameWaits& waits() = 0;
   virtual HistoryWaits& history_waits() = 0;
   // Ends the session's connection. kNotFound.
   virtual absl::Status evict(wire::SessionId session) = 0;

@@ -3,7 +3,7 @@
 //
 // The daemon does without gRPC's timers altogether. On a server they would end calls at their
 // clients' deadlines, ask silent peers for a sign of life, and bound how long a connection has to
-// finish at the end. Here no handler waits (name_waits.h has deadlines of its own), a peer on a
+// finish at the end. Here no handler waits (history_waits.h has deadlines of its own), a peer on a
 // UNIX socket cannot vanish without a hang-up, and who shuts a server down says for how long
 // (UidServer::shutdown), which gRPC waits for without a timer.
 #pragma once

@@ -29,7 +29,7 @@ constexpr std::size_t kMemoryBytes = std::size_t{64} << 20;
 // Far above what well-behaved clients need: near its limit gRPC refuses some calls needlessly.
 constexpr int kMaxThreads = 128;
 
-// gRPC aborts where it gets no thread to poll a new server's connections, and WaitFor hangs where
+// gRPC aborts where it gets no thread to poll a new server's connections, and History hangs where
 // it gets none to serve it. So as many are tried here as gRPC makes with its first server: up to
 // one and a half for each processor, 48 at most, and a few.
 absl::Status check_server_threads() {

@@ -141,7 +141,7 @@ const Hostile kHostile[] = {
     bad_name("OpenUnknown", &Stub::Open, "b", ErrorCode::kNotFound),
     bad_name("WithdrawMalformed", &Stub::Withdraw, "", ErrorCode::kInvalidArgument),
     bad_name("WithdrawUnknown", &Stub::Withdraw, "b", ErrorCode::kNotFound),
-    bad_name("WaitForMalformed", &Stub::WaitFor, "a b", ErrorCode::kInvalidArgument),
+    bad_name("LookUpMalformed", &Stub::LookUp, "a b", ErrorCode::kInvalidArgument),
     bad_pattern("ListPatternTooLong", "*" + std::string(60'000, 'b')),
     bad_pattern("ListPatternWithBrackets", "[ab]*"),
     {"SubscribeUnopened", ErrorCode::kWithdrawn,

@@ -1,18 +1,13 @@
-// Threads of the daemon: calls that wait take none, and a lack of them costs a connection and not
-// the daemon. Not for a sanitized daemon: gRPC leaks what it has made for a thread that it does not
-// get.
+// Threads of the daemon: a lack of them costs a connection and not the daemon. Not for a sanitized
+// daemon: gRPC leaks what it has made for a thread that it does not get.
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <string>
-#include <thread>
-#include <vector>
 
 #include "fmt/format.h"
 #include "gmock/gmock.h"
@@ -26,7 +21,6 @@ namespace {
 
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
-using Stub = v1::Control::Stub;
 
 constexpr uid_t kUser = 54321;
 
@@ -45,12 +39,6 @@ void limit_threads(pid_t pid, std::optional<rlim_t> count) {
   EXPECT_EQ(::prlimit(pid, RLIMIT_NPROC, &limit, nullptr), 0) << std::strerror(errno);
   ASSERT_EQ(::setreuid(0, 0), 0);
   ASSERT_EQ(::setregid(0, 0), 0);
-}
-
-std::size_t count_of(const std::string& text, const std::string& part) {
-  std::size_t count = 0;
-  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
-  return count;
 }
 
 class ThreadLimit : public ::testing::Test {
@@ -99,44 +87,6 @@ TEST(ThreadLimits, AreSurvivedHoweverFewAreLeft) {
         << answer;
     EXPECT_EQ(daemon.wait(0), -1) << "it has ended";
   }
-}
-
-TEST(WaitingCalls, TakeNoThreadsFromOthers) {
-  constexpr int kConnections = 6;
-  constexpr int kWaitsEach = 50;
-  PrivateDaemon daemon({"--log-level=debug"});
-  auto session = internal::AttachClient::connect(daemon.directory());
-  ASSERT_TRUE(session.ok()) << session.status();
-  const std::string credential = credential_of(**session);
-  v1::WaitForRequest wait;
-  wait.set_name("late");
-  wait.set_timeout_ms(60'000);
-  std::vector<std::unique_ptr<RawControl>> controls;
-  std::vector<std::thread> threads;
-  for (int i = 0; i < kConnections; ++i) {
-    controls.push_back(std::make_unique<RawControl>(daemon.directory()));
-    for (int k = 0; k < kWaitsEach; ++k) {
-      threads.emplace_back([&, control = controls.back().get()] {
-        v1::WaitForReply reply;
-        const absl::Status status = control->call(&Stub::WaitFor, credential, wait, reply);
-        EXPECT_TRUE(status.ok()) << status;
-        EXPECT_TRUE(reply.exists());
-      });
-    }
-  }
-  EXPECT_TRUE(eventually(
-      [&] { return count_of(daemon.log(), "name=WaitFor") == kConnections * kWaitsEach; }));
-  EXPECT_LT(threads_of(daemon.pid()), 100U);
-  RawControl other(daemon.directory());
-  v1::CreateRequest create;
-  wire::ArraySpec spec;
-  spec.name = "late";
-  spec.dtype = {wire::DTypeCode::kFloat, 32, 1};
-  spec.shape = {4};
-  *create.mutable_spec() = wire::to_proto(spec);
-  const absl::Status created = other.call(&Stub::Create, credential, create);
-  EXPECT_TRUE(created.ok()) << created;
-  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ TEST_F(Tokens, AreNeededByEveryCall) {
   name.set_name("a");
   v1::OpenRequest open;
   open.set_name("a");
-  v1::WaitForRequest wait;
+  v1::LookUpRequest wait;
   wait.set_name("a");
   v1::CreateRequest create;
   wire::ArraySpec spec;
@@ -59,7 +59,7 @@ TEST_F(Tokens, AreNeededByEveryCall) {
     EXPECT_DENIED(caller.call(&Stub::Leave, credential));
     EXPECT_DENIED(caller.call(&Stub::Withdraw, credential, name));
     EXPECT_DENIED(caller.call(&Stub::List, credential));
-    EXPECT_DENIED(caller.call(&Stub::WaitFor, credential, wait));
+    EXPECT_DENIED(caller.call(&Stub::LookUp, credential, wait));
     EXPECT_DENIED(caller.call(&Stub::Holders, credential));
   }
   // The same call, with a token.

@@ -75,8 +75,8 @@ class FakeControl : public internal::ControlPort {
                                                 internal::InterruptCheck) override {
     return refusal();
   }
-  absl::StatusOr<bool> wait_for(const std::string&, std::chrono::milliseconds,
-                                internal::InterruptCheck) override {
+  absl::StatusOr<internal::NameLook> look_up(const std::string&, bool,
+                                             internal::InterruptCheck) override {
     return refusal();
   }
   absl::StatusOr<std::vector<internal::Holder>> holders(wire::ArrayId,

@@ -55,7 +55,6 @@ class FakeServiceHost final : public server::ServiceHost {
     });
     return status;
   }
-  server::NameWaits& waits() override { return waits_; }
   server::HistoryWaits& history_waits() override { return history_waits_; }
   absl::Status evict(wire::SessionId session) override {
     evicted.push_back(session);
@@ -83,8 +82,6 @@ class FakeServiceHost final : public server::ServiceHost {
   std::atomic<bool> held_{false};
   std::uint64_t announced_ = 0;
   server::HistoryWaits history_waits_;
-  std::unique_ptr<server::EventLoop> loop_ = *server::EventLoop::create();
-  server::NameWaits waits_{*loop_, 8};
   server::Log log_{server::LogLevel::kError, server::LogFormat::kText};
 };
 

@@ -194,13 +194,21 @@ class LocalControl : public internal::ControlPort {
           return names;
         });
   }
-  // Does not wait.
-  absl::StatusOr<bool> wait_for(const std::string& name, std::chrono::milliseconds /*timeout*/,
-                                internal::InterruptCheck /*interrupt*/) override {
-    return call<absl::StatusOr<bool>>("wait_for",
-                                      [&](server::Broker& broker, server::Session& session) {
-                                        return broker.exists(session.peer, name);
-                                      });
+  absl::StatusOr<internal::NameLook> look_up(const std::string& name, bool to_wait,
+                                             internal::InterruptCheck /*interrupt*/) override {
+    return call<absl::StatusOr<internal::NameLook>>(
+        "look_up",
+        [&](server::Broker& broker,
+            server::Session& session) -> absl::StatusOr<internal::NameLook> {
+          internal::NameLook look;
+          look.exists = broker.exists(session.peer, name);
+          if (look.exists || !to_wait) return look;
+          const auto creations = broker.creations(name);
+          if (!creations.ok()) return creations.status();
+          look.count_at = creations->at;
+          look.count = creations->count;
+          return look;
+        });
   }
   bool silent() const override { return false; }
   bool session_ended() const override { return false; }

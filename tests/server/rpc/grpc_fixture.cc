@@ -20,7 +20,7 @@
 namespace memlease::testing {
 namespace {
 
-// List answers the uid whose service this is; WaitFor waits until it is released or cancelled.
+// List answers the uid whose service this is; LookUp waits until it is released or cancelled.
 class TestService final : public v1::Control::Service {
  public:
   TestService(uid_t uid, Handlers& handlers) : uid_(uid), handlers_(handlers) {
@@ -32,8 +32,8 @@ class TestService final : public v1::Control::Service {
     reply->add_names(std::to_string(uid_));
     return grpc::Status::OK;
   }
-  grpc::Status WaitFor(grpc::ServerContext* context, const v1::WaitForRequest*,
-                       v1::WaitForReply*) override {
+  grpc::Status LookUp(grpc::ServerContext* context, const v1::LookUpRequest*,
+                      v1::LookUpReply*) override {
     ++handlers_.waiting;
     while (!handlers_.release && !context->IsCancelled()) std::this_thread::yield();
     --handlers_.waiting;
@@ -134,8 +134,8 @@ std::string GrpcClient::who_am_i(const std::string& pattern) {
 grpc::StatusCode GrpcClient::wait() {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kTestTimeout);
-  v1::WaitForReply reply;
-  return stub_->WaitFor(&context, v1::WaitForRequest(), &reply).error_code();
+  v1::LookUpReply reply;
+  return stub_->LookUp(&context, v1::LookUpRequest(), &reply).error_code();
 }
 
 std::string GrpcClient::exchange(const std::string& method, const std::string& request) {

@@ -135,6 +135,27 @@ TEST_F(Services, ACreationTakesWhatSessionsThatHaveEndedStillHave) {
   EXPECT_EQ(user.create(spec_of("b"), &session), "QuotaExceeded");
 }
 
+TEST_F(Services, ALookForANameSaysWhereItsCreationIsCounted) {
+  v1::LookUpRequest request;
+  request.set_name("a");
+  const auto look = [&](bool to_wait) {
+    request.set_to_wait(to_wait);
+    v1::LookUpReply reply;
+    EXPECT_EQ(user.call(&v1::Control::Stub::LookUp, request, reply, &session), "OK");
+    return reply;
+  };
+  EXPECT_FALSE(look(false).has_count_at());
+  const v1::LookUpReply before = look(true);
+  EXPECT_FALSE(before.exists());
+  EXPECT_NE(before.count_at().file_id(), 0U);
+  EXPECT_EQ(look(true).count(), before.count());
+  EXPECT_EQ(user.create(spec_of("a"), &session), "OK");
+  EXPECT_TRUE(look(true).exists());
+  EXPECT_FALSE(look(true).has_count_at());
+  ASSERT_TRUE(host.world.broker.withdraw(session.peer, "a").ok());
+  EXPECT_NE(look(true).count(), before.count());
+}
+
 TEST_F(Services, AGpuIsLookedForAtItsFirstArray) {
   EXPECT_EQ(user.create(on_gpu("a"), &session), "OK");
   EXPECT_EQ(user.create(on_gpu("b"), &session), "OK");

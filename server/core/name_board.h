@@ -1,0 +1,52 @@
+// Where processes sleep that wait for an array of some name: a page of counts that every process
+// may map and the daemon alone writes. A creation changes the count that its name falls on and
+// wakes who sleeps there; many names share a count, so who wakes looks again. Nobody who waits
+// calls the daemon in between.
+//
+// What the page gives away: that some array of some name has been created, which nobody can tell
+// from another name of the same count. Which names share one differs from daemon to daemon.
+//
+// Made when the first process waits; then it stays. Called by Broker. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "server/core/file_table.h"
+#include "server/core/page_source.h"
+#include "wire/ids.h"
+#include "wire/shared_word.h"
+
+namespace memlease::server {
+
+class NameBoard {
+ public:
+  NameBoard(FileTable& files, PageSource& pages) : files_(files), pages_(pages) {}
+
+  // The name's count, where it stands and as it is now. kOutOfMemory.
+  struct Count {
+    wire::FileRange at;
+    std::uint32_t count = 0;
+  };
+  absl::StatusOr<Count> count_of(std::string_view name);
+  // An array of this name can be found from now on.
+  void created(std::string_view name);
+  // Who waits is to look again, whatever for.
+  void wake_all();
+
+ private:
+  static constexpr std::size_t kPageBytes = 4096;
+  static constexpr std::size_t kCounts = kPageBytes / sizeof(wire::HalfWord);
+  static std::size_t place_of(std::string_view name);
+  absl::Status make_page();
+
+  FileTable& files_;
+  PageSource& pages_;
+  std::optional<wire::FileId> file_;
+  wire::HalfWord* counts_ = nullptr;
+};
+
+}  // namespace memlease::server
