@@ -1,12 +1,14 @@
 // What the daemon does while nobody wants anything of it: processor time and wake-ups in some
-// seconds, with no session and with 50 idle ones.
+// seconds, with no session, with 50 idle ones, and with 50 that wait for a name.
 
 #include <memlease/memlease.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <string>
 
 #include "bench/daemon_process.h"
 #include "bench/environment.h"
@@ -53,16 +55,16 @@ int main(int argc, char** argv) {
   const auto wait = [](double s) { usleep(static_cast<useconds_t>(s * 1e6)); };
   const pid_t pid = daemon_pid(options.directory);
   Report report("bench_idle");
-  const auto watch = [&](int sessions) {
+  const auto watch = [&](const std::string& who) {
     wait(options.pick(10.0, 2.0, 0.1));  // what connecting left to do is done
     const auto sleeps_before = sleeps(pid);
     const double cpu_before = cpu_ns(pid);
     wait(seconds);
-    report.add(fmt::format("cpu.{}_sessions", sessions), cpu_ns(pid) - cpu_before);
-    report.note(fmt::format("wake-ups with {} sessions", sessions),
+    report.add("cpu." + who, cpu_ns(pid) - cpu_before);
+    report.note(fmt::format("wake-ups with {}", who),
                 fmt::format("{} in {} s", wakeups(sleeps_before, sleeps(pid)), seconds));
   };
-  watch(0);
+  watch("0_sessions");
   SharedPage& page = new_shared_page(kSessions + 1);
   const Processes idle(kSessions, [&](int index) {
     const Client client = connect_in_turn(options, index);
@@ -71,10 +73,13 @@ int main(int argc, char** argv) {
     array.read().release();
     page.meet();
     page.meet();
+    client.wait_for("bench/idle/end", std::chrono::minutes(5));
   });
   page.meet();
-  watch(kSessions);
+  watch(fmt::format("{}_sessions", kSessions));
   page.meet();
+  watch(fmt::format("{}_waiting", kSessions));
+  connect(options).create(bytes_array("bench/idle/end", 64));
   report.print();
   return 0;
 }

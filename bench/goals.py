@@ -208,8 +208,11 @@ GOALS = [
         )
         for q, most, plus in (("p50", 1, 5 * MS), ("p99", None, 0), ("max", None, 0))
     ),
+    Goal("mass death: longest delay of another's call", "deaths/beside", plus=5 * MS),
+    Goal("the same : nobody dies", "deaths/beside", "deaths/alone"),
     Goal("daemon's CPU, no session: 1 ms", "idle/cpu.0_sessions", plus=1 * MS),
     Goal("the same, 50 idle sessions", "idle/cpu.50_sessions", plus=1 * MS),
+    Goal("the same, 50 waiting for a name", "idle/cpu.50_waiting", plus=1 * MS),
     Goal("daemon's start until it serves: 50 ms", "start/serves", plus=50 * MS),
     Goal("the same : memleased --version", "start/serves", "start/version"),
     Goal("scrape of 10,000 arrays p50: 20 ms", "metrics/scrape.p50", plus=20 * MS),
