@@ -23,7 +23,7 @@ absl::Status wait_for_stream(OpenArray& array, Importer& importer, Stream stream
                              const LeaseStreams& streams) {
   const auto mark = importer.mark(stream);
   if (!mark.ok()) return mark.status();
-  return host_wait_until(array.session(), streams, [&] { return (*mark)->complete(); });
+  return host_wait_complete(array.session(), streams, [&] { return (*mark)->complete(); });
 }
 
 // Copies on a stream that waits for nobody, once the host has waited for all that must come before:

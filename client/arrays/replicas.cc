@@ -271,8 +271,8 @@ absl::Status bring_newest(ArrayHandle& handle, const Copier& copier) {
 
 // Until a version above `after` is somewhere, or a further replica is written, or `is_over`, or the
 // end of the wait.
-absl::Status await_newer(const Places& places, std::uint64_t after,
-                         const std::function<bool()>& is_over, WaitLimit& wait_limit) {
+absl::Status host_wait_newer(const Places& places, std::uint64_t after,
+                             const std::function<bool()>& is_over, WaitLimit& wait_limit) {
   std::vector<Awaited> all;
   for (auto& array : places.all()) {
     const auto reader = array->reader([&] { return wait_limit.check_call(); });
@@ -313,7 +313,7 @@ absl::Status begin_read_anywhere(ArrayHandle& handle, const ReadOptions& options
     } else if (last) {
       return begin_read(here, options, wait_limit, attempt);  // which says what did not come
     } else {
-      auto status = await_newer(*places, after, is_lost, wait_limit);
+      auto status = host_wait_newer(*places, after, is_lost, wait_limit);
       if (!status.ok()) return status;
     }
     if (auto status = wait_limit.step(); !status.ok()) return status;

@@ -32,7 +32,7 @@ absl::Status for_each_own(const LeaseStreams& streams,
 absl::Status host_wait_deadline(GpuArray& array, std::uint64_t version, const LeaseStreams& streams,
                                 absl::FunctionRef<absl::StatusOr<bool>()> complete,
                                 Clock::time_point deadline) {
-  return host_wait_until(array.session(), streams, [&]() -> absl::StatusOr<bool> {
+  return host_wait_complete(array.session(), streams, [&]() -> absl::StatusOr<bool> {
     auto done = complete();
     if (!done.ok()) return done;
     if (array.poisoned(version)) {
@@ -64,8 +64,8 @@ bool host_waits(const GpuArray& array) { return array.host_waits().count() != 0;
 
 }  // namespace
 
-absl::Status host_wait_until(Session& session, const LeaseStreams& streams,
-                             absl::FunctionRef<absl::StatusOr<bool>()> complete) {
+absl::Status host_wait_complete(Session& session, const LeaseStreams& streams,
+                                absl::FunctionRef<absl::StatusOr<bool>()> complete) {
   for (Backoff backoff;; backoff.pause()) {
     auto done = complete();
     if (!done.ok()) return done.status();
@@ -155,8 +155,8 @@ absl::Status order_write_view(GpuArray& array, std::uint32_t slot, Stream stream
 
 absl::Status host_wait_slot_once(GpuArray& array, LeaseStreams& streams) {
   if (streams.ordered) return absl::OkStatus();
-  auto status = host_wait_until(array.session(), streams,
-                                [&] { return array.order()->writer().slot_free(); });
+  auto status = host_wait_complete(array.session(), streams,
+                                   [&] { return array.order()->writer().slot_free(); });
   streams.ordered = status.ok();
   return status;
 }
@@ -165,9 +165,9 @@ absl::Status host_wait_slot(GpuArray& array, std::uint32_t slot, LeaseStreams& s
   const auto free = [&] { return array.order()->writer().slot_free(); };
   auto status = for_each_own(streams, [&](Stream own) {
     auto recorded = array.order()->writer().record_own(slot, own);
-    return recorded.ok() ? host_wait_until(array.session(), streams, free) : recorded;
+    return recorded.ok() ? host_wait_complete(array.session(), streams, free) : recorded;
   });
-  if (status.ok()) status = host_wait_until(array.session(), streams, free);
+  if (status.ok()) status = host_wait_complete(array.session(), streams, free);
   streams.ordered = streams.ordered || status.ok();
   return status;
 }

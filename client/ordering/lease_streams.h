@@ -18,9 +18,10 @@ absl::Status stream_wait_version(GpuArray& array, std::uint32_t slot, std::uint6
                                  Stream stream, const LeaseStreams& streams);
 absl::Status stream_wait_slot(GpuArray& array, Stream stream, const LeaseStreams& streams);
 
-// The host waits for a lease until `complete`. Ends with the daemon and with an interrupt, too.
-absl::Status host_wait_until(Session& session, const LeaseStreams& streams,
-                             absl::FunctionRef<absl::StatusOr<bool>()> complete);
+// The host waits for a lease until `complete` says so. Ends with the daemon and with an interrupt,
+// too.
+absl::Status host_wait_complete(Session& session, const LeaseStreams& streams,
+                                absl::FunctionRef<absl::StatusOr<bool>()> complete);
 
 // As stream_wait_version and stream_wait_slot (for order_write behind the lease's own work, too),
 // and notes in `streams` that this is ordered: later calls of ..._once do not wait again, and a
