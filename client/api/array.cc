@@ -300,7 +300,10 @@ void Array::withdraw() const {
   state().leave_if_due();
 }
 
-void Array::close() const { handle_->close(); }
+void Array::close() const {
+  internal::check(handle_->close(
+      [&] { return state().session().check_interrupt(handle_->interrupt_check()); }));
+}
 
 bool Array::closed() const noexcept { return handle_->closed(); }
 

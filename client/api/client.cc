@@ -209,7 +209,7 @@ std::uint64_t Client::empty_writes() const {
                     [](auto& session) { return session.view_counts().empty_writes.load(); });
 }
 
-void Client::close() const { connection_->close(); }
+void Client::close() const { internal::check(connection_->close()); }
 
 bool leases_alive() { return internal::any_lease(); }
 

@@ -90,7 +90,7 @@ absl::StatusOr<Connection*> Connection::successor() {
         std::make_shared<Connection>(*std::move(arrays), check_interrupt_, strict_));
     if (successor_.compare_exchange_strong(known, made.get())) known = made.release();
   }
-  if (closed_.load()) (*known)->close();  // which may not have seen it
+  if (closed_.load()) (*known)->close().IgnoreError();  // which may not have seen it
   return known->get();
 }
 
@@ -117,7 +117,7 @@ absl::StatusOr<std::shared_ptr<OpenArray>> Connection::join_again(const OpenArra
   if (wire::code_of(answer.status()) == wire::ErrorCode::kNotFound) return before.gone(false);
   if (!answer.ok()) return answer.status();
   if (answer->id == id) return (*arrays)->join(*answer);
-  session().control().leave(answer->id, 1).IgnoreError();
+  session().control().leave(answer->id, 1, kNoInterrupts).IgnoreError();
   return another_array(before);
 }
 
@@ -167,7 +167,8 @@ absl::StatusOr<std::shared_ptr<ArrayHandle>> Connection::join(const OpenAnswer& 
   if (!array.ok()) return array.status();
   auto handle = make_handle(std::move(*array));
   if (!closed_.load()) return handle;
-  handle->close();  // close() came first in another thread, and may not have seen it
+  // close() came first in another thread, and may not have seen it.
+  if (auto status = close(*handle); !status.ok()) return status;
   return client_closed();
 }
 
@@ -176,7 +177,7 @@ std::shared_ptr<ArrayHandle> Connection::find_open(const std::string& name) {
   auto array = arrays_->find_open(name);
   if (array == nullptr) return nullptr;
   auto handle = make_handle(std::move(array));
-  if (closed_.load()) handle->close();
+  if (closed_.load()) handle->close(kNoInterrupts).IgnoreError();
   return handle;
 }
 
@@ -196,13 +197,16 @@ void Connection::keep(std::weak_ptr<ArrayHandle> handle) {
   handles_.push_back(std::move(handle));
 }
 
-void Connection::close() {
-  if (closed_.exchange(true)) return;
+absl::Status Connection::close(ArrayHandle& handle) {
+  return handle.close([this] { return session().check_interrupt(interrupt_check_); });
+}
+
+absl::Status Connection::close() {
+  if (closed_.exchange(true)) return absl::OkStatus();
   if (session().forked()) {
-    if (const std::shared_ptr<Connection>* const next = successor_.load()) (*next)->close();
-    return;
+    const std::shared_ptr<Connection>* const next = successor_.load();
+    return next == nullptr ? absl::OkStatus() : (*next)->close();
   }
-  session().remove_interrupt_check(interrupt_check_);
   std::function<void()> check_interrupt;  // the user's, which ends without the lock
   std::vector<std::weak_ptr<ArrayHandle>> handles;
   {
@@ -210,14 +214,17 @@ void Connection::close() {
     check_interrupt.swap(check_interrupt_);
     handles.swap(handles_);
   }
+  absl::Status interrupted;
   for (const auto& known : handles) {
-    if (const auto handle = known.lock()) handle->close();
+    if (const auto handle = known.lock()) interrupted.Update(close(*handle));
   }
+  session().remove_interrupt_check(interrupt_check_);
   if (session().remove_connection(true)) {
     arrays_->close();
   } else if (session().kept()) {
     arrays_->drain();  // no other call may come
   }
+  return interrupted;
 }
 
 }  // namespace memlease::internal

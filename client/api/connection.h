@@ -44,7 +44,8 @@ class Connection final : public HandleOwner, public std::enable_shared_from_this
   std::shared_ptr<ArrayHandle> find_open(const std::string& name);
   // Closes its handles, and the session if it was the last connection and that is not kept. In a
   // forked child it is for that process alone.
-  void close();
+  // Fails with what the interrupt check says alone; closed it is all the same.
+  absl::Status close();
   // HandleOwner. Asks the daemon, unless the array is open here already.
   absl::StatusOr<Opened> open_again(const OpenArray& before,
                                     std::weak_ptr<ArrayHandle> handle) override;
@@ -57,6 +58,7 @@ class Connection final : public HandleOwner, public std::enable_shared_from_this
   void keep_session() const { internal::keep_session(arrays_); }
   Session& session() const { return arrays_->session(); }
   std::uint64_t interrupt_check() const { return interrupt_check_; }
+  absl::Status close(ArrayHandle& handle);
   // kClosed once it has been closed.
   absl::Status still_open() const;
   // For a call to the daemon, which ends when this is closed or its user interrupts it.

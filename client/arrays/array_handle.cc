@@ -70,7 +70,8 @@ absl::Status ArrayHandle::open_in_child() {
   }
   interrupt_check_.store(newest->by.interrupt_check, std::memory_order_relaxed);
   array_.store(newest->by.array.get(), std::memory_order_release);
-  if (closed_.load()) end(*newest);  // close() came first in another thread, and did not see it
+  // close() came first in another thread, and did not see it.
+  if (closed_.load()) end(*newest, kNoInterrupts).IgnoreError();
   return absl::OkStatus();
 }
 
@@ -111,17 +112,19 @@ absl::StatusOr<Places> ArrayHandle::places(InterruptCheck interrupt) {
   return Places(std::move(here), home.share_array(), std::move(others), bits);
 }
 
-void ArrayHandle::end(Opening& opening) {
-  if (opening.by.array->forked() || opening.ended.exchange(true)) return;
-  opening.by.array->close_handle();
+absl::Status ArrayHandle::end(Opening& opening, InterruptCheck interrupt) {
+  if (opening.by.array->forked() || opening.ended.exchange(true)) return absl::OkStatus();
+  auto interrupted = opening.by.array->close_handle(interrupt);
   opening.written.close();
+  return interrupted;
 }
 
-void ArrayHandle::close() {
-  if (closed_.exchange(true)) return;
-  end(*newest_.load());
+absl::Status ArrayHandle::close(InterruptCheck interrupt) {
+  if (closed_.exchange(true)) return absl::OkStatus();
+  auto interrupted = end(*newest_.load(), interrupt);
   event_.set_readable();
-  if (home_ != nullptr) home_->close();
+  if (home_ != nullptr) interrupted.Update(home_->close(interrupt));
+  return interrupted;
 }
 
 }  // namespace memlease::internal

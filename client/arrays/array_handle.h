@@ -84,8 +84,9 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
   // use() would say OK, or what only a call can find out: nothing is to be opened first.
   bool ready() const { return !closed() && !array().forked(); }
   // Nothing begins by this handle any more; with the last one the array is closed, which may call
-  // the daemon. A repeat does nothing.
-  void close();
+  // the daemon. Closed it is whatever comes: this fails with what `interrupt` says alone. A repeat
+  // does nothing.
+  absl::Status close(InterruptCheck interrupt);
 
  private:
   // By the process that made the handle, or by a child, grandchild and so on.
@@ -99,7 +100,7 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
   absl::Status open_in_child();
   void watch_again(std::uint64_t version);
   std::optional<std::uint64_t> newest_anywhere();
-  static void end(Opening& opening);
+  static absl::Status end(Opening& opening, InterruptCheck interrupt);
 
   std::shared_ptr<ArrayHandle> home_;
   Opening first_;

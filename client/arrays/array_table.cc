@@ -181,7 +181,7 @@ void ArrayTable::flush() {
     }
     array.use = {};
     // What the daemon says to it changes nothing: with it gone, so are the memberships.
-    session().control().leave(array.array, array.opens).IgnoreError();
+    session().control().leave(array.array, array.opens, kNoInterrupts).IgnoreError();
     silent = session().control().silent();
   }
   if (!silent) imports().flush();

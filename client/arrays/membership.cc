@@ -17,7 +17,10 @@ absl::Status Membership::handle_closed() const {
 
 bool Membership::reopen() {
   const wire::MutexLock lock(mutex_);
-  while (busy_ == Busy::kLeaving) idle_.wait(mutex_);
+  while (busy_ == Busy::kLeaving) {
+    if (alone_ == std::this_thread::get_id()) return false;
+    idle_.wait(mutex_);
+  }
   if (left_) return false;
   ++opens_;
   ++handles_;
@@ -47,11 +50,11 @@ bool Membership::close_handle() {
 absl::Status Membership::begin_subscribing(InterruptCheck interrupt) {
   wire::MutexLock lock(mutex_);
   while (busy_ != Busy::kIdle) {
-    if (busy_ == Busy::kSubscribing && subscriber_ == std::this_thread::get_id()) {
+    if (alone_ == std::this_thread::get_id()) {
       return make_error(ErrorCode::kBusy,
-                        fmt::format("this thread is about to read '{}', and does so again from its "
-                                    "signal handler or interrupt check",
-                                    name_),
+                        fmt::format("this thread is about to {} '{}', and reads it from its signal "
+                                    "handler or interrupt check",
+                                    busy_ == Busy::kSubscribing ? "read" : "leave", name_),
                         "Note the signal there, and read after the call.");
     }
     const auto asks = std::chrono::steady_clock::now() + kInterruptInterval;
@@ -61,7 +64,7 @@ absl::Status Membership::begin_subscribing(InterruptCheck interrupt) {
     lock.lock();
   }
   busy_ = Busy::kSubscribing;
-  subscriber_ = std::this_thread::get_id();
+  alone_ = std::this_thread::get_id();
   return absl::OkStatus();
 }
 
@@ -70,6 +73,7 @@ std::optional<std::uint32_t> Membership::begin_leaving() {
   while (busy_ == Busy::kLeaving) idle_.wait(mutex_);
   if (busy_ == Busy::kSubscribing || left_) return std::nullopt;
   busy_ = Busy::kLeaving;
+  alone_ = std::this_thread::get_id();
   return opens_;
 }
 

@@ -32,7 +32,8 @@ class Membership {
   absl::Status handle_closed() const;
 
   // One more answer has been merged into this array, for one more handle; it is open again if it
-  // was closed but not left yet. False if it has been left. Waits for a thread that leaves it.
+  // was closed but not left yet. False if it has been left. Waits for a thread that leaves it,
+  // unless that is this one, which has been interrupted: then it is as good as left.
   bool reopen();
   // One more handle without an answer. False if it is closed or left.
   bool add_handle();
@@ -43,8 +44,8 @@ class Membership {
   void close() { closed_.store(true); }
 
   // After OK this thread is alone until end(). Waits for one that is, and meanwhile asks
-  // `interrupt`, without the lock: fails with what that says. kBusy: this thread itself subscribes,
-  // and has been interrupted.
+  // `interrupt`, without the lock: fails with what that says. kBusy: this thread itself subscribes
+  // or leaves, and has been interrupted.
   absl::Status begin_subscribing(InterruptCheck interrupt);
   // How many answers are to be given back: this thread is alone until end(). Nothing where another
   // thread subscribes, which looks itself afterwards, or the array has been left. Waits for one
@@ -67,7 +68,7 @@ class Membership {
   wire::Mutex mutex_;
   wire::CondVar idle_;  // busy_ is kIdle again
   Busy busy_ ABSL_GUARDED_BY(mutex_) = Busy::kIdle;
-  std::thread::id subscriber_ ABSL_GUARDED_BY(mutex_);  // while kSubscribing
+  std::thread::id alone_ ABSL_GUARDED_BY(mutex_);  // that thread, unless kIdle
   std::uint32_t opens_ ABSL_GUARDED_BY(mutex_) = 1;
   std::uint32_t handles_ ABSL_GUARDED_BY(mutex_) = 1;
 };

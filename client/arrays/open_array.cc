@@ -221,28 +221,37 @@ absl::StatusOr<SlotWriter*> OpenArray::writer(RowRef at) {
   return &made;
 }
 
-void OpenArray::close_handle() {
-  if (membership_.close_handle()) finish_closing();
+absl::Status OpenArray::close_handle(InterruptCheck interrupt) {
+  return membership_.close_handle() ? finish_closing(interrupt) : absl::OkStatus();
 }
 
 void OpenArray::close() {
   membership_.close();
-  finish_closing();
+  finish_closing(kNoInterrupts).IgnoreError();
 }
 
-void OpenArray::finish_closing() {
+absl::Status OpenArray::finish_closing(InterruptCheck interrupt) {
   release_deferred_if_unused();
-  leave_if_due();
+  return leave_if_due(interrupt);
 }
 
-// The daemon lets nobody go whose GPU work may still touch the slots.
-void OpenArray::await_device() {
+// The daemon lets nobody go whose GPU work may still touch the slots. OK also where it is not over
+// after all.
+absl::Status OpenArray::host_wait_work(InterruptCheck interrupt) {
   constexpr std::chrono::seconds kDrainTimeout{10};
-  if (order() == nullptr) return;
+  if (order() == nullptr) return absl::OkStatus();
   const auto end = std::chrono::steady_clock::now() + kDrainTimeout;
-  for (Backoff backoff; !order()->complete() && std::chrono::steady_clock::now() < end;) {
+  auto asks = std::chrono::steady_clock::now() + kInterruptInterval;
+  for (Backoff backoff; !order()->complete();) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= end) break;
+    if (now >= asks) {
+      if (auto status = interrupt(); !status.ok()) return status;
+      asks = now + kInterruptInterval;
+    }
     backoff.pause();
   }
+  return absl::OkStatus();
 }
 
 // For the thread that is alone to leave. The mark of the close (or the daemon's on the board)
@@ -255,34 +264,42 @@ bool OpenArray::may_leave() {
   return reader == nullptr || !reader->holds_any();
 }
 
-void OpenArray::leave(std::uint32_t opens) {
-  await_device();
+absl::Status OpenArray::leave(std::uint32_t opens, InterruptCheck interrupt) {
+  if (auto interrupted = host_wait_work(interrupt); !interrupted.ok()) {
+    owner_->depart(answer_.id, opens, take_gpu_use());
+    membership_.note_left();
+    return interrupted;
+  }
   // Closed before the daemon may destroy it, unless the device is still at work after all.
   {
     const GpuUse closed = take_gpu_use();
   }
-  // An error means that the daemon has gone, or does not know us: left either way.
+  absl::Status answer;
   crash_point("leave.begin");
   if (session_.control().silent()) {
     owner_->depart(answer_.id, opens, {});
   } else {
-    session_.control().leave(answer_.id, opens).IgnoreError();
+    answer = session_.control().leave(answer_.id, opens, interrupt);
   }
   crash_point("leave.answered");
   membership_.note_left();
+  // Any other error means that the daemon has gone, or does not know us: left either way.
+  return interrupt_of(answer) == nullptr ? absl::OkStatus() : answer;
 }
 
-void OpenArray::leave_if_due() {
-  if (!ending()) return;
+absl::Status OpenArray::leave_if_due(InterruptCheck interrupt) {
+  absl::Status interrupted;
+  if (!ending()) return interrupted;
   // A write lease lives: it will come.
-  if (!writing_.enter(std::chrono::nanoseconds::zero())) return;
+  if (!writing_.enter(std::chrono::nanoseconds::zero())) return interrupted;
   absl::Cleanup leave_writing = [this] { writing_.leave(); };
   if (const auto opens = membership_.begin_leaving()) {
     const absl::Cleanup done = [this] { membership_.end(); };
-    if (may_leave()) leave(*opens);
+    if (may_leave()) interrupted = leave(*opens, interrupt);
   }
   std::move(leave_writing).Invoke();
   owner_->kept().let_go();
+  return interrupted;
 }
 
 }  // namespace memlease::internal

@@ -104,7 +104,8 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
   bool has_deferred() const { return order() != nullptr && order()->reader().has_deferred(); }
 
   // One handle (ArrayHandle) less: with the last one the array is closed. May call the daemon.
-  void close_handle();
+  // Closed it is whatever comes: this fails with what `interrupt` says alone.
+  absl::Status close_handle(InterruptCheck interrupt);
   // It is closed or withdrawn.
   bool ending() const { return closed() || (board().writer.load() & wire::kWriterWithdrawn) != 0; }
   // Gives rows and ownership back at once, or when the last lease and pin has gone.
@@ -113,7 +114,7 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
   bool left() const { return membership_.left(); }
   // Leaves if nothing is held any more and the array is closed or withdrawn. May wait for the
   // device and call the daemon, both without a lock.
-  void leave_if_due();
+  void leave_if_due() { leave_if_due(kNoInterrupts).IgnoreError(); }
   // Whoever opens the name now gets this array: a name is freed by withdrawing alone.
   bool has_its_name() const;
 
@@ -130,10 +131,11 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
   absl::Status release_own_deferred();
   absl::Status subscribe(InterruptCheck interrupt);
   std::uint64_t version_in(std::uint32_t slot) const;
-  void finish_closing();
+  absl::Status finish_closing(InterruptCheck interrupt);
   bool may_leave();
-  void leave(std::uint32_t opens);
-  void await_device();
+  absl::Status leave_if_due(InterruptCheck interrupt);
+  absl::Status leave(std::uint32_t opens, InterruptCheck interrupt);
+  absl::Status host_wait_work(InterruptCheck interrupt);
   template <typename GiveUp>
   void end_lease(GiveUp give_up);
 

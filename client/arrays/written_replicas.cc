@@ -40,7 +40,7 @@ absl::Status WrittenReplicas::add_to(Arrays& found, HandleOwner& owner, OpenArra
       if (wire::code_of(opened.status()) == wire::ErrorCode::kNotFound) continue;
       if (!opened.ok()) return opened.status();
       replica = *std::move(opened);
-      if (!keep(number, replica)) replica->close_handle();
+      if (!keep(number, replica)) replica->close_handle(kNoInterrupts).IgnoreError();
     }
     found.push_back(std::move(replica));
   }
@@ -58,7 +58,7 @@ void WrittenReplicas::close_all_but(std::uint32_t kept) {
       return true;
     });
   }
-  for (const auto& replica : gone) replica->close_handle();
+  for (const auto& replica : gone) replica->close_handle(kNoInterrupts).IgnoreError();
 }
 
 void WrittenReplicas::close() {

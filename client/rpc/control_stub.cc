@@ -166,7 +166,7 @@ absl::StatusOr<OpenAnswer> ControlStub::opened(const absl::Status& status,
                                                const v1::OpenReply& reply) {
   if (status.ok()) return opened_from(reply);
   if (reply.array_id() != 0 && wire::code_of(status) != wire::ErrorCode::kForkedClient) {
-    leave(wire::ArrayId{reply.array_id()}, 1).IgnoreError();
+    leave(wire::ArrayId{reply.array_id()}, 1, kNoInterrupts).IgnoreError();
   }
   return status;
 }
@@ -285,12 +285,13 @@ absl::Status ControlStub::cancel_writer(wire::ArrayId array) {
               kEndDeadline);
 }
 
-absl::Status ControlStub::leave(wire::ArrayId array, std::uint32_t opens) {
+absl::Status ControlStub::leave(wire::ArrayId array, std::uint32_t opens,
+                                InterruptCheck interrupt) {
   v1::LeaveRequest request;
   request.set_array_id(wire::to_int(array));
   request.set_opens(opens);
   v1::Empty reply;
-  return call(&Stub::PrepareAsyncLeave, request, reply, kNoInterrupts, kEndDeadline);
+  return call(&Stub::PrepareAsyncLeave, request, reply, interrupt, kEndDeadline);
 }
 
 absl::Status ControlStub::withdraw(const std::string& name, InterruptCheck interrupt) {

@@ -150,9 +150,10 @@ class ControlPort {
   // Gives `opens` answers of create() and open() back. With the last one go the rows and writer
   // ownership; nothing in this process may use them any more. kBusy while the daemon sees a hold,
   // or work of a GPU; kInvalidArgument if it has been left. kTimeout after 2 s already, as people
-  // wait for it who want nothing any more: what the daemon has not heard then, it takes back when
-  // this process ends.
-  virtual absl::Status leave(wire::ArrayId array, std::uint32_t opens) = 0;
+  // wait for it who want nothing any more: what the daemon has not heard then, or by an interrupt,
+  // it takes back when this process ends.
+  virtual absl::Status leave(wire::ArrayId array, std::uint32_t opens,
+                             InterruptCheck interrupt) = 0;
   // Who holds which version now, for the text of an error. Like leave() it waits for 2 s.
   virtual absl::StatusOr<std::vector<Holder>> holders(wire::ArrayId array,
                                                       InterruptCheck interrupt) = 0;

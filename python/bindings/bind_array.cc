@@ -23,7 +23,8 @@ constexpr const char* kCloseDoc = R"(close($self, /)
 Close this handle; ``with array:`` does so at its end.
 
 With the process's last one of the array the subscription and writer ownership are given up.
-Leases and views stay valid, and so does the array's name.)";
+Leases and views stay valid, and so does the array's name. It is closed also where Ctrl-C ends the
+call to the daemon.)";
 
 constexpr const char* kFollowDoc = R"(follow($self, /, *, timeout=None, after=0, stream=None,
        until_writer_gone=False, region=None)

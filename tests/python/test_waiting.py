@@ -52,6 +52,31 @@ def test_ctrl_c_ends_a_wait(memlease_client, empty, full, name):
     array.close()
 
 
+@pytest.mark.parametrize("what", ["array", "client"])
+def test_ctrl_c_ends_a_close_that_the_daemon_does_not_answer(memlease_daemon, what):
+    client = memlease_daemon.connect()
+    array = client.create("a", 3, "f4", fill=1, lifetime="persistent")
+    array.read().release()
+    session = client.session_id
+    memlease_daemon.process.send_signal(signal.SIGSTOP)
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    begin = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            (array if what == "array" else client).close()
+        assert time.monotonic() - begin < 2  # the call's own limit
+    finally:
+        memlease_daemon.process.send_signal(signal.SIGCONT)
+        timer.join()
+    assert array.closed
+    client.close()
+    with memlease_daemon.connect() as again:
+        assert again.session_id != session
+        again.withdraw("a")
+        assert again.list() == []
+
+
 def test_other_threads_run_while_one_waits(memlease_client, empty):
     result = []
     thread = threading.Thread(target=lambda: result.append(empty.get().tolist()))

@@ -65,10 +65,11 @@ class FakeControl : public internal::ControlPort {
                                                    internal::InterruptCheck) override {
     return refusal();
   }
-  absl::Status leave(wire::ArrayId, std::uint32_t opens) override {
+  absl::Status leave(wire::ArrayId, std::uint32_t opens,
+                     internal::InterruptCheck interrupt) override {
     called();
     left.push_back(opens);
-    return absl::OkStatus();
+    return answers_leave ? absl::OkStatus() : interrupt();
   }
   absl::Status withdraw(const std::string&, internal::InterruptCheck) override { return refusal(); }
   absl::StatusOr<std::vector<std::string>> list(const std::string&,
@@ -125,7 +126,8 @@ class FakeControl : public internal::ControlPort {
   std::function<absl::StatusOr<std::vector<internal::Holder>>()> on_holders = refusal;
   wire::RowRef row;  // of every subscription; none: it is refused
   std::atomic<int> cancelled{0};
-  std::vector<std::uint32_t> left;  // how many opens each leave gave back
+  std::vector<std::uint32_t> left;        // how many opens each leave gave back
+  std::atomic<bool> answers_leave{true};  // else it is interrupted
   std::atomic<bool> is_silent{false};
   std::atomic<bool> has_ended{false};
   std::atomic<bool> refuses{false};

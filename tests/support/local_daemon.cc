@@ -166,7 +166,8 @@ class LocalControl : public internal::ControlPort {
           return internal::SlotEvents{events->write, events->read};
         });
   }
-  absl::Status leave(wire::ArrayId array, std::uint32_t opens) override {
+  absl::Status leave(wire::ArrayId array, std::uint32_t opens,
+                     internal::InterruptCheck /*interrupt*/) override {
     return call<absl::Status>("leave", [&](server::Broker& broker, server::Session& session) {
       return broker.leave(session, array, opens);
     });

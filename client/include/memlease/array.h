@@ -228,7 +228,8 @@ class MEMLEASE_API Array {
   void withdraw() const;
   // Closes the handle, which is all copies of it and no other one; leases and pins stay valid. What
   // waits by it in other threads, followers too, throws Closed within a tenth of a second. With
-  // the process's last handle of the array its subscription and writer ownership are given up.
+  // the process's last handle of the array its subscription and writer ownership are given up,
+  // which may call the daemon. An exception of check_interrupt ends that call; closed it is then.
   void close() const;
   bool closed() const noexcept;
 

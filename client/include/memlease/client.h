@@ -131,7 +131,8 @@ class MEMLEASE_API Client {
   // of a second. With the process's last connection to this daemon the session ends; but leases and
   // pins stay valid, and the session ends with the last of them. A process that has created an
   // array of lifetime Session keeps its session, and so the array's name, until it ends: a later
-  // connect() finds both. Destroying a client closes nothing.
+  // connect() finds both. Destroying a client closes nothing. An exception of check_interrupt ends
+  // the call to the daemon; closed all is then.
   void close() const;
   bool closed() const noexcept;  // this connection. By any thread
 

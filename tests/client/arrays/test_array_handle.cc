@@ -38,12 +38,12 @@ class ArrayHandleTest : public ::testing::Test {
 TEST_F(ArrayHandleTest, IsClosedOnceAndSaysSo) {
   ASSERT_TRUE(array->membership().add_handle());
   const auto other = handle_on(array);
-  handle->close();
-  handle->close();
+  EXPECT_TRUE(handle->close(kNoInterrupts).ok());
+  EXPECT_TRUE(handle->close(kNoInterrupts).ok());
   EXPECT_EQ(wire::code_of(handle->use()), ErrorCode::kClosed);
   EXPECT_TRUE(other->use().ok());
   EXPECT_FALSE(array->closed());
-  other->close();
+  EXPECT_TRUE(other->close(kNoInterrupts).ok());
   EXPECT_TRUE(array->left());
 }
 
@@ -127,7 +127,7 @@ TEST_F(ArrayHandleTest, ClosesWithItWhatItHasOpened) {
   owner->on_join_replica = [&](std::uint32_t) { return there; };
   write_on_replica(3);
   ASSERT_TRUE(places().ok());
-  handle->close();
+  EXPECT_TRUE(handle->close(kNoInterrupts).ok());
   EXPECT_TRUE(there->left());
 }
 
@@ -135,7 +135,8 @@ TEST_F(ArrayHandleTest, WhatItOpensAfterItsCloseIsClosedAtOnce) {
   const auto there = replica.open();
   owner->on_join_replica = [&](std::uint32_t) {
     ArrayHandle& closing = *handle;
-    closing.close();  // as another thread may, in the middle of a call
+    EXPECT_TRUE(
+        closing.close(kNoInterrupts).ok());  // as another thread may, in the middle of a call
     return there;
   };
   write_on_replica(3);
@@ -149,7 +150,7 @@ TEST_F(ArrayHandleTest, AReplicasHandleClosesThatOnItsHome) {
   on_replica->set_home(handle);
   EXPECT_EQ(&on_replica->home_array(), array.get());
   EXPECT_THAT(on_replica->places(kNoInterrupts)->all(), ElementsAre(there, array));
-  on_replica->close();
+  EXPECT_TRUE(on_replica->close(kNoInterrupts).ok());
   EXPECT_TRUE(handle->closed());
   EXPECT_TRUE(array->left());
 }
@@ -162,7 +163,7 @@ TEST_F(ArrayHandleTest, OpensItsArrayAgainInAForkedChildOnce) {
               if (!handle->use().ok() || !handle->use().ok()) return "not to be used";
               if (owner->opened_again != 1) return "opened again more than once";
               if (&handle->array() != again.get()) return "another array";
-              handle->close();
+              EXPECT_TRUE(handle->close(kNoInterrupts).ok());
               return again->left() && !array->closed() ? "right" : "closed the parent's";
             }),
             "right");

@@ -127,7 +127,7 @@ TEST_F(BeginReadTest, AnInterruptEndsTheWait) {
 
 TEST_F(BeginReadTest, AClosedArrayIsNotRead) {
   publish(1, 0);
-  array->close_handle();
+  EXPECT_TRUE(array->close_handle(kNoInterrupts).ok());
   EXPECT_EQ(wire::code_of(begin()), ErrorCode::kClosed);
 }
 

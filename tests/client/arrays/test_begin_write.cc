@@ -206,7 +206,7 @@ TEST_F(BeginWriteTest, AWithdrawnArrayIsNotWritten) {
 
 TEST_F(BeginWriteTest, AClosedArrayIsLeftByTheWriteThatKeptItsCloseFromThat) {
   ASSERT_TRUE(array->writing().enter(0ns));
-  array->close_handle();
+  EXPECT_TRUE(array->close_handle(kNoInterrupts).ok());
   EXPECT_FALSE(array->left()) << "a write may have begun";
   array->writing().leave();
   EXPECT_EQ(wire::code_of(begin()), ErrorCode::kClosed);

@@ -57,7 +57,7 @@ TEST_F(MembershipTest, WhoLeavesLetsWhoSubscribesSeeToIt) {
 }
 
 TEST_F(MembershipTest, AThreadThatWaitsToSubscribeCanBeInterrupted) {
-  ASSERT_TRUE(membership.begin_leaving());
+  ASSERT_TRUE(std::async(std::launch::async, [this] { return membership.begin_leaving(); }).get());
   const auto status =
       membership.begin_subscribing([] { return absl::CancelledError("interrupted"); });
   EXPECT_TRUE(absl::IsCancelled(status));
@@ -69,6 +69,16 @@ TEST_F(MembershipTest, AThreadThatSubscribesDoesNotWaitForItself) {
   ASSERT_TRUE(membership.begin_subscribing(kNoInterrupts).ok());
   const auto nested = membership.begin_subscribing(kNoInterrupts);
   EXPECT_EQ(wire::code_of(nested), wire::ErrorCode::kBusy);
+  membership.end();
+}
+
+// In a signal handler, or an interrupt check, that its call to leave has asked.
+TEST_F(MembershipTest, AThreadThatLeavesDoesNotWaitForItself) {
+  ASSERT_TRUE(membership.begin_leaving());
+  EXPECT_FALSE(membership.reopen());
+  const auto nested = membership.begin_subscribing(kNoInterrupts);
+  EXPECT_EQ(wire::code_of(nested), wire::ErrorCode::kBusy);
+  EXPECT_NE(wire::message_of(nested).find("about to leave 'a'"), std::string::npos);
   membership.end();
 }
 

@@ -29,9 +29,9 @@ class OpenArrayTest : public ::testing::Test, protected testing::ArrayWorld {
 TEST_F(OpenArrayTest, IsLeftByACallWhenItsLastHandleIsClosed) {
   auto array = open();
   ASSERT_TRUE(array->membership().reopen());
-  array->close_handle();
+  EXPECT_TRUE(array->close_handle(kNoInterrupts).ok());
   EXPECT_THAT(control->left, IsEmpty());
-  array->close_handle();
+  EXPECT_TRUE(array->close_handle(kNoInterrupts).ok());
   EXPECT_THAT(control->left, ElementsAre(2));
   EXPECT_TRUE(array->left());
   EXPECT_FALSE(array->membership().reopen());
@@ -56,9 +56,26 @@ TEST_F(OpenArrayTest, ThatCouldNotBeMappedIsItsCallersToLeave) {
 TEST_F(OpenArrayTest, ASilentDaemonIsNotCalledToLeaveIt) {
   const auto array = open();
   control->is_silent = true;
-  array->close_handle();
+  EXPECT_TRUE(array->close_handle(kNoInterrupts).ok());
   EXPECT_THAT(control->left, IsEmpty());
   EXPECT_THAT(owner->departed, ElementsAre(1));
+  EXPECT_TRUE(array->left());
+}
+
+TEST_F(OpenArrayTest, IsClosedAndLeftThoughTheCallIsInterrupted) {
+  const auto array = open();
+  control->answers_leave = false;
+  const auto status = array->close_handle([] { return interrupted(std::make_exception_ptr(1)); });
+  EXPECT_NE(interrupt_of(status), nullptr);
+  EXPECT_TRUE(array->closed());
+  EXPECT_TRUE(array->left());
+  EXPECT_THAT(control->left, ElementsAre(1));
+}
+
+TEST_F(OpenArrayTest, ThatTheDaemonDoesNotKnowIsClosedWithoutAnError) {
+  const auto array = open();
+  control->answers_leave = false;
+  EXPECT_TRUE(array->close_handle([] { return wire::defect("unknown"); }).ok());
   EXPECT_TRUE(array->left());
 }
 
@@ -67,7 +84,7 @@ TEST_F(OpenArrayTest, ThatIsClosedIsLeftAfterItsLastLeaseByALaterCall) {
   const auto array = open();
   const std::uint32_t first = lease(*array);
   const std::uint32_t second = lease(*array);
-  array->close_handle();
+  EXPECT_TRUE(array->close_handle(kNoInterrupts).ok());
   EXPECT_THAT(control->left, IsEmpty());
   array->end_read(first);
   array->leave_if_due();
