@@ -17,6 +17,7 @@
 #include "tests/support/fake_importer.h"
 #include "tests/support/gates.h"
 #include "wire/board.h"
+#include "wire/futex.h"
 
 namespace memlease::testing {
 
@@ -76,12 +77,16 @@ class ArrayWorld {
     return handle;
   }
 
-  // Another process publishes version 1 in slot 1.
-  void publish_elsewhere() {
+  // Another process publishes the version, in slot 1 if it is odd, else in slot 0, and wakes
+  // whoever sleeps on that.
+  void publish_elsewhere(std::uint64_t version = 1) {
+    const auto slot = static_cast<std::uint32_t>(version % 2);
     auto& writer = row<wire::WriterRow>(kWriter);
-    writer.slot_words()[1].store(1);
-    writer.highest_used.store(1);
-    writer.publication.store(wire::pack({1, 1}));
+    writer.slot_words()[slot].store(version);
+    writer.highest_used.store(version);
+    writer.publication.store(wire::pack({version, slot}));
+    ++writer.publish_count;
+    wire::futex_wake_all(writer.publish_count);
   }
   // Another process reads the slot.
   void read_elsewhere(std::uint32_t slot) {

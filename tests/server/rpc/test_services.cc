@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "fmt/format.h"
 #include "memlease/v1/admin.grpc.pb.h"
 #include "memlease/v1/control.grpc.pb.h"
 #include "server/rpc/admin_service.h"
@@ -227,6 +228,19 @@ TEST_F(Services, AttributesAreForWhoeverMayReadTheArray) {
   EXPECT_EQ(reply.attributes_size(), 0);
   EXPECT_EQ(user.call(&v1::Admin::Stub::Attributes, array, reply), "OK");
   EXPECT_EQ(wire::from_proto(reply.attributes()).value(), attributes);
+}
+
+TEST_F(Services, AListOfArraysLeavesTheCoreToOthersInBetween) {
+  for (int i = 0; i < 300; ++i) {
+    host.world.create(session, spec_of(fmt::format("u/{}", i), 0600, 1));
+  }
+  host.turns = 0;
+  v1::ListArraysReply reply;
+  EXPECT_EQ(user.call(&v1::Admin::Stub::ListArrays, v1::ListRequest(), reply), "OK");
+  EXPECT_EQ(reply.arrays_size(), 300);
+  EXPECT_EQ(host.turns, 4) << "the names, and 128 arrays at a time";
+  EXPECT_EQ(stranger.call(&v1::Admin::Stub::ListArrays, v1::ListRequest(), reply), "OK");
+  EXPECT_EQ(reply.arrays_size(), 0);
 }
 
 TEST_F(Services, MetricsAreForAnybody) {

@@ -1,0 +1,117 @@
+// Reads and writes of an array that is in two places, on fakes: both on the host, so that nothing
+// can be copied.
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "client/arrays/replicas.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/arrays/array_world.h"
+#include "tests/support/fake_handle_owner.h"
+#include "wire/error.h"
+
+namespace memlease::internal {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using wire::ErrorCode;
+
+constexpr std::uint32_t kNumber = 3;  // the replica's
+
+class ReplicasTest : public ::testing::Test {
+ protected:
+  ReplicasTest() {
+    replica.answer.replica_number = kNumber;
+    server::set_elsewhere(home.board(), kNumber, true);
+  }
+  void open(bool may_write_home = true) {
+    home.answer.may_write = may_write_home;
+    here = home.open();
+    there = replica.open();
+    owner->on_join_replica = [this](std::uint32_t) { return there; };
+    on_home = std::make_shared<ArrayHandle>(HandleOwner::Opened{owner, here});
+    on_replica = std::make_shared<ArrayHandle>(HandleOwner::Opened{owner, there});
+    on_replica->set_home(on_home);
+  }
+  absl::Status read() {
+    WaitLimit limit(here->session(), 0, 0ns, 0ns);
+    return begin_read_anywhere(*on_home, {}, limit, reading);
+  }
+  absl::Status write() {
+    WaitLimit limit(there->session(), 0, 0ns, 0ns);
+    return begin_write_of(*on_replica, limit, writing);
+  }
+
+  const std::shared_ptr<testing::FakeHandleOwner> owner =
+      std::make_shared<testing::FakeHandleOwner>();
+  testing::ArrayWorld home;
+  testing::ArrayWorld replica;
+  std::shared_ptr<OpenArray> here;
+  std::shared_ptr<OpenArray> there;
+  std::shared_ptr<ArrayHandle> on_home;
+  std::shared_ptr<ArrayHandle> on_replica;
+  ReadAttempt reading;
+  WriteAttempt writing;
+};
+
+TEST_F(ReplicasTest, AReadTakesWhatIsHereUnlessSomethingNewerIsElsewhere) {
+  open();
+  replica.publish_elsewhere(1);
+  home.publish_elsewhere(3);
+  const auto status = read();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(reading.version, 3U);
+  here->end_read(reading.slot);
+  EXPECT_FALSE(there->in_use());
+}
+
+TEST_F(ReplicasTest, WhoMayNotWriteCopiesNothing) {
+  open(false);
+  replica.publish_elsewhere();
+  const auto status = read();
+  EXPECT_EQ(wire::code_of(status), ErrorCode::kDenied);
+  EXPECT_THAT(wire::message_of(status), HasSubstr("may not copy it"));
+  EXPECT_FALSE(there->in_use());
+}
+
+TEST_F(ReplicasTest, AThreadThatWritesTheArrayCopiesNothing) {
+  open();
+  replica.publish_elsewhere();
+  ASSERT_TRUE(here->writing().enter(0ns));
+  const auto status = read();
+  here->writing().leave();
+  EXPECT_EQ(wire::code_of(status), ErrorCode::kBusy);
+  EXPECT_THAT(wire::message_of(status), HasSubstr("this thread itself is writing"));
+}
+
+TEST_F(ReplicasTest, WhatIsNowhereDoesNotCome) {
+  open();
+  EXPECT_EQ(wire::code_of(read()), ErrorCode::kTimeout);
+}
+
+TEST_F(ReplicasTest, AWriteHasItsNumberFromTheHome) {
+  open();
+  home.publish_elsewhere();
+  home.offer_ownership();
+  replica.grant_ownership();
+  const auto status = write();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(writing.version, 2U);
+  EXPECT_TRUE(here->writing().entered()) << "nobody else gives a number meanwhile";
+  there->end_write(writing.slot, writing.version, true);
+  EXPECT_FALSE(here->writing().entered());
+  EXPECT_EQ(there->known_version(), 2U);
+}
+
+TEST_F(ReplicasTest, AWriteThatDoesNotBeginGivesItsNumberBack) {
+  open();
+  home.grant_ownership();
+  EXPECT_FALSE(write().ok()) << "nobody grants the replica's ownership";
+  EXPECT_FALSE(here->writing().entered());
+  EXPECT_FALSE(there->writing().entered());
+}
+
+}  // namespace
+}  // namespace memlease::internal
