@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
   watch("0_sessions");
   SharedPage& page = new_shared_page(kSessions + 1);
   const Processes idle(kSessions, [&](int index) {
-    const Client client = connect_in_turn(options, index);
+    const Client client = connect(options);
     const Array array = client.create(bytes_array(fmt::format("bench/idle/{}", index), 4096));
     array.write().publish();
     array.read().release();

@@ -122,7 +122,7 @@ class ArrayChannel : public Channel {
  public:
   ArrayChannel(std::string name, Load load) : name_(std::move(name)), load_(load) {}
   void begin(const Options& options, int end) override {
-    client_ = end == kSender ? connect(options) : connect_in_turn(options, end);
+    client_ = connect(options);
     array_ = end == kSender ? client_->create(bytes_array(name_, sizeof SharedPage::payload))
                             : client_->wait_for(name_);
   }

@@ -1,7 +1,6 @@
 #include "bench/environment.h"
 
 #include <sched.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -64,11 +63,6 @@ Client connect(const Options& options) {
   how.directory = options.directory;
   how.start = false;
   return Client::connect(how);
-}
-
-Client connect_in_turn(const Options& options, int index) {
-  usleep(static_cast<useconds_t>(index) * 20'000);
-  return connect(options);
 }
 
 CreateOptions bytes_array(const std::string& name, std::int64_t size_bytes) {

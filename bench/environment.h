@@ -35,8 +35,6 @@ void pin(int cpu);
 void require(bool done, const char* what);
 
 Client connect(const Options& options);
-// For one of many processes at once: the daemon takes a number of handshakes per user at a time.
-Client connect_in_turn(const Options& options, int index);
 // An array of bytes, which the calling process can write.
 CreateOptions bytes_array(const std::string& name, std::int64_t size_bytes);
 

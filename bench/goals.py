@@ -110,6 +110,15 @@ GOALS = [
         "fanout/memlease.48.last_reader.p50",
         "fanout/futex.48.last_reader.p50",
     ),
+    *(
+        Goal(
+            f"{n} processes connect at once : in turn",
+            f"connect/at_once.{n}",
+            f"connect/in_turn.{n}",
+            2,
+        )
+        for n in (64, 200)
+    ),
     Goal("first open of 4 KiB : fd + call", "open/open.first.4KiB", "open/descriptor+call", 1.3),
     Goal("first open, 1 GiB : 4 KiB", "open/open.first.1GiB", "open/open.first.4KiB", 1.3),
     Goal(

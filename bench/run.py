@@ -30,6 +30,7 @@ PROGRAMS = [
     "bench_copies",
     "bench_publish",
     "bench_fanout",
+    "bench_connect",
     "bench_open",
     "bench_create",
     "bench_bytes",

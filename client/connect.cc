@@ -32,6 +32,43 @@ namespace {
 
 using wire::ErrorCode;
 
+// What ends the waits of one connect(): ConnectOptions::timeout, and the interrupt check.
+class ConnectWait {
+ public:
+  explicit ConnectWait(const ConnectOptions& options)
+      : options_(options), limit_(options.timeout.from_now()) {}
+
+  // Asked by whatever waits.
+  absl::Status check(const std::string& directory) const {
+    if (limit_ && !within(*limit_)) {
+      const std::chrono::duration<double> waited = *limit_;
+      return wire::make_error(
+          ErrorCode::kTimeout,
+          fmt::format("no connection to the daemon in {} within {:g} s: it {}", directory,
+                      waited.count(),
+                      is_ending(directory) ? "is shutting down" : "has not answered yet"),
+          "Give a longer timeout. One that is shutting down waits for leases first: memleasectl "
+          "holders shows whose.");
+    }
+    return call_check(options_.check_interrupt);
+  }
+  bool within(std::chrono::nanoseconds time) const {
+    return std::chrono::steady_clock::now() - begin_ < time;
+  }
+  // For an answer; check() ends a wait sooner.
+  std::chrono::nanoseconds longest_answer() const {
+    return std::max<std::chrono::nanoseconds>(kAnswerTimeout, limit_.value_or(kAnswerTimeout));
+  }
+  bool goes_on(std::chrono::seconds by_default) const {
+    return within(limit_.value_or(by_default));
+  }
+
+ private:
+  const ConnectOptions& options_;
+  const std::optional<std::chrono::nanoseconds> limit_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
 // The process's sessions by directory, however that is spelled, each made by one thread, without
 // the lock: whoever wants that directory meanwhile waits, and nobody else does. Never destroyed:
 // connect() may be called late, and what is kept ends with the process.
@@ -47,11 +84,11 @@ class Sessions {
   }
 
   absl::StatusOr<std::shared_ptr<ArrayTable>> get(const std::string& directory,
-                                                  InterruptCheck interrupt) {
+                                                  const ConnectWait& wait) {
     const std::string key = key_of(directory);
     if (auto known = find_or_begin(key)) return known;
     const absl::Cleanup done = [&] { end(key); };
-    auto session = attach(directory, interrupt);
+    auto session = attach(directory, wait);
     if (session.ok()) publish(key, *session);
     return session;
   }
@@ -136,7 +173,7 @@ class Sessions {
   }
 
   static absl::StatusOr<std::shared_ptr<ArrayTable>> attach(const std::string& directory,
-                                                            InterruptCheck interrupt) {
+                                                            const ConnectWait& wait) {
     if (auto status = check_directory(directory); !status.ok()) return status;
     if (is_ending(directory)) {
       return wire::make_error(ErrorCode::kDaemonUnavailable,
@@ -144,7 +181,8 @@ class Sessions {
                               "Connect again once it has been started again.");
     }
     crash_point("attach.begin");
-    auto attached = AttachClient::connect(directory, interrupt);
+    auto attached = AttachClient::connect(
+        directory, [&] { return wait.check(directory); }, wait.longest_answer());
     crash_point("attach.welcomed");
     if (!attached.ok()) return attached.status();
     auto socket = ControlSocket::find(directory);
@@ -193,39 +231,6 @@ bool nobody_there(const absl::Status& status) {
   return wire::code_of(status) == ErrorCode::kDaemonUnavailable;
 }
 
-// What ends the waits of one connect(): ConnectOptions::timeout, and the interrupt check.
-class ConnectWait {
- public:
-  explicit ConnectWait(const ConnectOptions& options)
-      : options_(options), limit_(options.timeout.from_now()) {}
-
-  // Asked by whatever waits.
-  absl::Status check(const std::string& directory) const {
-    if (limit_ && !within(*limit_)) {
-      const std::chrono::duration<double> waited = *limit_;
-      return wire::make_error(
-          ErrorCode::kTimeout,
-          fmt::format("no connection to the daemon in {} within {:g} s: it {}", directory,
-                      waited.count(),
-                      is_ending(directory) ? "is shutting down" : "has not answered yet"),
-          "Give a longer timeout. One that is shutting down waits for leases first: memleasectl "
-          "holders shows whose.");
-    }
-    return call_check(options_.check_interrupt);
-  }
-  bool within(std::chrono::nanoseconds time) const {
-    return std::chrono::steady_clock::now() - begin_ < time;
-  }
-  bool goes_on(std::chrono::seconds by_default) const {
-    return within(limit_.value_or(by_default));
-  }
-
- private:
-  const ConnectOptions& options_;
-  const std::optional<std::chrono::nanoseconds> limit_;
-  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-};
-
 }  // namespace
 
 bool any_lease() {
@@ -244,7 +249,7 @@ absl::StatusOr<std::shared_ptr<ArrayTable>> connect_session(const ConnectOptions
   const ConnectWait wait(options);
   absl::StatusOr<std::shared_ptr<ArrayTable>> session;
   for (const std::string& directory : candidates) {
-    session = Sessions::instance().get(directory, [&] { return wait.check(directory); });
+    session = Sessions::instance().get(directory, wait);
     if (session.ok() || !nobody_there(session.status())) return session;
   }
   if (!options.start) {
@@ -264,7 +269,7 @@ absl::StatusOr<std::shared_ptr<ArrayTable>> connect_session(const ConnectOptions
     if (auto status = start_daemon(candidates.front(), options.daemon, interrupt); !status.ok())
       return status;
     for (int tries = 0; tries < kTriesOfOneStart; ++tries) {
-      session = Sessions::instance().get(candidates.front(), interrupt);
+      session = Sessions::instance().get(candidates.front(), wait);
       if (session.ok() || !nobody_there(session.status())) return session;
       if (auto status = interrupt(); !status.ok()) return status;
       std::this_thread::sleep_for(kNextLook);

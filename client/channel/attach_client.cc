@@ -3,8 +3,11 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
+#include <random>
 #include <thread>
 #include <utility>
 
@@ -22,9 +25,35 @@ namespace {
 using wire::ErrorCode;
 using wire::make_error;
 
-constexpr std::chrono::seconds kFetchTimeout{10};
+// From a year on it is for ever, so that no sum of times overflows.
+Deadline in(std::chrono::nanoseconds time) {
+  return std::chrono::steady_clock::now() +
+         std::min<std::chrono::nanoseconds>(time, std::chrono::hours(24 * 365));
+}
 
-Deadline in(std::chrono::seconds time) { return std::chrono::steady_clock::now() + time; }
+// Between tries to get a turn. Random, so that those whom the daemon has sent away together do not
+// all come back together.
+class TurnPause {
+ public:
+  void pause() {
+    std::uniform_int_distribution<std::int64_t> some(longest_.count() / 4, longest_.count());
+    std::this_thread::sleep_for(std::chrono::microseconds(some(random_)));
+    longest_ = std::min<std::chrono::microseconds>(2 * longest_, kInterruptInterval);
+  }
+
+ private:
+  std::minstd_rand random_{std::random_device{}()};
+  std::chrono::microseconds longest_{2000};
+};
+
+absl::Status stayed_busy(const std::string& directory, int tries,
+                         std::chrono::duration<double> time, const absl::Status& last) {
+  return make_error(ErrorCode::kTimeout,
+                    fmt::format("the daemon in {} stayed busy ({} tries in {:.1f} s): {}",
+                                directory, tries, time.count(), wire::message_of(last)),
+                    "Very many processes connect at once, or the daemon is stopped or overloaded: "
+                    "try again, or give connect() a longer timeout.");
+}
 
 absl::Status closed() {
   return make_error(ErrorCode::kClosed, "this client has been closed", "Connect again.");
@@ -39,13 +68,36 @@ absl::Status forked() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<AttachClient>> AttachClient::connect(const std::string& directory,
-                                                                    InterruptCheck interrupt) {
+absl::StatusOr<std::unique_ptr<AttachClient>> AttachClient::connect(
+    const std::string& directory, InterruptCheck interrupt, std::chrono::nanoseconds longest) {
   wire::expect_no_mutex_held("the beginning of a session");
+  const auto begin = std::chrono::steady_clock::now();
+  const Deadline end = in(longest);
+  TurnPause turn;
+  absl::Status busy;
+  for (int tries = 1;; ++tries) {
+    auto attached = try_to_connect(directory, end, interrupt);
+    if (attached.ok()) return attached;
+    absl::Status stop = attached.status();
+    if (wire::code_of(stop) == ErrorCode::kBusy) {
+      busy = stop;
+      stop = interrupt();
+      if (stop.ok() && std::chrono::steady_clock::now() < end) {
+        turn.pause();
+        continue;
+      }
+    }
+    if (busy.ok() || (!stop.ok() && wire::code_of(stop) != ErrorCode::kTimeout)) return stop;
+    return stayed_busy(directory, tries, std::chrono::steady_clock::now() - begin, busy);
+  }
+}
+
+absl::StatusOr<std::unique_ptr<AttachClient>> AttachClient::try_to_connect(
+    const std::string& directory, Deadline end, InterruptCheck interrupt) {
   auto socket = AttachSocket::connect(directory);
   if (!socket.ok()) return socket.status();
   const std::string path = fmt::format("{}/{}", directory, wire::kAttachSocket);
-  auto welcome = shake_hands((*socket)->get(), path, in(kFetchTimeout), interrupt);
+  auto welcome = shake_hands((*socket)->get(), path, end, interrupt);
   if (!welcome.ok()) return welcome.status();
   return std::unique_ptr<AttachClient>(
       new AttachClient(*std::move(socket), path, *std::move(welcome)));
@@ -109,7 +161,7 @@ absl::StatusOr<SharedFile> AttachClient::ask(wire::FileId file, InterruptCheck i
   }
   const std::uint32_t request_id = ++last_request_id_;
   unanswered_ = true;
-  answer_due_ = in(kFetchTimeout);
+  answer_due_ = in(kAnswerTimeout);
   // If this fails, what the daemon said before it closed the connection says more than errno.
   wire::send_frame(socket_->get(),
                    wire::encode_frame({request_id, wire::FetchFrame{file}}, welcome_.protocol));

@@ -2,6 +2,7 @@
 // daemon, and over which its shared files come.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -20,15 +21,20 @@
 
 namespace memlease::internal {
 
+// How long to wait for an answer of the daemon.
+inline constexpr std::chrono::seconds kAnswerTimeout{10};
+
 // Thread-safe.
 class AttachClient : public FileSource {
  public:
-  // To the daemon at <directory>/attach.sock; waits at most 10 s for its answers. Errors: those of
-  // connect_socket(); DaemonUnavailable if the daemon is going away; Denied, QuotaExceeded and
-  // VersionSkew as the daemon says; Timeout if it does not answer; what `interrupt` says; Internal
+  // To the daemon at <directory>/attach.sock; waits at most `longest` for its answers. One that is
+  // busy with others who connect is asked again meanwhile. Errors: those of connect_socket() but
+  // Busy; DaemonUnavailable if the daemon is going away; Denied, QuotaExceeded and VersionSkew as
+  // the daemon says; Timeout if it does not answer, or stays busy; what `interrupt` says; Internal
   // if what listens there is not memleased.
   static absl::StatusOr<std::unique_ptr<AttachClient>> connect(
-      const std::string& directory, InterruptCheck interrupt = kNoInterrupts);
+      const std::string& directory, InterruptCheck interrupt = kNoInterrupts,
+      std::chrono::nanoseconds longest = kAnswerTimeout);
   // goodbye(), unless in a forked child.
   ~AttachClient() override;
 
@@ -50,6 +56,9 @@ class AttachClient : public FileSource {
   void goodbye() override;
 
  private:
+  static absl::StatusOr<std::unique_ptr<AttachClient>> try_to_connect(const std::string& directory,
+                                                                      Deadline end,
+                                                                      InterruptCheck interrupt);
   enum class State { kConnected, kLost, kSaidGoodbye };
 
   AttachClient(std::unique_ptr<AttachSocket> socket, std::string path, wire::WelcomeFrame welcome);

@@ -55,6 +55,7 @@ ExitCode exit_code_of(const absl::Status& status) {
       return kNotFound;
     case ErrorCode::kDaemonUnavailable:
     case ErrorCode::kDaemonLost:
+    case ErrorCode::kBusy:
       return kUnreachable;
     case ErrorCode::kDenied:
       return kDenied;

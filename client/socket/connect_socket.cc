@@ -29,8 +29,7 @@ absl::Status connect_error(const std::string& path, int error) {
                              "MEMLEASE_DIR=DIRECTORY.");
   }
   if (error == EAGAIN) {
-    return wire::make_error(ErrorCode::kDaemonUnavailable,
-                            what + ": its queue of connections is full",
+    return wire::make_error(ErrorCode::kBusy, what + ": its queue of connections is full",
                             "The daemon is stopped or overloaded; try again, or restart it.");
   }
   return wire::errno_error(ErrorCode::kDaemonUnavailable, what, error,

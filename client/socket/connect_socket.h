@@ -22,9 +22,9 @@ struct ConnectedSocket {
 };
 
 // To <directory>/<name>, of type SOCK_STREAM or SOCK_SEQPACKET; returns at once. kDaemonUnavailable
-// where nobody listens; kDenied where the socket may not be used, or where the one who listens is
-// neither root, nor this process's uid, nor the directory's owner. Whether the directory itself is
-// to be trusted is up to check_directory().
+// where nobody listens; kBusy where too many wait to be accepted; kDenied where the socket may not
+// be used, or where the one who listens is neither root, nor this process's uid, nor the
+// directory's owner. Whether the directory itself is to be trusted is up to check_directory().
 absl::StatusOr<ConnectedSocket> connect_socket(const std::string& directory, std::string_view name,
                                                int type);
 

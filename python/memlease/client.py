@@ -51,8 +51,9 @@ def connect(
         of taking write access from it. ``MEMLEASE_STRICT=1`` in the environment says the same.
     timeout : float, optional
         Seconds to wait at most for the daemon: for one that is shutting down, one that is started,
-        one that does not answer yet. 0 takes one that answers at once. Default: 30 for one that is
-        shutting down, 5 for one that is started, 10 for an answer.
+        one that does not answer yet, or is busy with others who connect at once. 0 takes one that
+        answers at once. Default: 30 for one that is shutting down, 5 for one that is started, 10
+        for an answer.
 
     Returns
     -------

@@ -72,7 +72,7 @@ absl::Status AttachServer::admit(wire::UniqueFd& socket) {
   if (!peer.ok()) return peer.status();
   auto charge = handshakes_.charge(peer->uid);
   if (!charge) {
-    return make_error(ErrorCode::kQuotaExceeded,
+    return make_error(ErrorCode::kBusy,
                       fmt::format("uid {} has {} clients in the middle of connecting, and may not "
                                   "have more",
                                   peer->uid, options_.unfinished_handshakes_per_uid),

@@ -17,9 +17,11 @@ namespace {
 
 using internal::AttachClient;
 using std::chrono::milliseconds;
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using wire::ErrorCode;
 using wire::FileId;
 
@@ -50,8 +52,7 @@ TEST_P(AttachLimits, LimitsAUsersUnfinishedHandshakesAndNobodyElses) {
   Child greedy(
       [&]() -> std::string {
         RawClient first(directory), second(directory), third(directory);
-        if (auto wrong = third.expect_end_by(ErrorCode::kQuotaExceeded); !wrong.empty())
-          return wrong;
+        if (auto wrong = third.expect_end_by(ErrorCode::kBusy); !wrong.empty()) return wrong;
         gate.wait();
         if (!first.attach()) return "the first cannot attach";
         return RawClient(directory).attach() ? "" : "a finished handshake still counts";
@@ -69,6 +70,40 @@ TEST_P(AttachLimits, LimitsAUsersUnfinishedHandshakesAndNobodyElses) {
   gate.open();
   EXPECT_EQ(finish(greedy), "");
   run_until([&] { return host.has("exited 3"); });
+}
+
+TEST_P(AttachLimits, AClientAsksAgainWhileOthersOfItsUserConnect) {
+  options.unfinished_handshakes_per_uid = 1;
+  serve();
+  auto other = std::make_unique<RawClient>(directory);
+  Child child([&]() -> std::string {
+    const auto client = AttachClient::connect(directory);
+    return client.ok() ? "" : say(client.status());
+  });
+  run_until([&] { return log.size() > 1; });  // it has been sent away twice
+  other.reset();
+  EXPECT_EQ(finish(child), "");
+}
+
+TEST_P(AttachLimits, AClientAsksAgainForSoLongAtMost) {
+  options.unfinished_handshakes_per_uid = 1;
+  serve();
+  const RawClient other(directory);
+  const auto connect = [&](internal::InterruptCheck interrupt, milliseconds longest) {
+    return say(AttachClient::connect(directory, interrupt, longest).status());
+  };
+  const auto stayed_busy =
+      AllOf(StartsWith("Timeout: "), HasSubstr("stayed busy"), HasSubstr("in the middle of"));
+  Child late([&] { return connect(internal::kNoInterrupts, milliseconds(30)); });
+  EXPECT_THAT(finish(late), stayed_busy);
+  // The connect timeout is an interrupt check, too.
+  const auto interrupt_by = [&](ErrorCode code) {
+    return connect([&] { return wire::make_error(code, "enough"); }, std::chrono::hours(1));
+  };
+  Child timed_out([&] { return interrupt_by(ErrorCode::kTimeout); });
+  EXPECT_THAT(finish(timed_out), stayed_busy);
+  Child interrupted([&] { return interrupt_by(ErrorCode::kInterrupted); });
+  EXPECT_EQ(finish(interrupted), "Interrupted: enough");
 }
 
 TEST_P(AttachLimits, CutsAClientThatDoesNotReadWhereTooManyDoNot) {

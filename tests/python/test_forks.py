@@ -96,6 +96,31 @@ def test_a_forked_child_may_connect_by_itself(memlease_client):
     assert run_forking(code) == "[6, 6, 6, 6, 6] 3\n"
 
 
+def test_many_forked_processes_connect_in_one_instant(memlease_client):
+    memlease_client.put("a", np.arange(4))
+    code = """
+    gate, opener = os.pipe()
+    def child():
+        os.close(opener)
+        os.read(gate, 1)
+        with memlease.connect(start=False, timeout=60) as mine:
+            return int(mine.session_id > 0)
+    def fork():
+        pid = os.fork()
+        if pid == 0:
+            code = 99
+            try:
+                code = child()
+            finally:
+                os._exit(code)
+        return pid
+    children = [fork() for _ in range(64)]
+    os.close(opener)
+    print({os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children}, lease[3])
+    """
+    assert run_forking(code) == "{1} 3\n"
+
+
 @pytest.mark.parametrize(
     "call", ["lease.array", "memoryview(lease)", "lease.__dlpack__(max_version=(1, 0))", "lease[0]"]
 )

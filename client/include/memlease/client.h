@@ -41,8 +41,8 @@ struct ConnectOptions {
   // fault. MEMLEASE_STRICT=1 in the environment says the same for a whole process.
   bool strict = false;
   // How long connect() waits for the daemon: for one that ends, one that is started, one that does
-  // not answer yet. Timeout then; zero takes one that answers at once. Default: 30 s for one that
-  // ends, 5 s for one that starts, 10 s for an answer.
+  // not answer yet, or is busy with others who connect at once. Timeout then; zero takes one that
+  // answers at once. Default: 30 s for one that ends, 5 s for one that starts, 10 s for an answer.
   Timeout timeout = {};
 };
 

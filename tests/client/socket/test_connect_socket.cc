@@ -67,7 +67,7 @@ TEST(ConnectSocket, AQueueThatIsFullIsNotWaitedFor) {
     refusal = socket.status();
     if (socket.ok()) sockets.push_back(*std::move(socket));
   }
-  EXPECT_EQ(wire::code_of(refusal), ErrorCode::kDaemonUnavailable);
+  EXPECT_EQ(wire::code_of(refusal), ErrorCode::kBusy);
   EXPECT_NE(wire::message_of(refusal).find("queue"), std::string::npos);
 }
 
