@@ -226,9 +226,12 @@ absl::Status AttachClient::lost(std::string_view reason) {
 }
 
 bool AttachClient::alive() {
-  pollfd entry{socket_->get(), POLLRDHUP, 0};
-  if (entry.fd < 0 || socket_->closed_by_program()) return false;
-  if (::poll(&entry, 1, 0) != 0) return false;
+  pollfd entry{socket_->get(), POLLRDHUP | POLLIN, 0};
+  if (entry.fd < 0) return false;
+  const int ready = ::poll(&entry, 1, 0);
+  if (ready == 0) return true;
+  // Few files in its place would have nothing to read.
+  if (ready < 0 || entry.revents != POLLIN || socket_->closed_by_program()) return false;
   const wire::MutexLock lock(mutex_);
   if (!fetching_ && unanswered_) {
     const auto late = wire::receive_frame(entry.fd, wire::Ancillary::kOneFd);

@@ -27,7 +27,7 @@ class FileSource {
   // or what `interrupt` says, and all of these may be asked again later; Busy where the interrupt
   // check of a fetch itself needs a file.
   virtual absl::StatusOr<SharedFile> fetch(wire::FileId file, InterruptCheck interrupt) = 0;
-  // False once the daemon has gone. One fstat(2) and one poll(2), no message.
+  // False once the daemon has gone. One poll(2), no message.
   virtual bool alive() = 0;
   // Once it is not alive: because this program has closed the connection's descriptor.
   virtual bool closed_by_program() = 0;
