@@ -278,6 +278,7 @@ class LocalDaemon::Files : public internal::FileSource {
                                 grant->writable};
   }
   bool alive() override { return true; }
+  bool closed_by_program() override { return false; }
   void goodbye() override {
     const std::lock_guard lock(daemon_.mutex_);
     if (std::exchange(said_goodbye_, true)) return;
@@ -370,7 +371,7 @@ void LocalDaemon::create_elsewhere(const std::string& name, const std::string& d
   spec.shape = {elements};
   spec.device = device;
   const std::lock_guard lock(mutex_);
-  const auto created = create(*broker_.sessions().find(elsewhere_), spec, false);
+  const auto created = create(*broker_.sessions().find(elsewhere_), spec, {}, false);
   EXPECT_TRUE(created.ok()) << created.status();
 }
 

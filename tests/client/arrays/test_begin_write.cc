@@ -189,7 +189,7 @@ TEST_F(BeginWriteTest, RefusesAtOnceToWaitForTheWriteOfItsOwnThread) {
 TEST_F(BeginWriteTest, AnArrayThatIsClosedInsideOfItsWriteIsClosedRatherThanBusy) {
   grant_ownership();
   ASSERT_TRUE(begin().ok());
-  array->close_handle();
+  EXPECT_TRUE(array->close_handle(kNoInterrupts).ok());
   WriteAttempt second;
   WaitLimit within = limit(60s);
   EXPECT_EQ(wire::code_of(begin_write(*array, within, second)), ErrorCode::kClosed);
