@@ -1,5 +1,6 @@
 // What has happened lately: a bounded number of events, for people and for the log. An event is a
-// value; who says it in which words is decided elsewhere (server/report/history_log.h, memleasectl).
+// value; who says it in which words is decided elsewhere (server/report/history_log.h,
+// memleasectl).
 //
 // When there is no room for one more, the oldest event of the user who has most goes: whoever
 // creates arrays in a loop pushes out his own events, not those that tell what became of others.
