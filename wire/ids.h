@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace memlease::wire {
@@ -49,6 +50,9 @@ struct FileRange {
 // What a process opens a device's memory or event by that another one made: cudaIpcMemHandle_t and
 // cudaIpcEventHandle_t. Means something on this machine alone.
 using DeviceHandle = std::array<std::uint8_t, 64>;
+
+// How many arrays a session leaves by one call at most.
+inline constexpr std::size_t kMostDepartures = 256;
 
 // What a shared file holds; decides how an importer maps it.
 enum class FileKind : std::uint32_t { kSegment = 1, kBoard = 2, kSessionPage = 3 };

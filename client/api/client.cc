@@ -174,7 +174,7 @@ void Client::withdraw(const std::string& name) const {
   crash_point("withdraw.begin");
   check(in_daemon(directory(), arrays.session().control().withdraw(name, connection.interrupt())));
   crash_point("withdraw.answered");
-  arrays.note_release();
+  arrays.leave_withdrawn(name);
   arrays.flush();
 }
 

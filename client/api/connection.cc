@@ -117,7 +117,8 @@ absl::StatusOr<std::shared_ptr<OpenArray>> Connection::join_again(const OpenArra
   if (wire::code_of(answer.status()) == wire::ErrorCode::kNotFound) return before.gone(false);
   if (!answer.ok()) return answer.status();
   if (answer->id == id) return (*arrays)->join(*answer);
-  session().control().leave(answer->id, 1, kNoInterrupts).IgnoreError();
+  const Departure other{answer->id, 1};
+  (*arrays)->leave({&other, 1}, kNoInterrupts).IgnoreError();
   return another_array(before);
 }
 
@@ -214,10 +215,13 @@ absl::Status Connection::close() {
     check_interrupt.swap(check_interrupt_);
     handles.swap(handles_);
   }
+  const auto interrupt = [this] { return session().check_interrupt(interrupt_check_); };
+  std::vector<Departure> departures;
   absl::Status interrupted;
   for (const auto& known : handles) {
-    if (const auto handle = known.lock()) interrupted.Update(close(*handle));
+    if (const auto handle = known.lock()) interrupted.Update(handle->close(departures, interrupt));
   }
+  interrupted.Update(arrays_->leave(departures, interrupt));
   session().remove_interrupt_check(interrupt_check_);
   if (session().remove_connection(true)) {
     arrays_->close();

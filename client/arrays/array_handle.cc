@@ -1,6 +1,7 @@
 #include "client/arrays/array_handle.h"
 
 #include <utility>
+#include <vector>
 
 #include "wire/error.h"
 
@@ -70,8 +71,11 @@ absl::Status ArrayHandle::open_in_child() {
   }
   interrupt_check_.store(newest->by.interrupt_check, std::memory_order_relaxed);
   array_.store(newest->by.array.get(), std::memory_order_release);
-  // close() came first in another thread, and did not see it.
-  if (closed_.load()) end(*newest, kNoInterrupts).IgnoreError();
+  if (closed_.load()) {  // close() came first in another thread, and did not see it
+    std::vector<Departure> departures;
+    end(*newest, departures, kNoInterrupts).IgnoreError();
+    newest->by.array->owner().leave(departures, kNoInterrupts).IgnoreError();
+  }
   return absl::OkStatus();
 }
 
@@ -112,18 +116,26 @@ absl::StatusOr<Places> ArrayHandle::places(InterruptCheck interrupt) {
   return Places(std::move(here), home.share_array(), std::move(others), bits);
 }
 
-absl::Status ArrayHandle::end(Opening& opening, InterruptCheck interrupt) {
+absl::Status ArrayHandle::end(Opening& opening, std::vector<Departure>& departures,
+                              InterruptCheck interrupt) {
   if (opening.by.array->forked() || opening.ended.exchange(true)) return absl::OkStatus();
-  auto interrupted = opening.by.array->close_handle(interrupt);
+  auto interrupted = opening.by.array->close_handle(departures, interrupt);
   opening.written.close();
   return interrupted;
 }
 
 absl::Status ArrayHandle::close(InterruptCheck interrupt) {
+  std::vector<Departure> departures;
+  auto interrupted = close(departures, interrupt);
+  interrupted.Update(newest_.load()->by.array->owner().leave(departures, interrupt));
+  return interrupted;
+}
+
+absl::Status ArrayHandle::close(std::vector<Departure>& departures, InterruptCheck interrupt) {
   if (closed_.exchange(true)) return absl::OkStatus();
-  auto interrupted = end(*newest_.load(), interrupt);
+  auto interrupted = end(*newest_.load(), departures, interrupt);
   event_.set_readable();
-  if (home_ != nullptr) interrupted.Update(home_->close(interrupt));
+  if (home_ != nullptr) interrupted.Update(home_->close(departures, interrupt));
   return interrupted;
 }
 

@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -87,6 +88,8 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
   // the daemon. Closed it is whatever comes: this fails with what `interrupt` says alone. A repeat
   // does nothing.
   absl::Status close(InterruptCheck interrupt);
+  // The same for a caller that closes many: as OpenArray::leave_if_due().
+  absl::Status close(std::vector<Departure>& departures, InterruptCheck interrupt);
 
  private:
   // By the process that made the handle, or by a child, grandchild and so on.
@@ -100,7 +103,8 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
   absl::Status open_in_child();
   void watch_again(std::uint64_t version);
   std::optional<std::uint64_t> newest_anywhere();
-  static absl::Status end(Opening& opening, InterruptCheck interrupt);
+  static absl::Status end(Opening& opening, std::vector<Departure>& departures,
+                          InterruptCheck interrupt);
 
   std::shared_ptr<ArrayHandle> home_;
   Opening first_;

@@ -6,11 +6,15 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "client/ordering/gpu_use.h"
 #include "client/ordering/import_cache.h"
 #include "client/ordering/kept_sources.h"
+#include "client/session/control_port.h"
+#include "client/session/interrupt.h"
 #include "client/session/session.h"
 #include "wire/ids.h"
 
@@ -33,7 +37,10 @@ class ArrayOwner : public std::enable_shared_from_this<ArrayOwner> {
   // One more handle of the array, for whoever has a mark on it (ReleaseMark); nullptr if it is
   // dying.
   virtual std::shared_ptr<OpenArray> handle_of(OpenArray& array) = 0;
-  // The array has died where no call may be made, or while the daemon is silent; a later flush()
+  // Leaves arrays, by one call for up to wire::kMostDepartures of them. What a silent daemon would
+  // not hear a later flush() says. Fails with what `interrupt` says alone.
+  absl::Status leave(std::span<const Departure> departures, InterruptCheck interrupt);
+  // The array has died where no call may be made, or did not wait for the device; a later flush()
   // leaves it, once the device is done with what it had open there.
   virtual void depart(wire::ArrayId array, std::uint32_t opens, GpuUse use) = 0;
 
@@ -52,6 +59,9 @@ class ArrayOwner : public std::enable_shared_from_this<ArrayOwner> {
   }
 
  protected:
+  // By one call, which it makes whether the daemon is silent or not; takes what it has left off
+  // `departures`, of which there is one. Fails as leave().
+  absl::Status leave_some(std::span<const Departure>& departures, InterruptCheck interrupt);
   // True once after each note.
   bool take_release() { return release_noted_.exchange(false, std::memory_order_relaxed); }
   bool take_deferred() {

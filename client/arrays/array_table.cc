@@ -7,6 +7,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "client/arrays/release_mark.h"
+#include "wire/array_spec.h"
 
 namespace memlease::internal {
 namespace {
@@ -65,6 +66,7 @@ absl::StatusOr<std::shared_ptr<OpenArray>> ArrayTable::publish(
     if (named != named_.end()) named_.erase(named);  // the key is a part of the older array
     named_.emplace(array->name(), &entry);
   }
+  if (array->answer().home) replicas_.insert(&entry);
   return make_handle(entry);
 }
 
@@ -117,6 +119,7 @@ void ArrayTable::end_handle(OpenArray* array) {
     }
     const auto named = named_.find(array->name());
     if (named != named_.end() && named->second == &entry) named_.erase(named);
+    replicas_.erase(&entry);
     dead = std::move(entry.array);
     arrays_.erase(known);
   }
@@ -134,7 +137,9 @@ std::vector<std::shared_ptr<OpenArray>> ArrayTable::live_arrays() {
 void ArrayTable::close() {
   if (!session().control().silent()) flush();
   const auto arrays = live_arrays();
-  for (const auto& array : arrays) array->close();
+  std::vector<Departure> departures;
+  for (const auto& array : arrays) array->close(departures);
+  leave(departures, kNoInterrupts).IgnoreError();
   drain();
   const bool unused =
       std::all_of(arrays.begin(), arrays.end(), [](const auto& array) { return array->left(); });
@@ -167,29 +172,51 @@ void ArrayTable::depart(wire::ArrayId array, std::uint32_t opens, GpuUse use) {
   departed_.push_back({array, opens, std::move(use)});
 }
 
+void ArrayTable::leave_withdrawn(const std::string& name) {
+  std::vector<std::shared_ptr<OpenArray>> withdrawn;
+  {
+    const wire::MutexLock lock(mutex_);
+    const auto named = named_.find(name);
+    if (named != named_.end()) withdrawn.push_back(make_handle(*named->second));
+    for (Entry* replica : replicas_) {
+      if (replica->array->name().starts_with(wire::name_of_replica(name, "")))
+        withdrawn.push_back(make_handle(*replica));
+    }
+  }
+  leave_if_due(withdrawn);
+}
+
+void ArrayTable::leave_if_due(const std::vector<std::shared_ptr<OpenArray>>& arrays) {
+  std::vector<Departure> departures;
+  for (const auto& array : arrays) {
+    array->leave_if_due(departures, kNoInterrupts).IgnoreError();
+  }
+  leave(departures, kNoInterrupts).IgnoreError();
+}
+
 void ArrayTable::flush() {
   std::vector<Departed> departed;
   {
     const wire::MutexLock lock(mutex_);
     departed.swap(departed_);
   }
-  bool silent = false;
+  std::vector<Departure> complete;
   for (Departed& array : departed) {
-    if (silent || !array.use.complete()) {
+    if (array.use.complete()) {
+      array.use = {};
+      complete.push_back({array.array, array.opens});
+    } else {
       depart(array.array, array.opens, std::move(array.use));
-      continue;
     }
-    array.use = {};
-    // What the daemon says to it changes nothing: with it gone, so are the memberships.
-    session().control().leave(array.array, array.opens, kNoInterrupts).IgnoreError();
-    silent = session().control().silent();
   }
-  if (!silent) imports().flush();
+  std::span<const Departure> rest(complete);
+  // The first ones also where the daemon was silent: it may answer again.
+  if (!rest.empty()) leave_some(rest, kNoInterrupts).IgnoreError();
+  leave(rest, kNoInterrupts).IgnoreError();
+  if (complete.empty() || !session().control().silent()) imports().flush();
   kept().let_go();
   release_noted();
-  if (take_release()) {
-    for (const auto& array : live_arrays()) array->leave_if_due();
-  }
+  if (take_release()) leave_if_due(live_arrays());
 }
 
 void ArrayTable::release_all_deferred() {

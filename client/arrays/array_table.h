@@ -31,6 +31,9 @@ class ArrayTable final : public ArrayOwner {
   // The process's last client has been closed: ends the session, unless leases or pins live: then
   // it ends with the last of these.
   void close();
+  // The array of that name has been withdrawn, with its replicas: leaves those that this process
+  // has open, unless leases or pins live.
+  void leave_withdrawn(const std::string& name);
   // Does what was noted where no call could be made: tells the daemon what has been closed and
   // left, and releases what was deferred, which waits for the GPU.
   void flush();
@@ -57,6 +60,7 @@ class ArrayTable final : public ArrayOwner {
     GpuUse use;
   };
   void release_all_deferred() override;
+  void leave_if_due(const std::vector<std::shared_ptr<OpenArray>>& arrays);
   bool departing();
   std::shared_ptr<OpenArray> join_known(const OpenAnswer& answer);
   std::vector<std::shared_ptr<OpenArray>> live_arrays();
@@ -69,6 +73,7 @@ class ArrayTable final : public ArrayOwner {
   std::unordered_map<const OpenArray*, Entry> arrays_ ABSL_GUARDED_BY(mutex_);
   // The newest of each name.
   std::unordered_map<std::string_view, Entry*> named_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<Entry*> replicas_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<wire::ArrayId> joining_ ABSL_GUARDED_BY(mutex_);  // that a thread opens
   wire::CondVar joined_;                                                // joining_ has lost one
   std::vector<Departed> departed_ ABSL_GUARDED_BY(mutex_);

@@ -222,17 +222,22 @@ absl::StatusOr<SlotWriter*> OpenArray::writer(RowRef at) {
 }
 
 absl::Status OpenArray::close_handle(InterruptCheck interrupt) {
-  return membership_.close_handle() ? finish_closing(interrupt) : absl::OkStatus();
+  std::vector<Departure> departures;
+  auto interrupted = close_handle(departures, interrupt);
+  interrupted.Update(owner_->leave(departures, interrupt));
+  return interrupted;
 }
 
-void OpenArray::close() {
-  membership_.close();
-  finish_closing(kNoInterrupts).IgnoreError();
-}
-
-absl::Status OpenArray::finish_closing(InterruptCheck interrupt) {
+absl::Status OpenArray::close_handle(std::vector<Departure>& departures, InterruptCheck interrupt) {
+  if (!membership_.close_handle()) return absl::OkStatus();
   release_deferred_if_unused();
-  return leave_if_due(interrupt);
+  return leave_if_due(departures, interrupt);
+}
+
+void OpenArray::close(std::vector<Departure>& departures) {
+  membership_.close();
+  release_deferred_if_unused();
+  leave_if_due(departures, kNoInterrupts).IgnoreError();
 }
 
 // The daemon lets nobody go whose GPU work may still touch the slots. OK also where it is not over
@@ -264,30 +269,28 @@ bool OpenArray::may_leave() {
   return reader == nullptr || !reader->holds_any();
 }
 
-absl::Status OpenArray::leave(std::uint32_t opens, InterruptCheck interrupt) {
-  if (auto interrupted = host_wait_work(interrupt); !interrupted.ok()) {
-    owner_->depart(answer_.id, opens, take_gpu_use());
-    membership_.note_left();
-    return interrupted;
-  }
-  // Closed before the daemon may destroy it, unless the device is still at work after all.
-  {
-    const GpuUse closed = take_gpu_use();
-  }
-  absl::Status answer;
-  crash_point("leave.begin");
-  if (session_.control().silent()) {
-    owner_->depart(answer_.id, opens, {});
+absl::Status OpenArray::leave(std::uint32_t opens, std::vector<Departure>& departures,
+                              InterruptCheck interrupt) {
+  auto interrupted = host_wait_work(interrupt);
+  GpuUse use = take_gpu_use();
+  if (interrupted.ok()) {
+    // Closed before the daemon may destroy it, unless the device is still at work after all.
+    use = {};
+    departures.push_back({answer_.id, opens});
   } else {
-    answer = session_.control().leave(answer_.id, opens, interrupt);
+    owner_->depart(answer_.id, opens, std::move(use));
   }
-  crash_point("leave.answered");
   membership_.note_left();
-  // Any other error means that the daemon has gone, or does not know us: left either way.
-  return interrupt_of(answer) == nullptr ? absl::OkStatus() : answer;
+  return interrupted;
 }
 
-absl::Status OpenArray::leave_if_due(InterruptCheck interrupt) {
+void OpenArray::leave_if_due() {
+  std::vector<Departure> departures;
+  leave_if_due(departures, kNoInterrupts).IgnoreError();
+  owner_->leave(departures, kNoInterrupts).IgnoreError();
+}
+
+absl::Status OpenArray::leave_if_due(std::vector<Departure>& departures, InterruptCheck interrupt) {
   absl::Status interrupted;
   if (!ending()) return interrupted;
   // A write lease lives: it will come.
@@ -295,7 +298,7 @@ absl::Status OpenArray::leave_if_due(InterruptCheck interrupt) {
   absl::Cleanup leave_writing = [this] { writing_.leave(); };
   if (const auto opens = membership_.begin_leaving()) {
     const absl::Cleanup done = [this] { membership_.end(); };
-    if (may_leave()) interrupted = leave(*opens, interrupt);
+    if (may_leave()) interrupted = leave(*opens, departures, interrupt);
   }
   std::move(leave_writing).Invoke();
   owner_->kept().let_go();

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -106,15 +107,23 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
   // One handle (ArrayHandle) less: with the last one the array is closed. May call the daemon.
   // Closed it is whatever comes: this fails with what `interrupt` says alone.
   absl::Status close_handle(InterruptCheck interrupt);
+  // The same for a caller that closes many, as leave_if_due().
+  absl::Status close_handle(std::vector<Departure>& departures, InterruptCheck interrupt);
   // It is closed or withdrawn.
   bool ending() const { return closed() || (board().writer.load() & wire::kWriterWithdrawn) != 0; }
-  // Gives rows and ownership back at once, or when the last lease and pin has gone.
-  void close();
+  // Gives rows and ownership back, or when the last lease and pin has gone; adds to `departures`
+  // what is to be told to the daemon at once.
+  void close(std::vector<Departure>& departures);
   bool closed() const { return membership_.closed(); }
   bool left() const { return membership_.left(); }
   // Leaves if nothing is held any more and the array is closed or withdrawn. May wait for the
   // device and call the daemon, both without a lock.
-  void leave_if_due() { leave_if_due(kNoInterrupts).IgnoreError(); }
+  void leave_if_due();
+  // The same, but adds to `departures` what the daemon is to be told: the caller gives it to the
+  // owner, who tells of many arrays by one call. Until then the daemon counts an open too many,
+  // which keeps nobody from opening the array again. Fails with what `interrupt` says alone, which
+  // is asked while it waits for the device; it is left then all the same.
+  absl::Status leave_if_due(std::vector<Departure>& departures, InterruptCheck interrupt);
   // Whoever opens the name now gets this array: a name is freed by withdrawing alone.
   bool has_its_name() const;
 
@@ -131,10 +140,9 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
   absl::Status release_own_deferred();
   absl::Status subscribe(InterruptCheck interrupt);
   std::uint64_t version_in(std::uint32_t slot) const;
-  absl::Status finish_closing(InterruptCheck interrupt);
   bool may_leave();
-  absl::Status leave_if_due(InterruptCheck interrupt);
-  absl::Status leave(std::uint32_t opens, InterruptCheck interrupt);
+  absl::Status leave(std::uint32_t opens, std::vector<Departure>& departures,
+                     InterruptCheck interrupt);
   absl::Status host_wait_work(InterruptCheck interrupt);
   template <typename GiveUp>
   void end_lease(GiveUp give_up);

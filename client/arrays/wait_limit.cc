@@ -12,7 +12,7 @@ namespace memlease::internal {
 namespace {
 
 constexpr std::chrono::nanoseconds kDay = std::chrono::hours(24);
-constexpr std::chrono::milliseconds kPollInterval{1};
+constexpr std::chrono::milliseconds kLookInterval{1};
 
 }  // namespace
 
@@ -38,7 +38,7 @@ void WaitLimit::sleep(std::span<const wire::FutexWait> words, std::chrono::nanos
   const std::size_t room = wire::kMaxFutexWaits - (stop_ == nullptr ? 0 : 1);
   if (words.size() > room) {
     words = words.first(room);
-    longest = std::min<std::chrono::nanoseconds>(longest, kPollInterval);
+    longest = std::min<std::chrono::nanoseconds>(longest, kLookInterval);
   }
   if (stop_ == nullptr) {
     wire::futex_wait(words, longest);

@@ -166,7 +166,8 @@ absl::StatusOr<OpenAnswer> ControlStub::opened(const absl::Status& status,
                                                const v1::OpenReply& reply) {
   if (status.ok()) return opened_from(reply);
   if (reply.array_id() != 0 && wire::code_of(status) != wire::ErrorCode::kForkedClient) {
-    leave(wire::ArrayId{reply.array_id()}, 1, kNoInterrupts).IgnoreError();
+    const Departure unheard{wire::ArrayId{reply.array_id()}, 1};
+    leave({&unheard, 1}, kNoInterrupts).IgnoreError();
   }
   return status;
 }
@@ -285,11 +286,13 @@ absl::Status ControlStub::cancel_writer(wire::ArrayId array) {
               kEndDeadline);
 }
 
-absl::Status ControlStub::leave(wire::ArrayId array, std::uint32_t opens,
-                                InterruptCheck interrupt) {
+absl::Status ControlStub::leave(std::span<const Departure> departures, InterruptCheck interrupt) {
   v1::LeaveRequest request;
-  request.set_array_id(wire::to_int(array));
-  request.set_opens(opens);
+  for (const Departure& departure : departures) {
+    v1::Departure& one = *request.add_departures();
+    one.set_array_id(wire::to_int(departure.array));
+    one.set_opens(departure.opens);
+  }
   v1::Empty reply;
   return call(&Stub::PrepareAsyncLeave, request, reply, interrupt, kEndDeadline);
 }

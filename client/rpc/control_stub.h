@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "client/rpc/control_socket.h"
@@ -44,7 +45,7 @@ class ControlStub : public ControlPort {
   absl::StatusOr<SlotEvents> slot_events(wire::ArrayId array, std::uint32_t slot, bool reads,
                                          InterruptCheck interrupt) override;
   absl::Status cancel_writer(wire::ArrayId array) override;
-  absl::Status leave(wire::ArrayId array, std::uint32_t opens, InterruptCheck interrupt) override;
+  absl::Status leave(std::span<const Departure> departures, InterruptCheck interrupt) override;
   absl::StatusOr<std::vector<Holder>> holders(wire::ArrayId array,
                                               InterruptCheck interrupt) override;
   absl::StatusOr<ImportedMemory> import_memory(wire::FileId file,

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,12 @@ struct ImportedMemory {
 struct ClosedImports {
   std::vector<wire::FileId> memory;
   std::vector<wire::EventsRef> events;
+};
+
+// Answers of create() and open() that are given back.
+struct Departure {
+  wire::ArrayId array{0};
+  std::uint32_t opens = 0;
 };
 
 struct WriterAnswer {
@@ -147,13 +154,13 @@ class ControlPort {
   // Takes acquire_writer() back, also if there is nothing to take back. Like leave() it waits for
   // 2 s.
   virtual absl::Status cancel_writer(wire::ArrayId array) = 0;
-  // Gives `opens` answers of create() and open() back. With the last one go the rows and writer
-  // ownership; nothing in this process may use them any more. kBusy while the daemon sees a hold,
-  // or work of a GPU; kInvalidArgument if it has been left. kTimeout after 2 s already, as people
-  // wait for it who want nothing any more: what the daemon has not heard then, or by an interrupt,
-  // it takes back when this process ends.
-  virtual absl::Status leave(wire::ArrayId array, std::uint32_t opens,
-                             InterruptCheck interrupt) = 0;
+  // Gives answers of create() and open() back, of wire::kMostDepartures arrays at most. With the
+  // last one of an array go the rows and writer ownership; nothing in this process may use them any
+  // more. kBusy while the daemon sees a hold, or work of a GPU; kInvalidArgument if it has been
+  // left: of several arrays the first error, which does not keep the others. kTimeout after 2 s
+  // already, as people wait for it who want nothing any more: what the daemon has not heard then,
+  // or by an interrupt, it takes back when this process ends.
+  virtual absl::Status leave(std::span<const Departure> departures, InterruptCheck interrupt) = 0;
   // Who holds which version now, for the text of an error. Like leave() it waits for 2 s.
   virtual absl::StatusOr<std::vector<Holder>> holders(wire::ArrayId array,
                                                       InterruptCheck interrupt) = 0;

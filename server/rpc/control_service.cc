@@ -60,6 +60,14 @@ bool makes_room(Broker& broker, const absl::Status& status) {
          broker.work_off_ends();
 }
 
+absl::Status too_many_departures(int count) {
+  return wire::make_error(
+      wire::ErrorCode::kInvalidArgument,
+      fmt::format("{} arrays are to be left by one call, which takes {} at most", count,
+                  wire::kMostDepartures),
+      "Leave them by several calls.");
+}
+
 std::span<const std::uint8_t> credential_of(const grpc::ServerContextBase& context) {
   const auto& metadata = context.client_metadata();
   const auto token = metadata.find("memlease-token-bin");
@@ -263,8 +271,15 @@ grpc::Status ControlService::CancelWriter(grpc::ServerContext* context,
 
 grpc::Status ControlService::Leave(grpc::ServerContext* context, const v1::LeaveRequest* request,
                                    v1::Empty* /*reply*/) {
-  return for_session(*context, "Leave", [&](Broker& broker, Session& session) {
-    return broker.leave(session, wire::ArrayId{request->array_id()}, request->opens());
+  return for_session(*context, "Leave", [&](Broker& broker, Session& session) -> absl::Status {
+    if (static_cast<std::size_t>(request->departures_size()) > wire::kMostDepartures) {
+      return too_many_departures(request->departures_size());
+    }
+    absl::Status first;
+    for (const v1::Departure& departure : request->departures()) {
+      first.Update(broker.leave(session, wire::ArrayId{departure.array_id()}, departure.opens()));
+    }
+    return first;
   });
 }
 

@@ -62,9 +62,21 @@ struct Attacker {
   }
   absl::Status leave(std::uint64_t array_id, std::uint32_t opens) const {
     v1::LeaveRequest request;
-    request.set_array_id(array_id);
-    request.set_opens(opens);
+    add_departure(request, array_id, opens);
     return call(&Stub::Leave, request);
+  }
+  // The array itself is the last of them.
+  absl::Status leave_many(std::size_t arrays) const {
+    v1::LeaveRequest request;
+    for (std::size_t i = 1; i < arrays; ++i) add_departure(request, UINT64_MAX - i, 1);
+    add_departure(request, id, UINT32_MAX);
+    return call(&Stub::Leave, request);
+  }
+  static void add_departure(v1::LeaveRequest& request, std::uint64_t array_id,
+                            std::uint32_t opens) {
+    v1::Departure& departure = *request.add_departures();
+    departure.set_array_id(array_id);
+    departure.set_opens(opens);
   }
 };
 
@@ -251,7 +263,11 @@ TEST(HostileMember, GetsTheRightByNoOfferButItsOwn) {
   for (const std::uint64_t offer : {std::uint64_t{0}, std::uint64_t{1}, UINT64_MAX}) {
     EXPECT_EQ(wire::code_of(attacker.confirm(attacker.id, offer)), ErrorCode::kBusy);
   }
-  EXPECT_TRUE(attacker.leave(attacker.id, UINT32_MAX).ok());
+  // Too many, of which none is looked at; and as many as may be, of which one is the session's.
+  for (const std::size_t arrays : {wire::kMostDepartures + 1, wire::kMostDepartures}) {
+    EXPECT_TRUE(attacker.on_array(&Stub::Subscribe, attacker.id).ok());
+    EXPECT_EQ(wire::code_of(attacker.leave_many(arrays)), ErrorCode::kInvalidArgument);
+  }
   EXPECT_EQ(wire::code_of(attacker.leave(attacker.id, 1)), ErrorCode::kInvalidArgument);
   EXPECT_EQ(wire::code_of(attacker.on_array(&Stub::Subscribe, attacker.id)), ErrorCode::kWithdrawn);
 }

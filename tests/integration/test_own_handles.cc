@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -77,6 +78,46 @@ TEST_F(OwnHandles, OfOneArrayAreClosedOneByOne) {
   other.close();
   client.close();
   EXPECT_EQ(daemon.unsettled(), "");
+}
+
+// By one for each a process that has tens of thousands takes seconds to end.
+TEST_F(OwnHandles, OfManyArraysAreGivenBackByFewCalls) {
+  constexpr int kMany = 2 * 256 + 1;
+  const auto name_of = [](int i) { return "many/" + std::to_string(i); };
+  const auto calls_of = [this](const std::function<void()>& step) {
+    const std::uint64_t before = client.calls();
+    step();
+    return client.calls() - before;
+  };
+  const Client other = connect();
+  std::vector<Array> arrays;
+  for (int i = 0; i < kMany; ++i) {
+    CreateOptions options{name_of(i), dtype_of<std::uint64_t>(), {8}};
+    options.slots = 1;
+    options.lifetime = Lifetime::Persistent;
+    arrays.push_back(other.create(options));
+  }
+  EXPECT_EQ(calls_of([&] { other.close(); }), 3U);
+  arrays.clear();
+  for (int i = 0; i < kMany; ++i) arrays.push_back(client.open(name_of(i)));
+  arrays.clear();
+  EXPECT_EQ(calls_of([&] { static_cast<void>(client.exists("a")); }), 3U + 1U);
+  for (int i = 0; i < kMany; ++i) client.withdraw(name_of(i));
+  client.withdraw("a");
+  array.reset();
+  static_cast<void>(client.exists("a"));
+  EXPECT_EQ(daemon.unsettled(1), "") << "the daemon has heard of all of them";
+  client.close();
+}
+
+TEST_F(OwnHandles, OfAWithdrawnArrayAreGivenBackAtOnceAndNoOthers) {
+  const Array other = client.create({"b", dtype_of<std::uint64_t>(), {8}});
+  const std::uint64_t before = client.calls();
+  client.withdraw("a");
+  EXPECT_EQ(client.calls() - before, 2U);
+  EXPECT_EQ(read_error(*array), ErrorCode::Withdrawn);
+  other.write().publish();
+  EXPECT_EQ(read_error(other), std::nullopt);
 }
 
 TEST_F(OwnHandles, AreClosedWithTheirClientAlone) {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -65,10 +66,10 @@ class FakeControl : public internal::ControlPort {
                                                    internal::InterruptCheck) override {
     return refusal();
   }
-  absl::Status leave(wire::ArrayId, std::uint32_t opens,
+  absl::Status leave(std::span<const internal::Departure> departures,
                      internal::InterruptCheck interrupt) override {
     called();
-    left.push_back(opens);
+    for (const internal::Departure& departure : departures) left.push_back(departure.opens);
     return answers_leave ? absl::OkStatus() : interrupt();
   }
   absl::Status withdraw(const std::string&, internal::InterruptCheck) override { return refusal(); }

@@ -166,10 +166,13 @@ class LocalControl : public internal::ControlPort {
           return internal::SlotEvents{events->write, events->read};
         });
   }
-  absl::Status leave(wire::ArrayId array, std::uint32_t opens,
+  absl::Status leave(std::span<const internal::Departure> departures,
                      internal::InterruptCheck /*interrupt*/) override {
     return call<absl::Status>("leave", [&](server::Broker& broker, server::Session& session) {
-      return broker.leave(session, array, opens);
+      absl::Status first;
+      for (const auto& [array, opens] : departures)
+        first.Update(broker.leave(session, array, opens));
+      return first;
     });
   }
   absl::Status withdraw(const std::string& name, internal::InterruptCheck /*interrupt*/) override {

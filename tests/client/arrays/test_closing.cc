@@ -12,6 +12,12 @@ class Closing : public DeviceThreads {
   Closing() { array.write().publish(); }
   std::shared_ptr<internal::OpenArray> open_here() { return daemon.session()->find_open("a"); }
 
+  static void close(internal::OpenArray& open) {
+    std::vector<internal::Departure> departures;
+    open.close(departures);
+    EXPECT_TRUE(open.owner().leave(departures, internal::kNoInterrupts).ok());
+  }
+
   const Array array = create("a", "host");
 };
 
@@ -20,7 +26,7 @@ TEST_F(Closing, IsLeftByAReadThatHasTakenItsHoldTooLate) {
   const auto open = open_here();
   const ReadAttempt attempt = open->reader_if_subscribed()->acquire(0, 0);
   ASSERT_EQ(attempt.outcome, internal::ReadOutcome::kAcquired);
-  open->close();
+  close(*open);
   EXPECT_FALSE(open->left()) << "there is a hold";
   EXPECT_FALSE(open->keep(attempt));
   EXPECT_FALSE(open->left()) << "the end of a hold calls nobody";
@@ -33,7 +39,7 @@ TEST_F(Closing, EndsWithTheSubscriptionThatIsUnderWay) {
   Running reading([&] { EXPECT_THROW(static_cast<void>(array.read()), Error); });
   ASSERT_TRUE(daemon.gates.reached("call subscribe"));
   const auto open = open_here();
-  open->close();
+  close(*open);
   EXPECT_FALSE(open->left()) << "the other thread will do that";
   daemon.gates.open_all();
   reading.join();

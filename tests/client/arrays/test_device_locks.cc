@@ -124,16 +124,20 @@ TEST_F(DeviceLocks, AreNotHeldWhileAThreadWaitsForTheGpuBeforeItLeaves) {
   client.close();
 }
 
-// Who opens an array that another thread leaves waits for it, and makes nobody wait.
+// Who opens an array whose GPU another thread waits for before it leaves waits, too, and makes
+// nobody wait.
 TEST_F(DeviceLocks, AreNotHeldByAThreadThatWaitsForOneThatLeaves) {
-  daemon.gates.shut("call leave");
-  Running leaving([&] { close_other(client); });
-  ASSERT_TRUE(daemon.gates.reached("call leave"));
+  const Array other = client.open("other");
+  ReadLease lease = read_on(other, 30);
+  daemon.importer.stall(stream(30));
+  lease.release();
+  Running leaving([&] { other.close(); });
+  EXPECT_TRUE(waits(leaving));
   Running opening([&] { open_other(client); });
   EXPECT_TRUE(waits(opening));
   EXPECT_TRUE(gets_through([&] { everything(); }));
   EXPECT_TRUE(waits(opening));
-  daemon.gates.open_all();
+  daemon.importer.resume();
   leaving.join();
   opening.join();
   client.close();

@@ -1,6 +1,7 @@
 // When an array is left, and by whom, on fakes.
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -12,6 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 class OpenArrayTest : public ::testing::Test, protected testing::ArrayWorld {
  protected:
@@ -37,6 +39,17 @@ TEST_F(OpenArrayTest, IsLeftByACallWhenItsLastHandleIsClosed) {
   EXPECT_FALSE(array->membership().reopen());
   array.reset();
   EXPECT_THAT(owner->departed, IsEmpty());
+}
+
+TEST_F(OpenArrayTest, IsLeftTogetherWithOthersWhereItsHandleIsClosedSo) {
+  const auto array = open();
+  std::vector<Departure> departures;
+  EXPECT_TRUE(array->close_handle(departures, kNoInterrupts).ok());
+  EXPECT_TRUE(array->left());
+  EXPECT_EQ(control->calls(), 0U);
+  ASSERT_EQ(departures.size(), 1U);
+  EXPECT_EQ(departures[0].array, array->answer().id);
+  EXPECT_EQ(departures[0].opens, 1U);
 }
 
 TEST_F(OpenArrayTest, IsLeftLaterByItsOwnerWhereItDies) {
@@ -70,6 +83,19 @@ TEST_F(OpenArrayTest, IsClosedAndLeftThoughTheCallIsInterrupted) {
   EXPECT_TRUE(array->closed());
   EXPECT_TRUE(array->left());
   EXPECT_THAT(control->left, ElementsAre(1));
+}
+
+TEST_F(OpenArrayTest, ThatIsLeftBehindAnInterruptedCallIsLeftLater) {
+  const std::vector<Departure> departures(wire::kMostDepartures + 1, {wire::ArrayId{1}, 1});
+  control->answers_leave = false;
+  const auto status = owner->leave(departures, [&] {
+    control->is_silent = true;
+    return interrupted(std::make_exception_ptr(1));
+  });
+  EXPECT_NE(interrupt_of(status), nullptr);
+  EXPECT_EQ(control->calls(), 1U);
+  EXPECT_THAT(control->left, SizeIs(wire::kMostDepartures));
+  EXPECT_THAT(owner->departed, ElementsAre(1));
 }
 
 TEST_F(OpenArrayTest, ThatTheDaemonDoesNotKnowIsClosedWithoutAnError) {
@@ -121,7 +147,7 @@ TEST_F(OpenArrayTest, AReadThatCameBehindACloseGivesItsHoldBack) {
   publish_elsewhere();
   const auto array = open();
   array->end_read(lease(*array));
-  array->close();
+  EXPECT_TRUE(array->close_handle(kNoInterrupts).ok());
   const ReadAttempt attempt = array->read_at_once(0, 0);
   EXPECT_NE(attempt.outcome, ReadOutcome::kAcquired);
   EXPECT_FALSE(array->in_use());
