@@ -197,6 +197,8 @@ GOALS = [
         for others in ("arrays", "sessions")
         for q, most in (("p50", 2), ("p99", None))
     ),
+    Goal("withdraw by name among many arrays : few", "many/withdraw.many", "many/withdraw.few", 2),
+    Goal("close one of many arrays : small call", "many/close", "many/call", 1 / 8),
     *(
         Goal(f"waiting writer woken, {size} touched, {q}", f"crash/writer.{size}.{q}", plus=plus)
         for size in ("0", "1GiB")

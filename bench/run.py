@@ -37,6 +37,7 @@ PROGRAMS = [
     "bench_py",
     "bench_py_bytes",
     "bench_scale",
+    "bench_many",
     "bench_crash",
     "bench_deaths",
     "bench_idle",
