@@ -42,12 +42,13 @@ ALLOWED: dict[str, set[str]] = {
     "server/telemetry": WIRE | {"spdlog"},
     "server/config": WIRE | {"server/telemetry", "cli11", "toml"},
     "server/scrape": WIRE | {"server/loop"},
+    "server/gate": WIRE | {"server/loop"},
     "server/device": SERVER_ADAPTER | {"cuda"},
     "server/channel": SERVER_ADAPTER,
-    "server/rpc": SERVER_ADAPTER | RPC | {"server/telemetry"},
+    "server/rpc": SERVER_ADAPTER | RPC | {"server/telemetry", "server/gate"},
     # What operators are shown of all the others.
     "server/report": SERVER_ADAPTER
-    | {"server/rpc", "server/telemetry", "server/config", "server/scrape"},
+    | {"server/rpc", "server/gate", "server/telemetry", "server/config", "server/scrape"},
     # The composition root: main.cc and the daemon.
     "server": SERVER_ADAPTER
     | {"server/device", "server/channel", "server/rpc", "server/telemetry", "server/config"}

@@ -1,0 +1,64 @@
+// Measures what a client sends on one HTTP/2 connection, and says when it is too much. Of the
+// frames it reads headers only: what the calls are is gRPC's business, which checks it. What is
+// bounded here is what makes gRPC take memory without bounds (docs/decisions/0035-http2-gate.md).
+//
+// The client is untrusted; the server is ours. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+
+#include "server/gate/allowance.h"
+#include "server/gate/excess.h"
+#include "server/gate/frame_reader.h"
+
+namespace memlease::server {
+
+class FrameMeter {
+ public:
+  using Clock = Allowance::Clock;
+  static constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+  static constexpr std::size_t kMostDataBytes = std::size_t{1} << 20;  // of one frame
+  static constexpr std::size_t kMostOtherBytes = std::size_t{16} << 10;
+  static constexpr std::size_t kMostHeaderBytes = std::size_t{64} << 10;  // of one block
+  // A frame of data costs at least so much, however little is in it.
+  static constexpr std::size_t kDataFrameBytes = 64;
+
+  // `of_uid` outlives the meter.
+  FrameMeter(const FrameLimits& limits, Allowance& of_uid) : own_(limits), of_uid_(of_uid) {}
+  // Gives back to the uid what its streams had.
+  ~FrameMeter();
+  FrameMeter(const FrameMeter&) = delete;
+  FrameMeter& operator=(const FrameMeter&) = delete;
+
+  // The client's next bytes. Nothing: they may be passed on. Else the connection is to be cut, and
+  // the meter is told nothing more.
+  std::optional<Excess> from_client(std::span<const std::byte> bytes, Clock::time_point now);
+  // The server's next bytes, which end streams.
+  void from_server(std::span<const std::byte> bytes);
+
+  std::size_t open_streams() const { return open_.size(); }
+
+ private:
+  std::optional<Excess> measure(const FrameHeader& frame, Clock::time_point now);
+  std::optional<Excess> measure_data(const FrameHeader& frame, Clock::time_point now);
+  std::optional<Excess> measure_headers(const FrameHeader& frame, Clock::time_point now);
+  std::optional<Excess> measure_reset(const FrameHeader& frame, Clock::time_point now);
+  std::optional<Excess> take(Excess kind, Clock::time_point now);
+  void close(std::uint32_t stream);
+
+  Allowance own_;
+  Allowance& of_uid_;
+  std::size_t preface_read_ = 0;
+  FrameReader client_frames_;
+  FrameReader server_frames_;
+  std::size_t header_block_bytes_ = 0;  // 0: none is open
+  std::uint32_t last_stream_ = 0;
+  std::unordered_map<std::uint32_t, std::size_t> open_;  // stream -> its data's bytes
+};
+
+}  // namespace memlease::server

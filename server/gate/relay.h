@@ -1,0 +1,98 @@
+// Stands between one client and gRPC: passes bytes both ways, and measures them. It keeps no more
+// than one piece of them each way: while a reply waits for the client to read, no request of that
+// client is read, and while gRPC does not take a request, none either.
+//
+// The client is untrusted. Belongs to the loop's thread, or to any thread while the loop does not
+// run.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/gate/frame_meter.h"
+#include "server/loop/event_loop.h"
+#include "wire/unique_fd.h"
+
+namespace memlease::server {
+
+struct GateLimits {
+  FrameLimits connection = {};
+  FrameLimits uid = kUidFrameLimits;
+  // A client that has taken no byte of a waiting reply for so long is cut. Long enough for a
+  // process that is stopped for a while.
+  std::chrono::milliseconds unread{60'000};
+};
+
+class Relay {
+ public:
+  static constexpr std::size_t kPieceBytes = std::size_t{64} << 10;
+
+  // Called by the loop once, when the connection is over: cut for `excess`, or closed by one of
+  // both. It may destroy the relay, which closes its descriptors; until then they are open and
+  // idle.
+  using Ended = std::function<void(std::optional<Excess> excess)>;
+
+  // Both are connected, non-blocking stream sockets; gRPC has the other end of `server`. The loop
+  // and `of_uid` outlive the relay.
+  static absl::StatusOr<std::unique_ptr<Relay>> start(EventLoop& loop, wire::UniqueFd client,
+                                                      wire::UniqueFd server,
+                                                      const GateLimits& limits, Allowance& of_uid,
+                                                      Ended ended);
+  ~Relay();
+  Relay(const Relay&) = delete;
+  Relay& operator=(const Relay&) = delete;
+
+  // The last words of a server that has ended, as far as the client takes them at once. For when
+  // the loop does not run any more; ended() is not called.
+  void deliver();
+
+ private:
+  struct Socket {
+    wire::UniqueFd fd;
+    std::uint32_t watched = 0;  // what the loop is asked for; 0: it does not know the socket
+  };
+  struct Direction {
+    Socket& from;
+    Socket& to;
+    std::string waiting = {};  // what `to` has not taken yet
+    std::size_t sent = 0;      // of it
+    bool at_end = false;       // `from` has closed
+    bool is_empty() const { return waiting.empty(); }
+  };
+
+  Relay(EventLoop& loop, wire::UniqueFd client, wire::UniqueFd server, const GateLimits& limits,
+        Allowance& of_uid, Ended ended);
+  void on_ready();
+  bool move();
+  bool flush(Direction& direction);
+  bool forward(Direction& direction);
+  bool admit(const Direction& direction, std::span<const std::byte> bytes);
+  bool watch();
+  bool watch(Socket& socket, std::uint32_t events);
+  void watch_unread();
+  void end(std::optional<Excess> excess);
+  void forget();
+
+  EventLoop& loop_;
+  const std::chrono::milliseconds unread_;
+
+  Ended ended_;  // until it is called
+  FrameMeter meter_;
+  Socket client_;
+  Socket server_;
+  Direction requests_{client_, server_};
+  Direction replies_{server_, client_};
+  bool replies_moved_ = false;  // since the timer was set
+  std::optional<Excess> excess_;
+  EventLoop::TimerId unread_timer_;
+};
+
+}  // namespace memlease::server
