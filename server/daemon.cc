@@ -310,7 +310,8 @@ std::string Daemon::metrics() {
       .no_huge_pages = config.huge_pages == HugePages::kAuto && !host_memory_.uses_huge_pages(),
       .hosts_wait = config.event_waits == EventWaits::kHost,
       .lost_files = lost_count_};
-  return metrics_text(collector.take(), facts(), degradations, call_errors_);
+  return metrics_text(collector.take(), facts(), degradations, call_errors_,
+                      grpc_server_->gate_cuts());
 }
 
 Config Daemon::config() const {

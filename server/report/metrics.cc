@@ -187,6 +187,14 @@ void add_errors(Exposition& out, const CallErrors& errors) {
   }
 }
 
+void add_cuts(Exposition& out, const GateCuts& cuts) {
+  out.metric("memlease_gate_cuts_total", Type::kCounter,
+             "Connections of other users that have been cut, as they sent too much of HTTP/2.");
+  for (std::size_t i = 0; i < kExcessNames.size(); ++i) {
+    out.sample({{"limit", kExcessNames.at(i)}}, cuts.of(static_cast<Excess>(i)));
+  }
+}
+
 void add_degradations(Exposition& out, const Figures& figures, const Degradations& degradations) {
   out.metric("memlease_degraded", Type::kGauge,
              "What works in a slower or poorer way: without huge pages, hosts that wait for GPUs, "
@@ -200,7 +208,8 @@ void add_degradations(Exposition& out, const Figures& figures, const Degradation
 }  // namespace
 
 std::string metrics_text(const Figures& figures, const DaemonFacts& facts,
-                         const Degradations& degradations, const CallErrors& errors) {
+                         const Degradations& degradations, const CallErrors& errors,
+                         const GateCuts& cuts) {
   Exposition out;
   out.metric("memlease_build_info", Type::kGauge, "Always 1; its label is the daemon's version.");
   out.sample({{"version", facts.version}}, std::uint64_t{1});
@@ -215,6 +224,7 @@ std::string metrics_text(const Figures& figures, const DaemonFacts& facts,
   add_devices(out, figures);
   add_totals(out, figures.totals);
   add_errors(out, errors);
+  add_cuts(out, cuts);
   add_degradations(out, figures, degradations);
   add_process(out, static_cast<double>(facts.uptime_ms) / 1000);
   return out.text();

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "server/core/figures.h"
+#include "server/gate/gate_cuts.h"
 #include "server/rpc/call_errors.h"
 #include "server/rpc/service_host.h"
 
@@ -20,8 +21,9 @@ struct Degradations {
   std::size_t lost_files = 0;  // of those that clients find the daemon by
 };
 
-// 67 series, and 12 for each device. Takes microseconds.
+// 80 series, and 12 for each device. Takes microseconds.
 std::string metrics_text(const Figures& figures, const DaemonFacts& facts,
-                         const Degradations& degradations, const CallErrors& errors);
+                         const Degradations& degradations, const CallErrors& errors,
+                         const GateCuts& cuts);
 
 }  // namespace memlease::server

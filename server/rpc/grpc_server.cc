@@ -5,6 +5,7 @@
 #include <grpcpp/impl/service_type.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <system_error>
 #include <utility>
@@ -28,6 +29,7 @@ GrpcServer::GrpcServer(EventLoop& loop, Log& log, ServiceFactory factory, const 
     : loop_(loop),
       log_(log),
       factory_(std::move(factory)),
+      own_uid_(::geteuid()),
       limits_(limits),
       refusals_(kRefusalsLogged, kRefusalPeriod) {
   // Here rather than in the first connection's way, where descriptors may be short. A thread that
@@ -76,6 +78,7 @@ void GrpcServer::shutdown(std::chrono::system_clock::time_point deadline) {
     if (user.linger) loop_.cancel(*user.linger);
   }
   for (auto& [id, connection] : connections_) {
+    if (connection.relay) connection.relay->deliver();
     loop_.remove(connection.fd.get());
     loop_.cancel(connection.first_byte);
   }
@@ -101,8 +104,8 @@ void GrpcServer::on_connection(wire::UniqueFd fd) {
       loop_.add(fd.get(), EPOLLIN | EPOLLRDHUP, [this, id](std::uint32_t) { on_first_byte(id); });
   if (!status.ok()) return log_refusal(peer.uid, wire::message_of(status));
   const auto timer = loop_.after(limits_.first_byte, [this, id] { close(id); });
-  connections_.emplace(id, Connection{peer.uid, std::move(fd), timer});
-  ++users_[peer.uid].connections;
+  connections_.emplace(id, Connection{peer.uid, peer.pid, std::move(fd), timer});
+  ++users_.try_emplace(peer.uid, limits_.gate.uid).first->second.connections;
 }
 
 void GrpcServer::on_first_byte(ConnectionId id) {
@@ -113,10 +116,7 @@ void GrpcServer::on_first_byte(ConnectionId id) {
   if (!speaks || !adopt(id, connection)) close(id);
 }
 
-// gRPC never tells that a connection has ended; a duplicate of its descriptor does.
 bool GrpcServer::adopt(ConnectionId id, Connection& connection) {
-  wire::UniqueFd watched(::fcntl(connection.fd.get(), F_DUPFD_CLOEXEC, 3));
-  if (!watched) return false;
   User& user = users_.at(connection.uid);
   if (!user.server) {
     auto server = UidServer::start(factory_(connection.uid));
@@ -127,17 +127,60 @@ bool GrpcServer::adopt(ConnectionId id, Connection& connection) {
     user.server = *std::move(server);
     user.server->set_serving(serving_);
   }
-  const int number = watched.get();
-  const auto status =
-      loop_.add(number, EPOLLRDHUP | EPOLLET, [this, id](std::uint32_t) { close(id); });
-  if (!status.ok()) return false;
-  loop_.remove(connection.fd.get());
-  std::swap(connection.fd, watched);
+  wire::UniqueFd for_grpc = connection.uid == own_uid_ ? watch_end(id, connection)
+                                                       : relay(id, connection, user.allowance);
+  if (!for_grpc) return false;
   connection.adopted = true;
   ++user.adopted;
   if (const auto timer = std::exchange(user.linger, std::nullopt)) loop_.cancel(*timer);
-  user.server->adopt(std::move(watched));
+  user.server->adopt(std::move(for_grpc));
   return true;
+}
+
+// gRPC never tells that a connection has ended; a duplicate of its descriptor does, which stays
+// here.
+wire::UniqueFd GrpcServer::watch_end(ConnectionId id, Connection& connection) {
+  wire::UniqueFd watched(::fcntl(connection.fd.get(), F_DUPFD_CLOEXEC, 3));
+  if (!watched) return {};
+  const auto status =
+      loop_.add(watched.get(), EPOLLRDHUP | EPOLLET, [this, id](std::uint32_t) { close(id); });
+  if (!status.ok()) return {};
+  loop_.remove(connection.fd.get());
+  return std::exchange(connection.fd, std::move(watched));
+}
+
+// Gives gRPC the other end of a socket pair.
+wire::UniqueFd GrpcServer::relay(ConnectionId id, Connection& connection, Allowance& of_uid) {
+  int pair[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) != 0) {
+    log_refusal(connection.uid, "no file descriptor is left");
+    return {};
+  }
+  wire::UniqueFd ours(pair[0]);
+  wire::UniqueFd for_grpc(pair[1]);
+  loop_.remove(connection.fd.get());
+  auto relay = Relay::start(loop_, std::move(connection.fd), std::move(ours), limits_.gate, of_uid,
+                            [this, id](std::optional<Excess> excess) { on_relay_end(id, excess); });
+  if (!relay.ok()) {
+    log_refusal(connection.uid, wire::message_of(relay.status()));
+    return {};
+  }
+  connection.relay = *std::move(relay);
+  return for_grpc;
+}
+
+void GrpcServer::on_relay_end(ConnectionId id, std::optional<Excess> excess) {
+  if (excess) {
+    const Connection& connection = connections_.at(id);
+    gate_cuts_.count(*excess);
+    log_.write(*refusals_.of(connection.uid), LogLevel::kWarning,
+               "control connection cut: it had too much of HTTP/2",
+               {{"uid", connection.uid},
+                {"pid", connection.pid},
+                {"limit", name_of(*excess)},
+                {"hint", "No client of memlease does that: see what this process is."}});
+  }
+  close(id);
 }
 
 void GrpcServer::close(ConnectionId id) {
@@ -150,7 +193,9 @@ void GrpcServer::close(ConnectionId id) {
 
   User& user = users_.at(uid);
   --user.connections;
-  if (adopted && --user.adopted == 0) {
+  if (adopted) --user.adopted;
+  // Also if it was made for a connection that gRPC did not get.
+  if (user.server && user.adopted == 0 && !user.linger) {
     user.linger = loop_.after(limits_.linger, [this, uid] { retire(uid); });
   }
   if (user.connections == 0 && !user.server) users_.erase(uid);

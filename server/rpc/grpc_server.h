@@ -3,7 +3,8 @@
 // no uids, no limits and no way back after it has run out of descriptors (docs/security.md).
 //
 // The peer is untrusted. A uid that opens connections without end, or opens them and stays silent,
-// uses up its own share only.
+// uses up its own share only. Between gRPC and a connection of another uid than the daemon's stands
+// a relay, which cuts a flood of frames before gRPC takes memory for it.
 //
 // All calls belong to the loop's thread, or to any thread while the loop does not run.
 #pragma once
@@ -21,6 +22,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/gate/allowance.h"
+#include "server/gate/gate_cuts.h"
+#include "server/gate/relay.h"
 #include "server/loop/acceptor.h"
 #include "server/loop/event_loop.h"
 #include "server/rpc/uid_server.h"
@@ -38,6 +42,8 @@ struct GrpcLimits {
   // How long a uid's server outlives its last connection. An idle one wakes up now and then; making
   // one for each call of a shell loop costs more.
   std::chrono::milliseconds linger{1000};
+  // Of other uids than the daemon's own.
+  GateLimits gate = {};
 };
 
 class GrpcServer {
@@ -66,27 +72,38 @@ class GrpcServer {
   void shutdown(std::chrono::system_clock::time_point deadline);
 
   std::size_t connections() const { return connections_.size(); }
+  // On any thread.
+  const GateCuts& gate_cuts() const { return gate_cuts_; }
 
  private:
   using ConnectionId = std::uint64_t;  // never reused
   struct Connection {
     uid_t uid;
-    wire::UniqueFd fd;  // the connection; once gRPC has that, a duplicate that notices its end
+    pid_t pid;
+    // The connection; once gRPC has that, a duplicate that notices its end. Empty with a relay.
+    wire::UniqueFd fd;
     EventLoop::TimerId first_byte;
     bool adopted = false;
+    std::unique_ptr<Relay> relay = nullptr;
   };
-  // A uid that has connections, or a server that lingers.
+  // A uid that has connections, or a server that lingers. Its allowance lasts as long: who is cut
+  // and comes back finds it as it was.
   struct User {
+    explicit User(const FrameLimits& limits) : allowance(limits) {}
     std::uint32_t connections = 0;
     std::uint32_t adopted = 0;
     std::unique_ptr<UidServer> server;
     std::optional<EventLoop::TimerId> linger;
+    Allowance allowance;
   };
 
   GrpcServer(EventLoop& loop, Log& log, ServiceFactory factory, const GrpcLimits& limits);
   void on_connection(wire::UniqueFd fd);
   void on_first_byte(ConnectionId id);
   bool adopt(ConnectionId id, Connection& connection);
+  wire::UniqueFd watch_end(ConnectionId id, Connection& connection);
+  wire::UniqueFd relay(ConnectionId id, Connection& connection, Allowance& of_uid);
+  void on_relay_end(ConnectionId id, std::optional<Excess> excess);
   void close(ConnectionId id);
   void retire(uid_t uid);
   void log_refusal(uid_t uid, std::string_view reason);
@@ -94,9 +111,11 @@ class GrpcServer {
   EventLoop& loop_;
   Log& log_;
   const ServiceFactory factory_;
+  const uid_t own_uid_;
   GrpcLimits limits_;
 
   UidLogLimiters refusals_;
+  GateCuts gate_cuts_;
   bool serving_ = true;
   ConnectionId last_id_ = 0;
   std::unordered_map<ConnectionId, Connection> connections_;

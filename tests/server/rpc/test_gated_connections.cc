@@ -1,0 +1,92 @@
+// Connections of other users than the daemon's own, whose frames are measured before gRPC has them.
+#include <sys/socket.h>
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "tests/server/rpc/grpc_fixture.h"
+#include "tests/support/http2_frames.h"
+#include "tests/support/unix_socket.h"
+
+namespace memlease::testing {
+namespace {
+
+using server::Excess;
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+const std::string kPings = std::string(kHttp2Preface) + http2_frame(Http2::kSettings, 0, 0) +
+                           repeated(http2_frame(Http2::kPing, 0, 0, "12345678"), 2'000);
+
+// All of it, unless the other side closes first.
+void send_all(const wire::UniqueFd& fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (count <= 0) return;
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
+
+TEST_F(GrpcServerTest, OtherUsersManyCallsPassTheGate) {
+  start();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 16; ++i) {
+    threads.emplace_back([client = client_of(kOtherUid)]() mutable {
+      for (int call = 0; call < 100; ++call) EXPECT_EQ(client.who_am_i(), "12345");
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (std::size_t i = 0; i < server::kExcessNames.size(); ++i) {
+    EXPECT_EQ(server_->gate_cuts().of(static_cast<Excess>(i)), 0U) << server::kExcessNames.at(i);
+  }
+}
+
+TEST_F(GrpcServerTest, AnotherUsersFloodIsCutCountedAndNamed) {
+  start();
+  log_.set_level(server::LogLevel::kWarning);
+  ::testing::internal::CaptureStderr();
+  GrpcClient bystander = client_of(kOtherUid + 1);
+  EXPECT_EQ(bystander.who_am_i(), "12346");
+  for (int i = 0; i < 10; ++i) {
+    const wire::UniqueFd flood = connect_as(kOtherUid, path_);
+    send_all(flood, kPings);
+    EXPECT_NE(read_to_end(flood.get()), "timeout");
+  }
+  EXPECT_TRUE(eventually_connected(1));
+  EXPECT_EQ(bystander.who_am_i(), "12346");
+  EXPECT_EQ(server_->gate_cuts().of(Excess::kPings), 10U);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("uid=12345"));
+  EXPECT_THAT(log, HasSubstr("limit=pings"));
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 5) << log;
+}
+
+// It is not protected from itself, and pays nothing for the gate.
+TEST_F(GrpcServerTest, TheDaemonsOwnUserHasNoGate) {
+  start();
+  const wire::UniqueFd flood = connect_unix(path_, SOCK_STREAM);
+  send_all(flood, kPings);
+  EXPECT_EQ(client().who_am_i(), "0");
+  EXPECT_EQ(server_->gate_cuts().of(Excess::kPings), 0U);
+}
+
+// Else each new connection would have a burst of its own.
+TEST_F(GrpcServerTest, WhoIsCutFindsTheUsersAllowanceAsItWas) {
+  server::GrpcLimits limits{.linger = milliseconds(3'600'000)};
+  limits.gate.uid.pings = {0.001, 100};
+  start(limits);
+  const std::string few = std::string(kHttp2Preface) + http2_frame(Http2::kSettings, 0, 0) +
+                          repeated(http2_frame(Http2::kPing, 0, 0, "12345678"), 60);
+  const wire::UniqueFd first = connect_as(kOtherUid, path_);
+  send_all(first, few);
+  const wire::UniqueFd second = connect_as(kOtherUid, path_);
+  send_all(second, few);
+  EXPECT_TRUE(eventually([&] { return server_->gate_cuts().of(Excess::kPings) == 1; }));
+  const wire::UniqueFd third = connect_as(kOtherUid, path_);
+  send_all(third, few);
+  EXPECT_TRUE(eventually([&] { return server_->gate_cuts().of(Excess::kPings) == 2; }));
+}
+
+}  // namespace
+}  // namespace memlease::testing
