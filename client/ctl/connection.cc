@@ -21,6 +21,10 @@ absl::StatusOr<Connection> connect(const Options& options) {
       if (admin.ok()) return Connection{directory, *std::move(admin)};
       last = admin.status();
     }
+    if (wire::code_of(last) == ErrorCode::kBusy) {  // at its door; what calls say is another matter
+      return wire::make_error(ErrorCode::kDaemonUnavailable, wire::message_of(last),
+                              wire::hint_of(last));
+    }
     if (wire::code_of(last) != ErrorCode::kDaemonUnavailable) return last;
   }
   if (directories.size() == 1) return last;
@@ -55,7 +59,6 @@ ExitCode exit_code_of(const absl::Status& status) {
       return kNotFound;
     case ErrorCode::kDaemonUnavailable:
     case ErrorCode::kDaemonLost:
-    case ErrorCode::kBusy:
       return kUnreachable;
     case ErrorCode::kDenied:
       return kDenied;

@@ -1,6 +1,6 @@
 // Measures what a client sends on one HTTP/2 connection, and says when it is too much. Of the
 // frames it reads headers only: what the calls are is gRPC's business, which checks it. What is
-// bounded here is what makes gRPC take memory without bounds (docs/decisions/0035-http2-gate.md).
+// bounded here is what makes gRPC take memory without bounds (docs/decisions/0034-http2-gate.md).
 //
 // The client is untrusted; the server is ours. Not thread-safe.
 #pragma once

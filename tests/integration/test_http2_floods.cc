@@ -1,5 +1,5 @@
 // Floods of HTTP/2 frames from another user, each of which makes gRPC take gigabytes where nothing
-// stands before it (docs/decisions/0035-http2-gate.md).
+// stands before it (docs/decisions/0034-http2-gate.md).
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
