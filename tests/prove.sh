@@ -3,7 +3,7 @@
 # thing that is wrong. Ctrl-C ends it; nothing is left but files under build/.
 
 readonly fuzz_packages=("clang-$clang_version" "libclang-rt-$clang_version-dev")
-readonly fuzzers=(array_spec attach_frame config_file session_pages)
+readonly fuzzers=(array_spec attach_frame config_file http2_frames session_pages)
 # Those that are random or race: with other seeds they are other tests.
 readonly storms='[./](CrashPoints|CrashSteps|Flood|Hostile(Calls|List|Member)|KillStorm|Leases|ReplicaStorm|SlotModel|SlotProtocol|StoppedReaderOf[A-Za-z]+|StreamingStores|Versions|Wakes)\.'
 
