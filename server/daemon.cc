@@ -256,6 +256,10 @@ DeviceBackend& Daemon::backend(const std::string& device) {
 absl::Status Daemon::grow(const SegmentPool::Growth& growth,
                           const std::function<void(Broker&)>& fn) {
   auto memory = backend(growth.device).create_segment(growth.size_bytes);
+  for (bool more = true; more && !memory.ok();) {  // sessions that have ended may still have it
+    with_broker([&](Broker& broker) { more = broker.work_off_ends(); });
+    if (more) memory = backend(growth.device).create_segment(growth.size_bytes);
+  }
   absl::Status status;
   with_broker([&](Broker& broker) {
     status = broker.add_memory(growth, std::move(memory));

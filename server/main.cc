@@ -66,7 +66,7 @@ wire::UniqueFd block_signals() {
 }
 
 // The usual soft limit is there for select(2), which nobody here calls; a connection costs two
-// descriptors, a shared file one.
+// descriptors, or three through the gate, a shared file one.
 void raise_descriptor_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;

@@ -22,7 +22,7 @@ bool WriteLock::take(std::chrono::nanoseconds slice) {
 }
 
 void WriteLock::release() {
-  taker_.store({}, std::memory_order_relaxed);
+  taker_.store(0, std::memory_order_relaxed);
   if (word_.exchange(kFree) == kAwaited) wire::futex_wake_all(word_);
 }
 

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <thread>
 
 #include "wire/futex.h"
 
@@ -19,20 +18,24 @@ class WriteLock {
   void release();
   bool taken() const { return word_.load() != kFree; }
   // For whoever has it: it has gone to this thread, as a lease may.
-  void pass_to_this_thread() {
-    taker_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-  }
+  void pass_to_this_thread() { taker_.store(this_thread(), std::memory_order_relaxed); }
   // By this thread, or passed to it, and nobody has released it since.
   bool taken_by_this_thread() const {
-    return taker_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+    return taker_.load(std::memory_order_relaxed) == this_thread();
   }
 
  private:
+  // Unlike a std::thread::id no later thread gets it again.
+  static std::uint64_t this_thread() {
+    static std::atomic<std::uint64_t> last{0};
+    thread_local const std::uint64_t number = ++last;
+    return number;
+  }
   bool take(std::chrono::nanoseconds slice);
 
   enum State : std::uint32_t { kFree, kTaken, kAwaited };
   wire::HalfWord word_{kFree};
-  std::atomic<std::thread::id> taker_;
+  std::atomic<std::uint64_t> taker_{0};  // 0: nobody
 };
 
 }  // namespace memlease::internal

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -229,7 +230,7 @@ bool AttachClient::alive() {
   pollfd entry{socket_->get(), POLLRDHUP | POLLIN, 0};
   if (entry.fd < 0) return false;
   const int ready = ::poll(&entry, 1, 0);
-  if (ready == 0) return true;
+  if (ready == 0 || (ready < 0 && errno == EINTR)) return true;
   // Few files in its place would have nothing to read.
   if (ready < 0 || entry.revents != POLLIN || socket_->closed_by_program()) return false;
   const wire::MutexLock lock(mutex_);

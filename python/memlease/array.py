@@ -305,11 +305,12 @@ class Array(_core.Array, Closing):
         if is_one and elements.nbytes > _LARGE_BYTES and self.device == "host":
             kind = self.dtype
             if not isinstance(kind, str):  # else NumPy cannot fill it
-                return self._fill(elements.view(kind), wait, region)
+                whole = region is None or elements.size == self.size
+                return self._fill(elements.view(kind), wait, region, whole)
         return self._put_bytes(require_numpy().ascontiguousarray(elements), wait, stream, region)
 
-    def _fill(self, elements: Any, wait: float | None, region: "_core._Region") -> int:
-        begin = self.write if region is None else self.update
+    def _fill(self, elements: Any, wait: float | None, region: "_core._Region", whole: bool) -> int:
+        begin = self.write if whole else self.update
         with begin(wait=wait, region=region) as lease:
             lease[...] = elements
         return lease.version

@@ -45,7 +45,7 @@ def tell_of_faults(file: int | IO[Any]) -> int:
     global _file
     try:
         descriptor = file if isinstance(file, int) else file.fileno()
-    except (AttributeError, OSError) as error:  # io.UnsupportedOperation, too
+    except (AttributeError, OSError, ValueError) as error:  # io.UnsupportedOperation, or closed
         raise InvalidArgument(
             f"file={file!r} has no descriptor", "give an open file, as open(path, 'w')"
         ) from error

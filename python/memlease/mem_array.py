@@ -186,7 +186,7 @@ class MemArray(Closing):
 
 
 def _name_of(device: str | TorchDevice | int, device_id: int | None) -> str:
-    if not isinstance(device, int):
+    if isinstance(device, str) or hasattr(device, "type"):
         if device_id is None:
             return device_name(device)
         raise InvalidArgument(

@@ -30,7 +30,10 @@ _told_to = pytest.StashKey[tuple[int, int]]()
 def pytest_configure(config: pytest.Config) -> None:
     """Tell of late writes on pytest's own standard error: it takes that of the tests away."""
     if faults.wanted_by_default():
-        own = os.dup(2)
+        try:
+            own = os.dup(2)
+        except OSError:  # it has no standard error
+            return
         config.stash[_told_to] = (own, faults.tell_of_faults(own))
         faults.explain_faults()
 

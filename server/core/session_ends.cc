@@ -38,13 +38,19 @@ bool SessionEnds::slice(End& end) {
 // In an order that does not depend on the hash of the moment, as people read what follows.
 std::vector<ArrayId> SessionEnds::next_arrays(const Session& session) const {
   std::vector<ArrayId> ids;
-  for (const auto& [id, membership] : session.memberships) {
-    if (ids.size() == arrays_per_slice_) break;
+  std::size_t work = 0;
+  const auto add = [&](ArrayId id) {
+    const Array* const array = parts_.catalog.find(id);
+    work += 1 + (array == nullptr ? 0 : array->members.size() / kMembersLikeAnArray);
     ids.push_back(id);
+  };
+  for (const auto& [id, membership] : session.memberships) {
+    if (work >= arrays_per_slice_) break;
+    add(id);
   }
   for (const ArrayId id : session.created) {
-    if (ids.size() == arrays_per_slice_) break;
-    if (!session.memberships.contains(id)) ids.push_back(id);
+    if (work >= arrays_per_slice_) break;
+    if (!session.memberships.contains(id)) add(id);
   }
   std::ranges::sort(ids);
   return ids;

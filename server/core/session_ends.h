@@ -6,7 +6,8 @@
 // sessions. Nobody finds an array by its name that goes with the session (goes()), and the name can
 // be used for a new array, which ends the old one at once. What holds of each array once its slice
 // has come: another process can become its writer, nobody waits for what the session held, and its
-// bytes are back, if it goes and nobody else has it open. In between the session counts as a member
+// bytes are back, if it goes and nobody else has it open; on a GPU once the last slice has come. In
+// between the session counts as a member
 // that does nothing.
 //
 // Several ends take turns, slice by slice. Called by Broker. Not thread-safe.
@@ -32,8 +33,10 @@ namespace memlease::server {
 
 class SessionEnds {
  public:
-  // About half a millisecond of work.
+  // About half a millisecond of work. An array that many have open counts for several: each of them
+  // is told of its end.
   static constexpr std::size_t kArraysPerSlice = 64;
+  static constexpr std::size_t kMembersLikeAnArray = 8;
 
   struct Parts {
     Catalog& catalog;

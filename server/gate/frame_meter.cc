@@ -81,7 +81,9 @@ std::optional<Excess> FrameMeter::measure_headers(const FrameHeader& frame, Cloc
   open_.emplace(frame.stream, 0);
   const auto own = own_.open_stream(now);
   const auto of_uid = of_uid_.open_stream(now);
-  return own ? own : of_uid;
+  const auto excess = own ? own : of_uid;
+  if (excess) close(frame.stream);  // it never reaches gRPC: nobody has given it up
+  return excess;
 }
 
 std::optional<Excess> FrameMeter::measure_reset(const FrameHeader& frame, Clock::time_point now) {

@@ -234,18 +234,22 @@ grpc::Status ControlService::AddSlot(grpc::ServerContext* context,
                                      const v1::AddSlotRequest* request, v1::Empty* /*reply*/) {
   const wire::ArrayId id{request->array_id()};
   std::optional<SegmentPool::Growth> growth;
-  // A second round where memory must be made.
+  // A second round where memory must be made, and more beside ends of sessions.
   for (;;) {
+    bool again = false;
     std::optional<SegmentPool::Growth> missing;
     const auto add = [&](Broker& broker, Session& session) {
       auto more = broker.add_slot(session, id, request->slots());
-      if (!more.ok()) return more.status();
+      if (!more.ok()) {
+        again = makes_room(broker, more.status());
+        return again ? absl::OkStatus() : more.status();
+      }
       missing = std::move(*more);
       return absl::OkStatus();
     };
     grpc::Status status = for_session(*context, "AddSlot", add, growth);
     growth = std::move(missing);
-    if (!status.ok() || !growth) return status;
+    if (!status.ok() || (!growth && !again)) return status;
   }
 }
 

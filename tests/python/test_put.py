@@ -241,6 +241,15 @@ def test_a_write_that_comes_to_nothing_has_used_its_number(memlease_client):
         assert versions.skipped == 1
 
 
+def test_one_element_fills_a_region_that_is_a_whole_array_without_a_version(
+    memlease_client,
+):
+    array = memlease_client.create("large", 1 << 18)
+    array.put(2.5, region=slice(None))
+    with array.read() as lease:
+        assert lease.array.min() == lease.array.max() == 2.5
+
+
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("dtype", ["f8", "bfloat16"])
 def test_one_element_fills_a_large_array_in_place(memlease_client, dtype, order):

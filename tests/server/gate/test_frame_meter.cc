@@ -210,7 +210,7 @@ TEST_F(FrameMeterTest, ConnectionsOfAUidShareItsAllowance) {
     ASSERT_EQ(other.from_client(bytes_of(kBegin + calls(5)), now_), std::nullopt);
     EXPECT_EQ(one.from_client(bytes_of(headers(101)), now_), Excess::kOpenStreams);
   }
-  EXPECT_EQ(of_uid.open_streams(), 6U);
+  EXPECT_EQ(of_uid.open_streams(), 5U);
 }
 
 // Else calls could be given up without bounds, by new connections again and again.
@@ -224,6 +224,24 @@ TEST_F(FrameMeterTest, StreamsThatAConnectionLeavesOpenAreResets) {
   }
   FrameMeter meter(limits_, of_uid);
   EXPECT_EQ(meter.from_client(bytes_of(kBegin + calls(1)), now_), Excess::kResets);
+}
+
+// Who tries again and again would else never get out of debt.
+TEST_F(FrameMeterTest, StreamsThatWereRefusedAreNoResets) {
+  FrameLimits few = kUidFrameLimits;
+  few.resets = {1, 8};
+  Allowance of_uid(few);
+  {
+    FrameMeter meter(limits_, of_uid);
+    ASSERT_EQ(meter.from_client(bytes_of(kBegin + calls(9)), now_), std::nullopt);
+  }
+  for (int i = 0; i < 7; ++i) {
+    FrameMeter meter(limits_, of_uid);
+    EXPECT_EQ(meter.from_client(bytes_of(kBegin + calls(1)), now_), Excess::kResets);
+  }
+  FrameMeter meter(limits_, of_uid);
+  const auto later = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  EXPECT_EQ(meter.from_client(bytes_of(kBegin + calls(1)), later), std::nullopt);
 }
 
 // Headers that are split at any byte are read as those that are not.
