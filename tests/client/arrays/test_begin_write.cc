@@ -242,7 +242,7 @@ TEST_F(BeginWriteTest, ANumberForAReplicaKeepsOthersFromWritingHere) {
   EXPECT_EQ(number, 2U);
   const auto other = std::async(std::launch::async, [&] { return begin(); }).get();
   EXPECT_EQ(wire::code_of(other), ErrorCode::kTimeout);
-  EXPECT_EQ(wire::code_of(begin()), ErrorCode::kBusy);
+  EXPECT_EQ(wire::code_of(begin(60s)), ErrorCode::kBusy);
   array->end_number();
   publish_next();
   EXPECT_EQ(attempt.version, 3U) << "its number is not given again";
