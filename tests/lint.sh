@@ -29,7 +29,7 @@ lint() {  # [--fast]
     step "lint: clang-format" "clang-format-$clang_version" --dry-run -Werror "${cpp[@]}"
   step "lint: shellcheck" shellcheck "${shell[@]}"
   mapfile -t all < <(files)
-  step "lint: codespell" codespell --ignore-words-list nd,unsecure,statics "${all[@]}"
+  step "lint: codespell" codespell --ignore-words-list nd,te,unsecure,statics "${all[@]}"
   if ((${#python_files[@]} > 0)); then
     step "lint: ruff check" "$python" -m ruff check "${python_files[@]}"
     step "lint: ruff format" "$python" -m ruff format --check "${python_files[@]}"
