@@ -53,7 +53,7 @@ absl::Status give_back_if_cancelled(const grpc::ServerContext& context, Broker& 
   return context.IsCancelled() ? broker.leave(session, opened.array->id, 1) : absl::OkStatus();
 }
 
-// Of an array that finds no room: what sessions that have ended still have may be what it lacks.
+// What sessions that have ended still have may be what an array finds no room for.
 bool makes_room(Broker& broker, const absl::Status& status) {
   const wire::ErrorCode code = wire::code_of(status);
   return (code == wire::ErrorCode::kQuotaExceeded || code == wire::ErrorCode::kOutOfMemory) &&
@@ -106,42 +106,53 @@ grpc::Status ControlService::answer(const absl::Status& status) {
   return wire::to_grpc(status);
 }
 
-// More than one round only for the first array on a GPU, for memory, and beside ends of sessions.
+// Memory that is missing is made between two rounds, without the broker's lock. And what finds no
+// room may find it once more of the sessions that have ended is worked off.
+grpc::Status ControlService::with_memory(const grpc::ServerContext& context, const char* call,
+                                         const MemoryCall& fn) {
+  std::optional<SegmentPool::Growth> growth;
+  for (;;) {
+    bool again = false;
+    std::optional<SegmentPool::Growth> missing;
+    const auto round = [&](Broker& broker, Session& session) {
+      auto lacks = fn(broker, session);
+      if (!lacks.ok()) {
+        again = makes_room(broker, lacks.status());
+        return again ? absl::OkStatus() : lacks.status();
+      }
+      missing = *std::move(lacks);
+      return absl::OkStatus();
+    };
+    grpc::Status status = for_session(context, call, round, growth);
+    if (!status.ok() || (!missing && !again)) return status;
+    growth = std::move(missing);
+  }
+}
+
 grpc::Status ControlService::make(const grpc::ServerContext& context, const char* call,
                                   const std::string& device, const Make& make,
                                   v1::OpenReply& reply) {
-  std::optional<SegmentPool::Growth> growth;
-  for (bool prepared = false;;) {
-    bool prepare = false;
-    bool again = false;
-    std::optional<SegmentPool::Growth> missing;
-    const auto create = [&](Broker& broker, Session& session) {
-      // Not before the caller is known: nobody else makes the daemon load CUDA.
-      prepare = !prepared && !broker.has_device(device);
-      if (prepare) return absl::OkStatus();
-      auto creation = make(broker, session);
-      if (!creation.ok()) {
-        again = makes_room(broker, creation.status());
-        return again ? absl::OkStatus() : creation.status();
-      }
-      if (const auto* opened = std::get_if<Broker::Opened>(&*creation)) {
-        const Array& array = *opened->array;
-        fill(*opened, host_.host_waits_ms(array), reply);
-        return give_back_if_cancelled(context, broker, session, *opened);
-      }
-      missing = std::get<SegmentPool::Growth>(*creation);
-      return absl::OkStatus();
-    };
-    grpc::Status status = for_session(context, call, create, growth);
-    if (!status.ok()) return status;
-    growth = missing;
-    if (prepare) {
-      if (auto found = host_.prepare_device(device); !found.ok()) return answer(found);
-      prepared = true;
-    } else if (!growth && !again) {
-      return status;
+  bool prepared = false;
+  bool prepare = false;
+  const auto create = [&](Broker& broker, Session& session) -> Lacking {
+    // Not before the caller is known: nobody else makes the daemon load CUDA.
+    prepare = !prepared && !broker.has_device(device);
+    if (prepare) return std::nullopt;
+    auto creation = make(broker, session);
+    if (!creation.ok()) return creation.status();
+    const auto* opened = std::get_if<Broker::Opened>(&*creation);
+    if (opened == nullptr) return std::get<SegmentPool::Growth>(*std::move(creation));
+    fill(*opened, host_.host_waits_ms(*opened->array), reply);
+    if (auto given = give_back_if_cancelled(context, broker, session, *opened); !given.ok()) {
+      return given;
     }
-  }
+    return std::nullopt;
+  };
+  grpc::Status status = with_memory(context, call, create);
+  if (!status.ok() || !prepare) return status;
+  if (auto found = host_.prepare_device(device); !found.ok()) return answer(found);
+  prepared = true;
+  return with_memory(context, call, create);
 }
 
 grpc::Status ControlService::Create(grpc::ServerContext* context, const v1::CreateRequest* request,
@@ -232,25 +243,9 @@ grpc::Status ControlService::ConfirmWriter(grpc::ServerContext* context,
 
 grpc::Status ControlService::AddSlot(grpc::ServerContext* context,
                                      const v1::AddSlotRequest* request, v1::Empty* /*reply*/) {
-  const wire::ArrayId id{request->array_id()};
-  std::optional<SegmentPool::Growth> growth;
-  // A second round where memory must be made, and more beside ends of sessions.
-  for (;;) {
-    bool again = false;
-    std::optional<SegmentPool::Growth> missing;
-    const auto add = [&](Broker& broker, Session& session) {
-      auto more = broker.add_slot(session, id, request->slots());
-      if (!more.ok()) {
-        again = makes_room(broker, more.status());
-        return again ? absl::OkStatus() : more.status();
-      }
-      missing = std::move(*more);
-      return absl::OkStatus();
-    };
-    grpc::Status status = for_session(*context, "AddSlot", add, growth);
-    growth = std::move(missing);
-    if (!status.ok() || (!growth && !again)) return status;
-  }
+  return with_memory(*context, "AddSlot", [&](Broker& broker, Session& session) {
+    return broker.add_slot(session, wire::ArrayId{request->array_id()}, request->slots());
+  });
 }
 
 grpc::Status ControlService::SlotEvents(grpc::ServerContext* context,

@@ -60,7 +60,12 @@ class ControlService final : public v1::Control::Service {
   grpc::Status for_session(const grpc::ServerContextBase& context, const char* call,
                            const SessionCall& fn,
                            const std::optional<SegmentPool::Growth>& growth = {});
-  // Opens what `make` makes on the device, with what that lacks: the device, and memory.
+  // The same for a call that says what memory it lacks, which is tried again with that.
+  using Lacking = absl::StatusOr<std::optional<SegmentPool::Growth>>;
+  using MemoryCall = std::function<Lacking(Broker&, Session&)>;
+  grpc::Status with_memory(const grpc::ServerContext& context, const char* call,
+                           const MemoryCall& fn);
+  // Opens what `make` makes on the device, which is made ready first.
   using Make = std::function<absl::StatusOr<Broker::Creation>(Broker&, Session&)>;
   grpc::Status make(const grpc::ServerContext& context, const char* call, const std::string& device,
                     const Make& make, v1::OpenReply& reply);
