@@ -1,5 +1,6 @@
 // Span and View.
 #include <memlease/span.h>
+#include <memlease/view.h>
 
 #include <array>
 #include <cstdint>

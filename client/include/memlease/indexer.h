@@ -13,6 +13,12 @@
 #include <string>
 #include <type_traits>
 
+#if __has_include(<version>)
+#include <version>
+#endif
+#ifdef __cpp_lib_mdspan
+#include <mdspan>
+#endif
 #if defined(__CUDACC__) && __has_include(<cuda/std/mdspan>)
 #include <cuda/std/mdspan>
 #define MEMLEASE_HAS_CUDA_MDSPAN 1

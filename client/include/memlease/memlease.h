@@ -14,4 +14,5 @@
 #include <memlease/span.h>
 #include <memlease/stream.h>
 #include <memlease/version.h>
+#include <memlease/view.h>
 #include <memlease/wait.h>
