@@ -49,9 +49,9 @@ class Loops {
   }
 
   // The names of the loops, and one of them by its number.
-  static constexpr const char* kNames[] = {"rmw",  "rmw.serial",  "shared_ptr",
-                                           "hold", "hold.serial", "hold.1024"};
-  static constexpr int kCount = 6;
+  static constexpr const char* kNames[] = {"rmw",         "rmw.serial", "shared_ptr", "hold",
+                                           "hold.serial", "try_read",   "hold.1024"};
+  static constexpr int kCount = 7;
 
   double run(int loop) {
     const Array& one = arrays_.front();
@@ -69,6 +69,8 @@ class Loops {
         return ns_per_round(rounds_, [&](int) { hold(one); });
       case 4:
         return ns_per_round(rounds_, [&](int) { hold(one), _mm_lfence(); });
+      case 5:
+        return ns_per_round(rounds_, [&](int) { benchmark::DoNotOptimize(one.try_read(news_)); });
       default:
         return ns_per_round(rounds_,
                             [&](int i) { hold(arrays_[static_cast<unsigned>(i) % kArrays]); });
@@ -78,6 +80,7 @@ class Loops {
  private:
   const std::vector<Array> arrays_;
   const int rounds_;
+  const ReadOptions news_{0, 1 << 30, {}, {}};
   const std::shared_ptr<int> shared_ = std::make_shared<int>(1);
   alignas(64) std::atomic<std::uint64_t> word_{0};
 };

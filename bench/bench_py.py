@@ -45,6 +45,9 @@ STATEMENTS = [
     ("with.view", "with read() as lease: lease.array", 10),
     ("with.sum", "with read() as lease: lease.array.sum()", 20),
     ("publish", "write().publish()", 10),
+    ("try_read", "try_read(newer_than=last)", 10),
+    ("put", "put(elements)", 10),
+    ("get", "get(elements)", 10),
 ]
 
 
@@ -145,8 +148,12 @@ def main() -> None:
     notes: dict[str, str] = {}
     client = memlease.connect(directory, start=False)
     array = client.create("bench/py", shape=SHAPE, dtype="float32")
-    array.put(np.zeros(SHAPE, np.float32))
-    calls = {"noop": [].__len__, "read": array.read, "write": array.write}
+    elements = np.zeros(SHAPE, np.float32)
+    array.put(elements)
+    names = {
+        "noop": [].__len__, "read": array.read, "write": array.write, "try_read": array.try_read,
+        "put": array.put, "get": array.get, "elements": elements, "last": 1 << 48,
+    }  # fmt: skip
     rivals: list[tuple[str, Any]] = [
         ("shared_memory.attach", shared_memory_case(False)),
         ("shared_memory.attach.sum", shared_memory_case(True)),
@@ -162,7 +169,7 @@ def main() -> None:
         entered = [(name, stack.enter_context(case)) for name, case in rivals]
         for _ in range(effort.blocks()):
             for name, statement, fewer in STATEMENTS:
-                ns = ns_of(statement, calls, rounds // fewer)
+                ns = ns_of(statement, names, rounds // fewer)
                 series.setdefault(name, []).append(ns)
             for name, call in entered:
                 ns = ns_of("call()", {"call": call}, slow_rounds, time.perf_counter_ns)

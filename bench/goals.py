@@ -26,6 +26,7 @@ GOALS = [
     Goal("read + release : one atomic RMW", "hold/hold", "hold/rmw", 3),
     Goal("the same, serialised", "hold/hold.serial", "hold/rmw.serial", 3),
     Goal("the same, over 1024 arrays", "hold/hold.1024", "hold/rmw", 3),
+    Goal("try_read without news: 20 ns", "hold/try_read", plus=20),
     Goal("one process per CPU : one process", "hold/hold.all", "hold/hold", 1.3),
     Goal("read + release : copying a shared_ptr", "hold/hold", "hold/shared_ptr", 3),
     Goal("read + release : small call to the daemon", "hold/hold", "create/call.p50", 1e-4),
@@ -164,6 +165,9 @@ GOALS = [
     Goal("get 1 GiB : gRPC", "bytes/memlease.get.1GiB", "bytes/grpc.get.1GiB", 1 / 3),
     Goal("read().release() : no-op C call", "py/hold", "py/noop", 3),
     Goal("with read() : no-op C call", "py/with", "py/noop", 8),
+    Goal("try_read without news: 100 ns", "py/try_read", plus=100),
+    Goal("put an array of 4 KiB: 2 us", "py/put", plus=2e3),
+    Goal("get an array of 4 KiB: 2 us", "py/get", plus=2e3),
     Goal("with read(), a view : shared_memory", "py/with.view", "py/shared_memory.attach", 0.02),
     Goal(
         "with read(), 4 KiB summed : shared_memory, too",

@@ -167,6 +167,11 @@ ReadLease Array::read(const ReadOptions& options, const Stop* stop) const {
 
 std::optional<ReadLease> Array::try_read(const ReadOptions& options) const {
   ReadAttempt attempt = handle_->read_at_once(options.version, options.newer_than);
+  // Loops ask so again and again: an error that nobody sees would cost them a microsecond.
+  if (attempt.outcome == ReadOutcome::kNotYet && options.timeout.value_or(kNoWait) <= kNoWait &&
+      !options.stream) {
+    return std::nullopt;
+  }
   if (attempt.outcome != ReadOutcome::kAcquired &&
       comes_to_nothing(internal::read_within(*handle_, options, kNoWait, attempt))) {
     return std::nullopt;

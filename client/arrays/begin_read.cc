@@ -29,6 +29,7 @@ absl::Status verdict(OpenArray& array, const ReadOptions& options, const ReadAtt
     case ReadOutcome::kAcquired:
     case ReadOutcome::kNotYet:
     case ReadOutcome::kUnmapped:
+    case ReadOutcome::kUntried:
       return absl::OkStatus();
     case ReadOutcome::kGone:
       return make_error(ErrorCode::kVersionGone,
@@ -92,7 +93,7 @@ ReadAttempt await_change(OpenArray& array, SlotReader& reader, const ReadOptions
   };
   const auto look = [&] {
     return leaves_out("look again before the sleep")
-               ? ReadAttempt{}
+               ? ReadAttempt{ReadOutcome::kNotYet}
                : reader.acquire(options.version, options.newer_than);
   };
   // The counts, then the try: what comes after the try changes the counts.

@@ -54,7 +54,9 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
   // The writer's half, for whoever has entered writing; row as the daemon gave it.
   absl::StatusOr<SlotWriter*> writer(wire::RowRef at);
 
-  // A read that need not wait, nor ask, nor fail: anything but kAcquired means no more than that.
+  // A read that need not wait, nor ask, nor fail. kNotYet: there is nothing to have just now, and
+  // nothing else to be said. What is neither that nor kAcquired means no more than that it is to be
+  // tried by begin_read().
   ReadAttempt read_at_once(std::uint64_t version, std::uint64_t newer_than) {
     SlotReader* reader = reader_ready_.load();
     if (reader == nullptr || !usable_at_once()) return {};

@@ -27,11 +27,12 @@ enum class ReadOutcome : std::uint32_t {
   kDraining,
   kTooManyHeld,  // this process holds its share of the array's versions
   kUnmapped,     // the writer's row is not mapped; `version` is the board's word that names it
+  kUntried,      // nobody has looked
 };
 
 // Two registers: on its way to the caller it does not go through memory.
 struct ReadAttempt {
-  ReadOutcome outcome = ReadOutcome::kNotYet;
+  ReadOutcome outcome = ReadOutcome::kUntried;
   std::uint32_t slot = 0;
   std::uint64_t version = 0;
 };

@@ -177,7 +177,7 @@ std::int32_t copy(std::int32_t ordinal, void* to, const void* from, std::uint64_
 std::int32_t copy_rows(std::int32_t ordinal, const memlease_cuda_rows* rows, void* stream) {
   const OnDevice device(ordinal, stream);
   if (device.error() != cudaSuccess) return answer(device.error());
-  cudaStream_t const on = stream_of(stream);
+  auto* const on = stream_of(stream);
   constexpr std::uint64_t kLongestPitch = 0x7fffffff;  // cudaDevAttrMaxPitch of every GPU so far
   if (std::max(rows->to_pitch, rows->from_pitch) <= kLongestPitch) {
     return answer(cudaMemcpy2DAsync(rows->to, rows->to_pitch, rows->from, rows->from_pitch,

@@ -69,9 +69,9 @@ class Bytes {
   Py_buffer buffer_{};
 };
 
-Stream optional_stream(const py::object& stream) {
-  return to_stream(stream.is_none() ? nullptr : stream.ptr());
-}
+PyObject* or_null(PyObject* value) { return value == Py_None ? nullptr : value; }
+
+Stream optional_stream(const py::object& stream) { return to_stream(or_null(stream.ptr())); }
 
 Region optional_region(const ArrayHandle& self, const py::object& region) {
   return to_region(region.is_none() ? nullptr : region.ptr(), self->name(), self->shape());
@@ -98,6 +98,36 @@ std::uint64_t put_bytes(const ArrayHandle& self, const py::object& source, const
   const Bytes bytes(source, PyBUF_SIMPLE);
   const Array& array = *self;
   return writing(array, [&] { return array.put(part, bytes.data(), bytes.size(), options); });
+}
+
+// _put_packed(source, wait, stream): the version's number; None where put() must look closer, as
+// the source is no NumPy array whose elements can be copied as they are.
+PyObject* put_packed(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+  return guarded([&] {
+    const ArrayHandle& handle = handle_of(self);
+    if (count != 3) throw py::type_error("_put_packed() takes 3 arguments");
+    const PackedElements elements = handle.views().elements_of(arguments[0]);
+    if (elements.data == nullptr) return Py_NewRef(Py_None);
+    const WriteOptions options{to_timeout(or_null(arguments[1]), "wait"),
+                               to_stream(or_null(arguments[2]))};
+    const Array& array = *handle;
+    return PyLong_FromUnsignedLongLong(
+        writing(array, [&] { return array.put(elements.data, elements.size_bytes, options); }));
+  });
+}
+
+// _get_packed(out, timeout): False where get() must look closer, likewise.
+PyObject* get_packed(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+  return guarded([&] {
+    const ArrayHandle& handle = handle_of(self);
+    if (count != 2) throw py::type_error("_get_packed() takes 2 arguments");
+    const PackedElements elements = handle.views().elements_of(arguments[0]);
+    if (elements.data == nullptr || !elements.writable) return Py_NewRef(Py_False);
+    const ReadOptions options{0, 0, to_timeout(or_null(arguments[1]), "timeout"), {}};
+    const Array& array = *handle;
+    without_gil([&] { array.get(elements.data, elements.size_bytes, options); });
+    return Py_NewRef(Py_True);
+  });
 }
 
 std::uint64_t put_gpu(const ArrayHandle& self, const PyGpuSource& source, const py::object& wait,
@@ -177,6 +207,8 @@ PyMethodDef calls[] = {
     {"follow", c_function(&follow), METH_FASTCALL | METH_KEYWORDS, kFollowDoc},
     {"withdraw", c_function(&withdraw), METH_NOARGS, kWithdrawDoc},
     {"close", c_function(&close), METH_NOARGS, kCloseDoc},
+    {"_put_packed", c_function(&put_packed), METH_FASTCALL, nullptr},
+    {"_get_packed", c_function(&get_packed), METH_FASTCALL, nullptr},
 };
 
 // Under the GIL and not waiting: properties.

@@ -113,9 +113,12 @@ PyObject* array(PyObject* self, PyObject* arguments, PyObject* keywords) {
                                     const_cast<char**>(kNames), &dtype, &copy) == 0) {
       return nullptr;
     }
+    const py::object elements = lease_of<Lease>(self).numpy();
+    if (dtype == Py_None && (copy == Py_None || copy == Py_False)) {
+      return Py_NewRef(elements.ptr());
+    }
     const py::object made = py::module_::import("numpy").attr("array")(
-        lease_of<Lease>(self).numpy(), py::arg("dtype") = py::handle(dtype),
-        py::arg("copy") = py::handle(copy));
+        elements, py::arg("dtype") = py::handle(dtype), py::arg("copy") = py::handle(copy));
     return Py_NewRef(made.ptr());
   });
 }

@@ -2,6 +2,9 @@
 
 #include <pybind11/numpy.h>
 
+#include <cstring>
+#include <string_view>
+
 namespace memlease::python {
 namespace {
 
@@ -52,6 +55,25 @@ py::object numpy_array(const py::object& dtype, const std::vector<std::int64_t>&
     throw py::error_already_set();
   }
   return array;
+}
+
+bool is_numpy_array(PyObject* object) {
+  using namespace std::string_view_literals;
+  return Py_TYPE(object)->tp_name == "numpy.ndarray"sv &&
+         reinterpret_cast<PyObject*>(Py_TYPE(object)) == numpy_api().array_type;
+}
+
+PackedElements packed_elements(PyObject* object, const py::object& dtype,
+                               const std::vector<std::int64_t>& shape, std::uint64_t size_bytes) {
+  using Numpy = py::detail::npy_api;
+  const auto* const array = py::detail::array_proxy(object);
+  const bool fits =
+      array->descr == dtype.ptr() && (array->flags & Numpy::NPY_ARRAY_C_CONTIGUOUS_) != 0 &&
+      static_cast<std::size_t>(array->nd) == shape.size() &&
+      (shape.empty() ||
+       std::memcmp(array->dimensions, shape.data(), shape.size() * sizeof(std::int64_t)) == 0);
+  if (!fits) return {};
+  return {array->data, size_bytes, (array->flags & Numpy::NPY_ARRAY_WRITEABLE_) != 0};
 }
 
 }  // namespace memlease::python

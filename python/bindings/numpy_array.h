@@ -16,4 +16,17 @@ py::object numpy_array(const py::object& dtype, const std::vector<std::int64_t>&
                        const std::vector<std::int64_t>& strides, const void* data,
                        const py::object& base);
 
+// The elements of an array of NumPy's own class, not a subclass, that is in C order without gaps
+// and has exactly this dtype and shape: they can be copied as they are. Null data for anything
+// else.
+struct PackedElements {
+  void* data = nullptr;
+  std::uint64_t size_bytes = 0;
+  bool writable = false;
+};
+PackedElements packed_elements(PyObject* object, const py::object& dtype,
+                               const std::vector<std::int64_t>& shape, std::uint64_t size_bytes);
+// Is it an array of NumPy's own class? Imports nothing.
+bool is_numpy_array(PyObject* object);
+
 }  // namespace memlease::python

@@ -105,17 +105,25 @@ NumpyView ArrayViews::take(void* data, std::uint32_t slot, bool readonly, Pin pi
   return make(data, readonly, std::move(pin));
 }
 
+const py::object& ArrayViews::numpy_dtype() {
+  if (!numpy_dtype_) numpy_dtype_ = package_parts().numpy_dtype(name_of(dtype));
+  return numpy_dtype_;
+}
+
+PackedElements ArrayViews::elements_of(PyObject* object) {
+  if (!is_numpy_array(object)) return {};
+  const auto elements = static_cast<std::uint64_t>(size_of(shape));
+  return packed_elements(object, numpy_dtype(), shape, elements * dtype.itemsize_bytes());
+}
+
 NumpyView ArrayViews::make(void* data, bool readonly, Pin pin) {
-  if (!numpy_dtype_) {
-    numpy_dtype_ = package_parts().numpy_dtype(name_of(dtype));
-  }
   auto bytes = std::make_unique<SlotBytes>(
       SlotBytes{data, static_cast<std::size_t>(size_bytes), readonly, false, std::move(pin)});
   NumpyView view;
   view.bytes = bytes.get();
   const py::object base = py::cast(std::move(bytes));
   const auto over = [&](const py::object& memory) {
-    return numpy_array(numpy_dtype_, shape, strides_bytes, data, memory);
+    return numpy_array(numpy_dtype(), shape, strides_bytes, data, memory);
   };
   view.array = over(base);
   if (readonly) {

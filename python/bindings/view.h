@@ -12,6 +12,7 @@
 
 #include "client/views/dlpack_view.h"
 #include "python/bindings/bindings.h"
+#include "python/bindings/numpy_array.h"
 
 namespace memlease::python {
 
@@ -68,6 +69,8 @@ class ArrayViews {
   const int device_ordinal;        // -1: the host's memory
   bool on_device() const { return device_ordinal >= 0; }
 
+  // Of a NumPy array whose elements are as those of the view, and no others.
+  PackedElements elements_of(PyObject* object);
   NumpyView take(void* data, std::uint32_t slot, bool readonly, Pin pin);
   // `view` is sole and its lease is about to end: keeps it, or lets it die.
   void give_back(NumpyView view, std::uint32_t slot);
@@ -78,8 +81,9 @@ class ArrayViews {
   ArrayViews(const Array& array, Region part, const internal::ElementLayout& layout);
   NumpyView make(void* data, bool readonly, Pin pin);
   bool is_pristine(const NumpyView& view) const;
+  const py::object& numpy_dtype();
 
-  py::object numpy_dtype_;
+  py::object numpy_dtype_;                      // null: not asked for yet
   int numpy_flags_[2] = {0, 0};                 // of a fresh array; index: readonly
   std::vector<std::array<NumpyView, 2>> kept_;  // by slot and readonly
 };

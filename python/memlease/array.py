@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Never, TypeVar, overload
 from memlease import _core, asynchronous
 from memlease.caller import numpy_warnings
 from memlease.closing import Closing
-from memlease.conversions import Casting, converted
+from memlease.conversions import CASTINGS, Casting, converted
 from memlease.devices import TorchDevice, device_name
 from memlease.dtypes import dtype_for_users, numpy_dtype, require_numpy
 from memlease.errors import Error, InvalidArgument, Unsupported
@@ -149,6 +149,10 @@ class Array(_core.Array, Closing):
         Unsupported
             `out` is in a device's USM and not in C order, or there is no dpctl.
         """
+        if out is None and region is None:
+            out = require_numpy().empty(self.shape, numpy_dtype(self.dtype_name))
+        if region is None and self._get_packed(out, timeout):
+            return out
         if hasattr(out, USM_INTERFACE):
             destination = Destination(out)
             self.get(destination.elements, timeout=timeout, region=region)
@@ -244,6 +248,10 @@ class Array(_core.Array, Closing):
         BufferError
             The producer cannot hand it over.
         """
+        if region is None and casting in CASTINGS:
+            version = self._put_packed(source, wait, stream)
+            if version is not None:
+                return version
         kept = None if casting == "unsafe" else self.dtype_name
         dtype, elements = source_of(source, stream, ignore_stream, kept)
         return self._put_elements(dtype, elements, casting, wait, stream, region)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from memlease import _core
 
 Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
-_CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
+CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 
 
 def converted(
@@ -39,9 +39,9 @@ def converted(
         Nothing that is installed can convert it.
     """
     wanted = array.dtype_name
-    if casting not in _CASTINGS:
+    if casting not in CASTINGS:
         raise InvalidArgument(
-            f"casting={casting!r} is not known", "give one of " + ", ".join(map(repr, _CASTINGS))
+            f"casting={casting!r} is not known", "give one of " + ", ".join(map(repr, CASTINGS))
         )
     numpy = require_numpy()
     if elements.shape != ():

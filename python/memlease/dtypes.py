@@ -1,5 +1,6 @@
 """Element types of NumPy, ml_dtypes, PyTorch and JAX by the names that memlease gives them."""
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from memlease import _core
@@ -69,6 +70,7 @@ def _in_numpy(dtype: Any) -> "np.dtype[Any] | None":
         return None
 
 
+@functools.cache
 def numpy_dtype(name: str) -> "np.dtype[Any]":
     """Return NumPy's dtype of a name of memlease; ml_dtypes brings those NumPy lacks."""
     numpy = require_numpy()

@@ -294,7 +294,7 @@ grpc::Status ControlService::List(grpc::ServerContext* context, const v1::ListRe
   const auto pattern = NamePattern::parse(request->pattern());
   if (!pattern.ok()) return answer(pattern.status());
   PeerIdentity viewer;
-  const auto status = for_session(*context, "List", [&](Broker& /*broker*/, Session& session) {
+  grpc::Status status = for_session(*context, "List", [&](Broker& /*broker*/, Session& session) {
     viewer = session.peer;
     return absl::OkStatus();
   });

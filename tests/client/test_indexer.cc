@@ -1,5 +1,6 @@
 // Indexer: ranks, strides, numbers of elements, and which indices do for an array.
 #include <memlease/indexer.h>
+#include <memlease/view.h>
 
 #include <array>
 #include <complex>

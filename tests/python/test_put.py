@@ -1,5 +1,6 @@
 """put and get: what is taken, and what comes out again."""
 
+import pickle
 import tracemalloc
 
 import memlease
@@ -190,6 +191,34 @@ def test_put_again_needs_no_call(memlease_client):
     assert memlease_client.put("a", np.ones(3)).version == 2
     assert memlease_client.calls == calls
     assert array.get().tolist() == [1, 1, 1]
+
+
+def test_what_can_be_copied_as_it_is_is_looked_at_as_closely(memlease_client):
+    values = np.arange(6.0).reshape(2, 3)
+    array = memlease_client.put("a", values)
+    assert array.put(values, casting="no") == 2
+    assert array.put(pickle.loads(pickle.dumps(values + 1))) == 3
+    assert np.array_equal(array.get(), values + 1)
+    for wrong in (
+        {"source": values, "casting": "as it is"},
+        {"source": values, "wait": -1},
+        {"source": values.T},
+        {"source": np.ma.masked_less(values, 2)},
+        {"source": values.astype("c16")},
+    ):
+        with pytest.raises(memlease.InvalidArgument):
+            array.put(**wrong)
+    with pytest.raises(memlease.InvalidArgument, match="timeout"):
+        array.get(values, timeout=-1)
+    kept = values.copy()
+    kept.flags.writeable = False
+    with pytest.raises(memlease.InvalidArgument, match="read-only"):
+        array.get(kept)
+    assert array.version == 3
+    big_endian = np.zeros((2, 3), ">f8")
+    assert np.array_equal(array.get(big_endian), values + 1)
+    assert array.put(big_endian) == 4
+    assert np.array_equal(array.get(), values + 1)
 
 
 def test_options_that_are_given_to_put_must_be_the_arrays(memlease_client):

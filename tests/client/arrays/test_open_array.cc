@@ -153,6 +153,17 @@ TEST_F(OpenArrayTest, AReadThatCameBehindACloseGivesItsHoldBack) {
   EXPECT_FALSE(array->in_use());
 }
 
+TEST_F(OpenArrayTest, AReadAtOnceSaysWhetherItHasLooked) {
+  publish_elsewhere();
+  const auto array = open();
+  EXPECT_EQ(array->read_at_once(0, 1).outcome, ReadOutcome::kUntried);  // it has no row yet
+  array->end_read(lease(*array));
+  EXPECT_EQ(array->read_at_once(0, 1).outcome, ReadOutcome::kNotYet);
+  EXPECT_EQ(array->read_at_once(2, 0).outcome, ReadOutcome::kNotYet);
+  board().elsewhere.store(1);
+  EXPECT_EQ(array->read_at_once(0, 1).outcome, ReadOutcome::kUntried);
+}
+
 TEST_F(OpenArrayTest, ItsVersionIsThatOfTheBoardsWriter) {
   const auto array = open();
   EXPECT_EQ(*array->current_version(kNoInterrupts), 0U);
