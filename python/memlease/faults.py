@@ -6,7 +6,7 @@ from typing import IO, Any
 from memlease import _core
 from memlease.errors import InvalidArgument
 
-# What the descriptor belongs to, which would close it.
+# What explain_faults() was given last, which would close its descriptor.
 _file: Any = None
 
 
@@ -35,23 +35,22 @@ def explain_faults(file: int | IO[Any] | None = None) -> None:
     InvalidArgument
         The file has no descriptor.
     """
+    global _file
     if file is not None:
-        tell_of_faults(file)
+        try:
+            descriptor = file if isinstance(file, int) else file.fileno()
+        except (AttributeError, OSError, ValueError) as error:  # io.UnsupportedOperation, or closed
+            raise InvalidArgument(
+                f"file={file!r} has no descriptor", "give an open file, as open(path, 'w')"
+            ) from error
+        _core.explain_faults_to(descriptor)
+        _file = file
     _core.explain_faults()
 
 
-def tell_of_faults(file: int | IO[Any]) -> int:
-    """Let the line go to a file, which is kept; returns where it went before."""
-    global _file
-    try:
-        descriptor = file if isinstance(file, int) else file.fileno()
-    except (AttributeError, OSError, ValueError) as error:  # io.UnsupportedOperation, or closed
-        raise InvalidArgument(
-            f"file={file!r} has no descriptor", "give an open file, as open(path, 'w')"
-        ) from error
-    before = _core.explain_faults_to(descriptor)
-    _file = file
-    return before
+def tell_by_default(descriptor: int) -> int | None:
+    """Let the line go there, unless `explain_faults` was told where; else where it went before."""
+    return _core.explain_faults_to(descriptor) if _file is None else None
 
 
 def wanted_by_default() -> bool:

@@ -28,21 +28,28 @@ _told_to = pytest.StashKey[tuple[int, int]]()
 
 @pytest.hookimpl(trylast=True)  # after faulthandler's, which then follows
 def pytest_configure(config: pytest.Config) -> None:
-    """Tell of late writes on pytest's own standard error: it takes that of the tests away."""
+    """Tell of late writes on pytest's own standard error: it takes that of the tests away.
+
+    A file that `memlease.explain_faults` is given, before or after, stays the one.
+    """
     if faults.wanted_by_default():
         try:
             own = os.dup(2)
         except OSError:  # it has no standard error
             return
-        config.stash[_told_to] = (own, faults.tell_of_faults(own))
+        before = faults.tell_by_default(own)
         faults.explain_faults()
+        if before is None:
+            os.close(own)
+        else:
+            config.stash[_told_to] = (own, before)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Tell of them where they were told before."""
     if _told_to in config.stash:
         own, before = config.stash[_told_to]
-        faults.tell_of_faults(before)
+        faults.tell_by_default(before)
         os.close(own)
 
 

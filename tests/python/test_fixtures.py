@@ -67,6 +67,20 @@ def test_pytest_shows_what_a_late_write_was(pytester):
 
 
 @pytest.mark.no_asan
+@pytest.mark.parametrize("hook", ["pytest_sessionstart", "pytest_configure", None])
+def test_a_file_of_the_users_stays_the_one(pytester, tmp_path, hook):
+    log = tmp_path / "faults.log"
+    call = f"memlease.explain_faults(file=open({str(log)!r}, 'a'))"
+    pytester.makeconftest(
+        f"import memlease\ndef {hook}(): {call}\n" if hook else f"import memlease\n{call}\n"
+    )
+    pytester.makepyfile(LATE_WRITE)
+    result = pytester.runpytest_subprocess()
+    result.stderr.no_fnmatch_line("memlease: *")
+    assert log.read_text().startswith("memlease: wrote to a read-only view of 'u' v1 ")
+
+
+@pytest.mark.no_asan
 def test_pytest_shows_nothing_where_that_is_not_wanted(pytester, monkeypatch):
     monkeypatch.setenv("MEMLEASE_EXPLAIN_FAULTS", "0")
     pytester.makepyfile(LATE_WRITE)
