@@ -29,7 +29,8 @@ class ArrayEvent {
   bool is_open() const { return fd() >= 0; }
   int fd() const { return fd_.load(std::memory_order_relaxed); }
   // The descriptor, which this keeps. At the first call in a process it is made, and readable once
-  // `awaited` is ready. kOutOfMemory if there is no descriptor or no thread to be had.
+  // `awaited` is ready; and again where the program has closed it. kOutOfMemory if there is no
+  // descriptor or no thread to be had.
   absl::StatusOr<int> open(Awaited awaited);
   // For one that is open: a version has been taken, and it is readable again once `next` is ready.
   void taken(Awaited next);
@@ -37,10 +38,12 @@ class ArrayEvent {
   void set_readable();
 
  private:
-  friend class EventWatcher;  // whose lock guards what follows
-  bool forked() const;        // opened before a fork, and this is the child
+  friend class EventWatcher;    // whose lock guards what follows
+  bool forked() const;          // opened before a fork, and this is the child
+  bool has_its_number() const;  // else the program has closed the descriptor
 
   std::atomic<int> fd_{-1};
+  std::uint64_t eventfd_id_ = 0;  // 0: unknown
   std::uint32_t fork_generation_ = 0;
   std::uint64_t taken_ = 0;
   bool readable_ = false;

@@ -6,8 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -15,6 +21,7 @@
 #include "client/arrays/wait_limit.h"
 #include "client/session/fork_guard.h"
 #include "client/session/signals_blocked.h"
+#include "fmt/format.h"
 #include "wire/descriptor_limit.h"
 #include "wire/error.h"
 #include "wire/hooks/test_hooks.h"
@@ -30,6 +37,20 @@ constexpr std::chrono::seconds kIdle{1};
 std::string fewer() {
   return "Close followers and arrays that nobody waits for, or " + wire::raise_descriptor_limit() +
          " or that of threads (ulimit -u).";
+}
+
+// The kernel's number of an eventfd, which no other one has meanwhile. 0: that is none, or not
+// open, or kernels before 5.2 do not say. Nothing: it cannot be looked at, for want of a
+// descriptor.
+std::optional<std::uint64_t> eventfd_id(int fd) {
+  const std::string path = fmt::format("/proc/self/fdinfo/{}", fd);
+  const wire::UniqueFd info(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!info) return errno == ENOENT ? std::optional<std::uint64_t>(0) : std::nullopt;
+  std::array<char, 512> text{};
+  if (::read(info.get(), text.data(), text.size() - 1) <= 0) return std::nullopt;
+  constexpr std::string_view kLabel = "eventfd-id:";
+  const char* const label = std::strstr(text.data(), kLabel.data());
+  return label == nullptr ? 0 : std::strtoull(label + kLabel.size(), nullptr, 10);
 }
 
 // The places of those whose session has ended, whatever the reason.
@@ -61,7 +82,7 @@ namespace {
 ArrayEvent::~ArrayEvent() {
   if (!is_open()) return;
   EventWatcher::of_process().end(*this);
-  ::close(fd_.load());
+  if (has_its_number()) ::close(fd_.load());
 }
 
 absl::StatusOr<int> ArrayEvent::open(Awaited awaited) {
@@ -78,6 +99,11 @@ void ArrayEvent::set_readable() {
 
 bool ArrayEvent::forked() const { return fork_generation_ != fork_generation(); }
 
+// Another file may have the number, which is neither read nor written nor closed then.
+bool ArrayEvent::has_its_number() const {
+  return eventfd_id_ == 0 || eventfd_id(fd_.load()).value_or(eventfd_id_) == eventfd_id_;
+}
+
 EventWatcher::EventWatcher() : fork_generation_(fork_generation()) {
   hold_over_fork(mutex_);
   pause_over_fork([] { of_process().pause(); }, [] { of_process().resume(); });
@@ -89,19 +115,22 @@ absl::StatusOr<int> EventWatcher::open(ArrayEvent& event, Awaited awaited) {
   WatchedEvents parents;  // which end without the lock
   const wire::MutexLock lock(mutex_);
   leave_parents_events(parents);
-  if (event.is_open() && !event.forked()) return event.fd_.load();
+  const bool is_there = event.is_open() && event.has_its_number();
+  if (is_there && !event.forked()) return event.fd_.load();
   if (!made) {
     return wire::errno_error(wire::ErrorCode::kOutOfMemory, "an event descriptor cannot be made",
                              error, fewer());
   }
   // A child's takes the place of its parent's, which is left open for that process.
+  const std::uint64_t id = eventfd_id(made.get()).value_or(0);
   int fd = event.fd_.load();
-  if (fd < 0) {
+  if (!is_there) {
     fd = made.release();
   } else if (::dup3(made.get(), fd, O_CLOEXEC) < 0) {
     return wire::errno_error(wire::ErrorCode::kOutOfMemory, "an event descriptor cannot be made",
                              errno, fewer());
   }
+  event.eventfd_id_ = id;
   event.fork_generation_ = fork_generation();
   event.readable_ = false;
   event.fd_.store(fd);
@@ -129,7 +158,7 @@ void EventWatcher::watch_again(ArrayEvent& event, Awaited next) {
   if (leaves_out("wait from what was taken")) next.newer_than = next.array->known_version();
   if (event.readable_) {
     eventfd_t count = 0;
-    ::eventfd_read(event.fd_.load(), &count);
+    if (event.has_its_number()) ::eventfd_read(event.fd_.load(), &count);
     event.readable_ = false;
   }
   if (const auto known = watched_.find(&event); known != watched_.end()) {
@@ -174,7 +203,8 @@ bool EventWatcher::start() {
 }
 
 void EventWatcher::set_readable(ArrayEvent& event) {
-  if (!std::exchange(event.readable_, true)) ::eventfd_write(event.fd_.load(), 1);
+  if (std::exchange(event.readable_, true) || !event.has_its_number()) return;
+  ::eventfd_write(event.fd_.load(), 1);
 }
 
 // What the parent waits for is not this process's; its thread is not here either.

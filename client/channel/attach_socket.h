@@ -3,12 +3,12 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "client/session/fork_guard.h"
+#include "client/socket/own_fd.h"
 
 namespace memlease::internal {
 
@@ -30,7 +30,7 @@ class AttachSocket {
   void close();
 
   std::atomic<int> fd_{-1};
-  std::uint64_t inode_ = 0;
+  FileIdentity file_;
   const ForkObserver observer_{[this] { close(); }};
 };
 

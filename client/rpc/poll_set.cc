@@ -7,7 +7,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -47,11 +46,13 @@ bool only_entry(const std::string& fd, Entry& entry) {
   return entries == 1;
 }
 
-// The same file under a number from `least` on: the lower ones may be those that are wanted.
-int moved_up(int fd, int least) {
-  const int moved = fcntl(fd, F_DUPFD_CLOEXEC, least);
-  if (fd >= 0) close(fd);
-  return moved;
+// Lets a file have the number `wanted`, unless another one has it. False if it has not got it.
+bool take_number(int fd, int wanted) {
+  if (fd < 0 || fd == wanted) return fd == wanted;
+  const int got = fcntl(fd, F_DUPFD_CLOEXEC, wanted);
+  close(fd);
+  if (got >= 0 && got != wanted) close(got);
+  return got == wanted;
 }
 
 }  // namespace
@@ -74,18 +75,21 @@ bool PollSet::find() {
 
 bool PollSet::renew() const {
   if (epoll_ < 0) return false;
-  const int above = std::max(epoll_, event_) + 1;
-  const int event = moved_up(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), above);
-  const int epoll = moved_up(epoll_create1(EPOLL_CLOEXEC), above);
+  close(epoll_);
+  close(event_);
+  return make();
+}
+
+bool PollSet::make() const {
+  if (!take_number(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), event_)) return false;
   epoll_event wake{};
   wake.events = events_;
   wake.data.u64 = data_;
-  const bool renewed = event >= 0 && epoll >= 0 && dup3(event, event_, O_CLOEXEC) >= 0 &&
-                       dup3(epoll, epoll_, O_CLOEXEC) >= 0 &&
-                       epoll_ctl(epoll_, EPOLL_CTL_ADD, event_, &wake) == 0;
-  if (event >= 0) close(event);
-  if (epoll >= 0) close(epoll);
-  return renewed;
+  const bool has_epoll = take_number(epoll_create1(EPOLL_CLOEXEC), epoll_);
+  if (has_epoll && epoll_ctl(epoll_, EPOLL_CTL_ADD, event_, &wake) == 0) return true;
+  if (has_epoll) close(epoll_);
+  close(event_);
+  return false;
 }
 
 bool PollSet::whole() const {
@@ -93,10 +97,6 @@ bool PollSet::whole() const {
   wake.events = events_;
   wake.data.u64 = data_;
   return epoll_ < 0 || epoll_ctl(epoll_, EPOLL_CTL_MOD, event_, &wake) == 0;
-}
-
-bool PollSet::numbers_free() const {
-  return fcntl(epoll_, F_GETFD) < 0 && fcntl(event_, F_GETFD) < 0;
 }
 
 }  // namespace memlease::internal

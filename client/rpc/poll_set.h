@@ -13,16 +13,17 @@ class PollSet {
   // To be called while gRPC is shut down, after its first use. False if there is no such set, or it
   // does not look like gRPC 1.51's: then a child must not use gRPC.
   bool find();
-  // In the child. Async-signal-safe. False if the system has no more descriptors.
+  // In the child, where it is whole. Async-signal-safe. False if the system has no more
+  // descriptors.
   bool renew() const;
 
   // Still what find() has found, or nothing was: this program has not closed it.
   bool whole() const;
   // While gRPC is shut down: makes it whole, where nobody has its numbers. False if it is not.
-  bool repair() const { return whole() || (numbers_free() && renew()); }
+  bool repair() const { return whole() || make(); }
 
  private:
-  bool numbers_free() const;
+  bool make() const;
 
   int epoll_ = -1;
   int event_ = -1;  // the set's only entry: gRPC's wake-up eventfd

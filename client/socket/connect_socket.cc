@@ -68,17 +68,11 @@ int connect_to(int socket, const std::string& path) {
   return ok ? 0 : errno;
 }
 
-// The program may have closed it, and have another file there.
-bool is_socket(int fd) {
-  struct stat info{};
-  return ::fstat(fd, &info) == 0 && S_ISSOCK(info.st_mode);
-}
-
 // By the file, which no unlink(2) takes away, else by its name. 0, or errno.
 int connect_to(int socket, const SocketFile& file) {
   int error = ENOENT;
-  if (file.fd && is_socket(file.fd.get()))
-    error = connect_to(socket, fmt::format("/proc/self/fd/{}", file.fd.get()));
+  if (const int fd = file.fd.get(); fd >= 0)
+    error = connect_to(socket, fmt::format("/proc/self/fd/{}", fd));
   return error == ENOENT ? connect_to(socket, file.path) : error;
 }
 
@@ -93,7 +87,7 @@ absl::StatusOr<SocketFile> find_socket(const std::string& directory, std::string
     const bool full = error == EMFILE || error == ENFILE;
     return full ? no_descriptor("cannot open " + *path, error) : connect_error(*path, error);
   }
-  return SocketFile{*std::move(path), std::move(fd), owner_of(directory)};
+  return SocketFile{*std::move(path), OwnFd(std::move(fd)), owner_of(directory)};
 }
 
 absl::StatusOr<ConnectedSocket> connect_socket(const std::string& directory, std::string_view name,

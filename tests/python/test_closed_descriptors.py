@@ -76,6 +76,22 @@ def test_files_that_have_come_in_their_place_are_left_alone():
     assert said[2] == "True"
 
 
+def test_an_eventfd_that_has_come_in_an_events_place_is_left_alone():
+    said = run(START, REST, """
+        follower = array.follow()
+        events = [array.fileno(), follower.fileno()]
+        os.closerange(3, 4096)
+        files = [os.eventfd(0, os.EFD_NONBLOCK) for _ in range(64)]
+        print(all(event in files for event in events))
+        client.close()
+        del array, follower, client
+        for file in files:
+            os.eventfd_write(file, 1)
+        print({os.eventfd_read(file) for file in files})
+        """)  # fmt: skip
+    assert said == ["True", "{1}"]
+
+
 def test_a_program_goes_on_where_grpc_has_just_been_used():
     said = run(START, """
         client.list()

@@ -1,5 +1,7 @@
 // The thread that waits on behalf of events, on fakes: while one is asked for, for all of them, and
 // not over a fork.
+#include <fcntl.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -15,6 +17,7 @@
 #include "tests/support/eventually.h"
 #include "tests/support/forked.h"
 #include "tests/support/readable.h"
+#include "wire/unique_fd.h"
 
 namespace memlease::internal {
 namespace {
@@ -123,6 +126,66 @@ TEST_F(EventWatcherTest, EndsBeforeAForkAndBeginsAgainInTheParent) {
   EXPECT_TRUE(eventually([this] { return watched.sleeps(); }));
   watched.publish_elsewhere(1);
   EXPECT_TRUE(readable(fd));
+}
+
+// As os.closerange() and what the program opens next may do.
+class ClosedEvent : public EventWatcherTest {
+ protected:
+  // Another eventfd has the event's number from now on.
+  int put_another_in_its_place(unsigned count) {
+    const int fd = watched.open_event();
+    const wire::UniqueFd another(::eventfd(count, EFD_CLOEXEC | EFD_NONBLOCK));
+    EXPECT_EQ(::dup2(another.get(), fd), fd);
+    return fd;
+  }
+};
+
+TEST_F(ClosedEvent, WhatHasItsNumberIsNotWritten) {
+  const wire::UniqueFd another(put_another_in_its_place(0));
+  watched.event.set_readable();
+  EXPECT_FALSE(readable(another.get(), 0));
+}
+
+TEST_F(ClosedEvent, WhatHasItsNumberIsNotRead) {
+  const int fd = watched.open_event();
+  watched.publish_elsewhere(1);
+  ASSERT_TRUE(readable(fd));
+  const wire::UniqueFd another(put_another_in_its_place(1));
+  watched.take(1);
+  EXPECT_TRUE(readable(another.get(), 0));
+}
+
+TEST_F(ClosedEvent, WhatHasItsNumberIsNotClosed) {
+  auto event = std::make_unique<ArrayEvent>();
+  const wire::UniqueFd another(*event->open(awaited_of(watched.array)));
+  const wire::UniqueFd eventfd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  ASSERT_EQ(::dup2(eventfd.get(), another.get()), another.get());
+  event.reset();
+  EXPECT_GE(::fcntl(another.get(), F_GETFD), 0);
+}
+
+TEST_F(ClosedEvent, IsMadeAgainUnderAnotherNumber) {
+  const wire::UniqueFd another(put_another_in_its_place(0));
+  const int fd = watched.open_event();
+  EXPECT_NE(fd, another.get());
+  watched.publish_elsewhere(1);
+  EXPECT_TRUE(readable(fd));
+  EXPECT_FALSE(readable(another.get(), 0));
+}
+
+TEST_F(ClosedEvent, IsMadeUnderAnotherNumberInAChild) {
+  const wire::UniqueFd another(put_another_in_its_place(0));
+  EXPECT_EQ(in_forked_child([&]() -> std::string {
+              testing::ArrayWorld there;
+              const auto array = there.open();
+              const int fd = *watched.event.open(awaited_of(array));
+              if (fd == another.get()) return "the same number";
+              there.publish_elsewhere(1);
+              if (!readable(fd)) return "not readable";
+              watched.event.set_readable();
+              return eventually([&] { return array.use_count() == 1; }) ? "right" : "kept";
+            }),
+            "right");
 }
 
 TEST_F(EventWatcherTest, AChildsDescriptorIsItsOwn) {

@@ -146,6 +146,24 @@ TEST(SocketFile, WithoutItsDescriptorTheNameCounts) {
   EXPECT_FALSE(connect_socket(*file, SOCK_STREAM).ok());
 }
 
+// Even another socket's.
+TEST(SocketFile, AFileThatHasComeInThePlaceOfItsDescriptorIsLeftAlone) {
+  const Listener listener(SOCK_STREAM);
+  const testing::TemporaryFolder elsewhere;
+  const wire::UniqueFd other = testing::bind_unix(elsewhere.path() + "/s", SOCK_STREAM);
+  auto file = find_socket(listener.directory(), "s");
+  ASSERT_TRUE(file.ok()) << file.status();
+  const int number = file->fd.get();
+  ASSERT_EQ(::close(number), 0);
+  EXPECT_EQ(listens_at(*file), ::getpid());
+  const wire::UniqueFd path(::open((elsewhere.path() + "/s").c_str(), O_PATH | O_CLOEXEC));
+  ASSERT_EQ(::dup2(path.get(), number), number);
+  EXPECT_EQ(listens_at(*file), ::getpid()) << "where nobody listens";
+  file->fd.reset();
+  EXPECT_GE(::fcntl(number, F_GETFD), 0) << "it was closed";
+  if (path.get() != number) ::close(number);
+}
+
 TEST(SocketFile, WhatIsNotThereOrHasNoDescriptorIsSaid) {
   const Listener listener(SOCK_STREAM);
   const auto missing = find_socket(listener.directory(), "t");
