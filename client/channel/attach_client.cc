@@ -8,11 +8,11 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <random>
 #include <thread>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "client/session/turns.h"
 #include "fmt/format.h"
 #include "wire/descriptor_limit.h"
 #include "wire/error.h"
@@ -32,30 +32,6 @@ Deadline in(std::chrono::nanoseconds time) {
          std::min<std::chrono::nanoseconds>(time, std::chrono::hours(24 * 365));
 }
 
-// Between tries to get a turn. Random, so that those whom the daemon has sent away together do not
-// all come back together.
-class TurnPause {
- public:
-  void pause() {
-    std::uniform_int_distribution<std::int64_t> some(longest_.count() / 4, longest_.count());
-    std::this_thread::sleep_for(std::chrono::microseconds(some(random_)));
-    longest_ = std::min<std::chrono::microseconds>(2 * longest_, kInterruptInterval);
-  }
-
- private:
-  std::minstd_rand random_{std::random_device{}()};
-  std::chrono::microseconds longest_{2000};
-};
-
-absl::Status stayed_busy(const std::string& directory, int tries,
-                         std::chrono::duration<double> time, const absl::Status& last) {
-  return make_error(ErrorCode::kTimeout,
-                    fmt::format("the daemon in {} stayed busy ({} tries in {:.1f} s): {}",
-                                directory, tries, time.count(), wire::message_of(last)),
-                    "Very many processes connect at once, or the daemon is stopped or overloaded: "
-                    "try again, or give connect() a longer timeout.");
-}
-
 absl::Status closed() {
   return make_error(ErrorCode::kClosed, "this client has been closed", "Connect again.");
 }
@@ -72,24 +48,12 @@ absl::Status forked() {
 absl::StatusOr<std::unique_ptr<AttachClient>> AttachClient::connect(
     const std::string& directory, InterruptCheck interrupt, std::chrono::nanoseconds longest) {
   wire::expect_no_mutex_held("the beginning of a session");
-  const auto begin = std::chrono::steady_clock::now();
   const Deadline end = in(longest);
-  TurnPause turn;
-  absl::Status busy;
-  for (int tries = 1;; ++tries) {
+  Turns turns(directory, end, interrupt);
+  for (;;) {
     auto attached = try_to_connect(directory, end, interrupt);
     if (attached.ok()) return attached;
-    absl::Status stop = attached.status();
-    if (wire::code_of(stop) == ErrorCode::kBusy) {
-      busy = stop;
-      stop = interrupt();
-      if (stop.ok() && std::chrono::steady_clock::now() < end) {
-        turn.pause();
-        continue;
-      }
-    }
-    if (busy.ok() || (!stop.ok() && wire::code_of(stop) != ErrorCode::kTimeout)) return stop;
-    return stayed_busy(directory, tries, std::chrono::steady_clock::now() - begin, busy);
+    if (auto stop = turns.after(attached.status()); !stop.ok()) return stop;
   }
 }
 

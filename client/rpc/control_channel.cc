@@ -14,6 +14,8 @@
 #include "client/rpc/poll_set.h"
 #include "client/session/fork_guard.h"
 #include "client/session/signals_blocked.h"
+#include "client/session/turns.h"
+#include "fmt/format.h"
 #include "grpc/grpc.h"
 #include "grpcpp/create_channel_posix.h"
 #include "wire/error.h"
@@ -27,9 +29,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// To one daemon.
+struct Line {
+  const std::shared_ptr<grpc::Channel> channel;
+  int calls = 0;  // in flight on it; guarded by the state's mutex
+};
+
 struct State {
   // By the number of the socket.
-  using Channels = std::map<std::uint64_t, std::shared_ptr<grpc::Channel>>;
+  using Lines = std::map<std::uint64_t, std::shared_ptr<Line>>;
 
   wire::Mutex mutex;
   wire::CondVar changed;
@@ -43,14 +51,14 @@ struct State {
   std::thread lingerer ABSL_GUARDED_BY(mutex);
   PollSet poll_set;  // constant
   Clock::time_point last_use ABSL_GUARDED_BY(mutex);
-  Channels channels ABSL_GUARDED_BY(mutex);
+  Lines lines ABSL_GUARDED_BY(mutex);
 };
 
 // No call is in flight.
 void shut_down(State& s) ABSL_EXCLUSIVE_LOCKS_REQUIRED(s.mutex) {
   if (!s.up || !s.poll_set.whole()) return;  // as drop_channel()
   s.up = false;
-  s.channels.clear();
+  s.lines.clear();
   grpc_shutdown_blocking();
   // A channel holds a reference of its own until it is really destroyed, now and then by a thread
   // of gRPC, which then does the last shutdown: a fork in the middle of that would leave the child
@@ -170,6 +178,12 @@ void prepare_process() ABSL_EXCLUSIVE_LOCKS_REQUIRED(first_use) {
   std::atexit(at_exit);  // runs before gRPC's statics are destroyed, which were made earlier
 }
 
+absl::Status forked_in_call() {
+  return wire::make_error(wire::ErrorCode::kForkedClient,
+                          "this process was forked in the middle of a call",
+                          "Call connect() in the child, or start workers with spawn.");
+}
+
 absl::Status descriptors_closed() {
   return wire::make_error(
       wire::ErrorCode::kUnsupported,
@@ -178,13 +192,19 @@ absl::Status descriptors_closed() {
       "Connect after that, or let it close the program's own descriptors alone.");
 }
 
-absl::StatusOr<std::shared_ptr<grpc::Channel>> begin_call(State& s, const ControlSocket& to) {
+absl::Status too_many_calls() {
+  return wire::make_error(
+      wire::ErrorCode::kBusy,
+      fmt::format("this process makes {} calls at once already", wire::kCallsOfAClient));
+}
+
+absl::StatusOr<std::shared_ptr<Line>> begin_call(State& s, const ControlSocket& to) {
   const wire::MutexLock lock(s.mutex);
   while (s.quiescing != 0) s.changed.wait(s.mutex);
   if (auto room = wire::check_descriptors(); !room.ok()) return room;
   if (s.up ? !s.poll_set.whole() : !s.poll_set.repair()) return descriptors_closed();
-  auto known = s.channels.find(to.number());
-  if (known == s.channels.end()) {
+  auto known = s.lines.find(to.number());
+  if (known == s.lines.end()) {
     auto socket = to.connect();
     if (!socket.ok()) return socket.status();
     const SignalsBlocked blocked;
@@ -197,19 +217,40 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> begin_call(State& s, const Contro
     arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
     auto channel =
         grpc::CreateCustomInsecureChannelFromFd("memleased", socket->fd.release(), arguments);
-    known = s.channels.emplace(to.number(), std::move(channel)).first;
+    known = s.lines.emplace(to.number(), std::make_shared<Line>(Line{std::move(channel)})).first;
   }
+  if (known->second->calls >= wire::kCallsOfAClient) return too_many_calls();
+  ++known->second->calls;
   ++s.calls;
   return known->second;
 }
 
-// Without its poll set gRPC would abort.
-void drop_channel(State& s, const ControlSocket& to) ABSL_EXCLUSIVE_LOCKS_REQUIRED(s.mutex) {
-  if (s.poll_set.whole()) s.channels.erase(to.number());
+// begin_call(), once there is room for one more connection or call.
+absl::StatusOr<std::shared_ptr<Line>> await_call(State& s, const ControlSocket& to,
+                                                 std::chrono::milliseconds longest,
+                                                 InterruptCheck interrupt) {
+  const std::uint32_t generation = fork_generation();
+  const auto check = [&] {
+    auto status = interrupt();
+    return generation == fork_generation() ? status : forked_in_call();
+  };
+  Turns turns(to.directory(), Clock::now() + longest, check);
+  for (;;) {
+    auto line = begin_call(s, to);
+    if (line.ok()) return line;
+    if (auto stop = turns.after(line.status()); !stop.ok()) return stop;
+  }
 }
 
-void end_call(State& s, const ControlSocket& to, bool broken) {
+// Without its poll set gRPC would abort.
+void drop_channel(State& s, const ControlSocket& to) ABSL_EXCLUSIVE_LOCKS_REQUIRED(s.mutex) {
+  if (s.poll_set.whole()) s.lines.erase(to.number());
+}
+
+void end_call(State& s, const ControlSocket& to, std::shared_ptr<Line> line, bool broken) {
   const wire::MutexLock lock(s.mutex);
+  --line->calls;
+  line = nullptr;  // before gRPC may be shut down
   if (broken) drop_channel(s, to);
   s.last_use = Clock::now();
   if (--s.calls == 0 && !s.lingering && s.up) {
@@ -245,10 +286,7 @@ absl::Status run_user_code(absl::FunctionRef<absl::Status()> run) {
     if (generation == fork_generation()) count(-1U);
   };
   absl::Status status = run();
-  if (generation == fork_generation()) return status;
-  return wire::make_error(wire::ErrorCode::kForkedClient,
-                          "this process was forked in the middle of a call",
-                          "Call connect() in the child, or start workers with spawn.");
+  return generation == fork_generation() ? status : forked_in_call();
 }
 
 void forget_control_channel(const ControlSocket& socket) {
@@ -263,7 +301,7 @@ void forget_control_channel(const ControlSocket& socket) {
 }
 
 absl::Status run_control_call(
-    const ControlSocket& socket,
+    const ControlSocket& socket, std::chrono::milliseconds longest, InterruptCheck interrupt,
     const std::function<grpc::Status(const std::shared_ptr<grpc::Channel>&)>& call) {
   wire::expect_no_mutex_held("a call to the daemon");
   State* used = nullptr;
@@ -285,18 +323,17 @@ absl::Status run_control_call(
   State& s = *used;
   grpc::Status result;
   {
-    auto channel = begin_call(s, socket);
-    if (!channel.ok()) return channel.status();
+    auto line = await_call(s, socket, longest, interrupt);
+    if (!line.ok()) return line.status();
     const std::uint32_t generation = fork_generation();
     const absl::Cleanup end = [&] {  // also where the thread is ended in the middle of it
       if (generation != fork_generation()) {
-        new std::shared_ptr<grpc::Channel>(*channel);  // the parent's, kept for ever
+        new std::shared_ptr<Line>(*line);  // the parent's, kept for ever
         return;
       }
-      channel = std::shared_ptr<grpc::Channel>();
-      end_call(s, socket, result.error_code() == grpc::StatusCode::UNAVAILABLE);
+      end_call(s, socket, *std::move(line), result.error_code() == grpc::StatusCode::UNAVAILABLE);
     };
-    result = call(*channel);
+    result = call((*line)->channel);
   }
   return wire::from_grpc(result);
 }

@@ -13,6 +13,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "client/rpc/control_socket.h"
+#include "client/session/interrupt.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/support/status.h"
 
@@ -27,9 +28,11 @@ inline constexpr std::chrono::milliseconds kLinger{200};
 absl::Status run_user_code(absl::FunctionRef<absl::Status()> run);
 
 // Runs one call on a channel to the daemon's control socket. The call must be short: a fork waits
-// for it. Errors: connect_socket()'s, and what from_grpc() makes of the call's.
+// for it. Waits for `longest` at most, and asks `interrupt` meanwhile, where the daemon is busy
+// with others who connect, or this process makes as many calls at once as it may. Errors: Turns's
+// for those of connect_socket(), and what from_grpc() makes of the call's.
 absl::Status run_control_call(
-    const ControlSocket& socket,
+    const ControlSocket& socket, std::chrono::milliseconds longest, InterruptCheck interrupt,
     const std::function<grpc::Status(const std::shared_ptr<grpc::Channel>&)>& call);
 
 // No call will be made there any more: its channel ends. Calls in flight go on.

@@ -23,6 +23,8 @@ class ControlSocket {
   // Does not wait. Errors: those of connect_socket().
   absl::StatusOr<ConnectedSocket> connect() const { return connect_socket(file_, SOCK_STREAM); }
 
+  // Where it was found, for messages.
+  std::string directory() const { return file_.path.substr(0, file_.path.rfind('/')); }
   // No other one of this process has it, nor will.
   std::uint64_t number() const { return number_; }
 

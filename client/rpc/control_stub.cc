@@ -107,8 +107,10 @@ template <typename Prepare, typename Request, typename Reply>
 absl::Status ControlStub::call(Prepare prepare, const Request& request, Reply& reply,
                                InterruptCheck interrupt, std::chrono::milliseconds longest) {
   calls_.fetch_add(1, std::memory_order_relaxed);
+  const auto begin = std::chrono::steady_clock::now();
   absl::Status interrupted;
-  auto status = run_control_call(*socket_, [&](const std::shared_ptr<grpc::Channel>& channel) {
+  const auto check = [&] { return interrupted = interrupt(); };
+  const auto run = [&](const std::shared_ptr<grpc::Channel>& channel) {
     const auto stub = v1::Control::NewStub(channel);
     auto call = std::make_unique<Call<Reply>>();
     call->context.AddMetadata("memlease-token-bin", credential_);
@@ -119,9 +121,11 @@ absl::Status ControlStub::call(Prepare prepare, const Request& request, Reply& r
       call->context.TryCancel();
       while (!call->wait(kInterruptInterval)) continue;
     };
-    std::chrono::milliseconds waited{0};
-    for (auto slice = std::min(kFirstAsked, longest); !call->wait(slice);
-         slice = kInterruptInterval) {
+    using std::chrono::milliseconds;
+    auto waited =
+        std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin);
+    for (auto slice = std::clamp(longest - waited, milliseconds{0}, kFirstAsked);
+         !call->wait(slice); slice = kInterruptInterval) {
       waited += slice;
       if (waited >= longest) return timed_out(longest);
       interrupted = run_user_code(interrupt);
@@ -141,7 +145,8 @@ absl::Status ControlStub::call(Prepare prepare, const Request& request, Reply& r
       return grpc::Status(grpc::StatusCode::UNAVAILABLE, call->answer.error_message());
     }
     return call->answer;
-  });
+  };
+  auto status = run_control_call(*socket_, longest, check, run);
   if (!interrupted.ok()) {
     silent_.store(true);  // it was asked when the answer was late
     return interrupted;

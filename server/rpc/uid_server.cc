@@ -13,6 +13,7 @@
 
 #include "server/rpc/thread_shortage.h"
 #include "wire/error.h"
+#include "wire/grpc/grpc_needs.h"
 #include "wire/try_threads.h"
 
 namespace memlease::server {
@@ -23,7 +24,6 @@ constexpr int kMaxReceiveBytes = 64 * 1024;
 // What gRPC's clients take: lists of all holders of thousands of arrays.
 constexpr int kMaxSendBytes = 4 * 1024 * 1024;
 constexpr int kMaxMetadataBytes = 8 * 1024;
-constexpr int kMaxStreamsPerConnection = 64;
 constexpr int kMaxPingStrikes = 2;
 constexpr std::size_t kMemoryBytes = std::size_t{64} << 20;
 // Far above what well-behaved clients need: near its limit gRPC refuses some calls needlessly.
@@ -62,7 +62,7 @@ absl::StatusOr<std::unique_ptr<UidServer>> UidServer::start(GrpcServices service
   builder.SetMaxReceiveMessageSize(kMaxReceiveBytes);
   builder.SetMaxSendMessageSize(kMaxSendBytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, wire::kCallsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, kMaxPingStrikes);
   builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);

@@ -42,7 +42,7 @@ class NameWaits : public ::testing::Test {
 };
 
 TEST_F(NameWaits, CallTheDaemonOnceBeforeTheNameIsThereAndOnceAfterwards) {
-  constexpr std::size_t kWaits = 50;  // fewer than calls at once on a connection
+  constexpr std::size_t kWaits = 200;  // more than calls at once on a connection
   std::atomic<std::size_t> found{0};
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < kWaits; ++i) {
