@@ -98,7 +98,7 @@ Array Client::create(const CreateOptions& options) const {
   check(wire::validate(options.attributes));
   crash_point("create.begin");
   const auto opened = value_or_throw(arrays.session().control().create(
-      spec, options.attributes, options.exist_ok, connection.interrupt()));
+      spec, options.attributes, options.exist_ok, options.owner, connection.interrupt()));
   crash_point("create.answered");
   auto handle = value_or_throw(connection.join(opened));
   if (opened.created && spec.lifetime == wire::Lifetime::kSession) connection.keep_session();
@@ -106,12 +106,15 @@ Array Client::create(const CreateOptions& options) const {
   return Array(std::move(handle), opened.created);
 }
 
-Array Client::open(const std::string& name) const {
+Array Client::open(const std::string& name, std::optional<std::uint32_t> owner) const {
   Connection& connection = here(*connection_);
   check(wire::validate_name(name));  // a replica may be open here, by a name that is none
-  if (auto handle = connection.find_open(name)) return Array(std::move(handle));
+  if (auto handle = connection.find_open(name)) {
+    Array array(std::move(handle));
+    if (!owner || *owner == array.owner_uid()) return array;  // else the daemon says whose it is
+  }
   const ArrayTable& arrays = *value_or_throw(connection.use());
-  const auto opened = arrays.session().control().open(name, connection.interrupt());
+  const auto opened = arrays.session().control().open(name, owner, connection.interrupt());
   if (!opened.ok()) check(in_daemon(directory(), opened.status()));
   return Array(value_or_throw(connection.join(*opened)));
 }
@@ -131,11 +134,13 @@ std::vector<std::string> Client::list(const std::string& pattern) const {
   return value_or_throw(arrays.session().control().list(pattern, connection.interrupt()));
 }
 
-Array Client::wait_for(const std::string& name, Timeout timeout) const {
-  return wait_for(name, timeout, nullptr);
+Array Client::wait_for(const std::string& name, Timeout timeout,
+                       std::optional<std::uint32_t> owner) const {
+  return wait_for(name, timeout, owner, nullptr);
 }
 
-Array Client::wait_for(const std::string& name, Timeout timeout, const internal::Stop* stop) const {
+Array Client::wait_for(const std::string& name, Timeout timeout, std::optional<std::uint32_t> owner,
+                       const internal::Stop* stop) const {
   Connection& connection = here(*connection_);
   const ArrayTable& arrays = *value_or_throw(connection.use());
   check(wire::validate_name(name));
@@ -149,7 +154,7 @@ Array Client::wait_for(const std::string& name, Timeout timeout, const internal:
     const auto look =
         value_or_throw(arrays.session().control().look_up(name, /*to_wait=*/!last, interrupt));
     if (look.exists) {
-      auto opened = arrays.session().control().open(name, interrupt);
+      auto opened = arrays.session().control().open(name, owner, interrupt);
       if (opened.ok()) return Array(value_or_throw(connection.join(*opened)));
       // Withdrawn again in between: keep waiting.
       if (wire::code_of(opened.status()) != wire::ErrorCode::kNotFound) check(opened.status());

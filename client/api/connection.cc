@@ -113,7 +113,7 @@ absl::StatusOr<std::shared_ptr<OpenArray>> Connection::join_again(const OpenArra
     known->membership().drop_handle();
     return another_array(before);
   }
-  const auto answer = session().control().open(before.name(), interrupt());
+  const auto answer = session().control().open(before.name(), {}, interrupt());
   if (wire::code_of(answer.status()) == wire::ErrorCode::kNotFound) return before.gone(false);
   if (!answer.ok()) return answer.status();
   if (answer->id == id) return (*arrays)->join(*answer);

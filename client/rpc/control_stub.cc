@@ -179,18 +179,21 @@ absl::StatusOr<OpenAnswer> ControlStub::opened(const absl::Status& status,
 
 absl::StatusOr<OpenAnswer> ControlStub::create(const wire::ArraySpec& spec,
                                                const wire::Attributes& attributes, bool exist_ok,
-                                               InterruptCheck interrupt) {
+                                               OwnerUid owner, InterruptCheck interrupt) {
   v1::CreateRequest request;
   *request.mutable_spec() = wire::to_proto(spec);
   request.set_exist_ok(exist_ok);
   *request.mutable_attributes() = wire::to_proto(attributes);
+  if (owner) request.set_owner_uid(*owner);
   v1::OpenReply reply;
   return opened(call(&Stub::PrepareAsyncCreate, request, reply, interrupt), reply);
 }
 
-absl::StatusOr<OpenAnswer> ControlStub::open(const std::string& name, InterruptCheck interrupt) {
+absl::StatusOr<OpenAnswer> ControlStub::open(const std::string& name, OwnerUid owner,
+                                             InterruptCheck interrupt) {
   v1::OpenRequest request;
   request.set_name(name);
+  if (owner) request.set_owner_uid(*owner);
   v1::OpenReply reply;
   return opened(call(&Stub::PrepareAsyncOpen, request, reply, interrupt), reply);
 }

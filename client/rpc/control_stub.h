@@ -24,8 +24,10 @@ class ControlStub : public ControlPort {
   ~ControlStub() override;
 
   absl::StatusOr<OpenAnswer> create(const wire::ArraySpec& spec, const wire::Attributes& attributes,
-                                    bool exist_ok, InterruptCheck interrupt) override;
-  absl::StatusOr<OpenAnswer> open(const std::string& name, InterruptCheck interrupt) override;
+                                    bool exist_ok, OwnerUid owner,
+                                    InterruptCheck interrupt) override;
+  absl::StatusOr<OpenAnswer> open(const std::string& name, OwnerUid owner,
+                                  InterruptCheck interrupt) override;
   absl::Status withdraw(const std::string& name, InterruptCheck interrupt) override;
   absl::StatusOr<std::vector<std::string>> list(const std::string& pattern,
                                                 InterruptCheck interrupt) override;

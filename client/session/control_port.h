@@ -19,6 +19,9 @@
 
 namespace memlease::internal {
 
+// Whose array it must be, by the uid that the daemon sees; none: whosever it is.
+using OwnerUid = std::optional<std::uint32_t>;
+
 struct OpenAnswer {
   wire::ArrayId id{0};
   wire::ArraySpec spec;
@@ -102,17 +105,21 @@ class ControlPort {
   // ---- Names.
 
   // Creates an array and opens it. With `exist_ok` an array of the same spec is opened instead,
-  // which keeps its own attributes. kAlreadyExists, kQuotaExceeded, kOutOfMemory, kInvalidArgument
-  // (the spec or the attributes), kUnsupported (a device that the daemon does not have).
+  // which keeps its own attributes; `owner`: only of this user's. kAlreadyExists, kQuotaExceeded,
+  // kOutOfMemory, kDenied (the owner, or who may have the name), kInvalidArgument (the spec, the
+  // attributes, or an owner without `exist_ok`), kUnsupported (a device that the daemon does not
+  // have).
   virtual absl::StatusOr<OpenAnswer> create(const wire::ArraySpec& spec,
                                             const wire::Attributes& attributes, bool exist_ok,
-                                            InterruptCheck interrupt) = 0;
-  // Opens an array. Each answer of create() and open() is given back by leave(); one that the
-  // caller does not get, because of an interrupt or the deadline, by whichever side sees that.
-  // Neither sees an answer that was on its way when the call was given up: then the daemon counts
-  // an open too many until the session ends. It stops nobody, as nothing is held by it; the bytes
-  // of a withdrawn array wait for it. kNotFound, also for an array that this process may not read.
-  virtual absl::StatusOr<OpenAnswer> open(const std::string& name, InterruptCheck interrupt) = 0;
+                                            OwnerUid owner, InterruptCheck interrupt) = 0;
+  // Opens an array, which must be `owner`'s: kDenied. Each answer of create() and open() is given
+  // back by leave(); one that the caller does not get, because of an interrupt or the deadline, by
+  // whichever side sees that. Neither sees an answer that was on its way when the call was given
+  // up: then the daemon counts an open too many until the session ends. It stops nobody, as nothing
+  // is held by it; the bytes of a withdrawn array wait for it. kNotFound, also for an array that
+  // this process may not read.
+  virtual absl::StatusOr<OpenAnswer> open(const std::string& name, OwnerUid owner,
+                                          InterruptCheck interrupt) = 0;
   // Frees the name. Views, leases and memberships stay. kNotFound, kDenied.
   virtual absl::Status withdraw(const std::string& name, InterruptCheck interrupt) = 0;
   // The names that this process may read and that match: "*" any characters, "?" one, "" all.

@@ -24,7 +24,8 @@ std::unique_ptr<ArrayHandle> create(const Client& self, const std::string& name,
                                     std::vector<std::int64_t> strides_bytes,
                                     const std::string& device, std::uint32_t slots,
                                     std::uint32_t max_slots, bool persistent, std::uint32_t mode,
-                                    bool exclusive, bool exist_ok, Attributes attributes) {
+                                    bool exclusive, bool exist_ok, Attributes attributes,
+                                    std::optional<std::uint32_t> owner) {
   CreateOptions options;
   options.name = name;
   options.dtype = parse_dtype(dtype);
@@ -38,17 +39,21 @@ std::unique_ptr<ArrayHandle> create(const Client& self, const std::string& name,
   options.writer = exclusive ? Writer::Exclusive : Writer::Any;
   options.exist_ok = exist_ok;
   options.attributes = std::move(attributes);
+  options.owner = owner;
   return std::make_unique<ArrayHandle>(without_gil([&] { return self.create(options); }));
 }
 
-std::unique_ptr<ArrayHandle> open(const Client& self, const std::string& name) {
-  return std::make_unique<ArrayHandle>(without_gil([&] { return self.open(name); }));
+std::unique_ptr<ArrayHandle> open(const Client& self, const std::string& name,
+                                  std::optional<std::uint32_t> owner) {
+  return std::make_unique<ArrayHandle>(without_gil([&] { return self.open(name, owner); }));
 }
 
 std::unique_ptr<ArrayHandle> wait_for(const Client& self, const std::string& name,
-                                      const py::object& timeout) {
+                                      const py::object& timeout,
+                                      std::optional<std::uint32_t> owner) {
   const Timeout limit = to_timeout(timeout.ptr(), "timeout");
-  return std::make_unique<ArrayHandle>(without_gil([&] { return self.wait_for(name, limit); }));
+  return std::make_unique<ArrayHandle>(
+      without_gil([&] { return self.wait_for(name, limit, owner); }));
 }
 
 // The last copy of a client may wait for other threads, which may wait for the GIL.
@@ -84,9 +89,9 @@ void bind_clients(py::module_& module) {
       .def("create", &create, py::kw_only(), py::arg("name"), py::arg("dtype"), py::arg("shape"),
            py::arg("strides_bytes"), py::arg("device"), py::arg("slots"), py::arg("max_slots"),
            py::arg("persistent"), py::arg("mode"), py::arg("exclusive"), py::arg("exist_ok"),
-           py::arg("attributes"))
-      .def("open", &open, py::arg("name"))
-      .def("wait_for", &wait_for, py::arg("name"), py::arg("timeout"))
+           py::arg("attributes"), py::arg("owner"))
+      .def("open", &open, py::arg("name"), py::arg("owner"))
+      .def("wait_for", &wait_for, py::arg("name"), py::arg("timeout"), py::arg("owner"))
       .def(
           "exists",
           [](const Client& self, const std::string& name) {

@@ -1,6 +1,7 @@
 """What users give as arguments, checked: the binding would list its C++ signatures instead."""
 
 import operator
+import pwd
 from typing import Any
 
 from memlease.errors import InvalidArgument
@@ -46,6 +47,20 @@ def max_slots_of(value: Any) -> int:
     if number == 0:
         raise InvalidArgument(f"max_slots={value!r} is out of range", hint)
     return number
+
+
+def uid_of(owner: Any) -> int | None:
+    """Return a user's uid, by that or by name; None for None. `InvalidArgument` for nobody's."""
+    if owner is None:
+        return None
+    if not isinstance(owner, str):
+        return small_number("owner", owner, "give a uid or the name of a user")
+    require_text("owner", owner)
+    try:
+        return pwd.getpwnam(owner).pw_uid
+    except (KeyError, ValueError):
+        hint = "give one that getent passwd has, or a uid"
+        raise InvalidArgument(f"owner={owner!r} is not a user of this machine", hint) from None
 
 
 def whole_numbers(argument: str, value: Any) -> tuple[int, ...]:

@@ -6,7 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from memlease import _core, host_sources, programs
-from memlease.arguments import max_slots_of, mode_of, require_text, small_number, whole_numbers
+from memlease.arguments import (
+    max_slots_of,
+    mode_of,
+    require_text,
+    small_number,
+    uid_of,
+    whole_numbers,
+)
 from memlease.array import Array, Out
 from memlease.attributes import plain_attributes
 from memlease.closing import Closing
@@ -150,6 +157,7 @@ class Client(Closing):
         order: Literal["C", "F"] = "C",
         strides: Sequence[int] | None = None,
         exist_ok: bool = False,
+        owner: int | str | None = None,
         fill: Any = None,
         attributes: Mapping[str, Any] | None = None,
     ) -> Array:
@@ -189,6 +197,9 @@ class Client(Closing):
             Bytes from one element to the next for each axis, instead of `order`.
         exist_ok : bool
             Open instead if there is an equal array.
+        owner : int or str, optional
+            With `exist_ok`, whose array it must be, as in `open`. A user who cannot create an array
+            for this one gets `Denied`, too.
         fill : scalar or array_like, optional
             Publish version 1 with these elements, broadcast to `shape`, unless there is a version.
             They are converted to `dtype` if that keeps their values except for rounding. A source
@@ -250,6 +261,7 @@ class Client(Closing):
                 exclusive=writer == "exclusive",
                 exist_ok=bool(exist_ok),
                 attributes=plain_attributes(attributes),
+                owner=uid_of(owner),
             )
         )
         if elements is not None and array.version == 0:
@@ -257,20 +269,30 @@ class Client(Closing):
                 _fill(array, elements)
         return array
 
-    def open(self, name: str) -> Array:
+    def open(self, name: str, *, owner: int | str | None = None) -> Array:
         """Open an array that exists.
+
+        Parameters
+        ----------
+        name : str
+            As in `create`.
+        owner : int or str, optional
+            Whose array it must be, by uid or user name: another user of the daemon may have taken
+            the name. Default: whosever it is.
 
         Raises
         ------
         NotFound
-            No array has this name.
+            No array has this name, or the caller may not read it.
         Denied
-            The caller may not read it.
+            It is not the `owner`'s.
         """
         require_text("name", name)
-        return Array(self._core.open(name))
+        return Array(self._core.open(name, uid_of(owner)))
 
-    def wait_for(self, name: str, timeout: float | None = None) -> Array:
+    def wait_for(
+        self, name: str, timeout: float | None = None, *, owner: int | str | None = None
+    ) -> Array:
         """Open an array that another process may have yet to create.
 
         Blocks until it is there, at most `timeout` seconds (default: no end); Ctrl-C ends the wait.
@@ -279,9 +301,11 @@ class Client(Closing):
         ------
         Timeout
             It did not come in time.
+        Denied
+            It is there, and not the `owner`'s; see `open`.
         """
         require_text("name", name)
-        return Array(self._core.wait_for(name, timeout))
+        return Array(self._core.wait_for(name, timeout, uid_of(owner)))
 
     def exists(self, name: str) -> bool:
         """Tell whether there is an array of this name that the caller may read."""

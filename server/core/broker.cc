@@ -124,9 +124,11 @@ absl::Status Broker::add_memory(const SegmentPool::Growth& growth,
 }
 
 absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::ArraySpec& spec,
-                                                bool exist_ok, SharedAttributes attributes) {
+                                                bool exist_ok, SharedAttributes attributes,
+                                                std::optional<uid_t> owner) {
   if (auto status = refuse_while_draining(); !status.ok()) return status;
   if (auto status = wire::validate(spec); !status.ok()) return status;
+  if (owner && !exist_ok) return owner_without_exist_ok();
   if (attributes != nullptr) {
     if (auto status = wire::validate(*attributes); !status.ok()) return status;
   }
@@ -140,6 +142,7 @@ absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::Ar
     if (!exist_ok || !may_read(session.peer, existing->domain)) {
       return name_is_taken(spec.name);
     }
+    if (owner && *owner != existing->domain.uid) return of_another_user(*existing, *owner);
     wire::ArraySpec wanted = spec;
     wanted.strides_bytes = wire::strides_bytes_of(spec);
     wanted.max_slots = wire::max_slots_of(spec);
@@ -147,6 +150,9 @@ absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::Ar
     stands.strides_bytes = wire::strides_bytes_of(stands);
     if (wanted != stands) return other_array(stands, wanted);
     return join(session, *existing, false);
+  }
+  if (owner && *owner != session.peer.uid) {
+    return cannot_create_for(spec.name, *owner, session.peer.uid);
   }
   const AccessDomain domain{session.peer.uid, session.peer.gid, spec.mode};
   auto creation = store_.create(spec, domain, std::move(attributes));
@@ -168,11 +174,13 @@ Broker::Opened Broker::enter(Session& session, std::unique_ptr<Array> array) {
   return opened;
 }
 
-absl::StatusOr<Broker::Opened> Broker::open(Session& session, const std::string& name) {
+absl::StatusOr<Broker::Opened> Broker::open(Session& session, const std::string& name,
+                                            std::optional<uid_t> owner) {
   if (auto status = refuse_while_draining(); !status.ok()) return status;
   if (auto status = wire::validate_opened_name(name); !status.ok()) return status;
   auto array = readable(session.peer, name);
   if (!array.ok()) return array.status();
+  if (owner && *owner != (*array)->domain.uid) return of_another_user(**array, *owner);
   return join(session, **array, false);
 }
 

@@ -80,9 +80,11 @@ class Broker {
   // The array, or memory that must be made without the core and handed to add_memory() before this
   // is called again.
   using Creation = std::variant<Opened, SegmentPool::Growth>;
-  // `attributes`: of a new array; one that exists keeps its own. Null = none.
+  // `attributes`: of a new array; one that exists keeps its own. Null = none. `owner`: whose array
+  // it must be, with exist_ok; kDenied if it is, or would be, another user's.
   absl::StatusOr<Creation> create(Session& session, const wire::ArraySpec& spec, bool exist_ok,
-                                  SharedAttributes attributes = nullptr);
+                                  SharedAttributes attributes = nullptr,
+                                  std::optional<uid_t> owner = {});
   // A GPU; the host is there from the start. The backend outlives this.
   void add_device(DeviceBackend& backend, const DeviceLimits& limits);
   bool has_device(std::string_view device) { return devices_.find(device) != nullptr; }
@@ -90,8 +92,9 @@ class Broker {
                           absl::StatusOr<std::unique_ptr<SharedMemory>> memory);
   // After create() has had what add_memory() brought: nobody wants the rest.
   void return_surplus(std::string_view device) { devices_.at(device).segments.return_surplus(); }
-  // Also of a replica that there is, by its own name.
-  absl::StatusOr<Opened> open(Session& session, const std::string& name);
+  // Also of a replica that there is, by its own name. `owner`: as above.
+  absl::StatusOr<Opened> open(Session& session, const std::string& name,
+                              std::optional<uid_t> owner = {});
   // Of an array that the session has open: the replica on a device, made unless it is there, which
   // only those may do who may write; or the one of a number.
   absl::StatusOr<Creation> open_replica(Session& session, wire::ArrayId id,

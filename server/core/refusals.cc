@@ -45,6 +45,29 @@ absl::Status other_array(const wire::ArraySpec& stands, const wire::ArraySpec& w
       "Open it as it is, or withdraw it first.");
 }
 
+absl::Status of_another_user(const Array& array, uid_t owner) {
+  return make_error(
+      ErrorCode::kDenied,
+      fmt::format("'{}' is an array of uid {}, not of uid {}", array.spec.name, array.domain.uid,
+                  owner),
+      "Ask its owner, or the operator of this daemon, to withdraw it. Without owner it is opened "
+      "whosever it is.");
+}
+
+absl::Status cannot_create_for(const std::string& name, uid_t owner, uid_t creator) {
+  return make_error(
+      ErrorCode::kDenied,
+      fmt::format("there is no array '{}', and uid {} cannot create one that belongs to uid {}",
+                  name, creator, owner),
+      "Wait for the one of that user: wait_for(name), with owner.");
+}
+
+absl::Status owner_without_exist_ok() {
+  return make_error(ErrorCode::kInvalidArgument,
+                    "owner goes with exist_ok: a new array belongs to the user who creates it",
+                    "Leave owner out, or give exist_ok, too.");
+}
+
 absl::Status has_been_withdrawn(const Array& array) {
   return make_error(ErrorCode::kWithdrawn, fmt::format("'{}' has been withdrawn", array.spec.name),
                     "Create it again.");

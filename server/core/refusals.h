@@ -24,6 +24,10 @@ absl::Status no_such_device(std::string_view device,
 absl::Status name_is_taken(const std::string& name);                 // kAlreadyExists
 // The name stands for an array of another kind. kAlreadyExists.
 absl::Status other_array(const wire::ArraySpec& stands, const wire::ArraySpec& wanted);
+// Whoever wants an array of `owner` alone. kDenied, but of a wrong call kInvalidArgument.
+absl::Status of_another_user(const Array& array, uid_t owner);
+absl::Status cannot_create_for(const std::string& name, uid_t owner, uid_t creator);
+absl::Status owner_without_exist_ok();
 absl::Status has_been_withdrawn(const Array& array);                     // kWithdrawn
 absl::Status not_an_added_slot(const Array& array, std::uint32_t slot);  // kInvalidArgument
 

@@ -75,6 +75,12 @@ std::span<const std::uint8_t> credential_of(const grpc::ServerContextBase& conte
   return {reinterpret_cast<const std::uint8_t*>(token->second.data()), token->second.size()};
 }
 
+// Of a request that may say whose array it wants.
+template <typename Request>
+std::optional<uid_t> owner_of(const Request& request) {
+  return request.has_owner_uid() ? std::optional<uid_t>(request.owner_uid()) : std::nullopt;
+}
+
 }  // namespace
 
 grpc::Status ControlService::for_session(const grpc::ServerContextBase& context, const char* call,
@@ -166,7 +172,7 @@ grpc::Status ControlService::Create(grpc::ServerContext* context, const v1::Crea
     shared = std::make_shared<const wire::Attributes>(*std::move(attributes));
   }
   const auto create = [&](Broker& broker, Session& session) {
-    return broker.create(session, *spec, request->exist_ok(), shared);
+    return broker.create(session, *spec, request->exist_ok(), shared, owner_of(*request));
   };
   return make(*context, "Create", spec->device, create, *reply);
 }
@@ -198,7 +204,7 @@ grpc::Status ControlService::WriteElsewhere(grpc::ServerContext* context,
 grpc::Status ControlService::Open(grpc::ServerContext* context, const v1::OpenRequest* request,
                                   v1::OpenReply* reply) {
   return for_session(*context, "Open", [&](Broker& broker, Session& session) {
-    auto opened = broker.open(session, request->name());
+    auto opened = broker.open(session, request->name(), owner_of(*request));
     if (!opened.ok()) return opened.status();
     fill(*opened, host_.host_waits_ms(*opened->array), *reply);
     return give_back_if_cancelled(*context, broker, session, *opened);

@@ -118,6 +118,22 @@ TEST_F(Access, GivesOtherUsersNoWayToWriteWhatTheyMayRead) {
   EXPECT_TRUE(owner.ask("verify open").ok());
 }
 
+TEST_F(Access, AReaderIsToldWhenAnotherUserHasTakenTheName) {
+  Peer& reader = connected(kMember);
+  Peer& stranger = connected(kStranger);
+  ASSERT_TRUE(stranger.ask("create u 3 644 64 session").ok());
+  const std::string of_owner = fmt::format("open u {}", kOwner.uid);
+  for (int i = 0; i < 2; ++i) {
+    const Answer refused = reader.ask(of_owner);
+    EXPECT_EQ(refused.code, "Denied");
+    EXPECT_THAT(refused.text, ::testing::HasSubstr("'u' is an array of uid 4003, not of uid 4001"));
+    EXPECT_TRUE(reader.ask("open u").ok()) << "and the second time it is open already";
+  }
+  ASSERT_TRUE(stranger.ask("withdraw u").ok());
+  ASSERT_TRUE(connected(kOwner).ask("create u 3 644 64 session").ok());
+  EXPECT_TRUE(reader.ask(of_owner).ok());
+}
+
 TEST_F(Access, OfASocketIsTheSocketsMode) {
   PrivateDaemon closed({"--socket-mode=0600"});
   Peer stranger(closed.directory(), kStranger);

@@ -1,7 +1,9 @@
 """Clients and arrays: names, versions, handles, errors."""
 
+import functools
 import os
 import pickle
+import pwd
 
 import memlease
 import numpy as np
@@ -29,6 +31,33 @@ def test_create_open_list_withdraw(memlease_client):
     memlease_client.withdraw("sim/v")
     assert not memlease_client.exists("sim/v")
     assert memlease_client.list() == ["sim/u"]
+
+
+def test_an_owner_can_be_required(memlease_client):
+    mine, someone = os.geteuid(), os.geteuid() + 1
+    create = functools.partial(memlease_client.create, "a", 3)
+    for owner in (mine, pwd.getpwuid(mine).pw_name, None):
+        create(exist_ok=True, owner=owner)
+        assert memlease_client.open("a", owner=owner).owner_uid == mine
+        assert memlease_client.wait_for("a", 10, owner=owner).owner_uid == mine
+        memlease_client.put("a", [1, 2, 3], owner=owner)
+    for call in (
+        lambda: memlease_client.open("a", owner=someone),
+        lambda: memlease_client.wait_for("a", owner=someone),
+        lambda: create(exist_ok=True, owner=someone),
+    ):
+        with pytest.raises(memlease.Denied, match=f"of uid {mine}, not of uid {someone}"):
+            call()
+    memlease_client.withdraw("a")
+    with pytest.raises(memlease.Denied, match="cannot create one that belongs to"):
+        create(exist_ok=True, owner=someone)
+    with pytest.raises(memlease.InvalidArgument, match="owner goes with exist_ok"):
+        create(owner=mine)
+    with pytest.raises(memlease.InvalidArgument, match="'nobody-knows' is not a user"):
+        memlease_client.open("a", owner="nobody-knows")
+    with pytest.raises(memlease.InvalidArgument, match="owner=-1 is out of range"):
+        memlease_client.open("a", owner=-1)
+    assert memlease_client.list() == []
 
 
 def test_a_handle_is_no_array_of_numpy(memlease_client):

@@ -21,10 +21,12 @@ class FakeControl : public internal::ControlPort {
   static constexpr std::uint64_t kSegmentBytes = 1 << 16;
 
   absl::StatusOr<internal::OpenAnswer> create(const wire::ArraySpec&, const wire::Attributes&, bool,
+                                              internal::OwnerUid,
                                               internal::InterruptCheck) override {
     return refusal();
   }
-  absl::StatusOr<internal::OpenAnswer> open(const std::string&, internal::InterruptCheck) override {
+  absl::StatusOr<internal::OpenAnswer> open(const std::string&, internal::OwnerUid,
+                                            internal::InterruptCheck) override {
     return refusal();
   }
   absl::StatusOr<internal::OpenAnswer> open_replica(wire::ArrayId, const std::string&,

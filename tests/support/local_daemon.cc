@@ -47,23 +47,24 @@ class LocalControl : public internal::ControlPort {
 
   absl::StatusOr<internal::OpenAnswer> create(const wire::ArraySpec& spec,
                                               const wire::Attributes& attributes, bool exist_ok,
+                                              internal::OwnerUid owner,
                                               internal::InterruptCheck /*interrupt*/) override {
     return call<absl::StatusOr<internal::OpenAnswer>>(
         "create",
         [&](server::Broker& /*broker*/,
             server::Session& session) -> absl::StatusOr<internal::OpenAnswer> {
-          const auto opened = daemon_.create(session, spec, attributes, exist_ok);
+          const auto opened = daemon_.create(session, spec, attributes, exist_ok, owner);
           if (!opened.ok()) return opened.status();
           return answer_of(*opened);
         });
   }
-  absl::StatusOr<internal::OpenAnswer> open(const std::string& name,
+  absl::StatusOr<internal::OpenAnswer> open(const std::string& name, internal::OwnerUid owner,
                                             internal::InterruptCheck /*interrupt*/) override {
     return call<absl::StatusOr<internal::OpenAnswer>>(
         "open",
         [&](server::Broker& broker,
             server::Session& session) -> absl::StatusOr<internal::OpenAnswer> {
-          const auto opened = broker.open(session, name);
+          const auto opened = broker.open(session, name, owner);
           if (!opened.ok()) return opened.status();
           return answer_of(*opened);
         });
@@ -344,9 +345,10 @@ void LocalDaemon::with_broker(const std::function<void(server::Broker&)>& fn) {
 absl::StatusOr<server::Broker::Opened> LocalDaemon::create(server::Session& session,
                                                            const wire::ArraySpec& spec,
                                                            const wire::Attributes& attributes,
-                                                           bool exist_ok) {
+                                                           bool exist_ok,
+                                                           std::optional<uid_t> owner) {
   const auto shared = std::make_shared<const wire::Attributes>(attributes);
-  return make([&] { return broker_.create(session, spec, exist_ok, shared); });
+  return make([&] { return broker_.create(session, spec, exist_ok, shared, owner); });
 }
 
 absl::StatusOr<server::Broker::Opened> LocalDaemon::make(
@@ -374,7 +376,7 @@ void LocalDaemon::create_elsewhere(const std::string& name, const std::string& d
   spec.shape = {elements};
   spec.device = device;
   const std::lock_guard lock(mutex_);
-  const auto created = create(*broker_.sessions().find(elsewhere_), spec, {}, false);
+  const auto created = create(*broker_.sessions().find(elsewhere_), spec, {}, false, {});
   EXPECT_TRUE(created.ok()) << created.status();
 }
 

@@ -51,7 +51,8 @@ class LocalDaemon {
   class Files;
   absl::StatusOr<server::Broker::Opened> create(server::Session& session,
                                                 const wire::ArraySpec& spec,
-                                                const wire::Attributes& attributes, bool exist_ok);
+                                                const wire::Attributes& attributes, bool exist_ok,
+                                                std::optional<uid_t> owner);
   // The same for what else makes an array.
   absl::StatusOr<server::Broker::Opened> make(
       absl::FunctionRef<absl::StatusOr<server::Broker::Creation>()> create);

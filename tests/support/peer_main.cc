@@ -97,8 +97,12 @@ class PeerProgram {
     arrays_.insert_or_assign(options.name, client_->create(options));
     return "";
   }
+  // NAME [UID]: whose it must be.
   std::string open(Words& words) {
-    return array(name_in(words)).may_write() ? "may write" : "may read";
+    const std::string name = name_in(words);
+    std::uint32_t owner = 0;
+    if (words >> owner) arrays_.insert_or_assign(name, client_->open(name, owner));
+    return array(name).may_write() ? "may write" : "may read";
   }
   // NAME WAIT_MS -> VERSION SLOT
   std::string write(Words& words) { return begin(words, &Array::write); }

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -70,6 +71,9 @@ struct CreateOptions {
   std::uint32_t mode = 0600;
   Writer writer = Writer::Any;
   bool exist_ok = false;  // open instead if there is an equal array; else AlreadyExists
+  // With exist_ok: whose array it must be, as Client::open has it. Denied, too, if this process
+  // would have to create it and is another user's.
+  std::optional<std::uint32_t> owner = {};
   // Kept with the array, for whoever opens it: Array::attributes(). They do not change, and an
   // array that exist_ok opens keeps its own. InvalidArgument where they are too long, or not UTF-8.
   Attributes attributes = {};
@@ -95,20 +99,25 @@ class MEMLEASE_API Client {
   [[nodiscard]] static Client connect(const ConnectOptions& options, const char* header_version);
 
   Array create(const CreateOptions& options) const;
-  [[nodiscard]] Array open(const std::string& name) const;
+  // `owner`: the uid whose array it must be, as Array::owner_uid() has it. Another user may have
+  // taken the name: Denied then.
+  [[nodiscard]] Array open(const std::string& name, std::optional<std::uint32_t> owner = {}) const;
   bool exists(const std::string& name) const;
   // Names of arrays that the caller may read. In the pattern * is any text, also across slashes,
   // and ? any one character. InvalidArgument for more than 255 bytes, or bytes that no name has.
   [[nodiscard]] std::vector<std::string> list(const std::string& pattern = "*") const;
-  // Opens an array that somebody else may have yet to create. Default: no end.
-  Array wait_for(const std::string& name, Timeout timeout = {}) const;
+  // Opens an array that somebody else may have yet to create. Default: no end. `owner`: as in
+  // open(); one of another user's ends the wait by Denied.
+  Array wait_for(const std::string& name, Timeout timeout = {},
+                 std::optional<std::uint32_t> owner = {}) const;
 #if defined(__cpp_lib_jthread)
   // The same with a std::stop_token: a stop ends the wait within a tenth of a second, and it throws
   // Interrupted.
-  Array wait_for(const std::string& name, internal::StopToken auto stop,
-                 Timeout timeout = {}) const {
-    return internal::until_stopped(
-        std::move(stop), [&](const internal::Stop& by) { return wait_for(name, timeout, &by); });
+  Array wait_for(const std::string& name, internal::StopToken auto stop, Timeout timeout = {},
+                 std::optional<std::uint32_t> owner = {}) const {
+    return internal::until_stopped(std::move(stop), [&](const internal::Stop& by) {
+      return wait_for(name, timeout, owner, &by);
+    });
   }
 #endif
   void withdraw(const std::string& name) const;
@@ -138,7 +147,8 @@ class MEMLEASE_API Client {
 
  private:
   explicit Client(std::shared_ptr<internal::Connection> connection) noexcept;
-  Array wait_for(const std::string& name, Timeout timeout, const internal::Stop* stop) const;
+  Array wait_for(const std::string& name, Timeout timeout, std::optional<std::uint32_t> owner,
+                 const internal::Stop* stop) const;
   std::shared_ptr<internal::Connection> connection_;
 };
 

@@ -18,7 +18,7 @@ TEST(ControlStub, ADaemonThatCannotBeReachedAnyMoreIsLost) {
   auto socket = ControlSocket::find(directory.path());
   ASSERT_TRUE(socket.ok()) << socket.status();
   ControlStub control(*std::move(socket), "credential");
-  const auto opened = control.open("a", kNoInterrupts);
+  const auto opened = control.open("a", {}, kNoInterrupts);
   EXPECT_EQ(wire::code_of(opened.status()), wire::ErrorCode::kDaemonLost) << opened.status();
   EXPECT_NE(wire::message_of(opened.status()).find(path), std::string::npos);
   EXPECT_FALSE(wire::hint_of(opened.status()).empty());

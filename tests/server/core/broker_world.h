@@ -68,11 +68,13 @@ class BrokerWorld {
   server::Session& connect(uid_t uid) { return connect(peer_of(uid)); }
 
   // As the daemon does it: memory is made between the calls of the broker.
-  absl::StatusOr<server::Broker::Opened> try_create(
-      server::Session& session, const wire::ArraySpec& spec, bool exist_ok = false,
-      const server::SharedAttributes& attributes = {}) {
+  absl::StatusOr<server::Broker::Opened> try_create(server::Session& session,
+                                                    const wire::ArraySpec& spec,
+                                                    bool exist_ok = false,
+                                                    const server::SharedAttributes& attributes = {},
+                                                    std::optional<uid_t> owner = {}) {
     for (;;) {
-      auto creation = broker.create(session, spec, exist_ok, attributes);
+      auto creation = broker.create(session, spec, exist_ok, attributes, owner);
       if (!creation.ok()) return creation.status();
       if (auto* opened = std::get_if<server::Broker::Opened>(&*creation)) return *opened;
       const auto& growth = std::get<server::SegmentPool::Growth>(*creation);

@@ -16,6 +16,7 @@ namespace {
 
 using testing::BrokerWorld;
 using testing::credential_of;
+using ::testing::HasSubstr;
 using testing::peer_of;
 using testing::spec_of;
 using wire::code_of;
@@ -98,6 +99,42 @@ TEST(BrokerAccess, ExistOkOpensNoDoor) {
   EXPECT_EQ(code_of(world.try_create(stranger, spec_of("secret"), true).status()),
             ErrorCode::kAlreadyExists);
   EXPECT_TRUE(stranger.memberships.empty());
+}
+
+TEST(BrokerAccess, WhoeverWantsAnArrayOfOneUserGetsNoOtherOnes) {
+  BrokerWorld world;
+  Session& mallory = world.connect(1001);
+  world.create(mallory, spec_of("u", 0644));
+  Session& reader = world.connect(1002);
+  const auto refused = world.broker.open(reader, "u", 1000).status();
+  EXPECT_EQ(code_of(refused), ErrorCode::kDenied);
+  EXPECT_THAT(wire::message_of(refused), HasSubstr("'u' is an array of uid 1001, not of uid 1000"));
+  EXPECT_TRUE(reader.memberships.empty());
+  EXPECT_TRUE(world.broker.open(reader, "u", 1001).ok());
+
+  ASSERT_TRUE(world.broker.withdraw(mallory.peer, "u").ok());
+  world.create(world.connect(1000), spec_of("u", 0644));
+  EXPECT_TRUE(world.broker.open(reader, "u", 1000).ok());
+}
+
+TEST(BrokerAccess, AnArrayOfOneUserIsCreatedByThatUserAlone) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  Session& other = world.connect(1001);
+  Session& root = world.connect(0);
+  const auto create = [&](Session& session, bool exist_ok = true) {
+    return world.try_create(session, spec_of("u", 0666), exist_ok, {}, 1000).status();
+  };
+  EXPECT_EQ(code_of(create(owner, false)), ErrorCode::kInvalidArgument) << "without exist_ok";
+  EXPECT_EQ(code_of(create(other)), ErrorCode::kDenied);
+  EXPECT_EQ(code_of(create(root)), ErrorCode::kDenied) << "it would be root's";
+  EXPECT_EQ(world.broker.catalog().size(), 0U);
+  EXPECT_TRUE(create(owner).ok());
+  EXPECT_TRUE(create(other).ok()) << "it is there";
+
+  ASSERT_TRUE(world.broker.withdraw(owner.peer, "u").ok());
+  world.create(other, spec_of("u", 0666));
+  EXPECT_EQ(code_of(create(owner)), ErrorCode::kDenied) << "somebody else has taken the name";
 }
 
 TEST(BrokerAccess, AForbiddenFileLooksLikeNone) {
