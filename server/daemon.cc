@@ -46,8 +46,9 @@ GrpcLimits grpc_limits(const Config& config) {
 }
 
 Broker::Limits broker_limits(const Config& config) {
-  return {{config.memory_limit_bytes, config.warm_bytes},
-          {config.quota_bytes, config.quota_arrays, config.quota_sessions}};
+  return {.memory = {config.memory_limit_bytes, config.warm_bytes},
+          .per_uid = {config.quota_bytes, config.quota_arrays, config.quota_sessions},
+          .names = NameRules(config.names)};
 }
 
 DeviceLimits gpu_limits(const Config& config) {

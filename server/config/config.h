@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "server/core/name_rules.h"
 #include "server/telemetry/log.h"
 
 namespace memlease::server {
@@ -34,6 +36,7 @@ struct Config {
   std::string metrics;  // as parse_metrics_address() takes it
   LogLevel log_level;
   LogFormat log_format;
+  std::vector<NameRule> names;  // that are reserved; none by default
 };
 
 }  // namespace memlease::server

@@ -11,6 +11,7 @@
 
 #include "fmt/format.h"
 #include "server/config/config_option.h"
+#include "server/config/name_reservation.h"
 #include "wire/error.h"
 
 namespace memlease::server {
@@ -89,6 +90,22 @@ std::optional<std::string> text_of(const Option& option, const toml::node& node)
   return fmt::format("{:o}", integer->get());
 }
 
+// Of a table that check_reservation() has seen.
+absl::Status read_reservation(Source& source, const std::string& path, std::string_view pattern,
+                              const toml::node& node) {
+  const std::string origin = origin_of(path, node.source());
+  const toml::table& holders = *node.as_table();
+  const toml::node* const group = holders.get("group");
+  const toml::node& holder = group != nullptr ? *group : *holders.get("owner");
+  const auto* const name = holder.as_string();
+  auto rule =
+      reserve_names(pattern, group != nullptr,
+                    name != nullptr ? name->get() : fmt::format("{}", holder.as_integer()->get()));
+  if (!rule.ok()) return error_at(origin, wire::message_of(rule.status()));
+  source.names.push_back({*std::move(rule), origin});
+  return absl::OkStatus();
+}
+
 absl::Status read_key(Settings& settings, const std::string& path, std::string_view key,
                       const toml::node& node) {
   const std::string origin = origin_of(path, node.source());
@@ -113,29 +130,65 @@ bool has_bare_non_ascii(std::string_view value) {
                      [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
 }
 
-// Of TOML, a file of settings is lines of KEY = VALUE alone. toml++ gets nothing else: it ends the
-// process at what can begin no key, "[," for one, and does anything at a bare character beyond
-// ASCII.
-absl::Status check_line(const std::string& origin, std::string_view line) {
-  constexpr std::string_view kBlank = " \t";
-  constexpr std::string_view kKey =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+constexpr std::string_view kKeyCharacters =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+
+// These take what they return, or say to be there, from the line's begin, and the blanks after it.
+std::string_view take(std::string_view& line, std::string_view characters) {
+  const std::string_view taken =
+      line.substr(0, std::min(line.find_first_not_of(characters), line.size()));
+  line.remove_prefix(taken.size());
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  return taken;
+}
+
+bool take_text(std::string_view& line, std::string_view text) {
+  if (!line.starts_with(text)) return false;
+  line.remove_prefix(text.size());
+  take(line, "");
+  return true;
+}
+
+// Of printable ASCII, without escapes.
+bool take_string(std::string_view& line) {
+  const std::size_t end = line.starts_with('"') ? line.find('"', 1) : line.npos;
+  if (end == line.npos) return false;
+  const auto is_plain = [](char c) { return c >= 0x20 && c <= 0x7e && c != '\\'; };
+  if (!std::ranges::all_of(line.substr(1, end - 1), is_plain)) return false;
+  line.remove_prefix(end + 1);
+  take(line, "");
+  return true;
+}
+
+bool is_end(std::string_view line) { return line.empty() || line.front() == '#'; }
+
+// A line of the table [names].
+absl::Status check_reservation(const std::string& origin, std::string_view line) {
+  bool right = take_string(line) && take_text(line, "=") && take_text(line, "{") &&
+               (take_text(line, "owner") || take_text(line, "group")) && take_text(line, "=");
+  right = right && (take_string(line) || !take(line, "0123456789").empty());
+  if (right && take_text(line, "}") && is_end(line)) return absl::OkStatus();
+  return error_at(origin,
+                  "the line is not \"PATTERN\" = {owner = \"USER\"} or {group = \"GROUP\"}, as "
+                  "all lines after [names] are.");
+}
+
+// Of TOML, a file of settings is lines of KEY = VALUE, and after these the table [names]. toml++
+// gets nothing else: it ends the process at what can begin no key, "[," for one, and does anything
+// at a bare character beyond ASCII.
+absl::Status check_line(const std::string& origin, std::string_view line, bool& in_names) {
   if (line.ends_with('\r')) line.remove_suffix(1);
-  const auto skip = [&line](std::string_view characters) {
-    const std::size_t end = std::min(line.find_first_not_of(characters), line.size());
-    const std::string_view skipped = line.substr(0, end);
-    line.remove_prefix(end);
-    return skipped;
-  };
-  skip(kBlank);
-  if (line.empty() || line.front() == '#') return absl::OkStatus();
-  const std::string_view key = skip(kKey);
-  skip(kBlank);
-  if (key.empty() || !line.starts_with('=')) {
+  take(line, "");
+  if (is_end(line)) return absl::OkStatus();
+  if (in_names) return check_reservation(origin, line);
+  if (std::string_view rest = line; take_text(rest, "[names]") && is_end(rest)) {
+    in_names = true;
+    return absl::OkStatus();
+  }
+  const std::string_view key = take(line, kKeyCharacters);
+  if (key.empty() || !take_text(line, "=")) {
     return error_at(origin, "the line is not KEY = VALUE, such as idle_exit_s = 10.");
   }
-  line.remove_prefix(1);
-  skip(kBlank);
   if (line.starts_with("\"\"\"") || line.starts_with("'''")) {
     return error_at(origin, "the string begins with three quotes; one line has room for it.");
   }
@@ -169,8 +222,9 @@ absl::StatusOr<std::string> read_text(const std::string& path) {
 absl::Status check_lines(const std::string& path, const std::string& text) {
   std::istringstream lines(text);
   std::string line;
+  bool in_names = false;
   for (int number = 1; std::getline(lines, line); ++number) {
-    const absl::Status status = check_line(fmt::format("{}:{}", path, number), line);
+    const absl::Status status = check_line(fmt::format("{}:{}", path, number), line, in_names);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
@@ -178,13 +232,13 @@ absl::Status check_lines(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-absl::StatusOr<Settings> read_file(const std::string& path) {
+absl::StatusOr<Source> read_file(const std::string& path) {
   const auto text = read_text(path);
   if (!text.ok()) return text.status();
   return read_settings(*text, path);
 }
 
-absl::StatusOr<Settings> read_settings(const std::string& text, const std::string& path) {
+absl::StatusOr<Source> read_settings(const std::string& text, const std::string& path) {
   if (absl::Status status = check_lines(path, text); !status.ok()) return status;
   toml::table table;
   try {
@@ -194,17 +248,30 @@ absl::StatusOr<Settings> read_settings(const std::string& text, const std::strin
     const std::string where = source.begin.line > 0 ? origin_of(path, source) : path;
     return error_at(where, error.description());
   }
-  Settings settings;
-  absl::Status error;  // the first one of the file; the table is in the order of its keys
+  Source source;
+  absl::Status error;  // the first one of the file; a table is in the order of its keys
   toml::source_index error_line = 0;
-  for (const auto& [key, node] : table) {
-    const absl::Status status = read_key(settings, path, key.str(), node);
-    if (status.ok() || (!error.ok() && error_line < node.source().begin.line)) continue;
+  const auto note = [&](const absl::Status& status, const toml::node& node) {
+    if (status.ok() || (!error.ok() && error_line < node.source().begin.line)) return;
     error = status;
     error_line = node.source().begin.line;
+  };
+  std::map<toml::source_index, std::pair<std::string_view, const toml::node*>> names;
+  for (const auto& [key, node] : table) {
+    if (const auto* const reserved = key == "names" ? node.as_table() : nullptr) {
+      for (const auto& [pattern, rule] : *reserved) {
+        names[rule.source().begin.line] = {pattern.str(), &rule};
+      }
+    } else {
+      note(read_key(source.settings, path, key.str(), node), node);
+    }
+  }
+  // In the order of the file, as of equal rules the first one counts.
+  for (const auto& [line, entry] : names) {
+    note(read_reservation(source, path, entry.first, *entry.second), *entry.second);
   }
   if (!error.ok()) return error;
-  return settings;
+  return source;
 }
 
 }  // namespace memlease::server

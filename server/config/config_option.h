@@ -62,17 +62,26 @@ struct Setting {
   OptionValue value;
   std::string origin;  // "--warm-bytes", "MEMLEASE_WARM_BYTES", "/etc/x.toml:3", "default"
 };
-// What one source gave.
 using Settings = std::map<const Option*, Setting>;
+
+// What one source gave. Names are reserved by the file alone.
+struct Source {
+  Settings settings;
+  struct Reservation {
+    NameRule rule;
+    std::string origin;
+  };
+  std::vector<Reservation> names = {};
+};
 
 // Parses and adds. The error begins with the origin.
 absl::Status add_setting(Settings& settings, const Option& option, std::string_view text,
                          const std::string& origin);
 
 // server/config/config_file.cc. An error begins with the path.
-absl::StatusOr<Settings> read_file(const std::string& path);
+absl::StatusOr<Source> read_file(const std::string& path);
 // What a file of this path would say.
-absl::StatusOr<Settings> read_settings(const std::string& text, const std::string& path);
+absl::StatusOr<Source> read_settings(const std::string& text, const std::string& path);
 
 struct Flags {
   Settings settings;

@@ -4,6 +4,7 @@
 
 #include "fmt/format.h"
 #include "server/config/config_option.h"
+#include "server/config/name_reservation.h"
 #include "wire/error.h"
 #include "wire/place.h"
 
@@ -21,15 +22,17 @@ std::string variable(const Environment& environment, const char* name) {
   return value != nullptr ? value : "";
 }
 
-absl::StatusOr<Settings> read_environment(const Environment& environment) {
-  Settings settings;
+absl::StatusOr<Source> read_environment(const Environment& environment) {
+  Source source;
   for (const Option& option : options()) {
     const std::string name(option.variable);
     const std::string text = variable(environment, name.c_str());
     if (text.empty()) continue;
-    if (auto status = add_setting(settings, option, text, name); !status.ok()) return status;
+    if (auto status = add_setting(source.settings, option, text, name); !status.ok()) {
+      return status;
+    }
   }
-  return settings;
+  return source;
 }
 
 // The file to read: the named one, else the user's, else the system's, else none.
@@ -54,40 +57,53 @@ std::string default_text(const Option& option, const Environment& environment) {
   return wire::user_directory(variable(environment, "XDG_RUNTIME_DIR"));
 }
 
-absl::StatusOr<Settings> read_defaults(const Environment& environment) {
-  Settings settings;
+absl::StatusOr<Source> read_defaults(const Environment& environment) {
+  Source source;
   for (const Option& option : options()) {
     const std::string text = default_text(option, environment);
-    if (auto status = add_setting(settings, option, text, "default"); !status.ok()) return status;
+    if (auto status = add_setting(source.settings, option, text, "default"); !status.ok()) {
+      return status;
+    }
   }
-  return settings;
+  return source;
 }
 
 // From the strongest source to the weakest: merge() keeps what is there. Every source is checked in
 // full, also where a stronger one decides. `folder`: what a relative path of a file begins with.
-absl::StatusOr<Settings> read_sources(const Flags& flags, const Environment& environment,
-                                      const std::string& folder) {
-  Settings settings = flags.settings;
+absl::StatusOr<Source> read_sources(const Flags& flags, const Environment& environment,
+                                    const std::string& folder) {
+  Source all{flags.settings};
   const std::string path = file_path(flags, environment, folder);
-  absl::StatusOr<Settings> weaker[] = {read_environment(environment),
-                                       path.empty() ? Settings() : read_file(path),
-                                       read_defaults(environment)};
+  absl::StatusOr<Source> weaker[] = {read_environment(environment),
+                                     path.empty() ? Source() : read_file(path),
+                                     read_defaults(environment)};
   for (auto& source : weaker) {
     if (!source.ok()) return source.status();
-    settings.merge(*source);
+    all.settings.merge(source->settings);
+    if (!source->names.empty()) all.names = std::move(source->names);
   }
-  return settings;
+  return all;
 }
 
 // Lines of the file, with the origin of each value as a comment.
-std::string print_settings(const Settings& settings) {
+std::string print_source(const Source& source) {
   std::string lines;
-  for (const Option& option : options()) {
-    const auto& [value, origin] = settings.at(&option);
-    const std::string line = fmt::format("{} = {}", option.name, print_value(option, value));
+  const auto add = [&](const std::string& line, const std::string& origin) {
     lines += fmt::format("{:<44}# {}\n", line, origin);
+  };
+  for (const Option& option : options()) {
+    const auto& [value, origin] = source.settings.at(&option);
+    add(fmt::format("{} = {}", option.name, print_value(option, value)), origin);
   }
+  if (!source.names.empty()) lines += "[names]\n";
+  for (const auto& [rule, origin] : source.names) add(print_rule(rule), origin);
   return lines;
+}
+
+std::vector<NameRule> rules_of(const Source& source) {
+  std::vector<NameRule> rules;
+  for (const auto& [rule, origin] : source.names) rules.push_back(rule);
+  return rules;
 }
 
 }  // namespace
@@ -97,15 +113,16 @@ Startup configure(std::span<const char* const> arguments, const Environment& env
   if (!flags.ok()) return refuse(kExitUsage, wire::message_of(flags.status()));
   if (!flags->answer.empty()) return {.output = flags->answer};
 
-  const auto settings = read_sources(*flags, environment, "");
-  if (!settings.ok()) return refuse(kExitConfig, wire::message_of(settings.status()));
-  if (flags->print_config) return {.output = print_settings(*settings)};
+  const auto source = read_sources(*flags, environment, "");
+  if (!source.ok()) return refuse(kExitConfig, wire::message_of(source.status()));
+  if (flags->print_config) return {.output = print_source(*source)};
   if (flags->check_config) return {.output = "memleased: the settings are right.\n"};
 
   Config config{};
   for (const Option& option : options()) {
-    option.member.store(config, settings->at(&option).value);
+    option.member.store(config, source->settings.at(&option).value);
   }
+  config.names = rules_of(*source);
   return {.config = config, .background = flags->background};
 }
 
@@ -113,16 +130,23 @@ absl::StatusOr<Reload> reload(const Config& now, std::span<const char* const> ar
                               const Environment& environment, const std::string& folder) {
   const auto flags = read_flags(arguments);
   if (!flags.ok()) return flags.status();
-  const auto settings = read_sources(*flags, environment, folder + "/");
-  if (!settings.ok()) return settings.status();
+  const auto source = read_sources(*flags, environment, folder + "/");
+  if (!source.ok()) return source.status();
   Reload reload{now, {}};
   for (const Option& option : options()) {
-    const auto& [value, origin] = settings->at(&option);
+    const auto& [value, origin] = source->settings.at(&option);
     const OptionValue before = option.member.load(now);
     if (value == before) continue;
     reload.changes.push_back({option.name, print_value(option, before), print_value(option, value),
                               origin, option.reloaded});
     if (option.reloaded) option.member.store(reload.config, value);
+  }
+  reload.config.names = rules_of(*source);
+  const std::string before = print_rules(now.names);
+  const std::string after = print_rules(reload.config.names);
+  if (after != before) {
+    const std::string& origin = source->names.empty() ? "default" : source->names.front().origin;
+    reload.changes.push_back({"names", before, after, origin, true});
   }
   return reload;
 }

@@ -3,14 +3,18 @@
 #include <algorithm>
 
 namespace memlease::server {
+
+bool is_in_group(const PeerIdentity& peer, gid_t group) {
+  return peer.gid == group ||
+         std::find(peer.groups.begin(), peer.groups.end(), group) != peer.groups.end();
+}
+
 namespace {
 
 std::uint32_t bits_for(const PeerIdentity& peer, const AccessDomain& domain) {
   if (peer.uid == 0) return 06;
   if (peer.uid == domain.uid) return (domain.mode >> 6) & 06;
-  const bool in_group = peer.gid == domain.gid || std::find(peer.groups.begin(), peer.groups.end(),
-                                                            domain.gid) != peer.groups.end();
-  return in_group ? (domain.mode >> 3) & 06 : domain.mode & 06;
+  return is_in_group(peer, domain.gid) ? (domain.mode >> 3) & 06 : domain.mode & 06;
 }
 
 }  // namespace

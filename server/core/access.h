@@ -24,6 +24,7 @@ struct AccessDomain {
 
 // As the kernel decides for files: the first class that fits counts. Root may do everything.
 bool may_read(const PeerIdentity& peer, const AccessDomain& domain);
+bool is_in_group(const PeerIdentity& peer, gid_t group);
 bool may_write(const PeerIdentity& peer, const AccessDomain& domain);
 
 }  // namespace memlease::server

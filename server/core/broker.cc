@@ -14,6 +14,7 @@ using wire::SessionId;
 
 Broker::Broker(const Dependencies& dependencies, const Limits& limits)
     : dependencies_(dependencies),
+      name_rules_(limits.names),
       quota_({0, limits.per_uid.arrays, limits.per_uid.sessions}),
       files_(dependencies_.dispose, limits.file_numbers),
       tally_(files_),
@@ -35,6 +36,7 @@ Broker::Broker(const Dependencies& dependencies, const Limits& limits)
 }
 
 void Broker::set_limits(const Limits& limits, const DeviceLimits& gpu_limits) {
+  name_rules_ = limits.names;
   quota_.set_limits({0, limits.per_uid.arrays, limits.per_uid.sessions});
   for (auto& [name, device] : devices_.all()) {
     const bool is_host = &device.backend() == &dependencies_.host;
@@ -154,6 +156,7 @@ absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::Ar
   if (owner && *owner != session.peer.uid) {
     return cannot_create_for(spec.name, *owner, session.peer.uid);
   }
+  if (auto status = name_rules_.may_create(session.peer, spec.name); !status.ok()) return status;
   const AccessDomain domain{session.peer.uid, session.peer.gid, spec.mode};
   auto creation = store_.create(spec, domain, std::move(attributes));
   if (!creation.ok()) return creation.status();

@@ -20,6 +20,7 @@
 #include "server/core/file_table.h"
 #include "server/core/imports.h"
 #include "server/core/name_board.h"
+#include "server/core/name_rules.h"
 #include "server/core/quota.h"
 #include "server/core/reclaimer.h"
 #include "server/core/recorder.h"
@@ -49,6 +50,7 @@ class Broker {
     Usage per_uid;
     std::uint32_t file_numbers = wire::kMaxFileId;
     std::size_t arrays_per_slice = SessionEnds::kArraysPerSlice;  // of the ends of sessions
+    NameRules names = {};
   };
   Broker(const Dependencies& dependencies, const Limits& limits);
   // For what is asked for from now on: nobody loses what they have. file_numbers and
@@ -185,6 +187,7 @@ class Broker {
   Opened enter(Session& session, std::unique_ptr<Array> array);
 
   const Dependencies dependencies_;
+  NameRules name_rules_;
   Quota quota_;
   FileTable files_;
   Tally tally_;

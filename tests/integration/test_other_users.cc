@@ -2,6 +2,8 @@
 // than he was given.
 #include <unistd.h>
 
+#include <csignal>
+#include <fstream>
 #include <map>
 #include <set>
 #include <string>
@@ -9,8 +11,10 @@
 
 #include "fmt/format.h"
 #include "gmock/gmock.h"
+#include "tests/support/eventually.h"
 #include "tests/support/peer.h"
 #include "tests/support/private_daemon.h"
+#include "tests/support/temporary_folder.h"
 
 namespace memlease::testing {
 namespace {
@@ -132,6 +136,30 @@ TEST_F(Access, AReaderIsToldWhenAnotherUserHasTakenTheName) {
   ASSERT_TRUE(stranger.ask("withdraw u").ok());
   ASSERT_TRUE(connected(kOwner).ask("create u 3 644 64 session").ok());
   EXPECT_TRUE(reader.ask(of_owner).ok());
+}
+
+TEST_F(Access, ReservedNamesAreForTheirUserAlone) {
+  const TemporaryFolder folder;
+  const std::string settings = folder.path() + "/memleased.toml";
+  const auto reserve = [&](uid_t uid) {
+    std::ofstream(settings) << fmt::format("[names]\n\"sim/*\" = {{owner = {}}}\n", uid);
+  };
+  reserve(kOwner.uid);
+  const PrivateDaemon daemon({"--socket-mode=0666", "--config=" + settings});
+  Peer owner(daemon.directory(), kOwner);
+  Peer stranger(daemon.directory(), kStranger);
+  ASSERT_TRUE(owner.ask("connect").ok());
+  ASSERT_TRUE(stranger.ask("connect").ok());
+  const Answer refused = stranger.ask("create sim/u 3 644 64 session");
+  EXPECT_EQ(refused.code, "Denied");
+  EXPECT_THAT(refused.text, ::testing::HasSubstr("names like 'sim/*' are reserved for user 4001"));
+  EXPECT_TRUE(stranger.ask("create mine 3 644 64 session").ok());
+  EXPECT_TRUE(owner.ask("create sim/u 3 644 64 session").ok());
+
+  reserve(kStranger.uid);
+  daemon.signal(SIGHUP);
+  EXPECT_TRUE(eventually([&] { return stranger.ask("create sim/v 3 644 64 session").ok(); }));
+  EXPECT_EQ(owner.ask("create sim/w 3 644 64 session").code, "Denied");
 }
 
 TEST_F(Access, OfASocketIsTheSocketsMode) {

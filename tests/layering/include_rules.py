@@ -40,7 +40,7 @@ ALLOWED: dict[str, set[str]] = {
     "server/core": WIRE | {"wire/hooks"},
     "server/loop": WIRE,
     "server/telemetry": WIRE | {"spdlog"},
-    "server/config": WIRE | {"server/telemetry", "cli11", "toml"},
+    "server/config": WIRE | {"server/core", "server/telemetry", "cli11", "toml"},
     "server/scrape": WIRE | {"server/loop"},
     "server/gate": WIRE | {"server/loop"},
     "server/device": SERVER_ADAPTER | {"cuda"},

@@ -217,6 +217,21 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"[limits]\nwarm_bytes = 1", ":1: the line is not KEY = VALUE"},
         BadFile{"\n[,", ":2: the line is not KEY = VALUE"},
         BadFile{"[\u00e4]", ":1: the line is not KEY = VALUE"},
+        BadFile{"[names]\nwarm_bytes = 1", ":2: the line is not \"PATTERN\" = {owner = \"USER\"}"},
+        BadFile{"[names]\n\"a\" = {owner = \"root\", group = \"root\"}", ":2: the line is not"},
+        BadFile{"[names]\n\"a\" = {,", ":2: the line is not"},
+        BadFile{"[names]\n\"a\" = {user = \"root\"}", ":2: the line is not"},
+        BadFile{"[names]\n\"a\" = {owner = \"\u00e4\"}", ":2: the line is not"},
+        BadFile{"[names]\n[names]", ":2: the line is not"},
+        BadFile{"[names]\n\"a\" = {owner = 0}\n\"a\" = {owner = 0}", ":3: "},
+        BadFile{"[names]\n\"a\" = {owner = 007}", ":2: "},
+        BadFile{"\n[names]\n\"a b\" = {owner = 0}", ":3: the pattern has byte 0x20"},
+        BadFile{"[names]\n\"b\" = {owner = \"no-such-user\"}\n\"a\" = {owner = \"nor-this\"}",
+                ":2: this machine has no user 'no-such-user': give one of 'getent passwd', or a"},
+        BadFile{"[names]\n\"a\" = {group = \"no-such-group\"}",
+                ":2: this machine has no group 'no-such-group'"},
+        BadFile{"[names]\n\"a\" = {owner = 4294967295}", ":2: '4294967295' is not the number"},
+        BadFile{"names = {owner = 1}", ":1: unknown key 'names'."},
         BadFile{"a.b = 1", ":1: the line is not KEY = VALUE"},
         BadFile{"warm_bytes = \u00e4", ":1: a character beyond ASCII is outside quotes and"},
         BadFile{"warm_bytes = 1 \u00e4", ":1: a character beyond ASCII"},
@@ -394,7 +409,49 @@ TEST_F(ConfigTest, TheExampleFileSetsEveryOptionToItsDefault) {
   EXPECT_EQ(values(from_example), values(defaults));
 }
 
+TEST_F(ConfigTest, NamesAreReservedForUsersAndGroups) {
+  EXPECT_TRUE(config().names.empty());
+  const std::string path = file(
+      "idle_exit_s = 1\n\n [names]  # whose\n\"sim/*\" = {owner = \"root\"}\n"
+      "  \"a/?\"={ group=12 } # \u00e4\n");
+  const auto check = [&] {
+    const Config config = this->config();
+    ASSERT_EQ(config.names.size(), 2U);
+    EXPECT_EQ(config.names[0].pattern_text, "sim/*");
+    EXPECT_FALSE(config.names[0].for_group);
+    EXPECT_EQ(config.names[0].id, 0U);
+    EXPECT_EQ(config.names[1].pattern_text, "a/?");
+    EXPECT_TRUE(config.names[1].for_group);
+    EXPECT_EQ(config.names[1].id, 12U);
+  };
+  check();
+  const std::string printed = run({"--print-config"}).output;
+  EXPECT_THAT(printed, ::testing::ContainsRegex("sim/.. = .owner = .root.. +# " + path + ":4\n"));
+  file(printed);
+  check();
+}
+
 // ---- SIGHUP.
+
+TEST_F(ConfigTest, AReloadTakesNames) {
+  const Config before = config();
+  const std::string path = file("[names]\n\"sim/*\" = {owner = \"root\"}\n");
+  auto reloaded = reread(before);
+  ASSERT_TRUE(reloaded.ok()) << reloaded.status();
+  ASSERT_EQ(reloaded->changes.size(), 1U);
+  EXPECT_EQ(reloaded->changes[0].name, "names");
+  EXPECT_EQ(reloaded->changes[0].before, "{}");
+  EXPECT_EQ(reloaded->changes[0].after, "{\"sim/*\" = {owner = \"root\"}}");
+  EXPECT_EQ(reloaded->changes[0].origin, path + ":2");
+  EXPECT_TRUE(reloaded->changes[0].applied);
+  EXPECT_EQ(reloaded->config.names.size(), 1U);
+  EXPECT_TRUE(reread(reloaded->config)->changes.empty());
+  file("");
+  reloaded = reread(reloaded->config);
+  ASSERT_TRUE(reloaded.ok()) << reloaded.status();
+  EXPECT_EQ(reloaded->changes.size(), 1U);
+  EXPECT_TRUE(reloaded->config.names.empty());
+}
 
 TEST_F(ConfigTest, AReloadSaysWhatIsDifferentNow) {
   file("quota_arrays = 5\n");
