@@ -47,8 +47,10 @@ GrpcLimits grpc_limits(const Config& config) {
 
 Broker::Limits broker_limits(const Config& config) {
   return {.memory = {config.memory_limit_bytes, config.warm_bytes},
-          .per_uid = {config.quota_bytes, config.quota_arrays, config.quota_sessions},
-          .names = NameRules(config.names)};
+          .per_uid = {config.quota_bytes, config.quota_arrays, config.quota_sessions,
+                      config.quota_descriptors},
+          .names = NameRules(config.names),
+          .supply = {descriptor_limit(), ::geteuid()}};
 }
 
 DeviceLimits gpu_limits(const Config& config) {

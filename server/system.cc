@@ -1,6 +1,7 @@
 #include "server/system.h"
 
 #include <sys/random.h>
+#include <sys/resource.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -34,6 +35,12 @@ wire::Incarnation new_incarnation() {
   wire::Incarnation incarnation{};
   fill_random({reinterpret_cast<std::uint8_t*>(incarnation.data()), incarnation.size()});
   return incarnation;
+}
+
+std::uint64_t descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return 0;
+  return limit.rlim_cur;
 }
 
 bool has_memory_for(std::uint64_t bytes) {

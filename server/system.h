@@ -19,6 +19,9 @@ class SystemClock final : public Clock {
 void fill_random(std::span<std::uint8_t> bytes);
 wire::Incarnation new_incarnation();
 
+// How many descriptors this process may have open; 0 = without end.
+std::uint64_t descriptor_limit();
+
 // Is there memory for so many bytes, and something left for the rest of the machine? fallocate()
 // itself does not say no: it gets somebody killed.
 bool has_memory_for(std::uint64_t bytes);

@@ -73,13 +73,16 @@ absl::Status show_status(const Connection& daemon, const Options& options) {
                 {"arrays", "ARRAYS"},
                 {"arrays_limit", "LIMIT"},
                 {"sessions", "SESSIONS"},
-                {"sessions_limit", "LIMIT"}},
+                {"sessions_limit", "LIMIT"},
+                {"descriptors", "DESCRIPTORS"},
+                {"descriptors_limit", "LIMIT"}},
                {}};
   const auto limit = [](std::uint64_t count) { return count == 0 ? Cell() : Cell(count); };
   for (const v1::Quota& quota : reply->quotas()) {
     quotas.rows.push_back({Uid{quota.uid()}, Bytes{quota.bytes()}, Limit{quota.bytes_limit()},
                            std::uint64_t{quota.arrays()}, limit(quota.arrays_limit()),
-                           std::uint64_t{quota.sessions()}, limit(quota.sessions_limit())});
+                           std::uint64_t{quota.sessions()}, limit(quota.sessions_limit()),
+                           std::uint64_t{quota.descriptors()}, limit(quota.descriptors_limit())});
   }
   print_record(record, options, {quotas, gpus_of(*reply), gpu_users_of(*reply)});
   return absl::OkStatus();

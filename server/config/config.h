@@ -23,9 +23,10 @@ struct Config {
   mode_t socket_mode;
   std::uint64_t memory_limit_bytes;
   std::uint64_t warm_bytes;
-  std::uint64_t quota_bytes;  // per uid; 0 = no limit, as for the next two
+  std::uint64_t quota_bytes;  // per uid; 0 = no limit, as for the next three
   std::uint64_t quota_arrays;
   std::uint64_t quota_sessions;
+  std::uint64_t quota_descriptors;
   std::uint64_t gpu_memory_limit_bytes;  // on each GPU; 0 = no limit, as for the next one
   std::uint64_t gpu_quota_bytes;         // on each GPU, per uid
   EventWaits event_waits;

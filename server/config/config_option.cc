@@ -76,6 +76,10 @@ constexpr Option kOptions[] = {
     {"quota_sessions", "MEMLEASE_QUOTA_SESSIONS", OptionKind::kCount,
      "512", 0, kAnyCount, {}, kMemberOf<&Config::quota_sessions>, kReloaded,
      "Most connected processes per user. 0 = no limit."},
+    {"quota_descriptors", "MEMLEASE_QUOTA_DESCRIPTORS", OptionKind::kCount,
+     "16384", 0, kAnyCount, {}, kMemberOf<&Config::quota_descriptors>, kReloaded,
+     "Most of the daemon's file descriptors per user: 7 for each connected process, 1 for each file "
+     "of arrays and rows. 0 = no limit."},
     {"gpu_memory_limit_bytes", "MEMLEASE_GPU_MEMORY_LIMIT_BYTES", OptionKind::kSize,
      "0", 0, kAnyBytes, {}, kMemberOf<&Config::gpu_memory_limit_bytes>, kReloaded,
      "Most memory taken of each GPU, all users together. 0 = as much as there is."},

@@ -20,9 +20,9 @@ ArrayStore::ArrayStore(FileTable& files, PageSource& pages, DeviceTable& devices
 
 ArrayStore::DomainPages::DomainPages(FileTable& files, PageSource& source,
                                      const AccessDomain& domain)
-    : boards(files, source, {wire::FileKind::kBoard, wire::kBoardBytes, domain, {}}),
+    : boards(files, source, {wire::FileKind::kBoard, wire::kBoardBytes, domain, {}, domain.uid}),
       takeovers(files, source,
-                {wire::FileKind::kSessionPage, wire::kSessionPageBytes, domain, {}}) {}
+                {wire::FileKind::kSessionPage, wire::kSessionPageBytes, domain, {}, domain.uid}) {}
 
 ArrayStore::DomainPages& ArrayStore::pages_of(const AccessDomain& domain) {
   auto& pages = domains_[domain];

@@ -12,11 +12,26 @@ namespace memlease::server {
 using wire::ArrayId;
 using wire::SessionId;
 
+namespace {
+
+// As many as a connected process takes at most: by its attach connection, gRPC's, the gate's, and
+// by what watches its process.
+constexpr std::uint64_t kSessionDescriptors = 7;
+
+// What counts once, whatever the device.
+Usage limits_of_daemon(const Usage& per_uid) {
+  Usage limits = per_uid;
+  limits.bytes = 0;
+  return limits;
+}
+
+}  // namespace
+
 Broker::Broker(const Dependencies& dependencies, const Limits& limits)
     : dependencies_(dependencies),
       name_rules_(limits.names),
-      quota_({0, limits.per_uid.arrays, limits.per_uid.sessions}),
-      files_(dependencies_.dispose, limits.file_numbers),
+      quota_(limits_of_daemon(limits.per_uid)),
+      files_(quota_, dependencies_.dispose, limits.file_numbers),
       tally_(files_),
       recorder_(dependencies_.clock, tally_),
       devices_(files_),
@@ -32,12 +47,13 @@ Broker::Broker(const Dependencies& dependencies, const Limits& limits)
                      recorder_, tally_},
                     limits.arrays_per_slice),
       name_board_(files_, dependencies_.pages) {
+  quota_.set_supply(limits.supply);
   devices_.add(dependencies_.host, {limits.memory, limits.per_uid.bytes});
 }
 
 void Broker::set_limits(const Limits& limits, const DeviceLimits& gpu_limits) {
   name_rules_ = limits.names;
-  quota_.set_limits({0, limits.per_uid.arrays, limits.per_uid.sessions});
+  quota_.set_limits(limits_of_daemon(limits.per_uid));
   for (auto& [name, device] : devices_.all()) {
     const bool is_host = &device.backend() == &dependencies_.host;
     device.set_limits(is_host ? DeviceLimits{limits.memory, limits.per_uid.bytes} : gpu_limits);
@@ -52,7 +68,7 @@ void Broker::add_device(DeviceBackend& backend, const DeviceLimits& limits) {
 
 absl::StatusOr<NewSession> Broker::open_session(const PeerIdentity& peer) {
   if (auto status = refuse_while_draining(); !status.ok()) return status;
-  auto charge = quota_.charge(peer.uid, {0, 0, 1});
+  auto charge = quota_.charge(peer.uid, {0, 0, 1, kSessionDescriptors});
   if (!charge.ok()) return charge.status();
   auto session = std::make_unique<Session>();
   session->id = SessionId{++last_session_};

@@ -51,6 +51,7 @@ class Broker {
     std::uint32_t file_numbers = wire::kMaxFileId;
     std::size_t arrays_per_slice = SessionEnds::kArraysPerSlice;  // of the ends of sessions
     NameRules names = {};
+    Supply supply = {};
   };
   Broker(const Dependencies& dependencies, const Limits& limits);
   // For what is asked for from now on: nobody loses what they have. file_numbers and

@@ -12,7 +12,16 @@ using wire::ErrorCode;
 using wire::FileId;
 using wire::FileKind;
 
-absl::StatusOr<FileId> FileTable::add(File&& file) {
+absl::StatusOr<FileId> FileTable::add(File&& file, std::optional<uid_t> payer) {
+  Quota::Charge charge;
+  if (payer && file.memory->handle() == nullptr) {
+    auto charged = quota_.charge(*payer, {0, 0, 0, 1});
+    if (!charged.ok()) {
+      dispose(std::move(file.memory));
+      return charged.status();
+    }
+    charge = *std::move(charged);
+  }
   if (entries_.size() >= numbers_) {
     dispose(std::move(file.memory));
     return wire::make_error(
@@ -27,7 +36,9 @@ absl::StatusOr<FileId> FileTable::add(File&& file) {
     last_id_ = last_id_ < numbers_ ? last_id_ + 1 : 1;
   } while (entries_.contains(FileId{last_id_}));
   const FileId id{last_id_};
-  entries_[id].file = std::move(file);
+  Entry& entry = entries_[id];
+  entry.file = std::move(file);
+  entry.charge = std::move(charge);
   return id;
 }
 
@@ -36,6 +47,7 @@ void FileTable::remove(FileId id) {
   if (it == entries_.end() || !it->second.file) return;
   dispose(std::move(it->second.file->memory));
   it->second.file.reset();
+  it->second.charge = {};
   if (it->second.pins == 0) entries_.erase(it);
 }
 

@@ -24,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "server/core/access.h"
 #include "server/core/device_backend.h"
+#include "server/core/quota.h"
 #include "server/core/session_host.h"
 #include "server/core/shared_memory.h"
 #include "wire/ids.h"
@@ -40,12 +41,14 @@ class FileTable {
     wire::SessionId owner{0};  // of a session page: the only one who may write it
   };
 
-  // By default what is disposed of is destroyed at once. Numbers go from 1 to `numbers`.
-  explicit FileTable(Disposal dispose = {}, std::uint32_t numbers = wire::kMaxFileId)
-      : dispose_(std::move(dispose)), numbers_(numbers) {}
+  // Files that have a descriptor are charged to `quota`, which outlives this. By default what is
+  // disposed of is destroyed at once. Numbers go from 1 to `numbers`.
+  explicit FileTable(Quota& quota, Disposal dispose = {}, std::uint32_t numbers = wire::kMaxFileId)
+      : quota_(quota), dispose_(std::move(dispose)), numbers_(numbers) {}
 
-  // kOutOfMemory if all numbers are taken, and the memory is disposed of.
-  absl::StatusOr<wire::FileId> add(File&& file);
+  // `payer`: whose charge it is; none: it is the daemon's own. kQuotaExceeded, and kOutOfMemory if
+  // all numbers are taken: then the memory is disposed of.
+  absl::StatusOr<wire::FileId> add(File&& file, std::optional<uid_t> payer);
   void remove(wire::FileId id);
   // The session knows the number, until session_ended(). Nothing if there is no such file.
   void pin(wire::FileId id, wire::SessionId session);
@@ -69,9 +72,11 @@ class FileTable {
   // A number that is taken.
   struct Entry {
     std::optional<File> file;  // none: it has gone
+    Quota::Charge charge;      // as long as it is there
     std::uint32_t pins = 0;    // sessions that know the number
   };
 
+  Quota& quota_;
   const Disposal dispose_;
   const std::uint32_t numbers_;
   std::uint32_t last_id_ = 0;

@@ -21,7 +21,7 @@ std::size_t NameBoard::place_of(std::string_view name) { return absl::HashOf(nam
 absl::Status NameBoard::make_page() {
   auto page = pages_.create_pages(kPageBytes, true);
   if (!page.ok()) return page.status();
-  auto file = files_.add({std::move(*page), wire::FileKind::kBoard, kEverybody, {}});
+  auto file = files_.add({std::move(*page), wire::FileKind::kBoard, kEverybody, {}}, {});
   if (!file.ok()) return file.status();
   file_ = *file;
   counts_ = new (files_.data({*file_, 0})) wire::HalfWord[kCounts];

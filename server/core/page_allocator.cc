@@ -33,7 +33,7 @@ absl::StatusOr<wire::FileRange> PageAllocator::allocate(std::uint32_t units) {
   const bool daemon_writes = wire::to_int(kind_.owner) == 0;
   auto memory = source_.create_pages(kind_.file_bytes, daemon_writes);
   if (!memory.ok()) return memory.status();
-  auto id = files_.add({std::move(*memory), kind_.kind, kind_.domain, kind_.owner});
+  auto id = files_.add({std::move(*memory), kind_.kind, kind_.domain, kind_.owner}, kind_.payer);
   if (!id.ok()) return id.status();
   pages_.push_back(Page{*id, Arena(kind_.file_bytes)});
   if (kind_.header_bytes != 0) {

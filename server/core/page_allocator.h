@@ -19,6 +19,7 @@ class PageAllocator {
     std::uint64_t file_bytes = 0;
     AccessDomain domain;
     wire::SessionId owner{0};  // 0: the daemon writes these pages
+    uid_t payer = 0;           // whom the files are charged to
     // At the beginning of each file: for the owner, not handed out. Whole units.
     std::uint64_t header_bytes = 0;
   };

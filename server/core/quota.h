@@ -1,6 +1,6 @@
-// What each uid uses, and its limits. The daemon has one for arrays and sessions, and each device
-// one for the bytes there. Every charge is a value that takes itself back when it dies,
-// so that nothing can be forgotten. Not thread-safe.
+// What each uid uses, and its limits. The daemon has one for arrays, sessions and descriptors, and
+// each device one for the bytes there. Every charge is a value that takes itself back when it dies,
+// so that nothing can be forgotten; at the end none is left. Not thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -19,6 +19,14 @@ struct Usage {
   std::uint64_t bytes = 0;
   std::uint64_t arrays = 0;
   std::uint64_t sessions = 0;
+  std::uint64_t descriptors = 0;  // of the daemon's, as many as its sessions and files may take
+};
+
+// What the daemon has for all users. A user may have half of it, and all together leave an eighth
+// to root and the daemon's own user, who are bound by their limits alone.
+struct Supply {
+  std::uint64_t descriptors = 0;  // 0: without end
+  uid_t own_uid = 0;
 };
 
 class Quota {
@@ -50,12 +58,16 @@ class Quota {
   explicit Quota(const Usage& limits, std::string_view options = "quota_",
                  std::string device = "host")
       : limits_(limits), options_(options), device_(std::move(device)) {}
+  ~Quota();
+  Quota(const Quota&) = delete;
+  Quota& operator=(const Quota&) = delete;
 
   // kQuotaExceeded, with nothing changed.
   absl::StatusOr<Charge> charge(uid_t uid, const Usage& amount);
   const Usage& limits() const { return limits_; }
   // For charges from now on: what a uid has beyond them stays.
   void set_limits(const Usage& limits) { limits_ = limits; }
+  void set_supply(const Supply& supply) { supply_ = supply; }
   Usage used_by(uid_t uid) const {
     const auto it = usage_.find(uid);
     return it == usage_.end() ? Usage{} : it->second;
@@ -64,7 +76,10 @@ class Quota {
   const absl::node_hash_map<uid_t, Usage>& usage() const { return usage_; }
 
  private:
+  absl::Status check_supply(uid_t uid, std::uint64_t descriptors) const;
+
   Usage limits_;
+  Supply supply_;
   const std::string_view options_;
   const std::string device_;
   absl::node_hash_map<uid_t, Usage> usage_;

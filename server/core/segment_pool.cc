@@ -65,7 +65,8 @@ absl::Status SegmentPool::add(const Growth& growth,
                               absl::StatusOr<std::unique_ptr<SharedMemory>> memory) {
   absl::Status status = memory.status();
   if (status.ok()) {
-    const auto id = files_.add({std::move(*memory), wire::FileKind::kSegment, growth.domain, {}});
+    const auto id = files_.add({std::move(*memory), wire::FileKind::kSegment, growth.domain, {}},
+                               growth.domain.uid);
     if (id.ok()) {
       classes_[growth.domain].push_back(Segment{*id, Arena(growth.size_bytes), ++emptied_});
       warm_bytes_ += growth.size_bytes;

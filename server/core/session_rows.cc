@@ -22,7 +22,7 @@ absl::StatusOr<FileRange> SessionRows::take(Session& session, const Array& array
     pages = std::make_unique<PageAllocator>(
         files_, pages_,
         PageAllocator::Kind{wire::FileKind::kSessionPage, wire::kSessionPageBytes, array.domain,
-                            session.id, wire::kSessionCountsBytes});
+                            session.id, session.peer.uid, wire::kSessionCountsBytes});
   }
   return pages->allocate(kind == RowKind::kReader ? wire::reader_row_units(slots)
                                                   : wire::writer_row_units(slots));

@@ -41,6 +41,8 @@ std::uint64_t fill_quotas(const Broker& broker, const PeerIdentity& viewer,
     quota.set_arrays_limit(broker.quota().limits().arrays);
     quota.set_sessions(usage.sessions);
     quota.set_sessions_limit(broker.quota().limits().sessions);
+    quota.set_descriptors(usage.descriptors);
+    quota.set_descriptors_limit(broker.quota().limits().descriptors);
   }
   return array_bytes;
 }

@@ -5,6 +5,7 @@
 #include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "memlease/v1/admin.pb.h"
+#include "tests/support/eventually.h"
 #include "tests/support/peer.h"
 #include "tests/support/private_daemon.h"
 
@@ -104,6 +105,24 @@ TEST(Limits, HoldForCreatesAtOnce) {
   ASSERT_TRUE(status.ok());
   EXPECT_EQ(status->memory_bytes(), std::uint64_t{64} << 20) << "more than one segment";
   EXPECT_EQ(status->warm_bytes(), 0U);
+}
+
+TEST(Limits, OfDescriptorsCountProcessesAndTheirFiles) {
+  PrivateDaemon daemon({"--quota-descriptors=17", "--warm-bytes=0", "--log-level=error"});
+  Peer first(daemon.directory());
+  Peer second(daemon.directory());
+  ASSERT_TRUE(first.ask("connect").ok());
+  ASSERT_TRUE(second.ask("connect").ok());
+  ASSERT_TRUE(first.ask("create a 3 600 64 session").ok()) << "a segment, a board, takeover rows";
+  const Answer refused = first.ask("put a 1000");
+  EXPECT_EQ(refused.code, "QuotaExceeded") << refused.describe();
+  EXPECT_THAT(refused.text, HasSubstr("17 of its 17 descriptors"));
+  const auto status = daemon.admin().status();
+  ASSERT_TRUE(status.ok());
+  EXPECT_EQ(status->quotas(0).descriptors(), 17U);
+  EXPECT_EQ(status->quotas(0).descriptors_limit(), 17U);
+  second.kill();
+  EXPECT_TRUE(eventually([&] { return first.ask("put a 1000").ok(); }));
 }
 
 TEST(Limits, OfSessionsCountProcesses) {

@@ -125,6 +125,7 @@ TEST_F(ConfigTest, EachOptionCanBeSetByFlagVariableAndFile) {
       {"quota_bytes", {"1000", "1000"}},
       {"quota_arrays", {"7", "7"}},
       {"quota_sessions", {"8", "8"}},
+      {"quota_descriptors", {"9", "9"}},
       {"gpu_memory_limit_bytes", {"40GiB", "\"40GiB\""}},
       {"gpu_quota_bytes", {"2GiB", "\"2GiB\""}},
       {"event_waits", {"host", "\"host\""}},

@@ -240,6 +240,44 @@ TEST(BrokerQuota, CountsTheBytesOfAllSlotsUntilTheyAreReturned) {
   EXPECT_TRUE(world.try_create(session, spec_of("c")).ok());
 }
 
+// A session's seven, a segment, a board, and takeover rows; rows of a reader are the reader's.
+TEST(BrokerQuota, CountsTheDescriptorsOfSessionsAndFiles) {
+  BrokerWorld world;
+  const auto used = [&](uid_t uid) { return world.broker.quota().used_by(uid).descriptors; };
+  Session& owner = world.connect(1000);
+  Session& reader = world.connect(1001);
+  EXPECT_EQ(used(1000), 7U);
+  const auto id = world.create(owner, spec_of("a", 0604));
+  EXPECT_EQ(used(1000), 7U + 3U);
+  world.create(owner, spec_of("b", 0604));
+  EXPECT_EQ(used(1000), 7U + 3U) << "in the same files";
+  world.open(reader, "a");
+  world.subscribe(reader, id);
+  EXPECT_EQ(used(1000), 7U + 3U);
+  EXPECT_EQ(used(1001), 7U + 1U);
+  world.broker.exited(reader.id);
+  EXPECT_EQ(used(1001), 0U);
+  world.broker.exited(owner.id);
+  EXPECT_EQ(used(1000), 0U);
+}
+
+TEST(BrokerQuota, WhoTakesAllDescriptorsTakesHisOwn) {
+  BrokerWorld world({{}, {0, 0, 0, 30}});
+  Session& session = world.connect(1000);
+  std::uint32_t made = 0;
+  absl::Status refused;
+  for (; refused.ok(); ++made) {  // each in files of its own
+    const std::uint32_t mode = 0600 | (made & 3) << 4 | (made >> 2 & 3) << 1;
+    refused = world.try_create(session, spec_of(std::to_string(made), mode)).status();
+    ASSERT_LT(made, 15U);
+  }
+  EXPECT_EQ(code_of(refused), ErrorCode::kQuotaExceeded);
+  EXPECT_THAT(wire::message_of(refused), HasSubstr("of its 30 descriptors"));
+  EXPECT_THAT(wire::hint_of(refused), HasSubstr("quota_descriptors"));
+  EXPECT_EQ(world.broker.catalog().size(), made - 1);
+  EXPECT_TRUE(world.try_create(world.connect(1001), spec_of("other")).ok());
+}
+
 TEST(BrokerQuota, ChargesTheOwnerOfTheArrayNotWhoeverReadsIt) {
   BrokerWorld world({{}, {0, 1, 0}});
   world.create(world.connect(1000), spec_of("a", 0604));

@@ -24,12 +24,13 @@ constexpr std::uint32_t kNumbers = 64;
 
 struct Table {
   FakeMemory memory;
-  FileTable files{{}, kNumbers};
+  Quota quota{{}};
+  FileTable files{quota, {}, kNumbers};
 
   absl::StatusOr<FileId> add() {
     auto pages = memory.create_pages(4096, true);
     EXPECT_TRUE(pages.ok()) << pages.status();
-    return files.add({std::move(*pages), wire::FileKind::kBoard, {1000, 1000, 0600}, {}});
+    return files.add({std::move(*pages), wire::FileKind::kBoard, {1000, 1000, 0600}, {}}, 1000);
   }
   FileId added() {
     const auto id = add();

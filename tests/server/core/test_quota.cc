@@ -25,9 +25,12 @@ TEST(Quota, ChargesEachUidOnItsOwn) {
 }
 
 TEST(Quota, RefusesEachKindByItsOwnLimitAndSaysWhich) {
-  Quota quota({10, 2, 3});
-  for (const auto& [amount, word] : std::vector<std::pair<Usage, std::string>>{
-           {{11, 0, 0}, "bytes"}, {{0, 3, 0}, "arrays"}, {{0, 0, 4}, "sessions"}}) {
+  Quota quota({10, 2, 3, 4});
+  for (const auto& [amount, word] :
+       std::vector<std::pair<Usage, std::string>>{{{11, 0, 0}, "bytes"},
+                                                  {{0, 3, 0}, "arrays"},
+                                                  {{0, 0, 4}, "sessions"},
+                                                  {{0, 0, 0, 5}, "descriptors"}}) {
     const auto charge = quota.charge(5, amount);
     EXPECT_EQ(code_of(charge.status()), ErrorCode::kQuotaExceeded);
     EXPECT_THAT(wire::message_of(charge.status()), HasSubstr(word));
@@ -50,6 +53,30 @@ TEST(Quota, ARefusalOfBytesSaysWhere) {
   Quota quota({10, 1, 0}, "gpu_quota_", "GPU-1");
   EXPECT_THAT(wire::message_of(quota.charge(5, {11, 0, 0}).status()), HasSubstr("bytes on GPU-1,"));
   EXPECT_THAT(wire::message_of(quota.charge(5, {0, 2, 0}).status()), HasSubstr("1 arrays, "));
+}
+
+TEST(Quota, OfASupplyAUserHasHalfAndAnEighthIsKeptForRoot) {
+  constexpr uid_t kOwn = 50;
+  Quota quota({});
+  quota.set_supply({80, kOwn});
+  std::vector<Quota::Charge> charges;
+  const auto take = [&](uid_t uid, std::uint64_t descriptors) {
+    auto charge = quota.charge(uid, {0, 0, 0, descriptors});
+    if (charge.ok()) charges.push_back(*std::move(charge));
+    return charge.status();
+  };
+  EXPECT_TRUE(take(1, 40).ok());
+  const auto refused = take(1, 1);
+  EXPECT_EQ(code_of(refused), ErrorCode::kQuotaExceeded);
+  EXPECT_THAT(wire::message_of(refused), HasSubstr("uid 1 would have 41 and all users together 41 "
+                                                   "of the 80 descriptors"));
+  EXPECT_TRUE(take(2, 30).ok());
+  EXPECT_EQ(code_of(take(3, 1)), ErrorCode::kQuotaExceeded) << "the rest is root's";
+  EXPECT_TRUE(take(0, 5).ok());
+  EXPECT_TRUE(take(kOwn, 5).ok());
+  charges.erase(charges.begin());
+  EXPECT_TRUE(take(3, 40).ok()) << "what root has does not count";
+  EXPECT_TRUE(quota.charge(3, {0, 1, 0}).ok()) << "nor do arrays";
 }
 
 TEST(Quota, RefusalChangesNothing) {

@@ -40,7 +40,8 @@ struct Pool {
     return at.ok() ? *at : FileRange{};
   }
   FakeMemory memory;
-  FileTable files;
+  Quota quota{{}};
+  FileTable files{quota};
   SegmentPool segments;
 };
 
