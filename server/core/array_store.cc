@@ -43,7 +43,17 @@ absl::Status ArrayStore::charge(Array& array) {
     Quota& host = devices_.at(kHost).quota;
     if (auto status = charge(host, {array.attribute_bytes, 0, 0}); !status.ok()) return status;
   }
-  return charge(devices_.at(array.spec.device).quota, {array.slot_bytes * array.spec.slots, 0, 0});
+  auto slots = charge_slots(array, array.spec.slots);
+  if (!slots.ok()) return slots.status();
+  array.charges.push_back(*std::move(slots));
+  return absl::OkStatus();
+}
+
+// Whole places: else tiny slots would take memory that nobody is charged for.
+absl::StatusOr<Quota::Charge> ArrayStore::charge_slots(const Array& array, std::uint64_t slots) {
+  Device& device = devices_.at(array.spec.device);
+  const std::uint64_t bytes = device.segments.place_bytes(array.slot_bytes) * slots;
+  return device.quota.charge(array.domain.uid, {bytes, 0, 0});
 }
 
 absl::StatusOr<ArrayStore::Creation> ArrayStore::create(const wire::ArraySpec& spec,
@@ -96,8 +106,7 @@ absl::StatusOr<std::optional<SegmentPool::Growth>> ArrayStore::place_slots(Array
 }
 
 absl::StatusOr<std::optional<SegmentPool::Growth>> ArrayStore::add_slot(Array& array) {
-  auto bytes =
-      devices_.at(array.spec.device).quota.charge(array.domain.uid, {array.slot_bytes, 0, 0});
+  auto bytes = charge_slots(array, 1);
   if (!bytes.ok()) return bytes.status();
   auto growth = place_slots(array, array.slots.size() + 1);
   if (!growth.ok()) return growth.status();

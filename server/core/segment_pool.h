@@ -35,6 +35,8 @@ class SegmentPool {
   SegmentPool(FileTable& files, DeviceBackend& backend, const Limits& limits);
   DeviceBackend& backend() const { return backend_; }
 
+  // What a place of this size takes: with what follows it until the next one may begin.
+  std::uint64_t place_bytes(std::uint64_t size_bytes) const;
   // A place in the segments that are there, if there is one. A size of 0 gets a place, too.
   std::optional<wire::FileRange> place(const AccessDomain& domain, std::uint64_t size_bytes);
 
@@ -72,7 +74,6 @@ class SegmentPool {
   };
   using Class = std::vector<Segment>;
 
-  std::uint64_t place_bytes(std::uint64_t size_bytes) const;
   std::uint64_t next_segment_bytes(const AccessDomain& domain, std::uint64_t needed_bytes) const;
   absl::Status make_room(std::uint64_t size_bytes);
   // Gives the segment that has been empty longest back to the system. False if there is none.

@@ -37,7 +37,7 @@ def test_it_tells_what_it_does_from_start_to_end(start):
     assert service.heard == ["READY=1"], "nothing comes before it"
     service.must_hear("STATUS=serving 0 arrays, 0 B, 0 sessions")
     client = Client(str(service.directory))
-    service.must_hear("STATUS=serving 1 array, 384 B, 1 session")
+    service.must_hear("STATUS=serving 1 array, 768 B, 1 session")
     service.signal(signal.SIGTERM)
     service.must_hear(f"STATUS=ending: waiting for leases of pid {client.pid}")
     client.end()

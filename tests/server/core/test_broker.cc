@@ -315,7 +315,7 @@ TEST(Broker, ADrainingDaemonBeginsNothingAndTellsTheClientsPages) {
 
 // Memory is made without the core, so several creates of a uid may be under way at once.
 TEST(Broker, ChargesAnArrayWhileItsMemoryIsMade) {
-  constexpr std::uint64_t kArrayBytes = 3 * 4 * 8 * 4;
+  constexpr std::uint64_t kArrayBytes = std::uint64_t{3} * 256;
   BrokerWorld world({{0, 0}, {kArrayBytes, 0, 0}});
   Session& session = world.connect(1000);
   const auto growth_of = [&](const std::string& name) {

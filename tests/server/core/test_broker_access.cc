@@ -225,7 +225,7 @@ TEST(BrokerQuota, CountsSessionsUntilTheirProcessHasExited) {
 }
 
 TEST(BrokerQuota, CountsTheBytesOfAllSlotsUntilTheyAreReturned) {
-  const std::uint64_t bytes = 3 * 4 * 8 * 4;
+  const std::uint64_t bytes = std::uint64_t{3} * 256;
   BrokerWorld world({{}, {2 * bytes, 0, 0}});
   Session& session = world.connect(1000);
   const auto id = world.create(session, spec_of("a"));
@@ -238,6 +238,16 @@ TEST(BrokerQuota, CountsTheBytesOfAllSlotsUntilTheyAreReturned) {
   row.holds()[0].store(0);
   ASSERT_TRUE(world.broker.leave(session, id, 1).ok());
   EXPECT_TRUE(world.try_create(session, spec_of("c")).ok());
+}
+
+TEST(BrokerQuota, CountsWholePlaces) {
+  BrokerWorld world({{}, {65 * 256, 0, 0}});
+  Session& session = world.connect(1000);
+  auto spec = spec_of("a", 0600, 64);
+  spec.shape = {1};
+  world.create(session, spec);
+  EXPECT_EQ(world.broker.host().quota.used_by(1000).bytes, 64U * 256);
+  EXPECT_EQ(code_of(world.try_create(session, spec_of("b")).status()), ErrorCode::kQuotaExceeded);
 }
 
 // A session's seven, a segment, a board, and takeover rows; rows of a reader are the reader's.

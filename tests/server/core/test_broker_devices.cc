@@ -69,7 +69,7 @@ TEST_F(BrokerDevices, AnArrayHasAnEventForEachSlotUntilNobodyHasThemOpen) {
 TEST_F(BrokerDevices, ItsLimitsAreApartFromTheHosts) {
   FakeGpu limited("GPU-2");
   BrokerWorld limited_world{{{}, {1000, 0, 0}}};
-  const std::uint64_t bytes = wire::size_bytes_of(on_gpu("a")) * 2;
+  const std::uint64_t bytes = limited.alignment_bytes(wire::size_bytes_of(on_gpu("a"))) * 2;
   limited_world.broker.add_device(limited,
                                   {{2 << 20, 0, "gpu_memory_limit_bytes"}, bytes, "gpu_quota_"});
   Session& session = limited_world.connect(1000);

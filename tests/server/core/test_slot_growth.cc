@@ -17,6 +17,8 @@ using testing::spec_of;
 using wire::code_of;
 using wire::ErrorCode;
 
+constexpr std::uint64_t kPlaceBytes = 256;  // of one of its slots
+
 // An array of two slots, whose writer has published version 1 in slot 0; a reader that holds
 // slot 1.
 class SlotGrowthTest : public ::testing::Test {
@@ -71,7 +73,7 @@ TEST_F(SlotGrowthTest, ASlotIsAddedWhileTheOthersAreHeld) {
   EXPECT_EQ(wire::unpack_place(array().board->places(array().layout())[0].load()),
             array().slots.back());
   EXPECT_GT(array().board->event_count.load(), events) << "the writer may sleep by now";
-  EXPECT_EQ(world_.broker.host().quota.used_by(1000).bytes, 3 * array().slot_bytes);
+  EXPECT_EQ(world_.broker.host().quota.used_by(1000).bytes, 3 * kPlaceBytes);
   EXPECT_EQ(world_.broker.added_slots(), 1U);
 }
 
@@ -141,7 +143,7 @@ TEST_F(SlotGrowthTest, AnIdleSlotGoesAtTheSecondLook) {
   EXPECT_EQ(shrunk[0].slots, 2U);
   EXPECT_EQ(shrunk[0].bytes, array().slot_bytes);
   EXPECT_EQ(slots(), 2U);
-  EXPECT_EQ(world_.broker.host().quota.used_by(1000).bytes, 2 * array().slot_bytes);
+  EXPECT_EQ(world_.broker.host().quota.used_by(1000).bytes, 2 * kPlaceBytes);
   EXPECT_EQ(world_.broker.added_slots(), 0U);
 }
 
@@ -227,7 +229,7 @@ TEST_F(SlotGrowthOfAFixedArray, IsRefused) {
 
 class SlotGrowthWithinAQuota : public SlotGrowthTest {
  protected:
-  SlotGrowthWithinAQuota() : SlotGrowthTest(4, 2 * 4 * 8 * 4) {}
+  SlotGrowthWithinAQuota() : SlotGrowthTest(4, 2 * kPlaceBytes) {}
 };
 TEST_F(SlotGrowthWithinAQuota, IsRefusedWithItsReason) {
   expect_refusal(add(writer_, 2), ErrorCode::kQuotaExceeded, "bytes on host");

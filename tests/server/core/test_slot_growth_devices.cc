@@ -144,7 +144,7 @@ TEST_F(SlotGrowthOnAGpu, WithoutAnEventThereIsNoSlot) {
   EXPECT_EQ(array().slots.size(), 2U);
   EXPECT_EQ(world_.broker.added_slots(), 0U);
   EXPECT_EQ(world_.broker.devices().all().at("GPU-1").quota.used_by(1000).bytes,
-            2 * array().slot_bytes);
+            2 * gpu_.alignment_bytes(array().slot_bytes));
   gpu_.events_left = 1;
   EXPECT_TRUE(add(2).ok());
 }
