@@ -389,7 +389,11 @@ std::uint32_t Broker::take_idle_slots() {
 
 absl::Status Broker::leave(Session& session, ArrayId id, std::uint32_t opens) {
   const auto it = session.memberships.find(id);
-  if (it == session.memberships.end()) return not_open(id);
+  if (it == session.memberships.end()) {
+    // A withdrawn array may have been left by nobody's asking.
+    const Array* const gone = catalog_.find(id);
+    return gone == nullptr || gone->withdrawn ? absl::OkStatus() : not_open(id);
+  }
   Membership& membership = it->second;
   if (opens < membership.opens) {
     membership.opens -= opens;

@@ -50,15 +50,28 @@ bool Reclaimer::give_back_unused() {
   return more;
 }
 
+namespace {
+
+// Of an array that is withdrawn: it would stay as long as a client lives that never says that it
+// leaves. But rows are the session's until it says so: a thread with an old handle may still come.
+void forget_unless_it_has_rows(Session& session, ArrayId id) {
+  const auto it = session.memberships.find(id);
+  if (!it->second.reader_row && !it->second.writer_row) session.memberships.erase(it);
+}
+
+}  // namespace
+
 // Of a withdrawn array. Who uses nothing now can use nothing any more. Where there are events all
 // members leave by themselves, or exit: they have them open, and must not find them destroyed.
 void Reclaimer::detach_unused(Array& array) {
+  const ArrayId array_id = array.id;
   const std::vector<SessionId> members = array.members;
   for (const SessionId id : members) {
     Session& session = *parts_.sessions.find(id);
     if (array.write_events->empty() && !in_use(session, session.memberships.at(array.id), array)) {
       const bool last = array.members.size() == 1;
       detach(session, array, Departure::kLeft);
+      forget_unless_it_has_rows(session, array_id);
       if (last) return;
     }
   }

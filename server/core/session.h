@@ -19,7 +19,7 @@
 namespace memlease::server {
 
 // What a session has of one array. Rows stay its own until it leaves or exits, even where the array
-// has gone meanwhile.
+// has gone meanwhile; without rows it goes with the array.
 struct Membership {
   std::optional<wire::FileRange> reader_row;
   wire::Word* entry = nullptr;  // on the board; nullptr: not subscribed (any more)

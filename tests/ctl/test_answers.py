@@ -211,7 +211,9 @@ def test_status_counts(daemon, client):
     assert status["memory_bytes"] >= status["array_bytes"] >= 3 * 128
     assert len(status["incarnation"]) == 32
     assert status["draining"] is False
-    assert os.geteuid() in [quota["uid"] for quota in status["quotas"]]
+    [mine] = [quota for quota in status["quotas"] if quota["uid"] == os.geteuid()]
+    assert mine["descriptors_limit"] == 16384
+    assert mine["descriptors"] >= 7 + 3, "a process, a segment, a board, takeover rows"
 
 
 def test_withdraw_takes_the_name_away(daemon, client):

@@ -297,6 +297,28 @@ TEST(Broker, GoodbyeEndsTheSessionUnlessItLies) {
   EXPECT_EQ(world.memory.live(), FakeMemory::Live{});
 }
 
+TEST(Broker, WhoNeverLeavesKeepsNothingOfArraysThatHaveGone) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  Session& reader = world.connect(1001);
+  const auto subscribed = world.create(owner, spec_of("a", 0604));
+  world.open(reader, "a");
+  world.subscribe(reader, subscribed);
+  ASSERT_TRUE(world.broker.withdraw(owner.peer, "a").ok());
+  EXPECT_TRUE(reader.memberships.contains(subscribed)) << "its row may still be looked at";
+  EXPECT_TRUE(world.broker.leave(reader, subscribed, 1).ok());
+
+  for (int i = 0; i < 10; ++i) {
+    const auto id = world.create(owner, spec_of("b", 0604));
+    world.open(reader, "b");
+    ASSERT_TRUE(world.broker.withdraw(owner.peer, "b").ok());
+    EXPECT_TRUE(world.broker.leave(owner, id, 1).ok()) << "who says so late says nothing wrong";
+    EXPECT_EQ(code_of(world.broker.subscribe(reader, id).status()), ErrorCode::kWithdrawn);
+  }
+  EXPECT_TRUE(owner.memberships.empty());
+  EXPECT_TRUE(reader.memberships.empty());
+}
+
 TEST(Broker, ADrainingDaemonBeginsNothingAndTellsTheClientsPages) {
   BrokerWorld world;
   Session& owner = world.connect(1000);
