@@ -398,12 +398,28 @@ class Client(Closing):
         return array
 
     @overload
-    def get(self, name: str, out: None = ..., *, timeout: float | None = ...) -> "NDArray[Any]": ...
+    def get(
+        self,
+        name: str,
+        out: None = ...,
+        *,
+        timeout: float | None = ...,
+        owner: int | str | None = ...,
+    ) -> "NDArray[Any]": ...
     @overload
-    def get(self, name: str, out: Out, *, timeout: float | None = ...) -> Out: ...
-    def get(self, name: str, out: Any = None, *, timeout: float | None = None) -> Any:
-        """Copy the current version of an array out; see `Array.get`."""
-        return self.open(name).get(out, timeout=timeout)
+    def get(
+        self, name: str, out: Out, *, timeout: float | None = ..., owner: int | str | None = ...
+    ) -> Out: ...
+    def get(
+        self,
+        name: str,
+        out: Any = None,
+        *,
+        timeout: float | None = None,
+        owner: int | str | None = None,
+    ) -> Any:
+        """Copy the current version of an array out; see `Array.get`, and `open` for `owner`."""
+        return self.open(name, owner=owner).get(out, timeout=timeout)
 
     def close(self) -> None:
         """Close the connection and the arrays that it has opened.

@@ -44,6 +44,7 @@ def test_an_owner_can_be_required(memlease_client):
     for call in (
         lambda: memlease_client.open("a", owner=someone),
         lambda: memlease_client.wait_for("a", owner=someone),
+        lambda: memlease_client.get("a", owner=someone),
         lambda: create(exist_ok=True, owner=someone),
     ):
         with pytest.raises(memlease.Denied, match=f"of uid {mine}, not of uid {someone}"):
