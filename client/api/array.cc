@@ -79,6 +79,19 @@ Array::Array(std::shared_ptr<ArrayHandle> handle, bool created) noexcept
 
 OpenArray& Array::state() const { return handle_->array(); }
 
+std::int64_t Array::count_of(DType dtype) const {
+  const wire::ArraySpec& spec = state().spec();
+  if (!(dtype == this->dtype())) {
+    throw_error(wire::make_error(wire::ErrorCode::kInvalidArgument,
+                                 fmt::format("'{}' has elements of {}, not of {}", spec.name,
+                                             name_of(this->dtype()), name_of(dtype)),
+                                 "Use a std::vector of the array's own element type."));
+  }
+  std::int64_t count = 1;
+  for (const std::int64_t extent : spec.shape) count *= extent;
+  return count;
+}
+
 const std::string& Array::name() const { return handle_->home_array().name(); }
 
 DType Array::dtype() const {

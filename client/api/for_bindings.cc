@@ -1,6 +1,7 @@
 #include <memlease/for_bindings.h>
 
 #include "client/api/throw.h"
+#include "client/arrays/begin_write.h"
 #include "client/arrays/open_array.h"
 #include "client/arrays/release_views.h"
 #include "client/ordering/element_layout.h"
@@ -14,6 +15,23 @@ std::uint64_t ForBindings::publish(WriteLease& lease, Stream stream, bool late_w
 bool ForBindings::is_strict(const WriteLease& lease) noexcept { return lease.strict_; }
 
 bool ForBindings::is_empty(const WriteLease& lease) noexcept { return !lease.used_; }
+
+bool ForBindings::is_unspecified(const WriteLease& lease) noexcept {
+  return !lease.used_ && lease.state_ != nullptr && lease.state_->slots() != 1;
+}
+
+void ForBindings::begin_with_current(WriteLease& lease) {
+  if (!is_unspecified(lease)) return;
+  OpenArray& array = lease.live();
+  if (array.gpu() != nullptr || array.board().elsewhere.load() != 0 ||
+      array.writing().slot_writer()->current().version == 0) {
+    return;
+  }
+  check(copy_current_to(array, lease.slot_, [&] {
+    return array.session().check_interrupt(lease.streams_.interrupt_check);
+  }));
+  lease.used_ = true;
+}
 
 bool ForBindings::would_lose(const WriteLease& lease) noexcept {
   return lease.state_ != nullptr && lease.used_ && !lease.state_->forked();

@@ -64,8 +64,10 @@ namespace {
 // The array of a lease that has not ended, in the process that took it. `end`: what ends one.
 OpenArray& live_state(OpenArray* state, std::string_view end) {
   if (state == nullptr) {
-    throw_error(wire::make_error(wire::ErrorCode::kClosed,
-                                 fmt::format("this lease has ended: {}", end), "Take a new one."));
+    throw_error(wire::make_error(
+        wire::ErrorCode::kClosed, fmt::format("this lease has ended: {}", end),
+        "Take a new one. What is to outlive a lease is kept by what was made from it: in Python "
+        "lease.array or a copy of it, in C++ lease.pin()."));
   }
   if (state->forked()) check(state->session().usable());
   return *state;

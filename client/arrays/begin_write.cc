@@ -372,27 +372,27 @@ absl::Status begin_update(OpenArray& array, WaitLimit& wait_limit, WriteAttempt&
 }
 
 absl::Status copy_current(OpenArray& array, WaitLimit& wait_limit, const WriteAttempt& attempt) {
+  auto status = copy_current_to(array, attempt.slot, [&] { return wait_limit.check_interrupt(); });
+  if (!status.ok()) array.end_write(attempt.slot, attempt.version, false);
+  return status;
+}
+
+absl::Status copy_current_to(OpenArray& array, std::uint32_t slot, InterruptCheck interrupt) {
   const wire::Publication current = array.writing().slot_writer()->current();
   if (current.version == 0) {
-    array.end_write(attempt.slot, attempt.version, false);
     return make_error(array.slots() == 1 ? ErrorCode::kWriteAborted : ErrorCode::kInvalidArgument,
                       fmt::format("'{}' has no version that could be updated", array.name()),
                       "Use write() and fill the whole array.");
   }
-  const auto check = [&] { return wait_limit.check_interrupt(); };
-  absl::Status status;
   // A device copies out of an added slot as a reader does.
-  if (array.gpu() != nullptr && array.is_added(current.slot)) status = array.reader(check).status();
-  // Nobody but this process could begin to overwrite the current version, so it stays mapped.
-  if (status.ok()) status = array.map_slot(current.slot, check);
-  if (!status.ok()) {
-    array.end_write(attempt.slot, attempt.version, false);
-    return status;
+  if (array.gpu() != nullptr && array.is_added(current.slot)) {
+    if (auto status = array.reader(interrupt).status(); !status.ok()) return status;
   }
+  // Nobody but this process could begin to overwrite the current version, so it stays mapped.
+  if (auto status = array.map_slot(current.slot, interrupt); !status.ok()) return status;
   // A device copies on the lease's stream.
-  if (attempt.slot != current.slot && array.gpu() == nullptr) {
-    std::memcpy(array.write_data(attempt.slot), array.read_data(current.slot),
-                array.answer().slot_bytes);
+  if (slot != current.slot && array.gpu() == nullptr) {
+    std::memcpy(array.write_data(slot), array.read_data(current.slot), array.answer().slot_bytes);
     crash_point("update.copied");
     array.session().count_copy();
   }

@@ -224,13 +224,13 @@ PyObject* repr(PyObject* self) {
 
 template <typename Lease>
 PyObject* get_item(PyObject* self, PyObject* key) {
-  return guarded([&] { return PyObject_GetItem(lease_of<Lease>(self).numpy().ptr(), key); });
+  return guarded([&] { return PyObject_GetItem(lease_of<Lease>(self).elements().ptr(), key); });
 }
 
 // For iteration.
 template <typename Lease>
 PyObject* get_row(PyObject* self, Py_ssize_t index) {
-  return guarded([&] { return PySequence_GetItem(lease_of<Lease>(self).numpy().ptr(), index); });
+  return guarded([&] { return PySequence_GetItem(lease_of<Lease>(self).elements().ptr(), index); });
 }
 
 int set_item(PyObject* self, PyObject* key, PyObject* value) {
@@ -316,7 +316,7 @@ PyGetSetDef* properties() {
       {"dtype", &get_dtype<Lease>, nullptr, "Element type, as of the array.", nullptr},
       {"dtype_name", &get<Lease, &Inside::dtype>, nullptr,
        "Name of the element type, such as 'float32' or 'bfloat16'.", nullptr},
-      {"array", &get<Lease, &Inside::numpy>, &set_array<Lease>, kArrayDoc, nullptr},
+      {"array", &get<Lease, &Inside::array_attribute>, &set_array<Lease>, kArrayDoc, nullptr},
       {"__cuda_array_interface__", &get_cuda_interface<Lease>, nullptr, kCudaInterfaceDoc, nullptr},
       {Inside::kReadonly ? "released" : "ended", &get<Lease, &Inside::ended>, nullptr,
        Inside::kReadonly ? "True once the lease has ended."

@@ -77,6 +77,37 @@ const py::object& PyLease<Lease>::numpy() {
 }
 
 template <typename Lease>
+const py::object& PyLease<Lease>::elements() {
+  if constexpr (!kReadonly) {
+    if (!on_device() && internal::ForBindings::is_unspecified(lease_)) {
+      without_gil([&] { internal::ForBindings::begin_with_current(lease_); });
+    }
+  }
+  return numpy();
+}
+
+template <typename Lease>
+const py::object& PyLease<Lease>::array_attribute() {
+  if constexpr (!kReadonly) is_first_array_ = internal::ForBindings::is_unspecified(lease_);
+  return numpy();
+}
+
+// `lease.array += x` comes here with the array that it has changed, and `lease.array = x` is wrong.
+template <typename Lease>
+void PyLease<Lease>::set_array_attribute(py::handle value) {
+  if (!numpy().is(value)) {
+    throw py::attribute_error(
+        "the array of a lease cannot be another one: fill it, as by lease[...] = values");
+  }
+  if (!is_first_array_) return;
+  throw Error(
+      ErrorCode::InvalidArgument,
+      "the bytes of a write lease of '" + array().name +
+          "' are unspecified until they are written, and lease.array was computed with them",
+      "begin with array.update(), or compute with the lease itself, as by lease[...] += 1");
+}
+
+template <typename Lease>
 py::dict PyLease<Lease>::interface() {
   if (on_device()) {
     throw py::attribute_error("__array_interface__: " + on_device_text() + "; " + kWaysToGpus);
@@ -256,6 +287,25 @@ bool PyLease<WriteLease>::fill_from_gpu(py::handle key, py::handle source) {
   return true;
 }
 
+namespace {
+
+// Is it an index of all elements: lease[...], lease[:] and lease[:, :]?
+bool is_of_all(PyObject* key) {
+  if (key == Py_Ellipsis) return true;
+  if (PySlice_Check(key)) {
+    const auto* const slice = reinterpret_cast<PySliceObject*>(key);
+    return slice->start == Py_None && slice->stop == Py_None && slice->step == Py_None;
+  }
+  if (!PyTuple_Check(key)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
+    PyObject* const index = PyTuple_GET_ITEM(key, i);
+    if (PyTuple_Check(index) || !is_of_all(index)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 template <>
 void PyLease<WriteLease>::assign(py::handle key, py::handle source) {
   if (on_device()) {
@@ -263,7 +313,7 @@ void PyLease<WriteLease>::assign(py::handle key, py::handle source) {
     if (fill_from_gpu(key, source)) return;
     throw Error(ErrorCode::Unsupported, on_device_text(), kWaysToFill);
   }
-  PyObject* const elements = numpy().ptr();
+  PyObject* const elements = (is_of_all(key.ptr()) ? numpy() : this->elements()).ptr();
   // NumPy would not wait for a queue of SYCL's.
   const py::object in_usm = usm_elements(source);
   if (in_usm) source = in_usm;
@@ -320,10 +370,11 @@ void PyLease<WriteLease>::drop(Stream stream) {
   if (is_empty) package_parts().log_empty_write(array().name);
 }
 
+// A version that nobody has filled would be one of unspecified bytes.
 template <>
 void PyLease<WriteLease>::exit(bool failed) {
   if (ended()) return;
-  if (failed) return drop(Stream());
+  if (failed || internal::ForBindings::is_unspecified(lease_)) return drop(Stream());
   try {
     publish(Stream());
   } catch (...) {

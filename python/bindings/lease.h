@@ -57,6 +57,12 @@ class PyLease {
   // The same object on each call. It and the next two are for the host's arrays, and throw for a
   // device's: Unsupported, AttributeError and BufferError.
   const py::object& numpy();
+  // The same for whoever reads it: a write lease whose bytes nobody has had begins with the current
+  // version's, as after update().
+  const py::object& elements();
+  // The same as numpy(), for the attribute `array`; and what `lease.array += x` assigns to it.
+  const py::object& array_attribute();
+  void set_array_attribute(py::handle value);
   py::dict interface();
   void fill_buffer(py::handle exporter, Py_buffer* buffer, int flags);
   // For the devices' arrays, else AttributeError.
@@ -130,6 +136,8 @@ class PyLease {
   py::object array_;
   std::shared_ptr<ArrayViews> region_;  // null: all of the array
   LeaseViews views_;
+  // Nobody has had the bytes, which are unspecified, but by the last access of `array`.
+  bool is_first_array_ = false;
 };
 
 // The Python object around a PyLease.

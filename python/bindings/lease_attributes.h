@@ -25,7 +25,7 @@ template <typename Lease>
 PyObject* get_of_array(PyObject* self, void* name) {
   return guarded([&] {
     try {
-      return PyObject_GetAttrString(lease_of<Lease>(self).numpy().ptr(),
+      return PyObject_GetAttrString(lease_of<Lease>(self).elements().ptr(),
                                     static_cast<const char*>(name));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::Unsupported) throw;
@@ -42,6 +42,7 @@ inline PyObject* call_ufunc(PyObject* /*self*/, PyObject* arguments, PyObject* k
     py::tuple inputs(given.size() - 2);
     for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = operand(given[i + 2].ptr());
     py::dict options;
+    const bool fills = keywords == nullptr || PyDict_GetItemString(keywords, "where") == nullptr;
     if (keywords != nullptr) {
       for (const auto& [name, value] : py::reinterpret_borrow<py::dict>(keywords)) {
         if (!py::isinstance<py::tuple>(value)) {
@@ -50,7 +51,9 @@ inline PyObject* call_ufunc(PyObject* /*self*/, PyObject* arguments, PyObject* k
         }
         const auto outputs = py::reinterpret_borrow<py::tuple>(value);
         py::tuple arrays(outputs.size());
-        for (std::size_t i = 0; i < arrays.size(); ++i) arrays[i] = operand(outputs[i].ptr());
+        for (std::size_t i = 0; i < arrays.size(); ++i) {
+          arrays[i] = operand(outputs[i].ptr(), fills);
+        }
         options[name] = arrays;
       }
     }
@@ -61,8 +64,9 @@ inline PyObject* call_ufunc(PyObject* /*self*/, PyObject* arguments, PyObject* k
 
 template <typename Lease>
 PyObject* to_bytes(PyObject* self, PyObject* /*nothing*/) {
-  return guarded(
-      [&] { return PyObject_CallMethod(lease_of<Lease>(self).numpy().ptr(), "tobytes", nullptr); });
+  return guarded([&] {
+    return PyObject_CallMethod(lease_of<Lease>(self).elements().ptr(), "tobytes", nullptr);
+  });
 }
 
 // For pickle and copy.

@@ -10,11 +10,15 @@
 
 namespace memlease::python {
 
-// Its array, if it is a lease; else itself. Throws for a lease of a GPU.
-inline py::object operand(PyObject* object) {
+// Its array, if it is a lease; else itself. Throws for a lease of a GPU. `fills`: all elements are
+// going to be written, and none read.
+inline py::object operand(PyObject* object, bool fills = false) {
   const py::handle handle(object);
-  if (Py_TYPE(object) == lease_type<ReadLease>) return lease_of<ReadLease>(handle).numpy();
-  if (Py_TYPE(object) == lease_type<WriteLease>) return lease_of<WriteLease>(handle).numpy();
+  if (Py_TYPE(object) == lease_type<ReadLease>) return lease_of<ReadLease>(handle).elements();
+  if (Py_TYPE(object) == lease_type<WriteLease>) {
+    auto& lease = lease_of<WriteLease>(handle);
+    return fills ? lease.numpy() : lease.elements();
+  }
   return py::reinterpret_borrow<py::object>(handle);
 }
 

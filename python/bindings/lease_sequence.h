@@ -49,13 +49,12 @@ PyObject* get_dtype(PyObject* self, void* /*closure*/) {
   });
 }
 
-// For `lease.array += 1`, which assigns the array that it has changed.
 template <typename Lease>
 int set_array(PyObject* self, PyObject* value, void* /*closure*/) {
   return guarded([&] {
-    if (lease_of<Lease>(self).numpy().ptr() == value) return 0;
-    throw py::attribute_error(
-        "the array of a lease cannot be another one: fill it, as by lease[...] = values");
+    if (value == nullptr) throw py::attribute_error("the array of a lease cannot be deleted");
+    lease_of<Lease>(self).set_array_attribute(value);
+    return 0;
   });
 }
 

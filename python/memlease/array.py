@@ -323,6 +323,12 @@ class Array(_core.Array, Closing):
             lease[...] = elements
         return lease.version
 
+    def __len__(self) -> int:
+        """Extent of the first axis."""
+        if not self.shape:
+            raise TypeError("an array of one element without axes has no length")
+        return self.shape[0]
+
     def _refuse(self, *_arguments: Any, **_keywords: Any) -> Never:
         raise Unsupported(
             "an array handle has no bytes of its own: take a lease",
@@ -337,7 +343,7 @@ class Array(_core.Array, Closing):
 
     # NumPy and pandas would make an array of one object of it, were it not for these; and PyTorch
     # and JAX would not say why they do not take it.
-    __array__ = __getitem__ = __iter__ = __len__ = _refuse
+    __array__ = __getitem__ = __iter__ = _refuse
     __dlpack__ = __dlpack_device__ = _refuse
     __setitem__ = __delitem__ = _refuse_write
 
@@ -352,7 +358,7 @@ class Array(_core.Array, Closing):
             raise AttributeError(text, name=name, obj=self)
 
     def __bool__(self) -> bool:
-        """Every handle is true; else Python would ask for its length."""
+        """Every handle is true: its length has no say."""
         return True
 
     def __repr__(self) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-from memlease.errors import ViewAlive
+from memlease.errors import AlreadyExists, ViewAlive
 
 _logger = logging.getLogger("memlease")
 _PACKAGE = os.path.dirname(__file__) + os.sep
@@ -22,6 +22,25 @@ def warn(text: str, category: type[Warning]) -> None:
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
     warnings.warn(text, category, stacklevel=level)
+
+
+@contextlib.contextmanager
+def child_explained() -> Iterator[None]:
+    """Say of a name that is taken where multiprocessing runs the main module again, in a child."""
+    try:
+        yield
+    except AlreadyExists as error:
+        frame: FrameType | None = sys._getframe()
+        while frame is not None and frame.f_globals.get("__name__") != "__mp_main__":
+            frame = frame.f_back
+        if frame is None or frame.f_code.co_name != "<module>":
+            raise
+        raise AlreadyExists(
+            f"{error.message}; this is a child of multiprocessing, which runs the main module "
+            "again",
+            'create arrays under `if __name__ == "__main__":`, and open them in functions; or '
+            "create with exist_ok",
+        ) from None
 
 
 def warn_of_views(text: str) -> None:

@@ -16,6 +16,7 @@ from memlease.arguments import (
 )
 from memlease.array import Array, Out
 from memlease.attributes import plain_attributes
+from memlease.caller import child_explained
 from memlease.closing import Closing
 from memlease.conversions import Casting
 from memlease.devices import TorchDevice, device_name
@@ -247,8 +248,8 @@ class Client(Closing):
             elements = gpu_source_of(fill, name, type_name, extents)
             if elements is None:
                 elements = _elements_to_fill(fill, type_name, extents)
-        array = Array(
-            self._core.create(
+        with child_explained():
+            handle = self._core.create(
                 name=name,
                 dtype=type_name,
                 shape=extents,
@@ -263,7 +264,7 @@ class Client(Closing):
                 attributes=plain_attributes(attributes),
                 owner=uid_of(owner),
             )
-        )
+        array = Array(handle)
         if elements is not None and array.version == 0:
             with _withdrawn_after_error(array):
                 _fill(array, elements)

@@ -13,7 +13,9 @@ from memlease.devices import TorchDevice, device_name
 from memlease.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike, NDArray
 
 # DLPack's device types, by which others name devices.
 _HOST, _CUDA = 1, 2
@@ -160,6 +162,24 @@ class MemArray(Closing):
         """Change elements, on the host: a version of its own. For many changes take a `lock`."""
         with self._array.on("host").update() as lease:
             lease[key] = value
+
+    def __len__(self) -> int:
+        """Extent of the first axis."""
+        return len(self._array)
+
+    def __iter__(self) -> "Iterator[Any]":
+        """Rows of the newest version, on the host: a copy of it."""
+        return iter(self[...])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> "NDArray[Any]":
+        """Elements of the newest version for NumPy, on the host: a copy."""
+        if copy is False:
+            raise ValueError(
+                "a MemArray gives NumPy a copy of its newest version; for a view of one take a "
+                "lease: array.read()"
+            )
+        elements: NDArray[Any] = self[...]
+        return elements if dtype is None else elements.astype(dtype, copy=False)
 
     def __dlpack__(self, **options: Any) -> Any:
         """Hand the newest version out, which stays as it is while the consumer has it."""

@@ -158,7 +158,7 @@ absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::Ar
   }
   if (existing != nullptr) {
     if (!exist_ok || !may_read(session.peer, existing->domain)) {
-      return name_is_taken(spec.name);
+      return name_is_taken(spec.name, existing->creator == session.id);
     }
     if (owner && *owner != existing->domain.uid) return of_another_user(*existing, *owner);
     wire::ArraySpec wanted = spec;

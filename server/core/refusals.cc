@@ -28,7 +28,15 @@ absl::Status no_such_device(std::string_view device, const std::vector<std::stri
       "A daemon sees the GPUs that CUDA_VISIBLE_DEVICES, or its container, leave to it.");
 }
 
-absl::Status name_is_taken(const std::string& name) {
+absl::Status name_is_taken(const std::string& name, bool own) {
+  if (own) {
+    return make_error(
+        ErrorCode::kAlreadyExists,
+        fmt::format("the name '{}' is taken, by an array that this process itself has created",
+                    name),
+        "Open it, withdraw it, or create with exist_ok: it is there until this process ends, also "
+        "where the client that created it is closed.");
+  }
   return make_error(ErrorCode::kAlreadyExists, fmt::format("the name '{}' is taken", name),
                     "Open it, withdraw it, or create with exist_ok.");
 }

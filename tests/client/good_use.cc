@@ -83,6 +83,7 @@ void exchange(const memlease::Array& left, const memlease::Array& field) {
   if (rows.axes().front().is_index()) rows = {-1};
   std::vector<float> values(12, inner(0, 0));
   lease.publish();
+  field.put(field.get<float>());
   field.get(rows, values.data(), values.size() * sizeof(float));
   field.put({Range{2, Range::kToEnd}}, values.data(), values.size() * sizeof(float));
   field.put({0, Range()}, memlease::GpuSource{values.data(), {}, {}, nullptr});

@@ -13,9 +13,11 @@
 namespace memlease::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 class Regions : public ::testing::Test {
  protected:
@@ -71,6 +73,18 @@ TEST_F(Regions, CopiesAreInCOrder) {
   const auto lease = field.read({1});
   lease.get({Range{0, 4}, 2}, column.data(), 16);
   EXPECT_THAT(column, ElementsAre(2, 8, 14, 20)) << "the lease's version, not the newest";
+}
+
+TEST_F(Regions, AVectorTakesTheWholeArrayAndGivesIt) {
+  EXPECT_EQ(field.put(std::vector<int>(24, 7)), 2U);
+  EXPECT_THAT(field.get<int>(), AllOf(SizeIs(24), Each(7)));
+  EXPECT_EQ(error_of([&] { field.put(std::vector<int>(23)); }), ErrorCode::InvalidArgument);
+  EXPECT_EQ(error_of([&] { field.put(std::vector<float>(24)); }), ErrorCode::InvalidArgument);
+  EXPECT_EQ(error_of([&] { (void)field.get<unsigned>(); }), ErrorCode::InvalidArgument);
+  EXPECT_EQ(field.version(), 2U);
+  const Array empty = client.create({"empty", dtype_of<float>(), {3, 0}});
+  EXPECT_EQ(empty.put(std::vector<float>()), 1U);
+  EXPECT_TRUE(empty.get<float>().empty());
 }
 
 TEST_F(Regions, WhatCoversAllNeedsNoVersion) {

@@ -69,12 +69,25 @@ def test_a_handle_is_no_array_of_numpy(memlease_client):
         lambda: np.add(array, 1),
         lambda: memlease_client.put("b", array),
         lambda: array[0],
-        lambda: len(array),
         lambda: list(array),
     ):
         with pytest.raises(memlease.Unsupported, match="take a lease") as caught:
             call()
         assert "lease.array" in caught.value.hint
+
+
+def test_a_handle_has_the_length_of_its_first_axis(memlease_client):
+    assert len(memlease_client.create("a", (3, 4), "f4")) == 3
+    with pytest.raises(TypeError, match="no length"):
+        len(memlease_client.create("b", (), "f4"))
+
+
+def test_a_name_that_is_taken_by_this_process_itself_is_said_to_be(memlease_client):
+    with memlease.connect(memlease_client.directory) as client:
+        client.create("a", 3)
+    with pytest.raises(memlease.AlreadyExists, match="this process itself") as caught:
+        memlease_client.create("a", 3)
+    assert "until this process ends" in caught.value.hint
 
 
 def test_an_assignment_to_a_handle_says_how_to_write(memlease_client):

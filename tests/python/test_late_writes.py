@@ -280,8 +280,10 @@ def test_strictness_from_the_environment(memlease_client, monkeypatch):
 def test_blocks_that_write_nothing_are_counted_and_logged(field, memlease_client, recwarn, caplog):
     caplog.set_level(logging.DEBUG, "memlease")
     before = memlease_client.empty_writes
-    with field.write():
-        pass
+    version = field.version
+    with field.write() as w:
+        w = np.ones(PAGES, "f4")  # for w[...] = np.ones(PAGES, "f4")
+    assert field.version == version, "a version of unspecified bytes"
     with contextlib.suppress(ZeroDivisionError), field.write():
         _ = 1 / 0
     field.write().drop()

@@ -59,6 +59,22 @@ def test_elements_are_its_own_and_checked(client):
     assert mem_array.array.version == 3, "a wrong index changes nothing"
 
 
+def test_it_is_array_like(client):
+    a = memlease.MemArray((2, 3), "f4", client=client)
+    a[...] = [[1, 2, 3], [4, 5, 6]]
+    assert np.asarray(a).tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert np.asarray(a, "i8").dtype == "i8"
+    assert np.sum(a) == 21
+    assert np.all(a == np.asarray(a))
+    assert len(a) == 2
+    assert [row.tolist() for row in a] == [[1, 2, 3], [4, 5, 6]]
+    np.asarray(a)[0] = 0
+    assert a[0, 0] == 1
+    if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
+        with pytest.raises(ValueError, match="a copy of its newest version"):
+            np.asarray(a, copy=False)
+
+
 def test_others_take_it_and_what_they_took_stays(client):
     mem_array = memlease.MemArray((3,), "f4", client=client)
     taken = np.from_dlpack(mem_array)

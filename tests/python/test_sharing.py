@@ -287,6 +287,27 @@ def test_workers_of_multiprocessing_take_arrays_as_arguments(memlease_client, me
     assert {pid for pid, _ in seen} == {worker.pid for worker in workers}
 
 
+def test_a_child_that_creates_what_its_parent_has_is_told_why(memlease_client, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(f"""
+import multiprocessing
+import memlease
+client = memlease.connect({memlease_client.directory!r})
+array = client.create("ours", 4)
+if __name__ == "__main__":
+    child = multiprocessing.get_context("spawn").Process(target=print)
+    child.start()
+    child.join()
+    print("child:", child.exitcode)
+""")
+    run = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (run.returncode, run.stdout) == (0, "child: 1\n")
+    assert "a child of multiprocessing, which runs the main module again" in run.stderr
+    assert 'if __name__ == "__main__":' in run.stderr
+
+
 def test_the_loss_of_the_daemon_is_told(memlease_daemon, memlease_client):
     array = memlease_client.put("a", np.arange(4))
     lease = array.read()

@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -201,6 +202,20 @@ class MEMLEASE_API Array {
                     const WriteOptions& options = {}) const {
     return put(Region(), source, size_bytes, options);
   }
+  // The same with a std::vector. Throws InvalidArgument also where T is not the array's type.
+  template <typename T>
+  [[nodiscard]] std::vector<T> get(const ReadOptions& options = {}) const {
+    static_assert(!std::is_same_v<T, bool>, "a std::vector<bool> has no bytes: take an array");
+    std::vector<T> elements(static_cast<std::size_t>(count_of(dtype_of<T>())));
+    get(elements.data(), elements.size() * sizeof(T), options);
+    return elements;
+  }
+  template <typename T>
+  std::uint64_t put(const std::vector<T>& elements, const WriteOptions& options = {}) const {
+    static_assert(!std::is_same_v<T, bool>, "a std::vector<bool> has no bytes: take an array");
+    count_of(dtype_of<T>());
+    return put(elements.data(), elements.size() * sizeof(T), options);
+  }
   // The same of a region's elements. What else is in the version that put() makes is the current
   // version's, as after update().
   std::uint64_t get(const Region& region, void* destination, std::uint64_t size_bytes,
@@ -239,6 +254,7 @@ class MEMLEASE_API Array {
   friend struct internal::ForBindings;
   explicit Array(std::shared_ptr<internal::ArrayHandle> handle, bool created = false) noexcept;
   internal::OpenArray& state() const;
+  std::int64_t count_of(DType dtype) const;  // of its elements, which must be of this type
   ReadLease lease_of(const internal::ReadAttempt& acquired, Stream stream) const;
   WriteLease lease_of(const internal::WriteAttempt& attempt, Stream stream) const;
   ReadLease read(const ReadOptions& options, const internal::Stop* stop) const;

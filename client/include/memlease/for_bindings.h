@@ -20,6 +20,14 @@ struct MEMLEASE_API ForBindings {
   // Nobody has asked for its bytes.
   static bool is_empty(const WriteLease& lease) noexcept;
 
+  // Its bytes are unspecified: nobody has asked for them yet, and they are not the current
+  // version's.
+  static bool is_unspecified(const WriteLease& lease) noexcept;
+  // As update(), for whoever is going to read its bytes or to write some of them: copies the
+  // current version's there, if they are unspecified, and the array is of the host and has one.
+  // Does nothing where newer versions are on the array's replicas.
+  static void begin_with_current(WriteLease& lease);
+
   // Its end would lose what somebody has written: it goes on, and its bytes have been asked for.
   static bool would_lose(const WriteLease& lease) noexcept;
 

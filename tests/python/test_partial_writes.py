@@ -1,0 +1,124 @@
+"""Write leases that are read, or written in part: nobody computes with unspecified bytes."""
+
+import memlease
+import numpy as np
+import pytest
+
+ROUNDS = 7  # more than an array has slots
+
+
+@pytest.fixture
+def field(memlease_client):
+    array = memlease_client.create("field", 4, "f8")
+    array.put([1, 2, 3, 4])
+    return array
+
+
+def double(w):
+    w[...] *= 2
+
+
+def double_the_lease(w):
+    w *= 2
+
+
+def double_by_numpy(w):
+    np.multiply(w, 2, out=w)
+
+
+def double_one_by_one(w):
+    for i in range(len(w)):
+        w[i] = w[i] * 2
+
+
+def double_rows(w):
+    w[:] = [row * 2 for row in w]
+
+
+@pytest.mark.parametrize(
+    "way", [double, double_the_lease, double_by_numpy, double_one_by_one, double_rows]
+)
+@pytest.mark.parametrize("slots", [1, 3])
+def test_what_a_lease_computes_begins_with_the_current_version(memlease_client, slots, way):
+    array = memlease_client.create("a", 3, "f8", slots=slots, fill=1)
+    for _ in range(ROUNDS):
+        with array.write() as w:
+            way(w)
+    assert array.get().tolist() == [2**ROUNDS] * 3
+
+
+@pytest.mark.parametrize(
+    ("key", "rest"), [(0, slice(1, None)), (slice(1, 3), [0, 3]), ([True, False] * 2, [1, 3])]
+)
+def test_what_is_not_assigned_is_the_current_versions(field, key, rest):
+    before = field.get()
+    for number in range(ROUNDS):
+        with field.write() as w:
+            w[key] = number
+    assert np.all(field.get()[key] == ROUNDS - 1)
+    assert np.array_equal(field.get()[rest], before[rest])
+
+
+def test_a_masked_ufunc_leaves_the_rest(field):
+    with field.write() as w:
+        np.add(1.0, 1.0, out=w, where=[True, False, False, True])
+    assert field.get().tolist() == [2, 2, 3, 2]
+
+
+def test_what_is_assigned_as_a_whole_copies_nothing(field, memlease_client):
+    for key in (..., slice(None), (slice(None),), (..., slice(None))):
+        before = memlease_client.copies
+        with field.write() as w:
+            w[key] = 5
+        assert memlease_client.copies == before
+    with field.write() as w:
+        np.add(2, 2, out=w)
+    with field.write() as w:
+        w.array[...] = 3
+    assert memlease_client.copies == before
+    with field.write() as w:
+        w[0] = 1
+        w[1] = 1
+    assert memlease_client.copies == before + 1
+
+
+def test_bytes_that_somebody_has_had_are_left_as_they_are(field):
+    with field.write() as w:
+        np.asarray(w)[...] = 9
+        w[0] = 1
+    assert field.get().tolist() == [1, 9, 9, 9]
+
+
+def test_a_first_version_may_be_written_in_parts(memlease_client):
+    array = memlease_client.create("new", 4, "i4")
+    with array.write() as w:
+        w[:2] = 1
+        w[2:] = 2
+    assert array.get().tolist() == [1, 1, 2, 2]
+
+
+def test_an_array_that_was_computed_with_unspecified_bytes_is_not_published(field):
+    with (
+        pytest.raises(memlease.InvalidArgument, match=r"begin with array\.update\(\)"),
+        field.write() as w,
+    ):
+        w.array += 1
+    assert field.version == 1
+    with field.write() as w:
+        w.array[...] = 1
+        w.array += 1
+    with field.update() as w:
+        w.array += 1
+    assert field.get().tolist() == [3] * 4
+
+
+def test_a_block_that_wrote_nothing_publishes_nothing(field, memlease_client):
+    with field.write() as w:
+        w = np.zeros(4)  # for w[...] = np.zeros(4)
+        assert w is not None
+    assert field.version == 1
+    assert field.get().tolist() == [1, 2, 3, 4]
+    one = memlease_client.create("one", 2, "i4", slots=1, fill=3)
+    with one.write():
+        pass
+    assert (one.version, one.get().tolist()) == (2, [3, 3])
