@@ -54,6 +54,9 @@ using DeviceHandle = std::array<std::uint8_t, 64>;
 // How many arrays a session leaves by one call at most.
 inline constexpr std::size_t kMostDepartures = 256;
 
+// From the oldest departure without an answer on, so many numbers of departures are in use at most.
+inline constexpr std::uint64_t kDeparturesInDoubt = 4096;
+
 // What a shared file holds; decides how an importer maps it.
 enum class FileKind : std::uint32_t { kSegment = 1, kBoard = 2, kSessionPage = 3 };
 

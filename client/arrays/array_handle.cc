@@ -127,7 +127,10 @@ absl::Status ArrayHandle::end(Opening& opening, std::vector<Departure>& departur
 absl::Status ArrayHandle::close(InterruptCheck interrupt) {
   std::vector<Departure> departures;
   auto interrupted = close(departures, interrupt);
-  interrupted.Update(newest_.load()->by.array->owner().leave(departures, interrupt));
+  auto opened_here = share_array();
+  // In a forked child, which may have opened the home alone: they are the home's then.
+  if (opened_here->forked() && home_ != nullptr) opened_here = home_->share_array();
+  interrupted.Update(opened_here->owner().leave(departures, interrupt));
   return interrupted;
 }
 

@@ -2,29 +2,53 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <vector>
 
+#include "wire/error.h"
 #include "wire/hooks/test_hooks.h"
 
 namespace memlease::internal {
+namespace {
 
-absl::Status ArrayOwner::leave_some(std::span<const Departure>& departures,
-                                    InterruptCheck interrupt) {
+// Nothing of the call is to be told again: it has been done, or nobody knows this session any more.
+bool is_final(const absl::Status& answer) {
+  if (answer.ok()) return true;
+  switch (wire::code_of(answer)) {
+    case wire::ErrorCode::kInvalidArgument:
+    case wire::ErrorCode::kDaemonLost:
+    case wire::ErrorCode::kForkedClient:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+bool ArrayOwner::leave_some(std::span<const Departure>& departures, InterruptCheck interrupt,
+                            absl::Status& interrupted) {
   const std::size_t some = std::min(departures.size(), wire::kMostDepartures);
-  crash_point("leave.begin");
-  auto answer = session().control().leave(departures.first(some), interrupt);
-  crash_point("leave.answered");
+  const auto [told, answered_below] = departure_numbers_.begin(departures.first(some));
   departures = departures.subspan(some);
-  // Any other error changes nothing: the daemon has gone, or does not know us, and so they are
-  // left.
-  return interrupt_of(answer) == nullptr ? absl::OkStatus() : answer;
+  if (told.empty()) return true;
+  crash_point("leave.begin");
+  const auto answer = session().control().leave(told, answered_below, interrupt);
+  crash_point("leave.answered");
+  if (is_final(answer)) {
+    departure_numbers_.end(told);
+    return true;
+  }
+  for (const Departure& again : told) depart(again, {});
+  if (interrupt_of(answer) != nullptr) interrupted.Update(answer);
+  return false;
 }
 
 absl::Status ArrayOwner::leave(std::span<const Departure> departures, InterruptCheck interrupt) {
   absl::Status interrupted;
   while (!departures.empty() && !session().control().silent()) {
-    interrupted.Update(leave_some(departures, interrupt));
+    if (!leave_some(departures, interrupt, interrupted)) break;
   }
-  for (const Departure& later : departures) depart(later.array, later.opens, {});
+  for (const Departure& later : departures) depart(later, {});
   return interrupted;
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "client/arrays/departure_numbers.h"
 #include "client/ordering/gpu_use.h"
 #include "client/ordering/import_cache.h"
 #include "client/ordering/kept_sources.h"
@@ -37,12 +38,13 @@ class ArrayOwner : public std::enable_shared_from_this<ArrayOwner> {
   // One more handle of the array, for whoever has a mark on it (ReleaseMark); nullptr if it is
   // dying.
   virtual std::shared_ptr<OpenArray> handle_of(OpenArray& array) = 0;
-  // Leaves arrays, by one call for up to wire::kMostDepartures of them. What a silent daemon would
-  // not hear a later flush() says. Fails with what `interrupt` says alone.
+  // Leaves arrays, by one call for up to wire::kMostDepartures of them. What the daemon does not
+  // answer, because it is silent or busy or by an interrupt, a later flush() tells it again. Fails
+  // with what `interrupt` says alone.
   absl::Status leave(std::span<const Departure> departures, InterruptCheck interrupt);
-  // The array has died where no call may be made, or did not wait for the device; a later flush()
-  // leaves it, once the device is done with what it had open there.
-  virtual void depart(wire::ArrayId array, std::uint32_t opens, GpuUse use) = 0;
+  // The array has died where no call may be made, or did not wait for the device, or the daemon has
+  // not answered; a later flush() leaves it, once the device is done with what it had open there.
+  virtual void depart(const Departure& departure, GpuUse use) = 0;
 
   // A hold has ended, or is deferred, where no call may be made: the next flush() looks
   // whether an array is to be left.
@@ -59,9 +61,11 @@ class ArrayOwner : public std::enable_shared_from_this<ArrayOwner> {
   }
 
  protected:
-  // By one call, which it makes whether the daemon is silent or not; takes what it has left off
-  // `departures`, of which there is one. Fails as leave().
-  absl::Status leave_some(std::span<const Departure>& departures, InterruptCheck interrupt);
+  // By one call, which it makes whether the daemon is silent or not; takes what it has told off
+  // `departures`, of which there is one, also where depart() has it again. True if the daemon has
+  // answered for all of these. Adds to `interrupted` what `interrupt` says.
+  bool leave_some(std::span<const Departure>& departures, InterruptCheck interrupt,
+                  absl::Status& interrupted);
   // True once after each note.
   bool take_release() { return release_noted_.exchange(false, std::memory_order_relaxed); }
   bool take_deferred() {
@@ -76,6 +80,7 @@ class ArrayOwner : public std::enable_shared_from_this<ArrayOwner> {
   const std::unique_ptr<Session> session_;
   ImportCache imports_;
   KeptSources kept_;
+  DepartureNumbers departure_numbers_;
   std::atomic<bool> release_noted_{false};
   std::atomic<bool> deferred_noted_{false};
 };

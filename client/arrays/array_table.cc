@@ -54,7 +54,7 @@ absl::StatusOr<std::shared_ptr<OpenArray>> ArrayTable::publish(
   joining_.erase(id);
   joined_.notify_all();
   if (!made.ok()) {
-    departed_.push_back({id, 1, {}});
+    departed_.push_back({{id, 1}, {}});
     return made.status();
   }
   OpenArray* const array = made->get();
@@ -150,7 +150,7 @@ void ArrayTable::drain() {
   const auto answers = [this] { return !session().control().silent(); };
   const auto end = std::chrono::steady_clock::now() + kGpuDrainTimeout;
   if (answers()) flush();
-  while (departing() && answers() && std::chrono::steady_clock::now() < end) {
+  while (waits_for_gpu() && answers() && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     flush();
   }
@@ -162,14 +162,15 @@ bool ArrayTable::in_use() {
                      [](const auto& known) { return known.second.array->in_use(); });
 }
 
-bool ArrayTable::departing() {
+bool ArrayTable::waits_for_gpu() {
   const wire::MutexLock lock(mutex_);
-  return !departed_.empty();
+  return std::any_of(departed_.begin(), departed_.end(),
+                     [](const auto& array) { return array.use.order != nullptr; });
 }
 
-void ArrayTable::depart(wire::ArrayId array, std::uint32_t opens, GpuUse use) {
+void ArrayTable::depart(const Departure& departure, GpuUse use) {
   const wire::MutexLock lock(mutex_);
-  departed_.push_back({array, opens, std::move(use)});
+  departed_.push_back({departure, std::move(use)});
 }
 
 void ArrayTable::leave_withdrawn(const std::string& name) {
@@ -204,14 +205,15 @@ void ArrayTable::flush() {
   for (Departed& array : departed) {
     if (array.use.complete()) {
       array.use = {};
-      complete.push_back({array.array, array.opens});
+      complete.push_back(array.departure);
     } else {
-      depart(array.array, array.opens, std::move(array.use));
+      depart(array.departure, std::move(array.use));
     }
   }
   std::span<const Departure> rest(complete);
+  absl::Status interrupted;
   // The first ones also where the daemon was silent: it may answer again.
-  if (!rest.empty()) leave_some(rest, kNoInterrupts).IgnoreError();
+  if (!rest.empty()) leave_some(rest, kNoInterrupts, interrupted);
   leave(rest, kNoInterrupts).IgnoreError();
   if (complete.empty() || !session().control().silent()) imports().flush();
   kept().let_go();

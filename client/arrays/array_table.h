@@ -45,7 +45,7 @@ class ArrayTable final : public ArrayOwner {
   bool in_use();
 
   std::shared_ptr<OpenArray> handle_of(OpenArray& array) override;
-  void depart(wire::ArrayId array, std::uint32_t opens, GpuUse use) override;
+  void depart(const Departure& departure, GpuUse use) override;
 
  private:
   // An array lives as long as a handle, a lease or a pin needs it.
@@ -55,13 +55,12 @@ class ArrayTable final : public ArrayOwner {
     std::uint32_t handles = 0;
   };
   struct Departed {
-    wire::ArrayId array;
-    std::uint32_t opens;
+    Departure departure;
     GpuUse use;
   };
   void release_all_deferred() override;
   void leave_if_due(const std::vector<std::shared_ptr<OpenArray>>& arrays);
-  bool departing();
+  bool waits_for_gpu();
   std::shared_ptr<OpenArray> join_known(const OpenAnswer& answer);
   std::vector<std::shared_ptr<OpenArray>> live_arrays();
   absl::StatusOr<std::shared_ptr<OpenArray>> publish(

@@ -33,7 +33,7 @@ OpenArray::OpenArray(std::shared_ptr<ArrayOwner> owner, const OpenAnswer& answer
 OpenArray::~OpenArray() {
   FaultTable::remove(*this);
   if (forked() || left()) return;
-  owner_->depart(answer_.id, membership_.opens(), take_gpu_use());
+  owner_->depart({answer_.id, membership_.opens()}, take_gpu_use());
 }
 
 absl::Status OpenArray::usable() const {
@@ -278,7 +278,7 @@ absl::Status OpenArray::leave(std::uint32_t opens, std::vector<Departure>& depar
     use = {};
     departures.push_back({answer_.id, opens});
   } else {
-    owner_->depart(answer_.id, opens, std::move(use));
+    owner_->depart({answer_.id, opens}, std::move(use));
   }
   membership_.note_left();
   return interrupted;

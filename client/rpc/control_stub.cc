@@ -172,7 +172,7 @@ absl::StatusOr<OpenAnswer> ControlStub::opened(const absl::Status& status,
   if (status.ok()) return opened_from(reply);
   if (reply.array_id() != 0 && wire::code_of(status) != wire::ErrorCode::kForkedClient) {
     const Departure unheard{wire::ArrayId{reply.array_id()}, 1};
-    leave({&unheard, 1}, kNoInterrupts).IgnoreError();
+    leave({&unheard, 1}, 0, kNoInterrupts).IgnoreError();
   }
   return status;
 }
@@ -294,12 +294,15 @@ absl::Status ControlStub::cancel_writer(wire::ArrayId array) {
               kEndDeadline);
 }
 
-absl::Status ControlStub::leave(std::span<const Departure> departures, InterruptCheck interrupt) {
+absl::Status ControlStub::leave(std::span<const Departure> departures, std::uint64_t answered_below,
+                                InterruptCheck interrupt) {
   v1::LeaveRequest request;
+  request.set_answered_below(answered_below);
   for (const Departure& departure : departures) {
     v1::Departure& one = *request.add_departures();
     one.set_array_id(wire::to_int(departure.array));
     one.set_opens(departure.opens);
+    one.set_number(departure.number);
   }
   v1::Empty reply;
   return call(&Stub::PrepareAsyncLeave, request, reply, interrupt, kEndDeadline);

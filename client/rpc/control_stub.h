@@ -47,7 +47,8 @@ class ControlStub : public ControlPort {
   absl::StatusOr<SlotEvents> slot_events(wire::ArrayId array, std::uint32_t slot, bool reads,
                                          InterruptCheck interrupt) override;
   absl::Status cancel_writer(wire::ArrayId array) override;
-  absl::Status leave(std::span<const Departure> departures, InterruptCheck interrupt) override;
+  absl::Status leave(std::span<const Departure> departures, std::uint64_t answered_below,
+                     InterruptCheck interrupt) override;
   absl::StatusOr<std::vector<Holder>> holders(wire::ArrayId array,
                                               InterruptCheck interrupt) override;
   absl::StatusOr<ImportedMemory> import_memory(wire::FileId file,

@@ -68,6 +68,7 @@ struct ClosedImports {
 struct Departure {
   wire::ArrayId array{0};
   std::uint32_t opens = 0;
+  std::uint64_t number = 0;  // of DepartureNumbers, if it may be told to the daemon again
 };
 
 struct WriterAnswer {
@@ -165,9 +166,11 @@ class ControlPort {
   // last one of an array go the rows and writer ownership; nothing in this process may use them any
   // more. kBusy while the daemon sees a hold, or work of a GPU; kInvalidArgument if it has been
   // left: of several arrays the first error, which does not keep the others. kTimeout after 2 s
-  // already, as people wait for it who want nothing any more: what the daemon has not heard then,
-  // or by an interrupt, it takes back when this process ends.
-  virtual absl::Status leave(std::span<const Departure> departures, InterruptCheck interrupt) = 0;
+  // already, as people wait for it who want nothing any more. A departure with a number may be told
+  // again, as after an interrupt: the daemon does none twice. It may forget those below
+  // `answered_below`.
+  virtual absl::Status leave(std::span<const Departure> departures, std::uint64_t answered_below,
+                             InterruptCheck interrupt) = 0;
   // Who holds which version now, for the text of an error. Like leave() it waits for 2 s.
   virtual absl::StatusOr<std::vector<Holder>> holders(wire::ArrayId array,
                                                       InterruptCheck interrupt) = 0;

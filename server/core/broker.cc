@@ -409,6 +409,17 @@ absl::Status Broker::leave(Session& session, ArrayId id, std::uint32_t opens) {
   return absl::OkStatus();
 }
 
+absl::Status Broker::leave_once(Session& session, ArrayId id, std::uint32_t opens,
+                                std::uint64_t number) {
+  if (number == 0) return leave(session, id, opens);
+  DoneDepartures& done = session.done_departures;
+  if (done.contains(number)) return absl::OkStatus();
+  if (!done.has_room_for(number)) return too_many_in_doubt(number);
+  auto status = leave(session, id, opens);
+  if (status.ok()) done.add(number);
+  return status;
+}
+
 absl::Status Broker::withdraw(const PeerIdentity& viewer, const std::string& name) {
   if (auto status = wire::validate_opened_name(name); !status.ok()) return status;
   auto array = readable(viewer, name);

@@ -127,6 +127,10 @@ class Broker {
                                          bool reads);
   // Takes `opens` of the session's opens back; with the last one it is no member any more.
   absl::Status leave(Session& session, wire::ArrayId id, std::uint32_t opens);
+  // The same under a number of the client's, by which it is done once, however often it is asked
+  // for; 0: it has none. kInvalidArgument, too, for one too far above those without an answer.
+  absl::Status leave_once(Session& session, wire::ArrayId id, std::uint32_t opens,
+                          std::uint64_t number);
 
   // What the session holds keeps no array from getting slots any more; its connection is the
   // caller's to end. kNotFound, also for one that the viewer may not evict: a session may be ended

@@ -113,6 +113,13 @@ absl::Status not_open(wire::ArrayId id) {
                     "Leave an array once.");
 }
 
+absl::Status too_many_in_doubt(std::uint64_t departure) {
+  return make_error(ErrorCode::kInvalidArgument,
+                    fmt::format("departure {} is {} or more above the oldest without an answer",
+                                departure, wire::kDeparturesInDoubt),
+                    "Give that one up first (answered_below).");
+}
+
 absl::Status still_in_use(const Array& array) {
   return make_error(ErrorCode::kBusy,
                     fmt::format("this session still holds slots of '{}', or a GPU is still at work "

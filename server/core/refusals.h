@@ -37,9 +37,10 @@ absl::Status may_not_write_to(const Array& array, uid_t viewer);
 absl::Status may_not_withdraw(const Array& array, uid_t viewer);
 
 // Of a session.
-absl::Status not_its_array_any_more();                 // kWithdrawn
-absl::Status not_open(wire::ArrayId id);               // kInvalidArgument
-absl::Status still_in_use(const Array& array);         // kBusy
-absl::Status no_session_to_evict(wire::SessionId id);  // kNotFound
+absl::Status not_its_array_any_more();                    // kWithdrawn
+absl::Status not_open(wire::ArrayId id);                  // kInvalidArgument
+absl::Status still_in_use(const Array& array);            // kBusy
+absl::Status too_many_in_doubt(std::uint64_t departure);  // kInvalidArgument
+absl::Status no_session_to_evict(wire::SessionId id);     // kNotFound
 
 }  // namespace memlease::server

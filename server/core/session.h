@@ -9,6 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "server/core/done_departures.h"
 #include "server/core/event_set.h"
 #include "server/core/page_allocator.h"
 #include "server/core/quota.h"
@@ -56,6 +57,7 @@ struct Session {
   SessionToken token{};
   std::uint64_t since_unix_ms = 0;
   Quota::Charge charge;
+  DoneDepartures done_departures;
 
   absl::flat_hash_set<wire::ArrayId> created;  // of those that still exist
   bool connected = true;                       // the attach connection stands, so the token counts

@@ -280,9 +280,11 @@ grpc::Status ControlService::Leave(grpc::ServerContext* context, const v1::Leave
     if (static_cast<std::size_t>(request->departures_size()) > wire::kMostDepartures) {
       return too_many_departures(request->departures_size());
     }
+    session.done_departures.note_answered(request->answered_below());
     absl::Status first;
     for (const v1::Departure& departure : request->departures()) {
-      first.Update(broker.leave(session, wire::ArrayId{departure.array_id()}, departure.opens()));
+      first.Update(broker.leave_once(session, wire::ArrayId{departure.array_id()},
+                                     departure.opens(), departure.number()));
     }
     return first;
   });

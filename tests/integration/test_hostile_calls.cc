@@ -60,9 +60,10 @@ struct Attacker {
     request.set_offer(offer);
     return call(&Stub::ConfirmWriter, request);
   }
-  absl::Status leave(std::uint64_t array_id, std::uint32_t opens) const {
+  absl::Status leave(std::uint64_t array_id, std::uint32_t opens, std::uint64_t number = 0) const {
     v1::LeaveRequest request;
     add_departure(request, array_id, opens);
+    request.mutable_departures(0)->set_number(number);
     return call(&Stub::Leave, request);
   }
   // The array itself is the last of them.
@@ -263,6 +264,7 @@ TEST(HostileMember, GetsTheRightByNoOfferButItsOwn) {
   for (const std::uint64_t offer : {std::uint64_t{0}, std::uint64_t{1}, UINT64_MAX}) {
     EXPECT_EQ(wire::code_of(attacker.confirm(attacker.id, offer)), ErrorCode::kBusy);
   }
+  EXPECT_EQ(wire::code_of(attacker.leave(attacker.id, 1, UINT64_MAX)), ErrorCode::kInvalidArgument);
   // Too many, of which none is looked at; and as many as may be, of which one is the session's.
   for (const std::size_t arrays : {wire::kMostDepartures + 1, wire::kMostDepartures}) {
     EXPECT_TRUE(attacker.on_array(&Stub::Subscribe, attacker.id).ok());

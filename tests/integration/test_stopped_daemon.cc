@@ -258,7 +258,7 @@ TEST_F(StoppedDaemon, DoesNotHoldUpAnInterrupt) {
   daemon.signal(SIGCONT);
 }
 
-// It is a close all the same, and what the daemon has not heard it takes back with the session.
+// It is a close all the same, and the next call tells the daemon what it has not heard.
 TEST_F(StoppedDaemon, DoesNotHoldUpTheInterruptOfAClose) {
   run("create c 3 600 64 session");
   run("put c 1000");
@@ -272,10 +272,31 @@ TEST_F(StoppedDaemon, DoesNotHoldUpTheInterruptOfAClose) {
   EXPECT_TRUE(read.closed());
   read.close();
   daemon.signal(SIGCONT);
-  EXPECT_TRUE(client.exists("c"));  // calls go on
-  hurried.close();
-  client.close();
-  EXPECT_TRUE(eventually([&] { return !open_here("c"); }));
+  EXPECT_TRUE(client.exists("c"));
+  EXPECT_FALSE(open_here("c"));
+}
+
+// Though the daemon has heard it: the array that is opened again stays open.
+TEST_F(StoppedDaemon, AnInterruptedCloseLeavesWhatIsOpenedAgainAlone) {
+  run("create c 3 600 64 session");
+  for (const bool heard : {true, false}) {
+    ConnectOptions options = here();
+    options.check_interrupt = [&] {
+      daemon.signal(SIGCONT);
+      while (heard && open_here("c")) std::this_thread::yield();
+      throw Interrupted{};
+    };
+    const Client hurried = Client::connect(options);
+    const Array first = hurried.open("c");
+    stop();
+    EXPECT_THROW(first.close(), Interrupted);
+    daemon.signal(SIGCONT);
+    const Array again = client.open("c");
+    EXPECT_TRUE(client.exists("c"));
+    EXPECT_TRUE(open_here("c")) << "heard: " << heard;
+    again.close();
+    EXPECT_FALSE(open_here("c")) << "heard: " << heard;
+  }
 }
 
 TEST_F(StoppedDaemon, DoesNotHoldUpTheInterruptOfAClientsClose) {

@@ -18,8 +18,8 @@ class FakeArrayOwner final : public internal::ArrayOwner {
     ++handles_asked;
     return handle.lock();
   }
-  void depart(wire::ArrayId /*array*/, std::uint32_t opens, internal::GpuUse /*use*/) override {
-    departed.push_back(opens);
+  void depart(const internal::Departure& departure, internal::GpuUse /*use*/) override {
+    departed.push_back(departure);
   }
 
   using ArrayOwner::take_release;
@@ -27,7 +27,7 @@ class FakeArrayOwner final : public internal::ArrayOwner {
   std::weak_ptr<internal::OpenArray> handle;  // the array's only one
   int handles_asked = 0;
   int deferred_released = 0;
-  std::vector<std::uint32_t> departed;  // how many opens each array had
+  std::vector<internal::Departure> departed;
 
  private:
   void release_all_deferred() override { ++deferred_released; }

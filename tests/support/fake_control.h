@@ -68,10 +68,14 @@ class FakeControl : public internal::ControlPort {
                                                    internal::InterruptCheck) override {
     return refusal();
   }
-  absl::Status leave(std::span<const internal::Departure> departures,
+  absl::Status leave(std::span<const internal::Departure> departures, std::uint64_t answered_below,
                      internal::InterruptCheck interrupt) override {
     called();
-    for (const internal::Departure& departure : departures) left.push_back(departure.opens);
+    for (const internal::Departure& departure : departures) {
+      left.push_back(departure.opens);
+      left_numbers.push_back(departure.number);
+    }
+    left_answered_below = answered_below;
     return answers_leave ? absl::OkStatus() : interrupt();
   }
   absl::Status withdraw(const std::string&, internal::InterruptCheck) override { return refusal(); }
@@ -129,7 +133,9 @@ class FakeControl : public internal::ControlPort {
   std::function<absl::StatusOr<std::vector<internal::Holder>>()> on_holders = refusal;
   wire::RowRef row;  // of every subscription; none: it is refused
   std::atomic<int> cancelled{0};
-  std::vector<std::uint32_t> left;        // how many opens each leave gave back
+  std::vector<std::uint32_t> left;  // how many opens each departure gave back
+  std::vector<std::uint64_t> left_numbers;
+  std::uint64_t left_answered_below = 0;  // of the last leave
   std::atomic<bool> answers_leave{true};  // else it is interrupted
   std::atomic<bool> is_silent{false};
   std::atomic<bool> has_ended{false};

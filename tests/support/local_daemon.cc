@@ -167,12 +167,13 @@ class LocalControl : public internal::ControlPort {
           return internal::SlotEvents{events->write, events->read};
         });
   }
-  absl::Status leave(std::span<const internal::Departure> departures,
+  absl::Status leave(std::span<const internal::Departure> departures, std::uint64_t answered_below,
                      internal::InterruptCheck /*interrupt*/) override {
     return call<absl::Status>("leave", [&](server::Broker& broker, server::Session& session) {
+      session.done_departures.note_answered(answered_below);
       absl::Status first;
-      for (const auto& [array, opens] : departures)
-        first.Update(broker.leave(session, array, opens));
+      for (const auto& [array, opens, number] : departures)
+        first.Update(broker.leave_once(session, array, opens, number));
       return first;
     });
   }

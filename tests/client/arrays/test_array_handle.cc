@@ -170,6 +170,21 @@ TEST_F(ArrayHandleTest, OpensItsArrayAgainInAForkedChildOnce) {
   EXPECT_TRUE(handle->use().ok());
 }
 
+TEST_F(ArrayHandleTest, LeavesAHomeThatAForkedChildHasOpenedInTheChildsSession) {
+  const auto on_replica = handle_on(replica.open());
+  on_replica->set_home(handle);
+  EXPECT_EQ(testing::in_forked_child([&]() -> std::string {
+              testing::ArrayWorld there;
+              const auto again = there.open();
+              owner->on_open_again = [&] { return HandleOwner::Opened{owner, again}; };
+              if (!handle->use().ok()) return "not to be used";
+              if (!on_replica->close(kNoInterrupts).ok()) return "not closed";
+              if (!replica.control->left.empty()) return "left in the parent's session";
+              return there.control->left.size() == 1 ? "right" : "not left";
+            }),
+            "right");
+}
+
 TEST_F(ArrayHandleTest, WhatKeepsAForkedChildFromOpeningItIsTold) {
   EXPECT_EQ(testing::in_forked_child([this]() -> std::string {
               owner->on_open_again = []() -> absl::StatusOr<HandleOwner::Opened> {

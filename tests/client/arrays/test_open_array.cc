@@ -55,7 +55,7 @@ TEST_F(OpenArrayTest, IsLeftTogetherWithOthersWhereItsHandleIsClosedSo) {
 TEST_F(OpenArrayTest, IsLeftLaterByItsOwnerWhereItDies) {
   auto array = open();
   array.reset();
-  EXPECT_THAT(owner->departed, ElementsAre(1));
+  EXPECT_THAT(owner->departed, SizeIs(1));
   EXPECT_EQ(control->calls(), 0U);
 }
 
@@ -71,7 +71,7 @@ TEST_F(OpenArrayTest, ASilentDaemonIsNotCalledToLeaveIt) {
   control->is_silent = true;
   EXPECT_TRUE(array->close_handle(kNoInterrupts).ok());
   EXPECT_THAT(control->left, IsEmpty());
-  EXPECT_THAT(owner->departed, ElementsAre(1));
+  EXPECT_THAT(owner->departed, SizeIs(1));
   EXPECT_TRUE(array->left());
 }
 
@@ -86,7 +86,7 @@ TEST_F(OpenArrayTest, IsClosedAndLeftThoughTheCallIsInterrupted) {
 }
 
 TEST_F(OpenArrayTest, ThatIsLeftBehindAnInterruptedCallIsLeftLater) {
-  const std::vector<Departure> departures(wire::kMostDepartures + 1, {wire::ArrayId{1}, 1});
+  const std::vector<Departure> departures(wire::kMostDepartures + 1, {wire::ArrayId{1}, 1, 0});
   control->answers_leave = false;
   const auto status = owner->leave(departures, [&] {
     control->is_silent = true;
@@ -95,14 +95,35 @@ TEST_F(OpenArrayTest, ThatIsLeftBehindAnInterruptedCallIsLeftLater) {
   EXPECT_NE(interrupt_of(status), nullptr);
   EXPECT_EQ(control->calls(), 1U);
   EXPECT_THAT(control->left, SizeIs(wire::kMostDepartures));
-  EXPECT_THAT(owner->departed, ElementsAre(1));
+  EXPECT_THAT(owner->departed, SizeIs(wire::kMostDepartures + 1)) << "nobody knows what it heard";
+}
+
+// Whether the daemon refuses it for now or has not answered: with the number that it had.
+TEST_F(OpenArrayTest, WhatTheDaemonHasNotDoneIsToldAgainOnce) {
+  const auto array = open();
+  control->answers_leave = false;
+  const auto busy = [] { return wire::make_error(wire::ErrorCode::kBusy, "too many calls"); };
+  EXPECT_TRUE(array->close_handle(busy).ok());
+  ASSERT_THAT(owner->departed, SizeIs(1));
+  control->answers_leave = true;
+  for (int i = 0; i < 2; ++i) {
+    const auto again = std::exchange(owner->departed, {});
+    EXPECT_TRUE(owner->leave(again, kNoInterrupts).ok());
+  }
+  EXPECT_THAT(control->left_numbers, ElementsAre(1, 1));
+  EXPECT_EQ(control->left_answered_below, 1U);
+  EXPECT_THAT(owner->departed, IsEmpty());
 }
 
 TEST_F(OpenArrayTest, ThatTheDaemonDoesNotKnowIsClosedWithoutAnError) {
   const auto array = open();
   control->answers_leave = false;
-  EXPECT_TRUE(array->close_handle([] { return wire::defect("unknown"); }).ok());
+  const auto unknown = [] {
+    return wire::make_error(wire::ErrorCode::kInvalidArgument, "unknown");
+  };
+  EXPECT_TRUE(array->close_handle(unknown).ok());
   EXPECT_TRUE(array->left());
+  EXPECT_THAT(owner->departed, IsEmpty());
 }
 
 TEST_F(OpenArrayTest, ThatIsClosedIsLeftAfterItsLastLeaseByALaterCall) {

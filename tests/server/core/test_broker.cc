@@ -123,6 +123,44 @@ TEST(Broker, LeaveCountsOpensAndWaitsForTheHolds) {
   EXPECT_TRUE(world.broker.exists(peer_of(1000), "u")) << "its creator still lives";
 }
 
+// An answer that did not come: the client asks again, whatever it has opened since.
+TEST(Broker, ADepartureWithANumberIsDoneOnce) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  const auto id = world.create(owner, spec_of("u"));
+  ASSERT_TRUE(world.broker.leave_once(owner, id, 1, 1).ok());
+  world.open(owner, "u");
+  EXPECT_TRUE(world.broker.leave_once(owner, id, 1, 1).ok());
+  EXPECT_EQ(owner.memberships.at(id).opens, 1U) << "that was the array's former opening";
+  owner.done_departures.note_answered(2);
+  EXPECT_TRUE(world.broker.leave_once(owner, id, 1, 1).ok()) << "a first call that comes last";
+  EXPECT_EQ(owner.memberships.at(id).opens, 1U);
+  EXPECT_TRUE(world.broker.leave_once(owner, id, 1, 2).ok());
+  EXPECT_FALSE(owner.memberships.contains(id));
+}
+
+TEST(Broker, ADepartureThatWasRefusedIsDoneLater) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  const auto id = world.create(owner, spec_of("u"));
+  wire::ReaderRow& row = world.subscribe(owner, id);
+  row.holds()[1].store(1);
+  EXPECT_EQ(code_of(world.broker.leave_once(owner, id, 1, 1)), ErrorCode::kBusy);
+  row.holds()[1].store(0);
+  EXPECT_TRUE(world.broker.leave_once(owner, id, 1, 1).ok());
+  EXPECT_FALSE(owner.memberships.contains(id));
+}
+
+TEST(Broker, KeepsNumbersOfSoManyDeparturesOnly) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  const auto id = world.create(owner, spec_of("u"));
+  const std::uint64_t far = wire::kDeparturesInDoubt + 1;
+  EXPECT_EQ(code_of(world.broker.leave_once(owner, id, 1, far)), ErrorCode::kInvalidArgument);
+  owner.done_departures.note_answered(2);
+  EXPECT_TRUE(world.broker.leave_once(owner, id, 1, far).ok());
+}
+
 TEST(Broker, LeaveWaitsForTheWriteToo) {
   BrokerWorld world;
   Session& owner = world.connect(1000);
