@@ -22,7 +22,7 @@ extern "C" {
 /* NOLINTBEGIN(modernize-use-using, readability-identifier-naming): this is C */
 
 /* Grows with every change of the table that an older caller would not survive. */
-#define MEMLEASE_CUDA_ABI 5
+#define MEMLEASE_CUDA_ABI 6
 #define MEMLEASE_CUDA_HANDLE_BYTES 64
 
 /* What the callers tell apart; cudaError_t's numbers. */
@@ -129,6 +129,13 @@ typedef struct memlease_cuda_table {
   int32_t (*copy)(int32_t ordinal, void* to, const void* from, uint64_t size_bytes, void* stream);
   /* The same of rows; after an error some may have been copied. */
   int32_t (*copy_rows)(int32_t ordinal, const memlease_cuda_rows* rows, void* stream);
+  /* Locks the caller's pages in memory, for copies on every device: one to or from them does not
+     block, and needs no staging. They stay mapped until they are unregistered, before which all
+     copies there are done. `read_only`: nothing is ever copied to them, and the caller may not
+     write them; NOT_SUPPORTED where a device cannot have that. */
+  int32_t (*register_pages)(int32_t ordinal, void* pages, uint64_t size_bytes, int32_t read_only);
+  /* May wait for the device. */
+  int32_t (*unregister_pages)(int32_t ordinal, void* pages);
   /* -1: not a device's own memory. */
   int32_t (*pointer_device)(const void* address, int32_t* ordinal);
 

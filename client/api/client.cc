@@ -209,6 +209,11 @@ std::uint64_t Client::refused_protections() const {
                     [](auto& session) { return session.view_counts().refused_protections.load(); });
 }
 
+std::uint64_t Client::refused_registrations() const {
+  return of_session(*connection_,
+                    [](const auto& session) { return session.refused_registrations(); });
+}
+
 std::uint64_t Client::empty_writes() const {
   return of_session(*connection_,
                     [](auto& session) { return session.view_counts().empty_writes.load(); });

@@ -44,11 +44,15 @@ class AddedSlots {
     return slots != nullptr && (*slots)[slot].place.load() == place_of(slot);
   }
   SlotPlace place(std::uint32_t slot) const;
+  // The board's word for it, to the same.
+  std::uint64_t place_word(std::uint32_t slot) const { return place_of(slot); }
   using Memory = std::vector<std::shared_ptr<const void>>;
   // Maps it, which may fetch a file, or ask the daemon for a device's. Gives away what was mapped
   // for a slot of this number that has gone. kInternal: the board's place does not fit its file.
   absl::StatusOr<Memory> map(std::uint32_t slot, InterruptCheck interrupt);
 
+  // How many slots the array has now.
+  std::uint32_t count() const { return wire::slots_of(board_.slots.load(), layout_); }
   // Something is mapped that the array has no more.
   bool stale() const {
     return mapped_slots_.load(std::memory_order_relaxed) >

@@ -26,6 +26,22 @@ absl::Status wait_for_stream(OpenArray& array, Importer& importer, Stream stream
   return host_wait_complete(array.session(), streams, [&] { return (*mark)->complete(); });
 }
 
+// A slot's bytes for a copy by this GPU: those of the host by pages that are registered for it, if
+// there are such. Lives until the copy is done.
+struct SlotBytes {
+  std::byte* data;
+  std::shared_ptr<RegisteredCopy> registered;
+
+  static SlotBytes from(OpenArray& array, std::uint32_t slot, Importer& importer) {
+    auto registered = array.begin_copy(slot, false, importer);
+    return {registered == nullptr ? array.read_data(slot) : registered->data(), registered};
+  }
+  static SlotBytes to(OpenArray& array, std::uint32_t slot, Importer& importer) {
+    auto registered = array.begin_copy(slot, true, importer);
+    return {registered == nullptr ? array.write_data(slot) : registered->data(), registered};
+  }
+};
+
 // Copies on a stream that waits for nobody, once the host has waited for all that must come before:
 // a copy from or to pageable memory blocks inside of the driver, where no deadline and no interrupt
 // is looked at. Nothing is under way when it returns, also after an error.
@@ -34,6 +50,7 @@ absl::Status copy_now(OpenArray& array, Importer& importer,
   const auto on = importer.copy_stream();
   if (!on.ok()) return on.status();
   absl::Status copied = copy(*on);
+  if (leaves_out("wait for the copy")) return copied;
   absl::Status finished = finish(importer, *on);
   crash_point("device.copied");
   if (!copied.ok()) return copied;
@@ -192,20 +209,27 @@ absl::Status copy_version(OpenArray& from, std::uint32_t from_slot, std::uint64_
   if (status.ok() && to.gpu() != nullptr) status = host_wait_slot(*to.gpu(), slot, streams);
   if (!status.ok()) return status;
   Importer& importer = to.gpu() != nullptr ? to.gpu()->importer() : from.gpu()->importer();
+  const SlotBytes source = SlotBytes::from(from, from_slot, importer);
+  const SlotBytes target = SlotBytes::to(to, slot, importer);
   return copy_now(to, importer, [&](Stream on) {
     if (to.gpu() != nullptr) streams.stream = on;
     if (from.importer() == &importer) from_streams.stream = on;
     const ElementLayout all = layout_of(to.spec());
-    return copy_elements(importer, {to.write_data(slot), all}, {from.read_data(from_slot), all},
-                         on);
+    return copy_elements(importer, {target.data, all}, {source.data, all}, on);
   });
 }
 
 absl::Status copy_version_on(OpenArray& from, std::uint32_t from_slot, OpenArray& to,
                              std::uint32_t slot, Stream stream) {
-  const std::byte* const data = from.read_data(from_slot);
-  return copy_in_order(to, to.gpu()->importer(),
-                       {data, from.strides_bytes(), {}, make_pin(from, from_slot, data)},
+  struct Source {
+    Pin pin;
+    SlotBytes bytes;  // ends first
+  };
+  Importer& importer = to.gpu()->importer();
+  const auto source =
+      std::make_shared<const Source>(make_pin(from, from_slot, from.read_data(from_slot)),
+                                     SlotBytes::from(from, from_slot, importer));
+  return copy_in_order(to, importer, {source->bytes.data, from.strides_bytes(), {}, source},
                        {to.write_data(slot), layout_of(to.spec())}, stream);
 }
 
@@ -243,8 +267,9 @@ absl::Status put_from_gpu(OpenArray& array, std::uint32_t slot, const ElementLay
                           LeaseStreams& streams) {
   if (by == nullptr) return absl::OkStatus();
   Importer& importer = *by;
-  const To to{array.write_data(slot), part};
   const bool to_host = array.gpu() == nullptr;
+  const SlotBytes bytes = SlotBytes::to(array, slot, importer);
+  const To to{bytes.data, part};
   const Stream given = to_host ? Stream() : end_of(streams, {});
   if (given) return copy_in_order(array, importer, source, to, given);
   // Before the wait for the slot: a new lease that nothing was ordered for ends without a wait for

@@ -70,10 +70,9 @@ absl::StatusOr<std::uint64_t> MappedArray::current_version(InterruptCheck interr
 }
 
 GpuUse MappedArray::take_gpu_use() {
-  if (gpu_ == nullptr) return {};
-  GpuUse use = gpu_->take_use();
-  OpenMemory added = slot_pages_.take_added();
-  use.memory.insert(use.memory.end(), added.begin(), added.end());
+  GpuUse use = gpu_ == nullptr ? GpuUse() : gpu_->take_use();
+  OpenMemory open = slot_pages_.take_open();
+  use.memory.insert(use.memory.end(), open.begin(), open.end());
   return use;
 }
 
@@ -84,6 +83,14 @@ ProtectedPages MappedArray::protect(std::uint32_t slot, std::byte* data) {
   if (pages) counts.protected_slots.fetch_add(1, std::memory_order_relaxed);
   if (refused) counts.refused_protections.fetch_add(1, std::memory_order_relaxed);
   return pages;
+}
+
+std::shared_ptr<RegisteredCopy> MappedArray::begin_copy(std::uint32_t slot, bool to,
+                                                        Importer& importer) {
+  bool refused = false;
+  auto copy = slot_pages_.begin_copy(slot, to, importer, refused);
+  if (refused) session_.count_refused_registration();
+  return copy;
 }
 
 bool MappedArray::writer_wants_slot() {

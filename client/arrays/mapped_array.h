@@ -60,6 +60,10 @@ class MappedArray {
   // `data`: where the lease has it.
   ProtectedPages protect(std::uint32_t slot, std::byte* data);
 
+  // For a copy on a GPU from a slot that is held, or `to` one that is in writing: by pages that are
+  // registered for that. nullptr: by read_data() or write_data().
+  std::shared_ptr<RegisteredCopy> begin_copy(std::uint32_t slot, bool to, Importer& importer);
+
   const wire::BoardRecord& board() const { return pages_.board(); }
   // For the daemon's metrics; nullptr before this process has read or written the array.
   wire::SessionCounts* counts() const { return pages_.counts(); }
@@ -105,7 +109,7 @@ class MappedArray {
   // What orders streams, while there is a lease, a pin or the write lock: without these another
   // thread may leave the array.
   GpuOrder* order() const { return gpu_ == nullptr ? nullptr : gpu_->order(); }
-  // What is open of a GPU's, to be closed: nobody uses the array any more.
+  // What is open of a GPU's, and registered for GPUs, to be closed: nobody uses the array any more.
   GpuUse take_gpu_use();
 
   const std::shared_ptr<ArrayOwner> owner_;

@@ -105,6 +105,7 @@ absl::Status SlotPages::map_for_writing(ArrayPages& pages) {
 
 void SlotPages::forget_gone() {
   if (!stale()) return;
+  const OpenMemory unregistered = registered_.forget_from(added_read_->count());
   for (AddedSlots* added : {added_read_.get(), added_write_.get()}) {
     close(added->forget_gone());
   }
@@ -116,8 +117,9 @@ void SlotPages::close(AddedSlots::Memory gone) {
   if (gpu_ != nullptr) gpu_->close_gone(std::move(gone));
 }
 
-OpenMemory SlotPages::take_added() {
-  OpenMemory memory;
+OpenMemory SlotPages::take_open() {
+  OpenMemory memory = registered_.forget_from(0);
+  if (gpu_ == nullptr) return memory;
   for (AddedSlots* added : {added_read_.get(), added_write_.get()}) {
     if (added == nullptr) continue;
     AddedSlots::Memory all = added->forget_all();
@@ -145,6 +147,21 @@ absl::Status SlotPages::map_slot_to_write(std::uint32_t slot, InterruptCheck int
   forget_gone();
   if (slot < write_.size() || added_write_->mapped(slot)) return absl::OkStatus();
   return map_added(*added_write_, slot, interrupt);
+}
+
+std::shared_ptr<RegisteredCopy> SlotPages::begin_copy(std::uint32_t slot, bool to,
+                                                      Importer& importer, bool& refused) {
+  refused = false;
+  if (gpu_ != nullptr) return nullptr;
+  RegisteredSlots::Slot bytes{
+      slot, 0, {}, to ? write_place(slot) : read_place(slot), answer_.slot_bytes};
+  if (slot < layout_.regular) {
+    bytes.file = answer_.slots[slot].file;
+  } else {
+    bytes.place_word = added_read_->place_word(slot);
+    bytes.file = wire::unpack_place(bytes.place_word).file;
+  }
+  return registered_.begin_copy(bytes, to, importer, refused);
 }
 
 ProtectedPages SlotPages::protect(std::uint32_t slot, std::byte* data, bool& refused) const {

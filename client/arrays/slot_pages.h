@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "client/arrays/added_slots.h"
 #include "client/arrays/array_pages.h"
+#include "client/arrays/registered_slots.h"
 #include "client/arrays/slot_place.h"
 #include "client/ordering/gpu_array.h"
 #include "client/ordering/gpu_use.h"
@@ -66,8 +67,14 @@ class SlotPages {
   absl::Status map_slot(std::uint32_t slot, InterruptCheck interrupt);
   absl::Status map_slot_to_write(std::uint32_t slot, InterruptCheck interrupt);
 
-  // What a device's added slots keep open. Nobody uses them any more.
-  OpenMemory take_added();
+  // For a copy on a GPU from a slot that is held, or `to` one that is in writing, both mapped; as
+  // RegisteredSlots::begin_copy(). nullptr on a device.
+  std::shared_ptr<RegisteredCopy> begin_copy(std::uint32_t slot, bool to, Importer& importer,
+                                             bool& refused);
+
+  // What a device's added slots keep open, and what is registered of the host's. Nobody uses them
+  // any more.
+  OpenMemory take_open();
 
   // In a write of the slot, to which the lease has `data`: from here on a write to the pages that
   // it has for itself ends the process. None: it has none, it is a device's, or `refused`: there is
@@ -104,6 +111,7 @@ class SlotPages {
   // Where the array may have others.
   std::unique_ptr<AddedSlots> added_read_;
   std::unique_ptr<AddedSlots> added_write_;
+  RegisteredSlots registered_;
 };
 
 }  // namespace memlease::internal

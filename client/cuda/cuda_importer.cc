@@ -87,6 +87,21 @@ class CudaEvent : public DeviceEvent {
   const std::uint32_t fork_generation_ = fork_generation();
 };
 
+class CudaPages : public RegisteredPages {
+ public:
+  CudaPages(CudaImporter& importer, std::byte* pages) : importer_(importer), pages_(pages) {}
+  ~CudaPages() override {
+    if (fork_generation_ == fork_generation()) {
+      (void)importer_.cuda().unregister_pages(importer_.ordinal(), pages_);
+    }
+  }
+
+ private:
+  CudaImporter& importer_;
+  std::byte* const pages_;
+  const std::uint32_t fork_generation_ = fork_generation();
+};
+
 constexpr const char* kMemoryApart =
     "Usually the daemon and this process are in PID namespaces of their own: start the containers "
     "of both with --pid=host (Kubernetes: hostPID). If not: restart this process.";
@@ -268,6 +283,13 @@ absl::Status CudaImporter::copy_rows(std::byte* to, const std::byte* from, const
                                  rows.from_pitch, rows.bytes,       rows.count};
   const std::int32_t code = cuda_.copy_rows(gpu_.ordinal, &given, pointer_of(stream));
   return code == MEMLEASE_CUDA_OK ? absl::OkStatus() : error(code, "copying");
+}
+
+absl::StatusOr<std::unique_ptr<RegisteredPages>> CudaImporter::register_pages(
+    std::byte* pages, std::uint64_t size_bytes, bool writable) {
+  const std::int32_t code = cuda_.register_pages(gpu_.ordinal, pages, size_bytes, writable ? 0 : 1);
+  if (code != MEMLEASE_CUDA_OK) return error(code, "registering pages of the host");
+  return std::make_unique<CudaPages>(*this, pages);
 }
 
 void CudaImporter::checker_release(std::uint64_t key, std::uint64_t value) {

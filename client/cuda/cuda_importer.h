@@ -35,6 +35,9 @@ class CudaImporter : public Importer {
   absl::Status copy(void* to, const void* from, std::uint64_t size_bytes, Stream stream) override;
   absl::Status copy_rows(std::byte* to, const std::byte* from, const Rows& rows,
                          Stream stream) override;
+  absl::StatusOr<std::unique_ptr<RegisteredPages>> register_pages(std::byte* pages,
+                                                                  std::uint64_t size_bytes,
+                                                                  bool writable) override;
   void checker_release(std::uint64_t key, std::uint64_t value) override;
   void checker_acquire(std::uint64_t key, std::uint64_t value) override;
 

@@ -29,6 +29,13 @@ class DeviceMemory {
   virtual std::uint64_t size_bytes() const = 0;
 };
 
+// Pages of the host's that a copy on a device reads or writes without the host's help. Destroying
+// it ends that, as with DeviceMemory, and may wait for the device; all copies there are done then.
+class RegisteredPages {
+ public:
+  virtual ~RegisteredPages() = default;
+};
+
 class DeviceEvent {
  public:
   virtual ~DeviceEvent() = default;
@@ -77,6 +84,13 @@ class Importer {
   // The same of rows: a row's offsets are counted from `to` and `from`.
   virtual absl::Status copy_rows(std::byte* to, const std::byte* from, const Rows& rows,
                                  Stream stream) = 0;
+
+  // Locks pages of this process in memory, which stay mapped until they are unregistered: a copy
+  // to or from them does not block. `writable`: as they are mapped; else nothing is copied to them.
+  // An error means no more than that copies go without it.
+  virtual absl::StatusOr<std::unique_ptr<RegisteredPages>> register_pages(std::byte* pages,
+                                                                          std::uint64_t size_bytes,
+                                                                          bool writable) = 0;
 
   // What another process learns of this one by shared pages, for a checker of races.
   virtual void checker_release(std::uint64_t key, std::uint64_t value) = 0;

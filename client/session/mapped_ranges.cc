@@ -85,10 +85,23 @@ MappedRanges::Range* MappedRanges::range_of(const void* address) {
   return found == all_.end() ? nullptr : found->get();
 }
 
-MappedRanges::Pages MappedRanges::pages_of(const Range& range, const Area& area) const {
+MappedRanges::Offsets MappedRanges::pages_of(const Range& range, const Area& area) const {
   const std::uint64_t from = area.data - range.data;
   const std::uint64_t to = from + std::max<std::uint64_t>(area.size_bytes, 1);
   return {from / page_bytes_ * page_bytes_, (to + page_bytes_ - 1) / page_bytes_ * page_bytes_};
+}
+
+MappedRanges::Pages MappedRanges::map_once_more(std::uint64_t offset,
+                                                std::uint64_t size_bytes) const {
+  const std::uint64_t from = offset / page_bytes_ * page_bytes_;
+  const std::uint64_t to = (offset + size_bytes + page_bytes_ - 1) / page_bytes_ * page_bytes_;
+  const wire::MutexLock lock(mutex_);
+  std::byte* const there = newest_data_.load() + from;
+  for (const bool writable : {true, false}) {
+    std::byte* const made = map_again(there, to - from, writable, nullptr);
+    if (made != nullptr) return {made, to - from, offset - from, writable};
+  }
+  return {};
 }
 
 // A slot of more than a page begins at one, and the rest of its last page is nobody else's.
@@ -129,7 +142,7 @@ absl::Status MappedRanges::lead_elsewhere(std::span<const Area> areas) {
 }
 
 // In one step, as all see it: who looks there meanwhile sees the one or the other.
-absl::Status MappedRanges::copy(Range& range, Pages pages) {
+absl::Status MappedRanges::copy(Range& range, Offsets pages) {
   const std::uint64_t size_bytes = pages.to - pages.from;
   std::byte* const there = range.data + pages.from;
   void* const made =
@@ -154,7 +167,7 @@ absl::Status MappedRanges::keep_copies(std::span<const Area> areas) {
   std::vector<Range*> done;
   for (const Area& area : areas) {
     Range& range = *range_of(area.data);
-    const Pages wanted = pages_of(range, area);
+    const Offsets wanted = pages_of(range, area);
     ++range.areas;
     done.push_back(&range);
     for (std::uint64_t from = wanted.from; from < wanted.to;) {

@@ -45,6 +45,18 @@ class MappedRanges : public std::enable_shared_from_this<MappedRanges> {
   // The place in the segment of an address of any range. For signal handlers, too.
   std::optional<std::uint64_t> offset_of(const void* address) const;
 
+  // Maps the pages that a part of the segment lies on once more, for the caller alone, who unmaps
+  // them: no view is ever there, so that they are never replaced. Forked children do not have them.
+  // Writable if this process may write the file; `pages.data` is null if there is no room.
+  struct Pages {
+    std::byte* data = nullptr;
+    std::uint64_t size_bytes = 0;
+    std::uint64_t offset = 0;  // of the part, from `data`
+    bool writable = false;
+  };
+  Pages map_once_more(std::uint64_t offset, std::uint64_t size_bytes) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Can its pages be replaced? Where they are written, only those that it has for itself.
   bool can_keep(const Area& area) const;
   // Leads all further leases elsewhere, and puts copies behind the areas, each until let_go() of
@@ -62,15 +74,15 @@ class MappedRanges : public std::enable_shared_from_this<MappedRanges> {
   };
   // A slot of more than this begins at a multiple of it, and has its last page for itself.
   static constexpr std::uint64_t kSmallPage = 4096;
-  struct Pages {
+  struct Offsets {  // of whole pages
     std::uint64_t from = 0;
     std::uint64_t to = 0;
   };
-  Pages pages_of(const Range& range, const Area& area) const;
+  Offsets pages_of(const Range& range, const Area& area) const;
   Range* range_of(const void* address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status lead_elsewhere(std::span<const Area> areas) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void add_range(std::byte* data) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status copy(Range& range, Pages pages) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status copy(Range& range, Offsets pages) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void remove_area(Range& range) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void reserve() const;  // in a forked child
 
@@ -83,7 +95,7 @@ class MappedRanges : public std::enable_shared_from_this<MappedRanges> {
 
   // Orders the changes of the page tables, which it is held over: by release_views() and by the
   // ends of views that it has let go, never by a read or a write.
-  wire::Mutex mutex_;
+  mutable wire::Mutex mutex_;
   std::vector<std::unique_ptr<Range>> all_ ABSL_GUARDED_BY(mutex_);
   const ForkObserver reserve_;
 };

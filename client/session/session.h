@@ -70,6 +70,14 @@ class Session final {
   void count_copy() { copies_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t copies() const { return copies_.load(std::memory_order_relaxed); }
 
+  // Arrays on the host whose slots could not be registered for copies on GPUs.
+  void count_refused_registration() {
+    refused_registrations_.fetch_add(1, std::memory_order_relaxed);
+  }
+  std::uint64_t refused_registrations() const {
+    return refused_registrations_.load(std::memory_order_relaxed);
+  }
+
   // What views that outlive their write lease cost (SlotPages), and write leases that nobody used.
   struct ViewCounts {
     std::atomic<std::uint64_t> protected_slots{0};
@@ -101,6 +109,7 @@ class Session final {
   std::atomic<bool> kept_{false};
   std::atomic<bool> ended_{false};  // closed by its last user; set under mutex_
   std::atomic<std::uint64_t> copies_{0};
+  std::atomic<std::uint64_t> refused_registrations_{0};
   ViewCounts view_counts_;
 
   wire::Mutex mutex_;

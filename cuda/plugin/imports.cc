@@ -194,6 +194,21 @@ std::int32_t copy_rows(std::int32_t ordinal, const memlease_cuda_rows* rows, voi
   return MEMLEASE_CUDA_OK;
 }
 
+std::int32_t register_pages(std::int32_t ordinal, void* pages, std::uint64_t size_bytes,
+                            std::int32_t read_only) {
+  const OnDevice device(ordinal);
+  if (device.error() != cudaSuccess) return answer(device.error());
+  const unsigned flags =
+      cudaHostRegisterPortable | (read_only != 0 ? cudaHostRegisterReadOnly : 0U);
+  return answer(cudaHostRegister(pages, size_bytes, flags));
+}
+
+std::int32_t unregister_pages(std::int32_t ordinal, void* pages) {
+  const OnDevice device(ordinal);
+  if (device.error() != cudaSuccess) return answer(device.error());
+  return answer(cudaHostUnregister(pages));
+}
+
 // The driver knows this without a context.
 std::int32_t pointer_device(const void* address, std::int32_t* ordinal) {
   *ordinal = -1;

@@ -28,6 +28,9 @@ std::int32_t query(std::int32_t ordinal, void* event);
 std::int32_t copy(std::int32_t ordinal, void* to, const void* from, std::uint64_t size_bytes,
                   void* stream);
 std::int32_t copy_rows(std::int32_t ordinal, const memlease_cuda_rows* rows, void* stream);
+std::int32_t register_pages(std::int32_t ordinal, void* pages, std::uint64_t size_bytes,
+                            std::int32_t read_only);
+std::int32_t unregister_pages(std::int32_t ordinal, void* pages);
 std::int32_t pointer_device(const void* address, std::int32_t* ordinal);
 
 }  // namespace memlease::cuda

@@ -67,6 +67,8 @@ memlease_cuda_table make_table() {
   table.query = query;
   table.copy = copy;
   table.copy_rows = copy_rows;
+  table.register_pages = register_pages;
+  table.unregister_pages = unregister_pages;
   table.pointer_device = pointer_device;
   table.release = checker().release;
   table.acquire = checker().acquire;

@@ -117,6 +117,7 @@ void bind_clients(py::module_& module) {
       .def_property_readonly("copies", &Client::copies)
       .def_property_readonly("protected_slots", &Client::protected_slots)
       .def_property_readonly("refused_protections", &Client::refused_protections)
+      .def_property_readonly("refused_registrations", &Client::refused_registrations)
       .def_property_readonly("empty_writes", &Client::empty_writes)
       .def("close", [](const Client& self) { without_gil([&] { self.close(); }); });
 }

@@ -139,6 +139,11 @@ class Client(Closing):
         return self._core.refused_protections
 
     @property
+    def refused_registrations(self) -> int:
+        """How many host arrays CUDA has not registered for copies: these are slower there."""
+        return self._core.refused_registrations
+
+    @property
     def empty_writes(self) -> int:
         """How many write leases so far ended without anybody having asked for their bytes."""
         return self._core.empty_writes

@@ -36,6 +36,22 @@ def read_on_the_gpu(here):
     return read_with(here, consumers.cupy_asarray, 5)
 
 
+def test_large_arrays_are_refreshed_both_ways(gpu):
+    """Their slots on the host are registered with CUDA for that, unless it refuses."""
+    gpu.run(refresh_both_ways)
+
+
+def refresh_both_ways(here):
+    large = np.zeros(1 << 14)
+    for device, there in (("host", "cuda:0"), ("cuda:0", "host")):
+        array = here.client.create(device[:4], shape=large.shape, dtype="f8", device=device)
+        replica = array.on(there)
+        for value in range(6):
+            array.put(large + value)
+            assert (replica.get() == value).all()
+    assert here.client.refused_registrations == 0
+
+
 def test_it_is_one_array(gpu):
     gpu.run(look_at_both)
 

@@ -323,6 +323,8 @@ class DevicePeer {
   std::string version(Words& words) {
     return std::to_string(array(PeerStreams::word(words)).version());
   }
+  // -> how many arrays CUDA has refused to register
+  std::string refused(Words&) { return std::to_string(client_->refused_registrations()); }
   std::string withdraw(Words& words) {
     client_->withdraw(PeerStreams::word(words));
     return "";
@@ -413,6 +415,7 @@ const std::map<std::string, std::string (DevicePeer::*)(DevicePeer::Words&)> Dev
         {"put_source", &DevicePeer::put_source},
         {"fill_from", &DevicePeer::fill_from},
         {"version", &DevicePeer::version},
+        {"refused", &DevicePeer::refused},
         {"withdraw", &DevicePeer::withdraw},
         {"close", &DevicePeer::close},
         {"leave_out", &DevicePeer::leave_out},

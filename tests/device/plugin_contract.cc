@@ -127,6 +127,9 @@ const auto& entries() {
     const memlease_cuda_rows given{bench.address, rows.data(), 8, 4, 4, rows.size()};
     return table.copy_rows(kDevice, &given, bench.stream);
   };
+  alignas(4096) static std::array<std::byte, 8192> pages;
+  static const Part lock = PART(table.register_pages(kDevice, pages.data(), pages.size(), 0));
+  static const Part unlock = PART(table.unregister_pages(kDevice, pages.data()));
   static char text[256];
   static std::int32_t number;
   static memlease_cuda_device device;
@@ -157,6 +160,8 @@ const auto& entries() {
       {ENTRY(query), query},
       {ENTRY(copy), PART(table.copy(kDevice, bench.address, &number, sizeof number, bench.stream))},
       {ENTRY(copy_rows), copy_rows},
+      {ENTRY(register_pages), lock, nullptr, unlock},
+      {ENTRY(unregister_pages), unlock, lock},
       {ENTRY(pointer_device), PART(table.pointer_device(bench.address, &number))},
       {ENTRY(release), PART((table.release(1, 1), nothing()))},
       {ENTRY(acquire), PART((table.acquire(1, 1), nothing()))},

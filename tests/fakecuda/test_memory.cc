@@ -1,4 +1,5 @@
 // Memory: who may touch it and how much there is.
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -165,6 +166,84 @@ TEST_F(Memory, RegisteringTwiceIsRefused) {
             cudaErrorHostMemoryAlreadyRegistered);
   CUDA_OK(cudaHostUnregister(own.data()));
   EXPECT_EQ(cudaHostUnregister(own.data()), cudaErrorHostMemoryNotRegistered);
+}
+
+// Pages as mmap gives them.
+struct Pages {
+  explicit Pages(int access)
+      : address(mmap(nullptr, 8192, access, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    EXPECT_NE(address, MAP_FAILED);
+  }
+  ~Pages() {
+    if (mapped) munmap(address, 8192);
+  }
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+  void unmap() {
+    munmap(address, 8192);
+    mapped = false;
+  }
+
+  void* const address;
+  bool mapped = true;
+};
+
+TEST_F(Memory, WhatOverlapsIsRegisteredAlready) {
+  const Pages pages(PROT_READ | PROT_WRITE);
+  auto* const second = static_cast<char*>(pages.address) + 4096;
+  CUDA_OK(cudaHostRegister(second, 4096, cudaHostRegisterPortable));
+  EXPECT_EQ(cudaHostRegister(pages.address, 8192, cudaHostRegisterPortable),
+            cudaErrorHostMemoryAlreadyRegistered);
+  EXPECT_EQ(cudaHostUnregister(pages.address), cudaErrorHostMemoryNotRegistered);
+  CUDA_OK(cudaHostUnregister(second));
+}
+
+TEST_F(Memory, WhatCannotBeLockedIsNotRegistered) {
+  Pages pages(PROT_READ);
+  EXPECT_EQ(cudaHostRegister(pages.address, 8192, cudaHostRegisterDefault), cudaErrorInvalidValue);
+  pages.unmap();
+  world->set(Knob::kReadOnlyRegister, 1);
+  EXPECT_EQ(cudaHostRegister(pages.address, 8192, cudaHostRegisterReadOnly), cudaErrorInvalidValue);
+}
+
+TEST_F(Memory, PagesThatAreUnmappedFirstAreFound) {
+  Pages pages(PROT_READ | PROT_WRITE);
+  CUDA_OK(cudaHostRegister(pages.address, 8192, cudaHostRegisterDefault));
+  pages.unmap();
+  CUDA_OK(cudaHostUnregister(pages.address));
+  EXPECT_THAT(only(world.findings()), Is(What::kMisuse));
+}
+
+TEST_F(Memory, PagesThatStayRegisteredAreALeak) {
+  const Pages pages(PROT_READ | PROT_WRITE);
+  CUDA_OK(cudaHostRegister(pages.address, 8192, cudaHostRegisterDefault));
+  EXPECT_THAT(only(world.findings()), Is(What::kLeak));
+}
+
+// The host goes on before the bytes are there: from registered memory, and to it.
+TEST_F(Memory, CopiesOfRegisteredMemoryAreAsynchronous) {
+  const Pages pages(PROT_READ | PROT_WRITE);
+  auto* const host = static_cast<std::uint64_t*>(pages.address);
+  CUDA_OK(cudaHostRegister(pages.address, 8192, cudaHostRegisterDefault));
+  std::uint64_t* data = allocate(2);
+  const cudaStream_t stream = new_stream();
+  EXPECT_EQ(tk_fill(data, 2, 5, stream), 0);
+  CUDA_OK(cudaStreamSynchronize(stream));
+  {
+    Gate gate;
+    gate.hold(stream);
+    host[0] = 1;
+    CUDA_OK(cudaMemcpyAsync(data, host, 8, cudaMemcpyHostToDevice, stream));
+    CUDA_OK(cudaMemcpyAsync(host + 1, data + 1, 8, cudaMemcpyDeviceToHost, stream));
+    EXPECT_EQ(host[1], 0U);
+    host[0] = 2;
+  }
+  CUDA_OK(cudaStreamSynchronize(stream));
+  EXPECT_EQ(first_of(data), 2U);
+  EXPECT_EQ(host[1], 5U);
+  CUDA_OK(cudaStreamDestroy(stream));
+  CUDA_OK(cudaFree(data));
+  CUDA_OK(cudaHostUnregister(pages.address));
 }
 
 TEST_F(Memory, ReadOnlyRegistrationIsAKnobAndIsKept) {

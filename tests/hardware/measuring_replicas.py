@@ -10,22 +10,26 @@ import numpy as np
 from gpu_process import Here, Process
 from measuring import COPIES, DEVICE_TO_HOST, HOST_TO_DEVICE, SIZE, compared, timed
 
+SLOTS = 2
+
 
 def _refreshes(here: Here, home: str, there: str) -> list[float]:
     """Return how long the first read of a version takes there, in ms, until its copy is made."""
-    array = here.client.create("big", shape=SIZE, dtype="u1", device=home, slots=2)
+    array = here.client.create("big", shape=SIZE, dtype="u1", device=home, slots=SLOTS)
     here.kept["big"] = array
     here.kept["replica"] = replica = array.on(there)
     stream = here.stream()
     times = []
-    for nth in range(COPIES + 1):  # the first makes the replica
+    # The first makes the replica, and each slot on the host is registered at its first copy.
+    for nth in range(SLOTS + 1 + COPIES):
         version = array.put(np.full(SIZE, nth, "u1"))
         start = time.perf_counter()
         with replica.read(stream=None if there == "host" else stream) as lease:
             assert lease.version == version
         here.synchronize(stream)
         times.append((time.perf_counter() - start) * 1000)
-    return times[1:]
+    assert here.client.refused_registrations == 0
+    return times[-COPIES:]
 
 
 def _refreshed(here: Here, direction: int) -> dict[str, Any]:

@@ -7,7 +7,9 @@
 #include <cassert>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "wire/error.h"
 
@@ -70,6 +72,45 @@ class FakeImporter::Event : public internal::DeviceEvent {
   Stalls* const shared_;
   Stalls own_;
 };
+
+namespace {
+
+bool is_mapped(std::byte* pages, std::uint64_t size_bytes) {
+  constexpr std::uint64_t kPageBytes = 4096;
+  const std::uint64_t before = reinterpret_cast<std::uintptr_t>(pages) % kPageBytes;
+  std::vector<unsigned char> seen((before + size_bytes + kPageBytes - 1) / kPageBytes);
+  return ::mincore(pages - before, before + size_bytes, seen.data()) == 0;
+}
+
+}  // namespace
+
+class FakeImporter::Registered : public internal::RegisteredPages {
+ public:
+  Registered(FakeImporter& importer, std::byte* pages) : importer_(importer), pages_(pages) {}
+  ~Registered() override {
+    if (pid_ != ::getpid()) return;
+    importer_.gates_.pass("unregister_pages");
+    const std::lock_guard lock(importer_.mutex_);
+    const auto known = importer_.registered_.find(pages_);
+    if (!is_mapped(pages_, known->second)) std::abort();
+    importer_.registered_.erase(known);
+  }
+
+ private:
+  FakeImporter& importer_;
+  std::byte* const pages_;
+  const pid_t pid_ = ::getpid();
+};
+
+void FakeImporter::refuse_registrations(bool refuses) {
+  const std::lock_guard lock(mutex_);
+  refuses_registrations_ = refuses;
+}
+
+std::size_t FakeImporter::registered_count() const {
+  const std::lock_guard lock(mutex_);
+  return registered_.size();
+}
 
 bool FakeImporter::over(const Stalls& stalls) const {
   return std::none_of(stalls.begin(), stalls.end(), [&](int it) { return running_.contains(it); });
@@ -166,6 +207,22 @@ absl::Status FakeImporter::copy_rows(std::byte* to, const std::byte* from,
                 rows.bytes);
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<internal::RegisteredPages>> FakeImporter::register_pages(
+    std::byte* pages, std::uint64_t size_bytes, bool /*writable*/) {
+  gates_.pass("register_pages");
+  const std::lock_guard lock(mutex_);
+  if (refuses_registrations_) {
+    return wire::make_error(ErrorCode::kUnsupported, "the fake GPU does not register", "");
+  }
+  const auto next = registered_.lower_bound(pages);
+  const bool overlaps =
+      (next != registered_.end() && next->first < pages + size_bytes) ||
+      (next != registered_.begin() && pages < std::prev(next)->first + std::prev(next)->second);
+  if (overlaps || !is_mapped(pages, size_bytes)) std::abort();
+  registered_.emplace_hint(next, pages, size_bytes);
+  return std::make_unique<Registered>(*this, pages);
 }
 
 absl::StatusOr<std::string> FakeImporter::resolve(const std::string& device) {

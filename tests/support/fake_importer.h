@@ -4,7 +4,8 @@
 // recorded there, or waits for that, is complete when the stall ends. Thread-safe; outlives what it
 // hands out.
 //
-// Stops at the gates open_memory, close_memory, open_event, close_event.
+// Stops at the gates open_memory, close_memory, open_event, close_event, register_pages,
+// unregister_pages.
 #pragma once
 
 #include <condition_variable>
@@ -30,6 +31,10 @@ class FakeImporter : public internal::Importer, public internal::ImporterSource 
   void resume();
   // The next open of memory fails.
   void refuse_next_open();
+  // What is to be registered is refused, from now on or not.
+  void refuse_registrations(bool refuses);
+  // Pages that are registered now. They must be mapped when that ends, and no two may overlap.
+  std::size_t registered_count() const;
   // Memory and shared events that are open now, each as often as it is.
   int open_memory_count() const;
   int open_event_count() const;
@@ -50,6 +55,8 @@ class FakeImporter : public internal::Importer, public internal::ImporterSource 
   absl::Status copy(void* to, const void* from, std::uint64_t size_bytes, Stream stream) override;
   absl::Status copy_rows(std::byte* to, const std::byte* from, const internal::Rows& rows,
                          Stream stream) override;
+  absl::StatusOr<std::unique_ptr<internal::RegisteredPages>> register_pages(
+      std::byte* pages, std::uint64_t size_bytes, bool writable) override;
   void checker_release(std::uint64_t /*key*/, std::uint64_t /*value*/) override {}
   void checker_acquire(std::uint64_t /*key*/, std::uint64_t /*value*/) override {}
 
@@ -61,6 +68,7 @@ class FakeImporter : public internal::Importer, public internal::ImporterSource 
  private:
   class Memory;
   class Event;
+  class Registered;
   using Stalls = std::set<int>;  // what has to end before something is complete
   struct Allocation {
     wire::UniqueFd bytes;
@@ -80,6 +88,8 @@ class FakeImporter : public internal::Importer, public internal::ImporterSource 
   std::map<wire::DeviceHandle, Stalls> records_;  // of shared events, by all who have them open
   int open_events_ = 0;
   bool refuses_ = false;
+  std::map<std::byte*, std::uint64_t> registered_;  // sizes
+  bool refuses_registrations_ = false;
 };
 
 }  // namespace memlease::testing

@@ -131,6 +131,9 @@ class MEMLEASE_API Client {
   // write is seen by readers.
   std::uint64_t protected_slots() const;
   std::uint64_t refused_protections() const;
+  // Arrays on the host so far whose slots CUDA did not register for copies to and from GPUs: these
+  // copies go by pageable memory, more slowly.
+  std::uint64_t refused_registrations() const;
   // Write leases so far that ended without anybody having asked for their bytes: nothing was
   // written.
   std::uint64_t empty_writes() const;

@@ -188,6 +188,11 @@ class Checker {
             " bytes was exported, which is no multiple of 2 MiB: its neighbours would be "
             "exported with it";
         break;
+      case Violation::kUnmappedWhileRegistered:
+        finding.allocation = record.b;
+        finding.text = "host memory of " + std::to_string(record.c) +
+                       " bytes was unmapped before it was unregistered";
+        break;
       case Violation::kUnorderedWord:
         finding.text = "a word went backwards, to " + std::to_string(record.c);
         break;

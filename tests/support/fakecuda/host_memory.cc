@@ -13,9 +13,15 @@ namespace {
 constexpr std::size_t kPage = 4096;
 constexpr u64 kFileBit = 1ULL << 62;  // no allocation's number is that large
 
-// The name of the memory at an address: of the file that is mapped there shared, or a new one.
-void name_memory(Runtime& runtime, const void* address, u64& allocation, u64& offset) {
-  const auto at = reinterpret_cast<std::uintptr_t>(address);
+// The mapping of the process's that an address is in.
+struct Found {
+  std::uintptr_t end = 0;  // 0: none
+  bool writable = false;
+  u64 allocation = 0;  // the name of the file's memory, if it is mapped shared; else 0
+  u64 offset = 0;
+};
+
+Found find_mapping(std::uintptr_t at) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     std::uintptr_t from = 0;
@@ -29,14 +35,26 @@ void name_memory(Runtime& runtime, const void* address, u64& allocation, u64& of
                     &to, mode, &file_offset, &major, &minor, &inode) != 7) {
       continue;
     }
-    if (at < from || at >= to || inode == 0 || mode[3] != 's') continue;
+    if (at < from || at >= to) continue;
+    Found found{to, mode[1] == 'w'};
+    if (inode == 0 || mode[3] != 's') return found;
     const u64 device = u64{major} << 20 | minor;
-    allocation = kFileBit | ((inode * 0x9e37'79b9'7f4a'7c15 + device) & (kFileBit - 1));
-    offset = file_offset + (at - from);
-    return;
+    found.allocation = kFileBit | ((inode * 0x9e37'79b9'7f4a'7c15 + device) & (kFileBit - 1));
+    found.offset = file_offset + (at - from);
+    return found;
   }
-  allocation = runtime.world().new_id();
-  offset = 0;
+  return {};
+}
+
+// Can the driver lock these pages? They are mapped, and can be written if the device is to.
+bool can_be_locked(const void* address, std::size_t bytes, bool read_only) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  for (std::uintptr_t at = begin; at < begin + bytes;) {
+    const Found found = find_mapping(at);
+    if (found.end == 0 || !(read_only || found.writable)) return false;
+    at = found.end;
+  }
+  return true;
 }
 
 MappingPtr find(Runtime& runtime, const void* address, Mapping::Kind kind) {
@@ -81,11 +99,12 @@ cudaError_t register_host(Context& context, void* address, std::size_t bytes, un
   Runtime& runtime = context.runtime;
   const bool read_only = (flags & cudaHostRegisterReadOnly) != 0;
   if (read_only && runtime.knob(Knob::kReadOnlyRegister) == 0) return cudaErrorNotSupported;
-  u64 allocation = 0;
-  u64 offset = 0;
-  name_memory(runtime, address, allocation, offset);
-  const auto mapping = std::make_shared<Mapping>(Mapping::Kind::kRegistered, address, bytes,
-                                                 allocation, offset, context.ordinal, read_only);
+  if (!can_be_locked(address, bytes, read_only)) return cudaErrorInvalidValue;
+  const Found found = find_mapping(reinterpret_cast<std::uintptr_t>(address));
+  const u64 allocation = found.allocation == 0 ? runtime.world().new_id() : found.allocation;
+  const auto mapping =
+      std::make_shared<Mapping>(Mapping::Kind::kRegistered, address, bytes, allocation,
+                                found.offset, context.ordinal, read_only);
   mapping->flags = flags;
   mapping->device = context.device;
   if (!runtime.memory.add(mapping)) return cudaErrorHostMemoryAlreadyRegistered;
@@ -97,6 +116,10 @@ cudaError_t unregister_host(Context& context, void* address) {
   Runtime& runtime = context.runtime;
   const MappingPtr mapping = find(runtime, address, Mapping::Kind::kRegistered);
   if (mapping == nullptr) return cudaErrorHostMemoryNotRegistered;
+  // The driver had pages locked that the program thought it had given back.
+  if (!can_be_locked(address, mapping->bytes, true)) {
+    runtime.violation(Violation::kUnmappedWhileRegistered, mapping->allocation, mapping->bytes);
+  }
   runtime.memory.remove(*mapping);
   --runtime.process().host_buffers;
   return cudaSuccess;

@@ -154,8 +154,9 @@ enum class Violation : u64 {
   kFreedWhileOpen,         // b: allocation
   kEventUsedAfterDestroy,  // b: slot
   kStreamUsedAfterDestroy,
-  kSharedNeighbours,  // b: allocation, c: size
-  kUnorderedWord,     // b: offset, c: value; a word went backwards
+  kSharedNeighbours,         // b: allocation, c: size
+  kUnorderedWord,            // b: offset, c: value; a word went backwards
+  kUnmappedWhileRegistered,  // b: memory, c: size
 };
 
 struct Record {

@@ -1,0 +1,122 @@
+#include "client/arrays/registered_slots.h"
+
+#include <sys/mman.h>
+
+#include <utility>
+
+#include "client/session/fork_guard.h"
+
+namespace memlease::internal {
+
+class RegisteredSlots::Registered {
+ public:
+  // nullptr: refused.
+  static std::shared_ptr<const Registered> make(const Slot& slot, Importer& importer) {
+    const MappedRanges::Pages pages =
+        slot.at.ranges->map_once_more(slot.at.offset, slot.size_bytes);
+    if (pages.data == nullptr) return nullptr;
+    std::shared_ptr<Registered> made(new Registered(pages, importer, slot.file));
+    auto registered =
+        importer.register_pages(pages.data + pages.offset, slot.size_bytes, pages.writable);
+    if (!registered.ok()) return nullptr;
+    made->registered_ = *std::move(registered);
+    // Whoever has copied there before has waited for that, and told.
+    made->note_done();
+    return made;
+  }
+  ~Registered() {
+    if (fork_generation_ != fork_generation()) return;
+    registered_.reset();
+    munmap(pages_.data, pages_.size_bytes);
+  }
+  Registered(const Registered&) = delete;
+  Registered& operator=(const Registered&) = delete;
+
+  std::byte* data() const { return pages_.data + pages_.offset; }
+  bool writable() const { return pages_.writable; }
+  // The order of copies is the slot's: who holds it reads, and who has it alone writes. A checker
+  // of races, who does not see that, is told which copies have been waited for.
+  void note_begin() const { importer_.checker_acquire(key(), 0); }
+  void note_done() const { importer_.checker_release(key(), 0); }
+
+ private:
+  std::uint64_t key() const { return std::uint64_t{1} << 40 | wire::to_int(file_); }
+  Registered(MappedRanges::Pages pages, Importer& importer, wire::FileId file)
+      : pages_(pages), importer_(importer), file_(file) {}
+
+  const MappedRanges::Pages pages_;
+  Importer& importer_;
+  const wire::FileId file_;
+  const std::uint32_t fork_generation_ = fork_generation();
+  std::unique_ptr<RegisteredPages> registered_;
+};
+
+class RegisteredSlots::Copy : public RegisteredCopy {
+ public:
+  explicit Copy(std::shared_ptr<const Registered> pages) : pages_(std::move(pages)) {
+    pages_->note_begin();
+  }
+  ~Copy() override { pages_->note_done(); }
+  std::byte* data() const override { return pages_->data(); }
+
+ private:
+  const std::shared_ptr<const Registered> pages_;
+};
+
+std::shared_ptr<const RegisteredSlots::Registered> RegisteredSlots::find(const Slot& slot,
+                                                                         bool& given_up) {
+  const wire::MutexLock lock(mutex_);
+  given_up = given_up_;
+  const auto known = known_.find(slot.number);
+  const bool is_there = known != known_.end() && known->second.place_word == slot.place_word;
+  return is_there ? known->second.pages : nullptr;
+}
+
+// What nobody will find any more: the pages of a slot that has gone; or these themselves, if
+// another thread was faster. Then they serve one copy.
+std::shared_ptr<const RegisteredSlots::Registered> RegisteredSlots::keep(
+    const Slot& slot, std::shared_ptr<const Registered> made) {
+  const wire::MutexLock lock(mutex_);
+  Known& known = known_[slot.number];
+  if (known.pages == nullptr || known.place_word != slot.place_word) {
+    known.place_word = slot.place_word;
+    std::swap(known.pages, made);
+  }
+  return made;
+}
+
+bool RegisteredSlots::give_up() {
+  const wire::MutexLock lock(mutex_);
+  return !std::exchange(given_up_, true);
+}
+
+std::shared_ptr<RegisteredCopy> RegisteredSlots::begin_copy(const Slot& slot, bool to,
+                                                            Importer& importer, bool& refused) {
+  refused = false;
+  if (slot.size_bytes < kSmallestBytes) return nullptr;
+  bool given_up = false;
+  auto pages = find(slot, given_up);
+  if (pages == nullptr && given_up) return nullptr;
+  if (pages == nullptr) {
+    pages = Registered::make(slot, importer);
+    if (pages == nullptr) {
+      refused = give_up();
+      return nullptr;
+    }
+    const auto of_nobody = keep(slot, pages);
+  }
+  // What this process may not write is registered for reading alone.
+  if (to && !pages->writable()) return nullptr;
+  return std::make_shared<Copy>(std::move(pages));
+}
+
+OpenMemory RegisteredSlots::forget_from(std::uint32_t number) {
+  OpenMemory gone;
+  const wire::MutexLock lock(mutex_);
+  for (auto it = known_.lower_bound(number); it != known_.end(); it = known_.erase(it)) {
+    gone.push_back(std::move(it->second.pages));
+  }
+  return gone;
+}
+
+}  // namespace memlease::internal

@@ -1,0 +1,73 @@
+// The slots of a host array that this process copies to and from on GPUs, with their pages
+// registered for that: a copy on a device then has no detour by pageable memory, and does not block
+// inside of the driver. Each slot is registered at its first copy and stays so until it, or the
+// array, goes: registering takes longer than a copy.
+//
+// What is registered is one more mapping of the slot. The addresses that leases get will not do:
+// their pages may be replaced under a view, or protected, and a device would go on with the old
+// ones. Both directions use the one mapping, so that a slot is locked once.
+//
+// Thread-safe; pages are mapped and registered without the lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "client/arrays/slot_place.h"
+#include "client/ordering/gpu_use.h"
+#include "client/ordering/importer.h"
+#include "wire/ids.h"
+#include "wire/mutex.h"
+
+namespace memlease::internal {
+
+// A slot's bytes for one copy on a device: until it dies, which is when the copy has been seen to
+// be done, the pages stay registered.
+class RegisteredCopy {
+ public:
+  virtual ~RegisteredCopy() = default;
+  virtual std::byte* data() const = 0;
+};
+
+class RegisteredSlots {
+ public:
+  // Smaller slots are copied as they are: the driver moves so few bytes by itself.
+  static constexpr std::uint64_t kSmallestBytes = std::uint64_t{64} << 10;
+
+  struct Slot {
+    std::uint32_t number = 0;
+    std::uint64_t place_word = 0;  // of an added one, the board's; 0: a regular one
+    wire::FileId file{0};
+    SlotPlace at;
+    std::uint64_t size_bytes = 0;
+  };
+  // For a copy from the slot, which somebody of this process holds, or `to` it, which is in
+  // writing. nullptr: copy by the address that leases get, as the slot is small, or cannot be
+  // registered: there is no room to map it once more, or the driver refuses. That is not tried
+  // again; `refused`: it was for the first time.
+  std::shared_ptr<RegisteredCopy> begin_copy(const Slot& slot, bool to, Importer& importer,
+                                             bool& refused) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Forgets the slots from this number on, and gives them away, for the caller to unregister.
+  // Nobody holds them any more.
+  OpenMemory forget_from(std::uint32_t number) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  class Registered;
+  class Copy;
+  struct Known {
+    std::uint64_t place_word = 0;
+    std::shared_ptr<const Registered> pages;
+  };
+  std::shared_ptr<const Registered> find(const Slot& slot, bool& given_up);
+  std::shared_ptr<const Registered> keep(const Slot& slot, std::shared_ptr<const Registered> made);
+  bool give_up();
+
+  wire::Mutex mutex_;
+  std::map<std::uint32_t, Known> known_ ABSL_GUARDED_BY(mutex_);  // by numbers
+  bool given_up_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace memlease::internal
