@@ -32,10 +32,7 @@ absl::Status verdict(OpenArray& array, const ReadOptions& options, const ReadAtt
     case ReadOutcome::kUntried:
       return absl::OkStatus();
     case ReadOutcome::kGone:
-      return make_error(ErrorCode::kVersionGone,
-                        fmt::format("version {} of '{}' is not there any more; current is {}",
-                                    options.version, array.name(), array.known_version()),
-                        "Read the current one, or create the array with more slots.");
+      return version_gone(array, options.version, array.known_version());
     case ReadOutcome::kProducerDied:
       return producer_died(array, attempt.version);
     case ReadOutcome::kWriteAborted:
@@ -126,6 +123,13 @@ absl::Status producer_died(const OpenArray& array, std::uint64_t version) {
       ErrorCode::kProducerDied,
       fmt::format("the writer of '{}' died in the middle of version {}", array.name(), version),
       fmt::format("Wait for the next version of another writer: read(newer_than={}).", version));
+}
+
+absl::Status version_gone(const OpenArray& array, std::uint64_t version, std::uint64_t current) {
+  return make_error(ErrorCode::kVersionGone,
+                    fmt::format("version {} of '{}' is not there any more; current is {}", version,
+                                array.name(), current),
+                    "Read the current one, or create the array with more slots.");
 }
 
 absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit& wait_limit,

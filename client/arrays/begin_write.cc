@@ -349,13 +349,14 @@ absl::Status begin_write(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& 
 }
 
 absl::Status begin_number(OpenArray& home, WaitLimit& wait_limit, std::uint64_t& number) {
+  const std::uint64_t wanted = number;
   if (auto status = enter_writing(home, wait_limit); !status.ok()) return status;
   absl::Cleanup leave = [&] { leave_unwritten(home); };
   CountedWait counted(home, &wire::SessionCounts::slot_waits);
   for (;;) {
     if (auto status = home.usable(); !status.ok()) return status;
     WriteAttempt attempt;
-    if (SlotWriter* writer = home.writing().slot_writer()) attempt = writer->take_number();
+    if (SlotWriter* writer = home.writing().slot_writer()) attempt = writer->take_number(wanted);
     if (attempt.outcome == WriteOutcome::kReady) {
       number = attempt.version;
       std::move(leave).Cancel();
@@ -363,6 +364,7 @@ absl::Status begin_number(OpenArray& home, WaitLimit& wait_limit, std::uint64_t&
     }
     if (attempt.outcome != WriteOutcome::kNotMine) return refusal(home, attempt.outcome);
     if (auto status = acquire_ownership(home, wait_limit, counted); !status.ok()) return status;
+    if (wanted != 0) home.writing().slot_writer()->note_copies_only();
   }
 }
 

@@ -30,7 +30,8 @@ absl::Status copy_current_to(OpenArray& array, std::uint32_t slot, InterruptChec
 // The latter half of begin_update. After an error the write has ended.
 absl::Status copy_current(OpenArray& array, WaitLimit& wait_limit, const WriteAttempt& attempt);
 
-// The number of a version that is written on one of the home's replicas. On success the home is in
+// The number of a version that is written on one of the home's replicas; `number` begins as 0, or
+// as SlotWriter::kNextToCopy. On success the home is in
 // writing until OpenArray::end_number, as nobody else may give a number meanwhile. Errors as above.
 absl::Status begin_number(OpenArray& home, WaitLimit& wait_limit, std::uint64_t& number);
 

@@ -19,6 +19,15 @@ bool Places::lost(std::uint64_t version) const {
   });
 }
 
+// A write takes its number from the home's row, or in it, and its place has the version before the
+// row's flag is taken back. A replica that was not known then is on the home's board by now.
+bool Places::given_up(std::uint64_t version) const {
+  const wire::RowRef at = wire::writer_row_of(home_->board().writer.load());
+  const wire::WriterRow* const row = home_->writer_row(at, Unmapped::kLeave);
+  return row != nullptr && row->highest_used.load() >= version && row->writing.load() == 0 &&
+         are_all();
+}
+
 absl::StatusOr<Places::Newest> Places::find_newest(InterruptCheck interrupt) const {
   const auto version_here = here_->current_version(interrupt);
   if (!version_here.ok()) return version_here.status();

@@ -36,6 +36,10 @@ class Places {
   // that is older, the version will never come.
   bool lost(std::uint64_t version) const;
 
+  // This number was taken, and who took it has ended the write. Likewise: if newest() is older
+  // then, the version was dropped. False, too, before newest() has mapped the home's writer's row.
+  bool given_up(std::uint64_t version) const;
+
   // The number of the newest version anywhere; 0: none. Calls the daemon for the page of a writer
   // that this process has not met. An interrupt; kWithdrawn.
   absl::StatusOr<std::uint64_t> newest(InterruptCheck interrupt) const;

@@ -22,13 +22,6 @@ namespace {
 using wire::ErrorCode;
 using wire::make_error;
 
-// On whose behalf a version is copied.
-struct Copier {
-  WaitLimit& wait_limit;
-  std::uint64_t interrupt_check = 0;
-  Stream stream;  // the reader's, which copies to a GPU; none: the call waits for the copy
-};
-
 // A hold on the version that is to be copied.
 class Source {
  public:
@@ -128,128 +121,155 @@ absl::Status end_copy(OpenArray& here, const WriteAttempt& write, bool publish,
   return end_gpu_write(here, write.slot, write.version, publish, {}, streams);
 }
 
+// Copies what is newer elsewhere to where it is read, on behalf of one call.
+class Copier {
+ public:
+  // `stream`: the reader's, which copies to a GPU; none: the call waits for the copy.
+  Copier(const Places& places, WaitLimit& wait_limit, std::uint64_t interrupt_check, Stream stream)
+      : places_(places),
+        here_(places.here()),
+        home_(places.home()),
+        wait_limit_(wait_limit),
+        interrupt_check_(interrupt_check),
+        stream_(stream) {}
+
+  // Until what was the newest version at the call, or a later one, is here.
+  absl::Status bring(std::uint64_t least);
+
+ private:
+  absl::Status check() const { return wait_limit_.check_call(); }
+  absl::Status copy_from(OpenArray& from, std::uint64_t newer_than);
+  absl::Status copy(Source& source);
+  absl::Status copy_with_new_number(Source& source);
+  absl::Status begin_new_number(WriteAttempt& write);
+  absl::Status begin_at_once(WriteAttempt& write, std::uint64_t number);
+  absl::Status copy_and_publish(Source& source, const WriteAttempt& write);
+
+  const Places& places_;
+  OpenArray& here_;
+  OpenArray& home_;
+  WaitLimit& wait_limit_;
+  const std::uint64_t interrupt_check_;
+  const Stream stream_;
+};
+
 // From the host the reader's stream copies, and what it is given next runs behind that.
-absl::Status copy_and_publish(Source& source, OpenArray& here, const WriteAttempt& write,
-                              const Copier& copier) {
+absl::Status Copier::copy_and_publish(Source& source, const WriteAttempt& write) {
   LeaseStreams streams;
-  streams.interrupt_check = copier.interrupt_check;
-  const Stream on = source.array().gpu() == nullptr ? copier.stream : Stream();
+  streams.interrupt_check = interrupt_check_;
+  const Stream on = source.array().gpu() == nullptr ? stream_ : Stream();
   absl::Status status;
-  if (here.gpu() != nullptr) status = begin_gpu_write(here, write.slot, on, false, streams);
+  if (here_.gpu() != nullptr) status = begin_gpu_write(here_, write.slot, on, false, streams);
   crash_point("device.replica_begun");
   if (status.ok() && on) {
-    status = copy_version_on(source.array(), source.slot(), here, write.slot, on);
+    status = copy_version_on(source.array(), source.slot(), here_, write.slot, on);
   } else if (status.ok()) {
-    status = copy_version(source.array(), source.slot(), source.version(), source.streams, here,
+    status = copy_version(source.array(), source.slot(), source.version(), source.streams, here_,
                           write.slot, streams);
   }
   crash_point("device.replica_copied");
   const bool publish = status.ok() && !source.lost();
-  auto ended = end_copy(here, write, publish, streams);
+  auto ended = end_copy(here_, write, publish, streams);
   crash_point("device.replica_published");
   return status.ok() ? ended : status;
 }
 
 // A write that may begin at once: whoever waited with the version held, for a slot or ownership,
 // might wait for one that waits for him. kAborted: not just now.
-absl::Status begin_at_once(OpenArray& here, const Copier& copier, WriteAttempt& write,
-                           std::uint64_t number) {
-  WaitLimit limit = at_once(here, copier.interrupt_check);
-  auto status = begin_write(here, limit, write, IfNoSlot::kSkip, number);
+absl::Status Copier::begin_at_once(WriteAttempt& write, std::uint64_t number) {
+  WaitLimit limit = at_once(here_, interrupt_check_);
+  auto status = begin_write(here_, limit, write, IfNoSlot::kSkip, number);
   const ErrorCode code = wire::code_of(status);
   if (status.ok() || (code != ErrorCode::kNoFreeSlot && code != ErrorCode::kTimeout)) return status;
-  if (code == ErrorCode::kNoFreeSlot && here.holds_back_slots()) {
-    return holds_the_slots_itself(here);
+  if (code == ErrorCode::kNoFreeSlot && here_.holds_back_slots()) {
+    return holds_the_slots_itself(here_);
   }
   write.outcome = WriteOutcome::kNoFreeSlot;
   return absl::AbortedError("not just now");
 }
 
+// The home gives its next number: to a write at home, or for one here, while nobody else gets any.
+absl::Status Copier::begin_new_number(WriteAttempt& write) {
+  std::uint64_t number = leaves_out("say that it only copies") ? 0 : SlotWriter::kNextToCopy;
+  if (&here_ == &home_) return begin_at_once(write, number);
+  auto status =
+      here_.session().control().write_elsewhere(here_.answer().id, [&] { return check(); });
+  if (!status.ok()) return here_.named(status);
+  WaitLimit limit = at_once(here_, interrupt_check_);
+  status = begin_number(home_, limit, number);
+  if (wire::code_of(status) == ErrorCode::kTimeout) return absl::AbortedError("not just now");
+  if (!status.ok()) return status;
+  status = begin_at_once(write, number);
+  if (status.ok()) {
+    here_.writing().set_numbered_by(home_);
+  } else {
+    home_.end_number();
+  }
+  return status;
+}
+
 // Its number cannot be had here any more: the same content gets a new one, while nobody else gives
 // any. Nothing happens where a newer version is there by then.
-absl::Status copy_with_new_number(const Places& places, Source& source, const Copier& copier) {
-  OpenArray& here = places.here();
+absl::Status Copier::copy_with_new_number(Source& source) {
   WriteAttempt write;
-  std::uint64_t number = 0;
-  const bool is_home = &here == &places.home();
-  if (!is_home) {
-    const auto check = [&] { return copier.wait_limit.check_call(); };
-    auto status = here.session().control().write_elsewhere(here.answer().id, check);
-    if (!status.ok()) return here.named(status);
-    WaitLimit limit = at_once(here, copier.interrupt_check);
-    status = begin_number(places.home(), limit, number);
-    if (wire::code_of(status) == ErrorCode::kTimeout) return absl::AbortedError("not just now");
-    if (!status.ok()) return status;
-  }
-  auto status = begin_at_once(here, copier, write, number);
-  if (!status.ok()) {
-    if (!is_home) places.home().end_number();
-    return status;
-  }
-  if (!is_home) here.writing().set_numbered_by(places.home());
-  const std::uint32_t own = is_home ? 0 : std::uint32_t{1} << here.answer().replica_number;
-  const auto newest = places.newest(kNoInterrupts);
-  if (newest.ok() && *newest == source.version() && places.are_all(own)) {
-    return copy_and_publish(source, here, write, copier);
+  if (auto status = begin_new_number(write); !status.ok()) return status;
+  const bool is_home = &here_ == &home_;
+  const std::uint32_t own = is_home ? 0 : std::uint32_t{1} << here_.answer().replica_number;
+  const auto newest = places_.newest(kNoInterrupts);
+  if (newest.ok() && *newest == source.version() && places_.are_all(own)) {
+    return copy_and_publish(source, write);
   }
   LeaseStreams untouched;
-  return end_copy(here, write, false, untouched);
+  return end_copy(here_, write, false, untouched);
 }
 
-absl::Status copy_here(const Places& places, Source& source, const Copier& copier) {
-  OpenArray& here = places.here();
+absl::Status Copier::copy(Source& source) {
   WriteAttempt write;
-  auto status = begin_at_once(here, copier, write, source.version());
-  if (status.ok()) return copy_and_publish(source, here, write, copier);
+  auto status = begin_at_once(write, source.version());
+  if (status.ok()) return copy_and_publish(source, write);
   if (write.outcome != WriteOutcome::kNumberUsed) return status;
-  auto version = here.current_version(kNoInterrupts);
+  auto version = here_.current_version(kNoInterrupts);
   if (!version.ok()) return version.status();
   if (*version >= source.version()) return absl::OkStatus();  // another process was faster
-  return copy_with_new_number(places, source, copier);
+  return copy_with_new_number(source);
 }
 
-// Copies what is newer elsewhere, until what was the newest version at the call, or a later one, is
-// here.
-absl::Status bring(const Places& places, std::uint64_t least, const Copier& copier) {
-  WaitLimit& wait_limit = copier.wait_limit;
-  OpenArray& here = places.here();
-  const auto check = [&] { return wait_limit.check_call(); };
+// kAborted: not just now.
+absl::Status Copier::copy_from(OpenArray& from, std::uint64_t newer_than) {
+  const auto reader = from.reader([&] { return check(); });
+  if (!reader.ok()) return reader.status();
+  const ReadAttempt held = (*reader)->acquire(0, newer_than);
+  if (held.outcome == ReadOutcome::kTooManyHeld) {
+    return make_error(ErrorCode::kTooManyHeld,
+                      fmt::format("this process holds as many versions of '{}' as it may, so "
+                                  "that it can copy none to {}",
+                                  from.name(), here_.spec().device),
+                      "Release leases or delete views of it.");
+  }
+  if (held.outcome != ReadOutcome::kAcquired || !from.keep(held)) return absl::OkStatus();
+  Source source(from, held, interrupt_check_);
+  auto status = from.map_slot(held.slot, [&] { return check(); });
+  return status.ok() ? copy(source) : status;
+}
+
+absl::Status Copier::bring(std::uint64_t least) {
+  const auto may_go_on = [&] { return check(); };
   const bool writes_here =
-      here.writing().entered_by_this_thread() || places.home().writing().entered_by_this_thread();
+      here_.writing().entered_by_this_thread() || home_.writing().entered_by_this_thread();
   for (;;) {
-    const auto version = here.current_version(check);
+    const auto version = here_.current_version(may_go_on);
     if (!version.ok()) return version.status();
     if (*version >= least) return absl::OkStatus();
-    const auto place = places.place_of_newer(check);
+    const auto place = places_.place_of_newer(may_go_on);
     if (!place.ok()) return place.status();
     if (*place == nullptr) return absl::OkStatus();  // what was newer has been lost
-    OpenArray& from = **place;
-    if (!here.answer().may_write) return may_not_copy(here, from);
-    if (writes_here) return writes_itself(here);
-    if (another_writes(here)) {
-      if (auto status = pause(here, wait_limit); !status.ok()) return status;
-      continue;
-    }
-    const auto reader = from.reader(check);
-    if (!reader.ok()) return reader.status();
-    const ReadAttempt held = (*reader)->acquire(0, *version);
-    if (held.outcome == ReadOutcome::kAcquired && from.keep(held)) {
-      absl::Status status;
-      {
-        Source source(from, held, copier.interrupt_check);
-        status = from.map_slot(held.slot, check);
-        if (status.ok()) status = copy_here(places, source, copier);
-      }
-      if (absl::IsAborted(status)) status = pause(here, wait_limit);
-      if (!status.ok()) return status;
-    } else if (held.outcome == ReadOutcome::kTooManyHeld) {
-      return make_error(ErrorCode::kTooManyHeld,
-                        fmt::format("this process holds as many versions of '{}' as it may, so "
-                                    "that it can copy none to {}",
-                                    from.name(), here.spec().device),
-                        "Release leases or delete views of it.");
-    }
-    if (auto status = wait_limit.step(); !status.ok()) return status;
+    if (!here_.answer().may_write) return may_not_copy(here_, **place);
+    if (writes_here) return writes_itself(here_);
+    const bool now = !another_writes(here_);
+    auto status = now ? copy_from(**place, *version) : absl::AbortedError("another process writes");
+    if (absl::IsAborted(status)) status = pause(here_, wait_limit_);
+    if (!status.ok()) return status;
+    if (status = wait_limit_.step(); !status.ok()) return status;
   }
 }
 
@@ -261,12 +281,13 @@ absl::StatusOr<std::uint64_t> newest_of(ArrayHandle& handle, WaitLimit& wait_lim
   return places->newest(check);
 }
 
-absl::Status bring_newest(ArrayHandle& handle, const Copier& copier) {
-  const auto check = [&] { return copier.wait_limit.check_call(); };
+absl::Status bring_newest(ArrayHandle& handle, WaitLimit& wait_limit) {
+  const auto check = [&] { return wait_limit.check_call(); };
   const auto places = handle.places(check);
   if (!places.ok()) return places.status();
   const auto newest = places->newest(check);
-  return newest.ok() ? bring(*places, *newest, copier) : newest.status();
+  if (!newest.ok()) return newest.status();
+  return Copier(*places, wait_limit, handle.interrupt_check(), {}).bring(*newest);
 }
 
 // Until a version above `after` is somewhere, or a further replica is written, or `is_over`, or the
@@ -293,13 +314,19 @@ absl::Status begin_read_anywhere(ArrayHandle& handle, const ReadOptions& options
   for (;;) {
     const auto places = handle.places(check);
     if (!places.ok()) return places.status();
-    const auto is_lost = [&] { return options.version != 0 && places->lost(options.version); };
-    const bool lost = is_lost();
+    const auto will_not_come = [&] {
+      return options.version != 0 &&
+             (places->lost(options.version) || places->given_up(options.version));
+    };
+    // In this order: a number that its writer's death has ended looks as if it had been given up.
+    const bool given_up = options.version != 0 && places->given_up(options.version);
+    const bool lost = options.version != 0 && places->lost(options.version);
     const auto newest = places->newest(check);
     if (!newest.ok()) return newest.status();
     const bool last = wait_limit.expired();
     if (*newest > after) {
-      auto status = bring(*places, *newest, {wait_limit, handle.interrupt_check(), options.stream});
+      Copier copier(*places, wait_limit, handle.interrupt_check(), options.stream);
+      auto status = copier.bring(*newest);
       if (!status.ok()) return status;
       WaitLimit limit = at_once(here, handle.interrupt_check());
       status = begin_read(here, options, limit, attempt);
@@ -310,10 +337,12 @@ absl::Status begin_read_anywhere(ArrayHandle& handle, const ReadOptions& options
       if (status.ok() ? !is_older : !again || last) return status;
     } else if (lost) {
       return producer_died(handle.home_array(), options.version);
+    } else if (given_up) {
+      return version_gone(handle.home_array(), options.version, *newest);
     } else if (last) {
       return begin_read(here, options, wait_limit, attempt);  // which says what did not come
     } else {
-      auto status = host_wait_newer(*places, after, is_lost, wait_limit);
+      auto status = host_wait_newer(*places, after, will_not_come, wait_limit);
       if (!status.ok()) return status;
     }
     if (auto status = wait_limit.step(); !status.ok()) return status;
@@ -348,7 +377,7 @@ absl::Status begin_update_of(ArrayHandle& handle, WaitLimit& wait_limit, WriteAt
   OpenArray& here = handle.array();
   for (;;) {
     if (handle.has_places()) {
-      auto status = bring_newest(handle, {wait_limit, handle.interrupt_check(), {}});
+      auto status = bring_newest(handle, wait_limit);
       if (!status.ok()) return status;
     }
     auto status = begin_write_of(handle, wait_limit, attempt);

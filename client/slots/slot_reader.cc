@@ -153,6 +153,8 @@ bool SlotReader::views_exceed_share() {
 // marks a slot before he takes a number, and the mark becomes the version or goes.
 bool SlotReader::given_up(const WriterRow& writer, std::uint64_t version) const {
   if (version > writer.highest_used.load()) return false;
+  // A number for a write on a replica is flagged here, and marks no slot.
+  if (board_.elsewhere.load() != 0 && writer.writing.load() != 0) return false;
   if (leaves_out("look for a write under way")) return true;
   // How many slots there are after the number: whoever has taken it may have got a new one for it.
   const Word* const words = writer.slot_words();

@@ -103,18 +103,19 @@ WriteAttempt SlotWriter::begin(SlotWait& wait, const Preferred* preferred, std::
     return {is_over(now) ? now : WriteOutcome::kNoFreeSlot};
   }
   crash_point("write.chosen");
-  const std::uint64_t version = number == 0 ? next_version() : number;
-  if (version > wire::kLastVersion || (number != 0 && !may_copy(number))) {
+  const bool is_next = number == 0 || number == kNextToCopy;
+  const std::uint64_t version = is_next ? next_version() : number;
+  if (version > wire::kLastVersion || (!is_next && !may_copy(number))) {
     take_back(slot);
     end_write();
-    return {number == 0 ? WriteOutcome::kNumbersUsedUp : WriteOutcome::kNumberUsed};
+    return {is_next ? WriteOutcome::kNumbersUsedUp : WriteOutcome::kNumberUsed};
   }
   if (number == 0) note_own_version();
   hand_out(slot, version);
   return {WriteOutcome::kReady, slot, version};
 }
 
-WriteAttempt SlotWriter::take_number() {
+WriteAttempt SlotWriter::take_number(std::uint64_t number) {
   row_.writing.store(1);
   crash_point("device.number_flagged");
   if (const WriteOutcome outcome = may_begin(); outcome != WriteOutcome::kReady) {
@@ -126,7 +127,7 @@ WriteAttempt SlotWriter::take_number() {
     end_write();
     return {WriteOutcome::kNumbersUsedUp};
   }
-  note_own_version();
+  if (number == 0) note_own_version();
   row_.highest_used.store(version, kInOrder);
   crash_point("device.number_taken");
   return {WriteOutcome::kReady, 0, version};

@@ -47,15 +47,19 @@ class SlotWriter {
   // about to become ours.
   void adopt(const wire::WriterRow& from);
 
+  // In place of a number: the next one, for a version that is copied and cannot keep its own.
+  static constexpr std::uint64_t kNextToCopy = ~std::uint64_t{0};
   // Takes a free slot; while none is free, goes on as `wait` says. Of several free slots one that
   // is `preferred` comes first; asked with the slot's mark set.
   using Preferred = absl::FunctionRef<bool(std::uint32_t slot)>;
-  // `number`: of a version that is copied here from another place of the array; 0: the next one.
+  // `number`: of a version that is copied here from another place of the array; 0: the next one,
+  // for a version of this process's, which makes it the array's writer.
   WriteAttempt begin(SlotWait& wait, const Preferred* preferred = nullptr,
                      std::uint64_t number = 0);
   // The next number, for a version that is written on a replica of the array: no slot of this one
-  // is written. end_number() next, once that version has been published or dropped.
-  WriteAttempt take_number();
+  // is written. end_number() next, once that version has been published or dropped. `number`: 0, or
+  // kNextToCopy.
+  WriteAttempt take_number(std::uint64_t number = 0);
   void end_number() { end_write(); }
   // Returns after the version is current. Wakes sleeping readers, and calls nobody.
   void publish(std::uint32_t slot, std::uint64_t version);

@@ -323,6 +323,18 @@ class DevicePeer {
   std::string version(Words& words) {
     return std::to_string(array(PeerStreams::word(words)).version());
   }
+  std::string has_writer(Words& words) {
+    return array(PeerStreams::word(words)).has_writer() ? "1" : "0";
+  }
+  // NAME VERSION: waits for it, and reads it without a stream.
+  std::string read_version(Words& words) {
+    const std::string name = PeerStreams::word(words);
+    ReadOptions options;
+    options.version = PeerStreams::number(words);
+    options.timeout = std::chrono::seconds(60);
+    const ReadLease lease = array(name).read(options);
+    return std::to_string(lease.version());
+  }
   // -> how many arrays CUDA has refused to register
   std::string refused(Words&) { return std::to_string(client_->refused_registrations()); }
   std::string withdraw(Words& words) {
@@ -415,6 +427,8 @@ const std::map<std::string, std::string (DevicePeer::*)(DevicePeer::Words&)> Dev
         {"put_source", &DevicePeer::put_source},
         {"fill_from", &DevicePeer::fill_from},
         {"version", &DevicePeer::version},
+        {"has_writer", &DevicePeer::has_writer},
+        {"read_version", &DevicePeer::read_version},
         {"refused", &DevicePeer::refused},
         {"withdraw", &DevicePeer::withdraw},
         {"close", &DevicePeer::close},

@@ -283,9 +283,56 @@ TEST_F(Replicas, AnotherReaderCopiesWhatOneDiedOf) {
   Client next(daemon);
   next.is_ok("on a host h");
   EXPECT_EQ(next.is_ok("get h"), "2 7 7");
+  EXPECT_EQ(next.is_ok("has_writer h"), "0") << "who has given it a number has only copied";
   EXPECT_EQ(writer.is_ok("get a"), "2 7 7");
   publish(writer, 8);
   EXPECT_EQ(next.is_ok("get h"), "3 8 8");
+}
+
+// The same at home, and without the step that says so.
+TEST_F(Replicas, WhoCopiesWithANewNumberIsNoWriter) {
+  make();
+  EXPECT_EQ(reader.is_ok("put h 9"), "2");
+  Client other(daemon);
+  other.is_ok("open a");
+  other.is_ok("arm device.replica_copied 1 9");
+  other.say("get a");
+  EXPECT_EQ(other.wait_for_signal(), SIGKILL);
+  EXPECT_EQ(writer.is_ok("get a"), "3 9 9");
+  EXPECT_EQ(writer.is_ok("has_writer a"), "0");
+}
+
+TEST_F(Replicas, WhoDoesNotSayThatItCopiesIsTakenForAWriter) {
+  make();
+  reader.is_ok("arm device.replica_copied 1 9");
+  reader.say("get h");
+  EXPECT_EQ(reader.wait_for_signal(), SIGKILL);
+  Client next(daemon);
+  next.is_ok("on a host h");
+  next.is_ok("leave_out say that it only copies");
+  EXPECT_EQ(next.is_ok("get h"), "2 7 7");
+  EXPECT_EQ(next.is_ok("has_writer h"), "1");
+}
+
+// As on an array without replicas.
+TEST_F(Replicas, ANumberThatWasDroppedIsGoneAtOnce) {
+  make();
+  EXPECT_EQ(reader.is_ok("get h"), "1 7 7");
+  // Taken for a write there, and at home.
+  reader.is_ok("write h -");
+  writer.say("read_version a 2");
+  EXPECT_EQ(writer.answer(50).kind, Answer::Kind::kSilent);
+  reader.is_ok("drop h");
+  EXPECT_EQ(writer.answer().code, "VersionGone");
+  EXPECT_EQ(error(reader, "read_version h 2"), "VersionGone");
+  writer.is_ok("write a s");
+  reader.say("read_version h 3");
+  EXPECT_EQ(reader.answer(50).kind, Answer::Kind::kSilent);
+  writer.is_ok("drop a");
+  EXPECT_EQ(reader.answer().code, "VersionGone");
+  publish(writer, 8);
+  EXPECT_EQ(reader.is_ok("read_version h 4"), "4");
+  EXPECT_EQ(error(reader, "read_version h 3"), "VersionGone");
 }
 
 TEST_F(Replicas, AWritersDeathElsewhereLeavesTheNewestVersion) {

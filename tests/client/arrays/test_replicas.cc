@@ -35,9 +35,14 @@ class ReplicasTest : public ::testing::Test {
     on_replica = std::make_shared<ArrayHandle>(HandleOwner::Opened{owner, there});
     on_replica->set_home(on_home);
   }
-  absl::Status read() {
+  absl::Status read(const ReadOptions& options = {}) {
     WaitLimit limit(here->session(), 0, 0ns, 0ns);
-    return begin_read_anywhere(*on_home, {}, limit, reading);
+    return begin_read_anywhere(*on_home, options, limit, reading);
+  }
+  ErrorCode error_of_version(std::uint64_t version) {
+    ReadOptions options;
+    options.version = version;
+    return wire::code_of(read(options));
   }
   absl::Status write() {
     WaitLimit limit(there->session(), 0, 0ns, 0ns);
@@ -89,6 +94,22 @@ TEST_F(ReplicasTest, AThreadThatWritesTheArrayCopiesNothing) {
 TEST_F(ReplicasTest, WhatIsNowhereDoesNotCome) {
   open();
   EXPECT_EQ(wire::code_of(read()), ErrorCode::kTimeout);
+}
+
+// Whatever place it was written on.
+TEST_F(ReplicasTest, ANumberThatWasGivenUpIsGone) {
+  open();
+  home.publish_elsewhere(1);
+  auto& writer = home.row<wire::WriterRow>(home.kWriter);
+  EXPECT_EQ(error_of_version(2), ErrorCode::kTimeout) << "it has not been taken";
+  writer.writing.store(1);
+  writer.highest_used.store(2);
+  EXPECT_EQ(error_of_version(2), ErrorCode::kTimeout) << "it is under way";
+  writer.writing.store(0);
+  EXPECT_EQ(error_of_version(2), ErrorCode::kVersionGone);
+  EXPECT_EQ(error_of_version(3), ErrorCode::kTimeout);
+  replica.board().poisoned()[0].store(2);
+  EXPECT_EQ(error_of_version(2), ErrorCode::kProducerDied) << "its writer's death has ended it";
 }
 
 TEST_F(ReplicasTest, AWriteHasItsNumberFromTheHome) {
