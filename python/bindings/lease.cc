@@ -169,10 +169,11 @@ py::dict PyLease<Lease>::cuda_interface(const CudaInterfaceOptions& options) {
 template <typename Lease>
 py::object PyLease<Lease>::export_usm(py::handle self, py::handle syclobj, py::handle usm_type,
                                       py::handle copy) const {
-  if (on_device()) {
+  if (on_device() && !(kReadonly && copy.ptr() == Py_False)) {
     throw Error(ErrorCode::Unsupported,
-                "'" + array().name + "' is in the memory of cuda:" +
-                    std::to_string(array().device_ordinal) + ", which is not given to SYCL",
+                "'" + array().name +
+                    "' is in the memory of cuda:" + std::to_string(array().device_ordinal) +
+                    ", which is given to SYCL only for reading, and where copy=False asks for it",
                 "read it on the host: array.on('host').read().sycl_usm(queue)");
   }
   check_live();

@@ -216,13 +216,16 @@ That is the `SYCL USM array interface
 <https://intelpython.github.io/dpctl/latest/api_reference/dpctl/sycl_usm_array_interface.html>`_, as
 ``dpctl.memory.as_usm_memory`` and ``dpnp.asarray`` take it: of the array's shape and dtype, strides
 in elements. It has no stream and no events: the elements are complete when this returns, and the
-caller waits for the queue before the lease ends. Needs dpctl; host arrays only.
+caller waits for the queue before the lease ends. Needs dpctl.
 
 Shared memory between processes is not USM to any SYCL runtime that does not know of it: then, as
 with all of a CPU's, the object has a copy of its own in USM, which lives as long as the object and
 is written without changing the array. Where the context knows the memory, there is no copy: the
 object keeps the slot, as other views do, waits for the queue when it dies, and is read-only if the
 lease is for reading.
+
+An array on a GPU is given, for reading, where ``copy=False`` asks for it and the context knows its
+memory, as one of SYCL's CUDA backend may. SYCL promises that for memory of the context's own alone.
 
 Parameters
 ----------
@@ -245,7 +248,7 @@ Raises
 ------
 Unsupported
     A dtype that the interface has no type for; memory that the context does not know, where it must
-    not be copied; an array on a GPU; no dpctl.
+    not be copied; an array on a GPU, but as above; no dpctl.
 InvalidArgument
     `syclobj` is none of these, or selects no device.
 OutOfMemory

@@ -7,6 +7,8 @@ from memlease import _core, usm_runtime
 from memlease.dtypes import require_numpy
 from memlease.errors import Unsupported
 
+_CUDA = 2  # DLPack's word for a GPU
+
 
 class UsmExport:
     """Elements of a lease in memory that a SYCL context knows.
@@ -68,6 +70,9 @@ def export(
         typestr=typestr, shape=lease.shape, strides=in_elements, offset=0
     )[-1]
     queue = usm_runtime.queue_of(syclobj)
+    if lease.__dlpack_device__()[0] == _CUDA:
+        fields = {"typestr": typestr, "shape": lease.shape, "strides": in_elements, "offset": 0}
+        return _export_of_gpu(lease, fields, size_bytes, queue)
     elements = require_numpy().asarray(lease.memoryview())
     fields = {"typestr": typestr, "shape": lease.shape, "strides": in_elements, "offset": 0}
     if copy is not True and size_bytes > 0:
@@ -90,6 +95,31 @@ def export(
         usm_type=usm_type,
         copied=True,
         keeps=memory,
+    )
+
+
+def _export_of_gpu(lease: Any, fields: dict[str, Any], size_bytes: int, queue: Any) -> UsmExport:
+    """Give a read lease's memory on a GPU to a context that knows it.
+
+    The unused capsule keeps the slot; the address is asked for when the version is complete.
+    """
+    keeps = lease.__dlpack__(stream=-1, max_version=(1, 0))
+    interface = lease.cuda_array(host_wait=True).__cuda_array_interface__
+    address = interface["data"][0]
+    known = usm_runtime.find_memory(address, max(size_bytes, 1), queue, None) if address else None
+    if known is None:
+        raise Unsupported(
+            "the SYCL context does not know the lease's memory, which CUDA shares between "
+            "processes, as USM",
+            "give a queue of SYCL's CUDA backend on that GPU; or read it on the host: "
+            "array.on('host').read().sycl_usm(queue)",
+        )
+    return UsmExport(
+        {**fields, "data": (address, True)},
+        queue=queue,
+        usm_type=known.get_usm_type(),
+        copied=False,
+        keeps=keeps,
     )
 
 

@@ -36,3 +36,40 @@ def there_and_back(here):
     with array.on("host").read() as lease:
         view = lease.sycl_usm(queue)
     assert (here.client.put("b", view).get() == source).all()
+
+
+def test_a_context_that_knows_a_gpus_memory_is_given_it(gpu):
+    """R-SYCL-8: where copy=False asks for it; the view keeps the slot, and waits for the queue."""
+    gpu.run(give_it_to_sycl)
+    assert gpu.findings() == ""
+
+
+def give_it_to_sycl(here):
+    sys.modules.update(fake_dpctl.modules())
+    queue = SyclQueue()
+    array = here.client.create("a", shape=(2, 3), dtype="f4", device="cuda:0", slots=1, fill=1)
+    with array.read() as lease:
+        with pytest.raises(memlease.Unsupported, match="CUDA backend"):
+            lease.sycl_usm(queue, copy=False)
+        address = lease.cuda_array(host_wait=True).__cuda_array_interface__["data"][0]
+        queue.sycl_context.known.append((address, lease.nbytes, "device"))
+        with pytest.raises(memlease.Unsupported, match="copy=False"):
+            lease.sycl_usm(queue)
+        view = lease.sycl_usm(queue, copy=False)
+    assert (view.copied, view.usm_type, view.sycl_queue) == (False, "device", queue)
+    assert view.__sycl_usm_array_interface__ == {
+        "version": 1,
+        "typestr": "<f4",
+        "shape": (2, 3),
+        "strides": None,
+        "data": (address, True),
+        "offset": 0,
+        "syclobj": queue,
+    }
+    with pytest.raises(memlease.Busy, match="only slot"):  # which the view keeps
+        array.write()
+    queue.log.clear()
+    del view
+    assert queue.log == ["wait"]
+    with array.write() as lease, pytest.raises(memlease.Unsupported, match="only for reading"):
+        lease.sycl_usm(queue, copy=False)
