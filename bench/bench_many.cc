@@ -1,5 +1,6 @@
 // A process that has many arrays open: what withdrawing one of them by its name costs, against the
 // same among few, and what closing them all costs for each, against one small call to the daemon.
+// And how long the slowest takes of many such calls, one after another.
 
 #include <memlease/memlease.h>
 
@@ -21,10 +22,12 @@ struct Figures {
   double withdraw_many;
   double close;  // of one
   double call;
+  double slowest_call;
 };
 static_assert(sizeof(Figures) <= sizeof(SharedPage::values));
 
 int arrays_of(const Options& options) { return options.pick(30'000, 10'000, 300); }
+int calls_of(const Options& options) { return options.pick(20'000, 10'000, 10); }
 
 // In a process of its own, since an array that it has created keeps its session.
 void measure(const Options& options, Figures& figures) {
@@ -50,6 +53,10 @@ void measure(const Options& options, Figures& figures) {
   figures.withdraw_few = withdraw_ns();
   for (int i = 0; i < many; ++i) create(fmt::format("bench/many/{}", i));
   figures.withdraw_many = withdraw_ns();
+  std::vector<double> calls;
+  for (int i = 0; i < calls_of(options); ++i)
+    calls.push_back(once_ns([&] { client.exists("bench/none"); }));
+  figures.slowest_call = percentile(calls, 1);
   figures.call = median_ns(rounds, [&](int) { client.exists("bench/none"); });
   figures.close = once_ns([&] { client.close(); }) / many;
 }
@@ -69,8 +76,10 @@ int main(int argc, char** argv) {
     report.add("withdraw.many", figures.withdraw_many);
     report.add("close", figures.close);
     report.add("call", figures.call);
+    report.add("call.slowest", figures.slowest_call);
   }
   report.note("arrays", std::to_string(arrays_of(options)));
+  report.note("calls", std::to_string(calls_of(options)));
   report.print();
   return 0;
 }

@@ -128,8 +128,10 @@ absl::Status Daemon::listen(const Config& config) {
   if (!control.ok()) return control.status();
   const auto services_of = [this](uid_t uid) {
     GrpcServices services;
-    services.push_back(std::make_unique<ControlService>(*this, uid));
-    services.push_back(std::make_unique<AdminService>(*this, uid));
+    services.all.push_back(std::make_unique<ControlService>(*this, uid));
+    auto admin = std::make_unique<AdminService>(*this, uid);
+    services.expect_calls = [&admin = *admin](CallQueue& queue) { admin.expect_calls(queue); };
+    services.all.push_back(std::move(admin));
     return services;
   };
   auto grpc_server = GrpcServer::start(loop_, log_, services_of, grpc_limits(config));

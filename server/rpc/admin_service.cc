@@ -8,6 +8,7 @@
 #include "fmt/format.h"
 #include "server/core/name_pattern.h"
 #include "server/rpc/account.h"
+#include "server/rpc/history_call.h"
 #include "server/rpc/list_names.h"
 #include "server/rpc/report_convert.h"
 #include "wire/error.h"
@@ -93,72 +94,6 @@ void in_steps(ServiceHost& host, const Items& items, Function fn) {
     });
   }
 }
-
-// A look at the history that may wait for something to see. It ends by one Finish().
-class HistoryCall final : public grpc::ServerUnaryReactor {
- public:
-  HistoryCall(ServiceHost& host, uid_t caller, const v1::HistoryRequest& request,
-              v1::HistoryReply& reply)
-      : host_(host),
-        caller_(caller),
-        viewer_(viewer_of(caller)),
-        wait_(request.wait()),
-        after_(request.after()),
-        reply_(reply) {}
-
-  // Once, and again when something has happened. May be gone when it returns.
-  void look() {
-    absl::Status status;
-    bool waits = false;
-    host_.with_broker([&](Broker& broker) {
-      reply_.Clear();
-      fill(broker.history(), after_, viewer_, reply_);
-      const bool nothing =
-          reply_.events_size() == 0 && reply_.dropped() == 0 && reply_.through() == reply_.newest();
-      if (!wait_ || !nothing) return;
-      if (cancelled_) {
-        status = absl::CancelledError();
-        return;
-      }
-      const auto id =
-          host_.history_waits().add({viewer_, caller_, reply_.through(),
-                                     [this](const absl::Status& ended) { go_on(ended); }});
-      status = id.status();
-      waits = id.ok();
-      if (waits) id_ = *id;
-    });
-    if (!waits) Finish(wire::to_grpc(status));
-  }
-
-  void OnCancel() override {
-    HistoryWaits::Id id = 0;
-    host_.with_broker([&](Broker& /*broker*/) {
-      cancelled_ = true;
-      id = id_;
-    });
-    host_.history_waits().end(id, absl::CancelledError());
-  }
-  void OnDone() override { delete this; }
-
- private:
-  void go_on(const absl::Status& ended) {
-    if (ended.ok()) {
-      look();
-    } else {
-      Finish(wire::to_grpc(ended));
-    }
-  }
-
-  ServiceHost& host_;
-  const uid_t caller_;
-  const PeerIdentity viewer_;
-  const bool wait_;
-  const std::uint64_t after_;
-  v1::HistoryReply& reply_;
-  // Touched within with_broker() alone, as a look and a cancellation may come together.
-  HistoryWaits::Id id_ = 0;
-  bool cancelled_ = false;
-};
 
 }  // namespace
 
@@ -311,12 +246,8 @@ grpc::Status AdminService::Sample(grpc::ServerContext* /*context*/,
   return grpc::Status::OK;
 }
 
-grpc::ServerUnaryReactor* AdminService::History(grpc::CallbackServerContext* /*context*/,
-                                                const v1::HistoryRequest* request,
-                                                v1::HistoryReply* reply) {
-  auto* const call = new HistoryCall(host_, uid_, *request, *reply);
-  call->look();
-  return call;
+void AdminService::expect_calls(CallQueue& queue) {
+  HistoryCall::expect({*this, host_, queue, uid_, viewer_of(uid_)});
 }
 
 }  // namespace memlease::server

@@ -5,11 +5,12 @@
 #include <sys/types.h>
 
 #include "memlease/v1/admin.grpc.pb.h"
+#include "server/rpc/history_call.h"
 #include "server/rpc/service_host.h"
 
 namespace memlease::server {
 
-class AdminService final : public v1::Admin::WithCallbackMethod_History<v1::Admin::Service> {
+class AdminService final : public HistoryCall::Service {
  public:
   AdminService(ServiceHost& host, uid_t uid);
 
@@ -31,10 +32,8 @@ class AdminService final : public v1::Admin::WithCallbackMethod_History<v1::Admi
                        v1::MetricsReply* reply) override;
   grpc::Status Sample(grpc::ServerContext* context, const v1::SampleRequest* request,
                       v1::SampleReply* reply) override;
-  // May take for ever, so it keeps no thread.
-  grpc::ServerUnaryReactor* History(grpc::CallbackServerContext* context,
-                                    const v1::HistoryRequest* request,
-                                    v1::HistoryReply* reply) override;
+  // History may take for ever, so the queue brings its calls and they keep no thread.
+  void expect_calls(CallQueue& queue);
 
  private:
   // As a call's answer, which is counted.

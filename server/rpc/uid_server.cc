@@ -2,7 +2,6 @@
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/impl/service_type.h>
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/server_posix.h>
@@ -30,10 +29,10 @@ constexpr std::size_t kMemoryBytes = std::size_t{64} << 20;
 constexpr int kMaxThreads = 128;
 
 // gRPC aborts where it gets no thread to poll a new server's connections, and History hangs where
-// it gets none to serve it. So as many are tried here as gRPC makes with its first server: up to
-// one and a half for each processor, 48 at most, and a few.
+// it gets none to serve it. So as many are tried here as gRPC makes with its first server: one
+// for each processor, 32 at most, and a few.
 absl::Status check_server_threads() {
-  const std::size_t count = std::min(std::thread::hardware_concurrency() * 3 / 2, 48U) + 8;
+  const std::size_t count = std::min(std::thread::hardware_concurrency(), 32U) + 8;
   try {
     wire::try_threads(count);
   } catch (const std::system_error& error) {
@@ -42,9 +41,8 @@ absl::Status check_server_threads() {
   return absl::OkStatus();
 }
 
-void add_standard_services() {
+void add_reflection() {
   static const bool added = [] {
-    grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     return true;
   }();
@@ -55,10 +53,11 @@ void add_standard_services() {
 
 absl::StatusOr<std::unique_ptr<UidServer>> UidServer::start(GrpcServices services) {
   if (auto status = check_server_threads(); !status.ok()) return status;
-  add_standard_services();
+  add_reflection();
   std::unique_ptr<UidServer> result(new UidServer(std::move(services)));
   grpc::ServerBuilder builder;
-  for (const auto& service : result->services_) builder.RegisterService(service.get());
+  for (const auto& service : result->services_.all) builder.RegisterService(service.get());
+  builder.RegisterService(&result->health_);
   builder.SetMaxReceiveMessageSize(kMaxReceiveBytes);
   builder.SetMaxSendMessageSize(kMaxSendBytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
@@ -69,8 +68,14 @@ absl::StatusOr<std::unique_ptr<UidServer>> UidServer::start(GrpcServices service
   builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 2);
   grpc::ResourceQuota quota("memlease");
   builder.SetResourceQuota(quota.Resize(kMemoryBytes).SetMaxThreads(kMaxThreads));
+  try {
+    result->queue_ = std::make_unique<CallQueue>(builder.AddCompletionQueue());
+  } catch (const std::system_error& error) {
+    return thread_shortage("no thread is left for gRPC", error);
+  }
   result->server_ = builder.BuildAndStart();
   if (!result->server_) return wire::defect("gRPC does not start a server");
+  result->services_.expect_calls(*result->queue_);
   return result;
 }
 
@@ -84,9 +89,7 @@ void UidServer::adopt(wire::UniqueFd connection) {
   grpc::AddInsecureChannelFromFd(server_.get(), connection.release());
 }
 
-void UidServer::set_serving(bool serving) {
-  server_->GetHealthCheckService()->SetServingStatus(serving);
-}
+void UidServer::set_serving(bool serving) { health_.set_serving(serving); }
 
 void UidServer::shutdown(std::chrono::system_clock::time_point deadline) {
   server_->Shutdown(deadline);

@@ -4,11 +4,14 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/rpc/call_queue.h"
+#include "server/rpc/health_service.h"
 #include "wire/mutex.h"
 #include "wire/unique_fd.h"
 
@@ -19,11 +22,16 @@ class Service;
 
 namespace memlease::server {
 
-using GrpcServices = std::vector<std::unique_ptr<grpc::Service>>;
+struct GrpcServices {
+  std::vector<std::unique_ptr<grpc::Service>> all;
+  // Once the server serves: asks for the calls that the queue is to bring.
+  std::function<void(CallQueue& queue)> expect_calls = [](CallQueue&) {};
+};
 
 class UidServer {
  public:
-  // Adds health and reflection to the services. kOutOfMemory if there are no threads for it.
+  // Adds health and reflection to the services. No service may have methods by gRPC's callbacks
+  // (call_queue.h). kOutOfMemory if there are no threads for it.
   static absl::StatusOr<std::unique_ptr<UidServer>> start(GrpcServices services);
   // Cancels what is under way and waits for its handlers.
   ~UidServer();
@@ -38,8 +46,10 @@ class UidServer {
  private:
   explicit UidServer(GrpcServices services);
 
-  const GrpcServices services_;  // outlive server_
+  const GrpcServices services_;
+  HealthService health_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<CallQueue> queue_;  // last: its events use the others
 };
 
 // Destroys servers on a thread of its own, because that waits for handlers. The thread is there

@@ -131,6 +131,18 @@ std::string GrpcClient::who_am_i(const std::string& pattern) {
   return status.ok() ? reply.names(0) : status.error_message();
 }
 
+std::string GrpcClient::who_am_i_by_callback() {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kTestTimeout);
+  const v1::ListRequest request;
+  v1::ListReply reply;
+  std::promise<grpc::Status> done;
+  stub_->async()->List(&context, &request, &reply,
+                       [&done](grpc::Status status) { done.set_value(std::move(status)); });
+  const grpc::Status status = done.get_future().get();
+  return status.ok() ? reply.names(0) : status.error_message();
+}
+
 grpc::StatusCode GrpcClient::wait() {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kTestTimeout);
@@ -200,7 +212,7 @@ void GrpcServerTest::start(const server::GrpcLimits& limits) {
       *loop_, log_,
       [this](uid_t uid) {
         server::GrpcServices services;
-        services.push_back(std::make_unique<TestService>(uid, handlers_));
+        services.all.push_back(std::make_unique<TestService>(uid, handlers_));
         return services;
       },
       limits);

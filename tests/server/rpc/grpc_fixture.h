@@ -48,6 +48,8 @@ class GrpcClient {
 
   // The uid that the server takes the caller for, or the call's error.
   std::string who_am_i(const std::string& pattern = "");
+  // The same, but this client's gRPC answers by a callback.
+  std::string who_am_i_by_callback();
   // A call that lasts until Handlers::release, or until it is cancelled.
   grpc::StatusCode wait();
   // One message there and one back, as bytes, to any method.

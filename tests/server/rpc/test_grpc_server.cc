@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include "tests/server/rpc/grpc_fixture.h"
+#include "tests/support/thread_names.h"
 #include "tests/support/unix_socket.h"
 
 namespace memlease::testing {
@@ -70,6 +71,17 @@ TEST_F(GrpcServerTest, HealthFollowsServing) {
   EXPECT_EQ(one.who_am_i(), "0") << "calls are still answered";
   on_loop([this] { server_->set_serving(true); });
   EXPECT_EQ(one.exchange(check, ""), serving);
+}
+
+// gRPC's threads for callbacks sleep while calls come (server/rpc/call_queue.h).
+TEST_F(GrpcServerTest, NoCallWaitsForThreadsThatServeCallbacks) {
+  const auto some_serve_callbacks = [] { return thread_names().contains("nexting_thread"); };
+  start();
+  GrpcClient one = client();
+  EXPECT_EQ(one.who_am_i(), "0");
+  EXPECT_FALSE(some_serve_callbacks());
+  EXPECT_EQ(one.who_am_i_by_callback(), "0");
+  EXPECT_TRUE(eventually(some_serve_callbacks)) << "of the client; they have another name now";
 }
 
 TEST_F(GrpcServerTest, ReflectionListsTheServices) {

@@ -15,6 +15,7 @@
 #include "server/rpc/admin_service.h"
 #include "server/rpc/control_service.h"
 #include "tests/support/fake_service_host.h"
+#include "tests/support/thread_names.h"
 #include "wire/error.h"
 #include "wire/grpc/convert.h"
 
@@ -33,9 +34,12 @@ class Connection {
     grpc::ServerBuilder builder;
     builder.RegisterService(&control_);
     builder.RegisterService(&admin_);
+    queue_ = std::make_unique<server::CallQueue>(builder.AddCompletionQueue());
     server_ = builder.BuildAndStart();
+    admin_.expect_calls(*queue_);
     channel_ = server_->InProcessChannel({});
   }
+  ~Connection() { server_->Shutdown(); }
 
   // "OK", or the name of the error.
   template <typename Stub, typename Request, typename Reply>
@@ -97,6 +101,7 @@ class Connection {
   server::ControlService control_;
   server::AdminService admin_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<server::CallQueue> queue_;
   std::shared_ptr<grpc::Channel> channel_;
 };
 
@@ -293,6 +298,13 @@ TEST_F(Services, AWaitForTheHistoryEndsWithTheFirstEventThatTheCallerMaySee) {
   waiter.join();
   EXPECT_THAT(seen, ElementsAre("shown"));
   EXPECT_EQ(stranger.seen.through(), 2U);
+}
+
+// They sleep while calls come (server/rpc/call_queue.h).
+TEST_F(Services, NoThreadsServeCallbacks) {
+  EXPECT_THAT(user.history(0), IsEmpty());
+  EXPECT_EQ(user.answer, "OK");
+  EXPECT_FALSE(thread_names().contains("nexting_thread"));
 }
 
 TEST_F(Services, AWaitForTheHistoryThatItsCallerGivesUpIsNoWaitAnyMore) {

@@ -1,0 +1,58 @@
+// A look at the history that may wait for something to see. No thread stands still for it.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <sys/types.h>
+
+#include "memlease/v1/admin.grpc.pb.h"
+#include "server/core/session_host.h"
+#include "server/rpc/call_queue.h"
+#include "server/rpc/history_waits.h"
+#include "server/rpc/service_host.h"
+
+namespace memlease::server {
+
+class HistoryCall {
+ public:
+  using Service = v1::Admin::WithAsyncMethod_History<v1::Admin::Service>;
+  // Where calls come from, and for whom. All outlive the calls.
+  struct Source {
+    Service& service;
+    ServiceHost& host;
+    CallQueue& queue;
+    uid_t caller;
+    PeerIdentity viewer;
+  };
+
+  // Asks gRPC for the next call, which asks for the one after it. It deletes itself.
+  static void expect(const Source& source) { new HistoryCall(source); }
+
+ private:
+  explicit HistoryCall(const Source& source);
+  // The queue's events.
+  void on_arrival(bool ok);
+  void on_end();
+  void drop_reference();
+
+  // Once, and again when something has happened. May be gone when it returns.
+  void look();
+  void go_on(const absl::Status& ended);
+  void finish(const absl::Status& status);
+
+  const Source source_;
+  grpc::ServerContext context_;
+  v1::HistoryRequest request_;
+  v1::HistoryReply reply_;
+  grpc::ServerAsyncResponseWriter<v1::HistoryReply> responder_{&context_};
+
+  CallQueue::Event arrived_ = [this](bool ok) { on_arrival(ok); };
+  CallQueue::Event answered_ = [this](bool /*ok*/) { drop_reference(); };
+  CallQueue::Event ended_ = [this](bool /*ok*/) { on_end(); };
+  int references_ = 2;  // answered_ and ended_ are to come; of the queue's thread
+
+  // Touched within with_broker() alone, as a look and a cancellation may come together.
+  HistoryWaits::Id id_ = 0;
+  bool cancelled_ = false;
+};
+
+}  // namespace memlease::server
