@@ -54,6 +54,7 @@ Broker::Broker(const Dependencies& dependencies, const Limits& limits)
 void Broker::set_limits(const Limits& limits, const DeviceLimits& gpu_limits) {
   name_rules_ = limits.names;
   quota_.set_limits(limits_of_daemon(limits.per_uid));
+  quota_.set_supply(limits.supply);
   for (auto& [name, device] : devices_.all()) {
     const bool is_host = &device.backend() == &dependencies_.host;
     device.set_limits(is_host ? DeviceLimits{limits.memory, limits.per_uid.bytes} : gpu_limits);

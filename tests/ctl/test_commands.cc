@@ -264,7 +264,8 @@ TEST_F(Commands, StatusShowsQuotasBesideTheWhole) {
   const std::string text = run(show_status);
   EXPECT_NE(text.find("Memory limit      1.0 GiB\n"), std::string::npos) << text;
   EXPECT_NE(text.find("Incarnation       01ab\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("root  1.0 MiB   none       0     10         0  -\n"), std::string::npos)
+  EXPECT_NE(text.find("root  1.0 MiB   none       0     10         0  -                0  -\n"),
+            std::string::npos)
       << text;
   options_.json = true;
   EXPECT_NE(run(show_status)

@@ -1,5 +1,6 @@
 // Who may do what with whose arrays, with real other users, and what somebody gets who takes more
 // than he was given.
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -160,6 +161,27 @@ TEST_F(Access, ReservedNamesAreForTheirUserAlone) {
   daemon.signal(SIGHUP);
   EXPECT_TRUE(eventually([&] { return stranger.ask("create sim/v 3 644 64 session").ok(); }));
   EXPECT_EQ(owner.ask("create sim/w 3 644 64 session").code, "Denied");
+}
+
+TEST_F(Access, OneUsersProcessesLeaveOthersDescriptors) {
+  const PrivateDaemon daemon({"--socket-mode=0666"});
+  const rlimit few{128, 128};
+  ASSERT_EQ(prlimit(daemon.pid(), RLIMIT_NOFILE, &few, nullptr), 0);
+  daemon.signal(SIGHUP);
+  ASSERT_TRUE(
+      eventually([&] { return daemon.log().find("settings read again") != std::string::npos; }));
+  std::vector<std::unique_ptr<Peer>> crowd;
+  Answer last;
+  do {
+    crowd.push_back(std::make_unique<Peer>(daemon.directory(), kStranger));
+    last = crowd.back()->ask("connect");
+  } while (last.ok() && crowd.size() < 20);
+  EXPECT_EQ(crowd.size(), 10U) << "nine may have 64";
+  EXPECT_EQ(last.code, "QuotaExceeded") << last.describe();
+  EXPECT_THAT(last.text, ::testing::HasSubstr("of the 128 descriptors that the daemon may open"));
+  Peer owner(daemon.directory(), kOwner);
+  EXPECT_TRUE(owner.ask("connect").ok());
+  EXPECT_TRUE(owner.ask("create a 3 600 64 session").ok());
 }
 
 TEST_F(Access, OfASocketIsTheSocketsMode) {
