@@ -229,6 +229,7 @@ GOALS = [
     Goal("daemon's CPU, no session: 1 ms", "idle/cpu.0_sessions", plus=1 * MS),
     Goal("the same, 50 idle sessions", "idle/cpu.50_sessions", plus=1 * MS),
     Goal("the same, 50 waiting for a name", "idle/cpu.50_waiting", plus=1 * MS),
+    Goal("the same, 50 waiting for a version", "idle/cpu.50_following", plus=1 * MS),
     Goal("daemon's start until it serves: 50 ms", "start/serves", plus=50 * MS),
     Goal("the same : memleased --version", "start/serves", "start/version"),
     Goal("scrape of 10,000 arrays p50: 20 ms", "metrics/scrape.p50", plus=20 * MS),

@@ -87,7 +87,8 @@ Client Client::connect(const ConnectOptions& options, const char* header_version
   const char* const strict = std::getenv("MEMLEASE_STRICT");
   return Client(std::make_shared<internal::Connection>(
       std::move(arrays), options.check_interrupt,
-      options.strict || (strict != nullptr && std::string_view(strict) == "1")));
+      options.strict || (strict != nullptr && std::string_view(strict) == "1"),
+      options.check_after_signals));
 }
 
 Array Client::create(const CreateOptions& options) const {

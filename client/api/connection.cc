@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "client/api/connect_session.h"
+#include "client/session/wait_news.h"
 #include "fmt/format.h"
 #include "wire/error.h"
 
@@ -36,10 +37,11 @@ absl::Status another_daemon(const Session& session) {
 }  // namespace
 
 Connection::Connection(std::shared_ptr<ArrayTable> arrays, std::function<void()> check_interrupt,
-                       bool strict)
+                       bool strict, bool check_after_signals)
     : arrays_(std::move(arrays)),
-      interrupt_check_(session().add_interrupt_check(check_interrupt)),
+      interrupt_check_(session().add_interrupt_check(check_interrupt, check_after_signals)),
       strict_(strict),
+      check_after_signals_(check_after_signals),
       check_interrupt_(std::move(check_interrupt)) {}
 
 // Destroying a client closes nothing: open(...) on a temporary client is how people write it, and
@@ -86,8 +88,8 @@ absl::StatusOr<Connection*> Connection::successor() {
     options.check_interrupt = check_interrupt_;
     auto arrays = connect_session(options);
     if (!arrays.ok()) return arrays.status();
-    auto made = std::make_unique<std::shared_ptr<Connection>>(
-        std::make_shared<Connection>(*std::move(arrays), check_interrupt_, strict_));
+    auto made = std::make_unique<std::shared_ptr<Connection>>(std::make_shared<Connection>(
+        *std::move(arrays), check_interrupt_, strict_, check_after_signals_));
     if (successor_.compare_exchange_strong(known, made.get())) known = made.release();
   }
   if (closed_.load()) (*known)->close().IgnoreError();  // which may not have seen it
@@ -204,6 +206,7 @@ absl::Status Connection::close(ArrayHandle& handle) {
 
 absl::Status Connection::close() {
   if (closed_.exchange(true)) return absl::OkStatus();
+  wait_news.tell();
   if (session().forked()) {
     const std::shared_ptr<Connection>* const next = successor_.load();
     return next == nullptr ? absl::OkStatus() : (*next)->close();

@@ -22,8 +22,8 @@ namespace memlease::internal {
 class Connection final : public HandleOwner, public std::enable_shared_from_this<Connection> {
  public:
   // The session counts it already (Session::add_connection).
-  Connection(std::shared_ptr<ArrayTable> arrays, std::function<void()> check_interrupt,
-             bool strict);
+  Connection(std::shared_ptr<ArrayTable> arrays, std::function<void()> check_interrupt, bool strict,
+             bool check_after_signals);
   ~Connection() override;
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -78,7 +78,8 @@ class Connection final : public HandleOwner, public std::enable_shared_from_this
 
   const std::shared_ptr<ArrayTable> arrays_;
   const std::uint64_t interrupt_check_;
-  const bool strict_;  // of ConnectOptions
+  const bool strict_;  // of ConnectOptions, as the next one
+  const bool check_after_signals_;
   // The caller's, for a child's connection; empty once it has been closed.
   std::function<void()> check_interrupt_;
   std::atomic<bool> closed_{false};

@@ -5,6 +5,7 @@
 #include "client/api/read_within.h"
 #include "client/api/throw.h"
 #include "client/arrays/open_array.h"
+#include "client/session/wait_news.h"
 #include "fmt/format.h"
 #include "wire/error.h"
 
@@ -213,6 +214,7 @@ void Follower::close() noexcept {
   const std::uint64_t before = state_->step.exchange(State::kClosed);
   if (before != State::running() && before != State::kClosed) state_->handle.reset();
   state_->event.set_readable();
+  internal::wait_news.tell();
 }
 
 }  // namespace memlease

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/session/wait_news.h"
 #include "wire/error.h"
 
 namespace memlease::internal {
@@ -136,6 +137,7 @@ absl::Status ArrayHandle::close(InterruptCheck interrupt) {
 
 absl::Status ArrayHandle::close(std::vector<Departure>& departures, InterruptCheck interrupt) {
   if (closed_.exchange(true)) return absl::OkStatus();
+  wait_news.tell();
   auto interrupted = end(*newest_.load(), departures, interrupt);
   event_.set_readable();
   if (home_ != nullptr) interrupted.Update(home_->close(departures, interrupt));

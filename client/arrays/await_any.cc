@@ -118,6 +118,12 @@ bool is_at_end(const Awaited& awaited) {
 
 namespace {
 
+// Whatever makes it ready wakes who sleeps on its counts.
+bool wakes_at_all(const Awaited& awaited) {
+  return awaited.home == nullptr && awaited.array->board().elsewhere.load() == 0 &&
+         !look_at(awaited).unmapped && awaited.array->session().watch_end();
+}
+
 // Until one may have become ready, or the end of the slice.
 void sleep_on(const std::vector<Awaited>& all, WaitLimit& wait_limit) {
   // The counts, then the announcement, then the look: what comes after that changes the counts.
@@ -127,7 +133,12 @@ void sleep_on(const std::vector<Awaited>& all, WaitLimit& wait_limit) {
     words.insert(words.end(), counts.span().begin(), counts.span().end());
   }
   const Sleepers sleepers(all);
-  if (look_at_all(all, wait_limit).empty()) wait_limit.sleep(words);
+  if (!look_at_all(all, wait_limit).empty()) return;
+  if (wait_limit.is_long() && std::ranges::all_of(all, wakes_at_all)) {
+    wait_limit.sleep_for_events(words);
+  } else {
+    wait_limit.sleep(words);
+  }
 }
 
 }  // namespace

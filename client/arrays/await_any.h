@@ -19,10 +19,10 @@ namespace memlease::internal {
 struct Awaited {
   std::shared_ptr<OpenArray> array;
   std::uint64_t newer_than = 0;
-  // What else makes it ready; may be empty. Asked at each look, ten times a second at least.
+  // What else makes it ready, and is told by wait_news (client/session/wait_news.h); may be empty.
   std::function<bool()> is_over;
-  // Likewise, for an array that may have places: the newest version's number; 0: it has none;
-  // nothing where nobody knows.
+  // For an array that may have places, where it is asked ten times a second: the newest version's
+  // number; 0: it has none; nothing where nobody knows.
   std::function<std::optional<std::uint64_t>()> newest_anywhere = {};
   // Whose writer it is that may go, of a replica; null: the array's own.
   std::shared_ptr<OpenArray> home = {};

@@ -111,7 +111,12 @@ ReadAttempt await_change(OpenArray& array, SlotReader& reader, const ReadOptions
   if (leaves_out("take the counts first")) counts = reader.counts();
   if (goes_on(attempt)) {
     wait.sleeps();
-    wait_limit.sleep(counts.span());
+    // Of what this process keeps of a GPU's slots no word says when it can be released.
+    if (unmappable || array.gpu() != nullptr) {
+      wait_limit.sleep(counts.span());
+    } else {
+      wait_limit.sleep_for_events(counts.span());
+    }
   }
   return attempt;
 }

@@ -28,25 +28,38 @@ WaitLimit::WaitLimit(Session& session, std::uint64_t interrupt_check, Timeout ti
 
 bool WaitLimit::expired() { return slice() == std::chrono::nanoseconds::zero(); }
 
-std::chrono::nanoseconds WaitLimit::slice() {
-  const std::chrono::nanoseconds longest = looks_again() ? kInterruptInterval : kDay;
+std::chrono::nanoseconds WaitLimit::slice() { return slice_of(kInterruptInterval); }
+
+std::chrono::nanoseconds WaitLimit::slice_of(std::chrono::nanoseconds longest) {
+  if (!looks_again()) longest = kDay;
   return limit_ == kForever ? longest : std::min(left(), longest);
 }
 
 void WaitLimit::sleep(std::span<const wire::FutexWait> words, std::chrono::nanoseconds longest) {
-  longest = std::min(longest, slice());
-  const std::size_t room = wire::kMaxFutexWaits - (stop_ == nullptr ? 0 : 1);
+  sleep_slice(words, std::min(longest, slice()));
+}
+
+void WaitLimit::sleep_for_events(std::span<const wire::FutexWait> words) {
+  const bool by_events =
+      is_long() && !session_.interrupts_any_time(interrupt_check_) && session_.watch_end();
+  sleep_slice(words,
+              slice_of(by_events ? std::chrono::nanoseconds(kEventSlice) : kInterruptInterval));
+}
+
+void WaitLimit::sleep_slice(std::span<const wire::FutexWait> words,
+                            std::chrono::nanoseconds slice) {
+  // Closed before the count of news was taken.
+  if (!std::exchange(looked_, true) && !still_open_().ok()) return;
+  const std::size_t room = wire::kMaxFutexWaits - (stop_ == nullptr ? 1 : 2);
   if (words.size() > room) {
     words = words.first(room);
-    longest = std::min<std::chrono::nanoseconds>(longest, kLookInterval);
-  }
-  if (stop_ == nullptr) {
-    wire::futex_wait(words, longest);
-    return;
+    slice = std::min<std::chrono::nanoseconds>(slice, kLookInterval);
   }
   std::vector<wire::FutexWait> all(words.begin(), words.end());
-  all.push_back({&stop_->word(), 0});
-  wire::futex_wait(all, longest);
+  all.push_back(wait_news.since(news_));
+  if (stop_ != nullptr) all.push_back({&stop_->word(), 0});
+  const WaitNews::Sleeper sleeper(wait_news);
+  wire::futex_wait(all, slice);
 }
 
 std::chrono::nanoseconds WaitLimit::left() {
@@ -94,6 +107,8 @@ bool WaitLimit::ends_with(const absl::Status& failed) {
 }
 
 absl::Status WaitLimit::step() {
+  news_ = wait_news.count();
+  looked_ = true;
   if (auto status = check_interrupt(); !status.ok()) return status;
   return session_.look();
 }

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "client/channel/attach_handshake.h"
 #include "client/channel/attach_socket.h"
+#include "client/channel/end_watch.h"
 #include "client/session/file_source.h"
 #include "client/session/interrupt.h"
 #include "wire/attach_frame.h"
@@ -52,6 +53,7 @@ class AttachClient : public FileSource {
   absl::StatusOr<SharedFile> fetch(wire::FileId file,
                                    InterruptCheck interrupt = kNoInterrupts) override;
   bool alive() override;
+  bool watch_end() override { return end_watch_.watch(); }
   bool closed_by_program() override { return socket_->closed_by_program(); }
   void goodbye() override;
 
@@ -75,6 +77,7 @@ class AttachClient : public FileSource {
   const wire::WelcomeFrame welcome_;
   // Open until destruction, so that alive() needs no lock.
   const std::unique_ptr<AttachSocket> socket_;
+  EndWatch end_watch_{socket_->get()};
 
   wire::Mutex mutex_;
   wire::CondVar idle_;  // fetching_ is false again

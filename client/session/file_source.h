@@ -29,6 +29,9 @@ class FileSource {
   virtual absl::StatusOr<SharedFile> fetch(wire::FileId file, InterruptCheck interrupt) = 0;
   // False once the daemon has gone. One poll(2), no message.
   virtual bool alive() = 0;
+  // For some seconds from now on the waits of this process are told (client/session/wait_news.h)
+  // once it is not alive. False if they have to look themselves.
+  virtual bool watch_end() = 0;
   // Once it is not alive: because this program has closed the connection's descriptor.
   virtual bool closed_by_program() = 0;
   // Ends the session politely: nothing of it is used any more. A repeat does nothing.

@@ -85,11 +85,11 @@ bool Session::remove_connection(bool closed) {
   return true;
 }
 
-std::uint64_t Session::add_interrupt_check(std::function<void()> check) {
+std::uint64_t Session::add_interrupt_check(std::function<void()> check, bool after_signals) {
   if (!check) return 0;
   auto added = std::make_shared<const std::function<void()>>(std::move(check));
   const wire::MutexLock lock(interrupt_mutex_);
-  interrupt_checks_.emplace(++last_interrupt_check_, std::move(added));
+  interrupt_checks_.emplace(++last_interrupt_check_, UserCheck{std::move(added), after_signals});
   return last_interrupt_check_;
 }
 
@@ -102,14 +102,21 @@ void Session::remove_interrupt_check(std::uint64_t number) {
   interrupt_checks_.erase(known);
 }
 
+Session::UserCheck Session::find_interrupt_check(std::uint64_t number) const {
+  if (number == 0) return {};
+  const wire::MutexLock lock(interrupt_mutex_);
+  const auto known = interrupt_checks_.find(number);
+  return known == interrupt_checks_.end() ? UserCheck{} : known->second;
+}
+
 absl::Status Session::check_interrupt(std::uint64_t number) const {
-  UserCheck check;
-  if (number != 0) {
-    const wire::MutexLock lock(interrupt_mutex_);
-    const auto known = interrupt_checks_.find(number);
-    if (known != interrupt_checks_.end()) check = known->second;
-  }
-  return check == nullptr ? absl::OkStatus() : call_check(*check);
+  const UserCheck found = find_interrupt_check(number);
+  return found.check == nullptr ? absl::OkStatus() : call_check(*found.check);
+}
+
+bool Session::interrupts_any_time(std::uint64_t number) const {
+  const UserCheck found = find_interrupt_check(number);
+  return found.check != nullptr && !found.after_signals;
 }
 
 }  // namespace memlease::internal

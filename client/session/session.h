@@ -52,6 +52,9 @@ class Session final {
   // As usable(), but looks at the socket now.
   absl::Status look();
 
+  // For some seconds from now on wait_news tells of its end. False if waits have to look() often.
+  bool watch_end() { return files_->watch_end(); }
+
   bool forked() const { return fork_generation_ != fork_generation(); }
 
   // One more Client. False if the last one has closed the session: make a new one.
@@ -87,13 +90,15 @@ class Session final {
   ViewCounts& view_counts() { return view_counts_; }
 
   // A connection's check (ConnectOptions::check_interrupt), under a number that no other one gets;
-  // 0 if there is none.
-  std::uint64_t add_interrupt_check(std::function<void()> check);
+  // 0 if there is none. `after_signals`: it has something to say only after a signal handler.
+  std::uint64_t add_interrupt_check(std::function<void()> check, bool after_signals = false);
   // Nobody calls it any more, but for threads that are just doing so.
   void remove_interrupt_check(std::uint64_t number);
   // OK, or kInterrupted with what that check has thrown. To be asked by every wait, for the
   // connection that it is made for. OK also where there is no such check, or none any more.
   absl::Status check_interrupt(std::uint64_t number) const;
+  // Has it something to say at any time?
+  bool interrupts_any_time(std::uint64_t number) const;
 
  private:
   const std::string directory_;
@@ -115,7 +120,12 @@ class Session final {
   wire::Mutex mutex_;
   std::uint32_t connections_ ABSL_GUARDED_BY(mutex_) = 0;
 
-  using UserCheck = std::shared_ptr<const std::function<void()>>;
+  struct UserCheck {
+    std::shared_ptr<const std::function<void()>> check;
+    bool after_signals = false;
+  };
+  UserCheck find_interrupt_check(std::uint64_t number) const ABSL_LOCKS_EXCLUDED(interrupt_mutex_);
+
   mutable wire::Mutex interrupt_mutex_;
   std::uint64_t last_interrupt_check_ ABSL_GUARDED_BY(interrupt_mutex_) = 0;
   std::map<std::uint64_t, UserCheck> interrupt_checks_ ABSL_GUARDED_BY(interrupt_mutex_);

@@ -16,6 +16,7 @@ Client connect(const std::string& directory, bool start, const std::string& daem
   options.strict = strict;
   options.timeout = to_timeout(timeout.ptr(), "timeout");
   options.check_interrupt = &check_interrupt;
+  options.check_after_signals = true;
   return without_gil([&] { return Client::connect(options); });
 }
 

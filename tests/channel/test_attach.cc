@@ -9,9 +9,11 @@
 #include <thread>
 
 #include "client/channel/attach_client.h"
+#include "client/session/wait_news.h"
 #include "gmock/gmock.h"
 #include "tests/channel/attach_fixture.h"
 #include "wire/error.h"
+#include "wire/futex.h"
 
 namespace memlease::testing {
 namespace {
@@ -182,6 +184,40 @@ TEST_P(Attach, LeavesTheParentAloneWhenAForkedChildEnds) {
   run_until([&] { return host.has("exited 1"); });
   EXPECT_THAT(host.events, ElementsAre("open 1", "fetch 1", "goodbye 1", "exited 1"));
   EXPECT_THAT(log, ElementsAre());
+}
+
+TEST_P(Attach, EndsAreToldToWhoWaits) {
+  serve();
+  Child child([&] {
+    return attached(directory, [&](AttachClient& client) -> std::string {
+      const internal::WaitNews::Sleeper sleeper(internal::wait_news);
+      const wire::FutexWait told = internal::wait_news.since(internal::wait_news.count());
+      if (!client.watch_end()) return "does not watch";
+      while (internal::wait_news.count() == told.expected) {
+        const auto result = wire::futex_wait({&told, 1}, std::chrono::seconds(20));
+        if (result == wire::FutexResult::kTimedOut) return "not told";
+      }
+      if (client.watch_end()) return "watches what has ended";
+      return client.alive() ? "alive" : "";
+    });
+  });
+  run_until([&] { return host.has("open 1"); });
+  server.reset();
+  EXPECT_EQ(finish(child), "");
+}
+
+TEST_P(Attach, EndsAreToldToNobodyWhereNobodyWaits) {
+  serve();
+  Child child([&] {
+    return attached(directory, [&](AttachClient& client) -> std::string {
+      const std::uint32_t before = internal::wait_news.count();
+      while (client.alive()) std::this_thread::yield();
+      return internal::wait_news.count() == before ? "" : "told";
+    });
+  });
+  run_until([&] { return host.has("open 1"); });
+  server.reset();
+  EXPECT_EQ(finish(child), "");
 }
 
 TEST_P(Attach, TellsTheClientWhyItGetsNoSession) {

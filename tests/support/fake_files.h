@@ -42,12 +42,14 @@ class FakeFiles : public internal::FileSource {
     ++looks;
     return !gone;
   }
+  bool watch_end() override { return watched; }
   bool closed_by_program() override { return closed; }
   void goodbye() override { ++goodbyes; }
 
   Gates gates;
   std::atomic<bool> gone{false};
   std::atomic<bool> closed{false};
+  std::atomic<bool> watched{false};
   std::atomic<bool> refuses{false};
   std::atomic<int> fetches{0};
   std::atomic<int> looks{0};

@@ -283,6 +283,7 @@ class LocalDaemon::Files : public internal::FileSource {
                                 grant->writable};
   }
   bool alive() override { return true; }
+  bool watch_end() override { return false; }
   bool closed_by_program() override { return false; }
   void goodbye() override {
     const std::lock_guard lock(daemon_.mutex_);

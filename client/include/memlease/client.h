@@ -38,6 +38,10 @@ struct ConnectOptions {
   // too; what it throws ends the wait. Kept until the connection is closed, or the last copy of the
   // Client and the last of its arrays has gone.
   std::function<void()> check_interrupt;
+  // It has something to say only once a signal handler has run in the waiting thread, one without
+  // SA_RESTART. Then a long wait for a version or a name calls it after each, and every two seconds
+  // at least, so that a thread that waits hardly wakes up.
+  bool check_after_signals = false;
   // publish() throws Busy while a pin of the write lease lives, rather than make a late write
   // fault. MEMLEASE_STRICT=1 in the environment says the same for a whole process.
   bool strict = false;

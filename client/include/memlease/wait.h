@@ -42,7 +42,7 @@ class MEMLEASE_API Awaited {
 // because it would throw, as Withdrawn; a follower that has been closed; and what another thread
 // closes meanwhile, within a tenth of a second. None: the timeout has passed (default: no end), or
 // `all` is empty. Throws what Array::read() throws before it waits, and DaemonLost. Takes no lease.
-// Beyond 64 arrays it looks at them a thousand times a second.
+// Beyond 63 arrays it looks at them a thousand times a second.
 [[nodiscard]] MEMLEASE_API std::vector<std::size_t> wait(const std::vector<Awaited>& all,
                                                          Timeout timeout = {});
 

@@ -1,7 +1,10 @@
 // The steps by which a read goes to sleep, and what becomes of it without one: the version is
-// there, and the reader sleeps until its deadline. slot_steps.h tells how they are played.
+// there, or what it waits by has been closed, and the reader sleeps until its deadline.
+// slot_steps.h tells how they are played.
 #include <chrono>
+#include <functional>
 
+#include "client/session/wait_news.h"
 #include "tests/client/arrays/device_threads.h"
 #include "tests/client/slots/slot_steps.h"
 
@@ -38,11 +41,61 @@ bool what_comes_after_the_look_ends_the_sleep() {
   return comes_before_the_deadline("sleep.looked", "take the counts first");
 }
 
+// A follower that waits for version 2 until something is closed, after its last look at that. True:
+// the wait ends before its deadline.
+bool ends_before_the_deadline(
+    const std::function<void(const Client&, const Array&, Follower&)>& close) {
+  LocalDaemon daemon;
+  const Client client = Client::connect();
+  const Array array = client.create(words("a", 8));
+  // Or the daemon would wake who waits for an array that this process leaves.
+  const Client another = Client::connect();
+  const Array other = another.open("a");
+  array.write().publish();
+  never_look_again();
+  const bool is_told = !internal::leaves_out("tell who waits");
+  const std::chrono::milliseconds limit{is_told ? 20'000 : 50};
+  FollowOptions options;
+  options.timeout = limit;
+  Follower follower = array.follow(options);
+  follower.next().release();
+  // It looks at what is closed before its first sleep, and after it.
+  at("sleep.looked", [] {
+    leave_out("");
+    internal::wait_news.tell();
+  });
+  arm_step("sleep.looked", 2, [&] {
+    if (!is_told) leave_out("tell who waits");
+    close(client, array, follower);
+  });
+  const Clock::time_point begin = Clock::now();
+  EXPECT_THROW(static_cast<void>(follower.next()), Error);
+  return Clock::now() - begin < limit;
+}
+
+bool closing_the_array_ends_the_sleep() {
+  return ends_before_the_deadline(
+      [](const Client&, const Array& array, Follower&) { array.close(); });
+}
+
+bool closing_the_client_ends_the_sleep() {
+  return ends_before_the_deadline(
+      [](const Client& client, const Array&, Follower&) { client.close(); });
+}
+
+bool closing_the_follower_ends_the_sleep() {
+  return ends_before_the_deadline(
+      [](const Client&, const Array&, Follower& follower) { follower.close(); });
+}
+
 const Step kReadSteps[] = {
     {"WhatCameBeforeTheCountsIsSeen", "look again before the sleep",
      what_came_before_the_counts_is_seen},
     {"WhatComesAfterTheLookEndsTheSleep", "take the counts first",
      what_comes_after_the_look_ends_the_sleep},
+    {"ClosingTheArrayEndsTheSleep", "tell who waits", closing_the_array_ends_the_sleep},
+    {"ClosingTheClientEndsTheSleep", "tell who waits", closing_the_client_ends_the_sleep},
+    {"ClosingTheFollowerEndsTheSleep", "tell who waits", closing_the_follower_ends_the_sleep},
 };
 
 using ReadSteps = Steps;

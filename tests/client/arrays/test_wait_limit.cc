@@ -69,6 +69,20 @@ TEST_F(WaitLimitTest, EndsWithAStop) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, kInterruptInterval);
 }
 
+TEST_F(WaitLimitTest, IsToldWhatHasBeenClosed) {
+  bool open = true;
+  const auto still_open = [&] { return open ? absl::OkStatus() : absl::CancelledError(); };
+  WaitLimit limit(session, 0, 10s, kForever, still_open);
+  open = false;
+  const auto start = std::chrono::steady_clock::now();
+  limit.sleep({});
+  open = true;
+  EXPECT_TRUE(limit.step().ok());
+  wait_news.tell();
+  limit.sleep({});
+  EXPECT_LT(std::chrono::steady_clock::now() - start, kInterruptInterval);
+}
+
 TEST_F(WaitLimitTest, GoesInSlices) {
   WaitLimit limit(session, 0, 10s, kForever);
   EXPECT_EQ(limit.slice(), kInterruptInterval);
