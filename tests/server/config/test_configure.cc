@@ -4,14 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
 
 #include "server/config/config_option.h"
 #include "server/config/configure.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/server/config/config_world.h"
 #include "wire/error.h"
 
 namespace memlease::server {
@@ -25,51 +24,6 @@ std::string read_text(const std::string& path) {
   text << std::ifstream(path).rdbuf();
   return text.str();
 }
-
-// Runs configure() with its own environment and, for file(), its own file.
-class ConfigTest : public ::testing::Test {
- protected:
-  ConfigTest() {
-    environment_["XDG_CONFIG_HOME"] = folder_;
-    environment_["XDG_RUNTIME_DIR"] = "/run/user/7";
-  }
-
-  // Writes the file that is read by default.
-  std::string file(const std::string& text) {
-    std::filesystem::create_directories(folder_ + "/memlease");
-    const std::string path = folder_ + "/memlease/memleased.toml";
-    std::ofstream(path) << text;
-    return path;
-  }
-
-  Startup run(std::vector<const char*> arguments = {}) const {
-    arguments.insert(arguments.begin(), "memleased");
-    return configure(arguments, environment());
-  }
-
-  // By a daemon that was started in folder_ and has left it.
-  absl::StatusOr<Reload> reread(const Config& now, std::vector<const char*> arguments = {}) const {
-    arguments.insert(arguments.begin(), "memleased");
-    return reload(now, arguments, environment(), folder_);
-  }
-
-  Environment environment() const {
-    return [this](const char* name) -> const char* {
-      const auto found = environment_.find(name);
-      return found == environment_.end() ? nullptr : found->second.c_str();
-    };
-  }
-
-  Config config(std::vector<const char*> arguments = {}) const {
-    const Startup startup = run(std::move(arguments));
-    EXPECT_TRUE(startup.config.has_value()) << startup.error;
-    return startup.config.value_or(Config{});
-  }
-
-  const memlease::testing::TemporaryFolder temporary_;
-  const std::string folder_ = temporary_.path();
-  std::map<std::string, std::string> environment_;
-};
 
 TEST_F(ConfigTest, DefaultsComeFromTheTable) {
   const Config config = this->config();
@@ -410,49 +364,7 @@ TEST_F(ConfigTest, TheExampleFileSetsEveryOptionToItsDefault) {
   EXPECT_EQ(values(from_example), values(defaults));
 }
 
-TEST_F(ConfigTest, NamesAreReservedForUsersAndGroups) {
-  EXPECT_TRUE(config().names.empty());
-  const std::string path = file(
-      "idle_exit_s = 1\n\n [names]  # whose\n\"sim/*\" = {owner = \"root\"}\n"
-      "  \"a/?\"={ group=12 } # \u00e4\n");
-  const auto check = [&] {
-    const Config config = this->config();
-    ASSERT_EQ(config.names.size(), 2U);
-    EXPECT_EQ(config.names[0].pattern_text, "sim/*");
-    EXPECT_FALSE(config.names[0].for_group);
-    EXPECT_EQ(config.names[0].id, 0U);
-    EXPECT_EQ(config.names[1].pattern_text, "a/?");
-    EXPECT_TRUE(config.names[1].for_group);
-    EXPECT_EQ(config.names[1].id, 12U);
-  };
-  check();
-  const std::string printed = run({"--print-config"}).output;
-  EXPECT_THAT(printed, ::testing::ContainsRegex("sim/.. = .owner = .root.. +# " + path + ":4\n"));
-  file(printed);
-  check();
-}
-
 // ---- SIGHUP.
-
-TEST_F(ConfigTest, AReloadTakesNames) {
-  const Config before = config();
-  const std::string path = file("[names]\n\"sim/*\" = {owner = \"root\"}\n");
-  auto reloaded = reread(before);
-  ASSERT_TRUE(reloaded.ok()) << reloaded.status();
-  ASSERT_EQ(reloaded->changes.size(), 1U);
-  EXPECT_EQ(reloaded->changes[0].name, "names");
-  EXPECT_EQ(reloaded->changes[0].before, "{}");
-  EXPECT_EQ(reloaded->changes[0].after, "{\"sim/*\" = {owner = \"root\"}}");
-  EXPECT_EQ(reloaded->changes[0].origin, path + ":2");
-  EXPECT_TRUE(reloaded->changes[0].applied);
-  EXPECT_EQ(reloaded->config.names.size(), 1U);
-  EXPECT_TRUE(reread(reloaded->config)->changes.empty());
-  file("");
-  reloaded = reread(reloaded->config);
-  ASSERT_TRUE(reloaded.ok()) << reloaded.status();
-  EXPECT_EQ(reloaded->changes.size(), 1U);
-  EXPECT_TRUE(reloaded->config.names.empty());
-}
 
 TEST_F(ConfigTest, AReloadSaysWhatIsDifferentNow) {
   file("quota_arrays = 5\n");
