@@ -5,6 +5,8 @@
 #include "client/arrays/open_array.h"
 #include "client/arrays/release_views.h"
 #include "client/ordering/element_layout.h"
+#include "fmt/format.h"
+#include "wire/error.h"
 
 namespace memlease::internal {
 
@@ -23,10 +25,16 @@ bool ForBindings::is_unspecified(const WriteLease& lease) noexcept {
 void ForBindings::begin_with_current(WriteLease& lease) {
   if (!is_unspecified(lease)) return;
   OpenArray& array = lease.live();
-  if (array.gpu() != nullptr || array.board().elsewhere.load() != 0 ||
-      array.writing().slot_writer()->current().version == 0) {
-    return;
+  if (array.gpu() != nullptr) return;
+  if (array.answer().home || array.board().elsewhere.load() != 0) {
+    throw_error(wire::make_error(
+        wire::ErrorCode::kInvalidArgument,
+        fmt::format("the bytes of a write lease of '{}' are unspecified until all are written, and "
+                    "its newest version may be on another device",
+                    array.name()),
+        "Begin with array.update()."));
   }
+  if (array.writing().slot_writer()->current().version == 0) return;
   check(copy_current_to(array, lease.slot_, [&] {
     return array.session().check_interrupt(lease.streams_.interrupt_check);
   }));

@@ -78,11 +78,8 @@ const py::object& PyLease<Lease>::numpy() {
 
 template <typename Lease>
 const py::object& PyLease<Lease>::elements() {
-  if constexpr (!kReadonly) {
-    if (!on_device() && internal::ForBindings::is_unspecified(lease_)) {
-      without_gil([&] { internal::ForBindings::begin_with_current(lease_); });
-    }
-  }
+  // Under the GIL: other threads may fill other rows of the lease, or end it.
+  if constexpr (!kReadonly) internal::ForBindings::begin_with_current(lease_);
   return numpy();
 }
 

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <string>
+#include <string_view>
 
 #include "python/bindings/fastcall.h"
 #include "python/bindings/lease.h"
@@ -25,8 +26,14 @@ template <typename Lease>
 PyObject* get_of_array(PyObject* self, void* name) {
   return guarded([&] {
     try {
-      return PyObject_GetAttrString(lease_of<Lease>(self).elements().ptr(),
-                                    static_cast<const char*>(name));
+      const std::string_view wanted = static_cast<const char*>(name);
+      auto& lease = lease_of<Lease>(self);
+      if (wanted == "itemsize") return PyLong_FromLong(lease.array().dtype.itemsize_bytes());
+      if (wanted == "strides") {
+        return py::tuple(py::cast(lease.array().strides_bytes)).release().ptr();
+      }
+      const py::object& elements = wanted == "fill" ? lease.numpy() : lease.elements();
+      return PyObject_GetAttrString(elements.ptr(), static_cast<const char*>(name));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::Unsupported) throw;
       throw py::attribute_error(std::string(static_cast<const char*>(name)) + ": " + error.what());

@@ -52,6 +52,25 @@ def refresh_both_ways(here):
     assert here.client.refused_registrations == 0
 
 
+def test_a_write_in_part_never_begins_with_an_old_version(gpu):
+    gpu.run(write_in_part)
+
+
+def write_in_part(here):
+    for device, there in (("host", "cuda:0"), ("cuda:0", "host")):
+        array = here.client.create(device[:4], shape=4, dtype="f8", device=device, fill=1)
+        replica = array.on(there)
+        assert replica.get().tolist() == [1] * 4
+        writer, host = (replica, array) if device == "host" else (array, replica)
+        writer.put(np.arange(4.0))
+        for compute in (lambda w: w.__setitem__(0, 9.0), lambda w: w * 2):
+            with pytest.raises(memlease.InvalidArgument, match="update"), host.write() as w:
+                compute(w)
+        with host.update() as w:
+            w[0] = 9
+        assert array.get().tolist() == [9, 1, 2, 3]
+
+
 def test_it_is_one_array(gpu):
     gpu.run(look_at_both)
 

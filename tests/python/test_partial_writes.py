@@ -1,5 +1,7 @@
 """Write leases that are read, or written in part: nobody computes with unspecified bytes."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import memlease
 import numpy as np
 import pytest
@@ -80,6 +82,25 @@ def test_what_is_assigned_as_a_whole_copies_nothing(field, memlease_client):
         w[0] = 1
         w[1] = 1
     assert memlease_client.copies == before + 1
+
+
+def test_looking_at_a_lease_is_no_writing(field, memlease_client):
+    before = memlease_client.copies
+    with field.write() as w:
+        assert (w.strides, w.itemsize, w.nbytes, len(w)) == ((8,), 8, 32, 4)
+    assert field.version == 1
+    with field.write() as w:
+        w.fill(7)
+    assert field.get().tolist() == [7] * 4
+    assert memlease_client.copies == before + 1, "that of get() alone"
+
+
+def test_threads_may_fill_one_lease_by_rows(memlease_client):
+    field = memlease_client.create("rows", (8, 1 << 17), "f8", fill=0)
+    for number in range(1, 5):
+        with field.write() as w, ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda row, w=w, number=number: w.__setitem__(row, number), range(8)))
+        assert np.all(field.get() == number)
 
 
 def test_bytes_that_somebody_has_had_are_left_as_they_are(field):

@@ -25,7 +25,8 @@ struct MEMLEASE_API ForBindings {
   static bool is_unspecified(const WriteLease& lease) noexcept;
   // As update(), for whoever is going to read its bytes or to write some of them: copies the
   // current version's there, if they are unspecified, and the array is of the host and has one.
-  // Does nothing where newer versions are on the array's replicas.
+  // Throws InvalidArgument where the newest version may be elsewhere: on a replica, or beside
+  // written ones.
   static void begin_with_current(WriteLease& lease);
 
   // Its end would lose what somebody has written: it goes on, and its bytes have been asked for.
