@@ -28,17 +28,16 @@ absl::Status no_such_device(std::string_view device, const std::vector<std::stri
       "A daemon sees the GPUs that CUDA_VISIBLE_DEVICES, or its container, leave to it.");
 }
 
-absl::Status name_is_taken(const std::string& name, bool own) {
-  if (own) {
-    return make_error(
-        ErrorCode::kAlreadyExists,
-        fmt::format("the name '{}' is taken, by an array that this process itself has created",
-                    name),
-        "Open it, withdraw it, or create with exist_ok: it is there until this process ends, also "
-        "where the client that created it is closed.");
-  }
-  return make_error(ErrorCode::kAlreadyExists, fmt::format("the name '{}' is taken", name),
-                    "Open it, withdraw it, or create with exist_ok.");
+absl::Status name_is_taken(const Array& by, bool own) {
+  const bool goes_with_it = own && by.spec.lifetime == wire::Lifetime::kSession;
+  return make_error(
+      ErrorCode::kAlreadyExists,
+      fmt::format("the name '{}' is taken{}", by.spec.name,
+                  own ? ", by an array that this process itself has created" : ""),
+      fmt::format("Open it, withdraw it, or create with exist_ok{}.",
+                  goes_with_it ? ": it is there until this process ends, also where the client "
+                                 "that created it is closed"
+                               : ""));
 }
 
 absl::Status other_array(const wire::ArraySpec& stands, const wire::ArraySpec& wanted) {
@@ -105,12 +104,6 @@ absl::Status not_its_array_any_more() {
   return make_error(ErrorCode::kWithdrawn,
                     "the array has been withdrawn, or the process that created it has ended",
                     "Open its name again if it has been created again.");
-}
-
-absl::Status not_open(wire::ArrayId id) {
-  return make_error(ErrorCode::kInvalidArgument,
-                    fmt::format("array {} is not open in this session", to_int(id)),
-                    "Leave an array once.");
 }
 
 absl::Status too_many_in_doubt(std::uint64_t departure) {

@@ -22,7 +22,7 @@ absl::Status no_such_array(const std::string& name, uid_t viewer);  // kNotFound
 absl::Status no_such_device(std::string_view device,
                             const std::vector<std::string>& known);  // kUnsupported
 // kAlreadyExists. `own`: by an array of the caller's own process.
-absl::Status name_is_taken(const std::string& name, bool own);
+absl::Status name_is_taken(const Array& by, bool own);
 // The name stands for an array of another kind. kAlreadyExists.
 absl::Status other_array(const wire::ArraySpec& stands, const wire::ArraySpec& wanted);
 // Whoever wants an array of `owner` alone. kDenied, but of a wrong call kInvalidArgument.
@@ -38,7 +38,6 @@ absl::Status may_not_withdraw(const Array& array, uid_t viewer);
 
 // Of a session.
 absl::Status not_its_array_any_more();                    // kWithdrawn
-absl::Status not_open(wire::ArrayId id);                  // kInvalidArgument
 absl::Status still_in_use(const Array& array);            // kBusy
 absl::Status too_many_in_doubt(std::uint64_t departure);  // kInvalidArgument
 absl::Status no_session_to_evict(wire::SessionId id);     // kNotFound

@@ -281,12 +281,15 @@ grpc::Status ControlService::Leave(grpc::ServerContext* context, const v1::Leave
       return too_many_departures(request->departures_size());
     }
     session.done_departures.note_answered(request->answered_below());
-    absl::Status first;
+    absl::Status answer;
     for (const v1::Departure& departure : request->departures()) {
-      first.Update(broker.leave_once(session, wire::ArrayId{departure.array_id()},
-                                     departure.opens(), departure.number()));
+      const auto left = broker.leave_once(session, wire::ArrayId{departure.array_id()},
+                                          departure.opens(), departure.number());
+      // Which alone says that it is worth to ask again.
+      const bool busy = wire::code_of(left) == wire::ErrorCode::kBusy;
+      if (busy || answer.ok()) answer = left;
     }
-    return first;
+    return answer;
   });
 }
 

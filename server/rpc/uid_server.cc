@@ -28,9 +28,8 @@ constexpr std::size_t kMemoryBytes = std::size_t{64} << 20;
 // Far above what well-behaved clients need: near its limit gRPC refuses some calls needlessly.
 constexpr int kMaxThreads = 128;
 
-// gRPC aborts where it gets no thread to poll a new server's connections, and History hangs where
-// it gets none to serve it. So as many are tried here as gRPC makes with its first server: one
-// for each processor, 32 at most, and a few.
+// gRPC aborts where it gets no thread to poll a new server's connections. So as many are tried here
+// as gRPC makes with its first server: one for each processor, 32 at most, and a few.
 absl::Status check_server_threads() {
   const std::size_t count = std::min(std::thread::hardware_concurrency(), 32U) + 8;
   try {

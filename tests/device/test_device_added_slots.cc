@@ -273,9 +273,10 @@ TEST_F(DeviceAddedSlots, SteadyStateMakesNoCall) {
   EXPECT_EQ(reader.is_ok("mismatches r"), "0");
 }
 
+// Of three slots of 8,000 bytes as they are placed, each at a multiple of 512.
 class DeviceAddedSlotsWithinAQuota : public DeviceAddedSlots {
  protected:
-  DeviceAddedSlotsWithinAQuota() : DeviceAddedSlots({"--gpu-quota-bytes=24000"}) {}
+  DeviceAddedSlotsWithinAQuota() : DeviceAddedSlots({"--gpu-quota-bytes=24576"}) {}
 };
 TEST_F(DeviceAddedSlotsWithinAQuota, AreCharged) {
   Client writer(daemon);

@@ -210,7 +210,16 @@ TEST(BrokerAccess, AnArrayThatTheSessionNeverOpenedIsOutOfReach) {
   EXPECT_FALSE(world.broker.acquire_writer(session, id).ok());
   EXPECT_FALSE(world.broker.confirm_writer(session, id, 1).ok());
   EXPECT_FALSE(world.broker.cancel_writer(session, id).ok());
-  EXPECT_FALSE(world.broker.leave(session, id, 1).ok());
+}
+
+TEST(BrokerAccess, LeaveDoesNotTellWhichArraysThereAre) {
+  BrokerWorld world;
+  Session& session = world.connect(1000);
+  Session& owner = world.connect(1001);
+  const auto id = world.create(owner, spec_of("u"));
+  EXPECT_TRUE(world.broker.leave(session, id, 1).ok()) << "as of one that is gone:";
+  EXPECT_TRUE(world.broker.leave(session, wire::ArrayId{UINT64_MAX}, 1).ok());
+  EXPECT_TRUE(owner.memberships.contains(id));
 }
 
 TEST(BrokerQuota, CountsSessionsUntilTheirProcessHasExited) {

@@ -141,6 +141,24 @@ TEST_F(Services, ACreationTakesWhatSessionsThatHaveEndedStillHave) {
   EXPECT_EQ(user.create(spec_of("b"), &session), "QuotaExceeded");
 }
 
+TEST_F(Services, ABatchOfDeparturesSaysFirstWhatIsWorthAskingAgain) {
+  ASSERT_EQ(user.create(spec_of("a"), &session), "OK");
+  const wire::ArrayId id{user.opened.array_id()};
+  host.world.subscribe(session, id).holds()[0].store(1);
+  v1::LeaveRequest request;
+  v1::Empty reply;
+  const auto leave = [&](std::uint64_t number) {
+    v1::Departure& departure = *request.add_departures();
+    departure.set_array_id(wire::to_int(id));
+    departure.set_opens(1);
+    departure.set_number(number);
+    return user.call(&v1::Control::Stub::Leave, request, reply, &session);
+  };
+  EXPECT_EQ(leave(UINT64_MAX), "InvalidArgument");
+  EXPECT_EQ(leave(1), "Busy");
+  EXPECT_EQ(leave(UINT64_MAX), "Busy");
+}
+
 TEST_F(Services, ALookForANameSaysWhereItsCreationIsCounted) {
   v1::LookUpRequest request;
   request.set_name("a");
