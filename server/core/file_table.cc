@@ -13,15 +13,16 @@ using wire::FileId;
 using wire::FileKind;
 
 absl::StatusOr<FileId> FileTable::add(File&& file, std::optional<uid_t> payer) {
-  Quota::Charge charge;
-  if (payer && file.memory->handle() == nullptr) {
-    auto charged = quota_.charge(*payer, {0, 0, 0, 1});
-    if (!charged.ok()) {
-      dispose(std::move(file.memory));
-      return charged.status();
-    }
-    charge = *std::move(charged);
+  if (!payer || file.memory->handle() != nullptr) return add_charged(std::move(file), {});
+  auto charged = charge(*payer);
+  if (!charged.ok()) {
+    dispose(std::move(file.memory));
+    return charged.status();
   }
+  return add_charged(std::move(file), *std::move(charged));
+}
+
+absl::StatusOr<FileId> FileTable::add_charged(File&& file, Quota::Charge charge) {
   if (entries_.size() >= numbers_) {
     dispose(std::move(file.memory));
     return wire::make_error(
@@ -37,8 +38,8 @@ absl::StatusOr<FileId> FileTable::add(File&& file, std::optional<uid_t> payer) {
   } while (entries_.contains(FileId{last_id_}));
   const FileId id{last_id_};
   Entry& entry = entries_[id];
+  if (file.memory->handle() == nullptr) entry.charge = std::move(charge);
   entry.file = std::move(file);
-  entry.charge = std::move(charge);
   return id;
 }
 

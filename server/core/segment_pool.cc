@@ -51,6 +51,9 @@ absl::StatusOr<SegmentPool::Growth> SegmentPool::reserve(const AccessDomain& dom
                                                          std::uint64_t size_bytes,
                                                          std::uint64_t count) {
   const std::uint64_t needed = round_up(count * place_bytes(size_bytes), sizes_.unit);
+  auto descriptor = files_.charge(domain.uid);
+  while (!descriptor.ok() && return_oldest(domain.uid)) descriptor = files_.charge(domain.uid);
+  if (!descriptor.ok()) return descriptor.status();
   // Where a whole new segment would not fit, what is needed may.
   std::uint64_t wanted = next_segment_bytes(domain, needed);
   if (!make_room(wanted).ok()) {
@@ -58,15 +61,18 @@ absl::StatusOr<SegmentPool::Growth> SegmentPool::reserve(const AccessDomain& dom
     if (auto status = make_room(wanted); !status.ok()) return status;
   }
   memory_bytes_ += wanted;
-  return Growth{backend_.device(), domain, wanted, ++last_growth_};
+  growing_.emplace(++last_growth_, *std::move(descriptor));
+  return Growth{backend_.device(), domain, wanted, last_growth_};
 }
 
 absl::Status SegmentPool::add(const Growth& growth,
                               absl::StatusOr<std::unique_ptr<SharedMemory>> memory) {
+  auto descriptor = growing_.extract(growth.number);
   absl::Status status = memory.status();
   if (status.ok()) {
-    const auto id = files_.add({std::move(*memory), wire::FileKind::kSegment, growth.domain, {}},
-                               growth.domain.uid);
+    const auto id =
+        files_.add_charged({std::move(*memory), wire::FileKind::kSegment, growth.domain, {}},
+                           std::move(descriptor.mapped()));
     if (id.ok()) {
       classes_[growth.domain].push_back(Segment{*id, Arena(growth.size_bytes), ++emptied_});
       warm_bytes_ += growth.size_bytes;
@@ -121,10 +127,11 @@ absl::Status SegmentPool::make_room(std::uint64_t size_bytes) {
                   limits_.option));
 }
 
-bool SegmentPool::return_oldest() {
+bool SegmentPool::return_oldest(std::optional<uid_t> of) {
   Class* oldest_class = nullptr;
   Class::iterator oldest;
   for (auto& [domain, segments] : classes_) {
+    if (of && domain.uid != *of) continue;
     for (auto it = segments.begin(); it != segments.end(); ++it) {
       if (!it->arena.empty()) continue;
       if (oldest_class == nullptr || it->emptied < oldest->emptied) {

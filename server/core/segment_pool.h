@@ -19,6 +19,7 @@
 #include "server/core/arena.h"
 #include "server/core/device_backend.h"
 #include "server/core/file_table.h"
+#include "server/core/quota.h"
 #include "server/core/shared_memory.h"
 #include "wire/ids.h"
 
@@ -48,7 +49,8 @@ class SegmentPool {
     std::uint64_t size_bytes = 0;
     std::uint64_t number = 0;  // for whoever asked; never used again
   };
-  // For `count` places of this size. Books the bytes. kOutOfMemory, with nothing changed.
+  // For `count` places of this size. Books the bytes and charges the descriptor, for which the
+  // user's own warm segments go where he has none left. kQuotaExceeded, kOutOfMemory.
   absl::StatusOr<Growth> reserve(const AccessDomain& domain, std::uint64_t size_bytes,
                                  std::uint64_t count);
   // What has become of a reservation: the memory, or why there is none (returned again).
@@ -76,8 +78,9 @@ class SegmentPool {
 
   std::uint64_t next_segment_bytes(const AccessDomain& domain, std::uint64_t needed_bytes) const;
   absl::Status make_room(std::uint64_t size_bytes);
-  // Gives the segment that has been empty longest back to the system. False if there is none.
-  bool return_oldest();
+  // Gives the segment that has been empty longest back to the system: of all, or of one user's.
+  // False if there is none.
+  bool return_oldest(std::optional<uid_t> of = {});
 
   FileTable& files_;
   DeviceBackend& backend_;
@@ -88,6 +91,8 @@ class SegmentPool {
   std::uint64_t emptied_ = 0;
   std::uint64_t last_growth_ = 0;
   absl::flat_hash_map<AccessDomain, Class> classes_;
+  // By the numbers of reservations that add() has not ended yet.
+  absl::flat_hash_map<std::uint64_t, Quota::Charge> growing_;
 };
 
 }  // namespace memlease::server

@@ -213,30 +213,32 @@ grpc::Status ControlService::Open(grpc::ServerContext* context, const v1::OpenRe
 
 grpc::Status ControlService::Subscribe(grpc::ServerContext* context,
                                        const v1::ArrayRequest* request, v1::SubscribeReply* reply) {
-  return for_session(*context, "Subscribe", [&](Broker& broker, Session& session) {
+  const auto subscribe = [&](Broker& broker, Session& session) -> Lacking {
     auto subscribed = broker.subscribe(session, wire::ArrayId{request->array_id()});
     if (!subscribed.ok()) return subscribed.status();
     *reply->mutable_row() = wire::to_proto(subscribed->row);
-    if (subscribed->read_events == nullptr) return absl::OkStatus();
+    if (subscribed->read_events == nullptr) return std::nullopt;
     for (const auto& event : subscribed->read_events->handles()) {
       reply->add_read_events(wire::to_proto(event));
     }
-    return absl::OkStatus();
-  });
+    return std::nullopt;
+  };
+  return with_memory(*context, "Subscribe", subscribe);
 }
 
 grpc::Status ControlService::AcquireWriter(grpc::ServerContext* context,
                                            const v1::ArrayRequest* request,
                                            v1::AcquireWriterReply* reply) {
-  return for_session(*context, "AcquireWriter", [&](Broker& broker, Session& session) {
+  const auto acquire = [&](Broker& broker, Session& session) -> Lacking {
     auto answer = broker.acquire_writer(session, wire::ArrayId{request->array_id()});
     if (!answer.ok()) return answer.status();
     reply->set_state(static_cast<v1::AcquireWriterReply::State>(answer->state));
     *reply->mutable_row() = wire::to_proto(answer->row);
     *reply->mutable_from() = wire::to_proto(answer->from);
     reply->set_offer(answer->offer);
-    return absl::OkStatus();
-  });
+    return std::nullopt;
+  };
+  return with_memory(*context, "AcquireWriter", acquire);
 }
 
 grpc::Status ControlService::ConfirmWriter(grpc::ServerContext* context,

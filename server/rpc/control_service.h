@@ -60,7 +60,8 @@ class ControlService final : public v1::Control::Service {
   grpc::Status for_session(const grpc::ServerContextBase& context, const char* call,
                            const SessionCall& fn,
                            const std::optional<SegmentPool::Growth>& growth = {});
-  // The same for a call that says what memory it lacks, which is tried again with that.
+  // The same for a call that takes room: it is tried again with the memory that it says it lacks,
+  // and when ends of sessions may have left some.
   using Lacking = absl::StatusOr<std::optional<SegmentPool::Growth>>;
   using MemoryCall = std::function<Lacking(Broker&, Session&)>;
   grpc::Status with_memory(const grpc::ServerContext& context, const char* call,

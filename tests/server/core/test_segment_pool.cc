@@ -136,6 +136,32 @@ TEST(SegmentPool, WarmSegmentsMakeRoomForAnotherClass) {
   EXPECT_EQ(pool.memory.live().bytes, 8 * kMiB);
 }
 
+// Before there is any memory: who has no descriptor left makes the daemon commit none.
+TEST(SegmentPool, ChargesTheDescriptorBeforeItAsksForMemory) {
+  Pool pool({0, 0});
+  pool.quota.set_limits({0, 0, 0, 2});
+  const FileRange taken = pool.must(kMine, 100);
+  const auto growth = pool.segments.reserve(kShared, 100, 1);
+  ASSERT_TRUE(growth.ok());
+  EXPECT_EQ(pool.quota.used_by(kMine.uid).descriptors, 2U);
+  EXPECT_EQ(code_of(pool.segments.reserve(kMine, 100, 1).status()), ErrorCode::kQuotaExceeded);
+  EXPECT_TRUE(pool.segments.reserve(kOther, 100, 1).ok());
+  EXPECT_FALSE(pool.segments.add(*growth, absl::InternalError("no memory")).ok());
+  EXPECT_EQ(pool.quota.used_by(kMine.uid).descriptors, 1U);
+  pool.segments.free(kMine, taken);
+}
+
+TEST(SegmentPool, AUsersWarmSegmentsMakeRoomForHisNextDescriptor) {
+  Pool pool({0, 64 * kMiB});
+  pool.quota.set_limits({0, 0, 0, 1});
+  const FileRange others = pool.must(kOther, 100);
+  pool.segments.free(kOther, others);
+  pool.segments.free(kMine, pool.must(kMine, 100));
+  EXPECT_TRUE(pool.allocate(kShared, 100).ok());
+  EXPECT_NE(pool.files.find(others.file), nullptr) << "they are not his";
+  EXPECT_EQ(code_of(pool.allocate(kMine, 100).status()), ErrorCode::kQuotaExceeded);
+}
+
 // Else a request that can never succeed would cost everybody's warm pages.
 TEST(SegmentPool, NewLimitsHoldFromNowOnAndTakeWarmMemoryBack) {
   const std::uint64_t segment = FakeMemory::kSizes.first;

@@ -141,6 +141,36 @@ TEST_F(Services, ACreationTakesWhatSessionsThatHaveEndedStillHave) {
   EXPECT_EQ(user.create(spec_of("b"), &session), "QuotaExceeded");
 }
 
+// Whose rows' descriptors are what the caller lacks.
+TEST_F(Services, ASubscriptionAndAWriterTakeWhatSessionsThatHaveEndedStillHave) {
+  ASSERT_EQ(user.create(spec_of("a"), &session), "OK");
+  v1::ArrayRequest array;
+  array.set_array_id(user.opened.array_id());
+  const auto with_an_end = [&](const auto& call) {
+    server::Session& dying = host.world.connect(kUser);
+    host.world.subscribe(dying, host.world.open(dying, "a"));
+    for (int i = 0; i < 100; ++i) host.world.create(dying, spec_of(fmt::format("many/{}", i)));
+    host.world.broker.exited(dying.id);
+    ASSERT_TRUE(host.world.broker.sessions_are_ending());
+    server::Broker::Limits limits;
+    limits.per_uid.descriptors = host.world.broker.quota().used_by(kUser).descriptors;
+    host.world.broker.set_limits(limits, {});
+    EXPECT_EQ(call(), "OK");
+    EXPECT_FALSE(host.world.broker.sessions_are_ending());
+    host.world.broker.set_limits({}, {});
+  };
+  with_an_end([&] {
+    v1::SubscribeReply reply;
+    return user.call(&v1::Control::Stub::Subscribe, array, reply, &session);
+  });
+  server::Session& writer = host.world.connect(kUser);
+  host.world.open(writer, "a");
+  with_an_end([&] {
+    v1::AcquireWriterReply reply;
+    return user.call(&v1::Control::Stub::AcquireWriter, array, reply, &writer);
+  });
+}
+
 TEST_F(Services, ABatchOfDeparturesSaysFirstWhatIsWorthAskingAgain) {
   ASSERT_EQ(user.create(spec_of("a"), &session), "OK");
   const wire::ArrayId id{user.opened.array_id()};
