@@ -93,8 +93,9 @@ class MappedRanges : public std::enable_shared_from_this<MappedRanges> {
   std::atomic<std::byte*> newest_data_;
   std::atomic<const Range*> ranges_{nullptr};  // the one that was added last; none is ever removed
 
-  // Orders the changes of the page tables, which it is held over: by release_views() and by the
-  // ends of views that it has let go, never by a read or a write.
+  // Orders the changes of the page tables, which it is held over: by release_views(), by the ends
+  // of views that it has let go, and by the first copy of a slot on a GPU; by no other read or
+  // write.
   mutable wire::Mutex mutex_;
   std::vector<std::unique_ptr<Range>> all_ ABSL_GUARDED_BY(mutex_);
   const ForkObserver reserve_;

@@ -70,6 +70,11 @@ def export(
         typestr=typestr, shape=lease.shape, strides=in_elements, offset=0
     )[-1]
     queue = usm_runtime.queue_of(syclobj)
+    if size_bytes == 0 and copy is False:
+        raise Unsupported(
+            "the lease has no elements, and so no memory that the SYCL context could know",
+            "leave copy=False out; for an array on a GPU: array.on('host').read().sycl_usm(queue)",
+        )
     if lease.__dlpack_device__()[0] == _CUDA:
         fields = {"typestr": typestr, "shape": lease.shape, "strides": in_elements, "offset": 0}
         return _export_of_gpu(lease, fields, size_bytes, queue)
@@ -106,7 +111,7 @@ def _export_of_gpu(lease: Any, fields: dict[str, Any], size_bytes: int, queue: A
     keeps = lease.__dlpack__(stream=-1, max_version=(1, 0))
     interface = lease.cuda_array(host_wait=True).__cuda_array_interface__
     address = interface["data"][0]
-    known = usm_runtime.find_memory(address, max(size_bytes, 1), queue, None) if address else None
+    known = usm_runtime.find_memory(address, size_bytes, queue, None)
     if known is None:
         raise Unsupported(
             "the SYCL context does not know the lease's memory, which CUDA shares between "

@@ -73,3 +73,6 @@ def give_it_to_sycl(here):
     assert queue.log == ["wait"]
     with array.write() as lease, pytest.raises(memlease.Unsupported, match="only for reading"):
         lease.sycl_usm(queue, copy=False)
+    empty = here.client.create("b", shape=(0, 3), dtype="f4", device="cuda:0", fill=1)
+    with empty.read() as lease, pytest.raises(memlease.Unsupported, match="no elements"):
+        lease.sycl_usm(queue, copy=False)

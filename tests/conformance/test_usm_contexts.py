@@ -168,6 +168,8 @@ def test_no_elements_have_an_address_too(memlease_client, queue):
         interface = lease.sycl_usm(queue).__sycl_usm_array_interface__
         assert interface["shape"] == (0, 3)
         assert queue.sycl_context.kind_of(interface["data"][0]) == "shared"
+        with pytest.raises(memlease.Unsupported, match="no elements"):
+            lease.sycl_usm(queue, copy=False)
 
 
 def test_arguments_of_an_export(field, queue, monkeypatch):
