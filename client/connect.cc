@@ -32,7 +32,14 @@ namespace {
 
 using wire::ErrorCode;
 
-// What ends the waits of one connect(): ConnectOptions::timeout, and the interrupt check.
+constexpr std::chrono::seconds kStartTimeout{5};
+// A daemon that is ending waits 25 s for leases, unless it was started otherwise.
+constexpr std::chrono::seconds kEndTimeout{30};
+// One without leases ends sooner.
+constexpr std::chrono::seconds kSilence{1};
+
+// What ends the waits of one connect(), ConnectOptions::timeout and the interrupt check; and who is
+// told of them.
 class ConnectWait {
  public:
   explicit ConnectWait(const ConnectOptions& options)
@@ -52,6 +59,20 @@ class ConnectWait {
     }
     return call_check(options_.check_interrupt);
   }
+  // For the wait until a daemon has ended: once, as ConnectOptions::on_wait has it.
+  absl::Status tell(const std::string& directory) {
+    if (told_ || !options_.on_wait || within(kSilence)) return absl::OkStatus();
+    told_ = true;
+    const std::chrono::nanoseconds limit = limit_.value_or(kEndTimeout);
+    const std::string text = fmt::format(
+        "the daemon in {0} is shutting down, and waits for leases (memleasectl --directory={0} "
+        "holders shows whose); connect() waits for its end, {1}",
+        directory,
+        limit == kForever
+            ? "however long that takes"
+            : fmt::format("{:g} s at most", std::chrono::duration<double>(limit).count()));
+    return call_check([&] { options_.on_wait(text); });
+  }
   bool within(std::chrono::nanoseconds time) const {
     return std::chrono::steady_clock::now() - begin_ < time;
   }
@@ -67,6 +88,7 @@ class ConnectWait {
   const ConnectOptions& options_;
   const std::optional<std::chrono::nanoseconds> limit_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  bool told_ = false;
 };
 
 // The process's sessions by directory, however that is spelled, each made by one thread, without
@@ -178,7 +200,8 @@ class Sessions {
     if (is_ending(directory)) {
       return wire::make_error(ErrorCode::kDaemonUnavailable,
                               fmt::format("the daemon in {} is shutting down", directory),
-                              "Connect again once it has been started again.");
+                              "Connect again once it has been started again. It waits for leases "
+                              "first: memleasectl holders shows whose.");
     }
     crash_point("attach.begin");
     auto attached = AttachClient::connect(
@@ -212,9 +235,6 @@ class Sessions {
   std::list<wire::CondVar> ended_ ABSL_GUARDED_BY(mutex_) = std::list<wire::CondVar>(1);
 };
 
-constexpr std::chrono::seconds kStartTimeout{5};
-// A daemon that is ending waits 25 s for leases, unless it was started otherwise.
-constexpr std::chrono::seconds kEndTimeout{30};
 constexpr std::chrono::milliseconds kNextLook{5};
 constexpr int kTriesOfOneStart = 20;
 
@@ -246,7 +266,7 @@ ImporterSource& process_importers() { return CudaImporters::instance(); }
 absl::StatusOr<std::shared_ptr<ArrayTable>> connect_session(const ConnectOptions& options) {
   std::vector<std::string> candidates = candidate_directories(options.directory);
   for (std::string& directory : candidates) directory = absolute_path(directory);
-  const ConnectWait wait(options);
+  ConnectWait wait(options);
   absl::StatusOr<std::shared_ptr<ArrayTable>> session;
   for (const std::string& directory : candidates) {
     session = Sessions::instance().get(directory, wait);
@@ -264,6 +284,7 @@ absl::StatusOr<std::shared_ptr<ArrayTable>> connect_session(const ConnectOptions
   do {
     while (is_ending(candidates.front()) && wait.goes_on(kEndTimeout)) {
       if (auto status = interrupt(); !status.ok()) return status;
+      if (auto status = wait.tell(candidates.front()); !status.ok()) return status;
       std::this_thread::sleep_for(kNextLook);
     }
     if (auto status = start_daemon(candidates.front(), options.daemon, interrupt); !status.ok())

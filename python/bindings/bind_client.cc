@@ -3,6 +3,7 @@
 
 #include "python/bindings/array_handle.h"
 #include "python/bindings/fastcall.h"
+#include "python/bindings/package_parts.h"
 
 namespace memlease::python {
 namespace {
@@ -17,6 +18,11 @@ Client connect(const std::string& directory, bool start, const std::string& daem
   options.timeout = to_timeout(timeout.ptr(), "timeout");
   options.check_interrupt = &check_interrupt;
   options.check_after_signals = true;
+  options.on_wait = [](const std::string& text) {
+    if (Py_IsInitialized() == 0) return;
+    const GilAcquire acquired;
+    package_parts().log_wait(text);
+  };
   return without_gil([&] { return Client::connect(options); });
 }
 

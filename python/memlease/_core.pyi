@@ -38,6 +38,7 @@ def set_package_parts(
     error_types: Mapping[int, type[Exception]],
     warn_of_views: Callable[[str], None],
     log_empty_write: Callable[[str], None],
+    log_wait: Callable[[str], None],
     numpy_dtype: Callable[[str], Any],
     dtype_for_users: Callable[[str], Any],
     array_interface: Callable[..., dict[str, Any]],

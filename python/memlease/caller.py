@@ -53,6 +53,11 @@ def log_empty_write(name: str) -> None:
     _logger.debug("a write of '%s' has ended, and nobody has asked for its bytes", name)
 
 
+def log_wait(text: str) -> None:
+    """Log that a call waits, and for what; for the bindings."""
+    _logger.warning("%s", text)
+
+
 @contextlib.contextmanager
 def numpy_warnings(numpy: Any) -> Iterator[None]:
     """Warn so of what NumPy would warn of in conversions; what the user ignores stays ignored."""

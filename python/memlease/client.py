@@ -42,8 +42,9 @@ def connect(
     """Connect to a daemon, or start one.
 
     Blocks, without the GIL, until the daemon answers; Ctrl-C ends the wait. One that is shutting
-    down is waited for before another is started: ``drain_timeout_s`` at most, 25 by default. All
-    connections of one process to one daemon share a session.
+    down is waited for before another is started: ``drain_timeout_s`` at most, 25 by default. The
+    logger ``memlease`` warns after a second of that. All connections of one process to one daemon
+    share a session.
 
     Parameters
     ----------

@@ -1,11 +1,13 @@
 """How long the names of session arrays last, and what is one session."""
 
 import gc
+import logging
 import os
 import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -175,12 +177,18 @@ def test_connect_waits_for_an_answer_no_longer_than_its_timeout(memlease_daemon)
         memlease.connect(memlease_daemon.directory, timeout=-1)
 
 
+def lease_that_is_waited_for(daemon):
+    """End a daemon but for a lease of this process, which is returned."""
+    lease = daemon.connect().create("a", 3, "f4", fill=1).read()
+    daemon.process.terminate()
+    while (Path(daemon.directory) / "attach.sock").exists():
+        time.sleep(0.001)
+    return lease
+
+
 def test_connect_leaves_a_daemon_that_is_ending(memlease_daemon):
     attached = memlease_daemon.connect()
-    lease = attached.create("a", 3, "f4", fill=1).read()
-    memlease_daemon.process.terminate()
-    while (Path(memlease_daemon.directory) / "attach.sock").exists():
-        time.sleep(0.001)
+    lease = lease_that_is_waited_for(memlease_daemon)
     with pytest.raises(memlease.DaemonUnavailable, match="shutting down"):
         memlease_daemon.connect()
     for timeout in (0, 0.2):
@@ -197,6 +205,43 @@ def test_connect_leaves_a_daemon_that_is_ending(memlease_daemon):
         attached.list()
     client.close()
     end_the_next(memlease_daemon)
+
+
+def test_connect_says_once_that_it_waits_for_a_daemon_that_is_ending(memlease_daemon):
+    lease = lease_that_is_waited_for(memlease_daemon)
+    directory, said = memlease_daemon.directory, []
+
+    class Releasing(logging.Handler):
+        def emit(self, record):
+            said.append((record.levelname, record.getMessage()))
+            lease.release()
+
+    logger, handler = logging.getLogger("memlease"), Releasing()
+    logger.addHandler(handler)
+    try:
+        memlease.connect(directory, timeout=60).close()
+    finally:
+        logger.removeHandler(handler)
+    assert said == [
+        (
+            "WARNING",
+            f"the daemon in {directory} is shutting down, and waits for leases (memleasectl "
+            f"--directory={directory} holders shows whose); connect() waits for its end, 60 s at "
+            "most",
+        )
+    ]
+    end_the_next(memlease_daemon)
+
+
+def test_ctrl_c_ends_the_wait_for_a_daemon_that_is_ending(memlease_daemon):
+    lease = lease_that_is_waited_for(memlease_daemon)
+    interrupt = threading.Timer(0.05, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
+    interrupt.start()
+    with pytest.raises(KeyboardInterrupt):
+        memlease.connect(memlease_daemon.directory, timeout=float("inf"))
+    interrupt.join()
+    assert (Path(memlease_daemon.directory) / "control.sock").exists()  # it ends no sooner
+    lease.release()
 
 
 def test_why_no_daemon_could_be_started_is_said_in_one_line():

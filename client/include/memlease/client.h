@@ -49,6 +49,10 @@ struct ConnectOptions {
   // not answer yet, or is busy with others who connect at once. Timeout then; zero takes one that
   // answers at once. Default: 30 s for one that ends, 5 s for one that starts, 10 s for an answer.
   Timeout timeout = {};
+  // Called once connect() has waited for 1 s for a daemon that is shutting down, with a line of
+  // text that says so, how long it goes on, and how to see whose leases that daemon waits for. What
+  // it throws ends the wait.
+  std::function<void(const std::string&)> on_wait;
 };
 
 // NOLINTNEXTLINE(readability-identifier-naming): users' names, as in Python
