@@ -384,7 +384,10 @@ class Client(Closing):
         require_text("name", name)
         for option in options:
             if option not in _PUT_OPTIONS:
-                raise TypeError(f"put() has no argument {option!r}; the source gives the shape")
+                raise TypeError(
+                    f"put() has no argument {option!r}; it has name, source, "
+                    f"{', '.join(_PUT_ARGUMENTS)}; the source gives the shape"
+                )
         try:
             existing = self.open(name)
         except NotFound:
@@ -445,7 +448,8 @@ class Client(Closing):
         return f"<memlease.Client of {self.directory} {state}>"
 
 
-_PUT_OPTIONS = set(Client.create.__kwdefaults__ or ()) - {"fill"}
+_PUT_OPTIONS = [option for option in Client.create.__kwdefaults__ or () if option != "fill"]
+_PUT_ARGUMENTS = [*(Client.put.__kwdefaults__ or ()), *_PUT_OPTIONS]
 
 
 @contextlib.contextmanager

@@ -296,3 +296,9 @@ def test_one_element_fills_a_large_array_in_place(memlease_client, dtype, order)
     with pytest.raises(memlease.InvalidArgument):
         array.put(1j)
     assert array.version == 3
+
+
+def test_put_says_which_arguments_it_has(memlease_client):
+    with pytest.raises(TypeError, match="no argument 'timeout'; it has name, source, dtype, cast"):
+        memlease_client.put("a", np.zeros(3), timeout=1)
+    assert not memlease_client.exists("a")
