@@ -62,6 +62,10 @@ void simulate(const memlease::Client& client) {
   const std::string name = client.open(field.name()).name();
   memlease::Follower follower = field.follow(std::chrono::seconds(1));
   const memlease::ReadLease newest = follower.next();
+  for (memlease::ReadLease& lease : field.follow(1s)) kept = std::move(lease);
+  for (const memlease::ReadLease& lease : follower) {
+    if (lease.version() > newest.version()) break;
+  }
   if (span(0, 0) < newest.view<float, 2>()(3, 5)) follower.close();
   for (const std::size_t place : memlease::wait({{field, follower.last()}})) {
     leases.at(place).release();

@@ -7,7 +7,9 @@
 #include <memlease/timeout.h>
 #include <memlease/version.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -33,6 +35,37 @@ struct FollowOptions {
 // one thread at a time, except for close().
 class MEMLEASE_API Follower {
  public:
+  // The end of a loop over a follower.
+  struct End {};
+  // The steps of a loop. It has the lease of its step, which ends before the next step waits, and
+  // with the loop, unless it is moved out. Of one pass: another one goes on where it has stopped.
+  // Valid while the follower is, and is not moved.
+  class Iterator {
+   public:
+    using iterator_concept = std::input_iterator_tag;
+    using value_type = ReadLease;
+    using difference_type = std::ptrdiff_t;
+
+    explicit Iterator(Follower& follower) : follower_(&follower), lease_(follower.next_or_end()) {}
+    ReadLease& operator*() const { return *lease_; }
+    ReadLease* operator->() const { return &*lease_; }
+    Iterator& operator++() {
+      lease_.reset();
+      lease_ = follower_->next_or_end();
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+
+    friend bool operator==(const Iterator& it, End /*end*/) { return !it.lease_.has_value(); }
+    friend bool operator==(End end, const Iterator& it) { return it == end; }
+    friend bool operator!=(const Iterator& it, End end) { return !(it == end); }
+    friend bool operator!=(End end, const Iterator& it) { return !(it == end); }
+
+   private:
+    Follower* follower_;
+    mutable std::optional<ReadLease> lease_;  // as a pointer's target: no part of its value
+  };
+
   Follower(Follower&&) noexcept;
   Follower& operator=(Follower&&) noexcept;
   ~Follower();
@@ -43,9 +76,12 @@ class MEMLEASE_API Follower {
   [[nodiscard]] ReadLease next();
   // The same, and nothing where that throws Closed as it is closed or at its end.
   [[nodiscard]] std::optional<ReadLease> next_or_end();
+  // for (ReadLease& lease : array.follow()): each step is next_or_end(), and throws what that does.
+  [[nodiscard]] Iterator begin() { return Iterator(*this); }
+  [[nodiscard]] End end() const noexcept { return {}; }
 #if defined(__cpp_lib_jthread)
-  // The same with a std::stop_token, as Array::read(): a stop throws Interrupted, and the follower
-  // may go on.
+  // next() and next_or_end() with a std::stop_token, as Array::read(): a stop throws Interrupted,
+  // and the follower may go on.
   [[nodiscard]] ReadLease next(internal::StopToken auto stop) {
     return internal::until_stopped(std::move(stop),
                                    [&](const internal::Stop& by) { return next(&by); });
