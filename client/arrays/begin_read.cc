@@ -131,6 +131,12 @@ absl::Status producer_died(const OpenArray& array, std::uint64_t version) {
 }
 
 absl::Status version_gone(const OpenArray& array, std::uint64_t version, std::uint64_t current) {
+  if (version > current) {
+    return make_error(ErrorCode::kVersionGone,
+                      fmt::format("version {} of '{}' was given up by its writer; {}", version,
+                                  array.name(), current_text(current)),
+                      fmt::format("Read the next one: read(newer_than={}).", current));
+  }
   return make_error(ErrorCode::kVersionGone,
                     fmt::format("version {} of '{}' is not there any more; current is {}", version,
                                 array.name(), current),

@@ -96,6 +96,19 @@ TEST_F(BeginReadTest, AVersionThatHasGoneIsNotWaitedFor) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("current is 3"));
 }
 
+TEST_F(BeginReadTest, AVersionThatWasGivenUpIsNamedSo) {
+  auto& writer = row<wire::WriterRow>(kWriter);
+  writer.highest_used.store(1);
+  EXPECT_THAT(std::string(begin(of_version(1)).message()),
+              HasSubstr("was given up by its writer; none has been published"));
+  publish(1, 0);
+  writer.highest_used.store(2);
+  const auto status = begin(of_version(2), 60s);
+  EXPECT_EQ(wire::code_of(status), ErrorCode::kVersionGone);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("given up by its writer; current is 1"));
+  EXPECT_THAT(wire::hint_of(status), HasSubstr("read(newer_than=1)"));
+}
+
 TEST_F(BeginReadTest, AWithdrawalEndsTheWait) {
   std::thread daemon([this] {
     auto& own = row<wire::ReaderRow>(kOwnReader);
