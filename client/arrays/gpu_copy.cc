@@ -26,18 +26,19 @@ absl::Status wait_for_stream(OpenArray& array, Importer& importer, Stream stream
   return host_wait_complete(array.session(), streams, [&] { return (*mark)->complete(); });
 }
 
-// A slot's bytes for a copy by this GPU: those of the host by pages that are registered for it, if
-// there are such. Lives until the copy is done.
+// A slot's bytes for a copy by this GPU, of all or of so many bytes: those of the host by pages
+// that are registered for it, if there are such. Lives until the copy is done.
 struct SlotBytes {
   std::byte* data;
   std::shared_ptr<RegisteredCopy> registered;
 
   static SlotBytes from(OpenArray& array, std::uint32_t slot, Importer& importer) {
-    auto registered = array.begin_copy(slot, false, importer);
+    auto registered = array.begin_copy(slot, false, array.answer().slot_bytes, importer);
     return {registered == nullptr ? array.read_data(slot) : registered->data(), registered};
   }
-  static SlotBytes to(OpenArray& array, std::uint32_t slot, Importer& importer) {
-    auto registered = array.begin_copy(slot, true, importer);
+  static SlotBytes to(OpenArray& array, std::uint32_t slot, std::uint64_t copied_bytes,
+                      Importer& importer) {
+    auto registered = array.begin_copy(slot, true, copied_bytes, importer);
     return {registered == nullptr ? array.write_data(slot) : registered->data(), registered};
   }
 };
@@ -210,7 +211,7 @@ absl::Status copy_version(OpenArray& from, std::uint32_t from_slot, std::uint64_
   if (!status.ok()) return status;
   Importer& importer = to.gpu() != nullptr ? to.gpu()->importer() : from.gpu()->importer();
   const SlotBytes source = SlotBytes::from(from, from_slot, importer);
-  const SlotBytes target = SlotBytes::to(to, slot, importer);
+  const SlotBytes target = SlotBytes::to(to, slot, to.answer().slot_bytes, importer);
   return copy_now(to, importer, [&](Stream on) {
     if (to.gpu() != nullptr) streams.stream = on;
     if (from.importer() == &importer) from_streams.stream = on;
@@ -245,18 +246,22 @@ absl::StatusOr<Importer*> check_source(OpenArray& array, const ElementLayout& pa
 
 namespace {
 
-absl::Status put_into_host(OpenArray& array, To to, const GpuSource& source, Importer& importer) {
+absl::Status put_into_host(OpenArray& array, std::uint32_t slot, const ElementLayout& part,
+                           const GpuSource& source, Importer& importer) {
   const auto* const from = static_cast<const std::byte*>(source.data);
-  const ElementLayout layout = source_layout(to.layout, source);
-  if (same_strides(layout, to.layout)) {
-    return copy_now(array, importer,
-                    [&](Stream on) { return copy_elements(importer, to, {from, layout}, on); });
+  const ElementLayout layout = source_layout(part, source);
+  const std::uint64_t size_bytes = element_bytes(part);
+  if (same_strides(layout, part)) {
+    const SlotBytes bytes = SlotBytes::to(array, slot, size_bytes, importer);
+    return copy_now(array, importer, [&](Stream on) {
+      return copy_elements(importer, {bytes.data, part}, {from, layout}, on);
+    });
   }
-  std::vector<std::byte> packed(element_bytes(to.layout));
+  std::vector<std::byte> packed(size_bytes);
   auto status = copy_now(array, importer, [&](Stream on) {
     return importer.copy(packed.data(), from, packed.size(), on);
   });
-  if (status.ok()) copy_in(to.layout, packed.data(), to.data);
+  if (status.ok()) copy_in(part, packed.data(), array.write_data(slot));
   return status;
 }
 
@@ -268,22 +273,21 @@ absl::Status put_from_gpu(OpenArray& array, std::uint32_t slot, const ElementLay
   if (by == nullptr) return absl::OkStatus();
   Importer& importer = *by;
   const bool to_host = array.gpu() == nullptr;
-  const SlotBytes bytes = SlotBytes::to(array, slot, importer);
-  const To to{bytes.data, part};
   const Stream given = to_host ? Stream() : end_of(streams, {});
-  if (given) return copy_in_order(array, importer, source, to, given);
+  if (given) return copy_in_order(array, importer, source, {array.write_data(slot), part}, given);
   // Before the wait for the slot: a new lease that nothing was ordered for ends without a wait for
   // the GPU, should this one be interrupted.
   if (source.stream) {
     auto status = wait_for_stream(array, importer, source.stream, streams);
     if (!status.ok()) return status;
   }
-  if (to_host) return put_into_host(array, to, source, importer);
+  if (to_host) return put_into_host(array, slot, part, source, importer);
   if (auto status = host_wait_slot(*array.gpu(), slot, streams); !status.ok()) return status;
   return copy_now(array, importer, [&](Stream on) {
     if (only_use) streams.stream = on;
     const ElementLayout layout = source_layout(part, source);
-    return copy_elements(importer, to, {static_cast<const std::byte*>(source.data), layout}, on);
+    return copy_elements(importer, {array.write_data(slot), part},
+                         {static_cast<const std::byte*>(source.data), layout}, on);
   });
 }
 

@@ -86,9 +86,10 @@ ProtectedPages MappedArray::protect(std::uint32_t slot, std::byte* data) {
 }
 
 std::shared_ptr<RegisteredCopy> MappedArray::begin_copy(std::uint32_t slot, bool to,
+                                                        std::uint64_t copied_bytes,
                                                         Importer& importer) {
   bool refused = false;
-  auto copy = slot_pages_.begin_copy(slot, to, importer, refused);
+  auto copy = slot_pages_.begin_copy(slot, to, copied_bytes, importer, refused);
   if (refused) session_.count_refused_registration();
   return copy;
 }

@@ -91,12 +91,14 @@ bool RegisteredSlots::give_up() {
 }
 
 std::shared_ptr<RegisteredCopy> RegisteredSlots::begin_copy(const Slot& slot, bool to,
+                                                            std::uint64_t copied_bytes,
                                                             Importer& importer, bool& refused) {
   refused = false;
   if (slot.size_bytes < kSmallestBytes) return nullptr;
   bool given_up = false;
   auto pages = find(slot, given_up);
-  if (pages == nullptr && given_up) return nullptr;
+  const bool is_small_part = copied_bytes < slot.size_bytes / kMostOfOne;
+  if (pages == nullptr && (given_up || is_small_part)) return nullptr;
   if (pages == nullptr) {
     pages = Registered::make(slot, importer);
     if (pages == nullptr) {

@@ -35,6 +35,9 @@ class RegisteredSlots {
  public:
   // Smaller slots are copied as they are: the driver moves so few bytes by itself.
   static constexpr std::uint64_t kSmallestBytes = std::uint64_t{64} << 10;
+  // A slot is registered whole, which reads and locks all its pages: not for a copy of less than
+  // one byte in so many.
+  static constexpr std::uint64_t kMostOfOne = 4;
 
   struct Slot {
     std::uint32_t number = 0;
@@ -43,12 +46,14 @@ class RegisteredSlots {
     SlotPlace at;
     std::uint64_t size_bytes = 0;
   };
-  // For a copy from the slot, which somebody of this process holds, or `to` it, which is in
-  // writing. nullptr: copy by the address that leases get, as the slot is small, or cannot be
-  // registered: there is no room to map it once more, or the driver refuses. That is not tried
-  // again; `refused`: it was for the first time.
-  std::shared_ptr<RegisteredCopy> begin_copy(const Slot& slot, bool to, Importer& importer,
-                                             bool& refused) ABSL_LOCKS_EXCLUDED(mutex_);
+  // For a copy of so many bytes from the slot, which somebody of this process holds, or `to` it,
+  // which is in writing. nullptr: copy by the address that leases get, as the slot is small, or is
+  // not registered yet and the copy is of a small part of it, or it cannot be registered: there is
+  // no room to map it once more, or the driver refuses. That is not tried again; `refused`: it was
+  // for the first time.
+  std::shared_ptr<RegisteredCopy> begin_copy(const Slot& slot, bool to, std::uint64_t copied_bytes,
+                                             Importer& importer, bool& refused)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Forgets the slots from this number on, and gives them away, for the caller to unregister.
   // Nobody holds them any more.

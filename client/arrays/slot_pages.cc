@@ -150,6 +150,7 @@ absl::Status SlotPages::map_slot_to_write(std::uint32_t slot, InterruptCheck int
 }
 
 std::shared_ptr<RegisteredCopy> SlotPages::begin_copy(std::uint32_t slot, bool to,
+                                                      std::uint64_t copied_bytes,
                                                       Importer& importer, bool& refused) {
   refused = false;
   if (gpu_ != nullptr) return nullptr;
@@ -161,7 +162,7 @@ std::shared_ptr<RegisteredCopy> SlotPages::begin_copy(std::uint32_t slot, bool t
     bytes.place_word = added_read_->place_word(slot);
     bytes.file = wire::unpack_place(bytes.place_word).file;
   }
-  return registered_.begin_copy(bytes, to, importer, refused);
+  return registered_.begin_copy(bytes, to, copied_bytes, importer, refused);
 }
 
 ProtectedPages SlotPages::protect(std::uint32_t slot, std::byte* data, bool& refused) const {

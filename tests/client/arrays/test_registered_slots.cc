@@ -45,10 +45,10 @@ class RegisteredSlotsTest : public ::testing::Test {
     return {number, 0, wire::FileId{1}, {ranges.get(), number * kSlotBytes}, size_bytes};
   }
   std::shared_ptr<RegisteredCopy> from(const RegisteredSlots::Slot& slot) {
-    return slots.begin_copy(slot, false, gpu, refused);
+    return slots.begin_copy(slot, false, slot.size_bytes, gpu, refused);
   }
   std::shared_ptr<RegisteredCopy> to(const RegisteredSlots::Slot& slot) {
-    return slots.begin_copy(slot, true, gpu, refused);
+    return slots.begin_copy(slot, true, slot.size_bytes, gpu, refused);
   }
 
   wire::UniqueFd file{memfd_create("segment", 0)};
@@ -78,6 +78,18 @@ TEST_F(RegisteredSlotsTest, SmallSlotsAreCopiedAsTheyAre) {
   EXPECT_EQ(from(slot(0, kSlotBytes - 1)), nullptr);
   EXPECT_FALSE(refused);
   EXPECT_EQ(gpu.registered_count(), 0U);
+}
+
+TEST_F(RegisteredSlotsTest, ASlotIsNotLockedForASmallPartOfIt) {
+  const auto part = [this](std::uint64_t size_bytes) {
+    return slots.begin_copy(slot(0), true, size_bytes, gpu, refused);
+  };
+  EXPECT_EQ(part(kSlotBytes / 4 - 1), nullptr);
+  EXPECT_FALSE(refused);
+  EXPECT_EQ(gpu.registered_count(), 0U);
+  EXPECT_NE(part(kSlotBytes / 4), nullptr);
+  EXPECT_EQ(gpu.registered_count(), 1U);
+  EXPECT_NE(part(1), nullptr) << "it is registered already";
 }
 
 // Leases and views have other addresses, behind which pages are replaced and protected.
@@ -148,7 +160,7 @@ TEST_F(RegisteredSlotsTest, OfTwoThreadsOneRegistersIt) {
   gates.shut("register_pages");
   std::thread slow([&] {
     bool not_asked = false;
-    EXPECT_NE(slots.begin_copy(slot(0), false, gpu, not_asked), nullptr);
+    EXPECT_NE(slots.begin_copy(slot(0), false, kSlotBytes, gpu, not_asked), nullptr);
   });
   EXPECT_TRUE(gates.reached("register_pages"));
   std::byte* const data = from(slot(0))->data();
