@@ -13,14 +13,14 @@ absl::StatusOr<std::unique_ptr<AttachSocket>> AttachSocket::connect(const std::s
   const NoFork whole;  // from the descriptor's birth until the observer knows it
   auto connected = connect_socket(directory, wire::kAttachSocket, SOCK_SEQPACKET);
   if (!connected.ok()) return connected.status();
-  made->file_ = FileIdentity::of(connected->fd.get());
+  made->file_ = wire::FileIdentity::of(connected->fd.get());
   made->fd_.store(connected->fd.release());
   return made;
 }
 
 bool AttachSocket::closed_by_program() const {
   const int fd = get();
-  return fd >= 0 && FileIdentity::of(fd) != file_;
+  return fd >= 0 && wire::FileIdentity::of(fd) != file_;
 }
 
 void AttachSocket::close() {

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/session/fork_guard.h"
-#include "client/socket/own_fd.h"
+#include "wire/own_fd.h"
 
 namespace memlease::internal {
 
@@ -30,7 +30,7 @@ class AttachSocket {
   void close();
 
   std::atomic<int> fd_{-1};
-  FileIdentity file_;
+  wire::FileIdentity file_;
   const ForkObserver observer_{[this] { close(); }};
 };
 

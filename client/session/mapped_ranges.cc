@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
+#include <utility>
 
 #include "fmt/format.h"
 #include "wire/error.h"
@@ -20,13 +22,27 @@ absl::Status no_memory(std::uint64_t size_bytes, int error) {
 
 // A second mapping of shared pages (mremap(2), of a size of 0), at `wanted` or anywhere. It is as
 // writable as the first page of the other one is just now.
-std::byte* map_again(std::byte* pages, std::uint64_t size_bytes, bool writable, std::byte* wanted) {
+std::byte* map_pages(std::byte* pages, std::uint64_t size_bytes, bool writable, std::byte* wanted) {
   const int flags = wanted == nullptr ? MREMAP_MAYMOVE : MREMAP_MAYMOVE | MREMAP_FIXED;
   void* const made = mremap(pages, 0, size_bytes, flags, wanted);
   if (made == MAP_FAILED) return nullptr;
   if (!writable || mprotect(made, size_bytes, PROT_READ | PROT_WRITE) == 0) {
     return static_cast<std::byte*>(made);
   }
+  const int error = errno;
+  if (wanted == nullptr) munmap(made, size_bytes);
+  errno = error;
+  return nullptr;
+}
+
+// The same of a part of a file.
+std::byte* map_file(int file, std::uint64_t from, std::uint64_t size_bytes, bool writable,
+                    std::byte* wanted) {
+  void* const made =
+      mmap(wanted, size_bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ,
+           wanted == nullptr ? MAP_SHARED : MAP_SHARED | MAP_FIXED, file, static_cast<off_t>(from));
+  if (made == MAP_FAILED) return nullptr;
+  if (madvise(made, size_bytes, MADV_DONTFORK) == 0) return static_cast<std::byte*>(made);
   const int error = errno;
   if (wanted == nullptr) munmap(made, size_bytes);
   errno = error;
@@ -42,10 +58,11 @@ bool is_in(const std::byte* data, std::uint64_t size_bytes, const void* address)
 }  // namespace
 
 MappedRanges::MappedRanges(std::byte* first, std::uint64_t size_bytes, std::uint64_t page_bytes,
-                           bool writable)
+                           bool writable, wire::UniqueFd file)
     : size_bytes_(size_bytes),
       page_bytes_(page_bytes),
       writable_(writable),
+      file_(std::move(file)),
       fork_generation_(fork_generation()),
       newest_data_(first),
       reserve_([this] { reserve(); }) {
@@ -61,7 +78,8 @@ MappedRanges::~MappedRanges() {
   }
 }
 
-void MappedRanges::reserve() const {
+void MappedRanges::reserve() {
+  file_.reset();
   for (const Range* range = ranges_.load(); range != nullptr; range = range->older) {
     static_cast<void>(mmap(range->data, size_bytes_, PROT_NONE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
@@ -91,14 +109,20 @@ MappedRanges::Offsets MappedRanges::pages_of(const Range& range, const Area& are
   return {from / page_bytes_ * page_bytes_, (to + page_bytes_ - 1) / page_bytes_ * page_bytes_};
 }
 
+std::byte* MappedRanges::map_again(Offsets pages, bool writable, std::byte* wanted) const {
+  const std::uint64_t size_bytes = pages.to - pages.from;
+  const int file = file_.get();
+  if (file >= 0) return map_file(file, pages.from, size_bytes, writable, wanted);
+  return map_pages(newest_data_.load() + pages.from, size_bytes, writable, wanted);
+}
+
 MappedRanges::Pages MappedRanges::map_once_more(std::uint64_t offset,
                                                 std::uint64_t size_bytes) const {
   const std::uint64_t from = offset / page_bytes_ * page_bytes_;
   const std::uint64_t to = (offset + size_bytes + page_bytes_ - 1) / page_bytes_ * page_bytes_;
   const wire::MutexLock lock(mutex_);
-  std::byte* const there = newest_data_.load() + from;
   for (const bool writable : {true, false}) {
-    std::byte* const made = map_again(there, to - from, writable, nullptr);
+    std::byte* const made = map_again({from, to}, writable, nullptr);
     if (made != nullptr) return {made, to - from, offset - from, writable};
   }
   return {};
@@ -134,7 +158,7 @@ absl::Status MappedRanges::lead_elsewhere(std::span<const Area> areas) {
     newest_data_.store(range->data);
     return absl::OkStatus();
   }
-  std::byte* const made = map_again(newest, size_bytes_, writable_, nullptr);
+  std::byte* const made = map_again({0, size_bytes_}, writable_, nullptr);
   if (made == nullptr) return no_memory(size_bytes_, errno);
   add_range(made);
   newest_data_.store(made);
@@ -154,7 +178,7 @@ absl::Status MappedRanges::copy(Range& range, Offsets pages) {
     const int error = errno;
     munmap(made, size_bytes);
     // A move that failed may have unmapped what was there.
-    map_again(newest_data_.load() + pages.from, size_bytes, writable_, there);
+    map_again(pages, writable_, there);
     return no_memory(size_bytes, error);
   }
   range.copied[pages.from] = pages.to;
@@ -198,11 +222,11 @@ void MappedRanges::let_go(const std::byte* data) {
 // Pages that cannot be put back stay copies, and their range serves no more leases.
 void MappedRanges::remove_area(Range& range) {
   if (--range.areas != 0) return;
-  std::byte* const newest = newest_data_.load();
-  std::erase_if(range.copied, [&](const auto& pages) {
-    const auto& [from, to] = pages;
-    return map_again(newest + from, to - from, writable_, range.data + from) != nullptr;
-  });
+  for (auto pages = range.copied.begin(); pages != range.copied.end();) {
+    const Offsets copied{pages->first, pages->second};
+    const bool is_back = map_again(copied, writable_, range.data + copied.from) != nullptr;
+    pages = is_back ? range.copied.erase(pages) : std::next(pages);
+  }
 }
 
 }  // namespace memlease::internal

@@ -22,6 +22,7 @@
 #include "absl/status/status.h"
 #include "client/session/fork_guard.h"
 #include "wire/mutex.h"
+#include "wire/own_fd.h"
 
 namespace memlease::internal {
 
@@ -33,8 +34,11 @@ class MappedRanges : public std::enable_shared_from_this<MappedRanges> {
     std::uint64_t size_bytes = 0;
   };
 
-  // Takes over a mapping that forked children do not inherit, of whole pages of page_bytes.
-  MappedRanges(std::byte* first, std::uint64_t size_bytes, std::uint64_t page_bytes, bool writable);
+  // Takes over a mapping that forked children do not inherit, of whole pages of page_bytes. Where
+  // these are huge, `file` must be what is mapped: Linux makes a second mapping of other pages from
+  // the first one, but of huge ones only from their file.
+  MappedRanges(std::byte* first, std::uint64_t size_bytes, std::uint64_t page_bytes, bool writable,
+               wire::UniqueFd file = {});
   ~MappedRanges();
   MappedRanges(const MappedRanges&) = delete;
   MappedRanges& operator=(const MappedRanges&) = delete;
@@ -47,7 +51,8 @@ class MappedRanges : public std::enable_shared_from_this<MappedRanges> {
 
   // Maps the pages that a part of the segment lies on once more, for the caller alone, who unmaps
   // them: no view is ever there, so that they are never replaced. Forked children do not have them.
-  // Writable if this process may write the file; `pages.data` is null if there is no room.
+  // Writable if this process may write the file; `pages.data` is null if there is no room, or the
+  // program has closed the file of huge pages.
   struct Pages {
     std::byte* data = nullptr;
     std::uint64_t size_bytes = 0;
@@ -79,16 +84,20 @@ class MappedRanges : public std::enable_shared_from_this<MappedRanges> {
     std::uint64_t to = 0;
   };
   Offsets pages_of(const Range& range, const Area& area) const;
+  // One more mapping of the segment's own pages, at `wanted` or anywhere; nullptr with errno.
+  std::byte* map_again(Offsets pages, bool writable, std::byte* wanted) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Range* range_of(const void* address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status lead_elsewhere(std::span<const Area> areas) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void add_range(std::byte* data) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status copy(Range& range, Offsets pages) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void remove_area(Range& range) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void reserve() const;  // in a forked child
+  void reserve();  // in a forked child
 
   const std::uint64_t size_bytes_;
   const std::uint64_t page_bytes_;
   const bool writable_;
+  wire::OwnFd file_;  // none where it is not needed; changes in a forked child alone
   const std::uint32_t fork_generation_;
   std::atomic<std::byte*> newest_data_;
   std::atomic<const Range*> ranges_{nullptr};  // the one that was added last; none is ever removed

@@ -21,14 +21,21 @@ namespace {
 
 std::uint64_t page_bytes_of(const SharedFile& file) {
   struct statfs system{};
-  const bool huge = file.kind == FileKind::kSegment && fstatfs(file.fd.get(), &system) == 0 &&
-                    system.f_type == HUGETLBFS_MAGIC;
+  const bool huge = fstatfs(file.fd.get(), &system) == 0 && system.f_type == HUGETLBFS_MAGIC;
   return static_cast<std::uint64_t>(huge ? system.f_bsize : sysconf(_SC_PAGESIZE));
+}
+
+// The file of small pages is closed: it is not needed.
+std::shared_ptr<MappedRanges> make_ranges(std::byte* data, SharedFile file) {
+  const std::uint64_t page_bytes = page_bytes_of(file);
+  const bool huge = page_bytes > static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  return std::make_shared<MappedRanges>(data, file.size_bytes, page_bytes, file.writable,
+                                        huge ? std::move(file.fd) : wire::UniqueFd());
 }
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Mapping>> Mapping::map(const SharedFile& file,
+absl::StatusOr<std::shared_ptr<Mapping>> Mapping::map(SharedFile file,
                                                       const std::shared_ptr<PeerWindows>& windows) {
   const bool of_peer = PeerWindows::shows(file);
   void* const window = of_peer ? windows->take(file.size_bytes) : nullptr;
@@ -52,20 +59,17 @@ absl::StatusOr<std::shared_ptr<Mapping>> Mapping::map(const SharedFile& file,
     return wire::errno_error(ErrorCode::kInternal, "madvise(MADV_DONTFORK)", error);
   }
   return std::shared_ptr<Mapping>(
-      new Mapping(static_cast<std::byte*>(data), file, of_peer ? windows : nullptr));
+      new Mapping(static_cast<std::byte*>(data), std::move(file), of_peer ? windows : nullptr));
 }
 
-Mapping::Mapping(std::byte* data, const SharedFile& file, std::shared_ptr<PeerWindows> windows)
+Mapping::Mapping(std::byte* data, SharedFile file, std::shared_ptr<PeerWindows> windows)
     : data_(data),
       size_bytes_(file.size_bytes),
       kind_(file.kind),
       writable_(file.writable),
       fork_generation_(fork_generation()),
       windows_(std::move(windows)),
-      ranges_(
-          kind_ == wire::FileKind::kSegment
-              ? std::make_shared<MappedRanges>(data, size_bytes_, page_bytes_of(file), writable_)
-              : nullptr) {}
+      ranges_(kind_ == FileKind::kSegment ? make_ranges(data, std::move(file)) : nullptr) {}
 
 Mapping::~Mapping() {
   if (ranges_ != nullptr) return;
@@ -119,7 +123,7 @@ absl::StatusOr<std::shared_ptr<Mapping>> MappingCache::get(wire::FileId file, Fi
                               "Its owner must create the array with a mode such as 0660.");
     }
     if (kind == FileKind::kSegment && access == Access::kRead) shared->writable = false;
-    auto mapped = Mapping::map(*shared, windows_);
+    auto mapped = Mapping::map(*std::move(shared), windows_);
     if (!mapped.ok()) return mapped.status();
     mapping = publish(key, *mapped);
   }

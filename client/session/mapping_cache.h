@@ -25,7 +25,7 @@ enum class Access : bool { kRead, kWrite };
 // of addresses, the pages of another process stand in a window.
 class Mapping {
  public:
-  static absl::StatusOr<std::shared_ptr<Mapping>> map(const SharedFile& file,
+  static absl::StatusOr<std::shared_ptr<Mapping>> map(SharedFile file,
                                                       const std::shared_ptr<PeerWindows>& windows);
   ~Mapping();
   Mapping(const Mapping&) = delete;
@@ -42,7 +42,7 @@ class Mapping {
   bool contains(std::uint64_t offset, std::uint64_t size_bytes, std::uint64_t alignment) const;
 
  private:
-  Mapping(std::byte* data, const SharedFile& file, std::shared_ptr<PeerWindows> windows);
+  Mapping(std::byte* data, SharedFile file, std::shared_ptr<PeerWindows> windows);
   std::byte* const data_;
   const std::uint64_t size_bytes_;
   const wire::FileKind kind_;

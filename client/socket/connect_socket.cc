@@ -87,7 +87,7 @@ absl::StatusOr<SocketFile> find_socket(const std::string& directory, std::string
     const bool full = error == EMFILE || error == ENFILE;
     return full ? no_descriptor("cannot open " + *path, error) : connect_error(*path, error);
   }
-  return SocketFile{*std::move(path), OwnFd(std::move(fd)), owner_of(directory)};
+  return SocketFile{*std::move(path), wire::OwnFd(std::move(fd)), owner_of(directory)};
 }
 
 absl::StatusOr<ConnectedSocket> connect_socket(const std::string& directory, std::string_view name,

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "client/socket/own_fd.h"
+#include "wire/own_fd.h"
 #include "wire/unique_fd.h"
 
 namespace memlease::internal {
@@ -33,7 +33,7 @@ absl::StatusOr<ConnectedSocket> connect_socket(const std::string& directory, std
 // of its name. Where its descriptor was closed, or /proc is not mounted, the name counts again.
 struct SocketFile {
   std::string path;                      // its name when it was found
-  OwnFd fd;                              // O_PATH
+  wire::OwnFd fd;                        // O_PATH
   std::optional<uid_t> directory_owner;  // who owned the directory then
 };
 

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,8 +24,11 @@ constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kPages = 8;
 constexpr std::uint64_t kBytes = kPages * kPage;
 
+// Mapped again from the first mapping, or, as huge pages must be, from the file.
+enum class From : std::uint8_t { kMapping, kFile };
+
 // A segment, as the daemon's files are, and what a process has mapped of it.
-class MappedRangesTest : public ::testing::Test {
+class MappedRangesTest : public ::testing::TestWithParam<From> {
  public:
   ~MappedRangesTest() override { munmap(bytes, kBytes); }
 
@@ -42,7 +46,11 @@ class MappedRangesTest : public ::testing::Test {
   }
   std::shared_ptr<MappedRanges> ranges(bool writable = false) const {
     return std::make_shared<MappedRanges>(map(writable ? PROT_READ | PROT_WRITE : PROT_READ),
-                                          kBytes, kPage, writable);
+                                          kBytes, kPage, writable, file_to_keep());
+  }
+  wire::UniqueFd file_to_keep() const {
+    if (GetParam() == From::kMapping) return {};
+    return wire::UniqueFd(fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
   }
   // As another process writes it.
   void fill(std::uint64_t page, unsigned char value) const {
@@ -57,7 +65,7 @@ std::array<MappedRanges::Area, 1> page_of(const std::byte* range, std::uint64_t 
   return {{{range + page * kPage, kPage}}};
 }
 
-TEST_F(MappedRangesTest, AViewSeesWhatItSawAndLeasesSeeWhatIsWritten) {
+TEST_P(MappedRangesTest, AViewSeesWhatItSawAndLeasesSeeWhatIsWritten) {
   const auto mapped = ranges();
   const std::byte* const before = mapped->data();
   ASSERT_TRUE(mapped->keep_copies(page_of(before, 3)).ok());
@@ -73,7 +81,7 @@ TEST_F(MappedRangesTest, AViewSeesWhatItSawAndLeasesSeeWhatIsWritten) {
   EXPECT_EQ(before[3 * kPage], std::byte{2}) << "the copy goes with its last view";
 }
 
-TEST_F(MappedRangesTest, ASlotThatSharesItsPagesIsCopiedToRead) {
+TEST_P(MappedRangesTest, ASlotThatSharesItsPagesIsCopiedToRead) {
   const auto mapped = ranges();
   const std::byte* const before = mapped->data();
   const std::array<MappedRanges::Area, 1> area{{{before + kPage + 256, 512}}};
@@ -85,7 +93,7 @@ TEST_F(MappedRangesTest, ASlotThatSharesItsPagesIsCopiedToRead) {
   mapped->let_go(area[0].data);
 }
 
-TEST_F(MappedRangesTest, PagesThatOthersWriteToAreNotCopied) {
+TEST_P(MappedRangesTest, PagesThatOthersWriteToAreNotCopied) {
   const auto mapped = ranges(true);
   const std::byte* const data = mapped->data();
   EXPECT_FALSE(mapped->can_keep({data + 256, 512}));
@@ -94,7 +102,7 @@ TEST_F(MappedRangesTest, PagesThatOthersWriteToAreNotCopied) {
   EXPECT_FALSE(mapped->can_keep({bytes, 2 * kPage})) << "not one of its addresses";
 }
 
-TEST_F(MappedRangesTest, AWriterGoesOnWhereItsRangeIsAndIsLedElsewhereNext) {
+TEST_P(MappedRangesTest, AWriterGoesOnWhereItsRangeIsAndIsLedElsewhereNext) {
   const auto mapped = ranges(true);
   std::byte* const before = mapped->data();
   const std::array<MappedRanges::Area, 1> area{{{before, 2 * kPage}}};
@@ -110,7 +118,7 @@ TEST_F(MappedRangesTest, AWriterGoesOnWhereItsRangeIsAndIsLedElsewhereNext) {
   EXPECT_EQ(bytes[0], std::byte{9}) << "writable again";
 }
 
-TEST_F(MappedRangesTest, TwoRangesTakeTurns) {
+TEST_P(MappedRangesTest, TwoRangesTakeTurns) {
   const auto mapped = ranges();
   std::byte* const first = mapped->data();
   ASSERT_TRUE(mapped->keep_copies(page_of(first, 0)).ok());
@@ -124,7 +132,7 @@ TEST_F(MappedRangesTest, TwoRangesTakeTurns) {
   }
 }
 
-TEST_F(MappedRangesTest, ARangeWithCopiesServesNoLeases) {
+TEST_P(MappedRangesTest, ARangeWithCopiesServesNoLeases) {
   const auto mapped = ranges();
   std::vector<std::byte*> seen;
   for (unsigned char version = 1; version <= 5; ++version) {
@@ -141,7 +149,7 @@ TEST_F(MappedRangesTest, ARangeWithCopiesServesNoLeases) {
   for (std::byte* view : seen) mapped->let_go(view);
 }
 
-TEST_F(MappedRangesTest, AnAreaIsCopiedOnceForAllItsViews) {
+TEST_P(MappedRangesTest, AnAreaIsCopiedOnceForAllItsViews) {
   const auto mapped = ranges();
   const std::byte* const before = mapped->data();
   ASSERT_TRUE(mapped->keep_copies(page_of(before, 2)).ok());
@@ -155,7 +163,7 @@ TEST_F(MappedRangesTest, AnAreaIsCopiedOnceForAllItsViews) {
   EXPECT_EQ(before[2 * kPage], std::byte{2});
 }
 
-TEST_F(MappedRangesTest, LivesAsLongAsItsViews) {
+TEST_P(MappedRangesTest, LivesAsLongAsItsViews) {
   auto mapped = ranges();
   const std::byte* const before = mapped->data();
   ASSERT_TRUE(mapped->keep_copies(page_of(before, 0)).ok());
@@ -166,7 +174,7 @@ TEST_F(MappedRangesTest, LivesAsLongAsItsViews) {
   of_view->let_go(before);
 }
 
-TEST_F(MappedRangesTest, WhoReadsNoticesNothing) {
+TEST_P(MappedRangesTest, WhoReadsNoticesNothing) {
   const auto mapped = ranges();
   const std::byte* const before = mapped->data();
   std::atomic<bool> stop{false};
@@ -188,7 +196,7 @@ TEST_F(MappedRangesTest, WhoReadsNoticesNothing) {
   EXPECT_FALSE(torn);
 }
 
-TEST_F(MappedRangesTest, AChildFaultsAtAllOfThem) {
+TEST_P(MappedRangesTest, AChildFaultsAtAllOfThem) {
   const auto mapped = ranges();
   const std::byte* const before = mapped->data();
   ASSERT_TRUE(mapped->keep_copies(page_of(before, 0)).ok());
@@ -205,6 +213,49 @@ TEST_F(MappedRangesTest, AChildFaultsAtAllOfThem) {
   }
   EXPECT_EQ(*before, std::byte{1});
   mapped->let_go(before);
+}
+
+TEST_P(MappedRangesTest, ItsPagesAreMappedOnceMoreForTheCallerAlone) {
+  const auto mapped = ranges();
+  const MappedRanges::Pages pages = mapped->map_once_more(2 * kPage + 8, kPage);
+  ASSERT_NE(pages.data, nullptr);
+  EXPECT_EQ(pages.size_bytes, 2 * kPage);
+  EXPECT_TRUE(pages.writable);
+  pages.data[pages.offset] = std::byte{7};
+  EXPECT_EQ(bytes[2 * kPage + 8], std::byte{7});
+  EXPECT_EQ(mapped->offset_of(pages.data), std::nullopt);
+  const pid_t child = fork();
+  if (child == 0) {
+    ::signal(SIGSEGV, SIG_DFL);
+    _exit(static_cast<int>(*static_cast<const volatile std::byte*>(pages.data)));
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+  EXPECT_EQ(munmap(pages.data, pages.size_bytes), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(, MappedRangesTest, ::testing::Values(From::kMapping, From::kFile));
+
+// Who forks and goes on does not keep the memory, nor does the program find a foreign descriptor.
+TEST(MappedRangesFile, IsClosedInAForkedChildAndWithTheRanges) {
+  const wire::UniqueFd file(memfd_create("segment", 0));
+  ASSERT_EQ(ftruncate(file.get(), kBytes), 0);
+  void* const data = mmap(nullptr, kBytes, PROT_READ, MAP_SHARED, file.get(), 0);
+  ASSERT_NE(data, MAP_FAILED);
+  const int kept = fcntl(file.get(), F_DUPFD_CLOEXEC, 0);
+  const auto is_open = [kept] { return fcntl(kept, F_GETFD) >= 0; };
+  auto ranges = std::make_shared<MappedRanges>(static_cast<std::byte*>(data), kBytes, kPage, false,
+                                               wire::UniqueFd(kept));
+  EXPECT_TRUE(is_open());
+  const pid_t child = fork();
+  if (child == 0) _exit(is_open() ? 1 : 0);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(is_open());
+  ranges.reset();
+  EXPECT_FALSE(is_open());
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 #include "wire/unique_fd.h"
 
-namespace memlease::internal {
+namespace memlease::wire {
 
 // Which file a descriptor is open for. Not for those without an inode of their own, such as an
 // eventfd. Async-signal-safe.
@@ -27,7 +27,7 @@ struct FileIdentity {
 class OwnFd {
  public:
   OwnFd() = default;
-  explicit OwnFd(wire::UniqueFd fd) : fd_(std::move(fd)), file_(FileIdentity::of(fd_.get())) {}
+  explicit OwnFd(UniqueFd fd) : fd_(std::move(fd)), file_(FileIdentity::of(fd_.get())) {}
   OwnFd(OwnFd&&) noexcept = default;
   OwnFd& operator=(OwnFd&& other) noexcept {
     reset();
@@ -46,8 +46,8 @@ class OwnFd {
   }
 
  private:
-  wire::UniqueFd fd_;
+  UniqueFd fd_;
   FileIdentity file_;
 };
 
-}  // namespace memlease::internal
+}  // namespace memlease::wire
