@@ -43,7 +43,7 @@ class ArrayEvent {
   bool has_its_number() const;  // else the program has closed the descriptor
 
   std::atomic<int> fd_{-1};
-  std::uint64_t eventfd_id_ = 0;  // 0: unknown
+  int mark_ = 0;  // of the open file
   std::uint32_t fork_generation_ = 0;
   std::uint64_t taken_ = 0;
   bool readable_ = false;

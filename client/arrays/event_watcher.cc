@@ -6,14 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
-#include <cstring>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -21,7 +16,6 @@
 #include "client/arrays/wait_limit.h"
 #include "client/session/fork_guard.h"
 #include "client/session/signals_blocked.h"
-#include "fmt/format.h"
 #include "wire/descriptor_limit.h"
 #include "wire/error.h"
 #include "wire/hooks/test_hooks.h"
@@ -39,19 +33,10 @@ std::string fewer() {
          " or that of threads (ulimit -u).";
 }
 
-// The kernel's number of an eventfd, which no other one has meanwhile. 0: that is none, or not
-// open, or kernels before 5.2 do not say. Nothing: it cannot be looked at, for want of a
-// descriptor.
-std::optional<std::uint64_t> eventfd_id(int fd) {
-  const std::string path = fmt::format("/proc/self/fdinfo/{}", fd);
-  const wire::UniqueFd info(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!info) return errno == ENOENT ? std::optional<std::uint64_t>(0) : std::nullopt;
-  std::array<char, 512> text{};
-  if (::read(info.get(), text.data(), text.size() - 1) <= 0) return std::nullopt;
-  constexpr std::string_view kLabel = "eventfd-id:";
-  const char* const label = std::strstr(text.data(), kLabel.data());
-  return label == nullptr ? 0 : std::strtoull(label + kLabel.size(), nullptr, 10);
-}
+// Each event marks its open file with one of these, by which it knows the descriptor again: the
+// signal that F_SETSIG keeps there, which is sent to nobody without O_ASYNC. Other files have 0,
+// and events whose marks are the same are made far apart.
+constexpr int kMarks = 64;
 
 // The places of those whose session has ended, whatever the reason.
 std::vector<std::size_t> without_session(const std::vector<Awaited>& all) {
@@ -100,9 +85,7 @@ void ArrayEvent::set_readable() {
 bool ArrayEvent::forked() const { return fork_generation_ != fork_generation(); }
 
 // Another file may have the number, which is neither read nor written nor closed then.
-bool ArrayEvent::has_its_number() const {
-  return eventfd_id_ == 0 || eventfd_id(fd_.load()).value_or(eventfd_id_) == eventfd_id_;
-}
+bool ArrayEvent::has_its_number() const { return ::fcntl(fd_.load(), F_GETSIG) == mark_; }
 
 EventWatcher::EventWatcher() : fork_generation_(fork_generation()) {
   hold_over_fork(mutex_);
@@ -117,12 +100,13 @@ absl::StatusOr<int> EventWatcher::open(ArrayEvent& event, Awaited awaited) {
   leave_parents_events(parents);
   const bool is_there = event.is_open() && event.has_its_number();
   if (is_there && !event.forked()) return event.fd_.load();
-  if (!made) {
+  // Not before the look: it may have the number that the event's descriptor had.
+  const int mark = 1 + static_cast<int>(marks_++ % kMarks);
+  if (!made || ::fcntl(made.get(), F_SETSIG, mark) != 0) {
     return wire::errno_error(wire::ErrorCode::kOutOfMemory, "an event descriptor cannot be made",
-                             error, fewer());
+                             made ? errno : error, fewer());
   }
   // A child's takes the place of its parent's, which is left open for that process.
-  const std::uint64_t id = eventfd_id(made.get()).value_or(0);
   int fd = event.fd_.load();
   if (!is_there) {
     fd = made.release();
@@ -130,7 +114,7 @@ absl::StatusOr<int> EventWatcher::open(ArrayEvent& event, Awaited awaited) {
     return wire::errno_error(wire::ErrorCode::kOutOfMemory, "an event descriptor cannot be made",
                              errno, fewer());
   }
-  event.eventfd_id_ = id;
+  event.mark_ = mark;
   event.fork_generation_ = fork_generation();
   event.readable_ = false;
   event.fd_.store(fd);

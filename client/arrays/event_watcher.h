@@ -60,6 +60,7 @@ class EventWatcher {
 
   wire::Mutex mutex_;
   WatchedEvents watched_ ABSL_GUARDED_BY(mutex_);
+  unsigned marks_ ABSL_GUARDED_BY(mutex_) = 0;  // how many were given
   std::uint64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;
   std::uint32_t fork_generation_ ABSL_GUARDED_BY(mutex_);
   std::uint32_t pauses_ ABSL_GUARDED_BY(mutex_) = 0;  // forks under way

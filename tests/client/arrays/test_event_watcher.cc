@@ -131,12 +131,18 @@ TEST_F(EventWatcherTest, EndsBeforeAForkAndBeginsAgainInTheParent) {
 // As os.closerange() and what the program opens next may do.
 class ClosedEvent : public EventWatcherTest {
  protected:
-  // Another eventfd has the event's number from now on.
-  int put_another_in_its_place(unsigned count) {
-    const int fd = watched.open_event();
-    const wire::UniqueFd another(::eventfd(count, EFD_CLOEXEC | EFD_NONBLOCK));
-    EXPECT_EQ(::dup2(another.get(), fd), fd);
+  // Another eventfd has its number from now on. The kernel may give it all that the first one had,
+  // which has ended before.
+  static int put_another_in_place_of(int fd, unsigned count) {
+    ::close(fd);
+    const int another = ::eventfd(count, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (another == fd) return fd;
+    EXPECT_EQ(::dup2(another, fd), fd);
+    ::close(another);
     return fd;
+  }
+  int put_another_in_its_place(unsigned count) {
+    return put_another_in_place_of(watched.open_event(), count);
   }
 };
 
@@ -157,11 +163,28 @@ TEST_F(ClosedEvent, WhatHasItsNumberIsNotRead) {
 
 TEST_F(ClosedEvent, WhatHasItsNumberIsNotClosed) {
   auto event = std::make_unique<ArrayEvent>();
-  const wire::UniqueFd another(*event->open(awaited_of(watched.array)));
-  const wire::UniqueFd eventfd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  ASSERT_EQ(::dup2(eventfd.get(), another.get()), another.get());
+  const wire::UniqueFd another(put_another_in_place_of(*event->open(awaited_of(watched.array)), 0));
   event.reset();
   EXPECT_GE(::fcntl(another.get(), F_GETFD), 0);
+}
+
+TEST_F(ClosedEvent, AnotherEventThatHasItsNumberIsItsOwn) {
+  Watched other;
+  const int fd = watched.open_event();
+  ::close(fd);
+  const int others_fd = other.open_event();
+  ASSERT_EQ(others_fd, fd);
+  watched.event.set_readable();
+  EXPECT_FALSE(readable(others_fd, 0));
+}
+
+TEST_F(ClosedEvent, IsMadeAgainUnderTheSameNumber) {
+  const int fd = watched.open_event();
+  ::close(fd);
+  ASSERT_EQ(watched.open_event(), fd);
+  EXPECT_FALSE(readable(fd, 0));
+  watched.publish_elsewhere(1);
+  EXPECT_TRUE(readable(fd));
 }
 
 TEST_F(ClosedEvent, IsMadeAgainUnderAnotherNumber) {
