@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
@@ -192,13 +193,19 @@ absl::Status descriptors_closed() {
       "Connect after that, or let it close the program's own descriptors alone.");
 }
 
-absl::Status too_many_calls() {
+absl::Status too_many_calls(const ControlSocket& to, std::chrono::milliseconds waited) {
   return wire::make_error(
-      wire::ErrorCode::kBusy,
-      fmt::format("this process makes {} calls at once already", wire::kCallsOfAClient));
+      wire::ErrorCode::kTimeout,
+      fmt::format("no call could begin within {} ms: this process makes {} calls to the daemon in "
+                  "{} at once already",
+                  waited.count(), wire::kCallsOfAClient, to.directory()),
+      "Let fewer threads call at once; memleasectl health says whether the daemon answers them.");
 }
 
-absl::StatusOr<std::shared_ptr<Line>> begin_call(State& s, const ControlSocket& to) {
+// nullptr: this process makes as many calls as it may; one of them may have ended since, or it is
+// `until`, or time to ask for an interrupt.
+absl::StatusOr<std::shared_ptr<Line>> begin_call(State& s, const ControlSocket& to,
+                                                 Clock::time_point until) {
   const wire::MutexLock lock(s.mutex);
   while (s.quiescing != 0) s.changed.wait(s.mutex);
   if (auto room = wire::check_descriptors(); !room.ok()) return room;
@@ -219,7 +226,10 @@ absl::StatusOr<std::shared_ptr<Line>> begin_call(State& s, const ControlSocket& 
         grpc::CreateCustomInsecureChannelFromFd("memleased", socket->fd.release(), arguments);
     known = s.lines.emplace(to.number(), std::make_shared<Line>(Line{std::move(channel)})).first;
   }
-  if (known->second->calls >= wire::kCallsOfAClient) return too_many_calls();
+  if (known->second->calls >= wire::kCallsOfAClient) {
+    s.changed.wait_until(s.mutex, std::min(until, Clock::now() + kInterruptInterval));
+    return nullptr;
+  }
   ++known->second->calls;
   ++s.calls;
   return known->second;
@@ -234,11 +244,17 @@ absl::StatusOr<std::shared_ptr<Line>> await_call(State& s, const ControlSocket& 
     auto status = interrupt();
     return generation == fork_generation() ? status : forked_in_call();
   };
-  Turns turns(to.directory(), Clock::now() + longest, check);
+  const auto end = Clock::now() + longest;
+  Turns turns(to.directory(), end, check);
   for (;;) {
-    auto line = begin_call(s, to);
-    if (line.ok()) return line;
-    if (auto stop = turns.after(line.status()); !stop.ok()) return stop;
+    auto line = begin_call(s, to, end);
+    if (!line.ok()) {
+      if (auto stop = turns.after(line.status()); !stop.ok()) return stop;
+      continue;
+    }
+    if (*line != nullptr) return line;
+    if (auto stop = check(); !stop.ok()) return stop;
+    if (Clock::now() >= end) return too_many_calls(to, longest);
   }
 }
 

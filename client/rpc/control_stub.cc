@@ -110,7 +110,9 @@ absl::Status ControlStub::call(Prepare prepare, const Request& request, Reply& r
   const auto begin = std::chrono::steady_clock::now();
   absl::Status interrupted;
   const auto check = [&] { return interrupted = interrupt(); };
+  bool begun = false;
   const auto run = [&](const std::shared_ptr<grpc::Channel>& channel) {
+    begun = true;
     const auto stub = v1::Control::NewStub(channel);
     auto call = std::make_unique<Call<Reply>>();
     call->context.AddMetadata("memlease-token-bin", credential_);
@@ -148,7 +150,7 @@ absl::Status ControlStub::call(Prepare prepare, const Request& request, Reply& r
   };
   auto status = run_control_call(*socket_, longest, check, run);
   if (!interrupted.ok()) {
-    silent_.store(true);  // it was asked when the answer was late
+    if (begun) silent_.store(true);  // it was asked when the answer was late
     return interrupted;
   }
   if (session_ended_.load()) {
@@ -158,7 +160,7 @@ absl::Status ControlStub::call(Prepare prepare, const Request& request, Reply& r
                             "Views stay readable. Connect again.");
   }
   const bool timeout = wire::code_of(status) == wire::ErrorCode::kTimeout;
-  if (!timeout || longest >= kEndDeadline) silent_.store(timeout);
+  if (begun && (!timeout || longest >= kEndDeadline)) silent_.store(timeout);
   if (wire::code_of(status) != wire::ErrorCode::kDaemonUnavailable) return status;
   // The session has met its daemon before.
   return wire::make_error(wire::ErrorCode::kDaemonLost,

@@ -187,7 +187,7 @@ class ControlPort {
   // These are closed here. Like leave() it waits for 2 s.
   virtual absl::Status close_imports(const ClosedImports& closed) = 0;
 
-  // The last call was not answered in time. Does not block.
+  // The last call that could begin was not answered in time. Does not block.
   virtual bool silent() const = 0;
   // The daemon has said that it knows the session no more. Does not block.
   virtual bool session_ended() const = 0;

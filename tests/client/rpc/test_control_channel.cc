@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "client/rpc/control_channel.h"
+#include "client/rpc/control_stub.h"
 #include "gtest/gtest.h"
 #include "tests/support/forked.h"
 #include "tests/support/temporary_folder.h"
@@ -77,8 +78,10 @@ TEST(ControlChannel, HasNoMoreCallsAtOnceThanTheDaemonAllows) {
   const testing::TemporaryFolder directory;
   const wire::UniqueFd daemon = testing::bind_unix(directory.path() + "/control.sock", SOCK_STREAM);
   ASSERT_EQ(::listen(daemon.get(), 5), 0);
-  auto socket = ControlSocket::find(directory.path());
-  ASSERT_TRUE(socket.ok()) << socket.status();
+  auto found = ControlSocket::find(directory.path());
+  ASSERT_TRUE(found.ok()) << found.status();
+  const ControlSocket& socket = **found;
+  ControlStub control(*std::move(found), "credential");
   std::latch all_begun(wire::kCallsOfAClient);
   std::latch end(1);
   std::vector<std::thread> calls;
@@ -89,15 +92,30 @@ TEST(ControlChannel, HasNoMoreCallsAtOnceThanTheDaemonAllows) {
         end.wait();
         return grpc::Status::OK;
       };
-      EXPECT_TRUE(run_control_call(**socket, kLost, kNoInterrupts, wait).ok());
+      EXPECT_TRUE(run_control_call(socket, kLost, kNoInterrupts, wait).ok());
     });
   }
   all_begun.wait();
-  const absl::Status late = run_nothing(**socket, kNoInterrupts, std::chrono::milliseconds::zero());
+  const absl::Status late = run_nothing(socket, kNoInterrupts, std::chrono::milliseconds::zero());
   EXPECT_EQ(wire::code_of(late), wire::ErrorCode::kTimeout) << late;
+  EXPECT_NE(wire::message_of(late).find("this process makes"), std::string::npos) << late;
+  EXPECT_FALSE(wire::hint_of(late).empty());
+  const auto listed = control.list("*", [] { return interrupted(std::make_exception_ptr(1)); });
+  EXPECT_NE(interrupt_of(listed.status()), nullptr) << listed.status();
+  EXPECT_FALSE(control.silent()) << "the daemon has not been asked";
+  std::atomic<bool> asked = false;
+  calls.emplace_back([&] {
+    const auto note = [&] {
+      asked = true;
+      asked.notify_all();
+      return absl::OkStatus();
+    };
+    EXPECT_TRUE(run_nothing(socket, note).ok()) << "it begins when others have ended";
+  });
+  asked.wait(false);
   end.count_down();
   for (std::thread& call : calls) call.join();
-  EXPECT_TRUE(run_nothing(**socket, kNoInterrupts).ok());
+  EXPECT_TRUE(run_nothing(socket, kNoInterrupts).ok());
 }
 
 // Of a daemon whose queue of connections is full.
