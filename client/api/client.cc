@@ -93,12 +93,12 @@ Client Client::connect(const ConnectOptions& options, const char* header_version
 
 Array Client::create(const CreateOptions& options) const {
   Connection& connection = here(*connection_);
-  ArrayTable& arrays = *value_or_throw(connection.use());
-  const wire::ArraySpec spec = to_spec(options, arrays);
+  const auto arrays = value_or_throw(connection.use());
+  const wire::ArraySpec spec = to_spec(options, *arrays);
   check(wire::validate(spec));
   check(wire::validate(options.attributes));
   crash_point("create.begin");
-  const auto opened = value_or_throw(arrays.session().control().create(
+  const auto opened = value_or_throw(arrays->session().control().create(
       spec, options.attributes, options.exist_ok, options.owner, connection.interrupt()));
   crash_point("create.answered");
   auto handle = value_or_throw(connection.join(opened));
@@ -114,25 +114,25 @@ Array Client::open(const std::string& name, std::optional<std::uint32_t> owner) 
     Array array(std::move(handle));
     if (!owner || *owner == array.owner_uid()) return array;  // else the daemon says whose it is
   }
-  const ArrayTable& arrays = *value_or_throw(connection.use());
-  const auto opened = arrays.session().control().open(name, owner, connection.interrupt());
+  const auto arrays = value_or_throw(connection.use());
+  const auto opened = arrays->session().control().open(name, owner, connection.interrupt());
   if (!opened.ok()) check(in_daemon(directory(), opened.status()));
   return Array(value_or_throw(connection.join(*opened)));
 }
 
 bool Client::exists(const std::string& name) const {
   Connection& connection = here(*connection_);
-  const ArrayTable& arrays = *value_or_throw(connection.use());
+  const auto arrays = value_or_throw(connection.use());
   check(wire::validate_name(name));
   return value_or_throw(
-             arrays.session().control().look_up(name, /*to_wait=*/false, connection.interrupt()))
+             arrays->session().control().look_up(name, /*to_wait=*/false, connection.interrupt()))
       .exists;
 }
 
 std::vector<std::string> Client::list(const std::string& pattern) const {
   Connection& connection = here(*connection_);
-  const ArrayTable& arrays = *value_or_throw(connection.use());
-  return value_or_throw(arrays.session().control().list(pattern, connection.interrupt()));
+  const auto arrays = value_or_throw(connection.use());
+  return value_or_throw(arrays->session().control().list(pattern, connection.interrupt()));
 }
 
 Array Client::wait_for(const std::string& name, Timeout timeout,
@@ -143,19 +143,19 @@ Array Client::wait_for(const std::string& name, Timeout timeout,
 Array Client::wait_for(const std::string& name, Timeout timeout, std::optional<std::uint32_t> owner,
                        const internal::Stop* stop) const {
   Connection& connection = here(*connection_);
-  const ArrayTable& arrays = *value_or_throw(connection.use());
+  const auto arrays = value_or_throw(connection.use());
   check(wire::validate_name(name));
   const auto still_open = [&] { return connection.still_open(); };
-  internal::WaitLimit wait_limit(arrays.session(), connection.interrupt_check(), timeout, kForever,
+  internal::WaitLimit wait_limit(arrays->session(), connection.interrupt_check(), timeout, kForever,
                                  still_open, stop);
   const auto interrupt = [&] { return wait_limit.check_call(); };
-  internal::NameWatch watch(arrays.session());
+  internal::NameWatch watch(arrays->session());
   for (;;) {
     const bool last = wait_limit.expired();
     const auto look =
-        value_or_throw(arrays.session().control().look_up(name, /*to_wait=*/!last, interrupt));
+        value_or_throw(arrays->session().control().look_up(name, /*to_wait=*/!last, interrupt));
     if (look.exists) {
-      auto opened = arrays.session().control().open(name, owner, interrupt);
+      auto opened = arrays->session().control().open(name, owner, interrupt);
       if (opened.ok()) return Array(value_or_throw(connection.join(*opened)));
       // Withdrawn again in between: keep waiting.
       if (wire::code_of(opened.status()) != wire::ErrorCode::kNotFound) check(opened.status());
@@ -175,13 +175,13 @@ Array Client::wait_for(const std::string& name, Timeout timeout, std::optional<s
 
 void Client::withdraw(const std::string& name) const {
   Connection& connection = here(*connection_);
-  ArrayTable& arrays = *value_or_throw(connection.use());
+  const auto arrays = value_or_throw(connection.use());
   check(wire::validate_opened_name(name));
   crash_point("withdraw.begin");
-  check(in_daemon(directory(), arrays.session().control().withdraw(name, connection.interrupt())));
+  check(in_daemon(directory(), arrays->session().control().withdraw(name, connection.interrupt())));
   crash_point("withdraw.answered");
-  arrays.leave_withdrawn(name);
-  arrays.flush();
+  arrays->leave_withdrawn(name);
+  check(arrays->flush(connection.interrupt()));
 }
 
 const std::string& Client::directory() const { return connection_->session().directory(); }

@@ -96,11 +96,18 @@ absl::StatusOr<Connection*> Connection::successor() {
   return known->get();
 }
 
-absl::StatusOr<ArrayTable*> Connection::use() {
+void Connection::TellLater::operator()(ArrayTable* arrays) const {
+  Session& session = arrays->session();
+  if (!silent || session.forked() || session.control().silent()) return;
+  arrays->flush(kNoInterrupts).IgnoreError();
+}
+
+absl::StatusOr<Connection::InUse> Connection::use() {
   if (closed_.load()) return client_closed();
   if (auto status = session().look(); !status.ok()) return status;
-  arrays_->flush();
-  return arrays_.get();
+  InUse arrays(arrays_.get(), {session().control().silent()});
+  if (auto status = arrays_->flush(interrupt()); !status.ok()) return status;
+  return arrays;
 }
 
 absl::StatusOr<std::shared_ptr<OpenArray>> Connection::join_again(const OpenArray& before) {

@@ -35,9 +35,16 @@ class Connection final : public HandleOwner, public std::enable_shared_from_this
   const Connection& last() const;
   bool closed() const { return closed_.load(); }
 
-  // For what in_this_process() gives. kClosed, kDaemonLost or the arrays. Also does what dead views
-  // left undone, which may call the daemon and wait for a GPU.
-  absl::StatusOr<ArrayTable*> use();
+  // The arrays, while a call to the daemon is made. What it is to be told, and was silent before
+  // that call, it is told as this ends, if it has answered: nobody waits for it twice.
+  struct TellLater {
+    bool silent;
+    void operator()(ArrayTable* arrays) const;
+  };
+  using InUse = std::unique_ptr<ArrayTable, TellLater>;
+  // For what in_this_process() gives. kClosed, kDaemonLost, what the interrupt check says, or the
+  // arrays. Also does what dead views left undone, which may call the daemon and wait for a GPU.
+  absl::StatusOr<InUse> use();
   // A handle of an array that the daemon has opened (ArrayTable::join).
   absl::StatusOr<std::shared_ptr<ArrayHandle>> join(const OpenAnswer& answer);
   // The same without a call (ArrayTable::find_open); nullptr: ask the daemon.

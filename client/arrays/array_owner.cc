@@ -10,17 +10,9 @@
 namespace memlease::internal {
 namespace {
 
-// Nothing of the call is to be told again: it has been done, or nobody knows this session any more.
+// The daemon has done all of the call that it ever will.
 bool is_final(const absl::Status& answer) {
-  if (answer.ok()) return true;
-  switch (wire::code_of(answer)) {
-    case wire::ErrorCode::kInvalidArgument:
-    case wire::ErrorCode::kDaemonLost:
-    case wire::ErrorCode::kForkedClient:
-      return true;
-    default:
-      return false;
-  }
+  return answer.ok() || wire::code_of(answer) == wire::ErrorCode::kInvalidArgument;
 }
 
 }  // namespace
@@ -34,7 +26,12 @@ bool ArrayOwner::leave_some(std::span<const Departure>& departures, InterruptChe
   crash_point("leave.begin");
   const auto answer = session().control().leave(told, answered_below, interrupt);
   crash_point("leave.answered");
-  if (is_final(answer)) {
+  if (wire::code_of(answer) == wire::ErrorCode::kForkedClient) {
+    departures = {};  // the parent's, as are the locks, which its threads may hold
+    return true;
+  }
+  // A connection may have been cut that is made again, and the session goes on.
+  if (is_final(answer) || session().control().session_ended()) {
     departure_numbers_.end(told);
     return true;
   }

@@ -61,11 +61,6 @@ class ArrayOwner : public std::enable_shared_from_this<ArrayOwner> {
   }
 
  protected:
-  // By one call, which it makes whether the daemon is silent or not; takes what it has told off
-  // `departures`, of which there is one, also where depart() has it again. True if the daemon has
-  // answered for all of these. Adds to `interrupted` what `interrupt` says.
-  bool leave_some(std::span<const Departure>& departures, InterruptCheck interrupt,
-                  absl::Status& interrupted);
   // True once after each note.
   bool take_release() { return release_noted_.exchange(false, std::memory_order_relaxed); }
   bool take_deferred() {
@@ -74,6 +69,11 @@ class ArrayOwner : public std::enable_shared_from_this<ArrayOwner> {
   }
 
  private:
+  // By one call; takes what it has told off `departures`, of which there is one, also where
+  // depart() has it again. True if the daemon has answered for all of these. Adds to `interrupted`
+  // what `interrupt` says.
+  bool leave_some(std::span<const Departure>& departures, InterruptCheck interrupt,
+                  absl::Status& interrupted);
   // Of each array; one that cannot tell yet notes it again.
   virtual void release_all_deferred() = 0;
 

@@ -135,7 +135,7 @@ std::vector<std::shared_ptr<OpenArray>> ArrayTable::live_arrays() {
 }
 
 void ArrayTable::close() {
-  if (!session().control().silent()) flush();
+  if (!session().control().silent()) flush(kNoInterrupts).IgnoreError();
   const auto arrays = live_arrays();
   std::vector<Departure> departures;
   for (const auto& array : arrays) array->close(departures);
@@ -149,10 +149,10 @@ void ArrayTable::close() {
 void ArrayTable::drain() {
   const auto answers = [this] { return !session().control().silent(); };
   const auto end = std::chrono::steady_clock::now() + kGpuDrainTimeout;
-  if (answers()) flush();
+  if (answers()) flush(kNoInterrupts).IgnoreError();
   while (waits_for_gpu() && answers() && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    flush();
+    flush(kNoInterrupts).IgnoreError();
   }
 }
 
@@ -184,18 +184,21 @@ void ArrayTable::leave_withdrawn(const std::string& name) {
         withdrawn.push_back(make_handle(*replica));
     }
   }
-  leave_if_due(withdrawn);
+  leave_if_due(withdrawn, kNoInterrupts).IgnoreError();
 }
 
-void ArrayTable::leave_if_due(const std::vector<std::shared_ptr<OpenArray>>& arrays) {
+absl::Status ArrayTable::leave_if_due(const std::vector<std::shared_ptr<OpenArray>>& arrays,
+                                      InterruptCheck interrupt) {
   std::vector<Departure> departures;
+  absl::Status interrupted;
   for (const auto& array : arrays) {
-    array->leave_if_due(departures, kNoInterrupts).IgnoreError();
+    interrupted.Update(array->leave_if_due(departures, interrupt));
   }
-  leave(departures, kNoInterrupts).IgnoreError();
+  interrupted.Update(leave(departures, interrupt));
+  return interrupted;
 }
 
-void ArrayTable::flush() {
+absl::Status ArrayTable::flush(InterruptCheck interrupt) {
   std::vector<Departed> departed;
   {
     const wire::MutexLock lock(mutex_);
@@ -210,15 +213,11 @@ void ArrayTable::flush() {
       depart(array.departure, std::move(array.use));
     }
   }
-  std::span<const Departure> rest(complete);
-  absl::Status interrupted;
-  // The first ones also where the daemon was silent: it may answer again.
-  if (!rest.empty()) leave_some(rest, kNoInterrupts, interrupted);
-  leave(rest, kNoInterrupts).IgnoreError();
-  if (complete.empty() || !session().control().silent()) imports().flush();
+  if (auto status = leave(complete, interrupt); !status.ok() || session().forked()) return status;
+  if (!session().control().silent()) imports().flush();
   kept().let_go();
   release_noted();
-  if (take_release()) leave_if_due(live_arrays());
+  return take_release() ? leave_if_due(live_arrays(), interrupt) : absl::OkStatus();
 }
 
 void ArrayTable::release_all_deferred() {

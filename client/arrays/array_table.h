@@ -35,8 +35,9 @@ class ArrayTable final : public ArrayOwner {
   // has open, unless leases or pins live.
   void leave_withdrawn(const std::string& name);
   // Does what was noted where no call could be made: tells the daemon what has been closed and
-  // left, and releases what was deferred, which waits for the GPU.
-  void flush();
+  // left, unless the daemon is silent, and releases what was deferred, which waits for the GPU.
+  // Fails with what `interrupt` says alone; the rest is for a later one then.
+  absl::Status flush(InterruptCheck interrupt);
   // flush() until the GPU has done what it was given for arrays that have been closed, for some
   // time at most. For a process that may end next, and takes its GPU work along, which others may
   // wait for.
@@ -59,7 +60,8 @@ class ArrayTable final : public ArrayOwner {
     GpuUse use;
   };
   void release_all_deferred() override;
-  void leave_if_due(const std::vector<std::shared_ptr<OpenArray>>& arrays);
+  absl::Status leave_if_due(const std::vector<std::shared_ptr<OpenArray>>& arrays,
+                            InterruptCheck interrupt);
   bool waits_for_gpu();
   std::shared_ptr<OpenArray> join_known(const OpenAnswer& answer);
   std::vector<std::shared_ptr<OpenArray>> live_arrays();

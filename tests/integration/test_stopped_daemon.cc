@@ -271,9 +271,29 @@ TEST_F(StoppedDaemon, DoesNotHoldUpTheInterruptOfAClose) {
   EXPECT_THROW(read.close(), Interrupted);
   EXPECT_TRUE(read.closed());
   read.close();
+  const std::uint64_t calls = client.calls();
+  EXPECT_THROW(static_cast<void>(hurried.exists("c")), Interrupted);
+  EXPECT_EQ(client.calls(), calls + 1) << "the call waits for nothing else";
   daemon.signal(SIGCONT);
   EXPECT_TRUE(client.exists("c"));
   EXPECT_FALSE(open_here("c"));
+}
+
+// Nor that of a call that says first what was released before it.
+TEST_F(StoppedDaemon, DoesNotHoldUpTheInterruptOfWhatACallTellsFirst) {
+  ConnectOptions options = here();
+  options.check_interrupt = [] { throw Interrupted{}; };
+  const Client hurried = Client::connect(options);
+  ReadLease lease = array->read();
+  array->close();
+  lease.release();
+  stop();
+  const std::uint64_t calls = client.calls();
+  EXPECT_THROW(static_cast<void>(hurried.exists("a")), Interrupted);
+  EXPECT_EQ(client.calls(), calls + 1) << "and ends with it";
+  daemon.signal(SIGCONT);
+  EXPECT_TRUE(hurried.exists("a"));
+  EXPECT_FALSE(open_here("a"));
 }
 
 // Though the daemon has heard it: the array that is opened again stays open.

@@ -98,20 +98,45 @@ TEST_F(OpenArrayTest, ThatIsLeftBehindAnInterruptedCallIsLeftLater) {
   EXPECT_THAT(owner->departed, SizeIs(wire::kMostDepartures + 1)) << "nobody knows what it heard";
 }
 
-// Whether the daemon refuses it for now or has not answered: with the number that it had.
+// Whether the daemon refuses it for now or has not answered, or a connection was cut that is made
+// again: with the number that it had.
 TEST_F(OpenArrayTest, WhatTheDaemonHasNotDoneIsToldAgainOnce) {
   const auto array = open();
   control->answers_leave = false;
   const auto busy = [] { return wire::make_error(wire::ErrorCode::kBusy, "too many calls"); };
   EXPECT_TRUE(array->close_handle(busy).ok());
+  const auto tell_again = [&](InterruptCheck answers) {
+    const auto again = std::exchange(owner->departed, {});
+    EXPECT_TRUE(owner->leave(again, answers).ok());
+  };
+  ASSERT_THAT(owner->departed, SizeIs(1));
+  tell_again([] { return wire::make_error(wire::ErrorCode::kDaemonLost, "the connection ended"); });
   ASSERT_THAT(owner->departed, SizeIs(1));
   control->answers_leave = true;
-  for (int i = 0; i < 2; ++i) {
-    const auto again = std::exchange(owner->departed, {});
-    EXPECT_TRUE(owner->leave(again, kNoInterrupts).ok());
-  }
-  EXPECT_THAT(control->left_numbers, ElementsAre(1, 1));
+  for (int i = 0; i < 2; ++i) tell_again(kNoInterrupts);
+  EXPECT_THAT(control->left_numbers, ElementsAre(1, 1, 1));
   EXPECT_EQ(control->left_answered_below, 1U);
+  EXPECT_THAT(owner->departed, IsEmpty());
+}
+
+TEST_F(OpenArrayTest, WhatASessionHasThatHasEndedIsNotToldAgain) {
+  const auto array = open();
+  control->answers_leave = false;
+  const auto ended = [&] {
+    control->has_ended = true;
+    return wire::make_error(wire::ErrorCode::kDaemonLost, "the session has ended");
+  };
+  EXPECT_TRUE(array->close_handle(ended).ok());
+  EXPECT_THAT(owner->departed, IsEmpty());
+}
+
+// A user's check may fork: the locks are the parent's there, and what it leaves, too.
+TEST_F(OpenArrayTest, AChildThatIsForkedInTheCallToLeaveTellsNothing) {
+  const std::vector<Departure> departures(wire::kMostDepartures + 1, {wire::ArrayId{1}, 1, 0});
+  control->answers_leave = false;
+  const auto forked = [] { return wire::make_error(wire::ErrorCode::kForkedClient, "forked"); };
+  EXPECT_TRUE(owner->leave(departures, forked).ok());
+  EXPECT_EQ(control->calls(), 1U);
   EXPECT_THAT(owner->departed, IsEmpty());
 }
 
