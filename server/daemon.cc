@@ -134,7 +134,15 @@ absl::Status Daemon::listen(const Config& config) {
     services.all.push_back(std::move(admin));
     return services;
   };
-  auto grpc_server = GrpcServer::start(loop_, log_, services_of, grpc_limits(config));
+  const ConnectionBook book{[this](uid_t uid) {
+                              const wire::MutexLock lock(mutex_);
+                              return broker_.connected(uid);
+                            },
+                            [this](uid_t uid) {
+                              const wire::MutexLock lock(mutex_);
+                              broker_.disconnected(uid);
+                            }};
+  auto grpc_server = GrpcServer::start(loop_, log_, services_of, grpc_limits(config), book);
   if (!grpc_server.ok()) return grpc_server.status();
   grpc_server_ = *std::move(grpc_server);
   return grpc_server_->add_listener(std::move(*control));

@@ -31,6 +31,7 @@ Broker::Broker(const Dependencies& dependencies, const Limits& limits)
     : dependencies_(dependencies),
       name_rules_(limits.names),
       quota_(limits_of_daemon(limits.per_uid)),
+      connections_(quota_),
       files_(quota_, dependencies_.dispose, limits.file_numbers),
       tally_(files_),
       recorder_(dependencies_.clock, tally_),
@@ -43,8 +44,8 @@ Broker::Broker(const Dependencies& dependencies, const Limits& limits)
       reclaimer_(
           {catalog_, sessions_, rows_, store_, writer_ownership_, replicas_, recorder_, tally_}),
       imports_(files_, sessions_),
-      session_ends_({catalog_, sessions_, rows_, files_, devices_, replicas_, reclaimer_, imports_,
-                     recorder_, tally_},
+      session_ends_({catalog_, sessions_, rows_, files_, connections_, devices_, replicas_,
+                     reclaimer_, imports_, recorder_, tally_},
                     limits.arrays_per_slice),
       name_board_(files_, dependencies_.pages) {
   quota_.set_supply(limits.supply);
@@ -79,6 +80,7 @@ absl::StatusOr<NewSession> Broker::open_session(const PeerIdentity& peer) {
   dependencies_.fill_random(session->token);
   const NewSession answer{session->id, session->token};
   sessions_.add(std::move(session));
+  connections_.sessions_changed(peer.uid);
   tally_.session_opened();
   return answer;
 }

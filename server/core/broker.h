@@ -16,6 +16,7 @@
 #include "server/core/array_store.h"
 #include "server/core/catalog.h"
 #include "server/core/clock.h"
+#include "server/core/connection_charges.h"
 #include "server/core/device_table.h"
 #include "server/core/file_table.h"
 #include "server/core/imports.h"
@@ -72,6 +73,10 @@ class Broker {
   // server/core/session_ends.h for what holds in between. False: there is no more.
   bool work_off_ends() { return session_ends_.step(); }
   bool sessions_are_ending() const { return session_ends_.under_way(); }
+
+  // ---- Control connections, of other users than root and the daemon's own. kQuotaExceeded.
+  absl::Status connected(uid_t uid) { return connections_.connected(uid); }
+  void disconnected(uid_t uid) { connections_.disconnected(uid); }
 
   // ---- Arrays (called for Control; `session` from authenticate()).
   absl::StatusOr<Session*> authenticate(std::span<const std::uint8_t> credential, uid_t uid) const;
@@ -194,6 +199,7 @@ class Broker {
   const Dependencies dependencies_;
   NameRules name_rules_;
   Quota quota_;
+  ConnectionCharges connections_;
   FileTable files_;
   Tally tally_;
   Recorder recorder_;

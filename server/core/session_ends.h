@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "server/core/catalog.h"
+#include "server/core/connection_charges.h"
 #include "server/core/device_table.h"
 #include "server/core/file_table.h"
 #include "server/core/imports.h"
@@ -43,6 +44,7 @@ class SessionEnds {
     SessionTable& sessions;
     SessionRows& rows;
     FileTable& files;
+    ConnectionCharges& connections;
     DeviceTable& devices;
     Replicas& replicas;
     Reclaimer& reclaimer;

@@ -25,10 +25,12 @@ constexpr std::size_t kThreadsOfGrpc = 4;  // with which it begins; it has three
 
 }  // namespace
 
-GrpcServer::GrpcServer(EventLoop& loop, Log& log, ServiceFactory factory, const GrpcLimits& limits)
+GrpcServer::GrpcServer(EventLoop& loop, Log& log, ServiceFactory factory, const GrpcLimits& limits,
+                       ConnectionBook book)
     : loop_(loop),
       log_(log),
       factory_(std::move(factory)),
+      book_(std::move(book)),
       own_uid_(::geteuid()),
       limits_(limits),
       refusals_(kRefusalsLogged, kRefusalPeriod) {
@@ -41,9 +43,11 @@ GrpcServer::GrpcServer(EventLoop& loop, Log& log, ServiceFactory factory, const 
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::start(EventLoop& loop, Log& log,
                                                               ServiceFactory factory,
-                                                              const GrpcLimits& limits) {
+                                                              const GrpcLimits& limits,
+                                                              ConnectionBook book) {
   try {
-    return std::unique_ptr<GrpcServer>(new GrpcServer(loop, log, std::move(factory), limits));
+    return std::unique_ptr<GrpcServer>(
+        new GrpcServer(loop, log, std::move(factory), limits, std::move(book)));
   } catch (const std::system_error& error) {
     return thread_shortage("the daemon gets no thread", error);
   }
@@ -90,7 +94,7 @@ void GrpcServer::on_connection(wire::UniqueFd fd) {
   ucred peer{};
   socklen_t size = sizeof peer;
   if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return;
-  if (connections_.size() >= limits_.connections) {
+  if (!has_reserve(peer.uid) && connections_.size() >= limits_.connections) {
     return log_refusal(peer.uid,
                        fmt::format("{} connections are open, the limit", limits_.connections));
   }
@@ -99,10 +103,17 @@ void GrpcServer::on_connection(wire::UniqueFd fd) {
     return log_refusal(peer.uid, fmt::format("uid {} has {} connections, the limit of one user",
                                              peer.uid, limits_.connections_per_uid));
   }
+  if (!has_reserve(peer.uid)) {
+    const auto status = book_.connected(peer.uid);
+    if (!status.ok()) return log_refusal(peer.uid, wire::message_of(status));
+  }
   const ConnectionId id = ++last_id_;
   const auto status =
       loop_.add(fd.get(), EPOLLIN | EPOLLRDHUP, [this, id](std::uint32_t) { on_first_byte(id); });
-  if (!status.ok()) return log_refusal(peer.uid, wire::message_of(status));
+  if (!status.ok()) {
+    if (!has_reserve(peer.uid)) book_.disconnected(peer.uid);
+    return log_refusal(peer.uid, wire::message_of(status));
+  }
   const auto timer = loop_.after(limits_.first_byte, [this, id] { close(id); });
   connections_.emplace(id, Connection{peer.uid, peer.pid, std::move(fd), timer});
   ++users_.try_emplace(peer.uid, limits_.gate.uid).first->second.connections;
@@ -190,6 +201,7 @@ void GrpcServer::close(ConnectionId id) {
   loop_.remove(found->second.fd.get());
   loop_.cancel(found->second.first_byte);
   connections_.erase(found);
+  if (!has_reserve(uid)) book_.disconnected(uid);
 
   User& user = users_.at(uid);
   --user.connections;

@@ -35,7 +35,7 @@
 namespace memlease::server {
 
 struct GrpcLimits {
-  std::uint32_t connections = 2048;
+  std::uint32_t connections = 2048;  // from there on only root and the daemon's own user get one
   std::uint32_t connections_per_uid = 640;
   // A connection that has sent nothing for so long is closed.
   std::chrono::milliseconds first_byte{5000};
@@ -44,6 +44,14 @@ struct GrpcLimits {
   std::chrono::milliseconds linger{1000};
   // Of other uids than the daemon's own.
   GateLimits gate = {};
+};
+
+// Who keeps the books on the connections of other users than root and the daemon's own. Called on
+// the loop's thread.
+struct ConnectionBook {
+  // An error: it is refused.
+  std::function<absl::Status(uid_t uid)> connected = [](uid_t) { return absl::OkStatus(); };
+  std::function<void(uid_t uid)> disconnected = [](uid_t) {};
 };
 
 class GrpcServer {
@@ -55,7 +63,8 @@ class GrpcServer {
   // loop and log outlive the server. kOutOfMemory if there is no thread for it.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> start(EventLoop& loop, Log& log,
                                                            ServiceFactory factory,
-                                                           const GrpcLimits& limits = {});
+                                                           const GrpcLimits& limits = {},
+                                                           ConnectionBook book = {});
   // As shutdown() with a deadline that has passed.
   ~GrpcServer();
   GrpcServer(const GrpcServer&) = delete;
@@ -97,7 +106,9 @@ class GrpcServer {
     Allowance allowance;
   };
 
-  GrpcServer(EventLoop& loop, Log& log, ServiceFactory factory, const GrpcLimits& limits);
+  GrpcServer(EventLoop& loop, Log& log, ServiceFactory factory, const GrpcLimits& limits,
+             ConnectionBook book);
+  bool has_reserve(uid_t uid) const { return uid == 0 || uid == own_uid_; }
   void on_connection(wire::UniqueFd fd);
   void on_first_byte(ConnectionId id);
   bool adopt(ConnectionId id, Connection& connection);
@@ -111,6 +122,7 @@ class GrpcServer {
   EventLoop& loop_;
   Log& log_;
   const ServiceFactory factory_;
+  const ConnectionBook book_;
   const uid_t own_uid_;
   GrpcLimits limits_;
 

@@ -1,6 +1,7 @@
 // Who may do what with whose arrays, with real other users, and what somebody gets who takes more
 // than he was given.
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -8,8 +9,10 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "client/socket/connect_socket.h"
 #include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "tests/support/eventually.h"
@@ -179,6 +182,27 @@ TEST_F(Access, OneUsersProcessesLeaveOthersDescriptors) {
   EXPECT_EQ(crowd.size(), 10U) << "nine may have 64";
   EXPECT_EQ(last.code, "QuotaExceeded") << last.describe();
   EXPECT_THAT(last.text, ::testing::HasSubstr("of the 128 descriptors that the daemon may open"));
+  Peer owner(daemon.directory(), kOwner);
+  EXPECT_TRUE(owner.ask("connect").ok());
+  EXPECT_TRUE(owner.ask("create a 3 600 64 session").ok());
+}
+
+TEST_F(Access, OneUsersConnectionsLeaveOthersDescriptors) {
+  const PrivateDaemon daemon({"--socket-mode=0666", "--log-level=info"});
+  const rlimit few{128, 128};
+  ASSERT_EQ(prlimit(daemon.pid(), RLIMIT_NOFILE, &few, nullptr), 0);
+  daemon.signal(SIGHUP);
+  ASSERT_TRUE(
+      eventually([&] { return daemon.log().find("settings read again") != std::string::npos; }));
+  std::vector<internal::ConnectedSocket> crowd;
+  ASSERT_EQ(seteuid(kStranger.uid), 0);
+  for (int i = 0; i < 200; ++i) {
+    auto socket = internal::connect_socket(daemon.directory(), "control.sock", SOCK_STREAM);
+    if (socket.ok()) crowd.push_back(*std::move(socket));
+  }
+  ASSERT_EQ(seteuid(0), 0);
+  EXPECT_TRUE(eventually([&] { return daemon.log().find("of the 128") != std::string::npos; }));
+  EXPECT_LT(daemon.open_files(), 64U) << "a connection that is silent is one of three";
   Peer owner(daemon.directory(), kOwner);
   EXPECT_TRUE(owner.ask("connect").ok());
   EXPECT_TRUE(owner.ask("create a 3 600 64 session").ok());

@@ -215,7 +215,7 @@ void GrpcServerTest::start(const server::GrpcLimits& limits) {
         services.all.push_back(std::make_unique<TestService>(uid, handlers_));
         return services;
       },
-      limits);
+      limits, book_);
   ASSERT_TRUE(server.ok()) << server.status();
   server_ = *std::move(server);
   ASSERT_TRUE(server_->add_listener(*std::move(listener)).ok());

@@ -87,6 +87,7 @@ class GrpcServerTest : public ::testing::Test {
   GrpcClient client_of(uid_t uid) const { return GrpcClient(connect_as(uid, path_)); }
 
   Handlers handlers_;
+  server::ConnectionBook book_;  // of servers that start() starts from now on
   server::Log log_{server::LogLevel::kError, server::LogFormat::kText};
   const TemporaryFolder folder_;
   std::string path_;

@@ -100,11 +100,39 @@ TEST_F(GrpcServerTest, ThereIsALimitForAllUids) {
   std::vector<wire::UniqueFd> connections;
   for (uid_t uid = 1001; uid <= 1003; ++uid) connections.push_back(connect_as(uid, path_));
   EXPECT_TRUE(eventually_connected(3));
-  const wire::UniqueFd one_too_many = connect_unix(path_, SOCK_STREAM);
+  const wire::UniqueFd one_too_many = connect_as(kOtherUid, path_);
   EXPECT_EQ(read_to_end(one_too_many.get()), "");
+  EXPECT_EQ(client().who_am_i(), "0") << "root comes all the same";
+  EXPECT_TRUE(eventually_connected(3));
   connections.pop_back();
   EXPECT_TRUE(eventually_connected(2));
-  EXPECT_EQ(client().who_am_i(), "0");
+  EXPECT_EQ(client_of(kOtherUid).who_am_i(), "12345");
+}
+
+TEST_F(GrpcServerTest, TheBooksAreOnOtherUsersConnectionsAndMayRefuseThem) {
+  int booked = 0;  // the loop's
+  book_ = {[&](uid_t uid) {
+             EXPECT_EQ(uid, kOtherUid);
+             if (booked == 2) return absl::ResourceExhaustedError("two are enough");
+             ++booked;
+             return absl::OkStatus();
+           },
+           [&](uid_t uid) {
+             EXPECT_EQ(uid, kOtherUid);
+             --booked;
+           }};
+  start();
+  GrpcClient ours = client();
+  EXPECT_EQ(ours.who_am_i(), "0");
+  std::vector<wire::UniqueFd> connections;
+  for (int i = 0; i < 2; ++i) connections.push_back(connect_as(kOtherUid, path_));
+  const wire::UniqueFd refused = connect_as(kOtherUid, path_);
+  EXPECT_EQ(read_to_end(refused.get()), "");
+  EXPECT_EQ(on_loop([&] { return booked; }), 2);
+  connections.clear();
+  EXPECT_TRUE(eventually_connected(1));
+  EXPECT_EQ(on_loop([&] { return booked; }), 0);
+  EXPECT_EQ(client_of(kOtherUid).who_am_i(), "12345");
 }
 
 // While a flood holds every descriptor, connections are closed; when it ends, service is back

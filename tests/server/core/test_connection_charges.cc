@@ -1,0 +1,65 @@
+#include <optional>
+
+#include "gtest/gtest.h"
+#include "server/core/connection_charges.h"
+#include "tests/server/core/broker_world.h"
+#include "wire/error.h"
+
+namespace memlease::server {
+namespace {
+
+using testing::BrokerWorld;
+using testing::peer_of;
+using wire::code_of;
+using wire::ErrorCode;
+
+TEST(ConnectionCharges, AreForThoseThatNoSessionHasRoomFor) {
+  Quota quota({});
+  ConnectionCharges connections(quota);
+  const auto used = [&] { return quota.used_by(1).descriptors; };
+  std::optional<Quota::Charge> session = *quota.charge(1, {0, 0, 1, 7});
+  EXPECT_TRUE(connections.connected(1).ok());
+  EXPECT_EQ(used(), 7U);
+  EXPECT_TRUE(connections.connected(1).ok());
+  EXPECT_EQ(used(), 7U + 3U);
+  session.reset();
+  connections.sessions_changed(1);
+  EXPECT_EQ(used(), 2 * 3U) << "who keeps a session's connection pays for it";
+  session = *quota.charge(1, {0, 0, 1, 7});
+  connections.sessions_changed(1);
+  EXPECT_EQ(used(), 7U + 3U);
+  connections.disconnected(1);
+  EXPECT_EQ(used(), 7U);
+  connections.disconnected(1);
+  EXPECT_EQ(used(), 7U);
+}
+
+TEST(ConnectionCharges, AreRefusedWithNothingChanged) {
+  Quota quota({0, 0, 0, 7});
+  ConnectionCharges connections(quota);
+  EXPECT_TRUE(connections.connected(1).ok());
+  EXPECT_TRUE(connections.connected(1).ok());
+  EXPECT_EQ(code_of(connections.connected(1)), ErrorCode::kQuotaExceeded);
+  EXPECT_EQ(quota.used_by(1).descriptors, 6U);
+  EXPECT_TRUE(connections.connected(2).ok());
+  connections.disconnected(1);
+  EXPECT_TRUE(connections.connected(1).ok());
+  for (int i = 0; i < 2; ++i) connections.disconnected(1);
+  EXPECT_EQ(quota.used_by(1).descriptors, 0U);
+}
+
+TEST(BrokerQuota, CountsConnectionsBesideSessions) {
+  BrokerWorld world;
+  const auto used = [&] { return world.broker.quota().used_by(1000).descriptors; };
+  EXPECT_TRUE(world.broker.connected(1000).ok());
+  EXPECT_EQ(used(), 3U);
+  Session& session = world.connect(1000);
+  EXPECT_EQ(used(), 7U);
+  world.broker.exited(session.id);
+  EXPECT_EQ(used(), 3U);
+  world.broker.disconnected(1000);
+  EXPECT_EQ(used(), 0U);
+}
+
+}  // namespace
+}  // namespace memlease::server
