@@ -23,6 +23,7 @@
 #include "server/config/directory.h"
 #include "server/config/service_environment.h"
 #include "server/daemon.h"
+#include "server/loop/errand.h"
 #include "server/loop/event_loop.h"
 #include "server/loop/service_manager.h"
 #include "server/rpc/library_log.h"
@@ -100,10 +101,8 @@ void log_changes(const Reload& reload, Log& log) {
 }
 
 // SIGHUP. `config` is what the daemon runs with.
-void reread(Config& config, const CommandLine& command_line, Daemon& daemon,
-            ServiceManager& manager, Log& log) {
-  (void)manager.reloading();
-  const auto reloaded = reload(config, command_line.arguments, environment, command_line.folder);
+void apply(const absl::StatusOr<Reload>& reloaded, Config& config, Daemon& daemon,
+           ServiceManager& manager, Log& log) {
   if (reloaded.ok()) {
     // First, as the level may be among them.
     log_changes(*reloaded, log);
@@ -136,11 +135,17 @@ int serve(Config config, const CommandLine& command_line, Background& background
   ServiceManager manager(**loop, service->notify_socket, service->watchdog);
   auto daemon = Daemon::start(config, {*directory, **loop, manager, log});
   if (!daemon.ok()) return fail(log, daemon.status());
+  // Users and groups that settings name may be looked up over a network, which takes its time.
+  Errand rereading(**loop, [&]() -> EventLoop::Task {
+    auto reloaded = reload(config, command_line.arguments, environment, command_line.folder);
+    return [&, reloaded = std::move(reloaded)] { apply(reloaded, config, **daemon, manager, log); };
+  });
   const auto added = (*loop)->add(signals.get(), EPOLLIN, [&](std::uint32_t) {
     signalfd_siginfo info{};
     while (read(signals.get(), &info, sizeof info) == sizeof info) {
       if (info.ssi_signo == SIGHUP) {
-        reread(config, command_line, **daemon, manager, log);
+        (void)manager.reloading();
+        rereading.begin();
       } else {
         (*daemon)->drain();
       }
