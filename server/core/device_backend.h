@@ -57,6 +57,8 @@ class DeviceBackend {
   // All zero and really there: using it later cannot fail. kOutOfMemory.
   virtual absl::StatusOr<std::unique_ptr<SharedMemory>> create_segment(
       std::uint64_t size_bytes) = 0;
+  // Does a segment take a descriptor of the daemon's?
+  virtual bool takes_descriptors() const { return true; }
   // Does work on its memory go on after the call that began it, so that events must order it? Only
   // then are there any.
   virtual bool has_events() const { return false; }

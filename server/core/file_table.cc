@@ -38,8 +38,8 @@ absl::StatusOr<FileId> FileTable::add_charged(File&& file, Quota::Charge charge)
   } while (entries_.contains(FileId{last_id_}));
   const FileId id{last_id_};
   Entry& entry = entries_[id];
-  if (file.memory->handle() == nullptr) entry.charge = std::move(charge);
   entry.file = std::move(file);
+  entry.charge = std::move(charge);
   return id;
 }
 

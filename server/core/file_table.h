@@ -49,8 +49,8 @@ class FileTable {
   // `payer`: whose charge it is; none: it is the daemon's own. kQuotaExceeded, and kOutOfMemory if
   // all numbers are taken: then the memory is disposed of.
   absl::StatusOr<wire::FileId> add(File&& file, std::optional<uid_t> payer);
-  // The same in two steps, where the memory has yet to be made. The charge is given back at once if
-  // the memory has no descriptor.
+  // The same in two steps, where the memory has yet to be made; without a charge if it will have no
+  // descriptor.
   absl::StatusOr<Quota::Charge> charge(uid_t payer) { return quota_.charge(payer, {0, 0, 0, 1}); }
   absl::StatusOr<wire::FileId> add_charged(File&& file, Quota::Charge charge);
   void remove(wire::FileId id);

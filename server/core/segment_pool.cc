@@ -47,12 +47,18 @@ std::uint64_t SegmentPool::next_segment_bytes(const AccessDomain& domain,
   return std::max(std::clamp(class_bytes, sizes_.first, sizes_.most), needed_bytes);
 }
 
+absl::StatusOr<Quota::Charge> SegmentPool::charge_descriptor(uid_t uid) {
+  if (!backend_.takes_descriptors()) return Quota::Charge();
+  auto charge = files_.charge(uid);
+  while (!charge.ok() && return_oldest(uid)) charge = files_.charge(uid);
+  return charge;
+}
+
 absl::StatusOr<SegmentPool::Growth> SegmentPool::reserve(const AccessDomain& domain,
                                                          std::uint64_t size_bytes,
                                                          std::uint64_t count) {
   const std::uint64_t needed = round_up(count * place_bytes(size_bytes), sizes_.unit);
-  auto descriptor = files_.charge(domain.uid);
-  while (!descriptor.ok() && return_oldest(domain.uid)) descriptor = files_.charge(domain.uid);
+  auto descriptor = charge_descriptor(domain.uid);
   if (!descriptor.ok()) return descriptor.status();
   // Where a whole new segment would not fit, what is needed may.
   std::uint64_t wanted = next_segment_bytes(domain, needed);

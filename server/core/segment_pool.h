@@ -77,6 +77,7 @@ class SegmentPool {
   using Class = std::vector<Segment>;
 
   std::uint64_t next_segment_bytes(const AccessDomain& domain, std::uint64_t needed_bytes) const;
+  absl::StatusOr<Quota::Charge> charge_descriptor(uid_t uid);
   absl::Status make_room(std::uint64_t size_bytes);
   // Gives the segment that has been empty longest back to the system: of all, or of one user's.
   // False if there is none.

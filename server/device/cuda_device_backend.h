@@ -28,6 +28,7 @@ class CudaDeviceBackend : public DeviceBackend {
   SegmentSizes segment_sizes() const override;
   std::uint64_t alignment_bytes(std::uint64_t size_bytes) const override;
   absl::StatusOr<std::unique_ptr<SharedMemory>> create_segment(std::uint64_t size_bytes) override;
+  bool takes_descriptors() const override { return false; }
   bool has_events() const override { return true; }
   void process_exited(pid_t pid) override;
   void checker_release(std::uint64_t key) override;

@@ -25,6 +25,7 @@ class FakeGpu : public server::DeviceBackend {
       std::uint64_t size_bytes) override {
     return std::make_unique<Memory>(*this, size_bytes);
   }
+  bool takes_descriptors() const override { return false; }
   bool has_events() const override { return true; }
   absl::StatusOr<std::unique_ptr<server::SharedEvent>> create_event() override {
     if (events_left == 0) {

@@ -66,6 +66,21 @@ TEST_F(BrokerDevices, AnArrayHasAnEventForEachSlotUntilNobodyHasThemOpen) {
   EXPECT_EQ(gpu.events, 0);
 }
 
+TEST_F(BrokerDevices, ItsMemoryTakesNoDescriptors) {
+  Session& session = world.connect(1000);
+  create(session, "a");
+  Broker::Limits limits;
+  limits.per_uid.descriptors = world.broker.quota().used_by(1000).descriptors;
+  world.broker.set_limits(limits, {});
+  auto large = on_gpu("b");
+  large.shape = {1 << 20};
+  const auto growth = world.broker.create(session, large, false);
+  ASSERT_TRUE(growth.ok()) << growth.status();
+  const auto& missing = std::get<SegmentPool::Growth>(*growth);
+  EXPECT_TRUE(world.broker.add_memory(missing, gpu.create_segment(missing.size_bytes)).ok());
+  EXPECT_TRUE(world.broker.create(session, large, false).ok());
+}
+
 TEST_F(BrokerDevices, ItsLimitsAreApartFromTheHosts) {
   FakeGpu limited("GPU-2");
   BrokerWorld limited_world{{{}, {1000, 0, 0}}};
