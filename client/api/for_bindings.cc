@@ -19,13 +19,13 @@ bool ForBindings::is_strict(const WriteLease& lease) noexcept { return lease.str
 bool ForBindings::is_empty(const WriteLease& lease) noexcept { return !lease.used_; }
 
 bool ForBindings::is_unspecified(const WriteLease& lease) noexcept {
-  return !lease.used_ && lease.state_ != nullptr && lease.state_->slots() != 1;
+  const OpenArray* const array = lease.state_;
+  return !lease.used_ && array != nullptr && array->gpu() == nullptr && array->slots() != 1;
 }
 
 void ForBindings::begin_with_current(WriteLease& lease) {
   if (!is_unspecified(lease)) return;
   OpenArray& array = lease.live();
-  if (array.gpu() != nullptr) return;
   if (array.answer().home || array.board().elsewhere.load() != 0) {
     throw_error(wire::make_error(
         wire::ErrorCode::kInvalidArgument,

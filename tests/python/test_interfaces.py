@@ -117,6 +117,7 @@ def test_types_that_numpy_lacks(memlease_client):
 
 def test_types_that_numpy_lacks_need_ml_dtypes(memlease_client, monkeypatch):
     array = memlease_client.create("a", shape=3, dtype="float8_e4m3fn")
+    memlease.dtypes.numpy_dtype.cache_clear()
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     monkeypatch.setattr(
         memlease.dtypes.require_numpy(), "dtype", _dtype_without_extensions(np.dtype)

@@ -20,8 +20,8 @@ struct MEMLEASE_API ForBindings {
   // Nobody has asked for its bytes.
   static bool is_empty(const WriteLease& lease) noexcept;
 
-  // Its bytes are unspecified: nobody has asked for them yet, and they are not the current
-  // version's.
+  // Its bytes are unspecified: of an array of the host, nobody has asked for them yet, and they are
+  // not the current version's.
   static bool is_unspecified(const WriteLease& lease) noexcept;
   // As update(), for whoever is going to read its bytes or to write some of them: copies the
   // current version's there, if they are unspecified, and the array is of the host and has one.

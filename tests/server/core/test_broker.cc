@@ -120,13 +120,13 @@ TEST(Broker, ANameThatIsTakenSaysHowLongByWhom) {
   const auto refused = [&](Session& session, const wire::ArraySpec& spec) {
     return world.try_create(session, spec).status();
   };
-  constexpr auto kOwn = "this process itself has created", kEnd = "until this process ends";
-  EXPECT_THAT(wire::message_of(refused(owner, spec_of("s"))), HasSubstr(kOwn));
+  constexpr auto kOwnUid = "this process itself has created", kEnd = "until this process ends";
+  EXPECT_THAT(wire::message_of(refused(owner, spec_of("s"))), HasSubstr(kOwnUid));
   EXPECT_THAT(wire::hint_of(refused(owner, spec_of("s"))), HasSubstr(kEnd));
-  EXPECT_THAT(wire::message_of(refused(owner, persistent)), HasSubstr(kOwn));
+  EXPECT_THAT(wire::message_of(refused(owner, persistent)), HasSubstr(kOwnUid));
   EXPECT_THAT(wire::hint_of(refused(owner, persistent)), Not(HasSubstr(kEnd)));
   Session& other = world.connect(1000);
-  EXPECT_THAT(wire::message_of(refused(other, spec_of("s"))), Not(HasSubstr(kOwn)));
+  EXPECT_THAT(wire::message_of(refused(other, spec_of("s"))), Not(HasSubstr(kOwnUid)));
   EXPECT_THAT(wire::hint_of(refused(other, spec_of("s"))), Not(HasSubstr(kEnd)));
 }
 

@@ -56,9 +56,9 @@ TEST(Quota, ARefusalOfBytesSaysWhere) {
 }
 
 TEST(Quota, OfASupplyAUserHasHalfAndAnEighthIsKeptForRoot) {
-  constexpr uid_t kOwn = 50;
+  constexpr uid_t kOwnUid = 50;
   Quota quota({});
-  quota.set_supply({80, kOwn});
+  quota.set_supply({80, kOwnUid});
   std::vector<Quota::Charge> charges;
   const auto take = [&](uid_t uid, std::uint64_t descriptors) {
     auto charge = quota.charge(uid, {0, 0, 0, descriptors});
@@ -73,7 +73,7 @@ TEST(Quota, OfASupplyAUserHasHalfAndAnEighthIsKeptForRoot) {
   EXPECT_TRUE(take(2, 30).ok());
   EXPECT_EQ(code_of(take(3, 1)), ErrorCode::kQuotaExceeded) << "the rest is root's";
   EXPECT_TRUE(take(0, 5).ok());
-  EXPECT_TRUE(take(kOwn, 5).ok());
+  EXPECT_TRUE(take(kOwnUid, 5).ok());
   charges.erase(charges.begin());
   EXPECT_TRUE(take(3, 40).ok()) << "what root has does not count";
   EXPECT_TRUE(quota.charge(3, {0, 1, 0}).ok()) << "nor do arrays";
