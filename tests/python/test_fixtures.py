@@ -2,6 +2,8 @@
 
 import os
 import select
+import shutil
+import signal
 import time
 from pathlib import Path
 
@@ -52,39 +54,48 @@ LATE_WRITE = """
 import ctypes
 import numpy as np
 
-def test_a(memlease_client):
+def test_a(memlease_client, memlease_daemon):
+    open("daemon", "w").write(f"{memlease_daemon.pid} {memlease_daemon.directory}")
     view = memlease_client.put("u", np.zeros(4096)).read().array
     ctypes.memset(view.ctypes.data, 1, 8)
 """
 
 
-@pytest.mark.no_asan  # whose runtime would report the fault
-def test_pytest_shows_what_a_late_write_was(pytester):
+@pytest.fixture
+def run_late_write(pytester):
+    """Run a test that dies of a late write; what that leaves behind is removed."""
     pytester.makepyfile(LATE_WRITE)
-    result = pytester.runpytest_subprocess()
+    yield pytester.runpytest_subprocess
+    pid, directory = (pytester.path / "daemon").read_text().split()
+    os.kill(int(pid), signal.SIGKILL)
+    assert ends(int(pid))
+    shutil.rmtree(Path(directory).parent)
+
+
+@pytest.mark.no_asan  # whose runtime would report the fault
+def test_pytest_shows_what_a_late_write_was(run_late_write):
+    result = run_late_write()
     result.stderr.fnmatch_lines(["memlease: wrote to a read-only view of 'u' v1 *"])
     result.stderr.fnmatch_lines(["Fatal Python error: Segmentation fault"])
 
 
 @pytest.mark.no_asan
 @pytest.mark.parametrize("hook", ["pytest_sessionstart", "pytest_configure", None])
-def test_a_file_of_the_users_stays_the_one(pytester, tmp_path, hook):
+def test_a_file_of_the_users_stays_the_one(pytester, run_late_write, tmp_path, hook):
     log = tmp_path / "faults.log"
     call = f"memlease.explain_faults(file=open({str(log)!r}, 'a'))"
     pytester.makeconftest(
         f"import memlease\ndef {hook}(): {call}\n" if hook else f"import memlease\n{call}\n"
     )
-    pytester.makepyfile(LATE_WRITE)
-    result = pytester.runpytest_subprocess()
+    result = run_late_write()
     result.stderr.no_fnmatch_line("memlease: *")
     assert log.read_text().startswith("memlease: wrote to a read-only view of 'u' v1 ")
 
 
 @pytest.mark.no_asan
-def test_pytest_shows_nothing_where_that_is_not_wanted(pytester, monkeypatch):
+def test_pytest_shows_nothing_where_that_is_not_wanted(run_late_write, monkeypatch):
     monkeypatch.setenv("MEMLEASE_EXPLAIN_FAULTS", "0")
-    pytester.makepyfile(LATE_WRITE)
-    result = pytester.runpytest_subprocess()
+    result = run_late_write()
     result.stderr.no_fnmatch_line("memlease: *")
 
 
@@ -150,9 +161,12 @@ def test_a_killed_pytest_leaves_no_daemon(pytester, tmp_path):
         import signal
 
         def test_a(memlease_client, memlease_daemon):
-            open({str(tmp_path / "pid")!r}, "w").write(str(memlease_daemon.pid))
+            text = f"{{memlease_daemon.pid}} {{memlease_daemon.directory}}"
+            open({str(tmp_path / "daemon")!r}, "w").write(text)
             os.kill(os.getpid(), signal.SIGKILL)
         """
     )
     pytester.runpytest_subprocess()
-    assert ends(int((tmp_path / "pid").read_text()))
+    pid, directory = (tmp_path / "daemon").read_text().split()
+    assert ends(int(pid))
+    shutil.rmtree(Path(directory).parent)
