@@ -108,8 +108,7 @@ PyObject* put_packed(PyObject* self, PyObject* const* arguments, Py_ssize_t coun
     if (count != 3) throw py::type_error("_put_packed() takes 3 arguments");
     const PackedElements elements = handle.views().elements_of(arguments[0]);
     if (elements.data == nullptr) return Py_NewRef(Py_None);
-    const WriteOptions options{to_timeout(or_null(arguments[1]), "wait"),
-                               to_stream(or_null(arguments[2]))};
+    const WriteOptions options{to_timeout(arguments[1], "wait"), to_stream(or_null(arguments[2]))};
     const Array& array = *handle;
     return PyLong_FromUnsignedLongLong(
         writing(array, [&] { return array.put(elements.data, elements.size_bytes, options); }));
@@ -123,7 +122,7 @@ PyObject* get_packed(PyObject* self, PyObject* const* arguments, Py_ssize_t coun
     if (count != 2) throw py::type_error("_get_packed() takes 2 arguments");
     const PackedElements elements = handle.views().elements_of(arguments[0]);
     if (elements.data == nullptr || !elements.writable) return Py_NewRef(Py_False);
-    const ReadOptions options{0, 0, to_timeout(or_null(arguments[1]), "timeout"), {}};
+    const ReadOptions options{0, 0, to_timeout(arguments[1], "timeout"), {}};
     const Array& array = *handle;
     without_gil([&] { array.get(elements.data, elements.size_bytes, options); });
     return Py_NewRef(Py_True);

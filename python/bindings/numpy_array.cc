@@ -63,16 +63,23 @@ bool is_numpy_array(PyObject* object) {
          reinterpret_cast<PyObject*>(Py_TYPE(object)) == numpy_api().array_type;
 }
 
+bool has_dtype_and_shape(PyObject* array, const py::object& dtype,
+                         const std::vector<std::int64_t>& shape) {
+  const auto* const header = py::detail::array_proxy(array);
+  static_assert(sizeof(*header->dimensions) == sizeof(std::int64_t));
+  return header->descr == dtype.ptr() && static_cast<std::size_t>(header->nd) == shape.size() &&
+         (shape.empty() ||
+          std::memcmp(header->dimensions, shape.data(), shape.size() * sizeof(std::int64_t)) == 0);
+}
+
 PackedElements packed_elements(PyObject* object, const py::object& dtype,
                                const std::vector<std::int64_t>& shape, std::uint64_t size_bytes) {
   using Numpy = py::detail::npy_api;
   const auto* const array = py::detail::array_proxy(object);
-  const bool fits =
-      array->descr == dtype.ptr() && (array->flags & Numpy::NPY_ARRAY_C_CONTIGUOUS_) != 0 &&
-      static_cast<std::size_t>(array->nd) == shape.size() &&
-      (shape.empty() ||
-       std::memcmp(array->dimensions, shape.data(), shape.size() * sizeof(std::int64_t)) == 0);
-  if (!fits) return {};
+  if ((array->flags & Numpy::NPY_ARRAY_C_CONTIGUOUS_) == 0 ||
+      !has_dtype_and_shape(object, dtype, shape)) {
+    return {};
+  }
   return {array->data, size_bytes, (array->flags & Numpy::NPY_ARRAY_WRITEABLE_) != 0};
 }
 

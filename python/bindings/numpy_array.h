@@ -16,6 +16,9 @@ py::object numpy_array(const py::object& dtype, const std::vector<std::int64_t>&
                        const std::vector<std::int64_t>& strides, const void* data,
                        const py::object& base);
 
+// Has an array of NumPy's exactly this dtype, as the same object, and this shape?
+bool has_dtype_and_shape(PyObject* array, const py::object& dtype,
+                         const std::vector<std::int64_t>& shape);
 // The elements of an array of NumPy's own class, not a subclass, that is in C order without gaps
 // and has exactly this dtype and shape: they can be copied as they are. Null data for anything
 // else.

@@ -148,13 +148,12 @@ void ArrayViews::clear() {
 // False if somebody has assigned to its shape, dtype or flags, or could find it again.
 bool ArrayViews::is_pristine(const NumpyView& view) const {
   const auto* const array = py::detail::array_proxy(view.array.ptr());
-  const std::size_t axes_bytes = shape.size() * sizeof(std::int64_t);
-  static_assert(sizeof(*array->dimensions) == sizeof(std::int64_t));
-  return array->descr == numpy_dtype_.ptr() && array->data == view.bytes->data &&
+  return has_dtype_and_shape(view.array.ptr(), numpy_dtype_, shape) &&
+         array->data == view.bytes->data &&
          array->flags == numpy_flags_[view.bytes->readonly ? 1 : 0] &&
-         static_cast<std::size_t>(array->nd) == shape.size() && !has_weak_references(view.array) &&
-         (axes_bytes == 0 || (std::memcmp(array->dimensions, shape.data(), axes_bytes) == 0 &&
-                              std::memcmp(array->strides, strides_bytes.data(), axes_bytes) == 0));
+         !has_weak_references(view.array) &&
+         (shape.empty() || std::memcmp(array->strides, strides_bytes.data(),
+                                       shape.size() * sizeof(std::int64_t)) == 0);
 }
 
 Pin LeaseViews::counted(Pin pin, std::atomic<int> ExportCounts::* kind) {

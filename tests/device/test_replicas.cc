@@ -2,6 +2,7 @@
 // death leaves. The checker looks at the end of each test whether anything has run that nothing
 // orders.
 #include <csignal>
+#include <string>
 
 #include "memlease/v1/admin.pb.h"
 #include "tests/device/fixture.h"
@@ -18,6 +19,12 @@ class Replicas : public DeviceTest {
     writer.is_ok("create a 3 1000 cuda:0");
     publish(writer, 7);
     EXPECT_EQ(reader.is_ok("on a host h"), "host");
+  }
+  // In the middle of a copy: the number is lost there, and the content gets another one.
+  static void die_copying(Client& peer, const std::string& call) {
+    peer.is_ok("arm device.replica_copied 1 9");
+    peer.say(call);
+    EXPECT_EQ(peer.wait_for_signal(), SIGKILL);
   }
   std::uint64_t copies(Client& peer) { return std::stoull(peer.is_ok("copies")); }
   std::uint64_t arrays() {
@@ -274,12 +281,9 @@ TEST_F(Replicas, AMemArrayMovesBetweenThem) {
   EXPECT_EQ(writer.is_ok("mem_array m s"), "0 device host");
 }
 
-// Dies in the middle of a copy: the number is lost there, and the content gets another one.
 TEST_F(Replicas, AnotherReaderCopiesWhatOneDiedOf) {
   make();
-  reader.is_ok("arm device.replica_copied 1 9");
-  reader.say("get h");
-  EXPECT_EQ(reader.wait_for_signal(), SIGKILL);
+  die_copying(reader, "get h");
   Client next(daemon);
   next.is_ok("on a host h");
   EXPECT_EQ(next.is_ok("get h"), "2 7 7");
@@ -295,18 +299,14 @@ TEST_F(Replicas, WhoCopiesWithANewNumberIsNoWriter) {
   EXPECT_EQ(reader.is_ok("put h 9"), "2");
   Client other(daemon);
   other.is_ok("open a");
-  other.is_ok("arm device.replica_copied 1 9");
-  other.say("get a");
-  EXPECT_EQ(other.wait_for_signal(), SIGKILL);
+  die_copying(other, "get a");
   EXPECT_EQ(writer.is_ok("get a"), "3 9 9");
   EXPECT_EQ(writer.is_ok("has_writer a"), "0");
 }
 
 TEST_F(Replicas, WhoDoesNotSayThatItCopiesIsTakenForAWriter) {
   make();
-  reader.is_ok("arm device.replica_copied 1 9");
-  reader.say("get h");
-  EXPECT_EQ(reader.wait_for_signal(), SIGKILL);
+  die_copying(reader, "get h");
   Client next(daemon);
   next.is_ok("on a host h");
   next.is_ok("leave_out say that it only copies");
