@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <utility>
 
 #include "client/api/connect_session.h"
@@ -267,11 +268,16 @@ class LocalControl : public internal::ControlPort {
 
 class LocalDaemon::Files : public internal::FileSource {
  public:
-  Files(LocalDaemon& daemon, wire::SessionId session) : daemon_(daemon), session_(session) {}
+  // Called by session(), under the daemon's mutex.
+  Files(LocalDaemon& daemon, wire::SessionId session) : daemon_(daemon), session_(session) {
+    ++daemon_.files_;
+  }
   ~Files() override {
-    goodbye();
     const std::lock_guard lock(daemon_.mutex_);
+    leave();
     if (exit_awaited_) daemon_.broker_.exited(session_);
+    --daemon_.files_;
+    daemon_.files_changed_.notify_all();  // under the lock: the daemon may end after it
   }
   absl::StatusOr<internal::SharedFile> fetch(wire::FileId file,
                                              internal::InterruptCheck /*interrupt*/) override {
@@ -287,11 +293,15 @@ class LocalDaemon::Files : public internal::FileSource {
   bool closed_by_program() override { return false; }
   void goodbye() override {
     const std::lock_guard lock(daemon_.mutex_);
+    leave();
+  }
+
+ private:
+  void leave() {
     if (std::exchange(said_goodbye_, true)) return;
     exit_awaited_ = daemon_.broker_.hang_up(session_, true);
   }
 
- private:
   LocalDaemon& daemon_;
   const wire::SessionId session_;
   bool said_goodbye_ = false;
@@ -312,6 +322,9 @@ LocalDaemon::LocalDaemon()
 
 LocalDaemon::~LocalDaemon() {
   gates.open_all();
+  // A thread of the library's may hold the last of a session and be about to end it.
+  std::unique_lock lock(mutex_);
+  files_changed_.wait_for(lock, std::chrono::seconds(20), [this] { return files_ == 0; });
   the_daemon = nullptr;
   EXPECT_EQ(broker_.sessions().size(), 1U) << "a session has not ended";
   broker_.hang_up(elsewhere_, false);

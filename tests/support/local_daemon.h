@@ -5,6 +5,7 @@
 // Stops at the gates "fetch" and "call NAME", with NAME as in ControlPort.
 #pragma once
 
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -25,6 +26,7 @@ namespace memlease::testing {
 class LocalDaemon {
  public:
   LocalDaemon();
+  // Waits for sessions that are about to end.
   ~LocalDaemon();
   LocalDaemon(const LocalDaemon&) = delete;
   LocalDaemon& operator=(const LocalDaemon&) = delete;
@@ -58,6 +60,8 @@ class LocalDaemon {
       absl::FunctionRef<absl::StatusOr<server::Broker::Creation>()> create);
 
   std::mutex mutex_;  // guards what follows
+  int files_ = 0;     // of sessions that have not ended
+  std::condition_variable files_changed_;
   FakeMemory memory_;
   FakeGpu gpu_{"GPU-1"};
   FakeClock clock_;

@@ -2,10 +2,7 @@
 // not readable though there is a version, or readable though there is none. slot_steps.h tells how
 // they are played.
 
-#include <cstddef>
 #include <future>
-#include <optional>
-#include <thread>
 
 #include "tests/client/arrays/device_threads.h"
 #include "tests/client/slots/slot_steps.h"
@@ -16,16 +13,7 @@ namespace {
 
 class Arrays {
  public:
-  // The thread keeps the arrays of a round until that ends, and with them the session.
-  ~Arrays() {
-    client_.reset();
-    std::size_t sessions = 0;
-    do {
-      std::this_thread::yield();
-      daemon_.with_broker([&](server::Broker& broker) { sessions = broker.sessions().size(); });
-    } while (sessions > 1);
-  }
-  Array create(const std::string& name) const { return client_->create(words(name, 8)); }
+  Array create(const std::string& name) const { return client_.create(words(name, 8)); }
   // Within a limit, which is short where it is not to become so.
   static bool becomes_readable(int fd, const char* left_out) {
     return readable(fd, internal::leaves_out(left_out) ? 50 : 20'000);
@@ -33,7 +21,7 @@ class Arrays {
 
  private:
   LocalDaemon daemon_;
-  std::optional<Client> client_ = Client::connect();
+  Client client_ = Client::connect();
 };
 
 bool a_version_between_the_take_and_the_wait_counts() {
