@@ -111,7 +111,7 @@ Array Client::open(const std::string& name, std::optional<std::uint32_t> owner) 
   Connection& connection = here(*connection_);
   check(wire::validate_name(name));  // a replica may be open here, by a name that is none
   if (auto handle = connection.find_open(name)) {
-    Array array(std::move(handle));
+    const Array array(std::move(handle));
     if (!owner || *owner == array.owner_uid()) return array;  // else the daemon says whose it is
   }
   const auto arrays = value_or_throw(connection.use());

@@ -17,11 +17,6 @@ using internal::ReadOutcome;
 
 namespace {
 
-bool came_to_nothing(const ReadAttempt& attempt) {
-  return attempt.outcome == ReadOutcome::kProducerDied ||
-         attempt.outcome == ReadOutcome::kWriteAborted;
-}
-
 absl::Status follower_closed() {
   return wire::make_error(wire::ErrorCode::kClosed, "this follower has been closed",
                           "Call follow() again.");
@@ -85,7 +80,7 @@ absl::Status Follower::State::await(Timeout wait, const internal::Stop* stop,
     status = follower_at_end(*handle);
   }
   // A version that will never come is told once; the next step waits for what comes after it.
-  if (!status.ok() && came_to_nothing(attempt)) {
+  if (!status.ok() && internal::came_to_nothing(attempt)) {
     if (last != 0) skip(attempt.version - last);
     last = attempt.version;
   }

@@ -1,6 +1,7 @@
 #include "client/api/read_within.h"
 
 #include "client/arrays/begin_read.h"
+#include "client/arrays/not_now.h"
 #include "client/arrays/open_array.h"
 #include "client/arrays/replicas.h"
 #include "client/arrays/wait_limit.h"
@@ -24,7 +25,7 @@ absl::Status read_within(ArrayHandle& handle, const ReadOptions& options,
                        both_open, stop);
   if (!handle.has_places()) {
     auto status = begin_read(state, options, wait_limit, attempt);
-    if (!absl::IsAborted(status)) return status;
+    if (!is_not_now(status)) return status;
   }
   return begin_read_anywhere(handle, options, wait_limit, attempt);
 }

@@ -1,6 +1,7 @@
 #include "client/arrays/begin_read.h"
 
 #include "client/arrays/counted_wait.h"
+#include "client/arrays/not_now.h"
 #include "client/arrays/share.h"
 #include "client/slots/spin.h"
 #include "fmt/format.h"
@@ -160,7 +161,7 @@ absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit&
     const bool last = must_wait(attempt) && wait_limit.expired();
     if (must_wait(attempt) && !last) {
       if (auto status = refuse_self_deadlock(array); !status.ok()) return status;
-      if (array.board().elsewhere.load() != 0) return absl::AbortedError("versions are elsewhere");
+      if (array.board().elsewhere.load() != 0) return not_now("versions are elsewhere");
       // A writer may wait for a slot that this process itself still keeps.
       array.release_deferred_if_unused();
       attempt = await_change(array, reader, options, wait_limit, wait, unmappable);

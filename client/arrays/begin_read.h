@@ -12,8 +12,8 @@ namespace memlease::internal {
 
 // On success the slot is held, and Array::read's errors otherwise. `attempt` is the last try, also
 // after an error.
-// kAborted, with attempt.outcome kNotYet, where it would have to wait for a version that may be on
-// a replica: see client/arrays/replicas.h.
+// not_now() where it would have to wait for a version that may be on a replica: see
+// client/arrays/replicas.h.
 absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit& wait_limit,
                         ReadAttempt& attempt);
 // The error of a read of this version, whose writer died before it was complete.

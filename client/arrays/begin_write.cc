@@ -9,6 +9,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "client/arrays/counted_wait.h"
+#include "client/arrays/not_now.h"
 #include "client/arrays/share.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -281,7 +282,7 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
         if (if_none == IfNoSlot::kSkip) return make_error(ErrorCode::kNoFreeSlot, "", "");
         return no_free_slot(array, wait_limit, wait.refused());
       case WriteOutcome::kNumberUsed:
-        return absl::AbortedError("the number is used");
+        return not_now("the number is used");
       case WriteOutcome::kNumbersUsedUp:
       case WriteOutcome::kWithdrawn:
       case WriteOutcome::kDraining:

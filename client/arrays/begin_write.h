@@ -14,10 +14,10 @@ namespace memlease::internal {
 // What a caller does where there is no free slot: tell its user why, or go on without the write.
 enum class IfNoSlot : bool { kExplain, kSkip };
 
-// On success the array is in writing (OpenArray::enter_writing) and a slot is the caller's until
+// On success the array is in writing (Writing::enter) and a slot is the caller's until
 // OpenArray::end_write. Array::write's errors otherwise. With kSkip nobody asks who holds the
 // slots, nor, for a moment, a daemon that has refused one more.
-// `number`: of a version that is copied here (SlotWriter::begin): kAborted, with attempt.outcome
+// `number`: of a version that is copied here (SlotWriter::begin): not_now(), with attempt.outcome
 // kNumberUsed, where it cannot have that number here.
 absl::Status begin_write(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt,
                          IfNoSlot if_none = IfNoSlot::kExplain, std::uint64_t number = 0);
@@ -31,8 +31,8 @@ absl::Status copy_current_to(OpenArray& array, std::uint32_t slot, InterruptChec
 absl::Status copy_current(OpenArray& array, WaitLimit& wait_limit, const WriteAttempt& attempt);
 
 // The number of a version that is written on one of the home's replicas; `number` begins as 0, or
-// as SlotWriter::kNextToCopy. On success the home is in
-// writing until OpenArray::end_number, as nobody else may give a number meanwhile. Errors as above.
+// as SlotWriter::kNextToCopy. On success the home is in writing until OpenArray::end_number, as
+// nobody else may give a number meanwhile. Errors as above.
 absl::Status begin_number(OpenArray& home, WaitLimit& wait_limit, std::uint64_t& number);
 
 }  // namespace memlease::internal

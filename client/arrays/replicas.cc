@@ -10,6 +10,7 @@
 #include "client/arrays/begin_read.h"
 #include "client/arrays/gpu_copy.h"
 #include "client/arrays/gpu_lease.h"
+#include "client/arrays/not_now.h"
 #include "client/arrays/places.h"
 #include "client/ordering/lease_streams.h"
 #include "fmt/format.h"
@@ -175,7 +176,7 @@ absl::Status Copier::copy_and_publish(Source& source, const WriteAttempt& write)
 }
 
 // A write that may begin at once: whoever waited with the version held, for a slot or ownership,
-// might wait for one that waits for him. kAborted: not just now.
+// might wait for one that waits for him. Else not_now().
 absl::Status Copier::begin_at_once(WriteAttempt& write, std::uint64_t number) {
   WaitLimit limit = at_once(here_, interrupt_check_);
   auto status = begin_write(here_, limit, write, IfNoSlot::kSkip, number);
@@ -185,7 +186,7 @@ absl::Status Copier::begin_at_once(WriteAttempt& write, std::uint64_t number) {
     return holds_the_slots_itself(here_);
   }
   write.outcome = WriteOutcome::kNoFreeSlot;
-  return absl::AbortedError("not just now");
+  return not_now("the slots are in use");
 }
 
 // The home gives its next number: to a write at home, or for one here, while nobody else gets any.
@@ -197,7 +198,7 @@ absl::Status Copier::begin_new_number(WriteAttempt& write) {
   if (!status.ok()) return here_.named(status);
   WaitLimit limit = at_once(here_, interrupt_check_);
   status = begin_number(home_, limit, number);
-  if (wire::code_of(status) == ErrorCode::kTimeout) return absl::AbortedError("not just now");
+  if (wire::code_of(status) == ErrorCode::kTimeout) return not_now("the slots are in use");
   if (!status.ok()) return status;
   status = begin_at_once(write, number);
   if (status.ok()) {
@@ -234,7 +235,7 @@ absl::Status Copier::copy(Source& source) {
   return copy_with_new_number(source);
 }
 
-// kAborted: not just now.
+// Or not_now().
 absl::Status Copier::copy_from(OpenArray& from, std::uint64_t newer_than) {
   const auto reader = from.reader([&] { return check(); });
   if (!reader.ok()) return reader.status();
@@ -266,8 +267,8 @@ absl::Status Copier::bring(std::uint64_t least) {
     if (!here_.answer().may_write) return may_not_copy(here_, **place);
     if (writes_here) return writes_itself(here_);
     const bool now = !another_writes(here_);
-    auto status = now ? copy_from(**place, *version) : absl::AbortedError("another process writes");
-    if (absl::IsAborted(status)) status = pause(here_, wait_limit_);
+    auto status = now ? copy_from(**place, *version) : not_now("another process writes");
+    if (is_not_now(status)) status = pause(here_, wait_limit_);
     if (!status.ok()) return status;
     if (status = wait_limit_.step(); !status.ok()) return status;
   }
@@ -291,9 +292,11 @@ absl::Status bring_newest(ArrayHandle& handle, WaitLimit& wait_limit) {
 }
 
 // Until a version above `after` is somewhere, or a further replica is written, or `is_over`, or the
-// end of the wait.
+// end of the wait; or until no version can come without a user's knowing, as where the write of an
+// only slot came to nothing: `attempt` is what was found there, and its error is returned.
 absl::Status host_wait_newer(const Places& places, std::uint64_t after,
-                             const std::function<bool()>& is_over, WaitLimit& wait_limit) {
+                             const std::function<bool()>& is_over, std::uint64_t interrupt_check,
+                             WaitLimit& wait_limit, ReadAttempt& attempt) {
   std::vector<Awaited> all;
   for (auto& array : places.all()) {
     const auto reader = array->reader([&] { return wait_limit.check_call(); });
@@ -301,7 +304,19 @@ absl::Status host_wait_newer(const Places& places, std::uint64_t after,
     all.push_back({std::move(array), after, [&] { return !places.are_all() || is_over(); }});
     all.back().reader = *reader;
   }
-  return await_any(all, wait_limit).status();
+  const auto ready = await_any(all, wait_limit);
+  if (!ready.ok()) return ready.status();
+  ReadOptions newer;
+  newer.newer_than = after;
+  for (const std::size_t place : *ready) {
+    OpenArray& array = *all[place].array;
+    if (array.ending()) continue;
+    WaitLimit limit = at_once(array, interrupt_check);
+    auto status = begin_read(array, newer, limit, attempt);
+    if (status.ok()) array.end_read(attempt.slot);
+    if (came_to_nothing(attempt)) return status;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -342,7 +357,8 @@ absl::Status begin_read_anywhere(ArrayHandle& handle, const ReadOptions& options
     } else if (last) {
       return begin_read(here, options, wait_limit, attempt);  // which says what did not come
     } else {
-      auto status = host_wait_newer(*places, after, will_not_come, wait_limit);
+      auto status = host_wait_newer(*places, after, will_not_come, handle.interrupt_check(),
+                                    wait_limit, attempt);
       if (!status.ok()) return status;
     }
     if (auto status = wait_limit.step(); !status.ok()) return status;

@@ -38,6 +38,12 @@ struct ReadAttempt {
 };
 static_assert(sizeof(ReadAttempt) == 16);
 
+// `version` will never come: a follower is told once, and waits for what comes after it.
+constexpr bool came_to_nothing(const ReadAttempt& attempt) {
+  return attempt.outcome == ReadOutcome::kProducerDied ||
+         attempt.outcome == ReadOutcome::kWriteAborted;
+}
+
 // By what the board says, a writer died before this version was complete. Calls nobody.
 bool is_poisoned(const wire::BoardRecord& board, wire::SlotLayout layout, std::uint64_t version);
 

@@ -1,6 +1,7 @@
 #include "server/rpc/health_service.h"
 
 #include <grpcpp/impl/codegen/method_handler.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
 #include <grpcpp/impl/rpc_service_method.h>
 
 namespace memlease::server {

@@ -145,6 +145,21 @@ TEST_F(Tries, ThrowWhatNoWaitWouldCure) {
   EXPECT_EQ(error_of([&] { static_cast<void>(array.try_read()); }), ErrorCode::Closed);
 }
 
+// Not a try, but for the same reason: who waits for what comes next is told, too, and at once.
+TEST_F(Tries, ThrowWhatAWaitForTheNextVersionThrows) {
+  const Array array = create(1, 1);
+  Follower follower = array.follow();
+  array.write().drop();
+  EXPECT_EQ(error_of([&] { static_cast<void>(array.read()); }), ErrorCode::WriteAborted);
+  EXPECT_EQ(error_of([&] { static_cast<void>(follower.next()); }), ErrorCode::WriteAborted);
+  ReadOptions newer;
+  newer.newer_than = 1;  // who knows that waits for the next
+  newer.timeout = kMoment;
+  EXPECT_EQ(error_of([&] { static_cast<void>(array.read(newer)); }), ErrorCode::Timeout);
+  publish(array);
+  EXPECT_EQ(follower.next().version(), 2U);
+}
+
 TEST_F(Tries, ReadWhatIsThere) {
   const Array array = create();
   EXPECT_FALSE(array.try_read());

@@ -35,8 +35,8 @@ class ReplicasTest : public ::testing::Test {
     on_replica = std::make_shared<ArrayHandle>(HandleOwner::Opened{owner, there});
     on_replica->set_home(on_home);
   }
-  absl::Status read(const ReadOptions& options = {}) {
-    WaitLimit limit(here->session(), 0, 0ns, 0ns);
+  absl::Status read(const ReadOptions& options = {}, std::chrono::nanoseconds timeout = 0ns) {
+    WaitLimit limit(here->session(), 0, timeout, 0ns);
     return begin_read_anywhere(*on_home, options, limit, reading);
   }
   ErrorCode error_of_version(std::uint64_t version) {
@@ -110,6 +110,26 @@ TEST_F(ReplicasTest, ANumberThatWasGivenUpIsGone) {
   EXPECT_EQ(error_of_version(3), ErrorCode::kTimeout);
   replica.board().poisoned()[0].store(2);
   EXPECT_EQ(error_of_version(2), ErrorCode::kProducerDied) << "its writer's death has ended it";
+}
+
+// It would wait for a version without a word, and at full speed.
+TEST_F(ReplicasTest, AWaitEndsWithTheErrorOfAnOnlySlotWhoseWriteCameToNothing) {
+  home.answer.spec.slots = home.answer.spec.max_slots = 1;
+  home.answer.slots.resize(1);
+  open();
+  home.publish_elsewhere(2);
+  ReadOptions newer;
+  newer.newer_than = 2;
+  auto& writer = home.row<wire::WriterRow>(home.kWriter);
+  writer.highest_used.store(3);
+  writer.slot_words()[0].store(0);
+  writer.publication.store(0);
+  EXPECT_EQ(wire::code_of(read(newer, 60s)), ErrorCode::kWriteAborted);
+  EXPECT_EQ(reading.version, 3U);
+  home.board().poisoned()[0].store(3);
+  EXPECT_EQ(wire::code_of(read(newer, 60s)), ErrorCode::kProducerDied);
+  newer.newer_than = 3;
+  EXPECT_EQ(wire::code_of(read(newer)), ErrorCode::kTimeout) << "who knows waits for the next";
 }
 
 TEST_F(ReplicasTest, AWriteHasItsNumberFromTheHome) {
