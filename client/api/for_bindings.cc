@@ -41,6 +41,32 @@ void ForBindings::begin_with_current(WriteLease& lease) {
   lease.used_ = true;
 }
 
+void ForBindings::prepare_views(const WriteLease& lease) {
+  OpenArray& array = lease.live();
+  if (array.gpu() != nullptr) return;
+  const auto interrupt = [&] {
+    return array.session().check_interrupt(lease.streams_.interrupt_check);
+  };
+  check(array.reader(interrupt).status());
+  const wire::Publication current = array.writing().slot_writer()->current();
+  if (current.version != 0) check(array.map_slot(current.slot, interrupt));
+}
+
+bool ForBindings::try_read_at_once(const Array& array, const ReadOptions& options,
+                                   std::optional<ReadLease>& lease) {
+  const ReadAttempt attempt = array.handle_->read_at_once(options.version, options.newer_than);
+  if (attempt.outcome == ReadOutcome::kAcquired) lease = array.lease_of(attempt, options.stream);
+  return attempt.outcome == ReadOutcome::kAcquired || attempt.outcome == ReadOutcome::kNotYet;
+}
+
+std::optional<std::uint64_t> ForBindings::version_at_once(const Array& array) {
+  const ArrayHandle& handle = *array.handle_;
+  if (!handle.ready() || handle.has_places() || !handle.array().usable_at_once()) return {};
+  const std::uint64_t version = handle.array().known_version();
+  // Without one its writer's row may be unknown here.
+  return version != 0 && !handle.array().ending() ? std::optional(version) : std::nullopt;
+}
+
 bool ForBindings::would_lose(const WriteLease& lease) noexcept {
   return lease.state_ != nullptr && lease.used_ && !lease.state_->forked();
 }

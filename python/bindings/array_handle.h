@@ -62,9 +62,8 @@ class ArrayHandle {
 
   mutable std::optional<Array> array_;
   mutable std::shared_ptr<ArrayViews> views_;
-  std::uint32_t has_read_in_ = 0;  // fork_number() of the process
-  Reference reference_;            // while there is no array
-  mutable py::object open_;        // null: closed, or opened
+  Reference reference_;      // while there is no array
+  mutable py::object open_;  // null: closed, or opened
 };
 
 // A call that begins a write, without the GIL. A ViewAlive warning follows if it had to wait for

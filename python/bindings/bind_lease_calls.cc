@@ -236,8 +236,11 @@ PyObject* begin(PyObject* self, PyObject* const* arguments, Py_ssize_t count, Py
     const bool is_part = wishes.region != nullptr && !wishes.region->is_whole;
     return make_lease<WriteLease>(
         self, handle.views(), std::move(wishes.region), wishes.stream, [&] {
-          return writing(array,
-                         [&] { return is_part ? array.update(options) : (array.*Begin)(options); });
+          return writing(array, [&] {
+            WriteLease lease = is_part ? array.update(options) : (array.*Begin)(options);
+            internal::ForBindings::prepare_views(lease);
+            return lease;
+          });
         });
   });
 }
@@ -251,8 +254,11 @@ PyObject* try_write(PyObject* self, PyObject* const* arguments, Py_ssize_t count
     LeaseWishes wishes;
     const WriteOptions options =
         write_options(handle, {"try_write", arguments, count, keywords}, kParameters, wishes);
-    return make_optional(self, handle, std::move(wishes),
-                         writing(array, [&] { return array.try_write(options); }));
+    return make_optional(self, handle, std::move(wishes), writing(array, [&] {
+                           auto lease = array.try_write(options);
+                           if (lease) internal::ForBindings::prepare_views(*lease);
+                           return lease;
+                         }));
   });
 }
 
@@ -281,30 +287,29 @@ ArrayHandle& handle_of(py::handle array) {
 
 ReadLease ArrayHandle::read(const ReadOptions& options) {
   // Giving the GIL up costs as much as the lease, and where other threads run, their time slices.
-  // Once this process has subscribed to the array, the current version is normally there, and all
-  // that the daemon may be asked for is the page of a new writer.
+  // On a device also a read that need not wait for its version may wait.
   const Array& array = opened();
-  if (has_read_in_ == fork_number() && options.version == 0 && options.newer_than == 0) {
-    if (auto lease = array.try_read()) return *std::move(lease);
+  if (std::optional<ReadLease> lease;
+      !views_->on_device() && options.version == 0 && options.newer_than == 0 &&
+      internal::ForBindings::try_read_at_once(array, options, lease) && lease) {
+    return *std::move(lease);
   }
-  ReadLease lease = without_gil([&] { return array.read(options); });
-  // On a device a read may wait for it.
-  if (!views_->on_device()) has_read_in_ = fork_number();
-  return lease;
+  return without_gil([&] { return array.read(options); });
 }
 
 std::optional<ReadLease> ArrayHandle::try_read(const ReadOptions& options) {
   const Array& array = opened();
-  if (has_read_in_ == fork_number() && !options.timeout) return array.try_read(options);
-  auto lease = without_gil([&] { return array.try_read(options); });
-  if (!views_->on_device()) has_read_in_ = fork_number();
-  return lease;
+  if (std::optional<ReadLease> lease;
+      !views_->on_device() && !options.timeout && !options.stream &&
+      internal::ForBindings::try_read_at_once(array, options, lease)) {
+    return lease;
+  }
+  return without_gil([&] { return array.try_read(options); });
 }
 
-// A forked child may have to open the array first.
 std::uint64_t ArrayHandle::version() const {
   const Array& array = opened();
-  if (has_read_in_ == fork_number()) return array.version();
+  if (const auto version = internal::ForBindings::version_at_once(array)) return *version;
   return without_gil([&] { return array.version(); });
 }
 

@@ -67,7 +67,7 @@ decltype(auto) PyLease<Lease>::call(Call&& lease_call) {
 }
 
 // A read lease itself keeps the slot until keep_array_if_used() looks whether the array is needed
-// any longer; a write lease asks at once, since its first pin calls the daemon, which may fail.
+// any longer.
 template <typename Lease>
 const py::object& PyLease<Lease>::numpy() {
   if (on_device()) throw Error(ErrorCode::Unsupported, on_device_text(), kWaysToGpus);

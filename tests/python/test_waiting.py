@@ -1,5 +1,6 @@
 """Calls that wait: the GIL, Ctrl-C, threads."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -75,6 +76,26 @@ def test_ctrl_c_ends_a_close_that_the_daemon_does_not_answer(memlease_daemon, wh
         assert again.session_id != session
         again.withdraw("a")
         assert again.list() == []
+
+
+@contextlib.contextmanager
+def stopped(daemon):
+    daemon.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        daemon.process.send_signal(signal.SIGCONT)
+
+
+def test_the_array_of_a_write_lease_needs_no_daemon(memlease_daemon, memlease_client):
+    for begin in ("write", "try_write", "update"):
+        array = memlease_client.create(begin, 3, "i8")
+        if begin == "update":
+            array.put([1, 1, 1])
+        lease = getattr(array, begin)()
+        with stopped(memlease_daemon):
+            lease[...] = 2
+            assert lease.publish() == array.version
 
 
 def test_other_threads_run_while_one_waits(memlease_client, empty):

@@ -8,6 +8,7 @@
 #include <memlease/version.h>
 
 #include <cstdint>
+#include <optional>
 
 namespace memlease::internal {
 
@@ -28,6 +29,17 @@ struct MEMLEASE_API ForBindings {
   // Throws InvalidArgument where the newest version may be elsewhere: on a replica, or beside
   // written ones.
   static void begin_with_current(WriteLease& lease);
+
+  // Asks the daemon for what pin() and begin_with_current() of a host array's lease would ask it
+  // for, so that these call nobody. May wait; throws what pin() does.
+  static void prepare_views(const WriteLease& lease);
+
+  // Parts of calls, where these need nobody: true if it is known what Array::try_read would return
+  // at once, which is in `lease` then, nothing for nothing. Of a host array. Never waits or throws.
+  static bool try_read_at_once(const Array& array, const ReadOptions& options,
+                               std::optional<ReadLease>& lease);
+  // Array::version(), or nothing where the daemon may have to be asked.
+  static std::optional<std::uint64_t> version_at_once(const Array& array);
 
   // Its end would lose what somebody has written: it goes on, and its bytes have been asked for.
   static bool would_lose(const WriteLease& lease) noexcept;
