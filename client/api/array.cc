@@ -39,7 +39,7 @@ bool comes_to_nothing(const absl::Status& status) {
   return false;
 }
 
-// begin_write() or begin_update(), within the options' wait.
+// begin_write_of() or begin_update_of(), within the options' wait.
 template <typename Begin>
 absl::Status begin_within(ArrayHandle& handle, const WriteOptions& options,
                           std::chrono::nanoseconds default_wait, const Stop* stop, Begin begin) {

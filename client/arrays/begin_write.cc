@@ -369,11 +369,6 @@ absl::Status begin_number(OpenArray& home, WaitLimit& wait_limit, std::uint64_t&
   }
 }
 
-absl::Status begin_update(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt) {
-  auto status = begin_write(array, wait_limit, attempt);
-  return status.ok() ? copy_current(array, wait_limit, attempt) : status;
-}
-
 absl::Status copy_current(OpenArray& array, WaitLimit& wait_limit, const WriteAttempt& attempt) {
   auto status = copy_current_to(array, attempt.slot, [&] { return wait_limit.check_interrupt(); });
   if (!status.ok()) array.end_write(attempt.slot, attempt.version, false);

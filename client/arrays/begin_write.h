@@ -21,13 +21,11 @@ enum class IfNoSlot : bool { kExplain, kSkip };
 // kNumberUsed, where it cannot have that number here.
 absl::Status begin_write(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt,
                          IfNoSlot if_none = IfNoSlot::kExplain, std::uint64_t number = 0);
-// As begin_write, and the slot starts with the current version's bytes.
-absl::Status begin_update(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt);
 // Copies the current version of a host array to the slot that this process writes, and counts the
 // copy; on a device the lease's stream copies, and this only makes the version ready for that.
 // kWriteAborted or kInvalidArgument: there is none.
 absl::Status copy_current_to(OpenArray& array, std::uint32_t slot, InterruptCheck interrupt);
-// The latter half of begin_update. After an error the write has ended.
+// That, for a write that has begun. After an error it has ended.
 absl::Status copy_current(OpenArray& array, WaitLimit& wait_limit, const WriteAttempt& attempt);
 
 // The number of a version that is written on one of the home's replicas; `number` begins as 0, or

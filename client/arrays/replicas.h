@@ -20,9 +20,10 @@ namespace memlease::internal {
 // where this process may not write. On a GPU the call waits for the copy.
 absl::Status begin_read_anywhere(ArrayHandle& handle, const ReadOptions& options,
                                  WaitLimit& wait_limit, ReadAttempt& attempt);
-// As begin_write() and begin_update(), for any handle.
+// As begin_write(), for any handle.
 absl::Status begin_write_of(ArrayHandle& handle, WaitLimit& wait_limit, WriteAttempt& attempt,
                             IfNoSlot if_none = IfNoSlot::kExplain);
+// The same, and the slot begins with the newest version's bytes.
 absl::Status begin_update_of(ArrayHandle& handle, WaitLimit& wait_limit, WriteAttempt& attempt);
 
 }  // namespace memlease::internal

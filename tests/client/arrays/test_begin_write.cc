@@ -216,8 +216,9 @@ TEST_F(BeginWriteTest, AClosedArrayIsLeftByTheWriteThatKeptItsCloseFromThat) {
 
 TEST_F(BeginWriteTest, NothingCannotBeUpdated) {
   grant_ownership();
+  ASSERT_TRUE(begin().ok());
   WaitLimit within = limit();
-  EXPECT_EQ(wire::code_of(begin_update(*array, within, attempt)), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(wire::code_of(copy_current(*array, within, attempt)), ErrorCode::kInvalidArgument);
   expect_nothing_begun();
 }
 
@@ -227,8 +228,9 @@ TEST_F(BeginWriteTest, AnUpdateBeginsWithTheCurrentBytes) {
   array->write_data(attempt.slot)[63] = std::byte{7};
   array->end_write(attempt.slot, attempt.version, true);
   const std::uint32_t current = attempt.slot;
+  ASSERT_TRUE(begin().ok());
   WaitLimit within = limit();
-  ASSERT_TRUE(begin_update(*array, within, attempt).ok());
+  ASSERT_TRUE(copy_current(*array, within, attempt).ok());
   EXPECT_NE(attempt.slot, current);
   EXPECT_EQ(array->write_data(attempt.slot)[63], std::byte{7});
   array->end_write(attempt.slot, attempt.version, false);

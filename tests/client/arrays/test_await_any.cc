@@ -1,0 +1,123 @@
+// A wait for any of several arrays, on fakes; each array is of a daemon of its own.
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "client/arrays/await_any.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/arrays/array_world.h"
+#include "tests/support/eventually.h"
+#include "wire/error.h"
+
+namespace memlease::internal {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using testing::eventually;
+using ::testing::IsEmpty;
+using wire::ErrorCode;
+
+class AwaitAnyTest : public ::testing::Test {
+ protected:
+  static Awaited awaited(testing::ArrayWorld& world, std::uint64_t newer_than = 0) {
+    Awaited one{world.open(), newer_than, {}};
+    const auto reader = one.array->reader(kNoInterrupts);
+    EXPECT_TRUE(reader.ok()) << reader.status();
+    if (reader.ok()) one.reader = *reader;
+    return one;
+  }
+  static std::vector<std::size_t> ready(const std::vector<Awaited>& all,
+                                        std::chrono::nanoseconds timeout = 0ns) {
+    WaitLimit limit(all.front().array->session(), 0, timeout, 0ns);
+    const auto found = await_any(all, limit);
+    EXPECT_TRUE(found.ok()) << found.status();
+    return found.value_or(std::vector<std::size_t>{99});
+  }
+
+  testing::ArrayWorld first;
+  testing::ArrayWorld second;
+};
+
+TEST_F(AwaitAnyTest, ReadyIsWhatHasANewerVersion) {
+  first.publish_elsewhere(3);
+  second.publish_elsewhere(3);
+  EXPECT_THAT(ready({awaited(first, 3), awaited(second, 2)}), ElementsAre(1));
+  EXPECT_THAT(ready({awaited(first, 2), awaited(second, 2)}, 60s), ElementsAre(0, 1));
+  EXPECT_THAT(ready({awaited(first, 3), awaited(second, 3)}), IsEmpty());
+}
+
+TEST_F(AwaitAnyTest, OneArrayMayBeAwaitedTwice) {
+  first.publish_elsewhere(3);
+  const Awaited newer = awaited(first, 2);
+  Awaited older = newer;
+  older.newer_than = 3;
+  EXPECT_THAT(ready({older, newer}), ElementsAre(1));
+}
+
+TEST_F(AwaitAnyTest, ReadyIsWhatAReadWouldFailFor) {
+  Awaited over = awaited(first);
+  over.is_over = [] { return true; };
+  EXPECT_THAT(ready({over, awaited(second)}, 60s), ElementsAre(0));
+  const Awaited withdrawn = awaited(second);
+  server::set_withdrawn(second.board());
+  EXPECT_THAT(ready({awaited(first), withdrawn}, 60s), ElementsAre(1));
+}
+
+TEST_F(AwaitAnyTest, ReadyIsAnOnlySlotWhoseWriteCameToNothing) {
+  testing::ArrayWorld only(1);
+  only.row<wire::WriterRow>(only.kWriter).highest_used.store(1);
+  const Awaited dropped = awaited(only);
+  EXPECT_THAT(ready({dropped}, 60s), ElementsAre(0));
+  Awaited told = dropped;
+  told.newer_than = 1;
+  EXPECT_THAT(ready({told}), IsEmpty()) << "who has been told of it waits for the next version";
+}
+
+TEST_F(AwaitAnyTest, ReadyIsWhoseWriterHasGoneIfThatIsAskedFor) {
+  first.publish_elsewhere(3);
+  Awaited at_end = awaited(first, 3);
+  server::set_writer(first.board(), first.kWriter, true);
+  at_end.until_writer_gone = true;
+  EXPECT_THAT(ready({at_end}, 60s), ElementsAre(0));
+  at_end.until_writer_gone = false;
+  EXPECT_THAT(ready({at_end}), IsEmpty());
+}
+
+TEST_F(AwaitAnyTest, ReadyIsWhatHasANewerVersionOnAnotherDevice) {
+  Awaited elsewhere = awaited(first, 3);
+  elsewhere.newest_anywhere = [] { return 4; };
+  EXPECT_THAT(ready({awaited(second), elsewhere}), ElementsAre(1));
+  elsewhere.newest_anywhere = [] { return 3; };
+  EXPECT_THAT(ready({awaited(second), elsewhere}), IsEmpty());
+}
+
+TEST_F(AwaitAnyTest, APublicationOfAnyEndsTheSleep) {
+  const std::vector<Awaited> all{awaited(first), awaited(second)};
+  std::atomic<bool> ended{false};
+  std::thread waits([&] {
+    EXPECT_THAT(ready(all, 60s), ElementsAre(1));
+    ended = true;
+  });
+  const auto& sleeping = second.row<wire::ReaderRow>(second.kOwnReader).sleeping;
+  EXPECT_TRUE(eventually([&] { return sleeping.load() != 0; }));
+  EXPECT_FALSE(ended);
+  second.publish_elsewhere();
+  waits.join();
+  EXPECT_EQ(sleeping.load(), 0U);
+  EXPECT_FALSE(all[1].array->in_use()) << "it has only looked";
+}
+
+TEST_F(AwaitAnyTest, AnEndOfTheSessionEndsIt) {
+  const std::vector<Awaited> all{awaited(first)};
+  first.files->gone = true;
+  WaitLimit limit(all.front().array->session(), 0, 60s, 0ns);
+  EXPECT_EQ(wire::code_of(await_any(all, limit).status()), ErrorCode::kDaemonLost);
+}
+
+}  // namespace
+}  // namespace memlease::internal
