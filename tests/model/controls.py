@@ -101,7 +101,7 @@ CONTROLS = [
         {
             "event-before-slot-word": "† the slot's event is recorded, then its word stored",
             "takeover-before-writer-word": "† takeover page, then writer word",
-            "release-after-poison": "† poison, then release of the timelines",
+            "release-after-poison": "† poison, then the events are recorded again",
         },
     ),
     *controls(

@@ -1,6 +1,6 @@
 /* What the daemon does when the writer's process has exited: included by gpu_ownership.pml, run by its daemon.
 
-   Order: takeover page -> poison on the board -> writer word (vacant, next generation) -> release the dead process's timelines.
+   Order: takeover page -> poison on the board -> writer word (vacant, next generation) -> the slots' and rows' events are recorded again.
    (The event count, which stands before the last step, is in sleep.pml.) */
 
 inline write_takeover_row() {
