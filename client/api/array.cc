@@ -2,13 +2,13 @@
 
 #include <utility>
 
+#include "client/api/live_lease.h"
 #include "client/api/read_within.h"
 #include "client/api/throw.h"
+#include "client/api/write_within.h"
 #include "client/arrays/array_handle.h"
 #include "client/arrays/gpu_copy.h"
 #include "client/arrays/open_array.h"
-#include "client/arrays/replicas.h"
-#include "client/arrays/wait_limit.h"
 #include "client/ordering/element_layout.h"
 #include "client/ordering/strided_copy.h"
 #include "fmt/format.h"
@@ -23,7 +23,6 @@ using internal::ReadAttempt;
 using internal::ReadOutcome;
 using internal::Stop;
 using internal::throw_error;
-using internal::WaitLimit;
 using internal::WriteAttempt;
 
 namespace {
@@ -37,39 +36,6 @@ bool comes_to_nothing(const absl::Status& status) {
   if (code == wire::ErrorCode::kNoFreeSlot || code == wire::ErrorCode::kTimeout) return true;
   internal::check(status);
   return false;
-}
-
-// begin_write_of() or begin_update_of(), within the options' wait.
-template <typename Begin>
-absl::Status begin_within(ArrayHandle& handle, const WriteOptions& options,
-                          std::chrono::nanoseconds default_wait, const Stop* stop, Begin begin) {
-  if (!handle.ready()) internal::check(handle.use());
-  const OpenArray& state = handle.array();
-  if (!state.answer().may_write) {
-    throw_error(
-        wire::make_error(wire::ErrorCode::kDenied,
-                         fmt::format("'{}' may be read but not written by this process (mode "
-                                     "{:#o})",
-                                     state.name(), state.spec().mode),
-                         "Its owner must create it with a mode such as 0660."));
-  }
-  const auto still_open = [&] { return handle.use(); };
-  WaitLimit wait_limit(state.session(), handle.interrupt_check(), options.wait, default_wait,
-                       still_open, stop);
-  return begin(wait_limit);
-}
-
-// A region, for a copy to or from a buffer of so many bytes.
-ElementLayout part_of(const OpenArray& state, const Region& region, std::uint64_t size_bytes) {
-  ElementLayout part = internal::value_or_throw(internal::layout_of(state.spec(), region));
-  const std::uint64_t expected = internal::element_bytes(part);
-  if (size_bytes == expected) return part;
-  throw_error(
-      wire::make_error(wire::ErrorCode::kInvalidArgument,
-                       fmt::format("{}'{}' ({}) has {} bytes of elements, the buffer {}",
-                                   region.axes().empty() ? "" : "the region of ", state.name(),
-                                   wire::describe(state.spec()), expected, size_bytes),
-                       "Give a C-ordered buffer of all elements."));
 }
 
 }  // namespace
@@ -203,19 +169,14 @@ WriteLease Array::write(const WriteOptions& options) const { return write(option
 
 WriteLease Array::write(const WriteOptions& options, const Stop* stop) const {
   WriteAttempt attempt;
-  const auto begin = [&](WaitLimit& wait_limit) {
-    return internal::begin_write_of(*handle_, wait_limit, attempt);
-  };
-  internal::check(begin_within(*handle_, options, kDefaultWriteWait, stop, begin));
+  internal::check(internal::write_within(*handle_, options, kDefaultWriteWait, stop, attempt));
   return lease_of(attempt, options.stream);
 }
 
 std::optional<WriteLease> Array::try_write(const WriteOptions& options) const {
   WriteAttempt attempt;
-  const auto begin = [&](WaitLimit& wait_limit) {
-    return internal::begin_write_of(*handle_, wait_limit, attempt, internal::IfNoSlot::kSkip);
-  };
-  if (comes_to_nothing(begin_within(*handle_, options, kNoWait, nullptr, begin))) {
+  if (comes_to_nothing(internal::write_within(*handle_, options, kNoWait, nullptr, attempt,
+                                              internal::IfNoSlot::kSkip))) {
     return std::nullopt;
   }
   return lease_of(attempt, options.stream);
@@ -225,10 +186,7 @@ WriteLease Array::update(const WriteOptions& options) const { return update(opti
 
 WriteLease Array::update(const WriteOptions& options, const Stop* stop) const {
   WriteAttempt attempt;
-  const auto begin = [&](WaitLimit& wait_limit) {
-    return internal::begin_update_of(*handle_, wait_limit, attempt);
-  };
-  internal::check(begin_within(*handle_, options, kDefaultWriteWait, stop, begin));
+  internal::check(internal::update_within(*handle_, options, kDefaultWriteWait, stop, attempt));
   WriteLease lease(state(), attempt.version, attempt.slot, handle_->interrupt_check(),
                    handle_->strict());
   lease.used_ = true;  // the current version's bytes are what it is for
@@ -249,29 +207,10 @@ int Array::event_fd() const { return internal::value_or_throw(handle_->event_fd(
 
 std::uint64_t Array::get(const Region& region, void* destination, std::uint64_t size_bytes,
                          const ReadOptions& options, const Stop* stop) const {
-  const ElementLayout part = part_of(state(), region, size_bytes);
+  const ElementLayout part = internal::part_for_buffer(state(), region, size_bytes);
   const ReadLease lease = read(options, stop);
   lease.copy_to(static_cast<std::byte*>(destination), part, true);
   return lease.version();
-}
-
-void ReadLease::get(void* destination, std::uint64_t size_bytes) const {
-  get(Region(), destination, size_bytes);
-}
-
-void ReadLease::get(const Region& region, void* destination, std::uint64_t size_bytes) const {
-  copy_to(static_cast<std::byte*>(destination), part_of(live(), region, size_bytes), false);
-}
-
-void ReadLease::copy_to(std::byte* packed, const ElementLayout& part, bool only_use) const {
-  OpenArray& state = live();
-  if (state.gpu() != nullptr) {
-    internal::check(
-        internal::get_from_device(state, slot_, version_, part, packed, only_use, streams_));
-  } else {
-    internal::copy_out(part, static_cast<const std::byte*>(data()), packed);
-    state.session().count_copy();
-  }
 }
 
 // What a region leaves out is the current version's, for which nothing is under way any more once a
@@ -286,7 +225,7 @@ WriteLease Array::begin_put(const ElementLayout& part, const WriteOptions& optio
 
 std::uint64_t Array::put(const Region& region, const void* source, std::uint64_t size_bytes,
                          const WriteOptions& options, const Stop* stop) const {
-  const ElementLayout part = part_of(state(), region, size_bytes);
+  const ElementLayout part = internal::part_for_buffer(state(), region, size_bytes);
   const auto* const packed = static_cast<const std::byte*>(source);
   WriteLease lease = begin_put(part, options, stop);
   if (state().gpu() != nullptr) {

@@ -365,10 +365,9 @@ absl::Status begin_read_anywhere(ArrayHandle& handle, const ReadOptions& options
   }
 }
 
-absl::Status begin_write_of(ArrayHandle& handle, WaitLimit& wait_limit, WriteAttempt& attempt,
-                            IfNoSlot if_none) {
+absl::Status begin_write_on_replica(ArrayHandle& handle, WaitLimit& wait_limit,
+                                    WriteAttempt& attempt, IfNoSlot if_none) {
   OpenArray& here = handle.array();
-  if (handle.home() == nullptr) return begin_write(here, wait_limit, attempt, if_none);
   if (auto status = handle.home()->use(); !status.ok()) return status;
   OpenArray& home = handle.home()->array();
   const std::uint32_t bit = std::uint32_t{1} << here.answer().replica_number;
@@ -389,14 +388,16 @@ absl::Status begin_write_of(ArrayHandle& handle, WaitLimit& wait_limit, WriteAtt
   return status;
 }
 
-absl::Status begin_update_of(ArrayHandle& handle, WaitLimit& wait_limit, WriteAttempt& attempt) {
+absl::Status begin_update_anywhere(ArrayHandle& handle, WaitLimit& wait_limit,
+                                   WriteAttempt& attempt) {
   OpenArray& here = handle.array();
   for (;;) {
     if (handle.has_places()) {
       auto status = bring_newest(handle, wait_limit);
       if (!status.ok()) return status;
     }
-    auto status = begin_write_of(handle, wait_limit, attempt);
+    auto status = handle.home() == nullptr ? begin_write(here, wait_limit, attempt)
+                                           : begin_write_on_replica(handle, wait_limit, attempt);
     if (!status.ok()) return status;
     // Nobody writes anywhere from here on.
     if (!handle.has_places()) return copy_current(here, wait_limit, attempt);

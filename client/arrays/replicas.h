@@ -20,10 +20,12 @@ namespace memlease::internal {
 // where this process may not write. On a GPU the call waits for the copy.
 absl::Status begin_read_anywhere(ArrayHandle& handle, const ReadOptions& options,
                                  WaitLimit& wait_limit, ReadAttempt& attempt);
-// As begin_write(), for any handle.
-absl::Status begin_write_of(ArrayHandle& handle, WaitLimit& wait_limit, WriteAttempt& attempt,
-                            IfNoSlot if_none = IfNoSlot::kExplain);
-// The same, and the slot begins with the newest version's bytes.
-absl::Status begin_update_of(ArrayHandle& handle, WaitLimit& wait_limit, WriteAttempt& attempt);
+// As begin_write(), for a handle that has a home.
+absl::Status begin_write_on_replica(ArrayHandle& handle, WaitLimit& wait_limit,
+                                    WriteAttempt& attempt, IfNoSlot if_none = IfNoSlot::kExplain);
+// A write, for any handle, whose slot begins with the newest version's bytes; on a GPU these are
+// only made ready for the lease's stream, which copies them (begin_write.h: copy_current).
+absl::Status begin_update_anywhere(ArrayHandle& handle, WaitLimit& wait_limit,
+                                   WriteAttempt& attempt);
 
 }  // namespace memlease::internal

@@ -46,7 +46,7 @@ class ReplicasTest : public ::testing::Test {
   }
   absl::Status write() {
     WaitLimit limit(there->session(), 0, 0ns, 0ns);
-    return begin_write_of(*on_replica, limit, writing);
+    return begin_write_on_replica(*on_replica, limit, writing);
   }
 
   const std::shared_ptr<testing::FakeHandleOwner> owner =

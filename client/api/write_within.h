@@ -1,0 +1,25 @@
+// A write that may have to wait, for Array.
+#pragma once
+
+#include <memlease/array.h>
+
+#include <chrono>
+
+#include "absl/status/status.h"
+#include "client/arrays/array_handle.h"
+#include "client/arrays/begin_write.h"
+#include "client/slots/slot_writer.h"
+
+namespace memlease::internal {
+
+// Waits for a slot to write (begin_write) as long as the options say, until the handle is closed or
+// `stop` is requested. kDenied where this process may not write.
+absl::Status write_within(ArrayHandle& handle, const WriteOptions& options,
+                          std::chrono::nanoseconds default_wait, const Stop* stop,
+                          WriteAttempt& attempt, IfNoSlot if_none = IfNoSlot::kExplain);
+// The same, and the slot begins with the newest version's bytes; on a GPU the lease copies them.
+absl::Status update_within(ArrayHandle& handle, const WriteOptions& options,
+                           std::chrono::nanoseconds default_wait, const Stop* stop,
+                           WriteAttempt& attempt);
+
+}  // namespace memlease::internal
