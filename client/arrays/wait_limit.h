@@ -82,4 +82,10 @@ class WaitLimit {
   bool looked_ = false;
 };
 
+// For a step that is tried without waiting.
+inline WaitLimit at_once(Session& session, std::uint64_t interrupt_check) {
+  constexpr std::chrono::nanoseconds kNone{0};
+  return {session, interrupt_check, kNone, kNone};
+}
+
 }  // namespace memlease::internal

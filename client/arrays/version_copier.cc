@@ -1,0 +1,237 @@
+#include "client/arrays/version_copier.h"
+
+#include <chrono>
+
+#include "client/arrays/begin_write.h"
+#include "client/arrays/gpu_copy.h"
+#include "client/arrays/gpu_lease.h"
+#include "client/arrays/not_now.h"
+#include "client/ordering/lease_streams.h"
+#include "client/slots/slot_reader.h"
+#include "fmt/format.h"
+#include "wire/error.h"
+#include "wire/hooks/test_hooks.h"
+
+namespace memlease::internal {
+
+using wire::ErrorCode;
+using wire::make_error;
+
+// A hold on the version that is to be copied.
+class VersionCopier::Source {
+ public:
+  Source(OpenArray& array, const ReadAttempt& held, std::uint64_t interrupt_check)
+      : array_(array), held_(held) {
+    streams.interrupt_check = interrupt_check;
+  }
+  // Nothing is under way; but writers look for a record of what has been.
+  ~Source() {
+    if (streams.ordered) {
+      array_.end_device_read(held_.slot, held_.version, work_end(streams, {}), 0).IgnoreError();
+    } else {
+      array_.end_read(held_.slot);
+    }
+  }
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+
+  OpenArray& array() const { return array_; }
+  std::uint32_t slot() const { return held_.slot; }
+  std::uint64_t version() const { return held_.version; }
+  // Its writer died before it was complete.
+  bool lost() const { return array_.reader_if_subscribed()->poisoned(held_.version); }
+  LeaseStreams streams;  // as of a lease
+
+ private:
+  OpenArray& array_;
+  const ReadAttempt held_;
+};
+
+namespace {
+
+absl::Status may_not_copy(const OpenArray& here, const OpenArray& from) {
+  return make_error(
+      ErrorCode::kDenied,
+      fmt::format("the newest version of '{}' is on {}, and this process may not copy it to {} "
+                  "(mode {:#o})",
+                  from.name(), from.spec().device, here.spec().device, here.spec().mode),
+      "Read it where it is, or let a process that may write the array read it here first.");
+}
+
+absl::Status writes_itself(const OpenArray& here) {
+  return make_error(ErrorCode::kBusy,
+                    fmt::format("the newest version of '{}' would have to be copied here, and this "
+                                "thread itself is writing the array",
+                                here.name()),
+                    "Publish or drop the write lease first, or read before you write.");
+}
+
+// Another process is in the middle of a write here, which may be this very copy.
+bool another_writes(OpenArray& array) {
+  const wire::RowRef at = wire::writer_row_of(array.board().writer.load());
+  const wire::WriterRow* const row = array.writer_row(at, Unmapped::kLeave);
+  return row != nullptr && row->writing.load() != 0;
+}
+
+absl::Status holds_the_slots_itself(const OpenArray& here) {
+  return make_error(
+      ErrorCode::kTooManyHeld,
+      fmt::format(
+          "the newest version of '{}' would have to be copied here, and this process itself "
+          "holds the slots, by leases or views",
+          here.name()),
+      "Release leases, delete views or copy what is to stay; or create the array with more slots.");
+}
+
+// Nothing can be copied just now: for a moment, or until a write here has ended.
+absl::Status pause(OpenArray& here, WaitLimit& wait_limit) {
+  constexpr std::chrono::milliseconds kMoment{5};
+  auto reader = here.reader([&] { return wait_limit.check_call(); });
+  if (!reader.ok()) return reader.status();
+  const SlotReader::Counts counts = (*reader)->counts();
+  {
+    const Sleeper sleeper(**reader);
+    wait_limit.sleep(counts.span(), kMoment);
+  }
+  if (auto status = wait_limit.step(); !status.ok()) return status;
+  if (!wait_limit.expired()) return absl::OkStatus();
+  return make_error(ErrorCode::kTimeout,
+                    fmt::format("no version could be copied to '{}' within {}, as others write it, "
+                                "or hold its slots",
+                                here.name(), wait_limit.limit_text()),
+                    "Wait longer.");
+}
+
+// Ends a write of a copy, published or not.
+absl::Status end_copy(OpenArray& here, const WriteAttempt& write, bool publish,
+                      LeaseStreams& streams) {
+  if (here.gpu() == nullptr) {
+    here.end_write(write.slot, write.version, publish);
+    return absl::OkStatus();
+  }
+  return end_gpu_write(here, write.slot, write.version, publish, {}, streams);
+}
+
+}  // namespace
+
+// From the host the reader's stream copies, and what it is given next runs behind that.
+absl::Status VersionCopier::copy_and_publish(Source& source, const WriteAttempt& write) {
+  LeaseStreams streams;
+  streams.interrupt_check = interrupt_check_;
+  const Stream on = source.array().gpu() == nullptr ? stream_ : Stream();
+  absl::Status status;
+  if (here_.gpu() != nullptr) status = begin_gpu_write(here_, write.slot, on, false, streams);
+  crash_point("device.replica_begun");
+  if (status.ok() && on) {
+    status = copy_version_on(source.array(), source.slot(), here_, write.slot, on);
+  } else if (status.ok()) {
+    status = copy_version(source.array(), source.slot(), source.version(), source.streams, here_,
+                          write.slot, streams);
+  }
+  crash_point("device.replica_copied");
+  const bool publish = status.ok() && !source.lost();
+  auto ended = end_copy(here_, write, publish, streams);
+  crash_point("device.replica_published");
+  return status.ok() ? ended : status;
+}
+
+// A write that may begin at once: whoever waited with the version held, for a slot or ownership,
+// might wait for one that waits for him. Else not_now().
+absl::Status VersionCopier::begin_at_once(WriteAttempt& write, std::uint64_t number) {
+  WaitLimit limit = at_once(here_.session(), interrupt_check_);
+  auto status = begin_write(here_, limit, write, IfNoSlot::kSkip, number);
+  const ErrorCode code = wire::code_of(status);
+  if (status.ok() || (code != ErrorCode::kNoFreeSlot && code != ErrorCode::kTimeout)) return status;
+  if (code == ErrorCode::kNoFreeSlot && here_.holds_back_slots()) {
+    return holds_the_slots_itself(here_);
+  }
+  write.outcome = WriteOutcome::kNoFreeSlot;
+  return not_now("the slots are in use");
+}
+
+// The home gives its next number: to a write at home, or for one here, while nobody else gets any.
+absl::Status VersionCopier::begin_new_number(WriteAttempt& write) {
+  std::uint64_t number = leaves_out("say that it only copies") ? 0 : SlotWriter::kNextToCopy;
+  if (&here_ == &home_) return begin_at_once(write, number);
+  auto status =
+      here_.session().control().write_elsewhere(here_.answer().id, [&] { return check(); });
+  if (!status.ok()) return here_.named(status);
+  WaitLimit limit = at_once(here_.session(), interrupt_check_);
+  status = begin_number(home_, limit, number);
+  if (wire::code_of(status) == ErrorCode::kTimeout) return not_now("the slots are in use");
+  if (!status.ok()) return status;
+  status = begin_at_once(write, number);
+  if (status.ok()) {
+    here_.writing().set_numbered_by(home_);
+  } else {
+    home_.end_number();
+  }
+  return status;
+}
+
+// Its number cannot be had here any more: the same content gets a new one, while nobody else gives
+// any. Nothing happens where a newer version is there by then.
+absl::Status VersionCopier::copy_with_new_number(Source& source) {
+  WriteAttempt write;
+  if (auto status = begin_new_number(write); !status.ok()) return status;
+  const bool is_home = &here_ == &home_;
+  const std::uint32_t own = is_home ? 0 : std::uint32_t{1} << here_.answer().replica_number;
+  const auto newest = places_.newest(kNoInterrupts);
+  if (newest.ok() && *newest == source.version() && places_.are_all(own)) {
+    return copy_and_publish(source, write);
+  }
+  LeaseStreams untouched;
+  return end_copy(here_, write, false, untouched);
+}
+
+absl::Status VersionCopier::copy(Source& source) {
+  WriteAttempt write;
+  auto status = begin_at_once(write, source.version());
+  if (status.ok()) return copy_and_publish(source, write);
+  if (write.outcome != WriteOutcome::kNumberUsed) return status;
+  auto version = here_.current_version(kNoInterrupts);
+  if (!version.ok()) return version.status();
+  if (*version >= source.version()) return absl::OkStatus();  // another process was faster
+  return copy_with_new_number(source);
+}
+
+// Or not_now().
+absl::Status VersionCopier::copy_from(OpenArray& from, std::uint64_t newer_than) {
+  const auto reader = from.reader([&] { return check(); });
+  if (!reader.ok()) return reader.status();
+  const ReadAttempt held = (*reader)->acquire(0, newer_than);
+  if (held.outcome == ReadOutcome::kTooManyHeld) {
+    return make_error(ErrorCode::kTooManyHeld,
+                      fmt::format("this process holds as many versions of '{}' as it may, so "
+                                  "that it can copy none to {}",
+                                  from.name(), here_.spec().device),
+                      "Release leases or delete views of it.");
+  }
+  if (held.outcome != ReadOutcome::kAcquired || !from.keep(held)) return absl::OkStatus();
+  Source source(from, held, interrupt_check_);
+  auto status = from.map_slot(held.slot, [&] { return check(); });
+  return status.ok() ? copy(source) : status;
+}
+
+absl::Status VersionCopier::bring(std::uint64_t least) {
+  const auto may_go_on = [&] { return check(); };
+  const bool writes_here =
+      here_.writing().entered_by_this_thread() || home_.writing().entered_by_this_thread();
+  for (;;) {
+    const auto version = here_.current_version(may_go_on);
+    if (!version.ok()) return version.status();
+    if (*version >= least) return absl::OkStatus();
+    const auto place = places_.place_of_newer(may_go_on);
+    if (!place.ok()) return place.status();
+    if (*place == nullptr) return absl::OkStatus();  // what was newer has been lost
+    if (!here_.answer().may_write) return may_not_copy(here_, **place);
+    if (writes_here) return writes_itself(here_);
+    const bool now = !another_writes(here_);
+    auto status = now ? copy_from(**place, *version) : not_now("another process writes");
+    if (is_not_now(status)) status = pause(here_, wait_limit_);
+    if (!status.ok()) return status;
+    if (status = wait_limit_.step(); !status.ok()) return status;
+  }
+}
+
+}  // namespace memlease::internal

@@ -1,0 +1,51 @@
+// Copies of versions between the places of an array: of one number, once for all who ask. What a
+// copy needs, and what is left where its process dies: tests/model/replicas.pml.
+#pragma once
+
+#include <memlease/stream.h>
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "client/arrays/open_array.h"
+#include "client/arrays/places.h"
+#include "client/arrays/wait_limit.h"
+#include "client/slots/slot_writer.h"
+
+namespace memlease::internal {
+
+// Copies what is newer elsewhere to where it is read, on behalf of one call.
+class VersionCopier {
+ public:
+  // `stream`: the reader's, which copies to a GPU; none: the call waits for the copy.
+  VersionCopier(const Places& places, WaitLimit& wait_limit, std::uint64_t interrupt_check,
+                Stream stream)
+      : places_(places),
+        here_(places.here()),
+        home_(places.home()),
+        wait_limit_(wait_limit),
+        interrupt_check_(interrupt_check),
+        stream_(stream) {}
+
+  // Until what was the newest version at the call, or a later one, is here.
+  absl::Status bring(std::uint64_t least);
+
+ private:
+  class Source;
+  absl::Status check() const { return wait_limit_.check_call(); }
+  absl::Status copy_from(OpenArray& from, std::uint64_t newer_than);
+  absl::Status copy(Source& source);
+  absl::Status copy_with_new_number(Source& source);
+  absl::Status begin_new_number(WriteAttempt& write);
+  absl::Status begin_at_once(WriteAttempt& write, std::uint64_t number);
+  absl::Status copy_and_publish(Source& source, const WriteAttempt& write);
+
+  const Places& places_;
+  OpenArray& here_;
+  OpenArray& home_;
+  WaitLimit& wait_limit_;
+  const std::uint64_t interrupt_check_;
+  const Stream stream_;
+};
+
+}  // namespace memlease::internal
