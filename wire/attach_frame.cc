@@ -73,8 +73,9 @@ class Reader {
     const auto raw = take(size);
     return {reinterpret_cast<const char*>(raw.data()), raw.size()};
   }
+  bool empty() const { return in_.empty(); }
   // True if every read was within bounds and nothing is left.
-  bool finished() const { return !failed_ && in_.empty(); }
+  bool finished() const { return !failed_ && empty(); }
 
  private:
   std::span<const std::byte> take(std::size_t size) {
@@ -109,12 +110,16 @@ struct PayloadWriter {
     out.number(f.daemon_pid);
     out.text(f.daemon_version, kMaxVersionTextBytes);
   }
-  void operator()(const FetchFrame& f) { out.number(to_int(f.file)); }
+  void operator()(const FetchFrame& f) {
+    for (const FileId file : f.files) out.number(to_int(file));
+  }
   void operator()(const FileFrame& f) {
-    out.number(to_int(f.file));
-    out.number(static_cast<std::uint32_t>(f.kind));
-    out.number(f.size_bytes);
-    out.number(std::uint8_t{f.writable});
+    for (const FileFrame::File& file : f.files) {
+      out.number(to_int(file.file));
+      out.number(static_cast<std::uint32_t>(file.kind));
+      out.number(file.size_bytes);
+      out.number(std::uint8_t{file.writable});
+    }
   }
   void operator()(const ByeFrame&) {}
   void operator()(const ErrorFrame& f) {
@@ -156,7 +161,20 @@ std::optional<FileId> read_file_id(Reader& in) {
   return FileId{id};
 }
 
-std::optional<Payload> read_file(Reader& in) {
+// What the frame has several of: as many as there are bytes for.
+template <typename F, typename Read>
+std::optional<Payload> read_files(Reader& in, Read read) {
+  F f;
+  f.files.clear();
+  do {
+    auto file = read(in);
+    if (!file) return std::nullopt;
+    f.files.push_back(*file);
+  } while (!in.empty() && f.files.size() < kMaxFetchedFiles);
+  return f;
+}
+
+std::optional<FileFrame::File> read_file(Reader& in) {
   const auto id = read_file_id(in);
   const auto kind = in.number<std::uint32_t>();
   const auto size_bytes = in.number<std::uint64_t>();
@@ -165,7 +183,7 @@ std::optional<Payload> read_file(Reader& in) {
       writable > 1) {
     return std::nullopt;
   }
-  return FileFrame{*id, static_cast<FileKind>(kind), size_bytes, writable == 1};
+  return FileFrame::File{*id, static_cast<FileKind>(kind), size_bytes, writable == 1};
 }
 
 std::optional<Payload> read_error(Reader& in) {
@@ -192,10 +210,9 @@ std::optional<Payload> read_payload(FrameType type, Reader& in) {
     case FrameType::kWelcome:
       return read_welcome(in);
     case FrameType::kFetch:
-      if (const auto id = read_file_id(in)) return FetchFrame{*id};
-      return std::nullopt;
+      return read_files<FetchFrame>(in, read_file_id);
     case FrameType::kFile:
-      return read_file(in);
+      return read_files<FileFrame>(in, read_file);
     case FrameType::kBye:
       return ByeFrame{};
     case FrameType::kError:

@@ -1,7 +1,7 @@
 // Frames of the attach channel: what client and daemon say to each other over attach.sock.
 //
 //   client  HELLO        PROOF          FETCH              BYE
-//   daemon        CHALLENGE   WELCOME        FILE + one fd
+//   daemon        CHALLENGE   WELCOME        FILE + fds
 //
 // Each frame is one SEQPACKET message: a header of kFrameHeaderBytes, then its payload, all
 // little-endian; a text is its length (16 bits) and its bytes. ERROR answers whatever went wrong: a
@@ -76,15 +76,22 @@ struct WelcomeFrame {
   std::string daemon_version;
   friend bool operator==(const WelcomeFrame&, const WelcomeFrame&) = default;
 };
+// 1 to kMaxFetchedFiles. The first one is what is asked for: without it the answer is ERROR. The
+// others come along where they can be had.
 struct FetchFrame {
-  FileId file{1};
+  std::vector<FileId> files{FileId{1}};
   friend bool operator==(const FetchFrame&, const FetchFrame&) = default;
 };
+// Those of a FETCH that are given, in its order; each with a descriptor, in the same order.
 struct FileFrame {
-  FileId file{1};
-  FileKind kind = FileKind::kSegment;
-  std::uint64_t size_bytes = 0;
-  bool writable = false;
+  struct File {
+    FileId file{1};
+    FileKind kind = FileKind::kSegment;
+    std::uint64_t size_bytes = 0;
+    bool writable = false;
+    friend bool operator==(const File&, const File&) = default;
+  };
+  std::vector<File> files = std::vector<File>(1);
   friend bool operator==(const FileFrame&, const FileFrame&) = default;
 };
 struct ByeFrame {

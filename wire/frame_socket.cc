@@ -3,6 +3,7 @@
 #include <sys/uio.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -21,8 +22,8 @@ constexpr std::size_t room_for(Ancillary expected) {
       return CMSG_SPACE(sizeof(ucred));
     case Ancillary::kSenderProcess:
       return CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(sizeof(int));
-    case Ancillary::kOneFd:
-      return CMSG_SPACE(sizeof(int));
+    case Ancillary::kFiles:
+      return CMSG_SPACE(kMaxFetchedFiles * sizeof(int));
   }
   return 0;
 }
@@ -46,34 +47,36 @@ bool take_ancillary(msghdr& message, Ancillary expected, Received& received) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(c) + at, sizeof(int));
       UniqueFd owned(fd);
-      if (expected == Ancillary::kOneFd && !received.fd) {
-        received.fd = std::move(owned);
+      if (expected == Ancillary::kFiles) {
+        received.fds.push_back(std::move(owned));
       } else {
         fits = false;
       }
     }
   }
   if ((message.msg_flags & MSG_CTRUNC) == 0) return fits;
-  received.fd_lost = expected == Ancillary::kOneFd && !received.fd;  // there was room for it
-  return fits && received.fd_lost;
+  // There was room for them.
+  received.fds_lost = expected == Ancillary::kFiles && received.fds.size() < kMaxFetchedFiles;
+  return fits && received.fds_lost;
 }
 
 }  // namespace
 
-int send_frame(int socket, std::span<const std::byte> frame, int fd) {
+int send_frame(int socket, std::span<const std::byte> frame, std::span<const int> fds) {
+  assert(fds.size() <= kMaxFetchedFiles);
   iovec part{const_cast<std::byte*>(frame.data()), frame.size()};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  if (fd >= 0) {
+  alignas(cmsghdr) std::array<char, room_for(Ancillary::kFiles)> control{};
+  if (!fds.empty()) {
     message.msg_control = control.data();
-    message.msg_controllen = control.size();
+    message.msg_controllen = CMSG_SPACE(fds.size_bytes());
     cmsghdr* header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &fd, sizeof(int));
+    header->cmsg_len = CMSG_LEN(fds.size_bytes());
+    std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
   }
   while (::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
     if (errno != EINTR) return errno;
@@ -84,7 +87,9 @@ int send_frame(int socket, std::span<const std::byte> frame, int fd) {
 Received receive_frame(int socket, Ancillary expected) {
   Received received;
   iovec part{received.buffer.data(), received.buffer.size()};
-  alignas(cmsghdr) std::array<char, room_for(Ancillary::kSenderProcess)> control{};
+  constexpr std::size_t kMostRoom =
+      std::max(room_for(Ancillary::kSenderProcess), room_for(Ancillary::kFiles));
+  alignas(cmsghdr) std::array<char, kMostRoom> control{};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;

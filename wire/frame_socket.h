@@ -15,9 +15,9 @@
 
 namespace memlease::wire {
 
-// Sends all or nothing; passes `fd` along unless it is -1. 0 or errno; EAGAIN if the peer has left
-// too much unread. Raises no SIGPIPE.
-int send_frame(int socket, std::span<const std::byte> frame, int fd = -1);
+// Sends all or nothing; passes `fds` along, kMaxFetchedFiles at most. 0 or errno; EAGAIN if the
+// peer has left too much unread. Raises no SIGPIPE.
+int send_frame(int socket, std::span<const std::byte> frame, std::span<const int> fds = {});
 
 struct Received {
   enum class Outcome {
@@ -30,15 +30,15 @@ struct Received {
   std::size_t size_bytes = 0;
   std::optional<ucred> sender;  // as the kernel stamped it; only where SO_PASSCRED is set
   UniqueFd sender_process;      // a pidfd of the same process; only where SO_PASSPIDFD is set
-  UniqueFd fd;
-  bool fd_lost = false;  // one came along, and this process had no number free for it
+  std::vector<UniqueFd> fds;
+  bool fds_lost = false;  // more came along, and this process had no numbers free for them
   std::span<const std::byte> bytes() const { return std::span(buffer).first(size_bytes); }
   // One byte more than a frame may have, so that the parser sees a frame that is too long.
   std::array<std::byte, kMaxFrameBytes + 1> buffer;
 };
 
 // What may come with a frame, beside its bytes.
-enum class Ancillary { kSender, kSenderProcess, kOneFd };
+enum class Ancillary { kSender, kSenderProcess, kFiles };
 
 Received receive_frame(int socket, Ancillary expected);
 

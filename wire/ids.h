@@ -57,6 +57,9 @@ inline constexpr std::size_t kMostDepartures = 256;
 // From the oldest departure without an answer on, so many numbers of departures are in use at most.
 inline constexpr std::uint64_t kDeparturesInDoubt = 4096;
 
+// That a process asks for by one FETCH, and so the descriptors of a message.
+inline constexpr std::size_t kMaxFetchedFiles = 8;
+
 // What a shared file holds; decides how an importer maps it.
 enum class FileKind : std::uint32_t { kSegment = 1, kBoard = 2, kSessionPage = 3 };
 

@@ -22,7 +22,26 @@ bool fits(const Mapping& mapping, RowRef at, std::uint32_t units) {
                           wire::kRowUnitBytes);
 }
 
+// A device's are no files.
+void add_slots(const OpenAnswer& answer, Access access, std::vector<MappingCache::Wanted>& files) {
+  if (!wire::is_host(answer.spec)) return;
+  for (const FileRange& at : answer.slots) files.push_back({at.file, access});
+}
+
 }  // namespace
+
+ArrayPages::Brought ArrayPages::bring(const OpenAnswer& answer) {
+  std::vector<MappingCache::Wanted> files = {{answer.board_record.file}};
+  add_slots(answer, Access::kRead, files);
+  return mappings_.bring(files);
+}
+
+ArrayPages::Brought ArrayPages::bring_to_write(const OpenAnswer& answer, RowRef own, RowRef from) {
+  std::vector<MappingCache::Wanted> files = {{own.file}};
+  if (from.file != wire::FileId{0}) files.push_back({from.file});
+  add_slots(answer, Access::kWrite, files);
+  return mappings_.bring(files);
+}
 
 absl::Status ArrayPages::map_board(const OpenAnswer& answer) {
   const wire::ArraySpec& spec = answer.spec;

@@ -28,6 +28,14 @@ class ArrayPages final : public RowResolver {
   // The cache must outlive this.
   explicit ArrayPages(MappingCache& mappings) : mappings_(mappings) {}
 
+  // What is fetched by one request, and stays mapped for the calls below while this lives.
+  using Brought = absl::StatusOr<std::vector<std::shared_ptr<Mapping>>>;
+  // What it takes to open the array.
+  Brought bring(const OpenAnswer& answer);
+  // What it takes to become its writer: with a row of this process's own, and one to copy from,
+  // unless that one's file is 0.
+  Brought bring_to_write(const OpenAnswer& answer, wire::RowRef own, wire::RowRef from);
+
   // Maps the board. Fetches what this process does not have yet, and so does each call that returns
   // a status or a row. kInternal: the answer does not fit its files.
   absl::Status map_board(const OpenAnswer& answer);

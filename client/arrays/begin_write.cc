@@ -98,7 +98,7 @@ absl::StatusOr<bool> ask_for_ownership(OpenArray& array, WaitLimit& wait_limit, 
   auto answer = control.acquire_writer(array.answer().id, [&] { return wait_limit.check_call(); });
   if (!answer.ok()) return array.named(answer.status());
   crash_point("ownership.asked");
-  auto writer = array.writer(answer->row);
+  auto writer = array.writer(answer->row, answer->from);
   if (!writer.ok()) return writer.status();
   if (answer->state == WriterAnswer::State::kGranted) return true;
   if (answer->state == WriterAnswer::State::kOffered) {

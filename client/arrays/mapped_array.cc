@@ -21,6 +21,8 @@ MappedArray::MappedArray(std::shared_ptr<ArrayOwner> owner, const OpenAnswer& an
       slot_pages_(answer_) {}
 
 absl::Status MappedArray::map_all() {
+  const auto brought = pages_.bring(answer_);
+  if (!brought.ok()) return brought.status();
   if (auto status = pages_.map_board(answer_); !status.ok()) return status;
   if (wire::is_host(spec())) return slot_pages_.map_for_reading(pages_, session_.mappings());
   auto opened = GpuArray::open(answer_, session_, owner_->imports());

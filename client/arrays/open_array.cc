@@ -209,8 +209,10 @@ absl::Status OpenArray::subscribe(InterruptCheck interrupt) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<SlotWriter*> OpenArray::writer(RowRef at) {
+absl::StatusOr<SlotWriter*> OpenArray::writer(RowRef at, RowRef from) {
   if (SlotWriter* known = writing_.slot_writer()) return known;
+  const auto brought = pages_.bring_to_write(answer_, at, from);
+  if (!brought.ok()) return brought.status();
   if (auto status = slot_pages_.map_for_writing(pages_); !status.ok()) return status;
   auto row = pages_.own_row(at, wire::writer_row_units(layout().most));
   if (!row.ok()) return row.status();
@@ -218,6 +220,7 @@ absl::StatusOr<SlotWriter*> OpenArray::writer(RowRef at) {
                                                *reinterpret_cast<wire::WriterRow*>(*row), pages_);
   // The ends of this process's own views look there whether a writer waits.
   pages_.writer_row(at);
+  if (from.file != wire::FileId{0}) pages_.writer_row(from);
   return &made;
 }
 

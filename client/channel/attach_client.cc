@@ -43,6 +43,24 @@ absl::Status forked() {
                     "when they are used.");
 }
 
+// An answer for each file that was asked for; none if the reply is no answer to that.
+std::vector<SharedFile> answers_in(Reply& reply, std::span<const wire::FileId> asked) {
+  const auto* answer = std::get_if<wire::FileFrame>(&reply.frame.payload);
+  if (answer == nullptr || answer->files.front().file != asked.front()) return {};
+  const std::size_t given = answer->files.size();
+  if (reply.fds_lost ? reply.fds.size() >= given : reply.fds.size() != given) return {};
+  std::vector<SharedFile> answers(asked.size());
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < given; ++i, ++at) {
+    const auto& file = answer->files[i];
+    while (at < asked.size() && asked[at] != file.file) ++at;
+    if (at == asked.size()) return {};
+    if (i >= reply.fds.size()) continue;
+    answers[at] = {std::move(reply.fds[i]), file.kind, file.size_bytes, file.writable};
+  }
+  return answers;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AttachClient>> AttachClient::connect(
@@ -74,8 +92,9 @@ AttachClient::AttachClient(std::unique_ptr<AttachSocket> socket, std::string pat
 
 AttachClient::~AttachClient() { AttachClient::goodbye(); }
 
-absl::StatusOr<SharedFile> AttachClient::fetch(wire::FileId file, InterruptCheck interrupt) {
-  wire::expect_no_mutex_held("the fetch of a file from the daemon");
+absl::StatusOr<std::vector<SharedFile>> AttachClient::fetch_all(std::span<const wire::FileId> files,
+                                                                InterruptCheck interrupt) {
+  wire::expect_no_mutex_held("the fetch of files from the daemon");
   // First, since in a forked child another thread of the parent may hold the lock for ever.
   if (socket_->get() < 0) return forked();
   // The check may fork.
@@ -85,7 +104,7 @@ absl::StatusOr<SharedFile> AttachClient::fetch(wire::FileId file, InterruptCheck
   };
   if (auto status = begin_fetch(check); !status.ok()) return status;
   const absl::Cleanup end = [this] { end_fetch(); };
-  return ask(file, check);
+  return ask(files, check);
 }
 
 absl::Status AttachClient::begin_fetch(InterruptCheck interrupt) {
@@ -120,7 +139,8 @@ void AttachClient::end_fetch() {
   idle_.notify_all();
 }
 
-absl::StatusOr<SharedFile> AttachClient::ask(wire::FileId file, InterruptCheck interrupt) {
+absl::StatusOr<std::vector<SharedFile>> AttachClient::ask(std::span<const wire::FileId> files,
+                                                          InterruptCheck interrupt) {
   if (unanswered_) {  // nobody waits for that answer any more
     if (auto other = await_answer(interrupt); !other.ok()) return other.status();
   }
@@ -128,24 +148,24 @@ absl::StatusOr<SharedFile> AttachClient::ask(wire::FileId file, InterruptCheck i
   unanswered_ = true;
   answer_due_ = in(kAnswerTimeout);
   // If this fails, what the daemon said before it closed the connection says more than errno.
-  wire::send_frame(socket_->get(),
-                   wire::encode_frame({request_id, wire::FetchFrame{file}}, welcome_.protocol));
+  const wire::FetchFrame fetch{{files.begin(), files.end()}};
+  wire::send_frame(socket_->get(), wire::encode_frame({request_id, fetch}, welcome_.protocol));
   auto reply = await_answer(interrupt);
   if (!reply.ok()) return reply.status();
   if (const auto* said = std::get_if<wire::ErrorFrame>(&reply->frame.payload)) {
     return wire::to_status(*said);
   }
-  if (reply->fd_lost) {
+  if (reply->fds_lost && reply->fds.empty()) {
     return make_error(ErrorCode::kOutOfMemory,
                       "this process has no file descriptor free for what the daemon passes to it",
                       "Close files, or " + wire::raise_descriptor_limit() + ".");
   }
-  const auto* answer = std::get_if<wire::FileFrame>(&reply->frame.payload);
-  if (answer == nullptr || answer->file != file || !reply->fd) {
-    return lost(fmt::format("it answered FETCH of file {} by another {}", to_int(file),
+  auto answers = answers_in(*reply, files);
+  if (answers.empty()) {
+    return lost(fmt::format("it answered FETCH of file {} by another {}", to_int(files.front()),
                             wire::name_of(wire::type_of(reply->frame))));
   }
-  return SharedFile{std::move(reply->fd), answer->kind, answer->size_bytes, answer->writable};
+  return answers;
 }
 
 absl::StatusOr<Reply> AttachClient::await_answer(InterruptCheck interrupt) {
@@ -199,7 +219,7 @@ bool AttachClient::alive() {
   if (ready < 0 || entry.revents != POLLIN || socket_->closed_by_program()) return false;
   const wire::MutexLock lock(mutex_);
   if (!fetching_ && unanswered_) {
-    const auto late = wire::receive_frame(entry.fd, wire::Ancillary::kOneFd);
+    const auto late = wire::receive_frame(entry.fd, wire::Ancillary::kFiles);
     unanswered_ = late.outcome == wire::Received::Outcome::kNothing;
   }
   return true;

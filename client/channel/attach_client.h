@@ -5,9 +5,11 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -48,10 +50,10 @@ class AttachClient : public FileSource {
 
   // FileSource. After a failure of the connection itself the connection is over: DaemonLost, or
   // what the daemon said last; then DaemonLost for ever. Closed after goodbye(). An answer may take
-  // 10 s. One that nobody waits for any more is thrown away by the next fetch() or alive(); until
+  // 10 s. One that nobody waits for any more is thrown away by the next fetch or alive(); until
   // then this process is one of the few of its user that the daemon lets leave an answer unread.
-  absl::StatusOr<SharedFile> fetch(wire::FileId file,
-                                   InterruptCheck interrupt = kNoInterrupts) override;
+  absl::StatusOr<std::vector<SharedFile>> fetch_all(std::span<const wire::FileId> files,
+                                                    InterruptCheck interrupt) override;
   bool alive() override;
   bool watch_end() override { return end_watch_.watch(); }
   bool closed_by_program() override { return socket_->closed_by_program(); }
@@ -67,7 +69,8 @@ class AttachClient : public FileSource {
   // Sets fetching_ for this thread once no other fetches; or why it cannot.
   absl::Status begin_fetch(InterruptCheck interrupt) ABSL_LOCKS_EXCLUDED(mutex_);
   void end_fetch() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<SharedFile> ask(wire::FileId file, InterruptCheck interrupt);
+  absl::StatusOr<std::vector<SharedFile>> ask(std::span<const wire::FileId> files,
+                                              InterruptCheck interrupt);
   // The answer to the last request, whoever has sent it.
   absl::StatusOr<Reply> await_answer(InterruptCheck interrupt);
   absl::Status lost(std::string_view reason) ABSL_LOCKS_EXCLUDED(mutex_);

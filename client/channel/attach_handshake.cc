@@ -86,18 +86,19 @@ absl::StatusOr<wire::WelcomeFrame> shake_hands(int socket, const std::string& pa
 
 absl::StatusOr<Reply> await_reply(int socket, Deadline deadline, InterruptCheck interrupt) {
   while (true) {
-    auto received = wire::receive_frame(socket, wire::Ancillary::kOneFd);
+    auto received = wire::receive_frame(socket, wire::Ancillary::kFiles);
     switch (received.outcome) {
       case wire::Received::Outcome::kFrame: {
         const std::uint16_t protocol = wire::protocol_of(received.bytes());
         auto frame = wire::parse_frame(received.bytes(), protocol);
         if (!frame.ok()) return frame.status();
-        return Reply{*std::move(frame), protocol, std::move(received.fd), received.fd_lost};
+        return Reply{*std::move(frame), protocol, std::move(received.fds), received.fds_lost};
       }
       case wire::Received::Outcome::kMisfit:
         return make_error(ErrorCode::kInvalidArgument,
-                          "a message on the attach channel was too long, or carried several file "
-                          "descriptors",
+                          fmt::format("a message on the attach channel was too long, or carried "
+                                      "more than {} file descriptors",
+                                      wire::kMaxFetchedFiles),
                           "Only memleased speaks on attach.sock.");
       case wire::Received::Outcome::kEnd:
         return make_error(ErrorCode::kDaemonLost, "the daemon closed the connection");

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/session/interrupt.h"
@@ -22,8 +23,8 @@ absl::StatusOr<wire::WelcomeFrame> shake_hands(int socket, const std::string& pa
 struct Reply {
   wire::Frame frame;
   std::uint16_t protocol = 0;  // that it is written in
-  wire::UniqueFd fd;
-  bool fd_lost = false;  // as of wire::Received
+  std::vector<wire::UniqueFd> fds;
+  bool fds_lost = false;  // as of wire::Received
 };
 // The daemon's next frame, an ERROR among them. DaemonLost at the connection's end, Timeout at the
 // deadline, InvalidArgument or VersionSkew for what is no frame, or what `interrupt` says.

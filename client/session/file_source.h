@@ -4,6 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/session/interrupt.h"
@@ -22,11 +25,19 @@ struct SharedFile {
 class FileSource {
  public:
   virtual ~FileSource() = default;
-  // Asks the daemon. Thread-safe; one request is under way at a time. Errors: NotFound, Denied,
-  // DaemonLost; Timeout if it does not answer, OutOfMemory if this process has no descriptor free,
-  // or what `interrupt` says, and all of these may be asked again later; Busy where the interrupt
-  // check of a fetch itself needs a file.
-  virtual absl::StatusOr<SharedFile> fetch(wire::FileId file, InterruptCheck interrupt) = 0;
+  // Asks the daemon for 1 to wire::kMaxFetchedFiles files by one request: for the first, and for
+  // others that come along where they can be had. As many answers as `files`; the first one has a
+  // descriptor, and so have the others that have come. Thread-safe; one request is under way at a
+  // time. Errors, for the first: NotFound, Denied, DaemonLost; Timeout if it does not answer,
+  // OutOfMemory if this process has no descriptor free, or what `interrupt` says, and all of these
+  // may be asked again later; Busy where the interrupt check of a fetch itself needs a file.
+  virtual absl::StatusOr<std::vector<SharedFile>> fetch_all(std::span<const wire::FileId> files,
+                                                            InterruptCheck interrupt) = 0;
+  absl::StatusOr<SharedFile> fetch(wire::FileId file, InterruptCheck interrupt = kNoInterrupts) {
+    auto fetched = fetch_all({&file, 1}, interrupt);
+    if (!fetched.ok()) return fetched.status();
+    return std::move(fetched->front());
+  }
   // False once the daemon has gone. One poll(2), no message.
   virtual bool alive() = 0;
   // For some seconds from now on the waits of this process are told (client/session/wait_news.h)

@@ -5,6 +5,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -15,7 +16,9 @@
 namespace memlease::internal {
 
 using wire::ErrorCode;
+using wire::FileId;
 using wire::FileKind;
+using wire::kMaxFetchedFiles;
 
 namespace {
 
@@ -107,25 +110,58 @@ std::shared_ptr<Mapping> MappingCache::publish(Key key, std::shared_ptr<Mapping>
   return mapped;
 }
 
+absl::StatusOr<std::shared_ptr<Mapping>> MappingCache::map(const Wanted& wanted,
+                                                           SharedFile shared) {
+  if (wanted.access == Access::kWrite && !shared.writable) {
+    return wire::make_error(ErrorCode::kDenied,
+                            fmt::format("shared file {} may be read but not written by this "
+                                        "process",
+                                        to_int(wanted.file)),
+                            "Its owner must create the array with a mode such as 0660.");
+  }
+  if (shared.kind == FileKind::kSegment && wanted.access == Access::kRead) shared.writable = false;
+  auto mapped = Mapping::map(std::move(shared), windows_);
+  if (!mapped.ok()) return mapped.status();
+  return publish(key_of(wanted), *std::move(mapped));
+}
+
+absl::StatusOr<std::vector<std::shared_ptr<Mapping>>> MappingCache::bring(
+    std::span<const Wanted> files, InterruptCheck interrupt) {
+  std::vector<std::shared_ptr<Mapping>> mappings;
+  std::vector<Wanted> missing;
+  std::vector<FileId> asked;
+  for (const Wanted& wanted : files) {
+    if (auto known = find(key_of(wanted))) {
+      mappings.push_back(std::move(known));
+    } else if (asked.size() < kMaxFetchedFiles &&
+               std::ranges::find(asked, wanted.file) == asked.end()) {
+      missing.push_back(wanted);
+      asked.push_back(wanted.file);
+    }
+  }
+  if (asked.empty()) return mappings;
+  auto fetched = source_.fetch_all(asked, interrupt);
+  if (!fetched.ok()) return fetched.status();
+  for (std::size_t i = 0; i < missing.size(); ++i) {
+    SharedFile& shared = (*fetched)[i];
+    if (!shared.fd) continue;
+    auto mapped = map(missing[i], std::move(shared));
+    if (mapped.ok()) mappings.push_back(*std::move(mapped));
+  }
+  return mappings;
+}
+
 absl::StatusOr<std::shared_ptr<Mapping>> MappingCache::get(wire::FileId file, FileKind kind,
                                                            InterruptCheck interrupt,
                                                            Access access) {
-  const Key key = Key{to_int(file)} * 2 + (access == Access::kWrite ? 1 : 0);
-  std::shared_ptr<Mapping> mapping = find(key);
+  const Wanted wanted{file, access};
+  std::shared_ptr<Mapping> mapping = find(key_of(wanted));
   if (mapping == nullptr) {
     auto shared = source_.fetch(file, interrupt);
     if (!shared.ok()) return shared.status();
-    if (access == Access::kWrite && !shared->writable) {
-      return wire::make_error(ErrorCode::kDenied,
-                              fmt::format("shared file {} may be read but not written by this "
-                                          "process",
-                                          to_int(file)),
-                              "Its owner must create the array with a mode such as 0660.");
-    }
-    if (kind == FileKind::kSegment && access == Access::kRead) shared->writable = false;
-    auto mapped = Mapping::map(*std::move(shared), windows_);
+    auto mapped = map(wanted, *std::move(shared));
     if (!mapped.ok()) return mapped.status();
-    mapping = publish(key, *mapped);
+    mapping = *std::move(mapped);
   }
   if (mapping->kind() != kind) {
     return wire::defect(fmt::format("shared file {} is of kind {}, not {}", to_int(file),

@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <unordered_map>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/session/file_source.h"
@@ -63,11 +65,25 @@ class MappingCache {
                                                InterruptCheck interrupt = kNoInterrupts,
                                                Access access = Access::kRead);
 
+  struct Wanted {
+    wire::FileId file{0};
+    Access access = Access::kRead;
+  };
+  // What get() would ask the daemon for one by one, by one request, and wire::kMaxFetchedFiles at
+  // most: get() finds the files while the caller keeps what this returns. Those that are not to be
+  // had, but for the first, are left out: get() says why.
+  absl::StatusOr<std::vector<std::shared_ptr<Mapping>>> bring(
+      std::span<const Wanted> files, InterruptCheck interrupt = kNoInterrupts);
+
  private:
   // A file with an access.
   using Key = std::uint64_t;
+  static Key key_of(const Wanted& wanted) {
+    return Key{to_int(wanted.file)} * 2 + (wanted.access == Access::kWrite ? 1 : 0);
+  }
   std::shared_ptr<Mapping> find(Key key);
   std::shared_ptr<Mapping> publish(Key key, std::shared_ptr<Mapping> mapped);
+  absl::StatusOr<std::shared_ptr<Mapping>> map(const Wanted& wanted, SharedFile shared);
 
   FileSource& source_;
   const std::shared_ptr<PeerWindows> windows_;

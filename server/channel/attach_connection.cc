@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "fmt/format.h"
 #include "wire/error.h"
@@ -170,7 +171,7 @@ bool AttachConnection::handle(const wire::Received& received) {
       break;
     case State::kServing:
       if (const auto* fetch = std::get_if<wire::FetchFrame>(&payload)) {
-        return on_fetch(frame->request_id, fetch->file);
+        return on_fetch(frame->request_id, *fetch);
       }
       said_goodbye_ = std::holds_alternative<wire::ByeFrame>(payload);
       if (said_goodbye_) return false;
@@ -218,17 +219,28 @@ bool AttachConnection::on_proof(const wire::ProofFrame& proof) {
   return answer(0, welcome);
 }
 
-bool AttachConnection::on_fetch(std::uint32_t request_id, wire::FileId file) {
+bool AttachConnection::on_fetch(std::uint32_t request_id, const wire::FetchFrame& fetch) {
   expect_reading();
-  const auto grant = host_->fetch_file(*session_, file);
-  if (!grant.ok()) return answer(request_id, wire::to_error_frame(grant.status()));
-  return answer(request_id, wire::FileFrame{file, grant->kind, grant->size_bytes, grant->writable},
-                grant->fd.get());
+  wire::FileFrame given{{}};
+  std::vector<FileGrant> grants;
+  std::vector<int> fds;
+  for (const wire::FileId file : fetch.files) {
+    auto grant = host_->fetch_file(*session_, file);
+    if (!grant.ok()) {
+      if (grants.empty()) return answer(request_id, wire::to_error_frame(grant.status()));
+      continue;
+    }
+    given.files.push_back({file, grant->kind, grant->size_bytes, grant->writable});
+    fds.push_back(grant->fd.get());
+    grants.push_back(*std::move(grant));
+  }
+  return answer(request_id, given, fds);
 }
 
-bool AttachConnection::answer(std::uint32_t request_id, const wire::Payload& payload, int fd) {
+bool AttachConnection::answer(std::uint32_t request_id, const wire::Payload& payload,
+                              std::span<const int> fds) {
   const int error =
-      wire::send_frame(socket_.get(), wire::encode_frame({request_id, payload}, protocol_), fd);
+      wire::send_frame(socket_.get(), wire::encode_frame({request_id, payload}, protocol_), fds);
   if (error == 0) return true;
   if (error == ETOOMANYREFS) {
     return answer(request_id,

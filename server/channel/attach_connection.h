@@ -13,11 +13,11 @@
 // forked child that uses the socket is not found out. It gains nothing that its parent could not
 // give it, and the client library closes the socket in a child.
 //
-// Then files are fetched, one at a time: while an answer lies unread the client's next frame waits
-// in the socket. Descriptors in flight count against the daemon's uid, so that one client could
-// otherwise stop all others: of the clients that leave an answer unread a few of each uid are let
-// be, as an honest one is stopped, or has given the call up and reads the answer at its next one,
-// and the others are cut.
+// Then files are fetched, by one request at a time: while an answer lies unread the client's next
+// frame waits in the socket. Descriptors in flight count against the daemon's uid, so that one
+// client could otherwise stop all others: of the clients that leave an answer unread a few of each
+// uid are let be, as an honest one is stopped, or has given the call up and reads the answer at its
+// next one, and the others are cut.
 #pragma once
 
 #include <sys/types.h>
@@ -26,6 +26,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "absl/status/status.h"
@@ -83,8 +84,9 @@ class AttachConnection {
   bool handle(const wire::Received& received);
   bool on_hello(const wire::HelloFrame& hello);
   bool on_proof(const wire::ProofFrame& proof);
-  bool on_fetch(std::uint32_t request_id, wire::FileId file);
-  bool answer(std::uint32_t request_id, const wire::Payload& payload, int fd = -1);
+  bool on_fetch(std::uint32_t request_id, const wire::FetchFrame& fetch);
+  bool answer(std::uint32_t request_id, const wire::Payload& payload,
+              std::span<const int> fds = {});
   bool on_unread_deadline();
 
   void end_unless(bool goes_on);

@@ -170,13 +170,14 @@ bool RawClient::send(const wire::Payload& payload, std::uint32_t request_id) {
 }
 
 bool RawClient::send_bytes(std::span<const std::byte> bytes, int fd) {
-  return wire::send_frame(socket_.get(), bytes, fd) == 0;
+  const auto fds = fd < 0 ? std::span<const int>() : std::span<const int>(&fd, 1);
+  return wire::send_frame(socket_.get(), bytes, fds) == 0;
 }
 
 std::optional<wire::Frame> RawClient::receive() {
   while (!readable(socket_.get(), -1)) {
   }
-  const auto received = wire::receive_frame(socket_.get(), wire::Ancillary::kOneFd);
+  const auto received = wire::receive_frame(socket_.get(), wire::Ancillary::kFiles);
   if (received.outcome != wire::Received::Outcome::kFrame) return std::nullopt;
   auto frame = wire::parse_frame(received.bytes());
   if (!frame.ok()) return std::nullopt;

@@ -85,6 +85,33 @@ TEST_P(Attach, GivesTheClientItsSessionAndItsFiles) {
   EXPECT_THAT(log, ElementsAre());
 }
 
+// By one answer; those that are not to be had are left out, unless it is the first.
+TEST_P(Attach, GivesSeveralFilesAtOnce) {
+  for (std::uint32_t file = 1; file <= 8; ++file) host.files[file] = std::string(file, 'x');
+  host.files.erase(3);
+  serve();
+  Child child([&] {
+    return attached(directory, [&](AttachClient& client) -> std::string {
+      const FileId all[] = {FileId{8}, FileId{7}, FileId{6}, FileId{5},
+                            FileId{4}, FileId{3}, FileId{2}, FileId{1}};
+      const auto files = client.fetch_all(all, internal::kNoInterrupts);
+      if (!files.ok()) return say(files.status());
+      std::string said;
+      for (const auto& file : *files) {
+        char bytes[10];
+        const ssize_t there = file.fd ? ::pread(file.fd.get(), bytes, sizeof(bytes), 0) : -1;
+        if (there >= 0 && file.size_bytes != static_cast<std::uint64_t>(there)) said += "not ";
+        said += std::to_string(there) + (file.writable ? "w " : "r ");
+      }
+      const FileId none_first[] = {FileId{3}, FileId{8}};
+      const auto none = client.fetch_all(none_first, internal::kNoInterrupts);
+      return said + std::string(wire::name_of(wire::code_of(none.status())));
+    });
+  });
+  EXPECT_EQ(finish(child), "8w 7r 6w 5r 4w -1r 2w 1r NotFound");
+  EXPECT_THAT(log, ElementsAre());
+}
+
 TEST_P(Attach, AttestsPidUserAndGroups) {
   serve();
   Child child([&]() -> std::string {

@@ -5,10 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
 #include "client/channel/attach_client.h"
+#include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "tests/channel/attach_fixture.h"
 #include "tests/support/readable.h"
@@ -27,6 +29,7 @@ using wire::FileId;
 
 // What a scripted daemon sends for the client's first, second, ... frame; then it waits for the
 // end.
+constexpr int kMost = wire::kMaxFetchedFiles;
 struct Answer {
   wire::Payload payload;
   int fds = 0;
@@ -66,7 +69,7 @@ class AttachClientTest : public AttachFixture {
     const wire::UniqueFd client(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     const auto await = [&] {
       readable(client.get(), -1);
-      return wire::receive_frame(client.get(), wire::Ancillary::kOneFd).outcome ==
+      return wire::receive_frame(client.get(), wire::Ancillary::kFiles).outcome ==
              wire::Received::Outcome::kFrame;
     };
     for (const auto& answers : script) {
@@ -80,11 +83,12 @@ class AttachClientTest : public AttachFixture {
     const std::uint32_t request_id =
         std::holds_alternative<wire::FileFrame>(answer.payload) ? 1 : 0;
     auto bytes = wire::encode_frame({request_id, answer.payload});
-    if (answer.fds < 2) {
-      wire::send_frame(socket, bytes, answer.fds == 1 ? STDERR_FILENO : -1);
+    if (answer.fds <= kMost) {
+      const std::vector<int> fds(static_cast<std::size_t>(answer.fds), STDERR_FILENO);
+      wire::send_frame(socket, bytes, fds);
       return;
     }
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control{};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE((kMost + 1) * sizeof(int))> control{};
     iovec part{bytes.data(), bytes.size()};
     msghdr message{};
     message.msg_iov = &part;
@@ -94,16 +98,17 @@ class AttachClientTest : public AttachFixture {
     cmsghdr* const header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(2 * sizeof(int));
-    const int two[2] = {STDOUT_FILENO, STDERR_FILENO};
-    std::memcpy(CMSG_DATA(header), two, sizeof(two));
+    header->cmsg_len = CMSG_LEN((kMost + 1) * sizeof(int));
+    int too_many[kMost + 1];
+    std::ranges::fill(too_many, STDERR_FILENO);
+    std::memcpy(CMSG_DATA(header), too_many, sizeof(too_many));
     ::sendmsg(socket, &message, 0);
   }
 };
 
 const Answer kChallenge{wire::ChallengeFrame{}};
 const Answer kWelcome{wire::WelcomeFrame{}};
-const Answer kFile{wire::FileFrame{FileId{8}, wire::FileKind::kSegment, 1, true}, 1};
+const Answer kFile{wire::FileFrame{{{FileId{8}, wire::FileKind::kSegment, 1, true}}}, 1};
 
 TEST_F(AttachClientTest, SaysWhereNobodyListens) {
   EXPECT_THAT(say(AttachClient::connect(directory).status()),
@@ -158,17 +163,21 @@ TEST_F(AttachClientTest, SaysHowTheHandshakeFailed) {
   EXPECT_THAT(outcome({{kWelcome}}), HasSubstr("sent WELCOME where CHALLENGE was due"));
   EXPECT_THAT(outcome({{kChallenge}, {kChallenge}}),
               HasSubstr("sent CHALLENGE where WELCOME was due"));
-  EXPECT_THAT(outcome({{{wire::FetchFrame{FileId{0}}}}}), HasSubstr("malformed attach frame"));
+  EXPECT_THAT(outcome({{{wire::FetchFrame{{FileId{0}}}}}}), HasSubstr("malformed attach frame"));
 }
 
 TEST_F(AttachClientTest, EndsTheConnectionOverAnAnswerThatIsNotTheFile) {
   const auto fetch = [this](std::vector<Answer> answers) {
     return outcome({{kChallenge}, {kWelcome}, std::move(answers)});
   };
-  const Answer other{wire::FileFrame{FileId{7}, wire::FileKind::kSegment, 1, true}, 1};
-  auto bare = kFile, twice = kFile;
+  const Answer other{wire::FileFrame{{{FileId{7}, wire::FileKind::kSegment, 1, true}}}, 1};
+  const Answer unasked{wire::FileFrame{{{FileId{8}, wire::FileKind::kSegment, 1, true},
+                                        {FileId{9}, wire::FileKind::kSegment, 1, true}}},
+                       2};
+  auto bare = kFile, twice = kFile, swamped = kFile;
   bare.fds = 0;
   twice.fds = 2;
+  swamped.fds = kMost + 1;
   const auto is_lost = [](const std::string& why) {
     return AllOf(StartsWith("DaemonLost: the session with the daemon at "), HasSubstr(why),
                  ::testing::Not(HasSubstr("; alive")));
@@ -176,9 +185,11 @@ TEST_F(AttachClientTest, EndsTheConnectionOverAnAnswerThatIsNotTheFile) {
   EXPECT_THAT(fetch({}), is_lost("closed the connection"));
   EXPECT_THAT(fetch({other}), is_lost("answered FETCH of file 8 by another FILE"));
   EXPECT_THAT(fetch({bare}), is_lost("answered FETCH of file 8 by another FILE"));
-  EXPECT_THAT(fetch({twice}), is_lost("carried several file descriptors"));
+  EXPECT_THAT(fetch({twice}), is_lost("answered FETCH of file 8 by another FILE"));
+  EXPECT_THAT(fetch({unasked}), is_lost("answered FETCH of file 8 by another FILE"));
+  EXPECT_THAT(fetch({swamped}), is_lost("carried more than 8 file descriptors"));
   EXPECT_THAT(fetch({kWelcome}), is_lost("by another WELCOME"));
-  EXPECT_THAT(fetch({{wire::FetchFrame{FileId{0}}}}), is_lost("malformed"));
+  EXPECT_THAT(fetch({{wire::FetchFrame{{FileId{0}}}}}), is_lost("malformed"));
 }
 
 // The descriptor arrives when this process has no free number: a later one may find one.
@@ -198,6 +209,32 @@ TEST_F(AttachClientTest, GoesOnAfterItsOwnLimitOfOpenFilesWasReached) {
   });
   EXPECT_THAT(finish(child), AllOf(StartsWith("OutOfMemory"), HasSubstr("no file descriptor free"),
                                    HasSubstr(" then given")));
+}
+
+// The others are left out, as those that the daemon does not have.
+TEST_F(AttachClientTest, TakesAsManyFilesAsItHasDescriptorsFreeFor) {
+  host.files = {{7, "board"}, {8, "extent"}, {9, "page"}};
+  serve();
+  Child child([&]() -> std::string {
+    const auto client = AttachClient::connect(directory);
+    if (!client.ok()) return say(client.status());
+    rlimit before{};
+    ::getrlimit(RLIMIT_NOFILE, &before);
+    const int next = ::dup(STDERR_FILENO);
+    ::close(next);
+    const rlimit two{static_cast<rlim_t>(next) + 2, before.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &two);
+    const FileId files[] = {FileId{8}, FileId{7}, FileId{9}};
+    const auto fetched = (*client)->fetch_all(files, internal::kNoInterrupts);
+    ::setrlimit(RLIMIT_NOFILE, &before);
+    if (!fetched.ok()) return say(fetched.status());
+    std::string sizes;
+    for (const auto& file : *fetched) {
+      sizes += fmt::format("{} {}, ", file.fd ? "given" : "left out", file.size_bytes);
+    }
+    return sizes + ((*client)->fetch(FileId{9}).ok() ? "then given" : "then refused");
+  });
+  EXPECT_EQ(finish(child), "given 6, given 5, left out 0, then given");
 }
 
 TEST_F(AttachClientTest, KnowsAtOnceThatTheDaemonWasKilled) {

@@ -34,7 +34,7 @@ std::vector<BadMessage> bad_messages() {
   trailing.push_back({});
   auto unknown = bytes_of(wire::ByeFrame{});
   unknown[6] = std::byte{99};
-  auto foreign = bytes_of(wire::FetchFrame{FileId{1}});
+  auto foreign = bytes_of(wire::FetchFrame{{FileId{1}}});
   foreign[4] = std::byte{7};
   return {
       {"empty", {}},
@@ -48,7 +48,7 @@ std::vector<BadMessage> bad_messages() {
       {"another version", foreign, ErrorCode::kVersionSkew},
       {"a frame of the daemon", bytes_of(wire::ChallengeFrame{})},
       {"an error", bytes_of(wire::ErrorFrame{})},
-      {"file 0", bytes_of(wire::FetchFrame{FileId{0}})},
+      {"file 0", bytes_of(wire::FetchFrame{{FileId{0}}})},
   };
 }
 
@@ -120,7 +120,7 @@ TEST_P(AttachFrames, TakesNoDescriptors) {
     Child child([&]() -> std::string {
       RawClient client(directory);
       if (attach_first && !client.attach()) return "cannot attach";
-      client.send_bytes(bytes_of(wire::FetchFrame{FileId{7}}), client.fd());
+      client.send_bytes(bytes_of(wire::FetchFrame{{FileId{7}}}), client.fd());
       return client.expect_end_by(ErrorCode::kInvalidArgument);
     });
     EXPECT_EQ(finish(child), "");

@@ -120,7 +120,7 @@ TEST_P(AttachLimits, CutsAClientThatDoesNotReadWhereTooManyDoNot) {
       [&]() -> std::string {
         RawClient client(directory);
         if (!client.attach()) return "cannot attach";
-        for (std::uint32_t i = 0; i < 100; ++i) client.send(wire::FetchFrame{FileId{8}}, i);
+        for (std::uint32_t i = 0; i < 100; ++i) client.send(wire::FetchFrame{{FileId{8}}}, i);
         gate.wait();
         const auto file = client.receive();
         if (!file || !std::holds_alternative<wire::FileFrame>(file->payload)) return "no file";
@@ -144,11 +144,11 @@ TEST_P(AttachLimits, LetsAFewLateClientsOfAUserBe) {
   const auto be_late = [&](Gate& gate) -> std::string {
     RawClient client(directory);
     if (!client.attach()) return "cannot attach";
-    client.send(wire::FetchFrame{FileId{8}}, 1);
+    client.send(wire::FetchFrame{{FileId{8}}}, 1);
     gate.wait();
     const auto file = client.receive();
     if (!file || !std::holds_alternative<wire::FileFrame>(file->payload)) return "no file";
-    client.send(wire::FetchFrame{FileId{8}}, 2);
+    client.send(wire::FetchFrame{{FileId{8}}}, 2);
     return client.receive() ? "" : "cut";
   };
   Gate gate, other_gate, next_gate;
@@ -182,7 +182,7 @@ TEST_P(AttachLimits, AnswersOneFetchAtATimeToAClientThatSendsAhead) {
       [&]() -> std::string {
         RawClient client(directory);
         if (!client.attach()) return "cannot attach";
-        for (std::uint32_t i = 0; i < 50; ++i) client.send(wire::FetchFrame{FileId{8}}, i);
+        for (std::uint32_t i = 0; i < 50; ++i) client.send(wire::FetchFrame{{FileId{8}}}, i);
         gate.wait();
         for (std::uint32_t i = 0; i < 50; ++i) {
           const auto file = client.receive();

@@ -71,7 +71,7 @@ class Greeter {
   }
   static bool await_frame(int client) {
     readable(client, -1);
-    return wire::receive_frame(client, wire::Ancillary::kOneFd).outcome ==
+    return wire::receive_frame(client, wire::Ancillary::kFiles).outcome ==
            wire::Received::Outcome::kFrame;
   }
 

@@ -164,6 +164,7 @@ def test_sizes_are_what_the_page_says(laid_out):
 FRAME_H = (ROOT / "wire/attach_frame.h").read_text()
 FRAME_CC = (ROOT / "wire/attach_frame.cc").read_text()
 PROTOCOL_H = (ROOT / "wire/protocol.h").read_text()
+IDS_H = (ROOT / "wire/ids.h").read_text()
 NUMBERS = {
     "std::uint8_t": "u8",
     "std::uint16_t": "u16",
@@ -179,13 +180,17 @@ def constant(name, text=FRAME_H):
 
 
 def payload_of(frame):
-    """Return 'file u32, kind u32', as the code writes it."""
+    """Return 'code u32, message text', as the code writes it."""
     body = re.search(rf"struct {frame} \{{(.*?)\n\}};", FRAME_H, re.S)[1]
-    types = {name: kind for kind, name in re.findall(r"^  ([\w:]+) (\w+)[ {;]", body, re.M)}
+    types = {name: kind for kind, name in re.findall(r"^ +([\w:]+) (\w+)[ {;]", body, re.M)}
     writes = re.search(rf"operator\(\)\(const {frame}&[^)]*\) \{{(.*?)\}}\n", FRAME_CC, re.S)[1]
+    several = re.search(r"for \(const (\w+)(?:::\w+)?&? file : f\.files\)", writes)
+    if several:
+        types.setdefault("file", several[1])
     fields = []
     for how, what in re.findall(r"out\.(\w+)\((.*)\);", writes):
-        name = re.search(r"\bf\.(\w+)", what)[1]
+        found = re.search(r"\b(?:f|file)\.(\w+)|\((file)\)", what)
+        name = found[1] or found[2]
         cast = re.search(r"std::uint\d+_t", what)
         if how == "text":
             fields.append(f"{name} text")
@@ -194,7 +199,8 @@ def payload_of(frame):
             fields.append(f"{name} {size} bytes")
         else:
             fields.append(f"{name} {NUMBERS[cast[0] if cast else types[name]]}")
-    return ", ".join(fields)
+    most = constant("kMaxFetchedFiles", IDS_H)
+    return (f"1 to {most} times: " if several else "") + ", ".join(fields)
 
 
 def test_frames_have_the_payloads_that_the_page_says():

@@ -10,6 +10,9 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <set>
+#include <span>
+#include <vector>
 
 #include "client/session/file_source.h"
 #include "tests/support/gates.h"
@@ -21,22 +24,19 @@ class FakeFiles : public internal::FileSource {
  public:
   static constexpr std::uint64_t kSizeBytes = 4096;
 
-  absl::StatusOr<internal::SharedFile> fetch(wire::FileId file,
-                                             internal::InterruptCheck /*interrupt*/) override {
+  absl::StatusOr<std::vector<internal::SharedFile>> fetch_all(
+      std::span<const wire::FileId> files, internal::InterruptCheck /*interrupt*/) override {
     gates.pass("fetch");
     ++fetches;
-    if (refuses) return wire::make_error(wire::ErrorCode::kNotFound, "there is no such file");
+    std::vector<internal::SharedFile> answers;
     const std::lock_guard lock(mutex_);
-    wire::UniqueFd& known = files_[wire::to_int(file)];
-    if (!known) {
-      known.reset(::memfd_create("memlease-fake-file", MFD_CLOEXEC));
-      if (::ftruncate(known.get(), kSizeBytes) != 0) {
-        return wire::errno_error(wire::ErrorCode::kInternal, "ftruncate", errno);
-      }
+    for (const wire::FileId file : files) {
+      answers.emplace_back();
+      if (refuses || missing.contains(wire::to_int(file))) continue;
+      answers.back() = get(wire::to_int(file));
     }
-    const auto other = kinds.find(wire::to_int(file));
-    return internal::SharedFile{wire::UniqueFd(::dup(known.get())),
-                                other == kinds.end() ? kind : other->second, kSizeBytes, writable};
+    if (answers.front().fd) return answers;
+    return wire::make_error(wire::ErrorCode::kNotFound, "there is no such file");
   }
   bool alive() override {
     ++looks;
@@ -51,14 +51,26 @@ class FakeFiles : public internal::FileSource {
   std::atomic<bool> closed{false};
   std::atomic<bool> watched{false};
   std::atomic<bool> refuses{false};
-  std::atomic<int> fetches{0};
+  std::atomic<int> fetches{0};  // however many files each asked for
   std::atomic<int> looks{0};
   std::atomic<int> goodbyes{0};
   wire::FileKind kind = wire::FileKind::kSegment;  // of every file but these
   std::map<std::uint32_t, wire::FileKind> kinds;
+  std::set<std::uint32_t> missing;
   bool writable = true;  // of every file
 
  private:
+  internal::SharedFile get(std::uint32_t file) {
+    wire::UniqueFd& known = files_[file];
+    if (!known) {
+      known.reset(::memfd_create("memlease-fake-file", MFD_CLOEXEC));
+      if (::ftruncate(known.get(), kSizeBytes) != 0) return {};
+    }
+    const auto other = kinds.find(file);
+    return {wire::UniqueFd(::dup(known.get())), other == kinds.end() ? kind : other->second,
+            kSizeBytes, writable};
+  }
+
   std::mutex mutex_;  // guards what follows
   std::map<std::uint32_t, wire::UniqueFd> files_;
 };

@@ -279,14 +279,18 @@ class LocalDaemon::Files : public internal::FileSource {
     --daemon_.files_;
     daemon_.files_changed_.notify_all();  // under the lock: the daemon may end after it
   }
-  absl::StatusOr<internal::SharedFile> fetch(wire::FileId file,
-                                             internal::InterruptCheck /*interrupt*/) override {
+  absl::StatusOr<std::vector<internal::SharedFile>> fetch_all(
+      std::span<const wire::FileId> files, internal::InterruptCheck /*interrupt*/) override {
     daemon_.gates.pass("fetch");
+    std::vector<internal::SharedFile> answers(files.size());
     const std::lock_guard lock(daemon_.mutex_);
-    auto grant = daemon_.broker_.fetch_file(session_, file);
-    if (!grant.ok()) return grant.status();
-    return internal::SharedFile{std::move(grant->fd), grant->kind, grant->size_bytes,
-                                grant->writable};
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      auto grant = daemon_.broker_.fetch_file(session_, files[i]);
+      if (!grant.ok() && i == 0) return grant.status();
+      if (!grant.ok()) continue;
+      answers[i] = {std::move(grant->fd), grant->kind, grant->size_bytes, grant->writable};
+    }
+    return answers;
   }
   bool alive() override { return true; }
   bool watch_end() override { return false; }

@@ -29,8 +29,8 @@ std::vector<Frame> one_of_each() {
       {0, ChallengeFrame{{1, 2, 3}}},
       {0, ProofFrame{{1, 2, 3}}},
       {0, welcome},
-      {9, FetchFrame{FileId{kMaxFileId}}},
-      {9, FileFrame{FileId{1}, FileKind::kSessionPage, std::uint64_t{1} << 40, true}},
+      {9, FetchFrame{{FileId{kMaxFileId}}}},
+      {9, FileFrame{{{FileId{1}, FileKind::kSessionPage, std::uint64_t{1} << 40, true}}}},
       {0, ByeFrame{}},
       {9, ErrorFrame{ErrorCode::kNotFound, "no such file", "Ask for another."}},
   };
@@ -38,7 +38,7 @@ std::vector<Frame> one_of_each() {
 
 // The layout, byte by byte: it is what other releases rely on.
 TEST(AttachFrame, StandsOnTheWireAsDocumented) {
-  const auto bytes = encode_frame({0x01020304, FetchFrame{FileId{0xabc}}});
+  const auto bytes = encode_frame({0x01020304, FetchFrame{{FileId{0xabc}}}});
   const unsigned char expected[] = {'M', 'L', 'A', '1', 1, 0, 5,    0,    4, 0,
                                     0,   0,   4,   3,   2, 1, 0xbc, 0x0a, 0, 0};
   ASSERT_EQ(bytes.size(), sizeof(expected));
@@ -55,6 +55,28 @@ TEST(AttachFrame, ReadsEachTypeAsItWasWritten) {
     ASSERT_TRUE(parsed.ok()) << name_of(type_of(frame)) << ": " << parsed.status();
     EXPECT_EQ(*parsed, frame) << name_of(type_of(frame));
   }
+}
+
+// As many as there are bytes for, so that one file stands there as ever.
+TEST(AttachFrame, AsksForAndGivesUpToEightFiles) {
+  FetchFrame fetch{{}};
+  FileFrame given{{}};
+  for (std::uint32_t file = 1; file <= kMaxFetchedFiles; ++file) {
+    fetch.files.push_back(FileId{file});
+    given.files.push_back({FileId{file}, FileKind::kBoard, file * 4096, file % 2 == 0});
+    const Frame frames[] = {{9, fetch}, {9, given}};
+    for (const Frame& frame : frames) {
+      const auto parsed = parse_frame(encode_frame(frame));
+      ASSERT_TRUE(parsed.ok()) << name_of(type_of(frame)) << ": " << parsed.status();
+      EXPECT_EQ(*parsed, frame);
+    }
+    EXPECT_EQ(encode_frame(frames[0]).size(), 16 + 4 * file);
+    EXPECT_EQ(encode_frame(frames[1]).size(), 16 + 17 * file);
+  }
+  fetch.files.push_back(FileId{9});
+  given.files.push_back({FileId{9}});
+  EXPECT_THAT(message_of(parse_frame(encode_frame({9, fetch})).status()), HasSubstr("FETCH of 52"));
+  EXPECT_THAT(message_of(parse_frame(encode_frame({9, given})).status()), HasSubstr("FILE of 169"));
 }
 
 TEST(AttachFrame, RefusesEachTypeTruncatedOrExtendedAnywhere) {
@@ -88,6 +110,14 @@ std::function<void(Bytes&)> set(std::size_t at, unsigned value) {
   return [=](Bytes& bytes) { bytes.at(at) = static_cast<std::byte>(value); };
 }
 
+// With a header that agrees.
+std::function<void(Bytes&)> shorten_to(std::size_t size) {
+  return [=](Bytes& bytes) {
+    bytes.resize(size);
+    bytes[8] = static_cast<std::byte>(size - kFrameHeaderBytes);
+  };
+}
+
 class BadFrames : public ::testing::TestWithParam<BadFrame> {};
 
 TEST_P(BadFrames, AreRefusedWithAReason) {
@@ -105,6 +135,8 @@ const Frame kHello{0, HelloFrame{1, 1, "0.1.0"}};
 const Frame kWelcome{0, WelcomeFrame{}};
 const Frame kFetch{0, FetchFrame{}};
 const Frame kFile{0, FileFrame{}};
+const Frame kFetchTwo{0, FetchFrame{{FileId{1}, FileId{2}}}};
+const Frame kFileTwo{0, FileFrame{std::vector<FileFrame::File>(2)}};
 
 INSTANTIATE_TEST_SUITE_P(
     , BadFrames,
@@ -133,6 +165,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadFrame{"WelcomeSession0", kWelcome, set(16, 0), "WELCOME has a field out of range"},
         BadFrame{"FetchFile0", kFetch, set(16, 0), "FETCH has a field out of range"},
         BadFrame{"FetchFileTooHigh", kFetch, set(19, 0x10), "FETCH has a field out of range"},
+        BadFrame{"FetchSecondFile0", kFetchTwo, set(20, 0), "FETCH has a field out of range"},
+        BadFrame{"FetchHalfAFile", kFetchTwo, shorten_to(16 + 6), "wrong length"},
+        BadFrame{"FetchNone", kFetch, shorten_to(16), "wrong length"},
+        BadFrame{"FileSecondKind4", kFileTwo, set(16 + 17 + 4, 4), "FILE has a field out of range"},
+        BadFrame{"FileHalfAFile", kFileTwo, shorten_to(16 + 17 + 9), "wrong length"},
+        BadFrame{"FileNone", kFile, shorten_to(16), "wrong length"},
         BadFrame{"FileKind0", kFile, set(20, 0), "FILE has a field out of range"},
         BadFrame{"FileKind4", kFile, set(20, 4), "FILE has a field out of range"},
         BadFrame{"FileKindHigh", kFile, set(23, 1), "FILE has a field out of range"},
@@ -233,10 +271,12 @@ Payload any_payload() {
                           static_cast<std::uint32_t>(number >> 16),
                           any_text(kMaxVersionTextBytes)};
     case 5:
-      return FetchFrame{file};
-    case 6:
-      return FileFrame{file, FileKind{*rc::gen::inRange<std::uint32_t>(1, 4)}, number,
-                       number % 2 == 0};
+      return FetchFrame{std::vector<FileId>(1 + number % kMaxFetchedFiles, file)};
+    case 6: {
+      const FileFrame::File given{file, FileKind{*rc::gen::inRange<std::uint32_t>(1, 4)}, number,
+                                  number % 2 == 0};
+      return FileFrame{std::vector<FileFrame::File>(1 + number % kMaxFetchedFiles, given)};
+    }
     case 7:
       return ByeFrame{};
     default:

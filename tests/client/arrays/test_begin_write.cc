@@ -53,6 +53,14 @@ TEST_F(BeginWriteTest, AsksForOwnershipOnce) {
   expect_nothing_begun();
 }
 
+TEST_F(BeginWriteTest, FetchesWhatAWriterNeedsAtOnce) {
+  offer_ownership();
+  kept.clear();
+  files->fetches = 0;
+  publish_next();
+  EXPECT_EQ(files->fetches, 1);
+}
+
 TEST_F(BeginWriteTest, GoesOnWithTheNumbersOfWhoeverOffersOwnership) {
   publish_elsewhere();
   offer_ownership();

@@ -28,6 +28,13 @@ class OpenArrayTest : public ::testing::Test, protected testing::ArrayWorld {
   }
 };
 
+TEST_F(OpenArrayTest, IsOpenedByOneFetch) {
+  kept.clear();
+  files->fetches = 0;
+  const auto array = open();
+  EXPECT_EQ(files->fetches, 1);
+}
+
 TEST_F(OpenArrayTest, IsLeftByACallWhenItsLastHandleIsClosed) {
   auto array = open();
   ASSERT_TRUE(array->membership().reopen());

@@ -94,6 +94,39 @@ TEST_F(MappingCacheTest, TellsWhyThereIsNoFile) {
   EXPECT_NE(get(1), nullptr);
 }
 
+TEST_F(MappingCacheTest, BringsWhatIsMissingByOneFetch) {
+  const auto known = cache.get(FileId{1}, FileKind::kSegment);
+  ASSERT_TRUE(known.ok());
+  files.missing = {3};
+  const MappingCache::Wanted wanted[] = {{FileId{1}}, {FileId{2}}, {FileId{3}}, {FileId{4}}};
+  const auto brought = cache.bring(wanted);
+  ASSERT_TRUE(brought.ok()) << brought.status();
+  EXPECT_EQ(brought->size(), 3U);
+  EXPECT_EQ(files.fetches, 2);
+  EXPECT_EQ(*cache.get(FileId{2}, FileKind::kSegment), (*brought)[1]);
+  EXPECT_EQ(*cache.get(FileId{4}, FileKind::kSegment), (*brought)[2]);
+  EXPECT_EQ(files.fetches, 2);
+  EXPECT_EQ(wire::code_of(cache.get(FileId{3}, FileKind::kSegment).status()), ErrorCode::kNotFound);
+}
+
+TEST_F(MappingCacheTest, BringsNoMoreThanOneAnswerHas) {
+  std::vector<MappingCache::Wanted> wanted;
+  for (std::uint32_t file = 1; file <= 2 * wire::kMaxFetchedFiles; ++file) {
+    wanted.push_back({FileId{file}});
+    wanted.push_back({FileId{file}, Access::kWrite});
+  }
+  const auto brought = cache.bring(wanted);
+  ASSERT_TRUE(brought.ok()) << brought.status();
+  EXPECT_EQ(brought->size(), wire::kMaxFetchedFiles);
+  EXPECT_EQ(cache.bring(wanted)->size(), 2 * wire::kMaxFetchedFiles);
+}
+
+TEST_F(MappingCacheTest, TellsWhyTheFirstFileIsNotBrought) {
+  files.missing = {1};
+  const MappingCache::Wanted wanted[] = {{FileId{1}}, {FileId{2}}};
+  EXPECT_EQ(wire::code_of(cache.bring(wanted).status()), ErrorCode::kNotFound);
+}
+
 TEST_F(MappingCacheTest, FetchesWithoutTheLock) {
   const auto known = get(1);
   files.gates.shut("fetch");
