@@ -116,8 +116,11 @@ Array Client::open(const std::string& name, std::optional<std::uint32_t> owner) 
   }
   const auto arrays = value_or_throw(connection.use());
   const auto opened = arrays->session().control().open(name, owner, connection.interrupt());
+  crash_point("open.answered");
   if (!opened.ok()) check(in_daemon(directory(), opened.status()));
-  return Array(value_or_throw(connection.join(*opened)));
+  Array array(value_or_throw(connection.join(*opened)));
+  crash_point("open.mapped");
+  return array;
 }
 
 bool Client::exists(const std::string& name) const {

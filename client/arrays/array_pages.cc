@@ -32,6 +32,10 @@ void add_slots(const OpenAnswer& answer, Access access, std::vector<MappingCache
 
 ArrayPages::Brought ArrayPages::bring(const OpenAnswer& answer) {
   std::vector<MappingCache::Wanted> files = {{answer.board_record.file}};
+  if (answer.subscribed) {
+    files.push_back({answer.subscribed->row.file});
+    files.push_back({answer.writer.file});
+  }
   add_slots(answer, Access::kRead, files);
   return mappings_.bring(files);
 }
@@ -61,6 +65,13 @@ absl::Status ArrayPages::map_board(const OpenAnswer& answer) {
       reinterpret_cast<const wire::BoardRecord*>((*board)->data() + answer.board_record.offset);
   keep(answer.board_record.file, std::move(*board));
   return absl::OkStatus();
+}
+
+// What cannot be had now is asked for when it is used, and whoever uses it is told why.
+void ArrayPages::map_rows(const OpenAnswer& answer) {
+  if (!answer.subscribed) return;
+  own_row(answer.subscribed->row, wire::reader_row_units(slots_)).status().IgnoreError();
+  writer_row(answer.writer);
 }
 
 absl::StatusOr<std::vector<SlotPlace>> ArrayPages::map_slots(const OpenAnswer& answer,

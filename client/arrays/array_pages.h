@@ -39,6 +39,9 @@ class ArrayPages final : public RowResolver {
   // Maps the board. Fetches what this process does not have yet, and so does each call that returns
   // a status or a row. kInternal: the answer does not fit its files.
   absl::Status map_board(const OpenAnswer& answer);
+  // Then, if the array has been subscribed to as it was opened: this process's row, and the
+  // writer's.
+  void map_rows(const OpenAnswer& answer);
   // Maps the slots of a host array.
   absl::StatusOr<std::vector<SlotPlace>> map_slots(const OpenAnswer& answer, Access access);
   // Of map_board().

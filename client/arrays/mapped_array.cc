@@ -24,6 +24,7 @@ absl::Status MappedArray::map_all() {
   const auto brought = pages_.bring(answer_);
   if (!brought.ok()) return brought.status();
   if (auto status = pages_.map_board(answer_); !status.ok()) return status;
+  pages_.map_rows(answer_);
   if (wire::is_host(spec())) return slot_pages_.map_for_reading(pages_, session_.mappings());
   auto opened = GpuArray::open(answer_, session_, owner_->imports());
   if (!opened.ok()) return opened.status();

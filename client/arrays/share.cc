@@ -21,7 +21,8 @@ absl::Status too_many_held(OpenArray& array, std::uint32_t most) {
       fmt::format(
           "Release leases, delete views or copy what is to stay; in Python, and in notebooks, "
           "memlease.release_views(array) does so. A process's share is "
-          "(max_slots - 2) / (3 x processes that have read it or made views of it), two at least, "
+          "(max_slots - 2) / (3 x processes that have opened it by its name, read it or made views "
+          "of it), two at least, "
           "and max_slots is {}.",
           array.spec().max_slots));
 }

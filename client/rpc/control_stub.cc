@@ -52,6 +52,12 @@ absl::StatusOr<std::vector<wire::DeviceHandle>> handles_from(const Handles& hand
   return converted;
 }
 
+absl::StatusOr<Subscribed> subscribed_from(const v1::SubscribeReply& reply) {
+  auto events = handles_from(reply.read_events());
+  if (!events.ok()) return events.status();
+  return Subscribed{wire::from_proto(reply.row()), std::move(*events)};
+}
+
 absl::StatusOr<OpenAnswer> opened_from(const v1::OpenReply& reply) {
   auto spec = wire::from_proto(reply.spec());
   if (!spec.ok()) return spec.status();
@@ -74,6 +80,11 @@ absl::StatusOr<OpenAnswer> opened_from(const v1::OpenReply& reply) {
   if (!events.ok()) return events.status();
   opened.write_events = std::move(*events);
   opened.host_waits = std::chrono::milliseconds(reply.host_waits_ms());
+  if (!reply.has_subscribed()) return opened;
+  auto subscribed = subscribed_from(reply.subscribed());
+  if (!subscribed.ok()) return subscribed.status();
+  opened.subscribed = *std::move(subscribed);
+  opened.writer = wire::from_proto(reply.writer());
   return opened;
 }
 
@@ -196,6 +207,7 @@ absl::StatusOr<OpenAnswer> ControlStub::open(const std::string& name, OwnerUid o
   v1::OpenRequest request;
   request.set_name(name);
   if (owner) request.set_owner_uid(*owner);
+  request.set_subscribe(true);
   v1::OpenReply reply;
   return opened(call(&Stub::PrepareAsyncOpen, request, reply, interrupt), reply);
 }
@@ -229,9 +241,7 @@ absl::StatusOr<Subscribed> ControlStub::subscribe(wire::ArrayId array, Interrupt
       !status.ok()) {
     return status;
   }
-  auto events = handles_from(reply.read_events());
-  if (!events.ok()) return events.status();
-  return Subscribed{wire::from_proto(reply.row()), std::move(*events)};
+  return subscribed_from(reply);
 }
 
 absl::StatusOr<WriterAnswer> ControlStub::acquire_writer(wire::ArrayId array,

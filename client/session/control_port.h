@@ -22,6 +22,11 @@ namespace memlease::internal {
 // Whose array it must be, by the uid that the daemon sees; none: whosever it is.
 using OwnerUid = std::optional<std::uint32_t>;
 
+struct Subscribed {
+  wire::RowRef row;
+  std::vector<wire::DeviceHandle> read_events;  // one per regular slot, as OpenAnswer's
+};
+
 struct OpenAnswer {
   wire::ArrayId id{0};
   wire::ArraySpec spec;
@@ -40,11 +45,9 @@ struct OpenAnswer {
   std::vector<wire::DeviceHandle> write_events;
   // What waits for other processes' work on the device: the stream, or, if this is not 0, the host.
   std::chrono::milliseconds host_waits{0};
-};
-
-struct Subscribed {
-  wire::RowRef row;
-  std::vector<wire::DeviceHandle> read_events;  // likewise
+  // The daemon may have done subscribe(), too; then also whose row counts.
+  std::optional<Subscribed> subscribed;
+  wire::RowRef writer;
 };
 
 // Of an added slot.
@@ -113,7 +116,8 @@ class ControlPort {
   virtual absl::StatusOr<OpenAnswer> create(const wire::ArraySpec& spec,
                                             const wire::Attributes& attributes, bool exist_ok,
                                             OwnerUid owner, InterruptCheck interrupt) = 0;
-  // Opens an array, which must be `owner`'s: kDenied. Each answer of create() and open() is given
+  // Opens an array, which must be `owner`'s: kDenied. Whoever opens by a name mostly reads, so the
+  // daemon does subscribe() with it where it can. Each answer of create() and open() is given
   // back by leave(); one that the caller does not get, because of an interrupt or the deadline, by
   // whichever side sees that. Neither sees an answer that was on its way when the call was given
   // up: then the daemon counts an open too many until the session ends. It stops nobody, as nothing

@@ -197,13 +197,27 @@ Broker::Opened Broker::enter(Session& session, std::unique_ptr<Array> array) {
 }
 
 absl::StatusOr<Broker::Opened> Broker::open(Session& session, const std::string& name,
-                                            std::optional<uid_t> owner) {
+                                            std::optional<uid_t> owner, bool subscribes) {
   if (auto status = refuse_while_draining(); !status.ok()) return status;
   if (auto status = wire::validate_opened_name(name); !status.ok()) return status;
   auto array = readable(session.peer, name);
   if (!array.ok()) return array.status();
   if (owner && *owner != (*array)->domain.uid) return of_another_user(**array, *owner);
-  return join(session, **array, false);
+  Opened opened = join(session, **array, false);
+  if (subscribes) subscribe_with(session, opened);
+  return opened;
+}
+
+void Broker::subscribe_with(Session& session, Opened& opened) {
+  const Array& array = *opened.array;
+  if (devices_.at(array.spec.device).backend().has_events()) return;
+  if (!SessionRows::may_waste(session, array.domain)) return;
+  const auto subscribed = subscribe(session, array.id);
+  if (!subscribed.ok()) return;
+  opened.subscribed = *subscribed;
+  const wire::FileRange writer = writer_ownership_.current(array);
+  files_.pin(writer.file, session.id);
+  opened.writer = row_ref(writer);
 }
 
 absl::StatusOr<Broker::Creation> Broker::open_replica(Session& session, ArrayId id,

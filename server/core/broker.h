@@ -80,10 +80,16 @@ class Broker {
 
   // ---- Arrays (called for Control; `session` from authenticate()).
   absl::StatusOr<Session*> authenticate(std::span<const std::uint8_t> credential, uid_t uid) const;
+  struct Subscribed {
+    wire::RowRef row;
+    const EventSet* read_events = nullptr;  // of the row; null on the host
+  };
   struct Opened {
     const Array* array = nullptr;
     bool may_write = false;
     bool created = false;
+    std::optional<Subscribed> subscribed = std::nullopt;  // of open() alone
+    wire::RowRef writer = {};                             // then: the row that counts now
   };
   // The array, or memory that must be made without the core and handed to add_memory() before this
   // is called again.
@@ -100,9 +106,11 @@ class Broker {
                           absl::StatusOr<std::unique_ptr<SharedMemory>> memory);
   // After create() has had what add_memory() brought: nobody wants the rest.
   void return_surplus(std::string_view device) { devices_.at(device).segments.return_surplus(); }
-  // Also of a replica that there is, by its own name. `owner`: as above.
+  // Also of a replica that there is, by its own name. `owner`: as above. `subscribes`: subscribe()
+  // is done with it, where a row that is never used costs little: not on a device with events, of
+  // which there are few, nor for the last ones of very many arrays. It does not fail for that.
   absl::StatusOr<Opened> open(Session& session, const std::string& name,
-                              std::optional<uid_t> owner = {});
+                              std::optional<uid_t> owner = {}, bool subscribes = false);
   // Of an array that the session has open: the replica on a device, made unless it is there, which
   // only those may do who may write; or the one of a number.
   absl::StatusOr<Creation> open_replica(Session& session, wire::ArrayId id,
@@ -110,10 +118,6 @@ class Broker {
   absl::StatusOr<Opened> open_replica(Session& session, wire::ArrayId id, std::uint32_t number);
   // Versions are about to be written on this replica that its home does not have.
   absl::Status write_elsewhere(Session& session, wire::ArrayId id);
-  struct Subscribed {
-    wire::RowRef row;
-    const EventSet* read_events = nullptr;  // of the row; null on the host
-  };
   absl::StatusOr<Subscribed> subscribe(Session& session, wire::ArrayId id);
   absl::StatusOr<WriterAnswer> acquire_writer(Session& session, wire::ArrayId id);
   absl::Status confirm_writer(Session& session, wire::ArrayId id, std::uint64_t offer);
@@ -193,6 +197,7 @@ class Broker {
   };
   absl::StatusOr<Member> member(Session& session, wire::ArrayId id);
   Opened join(Session& session, Array& array, bool created);
+  void subscribe_with(Session& session, Opened& opened);
   // One that has just been made, into the catalog; its maker is its first member.
   Opened enter(Session& session, std::unique_ptr<Array> array);
 

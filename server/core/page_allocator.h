@@ -2,6 +2,7 @@
 // session's pages. Grows by whole files; a file goes when nothing is in it. Not thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -37,6 +38,7 @@ class PageAllocator {
   // with it.
   void free(wire::FileRange at);
   bool empty() const { return pages_.empty(); }
+  std::size_t page_count() const { return pages_.size(); }
   std::vector<wire::FileId> files() const;
 
  private:

@@ -28,6 +28,12 @@ absl::StatusOr<FileRange> SessionRows::take(Session& session, const Array& array
                                                   : wire::writer_row_units(slots));
 }
 
+bool SessionRows::may_waste(const Session& session, const AccessDomain& domain) {
+  constexpr std::size_t kFewPages = 2;
+  const auto pages = session.pages.find(domain);
+  return pages == session.pages.end() || pages->second->page_count() < kFewPages;
+}
+
 absl::StatusOr<EventSet*> SessionRows::read_events(Session& session, FileRange row,
                                                    DeviceBackend& device,
                                                    std::uint32_t slots) const {

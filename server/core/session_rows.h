@@ -20,6 +20,9 @@ class SessionRows {
   // A row of the session's for this array: one that it has given back, else a new one.
   // kOutOfMemory.
   absl::StatusOr<wire::FileRange> take(Session& session, const Array& array, RowKind kind);
+  // The session has so few pages for rows of this domain that one which it may never use is no
+  // loss: 64 KiB and a descriptor or two, however many arrays it opens.
+  static bool may_waste(const Session& session, const AccessDomain& domain);
   // The events of a reader's row of this array, on `device`; they stay with the row.
   absl::StatusOr<EventSet*> read_events(Session& session, wire::FileRange row,
                                         DeviceBackend& device, std::uint32_t slots) const;

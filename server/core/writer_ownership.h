@@ -33,7 +33,9 @@ class WriterOwnership {
   WriterOwnership(const SessionRows& rows, const SessionTable& sessions, const Clock& clock)
       : rows_(rows), sessions_(sessions), clock_(clock) {}
 
-  // The row that counts: the writer's, or the takeover row's.
+  // Where the row is that counts: the writer's, or the takeover row.
+  wire::FileRange current(const Array& array) const;
+  // The same, to be looked at.
   const wire::WriterRow& current_row(const Array& array) const {
     return rows_.writer(current(array));
   }
@@ -50,8 +52,6 @@ class WriterOwnership {
   void gone(Array& array, wire::SessionId session, Departure how);
 
  private:
-  wire::FileRange current(const Array& array) const;
-
   const SessionRows& rows_;
   const SessionTable& sessions_;
   const Clock& clock_;

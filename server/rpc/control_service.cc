@@ -20,6 +20,14 @@
 namespace memlease::server {
 namespace {
 
+void fill(const Broker::Subscribed& subscribed, v1::SubscribeReply& reply) {
+  *reply.mutable_row() = wire::to_proto(subscribed.row);
+  if (subscribed.read_events == nullptr) return;
+  for (const auto& event : subscribed.read_events->handles()) {
+    reply.add_read_events(wire::to_proto(event));
+  }
+}
+
 // What a client needs to map an array.
 void fill(const Broker::Opened& opened, std::uint64_t host_waits_ms, v1::OpenReply& reply) {
   const Array& array = *opened.array;
@@ -39,6 +47,10 @@ void fill(const Broker::Opened& opened, std::uint64_t host_waits_ms, v1::OpenRep
     reply.add_write_events(wire::to_proto(event));
   }
   reply.set_host_waits_ms(host_waits_ms);
+  if (opened.subscribed) {
+    fill(*opened.subscribed, *reply.mutable_subscribed());
+    *reply.mutable_writer() = wire::to_proto(opened.writer);
+  }
   if (!array.home) {
     if (array.attributes) *reply.mutable_attributes() = wire::to_proto(*array.attributes);
     return;
@@ -204,7 +216,7 @@ grpc::Status ControlService::WriteElsewhere(grpc::ServerContext* context,
 grpc::Status ControlService::Open(grpc::ServerContext* context, const v1::OpenRequest* request,
                                   v1::OpenReply* reply) {
   return for_session(*context, "Open", [&](Broker& broker, Session& session) {
-    auto opened = broker.open(session, request->name(), owner_of(*request));
+    auto opened = broker.open(session, request->name(), owner_of(*request), request->subscribe());
     if (!opened.ok()) return opened.status();
     fill(*opened, host_.host_waits_ms(*opened->array), *reply);
     return give_back_if_cancelled(*context, broker, session, *opened);
@@ -216,11 +228,7 @@ grpc::Status ControlService::Subscribe(grpc::ServerContext* context,
   const auto subscribe = [&](Broker& broker, Session& session) -> Lacking {
     auto subscribed = broker.subscribe(session, wire::ArrayId{request->array_id()});
     if (!subscribed.ok()) return subscribed.status();
-    *reply->mutable_row() = wire::to_proto(subscribed->row);
-    if (subscribed->read_events == nullptr) return std::nullopt;
-    for (const auto& event : subscribed->read_events->handles()) {
-      reply->add_read_events(wire::to_proto(event));
-    }
+    fill(*subscribed, *reply);
     return std::nullopt;
   };
   return with_memory(*context, "Subscribe", subscribe);

@@ -25,6 +25,9 @@ std::vector<CrashStep> make_steps() {
     steps.push_back(
         {.step = step, .before = {"connect"}, .last = "create {}/own 3 600 512 session"});
   }
+  for (const char* step : {"open.answered", "open.mapped"}) {
+    steps.push_back({.step = step, .before = {"connect"}, .last = "open {}"});
+  }
   for (const char* step :
        {"subscribe.begin", "subscribe.answered", "subscribe.done", "acquire.located",
         "acquire.held", "acquire.exists", "acquire.compared", "acquire.checked"}) {

@@ -231,13 +231,12 @@ TEST_F(StoppedDaemon, DoesNotHoldUpAnInterrupt) {
   ConnectOptions options = here();
   options.check_interrupt = [] { throw Interrupted{}; };
   CreateOptions wanted;
-  wanted.name = "b";
+  wanted.name = "c";
   wanted.dtype = dtype_of<float>();
   wanted.shape = {4};
-  run("create c 3 600 64 session");
-  run("put c 1000");
   const Client hurried = Client::connect(options);
-  const Array unread = hurried.open("c");
+  const Array unread = hurried.create(wanted);  // it has no row to read it
+  wanted.name = "b";
   const std::function<void()> steps[] = {
       [&] { hurried.create(wanted); },
       [&] { static_cast<void>(hurried.open("none")); },

@@ -35,6 +35,36 @@ TEST_F(OpenArrayTest, IsOpenedByOneFetch) {
   EXPECT_EQ(files->fetches, 1);
 }
 
+TEST_F(OpenArrayTest, ThatWasSubscribedToAsItWasOpenedIsReadWithoutACallOrAFetch) {
+  publish_elsewhere();
+  answer.subscribed = Subscribed{kOwnReader, {}};
+  answer.writer = kWriter;
+  kept.clear();
+  files->fetches = 0;
+  const auto array = open();
+  const auto reader = array->reader(kNoInterrupts);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  const ReadAttempt attempt = (*reader)->acquire(0, 0);
+  EXPECT_EQ(attempt.outcome, ReadOutcome::kAcquired);
+  EXPECT_EQ(attempt.version, 1U);
+  EXPECT_EQ(files->fetches, 1);
+  EXPECT_EQ(control->calls(), 0U);
+  array->end_read(attempt.slot);
+}
+
+// Who reads it is told why, and may find them there the next time.
+TEST_F(OpenArrayTest, IsOpenedThoughItsRowsAreNotToBeHadJustNow) {
+  publish_elsewhere();
+  answer.subscribed = Subscribed{kOwnReader, {}};
+  answer.writer = kWriter;
+  kept.clear();
+  files->missing = {wire::to_int(kOwnReader.file), wire::to_int(kWriter.file)};
+  const auto array = open();
+  EXPECT_EQ(wire::code_of(array->reader(kNoInterrupts).status()), wire::ErrorCode::kNotFound);
+  files->missing.clear();
+  array->end_read(lease(*array));
+}
+
 TEST_F(OpenArrayTest, IsLeftByACallWhenItsLastHandleIsClosed) {
   auto array = open();
   ASSERT_TRUE(array->membership().reopen());

@@ -260,6 +260,26 @@ TEST_F(Services, AnswersThatAreErrorsAreCountedByCode) {
   EXPECT_EQ(host.errors.of(wire::ErrorCode::kInternal), 0U);
 }
 
+TEST_F(Services, AnOpenSubscribesWhereItIsAskedTo) {
+  ASSERT_EQ(user.create(spec_of("a"), &session), "OK");
+  v1::OpenRequest request;
+  request.set_name("a");
+  v1::OpenReply plain;
+  EXPECT_EQ(user.call(&v1::Control::Stub::Open, request, plain, &session), "OK");
+  EXPECT_FALSE(plain.has_subscribed() || plain.has_writer());
+  request.set_subscribe(true);
+  v1::OpenReply opened;
+  EXPECT_EQ(user.call(&v1::Control::Stub::Open, request, opened, &session), "OK");
+  v1::ArrayRequest array;
+  array.set_array_id(opened.array_id());
+  v1::SubscribeReply subscribed;
+  EXPECT_EQ(user.call(&v1::Control::Stub::Subscribe, array, subscribed, &session), "OK");
+  EXPECT_EQ(wire::from_proto(opened.subscribed().row()), wire::from_proto(subscribed.row()));
+  v1::AcquireWriterReply asked;
+  EXPECT_EQ(user.call(&v1::Control::Stub::AcquireWriter, array, asked, &session), "OK");
+  EXPECT_EQ(wire::from_proto(opened.writer()), wire::from_proto(asked.from()));
+}
+
 TEST_F(Services, AttributesAreForWhoeverMayReadTheArray) {
   const wire::Attributes attributes = {{"units", "K"}};
   v1::CreateRequest request;
