@@ -5,22 +5,13 @@ the daemon answers with what it has. Those that a create meets come by memleasec
 other, as it is not served from that.
 """
 
-import contextlib
 import http.client
-import os
-import shlex
-import signal
 import socket
-import statistics
-import subprocess
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
+import ctl
 import effort
 import memlease
-
-BUILD = Path(os.environ.get("MEMLEASE_BUILD_DIR", Path(__file__).parents[1] / "build/release"))
 
 
 def scrape_ns(directory: str) -> int:
@@ -49,27 +40,6 @@ def create_ns(client: memlease.Client, rounds: int) -> list[int]:
     return samples
 
 
-@contextlib.contextmanager
-def scraped_without_end(directory: str) -> Iterator[None]:
-    """Have memleasectl print the metrics, again and again."""
-    ask = shlex.join([str(BUILD / "bin/memleasectl"), "--directory", directory, "metrics"])
-    loop = subprocess.Popen(
-        ["sh", "-c", f"while {ask} > /dev/null; do :; done"], start_new_session=True
-    )
-    try:
-        yield
-    finally:
-        os.killpg(loop.pid, signal.SIGTERM)
-        loop.wait()
-
-
-def add(series: dict[str, list[float]], name: str, samples: list[int]) -> None:
-    """Add a block's median and 99th percentile."""
-    series.setdefault(f"{name}.p50", []).append(statistics.median(samples))
-    last = sorted(samples)[-1 - len(samples) // 100]
-    series.setdefault(f"{name}.p99", []).append(last)
-
-
 def main() -> None:
     """Measure and print."""
     directory = effort.directory()
@@ -87,10 +57,10 @@ def main() -> None:
             for _ in range(scrapes):
                 time.sleep(pause_s)
                 samples.append(scrape_ns(directory))
-            add(series, "scrape", samples)
-            add(series, "create.alone", create_ns(client, rounds))
-            with scraped_without_end(directory):
-                add(series, "create.beside", create_ns(client, rounds))
+            effort.add_distribution(series, "scrape", samples)
+            effort.add_distribution(series, "create.alone", create_ns(client, rounds))
+            with ctl.without_end(directory, "metrics"):
+                effort.add_distribution(series, "create.beside", create_ns(client, rounds))
         assert len(kept) == arrays
     effort.print_report("bench_metrics", series, {"arrays": str(arrays)})
 

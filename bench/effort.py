@@ -1,6 +1,7 @@
 """The command line of the benchmark programs in Python, and how they print."""
 
 import json
+import statistics
 import sys
 from collections.abc import Mapping
 from typing import TypeVar
@@ -22,6 +23,13 @@ def pick(full: T, quick: T, tiny: T) -> T:
 def blocks() -> int:
     """Count the interleaved repetitions of everything."""
     return pick(5, 5, 2)
+
+
+def add_distribution(series: dict[str, list[float]], name: str, samples: list[int]) -> None:
+    """Add a block's median and 99th percentile."""
+    series.setdefault(f"{name}.p50", []).append(statistics.median(samples))
+    last = sorted(samples)[-1 - len(samples) // 100]
+    series.setdefault(f"{name}.p99", []).append(last)
 
 
 def print_report(program: str, series: Mapping[str, list[float]], notes: dict[str, str]) -> None:

@@ -232,6 +232,19 @@ GOALS = [
     Goal("the same, 50 waiting for a version", "idle/cpu.50_following", plus=1 * MS),
     Goal("daemon's start until it serves: 50 ms", "start/serves", plus=50 * MS),
     Goal("the same : memleased --version", "start/serves", "start/version"),
+    *(
+        Goal(f"{what} of 65,536 arrays: 0.3 s", f"list/{what}", plus=300 * MS)
+        for what in ("list", "ls", "ls --json", "holders", "status")
+    ),
+    *(
+        Goal(
+            f"create {q} beside endless ls : alone",
+            f"list/create.beside.{q}",
+            f"list/create.alone.{q}",
+            most,
+        )
+        for q, most in (("p50", 2), ("p99", None))
+    ),
     Goal("scrape of 10,000 arrays p50: 20 ms", "metrics/scrape.p50", plus=20 * MS),
     *(
         Goal(

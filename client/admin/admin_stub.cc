@@ -82,7 +82,7 @@ absl::StatusOr<std::unique_ptr<AdminStub>> AdminStub::connect(const std::string&
   if (!socket.ok()) return socket.status();
   // The target's name becomes the authority header and nothing else; the channel owns the
   // descriptor.
-  // gRPC's own limit is 4 MiB, which a list of 10,000 arrays may exceed.
+  // gRPC's own limit is 4 MiB, which a sample of very many arrays may exceed.
   constexpr int kMostBytes = 256 << 20;
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMostBytes);
@@ -98,21 +98,20 @@ absl::StatusOr<v1::StatusReply> AdminStub::status() {
   return calls_->call(&v1::Admin::Stub::Status, v1::Empty());
 }
 
-absl::StatusOr<v1::ListArraysReply> AdminStub::list_arrays(std::string_view pattern) {
-  v1::ListRequest request;
+absl::StatusOr<v1::ListArraysReply> AdminStub::list_arrays(std::string_view pattern,
+                                                           bool attributes, std::string_view from) {
+  v1::ListArraysRequest request;
   request.set_pattern(std::string(pattern));
+  request.set_attributes(attributes);
+  request.set_from(std::string(from));
   return calls_->call(&v1::Admin::Stub::ListArrays, request);
 }
 
-absl::StatusOr<v1::AttributesReply> AdminStub::attributes(std::uint64_t array_id) {
-  v1::ArrayRequest request;
-  request.set_array_id(array_id);
-  return calls_->call(&v1::Admin::Stub::Attributes, request);
-}
-
-absl::StatusOr<v1::HoldersReply> AdminStub::list_holders(std::string_view name) {
-  v1::NameRequest request;
+absl::StatusOr<v1::HoldersReply> AdminStub::list_holders(std::string_view name,
+                                                         std::string_view from) {
+  v1::ListHoldersRequest request;
   request.set_name(std::string(name));
+  request.set_from(std::string(from));
   return calls_->call(&v1::Admin::Stub::ListHolders, request);
 }
 

@@ -13,7 +13,6 @@
 
 // The answers' messages: who looks at one includes "memlease/v1/admin.pb.h".
 namespace memlease::v1 {
-class AttributesReply;
 class HistoryReply;
 class HoldersReply;
 class ListArraysReply;
@@ -41,12 +40,12 @@ class AdminStub {
   uid_t daemon_uid() const { return daemon_uid_; }
 
   absl::StatusOr<v1::StatusReply> status();
-  // * is any text, ? any one character; empty = all.
-  absl::StatusOr<v1::ListArraysReply> list_arrays(std::string_view pattern);
-  // What an array of this id has. kNotFound.
-  absl::StatusOr<v1::AttributesReply> attributes(std::uint64_t array_id);
-  // Of one array, or of all where the name is empty.
-  absl::StatusOr<v1::HoldersReply> list_holders(std::string_view name);
+  // A page of them. * is any text, ? any one character; empty = all. `from`: `next` of the page
+  // before.
+  absl::StatusOr<v1::ListArraysReply> list_arrays(std::string_view pattern, bool attributes = false,
+                                                  std::string_view from = "");
+  // Of one array, or of all where the name is empty; likewise a page.
+  absl::StatusOr<v1::HoldersReply> list_holders(std::string_view name, std::string_view from = "");
   absl::StatusOr<v1::ListSessionsReply> list_sessions();
   absl::Status withdraw(std::string_view name);
   // In the text format of Prometheus.

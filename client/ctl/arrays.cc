@@ -1,10 +1,12 @@
 // ls, info, withdraw.
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <optional>
 #include <utility>
 
 #include "client/ctl/commands.h"
+#include "client/ctl/listing.h"
 #include "fmt/format.h"
 #include "memlease/v1/admin.pb.h"
 #include "wire/array_spec.h"
@@ -14,24 +16,16 @@
 namespace memlease::ctl {
 namespace {
 
-// One thing to say of an array: its key in JSON, its title in the table of `ls` and in the lines of
-// `info` (empty = not there).
-struct Field {
-  std::string_view key;
-  std::string_view title;
-  std::string_view long_title;
-  Cell (*cell_of)(const v1::ArrayInfo& array, const wire::ArraySpec& spec);
-};
-
 using Info = v1::ArrayInfo;
 using Spec = wire::ArraySpec;
+using ArrayField = Field<Info, Spec>;
 
 // While readers hold the others.
 std::uint32_t added_slots(const Info& array, const Spec& spec) {
   return array.slots() > spec.slots ? array.slots() - spec.slots : 0;
 }
 
-const Field kFields[] = {
+const ArrayField kFields[] = {
     {"name", "", "", [](const Info&, const Spec& s) -> Cell { return s.name; }},
     {"", "NAME", "Name",
      [](const Info& a, const Spec& s) -> Cell {
@@ -100,33 +94,20 @@ const Field kFields[] = {
      [](const Info& a, const Spec&) -> Cell { return std::uint64_t{a.array_id()}; }},
 };
 
-std::vector<Column> columns(std::string_view Field::* title) {
-  std::vector<Column> out;
-  for (const Field& field : kFields) out.push_back({field.key, field.*title});
-  return out;
-}
+using Fields = std::vector<const ArrayField*>;
 
-absl::StatusOr<Row> row_of(const v1::ArrayInfo& array) {
+absl::StatusOr<Row> row_of(const Info& array, const Fields& fields) {
   const auto spec = wire::from_proto(array.spec());
   if (!spec.ok()) return spec.status();
   Row row;
-  for (const Field& field : kFields) row.push_back(field.cell_of(array, *spec));
+  row.reserve(fields.size() + 1);
+  for (const ArrayField* field : fields) row.push_back(field->cell_of(array, *spec));
   return row;
 }
 
-// One more cell, for which the daemon is asked once more: none for an array that has gone since.
-absl::Status add_attributes(const Connection& daemon, const v1::ArrayInfo& array, Row& row) {
-  if (array.attribute_bytes() == 0) {
-    row.emplace_back(wire::Attributes());
-    return absl::OkStatus();
-  }
-  const auto reply = daemon.admin->attributes(array.array_id());
-  if (wire::code_of(reply.status()) == wire::ErrorCode::kNotFound) {
-    row.emplace_back();
-    return absl::OkStatus();
-  }
-  if (!reply.ok()) return reply.status();
-  auto attributes = wire::from_proto(reply->attributes());
+// One more cell.
+absl::Status add_attributes(const Info& array, Row& row) {
+  auto attributes = wire::from_proto(array.attributes());
   if (!attributes.ok()) return attributes.status();
   row.emplace_back(*std::move(attributes));
   return absl::OkStatus();
@@ -164,7 +145,7 @@ void sort_rows(std::vector<Row>& rows, std::size_t column) {
 
 std::vector<std::string> sort_keys() {
   std::vector<std::string> keys;
-  for (const Field& field : kFields) {
+  for (const ArrayField& field : kFields) {
     if (!field.title.empty()) keys.push_back(lower(field.title));
   }
   return keys;
@@ -172,30 +153,53 @@ std::vector<std::string> sort_keys() {
 
 absl::Status list_arrays(const Connection& daemon, const Options& options,
                          const std::string& pattern, const std::string& sort_key) {
-  const auto reply = daemon.admin->list_arrays(pattern);
-  if (!reply.ok()) return reply.status();
-  Table table{"arrays", columns(&Field::title), {}};
-  if (options.json) table.columns.push_back({kAttributes, ""});
-  for (const v1::ArrayInfo& array : reply->arrays()) {
-    auto row = row_of(array);
-    if (!row.ok()) return row.status();
-    if (options.json) {
-      if (auto status = add_attributes(daemon, array, *row); !status.ok()) return status;
+  Fields fields;
+  std::vector<Column> columns;
+  std::optional<std::size_t> sorted_by;
+  for (const ArrayField& field : kFields) {
+    const bool sorts = !sort_key.empty() && lower(field.title) == sort_key;
+    if ((options.json ? field.key : field.title).empty() && !sorts) continue;
+    if (sorts) sorted_by = fields.size();
+    fields.push_back(&field);
+    columns.push_back({field.key, field.title});
+  }
+  if (options.json) columns.push_back({kAttributes, ""});
+  Listing listing("arrays", columns, options);
+  std::vector<Row> unsorted;
+  const auto ask = [&](const std::string& from) {
+    return daemon.admin->list_arrays(pattern, options.json, from);
+  };
+  const auto show = [&](const v1::ListArraysReply& page) -> absl::Status {
+    std::vector<Row> rows;
+    rows.reserve(static_cast<std::size_t>(page.arrays_size()));
+    for (const Info& array : page.arrays()) {
+      auto row = row_of(array, fields);
+      if (!row.ok()) return row.status();
+      if (options.json) {
+        if (auto status = add_attributes(array, *row); !status.ok()) return status;
+      }
+      rows.push_back(*std::move(row));
     }
-    table.rows.push_back(*std::move(row));
+    if (sorted_by) {
+      std::ranges::move(rows, std::back_inserter(unsorted));
+    } else {
+      listing.add(rows);
+    }
+    return absl::OkStatus();
+  };
+  if (auto status = for_each_page<v1::ListArraysReply>(ask, show); !status.ok()) return status;
+  if (sorted_by) {
+    sort_rows(unsorted, *sorted_by);
+    listing.add(unsorted);
   }
-  for (std::size_t column = 0; column < table.columns.size(); ++column) {
-    const std::string_view title = table.columns[column].title;
-    if (!title.empty() && lower(title) == sort_key) sort_rows(table.rows, column);
-  }
-  print(table, options);
+  listing.end();
   return absl::OkStatus();
 }
 
 absl::Status show_array(const Connection& daemon, const Options& options, const std::string& name) {
   // Also makes sure that the name is no pattern.
   if (auto status = wire::validate_opened_name(name); !status.ok()) return status;
-  const auto reply = daemon.admin->list_arrays(name);
+  const auto reply = daemon.admin->list_arrays(name, true);
   if (!reply.ok()) return reply.status();
   // One that is withdrawn but still held may stand beside a new one of the same name.
   const auto& arrays = reply->arrays();
@@ -210,11 +214,17 @@ absl::Status show_array(const Connection& daemon, const Options& options, const 
         fmt::format("no array '{}' in {} that you may read", name, daemon.directory),
         "memleasectl ls shows those there are.");
   }
-  auto row = row_of(*found);
-  if (!row.ok()) return row.status();
-  if (auto status = add_attributes(daemon, *found, *row); !status.ok()) return status;
-  Table record{"", columns(&Field::long_title), {*std::move(row)}};
+  Fields fields;
+  Table record{"", {}, {}};
+  for (const ArrayField& field : kFields) {
+    fields.push_back(&field);
+    record.columns.push_back({field.key, field.long_title});
+  }
   record.columns.push_back({kAttributes, "Attributes"});
+  auto row = row_of(*found, fields);
+  if (!row.ok()) return row.status();
+  if (auto status = add_attributes(*found, *row); !status.ok()) return status;
+  record.rows.push_back(*std::move(row));
   print_record(record, options);
   return absl::OkStatus();
 }

@@ -3,9 +3,11 @@
 #include <pwd.h>
 #include <sys/types.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <ctime>
+#include <map>
 
 #include "fmt/chrono.h"
 #include "fmt/format.h"
@@ -22,7 +24,8 @@ struct Overloaded : Visitors... {
 template <typename... Visitors>
 Overloaded(Visitors...) -> Overloaded<Visitors...>;
 
-std::string user_name(uid_t uid) {
+// A look into the system's lists of users, which may be files or far away.
+std::string look_up_user(uid_t uid) {
   passwd entry{};
   passwd* found = nullptr;
   std::array<char, 4096> buffer{};
@@ -30,6 +33,13 @@ std::string user_name(uid_t uid) {
     return found->pw_name;
   }
   return std::to_string(uid);
+}
+
+const std::string& user_name(uid_t uid) {
+  thread_local std::map<uid_t, std::string> known;
+  const auto [it, is_new] = known.try_emplace(uid);
+  if (is_new) it->second = look_up_user(uid);
+  return it->second;
 }
 
 std::string utc(std::uint64_t unix_ms) {
@@ -169,6 +179,8 @@ std::string printable(std::string_view text) {
 }
 
 std::string json_string(std::string_view text) {
+  const auto plain = [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; };
+  if (std::ranges::all_of(text, plain)) return std::string("\"").append(text).append("\"");
   const std::string in = wire::to_utf8(text);
   std::string out = "\"";
   for (std::size_t i = 0; i < in.size(); ++i) {
@@ -205,7 +217,7 @@ std::string to_plain(const Cell& cell) {
           [](const Device& device) { return printable(device.name); },
           [](const Command& command) { return text_or_dash(command.line); },
           [](Pid pid) { return pid.number == 0 ? "?" : std::to_string(pid.number); },
-          [](Uid uid) { return user_name(uid.value); },
+          [](Uid uid) -> std::string { return user_name(uid.value); },
           [](Mode mode) { return fmt::format("{:04o}", mode.bits); },
           [](const std::vector<std::int64_t>& numbers) { return join(numbers); },
           [](const std::vector<std::uint64_t>& numbers) { return join(numbers); },

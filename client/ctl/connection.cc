@@ -34,10 +34,6 @@ absl::StatusOr<Connection> connect(const Options& options) {
       "Start one with memleased, or name its directory with --directory or MEMLEASE_DIR.");
 }
 
-void print(const Table& table, const Options& options) {
-  std::fputs((options.json ? as_json(table) : as_text(table, options.style)).c_str(), stdout);
-}
-
 void print_record(const Table& record, const Options& options, const std::vector<Table>& nested) {
   if (options.json) {
     std::fputs(as_json_object(record, nested).c_str(), stdout);

@@ -40,7 +40,6 @@ struct Connection {
 // search: somebody may have planted it.
 absl::StatusOr<Connection> connect(const Options& options);
 
-void print(const Table& table, const Options& options);
 void print_record(const Table& record, const Options& options,
                   const std::vector<Table>& nested = {});
 

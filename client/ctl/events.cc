@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/ctl/listing.h"
 #include "fmt/format.h"
 #include "wire/error.h"
 

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "client/ctl/commands.h"
+#include "client/ctl/listing.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "memlease/v1/admin.pb.h"
@@ -33,6 +34,32 @@ std::uint64_t slots_held(const v1::Holder& holder) {
   return static_cast<std::uint64_t>(holder.versions_size()) + (holder.writing() ? 1 : 0);
 }
 
+using Holder = v1::Holder;
+
+const Field<Holder> kHolderFields[] = {
+    {"array", "", "", [](const Holder& h) -> Cell { return h.array(); }},
+    {"", "ARRAY", "",
+     [](const Holder& h) -> Cell { return h.array() + (h.withdrawn() ? " (withdrawn)" : ""); }},
+    {"pid", "PID", "", [](const Holder& h) -> Cell { return Pid{h.pid()}; }},
+    {"session", "SESSION", "",
+     [](const Holder& h) -> Cell { return std::uint64_t{h.session_id()}; }},
+    {"uid", "USER", "", [](const Holder& h) -> Cell { return Uid{h.uid()}; }},
+    {"", "ROLE", "", [](const Holder& h) -> Cell { return role_of(h); }},
+    {"versions", "VERSIONS", "",
+     [](const Holder& h) -> Cell {
+       return std::vector<std::uint64_t>(h.versions().begin(), h.versions().end());
+     }},
+    {"bytes", "BYTES", "",
+     [](const Holder& h) -> Cell { return Bytes{slots_held(h) * h.array_bytes()}; }},
+    {"since_unix_ms", "SINCE", "", [](const Holder& h) -> Cell { return Time{h.since_unix_ms()}; }},
+    {"command", "COMMAND", "", [](const Holder& h) -> Cell { return Command{h.command()}; }},
+    {"writer", "", "", [](const Holder& h) -> Cell { return h.writer(); }},
+    {"writing", "", "", [](const Holder& h) -> Cell { return h.writing(); }},
+    {"subscribed", "", "", [](const Holder& h) -> Cell { return h.subscribed(); }},
+    {"connected", "", "", [](const Holder& h) -> Cell { return h.connected(); }},
+    {"withdrawn", "", "", [](const Holder& h) -> Cell { return h.withdrawn(); }},
+};
+
 }  // namespace
 
 absl::Status list_holders(const Connection& daemon, const Options& options,
@@ -40,35 +67,29 @@ absl::Status list_holders(const Connection& daemon, const Options& options,
   if (!name.empty()) {
     if (auto status = wire::validate_opened_name(name); !status.ok()) return status;
   }
-  const auto reply = daemon.admin->list_holders(name);
-  if (!reply.ok()) return reply.status();
-  Table table{"holders",
-              {{"array", ""},
-               {"", "ARRAY"},
-               {"pid", "PID"},
-               {"session", "SESSION"},
-               {"uid", "USER"},
-               {"", "ROLE"},
-               {"versions", "VERSIONS"},
-               {"bytes", "BYTES"},
-               {"since_unix_ms", "SINCE"},
-               {"command", "COMMAND"},
-               {"writer", ""},
-               {"writing", ""},
-               {"subscribed", ""},
-               {"connected", ""},
-               {"withdrawn", ""}},
-              {}};
-  for (const v1::Holder& holder : reply->holders()) {
-    table.rows.push_back(
-        {holder.array(), holder.array() + (holder.withdrawn() ? " (withdrawn)" : ""),
-         Pid{holder.pid()}, std::uint64_t{holder.session_id()}, Uid{holder.uid()}, role_of(holder),
-         std::vector<std::uint64_t>(holder.versions().begin(), holder.versions().end()),
-         Bytes{slots_held(holder) * holder.array_bytes()}, Time{holder.since_unix_ms()},
-         Command{holder.command()}, holder.writer(), holder.writing(), holder.subscribed(),
-         holder.connected(), holder.withdrawn()});
+  using HolderField = Field<Holder>;
+  std::vector<const HolderField*> fields;
+  std::vector<Column> columns;
+  for (const HolderField& field : kHolderFields) {
+    if ((options.json ? field.key : field.title).empty()) continue;
+    fields.push_back(&field);
+    columns.push_back({field.key, field.title});
   }
-  print(table, options);
+  Listing listing("holders", columns, options);
+  const auto ask = [&](const std::string& from) { return daemon.admin->list_holders(name, from); };
+  const auto show = [&](const v1::HoldersReply& page) {
+    std::vector<Row> rows;
+    rows.reserve(static_cast<std::size_t>(page.holders_size()));
+    for (const Holder& holder : page.holders()) {
+      Row& row = rows.emplace_back();
+      row.reserve(fields.size());
+      for (const HolderField* field : fields) row.push_back(field->cell_of(holder));
+    }
+    listing.add(rows);
+    return absl::OkStatus();
+  };
+  if (auto status = for_each_page<v1::HoldersReply>(ask, show); !status.ok()) return status;
+  listing.end();
   return absl::OkStatus();
 }
 

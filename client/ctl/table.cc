@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "fmt/format.h"
-#include "fmt/ranges.h"
 
 namespace memlease::ctl {
 namespace {
@@ -21,20 +20,25 @@ std::string trimmed(std::string line) {
   return line;
 }
 
-std::string members(const std::vector<Column>& columns, const Row& row) {
-  std::vector<std::string> parts;
+void append_members(std::string& out, const std::vector<Column>& columns, const Row& row) {
+  bool first = true;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (columns[i].key.empty()) continue;
-    parts.push_back(fmt::format("{}: {}", json_string(columns[i].key), to_json(row[i])));
+    if (!std::exchange(first, false)) out += ", ";
+    out.append(json_string(columns[i].key)).append(": ").append(to_json(row[i]));
   }
-  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string array_of(const Table& table) {
-  std::vector<std::string> objects;
-  objects.reserve(table.rows.size());
-  for (const Row& row : table.rows) objects.push_back("{" + members(table.columns, row) + "}");
-  return fmt::format("{}: [{}]", json_string(table.key), fmt::join(objects, ", "));
+// "key": [{...}, ...
+std::string begin_list(std::string_view key) { return json_string(key) + ": ["; }
+
+void append_objects(std::string& out, const std::vector<Column>& columns,
+                    const std::vector<Row>& rows) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    out += i == 0 ? "{" : ", {";
+    append_members(out, columns, rows[i]);
+    out += '}';
+  }
 }
 
 }  // namespace
@@ -63,41 +67,72 @@ std::string padded(std::string_view text, std::size_t width, bool right) {
 }
 
 Lines::Lines(std::vector<Column> columns, const Style& style, std::vector<std::size_t> widths)
-    : columns_(std::move(columns)),
-      style_(style),
-      widths_(std::move(widths)),
-      right_(columns_.size()) {
-  widths_.resize(columns_.size());
-  for (std::size_t i = 0; i < columns_.size(); ++i) {
-    widths_[i] = std::max(widths_[i], width_of(columns_[i].title));
-    right_[i] = columns_[i].number;
+    : style_(style) {
+  widths.resize(columns.size());
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const std::string_view title = columns[i].title;
+    if (title.empty()) continue;
+    shown_.push_back({i, title, std::max(widths[i], width_of(title)), columns[i].number});
   }
 }
 
-std::string Lines::add(const std::vector<Row>& rows) {
-  std::vector<std::string> lines(rows.size());
-  std::string titles;
-  bool first = true;
-  for (std::size_t i = 0; i < columns_.size(); ++i) {
-    const std::string_view title = columns_[i].title;
-    if (title.empty()) continue;
-    std::vector<std::string> texts;
-    for (const Row& row : rows) {
-      texts.push_back(spell(row[i], style_));
-      widths_[i] = std::max(widths_[i], width_of(texts.back()));
-      right_[i] = right_[i] || is_number(row[i]);
-    }
-    const std::string_view gap = std::exchange(first, false) ? "" : kGap;
-    titles.append(gap).append(padded(title, widths_[i], right_[i]));
-    for (std::size_t r = 0; r < lines.size(); ++r) {
-      lines[r].append(gap).append(padded(texts[r], widths_[i], right_[i]));
+void Lines::take(const std::vector<Row>& rows) {
+  for (const Row& row : rows) {
+    for (Shown& shown : shown_) {
+      const Cell& cell = row[shown.column];
+      const std::string text = spell(cell, style_);
+      shown.width = std::max(shown.width, width_of(text));
+      shown.right = shown.right || is_number(cell);
+      texts_ += text;
+      ends_.push_back(texts_.size());
     }
   }
+}
+
+void Lines::append_cell(std::string& line, std::size_t place, std::string_view text) const {
+  const Shown& shown = shown_[place];
+  if (place != 0) line += kGap;
+  const std::size_t blanks = shown.width - width_of(text);
+  if (shown.right) line.append(blanks, ' ');
+  line += text;
+  if (!shown.right) line.append(blanks, ' ');
+}
+
+std::string Lines::flush() {
   std::string out;
-  if (!std::exchange(titled_, true)) out = bold(trimmed(std::move(titles)), style_) + '\n';
-  for (std::string& line : lines) out += trimmed(std::move(line)) + '\n';
+  std::string line;
+  if (!std::exchange(titled_, true)) {
+    for (std::size_t i = 0; i < shown_.size(); ++i) append_cell(line, i, shown_[i].title);
+    out = bold(trimmed(std::move(line)), style_) + '\n';
+  }
+  std::size_t begin = 0;
+  for (std::size_t cell = 0; cell < ends_.size();) {
+    const std::size_t line_begin = out.size();
+    for (std::size_t i = 0; i < shown_.size(); ++i, ++cell) {
+      append_cell(out, i, std::string_view(texts_).substr(begin, ends_[cell] - begin));
+      begin = ends_[cell];
+    }
+    out.resize(std::max(line_begin, out.find_last_not_of(' ') + 1));
+    out += '\n';
+  }
+  texts_.clear();
+  ends_.clear();
   return out;
 }
+
+JsonList::JsonList(std::string_view key, std::vector<Column> columns)
+    : key_(key), columns_(std::move(columns)) {}
+
+std::string JsonList::add(const std::vector<Row>& rows) {
+  std::string out;
+  if (rows.empty()) return out;
+  out = rows_ == 0 ? "{" + begin_list(key_) : ", ";
+  append_objects(out, columns_, rows);
+  rows_ += rows.size();
+  return out;
+}
+
+std::string JsonList::end() { return (rows_ == 0 ? "{" + begin_list(key_) : "") + "]}\n"; }
 
 std::string as_text(const Table& table, const Style& style) {
   return Lines(table.columns, style).add(table.rows);
@@ -117,12 +152,15 @@ std::string as_lines(const Table& record, const Style& style) {
   return out;
 }
 
-std::string as_json(const Table& table) { return "{" + array_of(table) + "}\n"; }
-
 std::string as_json_object(const Table& record, const std::vector<Table>& nested) {
   assert(record.rows.size() == 1);
-  std::string out = "{" + members(record.columns, record.rows[0]);
-  for (const Table& table : nested) out += ", " + array_of(table);
+  std::string out = "{";
+  append_members(out, record.columns, record.rows[0]);
+  for (const Table& table : nested) {
+    out += ", " + begin_list(table.key);
+    append_objects(out, table.columns, table.rows);
+    out += ']';
+  }
   return out + "}\n";
 }
 

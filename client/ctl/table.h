@@ -39,23 +39,49 @@ class Lines {
  public:
   // `widths`: that columns have at least.
   Lines(std::vector<Column> columns, const Style& style, std::vector<std::size_t> widths = {});
-  // The rows, and the titles above the first ones.
-  std::string add(const std::vector<Row>& rows);
+  // Keeps the rows, as they are spelt, for the next flush().
+  void take(const std::vector<Row>& rows);
+  // The rows that have been taken, and the titles above the first ones.
+  std::string flush();
+  std::string add(const std::vector<Row>& rows) {
+    take(rows);
+    return flush();
+  }
 
  private:
-  const std::vector<Column> columns_;
+  struct Shown {
+    std::size_t column = 0;  // of a row
+    std::string_view title;
+    std::size_t width = 0;
+    bool right = false;  // numbers
+  };
+  void append_cell(std::string& line, std::size_t place, std::string_view text) const;
+
   const Style style_;
-  std::vector<std::size_t> widths_;
-  std::vector<bool> right_;  // numbers
+  std::vector<Shown> shown_;
   bool titled_ = false;
+  std::string texts_;  // of the cells that are shown, one behind the other
+  std::vector<std::size_t> ends_;
+};
+
+// The objects of a table likewise: {"key": [{...}, ...]}.
+class JsonList {
+ public:
+  JsonList(std::string_view key, std::vector<Column> columns);
+  // What comes next of the text.
+  std::string add(const std::vector<Row>& rows);
+  std::string end();
+
+ private:
+  const std::string_view key_;
+  const std::vector<Column> columns_;
+  std::size_t rows_ = 0;
 };
 
 // Aligned columns under a line of titles, numbers to the right; the titles alone without rows.
 std::string as_text(const Table& table, const Style& style);
 // "Title   value" for each column of a table's only row.
 std::string as_lines(const Table& record, const Style& style);
-// {"key": [{...}, ...]}
-std::string as_json(const Table& table);
 // {...} of a table's only row, and `nested` tables as members of it.
 std::string as_json_object(const Table& record, const std::vector<Table>& nested = {});
 

@@ -1,6 +1,7 @@
 #include "client/rpc/control_stub.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -329,10 +330,16 @@ absl::StatusOr<std::vector<std::string>> ControlStub::list(const std::string& pa
                                                            InterruptCheck interrupt) {
   v1::ListRequest request;
   request.set_pattern(pattern);
-  v1::ListReply reply;
-  if (auto status = call(&Stub::PrepareAsyncList, request, reply, interrupt); !status.ok())
-    return status;
-  return std::vector<std::string>(reply.names().begin(), reply.names().end());
+  std::vector<std::string> names;
+  do {
+    v1::ListReply reply;
+    if (auto status = call(&Stub::PrepareAsyncList, request, reply, interrupt); !status.ok())
+      return status;
+    auto& page = *reply.mutable_names();
+    names.insert(names.end(), std::move_iterator(page.begin()), std::move_iterator(page.end()));
+    request.set_from(reply.next());
+  } while (!request.from().empty());
+  return names;
 }
 
 absl::StatusOr<NameLook> ControlStub::look_up(const std::string& name, bool to_wait,

@@ -10,11 +10,12 @@ Array& Catalog::add(std::unique_ptr<Array> array) {
   const bool named = names_.emplace(reference.spec.name, &reference).second;
   assert(named);
   static_cast<void>(named);
+  if (reference.home) replicas_.insert(reference.id);
   arrays_.emplace(reference.id, std::move(array));
   return reference;
 }
 
-Array* Catalog::find(const std::string& name) const {
+Array* Catalog::find(std::string_view name) const {
   const auto it = names_.find(name);
   return it == names_.end() ? nullptr : it->second;
 }
@@ -24,9 +25,16 @@ Array* Catalog::find(wire::ArrayId id) const {
   return it == arrays_.end() ? nullptr : it->second.get();
 }
 
-void Catalog::remove_name(const Array& array) { names_.erase(array.spec.name); }
+void Catalog::remove_name(const Array& array) {
+  names_.erase(array.spec.name);
+  replicas_.erase(array.id);
+  withdrawn_.insert(array.id);
+}
 
-void Catalog::erase(wire::ArrayId id) { arrays_.erase(id); }
+void Catalog::erase(wire::ArrayId id) {
+  withdrawn_.erase(id);
+  arrays_.erase(id);
+}
 
 std::vector<Array*> Catalog::all() const {
   std::vector<Array*> found;

@@ -20,6 +20,7 @@ absl::StatusOr<NamePattern> NamePattern::parse(std::string_view text) {
                                wire::kMaxNameBytes));
   }
   NamePattern pattern;
+  pattern.prefix_ = text.substr(0, text.find_first_of("*?"));
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (c == '*') {

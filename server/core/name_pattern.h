@@ -4,6 +4,7 @@
 
 #include <array>
 #include <bitset>
+#include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
@@ -17,6 +18,8 @@ class NamePattern {
   // name has beside `*` and `?`.
   static absl::StatusOr<NamePattern> parse(std::string_view text);
 
+  // What each name begins with that matches: the pattern up to its first `*` or `?`.
+  const std::string& prefix() const { return prefix_; }
   // Takes time for each character of the name, whatever the pattern is.
   bool matches(std::string_view name) const;
 
@@ -26,6 +29,7 @@ class NamePattern {
 
   NamePattern() = default;
 
+  std::string prefix_;
   std::size_t end_ = 0;                // this place is a match
   Places stars_;                       // the places before which a star stands
   Places any_;                         // from these places `?` leads on

@@ -30,10 +30,10 @@ void Reclaimer::withdraw(Array& array) {
 }
 
 bool Reclaimer::give_back_unused() {
-  std::vector<ArrayId> ids;
-  for (const Array* array : parts_.catalog.all()) {
-    if (array->withdrawn || array->home) ids.push_back(array->id);
-  }
+  const Catalog::Ids& withdrawn = parts_.catalog.withdrawn();
+  const Catalog::Ids& replicas = parts_.catalog.replicas();
+  std::vector<ArrayId> ids(withdrawn.begin(), withdrawn.end());
+  ids.insert(ids.end(), replicas.begin(), replicas.end());
   bool more = false;
   for (const ArrayId id : ids) {
     Array* array = parts_.catalog.find(id);
@@ -65,7 +65,7 @@ void forget_unless_it_has_rows(Session& session, ArrayId id) {
 // members leave by themselves, or exit: they have them open, and must not find them destroyed.
 void Reclaimer::detach_unused(Array& array) {
   const ArrayId array_id = array.id;
-  const std::vector<SessionId> members = array.members;
+  const auto members = array.members;
   for (const SessionId id : members) {
     Session& session = *parts_.sessions.find(id);
     if (array.write_events->empty() && !in_use(session, session.memberships.at(array.id), array)) {

@@ -4,17 +4,27 @@
 #include <bit>
 
 namespace memlease::server {
+namespace {
 
-std::uint64_t held_slots_of(const Broker& broker, const Array& array) {
+// Bit s: the member's process holds slot s.
+std::uint64_t slots_held_by(const Membership& membership, const Broker& broker,
+                            const Array& array) {
   static_assert(wire::kMaxSlots <= 64);
   std::uint64_t held = 0;
+  if (!membership.reader_row || membership.entry == nullptr) return held;
+  const wire::ReaderRow& row = broker.rows().reader(*membership.reader_row);
+  for (std::size_t s = 0; s < array.slots.size(); ++s) {
+    if (row.holds()[s].load() != 0) held |= std::uint64_t{1} << s;
+  }
+  return held;
+}
+
+}  // namespace
+
+std::uint64_t held_slots_of(const Broker& broker, const Array& array) {
+  std::uint64_t held = 0;
   for (const wire::SessionId id : array.members) {
-    const Membership& membership = broker.sessions().find(id)->memberships.at(array.id);
-    if (!membership.reader_row || membership.entry == nullptr) continue;
-    const wire::ReaderRow& row = broker.rows().reader(*membership.reader_row);
-    for (std::size_t s = 0; s < array.slots.size(); ++s) {
-      if (row.holds()[s].load() != 0) held |= std::uint64_t{1} << s;
-    }
+    held |= slots_held_by(broker.sessions().find(id)->memberships.at(array.id), broker, array);
   }
   return held;
 }
@@ -53,17 +63,22 @@ std::vector<HolderReport> holders_of(const Broker& broker, const Array& array) {
 ArrayReport report_of(const Broker& broker, const Array& array) {
   ArrayReport report;
   const wire::WriterRow& current = broker.writer_ownership().current_row(array);
-  report.version = current_version(broker, array);
+  report.version = wire::unpack_publication(current.publication.load()).version;
   report.empty_writes = current.empty_writes.load();
   for (std::uint32_t s = 0; s < array.slots.size(); ++s) {
     report.slot_versions.push_back(wire::version_of(current.slot_words()[s].load()));
   }
-  report.held_slots = static_cast<std::uint32_t>(std::popcount(held_slots_of(broker, array)));
-  for (const HolderReport& holder : holders_of(broker, array)) {
-    report.readers += holder.versions.empty() ? 0 : 1;
-    report.subscribers += holder.subscribed ? 1 : 0;
-    if (holder.writer) report.writer = holder.session;
+  std::uint64_t all_held = 0;
+  for (const wire::SessionId id : array.members) {
+    const Session& session = *broker.sessions().find(id);
+    const Membership& membership = session.memberships.at(array.id);
+    const std::uint64_t held = slots_held_by(membership, broker, array);
+    all_held |= held;
+    report.readers += held == 0 ? 0 : 1;
+    report.subscribers += membership.entry == nullptr ? 0 : 1;
+    if (array.writer == id) report.writer = &session;
   }
+  report.held_slots = static_cast<std::uint32_t>(std::popcount(all_held));
   return report;
 }
 

@@ -2,14 +2,17 @@
 
 #include <unistd.h>
 
+#include <cstddef>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fmt/format.h"
 #include "server/core/name_pattern.h"
 #include "server/rpc/account.h"
+#include "server/rpc/array_list.h"
 #include "server/rpc/history_call.h"
-#include "server/rpc/list_names.h"
 #include "server/rpc/report_convert.h"
 #include "wire/error.h"
 #include "wire/grpc/convert.h"
@@ -19,6 +22,9 @@ namespace {
 
 using wire::ErrorCode;
 using wire::make_error;
+
+// Of a list: more than that by one array at most.
+constexpr std::size_t kPageBytes = std::size_t{256} << 10;
 
 // The daemon's own uid may do what root may.
 PeerIdentity viewer_of(uid_t uid) { return account_of(uid == geteuid() ? 0 : uid); }
@@ -84,15 +90,19 @@ void fill_gpu(const Broker& broker, const Device& device, const PeerIdentity& vi
   gpu.set_without_events(without_events(broker, device.backend().device()));
 }
 
-// Calls fn for each of them, with the core, which others may have after some of them.
-template <typename Items, typename Function>
-void in_steps(ServiceHost& host, const Items& items, Function fn) {
-  constexpr std::size_t kPerStep = 128;
-  for (auto next = items.begin(); next != items.end();) {
+// Of those that are still there. Others have the core after some of them.
+std::uint64_t bytes_of(ServiceHost& host, const std::vector<wire::ArrayId>& arrays) {
+  constexpr std::size_t kPerStep = 512;
+  std::uint64_t bytes = 0;
+  for (auto next = arrays.begin(); next != arrays.end();) {
     host.with_broker([&](Broker& broker) {
-      for (std::size_t i = 0; i < kPerStep && next != items.end(); ++i, ++next) fn(broker, *next);
+      for (std::size_t i = 0; i < kPerStep && next != arrays.end(); ++i) {
+        const Array* const array = broker.catalog().find(*next++);
+        if (array != nullptr) bytes += array->slot_bytes * array->slots.size();
+      }
     });
   }
+  return bytes;
 }
 
 }  // namespace
@@ -133,84 +143,79 @@ grpc::Status AdminService::Status(grpc::ServerContext* /*context*/, const v1::Em
 }
 
 grpc::Status AdminService::ListArrays(grpc::ServerContext* /*context*/,
-                                      const v1::ListRequest* request, v1::ListArraysReply* reply) {
+                                      const v1::ListArraysRequest* request,
+                                      v1::ListArraysReply* reply) {
+  using Kinds = ArrayCollector::Kinds;
   const PeerIdentity viewer = viewer_of(uid_);
   const auto pattern = NamePattern::parse(request->pattern());
   if (!pattern.ok()) return answer(pattern.status());
-  const auto matches = [&](std::string_view name) { return pattern->matches(name); };
-  const std::vector<std::string> names = list_names(host_, viewer, true, matches);
-  in_steps(host_, names, [&](Broker& broker, const std::string& name) {
-    const Array* array = broker.catalog().find(name);
-    if (array != nullptr && broker.shows(viewer, *array)) {
-      fill(broker, *array, *reply->add_arrays());
-    }
-  });
-  if (viewer.uid != 0) return grpc::Status::OK;
   // Bytes that are still there although the name has gone: for those who may see everything.
-  std::vector<wire::ArrayId> withdrawn;
-  host_.with_broker([&](Broker& broker) {
-    for (const Array* array : broker.catalog().all()) {
-      if (array->withdrawn) withdrawn.push_back(array->id);
-    }
-  });
-  in_steps(host_, withdrawn, [&](Broker& broker, wire::ArrayId id) {
-    const Array* array = broker.catalog().find(id);
-    if (array != nullptr) fill(broker, *array, *reply->add_arrays());
-  });
+  ArrayCollector collector(viewer, viewer.uid == 0 ? Kinds::kAll : Kinds::kNamed, pattern->prefix(),
+                           request->from());
+  std::vector<std::pair<v1::ArrayInfo*, SharedAttributes>> described;
+  std::size_t bytes = 0;
+  reply->set_next(visit_page(
+      host_, collector, [&](std::string_view name) { return pattern->matches(name); },
+      [&](Broker& broker, const Array& array) {
+        v1::ArrayInfo& info = *reply->add_arrays();
+        fill(broker, array, info);
+        bytes += info.ByteSizeLong();
+        if (request->attributes() && array.attributes != nullptr) {
+          described.emplace_back(&info, array.attributes);
+          bytes += array.attribute_bytes;
+        }
+        return bytes >= kPageBytes;
+      }));
+  for (const auto& [info, attributes] : described) {
+    *info->mutable_attributes() = wire::to_proto(*attributes);
+  }
   return grpc::Status::OK;
 }
 
-grpc::Status AdminService::Attributes(grpc::ServerContext* /*context*/,
-                                      const v1::ArrayRequest* request, v1::AttributesReply* reply) {
-  const PeerIdentity viewer = viewer_of(uid_);
-  SharedAttributes attributes;
-  absl::Status status;
-  host_.with_broker([&](Broker& broker) {
-    const Array* array = broker.catalog().find(wire::ArrayId{request->array_id()});
-    if (array != nullptr && broker.shows(viewer, *array)) {
-      attributes = array->attributes;
-      return;
-    }
-    status = make_error(ErrorCode::kNotFound,
-                        fmt::format("there is no array with the id {} that uid {} may read",
-                                    request->array_id(), viewer.uid),
-                        "List what there is: memleasectl ls.");
-  });
-  if (attributes != nullptr) *reply->mutable_attributes() = wire::to_proto(*attributes);
-  return answer(status);
-}
-
 grpc::Status AdminService::ListHolders(grpc::ServerContext* /*context*/,
-                                       const v1::NameRequest* request, v1::HoldersReply* reply) {
+                                       const v1::ListHoldersRequest* request,
+                                       v1::HoldersReply* reply) {
   const PeerIdentity viewer = viewer_of(uid_);
-  absl::Status status;
-  host_.with_broker([&](Broker& broker) {
-    if (!request->name().empty() && !broker.exists(viewer, request->name())) {
-      status = make_error(
-          ErrorCode::kNotFound,
-          fmt::format("there is no array '{}' that uid {} may read", request->name(), viewer.uid),
-          "List what there is: memleasectl ls.");
-      return;
-    }
-    for (const Array* array : broker.catalog().all()) {
-      const bool wanted = request->name().empty() || array->spec.name == request->name();
-      if (wanted && broker.shows(viewer, *array)) add_holders(broker, *array, *reply);
-    }
-  });
-  return answer(status);
+  const std::string& name = request->name();
+  bool exists = true;
+  if (!name.empty() && request->from().empty()) {
+    host_.with_broker([&](Broker& broker) { exists = broker.exists(viewer, name); });
+  }
+  if (!exists) {
+    return answer(
+        make_error(ErrorCode::kNotFound,
+                   fmt::format("there is no array '{}' that uid {} may read", name, viewer.uid),
+                   "List what there is: memleasectl ls."));
+  }
+  ArrayCollector collector(viewer, ArrayCollector::Kinds::kAll, name, request->from());
+  std::size_t bytes = 0;
+  reply->set_next(visit_page(
+      host_, collector, [&](std::string_view other) { return name.empty() || other == name; },
+      [&](Broker& broker, const Array& array) {
+        int next = reply->holders_size();
+        add_holders(broker, array, *reply);
+        for (; next < reply->holders_size(); ++next) bytes += reply->holders(next).ByteSizeLong();
+        return bytes >= kPageBytes;
+      }));
+  return grpc::Status::OK;
 }
 
 grpc::Status AdminService::ListSessions(grpc::ServerContext* /*context*/,
                                         const v1::Empty* /*request*/,
                                         v1::ListSessionsReply* reply) {
   const PeerIdentity viewer = viewer_of(uid_);
+  std::vector<std::vector<wire::ArrayId>> created;  // of each session of the reply
   host_.with_broker([&](Broker& broker) {
     for (const Session* session : broker.sessions().all()) {
-      if (viewer.uid == 0 || viewer.uid == session->peer.uid) {
-        fill(broker, *session, *reply->add_sessions());
-      }
+      if (!may_see(viewer, session->peer.uid)) continue;
+      fill(*session, *reply->add_sessions());
+      created.emplace_back(session->created.begin(), session->created.end());
     }
   });
+  for (int i = 0; i < reply->sessions_size(); ++i) {
+    reply->mutable_sessions(i)->set_bytes_created(
+        bytes_of(host_, created[static_cast<std::size_t>(i)]));
+  }
   return grpc::Status::OK;
 }
 

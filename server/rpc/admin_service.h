@@ -16,11 +16,9 @@ class AdminService final : public HistoryCall::Service {
 
   grpc::Status Status(grpc::ServerContext* context, const v1::Empty* request,
                       v1::StatusReply* reply) override;
-  grpc::Status ListArrays(grpc::ServerContext* context, const v1::ListRequest* request,
+  grpc::Status ListArrays(grpc::ServerContext* context, const v1::ListArraysRequest* request,
                           v1::ListArraysReply* reply) override;
-  grpc::Status Attributes(grpc::ServerContext* context, const v1::ArrayRequest* request,
-                          v1::AttributesReply* reply) override;
-  grpc::Status ListHolders(grpc::ServerContext* context, const v1::NameRequest* request,
+  grpc::Status ListHolders(grpc::ServerContext* context, const v1::ListHoldersRequest* request,
                            v1::HoldersReply* reply) override;
   grpc::Status ListSessions(grpc::ServerContext* context, const v1::Empty* request,
                             v1::ListSessionsReply* reply) override;

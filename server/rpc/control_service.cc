@@ -12,13 +12,15 @@
 
 #include "fmt/format.h"
 #include "server/core/name_pattern.h"
-#include "server/rpc/list_names.h"
+#include "server/rpc/array_list.h"
 #include "server/rpc/report_convert.h"
 #include "wire/error.h"
 #include "wire/grpc/convert.h"
 
 namespace memlease::server {
 namespace {
+
+constexpr int kNamesOfPage = 8192;
 
 void fill(const Broker::Subscribed& subscribed, v1::SubscribeReply& reply) {
   *reply.mutable_row() = wire::to_proto(subscribed.row);
@@ -321,9 +323,14 @@ grpc::Status ControlService::List(grpc::ServerContext* context, const v1::ListRe
   });
   if (!status.ok()) return status;
   const auto matches = [&](std::string_view name) { return pattern->matches(name); };
-  for (std::string& name : list_names(host_, viewer, false, matches)) {
-    reply->add_names(std::move(name));
+  ArrayCollector collector(viewer, ArrayCollector::Kinds::kHomes, pattern->prefix(),
+                           request->from());
+  while (!collector.done() && reply->names_size() < kNamesOfPage) {
+    for (ArrayCollector::Found& found : next_matches(host_, collector, matches)) {
+      reply->add_names(std::move(found.name));
+    }
   }
+  if (!collector.done()) reply->set_next(collector.place());
   return grpc::Status::OK;
 }
 

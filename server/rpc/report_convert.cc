@@ -62,7 +62,6 @@ void fill(const Broker& broker, const Array& array, v1::ArrayInfo& info) {
   info.set_bytes(array.slot_bytes * array.slots.size());
   info.set_held_bytes(array.slot_bytes * report.held_slots);
   info.set_empty_writes(report.empty_writes);
-  info.set_attribute_bytes(array.attribute_bytes);
   info.set_version(report.version);
   info.set_readers(report.readers);
   info.set_subscribers(report.subscribers);
@@ -75,7 +74,7 @@ void fill(const Broker& broker, const Array& array, v1::ArrayInfo& info) {
   info.mutable_slot_versions()->Add(report.slot_versions.begin(), report.slot_versions.end());
 }
 
-void fill(const Broker& broker, const Session& session, v1::SessionInfo& info) {
+void fill(const Session& session, v1::SessionInfo& info) {
   info.set_session_id(wire::to_int(session.id));
   info.set_pid(session.peer.pid);
   info.set_uid(session.peer.uid);
@@ -84,12 +83,6 @@ void fill(const Broker& broker, const Session& session, v1::SessionInfo& info) {
   info.set_since_unix_ms(session.since_unix_ms);
   info.set_arrays_open(session.memberships.size());
   info.set_connected(session.connected);
-  std::uint64_t created_bytes = 0;
-  for (const wire::ArrayId id : session.created) {
-    const Array& array = *broker.catalog().find(id);
-    created_bytes += array.slot_bytes * array.slots.size();
-  }
-  info.set_bytes_created(created_bytes);
 }
 
 void fill(const Broker& broker, std::uint64_t known_through, const PeerIdentity& viewer,

@@ -9,7 +9,8 @@ namespace memlease::server {
 
 void add_holders(const Broker& broker, const Array& array, v1::HoldersReply& reply);
 void fill(const Broker& broker, const Array& array, v1::ArrayInfo& info);
-void fill(const Broker& broker, const Session& session, v1::SessionInfo& info);
+// Without bytes_created.
+void fill(const Session& session, v1::SessionInfo& info);
 // Of the arrays that the viewer may see; adds to the reply.
 void fill(const Broker& broker, std::uint64_t known_through, const PeerIdentity& viewer,
           v1::SampleReply& reply);

@@ -6,6 +6,7 @@
 #include "client/ctl/commands.h"
 #include "client/ctl/doctor.h"
 #include "client/ctl/events.h"
+#include "fmt/format.h"
 #include "gtest/gtest.h"
 #include "tests/support/fake_daemon.h"
 #include "wire/error.h"
@@ -37,8 +38,9 @@ class Commands : public ::testing::Test {
     return ::testing::internal::GetCapturedStdout();
   }
 
-  v1::ArrayInfo& add_array(const std::string& name, bool withdrawn = false) {
-    v1::ArrayInfo& array = *daemon_.admin().arrays.add_arrays();
+  v1::ArrayInfo& add_array(const std::string& name, bool withdrawn = false,
+                           const std::string& page = "") {
+    v1::ArrayInfo& array = *daemon_.admin().arrays[page].add_arrays();
     wire::ArraySpec spec;
     spec.name = name;
     spec.shape = {512, 512};
@@ -78,10 +80,12 @@ TEST_F(Commands, LsShowsALineForEachArray) {
   EXPECT_EQ(daemon_.admin().last_text, "*");
 }
 
+using Names = std::vector<std::string>;
+
 // The names in the order of the lines.
-std::vector<std::string> names_in(const std::string& table) {
+Names names_in(const std::string& table) {
   std::istringstream lines(table);
-  std::vector<std::string> names;
+  Names names;
   for (std::string line; std::getline(lines, line);)
     names.push_back(line.substr(0, line.find(' ')));
   if (!names.empty()) names.erase(names.begin());  // the titles
@@ -98,7 +102,6 @@ TEST_F(Commands, LsSortsNumbersFromTheLargestAndTextAlphabetically) {
   add("a", 9, kNow - 3);
   add("b", 10, kNow - 2);
   add("c", 9, kNow - 1);
-  using Names = std::vector<std::string>;
   EXPECT_EQ(names_in(run(list_arrays, std::string(), std::string("bytes"))),
             (Names{"b", "a", "c"}));
   EXPECT_EQ(names_in(run(list_arrays, std::string(), std::string("held"))), (Names{"c", "a", "b"}));
@@ -118,8 +121,7 @@ TEST_F(Commands, LsSpellsEveryFieldInJson) {
   v1::ArrayInfo& array = add_array("sim/u");
   array.set_slots(5);
   array.mutable_spec()->set_max_slots(12);
-  array.set_attribute_bytes(100);
-  *daemon_.admin().attributes.mutable_attributes() =
+  *array.mutable_attributes() =
       wire::to_proto(wire::Attributes{{"origin", std::vector<double>{0, 0.5}}, {"units", "K"}});
   options_.json = true;
   EXPECT_EQ(run(list_arrays, std::string(), std::string()),
@@ -135,24 +137,44 @@ TEST_F(Commands, LsSpellsEveryFieldInJson) {
             "\"owner_gid\": 0, \"mode\": \"0600\", \"withdrawn\": false, "
             "\"created_unix_ms\": 1699999970000, \"array_id\": 2, "
             "\"attributes\": {\"origin\": [0.0, 0.5], \"units\": \"K\"}}]}\n");
-  EXPECT_EQ(daemon_.admin().last_array, 2U);
 }
 
-TEST_F(Commands, AnArrayThatGoesMeanwhileHasNoAttributesAndFailsNoList) {
-  add_array("sim/u").set_attribute_bytes(100);
-  const auto gone = wire::make_error(ErrorCode::kNotFound, "it has gone", "List again.");
-  daemon_.admin().attributes_error = wire::to_grpc(gone);
+TEST_F(Commands, LsTakesAllOfAPageByOneCallWithItsAttributes) {
+  for (const char* name : {"a", "b"}) {
+    *add_array(name).mutable_attributes() = wire::to_proto(wire::Attributes{{"units", name}});
+  }
+  daemon_.admin().arrays[""].set_next("b");
+  *add_array("c", false, "b").mutable_attributes() =
+      wire::to_proto(wire::Attributes{{"units", "K"}});
+  EXPECT_EQ(names_in(run(list_arrays, std::string(), std::string())), (Names{"a", "b", "c"}));
+  EXPECT_EQ(daemon_.admin().calls, 2);
+  EXPECT_FALSE(daemon_.admin().asked_for_attributes) << "no line shows them";
+  EXPECT_EQ(names_in(run(list_arrays, std::string(), std::string("name"))), (Names{"a", "b", "c"}));
   options_.json = true;
-  EXPECT_NE(run(list_arrays, std::string(), std::string()).find("\"attributes\": null}"),
-            std::string::npos);
-  EXPECT_TRUE(status_.ok()) << status_;
+  daemon_.admin().calls = 0;
+  const std::string json = run(list_arrays, std::string(), std::string());
+  EXPECT_EQ(daemon_.admin().calls, 2);
+  for (const char* units : {"a", "b", "K"}) {
+    EXPECT_NE(json.find(fmt::format("\"attributes\": {{\"units\": \"{}\"}}}}", units)),
+              std::string::npos)
+        << json;
+  }
+  EXPECT_TRUE(json.ends_with("}]}\n")) << json;
 }
 
-TEST_F(Commands, LsAsksForAttributesInJsonAlone) {
-  add_array("sim/u").set_attribute_bytes(100);
-  daemon_.admin().attributes_error = wire::to_grpc(absl::InternalError("nobody wants them"));
-  EXPECT_NE(run(list_arrays, std::string(), std::string()), "");
-  EXPECT_TRUE(status_.ok()) << status_;
+TEST_F(Commands, AListThatFailsAtALaterPageFails) {
+  daemon_.admin().holders[""].add_holders()->set_array("a");
+  daemon_.admin().holders[""].set_next("a");
+  daemon_.admin().later_error = wire::to_grpc(wire::make_error(ErrorCode::kDenied, "no", "ask"));
+  EXPECT_EQ(run(list_holders, std::string()), "");
+  EXPECT_EQ(exit_code_of(status_), kDenied);
+}
+
+TEST_F(Commands, HoldersComeInPages) {
+  daemon_.admin().holders[""].add_holders()->set_array("a");
+  daemon_.admin().holders[""].set_next("a");
+  daemon_.admin().holders["a"].add_holders()->set_array("density");
+  EXPECT_EQ(names_in(run(list_holders, std::string())), (Names{"a", "density"}));
 }
 
 TEST_F(Commands, InfoPrefersTheArrayThatStillHasTheName) {
@@ -180,7 +202,7 @@ TEST_F(Commands, InfoTakesNoPattern) {
 }
 
 TEST_F(Commands, HoldersSaysWhoHoldsWhatSinceWhen) {
-  v1::Holder& reader = *daemon_.admin().holders.add_holders();
+  v1::Holder& reader = *daemon_.admin().holders[""].add_holders();
   reader.set_session_id(3);
   reader.set_pid(100);
   reader.set_command("plot");
@@ -190,7 +212,7 @@ TEST_F(Commands, HoldersSaysWhoHoldsWhatSinceWhen) {
   reader.set_subscribed(true);
   reader.set_since_unix_ms(kNow - 5000);
   reader.set_connected(true);
-  v1::Holder& writer = *daemon_.admin().holders.add_holders();
+  v1::Holder& writer = *daemon_.admin().holders[""].add_holders();
   writer.set_session_id(4);
   writer.set_pid(101);
   writer.set_command("so\x1b[1mlver");
@@ -210,7 +232,7 @@ TEST_F(Commands, HoldersSaysWhoHoldsWhatSinceWhen) {
 }
 
 TEST_F(Commands, HoldersMarksArraysThatAreWithdrawn) {
-  v1::Holder& reader = *daemon_.admin().holders.add_holders();
+  v1::Holder& reader = *daemon_.admin().holders[""].add_holders();
   reader.set_array("sim/u");
   reader.set_withdrawn(true);
   EXPECT_NE(run(list_holders, std::string()).find("\nsim/u (withdrawn)  "), std::string::npos);
@@ -221,7 +243,7 @@ TEST_F(Commands, HoldersMarksArraysThatAreWithdrawn) {
 }
 
 TEST_F(Commands, AProcessInAnotherPidNamespaceHasASessionAndNoNumber) {
-  v1::Holder& writer = *daemon_.admin().holders.add_holders();
+  v1::Holder& writer = *daemon_.admin().holders[""].add_holders();
   writer.set_session_id(4);
   writer.set_command("in another PID namespace");
   writer.set_array("sim/u");

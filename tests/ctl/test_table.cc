@@ -34,6 +34,12 @@ TEST(Table, ShowsExactValuesInAPipe) {
             "density      7  -     -\n");
 }
 
+std::string as_json(const Table& table) {
+  JsonList list(table.key, table.columns);
+  const std::string rows = list.add(table.rows);
+  return rows + list.end();
+}
+
 TEST(Table, JsonHasAllKeysAndNeverRounds) {
   EXPECT_EQ(
       as_json(example()),
@@ -78,6 +84,22 @@ TEST(Lines, ATitleStandsOverTheNumbersThatAreStillToCome) {
             "       1         -  x\n");
   EXPECT_EQ(lines.add({{std::uint64_t{2}, Seconds{0.5}, std::string("x")}}),
             "       2  0.500000  x\n");
+}
+
+TEST(Lines, AreAllAsWideWhereTheyAreKeptUntilTheEnd) {
+  Lines lines({{"a", "NAME"}, {"b", "BYTES"}}, kPipe);
+  lines.take({{std::string("u"), Bytes{5}}});
+  lines.take({{std::string("density"), Bytes{7}}});
+  EXPECT_EQ(lines.flush(), "NAME     BYTES\nu            5\ndensity      7\n");
+  EXPECT_EQ(lines.flush(), "") << "each once";
+}
+
+TEST(JsonList, IsTheSameInPartsAndAsAWhole) {
+  const Table table = example();
+  JsonList list(table.key, table.columns);
+  std::string text;
+  for (const Row& row : table.rows) text += list.add({row}) + list.add({});
+  EXPECT_EQ(text + list.end(), as_json(table));
 }
 
 TEST(Record, ShowsALineForEachTitle) {

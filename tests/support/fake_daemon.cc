@@ -23,25 +23,21 @@ grpc::Status FakeAdmin::Status(grpc::ServerContext*, const v1::Empty*, v1::Statu
   return answer();
 }
 
-grpc::Status FakeAdmin::ListArrays(grpc::ServerContext*, const v1::ListRequest* request,
+grpc::Status FakeAdmin::ListArrays(grpc::ServerContext*, const v1::ListArraysRequest* request,
                                    v1::ListArraysReply* reply) {
+  ++calls;
   last_text = request->pattern();
-  *reply = arrays;
-  return answer();
+  asked_for_attributes = request->attributes();
+  *reply = arrays[request->from()];
+  return request->from().empty() ? answer() : later_error;
 }
 
-grpc::Status FakeAdmin::Attributes(grpc::ServerContext*, const v1::ArrayRequest* request,
-                                   v1::AttributesReply* reply) {
-  last_array = request->array_id();
-  *reply = attributes;
-  return attributes_error.ok() ? answer() : attributes_error;
-}
-
-grpc::Status FakeAdmin::ListHolders(grpc::ServerContext*, const v1::NameRequest* request,
+grpc::Status FakeAdmin::ListHolders(grpc::ServerContext*, const v1::ListHoldersRequest* request,
                                     v1::HoldersReply* reply) {
+  ++calls;
   last_text = request->name();
-  *reply = holders;
-  return answer();
+  *reply = holders[request->from()];
+  return request->from().empty() ? answer() : later_error;
 }
 
 grpc::Status FakeAdmin::ListSessions(grpc::ServerContext*, const v1::Empty*,

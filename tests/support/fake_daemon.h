@@ -6,6 +6,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -22,30 +23,29 @@ namespace memlease::testing {
 class FakeAdmin : public v1::Admin::Service {
  public:
   v1::StatusReply status;
-  v1::ListArraysReply arrays;
-  v1::AttributesReply attributes;
-  grpc::Status attributes_error;  // of calls for them
-  v1::HoldersReply holders;
+  // Pages, each with its place in front: what has none there gets an empty one.
+  std::map<std::string, v1::ListArraysReply> arrays;
+  std::map<std::string, v1::HoldersReply> holders;
   v1::ListSessionsReply sessions;
   std::vector<v1::SampleReply> samples;  // one after the other; the last one again and again
   // One after the other, each to whoever asks next. Who waits for one more finds the
   // daemon ended.
   std::vector<v1::HistoryReply> histories;
-  grpc::Status error;  // of every call
+  grpc::Status error;        // of every call
+  grpc::Status later_error;  // of each page but the first one
   std::chrono::milliseconds delay{0};
-  std::string last_text;  // the last pattern or name
-  std::uint64_t last_array = 0;
+  std::string last_text;              // the last pattern or name
+  bool asked_for_attributes = false;  // by the last call for arrays
+  int calls = 0;                      // for pages
   std::uint32_t last_session = 0;
   std::vector<std::uint64_t> asked_after;  // of each call for the history
 
  private:
   grpc::Status answer() const;
   grpc::Status Status(grpc::ServerContext*, const v1::Empty*, v1::StatusReply*) override;
-  grpc::Status ListArrays(grpc::ServerContext*, const v1::ListRequest*,
+  grpc::Status ListArrays(grpc::ServerContext*, const v1::ListArraysRequest*,
                           v1::ListArraysReply*) override;
-  grpc::Status Attributes(grpc::ServerContext*, const v1::ArrayRequest*,
-                          v1::AttributesReply*) override;
-  grpc::Status ListHolders(grpc::ServerContext*, const v1::NameRequest*,
+  grpc::Status ListHolders(grpc::ServerContext*, const v1::ListHoldersRequest*,
                            v1::HoldersReply*) override;
   grpc::Status ListSessions(grpc::ServerContext*, const v1::Empty*,
                             v1::ListSessionsReply*) override;

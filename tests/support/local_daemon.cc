@@ -9,7 +9,7 @@
 
 #include "client/api/connect_session.h"
 #include "gtest/gtest.h"
-#include "server/core/name_collector.h"
+#include "server/core/array_collector.h"
 #include "server/core/name_pattern.h"
 #include "wire/error.h"
 
@@ -192,10 +192,10 @@ class LocalControl : public internal::ControlPort {
           const auto wanted = server::NamePattern::parse(pattern);
           if (!wanted.ok()) return wanted.status();
           std::vector<std::string> names;
-          server::NameCollector collector(session.peer);
+          server::ArrayCollector collector(session.peer);
           while (!collector.done()) {
-            for (std::string& name : collector.step(broker)) {
-              if (wanted->matches(name)) names.push_back(std::move(name));
+            for (auto& found : collector.step(broker)) {
+              if (wanted->matches(found.name)) names.push_back(std::move(found.name));
             }
           }
           return names;

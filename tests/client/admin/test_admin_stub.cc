@@ -44,18 +44,21 @@ TEST(AdminStub, KnowsWhoListens) {
 TEST(AdminStub, PassesArgumentsAndAnswers) {
   FakeDaemon daemon;
   daemon.admin().status.set_uptime_ms(1234);
-  daemon.admin().arrays.add_arrays()->set_array_id(7);
-  daemon.admin().attributes.add_attributes()->set_name("units");
-  daemon.admin().holders.add_holders()->set_pid(8);
+  daemon.admin().arrays[""].add_arrays()->set_array_id(7);
+  daemon.admin().arrays["p"].add_arrays()->set_array_id(17);
+  daemon.admin().holders[""].add_holders()->set_pid(8);
+  daemon.admin().holders["p"].add_holders()->set_pid(18);
   daemon.admin().sessions.add_sessions()->set_session_id(9);
   const auto stub = connected(daemon);
   EXPECT_EQ(stub->status()->uptime_ms(), 1234U);
   EXPECT_EQ(stub->list_arrays("sim/*")->arrays(0).array_id(), 7U);
   EXPECT_EQ(daemon.admin().last_text, "sim/*");
-  EXPECT_EQ(stub->attributes(7)->attributes(0).name(), "units");
-  EXPECT_EQ(daemon.admin().last_array, 7U);
+  EXPECT_FALSE(daemon.admin().asked_for_attributes);
+  EXPECT_EQ(stub->list_arrays("", true, "p")->arrays(0).array_id(), 17U);
+  EXPECT_TRUE(daemon.admin().asked_for_attributes);
   EXPECT_EQ(stub->list_holders("u")->holders(0).pid(), 8);
   EXPECT_EQ(daemon.admin().last_text, "u");
+  EXPECT_EQ(stub->list_holders("", "p")->holders(0).pid(), 18);
   EXPECT_EQ(stub->list_sessions()->sessions(0).session_id(), 9U);
   EXPECT_TRUE(stub->withdraw("v").ok());
   EXPECT_EQ(daemon.admin().last_text, "v");

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "server/core/array_collector.h"
 #include "server/core/broker.h"
-#include "server/core/name_collector.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_memory.h"
 #include "wire/session_pages.h"
@@ -119,9 +119,10 @@ class BrokerWorld {
   std::vector<std::string> names(const server::PeerIdentity& viewer,
                                  bool with_replicas = false) const {
     std::vector<std::string> all;
-    server::NameCollector collector(viewer, with_replicas);
+    using Kinds = server::ArrayCollector::Kinds;
+    server::ArrayCollector collector(viewer, with_replicas ? Kinds::kNamed : Kinds::kHomes);
     while (!collector.done()) {
-      for (std::string& name : collector.step(broker)) all.push_back(std::move(name));
+      for (auto& found : collector.step(broker)) all.push_back(std::move(found.name));
     }
     return all;
   }

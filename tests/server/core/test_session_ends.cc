@@ -8,8 +8,8 @@
 #include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/core/array_collector.h"
 #include "server/core/broker.h"
-#include "server/core/name_collector.h"
 #include "tests/server/core/broker_world.h"
 #include "wire/error.h"
 
@@ -102,7 +102,7 @@ TEST_F(SessionEndsTest, NoNameThatGoesIsFoundFromTheFirstSliceOn) {
   world_.broker.exited(creator.id);
   const std::string name = waiting();
   EXPECT_FALSE(world_.broker.exists(peer_of(0), name));
-  EXPECT_THAT(NameCollector(peer_of(0)).step(world_.broker), IsEmpty());
+  EXPECT_THAT(ArrayCollector(peer_of(0)).step(world_.broker), IsEmpty());
   EXPECT_EQ(code_of(world_.broker.open(other, name).status()), ErrorCode::kNotFound);
   EXPECT_EQ(code_of(world_.broker.withdraw(peer_of(1000), name)), ErrorCode::kNotFound);
   EXPECT_FALSE(world_.broker.authenticate(credential, 1000).ok()) << "nor does it speak";

@@ -288,19 +288,70 @@ TEST_F(Services, AttributesAreForWhoeverMayReadTheArray) {
   EXPECT_EQ(user.call(&v1::Control::Stub::Create, request, user.opened, &session), "OK");
   EXPECT_EQ(wire::from_proto(user.opened.attributes()).value(), attributes);
 
-  v1::ListRequest all;
+  v1::ListArraysRequest all;
   v1::ListArraysReply listed;
   EXPECT_EQ(user.call(&v1::Admin::Stub::ListArrays, all, listed), "OK");
   ASSERT_EQ(listed.arrays_size(), 1);
-  EXPECT_EQ(listed.arrays(0).attribute_bytes(), wire::size_bytes_of(attributes));
+  EXPECT_EQ(listed.arrays(0).attributes_size(), 0) << "they may be long, and were not asked for";
+  all.set_attributes(true);
+  EXPECT_EQ(user.call(&v1::Admin::Stub::ListArrays, all, listed), "OK");
+  ASSERT_EQ(listed.arrays_size(), 1);
+  EXPECT_EQ(wire::from_proto(listed.arrays(0).attributes()).value(), attributes);
+  EXPECT_EQ(stranger.call(&v1::Admin::Stub::ListArrays, all, listed), "OK");
+  EXPECT_EQ(listed.arrays_size(), 0);
+}
 
-  v1::ArrayRequest array;
-  array.set_array_id(listed.arrays(0).array_id());
-  v1::AttributesReply reply;
-  EXPECT_EQ(stranger.call(&v1::Admin::Stub::Attributes, array, reply), "NotFound");
-  EXPECT_EQ(reply.attributes_size(), 0);
-  EXPECT_EQ(user.call(&v1::Admin::Stub::Attributes, array, reply), "OK");
-  EXPECT_EQ(wire::from_proto(reply.attributes()).value(), attributes);
+TEST_F(Services, ListsComeInPagesThatArriveWhateverIsInThem) {
+  constexpr int kArrays = 40;
+  // More than gRPC lets through at once.
+  const auto attributes = std::make_shared<const wire::Attributes>(
+      wire::Attributes{{"text", std::string(wire::kMaxAttributeBytes - 100, 'x')}});
+  std::vector<std::string> names;
+  for (int i = 0; i < kArrays; ++i) {
+    names.push_back(fmt::format("u/{:02}", i));
+    ASSERT_TRUE(
+        host.world.try_create(session, spec_of(names.back(), 0600, 1), false, attributes).ok());
+  }
+  v1::ListArraysRequest request;
+  request.set_attributes(true);
+  std::vector<std::string> listed;
+  int pages = 0;
+  do {
+    v1::ListArraysReply page;
+    ASSERT_EQ(user.call(&v1::Admin::Stub::ListArrays, request, page), "OK");
+    for (const v1::ArrayInfo& array : page.arrays()) listed.push_back(array.spec().name());
+    EXPECT_LT(page.ByteSizeLong(), std::size_t{300} << 10);
+    request.set_from(page.next());
+    ++pages;
+  } while (!request.from().empty());
+  EXPECT_EQ(listed, names);
+  EXPECT_EQ(pages, 5) << "of eight or nine arrays";
+
+  v1::ListHoldersRequest holders;
+  v1::HoldersReply held;
+  EXPECT_EQ(user.call(&v1::Admin::Stub::ListHolders, holders, held), "OK");
+  EXPECT_EQ(held.holders_size(), kArrays);
+  holders.set_from(names[kArrays - 3]);
+  EXPECT_EQ(user.call(&v1::Admin::Stub::ListHolders, holders, held), "OK");
+  EXPECT_EQ(held.holders_size(), 2);
+  EXPECT_EQ(held.next(), "");
+}
+
+TEST_F(Services, NamesComeInPages) {
+  constexpr int kMany = 8192 + 10;
+  for (int i = 0; i < kMany; ++i) {
+    host.world.create(session, spec_of(fmt::format("u/{:05}", i), 0600, 1));
+  }
+  v1::ListRequest request;
+  v1::ListReply page;
+  ASSERT_EQ(user.call(&v1::Control::Stub::List, request, page, &session), "OK");
+  EXPECT_EQ(page.names_size(), 8192);
+  EXPECT_EQ(page.next(), page.names(8191));
+  request.set_from(page.next());
+  ASSERT_EQ(user.call(&v1::Control::Stub::List, request, page, &session), "OK");
+  ASSERT_EQ(page.names_size(), 10);
+  EXPECT_EQ(page.names(0), "u/08192");
+  EXPECT_EQ(page.next(), "");
 }
 
 TEST_F(Services, AListOfArraysLeavesTheCoreToOthersInBetween) {
@@ -309,11 +360,26 @@ TEST_F(Services, AListOfArraysLeavesTheCoreToOthersInBetween) {
   }
   host.turns = 0;
   v1::ListArraysReply reply;
-  EXPECT_EQ(user.call(&v1::Admin::Stub::ListArrays, v1::ListRequest(), reply), "OK");
+  EXPECT_EQ(user.call(&v1::Admin::Stub::ListArrays, v1::ListArraysRequest(), reply), "OK");
   EXPECT_EQ(reply.arrays_size(), 300);
   EXPECT_EQ(host.turns, 4) << "the names, and 128 arrays at a time";
-  EXPECT_EQ(stranger.call(&v1::Admin::Stub::ListArrays, v1::ListRequest(), reply), "OK");
+  EXPECT_EQ(stranger.call(&v1::Admin::Stub::ListArrays, v1::ListArraysRequest(), reply), "OK");
   EXPECT_EQ(reply.arrays_size(), 0);
+}
+
+TEST_F(Services, ASessionSaysWhatItHasCreatedAndLeavesTheCoreToOthersMeanwhile) {
+  std::uint64_t bytes = 0;
+  for (int i = 0; i < 600; ++i) {
+    const auto spec = spec_of(fmt::format("u/{}", i), 0600, 1);
+    host.world.create(session, spec);
+    bytes += wire::size_bytes_of(spec);
+  }
+  host.turns = 0;
+  v1::ListSessionsReply reply;
+  EXPECT_EQ(user.call(&v1::Admin::Stub::ListSessions, v1::Empty(), reply), "OK");
+  ASSERT_EQ(reply.sessions_size(), 1);
+  EXPECT_EQ(reply.sessions(0).bytes_created(), bytes);
+  EXPECT_EQ(host.turns, 3) << "the sessions, and 512 arrays at a time";
 }
 
 TEST_F(Services, MetricsAreForAnybody) {
