@@ -10,7 +10,7 @@
 
 namespace memlease::internal {
 
-// Throws Error, or the caller's own exception that interrupted a wait.
+// Throws the class of the status's code, or the caller's own exception that interrupted a wait.
 [[noreturn]] void throw_error(const absl::Status& status);
 
 inline void check(const absl::Status& status) {

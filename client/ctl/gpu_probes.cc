@@ -41,9 +41,8 @@ void share_array_on(const Client& client, const std::string& device) {
   client.withdraw(options.name);
   array.close();
   if (found != written) {
-    throw Error(ErrorCode::Internal,
-                fmt::format("an array on {} has other bytes than were put there", device),
-                "Look at the kernel's log for errors of the GPU (dmesg | grep -i xid).");
+    throw Internal(fmt::format("an array on {} has other bytes than were put there", device),
+                   "Look at the kernel's log for errors of the GPU (dmesg | grep -i xid).");
   }
 }
 

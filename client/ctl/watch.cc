@@ -23,7 +23,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Interrupted {};
+struct EndedByUser {};
 
 double seconds_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
@@ -140,19 +140,19 @@ void say_withdrawn(const std::string& name, const Options& options) {
   }
 }
 
+// slots=1: a write came to nothing, which stays so until the next one.
+void await_next_write() { std::this_thread::sleep_for(std::chrono::milliseconds(100)); }
+
 // A read would not wait, but there is no version: throws why, if that is the end.
 void look_why(const Array& array, std::uint64_t newer_than) {
   try {
     ReadOptions options;
     options.newer_than = newer_than;
     static_cast<void>(array.try_read(options));
-  } catch (const Error& error) {
-    const auto code = error.code();
-    if (code != memlease::ErrorCode::ProducerDied && code != memlease::ErrorCode::WriteAborted) {
-      throw;
-    }
-    // slots=1: a write came to nothing, which stays so until the next one.
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  } catch (const ProducerDied&) {
+    await_next_write();
+  } catch (const WriteAborted&) {
+    await_next_write();
   }
 }
 
@@ -181,7 +181,7 @@ absl::Status watch_array(const Connection& daemon, const Options& options,
   where.directory = daemon.directory;
   where.start = false;
   where.check_interrupt = [&signals] {
-    if (signals.ending()) throw Interrupted();
+    if (signals.ending()) throw EndedByUser();
   };
   absl::Status status;
   try {
@@ -189,13 +189,12 @@ absl::Status watch_array(const Connection& daemon, const Options& options,
     try {
       Watch out(daemon, options, name);
       status = watch(client.open(name), signals, out);
-    } catch (const Error& error) {
-      if (error.code() != memlease::ErrorCode::Withdrawn) throw;
+    } catch (const Withdrawn&) {
       say_withdrawn(name, options);
-    } catch (const Interrupted&) {  // NOLINT(bugprone-empty-catch): as the user wanted it
+    } catch (const EndedByUser&) {  // NOLINT(bugprone-empty-catch): as the user wanted it
     }
     client.close();
-  } catch (const Interrupted&) {
+  } catch (const EndedByUser&) {
     return absl::OkStatus();
   } catch (const Error& error) {
     return wire::make_error(static_cast<wire::ErrorCode>(error.code()), error.message(),

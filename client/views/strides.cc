@@ -22,11 +22,10 @@ std::vector<std::int64_t> strides_in_elements(const std::vector<std::int64_t>& s
   std::vector<std::int64_t> strides;
   for (const std::int64_t stride : strides_bytes) {
     if (stride % itemsize != 0) {
-      throw Error(ErrorCode::Unsupported,
-                  protocol + " counts strides in elements, and a stride of " +
-                      std::to_string(stride) + " bytes is not a multiple of the " +
-                      std::to_string(itemsize) + " bytes of a " + name_of(dtype),
-                  "use the buffer protocol or NumPy for this array");
+      throw Unsupported(protocol + " counts strides in elements, and a stride of " +
+                            std::to_string(stride) + " bytes is not a multiple of the " +
+                            std::to_string(itemsize) + " bytes of a " + name_of(dtype),
+                        "use the buffer protocol or NumPy for this array");
     }
     strides.push_back(stride / itemsize);
   }

@@ -16,8 +16,7 @@ constexpr std::string_view kKinds = "biufc";
 constexpr std::size_t kMostAxes = 64;  // as NumPy
 
 [[noreturn]] void refuse(const std::string& what) {
-  throw Error(ErrorCode::InvalidArgument, std::string(kInterface) + " has " + what,
-              "correct its producer");
+  throw InvalidArgument(std::string(kInterface) + " has " + what, "correct its producer");
 }
 
 // NumPy's spelling of one of the interface's types. A mark says the byte order: '|' none, and some
@@ -32,17 +31,16 @@ DType parse_typestr(const std::string& typestr) {
       type.size() > 1 && kKinds.find(type.front()) != std::string_view::npos &&
       std::all_of(type.begin() + 1, type.end(), [](char c) { return c >= '0' && c <= '9'; });
   if (!is_of_interface) {
-    throw Error(ErrorCode::Unsupported,
-                std::string(kInterface) + " has typestr '" + typestr +
-                    "', and its types are booleans, integers, floating-point and complex numbers",
-                "hand it over as one of these, such as '<f4'");
+    throw Unsupported(
+        std::string(kInterface) + " has typestr '" + typestr +
+            "', and its types are booleans, integers, floating-point and complex numbers",
+        "hand it over as one of these, such as '<f4'");
   }
   const DType dtype = parse_dtype(std::string(type));
   if (is_swapped && dtype.itemsize_bytes() > 1) {
-    throw Error(ErrorCode::Unsupported,
-                std::string(kInterface) + " has typestr '" + typestr +
-                    "', of the other byte order than this machine",
-                "convert it first, as by array.astype('<" + std::string(type) + "')");
+    throw Unsupported(std::string(kInterface) + " has typestr '" + typestr +
+                          "', of the other byte order than this machine",
+                      "convert it first, as by array.astype('<" + std::string(type) + "')");
   }
   return dtype;
 }
@@ -88,9 +86,8 @@ UsmArray describe_usm(DType dtype, const std::vector<std::int64_t>& shape,
                       const std::vector<std::int64_t>& strides_bytes) {
   UsmArray array{typestr_of(dtype), shape, std::nullopt, 0};
   if (array.typestr.empty()) {
-    throw Error(ErrorCode::Unsupported,
-                std::string(kInterface) + " has no type for " + name_of(dtype),
-                "use DLPack, or convert it first, as by lease.astype('float32')");
+    throw Unsupported(std::string(kInterface) + " has no type for " + name_of(dtype),
+                      "use DLPack, or convert it first, as by lease.astype('float32')");
   }
   std::vector<std::int64_t> strides =
       strides_in_elements(strides_bytes, dtype, "the SYCL USM array interface");

@@ -315,8 +315,8 @@ void ArrayHandle::open_now() const {
   const py::object made = open ? open() : py::object();
   if (array_) return;
   if (!open_) {
-    throw Error(ErrorCode::Closed, "this handle of '" + reference_.name + "' has been closed",
-                "open the array again");
+    throw Closed("this handle of '" + reference_.name + "' has been closed",
+                 "open the array again");
   }
   const ArrayHandle& other = handle_of(made);
   array_ = *other;

@@ -80,10 +80,9 @@ std::optional<double> PyFollower::timeout() const {
 void PyFollower::begin_step() {
   const std::uint32_t here = fork_number();
   if (busy_in_.exchange(here) == here) {
-    throw Error(ErrorCode::Busy,
-                "another thread or task waits in this follower of '" +
-                    handle_of(array_).reference().name + "'",
-                "give each one a follower of its own");
+    throw Busy("another thread or task waits in this follower of '" +
+                   handle_of(array_).reference().name + "'",
+               "give each one a follower of its own");
   }
   end_last();
 }

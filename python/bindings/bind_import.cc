@@ -62,16 +62,14 @@ std::string dtype_of(const DLTensor& tensor) {
   const DType dtype{code, tensor.dtype.bits, tensor.dtype.lanes};
   const std::string name = name_of(dtype);
   if (dtype.bits % 8 == 0 && name != "unknown") return name;
-  throw Error(ErrorCode::Unsupported,
-              "memlease has no element type of DLPack's code " + std::to_string(code) + ", " +
-                  std::to_string(dtype.bits) + " bits and " + std::to_string(dtype.lanes) +
-                  " lanes",
-              "convert it first, as by tensor.to(torch.float32)");
+  throw Unsupported("memlease has no element type of DLPack's code " + std::to_string(code) + ", " +
+                        std::to_string(dtype.bits) + " bits and " + std::to_string(dtype.lanes) +
+                        " lanes",
+                    "convert it first, as by tensor.to(torch.float32)");
 }
 
 [[noreturn]] void refuse(const std::string& what) {
-  throw Error(ErrorCode::InvalidArgument, "the source's DLPack tensor has " + what,
-              "correct its producer");
+  throw InvalidArgument("the source's DLPack tensor has " + what, "correct its producer");
 }
 
 // Can it be what it says of itself? That its memory is there is the producer's word.
@@ -166,10 +164,9 @@ DLDevice device_of(const py::object& producer) {
   const auto number = [&](int i) { return device[i].cast<py::int_>().cast<int>(); };
   const int type = number(0);
   if (type != kDLCPU && type != kDLCUDA && type != kDLCUDAHost && type != kDLROCMHost) {
-    throw Error(ErrorCode::Unsupported,
-                "the source is on a device (DLPack type " + std::to_string(type) +
-                    "), and put takes the host's memory and CUDA's",
-                "copy it to the host first, as by tensor.cpu()");
+    throw Unsupported("the source is on a device (DLPack type " + std::to_string(type) +
+                          "), and put takes the host's memory and CUDA's",
+                      "copy it to the host first, as by tensor.cpu()");
   }
   return {static_cast<DLDeviceType>(type), number(1)};
 }

@@ -181,16 +181,15 @@ PyObject* cuda_array(PyObject* self, PyObject* arguments, PyObject* keywords) {
       return nullptr;
     }
     if (options.version != 2 && options.version != 3) {
-      throw Error(ErrorCode::InvalidArgument,
-                  "version=" + std::to_string(options.version) +
-                      " of the CUDA array interface is not known",
-                  "give 3, or 2 for a library that refuses 3");
+      throw InvalidArgument("version=" + std::to_string(options.version) +
+                                " of the CUDA array interface is not known",
+                            "give 3, or 2 for a library that refuses 3");
     }
     if (Py_IsNone(host_wait) == 0) options.host_wait = is_true(host_wait);
     if (Py_IsNone(no_stream) == 0) options.no_stream = is_true(no_stream);
     if (options.host_wait.value_or(false) && options.no_stream.value_or(false)) {
-      throw Error(ErrorCode::InvalidArgument, "host_wait=True and no_stream=True contradict",
-                  "give host_wait=True: it names no stream, and is safe");
+      throw InvalidArgument("host_wait=True and no_stream=True contradict",
+                            "give host_wait=True: it names no stream, and is safe");
     }
     options.readonly_ok = readonly_ok != 0;
     const auto make = [object = py::reinterpret_borrow<py::object>(self), options] {

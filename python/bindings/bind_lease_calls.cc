@@ -172,8 +172,8 @@ ReadOptions read_options(const ArrayHandle& handle, const FastCall& call, LeaseW
   ReadOptions options{to_version(values[0], "version"), to_version(values[1], "newer_than"),
                       to_timeout(values[2], "timeout"), to_stream(values[3])};
   if (values[0] != nullptr && options.version == 0) {
-    throw Error(ErrorCode::InvalidArgument, "version=0 of '" + handle->name() + "' cannot be read",
-                "versions count from 1; leave `version` out for the current one");
+    throw InvalidArgument("version=0 of '" + handle->name() + "' cannot be read",
+                          "versions count from 1; leave `version` out for the current one");
   }
   return options;
 }

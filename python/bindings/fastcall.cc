@@ -91,8 +91,7 @@ std::uint64_t to_version(PyObject* value, const char* argument) {
   const std::uint64_t version = PyLong_AsUnsignedLongLong(number.ptr());
   if (PyErr_Occurred() == nullptr) return version;
   PyErr_Clear();  // an OverflowError
-  throw Error(
-      ErrorCode::InvalidArgument,
+  throw InvalidArgument(
       std::string(argument) + "=" + std::string(py::repr(number)) + " is not a version number",
       "versions count from 1 and fit into 64 bits");
 }
@@ -115,10 +114,9 @@ Timeout to_timeout(PyObject* seconds, const char* argument) {
     value = std::numeric_limits<double>::quiet_NaN();
   }
   if (std::isnan(value) || value < 0) {
-    throw Error(ErrorCode::InvalidArgument,
-                std::string(argument) + " must be a number of seconds, 0 or more, got " +
-                    std::string(py::repr(seconds)),
-                "float('inf') means no end, and None the default");
+    throw InvalidArgument(std::string(argument) + " must be a number of seconds, 0 or more, got " +
+                              std::string(py::repr(seconds)),
+                          "float('inf') means no end, and None the default");
   }
   const std::chrono::duration<double> length(value);
   constexpr std::chrono::duration<double> kLongest = std::chrono::hours(24 * 365 * 100);

@@ -70,7 +70,7 @@ decltype(auto) PyLease<Lease>::call(Call&& lease_call) {
 // any longer.
 template <typename Lease>
 const py::object& PyLease<Lease>::numpy() {
-  if (on_device()) throw Error(ErrorCode::Unsupported, on_device_text(), kWaysToGpus);
+  if (on_device()) throw Unsupported(on_device_text(), kWaysToGpus);
   void* const first = data();
   if (views_.numpy()) return views_.numpy();
   return views_.numpy(first, slot(), kReadonly ? Pin() : lease_.pin());
@@ -97,8 +97,7 @@ void PyLease<Lease>::set_array_attribute(py::handle value) {
         "the array of a lease cannot be another one: fill it, as by lease[...] = values");
   }
   if (!is_first_array_) return;
-  throw Error(
-      ErrorCode::InvalidArgument,
+  throw InvalidArgument(
       "the bytes of a write lease of '" + array().name +
           "' are unspecified until they are written, and lease.array was computed with them",
       "begin with array.update(), or compute with the lease itself, as by lease[...] += 1");
@@ -167,11 +166,11 @@ template <typename Lease>
 py::object PyLease<Lease>::export_usm(py::handle self, py::handle syclobj, py::handle usm_type,
                                       py::handle copy) const {
   if (on_device() && !(kReadonly && copy.ptr() == Py_False)) {
-    throw Error(ErrorCode::Unsupported,
-                "'" + array().name +
-                    "' is in the memory of cuda:" + std::to_string(array().device_ordinal) +
-                    ", which is given to SYCL only for reading, and where copy=False asks for it",
-                "read it on the host: array.on('host').read().sycl_usm(queue)");
+    throw Unsupported(
+        "'" + array().name +
+            "' is in the memory of cuda:" + std::to_string(array().device_ordinal) +
+            ", which is given to SYCL only for reading, and where copy=False asks for it",
+        "read it on the host: array.on('host').read().sycl_usm(queue)");
   }
   check_live();
   return package_parts().export_usm(self, py::tuple(py::cast(array().strides_bytes)), syclobj,
@@ -309,7 +308,7 @@ void PyLease<WriteLease>::assign(py::handle key, py::handle source) {
   if (on_device()) {
     check_live();
     if (fill_from_gpu(key, source)) return;
-    throw Error(ErrorCode::Unsupported, on_device_text(), kWaysToFill);
+    throw Unsupported(on_device_text(), kWaysToFill);
   }
   PyObject* const elements = (is_of_all(key.ptr()) ? numpy() : this->elements()).ptr();
   // NumPy would not wait for a queue of SYCL's.
@@ -339,13 +338,12 @@ std::uint64_t PyLease<WriteLease>::publish(Stream stream) {
   check_live();
   keep_array_if_used();
   if (internal::ForBindings::is_strict(lease_) && views_.any_alive()) {
-    throw Error(ErrorCode::Busy,
-                "version " + std::to_string(version()) + " of '" + array().name +
-                    "' cannot be published while something made from its lease is alive, as this "
-                    "connection is strict: " +
-                    views_.alive(),
-                "del it first, write with w[...] = instead of keeping w.array, or connect without "
-                "strict=True and MEMLEASE_STRICT");
+    throw Busy("version " + std::to_string(version()) + " of '" + array().name +
+                   "' cannot be published while something made from its lease is alive, as this "
+                   "connection is strict: " +
+                   views_.alive(),
+               "del it first, write with w[...] = instead of keeping w.array, or connect without "
+               "strict=True and MEMLEASE_STRICT");
   }
   const bool is_empty = internal::ForBindings::is_empty(lease_);
   const bool late_writes = views_.may_write_late();

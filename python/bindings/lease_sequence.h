@@ -85,9 +85,8 @@ inline void refuse_mask(PyObject* source) {
       PyLong_CheckExact(source) || !is_masked(source)) {
     return;
   }
-  throw Error(ErrorCode::InvalidArgument,
-              "the source is a masked array, and memlease keeps no masks",
-              "give source.filled(value)");
+  throw InvalidArgument("the source is a masked array, and memlease keeps no masks",
+                        "give source.filled(value)");
 }
 
 }  // namespace memlease::python

@@ -7,7 +7,7 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& name, const std::string& what,
                          const std::string& hint) {
-  throw Error(ErrorCode::InvalidArgument, "the region of '" + name + "' " + what, hint);
+  throw InvalidArgument("the region of '" + name + "' " + what, hint);
 }
 
 // By Python's own rules, which cut a range to its axis.

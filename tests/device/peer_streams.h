@@ -18,7 +18,7 @@ namespace memlease::testing {
 
 inline void check_cuda(int error) {
   if (error == 0) return;
-  throw Error(ErrorCode::Internal, cudaGetErrorName(static_cast<cudaError_t>(error)), "");
+  throw Internal(cudaGetErrorName(static_cast<cudaError_t>(error)), "");
 }
 
 class PeerStreams {

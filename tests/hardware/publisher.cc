@@ -20,8 +20,7 @@ namespace {
 void check_cuda(int error, const char* what) {
   if (error == cudaSuccess) return;
   const auto* name = cudaGetErrorName(static_cast<cudaError_t>(error));
-  throw memlease::Error(memlease::ErrorCode::Internal,
-                        std::string(what) + ": " + std::to_string(error) + " " + name, "");
+  throw memlease::Internal(std::string(what) + ": " + std::to_string(error) + " " + name, "");
 }
 
 // Two elements.

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import memlease
 import pytest
+from memlease import errors
 
 pytestmark = pytest.mark.private_grpc
 
@@ -68,6 +69,15 @@ def test_the_library_exports_memlease_alone(file):
     assert any(name.startswith("memlease::Client::connect") for _, name in exported)
     ours = re.compile(r"((typeinfo( name)?|vtable) for )?memlease::|MEMLEASE_0\b")
     assert [it for it in exported if it[0] == "u" or not ours.match(it[1])] == []
+
+
+@pytest.mark.parametrize("file", LIBRARIES, ids=["build", "package"])
+def test_the_library_exports_the_types_of_its_errors(file):
+    """So that they are caught also where types are compared by address."""
+    exported = {name.partition("@@")[0] for _, name in exported_by(file)}
+    names = [error.__name__ for error in errors.BY_NUMBER.values() if error is not errors.Timeout]
+    wanted = {f"typeinfo for memlease::{name}" for name in ("Error", "TimedOut", *names)}
+    assert wanted <= exported
 
 
 def test_the_module_exports_its_entry_alone():

@@ -164,7 +164,7 @@ class PeerProgram {
   }
   void verify_lease(const std::string& name, const ReadLease& lease) {
     const std::string wrong = pattern_of(array(name), lease.data()).wrong(lease.version());
-    if (!wrong.empty()) throw Error(ErrorCode::Internal, wrong, "");
+    if (!wrong.empty()) throw Internal(wrong, "");
   }
   // The leases that read() keeps have the bytes that they should have, still.
   std::string verify(Words& words) {
@@ -186,7 +186,7 @@ class PeerProgram {
     const std::string name = name_in(words);
     const Watched watched = watchers_.at(name).stop();
     watchers_.erase(name);
-    if (!watched.wrong.empty()) throw Error(ErrorCode::Internal, watched.wrong, "");
+    if (!watched.wrong.empty()) throw Internal(watched.wrong, "");
     return fmt::format("{} {} {}", watched.reads, watched.last_version, watched.died);
   }
   std::string version(Words& words) { return std::to_string(array(name_in(words)).version()); }

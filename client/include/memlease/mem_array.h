@@ -119,12 +119,11 @@ class MemArray {
   template <typename A, typename = std::enable_if_t<std::is_same_v<A, Array>>>
   MemArray(const Client& client, const A& array) : client_(client), array_(array) {
     if (array_.dtype() == dtype_of<T>() && array_.shape().size() == N) return;
-    throw Error(ErrorCode::InvalidArgument,
-                "'" + array_.name() + "' has " + std::to_string(array_.shape().size()) +
-                    " dimensions of " + name_of(array_.dtype()) + ": a MemArray of " +
-                    std::to_string(N) + " dimensions of " + name_of(dtype_of<T>()) +
-                    " does not fit",
-                "Use MemArray<T, N> with the array's own element type and number of dimensions.");
+    throw InvalidArgument(
+        "'" + array_.name() + "' has " + std::to_string(array_.shape().size()) + " dimensions of " +
+            name_of(array_.dtype()) + ": a MemArray of " + std::to_string(N) + " dimensions of " +
+            name_of(dtype_of<T>()) + " does not fit",
+        "Use MemArray<T, N> with the array's own element type and number of dimensions.");
   }
   // A copy of the newest version, in an array of its own, where the other one is.
   MemArray(const MemArray& other)
@@ -240,8 +239,9 @@ class MemArray {
   }
   static void require_host(bool on_device) {
     if (!on_device) return;
-    throw Error(ErrorCode::Unsupported, "the elements are in a GPU's memory, which at() is not for",
-                "Take a(i, j), which brings them to the host, to(\"host\") first, or a kernel.");
+    throw Unsupported(
+        "the elements are in a GPU's memory, which at() is not for",
+        "Take a(i, j), which brings them to the host, to(\"host\") first, or a kernel.");
   }
   static std::uint64_t bytes_of(std::int64_t count) {
     return static_cast<std::uint64_t>(count) * sizeof(T);
