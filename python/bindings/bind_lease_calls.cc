@@ -8,6 +8,7 @@
 #include "python/bindings/array_handle.h"
 #include "python/bindings/fastcall.h"
 #include "python/bindings/lease.h"
+#include "python/bindings/package_parts.h"
 
 namespace memlease::python {
 namespace {
@@ -285,6 +286,23 @@ ArrayHandle& handle_of(py::handle array) {
   return *static_cast<ArrayHandle*>(handle);
 }
 
+namespace {
+
+// A task of asyncio that is cancelled does not end a wait without end in a thread, where it began:
+// that is logged once it has gone on for a while.
+ReadLease wait_for_version(const Array& array, const ReadOptions& options) {
+  if (options.timeout.from_now().value_or(kForever) == kForever) {
+    ReadOptions first = options;
+    const py::object& notes = package_parts().long_reads;
+    first.timeout = std::chrono::duration<double>(notes.attr("after_s").cast<double>());
+    if (auto lease = without_gil([&] { return array.try_read(first); })) return *std::move(lease);
+    notes.attr("note")(array.name());
+  }
+  return without_gil([&] { return array.read(options); });
+}
+
+}  // namespace
+
 ReadLease ArrayHandle::read(const ReadOptions& options) {
   // Giving the GIL up costs as much as the lease, and where other threads run, their time slices.
   // On a device also a read that need not wait for its version may wait.
@@ -294,7 +312,7 @@ ReadLease ArrayHandle::read(const ReadOptions& options) {
       internal::ForBindings::try_read_at_once(array, options, lease) && lease) {
     return *std::move(lease);
   }
-  return without_gil([&] { return array.read(options); });
+  return wait_for_version(array, options);
 }
 
 std::optional<ReadLease> ArrayHandle::try_read(const ReadOptions& options) {

@@ -39,6 +39,7 @@ def set_package_parts(
     warn_of_views: Callable[[str], None],
     log_empty_write: Callable[[str], None],
     log_wait: Callable[[str], None],
+    long_reads: Any,
     numpy_dtype: Callable[[str], Any],
     dtype_for_users: Callable[[str], Any],
     array_interface: Callable[..., dict[str, Any]],

@@ -4,6 +4,7 @@ import contextlib
 import logging
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from types import FrameType
@@ -56,6 +57,31 @@ def log_empty_write(name: str) -> None:
 def log_wait(text: str) -> None:
     """Log that a call waits, and for what; for the bindings."""
     _logger.warning("%s", text)
+
+
+class LongReads:
+    """Says once of reads in asyncio's threads that such a wait does not end with its task."""
+
+    after_s = 5.0
+
+    def __init__(self) -> None:
+        self._said = False
+
+    def note(self, name: str) -> None:
+        """Look in which thread a read of the array `name` goes on waiting; for the bindings."""
+        if self._said or not threading.current_thread().name.startswith("asyncio_"):
+            return
+        self._said = True
+        _logger.warning(
+            "a read of '%s' has waited for %g s in a thread of asyncio: it goes on after its task "
+            "is cancelled, and asyncio.run() waits for it; use `await array.read_async()`, give a "
+            "timeout, or close the array or its client, which ends it",
+            name,
+            self.after_s,
+        )
+
+
+long_reads = LongReads()
 
 
 @contextlib.contextmanager

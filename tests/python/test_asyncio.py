@@ -18,6 +18,7 @@ from pathlib import Path
 import memlease
 import numpy as np
 import pytest
+from memlease import caller
 from memlease.testing import Daemon
 
 LONG_S = 20
@@ -370,6 +371,61 @@ def test_ctrl_c_ends_a_program_that_waits(array):
             process.kill()
     assert "KeyboardInterrupt" in output
     assert process.returncode != 0
+
+
+@pytest.mark.parametrize("end", ["cancel", "Ctrl-C"])
+def test_a_read_in_a_thread_ends_with_the_client_of_its_task(array, end):
+    """The task closes it on its way out: else asyncio.run() would wait for the thread."""
+    assert array.version == 1
+    with run_program(
+        """
+        async def read():
+            with memlease.connect(start=False) as client:
+                await asyncio.to_thread(client.open("a").read, newer_than=1)
+        async def main():
+            task = asyncio.create_task(read())
+            while not any(it.name.startswith("asyncio_") for it in threading.enumerate()):
+                await asyncio.sleep(0)
+            print("waits", flush=True)
+            sys.stdin.read(1) or task.cancel()
+            await task
+        asyncio.run(main())
+        """,
+        stdin=subprocess.PIPE if end == "Ctrl-C" else subprocess.DEVNULL,
+    ) as process:
+        try:
+            assert process.stdout.readline() == "waits\n"
+            if end == "Ctrl-C":
+                process.stdin.write("x")
+                process.stdin.flush()
+                process.send_signal(signal.SIGINT)
+            output = process.communicate(timeout=LONG_S)[0]
+        finally:
+            process.kill()
+    assert ("KeyboardInterrupt" if end == "Ctrl-C" else "CancelledError") in output
+    assert process.returncode != 0
+
+
+def test_a_long_read_in_a_thread_of_asyncio_is_logged_once(array, monkeypatch, caplog):
+    long_reads = caller.long_reads
+    monkeypatch.setattr(long_reads, "after_s", 0.01)
+    monkeypatch.setattr(long_reads, "_said", False)
+
+    async def main():
+        with pytest.raises(memlease.Timeout):
+            await asyncio.to_thread(array.read, newer_than=1, timeout=0.02)
+        long_reads.note("a")  # by another thread
+        assert caplog.text == ""
+        reads = [asyncio.to_thread(array.read, newer_than=1) for _ in range(2)]
+        tasks = [asyncio.create_task(read) for read in reads]
+        while "read_async" not in caplog.text:
+            await asyncio.sleep(0.001)
+        array.put(np.arange(4))
+        for task in tasks:
+            (await task).release()
+
+    run(main())
+    assert caplog.text.count("a read of 'a' has waited for 0.01 s in a thread of asyncio") == 1
 
 
 def test_a_forked_child_waits_for_itself(array):
