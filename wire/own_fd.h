@@ -1,6 +1,10 @@
 // A descriptor that lives as long as a session. The program may have closed it, as daemonisers and
 // os.closerange() do, and opened another file, which has its number then: that one is neither used
-// nor closed. Thread-safe, but for changes of one.
+// nor closed. Two openings of one file look alike, and need not be told apart: no program opens
+// what is kept by one of these, as a segment has no name and a socket's file is of no use. Only
+// memlease itself does, where it connects again after the program has closed all, and may get the
+// same number: that leads either one where it wants. The first of the two that ends closes it, and
+// the other one has none then, as after the program. Thread-safe, but for changes of one.
 #pragma once
 
 #include <sys/stat.h>
