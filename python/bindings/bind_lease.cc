@@ -2,8 +2,10 @@
 #include <Python.h>
 #include <structmember.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <string_view>
 #include <vector>
 
 #include "python/bindings/cuda_array.h"
@@ -12,6 +14,7 @@
 #include "python/bindings/lease.h"
 #include "python/bindings/lease_attributes.h"
 #include "python/bindings/lease_docs.h"
+#include "python/bindings/lease_functions.h"
 #include "python/bindings/lease_numbers.h"
 #include "python/bindings/lease_sequence.h"
 
@@ -296,6 +299,9 @@ PyMethodDef* methods() {
       kReads ? PyMethodDef{"release", c_function(&release), kFast, kReleaseDoc}
              : PyMethodDef{"drop", c_function(&drop), kFast, kDropDoc},
       kReads ? PyMethodDef{} : PyMethodDef{"publish", c_function(&publish), kFast, kPublishDoc},
+      kReads ? PyMethodDef{}
+             : PyMethodDef{"__array_function__", c_function(&call_function), METH_FASTCALL,
+                           "Functions of NumPy take the lease's array."},
       {}};
   return table;
 }
@@ -334,8 +340,14 @@ PyGetSetDef* properties() {
                      "NumPy's array interface, version 3; \"data\" is a buffer. Host arrays only.",
                      nullptr});
   } else {
-    table.push_back({"fill", &get_of_array<Lease>, nullptr, "As of `array`, NumPy's.",
-                     const_cast<char*>("fill")});
+    for (const char* const name : kInPlace) {
+      table.push_back({name, &get_of_array<Lease>, nullptr, "As of `array`, NumPy's.",
+                       const_cast<char*>(name)});
+    }
+    for (PyGetSetDef& one : table) {
+      const auto is_this = [&](const char* name) { return std::string_view(name) == one.name; };
+      if (std::any_of(kAssignable.begin(), kAssignable.end(), is_this)) one.set = &set_of_array;
+    }
   }
   table.push_back({});
   return table.data();
@@ -395,10 +407,12 @@ void bind_lease(py::module_& module, const char* name, const char* doc) {
       {Py_sq_length, slot(&length<Lease>)},
       {Py_mp_subscript, slot(&get_item<Lease>)},
       {Py_sq_item, slot(&get_row<Lease>)},
+      {Py_sq_contains, slot(&contains)},
   };
   if constexpr (PyLease<Lease>::kReadonly) {
     slots.push_back({Py_bf_getbuffer, slot(&get_buffer<Lease>)});
     slots.push_back({Py_bf_releasebuffer, slot(&release_buffer)});
+    slots.push_back({Py_mp_ass_subscript, slot(&refuse_item)});
   } else {
     slots.push_back({Py_bf_getbuffer, slot(&refuse_buffer)});
     slots.push_back({Py_mp_ass_subscript, slot(&set_item)});

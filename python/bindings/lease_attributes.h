@@ -16,10 +16,18 @@ namespace memlease::python {
 
 // Those that people and libraries ask an array for first.
 inline constexpr std::array kOfArray{
-    "T",      "all",     "any",     "argmax",  "argmin",  "astype", "clip",      "copy",
-    "cumsum", "dot",     "flat",    "flatten", "imag",    "item",   "itemsize",  "max",
-    "mean",   "min",     "nonzero", "prod",    "ravel",   "real",   "reshape",   "round",
-    "std",    "squeeze", "sum",     "strides", "tobytes", "tolist", "transpose", "var"};
+    "T",      "all",          "any",     "argmax", "argmin",   "argpartition", "argsort",
+    "astype", "byteswap",     "choose",  "clip",   "compress", "conj",         "conjugate",
+    "copy",   "ctypes",       "cumprod", "cumsum", "diagonal", "dot",          "flags",
+    "flat",   "flatten",      "imag",    "item",   "itemsize", "max",          "mean",
+    "min",    "nonzero",      "prod",    "ravel",  "real",     "repeat",       "reshape",
+    "round",  "searchsorted", "squeeze", "std",    "strides",  "sum",          "swapaxes",
+    "take",   "tobytes",      "tofile",  "tolist", "trace",    "transpose",    "var",
+    "view"};
+// Of write leases alone: what changes all of it in place.
+inline constexpr std::array kInPlace{"fill", "partition", "sort"};
+// Those of write leases that may be assigned to, as `lease.real = x`.
+inline constexpr std::array kAssignable{"flat", "imag", "real"};
 
 // `name`: one of these. AttributeError for a lease of a GPU, as libraries look what there is.
 template <typename Lease>
@@ -32,7 +40,8 @@ PyObject* get_of_array(PyObject* self, void* name) {
       if (wanted == "strides") {
         return py::tuple(py::cast(lease.array().strides_bytes)).release().ptr();
       }
-      const py::object& elements = wanted == "fill" ? lease.numpy() : lease.elements();
+      const bool reads = wanted != "fill" && wanted != "flags";
+      const py::object& elements = reads ? lease.elements() : lease.numpy();
       return PyObject_GetAttrString(elements.ptr(), static_cast<const char*>(name));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::Unsupported) throw;
@@ -41,31 +50,13 @@ PyObject* get_of_array(PyObject* self, void* name) {
   });
 }
 
-// NumPy's functions with a lease among what they read or write (`out=lease`): with its array.
-inline PyObject* call_ufunc(PyObject* /*self*/, PyObject* arguments, PyObject* keywords) {
-  return guarded([&]() -> PyObject* {
-    const py::args given = py::reinterpret_borrow<py::args>(arguments);
-    if (given.size() < 2) throw py::type_error("__array_ufunc__() takes a ufunc and its method");
-    py::tuple inputs(given.size() - 2);
-    for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = operand(given[i + 2].ptr());
-    py::dict options;
-    const bool fills = keywords == nullptr || PyDict_GetItemString(keywords, "where") == nullptr;
-    if (keywords != nullptr) {
-      for (const auto& [name, value] : py::reinterpret_borrow<py::dict>(keywords)) {
-        if (!py::isinstance<py::tuple>(value)) {
-          options[name] = operand(value.ptr());
-          continue;
-        }
-        const auto outputs = py::reinterpret_borrow<py::tuple>(value);
-        py::tuple arrays(outputs.size());
-        for (std::size_t i = 0; i < arrays.size(); ++i) {
-          arrays[i] = operand(outputs[i].ptr(), fills);
-        }
-        options[name] = arrays;
-      }
+inline int set_of_array(PyObject* self, PyObject* value, void* name) {
+  return guarded([&] {
+    const py::object& elements = lease_of<WriteLease>(self).elements();
+    if (PyObject_SetAttrString(elements.ptr(), static_cast<const char*>(name), value) != 0) {
+      throw py::error_already_set();
     }
-    const py::object method = py::getattr(given[0], given[1]);
-    return PyObject_Call(method.ptr(), inputs.ptr(), options.ptr());
+    return 0;
   });
 }
 
@@ -83,6 +74,14 @@ inline PyObject* refuse_pickle(PyObject* /*self*/, PyObject* /*protocol*/) {
       "a lease belongs to its process and cannot be pickled or copied: pickle the array "
       "handle and call read() on it there, or take lease.array.copy()");
   return nullptr;
+}
+
+// A read lease's elements are those of a version, which never change.
+inline int refuse_item(PyObject* /*self*/, PyObject* /*key*/, PyObject* /*value*/) {
+  PyErr_SetString(PyExc_ValueError,
+                  "assignment destination is read-only: a published version does not change; write "
+                  "the next one, as by: with array.update() as lease: lease[0] = x");
+  return -1;
 }
 
 // A write lease has no buffer. NumPy asks for one first, forgets this error, and takes __array__.

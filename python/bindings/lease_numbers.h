@@ -73,6 +73,14 @@ inline PyObject* compare(PyObject* left, PyObject* right, int operation) {
 // A lease is a key as an object is, although it compares as an array.
 inline Py_hash_t identity_hash(PyObject* self) { return _Py_HashPointer(self); }
 
+inline int contains(PyObject* self, PyObject* value) {
+  return guarded([&] {
+    const int found = PySequence_Contains(operand(self).ptr(), operand(value).ptr());
+    if (found < 0) throw py::error_already_set();
+    return found;
+  });
+}
+
 // The error for an array without axes is NumPy's.
 inline PyObject* iterate(PyObject* self) {
   return guarded([&] { return PyObject_GetIter(operand(self).ptr()); });

@@ -34,6 +34,12 @@ ASKED = {
     "round": lambda a: a.round(1),
     "dot": lambda a: a.dot(np.ones(4)),
     "real": lambda a: a.real,
+    "argsort": lambda a: a.argsort(axis=0),
+    "take": lambda a: a.take([1, 5]),
+    "view": lambda a: a.view("i8"),
+    "flags": lambda a: a.flags.c_contiguous,
+    "diagonal": lambda a: a.diagonal(),
+    "in": lambda a: (5 in a, 99 in a),
     "bytes": bytes,
 }
 
@@ -57,6 +63,64 @@ def test_fill_fills_a_write_lease_alone(field):
         with pytest.raises(AttributeError, match="mena"):
             lease.mena()
         assert {"mean", "T", "tolist"} <= set(dir(lease))
+
+
+def test_what_changes_all_of_a_write_lease_changes_it(field, memlease_client):
+    with field.update() as w:
+        w.flat = 12 - np.arange(12)
+        w.sort(axis=0)
+    assert (field.get()[:, 0] == [4, 8, 12]).all()
+    numbers = memlease_client.create("z", 2, "c16", fill=1 + 2j)
+    with numbers.update() as w:
+        w.real = 5
+        w.imag += 1
+    assert numbers.get().tolist() == [5 + 3j] * 2
+
+
+def test_a_read_lease_says_that_it_cannot_be_written(field):
+    with field.read() as lease:
+        for change in (lambda: lease.__setitem__(0, 1), lambda: lease.__delitem__(0)):
+            with pytest.raises(ValueError, match=r"read-only: .* with array.update\(\) as lease"):
+                change()
+        with pytest.raises(AttributeError, match="not writable"):
+            lease.flat = 1
+
+
+X = np.arange(12.0).reshape(3, 4)
+INTO = {
+    "copyto": lambda w: np.copyto(w, X),
+    "copyto by name": lambda w: np.copyto(dst=w, src=X),
+    "copyto where": lambda w: np.copyto(w, X + 1, where=X > 5),
+    "copyto where, by position": lambda w: np.copyto(w, X + 1, "same_kind", X > 5),
+    "put": lambda w: np.put(w, [0, 5], [9, 8]),
+    "place": lambda w: np.place(w, X > 5, [0]),
+    "putmask": lambda w: np.putmask(w, X > 5, 0),
+    "fill_diagonal": lambda w: np.fill_diagonal(w, 9),
+    "dot": lambda w: np.dot(np.ones((3, 3)), X, out=w),
+    "take": lambda w: np.take(X, [2, 1, 0], axis=0, out=w),
+    "concatenate": lambda w: np.concatenate([X[:1], X[1:]], out=w),
+    "stack of itself": lambda w: np.concatenate([w[1:], w[:1]]),
+    "stack": lambda w: np.stack([X[2], X[1], X[0]], out=w),
+    "cumsum": lambda w: np.cumsum(X, axis=0, out=w),
+    "round": lambda w: np.round(X / 3, out=w),
+    "einsum": lambda w: np.einsum("ij->ij", X, out=w),
+    "clip": lambda w: np.clip(w, 2, 5, out=w),
+    "of two": lambda w: np.vstack([w, X]).sum(),
+}
+
+
+@pytest.mark.parametrize("call", ["write", "update"])
+@pytest.mark.parametrize("change", INTO.values(), ids=INTO)
+def test_numpys_functions_take_a_write_lease_as_an_array(field, change, call):
+    """Where they leave elements as they are, and where they read them, these are the current."""
+    expected = field.get()
+    result = change(expected)
+    field.put(np.full((3, 4), 77))  # what the slots have had, but the one of the current version
+    field.put(X)
+    with getattr(field, call)() as w:
+        np.testing.assert_array_equal(change(w), result)
+        w[0, 0] += 0  # it has been changed, whatever that was
+    np.testing.assert_array_equal(field.get(), expected)
 
 
 def test_numpys_functions_write_into_a_write_lease(field):
