@@ -18,6 +18,7 @@ pybind11_add_module(memlease_python MODULE
   ${memlease_bindings}/module.cc
   ${memlease_bindings}/bind_array.cc
   ${memlease_bindings}/bind_client.cc
+  ${memlease_bindings}/bind_copies.cc
   ${memlease_bindings}/bind_error.cc
   ${memlease_bindings}/bind_follower.cc
   ${memlease_bindings}/bind_import.cc

@@ -89,6 +89,8 @@ ArrayHandle& handle_of(py::handle array);
 
 // Array.read, write, update, try_read and try_write.
 void bind_lease_calls(py::class_<ArrayHandle>& type);
+// Array.put and get.
+void bind_copies(py::class_<ArrayHandle>& type);
 
 // Thread-safe under the GIL.
 class PyFollower {

@@ -5,7 +5,6 @@
 
 #include "python/bindings/array_handle.h"
 #include "python/bindings/fastcall.h"
-#include "python/bindings/gpu_source.h"
 #include "python/bindings/lease.h"
 #include "python/bindings/region.h"
 
@@ -52,89 +51,9 @@ Returns
 Follower
 )";
 
-// The C-ordered bytes of a Python object, for as long as this lives.
-class Bytes {
- public:
-  Bytes(const py::object& object, int flags) {
-    if (PyObject_GetBuffer(object.ptr(), &buffer_, flags) != 0) throw py::error_already_set();
-  }
-  ~Bytes() { PyBuffer_Release(&buffer_); }
-  Bytes(const Bytes&) = delete;
-  Bytes& operator=(const Bytes&) = delete;
-
-  void* data() const { return buffer_.buf; }
-  std::uint64_t size() const { return static_cast<std::uint64_t>(buffer_.len); }
-
- private:
-  Py_buffer buffer_{};
-};
-
-PyObject* or_null(PyObject* value) { return value == Py_None ? nullptr : value; }
-
-Stream optional_stream(const py::object& stream) { return to_stream(or_null(stream.ptr())); }
-
-Region optional_region(const ArrayHandle& self, const py::object& region) {
-  return to_region(region.is_none() ? nullptr : region.ptr(), self->name(), self->shape());
-}
-
 ArrayHandle on(const ArrayHandle& self, const std::string& device) {
   const Array& array = *self;
   return ArrayHandle(without_gil([&] { return array.on(device); }));
-}
-
-std::uint64_t get_bytes(const ArrayHandle& self, const py::object& destination,
-                        const py::object& timeout, const py::object& region) {
-  const Region part = optional_region(self, region);
-  const ReadOptions options{0, 0, to_timeout(timeout.ptr(), "timeout")};
-  const Bytes bytes(destination, PyBUF_WRITABLE);
-  const Array& array = *self;
-  return without_gil([&] { return array.get(part, bytes.data(), bytes.size(), options); });
-}
-
-std::uint64_t put_bytes(const ArrayHandle& self, const py::object& source, const py::object& wait,
-                        const py::object& stream, const py::object& region) {
-  const Region part = optional_region(self, region);
-  const WriteOptions options{to_timeout(wait.ptr(), "wait"), optional_stream(stream)};
-  const Bytes bytes(source, PyBUF_SIMPLE);
-  const Array& array = *self;
-  return writing(array, [&] { return array.put(part, bytes.data(), bytes.size(), options); });
-}
-
-// _put_packed(source, wait, stream): the version's number; None where put() must look closer, as
-// the source is no NumPy array whose elements can be copied as they are.
-PyObject* put_packed(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
-  return guarded([&] {
-    const ArrayHandle& handle = handle_of(self);
-    if (count != 3) throw py::type_error("_put_packed() takes 3 arguments");
-    const PackedElements elements = handle.views().elements_of(arguments[0]);
-    if (elements.data == nullptr) return Py_NewRef(Py_None);
-    const WriteOptions options{to_timeout(arguments[1], "wait"), to_stream(or_null(arguments[2]))};
-    const Array& array = *handle;
-    return PyLong_FromUnsignedLongLong(
-        writing(array, [&] { return array.put(elements.data, elements.size_bytes, options); }));
-  });
-}
-
-// _get_packed(out, timeout): False where get() must look closer, likewise.
-PyObject* get_packed(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
-  return guarded([&] {
-    const ArrayHandle& handle = handle_of(self);
-    if (count != 2) throw py::type_error("_get_packed() takes 2 arguments");
-    const PackedElements elements = handle.views().elements_of(arguments[0]);
-    if (elements.data == nullptr || !elements.writable) return Py_NewRef(Py_False);
-    const ReadOptions options{0, 0, to_timeout(arguments[1], "timeout"), {}};
-    const Array& array = *handle;
-    without_gil([&] { array.get(elements.data, elements.size_bytes, options); });
-    return Py_NewRef(Py_True);
-  });
-}
-
-std::uint64_t put_gpu(const ArrayHandle& self, const PyGpuSource& source, const py::object& wait,
-                      const py::object& stream, const py::object& region) {
-  const Region part = optional_region(self, region);
-  const WriteOptions options{to_timeout(wait.ptr(), "wait"), optional_stream(stream)};
-  const Array& array = *self;
-  return writing(array, [&] { return array.put(part, source.source, options); });
 }
 
 PyObject* follow(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) {
@@ -151,8 +70,7 @@ PyObject* follow(PyObject* self, PyObject* const* arguments, Py_ssize_t count, P
     if (until_writer_gone < 0) throw py::error_already_set();
     const ArrayHandle& handle = handle_of(self);
     auto region = handle.region_views(values[4]);
-    Follower follower =
-        handle->follow({each, after, optional_stream(stream), until_writer_gone != 0});
+    Follower follower = handle->follow({each, after, to_stream(values[2]), until_writer_gone != 0});
     auto made =
         std::make_unique<PyFollower>(std::move(follower), py::reinterpret_borrow<py::object>(self),
                                      each, stream, std::move(region));
@@ -206,8 +124,6 @@ PyMethodDef calls[] = {
     {"follow", c_function(&follow), METH_FASTCALL | METH_KEYWORDS, kFollowDoc},
     {"withdraw", c_function(&withdraw), METH_NOARGS, kWithdrawDoc},
     {"close", c_function(&close), METH_NOARGS, kCloseDoc},
-    {"_put_packed", c_function(&put_packed), METH_FASTCALL, nullptr},
-    {"_get_packed", c_function(&get_packed), METH_FASTCALL, nullptr},
 };
 
 // Under the GIL and not waiting: properties.
@@ -217,10 +133,6 @@ auto get(const ArrayHandle& self) {
 }
 
 py::tuple to_tuple(const std::vector<std::int64_t>& values) { return py::tuple(py::cast(values)); }
-
-py::tuple shape_of(const ArrayHandle& self, const py::object& region) {
-  return to_tuple(internal::ForBindings::layout_of(*self, optional_region(self, region)).shape);
-}
 
 // Each caller has values of its own, which are its to change.
 py::object attributes_of(const ArrayHandle& self) {
@@ -409,14 +321,9 @@ void bind_arrays(py::module_& module) {
            py::arg("open"));
   bind_properties(type);
   bind_lease_calls(type);
+  bind_copies(type);
   add_methods(type, calls);
   type.def("_on", &on, py::arg("device"));
-  type.def("_shape_of", &shape_of, py::arg("region"));
-  type.def("_get_bytes", &get_bytes, py::arg("destination"), py::arg("timeout"), py::arg("region"));
-  type.def("_put_bytes", &put_bytes, py::arg("source"), py::arg("wait"), py::arg("stream"),
-           py::arg("region"));
-  type.def("_put_gpu", &put_gpu, py::arg("source"), py::arg("wait"), py::arg("stream"),
-           py::arg("region"));
 }
 
 }  // namespace memlease::python

@@ -212,12 +212,22 @@ PyObject* read(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyO
   });
 }
 
+// What has a length and bytes is meant to be written.
+void refuse_elements(const char* function, PyObject* wait) {
+  if (wait == nullptr || PyObject_CheckBuffer(wait) == 0) return;
+  if (PyObject_Size(wait) < 0) return PyErr_Clear();  // a number of NumPy's
+  throw InvalidArgument(std::string(function) + "() takes a time to wait, not elements",
+                        "array.put(x) publishes elements; a write lease is filled by "
+                        "lease[...] = x");
+}
+
 // The arguments of write() and update(), and of try_write(), which has no region.
 template <std::size_t N>
 WriteOptions write_options(const ArrayHandle& handle, const FastCall& call,
                            const std::array<const char*, N>& parameters, LeaseWishes& wishes) {
   std::array<PyObject*, N> values{};
   if (call.positional != 0 || call.keywords != nullptr) call.bind(parameters, 1, values);
+  refuse_elements(call.function, values[0]);
   wishes.stream = values[1];
   if constexpr (N > 2) wishes.region = handle.region_views(values[2]);
   return {to_timeout(values[0], "wait"), to_stream(values[1])};

@@ -14,6 +14,7 @@ A daemon owns the arrays; every process maps the same bytes. ``connect()`` finds
 
 import copyreg
 import os
+from typing import TYPE_CHECKING, Never
 
 from memlease import (
     _core,
@@ -123,6 +124,16 @@ _core.set_package_parts(
     handle_of=stream.handle_of,
     next_lease=asynchronous.next_lease,
 )
+
+if not TYPE_CHECKING:  # which would believe that every attribute is there
+
+    def __getattr__(name: str) -> Never:
+        """Say where to find what a client has."""
+        text = f"module {__name__!r} has no attribute {name!r}"
+        if not name.startswith("_") and hasattr(Client, name):
+            text += f"; a client has: memlease.connect().{name}"
+        raise AttributeError(text, name=name)
+
 
 os.register_at_fork(before=forks.warn_of_leases)
 

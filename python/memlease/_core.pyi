@@ -1,16 +1,18 @@
 import builtins
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from types import EllipsisType, TracebackType
-from typing import Any, Never, Self, SupportsIndex, final, overload
+from typing import Any, Never, Self, SupportsIndex, TypeVar, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 import memlease
+from memlease.conversions import Casting
 from memlease.usm_exports import UsmExport
 
 __version__: str
 
+_Out = TypeVar("_Out")
 _Index = SupportsIndex | slice | EllipsisType
 _Region = _Index | tuple[_Index, ...] | None
 
@@ -463,12 +465,26 @@ class Array(metaclass=_Pybind11Type):
         region: _Region = None,
     ) -> ReadLease | None: ...
     def try_write(self, wait: float | None = 0, *, stream: Any = None) -> WriteLease | None: ...
+    @overload
+    def get(
+        self, out: None = None, *, timeout: float | None = None, region: _Region = None
+    ) -> NDArray[Any]: ...
+    @overload
+    def get(self, out: _Out, *, timeout: float | None = None, region: _Region = None) -> _Out: ...
+    def put(
+        self,
+        source: Any,
+        *,
+        casting: Casting = "same_kind",
+        wait: float | None = None,
+        stream: Any = None,
+        ignore_stream: bool | None = None,
+        region: _Region = None,
+    ) -> int: ...
     def _on(self, device: str) -> Array: ...
     def _shape_of(self, region: _Region) -> tuple[int, ...]: ...
     def _get_bytes(self, destination: Any, timeout: float | None, region: _Region) -> int: ...
     def _put_bytes(self, source: Any, wait: float | None, stream: Any, region: _Region) -> int: ...
-    def _get_packed(self, out: Any, timeout: float | None, /) -> bool: ...
-    def _put_packed(self, source: Any, wait: float | None, stream: Any, /) -> int | None: ...
     def _put_gpu(
         self, source: GpuSource, wait: float | None, stream: Any, region: _Region
     ) -> int: ...

@@ -2,7 +2,8 @@
 
 import operator
 import pwd
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Never
 
 from memlease.errors import InvalidArgument
 
@@ -15,6 +16,14 @@ def require_text(argument: str, value: Any) -> None:
         value.encode()
     except UnicodeEncodeError:
         raise InvalidArgument(f"{argument}={value!r} is not text in UTF-8", "give one") from None
+
+
+def refuse_unknown(call: Callable[..., Any], unknown: Mapping[str, Any]) -> Never:
+    """Say which arguments a call has, which was given one of another name."""
+    code = call.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    known = ", ".join(name for name in names if name != "self")
+    raise TypeError(f"{call.__name__}() has no argument {next(iter(unknown))!r}; it has {known}")
 
 
 def small_number(argument: str, value: Any, hint: str) -> int:

@@ -1,12 +1,13 @@
 """`Array`: a named array, open in this process."""
 
 import sys
-from typing import TYPE_CHECKING, Any, Never, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Never
 
 from memlease import _core, asynchronous
+from memlease.arguments import refuse_unknown
 from memlease.caller import numpy_warnings
 from memlease.closing import Closing
-from memlease.conversions import CASTINGS, Casting, converted
+from memlease.conversions import Casting, converted
 from memlease.devices import TorchDevice, device_name
 from memlease.dtypes import dtype_for_users, numpy_dtype, require_numpy
 from memlease.errors import Error, InvalidArgument, Unsupported
@@ -17,9 +18,6 @@ from memlease.usm_sources import Destination
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
-
-Out = TypeVar("Out")
 
 # One element is written to all of an array in place, from this size on: not copied out first.
 _LARGE_BYTES = 1 << 20
@@ -110,49 +108,11 @@ class Array(_core.Array, Closing):
         handle = self._on(device_name(device))
         return self if handle.device == self.device else type(self)(handle)
 
-    @overload
-    def get(
-        self, out: None = None, *, timeout: float | None = None, region: "_core._Region" = None
-    ) -> "NDArray[Any]": ...
-    @overload
-    def get(
-        self, out: Out, *, timeout: float | None = None, region: "_core._Region" = None
-    ) -> Out: ...
-    def get(
-        self, out: Any = None, *, timeout: float | None = None, region: "_core._Region" = None
-    ) -> Any:
-        """Copy the current version out, or a region of it, also from a GPU's memory.
-
-        Blocks as `read` does, and until the copy is complete.
-
-        Parameters
-        ----------
-        out : numpy.ndarray or array in USM, optional
-            Where to copy it, of the same shape; converts to its dtype as NumPy does. What has
-            ``__sycl_usm_array_interface__``, as dpnp's arrays and memory of dpctl, is filled once
-            the queue that it names has done its work, and complete when this returns.
-        timeout : float, optional
-            Seconds to wait at most for the first version. Default: no end.
-        region : slice, int, ... or tuple of them, optional
-            The part to copy, as in `read`, which then stands for the array. Default: all of it.
-
-        Returns
-        -------
-        numpy.ndarray or `out`
-            `out`, or a new array of the array's shape and dtype.
-
-        Raises
-        ------
-        InvalidArgument
-            `out` has another shape, is read-only, or is in memory that its SYCL context does not
-            know.
-        Unsupported
-            `out` is in a device's USM and not in C order, or there is no dpctl.
-        """
+    def _get(self, out: Any, timeout: float | None, region: "_core._Region") -> Any:
+        """Copy out what `get` does not by itself."""
         if out is None and region is None:
-            out = require_numpy().empty(self.shape, numpy_dtype(self.dtype_name))
-        if region is None and self._get_packed(out, timeout):
-            return out
+            mine = require_numpy().empty(self.shape, numpy_dtype(self.dtype_name))
+            return self.get(mine, timeout=timeout)
         if hasattr(out, USM_INTERFACE):
             destination = Destination(out)
             self.get(destination.elements, timeout=timeout, region=region)
@@ -175,83 +135,17 @@ class Array(_core.Array, Closing):
                 numpy.copyto(out, elements, casting="same_kind")
         return out
 
-    def put(
+    def _put(
         self,
         source: Any,
-        *,
-        casting: Casting = "same_kind",
-        wait: float | None = None,
-        stream: Any = None,
-        ignore_stream: bool | None = None,
-        region: "_core._Region" = None,
+        casting: Casting | None,
+        wait: float | None,
+        stream: Any,
+        ignore_stream: bool | None,
+        region: "_core._Region",
     ) -> int:
-        """Copy a whole array in, from or to the host or a GPU, and publish it as the next version.
-
-        Blocks as `write` does, and until the copy is complete; but not for that where both are on a
-        GPU and there is a `stream`.
-
-        What has ``__dlpack__`` is taken by `DLPack's Python protocol
-        <https://dmlc.github.io/dlpack/latest/python_spec.html>`_, and what has only
-        ``__cuda_array_interface__``, of version 0 to 3, by the `CUDA array interface
-        <https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html>`_. A source on a GPU
-        is kept until the GPU has copied it, and a later call of memlease sees that. What has
-        ``__sycl_usm_array_interface__``, version 1, is taken by the `SYCL USM array interface
-        <https://intelpython.github.io/dpctl/latest/api_reference/dpctl/sycl_usm_array_interface.html>`_,
-        with dpctl: once the queue that it names has done its work, and as a source on the host.
-
-        Parameters
-        ----------
-        source : array_like
-            Of the array's shape, or one element for all: a NumPy array, any buffer, a tensor of
-            PyTorch, CuPy or JAX or another producer of DLPack or the CUDA array interface, an array
-            of dpnp or memory of dpctl, a lease, a number or sequence of numbers of Python. What is
-            on the host and of another dtype, or not in C order, is converted first, by a copy more.
-            On a GPU it has the array's dtype and is on the array's own GPU, unless the array is on
-            the host, and its elements are in the array's order, or in C order for an array on the
-            host.
-        casting : {"same_kind", "safe", "unsafe", "equiv", "no"}
-            What may become of the array's dtype, as in `numpy.copyto`: with "same_kind" a float64
-            becomes a float32 and an integer a float, but no float an integer; with "unsafe" any
-            number becomes what the dtype makes of it. Numbers of Python must fit into the dtype,
-            unless with "unsafe".
-        wait : float, optional
-            Seconds to wait at most for a free slot. Default: 10.
-        stream : stream, optional
-            Of an array on a GPU: the one that copies (see `memlease.stream`), behind what it was
-            given until now; the version is where the copy ends. A DLPack producer is asked to have
-            the elements ready there. Default: one of the library's.
-        ignore_stream : bool, optional
-            The elements of a source on a GPU are ready, and nobody changes them before the copy is
-            done: no stream waits, and a DLPack producer is asked for no order (logged once).
-            Default: what ``MEMLEASE_CUDA_IGNORE_STREAM`` says, else False.
-        region : slice, int, ... or tuple of them, optional
-            The part of the array to copy into, as in `read`, whose shape the source has. What it
-            leaves out is the current version's, by a copy as in `update`. On a GPU a source in C
-            order is taken, too. Default: all of it.
-
-        Returns
-        -------
-        int
-            The version's number.
-
-        Raises
-        ------
-        InvalidArgument
-            Another shape or GPU; a region that does not fit, or no version for the rest; a dtype
-            that `casting` does not let become the array's; a number that does not fit; no numbers
-            at all; a masked array; a stream that is capturing a graph; an interface that breaks its
-            rules. As after all errors nothing is published, and the current version remains.
-        Unsupported
-            A mask of a CUDA array interface, its version above 3, or a source on a GPU whose
-            elements are in another order. A source in USM without dpctl, or of the other byte
-            order.
-        BufferError
-            The producer cannot hand it over.
-        """
-        if region is None and casting in CASTINGS:
-            version = self._put_packed(source, wait, stream)
-            if version is not None:
-                return version
+        """Copy in what `put` does not by itself."""
+        casting = "same_kind" if casting is None else casting
         kept = None if casting == "unsafe" else self.dtype_name
         dtype, elements = source_of(source, stream, ignore_stream, kept)
         return self._put_elements(dtype, elements, casting, wait, stream, region)
@@ -263,6 +157,7 @@ class Array(_core.Array, Closing):
         timeout: float | None = None,
         stream: Any = None,
         region: "_core._Region" = None,
+        **unknown: Never,
     ) -> _core.ReadLease:
         """Lease the current version for reading, as `read` does, in asyncio's event loop.
 
@@ -291,6 +186,8 @@ class Array(_core.Array, Closing):
             No descriptors are left: each wait has one.
         ProducerDied, WriteAborted, Withdrawn, Closed, DaemonLost
         """
+        if unknown:
+            refuse_unknown(Array.read_async, unknown)
         after = 0 if newer_than is None else newer_than
         follower = self.follow(timeout=timeout, after=after, stream=stream, region=region)
         return await asynchronous.read(follower)
@@ -341,20 +238,36 @@ class Array(_core.Array, Closing):
             "array.put(x), or with array.write() as w: w[...] = x",
         )
 
+    def __array_ufunc__(self, *_arguments: Any, **options: Any) -> Never:
+        """Refuse what reads it and what writes into it."""
+        (self._refuse_write if "out" in options else self._refuse)()
+
     # NumPy and pandas would make an array of one object of it, were it not for these; and PyTorch
     # and JAX would not say why they do not take it.
     __array__ = __getitem__ = __iter__ = _refuse
     __dlpack__ = __dlpack_device__ = _refuse
     __setitem__ = __delitem__ = _refuse_write
+    # Python would say that a number is wanted.
+    __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = _refuse
+    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = _refuse
+    __neg__ = __abs__ = __invert__ = __matmul__ = __rmatmul__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = _refuse_write
 
     if not TYPE_CHECKING:  # which would believe that every attribute is there
 
         def __getattr__(self, name: str) -> Never:
-            """Say where to find what NumPy's arrays have."""
+            """Say where to find what NumPy's arrays and leases have."""
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
             numpy = sys.modules.get("numpy")
-            if numpy is not None and not name.startswith("_") and hasattr(numpy.ndarray, name):
-                text += "; a lease's array has: with a.read() as lease: lease.array." + name
+            if name.startswith("_"):
+                pass
+            elif numpy is not None and hasattr(numpy.ndarray, name):
+                text += f"; a lease's array has: with a.read() as lease: lease.array.{name}"
+            elif hasattr(_core.ReadLease, name):
+                text += f"; a lease has: with a.read() as lease: lease.{name}"
+            elif hasattr(_core.WriteLease, name):
+                text += f"; a write lease has: with a.write() as lease: lease.{name}"
             raise AttributeError(text, name=name, obj=self)
 
     def __bool__(self) -> bool:

@@ -1,33 +1,35 @@
 """`connect` and `Client`: a process's connection to a daemon."""
 
-import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, overload
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, overload
 
-from memlease import _core, host_sources, programs
+from memlease import _core, programs
 from memlease.arguments import (
     max_slots_of,
     mode_of,
+    refuse_unknown,
     require_text,
     small_number,
     uid_of,
     whole_numbers,
 )
-from memlease.array import Array, Out
+from memlease.array import Array
 from memlease.attributes import plain_attributes
 from memlease.caller import child_explained
 from memlease.closing import Closing
 from memlease.conversions import Casting
 from memlease.devices import TorchDevice, device_name
-from memlease.dtypes import dtype_name, numpy_dtype, require_numpy
-from memlease.errors import Error, InvalidArgument, NotFound
-from memlease.layouts import can_be_broadcast, strides_of
-from memlease.sources import gpu_source_of, source_of
+from memlease.dtypes import dtype_name
+from memlease.errors import InvalidArgument, NotFound
+from memlease.filling import elements_to_fill, fill_array, withdrawn_after_error
+from memlease.layouts import strides_of
+from memlease.sources import source_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+Out = TypeVar("Out")
 Lifetime = Literal["session", "persistent"]
 Writer = Literal["any", "exclusive"]
 
@@ -38,6 +40,7 @@ def connect(
     *,
     strict: bool = False,
     timeout: float | None = None,
+    **unknown: Never,
 ) -> "Client":
     """Connect to a daemon, or start one.
 
@@ -77,6 +80,8 @@ def connect(
     VersionSkew
         The daemon has an incompatible version.
     """
+    if unknown:
+        refuse_unknown(connect, unknown)
     where = "" if directory is None else os.fspath(directory)
     require_text("directory", where)
     return Client(
@@ -167,6 +172,7 @@ class Client(Closing):
         owner: int | str | None = None,
         fill: Any = None,
         attributes: Mapping[str, Any] | None = None,
+        **unknown: Never,
     ) -> Array:
         """Create an array.
 
@@ -235,6 +241,8 @@ class Client(Closing):
 
         After an error there is no array that this call made.
         """
+        if unknown:
+            refuse_unknown(Client.create, unknown)
         require_text("name", name)
         device = device_name(device)
         extents = whole_numbers("shape", shape)
@@ -249,11 +257,7 @@ class Client(Closing):
             raise InvalidArgument(f"writer={writer!r} is not known", "give 'any' or 'exclusive'")
         if strides is None and order == "F":
             strides = strides_of(extents, _core.itemsize(type_name), "F")
-        elements = None
-        if fill is not None:
-            elements = gpu_source_of(fill, name, type_name, extents)
-            if elements is None:
-                elements = _elements_to_fill(fill, type_name, extents)
+        elements = elements_to_fill(name, fill, type_name, extents)
         with child_explained():
             handle = self._core.create(
                 name=name,
@@ -272,11 +276,11 @@ class Client(Closing):
             )
         array = Array(handle)
         if elements is not None and array.version == 0:
-            with _withdrawn_after_error(array):
-                _fill(array, elements)
+            with withdrawn_after_error(array):
+                fill_array(array, elements)
         return array
 
-    def open(self, name: str, *, owner: int | str | None = None) -> Array:
+    def open(self, name: str, *, owner: int | str | None = None, **unknown: Never) -> Array:
         """Open an array that exists.
 
         Parameters
@@ -294,11 +298,18 @@ class Client(Closing):
         Denied
             It is not the `owner`'s.
         """
+        if unknown:
+            refuse_unknown(Client.open, unknown)
         require_text("name", name)
         return Array(self._core.open(name, uid_of(owner)))
 
     def wait_for(
-        self, name: str, timeout: float | None = None, *, owner: int | str | None = None
+        self,
+        name: str,
+        timeout: float | None = None,
+        *,
+        owner: int | str | None = None,
+        **unknown: Never,
     ) -> Array:
         """Open an array that another process may have yet to create.
 
@@ -311,6 +322,8 @@ class Client(Closing):
         Denied
             It is there, and not the `owner`'s; see `open`.
         """
+        if unknown:
+            refuse_unknown(Client.wait_for, unknown)
         require_text("name", name)
         return Array(self._core.wait_for(name, timeout, uid_of(owner)))
 
@@ -403,7 +416,7 @@ class Client(Closing):
             array = self.create(name, shape, wanted or given, **{"exist_ok": True, **options})
         else:
             array = existing
-        with _withdrawn_after_error(array):
+        with withdrawn_after_error(array):
             array._put_elements(given, elements, casting, wait, stream)
         return array
 
@@ -427,8 +440,11 @@ class Client(Closing):
         *,
         timeout: float | None = None,
         owner: int | str | None = None,
+        **unknown: Never,
     ) -> Any:
         """Copy the current version of an array out; see `Array.get`, and `open` for `owner`."""
+        if unknown:
+            refuse_unknown(Client.get, unknown)
         return self.open(name, owner=owner).get(out, timeout=timeout)
 
     def close(self) -> None:
@@ -450,47 +466,3 @@ class Client(Closing):
 
 _PUT_OPTIONS = [option for option in Client.create.__kwdefaults__ or () if option != "fill"]
 _PUT_ARGUMENTS = [*(Client.put.__kwdefaults__ or ()), *_PUT_OPTIONS]
-
-
-@contextlib.contextmanager
-def _withdrawn_after_error(array: Array) -> Iterator[None]:
-    """Leave no array behind that this process made and that has no version."""
-    try:
-        yield
-    except BaseException:
-        with contextlib.suppress(Error):
-            if array.created and array.version == 0:
-                array.withdraw()
-        raise
-
-
-def _elements_to_fill(fill: Any, dtype: str, shape: tuple[int, ...]) -> Any:
-    numpy, wanted = require_numpy(), numpy_dtype(dtype)
-    elements = host_sources.elements_of(fill, dtype)
-    if elements.dtype != wanted:
-        elements = host_sources.become(fill, elements, dtype)
-    if wanted.kind == "b" and numpy.isin(elements, (0, 1)).all():
-        elements = elements.astype(wanted)
-    if elements.dtype != wanted:
-        raise InvalidArgument(
-            f"fill is {elements.dtype}, which {dtype} cannot keep",
-            f"convert it first, as by np.asarray(fill).astype({dtype!r})",
-        )
-    if not can_be_broadcast(elements.shape, shape):
-        raise InvalidArgument(
-            f"fill has shape {elements.shape}, which cannot be broadcast to {shape}",
-            "give a number, or an array of the array's shape",
-        )
-    return elements
-
-
-def _fill(array: Array, elements: Any) -> None:
-    if isinstance(elements, _core.GpuSource):
-        array._put_elements(array.dtype_name, elements, "no", None, None)
-        return
-    every = require_numpy().broadcast_to(elements, array.shape)
-    if array.device != "host":
-        array.put(every)
-        return
-    with array.write() as lease:  # put would copy what was broadcast first
-        lease[...] = every

@@ -40,6 +40,7 @@ ORDER = [
     "array",
     "waiting",
     "releasing",
+    "filling",
     "client",
     "mem_array",
     "references",

@@ -1,9 +1,12 @@
 """Clients and arrays: names, versions, handles, errors."""
 
+import asyncio
 import functools
+import operator
 import os
 import pickle
 import pwd
+import re
 
 import memlease
 import numpy as np
@@ -70,10 +73,38 @@ def test_a_handle_is_no_array_of_numpy(memlease_client):
         lambda: memlease_client.put("b", array),
         lambda: array[0],
         lambda: list(array),
+        lambda: array + 1,
+        lambda: 2 * array,
+        lambda: -array,
+        lambda: array > 1,
+        lambda: np.arange(3) + array,
+        lambda: np.arange(3) == array,
+        lambda: 1 in array,
     ):
         with pytest.raises(memlease.Unsupported, match="take a lease") as caught:
             call()
         assert "lease.array" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [
+        ("mean", "with a.read() as lease: lease.array.mean"),
+        ("array", "with a.read() as lease: lease.array"),
+        ("publish", "with a.write() as lease: lease.publish"),
+    ],
+)
+def test_a_handle_says_where_to_find_what_it_has_not(memlease_client, name, where):
+    array = memlease_client.put("a", np.arange(3))
+    with pytest.raises(
+        AttributeError,
+        match=re.escape(f"no attribute {name!r}; a ") + ".* has: " + re.escape(where) + "$",
+    ):
+        getattr(array, name)
+    with pytest.raises(AttributeError, match=r"no attribute 'no_such'$"):
+        array.no_such  # noqa: B018
+    with pytest.raises(AttributeError, match=r"a client has: memlease.connect\(\).open$"):
+        memlease.open  # noqa: B018
 
 
 def test_a_handle_has_the_length_of_its_first_axis(memlease_client):
@@ -96,6 +127,8 @@ def test_an_assignment_to_a_handle_says_how_to_write(memlease_client):
         lambda: array.__setitem__(..., 3),
         lambda: array.__setitem__(0, 1),
         lambda: array.__delitem__(0),
+        lambda: operator.iadd(array, 1),
+        lambda: np.add([1, 2, 3], 1, out=array),
     ):
         with pytest.raises(memlease.Unsupported, match="publish a version") as caught:
             call()
@@ -167,9 +200,38 @@ def test_wrong_calls_say_what_is_wrong(memlease_client):
         (lambda: array.get(np.zeros(2)), memlease.InvalidArgument, r"out has shape \(2,\)"),
         (lambda: memlease_client.put("b", [1], shape=1), TypeError, "no argument 'shape'"),
         (lambda: memlease_client.put("b", [1], timeout=1), TypeError, "no argument 'timeout'"),
+        (lambda: array.write(np.zeros(1)), memlease.InvalidArgument, r"array\.put\(x\) publishes"),
         (lambda: memlease.Array("a"), TypeError, "Client.create, open"),
     ):
         with pytest.raises(error, match=text):
+            call()
+    assert memlease_client.list() == ["a"]
+
+
+def test_a_call_with_an_argument_that_it_has_not_names_those_that_it_has(memlease_client):
+    array = memlease_client.create("a", 1, "f4")
+    for call, text in (
+        (lambda: array.put([1], timeout=1), "put() has no argument 'timeout'; it has source, cast"),
+        (lambda: array.put(), "put() needs what to put"),
+        (lambda: array.get(version=1), "get() has no argument 'version'; it has out, timeout, re"),
+        (lambda: array.read(newer=1), "read() has no argument 'newer'; it has version, newer_tha"),
+        (
+            lambda: asyncio.run(array.read_async(version=1)),
+            "read_async() has no argument 'version'",
+        ),
+        (lambda: memlease_client.create("b", 1, copy=1), "create() has no argument 'copy'; it has"),
+        (
+            lambda: memlease_client.open("a", mode="r"),
+            "open() has no argument 'mode'; it has name,",
+        ),
+        (
+            lambda: memlease_client.wait_for("a", wait=1),
+            "wait_for() has no argument 'wait'; it has",
+        ),
+        (lambda: memlease_client.get("a", region=1), "get() has no argument 'region'; it has name"),
+        (lambda: memlease.connect(path="."), "connect() has no argument 'path'; it has directory,"),
+    ):
+        with pytest.raises(TypeError, match=re.escape(text)):
             call()
     assert memlease_client.list() == ["a"]
 
