@@ -1,6 +1,6 @@
-// What many arrays and many sessions cost: the daemon's memory for each, and whether creating and
-// opening one takes longer among many. The numbers grow, so these blocks are not interleaved over
-// them.
+// What many arrays and many sessions cost: the daemon's memory for each, the creator's for an
+// array, and whether creating and opening one takes longer among many. The numbers grow, so these
+// blocks are not interleaved over them.
 
 #include <memlease/memlease.h>
 #include <sys/prctl.h>
@@ -45,16 +45,42 @@ void meet_often(SharedPage& page, std::size_t times) {
   for (std::size_t i = 0; i < times; ++i) page.meet();
 }
 
+// Of a process's memory, from the first step to the last.
+class Growth {
+ public:
+  explicit Growth(pid_t process) : process_(process) {}
+  // Begins with what is there now.
+  Growth(pid_t process, int count) : process_(process) { step(count); }
+  void step(int count) {
+    const double bytes = resident_bytes(process_);
+    if (first_count_ == 0) {
+      first_count_ = count;
+      first_bytes_ = bytes;
+    }
+    each_ = count == first_count_ ? 0 : (bytes - first_bytes_) / (count - first_count_);
+  }
+  double each_bytes() const { return each_; }
+
+ private:
+  pid_t process_;
+  int first_count_ = 0;
+  double first_bytes_ = 0;
+  double each_ = 0;
+};
+
 // Creates them, and keeps them: some before the sessions come, the rest while they are there.
 void own(const Options& options, const Steps& steps, SharedPage& page) {
   const Client client = connect(options);
   std::vector<Array> arrays;
+  Growth growth(getpid());
   for (const int count : steps.arrays) {
     while (static_cast<int>(arrays.size()) < count) {
       CreateOptions what = bytes_array(name_of(static_cast<int>(arrays.size())), 64);
       what.slots = 1;
       arrays.push_back(client.create(what));
     }
+    growth.step(count);
+    page.values[0] = growth.each_bytes();
     page.meet();
     page.meet();
     if (count == steps.arrays.front()) meet_often(page, 2 * steps.sessions.size());
@@ -93,29 +119,6 @@ class Probe {
   std::int64_t opened_ = 0;
 };
 
-// From the first step to the last.
-class Growth {
- public:
-  explicit Growth(pid_t daemon) : daemon_(daemon) {}
-  // Begins with what is there now.
-  Growth(pid_t daemon, int count) : daemon_(daemon) { step(count); }
-  void step(int count) {
-    const double bytes = resident_bytes(daemon_);
-    if (first_count_ == 0) {
-      first_count_ = count;
-      first_bytes_ = bytes;
-    }
-    each_ = count == first_count_ ? 0 : (bytes - first_bytes_) / (count - first_count_);
-  }
-  double each_bytes() const { return each_; }
-
- private:
-  pid_t daemon_;
-  int first_count_ = 0;
-  double first_bytes_ = 0;
-  double each_ = 0;
-};
-
 // "few" and "many": the first step and the last.
 std::string place(std::size_t step, std::size_t steps) {
   return step == 0 ? "few" : step + 1 == steps ? "many" : fmt::format("step{}", step);
@@ -142,6 +145,7 @@ void probe(const Options& options, const Steps& steps, SharedPage& page) {
     if (a == 0) arrays = Growth(daemon, steps.arrays[a]);  // without the sessions
   }
   report.add("bytes.array", arrays.each_bytes());
+  report.add("bytes.array.both", arrays.each_bytes() + page.values[0]);
   report.add("bytes.session", sessions.each_bytes());
   report.note("arrays", fmt::format("{} to {}", steps.arrays.front(), steps.arrays.back()));
   report.note("sessions", fmt::format("{} to {}", steps.sessions.front(), steps.sessions.back()));

@@ -189,6 +189,7 @@ GOALS = [
         )
     ),
     Goal("memory for one array: 400 B", "scale/bytes.array", plus=400, unit="B"),
+    Goal("the same, its creator's too: 1.2 KiB", "scale/bytes.array.both", plus=1229, unit="B"),
     Goal("memory for one idle session: 64 KiB", "scale/bytes.session", plus=65536, unit="B"),
     *(
         Goal(

@@ -109,7 +109,7 @@ absl::StatusOr<Places> ArrayHandle::places(InterruptCheck interrupt) {
   Opening& opening = *home.newest_.load();
   Places::Arrays others;
   auto status =
-      opening.written.add_to(others, *opening.by.owner, *opening.by.array, bits, interrupt);
+      opening.written.get().add_to(others, *opening.by.owner, *opening.by.array, bits, interrupt);
   if (!status.ok()) return status;
   auto here = share_array();
   std::erase(others, here);
@@ -121,7 +121,7 @@ absl::Status ArrayHandle::end(Opening& opening, std::vector<Departure>& departur
                               InterruptCheck interrupt) {
   if (opening.by.array->forked() || opening.ended.exchange(true)) return absl::OkStatus();
   auto interrupted = opening.by.array->close_handle(departures, interrupt);
-  opening.written.close();
+  opening.written.get().close();
   return interrupted;
 }
 

@@ -20,6 +20,7 @@
 #include "client/arrays/array_event.h"
 #include "client/arrays/await_any.h"
 #include "client/arrays/handle_owner.h"
+#include "client/arrays/lazily.h"
 #include "client/arrays/open_array.h"
 #include "client/arrays/places.h"
 #include "client/arrays/written_replicas.h"
@@ -97,8 +98,8 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
     explicit Opening(HandleOwner::Opened opened_by) : by(std::move(opened_by)) {}
     HandleOwner::Opened by;
     Opening* before = nullptr;
-    std::atomic<bool> ended{false};  // its handle of the array has been closed
-    WrittenReplicas written;         // of a home
+    std::atomic<bool> ended{false};   // its handle of the array has been closed
+    Lazily<WrittenReplicas> written;  // of a home
   };
   absl::Status open_in_child();
   void watch_again(std::uint64_t version);

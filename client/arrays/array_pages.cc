@@ -1,6 +1,7 @@
 #include "client/arrays/array_pages.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -111,9 +112,15 @@ absl::StatusOr<std::byte*> ArrayPages::own_row(RowRef at, std::uint32_t units) {
   return page + at.unit * wire::kRowUnitBytes;
 }
 
+// Null where it is not mapped; few are.
+std::shared_ptr<Mapping>& ArrayPages::mapping_of(wire::FileId file) {
+  const auto known = std::ranges::find(mapped_, file, [](const auto& one) { return one.first; });
+  return known != mapped_.end() ? known->second : mapped_.emplace_back(file, nullptr).second;
+}
+
 void ArrayPages::keep(wire::FileId file, std::shared_ptr<Mapping> mapping) {
   const wire::MutexLock lock(mutex_);
-  mapped_[wire::to_int(file)].swap(mapping);  // what stood there ends without the lock
+  mapping_of(file).swap(mapping);  // what stood there ends without the lock
 }
 
 void ArrayPages::keep_written(std::shared_ptr<Mapping> mapping) {
@@ -226,23 +233,22 @@ absl::StatusOr<std::shared_ptr<Mapping>> ArrayPages::map_listing(wire::FileId fi
                                                                  InterruptCheck interrupt) {
   {
     const wire::MutexLock lock(mutex_);
-    if (const auto known = mapped_.find(wire::to_int(file)); known != mapped_.end()) {
-      return known->second;
-    }
+    if (const auto& known = mapping_of(file)) return known;
   }
   auto board = mappings_.get(file, FileKind::kBoard, interrupt);
   if (!board.ok()) return board.status();
   const wire::MutexLock lock(mutex_);
-  return mapped_.try_emplace(wire::to_int(file), std::move(*board)).first->second;
+  auto& known = mapping_of(file);
+  if (known == nullptr) known = *std::move(board);
+  return known;
 }
 
 const wire::SubscriberChunk* ArrayPages::subscriber_chunk(FileRange at) {
   std::shared_ptr<Mapping> board;
   {
     const wire::MutexLock lock(mutex_);
-    const auto known = mapped_.find(wire::to_int(at.file));
-    if (known == mapped_.end()) return nullptr;
-    board = known->second;
+    board = mapping_of(at.file);
+    if (board == nullptr) return nullptr;
   }
   if (!board->contains(at.offset, sizeof(wire::SubscriberChunk), wire::kBoardUnitBytes)) {
     return nullptr;

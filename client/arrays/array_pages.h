@@ -6,11 +6,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/arrays/slot_place.h"
@@ -73,6 +74,7 @@ class ArrayPages final : public RowResolver {
   struct MappedReader : KnownReader {
     std::shared_ptr<Mapping> mapping;
   };
+  std::shared_ptr<Mapping>& mapping_of(wire::FileId file) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void keep(wire::FileId file, std::shared_ptr<Mapping> mapping) ABSL_LOCKS_EXCLUDED(mutex_);
   void keep_written(std::shared_ptr<Mapping> mapping) ABSL_LOCKS_EXCLUDED(mutex_);
   const wire::WriterRow* known_writer(wire::RowRef at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -89,7 +91,8 @@ class ArrayPages final : public RowResolver {
 
   wire::Mutex mutex_;
   // Boards, segments, own pages.
-  std::map<std::uint32_t, std::shared_ptr<Mapping>> mapped_ ABSL_GUARDED_BY(mutex_);
+  absl::InlinedVector<std::pair<wire::FileId, std::shared_ptr<Mapping>>, 2> mapped_
+      ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<Mapping>> written_ ABSL_GUARDED_BY(mutex_);  // segments, for that
   // The one that was asked for last in front.
   std::vector<MappedWriter> writers_ ABSL_GUARDED_BY(mutex_);

@@ -22,13 +22,21 @@ class FaultTable {
     virtual ~Array() = default;
     // False if the address is not one of the array's bytes.
     virtual bool find_place(const void* address, Place& place) const = 0;
+
+   private:
+    friend class FaultTable;
+    std::uint32_t entry_ = kNone;
   };
 
-  static void add(const Array& array);
+  // Takes the time of a look at the whole table at most, and none where there is no room.
+  static void add(Array& array);
   // Nobody has a lease or view of it any more, and so nobody looks it up.
   static void remove(const Array& array);
   // Async-signal-safe.
   static Place find(const void* address);
+
+ private:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 };
 
 }  // namespace memlease::internal

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/arrays/fault_table.h"
+#include "client/arrays/lazily.h"
 #include "client/arrays/mapped_array.h"
 #include "client/arrays/membership.h"
 #include "client/arrays/outliving_pins.h"
@@ -45,7 +46,7 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
   const Writing& writing() const { return writing_; }
   ViewWarning& view_warning() { return view_warning_; }
   // The pins of a host array that outlive their leases, for pin.cc and release_views().
-  OutlivingPins& outliving_pins() { return outliving_pins_; }
+  OutlivingPins& outliving_pins() { return outliving_pins_.get(); }
 
   // The reader's half; takes a row from the daemon at its first call.
   absl::StatusOr<SlotReader*> reader(InterruptCheck interrupt);
@@ -152,7 +153,7 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
 
   Membership membership_;
   Writing writing_;
-  OutlivingPins outliving_pins_;
+  Lazily<OutlivingPins> outliving_pins_;
   ViewWarning view_warning_;
   std::atomic<bool> without_handle_{false};
   // Made by the thread that subscribes, which is alone; the others look at it by reader_ready_.

@@ -103,9 +103,14 @@ absl::Status SlotPages::map_for_writing(ArrayPages& pages) {
   return absl::OkStatus();
 }
 
+OpenMemory SlotPages::forget_registered(std::uint32_t number) {
+  RegisteredSlots* const registered = registered_.if_made();
+  return registered == nullptr ? OpenMemory() : registered->forget_from(number);
+}
+
 void SlotPages::forget_gone() {
   if (!stale()) return;
-  const OpenMemory unregistered = registered_.forget_from(added_read_->count());
+  const OpenMemory unregistered = forget_registered(added_read_->count());
   for (AddedSlots* added : {added_read_.get(), added_write_.get()}) {
     close(added->forget_gone());
   }
@@ -118,7 +123,7 @@ void SlotPages::close(AddedSlots::Memory gone) {
 }
 
 OpenMemory SlotPages::take_open() {
-  OpenMemory memory = registered_.forget_from(0);
+  OpenMemory memory = forget_registered(0);
   if (gpu_ == nullptr) return memory;
   for (AddedSlots* added : {added_read_.get(), added_write_.get()}) {
     if (added == nullptr) continue;
@@ -162,7 +167,7 @@ std::shared_ptr<RegisteredCopy> SlotPages::begin_copy(std::uint32_t slot, bool t
     bytes.place_word = added_read_->place_word(slot);
     bytes.file = wire::unpack_place(bytes.place_word).file;
   }
-  return registered_.begin_copy(bytes, to, copied_bytes, importer, refused);
+  return registered_.get().begin_copy(bytes, to, copied_bytes, importer, refused);
 }
 
 ProtectedPages SlotPages::protect(std::uint32_t slot, std::byte* data, bool& refused) const {

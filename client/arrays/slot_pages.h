@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "client/arrays/added_slots.h"
 #include "client/arrays/array_pages.h"
+#include "client/arrays/lazily.h"
 #include "client/arrays/registered_slots.h"
 #include "client/arrays/slot_place.h"
 #include "client/ordering/gpu_array.h"
@@ -96,6 +97,8 @@ class SlotPages {
   SlotPlace write_place(std::uint32_t slot) const {
     return slot < write_.size() ? write_[slot] : added_write_->place(slot);
   }
+  // Those from this number on, for the caller to unregister.
+  OpenMemory forget_registered(std::uint32_t number);
   bool stale() const { return added_read_->stale() || added_write_->stale(); }
   void forget_gone();
   void close(AddedSlots::Memory gone);
@@ -112,7 +115,7 @@ class SlotPages {
   // Where the array may have others.
   std::unique_ptr<AddedSlots> added_read_;
   std::unique_ptr<AddedSlots> added_write_;
-  RegisteredSlots registered_;
+  Lazily<RegisteredSlots> registered_;
 };
 
 }  // namespace memlease::internal

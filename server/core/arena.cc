@@ -20,21 +20,19 @@ std::optional<std::uint64_t> Arena::allocate(std::uint64_t size_bytes, std::uint
     if (padding > 0) add_gap(gap_offset, padding);
     const std::uint64_t rest = gap_size - padding - size_bytes;
     if (rest > 0) add_gap(offset + size_bytes, rest);
-    allocated_.emplace(offset, size_bytes);
     used_bytes_ += size_bytes;
     return offset;
   }
   return std::nullopt;
 }
 
-void Arena::free(std::uint64_t offset) {
-  const auto it = allocated_.find(offset);
-  assert(it != allocated_.end());
+void Arena::free(std::uint64_t offset, std::uint64_t size_bytes) {
+  assert(size_bytes > 0 && size_bytes <= used_bytes_ && offset + size_bytes <= size_bytes_);
   std::uint64_t begin = offset;
-  std::uint64_t size = it->second;
+  std::uint64_t size = size_bytes;
   used_bytes_ -= size;
-  allocated_.erase(it);
   const auto next = gaps_.lower_bound(begin);
+  assert(next == gaps_.end() || next->first >= begin + size);
   if (next != gaps_.end() && next->first == begin + size) {
     const std::uint64_t next_size = next->second;
     remove_gap(begin + size, next_size);
@@ -43,6 +41,7 @@ void Arena::free(std::uint64_t offset) {
   const auto after = gaps_.lower_bound(begin);
   if (after != gaps_.begin()) {
     const auto before = std::prev(after);
+    assert(before->first + before->second <= begin);
     if (before->first + before->second == begin) {
       begin = before->first;
       const std::uint64_t before_size = before->second;

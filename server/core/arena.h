@@ -7,7 +7,6 @@
 
 #include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
-#include "absl/container/flat_hash_map.h"
 
 namespace memlease::server {
 
@@ -17,12 +16,12 @@ class Arena {
 
   // alignment: a power of two. nullopt if no gap is large enough. size_bytes > 0.
   std::optional<std::uint64_t> allocate(std::uint64_t size_bytes, std::uint64_t alignment);
-  // offset: of an allocation that has not been freed.
-  void free(std::uint64_t offset);
+  // What allocate() has given for this size, and has not been freed: it is the caller that knows.
+  void free(std::uint64_t offset, std::uint64_t size_bytes);
 
   std::uint64_t size_bytes() const { return size_bytes_; }
   std::uint64_t used_bytes() const { return used_bytes_; }
-  bool empty() const { return allocated_.empty(); }
+  bool empty() const { return used_bytes_ == 0; }
 
  private:
   void add_gap(std::uint64_t offset, std::uint64_t size);
@@ -32,7 +31,6 @@ class Arena {
   std::uint64_t used_bytes_ = 0;
   absl::btree_map<std::uint64_t, std::uint64_t> gaps_;                     // offset -> size
   absl::btree_set<std::pair<std::uint64_t, std::uint64_t>> gaps_by_size_;  // (size, offset)
-  absl::flat_hash_map<std::uint64_t, std::uint64_t> allocated_;            // offset -> size
 };
 
 }  // namespace memlease::server

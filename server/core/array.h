@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "server/core/access.h"
 #include "server/core/event_set.h"
 #include "server/core/quota.h"
@@ -26,6 +27,10 @@ struct PendingMove {
 
 using SharedAttributes = std::shared_ptr<const wire::Attributes>;
 
+// As many as an array without attributes has.
+using Charges = absl::InlinedVector<Quota::Charge, 2>;
+
+// There may be a million of them: what most arrays do not have takes no room here.
 struct Array {
   // Constant after creation.
   wire::ArrayId id{0};
@@ -45,11 +50,12 @@ struct Array {
   wire::WriterRow* takeover = nullptr;
   SharedAttributes attributes;  // null = none; of a replica: its home's
   std::uint64_t attribute_bytes = 0;
-  std::vector<Quota::Charge> charges;      // of the name, the attributes and the regular slots
+  Charges charges;                         // of the name, the attributes and the regular slots
   std::shared_ptr<EventSet> write_events;  // a slot's last publish or drop, whoever wrote
 
   // State.
-  std::vector<wire::FileRange> slots;  // that exist: the regular ones, then those added
+  // That exist: the regular ones, then those added.
+  absl::InlinedVector<wire::FileRange, wire::kDefaultSlots> slots;
   // Of each added slot: what keeps it charged, and the slot word that it had when the daemon looked
   // last and found it unused.
   struct Added {
@@ -58,12 +64,12 @@ struct Array {
   };
   std::vector<Added> added;
   std::vector<wire::FileRange> chunks;  // further subscriber chunks
-  std::vector<wire::SessionId> members;
+  absl::InlinedVector<wire::SessionId, 4> members;
   // Of an array with an exclusive writer: the session that it is, or is kept for; 0 = whoever asks
   // next becomes it.
   wire::SessionId exclusive_to{0};
-  wire::SessionId writer{0};  // 0: the takeover row counts
-  std::optional<PendingMove> pending;
+  wire::SessionId writer{0};             // 0: the takeover row counts
+  std::unique_ptr<PendingMove> pending;  // nullptr: nobody has asked
   bool withdrawn = false;
   std::vector<wire::ArrayId> replicas;  // that there are; none has replicas of its own
   std::uint64_t tallied_version = 0;    // as Tally has it

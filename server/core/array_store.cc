@@ -111,7 +111,7 @@ absl::StatusOr<std::optional<SegmentPool::Growth>> ArrayStore::add_slot(Array& a
   auto growth = place_slots(array, array.slots.size() + 1);
   if (!growth.ok()) return growth.status();
   if (*growth) {
-    std::vector<Quota::Charge> charges;
+    Charges charges;
     charges.push_back(*std::move(bytes));
     growing_.emplace(std::pair{(*growth)->device, (*growth)->number}, std::move(charges));
     return growth;
@@ -123,7 +123,8 @@ absl::StatusOr<std::optional<SegmentPool::Growth>> ArrayStore::add_slot(Array& a
     status = array.write_events->add(static_cast<std::uint32_t>(array.slots.size() - 1));
   }
   if (!status.ok()) {
-    devices_.at(array.spec.device).segments.free(array.domain, array.slots.back());
+    devices_.at(array.spec.device)
+        .segments.free(array.domain, array.slots.back(), array.slot_bytes);
     array.slots.pop_back();
     return status;
   }
@@ -136,7 +137,7 @@ absl::StatusOr<std::optional<SegmentPool::Growth>> ArrayStore::add_slot(Array& a
 void ArrayStore::remove_slot(Array& array) {
   SegmentPool& segments = devices_.at(array.spec.device).segments;
   segments.backend().checker_release(wire::checker_key_of_places(array.slots.back().file));
-  segments.free(array.domain, array.slots.back());
+  segments.free(array.domain, array.slots.back(), array.slot_bytes);
   array.slots.pop_back();
   array.added.pop_back();
   --added_slots_;
@@ -166,14 +167,19 @@ absl::Status ArrayStore::make_events(Array& array) {
 void ArrayStore::destroy(Array& array) {
   DomainPages& pages = pages_of(array.domain);
   SegmentPool& segments = devices_.at(array.spec.device).segments;
-  for (const wire::FileRange& at : array.slots) segments.free(array.domain, at);
-  if (array.takeover != nullptr) pages.takeovers.free(array.takeover_at);
+  for (const wire::FileRange& at : array.slots) {
+    segments.free(array.domain, at, array.slot_bytes);
+  }
+  const wire::SlotLayout layout = array.layout();
+  if (array.takeover != nullptr) {
+    pages.takeovers.free(array.takeover_at, wire::writer_row_units(layout.most));
+  }
   if (array.board != nullptr) {
     // A client that comes back late finds another id here.
     array.board->array_id.store(0);
-    pages.boards.free(array.board_at);
+    pages.boards.free(array.board_at, wire::board_record_units(layout));
   }
-  for (const wire::FileRange& at : array.chunks) pages.boards.free(at);
+  for (const wire::FileRange& at : array.chunks) pages.boards.free(at, kChunkUnits);
   added_slots_ -= array.added.size();
   array.added.clear();
   array.slots.clear();

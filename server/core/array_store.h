@@ -71,7 +71,7 @@ class ArrayStore {
   std::uint64_t last_id_ = 0;
   std::uint64_t added_slots_ = 0;
   // Of arrays whose memory is being made, by device and the growth's number.
-  std::map<std::pair<std::string, std::uint64_t>, std::vector<Quota::Charge>> growing_;
+  std::map<std::pair<std::string, std::uint64_t>, Charges> growing_;
   absl::flat_hash_map<AccessDomain, std::unique_ptr<DomainPages>> domains_;
 };
 

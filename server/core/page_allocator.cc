@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <ranges>
 
 #include "wire/board.h"
 
@@ -23,7 +24,8 @@ PageAllocator::~PageAllocator() {
 absl::StatusOr<wire::FileRange> PageAllocator::allocate(std::uint32_t units) {
   const std::uint64_t bytes = units * kUnit;
   assert(bytes <= kind_.file_bytes - kind_.header_bytes);
-  for (Page& page : pages_) {
+  // The newest first: of many, nearly all are full.
+  for (Page& page : std::views::reverse(pages_)) {
     if (const auto offset = page.arena.allocate(bytes, kUnit)) {
       const wire::FileRange at{page.file, *offset};
       if (wire::to_int(kind_.owner) == 0) std::memset(files_.data(at), 0, bytes);
@@ -44,11 +46,11 @@ absl::StatusOr<wire::FileRange> PageAllocator::allocate(std::uint32_t units) {
   return wire::FileRange{*id, *pages_.back().arena.allocate(bytes, kUnit)};
 }
 
-void PageAllocator::free(wire::FileRange at) {
+void PageAllocator::free(wire::FileRange at, std::uint32_t units) {
   const auto page =
       std::find_if(pages_.begin(), pages_.end(), [&](const Page& p) { return p.file == at.file; });
   assert(page != pages_.end());
-  page->arena.free(at.offset);
+  page->arena.free(at.offset, units * kUnit);
   if (page->arena.used_bytes() == kind_.header_bytes) {
     files_.remove(page->file);
     pages_.erase(page);

@@ -34,9 +34,9 @@ class PageAllocator {
   // A range of whole 64-byte units, in a new file if there is no room. Its bytes are zero if they
   // are the daemon's. kOutOfMemory, or what PageSource and FileTable say; nothing has changed then.
   absl::StatusOr<wire::FileRange> allocate(std::uint32_t units);
-  // `at` is what allocate() has returned, and not free yet. The last range of a file takes the file
-  // with it.
-  void free(wire::FileRange at);
+  // `at` is what allocate() has returned for as many units, and not free yet. The last range of a
+  // file takes the file with it.
+  void free(wire::FileRange at, std::uint32_t units);
   bool empty() const { return pages_.empty(); }
   std::size_t page_count() const { return pages_.size(); }
   std::vector<wire::FileId> files() const;

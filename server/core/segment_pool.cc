@@ -90,12 +90,12 @@ absl::Status SegmentPool::add(const Growth& growth,
   return status;
 }
 
-void SegmentPool::free(const AccessDomain& domain, wire::FileRange at) {
+void SegmentPool::free(const AccessDomain& domain, wire::FileRange at, std::uint64_t size_bytes) {
   Class& segments = classes_.at(domain);
   const auto segment = std::find_if(segments.begin(), segments.end(),
                                     [&](const Segment& s) { return s.file == at.file; });
   assert(segment != segments.end());
-  segment->arena.free(at.offset);
+  segment->arena.free(at.offset, place_bytes(size_bytes));
   if (!segment->arena.empty()) return;
   segment->emptied = ++emptied_;
   warm_bytes_ += segment->arena.size_bytes();

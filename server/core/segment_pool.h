@@ -56,7 +56,8 @@ class SegmentPool {
   // What has become of a reservation: the memory, or why there is none (returned again).
   absl::Status add(const Growth& growth, absl::StatusOr<std::unique_ptr<SharedMemory>> memory);
 
-  void free(const AccessDomain& domain, wire::FileRange at);
+  // What place() has given for this size.
+  void free(const AccessDomain& domain, wire::FileRange at, std::uint64_t size_bytes);
   // Gives empty segments back until they keep within warm_bytes. free() does so; what add() has
   // brought stays for whoever asked for it until this is called.
   void return_surplus();

@@ -9,6 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/container/node_hash_map.h"
 #include "server/core/done_departures.h"
 #include "server/core/event_set.h"
 #include "server/core/page_allocator.h"
@@ -63,7 +64,8 @@ struct Session {
   bool connected = true;                       // the attach connection stands, so the token counts
   bool evicted = false;                        // what it holds takes nobody's share of slots
   bool ending = false;                         // SessionEnds works it off
-  absl::flat_hash_map<wire::ArrayId, Membership> memberships;
+  // In nodes: of the room in a table that has just grown, half is free.
+  absl::node_hash_map<wire::ArrayId, Membership> memberships;
   absl::flat_hash_set<wire::ArrayId> asks;  // whose writer it asked to become, and is not yet
   absl::flat_hash_map<AccessDomain, std::unique_ptr<PageAllocator>> pages;
   absl::flat_hash_map<wire::FileId, wire::SessionSums> tallied;  // of its pages, as Tally has it

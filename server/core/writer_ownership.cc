@@ -44,7 +44,7 @@ WriterAnswer WriterOwnership::ask(Array& array, SessionId session, wire::FileRan
     return answer;
   }
   if (!array.pending) {
-    array.pending = PendingMove{session, 0, false, now_ms};
+    array.pending = std::make_unique<PendingMove>(PendingMove{session, 0, false, now_ms});
     if (!leaves_out("set moving")) set_moving(*array.board);
   }
   if (array.writer != SessionId{0} && is_writing(rows_.writer(from)) &&

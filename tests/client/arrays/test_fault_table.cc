@@ -43,6 +43,13 @@ TEST(FaultTable, ArraysBeyondItsSizeAreNotFoundAndHarmNobody) {
   for (std::size_t i = 0; i < kMore; ++i) arrays.emplace_back("a");
   EXPECT_STREQ(FaultTable::find(arrays.front().bytes.data()).array, "a");
   EXPECT_EQ(FaultTable::find(arrays.back().bytes.data()).array, nullptr);
+  arrays.pop_back();
+  EXPECT_STREQ(FaultTable::find(arrays.front().bytes.data()).array, "a") << "it took no entry";
+  arrays.pop_front();
+  {
+    const FakeArray next("c");
+    EXPECT_STREQ(FaultTable::find(next.bytes.data()).array, "c") << "in the one that is free";
+  }
   arrays.clear();
   const FakeArray next("b");
   EXPECT_STREQ(FaultTable::find(next.bytes.data()).array, "b");

@@ -30,7 +30,8 @@ class TakenRanges {
     return false;
   }
   void take(std::uint64_t offset, std::uint64_t size) { taken_[offset] = size; }
-  void release(std::uint64_t offset) { taken_.erase(offset); }
+  // Gives its size.
+  std::uint64_t release(std::uint64_t offset) { return taken_.extract(offset).mapped(); }
   std::uint64_t bytes() const {
     std::uint64_t sum = 0;
     for (const auto& [offset, size] : taken_) sum += size;
@@ -61,8 +62,7 @@ RC_GTEST_PROP(Arena, AgreesWithTheNaiveModelOnWhatFitsAndReturnsAllSpace, ()) {
       const auto offsets = model.offsets();
       if (offsets.empty()) continue;
       const std::uint64_t offset = offsets[number % offsets.size()];
-      arena.free(offset);
-      model.release(offset);
+      arena.free(offset, model.release(offset));
     } else {
       const std::uint64_t alignment = std::uint64_t{1} << number;
       const auto offset = arena.allocate(bytes, alignment);
@@ -76,7 +76,9 @@ RC_GTEST_PROP(Arena, AgreesWithTheNaiveModelOnWhatFitsAndReturnsAllSpace, ()) {
     RC_ASSERT(arena.used_bytes() == model.bytes());
     RC_ASSERT(arena.empty() == model.offsets().empty());
   }
-  for (const std::uint64_t offset : model.offsets()) arena.free(offset);
+  for (const std::uint64_t offset : model.offsets()) {
+    arena.free(offset, model.release(offset));
+  }
   RC_ASSERT(arena.empty());
   // One gap again, not the same bytes in pieces.
   RC_ASSERT(arena.allocate(size, 1) == std::optional<std::uint64_t>(0));
@@ -88,8 +90,8 @@ TEST(Arena, TakesTheSmallestGapThatFits) {
   ASSERT_EQ(arena.allocate(100, 1), 300U);
   ASSERT_EQ(arena.allocate(50, 1), 400U);
   ASSERT_EQ(arena.allocate(100, 1), 450U);
-  arena.free(0);
-  arena.free(400);
+  arena.free(0, 300);
+  arena.free(400, 50);
   EXPECT_EQ(arena.allocate(40, 1), 400U);
   EXPECT_EQ(arena.allocate(40, 1), 0U);
 }
@@ -99,7 +101,7 @@ TEST(Arena, SkipsAGapThatOnlyItsAlignmentMakesTooSmall) {
   ASSERT_EQ(arena.allocate(1, 1), 0U);
   ASSERT_EQ(arena.allocate(100, 1), 1U);
   ASSERT_EQ(arena.allocate(27, 1), 101U);
-  arena.free(1);  // 100 bytes, of which 64 stand behind an aligned offset no more than 37 long
+  arena.free(1, 100);  // 100 bytes, of which 64 stand behind an aligned offset no more than 37 long
   EXPECT_EQ(arena.allocate(64, 64), 128U);
 }
 

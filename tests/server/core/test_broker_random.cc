@@ -95,7 +95,7 @@ class Play {
       const std::uint64_t word = array->board->writer.load();
       const bool takeover = (word & wire::kWriterVacant) != 0;
       RC_ASSERT(takeover == (array->writer == wire::SessionId{0}));
-      RC_ASSERT(((word & wire::kWriterMoving) != 0) == array->pending.has_value());
+      RC_ASSERT(((word & wire::kWriterMoving) != 0) == (array->pending != nullptr));
       RC_ASSERT(((word & wire::kWriterWithdrawn) != 0) == array->withdrawn);
       RC_ASSERT(!array->withdrawn || !array->members.empty());
       if (takeover) RC_ASSERT(wire::writer_row_of(word) == row_ref(array->takeover_at));

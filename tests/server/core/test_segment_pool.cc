@@ -59,8 +59,8 @@ TEST(SegmentPool, AZeroSizedArrayGetsAPlace) {
   const FileRange a = pool.must(kMine, 0);
   const FileRange b = pool.must(kMine, 0);
   EXPECT_NE(a, b);
-  pool.segments.free(kMine, a);
-  pool.segments.free(kMine, b);
+  pool.segments.free(kMine, a, 0);
+  pool.segments.free(kMine, b, 0);
   EXPECT_EQ(pool.memory.live().files, 0U);
 }
 
@@ -77,14 +77,14 @@ TEST(SegmentPool, MemoryThatNobodyUsesGoesBack) {
   EXPECT_EQ(pool.segments.warm_bytes(), 0U);
   EXPECT_EQ(pool.memory.live().bytes, FakeMemory::kSizes.first);
   EXPECT_EQ(pool.segments.memory_bytes(), FakeMemory::kSizes.first);
-  pool.segments.free(kMine, *used);
+  pool.segments.free(kMine, *used, 100);
   EXPECT_EQ(pool.memory.live().files, 0U);
 }
 
 TEST(SegmentPool, NeverMixesAccessDomainsNotEvenWhenWarm) {
   Pool pool({0, 64 * kMiB});
   const FileRange mine = pool.must(kMine, 100);
-  pool.segments.free(kMine, mine);
+  pool.segments.free(kMine, mine, 100);
   ASSERT_GT(pool.segments.warm_bytes(), 0U);
   const FileRange other = pool.must(kOther, 100);
   const FileRange shared = pool.must(kShared, 100);
@@ -117,10 +117,10 @@ TEST(SegmentPool, KeepsNoMoreWarmThanItsLimitAndReturnsTheOldestFirst) {
   const FileRange first = pool.must(kMine, 4 * kMiB);
   const FileRange second = pool.must(kOther, 4 * kMiB);
   const FileRange third = pool.must(kShared, 4 * kMiB);
-  pool.segments.free(kOther, second);
-  pool.segments.free(kMine, first);
+  pool.segments.free(kOther, second, 4 * kMiB);
+  pool.segments.free(kMine, first, 4 * kMiB);
   EXPECT_EQ(pool.segments.warm_bytes(), 8 * kMiB);
-  pool.segments.free(kShared, third);
+  pool.segments.free(kShared, third, 4 * kMiB);
   EXPECT_EQ(pool.segments.warm_bytes(), 8 * kMiB);
   EXPECT_EQ(pool.files.find(second.file), nullptr);
   EXPECT_NE(pool.files.find(first.file), nullptr);
@@ -129,7 +129,7 @@ TEST(SegmentPool, KeepsNoMoreWarmThanItsLimitAndReturnsTheOldestFirst) {
 
 TEST(SegmentPool, WarmSegmentsMakeRoomForAnotherClass) {
   Pool pool({8 * kMiB, 8 * kMiB});
-  pool.segments.free(kMine, pool.must(kMine, 8 * kMiB));
+  pool.segments.free(kMine, pool.must(kMine, 8 * kMiB), 8 * kMiB);
   ASSERT_EQ(pool.segments.warm_bytes(), 8 * kMiB);
   EXPECT_TRUE(pool.allocate(kOther, 8 * kMiB).ok());
   EXPECT_EQ(pool.segments.warm_bytes(), 0U);
@@ -148,15 +148,15 @@ TEST(SegmentPool, ChargesTheDescriptorBeforeItAsksForMemory) {
   EXPECT_TRUE(pool.segments.reserve(kOther, 100, 1).ok());
   EXPECT_FALSE(pool.segments.add(*growth, absl::InternalError("no memory")).ok());
   EXPECT_EQ(pool.quota.used_by(kMine.uid).descriptors, 1U);
-  pool.segments.free(kMine, taken);
+  pool.segments.free(kMine, taken, 100);
 }
 
 TEST(SegmentPool, AUsersWarmSegmentsMakeRoomForHisNextDescriptor) {
   Pool pool({0, 64 * kMiB});
   pool.quota.set_limits({0, 0, 0, 1});
   const FileRange others = pool.must(kOther, 100);
-  pool.segments.free(kOther, others);
-  pool.segments.free(kMine, pool.must(kMine, 100));
+  pool.segments.free(kOther, others, 100);
+  pool.segments.free(kMine, pool.must(kMine, 100), 100);
   EXPECT_TRUE(pool.allocate(kShared, 100).ok());
   EXPECT_NE(pool.files.find(others.file), nullptr) << "they are not his";
   EXPECT_EQ(code_of(pool.allocate(kMine, 100).status()), ErrorCode::kQuotaExceeded);
@@ -167,20 +167,20 @@ TEST(SegmentPool, NewLimitsHoldFromNowOnAndTakeWarmMemoryBack) {
   const std::uint64_t segment = FakeMemory::kSizes.first;
   Pool pool({4 * segment, 4 * segment});
   const FileRange kept = pool.must(kMine, 100);
-  pool.segments.free(kShared, pool.must(kShared, 100));
+  pool.segments.free(kShared, pool.must(kShared, 100), 100);
   EXPECT_EQ(pool.segments.memory_bytes(), 2 * segment);
   pool.segments.set_limits({segment, 4 * segment});
   EXPECT_EQ(pool.segments.memory_bytes(), segment) << "the warm one is gone, the used one stays";
   EXPECT_EQ(code_of(pool.allocate(kShared, 100).status()), ErrorCode::kOutOfMemory);
   pool.segments.set_limits({0, 0});
-  pool.segments.free(kShared, pool.must(kShared, 100));
-  pool.segments.free(kMine, kept);
+  pool.segments.free(kShared, pool.must(kShared, 100), 100);
+  pool.segments.free(kMine, kept, 100);
   EXPECT_EQ(pool.memory.live().files, 0U);
 }
 
 TEST(SegmentPool, AHopelessRequestLeavesTheWarmSegmentsAlone) {
   Pool pool({8 * kMiB, 8 * kMiB});
-  pool.segments.free(kMine, pool.must(kMine, 4 * kMiB));
+  pool.segments.free(kMine, pool.must(kMine, 4 * kMiB), 4 * kMiB);
   EXPECT_FALSE(pool.allocate(kOther, 100 * kMiB).ok());
   EXPECT_EQ(pool.segments.warm_bytes(), 4 * kMiB);
 }
@@ -217,7 +217,7 @@ RC_GTEST_PROP(SegmentPool, PiecesAreAlignedApartInsideTheirOwnClassAndWithinTheL
   for (const auto& [bytes, number, free_one] : steps) {
     if (free_one && !pieces.empty()) {
       const Piece piece = pieces[number % pieces.size()];
-      pool.segments.free(piece.domain, piece.at);
+      pool.segments.free(piece.domain, piece.at, piece.bytes);
       pieces.erase(pieces.begin() + static_cast<std::ptrdiff_t>(number % pieces.size()));
     } else {
       const AccessDomain& domain = domains[number % domains.size()];
@@ -238,7 +238,7 @@ RC_GTEST_PROP(SegmentPool, PiecesAreAlignedApartInsideTheirOwnClassAndWithinTheL
     RC_ASSERT(pool.segments.warm_bytes() <= limits.warm_bytes);
     RC_ASSERT(pool.segments.memory_bytes() == pool.memory.live().bytes);
   }
-  for (const Piece& piece : pieces) pool.segments.free(piece.domain, piece.at);
+  for (const Piece& piece : pieces) pool.segments.free(piece.domain, piece.at, piece.bytes);
   RC_ASSERT(pool.segments.memory_bytes() == pool.segments.warm_bytes());
 }
 
