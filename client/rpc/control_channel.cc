@@ -301,7 +301,7 @@ absl::Status run_user_code(absl::FunctionRef<absl::Status()> run) {
   const absl::Cleanup back = [&] {  // also where the thread is ended in the middle of it
     if (generation == fork_generation()) count(-1U);
   };
-  absl::Status status = run();
+  const absl::Status status = run();
   return generation == fork_generation() ? status : forked_in_call();
 }
 
