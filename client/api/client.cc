@@ -101,7 +101,7 @@ Array Client::create(const CreateOptions& options) const {
   const auto opened = value_or_throw(arrays->session().control().create(
       spec, options.attributes, options.exist_ok, options.owner, connection.interrupt()));
   crash_point("create.answered");
-  auto handle = value_or_throw(connection.join(opened));
+  auto handle = value_or_throw(connection.join(opened, connection.interrupt()));
   if (opened.created && spec.lifetime == wire::Lifetime::kSession) connection.keep_session();
   crash_point("create.mapped");
   return Array(std::move(handle), opened.created);
@@ -118,7 +118,7 @@ Array Client::open(const std::string& name, std::optional<std::uint32_t> owner) 
   const auto opened = arrays->session().control().open(name, owner, connection.interrupt());
   crash_point("open.answered");
   if (!opened.ok()) check(in_daemon(directory(), opened.status()));
-  Array array(value_or_throw(connection.join(*opened)));
+  Array array(value_or_throw(connection.join(*opened, connection.interrupt())));
   crash_point("open.mapped");
   return array;
 }
@@ -159,7 +159,7 @@ Array Client::wait_for(const std::string& name, Timeout timeout, std::optional<s
         value_or_throw(arrays->session().control().look_up(name, /*to_wait=*/!last, interrupt));
     if (look.exists) {
       auto opened = arrays->session().control().open(name, owner, interrupt);
-      if (opened.ok()) return Array(value_or_throw(connection.join(*opened)));
+      if (opened.ok()) return Array(value_or_throw(connection.join(*opened, interrupt)));
       // Withdrawn again in between: keep waiting.
       if (wire::code_of(opened.status()) != wire::ErrorCode::kNotFound) check(opened.status());
     }

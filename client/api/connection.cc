@@ -125,7 +125,7 @@ absl::StatusOr<std::shared_ptr<OpenArray>> Connection::join_again(const OpenArra
   const auto answer = session().control().open(before.name(), {}, interrupt());
   if (wire::code_of(answer.status()) == wire::ErrorCode::kNotFound) return before.gone(false);
   if (!answer.ok()) return answer.status();
-  if (answer->id == id) return (*arrays)->join(*answer);
+  if (answer->id == id) return (*arrays)->join(*answer, interrupt());
   const Departure other{answer->id, 1};
   (*arrays)->leave({&other, 1}, kNoInterrupts).IgnoreError();
   return another_array(before);
@@ -158,7 +158,7 @@ absl::StatusOr<std::shared_ptr<ArrayHandle>> Connection::open_replica(OpenArray&
   if (device == home.spec().device) return home_handle;
   const auto answer = session().control().open_replica(home.answer().id, device, interrupt);
   if (!answer.ok()) return home.named(answer.status());
-  auto handle = join(*answer);
+  auto handle = join(*answer, interrupt);
   if (handle.ok()) (*handle)->set_home(std::move(home_handle));
   return handle;
 }
@@ -169,11 +169,12 @@ absl::StatusOr<std::shared_ptr<OpenArray>> Connection::join_replica(OpenArray& h
   if (closed_.load()) return client_closed();
   const auto answer = session().control().open_replica(home.answer().id, number, interrupt);
   if (!answer.ok()) return home.named(answer.status());
-  return arrays_->join(*answer);
+  return arrays_->join(*answer, interrupt);
 }
 
-absl::StatusOr<std::shared_ptr<ArrayHandle>> Connection::join(const OpenAnswer& answer) {
-  auto array = arrays_->join(answer);
+absl::StatusOr<std::shared_ptr<ArrayHandle>> Connection::join(const OpenAnswer& answer,
+                                                              InterruptCheck interrupt) {
+  auto array = arrays_->join(answer, interrupt);
   if (!array.ok()) return array.status();
   auto handle = make_handle(std::move(*array));
   if (!closed_.load()) return handle;

@@ -46,7 +46,8 @@ class Connection final : public HandleOwner, public std::enable_shared_from_this
   // arrays. Also does what dead views left undone, which may call the daemon and wait for a GPU.
   absl::StatusOr<InUse> use();
   // A handle of an array that the daemon has opened (ArrayTable::join).
-  absl::StatusOr<std::shared_ptr<ArrayHandle>> join(const OpenAnswer& answer);
+  absl::StatusOr<std::shared_ptr<ArrayHandle>> join(const OpenAnswer& answer,
+                                                    InterruptCheck interrupt);
   // The same without a call (ArrayTable::find_open); nullptr: ask the daemon.
   std::shared_ptr<ArrayHandle> find_open(const std::string& name);
   // Closes its handles, and the session if it was the last connection and that is not kept. In a

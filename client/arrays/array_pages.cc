@@ -31,24 +31,25 @@ void add_slots(const OpenAnswer& answer, Access access, std::vector<MappingCache
 
 }  // namespace
 
-ArrayPages::Brought ArrayPages::bring(const OpenAnswer& answer) {
+ArrayPages::Brought ArrayPages::bring(const OpenAnswer& answer, InterruptCheck interrupt) {
   std::vector<MappingCache::Wanted> files = {{answer.board_record.file}};
   if (answer.subscribed) {
     files.push_back({answer.subscribed->row.file});
     files.push_back({answer.writer.file});
   }
   add_slots(answer, Access::kRead, files);
-  return mappings_.bring(files);
+  return mappings_.bring(files, interrupt);
 }
 
-ArrayPages::Brought ArrayPages::bring_to_write(const OpenAnswer& answer, RowRef own, RowRef from) {
+ArrayPages::Brought ArrayPages::bring_to_write(const OpenAnswer& answer, RowRef own, RowRef from,
+                                               InterruptCheck interrupt) {
   std::vector<MappingCache::Wanted> files = {{own.file}};
   if (from.file != wire::FileId{0}) files.push_back({from.file});
   add_slots(answer, Access::kWrite, files);
-  return mappings_.bring(files);
+  return mappings_.bring(files, interrupt);
 }
 
-absl::Status ArrayPages::map_board(const OpenAnswer& answer) {
+absl::Status ArrayPages::map_board(const OpenAnswer& answer, InterruptCheck interrupt) {
   const wire::ArraySpec& spec = answer.spec;
   if (answer.slots.size() != spec.slots || spec.slots == 0 || spec.slots > wire::kMaxSlots ||
       spec.max_slots < spec.slots || spec.max_slots > wire::kMaxSlots) {
@@ -56,7 +57,7 @@ absl::Status ArrayPages::map_board(const OpenAnswer& answer) {
   }
   const wire::SlotLayout layout(spec.slots, spec.max_slots);
   slots_ = layout.most;
-  auto board = mappings_.get(answer.board_record.file, FileKind::kBoard);
+  auto board = mappings_.get(answer.board_record.file, FileKind::kBoard, interrupt);
   if (!board.ok()) return board.status();
   const std::uint64_t record_bytes = wire::board_record_units(layout) * wire::kBoardUnitBytes;
   if (!(*board)->contains(answer.board_record.offset, record_bytes, wire::kBoardUnitBytes)) {
@@ -69,20 +70,26 @@ absl::Status ArrayPages::map_board(const OpenAnswer& answer) {
 }
 
 // What cannot be had now is asked for when it is used, and whoever uses it is told why.
-void ArrayPages::map_rows(const OpenAnswer& answer) {
-  if (!answer.subscribed) return;
-  own_row(answer.subscribed->row, wire::reader_row_units(slots_)).status().IgnoreError();
-  writer_row(answer.writer);
+absl::Status ArrayPages::map_rows(const OpenAnswer& answer, InterruptCheck interrupt) {
+  if (!answer.subscribed) return absl::OkStatus();
+  const auto unless_interrupted = [](const absl::Status& status) {
+    return wire::code_of(status) == wire::ErrorCode::kInterrupted ? status : absl::OkStatus();
+  };
+  auto status = unless_interrupted(
+      own_row(answer.subscribed->row, wire::reader_row_units(slots_), interrupt).status());
+  if (!status.ok()) return status;
+  return unless_interrupted(map_writer_row(answer.writer, interrupt).status());
 }
 
 absl::StatusOr<std::vector<SlotPlace>> ArrayPages::map_slots(const OpenAnswer& answer,
-                                                             Access access) {
+                                                             Access access,
+                                                             InterruptCheck interrupt) {
   std::vector<SlotPlace> slots;
   std::map<std::uint32_t, std::shared_ptr<Mapping>> segments;
   for (const FileRange& at : answer.slots) {
     auto& segment = segments[wire::to_int(at.file)];
     if (segment == nullptr) {
-      auto mapping = mappings_.get(at.file, FileKind::kSegment, kNoInterrupts, access);
+      auto mapping = mappings_.get(at.file, FileKind::kSegment, interrupt, access);
       if (!mapping.ok()) return mapping.status();
       segment = *mapping;
       if (access == Access::kWrite) {
@@ -99,8 +106,9 @@ absl::StatusOr<std::vector<SlotPlace>> ArrayPages::map_slots(const OpenAnswer& a
   return slots;
 }
 
-absl::StatusOr<std::byte*> ArrayPages::own_row(RowRef at, std::uint32_t units) {
-  auto mapping = mappings_.get(at.file, FileKind::kSessionPage);
+absl::StatusOr<std::byte*> ArrayPages::own_row(RowRef at, std::uint32_t units,
+                                               InterruptCheck interrupt) {
+  auto mapping = mappings_.get(at.file, FileKind::kSessionPage, interrupt);
   if (!mapping.ok()) return mapping.status();
   if (!(*mapping)->writable() || !fits(**mapping, at, units) ||
       at.unit * wire::kRowUnitBytes < wire::kSessionCountsBytes) {
@@ -139,13 +147,9 @@ const wire::WriterRow* ArrayPages::known_writer(RowRef at) {
   return writers_.front().row;
 }
 
-const wire::WriterRow* ArrayPages::find_writer_row(RowRef at, Unmapped unmapped) {
-  if (unmapped == Unmapped::kLeave) {
-    const wire::MutexLock lock(mutex_);
-    return known_writer(at);
-  }
-  const auto mapped = map_writer_row(at, kNoInterrupts);
-  return mapped.ok() ? *mapped : nullptr;
+const wire::WriterRow* ArrayPages::find_writer_row(RowRef at) {
+  const wire::MutexLock lock(mutex_);
+  return known_writer(at);
 }
 
 absl::StatusOr<const wire::WriterRow*> ArrayPages::map_writer_row(RowRef at,

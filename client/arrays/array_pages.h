@@ -32,32 +32,36 @@ class ArrayPages final : public RowResolver {
   // What is fetched by one request, and stays mapped for the calls below while this lives.
   using Brought = absl::StatusOr<std::vector<std::shared_ptr<Mapping>>>;
   // What it takes to open the array.
-  Brought bring(const OpenAnswer& answer);
+  Brought bring(const OpenAnswer& answer, InterruptCheck interrupt);
   // What it takes to become its writer: with a row of this process's own, and one to copy from,
   // unless that one's file is 0.
-  Brought bring_to_write(const OpenAnswer& answer, wire::RowRef own, wire::RowRef from);
+  Brought bring_to_write(const OpenAnswer& answer, wire::RowRef own, wire::RowRef from,
+                         InterruptCheck interrupt);
 
   // Maps the board. Fetches what this process does not have yet, and so does each call that returns
-  // a status or a row. kInternal: the answer does not fit its files.
-  absl::Status map_board(const OpenAnswer& answer);
+  // a status or a row; a wait for the daemon ends with what `interrupt` says. kInternal: the answer
+  // does not fit its files.
+  absl::Status map_board(const OpenAnswer& answer, InterruptCheck interrupt);
   // Then, if the array has been subscribed to as it was opened: this process's row, and the
   // writer's.
-  void map_rows(const OpenAnswer& answer);
+  absl::Status map_rows(const OpenAnswer& answer, InterruptCheck interrupt);
   // Maps the slots of a host array.
-  absl::StatusOr<std::vector<SlotPlace>> map_slots(const OpenAnswer& answer, Access access);
+  absl::StatusOr<std::vector<SlotPlace>> map_slots(const OpenAnswer& answer, Access access,
+                                                   InterruptCheck interrupt);
   // Of map_board().
   const wire::BoardRecord& board() const { return *board_; }
 
   // A row of this process's own, which it may write: the daemon has just given it.
-  absl::StatusOr<std::byte*> own_row(wire::RowRef at, std::uint32_t units);
+  absl::StatusOr<std::byte*> own_row(wire::RowRef at, std::uint32_t units,
+                                     InterruptCheck interrupt);
   // What this process counts, in the page of a row of its own; nullptr before it has one.
   wire::SessionCounts* counts() const { return counts_.load(std::memory_order_acquire); }
 
-  // Maps a writer's row unless it is; a wait for the daemon ends with what `interrupt` says.
+  // Maps a writer's row unless it is.
   absl::StatusOr<const wire::WriterRow*> map_writer_row(wire::RowRef at, InterruptCheck interrupt);
 
-  // Maps the readers' rows that are not mapped yet, likewise; for a writer, in a write. True if
-  // there were some that can be. What cannot be had because its process has gone is left out.
+  // Maps the readers' rows that are not mapped yet; for a writer, in a write. True if there were
+  // some that can be. What cannot be had because its process has gone is left out.
   absl::StatusOr<bool> map_reader_rows(InterruptCheck interrupt);
 
   // RowResolver.
@@ -78,7 +82,7 @@ class ArrayPages final : public RowResolver {
   void keep(wire::FileId file, std::shared_ptr<Mapping> mapping) ABSL_LOCKS_EXCLUDED(mutex_);
   void keep_written(std::shared_ptr<Mapping> mapping) ABSL_LOCKS_EXCLUDED(mutex_);
   const wire::WriterRow* known_writer(wire::RowRef at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  const wire::WriterRow* find_writer_row(wire::RowRef at, Unmapped unmapped) override;
+  const wire::WriterRow* find_writer_row(wire::RowRef at) override;
   const wire::ReaderRow* find_reader_row(wire::RowRef at) override;
   absl::StatusOr<std::shared_ptr<Mapping>> map_listing(wire::FileId file, InterruptCheck interrupt);
   void forget_dead_readers();

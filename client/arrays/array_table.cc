@@ -2,33 +2,54 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <thread>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "client/arrays/release_mark.h"
+#include "fmt/format.h"
 #include "wire/array_spec.h"
+#include "wire/error.h"
 
 namespace memlease::internal {
 namespace {
 
 constexpr std::chrono::seconds kGpuDrainTimeout{10};
 
+absl::Status opens_itself(const std::string& name) {
+  return wire::make_error(
+      wire::ErrorCode::kBusy,
+      fmt::format("this thread is about to open '{}', and opens it again in its "
+                  "signal handler or interrupt check",
+                  name),
+      "Note the signal there, and open it after the call.");
+}
+
 }  // namespace
 
 // The array as this process has it open; nullptr: the caller, and nobody else, is to open it, and
 // takes it out of joining_ then.
-std::shared_ptr<OpenArray> ArrayTable::join_known(const OpenAnswer& answer) {
+absl::StatusOr<std::shared_ptr<OpenArray>> ArrayTable::join_known(const OpenAnswer& answer,
+                                                                  InterruptCheck interrupt) {
   std::shared_ptr<OpenArray> left;
   for (;;) {
     std::shared_ptr<OpenArray> known;
     {
-      const wire::MutexLock lock(mutex_);
-      while (joining_.contains(answer.id)) joined_.wait(mutex_);
+      wire::MutexLock lock(mutex_);
+      for (auto opener = joining_.find(answer.id); opener != joining_.end();
+           opener = joining_.find(answer.id)) {
+        if (opener->second == std::this_thread::get_id()) return opens_itself(answer.spec.name);
+        const auto asks = std::chrono::steady_clock::now() + kInterruptInterval;
+        if (joined_.wait_until(mutex_, asks) == std::cv_status::no_timeout) continue;
+        lock.unlock();
+        if (auto status = interrupt(); !status.ok()) return status;
+        lock.lock();
+      }
       const auto named = named_.find(answer.spec.name);
       if (named == named_.end() || named->second->array->answer().id != answer.id ||
           named->second->array.get() == left.get()) {
-        joining_.insert(answer.id);
+        joining_.emplace(answer.id, std::this_thread::get_id());
         return nullptr;
       }
       known = make_handle(*named->second);
@@ -38,11 +59,19 @@ std::shared_ptr<OpenArray> ArrayTable::join_known(const OpenAnswer& answer) {
   }
 }
 
-absl::StatusOr<std::shared_ptr<OpenArray>> ArrayTable::join(const OpenAnswer& answer) {
-  if (auto known = join_known(answer)) return known;
+absl::StatusOr<std::shared_ptr<OpenArray>> ArrayTable::join(const OpenAnswer& answer,
+                                                            InterruptCheck interrupt) {
+  // The check may fork: the locks are the parent's there, and so is the answer.
+  const auto check = [&] {
+    auto status = interrupt();
+    return status.ok() && session().forked() ? session().usable() : status;
+  };
+  auto known = join_known(answer, check);
+  if (!known.ok() && !session().forked()) depart({answer.id, 1}, {});
+  if (!known.ok() || *known != nullptr) return known;
   absl::StatusOr<std::unique_ptr<OpenArray>> made;  // an error, also if open() throws
   absl::Cleanup thrown = [&] { static_cast<void>(publish(answer.id, std::move(made))); };
-  made = OpenArray::open(shared_from_this(), answer);
+  made = OpenArray::open(shared_from_this(), answer, check);
   std::move(thrown).Cancel();
   return publish(answer.id, std::move(made));
 }
@@ -50,6 +79,7 @@ absl::StatusOr<std::shared_ptr<OpenArray>> ArrayTable::join(const OpenAnswer& an
 // What this thread has opened, or could not open.
 absl::StatusOr<std::shared_ptr<OpenArray>> ArrayTable::publish(
     wire::ArrayId id, absl::StatusOr<std::unique_ptr<OpenArray>> made) {
+  if (session().forked()) return session().usable();
   const wire::MutexLock lock(mutex_);
   joining_.erase(id);
   joined_.notify_all();

@@ -7,9 +7,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "client/arrays/array_owner.h"
@@ -24,7 +26,10 @@ class ArrayTable final : public ArrayOwner {
 
   // An array that the daemon has opened: the same one for all handles of this process, for one more
   // of which it counts. Opens it without the lock; threads that open one array wait for the first.
-  absl::StatusOr<std::shared_ptr<OpenArray>> join(const OpenAnswer& answer);
+  // A wait ends with what `interrupt` says; after an error a later call gives the answer back.
+  // kBusy: this thread itself opens the array, and has been interrupted.
+  absl::StatusOr<std::shared_ptr<OpenArray>> join(const OpenAnswer& answer,
+                                                  InterruptCheck interrupt);
   // The same without a call, where this process has the array of that name open and the board says
   // that the name is still its own; nullptr: ask the daemon.
   std::shared_ptr<OpenArray> find_open(const std::string& name);
@@ -63,7 +68,8 @@ class ArrayTable final : public ArrayOwner {
   absl::Status leave_if_due(const std::vector<std::shared_ptr<OpenArray>>& arrays,
                             InterruptCheck interrupt);
   bool waits_for_gpu();
-  std::shared_ptr<OpenArray> join_known(const OpenAnswer& answer);
+  absl::StatusOr<std::shared_ptr<OpenArray>> join_known(const OpenAnswer& answer,
+                                                        InterruptCheck interrupt);
   std::vector<std::shared_ptr<OpenArray>> live_arrays();
   absl::StatusOr<std::shared_ptr<OpenArray>> publish(
       wire::ArrayId id, absl::StatusOr<std::unique_ptr<OpenArray>> made);
@@ -75,8 +81,9 @@ class ArrayTable final : public ArrayOwner {
   // The newest of each name.
   std::unordered_map<std::string_view, Entry*> named_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<Entry*> replicas_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_set<wire::ArrayId> joining_ ABSL_GUARDED_BY(mutex_);  // that a thread opens
-  wire::CondVar joined_;                                                // joining_ has lost one
+  // That are being opened, each by this thread.
+  absl::flat_hash_map<wire::ArrayId, std::thread::id> joining_ ABSL_GUARDED_BY(mutex_);
+  wire::CondVar joined_;  // joining_ has lost one
   std::vector<Departed> departed_ ABSL_GUARDED_BY(mutex_);
 };
 

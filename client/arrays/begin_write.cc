@@ -82,39 +82,53 @@ absl::Status numbers_used_up(const OpenArray& array) {
 
 // What to sleep on until ownership may be had: the board, and the present writer's row, if it is
 // mapped.
-std::vector<wire::FutexWait> ownership_words(OpenArray& array, Unmapped unmapped) {
+std::vector<wire::FutexWait> ownership_words(OpenArray& array) {
   const wire::BoardRecord& board = array.board();
   std::vector<wire::FutexWait> words = {{&board.event_count, board.event_count.load()}};
-  const wire::WriterRow* writer =
-      array.writer_row(wire::writer_row_of(board.writer.load()), unmapped);
+  const wire::WriterRow* writer = array.writer_row(wire::writer_row_of(board.writer.load()));
   if (writer != nullptr) words.push_back({&writer->publish_count, writer->publish_count.load()});
   return words;
+}
+
+// The writer's row; nullptr: it cannot be had just now, as its process has gone, and the daemon is
+// about to name another one.
+absl::StatusOr<const wire::WriterRow*> row_of_writer(OpenArray& array, wire::RowRef at,
+                                                     WaitLimit& wait_limit) {
+  const auto mapped = array.map_writer_row(at, [&] { return wait_limit.check_call(); });
+  if (!mapped.ok() && wait_limit.ends_with(mapped)) return mapped;
+  return array.writer_row(at);
 }
 
 // One round of asking for ownership. True once it is ours.
 absl::StatusOr<bool> ask_for_ownership(OpenArray& array, WaitLimit& wait_limit, CountedWait& wait) {
   ControlPort& control = array.session().control();
-  const std::vector<wire::FutexWait> words = ownership_words(array, Unmapped::kLeave);
-  auto answer = control.acquire_writer(array.answer().id, [&] { return wait_limit.check_call(); });
+  const auto check = [&] { return wait_limit.check_call(); };
+  const std::vector<wire::FutexWait> words = ownership_words(array);
+  auto answer = control.acquire_writer(array.answer().id, check);
   if (!answer.ok()) return array.named(answer.status());
   crash_point("ownership.asked");
-  auto writer = array.writer(answer->row, answer->from);
+  auto writer = array.writer(answer->row, answer->from, check);
   if (!writer.ok()) return writer.status();
   if (answer->state == WriterAnswer::State::kGranted) return true;
   if (answer->state == WriterAnswer::State::kOffered) {
-    const wire::WriterRow* from = array.writer_row(answer->from);
-    if (from == nullptr) return false;
+    const auto from = row_of_writer(array, answer->from, wait_limit);
+    if (!from.ok()) return from.status();
+    if (*from == nullptr) return false;
     crash_point("ownership.offered");
-    (*writer)->adopt(*from);
+    (*writer)->adopt(**from);
     crash_point("ownership.copied");
-    absl::Status confirmed = control.confirm_writer(array.answer().id, answer->offer);
+    absl::Status confirmed = control.confirm_writer(array.answer().id, answer->offer, check);
     crash_point("ownership.confirmed");
     if (!confirmed.ok() && wire::code_of(confirmed) != ErrorCode::kBusy) return confirmed;
     return confirmed.ok();
   }
   crash_point("ownership.busy");
-  // Mapped only now, when the daemon has just answered: without one nothing would end that soon.
-  if (words.size() == 1 && ownership_words(array, Unmapped::kFetch).size() > 1) return false;
+  if (words.size() == 1) {
+    const wire::RowRef at = wire::writer_row_of(array.board().writer.load());
+    const auto present = row_of_writer(array, at, wait_limit);
+    if (!present.ok()) return present.status();
+    if (*present != nullptr) return false;
+  }
   wait.sleeps();
   wait_limit.sleep(words);
   return false;
@@ -128,7 +142,11 @@ absl::Status acquire_ownership(OpenArray& array, WaitLimit& wait_limit, CountedW
   for (;;) {
     const bool last = wait_limit.expired();
     auto mine = ask_for_ownership(array, wait_limit, wait);
-    if (!mine.ok()) return mine.status();
+    if (!mine.ok()) {
+      // A daemon that has not answered is not waited for once more: an offer ends by itself.
+      if (wait_limit.ends_with(mine.status())) std::move(cancel).Cancel();
+      return mine.status();
+    }
     if (*mine) {
       std::move(cancel).Cancel();
       return absl::OkStatus();
@@ -175,6 +193,17 @@ class WriteWait final : public SlotWait {
     const auto mapped = array_.map_reader_rows([&] { return wait_limit_.check_call(); });
     if (!mapped.ok() && wait_limit_.ends_with(mapped.status())) stopped_ = mapped.status();
     return mapped.ok() && *mapped;
+  }
+
+  // On a device: are the reads that the slot's earlier readers left over? What keeps that from
+  // being known, and does not end the wait, is prepare_slot()'s to tell.
+  bool reads_over(SlotWriter& writer, std::uint32_t slot) {
+    if (!stopped_.ok()) return false;
+    const auto over = array_.gpu()->order()->writer().reads_complete(
+        writer, slot, [&] { return wait_limit_.check_call(); });
+    if (over.ok()) return *over;
+    if (wait_limit_.ends_with(over.status())) stopped_ = over.status();
+    return stopped_.ok();
   }
 
   // For one who skips a version the question costs more than the version may be worth.
@@ -229,26 +258,26 @@ class WriteWait final : public SlotWait {
 
 // On a device a slot whose last reads are over is better than one that a stream would have to wait
 // for: a reader may be slow, or never end.
-WriteAttempt begin_slot(OpenArray& array, SlotWriter& writer, SlotWait& wait,
+WriteAttempt begin_slot(OpenArray& array, SlotWriter& writer, WriteWait& wait,
                         std::uint64_t number) {
   if (array.gpu() == nullptr) return writer.begin(wait, nullptr, number);
-  const auto reads_over = [&](std::uint32_t slot) {
-    return array.gpu()->order()->writer().reads_complete(writer, slot);
-  };
+  const auto reads_over = [&](std::uint32_t slot) { return wait.reads_over(writer, slot); };
   const SlotWriter::Preferred preferred(reads_over);
   return writer.begin(wait, &preferred, number);
 }
 
 // An added slot may lie where this process has nothing mapped. On a device the write comes behind
-// the current version, and that may stand in one.
-absl::Status map_written(OpenArray& array, std::uint32_t slot, WaitLimit& wait_limit) {
-  const auto check = [&] { return wait_limit.check_interrupt(); };
+// the current version, and that may stand in one, and behind the slot's earlier readers.
+absl::Status prepare_slot(OpenArray& array, std::uint32_t slot, WaitLimit& wait_limit) {
+  const auto check = [&] { return wait_limit.check_call(); };
+  SlotWriter& writer = *array.writing().slot_writer();
   absl::Status status = array.map_slot_to_write(slot, check);
   if (status.ok() && array.gpu() != nullptr) {
-    const wire::Publication current = array.writing().slot_writer()->current();
+    const wire::Publication current = writer.current();
     if (current.version != 0) status = array.map_slot_to_write(current.slot, check);
+    if (status.ok()) status = array.gpu()->order()->writer().collect(writer, slot, check);
   }
-  if (!status.ok()) array.writing().slot_writer()->drop(slot);
+  if (!status.ok()) writer.drop(slot);
   return status;
 }
 
@@ -272,10 +301,15 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
     if (SlotWriter* writer = array.writing().slot_writer()) {
       attempt = begin_slot(array, *writer, wait, number);
     }
-    if (!wait.stopped().ok()) return wait.stopped();
+    if (!wait.stopped().ok()) {
+      if (attempt.outcome == WriteOutcome::kReady) {
+        array.writing().slot_writer()->drop(attempt.slot);
+      }
+      return wait.stopped();
+    }
     switch (attempt.outcome) {
       case WriteOutcome::kReady:
-        return map_written(array, attempt.slot, wait_limit);
+        return prepare_slot(array, attempt.slot, wait_limit);
       case WriteOutcome::kNoFreeSlot:
         if (array.holds_back_slots()) array.view_warning().note_starved();
         count_without_slot(array);
@@ -370,7 +404,7 @@ absl::Status begin_number(OpenArray& home, WaitLimit& wait_limit, std::uint64_t&
 }
 
 absl::Status copy_current(OpenArray& array, WaitLimit& wait_limit, const WriteAttempt& attempt) {
-  auto status = copy_current_to(array, attempt.slot, [&] { return wait_limit.check_interrupt(); });
+  auto status = copy_current_to(array, attempt.slot, [&] { return wait_limit.check_call(); });
   if (!status.ok()) array.end_write(attempt.slot, attempt.version, false);
   return status;
 }

@@ -8,16 +8,11 @@ namespace memlease::internal {
 
 absl::Status begin_gpu_write(OpenArray& array, std::uint32_t slot, Stream stream, bool copy,
                              LeaseStreams& streams) {
-  GpuArray& gpu = *array.gpu();
-  if (auto status = gpu.order()->writer().collect(*array.writing().slot_writer(), slot);
-      !status.ok()) {
-    return status;
-  }
   const wire::Publication current = array.writing().slot_writer()->current();
   if (copy && current.slot != slot) {
     return copy_within_device(array, current.slot, slot, stream, streams);
   }
-  return stream ? order_write(gpu, slot, stream, streams) : absl::OkStatus();
+  return stream ? order_write(*array.gpu(), slot, stream, streams) : absl::OkStatus();
 }
 
 absl::Status end_gpu_write(OpenArray& array, std::uint32_t slot, std::uint64_t version,

@@ -20,13 +20,15 @@ MappedArray::MappedArray(std::shared_ptr<ArrayOwner> owner, const OpenAnswer& an
       pages_(session_.mappings()),
       slot_pages_(answer_) {}
 
-absl::Status MappedArray::map_all() {
-  const auto brought = pages_.bring(answer_);
+absl::Status MappedArray::map_all(InterruptCheck interrupt) {
+  const auto brought = pages_.bring(answer_, interrupt);
   if (!brought.ok()) return brought.status();
-  if (auto status = pages_.map_board(answer_); !status.ok()) return status;
-  pages_.map_rows(answer_);
-  if (wire::is_host(spec())) return slot_pages_.map_for_reading(pages_, session_.mappings());
-  auto opened = GpuArray::open(answer_, session_, owner_->imports());
+  if (auto status = pages_.map_board(answer_, interrupt); !status.ok()) return status;
+  if (auto status = pages_.map_rows(answer_, interrupt); !status.ok()) return status;
+  if (wire::is_host(spec())) {
+    return slot_pages_.map_for_reading(pages_, session_.mappings(), interrupt);
+  }
+  auto opened = GpuArray::open(answer_, session_, owner_->imports(), interrupt);
   if (!opened.ok()) return opened.status();
   gpu_ = std::move(*opened);
   slot_pages_.set_device(pages_, *gpu_);
@@ -53,13 +55,13 @@ std::uint64_t MappedArray::find_version(FindRow find_row) {
 }
 
 std::uint64_t MappedArray::known_version() {
-  return find_version([this](RowRef at) { return pages_.writer_row(at, Unmapped::kLeave); });
+  return find_version([this](RowRef at) { return pages_.writer_row(at); });
 }
 
 absl::StatusOr<std::uint64_t> MappedArray::current_version(InterruptCheck interrupt) {
   absl::Status interrupted;
   const auto find_row = [&](RowRef at) -> const wire::WriterRow* {
-    if (const wire::WriterRow* known = pages_.writer_row(at, Unmapped::kLeave)) return known;
+    if (const wire::WriterRow* known = pages_.writer_row(at)) return known;
     if (!interrupted.ok()) return nullptr;
     const auto mapped = pages_.map_writer_row(at, interrupt);
     if (wire::code_of(mapped.status()) == ErrorCode::kInterrupted) interrupted = mapped.status();
@@ -98,8 +100,7 @@ std::shared_ptr<RegisteredCopy> MappedArray::begin_copy(std::uint32_t slot, bool
 }
 
 bool MappedArray::writer_wants_slot() {
-  const wire::WriterRow* writer =
-      pages_.writer_row(wire::writer_row_of(board().writer.load()), Unmapped::kLeave);
+  const wire::WriterRow* writer = pages_.writer_row(wire::writer_row_of(board().writer.load()));
   return writer != nullptr && writer->wanted.load() != 0;
 }
 

@@ -68,9 +68,8 @@ class MappedArray {
   const wire::BoardRecord& board() const { return pages_.board(); }
   // For the daemon's metrics; nullptr before this process has read or written the array.
   wire::SessionCounts* counts() const { return pages_.counts(); }
-  const wire::WriterRow* writer_row(wire::RowRef at, Unmapped unmapped = Unmapped::kFetch) {
-    return pages_.writer_row(at, unmapped);
-  }
+  // nullptr: it is not mapped.
+  const wire::WriterRow* writer_row(wire::RowRef at) { return pages_.writer_row(at); }
   // Maps a writer's row; a wait for the daemon ends with what `interrupt` says.
   absl::Status map_writer_row(wire::RowRef at, InterruptCheck interrupt) {
     return pages_.map_writer_row(at, interrupt).status();
@@ -105,8 +104,9 @@ class MappedArray {
  protected:
   MappedArray(std::shared_ptr<ArrayOwner> owner, const OpenAnswer& answer);
   ~MappedArray() = default;
-  // Before all else: fetches, maps and opens what a reader needs.
-  absl::Status map_all();
+  // Before all else: fetches, maps and opens what a reader needs. A wait for the daemon ends with
+  // what `interrupt` says.
+  absl::Status map_all(InterruptCheck interrupt);
   // What orders streams, while there is a lease, a pin or the write lock: without these another
   // thread may leave the array.
   GpuOrder* order() const { return gpu_ == nullptr ? nullptr : gpu_->order(); }

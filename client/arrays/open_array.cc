@@ -17,9 +17,10 @@ namespace memlease::internal {
 using wire::RowRef;
 
 absl::StatusOr<std::unique_ptr<OpenArray>> OpenArray::open(std::shared_ptr<ArrayOwner> owner,
-                                                           const OpenAnswer& answer) {
+                                                           const OpenAnswer& answer,
+                                                           InterruptCheck interrupt) {
   std::unique_ptr<OpenArray> array(new OpenArray(std::move(owner), answer));
-  if (auto status = array->map_all(); !status.ok()) {
+  if (auto status = array->map_all(interrupt); !status.ok()) {
     array->membership_.never_joined();
     return status;
   }
@@ -200,7 +201,7 @@ absl::Status OpenArray::subscribe(InterruptCheck interrupt) {
                                               : session_.control().subscribe(answer_.id, interrupt);
   crash_point("subscribe.answered");
   if (!subscribed.ok()) return named(subscribed.status());
-  auto row = pages_.own_row(subscribed->row, wire::reader_row_units(layout().most));
+  auto row = pages_.own_row(subscribed->row, wire::reader_row_units(layout().most), interrupt);
   if (!row.ok()) return row.status();
   if (order() != nullptr) {
     auto status = order()->reader().open_events(subscribed->row, subscribed->read_events);
@@ -211,19 +212,22 @@ absl::Status OpenArray::subscribe(InterruptCheck interrupt) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<SlotWriter*> OpenArray::writer(RowRef at, RowRef from) {
+absl::StatusOr<SlotWriter*> OpenArray::writer(RowRef at, RowRef from, InterruptCheck interrupt) {
   if (SlotWriter* known = writing_.slot_writer()) return known;
-  const auto brought = pages_.bring_to_write(answer_, at, from);
+  const auto brought = pages_.bring_to_write(answer_, at, from, interrupt);
   if (!brought.ok()) return brought.status();
-  if (auto status = slot_pages_.map_for_writing(pages_); !status.ok()) return status;
-  auto row = pages_.own_row(at, wire::writer_row_units(layout().most));
+  if (auto status = slot_pages_.map_for_writing(pages_, interrupt); !status.ok()) return status;
+  auto row = pages_.own_row(at, wire::writer_row_units(layout().most), interrupt);
   if (!row.ok()) return row.status();
-  SlotWriter& made = writing_.make_slot_writer(board(), answer_.id, layout(), at,
-                                               *reinterpret_cast<wire::WriterRow*>(*row), pages_);
   // The ends of this process's own views look there whether a writer waits.
-  pages_.writer_row(at);
-  if (from.file != wire::FileId{0}) pages_.writer_row(from);
-  return &made;
+  if (auto known = pages_.map_writer_row(at, interrupt); !known.ok()) return known.status();
+  if (from.file != wire::FileId{0}) {
+    // If it cannot be had, its process has gone, and the daemon is about to name another one.
+    const auto status = pages_.map_writer_row(from, interrupt).status();
+    if (wire::code_of(status) == wire::ErrorCode::kInterrupted) return status;
+  }
+  return &writing_.make_slot_writer(board(), answer_.id, layout(), at,
+                                    *reinterpret_cast<wire::WriterRow*>(*row), pages_);
 }
 
 absl::Status OpenArray::close_handle(InterruptCheck interrupt) {

@@ -27,9 +27,11 @@ namespace memlease::internal {
 
 class OpenArray final : public MappedArray, public FaultTable::Array {
  public:
-  // Maps, fetches and opens. After an error it is the caller that leaves the array.
+  // Maps, fetches and opens; a wait for the daemon ends with what `interrupt` says. After an error
+  // it is the caller that leaves the array.
   static absl::StatusOr<std::unique_ptr<OpenArray>> open(std::shared_ptr<ArrayOwner> owner,
-                                                         const OpenAnswer& answer);
+                                                         const OpenAnswer& answer,
+                                                         InterruptCheck interrupt);
   // Leaves the array, by way of its owner.
   ~OpenArray() override;
   OpenArray(const OpenArray&) = delete;
@@ -48,13 +50,14 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
   // The pins of a host array that outlive their leases, for pin.cc and release_views().
   OutlivingPins& outliving_pins() { return outliving_pins_.get(); }
 
-  // The reader's half; takes a row from the daemon at its first call.
+  // The reader's half; takes a row from the daemon at its first call. Interrupted, it has none yet,
+  // and the next call asks for the same row again.
   absl::StatusOr<SlotReader*> reader(InterruptCheck interrupt);
   // The reader's half if there is one already, else nullptr.
   SlotReader* reader_if_subscribed() const { return reader_ready_.load(); }
-  // The writer's half, for whoever has entered writing; row as the daemon gave it, and the one that
-  // is to be copied, if the daemon has named one.
-  absl::StatusOr<SlotWriter*> writer(wire::RowRef at, wire::RowRef from);
+  // The writer's half, for whoever has entered writing; row as the daemon gave it, likewise, and
+  // the one that is to be copied, if the daemon has named one.
+  absl::StatusOr<SlotWriter*> writer(wire::RowRef at, wire::RowRef from, InterruptCheck interrupt);
 
   // A read that need not wait, nor ask, nor fail. kNotYet: there is nothing to have just now, and
   // nothing else to be said. What is neither that nor kAcquired means no more than that it is to be

@@ -23,7 +23,7 @@ bool Places::lost(std::uint64_t version) const {
 // row's flag is taken back. A replica that was not known then is on the home's board by now.
 bool Places::given_up(std::uint64_t version) const {
   const wire::RowRef at = wire::writer_row_of(home_->board().writer.load());
-  const wire::WriterRow* const row = home_->writer_row(at, Unmapped::kLeave);
+  const wire::WriterRow* const row = home_->writer_row(at);
   return row != nullptr && row->highest_used.load() >= version && row->writing.load() == 0 &&
          are_all();
 }

@@ -69,8 +69,9 @@ void SlotPages::set_device(ArrayPages& pages, GpuArray& gpu) {
   added_write_ = added(false);
 }
 
-absl::Status SlotPages::map_for_reading(ArrayPages& pages, MappingCache& mappings) {
-  auto mapped = pages.map_slots(answer_, Access::kRead);
+absl::Status SlotPages::map_for_reading(ArrayPages& pages, MappingCache& mappings,
+                                        InterruptCheck interrupt) {
+  auto mapped = pages.map_slots(answer_, Access::kRead, interrupt);
   if (!mapped.ok()) return mapped.status();
   read_ = std::move(*mapped);
   write_.resize(read_.size());
@@ -78,8 +79,8 @@ absl::Status SlotPages::map_for_reading(ArrayPages& pages, MappingCache& mapping
   const auto added = [&](Access access) {
     const auto open = [&mappings, access, slot_bytes = answer_.slot_bytes](
                           std::uint32_t /*slot*/, wire::FileRange at,
-                          InterruptCheck interrupt) -> absl::StatusOr<AddedSlots::Opened> {
-      auto mapping = mappings.get(at.file, wire::FileKind::kSegment, interrupt, access);
+                          InterruptCheck check) -> absl::StatusOr<AddedSlots::Opened> {
+      auto mapping = mappings.get(at.file, wire::FileKind::kSegment, check, access);
       if (!mapping.ok()) return mapping.status();
       if (!(*mapping)->contains(at.offset, slot_bytes, 1)) {
         return wire::defect("an added slot lies outside of its segment");
@@ -94,9 +95,9 @@ absl::Status SlotPages::map_for_reading(ArrayPages& pages, MappingCache& mapping
 }
 
 // Into the elements that are there: a signal handler may be looking at them.
-absl::Status SlotPages::map_for_writing(ArrayPages& pages) {
+absl::Status SlotPages::map_for_writing(ArrayPages& pages, InterruptCheck interrupt) {
   if (mapped_for_writing_) return absl::OkStatus();
-  auto mapped = pages.map_slots(answer_, Access::kWrite);
+  auto mapped = pages.map_slots(answer_, Access::kWrite, interrupt);
   if (!mapped.ok()) return mapped.status();
   std::copy(mapped->begin(), mapped->end(), write_.begin());
   mapped_for_writing_ = true;

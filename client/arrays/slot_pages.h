@@ -51,9 +51,9 @@ class SlotPages {
   // One of the two before all else. The board is mapped already; the cache, or `gpu`, outlives
   // this.
   void set_device(ArrayPages& pages, GpuArray& gpu);
-  absl::Status map_for_reading(ArrayPages& pages, MappingCache& mappings);
+  absl::Status map_for_reading(ArrayPages& pages, MappingCache& mappings, InterruptCheck interrupt);
   // Under the array's write lock. A repeat does nothing.
-  absl::Status map_for_writing(ArrayPages& pages);
+  absl::Status map_for_writing(ArrayPages& pages, InterruptCheck interrupt);
 
   // A lease keeps what it got: the next one may be led to another range of addresses.
   std::byte* read_data(std::uint32_t slot) const { return read_place(slot).data(); }

@@ -69,7 +69,7 @@ absl::Status writes_itself(const OpenArray& here) {
 // Another process is in the middle of a write here, which may be this very copy.
 bool another_writes(OpenArray& array) {
   const wire::RowRef at = wire::writer_row_of(array.board().writer.load());
-  const wire::WriterRow* const row = array.writer_row(at, Unmapped::kLeave);
+  const wire::WriterRow* const row = array.writer_row(at);
   return row != nullptr && row->writing.load() != 0;
 }
 

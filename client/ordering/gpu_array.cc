@@ -8,11 +8,12 @@
 namespace memlease::internal {
 
 absl::StatusOr<std::unique_ptr<GpuArray>> GpuArray::open(const OpenAnswer& answer, Session& session,
-                                                         ImportCache& imports) {
+                                                         ImportCache& imports,
+                                                         InterruptCheck interrupt) {
   const auto importer = imports.importers().importer(answer.spec.device);
   if (!importer.ok()) return importer.status();
   std::unique_ptr<GpuArray> array(new GpuArray(answer, session, **importer, imports));
-  if (auto status = array->open_slots(); !status.ok()) return status;
+  if (auto status = array->open_slots(interrupt); !status.ok()) return status;
   auto order = GpuOrder::open(**importer, imports, answer);
   if (!order.ok()) return order.status();
   array->order_ = std::move(*order);
@@ -28,11 +29,11 @@ absl::StatusOr<std::byte*> GpuArray::place_in(const DeviceMemory& segment,
   return segment.data() + at.offset;
 }
 
-absl::Status GpuArray::open_slots() {
+absl::Status GpuArray::open_slots(InterruptCheck interrupt) {
   for (const wire::FileRange& at : answer_.slots) {
     auto& segment = segments_[wire::to_int(at.file)];
     if (segment == nullptr) {
-      auto memory = imports_.get(at.file, importer_, kNoInterrupts);
+      auto memory = imports_.get(at.file, importer_, interrupt);
       if (!memory.ok()) return memory.status();
       segment = std::move(*memory);
     }

@@ -26,10 +26,11 @@ namespace memlease::internal {
 
 class GpuArray {
  public:
-  // Opens the memory and the slots' events, which may wait for the device. The answer and the
-  // session must outlive this.
+  // Opens the memory and the slots' events, which may wait for the device; a wait for the daemon
+  // ends with what `interrupt` says. The answer and the session must outlive this.
   static absl::StatusOr<std::unique_ptr<GpuArray>> open(const OpenAnswer& answer, Session& session,
-                                                        ImportCache& imports);
+                                                        ImportCache& imports,
+                                                        InterruptCheck interrupt);
 
   Importer& importer() const { return importer_; }
   const std::vector<std::byte*>& slot_data() const { return slot_data_; }
@@ -65,7 +66,7 @@ class GpuArray {
  private:
   GpuArray(const OpenAnswer& answer, Session& session, Importer& importer, ImportCache& imports)
       : answer_(answer), session_(session), importer_(importer), imports_(imports) {}
-  absl::Status open_slots();
+  absl::Status open_slots(InterruptCheck interrupt);
   // A slot's place in its segment, if it fits there.
   absl::StatusOr<std::byte*> place_in(const DeviceMemory& segment, wire::FileRange at) const;
 

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <thread>
 #include <type_traits>
 #include <unordered_map>
 #include <vector>
@@ -32,19 +33,27 @@ class ImportCache {
       : control_(control), importers_(importers) {}
 
   ImporterSource& importers() const { return importers_; }
-  // Asks the daemon for the handle and opens it, unless it is open.
+  // Asks the daemon for the handle and opens it, unless it is open. Waits for the daemon, or for a
+  // thread that does, and ends with what `interrupt` says. kBusy: that thread is this one, which
+  // has been interrupted.
   absl::StatusOr<std::shared_ptr<DeviceMemory>> get(wire::FileId file, Importer& importer,
                                                     InterruptCheck interrupt);
   // Likewise the events of another process's reader row, for so many slots.
   absl::StatusOr<std::shared_ptr<RowEvents>> read_events(wire::EventsRef wanted,
-                                                         std::uint32_t slots, Importer& importer);
+                                                         std::uint32_t slots, Importer& importer,
+                                                         InterruptCheck interrupt);
   // Tells the daemon what has been closed since the last time; a call only if there is something.
   void flush();
 
  private:
   // What is open by its key, or being opened, closed or told of: then nobody can have it yet.
   template <typename Opened>
-  using Known = std::unordered_map<std::uint64_t, std::weak_ptr<Opened>>;
+  struct Entry {
+    std::weak_ptr<Opened> opened;
+    std::thread::id opener;  // while a thread opens it
+  };
+  template <typename Opened>
+  using Known = std::unordered_map<std::uint64_t, Entry<Opened>>;
   template <typename Opened>
   Known<Opened>& known() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if constexpr (std::is_same_v<Opened, DeviceMemory>) return memory_;
@@ -55,10 +64,18 @@ class ImportCache {
     if constexpr (std::is_same_v<Opened, DeviceMemory>) return closed_.memory;
     if constexpr (std::is_same_v<Opened, RowEvents>) return closed_.events;
   }
+  // What is open by this key; nullptr: this thread, and nobody else, is to open it. `answered_for`:
+  // the daemon keeps it still, as it has not been told yet that it was closed.
+  template <typename Opened, typename Id>
+  absl::StatusOr<std::shared_ptr<Opened>> find_or_begin(std::uint64_t key, Id id,
+                                                        InterruptCheck interrupt,
+                                                        bool& answered_for)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // What is open by this key, or what `open` makes of what the daemon answers to `ask`; the last
   // use of it enters `id` among what has been closed.
   template <typename Opened, typename Id, typename Ask, typename Open>
-  absl::StatusOr<std::shared_ptr<Opened>> share(std::uint64_t key, Id id, Ask ask, Open open)
+  absl::StatusOr<std::shared_ptr<Opened>> share(std::uint64_t key, Id id, Ask ask, Open open,
+                                                InterruptCheck interrupt)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Nothing is open or under way by this key any more.
   template <typename Opened>

@@ -15,7 +15,7 @@ WriterOrder::ReaderEvents& WriterOrder::reader_of(wire::RowRef row) {
 }
 
 absl::StatusOr<DeviceEvent*> WriterOrder::event_of(SlotWriter& writer, wire::RowRef row,
-                                                   std::uint32_t slot) {
+                                                   std::uint32_t slot, InterruptCheck interrupt) {
   if (own_.is_own(wire::pack_subscriber(row))) return own_.own_event(slot);
   const std::uint32_t regular = versions_.layout().regular;
   const bool is_added = slot >= regular;
@@ -23,7 +23,7 @@ absl::StatusOr<DeviceEvent*> WriterOrder::event_of(SlotWriter& writer, wire::Row
   std::shared_ptr<RowEvents> known = reader_of(row).events[wanted.added_slot];
   if (known == nullptr) {
     forget_readers(writer);
-    auto events = imports_.read_events(wanted, is_added ? 1 : regular, importer_);
+    auto events = imports_.read_events(wanted, is_added ? 1 : regular, importer_, interrupt);
     if (!events.ok()) return events.status();
     known = reader_of(row).events[wanted.added_slot] = std::move(*events);
   }
@@ -46,11 +46,12 @@ void WriterOrder::forget_readers(SlotWriter& writer) {
   }
 }
 
-absl::Status WriterOrder::collect_reads(SlotWriter& writer, std::uint32_t slot) {
+absl::Status WriterOrder::collect_reads(SlotWriter& writer, std::uint32_t slot,
+                                        InterruptCheck interrupt) {
   absl::Status status;
   writer.for_each_read_fence(slot, [&](wire::RowRef row, std::uint64_t count) {
     if (!status.ok() || reader_of(row).awaited[slot] == count) return;
-    const auto event = event_of(writer, row, slot);
+    const auto event = event_of(writer, row, slot, interrupt);
     // A reader that has gone meanwhile has nothing under way.
     if (wire::code_of(event.status()) == wire::ErrorCode::kNotFound) return;
     if (!event.ok()) {
@@ -64,22 +65,28 @@ absl::Status WriterOrder::collect_reads(SlotWriter& writer, std::uint32_t slot) 
   return status;
 }
 
-bool WriterOrder::reads_complete(SlotWriter& writer, std::uint32_t slot) {
+absl::StatusOr<bool> WriterOrder::reads_complete(SlotWriter& writer, std::uint32_t slot,
+                                                 InterruptCheck interrupt) {
+  absl::Status status;
   bool complete = true;
   writer.for_each_read_fence(slot, [&](wire::RowRef row, std::uint64_t count) {
-    if (!complete || reader_of(row).awaited[slot] == count) return;
-    const auto event = event_of(writer, row, slot);
-    if (!event.ok() || *event == nullptr) return;  // collect() says what is the matter
+    if (!status.ok() || !complete || reader_of(row).awaited[slot] == count) return;
+    const auto event = event_of(writer, row, slot, interrupt);
+    if (wire::code_of(event.status()) == wire::ErrorCode::kNotFound) return;
+    status = event.status();
+    if (!status.ok() || *event == nullptr) return;
     const auto done = (*event)->complete();
     complete = done.ok() && *done;
     if (!complete) return;
     importer_.checker_acquire(ReaderOrder::key(wire::pack_subscriber(row), slot), count);
     reader_of(row).awaited[slot] = count;
   });
+  if (!status.ok()) return status;
   return complete;
 }
 
-absl::Status WriterOrder::collect(SlotWriter& writer, std::uint32_t slot) {
+absl::Status WriterOrder::collect(SlotWriter& writer, std::uint32_t slot,
+                                  InterruptCheck interrupt) {
   dependencies_.clear();
   ordered_ = false;
   const wire::Publication current = writer.current();
@@ -90,7 +97,7 @@ absl::Status WriterOrder::collect(SlotWriter& writer, std::uint32_t slot) {
   if (current.version == 0 || current.slot != slot) {
     dependencies_.push_back({&versions_[slot], 0, 0, 0});
   }
-  return collect_reads(writer, slot);
+  return collect_reads(writer, slot, interrupt);
 }
 
 absl::Status WriterOrder::stream_wait_slot(Stream stream) {

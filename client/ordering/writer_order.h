@@ -25,6 +25,7 @@
 #include "client/ordering/row_events.h"
 #include "client/ordering/version_events.h"
 #include "client/ordering/work_end.h"
+#include "client/session/interrupt.h"
 #include "client/slots/slot_writer.h"
 #include "wire/ids.h"
 
@@ -36,10 +37,13 @@ class WriterOrder {
   WriterOrder(VersionEvents& versions, ReaderOrder& own, ImportCache& imports)
       : versions_(versions), importer_(versions.importer()), own_(own), imports_(imports) {}
 
-  // Are the reads that the slot's earlier readers left over?
-  bool reads_complete(SlotWriter& writer, std::uint32_t slot);
+  // Are the reads that the slot's earlier readers left over? Asks the daemon for the events of
+  // readers that it meets for the first time, as collect() does: a wait for that ends with what
+  // `interrupt` says.
+  absl::StatusOr<bool> reads_complete(SlotWriter& writer, std::uint32_t slot,
+                                      InterruptCheck interrupt);
   // Everything that must be over before the slot's bytes change. Kept for the length of the write.
-  absl::Status collect(SlotWriter& writer, std::uint32_t slot);
+  absl::Status collect(SlotWriter& writer, std::uint32_t slot, InterruptCheck interrupt);
   absl::Status stream_wait_slot(Stream stream);
   absl::StatusOr<bool> slot_free();
   // The write goes on, and `stream`, or whoever asks slot_free() next, comes behind what `own`,
@@ -68,10 +72,11 @@ class WriterOrder {
   };
 
   // Of the row, for the slot; nullptr: there can be nothing to wait for.
-  absl::StatusOr<DeviceEvent*> event_of(SlotWriter& writer, wire::RowRef row, std::uint32_t slot);
+  absl::StatusOr<DeviceEvent*> event_of(SlotWriter& writer, wire::RowRef row, std::uint32_t slot,
+                                        InterruptCheck interrupt);
   void forget_readers(SlotWriter& writer);
   ReaderEvents& reader_of(wire::RowRef row);
-  absl::Status collect_reads(SlotWriter& writer, std::uint32_t slot);
+  absl::Status collect_reads(SlotWriter& writer, std::uint32_t slot, InterruptCheck interrupt);
 
   VersionEvents& versions_;
   Importer& importer_;

@@ -263,12 +263,13 @@ absl::StatusOr<WriterAnswer> ControlStub::acquire_writer(wire::ArrayId array,
   return answer;
 }
 
-absl::Status ControlStub::confirm_writer(wire::ArrayId array, std::uint64_t offer) {
+absl::Status ControlStub::confirm_writer(wire::ArrayId array, std::uint64_t offer,
+                                         InterruptCheck interrupt) {
   v1::ConfirmWriterRequest request;
   request.set_array_id(wire::to_int(array));
   request.set_offer(offer);
   v1::Empty reply;
-  return call(&Stub::PrepareAsyncConfirmWriter, request, reply, kNoInterrupts);
+  return call(&Stub::PrepareAsyncConfirmWriter, request, reply, interrupt);
 }
 
 absl::Status ControlStub::add_slot(wire::ArrayId array, std::uint32_t slots,
@@ -384,10 +385,10 @@ absl::StatusOr<ImportedMemory> ControlStub::import_memory(wire::FileId file,
   return ImportedMemory{*handle, reply.size_bytes()};
 }
 
-absl::StatusOr<std::vector<wire::DeviceHandle>> ControlStub::import_events(wire::EventsRef events) {
+absl::StatusOr<std::vector<wire::DeviceHandle>> ControlStub::import_events(
+    wire::EventsRef events, InterruptCheck interrupt) {
   v1::EventsReply reply;
-  if (auto status =
-          call(&Stub::PrepareAsyncImportEvents, wire::to_proto(events), reply, kNoInterrupts);
+  if (auto status = call(&Stub::PrepareAsyncImportEvents, wire::to_proto(events), reply, interrupt);
       !status.ok()) {
     return status;
   }

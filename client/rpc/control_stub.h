@@ -41,7 +41,8 @@ class ControlStub : public ControlPort {
   absl::StatusOr<Subscribed> subscribe(wire::ArrayId array, InterruptCheck interrupt) override;
   absl::StatusOr<WriterAnswer> acquire_writer(wire::ArrayId array,
                                               InterruptCheck interrupt) override;
-  absl::Status confirm_writer(wire::ArrayId array, std::uint64_t offer) override;
+  absl::Status confirm_writer(wire::ArrayId array, std::uint64_t offer,
+                              InterruptCheck interrupt) override;
   absl::Status add_slot(wire::ArrayId array, std::uint32_t slots, std::chrono::milliseconds longest,
                         InterruptCheck interrupt) override;
   absl::StatusOr<SlotEvents> slot_events(wire::ArrayId array, std::uint32_t slot, bool reads,
@@ -53,7 +54,8 @@ class ControlStub : public ControlPort {
                                               InterruptCheck interrupt) override;
   absl::StatusOr<ImportedMemory> import_memory(wire::FileId file,
                                                InterruptCheck interrupt) override;
-  absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(wire::EventsRef events) override;
+  absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(wire::EventsRef events,
+                                                                InterruptCheck interrupt) override;
   absl::Status close_imports(const ClosedImports& closed) override;
   bool silent() const override { return silent_.load(); }
   bool session_ended() const override { return session_ended_.load(); }

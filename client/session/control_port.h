@@ -151,9 +151,10 @@ class ControlPort {
   // Asks for writer ownership (SlotWriter has the protocol); never waits. kDenied.
   virtual absl::StatusOr<WriterAnswer> acquire_writer(wire::ArrayId array,
                                                       InterruptCheck interrupt) = 0;
-  // `from` of an offer has been copied into `row`: ownership is the caller's. Fails if the offer
-  // has expired.
-  virtual absl::Status confirm_writer(wire::ArrayId array, std::uint64_t offer) = 0;
+  // `from` of an offer has been copied into `row`: ownership is the caller's. kBusy if the offer
+  // has expired. Where the answer did not come, the next acquire_writer() says whose it is.
+  virtual absl::Status confirm_writer(wire::ArrayId array, std::uint64_t offer,
+                                      InterruptCheck interrupt) = 0;
   // For the writer that has found each of its `slots` slots held: one more, if it is not there yet.
   // kNoFreeSlot, kQuotaExceeded, kOutOfMemory; kBusy where a look at the slots should find one
   // free; kTimeout after `longest` already. The slot may come all the same.
@@ -187,7 +188,8 @@ class ControlPort {
                                                        InterruptCheck interrupt) = 0;
   // The read events of another session's reader row, one per slot; none: it does without.
   // kNotFound.
-  virtual absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(wire::EventsRef events) = 0;
+  virtual absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(
+      wire::EventsRef events, InterruptCheck interrupt) = 0;
   // These are closed here. Like leave() it waits for 2 s.
   virtual absl::Status close_imports(const ClosedImports& closed) = 0;
 

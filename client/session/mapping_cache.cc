@@ -141,6 +141,7 @@ absl::StatusOr<std::vector<std::shared_ptr<Mapping>>> MappingCache::bring(
   }
   if (asked.empty()) return mappings;
   auto fetched = source_.fetch_all(asked, interrupt);
+  if (wire::code_of(fetched.status()) == ErrorCode::kNotFound) return mappings;
   if (!fetched.ok()) return fetched.status();
   for (std::size_t i = 0; i < missing.size(); ++i) {
     SharedFile& shared = (*fetched)[i];

@@ -62,7 +62,7 @@ class MappingCache {
   // says. kInternal if it is of another kind, and kDenied if it is to be written and may not. Other
   // kinds than segments know no access but their own.
   absl::StatusOr<std::shared_ptr<Mapping>> get(wire::FileId file, wire::FileKind kind,
-                                               InterruptCheck interrupt = kNoInterrupts,
+                                               InterruptCheck interrupt,
                                                Access access = Access::kRead);
 
   struct Wanted {
@@ -71,7 +71,7 @@ class MappingCache {
   };
   // What get() would ask the daemon for one by one, by one request, and wire::kMaxFetchedFiles at
   // most: get() finds the files while the caller keeps what this returns. Those that are not to be
-  // had, but for the first, are left out: get() says why.
+  // had are left out, and with the first of them all: get() says why.
   absl::StatusOr<std::vector<std::shared_ptr<Mapping>>> bring(
       std::span<const Wanted> files, InterruptCheck interrupt = kNoInterrupts);
 

@@ -2,12 +2,10 @@
 // ArrayPages (client/arrays/array_pages.h), in tests by plain memory; called by SlotReader and
 // SlotWriter. Thread-safe.
 //
-// A row that is not mapped yet has to be fetched from the daemon: that happens once per peer and
-// array, not in steady state. nullptr: the row cannot be had, because its process has gone and the
-// board is about to say so, and the board's word is to be loaded again; or it is not mapped yet.
-// Readers' rows and what lists them are not fetched here, and writers' rows not with
-// Unmapped::kLeave: whoever begins a read or a write maps them, and stops waiting for the daemon
-// when its time is over.
+// nullptr: the row is not mapped. It has to be fetched from the daemon then, once per peer and
+// array, not in steady state: whoever begins a read or a write does that, and stops waiting for the
+// daemon when its time is over. It may not be had any more, because its process has gone and the
+// board is about to say so, and the board's word is to be loaded again.
 //
 // A writer's row may be let go while a thread uses it, once others have followed its writer. It can
 // be read all the same, but says something else: what was read counts if the board's writer word is
@@ -25,16 +23,13 @@
 
 namespace memlease::internal {
 
-// What to do about a writer's row that is not mapped yet.
-enum class Unmapped { kFetch, kLeave };
-
 class RowResolver {
  public:
   virtual ~RowResolver() = default;
   // Nearly always the row that was asked for last: that takes no call.
-  const wire::WriterRow* writer_row(wire::RowRef at, Unmapped unmapped = Unmapped::kFetch) {
+  const wire::WriterRow* writer_row(wire::RowRef at) {
     const wire::WriterRow* last = last_writer_.find(at);
-    return last != nullptr ? last : find_writer_row(at, unmapped);
+    return last != nullptr ? last : find_writer_row(at);
   }
   // Asked for by one thread at a time, the one that writes.
   const wire::ReaderRow* reader_row(wire::RowRef at) {
@@ -73,7 +68,7 @@ class RowResolver {
     wire::RowRef at;
     const wire::ReaderRow* row = nullptr;
   };
-  virtual const wire::WriterRow* find_writer_row(wire::RowRef at, Unmapped unmapped) = 0;
+  virtual const wire::WriterRow* find_writer_row(wire::RowRef at) = 0;
   virtual const wire::ReaderRow* find_reader_row(wire::RowRef at) = 0;
   // For the implementation to set.
   LastWriter last_writer_;

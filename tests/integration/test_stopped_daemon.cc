@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <future>
 #include <optional>
@@ -72,19 +70,7 @@ class StoppedDaemon : public ::testing::Test {
     pattern.fill_first_half(lease.version(), 0);
     pattern.fill_second_half();
   }
-  // Returns when all of its threads stand still.
-  void stop() const {
-    daemon.signal(SIGSTOP);
-    const std::string tasks = "/proc/" + std::to_string(daemon.pid()) + "/task";
-    const auto stands_still = [](const std::filesystem::directory_entry& task) {
-      std::ifstream file(task.path() / "stat");
-      const std::string stat(std::istreambuf_iterator<char>(file), {});
-      return stat.empty() || stat.at(stat.rfind(')') + 2) == 'T';
-    };
-    while (!std::all_of(std::filesystem::directory_iterator(tasks), {}, stands_still)) {
-      std::this_thread::yield();
-    }
-  }
+  void stop() const { daemon.stop(); }
   // A call would take until the daemon goes on, or 10 s.
   template <typename Step>
   void expect_no_call(const char* what, Step step) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "client/session/control_port.h"
+#include "tests/support/unanswered.h"
 #include "wire/error.h"
 #include "wire/held_mutexes.h"
 
@@ -40,18 +41,23 @@ class FakeControl : public internal::ControlPort {
   absl::Status write_elsewhere(wire::ArrayId, internal::InterruptCheck) override {
     return refusal();
   }
-  absl::StatusOr<internal::Subscribed> subscribe(wire::ArrayId, internal::InterruptCheck) override {
+  absl::StatusOr<internal::Subscribed> subscribe(wire::ArrayId,
+                                                 internal::InterruptCheck interrupt) override {
     called();
+    if (stopped) return unanswered(interrupt);
     if (row.file == wire::FileId{0}) return refusal();
     return internal::Subscribed{row, {}};
   }
-  absl::StatusOr<internal::WriterAnswer> acquire_writer(wire::ArrayId,
-                                                        internal::InterruptCheck) override {
+  absl::StatusOr<internal::WriterAnswer> acquire_writer(
+      wire::ArrayId, internal::InterruptCheck interrupt) override {
     called();
+    if (stopped) return unanswered(interrupt);
     return on_acquire_writer();
   }
-  absl::Status confirm_writer(wire::ArrayId, std::uint64_t offer) override {
+  absl::Status confirm_writer(wire::ArrayId, std::uint64_t offer,
+                              internal::InterruptCheck interrupt) override {
     called();
+    if (stopped) return unanswered(interrupt);
     return on_confirm_writer(offer);
   }
   absl::Status cancel_writer(wire::ArrayId) override {
@@ -92,14 +98,17 @@ class FakeControl : public internal::ControlPort {
     called();
     return on_holders();
   }
-  absl::StatusOr<internal::ImportedMemory> import_memory(wire::FileId file,
-                                                         internal::InterruptCheck) override {
+  absl::StatusOr<internal::ImportedMemory> import_memory(
+      wire::FileId file, internal::InterruptCheck interrupt) override {
     called();
+    if (stopped) return unanswered(interrupt);
     if (refuses) return refusal();
     return internal::ImportedMemory{handle_of(wire::to_int(file)), kSegmentBytes};
   }
-  absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(wire::EventsRef) override {
+  absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(
+      wire::EventsRef, internal::InterruptCheck interrupt) override {
     called();
+    if (stopped) return unanswered(interrupt);
     if (refuses) return refusal();
     return event_handles(2);
   }
@@ -137,6 +146,8 @@ class FakeControl : public internal::ControlPort {
   std::vector<std::uint64_t> left_numbers;
   std::uint64_t left_answered_below = 0;  // of the last leave
   std::atomic<bool> answers_leave{true};  // else it is interrupted
+  // Those calls that a test lets have a row, a handle or ownership wait as for a stopped daemon.
+  std::atomic<bool> stopped{false};
   std::atomic<bool> is_silent{false};
   std::atomic<bool> has_ended{false};
   std::atomic<bool> refuses{false};

@@ -1,13 +1,15 @@
 // Shared files for a client without a daemon: memfds of one page each, made at their first fetch.
 // Thread-safe.
 //
-// Stops at the gate "fetch".
+// Stops at the gate "fetch". After `answers` fetches it is as if the daemon were stopped: those
+// that follow ask the caller's check again and again, and time out in the end.
 #pragma once
 
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <set>
@@ -16,6 +18,7 @@
 
 #include "client/session/file_source.h"
 #include "tests/support/gates.h"
+#include "tests/support/unanswered.h"
 #include "wire/error.h"
 
 namespace memlease::testing {
@@ -25,17 +28,17 @@ class FakeFiles : public internal::FileSource {
   static constexpr std::uint64_t kSizeBytes = 4096;
 
   absl::StatusOr<std::vector<internal::SharedFile>> fetch_all(
-      std::span<const wire::FileId> files, internal::InterruptCheck /*interrupt*/) override {
+      std::span<const wire::FileId> files, internal::InterruptCheck interrupt) override {
     gates.pass("fetch");
-    ++fetches;
-    std::vector<internal::SharedFile> answers;
+    if (fetches++ >= answers) return unanswered(interrupt);
+    std::vector<internal::SharedFile> given;
     const std::lock_guard lock(mutex_);
     for (const wire::FileId file : files) {
-      answers.emplace_back();
+      given.emplace_back();
       if (refuses || missing.contains(wire::to_int(file))) continue;
-      answers.back() = get(wire::to_int(file));
+      given.back() = get(wire::to_int(file));
     }
-    if (answers.front().fd) return answers;
+    if (given.front().fd) return given;
     return wire::make_error(wire::ErrorCode::kNotFound, "there is no such file");
   }
   bool alive() override {
@@ -52,6 +55,7 @@ class FakeFiles : public internal::FileSource {
   std::atomic<bool> watched{false};
   std::atomic<bool> refuses{false};
   std::atomic<int> fetches{0};  // however many files each asked for
+  std::atomic<int> answers{std::numeric_limits<int>::max()};
   std::atomic<int> looks{0};
   std::atomic<int> goodbyes{0};
   wire::FileKind kind = wire::FileKind::kSegment;  // of every file but these

@@ -130,7 +130,8 @@ class LocalControl : public internal::ControlPort {
           return internal::WriterAnswer{state, answer->row, answer->from, answer->offer};
         });
   }
-  absl::Status confirm_writer(wire::ArrayId array, std::uint64_t offer) override {
+  absl::Status confirm_writer(wire::ArrayId array, std::uint64_t offer,
+                              internal::InterruptCheck /*interrupt*/) override {
     return call<absl::Status>("confirm_writer",
                               [&](server::Broker& broker, server::Session& session) {
                                 return broker.confirm_writer(session, array, offer);
@@ -234,7 +235,8 @@ class LocalControl : public internal::ControlPort {
           return internal::ImportedMemory{memory->handle, memory->size_bytes};
         });
   }
-  absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(wire::EventsRef row) override {
+  absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(
+      wire::EventsRef row, internal::InterruptCheck /*interrupt*/) override {
     return call<absl::StatusOr<std::vector<wire::DeviceHandle>>>(
         "import_events", [&](server::Broker& broker, server::Session& session) {
           return broker.imports().open_events(session, row);

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -130,6 +131,17 @@ PrivateDaemon::~PrivateDaemon() {
 std::string PrivateDaemon::log() const { return text_of(home_.path() + "/log"); }
 
 void PrivateDaemon::signal(int number) const { ::kill(pid_, number); }
+
+void PrivateDaemon::stop() const {
+  signal(SIGSTOP);
+  const std::string tasks = "/proc/" + std::to_string(pid_) + "/task";
+  const auto stands_still = [](const fs::directory_entry& task) {
+    std::ifstream file(task.path() / "stat");
+    const std::string stat(std::istreambuf_iterator<char>(file), {});
+    return stat.empty() || stat.at(stat.rfind(')') + 2) == 'T';
+  };
+  while (!std::all_of(fs::directory_iterator(tasks), {}, stands_still)) std::this_thread::yield();
+}
 
 int PrivateDaemon::wait(int timeout_ms) {
   if (!readable(process_.get(), timeout_ms)) return -1;

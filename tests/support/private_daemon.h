@@ -33,6 +33,8 @@ class PrivateDaemon {
   std::string log() const;
 
   void signal(int number) const;
+  // SIGSTOP. Returns when all of its threads stand still.
+  void stop() const;
   // Waits for the end; what it exited with, or 128 + the signal that killed it, or -1 if it still
   // runs after `timeout_ms`.
   int wait(int timeout_ms = 10'000);

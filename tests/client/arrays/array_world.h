@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -52,7 +53,8 @@ class ArrayWorld {
 
   std::byte* page(wire::FileId file) {
     auto mapped = owner->session().mappings().get(
-        file, file == wire::FileId{kBoard} ? wire::FileKind::kBoard : wire::FileKind::kSessionPage);
+        file, file == wire::FileId{kBoard} ? wire::FileKind::kBoard : wire::FileKind::kSessionPage,
+        internal::kNoInterrupts);
     EXPECT_TRUE(mapped.ok()) << mapped.status();
     kept.push_back(*mapped);
     return kept.back()->data();
@@ -65,8 +67,15 @@ class ArrayWorld {
     return *reinterpret_cast<wire::BoardRecord*>(page(wire::FileId{kBoard}));
   }
 
-  absl::StatusOr<std::unique_ptr<internal::OpenArray>> try_open() {
-    return internal::OpenArray::open(owner, answer);
+  // This process has none of the files mapped any more that no array of its own needs.
+  void unmap() { kept.clear(); }
+  // The next fetch is not answered.
+  void stop_files() { files->answers = files->fetches.load(); }
+  void go_on() { files->answers = std::numeric_limits<int>::max(); }
+
+  absl::StatusOr<std::unique_ptr<internal::OpenArray>> try_open(
+      internal::InterruptCheck interrupt = internal::kNoInterrupts) {
+    return internal::OpenArray::open(owner, answer, interrupt);
   }
   // The array's first handle.
   std::shared_ptr<internal::OpenArray> open() {

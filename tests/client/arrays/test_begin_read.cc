@@ -139,6 +139,39 @@ TEST_F(BeginReadTest, AnInterruptEndsTheWait) {
   EXPECT_FALSE(array->in_use());
 }
 
+// It has its subscription then, and asks for it again.
+TEST_F(BeginReadTest, TheDeadlineEndsAFirstReadWhoseRowDoesNotCome) {
+  publish(1, 0);
+  unmap();
+  stop_files();
+  const auto status = begin();
+  EXPECT_EQ(wire::code_of(status), ErrorCode::kTimeout);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the daemon did not answer within 0 s"));
+  EXPECT_EQ(control->calls(), 1U);
+  go_on();
+  EXPECT_TRUE(begin().ok());
+  EXPECT_EQ(control->calls(), 2U);
+}
+
+TEST_F(BeginReadTest, AnInterruptEndsAFirstReadAtEachFile) {
+  publish(1, 0);
+  unmap();
+  const std::uint64_t number =
+      owner->session().add_interrupt_check([] { throw std::runtime_error("Ctrl-C"); });
+  int interrupts = 0;
+  for (bool begun = false; !begun; ++interrupts) {
+    files->answers = files->fetches + (interrupts == 0 ? 0 : 1);
+    WaitLimit within(owner->session(), number, 60s, 0ns);
+    const auto status = begin_read(*array, {}, within, attempt);
+    begun = status.ok();
+    if (!begun) {
+      EXPECT_NE(interrupt_of(status), nullptr) << status;
+    }
+  }
+  EXPECT_EQ(interrupts - 1, 2) << "its own row and the writer's";
+  EXPECT_EQ(attempt.version, 1U);
+}
+
 TEST_F(BeginReadTest, AClosedArrayIsNotRead) {
   publish(1, 0);
   EXPECT_TRUE(array->close_handle(kNoInterrupts).ok());

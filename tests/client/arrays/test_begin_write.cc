@@ -1,6 +1,7 @@
 // How a write comes by ownership and a slot, and what it leaves behind where it does not, on fakes.
 #include <chrono>
 #include <future>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -27,6 +28,13 @@ class BeginWriteTest : public ::testing::Test, protected testing::ArrayWorld {
                      IfNoSlot if_none = IfNoSlot::kExplain) {
     WaitLimit within = limit(timeout);
     return begin_write(*array, within, attempt, if_none);
+  }
+  // By a user who interrupts whatever waits.
+  absl::Status begin_interrupted() {
+    const std::uint64_t number =
+        owner->session().add_interrupt_check([] { throw std::runtime_error("Ctrl-C"); });
+    WaitLimit within(owner->session(), number, 60s, 0ns);
+    return begin_write(*array, within, attempt);
   }
   void publish_next() {
     ASSERT_TRUE(begin().ok());
@@ -83,6 +91,76 @@ TEST_F(BeginWriteTest, AnOfferThatHasExpiredIsAskedForAgain) {
   EXPECT_EQ(tries, 2);
   EXPECT_EQ(control->cancelled, 0);
   array->end_write(attempt.slot, attempt.version, false);
+}
+
+// An offer that nobody confirms ends by itself, and is asked for again.
+TEST_F(BeginWriteTest, AnInterruptEndsAFirstWriteAtEachFile) {
+  publish_elsewhere();
+  offer_ownership();
+  unmap();
+  int interrupts = 0;
+  for (bool begun = false; !begun; ++interrupts) {
+    files->answers = files->fetches + (interrupts == 0 ? 0 : 1);
+    const auto status = begin_interrupted();
+    begun = status.ok();
+    if (begun) break;
+    EXPECT_NE(interrupt_of(status), nullptr) << status;
+    expect_nothing_begun();
+  }
+  EXPECT_EQ(interrupts, 1) << "the slots, its own row and that of who offers come at once";
+  EXPECT_EQ(control->cancelled, 0) << "nobody waits for the daemon twice";
+  EXPECT_EQ(attempt.version, 2U);
+  array->end_write(attempt.slot, attempt.version, false);
+}
+
+TEST_F(BeginWriteTest, TheDeadlineEndsAFirstWriteWhoseRowDoesNotCome) {
+  grant_ownership();
+  unmap();
+  stop_files();
+  const auto status = begin();
+  EXPECT_EQ(wire::code_of(status), ErrorCode::kTimeout);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the daemon did not answer within 0 s"));
+  EXPECT_EQ(control->cancelled, 0);
+  expect_nothing_begun();
+  go_on();
+  publish_next();
+}
+
+TEST_F(BeginWriteTest, AnInterruptEndsTheWaitForTheRowOfWhoeverWrites) {
+  control->on_acquire_writer = [this] {
+    files->answers = files->fetches + 1;  // the slots and its own row
+    return WriterAnswer{WriterAnswer::State::kBusy, kOwnWriter, {}, 0};
+  };
+  unmap();
+  EXPECT_NE(interrupt_of(begin_interrupted()), nullptr);
+  expect_nothing_begun();
+}
+
+// The daemon may have heard it all the same: then ownership has come.
+TEST_F(BeginWriteTest, AnInterruptEndsTheConfirmationOfAnOffer) {
+  for (const bool heard : {false, true}) {
+    publish_elsewhere();
+    offer_ownership();
+    const auto offer = control->on_acquire_writer;
+    control->on_acquire_writer = [this, offer] {
+      control->stopped = true;
+      return offer();
+    };
+    EXPECT_NE(interrupt_of(begin_interrupted()), nullptr);
+    EXPECT_EQ(control->cancelled, 0);
+    expect_nothing_begun();
+    control->stopped = false;
+    control->on_acquire_writer = offer;
+    if (heard) {
+      EXPECT_TRUE(control->on_confirm_writer(5).ok());
+    }
+    const std::uint64_t calls = control->calls();
+    ASSERT_TRUE(begin().ok());
+    EXPECT_EQ(control->calls() - calls, heard ? 0U : 2U);
+    EXPECT_EQ(attempt.version, 2U);
+    array->end_write(attempt.slot, attempt.version, false);
+    server::set_writer(board(), kWriter, false);
+  }
 }
 
 TEST_F(BeginWriteTest, OwnershipThatDoesNotComeIsCancelledAndTold) {
@@ -307,6 +385,42 @@ TEST_F(BeginWriteInOneSlotTest, WhatThisProcessItselfHoldsIsRefusedAtOnce) {
   ASSERT_EQ((*reader)->acquire(0, 0).outcome, ReadOutcome::kAcquired);
   EXPECT_EQ(wire::code_of(begin(60s)), ErrorCode::kBusy);
   array->end_read(0);
+  publish_next();
+}
+
+class BeginWriteOnAGpuTest : public BeginWriteTest {
+ protected:
+  BeginWriteOnAGpuTest() {
+    array.reset();
+    answer.spec.device = "GPU-1";
+    answer.write_events = testing::FakeControl::event_handles(2);
+    array = open();
+    grant_ownership();
+    publish_next();
+    read_elsewhere(attempt.slot);
+    row<wire::ReaderRow>(kReader).read_fences(2)[attempt.slot].store(1);
+    release_elsewhere(attempt.slot);
+    publish_next();
+  }
+};
+
+// The next slot is one that another process has read.
+TEST_F(BeginWriteOnAGpuTest, AnInterruptEndsTheWaitForTheEventsOfAReader) {
+  control->stopped = true;
+  EXPECT_NE(interrupt_of(begin_interrupted()), nullptr);
+  expect_nothing_begun();
+  control->stopped = false;
+  publish_next();
+  EXPECT_EQ(attempt.version, 4U) << "a number was taken, and a slot, which is free again";
+}
+
+TEST_F(BeginWriteOnAGpuTest, TheDeadlineEndsTheWaitForTheEventsOfAReader) {
+  control->stopped = true;
+  const auto status = begin();
+  EXPECT_EQ(wire::code_of(status), ErrorCode::kTimeout);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the daemon did not answer within 0 s"));
+  expect_nothing_begun();
+  control->stopped = false;
   publish_next();
 }
 

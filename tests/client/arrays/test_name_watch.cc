@@ -28,7 +28,8 @@ class NameWatchTest : public ::testing::Test {
 
   // As the daemon sees it.
   wire::HalfWord& count() {
-    if (page_ == nullptr) page_ = *session.mappings().get(kBoard, wire::FileKind::kBoard);
+    if (page_ == nullptr)
+      page_ = *session.mappings().get(kBoard, wire::FileKind::kBoard, kNoInterrupts);
     return *reinterpret_cast<wire::HalfWord*>(page_->data() + kOffset);
   }
   NameLook look() { return {false, {kBoard, kOffset}, count().load()}; }

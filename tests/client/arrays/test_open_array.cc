@@ -103,6 +103,31 @@ TEST_F(OpenArrayTest, ThatCouldNotBeMappedIsItsCallersToLeave) {
   EXPECT_THAT(control->left, IsEmpty());
 }
 
+TEST_F(OpenArrayTest, AnInterruptEndsItsOpeningAtEachFile) {
+  unmap();
+  int interrupts = 0;
+  for (bool opened = false; !opened; ++interrupts) {
+    files->answers = files->fetches + interrupts;
+    const auto array = try_open([] { return interrupted(std::make_exception_ptr(1)); });
+    opened = array.ok();
+    if (!opened) {
+      EXPECT_NE(interrupt_of(array.status()), nullptr) << array.status();
+    }
+  }
+  EXPECT_EQ(interrupts - 1, 1) << "its board and its segment come at once";
+  EXPECT_THAT(owner->departed, SizeIs(1)) << "of the array that was opened alone";
+}
+
+TEST_F(OpenArrayTest, AnInterruptEndsItsOpeningOnAGpu) {
+  answer.spec.device = "GPU-1";
+  answer.write_events = testing::FakeControl::event_handles(2);
+  control->stopped = true;
+  const auto array = try_open([] { return interrupted(std::make_exception_ptr(1)); });
+  EXPECT_NE(interrupt_of(array.status()), nullptr) << array.status();
+  control->stopped = false;
+  EXPECT_TRUE(try_open().ok());
+}
+
 TEST_F(OpenArrayTest, ASilentDaemonIsNotCalledToLeaveIt) {
   const auto array = open();
   control->is_silent = true;

@@ -38,9 +38,9 @@ TEST_F(ImportCacheTest, WhatIsOpenIsOpenOnce) {
   EXPECT_EQ(*get(kFile), *memory);
   EXPECT_EQ(gpu.open_memory_count(), 1);
   EXPECT_EQ(control.calls(), 1U);
-  const auto events = imports.read_events(kRow, 2, gpu);
+  const auto events = imports.read_events(kRow, 2, gpu, kNoInterrupts);
   ASSERT_TRUE(events.ok()) << events.status();
-  EXPECT_EQ(*imports.read_events(kRow, 2, gpu), *events);
+  EXPECT_EQ(*imports.read_events(kRow, 2, gpu, kNoInterrupts), *events);
   EXPECT_EQ(gpu.open_event_count(), 2);
   EXPECT_EQ(control.calls(), 2U);
 }
@@ -67,10 +67,43 @@ TEST_F(ImportCacheTest, WhatIsOpenedAgainIsNotReportedAsClosed) {
 TEST_F(ImportCacheTest, ARefusedImportLeavesNothingAndCanBeTriedAgain) {
   control.refuses = true;
   EXPECT_EQ(wire::code_of(get(kFile).status()), ErrorCode::kUnsupported);
-  EXPECT_EQ(wire::code_of(imports.read_events(kRow, 2, gpu).status()), ErrorCode::kUnsupported);
+  EXPECT_EQ(wire::code_of(imports.read_events(kRow, 2, gpu, kNoInterrupts).status()),
+            ErrorCode::kUnsupported);
   imports.flush();
   EXPECT_EQ(control.closed_memory + control.closed_events, 0) << "the daemon keeps nothing";
   control.refuses = false;
+  EXPECT_TRUE(get(kFile).ok());
+}
+
+// The daemon may have answered all the same, and would keep it.
+TEST_F(ImportCacheTest, AnInterruptedImportIsReportedAsClosedAndCanBeTriedAgain) {
+  const auto interrupt = [] { return interrupted(std::make_exception_ptr(1)); };
+  control.stopped = true;
+  EXPECT_NE(interrupt_of(imports.get(kFile, gpu, interrupt).status()), nullptr);
+  EXPECT_NE(interrupt_of(imports.read_events(kRow, 2, gpu, interrupt).status()), nullptr);
+  control.stopped = false;
+  imports.flush();
+  EXPECT_EQ(control.closed_memory, 1);
+  EXPECT_EQ(control.closed_events, 1);
+  EXPECT_TRUE(get(kFile).ok());
+  EXPECT_TRUE(imports.read_events(kRow, 2, gpu, kNoInterrupts).ok());
+}
+
+TEST_F(ImportCacheTest, AnInterruptEndsTheWaitForAnotherThreadsImport) {
+  gates.shut("open_memory");
+  auto first = std::async(std::launch::async, [&] { return get(kFile).value(); });
+  ASSERT_TRUE(gates.reached("open_memory"));
+  const auto interrupt = [] { return interrupted(std::make_exception_ptr(1)); };
+  EXPECT_NE(interrupt_of(imports.get(kFile, gpu, interrupt).status()), nullptr);
+  gates.open_all();
+  EXPECT_EQ(first.get(), get(kFile).value());
+}
+
+TEST_F(ImportCacheTest, WhatItsOwnInterruptCheckNeedsOfAnImportIsRefused) {
+  control.stopped = true;
+  const auto inside = [&] { return get(kFile).status(); };
+  EXPECT_EQ(wire::code_of(imports.get(kFile, gpu, inside).status()), ErrorCode::kBusy);
+  control.stopped = false;
   EXPECT_TRUE(get(kFile).ok());
 }
 

@@ -33,7 +33,7 @@ class LeaseStreamsTest : public ::testing::Test {
     answer.write_events = FakeControl::event_handles(2);
   }
   void open() {
-    auto opened = GpuArray::open(answer, session, imports);
+    auto opened = GpuArray::open(answer, session, imports, kNoInterrupts);
     ASSERT_TRUE(opened.ok()) << opened.status();
     array = std::move(*opened);
   }
@@ -69,7 +69,7 @@ TEST_F(LeaseStreamsTest, OpensASegmentOnceForAllSlots) {
 
 TEST_F(LeaseStreamsTest, RefusesASlotOutsideOfItsSegment) {
   answer.slots[1].offset = FakeControl::kSegmentBytes - 511;
-  const auto opened = GpuArray::open(answer, session, imports);
+  const auto opened = GpuArray::open(answer, session, imports, kNoInterrupts);
   EXPECT_EQ(wire::code_of(opened.status()), ErrorCode::kInternal);
   EXPECT_EQ(gpu.open_memory_count(), 0);
 }

@@ -19,7 +19,7 @@ class WriterOrderTest : public OrderingWorld {
   // A version whose work on `stream` goes on until resume().
   WriteAttempt publish_unfinished(Stream stream) {
     const WriteAttempt attempt = begin();
-    EXPECT_TRUE(writer.collect(slots(), attempt.slot).ok());
+    EXPECT_TRUE(writer.collect(slots(), attempt.slot, kNoInterrupts).ok());
     gpu.stall(stream);
     EXPECT_TRUE(writer.record_write(attempt.slot, attempt.version, {stream, {}}).ok());
     slots().publish(attempt.slot, attempt.version);
@@ -42,7 +42,7 @@ class WriterOrderTest : public OrderingWorld {
 TEST_F(WriterOrderTest, AWriteRunsBehindTheCurrentVersion) {
   publish_unfinished(kOther);
   const WriteAttempt next = begin();
-  ASSERT_TRUE(writer.collect(slots(), next.slot).ok());
+  ASSERT_TRUE(writer.collect(slots(), next.slot, kNoInterrupts).ok());
   EXPECT_FALSE(*writer.slot_free());
   ASSERT_TRUE(writer.stream_wait_slot(kOurs).ok());
   EXPECT_FALSE(idle(kOurs));
@@ -60,7 +60,7 @@ TEST_F(WriterOrderTest, AVersionIsCompleteWhereItsStreamIs) {
 
 TEST_F(WriterOrderTest, WithoutAStreamTheHostWaitsForTheDevice) {
   const WriteAttempt attempt = begin();
-  ASSERT_TRUE(writer.collect(slots(), attempt.slot).ok());
+  ASSERT_TRUE(writer.collect(slots(), attempt.slot, kNoInterrupts).ok());
   ASSERT_TRUE(writer.record_write(attempt.slot, attempt.version, {}).ok());
   EXPECT_TRUE(*(*versions)[attempt.slot].complete());
 }
@@ -71,12 +71,12 @@ TEST_F(WriterOrderTest, ReadsOfOtherProcessesAreAskedForOnceAndAwaitedOnce) {
   world->publish();  // the other slot
   const WriteAttempt next = begin();
   const std::uint64_t calls = control.calls();
-  ASSERT_TRUE(writer.collect(slots(), next.slot).ok());
+  ASSERT_TRUE(writer.collect(slots(), next.slot, kNoInterrupts).ok());
   EXPECT_EQ(control.calls(), calls + 1) << "the reader's events";
   ASSERT_TRUE(writer.stream_wait_slot(kOurs).ok());
   ASSERT_TRUE(writer.record_write(next.slot, next.version, {kOurs, {}}).ok());
   slots().publish(next.slot, next.version);
-  EXPECT_TRUE(writer.reads_complete(slots(), next.slot));
+  EXPECT_TRUE(*writer.reads_complete(slots(), next.slot, kNoInterrupts));
   EXPECT_EQ(control.calls(), calls + 1);
 }
 
@@ -86,9 +86,23 @@ TEST_F(WriterOrderTest, AReadThatGoesOnKeepsItsSlotFromBeingComplete) {
   read_elsewhere();
   world->publish();
   const WriteAttempt next = begin();
-  EXPECT_FALSE(writer.reads_complete(slots(), next.slot));
+  EXPECT_FALSE(*writer.reads_complete(slots(), next.slot, kNoInterrupts));
   gpu.resume();
-  EXPECT_TRUE(writer.reads_complete(slots(), next.slot));
+  EXPECT_TRUE(*writer.reads_complete(slots(), next.slot, kNoInterrupts));
+}
+
+TEST_F(WriterOrderTest, AnInterruptEndsTheWaitForAReadersEvents) {
+  world->publish();
+  read_elsewhere();
+  world->publish();
+  const WriteAttempt next = begin();
+  const auto interrupt = [] { return interrupted(std::make_exception_ptr(1)); };
+  control.stopped = true;
+  const auto complete = writer.reads_complete(slots(), next.slot, interrupt);
+  EXPECT_NE(interrupt_of(complete.status()), nullptr);
+  EXPECT_NE(interrupt_of(writer.collect(slots(), next.slot, interrupt)), nullptr);
+  control.stopped = false;
+  EXPECT_TRUE(writer.collect(slots(), next.slot, kNoInterrupts).ok());
 }
 
 TEST_F(WriterOrderTest, EventsThatTheDaemonRefusesFailTheWrite) {
@@ -97,9 +111,10 @@ TEST_F(WriterOrderTest, EventsThatTheDaemonRefusesFailTheWrite) {
   world->publish();
   const WriteAttempt next = begin();
   control.refuses = true;
-  EXPECT_EQ(wire::code_of(writer.collect(slots(), next.slot)), ErrorCode::kUnsupported);
+  EXPECT_EQ(wire::code_of(writer.collect(slots(), next.slot, kNoInterrupts)),
+            ErrorCode::kUnsupported);
   control.refuses = false;
-  EXPECT_TRUE(writer.collect(slots(), next.slot).ok());
+  EXPECT_TRUE(writer.collect(slots(), next.slot, kNoInterrupts).ok());
 }
 
 }  // namespace

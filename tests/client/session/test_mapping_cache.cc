@@ -55,7 +55,7 @@ TEST_F(MappingCacheTest, MapsAFileOnceForAllWhoUseIt) {
 }
 
 TEST_F(MappingCacheTest, MapsASegmentApartForReadingAndForWriting) {
-  const auto to_read = cache.get(FileId{1}, FileKind::kSegment);
+  const auto to_read = cache.get(FileId{1}, FileKind::kSegment, kNoInterrupts);
   ASSERT_TRUE(to_read.ok());
   EXPECT_FALSE((*to_read)->writable());
   const auto to_write = get(1);
@@ -63,14 +63,14 @@ TEST_F(MappingCacheTest, MapsASegmentApartForReadingAndForWriting) {
   EXPECT_NE(to_write->data(), (*to_read)->data());
   *to_write->data() = std::byte{42};
   EXPECT_EQ(*(*to_read)->data(), std::byte{42});
-  EXPECT_EQ(*cache.get(FileId{1}, FileKind::kSegment), *to_read);
+  EXPECT_EQ(*cache.get(FileId{1}, FileKind::kSegment, kNoInterrupts), *to_read);
   EXPECT_EQ(get(1), to_write);
   EXPECT_EQ(files.fetches, 2);
 }
 
 TEST_F(MappingCacheTest, MapsNothingForWritingThatMayNotBeWritten) {
   files.writable = false;
-  EXPECT_TRUE(cache.get(FileId{1}, FileKind::kSegment).ok());
+  EXPECT_TRUE(cache.get(FileId{1}, FileKind::kSegment, kNoInterrupts).ok());
   const auto refused = cache.get(FileId{1}, FileKind::kSegment, kNoInterrupts, Access::kWrite);
   EXPECT_EQ(wire::code_of(refused.status()), ErrorCode::kDenied);
 }
@@ -82,20 +82,20 @@ TEST_F(MappingCacheTest, FetchesAgainAfterTheLastUse) {
 }
 
 TEST_F(MappingCacheTest, RefusesAFileOfAnotherKind) {
-  const auto board = cache.get(FileId{1}, FileKind::kBoard);
+  const auto board = cache.get(FileId{1}, FileKind::kBoard, kNoInterrupts);
   EXPECT_EQ(wire::code_of(board.status()), ErrorCode::kInternal);
 }
 
 TEST_F(MappingCacheTest, TellsWhyThereIsNoFile) {
   files.refuses = true;
-  const auto mapping = cache.get(FileId{1}, FileKind::kSegment);
+  const auto mapping = cache.get(FileId{1}, FileKind::kSegment, kNoInterrupts);
   EXPECT_EQ(wire::code_of(mapping.status()), ErrorCode::kNotFound);
   files.refuses = false;
   EXPECT_NE(get(1), nullptr);
 }
 
 TEST_F(MappingCacheTest, BringsWhatIsMissingByOneFetch) {
-  const auto known = cache.get(FileId{1}, FileKind::kSegment);
+  const auto known = cache.get(FileId{1}, FileKind::kSegment, kNoInterrupts);
   ASSERT_TRUE(known.ok());
   files.missing = {3};
   const MappingCache::Wanted wanted[] = {{FileId{1}}, {FileId{2}}, {FileId{3}}, {FileId{4}}};
@@ -103,10 +103,11 @@ TEST_F(MappingCacheTest, BringsWhatIsMissingByOneFetch) {
   ASSERT_TRUE(brought.ok()) << brought.status();
   EXPECT_EQ(brought->size(), 3U);
   EXPECT_EQ(files.fetches, 2);
-  EXPECT_EQ(*cache.get(FileId{2}, FileKind::kSegment), (*brought)[1]);
-  EXPECT_EQ(*cache.get(FileId{4}, FileKind::kSegment), (*brought)[2]);
+  EXPECT_EQ(*cache.get(FileId{2}, FileKind::kSegment, kNoInterrupts), (*brought)[1]);
+  EXPECT_EQ(*cache.get(FileId{4}, FileKind::kSegment, kNoInterrupts), (*brought)[2]);
   EXPECT_EQ(files.fetches, 2);
-  EXPECT_EQ(wire::code_of(cache.get(FileId{3}, FileKind::kSegment).status()), ErrorCode::kNotFound);
+  EXPECT_EQ(wire::code_of(cache.get(FileId{3}, FileKind::kSegment, kNoInterrupts).status()),
+            ErrorCode::kNotFound);
 }
 
 TEST_F(MappingCacheTest, BringsNoMoreThanOneAnswerHas) {
@@ -121,10 +122,15 @@ TEST_F(MappingCacheTest, BringsNoMoreThanOneAnswerHas) {
   EXPECT_EQ(cache.bring(wanted)->size(), 2 * wire::kMaxFetchedFiles);
 }
 
-TEST_F(MappingCacheTest, TellsWhyTheFirstFileIsNotBrought) {
+// Whoever needs it is told why, by get().
+TEST_F(MappingCacheTest, BringsNothingWhereTheFirstFileHasGone) {
   files.missing = {1};
   const MappingCache::Wanted wanted[] = {{FileId{1}}, {FileId{2}}};
-  EXPECT_EQ(wire::code_of(cache.bring(wanted).status()), ErrorCode::kNotFound);
+  const auto brought = cache.bring(wanted);
+  ASSERT_TRUE(brought.ok()) << brought.status();
+  EXPECT_TRUE(brought->empty());
+  EXPECT_EQ(wire::code_of(cache.get(FileId{1}, FileKind::kSegment, kNoInterrupts).status()),
+            ErrorCode::kNotFound);
 }
 
 TEST_F(MappingCacheTest, FetchesWithoutTheLock) {
@@ -155,13 +161,13 @@ TEST_F(MappingCacheTest, UnmapsNoPageOfAnotherProcessButShowsAnotherOneThere) {
   files.kind = FileKind::kSessionPage;
   files.writable = false;
   MappingCache others(files);
-  auto first = others.get(FileId{1}, FileKind::kSessionPage);
+  auto first = others.get(FileId{1}, FileKind::kSessionPage, kNoInterrupts);
   ASSERT_TRUE(first.ok());
   const std::byte* const there = (*first)->data();
   EXPECT_EQ(*there, std::byte{42});
   first = nullptr;
   EXPECT_EQ(*there, std::byte{0}) << "the page has gone, its address has not";
-  const auto next = others.get(FileId{2}, FileKind::kSessionPage);
+  const auto next = others.get(FileId{2}, FileKind::kSessionPage, kNoInterrupts);
   ASSERT_TRUE(next.ok());
   EXPECT_EQ((*next)->data(), there);
 }
@@ -170,17 +176,17 @@ TEST_F(MappingCacheTest, UnmapsNoPageOfAnotherProcessButShowsAnotherOneThere) {
 TEST_F(MappingCacheTest, GivesThePlaceOfAPageBackThatCannotBeShownThere) {
   files.kind = FileKind::kSessionPage;
   files.writable = false;
-  auto first = cache.get(FileId{1}, FileKind::kSessionPage);
+  auto first = cache.get(FileId{1}, FileKind::kSessionPage, kNoInterrupts);
   ASSERT_TRUE(first.ok());
   std::byte* const there = (*first)->data();
   first = nullptr;
   refuse_madvise = true;
-  const auto refused = cache.get(FileId{2}, FileKind::kSessionPage);
+  const auto refused = cache.get(FileId{2}, FileKind::kSessionPage, kNoInterrupts);
   refuse_madvise = false;
   EXPECT_EQ(wire::code_of(refused.status()), ErrorCode::kInternal);
   ASSERT_EQ(msync(there, FakeFiles::kSizeBytes, MS_ASYNC), 0) << "nothing is mapped there now";
   EXPECT_EQ(*there, std::byte{0});
-  const auto next = cache.get(FileId{2}, FileKind::kSessionPage);
+  const auto next = cache.get(FileId{2}, FileKind::kSessionPage, kNoInterrupts);
   ASSERT_TRUE(next.ok());
   EXPECT_EQ((*next)->data(), there);
 }

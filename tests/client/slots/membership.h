@@ -24,9 +24,7 @@ class FewRows : public internal::RowResolver {
   const wire::ReaderRow* reader = nullptr;
 
  private:
-  const wire::WriterRow* find_writer_row(wire::RowRef, internal::Unmapped) override {
-    return writer;
-  }
+  const wire::WriterRow* find_writer_row(wire::RowRef) override { return writer; }
   const wire::ReaderRow* find_reader_row(wire::RowRef) override { return reader; }
 };
 

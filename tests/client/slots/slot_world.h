@@ -120,8 +120,8 @@ class SlotWorld : public internal::RowResolver {
   // ---- RowResolver.
   using RowResolver::reader_row;
   using RowResolver::writer_row;
-  const wire::WriterRow* find_writer_row(wire::RowRef at, internal::Unmapped unmapped) override {
-    if (rows_unmapped && unmapped == internal::Unmapped::kLeave) return nullptr;
+  const wire::WriterRow* find_writer_row(wire::RowRef at) override {
+    if (rows_unmapped) return nullptr;
     return at.file == kWriterFile && at.unit < 3 ? &**writer_rows_[at.unit] : nullptr;
   }
   const wire::ReaderRow* find_reader_row(wire::RowRef at) override {
