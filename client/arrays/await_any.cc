@@ -71,23 +71,27 @@ std::vector<std::size_t> ready_among(const std::vector<Awaited>& all) {
   return ready;
 }
 
-// Where a daemon does not answer, the call ends once another array is ready.
-void map_writers(const std::vector<Awaited>& all, WaitLimit& wait_limit) {
+// Where a daemon does not answer, the call ends once another array is ready. An interrupt comes
+// once, and so is not left for the next look.
+absl::Status map_writers(const std::vector<Awaited>& all, WaitLimit& wait_limit) {
   const auto interrupt = [&] {
     auto status = wait_limit.check_call();
     return status.ok() && !ready_among(all).empty() ? absl::CancelledError("") : status;
   };
   for (const Awaited& awaited : all) {
     if (const auto row = look_at(awaited).unmapped) {
-      awaited.array->map_writer_row(*row, interrupt).IgnoreError();
+      auto status = awaited.array->map_writer_row(*row, interrupt);
+      if (wire::code_of(status) == wire::ErrorCode::kInterrupted) return status;
     }
   }
+  return absl::OkStatus();
 }
 
-std::vector<std::size_t> look_at_all(const std::vector<Awaited>& all, WaitLimit& wait_limit) {
+absl::StatusOr<std::vector<std::size_t>> look_at_all(const std::vector<Awaited>& all,
+                                                     WaitLimit& wait_limit) {
   auto ready = ready_among(all);
   if (!ready.empty()) return ready;
-  map_writers(all, wait_limit);
+  if (auto status = map_writers(all, wait_limit); !status.ok()) return status;
   return ready_among(all);
 }
 
@@ -125,7 +129,7 @@ bool wakes_at_all(const Awaited& awaited) {
 }
 
 // Until one may have become ready, or the end of the slice.
-void sleep_on(const std::vector<Awaited>& all, WaitLimit& wait_limit) {
+absl::Status sleep_on(const std::vector<Awaited>& all, WaitLimit& wait_limit) {
   // The counts, then the announcement, then the look: what comes after that changes the counts.
   std::vector<wire::FutexWait> words;
   for (const SlotReader* reader : readers_of(all)) {
@@ -133,12 +137,14 @@ void sleep_on(const std::vector<Awaited>& all, WaitLimit& wait_limit) {
     words.insert(words.end(), counts.span().begin(), counts.span().end());
   }
   const Sleepers sleepers(all);
-  if (!look_at_all(all, wait_limit).empty()) return;
+  const auto ready = look_at_all(all, wait_limit);
+  if (!ready.ok() || !ready->empty()) return ready.status();
   if (wait_limit.is_long() && std::ranges::all_of(all, wakes_at_all)) {
     wait_limit.sleep_for_events(words);
   } else {
     wait_limit.sleep(words);
   }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -147,12 +153,13 @@ absl::StatusOr<std::vector<std::size_t>> await_any(const std::vector<Awaited>& a
                                                    WaitLimit& wait_limit) {
   for (bool last = false;;) {
     auto ready = look_at_all(all, wait_limit);
-    if (!ready.empty() || last) return ready;
+    if (!ready.ok() || !ready->empty() || last) return ready;
     // This process may have been stopped beyond the deadline: it looks once more then.
     last = wait_limit.expired();
-    if (!last) sleep_on(all, wait_limit);
-    if (auto status = wait_limit.step(); !status.ok()) return status;
-    if (auto status = check_sessions(all); !status.ok()) return status;
+    auto status = last ? absl::OkStatus() : sleep_on(all, wait_limit);
+    if (status.ok()) status = wait_limit.step();
+    if (!status.ok()) return status;
+    if (status = check_sessions(all); !status.ok()) return status;
   }
 }
 

@@ -3,7 +3,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "client/arrays/await_any.h"
@@ -117,6 +119,27 @@ TEST_F(AwaitAnyTest, AnEndOfTheSessionEndsIt) {
   first.files->gone = true;
   WaitLimit limit(all.front().array->session(), 0, 60s, 0ns);
   EXPECT_EQ(wire::code_of(await_any(all, limit).status()), ErrorCode::kDaemonLost);
+}
+
+TEST_F(AwaitAnyTest, TheRowOfAWriterThatHasPublishedIsMapped) {
+  first.publish_elsewhere();
+  const std::vector<Awaited> all{awaited(first)};
+  first.unmap();
+  EXPECT_THAT(ready(all), ElementsAre(0));
+}
+
+TEST_F(AwaitAnyTest, AnInterruptThatComesOnceEndsTheWaitForAWritersRow) {
+  first.publish_elsewhere();
+  const std::vector<Awaited> all{awaited(first)};
+  first.unmap();
+  bool raised = false;
+  const std::uint64_t number = first.owner->session().add_interrupt_check([&] {
+    if (!std::exchange(raised, true)) throw std::runtime_error("Ctrl-C");
+  });
+  first.stop_files();
+  WaitLimit limit(first.owner->session(), number, 0ns, 0ns);
+  EXPECT_NE(interrupt_of(await_any(all, limit).status()), nullptr);
+  EXPECT_TRUE(raised);
 }
 
 }  // namespace
