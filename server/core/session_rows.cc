@@ -37,13 +37,12 @@ bool SessionRows::may_waste(const Session& session, const AccessDomain& domain) 
 absl::StatusOr<EventSet*> SessionRows::read_events(Session& session, FileRange row,
                                                    DeviceBackend& device,
                                                    std::uint32_t slots) const {
-  auto& known = session.read_events[wire::pack_subscriber(row_ref(row))];
-  if (known == nullptr) {
-    auto made = EventSet::create(device, files_, slots);
-    if (!made.ok()) return made.status();
-    known = std::move(*made);
-  }
-  return known.get();
+  const std::uint64_t key = wire::pack_subscriber(row_ref(row));
+  const auto known = session.read_events.find(key);
+  if (known != session.read_events.end()) return known->second.get();
+  auto made = EventSet::create(device, files_, slots);
+  if (!made.ok()) return made.status();
+  return session.read_events.emplace(key, *std::move(made)).first->second.get();
 }
 
 EventSet* SessionRows::read_events_of(const Session& session, const Membership& membership) {

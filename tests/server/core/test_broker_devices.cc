@@ -152,6 +152,22 @@ TEST_F(BrokerDevices, OnAGpuThatHasFailedThereIsNoArray) {
   create(session, "b");
 }
 
+// It left a row with no events at all, and the daemon fell over it at the reader's exit.
+TEST_F(BrokerDevices, AGpuThatFailsUnderASubscriptionFailsThatAlone) {
+  Session& reader = world.connect(1000);
+  Session& other = world.connect(1000);
+  const auto id = create(reader, "a");
+  gpu.broken = true;
+  gpu.events_left = 0;
+  EXPECT_EQ(code_of(world.broker.subscribe(reader, id).status()), ErrorCode::kInternal);
+  const auto& row = reader.memberships.at(id).reader_row;
+  ASSERT_TRUE(row.has_value());
+  EXPECT_EQ(code_of(world.broker.imports().open_events(other, {row_ref(*row), 0}).status()),
+            ErrorCode::kNotFound);
+  world.broker.exited(reader.id);
+  EXPECT_EQ(gpu.segments, 0);
+}
+
 // A writer may have asked for them, and been told that there are none to wait for.
 TEST_F(BrokerDevices, ARowForWhichNoEventsAreLeftDoesWithoutForLife) {
   Session& reader = world.connect(1000);
