@@ -5,13 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <utility>
 
 #include "fmt/format.h"
 #include "server/core/figures.h"
 #include "server/core/refusals.h"
+#include "server/limits.h"
 #include "server/report/metrics.h"
 #include "server/report/metrics_endpoint.h"
 #include "server/report/status_line.h"
@@ -33,31 +33,7 @@ constexpr std::chrono::milliseconds kBetweenEnds{1};
 constexpr std::chrono::milliseconds kStatusStep{1000};
 // What nobody has used between two looks is taken away.
 constexpr std::chrono::milliseconds kUnusedLook{1000};
-
-// All processes that a user may connect call at once, and memleasectl beside them.
-GrpcLimits grpc_limits(const Config& config) {
-  constexpr std::uint64_t kBesideSessions = 128;
-  constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint32_t>::max();
-  GrpcLimits limits;
-  limits.connections_per_uid = static_cast<std::uint32_t>(
-      config.quota_sessions == 0 ? kNoLimit : config.quota_sessions + kBesideSessions);
-  limits.connections = std::max(limits.connections, limits.connections_per_uid);
-  return limits;
-}
-
-Broker::Limits broker_limits(const Config& config) {
-  return {.memory = {config.memory_limit_bytes, config.warm_bytes},
-          .per_uid = {config.quota_bytes, config.quota_arrays, config.quota_sessions,
-                      config.quota_descriptors},
-          .names = NameRules(config.names),
-          .supply = {descriptor_limit(), ::geteuid()}};
-}
-
-DeviceLimits gpu_limits(const Config& config) {
-  return {{config.gpu_memory_limit_bytes, config.warm_bytes, "gpu_memory_limit_bytes"},
-          config.gpu_quota_bytes,
-          "gpu_quota_"};
-}
+constexpr std::chrono::seconds kLogPeriod{10};
 
 // Copies, as the history goes on without the mutex.
 std::vector<HistoryEvent> unannounced(const History& history, std::uint64_t& announced) {
@@ -88,8 +64,8 @@ Daemon::Daemon(const Config& config, const Surroundings& surroundings)
       loop_(surroundings.loop),
       manager_(surroundings.manager),
       log_(surroundings.log),
-      attach_log_limiters_(10, std::chrono::seconds(10)),
-      history_log_(surroundings.log),
+      log_lines_(log_lines_of_a_user(config), kLogPeriod),
+      history_log_(surroundings.log, log_lines_),
       started_(SteadyClock::now()),
       incarnation_(new_incarnation()),
       clock_(std::make_unique<SystemClock>()),
@@ -118,7 +94,7 @@ absl::Status Daemon::listen(const Config& config) {
   options.daemon_version = MEMLEASE_VERSION;
   options.incarnation = incarnation_;
   options.log = [this](uid_t uid, const std::string& line) {
-    log_.write(*attach_log_limiters_.of(uid), LogLevel::kWarning, line);
+    log_.write(*log_lines_.of(uid), LogLevel::kWarning, line);
   };
   auto attach_server = AttachServer::start(&loop_, this, std::move(*attach), std::move(options));
   if (!attach_server.ok()) return attach_server.status();
@@ -134,18 +110,28 @@ absl::Status Daemon::listen(const Config& config) {
     services.all.push_back(std::move(admin));
     return services;
   };
-  const ConnectionBook book{[this](uid_t uid) {
-                              const wire::MutexLock lock(mutex_);
-                              return broker_.connected(uid);
-                            },
-                            [this](uid_t uid) {
-                              const wire::MutexLock lock(mutex_);
-                              broker_.disconnected(uid);
-                            }};
-  auto grpc_server = GrpcServer::start(loop_, log_, services_of, grpc_limits(config), book);
+  auto grpc_server = GrpcServer::start(loop_, log_, services_of, grpc_limits(config), book());
   if (!grpc_server.ok()) return grpc_server.status();
   grpc_server_ = *std::move(grpc_server);
   return grpc_server_->add_listener(std::move(*control));
+}
+
+ConnectionBook Daemon::book() {
+  return {.account = [this](uid_t uid) -> Account& {
+            const wire::MutexLock lock(mutex_);
+            return broker_.account(uid);
+          },
+          .log_lines = [this](uid_t uid) { return log_lines_.of(uid); },
+          .connected =
+              [this](uid_t uid) {
+                const wire::MutexLock lock(mutex_);
+                return broker_.connected(uid);
+              },
+          .disconnected =
+              [this](uid_t uid) {
+                const wire::MutexLock lock(mutex_);
+                broker_.disconnected(uid);
+              }};
 }
 
 // ---- SessionHost.

@@ -82,10 +82,12 @@ class Daemon final : public SessionHost, public ServiceHost {
   std::string metrics() override ABSL_LOCKS_EXCLUDED(mutex_);
   CallErrors& call_errors() override { return call_errors_; }
   Log& log() override { return log_; }
+  UidLogLimiters& log_lines() override { return log_lines_; }
 
  private:
   Daemon(const Config& config, const Surroundings& surroundings);
   absl::Status listen(const Config& config);
+  ConnectionBook book();
   Config config() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Gives what has happened to the log, to the calls that wait for it, and to the watch of added
   // slots.
@@ -110,7 +112,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   EventLoop& loop_;
   ServiceManager& manager_;
   Log& log_;
-  UidLogLimiters attach_log_limiters_;  // of clients that are refused or cut
+  UidLogLimiters log_lines_;
   HistoryLog history_log_;
   const std::chrono::steady_clock::time_point started_;
   const wire::Incarnation incarnation_;

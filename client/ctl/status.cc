@@ -9,6 +9,8 @@ namespace memlease::ctl {
 
 namespace {
 
+Cell limit_of(std::uint64_t count) { return count == 0 ? Cell() : Cell(count); }
+
 Table gpus_of(const v1::StatusReply& reply) {
   Table gpus{"gpus",
              {{"device", "GPU"},
@@ -39,6 +41,26 @@ Table gpu_users_of(const v1::StatusReply& reply) {
     }
   }
   return users;
+}
+
+// In text only what is not 0.
+Table spending_of(const v1::StatusReply& reply, bool with_nothing) {
+  Table spending{"spending",
+                 {{"uid", "USER"},
+                  {"what", "SPENDS"},
+                  {"device", "GPU"},
+                  {"used", "NOW", true},
+                  {"limit", "LIMIT", true}},
+                 {}};
+  for (const v1::Spending& one : reply.spending()) {
+    if (one.used() == 0 && !with_nothing) continue;
+    const bool is_bytes = one.what().ends_with("bytes");
+    const Cell device = one.device().empty() ? Cell() : Cell(Device{one.device()});
+    const Cell used = is_bytes ? Cell(Bytes{one.used()}) : Cell(std::uint64_t{one.used()});
+    const Cell limit = is_bytes ? Cell(Limit{one.limit()}) : limit_of(one.limit());
+    spending.rows.push_back({Uid{one.uid()}, one.what(), device, used, limit});
+  }
+  return spending;
 }
 
 }  // namespace
@@ -77,14 +99,15 @@ absl::Status show_status(const Connection& daemon, const Options& options) {
                 {"descriptors", "DESCRIPTORS"},
                 {"descriptors_limit", "LIMIT"}},
                {}};
-  const auto limit = [](std::uint64_t count) { return count == 0 ? Cell() : Cell(count); };
   for (const v1::Quota& quota : reply->quotas()) {
     quotas.rows.push_back({Uid{quota.uid()}, Bytes{quota.bytes()}, Limit{quota.bytes_limit()},
-                           std::uint64_t{quota.arrays()}, limit(quota.arrays_limit()),
-                           std::uint64_t{quota.sessions()}, limit(quota.sessions_limit()),
-                           std::uint64_t{quota.descriptors()}, limit(quota.descriptors_limit())});
+                           std::uint64_t{quota.arrays()}, limit_of(quota.arrays_limit()),
+                           std::uint64_t{quota.sessions()}, limit_of(quota.sessions_limit()),
+                           std::uint64_t{quota.descriptors()},
+                           limit_of(quota.descriptors_limit())});
   }
-  print_record(record, options, {quotas, gpus_of(*reply), gpu_users_of(*reply)});
+  print_record(record, options,
+               {quotas, gpus_of(*reply), gpu_users_of(*reply), spending_of(*reply, options.json)});
   return absl::OkStatus();
 }
 

@@ -23,10 +23,16 @@ struct Config {
   mode_t socket_mode;
   std::uint64_t memory_limit_bytes;
   std::uint64_t warm_bytes;
-  std::uint64_t quota_bytes;  // per uid; 0 = no limit, as for the next three
+  std::uint64_t quota_bytes;  // per uid; 0 = no limit, as for the next nine
   std::uint64_t quota_arrays;
   std::uint64_t quota_sessions;
   std::uint64_t quota_descriptors;
+  std::uint64_t quota_page_bytes;
+  std::uint64_t quota_file_numbers;
+  std::uint64_t quota_waiting_calls;
+  std::uint64_t quota_requests;
+  std::uint64_t quota_request_bytes;
+  std::uint64_t quota_log_lines;
   std::uint64_t gpu_memory_limit_bytes;  // on each GPU; 0 = no limit, as for the next one
   std::uint64_t gpu_quota_bytes;         // on each GPU, per uid
   EventWaits event_waits;

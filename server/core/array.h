@@ -28,7 +28,7 @@ struct PendingMove {
 using SharedAttributes = std::shared_ptr<const wire::Attributes>;
 
 // As many as an array without attributes has.
-using Charges = absl::InlinedVector<Quota::Charge, 2>;
+using Charges = absl::InlinedVector<Charge, 2>;
 
 // There may be a million of them: what most arrays do not have takes no room here.
 struct Array {
@@ -59,7 +59,7 @@ struct Array {
   // Of each added slot: what keeps it charged, and the slot word that it had when the daemon looked
   // last and found it unused.
   struct Added {
-    Quota::Charge bytes_charge;
+    Charge bytes_charge;
     std::optional<std::uint64_t> idle_word;
   };
   std::vector<Added> added;

@@ -32,16 +32,17 @@ ArrayStore::DomainPages& ArrayStore::pages_of(const AccessDomain& domain) {
 
 // Attributes are in the daemon's own memory, wherever the slots are.
 absl::Status ArrayStore::charge(Array& array) {
-  const auto charge = [&](Quota& quota, const Usage& amount) {
-    auto charged = quota.charge(array.domain.uid, amount);
+  const auto charge = [&](Quota& quota, Resource what, std::uint64_t amount) {
+    auto charged = quota.charge(array.domain.uid, what, amount);
     if (!charged.ok()) return charged.status();
     array.charges.push_back(*std::move(charged));
     return absl::OkStatus();
   };
-  if (auto status = charge(quota_, {0, 1, 0}); !status.ok()) return status;
+  if (auto status = charge(quota_, Resource::kArrays, 1); !status.ok()) return status;
   if (array.attribute_bytes != 0) {
     Quota& host = devices_.at(kHost).quota;
-    if (auto status = charge(host, {array.attribute_bytes, 0, 0}); !status.ok()) return status;
+    auto status = charge(host, Resource::kBytes, array.attribute_bytes);
+    if (!status.ok()) return status;
   }
   auto slots = charge_slots(array, array.spec.slots);
   if (!slots.ok()) return slots.status();
@@ -50,10 +51,10 @@ absl::Status ArrayStore::charge(Array& array) {
 }
 
 // Whole places: else tiny slots would take memory that nobody is charged for.
-absl::StatusOr<Quota::Charge> ArrayStore::charge_slots(const Array& array, std::uint64_t slots) {
+absl::StatusOr<Charge> ArrayStore::charge_slots(const Array& array, std::uint64_t slots) {
   Device& device = devices_.at(array.spec.device);
   const std::uint64_t bytes = device.segments.place_bytes(array.slot_bytes) * slots;
-  return device.quota.charge(array.domain.uid, {bytes, 0, 0});
+  return device.quota.charge(array.domain.uid, Resource::kBytes, bytes);
 }
 
 absl::StatusOr<ArrayStore::Creation> ArrayStore::create(const wire::ArraySpec& spec,

@@ -60,7 +60,7 @@ class ArrayStore {
   // Places for so many slots; the growth that is missing for them, if one is.
   absl::StatusOr<std::optional<SegmentPool::Growth>> place_slots(Array& array, std::size_t slots);
   absl::Status charge(Array& array);
-  absl::StatusOr<Quota::Charge> charge_slots(const Array& array, std::uint64_t slots);
+  absl::StatusOr<Charge> charge_slots(const Array& array, std::uint64_t slots);
   absl::Status place_records(Array& array);
   absl::Status make_events(Array& array);
 

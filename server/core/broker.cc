@@ -31,6 +31,7 @@ Broker::Broker(const Dependencies& dependencies, const Limits& limits)
     : dependencies_(dependencies),
       name_rules_(limits.names),
       quota_(limits_of_daemon(limits.per_uid)),
+      session_numbers_(limits.session_numbers),
       connections_(quota_),
       files_(quota_, dependencies_.dispose, limits.file_numbers),
       tally_(files_),
@@ -70,19 +71,31 @@ void Broker::add_device(DeviceBackend& backend, const DeviceLimits& limits) {
 
 absl::StatusOr<NewSession> Broker::open_session(const PeerIdentity& peer) {
   if (auto status = refuse_while_draining(); !status.ok()) return status;
-  auto charge = quota_.charge(peer.uid, {0, 0, 1, kSessionDescriptors});
-  if (!charge.ok()) return charge.status();
+  auto of_sessions = quota_.charge(peer.uid, Resource::kSessions, 1);
+  if (!of_sessions.ok()) return of_sessions.status();
+  auto descriptors = quota_.charge(peer.uid, Resource::kDescriptors, kSessionDescriptors);
+  if (!descriptors.ok()) return descriptors.status();
   auto session = std::make_unique<Session>();
-  session->id = SessionId{++last_session_};
+  session->id = next_session();
   session->peer = peer;
   session->since_unix_ms = dependencies_.clock.unix_ms();
-  session->charge = std::move(*charge);
+  session->session_charge = *std::move(of_sessions);
+  session->descriptors_charge = *std::move(descriptors);
   dependencies_.fill_random(session->token);
   const NewSession answer{session->id, session->token};
   sessions_.add(std::move(session));
   connections_.sessions_changed(peer.uid);
   tally_.session_opened();
   return answer;
+}
+
+// Those of sessions that there are stay theirs. Who meets a number again, after four thousand
+// million others, has nothing left that goes by the old one: tokens differ.
+SessionId Broker::next_session() {
+  do {
+    last_session_ = last_session_ < session_numbers_ ? last_session_ + 1 : 1;
+  } while (sessions_.find(SessionId{last_session_}) != nullptr);
+  return SessionId{last_session_};
 }
 
 absl::StatusOr<FileGrant> Broker::fetch_file(SessionId id, wire::FileId file) {
@@ -133,6 +146,12 @@ absl::Status Broker::refuse_while_draining() const {
   return draining_ ? shutting_down() : absl::OkStatus();
 }
 
+// An opened array's files are told of.
+absl::Status Broker::may_open(const Session& session) const {
+  if (auto status = refuse_while_draining(); !status.ok()) return status;
+  return files_.may_pin(session.peer.uid);
+}
+
 absl::StatusOr<Array*> Broker::readable(const PeerIdentity& viewer, const std::string& name) const {
   Array* array = catalog_.find(name);
   if (array == nullptr || !shows(viewer, *array)) return no_such_array(name, viewer.uid);
@@ -147,7 +166,7 @@ absl::Status Broker::add_memory(const SegmentPool::Growth& growth,
 absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::ArraySpec& spec,
                                                 bool exist_ok, SharedAttributes attributes,
                                                 std::optional<uid_t> owner) {
-  if (auto status = refuse_while_draining(); !status.ok()) return status;
+  if (auto status = may_open(session); !status.ok()) return status;
   if (auto status = wire::validate(spec); !status.ok()) return status;
   if (owner && !exist_ok) return owner_without_exist_ok();
   if (attributes != nullptr) {
@@ -198,7 +217,7 @@ Broker::Opened Broker::enter(Session& session, std::unique_ptr<Array> array) {
 
 absl::StatusOr<Broker::Opened> Broker::open(Session& session, const std::string& name,
                                             std::optional<uid_t> owner, bool subscribes) {
-  if (auto status = refuse_while_draining(); !status.ok()) return status;
+  if (auto status = may_open(session); !status.ok()) return status;
   if (auto status = wire::validate_opened_name(name); !status.ok()) return status;
   auto array = readable(session.peer, name);
   if (!array.ok()) return array.status();
@@ -216,13 +235,13 @@ void Broker::subscribe_with(Session& session, Opened& opened) {
   if (!subscribed.ok()) return;
   opened.subscribed = *subscribed;
   const wire::FileRange writer = writer_ownership_.current(array);
-  files_.pin(writer.file, session.id);
+  files_.pin(writer.file, session.id, session.peer.uid);
   opened.writer = row_ref(writer);
 }
 
 absl::StatusOr<Broker::Creation> Broker::open_replica(Session& session, ArrayId id,
                                                       const std::string& device) {
-  if (auto status = refuse_while_draining(); !status.ok()) return status;
+  if (auto status = may_open(session); !status.ok()) return status;
   auto member = this->member(session, id);
   if (!member.ok()) return member.status();
   Array& home = *member->array;
@@ -239,7 +258,7 @@ absl::StatusOr<Broker::Creation> Broker::open_replica(Session& session, ArrayId 
 
 absl::StatusOr<Broker::Opened> Broker::open_replica(Session& session, ArrayId id,
                                                     std::uint32_t number) {
-  if (auto status = refuse_while_draining(); !status.ok()) return status;
+  if (auto status = may_open(session); !status.ok()) return status;
   auto member = this->member(session, id);
   if (!member.ok()) return member.status();
   Array* const replica = replicas_.find(*member->array, number);
@@ -265,8 +284,10 @@ Broker::Opened Broker::join(Session& session, Array& array, bool created) {
     it->second.regular_slots = array.spec.slots;
     it->second.since_unix_ms = dependencies_.clock.unix_ms();
     array.members.push_back(session.id);
-    files_.pin(array.board_at.file, session.id);
-    for (const wire::FileRange& slot : array.slots) files_.pin(slot.file, session.id);
+    files_.pin(array.board_at.file, session.id, session.peer.uid);
+    for (const wire::FileRange& slot : array.slots) {
+      files_.pin(slot.file, session.id, session.peer.uid);
+    }
   }
   ++it->second.opens;
   return Opened{&array, may_write(session.peer, array.domain), created};

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -50,13 +51,14 @@ class Broker {
     SegmentPool::Limits memory;
     Usage per_uid;
     std::uint32_t file_numbers = wire::kMaxFileId;
+    std::uint32_t session_numbers = std::numeric_limits<std::uint32_t>::max();
     std::size_t arrays_per_slice = SessionEnds::kArraysPerSlice;  // of the ends of sessions
     NameRules names = {};
     Supply supply = {};
   };
   Broker(const Dependencies& dependencies, const Limits& limits);
-  // For what is asked for from now on: nobody loses what they have. file_numbers and
-  // arrays_per_slice stay as they are.
+  // For what is asked for from now on: nobody loses what they have. Numbers and arrays_per_slice
+  // stay as they are.
   void set_limits(const Limits& limits, const DeviceLimits& gpu_limits);
 
   // ---- Sessions (called for the attach channel).
@@ -181,6 +183,8 @@ class Broker {
   const DeviceTable& devices() const { return devices_; }
   const Device& host() const { return devices_.all().at(dependencies_.host.device()); }
   const Quota& quota() const { return quota_; }
+  // Also for what is charged without the core: Account is thread-safe.
+  Account& account(uid_t uid) { return quota_.account(uid); }
   // What there has been, as of the last looks; look() takes the next one.
   const Totals& totals() const { return tally_.totals(); }
   void look(Array& array) { tally_.look(array, writer_ownership_.current_row(array)); }
@@ -188,6 +192,8 @@ class Broker {
 
  private:
   absl::Status refuse_while_draining() const;
+  absl::Status may_open(const Session& session) const;
+  wire::SessionId next_session();
   bool in_use(const Session& session) const;
   absl::StatusOr<Array*> readable(const PeerIdentity& viewer, const std::string& name) const;
   // The array and what the session has of it; kNotFound unless the session opened it.
@@ -204,6 +210,7 @@ class Broker {
   const Dependencies dependencies_;
   NameRules name_rules_;
   Quota quota_;
+  const std::uint32_t session_numbers_;
   ConnectionCharges connections_;
   FileTable files_;
   Tally tally_;

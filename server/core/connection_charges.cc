@@ -42,7 +42,7 @@ absl::Status ConnectionCharges::settle(uid_t uid, User& user) const {
   const std::size_t beyond = user.connections - std::min(user.connections, sessions);
   while (user.charges.size() > beyond) user.charges.pop_back();
   while (user.charges.size() < beyond) {
-    auto charge = quota_.charge(uid, {0, 0, 0, kConnectionDescriptors});
+    auto charge = quota_.charge(uid, Resource::kDescriptors, kConnectionDescriptors);
     if (!charge.ok()) return charge.status();
     user.charges.push_back(*std::move(charge));
   }

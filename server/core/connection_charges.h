@@ -27,7 +27,7 @@ class ConnectionCharges {
  private:
   struct User {
     std::size_t connections = 0;
-    std::vector<Quota::Charge> charges;
+    std::vector<Charge> charges;
   };
   // Charges as many of them as the sessions have no room for.
   absl::Status settle(uid_t uid, User& user) const;

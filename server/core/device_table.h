@@ -4,8 +4,10 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -24,18 +26,37 @@ struct DeviceLimits {
 
 struct Device {
   Device(FileTable& files, DeviceBackend& backend, const DeviceLimits& limits)
-      : segments(files, backend, limits.memory),
-        quota({limits.uid_bytes, 0, 0}, limits.quota_options, backend.device()) {}
+      : quota(of_uids(backend, limits), limits.quota_options, backend.device()),
+        segments(files, backend, quota, limits.memory) {}
 
   DeviceBackend& backend() const { return segments.backend(); }
   void set_limits(const DeviceLimits& limits) {
     segments.set_limits(limits.memory);
-    quota.set_limits({limits.uid_bytes, 0, 0});
+    quota.set_limits(of_uids(backend(), limits));
   }
 
-  SegmentPool segments;
   Quota quota;
+  SegmentPool segments;
+
+ private:
+  static Usage of_uids(const DeviceBackend& backend, const DeviceLimits& limits);
 };
+
+// Segments may be larger than the arrays in them by as much again, but no more than one of the
+// largest ones; and by four first ones at least, for arrays of several groups and modes. So much
+// room is left beside and between arrays that come and go.
+inline Usage Device::of_uids(const DeviceBackend& backend, const DeviceLimits& limits) {
+  Usage of_uid;
+  of_uid.bytes = limits.uid_bytes;
+  if (limits.uid_bytes == 0) return of_uid;
+  const DeviceBackend::SegmentSizes sizes = backend.segment_sizes();
+  const std::uint64_t room =
+      std::clamp(limits.uid_bytes, std::min(4 * sizes.first, sizes.most), sizes.most);
+  of_uid.segment_bytes =
+      limits.uid_bytes +
+      std::min(room, std::numeric_limits<std::uint64_t>::max() - limits.uid_bytes);
+  return of_uid;
+}
 
 class DeviceTable {
  public:

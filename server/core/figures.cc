@@ -18,8 +18,7 @@ DeviceFigures memory_of(const Device& device) {
   figures.warm_bytes = device.segments.warm_bytes();
   // Arrays are charged before their memory is there.
   const std::uint64_t in_use_bytes = device.segments.memory_bytes() - figures.warm_bytes;
-  for (const auto& [uid, usage] : device.quota.usage()) figures.used_bytes += usage.bytes;
-  figures.used_bytes = std::min(figures.used_bytes, in_use_bytes);
+  figures.used_bytes = std::min(device.quota.used(Resource::kBytes), in_use_bytes);
   figures.free_bytes = in_use_bytes - figures.used_bytes;
   return figures;
 }

@@ -13,16 +13,20 @@ using wire::FileId;
 using wire::FileKind;
 
 absl::StatusOr<FileId> FileTable::add(File&& file, std::optional<uid_t> payer) {
-  if (!payer || file.memory->handle() != nullptr) return add_charged(std::move(file), {});
-  auto charged = charge(*payer);
-  if (!charged.ok()) {
+  if (!payer) return add_charged(std::move(file), {});
+  const bool has_descriptor = file.memory->handle() == nullptr;
+  const std::uint64_t page_bytes = file.kind == FileKind::kSegment ? 0 : file.memory->size_bytes();
+  auto descriptor = quota_.charge(*payer, Resource::kDescriptors, has_descriptor ? 1 : 0);
+  auto pages = quota_.charge(*payer, Resource::kPageBytes, page_bytes);
+  for (const absl::Status& status : {descriptor.status(), pages.status()}) {
+    if (status.ok()) continue;
     dispose(std::move(file.memory));
-    return charged.status();
+    return status;
   }
-  return add_charged(std::move(file), *std::move(charged));
+  return add_charged(std::move(file), *std::move(descriptor), *std::move(pages));
 }
 
-absl::StatusOr<FileId> FileTable::add_charged(File&& file, Quota::Charge charge) {
+absl::StatusOr<FileId> FileTable::add_charged(File&& file, Charge descriptor, Charge pages) {
   if (entries_.size() >= numbers_) {
     dispose(std::move(file.memory));
     return wire::make_error(
@@ -37,31 +41,39 @@ absl::StatusOr<FileId> FileTable::add_charged(File&& file, Quota::Charge charge)
     last_id_ = last_id_ < numbers_ ? last_id_ + 1 : 1;
   } while (entries_.contains(FileId{last_id_}));
   const FileId id{last_id_};
-  Entry& entry = entries_[id];
-  entry.file = std::move(file);
-  entry.charge = std::move(charge);
+  entries_[id].file.reset(new Living{std::move(file), std::move(descriptor), std::move(pages)});
   return id;
 }
 
 void FileTable::remove(FileId id) {
   const auto it = entries_.find(id);
   if (it == entries_.end() || !it->second.file) return;
-  dispose(std::move(it->second.file->memory));
+  dispose(std::move(it->second.file->file.memory));
   it->second.file.reset();
-  it->second.charge = {};
   if (it->second.pins == 0) entries_.erase(it);
 }
 
-void FileTable::pin(FileId id, wire::SessionId session) {
+void FileTable::pin(FileId id, wire::SessionId session, uid_t uid) {
   const auto it = entries_.find(id);
   if (it == entries_.end() || !it->second.file) return;
-  if (pinned_[session].insert(id).second) ++it->second.pins;
+  const auto [known, is_first] = pinned_.try_emplace(session);
+  Known& of_session = known->second;
+  if (is_first) of_session.charge = quota_.account(uid).empty_charge(Resource::kFileNumbers);
+  if (!of_session.numbers.insert(id).second) return;
+  of_session.charge.add_anyway(1);
+  ++it->second.pins;
+}
+
+absl::Status FileTable::may_pin(FileId id, wire::SessionId session, uid_t uid) const {
+  const auto known = pinned_.find(session);
+  const bool knows = known != pinned_.end() && known->second.numbers.contains(id);
+  return knows ? absl::OkStatus() : may_pin(uid);
 }
 
 void FileTable::session_ended(wire::SessionId session) {
   const auto known = pinned_.find(session);
   if (known == pinned_.end()) return;
-  for (const FileId id : known->second) {
+  for (const FileId id : known->second.numbers) {
     const auto it = entries_.find(id);
     if (--it->second.pins == 0 && !it->second.file) entries_.erase(it);
   }
@@ -74,7 +86,7 @@ void FileTable::dispose(std::shared_ptr<const void> unused) const {
 
 const FileTable::File* FileTable::find(FileId id) const {
   const auto it = entries_.find(id);
-  return it == entries_.end() || !it->second.file ? nullptr : &*it->second.file;
+  return it == entries_.end() || !it->second.file ? nullptr : &it->second.file->file;
 }
 
 std::byte* FileTable::data(wire::FileRange at) const {
@@ -100,6 +112,7 @@ absl::StatusOr<FileGrant> FileTable::grant(FileId id, const PeerIdentity& peer,
   const auto found = readable(id, peer);
   if (!found.ok()) return found.status();
   const File* file = *found;
+  if (auto status = may_pin(id, session, peer.uid); !status.ok()) return status;
   FileGrant grant;
   grant.kind = file->kind;
   grant.size_bytes = file->memory->size_bytes();
@@ -108,7 +121,7 @@ absl::StatusOr<FileGrant> FileTable::grant(FileId id, const PeerIdentity& peer,
   auto fd = file->memory->export_fd(grant.writable);
   if (!fd.ok()) return fd.status();
   grant.fd = std::move(*fd);
-  pin(id, session);
+  pin(id, session, peer.uid);
   return grant;
 }
 

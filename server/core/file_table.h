@@ -12,6 +12,9 @@
 // takeover row row or chunks go has no array_id any more. So who fetches such a number late may be
 // given another file, and finds the word changed, as it must look at the word again after it has
 // read the row.
+//
+// A number that rests so costs a few dozen bytes, for as long as a process that knew it goes on. So
+// each number that a session knows is charged to its user, also while the file is there.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +44,9 @@ class FileTable {
     wire::SessionId owner{0};  // of a session page: the only one who may write it
   };
 
-  // Files that have a descriptor are charged to `quota`, which outlives this. By default what is
-  // disposed of is destroyed at once. Numbers go from 1 to `numbers`.
+  // Files are charged to `quota`, which outlives this: a descriptor, if they have one, and the
+  // bytes of those that are no segments. By default what is disposed of is destroyed at once.
+  // Numbers go from 1 to `numbers`.
   explicit FileTable(Quota& quota, Disposal dispose = {}, std::uint32_t numbers = wire::kMaxFileId)
       : quota_(quota), dispose_(std::move(dispose)), numbers_(numbers) {}
 
@@ -51,11 +55,21 @@ class FileTable {
   absl::StatusOr<wire::FileId> add(File&& file, std::optional<uid_t> payer);
   // The same in two steps, where the memory has yet to be made; without a charge if it will have no
   // descriptor.
-  absl::StatusOr<Quota::Charge> charge(uid_t payer) { return quota_.charge(payer, {0, 0, 0, 1}); }
-  absl::StatusOr<wire::FileId> add_charged(File&& file, Quota::Charge charge);
+  absl::StatusOr<Charge> charge(uid_t payer) {
+    return quota_.charge(payer, Resource::kDescriptors, 1);
+  }
+  absl::StatusOr<wire::FileId> add_charged(File&& file, Charge descriptor, Charge pages = {});
   void remove(wire::FileId id);
-  // The session knows the number, until session_ended(). Nothing if there is no such file.
-  void pin(wire::FileId id, wire::SessionId session);
+  // The session, a process of this uid, knows the number, until session_ended(). Nothing if there
+  // is no such file. It is charged whatever the limit: whoever begins something asks may_pin()
+  // first.
+  void pin(wire::FileId id, wire::SessionId session, uid_t uid);
+  // kQuotaExceeded: the uid's sessions know as many numbers as they may. The second one is OK for a
+  // number that the session knows already.
+  absl::Status may_pin(uid_t uid) const {
+    return quota_.account(uid).may_spend(Resource::kFileNumbers, 1);
+  }
+  absl::Status may_pin(wire::FileId id, wire::SessionId session, uid_t uid) const;
   // Its process has exited, or has said that it uses nothing any more.
   void session_ended(wire::SessionId session);
   // Memory that a session has closed, or events.
@@ -66,18 +80,27 @@ class FileTable {
   std::byte* data(wire::FileRange at) const;
 
   // A segment is writable with write access, a session page for its owner alone, a board never. A
-  // file that the peer may not read is as unknown as one that does not exist. Pins it.
+  // file that the peer may not read is as unknown as one that does not exist. Pins it;
+  // kQuotaExceeded where may_pin() says so and the session does not know it yet.
   absl::StatusOr<FileGrant> grant(wire::FileId id, const PeerIdentity& peer,
                                   wire::SessionId session);
   // The file, for whoever may have it. kNotFound.
   absl::StatusOr<const File*> readable(wire::FileId id, const PeerIdentity& peer) const;
 
  private:
-  // A number that is taken.
+  struct Living {
+    File file;
+    Charge descriptor;
+    Charge pages;
+  };
+  // A number that is taken. Small: millions may rest.
   struct Entry {
-    std::optional<File> file;  // none: it has gone
-    Quota::Charge charge;      // as long as it is there
-    std::uint32_t pins = 0;    // sessions that know the number
+    std::unique_ptr<Living> file;  // null: it has gone
+    std::uint32_t pins = 0;        // sessions that know the number
+  };
+  struct Known {
+    absl::flat_hash_set<wire::FileId> numbers;
+    Charge charge;
   };
 
   Quota& quota_;
@@ -85,7 +108,7 @@ class FileTable {
   const std::uint32_t numbers_;
   std::uint32_t last_id_ = 0;
   absl::flat_hash_map<wire::FileId, Entry> entries_;
-  absl::flat_hash_map<wire::SessionId, absl::flat_hash_set<wire::FileId>> pinned_;
+  absl::flat_hash_map<wire::SessionId, Known> pinned_;
 };
 
 }  // namespace memlease::server

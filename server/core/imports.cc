@@ -17,8 +17,9 @@ absl::StatusOr<Imports::Memory> Imports::open_memory(Session& session, wire::Fil
                             fmt::format("shared file {} has no handle", to_int(id)),
                             "Fetch its descriptor over the attach channel.");
   }
+  if (auto status = files_.may_pin(id, session.id, session.peer.uid); !status.ok()) return status;
   session.imported_memory[id] = (*file)->memory;
-  files_.pin(id, session.id);
+  files_.pin(id, session.id, session.peer.uid);
   return Memory{*handle, (*file)->memory->size_bytes()};
 }
 
@@ -42,6 +43,8 @@ absl::StatusOr<std::vector<wire::DeviceHandle>> Imports::open_events(Session& se
         fmt::format("row {} of file {} has no events", row.unit, to_int(row.file)),
         "Its session has ended.");
   }
+  auto pinnable = files_.may_pin(row.file, session.id, session.peer.uid);
+  if (!pinnable.ok()) return pinnable;
   EventSet& set = *events->second;
   std::vector<wire::DeviceHandle> handles;
   if (wanted.added_slot == 0) {
@@ -51,7 +54,7 @@ absl::StatusOr<std::vector<wire::DeviceHandle>> Imports::open_events(Session& se
     if (const auto handle = set.handle(wanted.added_slot)) handles.push_back(*handle);
   }
   session.imported_events[wire::pack_events(wanted)] = events->second;
-  files_.pin(row.file, session.id);
+  files_.pin(row.file, session.id, session.peer.uid);
   return handles;
 }
 

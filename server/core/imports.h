@@ -22,8 +22,8 @@ class Imports {
     wire::DeviceHandle handle{};
     std::uint64_t size_bytes = 0;
   };
-  // Pins the file. kNotFound for what the session may not read, kUnsupported for what has a
-  // descriptor.
+  // Pins the file, if FileTable::may_pin(); so does open_events(). kNotFound for what the session
+  // may not read, kUnsupported for what has a descriptor.
   absl::StatusOr<Memory> open_memory(Session& session, wire::FileId id) const;
   void close_memory(Session& session, wire::FileId id) const;
   // The events of another session's reader row, one per slot, or that of an added slot; none if it

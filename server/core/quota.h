@@ -1,6 +1,5 @@
-// What each uid uses, and its limits. The daemon has one for arrays, sessions and descriptors, and
-// each device one for the bytes there. Every charge is a value that takes itself back when it dies,
-// so that nothing can be forgotten; at the end none is left. Not thread-safe.
+// The accounts of all uids, with their limits. The daemon has one book for what counts once,
+// whatever the device, and each device one for the bytes there. Not thread-safe; the accounts are.
 #pragma once
 
 #include <sys/types.h>
@@ -12,18 +11,13 @@
 
 #include "absl/container/node_hash_map.h"
 #include "absl/status/statusor.h"
+#include "server/core/account.h"
 
 namespace memlease::server {
 
-struct Usage {
-  std::uint64_t bytes = 0;
-  std::uint64_t arrays = 0;
-  std::uint64_t sessions = 0;
-  std::uint64_t descriptors = 0;  // of the daemon's, as many as its sessions and files may take
-};
-
-// What the daemon has for all users. A user may have half of it, and all together leave an eighth
-// to root and the daemon's own user, who are bound by their limits alone.
+// What the daemon has for all users. All leave an eighth to root and the daemon's own user, who are
+// bound by their limits alone; the more of them share the rest, the smaller is the part that one
+// may have of what the others leave.
 struct Supply {
   std::uint64_t descriptors = 0;  // 0: without end
   uid_t own_uid = 0;
@@ -31,58 +25,40 @@ struct Supply {
 
 class Quota {
  public:
-  // A part of one uid's usage. Movable; outlived by its Quota.
-  class Charge {
-   public:
-    Charge() = default;
-    Charge(Charge&& other) noexcept
-        : usage_(std::exchange(other.usage_, nullptr)), amount_(other.amount_) {}
-    Charge& operator=(Charge&& other) noexcept {
-      std::swap(usage_, other.usage_);
-      std::swap(amount_, other.amount_);
-      return *this;
-    }
-    Charge(const Charge&) = delete;
-    Charge& operator=(const Charge&) = delete;
-    ~Charge();
+  using Accounts = absl::node_hash_map<uid_t, Account>;
 
-   private:
-    friend class Quota;
-    Charge(Usage* usage, const Usage& amount) : usage_(usage), amount_(amount) {}
-    Usage* usage_ = nullptr;
-    Usage amount_;
-  };
-
-  // Per uid; 0 = no limit. `options`: how the settings begin that an error names, "gpu_quota_".
-  // `device`: where the bytes are, as an error says it.
+  // Per uid. `options`: how the settings begin that an error names, "gpu_quota_". `device`: where
+  // the bytes are, as an error says it.
   explicit Quota(const Usage& limits, std::string_view options = "quota_",
                  std::string device = "host")
-      : limits_(limits), options_(options), device_(std::move(device)) {}
-  ~Quota();
+      : limits_(limits, options, std::move(device)) {}
   Quota(const Quota&) = delete;
   Quota& operator=(const Quota&) = delete;
 
-  // kQuotaExceeded, with nothing changed.
-  absl::StatusOr<Charge> charge(uid_t uid, const Usage& amount);
-  const Usage& limits() const { return limits_; }
+  // The uid's, which stays where it is for as long as this lives.
+  Account& account(uid_t uid) { return accounts_.try_emplace(uid, uid, limits_).first->second; }
+  // kQuotaExceeded, with nothing changed: also where descriptors would be more than the uid's part
+  // of the supply.
+  absl::StatusOr<Charge> charge(uid_t uid, Resource what, std::uint64_t amount);
+  Usage limits() const { return limits_.all(); }
   // For charges from now on: what a uid has beyond them stays.
-  void set_limits(const Usage& limits) { limits_ = limits; }
+  void set_limits(const Usage& limits) { limits_.set(limits); }
   void set_supply(const Supply& supply) { supply_ = supply; }
   Usage used_by(uid_t uid) const {
-    const auto it = usage_.find(uid);
-    return it == usage_.end() ? Usage{} : it->second;
+    const auto it = accounts_.find(uid);
+    return it == accounts_.end() ? Usage{} : it->second.usage();
   }
+  // Of all uids together.
+  std::uint64_t used(Resource what) const;
   // By uid, of everybody who was ever charged.
-  const absl::node_hash_map<uid_t, Usage>& usage() const { return usage_; }
+  const Accounts& accounts() const { return accounts_; }
 
  private:
   absl::Status check_supply(uid_t uid, std::uint64_t descriptors) const;
 
-  Usage limits_;
+  AccountLimits limits_;
   Supply supply_;
-  const std::string_view options_;
-  const std::string device_;
-  absl::node_hash_map<uid_t, Usage> usage_;
+  Accounts accounts_;
 };
 
 }  // namespace memlease::server

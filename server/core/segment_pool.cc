@@ -15,8 +15,13 @@ std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) {
 
 }  // namespace
 
-SegmentPool::SegmentPool(FileTable& files, DeviceBackend& backend, const Limits& limits)
-    : files_(files), backend_(backend), sizes_(backend.segment_sizes()), limits_(limits) {}
+SegmentPool::SegmentPool(FileTable& files, DeviceBackend& backend, Quota& quota,
+                         const Limits& limits)
+    : files_(files),
+      backend_(backend),
+      quota_(quota),
+      sizes_(backend.segment_sizes()),
+      limits_(limits) {}
 
 // Whole multiples of the alignment: else each place leaves a gap behind it that the next search
 // looks at and cannot use.
@@ -30,7 +35,10 @@ std::optional<wire::FileRange> SegmentPool::place(const AccessDomain& domain,
   for (Segment& segment : classes_[domain]) {
     const bool was_empty = segment.arena.empty();
     if (const auto offset = segment.arena.allocate(bytes, backend_.alignment_bytes(bytes))) {
-      if (was_empty) warm_bytes_ -= segment.arena.size_bytes();
+      if (was_empty) {
+        warm_bytes_ -= segment.arena.size_bytes();
+        segment.warm = {};
+      }
       return wire::FileRange{segment.file, *offset};
     }
   }
@@ -47,10 +55,25 @@ std::uint64_t SegmentPool::next_segment_bytes(const AccessDomain& domain,
   return std::max(std::clamp(class_bytes, sizes_.first, sizes_.most), needed_bytes);
 }
 
-absl::StatusOr<Quota::Charge> SegmentPool::charge_descriptor(uid_t uid) {
-  if (!backend_.takes_descriptors()) return Quota::Charge();
+absl::StatusOr<Charge> SegmentPool::charge_descriptor(uid_t uid) {
+  if (!backend_.takes_descriptors()) return Charge();
   auto charge = files_.charge(uid);
   while (!charge.ok() && return_oldest(uid)) charge = files_.charge(uid);
+  return charge;
+}
+
+absl::StatusOr<Charge> SegmentPool::charge_bytes(uid_t uid, std::uint64_t size_bytes) {
+  const Account& account = quota_.account(uid);
+  auto charge = quota_.charge(uid, Resource::kSegmentBytes, size_bytes);
+  // What can never fit costs nobody their warm segments.
+  if (!charge.ok() && account.may_spend_without(Resource::kSegmentBytes, size_bytes,
+                                                account.used(Resource::kWarmBytes))) {
+    while (!charge.ok() && return_oldest(uid)) {
+      charge = quota_.charge(uid, Resource::kSegmentBytes, size_bytes);
+    }
+  }
+  if (!charge.ok()) return charge;
+  if (auto status = make_room(size_bytes); !status.ok()) return status;
   return charge;
 }
 
@@ -62,26 +85,29 @@ absl::StatusOr<SegmentPool::Growth> SegmentPool::reserve(const AccessDomain& dom
   if (!descriptor.ok()) return descriptor.status();
   // Where a whole new segment would not fit, what is needed may.
   std::uint64_t wanted = next_segment_bytes(domain, needed);
-  if (!make_room(wanted).ok()) {
+  auto bytes = charge_bytes(domain.uid, wanted);
+  if (!bytes.ok()) {
     wanted = needed;
-    if (auto status = make_room(wanted); !status.ok()) return status;
+    bytes = charge_bytes(domain.uid, wanted);
+    if (!bytes.ok()) return bytes.status();
   }
   memory_bytes_ += wanted;
-  growing_.emplace(++last_growth_, *std::move(descriptor));
+  growing_.emplace(++last_growth_, Reservation{*std::move(descriptor), *std::move(bytes)});
   return Growth{backend_.device(), domain, wanted, last_growth_};
 }
 
 absl::Status SegmentPool::add(const Growth& growth,
                               absl::StatusOr<std::unique_ptr<SharedMemory>> memory) {
-  auto descriptor = growing_.extract(growth.number);
+  auto reservation = std::move(growing_.extract(growth.number).mapped());
   absl::Status status = memory.status();
   if (status.ok()) {
     const auto id =
         files_.add_charged({std::move(*memory), wire::FileKind::kSegment, growth.domain, {}},
-                           std::move(descriptor.mapped()));
+                           std::move(reservation.descriptor));
     if (id.ok()) {
-      classes_[growth.domain].push_back(Segment{*id, Arena(growth.size_bytes), ++emptied_});
-      warm_bytes_ += growth.size_bytes;
+      classes_[growth.domain].push_back(
+          Segment{*id, Arena(growth.size_bytes), 0, std::move(reservation.bytes), {}});
+      keep_warm(classes_[growth.domain].back(), growth.domain.uid);
       return absl::OkStatus();
     }
     status = id.status();
@@ -97,9 +123,15 @@ void SegmentPool::free(const AccessDomain& domain, wire::FileRange at, std::uint
   assert(segment != segments.end());
   segment->arena.free(at.offset, place_bytes(size_bytes));
   if (!segment->arena.empty()) return;
-  segment->emptied = ++emptied_;
-  warm_bytes_ += segment->arena.size_bytes();
+  keep_warm(*segment, domain.uid);
   return_surplus();
+}
+
+void SegmentPool::keep_warm(Segment& segment, uid_t uid) {
+  segment.emptied = ++emptied_;
+  segment.warm = quota_.account(uid).empty_charge(Resource::kWarmBytes);
+  segment.warm.add_anyway(segment.arena.size_bytes());
+  warm_bytes_ += segment.arena.size_bytes();
 }
 
 void SegmentPool::return_surplus() {
@@ -133,11 +165,23 @@ absl::Status SegmentPool::make_room(std::uint64_t size_bytes) {
                   limits_.option));
 }
 
+std::optional<uid_t> SegmentPool::warmest() const {
+  std::optional<uid_t> warmest;
+  std::uint64_t most = 0;
+  for (const auto& [domain, segments] : classes_) {
+    const std::uint64_t bytes = quota_.account(domain.uid).used(Resource::kWarmBytes);
+    if (bytes > most) warmest = domain.uid;
+    most = std::max(most, bytes);
+  }
+  return warmest;
+}
+
 bool SegmentPool::return_oldest(std::optional<uid_t> of) {
+  if (!of) of = warmest();
   Class* oldest_class = nullptr;
   Class::iterator oldest;
   for (auto& [domain, segments] : classes_) {
-    if (of && domain.uid != *of) continue;
+    if (domain.uid != of) continue;
     for (auto it = segments.begin(); it != segments.end(); ++it) {
       if (!it->arena.empty()) continue;
       if (oldest_class == nullptr || it->emptied < oldest->emptied) {

@@ -2,8 +2,11 @@
 // Small arrays share segments that grow within the backend's bounds; a large one has its own.
 //
 // Empty segments are kept warm for their class (faulting fresh pages in costs fifteen times more
-// than using old ones again), up to warm_bytes in all, oldest given back first. A segment never
-// changes its class: who once mapped it can still see it. Not thread-safe.
+// than using old ones again), up to warm_bytes in all: the user who has most of them gives his
+// oldest one back first. A segment never changes its class: who once mapped it can still see it.
+//
+// A user is charged for whole segments, too: small arrays that are left alone in large ones keep
+// memory that others could have. His warm ones go before he is refused any. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +36,8 @@ class SegmentPool {
     std::string_view option = "memory_limit_bytes";  // the setting that an error names
   };
 
-  SegmentPool(FileTable& files, DeviceBackend& backend, const Limits& limits);
+  // `quota`: the device's.
+  SegmentPool(FileTable& files, DeviceBackend& backend, Quota& quota, const Limits& limits);
   DeviceBackend& backend() const { return backend_; }
 
   // What a place of this size takes: with what follows it until the next one may begin.
@@ -49,8 +53,8 @@ class SegmentPool {
     std::uint64_t size_bytes = 0;
     std::uint64_t number = 0;  // for whoever asked; never used again
   };
-  // For `count` places of this size. Books the bytes and charges the descriptor, for which the
-  // user's own warm segments go where he has none left. kQuotaExceeded, kOutOfMemory.
+  // For `count` places of this size. Books the bytes and charges them and the descriptor, for which
+  // the user's own warm segments go where he has none left. kQuotaExceeded, kOutOfMemory.
   absl::StatusOr<Growth> reserve(const AccessDomain& domain, std::uint64_t size_bytes,
                                  std::uint64_t count);
   // What has become of a reservation: the memory, or why there is none (returned again).
@@ -74,18 +78,29 @@ class SegmentPool {
     wire::FileId file{0};
     Arena arena;
     std::uint64_t emptied = 0;  // order in which it became empty
+    Charge bytes;
+    Charge warm;  // while it is empty
+  };
+  struct Reservation {
+    Charge descriptor;
+    Charge bytes;
   };
   using Class = std::vector<Segment>;
 
   std::uint64_t next_segment_bytes(const AccessDomain& domain, std::uint64_t needed_bytes) const;
-  absl::StatusOr<Quota::Charge> charge_descriptor(uid_t uid);
+  absl::StatusOr<Charge> charge_descriptor(uid_t uid);
+  // Charges the bytes, and makes room for them within memory_bytes.
+  absl::StatusOr<Charge> charge_bytes(uid_t uid, std::uint64_t size_bytes);
   absl::Status make_room(std::uint64_t size_bytes);
-  // Gives the segment that has been empty longest back to the system: of all, or of one user's.
-  // False if there is none.
+  // Gives the segment that has been empty longest back to the system: of one user's, or of those of
+  // him who has most bytes in such. False if there is none.
   bool return_oldest(std::optional<uid_t> of = {});
+  std::optional<uid_t> warmest() const;
+  void keep_warm(Segment& segment, uid_t uid);
 
   FileTable& files_;
   DeviceBackend& backend_;
+  Quota& quota_;
   const DeviceBackend::SegmentSizes sizes_;
   Limits limits_;
   std::uint64_t memory_bytes_ = 0;
@@ -94,7 +109,7 @@ class SegmentPool {
   std::uint64_t last_growth_ = 0;
   absl::flat_hash_map<AccessDomain, Class> classes_;
   // By the numbers of reservations that add() has not ended yet.
-  absl::flat_hash_map<std::uint64_t, Quota::Charge> growing_;
+  absl::flat_hash_map<std::uint64_t, Reservation> growing_;
 };
 
 }  // namespace memlease::server

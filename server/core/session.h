@@ -57,7 +57,8 @@ struct Session {
   PeerIdentity peer;
   SessionToken token{};
   std::uint64_t since_unix_ms = 0;
-  Quota::Charge charge;
+  Charge session_charge;
+  Charge descriptors_charge;
   DoneDepartures done_departures;
 
   absl::flat_hash_set<wire::ArrayId> created;  // of those that still exist

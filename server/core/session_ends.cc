@@ -10,7 +10,8 @@ using wire::ArrayId;
 void SessionEnds::begin(Session& session, Departure how, std::string death) {
   session.connected = false;
   session.ending = true;
-  session.charge = {};
+  session.session_charge = {};
+  session.descriptors_charge = {};
   parts_.connections.sessions_changed(session.peer.uid);
   if (how == Departure::kExited && session.peer.has_pid()) {
     parts_.devices.process_exited(session.peer.pid);

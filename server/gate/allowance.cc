@@ -28,15 +28,13 @@ bool TokenBucket::in_debt(Clock::time_point now) {
   return tokens_ < 0;
 }
 
-Allowance::Allowance(const FrameLimits& limits)
-    : most_streams_(limits.open_streams),
-      most_bytes_(limits.bytes_in_flight),
-      new_streams_(limits.new_streams),
-      resets_(limits.resets),
-      pings_(limits.pings),
-      settings_(limits.settings),
-      window_updates_(limits.window_updates),
-      other_frames_(limits.other_frames) {}
+Allowance::Allowance(const FrameRates& rates)
+    : new_streams_(rates.new_streams),
+      resets_(rates.resets),
+      pings_(rates.pings),
+      settings_(rates.settings),
+      window_updates_(rates.window_updates),
+      other_frames_(rates.other_frames) {}
 
 TokenBucket& Allowance::bucket_of(Excess kind) {
   switch (kind) {
@@ -61,25 +59,8 @@ std::optional<Excess> Allowance::take(Excess kind, Clock::time_point now) {
 }
 
 std::optional<Excess> Allowance::open_stream(Clock::time_point now) {
-  if (++open_streams_ > most_streams_) return Excess::kOpenStreams;
   if (resets_.in_debt(now)) return Excess::kResets;
   return take(Excess::kNewStreams, now);
-}
-
-std::optional<Excess> Allowance::add_bytes(std::size_t count) {
-  bytes_in_flight_ += count;
-  if (bytes_in_flight_ <= most_bytes_) return std::nullopt;
-  return Excess::kBytesInFlight;
-}
-
-void Allowance::close_stream(std::size_t bytes) {
-  --open_streams_;
-  bytes_in_flight_ -= bytes;
-}
-
-void Allowance::abandon_stream(std::size_t bytes, Clock::time_point now) {
-  close_stream(bytes);
-  resets_.take_anyway(now);
 }
 
 }  // namespace memlease::server

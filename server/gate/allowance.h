@@ -1,5 +1,6 @@
-// How much of HTTP/2 somebody may use: a connection has an allowance, and so has its uid, for all
-// of its connections together. Not thread-safe.
+// How much of HTTP/2 somebody may use in a time: a connection has an allowance, and so has its uid,
+// for all of its connections together. What is under way is the account's (server/core/account.h).
+// Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -17,27 +18,29 @@ struct Rate {
 };
 
 // Far above what an honest client does, so that only a flood meets them. As a connection has them.
-struct FrameLimits {
+struct FrameRates {
   Rate new_streams{20'000, 40'000};
   Rate resets{128, 512};
   Rate pings{100, 1'000};
   Rate settings{100, 1'000};
   Rate window_updates{10'000, 20'000};
   Rate other_frames{1'000, 10'000};
+};
+
+struct FrameLimits {
+  FrameRates rates = {};
   std::size_t open_streams = 256;  // gRPC grants 64; but a client may begin before it knows that
   std::size_t bytes_in_flight = std::size_t{4} << 20;
 };
 
 // As all connections of a uid have them together: a job of some hundred processes does not meet
 // these, either, when they all begin or end at once.
-inline constexpr FrameLimits kUidFrameLimits{.new_streams{100'000, 200'000},
-                                             .resets{256, 2'048},
-                                             .pings{6'400, 64'000},
-                                             .settings{6'400, 64'000},
-                                             .window_updates{100'000, 400'000},
-                                             .other_frames{10'000, 100'000},
-                                             .open_streams = 2'048,
-                                             .bytes_in_flight = std::size_t{32} << 20};
+inline constexpr FrameRates kUidFrameRates{.new_streams{100'000, 200'000},
+                                           .resets{256, 2'048},
+                                           .pings{6'400, 64'000},
+                                           .settings{6'400, 64'000},
+                                           .window_updates{100'000, 400'000},
+                                           .other_frames{10'000, 100'000}};
 
 // Full at first. What it is asked for after the last token was taken is not granted.
 class TokenBucket {
@@ -61,28 +64,18 @@ class TokenBucket {
 class Allowance {
  public:
   using Clock = TokenBucket::Clock;
-  explicit Allowance(const FrameLimits& limits);
+  explicit Allowance(const FrameRates& rates);
 
   // Nothing, if it is granted. `kind` is one of kNewStreams to kOtherFrames.
   std::optional<Excess> take(Excess kind, Clock::time_point now);
-  // These are counted even if they are too much, until close_stream().
   std::optional<Excess> open_stream(Clock::time_point now);
-  std::optional<Excess> add_bytes(std::size_t count);
-  void close_stream(std::size_t bytes);
   // A stream was left open when its connection closed: that is a reset, too. Who is in debt by
   // these gets no new streams.
-  void abandon_stream(std::size_t bytes, Clock::time_point now);
-
-  std::size_t open_streams() const { return open_streams_; }
-  std::size_t bytes_in_flight() const { return bytes_in_flight_; }
+  void abandon_stream(Clock::time_point now) { resets_.take_anyway(now); }
 
  private:
   TokenBucket& bucket_of(Excess kind);
 
-  const std::size_t most_streams_;
-  const std::size_t most_bytes_;
-  std::size_t open_streams_ = 0;
-  std::size_t bytes_in_flight_ = 0;
   TokenBucket new_streams_;
   TokenBucket resets_;
   TokenBucket pings_;

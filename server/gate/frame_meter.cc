@@ -1,12 +1,13 @@
 #include "server/gate/frame_meter.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace memlease::server {
 
 FrameMeter::~FrameMeter() {
   const auto now = Clock::now();
-  for (const auto& [stream, bytes] : open_) of_uid_.abandon_stream(bytes, now);
+  for (std::size_t i = 0; i < open_.size(); ++i) of_uid_.abandon_stream(now);
 }
 
 std::optional<Excess> FrameMeter::from_client(std::span<const std::byte> bytes,
@@ -63,10 +64,11 @@ std::optional<Excess> FrameMeter::measure_data(const FrameHeader& frame, Clock::
   const auto found = open_.find(frame.stream);
   if (found == open_.end()) return take(Excess::kOtherFrames, now);
   const std::size_t cost = std::max<std::size_t>(frame.length, kDataFrameBytes);
-  found->second += cost;
-  const auto own = own_.add_bytes(cost);
-  const auto of_uid = of_uid_.add_bytes(cost);
-  return own ? own : of_uid;
+  bytes_in_flight_ += cost;
+  found->second.data_bytes += cost;
+  if (bytes_in_flight_ > limits_.bytes_in_flight) return Excess::kBytesInFlight;
+  if (!found->second.data.add(cost)) return Excess::kBytesInFlight;
+  return std::nullopt;
 }
 
 std::optional<Excess> FrameMeter::measure_headers(const FrameHeader& frame, Clock::time_point now) {
@@ -78,12 +80,16 @@ std::optional<Excess> FrameMeter::measure_headers(const FrameHeader& frame, Cloc
       frame.type == FrameType::kHeaders && frame.stream % 2 == 1 && frame.stream > last_stream_;
   if (!is_new) return take(Excess::kOtherFrames, now);
   last_stream_ = frame.stream;
-  open_.emplace(frame.stream, 0);
+  // What is refused never reaches gRPC: nobody has given it up.
+  if (open_.size() >= limits_.open_streams) return Excess::kOpenStreams;
+  auto request = account_.empty_charge(Resource::kRequests);
+  if (!request.add(1)) return Excess::kOpenStreams;
   const auto own = own_.open_stream(now);
-  const auto of_uid = of_uid_.open_stream(now);
-  const auto excess = own ? own : of_uid;
-  if (excess) close(frame.stream);  // it never reaches gRPC: nobody has given it up
-  return excess;
+  const auto of_uid = own ? own : of_uid_.open_stream(now);
+  if (of_uid) return of_uid;
+  open_.emplace(frame.stream,
+                Stream{std::move(request), account_.empty_charge(Resource::kRequestBytes), 0});
+  return std::nullopt;
 }
 
 std::optional<Excess> FrameMeter::measure_reset(const FrameHeader& frame, Clock::time_point now) {
@@ -99,8 +105,7 @@ std::optional<Excess> FrameMeter::take(Excess kind, Clock::time_point now) {
 void FrameMeter::close(std::uint32_t stream) {
   const auto found = open_.find(stream);
   if (found == open_.end()) return;
-  own_.close_stream(found->second);
-  of_uid_.close_stream(found->second);
+  bytes_in_flight_ -= found->second.data_bytes;
   open_.erase(found);
 }
 

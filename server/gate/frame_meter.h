@@ -12,6 +12,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "server/core/account.h"
 #include "server/gate/allowance.h"
 #include "server/gate/excess.h"
 #include "server/gate/frame_reader.h"
@@ -28,9 +29,11 @@ class FrameMeter {
   // A frame of data costs at least so much, however little is in it.
   static constexpr std::size_t kDataFrameBytes = 64;
 
-  // `of_uid` outlives the meter.
-  FrameMeter(const FrameLimits& limits, Allowance& of_uid) : own_(limits), of_uid_(of_uid) {}
-  // Gives back to the uid what its streams had.
+  // Both outlive the meter: what the uid may use in a time, and where streams and their data are
+  // charged while they are under way.
+  FrameMeter(const FrameLimits& limits, Allowance& of_uid, Account& account)
+      : limits_(limits), own_(limits.rates), of_uid_(of_uid), account_(account) {}
+  // Streams that are open count as given up.
   ~FrameMeter();
   FrameMeter(const FrameMeter&) = delete;
   FrameMeter& operator=(const FrameMeter&) = delete;
@@ -51,14 +54,23 @@ class FrameMeter {
   std::optional<Excess> take(Excess kind, Clock::time_point now);
   void close(std::uint32_t stream);
 
+  struct Stream {
+    Charge request;
+    Charge data;
+    std::size_t data_bytes = 0;
+  };
+
+  const FrameLimits limits_;
   Allowance own_;
   Allowance& of_uid_;
+  Account& account_;
   std::size_t preface_read_ = 0;
   FrameReader client_frames_;
   FrameReader server_frames_;
   std::size_t header_block_bytes_ = 0;  // 0: none is open
   std::uint32_t last_stream_ = 0;
-  std::unordered_map<std::uint32_t, std::size_t> open_;  // stream -> its data's bytes
+  std::unordered_map<std::uint32_t, Stream> open_;
+  std::size_t bytes_in_flight_ = 0;  // of the data of all that are open
 };
 
 }  // namespace memlease::server

@@ -25,9 +25,10 @@ std::optional<std::size_t> send_some(int socket, std::span<const char> bytes) {
 
 absl::StatusOr<std::unique_ptr<Relay>> Relay::start(EventLoop& loop, wire::UniqueFd client,
                                                     wire::UniqueFd server, const GateLimits& limits,
-                                                    Allowance& of_uid, Ended ended) {
-  std::unique_ptr<Relay> relay(
-      new Relay(loop, std::move(client), std::move(server), limits, of_uid, std::move(ended)));
+                                                    Allowance& of_uid, Account& account,
+                                                    Ended ended) {
+  std::unique_ptr<Relay> relay(new Relay(loop, std::move(client), std::move(server), limits, of_uid,
+                                         account, std::move(ended)));
   if (relay->watch()) return relay;
   return wire::make_error(wire::ErrorCode::kInternal,
                           "the kernel has no memory to watch a connection",
@@ -35,11 +36,11 @@ absl::StatusOr<std::unique_ptr<Relay>> Relay::start(EventLoop& loop, wire::Uniqu
 }
 
 Relay::Relay(EventLoop& loop, wire::UniqueFd client, wire::UniqueFd server,
-             const GateLimits& limits, Allowance& of_uid, Ended ended)
+             const GateLimits& limits, Allowance& of_uid, Account& account, Ended ended)
     : loop_(loop),
       unread_(limits.unread),
       ended_(std::move(ended)),
-      meter_(limits.connection, of_uid),
+      meter_(limits.connection, of_uid, account),
       client_{std::move(client)},
       server_{std::move(server)} {}
 

@@ -25,7 +25,7 @@ namespace memlease::server {
 
 struct GateLimits {
   FrameLimits connection = {};
-  FrameLimits uid = kUidFrameLimits;
+  FrameRates uid = kUidFrameRates;
   // A client that has taken no byte of a waiting reply for so long is cut. Long enough for a
   // process that is stopped for a while.
   std::chrono::milliseconds unread{60'000};
@@ -40,12 +40,12 @@ class Relay {
   // idle.
   using Ended = std::function<void(std::optional<Excess> excess)>;
 
-  // Both are connected, non-blocking stream sockets; gRPC has the other end of `server`. The loop
-  // and `of_uid` outlive the relay.
+  // Both are connected, non-blocking stream sockets; gRPC has the other end of `server`. The loop,
+  // `of_uid` and `account` (see FrameMeter) outlive the relay.
   static absl::StatusOr<std::unique_ptr<Relay>> start(EventLoop& loop, wire::UniqueFd client,
                                                       wire::UniqueFd server,
                                                       const GateLimits& limits, Allowance& of_uid,
-                                                      Ended ended);
+                                                      Account& account, Ended ended);
   ~Relay();
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
@@ -69,7 +69,7 @@ class Relay {
   };
 
   Relay(EventLoop& loop, wire::UniqueFd client, wire::UniqueFd server, const GateLimits& limits,
-        Allowance& of_uid, Ended ended);
+        Allowance& of_uid, Account& account, Ended ended);
   void on_ready();
   bool move();
   bool flush(Direction& direction);

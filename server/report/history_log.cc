@@ -9,7 +9,6 @@ namespace {
 
 constexpr std::chrono::seconds kPeriod{10};
 // Per period.
-constexpr std::uint32_t kLinesOfAUser = 50;
 constexpr std::uint32_t kLinesOnSlots = 20;
 constexpr std::uint32_t kLinesOnShortages = 1;
 
@@ -17,11 +16,11 @@ double seconds(std::uint64_t ms) { return static_cast<double>(ms) / 1000; }
 
 }  // namespace
 
-HistoryLog::HistoryLog(Log& log)
+HistoryLog::HistoryLog(Log& log, UidLogLimiters& by_uid)
     : log_(log),
       shortages_(kLinesOnShortages, kPeriod),
       slots_(kLinesOnSlots, kPeriod),
-      by_uid_(kLinesOfAUser, kPeriod) {}
+      by_uid_(by_uid) {}
 
 void HistoryLog::write(const HistoryEvent& event) {
   const LogField session{"session", wire::to_int(event.session)};

@@ -14,8 +14,9 @@ namespace memlease::server {
 
 class HistoryLog {
  public:
-  // log outlives this.
-  explicit HistoryLog(Log& log);
+  // Both outlive this. `by_uid`: what each user may cause; a process that connects in a loop, or
+  // exits with all its arrays, leaves a line each time.
+  HistoryLog(Log& log, UidLogLimiters& by_uid);
 
   void write(const HistoryEvent& event);
   // A line about a session that is no event: it comes or goes as it should. Counts as one of the
@@ -26,8 +27,7 @@ class HistoryLog {
   Log& log_;
   LogLimiter shortages_;
   LogLimiter slots_;
-  // A process that connects in a loop, or exits with all its arrays, leaves a line each time.
-  UidLogLimiters by_uid_;
+  UidLogLimiters& by_uid_;
 };
 
 }  // namespace memlease::server

@@ -30,7 +30,7 @@ std::string counted(std::size_t count, std::string_view what) {
 std::uint64_t array_bytes(const Broker& broker) {
   std::uint64_t bytes = 0;
   for (const auto& [name, device] : broker.devices().all()) {
-    for (const auto& [uid, usage] : device.quota.usage()) bytes += usage.bytes;
+    bytes += device.quota.used(Resource::kBytes);
   }
   return bytes;
 }

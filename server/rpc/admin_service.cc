@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstddef>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,22 +37,63 @@ std::uint64_t fill_quotas(const Broker& broker, const PeerIdentity& viewer,
                           v1::StatusReply& reply) {
   const Quota& bytes = broker.host().quota;
   std::uint64_t array_bytes = 0;
-  for (const auto& [uid, usage] : broker.quota().usage()) {
+  const Usage limits = broker.quota().limits();
+  for (const auto& [uid, account] : broker.quota().accounts()) {
     const std::uint64_t used_bytes = bytes.used_by(uid).bytes;
     array_bytes += used_bytes;
     if (!may_see(viewer, uid)) continue;
+    const Usage usage = account.usage();
     v1::Quota& quota = *reply.add_quotas();
     quota.set_uid(uid);
     quota.set_bytes(used_bytes);
     quota.set_bytes_limit(bytes.limits().bytes);
     quota.set_arrays(usage.arrays);
-    quota.set_arrays_limit(broker.quota().limits().arrays);
+    quota.set_arrays_limit(limits.arrays);
     quota.set_sessions(usage.sessions);
-    quota.set_sessions_limit(broker.quota().limits().sessions);
+    quota.set_sessions_limit(limits.sessions);
     quota.set_descriptors(usage.descriptors);
-    quota.set_descriptors_limit(broker.quota().limits().descriptors);
+    quota.set_descriptors_limit(limits.descriptors);
   }
   return array_bytes;
+}
+
+void add_spending(const Quota& quota, std::initializer_list<Resource> kinds,
+                  const std::string& device, const PeerIdentity& viewer, v1::StatusReply& reply) {
+  const Usage limits = quota.limits();
+  for (const auto& [uid, account] : quota.accounts()) {
+    if (!may_see(viewer, uid)) continue;
+    for (const Resource kind : kinds) {
+      v1::Spending& spending = *reply.add_spending();
+      spending.set_uid(uid);
+      spending.set_what(std::string(facts_of(kind).name));
+      spending.set_used(account.used(kind));
+      spending.set_limit(limits.*facts_of(kind).amount);
+      spending.set_device(device);
+    }
+  }
+}
+
+// What is not among the quotas already.
+void fill_spending(const Broker& broker, const PeerIdentity& viewer, v1::StatusReply& reply) {
+  add_spending(broker.quota(),
+               {Resource::kPageBytes, Resource::kFileNumbers, Resource::kWaitingCalls,
+                Resource::kRequests, Resource::kRequestBytes},
+               "", viewer, reply);
+  for (const auto& [name, device] : broker.devices().all()) {
+    add_spending(device.quota, {Resource::kSegmentBytes, Resource::kWarmBytes},
+                 &device == &broker.host() ? "" : name, viewer, reply);
+  }
+}
+
+// Of those whose quotas are there.
+void fill_log_lines(UidLogLimiters& log_lines, v1::StatusReply& reply) {
+  for (const v1::Quota& quota : reply.quotas()) {
+    v1::Spending& spending = *reply.add_spending();
+    spending.set_uid(quota.uid());
+    spending.set_what("log_lines");
+    spending.set_used(log_lines.lines_of(quota.uid()));
+    spending.set_limit(log_lines.limit());
+  }
 }
 
 std::uint64_t without_events(const Broker& broker, const std::string& device) {
@@ -79,12 +121,13 @@ void fill_gpu(const Broker& broker, const Device& device, const PeerIdentity& vi
   gpu.set_warm_bytes(device.segments.warm_bytes());
   gpu.set_bytes_limit(device.quota.limits().bytes);
   std::uint64_t array_bytes = 0;
-  for (const auto& [uid, usage] : device.quota.usage()) {
-    array_bytes += usage.bytes;
+  for (const auto& [uid, account] : device.quota.accounts()) {
+    const std::uint64_t bytes = account.used(Resource::kBytes);
+    array_bytes += bytes;
     if (!may_see(viewer, uid)) continue;
     v1::GpuUsage& used = *gpu.add_usage();
     used.set_uid(uid);
-    used.set_bytes(usage.bytes);
+    used.set_bytes(bytes);
   }
   gpu.set_array_bytes(array_bytes);
   gpu.set_without_events(without_events(broker, device.backend().device()));
@@ -135,10 +178,12 @@ grpc::Status AdminService::Status(grpc::ServerContext* /*context*/, const v1::Em
     reply->set_memory_limit_bytes(memory.memory_limit_bytes());
     reply->set_warm_bytes(memory.warm_bytes());
     reply->set_array_bytes(fill_quotas(broker, viewer, *reply));
+    fill_spending(broker, viewer, *reply);
     for (const auto& [name, device] : broker.devices().all()) {
       if (&device != &broker.host()) fill_gpu(broker, device, viewer, *reply->add_gpus());
     }
   });
+  fill_log_lines(host_.log_lines(), *reply);
   return grpc::Status::OK;
 }
 

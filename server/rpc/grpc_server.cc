@@ -19,9 +19,19 @@
 namespace memlease::server {
 namespace {
 
-constexpr std::uint32_t kRefusalsLogged = 5;  // per uid and period
-constexpr std::chrono::seconds kRefusalPeriod{10};
 constexpr std::size_t kThreadsOfGrpc = 4;  // with which it begins; it has three
+
+std::string_view hint_about(Excess excess) {
+  switch (excess) {
+    case Excess::kOpenStreams:
+      return "See what this process is; many honest ones of its user may need more quota_requests.";
+    case Excess::kBytesInFlight:
+      return "See what this process is; many honest ones of its user may need more "
+             "quota_request_bytes.";
+    default:
+      return "No client of memlease does that: see what this process is.";
+  }
+}
 
 }  // namespace
 
@@ -32,8 +42,7 @@ GrpcServer::GrpcServer(EventLoop& loop, Log& log, ServiceFactory factory, const 
       factory_(std::move(factory)),
       book_(std::move(book)),
       own_uid_(::geteuid()),
-      limits_(limits),
-      refusals_(kRefusalsLogged, kRefusalPeriod) {
+      limits_(limits) {
   // Here rather than in the first connection's way, where descriptors may be short. A thread that
   // gRPC does not get it would miss for ever.
   wire::try_threads(kThreadsOfGrpc);
@@ -116,7 +125,8 @@ void GrpcServer::on_connection(wire::UniqueFd fd) {
   }
   const auto timer = loop_.after(limits_.first_byte, [this, id] { close(id); });
   connections_.emplace(id, Connection{peer.uid, peer.pid, std::move(fd), timer});
-  ++users_.try_emplace(peer.uid, limits_.gate.uid).first->second.connections;
+  ++users_.try_emplace(peer.uid, limits_.gate.uid, book_.account(peer.uid))
+        .first->second.connections;
 }
 
 void GrpcServer::on_first_byte(ConnectionId id) {
@@ -138,8 +148,8 @@ bool GrpcServer::adopt(ConnectionId id, Connection& connection) {
     user.server = *std::move(server);
     user.server->set_serving(serving_);
   }
-  wire::UniqueFd for_grpc = connection.uid == own_uid_ ? watch_end(id, connection)
-                                                       : relay(id, connection, user.allowance);
+  wire::UniqueFd for_grpc =
+      connection.uid == own_uid_ ? watch_end(id, connection) : relay(id, connection, user);
   if (!for_grpc) return false;
   connection.adopted = true;
   ++user.adopted;
@@ -161,7 +171,7 @@ wire::UniqueFd GrpcServer::watch_end(ConnectionId id, Connection& connection) {
 }
 
 // Gives gRPC the other end of a socket pair.
-wire::UniqueFd GrpcServer::relay(ConnectionId id, Connection& connection, Allowance& of_uid) {
+wire::UniqueFd GrpcServer::relay(ConnectionId id, Connection& connection, User& user) {
   int pair[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) != 0) {
     log_refusal(connection.uid, "no file descriptor is left");
@@ -170,7 +180,8 @@ wire::UniqueFd GrpcServer::relay(ConnectionId id, Connection& connection, Allowa
   wire::UniqueFd ours(pair[0]);
   wire::UniqueFd for_grpc(pair[1]);
   loop_.remove(connection.fd.get());
-  auto relay = Relay::start(loop_, std::move(connection.fd), std::move(ours), limits_.gate, of_uid,
+  auto relay = Relay::start(loop_, std::move(connection.fd), std::move(ours), limits_.gate,
+                            user.allowance, user.account,
                             [this, id](std::optional<Excess> excess) { on_relay_end(id, excess); });
   if (!relay.ok()) {
     log_refusal(connection.uid, wire::message_of(relay.status()));
@@ -184,12 +195,12 @@ void GrpcServer::on_relay_end(ConnectionId id, std::optional<Excess> excess) {
   if (excess) {
     const Connection& connection = connections_.at(id);
     gate_cuts_.count(*excess);
-    log_.write(*refusals_.of(connection.uid), LogLevel::kWarning,
+    log_.write(*book_.log_lines(connection.uid), LogLevel::kWarning,
                "control connection cut: it had too much of HTTP/2",
                {{"uid", connection.uid},
                 {"pid", connection.pid},
                 {"limit", name_of(*excess)},
-                {"hint", "No client of memlease does that: see what this process is."}});
+                {"hint", hint_about(*excess)}});
   }
   close(id);
 }
@@ -223,7 +234,7 @@ void GrpcServer::retire(uid_t uid) {
 // A refused connection is closed without a word: GOAWAY with a text would be read as the end of a
 // good connection, and gRPC would connect again until the call's deadline.
 void GrpcServer::log_refusal(uid_t uid, std::string_view reason) {
-  log_.write(*refusals_.of(uid), LogLevel::kWarning, "control connection refused",
+  log_.write(*book_.log_lines(uid), LogLevel::kWarning, "control connection refused",
              {{"reason", reason}});
 }
 

@@ -22,6 +22,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/core/account.h"
 #include "server/gate/allowance.h"
 #include "server/gate/gate_cuts.h"
 #include "server/gate/relay.h"
@@ -29,7 +30,6 @@
 #include "server/loop/event_loop.h"
 #include "server/rpc/uid_server.h"
 #include "server/telemetry/log.h"
-#include "server/telemetry/uid_log_limiters.h"
 #include "wire/unique_fd.h"
 
 namespace memlease::server {
@@ -46,10 +46,13 @@ struct GrpcLimits {
   GateLimits gate = {};
 };
 
-// Who keeps the books on the connections of other users than root and the daemon's own. Called on
-// the loop's thread.
+// Who keeps the books. Called on the loop's thread.
 struct ConnectionBook {
-  // An error: it is refused.
+  // Where the uid's requests are charged. It outlives the server.
+  std::function<Account&(uid_t uid)> account;
+  // What the uid may cause in the log.
+  std::function<std::shared_ptr<LogLimiter>(uid_t uid)> log_lines;
+  // On the connections of other users than root and the daemon's own. An error: it is refused.
   std::function<absl::Status(uid_t uid)> connected = [](uid_t) { return absl::OkStatus(); };
   std::function<void(uid_t uid)> disconnected = [](uid_t) {};
 };
@@ -63,8 +66,8 @@ class GrpcServer {
   // loop and log outlive the server. kOutOfMemory if there is no thread for it.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> start(EventLoop& loop, Log& log,
                                                            ServiceFactory factory,
-                                                           const GrpcLimits& limits = {},
-                                                           ConnectionBook book = {});
+                                                           const GrpcLimits& limits,
+                                                           ConnectionBook book);
   // As shutdown() with a deadline that has passed.
   ~GrpcServer();
   GrpcServer(const GrpcServer&) = delete;
@@ -98,12 +101,13 @@ class GrpcServer {
   // A uid that has connections, or a server that lingers. Its allowance lasts as long: who is cut
   // and comes back finds it as it was.
   struct User {
-    explicit User(const FrameLimits& limits) : allowance(limits) {}
+    User(const FrameRates& rates, Account& account_in) : allowance(rates), account(account_in) {}
     std::uint32_t connections = 0;
     std::uint32_t adopted = 0;
     std::unique_ptr<UidServer> server;
     std::optional<EventLoop::TimerId> linger;
     Allowance allowance;
+    Account& account;
   };
 
   GrpcServer(EventLoop& loop, Log& log, ServiceFactory factory, const GrpcLimits& limits,
@@ -113,7 +117,7 @@ class GrpcServer {
   void on_first_byte(ConnectionId id);
   bool adopt(ConnectionId id, Connection& connection);
   wire::UniqueFd watch_end(ConnectionId id, Connection& connection);
-  wire::UniqueFd relay(ConnectionId id, Connection& connection, Allowance& of_uid);
+  wire::UniqueFd relay(ConnectionId id, Connection& connection, User& user);
   void on_relay_end(ConnectionId id, std::optional<Excess> excess);
   void close(ConnectionId id);
   void retire(uid_t uid);
@@ -126,7 +130,6 @@ class GrpcServer {
   const uid_t own_uid_;
   GrpcLimits limits_;
 
-  UidLogLimiters refusals_;
   GateCuts gate_cuts_;
   bool serving_ = true;
   ConnectionId last_id_ = 0;

@@ -1,5 +1,7 @@
 #include "server/rpc/history_call.h"
 
+#include <utility>
+
 #include "server/rpc/report_convert.h"
 #include "wire/grpc/convert.h"
 
@@ -33,8 +35,13 @@ void HistoryCall::look() {
       status = absl::CancelledError();
       return;
     }
+    auto charge = broker.account(source_.caller).charge(Resource::kWaitingCalls, 1);
+    if (!charge.ok()) {
+      status = charge.status();
+      return;
+    }
     const auto id =
-        source_.host.history_waits().add({source_.viewer, source_.caller, reply_.through(),
+        source_.host.history_waits().add({source_.viewer, *std::move(charge), reply_.through(),
                                           [this](const absl::Status& ended) { go_on(ended); }});
     status = id.status();
     waits = id.ok();

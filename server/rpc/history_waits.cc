@@ -4,23 +4,11 @@
 #include <utility>
 #include <vector>
 
-#include "fmt/format.h"
-#include "wire/error.h"
-
 namespace memlease::server {
 
 absl::StatusOr<HistoryWaits::Id> HistoryWaits::add(HistoryWait wait) {
   const wire::MutexLock lock(mutex_);
   if (!closed_.ok()) return closed_;
-  std::size_t& count = by_uid_[wait.caller];
-  if (count >= kMostPerUid) {
-    return wire::make_error(
-        wire::ErrorCode::kQuotaExceeded,
-        fmt::format("uid {} waits for events in {} calls, and may not wait in more", wait.caller,
-                    count),
-        "End some of them: memleasectl events --follow.");
-  }
-  ++count;
   waits_.emplace(++last_id_, std::move(wait));
   return last_id_;
 }
@@ -60,8 +48,6 @@ void HistoryWaits::end_those(const Which& which, const absl::Status& status) {
         ++it;
         continue;
       }
-      const auto count = by_uid_.find(it->second.caller);
-      if (--count->second == 0) by_uid_.erase(count);
       ended.push_back(std::move(it->second));
       it = waits_.erase(it);
     }

@@ -2,17 +2,15 @@
 // the end of the call or of the daemon. No thread stands still for it. Thread-safe.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <span>
-#include <unordered_map>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/core/account.h"
 #include "server/core/history.h"
 #include "server/core/session_host.h"
 #include "wire/mutex.h"
@@ -21,7 +19,7 @@ namespace memlease::server {
 
 struct HistoryWait {
   PeerIdentity viewer;
-  uid_t caller = 0;         // whose wait it is: the viewer may be root in place of the daemon's uid
+  Charge charge;            // the caller's, who may be another one than the viewer
   std::uint64_t after = 0;  // an event with a greater number
   // OK: look again. Or why nobody waits any more. Called once and without locks, on any thread;
   // must not block.
@@ -31,9 +29,8 @@ struct HistoryWait {
 class HistoryWaits {
  public:
   using Id = std::uint64_t;  // never reused
-  static constexpr std::size_t kMostPerUid = 64;
 
-  // kQuotaExceeded, or the reason of end_all(); `done` is not called then. Whoever looks at the
+  // The reason of end_all() if that has been; `done` is not called then. Whoever looks at the
   // history first does both under the mutex under which things happen, or could miss one.
   absl::StatusOr<Id> add(HistoryWait wait);
   // Ends one, unless it has ended.
@@ -51,7 +48,6 @@ class HistoryWaits {
   absl::Status closed_ ABSL_GUARDED_BY(mutex_);  // not OK after end_all()
   Id last_id_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<Id, HistoryWait> waits_ ABSL_GUARDED_BY(mutex_);
-  std::unordered_map<uid_t, std::size_t> by_uid_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace memlease::server

@@ -11,6 +11,7 @@
 #include "server/rpc/call_errors.h"
 #include "server/rpc/history_waits.h"
 #include "server/telemetry/log.h"
+#include "server/telemetry/uid_log_limiters.h"
 #include "wire/ids.h"
 
 namespace memlease::server {
@@ -49,6 +50,8 @@ class ServiceHost {
   // Of the services' answers.
   virtual CallErrors& call_errors() = 0;
   virtual Log& log() = 0;
+  // What each uid causes in it.
+  virtual UidLogLimiters& log_lines() = 0;
 };
 
 }  // namespace memlease::server

@@ -195,6 +195,11 @@ std::optional<std::uint64_t> LogLimiter::admit(Clock::time_point now) {
   return std::exchange(suppressed_, 0);
 }
 
+std::uint32_t LogLimiter::admitted(Clock::time_point now) {
+  const wire::MutexLock lock(mutex_);
+  return now - period_start_ >= period_ ? 0 : admitted_;
+}
+
 class Log::Impl {
  public:
   Impl(LogLevel level, LogFormat format, int fd)

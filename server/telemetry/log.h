@@ -61,6 +61,8 @@ class LogLimiter {
 
   // How many events were held back since the last one let through; nothing: hold this one back too.
   std::optional<std::uint64_t> admit(Clock::time_point now = Clock::now());
+  // Let through in the period that `now` is in.
+  std::uint32_t admitted(Clock::time_point now = Clock::now());
 
  private:
   const std::uint32_t burst_;

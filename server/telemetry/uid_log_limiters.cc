@@ -26,4 +26,15 @@ std::shared_ptr<LogLimiter> UidLogLimiters::of(uid_t uid, Clock::time_point now)
   return known->second.limiter;
 }
 
+std::uint32_t UidLogLimiters::lines_of(uid_t uid, Clock::time_point now) {
+  std::shared_ptr<LogLimiter> limiter;
+  {
+    const wire::MutexLock lock(mutex_);
+    const auto known = by_uid_.find(uid);
+    if (known == by_uid_.end()) return 0;
+    limiter = known->second.limiter;
+  }
+  return limiter->admitted(now);
+}
+
 }  // namespace memlease::server

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <unordered_map>
 
@@ -25,6 +26,12 @@ class UidLogLimiters {
   // old lose theirs; how many of their events were held back is then not logged.
   std::shared_ptr<LogLimiter> of(uid_t uid, Clock::time_point now = Clock::now())
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // How many lines the uid has caused in its running period; and how many each may, 0 = no limit.
+  std::uint32_t lines_of(uid_t uid, Clock::time_point now = Clock::now())
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  std::uint32_t limit() const {
+    return burst_ == std::numeric_limits<std::uint32_t>::max() ? 0 : burst_;
+  }
 
  private:
   struct Entry {

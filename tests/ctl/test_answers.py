@@ -216,6 +216,27 @@ def test_status_counts(daemon, client):
     assert mine["descriptors"] >= 7 + 3, "a process, a segment, a board, takeover rows"
 
 
+def test_status_shows_what_each_user_spends_and_may_spend(daemon, client):
+    spends = {
+        one["what"]: (one["used"], one["limit"])
+        for one in daemon.json("status")["spending"]
+        if one["uid"] == os.geteuid()
+    }
+    assert spends["page_bytes"][0] >= 3 * 64 * 1024
+    assert spends["page_bytes"][1] == 2 * 1024**3
+    assert spends["segment_bytes"][0] >= 4 * 1024**2
+    assert spends["segment_bytes"][1] is None
+    assert spends["file_numbers"][0] >= 2
+    assert spends["waiting_calls"] == (0, 256)
+    assert spends["requests"][1] == 2048
+    assert spends["request_bytes"] == (0, 32 * 1024**2)
+    assert spends["log_lines"][1] == 60
+    assert spends["log_lines"][0] >= 1, "its session was opened"
+    text = daemon.ctl("status").stdout
+    assert "page_bytes" in text
+    assert "waiting_calls" not in text, "what is 0 is left out"
+
+
 def test_withdraw_takes_the_name_away(daemon, client):
     assert daemon.json("withdraw", "sim/u") == {"withdrawn": "sim/u"}
     assert daemon.ctl("withdraw", "sim/u").returncode == 3

@@ -296,6 +296,34 @@ TEST_F(Commands, StatusShowsQuotasBesideTheWhole) {
             std::string::npos);
 }
 
+TEST_F(Commands, StatusShowsWhatEachUserSpendsAndMaySpend) {
+  const auto add = [&](const char* what, std::uint64_t used, std::uint64_t limit,
+                       const char* device = "") {
+    v1::Spending& one = *daemon_.admin().status.add_spending();
+    one.set_what(what);
+    one.set_used(used);
+    one.set_limit(limit);
+    one.set_device(device);
+  };
+  add("page_bytes", 1 << 20, std::uint64_t{2} << 30);
+  add("waiting_calls", 3, 256);
+  add("requests", 0, 2048);
+  add("warm_bytes", 4096, 0, "GPU-1");
+  const std::string text = run(show_status);
+  EXPECT_NE(text.find("USER  SPENDS         GPU        NOW    LIMIT\n"
+                      "root  page_bytes     -      1.0 MiB  2.0 GiB\n"
+                      "root  waiting_calls  -            3      256\n"
+                      "root  warm_bytes     GPU-1  4.0 KiB     none\n"),
+            std::string::npos)
+      << text;
+  options_.json = true;
+  const std::string json = run(show_status);
+  EXPECT_NE(json.find("{\"uid\": 0, \"what\": \"requests\", \"device\": null, \"used\": 0, "
+                      "\"limit\": 2048}"),
+            std::string::npos)
+      << json;
+}
+
 TEST_F(Commands, HealthFailsWhileTheDaemonDrains) {
   EXPECT_EQ(run(show_health), "Health  serving\n");
   EXPECT_TRUE(status_.ok());

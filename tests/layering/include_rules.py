@@ -42,7 +42,7 @@ ALLOWED: dict[str, set[str]] = {
     "server/telemetry": WIRE | {"spdlog"},
     "server/config": WIRE | {"server/core", "server/telemetry", "cli11", "toml"},
     "server/scrape": WIRE | {"server/loop"},
-    "server/gate": WIRE | {"server/loop"},
+    "server/gate": SERVER_ADAPTER,
     "server/device": SERVER_ADAPTER | {"cuda"},
     "server/channel": SERVER_ADAPTER,
     "server/rpc": SERVER_ADAPTER | RPC | {"server/telemetry", "server/gate"},

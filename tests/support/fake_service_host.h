@@ -65,6 +65,7 @@ class FakeServiceHost final : public server::ServiceHost {
   std::string metrics() override { return "metrics 1\n"; }
   server::CallErrors& call_errors() override { return errors; }
   server::Log& log() override { return log_; }
+  server::UidLogLimiters& log_lines() override { return log_lines_; }
 
   // Whether some call has the core now.
   bool held() const { return held_; }
@@ -82,6 +83,7 @@ class FakeServiceHost final : public server::ServiceHost {
   std::atomic<bool> held_{false};
   std::uint64_t announced_ = 0;
   server::HistoryWaits history_waits_;
+  server::UidLogLimiters log_lines_{60, std::chrono::seconds(10)};
   server::Log log_{server::LogLevel::kError, server::LogFormat::kText};
 };
 

@@ -82,10 +82,7 @@ class Play {
     RC_ASSERT(world_.broker.idle());
     RC_ASSERT(world_.memory.live() == FakeMemory::Live{});
     for (const Quota* quota : {&world_.broker.quota(), &world_.broker.host().quota}) {
-      for (const auto& [uid, usage] : quota->usage()) {
-        RC_ASSERT(usage.bytes == 0U && usage.arrays == 0U && usage.sessions == 0U &&
-                  usage.descriptors == 0U);
-      }
+      for (const auto& [uid, account] : quota->accounts()) RC_ASSERT(account.usage() == Usage{});
     }
   }
 

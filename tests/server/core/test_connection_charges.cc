@@ -1,4 +1,4 @@
-#include <optional>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "server/core/connection_charges.h"
@@ -17,15 +17,20 @@ TEST(ConnectionCharges, AreForThoseThatNoSessionHasRoomFor) {
   Quota quota({});
   ConnectionCharges connections(quota);
   const auto used = [&] { return quota.used_by(1).descriptors; };
-  std::optional<Quota::Charge> session = *quota.charge(1, {0, 0, 1, 7});
+  std::vector<Charge> session;
+  const auto open_session = [&] {
+    session.push_back(*quota.charge(1, Resource::kSessions, 1));
+    session.push_back(*quota.charge(1, Resource::kDescriptors, 7));
+  };
+  open_session();
   EXPECT_TRUE(connections.connected(1).ok());
   EXPECT_EQ(used(), 7U);
   EXPECT_TRUE(connections.connected(1).ok());
   EXPECT_EQ(used(), 7U + 3U);
-  session.reset();
+  session.clear();
   connections.sessions_changed(1);
   EXPECT_EQ(used(), 2 * 3U) << "who keeps a session's connection pays for it";
-  session = *quota.charge(1, {0, 0, 1, 7});
+  open_session();
   connections.sessions_changed(1);
   EXPECT_EQ(used(), 7U + 3U);
   connections.disconnected(1);

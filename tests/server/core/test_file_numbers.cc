@@ -102,7 +102,7 @@ TEST(FileNumbers, AnErrorSaysThatAllAreTakenAndByWhom) {
   const SessionId reader{7};
   for (std::uint32_t i = 0; i < kNumbers; ++i) {
     const FileId id = table.added();
-    table.files.pin(id, reader);
+    table.files.pin(id, reader, 1000);
     if (i % 2 == 0) table.files.remove(id);
   }
   const auto none = table.add();

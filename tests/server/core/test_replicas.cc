@@ -140,7 +140,7 @@ TEST_F(ReplicasTest, GoWithTheirHome) {
 TEST_F(ReplicasTest, AreChargedToTheirOwner) {
   Session& owner = world.connect(1000);
   const auto home = world.create(owner, spec_of("u"));
-  const auto used = [&] { return world.broker.quota().usage().at(1000).arrays; };
+  const auto used = [&] { return world.broker.quota().used_by(1000).arrays; };
   EXPECT_EQ(used(), 1U);
   const auto replica = open(owner, home);
   EXPECT_EQ(used(), 2U);

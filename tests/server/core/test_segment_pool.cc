@@ -24,7 +24,7 @@ constexpr AccessDomain kShared{1000, 100, 0660};
 constexpr AccessDomain kOther{1001, 100, 0600};
 
 struct Pool {
-  explicit Pool(const SegmentPool::Limits& limits) : segments(files, memory, limits) {}
+  explicit Pool(const SegmentPool::Limits& limits) : segments(files, memory, quota, limits) {}
   // As the core and the daemon do it together.
   absl::StatusOr<FileRange> allocate(const AccessDomain& domain, std::uint64_t bytes) {
     if (const auto at = segments.place(domain, bytes)) return *at;
@@ -122,9 +122,58 @@ TEST(SegmentPool, KeepsNoMoreWarmThanItsLimitAndReturnsTheOldestFirst) {
   EXPECT_EQ(pool.segments.warm_bytes(), 8 * kMiB);
   pool.segments.free(kShared, third, 4 * kMiB);
   EXPECT_EQ(pool.segments.warm_bytes(), 8 * kMiB);
-  EXPECT_EQ(pool.files.find(second.file), nullptr);
-  EXPECT_NE(pool.files.find(first.file), nullptr);
+  EXPECT_EQ(pool.files.find(first.file), nullptr) << "the oldest one of him who has most";
+  EXPECT_NE(pool.files.find(second.file), nullptr);
   EXPECT_NE(pool.files.find(third.file), nullptr);
+  EXPECT_EQ(pool.quota.used_by(kMine.uid).warm_bytes, 4 * kMiB);
+  EXPECT_EQ(pool.quota.used_by(kOther.uid).warm_bytes, 4 * kMiB);
+  EXPECT_EQ(pool.must(kOther, 4 * kMiB).file, second.file);
+  EXPECT_EQ(pool.quota.used_by(kOther.uid).warm_bytes, 0U);
+}
+
+TEST(SegmentPool, WhoKeepsLittleWarmKeepsItWhereOthersFillTheRest) {
+  Pool pool({0, 16 * kMiB});
+  pool.segments.free(kOther, pool.must(kOther, 4 * kMiB), 4 * kMiB);
+  std::vector<FileRange> many;
+  for (int i = 0; i < 8; ++i) many.push_back(pool.must(kMine, 4 * kMiB));
+  for (const FileRange& at : many) pool.segments.free(kMine, at, 4 * kMiB);
+  EXPECT_EQ(pool.quota.used_by(kOther.uid).warm_bytes, 4 * kMiB);
+}
+
+// Else one small array in each large segment would keep any amount of memory from others.
+TEST(SegmentPool, AUserIsChargedForTheRoomBesideHisArrays) {
+  Pool pool({0, 0});
+  pool.quota.set_limits({.segment_bytes = 12 * kMiB});
+  const auto left_alone = [&](const AccessDomain& domain) {
+    const FileRange large = pool.must(domain, 3 * kMiB);
+    pool.must(domain, 100);
+    pool.segments.free(domain, large, 3 * kMiB);
+  };
+  left_alone(kMine);
+  left_alone(kShared);
+  EXPECT_EQ(pool.quota.used_by(kMine.uid).segment_bytes, 8 * kMiB);
+  const auto refused = pool.allocate(kMine, 5 * kMiB);
+  EXPECT_EQ(code_of(refused.status()), ErrorCode::kQuotaExceeded);
+  EXPECT_EQ(
+      wire::hint_of(refused.status()),
+      "Withdraw the arrays that have been left alone in large segments, or raise quota_bytes.");
+  EXPECT_EQ(pool.quota.used_by(kMine.uid).segment_bytes, 8 * kMiB);
+  EXPECT_EQ(pool.quota.used_by(kMine.uid).descriptors, 2U);
+  EXPECT_TRUE(pool.allocate(kMine, 3 * kMiB).ok()) << "there is room beside the small ones";
+  EXPECT_TRUE(pool.allocate(kOther, 5 * kMiB).ok());
+}
+
+TEST(SegmentPool, AUsersWarmSegmentsMakeRoomForHisNextBytes) {
+  Pool pool({0, 64 * kMiB});
+  pool.quota.set_limits({.segment_bytes = 12 * kMiB});
+  pool.segments.free(kOther, pool.must(kOther, 4 * kMiB), 4 * kMiB);
+  pool.segments.free(kMine, pool.must(kMine, 8 * kMiB), 8 * kMiB);
+  EXPECT_EQ(code_of(pool.allocate(kShared, 13 * kMiB).status()), ErrorCode::kQuotaExceeded);
+  EXPECT_EQ(pool.quota.used_by(kMine.uid).warm_bytes, 8 * kMiB)
+      << "what can never fit costs nobody his warm segments";
+  EXPECT_TRUE(pool.allocate(kShared, 8 * kMiB).ok());
+  EXPECT_EQ(pool.quota.used_by(kMine.uid).warm_bytes, 0U);
+  EXPECT_EQ(pool.quota.used_by(kOther.uid).warm_bytes, 4 * kMiB);
 }
 
 TEST(SegmentPool, WarmSegmentsMakeRoomForAnotherClass) {

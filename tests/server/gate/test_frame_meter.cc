@@ -38,10 +38,10 @@ std::string answer(std::uint32_t stream) {
 }
 
 // That of a uid whose connections leave as many calls open as they like.
-FrameLimits uid_limits() {
-  FrameLimits limits = kUidFrameLimits;
-  limits.resets = {1e9, 1e9};
-  return limits;
+FrameRates uid_rates() {
+  FrameRates rates = kUidFrameRates;
+  rates.resets = {1e9, 1e9};
+  return rates;
 }
 
 // Time passes when a test says so.
@@ -51,23 +51,25 @@ class FrameMeterTest : public ::testing::Test {
     return meter_->from_client(bytes_of(bytes), now_);
   }
   void reply(std::string_view bytes) { meter_->from_server(bytes_of(bytes)); }
-  void reconnect() { meter_.emplace(limits_, of_uid_); }
+  void reconnect() { meter_.emplace(limits_, of_uid_, account_); }
   // By a connection of its own, which closes before there is an answer.
   std::optional<Excess> call_and_leave(Allowance& of_uid) {
-    return FrameMeter(limits_, of_uid).from_client(bytes_of(kBegin + calls(1)), now_);
+    return FrameMeter(limits_, of_uid, account_).from_client(bytes_of(kBegin + calls(1)), now_);
   }
 
   Clock::time_point now_ = Clock::now();
-  const FrameLimits limits_{.new_streams{10, 20},
-                            .resets{1, 4},
-                            .pings{1, 4},
-                            .settings{1, 4},
-                            .window_updates{1, 4},
-                            .other_frames{1, 4},
+  const FrameLimits limits_{.rates{.new_streams{10, 20},
+                                   .resets{1, 4},
+                                   .pings{1, 4},
+                                   .settings{1, 4},
+                                   .window_updates{1, 4},
+                                   .other_frames{1, 4}},
                             .open_streams = 8,
                             .bytes_in_flight = std::size_t{2} << 20};
-  Allowance of_uid_{uid_limits()};
-  std::optional<FrameMeter> meter_{std::in_place, limits_, of_uid_};
+  AccountLimits book_{{}, "quota_", "host"};
+  Account account_{1000, book_};
+  Allowance of_uid_{uid_rates()};
+  std::optional<FrameMeter> meter_{std::in_place, limits_, of_uid_, account_};
 };
 
 TEST_F(FrameMeterTest, LetsAnHonestClientGoOnForEver) {
@@ -86,7 +88,7 @@ TEST_F(FrameMeterTest, LetsAnHonestClientGoOnForEver) {
       ASSERT_EQ(send(http2_frame(Http2::kWindowUpdate, 0, 0, "1234")), std::nullopt);
     }
   }
-  EXPECT_EQ(of_uid_.bytes_in_flight(), 0U);
+  EXPECT_EQ(account_.used(Resource::kRequestBytes), 0U);
 }
 
 TEST_F(FrameMeterTest, CutsWhatIsNotHttp2) {
@@ -200,26 +202,28 @@ TEST_F(FrameMeterTest, AStreamEndsByEitherSidesResetOrTheServersEnd) {
   reply(http2_frame(Http2::kReset, 0, 3, "code"));
   reply(http2_frame(Http2::kData, Http2::kEndStream, 5));
   EXPECT_EQ(meter_->open_streams(), 0U);
-  EXPECT_EQ(of_uid_.open_streams(), 0U);
+  EXPECT_EQ(account_.used(Resource::kRequests), 0U);
 }
 
-TEST_F(FrameMeterTest, ConnectionsOfAUidShareItsAllowance) {
-  FrameLimits few = kUidFrameLimits;
-  few.open_streams = 10;
-  Allowance of_uid(few);
-  FrameMeter one(limits_, of_uid);
+TEST_F(FrameMeterTest, ConnectionsOfAUidShareItsAccount) {
+  book_.set({.requests = 10, .request_bytes = 1000});
+  FrameMeter one(limits_, of_uid_, account_);
   {
-    FrameMeter other(limits_, of_uid);
+    FrameMeter other(limits_, of_uid_, account_);
     ASSERT_EQ(one.from_client(bytes_of(kBegin + calls(5)), now_), std::nullopt);
     ASSERT_EQ(other.from_client(bytes_of(kBegin + calls(5)), now_), std::nullopt);
+    const std::string data = http2_frame(Http2::kData, 0, 1, std::string(600, 'd'));
+    ASSERT_EQ(one.from_client(bytes_of(data), now_), std::nullopt);
+    EXPECT_EQ(other.from_client(bytes_of(data), now_), Excess::kBytesInFlight);
+    EXPECT_EQ(account_.used(Resource::kRequestBytes), 600U);
     EXPECT_EQ(one.from_client(bytes_of(headers(101)), now_), Excess::kOpenStreams);
   }
-  EXPECT_EQ(of_uid.open_streams(), 5U);
+  EXPECT_EQ(account_.used(Resource::kRequests), 5U);
 }
 
 // Else calls could be given up without bounds, by new connections again and again.
 TEST_F(FrameMeterTest, StreamsThatAConnectionLeavesOpenAreResets) {
-  FrameLimits few = kUidFrameLimits;
+  FrameRates few = kUidFrameRates;
   few.resets = {0.001, 4};
   Allowance of_uid(few);
   for (int i = 0; i < 5; ++i) ASSERT_EQ(call_and_leave(of_uid), std::nullopt) << i;
@@ -228,7 +232,7 @@ TEST_F(FrameMeterTest, StreamsThatAConnectionLeavesOpenAreResets) {
 
 // Who tries again and again would else never get out of debt.
 TEST_F(FrameMeterTest, StreamsThatWereRefusedAreNoResets) {
-  FrameLimits few = kUidFrameLimits;
+  FrameRates few = kUidFrameRates;
   few.resets = {0.001, 8};
   Allowance of_uid(few);
   for (int i = 0; i < 9; ++i) ASSERT_EQ(call_and_leave(of_uid), std::nullopt) << i;
@@ -268,12 +272,12 @@ TEST_F(FrameMeterTest, RandomBytesLeaveTheUidWithNothing) {
     }
     cuts += send(bytes) ? 1 : 0;
     EXPECT_LE(meter_->open_streams(), limits_.open_streams + 1);
-    EXPECT_EQ(of_uid_.open_streams(), meter_->open_streams());
+    EXPECT_EQ(account_.used(Resource::kRequests), meter_->open_streams());
   }
   EXPECT_GT(cuts, 0U);
   meter_.reset();
-  EXPECT_EQ(of_uid_.open_streams(), 0U);
-  EXPECT_EQ(of_uid_.bytes_in_flight(), 0U);
+  EXPECT_EQ(account_.used(Resource::kRequests), 0U);
+  EXPECT_EQ(account_.used(Resource::kRequestBytes), 0U);
 }
 
 }  // namespace

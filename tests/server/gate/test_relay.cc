@@ -51,7 +51,7 @@ class RelayTest : public ::testing::Test {
  protected:
   void start(const GateLimits& limits = {}) {
     auto relay = Relay::start(*loop_, std::move(client_.relays), std::move(grpc_.relays), limits,
-                              of_uid_, [this](std::optional<Excess> excess) {
+                              of_uid_, account_, [this](std::optional<Excess> excess) {
                                 ends_ += 1;
                                 excess_ = excess;
                                 relay_.reset();
@@ -105,7 +105,9 @@ class RelayTest : public ::testing::Test {
   std::unique_ptr<EventLoop> loop_ = *EventLoop::create();
   Pair client_;
   Pair grpc_;
-  Allowance of_uid_{kUidFrameLimits};
+  const AccountLimits no_limits_{{}, "quota_", "host"};
+  Account account_{1000, no_limits_};
+  Allowance of_uid_{kUidFrameRates};
   std::unique_ptr<Relay> relay_;
   int ends_ = 0;
   std::optional<Excess> excess_;
@@ -120,7 +122,7 @@ TEST_F(RelayTest, PassesBytesBothWays) {
   const std::string reply = http2_frame(Http2::kData, Http2::kEndStream, 1, "reply");
   EXPECT_EQ(send_all(grpc_.ours, reply), reply.size());
   EXPECT_EQ(read_all(client_.ours), reply);
-  EXPECT_EQ(of_uid_.open_streams(), 49U);
+  EXPECT_EQ(account_.used(Resource::kRequests), 49U);
   EXPECT_EQ(ends_, 0);
 }
 
@@ -213,7 +215,7 @@ TEST_F(RelayTest, EndsWithTheClientAfterItsLastBytes) {
   EXPECT_EQ(excess_, std::nullopt);
   EXPECT_EQ(read(grpc_.ours), kHello + call(1));
   EXPECT_TRUE(has_ended(grpc_.ours));
-  EXPECT_EQ(of_uid_.open_streams(), 0U);
+  EXPECT_EQ(account_.used(Resource::kRequests), 0U);
 }
 
 TEST_F(RelayTest, EndsWithGrpcAfterItsLastBytes) {

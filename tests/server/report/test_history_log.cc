@@ -15,7 +15,8 @@ class HistoryLogTest : public LogPipe {
  protected:
   std::string said(const HistoryEvent& event, LogLevel level = LogLevel::kInfo) {
     Log log(level, LogFormat::kJournal, write_.get());
-    HistoryLog(log).write(event);
+    UidLogLimiters by_uid(50, std::chrono::seconds(10));
+    HistoryLog(log, by_uid).write(event);
     return written();
   }
   static HistoryEvent event_of(Happening what) {
@@ -76,7 +77,8 @@ TEST_F(HistoryLogTest, CreationsAndWithdrawalsAreForThoseWhoDebug) {
 
 TEST_F(HistoryLogTest, AUserWhoDiesInALoopTakesNobodyElsesLines) {
   Log log(LogLevel::kInfo, LogFormat::kJournal, write_.get());
-  HistoryLog history_log(log);
+  UidLogLimiters by_uid(50, std::chrono::seconds(10));
+  HistoryLog history_log(log, by_uid);
   HistoryEvent event = event_of(Happening::kReclaimed);
   for (int i = 0; i < 1000; ++i) history_log.write(event);
   const std::string lines = written();

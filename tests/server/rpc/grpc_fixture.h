@@ -17,7 +17,9 @@
 
 #include "memlease/v1/control.grpc.pb.h"
 #include "server/config/directory.h"
+#include "server/core/quota.h"
 #include "server/rpc/grpc_server.h"
+#include "server/telemetry/uid_log_limiters.h"
 #include "tests/support/temporary_folder.h"
 #include "wire/unique_fd.h"
 
@@ -87,7 +89,12 @@ class GrpcServerTest : public ::testing::Test {
   GrpcClient client_of(uid_t uid) const { return GrpcClient(connect_as(uid, path_)); }
 
   Handlers handlers_;
-  server::ConnectionBook book_;  // of servers that start() starts from now on
+  server::Quota quota_{{}};
+  server::UidLogLimiters log_lines_{5, std::chrono::seconds(10)};
+  // Of servers that start() starts from now on.
+  server::ConnectionBook book_{
+      .account = [this](uid_t uid) -> server::Account& { return quota_.account(uid); },
+      .log_lines = [this](uid_t uid) { return log_lines_.of(uid); }};
   server::Log log_{server::LogLevel::kError, server::LogFormat::kText};
   const TemporaryFolder folder_;
   std::string path_;

@@ -62,6 +62,34 @@ TEST_F(GrpcServerTest, AnotherUsersFloodIsCutCountedAndNamed) {
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 5) << log;
 }
 
+TEST_F(GrpcServerTest, CallsBeyondAUsersAccountAreCutAndNobodyElses) {
+  quota_.set_limits({.requests = 2});
+  start();
+  log_.set_level(server::LogLevel::kWarning);
+  ::testing::internal::CaptureStderr();
+  std::vector<std::thread> threads;
+  std::vector<GrpcClient> clients;
+  for (int i = 0; i < 3; ++i) clients.push_back(client_of(kOtherUid));
+  GrpcClient bystander = client_of(kOtherUid + 1);
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back(
+        [&client = clients[i]] { EXPECT_EQ(client.wait(), grpc::StatusCode::OK); });
+  }
+  EXPECT_TRUE(eventually([&] { return handlers_.waiting == 2; }));
+  const auto requests = [&] { return on_loop([&] { return quota_.used_by(kOtherUid).requests; }); };
+  EXPECT_EQ(requests(), 2U);
+  EXPECT_NE(clients[2].who_am_i(), "12345");
+  EXPECT_EQ(bystander.who_am_i(), "12346");
+  EXPECT_EQ(client().who_am_i(), "0");
+  handlers_.release = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(eventually([&] { return requests() == 0; }));
+  EXPECT_EQ(clients[0].who_am_i(), "12345") << "who was within the limit has lost nothing";
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("limit=open_streams"));
+  EXPECT_THAT(log, HasSubstr("quota_requests"));
+}
+
 // It is not protected from itself, and pays nothing for the gate.
 TEST_F(GrpcServerTest, TheDaemonsOwnUserHasNoGate) {
   start();

@@ -111,16 +111,16 @@ TEST_F(GrpcServerTest, ThereIsALimitForAllUids) {
 
 TEST_F(GrpcServerTest, TheBooksAreOnOtherUsersConnectionsAndMayRefuseThem) {
   int booked = 0;  // the loop's
-  book_ = {[&](uid_t uid) {
-             EXPECT_EQ(uid, kOtherUid);
-             if (booked == 2) return absl::ResourceExhaustedError("two are enough");
-             ++booked;
-             return absl::OkStatus();
-           },
-           [&](uid_t uid) {
-             EXPECT_EQ(uid, kOtherUid);
-             --booked;
-           }};
+  book_.connected = [&](uid_t uid) {
+    EXPECT_EQ(uid, kOtherUid);
+    if (booked == 2) return absl::ResourceExhaustedError("two are enough");
+    ++booked;
+    return absl::OkStatus();
+  };
+  book_.disconnected = [&](uid_t uid) {
+    EXPECT_EQ(uid, kOtherUid);
+    --booked;
+  };
   start();
   GrpcClient ours = client();
   EXPECT_EQ(ours.who_am_i(), "0");

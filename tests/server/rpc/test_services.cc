@@ -453,18 +453,24 @@ TEST_F(Services, AWaitForTheHistoryThatItsCallerGivesUpIsNoWaitAnyMore) {
 TEST_F(Services, NobodyHasWaitsForTheHistoryWithoutEnd) {
   std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
   std::vector<std::thread> waiters;
-  for (std::size_t i = 0; i < server::HistoryWaits::kMostPerUid; ++i) {
+  constexpr std::size_t kMost = 3;
+  server::Broker::Limits limits;
+  limits.per_uid.waiting_calls = kMost;
+  host.world.broker.set_limits(limits, {});
+  for (std::size_t i = 0; i < kMost; ++i) {
     contexts.push_back(std::make_unique<grpc::ClientContext>());
     waiters.emplace_back(
         [&, context = contexts.back().get()] { stranger.history(0, true, context); });
   }
-  while (host.history_waits().size() < server::HistoryWaits::kMostPerUid) std::this_thread::yield();
+  while (host.history_waits().size() < kMost) std::this_thread::yield();
   EXPECT_THAT(stranger.history(0, true), IsEmpty());
   EXPECT_EQ(stranger.answer, "QuotaExceeded");
   EXPECT_THAT(stranger.history(0), IsEmpty()) << "who does not wait is not concerned";
   EXPECT_EQ(stranger.answer, "OK");
   for (const auto& context : contexts) context->TryCancel();
   for (std::thread& waiter : waiters) waiter.join();
+  const auto& quota = host.world.broker.quota();
+  while (quota.used_by(kStranger).waiting_calls != 0) std::this_thread::yield();
 }
 
 }  // namespace

@@ -31,6 +31,17 @@ TEST_F(UidLogLimitersTest, AUidsFloodHidesNoOthersEvents) {
   EXPECT_TRUE(logged(1000));
 }
 
+TEST_F(UidLogLimitersTest, LinesAreCountedForTheirPeriod) {
+  EXPECT_EQ(limiters_.lines_of(1000, now_), 0U);
+  EXPECT_TRUE(logged(1000));
+  EXPECT_EQ(limiters_.lines_of(1000, now_), 1U);
+  EXPECT_TRUE(logged(1000));
+  EXPECT_FALSE(logged(1000));
+  EXPECT_EQ(limiters_.lines_of(1000, now_), limiters_.limit());
+  EXPECT_EQ(limiters_.lines_of(1001, now_), 0U);
+  EXPECT_EQ(limiters_.lines_of(1000, now_ + seconds(10)), 0U);
+}
+
 TEST_F(UidLogLimitersTest, UidsBeyondTheMostShareOne) {
   flood(1000);
   flood(1001);

@@ -1,0 +1,130 @@
+#include "server/core/account.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "fmt/format.h"
+#include "wire/error.h"
+
+namespace memlease::server {
+namespace {
+
+constexpr std::string_view kFewer = "Withdraw arrays or close clients";
+constexpr std::string_view kFewerCalls = "Make fewer calls at once, by fewer connections";
+
+// clang-format off
+constexpr std::array<ResourceFacts, kResources> kFacts{{
+    {&Usage::bytes, "bytes", "bytes", "bytes", kFewer},
+    {&Usage::arrays, "arrays", "arrays", "arrays", kFewer},
+    {&Usage::sessions, "sessions", "sessions", "sessions", kFewer},
+    {&Usage::descriptors, "descriptors", "descriptors", "descriptors", kFewer},
+    {&Usage::page_bytes, "page_bytes", "page_bytes", "bytes of boards and rows", kFewer},
+    {&Usage::file_numbers, "file_numbers", "file_numbers", "numbers of shared files",
+     "End or connect again the processes that have been connected longest (memleasectl sessions)"},
+    {&Usage::waiting_calls, "waiting_calls", "waiting_calls", "calls that wait for events",
+     "End some of them: memleasectl events --follow"},
+    {&Usage::requests, "requests", "requests", "requests under way", kFewerCalls},
+    {&Usage::request_bytes, "request_bytes", "request_bytes", "bytes of requests under way",
+     kFewerCalls},
+    {&Usage::segment_bytes, "segment_bytes", "bytes", "bytes of segments, with the room in them",
+     "Withdraw the arrays that have been left alone in large segments"},
+    {&Usage::warm_bytes, "warm_bytes", "bytes", "bytes of warm segments", kFewer},
+}};
+// clang-format on
+
+bool fits(std::uint64_t used, std::uint64_t amount, std::uint64_t limit) {
+  return limit == 0 || amount == 0 || (used <= limit && amount <= limit - used);
+}
+
+}  // namespace
+
+const ResourceFacts& facts_of(Resource what) { return kFacts[static_cast<std::size_t>(what)]; }
+
+void AccountLimits::set(const Usage& limits) {
+  for (std::size_t i = 0; i < kResources; ++i) {
+    limits_[i].store(limits.*kFacts[i].amount, std::memory_order_relaxed);
+  }
+}
+
+Usage AccountLimits::all() const {
+  Usage limits;
+  for (std::size_t i = 0; i < kResources; ++i) {
+    limits.*kFacts[i].amount = of(static_cast<Resource>(i));
+  }
+  return limits;
+}
+
+Charge::~Charge() {
+  if (account_ != nullptr) account_->give_back(what_, amount_);
+}
+
+bool Charge::add(std::uint64_t amount) {
+  assert(account_ != nullptr);
+  if (!account_->take(what_, amount)) return false;
+  amount_ += amount;
+  return true;
+}
+
+void Charge::add_anyway(std::uint64_t amount) {
+  assert(account_ != nullptr);
+  account_->take_anyway(what_, amount);
+  amount_ += amount;
+}
+
+Account::~Account() { assert(usage() == Usage{}); }
+
+absl::StatusOr<Charge> Account::charge(Resource what, std::uint64_t amount) {
+  if (!take(what, amount)) return refusal(what, used(what), amount);
+  return Charge(*this, what, amount);
+}
+
+absl::Status Account::may_spend(Resource what, std::uint64_t amount) const {
+  const std::uint64_t now = used(what);
+  return fits(now, amount, limits_.of(what)) ? absl::OkStatus() : refusal(what, now, amount);
+}
+
+bool Account::may_spend_without(Resource what, std::uint64_t amount, std::uint64_t without) const {
+  const std::uint64_t now = used(what);
+  return fits(now - std::min(now, without), amount, limits_.of(what));
+}
+
+Usage Account::usage() const {
+  Usage all;
+  for (std::size_t i = 0; i < kResources; ++i) {
+    all.*kFacts[i].amount = used(static_cast<Resource>(i));
+  }
+  return all;
+}
+
+bool Account::take(Resource what, std::uint64_t amount) {
+  auto& total = used_[static_cast<std::size_t>(what)];
+  std::uint64_t before = total.load(std::memory_order_relaxed);
+  do {
+    if (!fits(before, amount, limits_.of(what))) return false;
+  } while (!total.compare_exchange_weak(before, before + amount, std::memory_order_relaxed));
+  return true;
+}
+
+void Account::take_anyway(Resource what, std::uint64_t amount) {
+  used_[static_cast<std::size_t>(what)].fetch_add(amount, std::memory_order_relaxed);
+}
+
+void Account::give_back(Resource what, std::uint64_t amount) {
+  const std::uint64_t before =
+      used_[static_cast<std::size_t>(what)].fetch_sub(amount, std::memory_order_relaxed);
+  assert(before >= amount);
+  static_cast<void>(before);
+}
+
+absl::Status Account::refusal(Resource what, std::uint64_t used, std::uint64_t amount) const {
+  const ResourceFacts& facts = facts_of(what);
+  const bool of_device = what == Resource::kBytes || what == Resource::kSegmentBytes;
+  return wire::make_error(
+      wire::ErrorCode::kQuotaExceeded,
+      fmt::format("uid {} uses {} of its {} {}{}, {} more are not allowed", uid_, used,
+                  limits_.of(what), facts.words,
+                  of_device ? fmt::format(" on {}", limits_.device()) : "", amount),
+      fmt::format("{}, or raise {}{}.", facts.advice, limits_.options(), facts.setting));
+}
+
+}  // namespace memlease::server

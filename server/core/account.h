@@ -1,0 +1,156 @@
+// What one uid makes the daemon spend, each kind with its limit. Whatever costs the daemon
+// something for as long as it lasts is paid by a charge, a value that takes itself back when it
+// dies, so that nothing can be forgotten; when the account dies nothing is left in it.
+//
+// An account and its charges are thread-safe, and take no lock: calls that wait and requests under
+// way are charged without the core's mutex. Accounts are Quota's, which outlives their charges.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace memlease::server {
+
+// In the order of Usage's members.
+enum class Resource : std::uint8_t {
+  kBytes,         // of arrays, in whole places
+  kArrays,        // that have a name or are still used
+  kSessions,      // connected processes, until they have exited
+  kDescriptors,   // of the daemon's, as many as its sessions and files may take
+  kPageBytes,     // of boards, takeover rows and session pages
+  kFileNumbers,   // that its sessions know: they stay taken until these have ended
+  kWaitingCalls,  // for events
+  kRequests,      // under way by control connections, of other uids than the daemon's own
+  kRequestBytes,  // of these requests' data
+  kSegmentBytes,  // of the memory that its arrays are in, and of the room between and beside them
+  kWarmBytes,     // of that, in empty segments
+};
+inline constexpr std::size_t kResources = 11;
+
+// An amount of each; as limits, 0 = no limit.
+struct Usage {
+  std::uint64_t bytes = 0;
+  std::uint64_t arrays = 0;
+  std::uint64_t sessions = 0;
+  std::uint64_t descriptors = 0;
+  std::uint64_t page_bytes = 0;
+  std::uint64_t file_numbers = 0;
+  std::uint64_t waiting_calls = 0;
+  std::uint64_t requests = 0;
+  std::uint64_t request_bytes = 0;
+  std::uint64_t segment_bytes = 0;
+  std::uint64_t warm_bytes = 0;
+  friend bool operator==(const Usage&, const Usage&) = default;
+};
+
+struct ResourceFacts {
+  std::uint64_t Usage::* amount;
+  std::string_view name;     // of what status shows: "page_bytes"
+  std::string_view setting;  // that limits it, behind "quota_" or "gpu_quota_"
+  std::string_view words;    // in an error
+  std::string_view advice;   // what else to do about it than to raise the limit
+};
+const ResourceFacts& facts_of(Resource what);
+
+// The limits of all accounts of a book, and how an error names them.
+class AccountLimits {
+ public:
+  AccountLimits(const Usage& limits, std::string_view options, std::string device)
+      : options_(options), device_(std::move(device)) {
+    set(limits);
+  }
+  void set(const Usage& limits);
+  Usage all() const;
+  std::uint64_t of(Resource what) const {
+    return limits_[static_cast<std::size_t>(what)].load(std::memory_order_relaxed);
+  }
+  std::string_view options() const { return options_; }
+  const std::string& device() const { return device_; }
+
+ private:
+  std::array<std::atomic<std::uint64_t>, kResources> limits_{};
+  const std::string_view options_;
+  const std::string device_;
+};
+
+class Account;
+
+// Of one resource. Movable; outlived by its account.
+class Charge {
+ public:
+  Charge() = default;
+  Charge(Charge&& other) noexcept
+      : account_(std::exchange(other.account_, nullptr)),
+        amount_(std::exchange(other.amount_, 0)),
+        what_(other.what_) {}
+  Charge& operator=(Charge&& other) noexcept {
+    std::swap(account_, other.account_);
+    std::swap(amount_, other.amount_);
+    std::swap(what_, other.what_);
+    return *this;
+  }
+  Charge(const Charge&) = delete;
+  Charge& operator=(const Charge&) = delete;
+  ~Charge();
+
+  // Makes a charge that is not empty larger. False: its limit does not allow that.
+  bool add(std::uint64_t amount);
+  // The same, whatever the limit is: for the rest of what has been begun within it.
+  void add_anyway(std::uint64_t amount);
+
+ private:
+  friend class Account;
+  Charge(Account& account, Resource what, std::uint64_t amount)
+      : account_(&account), amount_(amount), what_(what) {}
+
+  Account* account_ = nullptr;
+  std::uint64_t amount_ = 0;
+  Resource what_{};
+};
+
+class Account {
+ public:
+  // `limits` outlives it.
+  Account(uid_t uid, const AccountLimits& limits) : uid_(uid), limits_(limits) {}
+  // Everything has been taken back.
+  ~Account();
+  Account(const Account&) = delete;
+  Account& operator=(const Account&) = delete;
+
+  // kQuotaExceeded, with nothing changed.
+  absl::StatusOr<Charge> charge(Resource what, std::uint64_t amount);
+  // What charge() would say.
+  absl::Status may_spend(Resource what, std::uint64_t amount) const;
+  // Whether it would be granted if the uid had `without` less of it.
+  bool may_spend_without(Resource what, std::uint64_t amount, std::uint64_t without) const;
+  // Nothing yet, to be made larger.
+  Charge empty_charge(Resource what) { return {*this, what, 0}; }
+
+  std::uint64_t used(Resource what) const {
+    return used_[static_cast<std::size_t>(what)].load(std::memory_order_relaxed);
+  }
+  Usage usage() const;
+
+ private:
+  friend class Charge;
+  bool take(Resource what, std::uint64_t amount);
+  void take_anyway(Resource what, std::uint64_t amount);
+  void give_back(Resource what, std::uint64_t amount);
+  absl::Status refusal(Resource what, std::uint64_t used, std::uint64_t amount) const;
+
+  const uid_t uid_;
+  const AccountLimits& limits_;
+  std::array<std::atomic<std::uint64_t>, kResources> used_{};
+};
+
+}  // namespace memlease::server

@@ -1,0 +1,185 @@
+// Whoever meets a limit in the middle of whatever he does loses nothing, and is told which it was.
+#include <functional>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/core/broker.h"
+#include "tests/server/core/broker_world.h"
+#include "wire/error.h"
+
+namespace memlease::server {
+namespace {
+
+using testing::BrokerWorld;
+using testing::FakeMemory;
+using ::testing::HasSubstr;
+using testing::peer_of;
+using testing::spec_of;
+using wire::code_of;
+using wire::ErrorCode;
+
+constexpr uid_t kUid = 1000;
+
+// What must not change.
+struct Standing {
+  FakeMemory::Live live;
+  Usage of_daemon;
+  Usage of_host;
+  std::size_t arrays = 0;
+  std::size_t sessions = 0;
+  std::uint64_t memory_bytes = 0;
+  friend bool operator==(const Standing&, const Standing&) = default;
+};
+
+// Of each kind, the least room that any of the acts below may lack.
+struct Kind {
+  Resource what;
+  std::uint64_t step;
+};
+
+class BrokerLimits : public ::testing::TestWithParam<Kind> {
+ protected:
+  Standing standing() {
+    const Broker& broker = world_.broker;
+    return {world_.memory.live(),
+            broker.quota().used_by(kUid),
+            broker.host().quota.used_by(kUid),
+            broker.catalog().size(),
+            broker.sessions().size(),
+            broker.host().segments.memory_bytes()};
+  }
+  void limit(std::uint64_t most) {
+    Broker::Limits limits;
+    limits.per_uid.*facts_of(GetParam().what).amount = most;
+    world_.broker.set_limits(limits, {});
+  }
+  std::uint64_t used() {
+    const bool of_host = GetParam().what == Resource::kBytes;
+    const Usage usage = of_host ? standing().of_host : standing().of_daemon;
+    return usage.*facts_of(GetParam().what).amount;
+  }
+  // With no room for it, then with a little more, until it gets by.
+  void must(const std::string& what, const std::function<absl::Status()>& act) {
+    const std::uint64_t before = used();
+    for (std::uint64_t room = 0; room < 20; ++room) {
+      const std::uint64_t most = before + (room * GetParam().step);
+      if (most == 0) continue;  // that would be no limit
+      limit(most);
+      const Standing there = standing();
+      const absl::Status status = act();
+      if (status.ok()) {
+        EXPECT_LE(used(), most) << what;
+        limit(0);
+        return;
+      }
+      ++refused_;
+      EXPECT_EQ(code_of(status), ErrorCode::kQuotaExceeded) << what << ": " << status;
+      EXPECT_THAT(wire::hint_of(status), HasSubstr(facts_of(GetParam().what).setting));
+      EXPECT_TRUE(standing() == there) << what << " left a trace";
+    }
+    ADD_FAILURE() << what << " is refused for ever";
+  }
+
+  BrokerWorld world_;
+  int refused_ = 0;
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, BrokerLimits,
+    ::testing::Values(Kind{Resource::kBytes, 128}, Kind{Resource::kArrays, 1},
+                      Kind{Resource::kSessions, 1}, Kind{Resource::kDescriptors, 1},
+                      Kind{Resource::kPageBytes, 64 << 10}, Kind{Resource::kFileNumbers, 3}),
+    [](const auto& test) { return std::string(facts_of(test.param.what).name); });
+
+TEST_P(BrokerLimits, InTheMiddleOfAnythingTakeNothing) {
+  Broker& broker = world_.broker;
+  Session& first = world_.connect(kUid);
+  world_.create(first, spec_of("there"));
+  Session* session = nullptr;
+  must("to connect", [&] {
+    const auto opened = broker.open_session(peer_of(kUid));
+    if (opened.ok()) session = broker.sessions().find(opened->session);
+    return opened.status();
+  });
+  ASSERT_NE(session, nullptr);
+  wire::ArrayId id{0};
+  must("to create", [&] {
+    const auto created = world_.try_create(*session, spec_of("new", 0640));
+    if (created.ok()) id = created->array->id;
+    return created.status();
+  });
+  must("to open", [&] { return broker.open(*session, "there").status(); });
+  wire::RowRef row;
+  must("to subscribe", [&] {
+    const auto subscribed = broker.subscribe(*session, id);
+    if (subscribed.ok()) row = subscribed->row;
+    return subscribed.status();
+  });
+  must("to fetch", [&] { return broker.fetch_file(session->id, row.file).status(); });
+  must("to become its writer", [&] { return broker.acquire_writer(*session, id).status(); });
+  EXPECT_GT(refused_, 0) << "no act has met the limit";
+  for (const wire::SessionId one : {session->id, first.id}) broker.exited(one);
+  EXPECT_EQ(standing().of_daemon, Usage{});
+  EXPECT_EQ(standing().of_host, Usage{});
+}
+
+TEST(BrokerAccount, CountsPagesAndTheNumbersThatSessionsKnow) {
+  BrokerWorld world;
+  Session& owner = world.connect(1000);
+  Session& reader = world.connect(1001);
+  const auto of = [&](uid_t uid) { return world.broker.quota().used_by(uid); };
+  const auto id = world.create(owner, spec_of("u", 0604));
+  EXPECT_EQ(of(1000).page_bytes, wire::kBoardBytes + wire::kSessionPageBytes);
+  EXPECT_EQ(of(1000).file_numbers, 2U) << "of the board and of the segment";
+  world.open(reader, "u");
+  world.subscribe(reader, id);
+  EXPECT_EQ(of(1001).page_bytes, wire::kSessionPageBytes) << "the reader's rows are the reader's";
+  EXPECT_EQ(of(1001).file_numbers, 3U);
+  ASSERT_TRUE(world.broker.leave(reader, id, 1).ok());
+  EXPECT_EQ(of(1001).file_numbers, 3U) << "they stay taken while it lives";
+  world.broker.exited(reader.id);
+  EXPECT_EQ(of(1001), Usage{});
+  world.broker.exited(owner.id);
+  EXPECT_EQ(of(1000), Usage{});
+}
+
+// A process that makes arrays and withdraws them leaves a number each time, for as long as it
+// lives.
+TEST(BrokerAccount, NumbersThatRestKeepWithinTheirLimit) {
+  Broker::Limits limits;
+  limits.per_uid.file_numbers = 40;
+  BrokerWorld world(limits);
+  Session& session = world.connect(1000);
+  absl::Status refused;
+  for (int i = 0; i < 100 && refused.ok(); ++i) {
+    const auto created = world.try_create(session, spec_of("u"));
+    refused = created.status();
+    if (!created.ok()) break;
+    const wire::ArrayId id = created->array->id;
+    ASSERT_TRUE(world.broker.withdraw(session.peer, "u").ok());
+    ASSERT_TRUE(world.broker.leave(session, id, 1).ok());
+  }
+  EXPECT_EQ(code_of(refused), ErrorCode::kQuotaExceeded);
+  EXPECT_THAT(wire::message_of(refused), HasSubstr("of its 40 numbers of shared files"));
+  EXPECT_TRUE(world.try_create(world.connect(1001), spec_of("other")).ok());
+  world.broker.exited(session.id);
+  EXPECT_TRUE(world.try_create(world.connect(1000), spec_of("u")).ok());
+}
+
+TEST(BrokerAccount, NumbersOfSessionsAreUsedAgainWhenAllHaveBeen) {
+  Broker::Limits limits;
+  limits.session_numbers = 3;
+  BrokerWorld world(limits);
+  const Session& lives = world.connect(1000);
+  for (int i = 0; i < 10; ++i) {
+    const Session& passing = world.connect(1000);
+    EXPECT_NE(passing.id, lives.id);
+    EXPECT_NE(passing.id, wire::SessionId{0});
+    world.broker.exited(passing.id);
+  }
+  EXPECT_EQ(world.broker.sessions().size(), 1U);
+}
+
+}  // namespace
+}  // namespace memlease::server
