@@ -27,7 +27,6 @@ using internal::WriteAttempt;
 
 namespace {
 
-constexpr std::chrono::seconds kDefaultWriteWait{10};
 constexpr std::chrono::nanoseconds kNoWait{0};
 
 // Whether a try has come to nothing; throws what is wrong beyond that.
@@ -169,7 +168,8 @@ WriteLease Array::write(const WriteOptions& options) const { return write(option
 
 WriteLease Array::write(const WriteOptions& options, const Stop* stop) const {
   WriteAttempt attempt;
-  internal::check(internal::write_within(*handle_, options, kDefaultWriteWait, stop, attempt));
+  internal::check(
+      internal::write_within(*handle_, options, internal::kDefaultWriteWait, stop, attempt));
   return lease_of(attempt, options.stream);
 }
 
@@ -186,7 +186,8 @@ WriteLease Array::update(const WriteOptions& options) const { return update(opti
 
 WriteLease Array::update(const WriteOptions& options, const Stop* stop) const {
   WriteAttempt attempt;
-  internal::check(internal::update_within(*handle_, options, kDefaultWriteWait, stop, attempt));
+  internal::check(
+      internal::update_within(*handle_, options, internal::kDefaultWriteWait, stop, attempt));
   WriteLease lease(state(), attempt.version, attempt.slot, handle_->interrupt_check(),
                    handle_->strict());
   lease.used_ = true;  // the current version's bytes are what it is for

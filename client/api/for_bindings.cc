@@ -1,9 +1,14 @@
 #include <memlease/for_bindings.h>
 
+#include <chrono>
+#include <cstring>
+
 #include "client/api/throw.h"
+#include "client/api/write_within.h"
 #include "client/arrays/begin_write.h"
 #include "client/arrays/open_array.h"
 #include "client/arrays/release_views.h"
+#include "client/arrays/wait_limit.h"
 #include "client/ordering/element_layout.h"
 #include "fmt/format.h"
 #include "wire/error.h"
@@ -20,7 +25,9 @@ bool ForBindings::is_empty(const WriteLease& lease) noexcept { return !lease.use
 
 bool ForBindings::is_unspecified(const WriteLease& lease) noexcept {
   const OpenArray* const array = lease.state_;
-  return !lease.used_ && array != nullptr && array->gpu() == nullptr && array->slots() != 1;
+  if (lease.used_ || array == nullptr || array->gpu() != nullptr) return false;
+  // The only slot has the current version's bytes, if that stands.
+  return array->slots() != 1 || array->writing().slot_writer()->current().version == 0;
 }
 
 void ForBindings::begin_with_current(WriteLease& lease) {
@@ -34,22 +41,29 @@ void ForBindings::begin_with_current(WriteLease& lease) {
                     array.name()),
         "Begin with array.update()."));
   }
-  if (array.writing().slot_writer()->current().version == 0) return;
-  check(copy_current_to(array, lease.slot_, [&] {
-    return array.session().check_interrupt(lease.streams_.interrupt_check);
-  }));
+  if (array.writing().slot_writer()->current().version == 0) {
+    std::memset(array.write_data(lease.slot_), 0, array.answer().slot_bytes);
+  } else {
+    check(copy_current_to(array, lease.slot_, [&] {
+      return array.session().check_interrupt(lease.streams_.interrupt_check);
+    }));
+  }
   lease.used_ = true;
 }
 
-void ForBindings::prepare_views(const WriteLease& lease) {
-  OpenArray& array = lease.live();
-  if (array.gpu() != nullptr) return;
-  const auto interrupt = [&] {
-    return array.session().check_interrupt(lease.streams_.interrupt_check);
-  };
-  check(array.reader(interrupt).status());
-  const wire::Publication current = array.writing().slot_writer()->current();
-  if (current.version != 0) check(array.map_slot(current.slot, interrupt));
+bool ForBindings::prepare_views(const Array& array, const WriteOptions& options, bool is_try) {
+  ArrayHandle& handle = *array.handle_;
+  check(handle.use());
+  OpenArray& state = handle.array();
+  if (state.gpu() != nullptr || !state.answer().may_write) return true;
+  if (state.reader_if_subscribed() != nullptr) return true;
+  const auto still_open = [&] { return handle.use(); };
+  WaitLimit wait_limit(state.session(), handle.interrupt_check(), options.wait,
+                       is_try ? std::chrono::nanoseconds(0) : kDefaultWriteWait, still_open);
+  const auto status = state.reader([&] { return wait_limit.check_call(); }).status();
+  if (is_try && wire::code_of(status) == wire::ErrorCode::kTimeout) return false;
+  check(status);
+  return true;
 }
 
 bool ForBindings::try_read_at_once(const Array& array, const ReadOptions& options,

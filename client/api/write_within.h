@@ -12,6 +12,9 @@
 
 namespace memlease::internal {
 
+// Where a write does not say how long.
+inline constexpr std::chrono::seconds kDefaultWriteWait{10};
+
 // Waits for a slot to write (begin_write) as long as the options say, until the handle is closed or
 // `stop` is requested. kDenied where this process may not write.
 absl::Status write_within(ArrayHandle& handle, const WriteOptions& options,

@@ -59,18 +59,20 @@ std::uint64_t MappedArray::known_version() {
 }
 
 absl::StatusOr<std::uint64_t> MappedArray::current_version(InterruptCheck interrupt) {
-  absl::Status interrupted;
+  absl::Status failed;  // not where its process has gone, which the board is about to say
   const auto find_row = [&](RowRef at) -> const wire::WriterRow* {
     if (const wire::WriterRow* known = pages_.writer_row(at)) return known;
-    if (!interrupted.ok()) return nullptr;
+    if (!failed.ok()) return nullptr;
     const auto mapped = pages_.map_writer_row(at, interrupt);
-    if (wire::code_of(mapped.status()) == ErrorCode::kInterrupted) interrupted = mapped.status();
+    if (!mapped.ok() && wire::code_of(mapped.status()) != ErrorCode::kNotFound) {
+      failed = mapped.status();
+    }
     return mapped.ok() ? *mapped : nullptr;
   };
   const std::uint64_t version = find_version(find_row);
-  if (!interrupted.ok()) return interrupted;
   // What counts versions until a number comes would count for ever.
-  if (withdrawn()) return gone(false);
+  if (withdrawn() && wire::code_of(failed) != ErrorCode::kInterrupted) return gone(false);
+  if (!failed.ok()) return failed;
   return version;
 }
 

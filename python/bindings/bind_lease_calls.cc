@@ -248,9 +248,8 @@ PyObject* begin(PyObject* self, PyObject* const* arguments, Py_ssize_t count, Py
     return make_lease<WriteLease>(
         self, handle.views(), std::move(wishes.region), wishes.stream, [&] {
           return writing(array, [&] {
-            WriteLease lease = is_part ? array.update(options) : (array.*Begin)(options);
-            internal::ForBindings::prepare_views(lease);
-            return lease;
+            internal::ForBindings::prepare_views(array, options, false);
+            return is_part ? array.update(options) : (array.*Begin)(options);
           });
         });
   });
@@ -266,9 +265,9 @@ PyObject* try_write(PyObject* self, PyObject* const* arguments, Py_ssize_t count
     const WriteOptions options =
         write_options(handle, {"try_write", arguments, count, keywords}, kParameters, wishes);
     return make_optional(self, handle, std::move(wishes), writing(array, [&] {
-                           auto lease = array.try_write(options);
-                           if (lease) internal::ForBindings::prepare_views(*lease);
-                           return lease;
+                           return internal::ForBindings::prepare_views(array, options, true)
+                                      ? array.try_write(options)
+                                      : std::nullopt;
                          }));
   });
 }

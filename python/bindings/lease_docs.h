@@ -22,7 +22,8 @@ inline constexpr const char* kWriteDoc =
 Use it in ``with``: a clean exit publishes, an exception drops. `array` is a writable NumPy view;
 its bytes are unspecified, or after `Array.update` those of the current version. The lease itself
 computes with no unspecified bytes: where ``lease[...] *= 2`` or ``lease[3] = x`` comes before
-anybody has had the bytes, it begins with the current version's, by a copy, as `Array.update` does.
+anybody has had the bytes, it begins with the current version's, by a copy, as `Array.update` does,
+and with zeros where there is none.
 A ``with`` in which nobody asks for the bytes of a host array publishes nothing. A lease of a region
 shows that part of the array alone, and the rest is the current version's. Views may outlive the lease: they keep its slot, and are read-only from then on. ``np.asarray(lease)`` is `array`; for a
 buffer give `array`, or what `memoryview` returns. Arrays on a GPU are filled through DLPack or

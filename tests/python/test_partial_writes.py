@@ -118,6 +118,27 @@ def test_a_first_version_may_be_written_in_parts(memlease_client):
     assert array.get().tolist() == [1, 1, 2, 2]
 
 
+@pytest.mark.parametrize("slots", [1, 3])
+def test_without_a_version_it_begins_with_zeros(memlease_client, slots):
+    """Not with what another array, or a write that came to nothing, has left there."""
+    for _ in range(ROUNDS):
+        gone = memlease_client.create("gone", 4, "f8", slots=slots)
+        gone.put([9, 9, 9, 9])
+        gone.write().drop()
+        if slots == 3:
+            gone.withdraw()
+            gone.close()
+        array = gone if slots == 1 else memlease_client.create("new", 4, "f8", slots=slots)
+        with array.write() as w:
+            w[1] = 5
+        assert array.get().tolist() == [0, 5, 0, 0]
+        with array.write() as w:
+            w += 1
+        assert array.get().tolist() == [1, 6, 1, 1]
+        array.withdraw()
+        array.close()
+
+
 def test_an_array_that_was_computed_with_unspecified_bytes_is_not_published(field):
     with (
         pytest.raises(memlease.InvalidArgument, match=r"begin with array\.update\(\)"),

@@ -25,14 +25,15 @@ struct MEMLEASE_API ForBindings {
   // not the current version's.
   static bool is_unspecified(const WriteLease& lease) noexcept;
   // As update(), for whoever is going to read its bytes or to write some of them: copies the
-  // current version's there, if they are unspecified, and the array is of the host and has one.
+  // current version's there, or zeros if there is none, if they are unspecified.
   // Throws InvalidArgument where the newest version may be elsewhere: on a replica, or beside
   // written ones.
   static void begin_with_current(WriteLease& lease);
 
-  // Asks the daemon for what pin() and begin_with_current() of a host array's lease would ask it
-  // for, so that these call nobody. May wait; throws what pin() does.
-  static void prepare_views(const WriteLease& lease);
+  // Before a write: asks the daemon for what pin() of a host array's lease would ask it for, so
+  // that this calls nobody. Within the options' wait; throws what pin() does. False: a try has come
+  // to nothing.
+  static bool prepare_views(const Array& array, const WriteOptions& options, bool is_try);
 
   // Parts of calls, where these need nobody: true if it is known what Array::try_read would return
   // at once, which is in `lease` then, nothing for nothing. Of a host array. Never waits or throws.
