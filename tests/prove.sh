@@ -28,6 +28,31 @@ prove_storms() {  # MINUTES
   done
 }
 
+# How many seeds one process takes in a round.
+readonly seeds_each=5000
+
+simulate() {  # FIRST
+  seq "$1" "$seeds_each" $(($1 + seeds_each * (jobs - 1))) |
+    xargs --max-procs="$jobs" --replace build/release/tests/simulate '{}' "$seeds_each"
+}
+
+# The daemon's core on simulated ports, with new seeds in each round. One that fails is printed, with the
+# fewest steps that do; build/release/tests/simulate SEED is the same run again, of the same sources.
+# How many seeds have passed in this tree is in build/simulation/seeds.
+prove_simulation() {  # MINUTES
+  local round end=$((SECONDS + $1 * 60)) passed=0 book=$root/build/simulation/seeds
+  setup
+  build_targets release simulate
+  mkdir -p "${book%/*}"
+  [[ ! -f $book ]] || passed=$(<"$book")
+  for ((round = 1; round == 1 || SECONDS < end; ++round)); do
+    step "simulation: round $round" simulate "$(od -An -N6 -tu8 /dev/urandom | tr -d ' ')"
+    passed=$((passed + seeds_each * jobs))
+    echo "$passed" >"$book"
+  done
+  say "simulation: $((seeds_each * jobs * (round - 1))) seeds, $passed in all"
+}
+
 # Each fuzzer runs for so long. What it finds is in build/fuzz/found. Mend it, and put the input into tests/fuzz/corpus.
 # So long, too, run the Python tests that make examples, of producers that are wrong about their arrays among others:
 # in rounds, with ASan, each with new examples, also where CI in the environment asks for the same ones. What one finds it prints; put it into the test by @example.
@@ -179,12 +204,12 @@ prove() {  # [PART] [--minutes N]
         minutes=$2
         shift
         ;;
-      model | storms | fuzz | package | systemd | debs | namespaces | image | docs) parts+=("$1") ;;
+      model | storms | simulation | fuzz | package | systemd | debs | namespaces | image | docs) parts+=("$1") ;;
       *) die "no such part to prove: $1 (see ./dev help)" 2 ;;
     esac
     shift
   done
-  ((${#parts[@]} > 0)) || parts=(package systemd debs namespaces image docs fuzz storms model)
+  ((${#parts[@]} > 0)) || parts=(package systemd debs namespaces image docs fuzz simulation storms model)
   trap 'say; say "interrupted: nothing found so far"; exit 130' INT
   for part in "${parts[@]}"; do "prove_$part" "$minutes"; done
   say "Proved: ${parts[*]} in $((SECONDS - start)) s"

@@ -7,7 +7,6 @@
 
 #include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
-#include "absl/container/flat_hash_map.h"
 #include "server/core/array.h"
 
 namespace memlease::server {
@@ -30,11 +29,11 @@ class Catalog {
   using Ids = absl::btree_set<wire::ArrayId>;
   const Ids& replicas() const { return replicas_; }
   const Ids& withdrawn() const { return withdrawn_; }
-  // Withdrawn ones too, in no order.
+  // Withdrawn ones too, oldest first.
   std::vector<Array*> all() const;
 
  private:
-  absl::flat_hash_map<wire::ArrayId, std::unique_ptr<Array>> arrays_;
+  absl::btree_map<wire::ArrayId, std::unique_ptr<Array>> arrays_;
   Names names_;
   Ids replicas_;
   Ids withdrawn_;

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/btree_map.h"
+#include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
-#include "absl/container/node_hash_map.h"
 #include "server/core/done_departures.h"
 #include "server/core/event_set.h"
 #include "server/core/page_allocator.h"
@@ -61,13 +61,13 @@ struct Session {
   Charge descriptors_charge;
   DoneDepartures done_departures;
 
-  absl::flat_hash_set<wire::ArrayId> created;  // of those that still exist
-  bool connected = true;                       // the attach connection stands, so the token counts
-  bool evicted = false;                        // what it holds takes nobody's share of slots
-  bool ending = false;                         // SessionEnds works it off
-  // In nodes: of the room in a table that has just grown, half is free.
-  absl::node_hash_map<wire::ArrayId, Membership> memberships;
-  absl::flat_hash_set<wire::ArrayId> asks;  // whose writer it asked to become, and is not yet
+  // What goes through arrays one by one does so in the order of their ids, on every run the same.
+  absl::btree_set<wire::ArrayId> created;  // of those that still exist
+  bool connected = true;                   // the attach connection stands, so the token counts
+  bool evicted = false;                    // what it holds takes nobody's share of slots
+  bool ending = false;                     // SessionEnds works it off
+  absl::btree_map<wire::ArrayId, Membership> memberships;
+  absl::btree_set<wire::ArrayId> asks;  // whose writer it asked to become, and is not yet
   absl::flat_hash_map<AccessDomain, std::unique_ptr<PageAllocator>> pages;
   absl::flat_hash_map<wire::FileId, wire::SessionSums> tallied;  // of its pages, as Tally has it
   absl::flat_hash_map<RowClass, std::vector<wire::FileRange>> free_rows;

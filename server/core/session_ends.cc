@@ -37,7 +37,7 @@ bool SessionEnds::slice(End& end) {
   return false;
 }
 
-// In an order that does not depend on the hash of the moment, as people read what follows.
+// In the order of their ids, as people read what follows.
 std::vector<ArrayId> SessionEnds::next_arrays(const Session& session) const {
   std::vector<ArrayId> ids;
   std::size_t work = 0;

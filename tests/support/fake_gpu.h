@@ -36,12 +36,22 @@ class FakeGpu : public server::DeviceBackend {
     return std::make_unique<Event>(*this, ++last_event_);
   }
 
+  static std::uint64_t number_of(const wire::DeviceHandle& handle) {
+    std::uint64_t number = 0;
+    std::memcpy(&number, handle.data(), sizeof number);
+    return number;
+  }
+
   // The event whose handle begins with this number has a record that is not complete.
   std::set<std::uint64_t> pending;
   int events_left = 100;
   bool broken = false;  // is why none are left
   int segments = 0;     // that exist
   int events = 0;
+  std::uint64_t bytes = 0;  // of all segments
+  // Their handles begin with these numbers.
+  std::set<std::uint64_t> segments_alive;
+  std::set<std::uint64_t> events_alive;
   int recorded_anew = 0;
 
  private:
@@ -58,8 +68,14 @@ class FakeGpu : public server::DeviceBackend {
     Memory(FakeGpu& gpu, std::uint64_t size_bytes)
         : gpu_(gpu), size_bytes_(size_bytes), handle_(handle_of(++gpu.last_segment_)) {
       ++gpu_.segments;
+      gpu_.bytes += size_bytes_;
+      gpu_.segments_alive.insert(number_of(handle_));
     }
-    ~Memory() override { --gpu_.segments; }
+    ~Memory() override {
+      --gpu_.segments;
+      gpu_.bytes -= size_bytes_;
+      gpu_.segments_alive.erase(number_of(handle_));
+    }
     std::uint64_t size_bytes() const override { return size_bytes_; }
     absl::StatusOr<wire::UniqueFd> export_fd(bool /*writable*/) const override {
       return wire::make_error(wire::ErrorCode::kUnsupported, "it has a handle");
@@ -78,8 +94,12 @@ class FakeGpu : public server::DeviceBackend {
     Event(FakeGpu& gpu, std::uint64_t number)
         : gpu_(gpu), number_(number), handle_(handle_of(number)) {
       ++gpu_.events;
+      gpu_.events_alive.insert(number_);
     }
-    ~Event() override { --gpu_.events; }
+    ~Event() override {
+      --gpu_.events;
+      gpu_.events_alive.erase(number_);
+    }
     const wire::DeviceHandle& handle() const override { return handle_; }
     bool complete() const override { return !gpu_.pending.contains(number_); }
     absl::Status re_record() override {

@@ -186,6 +186,7 @@ TEST_F(FiguresTest, WhatGoesBetweenTwoStepsIsLeftOut) {
   collector.begin(world_.broker);
   ASSERT_TRUE(collector.step(world_.broker));
   world_.broker.exited(session.id);
+  while (world_.broker.work_off_ends()) continue;
   while (collector.step(world_.broker)) continue;
   const Figures figures = collector.take();
   EXPECT_LT(figures.devices.at("host").arrays, 300U);

@@ -1,0 +1,142 @@
+// The simulation holds for some hundreds of seeds, is the same each time, and finds what is wrong
+// on purpose: ./dev prove simulation takes as many seeds as there is time for.
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/simulation/simulation.h"
+#include "tests/support/crash_point.h"
+
+namespace memlease::simulation {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::uint64_t kSeeds = 300;
+
+TEST(Simulation, HoldsWhateverHappens) {
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    const auto failure = run(seed);
+    if (failure) FAIL() << report_of(seed, *failure);
+  }
+}
+
+// What the state comes to after each step, as numbers.
+std::vector<std::uint64_t> digests_of(std::uint64_t seed) {
+  std::vector<std::uint64_t> digests;
+  const auto failure =
+      run(setup_of(seed), commands_of(seed), Lie::kNone,
+          [&](const Command&, std::uint64_t digest) { digests.push_back(digest); });
+  EXPECT_FALSE(failure) << failure->what;
+  return digests;
+}
+
+// Addresses differ from run to run, and with them the order in tables that are hashed.
+TEST(Simulation, ASeedIsTheSameRunEachTime) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    const auto first = digests_of(seed);
+    const std::vector<std::vector<int>> other_addresses(seed, std::vector<int>(97 * seed));
+    ASSERT_EQ(digests_of(seed), first) << "seed " << seed;
+  }
+  EXPECT_NE(digests_of(1), digests_of(2));
+}
+
+// ---- What is wrong on purpose.
+
+struct Found {
+  std::uint64_t seed = 0;
+  Failure failure;
+};
+
+std::optional<Found> find(Lie lie = Lie::kNone) {
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    if (const auto failure = run(seed, lie)) return Found{seed, *failure};
+  }
+  return std::nullopt;
+}
+
+struct LeftOut {
+  std::string step;
+  std::string found;  // by this promise
+};
+
+class SimulationWithout : public ::testing::TestWithParam<LeftOut> {
+ protected:
+  ~SimulationWithout() override { testing::forget_steps(); }
+};
+
+TEST_P(SimulationWithout, IsFoundOut) {
+  testing::leave_out(GetParam().step);
+  const auto found = find();
+  ASSERT_TRUE(found) << "nothing is lost without it: " << GetParam().step;
+  EXPECT_THAT(found->failure.what, HasSubstr(GetParam().found));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    EachStep, SimulationWithout,
+    ::testing::Values(LeftOut{"look at the flag", "is current"},
+                      LeftOut{"torn bytes have no version", "is said to have version"},
+                      LeftOut{"hand the numbers on", "knows the highest number"},
+                      LeftOut{"takeover", "whether there is a writer"},
+                      LeftOut{"cancel for who is gone", "moves to a member that has asked"},
+                      LeftOut{"let the owner go on", "whether ownership moves"},
+                      LeftOut{"look at the offer's number", "confirmed by whoever got it"},
+                      LeftOut{"count the generation", "has its own generation"},
+                      LeftOut{"set withdrawn", "whether the array has been withdrawn"},
+                      LeftOut{"set draining", "whether the daemon ends"},
+                      LeftOut{"list the subscriber", "names each subscriber's row"},
+                      LeftOut{"see what a session holds", "who uses an array is a member"},
+                      LeftOut{"announce the hold", "is written while session"},
+                      LeftOut{"look at the holds", "is written while session"},
+                      LeftOut{"use up the number", "knows the highest number"},
+                      LeftOut{"hand the slot out", "is said to have version"},
+                      LeftOut{"flag the write", "who uses an array is a member"},
+                      LeftOut{"check the writer word", "knows the highest number"},
+                      LeftOut{"adopt the highest number", "knows the highest number"},
+                      LeftOut{"adopt the publication", "is current"}),
+    [](const auto& test) {
+      std::string name = test.param.step;
+      std::erase(name, '\'');
+      std::ranges::replace(name, ' ', '_');
+      return name;
+    });
+
+TEST(SimulationThatLies, FindsMemoryThatIsNotThere) {
+  const auto found = find(Lie::kShortSegments);
+  ASSERT_TRUE(found);
+  EXPECT_THAT(found->failure.what, HasSubstr("inside of its segment"));
+}
+
+TEST(SimulationThatLies, FindsWhatIsNeverClosed) {
+  const auto found = find(Lie::kKeepsGarbage);
+  ASSERT_TRUE(found);
+  EXPECT_THAT(found->failure.what, HasSubstr("files open, and uses"));
+}
+
+TEST(SimulationThatLies, FindsWhoReadsWhatHeMayNot) {
+  const auto found = find(Lie::kFalseGroup);
+  ASSERT_TRUE(found);
+  EXPECT_THAT(found->failure.what, HasSubstr("opened by whoever may read it"));
+}
+
+// ---- What is shown of a failure.
+
+TEST(SimulationThatFails, IsCutDownToTheStepsThatMatter) {
+  const auto found = find(Lie::kShortSegments);
+  ASSERT_TRUE(found);
+  const auto setup = setup_of(found->seed);
+  const auto few = shrink(setup, commands_of(found->seed), Lie::kShortSegments);
+  ASSERT_EQ(few.size(), 2U);
+  EXPECT_THAT(to_words(few[0]), HasSubstr("connect"));
+  EXPECT_THAT(to_words(few[1]), HasSubstr("create"));
+  EXPECT_TRUE(run(setup, few, Lie::kShortSegments));
+  EXPECT_THAT(report_of(found->seed, found->failure, Lie::kShortSegments),
+              HasSubstr("2 steps are enough"));
+}
+
+}  // namespace
+}  // namespace memlease::simulation
