@@ -59,68 +59,36 @@ std::optional<Found> find(Lie lie = Lie::kNone) {
   return std::nullopt;
 }
 
-struct LeftOut {
-  std::string step;
-  std::string found;  // by this promise
-};
-
-class SimulationWithout : public ::testing::TestWithParam<LeftOut> {
+class SimulationWithout : public ::testing::TestWithParam<std::string> {
  protected:
   ~SimulationWithout() override { testing::forget_steps(); }
 };
 
 TEST_P(SimulationWithout, IsFoundOut) {
-  testing::leave_out(GetParam().step);
-  const auto found = find();
-  ASSERT_TRUE(found) << "nothing is lost without it: " << GetParam().step;
-  EXPECT_THAT(found->failure.what, HasSubstr(GetParam().found));
+  testing::leave_out(GetParam());
+  EXPECT_TRUE(find()) << "nothing is lost without it: " << GetParam();
 }
 
 INSTANTIATE_TEST_SUITE_P(
     EachStep, SimulationWithout,
-    ::testing::Values(LeftOut{"look at the flag", "is current"},
-                      LeftOut{"torn bytes have no version", "is said to have version"},
-                      LeftOut{"hand the numbers on", "knows the highest number"},
-                      LeftOut{"takeover", "whether there is a writer"},
-                      LeftOut{"cancel for who is gone", "moves to a member that has asked"},
-                      LeftOut{"let the owner go on", "whether ownership moves"},
-                      LeftOut{"look at the offer's number", "confirmed by whoever got it"},
-                      LeftOut{"count the generation", "has its own generation"},
-                      LeftOut{"set withdrawn", "whether the array has been withdrawn"},
-                      LeftOut{"set draining", "whether the daemon ends"},
-                      LeftOut{"list the subscriber", "names each subscriber's row"},
-                      LeftOut{"see what a session holds", "who uses an array is a member"},
-                      LeftOut{"announce the hold", "is written while session"},
-                      LeftOut{"look at the holds", "is written while session"},
-                      LeftOut{"use up the number", "knows the highest number"},
-                      LeftOut{"hand the slot out", "is said to have version"},
-                      LeftOut{"flag the write", "who uses an array is a member"},
-                      LeftOut{"check the writer word", "knows the highest number"},
-                      LeftOut{"adopt the highest number", "knows the highest number"},
-                      LeftOut{"adopt the publication", "is current"}),
+    ::testing::Values("look at the flag", "torn bytes have no version", "hand the numbers on",
+                      "takeover", "cancel for who is gone", "let the owner go on",
+                      "look at the offer's number", "count the generation", "set withdrawn",
+                      "set draining", "list the subscriber", "see what a session holds",
+                      "announce the hold", "look at the holds", "use up the number",
+                      "hand the slot out", "flag the write", "check the writer word",
+                      "adopt the highest number", "adopt the publication"),
     [](const auto& test) {
-      std::string name = test.param.step;
+      std::string name = test.param;
       std::erase(name, '\'');
       std::ranges::replace(name, ' ', '_');
       return name;
     });
 
-TEST(SimulationThatLies, FindsMemoryThatIsNotThere) {
-  const auto found = find(Lie::kShortSegments);
-  ASSERT_TRUE(found);
-  EXPECT_THAT(found->failure.what, HasSubstr("inside of its segment"));
-}
-
-TEST(SimulationThatLies, FindsWhatIsNeverClosed) {
-  const auto found = find(Lie::kKeepsGarbage);
-  ASSERT_TRUE(found);
-  EXPECT_THAT(found->failure.what, HasSubstr("files open, and uses"));
-}
-
-TEST(SimulationThatLies, FindsWhoReadsWhatHeMayNot) {
-  const auto found = find(Lie::kFalseGroup);
-  ASSERT_TRUE(found);
-  EXPECT_THAT(found->failure.what, HasSubstr("opened by whoever may read it"));
+TEST(SimulationThatLies, IsFoundOut) {
+  EXPECT_TRUE(find(Lie::kShortSegments)) << "memory is not there";
+  EXPECT_TRUE(find(Lie::kKeepsGarbage)) << "what is given back is never closed";
+  EXPECT_TRUE(find(Lie::kFalseGroup)) << "somebody reads what he may not";
 }
 
 // ---- What is shown of a failure.
