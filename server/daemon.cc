@@ -65,6 +65,7 @@ Daemon::Daemon(const Config& config, const Surroundings& surroundings)
       manager_(surroundings.manager),
       log_(surroundings.log),
       log_lines_(log_lines_of_a_user(config), kLogPeriod),
+      warning_lines_(log_lines_of_a_user(config), kLogPeriod),
       history_log_(surroundings.log, log_lines_),
       started_(SteadyClock::now()),
       incarnation_(new_incarnation()),
@@ -94,7 +95,7 @@ absl::Status Daemon::listen(const Config& config) {
   options.daemon_version = MEMLEASE_VERSION;
   options.incarnation = incarnation_;
   options.log = [this](uid_t uid, const std::string& line) {
-    log_.write(*log_lines_.of(uid), LogLevel::kWarning, line);
+    log_.write(*warning_lines_.of(uid), LogLevel::kWarning, line);
   };
   auto attach_server = AttachServer::start(&loop_, this, std::move(*attach), std::move(options));
   if (!attach_server.ok()) return attach_server.status();
@@ -121,7 +122,7 @@ ConnectionBook Daemon::book() {
             const wire::MutexLock lock(mutex_);
             return broker_.account(uid);
           },
-          .log_lines = [this](uid_t uid) { return log_lines_.of(uid); },
+          .log_lines = [this](uid_t uid) { return warning_lines_.of(uid); },
           .connected =
               [this](uid_t uid) {
                 const wire::MutexLock lock(mutex_);

@@ -112,7 +112,8 @@ class Daemon final : public SessionHost, public ServiceHost {
   EventLoop& loop_;
   ServiceManager& manager_;
   Log& log_;
-  UidLogLimiters log_lines_;
+  UidLogLimiters log_lines_;      // of what happens to sessions and arrays
+  UidLogLimiters warning_lines_;  // of connections that are refused or cut: not lost among those
   HistoryLog history_log_;
   const std::chrono::steady_clock::time_point started_;
   const wire::Incarnation incarnation_;

@@ -57,7 +57,7 @@ absl::Status host_wait_newer(const Places& places, std::uint64_t after,
     WaitLimit limit = at_once(array.session(), interrupt_check);
     auto status = begin_read(array, newer, limit, attempt);
     if (status.ok()) array.end_read(attempt.slot);
-    if (came_to_nothing(attempt)) return status;
+    if (came_to_nothing(attempt) || wire::code_of(status) == ErrorCode::kInterrupted) return status;
   }
   return absl::OkStatus();
 }

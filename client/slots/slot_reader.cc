@@ -170,6 +170,8 @@ ReadAttempt SlotReader::no_version(const WriterRow& writer, std::uint64_t newer_
   const std::uint64_t word = writer.slot_words()[0].load();
   // Never written, known to the caller, or written just now.
   if (highest <= newer_than || word != 0) return {ReadOutcome::kNotYet};
+  // Nor is a number that has been given for a write on a replica, which goes on.
+  if (board_.elsewhere.load() != 0 && writer.writing.load() != 0) return {ReadOutcome::kNotYet};
   return {poisoned(highest) ? ReadOutcome::kProducerDied : ReadOutcome::kWriteAborted, 0, highest};
 }
 

@@ -3,6 +3,10 @@
 
 #include <Python.h>
 
+#include <algorithm>
+#include <initializer_list>
+#include <string>
+
 #include "python/bindings/fastcall.h"
 #include "python/bindings/lease_numbers.h"
 
@@ -38,13 +42,16 @@ inline PyObject* call_ufunc(PyObject* /*self*/, PyObject* arguments, PyObject* k
 
 // What a function is given in place of this: leases may be in lists and tuples, too.
 inline py::object without_leases(py::handle given, bool fills) {
-  if (PyList_CheckExact(given.ptr()) == 0 && PyTuple_CheckExact(given.ptr()) == 0) {
-    return operand(given.ptr(), fills);
-  }
+  const bool is_list = PyList_Check(given.ptr()) != 0;
+  if (!is_list && PyTuple_Check(given.ptr()) == 0) return operand(given.ptr(), fills);
   py::list items;
   for (const py::handle item : given) items.append(without_leases(item, false));
-  if (PyList_CheckExact(given.ptr()) != 0) return items;
+  if (is_list) return items;
   return py::tuple(items);
+}
+
+inline bool is_one_of(const std::string& name, std::initializer_list<const char*> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 // Of write leases: any other function of NumPy, as np.copyto(lease, x) and np.dot(a, b, out=lease),
@@ -56,18 +63,30 @@ inline PyObject* call_function(PyObject* /*self*/, PyObject* const* arguments, P
     const py::handle function(arguments[0]);
     const auto given = py::reinterpret_borrow<py::tuple>(arguments[2]);
     const auto keywords = py::reinterpret_borrow<py::dict>(arguments[3]);
-    // Of an array that is filled the current bytes need not be there.
-    const bool fills = !keywords.contains("where");
-    const bool copies =
-        fills && given.size() < 4 && py::getattr(function, "__name__").equal(py::str("copyto"));
-    py::tuple values(given.size());
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      values[i] = without_leases(given[i], copies && i == 0);
+    const auto name = py::getattr(function, "__name__").cast<std::string>();
+    // They ask for attributes alone.
+    if (is_one_of(name, {"shape", "ndim", "size", "iscomplexobj", "isrealobj"})) {
+      const py::object plain = py::getattr(function, "_implementation");
+      return PyObject_Call(plain.ptr(), given.ptr(), keywords.ptr());
     }
+    // Of an array that is filled, or not looked into, the current bytes need not be there.
+    const bool looks = !is_one_of(name, {"zeros_like", "ones_like", "empty_like", "full_like"});
+    const bool fills = !keywords.contains("where");
+    const bool copies = fills && given.size() < 4 && name == "copyto";
+    const auto is_filled = [&](const py::handle keyword) {
+      return fills && (keyword.equal(py::str("out")) || keyword.equal(py::str("dst")));
+    };
+    // What is filled comes last: until then its bytes are the current ones for what reads it, too.
     py::dict named;
-    for (const auto& [name, value] : keywords) {
-      named[name] = without_leases(
-          value, fills && (name.equal(py::str("out")) || name.equal(py::str("dst"))));
+    for (const auto& [keyword, value] : keywords) {
+      if (!is_filled(keyword)) named[keyword] = without_leases(value, !looks);
+    }
+    py::tuple values(given.size());
+    for (std::size_t i = values.size(); i-- > 0;) {
+      values[i] = without_leases(given[i], !looks || (copies && i == 0));
+    }
+    for (const auto& [keyword, value] : keywords) {
+      if (is_filled(keyword)) named[keyword] = without_leases(value, true);
     }
     return PyObject_Call(function.ptr(), values.ptr(), named.ptr());
   });

@@ -24,6 +24,7 @@ ArrayCollector::ArrayCollector(PeerIdentity viewer, Kinds kinds, std::string pre
   std::uint64_t id = 0;  // also of a place that is none
   std::from_chars(place.data() + 1, place.data() + place.size(), id);
   last_id_ = wire::ArrayId{id};
+  done_ = kinds_ != Kinds::kAll;  // who sees no arrays without a name has been given no such place
 }
 
 std::vector<ArrayCollector::Found> ArrayCollector::step(const Broker& broker) {

@@ -49,6 +49,7 @@ void HistoryWaits::end_those(const Which& which, const absl::Status& status) {
         continue;
       }
       ended.push_back(std::move(it->second));
+      ended.back().charge = {};  // before its client may call again
       it = waits_.erase(it);
     }
   }

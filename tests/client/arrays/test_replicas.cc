@@ -124,6 +124,9 @@ TEST_F(ReplicasTest, AWaitEndsWithTheErrorOfAnOnlySlotWhoseWriteCameToNothing) {
   writer.highest_used.store(3);
   writer.slot_words()[0].store(0);
   writer.publication.store(0);
+  writer.writing.store(1);
+  EXPECT_EQ(wire::code_of(read(newer)), ErrorCode::kTimeout) << "it is under way on the replica";
+  writer.writing.store(0);
   EXPECT_EQ(wire::code_of(read(newer, 60s)), ErrorCode::kWriteAborted);
   EXPECT_EQ(reading.version, 3U);
   home.board().poisoned()[0].store(3);
