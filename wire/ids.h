@@ -1,6 +1,6 @@
 // Names of things that cross the process boundary. Each id says where it is unique. Those of
-// sessions and arrays are never reused within one incarnation of the daemon, so a stale one is an
-// error and never another thing; those of files are, as server/core/file_table.h tells.
+// arrays are never reused within one incarnation of the daemon, so a stale one is an error; those
+// of sessions are after 2^32 others, and those of files as server/core/file_table.h tells.
 #pragma once
 
 #include <array>
