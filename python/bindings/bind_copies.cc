@@ -169,27 +169,28 @@ std::uint64_t put_gpu(const ArrayHandle& self, const PyGpuSource& source, const 
   return writing(array, [&] { return array.put(part, source.source, options); });
 }
 
-// Array._get or Array._put, with None for what was left out.
+// Array._get or Array._put, with None for what was left out. Holds no reference: where the
+// interpreter's end overtakes the thread in there, it could not be given back.
 template <std::size_t N>
-PyObject* call_array(PyObject* self, const char* method, const std::array<PyObject*, N>& values) {
-  const py::str name(method);
+PyObject* call_array(PyObject* self, PyObject* method, const std::array<PyObject*, N>& values) {
   std::array<PyObject*, N + 1> all{self};
   std::transform(values.begin(), values.end(), all.begin() + 1,
                  [](PyObject* value) { return value == nullptr ? Py_None : value; });
-  return PyObject_VectorcallMethod(name.ptr(), all.data(), all.size(), nullptr);
+  return PyObject_VectorcallMethod(method, all.data(), all.size(), nullptr);
 }
 
 PyObject* get_elements(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
                        PyObject* keywords) {
   return guarded([&] {
     static constexpr std::array kParameters{"out", "timeout", "region"};
+    static PyObject* const method = PyUnicode_InternFromString("_get");
     std::array<PyObject*, 3> values{};
     FastCall{"get", arguments, count, keywords}.bind(kParameters, 1, values);
     const auto [out, timeout, region] = values;
     const ArrayHandle& handle = handle_of(self);
     PackedElements elements;
     if (out != nullptr && region == nullptr) elements = handle.views().elements_of(out);
-    if (elements.data == nullptr || !elements.writable) return call_array(self, "_get", values);
+    if (elements.data == nullptr || !elements.writable) return call_array(self, method, values);
     const ReadOptions options{0, 0, to_timeout(timeout, "timeout"), {}};
     const Array& array = *handle;
     without_gil([&] { array.get(elements.data, elements.size_bytes, options); });
@@ -212,6 +213,7 @@ PyObject* put_elements(PyObject* self, PyObject* const* arguments, Py_ssize_t co
   return guarded([&] {
     static constexpr std::array kParameters{"source", "casting",       "wait",
                                             "stream", "ignore_stream", "region"};
+    static PyObject* const method = PyUnicode_InternFromString("_put");
     std::array<PyObject*, 6> values{};
     FastCall{"put", arguments, count, keywords}.bind(kParameters, 1, values);
     const auto [source, casting, wait, stream, ignore_stream, region] = values;
@@ -223,7 +225,7 @@ PyObject* put_elements(PyObject* self, PyObject* const* arguments, Py_ssize_t co
     if (source != nullptr && region == nullptr && is_casting(casting)) {
       elements = handle.views().elements_of(source);
     }
-    if (elements.data == nullptr) return call_array(self, "_put", values);
+    if (elements.data == nullptr) return call_array(self, method, values);
     const WriteOptions options{to_timeout(wait, "wait"), to_stream(stream)};
     const Array& array = *handle;
     return PyLong_FromUnsignedLongLong(
