@@ -1,6 +1,7 @@
 """Write leases that are read, or written in part: nobody computes with unspecified bytes."""
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import memlease
 import numpy as np
@@ -152,6 +153,32 @@ def test_an_array_that_was_computed_with_unspecified_bytes_is_not_published(fiel
     with field.update() as w:
         w.array += 1
     assert field.get().tolist() == [3] * 4
+
+
+def test_what_asks_for_no_bytes_publishes_nothing(field):
+    with field.write() as w:
+        assert np.shape(w) == (4,)
+        assert np.ndim(w) == 1
+        assert np.size(w) == 4
+        assert np.isrealobj(w)
+    assert field.version == 1
+
+
+class Pair(NamedTuple):
+    one: object
+    other: object
+
+
+def test_leases_may_be_in_tuples_of_other_types(field, memlease_client):
+    other = memlease_client.create("other", 4, "f8", fill=5)
+    with field.write() as w, other.write() as v:
+        assert np.stack(Pair(w, v)).tolist() == [[1, 2, 3, 4], [5, 5, 5, 5]]
+
+
+def test_what_is_filled_and_read_is_read_first(field):
+    with field.write() as w:
+        np.round(out=w, a=w)
+    assert field.get().tolist() == [1, 2, 3, 4]
 
 
 def test_a_block_that_wrote_nothing_publishes_nothing(field, memlease_client):

@@ -98,6 +98,17 @@ def test_the_array_of_a_write_lease_needs_no_daemon(memlease_daemon, memlease_cl
             assert lease.publish() == array.version
 
 
+def test_a_write_that_cannot_begin_leaves_the_only_version(memlease_daemon, memlease_client):
+    array = memlease_client.create("a", 3, "i8", slots=1)
+    array.put([1, 1, 1])  # which takes no row to read
+    with stopped(memlease_daemon):
+        for begin in array.write, array.update:
+            with pytest.raises(memlease.Timeout):
+                begin(wait=0.1)
+        assert array.try_write() is None
+    assert array.get().tolist() == [1, 1, 1]
+
+
 def test_other_threads_run_while_one_waits(memlease_client, empty):
     result = []
     thread = threading.Thread(target=lambda: result.append(empty.get().tolist()))
