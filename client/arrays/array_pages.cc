@@ -120,15 +120,19 @@ absl::StatusOr<std::byte*> ArrayPages::own_row(RowRef at, std::uint32_t units,
   return page + at.unit * wire::kRowUnitBytes;
 }
 
-// Null where it is not mapped; few are.
-std::shared_ptr<Mapping>& ArrayPages::mapping_of(wire::FileId file) {
+// nullptr: it is not mapped. Few are.
+std::shared_ptr<Mapping>* ArrayPages::find_mapping(wire::FileId file) {
   const auto known = std::ranges::find(mapped_, file, [](const auto& one) { return one.first; });
-  return known != mapped_.end() ? known->second : mapped_.emplace_back(file, nullptr).second;
+  return known == mapped_.end() ? nullptr : &known->second;
 }
 
 void ArrayPages::keep(wire::FileId file, std::shared_ptr<Mapping> mapping) {
   const wire::MutexLock lock(mutex_);
-  mapping_of(file).swap(mapping);  // what stood there ends without the lock
+  if (auto* const known = find_mapping(file)) {
+    known->swap(mapping);  // what stood there ends without the lock
+  } else {
+    mapped_.emplace_back(file, std::move(mapping));
+  }
 }
 
 void ArrayPages::keep_written(std::shared_ptr<Mapping> mapping) {
@@ -237,22 +241,22 @@ absl::StatusOr<std::shared_ptr<Mapping>> ArrayPages::map_listing(wire::FileId fi
                                                                  InterruptCheck interrupt) {
   {
     const wire::MutexLock lock(mutex_);
-    if (const auto& known = mapping_of(file)) return known;
+    if (const auto* const known = find_mapping(file)) return *known;
   }
   auto board = mappings_.get(file, FileKind::kBoard, interrupt);
   if (!board.ok()) return board.status();
   const wire::MutexLock lock(mutex_);
-  auto& known = mapping_of(file);
-  if (known == nullptr) known = *std::move(board);
-  return known;
+  if (const auto* const known = find_mapping(file)) return *known;
+  return mapped_.emplace_back(file, *std::move(board)).second;
 }
 
 const wire::SubscriberChunk* ArrayPages::subscriber_chunk(FileRange at) {
   std::shared_ptr<Mapping> board;
   {
     const wire::MutexLock lock(mutex_);
-    board = mapping_of(at.file);
-    if (board == nullptr) return nullptr;
+    const auto* const known = find_mapping(at.file);
+    if (known == nullptr) return nullptr;
+    board = *known;
   }
   if (!board->contains(at.offset, sizeof(wire::SubscriberChunk), wire::kBoardUnitBytes)) {
     return nullptr;

@@ -78,7 +78,7 @@ class ArrayPages final : public RowResolver {
   struct MappedReader : KnownReader {
     std::shared_ptr<Mapping> mapping;
   };
-  std::shared_ptr<Mapping>& mapping_of(wire::FileId file) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<Mapping>* find_mapping(wire::FileId file) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void keep(wire::FileId file, std::shared_ptr<Mapping> mapping) ABSL_LOCKS_EXCLUDED(mutex_);
   void keep_written(std::shared_ptr<Mapping> mapping) ABSL_LOCKS_EXCLUDED(mutex_);
   const wire::WriterRow* known_writer(wire::RowRef at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

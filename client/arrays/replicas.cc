@@ -6,7 +6,6 @@
 
 #include "client/arrays/await_any.h"
 #include "client/arrays/begin_read.h"
-#include "client/arrays/not_now.h"
 #include "client/arrays/places.h"
 #include "client/arrays/version_copier.h"
 #include "wire/error.h"

@@ -72,8 +72,8 @@ class MappingCache {
   // What get() would ask the daemon for one by one, by one request, and wire::kMaxFetchedFiles at
   // most: get() finds the files while the caller keeps what this returns. Those that are not to be
   // had are left out, and with the first of them all: get() says why.
-  absl::StatusOr<std::vector<std::shared_ptr<Mapping>>> bring(
-      std::span<const Wanted> files, InterruptCheck interrupt = kNoInterrupts);
+  absl::StatusOr<std::vector<std::shared_ptr<Mapping>>> bring(std::span<const Wanted> files,
+                                                              InterruptCheck interrupt);
 
  private:
   // A file with an access.

@@ -99,7 +99,7 @@ TEST_F(MappingCacheTest, BringsWhatIsMissingByOneFetch) {
   ASSERT_TRUE(known.ok());
   files.missing = {3};
   const MappingCache::Wanted wanted[] = {{FileId{1}}, {FileId{2}}, {FileId{3}}, {FileId{4}}};
-  const auto brought = cache.bring(wanted);
+  const auto brought = cache.bring(wanted, kNoInterrupts);
   ASSERT_TRUE(brought.ok()) << brought.status();
   EXPECT_EQ(brought->size(), 3U);
   EXPECT_EQ(files.fetches, 2);
@@ -116,17 +116,17 @@ TEST_F(MappingCacheTest, BringsNoMoreThanOneAnswerHas) {
     wanted.push_back({FileId{file}});
     wanted.push_back({FileId{file}, Access::kWrite});
   }
-  const auto brought = cache.bring(wanted);
+  const auto brought = cache.bring(wanted, kNoInterrupts);
   ASSERT_TRUE(brought.ok()) << brought.status();
   EXPECT_EQ(brought->size(), wire::kMaxFetchedFiles);
-  EXPECT_EQ(cache.bring(wanted)->size(), 2 * wire::kMaxFetchedFiles);
+  EXPECT_EQ(cache.bring(wanted, kNoInterrupts)->size(), 2 * wire::kMaxFetchedFiles);
 }
 
 // Whoever needs it is told why, by get().
 TEST_F(MappingCacheTest, BringsNothingWhereTheFirstFileHasGone) {
   files.missing = {1};
   const MappingCache::Wanted wanted[] = {{FileId{1}}, {FileId{2}}};
-  const auto brought = cache.bring(wanted);
+  const auto brought = cache.bring(wanted, kNoInterrupts);
   ASSERT_TRUE(brought.ok()) << brought.status();
   EXPECT_TRUE(brought->empty());
   EXPECT_EQ(wire::code_of(cache.get(FileId{1}, FileKind::kSegment, kNoInterrupts).status()),
