@@ -1,5 +1,4 @@
 #include <memlease/for_bindings.h>
-#include <pybind11/stl.h>
 
 #include "python/bindings/array_handle.h"
 #include "python/bindings/fastcall.h"

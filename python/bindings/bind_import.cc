@@ -1,6 +1,4 @@
 // Arrays of others, taken over by DLPack: what put() copies from.
-#include <pybind11/stl.h>
-
 #include <optional>
 #include <vector>
 

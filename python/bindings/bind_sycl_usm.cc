@@ -1,6 +1,4 @@
 // The arithmetic of __sycl_usm_array_interface__, for the package, which reads and makes its dicts.
-#include <pybind11/stl.h>
-
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -1,9 +1,11 @@
 // The parts of memlease._core, the extension module. Everything here needs the GIL unless it says
-// otherwise; whatever may wait or call the daemon gives the GIL up meanwhile.
+// otherwise; whatever may wait or call the daemon gives the GIL up meanwhile. All files convert
+// containers alike, by stl.h: where one did not, the linker could take its idea of std::vector.
 #pragma once
 
 #include <memlease/memlease.h>
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 #include <cstdint>
 #include <utility>

@@ -2,8 +2,6 @@
 // loop makes and ends one.
 #pragma once
 
-#include <pybind11/stl.h>
-
 #include <memory>
 #include <new>
 #include <string>

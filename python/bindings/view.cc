@@ -2,7 +2,6 @@
 
 #include <memlease/for_bindings.h>
 #include <pybind11/numpy.h>
-#include <pybind11/stl.h>
 
 #include <cstring>
 #include <utility>
