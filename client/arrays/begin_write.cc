@@ -184,7 +184,7 @@ class WriteWait final : public SlotWait {
  public:
   WriteWait(OpenArray& array, WaitLimit& wait_limit, CountedWait& counted, IfNoSlot if_none)
       : array_(array), wait_limit_(wait_limit), counted_(counted), if_none_(if_none) {}
-  // What has ended the wait before its deadline.
+  // What has ended the wait before its deadline, or kept the slot from being used.
   const absl::Status& stopped() const { return stopped_; }
   // Why the array has not been given one more slot.
   const absl::Status& refused() const { return refused_; }
@@ -196,7 +196,7 @@ class WriteWait final : public SlotWait {
   }
 
   // On a device: are the reads that the slot's earlier readers left over? What keeps that from
-  // being known, and does not end the wait, is prepare_slot()'s to tell.
+  // being known, and does not end the wait, is prepare()'s to tell.
   bool reads_over(SlotWriter& writer, std::uint32_t slot) {
     if (!stopped_.ok()) return false;
     const auto over = array_.gpu()->order()->writer().reads_complete(
@@ -228,6 +228,21 @@ class WriteWait final : public SlotWait {
     // A loop that rebinds a name may keep a write waiting for a moment: that is no news.
     if (by_itself && wait_limit_.is_long()) array_.view_warning().note_starved();
     stopped_ = wait_limit_.step();
+    return stopped_.ok();
+  }
+
+  // An added slot may lie where this process has nothing mapped. On a device the write comes behind
+  // the current version, and that may stand in one, and behind the slot's earlier readers.
+  bool prepare(std::uint32_t slot) override {
+    if (!stopped_.ok()) return false;
+    const auto check = [&] { return wait_limit_.check_call(); };
+    SlotWriter& writer = *array_.writing().slot_writer();
+    stopped_ = array_.map_slot_to_write(slot, check);
+    if (stopped_.ok() && array_.gpu() != nullptr) {
+      const wire::Publication current = writer.current();
+      if (current.version != 0) stopped_ = array_.map_slot_to_write(current.slot, check);
+      if (stopped_.ok()) stopped_ = array_.gpu()->order()->writer().collect(writer, slot, check);
+    }
     return stopped_.ok();
   }
 
@@ -266,21 +281,6 @@ WriteAttempt begin_slot(OpenArray& array, SlotWriter& writer, WriteWait& wait,
   return writer.begin(wait, &preferred, number);
 }
 
-// An added slot may lie where this process has nothing mapped. On a device the write comes behind
-// the current version, and that may stand in one, and behind the slot's earlier readers.
-absl::Status prepare_slot(OpenArray& array, std::uint32_t slot, WaitLimit& wait_limit) {
-  const auto check = [&] { return wait_limit.check_call(); };
-  SlotWriter& writer = *array.writing().slot_writer();
-  absl::Status status = array.map_slot_to_write(slot, check);
-  if (status.ok() && array.gpu() != nullptr) {
-    const wire::Publication current = writer.current();
-    if (current.version != 0) status = array.map_slot_to_write(current.slot, check);
-    if (status.ok()) status = array.gpu()->order()->writer().collect(writer, slot, check);
-  }
-  if (!status.ok()) writer.drop(slot);
-  return status;
-}
-
 // What keeps an array from being written, by the outcome of a try, and is not to be waited for.
 absl::Status refusal(const OpenArray& array, WriteOutcome outcome) {
   if (outcome == WriteOutcome::kNumbersUsedUp) return numbers_used_up(array);
@@ -301,15 +301,10 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
     if (SlotWriter* writer = array.writing().slot_writer()) {
       attempt = begin_slot(array, *writer, wait, number);
     }
-    if (!wait.stopped().ok()) {
-      if (attempt.outcome == WriteOutcome::kReady) {
-        array.writing().slot_writer()->drop(attempt.slot);
-      }
-      return wait.stopped();
-    }
+    if (!wait.stopped().ok()) return wait.stopped();
     switch (attempt.outcome) {
       case WriteOutcome::kReady:
-        return prepare_slot(array, attempt.slot, wait_limit);
+        return absl::OkStatus();
       case WriteOutcome::kNoFreeSlot:
         if (array.holds_back_slots()) array.view_warning().note_starved();
         count_without_slot(array);

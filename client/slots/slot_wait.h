@@ -25,6 +25,9 @@ class SlotWait {
   // Sleeps on the counts, for `longest` at most. False: the write gives up.
   virtual bool sleep_on(const std::vector<wire::FutexWait>& counts,
                         std::chrono::nanoseconds longest) = 0;
+  // That slot is free, marked and not yet handed out: fetches what it takes to write there. False:
+  // the write gives up, and the slot keeps its version.
+  virtual bool prepare(std::uint32_t slot) = 0;
 };
 
 }  // namespace memlease::internal

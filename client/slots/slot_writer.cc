@@ -103,6 +103,11 @@ WriteAttempt SlotWriter::begin(SlotWait& wait, const Preferred* preferred, std::
     return {is_over(now) ? now : WriteOutcome::kNoFreeSlot};
   }
   crash_point("write.chosen");
+  if (!wait.prepare(slot)) {
+    take_back(slot);
+    end_write();
+    return {WriteOutcome::kNoFreeSlot};
+  }
   const bool is_next = number == 0 || number == kNextToCopy;
   const std::uint64_t version = is_next ? next_version() : number;
   if (version > wire::kLastVersion || (!is_next && !may_copy(number))) {
@@ -401,8 +406,8 @@ void SlotWriter::drop(std::uint32_t slot) {
   end_write();
 }
 
-// At the deadline with slots=1, or without a number: the bytes are untouched, the old version
-// stands again.
+// At the deadline with slots=1, unprepared, or without a number: the bytes are untouched, the old
+// version stands again.
 void SlotWriter::take_back(std::uint32_t slot) {
   Word& word = row_.slot_words()[slot];
   crash_point("take_back.begin");

@@ -110,7 +110,7 @@ class FakeControl : public internal::ControlPort {
     called();
     if (stopped) return unanswered(interrupt);
     if (refuses) return refusal();
-    return event_handles(2);
+    return event_handles(event_slots);
   }
   absl::Status close_imports(const internal::ClosedImports& closed) override {
     called();
@@ -153,6 +153,7 @@ class FakeControl : public internal::ControlPort {
   std::atomic<bool> refuses{false};
   std::atomic<int> closed_memory{0};
   std::atomic<int> closed_events{0};
+  std::uint32_t event_slots = 2;  // of the array whose events are imported
 
  private:
   void called() {

@@ -24,9 +24,11 @@ class SlotWaitOf final : public internal::SlotWait {
                 std::chrono::nanoseconds longest) override {
     return on_sleep(counts, longest);
   }
+  bool prepare(std::uint32_t slot) override { return on_prepare(slot); }
 
   SleepOn on_sleep;
   std::function<bool()> on_map_rows = [] { return false; };
+  std::function<bool(std::uint32_t)> on_prepare = [](std::uint32_t) { return true; };
   std::function<Grown(std::uint32_t)> on_grow = [](std::uint32_t) { return Grown::kRefused; };
 };
 

@@ -390,17 +390,20 @@ TEST_F(BeginWriteInOneSlotTest, WhatThisProcessItselfHoldsIsRefusedAtOnce) {
 
 class BeginWriteOnAGpuTest : public BeginWriteTest {
  protected:
-  BeginWriteOnAGpuTest() {
+  explicit BeginWriteOnAGpuTest(std::uint32_t slots = 2) {
     array.reset();
     answer.spec.device = "GPU-1";
-    answer.write_events = testing::FakeControl::event_handles(2);
+    answer.spec.slots = answer.spec.max_slots = slots;
+    answer.slots.resize(slots);
+    answer.write_events = testing::FakeControl::event_handles(slots);
+    control->event_slots = slots;
     array = open();
     grant_ownership();
     publish_next();
     read_elsewhere(attempt.slot);
-    row<wire::ReaderRow>(kReader).read_fences(2)[attempt.slot].store(1);
+    row<wire::ReaderRow>(kReader).read_fences(slots)[attempt.slot].store(1);
     release_elsewhere(attempt.slot);
-    publish_next();
+    if (slots > 1) publish_next();
   }
 };
 
@@ -411,7 +414,7 @@ TEST_F(BeginWriteOnAGpuTest, AnInterruptEndsTheWaitForTheEventsOfAReader) {
   expect_nothing_begun();
   control->stopped = false;
   publish_next();
-  EXPECT_EQ(attempt.version, 4U) << "a number was taken, and a slot, which is free again";
+  EXPECT_EQ(attempt.version, 3U) << "no number was taken";
 }
 
 TEST_F(BeginWriteOnAGpuTest, TheDeadlineEndsTheWaitForTheEventsOfAReader) {
@@ -422,6 +425,23 @@ TEST_F(BeginWriteOnAGpuTest, TheDeadlineEndsTheWaitForTheEventsOfAReader) {
   expect_nothing_begun();
   control->stopped = false;
   publish_next();
+}
+
+class BeginWriteOnAGpuInOneSlotTest : public BeginWriteOnAGpuTest {
+ protected:
+  BeginWriteOnAGpuInOneSlotTest() : BeginWriteOnAGpuTest(1) {}
+};
+
+TEST_F(BeginWriteOnAGpuInOneSlotTest, AWriteThatCannotBeginLeavesTheVersion) {
+  control->stopped = true;
+  EXPECT_NE(interrupt_of(begin_interrupted()), nullptr);
+  EXPECT_EQ(wire::code_of(begin()), ErrorCode::kTimeout);
+  expect_nothing_begun();
+  EXPECT_EQ(array->writing().slot_writer()->current().version, 1U);
+  EXPECT_EQ(array->writing().slot_writer()->row().slot_words()[0].load(), 1U) << "to be read";
+  control->stopped = false;
+  publish_next();
+  EXPECT_EQ(attempt.version, 2U);
 }
 
 class BeginWriteThatGrowsTest : public ::testing::Test, protected testing::ArrayWorld {
