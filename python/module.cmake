@@ -27,6 +27,7 @@ pybind11_add_module(memlease_python MODULE
   ${memlease_bindings}/bind_sycl_usm.cc
   ${memlease_bindings}/bind_view.cc
   ${memlease_bindings}/dlpack_capsule.cc
+  ${memlease_bindings}/endless_wait.cc
   ${memlease_bindings}/fastcall.cc
   ${memlease_bindings}/fork_number.cc
   ${memlease_bindings}/gil.cc

@@ -19,6 +19,7 @@ namespace memlease {
 using internal::ArrayHandle;
 using internal::ElementLayout;
 using internal::OpenArray;
+using internal::Pins;
 using internal::ReadAttempt;
 using internal::ReadOutcome;
 using internal::Stop;
@@ -94,13 +95,8 @@ bool Array::may_write() const { return state().answer().may_write; }
 bool Array::created() const noexcept { return created_; }
 
 std::uint64_t Array::version() const {
-  internal::check(handle_->use());
-  const auto interrupt = [&] {
-    return state().session().check_interrupt(handle_->interrupt_check());
-  };
-  if (!handle_->has_places()) return internal::value_or_throw(state().current_version(interrupt));
-  const auto places = internal::value_or_throw(handle_->places(interrupt));
-  return internal::value_or_throw(places.newest(interrupt));
+  return internal::value_or_throw(handle_->current_version(
+      [&] { return state().session().check_interrupt(handle_->interrupt_check()); }));
 }
 
 bool Array::has_writer() const {
@@ -167,15 +163,23 @@ WriteLease Array::lease_of(const WriteAttempt& attempt, Stream stream) const {
 WriteLease Array::write(const WriteOptions& options) const { return write(options, nullptr); }
 
 WriteLease Array::write(const WriteOptions& options, const Stop* stop) const {
+  return write(options, stop, Pins::kLater);
+}
+
+WriteLease Array::write(const WriteOptions& options, const Stop* stop, Pins pins) const {
   WriteAttempt attempt;
   internal::check(
-      internal::write_within(*handle_, options, internal::kDefaultWriteWait, stop, attempt));
+      internal::write_within(*handle_, options, internal::kDefaultWriteWait, stop, pins, attempt));
   return lease_of(attempt, options.stream);
 }
 
 std::optional<WriteLease> Array::try_write(const WriteOptions& options) const {
+  return try_write(options, Pins::kLater);
+}
+
+std::optional<WriteLease> Array::try_write(const WriteOptions& options, Pins pins) const {
   WriteAttempt attempt;
-  if (comes_to_nothing(internal::write_within(*handle_, options, kNoWait, nullptr, attempt,
+  if (comes_to_nothing(internal::write_within(*handle_, options, kNoWait, nullptr, pins, attempt,
                                               internal::IfNoSlot::kSkip))) {
     return std::nullopt;
   }
@@ -185,9 +189,13 @@ std::optional<WriteLease> Array::try_write(const WriteOptions& options) const {
 WriteLease Array::update(const WriteOptions& options) const { return update(options, nullptr); }
 
 WriteLease Array::update(const WriteOptions& options, const Stop* stop) const {
+  return update(options, stop, Pins::kLater);
+}
+
+WriteLease Array::update(const WriteOptions& options, const Stop* stop, Pins pins) const {
   WriteAttempt attempt;
   internal::check(
-      internal::update_within(*handle_, options, internal::kDefaultWriteWait, stop, attempt));
+      internal::update_within(*handle_, options, internal::kDefaultWriteWait, stop, pins, attempt));
   WriteLease lease(state(), attempt.version, attempt.slot, handle_->interrupt_check(),
                    handle_->strict());
   lease.used_ = true;  // the current version's bytes are what it is for

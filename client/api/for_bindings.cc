@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "client/api/throw.h"
+#include "client/api/wait_for_any.h"
 #include "client/api/write_within.h"
 #include "client/arrays/begin_write.h"
 #include "client/arrays/open_array.h"
@@ -51,19 +52,16 @@ void ForBindings::begin_with_current(WriteLease& lease) {
   lease.used_ = true;
 }
 
-bool ForBindings::prepare_views(const Array& array, const WriteOptions& options, bool is_try) {
-  ArrayHandle& handle = *array.handle_;
-  check(handle.use());
-  OpenArray& state = handle.array();
-  if (state.gpu() != nullptr || !state.answer().may_write) return true;
-  if (state.reader_if_subscribed() != nullptr) return true;
-  const auto still_open = [&] { return handle.use(); };
-  WaitLimit wait_limit(state.session(), handle.interrupt_check(), options.wait,
-                       is_try ? std::chrono::nanoseconds(0) : kDefaultWriteWait, still_open);
-  const auto status = state.reader([&] { return wait_limit.check_call(); }).status();
-  if (is_try && wire::code_of(status) == wire::ErrorCode::kTimeout) return false;
-  check(status);
-  return true;
+WriteLease ForBindings::write(const Array& array, const WriteOptions& options) {
+  return array.write(options, nullptr, Pins::kPrepared);
+}
+
+WriteLease ForBindings::update(const Array& array, const WriteOptions& options) {
+  return array.update(options, nullptr, Pins::kPrepared);
+}
+
+std::optional<WriteLease> ForBindings::try_write(const Array& array, const WriteOptions& options) {
+  return array.try_write(options, Pins::kPrepared);
 }
 
 bool ForBindings::try_read_at_once(const Array& array, const ReadOptions& options,
@@ -76,9 +74,11 @@ bool ForBindings::try_read_at_once(const Array& array, const ReadOptions& option
 std::optional<std::uint64_t> ForBindings::version_at_once(const Array& array) {
   const ArrayHandle& handle = *array.handle_;
   if (!handle.ready() || handle.has_places() || !handle.array().usable_at_once()) return {};
-  const std::uint64_t version = handle.array().known_version();
+  OpenArray& state = handle.array();
+  const std::uint64_t version = state.known_version();
   // Without one its writer's row may be unknown here.
-  return version != 0 && !handle.array().ending() ? std::optional(version) : std::nullopt;
+  if (version == 0 || state.ending()) return {};
+  return state.only_slot_is_empty() ? 0 : version;
 }
 
 bool ForBindings::would_lose(const WriteLease& lease) noexcept {
@@ -94,6 +94,27 @@ bool ForBindings::should_warn_of_views(const ReadLease& lease) {
   OpenArray* const state = lease.state_;
   return state != nullptr && !state->forked() &&
          state->view_warning().take(state->writer_wants_slot());
+}
+
+bool ForBindings::is_subscribed(const Array& array) noexcept {
+  const ArrayHandle& handle = *array.handle_;
+  if (handle.closed()) return true;
+  return !handle.array().forked() && handle.array().reader_if_subscribed() != nullptr;
+}
+
+void ForBindings::subscribe(const Array& array, const Timeout& timeout) {
+  ArrayHandle& handle = *array.handle_;
+  const auto still_open = [&] { return handle.use(); };
+  if (!still_open().ok()) return;
+  OpenArray& state = handle.array();
+  WaitLimit wait_limit(state.session(), handle.interrupt_check(), timeout, kForever, still_open);
+  wait_limit.start();
+  const auto status = state.reader([&] { return wait_limit.check_call(); }).status();
+  if (wire::code_of(status) == wire::ErrorCode::kTimeout) check(status);
+}
+
+memlease::Awaited ForBindings::newer_than_current(const Array& array) {
+  return {array, WaitForAny::kCurrent};
 }
 
 ElementLayout ForBindings::layout_of(const Array& array, const Region& region) {

@@ -4,6 +4,7 @@
 
 #include "client/api/follower_state.h"
 #include "client/api/throw.h"
+#include "client/api/wait_for_any.h"
 #include "client/arrays/array_handle.h"
 #include "client/arrays/await_any.h"
 #include "wire/error.h"
@@ -22,10 +23,15 @@ Awaited::Awaited(const Follower& follower, std::uint64_t newer_than)
 
 namespace internal {
 
-struct WaitForAny {
-  static std::vector<std::size_t> wait(const std::vector<memlease::Awaited>& all, Timeout timeout,
-                                       const Stop* stop);
-};
+absl::StatusOr<Awaited> WaitForAny::prepare(const memlease::Awaited& one, WaitLimit& wait_limit) {
+  const auto check = [&] { return wait_limit.check_call(); };
+  absl::StatusOr<std::uint64_t> newer_than = one.newer_than_;
+  if (one.newer_than_ == kCurrent) newer_than = one.handle_->current_version(check);
+  // Which is ready, whatever it is asked for.
+  if (wire::code_of(newer_than.status()) == wire::ErrorCode::kWithdrawn) newer_than = 0;
+  if (!newer_than.ok()) return newer_than.status();
+  return one.handle_->awaited(*newer_than, check);
+}
 
 std::vector<std::size_t> WaitForAny::wait(const std::vector<memlease::Awaited>& all,
                                           Timeout timeout, const Stop* stop) {
@@ -43,10 +49,13 @@ std::vector<std::size_t> WaitForAny::wait(const std::vector<memlease::Awaited>& 
   const internal::ArrayHandle& first = *all.front().handle_;
   internal::WaitLimit wait_limit(first.array().session(), first.interrupt_check(), timeout,
                                  kForever, kNoInterrupts, stop);
+  wait_limit.start();
   std::vector<internal::Awaited> awaited;
   for (const memlease::Awaited& one : all) {
-    awaited.push_back(internal::value_or_throw(
-        one.handle_->awaited(one.newer_than_, [&] { return wait_limit.check_call(); })));
+    auto prepared = prepare(one, wait_limit);
+    const bool is_late = wire::code_of(prepared.status()) == wire::ErrorCode::kTimeout;
+    if (is_late && wait_limit.expired()) return {};
+    awaited.push_back(internal::value_or_throw(std::move(prepared)));
     if (one.follower_ != nullptr) one.follower_->complete(awaited.back());
     awaited.back().is_over = [handle = one.handle_, follower = one.follower_] {
       return handle->closed() || (follower != nullptr && follower->closed());

@@ -28,6 +28,17 @@ absl::Status ArrayHandle::use() {
   return status.ok() && closed_.load() ? array().membership().handle_closed() : status;
 }
 
+absl::StatusOr<std::uint64_t> ArrayHandle::current_version(InterruptCheck interrupt) {
+  if (auto status = use(); !status.ok()) return status;
+  if (has_places()) {
+    const auto places = this->places(interrupt);
+    return places.ok() ? places->newest(interrupt) : places.status();
+  }
+  auto version = array().current_version(interrupt);
+  if (version.ok() && array().only_slot_is_empty()) return 0;
+  return version;
+}
+
 absl::StatusOr<Awaited> ArrayHandle::awaited(std::uint64_t newer_than, InterruptCheck interrupt) {
   const auto gone = [](const absl::Status& status) {
     return wire::code_of(status) == wire::ErrorCode::kWithdrawn;
@@ -88,18 +99,18 @@ absl::StatusOr<std::shared_ptr<ArrayHandle>> ArrayHandle::open_replica(const std
 
 void ArrayHandle::look_anywhere(Awaited& awaited) {
   if (home_ != nullptr) awaited.home = home_->share_array();
-  awaited.newest_anywhere = [weak = weak_from_this()] {
+  awaited.newest_anywhere = [weak = weak_from_this()](InterruptCheck interrupt) {
     const auto handle = weak.lock();
-    return handle == nullptr ? 0 : handle->newest_anywhere();
+    return handle == nullptr ? absl::StatusOr<std::uint64_t>(0)
+                             : handle->newest_anywhere(interrupt);
   };
 }
 
-std::optional<std::uint64_t> ArrayHandle::newest_anywhere() {
+absl::StatusOr<std::uint64_t> ArrayHandle::newest_anywhere(InterruptCheck interrupt) {
   if (!ready() || !has_places()) return 0;
-  const auto places = this->places(kNoInterrupts);
-  if (!places.ok()) return std::nullopt;
-  const auto newest = places->newest(kNoInterrupts);
-  return newest.ok() ? std::optional(*newest) : std::nullopt;
+  const auto places = this->places(interrupt);
+  if (!places.ok()) return places.status();
+  return places->newest(interrupt);
 }
 
 absl::StatusOr<Places> ArrayHandle::places(InterruptCheck interrupt) {

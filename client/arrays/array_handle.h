@@ -67,6 +67,10 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
     return array().read_at_once(version, newer_than);
   }
 
+  // The number of the current version, wherever it is; 0: none, as where the write of an only slot
+  // was dropped. Calls the daemon for what this process has not met: an interrupt; kWithdrawn.
+  absl::StatusOr<std::uint64_t> current_version(InterruptCheck interrupt);
+
   // The same, to be kept. It does not keep this handle.
   std::shared_ptr<OpenArray> share_array() const { return newest_.load()->by.array; }
   // What a wait for a version above `newer_than` needs of the array, which it keeps, but not this
@@ -103,7 +107,7 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
   };
   absl::Status open_in_child();
   void watch_again(std::uint64_t version);
-  std::optional<std::uint64_t> newest_anywhere();
+  absl::StatusOr<std::uint64_t> newest_anywhere(InterruptCheck interrupt);
   static absl::Status end(Opening& opening, std::vector<Departure>& departures,
                           InterruptCheck interrupt);
 

@@ -35,8 +35,11 @@ std::set<const SlotReader*> readers_of(const std::vector<Awaited>& all) {
   return readers;
 }
 
-std::optional<std::uint64_t> newest_anywhere(const Awaited& awaited) {
-  return awaited.newest_anywhere ? awaited.newest_anywhere() : 0;
+// Of a look that is not to wait.
+absl::Status not_for_long() { return absl::CancelledError(""); }
+
+absl::StatusOr<std::uint64_t> newest_anywhere(const Awaited& awaited, InterruptCheck check) {
+  return awaited.newest_anywhere ? awaited.newest_anywhere(check) : 0;
 }
 
 struct Look {
@@ -44,11 +47,13 @@ struct Look {
   std::optional<wire::RowRef> unmapped;  // the writer's row, which has to be fetched first
 };
 
-Look look_at(const Awaited& awaited) {
+bool is_at_end_by(const Awaited& awaited, InterruptCheck check);
+
+Look look_at(const Awaited& awaited, InterruptCheck check) {
   const OpenArray& array = *awaited.array;
   if (awaited.is_over && awaited.is_over()) return {true, {}};
   if (awaited.reader == nullptr || array.ending() || array.left()) return {true, {}};
-  if (newest_anywhere(awaited).value_or(0) > awaited.newer_than) return {true, {}};
+  if (newest_anywhere(awaited, check).value_or(0) > awaited.newer_than) return {true, {}};
   const ReadAttempt attempt = awaited.reader->acquire(0, awaited.newer_than);
   switch (attempt.outcome) {
     case ReadOutcome::kAcquired:
@@ -57,42 +62,40 @@ Look look_at(const Awaited& awaited) {
     case ReadOutcome::kUnmapped:
       return {false, wire::writer_row_of(attempt.version)};
     case ReadOutcome::kNotYet:
-      return {awaited.until_writer_gone && is_at_end(awaited), {}};
+      return {awaited.until_writer_gone && is_at_end_by(awaited, check), {}};
     default:
       return {true, {}};
   }
 }
 
-std::vector<std::size_t> ready_among(const std::vector<Awaited>& all) {
+std::vector<std::size_t> ready_among(const std::vector<Awaited>& all, InterruptCheck check) {
   std::vector<std::size_t> ready;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (look_at(all[i]).ready) ready.push_back(i);
+    if (look_at(all[i], check).ready) ready.push_back(i);
   }
   return ready;
 }
 
 // Where a daemon does not answer, the call ends once another array is ready. An interrupt comes
 // once, and so is not left for the next look.
-absl::Status map_writers(const std::vector<Awaited>& all, WaitLimit& wait_limit) {
-  const auto interrupt = [&] {
-    auto status = wait_limit.check_call();
-    return status.ok() && !ready_among(all).empty() ? absl::CancelledError("") : status;
-  };
-  for (const Awaited& awaited : all) {
-    if (const auto row = look_at(awaited).unmapped) {
-      auto status = awaited.array->map_writer_row(*row, interrupt);
-      if (wire::code_of(status) == wire::ErrorCode::kInterrupted) return status;
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::vector<std::size_t>> look_at_all(const std::vector<Awaited>& all,
                                                      WaitLimit& wait_limit) {
-  auto ready = ready_among(all);
-  if (!ready.empty()) return ready;
-  if (auto status = map_writers(all, wait_limit); !status.ok()) return status;
-  return ready_among(all);
+  absl::Status ended;
+  const auto check = [&] {
+    if (ended.ok()) ended = wait_limit.check_call();
+    if (ended.ok() && !ready_among(all, not_for_long).empty()) ended = not_for_long();
+    return ended;
+  };
+  auto ready = ready_among(all, check);
+  if (ready.empty()) {
+    for (const Awaited& awaited : all) {
+      const auto row = look_at(awaited, check).unmapped;
+      if (row && ended.ok()) awaited.array->map_writer_row(*row, check).IgnoreError();
+    }
+    ready = ready_among(all, check);
+  }
+  if (wire::code_of(ended) == wire::ErrorCode::kInterrupted) return ended;
+  return ready;
 }
 
 absl::Status check_sessions(const std::vector<Awaited>& all) {
@@ -105,27 +108,23 @@ absl::Status check_sessions(const std::vector<Awaited>& all) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-bool is_at_end(const Awaited& awaited) {
+bool is_at_end_by(const Awaited& awaited, InterruptCheck check) {
   OpenArray& array = *awaited.array;
   const OpenArray& home = awaited.home == nullptr ? array : *awaited.home;
   if (awaited.reader == nullptr || home.has_writer()) return false;
   // That first: what the writer has published is there since it went.
-  const auto anywhere = newest_anywhere(awaited);
-  if (!anywhere || *anywhere > awaited.newer_than) return false;
+  const auto anywhere = newest_anywhere(awaited, check);
+  if (!anywhere.ok() || *anywhere > awaited.newer_than) return false;
   const ReadAttempt attempt = awaited.reader->acquire(0, awaited.newer_than);
   if (attempt.outcome == ReadOutcome::kAcquired) array.end_read(attempt.slot);
   return attempt.outcome == ReadOutcome::kNotYet &&
          (awaited.begun || *anywhere != 0 || array.known_version() != 0);
 }
 
-namespace {
-
 // Whatever makes it ready wakes who sleeps on its counts.
 bool wakes_at_all(const Awaited& awaited) {
   return awaited.home == nullptr && awaited.array->board().elsewhere.load() == 0 &&
-         !look_at(awaited).unmapped && awaited.array->session().watch_end();
+         !look_at(awaited, not_for_long).unmapped && awaited.array->session().watch_end();
 }
 
 // Until one may have become ready, or the end of the slice.
@@ -148,6 +147,8 @@ absl::Status sleep_on(const std::vector<Awaited>& all, WaitLimit& wait_limit) {
 }
 
 }  // namespace
+
+bool is_at_end(const Awaited& awaited) { return is_at_end_by(awaited, not_for_long); }
 
 absl::StatusOr<std::vector<std::size_t>> await_any(const std::vector<Awaited>& all,
                                                    WaitLimit& wait_limit) {

@@ -76,6 +76,12 @@ absl::StatusOr<std::uint64_t> MappedArray::current_version(InterruptCheck interr
   return version;
 }
 
+bool MappedArray::only_slot_is_empty() {
+  if (slots() != 1) return false;
+  const wire::WriterRow* writer = pages_.writer_row(wire::writer_row_of(board().writer.load()));
+  return writer != nullptr && writer->slot_words()[0].load() == 0;
+}
+
 GpuUse MappedArray::take_gpu_use() {
   GpuUse use = gpu_ == nullptr ? GpuUse() : gpu_->take_use();
   OpenMemory open = slot_pages_.take_open();

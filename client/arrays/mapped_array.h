@@ -81,7 +81,10 @@ class MappedArray {
   // The version that is current now; 0 = none. Maps the writer's row likewise, and fails with an
   // interrupt or kWithdrawn alone.
   absl::StatusOr<std::uint64_t> current_version(InterruptCheck interrupt);
-  // The same for the text of an error, which calls nobody.
+  // There is one slot, and the last write of it was dropped, so that no version is there to be
+  // read, whatever is current. Of what is mapped.
+  bool only_slot_is_empty();
+  // The current version for the text of an error, which calls nobody.
   std::uint64_t known_version();
   // A process has the writer's ownership, not the daemon, and not only to copy versions here that
   // were written elsewhere; as far as can be told without a call.

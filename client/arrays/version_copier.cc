@@ -176,12 +176,13 @@ absl::Status VersionCopier::copy_with_new_number(Source& source) {
   if (auto status = begin_new_number(write); !status.ok()) return status;
   const bool is_home = &here_ == &home_;
   const std::uint32_t own = is_home ? 0 : std::uint32_t{1} << here_.answer().replica_number;
-  const auto newest = places_.newest(kNoInterrupts);
+  const auto newest = places_.newest([&] { return check(); });
   if (newest.ok() && *newest == source.version() && places_.are_all(own)) {
     return copy_and_publish(source, write);
   }
   LeaseStreams untouched;
-  return end_copy(here_, write, false, untouched);
+  auto ended = end_copy(here_, write, false, untouched);
+  return newest.ok() ? ended : newest.status();
 }
 
 absl::Status VersionCopier::copy(Source& source) {
@@ -189,7 +190,7 @@ absl::Status VersionCopier::copy(Source& source) {
   auto status = begin_at_once(write, source.version());
   if (status.ok()) return copy_and_publish(source, write);
   if (write.outcome != WriteOutcome::kNumberUsed) return status;
-  auto version = here_.current_version(kNoInterrupts);
+  auto version = here_.current_version([&] { return check(); });
   if (!version.ok()) return version.status();
   if (*version >= source.version()) return absl::OkStatus();  // another process was faster
   return copy_with_new_number(source);

@@ -36,6 +36,8 @@ class WaitLimit {
             std::chrono::nanoseconds default_timeout, InterruptCheck still_open = kNoInterrupts,
             const Stop* stop = nullptr);
 
+  // The time runs from here on: a call to the daemon, which asks nothing for a while, comes first.
+  void start() { static_cast<void>(left()); }
   bool expired();
   // The wait has gone on for longer than anybody would not notice.
   bool is_long();

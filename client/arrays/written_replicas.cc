@@ -32,7 +32,7 @@ absl::Status WrittenReplicas::add_to(Arrays& found, HandleOwner& owner, OpenArra
     if ((bits & bit) == 0) continue;
     auto replica = find(number);
     if (replica != nullptr && (!replica->usable().ok() || replica->withdrawn())) {
-      close_all_but(bits & ~bit);
+      if (auto status = close_all_but(bits & ~bit, interrupt); !status.ok()) return status;
       replica = nullptr;
     }
     if (replica == nullptr) {
@@ -40,15 +40,16 @@ absl::Status WrittenReplicas::add_to(Arrays& found, HandleOwner& owner, OpenArra
       if (wire::code_of(opened.status()) == wire::ErrorCode::kNotFound) continue;
       if (!opened.ok()) return opened.status();
       replica = *std::move(opened);
-      if (!keep(number, replica)) replica->close_handle(kNoInterrupts).IgnoreError();
+      if (!keep(number, replica)) {
+        if (auto status = replica->close_handle(interrupt); !status.ok()) return status;
+      }
     }
     found.push_back(std::move(replica));
   }
-  close_all_but(bits);
-  return absl::OkStatus();
+  return close_all_but(bits, interrupt);
 }
 
-void WrittenReplicas::close_all_but(std::uint32_t kept) {
+absl::Status WrittenReplicas::close_all_but(std::uint32_t kept, InterruptCheck interrupt) {
   Arrays gone;
   {
     const wire::MutexLock lock(mutex_);
@@ -58,7 +59,9 @@ void WrittenReplicas::close_all_but(std::uint32_t kept) {
       return true;
     });
   }
-  for (const auto& replica : gone) replica->close_handle(kNoInterrupts).IgnoreError();
+  absl::Status interrupted;
+  for (const auto& replica : gone) interrupted.Update(replica->close_handle(interrupt));
+  return interrupted;
 }
 
 void WrittenReplicas::close() {
@@ -66,7 +69,7 @@ void WrittenReplicas::close() {
     const wire::MutexLock lock(mutex_);
     closed_ = true;
   }
-  close_all_but(0);
+  close_all_but(0, kNoInterrupts).IgnoreError();
 }
 
 }  // namespace memlease::internal

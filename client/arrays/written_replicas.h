@@ -37,8 +37,8 @@ class WrittenReplicas {
  private:
   std::shared_ptr<OpenArray> find(std::uint32_t number);
   bool keep(std::uint32_t number, const std::shared_ptr<OpenArray>& opened);
-  // `kept`: a bit for each that stays.
-  void close_all_but(std::uint32_t kept);
+  // `kept`: a bit for each that stays. Fails with what `interrupt` says alone.
+  absl::Status close_all_but(std::uint32_t kept, InterruptCheck interrupt);
 
   wire::Mutex mutex_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "python/bindings/array_handle.h"
+#include "python/bindings/endless_wait.h"
 #include "python/bindings/fastcall.h"
 #include "python/bindings/lease.h"
 #include "python/bindings/region.h"
@@ -194,9 +195,10 @@ void bind_properties(py::class_<ArrayHandle>& type) {
   type.def_property_readonly("has_writer", &ArrayHandle::has_writer,
                              "Whether a live process is the array's writer: it has written the "
                              "array last, and not closed it. No call.");
-  type.def_property_readonly(
-      "version", &ArrayHandle::version,
-      "Number of the current version; 0 = none. Takes no lease. Raises `Withdrawn`.");
+  type.def_property_readonly("version", &ArrayHandle::version,
+                             "Number of the current version; 0 = none, also after a write of an "
+                             "only slot that was dropped. "
+                             "Takes no lease. Raises `Withdrawn`.");
   type.def_property_readonly(
       "directory", [](const ArrayHandle& self) { return self.reference().directory; },
       "Of the daemon that owns the array.");
@@ -245,16 +247,6 @@ void ArrayHandle::close() {
 
 namespace {
 
-// A withdrawn array is ready, whatever it is asked for.
-std::uint64_t version_if_any(const ArrayHandle& array) {
-  try {
-    return array.version();
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::Withdrawn) throw;
-    return 0;
-  }
-}
-
 // newer_than: a version's number, or None for what is known already.
 Awaited awaited(const py::object& source, const py::object& newer_than) {
   std::optional<std::uint64_t> known;
@@ -264,7 +256,12 @@ Awaited awaited(const py::object& source, const py::object& newer_than) {
     return known ? Awaited(follower, *known) : follower;
   }
   const ArrayHandle& array = handle_of(source);
-  return {*array, known ? *known : version_if_any(array)};
+  return known ? Awaited(*array, *known) : internal::ForBindings::newer_than_current(*array);
+}
+
+std::string name_of_source(const py::object& source) {
+  const bool follows = py::isinstance<PyFollower>(source);
+  return handle_of(follows ? source.cast<PyFollower&>().array() : source).reference().name;
 }
 
 std::vector<std::size_t> wait(const std::vector<py::object>& sources,
@@ -273,6 +270,8 @@ std::vector<std::size_t> wait(const std::vector<py::object>& sources,
   for (std::size_t i = 0; i < sources.size(); ++i) {
     all.push_back(awaited(sources[i], newer_than.at(i)));
   }
+  const std::string name = name_of_source(sources.front());
+  const EndlessWait wait(name, timeout);
   // The last use of an array may wait for other threads, which may wait for the GIL.
   return without_gil([&] {
     auto ready = memlease::wait(all, timeout);
@@ -310,6 +309,17 @@ void bind_arrays(py::module_& module) {
       "The places of those that are ready; see memlease.wait.");
   py::class_<ArrayHandle> type(module, "Array");
   type.def(py::init<const ArrayHandle&>(), py::arg("handle"));
+  type.def_property_readonly("_is_subscribed", [](const ArrayHandle& self) {
+    return internal::ForBindings::is_subscribed(*self);
+  });
+  type.def(
+      "_subscribe",
+      [](const ArrayHandle& self, const py::object& timeout) {
+        const Array& array = *self;
+        const Timeout limit = to_timeout(timeout.ptr(), "timeout");
+        without_gil([&] { internal::ForBindings::subscribe(array, limit); });
+      },
+      py::arg("timeout"), "Ask for what a first read asks the daemon for.");
   type.def(py::init([](std::string directory, std::string name, std::uint64_t id,
                        std::string device, py::object open) {
              return ArrayHandle({std::move(directory), std::move(name), id, std::move(device)},

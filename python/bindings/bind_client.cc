@@ -1,6 +1,7 @@
 #include <memlease/for_bindings.h>
 
 #include "python/bindings/array_handle.h"
+#include "python/bindings/endless_wait.h"
 #include "python/bindings/fastcall.h"
 #include "python/bindings/package_parts.h"
 
@@ -58,6 +59,7 @@ std::unique_ptr<ArrayHandle> wait_for(const Client& self, const std::string& nam
                                       const py::object& timeout,
                                       std::optional<std::uint32_t> owner) {
   const Timeout limit = to_timeout(timeout.ptr(), "timeout");
+  const EndlessWait wait(name, limit);
   return std::make_unique<ArrayHandle>(
       without_gil([&] { return self.wait_for(name, limit, owner); }));
 }

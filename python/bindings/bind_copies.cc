@@ -4,6 +4,7 @@
 #include <array>
 
 #include "python/bindings/array_handle.h"
+#include "python/bindings/endless_wait.h"
 #include "python/bindings/fastcall.h"
 #include "python/bindings/gpu_source.h"
 #include "python/bindings/region.h"
@@ -149,6 +150,7 @@ std::uint64_t get_bytes(const ArrayHandle& self, const py::object& destination,
   const ReadOptions options{0, 0, to_timeout(timeout.ptr(), "timeout")};
   const Bytes bytes(destination, PyBUF_WRITABLE);
   const Array& array = *self;
+  const EndlessWait wait(array.name(), options.timeout);
   return without_gil([&] { return array.get(part, bytes.data(), bytes.size(), options); });
 }
 
@@ -193,6 +195,7 @@ PyObject* get_elements(PyObject* self, PyObject* const* arguments, Py_ssize_t co
     if (elements.data == nullptr || !elements.writable) return call_array(self, method, values);
     const ReadOptions options{0, 0, to_timeout(timeout, "timeout"), {}};
     const Array& array = *handle;
+    const EndlessWait wait(array.name(), options.timeout);
     without_gil([&] { array.get(elements.data, elements.size_bytes, options); });
     return Py_NewRef(out);
   });

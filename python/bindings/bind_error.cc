@@ -1,6 +1,7 @@
 #include <exception>
 #include <utility>
 
+#include "python/bindings/endless_wait.h"
 #include "python/bindings/package_parts.h"
 
 namespace memlease::python {
@@ -38,6 +39,8 @@ void check_interrupt() {
   if (Py_IsInitialized() == 0) return;
   const GilAcquire acquired;
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  // Who has called this catches all there is, which that unwinding may not come through.
+  unless_ended([] { EndlessWait::look(); });
 }
 
 void bind_errors(py::module_& module) {

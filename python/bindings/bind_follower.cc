@@ -1,4 +1,5 @@
 #include "python/bindings/array_handle.h"
+#include "python/bindings/endless_wait.h"
 #include "python/bindings/fastcall.h"
 #include "python/bindings/lease.h"
 #include "python/bindings/package_parts.h"
@@ -104,6 +105,7 @@ py::object PyFollower::next() {
     ~Done() { follower.end_step(); }
   } const done{*this};
   try {
+    const EndlessWait wait(handle_of(array_)->name(), timeout_);
     auto taken = without_gil([this] { return follower_.next_or_end(); });
     if (!taken) throw py::stop_iteration();
     last_ = lease([&] { return std::move(*taken); });

@@ -6,11 +6,15 @@
 #include <utility>
 
 #include "python/bindings/array_handle.h"
+#include "python/bindings/endless_wait.h"
 #include "python/bindings/fastcall.h"
 #include "python/bindings/lease.h"
 #include "python/bindings/package_parts.h"
 
 namespace memlease::python {
+
+using internal::ForBindings;
+
 namespace {
 
 constexpr const char* kReadDoc =
@@ -235,7 +239,7 @@ WriteOptions write_options(const ArrayHandle& handle, const FastCall& call,
 
 // Always without the GIL: whether writer ownership has to be asked for, nobody knows before. What a
 // region leaves out is the current version's.
-template <const char* Name, WriteLease (Array::*Begin)(const WriteOptions&) const>
+template <const char* Name, WriteLease (*Begin)(const Array&, const WriteOptions&)>
 PyObject* begin(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) {
   return guarded([&] {
     static constexpr std::array kParameters{"wait", "stream", "region"};
@@ -248,8 +252,7 @@ PyObject* begin(PyObject* self, PyObject* const* arguments, Py_ssize_t count, Py
     return make_lease<WriteLease>(
         self, handle.views(), std::move(wishes.region), wishes.stream, [&] {
           return writing(array, [&] {
-            internal::ForBindings::prepare_views(array, options, false);
-            return is_part ? array.update(options) : (array.*Begin)(options);
+            return is_part ? ForBindings::update(array, options) : Begin(array, options);
           });
         });
   });
@@ -264,11 +267,8 @@ PyObject* try_write(PyObject* self, PyObject* const* arguments, Py_ssize_t count
     LeaseWishes wishes;
     const WriteOptions options =
         write_options(handle, {"try_write", arguments, count, keywords}, kParameters, wishes);
-    return make_optional(self, handle, std::move(wishes), writing(array, [&] {
-                           return internal::ForBindings::prepare_views(array, options, true)
-                                      ? array.try_write(options)
-                                      : std::nullopt;
-                         }));
+    return make_optional(self, handle, std::move(wishes),
+                         writing(array, [&] { return ForBindings::try_write(array, options); }));
   });
 }
 
@@ -280,8 +280,8 @@ PyMethodDef lease_calls[] = {
     {"read", c_function(&read), kFast, kReadDoc},
     {"try_read", c_function(&try_read), kFast, kTryReadDoc},
     {"try_write", c_function(&try_write), kFast, kTryWriteDoc},
-    {kWrite, c_function(&begin<kWrite, &Array::write>), kFast, kWriteDoc},
-    {kUpdate, c_function(&begin<kUpdate, &Array::update>), kFast, kUpdateDoc},
+    {kWrite, c_function(&begin<kWrite, &ForBindings::write>), kFast, kWriteDoc},
+    {kUpdate, c_function(&begin<kUpdate, &ForBindings::update>), kFast, kUpdateDoc},
 };
 
 }  // namespace
@@ -295,40 +295,23 @@ ArrayHandle& handle_of(py::handle array) {
   return *static_cast<ArrayHandle*>(handle);
 }
 
-namespace {
-
-// A task of asyncio that is cancelled does not end a wait without end in a thread, where it began:
-// that is logged once it has gone on for a while.
-ReadLease wait_for_version(const Array& array, const ReadOptions& options) {
-  if (options.timeout.from_now().value_or(kForever) == kForever) {
-    ReadOptions first = options;
-    const py::object& notes = package_parts().long_reads;
-    first.timeout = std::chrono::duration<double>(notes.attr("after_s").cast<double>());
-    if (auto lease = without_gil([&] { return array.try_read(first); })) return *std::move(lease);
-    notes.attr("note")(array.name());
-  }
-  return without_gil([&] { return array.read(options); });
-}
-
-}  // namespace
-
 ReadLease ArrayHandle::read(const ReadOptions& options) {
   // Giving the GIL up costs as much as the lease, and where other threads run, their time slices.
   // On a device also a read that need not wait for its version may wait.
   const Array& array = opened();
   if (std::optional<ReadLease> lease;
       !views_->on_device() && options.version == 0 && options.newer_than == 0 &&
-      internal::ForBindings::try_read_at_once(array, options, lease) && lease) {
+      ForBindings::try_read_at_once(array, options, lease) && lease) {
     return *std::move(lease);
   }
-  return wait_for_version(array, options);
+  const EndlessWait wait(array.name(), options.timeout);
+  return without_gil([&] { return array.read(options); });
 }
 
 std::optional<ReadLease> ArrayHandle::try_read(const ReadOptions& options) {
   const Array& array = opened();
-  if (std::optional<ReadLease> lease;
-      !views_->on_device() && !options.timeout && !options.stream &&
-      internal::ForBindings::try_read_at_once(array, options, lease)) {
+  if (std::optional<ReadLease> lease; !views_->on_device() && !options.timeout && !options.stream &&
+                                      ForBindings::try_read_at_once(array, options, lease)) {
     return lease;
   }
   return without_gil([&] { return array.try_read(options); });
@@ -336,7 +319,7 @@ std::optional<ReadLease> ArrayHandle::try_read(const ReadOptions& options) {
 
 std::uint64_t ArrayHandle::version() const {
   const Array& array = opened();
-  if (const auto version = internal::ForBindings::version_at_once(array)) return *version;
+  if (const auto version = ForBindings::version_at_once(array)) return *version;
   return without_gil([&] { return array.version(); });
 }
 

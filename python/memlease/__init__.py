@@ -112,7 +112,7 @@ _core.set_package_parts(
     warn_of_views=caller.warn_of_views,
     log_empty_write=caller.log_empty_write,
     log_wait=caller.log_wait,
-    long_reads=caller.long_reads,
+    long_waits=caller.long_waits,
     numpy_dtype=dtypes.numpy_dtype,
     dtype_for_users=dtypes.dtype_for_users,
     array_interface=interfaces.array_interface,

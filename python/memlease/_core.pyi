@@ -41,7 +41,7 @@ def set_package_parts(
     warn_of_views: Callable[[str], None],
     log_empty_write: Callable[[str], None],
     log_wait: Callable[[str], None],
-    long_reads: Any,
+    long_waits: Any,
     numpy_dtype: Callable[[str], Any],
     dtype_for_users: Callable[[str], Any],
     array_interface: Callable[..., dict[str, Any]],
@@ -432,6 +432,9 @@ class Array(metaclass=_Pybind11Type):
     def created(self) -> bool: ...
     @property
     def has_writer(self) -> bool: ...
+    @property
+    def _is_subscribed(self) -> bool: ...
+    def _subscribe(self, timeout: float | None) -> None: ...
     @property
     def version(self) -> int: ...
     @property

@@ -162,8 +162,9 @@ class Array(_core.Array, Closing):
         """Lease the current version for reading, as `read` does, in asyncio's event loop.
 
         Waits in the loop, without a thread of its own, while there is no such version; a task that
-        is cancelled meanwhile leaves nothing behind. Many tasks may wait for one array. The first
-        read of a process calls the daemon, which blocks; no other does. For asyncio; not for trio.
+        is cancelled meanwhile leaves nothing behind. Many tasks may wait for one array. At the
+        first read in a process a thread of the loop's executor calls the daemon. For asyncio; not
+        for trio.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Waiting in asyncio's event loop: a descriptor for each wait, and no thread."""
+"""Waiting in asyncio's event loop: a descriptor for each wait; a thread for a first read alone."""
 
 from __future__ import annotations
 
@@ -44,6 +44,9 @@ async def _take(follower: _core.Follower, *, keep: bool) -> _core.ReadLease | No
     timeout = follower._timeout
     end = None if timeout is None else loop.time() + timeout
     late = timeout == 0
+    if not follower.array._is_subscribed:
+        # The daemon is asked, and may be slow. The follower may be disposed of meanwhile.
+        await loop.run_in_executor(None, follower.array._subscribe, timeout)
     while True:
         lease = follower._try_next(keep)
         if lease is not None or follower.closed:

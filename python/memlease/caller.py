@@ -59,8 +59,8 @@ def log_wait(text: str) -> None:
     _logger.warning("%s", text)
 
 
-class LongReads:
-    """Says once of reads in asyncio's threads that such a wait does not end with its task."""
+class LongWaits:
+    """Says once of waits in asyncio's threads that such a wait does not end with its task."""
 
     after_s = 5.0
 
@@ -68,20 +68,20 @@ class LongReads:
         self._said = False
 
     def note(self, name: str) -> None:
-        """Look in which thread a read of the array `name` goes on waiting; for the bindings."""
+        """Look in which thread a wait for the array `name` goes on; for the bindings."""
         if self._said or not threading.current_thread().name.startswith("asyncio_"):
             return
         self._said = True
         _logger.warning(
-            "a read of '%s' has waited for %g s in a thread of asyncio: it goes on after its task "
-            "is cancelled, and asyncio.run() waits for it; use `await array.read_async()`, give a "
-            "timeout, or close the array or its client, which ends it",
+            "a wait for '%s' has gone on for %g s in a thread of asyncio: it does not end with its "
+            "task, and asyncio.run() waits for it; use `await array.read_async()`, give a timeout, "
+            "or close the array or its client, which ends it",
             name,
             self.after_s,
         )
 
 
-long_reads = LongReads()
+long_waits = LongWaits()
 
 
 @contextlib.contextmanager

@@ -1,10 +1,12 @@
 // The daemon is stopped, or slow: whatever needs nothing of it goes on.
+#include <memlease/for_bindings.h>
 #include <memlease/memlease.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <future>
@@ -210,6 +212,34 @@ TEST_F(StoppedDaemon, DoesNotHoldUpAWriteThatMeetsANewReader) {
   daemon.signal(SIGCONT);
   blocked.get();
   run("read a 1 1000");
+}
+
+// What the lease's views need of the daemon comes as late as the wait ends, and another thread
+// writes: that is not waited for once more.
+TEST_F(StoppedDaemon, CostsAWriteWithViewsItsWaitOnce) {
+  constexpr std::chrono::milliseconds kWait{500};
+  std::atomic<int> asked_since{0};  // ten times a second
+  Clock::time_point start;
+  ConnectOptions options = here();
+  options.check_interrupt = [&] {
+    if (Clock::now() - start < kWait) return;
+    daemon.signal(SIGCONT);
+    ++asked_since;
+  };
+  const Client hurried = Client::connect(options);
+  const Array same = hurried.open("a");
+  std::optional<WriteLease> lease;
+  std::thread([&] { lease = same.write(); }).join();
+  stop();
+  start = Clock::now();
+  try {
+    internal::ForBindings::write(same, {kWait}).drop();
+    ADD_FAILURE() << "another thread writes";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Timeout) << error.what();
+  }
+  EXPECT_GT(asked_since, 0);
+  EXPECT_LE(asked_since, 3);
 }
 
 // The calls that go to the daemon end with the caller's interrupt, not with their own deadlines.

@@ -406,26 +406,39 @@ def test_a_read_in_a_thread_ends_with_the_client_of_its_task(array, end):
     assert process.returncode != 0
 
 
-def test_a_long_read_in_a_thread_of_asyncio_is_logged_once(array, monkeypatch, caplog):
-    long_reads = caller.long_reads
-    monkeypatch.setattr(long_reads, "after_s", 0.01)
-    monkeypatch.setattr(long_reads, "_said", False)
+@pytest.mark.parametrize(
+    "wait",
+    [
+        lambda array: array.read(newer_than=1).release(),
+        lambda array: array.get(),
+        lambda array: array.get(np.empty(4, "i8")),
+        lambda array: next(array.follow(after=1)).release(),
+        lambda array: memlease.wait([array], newer_than=[1]),
+    ],
+)
+def test_a_long_wait_in_a_thread_of_asyncio_is_logged_once(
+    memlease_client, monkeypatch, caplog, wait
+):
+    array = memlease_client.create("later", 4, "i8")
+    long_waits = caller.long_waits
+    monkeypatch.setattr(long_waits, "after_s", 0)
+    monkeypatch.setattr(long_waits, "_said", False)
 
     async def main():
         with pytest.raises(memlease.Timeout):
-            await asyncio.to_thread(array.read, newer_than=1, timeout=0.02)
-        long_reads.note("a")  # by another thread
+            await asyncio.to_thread(array.read, newer_than=1, timeout=0.3)
+        long_waits.note("later")  # by another thread
         assert caplog.text == ""
-        reads = [asyncio.to_thread(array.read, newer_than=1) for _ in range(2)]
-        tasks = [asyncio.create_task(read) for read in reads]
+        tasks = [asyncio.create_task(asyncio.to_thread(wait, array)) for _ in range(2)]
         while "read_async" not in caplog.text:
             await asyncio.sleep(0.001)
-        array.put(np.arange(4))
+        for _ in range(2):
+            array.put(np.arange(4))
         for task in tasks:
-            (await task).release()
+            await task
 
     run(main())
-    assert caplog.text.count("a read of 'a' has waited for 0.01 s in a thread of asyncio") == 1
+    assert caplog.text.count("a wait for 'later' has gone on for 0 s in a thread of asyncio") == 1
 
 
 def test_a_forked_child_waits_for_itself(array):

@@ -1,6 +1,5 @@
 """Calls that wait: the GIL, Ctrl-C, threads."""
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -76,37 +75,6 @@ def test_ctrl_c_ends_a_close_that_the_daemon_does_not_answer(memlease_daemon, wh
         assert again.session_id != session
         again.withdraw("a")
         assert again.list() == []
-
-
-@contextlib.contextmanager
-def stopped(daemon):
-    daemon.process.send_signal(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        daemon.process.send_signal(signal.SIGCONT)
-
-
-def test_the_array_of_a_write_lease_needs_no_daemon(memlease_daemon, memlease_client):
-    for begin in ("write", "try_write", "update"):
-        array = memlease_client.create(begin, 3, "i8")
-        if begin == "update":
-            array.put([1, 1, 1])
-        lease = getattr(array, begin)()
-        with stopped(memlease_daemon):
-            lease[...] = 2
-            assert lease.publish() == array.version
-
-
-def test_a_write_that_cannot_begin_leaves_the_only_version(memlease_daemon, memlease_client):
-    array = memlease_client.create("a", 3, "i8", slots=1)
-    array.put([1, 1, 1])  # which takes no row to read
-    with stopped(memlease_daemon):
-        for begin in array.write, array.update:
-            with pytest.raises(memlease.Timeout):
-                begin(wait=0.1)
-        assert array.try_write() is None
-    assert array.get().tolist() == [1, 1, 1]
 
 
 def test_other_threads_run_while_one_waits(memlease_client, empty):
@@ -292,3 +260,17 @@ def test_one_slot_is_awaited_by_another_thread(one):
         w[...] = 1
     reader.join()
     assert seen == [1]
+
+
+def test_one_slot_has_no_version_after_a_write_that_was_dropped(memlease_client, one):
+    other = memlease_client.open("one")
+    with one.write() as lease:
+        assert other.version == one.version == 1  # nobody knows what comes of the write
+        lease[...] = 2
+        lease.drop()
+    assert other.version == one.version == 0
+    with pytest.raises(memlease.WriteAborted):
+        one.read()
+    assert memlease.wait([other], 0) == [other]  # as a read would raise
+    one.put(3)
+    assert other.version == one.version == one.read().version == 3

@@ -25,6 +25,7 @@ namespace memlease {
 
 namespace internal {
 class ArrayHandle;
+enum class Pins : bool;
 struct ReadAttempt;
 struct WriteAttempt;
 }  // namespace internal
@@ -71,8 +72,9 @@ class MEMLEASE_API Array {
   std::uint64_t size_bytes() const;  // of one version, from the first to the last element
   bool may_write() const;            // by its mode
   bool created() const noexcept;     // by the call that gave this handle
-  // Of the current version, on whatever device; 0 = none. No lease, no call but where replicas have
-  // been written. Throws Withdrawn.
+  // Of the current version, on whatever device; 0 = none, as after a write of an only slot that was
+  // dropped. No lease, no call but for what of other writers this process has not met. Throws
+  // Withdrawn.
   std::uint64_t version() const;
   // A process that is alive, as far as the daemon has seen, is the array's writer: it has written
   // the array last, and not closed it. No call, no lease.
@@ -260,6 +262,11 @@ class MEMLEASE_API Array {
   ReadLease read(const ReadOptions& options, const internal::Stop* stop) const;
   WriteLease write(const WriteOptions& options, const internal::Stop* stop) const;
   WriteLease update(const WriteOptions& options, const internal::Stop* stop) const;
+  WriteLease write(const WriteOptions& options, const internal::Stop* stop,
+                   internal::Pins pins) const;
+  WriteLease update(const WriteOptions& options, const internal::Stop* stop,
+                    internal::Pins pins) const;
+  std::optional<WriteLease> try_write(const WriteOptions& options, internal::Pins pins) const;
   std::uint64_t get(const Region& region, void* destination, std::uint64_t size_bytes,
                     const ReadOptions& options, const internal::Stop* stop) const;
   std::uint64_t put(const Region& region, const void* source, std::uint64_t size_bytes,

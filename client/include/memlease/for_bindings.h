@@ -6,6 +6,7 @@
 #include <memlease/lease.h>
 #include <memlease/region.h>
 #include <memlease/version.h>
+#include <memlease/wait.h>
 
 #include <cstdint>
 #include <optional>
@@ -30,10 +31,12 @@ struct MEMLEASE_API ForBindings {
   // written ones.
   static void begin_with_current(WriteLease& lease);
 
-  // Before a write: asks the daemon for what pin() of a host array's lease would ask it for, so
-  // that this calls nobody. Within the options' wait; throws what pin() does. False: a try has come
-  // to nothing.
-  static bool prepare_views(const Array& array, const WriteOptions& options, bool is_try);
+  // As those of the array, and within the same wait the daemon is asked, before the write begins,
+  // for what pin() of a host array's lease would ask it for, so that this calls nobody. Throw what
+  // pin() does, too.
+  static WriteLease write(const Array& array, const WriteOptions& options);
+  static WriteLease update(const Array& array, const WriteOptions& options);
+  static std::optional<WriteLease> try_write(const Array& array, const WriteOptions& options);
 
   // Parts of calls, where these need nobody: true if it is known what Array::try_read would return
   // at once, which is in `lease` then, nothing for nothing. Of a host array. Never waits or throws.
@@ -41,6 +44,14 @@ struct MEMLEASE_API ForBindings {
                                std::optional<ReadLease>& lease);
   // Array::version(), or nothing where the daemon may have to be asked.
   static std::optional<std::uint64_t> version_at_once(const Array& array);
+
+  // This process has a row to read the array by, so that a read asks the daemon for the rows of
+  // writers that are new to it alone; or it is closed.
+  static bool is_subscribed(const Array& array) noexcept;
+  // Asks for one, once, within the timeout. Throws Timeout; what else there is a read says, too.
+  static void subscribe(const Array& array, const Timeout& timeout);
+  // For wait(): a version above the one that is current when it begins.
+  static memlease::Awaited newer_than_current(const Array& array);
 
   // Its end would lose what somebody has written: it goes on, and its bytes have been asked for.
   static bool would_lose(const WriteLease& lease) noexcept;

@@ -92,10 +92,51 @@ TEST_F(AwaitAnyTest, ReadyIsWhoseWriterHasGoneIfThatIsAskedFor) {
 
 TEST_F(AwaitAnyTest, ReadyIsWhatHasANewerVersionOnAnotherDevice) {
   Awaited elsewhere = awaited(first, 3);
-  elsewhere.newest_anywhere = [] { return 4; };
+  elsewhere.newest_anywhere = [](InterruptCheck) { return 4; };
   EXPECT_THAT(ready({awaited(second), elsewhere}), ElementsAre(1));
-  elsewhere.newest_anywhere = [] { return 3; };
+  elsewhere.newest_anywhere = [](InterruptCheck) { return 3; };
   EXPECT_THAT(ready({awaited(second), elsewhere}), IsEmpty());
+}
+
+// As a call that the daemon does not answer.
+absl::StatusOr<std::uint64_t> unanswered(InterruptCheck interrupt) {
+  for (;;) {
+    if (auto status = interrupt(); !status.ok()) return status;
+  }
+}
+
+TEST_F(AwaitAnyTest, TheQuestionForVersionsElsewhereEndsWithTheWait) {
+  Awaited elsewhere = awaited(first);
+  elsewhere.newest_anywhere = unanswered;
+  EXPECT_THAT(ready({elsewhere, awaited(second)}), IsEmpty());
+  elsewhere.until_writer_gone = true;
+  server::set_writer(first.board(), first.kWriter, true);
+  EXPECT_THAT(ready({elsewhere}), IsEmpty()) << "nobody can tell";
+  EXPECT_FALSE(is_at_end(elsewhere));
+}
+
+TEST_F(AwaitAnyTest, TheQuestionForVersionsElsewhereEndsWithAnInterrupt) {
+  Awaited elsewhere = awaited(first);
+  elsewhere.newest_anywhere = unanswered;
+  bool raised = false;
+  const std::uint64_t number = first.owner->session().add_interrupt_check([&] {
+    if (!std::exchange(raised, true)) throw std::runtime_error("Ctrl-C");
+  });
+  WaitLimit limit(first.owner->session(), number, 60s, 0ns);
+  EXPECT_NE(interrupt_of(await_any({elsewhere}, limit).status()), nullptr);
+}
+
+TEST_F(AwaitAnyTest, TheQuestionForVersionsElsewhereDoesNotHoldUpOthers) {
+  second.publish_elsewhere(3);
+  const Awaited next = awaited(second, 3);
+  ASSERT_THAT(ready({next}), IsEmpty());
+  Awaited elsewhere = awaited(first);
+  int asked = 0;
+  elsewhere.newest_anywhere = [&](InterruptCheck interrupt) {
+    if (asked++ == 0) second.publish_elsewhere(4);
+    return unanswered(interrupt);
+  };
+  EXPECT_THAT(ready({elsewhere, next}, 60s), ElementsAre(1));
 }
 
 TEST_F(AwaitAnyTest, APublicationOfAnyEndsTheSleep) {
