@@ -14,10 +14,16 @@ def require_numpy() -> Any:
     """Import NumPy, which memlease itself does not depend on."""
     try:
         import numpy
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise Unsupported(
             "this needs NumPy, which is not installed",
             "pip install numpy, or use memoryview(lease) or DLPack instead",
+        ) from error
+    except ImportError as error:  # it is broken, or the interpreter ends
+        raise Unsupported(
+            f"this needs NumPy, which cannot be imported: {error}",
+            "where the interpreter is ending, do this before, as by atexit.register(); else look "
+            "what `import numpy` alone says",
         ) from error
     return numpy
 

@@ -1,6 +1,9 @@
 """put and get: what is taken, and what comes out again."""
 
 import pickle
+import subprocess
+import sys
+import textwrap
 import tracemalloc
 
 import memlease
@@ -302,3 +305,30 @@ def test_put_says_which_arguments_it_has(memlease_client):
     with pytest.raises(TypeError, match="no argument 'timeout'; it has name, source, dtype, cast"):
         memlease_client.put("a", np.zeros(3), timeout=1)
     assert not memlease_client.exists("a")
+
+
+def test_a_put_while_the_interpreter_ends_says_that_it_does(memlease_client):
+    memlease_client.create("late", 3, "f4")
+    code = """
+        import memlease, sys, types
+
+        class Last:
+            def __init__(self, array, report):
+                self.array, self.report = array, report
+
+            def __del__(self):
+                try:
+                    self.array.put([1, 2, 3])
+                except NotImplementedError as error:
+                    self.report(1, str(error).encode())
+
+        import os
+        last = types.ModuleType("last")
+        last.kept = Last(memlease.connect(start=False).open("late"), os.write)
+        sys.modules["last"] = last
+    """
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
+    )
+    assert "Python is likely shutting down" in ended.stdout, ended.stderr
+    assert "not installed" not in ended.stdout
