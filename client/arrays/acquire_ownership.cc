@@ -1,0 +1,105 @@
+#include "client/arrays/acquire_ownership.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/statusor.h"
+#include "fmt/format.h"
+#include "wire/error.h"
+#include "wire/futex.h"
+#include "wire/hooks/test_hooks.h"
+
+namespace memlease::internal {
+namespace {
+
+using wire::ErrorCode;
+using wire::make_error;
+
+// What to sleep on until ownership may be had: the board, and the present writer's row, if it is
+// mapped.
+std::vector<wire::FutexWait> ownership_words(OpenArray& array) {
+  const wire::BoardRecord& board = array.board();
+  std::vector<wire::FutexWait> words = {{&board.event_count, board.event_count.load()}};
+  const wire::WriterRow* writer = array.writer_row(wire::writer_row_of(board.writer.load()));
+  if (writer != nullptr) words.push_back({&writer->publish_count, writer->publish_count.load()});
+  return words;
+}
+
+// The writer's row; nullptr: it cannot be had just now, as its process has gone, and the daemon is
+// about to name another one.
+absl::StatusOr<const wire::WriterRow*> row_of_writer(OpenArray& array, wire::RowRef at,
+                                                     WaitLimit& wait_limit) {
+  const auto mapped = array.map_writer_row(at, [&] { return wait_limit.check_call(); });
+  if (!mapped.ok() && wait_limit.ends_with(mapped)) return mapped;
+  return array.writer_row(at);
+}
+
+// One round of asking for ownership. True once it is ours.
+absl::StatusOr<bool> ask_for_ownership(OpenArray& array, WaitLimit& wait_limit, CountedWait& wait) {
+  ControlPort& control = array.session().control();
+  const auto check = [&] { return wait_limit.check_call(); };
+  const std::vector<wire::FutexWait> words = ownership_words(array);
+  auto answer = control.acquire_writer(array.answer().id, check);
+  if (!answer.ok()) return array.named(answer.status());
+  crash_point("ownership.asked");
+  auto writer = array.writer(answer->row, answer->from, check);
+  if (!writer.ok()) return writer.status();
+  if (answer->state == WriterAnswer::State::kGranted) return true;
+  if (answer->state == WriterAnswer::State::kOffered) {
+    const auto from = row_of_writer(array, answer->from, wait_limit);
+    if (!from.ok()) return from.status();
+    if (*from == nullptr) return false;
+    crash_point("ownership.offered");
+    (*writer)->adopt(**from);
+    crash_point("ownership.copied");
+    absl::Status confirmed = control.confirm_writer(array.answer().id, answer->offer, check);
+    crash_point("ownership.confirmed");
+    if (!confirmed.ok() && wire::code_of(confirmed) != ErrorCode::kBusy) return confirmed;
+    return confirmed.ok();
+  }
+  crash_point("ownership.busy");
+  if (words.size() == 1) {
+    const wire::RowRef at = wire::writer_row_of(array.board().writer.load());
+    const auto present = row_of_writer(array, at, wait_limit);
+    if (!present.ok()) return present.status();
+    if (*present != nullptr) return false;
+  }
+  wait.sleeps();
+  wait_limit.sleep(words);
+  return false;
+}
+
+}  // namespace
+
+absl::Status acquire_ownership(OpenArray& array, WaitLimit& wait_limit, CountedWait& wait) {
+  ControlPort& control = array.session().control();
+  absl::Cleanup cancel = [&] {
+    if (!control.silent()) control.cancel_writer(array.answer().id).IgnoreError();
+  };
+  for (;;) {
+    const bool last = wait_limit.expired();
+    auto mine = ask_for_ownership(array, wait_limit, wait);
+    if (!mine.ok()) {
+      // A daemon that has not answered is not waited for once more: an offer ends by itself.
+      if (wait_limit.ends_with(mine.status())) std::move(cancel).Cancel();
+      return mine.status();
+    }
+    if (*mine) {
+      std::move(cancel).Cancel();
+      return absl::OkStatus();
+    }
+    absl::Status status = wait_limit.step();
+    if (status.ok() && !last) continue;
+    if (status.ok()) {
+      status = make_error(ErrorCode::kTimeout,
+                          fmt::format("writer ownership of '{}' did not come within {}: another "
+                                      "process is in the middle of a write",
+                                      array.name(), wait_limit.limit_text()),
+                          "Wait longer, or look who it is: memleasectl holders " + array.name());
+    }
+    if (!status.ok()) return status;
+  }
+}
+
+}  // namespace memlease::internal

@@ -1,0 +1,172 @@
+// How a write comes by writer ownership, and what it leaves behind where it does not, on fakes.
+#include <chrono>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/arrays/begin_write_test.h"
+#include "wire/error.h"
+
+namespace memlease::internal {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using wire::ErrorCode;
+
+class AcquireOwnershipTest : public testing::BeginWriteTest {};
+
+TEST_F(AcquireOwnershipTest, AsksForOwnershipOnce) {
+  grant_ownership();
+  publish_next();
+  EXPECT_EQ(attempt.version, 1U);
+  const std::uint64_t calls = control->calls();
+  EXPECT_EQ(calls, 1U);
+  publish_next();
+  EXPECT_EQ(attempt.version, 2U);
+  EXPECT_EQ(control->calls(), calls);
+  expect_nothing_begun();
+}
+
+TEST_F(AcquireOwnershipTest, FetchesWhatAWriterNeedsAtOnce) {
+  offer_ownership();
+  kept.clear();
+  files->fetches = 0;
+  publish_next();
+  EXPECT_EQ(files->fetches, 1);
+}
+
+TEST_F(AcquireOwnershipTest, GoesOnWithTheNumbersOfWhoeverOffersOwnership) {
+  publish_elsewhere();
+  offer_ownership();
+  ASSERT_TRUE(begin().ok());
+  EXPECT_EQ(attempt.version, 2U);
+  EXPECT_EQ(attempt.slot, 0U) << "slot 1 has the current version";
+  array->end_write(attempt.slot, attempt.version, false);
+  EXPECT_EQ(*array->current_version(kNoInterrupts), 1U);
+}
+
+TEST_F(AcquireOwnershipTest, AnOfferThatHasExpiredIsAskedForAgain) {
+  publish_elsewhere();
+  offer_ownership();
+  const auto confirm = control->on_confirm_writer;
+  int tries = 0;
+  control->on_confirm_writer = [&](std::uint64_t offer) {
+    return ++tries == 1 ? wire::make_error(ErrorCode::kBusy, "it has expired") : confirm(offer);
+  };
+  ASSERT_TRUE(begin(10s).ok());
+  EXPECT_EQ(tries, 2);
+  EXPECT_EQ(control->cancelled, 0);
+  array->end_write(attempt.slot, attempt.version, false);
+}
+
+// An offer that nobody confirms ends by itself, and is asked for again.
+TEST_F(AcquireOwnershipTest, AnInterruptEndsAFirstWriteAtEachFile) {
+  publish_elsewhere();
+  offer_ownership();
+  unmap();
+  int interrupts = 0;
+  for (bool begun = false; !begun; ++interrupts) {
+    files->answers = files->fetches + (interrupts == 0 ? 0 : 1);
+    const auto status = begin_interrupted();
+    begun = status.ok();
+    if (begun) break;
+    EXPECT_NE(interrupt_of(status), nullptr) << status;
+    expect_nothing_begun();
+  }
+  EXPECT_EQ(interrupts, 1) << "the slots, its own row and that of who offers come at once";
+  EXPECT_EQ(control->cancelled, 0) << "nobody waits for the daemon twice";
+  EXPECT_EQ(attempt.version, 2U);
+  array->end_write(attempt.slot, attempt.version, false);
+}
+
+TEST_F(AcquireOwnershipTest, TheDeadlineEndsAFirstWriteWhoseRowDoesNotCome) {
+  grant_ownership();
+  unmap();
+  stop_files();
+  const auto status = begin();
+  EXPECT_EQ(wire::code_of(status), ErrorCode::kTimeout);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the daemon did not answer within 0 s"));
+  EXPECT_EQ(control->cancelled, 0);
+  expect_nothing_begun();
+  go_on();
+  publish_next();
+}
+
+TEST_F(AcquireOwnershipTest, AnInterruptEndsTheWaitForTheRowOfWhoeverWrites) {
+  control->on_acquire_writer = [this] {
+    files->answers = files->fetches + 1;  // the slots and its own row
+    return WriterAnswer{WriterAnswer::State::kBusy, kOwnWriter, {}, 0};
+  };
+  unmap();
+  EXPECT_NE(interrupt_of(begin_interrupted()), nullptr);
+  expect_nothing_begun();
+}
+
+// The daemon may have heard it all the same: then ownership has come.
+TEST_F(AcquireOwnershipTest, AnInterruptEndsTheConfirmationOfAnOffer) {
+  for (const bool heard : {false, true}) {
+    publish_elsewhere();
+    offer_ownership();
+    const auto offer = control->on_acquire_writer;
+    control->on_acquire_writer = [this, offer] {
+      control->stopped = true;
+      return offer();
+    };
+    EXPECT_NE(interrupt_of(begin_interrupted()), nullptr);
+    EXPECT_EQ(control->cancelled, 0);
+    expect_nothing_begun();
+    control->stopped = false;
+    control->on_acquire_writer = offer;
+    if (heard) {
+      EXPECT_TRUE(control->on_confirm_writer(5).ok());
+    }
+    const std::uint64_t calls = control->calls();
+    ASSERT_TRUE(begin().ok());
+    EXPECT_EQ(control->calls() - calls, heard ? 0U : 2U);
+    EXPECT_EQ(attempt.version, 2U);
+    array->end_write(attempt.slot, attempt.version, false);
+    server::set_writer(board(), kWriter, false);
+  }
+}
+
+TEST_F(AcquireOwnershipTest, OwnershipThatDoesNotComeIsCancelledAndTold) {
+  control->on_acquire_writer = [] {
+    return WriterAnswer{WriterAnswer::State::kBusy, kOwnWriter, {}, 0};
+  };
+  const auto status = begin();
+  EXPECT_EQ(wire::code_of(status), ErrorCode::kTimeout);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("another process is in the middle"));
+  EXPECT_EQ(control->cancelled, 1);
+  expect_nothing_begun();
+}
+
+TEST_F(AcquireOwnershipTest, ASilentDaemonIsNotAskedToCancel) {
+  control->on_acquire_writer = [this]() -> absl::StatusOr<WriterAnswer> {
+    control->is_silent = true;
+    return wire::make_error(ErrorCode::kTimeout, "it does not answer");
+  };
+  EXPECT_EQ(wire::code_of(begin(10s)), ErrorCode::kTimeout);
+  EXPECT_EQ(control->cancelled, 0);
+  expect_nothing_begun();
+}
+
+TEST_F(AcquireOwnershipTest, ARefusalOfOwnershipIsTold) {
+  control->on_acquire_writer = []() -> absl::StatusOr<WriterAnswer> {
+    return wire::make_error(ErrorCode::kDenied, "not yours");
+  };
+  EXPECT_EQ(wire::code_of(begin(10s)), ErrorCode::kDenied);
+  expect_nothing_begun();
+}
+
+TEST_F(AcquireOwnershipTest, AnArrayThatTheDaemonHasNoMoreIsNamed) {
+  control->on_acquire_writer = []() -> absl::StatusOr<WriterAnswer> {
+    return wire::make_error(ErrorCode::kWithdrawn, "the array has been withdrawn");
+  };
+  const auto status = begin(10s);
+  EXPECT_EQ(wire::code_of(status), ErrorCode::kWithdrawn);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("'a' has been withdrawn"));
+}
+
+}  // namespace
+}  // namespace memlease::internal
