@@ -103,6 +103,65 @@ def test_a_group_of_packages_is_installed_once_and_after_a_change(groups, tmp_pa
     assert groups("build", "demo") == ["demo"]
 
 
+@pytest.fixture
+def dev_on_a_bare_system(tmp_path):
+    """Return a call of ./dev on a system without any package, which tells what it would install."""
+    shutil.copy(ROOT / "dev", tmp_path)
+    (tmp_path / "bin").mkdir()
+    fake = tmp_path / "bin" / "dpkg-query"
+    fake.write_text("#!/bin/sh\nexit 1\n")
+    fake.chmod(0o755)
+    path = f"{tmp_path}/bin:{os.environ['PATH']}"
+
+    def run(*command):
+        result = subprocess.run(
+            [tmp_path / "dev", *command], env={**os.environ, "PATH": path, "DEV_INSTALL": "never"},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert result.returncode == 1
+        return set(re.search(r"or install (.+)", result.stderr)[1].split())
+
+    return run
+
+
+def test_the_demo_needs_no_package_of_tests_and_benchmarks(dev_on_a_bare_system):
+    whole = dev_on_a_bare_system("build")
+    demo = dev_on_a_bare_system("demo")
+    assert demo < whole
+    assert {"cmake", "libgrpc++-dev", "libopenmpi-dev"} <= demo
+    left_out = whole - demo
+    assert {"libgtest-dev", "librapidcheck-dev", "libbenchmark-dev", "spin", "strace"} <= left_out
+
+
+@pytest.fixture
+def configure(tmp_path):
+    """Return a call of ./dev's that builds, which tells the parts that cmake was asked for."""
+    shutil.copy(ROOT / "dev", tmp_path)
+
+    def run(*parts, preset="release"):
+        call = (
+            'source ./dev help >/dev/null; ensure_packages() { true; }; step() { echo "$@"; };'
+            f"ensure_parts {' '.join(parts)}; build_targets {preset} all"
+        )
+        result = subprocess.run(
+            ["bash", "-c", call], cwd=tmp_path, check=True, capture_output=True, text=True
+        )
+        return dict(re.findall(r"-DMEMLEASE_BUILD_(EXAMPLES|TESTS|BENCH)=(ON|OFF)", result.stdout))
+
+    return run
+
+
+def test_a_tree_has_the_parts_that_its_commands_need(configure, tmp_path):
+    whole = {"EXAMPLES": "ON", "TESTS": "ON", "BENCH": "ON"}
+    assert configure("examples") == {"EXAMPLES": "ON", "TESTS": "OFF", "BENCH": "OFF"}
+    assert configure("examples", "tests", "bench") == whole
+    (tmp_path / "build" / "release").mkdir(parents=True)
+    (tmp_path / "build" / "release" / "CMakeCache.txt").touch()
+    assert configure("examples") == {"EXAMPLES": "ON"}, "the others stay as they are"
+    assert configure("examples", "tests", "bench") == whole
+    assert configure("examples", "tests", "bench", preset="asan") == {}, "its preset says that"
+
+
 def test_clang_tidy_looks_at_the_headers_of_each_folder():
     wanted, unwanted = (
         re.search(rf"^{key}: '(.+)'", (ROOT / ".clang-tidy").read_text(), re.M)[1]
