@@ -90,6 +90,43 @@ bool a_mere_mark_costs_no_version() {
   return told == Read::kAcquired;
 }
 
+// ---- The order of a writer's stores, by what its death between two of them leaves behind.
+
+bool who_has_torn_nothing_else_has_poisoned_nothing_else() {
+  SlotWorld world(2, 1);
+  const WriteAttempt first = world.publish();
+  at("write.numbered", [&] {
+    if (leaves_out("number before the hand-out")) {
+      world.writer_row().highest_used.store(first.version);
+      world.writer_row().slot_words()[1 - first.slot].store(wire::kWriting | wire::kHandedOut);
+    }
+    world.die(0);
+  });
+  world.begin();
+  world.writer(1).adopt(world.writer_row(SlotWorld::kTakeover));
+  world.give_right_to(1);
+  world.publish(1);
+  world.publish(1);  // in the slot of the first version, which nothing has torn
+  return world.reader(0).acquire(first.version, 0).outcome == Read::kGone;
+}
+
+bool what_stands_after_a_death_is_whole(std::uint32_t slots) {
+  SlotWorld world(slots, 1);
+  const WriteAttempt first = world.publish();
+  world.payload(first.slot)[0] = first.version;
+  if (slots > 1) world.publish();
+  const bool bytes_first = leaves_out("hand-out before the bytes");
+  at(bytes_first ? "write.numbered" : "write.handed_out", [&] {
+    world.payload(first.slot)[0] = 0;  // the first byte of the write
+    world.die(0);
+  });
+  world.begin();  // in the slot of the first version
+  const bool stands = world.reader(0).acquire(first.version, 0).outcome == Read::kAcquired;
+  return !stands || world.payload(first.slot)[0] == first.version;
+}
+bool what_stands_beside_others_is_whole() { return what_stands_after_a_death_is_whole(2); }
+bool what_stands_in_an_only_slot_is_whole() { return what_stands_after_a_death_is_whole(1); }
+
 // ---- The board: slot_board's set_writer() and its like.
 
 bool the_same_row_again_is_another_word() {
@@ -323,6 +360,12 @@ const Step kDaemonSteps[] = {
      the_takeover_row_hands_the_numbers_on},
     {"TornBytesHaveNoVersion", "torn bytes have no version", torn_bytes_have_no_version},
     {"AMereMarkCostsNoVersion", "a mere mark stands", a_mere_mark_costs_no_version},
+    {"WhoHasTornNothingElseHasPoisonedNothingElse", "number before the hand-out",
+     who_has_torn_nothing_else_has_poisoned_nothing_else},
+    {"WhatStandsBesideOthersIsWhole", "hand-out before the bytes",
+     what_stands_beside_others_is_whole},
+    {"WhatStandsInAnOnlySlotIsWhole", "hand-out before the bytes",
+     what_stands_in_an_only_slot_is_whole},
     {"TheSameRowAgainIsAnotherWord", "count the generation", the_same_row_again_is_another_word},
     {"ANewWriterEndsAReadersSleep", "count the change", a_new_writer_ends_a_readers_sleep},
     {"ASubscribersEndEndsTheWritersSleep", "count the change",
