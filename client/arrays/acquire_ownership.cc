@@ -43,7 +43,9 @@ absl::StatusOr<bool> ask_for_ownership(OpenArray& array, WaitLimit& wait_limit, 
   auto answer = control.acquire_writer(array.answer().id, check);
   if (!answer.ok()) return array.named(answer.status());
   crash_point("ownership.asked");
-  auto writer = array.writer(answer->row, answer->from, check);
+  const auto brought = array.bring_to_write(answer->row, answer->from, check);
+  if (!brought.ok()) return brought.status();
+  auto writer = array.writer(answer->row, check);
   if (!writer.ok()) return writer.status();
   if (answer->state == WriterAnswer::State::kGranted) return true;
   if (answer->state == WriterAnswer::State::kOffered) {

@@ -212,20 +212,18 @@ absl::Status OpenArray::subscribe(InterruptCheck interrupt) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<SlotWriter*> OpenArray::writer(RowRef at, RowRef from, InterruptCheck interrupt) {
+ArrayPages::Brought OpenArray::bring_to_write(RowRef at, RowRef from, InterruptCheck interrupt) {
+  if (writing_.slot_writer() != nullptr) return std::vector<std::shared_ptr<Mapping>>();
+  return pages_.bring_to_write(answer_, at, from, interrupt);
+}
+
+absl::StatusOr<SlotWriter*> OpenArray::writer(RowRef at, InterruptCheck interrupt) {
   if (SlotWriter* known = writing_.slot_writer()) return known;
-  const auto brought = pages_.bring_to_write(answer_, at, from, interrupt);
-  if (!brought.ok()) return brought.status();
   if (auto status = slot_pages_.map_for_writing(pages_, interrupt); !status.ok()) return status;
   auto row = pages_.own_row(at, wire::writer_row_units(layout().most), interrupt);
   if (!row.ok()) return row.status();
   // The ends of this process's own views look there whether a writer waits.
   if (auto known = pages_.map_writer_row(at, interrupt); !known.ok()) return known.status();
-  if (from.file != wire::FileId{0}) {
-    // If it cannot be had, its process has gone, and the daemon is about to name another one.
-    const auto status = pages_.map_writer_row(from, interrupt).status();
-    if (wire::code_of(status) == wire::ErrorCode::kInterrupted) return status;
-  }
   return &writing_.make_slot_writer(board(), answer_.id, layout(), at,
                                     *reinterpret_cast<wire::WriterRow*>(*row), pages_);
 }

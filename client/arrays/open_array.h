@@ -55,9 +55,10 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
   absl::StatusOr<SlotReader*> reader(InterruptCheck interrupt);
   // The reader's half if there is one already, else nullptr.
   SlotReader* reader_if_subscribed() const { return reader_ready_.load(); }
-  // The writer's half, for whoever has entered writing; row as the daemon gave it, likewise, and
-  // the one that is to be copied, if the daemon has named one.
-  absl::StatusOr<SlotWriter*> writer(wire::RowRef at, wire::RowRef from, InterruptCheck interrupt);
+  // What the writer's half takes, with a row to copy (ArrayPages); nothing where it is there.
+  ArrayPages::Brought bring_to_write(wire::RowRef at, wire::RowRef from, InterruptCheck interrupt);
+  // The writer's half, for whoever has entered writing; row as the daemon gave it, likewise.
+  absl::StatusOr<SlotWriter*> writer(wire::RowRef at, InterruptCheck interrupt);
 
   // A read that need not wait, nor ask, nor fail. kNotYet: there is nothing to have just now, and
   // nothing else to be said. What is neither that nor kAcquired means no more than that it is to be

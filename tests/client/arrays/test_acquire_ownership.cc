@@ -36,6 +36,17 @@ TEST_F(AcquireOwnershipTest, FetchesWhatAWriterNeedsAtOnce) {
   EXPECT_EQ(files->fetches, 1);
 }
 
+// With what else a writer needs, and then by itself.
+TEST_F(AcquireOwnershipTest, AFormerWritersRowThatHasGoneIsAskedForOnceMore) {
+  offer_ownership();
+  unmap();
+  files->missing = {wire::to_int(kWriter.file)};
+  files->fetches = 0;
+  EXPECT_EQ(wire::code_of(begin()), ErrorCode::kTimeout);
+  EXPECT_EQ(files->fetches, 2);
+  expect_nothing_begun();
+}
+
 TEST_F(AcquireOwnershipTest, GoesOnWithTheNumbersOfWhoeverOffersOwnership) {
   publish_elsewhere();
   offer_ownership();
