@@ -1,0 +1,94 @@
+// Which rows of others an array keeps mapped, on fakes.
+#include "client/arrays/array_pages.h"
+#include "gtest/gtest.h"
+#include "tests/client/arrays/array_world.h"
+
+namespace memlease::internal {
+namespace {
+
+class ArrayPagesTest : public ::testing::Test, protected testing::ArrayWorld {
+ protected:
+  static constexpr wire::RowRef kOtherReader{wire::FileId{5}, 16};
+  static constexpr wire::RowRef kThirdReader{wire::FileId{6}, 16};
+
+  ArrayPagesTest() {
+    for (const wire::RowRef at : {kOtherReader, kThirdReader}) {
+      files->kinds[wire::to_int(at.file)] = wire::FileKind::kSessionPage;
+    }
+    EXPECT_TRUE(pages.map_board(answer, kNoInterrupts).ok());
+  }
+
+  wire::Word& entry(std::uint32_t i) { return board().subscribers.entries[i]; }
+  void subscribe(std::uint32_t i, wire::RowRef at) {
+    server::add_subscriber(board(), entry(i), at);
+  }
+  // Are there rows that were not mapped before?
+  bool map_rows() {
+    const auto mapped = pages.map_reader_rows(kNoInterrupts);
+    EXPECT_TRUE(mapped.ok()) << mapped.status();
+    return mapped.ok() && *mapped;
+  }
+  // Whose page nobody has mapped is fetched.
+  bool page_is_mapped(wire::RowRef at) {
+    unmap();
+    const int fetches = files->fetches;
+    page(at.file);
+    unmap();
+    return files->fetches == fetches;
+  }
+
+  ArrayPages pages{owner->session().mappings()};
+};
+
+TEST_F(ArrayPagesTest, AReadersRowIsMappedOnce) {
+  subscribe(0, kReader);
+  EXPECT_EQ(pages.reader_row(kReader), nullptr);
+  EXPECT_TRUE(map_rows());
+  EXPECT_NE(pages.reader_row(kReader), nullptr);
+  EXPECT_FALSE(map_rows());
+  EXPECT_TRUE(page_is_mapped(kReader));
+}
+
+TEST_F(ArrayPagesTest, ANewSubscriberIsTheOccasionToForgetWhoHasGone) {
+  subscribe(0, kReader);
+  subscribe(1, kOtherReader);
+  ASSERT_TRUE(map_rows());
+  const wire::ReaderRow* const stays = pages.reader_row(kOtherReader);
+  ASSERT_NE(pages.reader_row(kReader), nullptr);
+
+  server::remove_subscriber(board(), entry(0));
+  EXPECT_FALSE(map_rows());
+  EXPECT_TRUE(page_is_mapped(kReader)) << "nobody has come";
+
+  subscribe(0, kThirdReader);
+  EXPECT_TRUE(map_rows());
+  EXPECT_FALSE(page_is_mapped(kReader));
+  EXPECT_EQ(pages.reader_row(kReader), nullptr);
+  EXPECT_EQ(pages.reader_row(kOtherReader), stays);
+  EXPECT_TRUE(page_is_mapped(kOtherReader));
+  EXPECT_NE(pages.reader_row(kThirdReader), nullptr);
+}
+
+TEST_F(ArrayPagesTest, WhoIsListedInALaterPageIsNotForgotten) {
+  constexpr wire::FileRange kNext{wire::FileId{1}, 2048};  // of the board
+  board().subscribers.next.store(wire::pack_chunk(kNext));
+  auto& next = *reinterpret_cast<wire::SubscriberChunk*>(page(kNext.file) + kNext.offset);
+  server::add_subscriber(board(), next.entries[0], kOtherReader);
+  ASSERT_TRUE(map_rows());
+  subscribe(0, kReader);
+  ASSERT_TRUE(map_rows());
+  EXPECT_NE(pages.reader_row(kReader), nullptr);
+  EXPECT_NE(pages.reader_row(kOtherReader), nullptr);
+}
+
+TEST_F(ArrayPagesTest, ARowWhosePageHasGoneIsLeftOut) {
+  files->missing = {wire::to_int(kReader.file)};
+  subscribe(0, kReader);
+  subscribe(1, kOtherReader);
+  EXPECT_TRUE(map_rows());
+  EXPECT_EQ(pages.reader_row(kReader), nullptr);
+  EXPECT_NE(pages.reader_row(kOtherReader), nullptr);
+}
+
+}  // namespace
+}  // namespace memlease::internal
