@@ -147,7 +147,7 @@ const wire::WriterRow* ArrayPages::known_writer(RowRef at) {
                                   [&](const MappedWriter& writer) { return writer.at == at; });
   if (known == writers_.end()) return nullptr;
   std::rotate(writers_.begin(), known, known + 1);
-  last_writer_.set(at, writers_.front().row);
+  rows_.note_writer(at, writers_.front().row);
   return writers_.front().row;
 }
 
@@ -177,14 +177,14 @@ absl::StatusOr<const wire::WriterRow*> ArrayPages::map_writer_row(RowRef at,
     writers_.pop_back();
   }
   writers_.insert(writers_.begin(), {at, row, std::move(*mapping)});
-  last_writer_.set(at, row);
+  rows_.note_writer(at, row);
   return row;
 }
 
 const wire::ReaderRow* ArrayPages::find_reader_row(RowRef at) {
   const auto known = readers_.find(wire::pack_subscriber(at));
   if (known == readers_.end()) return nullptr;
-  last_readers_[place_of(at)] = known->second;
+  rows_.note_reader(at, known->second.row);
   return known->second.row;
 }
 
@@ -204,7 +204,7 @@ absl::StatusOr<bool> ArrayPages::map_reader_rows(InterruptCheck interrupt) {
       if (!fits(**mapping, at, wire::reader_row_units(slots_))) continue;
       const auto* row = reinterpret_cast<const wire::ReaderRow*>((*mapping)->data() +
                                                                  at.unit * wire::kRowUnitBytes);
-      mapped.emplace(key, MappedReader{{at, row}, std::move(*mapping)});
+      mapped.emplace(key, MappedReader{row, std::move(*mapping)});
     }
     const std::uint64_t next = status.ok() ? chunk->next.load() : 0;
     if (next == 0) break;
@@ -233,7 +233,7 @@ void ArrayPages::forget_dead_readers() {
     chunk = next == 0 ? nullptr : subscriber_chunk(wire::unpack_chunk(next));
   }
   readers_ = std::move(alive);
-  last_readers_ = {};
+  rows_.forget_readers();
 }
 
 // Of subscribers: a page of the board.

@@ -17,6 +17,7 @@
 #include "client/arrays/slot_place.h"
 #include "client/session/control_port.h"
 #include "client/session/mapping_cache.h"
+#include "client/slots/known_rows.h"
 #include "client/slots/row_resolver.h"
 #include "wire/board.h"
 #include "wire/mutex.h"
@@ -64,7 +65,13 @@ class ArrayPages final : public RowResolver {
   // some that can be. What cannot be had because its process has gone is left out.
   absl::StatusOr<bool> map_reader_rows(InterruptCheck interrupt);
 
+  // Those that are mapped.
+  KnownRows& rows() { return rows_; }
+  const KnownRows& rows() const { return rows_; }
+  const wire::WriterRow* writer_row(wire::RowRef at) { return rows_.writer_row(at); }
   // RowResolver.
+  const wire::WriterRow* find_writer_row(wire::RowRef at) override;
+  const wire::ReaderRow* find_reader_row(wire::RowRef at) override;
   const wire::SubscriberChunk* subscriber_chunk(wire::FileRange at) override;
 
  private:
@@ -75,19 +82,19 @@ class ArrayPages final : public RowResolver {
   };
   // So many writers take turns without a fetch.
   static constexpr std::size_t kMostWriters = 16;
-  struct MappedReader : KnownReader {
+  struct MappedReader {
+    const wire::ReaderRow* row = nullptr;
     std::shared_ptr<Mapping> mapping;
   };
   std::shared_ptr<Mapping>* find_mapping(wire::FileId file) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void keep(wire::FileId file, std::shared_ptr<Mapping> mapping) ABSL_LOCKS_EXCLUDED(mutex_);
   void keep_written(std::shared_ptr<Mapping> mapping) ABSL_LOCKS_EXCLUDED(mutex_);
   const wire::WriterRow* known_writer(wire::RowRef at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  const wire::WriterRow* find_writer_row(wire::RowRef at) override;
-  const wire::ReaderRow* find_reader_row(wire::RowRef at) override;
   absl::StatusOr<std::shared_ptr<Mapping>> map_listing(wire::FileId file, InterruptCheck interrupt);
   void forget_dead_readers();
 
   MappingCache& mappings_;
+  KnownRows rows_{*this};
   const wire::BoardRecord* board_ = nullptr;
   std::atomic<wire::SessionCounts*> counts_{nullptr};         // in one of mapped_
   std::uint32_t slots_ = 0;                                   // that rows have room for

@@ -120,7 +120,7 @@ bool MappedArray::withdrawn() const {
 bool MappedArray::has_writer() const {
   const std::uint64_t word = board().writer.load();
   if ((word & wire::kWriterVacant) != 0 || withdrawn()) return false;
-  const wire::WriterRow* row = pages_.last_writer_row(wire::writer_row_of(word));
+  const wire::WriterRow* row = pages_.rows().last_writer_row(wire::writer_row_of(word));
   return row == nullptr || row->copies_at.load() != (word & ~wire::kWriterFlags);
 }
 

@@ -112,7 +112,7 @@ std::uint64_t OpenArray::version_in(std::uint32_t slot) const {
   const RowRef at = wire::writer_row_of(board().writer.load());
   const SlotWriter* own = writing_.slot_writer();
   const wire::WriterRow* writer =
-      own != nullptr && own->row_ref() == at ? &own->row() : pages_.last_writer_row(at);
+      own != nullptr && own->row_ref() == at ? &own->row() : pages_.rows().last_writer_row(at);
   return writer == nullptr ? 0 : wire::version_of(writer->slot_words()[slot].load());
 }
 
@@ -207,7 +207,8 @@ absl::Status OpenArray::subscribe(InterruptCheck interrupt) {
     auto status = order()->reader().open_events(subscribed->row, subscribed->read_events);
     if (!status.ok()) return status;
   }
-  reader_.emplace(board(), answer_.id, layout(), *reinterpret_cast<wire::ReaderRow*>(*row), pages_);
+  reader_.emplace(board(), answer_.id, layout(), *reinterpret_cast<wire::ReaderRow*>(*row),
+                  pages_.rows());
   if (gpu_ != nullptr) gpu_->set_reader(*reader_);
   return absl::OkStatus();
 }
@@ -225,7 +226,7 @@ absl::StatusOr<SlotWriter*> OpenArray::writer(RowRef at, InterruptCheck interrup
   // The ends of this process's own views look there whether a writer waits.
   if (auto known = pages_.map_writer_row(at, interrupt); !known.ok()) return known.status();
   return &writing_.make_slot_writer(board(), answer_.id, layout(), at,
-                                    *reinterpret_cast<wire::WriterRow*>(*row), pages_);
+                                    *reinterpret_cast<wire::WriterRow*>(*row), pages_.rows());
 }
 
 absl::Status OpenArray::close_handle(InterruptCheck interrupt) {

@@ -18,8 +18,8 @@ constexpr std::uint32_t kAlwaysHeld = 2;
 }  // namespace
 
 SlotReader::SlotReader(const wire::BoardRecord& board, wire::ArrayId array, wire::SlotLayout layout,
-                       wire::ReaderRow& row, RowResolver& resolver)
-    : board_(board), array_(array), layout_(layout), row_(row), resolver_(resolver) {}
+                       wire::ReaderRow& row, KnownRows& rows)
+    : board_(board), array_(array), layout_(layout), row_(row), rows_(rows) {}
 
 // To be asked with the slot's hold announced. An added slot may be taken away: either the daemon
 // sees the hold, or we see that the slot is about to go, or has gone.
@@ -61,7 +61,7 @@ ReadAttempt SlotReader::acquire(std::uint64_t version, std::uint64_t newer_than)
     if (board_.array_id.load() != to_int(array_)) return {ReadOutcome::kWithdrawn};
     if ((writer_word & wire::kWriterWithdrawn) != 0) return {ReadOutcome::kWithdrawn};
     if ((writer_word & wire::kWriterDraining) != 0) return {ReadOutcome::kDraining};
-    const WriterRow* writer = resolver_.writer_row(wire::writer_row_of(writer_word));
+    const WriterRow* writer = rows_.writer_row(wire::writer_row_of(writer_word));
     if (writer == nullptr) {
       if (board_.writer.load() == writer_word) return {ReadOutcome::kUnmapped, 0, writer_word};
       continue;
@@ -188,7 +188,7 @@ bool SlotReader::poisoned(std::uint64_t version) const {
 // whose row is not mapped here is taken to wait.
 inline void SlotReader::wake_writer() {
   const std::uint64_t word = board_.writer.load();
-  const WriterRow* writer = resolver_.writer_row(wire::writer_row_of(word));
+  const WriterRow* writer = rows_.writer_row(wire::writer_row_of(word));
   if (writer != nullptr && writer->wanted.load() == 0) return;
   crash_point("release.wanted");
   row_.release_count.fetch_add(1);
@@ -210,7 +210,7 @@ bool SlotReader::holds_any() const {
 
 std::vector<std::uint64_t> SlotReader::held_versions() const {
   std::vector<std::uint64_t> held;
-  const WriterRow* writer = resolver_.writer_row(wire::writer_row_of(board_.writer.load()));
+  const WriterRow* writer = rows_.writer_row(wire::writer_row_of(board_.writer.load()));
   for (std::uint32_t s = 0; s < layout_.most && writer != nullptr; ++s) {
     if (holds(s) != 0) held.push_back(wire::version_of(writer->slot_words()[s].load()));
   }
@@ -219,7 +219,7 @@ std::vector<std::uint64_t> SlotReader::held_versions() const {
 }
 
 std::uint32_t SlotReader::likely_slot() const {
-  const WriterRow* writer = resolver_.writer_row(wire::writer_row_of(board_.writer.load()));
+  const WriterRow* writer = rows_.writer_row(wire::writer_row_of(board_.writer.load()));
   if (writer == nullptr) return 0;
   const std::uint32_t slot = wire::unpack_publication(writer->publication.load()).slot;
   if (slot >= layout_.most) return 0;
@@ -231,7 +231,7 @@ SlotReader::Counts SlotReader::counts() const {
   Counts counts;
   // The board's count first: a writer that changes after this line changes it.
   counts.words[counts.used++] = {&board_.event_count, board_.event_count.load()};
-  const WriterRow* writer = resolver_.writer_row(wire::writer_row_of(board_.writer.load()));
+  const WriterRow* writer = rows_.writer_row(wire::writer_row_of(board_.writer.load()));
   if (writer != nullptr) {
     counts.words[counts.used++] = {&writer->publish_count, writer->publish_count.load()};
     counts.publisher_cpu = writer->publisher_cpu.load(std::memory_order_relaxed);

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "client/slots/row_resolver.h"
+#include "client/slots/known_rows.h"
 #include "wire/board.h"
 #include "wire/futex.h"
 #include "wire/session_pages.h"
@@ -51,7 +51,7 @@ class SlotReader {
  public:
   // `row` is this process's own. All of it outlives this.
   SlotReader(const wire::BoardRecord& board, wire::ArrayId array, wire::SlotLayout layout,
-             wire::ReaderRow& row, RowResolver& resolver);
+             wire::ReaderRow& row, KnownRows& rows);
 
   // Calls nobody. version 0: the current one, if it is above newer_than. With slots=1 a write that
   // came to nothing is told to those who have not heard of its number: with newer_than there or
@@ -123,7 +123,7 @@ class SlotReader {
   const wire::ArrayId array_;
   const wire::SlotLayout layout_;
   wire::ReaderRow& row_;
-  RowResolver& resolver_;
+  KnownRows& rows_;
   std::atomic<std::uint32_t> most_kept_{0};
   std::atomic<bool> held_again_{false};
 };

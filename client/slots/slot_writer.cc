@@ -43,13 +43,8 @@ void order_streaming_stores() {
 }  // namespace
 
 SlotWriter::SlotWriter(const wire::BoardRecord& board, wire::ArrayId array, wire::SlotLayout layout,
-                       wire::RowRef row_ref, wire::WriterRow& row, RowResolver& resolver)
-    : board_(board),
-      array_(array),
-      layout_(layout),
-      row_ref_(row_ref),
-      row_(row),
-      resolver_(resolver) {}
+                       wire::RowRef row_ref, wire::WriterRow& row, KnownRows& rows)
+    : board_(board), array_(array), layout_(layout), row_ref_(row_ref), row_(row), rows_(rows) {}
 
 void SlotWriter::adopt(const wire::WriterRow& from) {
   // Numbers only grow, also where `from` lies. The daemon poisons none while this row is the
@@ -316,14 +311,14 @@ void SlotWriter::for_each_subscriber(Fn fn) {
       const std::uint64_t word = entry.load();
       if (word == 0) continue;
       const RowRef at = wire::subscriber_row_of(word);
-      const ReaderRow* reader = resolver_.reader_row(at);
+      const ReaderRow* reader = rows_.reader_row(at);
       // Gone from the board meanwhile?
       if (reader == nullptr && entry.load() != word) continue;
       if (!fn(at, reader)) return;
     }
     const std::uint64_t next = chunk->next.load();
     if (next == 0) return;
-    chunk = resolver_.subscriber_chunk(wire::unpack_chunk(next));
+    chunk = rows_.subscriber_chunk(wire::unpack_chunk(next));
     if (chunk == nullptr && !fn(RowRef{}, nullptr)) return;
   }
 }

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "client/slots/row_resolver.h"
+#include "client/slots/known_rows.h"
 #include "client/slots/slot_wait.h"
 #include "wire/board.h"
 #include "wire/futex.h"
@@ -41,7 +41,7 @@ class SlotWriter {
  public:
   // `row` is this process's own, all zero or adopted. All of it outlives this.
   SlotWriter(const wire::BoardRecord& board, wire::ArrayId array, wire::SlotLayout layout,
-             wire::RowRef row_ref, wire::WriterRow& row, RowResolver& resolver);
+             wire::RowRef row_ref, wire::WriterRow& row, KnownRows& rows);
 
   // Copies what stands in `from`, another process's row, as far as it can be true; ownership is
   // about to become ours.
@@ -122,7 +122,7 @@ class SlotWriter {
   const wire::SlotLayout layout_;
   const wire::RowRef row_ref_;
   wire::WriterRow& row_;
-  RowResolver& resolver_;
+  KnownRows& rows_;
   std::uint64_t added_held_lately_ = 0;  // a bit for each slot
   std::uint32_t writes_to_look_ = 0;
   bool unmapped_ = false;  // the last look at the slots has met a row that is not mapped

@@ -61,7 +61,7 @@ bool subscribe(World& world, Process& process, OpenedArray& array) {
   std::byte* const row = process.own_row(subscribed->row);
   if (row == nullptr) return false;
   array.reader_row = reinterpret_cast<wire::ReaderRow*>(row);
-  array.reader.emplace(*array.board, array.id, array.layout, *array.reader_row, process);
+  array.reader.emplace(*array.board, array.id, array.layout, *array.reader_row, process.rows);
   return true;
 }
 
@@ -118,7 +118,7 @@ std::optional<WriterAnswer::State> ask(World& world, Process& process, OpenedArr
   if (!array.writer) {
     array.writer_row = reinterpret_cast<wire::WriterRow*>(row);
     array.writer.emplace(*array.board, array.id, array.layout, answer->row, *array.writer_row,
-                         process);
+                         process.rows);
   }
   array.offer.reset();
   if (answer->state == WriterAnswer::State::kGranted) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "client/slots/known_rows.h"
 #include "client/slots/row_resolver.h"
 #include "client/slots/slot_reader.h"
 #include "client/slots/slot_writer.h"
@@ -65,6 +66,7 @@ class Process final : public internal::RowResolver {
   const wire::SubscriberChunk* subscriber_chunk(wire::FileRange at) override;
   const wire::WriterRow* find_writer_row(wire::RowRef at) override;
   const wire::ReaderRow* find_reader_row(wire::RowRef at) override;
+  internal::KnownRows rows{*this};
 
   const server::PeerIdentity peer;
   const wire::SessionId session;

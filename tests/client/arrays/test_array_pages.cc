@@ -42,9 +42,9 @@ class ArrayPagesTest : public ::testing::Test, protected testing::ArrayWorld {
 
 TEST_F(ArrayPagesTest, AReadersRowIsMappedOnce) {
   subscribe(0, kReader);
-  EXPECT_EQ(pages.reader_row(kReader), nullptr);
+  EXPECT_EQ(pages.rows().reader_row(kReader), nullptr);
   EXPECT_TRUE(map_rows());
-  EXPECT_NE(pages.reader_row(kReader), nullptr);
+  EXPECT_NE(pages.rows().reader_row(kReader), nullptr);
   EXPECT_FALSE(map_rows());
   EXPECT_TRUE(page_is_mapped(kReader));
 }
@@ -53,8 +53,8 @@ TEST_F(ArrayPagesTest, ANewSubscriberIsTheOccasionToForgetWhoHasGone) {
   subscribe(0, kReader);
   subscribe(1, kOtherReader);
   ASSERT_TRUE(map_rows());
-  const wire::ReaderRow* const stays = pages.reader_row(kOtherReader);
-  ASSERT_NE(pages.reader_row(kReader), nullptr);
+  const wire::ReaderRow* const stays = pages.rows().reader_row(kOtherReader);
+  ASSERT_NE(pages.rows().reader_row(kReader), nullptr);
 
   server::remove_subscriber(board(), entry(0));
   EXPECT_FALSE(map_rows());
@@ -63,10 +63,10 @@ TEST_F(ArrayPagesTest, ANewSubscriberIsTheOccasionToForgetWhoHasGone) {
   subscribe(0, kThirdReader);
   EXPECT_TRUE(map_rows());
   EXPECT_FALSE(page_is_mapped(kReader));
-  EXPECT_EQ(pages.reader_row(kReader), nullptr);
-  EXPECT_EQ(pages.reader_row(kOtherReader), stays);
+  EXPECT_EQ(pages.rows().reader_row(kReader), nullptr);
+  EXPECT_EQ(pages.rows().reader_row(kOtherReader), stays);
   EXPECT_TRUE(page_is_mapped(kOtherReader));
-  EXPECT_NE(pages.reader_row(kThirdReader), nullptr);
+  EXPECT_NE(pages.rows().reader_row(kThirdReader), nullptr);
 }
 
 TEST_F(ArrayPagesTest, WhoIsListedInALaterPageIsNotForgotten) {
@@ -77,8 +77,8 @@ TEST_F(ArrayPagesTest, WhoIsListedInALaterPageIsNotForgotten) {
   ASSERT_TRUE(map_rows());
   subscribe(0, kReader);
   ASSERT_TRUE(map_rows());
-  EXPECT_NE(pages.reader_row(kReader), nullptr);
-  EXPECT_NE(pages.reader_row(kOtherReader), nullptr);
+  EXPECT_NE(pages.rows().reader_row(kReader), nullptr);
+  EXPECT_NE(pages.rows().reader_row(kOtherReader), nullptr);
 }
 
 TEST_F(ArrayPagesTest, ARowWhosePageHasGoneIsLeftOut) {
@@ -86,8 +86,8 @@ TEST_F(ArrayPagesTest, ARowWhosePageHasGoneIsLeftOut) {
   subscribe(0, kReader);
   subscribe(1, kOtherReader);
   EXPECT_TRUE(map_rows());
-  EXPECT_EQ(pages.reader_row(kReader), nullptr);
-  EXPECT_NE(pages.reader_row(kOtherReader), nullptr);
+  EXPECT_EQ(pages.rows().reader_row(kReader), nullptr);
+  EXPECT_NE(pages.rows().reader_row(kOtherReader), nullptr);
 }
 
 }  // namespace

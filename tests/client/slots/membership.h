@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/status/status.h"
+#include "client/slots/known_rows.h"
 #include "client/slots/row_resolver.h"
 #include "client/slots/slot_reader.h"
 #include "client/slots/slot_writer.h"
@@ -18,14 +19,13 @@ namespace memlease::testing {
 // The rows of at most one writer and one reader, whoever is asked for.
 class FewRows : public internal::RowResolver {
  public:
+  const wire::WriterRow* find_writer_row(wire::RowRef) override { return writer; }
+  const wire::ReaderRow* find_reader_row(wire::RowRef) override { return reader; }
   const wire::SubscriberChunk* subscriber_chunk(wire::FileRange) override { return nullptr; }
 
   const wire::WriterRow* writer = nullptr;
   const wire::ReaderRow* reader = nullptr;
-
- private:
-  const wire::WriterRow* find_writer_row(wire::RowRef) override { return writer; }
-  const wire::ReaderRow* find_reader_row(wire::RowRef) override { return reader; }
+  internal::KnownRows known{*this};
 };
 
 // A writer and a reader of one array with two slots, which may get more.
@@ -39,7 +39,7 @@ struct Membership {
   FewRows rows;
   internal::SlotWriter writer{*array.board,   id,
                               array.layout(), wire::writer_row_of(array.board->writer.load()),
-                              writer_row,     rows};
+                              writer_row,     rows.known};
   std::optional<internal::SlotReader> reader;
   internal::ReadAttempt held;
 
@@ -51,7 +51,7 @@ struct Membership {
     wire::ReaderRow& row = world.subscribe(reads, id);
     rows.writer = &writer_row;
     rows.reader = &row;
-    reader.emplace(*array.board, id, array.layout(), row, rows);
+    reader.emplace(*array.board, id, array.layout(), row, rows.known);
   }
   static wire::ArraySpec spec(std::uint32_t max_slots) {
     wire::ArraySpec spec = spec_of("u", 0600, 2);

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/slots/known_rows.h"
 #include "client/slots/row_resolver.h"
 #include "client/slots/slot_reader.h"
 #include "client/slots/slot_writer.h"
@@ -51,14 +52,14 @@ class SlotWorld : public internal::RowResolver {
     server::init_board(*board_, kArray, layout.regular, writer_ref(kTakeover));
     for (std::uint32_t i = 0; i < 2; ++i) {
       writers_.push_back(std::make_unique<internal::SlotWriter>(
-          *board_, kArray, layout_, writer_ref(i), writer_row(i), *this));
+          *board_, kArray, layout_, writer_ref(i), writer_row(i), rows_));
     }
     give_right_to(0);
     const std::size_t reader_bytes = wire::reader_row_units(layout.most) * wire::kRowUnitBytes;
     for (std::uint32_t i = 0; i < readers; ++i) {
       reader_rows_.push_back(std::make_unique<PlainPage<wire::ReaderRow>>(reader_bytes));
       readers_.push_back(
-          std::make_unique<internal::SlotReader>(*board_, kArray, layout_, reader_row(i), *this));
+          std::make_unique<internal::SlotReader>(*board_, kArray, layout_, reader_row(i), rows_));
     }
     for (std::uint32_t i = 0; i < readers; ++i) subscribe(i);
   }
@@ -118,8 +119,6 @@ class SlotWorld : public internal::RowResolver {
   }
 
   // ---- RowResolver.
-  using RowResolver::reader_row;
-  using RowResolver::writer_row;
   const wire::WriterRow* find_writer_row(wire::RowRef at) override {
     if (rows_unmapped) return nullptr;
     return at.file == kWriterFile && at.unit < 3 ? &**writer_rows_[at.unit] : nullptr;
@@ -166,6 +165,7 @@ class SlotWorld : public internal::RowResolver {
   std::vector<std::vector<std::uint64_t>> payload_;
   std::vector<std::unique_ptr<PlainPage<wire::WriterRow>>> writer_rows_;
   std::vector<std::unique_ptr<PlainPage<wire::ReaderRow>>> reader_rows_;
+  internal::KnownRows rows_{*this};
   PlainPage<wire::ReaderRow> nobody_{wire::reader_row_units(wire::kMaxSlots) * wire::kRowUnitBytes};
   std::vector<std::unique_ptr<internal::SlotWriter>> writers_;
   std::vector<std::unique_ptr<internal::SlotReader>> readers_;
