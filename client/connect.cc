@@ -2,8 +2,6 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <list>
-#include <map>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -11,21 +9,19 @@
 #include <utility>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "client/api/connect_session.h"
 #include "client/channel/attach_client.h"
 #include "client/cuda/cuda_importer.h"
 #include "client/daemon_starter.h"
 #include "client/rpc/control_socket.h"
 #include "client/rpc/control_stub.h"
-#include "client/session/fork_guard.h"
 #include "client/session/interrupt.h"
+#include "client/sessions.h"
 #include "client/socket/directory.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "wire/error.h"
 #include "wire/hooks/test_hooks.h"
-#include "wire/mutex.h"
 
 namespace memlease::internal {
 namespace {
@@ -91,149 +87,36 @@ class ConnectWait {
   bool told_ = false;
 };
 
-// The process's sessions by directory, however that is spelled, each made by one thread, without
-// the lock: whoever wants that directory meanwhile waits, and nobody else does. Never destroyed:
-// connect() may be called late, and what is kept ends with the process.
-class Sessions {
- public:
-  static Sessions& instance() {
-    static Sessions* const the_sessions = [] {
-      auto* sessions = new Sessions;
-      hold_over_fork(sessions->mutex_);
-      return sessions;
-    }();
-    return *the_sessions;
+absl::StatusOr<std::shared_ptr<ArrayTable>> attach(const std::string& directory,
+                                                   const ConnectWait& wait) {
+  if (auto status = check_directory(directory); !status.ok()) return status;
+  if (is_ending(directory)) {
+    return wire::make_error(ErrorCode::kDaemonUnavailable,
+                            fmt::format("the daemon in {} is shutting down", directory),
+                            "Connect again once it has been started again. It waits for leases "
+                            "first: memleasectl holders shows whose.");
   }
-
-  absl::StatusOr<std::shared_ptr<ArrayTable>> get(const std::string& directory,
-                                                  const ConnectWait& wait) {
-    const std::string key = key_of(directory);
-    if (auto known = find_or_begin(key)) return known;
-    const absl::Cleanup done = [&] { end(key); };
-    auto session = attach(directory, wait);
-    if (session.ok()) publish(key, *session);
-    return session;
-  }
-
-  std::vector<std::shared_ptr<ArrayTable>> all() {
-    std::vector<std::shared_ptr<ArrayTable>> sessions;
-    const wire::MutexLock lock(mutex_);
-    for (const auto& [directory, known] : sessions_) {
-      auto session = known.lock();
-      if (session != nullptr && !session->session().forked())
-        sessions.push_back(std::move(session));
-    }
-    return sessions;
-  }
-
-  void keep(const std::shared_ptr<ArrayTable>& arrays) {
-    const std::string key = key_of(arrays->session().directory());
-    std::shared_ptr<ArrayTable> former;  // ends without the lock
-    const wire::MutexLock lock(mutex_);
-    if (sessions_[key].lock() != arrays) return;  // this daemon has gone, and another one come
-    arrays->session().keep();
-    former = std::exchange(kept_[key], arrays);
-  }
-
- private:
-  // Links and relative paths lead to one directory.
-  static std::string key_of(const std::string& directory) {
-    std::error_code failed;
-    const auto path = std::filesystem::weakly_canonical(directory, failed);
-    return failed ? directory : path.string();
-  }
-
-  // The session as this process has it; nullptr: the caller, and nobody else, is to attach, and
-  // calls end() then.
-  std::shared_ptr<ArrayTable> find_or_begin(const std::string& directory) {
-    std::shared_ptr<ArrayTable> known;  // may be its last use, which ends without the lock
-    const wire::MutexLock lock(mutex_);
-    while (others_attach_to(directory)) ended_.back().wait(mutex_);
-    known = sessions_[directory].lock();
-    if (known != nullptr && known->session().look().ok() && !is_ending(directory) &&
-        known->session().add_connection()) {
-      return known;
-    }
-    attaching_.emplace(directory, std::this_thread::get_id());
-    return nullptr;
-  }
-
-  // Not where this thread itself attaches, and calls connect() from its interrupt check.
-  bool others_attach_to(const std::string& directory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const auto by = attaching().find(directory);
-    return by != attaching_.end() && by->second != std::this_thread::get_id();
-  }
-
-  void publish(const std::string& directory, const std::shared_ptr<ArrayTable>& session) {
-    session->session().add_connection();
-    std::vector<std::shared_ptr<ArrayTable>> former;  // which end without the lock
-    const wire::MutexLock lock(mutex_);
-    sessions_[directory] = session;
-    // Of daemons that have gone: nothing there is kept any more, but descriptors.
-    std::erase_if(kept_, [&](auto& kept) {
-      if (kept.first != directory && kept.second->session().look().ok()) return false;
-      former.push_back(std::move(kept.second));
-      return true;
-    });
-  }
-
-  void end(const std::string& directory) {
-    const wire::MutexLock lock(mutex_);
-    attaching_.erase(directory);
-    ended_.back().notify_all();
-  }
-
-  // After a fork it is empty: the threads that attach are the parent's, and so are those that wait,
-  // for which their condition variable waits for ever.
-  std::map<std::string, std::thread::id>& attaching() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (fork_generation_ != fork_generation()) {
-      fork_generation_ = fork_generation();
-      attaching_.clear();
-      ended_.emplace_back();
-    }
-    return attaching_;
-  }
-
-  static absl::StatusOr<std::shared_ptr<ArrayTable>> attach(const std::string& directory,
-                                                            const ConnectWait& wait) {
-    if (auto status = check_directory(directory); !status.ok()) return status;
-    if (is_ending(directory)) {
-      return wire::make_error(ErrorCode::kDaemonUnavailable,
-                              fmt::format("the daemon in {} is shutting down", directory),
-                              "Connect again once it has been started again. It waits for leases "
-                              "first: memleasectl holders shows whose.");
-    }
-    crash_point("attach.begin");
-    auto attached = AttachClient::connect(
-        directory, [&] { return wait.check(directory); }, wait.longest_answer());
-    crash_point("attach.welcomed");
-    if (!attached.ok()) return attached.status();
-    auto socket = ControlSocket::find(directory);
-    if (!socket.ok()) return socket.status();
-    const wire::SessionId id = (*attached)->session_id();
-    // What speaks for the session in a call: its number, then its token.
-    const std::uint32_t number = wire::to_int(id);
-    const auto& token = (*attached)->token();
-    std::string credential(sizeof number + token.size(), '\0');
-    std::memcpy(credential.data(), &number, sizeof number);
-    std::memcpy(credential.data() + sizeof number, token.data(), token.size());
-    const wire::Incarnation& run = (*attached)->incarnation();
-    std::string incarnation(run.begin(), run.end());
-    auto control = std::make_unique<ControlStub>(*std::move(socket), std::move(credential));
-    auto session = std::make_unique<Session>(directory, id, std::move(*attached),
-                                             std::move(control), std::move(incarnation));
-    return std::make_shared<ArrayTable>(std::move(session), CudaImporters::instance());
-  }
-
-  wire::Mutex mutex_;  // a fork takes it
-  std::map<std::string, std::weak_ptr<ArrayTable>> sessions_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, std::shared_ptr<ArrayTable>> kept_ ABSL_GUARDED_BY(mutex_);
-  std::uint32_t fork_generation_ ABSL_GUARDED_BY(mutex_) = fork_generation();
-  // To these directories threads attach.
-  std::map<std::string, std::thread::id> attaching_ ABSL_GUARDED_BY(mutex_);
-  // The last one: attaching_ has lost one.
-  std::list<wire::CondVar> ended_ ABSL_GUARDED_BY(mutex_) = std::list<wire::CondVar>(1);
-};
+  crash_point("attach.begin");
+  auto attached = AttachClient::connect(
+      directory, [&] { return wait.check(directory); }, wait.longest_answer());
+  crash_point("attach.welcomed");
+  if (!attached.ok()) return attached.status();
+  auto socket = ControlSocket::find(directory);
+  if (!socket.ok()) return socket.status();
+  const wire::SessionId id = (*attached)->session_id();
+  // What speaks for the session in a call: its number, then its token.
+  const std::uint32_t number = wire::to_int(id);
+  const auto& token = (*attached)->token();
+  std::string credential(sizeof number + token.size(), '\0');
+  std::memcpy(credential.data(), &number, sizeof number);
+  std::memcpy(credential.data() + sizeof number, token.data(), token.size());
+  const wire::Incarnation& run = (*attached)->incarnation();
+  std::string incarnation(run.begin(), run.end());
+  auto control = std::make_unique<ControlStub>(*std::move(socket), std::move(credential));
+  auto session = std::make_unique<Session>(directory, id, std::move(*attached), std::move(control),
+                                           std::move(incarnation));
+  return std::make_shared<ArrayTable>(std::move(session), CudaImporters::instance());
+}
 
 constexpr std::chrono::milliseconds kNextLook{5};
 constexpr int kTriesOfOneStart = 20;
@@ -245,6 +128,11 @@ std::string absolute_path(const std::string& directory) {
   if (failed) return directory;
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
+}
+
+absl::StatusOr<std::shared_ptr<ArrayTable>> session_in(const std::string& directory,
+                                                       const ConnectWait& wait) {
+  return Sessions::instance().get(directory, [&] { return attach(directory, wait); });
 }
 
 bool nobody_there(const absl::Status& status) {
@@ -269,7 +157,7 @@ absl::StatusOr<std::shared_ptr<ArrayTable>> connect_session(const ConnectOptions
   ConnectWait wait(options);
   absl::StatusOr<std::shared_ptr<ArrayTable>> session;
   for (const std::string& directory : candidates) {
-    session = Sessions::instance().get(directory, wait);
+    session = session_in(directory, wait);
     if (session.ok() || !nobody_there(session.status())) return session;
   }
   if (!options.start) {
@@ -290,7 +178,7 @@ absl::StatusOr<std::shared_ptr<ArrayTable>> connect_session(const ConnectOptions
     if (auto status = start_daemon(candidates.front(), options.daemon, interrupt); !status.ok())
       return status;
     for (int tries = 0; tries < kTriesOfOneStart; ++tries) {
-      session = Sessions::instance().get(candidates.front(), wait);
+      session = session_in(candidates.front(), wait);
       if (session.ok() || !nobody_there(session.status())) return session;
       if (auto status = interrupt(); !status.ok()) return status;
       std::this_thread::sleep_for(kNextLook);

@@ -63,7 +63,7 @@ ALLOWED: dict[str, set[str]] = {
     "client/channel": SESSION | {"client/session", "client/socket"},
     "client/rpc": SESSION | RPC | {"client/session", "client/socket"},
     "client/cuda": ORDERING | {"client/ordering", "cuda"},
-    # The composition root: connect.cc.
+    # The composition root: connect.cc, and the sessions that it has made.
     "client": API | {"client/api", "client/channel", "client/cuda", "client/rpc", "client/socket"},
     "client/admin": WIRE | RPC | {"client/socket"},
     "client/views": {"client/include", "dlpack"},
