@@ -44,6 +44,7 @@ Broker::Broker(const Dependencies& dependencies, const Limits& limits)
       replicas_(catalog_, store_, writer_ownership_),
       reclaimer_(
           {catalog_, sessions_, rows_, store_, writer_ownership_, replicas_, recorder_, tally_}),
+      memberships_(catalog_, files_, reclaimer_, dependencies_.clock),
       imports_(files_, sessions_),
       session_ends_({catalog_, sessions_, rows_, files_, connections_, devices_, replicas_,
                      reclaimer_, imports_, recorder_, tally_},
@@ -113,7 +114,7 @@ bool Broker::hang_up(SessionId id, bool goodbye) {
   for (const ArrayId asked : session->asks) {
     if (Array* array = catalog_.find(asked)) writer_ownership_.cancel(*array, id);
   }
-  if (!goodbye || in_use(*session)) return true;
+  if (!goodbye || memberships_.in_use(*session)) return true;
   session_ends_.begin(*session, Departure::kLeft, "");
   return false;
 }
@@ -242,7 +243,7 @@ void Broker::subscribe_with(Session& session, Opened& opened) {
 absl::StatusOr<Broker::Creation> Broker::open_replica(Session& session, ArrayId id,
                                                       const std::string& device) {
   if (auto status = may_open(session); !status.ok()) return status;
-  auto member = this->member(session, id);
+  auto member = memberships_.find(session, id);
   if (!member.ok()) return member.status();
   Array& home = *member->array;
   if (home.withdrawn) return has_been_withdrawn(home);
@@ -259,7 +260,7 @@ absl::StatusOr<Broker::Creation> Broker::open_replica(Session& session, ArrayId 
 absl::StatusOr<Broker::Opened> Broker::open_replica(Session& session, ArrayId id,
                                                     std::uint32_t number) {
   if (auto status = may_open(session); !status.ok()) return status;
-  auto member = this->member(session, id);
+  auto member = memberships_.find(session, id);
   if (!member.ok()) return member.status();
   Array* const replica = replicas_.find(*member->array, number);
   if (replica == nullptr) return no_such_replica(*member->array, number);
@@ -267,7 +268,7 @@ absl::StatusOr<Broker::Opened> Broker::open_replica(Session& session, ArrayId id
 }
 
 absl::Status Broker::write_elsewhere(Session& session, ArrayId id) {
-  auto member = this->member(session, id);
+  auto member = memberships_.find(session, id);
   if (!member.ok()) return member.status();
   const Array& replica = *member->array;
   if (!may_write(session.peer, replica.domain)) return may_not_write_to(replica, session.peer.uid);
@@ -276,33 +277,13 @@ absl::Status Broker::write_elsewhere(Session& session, ArrayId id) {
 }
 
 Broker::Opened Broker::join(Session& session, Array& array, bool created) {
-  auto [it, is_new] = session.memberships.try_emplace(array.id);
-  if (is_new) {
-    it->second.domain = array.domain;
-    it->second.device = array.spec.device;
-    it->second.slots = array.layout().most;
-    it->second.regular_slots = array.spec.slots;
-    it->second.since_unix_ms = dependencies_.clock.unix_ms();
-    array.members.push_back(session.id);
-    files_.pin(array.board_at.file, session.id, session.peer.uid);
-    for (const wire::FileRange& slot : array.slots) {
-      files_.pin(slot.file, session.id, session.peer.uid);
-    }
-  }
-  ++it->second.opens;
+  memberships_.join(session, array);
   return Opened{&array, may_write(session.peer, array.domain), created};
-}
-
-absl::StatusOr<Broker::Member> Broker::member(Session& session, ArrayId id) {
-  const auto membership = session.memberships.find(id);
-  Array* array = catalog_.find(id);
-  if (membership == session.memberships.end() || array == nullptr) return not_its_array_any_more();
-  return Member{array, &membership->second};
 }
 
 absl::StatusOr<Broker::Subscribed> Broker::subscribe(Session& session, ArrayId id) {
   if (auto status = refuse_while_draining(); !status.ok()) return status;
-  auto member = this->member(session, id);
+  auto member = memberships_.find(session, id);
   if (!member.ok()) return member.status();
   auto& [array, membership] = *member;
   if (array->withdrawn) return has_been_withdrawn(*array);
@@ -331,7 +312,7 @@ absl::StatusOr<Broker::Subscribed> Broker::subscribe(Session& session, ArrayId i
 
 absl::StatusOr<WriterAnswer> Broker::acquire_writer(Session& session, ArrayId id) {
   if (auto status = refuse_while_draining(); !status.ok()) return status;
-  auto member = this->member(session, id);
+  auto member = memberships_.find(session, id);
   if (!member.ok()) return member.status();
   auto& [array, membership] = *member;
   if (!may_write(session.peer, array->domain)) return may_not_write_to(*array, session.peer.uid);
@@ -352,7 +333,7 @@ absl::StatusOr<WriterAnswer> Broker::acquire_writer(Session& session, ArrayId id
 }
 
 absl::Status Broker::confirm_writer(Session& session, ArrayId id, std::uint64_t offer) {
-  auto member = this->member(session, id);
+  auto member = memberships_.find(session, id);
   if (!member.ok()) return member.status();
   auto status = writer_ownership_.confirm(*member->array, session.id, offer);
   if (status.ok()) session.asks.erase(id);
@@ -360,7 +341,7 @@ absl::Status Broker::confirm_writer(Session& session, ArrayId id, std::uint64_t 
 }
 
 absl::Status Broker::cancel_writer(Session& session, ArrayId id) {
-  auto member = this->member(session, id);
+  auto member = memberships_.find(session, id);
   if (!member.ok()) return member.status();
   writer_ownership_.cancel(*member->array, session.id);
   session.asks.erase(id);
@@ -370,7 +351,7 @@ absl::Status Broker::cancel_writer(Session& session, ArrayId id) {
 absl::StatusOr<std::optional<SegmentPool::Growth>> Broker::add_slot(Session& session, ArrayId id,
                                                                     std::uint32_t slots) {
   if (auto status = refuse_while_draining(); !status.ok()) return status;
-  auto member = this->member(session, id);
+  auto member = memberships_.find(session, id);
   if (!member.ok()) return member.status();
   Array& array = *member->array;
   if (array.withdrawn) return has_been_withdrawn(array);
@@ -382,7 +363,7 @@ absl::StatusOr<std::optional<SegmentPool::Growth>> Broker::add_slot(Session& ses
 
 absl::StatusOr<Broker::SlotEvents> Broker::slot_events(Session& session, ArrayId id,
                                                        std::uint32_t slot, bool reads) {
-  auto member = this->member(session, id);
+  auto member = memberships_.find(session, id);
   if (!member.ok()) return member.status();
   const auto& [array, membership] = *member;
   if (slot < array->spec.slots || slot >= array->slots.size()) {
@@ -425,36 +406,6 @@ std::uint32_t Broker::take_idle_slots() {
   return all;
 }
 
-absl::Status Broker::leave(Session& session, ArrayId id, std::uint32_t opens) {
-  const auto it = session.memberships.find(id);
-  // The array may have gone by nobody's asking; and nobody learns here which ones there are.
-  if (it == session.memberships.end()) return absl::OkStatus();
-  Membership& membership = it->second;
-  if (opens < membership.opens) {
-    membership.opens -= opens;
-    return absl::OkStatus();
-  }
-  Array* array = catalog_.find(id);
-  if (array != nullptr && reclaimer_.in_use(session, membership, *array))
-    return still_in_use(*array);
-  if (array != nullptr) reclaimer_.detach(session, *array, Departure::kLeft);
-  SessionRows::give_back(session, membership);
-  session.memberships.erase(it);
-  session.asks.erase(id);
-  return absl::OkStatus();
-}
-
-absl::Status Broker::leave_once(Session& session, ArrayId id, std::uint32_t opens,
-                                std::uint64_t number) {
-  if (number == 0) return leave(session, id, opens);
-  DoneDepartures& done = session.done_departures;
-  if (done.contains(number)) return absl::OkStatus();
-  if (!done.has_room_for(number)) return too_many_in_doubt(number);
-  auto status = leave(session, id, opens);
-  if (status.ok()) done.add(number);
-  return status;
-}
-
 absl::Status Broker::withdraw(const PeerIdentity& viewer, const std::string& name) {
   if (auto status = wire::validate_opened_name(name); !status.ok()) return status;
   auto array = readable(viewer, name);
@@ -481,17 +432,9 @@ void Broker::drain() {
   name_board_.wake_all();
 }
 
-bool Broker::in_use(const Session& session) const {
-  return std::ranges::any_of(session.memberships, [&](const auto& membership) {
-    const auto& [id, of_it] = membership;
-    if (!of_it.reader_row && !of_it.writer_row) return false;
-    const Array* array = catalog_.find(id);
-    return array != nullptr && reclaimer_.in_use(session, of_it, *array);
-  });
-}
-
 bool Broker::in_use() const {
-  return std::ranges::any_of(sessions_.all(), [&](const Session* s) { return in_use(*s); });
+  return std::ranges::any_of(sessions_.all(),
+                             [&](const Session* s) { return memberships_.in_use(*s); });
 }
 
 }  // namespace memlease::server

@@ -21,6 +21,7 @@
 #include "server/core/device_table.h"
 #include "server/core/file_table.h"
 #include "server/core/imports.h"
+#include "server/core/memberships.h"
 #include "server/core/name_board.h"
 #include "server/core/name_rules.h"
 #include "server/core/quota.h"
@@ -137,11 +138,15 @@ class Broker {
   absl::StatusOr<SlotEvents> slot_events(Session& session, wire::ArrayId id, std::uint32_t slot,
                                          bool reads);
   // Takes `opens` of the session's opens back; with the last one it is no member any more.
-  absl::Status leave(Session& session, wire::ArrayId id, std::uint32_t opens);
+  absl::Status leave(Session& session, wire::ArrayId id, std::uint32_t opens) {
+    return memberships_.leave(session, id, opens);
+  }
   // The same under a number of the client's, by which it is done once, however often it is asked
   // for; 0: it has none. kInvalidArgument, too, for one too far above those without an answer.
   absl::Status leave_once(Session& session, wire::ArrayId id, std::uint32_t opens,
-                          std::uint64_t number);
+                          std::uint64_t number) {
+    return memberships_.leave_once(session, id, opens, number);
+  }
 
   // What the session holds keeps no array from getting slots any more; its connection is the
   // caller's to end. kNotFound, also for one that the viewer may not evict: a session may be ended
@@ -194,14 +199,7 @@ class Broker {
   absl::Status refuse_while_draining() const;
   absl::Status may_open(const Session& session) const;
   wire::SessionId next_session();
-  bool in_use(const Session& session) const;
   absl::StatusOr<Array*> readable(const PeerIdentity& viewer, const std::string& name) const;
-  // The array and what the session has of it; kNotFound unless the session opened it.
-  struct Member {
-    Array* array = nullptr;
-    Membership* membership = nullptr;
-  };
-  absl::StatusOr<Member> member(Session& session, wire::ArrayId id);
   Opened join(Session& session, Array& array, bool created);
   void subscribe_with(Session& session, Opened& opened);
   // One that has just been made, into the catalog; its maker is its first member.
@@ -224,6 +222,7 @@ class Broker {
   SlotGrowth slot_growth_;
   Replicas replicas_;
   Reclaimer reclaimer_;
+  Memberships memberships_;
   Imports imports_;
   SessionEnds session_ends_;
   NameBoard name_board_;

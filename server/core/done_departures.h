@@ -1,7 +1,7 @@
-// Which of a session's departures (Broker::leave_once) have been done. Its client numbers them, and
-// sends one again whose answer did not come: what has been done is not done again, though the array
-// may have been opened again since, or the first call may come after the second. As large for every
-// client, whatever it numbers. Not thread-safe.
+// Which of a session's departures (Memberships::leave_once) have been done. Its client numbers
+// them, and sends one again whose answer did not come: what has been done is not done again, though
+// the array may have been opened again since, or the first call may come after the second. As large
+// for every client, whatever it numbers. Not thread-safe.
 #pragma once
 
 #include <algorithm>

@@ -1,0 +1,75 @@
+#include "server/core/memberships.h"
+
+#include <algorithm>
+
+#include "server/core/refusals.h"
+#include "server/core/session_rows.h"
+
+namespace memlease::server {
+
+using wire::ArrayId;
+
+void Memberships::join(Session& session, Array& array) {
+  auto [it, is_new] = session.memberships.try_emplace(array.id);
+  if (is_new) {
+    it->second.domain = array.domain;
+    it->second.device = array.spec.device;
+    it->second.slots = array.layout().most;
+    it->second.regular_slots = array.spec.slots;
+    it->second.since_unix_ms = clock_.unix_ms();
+    array.members.push_back(session.id);
+    files_.pin(array.board_at.file, session.id, session.peer.uid);
+    for (const wire::FileRange& slot : array.slots) {
+      files_.pin(slot.file, session.id, session.peer.uid);
+    }
+  }
+  ++it->second.opens;
+}
+
+absl::StatusOr<Memberships::Member> Memberships::find(Session& session, ArrayId id) const {
+  const auto membership = session.memberships.find(id);
+  Array* array = catalog_.find(id);
+  if (membership == session.memberships.end() || array == nullptr) return not_its_array_any_more();
+  return Member{array, &membership->second};
+}
+
+absl::Status Memberships::leave(Session& session, ArrayId id, std::uint32_t opens) {
+  const auto it = session.memberships.find(id);
+  // The array may have gone by nobody's asking; and nobody learns here which ones there are.
+  if (it == session.memberships.end()) return absl::OkStatus();
+  Membership& membership = it->second;
+  if (opens < membership.opens) {
+    membership.opens -= opens;
+    return absl::OkStatus();
+  }
+  Array* array = catalog_.find(id);
+  if (array != nullptr && reclaimer_.in_use(session, membership, *array))
+    return still_in_use(*array);
+  if (array != nullptr) reclaimer_.detach(session, *array, Departure::kLeft);
+  SessionRows::give_back(session, membership);
+  session.memberships.erase(it);
+  session.asks.erase(id);
+  return absl::OkStatus();
+}
+
+absl::Status Memberships::leave_once(Session& session, ArrayId id, std::uint32_t opens,
+                                     std::uint64_t number) {
+  if (number == 0) return leave(session, id, opens);
+  DoneDepartures& done = session.done_departures;
+  if (done.contains(number)) return absl::OkStatus();
+  if (!done.has_room_for(number)) return too_many_in_doubt(number);
+  auto status = leave(session, id, opens);
+  if (status.ok()) done.add(number);
+  return status;
+}
+
+bool Memberships::in_use(const Session& session) const {
+  return std::ranges::any_of(session.memberships, [&](const auto& membership) {
+    const auto& [id, of_it] = membership;
+    if (!of_it.reader_row && !of_it.writer_row) return false;
+    const Array* array = catalog_.find(id);
+    return array != nullptr && reclaimer_.in_use(session, of_it, *array);
+  });
+}
+
+}  // namespace memlease::server
