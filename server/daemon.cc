@@ -2,7 +2,6 @@
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <string>
@@ -216,41 +215,24 @@ void Daemon::announce(const std::vector<HistoryEvent>& events) {
   history_waits_.happened(events);
 }
 
-// GPUs cost a context of some hundred megabytes each, so nobody looks for them before somebody
-// wants one.
 absl::Status Daemon::prepare_device(const std::string& device) {
   if (device == host_memory_.device()) return absl::OkStatus();
-  wire::MutexLock lock(gpus_mutex_);
-  if (!gpus_.empty()) return absl::OkStatus();
-  auto found = CudaDeviceBackend::all();
-  if (!found.ok()) {
-    return wire::make_error(
-        wire::ErrorCode::kUnsupported,
-        fmt::format("the daemon (pid {}) has no GPU: {}", ::getpid(),
-                    wire::message_of(found.status())),
-        fmt::format("That is about the daemon, whatever this process sees: restart it where it "
-                    "sees the driver and the GPU. {}",
-                    wire::hint_of(found.status())));
-  }
-  with_broker([&](Broker& broker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const DeviceLimits limits = gpu_limits(config_);
-    for (const auto& gpu : *found) broker.add_device(*gpu, limits);
-  });
   std::vector<std::string> names;
-  for (const auto& gpu : *found) names.push_back(gpu->device());
-  gpus_ = std::move(*found);
-  lock.unlock();
+  auto status = gpus_.look([&](const Gpus::Found& found) {
+    with_broker([&](Broker& broker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      const DeviceLimits limits = gpu_limits(config_);
+      for (const auto& gpu : found) broker.add_device(*gpu, limits);
+    });
+    for (const auto& gpu : found) names.push_back(gpu->device());
+  });
   for (const std::string& name : names) log_.info("GPU found", {{"device", name}});
-  return absl::OkStatus();
+  return status;
 }
 
 DeviceBackend& Daemon::backend(const std::string& device) {
   if (device == host_memory_.device()) return host_memory_;  // whoever looks for GPUs takes long
-  const wire::MutexLock lock(gpus_mutex_);
-  for (const auto& gpu : gpus_) {
-    if (gpu->device() == device) return *gpu;
-  }
-  return host_memory_;
+  DeviceBackend* const gpu = gpus_.find(device);
+  return gpu != nullptr ? *gpu : host_memory_;
 }
 
 absl::Status Daemon::grow(const SegmentPool::Growth& growth,

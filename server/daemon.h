@@ -19,8 +19,8 @@
 #include "server/config/directory.h"
 #include "server/core/broker.h"
 #include "server/core/session_host.h"
-#include "server/device/cuda_device_backend.h"
 #include "server/device/memfd_device_backend.h"
+#include "server/gpus.h"
 #include "server/loop/event_loop.h"
 #include "server/loop/service_manager.h"
 #include "server/report/history_log.h"
@@ -106,7 +106,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   // While sessions with many arrays end: works that off, with pauses in which others are served. On
   // the loop's thread.
   void watch_ends() ABSL_LOCKS_EXCLUDED(mutex_);
-  DeviceBackend& backend(const std::string& device) ABSL_LOCKS_EXCLUDED(gpus_mutex_);
+  DeviceBackend& backend(const std::string& device);
 
   Directory& directory_;
   EventLoop& loop_;
@@ -119,8 +119,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   const wire::Incarnation incarnation_;
   const std::unique_ptr<Clock> clock_;
   MemfdDeviceBackend host_memory_;
-  wire::Mutex gpus_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
-  std::vector<std::unique_ptr<CudaDeviceBackend>> gpus_ ABSL_GUARDED_BY(gpus_mutex_);
+  Gpus gpus_;
 
   mutable wire::Mutex mutex_;
   Config config_ ABSL_GUARDED_BY(mutex_);
