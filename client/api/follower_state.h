@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "client/arrays/array_event.h"
 #include "client/arrays/array_handle.h"
+#include "client/arrays/event_descriptor.h"
 #include "client/session/fork_guard.h"
 #include "client/slots/slot_reader.h"
 
@@ -31,7 +31,7 @@ struct Follower::State {
   std::uint64_t seen = 0;
   std::uint64_t skipped = 0;
 
-  internal::ArrayEvent event;
+  internal::EventDescriptor event;
 
   State(std::shared_ptr<internal::ArrayHandle> by, const FollowOptions& how)
       : handle(std::move(by)), options(how), last(how.after) {}

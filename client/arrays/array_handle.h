@@ -17,8 +17,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/arrays/array_event.h"
 #include "client/arrays/await_any.h"
+#include "client/arrays/event_descriptor.h"
 #include "client/arrays/handle_owner.h"
 #include "client/arrays/lazily.h"
 #include "client/arrays/open_array.h"
@@ -79,8 +79,8 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
   absl::StatusOr<Awaited> awaited(std::uint64_t newer_than, InterruptCheck interrupt);
   // The part of that which is about the array's places, for whoever makes his own.
   void look_anywhere(Awaited& awaited);
-  // ArrayEvent's: readable while there is a version above those that note_taken() has been told
-  // since it was opened.
+  // EventDescriptor's: readable while there is a version above those that note_taken() has been
+  // told since it was opened.
   absl::StatusOr<int> event_fd();
   void note_taken(std::uint64_t version) {
     if (event_.is_open()) watch_again(version);
@@ -118,7 +118,7 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
   std::atomic<OpenArray*> array_;
   std::atomic<std::uint64_t> interrupt_check_;
   std::atomic<bool> closed_{false};
-  ArrayEvent event_;
+  EventDescriptor event_;
 };
 
 }  // namespace memlease::internal

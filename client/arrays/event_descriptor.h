@@ -17,13 +17,13 @@
 namespace memlease::internal {
 
 // Its calls are in event_watcher.cc.
-class ArrayEvent {
+class EventDescriptor {
  public:
-  ArrayEvent() = default;
+  EventDescriptor() = default;
   // Closes the descriptor.
-  ~ArrayEvent();
-  ArrayEvent(const ArrayEvent&) = delete;
-  ArrayEvent& operator=(const ArrayEvent&) = delete;
+  ~EventDescriptor();
+  EventDescriptor(const EventDescriptor&) = delete;
+  EventDescriptor& operator=(const EventDescriptor&) = delete;
 
   // It has been opened, by this process or one that forked it.
   bool is_open() const { return fd() >= 0; }

@@ -62,37 +62,37 @@ namespace {
 
 }  // namespace
 
-// ---- ArrayEvent, whose calls all come here.
+// ---- EventDescriptor, whose calls all come here.
 
-ArrayEvent::~ArrayEvent() {
+EventDescriptor::~EventDescriptor() {
   if (!is_open()) return;
   EventWatcher::of_process().end(*this);
   if (has_its_number()) ::close(fd_.load());
 }
 
-absl::StatusOr<int> ArrayEvent::open(Awaited awaited) {
+absl::StatusOr<int> EventDescriptor::open(Awaited awaited) {
   return EventWatcher::of_process().open(*this, std::move(awaited));
 }
 
-void ArrayEvent::taken(Awaited next) {
+void EventDescriptor::taken(Awaited next) {
   EventWatcher::of_process().watch_again(*this, std::move(next));
 }
 
-void ArrayEvent::set_readable() {
+void EventDescriptor::set_readable() {
   if (is_open()) EventWatcher::of_process().end(*this);
 }
 
-bool ArrayEvent::forked() const { return fork_generation_ != fork_generation(); }
+bool EventDescriptor::forked() const { return fork_generation_ != fork_generation(); }
 
 // Another file may have the number, which is neither read nor written nor closed then.
-bool ArrayEvent::has_its_number() const { return ::fcntl(fd_.load(), F_GETSIG) == mark_; }
+bool EventDescriptor::has_its_number() const { return ::fcntl(fd_.load(), F_GETSIG) == mark_; }
 
 EventWatcher::EventWatcher() : fork_generation_(fork_generation()) {
   hold_over_fork(mutex_);
   pause_over_fork([] { of_process().pause(); }, [] { of_process().resume(); });
 }
 
-absl::StatusOr<int> EventWatcher::open(ArrayEvent& event, Awaited awaited) {
+absl::StatusOr<int> EventWatcher::open(EventDescriptor& event, Awaited awaited) {
   wire::UniqueFd made(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   const int error = errno;
   WatchedEvents parents;  // which end without the lock
@@ -130,7 +130,7 @@ absl::StatusOr<int> EventWatcher::open(ArrayEvent& event, Awaited awaited) {
   return fd;
 }
 
-void EventWatcher::watch_again(ArrayEvent& event, Awaited next) {
+void EventWatcher::watch_again(EventDescriptor& event, Awaited next) {
   // What is not taken yet is news still.
   const std::uint64_t newest = next.array->known_version();
   crash_point("event.taken");
@@ -152,7 +152,7 @@ void EventWatcher::watch_again(ArrayEvent& event, Awaited next) {
   if (!watch(event, std::move(next))) set_readable(event);
 }
 
-void EventWatcher::end(ArrayEvent& event) {
+void EventWatcher::end(EventDescriptor& event) {
   Awaited before;  // which ends without the lock
   const wire::MutexLock lock(mutex_);
   if (event.forked()) return;
@@ -165,7 +165,7 @@ void EventWatcher::end(ArrayEvent& event) {
   changed_.request();
 }
 
-bool EventWatcher::watch(ArrayEvent& event, Awaited awaited) {
+bool EventWatcher::watch(EventDescriptor& event, Awaited awaited) {
   watched_[&event] = {std::move(awaited), ++last_number_};
   if (!leaves_out("tell the thread")) changed_.request();
   if (running_.load() != 0 || pauses_ != 0 || start()) return true;
@@ -186,7 +186,7 @@ bool EventWatcher::start() {
   }
 }
 
-void EventWatcher::set_readable(ArrayEvent& event) {
+void EventWatcher::set_readable(EventDescriptor& event) {
   if (std::exchange(event.readable_, true) || !event.has_its_number()) return;
   ::eventfd_write(event.fd_.load(), 1);
 }

@@ -1,7 +1,7 @@
-// The one thread of a process that waits for arrays on behalf of ArrayEvents. There is none while
-// no event waits, but for a second, and none over a fork: the thread ends before it and begins
-// again in the parent. A child's events are opened again there, and wait for nothing until then.
-// Thread-safe.
+// The one thread of a process that waits for arrays on behalf of EventDescriptors. There is none
+// while no event waits, but for a second, and none over a fork: the thread ends before it and
+// begins again in the parent. A child's events are opened again there, and wait for nothing until
+// then. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/arrays/array_event.h"
 #include "client/arrays/await_any.h"
+#include "client/arrays/event_descriptor.h"
 #include "wire/futex.h"
 #include "wire/mutex.h"
 
@@ -23,21 +23,21 @@ class EventWatcher {
  public:
   static EventWatcher& of_process();
 
-  // ArrayEvent's calls.
-  absl::StatusOr<int> open(ArrayEvent& event, Awaited awaited);
-  void watch_again(ArrayEvent& event, Awaited next);
-  void end(ArrayEvent& event);
+  // EventDescriptor's calls.
+  absl::StatusOr<int> open(EventDescriptor& event, Awaited awaited);
+  void watch_again(EventDescriptor& event, Awaited next);
+  void end(EventDescriptor& event);
 
  private:
   struct Watched {
     Awaited awaited;
     std::uint64_t number = 0;  // unlike that of all others
   };
-  using WatchedEvents = std::map<ArrayEvent*, Watched>;
+  using WatchedEvents = std::map<EventDescriptor*, Watched>;
   // One round of the thread: what it waits for, in two lists that go together.
   struct Round {
     std::vector<Awaited> awaited;
-    std::vector<std::pair<ArrayEvent*, std::uint64_t>> events;
+    std::vector<std::pair<EventDescriptor*, std::uint64_t>> events;
   };
 
   EventWatcher();
@@ -48,9 +48,9 @@ class EventWatcher {
   void pause() ABSL_LOCKS_EXCLUDED(mutex_);
   void resume() ABSL_LOCKS_EXCLUDED(mutex_);
   // False if there is no thread to be had.
-  bool watch(ArrayEvent& event, Awaited awaited) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool watch(EventDescriptor& event, Awaited awaited) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool start() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void set_readable(ArrayEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void set_readable(EventDescriptor& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void leave_parents_events(WatchedEvents& parents) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // The thread is to look at the list again. A child has its own, as nobody else has.

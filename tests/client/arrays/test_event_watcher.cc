@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "client/arrays/array_event.h"
+#include "client/arrays/event_descriptor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/arrays/array_world.h"
@@ -53,7 +53,7 @@ struct Watched : testing::ArrayWorld {
 
   const wire::HalfWord& sleeping;
   std::shared_ptr<OpenArray> array = open();
-  ArrayEvent event;
+  EventDescriptor event;
 };
 
 // The numbers of this process's threads that wait for events.
@@ -162,7 +162,7 @@ TEST_F(ClosedEvent, WhatHasItsNumberIsNotRead) {
 }
 
 TEST_F(ClosedEvent, WhatHasItsNumberIsNotClosed) {
-  auto event = std::make_unique<ArrayEvent>();
+  auto event = std::make_unique<EventDescriptor>();
   const wire::UniqueFd another(put_another_in_place_of(*event->open(awaited_of(watched.array)), 0));
   event.reset();
   EXPECT_GE(::fcntl(another.get(), F_GETFD), 0);
