@@ -221,9 +221,11 @@ std::int32_t pointer_device(const void* address, std::int32_t* ordinal) {
   unsigned type = 0;
   CUresult result = ask(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, type);
   if (result == CUDA_ERROR_INVALID_VALUE) return cudaSuccess;  // memory that CUDA does not know
-  bool managed = false;
+  unsigned managed = 0;  // a flag, of which the driver writes a whole word
   if (result == CUDA_SUCCESS) result = ask(CU_POINTER_ATTRIBUTE_IS_MANAGED, managed);
-  if (result != CUDA_SUCCESS || type != CU_MEMORYTYPE_DEVICE || managed) return error_of(result);
+  if (result != CUDA_SUCCESS || type != CU_MEMORYTYPE_DEVICE || managed != 0) {
+    return error_of(result);
+  }
   return error_of(ask(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, *ordinal));
 }
 

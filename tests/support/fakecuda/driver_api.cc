@@ -61,11 +61,7 @@ cudaError_t attributes(Runtime& runtime, unsigned count, CUpointer_attribute* wh
     const cudaError_t error = pointer_attribute(runtime, data[i], which[i], address);
     if (error == cudaErrorNotSupported) return error;
     if (error != cudaSuccess)
-      std::memset(data[i], 0,
-                  which[i] == CU_POINTER_ATTRIBUTE_IS_MANAGED ||
-                          which[i] == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE
-                      ? 1
-                      : 4);
+      std::memset(data[i], 0, which[i] == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE ? 1 : 4);
   }
   return cudaSuccess;
 }

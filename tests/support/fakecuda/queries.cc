@@ -108,7 +108,7 @@ cudaError_t pointer_attribute(Runtime& runtime, void* data, CUpointer_attribute 
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
       return put(data, static_cast<unsigned long long>(mapping->allocation));
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-      return put(data, false);
+      return put(data, 0U);  // a whole word, as the driver writes it
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
       return put(data, mapping->ordinal);
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
