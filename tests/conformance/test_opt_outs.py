@@ -121,7 +121,7 @@ def read_safely(here, value):
 
 def test_opt_outs_are_logged_once(gpu):
     """R-SYNC-13: by the logger memlease, once for each; what is off is not."""
-    gpu.run(listen_to_the_logger)
+    gpu.process(new=True).run(listen_to_the_logger)
 
 
 def listen_to_the_logger(here):

@@ -13,6 +13,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/device/pools.h"
 #include "tests/support/fakecuda/private_world.h"
 #include "tests/support/in_build.h"
 #include "tests/support/peer.h"
@@ -36,11 +37,16 @@ class StandInPath {
 
 class DeviceTest : public ::testing::Test {
  protected:
-  explicit DeviceTest(const std::vector<std::string>& flags = {}) : daemon(flags) {}
+  explicit DeviceTest(const std::vector<std::string>& flags = {}) : own_(flags) {}
 
   // A peer that is connected.
   struct Client : Peer {
-    explicit Client(const PrivateDaemon& daemon) : Peer(daemon.directory()) { is_ok("connect"); }
+    explicit Client(const PrivateDaemon& daemon) : Peer(take_peer(daemon.directory())) {
+      is_ok("connect");
+    }
+    ~Client() { give_back(*this); }
+    Client(const Client&) = delete;
+    Client& operator=(const Client&) = delete;
     // The answer to a command that must succeed.
     std::string is_ok(const std::string& command) {
       const Answer answer = ask(command);
@@ -133,7 +139,12 @@ class DeviceTest : public ::testing::Test {
   }
 
   fakecuda::PrivateWorld world;
-  PrivateDaemon daemon;
+
+ private:
+  const TestDaemon own_;
+
+ protected:
+  PrivateDaemon& daemon = *own_;
 };
 
 }  // namespace memlease::testing

@@ -440,11 +440,24 @@ const std::map<std::string, std::string (DevicePeer::*)(DevicePeer::Words&)> Dev
         {"arm", &DevicePeer::arm},
 };
 
-int obey(DevicePeer& peer) {
+// "reset DIRECTORY": forgets all, as if it had just been started for that one. What hangs or has
+// failed on the GPU shows in that.
+std::string reset(std::optional<DevicePeer>& peer, const std::string& directory) {
+  peer.reset();
+  forget_steps();
+  check_cuda(cudaDeviceSynchronize());
+  peer.emplace(directory);
+  return "reset";
+}
+
+int obey(const std::string& directory) {
+  const std::string kReset = "reset ";
+  std::optional<DevicePeer> peer(std::in_place, directory);
   for (std::string line; std::getline(std::cin, line);) {
     std::string answer;
     try {
-      answer = "ok " + peer.run(line);
+      answer = "ok " + (line.starts_with(kReset) ? reset(peer, line.substr(kReset.size()))
+                                                 : peer->run(line));
     } catch (const Error& error) {
       answer = fmt::format("error {} {}", name_of(error.code()), error.message());
     } catch (const std::exception& error) {
@@ -465,6 +478,5 @@ const char* __asan_default_options() { return "detect_leaks=0"; }
 
 int main(int, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  memlease::testing::DevicePeer peer(argv[1]);
-  return memlease::testing::obey(peer);
+  return memlease::testing::obey(argv[1]);
 }

@@ -166,7 +166,9 @@ TEST_F(DeviceThreads, DoAllThatThereIsAtOnce) {
   client.withdraw("a");
   client.withdraw("h");
   client.close();
-  EXPECT_EQ(daemon.unsettled(), "");
+  if (fakecuda::is_loaded()) {  // else it serves other tests, and is looked at after each
+    EXPECT_EQ(daemon.unsettled(), "");
+  }
 }
 
 }  // namespace

@@ -1,16 +1,26 @@
-"""Runs the prebuilt C++ tests, each in a process of its own, and notes their results."""
+"""Runs the prebuilt C++ tests, many in a process, and notes their results.
+
+What a process has made of a GPU, and the processes that it has started, serve one test after the
+other. A test that hangs or takes its process down has failed, and the rest run in another.
+"""
 
 from __future__ import annotations
 
 import concurrent.futures
+import re
 import time
 from pathlib import Path
 
 import limited
+import place
 from place import BUILD
 from run_state import AT_ONCE, Run
 
 _LIST_S = 30
+_IN_A_PROCESS = 90  # tests
+_SAID = re.compile(r"\[ +(RUN|OK|FAILED|SKIPPED) +\] ([^\s,]+)")
+_RESULTS = {"OK": "passed", "FAILED": "failed", "SKIPPED": "skipped"}
+_MOST_LINES = 60  # of what a test wrote
 
 
 def _names(run: Run, program: Path) -> list[str]:
@@ -28,43 +38,81 @@ def _names(run: Run, program: Path) -> list[str]:
     return names
 
 
-def _run_one(run: Run, program: Path, name: str, end: float) -> bool:
-    """Run a test; false if there was no time left for it."""
-    left_s = end - time.monotonic()
-    if left_s <= 0 or run.stopped:
-        return False
-    limit_s = min(run.one_test_s, left_s)
-    ended = limited.run([program, f"--gtest_filter={name}"], limit_s, run.environment)
-    if run.stopped:
-        return False
-    if not ended.ok and limit_s < run.one_test_s and ended.status is None:
-        return False  # the part's time was over, not the test's
-    run.report.note(name, *_result(name, ended))
-    return True
+class _Tests:
+    """Some tests of a program: those that are left, and what the running one has written."""
 
+    def __init__(self, run: Run, program: Path, names: list[str]) -> None:
+        self._run, self._program = run, program
+        self.left = names
+        self._running = ""
+        self._failed = False
+        self._written: list[str] = []
 
-def _result(name: str, ended: limited.Ended) -> tuple[str, str]:
-    if not ended.ok:
-        return "failed", ended.why()
-    if f"[       OK ] {name}" in ended.output:
-        return "passed", ""
-    if f"[  SKIPPED ] {name}" not in ended.output:
-        return "failed", "it did not run"
-    words = [line for line in ended.output.splitlines() if "only" in line or "GPU" in line]
-    return "skipped", words[0].strip() if words else ""
+    def run_all(self, end: float, environment: dict[str, str]) -> None:
+        """Run them, until all are done or there is no time left."""
+        goes_on = True
+        while self.left and goes_on and not self._run.stopped:
+            left_s = end - time.monotonic()
+            if left_s <= 0:
+                return
+            command: list[str | Path] = [self._program, f"--gtest_filter={':'.join(self.left)}"]
+            self._running, self._failed = "", False
+            ended = limited.run(command, left_s, environment, self._take, self._run.one_test_s)
+            if self._run.stopped or (ended.status is None and time.monotonic() >= end):
+                return
+            goes_on = self._judge(ended)
+
+    def _take(self, line: str) -> None:
+        said = _SAID.search(line)
+        if said and said[1] == "RUN":
+            self._running, self._written = said[2], []
+        elif said and said[2] == self._running:
+            self._note(_RESULTS[said[1]])
+        else:
+            self._written.append(line.rstrip())
+
+    def _note(self, result: str) -> None:
+        told = self._written
+        if result == "skipped":
+            told = [line.strip() for line in told if "only" in line or "GPU" in line][:1]
+        self._run.report.note(
+            self._running, result, "" if result == "passed" else "\n".join(told[:_MOST_LINES])
+        )
+        self._failed = self._failed or result == "failed"
+        self.left.remove(self._running)
+        self._running = ""
+
+    def _judge(self, ended: limited.Ended) -> bool:
+        """Note what the end of a process says; false if those left would not run in another."""
+        if self._running:
+            self._written.insert(0, ended.how or ended.why().partition("\n")[0])
+            self._note("failed")
+            return True
+        if not ended.ok and not self._failed:
+            self._run.report.note(self._program.name, "failed", ended.why())
+        elif self.left:
+            self._run.report.note(self._program.name, "failed", f"left out: {self.left}")
+        return False
 
 
 def run_all(run: Run, limit_s: float, folder: Path = BUILD / "tests") -> None:
     """Run those of all programs, some at once."""
     end = time.monotonic() + limit_s
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        running = [
-            pool.submit(_run_one, run, program, name, end)
-            for program in sorted(folder.glob("test_*"))
-            for name in _names(run, program)
-        ]
-    left_out = sum(not it.result() for it in running)
-    if not running:
+    groups = []
+    for program in sorted(folder.glob("test_*")):
+        names = _names(run, program)
+        parts = -(-len(names) // _IN_A_PROCESS)
+        groups += [_Tests(run, program, names[nth::parts]) for nth in range(parts)]
+    groups.sort(key=lambda it: -len(it.left))
+    count = sum(len(it.left) for it in groups)
+    with (
+        place.world(run.environment, run.as_hardware, run.knobs) as given,
+        concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool,
+    ):
+        for done in [pool.submit(it.run_all, end, given) for it in groups]:
+            done.result()
+    if not count:
         raise RuntimeError(f"there are no tests in {folder}")
+    left_out = sum(len(it.left) for it in groups)
     if left_out and not run.stopped:
-        raise RuntimeError(f"no time was left for {left_out} of {len(running)} tests")
+        raise RuntimeError(f"no time was left for {left_out} of {count} tests")

@@ -17,7 +17,7 @@ _NEEDS = ("matplotlib", "numpy", "PIL")
 _MPI = place.BUILD / "mpi"
 # Readers come and go while it computes. How long it computes depends on the GPU: too short, and
 # the next one is tried.
-_LENGTHS = (("9000", "4"), ("90000", "4"), ("270000", "6"))
+_LENGTHS = (("9000", "4"), ("90000", "4"), ("270000", "4"))
 _LENGTHS_STAND_IN = (("3000", "2"),)
 _STEP_US = 3000  # of the stand-in: a pace that readers can come and go at
 _TOO_SHORT = "give a longer --duration"

@@ -1,10 +1,10 @@
 """Runs one command, of which nothing outlives its end, its time limit or the one who asked for it.
 
-    keeper.py LIFE SECONDS COMMAND [ARGUMENT...]
+    keeper.py LIFE SECONDS SILENT_SECONDS COMMAND [ARGUMENT...]
 
 LIFE is the read end of a pipe that nobody writes to: it ends when the asker closes it or dies, even
 by SIGKILL. What the command writes goes to standard output, and after it a zero byte and a word:
-the exit status, `limit` or `stopped`.
+the exit status, `limit`, `silence` if it has written nothing for so long, or `stopped`.
 
 It is a subreaper: whatever the command started becomes its child, in whatever session or process
 group that is. It is in a session of its own, so that who kills the asker's group does not kill it.
@@ -94,7 +94,7 @@ def _write(data: bytes) -> None:
             data = data[os.write(1, data) :]  # less than all if a signal comes
 
 
-def _keep(life: int, limit_s: float, command: list[str]) -> str:
+def _keep(life: int, limit_s: float, silence_s: float, command: list[str]) -> str:
     output, theirs = os.pipe()
     awake, wake = os.pipe()
     for fd in (output, awake, wake):
@@ -102,14 +102,17 @@ def _keep(life: int, limit_s: float, command: list[str]) -> str:
     signal.set_wakeup_fd(wake)
     for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
-    end = time.monotonic() + limit_s
-    pid, statuses, verdict = _start(command, theirs), {}, "limit"
+    heard = time.monotonic()
+    end = heard + limit_s
+    pid, statuses = _start(command, theirs), {}
     os.close(theirs)
     sources = [life, awake, output]
-    while (left := end - time.monotonic()) > 0:
+    while (left := min(end, heard + silence_s) - time.monotonic()) > 0:
         ready = select.select(sources, [], [], left)[0]
-        if output in ready and not _relay(output, _AT_ONCE):
-            sources.remove(output)  # nobody can write to it any more
+        if output in ready:
+            heard = time.monotonic()
+            if not _relay(output, _AT_ONCE):
+                sources.remove(output)  # nobody can write to it any more
         signals = os.read(awake, 64) if awake in ready else b""
         if life in ready or set(signals) - {signal.SIGCHLD}:
             verdict = "stopped"
@@ -118,15 +121,17 @@ def _keep(life: int, limit_s: float, command: list[str]) -> str:
         if pid in statuses:
             verdict = str(statuses[pid])
             break
+    else:
+        verdict = "limit" if time.monotonic() >= end else "silence"
     _end(pid, statuses)
     _relay(output, _PIPE)
     return verdict
 
 
 def main() -> None:
-    life, limit_s, *command = sys.argv[1:]
+    life, limit_s, silence_s, *command = sys.argv[1:]
     os.set_inheritable(int(life), False)
-    verdict = _keep(int(life), float(limit_s), command)
+    verdict = _keep(int(life), float(limit_s), float(silence_s), command)
     _write(b"\0" + verdict.encode())
 
 

@@ -15,7 +15,7 @@ _KEEPER = Path(__file__).with_name("keeper.py")
 _LIFE, _OURS = os.pipe()  # all keepers see its end, however this process ends
 _KEPT = 1 << 20  # of the bytes that a command writes, the last ones
 _LONGEST_LINE = 1 << 16
-_VERDICT = re.compile(rb"\0(-?\d+|limit|stopped)$")
+_VERDICT = re.compile(rb"\0(-?\d+|limit|silence|stopped)$")
 
 
 @dataclasses.dataclass
@@ -61,14 +61,18 @@ def run(
     limit_s: float,
     environment: dict[str, str] | None = None,
     on_line: Callable[[str], None] | None = None,
+    silence_s: float | None = None,
 ) -> Ended:
     """Run a command to its end, or kill it and all that it has started.
 
-    Threads may do that at once. `on_line` gets each line that it writes, as it comes.
+    Threads may do that at once. `on_line` gets each line that it writes, as it comes; what writes
+    nothing for `silence_s` is killed, too.
     """
     limit_s = max(limit_s, 0.1)
+    silence_s = silence_s or limit_s
+    limits = [str(limit_s), str(silence_s)]
     keeper = subprocess.Popen(
-        [sys.executable, "-I", "-S", _KEEPER, str(_LIFE), str(limit_s), *map(str, arguments)],
+        [sys.executable, "-I", "-S", _KEEPER, str(_LIFE), *limits, *map(str, arguments)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -92,6 +96,8 @@ def run(
             return Ended(None, output, "its keeper was killed")
         case "limit":
             return Ended(None, output, f"ran past its time limit of {limit_s:.0f} s")
+        case "silence":
+            return Ended(None, output, f"ran past its time limit of {silence_s:.0f} s")
         case "stopped":
             return Ended(None, output, "was stopped")
         case status:

@@ -73,13 +73,13 @@ def _figures(run: Run, limit_s: float) -> None:
 
 
 PARTS = (
-    Part("smoke", _smoke, 60),
-    Part("answers", _answers, 95),
-    Part("journey", _journey, 110),
+    Part("smoke", _smoke, 40),
+    Part("answers", _answers, 80),
+    Part("journey", _journey, 90),
     Part("figures", _figures, 50),
-    Part("cpp", cpp_tests.run_all, 105),
-    Part("python", python_tests.run_all, 105),
-    Part("demo", demo.run, 45),
+    Part("cpp", cpp_tests.run_all, 130),
+    Part("python", python_tests.run_all, 130),
+    Part("demo", demo.run, 50),
 )
 
 

@@ -39,7 +39,7 @@ SHM = Path("/dev/shm")
 _LOCKED = "memlease-fakecuda-run-"  # worlds of runs, each locked by its run
 
 
-def environment(stand_in: bool) -> dict[str, str]:
+def environment(stand_in: bool, as_hardware: bool = False) -> dict[str, str]:
     """Return what every program of a run gets."""
     cuda = STAND_IN if stand_in else HARDWARE
     path = os.environ.get("LD_LIBRARY_PATH")
@@ -56,8 +56,8 @@ def environment(stand_in: bool) -> dict[str, str]:
         "CUDA_DEVICE_MAX_CONNECTIONS": "32",
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
     }
-    if not stand_in:
-        made["MEMLEASE_TEST_CUDA"] = str(HARDWARE)
+    if as_hardware or not stand_in:
+        made["MEMLEASE_TEST_CUDA"] = str(cuda)
     return made
 
 

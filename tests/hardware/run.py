@@ -30,6 +30,7 @@ def _arguments() -> argparse.Namespace:
     add("--from", dest="first", choices=names, help="this part and all that follow")
     add("--seconds", type=float, default=570, help="for all of it (570)")
     add("--stand-in", action="store_true", help="no GPU: prove the bundle itself")
+    add("--as-hardware", action="store_true", help="the tests take the stand-in for hardware")
     add("--set", action="append", default=[], metavar="KNOB=VALUE", help="of the stand-in's worlds")
     return parser.parse_args()
 
@@ -48,12 +49,14 @@ def main() -> int:
     end = time.monotonic() + given.seconds
     report = Report(given.report, goes_on=bool(given.only or given.first))
     knobs = {name: int(value) for name, _, value in (it.partition("=") for it in given.set)}
-    run = Run(report, given.stand_in, place.environment(given.stand_in), knobs, end)
+    run = Run(report, given.stand_in or given.as_hardware, {}, knobs, end)
+    run.as_hardware = given.as_hardware
+    run.environment = place.environment(run.stand_in, run.as_hardware)
     if run.stand_in:
         run.one_test_s = _ONE_TEST_STAND_IN_S
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda got, _: parts.stop(run, signal.Signals(got).name))
-    report.facts = {**facts.gather(given.stand_in), "bundle": _manifest(report)}
+    report.facts = {**facts.gather(run.stand_in), "bundle": _manifest(report)}
     prepare.prepare(run, min(_PREPARING_S, given.seconds / 2))
     parts.go(run, parts.selected(given.only, given.first))
     tell((report.folder / "report.md").read_text())

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs all that this machine's GPU can show, and leaves report.json and report.md: see README.md.
-#   run.sh [--only PART]... [--from PART] [--seconds N] [--stand-in] [REPORT_DIR]
+#   run.sh [--only PART]... [--from PART] [--seconds N] [--stand-in|--as-hardware] [REPORT_DIR]
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 python=${PYTHON:-python3}

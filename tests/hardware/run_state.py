@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 
 from report import Report
 
@@ -16,6 +15,8 @@ class Run:
     ----------
     one_test_s : float
         How long one of the C++ or Python tests may take.
+    as_hardware : bool
+        The C++ and Python tests take the stand-in for hardware.
     stopped : str
         The signal that has ended it; whatever fails after that says nothing.
     """
@@ -26,8 +27,10 @@ class Run:
     knobs: dict[str, int]  # of the stand-in
     end: float  # of time.monotonic()
     one_test_s: float = 60
+    as_hardware: bool = False
     stopped: str = ""
 
 
-# Several tests at once, each of which is several processes with a GPU context.
-AT_ONCE = min(8, max(4, os.cpu_count() or 1))
+# Processes that run tests, each of which has others with a GPU context: the driver serves all of
+# them one after the other.
+AT_ONCE = 4

@@ -46,17 +46,20 @@ def test_three():
     pass
 """
 CPP_TESTS = """#!/bin/sh
-case $1 in
-  --gtest_list_tests) printf 'Suite.\\n  One\\n  Two\\n' ;;
-  *One) echo '[       OK ] Suite.One (0 ms)' ;;
-  *Two) {two} ;;
-esac
+[ "$1" = --gtest_list_tests ] && printf 'Suite.\\n  One\\n  Two\\n  Three\\n' && exit
+for test in One Two Three; do
+  case $1 in *Suite.$test*) ;; *) continue ;; esac
+  echo "[ RUN      ] Suite.$test"
+  [ $test != Two ] || {two}
+  echo "[       OK ] Suite.$test (0 ms)"
+done
 """
-# The first test runs at the same time: its result shall be there.
+# The first test's result shall be there.
 CPP_HANG = """
+{{
     until grep -q Suite.One '{report}/report.json'; do sleep 0.01; done
     setsid sh -c "echo \\$\\$ >>'{told}'; exec sleep 1000"
-"""
+}}"""
 DEMO = """
 {hang}
 {two}
@@ -116,7 +119,7 @@ class FakeBundle:
         match name:
             case "cpp":
                 does = {"hang()": CPP_HANG.format(told=self.told, report=self.report),
-                        "pass": "echo '[       OK ] Suite.Two (0 ms)'"}[two]  # fmt: skip
+                        "os.abort()": "kill -ABRT $$", "pass": "true"}[two]  # fmt: skip
                 self.put_program("build/tests/test_fake", CPP_TESTS.format(two=does))
             case "python":
                 self.put("tests/conformance/test_fake.py", PYTHON_TESTS.format(hang=hang, two=two))

@@ -114,11 +114,19 @@ Peer::Peer(const std::string& directory, const User& user, const Program& of_bui
   answers_ = std::move(answers.read_end);
 }
 
+Peer::Peer(Peer&& other) noexcept
+    : pid_(std::exchange(other.pid_, 0)),
+      died_of_(other.died_of_),
+      process_(std::move(other.process_)),
+      commands_(std::move(other.commands_)),
+      answers_(std::move(other.answers_)),
+      unread_(std::move(other.unread_)) {}
+
 Peer::~Peer() {
   if (pid_ == 0) return;
   close_pipes();
   signal(SIGCONT);
-  if (!readable(process_.get(), 10'000)) {
+  if (!readable(process_.get(), kAnswerMs)) {
     ADD_FAILURE() << "peer " << pid_ << " does not end";
     signal(SIGKILL);
   }

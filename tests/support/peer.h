@@ -27,6 +27,7 @@ struct Answer {
 
 class Peer {
  public:
+  static constexpr int kAnswerMs = 45'000;  // the driver may have other processes to serve first
   struct User {
     uid_t uid = 0;
     gid_t gid = 0;
@@ -42,14 +43,15 @@ class Peer {
   // Closes its commands' pipe, at which it ends; kills it if it does not. Not ending, or not with
   // 0, is a test failure.
   ~Peer();
-  Peer(const Peer&) = delete;
-  Peer& operator=(const Peer&) = delete;
+  // The other one has no process then.
+  Peer(Peer&& other) noexcept;
+  Peer& operator=(Peer&&) = delete;
 
   pid_t pid() const { return pid_; }
   // One command and its answer.
-  Answer ask(const std::string& command, int timeout_ms = 20'000);
+  Answer ask(const std::string& command, int timeout_ms = kAnswerMs);
   void say(const std::string& command);
-  Answer answer(int timeout_ms = 20'000);
+  Answer answer(int timeout_ms = kAnswerMs);
 
   void signal(int number) const;
   // The signal that it died of or stopped at, once it has; 0 if it still runs after `timeout_ms`;

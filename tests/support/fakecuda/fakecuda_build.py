@@ -9,6 +9,8 @@ from pathlib import Path
 BUILD = Path(os.environ.get("MEMLEASE_BUILD_DIR", "build/release")).absolute()
 FOLDER = Path(os.environ.get("MEMLEASE_TEST_CUDA", BUILD / "fakecuda"))
 IS_STAND_IN = "MEMLEASE_TEST_CUDA" not in os.environ
+# Is the stand-in there, be it that the tests take it for hardware?
+IS_FAKE = FOLDER == BUILD / "fakecuda"
 
 
 def library_path() -> str:

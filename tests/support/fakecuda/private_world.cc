@@ -23,7 +23,8 @@ std::string make_folder() {
 }  // namespace
 
 bool is_loaded() {
-  static const bool loaded = dlsym(RTLD_DEFAULT, "fakecuda_abi") != nullptr;
+  static const bool loaded = dlsym(RTLD_DEFAULT, "fakecuda_abi") != nullptr &&
+                             std::getenv("MEMLEASE_TEST_CUDA") == nullptr;
   return loaded;
 }
 

@@ -16,7 +16,8 @@
 
 namespace fakecuda {
 
-// Whether this process has the stand-in, and not the real library.
+// Whether this process has the stand-in, and not the real library. Whoever names a CUDA to test
+// with in MEMLEASE_TEST_CUDA has the tests behave as on hardware, also with the stand-in.
 bool is_loaded();
 
 class PrivateWorld {

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import dlpack_structs
-from fakecuda_build import IS_STAND_IN
+from fakecuda_build import IS_FAKE
 from gpu_process import Here
 
 LEGACY = 1
@@ -336,7 +336,7 @@ def tvm_ffi_from_dlpack(here: Here, producer: Any, stream: int) -> View:
     return _made_of(here, _taken(capsule, (b"dltensor",)), capsule, LEGACY)
 
 
-if not IS_STAND_IN:
+if not IS_FAKE:
     import real_consumers  # which has View from here
 
     globals().update(real_consumers.installed())

@@ -1,10 +1,12 @@
-"""A process of a test's own with GPU arrays, which runs the test's functions one after the other.
+"""A process with GPU arrays, which runs a test's functions one after the other.
 
 Each function gets `Here` and plain arguments; what it keeps for the next one goes into `here.kept`.
-A process each, because what memlease has opened of a GPU stays open as long as the process.
+A process each, because what memlease has opened of a GPU stays open as long as the process. On
+hardware, where to begin one and to end it takes seconds, it serves other tests, too.
 """
 
 import ctypes
+import gc
 import multiprocessing
 import os
 import time
@@ -13,12 +15,13 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
-from fakecuda_build import IS_STAND_IN
+from fakecuda_build import IS_FAKE, IS_STAND_IN
 
 _START_S = 60
 _ANSWER_S = 60
 _WAIT_S = 10
 _MANY_LOOKS = 50  # more than a call that does not wait
+_OF_A_TEST = ("MEMLEASE_DIR", "PYTEST_CURRENT_TEST")  # in the environment
 
 
 class Cuda:
@@ -27,7 +30,7 @@ class Cuda:
     def __init__(self) -> None:
         self.cuda = ctypes.CDLL("libcudart.so.13")
         self.kernels = ctypes.CDLL("libtest_kernels.so")
-        assert hasattr(self.cuda, "fakecuda_abi") == IS_STAND_IN
+        assert hasattr(self.cuda, "fakecuda_abi") == IS_FAKE
         if IS_STAND_IN:
             self.cuda.fakecuda_calls.restype = ctypes.c_uint64
         self.kept: dict[str, Any] = {}
@@ -207,19 +210,33 @@ def _serve(connection: Connection, what: type[Cuda]) -> None:
         if _next_task(connection) is not None:
             connection.send((False, traceback.format_exc()))
         os._exit(1)
+    serving = True
     while (task := _next_task(connection)) is not None:
         function, arguments = task
         try:
-            connection.send((True, function(here, *arguments)))
+            if function is None and serving:
+                here.close()
+                gc.collect()  # what holds a client or GPU memory in a circle
+            elif function is None:
+                os.environ.update(*arguments)
+                here = what()
+            serving = serving != (function is None)
+            connection.send((True, function(here, *arguments) if function else None))
         except BaseException:  # the test is told, whatever it is
             connection.send((False, traceback.format_exc()))
-    here.close()
+    if serving:
+        here.close()
+
+
+def _environment() -> dict[str, str]:
+    return {name: it for name, it in os.environ.items() if name not in _OF_A_TEST}
 
 
 class Process:
     """One that a test gives functions to."""
 
     def __init__(self, what: type[Cuda] = Here) -> None:
+        self._environment = _environment()
         context = multiprocessing.get_context("spawn")
         self._here, there = context.Pipe()
         self._process = context.Process(target=_serve, args=(there, what), daemon=True)
@@ -227,7 +244,7 @@ class Process:
         self._killed = False
         there.close()
 
-    def start(self, function: Callable[..., Any], *arguments: Any) -> None:
+    def start(self, function: Callable[..., Any] | None, *arguments: Any) -> None:
         """Begin; `result` waits for the end."""
         self._here.send((function, arguments))
 
@@ -238,10 +255,29 @@ class Process:
         assert succeeded, result
         return result
 
-    def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    def run(self, function: Callable[..., Any] | None, *arguments: Any) -> Any:
         """Both."""
         self.start(function, *arguments)
         return self.result()
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._process.pid or 0
+
+    def rest(self) -> bool:
+        """Have it let go of all; false if it has been killed."""
+        if not self._killed:
+            self.run(None)
+        return not self._killed
+
+    def fits(self) -> bool:
+        """Tell whether it could be one that is started now: its environment is the same."""
+        return self._environment == _environment()
+
+    def serve_again(self) -> None:
+        """Have one that rests serve a test, with that test's daemon."""
+        self.run(None, {name: os.environ[name] for name in _OF_A_TEST if name in os.environ})
 
     def close(self) -> None:
         """End it as a program ends, unless it has been killed."""
