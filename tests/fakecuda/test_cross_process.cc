@@ -241,6 +241,24 @@ TEST_F(CrossProcess, ANewRecordDoesNotFreeWhoWaitsForADeadOne) {
   EXPECT_THAT(only(world.findings()), Is(What::kOrphanWait));
 }
 
+// As on an H100: the event is stuck for good, and a new one works.
+TEST_F(CrossProcess, WithTheKnobNoRecordOfAnEventCompletesAfterALostOne) {
+  world->set(Knob::kRecordsQueue, 1);
+  PEER_OK(peer_.ask("gate s"));
+  PEER_OK(peer_.ask("record event s"));
+  peer_.kill();
+  record();
+  const cudaEvent_t other = new_event();
+  const cudaStream_t later = new_stream();
+  CUDA_OK(cudaEventRecord(other, later));
+  CUDA_OK(cudaEventSynchronize(other));
+  CUDA_OK(cudaEventDestroy(other));
+  CUDA_OK(cudaStreamDestroy(later));
+  EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorNotReady);
+  EXPECT_EQ(cudaEventQuery(event_), cudaErrorNotReady);
+  EXPECT_THAT(only(world.findings()), Is(What::kLeak));  // freeing would wait for the stream
+}
+
 TEST_F(CrossProcess, AKilledProcessLeaksNothingButItsEndMustBeWaitedFor) {
   peer_reads();
   peer_.kill();

@@ -83,6 +83,18 @@ TEST_F(Events, WithTheKnobALaterRecordFreesThem) {
   EXPECT_THAT(only(world.findings()), Is(What::kOrphanWait));
 }
 
+TEST_F(Events, WithTheKnobARecordWaitsForEarlierOnes) {
+  world->set(Knob::kRecordsQueue, 1);
+  const cudaEvent_t before = new_event();
+  CUDA_OK(fakecuda_pause(slow_, 50'000));
+  CUDA_OK(cudaEventRecord(before, slow_));
+  CUDA_OK(cudaEventRecord(event_, slow_));
+  CUDA_OK(cudaEventRecord(event_, one_));
+  CUDA_OK(cudaStreamSynchronize(one_));
+  CUDA_OK(cudaEventQuery(before));
+  CUDA_OK(cudaEventDestroy(before));
+}
+
 TEST_F(Events, ManyRecordsAreToldApart) {
   std::uint64_t* data = allocate();
   for (int i = 0; i < 300; ++i) {

@@ -63,6 +63,12 @@ class RecordOperation : public Operation {
     EventSlot& slot = *recording_.slot;
     const bool closed = event_->imported && event_->closed;
     if (closed && stream.runtime().knob(Knob::kCloseLosesRecord) != 0) return;
+    while (stream.runtime().knob(Knob::kRecordsQueue) != 0) {
+      const u32 seen = slot.wake;
+      if (slot.newest_done + 1 >= recording_.id) break;
+      if (stream.cancelled()) return;
+      wait_a_little(slot.wake, seen);
+    }
     stream.trace(Kind::kRelease, static_cast<u64>(KeyKind::kEvent), recording_.key, recording_.id);
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     slot.done_at_ns = static_cast<u64>(std::chrono::nanoseconds(now).count());

@@ -14,7 +14,7 @@ using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
 inline constexpr u64 kMagic = 0x6b61'6664'6c72'6f77;  // "worldfak"
-inline constexpr u32 kLayoutVersion = 2;
+inline constexpr u32 kLayoutVersion = 3;
 inline constexpr u64 kGranularity = 2ULL << 20;
 
 inline constexpr u32 kMaxDevices = 16;
@@ -38,6 +38,7 @@ enum class Knob : u32 {
   kReadOnlyRegister,     // attribute 113
   kCpuStoreWakes,        // 1: a CPU's store to a word lets a stream go on that waits for it
   kLaterRecordReleases,  // 1: a later record frees those who wait for one that never completes
+  kRecordsQueue,         // 1: a record completes after the earlier ones; a lost one blocks them all
   kWaitsFollow,          // 1: who waits for an event waits for its newest record, not the last then
   kNotReadyStays,        // 1: a query's "not ready" is the last error
   kStaleHandlesAlias,    // 1: a handle of freed memory opens what lies there now

@@ -23,13 +23,14 @@ struct KnobEntry {
   u32 initially;
 };
 constexpr std::array<KnobEntry, static_cast<std::size_t>(Knob::kCount)> kKnobs = {{
-    {"driver_version", 13000},
+    {"driver_version", 13000},  // a line each, as the enum has them
     {"peer_access", 1},
     {"ipc_events", 1},
     {"stream_memory_ops", 1},
     {"read_only_register", 0},
     {"cpu_store_wakes", 0},
     {"later_record_releases", 0},
+    {"records_queue", 0},
     {"waits_follow", 0},
     {"not_ready_stays", 0},
     {"stale_handles_alias", 0},
