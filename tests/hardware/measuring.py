@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from asking import export_memory, make_event, open_event, open_memory
+from asking import export_memory, make_event, open_event, open_memory, record
 from gpu_process import Cuda, Here, Process
 
 ROUNDS = 50
@@ -95,8 +95,34 @@ def _produce(here: Here, spin_us: int) -> dict[int, int]:
     return {nth + 1: stamp for nth, stamp in enumerate(read_stamps(here))}
 
 
+# The same by CUDA alone, in two processes: GPUs go from one process's kernels to another's slowly.
+
+
+def _record_plainly(here: Cuda, nth: int, spin_us: int) -> None:
+    if spin_us:
+        here.spin(here.stream(), spin_us)
+    here.stamp(stamps_of(here) + 8 * nth, here.stream())
+    record(here)
+
+
+def _wait_plainly(here: Cuda, nth: int) -> None:
+    stream = here.stream()
+    here.call("cudaStreamWaitEvent", ctypes.c_void_p(stream), here.kept["event"], 0)
+    here.stamp(stamps_of(here) + 8 * nth, stream)
+
+
+def _handed_over_plainly(one: Process, other: Process, spin_us: int) -> list[float]:
+    other.run(open_event, one.run(make_event))
+    for nth in range(ROUNDS):
+        one.run(_record_plainly, nth, spin_us)
+        other.run(_wait_plainly, nth)
+        other.run(Cuda.synchronize)
+    before, after = one.run(read_stamps), other.run(read_stamps)
+    return [(end - begin) / 1000 for begin, end in zip(before, after, strict=True)]
+
+
 def _in_one_process(here: Cuda, spin_us: int) -> list[float]:
-    """Two streams and an event, as one would write it without memlease."""
+    """Two streams and an event: what no two processes can do."""
     one, other = here.stream("one"), here.stream("other")
     event = ctypes.c_void_p()
     here.call("cudaEventCreateWithFlags", ctypes.byref(event), 2)
@@ -123,7 +149,11 @@ def _handed_over(spin_us: int) -> dict[str, Any]:
     reader.start(_consume)
     before, after = writer.run(_produce, spin_us), reader.result()
     times = [(after[version] - before[version]) / 1000 for version in after]
-    return compared("us", times, Process(Cuda).run(_in_one_process, spin_us))
+    plain = _handed_over_plainly(writer, reader, spin_us)  # a process costs a second on a GPU
+    return {
+        **compared("us", times, plain, "CUDA alone, two processes"),
+        "two streams of one process, us": spread(writer.run(_in_one_process, spin_us)),
+    }
 
 
 def handed_over_at_once() -> dict[str, Any]:
