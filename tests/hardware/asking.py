@@ -165,9 +165,9 @@ def close_event(here: Cuda) -> str:
     return error_of(here, here.cuda.cudaEventDestroy(here.kept.pop("event")))
 
 
-def record(here: Cuda) -> None:
+def record(here: Cuda, stream: str = "s") -> None:
     """Record the event behind the stream's work."""
-    here.call("cudaEventRecord", here.kept["event"], ctypes.c_void_p(here.stream()))
+    here.call("cudaEventRecord", here.kept["event"], ctypes.c_void_p(here.stream(stream)))
 
 
 def record_behind_a_gate(here: Cuda) -> None:
@@ -182,16 +182,16 @@ def record_behind_a_kernel(here: Cuda, ms: int) -> None:
     record(here)
 
 
-def wait(here: Cuda) -> str:
+def wait(here: Cuda, stream: str = "s") -> str:
     """Make the stream wait for the event; return the stream's state."""
-    handle = ctypes.c_void_p(here.stream())
+    handle = ctypes.c_void_p(here.stream(stream))
     here.call("cudaStreamWaitEvent", handle, here.kept["event"], 0)
-    return state(here)
+    return state(here, stream)
 
 
-def state(here: Cuda) -> str:
+def state(here: Cuda, stream: str = "s") -> str:
     """Return the stream's: "0 ..." has nothing to do, "600 ..." has."""
-    return error_of(here, here.cuda.cudaStreamQuery(ctypes.c_void_p(here.stream())))
+    return error_of(here, here.cuda.cudaStreamQuery(ctypes.c_void_p(here.stream(stream))))
 
 
 def is_busy(answer: str) -> bool:
@@ -199,10 +199,10 @@ def is_busy(answer: str) -> bool:
     return answer.startswith("600 ")
 
 
-def state_within(here: Cuda, seconds: float = SOON_S) -> str:
+def state_within(here: Cuda, seconds: float = SOON_S, stream: str = "s") -> str:
     """Return the stream's state once it is not "not ready" any more, or after this time."""
     end = time.monotonic() + seconds
-    while is_busy(now := state(here)) and time.monotonic() < end:
+    while is_busy(now := state(here, stream)) and time.monotonic() < end:
         time.sleep(0.002)
     return now
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Callable
 from typing import Any
 
 from asking import Handle, error_of, process, question
 from gpu_process import Cuda
+
+_AT_ONCE = 4
 
 
 class Bare(Cuda):
@@ -34,6 +37,10 @@ class Bare(Cuda):
             if is_active.value:
                 made.append(nth)
         return made
+
+
+def _is_here(here: Bare) -> None:
+    """Do nothing."""
 
 
 def _devices(here: Bare) -> int:
@@ -88,6 +95,35 @@ def contexts_made() -> dict[str, Any]:
     if device == 0:
         told = f"one GPU, so nothing about a second; {told}"
     return {"answer": told, "contexts on devices, after": found}
+
+
+def _make_context(here: Bare) -> list[float]:
+    """Make the primary context; return the ms that the driver's start took, and both."""
+    start = time.perf_counter()
+    assert (error := here.driver.cuInit(0)) == 0, f"cuInit: {error}"
+    began = time.perf_counter()
+    here.call("cudaFree", None)
+    end = time.perf_counter()
+    return [round((it - start) * 1000, 1) for it in (began, end)]
+
+
+@question(30)
+def context_time() -> dict[str, Any]:
+    """Measure how long a context takes, alone, and where some processes make theirs at once."""
+    alone, *others = (process(Bare) for _ in range(1 + _AT_ONCE))
+    for one in others:
+        one.run(_is_here)  # so that they are up
+    started, total = alone.run(_make_context)
+    begin = time.perf_counter()
+    for one in others:
+        one.start(_make_context)
+    each = [one.result()[1] for one in others]
+    ms = (time.perf_counter() - begin) * 1000
+    return {
+        "answer": f"{total:.0f} ms alone; {_AT_ONCE} at once: {ms:.0f} ms",
+        "of which cuInit, ms": started,
+        "each of those at once, ms": each,
+    }
 
 
 def _free_mib(here: Cuda) -> int:

@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from asking import (
+    close_event,
     export_memory,
     make_event,
     open_event,
@@ -28,6 +29,7 @@ _LOOK_EVERY_S = 0.01
 _DEATH_S = 10.0
 _COUNTING_S = 10
 _MARK = 77
+_LOST_S = 1.0  # what goes on goes on within it
 
 
 @question(25)
@@ -50,6 +52,60 @@ def later_record_frees() -> dict[str, str]:
         "2 s after the death": by_death,
         "after the later record": by_record,
     }
+
+
+def _is_pending(here: Cuda) -> bool:
+    return bool(here.cuda.cudaEventQuery(here.kept["event"]) == 600)
+
+
+def _prepare(here: Cuda) -> None:
+    for name in ("s", "waits", "new"):
+        here.stream(name)
+
+
+def _destroyed_in(here: Cuda) -> str:
+    start = time.monotonic()
+    error = close_event(here)
+    return f"{error}, {(time.monotonic() - start) * 1000:.1f} ms"
+
+
+def _keep_stuck(here: Cuda) -> None:
+    here.kept["stuck"] = here.kept["event"]
+
+
+def _take_stuck(here: Cuda) -> None:
+    here.kept["event"] = here.kept["stuck"]
+
+
+@question(30)
+def event_after_a_lost_record() -> dict[str, str]:
+    """Tell what of an event still works when a process was killed while its record was pending."""
+    owner, victim, late = process(), process(), process()
+    raw = owner.run(make_event)
+    victim.run(open_event, raw)
+    for one in (owner, late):
+        one.run(_prepare)
+    victim.run(record_behind_a_gate)
+    assert owner.run(_is_pending), "the record is complete at once"
+    victim.kill()
+    owner.run(wait, "waits")
+    found = {"a new wait": owner.run(state_within, _LOST_S, "waits")}
+    owner.run(record)
+    found["a later record"] = owner.run(state_within, _LOST_S)
+    late.run(open_event, raw)
+    late.run(wait)
+    found["a wait of who opens it then"] = late.run(state_within, _LOST_S)
+    owner.run(_keep_stuck)
+    late.run(open_event, owner.run(make_event))
+    owner.run(record, "new")
+    late.run(wait, "new")
+    found["a new event"] = late.run(state_within, _LOST_S, "new")
+    owner.run(_take_stuck)
+    found["destroying the old one"] = owner.run(_destroyed_in)
+    again = found["a later record"].startswith("0 ")
+    fresh = found["a new event"].startswith("0 ")
+    told = "later records complete" if again else "it is stuck for good"
+    return {"answer": f"{told}; a new event {'works' if fresh else 'is stuck, too'}", **found}
 
 
 def count_up(here: Cuda, raw: bytes) -> int:

@@ -11,6 +11,7 @@ import probe_events
 import probe_memory
 import probe_namespaces
 import probe_waits
+import probe_words
 
 # In the order in which they are asked: what the rest of a run depends on comes first.
 MODULES = [
@@ -18,6 +19,7 @@ MODULES = [
     probe_events,
     probe_deaths,
     probe_waits,
+    probe_words,
     probe_namespaces,
     probe_capture,
     probe_contexts,
