@@ -22,7 +22,7 @@ extern "C" {
 /* NOLINTBEGIN(modernize-use-using, readability-identifier-naming): this is C */
 
 /* Grows with every change of the table that an older caller would not survive. */
-#define MEMLEASE_CUDA_ABI 6
+#define MEMLEASE_CUDA_ABI 7
 #define MEMLEASE_CUDA_HANDLE_BYTES 64
 
 /* What the callers tell apart; cudaError_t's numbers. */
@@ -36,8 +36,8 @@ extern "C" {
 #define MEMLEASE_CUDA_OLDEST_DRIVER 13000
 #define MEMLEASE_CUDA_NO_DEVICE 100
 #define MEMLEASE_CUDA_INVALID_DEVICE 101
-/* What opening another process's memory or event answers if the driver does not find it from here:
-   these two, or INVALID_HANDLE. */
+/* What opening another process's memory answers if the driver does not find it from here: these
+   two, or INVALID_HANDLE. */
 #define MEMLEASE_CUDA_DEVICE_UNINITIALIZED 201
 #define MEMLEASE_CUDA_MAP_FAILED 205
 #define MEMLEASE_CUDA_INVALID_HANDLE 400
@@ -56,7 +56,7 @@ typedef struct memlease_cuda_device {
   char name[256];
   uint64_t total_bytes;
   int32_t ordinal; /* in this process; CUDA_VISIBLE_DEVICES counts */
-  int32_t ipc;     /* can share memory and events with other processes */
+  int32_t ipc;     /* can share memory with other processes */
 } memlease_cuda_device;
 
 /* As many bytes of each row, which is `pitch` bytes behind the one before on either side. */
@@ -86,16 +86,10 @@ typedef struct memlease_cuda_table {
                       memlease_cuda_handle* handle);
   /* No importer has it open any more. */
   int32_t (*deallocate)(int32_t ordinal, void* address, const memlease_cuda_handle* handle);
-  int32_t (*create_event)(int32_t ordinal, void** event, memlease_cuda_handle* handle);
-  int32_t (*destroy_event)(int32_t ordinal, void* event);
-  /* Records the event on an idle stream, for those who wait for a recorder that has died. */
-  int32_t (*re_record)(int32_t ordinal, void* event);
 
   /* ---- The client's half. */
   int32_t (*open_memory)(int32_t ordinal, const memlease_cuda_handle* handle, void** address);
   int32_t (*close_memory)(int32_t ordinal, void* address, const memlease_cuda_handle* handle);
-  int32_t (*open_event)(int32_t ordinal, const memlease_cuda_handle* handle, void** event);
-  int32_t (*close_event)(int32_t ordinal, void* event);
 
   /* A stream is a cudaStream_t: a handle, of whatever context of the device, or 1 (legacy), 2 (the
      calling thread's), which are those of the device's primary context. */
@@ -110,20 +104,24 @@ typedef struct memlease_cuda_table {
      question whether there is one. */
   int32_t (*synchronize_device)(int32_t ordinal);
 
-  /* Behind all that the stream was given before. */
-  int32_t (*record)(int32_t ordinal, void* event, void* stream);
-  /* The event's last record stays part of it: `joining`, a stream of the caller's, waits for that
-     and for the stream's work, and is where the record happens. */
-  int32_t (*record_joined)(int32_t ordinal, void* event, void* stream, void* joining);
-  /* An event of this process alone, recorded behind all that the stream was given before; for
-     close_event. */
-  int32_t (*mark)(int32_t ordinal, void* stream, void** event);
+  /* Can streams write and wait for words of registered pages, those registered for reading, too? */
+  int32_t (*orders_by_words)(int32_t ordinal, int32_t* does);
+  /* The stream writes 8 bytes in registered pages, behind all that it was given before. */
+  int32_t (*write_word)(int32_t ordinal, void* word, uint64_t value, void* stream);
+  /* What the stream is given from now on runs once the word is no less than the value, whoever has
+     written it, a host or a stream. */
+  int32_t (*wait_for_word)(int32_t ordinal, const void* word, uint64_t value, void* stream);
+  /* An error that stays, if the device has failed for this process. `stream`: one of the caller's
+     own. */
+  int32_t (*check_device)(int32_t ordinal, void* stream);
+
+  /* An event of this process alone, recorded behind all that the stream was given before. */
+  int32_t (*mark)(int32_t ordinal, void* stream, void** mark);
+  int32_t (*close_mark)(int32_t ordinal, void* mark);
+  /* 0: complete; MEMLEASE_CUDA_NOT_READY. */
+  int32_t (*query)(int32_t ordinal, void* mark);
   /* What `after` is given from now on runs behind all that `before` was given until now. */
   int32_t (*order)(int32_t ordinal, void* before, void* after);
-  /* What the stream is given from now on runs behind the event's last record. */
-  int32_t (*wait)(int32_t ordinal, void* stream, void* event);
-  /* 0: complete, or never recorded; MEMLEASE_CUDA_NOT_READY. */
-  int32_t (*query)(int32_t ordinal, void* event);
 
   /* Between any two of host and devices, on the stream. From pageable memory it may block. */
   int32_t (*copy)(int32_t ordinal, void* to, const void* from, uint64_t size_bytes, void* stream);
@@ -141,10 +139,12 @@ typedef struct memlease_cuda_table {
 
   /* ---- For a checker of races, and null without one: what one process tells another by means that
      the checker does not see. `release` before it becomes visible, `acquire` after it was seen;
-     `exited` once the process is known to have ended. */
+     `exited` once the process is known to have ended; `saw`: what a stream has written to the word
+     is over. */
   void (*release)(uint64_t key, uint64_t value);
   void (*acquire)(uint64_t key, uint64_t value);
   void (*exited)(uint32_t pid);
+  void (*saw)(const void* word);
 } memlease_cuda_table;
 
 /* The one symbol of the library. Null if it cannot serve a caller of this ABI. */

@@ -272,10 +272,8 @@ DaemonFacts Daemon::facts() const {
   return facts;
 }
 
-std::uint64_t Daemon::host_waits_ms(const Array& array) const {
-  const bool hosts =
-      config_.event_waits == EventWaits::kHost || !array.write_events->shortage().ok();
-  return hosts ? config_.event_wait_timeout_s * 1000 : 0;
+std::uint64_t Daemon::host_waits_ms() const {
+  return config_.event_waits == EventWaits::kHost ? config_.event_wait_timeout_s * 1000 : 0;
 }
 
 // ---- For the operator.

@@ -77,8 +77,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   HistoryWaits& history_waits() override { return history_waits_; }
   absl::Status evict(wire::SessionId session) override;
   DaemonFacts facts() const override;
-  std::uint64_t host_waits_ms(const Array& array) const override
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::uint64_t host_waits_ms() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string metrics() override ABSL_LOCKS_EXCLUDED(mutex_);
   CallErrors& call_errors() override { return call_errors_; }
   Log& log() override { return log_; }

@@ -179,8 +179,7 @@ std::optional<FileFrame::File> read_file(Reader& in) {
   const auto kind = in.number<std::uint32_t>();
   const auto size_bytes = in.number<std::uint64_t>();
   const auto writable = in.number<std::uint8_t>();
-  if (!id || kind < 1 || kind > static_cast<std::uint32_t>(FileKind::kSessionPage) ||
-      writable > 1) {
+  if (!id || kind < 1 || kind > static_cast<std::uint32_t>(FileKind::kEvents) || writable > 1) {
     return std::nullopt;
   }
   return FileFrame::File{*id, static_cast<FileKind>(kind), size_bytes, writable == 1};

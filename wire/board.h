@@ -51,11 +51,6 @@ constexpr std::uint64_t writer_generation_of(std::uint64_t word) { return word >
 constexpr std::uint64_t pack_subscriber(RowRef row) { return pack_writer(row, 0, 1); }
 constexpr RowRef subscriber_row_of(std::uint64_t word) { return writer_row_of(word); }
 
-// A key for the events of a row.
-constexpr std::uint64_t pack_events(EventsRef events) {
-  return pack_writer(events.row, events.added_slot, 1);
-}
-
 // Subscriber chunks are chained; the first one stands in the record.
 //   bits 0..31 offset | 32..59 file; 0 = no further chunk
 constexpr std::uint64_t pack_chunk(FileRange at) {

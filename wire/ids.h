@@ -33,13 +33,6 @@ struct RowRef {
   friend bool operator==(const RowRef&, const RowRef&) = default;
 };
 
-// The events of a reader's row: those of the regular slots, or that of an added one.
-struct EventsRef {
-  RowRef row;
-  std::uint32_t added_slot = 0;  // 0: the regular ones
-  friend bool operator==(const EventsRef&, const EventsRef&) = default;
-};
-
 // A byte range of a shared file.
 struct FileRange {
   FileId file{0};
@@ -47,8 +40,8 @@ struct FileRange {
   friend bool operator==(const FileRange&, const FileRange&) = default;
 };
 
-// What a process opens a device's memory or event by that another one made: cudaIpcMemHandle_t and
-// cudaIpcEventHandle_t. Means something on this machine alone.
+// What a process opens a device's memory by that another one made: cudaIpcMemHandle_t. Means
+// something on this machine alone.
 using DeviceHandle = std::array<std::uint8_t, 64>;
 
 // How many arrays a session leaves by one call at most.
@@ -61,6 +54,6 @@ inline constexpr std::uint64_t kDeparturesInDoubt = 4096;
 inline constexpr std::size_t kMaxFetchedFiles = 8;
 
 // What a shared file holds; decides how an importer maps it.
-enum class FileKind : std::uint32_t { kSegment = 1, kBoard = 2, kSessionPage = 3 };
+enum class FileKind : std::uint32_t { kSegment = 1, kBoard = 2, kSessionPage = 3, kEvents = 4 };
 
 }  // namespace memlease::wire

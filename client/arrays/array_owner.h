@@ -26,7 +26,8 @@ class OpenArray;
 class ArrayOwner : public std::enable_shared_from_this<ArrayOwner> {
  public:
   ArrayOwner(std::unique_ptr<Session> session, ImporterSource& importers)
-      : session_(std::move(session)), imports_(session_->control(), importers) {}
+      : session_(std::move(session)),
+        imports_(session_->control(), session_->mappings(), importers) {}
   virtual ~ArrayOwner() = default;
   ArrayOwner(const ArrayOwner&) = delete;
   ArrayOwner& operator=(const ArrayOwner&) = delete;

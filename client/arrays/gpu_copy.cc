@@ -5,7 +5,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "client/arrays/pin.h"
-#include "client/ordering/host_event.h"
+#include "client/ordering/host_wait.h"
 #include "client/ordering/lease_streams.h"
 #include "client/ordering/strided_copy.h"
 #include "fmt/format.h"

@@ -201,10 +201,13 @@ absl::Status OpenArray::subscribe(InterruptCheck interrupt) {
                                               : session_.control().subscribe(answer_.id, interrupt);
   crash_point("subscribe.answered");
   if (!subscribed.ok()) return named(subscribed.status());
-  auto row = pages_.own_row(subscribed->row, wire::reader_row_units(layout().most), interrupt);
+  const std::uint32_t units = order() == nullptr
+                                  ? wire::reader_row_units(layout().most)
+                                  : wire::reader_row_units_with_events(layout().most);
+  auto row = pages_.own_row(subscribed->row, units, interrupt);
   if (!row.ok()) return row.status();
   if (order() != nullptr) {
-    auto status = order()->reader().open_events(subscribed->row, subscribed->read_events);
+    auto status = order()->reader().open_events(subscribed->row, owner_->imports(), interrupt);
     if (!status.ok()) return status;
   }
   reader_.emplace(board(), answer_.id, layout(), *reinterpret_cast<wire::ReaderRow*>(*row),

@@ -55,18 +55,17 @@ void SlotPages::set_device(ArrayPages& pages, GpuArray& gpu) {
   gpu_ = &gpu;
   mapped_for_writing_ = true;
   if (!layout_.grows()) return;
-  const auto added = [&](bool reads) {
-    const auto open = [&gpu, reads](
-                          std::uint32_t slot, wire::FileRange at,
-                          InterruptCheck interrupt) -> absl::StatusOr<AddedSlots::Opened> {
-      auto opened = gpu.open_added(slot, at, reads, interrupt);
+  const auto added = [&] {
+    const auto open = [&gpu](std::uint32_t /*slot*/, wire::FileRange at,
+                             InterruptCheck interrupt) -> absl::StatusOr<AddedSlots::Opened> {
+      auto opened = gpu.open_added(at, interrupt);
       if (!opened.ok()) return opened.status();
       return AddedSlots::Opened{SlotPlace::of_device(opened->data), std::move(opened->memory)};
     };
     return std::make_unique<AddedSlots>(open, pages.board(), layout_);
   };
-  added_read_ = added(true);
-  added_write_ = added(false);
+  added_read_ = added();
+  added_write_ = added();
 }
 
 absl::Status SlotPages::map_for_reading(ArrayPages& pages, MappingCache& mappings,

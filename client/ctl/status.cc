@@ -19,13 +19,12 @@ Table gpus_of(const v1::StatusReply& reply) {
               {"memory_bytes", "TAKEN"},
               {"memory_limit_bytes", "LIMIT"},
               {"array_bytes", "ARRAYS' BYTES"},
-              {"warm_bytes", "KEPT WARM"},
-              {"without_events", "WITHOUT EVENTS"}},
+              {"warm_bytes", "KEPT WARM"}},
              {}};
   for (const v1::GpuStatus& gpu : reply.gpus()) {
     gpus.rows.push_back({Device{gpu.device()}, gpu.name(), Bytes{gpu.total_bytes()},
                          Bytes{gpu.memory_bytes()}, Limit{gpu.memory_limit_bytes()},
-                         Bytes{gpu.array_bytes()}, Bytes{gpu.warm_bytes()}, gpu.without_events()});
+                         Bytes{gpu.array_bytes()}, Bytes{gpu.warm_bytes()}});
   }
   return gpus;
 }

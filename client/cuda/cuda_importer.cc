@@ -46,30 +46,15 @@ class CudaMemory : public DeviceMemory {
   const std::uint32_t fork_generation_ = fork_generation();
 };
 
-class CudaEvent : public DeviceEvent {
+class CudaMark : public StreamMark {
  public:
-  CudaEvent(CudaImporter& importer, void* event) : importer_(importer), event_(event) {}
-  ~CudaEvent() override {
+  CudaMark(CudaImporter& importer, void* event) : importer_(importer), event_(event) {}
+  ~CudaMark() override {
     if (fork_generation_ == fork_generation()) {
-      (void)importer_.cuda().close_event(importer_.ordinal(), event_);
+      (void)importer_.cuda().close_mark(importer_.ordinal(), event_);
     }
   }
 
-  absl::Status record(Stream stream) override {
-    return done(importer_.cuda().record(importer_.ordinal(), event_, pointer_of(stream)),
-                "recording an event");
-  }
-  absl::Status record_joined(Stream stream) override {
-    const auto joining = importer_.joining_stream();
-    if (!joining.ok()) return joining.status();
-    return done(importer_.cuda().record_joined(importer_.ordinal(), event_, pointer_of(stream),
-                                               pointer_of(*joining)),
-                "recording an event behind its last record");
-  }
-  absl::Status wait(Stream stream) override {
-    return done(importer_.cuda().wait(importer_.ordinal(), pointer_of(stream), event_),
-                "making a stream wait");
-  }
   absl::StatusOr<bool> complete() override {
     const std::int32_t code = importer_.cuda().query(importer_.ordinal(), event_);
     if (code == MEMLEASE_CUDA_NOT_READY) return false;
@@ -78,10 +63,6 @@ class CudaEvent : public DeviceEvent {
   }
 
  private:
-  absl::Status done(std::int32_t code, const char* what) const {
-    return code == MEMLEASE_CUDA_OK ? absl::OkStatus() : importer_.error(code, what);
-  }
-
   CudaImporter& importer_;
   void* const event_;
   const std::uint32_t fork_generation_ = fork_generation();
@@ -105,11 +86,6 @@ class CudaPages : public RegisteredPages {
 constexpr const char* kMemoryApart =
     "Usually the daemon and this process are in PID namespaces of their own: start the containers "
     "of both with --pid=host (Kubernetes: hostPID). If not: restart this process.";
-constexpr const char* kEventsApart =
-    "Usually the daemon and this process do not share /dev/shm: start the containers of both with "
-    "--ipc=host (Kubernetes: hostIPC), and with --pid=host (hostPID) if that is not enough. If "
-    "they do: restart this process.";
-
 constexpr const char* kOutsideOfCapture =
     "Take and end leases outside of the capture: a graph cannot wait for versions that come later.";
 
@@ -117,7 +93,7 @@ bool is_of_capture(std::int32_t code) {
   return code >= MEMLEASE_CUDA_FIRST_OF_CAPTURE && code <= MEMLEASE_CUDA_LAST_OF_CAPTURE;
 }
 
-// What opening memory or an event of the daemon's failed with; `usually` is what to do where the
+// What opening memory of the daemon's failed with; `usually` is what to do where the
 // driver does not find it from here.
 absl::Status unreachable(std::int32_t code, const absl::Status& failed, const char* usually) {
   switch (code) {
@@ -169,22 +145,34 @@ absl::StatusOr<std::unique_ptr<DeviceMemory>> CudaImporter::open_memory(
   return std::make_unique<CudaMemory>(*this, address, size_bytes, exported);
 }
 
-absl::StatusOr<std::unique_ptr<DeviceEvent>> CudaImporter::open_event(
-    const wire::DeviceHandle& handle) {
-  const memlease_cuda_handle exported = handle_of(handle);
-  void* event = nullptr;
-  const std::int32_t code = cuda_.open_event(gpu_.ordinal, &exported, &event);
-  if (code != MEMLEASE_CUDA_OK) {
-    return unreachable(code, error(code, "opening an event of the daemon's"), kEventsApart);
-  }
-  return std::make_unique<CudaEvent>(*this, event);
+bool CudaImporter::orders_by_words() {
+  std::int32_t does = 0;
+  return cuda_.orders_by_words(gpu_.ordinal, &does) == MEMLEASE_CUDA_OK && does != 0;
 }
 
-absl::StatusOr<std::unique_ptr<DeviceEvent>> CudaImporter::mark(Stream stream) {
+absl::Status CudaImporter::write_word(wire::Word& word, std::uint64_t value, Stream stream) {
+  const std::int32_t code = cuda_.write_word(gpu_.ordinal, &word, value, pointer_of(stream));
+  return code == MEMLEASE_CUDA_OK ? absl::OkStatus() : error(code, "recording an event");
+}
+
+absl::Status CudaImporter::wait_for_word(const wire::Word& word, std::uint64_t value,
+                                         Stream stream) {
+  const std::int32_t code = cuda_.wait_for_word(gpu_.ordinal, &word, value, pointer_of(stream));
+  return code == MEMLEASE_CUDA_OK ? absl::OkStatus() : error(code, "making a stream wait");
+}
+
+absl::Status CudaImporter::check_device() {
+  const auto stream = joining_stream();
+  if (!stream.ok()) return stream.status();
+  const std::int32_t code = cuda_.check_device(gpu_.ordinal, pointer_of(*stream));
+  return code == MEMLEASE_CUDA_OK ? absl::OkStatus() : error(code, "asking for an event");
+}
+
+absl::StatusOr<std::unique_ptr<StreamMark>> CudaImporter::mark(Stream stream) {
   void* event = nullptr;
   const std::int32_t code = cuda_.mark(gpu_.ordinal, pointer_of(stream), &event);
   if (code != MEMLEASE_CUDA_OK) return error(code, "recording an event of this process");
-  return std::make_unique<CudaEvent>(*this, event);
+  return std::make_unique<CudaMark>(*this, event);
 }
 
 absl::Status CudaImporter::order(Stream before, Stream after) {
@@ -294,6 +282,10 @@ absl::StatusOr<std::unique_ptr<RegisteredPages>> CudaImporter::register_pages(
 
 void CudaImporter::checker_release(std::uint64_t key, std::uint64_t value) {
   if (cuda_.release != nullptr) cuda_.release(key, value);
+}
+
+void CudaImporter::checker_saw(const wire::Word& word) {
+  if (cuda_.saw != nullptr) cuda_.saw(&word);
 }
 
 void CudaImporter::checker_acquire(std::uint64_t key, std::uint64_t value) {

@@ -23,13 +23,16 @@ class CudaImporter : public Importer {
   int ordinal() const override { return gpu_.ordinal; }
   absl::StatusOr<std::unique_ptr<DeviceMemory>> open_memory(const wire::DeviceHandle& handle,
                                                             std::uint64_t size_bytes) override;
-  absl::StatusOr<std::unique_ptr<DeviceEvent>> open_event(
-      const wire::DeviceHandle& handle) override;
-  absl::StatusOr<std::unique_ptr<DeviceEvent>> mark(Stream stream) override;
+  bool orders_by_words() override;
+  absl::Status write_word(wire::Word& word, std::uint64_t value, Stream stream) override;
+  absl::Status wait_for_word(const wire::Word& word, std::uint64_t value, Stream stream) override;
+  absl::Status check_device() override;
+  absl::StatusOr<std::unique_ptr<StreamMark>> mark(Stream stream) override;
   absl::Status order(Stream before, Stream after) override;
   absl::Status check_stream(Stream stream) override;
   bool is_capturing(Stream stream) override;
   absl::StatusOr<Stream> export_stream() override;
+  absl::StatusOr<Stream> joining_stream() override;
   absl::StatusOr<Stream> copy_stream() override;
   absl::Status synchronize() override;
   absl::Status copy(void* to, const void* from, std::uint64_t size_bytes, Stream stream) override;
@@ -40,9 +43,8 @@ class CudaImporter : public Importer {
                                                                   bool writable) override;
   void checker_release(std::uint64_t key, std::uint64_t value) override;
   void checker_acquire(std::uint64_t key, std::uint64_t value) override;
+  void checker_saw(const wire::Word& word) override;
 
-  // Where events are joined; one a device.
-  absl::StatusOr<Stream> joining_stream();
   const memlease_cuda_table& cuda() const { return cuda_; }
   // "opening memory of GPU-6a9f… (cuda:0): …".
   absl::Status error(std::int32_t code, const std::string& what) const;

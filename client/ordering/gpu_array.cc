@@ -14,7 +14,7 @@ absl::StatusOr<std::unique_ptr<GpuArray>> GpuArray::open(const OpenAnswer& answe
   if (!importer.ok()) return importer.status();
   std::unique_ptr<GpuArray> array(new GpuArray(answer, session, **importer, imports));
   if (auto status = array->open_slots(interrupt); !status.ok()) return status;
-  auto order = GpuOrder::open(**importer, imports, answer);
+  auto order = GpuOrder::open(**importer, imports, answer, interrupt);
   if (!order.ok()) return order.status();
   array->order_ = std::move(*order);
   return array;
@@ -44,28 +44,17 @@ absl::Status GpuArray::open_slots(InterruptCheck interrupt) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<GpuArray::AddedSlot> GpuArray::open_added(std::uint32_t slot, wire::FileRange at,
-                                                         bool reads, InterruptCheck interrupt) {
+absl::StatusOr<GpuArray::AddedSlot> GpuArray::open_added(wire::FileRange at,
+                                                         InterruptCheck interrupt) {
   auto memory = imports_.get(at.file, importer_, interrupt);
   if (!memory.ok()) return memory.status();
   const auto data = place_in(**memory, at);
   if (!data.ok()) return data.status();
-  auto status = order_->open_slot(session_.control(), answer_.id, slot, reads, interrupt);
-  if (!status.ok()) return status;
   return AddedSlot{*data, std::move(*memory)};
 }
 
-// The daemon takes a slot away when all that was recorded there is complete; what it cannot know of
-// is work behind a record that never came.
+// The daemon takes a slot away when all that was recorded there is complete.
 void GpuArray::close_gone(OpenMemory gone) {
-  if (gone.empty()) return;
-  const bool lost = !order_->reader().lost_complete();
-  {
-    const wire::MutexLock lock(mutex_);
-    gone.insert(gone.end(), gone_.begin(), gone_.end());
-    gone_.clear();
-    if (lost) gone_.swap(gone);
-  }
   if (gone.empty()) return;
   gone.clear();
   if (!session_.control().silent()) imports_.flush();
@@ -75,11 +64,6 @@ GpuUse GpuArray::take_use() {
   GpuUse use;
   for (auto& [file, memory] : segments_) use.memory.push_back(std::move(memory));
   segments_.clear();
-  {
-    const wire::MutexLock lock(mutex_);
-    use.memory.insert(use.memory.end(), gone_.begin(), gone_.end());
-    gone_.clear();
-  }
   use.order = std::move(order_);
   return use;
 }

@@ -34,23 +34,25 @@ class GpuArray {
 
   Importer& importer() const { return importer_; }
   const std::vector<std::byte*>& slot_data() const { return slot_data_; }
-  // An added slot that stands there, which this process holds, if it `reads`, or is about to write:
-  // its memory, and its events. May ask the daemon, and wait for the device.
+  // An added slot that stands there, which this process holds, or is about to write. May ask the
+  // daemon, and wait for the device.
   struct AddedSlot {
     std::byte* data = nullptr;
     std::shared_ptr<const void> memory;  // open as long as anybody keeps it
   };
-  absl::StatusOr<AddedSlot> open_added(std::uint32_t slot, wire::FileRange at, bool reads,
-                                       InterruptCheck interrupt);
-  // Memory of slots that have gone: closed, unless work that was given behind lost versions may
-  // still touch it. May wait for the device, and tells the daemon.
-  void close_gone(OpenMemory gone) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<AddedSlot> open_added(wire::FileRange at, InterruptCheck interrupt);
+  // Closes memory of slots that have gone. May wait for the device, and tells the daemon.
+  void close_gone(OpenMemory gone);
   // nullptr once take_use() has been called.
   GpuOrder* order() const { return order_.get(); }
   Session& session() const { return session_; }
   const std::string& name() const { return answer_.spec.name; }
   // How long calls that take a stream wait on the host instead; 0: streams wait.
-  std::chrono::milliseconds host_waits() const { return answer_.host_waits; }
+  std::chrono::milliseconds host_waits() const {
+    constexpr std::chrono::seconds kAsTheDaemonByDefault{30};
+    const bool by_host = order_ != nullptr && order_->versions().by_host();
+    return by_host && answer_.host_waits.count() == 0 ? kAsTheDaemonByDefault : answer_.host_waits;
+  }
 
   // The reader's half, once there is one.
   void set_reader(const SlotReader& reader) { reader_.store(&reader); }
@@ -78,8 +80,6 @@ class GpuArray {
   std::vector<std::byte*> slot_data_;
   std::unique_ptr<GpuOrder> order_;
   std::atomic<const SlotReader*> reader_{nullptr};
-  wire::Mutex mutex_;
-  OpenMemory gone_ ABSL_GUARDED_BY(mutex_);  // that must stay open
 };
 
 }  // namespace memlease::internal

@@ -20,18 +20,13 @@ class GpuOrder {
  public:
   // Opens the slots' events.
   static absl::StatusOr<std::unique_ptr<GpuOrder>> open(Importer& importer, ImportCache& imports,
-                                                        const OpenAnswer& answer);
-
-  // For an added slot that this process is about to use: the events, from the daemon unless they
-  // are open. `reads`: its reader row is there, and it holds the slot.
-  absl::Status open_slot(ControlPort& control, wire::ArrayId array, std::uint32_t slot, bool reads,
-                         InterruptCheck interrupt);
+                                                        const OpenAnswer& answer,
+                                                        InterruptCheck interrupt);
 
   VersionEvents& versions() { return *versions_; }
   ReaderOrder& reader() { return reader_; }
   WriterOrder& writer() { return writer_; }
-  // Is all over that this process recorded, or may have been given behind what was lost? Asked
-  // before leaving. After an error of the GPU it is.
+  // Is all over that this process recorded? Asked before leaving. After an error of the GPU it is.
   bool complete() { return versions_->complete() && reader_.complete(); }
 
  private:

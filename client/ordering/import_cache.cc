@@ -29,18 +29,18 @@ absl::Status import_is_parents() {
 }  // namespace
 
 template <typename Opened>
-void ImportCache::forget(std::uint64_t key) {
-  known<Opened>().erase(key);
+void ImportCache::forget(wire::FileId file) {
+  known<Opened>().erase(file);
   changed_.notify_all();
 }
 
-template <typename Opened, typename Id>
-absl::StatusOr<std::shared_ptr<Opened>> ImportCache::find_or_begin(std::uint64_t key, Id id,
+template <typename Opened>
+absl::StatusOr<std::shared_ptr<Opened>> ImportCache::find_or_begin(wire::FileId file,
                                                                    InterruptCheck interrupt,
                                                                    bool& answered_for) {
   wire::MutexLock lock(mutex_);
   auto& known = this->known<Opened>();
-  for (auto found = known.find(key); found != known.end(); found = known.find(key)) {
+  for (auto found = known.find(file); found != known.end(); found = known.find(file)) {
     if (auto opened = found->second.opened.lock()) return opened;
     if (leaves_out("wait for who closes")) break;
     if (found->second.opener == std::this_thread::get_id()) return import_opens_itself();
@@ -50,14 +50,14 @@ absl::StatusOr<std::shared_ptr<Opened>> ImportCache::find_or_begin(std::uint64_t
     if (auto status = interrupt(); !status.ok()) return status;
     lock.lock();
   }
-  known[key].opener = std::this_thread::get_id();
-  answered_for = std::erase(closed<Opened>(), id) != 0;
+  known[file].opener = std::this_thread::get_id();
+  if constexpr (kIsTold<Opened>) answered_for = std::erase(closed_.memory, file) != 0;
   return std::shared_ptr<Opened>();
 }
 
-template <typename Opened, typename Id, typename Ask, typename Open>
-absl::StatusOr<std::shared_ptr<Opened>> ImportCache::share(std::uint64_t key, Id id, Ask ask,
-                                                           Open open, InterruptCheck interrupt) {
+template <typename Opened, typename Ask, typename Open>
+absl::StatusOr<std::shared_ptr<Opened>> ImportCache::share(wire::FileId file, Ask ask, Open open,
+                                                           InterruptCheck interrupt) {
   // The check may fork: the lock is the parent's there.
   const std::uint32_t generation = fork_generation();
   absl::Status stopped;
@@ -68,13 +68,13 @@ absl::StatusOr<std::shared_ptr<Opened>> ImportCache::share(std::uint64_t key, Id
   };
   // The daemon keeps what it has answered for, until it is told that this is closed.
   bool answered_for = false;
-  auto open_already = find_or_begin<Opened>(key, id, check, answered_for);
+  auto open_already = find_or_begin<Opened>(file, check, answered_for);
   if (!open_already.ok() || *open_already != nullptr) return open_already;
   absl::Cleanup failed = [&] {
     if (generation != fork_generation()) return;
     const wire::MutexLock lock(mutex_);
-    if (answered_for) closed<Opened>().push_back(id);
-    forget<Opened>(key);
+    if (answered_for && kIsTold<Opened>) closed_.memory.push_back(file);
+    forget<Opened>(file);
   };
   const auto handles = ask(check);
   // An answer that nobody waits for any more may have been given all the same.
@@ -86,15 +86,15 @@ absl::StatusOr<std::shared_ptr<Opened>> ImportCache::share(std::uint64_t key, Id
     return open(*handles);
   }();
   if (!opened.ok()) return opened.status();
-  std::shared_ptr<Opened> shared(opened->release(), [this, key, id](Opened* last) {
+  std::shared_ptr<Opened> shared(opened->release(), [this, file](Opened* last) {
     delete last;
     const wire::MutexLock lock(mutex_);
-    closed<Opened>().push_back(id);
-    forget<Opened>(key);
+    if (kIsTold<Opened>) closed_.memory.push_back(file);
+    forget<Opened>(file);
   });
   std::move(failed).Cancel();
   const wire::MutexLock lock(mutex_);
-  known<Opened>()[key] = {shared, {}};
+  known<Opened>()[file] = {shared, {}};
   changed_.notify_all();
   return shared;
 }
@@ -103,47 +103,45 @@ absl::StatusOr<std::shared_ptr<DeviceMemory>> ImportCache::get(wire::FileId file
                                                                Importer& importer,
                                                                InterruptCheck interrupt) {
   return share<DeviceMemory>(
-      to_int(file), file, [&](InterruptCheck check) { return control_.import_memory(file, check); },
+      file, [&](InterruptCheck check) { return control_.import_memory(file, check); },
       [&](const ImportedMemory& memory) {
         return importer.open_memory(memory.handle, memory.size_bytes);
       },
       interrupt);
 }
 
-absl::StatusOr<std::shared_ptr<RowEvents>> ImportCache::read_events(wire::EventsRef wanted,
-                                                                    std::uint32_t slots,
-                                                                    Importer& importer,
-                                                                    InterruptCheck interrupt) {
-  return share<RowEvents>(
-      wire::pack_events(wanted), wanted,
-      [&](InterruptCheck check) { return control_.import_events(wanted, check); },
-      [&](const std::vector<wire::DeviceHandle>& handles)
-          -> absl::StatusOr<std::unique_ptr<RowEvents>> {
-        auto events = open_events(importer, handles, slots);
-        if (!events.ok()) return events.status();
-        return std::make_unique<RowEvents>(std::move(*events));
+absl::StatusOr<std::shared_ptr<EventPage>> ImportCache::event_page(wire::FileId file,
+                                                                   wire::FileKind kind,
+                                                                   Importer& importer,
+                                                                   InterruptCheck interrupt) {
+  return share<EventPage>(
+      file, [&](InterruptCheck check) { return mappings_.get(file, kind, check); },
+      [&](const std::shared_ptr<Mapping>& mapping) -> absl::StatusOr<std::unique_ptr<EventPage>> {
+        return EventPage::make(mapping, importer);
       },
       interrupt);
+}
+
+absl::StatusOr<SharedEvents> ImportCache::events_of(wire::RowRef row, std::uint32_t slots,
+                                                    Importer& importer, InterruptCheck interrupt) {
+  auto page = event_page(row.file, wire::FileKind::kSessionPage, importer, interrupt);
+  if (!page.ok()) return page.status();
+  const std::uint64_t units = row.unit + wire::reader_row_units(slots);
+  return SharedEvents::in(*std::move(page), units * wire::kRowUnitBytes, slots, importer);
 }
 
 void ImportCache::flush() {
   ClosedImports closed;
   {
     const wire::MutexLock lock(mutex_);
-    if (closed_.memory.empty() && closed_.events.empty()) return;
+    if (closed_.memory.empty()) return;
     closed = std::exchange(closed_, {});
     // Whoever asks for one of them again must do so after the daemon has heard of its closing.
-    for (const wire::FileId file : closed.memory) memory_.try_emplace(to_int(file));
-    for (const wire::EventsRef& events : closed.events) {
-      events_.try_emplace(wire::pack_events(events));
-    }
+    for (const wire::FileId file : closed.memory) memory_.try_emplace(file);
   }
   const absl::Cleanup done = [&] {
     const wire::MutexLock lock(mutex_);
-    for (const wire::FileId file : closed.memory) forget<DeviceMemory>(to_int(file));
-    for (const wire::EventsRef& events : closed.events) {
-      forget<RowEvents>(wire::pack_events(events));
-    }
+    for (const wire::FileId file : closed.memory) forget<DeviceMemory>(file);
   };
   // An error means that the daemon has gone, or that the session has ended: then it knows.
   control_.close_imports(closed).IgnoreError();

@@ -1,4 +1,4 @@
-// Port: how this process opens memory and events of a device, and orders its own streams by them.
+// Port: how this process opens memory of a device, and orders its own streams.
 // Implemented by client/cuda/cuda_importer, in tests by FakeImporter; called by ImportCache and
 // GpuOrder. Thread-safe.
 //
@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "client/ordering/strided_copy.h"
 #include "wire/ids.h"
+#include "wire/shared_word.h"
 
 namespace memlease::internal {
 
@@ -36,16 +37,10 @@ class RegisteredPages {
   virtual ~RegisteredPages() = default;
 };
 
-class DeviceEvent {
+// Of this process alone: what a stream had been given when it was made.
+class StreamMark {
  public:
-  virtual ~DeviceEvent() = default;
-  // Behind all that the stream was given before.
-  virtual absl::Status record(Stream stream) = 0;
-  // As record(), and the last record, which may not be complete yet, stays part of it.
-  virtual absl::Status record_joined(Stream stream) = 0;
-  // What the stream is given from now on runs behind the last record.
-  virtual absl::Status wait(Stream stream) = 0;
-  // Of the last record; true if there is none.
+  virtual ~StreamMark() = default;
   virtual absl::StatusOr<bool> complete() = 0;
 };
 
@@ -54,15 +49,22 @@ class Importer {
   virtual ~Importer() = default;
   virtual const std::string& device() const = 0;  // UUID
   virtual int ordinal() const = 0;                // in this process
-  // Both: kUnsupported where the driver does not find from here what the daemon has, as between
+  // kUnsupported where the driver does not find from here what the daemon has, as between
   // containers.
   virtual absl::StatusOr<std::unique_ptr<DeviceMemory>> open_memory(
       const wire::DeviceHandle& handle, std::uint64_t size_bytes) = 0;
-  virtual absl::StatusOr<std::unique_ptr<DeviceEvent>> open_event(
-      const wire::DeviceHandle& handle) = 0;
 
-  // A new one, of this process alone, recorded behind all that the stream was given before.
-  virtual absl::StatusOr<std::unique_ptr<DeviceEvent>> mark(Stream stream) = 0;
+  // Can streams write and wait for words of registered pages, also of those registered for reading?
+  virtual bool orders_by_words() = 0;
+  // The stream writes the value there, in registered pages, behind all that it was given before.
+  virtual absl::Status write_word(wire::Word& word, std::uint64_t value, Stream stream) = 0;
+  // What the stream is given from now on runs once the word is no less.
+  virtual absl::Status wait_for_word(const wire::Word& word, std::uint64_t value,
+                                     Stream stream) = 0;
+  // An error if the device has failed, for this process.
+  virtual absl::Status check_device() = 0;
+
+  virtual absl::StatusOr<std::unique_ptr<StreamMark>> mark(Stream stream) = 0;
   // What `after` is given from now on runs behind what `before` was given until now.
   virtual absl::Status order(Stream before, Stream after) = 0;
 
@@ -72,6 +74,8 @@ class Importer {
   virtual bool is_capturing(Stream stream) = 0;
   // One of the process's own, for an export: never 0, 1 or 2, never destroyed.
   virtual absl::StatusOr<Stream> export_stream() = 0;
+  // Another one, where events are joined.
+  virtual absl::StatusOr<Stream> joining_stream() = 0;
   // Another one, which is never made to wait: for copies before which the host has waited.
   virtual absl::StatusOr<Stream> copy_stream() = 0;
   // Waits until the device has nothing to do for this process. kInvalidArgument: a stream of it is
@@ -95,6 +99,8 @@ class Importer {
   // What another process learns of this one by shared pages, for a checker of races.
   virtual void checker_release(std::uint64_t key, std::uint64_t value) = 0;
   virtual void checker_acquire(std::uint64_t key, std::uint64_t value) = 0;
+  // Likewise: the host has seen what a stream wrote to the word.
+  virtual void checker_saw(const wire::Word& word) = 0;
 };
 
 class ImporterSource {

@@ -16,7 +16,7 @@ KeptSources::~KeptSources() {
   new (rest) Rest(std::move(kept_));
 }
 
-void KeptSources::keep(std::shared_ptr<DeviceEvent> read, std::shared_ptr<const void> owner) {
+void KeptSources::keep(std::shared_ptr<StreamMark> read, std::shared_ptr<const void> owner) {
   const wire::MutexLock lock(mutex_);
   kept_.push_back({std::move(read), std::move(owner)});
   any_.store(true, std::memory_order_relaxed);

@@ -19,8 +19,8 @@ class KeptSources {
   KeptSources(const KeptSources&) = delete;
   KeptSources& operator=(const KeptSources&) = delete;
 
-  // Until the event's record is complete, and let_go() sees it.
-  void keep(std::shared_ptr<DeviceEvent> read, std::shared_ptr<const void> owner);
+  // Until the mark is complete, and let_go() sees it.
+  void keep(std::shared_ptr<StreamMark> read, std::shared_ptr<const void> owner);
   // Blocks on nothing of its own; owners die here, on the calling thread, and may run any code of
   // theirs. So not to be called under a lock.
   void let_go() {
@@ -29,7 +29,7 @@ class KeptSources {
 
  private:
   struct Kept {
-    std::shared_ptr<DeviceEvent> read;
+    std::shared_ptr<StreamMark> read;
     std::shared_ptr<const void> owner;
   };
   void let_go_of_some();

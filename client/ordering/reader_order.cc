@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "client/ordering/backoff.h"
-#include "client/ordering/host_event.h"
+#include "client/ordering/host_wait.h"
 #include "fmt/format.h"
 #include "wire/error.h"
 #include "wire/hooks/test_hooks.h"
@@ -15,10 +15,7 @@ namespace {
 
 constexpr std::uintptr_t kPerThread = 2;
 
-bool is_over(DeviceEvent& event) {
-  const auto complete = event.complete();
-  return !complete.ok() || *complete;
-}
+bool is_over(const absl::StatusOr<bool>& complete) { return !complete.ok() || *complete; }
 
 }  // namespace
 
@@ -28,23 +25,12 @@ ReaderOrder::ReaderOrder(VersionEvents& versions)
       last_read_(versions.layout().most),
       deferred_(versions.layout().most) {}
 
-absl::Status ReaderOrder::open_events(wire::RowRef row,
-                                      const std::vector<wire::DeviceHandle>& handles) {
-  auto events = internal::open_events(importer_, handles, versions_.layout().regular);
+absl::Status ReaderOrder::open_events(wire::RowRef row, ImportCache& imports,
+                                      InterruptCheck interrupt) {
+  auto events = imports.events_of(row, versions_.layout().most, importer_, interrupt);
   if (!events.ok()) return events.status();
-  events_.start(std::move(*events));
-  if (handles.empty()) by_host_.store(~std::uint64_t{0});
+  events_ = *std::move(events);
   row_.store(wire::pack_subscriber(row), std::memory_order_release);
-  return absl::OkStatus();
-}
-
-absl::Status ReaderOrder::open_event(std::uint32_t slot,
-                                     const std::optional<wire::DeviceHandle>& handle) {
-  if (has_event(slot)) return absl::OkStatus();
-  auto event = internal::open_event(importer_, handle);
-  if (!event.ok()) return event.status();
-  if (!handle) by_host_.fetch_or(std::uint64_t{1} << slot);
-  events_.add(slot, std::move(*event));
   return absl::OkStatus();
 }
 
@@ -76,14 +62,14 @@ absl::StatusOr<bool> ReaderOrder::version_complete(std::uint32_t slot, std::uint
 // so that none of them covers it; and the per-thread stream is another one in each thread.
 absl::Status ReaderOrder::record(std::uint32_t slot, Stream stream) {
   if (leaves_out("record the read")) return absl::OkStatus();
-  DeviceEvent& event = *events_.find(slot);
+  SharedEvent& event = events_[slot];
   bool covered = last_read_[slot] == stream;
   last_read_[slot] = Stream();
   if (!covered) {
     const auto complete = event.complete();
     covered = complete.ok() && *complete;
   }
-  if (!covered && !leaves_out("join earlier reads")) return event.record_joined(stream);
+  if (!covered) return event.record_joined(stream);
   auto status = event.record(stream);
   if (status.ok() && stream.handle() != kPerThread) last_read_[slot] = stream;
   return status;
@@ -97,25 +83,12 @@ absl::Status ReaderOrder::host_wait_stream(Stream stream, Usable usable) {
   return finish(importer_, stream, usable);
 }
 
-// By looking: a wait inside of the driver may not end. The daemon says that a version is poisoned
-// before it records the event again, so who sees that it is complete looks once more.
-bool ReaderOrder::host_wait_version_or_lost(const SlotReader& reader, std::uint32_t slot,
-                                            std::uint64_t version, Usable usable) {
+// By looking: a wait inside of the driver may not end. Where the writer has died, the daemon says
+// that the version is poisoned, and then that its record is complete.
+void ReaderOrder::host_wait_version(std::uint32_t slot, Usable usable) {
   for (Backoff backoff;; backoff.pause()) {
     const auto complete = versions_[slot].complete();
-    if (reader.poisoned(version)) return true;
-    if (!complete.ok() || *complete || !usable().ok()) return false;
-  }
-}
-
-// Whether it ever runs is the driver's matter. Until then the memory stays open.
-void ReaderOrder::note_lost(const WorkEnd& end) {
-  for (const Stream stream : {end.stream, end.view_stream}) {
-    if (!stream) continue;
-    auto mark = importer_.mark(stream);
-    if (!mark.ok()) continue;
-    const wire::MutexLock lock(mutex_);
-    lost_.push_back(std::move(*mark));
+    if (is_over(complete) || !usable().ok()) return;
   }
 }
 
@@ -161,11 +134,9 @@ ReaderOrder::Released ReaderOrder::release(SlotReader& reader, std::uint32_t slo
   ReadEnd read_end(*this, reader, slot);
   absl::Status stopped;
   const auto go_on = [&] { return stopped = usable(); };
-  const bool by_host = !end.stream || this->by_host(slot);
-  const bool lost = by_host && host_wait_version_or_lost(reader, slot, version, go_on);
+  if (!end.stream || by_host()) host_wait_version(slot, go_on);
   absl::Status status = stopped;
-  if (lost) note_lost(end);
-  if (!lost && status.ok()) status = end_read(slot, end, go_on);
+  if (status.ok()) status = end_read(slot, end, go_on);
   if (!status.ok()) {
     // Nothing was recorded: then nothing may be under way when the slot is let go.
     const bool wait = stopped.ok() && end.stream;
@@ -187,7 +158,7 @@ ReaderOrder::Released ReaderOrder::release(SlotReader& reader, std::uint32_t slo
 absl::Status ReaderOrder::end_read(std::uint32_t slot, const WorkEnd& end, Usable usable) {
   const auto stream = join(importer_, end);
   if (!stream.ok()) return stream.status();
-  if (!*stream || by_host(slot)) return host_wait_stream(*stream, usable);
+  if (!*stream || by_host()) return host_wait_stream(*stream, usable);
   const wire::MutexLock lock(mutex_);
   return record(slot, *stream);
 }
@@ -238,17 +209,11 @@ absl::Status ReaderOrder::release_deferred(SlotReader& reader) {
   return status;
 }
 
-bool ReaderOrder::complete() {
-  for (std::uint32_t s = 0; s < versions_.layout().most; ++s) {
-    DeviceEvent* const event = events_.find(s);
-    if (event != nullptr && !is_over(*event)) return false;
+bool ReaderOrder::complete() const {
+  for (std::uint32_t s = 0; s < events_.size(); ++s) {
+    if (!is_over(events_[s].complete())) return false;
   }
-  return lost_complete();
-}
-
-bool ReaderOrder::lost_complete() {
-  const wire::MutexLock lock(mutex_);
-  return std::all_of(lost_.begin(), lost_.end(), [](const auto& mark) { return is_over(*mark); });
+  return true;
 }
 
 }  // namespace memlease::internal

@@ -6,8 +6,8 @@
 //           -> count it -> let go of the hold
 //
 // A wait takes an event's last record at its call, so the order of these calls is all there is to
-// it: a record has returned before a writer can see what makes it wait. Where the device had no
-// events left for the row, the end of a read waits for the work instead.
+// it: a record has returned before a writer can see what makes it wait. Where the device cannot do
+// that, the end of a read waits for the work instead.
 //
 // Thread-safe. No call waits for the device unless it says so.
 #pragma once
@@ -22,9 +22,8 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/ordering/event_table.h"
 #include "client/ordering/importer.h"
-#include "client/ordering/row_events.h"
+#include "client/ordering/shared_events.h"
 #include "client/ordering/version_events.h"
 #include "client/ordering/work_end.h"
 #include "client/slots/slot_reader.h"
@@ -37,25 +36,23 @@ class ReaderOrder {
  public:
   explicit ReaderOrder(VersionEvents& versions);
 
-  // The reader's row is there, and these are its events. Once, before the first read.
-  absl::Status open_events(wire::RowRef row, const std::vector<wire::DeviceHandle>& handles);
-  // Of an added slot that this process comes to read, once the row is there. Opens it unless it is
-  // open.
-  absl::Status open_event(std::uint32_t slot, const std::optional<wire::DeviceHandle>& handle);
-  bool has_event(std::uint32_t slot) const { return events_.find(slot) != nullptr; }
+  // The reader's row is there, and its events behind it. Once, before the first read; a wait for
+  // the daemon ends with what `interrupt` says.
+  absl::Status open_events(wire::RowRef row, ImportCache& imports, InterruptCheck interrupt);
   // Is it this process's row?
   bool is_own(std::uint64_t packed_row) const;
   // Of that row; nullptr: nothing of this array has been read in the slot.
-  DeviceEvent* own_event(std::uint32_t slot) const { return events_.find(slot); }
+  const SharedEvent* own_event(std::uint32_t slot) const {
+    return row_.load(std::memory_order_acquire) == 0 ? nullptr : &events_[slot];
+  }
   // For the checker: what tells of a read's end.
   static std::uint64_t key(std::uint64_t packed_row, std::uint32_t slot);
 
   // ---- Under a hold.
   absl::Status stream_wait_version(std::uint32_t slot, std::uint64_t version, Stream stream);
   absl::StatusOr<bool> version_complete(std::uint32_t slot, std::uint64_t version);
-  // Ends the read: `end` is what a writer waits for. Without a stream it waits for the device,
-  // unless the version's writer has died before it was complete: a stream that waits for that may
-  // never go on. Gives the hold up, also after an error; but if it cannot be told what is under
+  // Ends the read: `end` is what a writer waits for. Without a stream it waits for the device.
+  // Gives the hold up, also after an error; but if it cannot be told what is under
   // way (work_unknown), the next release_deferred() that can tell does. A wait ends with `usable`,
   // whose error is returned. When the hold is given up, this may be destroyed.
   using Usable = absl::FunctionRef<absl::Status()>;
@@ -80,11 +77,8 @@ class ReaderOrder {
   // captured: then a later one does.
   absl::Status release_deferred(SlotReader& reader);
 
-  // Is nothing under way behind versions that were lost?
-  bool lost_complete();
-  // Is all over that this process recorded as a reader, or may have been given behind what was
-  // lost? After an error of the GPU it is.
-  bool complete();
+  // Is all over that this process recorded as a reader? After an error of the GPU it is.
+  bool complete() const;
 
  private:
   class ReadEnd;
@@ -92,27 +86,22 @@ class ReaderOrder {
   absl::Status end_read(std::uint32_t slot, const WorkEnd& end, Usable usable);
   absl::Status record(std::uint32_t slot, Stream stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status host_wait_stream(Stream stream, Usable usable);
-  // Until the version is complete, or lost, which is true, or `usable` fails.
-  bool host_wait_version_or_lost(const SlotReader& reader, std::uint32_t slot,
-                                 std::uint64_t version, Usable usable);
-  bool by_host(std::uint32_t slot) const { return ((by_host_.load() >> slot) & 1) != 0; }
-  void note_lost(const WorkEnd& end);
+  // Until the version is complete, or `usable` fails.
+  void host_wait_version(std::uint32_t slot, Usable usable);
+  bool by_host() const { return events_.by_host(); }
   void defer_release(std::uint32_t slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   VersionEvents& versions_;
   Importer& importer_;
   // Set once, before the first read.
   std::atomic<std::uint64_t> row_{0};  // packed; last, as a writer in another thread asks for it
-  EventTable events_;
-  std::atomic<std::uint64_t> by_host_{0};  // bit per slot: the device had no event left for it
+  SharedEvents events_;
 
   wire::Mutex mutex_;  // nothing waits for the device under it
   // Per slot: whose order its event has; none: of several.
   std::vector<Stream> last_read_ ABSL_GUARDED_BY(mutex_);
   // Per slot: holds that release_deferred() gives up.
   std::vector<std::uint32_t> deferred_ ABSL_GUARDED_BY(mutex_);
-  // Work that was given behind versions that were lost.
-  RowEvents lost_ ABSL_GUARDED_BY(mutex_);
   std::atomic<bool> any_deferred_{false};
 };
 

@@ -5,27 +5,23 @@
 namespace memlease::internal {
 
 absl::StatusOr<std::unique_ptr<VersionEvents>> VersionEvents::open(Importer& importer,
-                                                                   const OpenAnswer& answer) {
-  auto events = open_events(importer, answer.write_events, answer.spec.slots);
+                                                                   ImportCache& imports,
+                                                                   const OpenAnswer& answer,
+                                                                   InterruptCheck interrupt) {
+  auto page = imports.event_page(answer.events.file, wire::FileKind::kEvents, importer, interrupt);
+  if (!page.ok()) return page.status();
+  const wire::SlotLayout layout(answer.spec.slots, answer.spec.max_slots);
+  auto events = SharedEvents::in(*std::move(page), answer.events.offset, layout.most, importer);
   if (!events.ok()) return events.status();
-  return std::unique_ptr<VersionEvents>(new VersionEvents(importer, answer, std::move(*events)));
+  return std::unique_ptr<VersionEvents>(new VersionEvents(importer, answer, *std::move(events)));
 }
 
-VersionEvents::VersionEvents(Importer& importer, const OpenAnswer& answer, RowEvents events)
+VersionEvents::VersionEvents(Importer& importer, const OpenAnswer& answer, SharedEvents events)
     : importer_(importer),
       array_(answer.id),
       layout_(answer.spec.slots, answer.spec.max_slots),
       events_(std::move(events)),
       recorded_(layout_.most) {}
-
-absl::Status VersionEvents::open(std::uint32_t slot,
-                                 const std::optional<wire::DeviceHandle>& handle) {
-  if (is_open(slot)) return absl::OkStatus();
-  auto event = open_event(importer_, handle);
-  if (!event.ok()) return event.status();
-  events_.add(slot, std::move(*event));
-  return absl::OkStatus();
-}
 
 std::uint64_t VersionEvents::key(std::uint32_t slot) const {
   return (std::uint64_t{1} << 62) | (wire::to_int(array_) << 6) | slot;
@@ -33,13 +29,13 @@ std::uint64_t VersionEvents::key(std::uint32_t slot) const {
 
 absl::Status VersionEvents::record(std::uint32_t slot, Stream stream) {
   recorded_[slot].store(true);
-  return (*this)[slot].record(stream);
+  return events_[slot].record(stream);
 }
 
 bool VersionEvents::complete() const {
   for (std::uint32_t slot = 0; slot < layout_.most; ++slot) {
     if (!recorded_[slot].load()) continue;
-    const auto complete = (*this)[slot].complete();
+    const auto complete = events_[slot].complete();
     if (complete.ok() && !*complete) return false;
   }
   return true;

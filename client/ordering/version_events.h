@@ -8,15 +8,15 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/ordering/event_table.h"
+#include "client/ordering/import_cache.h"
 #include "client/ordering/importer.h"
-#include "client/ordering/row_events.h"
+#include "client/ordering/shared_events.h"
 #include "client/session/control_port.h"
+#include "client/session/interrupt.h"
 #include "wire/board.h"
 #include "wire/ids.h"
 
@@ -25,14 +25,15 @@ namespace memlease::internal {
 class VersionEvents {
  public:
   static absl::StatusOr<std::unique_ptr<VersionEvents>> open(Importer& importer,
-                                                             const OpenAnswer& answer);
+                                                             ImportCache& imports,
+                                                             const OpenAnswer& answer,
+                                                             InterruptCheck interrupt);
 
   Importer& importer() const { return importer_; }
   const wire::SlotLayout& layout() const { return layout_; }
-  // Of an added slot that this process comes to use. Opens it unless it is open.
-  absl::Status open(std::uint32_t slot, const std::optional<wire::DeviceHandle>& handle);
-  bool is_open(std::uint32_t slot) const { return events_.find(slot) != nullptr; }
-  DeviceEvent& operator[](std::uint32_t slot) const { return *events_.find(slot); }
+  const SharedEvent& operator[](std::uint32_t slot) const { return events_[slot]; }
+  // Do hosts wait in place of streams, as the device cannot?
+  bool by_host() const { return events_.by_host(); }
   // For the checker: what tells of a version in this slot.
   std::uint64_t key(std::uint32_t slot) const;
 
@@ -43,12 +44,12 @@ class VersionEvents {
   bool complete() const;
 
  private:
-  VersionEvents(Importer& importer, const OpenAnswer& answer, RowEvents events);
+  VersionEvents(Importer& importer, const OpenAnswer& answer, SharedEvents events);
 
   Importer& importer_;
   const wire::ArrayId array_;
   const wire::SlotLayout layout_;
-  EventTable events_;
+  SharedEvents events_;
   std::vector<std::atomic<bool>> recorded_;  // per slot: it has a record of this process's
 };
 

@@ -14,25 +14,23 @@ WriterOrder::ReaderEvents& WriterOrder::reader_of(wire::RowRef row) {
   return reader;
 }
 
-absl::StatusOr<DeviceEvent*> WriterOrder::event_of(SlotWriter& writer, wire::RowRef row,
-                                                   std::uint32_t slot, InterruptCheck interrupt) {
+absl::StatusOr<const SharedEvent*> WriterOrder::event_of(SlotWriter& writer, wire::RowRef row,
+                                                         std::uint32_t slot,
+                                                         InterruptCheck interrupt) {
   if (own_.is_own(wire::pack_subscriber(row))) return own_.own_event(slot);
-  const std::uint32_t regular = versions_.layout().regular;
-  const bool is_added = slot >= regular;
-  const wire::EventsRef wanted{row, is_added ? slot : 0};
-  std::shared_ptr<RowEvents> known = reader_of(row).events[wanted.added_slot];
-  if (known == nullptr) {
+  if (reader_of(row).events.empty()) {
     forget_readers(writer);
-    auto events = imports_.read_events(wanted, is_added ? 1 : regular, importer_, interrupt);
+    auto events = imports_.events_of(row, versions_.layout().most, importer_, interrupt);
     if (!events.ok()) return events.status();
-    known = reader_of(row).events[wanted.added_slot] = std::move(*events);
+    reader_of(row).events = *std::move(events);
   }
-  return (*known)[is_added ? 0 : slot].get();
+  return &reader_of(row).events[slot];
 }
 
-// A new reader is the occasion to close the events of those who have gone; else the daemon would
-// have to keep them.
+// A new reader is the occasion to let go of those who have gone: unless a stream of this process
+// may still look at their events, which is over when what it has written since is.
 void WriterOrder::forget_readers(SlotWriter& writer) {
+  if (!versions_.complete()) return;
   absl::flat_hash_set<std::uint64_t> alive;
   for (std::uint32_t s = 0; s < versions_.layout().most; ++s) {
     writer.for_each_read_fence(s, [&](wire::RowRef row, std::uint64_t /*count*/) {
@@ -40,10 +38,7 @@ void WriterOrder::forget_readers(SlotWriter& writer) {
     });
   }
   for (const Dependency& it : dependencies_) alive.insert(it.row);
-  if (absl::erase_if(readers_, [&](const auto& reader) { return !alive.contains(reader.first); }) !=
-      0) {
-    imports_.flush();
-  }
+  absl::erase_if(readers_, [&](const auto& reader) { return !alive.contains(reader.first); });
 }
 
 absl::Status WriterOrder::collect_reads(SlotWriter& writer, std::uint32_t slot,

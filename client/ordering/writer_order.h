@@ -5,7 +5,7 @@
 //               -> record the slot's event -> publish
 //
 // Nobody records an event again that somebody has yet to wait for: the slot is held, or marked.
-// Where the device had no events left for the array, recording waits for the work instead.
+// Where the device cannot order streams so, recording waits for the work instead.
 //
 // Used inside of a write: one thread at a time. No call waits for the device unless it says so.
 #pragma once
@@ -22,7 +22,7 @@
 #include "client/ordering/import_cache.h"
 #include "client/ordering/importer.h"
 #include "client/ordering/reader_order.h"
-#include "client/ordering/row_events.h"
+#include "client/ordering/shared_events.h"
 #include "client/ordering/version_events.h"
 #include "client/ordering/work_end.h"
 #include "client/session/interrupt.h"
@@ -37,7 +37,7 @@ class WriterOrder {
   WriterOrder(VersionEvents& versions, ReaderOrder& own, ImportCache& imports)
       : versions_(versions), importer_(versions.importer()), own_(own), imports_(imports) {}
 
-  // Are the reads that the slot's earlier readers left over? Asks the daemon for the events of
+  // Are the reads that the slot's earlier readers left over? Asks the daemon for the pages of
   // readers that it meets for the first time, as collect() does: a wait for that ends with what
   // `interrupt` says.
   absl::StatusOr<bool> reads_complete(SlotWriter& writer, std::uint32_t slot,
@@ -57,23 +57,21 @@ class WriterOrder {
  private:
   // A reader's row, as this process knows it.
   struct ReaderEvents {
-    // Another process's, as far as asked for: by 0 those of the regular slots, by its number that
-    // of an added one.
-    absl::flat_hash_map<std::uint32_t, std::shared_ptr<RowEvents>> events;
+    SharedEvents events;  // another process's, once asked for
     // Per slot, the count of its last record that is behind a write which has ended.
     std::vector<std::uint64_t> awaited;
   };
   // Something that a write waits for.
   struct Dependency {
-    DeviceEvent* event = nullptr;
+    const SharedEvent* event = nullptr;
     std::uint64_t key = 0;  // for the checker: what tells of it; 0 = nothing
     std::uint64_t value = 0;
     std::uint64_t row = 0;  // of a reader, else 0
   };
 
   // Of the row, for the slot; nullptr: there can be nothing to wait for.
-  absl::StatusOr<DeviceEvent*> event_of(SlotWriter& writer, wire::RowRef row, std::uint32_t slot,
-                                        InterruptCheck interrupt);
+  absl::StatusOr<const SharedEvent*> event_of(SlotWriter& writer, wire::RowRef row,
+                                              std::uint32_t slot, InterruptCheck interrupt);
   void forget_readers(SlotWriter& writer);
   ReaderEvents& reader_of(wire::RowRef row);
   absl::Status collect_reads(SlotWriter& writer, std::uint32_t slot, InterruptCheck interrupt);

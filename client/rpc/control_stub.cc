@@ -42,23 +42,6 @@ grpc::Status timed_out(std::chrono::milliseconds longest) {
           "no answer within " + std::to_string(longest.count()) + " ms"};
 }
 
-template <typename Handles>
-absl::StatusOr<std::vector<wire::DeviceHandle>> handles_from(const Handles& handles) {
-  std::vector<wire::DeviceHandle> converted;
-  for (const std::string& bytes : handles) {
-    const auto handle = wire::handle_from_proto(bytes);
-    if (!handle.ok()) return handle.status();
-    converted.push_back(*handle);
-  }
-  return converted;
-}
-
-absl::StatusOr<Subscribed> subscribed_from(const v1::SubscribeReply& reply) {
-  auto events = handles_from(reply.read_events());
-  if (!events.ok()) return events.status();
-  return Subscribed{wire::from_proto(reply.row()), std::move(*events)};
-}
-
 absl::StatusOr<OpenAnswer> opened_from(const v1::OpenReply& reply) {
   auto spec = wire::from_proto(reply.spec());
   if (!spec.ok()) return spec.status();
@@ -77,14 +60,10 @@ absl::StatusOr<OpenAnswer> opened_from(const v1::OpenReply& reply) {
   opened.replica_number = reply.replica_number();
   opened.owner_uid = reply.owner_uid();
   opened.owner_gid = reply.owner_gid();
-  auto events = handles_from(reply.write_events());
-  if (!events.ok()) return events.status();
-  opened.write_events = std::move(*events);
+  opened.events = wire::from_proto(reply.events());
   opened.host_waits = std::chrono::milliseconds(reply.host_waits_ms());
   if (!reply.has_subscribed()) return opened;
-  auto subscribed = subscribed_from(reply.subscribed());
-  if (!subscribed.ok()) return subscribed.status();
-  opened.subscribed = *std::move(subscribed);
+  opened.subscribed = Subscribed{wire::from_proto(reply.subscribed().row())};
   opened.writer = wire::from_proto(reply.writer());
   return opened;
 }
@@ -242,7 +221,7 @@ absl::StatusOr<Subscribed> ControlStub::subscribe(wire::ArrayId array, Interrupt
       !status.ok()) {
     return status;
   }
-  return subscribed_from(reply);
+  return Subscribed{wire::from_proto(reply.row())};
 }
 
 absl::StatusOr<WriterAnswer> ControlStub::acquire_writer(wire::ArrayId array,
@@ -279,27 +258,6 @@ absl::Status ControlStub::add_slot(wire::ArrayId array, std::uint32_t slots,
   request.set_slots(slots);
   v1::Empty reply;
   return call(&Stub::PrepareAsyncAddSlot, request, reply, interrupt, longest);
-}
-
-absl::StatusOr<SlotEvents> ControlStub::slot_events(wire::ArrayId array, std::uint32_t slot,
-                                                    bool reads, InterruptCheck interrupt) {
-  v1::SlotEventsRequest request;
-  request.set_array_id(wire::to_int(array));
-  request.set_slot(slot);
-  request.set_reads(reads);
-  v1::SlotEventsReply reply;
-  if (auto status = call(&Stub::PrepareAsyncSlotEvents, request, reply, interrupt); !status.ok()) {
-    return status;
-  }
-  SlotEvents events;
-  for (auto [bytes, handle] : {std::pair(&reply.write_event(), &events.write),
-                               std::pair(&reply.read_event(), &events.read)}) {
-    if (bytes->empty()) continue;
-    auto read = wire::handle_from_proto(*bytes);
-    if (!read.ok()) return read.status();
-    *handle = *read;
-  }
-  return events;
 }
 
 absl::Status ControlStub::cancel_writer(wire::ArrayId array) {
@@ -385,22 +343,9 @@ absl::StatusOr<ImportedMemory> ControlStub::import_memory(wire::FileId file,
   return ImportedMemory{*handle, reply.size_bytes()};
 }
 
-absl::StatusOr<std::vector<wire::DeviceHandle>> ControlStub::import_events(
-    wire::EventsRef events, InterruptCheck interrupt) {
-  v1::EventsReply reply;
-  if (auto status = call(&Stub::PrepareAsyncImportEvents, wire::to_proto(events), reply, interrupt);
-      !status.ok()) {
-    return status;
-  }
-  return handles_from(reply.handles());
-}
-
 absl::Status ControlStub::close_imports(const ClosedImports& closed) {
   v1::CloseImportsRequest request;
   for (const wire::FileId file : closed.memory) request.add_file_ids(wire::to_int(file));
-  for (const wire::EventsRef& events : closed.events) {
-    *request.add_events() = wire::to_proto(events);
-  }
   v1::Empty reply;
   return call(&Stub::PrepareAsyncCloseImports, request, reply, kNoInterrupts, kEndDeadline);
 }

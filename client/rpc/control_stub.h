@@ -45,8 +45,6 @@ class ControlStub : public ControlPort {
                               InterruptCheck interrupt) override;
   absl::Status add_slot(wire::ArrayId array, std::uint32_t slots, std::chrono::milliseconds longest,
                         InterruptCheck interrupt) override;
-  absl::StatusOr<SlotEvents> slot_events(wire::ArrayId array, std::uint32_t slot, bool reads,
-                                         InterruptCheck interrupt) override;
   absl::Status cancel_writer(wire::ArrayId array) override;
   absl::Status leave(std::span<const Departure> departures, std::uint64_t answered_below,
                      InterruptCheck interrupt) override;
@@ -54,8 +52,6 @@ class ControlStub : public ControlPort {
                                               InterruptCheck interrupt) override;
   absl::StatusOr<ImportedMemory> import_memory(wire::FileId file,
                                                InterruptCheck interrupt) override;
-  absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(wire::EventsRef events,
-                                                                InterruptCheck interrupt) override;
   absl::Status close_imports(const ClosedImports& closed) override;
   bool silent() const override { return silent_.load(); }
   bool session_ended() const override { return session_ended_.load(); }

@@ -24,7 +24,6 @@ using OwnerUid = std::optional<std::uint32_t>;
 
 struct Subscribed {
   wire::RowRef row;
-  std::vector<wire::DeviceHandle> read_events;  // one per regular slot, as OpenAnswer's
 };
 
 struct OpenAnswer {
@@ -41,19 +40,12 @@ struct OpenAnswer {
   std::uint64_t slot_bytes = 0;
   bool may_write = false;
   bool created = false;
-  // One per regular slot; none on the host, and where the device has none left.
-  std::vector<wire::DeviceHandle> write_events;
+  wire::FileRange events;  // of its slots; file 0: on the host
   // What waits for other processes' work on the device: the stream, or, if this is not 0, the host.
   std::chrono::milliseconds host_waits{0};
   // The daemon may have done subscribe(), too; then also whose row counts.
   std::optional<Subscribed> subscribed;
   wire::RowRef writer;
-};
-
-// Of an added slot.
-struct SlotEvents {
-  std::optional<wire::DeviceHandle> write;  // none: the array has none
-  std::optional<wire::DeviceHandle> read;   // none: this process's row has none for this slot
 };
 
 struct ImportedMemory {
@@ -64,7 +56,6 @@ struct ImportedMemory {
 // What has been closed, for the daemon to know.
 struct ClosedImports {
   std::vector<wire::FileId> memory;
-  std::vector<wire::EventsRef> events;
 };
 
 // Answers of create() and open() that are given back.
@@ -160,10 +151,6 @@ class ControlPort {
   // free; kTimeout after `longest` already. The slot may come all the same.
   virtual absl::Status add_slot(wire::ArrayId array, std::uint32_t slots,
                                 std::chrono::milliseconds longest, InterruptCheck interrupt) = 0;
-  // On a device, of an added slot that this process uses: what orders work on it. `reads`: also
-  // that of its own row, which it has.
-  virtual absl::StatusOr<SlotEvents> slot_events(wire::ArrayId array, std::uint32_t slot,
-                                                 bool reads, InterruptCheck interrupt) = 0;
   // Takes acquire_writer() back, also if there is nothing to take back. Like leave() it waits for
   // 2 s.
   virtual absl::Status cancel_writer(wire::ArrayId array) = 0;
@@ -186,10 +173,6 @@ class ControlPort {
   // The memory of a segment in which this process has an array open. kNotFound.
   virtual absl::StatusOr<ImportedMemory> import_memory(wire::FileId file,
                                                        InterruptCheck interrupt) = 0;
-  // The read events of another session's reader row, one per slot; none: it does without.
-  // kNotFound.
-  virtual absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(
-      wire::EventsRef events, InterruptCheck interrupt) = 0;
   // These are closed here. Like leave() it waits for 2 s.
   virtual absl::Status close_imports(const ClosedImports& closed) = 0;
 

@@ -23,6 +23,7 @@ const Checker& checker() {
     found.acquire = reinterpret_cast<decltype(found.acquire)>(dlsym(runtime, "fakecuda_acquire"));
     found.exited =
         reinterpret_cast<decltype(found.exited)>(dlsym(runtime, "fakecuda_observe_exit"));
+    found.saw = reinterpret_cast<decltype(found.saw)>(dlsym(runtime, "fakecuda_saw"));
     found.keep_stream =
         reinterpret_cast<decltype(found.keep_stream)>(dlsym(runtime, "fakecuda_keep_stream"));
     return found;

@@ -13,6 +13,7 @@ struct Checker {
   void (*release)(std::uint64_t key, std::uint64_t value);
   void (*acquire)(std::uint64_t key, std::uint64_t value);
   void (*exited)(std::uint32_t pid);
+  void (*saw)(const void* word);
   void (*keep_stream)();  // a stream that is never destroyed is no leak
 };
 const Checker& checker();

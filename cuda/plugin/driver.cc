@@ -27,12 +27,15 @@ cudaError_t fill(Driver& driver) {
     if (error == cudaSuccess) error = find(name, function);
   };
   also("cuDeviceGet", driver.device_get);
+  also("cuDeviceGetAttribute", driver.device_get_attribute);
   also("cuDevicePrimaryCtxRetain", driver.primary_context_retain);
   also("cuCtxGetCurrent", driver.context_get_current);
   also("cuCtxSetCurrent", driver.context_set_current);
   also("cuCtxGetDevice", driver.context_get_device);
   also("cuStreamGetCtx", driver.stream_get_context);
   also("cuPointerGetAttribute", driver.pointer_get_attribute);
+  also("cuStreamWriteValue64", driver.stream_write_value);
+  also("cuStreamWaitValue64", driver.stream_wait_value);
   also("cuThreadExchangeStreamCaptureMode", driver.exchange_capture_mode);
   return error == cudaSuccess ? error_of(initialize(0)) : error;
 }

@@ -41,14 +41,6 @@ cudaError_t order_here(std::int32_t ordinal, void* before, void* after) {
   return error == cudaSuccess ? destroyed : error;
 }
 
-// An event is recorded by streams of its own context alone; others can be waited for.
-cudaError_t record_for(std::int32_t ordinal, void* stream, cudaEvent_t event) {
-  const IdleStream own;
-  if (own.error() != cudaSuccess) return own.error();
-  const cudaError_t error = order_here(ordinal, stream, own.get());
-  return error == cudaSuccess ? cudaEventRecord(event, own.get()) : error;
-}
-
 // The caller gets the error from here. That it be the thread's last one, too, would make the
 // caller's next launch look as if it had failed. Errors that stay are not cleared by this.
 std::int32_t answer(cudaError_t error) {
@@ -72,23 +64,6 @@ std::int32_t close_memory(std::int32_t ordinal, void* address, const memlease_cu
   if (device.error() != cudaSuccess) return answer(device.error());
   checker_release(*handle, HandleFact::kClosed);
   return answer(cudaIpcCloseMemHandle(address));
-}
-
-std::int32_t open_event(std::int32_t ordinal, const memlease_cuda_handle* handle, void** event) {
-  const OnDevice device(ordinal);
-  if (device.error() != cudaSuccess) return answer(device.error());
-  cudaIpcEventHandle_t exported;
-  std::memcpy(&exported, handle->bytes, sizeof exported);
-  cudaEvent_t opened = nullptr;
-  const cudaError_t error = cudaIpcOpenEventHandle(&opened, exported);
-  *event = opened;
-  return answer(error);
-}
-
-std::int32_t close_event(std::int32_t ordinal, void* event) {
-  const OnDevice device(ordinal);
-  if (device.error() != cudaSuccess) return answer(device.error());
-  return answer(cudaEventDestroy(event_of(event)));
 }
 
 std::int32_t stream_device(void* stream, std::int32_t* ordinal) {
@@ -125,27 +100,60 @@ std::int32_t synchronize_device(std::int32_t ordinal) {
   return answer(error == cudaSuccess ? cudaDeviceSynchronize() : error);
 }
 
-std::int32_t record(std::int32_t ordinal, void* event, void* stream) {
-  const OnDevice device(ordinal);
-  if (device.error() != cudaSuccess) return answer(device.error());
-  if (device.is_foreign(stream)) return answer(record_for(ordinal, stream, event_of(event)));
-  return answer(cudaEventRecord(event_of(event), stream_of(stream)));
+std::int32_t orders_by_words(std::int32_t ordinal, std::int32_t* does) {
+  int words = 0;
+  int read_only = 0;
+  const OnDevice none;
+  if (none.error() != cudaSuccess) return answer(none.error());
+  const Driver& driver = none.driver();
+  CUdevice device = 0;
+  CUresult result = driver.device_get(&device, ordinal);
+  const auto ask = [&](CUdevice_attribute what, int& value) {
+    if (result == CUDA_SUCCESS) result = driver.device_get_attribute(&value, what, device);
+  };
+  ask(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, words);
+  ask(CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, read_only);
+  *does = words != 0 && read_only != 0 ? 1 : 0;
+  return answer(error_of(result));
 }
 
-std::int32_t record_joined(std::int32_t ordinal, void* event, void* stream, void* joining) {
-  const OnDevice device(ordinal);
+// In the stream's own context: words can be reached from all, by the host's address.
+std::int32_t write_word(std::int32_t ordinal, void* word, std::uint64_t value, void* stream) {
+  const OnDevice device(ordinal, stream);
   if (device.error() != cudaSuccess) return answer(device.error());
-  cudaError_t error = cudaStreamWaitEvent(stream_of(joining), event_of(event), 0);
-  if (error == cudaSuccess) error = order_here(ordinal, stream, joining);
-  if (error == cudaSuccess) error = cudaEventRecord(event_of(event), stream_of(joining));
-  return answer(error);
+  const auto at = reinterpret_cast<CUdeviceptr>(word);
+  return answer(error_of(device.driver().stream_write_value(stream_of(stream), at, value,
+                                                            CU_STREAM_WRITE_VALUE_DEFAULT)));
 }
 
-std::int32_t mark(std::int32_t ordinal, void* stream, void** event) {
+std::int32_t wait_for_word(std::int32_t ordinal, const void* word, std::uint64_t value,
+                           void* stream) {
+  const OnDevice device(ordinal, stream);
+  if (device.error() != cudaSuccess) return answer(device.error());
+  const auto at = reinterpret_cast<CUdeviceptr>(word);
+  return answer(error_of(
+      device.driver().stream_wait_value(stream_of(stream), at, value, CU_STREAM_WAIT_VALUE_GEQ)));
+}
+
+// Any question about a stream is answered by an error that stays.
+std::int32_t check_device(std::int32_t ordinal, void* stream) {
+  const OnDevice device(ordinal);
+  if (device.error() != cudaSuccess) return answer(device.error());
+  const cudaError_t error = cudaStreamQuery(stream_of(stream));
+  return error == cudaErrorNotReady ? cudaSuccess : answer(error);
+}
+
+std::int32_t mark(std::int32_t ordinal, void* stream, void** mark) {
   cudaEvent_t made = nullptr;
   const cudaError_t error = record_here(ordinal, stream, made);
-  *event = made;
+  *mark = made;
   return answer(error);
+}
+
+std::int32_t close_mark(std::int32_t ordinal, void* mark) {
+  const OnDevice device(ordinal);
+  if (device.error() != cudaSuccess) return answer(device.error());
+  return answer(cudaEventDestroy(event_of(mark)));
 }
 
 std::int32_t order(std::int32_t ordinal, void* before, void* after) {
@@ -154,16 +162,10 @@ std::int32_t order(std::int32_t ordinal, void* before, void* after) {
   return answer(order_here(ordinal, before, after));
 }
 
-std::int32_t wait(std::int32_t ordinal, void* stream, void* event) {
+std::int32_t query(std::int32_t ordinal, void* mark) {
   const OnDevice device(ordinal);
   if (device.error() != cudaSuccess) return answer(device.error());
-  return answer(cudaStreamWaitEvent(stream_of(stream), event_of(event), 0));
-}
-
-std::int32_t query(std::int32_t ordinal, void* event) {
-  const OnDevice device(ordinal);
-  if (device.error() != cudaSuccess) return answer(device.error());
-  return answer(cudaEventQuery(event_of(event)));
+  return answer(cudaEventQuery(event_of(mark)));
 }
 
 std::int32_t copy(std::int32_t ordinal, void* to, const void* from, std::uint64_t size_bytes,

@@ -1,4 +1,4 @@
-// The client's half of libmemlease_cuda.so: memory and events of the daemon's, and the caller's
+// The client's half of libmemlease_cuda.so: memory of the daemon's, and the caller's
 // streams. See cuda/plugin.h for what each promises.
 #pragma once
 
@@ -10,20 +10,21 @@ namespace memlease::cuda {
 
 std::int32_t open_memory(std::int32_t ordinal, const memlease_cuda_handle* handle, void** address);
 std::int32_t close_memory(std::int32_t ordinal, void* address, const memlease_cuda_handle* handle);
-std::int32_t open_event(std::int32_t ordinal, const memlease_cuda_handle* handle, void** event);
-std::int32_t close_event(std::int32_t ordinal, void* event);
 
 std::int32_t stream_device(void* stream, std::int32_t* ordinal);
 std::int32_t is_capturing(std::int32_t ordinal, void* stream, std::int32_t* capturing);
 std::int32_t create_stream(std::int32_t ordinal, void** stream);
 std::int32_t synchronize_device(std::int32_t ordinal);
 
-std::int32_t record(std::int32_t ordinal, void* event, void* stream);
-std::int32_t record_joined(std::int32_t ordinal, void* event, void* stream, void* joining);
-std::int32_t mark(std::int32_t ordinal, void* stream, void** event);
+std::int32_t orders_by_words(std::int32_t ordinal, std::int32_t* does);
+std::int32_t write_word(std::int32_t ordinal, void* word, std::uint64_t value, void* stream);
+std::int32_t wait_for_word(std::int32_t ordinal, const void* word, std::uint64_t value,
+                           void* stream);
+std::int32_t check_device(std::int32_t ordinal, void* stream);
+std::int32_t mark(std::int32_t ordinal, void* stream, void** mark);
+std::int32_t close_mark(std::int32_t ordinal, void* mark);
+std::int32_t query(std::int32_t ordinal, void* mark);
 std::int32_t order(std::int32_t ordinal, void* before, void* after);
-std::int32_t wait(std::int32_t ordinal, void* stream, void* event);
-std::int32_t query(std::int32_t ordinal, void* event);
 
 std::int32_t copy(std::int32_t ordinal, void* to, const void* from, std::uint64_t size_bytes,
                   void* stream);

@@ -48,23 +48,20 @@ memlease_cuda_table make_table() {
   table.describe_device = describe_device;
   table.allocate = allocate;
   table.deallocate = deallocate;
-  table.create_event = create_event;
-  table.destroy_event = destroy_event;
-  table.re_record = re_record;
   table.open_memory = open_memory;
   table.close_memory = close_memory;
-  table.open_event = open_event;
-  table.close_event = close_event;
   table.stream_device = stream_device;
   table.is_capturing = is_capturing;
   table.create_stream = create_stream;
   table.synchronize_device = synchronize_device;
-  table.record = record;
-  table.record_joined = record_joined;
+  table.orders_by_words = orders_by_words;
+  table.write_word = write_word;
+  table.wait_for_word = wait_for_word;
+  table.check_device = check_device;
   table.mark = mark;
-  table.order = order;
-  table.wait = wait;
+  table.close_mark = close_mark;
   table.query = query;
+  table.order = order;
   table.copy = copy;
   table.copy_rows = copy_rows;
   table.register_pages = register_pages;
@@ -73,6 +70,7 @@ memlease_cuda_table make_table() {
   table.release = checker().release;
   table.acquire = checker().acquire;
   table.exited = checker().exited;
+  table.saw = checker().saw;
   return table;
 }
 

@@ -50,8 +50,8 @@ struct Array {
   wire::WriterRow* takeover = nullptr;
   SharedAttributes attributes;  // null = none; of a replica: its home's
   std::uint64_t attribute_bytes = 0;
-  Charges charges;                         // of the name, the attributes and the regular slots
-  std::shared_ptr<EventSet> write_events;  // a slot's last publish or drop, whoever wrote
+  Charges charges;        // of the name, the attributes and the regular slots
+  EventSet write_events;  // a slot's last publish or drop, whoever wrote
 
   // State.
   // That exist: the regular ones, then those added.

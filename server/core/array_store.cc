@@ -22,7 +22,9 @@ ArrayStore::DomainPages::DomainPages(FileTable& files, PageSource& source,
                                      const AccessDomain& domain)
     : boards(files, source, {wire::FileKind::kBoard, wire::kBoardBytes, domain, {}, domain.uid}),
       takeovers(files, source,
-                {wire::FileKind::kSessionPage, wire::kSessionPageBytes, domain, {}, domain.uid}) {}
+                {wire::FileKind::kSessionPage, wire::kSessionPageBytes, domain, {}, domain.uid}),
+      events(files, source,
+             {wire::FileKind::kEvents, wire::kEventPageBytes, domain, {}, domain.uid}) {}
 
 ArrayStore::DomainPages& ArrayStore::pages_of(const AccessDomain& domain) {
   auto& pages = domains_[domain];
@@ -72,7 +74,7 @@ absl::StatusOr<ArrayStore::Creation> ArrayStore::create(const wire::ArraySpec& s
   auto growth = place_slots(*array, spec.slots);
   absl::Status status = growth.status();
   if (status.ok() && !*growth) status = place_records(*array);
-  if (status.ok() && !*growth) status = make_events(*array);
+  if (status.ok() && !*growth) status = place_events(*array);
   if (status.ok() && *growth) {
     growing_.emplace(std::pair{(*growth)->device, (*growth)->number}, std::move(array->charges));
   }
@@ -117,17 +119,11 @@ absl::StatusOr<std::optional<SegmentPool::Growth>> ArrayStore::add_slot(Array& a
     growing_.emplace(std::pair{(*growth)->device, (*growth)->number}, std::move(charges));
     return growth;
   }
-  absl::Status status;
   if (array.slots.back().offset > wire::kMaxPlaceOffset) {
-    status = wire::defect("the added slot's place does not fit into a word of the board");
-  } else {
-    status = array.write_events->add(static_cast<std::uint32_t>(array.slots.size() - 1));
-  }
-  if (!status.ok()) {
     devices_.at(array.spec.device)
         .segments.free(array.domain, array.slots.back(), array.slot_bytes);
     array.slots.pop_back();
-    return status;
+    return wire::defect("the added slot's place does not fit into a word of the board");
   }
   array.added.push_back({std::move(*bytes), {}});
   ++added_slots_;
@@ -157,11 +153,13 @@ absl::Status ArrayStore::place_records(Array& array) {
   return absl::OkStatus();
 }
 
-absl::Status ArrayStore::make_events(Array& array) {
-  auto events =
-      EventSet::create(devices_.at(array.spec.device).backend(), files_, array.spec.slots);
-  if (!events.ok()) return events.status();
-  array.write_events = std::move(*events);
+absl::Status ArrayStore::place_events(Array& array) {
+  DeviceBackend& backend = devices_.at(array.spec.device).backend();
+  if (!backend.has_events()) return absl::OkStatus();
+  const std::uint32_t slots = array.layout().most;
+  const auto at = pages_of(array.domain).events.allocate(wire::event_units(slots));
+  if (!at.ok()) return at.status();
+  array.write_events = EventSet(backend, files_, *at, slots);
   return absl::OkStatus();
 }
 
@@ -181,12 +179,16 @@ void ArrayStore::destroy(Array& array) {
     pages.boards.free(array.board_at, wire::board_record_units(layout));
   }
   for (const wire::FileRange& at : array.chunks) pages.boards.free(at, kChunkUnits);
+  if (!array.write_events.empty()) {
+    pages.events.free(array.write_events.at(), wire::event_units(layout.most));
+  }
   added_slots_ -= array.added.size();
   array.added.clear();
   array.slots.clear();
   array.chunks.clear();
   array.takeover = nullptr;
   array.board = nullptr;
+  array.write_events = EventSet();
   array.charges.clear();
 }
 

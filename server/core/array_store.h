@@ -55,6 +55,7 @@ class ArrayStore {
     DomainPages(FileTable& files, PageSource& source, const AccessDomain& domain);
     PageAllocator boards;
     PageAllocator takeovers;
+    PageAllocator events;
   };
   DomainPages& pages_of(const AccessDomain& domain);
   // Places for so many slots; the growth that is missing for them, if one is.
@@ -62,7 +63,7 @@ class ArrayStore {
   absl::Status charge(Array& array);
   absl::StatusOr<Charge> charge_slots(const Array& array, std::uint64_t slots);
   absl::Status place_records(Array& array);
-  absl::Status make_events(Array& array);
+  absl::Status place_events(Array& array);
 
   FileTable& files_;
   PageSource& pages_;

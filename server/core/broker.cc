@@ -45,7 +45,7 @@ Broker::Broker(const Dependencies& dependencies, const Limits& limits)
       reclaimer_(
           {catalog_, sessions_, rows_, store_, writer_ownership_, replicas_, recorder_, tally_}),
       memberships_(catalog_, files_, reclaimer_, dependencies_.clock),
-      imports_(files_, sessions_),
+      imports_(files_),
       session_ends_({catalog_, sessions_, rows_, files_, connections_, devices_, replicas_,
                      reclaimer_, imports_, recorder_, tally_},
                     limits.arrays_per_slice),
@@ -129,8 +129,8 @@ bool Broker::program_replaced(SessionId id) {
   const auto on_gpu = [&](const auto& membership) {
     return membership.second.device != dependencies_.host.device();
   };
-  const bool used_gpu = !session->imported_memory.empty() || !session->imported_events.empty() ||
-                        std::ranges::any_of(session->memberships, on_gpu);
+  const bool used_gpu =
+      !session->imported_memory.empty() || std::ranges::any_of(session->memberships, on_gpu);
   if (used_gpu) return false;
   session_ends_.begin(*session, Departure::kExited, "its process runs another program");
   return true;
@@ -212,7 +212,6 @@ Broker::Opened Broker::enter(Session& session, std::unique_ptr<Array> array) {
   const Opened opened = join(session, catalog_.add(std::move(array)), true);
   name_board_.created(opened.array->spec.name);
   recorder_.created(*opened.array, session);
-  recorder_.degraded(*opened.array, session, opened.array->write_events->shortage());
   return opened;
 }
 
@@ -230,7 +229,6 @@ absl::StatusOr<Broker::Opened> Broker::open(Session& session, const std::string&
 
 void Broker::subscribe_with(Session& session, Opened& opened) {
   const Array& array = *opened.array;
-  if (devices_.at(array.spec.device).backend().has_events()) return;
   if (!SessionRows::may_waste(session, array.domain)) return;
   const auto subscribed = subscribe(session, array.id);
   if (!subscribed.ok()) return;
@@ -281,6 +279,10 @@ Broker::Opened Broker::join(Session& session, Array& array, bool created) {
   return Opened{&array, may_write(session.peer, array.domain), created};
 }
 
+DeviceBackend& Broker::device_of(const Array& array) {
+  return devices_.at(array.spec.device).backend();
+}
+
 absl::StatusOr<Broker::Subscribed> Broker::subscribe(Session& session, ArrayId id) {
   if (auto status = refuse_while_draining(); !status.ok()) return status;
   auto member = memberships_.find(session, id);
@@ -288,24 +290,16 @@ absl::StatusOr<Broker::Subscribed> Broker::subscribe(Session& session, ArrayId i
   auto& [array, membership] = *member;
   if (array->withdrawn) return has_been_withdrawn(*array);
   if (!membership->reader_row) {
-    auto row = rows_.take(session, *array, RowKind::kReader);
+    auto row = rows_.take(session, *array, RowKind::kReader, device_of(*array));
     if (!row.ok()) return row.status();
     membership->reader_row = *row;
   }
-  Subscribed subscribed{row_ref(*membership->reader_row)};
-  if (DeviceBackend& device = devices_.at(array->spec.device).backend(); device.has_events()) {
-    auto events = rows_.read_events(session, *membership->reader_row, device, array->spec.slots);
-    if (!events.ok()) return events.status();
-    subscribed.read_events = *events;
-  }
+  const Subscribed subscribed{row_ref(*membership->reader_row)};
   if (membership->entry == nullptr) {
     auto entry = store_.free_entry(*array);
     if (!entry.ok()) return entry.status();
     membership->entry = *entry;
     add_subscriber(*array->board, **entry, subscribed.row);
-    if (subscribed.read_events != nullptr) {
-      recorder_.degraded(*array, session, subscribed.read_events->shortage());
-    }
   }
   return subscribed;
 }
@@ -319,7 +313,7 @@ absl::StatusOr<WriterAnswer> Broker::acquire_writer(Session& session, ArrayId id
   if (array->withdrawn) return has_been_withdrawn(*array);
   if (auto status = writer_ownership_.may_ask(*array, session.id); !status.ok()) return status;
   if (!membership->writer_row) {
-    auto row = rows_.take(session, *array, RowKind::kWriter);
+    auto row = rows_.take(session, *array, RowKind::kWriter, device_of(*array));
     if (!row.ok()) return row.status();
     membership->writer_row = *row;
   }
@@ -359,23 +353,6 @@ absl::StatusOr<std::optional<SegmentPool::Growth>> Broker::add_slot(Session& ses
   auto growth = slot_growth_.add(array, session, slots);
   if (array.slots.size() > before) recorder_.grown(array, session, array.slots.size() - before);
   return growth;
-}
-
-absl::StatusOr<Broker::SlotEvents> Broker::slot_events(Session& session, ArrayId id,
-                                                       std::uint32_t slot, bool reads) {
-  auto member = memberships_.find(session, id);
-  if (!member.ok()) return member.status();
-  const auto& [array, membership] = *member;
-  if (slot < array->spec.slots || slot >= array->slots.size()) {
-    return not_an_added_slot(*array, slot);
-  }
-  SlotEvents events{array->write_events->handle(slot), std::nullopt};
-  EventSet* const own = reads ? SessionRows::read_events_of(session, *membership) : nullptr;
-  if (own == nullptr) return events;
-  if (auto status = own->add_for_life(slot); !status.ok()) return status;
-  events.read = own->handle(slot);
-  recorder_.degraded(*array, session, own->shortage());
-  return events;
 }
 
 absl::Status Broker::evict(const PeerIdentity& viewer, SessionId id) {

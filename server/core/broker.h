@@ -85,7 +85,6 @@ class Broker {
   absl::StatusOr<Session*> authenticate(std::span<const std::uint8_t> credential, uid_t uid) const;
   struct Subscribed {
     wire::RowRef row;
-    const EventSet* read_events = nullptr;  // of the row; null on the host
   };
   struct Opened {
     const Array* array = nullptr;
@@ -110,8 +109,8 @@ class Broker {
   // After create() has had what add_memory() brought: nobody wants the rest.
   void return_surplus(std::string_view device) { devices_.at(device).segments.return_surplus(); }
   // Also of a replica that there is, by its own name. `owner`: as above. `subscribes`: subscribe()
-  // is done with it, where a row that is never used costs little: not on a device with events, of
-  // which there are few, nor for the last ones of very many arrays. It does not fail for that.
+  // is done with it, where a row that is never used costs little: not for the last ones of very
+  // many arrays. It does not fail for that.
   absl::StatusOr<Opened> open(Session& session, const std::string& name,
                               std::optional<uid_t> owner = {}, bool subscribes = false);
   // Of an array that the session has open: the replica on a device, made unless it is there, which
@@ -129,14 +128,6 @@ class Broker {
   // that must be added first, if some must.
   absl::StatusOr<std::optional<SegmentPool::Growth>> add_slot(Session& session, wire::ArrayId id,
                                                               std::uint32_t slots);
-  // Of an added slot that the session uses, on a device: the array's event for it, and, for one
-  // that reads, that of its own row, made now if need be.
-  struct SlotEvents {
-    std::optional<wire::DeviceHandle> write;
-    std::optional<wire::DeviceHandle> read;
-  };
-  absl::StatusOr<SlotEvents> slot_events(Session& session, wire::ArrayId id, std::uint32_t slot,
-                                         bool reads);
   // Takes `opens` of the session's opens back; with the last one it is no member any more.
   absl::Status leave(Session& session, wire::ArrayId id, std::uint32_t opens) {
     return memberships_.leave(session, id, opens);
@@ -200,6 +191,7 @@ class Broker {
   absl::Status may_open(const Session& session) const;
   wire::SessionId next_session();
   absl::StatusOr<Array*> readable(const PeerIdentity& viewer, const std::string& name) const;
+  DeviceBackend& device_of(const Array& array);
   Opened join(Session& session, Array& array, bool created);
   void subscribe_with(Session& session, Opened& opened);
   // One that has just been made, into the catalog; its maker is its first member.

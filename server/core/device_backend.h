@@ -1,6 +1,5 @@
-// Port to a kind of device: its memory, and the events that order work on it. Implemented by
-// server/device/{memfd,cuda}_device_backend, in tests by FakeMemory and FakeGpu; called by
-// SegmentPool and EventSet, under the daemon's lock.
+// Port to a kind of device's memory. Implemented by server/device/{memfd,cuda}_device_backend, in
+// tests by FakeMemory and FakeGpu; called by SegmentPool and EventSet, under the daemon's lock.
 #pragma once
 
 #include <sys/types.h>
@@ -14,25 +13,13 @@
 #include "absl/status/statusor.h"
 #include "server/core/shared_memory.h"
 #include "wire/ids.h"
+#include "wire/shared_word.h"
 
 namespace memlease::server {
 
-// An event of a device that other processes open: what they record in it others wait for. Destroy
-// it when nobody has it open any more.
-class SharedEvent {
- public:
-  virtual ~SharedEvent() = default;
-  virtual const wire::DeviceHandle& handle() const = 0;
-  // Of its last record; true if it has none. An event that cannot be asked is not complete.
-  virtual bool complete() const = 0;
-  // For those who wait for a record whose process has died. An error is not worth more than a look
-  // at the log: those waits end with their processes.
-  virtual absl::Status re_record() = 0;
-};
-
-// Takes memory and events that nobody needs any more, to destroy them: giving gigabytes back takes
-// long, and closing what is on a device may wait for that. So the daemon does it where nobody waits
-// for the core.
+// Takes memory that nobody needs any more, to destroy it: giving gigabytes back takes long,
+// and closing what is on a device may wait for that. So the daemon does it where nobody waits for
+// the core.
 using Disposal = std::function<void(std::shared_ptr<const void>)>;
 
 // A kind of device whose memory arrays stand in.
@@ -59,15 +46,14 @@ class DeviceBackend {
       std::uint64_t size_bytes) = 0;
   // Does a segment take a descriptor of the daemon's?
   virtual bool takes_descriptors() const { return true; }
-  // Does work on its memory go on after the call that began it, so that events must order it? Only
-  // then are there any.
+  // Does work on its memory go on after the call that began it, so that events must order it?
   virtual bool has_events() const { return false; }
   // The process has exited, and its work on the device has ended with it: for a checker of races.
   virtual void process_exited(pid_t /*pid*/) {}
   // For the same: whoever acquires this key comes behind what the caller has seen until now.
   virtual void checker_release(std::uint64_t /*key*/) {}
-  // kOutOfMemory: it gives none, now; other errors: it has failed.
-  virtual absl::StatusOr<std::unique_ptr<SharedEvent>> create_event();
+  // Likewise: what a stream has written to this word is over.
+  virtual void checker_saw(const wire::Word& /*word*/) {}
 };
 
 }  // namespace memlease::server

@@ -60,7 +60,6 @@ void FigureCollector::add(Broker& broker, Array& array) {
   const auto held = static_cast<std::uint64_t>(std::popcount(held_slots_of(broker, array)));
   device.held_slots += held;
   device.held_bytes += array.slot_bytes * held;
-  if (!array.write_events->shortage().ok()) ++figures_.without_events;
 }
 
 void FigureCollector::add(Broker& broker, Session& session) {
@@ -68,8 +67,6 @@ void FigureCollector::add(Broker& broker, Session& session) {
   (session.connected ? figures_.sessions_connected : figures_.sessions_leaving) += 1;
   for (const auto& [id, membership] : session.memberships) {
     if (broker.rows().is_writing(membership)) ++figures_.writes_in_progress;
-    const EventSet* const events = SessionRows::read_events_of(session, membership);
-    if (events != nullptr && !events->shortage().ok()) ++figures_.without_events;
   }
 }
 

@@ -38,7 +38,6 @@ struct Figures {
   std::uint64_t sessions_connected = 0;
   std::uint64_t sessions_leaving = 0;    // hung up, and still there until their process exits
   std::uint64_t writes_in_progress = 0;  // handed out, and neither published nor dropped
-  std::uint64_t without_events = 0;      // arrays and readers that a GPU had no events left for
   bool draining = false;
   Totals totals;
 };

@@ -96,6 +96,10 @@ std::byte* FileTable::data(wire::FileRange at) const {
   return file->memory->data() + at.offset;
 }
 
+void FileTable::change(wire::FileRange at, absl::FunctionRef<void(std::byte*)> change) const {
+  find(at.file)->memory->change([&] { change(data(at)); });
+}
+
 absl::StatusOr<const FileTable::File*> FileTable::readable(FileId id,
                                                            const PeerIdentity& peer) const {
   const File* file = find(id);
@@ -116,7 +120,8 @@ absl::StatusOr<FileGrant> FileTable::grant(FileId id, const PeerIdentity& peer,
   FileGrant grant;
   grant.kind = file->kind;
   grant.size_bytes = file->memory->size_bytes();
-  grant.writable = (file->kind == FileKind::kSegment && may_write(peer, file->domain)) ||
+  const bool of_array = file->kind == FileKind::kSegment || file->kind == FileKind::kEvents;
+  grant.writable = (of_array && may_write(peer, file->domain)) ||
                    (file->kind == FileKind::kSessionPage && file->owner == session);
   auto fd = file->memory->export_fd(grant.writable);
   if (!fd.ok()) return fd.status();

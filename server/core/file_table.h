@@ -79,9 +79,13 @@ class FileTable {
   // Where the daemon sees the range; the file must exist and be a page file.
   std::byte* data(wire::FileRange at) const;
 
-  // A segment is writable with write access, a session page for its owner alone, a board never. A
-  // file that the peer may not read is as unknown as one that does not exist. Pins it;
-  // kQuotaExceeded where may_pin() says so and the session does not know it yet.
+  // Lets `change` write what is there, which the daemon otherwise only reads.
+  void change(wire::FileRange at, absl::FunctionRef<void(std::byte*)> change) const;
+
+  // A segment is writable with write access, and so are arrays' events; a session page for its
+  // owner alone, a board never. A file that the peer may not read is as unknown as one that does
+  // not exist. Pins it; kQuotaExceeded where may_pin() says so and the session does not know it
+  // yet.
   absl::StatusOr<FileGrant> grant(wire::FileId id, const PeerIdentity& peer,
                                   wire::SessionId session);
   // The file, for whoever may have it. kNotFound.

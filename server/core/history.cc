@@ -17,8 +17,6 @@ std::string_view name_of(Happening what) {
       return "reclaimed";
     case Happening::kEvicted:
       return "evicted";
-    case Happening::kDegraded:
-      return "degraded";
     case Happening::kGrown:
       return "grown";
     case Happening::kShrunk:

@@ -30,8 +30,7 @@ enum class Happening : std::uint8_t {
   kDied,       // a process has ended, or runs another program, before it had left
   kReclaimed,  // an array that such a process had in use, or that went with it
   kEvicted,
-  kDegraded,  // something works in a slower way
-  kGrown,     // an array has a slot more
+  kGrown = 7,  // an array has a slot more
   kShrunk,
 };
 

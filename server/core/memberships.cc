@@ -15,12 +15,14 @@ void Memberships::join(Session& session, Array& array) {
     it->second.domain = array.domain;
     it->second.device = array.spec.device;
     it->second.slots = array.layout().most;
-    it->second.regular_slots = array.spec.slots;
     it->second.since_unix_ms = clock_.unix_ms();
     array.members.push_back(session.id);
     files_.pin(array.board_at.file, session.id, session.peer.uid);
     for (const wire::FileRange& slot : array.slots) {
       files_.pin(slot.file, session.id, session.peer.uid);
+    }
+    if (!array.write_events.empty()) {
+      files_.pin(array.write_events.at().file, session.id, session.peer.uid);
     }
   }
   ++it->second.opens;

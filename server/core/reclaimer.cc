@@ -11,9 +11,8 @@ using wire::SessionId;
 bool Reclaimer::in_use(const Session& session, const Membership& membership,
                        const Array& array) const {
   if (parts_.rows.in_use(membership, array)) return true;
-  if (array.writer == session.id && !array.write_events->all_complete()) return true;
-  const EventSet* reads = SessionRows::read_events_of(session, membership);
-  return reads != nullptr && !reads->all_complete();
+  if (array.writer == session.id && !array.write_events.all_complete()) return true;
+  return !SessionRows::read_events_of(session, membership).all_complete();
 }
 
 void Reclaimer::withdraw(Array& array) {
@@ -62,13 +61,13 @@ void forget_unless_it_has_rows(Session& session, ArrayId id) {
 }  // namespace
 
 // Of a withdrawn array. Who uses nothing now can use nothing any more. Where there are events all
-// members leave by themselves, or exit: they have them open, and must not find them destroyed.
+// members leave by themselves, or exit: their streams write them, and must not find another's.
 void Reclaimer::detach_unused(Array& array) {
   const ArrayId array_id = array.id;
   const auto members = array.members;
   for (const SessionId id : members) {
     Session& session = *parts_.sessions.find(id);
-    if (array.write_events->empty() && !in_use(session, session.memberships.at(array.id), array)) {
+    if (array.write_events.empty() && !in_use(session, session.memberships.at(array.id), array)) {
       const bool last = array.members.size() == 1;
       detach(session, array, Departure::kLeft);
       forget_unless_it_has_rows(session, array_id);

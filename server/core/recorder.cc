@@ -42,14 +42,6 @@ void Recorder::evicted(const Session& session, const PeerIdentity& by) {
   history_.add(std::move(event));
 }
 
-void Recorder::degraded(const Array& array, const Session& session, const absl::Status& shortage) {
-  if (shortage.ok()) return;
-  HistoryEvent event = of_member(Happening::kDegraded, array, session);
-  event.reason = wire::message_of(shortage);
-  event.hint = wire::hint_of(shortage);
-  history_.add(std::move(event));
-}
-
 void Recorder::grown(const Array& array, const Session& writer, std::size_t change) {
   HistoryEvent event = of_member(Happening::kGrown, array, writer);
   event.bytes = array.slot_bytes * change;

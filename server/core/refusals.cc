@@ -80,12 +80,6 @@ absl::Status has_been_withdrawn(const Array& array) {
                     "Create it again.");
 }
 
-absl::Status not_an_added_slot(const Array& array, std::uint32_t slot) {
-  return make_error(ErrorCode::kInvalidArgument,
-                    fmt::format("slot {} of '{}' is not one that was added", slot, array.spec.name),
-                    "Ask while you hold it.");
-}
-
 absl::Status may_not_write_to(const Array& array, uid_t viewer) {
   return make_error(ErrorCode::kDenied,
                     fmt::format("uid {} may read '{}' but not write it (owner {}, mode {:#o})",

@@ -29,8 +29,7 @@ absl::Status other_array(const wire::ArraySpec& stands, const wire::ArraySpec& w
 absl::Status of_another_user(const Array& array, uid_t owner);
 absl::Status cannot_create_for(const std::string& name, uid_t owner, uid_t creator);
 absl::Status owner_without_exist_ok();
-absl::Status has_been_withdrawn(const Array& array);                     // kWithdrawn
-absl::Status not_an_added_slot(const Array& array, std::uint32_t slot);  // kInvalidArgument
+absl::Status has_been_withdrawn(const Array& array);  // kWithdrawn
 
 // What somebody may not do with an array that he sees. kDenied.
 absl::Status may_not_write_to(const Array& array, uid_t viewer);

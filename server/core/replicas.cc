@@ -117,7 +117,7 @@ bool Replicas::home_has_all(const Array& replica) const {
   const Array* const home = home_of(replica);
   if (home == nullptr) return true;
   return published(ownership_.current_row(*home)) >= published(ownership_.current_row(replica)) &&
-         home->write_events->all_complete() && replica.write_events->all_complete();
+         home->write_events.all_complete() && replica.write_events.all_complete();
 }
 
 // First the mark, then the looks: no write begins behind them.

@@ -29,7 +29,6 @@ struct Membership {
   AccessDomain domain;
   std::string device;
   std::uint32_t slots = 0;  // that its rows have room for
-  std::uint32_t regular_slots = 0;
   std::uint64_t since_unix_ms = 0;
   std::uint32_t opens = 0;
 };
@@ -38,17 +37,16 @@ enum class RowKind : std::uint8_t { kReader, kWriter };
 
 // Rows are used again within the session and the access domain, for arrays of as many slots only:
 // a thread that comes late with an old handle may still count a reader row up and down, which then
-// does no harm. For arrays of the same device only, so that a row keeps its events for life.
+// does no harm. For arrays of the same device only, as a row has events or has none.
 struct RowClass {
   AccessDomain domain;
   std::string device;
   RowKind kind = RowKind::kReader;
   std::uint32_t slots = 0;
-  std::uint32_t regular_slots = 0;  // its events are told of together
   friend bool operator==(const RowClass&, const RowClass&) = default;
   template <typename H>
   friend H AbslHashValue(H h, const RowClass& c) {
-    return H::combine(std::move(h), c.domain, c.device, c.kind, c.slots, c.regular_slots);
+    return H::combine(std::move(h), c.domain, c.device, c.kind, c.slots);
   }
 };
 
@@ -72,10 +70,8 @@ struct Session {
   absl::flat_hash_map<wire::FileId, wire::SessionSums> tallied;  // of its pages, as Tally has it
   absl::flat_hash_map<RowClass, std::vector<wire::FileRange>> free_rows;
   // Of its reader rows on devices that have events, by the row's place.
-  absl::flat_hash_map<std::uint64_t, std::shared_ptr<EventSet>> read_events;
-  // What it may have open by handle, of others: no memory and no event goes before that is closed.
-  // By wire::pack_events.
-  absl::flat_hash_map<std::uint64_t, std::shared_ptr<EventSet>> imported_events;
+  absl::flat_hash_map<std::uint64_t, EventSet> read_events;
+  // What it may have open by handle: no memory goes before that is closed.
   absl::flat_hash_map<wire::FileId, std::shared_ptr<SharedMemory>> imported_memory;
 };
 

@@ -85,7 +85,7 @@ void SessionEnds::withdraw(Array& array, const Session& creator, Departure how) 
 void SessionEnds::finish(Session& session, const End& end) {
   // Writers may have made their streams wait for reads that will never end now.
   if (end.how == Departure::kExited) {
-    for (const auto& [row, events] : session.read_events) events->re_record();
+    for (auto& [row, events] : session.read_events) events.release(parts_.files);
   }
   parts_.imports.close_all(session);
   if (!end.death.empty()) parts_.recorder.died(session, end.death, end.reclaimed);

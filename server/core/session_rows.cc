@@ -9,9 +9,10 @@ namespace memlease::server {
 
 using wire::FileRange;
 
-absl::StatusOr<FileRange> SessionRows::take(Session& session, const Array& array, RowKind kind) {
+absl::StatusOr<FileRange> SessionRows::take(Session& session, const Array& array, RowKind kind,
+                                            DeviceBackend& device) {
   const std::uint32_t slots = array.layout().most;
-  auto& free = session.free_rows[{array.domain, array.spec.device, kind, slots, array.spec.slots}];
+  auto& free = session.free_rows[{array.domain, array.spec.device, kind, slots}];
   if (!free.empty()) {
     const FileRange row = free.back();
     free.pop_back();
@@ -24,8 +25,15 @@ absl::StatusOr<FileRange> SessionRows::take(Session& session, const Array& array
         PageAllocator::Kind{wire::FileKind::kSessionPage, wire::kSessionPageBytes, array.domain,
                             session.id, session.peer.uid, wire::kSessionCountsBytes});
   }
-  return pages->allocate(kind == RowKind::kReader ? wire::reader_row_units(slots)
-                                                  : wire::writer_row_units(slots));
+  if (kind == RowKind::kWriter) return pages->allocate(wire::writer_row_units(slots));
+  if (!device.has_events()) return pages->allocate(wire::reader_row_units(slots));
+  const auto row = pages->allocate(wire::reader_row_units_with_events(slots));
+  if (!row.ok()) return row;
+  const FileRange events{row->file,
+                         row->offset + wire::reader_row_units(slots) * wire::kRowUnitBytes};
+  session.read_events.emplace(wire::pack_subscriber(row_ref(*row)),
+                              EventSet(device, files_, events, slots));
+  return row;
 }
 
 bool SessionRows::may_waste(const Session& session, const AccessDomain& domain) {
@@ -34,31 +42,18 @@ bool SessionRows::may_waste(const Session& session, const AccessDomain& domain) 
   return pages == session.pages.end() || pages->second->page_count() < kFewPages;
 }
 
-absl::StatusOr<EventSet*> SessionRows::read_events(Session& session, FileRange row,
-                                                   DeviceBackend& device,
-                                                   std::uint32_t slots) const {
-  const std::uint64_t key = wire::pack_subscriber(row_ref(row));
-  const auto known = session.read_events.find(key);
-  if (known != session.read_events.end()) return known->second.get();
-  auto made = EventSet::create(device, files_, slots);
-  if (!made.ok()) return made.status();
-  return session.read_events.emplace(key, *std::move(made)).first->second.get();
-}
-
-EventSet* SessionRows::read_events_of(const Session& session, const Membership& membership) {
-  if (!membership.reader_row) return nullptr;
+EventSet SessionRows::read_events_of(const Session& session, const Membership& membership) {
+  if (!membership.reader_row) return {};
   const auto known =
       session.read_events.find(wire::pack_subscriber(row_ref(*membership.reader_row)));
-  return known == session.read_events.end() ? nullptr : known->second.get();
+  return known == session.read_events.end() ? EventSet() : known->second;
 }
 
 void SessionRows::give_back(Session& session, Membership& membership) {
   const auto give = [&](std::optional<FileRange>& row, RowKind kind) {
     if (row) {
-      session
-          .free_rows[{membership.domain, membership.device, kind, membership.slots,
-                      membership.regular_slots}]
-          .push_back(*row);
+      session.free_rows[{membership.domain, membership.device, kind, membership.slots}].push_back(
+          *row);
     }
     row.reset();
   };

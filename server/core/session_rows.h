@@ -19,18 +19,17 @@ class SessionRows {
 
   // A row of the session's for this array: one that it has given back, else a new one.
   // kOutOfMemory.
-  absl::StatusOr<wire::FileRange> take(Session& session, const Array& array, RowKind kind);
+  absl::StatusOr<wire::FileRange> take(Session& session, const Array& array, RowKind kind,
+                                       DeviceBackend& device);
   // The session has so few pages for rows of this domain that one which it may never use is no
   // loss: 64 KiB and a descriptor or two, however many arrays it opens.
   static bool may_waste(const Session& session, const AccessDomain& domain);
-  // The events of a reader's row of this array, on `device`; they stay with the row.
-  absl::StatusOr<EventSet*> read_events(Session& session, wire::FileRange row,
-                                        DeviceBackend& device, std::uint32_t slots) const;
-  // Of the row that the membership has; nullptr: it has none, or the device no events.
-  static EventSet* read_events_of(const Session& session, const Membership& membership);
+  // The events of the row that the membership has; none: it has no row, or its device no events.
+  static EventSet read_events_of(const Session& session, const Membership& membership);
   // What the membership has of them, for another array of as many slots.
   static void give_back(Session& session, Membership& membership);
 
+  const FileTable& files() const { return files_; }
   const wire::ReaderRow& reader(wire::FileRange at) const;
   const wire::WriterRow& writer(wire::FileRange at) const;
   bool is_writing(const Membership& membership) const;

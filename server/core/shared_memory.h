@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "wire/ids.h"
 #include "wire/unique_fd.h"
@@ -23,6 +24,11 @@ class SharedMemory {
   virtual const wire::DeviceHandle* handle() const { return nullptr; }
   // Where the daemon sees it; nullptr for segments, whose bytes are none of its business.
   virtual std::byte* data() = 0;
+  // Calls it while the daemon can write what it otherwise only reads.
+  virtual void change(absl::FunctionRef<void()> change) { change(); }
 };
+
+// For a SharedMemory that is mapped for reading: lets `change` write it.
+void change_read_only(std::byte* data, std::uint64_t size_bytes, absl::FunctionRef<void()> change);
 
 }  // namespace memlease::server

@@ -41,11 +41,11 @@ bool SlotGrowth::held(const Array& array, std::uint32_t slot) const {
 // What was given to a device may go on: it was recorded before the slot was let go.
 bool SlotGrowth::at_work(const Array& array, std::uint32_t slot) const {
   if (wire::is_host(array.spec)) return false;
-  if (!array.write_events->complete(slot)) return true;
+  if (!array.write_events.complete(slot)) return true;
   return std::any_of(array.members.begin(), array.members.end(), [&](const wire::SessionId id) {
     const Session& session = *sessions_.find(id);
-    const EventSet* reads = SessionRows::read_events_of(session, session.memberships.at(array.id));
-    return reads != nullptr && !reads->complete(slot);
+    const Membership& membership = session.memberships.at(array.id);
+    return !SessionRows::read_events_of(session, membership).complete(slot);
   });
 }
 

@@ -54,7 +54,7 @@ WriterAnswer WriterOwnership::ask(Array& array, SessionId session, wire::FileRan
   crash_point("ask.looked");
   // What is not complete when its writer dies is poisoned, and only the present writer's is looked
   // at.
-  if (array.write_events != nullptr && !array.write_events->all_complete()) return answer;
+  if (!array.write_events.all_complete()) return answer;
   if (!array.pending->offered) array.pending->since_ms = now_ms;
   array.pending->offered = true;
   array.pending->offer = ++last_offer_;
@@ -92,13 +92,13 @@ void WriterOwnership::gone(Array& array, SessionId session, Departure how) {
   const wire::FileRange row = current(array);
   array.writer = SessionId{0};
   const auto stands = [&](std::uint32_t slot) {
-    return how == Departure::kLeft || array.write_events->complete(slot);
+    return how == Departure::kLeft || array.write_events.complete(slot);
   };
   if (!leaves_out("takeover")) {
     take_over(*array.board, *array.takeover, row_ref(array.takeover_at), rows_.writer(row),
               array.layout(), stands);
   }
-  if (how == Departure::kExited) array.write_events->re_record();
+  if (how == Departure::kExited) array.write_events.release(rows_.files());
   // Who was promised the dead writer's row must copy the takeover row instead.
   if (array.pending) {
     if (!leaves_out("end the offer with its owner")) array.pending->offered = false;

@@ -49,28 +49,6 @@ class CudaMemory : public SharedMemory {
   const wire::DeviceHandle handle_;
 };
 
-class CudaEvent : public SharedEvent {
- public:
-  CudaEvent(const memlease_cuda_table& cuda, std::int32_t ordinal, void* event,
-            const wire::DeviceHandle& handle)
-      : cuda_(cuda), ordinal_(ordinal), event_(event), handle_(handle) {}
-  ~CudaEvent() override { (void)cuda_.destroy_event(ordinal_, event_); }
-
-  const wire::DeviceHandle& handle() const override { return handle_; }
-  bool complete() const override { return cuda_.query(ordinal_, event_) == MEMLEASE_CUDA_OK; }
-  absl::Status re_record() override {
-    const std::int32_t error = cuda_.re_record(ordinal_, event_);
-    if (error == MEMLEASE_CUDA_OK) return absl::OkStatus();
-    return cuda::cuda_error(cuda_, error, "recording an event of a process that has died");
-  }
-
- private:
-  const memlease_cuda_table& cuda_;
-  const std::int32_t ordinal_;
-  void* const event_;
-  const wire::DeviceHandle handle_;
-};
-
 }  // namespace
 
 absl::StatusOr<std::vector<std::unique_ptr<CudaDeviceBackend>>> CudaDeviceBackend::all() {
@@ -105,26 +83,12 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> CudaDeviceBackend::create_segment(
   return std::make_unique<CudaMemory>(cuda_, gpu_.ordinal, address, size_bytes, handle);
 }
 
-absl::StatusOr<std::unique_ptr<SharedEvent>> CudaDeviceBackend::create_event() {
-  void* event = nullptr;
-  memlease_cuda_handle handle{};
-  const std::int32_t error = cuda_.create_event(gpu_.ordinal, &event, &handle);
-  if (error != MEMLEASE_CUDA_OK) {
-    const std::string what = fmt::format("making an event on {}", gpu_.uuid);
-    // A GPU that has failed answers so to everything.
-    if (const auto failed = cuda_.synchronize_device(gpu_.ordinal); failed != MEMLEASE_CUDA_OK) {
-      return cuda::cuda_error(cuda_, failed, what,
-                              "The daemon's GPU context has failed: it must be restarted.");
-    }
-    return wire::make_error(wire::ErrorCode::kOutOfMemory,
-                            wire::message_of(cuda::cuda_error(cuda_, error, what)),
-                            "Withdraw arrays: a driver has a limited number of shared events.");
-  }
-  return std::make_unique<CudaEvent>(cuda_, gpu_.ordinal, event, handle_of(handle));
-}
-
 void CudaDeviceBackend::process_exited(pid_t pid) {
   if (cuda_.exited != nullptr) cuda_.exited(static_cast<std::uint32_t>(pid));
+}
+
+void CudaDeviceBackend::checker_saw(const wire::Word& word) {
+  if (cuda_.saw != nullptr) cuda_.saw(&word);
 }
 
 void CudaDeviceBackend::checker_release(std::uint64_t key) {

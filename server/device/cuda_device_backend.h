@@ -1,6 +1,5 @@
-// A GPU's memory and events by CUDA's legacy IPC: cudaMalloc, and handles of 64 bytes. The daemon
-// has a context on the GPU for it, and gives it no work but zeroing fresh memory and recording the
-// events of processes that have died. Thread-safe.
+// A GPU's memory by CUDA's legacy IPC: cudaMalloc, and handles of 64 bytes. The daemon has a
+// context on the GPU for it, and gives it no work but zeroing fresh memory. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -15,7 +14,7 @@ namespace memlease::server {
 
 class CudaDeviceBackend : public DeviceBackend {
  public:
-  // One for each GPU that this process sees and that can share memory and events. kUnsupported
+  // One for each GPU that this process sees and that can share memory. kUnsupported
   // without the plug-in or a driver.
   static absl::StatusOr<std::vector<std::unique_ptr<CudaDeviceBackend>>> all();
 
@@ -32,7 +31,7 @@ class CudaDeviceBackend : public DeviceBackend {
   bool has_events() const override { return true; }
   void process_exited(pid_t pid) override;
   void checker_release(std::uint64_t key) override;
-  absl::StatusOr<std::unique_ptr<SharedEvent>> create_event() override;
+  void checker_saw(const wire::Word& word) override;
 
  private:
   const memlease_cuda_table& cuda_;

@@ -57,7 +57,12 @@ class Memfd : public SharedMemory {
     return fd;
   }
 
+  void change(absl::FunctionRef<void()> change) override {
+    read_only_ ? change_read_only(data_, size_bytes_, change) : change();
+  }
+
   absl::Status map(bool writable) {
+    read_only_ = !writable;
     void* data = mmap(nullptr, size_bytes_, writable ? PROT_READ | PROT_WRITE : PROT_READ,
                       MAP_SHARED, fd_.get(), 0);
     if (data == MAP_FAILED) return failed("mmap", size_bytes_);
@@ -69,6 +74,7 @@ class Memfd : public SharedMemory {
   UniqueFd fd_;
   const std::uint64_t size_bytes_;
   std::byte* data_ = nullptr;
+  bool read_only_ = false;
 };
 
 UniqueFd create_memfd(const char* name, unsigned flags) {

@@ -60,11 +60,6 @@ void HistoryLog::write(const HistoryEvent& event) {
       log_.write(*by_uid_.of(event.uid), LogLevel::kInfo, "a session was evicted",
                  {session, pid, uid, command, held, reason});
       break;
-    case Happening::kDegraded:
-      log_.write(shortages_, LogLevel::kWarning,
-                 "a GPU gives no events: processes wait in place of their streams",
-                 {array, pid, reason, {"hint", event.hint}});
-      break;
     case Happening::kGrown:
       log_.write(slots_, LogLevel::kInfo, "a slot was added: readers hold the others",
                  {array, owner, {"writer_pid", event.pid}, slots, bytes});

@@ -195,13 +195,12 @@ void add_cuts(Exposition& out, const GateCuts& cuts) {
   }
 }
 
-void add_degradations(Exposition& out, const Figures& figures, const Degradations& degradations) {
+void add_degradations(Exposition& out, const Degradations& degradations) {
   out.metric("memlease_degraded", Type::kGauge,
              "What works in a slower or poorer way: without huge pages, hosts that wait for GPUs, "
-             "arrays and readers without GPU events, files of the daemon that are gone.");
+             "files of the daemon that are gone.");
   out.sample({{"mechanism", "huge_pages"}}, std::uint64_t{degradations.no_huge_pages});
   out.sample({{"mechanism", "event_waits"}}, std::uint64_t{degradations.hosts_wait});
-  out.sample({{"mechanism", "gpu_events"}}, figures.without_events);
   out.sample({{"mechanism", "directory"}}, std::uint64_t{degradations.lost_files});
 }
 
@@ -225,7 +224,7 @@ std::string metrics_text(const Figures& figures, const DaemonFacts& facts,
   add_totals(out, figures.totals);
   add_errors(out, errors);
   add_cuts(out, cuts);
-  add_degradations(out, figures, degradations);
+  add_degradations(out, degradations);
   add_process(out, static_cast<double>(facts.uptime_ms) / 1000);
   return out.text();
 }

@@ -96,23 +96,7 @@ void fill_log_lines(UidLogLimiters& log_lines, v1::StatusReply& reply) {
   }
 }
 
-std::uint64_t without_events(const Broker& broker, const std::string& device) {
-  std::uint64_t count = 0;
-  for (const Array* array : broker.catalog().all()) {
-    if (array->spec.device == device && !array->write_events->shortage().ok()) ++count;
-  }
-  for (const Session* session : broker.sessions().all()) {
-    for (const auto& [id, membership] : session->memberships) {
-      if (membership.device != device) continue;
-      const EventSet* events = SessionRows::read_events_of(*session, membership);
-      if (events != nullptr && !events->shortage().ok()) ++count;
-    }
-  }
-  return count;
-}
-
-void fill_gpu(const Broker& broker, const Device& device, const PeerIdentity& viewer,
-              v1::GpuStatus& gpu) {
+void fill_gpu(const Device& device, const PeerIdentity& viewer, v1::GpuStatus& gpu) {
   gpu.set_device(device.backend().device());
   gpu.set_name(device.backend().name());
   gpu.set_total_bytes(device.backend().total_bytes());
@@ -130,7 +114,6 @@ void fill_gpu(const Broker& broker, const Device& device, const PeerIdentity& vi
     used.set_bytes(bytes);
   }
   gpu.set_array_bytes(array_bytes);
-  gpu.set_without_events(without_events(broker, device.backend().device()));
 }
 
 // Of those that are still there. Others have the core after some of them.
@@ -180,7 +163,7 @@ grpc::Status AdminService::Status(grpc::ServerContext* /*context*/, const v1::Em
     reply->set_array_bytes(fill_quotas(broker, viewer, *reply));
     fill_spending(broker, viewer, *reply);
     for (const auto& [name, device] : broker.devices().all()) {
-      if (&device != &broker.host()) fill_gpu(broker, device, viewer, *reply->add_gpus());
+      if (&device != &broker.host()) fill_gpu(device, viewer, *reply->add_gpus());
     }
   });
   fill_log_lines(host_.log_lines(), *reply);

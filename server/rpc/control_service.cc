@@ -24,10 +24,6 @@ constexpr int kNamesOfPage = 8192;
 
 void fill(const Broker::Subscribed& subscribed, v1::SubscribeReply& reply) {
   *reply.mutable_row() = wire::to_proto(subscribed.row);
-  if (subscribed.read_events == nullptr) return;
-  for (const auto& event : subscribed.read_events->handles()) {
-    reply.add_read_events(wire::to_proto(event));
-  }
 }
 
 // What a client needs to map an array.
@@ -45,8 +41,8 @@ void fill(const Broker::Opened& opened, std::uint64_t host_waits_ms, v1::OpenRep
   reply.set_created(opened.created);
   reply.set_owner_uid(array.domain.uid);
   reply.set_owner_gid(array.domain.gid);
-  for (const auto& event : array.write_events->handles()) {
-    reply.add_write_events(wire::to_proto(event));
+  if (!array.write_events.empty()) {
+    *reply.mutable_events() = wire::to_proto(array.write_events.at());
   }
   reply.set_host_waits_ms(host_waits_ms);
   if (opened.subscribed) {
@@ -162,7 +158,7 @@ grpc::Status ControlService::make(const grpc::ServerContext& context, const char
     if (!creation.ok()) return creation.status();
     const auto* opened = std::get_if<Broker::Opened>(&*creation);
     if (opened == nullptr) return std::get<SegmentPool::Growth>(*std::move(creation));
-    fill(*opened, host_.host_waits_ms(*opened->array), reply);
+    fill(*opened, host_.host_waits_ms(), reply);
     if (auto given = give_back_if_cancelled(context, broker, session, *opened); !given.ok()) {
       return given;
     }
@@ -203,7 +199,7 @@ grpc::Status ControlService::OpenReplica(grpc::ServerContext* context,
   return for_session(*context, "OpenReplica", [&](Broker& broker, Session& session) {
     auto opened = broker.open_replica(session, id, request->number());
     if (!opened.ok()) return opened.status();
-    fill(*opened, host_.host_waits_ms(*opened->array), *reply);
+    fill(*opened, host_.host_waits_ms(), *reply);
     return give_back_if_cancelled(*context, broker, session, *opened);
   });
 }
@@ -220,7 +216,7 @@ grpc::Status ControlService::Open(grpc::ServerContext* context, const v1::OpenRe
   return for_session(*context, "Open", [&](Broker& broker, Session& session) {
     auto opened = broker.open(session, request->name(), owner_of(*request), request->subscribe());
     if (!opened.ok()) return opened.status();
-    fill(*opened, host_.host_waits_ms(*opened->array), *reply);
+    fill(*opened, host_.host_waits_ms(), *reply);
     return give_back_if_cancelled(*context, broker, session, *opened);
   });
 }
@@ -263,19 +259,6 @@ grpc::Status ControlService::AddSlot(grpc::ServerContext* context,
                                      const v1::AddSlotRequest* request, v1::Empty* /*reply*/) {
   return with_memory(*context, "AddSlot", [&](Broker& broker, Session& session) {
     return broker.add_slot(session, wire::ArrayId{request->array_id()}, request->slots());
-  });
-}
-
-grpc::Status ControlService::SlotEvents(grpc::ServerContext* context,
-                                        const v1::SlotEventsRequest* request,
-                                        v1::SlotEventsReply* reply) {
-  return for_session(*context, "SlotEvents", [&](Broker& broker, Session& session) {
-    auto events = broker.slot_events(session, wire::ArrayId{request->array_id()}, request->slot(),
-                                     request->reads());
-    if (!events.ok()) return events.status();
-    if (events->write) reply->set_write_event(wire::to_proto(*events->write));
-    if (events->read) reply->set_read_event(wire::to_proto(*events->read));
-    return absl::OkStatus();
   });
 }
 
@@ -360,25 +343,12 @@ grpc::Status ControlService::ImportMemory(grpc::ServerContext* context,
   });
 }
 
-grpc::Status ControlService::ImportEvents(grpc::ServerContext* context,
-                                          const v1::EventsRef* request, v1::EventsReply* reply) {
-  return for_session(*context, "ImportEvents", [&](Broker& broker, Session& session) {
-    auto events = broker.imports().open_events(session, wire::from_proto(*request));
-    if (!events.ok()) return events.status();
-    for (const auto& event : *events) reply->add_handles(wire::to_proto(event));
-    return absl::OkStatus();
-  });
-}
-
 grpc::Status ControlService::CloseImports(grpc::ServerContext* context,
                                           const v1::CloseImportsRequest* request,
                                           v1::Empty* /*reply*/) {
   return for_session(*context, "CloseImports", [&](Broker& broker, Session& session) {
     for (const std::uint32_t id : request->file_ids()) {
       broker.imports().close_memory(session, wire::FileId{id});
-    }
-    for (const v1::EventsRef& events : request->events()) {
-      Imports::close_events(session, wire::from_proto(events));
     }
     return absl::OkStatus();
   });

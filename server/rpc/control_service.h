@@ -31,8 +31,6 @@ class ControlService final : public v1::Control::Service {
                              v1::AcquireWriterReply* reply) override;
   grpc::Status ConfirmWriter(grpc::ServerContext* context, const v1::ConfirmWriterRequest* request,
                              v1::Empty* reply) override;
-  grpc::Status SlotEvents(grpc::ServerContext* context, const v1::SlotEventsRequest* request,
-                          v1::SlotEventsReply* reply) override;
   grpc::Status AddSlot(grpc::ServerContext* context, const v1::AddSlotRequest* request,
                        v1::Empty* reply) override;
   grpc::Status CancelWriter(grpc::ServerContext* context, const v1::ArrayRequest* request,
@@ -47,8 +45,6 @@ class ControlService final : public v1::Control::Service {
                       v1::LookUpReply* reply) override;
   grpc::Status ImportMemory(grpc::ServerContext* context, const v1::FileRequest* request,
                             v1::ImportMemoryReply* reply) override;
-  grpc::Status ImportEvents(grpc::ServerContext* context, const v1::EventsRef* request,
-                            v1::EventsReply* reply) override;
   grpc::Status CloseImports(grpc::ServerContext* context, const v1::CloseImportsRequest* request,
                             v1::Empty* reply) override;
   grpc::Status Holders(grpc::ServerContext* context, const v1::ArrayRequest* request,

@@ -44,7 +44,7 @@ class ServiceHost {
   virtual DaemonFacts facts() const = 0;
   // How long clients' hosts wait for other processes' work on the array; 0: their streams wait.
   // Within with_broker() alone.
-  virtual std::uint64_t host_waits_ms(const Array& array) const = 0;
+  virtual std::uint64_t host_waits_ms() const = 0;
   // In the text format of Prometheus. May take milliseconds; the core goes on meanwhile.
   virtual std::string metrics() = 0;
   // Of the services' answers.

@@ -45,23 +45,6 @@ class BrokenDevice::Memory : public server::SharedMemory {
   const std::uint64_t size_bytes_;
 };
 
-class BrokenDevice::Event : public server::SharedEvent {
- public:
-  Event(BrokenDevice& device, std::uint8_t number) : device_(device), handle_{number} {}
-
-  const wire::DeviceHandle& handle() const override { return handle_; }
-  bool complete() const override { return !device_.pending_.at(handle_[0]); }
-  absl::Status re_record() override {
-    bool& pending = device_.pending_.at(handle_[0]);
-    if (device_.flaw_ != DeviceFlaw::kNoAgain) pending = device_.flaw_ == DeviceFlaw::kNeverAgain;
-    return absl::OkStatus();
-  }
-
- private:
-  BrokenDevice& device_;
-  const wire::DeviceHandle handle_;
-};
-
 server::DeviceBackend::SegmentSizes BrokenDevice::segment_sizes() const {
   return {flaw_ == DeviceFlaw::kOddSizes ? kUnit + 1 : kUnit, 4 * kUnit, kUnit};
 }
@@ -86,12 +69,6 @@ absl::StatusOr<std::unique_ptr<server::SharedMemory>> BrokenDevice::create_segme
   return std::make_unique<Memory>(*this, number, size_bytes);
 }
 
-absl::StatusOr<std::unique_ptr<server::SharedEvent>> BrokenDevice::create_event() {
-  const std::uint8_t number = flaw_ == DeviceFlaw::kOneEvent ? 1 : next_number();
-  pending_[number] = flaw_ == DeviceFlaw::kBornPending;
-  return std::make_unique<Event>(*this, number);
-}
-
 std::optional<std::uint64_t> BrokenDevice::differing(const wire::DeviceHandle& memory,
                                                      std::uint64_t /*words*/,
                                                      std::uint64_t expected) {
@@ -106,16 +83,6 @@ bool BrokenDevice::fill(const wire::DeviceHandle& memory, std::uint64_t /*words*
   for (auto& [number, words] : memory_) {
     if (number == memory[0] || flaw_ == DeviceFlaw::kSharedBytes) std::ranges::fill(words, value);
   }
-  return true;
-}
-
-bool BrokenDevice::begin_work(const wire::DeviceHandle& event) {
-  pending_.at(event[0]) = flaw_ != DeviceFlaw::kNeverPending;
-  return true;
-}
-
-bool BrokenDevice::end_work() {
-  for (auto& [number, pending] : pending_) pending = false;
   return true;
 }
 

@@ -24,13 +24,8 @@ enum class DeviceFlaw : std::uint8_t {
   kNotZeroed,
   kUsedNotZeroed,
   kSharedBytes,
-  kEndless,       // memory beyond all bounds
-  kExhausted,     // nothing after a failure
-  kOneEvent,      // one handle for all
-  kBornPending,   // events nobody has recorded
-  kNeverPending,  // events with work before them
-  kNeverAgain,    // recording again never completes
-  kNoAgain,       // it changes nothing
+  kEndless,    // memory beyond all bounds
+  kExhausted,  // nothing after a failure
 };
 
 // The neighbour is another process by name alone: it sees what the device keeps.
@@ -44,17 +39,13 @@ class BrokenDevice : public server::DeviceBackend, public Neighbour {
   absl::StatusOr<std::unique_ptr<server::SharedMemory>> create_segment(
       std::uint64_t size_bytes) override;
   bool has_events() const override { return true; }
-  absl::StatusOr<std::unique_ptr<server::SharedEvent>> create_event() override;
 
   std::optional<std::uint64_t> differing(const wire::DeviceHandle& memory, std::uint64_t words,
                                          std::uint64_t expected) override;
   bool fill(const wire::DeviceHandle& memory, std::uint64_t words, std::uint64_t value) override;
-  bool begin_work(const wire::DeviceHandle& event) override;
-  bool end_work() override;
 
  private:
   class Memory;
-  class Event;
   using Words = std::vector<std::uint64_t>;
 
   std::uint8_t next_number() { return ++last_; }
@@ -64,7 +55,6 @@ class BrokenDevice : public server::DeviceBackend, public Neighbour {
   bool failed_ = false;
   std::uint64_t left_ = 0;                // what the last segment's words were when it went
   std::map<std::uint8_t, Words> memory_;  // by the first byte of its handle
-  std::map<std::uint8_t, bool> pending_;  // events, likewise
 };
 
 }  // namespace memlease::testing

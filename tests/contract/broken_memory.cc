@@ -16,7 +16,7 @@ namespace {
 class BrokenFile : public server::SharedMemory {
  public:
   BrokenFile(int fd, std::uint64_t size_bytes, int protection, Flaw flaw)
-      : fd_(fd), size_bytes_(size_bytes), flaw_(flaw) {
+      : fd_(fd), size_bytes_(size_bytes), flaw_(flaw), read_only_(protection == PROT_READ) {
     if (protection == PROT_NONE) return;
     data_ =
         static_cast<std::byte*>(::mmap(nullptr, size_bytes_, protection, MAP_SHARED, fd_.get(), 0));
@@ -27,6 +27,12 @@ class BrokenFile : public server::SharedMemory {
   }
   std::uint64_t size_bytes() const override { return size_bytes_; }
   std::byte* data() override { return data_; }
+  void change(absl::FunctionRef<void()> change) override {
+    if (!read_only_) return change();
+    if (flaw_ == Flaw::kNeverChanges) return;
+    server::change_read_only(data_, size_bytes_, change);
+    if (flaw_ == Flaw::kStaysOpen) (void)::mprotect(data_, size_bytes_, PROT_READ | PROT_WRITE);
+  }
   absl::StatusOr<wire::UniqueFd> export_fd(bool writable) const override {
     const int access = writable || flaw_ == Flaw::kWritableExport ? O_RDWR : O_RDONLY;
     const int cloexec = flaw_ == Flaw::kSurvivesExec ? 0 : O_CLOEXEC;
@@ -38,6 +44,7 @@ class BrokenFile : public server::SharedMemory {
   wire::UniqueFd fd_;
   const std::uint64_t size_bytes_;
   const Flaw flaw_;
+  const bool read_only_;
   std::byte* data_ = nullptr;
 };
 

@@ -20,6 +20,8 @@ enum class Flaw {
   kNotCommitted,
   kDaemonMapsAll,  // a client's page for writing, a segment at all
   kLeaksDescriptor,
+  kNeverChanges,  // a client's page, where the daemon must
+  kStaysOpen,     // can be written after such a change
 };
 
 class BrokenMemory : public server::DeviceBackend, public server::PageSource {

@@ -73,38 +73,6 @@ void check_limits(DeviceBackend& backend, Findings& findings) {
   findings.expect(backend.create_segment(unit).ok(), "after OutOfMemory there is no memory at all");
 }
 
-bool becomes_complete(const server::SharedEvent& event) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
-  while (!event.complete()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
-}
-
-void check_events(DeviceBackend& backend, Neighbour& neighbour, Findings& findings) {
-  findings.expect(backend.has_events(), "work goes on, and there are no events");
-  const auto event = backend.create_event();
-  const auto other = backend.create_event();
-  if (!event.ok() || !other.ok()) {
-    findings.expect(false, "an event could not be made");
-    return;
-  }
-  findings.expect((*event)->handle() != (*other)->handle(), "two events have one handle");
-  findings.expect((*event)->complete(), "an event that nobody recorded is not complete");
-  findings.expect(neighbour.begin_work((*event)->handle()) && !(*event)->complete(),
-                  "an event is complete while the work before it goes on");
-  findings.expect((*other)->complete(), "an event waits for what another one is behind");
-  findings.expect(neighbour.end_work() && becomes_complete(**event),
-                  "an event is not complete after the work before it");
-  findings.expect((*event)->re_record().ok() && becomes_complete(**event),
-                  "an event that is recorded again does not become complete");
-  findings.expect(neighbour.begin_work((*event)->handle()) && (*event)->re_record().ok() &&
-                      becomes_complete(**event),
-                  "recording again does not take the place of a record that is not complete");
-  findings.expect(neighbour.end_work(), "the neighbour's work does not end");
-}
-
 }  // namespace
 
 std::vector<std::string> violations_of(DeviceBackend& backend, Neighbour& neighbour) {
@@ -112,7 +80,6 @@ std::vector<std::string> violations_of(DeviceBackend& backend, Neighbour& neighb
   check_sizes(backend, findings);
   check_bytes(backend, neighbour, findings);
   check_limits(backend, findings);
-  check_events(backend, neighbour, findings);
   return findings.take();
 }
 

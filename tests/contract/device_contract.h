@@ -1,4 +1,4 @@
-// What a DeviceBackend promises whose memory and events other processes open by handles, as checks
+// What a DeviceBackend promises whose memory other processes open by handles, as checks
 // that can be run on any of them: on GPUs, and on broken ones, which must not get by.
 #pragma once
 
@@ -20,9 +20,6 @@ class Neighbour {
                                                  std::uint64_t words, std::uint64_t expected) = 0;
   // Complete when it returns.
   virtual bool fill(const wire::DeviceHandle& memory, std::uint64_t words, std::uint64_t value) = 0;
-  // Records the event behind work that goes on until end_work().
-  virtual bool begin_work(const wire::DeviceHandle& event) = 0;
-  virtual bool end_work() = 0;
 };
 
 // In words, what the backend does not keep; empty if it keeps everything.

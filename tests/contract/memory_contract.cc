@@ -186,6 +186,10 @@ std::vector<std::string> violations_of(server::PageSource& source) {
     const bool seen = fd.ok() && ::pwrite(fd->get(), "x", 1, 100) == 1 && data != nullptr &&
                       data[100] == std::byte{'x'};
     findings.expect(seen, "the daemon does not see what a client writes");
+    (*memory)->change([&] { (*memory)->data()[101] = std::byte{'y'}; });
+    findings.expect(data[101] == std::byte{'y'}, "a change of the daemon's is not there");
+    findings.expect(protection_at(data) == (daemon_writes ? "rw-s" : "r--s"),
+                    "after a change the daemon can write a client's page");
   }
   findings.expect(open_files() == before, "descriptors are left behind");
   return findings.take();

@@ -34,11 +34,6 @@ const Case kCases[] = {
     {"Shared", DeviceFlaw::kSharedBytes, "share bytes"},
     {"Endless", DeviceFlaw::kEndless, "is not OutOfMemory"},
     {"Exhausted", DeviceFlaw::kExhausted, "no memory at all"},
-    {"OneEvent", DeviceFlaw::kOneEvent, "two events have one handle"},
-    {"BornPending", DeviceFlaw::kBornPending, "nobody recorded is not complete"},
-    {"NeverPending", DeviceFlaw::kNeverPending, "while the work before it goes on"},
-    {"NeverAgain", DeviceFlaw::kNeverAgain, "recorded again does not become complete"},
-    {"NoAnew", DeviceFlaw::kNoAgain, "does not take the place"},
 };
 
 class BrokenDeviceContract : public ::testing::TestWithParam<Case> {};

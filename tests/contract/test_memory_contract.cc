@@ -59,6 +59,8 @@ const Case kCases[] = {
     {"Exec", Flaw::kSurvivesExec, {"survives exec"}},
     {"Zero", Flaw::kNotZeroed, {"not zero"}},
     {"Commit", Flaw::kNotCommitted, {"not really there"}},
+    {"Change", Flaw::kNeverChanges, {"a change of the daemon's is not there"}},
+    {"AfterChange", Flaw::kStaysOpen, {"after a change the daemon can write"}},
     {"Map", Flaw::kDaemonMapsAll, {"maps a segment", "write a client's page"}},
     {"Leak", Flaw::kLeaksDescriptor, {"left behind"}},
 };

@@ -88,15 +88,6 @@ class DeviceTest : public ::testing::Test {
     return answer.kind == Answer::Kind::kError ? answer.code : answer.describe();
   }
 
-  // Of shared events, on the stand-in: only a daemon makes them.
-  void event_shortage(bool is) {
-    if (is) {
-      world->fail("cudaIpcGetEventHandle", 2, 1, -1);
-    } else {
-      world->never_fail();
-    }
-  }
-
   // That the checker finds a race between these two operations. Delays decide which of them comes
   // first, and so what the race is called.
   void expect_race(const std::string& one, const std::string& other) {
@@ -114,7 +105,9 @@ class DeviceTest : public ::testing::Test {
   ::testing::AssertionResult waits(Client& peer) {
     constexpr std::uint64_t kAgainAndAgain = 50;  // more than a call that does not wait
     const auto asked = [&] {
-      return fakecuda::is_loaded() ? world->calls("cudaEventQuery", peer.pid()) : 0;
+      if (!fakecuda::is_loaded()) return std::uint64_t{0};
+      return world->calls("cudaEventQuery", peer.pid()) +
+             world->calls("cudaStreamQuery", peer.pid());
     };
     const auto before = asked();
     for (int ms = 0; ms < (fakecuda::is_loaded() ? 10'000 : 100); ++ms) {
@@ -125,17 +118,6 @@ class DeviceTest : public ::testing::Test {
     }
     if (!fakecuda::is_loaded()) return ::testing::AssertionSuccess();
     return ::testing::AssertionFailure() << "it neither waits nor answers";
-  }
-
-  // Whether a later record frees those who wait for a lost one. The stand-in does as it is told;
-  // what this GPU does, a probe has found out before (tests/hardware/probes.py).
-  bool a_later_record_frees(bool wanted) {
-    if (fakecuda::is_loaded()) {
-      world->set(fakecuda::Knob::kLaterRecordReleases, wanted ? 1 : 0);
-      return true;
-    }
-    const char* const known = std::getenv("MEMLEASE_LATER_RECORD_RELEASES");
-    return known != nullptr && known == std::string(wanted ? "1" : "0");
   }
 
   fakecuda::PrivateWorld world;

@@ -23,36 +23,36 @@ namespace {
 constexpr std::int32_t kDevice = 1;  // that the calls name
 constexpr std::uint64_t kBytes = 2ULL << 20;
 
-// What the entries are called with: memory and an event of another process, opened by the table,
-// and streams, on the device.
+// What the entries are called with: memory of another process, opened by the table, and
+// words, a mark and streams, on the device.
 class Bench {
  public:
   explicit Bench(const memlease_cuda_table& table) : table_(table) {
-    for (const std::string command : {"device 1", "malloc data 262144", "event event"}) {
+    for (const std::string command : {"device 1", "malloc data 262144"}) {
       good_ &= peer_.ask(command).ok();
     }
     memory_ = handle_of(peer_.ask("export data"));
-    event_ = handle_of(peer_.ask("export_event event"));
   }
   // On a thread that nobody looks at.
   void open() {
     std::int32_t count = 0;
     good_ &= table_.device_count(&count) == 0 && count == 2 &&
              table_.open_memory(kDevice, &memory_, &address) == 0 &&
-             table_.open_event(kDevice, &event_, &event) == 0 &&
              table_.create_stream(kDevice, &stream) == 0 &&
-             table_.create_stream(kDevice, &other) == 0;
+             table_.create_stream(kDevice, &other) == 0 &&
+             table_.mark(kDevice, stream, &mark) == 0 &&
+             table_.register_pages(kDevice, words.data(), sizeof words, 0) == 0;
   }
   void close() {
     (void)table_.synchronize_device(kDevice);
-    (void)table_.close_event(kDevice, event);
+    (void)table_.unregister_pages(kDevice, words.data());
+    (void)table_.close_mark(kDevice, mark);
     (void)table_.close_memory(kDevice, address, &memory_);
   }
   ~Bench() {
     // For the checker: the peer's host knows what this one does.
     fakecuda_release(1, 0);
     (void)peer_.ask("checker_acquire 1");
-    (void)peer_.ask("destroy_event event");
     (void)peer_.ask("free data");
   }
   Bench(const Bench&) = delete;
@@ -60,12 +60,12 @@ class Bench {
 
   bool good() const { return good_; }
   const memlease_cuda_handle& memory() const { return memory_; }
-  const memlease_cuda_handle& event_handle() const { return event_; }
 
   void* address = nullptr;
-  void* event = nullptr;
+  void* mark = nullptr;
   void* stream = nullptr;
   void* other = nullptr;
+  alignas(4096) std::array<std::uint64_t, 512> words{};
 
  private:
   static memlease_cuda_handle handle_of(const Answer& answer) {
@@ -80,7 +80,6 @@ class Bench {
   Peer peer_{""};
   bool good_ = true;
   memlease_cuda_handle memory_{};
-  memlease_cuda_handle event_{};
 };
 
 // What one entry needs before its call, and leaves.
@@ -110,16 +109,13 @@ std::int32_t nothing() { return 0; }
 const auto& entries() {
   static const Part allocate = PART(table.allocate(kDevice, kBytes, &step.thing, &step.handle));
   static const Part deallocate = PART(table.deallocate(kDevice, step.thing, &step.handle));
-  static const Part create = PART(table.create_event(kDevice, &step.thing, &step.handle));
-  static const Part destroy = PART(table.destroy_event(kDevice, step.thing));
   static const Part open = PART(table.open_memory(kDevice, &bench.memory(), &step.thing));
   static const Part close = PART(table.close_memory(kDevice, step.thing, &bench.memory()));
-  static const Part open_event =
-      PART(table.open_event(kDevice, &bench.event_handle(), &step.thing));
-  static const Part close_event = PART(table.close_event(kDevice, step.thing));
+  static const Part make_mark = PART(table.mark(kDevice, bench.stream, &step.thing));
+  static const Part close_mark = PART(table.close_mark(kDevice, step.thing));
   // What another entry has enqueued may still go on.
   static const Part query = [](Table table, Bench& bench, Step&) -> std::int32_t {
-    const std::int32_t answer = table.query(kDevice, bench.event);
+    const std::int32_t answer = table.query(kDevice, bench.mark);
     return answer == MEMLEASE_CUDA_NOT_READY ? MEMLEASE_CUDA_OK : answer;
   };
   static const Part copy_rows = [](Table table, Bench& bench, Step&) -> std::int32_t {
@@ -140,24 +136,21 @@ const auto& entries() {
       {ENTRY(describe_device), PART(table.describe_device(kDevice, &device))},
       {ENTRY(allocate), allocate, nullptr, deallocate},
       {ENTRY(deallocate), deallocate, allocate},
-      {ENTRY(create_event), create, nullptr, destroy},
-      {ENTRY(destroy_event), destroy, create},
-      {ENTRY(re_record), PART(table.re_record(kDevice, step.thing)), create, destroy},
       {ENTRY(open_memory), open, nullptr, close},
       {ENTRY(close_memory), close, open},
-      {ENTRY(open_event), open_event, nullptr, close_event},
-      {ENTRY(close_event), close_event, open_event},
       {ENTRY(stream_device), PART(table.stream_device(bench.stream, &number))},
       {ENTRY(is_capturing), PART(table.is_capturing(kDevice, bench.stream, &number))},
       {ENTRY(create_stream), PART(table.create_stream(kDevice, &step.thing))},
       {ENTRY(synchronize_device), PART(table.synchronize_device(kDevice)), nullptr, nullptr, true},
-      {ENTRY(record), PART(table.record(kDevice, bench.event, bench.stream))},
-      {ENTRY(record_joined),
-       PART(table.record_joined(kDevice, bench.event, bench.stream, bench.other))},
-      {ENTRY(mark), PART(table.mark(kDevice, bench.stream, &step.thing)), nullptr, close_event},
-      {ENTRY(order), PART(table.order(kDevice, bench.stream, bench.other))},
-      {ENTRY(wait), PART(table.wait(kDevice, bench.stream, bench.event))},
+      {ENTRY(orders_by_words), PART(table.orders_by_words(kDevice, &number))},
+      {ENTRY(write_word), PART(table.write_word(kDevice, bench.words.data(), 1, bench.stream))},
+      {ENTRY(wait_for_word),
+       PART(table.wait_for_word(kDevice, bench.words.data(), 0, bench.stream))},
+      {ENTRY(check_device), PART(table.check_device(kDevice, bench.other))},
+      {ENTRY(mark), make_mark, nullptr, close_mark},
+      {ENTRY(close_mark), close_mark, make_mark},
       {ENTRY(query), query},
+      {ENTRY(order), PART(table.order(kDevice, bench.stream, bench.other))},
       {ENTRY(copy), PART(table.copy(kDevice, bench.address, &number, sizeof number, bench.stream))},
       {ENTRY(copy_rows), copy_rows},
       {ENTRY(register_pages), lock, nullptr, unlock},
@@ -166,6 +159,7 @@ const auto& entries() {
       {ENTRY(release), PART((table.release(1, 1), nothing()))},
       {ENTRY(acquire), PART((table.acquire(1, 1), nothing()))},
       {ENTRY(exited), PART((table.exited(0), nothing()))},
+      {ENTRY(saw), PART((table.saw(bench.words.data()), nothing()))},
   });
   constexpr std::size_t kEntries =
       (sizeof(memlease_cuda_table) - offsetof(memlease_cuda_table, describe_error)) /

@@ -95,22 +95,6 @@ TEST_F(CudaBackend, AFailureHalfwayKeepsNothing) {
     world->fail(call, 999);
     EXPECT_EQ(code_of(backend.create_segment(kGranule).status()), ErrorCode::kInternal) << call;
   }
-  world->fail("cudaIpcGetEventHandle", 999);
-  EXPECT_EQ(code_of(backend.create_event().status()), ErrorCode::kOutOfMemory);
-  // The GPU itself has failed.
-  world->fail("cudaIpcGetEventHandle", 999);
-  world->fail("cudaDeviceSynchronize", 719);
-  EXPECT_EQ(code_of(backend.create_event().status()), ErrorCode::kInternal);
-}
-
-// R-SYNC-1, 3: it is made for other processes, and without a record nobody waits.
-TEST_F(CudaBackend, AnEventIsCompleteUntilItIsRecordedAndAgainWhenThatIsDone) {
-  const auto event = first().create_event();
-  ASSERT_TRUE(event.ok()) << event.status();
-  EXPECT_TRUE((*event)->complete());
-  EXPECT_TRUE((*event)->re_record().ok());
-  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  EXPECT_TRUE((*event)->complete());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// GPUs keep the contract of devices: the memory and events that the daemon makes, opened by another
+// GPUs keep the contract of devices: the memory that the daemon makes, opened by another
 // process.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -32,13 +32,6 @@ class CudaNeighbour : public Neighbour {
     return open(memory) &&
            ask("fill data " + std::to_string(words) + " " + std::to_string(value) + " s") &&
            ask("sync s") && close();
-  }
-  bool begin_work(const wire::DeviceHandle& event) override {
-    return ask("import_event event " + fakecuda::testing::to_hex(event)) && ask("gate s") &&
-           ask("record event s");
-  }
-  bool end_work() override {
-    return ask("open_gate") && ask("sync s") && ask("destroy_event event");
   }
 
  private:

@@ -1,4 +1,6 @@
 // The plug-in's table keeps what it promises the threads that call it, entry by entry.
+#include <array>
+#include <cstdint>
 #include <ostream>
 #include <string>
 
@@ -41,8 +43,8 @@ TEST(PluginContract, WithTheThreadsModeAsItIsCapturesAreLost) {
   fakecuda::PrivateWorld world;
   world->set(fakecuda::Knob::kExchangeIgnored, 1);
   const auto found = violations_of(plugin(), world);
-  for (const char* entry : {"allocate", "open_memory", "close_memory", "open_event",
-                            "create_stream", "query", "copy"}) {
+  for (const char* entry :
+       {"allocate", "open_memory", "close_memory", "create_stream", "query", "copy"}) {
     EXPECT_THAT(found, Contains(::testing::AllOf(::testing::StartsWith(std::string(entry) + " "),
                                                  HasSubstr("the capture is lost"))));
   }
@@ -111,8 +113,7 @@ TEST_P(BrokenPlugin, IsFoundOut) {
   expect_nothing_else_found(world);
 }
 
-// What a stream of another context is given can be waited for, though it records no event that is
-// not of its context.
+// What a stream of another context is given can be waited for, and it writes words and waits.
 TEST(PluginContract, StreamsOfAnotherContextAreOrdered) {
   FAKECUDA_STAND_IN_ONLY();
   const fakecuda::PrivateWorld world;
@@ -123,34 +124,31 @@ TEST(PluginContract, StreamsOfAnotherContextAreOrdered) {
   cudaStream_t stream = nullptr;
   ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
   (void)MEMLEASE_DRIVER(cuCtxSetCurrent)(nullptr);
-  void* event = nullptr;
+  alignas(4096) static std::array<std::uint64_t, 512> words{};
   void* mark = nullptr;
   void* after = nullptr;
-  void* joining = nullptr;
-  memlease_cuda_handle handle{};
-  ASSERT_EQ(plugin().create_event(1, &event, &handle), 0);
+  ASSERT_EQ(plugin().register_pages(1, words.data(), sizeof words, 0), 0);
   ASSERT_EQ(plugin().create_stream(1, &after), 0);
-  ASSERT_EQ(plugin().create_stream(1, &joining), 0);
   std::int32_t number = -1;
   EXPECT_EQ(plugin().is_capturing(1, stream, &number), 0);
   EXPECT_EQ(number, 0);
   EXPECT_EQ(plugin().stream_device(stream, &number), 0);
   EXPECT_EQ(number, 1);
 
-  ASSERT_EQ(fakecuda_pause(stream, 200'000), cudaSuccess);
-  EXPECT_EQ(plugin().record(1, event, stream), 0);
+  EXPECT_EQ(plugin().wait_for_word(1, &words[1], 1, stream), 0);
+  EXPECT_EQ(plugin().write_word(1, words.data(), 1, stream), 0);
   EXPECT_EQ(plugin().mark(1, stream, &mark), 0);
   EXPECT_EQ(plugin().order(1, stream, after), 0);
-  EXPECT_EQ(plugin().query(1, event), MEMLEASE_CUDA_NOT_READY);
   EXPECT_EQ(plugin().query(1, mark), MEMLEASE_CUDA_NOT_READY);
   EXPECT_EQ(cudaStreamQuery(static_cast<cudaStream_t>(after)), cudaErrorNotReady);
-  EXPECT_EQ(plugin().record_joined(1, event, stream, joining), 0);
-  EXPECT_EQ(plugin().wait(1, stream, event), 0);
-  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-  EXPECT_EQ(plugin().query(1, event), 0);
+  void* first = nullptr;
+  ASSERT_EQ(plugin().create_stream(1, &first), 0);
+  EXPECT_EQ(plugin().write_word(1, &words[1], 1, first), 0);
+  EXPECT_EQ(cudaStreamSynchronize(static_cast<cudaStream_t>(after)), cudaSuccess);
+  EXPECT_EQ(words[0], 1U);
 
-  EXPECT_EQ(plugin().close_event(1, mark), 0);
-  EXPECT_EQ(plugin().destroy_event(1, event), 0);
+  EXPECT_EQ(plugin().close_mark(1, mark), 0);
+  EXPECT_EQ(plugin().unregister_pages(1, words.data()), 0);
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
   EXPECT_EQ(MEMLEASE_DRIVER(cuCtxDestroy)(own), CUDA_SUCCESS);
 }

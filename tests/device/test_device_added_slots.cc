@@ -207,7 +207,6 @@ TEST_F(DeviceAddedSlots, ASlotStaysUntilWhatIsCopiedFromItIs) {
 
 // Poisoned there as anywhere, and the slot is written again.
 TEST_F(DeviceAddedSlots, AVersionInOneDiesWithItsWriter) {
-  if (!a_later_record_frees(true)) GTEST_SKIP() << "not on this GPU";
   Client keeper(daemon);
   Client a(daemon);
   Client b(daemon);
@@ -325,72 +324,6 @@ TEST_F(DeviceAddedSlotsOfTheirOwn, TheirMemoryGoesBackToTheGpu) {
   read(c, 5);
   EXPECT_TRUE(becomes([&] { return used_bytes() == before; })) << used_bytes() - before;
   EXPECT_EQ(c.is_ok("mismatches r"), "0");
-}
-
-class DeviceAddedSlotsShortage : public DeviceAddedSlots {
- protected:
-  void SetUp() override { FAKECUDA_STAND_IN_ONLY(); }
-};
-
-TEST_F(DeviceAddedSlotsShortage, WithoutAnEventThereIsNoSlot) {
-  Client writer(daemon);
-  Client a(daemon);
-  Client b(daemon);
-  writer.is_ok("create a 2:64 1000 cuda:0");
-  publish(writer, 1);
-  EXPECT_EQ(keep(a, 1, "a1"), "");
-  publish(writer, 2);
-  EXPECT_EQ(keep(b, 2, "a2"), "");
-  event_shortage(true);
-  const Answer refused = writer.ask("write a s 100");
-  EXPECT_EQ(refused.code, "NoFreeSlot");
-  EXPECT_THAT(refused.text, HasSubstr("it got no further slot: "));
-  EXPECT_THAT(refused.text, HasSubstr("event"));
-  EXPECT_EQ(info().bytes(), 2U * 8000);
-  event_shortage(false);
-  publish(writer, 3);
-  EXPECT_EQ(info().slots(), 3U);
-}
-
-TEST_F(DeviceAddedSlotsShortage, AnArrayWithoutEventsGrowsToo) {
-  Client writer(daemon);
-  Client a(daemon);
-  Client b(daemon);
-  Client reader(daemon);
-  event_shortage(true);
-  writer.is_ok("create a 2:64 1000 cuda:0");
-  event_shortage(false);
-  grow(writer, a, b);
-  for (int value = 4; value <= 8; ++value) {
-    publish(writer, value);
-    read(reader, value);
-  }
-  look_and_release(a, 1, "a1");
-  look_and_release(b, 2, "a2");
-  for (Client* client : {&a, &b, &reader}) EXPECT_EQ(client->is_ok("mismatches r"), "0");
-  for (int value = 9; value <= 10; ++value) publish(writer, value);
-  EXPECT_TRUE(comes_back_to(2)) << info().slots();
-}
-
-// By its host, in that slot alone.
-TEST_F(DeviceAddedSlotsShortage, AReaderThatGetsNoEventForOneWaits) {
-  Client writer(daemon);
-  Client a(daemon);
-  Client b(daemon);
-  Client reader(daemon);
-  writer.is_ok("create a 2:64 1000 cuda:0");
-  publish(writer, 1);
-  read(reader, 1);
-  grow(writer, a, b);
-  event_shortage(true);
-  read(reader, 3);
-  event_shortage(false);
-  EXPECT_THAT(daemon.log(), HasSubstr("gives no events"));
-  for (int value = 4; value <= 8; ++value) {
-    publish(writer, value);
-    read(reader, value);
-  }
-  EXPECT_EQ(reader.is_ok("mismatches r"), "0");
 }
 
 }  // namespace

@@ -248,6 +248,7 @@ TEST_F(Memory, CopiesOfRegisteredMemoryAreAsynchronous) {
 
 TEST_F(Memory, ReadOnlyRegistrationIsAKnobAndIsKept) {
   std::vector<std::uint64_t> own(1024, 5);
+  world->set(Knob::kReadOnlyRegister, 0);
   EXPECT_EQ(cudaHostRegister(own.data(), 8192, cudaHostRegisterReadOnly), cudaErrorNotSupported);
   world->set(Knob::kReadOnlyRegister, 1);
   int supported = 0;

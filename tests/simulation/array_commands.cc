@@ -60,7 +60,7 @@ void check_refusal(const World& world, const absl::Status& status, const State& 
   const ErrorCode code = code_of(status);
   require((code == ErrorCode::kDaemonUnavailable) == world.broker.draining(),
           "a daemon that ends opens nothing, and says so");
-  require(code != ErrorCode::kInternal || world.gpu.broken, "the daemon has no defect");
+  require(code != ErrorCode::kInternal, "the daemon has no defect");
 }
 
 Request::Lacking answer(World& world, Process& process, Broker::Creation creation) {

@@ -38,6 +38,9 @@ void add_arrays(const World& world, Sums& sums) {
     if (!array->home) sums.bytes[{"host", uid}] += array->attribute_bytes;
     pages.emplace(uid, wire::to_int(array->board_at.file));
     pages.emplace(uid, wire::to_int(array->takeover_at.file));
+    if (!array->write_events.empty()) {
+      pages.emplace(uid, wire::to_int(array->write_events.at().file));
+    }
     for (const wire::FileRange& chunk : array->chunks) {
       pages.emplace(uid, wire::to_int(chunk.file));
     }

@@ -117,12 +117,6 @@ void check_imports(const World& world, const Process& process) {
     require(world.gpu.segments_alive.contains(number),
             "no memory is destroyed while a process has it open");
   }
-  for (const auto& [key, events] : process.imported_events) {
-    for (const std::uint64_t number : events.handles) {
-      require(world.gpu.events_alive.contains(number),
-              "no event is destroyed while a process has it open");
-    }
-  }
 }
 
 }  // namespace

@@ -47,20 +47,8 @@ void read_settings(World& world, const Command& command) {
   world.broker.set_limits(world.setup.limits, world.setup.gpu_limits);
 }
 
-void change_gpu(World& world, const Command& command) {
-  testing::FakeGpu& gpu = world.gpu;
-  switch (command.how % 4) {
-    case 0:
-      gpu.events_left = 0;
-      gpu.broken = command.what % 4 == 0;
-      break;
-    case 1:
-      gpu.events_left = std::numeric_limits<int>::max();
-      gpu.broken = false;
-      break;
-    default:
-      gpu.pending.clear();
-  }
+void let_gpu_go_on(World& world, const Command& command) {
+  if (command.how % 2 == 0) world.let_gpu_go_on();
 }
 
 // Nonsense in its own rows, as no library writes it. From then on it does nothing more with arrays.
@@ -116,22 +104,6 @@ void import_memory(World& world, Process& process, const server::Array& array) {
   process.imported_memory[wire::to_int(file)] = testing::FakeGpu::number_of(memory->handle);
 }
 
-void import_events(World& world, Process& process, const server::Array& array) {
-  for (const wire::SessionId id : array.members) {
-    const auto& membership = world.broker.sessions().find(id)->memberships.at(array.id);
-    if (!membership.reader_row) continue;
-    const wire::EventsRef ref{server::row_ref(*membership.reader_row), 0};
-    const auto events = world.broker.imports().open_events(world.session_of(process), ref);
-    if (!events.ok()) continue;
-    require((rights_of(process.peer, array.domain) & 4) != 0, "who may not read imports nothing");
-    Process::ImportedEvents imported{ref, {}};
-    for (const auto& handle : *events) {
-      imported.handles.push_back(testing::FakeGpu::number_of(handle));
-    }
-    process.imported_events[wire::pack_events(ref)] = std::move(imported);
-  }
-}
-
 // Of any array there, whether this process has it open or not.
 void import(World& world, const Command& command) {
   Process* const process = world.connected(command.who);
@@ -139,7 +111,6 @@ void import(World& world, const Command& command) {
   for (const server::Array* array : world.broker.catalog().all()) {
     if (wire::is_host(array->spec) || array->slots.empty()) continue;
     import_memory(world, *process, *array);
-    if (command.how % 2 == 0) import_events(world, *process, *array);
   }
 }
 
@@ -150,11 +121,7 @@ void close_imports(World& world, const Command& command) {
   for (const auto& [file, number] : process->imported_memory) {
     world.broker.imports().close_memory(session, wire::FileId{file});
   }
-  for (const auto& [key, events] : process->imported_events) {
-    server::Imports::close_events(session, events.ref);
-  }
   process->imported_memory.clear();
-  process->imported_events.clear();
 }
 
 void take_figures(World& world, const Command& /*command*/) {
@@ -191,7 +158,7 @@ std::span<const Kind> daemon_kinds() {
       {"time passes", 6, pass_time},
       {"memory will be refused", 5, refuse_memory},
       {"settings are read again", 2, read_settings},
-      {"the GPU goes on, or has no events", 5, change_gpu},
+      {"the GPU goes on", 5, let_gpu_go_on},
       {"scribble", 1, scribble},
       {"fetch any file", 3, fetch_any_file},
       {"import", 4, import},

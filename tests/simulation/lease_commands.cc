@@ -223,8 +223,7 @@ void publish(World& world, const Command& command) {
   world.publish(*array);
   if (!array->on_gpu || command.how % 2 == 0) return;
   // What was written is on its way there.
-  const auto event = world.array(array->id)->write_events->handle(slot);
-  if (event) world.gpu.pending.insert(testing::FakeGpu::number_of(*event));
+  world.record_pending(array->id, slot);
 }
 
 void drop(World& world, const Command& command) {

@@ -73,13 +73,8 @@ class Process final : public internal::RowResolver {
   bool connected = true;  // else it has been cut, or is about to exit
   bool lies = false;      // it has written nonsense into its rows, and uses no array any more
   std::map<std::uint64_t, OpenedArray> arrays;
-  // By the file's number, and by pack_events(): the numbers in the handles.
+  // By the file's number: the numbers in the handles.
   std::map<std::uint32_t, std::uint64_t> imported_memory;
-  struct ImportedEvents {
-    wire::EventsRef ref;
-    std::vector<std::uint64_t> handles;
-  };
-  std::map<std::uint64_t, ImportedEvents> imported_events;
   std::uint64_t last_departure = 0;
 
  private:

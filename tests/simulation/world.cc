@@ -24,7 +24,6 @@ World::World(const Setup& start, Lie planted)
               [this](auto unused) { garbage.push_back(std::move(unused)); }},
              start.limits) {
   if (lie == Lie::kShortSegments) memory.make_short_segments();
-  gpu.events_left = std::numeric_limits<int>::max();
   broker.add_device(gpu, setup.gpu_limits);
 }
 
@@ -34,7 +33,7 @@ void World::end_step() {
 
 void World::finish() {
   memory.never_refuse();
-  gpu.pending.clear();
+  let_gpu_go_on();
   while (!processes.empty()) exit(*processes.front());
   while (!waiting.empty()) grow(0);
   while (broker.work_off_ends()) {
@@ -174,10 +173,24 @@ void World::cut(Process& process) {
   require(broker.hang_up(process.session, false), "who is cut has not exited");
 }
 
+void World::record_pending(wire::ArrayId id, std::uint32_t slot) {
+  const server::EventSet& events = array(id)->write_events;
+  broker.rows().files().change(events.at(), [slot](std::byte* words) {
+    ++reinterpret_cast<wire::EventWords*>(words)[slot].recorded;
+  });
+}
+
+void World::let_gpu_go_on() {
+  for (const server::Array* array : broker.catalog().all()) {
+    server::EventSet events = array->write_events;
+    events.release(broker.rows().files());
+  }
+}
+
 void World::exit(Process& process) {
   cut(process);
   for (const server::Array* array : broker.catalog().all()) {
-    if (array->writer != process.session || array->write_events->all_complete()) continue;
+    if (array->writer != process.session || array->write_events.all_complete()) continue;
     numbers_of(array->id).uncertain = true;
   }
   const wire::SessionId session = process.session;

@@ -117,6 +117,9 @@ class World {
   void cut(Process& process);
   void exit(Process& process);
   void forget(const Process& process);
+  // What was written in the slot is on its way there, until the GPU goes on.
+  void record_pending(wire::ArrayId id, std::uint32_t slot);
+  void let_gpu_go_on();
   bool makes_room(const absl::Status& status);
 
   // ---- What must be so.

@@ -46,7 +46,7 @@ class FakeControl : public internal::ControlPort {
     called();
     if (stopped) return unanswered(interrupt);
     if (row.file == wire::FileId{0}) return refusal();
-    return internal::Subscribed{row, {}};
+    return internal::Subscribed{row};
   }
   absl::StatusOr<internal::WriterAnswer> acquire_writer(
       wire::ArrayId, internal::InterruptCheck interrupt) override {
@@ -69,10 +69,6 @@ class FakeControl : public internal::ControlPort {
                         internal::InterruptCheck) override {
     called();
     return on_add_slot(slots);
-  }
-  absl::StatusOr<internal::SlotEvents> slot_events(wire::ArrayId, std::uint32_t, bool,
-                                                   internal::InterruptCheck) override {
-    return refusal();
   }
   absl::Status leave(std::span<const internal::Departure> departures, std::uint64_t answered_below,
                      internal::InterruptCheck interrupt) override {
@@ -105,17 +101,9 @@ class FakeControl : public internal::ControlPort {
     if (refuses) return refusal();
     return internal::ImportedMemory{handle_of(wire::to_int(file)), kSegmentBytes};
   }
-  absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(
-      wire::EventsRef, internal::InterruptCheck interrupt) override {
-    called();
-    if (stopped) return unanswered(interrupt);
-    if (refuses) return refusal();
-    return event_handles(event_slots);
-  }
   absl::Status close_imports(const internal::ClosedImports& closed) override {
     called();
     closed_memory += static_cast<int>(closed.memory.size());
-    closed_events += static_cast<int>(closed.events.size());
     return absl::OkStatus();
   }
   bool silent() const override { return is_silent; }
@@ -127,13 +115,6 @@ class FakeControl : public internal::ControlPort {
     handle[0] = static_cast<std::uint8_t>(number);
     return handle;
   }
-  // Of an array's slots, or of a row's.
-  static std::vector<wire::DeviceHandle> event_handles(std::uint32_t slots) {
-    std::vector<wire::DeviceHandle> handles;
-    for (std::uint32_t slot = 0; slot < slots; ++slot) handles.push_back(handle_of(100 + slot));
-    return handles;
-  }
-
   std::function<absl::StatusOr<internal::WriterAnswer>()> on_acquire_writer = refusal;
   std::function<absl::Status(std::uint64_t offer)> on_confirm_writer = [](auto) {
     return refusal();
@@ -152,8 +133,6 @@ class FakeControl : public internal::ControlPort {
   std::atomic<bool> has_ended{false};
   std::atomic<bool> refuses{false};
   std::atomic<int> closed_memory{0};
-  std::atomic<int> closed_events{0};
-  std::uint32_t event_slots = 2;  // of the array whose events are imported
 
  private:
   void called() {

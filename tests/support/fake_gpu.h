@@ -1,5 +1,5 @@
-// A device for tests of the daemon's core: its memory has handles, its events are as complete as
-// the test says. Outlives what it makes. Not thread-safe.
+// A device for tests of the daemon's core: its memory has handles, and work on it goes on after a
+// call. Outlives what it makes. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -27,32 +27,16 @@ class FakeGpu : public server::DeviceBackend {
   }
   bool takes_descriptors() const override { return false; }
   bool has_events() const override { return true; }
-  absl::StatusOr<std::unique_ptr<server::SharedEvent>> create_event() override {
-    if (events_left == 0) {
-      return wire::make_error(broken ? wire::ErrorCode::kInternal : wire::ErrorCode::kOutOfMemory,
-                              "no more events");
-    }
-    --events_left;
-    return std::make_unique<Event>(*this, ++last_event_);
-  }
-
   static std::uint64_t number_of(const wire::DeviceHandle& handle) {
     std::uint64_t number = 0;
     std::memcpy(&number, handle.data(), sizeof number);
     return number;
   }
 
-  // The event whose handle begins with this number has a record that is not complete.
-  std::set<std::uint64_t> pending;
-  int events_left = 100;
-  bool broken = false;  // is why none are left
-  int segments = 0;     // that exist
-  int events = 0;
+  int segments = 0;         // that exist
   std::uint64_t bytes = 0;  // of all segments
   // Their handles begin with these numbers.
   std::set<std::uint64_t> segments_alive;
-  std::set<std::uint64_t> events_alive;
-  int recorded_anew = 0;
 
  private:
   static constexpr std::uint64_t kGranule = std::uint64_t{2} << 20;
@@ -89,33 +73,7 @@ class FakeGpu : public server::DeviceBackend {
     const wire::DeviceHandle handle_;
   };
 
-  class Event : public server::SharedEvent {
-   public:
-    Event(FakeGpu& gpu, std::uint64_t number)
-        : gpu_(gpu), number_(number), handle_(handle_of(number)) {
-      ++gpu_.events;
-      gpu_.events_alive.insert(number_);
-    }
-    ~Event() override {
-      --gpu_.events;
-      gpu_.events_alive.erase(number_);
-    }
-    const wire::DeviceHandle& handle() const override { return handle_; }
-    bool complete() const override { return !gpu_.pending.contains(number_); }
-    absl::Status re_record() override {
-      ++gpu_.recorded_anew;
-      gpu_.pending.erase(number_);
-      return absl::OkStatus();
-    }
-
-   private:
-    FakeGpu& gpu_;
-    const std::uint64_t number_;
-    const wire::DeviceHandle handle_;
-  };
-
   const std::string device_;
-  std::uint64_t last_event_ = 0;
   std::uint64_t last_segment_ = 0;
 };
 

@@ -35,42 +35,17 @@ class FakeImporter::Memory : public internal::DeviceMemory {
   const std::uint64_t size_bytes_;
 };
 
-class FakeImporter::Event : public internal::DeviceEvent {
+class FakeImporter::Mark : public internal::StreamMark {
  public:
-  // `shared`: by its handle; else of this process alone.
-  Event(FakeImporter& importer, Stalls* shared) : importer_(importer), shared_(shared) {}
-  ~Event() override {
-    if (shared_ == nullptr) return;
-    importer_.gates_.pass("close_event");
-    const std::lock_guard lock(importer_.mutex_);
-    --importer_.open_events_;
-  }
-  absl::Status record(Stream stream) override {
-    const std::lock_guard lock(importer_.mutex_);
-    record() = importer_.streams_[stream.handle()];
-    return absl::OkStatus();
-  }
-  absl::Status record_joined(Stream stream) override {
-    const std::lock_guard lock(importer_.mutex_);
-    record().merge(Stalls(importer_.streams_[stream.handle()]));
-    return absl::OkStatus();
-  }
-  absl::Status wait(Stream stream) override {
-    const std::lock_guard lock(importer_.mutex_);
-    importer_.streams_[stream.handle()].merge(Stalls(record()));
-    return absl::OkStatus();
-  }
+  Mark(FakeImporter& importer, Stalls stalls) : importer_(importer), stalls_(std::move(stalls)) {}
   absl::StatusOr<bool> complete() override {
     const std::lock_guard lock(importer_.mutex_);
-    return importer_.over(record());
+    return importer_.over(stalls_);
   }
 
  private:
-  Stalls& record() { return shared_ == nullptr ? own_ : *shared_; }
-
   FakeImporter& importer_;
-  Stalls* const shared_;
-  Stalls own_;
+  const Stalls stalls_;
 };
 
 namespace {
@@ -125,6 +100,8 @@ void FakeImporter::stall(Stream stream) {
 void FakeImporter::resume() {
   const std::lock_guard lock(mutex_);
   running_.clear();
+  for (const PendingWrite& write : pending_) write.word->store(write.value);
+  pending_.clear();
   resumed_.notify_all();
 }
 
@@ -138,11 +115,6 @@ int FakeImporter::open_memory_count() const {
   int count = 0;
   for (const auto& [handle, allocation] : memory_) count += allocation.opens;
   return count;
-}
-
-int FakeImporter::open_event_count() const {
-  const std::lock_guard lock(mutex_);
-  return open_events_;
 }
 
 absl::StatusOr<std::unique_ptr<internal::DeviceMemory>> FakeImporter::open_memory(
@@ -165,18 +137,32 @@ absl::StatusOr<std::unique_ptr<internal::DeviceMemory>> FakeImporter::open_memor
   return std::make_unique<Memory>(*this, allocation, size_bytes);
 }
 
-absl::StatusOr<std::unique_ptr<internal::DeviceEvent>> FakeImporter::open_event(
-    const wire::DeviceHandle& handle) {
-  gates_.pass("open_event");
+absl::Status FakeImporter::write_word(wire::Word& word, std::uint64_t value, Stream stream) {
   const std::lock_guard lock(mutex_);
-  ++open_events_;
-  return std::make_unique<Event>(*this, &records_[handle]);
+  const Stalls& stalls = streams_[stream.handle()];
+  if (over(stalls)) {
+    word.store(value);
+  } else {
+    pending_.push_back({&word, value, stalls});
+  }
+  return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<internal::DeviceEvent>> FakeImporter::mark(Stream stream) {
-  auto event = std::make_unique<Event>(*this, nullptr);
-  if (auto status = event->record(stream); !status.ok()) return status;
-  return event;
+absl::Status FakeImporter::wait_for_word(const wire::Word& word, std::uint64_t value,
+                                         Stream stream) {
+  const std::lock_guard lock(mutex_);
+  if (word.load() >= value) return absl::OkStatus();
+  for (const PendingWrite& write : pending_) {
+    if (write.word != &word || write.value < value) continue;
+    streams_[stream.handle()].merge(Stalls(write.stalls));
+    return absl::OkStatus();
+  }
+  std::abort();  // nobody in this process is about to write that
+}
+
+absl::StatusOr<std::unique_ptr<internal::StreamMark>> FakeImporter::mark(Stream stream) {
+  const std::lock_guard lock(mutex_);
+  return std::make_unique<Mark>(*this, streams_[stream.handle()]);
 }
 
 absl::Status FakeImporter::order(Stream before, Stream after) {

@@ -1,11 +1,10 @@
 // A GPU as a client's process sees it, of host memory: what a handle leads to is mapped by the
 // first open and unmapped by the last close, as a driver counts them, so that a stray access is a
-// fault. Work on a stream is done when it is given, unless the test stalls the stream: then what is
-// recorded there, or waits for that, is complete when the stall ends. Thread-safe; outlives what it
+// fault. Work on a stream is done when it is given, unless the test stalls the stream: then what it
+// writes, and what waits for that, is complete when the stall ends. Thread-safe; outlives what it
 // hands out.
 //
-// Stops at the gates open_memory, close_memory, open_event, close_event, register_pages,
-// unregister_pages.
+// Stops at the gates open_memory, close_memory, register_pages, unregister_pages.
 #pragma once
 
 #include <condition_variable>
@@ -35,21 +34,23 @@ class FakeImporter : public internal::Importer, public internal::ImporterSource 
   void refuse_registrations(bool refuses);
   // Pages that are registered now. They must be mapped when that ends, and no two may overlap.
   std::size_t registered_count() const;
-  // Memory and shared events that are open now, each as often as it is.
+  // Memory that is open now, as often as it is.
   int open_memory_count() const;
-  int open_event_count() const;
 
   const std::string& device() const override { return device_; }
   int ordinal() const override { return 0; }
   absl::StatusOr<std::unique_ptr<internal::DeviceMemory>> open_memory(
       const wire::DeviceHandle& handle, std::uint64_t size_bytes) override;
-  absl::StatusOr<std::unique_ptr<internal::DeviceEvent>> open_event(
-      const wire::DeviceHandle& handle) override;
-  absl::StatusOr<std::unique_ptr<internal::DeviceEvent>> mark(Stream stream) override;
+  bool orders_by_words() override { return true; }
+  absl::Status write_word(wire::Word& word, std::uint64_t value, Stream stream) override;
+  absl::Status wait_for_word(const wire::Word& word, std::uint64_t value, Stream stream) override;
+  absl::Status check_device() override { return absl::OkStatus(); }
+  absl::StatusOr<std::unique_ptr<internal::StreamMark>> mark(Stream stream) override;
   absl::Status order(Stream before, Stream after) override;
   absl::Status check_stream(Stream /*stream*/) override { return absl::OkStatus(); }
   bool is_capturing(Stream /*stream*/) override { return false; }
   absl::StatusOr<Stream> export_stream() override { return Stream::from_handle(0x100); }
+  absl::StatusOr<Stream> joining_stream() override { return Stream::from_handle(0x300); }
   absl::StatusOr<Stream> copy_stream() override { return Stream::from_handle(0x200); }
   absl::Status synchronize() override;
   absl::Status copy(void* to, const void* from, std::uint64_t size_bytes, Stream stream) override;
@@ -59,6 +60,7 @@ class FakeImporter : public internal::Importer, public internal::ImporterSource 
       std::byte* pages, std::uint64_t size_bytes, bool writable) override;
   void checker_release(std::uint64_t /*key*/, std::uint64_t /*value*/) override {}
   void checker_acquire(std::uint64_t /*key*/, std::uint64_t /*value*/) override {}
+  void checker_saw(const wire::Word& /*word*/) override {}
 
   // The one device's source.
   absl::StatusOr<std::string> resolve(const std::string& device) override;
@@ -67,7 +69,7 @@ class FakeImporter : public internal::Importer, public internal::ImporterSource 
 
  private:
   class Memory;
-  class Event;
+  class Mark;
   class Registered;
   using Stalls = std::set<int>;  // what has to end before something is complete
   struct Allocation {
@@ -85,8 +87,12 @@ class FakeImporter : public internal::Importer, public internal::ImporterSource 
   int last_stall_ = 0;
   std::map<std::uintptr_t, Stalls> streams_;
   std::map<wire::DeviceHandle, Allocation> memory_;
-  std::map<wire::DeviceHandle, Stalls> records_;  // of shared events, by all who have them open
-  int open_events_ = 0;
+  struct PendingWrite {
+    wire::Word* word = nullptr;
+    std::uint64_t value = 0;
+    Stalls stalls;
+  };
+  std::vector<PendingWrite> pending_;  // in their order
   bool refuses_ = false;
   std::map<std::byte*, std::uint64_t> registered_;  // sizes
   bool refuses_registrations_ = false;

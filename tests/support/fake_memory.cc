@@ -18,8 +18,13 @@ using wire::UniqueFd;
 
 class CountedMemfd : public server::SharedMemory {
  public:
-  CountedMemfd(UniqueFd fd, std::uint64_t size_bytes, std::byte* data, FakeMemory::Live& live)
-      : fd_(std::move(fd)), size_bytes_(size_bytes), data_(data), live_(live) {
+  CountedMemfd(UniqueFd fd, std::uint64_t size_bytes, std::byte* data, bool read_only,
+               FakeMemory::Live& live)
+      : fd_(std::move(fd)),
+        size_bytes_(size_bytes),
+        data_(data),
+        read_only_(read_only),
+        live_(live) {
     ++live_.files;
     live_.bytes += size_bytes_;
   }
@@ -31,6 +36,9 @@ class CountedMemfd : public server::SharedMemory {
 
   std::uint64_t size_bytes() const override { return size_bytes_; }
   std::byte* data() override { return data_; }
+  void change(absl::FunctionRef<void()> change) override {
+    read_only_ ? server::change_read_only(data_, size_bytes_, change) : change();
+  }
 
   absl::StatusOr<UniqueFd> export_fd(bool writable) const override {
     const auto path = fmt::format("/proc/self/fd/{}", fd_.get());
@@ -43,6 +51,7 @@ class CountedMemfd : public server::SharedMemory {
   const UniqueFd fd_;
   const std::uint64_t size_bytes_;
   std::byte* const data_;
+  const bool read_only_;
   FakeMemory::Live& live_;
 };
 
@@ -66,7 +75,7 @@ absl::StatusOr<std::unique_ptr<server::SharedMemory>> make(std::uint64_t size_by
     if (data == MAP_FAILED) return failed("mapping a fake file");
   }
   return std::make_unique<CountedMemfd>(std::move(fd), size_bytes, static_cast<std::byte*>(data),
-                                        live);
+                                        protection == PROT_READ, live);
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ class FakeServiceHost final : public server::ServiceHost {
     return absl::OkStatus();
   }
   server::DaemonFacts facts() const override { return {"1.2.3", "", "/here", 0, ""}; }
-  std::uint64_t host_waits_ms(const server::Array& /*array*/) const override { return 0; }
+  std::uint64_t host_waits_ms() const override { return 0; }
   std::string metrics() override { return "metrics 1\n"; }
   server::CallErrors& call_errors() override { return errors; }
   server::Log& log() override { return log_; }

@@ -35,7 +35,7 @@ internal::OpenAnswer answer_of(const server::Broker::Opened& opened) {
   answer.replica_number = array.replica_number;
   answer.owner_uid = array.domain.uid;
   answer.owner_gid = array.domain.gid;
-  answer.write_events = array.write_events->handles();
+  if (!array.write_events.empty()) answer.events = array.write_events.at();
   return answer;
 }
 
@@ -107,11 +107,7 @@ class LocalControl : public internal::ControlPort {
             server::Session& session) -> absl::StatusOr<internal::Subscribed> {
           const auto subscribed = broker.subscribe(session, array);
           if (!subscribed.ok()) return subscribed.status();
-          internal::Subscribed answer{subscribed->row, {}};
-          if (subscribed->read_events != nullptr) {
-            answer.read_events = subscribed->read_events->handles();
-          }
-          return answer;
+          return internal::Subscribed{subscribed->row};
         });
   }
   absl::StatusOr<internal::WriterAnswer> acquire_writer(
@@ -156,18 +152,6 @@ class LocalControl : public internal::ControlPort {
       }
       return missing.status();
     });
-  }
-  absl::StatusOr<internal::SlotEvents> slot_events(
-      wire::ArrayId array, std::uint32_t slot, bool reads,
-      internal::InterruptCheck /*interrupt*/) override {
-    return call<absl::StatusOr<internal::SlotEvents>>(
-        "slot_events",
-        [&](server::Broker& broker,
-            server::Session& session) -> absl::StatusOr<internal::SlotEvents> {
-          const auto events = broker.slot_events(session, array, slot, reads);
-          if (!events.ok()) return events.status();
-          return internal::SlotEvents{events->write, events->read};
-        });
   }
   absl::Status leave(std::span<const internal::Departure> departures, std::uint64_t answered_below,
                      internal::InterruptCheck /*interrupt*/) override {
@@ -235,20 +219,11 @@ class LocalControl : public internal::ControlPort {
           return internal::ImportedMemory{memory->handle, memory->size_bytes};
         });
   }
-  absl::StatusOr<std::vector<wire::DeviceHandle>> import_events(
-      wire::EventsRef row, internal::InterruptCheck /*interrupt*/) override {
-    return call<absl::StatusOr<std::vector<wire::DeviceHandle>>>(
-        "import_events", [&](server::Broker& broker, server::Session& session) {
-          return broker.imports().open_events(session, row);
-        });
-  }
   absl::Status close_imports(const internal::ClosedImports& closed) override {
     return call<absl::Status>("close_imports",
                               [&](server::Broker& broker, server::Session& session) {
                                 for (const auto file : closed.memory)
                                   broker.imports().close_memory(session, file);
-                                for (const auto row : closed.events)
-                                  server::Imports::close_events(session, row);
                                 return absl::OkStatus();
                               });
   }
@@ -321,7 +296,6 @@ LocalDaemon::LocalDaemon()
           {}) {
   assert(the_daemon == nullptr);
   the_daemon = this;
-  gpu_.events_left = 1 << 20;
   broker_.add_device(gpu_, {});
   elsewhere_ = broker_.open_session(this_process())->session;
 }
@@ -335,10 +309,9 @@ LocalDaemon::~LocalDaemon() {
   EXPECT_EQ(broker_.sessions().size(), 1U) << "a session has not ended";
   broker_.hang_up(elsewhere_, false);
   broker_.exited(elsewhere_);
-  EXPECT_EQ(gpu_.events, 0);
   EXPECT_EQ(gpu_.segments, 0);
   EXPECT_EQ(importer.open_memory_count(), 0);
-  EXPECT_EQ(importer.open_event_count(), 0);
+  EXPECT_EQ(importer.registered_count(), 0U);
 }
 
 LocalDaemon& LocalDaemon::instance() { return *the_daemon; }
@@ -414,11 +387,6 @@ std::size_t LocalDaemon::imported_memory() {
 int LocalDaemon::gpu_segments() {
   const std::lock_guard lock(mutex_);
   return gpu_.segments;
-}
-
-int LocalDaemon::gpu_events() {
-  const std::lock_guard lock(mutex_);
-  return gpu_.events;
 }
 
 }  // namespace memlease::testing

@@ -43,7 +43,6 @@ class LocalDaemon {
   std::size_t imported_memory();
   // Segments and events that exist on the GPU.
   int gpu_segments();
-  int gpu_events();
 
   Gates gates;
   FakeImporter importer;

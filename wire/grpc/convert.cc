@@ -258,16 +258,4 @@ v1::RowRef to_proto(const RowRef& row) {
 
 RowRef from_proto(const v1::RowRef& row) { return {FileId{row.file_id()}, row.unit()}; }
 
-v1::EventsRef to_proto(const EventsRef& events) {
-  v1::EventsRef out;
-  out.set_file_id(to_int(events.row.file));
-  out.set_unit(events.row.unit);
-  out.set_added_slot(events.added_slot);
-  return out;
-}
-
-EventsRef from_proto(const v1::EventsRef& events) {
-  return {{FileId{events.file_id()}, events.unit()}, events.added_slot()};
-}
-
 }  // namespace memlease::wire

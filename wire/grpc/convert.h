@@ -47,7 +47,4 @@ absl::StatusOr<DeviceHandle> handle_from_proto(std::string_view bytes);
 v1::RowRef to_proto(const RowRef& row);
 RowRef from_proto(const v1::RowRef& row);
 
-v1::EventsRef to_proto(const EventsRef& events);
-EventsRef from_proto(const v1::EventsRef& events);
-
 }  // namespace memlease::wire

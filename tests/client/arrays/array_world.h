@@ -31,11 +31,14 @@ class ArrayWorld {
   // This process's.
   static constexpr wire::RowRef kOwnReader{wire::FileId{3}, 16};
   static constexpr wire::RowRef kOwnWriter{wire::FileId{3}, 32};
+  // Of an array on a GPU.
+  static constexpr wire::FileId kEvents{5};
 
   explicit ArrayWorld(std::uint32_t slots = 2, std::uint32_t max_slots = 0) {
     files->kinds = {{kBoard, wire::FileKind::kBoard},
                     {wire::to_int(kOwnReader.file), wire::FileKind::kSessionPage},
-                    {wire::to_int(kWriter.file), wire::FileKind::kSessionPage}};
+                    {wire::to_int(kWriter.file), wire::FileKind::kSessionPage},
+                    {wire::to_int(kEvents), wire::FileKind::kEvents}};
     control->row = kOwnReader;
     answer.id = kId;
     answer.spec.name = "a";

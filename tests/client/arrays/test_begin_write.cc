@@ -206,62 +206,6 @@ TEST_F(BeginWriteInOneSlotTest, WhatThisProcessItselfHoldsIsRefusedAtOnce) {
   publish_next();
 }
 
-class BeginWriteOnAGpuTest : public BeginWriteTest {
- protected:
-  explicit BeginWriteOnAGpuTest(std::uint32_t slots = 2) {
-    array.reset();
-    answer.spec.device = "GPU-1";
-    answer.spec.slots = answer.spec.max_slots = slots;
-    answer.slots.resize(slots);
-    answer.write_events = testing::FakeControl::event_handles(slots);
-    control->event_slots = slots;
-    array = open();
-    grant_ownership();
-    publish_next();
-    read_elsewhere(attempt.slot);
-    row<wire::ReaderRow>(kReader).read_fences(slots)[attempt.slot].store(1);
-    release_elsewhere(attempt.slot);
-    if (slots > 1) publish_next();
-  }
-};
-
-// The next slot is one that another process has read.
-TEST_F(BeginWriteOnAGpuTest, AnInterruptEndsTheWaitForTheEventsOfAReader) {
-  control->stopped = true;
-  EXPECT_NE(interrupt_of(begin_interrupted()), nullptr);
-  expect_nothing_begun();
-  control->stopped = false;
-  publish_next();
-  EXPECT_EQ(attempt.version, 3U) << "no number was taken";
-}
-
-TEST_F(BeginWriteOnAGpuTest, TheDeadlineEndsTheWaitForTheEventsOfAReader) {
-  control->stopped = true;
-  const auto status = begin();
-  EXPECT_EQ(wire::code_of(status), ErrorCode::kTimeout);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("the daemon did not answer within 0 s"));
-  expect_nothing_begun();
-  control->stopped = false;
-  publish_next();
-}
-
-class BeginWriteOnAGpuInOneSlotTest : public BeginWriteOnAGpuTest {
- protected:
-  BeginWriteOnAGpuInOneSlotTest() : BeginWriteOnAGpuTest(1) {}
-};
-
-TEST_F(BeginWriteOnAGpuInOneSlotTest, AWriteThatCannotBeginLeavesTheVersion) {
-  control->stopped = true;
-  EXPECT_NE(interrupt_of(begin_interrupted()), nullptr);
-  EXPECT_EQ(wire::code_of(begin()), ErrorCode::kTimeout);
-  expect_nothing_begun();
-  EXPECT_EQ(array->writing().slot_writer()->current().version, 1U);
-  EXPECT_EQ(array->writing().slot_writer()->row().slot_words()[0].load(), 1U) << "to be read";
-  control->stopped = false;
-  publish_next();
-  EXPECT_EQ(attempt.version, 2U);
-}
-
 class BeginWriteThatGrowsTest : public ::testing::Test, protected testing::ArrayWorld {
  protected:
   BeginWriteThatGrowsTest() : ArrayWorld(2, 3) {

@@ -97,12 +97,10 @@ TEST_P(DeviceLocks, AreNotHeldWhileAThread) {
 INSTANTIATE_TEST_SUITE_P(
     Steps, DeviceLocks,
     ::testing::Values(LongStep{"open_memory", "OpensMemory", open_other},
-                      LongStep{"open_event", "OpensTheSlotsEvents", open_other},
                       LongStep{"call import_memory", "AsksForMemory", open_other},
                       LongStep{"call subscribe", "Subscribes", read_other},
                       LongStep{"call acquire_writer", "AsksForTheRightToWrite", write_other},
                       LongStep{"close_memory", "ClosesMemory", close_other},
-                      LongStep{"close_event", "ClosesEvents", close_other},
                       LongStep{"close_memory", "ClosesMemoryOfAnArrayThatItDropped", drop_other},
                       LongStep{"call leave", "Leaves", close_other},
                       LongStep{"call close_imports", "TellsWhatItHasClosed", close_and_flush},

@@ -37,7 +37,7 @@ TEST_F(OpenArrayTest, IsOpenedByOneFetch) {
 
 TEST_F(OpenArrayTest, ThatWasSubscribedToAsItWasOpenedIsReadWithoutACallOrAFetch) {
   publish_elsewhere();
-  answer.subscribed = Subscribed{kOwnReader, {}};
+  answer.subscribed = Subscribed{kOwnReader};
   answer.writer = kWriter;
   kept.clear();
   files->fetches = 0;
@@ -55,7 +55,7 @@ TEST_F(OpenArrayTest, ThatWasSubscribedToAsItWasOpenedIsReadWithoutACallOrAFetch
 // Who reads it is told why, and may find them there the next time.
 TEST_F(OpenArrayTest, IsOpenedThoughItsRowsAreNotToBeHadJustNow) {
   publish_elsewhere();
-  answer.subscribed = Subscribed{kOwnReader, {}};
+  answer.subscribed = Subscribed{kOwnReader};
   answer.writer = kWriter;
   kept.clear();
   files->missing = {wire::to_int(kOwnReader.file), wire::to_int(kWriter.file)};
@@ -120,7 +120,7 @@ TEST_F(OpenArrayTest, AnInterruptEndsItsOpeningAtEachFile) {
 
 TEST_F(OpenArrayTest, AnInterruptEndsItsOpeningOnAGpu) {
   answer.spec.device = "GPU-1";
-  answer.write_events = testing::FakeControl::event_handles(2);
+  answer.events = {kEvents, 0};
   control->stopped = true;
   const auto array = try_open([] { return interrupted(std::make_exception_ptr(1)); });
   EXPECT_NE(interrupt_of(array.status()), nullptr) << array.status();

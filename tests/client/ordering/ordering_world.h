@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/client/slots/slot_world.h"
 #include "tests/support/fake_control.h"
+#include "tests/support/fake_files.h"
 #include "tests/support/fake_importer.h"
 #include "tests/support/gates.h"
 
@@ -18,6 +19,8 @@ namespace memlease::internal {
 class OrderingWorld : public ::testing::Test {
  protected:
   static constexpr wire::RowRef kOwnRow{wire::FileId{9}, 1};
+  static constexpr wire::FileId kEvents{8};
+  static constexpr wire::FileId kReaderFile{2};  // SlotWorld's
   static inline const Stream kOurs = Stream::from_handle(16);
   static inline const Stream kOther = Stream::from_handle(17);
 
@@ -29,8 +32,11 @@ class OrderingWorld : public ::testing::Test {
     answer.spec.max_slots = 2;
     answer.slot_bytes = 512;
     answer.slots = {{wire::FileId{3}, 0}, {wire::FileId{3}, 512}};
-    answer.write_events = testing::FakeControl::event_handles(2);
-    versions = *VersionEvents::open(gpu, answer);
+    answer.events = {kEvents, 64};
+    files->kinds = {{wire::to_int(kEvents), wire::FileKind::kEvents},
+                    {wire::to_int(kOwnRow.file), wire::FileKind::kSessionPage},
+                    {wire::to_int(kReaderFile), wire::FileKind::kSessionPage}};
+    versions = *VersionEvents::open(gpu, imports, answer, kNoInterrupts);
     order = std::make_unique<ReaderOrder>(*versions);
     world = std::make_unique<testing::SlotWorld>(versions->layout(), 2);
   }
@@ -40,7 +46,9 @@ class OrderingWorld : public ::testing::Test {
   testing::Gates gates;
   testing::FakeImporter gpu{"GPU-1", gates};
   testing::FakeControl control;
-  ImportCache imports{control, gpu};
+  std::unique_ptr<testing::FakeFiles> files = std::make_unique<testing::FakeFiles>();
+  MappingCache mappings{*files};
+  ImportCache imports{control, mappings, gpu};
   std::unique_ptr<VersionEvents> versions;
   std::unique_ptr<ReaderOrder> order;
   std::unique_ptr<testing::SlotWorld> world;

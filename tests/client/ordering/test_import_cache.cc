@@ -1,11 +1,13 @@
 // What is open in a process is open once, and the daemon learns of its closing before it is asked
 // again; on a fake GPU and a fake daemon.
 #include <future>
+#include <limits>
 #include <memory>
 
 #include "client/ordering/import_cache.h"
 #include "gtest/gtest.h"
 #include "tests/support/fake_control.h"
+#include "tests/support/fake_files.h"
 #include "tests/support/fake_importer.h"
 #include "tests/support/gates.h"
 #include "wire/error.h"
@@ -18,7 +20,7 @@ using wire::ErrorCode;
 
 constexpr wire::FileId kFile{3};
 constexpr wire::FileId kOtherFile{4};
-constexpr wire::EventsRef kRow{{wire::FileId{9}, 1}, 0};
+constexpr wire::FileId kPage{9};
 
 class ImportCacheTest : public ::testing::Test {
  protected:
@@ -26,10 +28,17 @@ class ImportCacheTest : public ::testing::Test {
     return imports.get(file, gpu, kNoInterrupts);
   }
 
+  ImportCacheTest() { files.kind = wire::FileKind::kEvents; }
+  absl::StatusOr<std::shared_ptr<EventPage>> page(InterruptCheck interrupt = kNoInterrupts) {
+    return imports.event_page(kPage, wire::FileKind::kEvents, gpu, interrupt);
+  }
+
   testing::Gates gates;
   testing::FakeImporter gpu{"GPU-1", gates};
   FakeControl control;
-  ImportCache imports{control, gpu};
+  testing::FakeFiles files;
+  MappingCache mappings{files};
+  ImportCache imports{control, mappings, gpu};
 };
 
 TEST_F(ImportCacheTest, WhatIsOpenIsOpenOnce) {
@@ -38,11 +47,27 @@ TEST_F(ImportCacheTest, WhatIsOpenIsOpenOnce) {
   EXPECT_EQ(*get(kFile), *memory);
   EXPECT_EQ(gpu.open_memory_count(), 1);
   EXPECT_EQ(control.calls(), 1U);
-  const auto events = imports.read_events(kRow, 2, gpu, kNoInterrupts);
-  ASSERT_TRUE(events.ok()) << events.status();
-  EXPECT_EQ(*imports.read_events(kRow, 2, gpu, kNoInterrupts), *events);
-  EXPECT_EQ(gpu.open_event_count(), 2);
-  EXPECT_EQ(control.calls(), 2U);
+  EXPECT_EQ(control.calls(), 1U);
+}
+
+TEST_F(ImportCacheTest, APageIsMappedAndRegisteredOnceAndTheDaemonNotToldOfItsEnd) {
+  auto opened = page();
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_TRUE((*opened)->registered());
+  EXPECT_EQ(*page(), *opened);
+  EXPECT_EQ(gpu.registered_count(), 1U);
+  EXPECT_EQ(files.fetches, 1);
+  opened->reset();
+  EXPECT_EQ(gpu.registered_count(), 0U);
+  imports.flush();
+  EXPECT_EQ(control.calls(), 0U);
+}
+
+TEST_F(ImportCacheTest, APageThatCannotBeRegisteredIsForHostsAlone) {
+  gpu.refuse_registrations(true);
+  const auto opened = page();
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_FALSE((*opened)->registered());
 }
 
 TEST_F(ImportCacheTest, ADroppedImportIsReportedByTheNextFlushAlone) {
@@ -67,10 +92,8 @@ TEST_F(ImportCacheTest, WhatIsOpenedAgainIsNotReportedAsClosed) {
 TEST_F(ImportCacheTest, ARefusedImportLeavesNothingAndCanBeTriedAgain) {
   control.refuses = true;
   EXPECT_EQ(wire::code_of(get(kFile).status()), ErrorCode::kUnsupported);
-  EXPECT_EQ(wire::code_of(imports.read_events(kRow, 2, gpu, kNoInterrupts).status()),
-            ErrorCode::kUnsupported);
   imports.flush();
-  EXPECT_EQ(control.closed_memory + control.closed_events, 0) << "the daemon keeps nothing";
+  EXPECT_EQ(control.closed_memory, 0) << "the daemon keeps nothing";
   control.refuses = false;
   EXPECT_TRUE(get(kFile).ok());
 }
@@ -80,13 +103,14 @@ TEST_F(ImportCacheTest, AnInterruptedImportIsReportedAsClosedAndCanBeTriedAgain)
   const auto interrupt = [] { return interrupted(std::make_exception_ptr(1)); };
   control.stopped = true;
   EXPECT_NE(interrupt_of(imports.get(kFile, gpu, interrupt).status()), nullptr);
-  EXPECT_NE(interrupt_of(imports.read_events(kRow, 2, gpu, interrupt).status()), nullptr);
+  files.answers = 0;
+  EXPECT_NE(interrupt_of(page(interrupt).status()), nullptr);
+  files.answers = std::numeric_limits<int>::max();
   control.stopped = false;
   imports.flush();
   EXPECT_EQ(control.closed_memory, 1);
-  EXPECT_EQ(control.closed_events, 1);
   EXPECT_TRUE(get(kFile).ok());
-  EXPECT_TRUE(imports.read_events(kRow, 2, gpu, kNoInterrupts).ok());
+  EXPECT_TRUE(page().ok());
 }
 
 TEST_F(ImportCacheTest, AnInterruptEndsTheWaitForAnotherThreadsImport) {
@@ -121,6 +145,17 @@ TEST_F(ImportCacheTest, OneThreadsOpeningKeepsNoOtherFileWaiting) {
   ASSERT_TRUE(gates.reached("open_memory"));
   EXPECT_TRUE(get(kOtherFile).ok());
   auto second = std::async(std::launch::async, [&] { return get(kFile).value(); });
+  gates.open_all();
+  EXPECT_EQ(first.get(), second.get());
+}
+
+// To register pages may wait for the device.
+TEST_F(ImportCacheTest, OneThreadsRegistrationKeepsNobodyElseWaiting) {
+  gates.shut("register_pages");
+  auto first = std::async(std::launch::async, [&] { return page().value(); });
+  ASSERT_TRUE(gates.reached("register_pages"));
+  EXPECT_TRUE(get(kFile).ok());
+  auto second = std::async(std::launch::async, [&] { return page().value(); });
   gates.open_all();
   EXPECT_EQ(first.get(), second.get());
 }

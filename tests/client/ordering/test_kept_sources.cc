@@ -12,7 +12,7 @@ const Stream kStream = Stream::from_handle(16);
 
 class KeptSourcesTest : public ::testing::Test {
  protected:
-  std::shared_ptr<DeviceEvent> mark() { return *gpu.mark(kStream); }
+  std::shared_ptr<StreamMark> mark() { return *gpu.mark(kStream); }
 
   testing::Gates gates;
   testing::FakeImporter gpu{"GPU-1", gates};

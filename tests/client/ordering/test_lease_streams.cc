@@ -19,6 +19,7 @@ using wire::ErrorCode;
 
 const Stream kOurs = Stream::from_handle(16);
 const Stream kOther = Stream::from_handle(17);
+constexpr wire::FileId kEvents{8};
 constexpr std::uint32_t kSlot = 1;
 constexpr std::uint64_t kVersion = 5;
 
@@ -30,7 +31,8 @@ class LeaseStreamsTest : public ::testing::Test {
     answer.spec.slots = 2;
     answer.slot_bytes = 512;
     answer.slots = {{wire::FileId{3}, 0}, {wire::FileId{3}, 512}};
-    answer.write_events = FakeControl::event_handles(2);
+    answer.events = {kEvents, 0};
+    files->kinds = {{wire::to_int(kEvents), wire::FileKind::kEvents}};
   }
   void open() {
     auto opened = GpuArray::open(answer, session, imports, kNoInterrupts);
@@ -47,9 +49,10 @@ class LeaseStreamsTest : public ::testing::Test {
   testing::Gates gates;
   testing::FakeImporter gpu{"GPU-1", gates};
   FakeControl* const control = new FakeControl;  // the session's
-  Session session{"/here", wire::SessionId{7}, std::make_unique<testing::FakeFiles>(),
+  testing::FakeFiles* const files = new testing::FakeFiles;
+  Session session{"/here", wire::SessionId{7}, std::unique_ptr<FileSource>(files),
                   std::unique_ptr<ControlPort>(control)};
-  ImportCache imports{*control, gpu};
+  ImportCache imports{*control, session.mappings(), gpu};
   OpenAnswer answer;
   std::unique_ptr<GpuArray> array;
   LeaseStreams streams;
@@ -58,11 +61,11 @@ class LeaseStreamsTest : public ::testing::Test {
 TEST_F(LeaseStreamsTest, OpensASegmentOnceForAllSlots) {
   open();
   EXPECT_EQ(gpu.open_memory_count(), 1);
-  EXPECT_EQ(gpu.open_event_count(), 2);
+  EXPECT_EQ(gpu.registered_count(), 1U);
   EXPECT_EQ(array->slot_data()[1] - array->slot_data()[0], 512);
   array = nullptr;
   EXPECT_EQ(gpu.open_memory_count(), 0);
-  EXPECT_EQ(gpu.open_event_count(), 0);
+  EXPECT_EQ(gpu.registered_count(), 0U);
   imports.flush();
   EXPECT_EQ(control->closed_memory, 1);
 }

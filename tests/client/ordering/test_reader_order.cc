@@ -9,12 +9,9 @@ using wire::ErrorCode;
 
 class ReaderOrderTest : public OrderingWorld {
  protected:
-  void open_events(std::uint32_t count = 2) {
-    const auto handles = count == 0
-                             ? std::vector<wire::DeviceHandle>{}
-                             : std::vector<wire::DeviceHandle>{testing::FakeControl::handle_of(50),
-                                                               testing::FakeControl::handle_of(51)};
-    ASSERT_TRUE(order->open_events(kOwnRow, handles).ok());
+  void open_events() {
+    const auto status = order->open_events(kOwnRow, imports, kNoInterrupts);
+    ASSERT_TRUE(status.ok()) << status;
   }
   ReadAttempt lease() {
     world->publish();
@@ -70,8 +67,9 @@ TEST_F(ReaderOrderTest, ALaterReadOnAnotherStreamDoesNotHideAnEarlierOne) {
   EXPECT_TRUE(*order->own_event(read.slot)->complete());
 }
 
-TEST_F(ReaderOrderTest, ARowWithoutEventsWaitsForTheWorkInPlaceOfARecord) {
-  open_events(0);
+TEST_F(ReaderOrderTest, WhereThePageCannotBeRegisteredTheHostWaitsForTheWork) {
+  gpu.refuse_registrations(true);
+  open_events();
   const ReadAttempt read = lease();
   EXPECT_TRUE(release(read, {kOurs, {}}).status.ok());
   EXPECT_EQ(holds(read), 0U);

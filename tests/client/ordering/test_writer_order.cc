@@ -1,4 +1,6 @@
 // Writes of a GPU array run behind the version before and behind the reads of their slot.
+#include <limits>
+
 #include "client/ordering/writer_order.h"
 #include "tests/client/ordering/ordering_world.h"
 #include "wire/error.h"
@@ -30,11 +32,15 @@ class WriterOrderTest : public OrderingWorld {
     SlotReader& reader = world->reader(0);
     const ReadAttempt read = reader.acquire(0, 0);
     ASSERT_EQ(read.outcome, ReadOutcome::kAcquired);
-    const auto event = gpu.open_event(testing::FakeControl::event_handles(2)[read.slot]);
-    ASSERT_TRUE((*event)->record(kOther).ok());
+    read_events = others.events_of({kReaderFile, 0}, 2, gpu, kNoInterrupts).value();
+    ASSERT_TRUE(read_events[read.slot].record(kOther).ok());
     reader.count_read_fence(read.slot);
     reader.release(read.slot);
   }
+  // As the reader has the page: mapped for itself, and registered for itself.
+  MappingCache others_mappings{*files};
+  ImportCache others{control, others_mappings, gpu};
+  SharedEvents read_events;
 
   WriterOrder writer{*versions, *order, imports};
 };
@@ -70,14 +76,15 @@ TEST_F(WriterOrderTest, ReadsOfOtherProcessesAreAskedForOnceAndAwaitedOnce) {
   read_elsewhere();
   world->publish();  // the other slot
   const WriteAttempt next = begin();
-  const std::uint64_t calls = control.calls();
+  const int fetches = files->fetches;
   ASSERT_TRUE(writer.collect(slots(), next.slot, kNoInterrupts).ok());
-  EXPECT_EQ(control.calls(), calls + 1) << "the reader's events";
+  EXPECT_EQ(files->fetches, fetches + 1) << "the reader's events";
   ASSERT_TRUE(writer.stream_wait_slot(kOurs).ok());
   ASSERT_TRUE(writer.record_write(next.slot, next.version, {kOurs, {}}).ok());
   slots().publish(next.slot, next.version);
   EXPECT_TRUE(*writer.reads_complete(slots(), next.slot, kNoInterrupts));
-  EXPECT_EQ(control.calls(), calls + 1);
+  EXPECT_EQ(files->fetches, fetches + 1);
+  EXPECT_EQ(control.calls(), 0U);
 }
 
 TEST_F(WriterOrderTest, AReadThatGoesOnKeepsItsSlotFromBeingComplete) {
@@ -97,24 +104,25 @@ TEST_F(WriterOrderTest, AnInterruptEndsTheWaitForAReadersEvents) {
   world->publish();
   const WriteAttempt next = begin();
   const auto interrupt = [] { return interrupted(std::make_exception_ptr(1)); };
-  control.stopped = true;
+  files->answers = files->fetches.load();
   const auto complete = writer.reads_complete(slots(), next.slot, interrupt);
   EXPECT_NE(interrupt_of(complete.status()), nullptr);
   EXPECT_NE(interrupt_of(writer.collect(slots(), next.slot, interrupt)), nullptr);
-  control.stopped = false;
+  files->answers = std::numeric_limits<int>::max();
   EXPECT_TRUE(writer.collect(slots(), next.slot, kNoInterrupts).ok());
 }
 
-TEST_F(WriterOrderTest, EventsThatTheDaemonRefusesFailTheWrite) {
+// Its pages went with it.
+TEST_F(WriterOrderTest, AReaderThatHasGoneHasNothingUnderWay) {
   world->publish();
+  gpu.stall(kOther);
   read_elsewhere();
   world->publish();
   const WriteAttempt next = begin();
-  control.refuses = true;
-  EXPECT_EQ(wire::code_of(writer.collect(slots(), next.slot, kNoInterrupts)),
-            ErrorCode::kUnsupported);
-  control.refuses = false;
+  files->missing.insert(wire::to_int(kReaderFile));
+  EXPECT_TRUE(*writer.reads_complete(slots(), next.slot, kNoInterrupts));
   EXPECT_TRUE(writer.collect(slots(), next.slot, kNoInterrupts).ok());
+  gpu.resume();
 }
 
 }  // namespace

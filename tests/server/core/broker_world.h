@@ -115,6 +115,11 @@ class BrokerWorld {
     return *reinterpret_cast<wire::ReaderRow*>(map(session, at));
   }
 
+  // Events as whoever may record them sees them.
+  wire::EventWords* events(const server::Session& session, const server::EventSet& events) {
+    return reinterpret_cast<wire::EventWords*>(map(session, server::row_ref(events.at())));
+  }
+
   // Those that the viewer may read, as lists give them.
   std::vector<std::string> names(const server::PeerIdentity& viewer,
                                  bool with_replicas = false) const {

@@ -37,9 +37,12 @@ class BrokerDevices : public ::testing::Test {
       EXPECT_TRUE(world.broker.add_memory(growth, gpu.create_segment(growth.size_bytes)).ok());
     }
   }
-  // The number in the array's event of the slot, as the GPU has made it.
-  std::uint8_t write_event(wire::ArrayId id, std::uint32_t slot) {
-    return world.broker.catalog().find(id)->write_events->handles()[slot][0];
+  wire::EventWords& write_event(const Session& session, wire::ArrayId id, std::uint32_t slot) {
+    return world.events(session, world.broker.catalog().find(id)->write_events)[slot];
+  }
+  wire::EventWords& read_event(const Session& session, wire::ArrayId id, std::uint32_t slot) {
+    const EventSet events = SessionRows::read_events_of(session, session.memberships.at(id));
+    return world.events(session, events)[slot];
   }
 
   FakeGpu gpu{"GPU-1"};  // outlives the broker's segments
@@ -55,15 +58,36 @@ TEST_F(BrokerDevices, AnUnknownDeviceIsRefusedWithThoseThereAre) {
   EXPECT_THAT(wire::message_of(refused.status()), HasSubstr("GPU-1, host"));
 }
 
-// R-SYNC-2: the daemon makes them, and destroys them last.
-TEST_F(BrokerDevices, AnArrayHasAnEventForEachSlotUntilNobodyHasThemOpen) {
+TEST_F(BrokerDevices, AnArrayHasAnEventForEachSlotThatItMayHave) {
   Session& session = world.connect(1000);
   const auto id = create(session, "a");
-  EXPECT_EQ(gpu.events, 2);
-  EXPECT_TRUE(world.broker.withdraw(session.peer, "a").ok());
-  EXPECT_EQ(gpu.events, 2) << "its members have them open";
-  EXPECT_TRUE(world.broker.leave(session, id, 1).ok());
-  EXPECT_EQ(gpu.events, 0);
+  const Array& array = *world.broker.catalog().find(id);
+  EXPECT_FALSE(array.write_events.empty());
+  EXPECT_TRUE(array.write_events.all_complete()) << "nobody has recorded anything";
+  write_event(session, id, 1).recorded.store(1);
+  EXPECT_TRUE(array.write_events.complete(0));
+  EXPECT_FALSE(array.write_events.complete(1));
+  write_event(session, id, 1).complete.store(1);
+  EXPECT_TRUE(array.write_events.all_complete());
+}
+
+// Else whoever may only read could say that what others wrote is complete.
+TEST_F(BrokerDevices, OnlyWhoMayWriteTheArrayMayRecordItsEvents) {
+  Session& owner = world.connect(1000);
+  Session& reader = world.connect(1001);
+  auto spec = on_gpu("a");
+  spec.mode = 0644;
+  const auto created = world.broker.create(owner, spec, false);
+  const auto& growth = std::get<SegmentPool::Growth>(*created);
+  ASSERT_TRUE(world.broker.add_memory(growth, gpu.create_segment(growth.size_bytes)).ok());
+  ASSERT_TRUE(world.broker.create(owner, spec, false).ok());
+  const auto id = world.open(reader, "a");
+  const wire::FileId file = world.broker.catalog().find(id)->write_events.at().file;
+  EXPECT_TRUE(world.broker.fetch_file(owner.id, file)->writable);
+  const auto read = world.broker.fetch_file(reader.id, file);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->kind, wire::FileKind::kEvents);
+  EXPECT_FALSE(read->writable);
 }
 
 TEST_F(BrokerDevices, ItsMemoryTakesNoDescriptors) {
@@ -126,95 +150,37 @@ TEST_F(BrokerDevices, BeyondItsMemoryLimitThereIsNoArray) {
   EXPECT_THAT(wire::message_of(refused), HasSubstr("do not fit on GPU-2"));
 }
 
-TEST_F(BrokerDevices, AnArrayForWhichNoEventsAreLeftDoesWithout) {
-  Session& session = world.connect(1000);
-  gpu.events_left = 1;  // of two
-  const auto id = create(session, "a");
-  EXPECT_EQ(gpu.events, 0);
-  const Array& array = *world.broker.catalog().find(id);
-  EXPECT_TRUE(array.write_events->empty());
-  EXPECT_TRUE(array.write_events->all_complete());
-  EXPECT_EQ(code_of(array.write_events->shortage()), ErrorCode::kOutOfMemory);
-  gpu.events_left = 2;
-  const Array& next = *world.broker.catalog().find(create(session, "b"));
-  EXPECT_EQ(next.write_events->handles().size(), 2U);
-  EXPECT_TRUE(next.write_events->shortage().ok());
-}
-
-TEST_F(BrokerDevices, OnAGpuThatHasFailedThereIsNoArray) {
-  Session& session = world.connect(1000);
-  gpu.broken = true;
-  gpu.events_left = 0;
-  EXPECT_EQ(code_of(world.broker.create(session, on_gpu("b"), false).status()),
-            ErrorCode::kInternal);
-  EXPECT_FALSE(world.broker.exists(session.peer, "b"));
-  gpu.events_left = 2;
-  create(session, "b");
-}
-
-// It left a row with no events at all, and the daemon fell over it at the reader's exit.
-TEST_F(BrokerDevices, AGpuThatFailsUnderASubscriptionFailsThatAlone) {
-  Session& reader = world.connect(1000);
-  Session& other = world.connect(1000);
-  const auto id = create(reader, "a");
-  gpu.broken = true;
-  gpu.events_left = 0;
-  EXPECT_EQ(code_of(world.broker.subscribe(reader, id).status()), ErrorCode::kInternal);
-  const auto& row = reader.memberships.at(id).reader_row;
-  ASSERT_TRUE(row.has_value());
-  EXPECT_EQ(code_of(world.broker.imports().open_events(other, {row_ref(*row), 0}).status()),
-            ErrorCode::kNotFound);
-  world.broker.exited(reader.id);
-  EXPECT_EQ(gpu.segments, 0);
-}
-
-// A writer may have asked for them, and been told that there are none to wait for.
-TEST_F(BrokerDevices, ARowForWhichNoEventsAreLeftDoesWithoutForLife) {
-  Session& reader = world.connect(1000);
-  Session& writer = world.connect(1000);
-  const auto id = create(reader, "a");
-  gpu.events_left = 0;
-  const auto subscribed = world.broker.subscribe(reader, id);
-  ASSERT_TRUE(subscribed.ok());
-  EXPECT_TRUE(subscribed->read_events->empty());
-  EXPECT_FALSE(subscribed->read_events->shortage().ok());
-  gpu.events_left = 2;
-  const auto again = world.broker.subscribe(reader, id);
-  EXPECT_TRUE(again->read_events->empty());
-  const auto imported = world.broker.imports().open_events(writer, {again->row});
-  ASSERT_TRUE(imported.ok());
-  EXPECT_TRUE(imported->empty());
-}
-
 TEST_F(BrokerDevices, AReadersRowKeepsItsEvents) {
   Session& session = world.connect(1000);
   const auto id = create(session, "a");
   const auto first = world.broker.subscribe(session, id);
   ASSERT_TRUE(first.ok());
-  EXPECT_EQ(first->read_events->handles().size(), 2U);
+  read_event(session, id, 0).recorded.store(1);
+  read_event(session, id, 0).complete.store(1);
   EXPECT_TRUE(world.broker.leave(session, id, 1).ok());
   world.open(session, "a");
   const auto again = world.broker.subscribe(session, id);
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(again->row, first->row);
-  EXPECT_EQ(again->read_events, first->read_events);
+  EXPECT_EQ(read_event(session, id, 0).recorded.load(), 1U) << "it counts on from there";
 }
 
 TEST_F(BrokerDevices, HostArraysHaveNoEvents) {
   Session& session = world.connect(1000);
   const auto id = world.create(session, spec_of("h"));
-  EXPECT_EQ(world.broker.subscribe(session, id)->read_events, nullptr);
-  EXPECT_EQ(gpu.events, 0);
+  ASSERT_TRUE(world.broker.subscribe(session, id).ok());
+  EXPECT_TRUE(world.broker.catalog().find(id)->write_events.empty());
+  EXPECT_TRUE(SessionRows::read_events_of(session, session.memberships.at(id)).empty());
 }
 
 // R-SYNC-10: a call that says so says nothing of the GPU.
 TEST_F(BrokerDevices, NobodyLeavesWhoseReadsTheGpuHasNotFinished) {
   Session& session = world.connect(1000);
   const auto id = create(session, "a");
-  const auto subscribed = world.broker.subscribe(session, id);
-  gpu.pending.insert(subscribed->read_events->handles()[1][0]);
+  ASSERT_TRUE(world.broker.subscribe(session, id).ok());
+  read_event(session, id, 1).recorded.store(1);
   EXPECT_EQ(code_of(world.broker.leave(session, id, 1)), ErrorCode::kBusy);
-  gpu.pending.clear();
+  read_event(session, id, 1).complete.store(1);
   EXPECT_TRUE(world.broker.leave(session, id, 1).ok());
 }
 
@@ -224,13 +190,13 @@ TEST_F(BrokerDevices, TheRightMovesWhenAllThatWasWrittenIsComplete) {
   const auto id = create(one, "a");
   world.open(other, "a");
   world.become_writer(one, id);
-  gpu.pending.insert(write_event(id, 0));
+  write_event(one, id, 0).recorded.store(1);
   EXPECT_EQ(world.broker.acquire_writer(other, id)->state, WriterAnswer::State::kBusy);
-  gpu.pending.clear();
+  write_event(one, id, 0).complete.store(1);
   EXPECT_EQ(world.broker.acquire_writer(other, id)->state, WriterAnswer::State::kOffered);
 }
 
-// R-SYNC-11: its events are recorded again.
+// R-SYNC-11: the daemon says that its records are complete.
 TEST_F(BrokerDevices, ADeadWritersIncompleteVersionIsPoisonedAndItsWaitersGoOn) {
   Session& keeper = world.connect(1000);
   Session& writer = world.connect(1000);
@@ -241,13 +207,30 @@ TEST_F(BrokerDevices, ADeadWritersIncompleteVersionIsPoisonedAndItsWaitersGoOn) 
   row.slot_words()[0].store(1);
   row.slot_words()[1].store(2);
   row.publication.store(wire::pack({2, 1}));
-  gpu.pending.insert(write_event(id, 1));
+  write_event(writer, id, 1).recorded.store(1);
   world.broker.hang_up(writer.id, false);
   world.broker.exited(writer.id);
   const Array& array = *world.broker.catalog().find(id);
   EXPECT_EQ(array.board->poisoned()[1].load(), 2U);
   EXPECT_EQ(wire::unpack_publication(array.takeover->publication.load()).version, 1U);
-  EXPECT_TRUE(gpu.pending.empty());
+  EXPECT_TRUE(array.write_events.all_complete());
+  EXPECT_EQ(write_event(keeper, id, 1).complete.load(), 1U);
+}
+
+// R-SYNC-11: writers' streams may wait for its reads.
+TEST_F(BrokerDevices, ADeadReadersReadsAreOver) {
+  Session& keeper = world.connect(1000);
+  Session& reader = world.connect(1000);
+  const auto id = create(keeper, "a");
+  world.open(reader, "a");
+  ASSERT_TRUE(world.broker.subscribe(reader, id).ok());
+  wire::EventWords& event = read_event(reader, id, 1);
+  event.recorded.store(3);
+  event.complete.store(2);
+  world.broker.hang_up(reader.id, false);
+  EXPECT_EQ(event.complete.load(), 2U) << "its work may go on";
+  world.broker.exited(reader.id);
+  EXPECT_EQ(event.complete.load(), 3U);
 }
 
 // The daemon does not see whether the driver has let go.
@@ -262,27 +245,19 @@ TEST_F(BrokerDevices, AnotherProgramInItsProcessEndsNothingWhereItHasUsedAGpu) {
   EXPECT_TRUE(world.broker.idle());
 }
 
-// R-SYNC-2, 10: memory and events, until the last one has closed them.
+// R-SYNC-10: until the last one has closed it.
 TEST_F(BrokerDevices, WhatAnImporterHasOpenOutlivesItsOwner) {
   Session& owner = world.connect(1000);
   Session& importer = world.connect(1000);
   const auto id = create(owner, "a");
   world.open(importer, "a");
-  const auto subscribed = world.broker.subscribe(owner, id);
-  const auto events = world.broker.imports().open_events(importer, {subscribed->row});
-  ASSERT_TRUE(events.ok()) << events.status();
-  EXPECT_EQ(*events, subscribed->read_events->handles());
   const wire::FileId segment = world.broker.catalog().find(id)->slots[0].file;
   ASSERT_TRUE(world.broker.imports().open_memory(importer, segment).ok());
-  EXPECT_EQ(gpu.events, 4);
 
   world.broker.hang_up(owner.id, false);
   world.broker.exited(owner.id);  // withdraws the array; nothing is kept warm
   EXPECT_TRUE(world.broker.leave(importer, id, 1).ok());
   EXPECT_EQ(gpu.segments, 1);
-  EXPECT_EQ(gpu.events, 2);
-  Imports::close_events(importer, {subscribed->row});
-  EXPECT_EQ(gpu.events, 0);
   world.broker.imports().close_memory(importer, segment);
   EXPECT_EQ(gpu.segments, 0);
 }
@@ -300,34 +275,25 @@ TEST_F(BrokerDevices, AnExitClosesWhatItsProcessHadOpen) {
     world.broker.exited(ending);
   }
   EXPECT_EQ(gpu.segments, 0);
-  EXPECT_EQ(gpu.events, 0);
 }
 
 TEST_F(BrokerDevices, OnlyWhoMayReadMayImport) {
   Session& owner = world.connect(1000);
   Session& stranger = world.connect(1001);
   const auto id = create(owner, "a");
-  const auto subscribed = world.broker.subscribe(owner, id);
   const wire::FileId segment = world.broker.catalog().find(id)->slots[0].file;
   const Imports& imports = world.broker.imports();
   EXPECT_EQ(code_of(imports.open_memory(stranger, segment).status()), ErrorCode::kNotFound);
-  EXPECT_EQ(code_of(imports.open_events(stranger, {subscribed->row}).status()),
-            ErrorCode::kNotFound);
-  EXPECT_EQ(code_of(imports.open_events(owner, {{wire::FileId{999}, 0}}).status()),
-            ErrorCode::kNotFound);
 }
 
 // The daemon calls the broker under its mutex, and a device that destroys something may wait.
 class BrokerGarbage : public BrokerDevices {
  protected:
   BrokerGarbage() { world.keeps_garbage = true; }
-  // That calls of the broker have let go of all events and of this many segments, but destroyed
-  // nothing.
-  void expect_disposed(int events, int segments) {
-    EXPECT_EQ(gpu.events, events);
+  // That calls of the broker have let go of this many segments, but destroyed nothing.
+  void expect_disposed(int segments) {
     EXPECT_EQ(gpu.segments, segments);
     world.garbage.clear();
-    EXPECT_EQ(gpu.events, 0);
     EXPECT_EQ(gpu.segments, 0);
   }
   Broker::Subscribed subscribe(Session& session, wire::ArrayId id) {
@@ -340,7 +306,7 @@ TEST_F(BrokerGarbage, HasWhatALastMemberLeaves) {
   const auto id = create(session, "a");
   EXPECT_TRUE(world.broker.withdraw(session.peer, "a").ok());
   EXPECT_TRUE(world.broker.leave(session, id, 1).ok());
-  expect_disposed(2, 1);
+  expect_disposed(1);
 }
 
 TEST_F(BrokerGarbage, HasWhatAProcessLeavesThatExits) {
@@ -348,33 +314,7 @@ TEST_F(BrokerGarbage, HasWhatAProcessLeavesThatExits) {
   subscribe(session, create(session, "a"));
   world.broker.hang_up(session.id, false);
   world.broker.exited(session.id);
-  expect_disposed(4, 1);
-}
-
-TEST_F(BrokerGarbage, HasEventsThatTheirLastImporterCloses) {
-  Session& writer = world.connect(1000);
-  Session& reader = world.connect(1000);
-  const auto id = create(writer, "a");
-  EXPECT_TRUE(world.broker.open(reader, "a").ok());
-  const auto row = subscribe(reader, id).row;
-  EXPECT_TRUE(world.broker.imports().open_events(writer, {row}).ok());
-  world.broker.hang_up(reader.id, false);
-  world.broker.exited(reader.id);
-  world.garbage.clear();
-  EXPECT_EQ(gpu.events, 4);
-  Imports::close_events(writer, {row});
-  EXPECT_EQ(gpu.events, 4);
-  world.garbage.clear();
-  EXPECT_EQ(gpu.events, 2);
-}
-
-TEST_F(BrokerGarbage, HasEventsOfAnArrayForWhichThereAreTooFew) {
-  Session& session = world.connect(1000);
-  gpu.events_left = 1;  // of two
-  create(session, "a");
-  EXPECT_EQ(gpu.events, 1);
-  world.garbage.clear();
-  EXPECT_EQ(gpu.events, 0);
+  expect_disposed(1);
 }
 
 }  // namespace

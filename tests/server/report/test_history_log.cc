@@ -55,11 +55,6 @@ TEST_F(HistoryLogTest, WhatADeadProcessHadMerelyCreatedIsForThoseWhoDebug) {
   EXPECT_THAT(said(event, LogLevel::kDebug), HasSubstr("array=sim/u"));
 }
 
-TEST_F(HistoryLogTest, AShortageIsAWarningThatSaysWhatToDo) {
-  EXPECT_THAT(said(event_of(Happening::kDegraded)), HasSubstr("<4>a GPU gives no events"));
-  EXPECT_THAT(said(event_of(Happening::kDegraded)), HasSubstr("hint=wait"));
-}
-
 TEST_F(HistoryLogTest, SlotsAreToldOfWithTheUserWhoPaysForThem) {
   EXPECT_EQ(said(event_of(Happening::kGrown)),
             "<6>a slot was added: readers hold the others array=sim/u uid=1001 writer_pid=4711 "

@@ -87,6 +87,9 @@ class Checker {
       case Kind::kWaitWord:
         wait_word(record);
         break;
+      case Kind::kSawWord:
+        saw_word(record);
+        break;
       case Kind::kExit:
         exit(static_cast<u32>(record.a));
         break;
@@ -154,6 +157,15 @@ class Checker {
     // A word begins as 0, and nobody had to write that.
     if (!word_answers(0, record.c, condition)) {
       orphan(record, "a word's value that no stream wrote");
+    }
+  }
+
+  // A host may have seen what another host has stored.
+  void saw_word(const Record& record) {
+    for (const auto& [value, clock] : words_[{record.a, record.b}]) {
+      if (static_cast<std::int64_t>(record.c - value) >= 0) {
+        agent_of(record.agent).clock.join(clock);
+      }
     }
   }
 

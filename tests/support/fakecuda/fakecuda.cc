@@ -7,6 +7,7 @@
 #include "tests/support/fakecuda/call.h"
 #include "tests/support/fakecuda/runtime.h"
 #include "tests/support/fakecuda/stream.h"
+#include "tests/support/fakecuda/word.h"
 
 namespace fakecuda {
 namespace {
@@ -140,6 +141,10 @@ void fakecuda_acquire(uint64_t key, uint64_t value) {
     runtime->trace(fakecuda::Kind::kAcquire, static_cast<fakecuda::u64>(fakecuda::KeyKind::kHost),
                    key, value);
   }
+}
+
+void fakecuda_saw(const void* word) {
+  if (Runtime* runtime = Runtime::running(); runtime != nullptr) fakecuda::saw_word(*runtime, word);
 }
 
 void fakecuda_observe_exit(uint32_t pid) {

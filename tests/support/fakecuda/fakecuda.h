@@ -45,6 +45,8 @@ cudaError_t fakecuda_drain(cudaStream_t stream);
    and read, a message. Release before it becomes visible, acquire after it was seen. */
 void fakecuda_release(uint64_t key, uint64_t value);
 void fakecuda_acquire(uint64_t key, uint64_t value);
+/* The caller has seen the 8 bytes that are there now, which a stream may have written. */
+void fakecuda_saw(const void* word);
 /* The caller knows that this process has ended, and its work with it: from now on that is before
    whatever anybody does. */
 void fakecuda_observe_exit(uint32_t pid);

@@ -125,6 +125,13 @@ cudaError_t unregister_host(Context& context, void* address) {
   return cudaSuccess;
 }
 
+bool name_of_shared(const void* address, u64& allocation, u64& offset) {
+  const Found found = find_mapping(reinterpret_cast<std::uintptr_t>(address));
+  allocation = found.allocation;
+  offset = found.offset;
+  return found.allocation != 0;
+}
+
 cudaError_t host_device_pointer(Runtime& runtime, void** device, void* host) {
   if (device == nullptr) return cudaErrorInvalidValue;
   const MappingPtr mapping = runtime.memory.find(host);

@@ -138,6 +138,7 @@ enum class Kind : u32 {
   kAcquire,
   kWriteWord,  // a: memory, b: offset, c: value
   kWaitWord,   // a: memory, b: offset | condition << 60, c: value
+  kSawWord,    // by a host; a: memory, b: offset, c: value
   kExit,       // a: process; all that it did is over
   kViolation,  // a: Violation, b and c: its subject
 };

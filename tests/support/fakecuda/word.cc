@@ -3,6 +3,7 @@
 #include <cuda.h>
 
 #include "tests/support/fakecuda/futex.h"
+#include "tests/support/fakecuda/host_memory.h"
 #include "tests/support/fakecuda/runtime.h"
 #include "tests/support/fakecuda/stream.h"
 #include "tests/support/fakecuda/word_condition.h"
@@ -113,6 +114,19 @@ cudaError_t write_word(Runtime& runtime, Stream& stream, const void* address, u6
   if (error != cudaSuccess) return error;
   if (word.mapping->read_only()) return cudaErrorInvalidValue;
   return stream.enqueue(std::make_unique<WriteOperation>(std::move(word), value));
+}
+
+void saw_word(Runtime& runtime, const void* address) {
+  u64 allocation = 0;
+  u64 offset = 0;
+  if (const MappingPtr mapping = runtime.memory.find(address); mapping != nullptr) {
+    allocation = mapping->allocation;
+    offset = mapping->offset + (reinterpret_cast<std::uintptr_t>(address) - mapping->base);
+  } else if (!name_of_shared(address, allocation, offset)) {
+    return;
+  }
+  const u64 value = static_cast<const std::atomic<u64>*>(address)->load();
+  runtime.trace(Kind::kSawWord, allocation, offset, value);
 }
 
 cudaError_t wait_word(Runtime& runtime, Stream& stream, const void* address, u64 value,

@@ -1,4 +1,4 @@
-#include "client/ordering/host_event.h"
+#include "client/ordering/host_wait.h"
 
 #include "client/ordering/backoff.h"
 

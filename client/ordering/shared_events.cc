@@ -1,0 +1,73 @@
+#include "client/ordering/shared_events.h"
+
+#include "client/ordering/backoff.h"
+#include "client/ordering/host_wait.h"
+#include "wire/error.h"
+#include "wire/hooks/test_hooks.h"
+
+namespace memlease::internal {
+
+// Behind the last record, as a stream that came first would leave the word behind the count. It is
+// counted before it is given to the stream: whoever dies in between leaves a record that the daemon
+// completes.
+absl::Status SharedEvent::record(Stream stream) {
+  if (auto status = wait(stream); !status.ok()) return status;
+  const std::uint64_t count = words_.recorded.load() + 1;
+  words_.recorded.store(count);
+  absl::Status status = registered_ ? importer_.write_word(words_.complete, count, stream)
+                                    : finish(importer_, stream);
+  if (!status.ok()) {
+    words_.recorded.store(count - 1);
+  } else if (!registered_) {
+    words_.complete.store(count);
+  }
+  return status;
+}
+
+absl::Status SharedEvent::record_joined(Stream stream) {
+  const auto joining = importer_.joining_stream();
+  if (!joining.ok()) return joining.status();
+  absl::Status status;
+  if (!leaves_out("join earlier reads")) status = importer_.order(stream, *joining);
+  return status.ok() ? record(*joining) : status;
+}
+
+absl::Status SharedEvent::wait(Stream stream) const {
+  const std::uint64_t count = words_.recorded.load();
+  if (is_complete()) return absl::OkStatus();
+  if (registered_) return importer_.wait_for_word(words_.complete, count, stream);
+  for (Backoff backoff;; backoff.pause()) {
+    const auto done = complete();
+    if (!done.ok() || *done) return done.status();
+  }
+}
+
+bool SharedEvent::is_complete() const {
+  if (!words_.is_complete()) return false;
+  importer_.checker_saw(words_.complete);
+  return true;
+}
+
+// What was given to a device that has failed is over, but nothing writes that.
+absl::StatusOr<bool> SharedEvent::complete() const {
+  if (is_complete()) return true;
+  if (auto status = importer_.check_device(); !status.ok()) return status;
+  return false;
+}
+
+absl::StatusOr<SharedEvents> SharedEvents::in(std::shared_ptr<EventPage> page, std::uint64_t offset,
+                                              std::uint32_t slots, Importer& importer) {
+  const Mapping& mapping = page->mapping();
+  if (!mapping.contains(offset, slots * sizeof(wire::EventWords), alignof(wire::EventWords))) {
+    return wire::defect("events lie outside of their page");
+  }
+  SharedEvents events;
+  auto* const words = reinterpret_cast<wire::EventWords*>(mapping.data() + offset);
+  for (std::uint32_t slot = 0; slot < slots; ++slot) {
+    events.events_.emplace_back(importer, words[slot], page->registered());
+  }
+  events.page_ = std::move(page);
+  return events;
+}
+
+}  // namespace memlease::internal

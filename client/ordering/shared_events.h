@@ -1,0 +1,62 @@
+// The events of an array's slots, or of a reader's row, one a slot, as this process has them: words
+// of a page that their recorders share (wire/event_words.h).
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/ordering/event_page.h"
+#include "client/ordering/importer.h"
+#include "wire/event_words.h"
+
+namespace memlease::internal {
+
+// Thread-safe but for the records: one thread at a time. No call waits for the device, but where
+// the page could not be registered: there record() and wait() do what the streams would.
+class SharedEvent {
+ public:
+  SharedEvent(Importer& importer, wire::EventWords& words, bool registered)
+      : importer_(importer), words_(words), registered_(registered) {}
+
+  // Behind all that the stream was given before, and behind the last record, for which the stream
+  // waits then.
+  absl::Status record(Stream stream);
+  // As record(), but the stream is not made to wait: one of the library's does.
+  absl::Status record_joined(Stream stream);
+  // What the stream is given from now on runs behind the last record.
+  absl::Status wait(Stream stream) const;
+  // Of the last record; true if there is none. An error is the device's.
+  absl::StatusOr<bool> complete() const;
+
+ private:
+  bool is_complete() const;
+
+  Importer& importer_;
+  wire::EventWords& words_;  // of another process's row: not to be written
+  const bool registered_;
+};
+
+class SharedEvents {
+ public:
+  // None.
+  SharedEvents() = default;
+  // kInternal: the page has no room for so many there.
+  static absl::StatusOr<SharedEvents> in(std::shared_ptr<EventPage> page, std::uint64_t offset,
+                                         std::uint32_t slots, Importer& importer);
+
+  bool empty() const { return events_.empty(); }
+  std::size_t size() const { return events_.size(); }
+  // Do hosts wait in place of streams?
+  bool by_host() const { return !page_->registered(); }
+  SharedEvent& operator[](std::uint32_t slot) { return events_[slot]; }
+  const SharedEvent& operator[](std::uint32_t slot) const { return events_[slot]; }
+
+ private:
+  std::shared_ptr<EventPage> page_;
+  std::vector<SharedEvent> events_;
+};
+
+}  // namespace memlease::internal

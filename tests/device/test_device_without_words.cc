@@ -1,0 +1,76 @@
+// A GPU whose streams cannot wait for words of shared pages: hosts wait in place of other
+// processes' streams.
+#include "tests/device/fixture.h"
+
+namespace memlease::testing {
+namespace {
+
+class DeviceWithoutWords : public DeviceTest, public ::testing::WithParamInterface<fakecuda::Knob> {
+ protected:
+  void SetUp() override {
+    FAKECUDA_STAND_IN_ONLY();
+    world->set(GetParam(), 0);
+  }
+
+  // A writer and a reader that are both late, in each other's slots: wrong values seen.
+  static std::uint64_t rounds(Client& writer, Client& reader) {
+    for (int round = 1; round <= 4; ++round) {
+      publish(writer, round);
+      read(reader, round);
+    }
+    return reader.ask("mismatches r").number();
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(, DeviceWithoutWords,
+                         ::testing::Values(fakecuda::Knob::kStreamMemoryOps,
+                                           fakecuda::Knob::kReadOnlyRegister),
+                         [](const auto& tested) {
+                           return tested.param == fakecuda::Knob::kStreamMemoryOps
+                                      ? "NoStreamMemoryOperations"
+                                      : "NoReadOnlyRegistration";
+                         });
+
+// R-SYNC-3, 5, 6: by the hosts.
+TEST_P(DeviceWithoutWords, HostsOrderWhatStreamsDo) {
+  Client writer(daemon);
+  Client reader(daemon);
+  writer.is_ok("create a 2 1000 cuda:0");
+  EXPECT_EQ(rounds(writer, reader), 0U);
+}
+
+// R-SYNC-3, 5, 6: the controls.
+TEST_P(DeviceWithoutWords, AHostThatDoesNotWaitForWhatItWroteIsFound) {
+  Client writer(daemon);
+  Client reader(daemon);
+  writer.is_ok("create a 2 1000 cuda:0");
+  writer.is_ok("leave_out record the write");
+  rounds(writer, reader);
+  expect_race("tk_fill", "tk_check");
+}
+
+// R-SYNC-3, 5, 6: likewise.
+TEST_P(DeviceWithoutWords, AHostThatDoesNotWaitForWhatItReadIsFound) {
+  Client writer(daemon);
+  Client reader(daemon);
+  writer.is_ok("create a 2 1000 cuda:0");
+  reader.is_ok("leave_out record the read");
+  rounds(writer, reader);
+  expect_race("tk_fill", "tk_check");
+}
+
+TEST_P(DeviceWithoutWords, PublishingWaitsForTheWork) {
+  Client writer(daemon);
+  Client reader(daemon);
+  writer.is_ok("create a 2 1000 cuda:0");
+  writer.is_ok("write a s");
+  writer.is_ok("gate s");
+  writer.is_ok("fill a 7 s");
+  writer.say("publish a");
+  EXPECT_TRUE(waits(writer));
+  EXPECT_EQ(reader.is_ok("version a"), "0");
+  writer.kill();
+}
+
+}  // namespace
+}  // namespace memlease::testing
