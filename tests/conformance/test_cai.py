@@ -48,13 +48,33 @@ def test_libraries_read_what_another_process_writes(gpu, consumer):
 
 def test_a_library_that_ignores_the_stream_races(gpu):
     """R-SYNC-7, 8: a control; PyTorch takes the interface so, and the checker sees it."""
-    _, reader = writer_and_reader(gpu, published=1)
-    reader.run(read_ignoring_the_stream)
+    writer, reader = writer_and_reader(gpu)
+    writer.run(publish_behind_a_gate)
+    reader.run(take_ignoring_the_stream)
+    writer.run(open_the_gate)
+    reader.run(look_and_release)
     assert "read after write" in gpu.findings()
 
 
-def read_ignoring_the_stream(here):
-    read_with(here, consumers.torch_as_tensor, 1, lambda it: it.cuda_array(readonly_ok=True))
+def publish_behind_a_gate(here):
+    here.gate(here.stream())  # so that the reader's host does not learn of the version's end
+    publish(here, 1)
+
+
+def take_ignoring_the_stream(here):
+    lease = here.kept["lease"] = opened(here).read()
+    source = lease.cuda_array(readonly_ok=True)
+    here.kept["view"] = consumers.torch_as_tensor(here, source, here.stream("library"))
+
+
+def open_the_gate(here):
+    here.ungate()
+    here.synchronize()
+
+
+def look_and_release(here):
+    here.kept.pop("view").look(1)
+    assert here.kept.pop("lease").release()
 
 
 @pytest.mark.parametrize("how", ["host_wait", "version", "environment"])

@@ -86,7 +86,10 @@ def fill_again(here):
 
 # A tensor without a lease does not tell where its work ends: until the process has ended, nothing
 # is closed that a kernel might still use. The end is what closes it.
-KEPT = r"leak: process \d+ \(python\) ended and kept 1 open memory handles, 2 events\n1 findings .*"
+KEPT = (
+    r"leak: process \d+ \(python\) ended and kept 1 open memory handles, 2 pinned host buffers\n"
+    r"1 findings .*"
+)
 
 
 def expect_what_is_kept(gpu, device):

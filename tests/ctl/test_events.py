@@ -17,8 +17,6 @@ from conftest import (
     until,
 )
 
-pytest_plugins = ["fakecuda_fixture", "gpu_fixture"]
-
 STRANGER = 54321
 
 WRITER = """
@@ -143,38 +141,6 @@ def test_a_user_sees_events_of_what_he_may_see(daemon, client):
     )
     assert {event["array"] for event in seen["events"]} == {"open"}
     assert {"sim/u", "open"} <= {event["array"] for event in events(daemon)}
-
-
-ON_A_GPU = """
-import sys, memlease
-memlease.connect(sys.argv[1], start=False).create(
-    "gpu/u", shape=1000, dtype="f8", slots=2, device="cuda:0", lifetime="persistent"
-)
-"""
-
-
-def test_what_works_in_a_slower_way_is_an_event_and_a_warning(fake_cuda, stand_in_path, logged):
-    """A GPU gives no events for an array: its hosts wait."""
-    fake_cuda.fail("cudaIpcGetEventHandle", 2, 1, -1)
-    made = subprocess.Popen(
-        [sys.executable, "-c", ON_A_GPU, logged.directory], env=clean_environment()
-    )
-    assert made.wait(DEADLINE_S) == 0
-    told = [event["event"] for event in events(logged)]
-    assert told.count("degraded") == 1, told
-    (degraded,) = of_kind(logged, "degraded")
-    assert (degraded["array"], degraded["pid"]) == ("gpu/u", made.pid)
-    assert degraded["reason"].startswith("making an event on GPU-")
-    assert degraded["hint"]
-    assert degraded["command"].startswith(sys.executable)
-    (line,) = [line for line in logged.log() if degraded["reason"] in str(line)]
-    print(line)
-    assert line["level"] == "warning"
-    assert (line["array"], line["pid"], line["hint"]) == ("gpu/u", made.pid, degraded["hint"])
-    metrics = logged.ctl("metrics").stdout
-    assert 'memlease_degraded{mechanism="gpu_events"} 1\n' in metrics
-    assert [row.split()[2] for row in logged.ctl("events").stdout.splitlines()[1:]] == told
-    logged.ctl("withdraw", "gpu/u")
 
 
 class Follower:

@@ -196,7 +196,7 @@ TEST_F(DeviceDeaths, AGetThatWaitsEndsWithTheDaemon) {
   writer.is_ok("synchronize s");
 }
 
-// R-SYNC-2: events whose exporter has gone are used no more.
+// R-SYNC-2: and what it was given lasts until then.
 TEST_F(DeviceDeaths, WithoutItsDaemonAProcessEndsCleanly) {
   Client client(daemon);
   client.is_ok("create a 2 1000 cuda:0");

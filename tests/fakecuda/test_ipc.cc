@@ -219,7 +219,7 @@ TEST_F(Ipc, AnEventWorksInBothDirections) {
   CUDA_OK(cudaFree(data));
 }
 
-// R-SYNC-1: one with timing, or not for other processes, is not exported.
+// One with timing, or not for other processes, is not exported.
 TEST_F(Ipc, AnEventMustBeMadeForIt) {
   const cudaEvent_t event = new_event();
   cudaIpcEventHandle_t handle = {};

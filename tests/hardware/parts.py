@@ -112,7 +112,6 @@ def _go(run: Run, part: Part, limit_s: float) -> str:
     if limit_s < 1:
         note["state"] = "no time left"
     else:
-        _know_from_answers(run)
         try:
             part.what(run, limit_s)
             note["state"] = "done"
@@ -126,13 +125,6 @@ def _go(run: Run, part: Part, limit_s: float) -> str:
     run.report.write()
     tell(f"{part.name}: {note['state']}, {note.get('seconds', 0)} s")
     return unfit
-
-
-def _know_from_answers(run: Run) -> None:
-    """Tell the tests of deaths what this GPU does, as far as part 2 has found out."""
-    match run.report.answers.get("later_record_frees"):
-        case {"answer": str(answer)} | str(answer) if answer in ("yes", "no"):
-            run.environment["MEMLEASE_LATER_RECORD_RELEASES"] = str(int(answer == "yes"))
 
 
 def stop(run: Run, signal_name: str) -> None:

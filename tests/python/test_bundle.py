@@ -160,7 +160,7 @@ def test_the_page_of_the_rules_reads_a_runs_report(load, monkeypatch, tmp_path):
 
 INTERRUPTED = """the publisher ended so: Traceback (most recent call last):
   File "publisher.py", line 16, in <module>
-memlease.errors.Unsupported: opening an event: 205
+memlease.errors.Unsupported: opening the daemon's memory: 205
 
 During handling of the above exception, another exception occurred:
 
@@ -173,7 +173,7 @@ KeyboardInterrupt
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (INTERRUPTED, "memlease.errors.Unsupported: opening an event: 205"),
+        (INTERRUPTED, "memlease.errors.Unsupported: opening the daemon's memory: 205"),
         ("it ended so: Traceback:\n  import numpy\nKeyboardInterrupt\n", "KeyboardInterrupt"),
         ("Traceback:\n  File\nAssertionError: wrong values\n", "wrong values"),
         ("", "AssertionError('')"),

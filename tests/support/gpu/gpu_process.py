@@ -98,7 +98,8 @@ class Cuda:
         if not IS_STAND_IN:
             return 0
         calls = self.cuda.fakecuda_calls
-        return calls(b"cudaEventQuery") + _MANY_LOOKS * calls(b"cudaDeviceSynchronize")
+        looks = calls(b"cudaEventQuery") + calls(b"cudaStreamQuery")
+        return looks + _MANY_LOOKS * calls(b"cudaDeviceSynchronize")
 
     def has_waited(self, looks: int) -> bool:
         """Tell whether, since there were so many looks, some thread has waited on its host."""
