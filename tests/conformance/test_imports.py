@@ -133,6 +133,7 @@ def put_a_lease(here):
     other.write().drop()
 
 
+@pytest.mark.stand_in_only  # whose checker is told of the host's touches
 def test_the_host_is_copied_on_the_stream(gpu):
     """R-SYNC-5: also pinned memory, which a copy reads later, may be changed after the return."""
     gpu.run(put_from_the_host)
