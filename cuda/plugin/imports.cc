@@ -103,6 +103,7 @@ std::int32_t synchronize_device(std::int32_t ordinal) {
 std::int32_t orders_by_words(std::int32_t ordinal, std::int32_t* does) {
   int words = 0;
   int read_only = 0;
+  int same_address = 0;
   const OnDevice none;
   if (none.error() != cudaSuccess) return answer(none.error());
   const Driver& driver = none.driver();
@@ -113,7 +114,8 @@ std::int32_t orders_by_words(std::int32_t ordinal, std::int32_t* does) {
   };
   ask(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, words);
   ask(CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, read_only);
-  *does = words != 0 && read_only != 0 ? 1 : 0;
+  ask(CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, same_address);
+  *does = words != 0 && read_only != 0 && same_address != 0 ? 1 : 0;
   return answer(error_of(result));
 }
 

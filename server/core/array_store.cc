@@ -160,6 +160,9 @@ absl::Status ArrayStore::place_events(Array& array) {
   const auto at = pages_of(array.domain).events.allocate(wire::event_units(slots));
   if (!at.ok()) return at.status();
   array.write_events = EventSet(backend, files_, *at, slots);
+  // A stream may still be about to wait for what was recorded there for an earlier array: counts
+  // only grow.
+  array.write_events.release(files_);
   return absl::OkStatus();
 }
 

@@ -28,7 +28,9 @@ absl::StatusOr<wire::FileRange> PageAllocator::allocate(std::uint32_t units) {
   for (Page& page : std::views::reverse(pages_)) {
     if (const auto offset = page.arena.allocate(bytes, kUnit)) {
       const wire::FileRange at{page.file, *offset};
-      if (wire::to_int(kind_.owner) == 0) std::memset(files_.data(at), 0, bytes);
+      const bool is_daemons =
+          wire::to_int(kind_.owner) == 0 && kind_.kind != wire::FileKind::kEvents;
+      if (is_daemons) std::memset(files_.data(at), 0, bytes);
       return at;
     }
   }

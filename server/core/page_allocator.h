@@ -32,7 +32,8 @@ class PageAllocator {
   PageAllocator& operator=(const PageAllocator&) = delete;
 
   // A range of whole 64-byte units, in a new file if there is no room. Its bytes are zero if they
-  // are the daemon's. kOutOfMemory, or what PageSource and FileTable say; nothing has changed then.
+  // are the daemon's, but for events, whose counts only grow. kOutOfMemory, or what PageSource and
+  // FileTable say; nothing has changed then.
   absl::StatusOr<wire::FileRange> allocate(std::uint32_t units);
   // `at` is what allocate() has returned for as many units, and not free yet. The last range of a
   // file takes the file with it.

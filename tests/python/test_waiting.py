@@ -58,8 +58,14 @@ def test_ctrl_c_ends_a_close_that_the_daemon_does_not_answer(memlease_daemon, wh
     array = client.create("a", 3, "f4", fill=1, lifetime="persistent")
     array.read().release()
     session = client.session_id
+    over = threading.Event()
+
+    def interrupt():
+        if not over.is_set():  # else it would end pytest
+            os.kill(os.getpid(), signal.SIGINT)
+
     memlease_daemon.process.send_signal(signal.SIGSTOP)
-    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    timer = threading.Timer(0.2, interrupt)
     timer.start()
     begin = time.monotonic()
     try:
@@ -67,6 +73,7 @@ def test_ctrl_c_ends_a_close_that_the_daemon_does_not_answer(memlease_daemon, wh
             (array if what == "array" else client).close()
         assert time.monotonic() - begin < 2  # the call's own limit
     finally:
+        over.set()
         memlease_daemon.process.send_signal(signal.SIGCONT)
         timer.join()
     assert array.closed

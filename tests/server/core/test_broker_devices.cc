@@ -71,6 +71,22 @@ TEST_F(BrokerDevices, AnArrayHasAnEventForEachSlotThatItMayHave) {
   EXPECT_TRUE(array.write_events.all_complete());
 }
 
+// A stream may still be about to wait for what was recorded there.
+TEST_F(BrokerDevices, WordsOfAnArrayThatHasGoneCountOnInTheNextOne) {
+  Session& session = world.connect(1000);
+  create(session, "keeps the page");
+  const auto first = create(session, "a");
+  wire::EventWords& event = write_event(session, first, 1);
+  event.recorded.store(7);
+  event.complete.store(7);
+  EXPECT_TRUE(world.broker.withdraw(session.peer, "a").ok());
+  EXPECT_TRUE(world.broker.leave(session, first, 1).ok());
+  const auto next = create(session, "b");
+  EXPECT_EQ(&write_event(session, next, 1), &event);
+  EXPECT_EQ(event.complete.load(), 7U);
+  EXPECT_TRUE(world.broker.catalog().find(next)->write_events.all_complete());
+}
+
 // Else whoever may only read could say that what others wrote is complete.
 TEST_F(BrokerDevices, OnlyWhoMayWriteTheArrayMayRecordItsEvents) {
   Session& owner = world.connect(1000);
