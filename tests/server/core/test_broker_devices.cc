@@ -74,7 +74,7 @@ TEST_F(BrokerDevices, AnArrayHasAnEventForEachSlotThatItMayHave) {
 // A stream may still be about to wait for what was recorded there.
 TEST_F(BrokerDevices, WordsOfAnArrayThatHasGoneCountOnInTheNextOne) {
   Session& session = world.connect(1000);
-  create(session, "keeps the page");
+  create(session, "keeper");  // keeps the page
   const auto first = create(session, "a");
   wire::EventWords& event = write_event(session, first, 1);
   event.recorded.store(7);
