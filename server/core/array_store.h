@@ -39,8 +39,7 @@ class ArrayStore {
   void destroy(Array& array);
 
   // One more slot, which the board says then; or the memory that must be added before this is
-  // called again. Charges the array's owner. kQuotaExceeded, kOutOfMemory: also where the device
-  // has no event left for it.
+  // called again. Charges the array's owner. kQuotaExceeded, kOutOfMemory.
   absl::StatusOr<std::optional<SegmentPool::Growth>> add_slot(Array& array);
   // Gives the bytes of the last added slot back, which the board does not name any more.
   void remove_slot(Array& array);

@@ -72,7 +72,7 @@ class FileTable {
   absl::Status may_pin(wire::FileId id, wire::SessionId session, uid_t uid) const;
   // Its process has exited, or has said that it uses nothing any more.
   void session_ended(wire::SessionId session);
-  // Memory that a session has closed, or events.
+  // Memory that a session has closed.
   void dispose(std::shared_ptr<const void> unused) const;
   // nullptr if there is no such file.
   const File* find(wire::FileId id) const;
