@@ -37,12 +37,9 @@ constexpr std::uint32_t event_units(std::uint32_t slots) {
 constexpr std::uint32_t reader_row_units_with_events(std::uint32_t slots) {
   return reader_row_units(slots) + event_units(slots);
 }
-inline EventWords* events_behind(ReaderRow* row, std::uint32_t slots) {
-  return reinterpret_cast<EventWords*>(reinterpret_cast<std::byte*>(row) +
-                                       reader_row_units(slots) * kRowUnitBytes);
-}
-inline const EventWords* events_behind(const ReaderRow* row, std::uint32_t slots) {
-  return events_behind(const_cast<ReaderRow*>(row), slots);
+// Where they are, in bytes from the row's beginning.
+constexpr std::uint64_t events_offset(std::uint32_t slots) {
+  return std::uint64_t{reader_row_units(slots)} * kRowUnitBytes;
 }
 
 }  // namespace memlease::wire

@@ -8,6 +8,7 @@
 #include <initializer_list>
 
 #include "wire/board.h"
+#include "wire/event_words.h"
 #include "wire/session_pages.h"
 
 namespace memlease::wire {
@@ -83,8 +84,17 @@ constexpr std::uint64_t hash_of_words() {
                   kMaxFileId});
 }
 
+// Events, and where they stand behind a row.
+template <typename Event = EventWords>
+constexpr std::uint64_t hash_of_events() {
+  return hash_of({kEventPageBytes, sizeof(Event), offsetof(Event, recorded),
+                  offsetof(Event, complete), event_units(1), event_units(kMaxSlots),
+                  events_offset(3), reader_row_units_with_events(kMaxSlots)});
+}
+
 constexpr std::uint64_t page_layout_hash() {
-  return hash_of({hash_of_boards(), hash_of_rows(), hash_of_counts(), hash_of_words()});
+  return hash_of(
+      {hash_of_boards(), hash_of_rows(), hash_of_counts(), hash_of_words(), hash_of_events()});
 }
 
 // One that compiles only where the number is what it was; what it is stands in the compiler's

@@ -9,7 +9,7 @@ namespace {
 constexpr std::uint64_t page_layouts_of(std::uint16_t protocol) {
   switch (protocol) {
     case 1:
-      return 15613230625451312135U;
+      return 3331568983892127471U;
     default:
       return 0;
   }

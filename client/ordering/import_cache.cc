@@ -126,8 +126,8 @@ absl::StatusOr<SharedEvents> ImportCache::events_of(wire::RowRef row, std::uint3
                                                     Importer& importer, InterruptCheck interrupt) {
   auto page = event_page(row.file, wire::FileKind::kSessionPage, importer, interrupt);
   if (!page.ok()) return page.status();
-  const std::uint64_t units = row.unit + wire::reader_row_units(slots);
-  return SharedEvents::in(*std::move(page), units * wire::kRowUnitBytes, slots, importer);
+  const std::uint64_t offset = row.unit * wire::kRowUnitBytes + wire::events_offset(slots);
+  return SharedEvents::in(*std::move(page), offset, slots, importer);
 }
 
 void ImportCache::flush() {

@@ -16,7 +16,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "absl/functional/function_ref.h"

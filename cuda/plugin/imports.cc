@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "cuda/plugin/checker.h"
-#include "cuda/plugin/idle_stream.h"
 #include "cuda/plugin/on_device.h"
 
 namespace memlease::cuda {

@@ -46,13 +46,6 @@ OnDevice::~OnDevice() {
   if (relaxed_) (void)driver_->exchange_capture_mode(&mode_);
 }
 
-bool OnDevice::is_foreign(void* stream) const {
-  CUcontext context = nullptr;
-  return is_named(stream) &&
-         driver_->stream_get_context(static_cast<CUstream>(stream), &context) == CUDA_SUCCESS &&
-         context != current_;
-}
-
 void OnDevice::begin() {
   if (error_ = find_driver(driver_); error_ != cudaSuccess) return;
   if (error_ = error_of(driver_->context_get_current(&before_)); error_ != cudaSuccess) return;

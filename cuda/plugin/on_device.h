@@ -29,8 +29,6 @@ class OnDevice {
   cudaError_t error() const { return error_; }
   // If there is no error.
   const Driver& driver() const { return *driver_; }
-  // Is the stream of another context than the current one? What is recorded there, is another's.
-  bool is_foreign(void* stream) const;
 
  private:
   void begin();

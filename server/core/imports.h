@@ -9,7 +9,6 @@
 #include "absl/status/statusor.h"
 #include "server/core/file_table.h"
 #include "server/core/session.h"
-#include "server/core/session_table.h"
 #include "wire/ids.h"
 
 namespace memlease::server {

@@ -29,8 +29,7 @@ absl::StatusOr<FileRange> SessionRows::take(Session& session, const Array& array
   if (!device.has_events()) return pages->allocate(wire::reader_row_units(slots));
   const auto row = pages->allocate(wire::reader_row_units_with_events(slots));
   if (!row.ok()) return row;
-  const FileRange events{row->file,
-                         row->offset + wire::reader_row_units(slots) * wire::kRowUnitBytes};
+  const FileRange events{row->file, row->offset + wire::events_offset(slots)};
   session.read_events.emplace(wire::pack_subscriber(row_ref(*row)),
                               EventSet(device, files_, events, slots));
   return row;

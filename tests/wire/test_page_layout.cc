@@ -33,6 +33,17 @@ TEST(PageLayout, IsAnotherNumberWhereWordsHaveChangedPlaces) {
   EXPECT_NE((hash_of_rows<ReaderRow, Swapped>()), hash_of_rows());
 }
 
+// As EventWords.
+struct SwappedEvent {
+  Word complete{0};
+  Word recorded{0};
+};
+
+TEST(PageLayout, IsAnotherNumberWhereAnEventsWordsHaveChangedPlaces) {
+  static_assert(sizeof(SwappedEvent) == sizeof(EventWords));
+  EXPECT_NE(hash_of_events<SwappedEvent>(), hash_of_events());
+}
+
 TEST(PageLayout, IsAnotherNumberWhereAListIsShorter) {
   static_assert(sizeof(Shorter) == sizeof(SubscriberChunk));
   EXPECT_NE((hash_of_boards<BoardRecord, Shorter>()), hash_of_boards());
