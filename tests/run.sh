@@ -15,8 +15,11 @@ keep_summary() {  # REGEX
 }
 
 again=()
+# What no busy machine brings about, in the words of sanitizers, pytest and ctest.
+readonly real='Sanitizer: |runtime error: |crashed while running|\((SEGFAULT|ILLEGAL|BUS|Subprocess [a-z]+|Not Run)\)$'
 # A test that failed beside others is run once more, alone, and named at the end: most such tests are about
-# a machine that is too busy. Not so a finding that is real however rare: a sanitizer's, a race's (label tsan).
+# a machine that is too busy. Not so a finding that is real however rare: a sanitizer's, a race's (label tsan), a
+# process that died. Nor a run that ended before all tests had run, which the callers know by its status.
 run_again() {  # PRESET STATUS TEST... -- RUNNER...
   local preset=$1 status=$2 first=$last_log tests=()
   shift 2
@@ -25,7 +28,7 @@ run_again() {  # PRESET STATUS TEST... -- RUNNER...
     shift
   done
   shift
-  ((${#tests[@]} > 0 && ${#tests[@]} <= 3)) && ! grep -qE 'Sanitizer: |runtime error: ' "$first" || exit "$status"
+  ((${#tests[@]} > 0 && ${#tests[@]} <= 3)) && ! grep -qE "$real" "$first" || exit "$status"
   step "$preset: ${#tests[@]} of these again, alone" "$@"
   say "they pass now; they failed beside others: ${tests[*]}"
   again+=("${tests[@]}")
@@ -38,7 +41,7 @@ keep_slowest() {  # PRESET
   local line
   while read -r line; do
     slow+=("$line")
-  done < <(sed -nE -e "s/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: (.*[^. ]) *\.*.* ([0-9.]+) sec.*/\\2 $1 \\1/p" \
+  done < <(sed -nE -e "s/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: (.*[^. ]) *\.* *(Passed|\*\*\*[^0-9]*) +([0-9.]+) sec.*/\\3 $1 \\1/p" \
     -e "s/^([0-9.]+)s (call|setup|teardown) +(.*)/\\1 $1 \\3/p" "$last_log" | sort -rn | head -n 10)
 }
 
@@ -53,6 +56,7 @@ run_ctest() {  # PRESET [CTEST-ARG...]
   attempt "$preset: C++ tests" "${runner[@]}" --preset "$preset" --parallel "$test_jobs" "$@" || {
     local status=$? names
     mapfile -t names < <(sed -nE 's/^\t *[0-9]+ - (.*) \([^()]*\)$/\1/p' "$last_log")
+    ((status == 8)) || exit "$status"
     [[ $(ctest --preset "$preset" --rerun-failed --show-only=json-v1) != *'"tsan"'* ]] || exit "$status"
     run_again "$preset" "$status" "${names[@]}" -- "${runner[@]}" --preset "$preset" --rerun-failed
   }
@@ -78,6 +82,7 @@ run_pytest() {  # PRESET [PYTEST-ARG...]
   # A file's tests stay in one process, as some of them share a daemon.
   attempt "$preset: Python tests" "${runner[@]}" --numprocesses "$test_jobs" --dist loadfile --durations=10 "$@" || {
     local status=$? names
+    ((status == 1)) || exit "$status"
     mapfile -t names < <(sed -nE 's/^(FAILED|ERROR) (.*)/\2/p' "$last_log")
     run_again "$preset" "$status" "${names[@]}" -- \
       "${runner[@]}" --last-failed --last-failed-no-failures none "$@"

@@ -252,3 +252,82 @@ def test_a_hook_installs_nothing(tmp_path):
     assert result.returncode == 1
     assert "run ./dev setup" in result.stderr
     assert not (tmp_path / "called").exists()
+
+
+CTEST = """
+1/3 Test  #7: test_parts.It Goes/0  # GetParam() = 1.5 sec ....   Passed    0.35 sec
+2/3 Test #12: test_parts.Falls ......***{how}  2.50 sec
+67% tests passed, 1 tests failed out of 3
+The following tests FAILED:
+\t 12 - test_parts.Falls ({how})
+"""
+PYTEST = """
+FAILED tests/python/test_one.py::test_falls{how}
+=== 1 failed, 2 passed in 3.00s ===
+"""
+
+
+@pytest.fixture
+def part_of_tests(tmp_path):
+    """Return a call of ./dev's that runs a part of the tests, whose runner ends badly at first."""
+    shutil.copy(ROOT / "dev", tmp_path)
+    (tmp_path / "tests").mkdir()
+    shutil.copy(ROOT / "tests" / "run.sh", tmp_path / "tests")
+    programs = tmp_path / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name in ("ctest", "python"):
+        (programs / name).write_text(
+            '#!/bin/sh\ncase "$*" in *--show-only*) exit 0 ;; esac\necho ran >>runs\n'
+            'if [ "$(wc -l <runs)" = 2 ]; then exit 0; fi\ncat output; exit "$(cat status)"\n'
+        )
+        (programs / name).chmod(0o755)
+
+    def run(runner, output, status):
+        (tmp_path / "runs").unlink(missing_ok=True)
+        (tmp_path / "output").write_text(output)
+        (tmp_path / "status").write_text(str(status))
+        call = (
+            f"source ./dev help >/dev/null; source tests/run.sh; {runner} release;"
+            'echo "again: ${again[*]}"; printf "slow: %s\\n" "${slow[@]}"'
+        )
+        return subprocess.run(
+            ["bash", "-c", call], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+
+    return run
+
+
+def test_what_failed_beside_others_is_run_again_alone_and_named(part_of_tests):
+    ended = part_of_tests("run_pytest", PYTEST.format(how=""), 1)
+    assert ended.returncode == 0, ended.stderr
+    assert "again: release: tests/python/test_one.py::test_falls\n" in ended.stdout
+    ended = part_of_tests("run_ctest", CTEST.format(how="Failed"), 8)
+    assert ended.returncode == 0, ended.stderr
+    assert "again: release: test_parts.Falls\n" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("runner", "output", "status"),
+    [
+        ("run_pytest", PYTEST.format(how="") + "!!! KeyboardInterrupt !!!", 2),
+        ("run_pytest", PYTEST.format(how=""), 3),
+        ("run_pytest", PYTEST.format(how="") * 4, 1),
+        ("run_pytest", "worker 'gw1' crashed while running 'a'" + PYTEST.format(how=""), 1),
+        ("run_pytest", "ERROR: AddressSanitizer: heap-use" + PYTEST.format(how=""), 1),
+        ("run_ctest", CTEST.format(how="Failed"), 130),
+        ("run_ctest", CTEST.format(how="SEGFAULT"), 8),
+        ("run_ctest", CTEST.format(how="Subprocess aborted"), 8),
+    ],
+)
+def test_a_run_that_broke_off_or_died_is_not_forgiven(part_of_tests, runner, output, status):
+    ended = part_of_tests(runner, output, status)
+    assert ended.returncode == status
+    assert "again: " not in ended.stdout
+
+
+def test_the_slowest_tests_are_named_without_the_dots_behind_them(part_of_tests):
+    ended = part_of_tests("run_ctest", CTEST.format(how="Failed"), 8)
+    assert re.findall("slow: (.+)", ended.stdout) == [
+        "2.50 release test_parts.Falls",
+        "0.35 release test_parts.It Goes/0  # GetParam() = 1.5 sec",
+    ]
