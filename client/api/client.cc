@@ -118,9 +118,9 @@ Array Client::open(const std::string& name, std::optional<std::uint32_t> owner) 
   const auto opened = arrays->session().control().open(name, owner, connection.interrupt());
   crash_point("open.answered");
   if (!opened.ok()) check(in_daemon(directory(), opened.status()));
-  Array array(value_or_throw(connection.join(*opened, connection.interrupt())));
+  auto handle = connection.join(*opened, connection.interrupt());
   crash_point("open.mapped");
-  return array;
+  return Array(value_or_throw(std::move(handle)));
 }
 
 bool Client::exists(const std::string& name) const {

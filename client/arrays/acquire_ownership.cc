@@ -30,7 +30,7 @@ std::vector<wire::FutexWait> ownership_words(OpenArray& array) {
 // about to name another one.
 absl::StatusOr<const wire::WriterRow*> row_of_writer(OpenArray& array, wire::RowRef at,
                                                      WaitLimit& wait_limit) {
-  const auto mapped = array.map_writer_row(at, [&] { return wait_limit.check_call(); });
+  auto mapped = array.map_writer_row(at, [&] { return wait_limit.check_call(); });
   if (!mapped.ok() && wait_limit.ends_with(mapped)) return mapped;
   return array.writer_row(at);
 }

@@ -41,7 +41,8 @@ absl::StatusOr<FileId> FileTable::add_charged(File&& file, Charge descriptor, Ch
     last_id_ = last_id_ < numbers_ ? last_id_ + 1 : 1;
   } while (entries_.contains(FileId{last_id_}));
   const FileId id{last_id_};
-  entries_[id].file.reset(new Living{std::move(file), std::move(descriptor), std::move(pages)});
+  entries_[id].file =
+      std::make_unique<Living>(std::move(file), std::move(descriptor), std::move(pages));
   return id;
 }
 
