@@ -7,14 +7,16 @@ all that it writes, in a folder of ours: the system's own entries, as source ent
 from __future__ import annotations
 
 import getpass
+import os
 import re
 import subprocess
 from pathlib import Path
 
 SYSTEM_APT = Path("/etc/apt")
 
-# apt reads this after the system's own configuration, so that proxies and keys stay in force, but
-# no hook of the system's runs: Docker's images delete the system's packages by one.
+# For -c, which apt reads after the system's own configuration, so that proxies and keys stay in
+# force, but no hook of the system's runs: Docker's images delete the system's packages by one. What
+# APT_CONFIG in the environment names is read before, too early to clear anything.
 CONFIGURATION = """\
 #clear APT::Update::Pre-Invoke;
 #clear APT::Update::Post-Invoke;
@@ -92,12 +94,13 @@ def fetch(sources: dict[str, str], folder: Path, apt: Path = SYSTEM_APT) -> None
             f"there is nowhere to get sources from: neither {apt}/sources.list nor a file of"
             f" {apt}/sources.list.d names an archive of packages. Add Debian's there."
         )
-    environment = {"APT_CONFIG": str(_configure(folder / "apt", entries)), "LC_ALL": "C.UTF-8"}
+    configuration = _configure(folder / "apt", entries)
 
-    def run(*command: str) -> subprocess.CompletedProcess[str]:
+    def apt_get(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            ["env", *(f"{key}={value}" for key, value in environment.items()), *command],
+            ["apt-get", "-c", configuration, *arguments],
             cwd=folder,
+            env={**os.environ, "LC_ALL": "C.UTF-8"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -106,9 +109,9 @@ def fetch(sources: dict[str, str], folder: Path, apt: Path = SYSTEM_APT) -> None
 
     wanted = [f"{package}={version}" for package, version in sources.items()]
     print("lists of sources", flush=True)
-    update = run("apt-get", "update")
+    update = apt_get("update")
     print(f"sources of {', '.join(wanted)}", flush=True)
-    got = run("apt-get", "source", "--download-only", "--only-source", *wanted)
+    got = apt_get("source", "--download-only", "--only-source", *wanted)
     if got.returncode != 0:
         said = [
             line

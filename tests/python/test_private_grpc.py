@@ -1,6 +1,7 @@
 """The builder of the private gRPC, with doubles of apt, dpkg, the compiler and CMake."""
 
 import os
+import re
 import select
 import signal
 import subprocess
@@ -14,6 +15,7 @@ pytestmark = pytest.mark.no_asan  # runs shell and Python alone
 BUILDER = Path(__file__).parents[2] / "cmake" / "private_grpc"
 sys.path.insert(0, str(BUILDER))
 import deb_sources  # noqa: E402
+import private_grpc  # noqa: E402
 
 ONE_LINE = """\
 # deb http://archive.example/debian bookworm main
@@ -77,15 +79,13 @@ def test_the_entries_are_those_of_all_files_that_apt_reads(tmp_path):
     }
 
 
-def test_no_entries(tmp_path):
-    with pytest.raises(deb_sources.BuildError, match="nowhere to get sources from"):
-        deb_sources.fetch({"abseil": "1-1"}, tmp_path / "work", tmp_path)
-
-
-# Each notes that it ran in $WORLD/ran.
+# Each notes its call in $WORLD/ran. If its name is that of a pipe in $WORLD, it waits half done for
+# a line of it; if its name with .fails is a file there, it ends with an error.
 DOUBLES = {
     "apt-get": """
-        case "$1" in update) exit 0 ;; esac
+        apt-config "$1" "$2" dump >"$WORLD/apt.conf"
+        case "$3" in update) exit 0 ;; esac
+        pause apt-get
         if [ -e "$WORLD/offline" ]; then
           echo "Err:1 http://archive.example InRelease"
           echo "E: Unable to find a source package for abseil"
@@ -98,6 +98,7 @@ DOUBLES = {
         """,
     "dpkg-source": """
         mkdir "$4"
+        pause dpkg-source
         """,
     "cxx": """
         echo "cxx (Debian) 12.2"
@@ -107,14 +108,21 @@ DOUBLES = {
         """,
     "cmake": """
         if [ "$1" = --build ]; then
-          if [ -e "$WORLD/slow" ]; then echo >"$WORLD/building"; read -r _ <"$WORLD/slow"; fi
-          if [ -e "$WORLD/broken" ]; then echo "error: no such header"; exit 1; fi
-          echo code >"$2/libmemlease_private_grpc.a"
+          pause cmake
+          if [ ! -e "$WORLD/no-archive" ]; then echo code >"$2/libmemlease_private_grpc.a"; fi
         else
           mkdir -p "$6"
         fi
         """,
 }
+
+
+PAUSE = """
+pause() {
+  if [ -e "$WORLD/$1" ]; then echo >"$WORLD/reached"; read -r _ <"$WORLD/$1"; fi
+  if [ -e "$WORLD/$1.fails" ]; then echo "error: no such thing"; exit 1; fi
+}
+"""
 
 
 class World:
@@ -126,13 +134,16 @@ class World:
         programs = folder / "bin"
         programs.mkdir()
         for name, code in DOUBLES.items():
-            (programs / name).write_text(f'#!/bin/sh\necho {name} >>"$WORLD/ran"\n{code}')
+            (programs / name).write_text(
+                f'#!/bin/sh\necho {name} "$@" >>"$WORLD/ran"\n{PAUSE}{code}'
+            )
             (programs / name).chmod(0o755)
         self.environment = {
             **os.environ,
             "PATH": f"{programs}:{os.environ['PATH']}",
             "WORLD": str(folder),
             "XDG_CACHE_HOME": str(self.cache),
+            "HOME": str(folder / "home"),
             "CXX": "cxx",
         }
 
@@ -150,12 +161,16 @@ class World:
         output, errors = process.communicate(timeout=60)
         return process.returncode, output, errors
 
+    def calls(self):
+        """Return the calls of programs since the last question."""
+        file = self.folder / "ran"
+        lines = file.read_text().splitlines() if file.exists() else []
+        file.unlink(missing_ok=True)
+        return lines
+
     def ran(self):
         """Return the programs that ran since the last question."""
-        file = self.folder / "ran"
-        names = file.read_text().split() if file.exists() else []
-        file.unlink(missing_ok=True)
-        return names
+        return [line.split()[0] for line in self.calls()]
 
     def finished(self):
         """Return the folders of the cache that are whole."""
@@ -206,52 +221,145 @@ def test_no_network_and_then_one(world):
     assert world.run("build")[0] == 0
 
 
-def test_a_broken_build_says_so_and_leaves_nothing_that_looks_whole(world):
-    (world.folder / "broken").touch()
+def test_without_entries_for_sources_nothing_is_asked_and_with_them_it_works(tmp_path, world):
+    with pytest.raises(deb_sources.BuildError, match="nowhere to get sources from"):
+        deb_sources.fetch({"abseil": "1-1"}, tmp_path / "work", tmp_path)
+    assert world.ran() == []
+    (tmp_path / "sources.list").write_text(ONE_LINE)
+    assert world.run("build")[0] == 0
+
+
+def test_apt_is_asked_for_the_installed_versions_of_these_sources_alone(world):
+    assert world.run("build")[0] == 0
+    update, source = (it.split()[3:] for it in world.calls() if it.startswith("apt-get"))
+    assert update == ["update"]
+    assert source == [
+        *("source", "--download-only", "--only-source"),
+        *("abseil=1-1", "protobuf=7:2-1"),
+    ]
+
+
+def test_apt_keeps_the_systems_proxies_but_neither_its_hooks_nor_its_folders(world, tmp_path):
+    system = tmp_path / "system.conf"
+    hooks = ["APT::Update::Pre-Invoke", "APT::Update::Post-Invoke"]
+    system.write_text(
+        "".join(f'{it} {{ "touch {tmp_path}/hooked"; }};\n' for it in hooks)
+        + f'Acquire::http::Proxy "http://proxy.example";\nDir::State::lists "{tmp_path}/lists";\n'
+    )
+    world.environment["APT_CONFIG"] = str(system)
+    assert world.run("build")[0] == 0
+    configuration = (tmp_path / "apt.conf").read_text()
+    assert 'Acquire::http::Proxy "http://proxy.example";' in configuration
+    assert not re.search(r'^APT::Update::\S*Invoke\S* "[^"]', configuration, re.M)
+    folders = dict(re.findall(r'^(Dir::\S+) "(.*)";$', configuration, re.M))
+    for key in ("Dir::State::lists", "Dir::Cache", "Dir::Etc::sourceparts"):
+        assert folders[key].startswith(str(world.cache)), key
+    assert folders["Dir::Etc::sourcelist"] == "/dev/null"
+
+
+def test_what_may_change_the_archive_is_in_its_key(world, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", world.environment["PATH"])
+    monkeypatch.setenv("WORLD", world.environment["WORLD"])
+    sources = {"abseil": "1-1", "protobuf": "7:2-1"}
+
+    def key():
+        return private_grpc.key_of(sources, "cxx")
+
+    keys = [key()]
+    assert key() == keys[0]
+    sources["protobuf"] = "8:2-1"
+    keys.append(key())
+    monkeypatch.setattr(private_grpc, "FLAGS", "-O3")
+    keys.append(key())
+    monkeypatch.setattr(private_grpc.platform, "machine", lambda: "another")
+    keys.append(key())
+    (tmp_path / "CMakeLists.txt").write_text("another")
+    monkeypatch.setattr(private_grpc, "HERE", tmp_path)
+    keys.append(key())
+    assert len(set(keys)) == len(keys)
+
+
+def test_a_relative_folder_for_caches_counts_for_none(world):
+    world.environment["XDG_CACHE_HOME"] = "cache"
+    status, output, errors = world.run("build")
+    assert status == 0, errors
+    folder = Path(output.splitlines()[-1])
+    assert folder.is_relative_to(world.folder / "home" / ".cache")
+    assert (folder / "libmemlease_private_grpc.a").exists()
+
+
+@pytest.mark.parametrize("step", ["dpkg-source", "cmake"])
+def test_a_step_that_fails_says_so_and_leaves_nothing_that_looks_whole(world, step):
+    (world.folder / f"{step}.fails").touch()
     status, output, errors = world.run("build")
     assert status == 1
-    assert "error: no such header" in output
-    assert "The next run goes on where this one ended" in errors
+    assert "error: no such thing" in output + errors
+    assert {"dpkg-source": "do not unpack", "cmake": "goes on where this one ended"}[step] in errors
     assert world.finished() == []
-
-
-@pytest.fixture
-def held_build(world):
-    """Start a build whose compilation waits until `slow` has had a writer."""
-    slow = world.folder / "slow"
-    building = world.folder / "building"
-    os.mkfifo(slow)
-    os.mkfifo(building)
-    told = os.open(building, os.O_RDWR)
-    process = world.start("build")
-    try:
-        assert select.select([told], [], [], 60)[0], "the compilation did not start"
-    finally:
-        os.close(told)
-    building.unlink()
-    return process, slow
-
-
-def test_an_interrupted_build_goes_on_without_a_second_download(world, held_build):
-    process, slow = held_build
-    process.send_signal(signal.SIGINT)
-    # As a terminal does, the compilation is told, too: here by the end of what it waits for.
-    slow.open("w").close()
-    process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert world.finished() == []
-    slow.unlink()
-    assert "apt-get" in world.ran()
+    (world.folder / f"{step}.fails").unlink()
+    assert world.ran()[-1] == step
     assert world.run("build")[0] == 0
-    assert "apt-get" not in world.ran()
+    assert world.ran().count(step) == 2  # of each source; to configure and to build
     assert len(world.finished()) == 1
 
 
-def test_of_two_at_once_the_second_waits(world, held_build):
-    first, slow = held_build
+def test_a_folder_that_has_its_name_is_whole(world):
+    (world.folder / "no-archive").touch()
+    assert world.run("build")[0] != 0
+    assert world.finished() == []
+    (world.folder / "no-archive").unlink()
+    assert world.run("build")[0] == 0
+
+
+@pytest.fixture
+def hold(world):
+    """Return a call that starts a build, which waits in a step, and a call that lets that go on."""
+
+    def held(step):
+        pipe = world.folder / step
+        reached = world.folder / "reached"
+        os.mkfifo(pipe)
+        os.mkfifo(reached)
+        told = os.open(reached, os.O_RDWR)
+        process = world.start("build")
+        try:
+            assert select.select([told], [], [], 60)[0], f"{step} did not start"
+        finally:
+            os.close(told)
+        reached.unlink()
+
+        def go_on():
+            told = os.open(pipe, os.O_RDWR)  # does not wait if nobody reads any more
+            os.write(told, b"\n")
+            os.close(told)
+            pipe.unlink()
+
+        return process, go_on
+
+    return held
+
+
+@pytest.mark.parametrize("step", ["apt-get", "dpkg-source", "cmake"])
+def test_an_interrupted_build_goes_on_where_it_was(world, hold, step):
+    process, go_on = hold(step)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    go_on()
+    assert process.returncode == 130
+    assert world.finished() == []
+    assert "apt-get" in world.ran()
+    assert world.run("build")[0] == 0
+    ran = world.ran()
+    assert ran.count(step) == 2
+    assert ("apt-get" in ran) == (step != "cmake")
+    assert len(world.finished()) == 1
+
+
+def test_of_two_at_once_the_second_waits(world, hold):
+    first, go_on = hold("cmake")
     second = world.start("build")
     assert "waiting for it" in second.stdout.readline()
-    slow.open("w").close()
+    go_on()
     results = [it.communicate(timeout=60)[0].splitlines()[-1] for it in (first, second)]
     assert results == [str(it) for it in world.finished() * 2]
     assert world.ran().count("cmake") == 2  # to configure and to build, once
