@@ -12,7 +12,7 @@ namespace memlease::internal {
 // completes.
 absl::Status SharedEvent::record(Stream stream) {
   if (auto status = wait(stream); !status.ok()) return status;
-  const std::uint64_t count = words_.recorded.load() + 1;
+  const std::uint64_t count = recorded() + 1;
   words_.recorded.store(count);
   absl::Status status = registered_ ? importer_.write_word(words_.complete, count, stream)
                                     : finish(importer_, stream);
@@ -33,24 +33,24 @@ absl::Status SharedEvent::record_joined(Stream stream) {
 }
 
 absl::Status SharedEvent::wait(Stream stream) const {
-  const std::uint64_t count = words_.recorded.load();
-  if (is_complete()) return absl::OkStatus();
+  const std::uint64_t count = recorded();
+  if (is_complete(count)) return absl::OkStatus();
   if (registered_) return importer_.wait_for_word(words_.complete, count, stream);
   for (Backoff backoff;; backoff.pause()) {
-    const auto done = complete();
+    const auto done = complete(count);
     if (!done.ok() || *done) return done.status();
   }
 }
 
-bool SharedEvent::is_complete() const {
-  if (!words_.is_complete()) return false;
+bool SharedEvent::is_complete(std::uint64_t record) const {
+  if (words_.complete.load() < record) return false;
   importer_.checker_saw(words_.complete);
   return true;
 }
 
 // What was given to a device that has failed is over, but nothing writes that.
-absl::StatusOr<bool> SharedEvent::complete() const {
-  if (is_complete()) return true;
+absl::StatusOr<bool> SharedEvent::complete(std::uint64_t record) const {
+  if (is_complete(record)) return true;
   if (auto status = importer_.check_device(); !status.ok()) return status;
   return false;
 }

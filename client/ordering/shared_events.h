@@ -28,11 +28,14 @@ class SharedEvent {
   absl::Status record_joined(Stream stream);
   // What the stream is given from now on runs behind the last record.
   absl::Status wait(Stream stream) const;
-  // Of the last record; true if there is none. An error is the device's.
-  absl::StatusOr<bool> complete() const;
+  // The number of the last record; 0: there is none.
+  std::uint64_t recorded() const { return words_.recorded.load(); }
+  // Of the last record, or of that one; true if there is none. An error is the device's.
+  absl::StatusOr<bool> complete() const { return complete(recorded()); }
+  absl::StatusOr<bool> complete(std::uint64_t record) const;
 
  private:
-  bool is_complete() const;
+  bool is_complete(std::uint64_t record) const;
 
   Importer& importer_;
   wire::EventWords& words_;  // of another process's row: not to be written

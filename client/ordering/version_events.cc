@@ -28,14 +28,16 @@ std::uint64_t VersionEvents::key(std::uint32_t slot) const {
 }
 
 absl::Status VersionEvents::record(std::uint32_t slot, Stream stream) {
-  recorded_[slot].store(true);
-  return events_[slot].record(stream);
+  auto status = events_[slot].record(stream);
+  if (status.ok()) recorded_[slot].store(events_[slot].recorded());
+  return status;
 }
 
 bool VersionEvents::complete() const {
   for (std::uint32_t slot = 0; slot < layout_.most; ++slot) {
-    if (!recorded_[slot].load()) continue;
-    const auto complete = events_[slot].complete();
+    const std::uint64_t record = recorded_[slot].load();
+    if (record == 0) continue;
+    const auto complete = events_[slot].complete(record);
     if (complete.ok() && !*complete) return false;
   }
   return true;

@@ -40,7 +40,8 @@ class VersionEvents {
   // Records what the stream was given until now. One thread at a time, the one that writes; nobody
   // else waits for it before the slot is published.
   absl::Status record(std::uint32_t slot, Stream stream);
-  // Is all over that this process has recorded here? After an error of the GPU it is.
+  // Is all over that this process has recorded here, whatever others have recorded since? After an
+  // error of the GPU it is.
   bool complete() const;
 
  private:
@@ -50,7 +51,7 @@ class VersionEvents {
   const wire::ArrayId array_;
   const wire::SlotLayout layout_;
   SharedEvents events_;
-  std::vector<std::atomic<bool>> recorded_;  // per slot: it has a record of this process's
+  std::vector<std::atomic<std::uint64_t>> recorded_;  // per slot: this process's last record
 };
 
 }  // namespace memlease::internal

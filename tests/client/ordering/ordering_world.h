@@ -20,6 +20,7 @@ class OrderingWorld : public ::testing::Test {
  protected:
   static constexpr wire::RowRef kOwnRow{wire::FileId{9}, 1};
   static constexpr wire::FileId kEvents{8};
+  static constexpr std::uint64_t kEventsOffset = 64;
   static constexpr wire::FileId kReaderFile{2};  // SlotWorld's
   static inline const Stream kOurs = Stream::from_handle(16);
   static inline const Stream kOther = Stream::from_handle(17);
@@ -32,7 +33,7 @@ class OrderingWorld : public ::testing::Test {
     answer.spec.max_slots = 2;
     answer.slot_bytes = 512;
     answer.slots = {{wire::FileId{3}, 0}, {wire::FileId{3}, 512}};
-    answer.events = {kEvents, 64};
+    answer.events = {kEvents, kEventsOffset};
     files->kinds = {{wire::to_int(kEvents), wire::FileKind::kEvents},
                     {wire::to_int(kOwnRow.file), wire::FileKind::kSessionPage},
                     {wire::to_int(kReaderFile), wire::FileKind::kSessionPage}};

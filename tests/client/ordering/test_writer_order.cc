@@ -64,6 +64,21 @@ TEST_F(WriterOrderTest, AVersionIsCompleteWhereItsStreamIs) {
   EXPECT_TRUE(*(*versions)[written.slot].complete());
 }
 
+// Who leaves does not wait for the next writer's work.
+TEST_F(WriterOrderTest, WhatAnotherProcessRecordsLaterIsNotOnesOwn) {
+  const WriteAttempt written = publish_unfinished(kOurs);
+  EXPECT_FALSE(versions->complete());
+  gpu.resume();
+  EXPECT_TRUE(versions->complete());
+  auto page = others.event_page(kEvents, wire::FileKind::kEvents, gpu, kNoInterrupts).value();
+  SharedEvents theirs = SharedEvents::in(std::move(page), kEventsOffset, 2, gpu).value();
+  gpu.stall(kOther);
+  ASSERT_TRUE(theirs[written.slot].record(kOther).ok());
+  EXPECT_FALSE(*(*versions)[written.slot].complete());
+  EXPECT_TRUE(versions->complete());
+  gpu.resume();
+}
+
 TEST_F(WriterOrderTest, WithoutAStreamTheHostWaitsForTheDevice) {
   const WriteAttempt attempt = begin();
   ASSERT_TRUE(writer.collect(slots(), attempt.slot, kNoInterrupts).ok());
