@@ -274,7 +274,10 @@ absl::Status put_from_gpu(OpenArray& array, std::uint32_t slot, const ElementLay
   Importer& importer = *by;
   const bool to_host = array.gpu() == nullptr;
   const Stream given = to_host ? Stream() : end_of(streams, {});
-  if (given) return copy_in_order(array, importer, source, {array.write_data(slot), part}, given);
+  if (given) {
+    if (auto status = importer.check_stream(given); !status.ok()) return status;
+    return copy_in_order(array, importer, source, {array.write_data(slot), part}, given);
+  }
   // Before the wait for the slot: a new lease that nothing was ordered for ends without a wait for
   // the GPU, should this one be interrupted.
   if (source.stream) {

@@ -20,8 +20,10 @@ absl::Status end_gpu_write(OpenArray& array, std::uint32_t slot, std::uint64_t v
   GpuArray& gpu = *array.gpu();
   bool published = false;
   bool idle = false;  // is nothing under way that is not recorded? Else the device is waited for
+  absl::Status stopped;
   const absl::Cleanup end = [&] {
-    if (!idle && !host_wait_all(gpu.importer(), end_of(streams, said))) array.defer_release(slot);
+    idle = idle || (stopped.ok() && host_wait_all(gpu.importer(), work_end(streams, said)));
+    if (!idle) array.defer_release(slot);
     array.end_write(slot, version, published);
   };
   // A version that nobody has written still comes behind the slot's earlier users. What is given up
@@ -31,7 +33,8 @@ absl::Status end_gpu_write(OpenArray& array, std::uint32_t slot, std::uint64_t v
     status = said ? order_write(gpu, slot, said, streams) : host_wait_slot_once(gpu, streams);
   }
   if (status.ok() && streams.ordered) {
-    status = gpu.order()->writer().record_write(slot, version, work_end(streams, said));
+    const auto go_on = [&] { return stopped = gpu.session().check_wait(streams.interrupt_check); };
+    status = gpu.order()->writer().record_write(slot, version, work_end(streams, said), go_on);
   }
   idle = status.ok() || !streams.ordered;
   published = publish && status.ok();

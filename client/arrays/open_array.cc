@@ -120,10 +120,7 @@ absl::Status OpenArray::end_device_read(std::uint32_t slot, std::uint64_t versio
                                         const WorkEnd& end, std::uint64_t interrupt_check) {
   absl::Status status;
   if (forked()) return status;
-  const auto usable = [&] {
-    auto may_go_on = session_.usable();
-    return may_go_on.ok() ? session_.check_interrupt(interrupt_check) : may_go_on;
-  };
+  const auto usable = [&] { return session_.check_wait(interrupt_check); };
   end_lease([&] {
     const auto ended = order()->reader().release(*reader_ready_.load(), slot, version, end, usable);
     if (ended.deferred) owner_->note_deferred();

@@ -17,7 +17,14 @@ absl::StatusOr<std::unique_ptr<GpuArray>> GpuArray::open(const OpenAnswer& answe
   auto order = GpuOrder::open(**importer, imports, answer, interrupt);
   if (!order.ok()) return order.status();
   array->order_ = std::move(*order);
+  if (array->order_->versions().by_host()) array->note_by_host();
   return array;
+}
+
+// What the device cannot do at all is no refusal.
+void GpuArray::note_by_host() {
+  if (told_by_host_.exchange(true) || !importer_.orders_by_words()) return;
+  session_.count_refused_registration();
 }
 
 absl::StatusOr<std::byte*> GpuArray::place_in(const DeviceMemory& segment,

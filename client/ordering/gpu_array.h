@@ -47,15 +47,21 @@ class GpuArray {
   GpuOrder* order() const { return order_.get(); }
   Session& session() const { return session_; }
   const std::string& name() const { return answer_.spec.name; }
-  // How long calls that take a stream wait on the host instead; 0: streams wait.
-  std::chrono::milliseconds host_waits() const {
-    constexpr std::chrono::seconds kAsTheDaemonByDefault{30};
-    const bool by_host = order_ != nullptr && order_->versions().by_host();
-    return by_host && answer_.host_waits.count() == 0 ? kAsTheDaemonByDefault : answer_.host_waits;
+  // Do calls that take a stream wait on the host instead, as the operator wants it?
+  bool host_waits() const { return answer_.host_waits.count() != 0; }
+  // How long such a wait lasts at most, also where streams cannot wait.
+  std::chrono::milliseconds longest_host_wait() const {
+    constexpr std::chrono::milliseconds kAsTheDaemonByDefault{30'000};
+    return host_waits() ? answer_.host_waits : kAsTheDaemonByDefault;
   }
+  // Hosts wait in place of streams, as a page of events could not be registered: told once.
+  void note_by_host();
 
   // The reader's half, once there is one.
-  void set_reader(const SlotReader& reader) { reader_.store(&reader); }
+  void set_reader(const SlotReader& reader) {
+    reader_.store(&reader);
+    if (order_->reader().by_host()) note_by_host();
+  }
   // Has the version's writer died before it was complete? Not known without a reader.
   bool poisoned(std::uint64_t version) const {
     const SlotReader* const reader = reader_.load();
@@ -80,6 +86,7 @@ class GpuArray {
   std::vector<std::byte*> slot_data_;
   std::unique_ptr<GpuOrder> order_;
   std::atomic<const SlotReader*> reader_{nullptr};
+  std::atomic<bool> told_by_host_{false};
 };
 
 }  // namespace memlease::internal

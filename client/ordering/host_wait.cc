@@ -3,12 +3,9 @@
 #include "client/ordering/backoff.h"
 
 namespace memlease::internal {
+namespace {
 
-absl::Status finish(Importer& importer, Stream stream) {
-  return finish(importer, stream, [] { return absl::OkStatus(); });
-}
-
-absl::Status finish(Importer& importer, Stream stream, absl::FunctionRef<absl::Status()> usable) {
+absl::Status host_wait_mark(Importer& importer, Stream stream, Usable usable) {
   const auto end = importer.mark(stream);
   if (!end.ok()) return importer.synchronize();
   for (Backoff backoff;; backoff.pause()) {
@@ -16,6 +13,17 @@ absl::Status finish(Importer& importer, Stream stream, absl::FunctionRef<absl::S
     if (!done.ok() || *done) return done.status();
     if (auto status = usable(); !status.ok()) return status;
   }
+}
+
+}  // namespace
+
+absl::Status finish(Importer& importer, Stream stream) {
+  return host_wait_mark(importer, stream, [] { return absl::OkStatus(); });
+}
+
+absl::Status finish(Importer& importer, Stream stream, Usable usable) {
+  auto status = importer.check_stream(stream);
+  return status.ok() ? host_wait_mark(importer, stream, usable) : status;
 }
 
 }  // namespace memlease::internal

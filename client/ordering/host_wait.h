@@ -7,10 +7,15 @@
 
 namespace memlease::internal {
 
-// Waits for what the stream was given until now: by looking, or for the whole device if there can
-// be no mark to look at. An error is the device's: then, too, nothing of that is under way.
+// May a wait of the host go on? Asked again and again by each that may last; its error ends that.
+using Usable = absl::FunctionRef<absl::Status()>;
+
+// Waits for what one of the library's streams was given until now: by looking, or for the whole
+// device if there can be no mark to look at. An error is the device's: then, too, nothing of that
+// is under way.
 absl::Status finish(Importer& importer, Stream stream);
-// The same; also ends with an error of `usable`, and then that work may go on.
-absl::Status finish(Importer& importer, Stream stream, absl::FunctionRef<absl::Status()> usable);
+// The same of a caller's stream. Also ends with an error of `usable`; then that work may go on, as
+// it may if the stream is refused (Importer::check_stream).
+absl::Status finish(Importer& importer, Stream stream, Usable usable);
 
 }  // namespace memlease::internal

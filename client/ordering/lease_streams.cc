@@ -45,22 +45,21 @@ absl::Status host_wait_deadline(GpuArray& array, std::uint64_t version, const Le
     return wire::make_error(
         ErrorCode::kTimeout,
         fmt::format("what was done on '{}' before has not ended on the GPU within {} s",
-                    array.name(), array.host_waits().count() / 1000),
+                    array.name(), array.longest_host_wait().count() / 1000),
         "See who holds it (memleasectl holders), or let the operator raise the daemon's "
         "event_wait_timeout_s.");
   });
 }
 
-// The host waits as the daemon's operator wants it.
+// The host waits in place of the stream.
 absl::Status host_wait_bounded(GpuArray& array, std::uint64_t version, Stream stream,
                                const LeaseStreams& streams,
                                absl::FunctionRef<absl::StatusOr<bool>()> complete) {
   // As a wait of the stream would be refused.
   if (auto status = array.importer().check_stream(stream); !status.ok()) return status;
-  return host_wait_deadline(array, version, streams, complete, Clock::now() + array.host_waits());
+  return host_wait_deadline(array, version, streams, complete,
+                            Clock::now() + array.longest_host_wait());
 }
-
-bool host_waits(const GpuArray& array) { return array.host_waits().count() != 0; }
 
 }  // namespace
 
@@ -70,22 +69,26 @@ absl::Status host_wait_complete(Session& session, const LeaseStreams& streams,
     auto done = complete();
     if (!done.ok()) return done.status();
     if (*done) return absl::OkStatus();
-    if (auto status = session.usable(); !status.ok()) return status;
-    if (auto status = session.check_interrupt(streams.interrupt_check); !status.ok()) return status;
+    if (auto status = session.check_wait(streams.interrupt_check); !status.ok()) return status;
   }
 }
 
 absl::Status stream_wait_version(GpuArray& array, std::uint32_t slot, std::uint64_t version,
                                  Stream stream, const LeaseStreams& streams) {
   ReaderOrder& order = array.order()->reader();
-  if (!host_waits(array)) return order.stream_wait_version(slot, version, stream);
+  const bool by_host = array.host_waits() || array.order()->versions().by_host();
+  if (!by_host) return order.stream_wait_version(slot, version, stream);
   return host_wait_bounded(array, version, stream, streams,
                            [&] { return order.version_complete(slot, version); });
 }
 
 absl::Status stream_wait_slot(GpuArray& array, Stream stream, const LeaseStreams& streams) {
   WriterOrder& order = array.order()->writer();
-  if (!host_waits(array)) return order.stream_wait_slot(stream);
+  if (order.by_host()) {
+    array.note_by_host();
+  } else if (!array.host_waits()) {
+    return order.stream_wait_slot(stream);
+  }
   return host_wait_bounded(array, 0, stream, streams, [&] { return order.slot_free(); });
 }
 
@@ -147,9 +150,10 @@ absl::Status order_write_view(GpuArray& array, std::uint32_t slot, Stream stream
                               const LeaseStreams& streams) {
   auto status = stream_wait_slot(array, stream, streams);
   if (!status.ok()) return status;
+  const auto usable = [&] { return array.session().check_wait(streams.interrupt_check); };
   return for_each_own(streams, [&](Stream own) {
     return own == stream ? absl::OkStatus()
-                         : array.order()->writer().stream_wait_own(slot, own, stream);
+                         : array.order()->writer().stream_wait_own(slot, own, stream, usable);
   });
 }
 
@@ -163,8 +167,9 @@ absl::Status host_wait_slot_once(GpuArray& array, LeaseStreams& streams) {
 
 absl::Status host_wait_slot(GpuArray& array, std::uint32_t slot, LeaseStreams& streams) {
   const auto free = [&] { return array.order()->writer().slot_free(); };
+  const auto usable = [&] { return array.session().check_wait(streams.interrupt_check); };
   auto status = for_each_own(streams, [&](Stream own) {
-    auto recorded = array.order()->writer().record_own(slot, own);
+    auto recorded = array.order()->writer().record_own(slot, own, usable);
     return recorded.ok() ? host_wait_complete(array.session(), streams, free) : recorded;
   });
   if (status.ok()) status = host_wait_complete(array.session(), streams, free);

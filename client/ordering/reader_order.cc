@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "client/ordering/backoff.h"
-#include "client/ordering/host_wait.h"
 #include "fmt/format.h"
 #include "wire/error.h"
 #include "wire/hooks/test_hooks.h"
@@ -140,7 +139,7 @@ ReaderOrder::Released ReaderOrder::release(SlotReader& reader, std::uint32_t slo
   if (!status.ok()) {
     // Nothing was recorded: then nothing may be under way when the slot is let go.
     const bool wait = stopped.ok() && end.stream;
-    const bool idle = wait ? host_wait_all(importer_, end.stream) : !work_unknown(status);
+    const bool idle = wait ? host_wait_all(importer_, end) : !work_unknown(status);
     read_end.set(idle);
     return {status, !idle};
   }

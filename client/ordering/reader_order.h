@@ -18,9 +18,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/ordering/host_wait.h"
 #include "client/ordering/importer.h"
 #include "client/ordering/shared_events.h"
 #include "client/ordering/version_events.h"
@@ -47,6 +47,9 @@ class ReaderOrder {
   // For the checker: what tells of a read's end.
   static std::uint64_t key(std::uint64_t packed_row, std::uint32_t slot);
 
+  // Do hosts wait in place of streams, as its own events' page could not be registered?
+  bool by_host() const { return events_.by_host(); }
+
   // ---- Under a hold.
   absl::Status stream_wait_version(std::uint32_t slot, std::uint64_t version, Stream stream);
   absl::StatusOr<bool> version_complete(std::uint32_t slot, std::uint64_t version);
@@ -54,7 +57,6 @@ class ReaderOrder {
   // Gives the hold up, also after an error; but if it cannot be told what is under
   // way (work_unknown), the next release_deferred() that can tell does. A wait ends with `usable`,
   // whose error is returned. When the hold is given up, this may be destroyed.
-  using Usable = absl::FunctionRef<absl::Status()>;
   struct Released {
     absl::Status status;
     bool deferred;  // the hold's end, to release_deferred()
@@ -87,7 +89,6 @@ class ReaderOrder {
   absl::Status host_wait_stream(Stream stream, Usable usable);
   // Until the version is complete, or `usable` fails.
   void host_wait_version(std::uint32_t slot, Usable usable);
-  bool by_host() const { return events_.by_host(); }
   void defer_release(std::uint32_t slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   VersionEvents& versions_;

@@ -1,45 +1,46 @@
 #include "client/ordering/shared_events.h"
 
-#include "client/ordering/backoff.h"
-#include "client/ordering/host_wait.h"
 #include "wire/error.h"
 #include "wire/hooks/test_hooks.h"
 
 namespace memlease::internal {
 
-// Behind the last record, as a stream that came first would leave the word behind the count. It is
-// counted before it is given to the stream: whoever dies in between leaves a record that the daemon
-// completes.
 absl::Status SharedEvent::record(Stream stream) {
-  if (auto status = wait(stream); !status.ok()) return status;
-  const std::uint64_t count = recorded() + 1;
-  words_.recorded.store(count);
-  absl::Status status = registered_ ? importer_.write_word(words_.complete, count, stream)
-                                    : finish(importer_, stream);
-  if (!status.ok()) {
-    words_.recorded.store(count - 1);
-  } else if (!registered_) {
-    words_.complete.store(count);
-  }
-  return status;
+  auto status = importer_.check_stream(stream);
+  return status.ok() ? record_checked(stream) : status;
 }
 
 absl::Status SharedEvent::record_joined(Stream stream) {
+  if (auto status = importer_.check_stream(stream); !status.ok()) return status;
   const auto joining = importer_.joining_stream();
   if (!joining.ok()) return joining.status();
   absl::Status status;
   if (!leaves_out("join earlier reads")) status = importer_.order(stream, *joining);
-  return status.ok() ? record(*joining) : status;
+  return status.ok() ? record_checked(*joining) : status;
+}
+
+// Behind the last record, as a stream that came first would leave the word behind the count. It is
+// counted before it is given to the stream: whoever dies in between leaves a record that the daemon
+// completes.
+absl::Status SharedEvent::record_checked(Stream stream) {
+  if (auto status = wait_checked(stream); !status.ok()) return status;
+  const std::uint64_t count = recorded() + 1;
+  words_.recorded.store(count);
+  auto status = importer_.write_word(words_.complete, count, stream);
+  if (!status.ok()) words_.recorded.store(count - 1);
+  return status;
 }
 
 absl::Status SharedEvent::wait(Stream stream) const {
+  if (is_complete(recorded())) return absl::OkStatus();
+  auto status = importer_.check_stream(stream);
+  return status.ok() ? wait_checked(stream) : status;
+}
+
+absl::Status SharedEvent::wait_checked(Stream stream) const {
   const std::uint64_t count = recorded();
-  if (is_complete(count)) return absl::OkStatus();
-  if (registered_) return importer_.wait_for_word(words_.complete, count, stream);
-  for (Backoff backoff;; backoff.pause()) {
-    const auto done = complete(count);
-    if (!done.ok() || *done) return done.status();
-  }
+  return is_complete(count) ? absl::OkStatus()
+                            : importer_.wait_for_word(words_.complete, count, stream);
 }
 
 bool SharedEvent::is_complete(std::uint64_t record) const {

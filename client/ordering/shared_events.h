@@ -14,15 +14,19 @@
 
 namespace memlease::internal {
 
-// Thread-safe but for the records: one thread at a time. No call waits for the device, but where
-// the page could not be registered: there record() and wait() do what the streams would.
+// Thread-safe but for the records: one thread at a time. No call waits for the device. Streams are
+// refused with kInvalidArgument if they are another device's, or capture a graph: that would store
+// the same count each time it runs, and wait for one that has long been there.
 class SharedEvent {
  public:
   SharedEvent(Importer& importer, wire::EventWords& words, bool registered)
       : importer_(importer), words_(words), registered_(registered) {}
 
+  // Could the page not be registered? Then streams neither record nor wait, but hosts wait for the
+  // work in place of a record, and for complete() in place of the streams.
+  bool by_host() const { return !registered_; }
   // Behind all that the stream was given before, and behind the last record, for which the stream
-  // waits then.
+  // waits then. After an error nothing has been recorded.
   absl::Status record(Stream stream);
   // As record(), but the stream is not made to wait: one of the library's does.
   absl::Status record_joined(Stream stream);
@@ -36,6 +40,8 @@ class SharedEvent {
 
  private:
   bool is_complete(std::uint64_t record) const;
+  absl::Status record_checked(Stream stream);
+  absl::Status wait_checked(Stream stream) const;
 
   Importer& importer_;
   wire::EventWords& words_;  // of another process's row: not to be written

@@ -27,7 +27,8 @@ std::uint64_t VersionEvents::key(std::uint32_t slot) const {
   return (std::uint64_t{1} << 62) | (wire::to_int(array_) << 6) | slot;
 }
 
-absl::Status VersionEvents::record(std::uint32_t slot, Stream stream) {
+absl::Status VersionEvents::record(std::uint32_t slot, Stream stream, Usable usable) {
+  if (by_host()) return finish(importer_, stream, usable);
   auto status = events_[slot].record(stream);
   if (status.ok()) recorded_[slot].store(events_[slot].recorded());
   return status;

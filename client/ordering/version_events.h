@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/ordering/host_wait.h"
 #include "client/ordering/import_cache.h"
 #include "client/ordering/importer.h"
 #include "client/ordering/shared_events.h"
@@ -37,9 +38,10 @@ class VersionEvents {
   // For the checker: what tells of a version in this slot.
   std::uint64_t key(std::uint32_t slot) const;
 
-  // Records what the stream was given until now. One thread at a time, the one that writes; nobody
-  // else waits for it before the slot is published.
-  absl::Status record(std::uint32_t slot, Stream stream);
+  // Records what the stream was given until now; or the host waits for that, until `usable` fails.
+  // One thread at a time, the one that writes; nobody else waits for it before the slot is
+  // published.
+  absl::Status record(std::uint32_t slot, Stream stream, Usable usable);
   // Is all over that this process has recorded here, whatever others have recorded since? After an
   // error of the GPU it is.
   bool complete() const;

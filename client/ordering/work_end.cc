@@ -6,10 +6,11 @@
 namespace memlease::internal {
 
 absl::StatusOr<Stream> join(Importer& importer, const WorkEnd& end) {
-  if (!end.stream) return end.stream;
-  if (auto status = importer.check_stream(end.stream); !status.ok()) return status;
-  if (!end.view_stream || end.stream == end.view_stream) return end.stream;
+  if (!end.stream || !end.view_stream || end.stream == end.view_stream) return end.stream;
   if (leaves_out("join the exported stream")) return end.stream;
+  for (const Stream stream : {end.stream, end.view_stream}) {
+    if (auto status = importer.check_stream(stream); !status.ok()) return status;
+  }
   if (auto status = importer.order(end.stream, end.view_stream); !status.ok()) return status;
   return end.view_stream;
 }
@@ -18,9 +19,11 @@ bool work_unknown(const absl::Status& idle) {
   return !idle.ok() && wire::code_of(idle) != wire::ErrorCode::kInternal;
 }
 
-bool host_wait_all(Importer& importer, Stream stream) {
-  const bool captured = stream && importer.is_capturing(stream);
-  return !captured && !work_unknown(importer.synchronize());
+bool host_wait_all(Importer& importer, const WorkEnd& end) {
+  for (const Stream stream : {end.stream, end.view_stream}) {
+    if (stream && importer.is_capturing(stream)) return false;
+  }
+  return !work_unknown(importer.synchronize());
 }
 
 }  // namespace memlease::internal

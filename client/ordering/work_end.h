@@ -16,9 +16,9 @@ struct WorkEnd {
   Stream view_stream;  // none: there is none, or it is the same
 };
 
-// One stream behind both, which may be used: ours, so that the caller's is not made to wait; none
-// if nobody knows. Without a wait of the host. kInvalidArgument: of another device, or capturing a
-// graph.
+// One stream behind both: ours, so that the caller's is not made to wait; none if nobody knows.
+// Without a wait of the host. Streams that are joined are checked (Importer::check_stream); where
+// there is only one, whoever uses it does that.
 absl::StatusOr<Stream> join(Importer& importer, const WorkEnd& end);
 
 // After an attempt to see the end of all work: true if that was not possible, as a graph is being
@@ -27,7 +27,7 @@ absl::StatusOr<Stream> join(Importer& importer, const WorkEnd& end);
 bool work_unknown(const absl::Status& idle);
 
 // In place of an end that could not be recorded: waits for the device, true if all is over then.
-// Not if `stream` itself is being captured: the wait would lose its graph.
-bool host_wait_all(Importer& importer, Stream stream);
+// Not if one of its streams is being captured: the wait would lose that graph.
+bool host_wait_all(Importer& importer, const WorkEnd& end);
 
 }  // namespace memlease::internal

@@ -1,5 +1,6 @@
 #include "client/ordering/writer_order.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -95,6 +96,11 @@ absl::Status WriterOrder::collect(SlotWriter& writer, std::uint32_t slot,
   return collect_reads(writer, slot, interrupt);
 }
 
+bool WriterOrder::by_host() const {
+  return std::ranges::any_of(dependencies_,
+                             [](const Dependency& it) { return it.event->by_host(); });
+}
+
 absl::Status WriterOrder::stream_wait_slot(Stream stream) {
   if (auto status = importer_.check_stream(stream); !status.ok()) return status;
   for (const Dependency& it : dependencies_) {
@@ -117,17 +123,18 @@ absl::StatusOr<bool> WriterOrder::slot_free() {
   return true;
 }
 
-absl::Status WriterOrder::stream_wait_own(std::uint32_t slot, Stream own, Stream stream) {
-  if (auto status = record_own(slot, own); !status.ok()) return status;
+absl::Status WriterOrder::stream_wait_own(std::uint32_t slot, Stream own, Stream stream,
+                                          Usable usable) {
+  if (auto status = record_own(slot, own, usable); !status.ok()) return status;
   return versions_[slot].wait(stream);
 }
 
 absl::Status WriterOrder::record_write(std::uint32_t slot, std::uint64_t version,
-                                       const WorkEnd& end) {
+                                       const WorkEnd& end, Usable usable) {
   const auto stream = join(importer_, end);
   absl::Status status = stream.status();
   if (status.ok() && !leaves_out("record the write")) {
-    status = *stream ? record_own(slot, *stream) : importer_.synchronize();
+    status = *stream ? record_own(slot, *stream, usable) : importer_.synchronize();
   }
   if (!status.ok()) return status;
   crash_point("device.write_recorded");

@@ -5,7 +5,8 @@
 //               -> record the slot's event -> publish
 //
 // Nobody records an event again that somebody has yet to wait for: the slot is held, or marked.
-// Where the device cannot order streams so, recording waits for the work instead.
+// Where the device cannot order streams so, hosts wait: what records waits for the work instead,
+// until `usable` fails.
 //
 // Used inside of a write: one thread at a time. No call waits for the device unless it says so.
 #pragma once
@@ -19,6 +20,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/ordering/host_wait.h"
 #include "client/ordering/import_cache.h"
 #include "client/ordering/importer.h"
 #include "client/ordering/reader_order.h"
@@ -44,15 +46,20 @@ class WriterOrder {
                                       InterruptCheck interrupt);
   // Everything that must be over before the slot's bytes change. Kept for the length of the write.
   absl::Status collect(SlotWriter& writer, std::uint32_t slot, InterruptCheck interrupt);
+  // Is there something among that for which no stream can wait? Then slot_free() is to be asked.
+  bool by_host() const;
   absl::Status stream_wait_slot(Stream stream);
   absl::StatusOr<bool> slot_free();
   // The write goes on, and `stream`, or whoever asks slot_free() next, comes behind what `own`,
   // which has waited for the slot, was given until now.
-  absl::Status stream_wait_own(std::uint32_t slot, Stream own, Stream stream);
-  absl::Status record_own(std::uint32_t slot, Stream own) { return versions_.record(slot, own); }
+  absl::Status stream_wait_own(std::uint32_t slot, Stream own, Stream stream, Usable usable);
+  absl::Status record_own(std::uint32_t slot, Stream own, Usable usable) {
+    return versions_.record(slot, own, usable);
+  }
   // Where the version ends, or the work on a version that is given up. Without a stream it waits
   // for the device.
-  absl::Status record_write(std::uint32_t slot, std::uint64_t version, const WorkEnd& end);
+  absl::Status record_write(std::uint32_t slot, std::uint64_t version, const WorkEnd& end,
+                            Usable usable);
 
  private:
   // A reader's row, as this process knows it.

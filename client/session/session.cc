@@ -114,6 +114,11 @@ absl::Status Session::check_interrupt(std::uint64_t number) const {
   return found.check == nullptr ? absl::OkStatus() : call_check(*found.check);
 }
 
+absl::Status Session::check_wait(std::uint64_t interrupt_check) {
+  auto status = usable();
+  return status.ok() ? check_interrupt(interrupt_check) : status;
+}
+
 bool Session::interrupts_any_time(std::uint64_t number) const {
   const UserCheck found = find_interrupt_check(number);
   return found.check != nullptr && !found.after_signals;

@@ -73,7 +73,8 @@ class Session final {
   void count_copy() { copies_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t copies() const { return copies_.load(std::memory_order_relaxed); }
 
-  // Arrays on the host whose slots could not be registered for copies on GPUs.
+  // Arrays of which pages could not be registered: of slots on the host, for copies on GPUs, or of
+  // events.
   void count_refused_registration() {
     refused_registrations_.fetch_add(1, std::memory_order_relaxed);
   }
@@ -97,6 +98,8 @@ class Session final {
   // OK, or kInterrupted with what that check has thrown. To be asked by every wait, for the
   // connection that it is made for. OK also where there is no such check, or none any more.
   absl::Status check_interrupt(std::uint64_t number) const;
+  // usable(), and then check_interrupt(): may a wait go on?
+  absl::Status check_wait(std::uint64_t interrupt_check);
   // Has it something to say at any time?
   bool interrupts_any_time(std::uint64_t number) const;
 

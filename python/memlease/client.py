@@ -146,7 +146,10 @@ class Client(Closing):
 
     @property
     def refused_registrations(self) -> int:
-        """How many host arrays CUDA has not registered for copies: these are slower there."""
+        """How many arrays have pages that CUDA has not registered.
+
+        Copies of host arrays are slower there; on arrays of a GPU hosts wait in place of streams.
+        """
         return self._core.refused_registrations
 
     @property

@@ -104,6 +104,39 @@ TEST_P(DeviceCaptures, OneThatIsNamedIsRefusedAndNotLost) {
   for (const int value : {2, 3, 4}) publish(client, value);
 }
 
+// A lease's own stream that captures later, and one of the library's that its view was
+// given: neither a record nor a wait goes into the graph, and the slot is kept until the work is
+// known.
+TEST_P(DeviceCaptures, AStreamOfALeaseThatCapturesLaterIsGivenNothing) {
+  client.is_ok("source t 1000 -");
+  client.is_ok("write a c");
+  client.is_ok("synchronize c");
+  capture("c");
+  EXPECT_EQ(error(client, "fill_from a t"), "InvalidArgument");
+  EXPECT_EQ(end_capture("c"), "0");
+  client.is_ok("publish a");
+  client.is_ok("write a legacy");
+  client.is_ok("export_write a");
+  client.is_ok("fill a 9 exported");
+  client.is_ok("synchronize exported");
+  capture("exported");
+  EXPECT_EQ(error(client, "publish a"), "InvalidArgument");
+  EXPECT_EQ(end_capture("exported"), "0");
+  EXPECT_THAT(client.is_ok("get a"), ::testing::StartsWith("1 "));
+}
+
+// The legacy stream is joined by one of the library's.
+TEST_P(DeviceCaptures, ALeaseOnTheLegacyStreamLosesNoneThatTakesPartThere) {
+  publish(client, 1);
+  client.is_ok("blocking_stream c");
+  client.is_ok("write a legacy");
+  capture("c");
+  EXPECT_EQ(error(client, "export_write a"), "InvalidArgument");
+  EXPECT_EQ(end_capture("c"), "0");
+  client.is_ok("export_write a");
+  client.is_ok("publish a");
+}
+
 // No question of CUDA's shows this one, and work that is unknown must be waited for: both sides are
 // told, and no slot is given up.
 TEST_P(DeviceCaptures, AnEndWithoutAStreamLosesOneThatCannotBeSeen) {

@@ -72,5 +72,43 @@ TEST_P(DeviceWithoutWords, PublishingWaitsForTheWork) {
   writer.kill();
 }
 
+// What was written goes on, and keeps its slot.
+TEST_P(DeviceWithoutWords, AnInterruptEndsTheWaitOfAPublish) {
+  Client writer(daemon);
+  writer.is_ok("create a 2 1000 cuda:0");
+  writer.is_ok("write a s");
+  writer.is_ok("gate s");
+  writer.is_ok("fill a 7 s");
+  writer.is_ok("interrupt 3");
+  EXPECT_EQ(error(writer, "publish a"), "exception");
+  EXPECT_EQ(writer.is_ok("version a"), "0");
+  writer.is_ok("ungate");
+  for (const int value : {1, 2, 3}) publish(writer, value);
+  EXPECT_THAT(writer.is_ok("get a"), ::testing::EndsWith(" 3 3"));
+}
+
+// Streams wait for words, but CUDA does not register the page of a reader's.
+TEST_F(DeviceTest, AnInterruptEndsTheWaitForAReaderWhosePageIsNotRegistered) {
+  FAKECUDA_STAND_IN_ONLY();
+  constexpr int kNotSupported = 801;
+  Client writer(daemon);
+  Client reader(daemon);
+  writer.is_ok("create a 1 1000 cuda:0");
+  publish(writer, 1);
+  world->fail("cudaHostRegister", kNotSupported, 1, 1, fakecuda::Fault::kRefuse,
+              static_cast<fakecuda::u32>(writer.pid()));
+  reader.is_ok("read a r");
+  reader.is_ok("gate r");
+  reader.is_ok("look a 1 r");
+  reader.is_ok("release a");
+  writer.is_ok("interrupt 20");
+  EXPECT_EQ(error(writer, "write a s"), "exception");
+  EXPECT_EQ(writer.is_ok("refused"), "1");
+  reader.is_ok("ungate");
+  publish(writer, 2);
+  EXPECT_EQ(reader.is_ok("mismatches r"), "0");
+  EXPECT_THAT(reader.is_ok("get a"), ::testing::EndsWith(" 2 2"));
+}
+
 }  // namespace
 }  // namespace memlease::testing

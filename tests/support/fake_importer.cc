@@ -91,6 +91,31 @@ bool FakeImporter::over(const Stalls& stalls) const {
   return std::none_of(stalls.begin(), stalls.end(), [&](int it) { return running_.contains(it); });
 }
 
+void FakeImporter::capture(Stream stream) {
+  const std::lock_guard lock(mutex_);
+  capturing_.insert(stream.handle());
+}
+
+std::size_t FakeImporter::captured_count() const {
+  const std::lock_guard lock(mutex_);
+  return captured_;
+}
+
+bool FakeImporter::is_capturing(Stream stream) {
+  const std::lock_guard lock(mutex_);
+  return capturing_.contains(stream.handle());
+}
+
+absl::Status FakeImporter::check_stream(Stream stream) {
+  if (!is_capturing(stream)) return absl::OkStatus();
+  return wire::make_error(ErrorCode::kInvalidArgument, "the stream is capturing a graph", "");
+}
+
+FakeImporter::Stalls& FakeImporter::given(Stream stream) {
+  if (capturing_.contains(stream.handle())) ++captured_;
+  return streams_[stream.handle()];
+}
+
 void FakeImporter::stall(Stream stream) {
   const std::lock_guard lock(mutex_);
   running_.insert(++last_stall_);
@@ -139,7 +164,7 @@ absl::StatusOr<std::unique_ptr<internal::DeviceMemory>> FakeImporter::open_memor
 
 absl::Status FakeImporter::write_word(wire::Word& word, std::uint64_t value, Stream stream) {
   const std::lock_guard lock(mutex_);
-  const Stalls& stalls = streams_[stream.handle()];
+  const Stalls& stalls = given(stream);
   if (over(stalls)) {
     word.store(value);
   } else {
@@ -154,7 +179,7 @@ absl::Status FakeImporter::wait_for_word(const wire::Word& word, std::uint64_t v
   if (word.load() >= value) return absl::OkStatus();
   for (const PendingWrite& write : pending_) {
     if (write.word != &word || write.value < value) continue;
-    streams_[stream.handle()].merge(Stalls(write.stalls));
+    given(stream).merge(Stalls(write.stalls));
     return absl::OkStatus();
   }
   std::abort();  // nobody in this process is about to write that
@@ -162,12 +187,12 @@ absl::Status FakeImporter::wait_for_word(const wire::Word& word, std::uint64_t v
 
 absl::StatusOr<std::unique_ptr<internal::StreamMark>> FakeImporter::mark(Stream stream) {
   const std::lock_guard lock(mutex_);
-  return std::make_unique<Mark>(*this, streams_[stream.handle()]);
+  return std::make_unique<Mark>(*this, given(stream));
 }
 
 absl::Status FakeImporter::order(Stream before, Stream after) {
   const std::lock_guard lock(mutex_);
-  streams_[after.handle()].merge(Stalls(streams_[before.handle()]));
+  given(after).merge(Stalls(given(before)));
   return absl::OkStatus();
 }
 

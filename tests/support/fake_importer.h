@@ -28,6 +28,9 @@ class FakeImporter : public internal::Importer, public internal::ImporterSource 
   // What the stream is given from now on is not complete before resume().
   void stall(Stream stream);
   void resume();
+  // It captures a graph from now on, and is refused: what it is given goes into the graph.
+  void capture(Stream stream);
+  std::size_t captured_count() const;
   // The next open of memory fails.
   void refuse_next_open();
   // What is to be registered is refused, from now on or not.
@@ -47,8 +50,8 @@ class FakeImporter : public internal::Importer, public internal::ImporterSource 
   absl::Status check_device() override { return absl::OkStatus(); }
   absl::StatusOr<std::unique_ptr<internal::StreamMark>> mark(Stream stream) override;
   absl::Status order(Stream before, Stream after) override;
-  absl::Status check_stream(Stream /*stream*/) override { return absl::OkStatus(); }
-  bool is_capturing(Stream /*stream*/) override { return false; }
+  absl::Status check_stream(Stream stream) override;
+  bool is_capturing(Stream stream) override;
   absl::StatusOr<Stream> export_stream() override { return Stream::from_handle(0x100); }
   absl::StatusOr<Stream> joining_stream() override { return Stream::from_handle(0x300); }
   absl::StatusOr<Stream> copy_stream() override { return Stream::from_handle(0x200); }
@@ -78,6 +81,7 @@ class FakeImporter : public internal::Importer, public internal::ImporterSource 
     int opens = 0;
   };
   bool over(const Stalls& stalls) const;  // mutex_ is held
+  Stalls& given(Stream stream);           // likewise
 
   const std::string device_;
   Gates& gates_;
@@ -86,6 +90,8 @@ class FakeImporter : public internal::Importer, public internal::ImporterSource 
   Stalls running_;
   int last_stall_ = 0;
   std::map<std::uintptr_t, Stalls> streams_;
+  std::set<std::uintptr_t> capturing_;
+  std::size_t captured_ = 0;  // what they were given
   std::map<wire::DeviceHandle, Allocation> memory_;
   struct PendingWrite {
     wire::Word* word = nullptr;

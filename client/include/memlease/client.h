@@ -139,8 +139,9 @@ class MEMLEASE_API Client {
   // write is seen by readers.
   std::uint64_t protected_slots() const;
   std::uint64_t refused_protections() const;
-  // Arrays on the host so far whose slots CUDA did not register for copies to and from GPUs: these
-  // copies go by pageable memory, more slowly.
+  // Arrays so far of which CUDA did not register pages: of slots on the host, so that copies to and
+  // from GPUs go by pageable memory, more slowly; or of an array on a GPU, so that hosts wait in
+  // place of streams.
   std::uint64_t refused_registrations() const;
   // Write leases so far that ended without anybody having asked for their bytes: nothing was
   // written.

@@ -42,8 +42,9 @@ class LeaseStreamsTest : public ::testing::Test {
   // A version whose work goes on until resume().
   void publish_unfinished() {
     gpu.stall(kOther);
-    ASSERT_TRUE(array->order()->writer().record_write(kSlot, kVersion, {kOther, {}}).ok());
+    ASSERT_TRUE(array->order()->writer().record_write(kSlot, kVersion, {kOther, {}}, go_on).ok());
   }
+  static absl::Status go_on() { return {}; }
   bool complete(Stream stream) { return *(*gpu.mark(stream))->complete(); }
 
   testing::Gates gates;
@@ -127,6 +128,21 @@ TEST_F(LeaseStreamsTest, EndsAWaitOfTheHostWithAnInterrupt) {
   gpu.resume();
 }
 
+// Streams cannot be ordered there: hosts wait for work, and are told of.
+TEST_F(LeaseStreamsTest, EndsAWaitForItsOwnWorkWithAnInterruptWhereNothingCanBeRegistered) {
+  gpu.refuse_registrations(true);
+  open();
+  EXPECT_EQ(session.refused_registrations(), 1U);
+  gpu.stall(kOurs);
+  streams.stream = kOurs;
+  streams.interrupt_check = session.add_interrupt_check([] { throw std::runtime_error("Ctrl-C"); });
+  EXPECT_EQ(wire::code_of(host_wait_slot(*array, kSlot, streams)), ErrorCode::kInterrupted);
+  EXPECT_EQ(wire::code_of(order_write_view(*array, kSlot, kOther, streams)),
+            ErrorCode::kInterrupted);
+  EXPECT_FALSE(streams.ordered);
+  gpu.resume();
+}
+
 TEST_F(LeaseStreamsTest, EndsWhereItsOneStreamDoes) {
   open();
   EXPECT_FALSE(end_of(streams, {})) << "nobody knows";
@@ -174,9 +190,9 @@ TEST_F(LeaseStreamsTest, AWriterComesBehindTheCurrentVersion) {
   open();
   publish_unfinished();
   // Of a slot's earlier users only its writers: nobody reads here.
-  ASSERT_TRUE(array->order()->writer().record_own(0, kOurs).ok());
+  ASSERT_TRUE(array->order()->writer().record_own(0, kOurs, go_on).ok());
   EXPECT_TRUE(complete(kOurs));
-  ASSERT_TRUE(array->order()->writer().stream_wait_own(0, kOther, kOurs).ok());
+  ASSERT_TRUE(array->order()->writer().stream_wait_own(0, kOther, kOurs, go_on).ok());
   EXPECT_FALSE(complete(kOurs));
   gpu.resume();
 }

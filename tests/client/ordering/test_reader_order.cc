@@ -31,7 +31,7 @@ TEST_F(ReaderOrderTest, AStreamWaitsForTheVersionAndNotTheHost) {
   open_events();
   const ReadAttempt read = lease();
   gpu.stall(kOther);
-  ASSERT_TRUE(versions->record(read.slot, kOther).ok());
+  ASSERT_TRUE(versions->record(read.slot, kOther, [] { return absl::OkStatus(); }).ok());
   EXPECT_FALSE(*order->version_complete(read.slot, read.version));
   ASSERT_TRUE(order->stream_wait_version(read.slot, read.version, kOurs).ok());
   EXPECT_FALSE(idle(kOurs));
@@ -67,6 +67,25 @@ TEST_F(ReaderOrderTest, ALaterReadOnAnotherStreamDoesNotHideAnEarlierOne) {
   EXPECT_TRUE(*order->own_event(read.slot)->complete());
 }
 
+// Neither by itself nor joined with others.
+TEST_F(ReaderOrderTest, NoEndIsRecordedOnAStreamThatCapturesAGraph) {
+  open_events();
+  const ReadAttempt read = lease();
+  world->reader(0).hold_again(read.slot);
+  gpu.capture(kOther);
+  EXPECT_EQ(wire::code_of(release(read, {kOther, {}}).status), ErrorCode::kInvalidArgument);
+  gpu.stall(kOurs);
+  ASSERT_TRUE(release(read, {kOurs, {}}).status.ok());
+  world->reader(0).hold_again(read.slot);
+  const std::uint64_t recorded = order->own_event(read.slot)->recorded();
+  const auto released = release(read, {kOther, {}});
+  EXPECT_EQ(wire::code_of(released.status), ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(released.deferred) << "what it was given before may go on";
+  EXPECT_EQ(order->own_event(read.slot)->recorded(), recorded);
+  EXPECT_EQ(gpu.captured_count(), 0U);
+  gpu.resume();
+}
+
 TEST_F(ReaderOrderTest, WhereThePageCannotBeRegisteredTheHostWaitsForTheWork) {
   gpu.refuse_registrations(true);
   open_events();
@@ -80,7 +99,7 @@ TEST_F(ReaderOrderTest, AnInterruptedWaitKeepsTheHoldForALaterLook) {
   open_events();
   const ReadAttempt read = lease();
   gpu.stall(kOther);
-  ASSERT_TRUE(versions->record(read.slot, kOther).ok());
+  ASSERT_TRUE(versions->record(read.slot, kOther, [] { return absl::OkStatus(); }).ok());
   const auto stop = wire::make_error(ErrorCode::kInterrupted, "the test ends the wait", "");
   const auto released = release(read, {}, stop);
   EXPECT_EQ(wire::code_of(released.status), ErrorCode::kInterrupted);

@@ -23,7 +23,7 @@ class WriterOrderTest : public OrderingWorld {
     const WriteAttempt attempt = begin();
     EXPECT_TRUE(writer.collect(slots(), attempt.slot, kNoInterrupts).ok());
     gpu.stall(stream);
-    EXPECT_TRUE(writer.record_write(attempt.slot, attempt.version, {stream, {}}).ok());
+    EXPECT_TRUE(writer.record_write(attempt.slot, attempt.version, {stream, {}}, go_on).ok());
     slots().publish(attempt.slot, attempt.version);
     return attempt;
   }
@@ -41,6 +41,7 @@ class WriterOrderTest : public OrderingWorld {
   MappingCache others_mappings{*files};
   ImportCache others{control, others_mappings, gpu};
   SharedEvents read_events;
+  static absl::Status go_on() { return {}; }
 
   WriterOrder writer{*versions, *order, imports};
 };
@@ -82,7 +83,7 @@ TEST_F(WriterOrderTest, WhatAnotherProcessRecordsLaterIsNotOnesOwn) {
 TEST_F(WriterOrderTest, WithoutAStreamTheHostWaitsForTheDevice) {
   const WriteAttempt attempt = begin();
   ASSERT_TRUE(writer.collect(slots(), attempt.slot, kNoInterrupts).ok());
-  ASSERT_TRUE(writer.record_write(attempt.slot, attempt.version, {}).ok());
+  ASSERT_TRUE(writer.record_write(attempt.slot, attempt.version, {}, go_on).ok());
   EXPECT_TRUE(*(*versions)[attempt.slot].complete());
 }
 
@@ -95,7 +96,7 @@ TEST_F(WriterOrderTest, ReadsOfOtherProcessesAreAskedForOnceAndAwaitedOnce) {
   ASSERT_TRUE(writer.collect(slots(), next.slot, kNoInterrupts).ok());
   EXPECT_EQ(files->fetches, fetches + 1) << "the reader's events";
   ASSERT_TRUE(writer.stream_wait_slot(kOurs).ok());
-  ASSERT_TRUE(writer.record_write(next.slot, next.version, {kOurs, {}}).ok());
+  ASSERT_TRUE(writer.record_write(next.slot, next.version, {kOurs, {}}, go_on).ok());
   slots().publish(next.slot, next.version);
   EXPECT_TRUE(*writer.reads_complete(slots(), next.slot, kNoInterrupts));
   EXPECT_EQ(files->fetches, fetches + 1);
@@ -111,6 +112,51 @@ TEST_F(WriterOrderTest, AReadThatGoesOnKeepsItsSlotFromBeingComplete) {
   EXPECT_FALSE(*writer.reads_complete(slots(), next.slot, kNoInterrupts));
   gpu.resume();
   EXPECT_TRUE(*writer.reads_complete(slots(), next.slot, kNoInterrupts));
+}
+
+// A graph would store the same count each time it runs, and those who wait for the record until it
+// does so would wait for ever.
+TEST_F(WriterOrderTest, NothingIsRecordedOnAStreamThatCapturesAGraph) {
+  const WriteAttempt attempt = begin();
+  ASSERT_TRUE(writer.collect(slots(), attempt.slot, kNoInterrupts).ok());
+  const std::uint64_t recorded = (*versions)[attempt.slot].recorded();
+  gpu.capture(kOurs);
+  const auto refused = [&](const absl::Status& status) {
+    return wire::code_of(status) == ErrorCode::kInvalidArgument;
+  };
+  EXPECT_TRUE(refused(writer.record_own(attempt.slot, kOurs, go_on)));
+  EXPECT_TRUE(refused(writer.stream_wait_own(attempt.slot, kOurs, kOther, go_on)));
+  EXPECT_TRUE(refused(writer.record_write(attempt.slot, attempt.version, {kOurs, {}}, go_on)));
+  EXPECT_TRUE(refused(writer.record_write(attempt.slot, attempt.version, {kOther, kOurs}, go_on)));
+  EXPECT_EQ((*versions)[attempt.slot].recorded(), recorded);
+  EXPECT_EQ(gpu.captured_count(), 0U);
+  EXPECT_TRUE(versions->complete());
+}
+
+TEST_F(WriterOrderTest, AStreamThatCapturesAGraphDoesNotWait) {
+  const WriteAttempt written = publish_unfinished(kOther);
+  const WriteAttempt next = begin();
+  ASSERT_TRUE(writer.collect(slots(), next.slot, kNoInterrupts).ok());
+  gpu.capture(kOurs);
+  EXPECT_EQ(wire::code_of(writer.stream_wait_slot(kOurs)), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(wire::code_of((*versions)[written.slot].wait(kOurs)), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(gpu.captured_count(), 0U);
+  gpu.resume();
+}
+
+// As the streams cannot wait for that reader.
+TEST_F(WriterOrderTest, TheHostWaitsForAReaderWhosePageCannotBeRegistered) {
+  world->publish();
+  gpu.stall(kOther);
+  read_elsewhere();
+  world->publish();
+  const WriteAttempt next = begin();
+  gpu.refuse_registrations(true);
+  ASSERT_TRUE(writer.collect(slots(), next.slot, kNoInterrupts).ok());
+  EXPECT_TRUE(writer.by_host());
+  EXPECT_FALSE(*writer.slot_free());
+  gpu.resume();
+  EXPECT_TRUE(*writer.slot_free());
 }
 
 TEST_F(WriterOrderTest, AnInterruptEndsTheWaitForAReadersEvents) {
