@@ -24,7 +24,7 @@ bool EventSet::all_complete() const {
 }
 
 void EventSet::release(const FileTable& files) {
-  if (empty()) return;
+  if (all_complete()) return;
   files.change(at_, [&](std::byte* bytes) {
     auto* const words = reinterpret_cast<wire::EventWords*>(bytes);
     for (std::uint32_t slot = 0; slot < slots_; ++slot) {

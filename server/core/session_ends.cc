@@ -33,6 +33,7 @@ bool SessionEnds::slice(End& end) {
   Session& session = *parts_.sessions.find(end.session);
   for (const ArrayId id : next_arrays(session)) end_array(session, id, end);
   if (!session.memberships.empty() || !session.created.empty()) return true;
+  if (end.how == Departure::kExited && !release_reads(session)) return true;
   finish(session, end);
   return false;
 }
@@ -82,11 +83,18 @@ void SessionEnds::withdraw(Array& array, const Session& creator, Departure how) 
   parts_.reclaimer.withdraw(array);
 }
 
-void SessionEnds::finish(Session& session, const End& end) {
-  // Writers may have made their streams wait for reads that will never end now.
-  if (end.how == Departure::kExited) {
-    for (auto& [row, events] : session.read_events) events.release(parts_.files);
+// Writers may have made their streams wait for reads that will never end now.
+bool SessionEnds::release_reads(Session& session) {
+  auto& reads = session.read_events;
+  auto next = reads.begin();
+  for (std::size_t rows = 0; next != reads.end() && rows < arrays_per_slice_; ++rows) {
+    next->second.release(parts_.files);
+    reads.erase(next++);
   }
+  return reads.empty();
+}
+
+void SessionEnds::finish(Session& session, const End& end) {
   parts_.imports.close_all(session);
   if (!end.death.empty()) parts_.recorder.died(session, end.death, end.reclaimed);
   parts_.sessions.erase(end.session);

@@ -7,8 +7,8 @@
 // be used for a new array, which ends the old one at once. What holds of each array once its slice
 // has come: another process can become its writer, nobody waits for what the session held, and its
 // bytes are back, if it goes and nobody else has it open; on a GPU once the last slice has come. In
-// between the session counts as a member
-// that does nothing.
+// between the session counts as a member that does nothing. The slices after the last array end
+// what it was reading on GPUs, for which others' streams may wait.
 //
 // Several ends take turns, slice by slice. Called by Broker. Not thread-safe.
 #pragma once
@@ -80,6 +80,8 @@ class SessionEnds {
   std::vector<wire::ArrayId> next_arrays(const Session& session) const;
   void end_array(Session& session, wire::ArrayId id, End& end);
   void withdraw(Array& array, const Session& creator, Departure how);
+  // Of so many rows as there may be arrays in a slice. True: those were the last ones.
+  bool release_reads(Session& session);
   // Empty: nothing was lost with it.
   std::string reclaim_reason(const Session& session, const Array& array) const;
   void finish(Session& session, const End& end);

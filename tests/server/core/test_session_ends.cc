@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <iterator>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "fmt/format.h"
@@ -11,6 +12,7 @@
 #include "server/core/array_collector.h"
 #include "server/core/broker.h"
 #include "tests/server/core/broker_world.h"
+#include "tests/support/fake_gpu.h"
 #include "wire/error.h"
 
 namespace memlease::server {
@@ -80,6 +82,43 @@ TEST_F(SessionEndsTest, AGoodbyeIsWorkedOffInSlicesToo) {
   EXPECT_EQ(finish(), 3U);
   EXPECT_TRUE(world_.broker.idle());
   EXPECT_THAT(world_.happened(Happening::kDied), IsEmpty());
+}
+
+// Writers' streams may wait for them. To let these go the daemon makes pages writable, one by one.
+TEST(SessionEndsOnGpus, EachCallEndsABoundedNumberOfReads) {
+  testing::FakeGpu gpu("GPU-1");
+  BrokerWorld world{testing::limits_of_slices(kSlice)};
+  world.broker.add_device(gpu, {});
+  Session& keeper = world.connect(1000);
+  Session& reader = world.connect(1000);
+  std::vector<wire::EventWords*> reads;
+  for (std::size_t i = 0; i < kArrays; ++i) {
+    auto spec = spec_of(fmt::format("many/{}", i));
+    spec.device = "GPU-1";
+    auto creation = world.broker.create(keeper, spec, false);
+    ASSERT_TRUE(creation.ok()) << creation.status();
+    if (const auto* growth = std::get_if<SegmentPool::Growth>(&*creation)) {
+      ASSERT_TRUE(world.broker.add_memory(*growth, gpu.create_segment(growth->size_bytes)).ok());
+      ASSERT_TRUE(world.broker.create(keeper, spec, false).ok());
+    }
+    const wire::ArrayId id = world.open(reader, spec.name);
+    ASSERT_TRUE(world.broker.subscribe(reader, id).ok());
+    const auto row = SessionRows::read_events_of(reader, reader.memberships.at(id));
+    reads.push_back(world.events(reader, row));
+    reads.back()->recorded.store(1);
+  }
+  const auto under_way = [&] {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(reads, [](const auto* event) { return !event->is_complete(); }));
+  };
+  world.broker.hang_up(reader.id, false);
+  world.broker.exited(reader.id);
+  std::size_t before = under_way();
+  EXPECT_GE(before, kArrays - kSlice);
+  for (; world.broker.work_off_ends(); before = under_way()) {
+    EXPECT_LE(before - under_way(), kSlice);
+  }
+  EXPECT_EQ(before, 0U);
 }
 
 TEST_F(SessionEndsTest, OthersAreServedBetweenTwoSlices) {
