@@ -24,11 +24,17 @@ class DeviceWithoutWords : public DeviceTest, public ::testing::WithParamInterfa
 
 INSTANTIATE_TEST_SUITE_P(, DeviceWithoutWords,
                          ::testing::Values(fakecuda::Knob::kStreamMemoryOps,
-                                           fakecuda::Knob::kReadOnlyRegister),
+                                           fakecuda::Knob::kReadOnlyRegister,
+                                           fakecuda::Knob::kRegisteredInPlace),
                          [](const auto& tested) {
-                           return tested.param == fakecuda::Knob::kStreamMemoryOps
-                                      ? "NoStreamMemoryOperations"
-                                      : "NoReadOnlyRegistration";
+                           switch (tested.param) {
+                             case fakecuda::Knob::kStreamMemoryOps:
+                               return "NoStreamMemoryOperations";
+                             case fakecuda::Knob::kReadOnlyRegister:
+                               return "NoReadOnlyRegistration";
+                             default:
+                               return "RegisteredMemoryElsewhere";
+                           }
                          });
 
 // R-SYNC-3, 5, 6: by the hosts.

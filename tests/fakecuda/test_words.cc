@@ -124,6 +124,41 @@ TEST_F(Words, AWordOfASharedFileHasManyAddresses) {
   clean_up();
 }
 
+TEST_F(Words, PagesAreUnregisteredAfterAWait) {
+  alignas(4096) static std::uint64_t words[512];
+  words[0] = 0;
+  CUDA_OK(cudaHostRegister(words, sizeof words, cudaHostRegisterDefault));
+  const auto host = reinterpret_cast<CUdeviceptr>(words);
+  ASSERT_EQ(cuStreamWriteValue64(one_, host, 1, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamWaitValue64(two_, host, 1, CU_STREAM_WAIT_VALUE_GEQ), CUDA_SUCCESS);
+  CUDA_OK(cudaStreamSynchronize(two_));
+  CUDA_OK(cudaHostUnregister(words));
+  clean_up();
+}
+
+TEST_F(Words, PagesThatAreUnregisteredUnderAWaitAreFound) {
+  alignas(4096) static std::uint64_t words[512];
+  words[0] = 0;
+  const auto host = reinterpret_cast<CUdeviceptr>(words);
+  CUDA_OK(cudaHostRegister(words, sizeof words, cudaHostRegisterDefault));
+  ASSERT_EQ(cuStreamWaitValue64(two_, host, 2, CU_STREAM_WAIT_VALUE_GEQ), CUDA_SUCCESS);
+  CUDA_OK(cudaHostUnregister(words));
+  __atomic_store_n(&words[0], 2, __ATOMIC_SEQ_CST);
+  CUDA_OK(cudaStreamSynchronize(two_));
+  clean_up();
+  EXPECT_THAT(only(world.findings()), Is(What::kMisuse));
+}
+
+TEST_F(Words, RegisteredMemoryMayHaveOtherAddressesOnTheDevice) {
+  world->set(Knob::kRegisteredInPlace, 0);
+  alignas(4096) static std::uint64_t words[512];
+  CUDA_OK(cudaHostRegister(words, sizeof words, cudaHostRegisterDefault));
+  const auto host = reinterpret_cast<CUdeviceptr>(words);
+  EXPECT_EQ(cuStreamWriteValue64(one_, host, 1, 0), CUDA_ERROR_INVALID_VALUE);
+  CUDA_OK(cudaHostUnregister(words));
+  clean_up();
+}
+
 TEST_F(Words, ACpusStoreIsSeenIfTheKnobSaysSo) {
   world->set(Knob::kCpuStoreWakes, 0);
   alignas(4096) static std::uint64_t words[512];

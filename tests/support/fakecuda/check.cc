@@ -205,6 +205,11 @@ class Checker {
         finding.text = "host memory of " + std::to_string(record.c) +
                        " bytes was unmapped before it was unregistered";
         break;
+      case Violation::kUnregisteredWhileInUse:
+        finding.allocation = record.b;
+        finding.text = "host memory of " + std::to_string(record.c) +
+                       " bytes was unregistered while a stream had still to look at a word there";
+        break;
       case Violation::kUnorderedWord:
         finding.text = "a word went backwards, to " + std::to_string(record.c);
         break;

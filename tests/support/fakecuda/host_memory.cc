@@ -120,6 +120,10 @@ cudaError_t unregister_host(Context& context, void* address) {
   if (!can_be_locked(address, mapping->bytes, true)) {
     runtime.violation(Violation::kUnmappedWhileRegistered, mapping->allocation, mapping->bytes);
   }
+  // A stream would fault there.
+  if (mapping->awaited != 0) {
+    runtime.violation(Violation::kUnregisteredWhileInUse, mapping->allocation, mapping->bytes);
+  }
   runtime.memory.remove(*mapping);
   --runtime.process().host_buffers;
   return cudaSuccess;

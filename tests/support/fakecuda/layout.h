@@ -14,7 +14,7 @@ using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
 inline constexpr u64 kMagic = 0x6b61'6664'6c72'6f77;  // "worldfak"
-inline constexpr u32 kLayoutVersion = 3;
+inline constexpr u32 kLayoutVersion = 4;
 inline constexpr u64 kGranularity = 2ULL << 20;
 
 inline constexpr u32 kMaxDevices = 16;
@@ -36,6 +36,7 @@ enum class Knob : u32 {
   kIpcEvents,            // attribute 125
   kStreamMemoryOps,      // attribute 122; 0: the calls are not supported
   kReadOnlyRegister,     // attribute 113
+  kRegisteredInPlace,    // attribute 91; 0: the device has registered memory at other addresses
   kCpuStoreWakes,        // 1: a CPU's store to a word lets a stream go on that waits for it
   kLaterRecordReleases,  // 1: a later record frees those who wait for one that never completes
   kRecordsQueue,         // 1: a record completes after the earlier ones; a lost one blocks them all
@@ -159,6 +160,7 @@ enum class Violation : u64 {
   kSharedNeighbours,         // b: allocation, c: size
   kUnorderedWord,            // b: offset, c: value; a word went backwards
   kUnmappedWhileRegistered,  // b: memory, c: size
+  kUnregisteredWhileInUse,   // likewise
 };
 
 struct Record {

@@ -5,6 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -57,6 +58,7 @@ class Mapping {
   const Context* context = nullptr;  // that opened it, if it is an imported one
   unsigned flags = 0;                // of host memory
   u32 opens = 1;                     // of an imported one
+  std::atomic<u32> awaited = 0;      // operations of streams that have still to look at a word
 
  private:
   char* writable_;

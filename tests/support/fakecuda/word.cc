@@ -2,6 +2,8 @@
 
 #include <cuda.h>
 
+#include <utility>
+
 #include "tests/support/fakecuda/futex.h"
 #include "tests/support/fakecuda/host_memory.h"
 #include "tests/support/fakecuda/runtime.h"
@@ -43,10 +45,25 @@ struct Word {
   }
 };
 
+// The stream has still to look at the word.
+class Pending {
+ public:
+  explicit Pending(const Word& word) : mapping_(word.mapping) { ++mapping_->awaited; }
+  ~Pending() { end(); }
+  Pending(const Pending&) = delete;
+  Pending& operator=(const Pending&) = delete;
+  void end() {
+    if (mapping_ != nullptr) --std::exchange(mapping_, nullptr)->awaited;
+  }
+
+ private:
+  MappingPtr mapping_;
+};
+
 class WriteOperation : public Operation {
  public:
   WriteOperation(Word word, u64 value)
-      : Operation("cuStreamWriteValue"), word_(std::move(word)), value_(value) {}
+      : Operation("cuStreamWriteValue"), word_(std::move(word)), value_(value), pending_(word_) {}
   void run(Stream& stream) override {
     const u64 value = word_.extended(value_);
     const u64 before = word_.extended(word_.load());
@@ -56,6 +73,7 @@ class WriteOperation : public Operation {
       stream.trace(Kind::kViolation, static_cast<u64>(Violation::kUnorderedWord), word_.offset(),
                    value);
     }
+    pending_.end();  // before a host can see what is written
     word_.store(value_);
     bump(word_.wakes(stream.runtime().world()));
   }
@@ -63,6 +81,7 @@ class WriteOperation : public Operation {
  private:
   const Word word_;
   const u64 value_;
+  Pending pending_;
 };
 
 class WaitOperation : public Operation {
@@ -71,7 +90,8 @@ class WaitOperation : public Operation {
       : Operation("cuStreamWaitValue"),
         word_(std::move(word)),
         value_(word_.extended(value)),
-        condition_(condition) {}
+        condition_(condition),
+        pending_(word_) {}
   void run(Stream& stream) override {
     std::atomic<u32>& wakes = word_.wakes(stream.runtime().world());
     for (bool look = true;;) {
@@ -81,6 +101,7 @@ class WaitOperation : public Operation {
       wait_a_little(wakes, seen);
       look = wakes != seen || stream.runtime().knob(Knob::kCpuStoreWakes) != 0;
     }
+    pending_.end();
     stream.trace(Kind::kWaitWord, word_.mapping->allocation, word_.offset() | u64{condition_} << 60,
                  value_);
   }
@@ -89,6 +110,7 @@ class WaitOperation : public Operation {
   const Word word_;
   const u64 value_;
   const u32 condition_;
+  Pending pending_;
 };
 
 cudaError_t find(Runtime& runtime, const void* address, std::size_t bytes, Word& word) {
@@ -98,6 +120,8 @@ cudaError_t find(Runtime& runtime, const void* address, std::size_t bytes, Word&
   if (mapping == nullptr || at % bytes != 0 || at + bytes > mapping->base + mapping->bytes) {
     return cudaErrorInvalidValue;
   }
+  const bool elsewhere = runtime.knob(Knob::kRegisteredInPlace) == 0;
+  if (mapping->kind == Mapping::Kind::kRegistered && elsewhere) return cudaErrorInvalidValue;
   word = {mapping, at - mapping->base, bytes};
   return cudaSuccess;
 }

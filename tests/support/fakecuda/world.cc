@@ -28,6 +28,7 @@ constexpr std::array<KnobEntry, static_cast<std::size_t>(Knob::kCount)> kKnobs =
     {"ipc_events", 1},
     {"stream_memory_ops", 1},
     {"read_only_register", 1},
+    {"registered_in_place", 1},
     {"cpu_store_wakes", 1},
     {"later_record_releases", 0},
     {"records_queue", 0},
