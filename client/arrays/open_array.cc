@@ -313,6 +313,7 @@ absl::Status OpenArray::leave_if_due(std::vector<Departure>& departures, Interru
   }
   std::move(leave_writing).Invoke();
   owner_->kept().let_go();
+  owner_->imports().close_pages();
   return interrupted;
 }
 

@@ -6,6 +6,13 @@
 
 namespace memlease::internal {
 
+GpuUse& GpuUse::operator=(GpuUse&& other) noexcept {
+  GpuUse before(std::move(other));
+  std::swap(memory, before.memory);
+  std::swap(order, before.order);
+  return *this;
+}
+
 GpuUse::~GpuUse() {
   if (complete()) return;
   static_cast<void>(order.release());

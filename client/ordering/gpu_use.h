@@ -14,7 +14,8 @@ using OpenMemory = std::vector<std::shared_ptr<const void>>;
 struct GpuUse {
   GpuUse() = default;
   GpuUse(GpuUse&&) noexcept = default;
-  GpuUse& operator=(GpuUse&&) noexcept = default;
+  // Ends what was here as the destructor does.
+  GpuUse& operator=(GpuUse&& other) noexcept;
   // Work that will not end keeps it open until the process exits.
   ~GpuUse();
   bool complete() const { return order == nullptr || order->complete(); }

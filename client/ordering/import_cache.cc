@@ -1,5 +1,6 @@
 #include "client/ordering/import_cache.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <utility>
@@ -28,6 +29,33 @@ absl::Status import_is_parents() {
 
 }  // namespace
 
+ImportCache::~ImportCache() {
+  for (auto& [file, entry] : pages_) {
+    if (entry.unused == nullptr || entry.unused->waits_are_over()) continue;
+    EventPage::keep_open(std::move(entry.unused));
+  }
+}
+
+template <typename Opened>
+std::shared_ptr<Opened> ImportCache::hand_out(wire::FileId file, std::unique_ptr<Opened> opened) {
+  return std::shared_ptr<Opened>(opened.release(), [this, file](Opened* last) {
+    end_use(file, std::unique_ptr<Opened>(last));
+  });
+}
+
+void ImportCache::end_use(wire::FileId file, std::unique_ptr<DeviceMemory> memory) {
+  memory.reset();
+  const wire::MutexLock lock(mutex_);
+  closed_.memory.push_back(file);
+  forget<DeviceMemory>(file);
+}
+
+void ImportCache::end_use(wire::FileId file, std::unique_ptr<EventPage> page) {
+  const wire::MutexLock lock(mutex_);
+  pages_[file].unused = std::move(page);
+  changed_.notify_all();
+}
+
 template <typename Opened>
 void ImportCache::forget(wire::FileId file) {
   known<Opened>().erase(file);
@@ -42,6 +70,11 @@ absl::StatusOr<std::shared_ptr<Opened>> ImportCache::find_or_begin(wire::FileId 
   auto& known = this->known<Opened>();
   for (auto found = known.find(file); found != known.end(); found = known.find(file)) {
     if (auto opened = found->second.opened.lock()) return opened;
+    if (found->second.unused != nullptr) {
+      auto again = hand_out(file, std::move(found->second.unused));
+      found->second.opened = again;
+      return again;
+    }
     if (leaves_out("wait for who closes")) break;
     if (found->second.opener == std::this_thread::get_id()) return import_opens_itself();
     const auto asks = std::chrono::steady_clock::now() + kInterruptInterval;
@@ -86,15 +119,10 @@ absl::StatusOr<std::shared_ptr<Opened>> ImportCache::share(wire::FileId file, As
     return open(*handles);
   }();
   if (!opened.ok()) return opened.status();
-  std::shared_ptr<Opened> shared(opened->release(), [this, file](Opened* last) {
-    delete last;
-    const wire::MutexLock lock(mutex_);
-    if (kIsTold<Opened>) closed_.memory.push_back(file);
-    forget<Opened>(file);
-  });
+  auto shared = hand_out(file, *std::move(opened));
   std::move(failed).Cancel();
   const wire::MutexLock lock(mutex_);
-  known<Opened>()[file] = {shared, {}};
+  known<Opened>()[file] = {shared, nullptr, {}};
   changed_.notify_all();
   return shared;
 }
@@ -114,6 +142,9 @@ absl::StatusOr<std::shared_ptr<EventPage>> ImportCache::event_page(wire::FileId 
                                                                    wire::FileKind kind,
                                                                    Importer& importer,
                                                                    InterruptCheck interrupt) {
+  // For who writes and makes no other call, while readers come and go.
+  constexpr std::size_t kManyUnused = 16;
+  if (unused_pages() >= kManyUnused) close_pages();
   return share<EventPage>(
       file, [&](InterruptCheck check) { return mappings_.get(file, kind, check); },
       [&](const std::shared_ptr<Mapping>& mapping) -> absl::StatusOr<std::unique_ptr<EventPage>> {
@@ -128,6 +159,31 @@ absl::StatusOr<SharedEvents> ImportCache::events_of(wire::RowRef row, std::uint3
   if (!page.ok()) return page.status();
   const std::uint64_t offset = row.unit * wire::kRowUnitBytes + wire::events_offset(slots);
   return SharedEvents::in(*std::move(page), offset, slots, importer);
+}
+
+std::size_t ImportCache::unused_pages() {
+  const wire::MutexLock lock(mutex_);
+  return std::ranges::count_if(pages_,
+                               [](const auto& page) { return page.second.unused != nullptr; });
+}
+
+void ImportCache::close_pages() {
+  std::vector<std::pair<wire::FileId, std::unique_ptr<EventPage>>> unused;
+  {
+    const wire::MutexLock lock(mutex_);
+    for (auto& [file, entry] : pages_) {
+      if (entry.unused != nullptr) unused.emplace_back(file, std::move(entry.unused));
+    }
+  }
+  for (auto& [file, page] : unused) {
+    if (!page->waits_are_over()) {
+      end_use(file, std::move(page));
+      continue;
+    }
+    page.reset();
+    const wire::MutexLock lock(mutex_);
+    forget<EventPage>(file);
+  }
 }
 
 void ImportCache::flush() {

@@ -3,7 +3,9 @@
 //
 // The daemon keeps memory that a process has open, so it is told what has been closed: not by
 // whoever drops the last use, which may happen where no call can be made, but by the next call's
-// flush. A page is the kernel's to keep.
+// flush. A page is the kernel's to keep. It is not closed by the last use either, which may end in
+// the middle of a write while streams have still to look there, and closing may wait for the
+// device: it is closed by a later call of close_pages(), unless it is used again before that.
 //
 // Opening, closing and the daemon's calls all happen without the lock, as each may wait for the
 // device or the daemon. What belongs to one segment or page still comes one after the other: while
@@ -11,6 +13,7 @@
 // wait, and nobody else does.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <thread>
@@ -34,6 +37,11 @@ class ImportCache {
  public:
   ImportCache(ControlPort& control, MappingCache& mappings, ImporterSource& importers)
       : control_(control), mappings_(mappings), importers_(importers) {}
+  // Nothing that it has handed out is in use. Pages where a stream may still look stay open until
+  // the process exits.
+  ~ImportCache();
+  ImportCache(const ImportCache&) = delete;
+  ImportCache& operator=(const ImportCache&) = delete;
 
   ImporterSource& importers() const { return importers_; }
   // Asks the daemon for the handle and opens it, unless it is open. Waits for the daemon, or for a
@@ -41,7 +49,7 @@ class ImportCache {
   // has been interrupted.
   absl::StatusOr<std::shared_ptr<DeviceMemory>> get(wire::FileId file, Importer& importer,
                                                     InterruptCheck interrupt);
-  // Likewise a page of events.
+  // Likewise a page of events. Where very many are unused it closes those first.
   absl::StatusOr<std::shared_ptr<EventPage>> event_page(wire::FileId file, wire::FileKind kind,
                                                         Importer& importer,
                                                         InterruptCheck interrupt);
@@ -50,13 +58,17 @@ class ImportCache {
                                          InterruptCheck interrupt);
   // Tells the daemon what has been closed since the last time; a call only if there is something.
   void flush();
+  // Closes the pages that nobody uses and where no stream has still to look. Makes no call; may
+  // wait for the device.
+  void close_pages();
 
  private:
   // What is open by its key, or being opened, closed or told of: then nobody can have it yet.
   template <typename Opened>
   struct Entry {
     std::weak_ptr<Opened> opened;
-    std::thread::id opener;  // while a thread opens it
+    std::unique_ptr<Opened> unused;  // a page: open still
+    std::thread::id opener;          // while a thread opens it
   };
   template <typename Opened>
   using Known = std::unordered_map<wire::FileId, Entry<Opened>>;
@@ -80,6 +92,12 @@ class ImportCache {
   absl::StatusOr<std::shared_ptr<Opened>> share(wire::FileId file, Ask ask, Open open,
                                                 InterruptCheck interrupt)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // What is handed out; its last use ends by end_use().
+  template <typename Opened>
+  std::shared_ptr<Opened> hand_out(wire::FileId file, std::unique_ptr<Opened> opened);
+  void end_use(wire::FileId file, std::unique_ptr<DeviceMemory> memory) ABSL_LOCKS_EXCLUDED(mutex_);
+  void end_use(wire::FileId file, std::unique_ptr<EventPage> page) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::size_t unused_pages() ABSL_LOCKS_EXCLUDED(mutex_);
   // Nothing is open or under way by this key any more.
   template <typename Opened>
   void forget(wire::FileId file) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

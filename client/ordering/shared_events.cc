@@ -31,10 +31,13 @@ absl::Status SharedEvent::record_checked(Stream stream) {
   return status;
 }
 
+// What is recorded behind a wait tells where that is over. Nothing need be behind any other.
 absl::Status SharedEvent::wait(Stream stream) const {
   if (is_complete(recorded())) return absl::OkStatus();
   auto status = importer_.check_stream(stream);
-  return status.ok() ? wait_checked(stream) : status;
+  if (status.ok()) status = wait_checked(stream);
+  if (status.ok()) page_.note_wait(importer_, stream);
+  return status;
 }
 
 absl::Status SharedEvent::wait_checked(Stream stream) const {
@@ -63,9 +66,10 @@ absl::StatusOr<SharedEvents> SharedEvents::in(std::shared_ptr<EventPage> page, s
     return wire::defect("events lie outside of their page");
   }
   SharedEvents events;
+  events.by_host_ = !page->orders(importer);
   auto* const words = reinterpret_cast<wire::EventWords*>(mapping.data() + offset);
   for (std::uint32_t slot = 0; slot < slots; ++slot) {
-    events.events_.emplace_back(importer, words[slot], page->registered());
+    events.events_.emplace_back(importer, words[slot], *page, events.by_host_);
   }
   events.page_ = std::move(page);
   return events;

@@ -19,12 +19,13 @@ namespace memlease::internal {
 // the same count each time it runs, and wait for one that has long been there.
 class SharedEvent {
  public:
-  SharedEvent(Importer& importer, wire::EventWords& words, bool registered)
-      : importer_(importer), words_(words), registered_(registered) {}
+  // `by_host`: hosts wait in place of streams.
+  SharedEvent(Importer& importer, wire::EventWords& words, EventPage& page, bool by_host)
+      : importer_(importer), words_(words), page_(page), by_host_(by_host) {}
 
   // Could the page not be registered? Then streams neither record nor wait, but hosts wait for the
   // work in place of a record, and for complete() in place of the streams.
-  bool by_host() const { return !registered_; }
+  bool by_host() const { return by_host_; }
   // Behind all that the stream was given before, and behind the last record, for which the stream
   // waits then. After an error nothing has been recorded.
   absl::Status record(Stream stream);
@@ -45,7 +46,8 @@ class SharedEvent {
 
   Importer& importer_;
   wire::EventWords& words_;  // of another process's row: not to be written
-  const bool registered_;
+  EventPage& page_;
+  const bool by_host_;
 };
 
 class SharedEvents {
@@ -59,12 +61,13 @@ class SharedEvents {
   bool empty() const { return events_.empty(); }
   std::size_t size() const { return events_.size(); }
   // Do hosts wait in place of streams?
-  bool by_host() const { return !page_->registered(); }
+  bool by_host() const { return by_host_; }
   SharedEvent& operator[](std::uint32_t slot) { return events_[slot]; }
   const SharedEvent& operator[](std::uint32_t slot) const { return events_[slot]; }
 
  private:
   std::shared_ptr<EventPage> page_;
+  bool by_host_ = false;
   std::vector<SharedEvent> events_;
 };
 

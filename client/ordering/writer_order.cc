@@ -28,10 +28,9 @@ absl::StatusOr<const SharedEvent*> WriterOrder::event_of(SlotWriter& writer, wir
   return &reader_of(row).events[slot];
 }
 
-// A new reader is the occasion to let go of those who have gone: unless a stream of this process
-// may still look at their events, which is over when what it has written since is.
+// A new reader is the occasion to let go of those who have gone. Their pages stay open as long as a
+// stream of this process may look at their events.
 void WriterOrder::forget_readers(SlotWriter& writer) {
-  if (!versions_.complete()) return;
   absl::flat_hash_set<std::uint64_t> alive;
   for (std::uint32_t s = 0; s < versions_.layout().most; ++s) {
     writer.for_each_read_fence(s, [&](wire::RowRef row, std::uint64_t /*count*/) {

@@ -37,7 +37,10 @@ class FakeImporter::Memory : public internal::DeviceMemory {
 
 class FakeImporter::Mark : public internal::StreamMark {
  public:
-  Mark(FakeImporter& importer, Stalls stalls) : importer_(importer), stalls_(std::move(stalls)) {}
+  Mark(FakeImporter& importer, Stalls stalls) : importer_(importer), stalls_(std::move(stalls)) {
+    ++importer_.marks_;
+  }
+  ~Mark() override { --importer_.marks_; }
   absl::StatusOr<bool> complete() override {
     const std::lock_guard lock(importer_.mutex_);
     return importer_.over(stalls_);
@@ -68,6 +71,11 @@ class FakeImporter::Registered : public internal::RegisteredPages {
     const std::lock_guard lock(importer_.mutex_);
     const auto known = importer_.registered_.find(pages_);
     if (!is_mapped(pages_, known->second)) std::abort();
+    for (const auto& [word, stalls] : importer_.waits_) {
+      const auto* const at = reinterpret_cast<const std::byte*>(word);
+      const bool here = at >= pages_ && at < pages_ + known->second;
+      if (here && !importer_.over(stalls)) std::abort();
+    }
     importer_.registered_.erase(known);
   }
 
@@ -180,6 +188,7 @@ absl::Status FakeImporter::wait_for_word(const wire::Word& word, std::uint64_t v
   for (const PendingWrite& write : pending_) {
     if (write.word != &word || write.value < value) continue;
     given(stream).merge(Stalls(write.stalls));
+    waits_.emplace_back(&word, write.stalls);
     return absl::OkStatus();
   }
   std::abort();  // nobody in this process is about to write that

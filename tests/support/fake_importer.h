@@ -7,6 +7,7 @@
 // Stops at the gates open_memory, close_memory, register_pages, unregister_pages.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <map>
@@ -14,6 +15,8 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "client/ordering/importer.h"
 #include "tests/support/gates.h"
@@ -35,8 +38,13 @@ class FakeImporter : public internal::Importer, public internal::ImporterSource 
   void refuse_next_open();
   // What is to be registered is refused, from now on or not.
   void refuse_registrations(bool refuses);
-  // Pages that are registered now. They must be mapped when that ends, and no two may overlap.
+  // Whether streams do, from now on.
+  void set_orders_by_words(bool does) { orders_by_words_ = does; }
+  // Pages that are registered now. They must be mapped when that ends, no stream may have to look
+  // there, and no two may overlap.
   std::size_t registered_count() const;
+  // Marks that there are.
+  int mark_count() const { return marks_; }
   // Memory that is open now, as often as it is.
   int open_memory_count() const;
 
@@ -44,7 +52,7 @@ class FakeImporter : public internal::Importer, public internal::ImporterSource 
   int ordinal() const override { return 0; }
   absl::StatusOr<std::unique_ptr<internal::DeviceMemory>> open_memory(
       const wire::DeviceHandle& handle, std::uint64_t size_bytes) override;
-  bool orders_by_words() override { return true; }
+  bool orders_by_words() override { return orders_by_words_; }
   absl::Status write_word(wire::Word& word, std::uint64_t value, Stream stream) override;
   absl::Status wait_for_word(const wire::Word& word, std::uint64_t value, Stream stream) override;
   absl::Status check_device() override { return absl::OkStatus(); }
@@ -99,6 +107,9 @@ class FakeImporter : public internal::Importer, public internal::ImporterSource 
     Stalls stalls;
   };
   std::vector<PendingWrite> pending_;  // in their order
+  std::vector<std::pair<const wire::Word*, Stalls>> waits_;
+  std::atomic<bool> orders_by_words_ = true;
+  std::atomic<int> marks_ = 0;
   bool refuses_ = false;
   std::map<std::byte*, std::uint64_t> registered_;  // sizes
   bool refuses_registrations_ = false;

@@ -26,7 +26,6 @@ class OrderingWorld : public ::testing::Test {
   static inline const Stream kOther = Stream::from_handle(17);
 
   OrderingWorld() {
-    OpenAnswer answer;
     answer.spec.name = "a";
     answer.spec.device = "GPU-1";
     answer.spec.slots = 2;
@@ -44,6 +43,7 @@ class OrderingWorld : public ::testing::Test {
   // Is all over that the stream was given?
   bool idle(Stream stream) { return *(*gpu.mark(stream))->complete(); }
 
+  OpenAnswer answer;
   testing::Gates gates;
   testing::FakeImporter gpu{"GPU-1", gates};
   testing::FakeControl control;

@@ -53,21 +53,84 @@ TEST_F(ImportCacheTest, WhatIsOpenIsOpenOnce) {
 TEST_F(ImportCacheTest, APageIsMappedAndRegisteredOnceAndTheDaemonNotToldOfItsEnd) {
   auto opened = page();
   ASSERT_TRUE(opened.ok()) << opened.status();
-  EXPECT_TRUE((*opened)->registered());
+  EXPECT_TRUE((*opened)->orders(gpu));
   EXPECT_EQ(*page(), *opened);
   EXPECT_EQ(gpu.registered_count(), 1U);
   EXPECT_EQ(files.fetches, 1);
   opened->reset();
-  EXPECT_EQ(gpu.registered_count(), 0U);
   imports.flush();
+  imports.close_pages();
+  EXPECT_EQ(gpu.registered_count(), 0U);
   EXPECT_EQ(control.calls(), 0U);
+}
+
+// Closing may wait for the device, and the last use may end in the middle of a write.
+TEST_F(ImportCacheTest, TheLastUseOfAPageDoesNotCloseIt) {
+  page().value().reset();
+  EXPECT_EQ(gpu.registered_count(), 1U);
+  const auto again = page();
+  EXPECT_EQ(files.fetches, 1) << "it is used again as it is";
+  imports.close_pages();
+  EXPECT_EQ(gpu.registered_count(), 1U) << "it is in use";
+}
+
+TEST_F(ImportCacheTest, APageIsNotClosedWhileAStreamMayLookThere) {
+  const Stream stream = Stream::from_handle(16);
+  auto opened = page().value();
+  gpu.stall(stream);
+  opened->note_wait(gpu, stream);
+  opened.reset();
+  imports.close_pages();
+  EXPECT_EQ(gpu.registered_count(), 1U);
+  gpu.resume();
+  imports.close_pages();
+  EXPECT_EQ(gpu.registered_count(), 0U);
+}
+
+// Then the process is about to exit, or nobody can say when the stream goes on.
+TEST_F(ImportCacheTest, APageWhereAStreamMayLookOutlivesTheCache) {
+  const Stream stream = Stream::from_handle(16);
+  auto ending = std::make_unique<ImportCache>(control, mappings, gpu);
+  auto opened = ending->event_page(kPage, wire::FileKind::kEvents, gpu, kNoInterrupts).value();
+  gpu.stall(stream);
+  opened->note_wait(gpu, stream);
+  opened.reset();
+  ending.reset();
+  EXPECT_EQ(gpu.registered_count(), 1U);
+}
+
+TEST_F(ImportCacheTest, WaitsThatAreOverAreNotKept) {
+  const auto opened = page().value();
+  for (int i = 0; i < 1000; ++i) opened->note_wait(gpu, Stream::from_handle(16));
+  EXPECT_LT(gpu.mark_count(), 20);
+}
+
+TEST_F(ImportCacheTest, ManyUnusedPagesAreClosedWhenOneMoreIsOpened) {
+  for (std::uint32_t file = 100; file < 150; ++file) {
+    const auto opened =
+        imports.event_page(wire::FileId{file}, wire::FileKind::kEvents, gpu, kNoInterrupts);
+    ASSERT_TRUE(opened.ok()) << opened.status();
+  }
+  EXPECT_LT(gpu.registered_count(), 20U);
+}
+
+// A process may have GPUs that are not equal.
+TEST_F(ImportCacheTest, ADeviceThatCannotWaitForWordsDoesNotWhereAnotherOneCan) {
+  testing::FakeImporter other{"GPU-2", gates};
+  other.set_orders_by_words(false);
+  const wire::RowRef row{kPage, 0};
+  files.kind = wire::FileKind::kSessionPage;
+  const auto here = imports.events_of(row, 2, gpu, kNoInterrupts).value();
+  const auto there = imports.events_of(row, 2, other, kNoInterrupts).value();
+  EXPECT_FALSE(here.by_host());
+  EXPECT_TRUE(there.by_host());
 }
 
 TEST_F(ImportCacheTest, APageThatCannotBeRegisteredIsForHostsAlone) {
   gpu.refuse_registrations(true);
   const auto opened = page();
   ASSERT_TRUE(opened.ok()) << opened.status();
-  EXPECT_FALSE((*opened)->registered());
+  EXPECT_FALSE((*opened)->orders(gpu));
 }
 
 TEST_F(ImportCacheTest, ADroppedImportIsReportedByTheNextFlushAlone) {

@@ -66,8 +66,9 @@ TEST_F(LeaseStreamsTest, OpensASegmentOnceForAllSlots) {
   EXPECT_EQ(array->slot_data()[1] - array->slot_data()[0], 512);
   array = nullptr;
   EXPECT_EQ(gpu.open_memory_count(), 0);
-  EXPECT_EQ(gpu.registered_count(), 0U);
   imports.flush();
+  imports.close_pages();
+  EXPECT_EQ(gpu.registered_count(), 0U);
   EXPECT_EQ(control->closed_memory, 1);
 }
 

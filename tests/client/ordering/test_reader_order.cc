@@ -40,6 +40,24 @@ TEST_F(ReaderOrderTest, AStreamWaitsForTheVersionAndNotTheHost) {
   EXPECT_TRUE(*order->version_complete(read.slot, read.version));
 }
 
+// As what is recorded in another stream says nothing of that one.
+TEST_F(ReaderOrderTest, AStreamThatDoesNotEndTheReadMayLookAtTheVersionsEventAfterwards) {
+  open_events();
+  const ReadAttempt read = lease();
+  gpu.stall(kOther);
+  ASSERT_TRUE(versions->record(read.slot, kOther).ok());
+  ASSERT_TRUE(order->stream_wait_version(read.slot, read.version, kOurs).ok());
+  ASSERT_TRUE(release(read, {Stream::from_handle(18), {}}).status.ok());
+  EXPECT_TRUE(order->complete());
+  order.reset();
+  versions.reset();
+  imports.close_pages();
+  EXPECT_EQ(gpu.registered_count(), 1U);
+  gpu.resume();
+  imports.close_pages();
+  EXPECT_EQ(gpu.registered_count(), 0U);
+}
+
 TEST_F(ReaderOrderTest, TheEndIsRecordedAndCountedAndTheHoldGivenUp) {
   open_events();
   const ReadAttempt read = lease();
