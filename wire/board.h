@@ -113,9 +113,10 @@ constexpr std::uint64_t checker_key_of_places(FileId file) {
 // Behind the record: the poisoned version per slot (a version that was begun there and never
 // completed; 0 = none), then the place of each slot that is not regular.
 struct BoardRecord {
-  Word array_id{0};         // 0 = not in use
-  Word writer{0};           // writer word
-  HalfWord event_count{0};  // +1 for each change of writer, subscribers removed, poison; a futex
+  Word array_id{0};  // 0 = not in use
+  Word writer{0};    // writer word
+  // +1 for each change of the writer, of the subscribers and of the slots, and poison; a futex
+  HalfWord event_count{0};
   HalfWord slots{0};
   HalfWord subscribed{0};  // processes that have subscribed
   // Of an array's home: a bit for each replica, by its number, on which versions have been written

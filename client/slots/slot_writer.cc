@@ -20,6 +20,8 @@ using wire::Word;
 namespace {
 // How long to sleep where not everybody who may release a slot can wake this writer.
 constexpr std::chrono::milliseconds kPollInterval{1};
+// The same where a row cannot be looked at, which counts as holding everything.
+constexpr std::chrono::milliseconds kUnmappedInterval{100};
 // How many writes believe one look at who holds the added slots.
 constexpr std::uint32_t kWritesPerLook = 16;
 
@@ -188,6 +190,7 @@ std::uint32_t SlotWriter::choose_waiting(const Preferred* preferred, SlotWait& w
     if (!leaves_out("want a slot")) row_.wanted.store(1);
     crash_point("write.wanted");
     const SleepWords sleep = sleep_words();
+    crash_point("write.words");
     if (!leaves_out("look again before sleeping")) slot = choose_mapped(preferred, wait);
     if (slot == none()) go_on = wait.sleep_on(sleep.words, sleep.longest) && !is_over(may_begin());
   }
@@ -357,14 +360,18 @@ std::uint64_t SlotWriter::next_version() const {
 }
 
 // What to sleep on for a slot: the board's events, and everybody's release count. Also of those who
-// hold nothing now: one may take a slot before the next scan, which then fails because of it. But
-// they come last, and where there are more words than one can sleep on, the sleep is short.
+// hold nothing now: one may take a slot before the next scan, which then fails because of it; who
+// subscribes after the events were counted counts one more. But they come last, and where there are
+// more words than one can sleep on, the sleep is short.
 SlotWriter::SleepWords SlotWriter::sleep_words() {
   SleepWords sleep;
   sleep.words.push_back({&board_.event_count, board_.event_count.load()});
   std::vector<wire::FutexWait> of_others;
   for_each_subscriber([&](RowRef /*at*/, const ReaderRow* reader) {
-    if (reader == nullptr) return true;
+    if (reader == nullptr) {
+      sleep.longest = kUnmappedInterval;
+      return true;
+    }
     const wire::FutexWait count{&reader->release_count, reader->release_count.load()};
     const bool holds = std::any_of(reader->holds(), reader->holds() + layout_.most,
                                    [](const wire::HalfWord& hold) { return hold.load() != 0; });

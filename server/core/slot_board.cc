@@ -146,6 +146,9 @@ void take_over(BoardRecord& board, WriterRow& takeover, RowRef takeover_ref, con
 void add_subscriber(BoardRecord& board, Word& entry, RowRef row) {
   board.subscribed.fetch_add(1);
   if (!leaves_out("list the subscriber")) entry.store(wire::pack_subscriber(row));
+  // For a writer who is about to sleep and has not met this row: he looks again. Who sleeps already
+  // does not wait for somebody who has held nothing yet.
+  if (!leaves_out("count the subscriber")) board.event_count.fetch_add(1);
 }
 
 void remove_subscriber(BoardRecord& board, Word& entry) {

@@ -11,6 +11,7 @@ from configurations import (
     MOVES,
     SEVERAL,
     SINGLE,
+    SLEEP_LATE,
     SLEEP_MOVE,
     Run,
 )
@@ -159,6 +160,16 @@ CONTROLS = [
         E,
         {
             "removal-event": "† removing a subscriber bumps the event count",
+        },
+    ),
+    *controls(
+        "sleep",
+        SLEEP_LATE,
+        E,
+        {
+            "subscriber-event": "a new subscriber bumps the event count",
+            "entry-before-event-count": "the subscriber's entry, then the event count",
+            "event-count-first": "a writer loads the event count, then looks who has subscribed",
         },
     ),
     *controls(

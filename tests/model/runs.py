@@ -13,6 +13,7 @@ from configurations import (
     ONCE,
     SEVERAL,
     SINGLE,
+    SLEEP_LATE,
     SLEEP_MOVE,
     Run,
 )
@@ -47,6 +48,7 @@ CORRECT = [
         "gpu-ownership-death", "gpu_ownership", DEATH, "pass", "death at any step, takeover, poison"
     ),
     Run("sleep-move", "sleep", SLEEP_MOVE, "pass", "nobody sleeps for ever: the lock moves"),
+    Run("sleep-late", "sleep", SLEEP_LATE, "pass", "nobody sleeps for ever: a late subscriber"),
     Run(
         "sleep-shared-row",
         "sleep",

@@ -1,9 +1,10 @@
 /* Sleeping: nobody sleeps for ever. There are no time-outs here, so a lost wake-up is an invalid end state.
 
    Steps          wait_newer (expected counts, sleep flag, re-check, sleep), a writer's wait for a slot (wanted), the wakes
-                  by publish, release and undo, remove_subscriber and the move of ownership with its event count.
+                  by publish, release and undo, add_subscriber, remove_subscriber and the move of ownership with its event
+                  count.
    Bounded        session 0 = threads 0 and 1, which share a row and its sleep flag; session 1 = thread 2, which may die
-                  while it holds (-DDEATH); writer A, and with -DMOVE writer B, to which ownership moves once; versions
+                  while it holds (-DDEATH), or subscribe late (-DLATE); writer A, and with -DMOVE writer B, to which ownership moves once; versions
                   to VM, two slots.
    Not modelled   bytes (holds.pml), fences, deaths of writers (gpu_ownership.pml), slots = 1 (single.pml). A futex is "sleep if the word still has
                   the expected value" in one step; a wake reaches all sleepers of the word. A count is one flag for each
@@ -30,6 +31,7 @@ bool publish_count[6] = true; /* of writer row r, for thread t: 3 * r + t */
 bool release_count[4] = true; /* of reader row r, for writer w: 2 * r + w */
 bool event_count[5] = true; /* for the threads, then for the writers */
 /* private to session 0 */ byte count[NS], sleepers;
+/* private to the writers */ bool listed[2] = true; /* session 1's release count is among the words to sleep on */
 /* the kernel's */ bool asleep[3], writer_asleep[2];
 /* ghost */ bool alive = true; /* session 1 */
 
@@ -84,7 +86,11 @@ inline wake_writer() { /* whoever clears a bit looks at the writer's wanted, aft
 #ifndef OMIT_RELEASE_COUNT
      bump_release_count();
 #endif
-     atomic { seen_wanted = false; writer_asleep[0] = false; writer_asleep[1] = false }
+     atomic {
+       seen_wanted = false;
+       if :: t != 2 || listed[0] -> writer_asleep[0] = false :: else fi;
+       if :: t != 2 || listed[1] -> writer_asleep[1] = false :: else fi
+     }
   :: !seen_wanted
   fi
 }
@@ -176,10 +182,34 @@ inline wait_newer() {
   forget_expected()
 }
 
+inline add_subscriber(row) { /* a call, which is answered then; wakes nobody, as it has held nothing yet */
+#ifdef OMIT_ENTRY_BEFORE_EVENT_COUNT
+  bump_event_count();
+  subscribed[row] = true
+#else
+  subscribed[row] = true;
+#ifndef OMIT_SUBSCRIBER_EVENT
+  bump_event_count()
+#endif
+#endif
+}
+
 proctype reader(byte t) {
   byte s, v, w, last;
   bool seen_wanted;
   {
+#ifdef LATE
+    if
+    :: t == 2 -> /* and reads an older version first, by its number */
+       add_subscriber(1);
+       w = writer_word;
+       s = 1 - SLOT(publication[w]);
+       set_hold();
+       release();
+       atomic { s = 0; w = 0 }
+    :: else
+    fi;
+#endif
     do
     :: last == VM -> break
     :: last < VM ->
@@ -208,9 +238,16 @@ inline scan() { /* -> held */
 
 inline wait_slot() { /* only words that somebody bumps: the release counts of the rows and the event count */
   wanted[me] = true;
+#ifndef OMIT_EVENT_COUNT_FIRST
+  event_count[OF_WRITER(me)] = false;
+#endif
   atomic { /* loads, in any order */
-    release_count[OF_READER(0, me)] = false; release_count[OF_READER(1, me)] = false; event_count[OF_WRITER(me)] = false
+    listed[me] = subscribed[1];
+    release_count[OF_READER(0, me)] = false; release_count[OF_READER(1, me)] = false
   };
+#ifdef OMIT_EVENT_COUNT_FIRST
+  event_count[OF_WRITER(me)] = false;
+#endif
 #ifndef OMIT_SCAN_AGAIN
   scan();
 #endif
@@ -218,8 +255,8 @@ inline wait_slot() { /* only words that somebody bumps: the release counts of th
   :: held ->
      if
      :: atomic {
-          !release_count[OF_READER(0, me)] && !release_count[OF_READER(1, me)] && !event_count[OF_WRITER(me)] ->
-          writer_asleep[me] = true
+          !release_count[OF_READER(0, me)] && !(listed[me] && release_count[OF_READER(1, me)]) &&
+          !event_count[OF_WRITER(me)] -> writer_asleep[me] = true
         };
         !writer_asleep[me]
      :: else
@@ -227,7 +264,7 @@ inline wait_slot() { /* only words that somebody bumps: the release counts of th
   :: !held
   fi;
   atomic {
-    wanted[me] = false; held = false;
+    wanted[me] = false; held = false; listed[me] = true;
     release_count[OF_READER(0, me)] = true; release_count[OF_READER(1, me)] = true; event_count[OF_WRITER(me)] = true
   }
 }
@@ -327,6 +364,9 @@ proctype killer() {
 init {
   atomic {
     slot_word[0] = 1; publication[kWriterA] = PUBLICATION(1, 0);
+#ifdef LATE
+    subscribed[1] = false;
+#endif
     run reader(0);
 #ifndef NO_THREAD1
     run reader(1);

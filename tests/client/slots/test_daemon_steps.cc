@@ -169,6 +169,20 @@ bool a_subscribers_end_ends_the_writers_sleep() {
   return !sleeps_on;
 }
 
+// The writer sees the hold of somebody whose release count is not among the words that it is about
+// to sleep on.
+bool a_late_subscriber_keeps_the_writer_from_sleeping() {
+  Held held;
+  held.world.unsubscribe(1);
+  bool sleeps_on = false;
+  at("write.words", [&] { held.world.subscribe(1); });
+  held.world.begin_sleeping([&](const std::vector<wire::FutexWait>& words, auto) {
+    sleeps_on = would_sleep(words);
+    return false;
+  });
+  return !sleeps_on;
+}
+
 bool who_has_not_seen_the_new_writer_has_old_counts() {
   SlotWorld world(2, 1);
   const bool count_first = leaves_out("writer word before event count");
@@ -370,6 +384,8 @@ const Step kDaemonSteps[] = {
     {"ANewWriterEndsAReadersSleep", "count the change", a_new_writer_ends_a_readers_sleep},
     {"ASubscribersEndEndsTheWritersSleep", "count the change",
      a_subscribers_end_ends_the_writers_sleep},
+    {"ALateSubscriberKeepsTheWriterFromSleeping", "count the subscriber",
+     a_late_subscriber_keeps_the_writer_from_sleeping},
     {"WhoHasNotSeenTheNewWriterHasOldCounts", "writer word before event count",
      who_has_not_seen_the_new_writer_has_old_counts},
     {"AnEntryNeverMoves", "an entry stays where it is", an_entry_never_moves},
