@@ -1,10 +1,13 @@
 #include "client/arrays/acquire_ownership.h"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/statusor.h"
+#include "client/ordering/backoff.h"
 #include "fmt/format.h"
 #include "wire/error.h"
 #include "wire/futex.h"
@@ -18,13 +21,24 @@ using wire::make_error;
 
 // What to sleep on until ownership may be had: the board, and the present writer's row, if it is
 // mapped.
-std::vector<wire::FutexWait> ownership_words(OpenArray& array) {
-  const wire::BoardRecord& board = array.board();
-  std::vector<wire::FutexWait> words = {{&board.event_count, board.event_count.load()}};
-  const wire::WriterRow* writer = array.writer_row(wire::writer_row_of(board.writer.load()));
-  if (writer != nullptr) words.push_back({&writer->publish_count, writer->publish_count.load()});
-  return words;
-}
+struct OwnershipWords {
+  explicit OwnershipWords(OpenArray& array) {
+    const wire::BoardRecord& board = array.board();
+    words.push_back({&board.event_count, board.event_count.load()});
+    writer = array.writer_row(wire::writer_row_of(board.writer.load()));
+    if (writer != nullptr) words.push_back({&writer->publish_count, writer->publish_count.load()});
+  }
+  // To be asked once the daemon has been: it is at work still, and its end changes the words.
+  bool writer_is_at_work() const {
+    return writer != nullptr && writer->writing.load() != 0 &&
+           std::ranges::all_of(words, [](const wire::FutexWait& wait) {
+             return wait.word->load() == wait.expected;
+           });
+  }
+
+  std::vector<wire::FutexWait> words;
+  const wire::WriterRow* writer = nullptr;
+};
 
 // The writer's row; nullptr: it cannot be had just now, as its process has gone, and the daemon is
 // about to name another one.
@@ -35,11 +49,26 @@ absl::StatusOr<const wire::WriterRow*> row_of_writer(OpenArray& array, wire::Row
   return array.writer_row(at);
 }
 
+// The daemon is asked again once the writer has ended its write; or after a pause, as no word says
+// when its work on a GPU is over, or an offer to somebody who does not take it.
+absl::Status sleep_until_due(const OwnershipWords& own, WaitLimit& wait_limit, Backoff& pauses) {
+  if (!own.writer_is_at_work()) {
+    wait_limit.sleep(own.words, pauses.next());
+    return absl::OkStatus();
+  }
+  while (own.writer_is_at_work() && !wait_limit.expired()) {
+    wait_limit.sleep(own.words);
+    if (auto status = wait_limit.step(); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
 // One round of asking for ownership. True once it is ours.
-absl::StatusOr<bool> ask_for_ownership(OpenArray& array, WaitLimit& wait_limit, CountedWait& wait) {
+absl::StatusOr<bool> ask_for_ownership(OpenArray& array, WaitLimit& wait_limit, CountedWait& wait,
+                                       Backoff& pauses) {
   ControlPort& control = array.session().control();
   const auto check = [&] { return wait_limit.check_call(); };
-  const std::vector<wire::FutexWait> words = ownership_words(array);
+  const OwnershipWords own(array);
   auto answer = control.acquire_writer(array.answer().id, check);
   if (!answer.ok()) return array.named(answer.status());
   crash_point("ownership.asked");
@@ -61,14 +90,15 @@ absl::StatusOr<bool> ask_for_ownership(OpenArray& array, WaitLimit& wait_limit, 
     return confirmed.ok();
   }
   crash_point("ownership.busy");
-  if (words.size() == 1) {
+  if (own.writer == nullptr) {
     const wire::RowRef at = wire::writer_row_of(array.board().writer.load());
     const auto present = row_of_writer(array, at, wait_limit);
     if (!present.ok()) return present.status();
     if (*present != nullptr) return false;
   }
   wait.sleeps();
-  wait_limit.sleep(words);
+  auto status = sleep_until_due(own, wait_limit, pauses);
+  if (!status.ok()) return status;
   return false;
 }
 
@@ -79,9 +109,10 @@ absl::Status acquire_ownership(OpenArray& array, WaitLimit& wait_limit, CountedW
   absl::Cleanup cancel = [&] {
     if (!control.silent()) control.cancel_writer(array.answer().id).IgnoreError();
   };
+  Backoff pauses(std::chrono::milliseconds(1), kInterruptInterval);
   for (;;) {
     const bool last = wait_limit.expired();
-    auto mine = ask_for_ownership(array, wait_limit, wait);
+    auto mine = ask_for_ownership(array, wait_limit, wait, pauses);
     if (!mine.ok()) {
       // A daemon that has not answered is not waited for once more: an offer ends by itself.
       if (wait_limit.ends_with(mine.status())) std::move(cancel).Cancel();

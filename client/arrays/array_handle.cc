@@ -99,18 +99,12 @@ absl::StatusOr<std::shared_ptr<ArrayHandle>> ArrayHandle::open_replica(const std
 
 void ArrayHandle::look_anywhere(Awaited& awaited) {
   if (home_ != nullptr) awaited.home = home_->share_array();
-  awaited.newest_anywhere = [weak = weak_from_this()](InterruptCheck interrupt) {
+  awaited.places =
+      [weak = weak_from_this()](InterruptCheck interrupt) -> absl::StatusOr<std::optional<Places>> {
     const auto handle = weak.lock();
-    return handle == nullptr ? absl::StatusOr<std::uint64_t>(0)
-                             : handle->newest_anywhere(interrupt);
+    if (handle == nullptr || !handle->ready() || !handle->has_places()) return std::nullopt;
+    return handle->places(interrupt);
   };
-}
-
-absl::StatusOr<std::uint64_t> ArrayHandle::newest_anywhere(InterruptCheck interrupt) {
-  if (!ready() || !has_places()) return 0;
-  const auto places = this->places(interrupt);
-  if (!places.ok()) return places.status();
-  return places->newest(interrupt);
 }
 
 absl::StatusOr<Places> ArrayHandle::places(InterruptCheck interrupt) {

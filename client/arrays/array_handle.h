@@ -107,7 +107,6 @@ class ArrayHandle : public std::enable_shared_from_this<ArrayHandle> {
   };
   absl::Status open_in_child();
   void watch_again(std::uint64_t version);
-  absl::StatusOr<std::uint64_t> newest_anywhere(InterruptCheck interrupt);
   static absl::Status end(Opening& opening, std::vector<Departure>& departures,
                           InterruptCheck interrupt);
 

@@ -12,35 +12,82 @@
 namespace memlease::internal {
 namespace {
 
-// Announces that a thread of this process sleeps on the arrays.
-class Sleepers {
- public:
-  explicit Sleepers(const std::vector<Awaited>& all) : all_(all) {
-    for (const Awaited& awaited : all_) awaited.reader->announce_sleep();
-  }
-  ~Sleepers() {
-    for (const Awaited& awaited : all_) awaited.reader->end_sleep();
-  }
-  Sleepers(const Sleepers&) = delete;
-  Sleepers& operator=(const Sleepers&) = delete;
-
- private:
-  const std::vector<Awaited>& all_;
-};
-
-// Each once, though many may wait for one array.
-std::set<const SlotReader*> readers_of(const std::vector<Awaited>& all) {
-  std::set<const SlotReader*> readers;
-  for (const Awaited& awaited : all) readers.insert(awaited.reader);
-  return readers;
-}
-
 // Of a look that is not to wait.
 absl::Status not_for_long() { return absl::CancelledError(""); }
 
-absl::StatusOr<std::uint64_t> newest_anywhere(const Awaited& awaited, InterruptCheck check) {
-  return awaited.newest_anywhere ? awaited.newest_anywhere(check) : 0;
+absl::StatusOr<std::optional<Places>> places_of(const Awaited& awaited, InterruptCheck check) {
+  if (!awaited.places) return std::nullopt;
+  return awaited.places(check);
 }
+
+// 0: the array has no places.
+absl::StatusOr<std::uint64_t> newest_anywhere(const Awaited& awaited, InterruptCheck check) {
+  const auto places = places_of(awaited, check);
+  if (!places.ok()) return places.status();
+  return places->has_value() ? (*places)->newest(check) : 0;
+}
+
+// What this process sleeps on: the arrays, and the places at which newer versions of them may come.
+// Each once, though many may wait for one array.
+class Sources {
+ public:
+  Sources(const std::vector<Awaited>& all, InterruptCheck check) {
+    for (const Awaited& awaited : all) {
+      readers_.insert(awaited.reader);
+      auto places = places_of(awaited, check);
+      if (!places.ok()) {
+        complete_ = false;
+      } else if (places->has_value()) {
+        add(**std::move(places), check);
+      }
+    }
+  }
+  // There is none that the daemon would have to be asked for first.
+  bool complete() const { return complete_; }
+  bool same_as(const Sources& other) const { return readers_ == other.readers_; }
+  std::vector<wire::FutexWait> counts() const {
+    std::vector<wire::FutexWait> words;
+    for (const SlotReader* reader : readers_) {
+      const SlotReader::Counts counts = reader->counts();
+      words.insert(words.end(), counts.span().begin(), counts.span().end());
+    }
+    return words;
+  }
+
+  // Announces that a thread of this process sleeps on them.
+  class Sleeper {
+   public:
+    explicit Sleeper(const Sources& sources) : sources_(sources) {
+      for (SlotReader* reader : sources_.readers_) reader->announce_sleep();
+    }
+    ~Sleeper() {
+      for (SlotReader* reader : sources_.readers_) reader->end_sleep();
+    }
+    Sleeper(const Sleeper&) = delete;
+    Sleeper& operator=(const Sleeper&) = delete;
+
+   private:
+    const Sources& sources_;
+  };
+
+ private:
+  // A replica that has been withdrawn alone gets no version any more.
+  void add(Places places, InterruptCheck check) {
+    for (const auto& array : places.all()) {
+      const auto reader = array->reader(check);
+      if (reader.ok()) {
+        readers_.insert(*reader);
+      } else if (wire::code_of(reader.status()) != wire::ErrorCode::kWithdrawn) {
+        complete_ = false;
+      }
+    }
+    kept_.push_back(std::move(places));
+  }
+
+  std::set<SlotReader*> readers_;
+  std::vector<Places> kept_;
+  bool complete_ = true;
+};
 
 struct Look {
   bool ready = false;
@@ -78,23 +125,38 @@ std::vector<std::size_t> ready_among(const std::vector<Awaited>& all, InterruptC
 
 // Where a daemon does not answer, the call ends once another array is ready. An interrupt comes
 // once, and so is not left for the next look.
+class CallCheck {
+ public:
+  CallCheck(const std::vector<Awaited>& all, WaitLimit& wait_limit)
+      : all_(all), wait_limit_(wait_limit) {}
+  absl::Status operator()() const {
+    if (ended_.ok()) ended_ = wait_limit_.check_call();
+    if (ended_.ok() && !ready_among(all_, not_for_long).empty()) ended_ = not_for_long();
+    return ended_;
+  }
+  bool ended() const { return !ended_.ok(); }
+  absl::Status interrupt() const {
+    return wire::code_of(ended_) == wire::ErrorCode::kInterrupted ? ended_ : absl::OkStatus();
+  }
+
+ private:
+  const std::vector<Awaited>& all_;
+  WaitLimit& wait_limit_;
+  mutable absl::Status ended_;
+};
+
 absl::StatusOr<std::vector<std::size_t>> look_at_all(const std::vector<Awaited>& all,
                                                      WaitLimit& wait_limit) {
-  absl::Status ended;
-  const auto check = [&] {
-    if (ended.ok()) ended = wait_limit.check_call();
-    if (ended.ok() && !ready_among(all, not_for_long).empty()) ended = not_for_long();
-    return ended;
-  };
+  const CallCheck check(all, wait_limit);
   auto ready = ready_among(all, check);
   if (ready.empty()) {
     for (const Awaited& awaited : all) {
       const auto row = look_at(awaited, check).unmapped;
-      if (row && ended.ok()) awaited.array->map_writer_row(*row, check).IgnoreError();
+      if (row && !check.ended()) awaited.array->map_writer_row(*row, check).IgnoreError();
     }
     ready = ready_among(all, check);
   }
-  if (wire::code_of(ended) == wire::ErrorCode::kInterrupted) return ended;
+  if (auto status = check.interrupt(); !status.ok()) return status;
   return ready;
 }
 
@@ -121,28 +183,27 @@ bool is_at_end_by(const Awaited& awaited, InterruptCheck check) {
          (awaited.begun || *anywhere != 0 || array.known_version() != 0);
 }
 
-// Whatever makes it ready wakes who sleeps on its counts.
+// Whatever makes it ready wakes who sleeps on the counts, and so does its daemon's end.
 bool wakes_at_all(const Awaited& awaited) {
-  return awaited.home == nullptr && awaited.array->board().elsewhere.load() == 0 &&
-         !look_at(awaited, not_for_long).unmapped && awaited.array->session().watch_end();
+  return !look_at(awaited, not_for_long).unmapped && newest_anywhere(awaited, not_for_long).ok() &&
+         awaited.array->session().watch_end();
 }
 
 // Until one may have become ready, or the end of the slice.
 absl::Status sleep_on(const std::vector<Awaited>& all, WaitLimit& wait_limit) {
+  const CallCheck check(all, wait_limit);
+  const Sources sources(all, check);
   // The counts, then the announcement, then the look: what comes after that changes the counts.
-  std::vector<wire::FutexWait> words;
-  for (const SlotReader* reader : readers_of(all)) {
-    const SlotReader::Counts counts = reader->counts();
-    words.insert(words.end(), counts.span().begin(), counts.span().end());
-  }
-  const Sleepers sleepers(all);
+  const auto counts = sources.counts();
+  const Sources::Sleeper sleeper(sources);
   const auto ready = look_at_all(all, wait_limit);
   if (!ready.ok() || !ready->empty()) return ready.status();
-  if (wait_limit.is_long() && std::ranges::all_of(all, wakes_at_all)) {
-    wait_limit.sleep_for_events(words);
-  } else {
-    wait_limit.sleep(words);
-  }
+  // A further replica may have been written before the counts.
+  const bool same = sources.same_as(Sources(all, check));
+  if (auto status = check.interrupt(); !status.ok() || !same) return status;
+  const bool by_events =
+      wait_limit.is_long() && sources.complete() && std::ranges::all_of(all, wakes_at_all);
+  wait_limit.sleep(counts, by_events ? std::chrono::nanoseconds::max() : kInterruptInterval);
   return absl::OkStatus();
 }
 

@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/arrays/open_array.h"
+#include "client/arrays/places.h"
 #include "client/arrays/wait_limit.h"
 #include "client/session/interrupt.h"
 #include "client/slots/slot_reader.h"
@@ -21,10 +23,9 @@ struct Awaited {
   std::uint64_t newer_than = 0;
   // What else makes it ready, and is told by wait_news (client/session/wait_news.h); may be empty.
   std::function<bool()> is_over;
-  // For an array that may have places, where it is asked ten times a second: the newest version's
-  // number; 0: it has none. May call the daemon, and fails where nobody knows, or with what the
-  // check says.
-  std::function<absl::StatusOr<std::uint64_t>(InterruptCheck)> newest_anywhere = {};
+  // For an array that may have places: these, or none while it has none. May call the daemon, and
+  // fails where nobody knows, or with what the check says.
+  std::function<absl::StatusOr<std::optional<Places>>(InterruptCheck)> places = {};
   // Whose writer it is that may go, of a replica; null: the array's own.
   std::shared_ptr<OpenArray> home = {};
   // It is ready, too, once no process is the writer and nothing newer is there; but not before a

@@ -112,11 +112,11 @@ ReadAttempt await_change(OpenArray& array, SlotReader& reader, const ReadOptions
   if (leaves_out("take the counts first")) counts = reader.counts();
   if (goes_on(attempt)) {
     wait.sleeps();
-    // Of what this process keeps of a GPU's slots no word says when it can be released.
-    if (unmappable || array.gpu() != nullptr) {
-      wait_limit.sleep(counts.span());
+    // No word says when a row can be mapped, or what a GPU still does with a slot is known.
+    if (unmappable || array.has_deferred()) {
+      wait_limit.sleep(counts.span(), kInterruptInterval);
     } else {
-      wait_limit.sleep_for_events(counts.span());
+      wait_limit.sleep(counts.span());
     }
   }
   return attempt;

@@ -250,17 +250,15 @@ absl::Status refuse_own_write(const OpenArray& array) {
       "Publish or drop that lease first (in Python: leave its `with`); put() is a write, too.");
 }
 
-constexpr std::chrono::nanoseconds kHandOver = std::chrono::milliseconds(100);
-
 // At first without waiting, so that the clock is looked at only if there is something to wait for.
 absl::Status enter_writing(OpenArray& array, WaitLimit& wait_limit) {
   // The lock may be held by a thread that is not in this process.
   if (array.forked()) return array.usable();
-  std::chrono::nanoseconds slice{0};
-  while (!array.writing().enter(slice)) {
+  Writing& writing = array.writing();
+  for (bool waits = false; !(waits ? writing.enter_or_await() : writing.enter()); waits = true) {
     // Not at once: the lease may be on its way to another thread.
-    const bool own = array.writing().entered_by_this_thread();
-    if (own && slice > slice.zero()) return refuse_own_write(array);
+    const bool own = writing.entered_by_this_thread();
+    if (own && wait_limit.is_long()) return refuse_own_write(array);
     if (auto status = wait_limit.step(); !status.ok()) return status;
     if (wait_limit.expired()) {
       return make_error(
@@ -270,8 +268,9 @@ absl::Status enter_writing(OpenArray& array, WaitLimit& wait_limit) {
                       array.name(), wait_limit.limit_text()),
           "Publish or drop the other lease first: one write at a time.");
     }
-    slice = wait_limit.slice();
-    if (own) slice = std::min(slice, kHandOver);
+    if (!waits) continue;
+    const wire::FutexWait left = writing.awaited();
+    wait_limit.sleep({&left, 1}, own ? kInterruptInterval : std::chrono::nanoseconds::max());
   }
   return absl::OkStatus();
 }

@@ -28,7 +28,7 @@ absl::Status NameWatch::await_creation(const NameLook& look, WaitLimit& wait_lim
       *reinterpret_cast<const wire::HalfWord*>(board_->data() + look.count_at.offset);
   const wire::FutexWait changed{&count, look.count};
   while (count.load() == look.count && !wait_limit.expired()) {
-    wait_limit.sleep_for_events({&changed, 1});
+    wait_limit.sleep({&changed, 1});
     if (auto status = wait_limit.step(); !status.ok()) return status;
   }
   return absl::OkStatus();

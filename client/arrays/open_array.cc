@@ -155,7 +155,7 @@ absl::Status OpenArray::release_own_deferred() {
 
 void OpenArray::release_deferred_if_unused() {
   if (gpu_ == nullptr || forked()) return;
-  if (!writing_.enter(std::chrono::nanoseconds::zero())) return;  // a write lease lives, or begins
+  if (!writing_.enter()) return;  // a write lease lives, or begins
   const absl::Cleanup leave = [this] { writing_.leave(); };
   release_own_deferred().IgnoreError();
   if (has_deferred()) owner_->note_deferred();
@@ -305,7 +305,7 @@ absl::Status OpenArray::leave_if_due(std::vector<Departure>& departures, Interru
   absl::Status interrupted;
   if (!ending()) return interrupted;
   // A write lease lives: it will come.
-  if (!writing_.enter(std::chrono::nanoseconds::zero())) return interrupted;
+  if (!writing_.enter()) return interrupted;
   absl::Cleanup leave_writing = [this] { writing_.leave(); };
   if (const auto opens = membership_.begin_leaving()) {
     const absl::Cleanup done = [this] { membership_.end(); };

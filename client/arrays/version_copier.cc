@@ -6,6 +6,7 @@
 #include "client/arrays/gpu_copy.h"
 #include "client/arrays/gpu_lease.h"
 #include "client/arrays/not_now.h"
+#include "client/ordering/backoff.h"
 #include "client/ordering/lease_streams.h"
 #include "client/slots/slot_reader.h"
 #include "fmt/format.h"
@@ -83,15 +84,15 @@ absl::Status holds_the_slots_itself(const OpenArray& here) {
       "Release leases, delete views or copy what is to stay; or create the array with more slots.");
 }
 
-// Nothing can be copied just now: for a moment, or until a write here has ended.
-absl::Status pause(OpenArray& here, WaitLimit& wait_limit) {
-  constexpr std::chrono::milliseconds kMoment{5};
+// Nothing can be copied just now: until a write here has ended, or else for a moment.
+absl::Status pause(OpenArray& here, WaitLimit& wait_limit, Backoff& moments) {
   auto reader = here.reader([&] { return wait_limit.check_call(); });
   if (!reader.ok()) return reader.status();
   const SlotReader::Counts counts = (*reader)->counts();
   {
     const Sleeper sleeper(**reader);
-    wait_limit.sleep(counts.span(), kMoment);
+    wait_limit.sleep(counts.span(),
+                     another_writes(here) ? std::chrono::nanoseconds::max() : moments.next());
   }
   if (auto status = wait_limit.step(); !status.ok()) return status;
   if (!wait_limit.expired()) return absl::OkStatus();
@@ -218,6 +219,7 @@ absl::Status VersionCopier::bring(std::uint64_t least) {
   const auto may_go_on = [&] { return check(); };
   const bool writes_here =
       here_.writing().entered_by_this_thread() || home_.writing().entered_by_this_thread();
+  Backoff moments(std::chrono::milliseconds(1), kInterruptInterval);
   for (;;) {
     const auto version = here_.current_version(may_go_on);
     if (!version.ok()) return version.status();
@@ -229,7 +231,7 @@ absl::Status VersionCopier::bring(std::uint64_t least) {
     if (writes_here) return writes_itself(here_);
     const bool now = !another_writes(here_);
     auto status = now ? copy_from(**place, *version) : not_now("another process writes");
-    if (is_not_now(status)) status = pause(here_, wait_limit_);
+    if (is_not_now(status)) status = pause(here_, wait_limit_, moments);
     if (!status.ok()) return status;
     if (status = wait_limit_.step(); !status.ok()) return status;
   }

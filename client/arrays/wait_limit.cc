@@ -26,9 +26,14 @@ WaitLimit::WaitLimit(Session& session, std::uint64_t interrupt_check, Timeout ti
       still_open_(still_open),
       stop_(stop) {}
 
-bool WaitLimit::expired() { return slice() == std::chrono::nanoseconds::zero(); }
+bool WaitLimit::expired() {
+  return limit_ != kForever && left() == std::chrono::nanoseconds::zero();
+}
 
-std::chrono::nanoseconds WaitLimit::slice() { return slice_of(kInterruptInterval); }
+// A signal wakes it, and a thread that sees the connection's end. What threads close always does.
+bool WaitLimit::is_told_of_ends() {
+  return is_long() && !session_.interrupts_any_time(interrupt_check_) && session_.watch_end();
+}
 
 std::chrono::nanoseconds WaitLimit::slice_of(std::chrono::nanoseconds longest) {
   if (!looks_again()) longest = kDay;
@@ -36,20 +41,11 @@ std::chrono::nanoseconds WaitLimit::slice_of(std::chrono::nanoseconds longest) {
 }
 
 void WaitLimit::sleep(std::span<const wire::FutexWait> words, std::chrono::nanoseconds longest) {
-  sleep_slice(words, std::min(longest, slice()));
-}
-
-void WaitLimit::sleep_for_events(std::span<const wire::FutexWait> words) {
-  const bool by_events =
-      is_long() && !session_.interrupts_any_time(interrupt_check_) && session_.watch_end();
-  sleep_slice(words,
-              slice_of(by_events ? std::chrono::nanoseconds(kEventSlice) : kInterruptInterval));
-}
-
-void WaitLimit::sleep_slice(std::span<const wire::FutexWait> words,
-                            std::chrono::nanoseconds slice) {
   // Closed before the count of news was taken.
   if (!std::exchange(looked_, true) && !still_open_().ok()) return;
+  std::chrono::nanoseconds slice = kInterruptInterval;
+  if (longest > slice && is_told_of_ends()) slice = kEventSlice;
+  slice = std::min(longest, slice_of(slice));
   const std::size_t room = wire::kMaxFutexWaits - (stop_ == nullptr ? 1 : 2);
   if (words.size() > room) {
     words = words.first(room);

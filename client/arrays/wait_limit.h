@@ -1,7 +1,7 @@
 // How long a call goes on waiting: until its deadline, an interrupt, the end of what it was called
-// by, or the daemon's. Waits go in slices, between which step() looks at all of these; what another
-// thread closes ends a slice. The time runs from the first question on: a call that need not wait
-// never looks at the clock. Used by one thread.
+// by, or the daemon's. Waits go in slices, between which step() looks at all of these; each of them
+// ends a slice, too, so that slices may be long. The time runs from the first question on: a call
+// that need not wait never looks at the clock. Used by one thread.
 //
 // A process may be stopped until after the deadline, while what it waits for comes. So the last try
 // is one that begins with expired(), and a call that is under way then has one more slice.
@@ -24,7 +24,8 @@
 
 namespace memlease::internal {
 
-// A signal that comes between a look and the sleep is not seen before the end of that.
+// Of a wait that has gone on for kInterruptInterval already. A signal that comes between a look and
+// the sleep is not seen before the end of that.
 inline constexpr std::chrono::seconds kEventSlice{2};
 
 class WaitLimit {
@@ -41,16 +42,11 @@ class WaitLimit {
   bool expired();
   // The wait has gone on for longer than anybody would not notice.
   bool is_long();
-  // How long to sleep at a time; 0 once expired.
-  std::chrono::nanoseconds slice();
   // For a slice, or until one of the words is woken, or differs from what it is expected to be.
-  // Beyond 127 words, or 126 with a stop: for a millisecond at most.
+  // `longest`: for what no word tells, as the end of a stream's work. Beyond 127 words, or 126 with
+  // a stop: for a millisecond at most.
   void sleep(std::span<const wire::FutexWait> words,
              std::chrono::nanoseconds longest = std::chrono::nanoseconds::max());
-  // The same where nothing but these words, and what this class knows of, ends the wait: once it
-  // has gone on for a while, for kEventSlice at a time, as signals, what threads close, and the
-  // connection's end wake it.
-  void sleep_for_events(std::span<const wire::FutexWait> words);
   // Until its deadline; a day if there is none.
   std::chrono::nanoseconds left();
   // OK, kInterrupted, also after `stop`, or what `still_open` says.
@@ -68,8 +64,8 @@ class WaitLimit {
   std::string limit_text() const;
 
  private:
+  bool is_told_of_ends();
   std::chrono::nanoseconds slice_of(std::chrono::nanoseconds longest);
-  void sleep_slice(std::span<const wire::FutexWait> words, std::chrono::nanoseconds slice);
 
   using Clock = std::chrono::steady_clock;
   Session& session_;

@@ -2,23 +2,18 @@
 
 namespace memlease::internal {
 
-bool WriteLock::acquire(std::chrono::nanoseconds slice) {
-  if (!take(slice)) return false;
+bool WriteLock::acquire() {
+  std::uint32_t found = kFree;
+  if (!word_.compare_exchange_strong(found, kTaken)) return false;
   pass_to_this_thread();
   return true;
 }
 
-bool WriteLock::take(std::chrono::nanoseconds slice) {
-  std::uint32_t found = kFree;
-  if (word_.compare_exchange_strong(found, kTaken)) return true;
-  if (slice == std::chrono::nanoseconds::zero()) return false;
-  // Whoever sleeps says so, and the release wakes all of them.
-  if (found = word_.exchange(kAwaited); found != kFree) {
-    const wire::FutexWait wait{&word_, kAwaited};
-    wire::futex_wait({&wait, 1}, slice);
-    found = word_.exchange(kAwaited);
-  }
-  return found == kFree;
+// Others may sleep: so whoever gets it that way wakes them all when he releases it.
+bool WriteLock::acquire_or_await() {
+  if (word_.exchange(kAwaited) != kFree) return false;
+  pass_to_this_thread();
+  return true;
 }
 
 void WriteLock::release() {

@@ -1,10 +1,9 @@
 // One write at a time in this process: a lock that another thread than the one that took it may let
-// go, and that can be waited for in slices. A write lease has it from its begin to its end.
-// Thread-safe.
+// go, and that is waited for as other things are (WaitLimit). A write lease has it from its begin
+// to its end. Thread-safe.
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 
 #include "wire/futex.h"
@@ -13,8 +12,11 @@ namespace memlease::internal {
 
 class WriteLock {
  public:
-  // False if somebody else has it still after the slice; 0 = without waiting.
-  bool acquire(std::chrono::nanoseconds slice);
+  // False if somebody else has it.
+  bool acquire();
+  // The same, and its release then wakes who sleeps on awaited().
+  bool acquire_or_await();
+  wire::FutexWait awaited() const { return {&word_, kAwaited}; }
   void release();
   bool taken() const { return word_.load() != kFree; }
   // For whoever has it: it has gone to this thread, as a lease may.
@@ -31,8 +33,6 @@ class WriteLock {
     thread_local const std::uint64_t number = ++last;
     return number;
   }
-  bool take(std::chrono::nanoseconds slice);
-
   enum State : std::uint32_t { kFree, kTaken, kAwaited };
   wire::HalfWord word_{kFree};
   std::atomic<std::uint64_t> taker_{0};  // 0: nobody

@@ -15,8 +15,11 @@ class OpenArray;
 
 class Writing {
  public:
-  // Thread-safe. False if somebody else has entered still after the slice; 0: without waiting.
-  bool enter(std::chrono::nanoseconds slice) { return lock_.acquire(slice); }
+  // Thread-safe. False if somebody else has entered.
+  bool enter() { return lock_.acquire(); }
+  // The same, and leave() then wakes who sleeps on awaited().
+  bool enter_or_await() { return lock_.acquire_or_await(); }
+  wire::FutexWait awaited() const { return lock_.awaited(); }
   void leave() { lock_.release(); }
   // Thread-safe. Somebody has entered.
   bool entered() const { return lock_.taken(); }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "client/ordering/backoff.h"
+#include "client/session/wait_news.h"
 #include "fmt/format.h"
 #include "wire/error.h"
 #include "wire/hooks/test_hooks.h"
@@ -177,6 +178,7 @@ bool ReaderOrder::end_pin(const PinMark& mark, std::uint32_t slot) {
 void ReaderOrder::defer_release(std::uint32_t slot) {
   ++deferred_[slot];
   any_deferred_.store(true, std::memory_order_relaxed);
+  wait_news.tell();
 }
 
 absl::Status ReaderOrder::release_deferred(SlotReader& reader) {

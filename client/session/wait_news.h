@@ -1,6 +1,6 @@
 // A count of this process that changes when something has happened that a wait may have to end for,
-// though no page says it: a thread has closed what others wait by, or a connection to the daemon
-// has ended. A futex. Thread-safe.
+// or look at its own, though no page says it: a thread has closed what others wait by, or deferred
+// the release of a GPU's slot, or a connection to the daemon has ended. A futex. Thread-safe.
 #pragma once
 
 #include <atomic>

@@ -35,7 +35,13 @@ WriterAnswer WriterOwnership::ask(Array& array, SessionId session, wire::FileRan
   const wire::FileRange from = current(array);
   answer.from = row_ref(from);
   const std::uint64_t now_ms = clock_.monotonic_ms();
+  const auto at_work = [&] {
+    return array.writer != SessionId{0} && is_writing(rows_.writer(from)) &&
+           !leaves_out("look at the flag");
+  };
   if (array.pending && array.pending->to != session) {
+    // Nobody would get further while the writer is at work: those who wait do not wake each other.
+    if (!array.pending->offered && at_work()) return answer;
     if (now_ms - array.pending->since_ms < kOfferMs) return answer;  // busy: somebody was first
     cancel(array, array.pending->to);
   }
@@ -47,10 +53,7 @@ WriterAnswer WriterOwnership::ask(Array& array, SessionId session, wire::FileRan
     array.pending = std::make_unique<PendingMove>(PendingMove{session, 0, false, now_ms});
     if (!leaves_out("set moving")) set_moving(*array.board);
   }
-  if (array.writer != SessionId{0} && is_writing(rows_.writer(from)) &&
-      !leaves_out("look at the flag")) {
-    return answer;
-  }
+  if (at_work()) return answer;
   crash_point("ask.looked");
   // What is not complete when its writer dies is poisoned, and only the present writer's is looked
   // at.

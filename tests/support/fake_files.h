@@ -45,7 +45,10 @@ class FakeFiles : public internal::FileSource {
     ++looks;
     return !gone;
   }
-  bool watch_end() override { return watched; }
+  bool watch_end() override {
+    if (watched) ++watches;
+    return watched;
+  }
   bool closed_by_program() override { return closed; }
   void goodbye() override { ++goodbyes; }
 
@@ -53,6 +56,7 @@ class FakeFiles : public internal::FileSource {
   std::atomic<bool> gone{false};
   std::atomic<bool> closed{false};
   std::atomic<bool> watched{false};
+  std::atomic<int> watches{0};  // as of a wait that sleeps until something happens
   std::atomic<bool> refuses{false};
   std::atomic<int> fetches{0};  // however many files each asked for
   std::atomic<int> answers{std::numeric_limits<int>::max()};

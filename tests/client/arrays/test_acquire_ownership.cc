@@ -1,16 +1,21 @@
 // How a write comes by writer ownership, and what it leaves behind where it does not, on fakes.
+#include <atomic>
 #include <chrono>
 #include <string>
+#include <thread>
 
+#include "client/session/wait_news.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/arrays/begin_write_test.h"
+#include "tests/support/eventually.h"
 #include "wire/error.h"
 
 namespace memlease::internal {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::eventually;
 using ::testing::HasSubstr;
 using wire::ErrorCode;
 
@@ -150,6 +155,45 @@ TEST_F(AcquireOwnershipTest, OwnershipThatDoesNotComeIsCancelledAndTold) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("another process is in the middle"));
   EXPECT_EQ(control->cancelled, 1);
   expect_nothing_begun();
+}
+
+TEST_F(AcquireOwnershipTest, TheDaemonIsAskedAgainOnceTheWriterHasEndedItsWrite) {
+  auto& writer = row<wire::WriterRow>(kWriter);
+  writer.writing.store(1);
+  std::atomic<int> asked{0};
+  control->on_acquire_writer = [&] {
+    ++asked;
+    const bool busy = writer.writing.load() != 0;
+    if (!busy) server::set_writer(board(), kOwnWriter, false);
+    const auto state = busy ? WriterAnswer::State::kBusy : WriterAnswer::State::kGranted;
+    return WriterAnswer{state, kOwnWriter, kWriter, 0};
+  };
+  files->watched = true;
+  int asked_meanwhile = 0;
+  std::thread other([&] {
+    EXPECT_TRUE(eventually([&] { return files->watches > 0; }));
+    asked_meanwhile = asked;
+    wait_news.tell();  // this is no news of the writer's
+    EXPECT_TRUE(eventually([&] { return files->watches > 1; }));
+    writer.writing.store(0);
+    ++writer.publish_count;
+    wire::futex_wake_all(writer.publish_count);
+  });
+  EXPECT_TRUE(begin(60s).ok());
+  other.join();
+  EXPECT_EQ(asked, asked_meanwhile + 1);
+  array->end_write(attempt.slot, attempt.version, false);
+}
+
+TEST_F(AcquireOwnershipTest, AWriterThatIsNotAtWorkIsAskedForAgainAndAgain) {
+  int asked = 0;
+  control->on_acquire_writer = [&] {
+    if (++asked > 4) server::set_writer(board(), kOwnWriter, false);
+    const auto state = asked > 4 ? WriterAnswer::State::kGranted : WriterAnswer::State::kBusy;
+    return WriterAnswer{state, kOwnWriter, kWriter, 0};
+  };
+  EXPECT_TRUE(begin(60s).ok()) << "its work on a GPU goes on, or another one has an offer";
+  array->end_write(attempt.slot, attempt.version, false);
 }
 
 TEST_F(AcquireOwnershipTest, ASilentDaemonIsNotAskedToCancel) {

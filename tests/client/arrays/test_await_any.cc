@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -39,6 +40,15 @@ class AwaitAnyTest : public ::testing::Test {
     const auto found = await_any(all, limit);
     EXPECT_TRUE(found.ok()) << found.status();
     return found.value_or(std::vector<std::size_t>{99});
+  }
+
+  // The array of the first world, with that of the second one as a place of its own.
+  Awaited in_two_places(std::uint64_t newer_than = 0) {
+    Awaited one = awaited(first, newer_than);
+    one.places = [home = one.array, other = second.open()](InterruptCheck) {
+      return Places(home, home, {other}, 0);
+    };
+    return one;
   }
 
   testing::ArrayWorld first;
@@ -91,15 +101,47 @@ TEST_F(AwaitAnyTest, ReadyIsWhoseWriterHasGoneIfThatIsAskedFor) {
 }
 
 TEST_F(AwaitAnyTest, ReadyIsWhatHasANewerVersionOnAnotherDevice) {
-  Awaited elsewhere = awaited(first, 3);
-  elsewhere.newest_anywhere = [](InterruptCheck) { return 4; };
-  EXPECT_THAT(ready({awaited(second), elsewhere}), ElementsAre(1));
-  elsewhere.newest_anywhere = [](InterruptCheck) { return 3; };
-  EXPECT_THAT(ready({awaited(second), elsewhere}), IsEmpty());
+  const Awaited elsewhere = in_two_places(3);
+  testing::ArrayWorld third;
+  second.publish_elsewhere(4);
+  EXPECT_THAT(ready({awaited(third), elsewhere}), ElementsAre(1));
+  second.publish_elsewhere(3);
+  EXPECT_THAT(ready({awaited(third), elsewhere}), IsEmpty());
+}
+
+TEST_F(AwaitAnyTest, APublicationOnAnotherDeviceEndsTheSleep) {
+  const Awaited elsewhere = in_two_places();
+  first.files->watched = true;
+  std::thread waits([&] { EXPECT_THAT(ready({elsewhere}, 60s), ElementsAre(0)); });
+  const auto& sleeping = second.row<wire::ReaderRow>(second.kOwnReader).sleeping;
+  EXPECT_TRUE(eventually([&] { return sleeping.load() != 0; }));
+  EXPECT_TRUE(eventually([&] { return first.files->watches > 0; })) << "it looks by itself";
+  second.publish_elsewhere();
+  waits.join();
+  EXPECT_EQ(sleeping.load(), 0U);
+}
+
+TEST_F(AwaitAnyTest, AFurtherPlaceIsSleptOn) {
+  Awaited elsewhere = awaited(first);
+  const auto other = second.open();
+  wire::BoardRecord& board = first.board();
+  elsewhere.places = [&](InterruptCheck) -> absl::StatusOr<std::optional<Places>> {
+    const std::uint32_t bits = board.elsewhere.load();
+    if (bits == 0) return std::nullopt;
+    return Places(elsewhere.array, elsewhere.array, {other}, bits);
+  };
+  first.files->watched = true;
+  std::thread waits([&] { EXPECT_THAT(ready({elsewhere}, 60s), ElementsAre(0)); });
+  EXPECT_TRUE(eventually([&] { return first.files->watches > 0; }));
+  server::set_elsewhere(board, 3, true);
+  const auto& sleeping = second.row<wire::ReaderRow>(second.kOwnReader).sleeping;
+  EXPECT_TRUE(eventually([&] { return sleeping.load() != 0; }));
+  second.publish_elsewhere();
+  waits.join();
 }
 
 // As a call that the daemon does not answer.
-absl::StatusOr<std::uint64_t> unanswered(InterruptCheck interrupt) {
+absl::StatusOr<std::optional<Places>> unanswered(InterruptCheck interrupt) {
   for (;;) {
     if (auto status = interrupt(); !status.ok()) return status;
   }
@@ -107,7 +149,7 @@ absl::StatusOr<std::uint64_t> unanswered(InterruptCheck interrupt) {
 
 TEST_F(AwaitAnyTest, TheQuestionForVersionsElsewhereEndsWithTheWait) {
   Awaited elsewhere = awaited(first);
-  elsewhere.newest_anywhere = unanswered;
+  elsewhere.places = unanswered;
   EXPECT_THAT(ready({elsewhere, awaited(second)}), IsEmpty());
   elsewhere.until_writer_gone = true;
   server::set_writer(first.board(), first.kWriter, true);
@@ -117,7 +159,7 @@ TEST_F(AwaitAnyTest, TheQuestionForVersionsElsewhereEndsWithTheWait) {
 
 TEST_F(AwaitAnyTest, TheQuestionForVersionsElsewhereEndsWithAnInterrupt) {
   Awaited elsewhere = awaited(first);
-  elsewhere.newest_anywhere = unanswered;
+  elsewhere.places = unanswered;
   bool raised = false;
   const std::uint64_t number = first.owner->session().add_interrupt_check([&] {
     if (!std::exchange(raised, true)) throw std::runtime_error("Ctrl-C");
@@ -132,7 +174,7 @@ TEST_F(AwaitAnyTest, TheQuestionForVersionsElsewhereDoesNotHoldUpOthers) {
   ASSERT_THAT(ready({next}), IsEmpty());
   Awaited elsewhere = awaited(first);
   int asked = 0;
-  elsewhere.newest_anywhere = [&](InterruptCheck interrupt) {
+  elsewhere.places = [&](InterruptCheck interrupt) {
     if (asked++ == 0) second.publish_elsewhere(4);
     return unanswered(interrupt);
   };

@@ -8,12 +8,14 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/arrays/array_world.h"
+#include "tests/support/eventually.h"
 #include "wire/error.h"
 
 namespace memlease::internal {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::eventually;
 using ::testing::HasSubstr;
 using wire::ErrorCode;
 
@@ -79,6 +81,35 @@ TEST_F(BeginReadTest, AVersionThatComesEndsTheWait) {
   writer.join();
   EXPECT_EQ(attempt.version, 1U);
   EXPECT_EQ(row<wire::ReaderRow>(kOwnReader).sleeping.load(), 0U);
+}
+
+// What can end the wait wakes it, so that it need not look by itself.
+class BeginReadOnAGpuTest : public ::testing::Test, protected testing::ArrayWorld {
+ protected:
+  BeginReadOnAGpuTest() {
+    answer.spec.device = "GPU-1";
+    answer.events = {kEvents, 0};
+    files->watched = true;
+  }
+};
+
+TEST_F(BeginReadOnAGpuTest, SleepsUntilSomethingHappens) {
+  const auto array = open();
+  auto& writer = row<wire::WriterRow>(kWriter);
+  std::thread publisher([&] {
+    EXPECT_TRUE(eventually([&] { return files->watches > 0; }));
+    writer.slot_words()[0].store(1);
+    writer.publication.store(wire::pack({1, 0}));
+    ++writer.publish_count;
+    wire::futex_wake_all(writer.publish_count);
+  });
+  WaitLimit within(owner->session(), 0, 60s, 0ns);
+  ReadAttempt attempt;
+  const auto status = begin_read(*array, {}, within, attempt);
+  publisher.join();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(attempt.version, 1U);
+  array->end_read(attempt.slot);
 }
 
 TEST_F(BeginReadTest, AnOlderVersionThatIsThereCanBeRead) {

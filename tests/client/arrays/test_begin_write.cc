@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/arrays/begin_write_test.h"
+#include "tests/support/eventually.h"
 #include "wire/error.h"
 
 namespace memlease::internal {
@@ -16,6 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::BeginWriteTest;
+using testing::eventually;
 using ::testing::HasSubstr;
 using wire::ErrorCode;
 
@@ -69,9 +71,42 @@ TEST_F(BeginWriteTest, ASlotThatIsReleasedEndsTheWait) {
   array->end_write(attempt.slot, attempt.version, false);
 }
 
+// What can end the wait wakes it, so that it need not look by itself.
+TEST_F(BeginWriteTest, AWaitForASlotSleepsUntilSomethingHappens) {
+  grant_ownership();
+  publish_next();
+  const std::uint32_t held = 1 - attempt.slot;
+  read_elsewhere(held);
+  files->watched = true;
+  std::thread reader([&] {
+    EXPECT_TRUE(eventually([&] { return files->watches > 0; }));
+    release_elsewhere(held);
+    auto& count = row<wire::ReaderRow>(kReader).release_count;
+    ++count;
+    wire::futex_wake_all(count);
+  });
+  EXPECT_TRUE(begin(60s).ok());
+  reader.join();
+  array->end_write(attempt.slot, attempt.version, false);
+}
+
+TEST_F(BeginWriteTest, AWaitForAnotherThreadsWriteSleepsUntilSomethingHappens) {
+  grant_ownership();
+  files->watched = true;
+  std::thread other([&] {
+    ASSERT_TRUE(array->writing().enter());
+    EXPECT_TRUE(eventually([&] { return files->watches > 0; }));
+    array->writing().leave();
+  });
+  while (!array->writing().entered()) std::this_thread::yield();
+  EXPECT_TRUE(begin(60s).ok());
+  other.join();
+  array->end_write(attempt.slot, attempt.version, false);
+}
+
 TEST_F(BeginWriteTest, WaitsForTheWriteOfAnotherThread) {
   grant_ownership();
-  std::thread([&] { ASSERT_TRUE(array->writing().enter(0ns)); }).join();
+  std::thread([&] { ASSERT_TRUE(array->writing().enter()); }).join();
   const auto status = begin(1ms);
   EXPECT_EQ(wire::code_of(status), ErrorCode::kTimeout);
   EXPECT_THAT(std::string(status.message()), HasSubstr("already has a write lease"));
@@ -110,7 +145,7 @@ TEST_F(BeginWriteTest, AWithdrawnArrayIsNotWritten) {
 }
 
 TEST_F(BeginWriteTest, AClosedArrayIsLeftByTheWriteThatKeptItsCloseFromThat) {
-  ASSERT_TRUE(array->writing().enter(0ns));
+  ASSERT_TRUE(array->writing().enter());
   EXPECT_TRUE(array->close_handle(kNoInterrupts).ok());
   EXPECT_FALSE(array->left()) << "a write may have begun";
   array->writing().leave();

@@ -84,7 +84,7 @@ TEST_F(ReplicasTest, WhoMayNotWriteCopiesNothing) {
 TEST_F(ReplicasTest, AThreadThatWritesTheArrayCopiesNothing) {
   open();
   replica.publish_elsewhere();
-  ASSERT_TRUE(here->writing().enter(0ns));
+  ASSERT_TRUE(here->writing().enter());
   const auto status = read();
   here->writing().leave();
   EXPECT_EQ(wire::code_of(status), ErrorCode::kBusy);

@@ -25,7 +25,7 @@ TEST_F(WaitLimitTest, OfNothingIsOverAtOnce) {
   for (const std::chrono::nanoseconds none : {0ns, -5ns}) {
     WaitLimit limit(session, 0, none, 10s);
     EXPECT_TRUE(limit.expired());
-    EXPECT_EQ(limit.slice(), 0ns);
+    EXPECT_EQ(limit.left(), 0ns);
   }
 }
 
@@ -83,19 +83,35 @@ TEST_F(WaitLimitTest, IsToldWhatHasBeenClosed) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, kInterruptInterval);
 }
 
-TEST_F(WaitLimitTest, GoesInSlices) {
-  WaitLimit limit(session, 0, 10s, kForever);
-  EXPECT_EQ(limit.slice(), kInterruptInterval);
+TEST_F(WaitLimitTest, SleepsUntilItsDeadlineAtMost) {
   WaitLimit brief(session, 0, 5ms, kForever);
-  EXPECT_LE(brief.slice(), 5ms);
-  while (!brief.expired()) std::this_thread::yield();
-  EXPECT_EQ(brief.slice(), 0ns);
+  EXPECT_LE(brief.left(), 5ms);
+  while (!brief.expired()) brief.sleep({});
+  EXPECT_EQ(brief.left(), 0ns);
+}
+
+TEST_F(WaitLimitTest, SleepsInSlicesUntilItIsLongAndSomebodyTellsOfTheEndsOfConnections) {
+  WaitLimit limit(session, 0, 10s, kForever);
+  limit.sleep({});
+  limit.sleep({});
+  EXPECT_TRUE(limit.is_long());
+  files->watched = true;
+  limit.sleep({}, 1ms);
+  EXPECT_EQ(files->watches, 0) << "nobody is to tell whoever looks again so soon";
+  wire::HalfWord word{1};
+  const wire::FutexWait changed{&word, 0};
+  limit.sleep({&changed, 1});
+  EXPECT_EQ(files->watches, 1);
+  const std::uint64_t any_time = session.add_interrupt_check([] {});
+  WaitLimit asked(session, any_time, 10s, kForever);
+  while (!asked.is_long()) asked.sleep({});
+  asked.sleep({});
+  EXPECT_EQ(files->watches, 1) << "the check may have something to say at any time";
 }
 
 TEST_F(WaitLimitTest, MayBeNone) {
   WaitLimit limit(session, 0, kForever, 0s);
   EXPECT_FALSE(limit.expired());
-  EXPECT_EQ(limit.slice(), kInterruptInterval);
 }
 
 TEST_F(WaitLimitTest, IsTheCallersOrTheDefault) {

@@ -15,26 +15,26 @@ using namespace std::chrono_literals;
 TEST(WriteLock, IsHadByOne) {
   WriteLock lock;
   EXPECT_FALSE(lock.taken());
-  EXPECT_TRUE(lock.acquire(0s));
+  EXPECT_TRUE(lock.acquire());
   EXPECT_TRUE(lock.taken());
-  EXPECT_FALSE(lock.acquire(0s));
-  EXPECT_FALSE(lock.acquire(1ms));
+  EXPECT_FALSE(lock.acquire());
+  EXPECT_FALSE(lock.acquire_or_await());
   lock.release();
   EXPECT_FALSE(lock.taken());
-  EXPECT_TRUE(lock.acquire(0s));
+  EXPECT_TRUE(lock.acquire());
 }
 
 TEST(WriteLock, MayBeLetGoByAnotherThread) {
   WriteLock lock;
-  ASSERT_TRUE(lock.acquire(0s));
+  ASSERT_TRUE(lock.acquire());
   std::thread([&] { lock.release(); }).join();
-  EXPECT_TRUE(lock.acquire(0s));
+  EXPECT_TRUE(lock.acquire());
 }
 
 TEST(WriteLock, KnowsTheThreadThatHasIt) {
   WriteLock lock;
   EXPECT_FALSE(lock.taken_by_this_thread());
-  ASSERT_TRUE(lock.acquire(0s));
+  ASSERT_TRUE(lock.acquire());
   EXPECT_TRUE(lock.taken_by_this_thread());
   EXPECT_FALSE(std::async(std::launch::async, [&] { return lock.taken_by_this_thread(); }).get());
   std::async(std::launch::async, [&] { lock.pass_to_this_thread(); }).get();
@@ -45,13 +45,22 @@ TEST(WriteLock, KnowsTheThreadThatHasIt) {
   EXPECT_FALSE(lock.taken_by_this_thread());
 }
 
+// As a call that waits for it.
+void acquire_sleeping(WriteLock& lock) {
+  while (!lock.acquire_or_await()) {
+    const wire::FutexWait left = lock.awaited();
+    wire::futex_wait({&left, 1}, 1h);
+  }
+}
+
 TEST(WriteLock, WakesThoseWhoWait) {
   WriteLock lock;
-  ASSERT_TRUE(lock.acquire(0s));
-  auto waiting = std::async(std::launch::async, [&] { return lock.acquire(1h); });
+  ASSERT_TRUE(lock.acquire());
+  auto waiting = std::async(std::launch::async, [&] { acquire_sleeping(lock); });
   EXPECT_EQ(waiting.wait_for(20ms), std::future_status::timeout);
   lock.release();
-  EXPECT_TRUE(waiting.get());
+  waiting.get();
+  EXPECT_TRUE(lock.taken());
 }
 
 TEST(WriteLock, KeepsThreadsApart) {
@@ -62,8 +71,7 @@ TEST(WriteLock, KeepsThreadsApart) {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 500; ++i) {
-        while (!lock.acquire(1h)) {
-        }
+        acquire_sleeping(lock);
         EXPECT_EQ(++inside, 1);
         ++count;
         --inside;

@@ -1,4 +1,5 @@
 // Reads of a GPU array run behind the version, and their ends are recorded before the hold goes.
+#include "client/session/wait_news.h"
 #include "tests/client/ordering/ordering_world.h"
 #include "wire/error.h"
 
@@ -144,7 +145,9 @@ TEST_F(ReaderOrderTest, APinThatOutlivesItsLeaseEndsByALaterLook) {
   ReaderOrder::PinMark mark;
   EXPECT_TRUE(order->end_pin(mark, read.slot)) << "its lease records what it does";
   order->end_lease(mark);
+  const std::uint32_t news = wait_news.count();
   EXPECT_FALSE(order->end_pin(mark, read.slot));
+  EXPECT_NE(wait_news.count(), news) << "a thread that waits can see to it";
   EXPECT_TRUE(order->has_deferred());
   EXPECT_TRUE(order->release_deferred(world->reader(0)).ok());
   EXPECT_EQ(holds(read), 0U);

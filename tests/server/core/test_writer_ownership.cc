@@ -147,6 +147,19 @@ TEST_F(WriterOwnershipTest, WaitingForAWriteCostsNothingOfTheOffersTime) {
   EXPECT_TRUE(confirm(b_, offered).ok());
 }
 
+TEST_F(WriterOwnershipTest, WhoeverWaitsForAWriteLongestKeepsHisPlaceAndNobodyIsWoken) {
+  WriterRow& old = world_.become_writer(a_, id_);
+  old.writing.store(1);
+  EXPECT_EQ(ask(b_).state, WriterState::kBusy);
+  world_.clock.advance_ms(10 * WriterOwnership::kOfferMs);
+  const std::uint32_t before = events();
+  EXPECT_EQ(ask(c_).state, WriterState::kBusy);
+  EXPECT_EQ(events(), before);
+  EXPECT_TRUE(moving());
+  old.writing.store(0);
+  EXPECT_EQ(ask(c_).state, WriterState::kOffered) << "the other one may have been stopped";
+}
+
 TEST_F(WriterOwnershipTest, OnlyTheLatestOfferCanBeConfirmedAndOnlyByItsSession) {
   const WriterAnswer first = ask(b_);
   const WriterAnswer second = ask(b_);
