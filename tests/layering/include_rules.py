@@ -1,8 +1,8 @@
-"""Who may include whom: the architecture as a table, and what breaks it.
+"""Who may include whom: what docs/architecture.md draws, and the libraries of each layer.
 
 An include names its file from the root of the tree, or a header of the public API. A layer is a
-folder; it may include itself and the layers beside it here. Every folder
-with C++ in it must be known, so that a new one is a decision and not an accident.
+folder; it may include itself and what is drawn beside it. Every folder
+with C++ in it must be drawn, so that a new one is a decision and not an accident.
 """
 
 from __future__ import annotations
@@ -19,63 +19,59 @@ NOT_OURS = {"build", "dist", "node_modules"}
 # Folders that may include anything.
 FREE = ("tests", "bench", "examples")
 
-WIRE = {"wire", "absl", "fmt", "system"}
-RPC = WIRE | {"wire/grpc", "generated", "grpc"}
-SERVER_ADAPTER = WIRE | {"server/core", "server/loop"}
-# Each client layer, with those under it.
-SLOTS = WIRE | {"wire/hooks"}
-SESSION = WIRE | {"wire/hooks", "client/include"}
-ORDERING = SESSION | {"client/slots", "client/session"}
-ARRAYS = ORDERING | {"client/ordering"}
-API = ARRAYS | {"client/arrays"}
+DRAWING = Path(__file__).resolve().parents[2] / "docs/architecture.md"
+ARROW = re.compile(r"^([\w/]+) +->((?:(?:,\n|,)? +[\w/]+)*)$", re.MULTILINE)
+
+# Layer -> the libraries that it may include beside the C++ standard library.
+LIBRARIES: dict[str, set[str]] = {
+    "wire": {"absl", "fmt", "system"},
+    "wire/hooks": set(),
+    "wire/grpc": {"absl", "fmt", "grpc", "system"},
+    "cuda": {"absl", "fmt", "system"},
+    "cuda/plugin": {"cudart", "system"},
+    "server/core": {"absl", "fmt", "system"},
+    "server/loop": {"absl", "fmt", "system"},
+    "server/telemetry": {"fmt", "spdlog", "system"},
+    "server/config": {"absl", "cli11", "fmt", "system", "toml"},
+    "server/scrape": {"absl", "fmt", "system"},
+    "server/gate": {"absl", "system"},
+    "server/device": {"fmt", "system"},
+    "server/channel": {"absl", "fmt", "system"},
+    "server/rpc": {"absl", "fmt", "grpc", "system"},
+    "server/report": {"fmt", "system"},
+    "server": {"absl", "fmt", "system"},
+    "client/include": {"cuda headers"},  # by nvcc alone
+    "client/slots": {"absl", "system"},
+    "client/session": {"absl", "fmt", "system"},
+    "client/ordering": {"absl", "fmt"},
+    "client/arrays": {"absl", "fmt", "system"},
+    "client/api": {"absl", "fmt", "system"},
+    "client/socket": {"absl", "fmt", "system"},
+    "client/channel": {"absl", "fmt", "system"},
+    "client/rpc": {"absl", "fmt", "grpc", "system"},
+    "client/cuda": {"absl", "fmt"},
+    "client": {"absl", "fmt", "system"},
+    "client/admin": {"absl", "grpc", "system"},
+    "client/views": {"dlpack"},
+    "client/ctl": {"absl", "cli11", "fmt", "system"},
+    "python/bindings": {"pybind11", "system"},
+}
+
+
+def drawn(page: str) -> dict[str, set[str]]:
+    """Read a page's drawing: of each layer, those of ours that it may include."""
+    blocks = page.split("```")[1::2]
+    arrows = (arrow for block in blocks for arrow in ARROW.finditer(block))
+    return {arrow[1]: set(re.findall(r"[\w/]+", arrow[2])) for arrow in arrows}
+
 
 # Layer -> what it may include beside itself and the C++ standard library.
-ALLOWED: dict[str, set[str]] = {
-    "wire": WIRE,
-    "wire/hooks": set(),
-    "wire/grpc": WIRE | {"generated", "grpc"},
-    "cuda": WIRE,
-    # libmemlease_cuda.so: needs nothing of ours but its table.
-    "cuda/plugin": {"cuda", "cudart", "system"},
-    "server/core": WIRE | {"wire/hooks"},
-    "server/loop": WIRE,
-    "server/telemetry": WIRE | {"spdlog"},
-    "server/config": WIRE | {"server/core", "server/telemetry", "cli11", "toml"},
-    "server/scrape": WIRE | {"server/loop"},
-    "server/gate": SERVER_ADAPTER,
-    "server/device": SERVER_ADAPTER | {"cuda"},
-    "server/channel": SERVER_ADAPTER,
-    "server/rpc": SERVER_ADAPTER | RPC | {"server/telemetry", "server/gate"},
-    # What operators are shown of all the others.
-    "server/report": SERVER_ADAPTER
-    | {"server/rpc", "server/gate", "server/telemetry", "server/config", "server/scrape"},
-    # The composition root: main.cc and the daemon.
-    "server": SERVER_ADAPTER
-    | {"server/device", "server/channel", "server/rpc", "server/telemetry", "server/config"}
-    | {"server/report", "server/scrape"},
-    "client/include": {"cuda headers"},  # by nvcc alone
-    "client/slots": SLOTS,
-    "client/session": SESSION,
-    "client/ordering": ORDERING,
-    "client/arrays": ARRAYS,
-    "client/api": API,
-    "client/socket": WIRE,
-    "client/channel": SESSION | {"client/session", "client/socket"},
-    "client/rpc": SESSION | RPC | {"client/session", "client/socket"},
-    "client/cuda": ORDERING | {"client/ordering", "cuda"},
-    # The composition root: connect.cc, and the sessions that it has made.
-    "client": API | {"client/api", "client/channel", "client/cuda", "client/rpc", "client/socket"},
-    "client/admin": WIRE | RPC | {"client/socket"},
-    "client/views": {"client/include", "dlpack"},
-    # The admin stub answers in messages, so that whoever prints them knows their types.
-    "client/ctl": WIRE
-    | {"client/include", "client/admin", "client/socket", "cuda"}
-    | {"wire/grpc", "generated", "cli11"},
-    "python/bindings": {"client/include", "client/views", "dlpack", "pybind11", "system"},
+ALLOWED = {
+    layer: included | LIBRARIES[layer] for layer, included in drawn(DRAWING.read_text()).items()
 }
 
 # First part of an include's path -> the library that it belongs to.
-LIBRARIES = {
+LIBRARY_OF = {
     "absl": "absl",
     "fmt": "fmt",
     "grpc": "grpc",
@@ -118,13 +114,13 @@ def target_of(bracket: str, name: str) -> str | None:
     """Tell the layer or library that an include leads to; None if it is not known."""
     first = name.partition("/")[0]
     if name.startswith("memlease/v1/"):
-        return "generated"
+        return "proto"
     if name.startswith("cuda/std/") or re.fullmatch(r"cuda_(fp16|bf16|fp8)\.h", name):
         return "cuda headers"
     if first == "memlease":
         return "client/include"
-    if first in LIBRARIES:
-        return LIBRARIES[first]
+    if first in LIBRARY_OF:
+        return LIBRARY_OF[first]
     if "/" in name:
         return layer_of(name)
     if bracket == "<":
@@ -132,19 +128,26 @@ def target_of(bracket: str, name: str) -> str | None:
     return None
 
 
+def layered(root: Path) -> Iterator[tuple[Path, str | None]]:
+    """Find our files of C and C++ with their layers, without those that may include anything."""
+    for path in sorted(root.rglob("*")):
+        name = path.relative_to(root).as_posix()
+        top = name.partition("/")[0]
+        if path.suffix not in SOURCES or top in NOT_OURS or top.startswith("."):
+            continue
+        if (layer := layer_of(name)) not in FREE:
+            yield path, layer
+
+
 def violations(root: Path) -> Iterator[Violation]:
     # A header and its source count as one file.
     includes: dict[str, set[str]] = {}
     files: dict[str, str] = {}
-    for path in sorted(root.rglob("*")):
+    for path, layer in layered(root):
         name = path.relative_to(root).as_posix()
-        parts = name.split("/")
-        if path.suffix not in SOURCES or parts[0] in NOT_OURS or parts[0].startswith("."):
-            continue
-        layer = layer_of(name)
         if layer is None:
-            yield Violation(name, 0, "is in no known layer: give it one in include_rules.py")
-        elif layer not in FREE:
+            yield Violation(name, 0, "is in no known layer: draw one in docs/architecture.md")
+        else:
             lines = path.read_text().splitlines()
             yield from violations_in(name, layer, lines)
             found = (match[2] for line in lines if (match := INCLUDE.match(line)) is not None)
@@ -179,12 +182,25 @@ def circles(includes: dict[str, set[str]]) -> Iterator[list[str]]:
 
 
 def violations_in(name: str, layer: str, lines: list[str]) -> Iterator[Violation]:
-    for number, line in enumerate(lines, 1):
-        found = INCLUDE.match(line)
-        if found is None:
-            continue
-        target = target_of(found[1], found[2])
+    for number, included, target in targets_in(lines):
         if target is None:
-            yield Violation(name, number, f"includes {found[2]}, which is in no known layer")
+            yield Violation(name, number, f"includes {included}, which is in no known layer")
         elif target not in {layer, "standard"} | ALLOWED[layer]:
-            yield Violation(name, number, f"{layer} may not include {target} ({found[2]})")
+            yield Violation(name, number, f"{layer} may not include {target} ({included})")
+
+
+def targets_in(lines: list[str]) -> Iterator[tuple[int, str, str | None]]:
+    """Find a file's includes: each one's line, name, and layer or library."""
+    for number, line in enumerate(lines, 1):
+        if (found := INCLUDE.match(line)) is not None:
+            yield number, found[2], target_of(found[1], found[2])
+
+
+def unused(root: Path) -> dict[str, set[str]]:
+    """Tell what each layer may include and no file of it does."""
+    left = {layer: set(allowed) for layer, allowed in ALLOWED.items()}
+    for path, layer in layered(root):
+        for _, _, target in targets_in(path.read_text().splitlines()):
+            if layer is not None and target is not None:
+                left[layer].discard(target)
+    return {layer: targets for layer, targets in left.items() if targets}

@@ -47,7 +47,7 @@ PLANTED = {
     "client/include/memlease/a.h": ("#include <fcntl.h>\n", "may not include system"),
     "client/include/memlease/b.h": ("#include <fmt/format.h>\n", "may not include fmt"),
     "client/gpu/a.cc": ("", "is in no known layer"),
-    "wire/a.h": ('#include "memlease/v1/types.pb.h"\n', "may not include generated"),
+    "wire/a.h": ('#include "memlease/v1/types.pb.h"\n', "may not include proto"),
     "wire/b.h": ('#include "server/core/array.h"\n', "may not include server/core"),
     "wire/c.h": ("#include <boost/any.hpp>\n", "which is in no known layer"),
     "python/bindings/a.cc": (
@@ -80,6 +80,23 @@ class IncludeRules(unittest.TestCase):
         }
         expected = set(include_rules.ALLOWED) - {"client/include", "wire/hooks"}  # headers alone
         assert expected - layers == set(), "layers of the table without a file"
+
+    def test_nothing_is_allowed_that_no_file_needs(self) -> None:
+        assert include_rules.unused(ROOT) == {}
+
+    def test_what_no_file_needs_is_found(self) -> None:
+        core = {"server/core/a.h": '#include <fcntl.h>\n#include "wire/error.h"\n'}
+        with planted(core | {"tests/any/a.h": '#include "wire/hooks/test_hooks.h"\n'}) as root:
+            left = include_rules.unused(root)
+        assert left["server/core"] == {"absl", "fmt", "wire/hooks"}
+
+    def test_the_drawing_has_each_layer_with_its_libraries(self) -> None:
+        page = include_rules.DRAWING.read_text()
+        assert include_rules.drawn(page).keys() == include_rules.LIBRARIES.keys()
+
+    def test_a_drawing_is_read(self) -> None:
+        page = "a -> sentence\n```\nx/y   -> x,\n  z\n\nx     ->\nz -> x\n```\n"
+        assert include_rules.drawn(page) == {"x/y": {"x", "z"}, "x": set(), "z": {"x"}}
 
     def test_each_planted_violation_is_found(self) -> None:
         texts = {name: text for name, (text, _) in PLANTED.items()} | INNOCENT
