@@ -9,6 +9,7 @@
 
 namespace memlease::server {
 
+// Thread-safe (it has no state).
 class SystemClock final : public Clock {
  public:
   std::uint64_t unix_ms() const override;

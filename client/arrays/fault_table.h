@@ -1,6 +1,6 @@
 // The arrays that this process has open, as a signal handler finds them: by an address of their
-// bytes. Lock-free, and of a fixed size: arrays beyond it are not found. For the life of the
-// process.
+// bytes. Thread-safe and lock-free, and of a fixed size: arrays beyond it are not found. For the
+// life of the process.
 #pragma once
 
 #include <cstdint>

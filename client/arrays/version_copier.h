@@ -14,7 +14,9 @@
 
 namespace memlease::internal {
 
-// Copies what is newer elsewhere to where it is read, on behalf of one call.
+// Copies what is newer elsewhere to where it is read, on behalf of one call. Lives no longer than
+// that, on its thread. Other threads and processes may copy the same version meanwhile: one of them
+// publishes it, and the others find it there.
 class VersionCopier {
  public:
   // `stream`: the reader's, which copies to a GPU; none: the call waits for the copy.
@@ -27,7 +29,12 @@ class VersionCopier {
         interrupt_check_(interrupt_check),
         stream_(stream) {}
 
-  // Until what was the newest version at the call, or a later one, is here.
+  // Until version `least`, or a later one, is here; or, where that has been lost, until nothing
+  // newer is elsewhere. Waits as long as the wait limit says, for writes here, for slots, and
+  // without a stream for the copy itself; calls the daemon. Holds no mutex meanwhile.
+  // kTimeout; kDenied: this process may not write here. kBusy: this thread is itself writing.
+  // kTooManyHeld: this process holds all slots, or too many versions. What else reads and
+  // writes end with: an interrupt, kWithdrawn, kDaemonLost.
   absl::Status bring(std::uint64_t least);
 
  private:

@@ -12,6 +12,7 @@
 
 namespace memlease::internal {
 
+// Thread-safe.
 class AttachSocket {
  public:
   // Does not wait. Errors: those of connect_socket().

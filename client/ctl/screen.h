@@ -1,5 +1,6 @@
 // A terminal as long as a program fills it: the alternate screen without a cursor, keys at once and
-// unseen. Its end gives back the terminal as it was, however the program comes to that.
+// unseen. Its end gives back the terminal as it was, however the program comes to that. Not
+// thread-safe.
 #pragma once
 
 #include <termios.h>
@@ -22,7 +23,7 @@ class Screen {
     std::size_t rows = 24;
     std::size_t columns = 80;
   };
-  // Asked anew each time: windows change.
+  // Asked of the terminal each time: windows change.
   static Size size();
   // From the top; what does not fit is left out. False: the terminal has gone.
   bool draw(const std::vector<std::string>& lines) const;

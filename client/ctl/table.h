@@ -1,5 +1,6 @@
 // What a command answers: rows of cells under named columns, written as a table, as "key value"
-// lines or as JSON, so that a value is named once and the three never differ.
+// lines or as JSON, so that a value is named once and the three never differ. Values and pure
+// functions; Lines and JsonList are not thread-safe.
 #pragma once
 
 #include <cstddef>

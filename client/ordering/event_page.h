@@ -20,6 +20,7 @@ namespace memlease::internal {
 
 class EventPage {
  public:
+  // Never fails: pages that cannot be registered are for the host. May wait for the device.
   static std::unique_ptr<EventPage> make(std::shared_ptr<Mapping> mapping, Importer& importer);
 
   const Mapping& mapping() const { return *mapping_; }

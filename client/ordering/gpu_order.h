@@ -16,9 +16,12 @@
 
 namespace memlease::internal {
 
+// Thread-safe, apart from writer(), which is used inside of a write. Belongs to GpuArray,
+// then to GpuUse, which destroys it once complete() says so.
 class GpuOrder {
  public:
-  // Opens the slots' events.
+  // Opens the slots' events: asks the daemon for their page and registers it, which may wait for
+  // the device; no lock is held meanwhile. Errors: those of MappingCache::get().
   static absl::StatusOr<std::unique_ptr<GpuOrder>> open(Importer& importer, ImportCache& imports,
                                                         const OpenAnswer& answer,
                                                         InterruptCheck interrupt);
@@ -26,7 +29,8 @@ class GpuOrder {
   VersionEvents& versions() { return *versions_; }
   ReaderOrder& reader() { return reader_; }
   WriterOrder& writer() { return writer_; }
-  // Is all over that this process recorded? Asked before leaving. After an error of the GPU it is.
+  // Is all over that this process recorded? Asked before leaving; does not wait. After an error of
+  // the GPU it is.
   bool complete() { return versions_->complete() && reader_.complete(); }
 
  private:

@@ -1,6 +1,7 @@
 // Port: what a client asks the daemon for by calls. Implemented by ControlStub
 // (client/rpc/control_stub.h), in tests by FakeControl (tests/support/fake_control.h) and
-// LocalDaemon (tests/support/local_daemon.h); called by Session and OpenArray. Thread-safe.
+// LocalDaemon (tests/support/local_daemon.h). Reached by Session::control(), and called by whatever
+// of client/api and client/arrays needs the daemon; also by ImportCache and GpuArray. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -88,11 +89,14 @@ struct Holder {
   bool writing = false;
 };
 
-// Each call but the last two goes to the daemon and blocks until it answers, at most 30 s. So none
-// is made under a lock, nor in the steady state of reading and writing. A call fails with
-// kDaemonLost if the daemon has gone, with kTimeout if it does not answer, with kForkedClient in a
-// forked child, and with what `interrupt` says; what else it may fail with is said below. A failed
-// call has changed nothing in the daemon, except where the answer did not come.
+// Each call but silent(), session_ended() and calls() goes to the daemon and blocks until it
+// answers, at most 30 s where nothing else is said. So none is made under a lock, nor in the steady
+// state of reading and writing. `interrupt` is asked, without a lock, while the answer is late. A
+// call fails with kDaemonLost if the daemon has gone or has ended the session, with kTimeout if it
+// does not answer, with kOutOfMemory if this process has no descriptors or threads for it, with
+// kForkedClient in a forked child, and with what `interrupt` says; what else it may fail with is
+// said below. A failed call has changed nothing in the daemon, except where the answer did not
+// come.
 class ControlPort {
  public:
   virtual ~ControlPort() = default;
@@ -118,7 +122,8 @@ class ControlPort {
                                           InterruptCheck interrupt) = 0;
   // Frees the name. Views, leases and memberships stay. kNotFound, kDenied.
   virtual absl::Status withdraw(const std::string& name, InterruptCheck interrupt) = 0;
-  // The names that this process may read and that match: "*" any characters, "?" one, "" all.
+  // The names that this process may read and that match: "*" any characters, "?" one, "" all. Many
+  // names take several rounds, each of 30 s at most.
   virtual absl::StatusOr<std::vector<std::string>> list(const std::string& pattern,
                                                         InterruptCheck interrupt) = 0;
   // Whether this process may read an array of that name; `to_wait`: and else what NameWatch sleeps
@@ -139,7 +144,8 @@ class ControlPort {
   virtual absl::Status write_elsewhere(wire::ArrayId replica, InterruptCheck interrupt) = 0;
   // This process's reader row: made by the first call, the same one afterwards.
   virtual absl::StatusOr<Subscribed> subscribe(wire::ArrayId array, InterruptCheck interrupt) = 0;
-  // Asks for writer ownership (SlotWriter has the protocol); never waits. kDenied.
+  // Asks for writer ownership (SlotWriter has the protocol); never waits for another writer.
+  // kDenied.
   virtual absl::StatusOr<WriterAnswer> acquire_writer(wire::ArrayId array,
                                                       InterruptCheck interrupt) = 0;
   // `from` of an offer has been copied into `row`: ownership is the caller's. kBusy if the offer
@@ -176,11 +182,12 @@ class ControlPort {
   // These are closed here. Like leave() it waits for 2 s.
   virtual absl::Status close_imports(const ClosedImports& closed) = 0;
 
-  // The last call that could begin was not answered in time. Does not block.
+  // The last call that could begin was not answered in time, or was interrupted as its answer was
+  // late. Does not block.
   virtual bool silent() const = 0;
   // The daemon has said that it knows the session no more. Does not block.
   virtual bool session_ended() const = 0;
-  // How many calls have been made. Does not block.
+  // How many rounds to the daemon have been begun. Does not block.
   virtual std::uint64_t calls() const = 0;
 };
 

@@ -1,6 +1,8 @@
 // Port: where a client's shared files come from. Implemented by AttachClient
 // (client/channel/attach_client.h), in tests by FakeFiles (tests/support/fake_files.h); called by
-// MappingCache and Session.
+// MappingCache and Session. Thread-safe. fetch_all() and fetch() ask the daemon and wait for it, so
+// no lock is held over them; the others do not wait. In a forked child the connection is the
+// parent's: fetches fail with kForkedClient, alive() is false, goodbye() does nothing.
 #pragma once
 
 #include <cstdint>
@@ -27,25 +29,29 @@ class FileSource {
   virtual ~FileSource() = default;
   // Asks the daemon for 1 to wire::kMaxFetchedFiles files by one request: for the first, and for
   // others that come along where they can be had. As many answers as `files`; the first one has a
-  // descriptor, and so have the others that have come. Thread-safe; one request is under way at a
-  // time. Errors, for the first: NotFound, Denied, DaemonLost; Timeout if it does not answer,
-  // OutOfMemory if this process has no descriptor free, or what `interrupt` says, and all of these
-  // may be asked again later; Busy where the interrupt check of a fetch itself needs a file.
+  // descriptor, and so have the others that have come. One request is under way at a time: other
+  // threads wait for theirs. Errors, for the first: kDaemonLost, kClosed after goodbye(), what the
+  // daemon says (kNotFound, also for a file that this process may not read); kTimeout if it does
+  // not answer, kOutOfMemory if this process has no descriptor free, or what `interrupt` says, and
+  // all of these may be asked again later; kBusy where the interrupt check of a fetch itself needs
+  // a file.
   virtual absl::StatusOr<std::vector<SharedFile>> fetch_all(std::span<const wire::FileId> files,
                                                             InterruptCheck interrupt) = 0;
+  // Of one file.
   absl::StatusOr<SharedFile> fetch(wire::FileId file, InterruptCheck interrupt = kNoInterrupts) {
     auto fetched = fetch_all({&file, 1}, interrupt);
     if (!fetched.ok()) return fetched.status();
     return std::move(fetched->front());
   }
-  // False once the daemon has gone. One poll(2), no message.
+  // False once the daemon has gone. One poll(2), no message, no wait.
   virtual bool alive() = 0;
   // For some seconds from now on the waits of this process are told (client/session/wait_news.h)
   // once it is not alive. False if they have to look themselves.
   virtual bool watch_end() = 0;
   // Once it is not alive: because this program has closed the connection's descriptor.
   virtual bool closed_by_program() = 0;
-  // Ends the session politely: nothing of it is used any more. A repeat does nothing.
+  // Ends the session politely: nothing of it is used any more. Waits for no answer. A repeat does
+  // nothing.
   virtual void goodbye() = 0;
 };
 

@@ -5,7 +5,7 @@
 
 namespace memlease::cuda {
 
-// One of the current context. What it has been given is done after its end, too.
+// One of the current context. Not thread-safe. What it has been given is done after its end, too.
 class IdleStream {
  public:
   IdleStream() { error_ = cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking); }

@@ -8,7 +8,7 @@
 
 namespace memlease::python {
 
-// A lease as a producer of the interface, which it makes at each access.
+// A lease as a producer of the interface, which it makes at each access. Under the GIL.
 class CudaArraySource {
  public:
   // `make` holds the lease's Python object.

@@ -1,4 +1,4 @@
-// DLPack's Python side: capsules, and the arguments of __dlpack__.
+// DLPack's Python side: capsules, and the arguments of __dlpack__. Under the GIL.
 #pragma once
 
 #include <functional>

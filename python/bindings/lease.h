@@ -1,5 +1,5 @@
 // Leases as Python sees them: extension types written against the C API, since every step of a
-// loop makes and ends one.
+// loop makes and ends one. Under the GIL, which calls that may wait give up meanwhile.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,6 @@
-// Port to time, so that tests own it. Implemented by SystemClock (server/daemon.cc) and FakeClock.
+// Port to time, so that tests own it. Implemented by SystemClock (server/system.h), in tests by
+// FakeClock (tests/support/fake_clock.h); read by the core, under the daemon's lock. An
+// implementation need not be thread-safe, nor may it block. It cannot fail.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +10,8 @@ namespace memlease::server {
 class Clock {
  public:
   virtual ~Clock() = default;
-  virtual std::uint64_t unix_ms() const = 0;       // for people
-  virtual std::uint64_t monotonic_ms() const = 0;  // for deadlines
+  virtual std::uint64_t unix_ms() const = 0;       // for people; may jump
+  virtual std::uint64_t monotonic_ms() const = 0;  // for deadlines; never goes back
 };
 
 }  // namespace memlease::server

@@ -1,5 +1,7 @@
 // Port to a kind of device's memory. Implemented by server/device/{memfd,cuda}_device_backend, in
-// tests by FakeMemory and FakeGpu; called by SegmentPool and EventSet, under the daemon's lock.
+// tests by FakeMemory and FakeGpu. Daemon calls device() and create_segment() without its lock, the
+// latter for several clients at once; the core calls the rest under it (SegmentPool, EventSet,
+// ArrayStore, SessionRows, DeviceTable), so that none of that may block. Thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -41,7 +43,8 @@ class DeviceBackend {
   virtual SegmentSizes segment_sizes() const = 0;
   // Alignment of arrays of this size, in bytes.
   virtual std::uint64_t alignment_bytes(std::uint64_t size_bytes) const = 0;
-  // All zero and really there: using it later cannot fail. kOutOfMemory.
+  // All zero and really there: using it later cannot fail. Takes about half a second for each GiB.
+  // kOutOfMemory; kInternal where the device itself has failed.
   virtual absl::StatusOr<std::unique_ptr<SharedMemory>> create_segment(
       std::uint64_t size_bytes) = 0;
   // Does a segment take a descriptor of the daemon's?

@@ -1,5 +1,6 @@
 // Port to the memory of the slot protocol's pages. Implemented by MemfdDeviceBackend,
-// in tests by FakeMemory; called by PageAllocator, under the daemon's lock.
+// in tests by FakeMemory; called by PageAllocator and NameBoard, under the daemon's lock: pages are
+// small, so that making some does not keep others long. Need not be thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,8 @@ namespace memlease::server {
 class PageSource {
  public:
   virtual ~PageSource() = default;
-  // All zero, mapped in the daemon: for writing if it is the daemon's page, else for reading.
+  // All zero and really there, mapped in the daemon: for writing if it is the daemon's page, else
+  // for reading. kOutOfMemory.
   virtual absl::StatusOr<std::unique_ptr<SharedMemory>> create_pages(std::uint64_t size_bytes,
                                                                      bool daemon_writes) = 0;
 };

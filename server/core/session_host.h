@@ -1,6 +1,11 @@
 // Port between the attach channel, which knows processes, and the core, which knows sessions.
 // Implemented by Daemon (server/daemon.cc, under its mutex), in tests by FakeSessionHost
-// (tests/support/fake_session_host.h); called by AttachServer.
+// (tests/support/fake_session_host.h); called by AttachServer and its AttachConnections, on the
+// loop's thread alone. An implementation need not be thread-safe for that, but keeps the loop
+// waiting while it runs: it makes no call, and waits for no client.
+//
+// The peer is untrusted; sessions that are named here are those which open_session() has given and
+// which have not ended.
 #pragma once
 
 #include <sys/types.h>
@@ -48,8 +53,10 @@ struct FileGrant {
 class SessionHost {
  public:
   virtual ~SessionHost() = default;
-  // Charges the uid's quota of sessions.
+  // Charges the uid's quota of sessions. kQuotaExceeded; kDaemonUnavailable once it drains.
   virtual absl::StatusOr<NewSession> open_session(const PeerIdentity& peer) = 0;
+  // kNotFound, also for a file that its uid may not read; kOutOfMemory without a descriptor free.
+  // kQuotaExceeded: the uid's sessions know too many files.
   virtual absl::StatusOr<FileGrant> fetch_file(wire::SessionId session, wire::FileId file) = 0;
   // The connection has ended. The token dies. `goodbye`: the client said that it uses nothing any
   // more, and that is the end of the session; otherwise what its process has mapped stays in force

@@ -12,7 +12,8 @@
 namespace memlease::server {
 
 // One allocation from the operating system or a driver: the unit of sharing between processes.
-// Destroying it gives the memory back as soon as no client maps it any more.
+// Destroying it gives the memory back as soon as no client maps it any more; that may take long,
+// and is done on any thread, without the daemon's lock (Disposal). All else is called under it.
 class SharedMemory {
  public:
   virtual ~SharedMemory() = default;

@@ -42,15 +42,18 @@ inline constexpr FrameRates kUidFrameRates{.new_streams{100'000, 200'000},
                                            .window_updates{100'000, 400'000},
                                            .other_frames{10'000, 100'000}};
 
-// Full at first. What it is asked for after the last token was taken is not granted.
+// Full at first. What it is asked for after the last token was taken is not granted. `now` of a
+// call may be before that of another, and counts as the same time then.
 class TokenBucket {
  public:
   using Clock = std::chrono::steady_clock;
   explicit TokenBucket(Rate rate) : rate_(rate), tokens_(rate.burst) {}
 
+  // True: granted, and one token less.
   bool take(Clock::time_point now);
   // What has happened cannot be refused. It leaves a debt, of no more than a burst.
   void take_anyway(Clock::time_point now);
+  // Has more been taken anyway than has been refilled since?
   bool in_debt(Clock::time_point now);
 
  private:
@@ -61,13 +64,17 @@ class TokenBucket {
   Clock::time_point refilled_;  // epoch: never
 };
 
+// A bucket for each kind of frame. FrameMeter has that of its connection, and shares that of the
+// uid, which GrpcServer keeps.
 class Allowance {
  public:
   using Clock = TokenBucket::Clock;
   explicit Allowance(const FrameRates& rates);
 
-  // Nothing, if it is granted. `kind` is one of kNewStreams to kOtherFrames.
+  // Nothing, if it is granted; else `kind`, which the connection is to be cut for. `kind` is one of
+  // kNewStreams to kOtherFrames.
   std::optional<Excess> take(Excess kind, Clock::time_point now);
+  // The same for a call that begins. kResets while abandon_stream() has left a debt.
   std::optional<Excess> open_stream(Clock::time_point now);
   // A stream was left open when its connection closed: that is a reset, too. Who is in debt by
   // these gets no new streams.

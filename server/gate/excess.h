@@ -1,5 +1,5 @@
 // What a client can have too much of on a gated connection. The names are for the log and for the
-// metrics.
+// metrics, and stable there. Plain values.
 #pragma once
 
 #include <array>
@@ -28,6 +28,7 @@ inline constexpr std::array<std::string_view, 12> kExcessNames{
     "bytes_in_flight", "new_streams",    "resets",       "pings",
     "settings",        "window_updates", "other_frames", "unread_replies"};
 
+// "frame_size": a label of the metrics.
 constexpr std::string_view name_of(Excess excess) {
   return kExcessNames.at(static_cast<std::size_t>(excess));
 }

@@ -19,6 +19,9 @@
 
 namespace memlease::server {
 
+// Made by a Relay for its connection, and told all bytes that pass. Does no I/O and never waits:
+// what it is told it has measured when the call returns, whatever the pieces in which the bytes
+// come.
 class FrameMeter {
  public:
   using Clock = Allowance::Clock;
@@ -38,12 +41,13 @@ class FrameMeter {
   FrameMeter(const FrameMeter&) = delete;
   FrameMeter& operator=(const FrameMeter&) = delete;
 
-  // The client's next bytes. Nothing: they may be passed on. Else the connection is to be cut, and
-  // the meter is told nothing more.
+  // The client's next bytes. Nothing: they may be passed on. Else what they are too much of: the
+  // connection is to be cut, and the meter is told nothing more.
   std::optional<Excess> from_client(std::span<const std::byte> bytes, Clock::time_point now);
-  // The server's next bytes, which end streams.
+  // The server's next bytes, which end streams. They are ours, and not limited.
   void from_server(std::span<const std::byte> bytes);
 
+  // Calls that have no answer yet. For tests.
   std::size_t open_streams() const { return open_.size(); }
 
  private:
@@ -52,8 +56,10 @@ class FrameMeter {
   std::optional<Excess> measure_headers(const FrameHeader& frame, Clock::time_point now);
   std::optional<Excess> measure_reset(const FrameHeader& frame, Clock::time_point now);
   std::optional<Excess> take(Excess kind, Clock::time_point now);
+  // Its charges end, and what it had in flight. None of that number: does nothing.
   void close(std::uint32_t stream);
 
+  // A call that has no answer yet, and what its uid is charged for it.
   struct Stream {
     Charge request;
     Charge data;

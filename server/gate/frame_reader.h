@@ -1,5 +1,7 @@
 // Finds the frames of HTTP/2 in a stream of bytes: of each it reads the nine bytes of the header,
-// and passes over the payload.
+// and passes over the payload. Keeps no more of the stream than a header that has come in part.
+//
+// Whoever sends is untrusted: all lengths and types are possible. Not thread-safe; it cannot fail.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +12,7 @@
 
 namespace memlease::server {
 
+// Those that a meter tells apart (RFC 9113, section 6).
 enum class FrameType : std::uint8_t {
   kData = 0,
   kHeaders = 1,
@@ -35,8 +38,9 @@ struct FrameHeader {
 
 class FrameReader {
  public:
-  // The bytes that follow those of the last call. Calls see(header) for each frame whose header is
-  // complete now, until that returns false.
+  // The bytes that follow those of the last call, in pieces of any size. Calls see(header) for each
+  // frame whose header is complete now, before its payload has come, until that returns false: then
+  // the rest of the bytes is not looked at, and the reader is not to be used again.
   template <typename See>
   void read(std::span<const std::byte> bytes, See see) {
     while (!bytes.empty()) {

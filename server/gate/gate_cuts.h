@@ -12,6 +12,7 @@ namespace memlease::server {
 
 class GateCuts {
  public:
+  // A connection has been cut. By any thread.
   void count(Excess excess) {
     counts_.at(static_cast<std::size_t>(excess)).fetch_add(1, std::memory_order_relaxed);
   }

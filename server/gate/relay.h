@@ -1,6 +1,8 @@
 // Stands between one client and gRPC: passes bytes both ways, and measures them. It keeps no more
 // than one piece of them each way: while a reply waits for the client to read, no request of that
-// client is read, and while gRPC does not take a request, none either.
+// client is read, and while gRPC does not take a request, none either. Made by GrpcServer for each
+// connection of another user. Never blocks: its sockets do not, and the loop says when they are
+// ready.
 //
 // The client is untrusted. Belongs to the loop's thread, or to any thread while the loop does not
 // run.
@@ -41,17 +43,19 @@ class Relay {
   using Ended = std::function<void(std::optional<Excess> excess)>;
 
   // Both are connected, non-blocking stream sockets; gRPC has the other end of `server`. The loop,
-  // `of_uid` and `account` (see FrameMeter) outlive the relay.
+  // `of_uid` and `account` (see FrameMeter) outlive the relay. kInternal: the loop cannot watch
+  // them; both are closed then.
   static absl::StatusOr<std::unique_ptr<Relay>> start(EventLoop& loop, wire::UniqueFd client,
                                                       wire::UniqueFd server,
                                                       const GateLimits& limits, Allowance& of_uid,
                                                       Account& account, Ended ended);
+  // Closes both; ended() is not called.
   ~Relay();
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
 
-  // The last words of a server that has ended, as far as the client takes them at once. For when
-  // the loop does not run any more; ended() is not called.
+  // Passes on the last words of a server that has ended, as far as the client takes them at once.
+  // For when the loop does not run any more; ended() is not called. Errors are of no interest.
   void deliver();
 
  private:
@@ -71,6 +75,7 @@ class Relay {
   Relay(EventLoop& loop, wire::UniqueFd client, wire::UniqueFd server, const GateLimits& limits,
         Allowance& of_uid, Account& account, Ended ended);
   void on_ready();
+  // These are false when the connection is over; what it is cut for is in excess_.
   bool move();
   bool flush(Direction& direction);
   bool forward(Direction& direction);

@@ -1,5 +1,6 @@
-// The text format of Prometheus, version 0.0.4, in which the daemon tells its metrics. Pure.
-// docs/decisions/0025-metrics-by-hand.md says why no library writes it.
+// The text format of Prometheus, version 0.0.4, in which the daemon tells its metrics: a text that
+// grows by one metric after the other. Not thread-safe. docs/decisions/0025-metrics-by-hand.md says
+// why no library writes it.
 #pragma once
 
 #include <cstdint>
