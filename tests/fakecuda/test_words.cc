@@ -136,14 +136,18 @@ TEST_F(Words, PagesAreUnregisteredAfterAWait) {
   clean_up();
 }
 
+// The value is there already, but the stream is held up before it looks.
 TEST_F(Words, PagesThatAreUnregisteredUnderAWaitAreFound) {
   alignas(4096) static std::uint64_t words[512];
   words[0] = 0;
   const auto host = reinterpret_cast<CUdeviceptr>(words);
   CUDA_OK(cudaHostRegister(words, sizeof words, cudaHostRegisterDefault));
-  ASSERT_EQ(cuStreamWaitValue64(two_, host, 2, CU_STREAM_WAIT_VALUE_GEQ), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamWriteValue64(one_, host, 1, 0), CUDA_SUCCESS);
+  CUDA_OK(cudaStreamSynchronize(one_));
+  ASSERT_EQ(cuStreamWaitValue64(two_, at(), 1, CU_STREAM_WAIT_VALUE_GEQ), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamWaitValue64(two_, host, 1, CU_STREAM_WAIT_VALUE_GEQ), CUDA_SUCCESS);
   CUDA_OK(cudaHostUnregister(words));
-  __atomic_store_n(&words[0], 2, __ATOMIC_SEQ_CST);
+  ASSERT_EQ(cuStreamWriteValue64(one_, at(), 1, 0), CUDA_SUCCESS);
   CUDA_OK(cudaStreamSynchronize(two_));
   clean_up();
   EXPECT_THAT(only(world.findings()), Is(What::kMisuse));
