@@ -1,6 +1,7 @@
 // Events of streams of different processes, as words of memory that they share. An event orders
 // streams as CUDA's own events do, but nothing of it can be lost with its recorder: when that has
-// died, the daemon says by a store that all is complete.
+// died, the daemon says by a store that all is complete. A recorder whose device has failed does so
+// itself, as nothing of what it was given goes on; what it had written is unknown then (kLost).
 //
 //   record: count in `recorded`, by the host; then the stream writes the count to `complete`
 //   wait:   load `recorded`; then the stream waits until `complete` is no less
@@ -17,10 +18,16 @@
 namespace memlease::wire {
 
 struct EventWords {
+  // In `complete`, beside the count. Who waits goes on: to streams, which compare on a circle, it
+  // is more than any count. The daemon takes it away when it has poisoned the version.
+  static constexpr std::uint64_t kLost = std::uint64_t{1} << 62;
+
   Word recorded{0};
   Word complete{0};  // written by streams; by the daemon when the recorder has died
 
-  bool is_complete() const { return complete.load() >= recorded.load(); }
+  bool is_lost() const { return (complete.load() & kLost) != 0; }
+  // By a stream, or by the daemon.
+  bool is_complete() const { return complete.load() >= recorded.load() && !is_lost(); }
 };
 static_assert(sizeof(EventWords) == 16);
 

@@ -71,9 +71,15 @@ Stream ReadLease::export_stream() const {
 ReadLease ReadLease::begin(OpenArray& state, std::uint64_t version, std::uint32_t slot,
                            std::uint64_t interrupt_check, Stream stream) {
   ReadLease lease(state, version, slot, interrupt_check);
-  internal::check(state.release_deferred());
-  lease.wait(stream);
-  return lease;
+  auto status = state.release_deferred();
+  if (status.ok()) status = state.gpu()->check_lost();
+  if (status.ok() && stream) {
+    status = order_read(*state.gpu(), slot, version, stream, lease.streams_);
+  }
+  if (status.ok()) return lease;
+  lease.end_quietly();
+  state.leave_if_due();  // the GPU has failed, and with it what this process had written
+  internal::throw_error(status);
 }
 
 ReadLease::~ReadLease() { end_quietly(); }

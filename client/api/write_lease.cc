@@ -78,7 +78,12 @@ Stream WriteLease::export_stream() const {
 }
 
 void WriteLease::begin(Stream stream, bool copy) {
-  internal::check(internal::begin_gpu_write(*state_, slot_, stream, copy, streams_));
+  OpenArray& state = *state_;
+  const auto status = internal::begin_gpu_write(state, slot_, stream, copy, streams_);
+  if (status.ok()) return;
+  internal::quietly([&] { drop(); });
+  state.leave_if_due();  // the GPU has failed, and with it what this process had written
+  internal::check(status);
 }
 
 WriteLease::~WriteLease() {

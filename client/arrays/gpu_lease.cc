@@ -8,6 +8,7 @@ namespace memlease::internal {
 
 absl::Status begin_gpu_write(OpenArray& array, std::uint32_t slot, Stream stream, bool copy,
                              LeaseStreams& streams) {
+  if (auto status = array.gpu()->check_lost(); !status.ok()) return status;
   const wire::Publication current = array.writing().slot_writer()->current();
   if (copy && current.slot != slot) {
     return copy_within_device(array, current.slot, slot, stream, streams);
@@ -34,7 +35,8 @@ absl::Status end_gpu_write(OpenArray& array, std::uint32_t slot, std::uint64_t v
   }
   if (status.ok() && streams.ordered) {
     const auto go_on = [&] { return stopped = gpu.session().check_wait(streams.interrupt_check); };
-    status = gpu.order()->writer().record_write(slot, version, work_end(streams, said), go_on);
+    status = gpu.noted(
+        gpu.order()->writer().record_write(slot, version, work_end(streams, said), go_on));
   }
   idle = status.ok() || !streams.ordered;
   published = publish && status.ok();

@@ -117,8 +117,10 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
   absl::Status close_handle(InterruptCheck interrupt);
   // The same for a caller that closes many, as leave_if_due().
   absl::Status close_handle(std::vector<Departure>& departures, InterruptCheck interrupt);
-  // It is closed or withdrawn.
-  bool ending() const { return closed() || (board().writer.load() & wire::kWriterWithdrawn) != 0; }
+  // It is closed or withdrawn, or what this process wrote has been lost with its GPU.
+  bool ending() const {
+    return closed() || lost() || (board().writer.load() & wire::kWriterWithdrawn) != 0;
+  }
   // Gives rows and ownership back, or when the last lease and pin has gone; adds to `departures`
   // what is to be told to the daemon at once.
   void close(std::vector<Departure>& departures);
@@ -143,6 +145,7 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
   bool end_matters() const { return without_handle_.load() || ending(); }
 
  private:
+  bool lost() const { return gpu_ != nullptr && gpu_->lost(); }
   OpenArray(std::shared_ptr<ArrayOwner> owner, const OpenAnswer& answer);
   bool mapped_at_once(std::uint32_t slot) const { return slot_pages_.mapped_at_once(slot); }
   absl::Status release_own_deferred();

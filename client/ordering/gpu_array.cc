@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "client/ordering/host_wait.h"
 #include "wire/board.h"
 #include "wire/error.h"
 
@@ -19,6 +20,11 @@ absl::StatusOr<std::unique_ptr<GpuArray>> GpuArray::open(const OpenAnswer& answe
   array->order_ = std::move(*order);
   if (array->order_->versions().by_host()) array->note_by_host();
   return array;
+}
+
+absl::Status GpuArray::noted(absl::Status status) {
+  if (device_failed(status) && order_->complete() && order_->versions().lost()) lost_.store(true);
+  return status;
 }
 
 // What the device cannot do at all is no refusal.

@@ -54,6 +54,13 @@ class GpuArray {
     constexpr std::chrono::milliseconds kAsTheDaemonByDefault{30'000};
     return host_waits() ? answer_.host_waits : kAsTheDaemonByDefault;
   }
+  // What a call has come to: if the device has failed, what this process has recorded here is over.
+  // The caller has a lease.
+  absl::Status noted(absl::Status status);
+  // Versions of this process were lost by that: the array is to be left.
+  bool lost() const { return lost_.load(); }
+  // If so, what has failed.
+  absl::Status check_lost() const { return lost() ? importer_.check_device() : absl::OkStatus(); }
   // Hosts wait in place of streams, as a page of events could not be registered: told once.
   void note_by_host();
 
@@ -87,6 +94,7 @@ class GpuArray {
   std::unique_ptr<GpuOrder> order_;
   std::atomic<const SlotReader*> reader_{nullptr};
   std::atomic<bool> told_by_host_{false};
+  std::atomic<bool> lost_{false};
 };
 
 }  // namespace memlease::internal

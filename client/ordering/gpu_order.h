@@ -30,7 +30,7 @@ class GpuOrder {
   ReaderOrder& reader() { return reader_; }
   WriterOrder& writer() { return writer_; }
   // Is all over that this process recorded? Asked before leaving; does not wait. After an error of
-  // the GPU it is.
+  // the GPU it is, and keeps nobody waiting any more.
   bool complete() { return versions_->complete() && reader_.complete(); }
 
  private:

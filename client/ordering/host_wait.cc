@@ -1,6 +1,7 @@
 #include "client/ordering/host_wait.h"
 
 #include "client/ordering/backoff.h"
+#include "wire/error.h"
 
 namespace memlease::internal {
 namespace {
@@ -16,6 +17,10 @@ absl::Status host_wait_mark(Importer& importer, Stream stream, Usable usable) {
 }
 
 }  // namespace
+
+bool device_failed(const absl::Status& status) {
+  return !status.ok() && wire::code_of(status) == wire::ErrorCode::kInternal;
+}
 
 absl::Status finish(Importer& importer, Stream stream) {
   return host_wait_mark(importer, stream, [] { return absl::OkStatus(); });

@@ -10,6 +10,9 @@ namespace memlease::internal {
 // May a wait of the host go on? Asked again and again by each that may last; its error ends that.
 using Usable = absl::FunctionRef<absl::Status()>;
 
+// Is it an error of the device itself? Then nothing goes on that it was given.
+bool device_failed(const absl::Status& status);
+
 // Waits for what one of the library's streams was given until now: by looking, or for the whole
 // device if there can be no mark to look at. An error is the device's: then, too, nothing of that
 // is under way.

@@ -3,7 +3,8 @@
 // GpuOrder. Thread-safe.
 //
 // No call waits for the device unless it says so. Errors are kInternal where the device itself has
-// failed: such errors stay, and everything on it fails from then on, in this process alone.
+// failed: such errors stay, and everything on it fails from then on, in this process alone. Nothing
+// that it was given before goes on then.
 #pragma once
 
 #include <memlease/stream.h>

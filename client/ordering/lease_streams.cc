@@ -32,7 +32,7 @@ absl::Status for_each_own(const LeaseStreams& streams,
 absl::Status host_wait_deadline(GpuArray& array, std::uint64_t version, const LeaseStreams& streams,
                                 absl::FunctionRef<absl::StatusOr<bool>()> complete,
                                 Clock::time_point deadline) {
-  return host_wait_complete(array.session(), streams, [&]() -> absl::StatusOr<bool> {
+  const auto look = [&]() -> absl::StatusOr<bool> {
     auto done = complete();
     if (!done.ok()) return done;
     if (array.poisoned(version)) {
@@ -48,7 +48,8 @@ absl::Status host_wait_deadline(GpuArray& array, std::uint64_t version, const Le
                     array.name(), array.longest_host_wait().count() / 1000),
         "See who holds it (memleasectl holders), or let the operator raise the daemon's "
         "event_wait_timeout_s.");
-  });
+  };
+  return array.noted(host_wait_complete(array.session(), streams, look));
 }
 
 // The host waits in place of the stream.
@@ -56,7 +57,7 @@ absl::Status host_wait_bounded(GpuArray& array, std::uint64_t version, Stream st
                                const LeaseStreams& streams,
                                absl::FunctionRef<absl::StatusOr<bool>()> complete) {
   // As a wait of the stream would be refused.
-  if (auto status = array.importer().check_stream(stream); !status.ok()) return status;
+  if (auto status = array.importer().check_stream(stream); !status.ok()) return array.noted(status);
   return host_wait_deadline(array, version, streams, complete,
                             Clock::now() + array.longest_host_wait());
 }
@@ -77,7 +78,7 @@ absl::Status stream_wait_version(GpuArray& array, std::uint32_t slot, std::uint6
                                  Stream stream, const LeaseStreams& streams) {
   ReaderOrder& order = array.order()->reader();
   const bool by_host = array.host_waits() || array.order()->versions().by_host();
-  if (!by_host) return order.stream_wait_version(slot, version, stream);
+  if (!by_host) return array.noted(order.stream_wait_version(slot, version, stream));
   return host_wait_bounded(array, version, stream, streams,
                            [&] { return order.version_complete(slot, version); });
 }
@@ -87,7 +88,7 @@ absl::Status stream_wait_slot(GpuArray& array, Stream stream, const LeaseStreams
   if (order.by_host()) {
     array.note_by_host();
   } else if (!array.host_waits()) {
-    return order.stream_wait_slot(stream);
+    return array.noted(order.stream_wait_slot(stream));
   }
   return host_wait_bounded(array, 0, stream, streams, [&] { return order.slot_free(); });
 }
@@ -162,7 +163,7 @@ absl::Status host_wait_slot_once(GpuArray& array, LeaseStreams& streams) {
   auto status = host_wait_complete(array.session(), streams,
                                    [&] { return array.order()->writer().slot_free(); });
   streams.ordered = status.ok();
-  return status;
+  return array.noted(status);
 }
 
 absl::Status host_wait_slot(GpuArray& array, std::uint32_t slot, LeaseStreams& streams) {
@@ -174,7 +175,7 @@ absl::Status host_wait_slot(GpuArray& array, std::uint32_t slot, LeaseStreams& s
   });
   if (status.ok()) status = host_wait_complete(array.session(), streams, free);
   streams.ordered = streams.ordered || status.ok();
-  return status;
+  return array.noted(status);
 }
 
 }  // namespace memlease::internal

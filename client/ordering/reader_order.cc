@@ -17,6 +17,15 @@ constexpr std::uintptr_t kPerThread = 2;
 
 bool is_over(const absl::StatusOr<bool>& complete) { return !complete.ok() || *complete; }
 
+absl::Status torn(std::uint64_t version) {
+  return wire::make_error(
+      wire::ErrorCode::kProducerDied,
+      fmt::format("the writer of version {} died, or its GPU failed, before it was complete: what "
+                  "was read of it may be torn",
+                  version),
+      "Discard what was computed from it, and wait for the next version.");
+}
+
 }  // namespace
 
 ReaderOrder::ReaderOrder(VersionEvents& versions)
@@ -54,6 +63,7 @@ absl::Status ReaderOrder::stream_wait_version(std::uint32_t slot, std::uint64_t 
 
 absl::StatusOr<bool> ReaderOrder::version_complete(std::uint32_t slot, std::uint64_t version) {
   importer_.checker_acquire(versions_.key(slot), version);
+  if (versions_[slot].lost()) return torn(version);
   return versions_[slot].complete();
 }
 
@@ -141,18 +151,15 @@ ReaderOrder::Released ReaderOrder::release(SlotReader& reader, std::uint32_t slo
     // Nothing was recorded: then nothing may be under way when the slot is let go.
     const bool wait = stopped.ok() && end.stream;
     const bool idle = wait ? host_wait_all(importer_, end) : !work_unknown(status);
+    if (idle) complete();  // if the device has failed, so has what was recorded before
     read_end.set(idle);
     return {status, !idle};
   }
   crash_point("device.read_recorded");
   read_end.set(true);
-  if (!reader.poisoned(version)) return {absl::OkStatus(), false};
-  return {wire::make_error(wire::ErrorCode::kProducerDied,
-                           fmt::format("the writer of version {} died before it was complete: what "
-                                       "was read of it may be torn",
-                                       version),
-                           "Discard what was computed from it, and wait for the next version."),
-          false};
+  // In this order: the daemon poisons what is lost, and then it is not called lost any more.
+  const bool is_torn = versions_[slot].lost() || reader.poisoned(version);
+  return {is_torn ? torn(version) : absl::OkStatus(), false};
 }
 
 absl::Status ReaderOrder::end_read(std::uint32_t slot, const WorkEnd& end, Usable usable) {
@@ -189,11 +196,13 @@ absl::Status ReaderOrder::release_deferred(SlotReader& reader) {
     any_deferred_.store(false, std::memory_order_relaxed);
   }
   absl::Status status = importer_.synchronize();
+  const bool over = !work_unknown(status);
+  if (over && !status.ok()) complete();
   {
     const wire::MutexLock lock(mutex_);
     for (std::uint32_t s = 0; s < due.size(); ++s) {
       if (due[s] == 0) continue;
-      if (!status.ok()) {
+      if (!over) {
         deferred_[s] += due[s];
         any_deferred_.store(true, std::memory_order_relaxed);
         continue;
@@ -202,7 +211,7 @@ absl::Status ReaderOrder::release_deferred(SlotReader& reader) {
       reader.count_read_fence(s);
     }
   }
-  if (!status.ok()) return work_unknown(status) ? absl::OkStatus() : status;
+  if (!over) return absl::OkStatus();
   // The last: whoever leaves the array may destroy this at once.
   for (std::uint32_t s = 0; s < due.size(); ++s) {
     for (; due[s] > 0; --due[s]) reader.release(s);
@@ -210,9 +219,11 @@ absl::Status ReaderOrder::release_deferred(SlotReader& reader) {
   return status;
 }
 
-bool ReaderOrder::complete() const {
+bool ReaderOrder::complete() {
   for (std::uint32_t s = 0; s < events_.size(); ++s) {
-    if (!is_over(events_[s].complete())) return false;
+    const auto complete = events_[s].complete();
+    if (!is_over(complete)) return false;
+    if (device_failed(complete.status())) events_[s].end_read();
   }
   return true;
 }

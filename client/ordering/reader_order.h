@@ -78,8 +78,9 @@ class ReaderOrder {
   // captured: then a later one does.
   absl::Status release_deferred(SlotReader& reader);
 
-  // Is all over that this process recorded as a reader? After an error of the GPU it is.
-  bool complete() const;
+  // Is all over that this process recorded as a reader? After an error of the GPU it is, and no
+  // writer waits for it any more.
+  bool complete();
 
  private:
   class ReadEnd;

@@ -39,6 +39,13 @@ class SharedEvent {
   absl::StatusOr<bool> complete() const { return complete(recorded()); }
   absl::StatusOr<bool> complete(std::uint64_t record) const;
 
+  // The device has failed, and nothing that it was given goes on: whoever waits for the last record
+  // goes on, too. Of a read that is all; what was written is lost.
+  void end_read() { words_.complete.store(recorded()); }
+  void lose_version() { words_.complete.store(recorded() | wire::EventWords::kLost); }
+  // Is the version lost that the last record is of?
+  bool lost() const { return words_.is_lost(); }
+
  private:
   bool is_complete(std::uint64_t record) const;
   absl::Status record_checked(Stream stream);

@@ -34,12 +34,15 @@ absl::Status VersionEvents::record(std::uint32_t slot, Stream stream, Usable usa
   return status;
 }
 
-bool VersionEvents::complete() const {
+bool VersionEvents::complete() {
   for (std::uint32_t slot = 0; slot < layout_.most; ++slot) {
     const std::uint64_t record = recorded_[slot].load();
     if (record == 0) continue;
     const auto complete = events_[slot].complete(record);
     if (complete.ok() && !*complete) return false;
+    if (!device_failed(complete.status()) || events_[slot].recorded() != record) continue;
+    events_[slot].lose_version();
+    lost_.store(true);
   }
   return true;
 }

@@ -43,8 +43,11 @@ class VersionEvents {
   // published.
   absl::Status record(std::uint32_t slot, Stream stream, Usable usable);
   // Is all over that this process has recorded here, whatever others have recorded since? After an
-  // error of the GPU it is.
-  bool complete() const;
+  // error of the GPU it is, and what was not complete is lost(): that keeps nobody waiting.
+  bool complete();
+  // Has this process lost what it wrote in a slot? Then it is to leave the array: the daemon takes
+  // the versions over that are complete, and poisons the others.
+  bool lost() const { return lost_.load(); }
 
  private:
   VersionEvents(Importer& importer, const OpenAnswer& answer, SharedEvents events);
@@ -54,6 +57,7 @@ class VersionEvents {
   const wire::SlotLayout layout_;
   SharedEvents events_;
   std::vector<std::atomic<std::uint64_t>> recorded_;  // per slot: this process's last record
+  std::atomic<bool> lost_{false};
 };
 
 }  // namespace memlease::internal

@@ -1,6 +1,6 @@
 #include "client/ordering/work_end.h"
 
-#include "wire/error.h"
+#include "client/ordering/host_wait.h"
 #include "wire/hooks/test_hooks.h"
 
 namespace memlease::internal {
@@ -15,9 +15,7 @@ absl::StatusOr<Stream> join(Importer& importer, const WorkEnd& end) {
   return end.view_stream;
 }
 
-bool work_unknown(const absl::Status& idle) {
-  return !idle.ok() && wire::code_of(idle) != wire::ErrorCode::kInternal;
-}
+bool work_unknown(const absl::Status& idle) { return !idle.ok() && !device_failed(idle); }
 
 bool host_wait_all(Importer& importer, const WorkEnd& end) {
   for (const Stream stream : {end.stream, end.view_stream}) {

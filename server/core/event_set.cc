@@ -23,6 +23,13 @@ bool EventSet::all_complete() const {
   return true;
 }
 
+bool EventSet::any_lost() const {
+  for (std::uint32_t slot = 0; slot < slots_; ++slot) {
+    if (words_[slot].is_lost()) return true;
+  }
+  return false;
+}
+
 void EventSet::release(const FileTable& files) {
   if (all_complete()) return;
   files.change(at_, [&](std::byte* bytes) {

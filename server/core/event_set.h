@@ -27,8 +27,11 @@ class EventSet {
   wire::FileRange at() const { return at_; }
   bool complete(std::uint32_t slot) const;
   bool all_complete() const;
-  // After the exit of the process that recorded them, which ends its work on the device: whoever
-  // waits for a record that can never be complete now goes on, and so does who waits from now on.
+  // Has the recorder's device failed before it was complete?
+  bool any_lost() const;
+  // After the exit of the process that recorded them, which ends its work on the device, or when
+  // its device has failed: whoever waits for a record that can never be complete now goes on, and
+  // so does who waits from now on.
   void release(const FileTable& files);
 
  private:

@@ -11,7 +11,8 @@ using wire::SessionId;
 bool Reclaimer::in_use(const Session& session, const Membership& membership,
                        const Array& array) const {
   if (parts_.rows.in_use(membership, array)) return true;
-  if (array.writer == session.id && !array.write_events.all_complete()) return true;
+  const EventSet& writes = array.write_events;
+  if (array.writer == session.id && !writes.any_lost() && !writes.all_complete()) return true;
   return !SessionRows::read_events_of(session, membership).all_complete();
 }
 

@@ -94,14 +94,16 @@ void WriterOwnership::gone(Array& array, SessionId session, Departure how) {
   if (array.writer != session) return;
   const wire::FileRange row = current(array);
   array.writer = SessionId{0};
+  // Who leaves may have work under way, which goes on unless its device has failed.
+  const bool over = how == Departure::kExited || array.write_events.any_lost();
   const auto stands = [&](std::uint32_t slot) {
-    return how == Departure::kLeft || array.write_events.complete(slot);
+    return !over || array.write_events.complete(slot);
   };
   if (!leaves_out("takeover")) {
     take_over(*array.board, *array.takeover, row_ref(array.takeover_at), rows_.writer(row),
               array.layout(), stands);
   }
-  if (how == Departure::kExited) array.write_events.release(rows_.files());
+  if (over) array.write_events.release(rows_.files());
   // Who was promised the dead writer's row must copy the takeover row instead.
   if (array.pending) {
     if (!leaves_out("end the offer with its owner")) array.pending->offered = false;

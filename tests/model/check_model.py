@@ -46,9 +46,9 @@ class Result(NamedTuple):
 
 def read_result(output: str) -> tuple[str, int]:
     """Return what pan's report says; anything that is not a complete search is no result."""
-    stored = re.search(r"(\d+) states, stored", output)
+    stored = re.search(r"([\d.e+]+) states, stored", output)  # large numbers as 8.1e+08
     errors = re.search(r"errors: (\d+)", output)
-    states = int(stored.group(1)) if stored else 0
+    states = int(float(stored.group(1))) if stored else 0
     bitstate = "Bit statespace search" in output
     if "max search depth too small" in output and not bitstate:
         return "depth limit reached", states

@@ -43,6 +43,7 @@ class FakeImporter::Mark : public internal::StreamMark {
   ~Mark() override { --importer_.marks_; }
   absl::StatusOr<bool> complete() override {
     const std::lock_guard lock(importer_.mutex_);
+    if (auto status = importer_.failure(); !status.ok()) return status;
     return importer_.over(stalls_);
   }
 
@@ -99,6 +100,24 @@ bool FakeImporter::over(const Stalls& stalls) const {
   return std::none_of(stalls.begin(), stalls.end(), [&](int it) { return running_.contains(it); });
 }
 
+absl::Status FakeImporter::failure() const {
+  if (!failed_) return absl::OkStatus();
+  return wire::make_error(ErrorCode::kInternal, "the fake GPU has failed", "The test wants it so.");
+}
+
+void FakeImporter::fail() {
+  const std::lock_guard lock(mutex_);
+  failed_ = true;
+  pending_.clear();
+  running_.clear();
+  resumed_.notify_all();
+}
+
+absl::Status FakeImporter::check_device() {
+  const std::lock_guard lock(mutex_);
+  return failure();
+}
+
 void FakeImporter::capture(Stream stream) {
   const std::lock_guard lock(mutex_);
   capturing_.insert(stream.handle());
@@ -115,7 +134,7 @@ bool FakeImporter::is_capturing(Stream stream) {
 }
 
 absl::Status FakeImporter::check_stream(Stream stream) {
-  if (!is_capturing(stream)) return absl::OkStatus();
+  if (!is_capturing(stream)) return check_device();
   return wire::make_error(ErrorCode::kInvalidArgument, "the stream is capturing a graph", "");
 }
 
@@ -172,6 +191,7 @@ absl::StatusOr<std::unique_ptr<internal::DeviceMemory>> FakeImporter::open_memor
 
 absl::Status FakeImporter::write_word(wire::Word& word, std::uint64_t value, Stream stream) {
   const std::lock_guard lock(mutex_);
+  if (auto status = failure(); !status.ok()) return status;
   const Stalls& stalls = given(stream);
   if (over(stalls)) {
     word.store(value);
@@ -184,6 +204,7 @@ absl::Status FakeImporter::write_word(wire::Word& word, std::uint64_t value, Str
 absl::Status FakeImporter::wait_for_word(const wire::Word& word, std::uint64_t value,
                                          Stream stream) {
   const std::lock_guard lock(mutex_);
+  if (auto status = failure(); !status.ok()) return status;
   if (word.load() >= value) return absl::OkStatus();
   for (const PendingWrite& write : pending_) {
     if (write.word != &word || write.value < value) continue;
@@ -196,11 +217,13 @@ absl::Status FakeImporter::wait_for_word(const wire::Word& word, std::uint64_t v
 
 absl::StatusOr<std::unique_ptr<internal::StreamMark>> FakeImporter::mark(Stream stream) {
   const std::lock_guard lock(mutex_);
+  if (auto status = failure(); !status.ok()) return status;
   return std::make_unique<Mark>(*this, given(stream));
 }
 
 absl::Status FakeImporter::order(Stream before, Stream after) {
   const std::lock_guard lock(mutex_);
+  if (auto status = failure(); !status.ok()) return status;
   given(after).merge(Stalls(given(before)));
   return absl::OkStatus();
 }
@@ -211,7 +234,7 @@ absl::Status FakeImporter::synchronize() {
     return std::all_of(streams_.begin(), streams_.end(),
                        [&](const auto& stream) { return over(stream.second); });
   });
-  return absl::OkStatus();
+  return failure();
 }
 
 absl::Status FakeImporter::copy(void* to, const void* from, std::uint64_t size_bytes,

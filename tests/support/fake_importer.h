@@ -31,6 +31,8 @@ class FakeImporter : public internal::Importer, public internal::ImporterSource 
   // What the stream is given from now on is not complete before resume().
   void stall(Stream stream);
   void resume();
+  // The device fails: nothing that it was given goes on, and every call is refused.
+  void fail();
   // It captures a graph from now on, and is refused: what it is given goes into the graph.
   void capture(Stream stream);
   std::size_t captured_count() const;
@@ -55,7 +57,7 @@ class FakeImporter : public internal::Importer, public internal::ImporterSource 
   bool orders_by_words() override { return orders_by_words_; }
   absl::Status write_word(wire::Word& word, std::uint64_t value, Stream stream) override;
   absl::Status wait_for_word(const wire::Word& word, std::uint64_t value, Stream stream) override;
-  absl::Status check_device() override { return absl::OkStatus(); }
+  absl::Status check_device() override;
   absl::StatusOr<std::unique_ptr<internal::StreamMark>> mark(Stream stream) override;
   absl::Status order(Stream before, Stream after) override;
   absl::Status check_stream(Stream stream) override;
@@ -90,6 +92,7 @@ class FakeImporter : public internal::Importer, public internal::ImporterSource 
   };
   bool over(const Stalls& stalls) const;  // mutex_ is held
   Stalls& given(Stream stream);           // likewise
+  absl::Status failure() const;           // likewise
 
   const std::string device_;
   Gates& gates_;
@@ -111,6 +114,7 @@ class FakeImporter : public internal::Importer, public internal::ImporterSource 
   std::atomic<bool> orders_by_words_ = true;
   std::atomic<int> marks_ = 0;
   bool refuses_ = false;
+  bool failed_ = false;
   std::map<std::byte*, std::uint64_t> registered_;  // sizes
   bool refuses_registrations_ = false;
 };

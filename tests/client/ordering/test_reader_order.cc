@@ -139,6 +139,41 @@ TEST_F(ReaderOrderTest, AVersionWhoseWriterDiedIsAnErrorAndTheHoldIsGivenUp) {
   EXPECT_EQ(holds(read), 0U);
 }
 
+// A writer does not wait for them, nor for what nobody knows of.
+TEST_F(ReaderOrderTest, AFailedDevicesReadsAreOver) {
+  open_events();
+  const ReadAttempt read = lease();
+  for (int more = 0; more < 2; ++more) world->reader(0).hold_again(read.slot);
+  gpu.stall(kOurs);
+  ASSERT_TRUE(release(read, {kOurs, {}}).status.ok());
+  ReaderOrder::PinMark mark;
+  order->end_lease(mark);
+  ASSERT_FALSE(order->end_pin(mark, read.slot));
+  gpu.fail();
+  EXPECT_EQ(wire::code_of(order->own_event(read.slot)->complete().status()), ErrorCode::kInternal);
+  const auto released = release(read, {kOurs, {}});
+  EXPECT_EQ(wire::code_of(released.status), ErrorCode::kInternal);
+  EXPECT_FALSE(released.deferred);
+  EXPECT_TRUE(*order->own_event(read.slot)->complete());
+  EXPECT_EQ(wire::code_of(order->release_deferred(world->reader(0))), ErrorCode::kInternal);
+  EXPECT_EQ(holds(read), 0U);
+}
+
+TEST_F(ReaderOrderTest, AVersionWhoseWritersGpuFailedIsAnErrorAndTheHoldIsGivenUp) {
+  open_events();
+  const ReadAttempt read = lease();
+  gpu.stall(kOther);
+  ASSERT_TRUE(versions->record(read.slot, kOther, [] { return absl::OkStatus(); }).ok());
+  ASSERT_TRUE(order->stream_wait_version(read.slot, read.version, kOurs).ok());
+  gpu.resume();
+  auto page = imports.event_page(kEvents, wire::FileKind::kEvents, gpu, kNoInterrupts).value();
+  SharedEvents::in(std::move(page), kEventsOffset, 2, gpu).value()[read.slot].lose_version();
+  EXPECT_EQ(wire::code_of(order->version_complete(read.slot, read.version).status()),
+            ErrorCode::kProducerDied);
+  EXPECT_EQ(wire::code_of(release(read, {kOurs, {}}).status), ErrorCode::kProducerDied);
+  EXPECT_EQ(holds(read), 0U);
+}
+
 TEST_F(ReaderOrderTest, APinThatOutlivesItsLeaseEndsByALaterLook) {
   open_events();
   const ReadAttempt read = lease();

@@ -144,6 +144,33 @@ TEST_F(WriterOrderTest, AStreamThatCapturesAGraphDoesNotWait) {
   gpu.resume();
 }
 
+// Who waits for it goes on, and is told.
+TEST_F(WriterOrderTest, AFailedDeviceLosesWhatWasNotComplete) {
+  const WriteAttempt written = publish_unfinished(kOurs);
+  gpu.resume();
+  ASSERT_TRUE(versions->complete());
+  const WriteAttempt unfinished = publish_unfinished(kOurs);
+  gpu.fail();
+  EXPECT_TRUE(versions->complete());
+  EXPECT_TRUE(versions->lost());
+  EXPECT_TRUE((*versions)[unfinished.slot].lost());
+  EXPECT_FALSE((*versions)[written.slot].lost());
+  EXPECT_TRUE(*(*versions)[unfinished.slot].complete());
+}
+
+// Its recorder has a device that works.
+TEST_F(WriterOrderTest, AFailedDeviceLosesNothingOfAnotherProcess) {
+  const WriteAttempt written = publish_unfinished(kOurs);
+  gpu.resume();
+  auto page = others.event_page(kEvents, wire::FileKind::kEvents, gpu, kNoInterrupts).value();
+  SharedEvents theirs = SharedEvents::in(std::move(page), kEventsOffset, 2, gpu).value();
+  gpu.stall(kOther);
+  ASSERT_TRUE(theirs[written.slot].record(kOther).ok());
+  gpu.fail();
+  EXPECT_TRUE(versions->complete());
+  EXPECT_FALSE((*versions)[written.slot].lost());
+}
+
 // As the streams cannot wait for that reader.
 TEST_F(WriterOrderTest, TheHostWaitsForAReaderWhosePageCannotBeRegistered) {
   world->publish();

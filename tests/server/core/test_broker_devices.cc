@@ -233,6 +233,30 @@ TEST_F(BrokerDevices, ADeadWritersIncompleteVersionIsPoisonedAndItsWaitersGoOn) 
   EXPECT_EQ(write_event(keeper, id, 1).complete.load(), 1U);
 }
 
+// Whose work goes on may not leave; whose GPU has failed has none.
+TEST_F(BrokerDevices, AVersionThatItsWriterHasLostIsPoisonedWhenThatLeaves) {
+  Session& keeper = world.connect(1000);
+  Session& writer = world.connect(1000);
+  const auto id = create(keeper, "a");
+  world.open(writer, "a");
+  wire::WriterRow& row = world.become_writer(writer, id);
+  row.highest_used.store(2);
+  row.slot_words()[0].store(1);
+  row.slot_words()[1].store(2);
+  row.publication.store(wire::pack({2, 1}));
+  wire::EventWords& event = write_event(writer, id, 1);
+  event.recorded.store(1);
+  EXPECT_FALSE(world.broker.leave(writer, id, 1).ok());
+  event.complete.store(1 | wire::EventWords::kLost);
+  EXPECT_EQ(world.broker.acquire_writer(keeper, id)->state, WriterAnswer::State::kBusy);
+  EXPECT_TRUE(world.broker.leave(writer, id, 1).ok());
+  const Array& array = *world.broker.catalog().find(id);
+  EXPECT_EQ(array.board->poisoned()[1].load(), 2U);
+  EXPECT_EQ(wire::unpack_publication(array.takeover->publication.load()).version, 1U);
+  EXPECT_EQ(event.complete.load(), 1U);
+  EXPECT_EQ(world.broker.acquire_writer(keeper, id)->state, WriterAnswer::State::kOffered);
+}
+
 // R-SYNC-11: writers' streams may wait for its reads.
 TEST_F(BrokerDevices, ADeadReadersReadsAreOver) {
   Session& keeper = world.connect(1000);
