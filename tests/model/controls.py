@@ -179,6 +179,10 @@ CONTROLS = [
         {
             "writer-word-before-event-count": "† writer word, then event count",
             "move-event": "a move bumps the event count",
+            "event-count-first": "† the event count, then the writer's count",
+            "wake-who-asks": "the end of a write wakes who asks for ownership",
+            "flag-before-count": "† the flag of the write, then the count of its end",
+            "counts-before-asking": "† expected counts, then the question",
         },
     ),
     *controls(

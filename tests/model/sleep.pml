@@ -1,11 +1,11 @@
 /* Sleeping: nobody sleeps for ever. There are no time-outs here, so a lost wake-up is an invalid end state.
 
    Steps          wait_newer (expected counts, sleep flag, re-check, sleep), a writer's wait for a slot (wanted), the wakes
-                  by publish, release and undo, add_subscriber, remove_subscriber and the move of ownership with its event
-                  count.
+                  by the end of a write, release and undo, add_subscriber, remove_subscriber; who asks for ownership, and
+                  sleeps while its owner writes; the move of ownership with its event count.
    Bounded        session 0 = threads 0 and 1, which share a row and its sleep flag; session 1 = thread 2, which may die
-                  while it holds (-DDEATH), or subscribe late (-DLATE); writer A, and with -DMOVE writer B, to which ownership moves once; versions
-                  to VM, two slots.
+                  while it holds (-DDEATH), or subscribe late (-DLATE); writer A, and with -DMOVE writer B, to which ownership
+                  moves once; versions to VM, two slots. The daemon answers B at once, in B's steps: only B asks (lock.pml).
    Not modelled   bytes (holds.pml), fences, deaths of writers (gpu_ownership.pml), slots = 1 (single.pml). A futex is "sleep if the word still has
                   the expected value" in one step; a wake reaches all sleepers of the word. A count is one flag for each
                   process that waits for it: bumped since that process loaded it. The futex sees no more of a count, but
@@ -30,6 +30,7 @@
 bool publish_count[6] = true; /* of writer row r, for thread t: 3 * r + t */
 bool release_count[4] = true; /* of reader row r, for writer w: 2 * r + w */
 bool event_count[5] = true; /* for the threads, then for the writers */
+bool asked_count = true; /* the publish count of writer A, for writer B */
 /* private to session 0 */ byte count[NS], sleepers;
 /* private to the writers */ bool listed[2] = true; /* session 1's release count is among the words to sleep on */
 /* the kernel's */ bool asleep[3], writer_asleep[2];
@@ -40,7 +41,10 @@ bool event_count[5] = true; /* for the threads, then for the writers */
 #define OF_WRITER(w) (3 + (w))
 
 inline bump_publish_count() {
-  atomic { publish_count[OF_ROW(me, 0)] = true; publish_count[OF_ROW(me, 1)] = true; publish_count[OF_ROW(me, 2)] = true }
+  atomic {
+    publish_count[OF_ROW(me, 0)] = true; publish_count[OF_ROW(me, 1)] = true; publish_count[OF_ROW(me, 2)] = true;
+    if :: me == kWriterA -> asked_count = true :: else fi
+  }
 }
 
 inline bump_release_count() {
@@ -57,9 +61,14 @@ inline wake_board() { /* everybody waits for the event count too */
   atomic { asleep[0] = false; asleep[1] = false; asleep[2] = false; writer_asleep[0] = false; writer_asleep[1] = false }
 }
 
-inline wake_readers() {
-  if :: atomic { sleeping[0] -> asleep[0] = false; asleep[1] = false } :: !sleeping[0] fi;
-  if :: atomic { sleeping[1] -> asleep[2] = false } :: !sleeping[1] fi
+inline wake_asker() { if :: me == kWriterA -> writer_asleep[kWriterB] = false :: else fi }
+
+inline wake_count() { /* the code wakes all where one sleeps, here only those whose flag is set */
+#ifndef OMIT_WAKE_WHO_ASKS
+  if :: atomic { moving -> wake_asker() } :: !moving fi;
+#endif
+  if :: atomic { sleeping[0] -> asleep[0] = false; asleep[1] = false; wake_asker() } :: !sleeping[0] fi;
+  if :: atomic { sleeping[1] -> asleep[2] = false; wake_asker() } :: !sleeping[1] fi
 }
 
 inline set_hold() {
@@ -116,9 +125,15 @@ inline undo() {
 
 inline release() { look_at_wanted_first(); clear_hold(); wake_writer() }
 
-inline load_expected() {
+inline load_expected() { /* counts(): the board's first, as a writer that changes later changes it */
+#ifndef OMIT_EVENT_COUNT_FIRST
+  event_count[t] = false;
+#endif
   w = writer_word;
-  atomic { publish_count[OF_ROW(w, t)] = false; event_count[t] = false } /* two loads, in any order */
+  publish_count[OF_ROW(w, t)] = false;
+#ifdef OMIT_EVENT_COUNT_FIRST
+  event_count[t] = false
+#endif
 }
 
 inline set_sleeping() { /* the flag follows a private count, as a hold bit does */
@@ -139,7 +154,16 @@ inline clear_sleeping() {
   fi
 }
 
-#define NOTHING_NEW (writer_word == w && VERSION(publication[w]) <= last)
+inline look_again() { /* an acquire of its own, of whoever is the writer now -> nothing_new */
+  do
+  :: now = writer_word;
+     if
+     :: VERSION(publication[now]) > last -> nothing_new = false; break
+     :: else -> if :: writer_word == now -> nothing_new = true; break :: else fi
+     fi
+  od;
+  now = 0
+}
 
 inline forget_expected() { atomic { publish_count[OF_ROW(w, t)] = true; event_count[t] = true } }
 
@@ -161,8 +185,9 @@ inline wait_newer() {
 #ifdef OMIT_RECHECK
   futex_wait();
 #else
+  look_again();
   if
-  :: NOTHING_NEW ->
+  :: nothing_new ->
 #ifdef OMIT_EXPECTED_FIRST
      load_expected();
 #endif
@@ -173,8 +198,9 @@ inline wait_newer() {
 #else
      futex_wait()
 #endif
-  :: !NOTHING_NEW
+  :: !nothing_new
   fi;
+  nothing_new = false;
 #endif
 #ifndef OMIT_FLAG_BEFORE_RECHECK
   clear_sleeping();
@@ -195,8 +221,8 @@ inline add_subscriber(row) { /* a call, which is answered then; wakes nobody, as
 }
 
 proctype reader(byte t) {
-  byte s, v, w, last;
-  bool seen_wanted;
+  byte s, v, w, now, last;
+  bool seen_wanted, nothing_new;
   {
 #ifdef LATE
     if
@@ -281,37 +307,26 @@ inline begin_write() { /* waits for its slot */
   od
 }
 
+inline end_write() {
+#ifdef OMIT_FLAG_BEFORE_COUNT
+  bump_publish_count();
+  writing[me] = false;
+#else
+  writing[me] = false;
+  bump_publish_count();
+#endif
+  wake_count()
+}
+
 inline publish() {
   slot_word[AT(me, s)] = VERSION(publication[me]) + 1;
 #ifdef OMIT_PUBLICATION_BEFORE_COUNT
-  bump_publish_count();
-  wake_readers();
+  end_write();
   publication[me] = PUBLICATION(VERSION(publication[me]) + 1, s)
 #else
   publication[me] = PUBLICATION(VERSION(publication[me]) + 1, s);
-  bump_publish_count();
-  wake_readers()
+  end_write()
 #endif
-}
-
-proctype writer(byte me) {
-  byte s, old;
-  bool held;
-  do
-  :: VERSION(publication[me]) == VM || (moved && me == kWriterA) -> break
-  :: else ->
-     writing[me] = true;
-     if
-     :: atomic { writer_word != me || moving -> writing[me] = false };
-        (writer_word == me && !moving) || (moved && me == kWriterA) /* asks the daemon: a call, which answers */
-     :: atomic { writer_word == me && !moving && VERSION(publication[me]) == VM -> writing[me] = false }
-     :: atomic { writer_word == me && !moving && VERSION(publication[me]) < VM -> s = 1 - SLOT(publication[me]) };
-        begin_write();
-        publish();
-        writing[me] = false
-     fi;
-     atomic { s = 0; old = 0 }
-  od
 }
 
 inline adopt_ownership() {
@@ -336,6 +351,50 @@ inline confirm() {
 #endif
 }
 
+inline take_counts() { event_count[OF_WRITER(me)] = false; asked_count = false }
+
+inline ask_for_ownership() { /* the counts, the daemon's answer, then a sleep unless it is an offer */
+#ifndef OMIT_COUNTS_BEFORE_ASKING
+  take_counts();
+#endif
+  moving = true;
+  if
+  :: !writing[kWriterA] -> adopt_ownership(); confirm()
+  :: else ->
+#ifdef OMIT_COUNTS_BEFORE_ASKING
+     take_counts();
+#endif
+     if
+     :: atomic { !asked_count && !event_count[OF_WRITER(me)] -> writer_asleep[me] = true };
+        !writer_asleep[me]
+     :: else
+     fi
+  fi;
+  atomic { asked_count = true; event_count[OF_WRITER(me)] = true }
+}
+
+proctype writer(byte me) {
+  byte s, old;
+  bool held;
+  do
+  :: VERSION(publication[me]) == VM || (moved && me == kWriterA) -> break
+  :: else ->
+     if
+     :: me == kWriterB && !moved -> ask_for_ownership()
+     :: else ->
+        writing[me] = true;
+        if
+        :: writer_word != me || moving -> end_write();
+           (writer_word == me && !moving) || (moved && me == kWriterA) /* an owner asks again: a call, which answers */
+        :: atomic { writer_word == me && !moving -> s = 1 - SLOT(publication[me]) };
+           begin_write();
+           publish()
+        fi
+     fi;
+     atomic { s = 0; old = 0 }
+  od
+}
+
 inline remove_subscriber(row) {
   subscribed[row] = false;
 #ifndef OMIT_REMOVAL_EVENT
@@ -347,9 +406,6 @@ inline remove_subscriber(row) {
 proctype daemon() {
 end:
   do
-#ifdef MOVE
-  :: !moved -> moving = true; !writing[kWriterA]; adopt_ownership(); confirm()
-#endif
   :: !alive && subscribed[1] -> remove_subscriber(1)
   od
 }

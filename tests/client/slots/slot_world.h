@@ -130,11 +130,13 @@ class SlotWorld : public internal::RowResolver {
     return subscribers_hidden ? &*nobody_ : &**reader_rows_[at.unit];
   }
   const wire::SubscriberChunk* subscriber_chunk(wire::FileRange at) override {
-    return at.file == kChunkFile && at.offset < chunks_.size() ? &chunks_[at.offset] : nullptr;
+    if (at.file != kChunkFile || at.offset >= chunks_.size() || chunks_lost) return nullptr;
+    return &chunks_[at.offset];
   }
 
   bool rows_unmapped = false;       // of others: they would have to be fetched
   bool rows_lost = false;           // no reader's row can be mapped
+  bool chunks_lost = false;         // nor what the list of subscribers goes on with
   bool subscribers_hidden = false;  // the mistake of negative controls: every row looks unused
 
   static constexpr std::uint32_t kTakeover = 2;

@@ -50,6 +50,19 @@ bool a_slot_that_closes_has_not_gone() {
   return told != Read::kGone && grown.world.reader(0).acquire(3, 0).outcome == Read::kAcquired;
 }
 
+// A writer that sees the slot closing passes it over, and sleeps where all others are held.
+bool a_slot_that_stays_ends_the_writers_sleep() {
+  Grown grown;
+  server::begin_closing(grown.world.board());
+  bool sleeps_on = false;
+  grown.world.begin_sleeping([&](const std::vector<wire::FutexWait>& words, auto) {
+    server::end_closing(grown.world.board(), false);
+    sleeps_on = would_sleep(words);
+    return false;
+  });
+  return !sleeps_on;
+}
+
 // A slot that is there when the word has been looked at may be a new one, and the word the old
 // one's.
 bool a_new_slot_does_not_vouch_for_the_word_of_the_old_one() {
@@ -134,6 +147,8 @@ const Step kAddedSlotSteps[] = {
      a_reader_comes_too_late_for_a_slot_that_has_gone},
     {"ASlotThatIsHeldDoesNotGo", "announce the hold", a_slot_that_is_held_does_not_go},
     {"ASlotThatClosesHasNotGone", "look at a slot that closes", a_slot_that_closes_has_not_gone},
+    {"ASlotThatStaysEndsTheWritersSleep", "count the change",
+     a_slot_that_stays_ends_the_writers_sleep},
     {"ANewSlotDoesNotVouchForTheWordOfTheOldOne", "existence before the word",
      a_new_slot_does_not_vouch_for_the_word_of_the_old_one},
     {"AWriterComesTooLateForASlotThatGoes", "look whether the slot exists",

@@ -40,6 +40,27 @@ bool the_right_may_move_meanwhile() {
   return stands(world, world.reader(0).acquire(0, 0), 1);
 }
 
+// The former writer has left, and uses its row for another array.
+bool what_a_former_writers_row_lacks_may_be_there() {
+  SlotWorld world(2, 1);
+  world.publish();
+  at("acquire.named", [&] {
+    world.writer(1).adopt(world.writer_row(0));
+    world.give_right_to(1);
+    world.writer_row(0).slot_words()[0].store(0);
+    world.writer_row(0).slot_words()[1].store(0);
+  });
+  return stands(world, world.reader(0).acquire(1, 0), 1);
+}
+
+// A board has room for another array once this one has gone, whose writer may be the same.
+bool the_board_may_be_another_arrays_meanwhile() {
+  SlotWorld world(2, 1);
+  world.publish();
+  at("acquire.held", [&] { world.board().array_id.store(to_int(SlotWorld::kArray) + 1); });
+  return world.reader(0).acquire(0, 0).outcome == Read::kWithdrawn;
+}
+
 bool a_failed_try_lets_go_of_its_own_hold_only() {
   SlotWorld world(2, 1);
   world.publish();
@@ -68,49 +89,6 @@ bool a_slot_is_held_until_its_last_lease_ends() {
   });
   world.reader(0).release(of_another.slot);
   return world.begin().outcome == Write::kNoFreeSlot;
-}
-
-bool a_release_wakes_the_writer() {
-  Held held;
-  bool sleeps_on = false;
-  held.world.begin_sleeping([&](const std::vector<wire::FutexWait>& words, auto) {
-    held.world.reader(0).release(held.first.slot);
-    sleeps_on = would_sleep(words);
-    return false;
-  });
-  return !sleeps_on;
-}
-
-bool a_failed_try_wakes_the_writer() {
-  SlotWorld world(1, 2);
-  world.publish();
-  world.reader(0).acquire(0, 0);
-  bool sleeps_on = false;
-  world.begin_sleeping([&](const std::vector<wire::FutexWait>& words, auto) {
-    world.reader(1).acquire(0, 0);  // the writer may have seen its hold
-    sleeps_on = would_sleep(words);
-    return false;
-  });
-  return !sleeps_on;
-}
-
-// The reader looks whether a slot is wanted when its hold has gone; the writer looks at the holds
-// when it has said that it wants one.
-bool a_hold_goes_before_the_look_at_who_wants_it() {
-  Held held;
-  wire::HalfWord& hold = held.world.reader_row(0).holds()[held.first.slot];
-  const bool look_first = leaves_out("clear the hold before the look");
-  at("release.cleared", [&] {
-    if (look_first) hold.fetch_add(1);
-  });
-  held.world.reader(0).release(held.first.slot);  // nobody wants it yet
-  bool sleeps_on = false;
-  held.world.begin_sleeping([&](const std::vector<wire::FutexWait>& words, auto) {
-    if (look_first) hold.fetch_sub(1);
-    sleeps_on = would_sleep(words);
-    return false;
-  });
-  return !sleeps_on;
 }
 
 bool a_mark_that_is_taken_back_costs_no_version() {
@@ -146,6 +124,21 @@ bool no_write_begins_while_the_right_moves() {
   return world.begin().outcome == Write::kNotMine;
 }
 
+// A number for a version that is written on a replica: the same two steps.
+bool the_daemon_sees_a_number_that_it_did_not_stop() {
+  SlotWorld world(2, 1);
+  bool seen = false;
+  at("device.number_taken", [&] { seen = server::is_writing(world.writer_row()); });
+  EXPECT_EQ(world.writer().take_number().outcome, Write::kReady);
+  return seen;
+}
+
+bool no_number_is_taken_while_the_right_moves() {
+  SlotWorld world(2, 1);
+  at("device.number_flagged", [&] { server::set_moving(world.board()); });
+  return world.writer().take_number().outcome == Write::kNotMine;
+}
+
 bool no_reader_comes_in_after_the_scan() {
   SlotWorld world(2, 1);
   world.publish();
@@ -170,15 +163,14 @@ bool the_mark_of_an_only_slot_is_taken_back() {
   return world.reader(1).acquire(0, 0).outcome == Read::kAcquired;
 }
 
-bool a_slot_let_go_before_it_was_wanted_is_found() {
-  Held held;
-  at("write.held", [&] { held.world.reader(0).release(held.first.slot); });  // wakes nobody
-  bool slept = false;
-  held.world.begin_sleeping([&](const std::vector<wire::FutexWait>& words, auto) {
-    slept = would_sleep(words);
-    return false;
-  });
-  return !slept;
+bool a_slot_that_is_not_prepared_keeps_its_version() {
+  SlotWorld world(2, 1);
+  world.publish();
+  world.publish();
+  SlotWaitOf wait;
+  wait.on_prepare = [](std::uint32_t) { return false; };
+  EXPECT_EQ(world.writer().begin(wait).outcome, Write::kNoFreeSlot);
+  return world.reader(0).acquire(1, 0).outcome == Read::kAcquired;
 }
 
 bool a_number_is_used_once() {
@@ -193,6 +185,16 @@ bool a_row_that_cannot_be_seen_holds_everything() {
   Held held;
   held.world.rows_lost = true;
   return held.world.begin().outcome == Write::kNoFreeSlot;
+}
+
+bool a_chunk_that_cannot_be_seen_holds_everything() {
+  constexpr std::uint32_t kInChunk = wire::SubscriberChunk::kEntries;
+  SlotWorld world(2, kInChunk + 1);
+  world.publish();
+  world.reader(kInChunk).acquire(0, 0);
+  world.publish();
+  world.chunks_lost = true;
+  return world.begin().outcome == Write::kNoFreeSlot;
 }
 
 bool the_next_writer_has_the_current_version() {
@@ -288,28 +290,6 @@ bool a_dropped_slot_has_no_version() {
   return world.reader(0).acquire(1, 0).outcome == Read::kGone;
 }
 
-bool the_end_of_a_write_is_seen_by_who_sleeps(void (*end)(SlotWorld&)) {
-  SlotWorld world(2, 1);
-  const internal::SlotReader::Counts counts = world.reader(0).counts();
-  end(world);
-  return !would_sleep(counts.span());
-}
-bool a_publish_wakes() {
-  return the_end_of_a_write_is_seen_by_who_sleeps([](SlotWorld& world) { world.publish(); });
-}
-bool a_mark_that_is_taken_back_wakes() {
-  SlotWorld world(1, 2);
-  world.publish();
-  world.reader(0).acquire(0, 0);
-  const internal::SlotReader::Counts counts = world.reader(1).counts();
-  world.begin();  // until its deadline
-  return !would_sleep(counts.span());
-}
-bool a_drop_wakes() {
-  return the_end_of_a_write_is_seen_by_who_sleeps(
-      [](SlotWorld& world) { world.writer().drop(world.begin().slot); });
-}
-
 bool the_list_of_subscribers_is_read_after_the_mark() {
   SlotWorld world(2, 2);
   world.publish();
@@ -326,58 +306,18 @@ bool the_list_of_subscribers_is_read_after_the_mark() {
   return world.begin().outcome == Write::kNoFreeSlot;
 }
 
-bool who_has_not_seen_a_version_has_old_counts() {
-  SlotWorld world(2, 1);
-  world.publish();
-  const WriteAttempt attempt = world.begin();
-  const bool count_first = leaves_out("publication before count");
-  internal::SlotReader::Counts counts;
-  Read told = Read::kAcquired;
-  at("publish.slot", [&] {
-    if (count_first) world.writer_row().publish_count.fetch_add(1);
-    counts = world.reader(0).counts();
-    told = world.reader(0).acquire(0, 1).outcome;
-  });
-  world.writer().publish(attempt.slot, attempt.version);
-  if (count_first) world.writer_row().publish_count.fetch_sub(1);
-  return told == Read::kNotYet && !would_sleep(counts.span());
-}
-
-bool a_publish_wakes_who_has_gone_to_sleep() {
-  SlotWorld world(2, 1);
-  const WriteAttempt attempt = world.begin();
-  if (!leaves_out("announce the sleep")) world.reader(0).announce_sleep();
-  bool woken = false;
-  at("end_write.waking", [&] { woken = true; });
-  world.writer().publish(attempt.slot, attempt.version);
-  return woken;
-}
-
-bool a_thread_that_wakes_leaves_the_others_announced() {
-  SlotWorld world(2, 1);
-  const WriteAttempt attempt = world.begin();
-  world.reader(0).announce_sleep();
-  world.reader(0).announce_sleep();  // another thread
-  world.reader(0).end_sleep();       // its time was over
-  if (leaves_out("count the sleepers")) world.reader_row(0).sleeping.store(0);
-  bool woken = false;
-  at("end_write.waking", [&] { woken = true; });
-  world.writer().publish(attempt.slot, attempt.version);
-  return woken;
-}
-
 const Step kSlotSteps[] = {
     {"AHeldSlotIsNotWritten", "announce the hold", a_held_slot_is_not_written},
     {"WhatWasLocatedMayBeOverwritten", "check the slot word", what_was_located_may_be_overwritten},
     {"TheRightMayMoveMeanwhile", "check the writer word", the_right_may_move_meanwhile},
+    {"WhatAFormerWritersRowLacksMayBeThere", "look whose row it was",
+     what_a_former_writers_row_lacks_may_be_there},
+    {"TheBoardMayBeAnotherArraysMeanwhile", "look whose board it is",
+     the_board_may_be_another_arrays_meanwhile},
     {"AFailedTryLetsGoOfItsOwnHoldOnly", "undo one hold",
      a_failed_try_lets_go_of_its_own_hold_only},
     {"ASlotIsHeldUntilItsLastLeaseEnds", "count the holds",
      a_slot_is_held_until_its_last_lease_ends},
-    {"AReleaseWakesTheWriter", "wake the writer", a_release_wakes_the_writer},
-    {"AFailedTryWakesTheWriter", "wake the writer", a_failed_try_wakes_the_writer},
-    {"AHoldGoesBeforeTheLookAtWhoWantsIt", "clear the hold before the look",
-     a_hold_goes_before_the_look_at_who_wants_it},
     {"AMarkThatIsTakenBackCostsNoVersion", "wait for a mark",
      a_mark_that_is_taken_back_costs_no_version},
     {"ANumberUnderWayIsNotGone", "look for a write under way", a_number_under_way_is_not_gone},
@@ -385,18 +325,23 @@ const Step kSlotSteps[] = {
      the_daemon_sees_a_write_that_it_did_not_stop},
     {"NoWriteBeginsWhileTheRightMoves", "check the writer word",
      no_write_begins_while_the_right_moves},
+    {"TheDaemonSeesANumberThatItDidNotStop", "flag the write",
+     the_daemon_sees_a_number_that_it_did_not_stop},
+    {"NoNumberIsTakenWhileTheRightMoves", "check the writer word",
+     no_number_is_taken_while_the_right_moves},
     {"NoReaderComesInAfterTheScan", "mark the slot", no_reader_comes_in_after_the_scan},
     {"TheWriterLooksAtTheHolds", "look at the holds", a_held_slot_is_not_written},
     {"AMarkTakenBackRestoresTheVersion", "take the mark back",
      a_mark_taken_back_restores_the_version},
     {"TheMarkOfAnOnlySlotIsTakenBack", "take the mark back",
      the_mark_of_an_only_slot_is_taken_back},
-    {"AWantedSlotIsAnnounced", "want a slot", a_release_wakes_the_writer},
-    {"ASlotLetGoBeforeItWasWantedIsFound", "look again before sleeping",
-     a_slot_let_go_before_it_was_wanted_is_found},
+    {"ASlotThatIsNotPreparedKeepsItsVersion", "take the mark back",
+     a_slot_that_is_not_prepared_keeps_its_version},
     {"ANumberIsUsedOnce", "use up the number", a_number_is_used_once},
     {"ARowThatCannotBeSeenHoldsEverything", "count a row that cannot be seen",
      a_row_that_cannot_be_seen_holds_everything},
+    {"AChunkThatCannotBeSeenHoldsEverything", "count a chunk that cannot be seen",
+     a_chunk_that_cannot_be_seen_holds_everything},
     {"TheNextWriterHasTheCurrentVersion", "adopt the publication",
      the_next_writer_has_the_current_version},
     {"ARowIsAdoptedBeforeItCounts", "adopt the row before it counts",
@@ -412,16 +357,8 @@ const Step kSlotSteps[] = {
     {"WhatIsPublishedIsNeverGoneBefore", "slot word before publication",
      what_is_published_is_never_gone_before},
     {"ADroppedSlotHasNoVersion", "clear the dropped slot", a_dropped_slot_has_no_version},
-    {"APublishWakes", "count the end of a write", a_publish_wakes},
-    {"ADropWakes", "count the end of a write", a_drop_wakes},
-    {"AMarkThatIsTakenBackWakes", "count the end of a write", a_mark_that_is_taken_back_wakes},
     {"TheListOfSubscribersIsReadAfterTheMark", "read the list again",
      the_list_of_subscribers_is_read_after_the_mark},
-    {"WhoHasNotSeenAVersionHasOldCounts", "publication before count",
-     who_has_not_seen_a_version_has_old_counts},
-    {"APublishWakesWhoHasGoneToSleep", "announce the sleep", a_publish_wakes_who_has_gone_to_sleep},
-    {"AThreadThatWakesLeavesTheOthersAnnounced", "count the sleepers",
-     a_thread_that_wakes_leaves_the_others_announced},
 };
 
 using SlotSteps = Steps;
