@@ -264,14 +264,14 @@ inline scan() { /* -> held */
 
 inline wait_slot() { /* only words that somebody bumps: the release counts of the rows and the event count */
   wanted[me] = true;
-#ifndef OMIT_EVENT_COUNT_FIRST
+#ifndef OMIT_EVENT_COUNT_BEFORE_LIST
   event_count[OF_WRITER(me)] = false;
 #endif
   atomic { /* loads, in any order */
     listed[me] = subscribed[1];
     release_count[OF_READER(0, me)] = false; release_count[OF_READER(1, me)] = false
   };
-#ifdef OMIT_EVENT_COUNT_FIRST
+#ifdef OMIT_EVENT_COUNT_BEFORE_LIST
   event_count[OF_WRITER(me)] = false;
 #endif
 #ifndef OMIT_SCAN_AGAIN
