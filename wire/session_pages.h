@@ -109,4 +109,10 @@ constexpr Publication unpack_publication(std::uint64_t word) {
   return {word >> 6, static_cast<std::uint32_t>(word & 63)};
 }
 
+// Of an array with one slot: a write of it was dropped, and nothing has been published since. What
+// was published last is gone then. Other arrays do not write the current slot.
+inline bool only_slot_is_empty(const WriterRow& row, std::uint32_t slots) {
+  return slots == 1 && version_of(row.slot_words()[0].load()) == 0;
+}
+
 }  // namespace memlease::wire

@@ -30,6 +30,16 @@ namespace {
 
 constexpr std::chrono::nanoseconds kNoWait{0};
 
+// A version that will never come counts as taken, so that an event loop is told of it once.
+absl::Status read_or_note_loss(internal::ArrayHandle& handle, const ReadOptions& options,
+                               std::chrono::nanoseconds default_timeout, ReadAttempt& attempt,
+                               const Stop* stop = nullptr) {
+  auto status = internal::read_within(handle, options, default_timeout, attempt,
+                                      internal::kNoInterrupts, stop);
+  if (came_to_nothing(attempt)) handle.note_taken(attempt.version);
+  return status;
+}
+
 // Whether a try has come to nothing; throws what is wrong beyond that.
 bool comes_to_nothing(const absl::Status& status) {
   const wire::ErrorCode code = wire::code_of(status);
@@ -133,8 +143,7 @@ ReadLease Array::read(const ReadOptions& options) const { return read(options, n
 ReadLease Array::read(const ReadOptions& options, const Stop* stop) const {
   ReadAttempt attempt = handle_->read_at_once(options.version, options.newer_than);
   if (attempt.outcome != ReadOutcome::kAcquired) {
-    internal::check(
-        internal::read_within(*handle_, options, kForever, attempt, internal::kNoInterrupts, stop));
+    internal::check(read_or_note_loss(*handle_, options, kForever, attempt, stop));
   }
   return lease_of(attempt, options.stream);
 }
@@ -147,7 +156,7 @@ std::optional<ReadLease> Array::try_read(const ReadOptions& options) const {
     return std::nullopt;
   }
   if (attempt.outcome != ReadOutcome::kAcquired &&
-      comes_to_nothing(internal::read_within(*handle_, options, kNoWait, attempt))) {
+      comes_to_nothing(read_or_note_loss(*handle_, options, kNoWait, attempt))) {
     return std::nullopt;
   }
   return lease_of(attempt, options.stream);

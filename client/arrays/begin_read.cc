@@ -14,8 +14,9 @@ namespace {
 using wire::ErrorCode;
 using wire::make_error;
 
-std::string current_text(std::uint64_t version) {
-  return version == 0 ? "none has been published" : fmt::format("current is {}", version);
+std::string current_text(OpenArray& array, std::uint64_t version) {
+  if (version == 0) return "none has been published";
+  return array.only_slot_is_empty() ? "there is none now" : fmt::format("current is {}", version);
 }
 
 std::string wanted_text(const ReadOptions& options) {
@@ -131,11 +132,18 @@ absl::Status producer_died(const OpenArray& array, std::uint64_t version) {
       fmt::format("Wait for the next version of another writer: read(newer_than={}).", version));
 }
 
-absl::Status version_gone(const OpenArray& array, std::uint64_t version, std::uint64_t current) {
+absl::Status version_gone(OpenArray& array, std::uint64_t version, std::uint64_t current) {
+  if (array.only_slot_is_empty()) {
+    return make_error(ErrorCode::kVersionGone,
+                      fmt::format("version {} of '{}' is not there, and no other one is: the last "
+                                  "write of its only slot came to nothing",
+                                  version, array.name()),
+                      "Wait for the next version, or create the array with slots=2 or more.");
+  }
   if (version > current) {
     return make_error(ErrorCode::kVersionGone,
                       fmt::format("version {} of '{}' was given up by its writer; {}", version,
-                                  array.name(), current_text(current)),
+                                  array.name(), current_text(array, current)),
                       fmt::format("Read the next one: read(newer_than={}).", current));
   }
   return make_error(ErrorCode::kVersionGone,
@@ -186,7 +194,7 @@ absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit&
       return make_error(
           ErrorCode::kTimeout,
           fmt::format("{} of '{}' did not come within {}; {}", wanted_text(options), array.name(),
-                      wait_limit.limit_text(), current_text(array.known_version())),
+                      wait_limit.limit_text(), current_text(array, array.known_version())),
           "Is its writer running? memleasectl holders " + array.name());
     }
   }

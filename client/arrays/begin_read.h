@@ -19,6 +19,6 @@ absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit&
 // The error of a read of this version, whose writer died before it was complete.
 absl::Status producer_died(const OpenArray& array, std::uint64_t version);
 // Of one that was overwritten, or given up.
-absl::Status version_gone(const OpenArray& array, std::uint64_t version, std::uint64_t current);
+absl::Status version_gone(OpenArray& array, std::uint64_t version, std::uint64_t current);
 
 }  // namespace memlease::internal

@@ -79,7 +79,7 @@ absl::StatusOr<std::uint64_t> MappedArray::current_version(InterruptCheck interr
 bool MappedArray::only_slot_is_empty() {
   if (slots() != 1) return false;
   const wire::WriterRow* writer = pages_.writer_row(wire::writer_row_of(board().writer.load()));
-  return writer != nullptr && writer->slot_words()[0].load() == 0;
+  return writer != nullptr && wire::only_slot_is_empty(*writer, 1);
 }
 
 GpuUse MappedArray::take_gpu_use() {

@@ -24,15 +24,16 @@ void Live::add(const v1::SampleReply& sample, double seconds) {
     array.writer_session = sample.writer_sessions(i);
     array.open_sessions = sample.open_sessions(i);
     array.slots = sample.slots(i);
-    array.versions_[number % kSamplesOfARate] = array.version;
+    // An only slot whose write was dropped has no version; the numbers go on from there.
+    array.newest_ = std::max(array.newest_, array.version);
+    array.versions_[number % kSamplesOfARate] = array.newest_;
     array.last_sample_ = number;
     const std::uint64_t oldest =
         std::max(array.first_sample_, number - std::min(number, kSamplesOfARate - 1));
     const double time = seconds - times_[oldest % kSamplesOfARate];
     const std::uint64_t before = array.versions_[oldest % kSamplesOfARate];
-    array.versions_per_s = oldest < number && time > 0 && array.version > before
-                               ? static_cast<double>(array.version - before) / time
-                               : 0;
+    array.versions_per_s =
+        oldest < number && time > 0 ? static_cast<double>(array.newest_ - before) / time : 0;
   }
   for (const v1::ArrayInfo& info : sample.described()) describe(info);
   more_to_describe_ = sample.described_size() >= kMostDescribed;

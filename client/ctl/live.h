@@ -32,7 +32,8 @@ struct LiveArray {
 
  private:
   friend class Live;
-  std::array<std::uint64_t, kSamplesOfARate> versions_{};  // by the sample's number
+  std::array<std::uint64_t, kSamplesOfARate> versions_{};  // the newest, by the sample's number
+  std::uint64_t newest_ = 0;
   std::uint64_t first_sample_ = 0;
   std::uint64_t last_sample_ = 0;
 };

@@ -31,8 +31,8 @@ inline bool SlotReader::exists(std::uint32_t slot) const {
 // Where the wanted version stands, by the writer's words; kAcquired means "worth a try".
 inline ReadAttempt SlotReader::newest(const WriterRow& writer, std::uint64_t newer_than) const {
   const wire::Publication current = wire::unpack_publication(writer.publication.load());
-  if (current.version == 0) return no_version(writer, newer_than);
-  if (current.version <= newer_than || current.slot >= layout_.most) return {ReadOutcome::kNotYet};
+  if (current.version <= newer_than) return no_version(writer, newer_than);
+  if (current.slot >= layout_.most) return {ReadOutcome::kNotYet};
   return {ReadOutcome::kAcquired, current.slot, current.version};
 }
 
@@ -164,7 +164,7 @@ bool SlotReader::given_up(const WriterRow& writer, std::uint64_t version) const 
   });
 }
 
-// Why nothing stands.
+// Why nothing above newer_than stands.
 ReadAttempt SlotReader::no_version(const WriterRow& writer, std::uint64_t newer_than) const {
   if (layout_.most > 1) return {ReadOutcome::kNotYet};
   const std::uint64_t highest = wire::bounded_highest(writer.highest_used.load());

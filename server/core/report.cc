@@ -19,6 +19,11 @@ std::uint64_t slots_held_by(const Membership& membership, const Broker& broker,
   return held;
 }
 
+std::uint64_t version_in(const wire::WriterRow& row, const Array& array) {
+  if (wire::only_slot_is_empty(row, array.spec.slots)) return 0;
+  return wire::unpack_publication(row.publication.load()).version;
+}
+
 }  // namespace
 
 std::uint64_t held_slots_of(const Broker& broker, const Array& array) {
@@ -30,8 +35,7 @@ std::uint64_t held_slots_of(const Broker& broker, const Array& array) {
 }
 
 std::uint64_t current_version(const Broker& broker, const Array& array) {
-  const wire::WriterRow& current = broker.writer_ownership().current_row(array);
-  return wire::unpack_publication(current.publication.load()).version;
+  return version_in(broker.writer_ownership().current_row(array), array);
 }
 
 std::vector<HolderReport> holders_of(const Broker& broker, const Array& array) {
@@ -63,7 +67,7 @@ std::vector<HolderReport> holders_of(const Broker& broker, const Array& array) {
 ArrayReport report_of(const Broker& broker, const Array& array) {
   ArrayReport report;
   const wire::WriterRow& current = broker.writer_ownership().current_row(array);
-  report.version = wire::unpack_publication(current.publication.load()).version;
+  report.version = version_in(current, array);
   report.empty_writes = current.empty_writes.load();
   for (std::uint32_t s = 0; s < array.slots.size(); ++s) {
     report.slot_versions.push_back(wire::version_of(current.slot_words()[s].load()));

@@ -86,6 +86,18 @@ def test_info_and_ls_show_attributes_as_json(daemon):
         assert last.split() == ["Attributes", "-"]
 
 
+def test_ls_and_info_show_no_version_of_an_only_slot_whose_write_was_dropped(daemon):
+    import memlease
+
+    with memlease.connect(daemon.directory, start=False) as own:
+        array = own.create("one", 3, "i8", slots=1, fill=0)
+        array.write().drop()
+        (listed,) = daemon.json("ls")["arrays"]
+        assert listed["version"] == daemon.json("info", "one")["version"] == array.version == 0
+        array.put([1, 2, 3])
+        assert daemon.json("ls")["arrays"][0]["version"] == array.version == 3
+
+
 def test_ls_takes_a_pattern(daemon, client):
     assert [a["name"] for a in daemon.json("ls", "sim/*")["arrays"]] == ["sim/u"]
     assert daemon.json("ls", "other/*") == {"arrays": []}

@@ -60,6 +60,15 @@ TEST_F(LiveTest, ARateIsOfTheLastSamples) {
 }
 
 // A rate that came from the time before it would be wrong.
+TEST_F(LiveTest, AVersionThatIsMissingForAWhileDoesNotCountTwice) {
+  for (unsigned i = 0; i < 4; ++i) add(i, {{1, 1000 + std::uint64_t{10} * i}});
+  add(4, {{1, 0}});
+  EXPECT_EQ(array(1).version, 0U);
+  EXPECT_DOUBLE_EQ(array(1).versions_per_s, 7.5) << "three steps of 10, and one without";
+  for (unsigned i = 5; i < 9; ++i) add(i, {{1, 1000 + std::uint64_t{10} * i}});
+  EXPECT_DOUBLE_EQ(array(1).versions_per_s, 12.5) << "one of 20 and three of 10";
+}
+
 TEST_F(LiveTest, AnArrayThatIsNewIsCountedFromItsFirstSample) {
   add(0, {{1, 0}});
   add(1, {{1, 0}, {2, 1000}});

@@ -61,8 +61,9 @@ class EventFds : public ::testing::Test {
   static Client connect(const PrivateDaemon& daemon) {
     return Client::connect(options_for(daemon));
   }
-  static Array create(const Client& client, const std::string& name) {
+  static Array create(const Client& client, const std::string& name, std::uint32_t slots = 3) {
     CreateOptions options;
+    options.slots = slots;
     options.name = name;
     options.dtype = dtype_of<std::uint64_t>();
     options.shape = {8};
@@ -121,6 +122,21 @@ TEST_F(EventFds, OfAnArrayAreReadableWhileThereIsAVersionThatThisHandleHasNotRea
   const std::uint64_t newest = array->read().version();
   EXPECT_EQ(error_of([&] { array->read({newest - 1, 0, {}, {}}).release(); }), std::nullopt);
   EXPECT_FALSE(readable(fd, 0)) << "an older version has been read";
+}
+
+TEST_F(EventFds, OfAnOnlySlotAreReadableOnceForAWriteThatWasDropped) {
+  const Array one = create(client, "one", 1);
+  const int fd = one.event_fd();
+  one.write().publish();
+  one.read().release();
+  EXPECT_FALSE(readable(fd, 0));
+  one.write().drop();
+  EXPECT_TRUE(readable(fd));
+  EXPECT_EQ(error_of([&] { one.read({0, 1, std::chrono::seconds(1), {}}).release(); }),
+            ErrorCode::WriteAborted);
+  EXPECT_FALSE(readable(fd, 0));
+  one.write().publish();
+  EXPECT_TRUE(readable(fd));
 }
 
 // Versions come while nobody takes them, and while they are taken.

@@ -158,6 +158,11 @@ TEST_F(Tries, ThrowWhatAWaitForTheNextVersionThrows) {
   EXPECT_EQ(error_of([&] { static_cast<void>(array.read(newer)); }), ErrorCode::Timeout);
   publish(array);
   EXPECT_EQ(follower.next().version(), 2U);
+  array.write().drop();  // whoever has version 2
+  newer.newer_than = 2;
+  EXPECT_EQ(error_of([&] { static_cast<void>(array.read(newer)); }), ErrorCode::WriteAborted);
+  EXPECT_EQ(error_of([&] { static_cast<void>(array.try_read(newer)); }), ErrorCode::WriteAborted);
+  EXPECT_EQ(error_of([&] { static_cast<void>(follower.next()); }), ErrorCode::WriteAborted);
 }
 
 TEST_F(Tries, ReadWhatIsThere) {

@@ -90,7 +90,11 @@ proctype reader(byte t) {
         fi
      :: atomic { v == 0 && writer_word == w -> last[t] = VM } /* ProducerDied */
      :: v == 0 && writer_word != w
-     :: v != 0 && v <= last[t] -> wait_newer()
+     :: v != 0 && v <= last[t] ->
+        if
+        :: atomic { slot_word[w] == 0 && writer_word == w -> last[t] = VM } /* WriteAborted, too */
+        :: else -> wait_newer()
+        fi
      fi;
      atomic { v = 0; w = 0 }
   od

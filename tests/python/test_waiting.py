@@ -1,6 +1,8 @@
 """Calls that wait: the GIL, Ctrl-C, threads."""
 
+import asyncio
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -11,6 +13,7 @@ from pathlib import Path
 import memlease
 import numpy as np
 import pytest
+from memlease import caller
 
 WAITS = {
     "read": lambda client, array: array.read(),
@@ -231,6 +234,23 @@ def test_who_was_stopped_beyond_a_deadline_looks_once_more(memlease_client, empt
     assert stopped_beyond(wait_for, lambda: memlease_client.create("late", **late)) == "late"
 
 
+def test_a_long_wait_for_a_name_in_a_thread_of_asyncio_is_logged(
+    memlease_client, monkeypatch, caplog
+):
+    monkeypatch.setattr(caller.long_waits, "after_s", 0)
+    monkeypatch.setattr(caller.long_waits, "_said", False)
+
+    async def main():
+        opened = asyncio.create_task(asyncio.to_thread(memlease_client.wait_for, "later"))
+        while not caplog.text:
+            await asyncio.sleep(0.001)
+        memlease_client.create("later", 4, "i8")
+        assert (await opened).name == "later"
+
+    asyncio.run(main())
+    assert caplog.text.count("a wait for 'later' has gone on for 0 s in a thread of asyncio") == 1
+
+
 # ---- One slot: readers wait for the write that goes on.
 
 
@@ -279,5 +299,47 @@ def test_one_slot_has_no_version_after_a_write_that_was_dropped(memlease_client,
     with pytest.raises(memlease.WriteAborted):
         one.read()
     assert memlease.wait([other], 0) == [other]  # as a read would raise
+    with pytest.raises(memlease.VersionGone, match="is not there, and no other one is"):
+        one.read(version=1)
+    with pytest.raises(memlease.Timeout, match="there is none now"):
+        one.read(newer_than=2, timeout=0)
+    with one.write() as lease:
+        assert other.version == one.version == 0
+        lease.drop()
     one.put(3)
-    assert other.version == one.version == one.read().version == 3
+    assert other.version == one.version == one.read().version == 4
+
+
+def test_who_waits_for_a_write_of_one_slot_that_is_dropped_is_told(memlease_client, one):
+    follower, other = one.follow(), memlease_client.open("one")
+    with next(follower) as first:
+        assert first.version == one.version == 1
+    with one.write() as lease:
+        lease.drop()
+    assert memlease.wait([other, follower], 0, newer_than=[1, 1]) == [other, follower]
+    for call in (
+        lambda: other.read(newer_than=1, timeout=1),
+        lambda: other.try_read(newer_than=1),
+        lambda: asyncio.run(other.read_async(newer_than=1, timeout=1)),
+        lambda: next(follower),
+    ):
+        with pytest.raises(memlease.WriteAborted, match="version 2, was given up"):
+            call()
+    one.put(3)
+    assert next(follower).version == other.read(newer_than=2).version == 3
+
+
+def test_an_event_loop_is_told_once_of_a_write_of_one_slot_that_was_dropped(one):
+    def readable(seconds):
+        return bool(select.select([one], [], [], seconds)[0])
+
+    assert readable(20)
+    one.read().release()
+    assert not readable(0)
+    one.write().drop()
+    assert readable(20)
+    with pytest.raises(memlease.WriteAborted):
+        one.read(newer_than=1)
+    assert not readable(0)
+    one.put(3)
+    assert readable(20)

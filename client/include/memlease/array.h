@@ -135,12 +135,12 @@ class MEMLEASE_API Array {
   [[nodiscard]] Follower follow(const FollowOptions& options) const;
 
   // A descriptor for select, epoll and the loops of GUIs: readable while there is a version above
-  // the newest one that this handle (any copy of it) has read since the first call; at first, while
-  // there is any version; and when a read would throw. It is the handle's own, as long as that
-  // lives: wait for it, and do not read or close it. May be readable for nothing: read with a
-  // timeout of 0 where that matters. From the first call on, which may call the daemon, publishing
-  // wakes this process, and each read waits again. Throws OutOfMemory if there are no descriptors
-  // left. A forked child asks again.
+  // the newest one that this handle (any copy of it) has read, or was told will never come, since
+  // the first call; at first, while there is any version; and when a read would throw. It is the
+  // handle's own, as long as that lives: wait for it, and do not read or close it. May be readable
+  // for nothing: read with a timeout of 0 where that matters. From the first call on, which may
+  // call the daemon, publishing wakes this process, and each read waits again. Throws OutOfMemory
+  // if there are no descriptors left. A forked child asks again.
   int event_fd() const;
 
 #if defined(__cpp_lib_jthread)

@@ -278,6 +278,38 @@ TEST(SlotRules, AfterAWriteThatCameToNothingTheNextVersionCanBeWaitedFor) {
   }
 }
 
+// So is whoever has the version before and waits for this one: it is not to come.
+TEST(SlotRules, AWriteThatCameToNothingIsToldToThoseWhoWaitForIt) {
+  for (const bool died : {true, false}) {
+    SlotWorld world(1, 1);
+    const std::uint64_t known = world.publish().version;
+    const WriteAttempt lost = world.begin();
+    EXPECT_EQ(read(world, 0, known), Read::kNotYet) << "it is being written";
+    died ? world.die(0) : world.writer().drop(lost.slot);
+    const ReadAttempt told = world.reader(0).acquire(0, known);
+    EXPECT_EQ(told.outcome, died ? Read::kProducerDied : Read::kWriteAborted);
+    EXPECT_EQ(told.version, lost.version);
+  }
+}
+
+TEST(SlotRules, AnOnlySlotIsEmptyBetweenADropAndTheNextPublish) {
+  SlotWorld world(1, 1);
+  const auto is_empty = [&] { return wire::only_slot_is_empty(world.writer_row(), 1); };
+  EXPECT_TRUE(is_empty());
+  world.publish();
+  EXPECT_FALSE(is_empty());
+  const WriteAttempt lost = world.begin();
+  EXPECT_FALSE(is_empty()) << "nobody knows what comes of the write";
+  world.writer().drop(lost.slot);
+  EXPECT_TRUE(is_empty());
+  const WriteAttempt next = world.begin();
+  EXPECT_TRUE(is_empty());
+  world.writer().publish(next.slot, next.version);
+  EXPECT_FALSE(is_empty());
+  EXPECT_FALSE(wire::only_slot_is_empty(SlotWorld(2, 1).writer_row(), 2))
+      << "it is not the only one";
+}
+
 TEST(SlotRules, ADeathInTheWriteOfAnOnlySlotIsTheProducersDeath) {
   SlotWorld world(1, 1);
   world.publish();
