@@ -125,6 +125,12 @@ _core.set_package_parts(
     next_lease=asynchronous.next_lease,
 )
 
+
+def __dir__() -> list[str]:
+    """List what users have a use for: shells complete names by it."""
+    return sorted([*__all__, "stream"])
+
+
 if not TYPE_CHECKING:  # which would believe that every attribute is there
 
     def __getattr__(name: str) -> Never:
@@ -138,6 +144,7 @@ if not TYPE_CHECKING:  # which would believe that every attribute is there
 os.register_at_fork(before=forks.warn_of_leases)
 
 copyreg.pickle(Array, references.reduce_array)
+copyreg.pickle(Follower, references.refuse_follower)
 
 # Users see, and pickle finds, it where it is exported.
 Follower.__module__ = __name__

@@ -1,6 +1,7 @@
 """Element types of NumPy, ml_dtypes, PyTorch and JAX by the names that memlease gives them."""
 
 import functools
+import sys
 from typing import TYPE_CHECKING, Any
 
 from memlease import _core
@@ -14,18 +15,27 @@ def require_numpy() -> Any:
     """Import NumPy, which memlease itself does not depend on."""
     try:
         import numpy
-    except ModuleNotFoundError as error:
-        raise Unsupported(
+    except ImportError as error:
+        raise _no_numpy(error) from error
+    return numpy
+
+
+def _no_numpy(error: ImportError) -> Unsupported:
+    if sys.meta_path is None:  # so from the moment on when modules are taken away
+        return Unsupported(
+            "this needs NumPy, which cannot be used any more: Python is likely shutting down",
+            "do it before, as by atexit.register(), or in a `with` or `finally`; not in a __del__ "
+            "that is left to the end of the interpreter",
+        )
+    if isinstance(error, ModuleNotFoundError):
+        return Unsupported(
             "this needs NumPy, which is not installed",
             "pip install numpy, or use memoryview(lease) or DLPack instead",
-        ) from error
-    except ImportError as error:  # it is broken, or the interpreter ends
-        raise Unsupported(
-            f"this needs NumPy, which cannot be imported: {error}",
-            "where the interpreter is ending, do this before, as by atexit.register(); else look "
-            "what `import numpy` alone says",
-        ) from error
-    return numpy
+        )
+    return Unsupported(
+        f"this needs NumPy, which cannot be imported: {error}",
+        "look what `import numpy` alone says",
+    )
 
 
 # As NumPy has them, with or without it.

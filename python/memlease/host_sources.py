@@ -41,7 +41,9 @@ def elements_of(source: Any, dtype: str | None) -> Any:
             raise _no_numbers(source, f": {error}") from None
         if dtype is not None:
             elements = become(source, elements, dtype)
-    if elements.dtype.kind in "OSUMm" or elements.dtype.names is not None:
+    if elements.dtype.kind in "Mm":
+        raise _no_dates(source, elements.dtype)
+    if elements.dtype.kind in "OSU" or elements.dtype.names is not None:
         raise _no_numbers(source, f"; NumPy gives it the dtype {elements.dtype}")
     return elements
 
@@ -102,6 +104,14 @@ def _does_not_fit(number: Any, dtype: str, hint: str) -> InvalidArgument:
     bits = number.bit_length() if isinstance(number, int) else 0
     what = f"an integer of {bits} bits" if bits > 128 else number
     return InvalidArgument(f"the source has {what}, which does not fit into {dtype}", hint)
+
+
+def _no_dates(source: Any, dtype: Any) -> InvalidArgument:
+    return InvalidArgument(
+        f"the source is of type {type(source).__name__}, and NumPy gives it the dtype {dtype}: "
+        "memlease holds neither dates nor durations",
+        "give them as integers, numpy.asarray(source).view('i8'), and keep the unit in attributes",
+    )
 
 
 def _no_numbers(source: Any, why: str) -> InvalidArgument:

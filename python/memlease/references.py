@@ -2,7 +2,7 @@
 
 import functools
 import os
-from typing import Any
+from typing import Any, Never
 
 from memlease import _core
 from memlease.array import Array
@@ -60,6 +60,14 @@ def forget_clients(directory: str) -> None:
     client = _clients.pop((os.getpid(), directory), None)
     if client is not None:
         client.close()
+
+
+def refuse_follower(_follower: _core.Follower) -> Never:
+    """Say what to pickle in place of a follower."""
+    raise TypeError(
+        "a follower belongs to its process and cannot be pickled or copied: pickle the array "
+        "handle and call follow() on it there, with after=follower.last to go on from here"
+    )
 
 
 def reduce_array(array: Array) -> tuple[Any, ...]:

@@ -81,6 +81,17 @@ def test_client_put_takes_a_dtype(memlease_client):
     assert memlease_client.list() == ["a"]
 
 
+@pytest.mark.parametrize(
+    "dates", [np.zeros(2, "M8[s]"), np.zeros(2, "m8[ns]"), [np.datetime64(3, "D")]]
+)
+def test_dates_and_durations_are_refused(memlease_client, dates):
+    with pytest.raises(
+        memlease.InvalidArgument, match=r"neither dates nor durations .*view\('i8'\)"
+    ):
+        memlease_client.put("when", dates)
+    assert memlease_client.put("when", np.asarray(dates).view("i8")).dtype == np.int64
+
+
 def test_masks_are_refused(memlease_client):
     masked = np.ma.masked_values([1.0, -9999, 3], -9999)
     array = memlease_client.create("a", 3, "f8", fill=0)

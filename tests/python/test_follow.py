@@ -2,6 +2,8 @@
 
 import asyncio
 import collections.abc
+import copy
+import pickle
 import subprocess
 import sys
 import threading
@@ -228,3 +230,10 @@ def test_a_writer_that_dies_in_its_only_slot_is_told_before_the_end(memlease_cli
     with pytest.raises(memlease.ProducerDied):
         next(follower)
     assert list(follower) == []
+
+
+@pytest.mark.parametrize("takes", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_a_follower_says_that_its_array_can_be_pickled(memlease_client, takes):
+    array = memlease_client.create("u", shape=3, dtype="i8")
+    with pytest.raises(TypeError, match=r"pickle the array handle and call follow\(\) on it"):
+        takes(array.follow())

@@ -109,6 +109,11 @@ def test_what_users_get_has_types(tmp_path):
     assert refused == set(range(3, 3 + len(lines))), result.stdout
 
 
+def test_shells_are_given_the_public_names():
+    assert dir(memlease) == sorted([*memlease.__all__, "stream"])
+    assert all(hasattr(memlease, name) for name in dir(memlease))
+
+
 def test_everything_public_is_documented():
     undocumented = []
     for name in memlease.__all__:
