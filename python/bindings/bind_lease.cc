@@ -17,6 +17,7 @@
 #include "python/bindings/lease_functions.h"
 #include "python/bindings/lease_numbers.h"
 #include "python/bindings/lease_sequence.h"
+#include "python/bindings/package_parts.h"
 
 namespace memlease::python {
 namespace {
@@ -54,6 +55,17 @@ Stream only_stream(const FastCall& call) {
 template <typename Lease>
 PyObject* get_cuda_interface(PyObject* self, void* /*closure*/) {
   return guarded([&] { return lease_of<Lease>(self).cuda_interface().release().ptr(); });
+}
+
+// JAX asks for it before __cuda_array_interface__, whose streams it does not know.
+template <typename Lease>
+PyObject* get_jax_array(PyObject* self, void* /*closure*/) {
+  return guarded([&] {
+    if (!lease_of<Lease>(self).array().on_device()) {
+      throw py::attribute_error("__jax_array__: JAX takes arrays in host memory as NumPy's");
+    }
+    return package_parts().jax_array(py::handle(self)).release().ptr();
+  });
 }
 
 template <typename Lease>
@@ -323,6 +335,8 @@ PyGetSetDef* properties() {
        "Name of the element type, such as 'float32' or 'bfloat16'.", nullptr},
       {"array", &get<Lease, &Inside::array_attribute>, &set_array<Lease>, kArrayDoc, nullptr},
       {"__cuda_array_interface__", &get_cuda_interface<Lease>, nullptr, kCudaInterfaceDoc, nullptr},
+      {"__jax_array__", &get_jax_array<Lease>, nullptr,
+       "What `jnp.asarray` calls: arrays on a GPU only, else AttributeError.", nullptr},
       {Inside::kReadonly ? "released" : "ended", &get<Lease, &Inside::ended>, nullptr,
        Inside::kReadonly ? "True once the lease has ended."
                          : "True once it is published or dropped.",

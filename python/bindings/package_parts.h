@@ -16,6 +16,7 @@ struct PackageParts {
   py::object dtype_for_users;       // (name) -> numpy.dtype, or the name
   py::object array_interface;       // (dtype, shape, strides) -> dict
   py::object cuda_array_interface;  // (dtype, shape, strides) -> dict
+  py::object jax_array;             // (lease) -> callable without arguments
   py::object export_order;          // (version, host_wait, no_stream) -> (host_waits, names_stream)
   py::object gpu_source_of;         // (source, name, dtype, shape) -> GpuSource or None
   py::object usm_elements;          // (source in USM) -> numpy.ndarray, on the host

@@ -117,6 +117,7 @@ _core.set_package_parts(
     dtype_for_users=dtypes.dtype_for_users,
     array_interface=interfaces.array_interface,
     cuda_array_interface=interfaces.cuda_array_interface,
+    jax_array=interfaces.jax_array,
     export_order=opt_outs.export_order,
     gpu_source_of=sources.gpu_source_of,
     usm_elements=usm_sources.elements_of,

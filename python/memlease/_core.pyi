@@ -46,6 +46,7 @@ def set_package_parts(
     dtype_for_users: Callable[[str], Any],
     array_interface: Callable[..., dict[str, Any]],
     cuda_array_interface: Callable[..., dict[str, Any]],
+    jax_array: Callable[[Any], Callable[[], Any]],
     export_order: Callable[[int, bool | None, bool | None], tuple[bool, bool]],
     gpu_source_of: Callable[..., GpuSource | None],
     usm_elements: Callable[[Any], Any],
@@ -293,6 +294,8 @@ class _Lease:
     def __ipow__(self, exponent: Any, /) -> Self: ...  # type: ignore[misc]
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
+    @property
+    def __jax_array__(self) -> Callable[[], Any]: ...
     def memoryview(self) -> builtins.memoryview: ...
     def dlpack(self, *, readonly_ok: bool = False) -> DLPackSource: ...
     def cuda_array(

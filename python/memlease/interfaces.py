@@ -1,8 +1,12 @@
 """The array interfaces of leases: how NumPy and CUDA libraries see their elements."""
 
+import functools
+import importlib
+from collections.abc import Callable
 from typing import Any
 
 from memlease import _core
+from memlease.errors import Unsupported
 from memlease.layouts import strides_of
 
 
@@ -36,3 +40,21 @@ def cuda_array_interface(
     if 0 in shape:
         interface["strides"] = None
     return interface
+
+
+def jax_array(lease: Any) -> Callable[[], Any]:
+    """Return the ``__jax_array__`` of a lease on a GPU, which takes it by DLPack."""
+    return functools.partial(_take_by_jax, lease)
+
+
+def _take_by_jax(lease: Any) -> Any:
+    jax = importlib.import_module("jax")
+    try:
+        jax.devices("cuda")
+    except RuntimeError as error:
+        raise Unsupported(
+            f"JAX cannot take an array that is on a GPU: {error}",
+            "install JAX with CUDA, such as jax[cuda13]; or give it a copy in host memory, "
+            "array.get()",
+        ) from error
+    return jax.numpy.from_dlpack(lease.dlpack(readonly_ok=True))  # JAX writes nothing in place

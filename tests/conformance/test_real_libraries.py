@@ -309,3 +309,31 @@ def start(*arguments):
         stderr=subprocess.STDOUT,
         text=True,
     )
+
+
+# ---- JAX, which asks for __jax_array__ first. The stand-in has none that knows a GPU.
+
+
+def test_jax_takes_a_lease_as_it_takes_arrays(gpu):
+    gpu.run(take_by_jax)
+
+
+def take_by_jax(here):
+    import jax
+    import jax.numpy as jnp
+
+    array = create(here, shape=(4, 3), dtype="f4", fill=3)
+    with array.read() as lease:
+        if IS_STAND_IN:
+            with pytest.raises(memlease.Unsupported, match=r"JAX cannot .* array\.get"):
+                jnp.asarray(lease)
+            taken = []
+            jax.devices = lambda backend: [backend]
+            jnp.from_dlpack = lambda source: taken.append(source) or jnp.full((4, 3), 3.0)
+        elements = jnp.asarray(lease)
+        if IS_STAND_IN:
+            assert [source.__dlpack_device__() for source in taken] == [lease.__dlpack_device__()]
+        assert np.asarray(elements).tolist() == [[3] * 3] * 4
+    with memlease.connect() as client, client.put("host", [1.0, 2]).read() as lease:
+        assert not hasattr(lease, "__jax_array__")
+        assert np.asarray(jnp.asarray(lease)).tolist() == [1, 2]
