@@ -1,13 +1,18 @@
 // What leases of GPU arrays cost once they run, in calls: on the CUDA stand-in, which counts them
-// and needs no GPU. It has a daemon of its own. No times: those of a stand-in would mean nothing.
+// and needs no GPU; and how often processes wake up that wait for a version of such an array, or of
+// its replica. It has a daemon of its own. No times: those of a stand-in would mean nothing.
 
+#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <set>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "bench/environment.h"
 #include "bench/report.h"
+#include "bench/wakeups.h"
 #include "fmt/format.h"
 #include "tests/device/call_counts.h"
 #include "tests/support/in_build.h"
@@ -80,6 +85,40 @@ void add_current_replica(const fakecuda::PrivateWorld& world, Peer& reader, cons
   }
 }
 
+// Processes that wait for the next version of array a, which is written on a GPU and on the host:
+// there, or here.
+void add_wakeups(Peer& writer, const std::string& directory, const Options& options,
+                 Report& report) {
+  constexpr int kWaiting = 20;
+  const auto pause = [](double s) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(s));
+  };
+  const double seconds = options.pick(10.0, 3.0, 0.1);
+  must(writer, "on a host h");
+  must(writer, "write h -");
+  must(writer, "publish h");
+  for (const std::string where : {"gpu", "replica"}) {
+    const std::string name = where == "gpu" ? "a" : "h";
+    const auto next = std::stoull(must(writer, "version a")) + 1;
+    std::vector<Peer> peers;
+    std::vector<pid_t> pids;
+    for (int i = 0; i < kWaiting; ++i) {
+      Peer& peer = peers.emplace_back(directory);
+      pids.push_back(peer.pid());
+      must(peer, "connect signals");
+      if (where == "replica") must(peer, "on a host h");
+      peer.say(fmt::format("read_version {} {}", name, next));
+    }
+    pause(options.pick(5.0, 2.0, 0.1));
+    const Wakeups wakeups(pids);
+    pause(seconds);
+    report.add("wakeups." + where, static_cast<double>(wakeups.count()) / seconds / kWaiting);
+    must(writer, "write a s");
+    must(writer, "publish a");
+    for (Peer& peer : peers) peer.answer();
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -131,6 +170,7 @@ int main(int argc, char** argv) {
                  static_cast<double>(world->calls("cudaIpcOpenMemHandle", reader.pid())));
     }
     add_current_replica(world, reader, options, cycles, report);
+    add_wakeups(writer, daemon.directory(), options, report);
   }
   report.note("readers of another process", std::to_string(kReaders));
   report.print();

@@ -16,7 +16,7 @@ class Goal:
     floor: str = ""
     most: float | None = None
     plus: float = 0.0
-    unit: str = "ns"  # of the series and of `plus`: ns or B
+    unit: str = "ns"  # of the series and of `plus`: ns, B, calls or /s
 
 
 MS = 1e6
@@ -231,6 +231,15 @@ GOALS = [
     Goal("the same, 50 idle sessions", "idle/cpu.50_sessions", plus=1 * MS),
     Goal("the same, 50 waiting for a name", "idle/cpu.50_waiting", plus=1 * MS),
     Goal("the same, 50 waiting for a version", "idle/cpu.50_following", plus=1 * MS),
+    *(
+        Goal(f"wake-ups of each, {who}", f"idle/wakeups.{series}", plus=1, unit="/s")
+        for who, series in (
+            ("50 waiting for a name", "50_waiting"),
+            ("50 waiting for a version", "50_following"),
+            ("20 waiting for a slot", "20_for_a_slot"),
+            ("20 waiting for another's write", "20_for_a_write"),
+        )
+    ),
     Goal("daemon's start until it serves: 50 ms", "start/serves", plus=50 * MS),
     Goal("the same : memleased --version", "start/serves", "start/version"),
     *(
@@ -290,6 +299,13 @@ GOALS = [
             ("copy", "copies"),
             ("call CUDA", "cuda"),
             ("call the daemon", "daemon"),
+        )
+    ),
+    *(
+        Goal(f"wake-ups of each, {who}", f"gpu_calls/wakeups.{where}", plus=1, unit="/s")
+        for who, where in (
+            ("20 waiting for a GPU's version", "gpu"),
+            ("20 waiting for a replica's", "replica"),
         )
     ),
     Goal("open a segment, a process", "gpu_calls/segment.opens", plus=1, unit="calls"),

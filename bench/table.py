@@ -12,6 +12,7 @@ HEAD = ["program", "what : floor or rival", "measured", "floor", "ratio", "goal"
 SCALES = {
     "ns": (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)),
     "calls": (),
+    "/s": (),
     "B": (("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10), ("B", 1.0)),
 }
 

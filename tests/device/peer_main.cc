@@ -70,14 +70,17 @@ class DevicePeer {
     return static_cast<std::size_t>(array(name).shape().at(0));
   }
 
-  // Without anything of its own on a GPU.
-  std::string join(Words&) {
+  // Without anything of its own on a GPU. [signals]: its check for interrupts, as Python's, has
+  // something to say only after one.
+  std::string join(Words& words) {
     ConnectOptions options;
     options.directory = directory_;
     options.start = false;
     options.check_interrupt = [this] {
       if (checks_left_ > 0 && --checks_left_ == 0) throw Interrupt();
     };
+    std::string when;
+    options.check_after_signals = static_cast<bool>(words >> when);
     client_.emplace(Client::connect(options));
     return "";
   }
