@@ -73,9 +73,11 @@ TEST_P(Wakes, ASleeper) {
   for (Peer* peer : {&sleeper_, &other_}) run(*peer, "connect");
   run(sleeper_, "create a " + std::to_string(wake.slots) + " 600 512 persistent");
   run(sleeper_, "put a 1000");
-  for (const std::string& command : wake.before) run(other_, command);
-  // What a wake-up costs is measured at the first wait, with sleeps of its own.
+  // What a wake-up costs is measured at the first wait, with sleeps of its own. It also subscribes:
+  // a writer that begins later has the sleeper's row mapped, and must know by it, or by the board,
+  // that somebody sleeps.
   EXPECT_EQ(sleeper_.ask("read a 100 1").code, "Timeout");
+  for (const std::string& command : wake.before) run(other_, command);
   run(sleeper_, "sleep_soundly");
   sleeper_.say(wake.sleeper);
   ASSERT_TRUE(sleeper_.sleeps_on_words());
