@@ -120,7 +120,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   MemfdDeviceBackend host_memory_;
   Gpus gpus_;
 
-  mutable wire::Mutex mutex_;
+  mutable wire::Mutex mutex_{wire::kHeldOverLocks};
   Config config_ ABSL_GUARDED_BY(mutex_);
   bool status_is_due_ ABSL_GUARDED_BY(mutex_) = false;  // tell_status() will be called again
   // A call's garbage goes when the mutex is free again.

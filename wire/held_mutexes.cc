@@ -12,7 +12,7 @@ namespace {
 
 struct HeldMutex {
   const void* mutex = nullptr;
-  OverWaits over_waits;
+  HeldOver over;
   Here since;
 };
 
@@ -24,12 +24,25 @@ struct HeldMutexes {
 };
 thread_local HeldMutexes held_mutexes;
 
+[[noreturn]] void end_program(const HeldMutex& held, const char* doing, const char* rule) {
+  std::fprintf(stderr, "memlease: %s under a mutex, which was locked at %s:%u in %s: %s\n", doing,
+               held.since.file_name(), static_cast<unsigned>(held.since.line()),
+               held.since.function_name(), rule);
+  std::abort();
+}
+
 }  // namespace
 
-void note_locked(const void* mutex, OverWaits over_waits, const Here& since) noexcept {
+void note_locked(const void* mutex, HeldOver over, const Here& since) noexcept {
   HeldMutexes& held = held_mutexes;
   assert(held.count < held.all.size());
-  held.all[held.count++] = {mutex, over_waits, since};
+  for (std::size_t i = 0; i < held.count; ++i) {
+    if (held.all[i].over.locks) continue;
+    end_program(held.all[i], "another lock",
+                "it is a leaf, under which nothing is locked (docs/locks.md). Lock one after the "
+                "other, or have the table and kHeldOverLocks say what is nested.");
+  }
+  held.all[held.count++] = {mutex, over, since};
 }
 
 // They end in any order: the last of the list takes the place of the one that goes.
@@ -46,14 +59,10 @@ void expect_no_mutex_held(const char* doing, const void* own) noexcept {
   const HeldMutexes& held = held_mutexes;
   for (std::size_t i = 0; i < held.count; ++i) {
     const HeldMutex& it = held.all[i];
-    if (it.mutex == own || it.over_waits.allowed) continue;
-    std::fprintf(
-        stderr,
-        "memlease: %s under a mutex, which was locked at %s:%u in %s: no lock is held over "
-        "what may wait or is not ours (docs/locks.md). Call outside, publish inside.\n",
-        doing, it.since.file_name(), static_cast<unsigned>(it.since.line()),
-        it.since.function_name());
-    std::abort();
+    if (it.mutex == own || it.over.waits) continue;
+    end_program(it, doing,
+                "no lock is held over what may wait or is not ours (docs/locks.md). Call outside, "
+                "publish inside.");
   }
 }
 

@@ -1,8 +1,8 @@
-// Whether a thread holds a mutex where it is to hold none: as it calls the daemon, begins a wait or
-// runs code of the user's (law 2 of docs/locks.md). Clang's annotations cannot say that of a
-// function that is reached by way of others. Builds with a sanitizer look (MEMLEASE_HELD_MUTEXES),
-// and a violation ends the program; in the others there is nothing of it. Thread-safe: each thread
-// has a list of its own.
+// Whether a thread holds a mutex where it is to hold none: as it calls the daemon, begins a wait,
+// maps a file, opens or closes something on a GPU, runs code of the user's, or locks another mutex
+// (docs/locks.md). Clang's annotations cannot say that of a function that is reached by way of
+// others. Builds with a sanitizer look (MEMLEASE_HELD_MUTEXES), and a violation ends the program;
+// in the others there is nothing of it. Thread-safe: each thread has a list of its own.
 #pragma once
 
 #include <source_location>
@@ -12,16 +12,21 @@ namespace memlease::wire {
 // Of a mutex, at its declaration: it may be held over a wait, as docs/locks.md excepts it.
 struct HeldOverWaits {};
 inline constexpr HeldOverWaits kHeldOverWaits;
+// Likewise: over the locking of another mutex, as the table there says. All others are leaves.
+struct HeldOverLocks {};
+inline constexpr HeldOverLocks kHeldOverLocks;
 
 #ifdef MEMLEASE_HELD_MUTEXES
 // Where something is called: a default argument `Here here = Here::current()`.
 using Here = std::source_location;
 
-struct OverWaits {
-  bool allowed = false;
+struct HeldOver {
+  bool waits = false;
+  bool locks = false;
 };
 
-void note_locked(const void* mutex, OverWaits over_waits, const Here& since) noexcept;
+// Aborts if this thread holds a leaf.
+void note_locked(const void* mutex, HeldOver over, const Here& since) noexcept;
 void note_unlocked(const void* mutex) noexcept;
 // Aborts if this thread holds a mutex, apart from `own`, which a wait gives up meanwhile. `doing`
 // is what comes now, and the message names it, and where the mutex was locked.
@@ -31,12 +36,12 @@ struct Here {
   static constexpr Here current() { return {}; }
 };
 
-struct OverWaits {
-  constexpr OverWaits() = default;
-  explicit constexpr OverWaits(bool /*allowed*/) {}
+struct HeldOver {
+  constexpr HeldOver() = default;
+  constexpr HeldOver(bool /*waits*/, bool /*locks*/) {}
 };
 
-inline void note_locked(const void* /*mutex*/, OverWaits /*over_waits*/, Here /*since*/) noexcept {}
+inline void note_locked(const void* /*mutex*/, HeldOver /*over*/, Here /*since*/) noexcept {}
 inline void note_unlocked(const void* /*mutex*/) noexcept {}
 inline void expect_no_mutex_held(const char* /*doing*/, const void* /*own*/ = nullptr) noexcept {}
 #endif

@@ -21,13 +21,15 @@ namespace memlease::wire {
 class ABSL_LOCKABLE Mutex {
  public:
   Mutex() = default;
-  explicit constexpr Mutex(HeldOverWaits) : over_waits_{true} {}
+  explicit constexpr Mutex(HeldOverWaits) : over_{true, false} {}
+  explicit constexpr Mutex(HeldOverLocks) : over_{false, true} {}
+  constexpr Mutex(HeldOverWaits, HeldOverLocks) : over_{true, true} {}
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
 
   void lock(Here here = Here::current()) ABSL_EXCLUSIVE_LOCK_FUNCTION() {
     mutex_.lock();
-    note_locked(this, over_waits_, here);
+    note_locked(this, over_, here);
   }
   void unlock() ABSL_UNLOCK_FUNCTION() {
     note_unlocked(this);
@@ -39,7 +41,7 @@ class ABSL_LOCKABLE Mutex {
  private:
   friend class CondVar;
   std::mutex mutex_;
-  [[no_unique_address]] OverWaits over_waits_;
+  [[no_unique_address]] HeldOver over_;
 };
 
 // Holds the mutex while it lives, save between unlock() and lock().

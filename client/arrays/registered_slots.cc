@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "client/session/fork_guard.h"
+#include "wire/held_mutexes.h"
 
 namespace memlease::internal {
 
@@ -26,6 +27,7 @@ class RegisteredSlots::Registered {
   }
   ~Registered() {
     if (fork_generation_ != fork_generation()) return;
+    wire::expect_no_mutex_held("the unmapping of a slot");
     registered_.reset();
     munmap(pages_.data, pages_.size_bytes);
   }

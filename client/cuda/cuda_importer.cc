@@ -9,6 +9,7 @@
 #include "client/session/fork_guard.h"
 #include "fmt/format.h"
 #include "wire/error.h"
+#include "wire/held_mutexes.h"
 
 namespace memlease::internal {
 namespace {
@@ -31,6 +32,7 @@ class CudaMemory : public DeviceMemory {
       : importer_(importer), address_(address), size_bytes_(size_bytes), handle_(handle) {}
   ~CudaMemory() override {
     if (fork_generation_ == fork_generation()) {
+      wire::expect_no_mutex_held("the closing of a GPU's memory");
       (void)importer_.cuda().close_memory(importer_.ordinal(), address_, &handle_);
     }
   }
@@ -73,6 +75,7 @@ class CudaPages : public RegisteredPages {
   CudaPages(CudaImporter& importer, std::byte* pages) : importer_(importer), pages_(pages) {}
   ~CudaPages() override {
     if (fork_generation_ == fork_generation()) {
+      wire::expect_no_mutex_held("the end of a registration of pages");
       (void)importer_.cuda().unregister_pages(importer_.ordinal(), pages_);
     }
   }
@@ -137,6 +140,7 @@ absl::Status CudaImporter::error(std::int32_t code, const std::string& what) con
 absl::StatusOr<std::unique_ptr<DeviceMemory>> CudaImporter::open_memory(
     const wire::DeviceHandle& handle, std::uint64_t size_bytes) {
   const memlease_cuda_handle exported = handle_of(handle);
+  wire::expect_no_mutex_held("the opening of a GPU's memory");
   void* address = nullptr;
   const std::int32_t code = cuda_.open_memory(gpu_.ordinal, &exported, &address);
   if (code != MEMLEASE_CUDA_OK) {
@@ -246,6 +250,7 @@ absl::StatusOr<Stream> CudaImporter::copy_stream() {
 }
 
 absl::Status CudaImporter::synchronize() {
+  wire::expect_no_mutex_held("a wait for a GPU");
   const std::int32_t code = cuda_.synchronize_device(gpu_.ordinal);
   if (is_of_capture(code)) {
     return wire::make_error(
@@ -275,6 +280,7 @@ absl::Status CudaImporter::copy_rows(std::byte* to, const std::byte* from, const
 
 absl::StatusOr<std::unique_ptr<RegisteredPages>> CudaImporter::register_pages(
     std::byte* pages, std::uint64_t size_bytes, bool writable) {
+  wire::expect_no_mutex_held("the registration of pages");
   const std::int32_t code = cuda_.register_pages(gpu_.ordinal, pages, size_bytes, writable ? 0 : 1);
   if (code != MEMLEASE_CUDA_OK) return error(code, "registering pages of the host");
   return std::make_unique<CudaPages>(*this, pages);

@@ -40,7 +40,7 @@ struct State {
   // By the number of the socket.
   using Lines = std::map<std::uint64_t, std::shared_ptr<Line>>;
 
-  wire::Mutex mutex;
+  wire::Mutex mutex{wire::kHeldOverLocks};  // in a fork
   wire::CondVar changed;
   unsigned calls ABSL_GUARDED_BY(mutex) = 0;         // in flight
   unsigned in_user_code ABSL_GUARDED_BY(mutex) = 0;  // of these
@@ -115,7 +115,7 @@ bool quiesce(State& s) ABSL_EXCLUSIVE_LOCKS_REQUIRED(s.mutex) {
 // so that gRPC is down already when its handler looks. Whichever runs first ends the library's own
 // threads, before it takes a mutex: one of them may be about to make a call.
 
-wire::Mutex first_use{wire::kHeldOverWaits};
+wire::Mutex first_use{wire::kHeldOverWaits, wire::kHeldOverLocks};
 // Leaked: threads may be in a call while the process exits, and in a forked child the parent's has
 // waiters that do not exist.
 State* state ABSL_GUARDED_BY(first_use) = nullptr;

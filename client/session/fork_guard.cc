@@ -18,7 +18,7 @@ struct PausedThread {
 };
 
 struct Registry {
-  wire::Mutex mutex;  // taken last, after those of to_hold
+  wire::Mutex mutex{wire::kHeldOverLocks};  // taken last, after those of to_hold
   std::vector<const ForkObserver*> observers ABSL_GUARDED_BY(mutex);
   // In the order in which they are taken.
   std::vector<wire::Mutex*> to_hold ABSL_GUARDED_BY(mutex);

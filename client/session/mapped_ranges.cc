@@ -10,6 +10,7 @@
 
 #include "fmt/format.h"
 #include "wire/error.h"
+#include "wire/held_mutexes.h"
 
 namespace memlease::internal {
 namespace {
@@ -73,6 +74,7 @@ MappedRanges::MappedRanges(std::byte* first, std::uint64_t size_bytes, std::uint
 MappedRanges::~MappedRanges() {
   // In a forked child the addresses may be somebody else's by now.
   if (fork_generation_ != fork_generation()) return;
+  wire::expect_no_mutex_held("the unmapping of a segment");
   for (const Range* range = ranges_.load(); range != nullptr; range = range->older) {
     munmap(range->data, size_bytes_);
   }

@@ -12,6 +12,7 @@
 #include "client/session/fork_guard.h"
 #include "fmt/format.h"
 #include "wire/error.h"
+#include "wire/held_mutexes.h"
 
 namespace memlease::internal {
 
@@ -40,6 +41,7 @@ std::shared_ptr<MappedRanges> make_ranges(std::byte* data, SharedFile file) {
 
 absl::StatusOr<std::shared_ptr<Mapping>> Mapping::map(SharedFile file,
                                                       const std::shared_ptr<PeerWindows>& windows) {
+  wire::expect_no_mutex_held("the mapping of a file");
   const bool of_peer = PeerWindows::shows(file);
   void* const window = of_peer ? windows->take(file.size_bytes) : nullptr;
   void* data = mmap(window, file.size_bytes, file.writable ? PROT_READ | PROT_WRITE : PROT_READ,
@@ -78,6 +80,7 @@ Mapping::~Mapping() {
   if (ranges_ != nullptr) return;
   // In a forked child the addresses may be somebody else's by now.
   if (fork_generation_ != fork_generation()) return;
+  wire::expect_no_mutex_held("the unmapping of a file");
   if (windows_ != nullptr) {
     windows_->give_back(data_, size_bytes_);
   } else {

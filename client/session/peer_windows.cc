@@ -13,8 +13,12 @@ PeerWindows::PeerWindows() : fork_generation_(fork_generation()) {}
 PeerWindows::~PeerWindows() {
   // A forked child has inherited none of the ranges, and the addresses may be somebody else's.
   if (fork_generation_ != fork_generation()) return;
-  const wire::MutexLock lock(mutex_);
-  for (const Range& range : free_) munmap(range.data, range.size_bytes);
+  std::vector<Range> unused;
+  {
+    const wire::MutexLock lock(mutex_);
+    unused.swap(free_);
+  }
+  for (const Range& range : unused) munmap(range.data, range.size_bytes);
 }
 
 void* PeerWindows::take(std::uint64_t size_bytes) {

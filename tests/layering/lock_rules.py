@@ -1,6 +1,8 @@
 """Which mutexes there are, and whether docs/locks.md has a row for each of them.
 
 One that says it may be held over a wait (wire/held_mutexes.h) is among the page's exceptions, too.
+One that says it may be held over another lock has a row that says which, or that a fork takes it;
+each other row says "leaf".
 
 A row's first cell names the mutex as `Class::member_`, or `name` where it belongs to no class, or
 `function`'s where it is a static variable of a function; and its file, or that of the row above.
@@ -20,7 +22,7 @@ STANDARD = ("wire/mutex.h", "cuda/plugin/", "server/telemetry/log.cc")
 
 MUTEX = re.compile(
     r"^(\s*)(?:static |mutable )*wire::Mutex&? (\w+)"
-    r"(?: = [^;]*| ABSL_\w+\(.*\)|(\{wire::kHeldOverWaits\}))?;"
+    r"(?: = [^;]*| ABSL_\w+\(.*\)|\{([^}]*)\})?;"
 )
 OTHER = re.compile(r"std::(?:\w+_)?mutex\b|absl::Mutex\b|pthread_mutex_t\b")
 OWNER = re.compile(r"^(?:class|struct) (?:\w+\(?\)? )*?([\w:]+)(?: final)?(?: :.*)? \{$")
@@ -34,6 +36,7 @@ class Mutex:
     line: int
     name: str  # as a row gives it
     held_over_waits: bool = False
+    held_over_locks: bool = False
 
 
 def mutexes(root: Path) -> Iterator[Mutex]:
@@ -49,18 +52,18 @@ def mutexes(root: Path) -> Iterator[Mutex]:
             found = MUTEX.match(line)
             if found is None:
                 continue
-            indent, name, waits = found.groups()
+            indent, name, over = found.groups(default="")
             if not indent:
                 named = f"`{name}`"
             elif owner.endswith("("):
                 named = f"`{owner[:-1]}`'s"
             else:
                 named = f"`{owner}{name}`"
-            yield Mutex(file, number, named, waits is not None)
+            yield Mutex(file, number, named, "kHeldOverWaits" in over, "kHeldOverLocks" in over)
 
 
-def rows(page: str) -> Iterator[tuple[str, str]]:
-    """Each mutex of the table: the file, and the name as the row gives it."""
+def rows(page: str) -> Iterator[tuple[str, str, bool]]:
+    """Each mutex of the table: its file, its name as the row gives it, and whether it is a leaf."""
     file = ""
     for line in page.splitlines():
         row = ROW.match(line)
@@ -70,20 +73,24 @@ def rows(page: str) -> Iterator[tuple[str, str]]:
             file = path[1]
         name = re.match(r"`[\w:]+`(?:'s)?", row[1])
         if name is not None:
-            yield file, name[0]
+            under = line.rstrip(" |").rpartition(" | ")[2]
+            yield file, name[0], under.startswith("leaf") and "fork" not in under
 
 
 def violations(root: Path) -> Iterator[str]:
     page = (root / PAGE).read_text()
-    known = set(rows(page))
+    leaves = {(file, name): leaf for file, name, leaf in rows(page)}
     exceptions = page.partition("\n## Exceptions\n")[2]
     there = list(mutexes(root))
     for mutex in there:
-        if (mutex.file, mutex.name) not in known:
+        leaf = leaves.pop((mutex.file, mutex.name), None)
+        if leaf is None:
             yield f"{mutex.file}:{mutex.line}: {mutex.name} has no row in {PAGE}"
+        elif leaf == mutex.held_over_locks:
+            yield f"{mutex.file}:{mutex.line}: {mutex.name} is a leaf in code or {PAGE} alone"
         if mutex.held_over_waits and mutex.name not in exceptions:
             yield f"{mutex.file}:{mutex.line}: {mutex.name} is not among the exceptions of {PAGE}"
-    for file, name in sorted(known - {(mutex.file, mutex.name) for mutex in there}):
+    for file, name in sorted(leaves):
         yield f"{PAGE}: {name} is not in {file}"
     for file, lines in _sources(root):
         if not file.startswith(STANDARD):

@@ -19,6 +19,10 @@ TABLE = """
 | `start`'s, `client/good.cc` | a third | leaf |
 | `Waits::mutex_`, `client/waits.h` | a fourth | leaf |
 | `Over::mutex_`, `server/over.h` | a fifth | leaf |
+| `Nests::mutex_`, `client/nests.h` | a sixth | `Good::mutex_` |
+| `Forks::mutex_` | a seventh | leaf. A fork takes it |
+| `Outer::mutex_`, `server/outer.h` | an eighth | `Good::mutex_` |
+| `Leaf::mutex_`, `server/leaf.h` | a ninth | leaf |
 | `Gone::mutex_`, `client/gone.h` | nothing any more | leaf |
 
 ## Exceptions
@@ -41,6 +45,14 @@ void start(int count) {
 }
 """,
     "client/waits.h": "struct Waits {\n  wire::Mutex mutex_{wire::kHeldOverWaits};\n};\n",
+    "client/nests.h": """
+struct Nests {
+  wire::Mutex mutex_{wire::kHeldOverLocks};
+};
+struct Forks {
+  wire::Mutex mutex_{wire::kHeldOverLocks};  // a fork takes it
+};
+""",
     "wire/mutex.h": "std::mutex mutex_;\n",
 }
 # file -> its text, and what must be said about it
@@ -54,6 +66,15 @@ PLANTED = {
         "struct Over {\n  wire::Mutex mutex_{wire::kHeldOverWaits};\n};\n",
         ":2: `Over::mutex_` is not among the exceptions",
     ),
+    "server/outer.h": (
+        "struct Outer {\n  wire::Mutex mutex_;\n};\n",
+        ":2: `Outer::mutex_` is a leaf in code or docs/locks.md alone",
+    ),
+    "server/leaf.h": (
+        "struct Leaf {\n  wire::Mutex mutex_{wire::kHeldOverLocks};\n};\n",
+        ":2: `Leaf::mutex_` is a leaf in code or docs/locks.md alone",
+    ),
+    "server/g.h": ("class G {\n  wire::Mutex mutex_{};\n};\n", ":2: `G::mutex_` has no row"),
     "cuda/f.cc": ("std::shared_mutex shared;\n", ":1: not a wire::Mutex"),
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "wire/error.h"
+#include "wire/held_mutexes.h"
 
 namespace memlease::testing {
 
@@ -229,6 +230,7 @@ absl::Status FakeImporter::order(Stream before, Stream after) {
 }
 
 absl::Status FakeImporter::synchronize() {
+  wire::expect_no_mutex_held("a wait for a GPU");
   std::unique_lock lock(mutex_);
   resumed_.wait(lock, [&] {
     return std::all_of(streams_.begin(), streams_.end(),

@@ -37,7 +37,7 @@ TEST(HeldMutexesDeathTest, NoneIsHeldOverASleep) {
 TEST(HeldMutexesDeathTest, NoneIsHeldOverAWaitForAnotherThread) {
   EXPECT_DEATH(
       {
-        Mutex held;
+        Mutex held{kHeldOverLocks};
         Mutex mutex;
         held.lock();
         const MutexLock lock(mutex);
@@ -61,8 +61,8 @@ TEST(HeldMutexesDeathTest, OneThatWasTakenAgainIsHeld) {
 TEST(HeldMutexesDeathTest, OneOfSeveralIsEnough) {
   EXPECT_DEATH(
       {
-        Mutex first;
-        Mutex second;
+        Mutex first{kHeldOverLocks};
+        Mutex second{kHeldOverLocks};
         Mutex third;
         first.lock();
         second.lock();
@@ -74,8 +74,50 @@ TEST(HeldMutexesDeathTest, OneOfSeveralIsEnough) {
       "a wait under a mutex");
 }
 
+TEST(HeldMutexesDeathTest, NothingIsLockedUnderALeaf) {
+  EXPECT_DEATH(
+      {
+        Mutex outer{kHeldOverLocks};
+        Mutex leaf;
+        Mutex other;
+        outer.lock();
+        leaf.lock();
+        other.lock();
+      },
+      "another lock under a mutex, which was locked at .*test_held_mutexes.cc:.* it is a leaf");
+}
+
+TEST(HeldMutexes, ALeafIsLockedUnderWhatSaysSo) {
+  Mutex outer{kHeldOverLocks};
+  Mutex leaf;
+  const MutexLock around(outer);
+  {
+    const MutexLock lock(leaf);
+  }
+  const MutexLock again(leaf);
+}
+
+TEST(HeldMutexesDeathTest, WhatIsHeldOverWaitsAloneIsALeaf) {
+  EXPECT_DEATH(
+      {
+        Mutex leaf{kHeldOverWaits};
+        Mutex other;
+        leaf.lock();
+        other.lock();
+      },
+      "another lock under a mutex");
+}
+
+TEST(HeldMutexes, OneThatIsHeldOverBothSaysBoth) {
+  Mutex outer(kHeldOverWaits, kHeldOverLocks);
+  Mutex leaf{kHeldOverWaits};
+  const MutexLock around(outer);
+  const MutexLock lock(leaf);
+  sleep_a_moment();
+}
+
 TEST(HeldMutexes, WhatIsNotHeldAnyMoreCountsForNothing) {
-  Mutex first;
+  Mutex first{kHeldOverLocks};
   Mutex second;
   first.lock();
   MutexLock lock(second);
