@@ -45,7 +45,7 @@ absl::Status host_wait_deadline(GpuArray& array, std::uint64_t version, const Le
     return wire::make_error(
         ErrorCode::kTimeout,
         fmt::format("what was done on '{}' before has not ended on the GPU within {} s",
-                    array.name(), array.longest_host_wait().count() / 1000),
+                    array.name(), array.host_wait_limit().count() / 1000),
         "See who holds it (memleasectl holders), or let the operator raise the daemon's "
         "event_wait_timeout_s.");
   };
@@ -59,7 +59,7 @@ absl::Status host_wait_bounded(GpuArray& array, std::uint64_t version, Stream st
   // As a wait of the stream would be refused.
   if (auto status = array.importer().check_stream(stream); !status.ok()) return array.noted(status);
   return host_wait_deadline(array, version, streams, complete,
-                            Clock::now() + array.longest_host_wait());
+                            Clock::now() + array.host_wait_limit());
 }
 
 }  // namespace

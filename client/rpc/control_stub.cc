@@ -61,7 +61,7 @@ absl::StatusOr<OpenAnswer> opened_from(const v1::OpenReply& reply) {
   opened.owner_uid = reply.owner_uid();
   opened.owner_gid = reply.owner_gid();
   opened.events = wire::from_proto(reply.events());
-  opened.host_waits = std::chrono::milliseconds(reply.host_waits_ms());
+  opened.host_wait_limit = std::chrono::milliseconds(reply.host_waits_ms());
   if (!reply.has_subscribed()) return opened;
   opened.subscribed = Subscribed{wire::from_proto(reply.subscribed().row())};
   opened.writer = wire::from_proto(reply.writer());

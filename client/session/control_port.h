@@ -42,8 +42,9 @@ struct OpenAnswer {
   bool may_write = false;
   bool created = false;
   wire::FileRange events;  // of its slots; file 0: on the host
-  // What waits for other processes' work on the device: the stream, or, if this is not 0, the host.
-  std::chrono::milliseconds host_waits{0};
+  // What waits for other processes' work on the device: the stream; or, if this is not 0, the host,
+  // so long at most.
+  std::chrono::milliseconds host_wait_limit{0};
   // The daemon may have done subscribe(), too; then also whose row counts.
   std::optional<Subscribed> subscribed;
   wire::RowRef writer;

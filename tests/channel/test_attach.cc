@@ -56,7 +56,7 @@ std::string check_file(AttachClient& client, std::uint32_t id, const std::string
 }
 
 TEST_P(Attach, GivesTheClientItsSessionAndItsFiles) {
-  host.files = {{7, "board"}, {8, "extent"}};
+  host.files = {{7, "board"}, {8, "segment"}};
   serve();
   const auto parent = static_cast<std::uint32_t>(::getpid());
   Child child([&] {
@@ -71,7 +71,7 @@ TEST_P(Attach, GivesTheClientItsSessionAndItsFiles) {
       const auto none = client.fetch(FileId{9});
       if (wire::code_of(none.status()) != ErrorCode::kNotFound) return say(none.status());
       if (wire::hint_of(none.status()) != "Ask for another.") return "hint";
-      if (auto wrong = check_file(client, 8, "extent"); !wrong.empty()) return wrong;
+      if (auto wrong = check_file(client, 8, "segment"); !wrong.empty()) return wrong;
       client.goodbye();
       if (client.alive()) return "alive after goodbye";
       const auto closed = client.fetch(FileId{8});
@@ -191,7 +191,7 @@ TEST_P(Attach, SeesAnExitEvenIfAForkedChildHoldsTheConnection) {
 }
 
 TEST_P(Attach, LeavesTheParentAloneWhenAForkedChildEnds) {
-  host.files = {{8, "extent"}};
+  host.files = {{8, "segment"}};
   serve();
   Child child([&] {
     return attached(directory, [&](AttachClient& client) -> std::string {
@@ -204,7 +204,7 @@ TEST_P(Attach, LeavesTheParentAloneWhenAForkedChildEnds) {
       });
       if (auto wrong = forked.reap(); !wrong.empty()) return wrong;
       if (!client.alive()) return "not alive in the parent";
-      return check_file(client, 8, "extent");
+      return check_file(client, 8, "segment");
     });
   });
   EXPECT_EQ(finish(child), "");
@@ -316,7 +316,7 @@ TEST_P(Attach, ShutdownHangsUpOnAllAndStillReportsExits) {
 
 // Clients of one process, on the threads of another: for ThreadSanitizer.
 TEST_P(Attach, ServesManyThreadsOfOneClient) {
-  host.files = {{7, "board"}, {8, "extent"}};
+  host.files = {{7, "board"}, {8, "segment"}};
   serve();
   Child child([&] {
     return attached(directory, [](AttachClient& client) -> std::string {

@@ -194,7 +194,7 @@ TEST_F(AttachClientTest, EndsTheConnectionOverAnAnswerThatIsNotTheFile) {
 
 // The descriptor arrives when this process has no free number: a later one may find one.
 TEST_F(AttachClientTest, GoesOnAfterItsOwnLimitOfOpenFilesWasReached) {
-  host.files = {{8, "extent"}};
+  host.files = {{8, "segment"}};
   serve();
   Child child([&]() -> std::string {
     const auto client = AttachClient::connect(directory);
@@ -213,7 +213,7 @@ TEST_F(AttachClientTest, GoesOnAfterItsOwnLimitOfOpenFilesWasReached) {
 
 // The others are left out, as those that the daemon does not have.
 TEST_F(AttachClientTest, TakesAsManyFilesAsItHasDescriptorsFreeFor) {
-  host.files = {{7, "board"}, {8, "extent"}, {9, "page"}};
+  host.files = {{7, "board"}, {8, "segment"}, {9, "page"}};
   serve();
   Child child([&]() -> std::string {
     const auto client = AttachClient::connect(directory);
@@ -234,7 +234,7 @@ TEST_F(AttachClientTest, TakesAsManyFilesAsItHasDescriptorsFreeFor) {
     }
     return sizes + ((*client)->fetch(FileId{9}).ok() ? "then given" : "then refused");
   });
-  EXPECT_EQ(finish(child), "given 6, given 5, left out 0, then given");
+  EXPECT_EQ(finish(child), "given 7, given 5, left out 0, then given");
 }
 
 TEST_F(AttachClientTest, KnowsAtOnceThatTheDaemonWasKilled) {

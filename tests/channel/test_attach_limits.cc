@@ -111,7 +111,7 @@ TEST_P(AttachLimits, AClientAsksAgainForSoLongAtMost) {
 }
 
 TEST_P(AttachLimits, CutsAClientThatDoesNotReadWhereTooManyDoNot) {
-  host.files = {{8, "extent"}};
+  host.files = {{8, "segment"}};
   options.unread_deadline = milliseconds(20);
   options.late_clients_per_uid = 0;
   serve();
@@ -137,7 +137,7 @@ TEST_P(AttachLimits, CutsAClientThatDoesNotReadWhereTooManyDoNot) {
 
 // One that is stopped, or that makes no call after it has given one up.
 TEST_P(AttachLimits, LetsAFewLateClientsOfAUserBe) {
-  host.files = {{8, "extent"}};
+  host.files = {{8, "segment"}};
   options.unread_deadline = milliseconds(20);
   options.late_clients_per_uid = 1;
   serve();
@@ -174,7 +174,7 @@ TEST_P(AttachLimits, LetsAFewLateClientsOfAUserBe) {
 }
 
 TEST_P(AttachLimits, AnswersOneFetchAtATimeToAClientThatSendsAhead) {
-  host.files = {{8, "extent"}};
+  host.files = {{8, "segment"}};
   options.unread_deadline = std::chrono::hours(1);  // so that it is not this that goes on
   serve();
   Gate gate;

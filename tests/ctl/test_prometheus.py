@@ -29,7 +29,7 @@ DOCUMENTED = re.search(
     r"```yaml\n(scrape_configs:.*?)```", (ROOT / "docs/metrics.md").read_text(), re.DOTALL
 )[1]
 STEP = "200ms"
-# At least two scrapes, of which the daemon looks anew for one a second.
+# At least two scrapes: the daemon looks again once a second at most.
 RATE_INTERVAL = "10s"
 
 

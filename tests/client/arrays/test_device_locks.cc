@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(LongStep{"open_memory", "OpensMemory", open_other},
                       LongStep{"call import_memory", "AsksForMemory", open_other},
                       LongStep{"call subscribe", "Subscribes", read_other},
-                      LongStep{"call acquire_writer", "AsksForTheRightToWrite", write_other},
+                      LongStep{"call acquire_writer", "AsksForWriterOwnership", write_other},
                       LongStep{"close_memory", "ClosesMemory", close_other},
                       LongStep{"close_memory", "ClosesMemoryOfAnArrayThatItDropped", drop_other},
                       LongStep{"call leave", "Leaves", close_other},

@@ -47,7 +47,7 @@ TEST(Timeout, IsAnyTimePointAndEndsThen) {
   EXPECT_GT(soon.from_now(), 9s);
   const Timeout brief(Steady::now() + 1ms);
   std::this_thread::sleep_for(1ms);
-  EXPECT_EQ(brief.from_now(), 0s) << "it does not begin anew";
+  EXPECT_EQ(brief.from_now(), 0s) << "it does not begin again";
   EXPECT_GT(Timeout(std::chrono::system_clock::now() + 10s).from_now(), 9s);
   EXPECT_EQ(Timeout(Steady::now() - 1h).from_now(), 0s);
   EXPECT_EQ(Timeout(Steady::time_point::max()).from_now(), kForever);

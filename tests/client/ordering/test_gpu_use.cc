@@ -20,7 +20,7 @@ class GpuUseTest : public OrderingWorld {
   // Work that goes on until resume().
   void begin_work(GpuUse& use) {
     gpu.stall(kOurs);
-    ASSERT_TRUE(use.order->versions().record(0, kOurs).ok());
+    ASSERT_TRUE(use.order->versions().record(0, kOurs, [] { return absl::OkStatus(); }).ok());
   }
 
   // Also in the hands of whatever keeps it.

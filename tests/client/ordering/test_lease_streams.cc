@@ -109,7 +109,7 @@ TEST_F(LeaseStreamsTest, WaitsOnceOnTheHost) {
 }
 
 TEST_F(LeaseStreamsTest, WaitsOnTheHostForAStreamWhereTheDaemonSaysSo) {
-  answer.host_waits = std::chrono::milliseconds(1);
+  answer.host_wait_limit = std::chrono::milliseconds(1);
   open();
   publish_unfinished();
   const absl::Status status = order_read(*array, kSlot, kVersion, kOurs, streams);

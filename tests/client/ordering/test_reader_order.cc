@@ -46,7 +46,7 @@ TEST_F(ReaderOrderTest, AStreamThatDoesNotEndTheReadMayLookAtTheVersionsEventAft
   open_events();
   const ReadAttempt read = lease();
   gpu.stall(kOther);
-  ASSERT_TRUE(versions->record(read.slot, kOther).ok());
+  ASSERT_TRUE(versions->record(read.slot, kOther, [] { return absl::OkStatus(); }).ok());
   ASSERT_TRUE(order->stream_wait_version(read.slot, read.version, kOurs).ok());
   ASSERT_TRUE(release(read, {Stream::from_handle(18), {}}).status.ok());
   EXPECT_TRUE(order->complete());
