@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -367,21 +368,9 @@ PyGetSetDef* properties() {
   return table.data();
 }
 
-template <typename Lease>
-void bind_lease(py::module_& module, const char* name, const char* doc) {
-  static PyMemberDef members[] = {
-      {"__weaklistoffset__", T_PYSSIZET, offsetof(LeaseHead, weak_references), READONLY, nullptr},
-      {}};
-  std::vector<PyType_Slot> slots = {
-      {Py_tp_doc, const_cast<char*>(doc)},
-      {Py_tp_dealloc, slot(&destroy<Lease>)},
-      {Py_tp_members, members},
-      {Py_tp_methods, methods<Lease>()},
-      {Py_tp_getset, properties<Lease>()},
-      {Py_tp_repr, slot(&repr<Lease>)},
-      {Py_tp_iter, slot(&iterate)},
-      {Py_tp_richcompare, slot(&compare)},
-      {Py_tp_hash, slot(&identity_hash)},
+// Arithmetic with a lease is that of its elements.
+std::vector<PyType_Slot> number_slots() {
+  return {
       {Py_nb_int, slot(&unary<PyNumber_Long>)},
       {Py_nb_float, slot(&unary<PyNumber_Float>)},
       {Py_nb_index, slot(&unary<PyNumber_Index>)},
@@ -417,12 +406,32 @@ void bind_lease(py::module_& module, const char* name, const char* doc) {
       {Py_nb_inplace_lshift, slot(&in_place<PyNumber_InPlaceLshift>)},
       {Py_nb_inplace_rshift, slot(&in_place<PyNumber_InPlaceRshift>)},
       {Py_nb_bool, slot(&truth)},
+  };
+}
+
+template <typename Lease>
+std::vector<PyType_Slot> lease_slots(const char* doc) {
+  static PyMemberDef members[] = {
+      {"__weaklistoffset__", T_PYSSIZET, offsetof(LeaseHead, weak_references), READONLY, nullptr},
+      {}};
+  std::vector<PyType_Slot> slots = number_slots();
+  const PyType_Slot of_lease[] = {
+      {Py_tp_doc, const_cast<char*>(doc)},
+      {Py_tp_dealloc, slot(&destroy<Lease>)},
+      {Py_tp_members, members},
+      {Py_tp_methods, methods<Lease>()},
+      {Py_tp_getset, properties<Lease>()},
+      {Py_tp_repr, slot(&repr<Lease>)},
+      {Py_tp_iter, slot(&iterate)},
+      {Py_tp_richcompare, slot(&compare)},
+      {Py_tp_hash, slot(&identity_hash)},
       {Py_mp_length, slot(&length<Lease>)},
       {Py_sq_length, slot(&length<Lease>)},
       {Py_mp_subscript, slot(&get_item<Lease>)},
       {Py_sq_item, slot(&get_row<Lease>)},
       {Py_sq_contains, slot(&contains)},
   };
+  slots.insert(slots.end(), std::begin(of_lease), std::end(of_lease));
   if constexpr (PyLease<Lease>::kReadonly) {
     slots.push_back({Py_bf_getbuffer, slot(&get_buffer<Lease>)});
     slots.push_back({Py_bf_releasebuffer, slot(&release_buffer)});
@@ -432,6 +441,12 @@ void bind_lease(py::module_& module, const char* name, const char* doc) {
     slots.push_back({Py_mp_ass_subscript, slot(&set_item)});
   }
   slots.push_back({});
+  return slots;
+}
+
+template <typename Lease>
+void bind_lease(py::module_& module, const char* name, const char* doc) {
+  std::vector<PyType_Slot> slots = lease_slots<Lease>(doc);
   PyType_Spec spec{
       name, sizeof(LeaseObject<Lease>), 0,
       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
