@@ -30,16 +30,16 @@ absl::Status wait_for_stream(OpenArray& array, Importer& importer, Stream stream
 // that are registered for it, if there are such. Lives until the copy is done.
 struct SlotBytes {
   std::byte* data;
-  std::shared_ptr<RegisteredCopy> registered;
+  RegisteredBytes registered;
 
   static SlotBytes from(OpenArray& array, std::uint32_t slot, Importer& importer) {
     auto registered = array.begin_copy(slot, false, array.answer().slot_bytes, importer);
-    return {registered == nullptr ? array.read_data(slot) : registered->data(), registered};
+    return {registered == nullptr ? array.read_data(slot) : registered.get(), registered};
   }
   static SlotBytes to(OpenArray& array, std::uint32_t slot, std::uint64_t copied_bytes,
                       Importer& importer) {
     auto registered = array.begin_copy(slot, true, copied_bytes, importer);
-    return {registered == nullptr ? array.write_data(slot) : registered->data(), registered};
+    return {registered == nullptr ? array.write_data(slot) : registered.get(), registered};
   }
 };
 

@@ -98,9 +98,8 @@ ProtectedPages MappedArray::protect(std::uint32_t slot, std::byte* data) {
   return pages;
 }
 
-std::shared_ptr<RegisteredCopy> MappedArray::begin_copy(std::uint32_t slot, bool to,
-                                                        std::uint64_t copied_bytes,
-                                                        Importer& importer) {
+RegisteredBytes MappedArray::begin_copy(std::uint32_t slot, bool to, std::uint64_t copied_bytes,
+                                        Importer& importer) {
   bool refused = false;
   auto copy = slot_pages_.begin_copy(slot, to, copied_bytes, importer, refused);
   if (refused) session_.count_refused_registration();

@@ -62,8 +62,8 @@ class MappedArray {
 
   // For a copy on a GPU of so many bytes, from a slot that is held, or `to` one that is in writing:
   // by pages that are registered for that. nullptr: by read_data() or write_data().
-  std::shared_ptr<RegisteredCopy> begin_copy(std::uint32_t slot, bool to,
-                                             std::uint64_t copied_bytes, Importer& importer);
+  RegisteredBytes begin_copy(std::uint32_t slot, bool to, std::uint64_t copied_bytes,
+                             Importer& importer);
 
   const wire::BoardRecord& board() const { return pages_.board(); }
   // For the daemon's metrics; nullptr before this process has read or written the array.

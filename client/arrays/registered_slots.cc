@@ -53,18 +53,6 @@ class RegisteredSlots::Registered {
   std::unique_ptr<RegisteredPages> registered_;
 };
 
-class RegisteredSlots::Copy : public RegisteredCopy {
- public:
-  explicit Copy(std::shared_ptr<const Registered> pages) : pages_(std::move(pages)) {
-    pages_->note_begin();
-  }
-  ~Copy() override { pages_->note_done(); }
-  std::byte* data() const override { return pages_->data(); }
-
- private:
-  const std::shared_ptr<const Registered> pages_;
-};
-
 std::shared_ptr<const RegisteredSlots::Registered> RegisteredSlots::find(const Slot& slot,
                                                                          bool& given_up) {
   const wire::MutexLock lock(mutex_);
@@ -92,9 +80,8 @@ bool RegisteredSlots::give_up() {
   return !std::exchange(given_up_, true);
 }
 
-std::shared_ptr<RegisteredCopy> RegisteredSlots::begin_copy(const Slot& slot, bool to,
-                                                            std::uint64_t copied_bytes,
-                                                            Importer& importer, bool& refused) {
+RegisteredBytes RegisteredSlots::begin_copy(const Slot& slot, bool to, std::uint64_t copied_bytes,
+                                            Importer& importer, bool& refused) {
   refused = false;
   if (slot.size_bytes < kSmallestBytes) return nullptr;
   bool given_up = false;
@@ -111,7 +98,8 @@ std::shared_ptr<RegisteredCopy> RegisteredSlots::begin_copy(const Slot& slot, bo
   }
   // What this process may not write is registered for reading alone.
   if (to && !pages->writable()) return nullptr;
-  return std::make_shared<Copy>(std::move(pages));
+  pages->note_begin();
+  return {pages->data(), [pages](std::byte* /*data*/) { pages->note_done(); }};
 }
 
 OpenMemory RegisteredSlots::forget_from(std::uint32_t number) {

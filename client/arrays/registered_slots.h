@@ -23,13 +23,9 @@
 
 namespace memlease::internal {
 
-// A slot's bytes for one copy on a device: until it dies, which is when the copy has been seen to
-// be done, the pages stay registered.
-class RegisteredCopy {
- public:
-  virtual ~RegisteredCopy() = default;
-  virtual std::byte* data() const = 0;
-};
+// A slot's bytes for one copy on a device: until this is given up, which is when the copy has been
+// seen to be done, the pages stay registered. Not to be given up under a mutex.
+using RegisteredBytes = std::shared_ptr<std::byte>;
 
 class RegisteredSlots {
  public:
@@ -51,9 +47,8 @@ class RegisteredSlots {
   // not registered yet and the copy is of a small part of it, or it cannot be registered: there is
   // no room to map it once more, or the driver refuses. That is not tried again; `refused`: it was
   // for the first time.
-  std::shared_ptr<RegisteredCopy> begin_copy(const Slot& slot, bool to, std::uint64_t copied_bytes,
-                                             Importer& importer, bool& refused)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  RegisteredBytes begin_copy(const Slot& slot, bool to, std::uint64_t copied_bytes,
+                             Importer& importer, bool& refused) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Forgets the slots from this number on, and gives them away, for the caller to unregister.
   // Nobody holds them any more.
@@ -61,7 +56,6 @@ class RegisteredSlots {
 
  private:
   class Registered;
-  class Copy;
   struct Known {
     std::uint64_t place_word = 0;
     std::shared_ptr<const Registered> pages;

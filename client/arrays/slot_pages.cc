@@ -154,9 +154,8 @@ absl::Status SlotPages::map_slot_to_write(std::uint32_t slot, InterruptCheck int
   return map_added(*added_write_, slot, interrupt);
 }
 
-std::shared_ptr<RegisteredCopy> SlotPages::begin_copy(std::uint32_t slot, bool to,
-                                                      std::uint64_t copied_bytes,
-                                                      Importer& importer, bool& refused) {
+RegisteredBytes SlotPages::begin_copy(std::uint32_t slot, bool to, std::uint64_t copied_bytes,
+                                      Importer& importer, bool& refused) {
   refused = false;
   if (gpu_ != nullptr) return nullptr;
   RegisteredSlots::Slot bytes{

@@ -70,9 +70,8 @@ class SlotPages {
 
   // For a copy on a GPU from a slot that is held, or `to` one that is in writing, both mapped; as
   // RegisteredSlots::begin_copy(). nullptr on a device.
-  std::shared_ptr<RegisteredCopy> begin_copy(std::uint32_t slot, bool to,
-                                             std::uint64_t copied_bytes, Importer& importer,
-                                             bool& refused);
+  RegisteredBytes begin_copy(std::uint32_t slot, bool to, std::uint64_t copied_bytes,
+                             Importer& importer, bool& refused);
 
   // What a device's added slots keep open, and what is registered of the host's. Nobody uses them
   // any more.

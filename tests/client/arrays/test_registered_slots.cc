@@ -44,10 +44,10 @@ class RegisteredSlotsTest : public ::testing::Test {
   RegisteredSlots::Slot slot(std::uint32_t number, std::uint64_t size_bytes = kSlotBytes) {
     return {number, 0, wire::FileId{1}, {ranges.get(), number * kSlotBytes}, size_bytes};
   }
-  std::shared_ptr<RegisteredCopy> from(const RegisteredSlots::Slot& slot) {
+  RegisteredBytes from(const RegisteredSlots::Slot& slot) {
     return slots.begin_copy(slot, false, slot.size_bytes, gpu, refused);
   }
-  std::shared_ptr<RegisteredCopy> to(const RegisteredSlots::Slot& slot) {
+  RegisteredBytes to(const RegisteredSlots::Slot& slot) {
     return slots.begin_copy(slot, true, slot.size_bytes, gpu, refused);
   }
 
@@ -62,12 +62,12 @@ class RegisteredSlotsTest : public ::testing::Test {
 
 TEST_F(RegisteredSlotsTest, ASlotIsRegisteredOnceForBothDirections) {
   bytes[kSlotBytes] = std::byte{1};
-  std::byte* const data = from(slot(1))->data();
+  std::byte* const data = from(slot(1)).get();
   EXPECT_EQ(gpu.registered_count(), 1U);
   EXPECT_EQ(data[0], std::byte{1});
   const auto copy = to(slot(1));
-  EXPECT_EQ(copy->data(), data);
-  copy->data()[kSlotBytes - 1] = std::byte{2};
+  EXPECT_EQ(copy.get(), data);
+  copy.get()[kSlotBytes - 1] = std::byte{2};
   EXPECT_EQ(bytes[2 * kSlotBytes - 1], std::byte{2});
   EXPECT_EQ(gpu.registered_count(), 1U);
   EXPECT_NE(from(slot(2)), nullptr);
@@ -94,7 +94,7 @@ TEST_F(RegisteredSlotsTest, ASlotIsNotLockedForASmallPartOfIt) {
 
 // Leases and views have other addresses, behind which pages are replaced and protected.
 TEST_F(RegisteredSlotsTest, CopiesSeeTheSlotWhateverViewsDo) {
-  std::byte* const data = from(slot(0))->data();
+  std::byte* const data = from(slot(0)).get();
   const std::byte* const view = ranges->data();
   ASSERT_NE(data, view);
   const MappedRanges::Area area{view, kSlotBytes};
@@ -102,7 +102,7 @@ TEST_F(RegisteredSlotsTest, CopiesSeeTheSlotWhateverViewsDo) {
   bytes[0] = std::byte{7};
   EXPECT_EQ(view[0], std::byte{0}) << "the view goes on to see a copy";
   EXPECT_EQ(data[0], std::byte{7});
-  std::byte* const later = from(slot(1))->data();
+  std::byte* const later = from(slot(1)).get();
   bytes[kSlotBytes] = std::byte{8};
   EXPECT_EQ(later[0], std::byte{8});
   ranges->let_go(view);
@@ -126,7 +126,7 @@ TEST_F(RegisteredSlotsTest, AFileThatMayNotBeWrittenIsRegisteredForReading) {
   bytes[0] = std::byte{3};
   const auto copy = from(slot(0));
   ASSERT_NE(copy, nullptr);
-  EXPECT_EQ(copy->data()[0], std::byte{3});
+  EXPECT_EQ(copy.get()[0], std::byte{3});
   EXPECT_EQ(to(slot(0)), nullptr);
   EXPECT_FALSE(refused);
 }
@@ -140,7 +140,7 @@ TEST_F(RegisteredSlotsTest, PagesStayRegisteredWhileTheyAreCopied) {
   EXPECT_EQ(gpu.registered_count(), 2U);
   gone.clear();
   EXPECT_EQ(gpu.registered_count(), 1U);
-  EXPECT_EQ(copy->data()[0], std::byte{0});
+  EXPECT_EQ(copy.get()[0], std::byte{0});
   copy = nullptr;
   EXPECT_EQ(gpu.registered_count(), 0U);
 }
@@ -152,7 +152,7 @@ TEST_F(RegisteredSlotsTest, AnAddedSlotOfTheSameNumberIsAnotherOne) {
   added.place_word = 6;
   added.at.offset = 0;
   bytes[0] = std::byte{4};
-  EXPECT_EQ(from(added)->data()[0], std::byte{4});
+  EXPECT_EQ(from(added).get()[0], std::byte{4});
   EXPECT_EQ(gpu.registered_count(), 1U);
 }
 
@@ -163,20 +163,20 @@ TEST_F(RegisteredSlotsTest, OfTwoThreadsOneRegistersIt) {
     EXPECT_NE(slots.begin_copy(slot(0), false, kSlotBytes, gpu, not_asked), nullptr);
   });
   EXPECT_TRUE(gates.reached("register_pages"));
-  std::byte* const data = from(slot(0))->data();
+  std::byte* const data = from(slot(0)).get();
   gates.open_all();
   slow.join();
   EXPECT_EQ(gpu.registered_count(), 1U);
-  EXPECT_EQ(from(slot(0))->data(), data);
+  EXPECT_EQ(from(slot(0)).get(), data);
 }
 
 // The addresses are free there, and may be somebody's.
 TEST_F(RegisteredSlotsTest, AForkedChildUnmapsNothing) {
   auto copy = from(slot(0));
   EXPECT_EQ(testing::in_forked_child([&]() -> std::string {
-              void* const own = mmap(copy->data(), kSlotBytes, PROT_READ,
+              void* const own = mmap(copy.get(), kSlotBytes, PROT_READ,
                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-              if (own != copy->data()) return "the parent's pages are there";
+              if (own != copy.get()) return "the parent's pages are there";
               copy = nullptr;
               slots.forget_from(0).clear();
               return msync(own, kSlotBytes, MS_ASYNC) == 0 ? "its own pages stay" : "unmapped";
