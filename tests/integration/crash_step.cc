@@ -28,14 +28,14 @@ std::vector<CrashStep> make_steps() {
   for (const char* step : {"open.answered", "open.mapped"}) {
     steps.push_back({.step = step, .before = {"connect"}, .last = "open {}"});
   }
-  for (const char* step :
-       {"subscribe.begin", "subscribe.answered", "subscribe.done", "acquire.located",
-        "acquire.held", "acquire.exists", "acquire.compared", "acquire.checked"}) {
+  for (const char* step : {"subscribe.begin", "subscribe.answered", "subscribe.done",
+                           "acquire.named", "acquire.located", "acquire.held", "acquire.exists",
+                           "acquire.compared", "acquire.checked"}) {
     steps.push_back({.step = step, .before = kOpen, .last = kRead});
   }
   steps.push_back(
       {.step = "acquire.undo", .before = kOpen, .last = kRead, .stage = Stage::kReadOvertaken});
-  for (const char* step : {"sleep.begin", "sleep.announced", "sleep.looked"}) {
+  for (const char* step : {"sleep.begin", "counts.writer", "sleep.announced", "sleep.looked"}) {
     steps.push_back({.step = step, .before = kOpen, .last = "read {} 100000 5000"});
   }
   for (const char* step : {"event.wait", "event.seen", "event.taken"}) {
@@ -57,7 +57,7 @@ std::vector<CrashStep> make_steps() {
       {.step = "adopt.slot", .before = kOpen, .last = kPut, .least_slots = 2, .nth = 2});
   steps.push_back(
       {.step = "ownership.busy", .before = kOpen, .last = kPut, .stage = Stage::kOwnerWrites});
-  for (const char* step : {"write.wanted", "write.held"}) {
+  for (const char* step : {"write.wanted", "write.words", "write.held"}) {
     steps.push_back({.step = step, .before = kOpen, .last = kPut, .stage = Stage::kSlotsHeld});
   }
   for (const char* step : {"take_back.begin", "take_back.done"}) {
