@@ -74,7 +74,7 @@ check_locks() {
 
 lint_locks() { prepare_locks && check_planted_locks && check_locks; }
 
-# As a build, so that a file is checked again only when it or a header of it has changed: all of
+# As a build, so that files are checked again only when one of them or a header has changed: all of
 # them take half an hour.
 lint_tidy() {
   setup
