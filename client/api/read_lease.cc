@@ -71,8 +71,8 @@ Stream ReadLease::export_stream() const {
 ReadLease ReadLease::begin(OpenArray& state, std::uint64_t version, std::uint32_t slot,
                            std::uint64_t interrupt_check, Stream stream) {
   ReadLease lease(state, version, slot, interrupt_check);
-  auto status = state.release_deferred();
-  if (status.ok()) status = state.gpu()->check_lost();
+  auto status = state.check_lost();
+  if (status.ok()) status = state.release_deferred();
   if (status.ok() && stream) {
     status = order_read(*state.gpu(), slot, version, stream, lease.streams_);
   }

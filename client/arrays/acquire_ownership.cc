@@ -63,9 +63,9 @@ absl::Status sleep_until_due(const OwnershipWords& own, WaitLimit& wait_limit, B
   return absl::OkStatus();
 }
 
-// One round of asking for ownership. True once it is ours.
+// One round of asking for ownership. True once it is ours. `slept`: how the sleep behind it ended.
 absl::StatusOr<bool> ask_for_ownership(OpenArray& array, WaitLimit& wait_limit, CountedWait& wait,
-                                       Backoff& pauses) {
+                                       Backoff& pauses, absl::Status& slept) {
   ControlPort& control = array.session().control();
   const auto check = [&] { return wait_limit.check_call(); };
   const OwnershipWords own(array);
@@ -97,8 +97,7 @@ absl::StatusOr<bool> ask_for_ownership(OpenArray& array, WaitLimit& wait_limit, 
     if (*present != nullptr) return false;
   }
   wait.sleeps();
-  auto status = sleep_until_due(own, wait_limit, pauses);
-  if (!status.ok()) return status;
+  slept = sleep_until_due(own, wait_limit, pauses);
   return false;
 }
 
@@ -112,7 +111,8 @@ absl::Status acquire_ownership(OpenArray& array, WaitLimit& wait_limit, CountedW
   Backoff pauses(std::chrono::milliseconds(1), kInterruptInterval);
   for (;;) {
     const bool last = wait_limit.expired();
-    auto mine = ask_for_ownership(array, wait_limit, wait, pauses);
+    absl::Status status;
+    auto mine = ask_for_ownership(array, wait_limit, wait, pauses, status);
     if (!mine.ok()) {
       // A daemon that has not answered is not waited for once more: an offer ends by itself.
       if (wait_limit.ends_with(mine.status())) std::move(cancel).Cancel();
@@ -122,7 +122,7 @@ absl::Status acquire_ownership(OpenArray& array, WaitLimit& wait_limit, CountedW
       std::move(cancel).Cancel();
       return absl::OkStatus();
     }
-    absl::Status status = wait_limit.step();
+    if (status.ok()) status = wait_limit.step();
     if (status.ok() && !last) continue;
     if (status.ok()) {
       status = make_error(ErrorCode::kTimeout,

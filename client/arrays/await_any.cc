@@ -193,6 +193,7 @@ bool wakes_at_all(const Awaited& awaited) {
 absl::Status sleep_on(const std::vector<Awaited>& all, WaitLimit& wait_limit) {
   const CallCheck check(all, wait_limit);
   const Sources sources(all, check);
+  if (auto status = check.interrupt(); !status.ok()) return status;
   // The counts, then the announcement, then the look: what comes after that changes the counts.
   const auto counts = sources.counts();
   const Sources::Sleeper sleeper(sources);
@@ -201,6 +202,8 @@ absl::Status sleep_on(const std::vector<Awaited>& all, WaitLimit& wait_limit) {
   // A further replica may have been written before the counts.
   const bool same = sources.same_as(Sources(all, check));
   if (auto status = check.interrupt(); !status.ok() || !same) return status;
+  // The look has mapped a writer's row, whose count is not among those yet.
+  if (sources.counts().size() != counts.size()) return absl::OkStatus();
   const bool by_events =
       wait_limit.is_long() && sources.complete() && std::ranges::all_of(all, wakes_at_all);
   wait_limit.sleep(counts, by_events ? std::chrono::nanoseconds::max() : kInterruptInterval);

@@ -154,7 +154,10 @@ absl::Status version_gone(OpenArray& array, std::uint64_t version, std::uint64_t
 
 absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit& wait_limit,
                         ReadAttempt& attempt) {
-  if (auto status = array.usable(); !status.ok()) return status;
+  if (auto status = array.usable(); !status.ok()) {
+    if (array.ending()) array.leave_if_due();
+    return status;
+  }
   auto reader_or = array.reader([&] { return wait_limit.check_call(); });
   if (!reader_or.ok()) return reader_or.status();
   SlotReader& reader = **reader_or;

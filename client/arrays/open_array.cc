@@ -41,9 +41,7 @@ absl::Status OpenArray::usable() const {
   if (auto status = session_.usable(); !status.ok()) return status;
   const bool was_left = left();  // first: what has been closed was that before it was left
   if (closed()) return membership_.handle_closed();
-  if (was_left && gpu_ != nullptr) {
-    if (auto status = gpu_->check_lost(); !status.ok()) return status;
-  }
+  if (auto status = check_lost(); !status.ok()) return status;
   return was_left ? gone(false) : absl::OkStatus();
 }
 

@@ -74,11 +74,11 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
     end_read(attempt.slot);
     return {};
   }
-  // To be asked after each hold that a read has taken. False if close() came first in another
-  // thread, and the hold has been given back: close() looks at the holds after its mark, we at its
-  // mark after the hold. It may have left it to us to leave the array.
+  // To be asked after each hold that a read has taken. False if close(), or the end of its GPU,
+  // came first in another thread, and the hold has been given back: those look at the holds after
+  // their mark, we at the mark after the hold. They may have left it to us to leave the array.
   bool keep(const ReadAttempt& acquired) {
-    if (!closed()) return true;
+    if (!closed() && !lost()) return true;
     end_read(acquired.slot);
     return false;
   }
@@ -110,7 +110,7 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
   // release_deferred() can.
   void defer_release(std::uint32_t slot);
   // Are there holds that end by release_deferred() alone?
-  bool has_deferred() const { return order() != nullptr && order()->reader().has_deferred(); }
+  bool has_deferred() const { return gpu_ != nullptr && gpu_->has_deferred(); }
 
   // One handle (ArrayHandle) less: with the last one the array is closed. May call the daemon.
   // Closed it is whatever comes: this fails with what `interrupt` says alone.
@@ -143,6 +143,11 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
   bool in_use() const;
   // The end of a lease or pin may be what somebody waits for.
   bool end_matters() const { return without_handle_.load() || ending(); }
+
+  // What has failed, if what this process wrote has been lost by that.
+  absl::Status check_lost() const {
+    return gpu_ == nullptr ? absl::OkStatus() : gpu_->check_lost();
+  }
 
  private:
   bool lost() const { return gpu_ != nullptr && gpu_->lost(); }

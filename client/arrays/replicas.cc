@@ -33,6 +33,13 @@ absl::Status bring_newest(ArrayHandle& handle, WaitLimit& wait_limit) {
   return VersionCopier(*places, wait_limit, handle.interrupt_check(), {}).bring(*newest);
 }
 
+// Not only of this place, or for now.
+bool ends_all_waits(const absl::Status& status) {
+  const auto code = wire::code_of(status);
+  return code == ErrorCode::kInterrupted || code == ErrorCode::kDaemonLost ||
+         code == ErrorCode::kClosed;
+}
+
 // Until a version above `after` is somewhere, or a further replica is written, or `is_over`, or the
 // end of the wait; or until no version can come without a user's knowing, as where the write of an
 // only slot came to nothing: `attempt` is what was found there, and its error is returned.
@@ -48,15 +55,20 @@ absl::Status host_wait_newer(const Places& places, std::uint64_t after,
   }
   const auto ready = await_any(all, wait_limit);
   if (!ready.ok()) return ready.status();
+  // What came to nothing at one place may have come at another.
+  const auto newest = places.newest([&] { return wait_limit.check_call(); });
+  if (!newest.ok()) return newest.status();
+  if (*newest > after) return absl::OkStatus();
   ReadOptions newer;
   newer.newer_than = after;
   for (const std::size_t place : *ready) {
     OpenArray& array = *all[place].array;
+    if (auto status = array.check_lost(); !status.ok()) return status;
     if (array.ending()) continue;
     WaitLimit limit = at_once(array.session(), interrupt_check);
     auto status = begin_read(array, newer, limit, attempt);
     if (status.ok()) array.end_read(attempt.slot);
-    if (came_to_nothing(attempt) || wire::code_of(status) == ErrorCode::kInterrupted) return status;
+    if (came_to_nothing(attempt) || ends_all_waits(status)) return status;
   }
   return absl::OkStatus();
 }

@@ -219,7 +219,7 @@ absl::Status VersionCopier::bring(std::uint64_t least) {
   const auto may_go_on = [&] { return check(); };
   const bool writes_here =
       here_.writing().entered_by_this_thread() || home_.writing().entered_by_this_thread();
-  Backoff moments(std::chrono::milliseconds(1), kInterruptInterval);
+  Backoff moments(std::chrono::milliseconds(1), std::chrono::milliseconds(10));
   for (;;) {
     const auto version = here_.current_version(may_go_on);
     if (!version.ok()) return version.status();

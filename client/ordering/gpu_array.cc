@@ -18,6 +18,7 @@ absl::StatusOr<std::unique_ptr<GpuArray>> GpuArray::open(const OpenAnswer& answe
   auto order = GpuOrder::open(**importer, imports, answer, interrupt);
   if (!order.ok()) return order.status();
   array->order_ = std::move(*order);
+  array->deferred_ = array->order_->reader().deferred_flag();
   if (array->order_->versions().by_host()) array->note_by_host();
   return array;
 }

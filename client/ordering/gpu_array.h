@@ -59,6 +59,8 @@ class GpuArray {
   absl::Status noted(absl::Status status);
   // Versions of this process were lost by that: the array is to be left.
   bool lost() const { return lost_.load(); }
+  // Are there holds of reads whose work ends nobody knows where? Also without a lease.
+  bool has_deferred() const { return deferred_->load(std::memory_order_relaxed); }
   // If so, what has failed.
   absl::Status check_lost() const { return lost() ? importer_.check_device() : absl::OkStatus(); }
   // Hosts wait in place of streams, as a page of events could not be registered: told once.
@@ -94,6 +96,7 @@ class GpuArray {
   std::unique_ptr<GpuOrder> order_;
   std::atomic<const SlotReader*> reader_{nullptr};
   std::atomic<bool> told_by_host_{false};
+  std::shared_ptr<const std::atomic<bool>> deferred_;  // of the reader's half
   std::atomic<bool> lost_{false};
 };
 

@@ -151,7 +151,7 @@ ReaderOrder::Released ReaderOrder::release(SlotReader& reader, std::uint32_t slo
     // Nothing was recorded: then nothing may be under way when the slot is let go.
     const bool wait = stopped.ok() && end.stream;
     const bool idle = wait ? host_wait_all(importer_, end) : !work_unknown(status);
-    if (idle) complete();  // if the device has failed, so has what was recorded before
+    if (idle) note_failure();
     read_end.set(idle);
     return {status, !idle};
   }
@@ -184,7 +184,7 @@ bool ReaderOrder::end_pin(const PinMark& mark, std::uint32_t slot) {
 
 void ReaderOrder::defer_release(std::uint32_t slot) {
   ++deferred_[slot];
-  any_deferred_.store(true, std::memory_order_relaxed);
+  any_deferred_->store(true, std::memory_order_relaxed);
   wait_news.tell();
 }
 
@@ -193,18 +193,18 @@ absl::Status ReaderOrder::release_deferred(SlotReader& reader) {
   {
     const wire::MutexLock lock(mutex_);
     due.swap(deferred_);
-    any_deferred_.store(false, std::memory_order_relaxed);
+    any_deferred_->store(false, std::memory_order_relaxed);
   }
   absl::Status status = importer_.synchronize();
   const bool over = !work_unknown(status);
-  if (over && !status.ok()) complete();
+  if (over && !status.ok()) note_failure();
   {
     const wire::MutexLock lock(mutex_);
     for (std::uint32_t s = 0; s < due.size(); ++s) {
       if (due[s] == 0) continue;
       if (!over) {
         deferred_[s] += due[s];
-        any_deferred_.store(true, std::memory_order_relaxed);
+        any_deferred_->store(true, std::memory_order_relaxed);
         continue;
       }
       importer_.checker_release(key(row_.load(), s), reader.read_fence_count(s) + 1);
@@ -219,7 +219,14 @@ absl::Status ReaderOrder::release_deferred(SlotReader& reader) {
   return status;
 }
 
+// If the device has failed, so has what was recorded before, also by this process's writes.
+void ReaderOrder::note_failure() {
+  complete();
+  versions_.complete();
+}
+
 bool ReaderOrder::complete() {
+  if (row_.load(std::memory_order_acquire) == 0) return true;  // another thread may be about to
   for (std::uint32_t s = 0; s < events_.size(); ++s) {
     const auto complete = events_[s].complete();
     if (!is_over(complete)) return false;

@@ -16,6 +16,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -73,7 +74,9 @@ class ReaderOrder {
   // True if the hold is to be given up now.
   bool end_pin(const PinMark& mark, std::uint32_t slot);
   // Are there holds whose work ends nobody knows where?
-  bool has_deferred() const { return any_deferred_.load(std::memory_order_relaxed); }
+  bool has_deferred() const { return any_deferred_->load(std::memory_order_relaxed); }
+  // The same, to be asked by those who have nothing that keeps this here.
+  std::shared_ptr<const std::atomic<bool>> deferred_flag() const { return any_deferred_; }
   // Waits for the device once for all of these, and gives them up. Not while a graph is being
   // captured: then a later one does.
   absl::Status release_deferred(SlotReader& reader);
@@ -90,6 +93,7 @@ class ReaderOrder {
   absl::Status host_wait_stream(Stream stream, Usable usable);
   // Until the version is complete, or `usable` fails.
   void host_wait_version(std::uint32_t slot, Usable usable);
+  void note_failure();
   void defer_release(std::uint32_t slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   VersionEvents& versions_;
@@ -103,7 +107,8 @@ class ReaderOrder {
   std::vector<Stream> last_read_ ABSL_GUARDED_BY(mutex_);
   // Per slot: holds that release_deferred() gives up.
   std::vector<std::uint32_t> deferred_ ABSL_GUARDED_BY(mutex_);
-  std::atomic<bool> any_deferred_{false};
+  const std::shared_ptr<std::atomic<bool>> any_deferred_ =
+      std::make_shared<std::atomic<bool>>(false);
 };
 
 }  // namespace memlease::internal

@@ -27,7 +27,11 @@ absl::Status SharedEvent::record_checked(Stream stream) {
   const std::uint64_t count = recorded() + 1;
   words_.recorded.store(count);
   auto status = importer_.write_word(words_.complete, count, stream);
-  if (!status.ok()) words_.recorded.store(count - 1);
+  if (!status.ok()) {
+    words_.recorded.store(count - 1);
+    page_.note_wait(importer_,
+                    stream);  // the stream may wait for the last record, and nothing tells
+  }
   return status;
 }
 

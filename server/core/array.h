@@ -21,8 +21,9 @@ namespace memlease::server {
 struct PendingMove {
   wire::SessionId to{0};
   std::uint64_t offer = 0;     // unique in the daemon's run
+  bool due = false;            // the writer was not at work when somebody asked
   bool offered = false;        // the old row stands still, `to` may copy it
-  std::uint64_t since_ms = 0;  // monotonic
+  std::uint64_t since_ms = 0;  // monotonic; once it is due, since then
 };
 
 using SharedAttributes = std::shared_ptr<const wire::Attributes>;

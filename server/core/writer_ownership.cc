@@ -1,5 +1,7 @@
 #include "server/core/writer_ownership.h"
 
+#include <utility>
+
 #include "fmt/format.h"
 #include "server/core/slot_board.h"
 #include "wire/error.h"
@@ -41,8 +43,10 @@ WriterAnswer WriterOwnership::ask(Array& array, SessionId session, wire::FileRan
   };
   if (array.pending && array.pending->to != session) {
     // Nobody would get further while the writer is at work: those who wait do not wake each other.
+    // Once it is not, who was first has his time, which an owner that writes again may not take.
     if (!array.pending->offered && at_work()) return answer;
-    if (now_ms - array.pending->since_ms < kOfferMs) return answer;  // busy: somebody was first
+    if (!std::exchange(array.pending->due, true)) array.pending->since_ms = now_ms;
+    if (now_ms - array.pending->since_ms < kOfferMs) return answer;
     cancel(array, array.pending->to);
   }
   if (array.writer == session) {
@@ -50,7 +54,7 @@ WriterAnswer WriterOwnership::ask(Array& array, SessionId session, wire::FileRan
     return answer;
   }
   if (!array.pending) {
-    array.pending = std::make_unique<PendingMove>(PendingMove{session, 0, false, now_ms});
+    array.pending = std::make_unique<PendingMove>(PendingMove{session, 0, false, false, now_ms});
     if (!leaves_out("set moving")) set_moving(*array.board);
   }
   if (at_work()) return answer;
@@ -59,7 +63,7 @@ WriterAnswer WriterOwnership::ask(Array& array, SessionId session, wire::FileRan
   // at.
   if (!array.write_events.all_complete()) return answer;
   if (!array.pending->offered) array.pending->since_ms = now_ms;
-  array.pending->offered = true;
+  array.pending->due = array.pending->offered = true;
   array.pending->offer = ++last_offer_;
   answer.offer = array.pending->offer;
   answer.state = WriterAnswer::State::kOffered;

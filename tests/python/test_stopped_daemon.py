@@ -19,6 +19,7 @@ SOON_S = 5
 @contextlib.contextmanager
 def stopped(daemon):
     daemon.process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, daemon.process.pid, os.WSTOPPED)  # until then it may answer
     try:
         yield
     finally:

@@ -185,6 +185,18 @@ TEST_F(AcquireOwnershipTest, TheDaemonIsAskedAgainOnceTheWriterHasEndedItsWrite)
   array->end_write(attempt.slot, attempt.version, false);
 }
 
+// The daemon would keep a place for nobody, and the writer's next write would have to ask.
+TEST_F(AcquireOwnershipTest, AnInterruptOfTheSleepCancels) {
+  row<wire::WriterRow>(kWriter).writing.store(1);
+  ASSERT_TRUE(array->map_writer_row(kWriter, kNoInterrupts).ok());
+  control->on_acquire_writer = [] {
+    return WriterAnswer{WriterAnswer::State::kBusy, kOwnWriter, kWriter, 0};
+  };
+  EXPECT_NE(interrupt_of(begin_interrupted()), nullptr);
+  EXPECT_EQ(control->cancelled, 1);
+  expect_nothing_begun();
+}
+
 TEST_F(AcquireOwnershipTest, AWriterThatIsNotAtWorkIsAskedForAgainAndAgain) {
   int asked = 0;
   control->on_acquire_writer = [&] {

@@ -3,11 +3,13 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "client/arrays/replicas.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/arrays/array_world.h"
+#include "tests/support/eventually.h"
 #include "tests/support/fake_handle_owner.h"
 #include "wire/error.h"
 
@@ -133,6 +135,36 @@ TEST_F(ReplicasTest, AWaitEndsWithTheErrorOfAnOnlySlotWhoseWriteCameToNothing) {
   EXPECT_EQ(wire::code_of(read(newer, 60s)), ErrorCode::kProducerDied);
   newer.newer_than = 3;
   EXPECT_EQ(wire::code_of(read(newer)), ErrorCode::kTimeout) << "who knows waits for the next";
+}
+
+TEST_F(ReplicasTest, AWaitTakesTheReplicasVersionWhereTheHomesOnlySlotIsEmpty) {
+  home.answer.spec.slots = home.answer.spec.max_slots = 1;
+  home.answer.slots.resize(1);
+  open();
+  home.publish_elsewhere(2);
+  auto& writer = home.row<wire::WriterRow>(home.kWriter);
+  writer.highest_used.store(3);
+  writer.slot_words()[0].store(0);
+  home.files->watched = replica.files->watched = true;
+  std::thread other([&] {
+    EXPECT_TRUE(testing::eventually([&] { return replica.files->watches > 0; }));
+    writer.writing.store(1);
+    writer.highest_used.store(4);
+    auto& published = replica.row<wire::WriterRow>(replica.kWriter);
+    published.slot_words()[0].store(4);
+    published.publication.store(wire::pack({4, 0}));
+    writer.writing.store(0);  // only now is the sleeper woken
+    ++writer.publish_count;
+    wire::futex_wake_all(writer.publish_count);
+  });
+  ReadOptions newer;
+  newer.newer_than = 3;
+  WaitLimit limit(there->session(), 0, 60s, 0ns);
+  const auto status = begin_read_anywhere(*on_replica, newer, limit, reading);
+  other.join();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(reading.version, 4U);
+  there->end_read(reading.slot);
 }
 
 TEST_F(ReplicasTest, AWriteHasItsNumberFromTheHome) {

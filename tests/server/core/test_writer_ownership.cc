@@ -157,6 +157,18 @@ TEST_F(WriterOwnershipTest, WhoeverWaitsForAWriteLongestKeepsHisPlaceAndNobodyIs
   EXPECT_EQ(events(), before);
   EXPECT_TRUE(moving());
   old.writing.store(0);
+  EXPECT_EQ(ask(c_).state, WriterState::kBusy);
+  EXPECT_EQ(ask(a_).state, WriterState::kBusy) << "also for one that writes on and on";
+  EXPECT_EQ(ask(b_).state, WriterState::kOffered);
+}
+
+TEST_F(WriterOwnershipTest, WhoWasFirstAndDoesNotComeIsPassedOver) {
+  WriterRow& old = world_.become_writer(a_, id_);
+  old.writing.store(1);
+  EXPECT_EQ(ask(b_).state, WriterState::kBusy);
+  old.writing.store(0);
+  EXPECT_EQ(ask(c_).state, WriterState::kBusy);
+  world_.clock.advance_ms(100);
   EXPECT_EQ(ask(c_).state, WriterState::kOffered) << "the other one may have been stopped";
 }
 
