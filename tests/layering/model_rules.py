@@ -127,8 +127,8 @@ WITHOUT: dict[str, str] = {
     "source-complete": _COPIES,
     "still-newest": _COPIES,
     "compare": _COPIES,
-    "counts-before-asking": "C++ looks at the writer's flag behind the counts, and where that is not "
-    "set it asks again after a pause: without the rule it is late, and does not hang",
+    "counts-before-asking": "C++ looks at the writer's flag behind the counts, and where that is "
+    "not set it asks again after a pause: without the rule it is late, and does not hang",
     "entry-before-event-count": _ORDER,
     "event-count-before-list": _ORDER,
     "at-once": "tests/device/test_replica_storm.cc has processes copy at once, no control",

@@ -169,7 +169,7 @@ CONTROLS = [
         {
             "subscriber-event": "a new subscriber bumps the event count",
             "entry-before-event-count": "the subscriber's entry, then the event count",
-            "event-count-before-list": "a writer loads the event count, then looks who has subscribed",
+            "event-count-before-list": "the event count is loaded, then who has subscribed",
         },
     ),
     *controls(
