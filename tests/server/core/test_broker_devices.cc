@@ -37,6 +37,14 @@ class BrokerDevices : public ::testing::Test {
       EXPECT_TRUE(world.broker.add_memory(growth, gpu.create_segment(growth.size_bytes)).ok());
     }
   }
+  // The session becomes the writer, and has versions 1 and 2 in its slots.
+  void publish_two(Session& writer, wire::ArrayId id) {
+    wire::WriterRow& row = world.become_writer(writer, id);
+    row.highest_used.store(2);
+    row.slot_words()[0].store(1);
+    row.slot_words()[1].store(2);
+    row.publication.store(wire::pack({2, 1}));
+  }
   wire::EventWords& write_event(const Session& session, wire::ArrayId id, std::uint32_t slot) {
     return world.events(session, world.broker.catalog().find(id)->write_events)[slot];
   }
@@ -218,11 +226,7 @@ TEST_F(BrokerDevices, ADeadWritersIncompleteVersionIsPoisonedAndItsWaitersGoOn) 
   Session& writer = world.connect(1000);
   const auto id = create(keeper, "a");
   world.open(writer, "a");
-  wire::WriterRow& row = world.become_writer(writer, id);
-  row.highest_used.store(2);
-  row.slot_words()[0].store(1);
-  row.slot_words()[1].store(2);
-  row.publication.store(wire::pack({2, 1}));
+  publish_two(writer, id);
   write_event(writer, id, 1).recorded.store(1);
   world.broker.hang_up(writer.id, false);
   world.broker.exited(writer.id);
@@ -239,11 +243,7 @@ TEST_F(BrokerDevices, AVersionThatItsWriterHasLostIsPoisonedWhenThatLeaves) {
   Session& writer = world.connect(1000);
   const auto id = create(keeper, "a");
   world.open(writer, "a");
-  wire::WriterRow& row = world.become_writer(writer, id);
-  row.highest_used.store(2);
-  row.slot_words()[0].store(1);
-  row.slot_words()[1].store(2);
-  row.publication.store(wire::pack({2, 1}));
+  publish_two(writer, id);
   wire::EventWords& event = write_event(writer, id, 1);
   event.recorded.store(1);
   EXPECT_FALSE(world.broker.leave(writer, id, 1).ok());
