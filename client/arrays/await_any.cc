@@ -1,6 +1,7 @@
 #include "client/arrays/await_any.h"
 
 #include <algorithm>
+#include <list>
 #include <optional>
 #include <set>
 #include <utility>
@@ -54,21 +55,12 @@ class Sources {
     return words;
   }
 
-  // Announces that a thread of this process sleeps on them.
-  class Sleeper {
-   public:
-    explicit Sleeper(const Sources& sources) : sources_(sources) {
-      for (SlotReader* reader : sources_.readers_) reader->announce_sleep();
-    }
-    ~Sleeper() {
-      for (SlotReader* reader : sources_.readers_) reader->end_sleep();
-    }
-    Sleeper(const Sleeper&) = delete;
-    Sleeper& operator=(const Sleeper&) = delete;
-
-   private:
-    const Sources& sources_;
-  };
+  // Announces that a thread of this process sleeps on them, until these go.
+  std::list<Sleeper> sleepers() const {
+    std::list<Sleeper> announced;
+    for (SlotReader* reader : readers_) announced.emplace_back(*reader);
+    return announced;
+  }
 
  private:
   // A replica that has been withdrawn alone gets no version any more.
@@ -196,7 +188,7 @@ absl::Status sleep_on(const std::vector<Awaited>& all, WaitLimit& wait_limit) {
   if (auto status = check.interrupt(); !status.ok()) return status;
   // The counts, then the announcement, then the look: what comes after that changes the counts.
   const auto counts = sources.counts();
-  const Sources::Sleeper sleeper(sources);
+  const std::list<Sleeper> sleepers = sources.sleepers();
   const auto ready = look_at_all(all, wait_limit);
   if (!ready.ok() || !ready->empty()) return ready.status();
   // A further replica may have been written before the counts.
