@@ -244,8 +244,8 @@ absl::Status ArrayTable::flush(InterruptCheck interrupt) {
     }
   }
   if (auto status = leave(complete, interrupt); !status.ok() || session().forked()) return status;
+  imports().close_unused();
   if (!session().control().silent()) imports().flush();
-  imports().close_pages();
   kept().let_go();
   release_noted();
   return take_release() ? leave_if_due(live_arrays(), interrupt) : absl::OkStatus();

@@ -256,14 +256,14 @@ absl::Status OpenArray::host_wait_work(InterruptCheck interrupt) {
   if (order() == nullptr) return absl::OkStatus();
   const auto end = std::chrono::steady_clock::now() + kDrainTimeout;
   auto asks = std::chrono::steady_clock::now() + kInterruptInterval;
-  for (Backoff backoff; !order()->complete();) {
+  for (LookPauses looks; !order()->complete();) {
     const auto now = std::chrono::steady_clock::now();
     if (now >= end) break;
     if (now >= asks) {
       if (auto status = interrupt(); !status.ok()) return status;
       asks = now + kInterruptInterval;
     }
-    backoff.pause();
+    looks.pause();
   }
   return absl::OkStatus();
 }
@@ -314,7 +314,7 @@ absl::Status OpenArray::leave_if_due(std::vector<Departure>& departures, Interru
   }
   std::move(leave_writing).Invoke();
   owner_->kept().let_go();
-  owner_->imports().close_pages();
+  owner_->imports().close_unused();
   return interrupted;
 }
 

@@ -1,5 +1,4 @@
-// Pauses of a wait that nothing wakes, as for work on a device: short at first, then longer.
-// Used by one thread.
+// Pauses of waits that nothing wakes. Each is used by one thread.
 #pragma once
 
 #include <algorithm>
@@ -9,18 +8,31 @@
 
 namespace memlease::internal {
 
+using Pause = std::chrono::microseconds;
+
+// Between questions that cost somebody else something: short at first, then twice as long each.
 class Backoff {
  public:
-  using Pause = std::chrono::microseconds;
-
-  explicit Backoff(Pause shortest = Pause(10), Pause longest = Pause(1000))
-      : next_(shortest), longest_(longest) {}
+  Backoff(Pause shortest, Pause longest) : next_(shortest), longest_(longest) {}
   Pause next() { return std::exchange(next_, std::min(2 * next_, longest_)); }
-  void pause() { std::this_thread::sleep_for(next()); }
 
  private:
   Pause next_;
   const Pause longest_;
+};
+
+// Between looks at a GPU's work: an eighth of what the wait has lasted, by which it lasts longer
+// than the work at most.
+class LookPauses {
+ public:
+  void pause() {
+    const auto lasted = std::chrono::duration_cast<Pause>(Clock::now() - begin_);
+    std::this_thread::sleep_for(std::clamp(lasted / 8, Pause(10), Pause(1000)));
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin_ = Clock::now();
 };
 
 }  // namespace memlease::internal

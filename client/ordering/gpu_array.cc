@@ -71,6 +71,7 @@ absl::StatusOr<GpuArray::AddedSlot> GpuArray::open_added(wire::FileRange at,
 void GpuArray::close_gone(OpenMemory gone) {
   if (gone.empty()) return;
   gone.clear();
+  imports_.close_unused();
   if (!session_.control().silent()) imports_.flush();
 }
 

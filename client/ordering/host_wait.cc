@@ -9,7 +9,7 @@ namespace {
 absl::Status host_wait_mark(Importer& importer, Stream stream, Usable usable) {
   const auto end = importer.mark(stream);
   if (!end.ok()) return importer.synchronize();
-  for (Backoff backoff;; backoff.pause()) {
+  for (LookPauses looks;; looks.pause()) {
     const absl::StatusOr<bool> done = (*end)->complete();
     if (!done.ok() || *done) return done.status();
     if (auto status = usable(); !status.ok()) return status;

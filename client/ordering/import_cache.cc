@@ -32,7 +32,9 @@ absl::Status import_is_parents() {
 ImportCache::~ImportCache() {
   for (auto& [file, entry] : pages_) {
     if (entry.unused == nullptr || entry.unused->waits_are_over()) continue;
-    EventPage::keep_open(std::move(entry.unused));
+    EventPage::Memory memory;
+    for (auto& [segment, open] : memory_) memory.push_back(std::move(open.unused));
+    EventPage::keep_open(std::move(entry.unused), std::move(memory));
   }
 }
 
@@ -43,16 +45,10 @@ std::shared_ptr<Opened> ImportCache::hand_out(wire::FileId file, std::unique_ptr
   });
 }
 
-void ImportCache::end_use(wire::FileId file, std::unique_ptr<DeviceMemory> memory) {
-  memory.reset();
+template <typename Opened>
+void ImportCache::end_use(wire::FileId file, std::unique_ptr<Opened> opened) {
   const wire::MutexLock lock(mutex_);
-  closed_.memory.push_back(file);
-  forget<DeviceMemory>(file);
-}
-
-void ImportCache::end_use(wire::FileId file, std::unique_ptr<EventPage> page) {
-  const wire::MutexLock lock(mutex_);
-  pages_[file].unused = std::move(page);
+  known<Opened>()[file].unused = std::move(opened);
   changed_.notify_all();
 }
 
@@ -167,15 +163,18 @@ std::size_t ImportCache::unused_pages() {
                                [](const auto& page) { return page.second.unused != nullptr; });
 }
 
-void ImportCache::close_pages() {
-  std::vector<std::pair<wire::FileId, std::unique_ptr<EventPage>>> unused;
-  {
-    const wire::MutexLock lock(mutex_);
-    for (auto& [file, entry] : pages_) {
-      if (entry.unused != nullptr) unused.emplace_back(file, std::move(entry.unused));
-    }
+template <typename Opened>
+std::vector<std::pair<wire::FileId, std::unique_ptr<Opened>>> ImportCache::take_unused() {
+  std::vector<std::pair<wire::FileId, std::unique_ptr<Opened>>> unused;
+  const wire::MutexLock lock(mutex_);
+  for (auto& [file, entry] : known<Opened>()) {
+    if (entry.unused != nullptr) unused.emplace_back(file, std::move(entry.unused));
   }
-  for (auto& [file, page] : unused) {
+  return unused;
+}
+
+void ImportCache::close_pages() {
+  for (auto& [file, page] : take_unused<EventPage>()) {
     if (!page->waits_are_over()) {
       end_use(file, std::move(page));
       continue;
@@ -184,6 +183,40 @@ void ImportCache::close_pages() {
     const wire::MutexLock lock(mutex_);
     forget<EventPage>(file);
   }
+}
+
+bool ImportCache::waits_are_over() {
+  std::vector<std::shared_ptr<EventPage>> pages;
+  {
+    const wire::MutexLock lock(mutex_);
+    for (const auto& [file, entry] : pages_) {
+      // Of those that nobody uses only such as still look have been left by close_pages().
+      if (entry.unused != nullptr) return false;
+      if (auto page = entry.opened.lock()) pages.push_back(std::move(page));
+    }
+  }
+  return std::ranges::all_of(pages, [](const auto& page) { return page->waits_are_over(); });
+}
+
+void ImportCache::close_memory() {
+  auto unused = take_unused<DeviceMemory>();
+  if (unused.empty()) return;
+  const bool may_close = waits_are_over();
+  for (auto& [file, memory] : unused) {
+    if (!may_close) {
+      end_use(file, std::move(memory));
+      continue;
+    }
+    memory.reset();
+    const wire::MutexLock lock(mutex_);
+    closed_.memory.push_back(file);
+    forget<DeviceMemory>(file);
+  }
+}
+
+void ImportCache::close_unused() {
+  close_pages();
+  close_memory();
 }
 
 void ImportCache::flush() {

@@ -1,11 +1,11 @@
 // Memory and pages of events as open in this process: each segment and each page once, however many
 // arrays stand in it, for as long as anybody uses it. Thread-safe; outlives what it hands out.
 //
-// The daemon keeps memory that a process has open, so it is told what has been closed: not by
-// whoever drops the last use, which may happen where no call can be made, but by the next call's
-// flush. A page is the kernel's to keep. It is not closed by the last use either, which may end in
-// the middle of a write while streams have still to look there, and closing may wait for the
-// device: it is closed by a later call of close_pages(), unless it is used again before that.
+// The last use closes nothing: it may end in the middle of a write, and closing may wait for the
+// device. A later call of close_unused() does, unless what is open is used again before that. A
+// page is closed once no stream has still to look there; memory, once no stream of the process
+// waits for another process: the driver waits for all of them. The daemon keeps memory that a
+// process has open, so the next flush() tells what has been closed. A page is the kernel's to keep.
 //
 // Opening, closing and the daemon's calls all happen without the lock, as each may wait for the
 // device or the daemon. What belongs to one segment or page still comes one after the other: while
@@ -19,6 +19,7 @@
 #include <thread>
 #include <type_traits>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -38,7 +39,7 @@ class ImportCache {
   ImportCache(ControlPort& control, MappingCache& mappings, ImporterSource& importers)
       : control_(control), mappings_(mappings), importers_(importers) {}
   // Nothing that it has handed out is in use. Pages where a stream may still look stay open until
-  // the process exits.
+  // the process exits, and memory with them.
   ~ImportCache();
   ImportCache(const ImportCache&) = delete;
   ImportCache& operator=(const ImportCache&) = delete;
@@ -58,16 +59,16 @@ class ImportCache {
                                          InterruptCheck interrupt);
   // Tells the daemon what has been closed since the last time; a call only if there is something.
   void flush();
-  // Closes the pages that nobody uses and where no stream has still to look. Makes no call; may
-  // wait for the device.
-  void close_pages();
+  // Closes what nobody uses, as long as no stream has to wait or look for others. Makes no call;
+  // may wait for the device, as for kernels of this process.
+  void close_unused();
 
  private:
   // What is open by its key, or being opened, closed or told of: then nobody can have it yet.
   template <typename Opened>
   struct Entry {
     std::weak_ptr<Opened> opened;
-    std::unique_ptr<Opened> unused;  // a page: open still
+    std::unique_ptr<Opened> unused;  // open still
     std::thread::id opener;          // while a thread opens it
   };
   template <typename Opened>
@@ -95,8 +96,16 @@ class ImportCache {
   // What is handed out; its last use ends by end_use().
   template <typename Opened>
   std::shared_ptr<Opened> hand_out(wire::FileId file, std::unique_ptr<Opened> opened);
-  void end_use(wire::FileId file, std::unique_ptr<DeviceMemory> memory) ABSL_LOCKS_EXCLUDED(mutex_);
-  void end_use(wire::FileId file, std::unique_ptr<EventPage> page) ABSL_LOCKS_EXCLUDED(mutex_);
+  template <typename Opened>
+  void end_use(wire::FileId file, std::unique_ptr<Opened> opened) ABSL_LOCKS_EXCLUDED(mutex_);
+  // What is open and not used: others wait for it until it is put back, or forgotten.
+  template <typename Opened>
+  std::vector<std::pair<wire::FileId, std::unique_ptr<Opened>>> take_unused()
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void close_pages() ABSL_LOCKS_EXCLUDED(mutex_);
+  void close_memory() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Does no stream wait for a word of a page?
+  bool waits_are_over() ABSL_LOCKS_EXCLUDED(mutex_);
   std::size_t unused_pages() ABSL_LOCKS_EXCLUDED(mutex_);
   // Nothing is open or under way by this key any more.
   template <typename Opened>

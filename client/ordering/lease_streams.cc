@@ -66,7 +66,7 @@ absl::Status host_wait_bounded(GpuArray& array, std::uint64_t version, Stream st
 
 absl::Status host_wait_complete(Session& session, const LeaseStreams& streams,
                                 absl::FunctionRef<absl::StatusOr<bool>()> complete) {
-  for (Backoff backoff;; backoff.pause()) {
+  for (LookPauses looks;; looks.pause()) {
     auto done = complete();
     if (!done.ok()) return done.status();
     if (*done) return absl::OkStatus();

@@ -96,7 +96,7 @@ absl::Status ReaderOrder::host_wait_stream(Stream stream, Usable usable) {
 // By looking: a wait inside of the driver may not end. Where the writer has died, the daemon says
 // that the version is poisoned, and then that its record is complete.
 void ReaderOrder::host_wait_version(std::uint32_t slot, Usable usable) {
-  for (Backoff backoff;; backoff.pause()) {
+  for (LookPauses looks;; looks.pause()) {
     const auto complete = versions_[slot].complete();
     if (is_over(complete) || !usable().ok()) return;
   }

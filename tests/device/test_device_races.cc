@@ -26,6 +26,7 @@ class DeviceRaces : public DeviceTest, public ::testing::WithParamInterface<Left
     writer.is_ok("create a 2 1000 cuda:0");
     reader.is_ok("gate p");  // its reads are late, so that streams must wait for them
     spin(reader, " p", 3000);
+    spin(reader, " q", 4500);  // a record of theirs, which waits for p's, must wait for theirs, too
     for (int round = 1; round <= 4; ++round) {
       const std::string stream = round % 2 == 0 ? " s" : " t";
       writer.is_ok("write a" + stream);

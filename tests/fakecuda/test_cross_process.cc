@@ -200,6 +200,7 @@ TEST_F(CrossProcess, AReaderAfterItWasFreed) {
 }
 
 TEST_F(CrossProcess, AReaderWhoseWorkIsPendingWhenItCloses) {
+  world->set(Knob::kClosesWait, 0);
   PEER_OK(peer_.ask("gate s"));
   PEER_OK(peer_.ask("fill data 16 1 s"));
   PEER_OK(peer_.ask("close data"));

@@ -84,10 +84,9 @@ TEST_F(Traps, WithTheKnobItGoesOnForThoseWhoOpenedIt) {
   PEER_OK(peer_.ask("destroy_event event"));
 }
 
-class OpensWait : public Traps {
+class OpensAndCloses : public Traps {
  protected:
   void SetUp() override {
-    world->set(Knob::kOpensWait, 1);
     data_ = allocate();
     event_ = new_event(cudaEventInterprocess | cudaEventDisableTiming);
     PEER_OK(peer_.ask("stream s"));
@@ -109,9 +108,15 @@ class OpensWait : public Traps {
   cudaEvent_t event_ = nullptr;
 };
 
-TEST_F(OpensWait, ForTheWorkOfTheProcess) {
-  expect_to_wait("import data " + exported(data_));
+TEST_F(OpensAndCloses, ClosingMemoryWaitsForTheWorkOfTheProcess) {
+  PEER_OK(peer_.ask("import data " + exported(data_)));
   expect_to_wait("close data");
+}
+
+TEST_F(OpensAndCloses, ThatOpeningWaitsForTheWorkOfTheProcessIsAKnob) {
+  world->set(Knob::kOpensWait, 1);
+  expect_to_wait("import data " + exported(data_));
+  PEER_OK(peer_.ask("close data"));
   expect_to_wait("import_event event " + exported(event_));
   expect_to_wait("destroy_event event");
 }

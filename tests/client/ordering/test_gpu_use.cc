@@ -46,7 +46,7 @@ TEST_F(GpuUseTest, WhatIsAssignedToStaysOpenWhileItsWorkGoesOn) {
   assigned = {};
   EXPECT_EQ(assigned.order, nullptr);
   EXPECT_EQ(memory.use_count(), 3) << "the test's two, and one that is kept";
-  imports.close_pages();
+  imports.close_unused();
   EXPECT_FALSE(kept_order->complete());
   gpu.resume();
   EXPECT_TRUE(kept_order->complete());

@@ -59,7 +59,7 @@ TEST_F(ImportCacheTest, APageIsMappedAndRegisteredOnceAndTheDaemonNotToldOfItsEn
   EXPECT_EQ(files.fetches, 1);
   opened->reset();
   imports.flush();
-  imports.close_pages();
+  imports.close_unused();
   EXPECT_EQ(gpu.registered_count(), 0U);
   EXPECT_EQ(control.calls(), 0U);
 }
@@ -70,7 +70,7 @@ TEST_F(ImportCacheTest, TheLastUseOfAPageDoesNotCloseIt) {
   EXPECT_EQ(gpu.registered_count(), 1U);
   const auto again = page();
   EXPECT_EQ(files.fetches, 1) << "it is used again as it is";
-  imports.close_pages();
+  imports.close_unused();
   EXPECT_EQ(gpu.registered_count(), 1U) << "it is in use";
 }
 
@@ -80,10 +80,10 @@ TEST_F(ImportCacheTest, APageIsNotClosedWhileAStreamMayLookThere) {
   gpu.stall(stream);
   opened->note_wait(gpu, stream);
   opened.reset();
-  imports.close_pages();
+  imports.close_unused();
   EXPECT_EQ(gpu.registered_count(), 1U);
   gpu.resume();
-  imports.close_pages();
+  imports.close_unused();
   EXPECT_EQ(gpu.registered_count(), 0U);
 }
 
@@ -133,10 +133,12 @@ TEST_F(ImportCacheTest, APageThatCannotBeRegisteredIsForHostsAlone) {
   EXPECT_FALSE((*opened)->orders(gpu));
 }
 
-TEST_F(ImportCacheTest, ADroppedImportIsReportedByTheNextFlushAlone) {
+TEST_F(ImportCacheTest, ADroppedImportIsClosedLaterAndReportedByTheNextFlushAlone) {
   get(kFile).value().reset();
+  EXPECT_EQ(gpu.open_memory_count(), 1) << "closing may wait for the device";
+  imports.close_unused();
   EXPECT_EQ(gpu.open_memory_count(), 0);
-  EXPECT_EQ(control.closed_memory, 0) << "whoever drops the last use makes no call";
+  EXPECT_EQ(control.closed_memory, 0) << "whoever closes it makes no call";
   imports.flush();
   EXPECT_EQ(control.closed_memory, 1);
   const std::uint64_t calls = control.calls();
@@ -144,8 +146,47 @@ TEST_F(ImportCacheTest, ADroppedImportIsReportedByTheNextFlushAlone) {
   EXPECT_EQ(control.calls(), calls) << "there is nothing to report";
 }
 
+TEST_F(ImportCacheTest, MemoryThatIsUsedAgainIsStillOpen) {
+  get(kFile).value().reset();
+  const auto again = get(kFile);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(control.calls(), 1U);
+  imports.close_unused();
+  EXPECT_EQ(gpu.open_memory_count(), 1);
+}
+
+// The driver would wait for all streams of the process, and so for others' work, without an end.
+TEST_F(ImportCacheTest, MemoryIsNotClosedWhileAStreamWaitsForAnotherProcess) {
+  const Stream stream = Stream::from_handle(16);
+  auto opened = page().value();
+  gpu.stall(stream);
+  opened->note_wait(gpu, stream);
+  get(kFile).value().reset();
+  imports.close_unused();
+  EXPECT_EQ(gpu.open_memory_count(), 1) << "the page is in use";
+  opened.reset();
+  imports.close_unused();
+  EXPECT_EQ(gpu.open_memory_count(), 1) << "it is not, but the stream waits";
+  gpu.resume();
+  imports.close_unused();
+  EXPECT_EQ(gpu.open_memory_count(), 0);
+}
+
+TEST_F(ImportCacheTest, MemoryOutlivesTheCacheWithAPageWhereAStreamMayLook) {
+  const Stream stream = Stream::from_handle(16);
+  auto ending = std::make_unique<ImportCache>(control, mappings, gpu);
+  auto opened = ending->event_page(kPage, wire::FileKind::kEvents, gpu, kNoInterrupts).value();
+  ending->get(kFile, gpu, kNoInterrupts).value().reset();
+  gpu.stall(stream);
+  opened->note_wait(gpu, stream);
+  opened.reset();
+  ending.reset();
+  EXPECT_EQ(gpu.open_memory_count(), 1);
+}
+
 TEST_F(ImportCacheTest, WhatIsOpenedAgainIsNotReportedAsClosed) {
   get(kFile).value().reset();
+  imports.close_unused();
   const auto again = get(kFile);
   ASSERT_TRUE(again.ok());
   imports.flush();

@@ -65,9 +65,9 @@ TEST_F(LeaseStreamsTest, OpensASegmentOnceForAllSlots) {
   EXPECT_EQ(gpu.registered_count(), 1U);
   EXPECT_EQ(array->slot_data()[1] - array->slot_data()[0], 512);
   array = nullptr;
+  imports.close_unused();
   EXPECT_EQ(gpu.open_memory_count(), 0);
   imports.flush();
-  imports.close_pages();
   EXPECT_EQ(gpu.registered_count(), 0U);
   EXPECT_EQ(control->closed_memory, 1);
 }
@@ -76,6 +76,7 @@ TEST_F(LeaseStreamsTest, RefusesASlotOutsideOfItsSegment) {
   answer.slots[1].offset = FakeControl::kSegmentBytes - 511;
   const auto opened = GpuArray::open(answer, session, imports, kNoInterrupts);
   EXPECT_EQ(wire::code_of(opened.status()), ErrorCode::kInternal);
+  imports.close_unused();
   EXPECT_EQ(gpu.open_memory_count(), 0);
 }
 

@@ -52,10 +52,10 @@ TEST_F(ReaderOrderTest, AStreamThatDoesNotEndTheReadMayLookAtTheVersionsEventAft
   EXPECT_TRUE(order->complete());
   order.reset();
   versions.reset();
-  imports.close_pages();
+  imports.close_unused();
   EXPECT_EQ(gpu.registered_count(), 1U);
   gpu.resume();
-  imports.close_pages();
+  imports.close_unused();
   EXPECT_EQ(gpu.registered_count(), 0U);
 }
 

@@ -137,7 +137,9 @@ cudaError_t import_memory(Context& context, void** address, const cudaIpcMemHand
 
 cudaError_t close_memory(Context& context, void* address) {
   Runtime& runtime = context.runtime;
-  if (const cudaError_t error = wait_to_open(context); error != cudaSuccess) return error;
+  if (runtime.knob(Knob::kClosesWait) != 0) {
+    if (const cudaError_t error = context.wait_for_all(); error != cudaSuccess) return error;
+  }
   const Turn turn(runtime.world());
   const MappingPtr mapping = runtime.memory.find(address);
   if (mapping == nullptr || mapping->kind != Mapping::Kind::kImported ||

@@ -24,27 +24,17 @@ struct KnobEntry {
 };
 constexpr std::array<KnobEntry, static_cast<std::size_t>(Knob::kCount)> kKnobs = {{
     {"driver_version", 13000},  // a line each, as the enum has them
-    {"peer_access", 1},
-    {"ipc_events", 1},
-    {"stream_memory_ops", 1},
-    {"read_only_register", 1},
-    {"registered_in_place", 1},
-    {"cpu_store_wakes", 1},
-    {"later_record_releases", 0},
-    {"records_queue", 0},
-    {"waits_follow", 0},
-    {"not_ready_stays", 0},
-    {"stale_handles_alias", 0},
-    {"pid_namespace_matters", 0},
-    {"events_private", 0},
-    {"shm_matters", 0},
-    {"events_outlive", 0},
-    {"close_loses_record", 0},
-    {"stale_streams_refused", 0},
-    {"opens_wait", 0},
-    {"exchange_ignored", 0},
-    {"threads_apart", 0},
-    {"delay_us", 0},
+    {"peer_access", 1},           {"ipc_events", 1},
+    {"stream_memory_ops", 1},     {"read_only_register", 1},
+    {"registered_in_place", 1},   {"cpu_store_wakes", 1},
+    {"later_record_releases", 0}, {"records_queue", 0},
+    {"waits_follow", 0},          {"not_ready_stays", 0},
+    {"stale_handles_alias", 0},   {"pid_namespace_matters", 0},
+    {"events_private", 0},        {"shm_matters", 0},
+    {"events_outlive", 0},        {"close_loses_record", 0},
+    {"stale_streams_refused", 0}, {"opens_wait", 0},
+    {"closes_wait", 1},           {"exchange_ignored", 0},
+    {"threads_apart", 0},         {"delay_us", 0},
 }};
 
 [[noreturn]] void fail_with(const std::string& what) {
