@@ -58,7 +58,7 @@ def look_at_a_region(here, order):
             assert tensor.strides[:2] == [stride // 8 for stride in expected]
         view = consumers.torch_from_dlpack(here, lease, here.stream("library"))
         assert view.address == address_of(whole) + offset
-        with pytest.raises(ValueError, match="compact"):
+        with pytest.raises((ValueError, RuntimeError), match="compact"):  # JAX has its own
             consumers.jax_from_dlpack(here, lease.dlpack(readonly_ok=True), here.stream("jax"))
         del view, tensor, capsule
         here.synchronize()

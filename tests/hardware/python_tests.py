@@ -39,7 +39,7 @@ def _command(files: list[Path]) -> list[str | Path]:
 
 def _run_files(run: Run, files: list[Path], end: float, environment: dict[str, str]) -> bool:
     """Run all their tests; false if there was no time left for some."""
-    done: list[str] = []
+    done = run.done()
     running = ""
 
     def on_line(line: str) -> None:

@@ -28,6 +28,9 @@ def _arguments() -> argparse.Namespace:
     add("report", nargs="?", type=Path, default=place.ROOT / "report", help="folder for the report")
     add("--only", action="append", choices=names, default=[], help="this part; may be repeated")
     add("--from", dest="first", choices=names, help="this part and all that follow")
+    add("--check", action="append", default=[], metavar="NAME",
+        help="of questions, figures and C++ tests those whose names have this; may be repeated")  # fmt: skip
+    add("--rest", action="store_true", help="go on: no test again that has not failed")
     add("--seconds", type=float, default=570, help="for all of it (570)")
     add("--stand-in", action="store_true", help="no GPU: prove the bundle itself")
     add("--as-hardware", action="store_true", help="the tests take the stand-in for hardware")
@@ -47,10 +50,13 @@ def main() -> int:
     """Return 1 if a part or a test failed, 128 and a signal's number if that has ended the run."""
     given = _arguments()
     end = time.monotonic() + given.seconds
-    report = Report(given.report, goes_on=bool(given.only or given.first))
+    report = Report(
+        given.report, goes_on=bool(given.only or given.first or given.check or given.rest)
+    )
     knobs = {name: int(value) for name, _, value in (it.partition("=") for it in given.set)}
     run = Run(report, given.stand_in or given.as_hardware, {}, knobs, end)
-    run.as_hardware = given.as_hardware
+    run.as_hardware, run.checks = given.as_hardware, given.check
+    run.rest = given.rest
     run.environment = place.environment(run.stand_in, run.as_hardware)
     if run.stand_in:
         run.one_test_s = _ONE_TEST_STAND_IN_S

@@ -27,7 +27,7 @@ def ask(run: Run, script: str | Path, limit_s: float, one_s: float) -> bool:
     A check that ran out of less time has not failed: it is tried again after the others.
     """
     end = time.monotonic() + limit_s
-    names = _names(run, script, min(_LIST_S, limit_s))
+    names = run.chosen(_names(run, script, min(_LIST_S, limit_s)))
     fit, first = _ask_all(run, script, names, end, one_s)
     fit_now, then = _ask_all(run, script, list(first), end, one_s)
     if then and not run.stopped:
