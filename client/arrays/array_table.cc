@@ -237,6 +237,7 @@ absl::Status ArrayTable::flush(InterruptCheck interrupt) {
   std::vector<Departure> complete;
   for (Departed& array : departed) {
     if (array.use.complete()) {
+      imports().close_later(std::move(array.use.memory));
       array.use = {};
       complete.push_back(array.departure);
     } else {

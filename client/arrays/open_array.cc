@@ -283,11 +283,8 @@ absl::Status OpenArray::leave(std::uint32_t opens, std::vector<Departure>& depar
   auto interrupted = host_wait_work(interrupt);
   GpuUse use = take_gpu_use();
   if (interrupted.ok()) {
-    // Closed before the daemon may destroy it, unless the device is still at work after all: the
-    // destructor sees to that.
-    {
-      const GpuUse closed = std::move(use);
-    }
+    // Else, as the device is still at work after all, it stays open: the destructor sees to that.
+    if (use.complete()) owner_->imports().close_later(std::move(use.memory));
     departures.push_back({answer_.id, opens});
   } else {
     owner_->depart({answer_.id, opens}, std::move(use));

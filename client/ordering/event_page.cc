@@ -36,10 +36,10 @@ bool EventPage::waits_are_over() {
 }
 
 // In a list, so that who looks for leaks finds them in use.
-void EventPage::keep_open(std::unique_ptr<EventPage> page, Memory memory) {
+void EventPage::keep_open(std::unique_ptr<EventPage> page, OpenMemory with) {
   static std::atomic<EventPage*> first{nullptr};
   EventPage* const kept = page.release();
-  kept->kept_memory_ = std::move(memory);
+  kept->kept_with_ = std::move(with);
   kept->next_kept_ = first.load();
   while (!first.compare_exchange_weak(kept->next_kept_, kept)) {
   }

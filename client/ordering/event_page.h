@@ -33,10 +33,9 @@ class EventPage {
   void note_wait(Importer& importer, Stream stream);
   // Is that over for all streams? After an error of the GPU it is.
   bool waits_are_over();
-  using Memory = std::vector<std::unique_ptr<DeviceMemory>>;
-  // Where nobody will look again whether they are: it stays open until the process exits, and this
-  // memory with it.
-  static void keep_open(std::unique_ptr<EventPage> page, Memory memory);
+  // Where nobody will look again whether they are: it stays open until the process exits, and all
+  // of `with`.
+  static void keep_open(std::unique_ptr<EventPage> page, OpenMemory with);
 
  private:
   using Marks = std::vector<std::unique_ptr<StreamMark>>;
@@ -48,7 +47,7 @@ class EventPage {
   const std::uint32_t fork_generation_ = fork_generation();
   std::unique_ptr<RegisteredPages> registered_;  // goes first
   EventPage* next_kept_ = nullptr;               // of those that stay open
-  Memory kept_memory_;                           // of such a page
+  OpenMemory kept_with_;                         // such a page
 
   wire::Mutex mutex_;
   // Behind each wait that may go on; nullptr: nobody can say whether it does.

@@ -8,17 +8,14 @@
 
 namespace memlease::internal {
 
-// Each keeps a segment open.
-using OpenMemory = std::vector<std::shared_ptr<const void>>;
-
 // Not thread-safe: one owner, who takes it out of the array when nobody uses that any more.
 struct GpuUse {
   GpuUse() = default;
   GpuUse(GpuUse&&) noexcept = default;
   // Ends what was here as the destructor does.
   GpuUse& operator=(GpuUse&& other) noexcept;
-  // Closes what is open, which may wait for the device. Work that will not end keeps it open until
-  // the process exits.
+  // Closes what is open, or leaves it to ImportCache::close_unused(). Work that will not end keeps
+  // it open until the process exits.
   ~GpuUse();
   // Does not wait.
   bool complete() const { return order == nullptr || order->complete(); }

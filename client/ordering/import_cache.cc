@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <iterator>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -32,9 +33,9 @@ absl::Status import_is_parents() {
 ImportCache::~ImportCache() {
   for (auto& [file, entry] : pages_) {
     if (entry.unused == nullptr || entry.unused->waits_are_over()) continue;
-    EventPage::Memory memory;
-    for (auto& [segment, open] : memory_) memory.push_back(std::move(open.unused));
-    EventPage::keep_open(std::move(entry.unused), std::move(memory));
+    OpenMemory with = std::exchange(gone_, {});
+    for (auto& [segment, open] : memory_) with.emplace_back(std::move(open.unused));
+    EventPage::keep_open(std::move(entry.unused), std::move(with));
   }
 }
 
@@ -140,7 +141,7 @@ absl::StatusOr<std::shared_ptr<EventPage>> ImportCache::event_page(wire::FileId 
                                                                    InterruptCheck interrupt) {
   // For who writes and makes no other call, while readers come and go.
   constexpr std::size_t kManyUnused = 16;
-  if (unused_pages() >= kManyUnused) close_pages();
+  if (unused_pages() >= kManyUnused) close_unused();
   return share<EventPage>(
       file, [&](InterruptCheck check) { return mappings_.get(file, kind, check); },
       [&](const std::shared_ptr<Mapping>& mapping) -> absl::StatusOr<std::unique_ptr<EventPage>> {
@@ -173,50 +174,49 @@ std::vector<std::pair<wire::FileId, std::unique_ptr<Opened>>> ImportCache::take_
   return unused;
 }
 
-void ImportCache::close_pages() {
-  for (auto& [file, page] : take_unused<EventPage>()) {
-    if (!page->waits_are_over()) {
-      end_use(file, std::move(page));
-      continue;
+bool ImportCache::any_unused() {
+  const auto is_unused = [](const auto& known) { return known.second.unused != nullptr; };
+  const wire::MutexLock lock(mutex_);
+  return !gone_.empty() || std::ranges::any_of(memory_, is_unused) ||
+         std::ranges::any_of(pages_, is_unused);
+}
+
+bool ImportCache::waits_are_over() {
+  std::vector<std::shared_ptr<EventPage>> used;
+  {
+    const wire::MutexLock lock(mutex_);
+    for (const auto& [file, entry] : pages_) {
+      if (entry.unused != nullptr && !entry.unused->waits_are_over()) return false;
+      if (auto page = entry.opened.lock()) used.push_back(std::move(page));
     }
+  }
+  return std::ranges::all_of(used, [](const auto& page) { return page->waits_are_over(); });
+}
+
+void ImportCache::close_later(OpenMemory gone) {
+  const wire::MutexLock lock(mutex_);
+  std::ranges::move(gone, std::back_inserter(gone_));
+}
+
+void ImportCache::close_unused() {
+  if (!any_unused() || !waits_are_over()) return;
+  OpenMemory gone;
+  {
+    const wire::MutexLock lock(mutex_);
+    gone.swap(gone_);
+  }
+  gone.clear();
+  for (auto& [file, page] : take_unused<EventPage>()) {
     page.reset();
     const wire::MutexLock lock(mutex_);
     forget<EventPage>(file);
   }
-}
-
-bool ImportCache::waits_are_over() {
-  std::vector<std::shared_ptr<EventPage>> pages;
-  {
-    const wire::MutexLock lock(mutex_);
-    for (const auto& [file, entry] : pages_) {
-      // Of those that nobody uses only such as still look have been left by close_pages().
-      if (entry.unused != nullptr) return false;
-      if (auto page = entry.opened.lock()) pages.push_back(std::move(page));
-    }
-  }
-  return std::ranges::all_of(pages, [](const auto& page) { return page->waits_are_over(); });
-}
-
-void ImportCache::close_memory() {
-  auto unused = take_unused<DeviceMemory>();
-  if (unused.empty()) return;
-  const bool may_close = waits_are_over();
-  for (auto& [file, memory] : unused) {
-    if (!may_close) {
-      end_use(file, std::move(memory));
-      continue;
-    }
+  for (auto& [file, memory] : take_unused<DeviceMemory>()) {
     memory.reset();
     const wire::MutexLock lock(mutex_);
     closed_.memory.push_back(file);
     forget<DeviceMemory>(file);
   }
-}
-
-void ImportCache::close_unused() {
-  close_pages();
-  close_memory();
 }
 
 void ImportCache::flush() {

@@ -2,10 +2,10 @@
 // arrays stand in it, for as long as anybody uses it. Thread-safe; outlives what it hands out.
 //
 // The last use closes nothing: it may end in the middle of a write, and closing may wait for the
-// device. A later call of close_unused() does, unless what is open is used again before that. A
-// page is closed once no stream has still to look there; memory, once no stream of the process
-// waits for another process: the driver waits for all of them. The daemon keeps memory that a
-// process has open, so the next flush() tells what has been closed. A page is the kernel's to keep.
+// device. A later call of close_unused() does, unless what is open is used again before that, and
+// not as long as a stream of the process waits for a word: the driver would wait for that stream.
+// The daemon keeps memory that a process has open, so the next flush() tells what has been closed.
+// A page is the kernel's to keep.
 //
 // Opening, closing and the daemon's calls all happen without the lock, as each may wait for the
 // device or the daemon. What belongs to one segment or page still comes one after the other: while
@@ -59,9 +59,11 @@ class ImportCache {
                                          InterruptCheck interrupt);
   // Tells the daemon what has been closed since the last time; a call only if there is something.
   void flush();
-  // Closes what nobody uses, as long as no stream has to wait or look for others. Makes no call;
-  // may wait for the device, as for kernels of this process.
-  void close_unused();
+  // The last uses of memory, or of pages that are registered, which end by close_unused().
+  void close_later(OpenMemory gone) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Closes what nobody uses, unless a stream has still to look at a word. Makes no call; may wait
+  // for the device, as for kernels of this process.
+  void close_unused() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   // What is open by its key, or being opened, closed or told of: then nobody can have it yet.
@@ -102,9 +104,8 @@ class ImportCache {
   template <typename Opened>
   std::vector<std::pair<wire::FileId, std::unique_ptr<Opened>>> take_unused()
       ABSL_LOCKS_EXCLUDED(mutex_);
-  void close_pages() ABSL_LOCKS_EXCLUDED(mutex_);
-  void close_memory() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Does no stream wait for a word of a page?
+  bool any_unused() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Has no stream still to look at a word?
   bool waits_are_over() ABSL_LOCKS_EXCLUDED(mutex_);
   std::size_t unused_pages() ABSL_LOCKS_EXCLUDED(mutex_);
   // Nothing is open or under way by this key any more.
@@ -118,6 +119,7 @@ class ImportCache {
   wire::CondVar changed_;                               // memory_ or pages_ has
   Known<DeviceMemory> memory_ ABSL_GUARDED_BY(mutex_);  // by the file; so are pages_
   Known<EventPage> pages_ ABSL_GUARDED_BY(mutex_);
+  OpenMemory gone_ ABSL_GUARDED_BY(mutex_);       // to be given up
   ClosedImports closed_ ABSL_GUARDED_BY(mutex_);  // and not told of yet
 };
 

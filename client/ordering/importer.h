@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -30,6 +31,9 @@ class DeviceMemory {
   virtual std::byte* data() const = 0;  // not for the host to touch
   virtual std::uint64_t size_bytes() const = 0;
 };
+
+// Each keeps a segment open, or pages registered.
+using OpenMemory = std::vector<std::shared_ptr<const void>>;
 
 // Pages of the host's that a copy on a device reads or writes without the host's help. Destroying
 // it ends that, as with DeviceMemory, and may wait for the device; all copies there are done then.

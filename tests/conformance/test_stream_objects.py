@@ -45,6 +45,7 @@ def lease_by_a_stream_of_nobody(here, how):
     array.put(np.full(COUNT, 2, "u8"))
 
 
+@pytest.mark.stand_in_only
 @pytest.mark.parametrize("how", ["read", "follow"])
 def test_a_wrong_stream_is_told_before_a_wait(gpu, how):
     """There is no version, and there may never be one."""

@@ -138,6 +138,7 @@ TEST_F(Words, PagesAreUnregisteredAfterAWait) {
 
 // The value is there already, but the stream is held up before it looks.
 TEST_F(Words, PagesThatAreUnregisteredUnderAWaitAreFound) {
+  world->set(Knob::kClosesWait, 0);
   alignas(4096) static std::uint64_t words[512];
   words[0] = 0;
   const auto host = reinterpret_cast<CUdeviceptr>(words);

@@ -19,10 +19,7 @@ from run_state import Run
 _LIST_S = 30
 _IN_A_PROCESS = 90  # tests
 _AT_ONCE = 3  # programs: each test waits for contexts, which the driver makes one after the other
-# As CUDA has it where nobody says anything. A context with the 32 that Python tests are given takes
-# three times as long, and more of the GPU.
-_CONNECTIONS = {"CUDA_DEVICE_MAX_CONNECTIONS": "8"}
-_SLOW_S = 2.0
+_SLOW_S = 5.0
 # Many processes of their own, each with a context: they come when all else has been seen.
 _CROWDS = re.compile(r"Storm|DeviceThreads|DeviceRaces")
 _SAID = re.compile(r"\[ +(RUN|OK|FAILED|SKIPPED) +\] ([^\s,]+)(?:.*\((\d+) ms\))?")
@@ -121,7 +118,7 @@ def run_all(run: Run, limit_s: float, folder: Path = BUILD / "tests") -> None:
         place.world(run.environment, run.as_hardware, run.knobs) as given,
         concurrent.futures.ThreadPoolExecutor(_AT_ONCE) as pool,
     ):
-        for done in [pool.submit(it.run_all, end, {**given, **_CONNECTIONS}) for it in groups]:
+        for done in [pool.submit(it.run_all, end, given) for it in groups]:
             done.result()
     seconds = {name: s for it in groups for name, s in it.seconds.items() if s >= _SLOW_S}
     for name in sorted(seconds, key=lambda name: -seconds[name]):

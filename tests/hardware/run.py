@@ -28,8 +28,8 @@ def _arguments() -> argparse.Namespace:
     add("report", nargs="?", type=Path, default=place.ROOT / "report", help="folder for the report")
     add("--only", action="append", choices=names, default=[], help="this part; may be repeated")
     add("--from", dest="first", choices=names, help="this part and all that follow")
-    add("--check", action="append", default=[], metavar="NAME",
-        help="of questions, figures and C++ tests those whose names have this; may be repeated")  # fmt: skip
+    help_of_check = "of questions, figures and C++ tests such as have this in their names; likewise"
+    add("--check", action="append", default=[], metavar="NAME", help=help_of_check)
     add("--rest", action="store_true", help="go on: no test again that has not failed")
     add("--seconds", type=float, default=570, help="for all of it (570)")
     add("--stand-in", action="store_true", help="no GPU: prove the bundle itself")

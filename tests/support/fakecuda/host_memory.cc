@@ -116,6 +116,9 @@ cudaError_t unregister_host(Context& context, void* address) {
   Runtime& runtime = context.runtime;
   const MappingPtr mapping = find(runtime, address, Mapping::Kind::kRegistered);
   if (mapping == nullptr) return cudaErrorHostMemoryNotRegistered;
+  if (runtime.knob(Knob::kClosesWait) != 0) {
+    if (const cudaError_t error = context.wait_for_all(); error != cudaSuccess) return error;
+  }
   // The driver had pages locked that the program thought it had given back.
   if (!can_be_locked(address, mapping->bytes, true)) {
     runtime.violation(Violation::kUnmappedWhileRegistered, mapping->allocation, mapping->bytes);

@@ -50,7 +50,7 @@ enum class Knob : u32 {
   kCloseLosesRecord,     // 1: a record never completes if its recorder, not the exporter, closed it
   kStaleStreamsRefused,  // 1: a destroyed stream is refused with 400; 0: its use is a SIGSEGV
   kOpensWait,            // 1: opening memory or events, closing events waits for the context's work
-  kClosesWait,           // 1: closing another process's memory does
+  kClosesWait,           // 1: closing another process's memory, unregistering pages does
   kExchangeIgnored,      // 1: a thread keeps its capture mode, whatever it asks for
   kThreadsApart,         // 1: the checker takes a process's host threads for unordered
   kDelayUs,              // longest random pause before each operation of a stream
