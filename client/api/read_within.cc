@@ -15,7 +15,8 @@ absl::Status read_within(ArrayHandle& handle, const ReadOptions& options,
   if (auto status = handle.use(); !status.ok()) return status;
   OpenArray& state = handle.array();
   if (options.stream && state.importer() != nullptr) {
-    if (auto status = state.importer()->check_stream(options.stream); !status.ok()) return status;
+    auto status = state.noted(state.importer()->check_stream(options.stream));
+    if (!status.ok()) return status;
   }
   const auto both_open = [&] {
     auto status = still_open();

@@ -46,7 +46,13 @@ absl::Status ArrayOwner::leave(std::span<const Departure> departures, InterruptC
     if (!leave_some(departures, interrupt, interrupted)) break;
   }
   for (const Departure& later : departures) depart(later, {});
+  imports().close_unused();
   return interrupted;
+}
+
+// Of an array of the host there are registered pages; of one of a GPU, the cache has what is open.
+void ArrayOwner::end_use(GpuUse use) {
+  if (use.order == nullptr) imports_.close_later(std::move(use.memory));
 }
 
 }  // namespace memlease::internal

@@ -39,13 +39,15 @@ class ArrayOwner : public std::enable_shared_from_this<ArrayOwner> {
   // One more handle of the array, for whoever has a mark on it (ReleaseMark); nullptr if it is
   // dying.
   virtual std::shared_ptr<OpenArray> handle_of(OpenArray& array) = 0;
-  // Leaves arrays, by one call for up to wire::kMostDepartures of them. What the daemon does not
-  // answer, because it is silent or busy or by an interrupt, a later flush() tells it again. Fails
-  // with what `interrupt` says alone.
+  // Closes what has come to be unused, once it has left arrays, by one call for up to
+  // wire::kMostDepartures of them. What the daemon does not answer, because it is silent or busy or
+  // by an interrupt, a later flush() tells it again. Fails with what `interrupt` says alone.
   absl::Status leave(std::span<const Departure> departures, InterruptCheck interrupt);
   // The array has died where no call may be made, or did not wait for the device, or the daemon has
   // not answered; a later flush() leaves it, once the device is done with what it had open there.
   virtual void depart(const Departure& departure, GpuUse use) = 0;
+  // Nobody uses it any more. What there is to be closed is closed by leave(), or later.
+  void end_use(GpuUse use);
 
   // A hold has ended, or is deferred, where no call may be made: the next flush() looks
   // whether an array is to be left.

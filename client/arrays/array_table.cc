@@ -180,7 +180,8 @@ void ArrayTable::drain() {
   const auto answers = [this] { return !session().control().silent(); };
   const auto end = std::chrono::steady_clock::now() + kGpuDrainTimeout;
   if (answers()) flush(kNoInterrupts).IgnoreError();
-  while (waits_for_gpu() && answers() && std::chrono::steady_clock::now() < end) {
+  while ((waits_for_gpu() || imports().any_unused()) && answers() &&
+         std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     flush(kNoInterrupts).IgnoreError();
   }
@@ -237,15 +238,13 @@ absl::Status ArrayTable::flush(InterruptCheck interrupt) {
   std::vector<Departure> complete;
   for (Departed& array : departed) {
     if (array.use.complete()) {
-      imports().close_later(std::move(array.use.memory));
-      array.use = {};
+      end_use(std::move(array.use));
       complete.push_back(array.departure);
     } else {
       depart(array.departure, std::move(array.use));
     }
   }
   if (auto status = leave(complete, interrupt); !status.ok() || session().forked()) return status;
-  imports().close_unused();
   if (!session().control().silent()) imports().flush();
   kept().let_go();
   release_noted();

@@ -240,7 +240,8 @@ absl::StatusOr<Importer*> check_source(OpenArray& array, const ElementLayout& pa
   if (auto status = check_layout(array, part, source); !status.ok()) return status;
   auto importer = importer_for(array, source);
   if (!importer.ok() || !source.stream) return importer;
-  if (auto status = (*importer)->check_stream(source.stream); !status.ok()) return status;
+  auto status = array.noted((*importer)->check_stream(source.stream));
+  if (!status.ok()) return status;
   return importer;
 }
 

@@ -18,7 +18,7 @@ MappedArray::MappedArray(std::shared_ptr<ArrayOwner> owner, const OpenAnswer& an
       fork_generation_(fork_generation()),
       strides_bytes_(wire::strides_bytes_of(answer.spec)),
       pages_(session_.mappings()),
-      slot_pages_(answer_) {}
+      slot_pages_(answer_, owner_->imports()) {}
 
 absl::Status MappedArray::map_all(InterruptCheck interrupt) {
   const auto brought = pages_.bring(answer_, interrupt);

@@ -7,6 +7,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "client/arrays/release_mark.h"
 #include "client/ordering/backoff.h"
+#include "client/ordering/host_wait.h"
 #include "fmt/format.h"
 #include "wire/error.h"
 #include "wire/futex.h"
@@ -143,8 +144,14 @@ void OpenArray::defer_release(std::uint32_t slot) {
   owner_->note_deferred();
 }
 
+// And closes what could not be closed when it came to be unused: whoever reads and writes makes no
+// other call.
 absl::Status OpenArray::release_deferred() {
   owner_->kept().let_go();
+  if (owner_->imports().any_memory_unused()) {
+    owner_->imports().close_unused_memory();
+    if (!session_.control().silent()) owner_->imports().flush();
+  }
   owner_->release_noted();
   return release_own_deferred();
 }
@@ -268,6 +275,14 @@ absl::Status OpenArray::host_wait_work(InterruptCheck interrupt) {
   return absl::OkStatus();
 }
 
+absl::Status OpenArray::noted(absl::Status status) {
+  if (gpu_ == nullptr || !device_failed(status) || !writing_.enter()) return status;
+  if (order() != nullptr) status = gpu_->noted(std::move(status));
+  writing_.leave();
+  if (lost()) leave_if_due();
+  return status;
+}
+
 // For the thread that is alone to leave. The mark of the close (or the daemon's on the board)
 // first, then the look at the holds: a thread that is about to read announces its hold first and
 // looks at the mark then.
@@ -283,8 +298,7 @@ absl::Status OpenArray::leave(std::uint32_t opens, std::vector<Departure>& depar
   auto interrupted = host_wait_work(interrupt);
   GpuUse use = take_gpu_use();
   if (interrupted.ok()) {
-    // Else, as the device is still at work after all, it stays open: the destructor sees to that.
-    if (use.complete()) owner_->imports().close_later(std::move(use.memory));
+    owner_->end_use(std::move(use));
     departures.push_back({answer_.id, opens});
   } else {
     owner_->depart({answer_.id, opens}, std::move(use));
@@ -311,7 +325,6 @@ absl::Status OpenArray::leave_if_due(std::vector<Departure>& departures, Interru
   }
   std::move(leave_writing).Invoke();
   owner_->kept().let_go();
-  owner_->imports().close_unused();
   return interrupted;
 }
 

@@ -144,6 +144,9 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
   // The end of a lease or pin may be what somebody waits for.
   bool end_matters() const { return without_handle_.load() || ending(); }
 
+  // GpuArray::noted() for a call that has no lease; leaves the array if versions were lost. Whoever
+  // writes, or leaves it, just now sees the failure himself.
+  absl::Status noted(absl::Status status);
   // What has failed, if what this process wrote has been lost by that.
   absl::Status check_lost() const {
     return gpu_ == nullptr ? absl::OkStatus() : gpu_->check_lost();

@@ -62,17 +62,15 @@ std::shared_ptr<const RegisteredSlots::Registered> RegisteredSlots::find(const S
   return is_there ? known->second.pages : nullptr;
 }
 
-// What nobody will find any more: the pages of a slot that has gone; or these themselves, if
-// another thread was faster. Then they serve one copy.
-std::shared_ptr<const RegisteredSlots::Registered> RegisteredSlots::keep(
-    const Slot& slot, std::shared_ptr<const Registered> made) {
+// If another thread was faster, these serve one copy.
+void RegisteredSlots::keep(const Slot& slot, std::shared_ptr<const Registered> made) {
   const wire::MutexLock lock(mutex_);
   Known& known = known_[slot.number];
   if (known.pages == nullptr || known.place_word != slot.place_word) {
     known.place_word = slot.place_word;
     std::swap(known.pages, made);
   }
-  return made;
+  if (made != nullptr) of_nobody_.push_back(std::move(made));
 }
 
 bool RegisteredSlots::give_up() {
@@ -94,7 +92,7 @@ RegisteredBytes RegisteredSlots::begin_copy(const Slot& slot, bool to, std::uint
       refused = give_up();
       return nullptr;
     }
-    const auto of_nobody = keep(slot, pages);
+    keep(slot, pages);
   }
   // What this process may not write is registered for reading alone.
   if (to && !pages->writable()) return nullptr;
@@ -103,8 +101,8 @@ RegisteredBytes RegisteredSlots::begin_copy(const Slot& slot, bool to, std::uint
 }
 
 OpenMemory RegisteredSlots::forget_from(std::uint32_t number) {
-  OpenMemory gone;
   const wire::MutexLock lock(mutex_);
+  OpenMemory gone = std::exchange(of_nobody_, {});
   for (auto it = known_.lower_bound(number); it != known_.end(); it = known_.erase(it)) {
     gone.push_back(std::move(it->second.pages));
   }

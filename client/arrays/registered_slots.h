@@ -50,7 +50,7 @@ class RegisteredSlots {
   RegisteredBytes begin_copy(const Slot& slot, bool to, std::uint64_t copied_bytes,
                              Importer& importer, bool& refused) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Forgets the slots from this number on, and gives them away, for the caller to unregister.
+  // Forgets the slots from this number on, and gives them away, for ImportCache::close_later().
   // Nobody holds them any more.
   OpenMemory forget_from(std::uint32_t number) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -61,11 +61,12 @@ class RegisteredSlots {
     std::shared_ptr<const Registered> pages;
   };
   std::shared_ptr<const Registered> find(const Slot& slot, bool& given_up);
-  std::shared_ptr<const Registered> keep(const Slot& slot, std::shared_ptr<const Registered> made);
+  void keep(const Slot& slot, std::shared_ptr<const Registered> made);
   bool give_up();
 
   wire::Mutex mutex_;
   std::map<std::uint32_t, Known> known_ ABSL_GUARDED_BY(mutex_);  // by numbers
+  OpenMemory of_nobody_ ABSL_GUARDED_BY(mutex_);                  // which no copy finds any more
   bool given_up_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

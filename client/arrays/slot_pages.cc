@@ -110,7 +110,7 @@ OpenMemory SlotPages::forget_registered(std::uint32_t number) {
 
 void SlotPages::forget_gone() {
   if (!stale()) return;
-  const OpenMemory unregistered = forget_registered(added_read_->count());
+  imports_.close_later(forget_registered(added_read_->count()));
   for (AddedSlots* added : {added_read_.get(), added_write_.get()}) {
     close(added->forget_gone());
   }

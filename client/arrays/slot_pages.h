@@ -43,8 +43,8 @@ struct ProtectedPages {
 
 class SlotPages {
  public:
-  explicit SlotPages(const OpenAnswer& answer)
-      : answer_(answer), layout_(answer.spec.slots, answer.spec.max_slots) {}
+  SlotPages(const OpenAnswer& answer, ImportCache& imports)
+      : answer_(answer), layout_(answer.spec.slots, answer.spec.max_slots), imports_(imports) {}
   SlotPages(const SlotPages&) = delete;
   SlotPages& operator=(const SlotPages&) = delete;
 
@@ -105,6 +105,7 @@ class SlotPages {
 
   const OpenAnswer& answer_;
   const wire::SlotLayout layout_;
+  ImportCache& imports_;
   GpuArray* gpu_ = nullptr;  // of a device's array
   bool mapped_for_writing_ = false;
   std::vector<SlotPlace> read_;   // of the regular slots

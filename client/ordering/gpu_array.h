@@ -41,7 +41,8 @@ class GpuArray {
     std::shared_ptr<const void> memory;  // open as long as anybody keeps it
   };
   absl::StatusOr<AddedSlot> open_added(wire::FileRange at, InterruptCheck interrupt);
-  // Closes memory of slots that have gone. May wait for the device, and tells the daemon.
+  // Memory of slots that have gone: ImportCache closes it. May wait for the device, and tells the
+  // daemon.
   void close_gone(OpenMemory gone);
   // nullptr once take_use() has been called.
   GpuOrder* order() const { return order_.get(); }

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <iterator>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "client/ordering/stream_waits.h"
 #include "client/session/fork_guard.h"
 #include "wire/board.h"
 #include "wire/error.h"
@@ -28,15 +28,30 @@ absl::Status import_is_parents() {
                           "Open it in the child.");
 }
 
+// Where those who look for leaks find it.
+void keep_open(OpenMemory open) {
+  struct Kept {
+    OpenMemory open;
+    Kept* next;
+  };
+  static std::atomic<Kept*> first{nullptr};
+  auto* const kept = new Kept{std::move(open), first.load()};
+  while (!first.compare_exchange_weak(kept->next, kept)) {
+  }
+}
+
 }  // namespace
 
 ImportCache::~ImportCache() {
-  for (auto& [file, entry] : pages_) {
-    if (entry.unused == nullptr || entry.unused->waits_are_over()) continue;
-    OpenMemory with = std::exchange(gone_, {});
-    for (auto& [segment, open] : memory_) with.emplace_back(std::move(open.unused));
-    EventPage::keep_open(std::move(entry.unused), std::move(with));
-  }
+  const auto is_over = [](const auto& known) {
+    return known.second.unused == nullptr || known.second.unused->waits_are_over();
+  };
+  if (StreamWaits::first() == StreamWaits::kNone && std::ranges::all_of(pages_, is_over)) return;
+  OpenMemory open;
+  for (auto& [pages, since] : gone_) open.push_back(std::move(pages));
+  for (auto& [file, page] : pages_) open.emplace_back(std::move(page.unused));
+  for (auto& [file, memory] : memory_) open.emplace_back(std::move(memory.unused));
+  keep_open(std::move(open));
 }
 
 template <typename Opened>
@@ -48,8 +63,12 @@ std::shared_ptr<Opened> ImportCache::hand_out(wire::FileId file, std::unique_ptr
 
 template <typename Opened>
 void ImportCache::end_use(wire::FileId file, std::unique_ptr<Opened> opened) {
+  const Since since = now();
   const wire::MutexLock lock(mutex_);
-  known<Opened>()[file].unused = std::move(opened);
+  Entry<Opened>& entry = known<Opened>()[file];
+  entry.unused = std::move(opened);
+  entry.since = since;
+  ++unused<Opened>();
   changed_.notify_all();
 }
 
@@ -69,6 +88,7 @@ absl::StatusOr<std::shared_ptr<Opened>> ImportCache::find_or_begin(wire::FileId 
     if (auto opened = found->second.opened.lock()) return opened;
     if (found->second.unused != nullptr) {
       auto again = hand_out(file, std::move(found->second.unused));
+      --unused<Opened>();
       found->second.opened = again;
       return again;
     }
@@ -119,7 +139,7 @@ absl::StatusOr<std::shared_ptr<Opened>> ImportCache::share(wire::FileId file, As
   auto shared = hand_out(file, *std::move(opened));
   std::move(failed).Cancel();
   const wire::MutexLock lock(mutex_);
-  known<Opened>()[file] = {shared, nullptr, {}};
+  known<Opened>()[file] = {shared, nullptr, {}, {}};
   changed_.notify_all();
   return shared;
 }
@@ -141,7 +161,7 @@ absl::StatusOr<std::shared_ptr<EventPage>> ImportCache::event_page(wire::FileId 
                                                                    InterruptCheck interrupt) {
   // For who writes and makes no other call, while readers come and go.
   constexpr std::size_t kManyUnused = 16;
-  if (unused_pages() >= kManyUnused) close_unused();
+  if (unused_pages_ >= kManyUnused) close_pages();
   return share<EventPage>(
       file, [&](InterruptCheck check) { return mappings_.get(file, kind, check); },
       [&](const std::shared_ptr<Mapping>& mapping) -> absl::StatusOr<std::unique_ptr<EventPage>> {
@@ -158,64 +178,77 @@ absl::StatusOr<SharedEvents> ImportCache::events_of(wire::RowRef row, std::uint3
   return SharedEvents::in(*std::move(page), offset, slots, importer);
 }
 
-std::size_t ImportCache::unused_pages() {
-  const wire::MutexLock lock(mutex_);
-  return std::ranges::count_if(pages_,
-                               [](const auto& page) { return page.second.unused != nullptr; });
+ImportCache::Since ImportCache::now() {
+  return {StreamWaits::last(), std::chrono::steady_clock::now()};
 }
 
-template <typename Opened>
-std::vector<std::pair<wire::FileId, std::unique_ptr<Opened>>> ImportCache::take_unused() {
-  std::vector<std::pair<wire::FileId, std::unique_ptr<Opened>>> unused;
-  const wire::MutexLock lock(mutex_);
-  for (auto& [file, entry] : known<Opened>()) {
-    if (entry.unused != nullptr) unused.emplace_back(file, std::move(entry.unused));
-  }
-  return unused;
-}
-
-bool ImportCache::any_unused() {
-  const auto is_unused = [](const auto& known) { return known.second.unused != nullptr; };
-  const wire::MutexLock lock(mutex_);
-  return !gone_.empty() || std::ranges::any_of(memory_, is_unused) ||
-         std::ranges::any_of(pages_, is_unused);
-}
-
-bool ImportCache::waits_are_over() {
-  std::vector<std::shared_ptr<EventPage>> used;
-  {
-    const wire::MutexLock lock(mutex_);
-    for (const auto& [file, entry] : pages_) {
-      if (entry.unused != nullptr && !entry.unused->waits_are_over()) return false;
-      if (auto page = entry.opened.lock()) used.push_back(std::move(page));
-    }
-  }
-  return std::ranges::all_of(used, [](const auto& page) { return page->waits_are_over(); });
+bool ImportCache::may_close(const Since& since, std::uint64_t first_wait) {
+  constexpr std::chrono::seconds kLong{10};
+  if (first_wait == StreamWaits::kNone) return true;
+  return since.wait < first_wait && std::chrono::steady_clock::now() - since.time > kLong;
 }
 
 void ImportCache::close_later(OpenMemory gone) {
+  const Since since = now();
   const wire::MutexLock lock(mutex_);
-  std::ranges::move(gone, std::back_inserter(gone_));
+  unused_gone_ += gone.size();
+  for (auto& pages : gone) gone_.push_back({std::move(pages), since});
+}
+
+bool ImportCache::close_gone() {
+  const std::uint64_t first_wait = StreamWaits::first();
+  Gone one;
+  const wire::MutexLock lock(mutex_);
+  const auto found = std::ranges::find_if(
+      gone_, [&](const Gone& gone) { return may_close(gone.since, first_wait); });
+  if (found == gone_.end()) return false;
+  one = std::move(*found);
+  gone_.erase(found);
+  --unused_gone_;
+  return true;
+}
+
+template <typename Opened>
+bool ImportCache::close_one() {
+  const std::uint64_t first_wait = StreamWaits::first();
+  wire::FileId file{0};
+  std::unique_ptr<Opened> one;
+  {
+    const wire::MutexLock lock(mutex_);
+    for (auto& [known, entry] : this->known<Opened>()) {
+      if (entry.unused == nullptr || !may_close(entry.since, first_wait)) continue;
+      if constexpr (!kIsTold<Opened>) {
+        if (!entry.unused->waits_are_over()) continue;
+      }
+      file = known;
+      one = std::move(entry.unused);
+      --unused<Opened>();
+      break;
+    }
+  }
+  if (one == nullptr) return false;
+  one.reset();
+  const wire::MutexLock lock(mutex_);
+  if constexpr (kIsTold<Opened>) closed_.memory.push_back(file);
+  forget<Opened>(file);
+  return true;
+}
+
+void ImportCache::close_pages() {
+  while (close_one<EventPage>()) {
+  }
 }
 
 void ImportCache::close_unused() {
-  if (!any_unused() || !waits_are_over()) return;
-  OpenMemory gone;
-  {
-    const wire::MutexLock lock(mutex_);
-    gone.swap(gone_);
+  if (!any_unused()) return;
+  while (close_gone()) {
   }
-  gone.clear();
-  for (auto& [file, page] : take_unused<EventPage>()) {
-    page.reset();
-    const wire::MutexLock lock(mutex_);
-    forget<EventPage>(file);
-  }
-  for (auto& [file, memory] : take_unused<DeviceMemory>()) {
-    memory.reset();
-    const wire::MutexLock lock(mutex_);
-    closed_.memory.push_back(file);
-    forget<DeviceMemory>(file);
+  close_pages();
+  close_unused_memory();
+}
+
+void ImportCache::close_unused_memory() {
+  while (close_one<DeviceMemory>()) {
   }
 }
 

@@ -3,7 +3,9 @@
 //
 // The last use closes nothing: it may end in the middle of a write, and closing may wait for the
 // device. A later call of close_unused() does, unless what is open is used again before that, and
-// not as long as a stream of the process waits for a word: the driver would wait for that stream.
+// not as long as a stream of the process waits for a word (StreamWaits): the driver would wait for
+// that stream. In a process that has always some waits before it, what has been unused for long is
+// closed once those are over that had begun by then; the driver waits for the others.
 // The daemon keeps memory that a process has open, so the next flush() tells what has been closed.
 // A page is the kernel's to keep.
 //
@@ -13,6 +15,8 @@
 // wait, and nobody else does.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -38,8 +42,8 @@ class ImportCache {
  public:
   ImportCache(ControlPort& control, MappingCache& mappings, ImporterSource& importers)
       : control_(control), mappings_(mappings), importers_(importers) {}
-  // Nothing that it has handed out is in use. Pages where a stream may still look stay open until
-  // the process exits, and memory with them.
+  // Nothing that it has handed out is in use. What may not be closed yet stays open until the
+  // process exits.
   ~ImportCache();
   ImportCache(const ImportCache&) = delete;
   ImportCache& operator=(const ImportCache&) = delete;
@@ -59,18 +63,29 @@ class ImportCache {
                                          InterruptCheck interrupt);
   // Tells the daemon what has been closed since the last time; a call only if there is something.
   void flush();
-  // The last uses of memory, or of pages that are registered, which end by close_unused().
+  // The last uses of pages that are registered, which end by close_unused().
   void close_later(OpenMemory gone) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Closes what nobody uses, unless a stream has still to look at a word. Makes no call; may wait
-  // for the device, as for kernels of this process.
+  // Closes what nobody uses and may be closed. Makes no call; may wait for the device, as for
+  // kernels of this process.
   void close_unused() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same of memory alone.
+  void close_unused_memory() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Is there anything that is to be closed?
+  bool any_unused() const { return any_memory_unused() || unused_pages_ != 0 || unused_gone_ != 0; }
+  bool any_memory_unused() const { return unused_memory_ != 0; }
 
  private:
+  // When a last use has ended: by then so many waits had been noted.
+  struct Since {
+    std::uint64_t wait = 0;
+    std::chrono::steady_clock::time_point time;
+  };
   // What is open by its key, or being opened, closed or told of: then nobody can have it yet.
   template <typename Opened>
   struct Entry {
     std::weak_ptr<Opened> opened;
     std::unique_ptr<Opened> unused;  // open still
+    Since since;                     // it is that
     std::thread::id opener;          // while a thread opens it
   };
   template <typename Opened>
@@ -100,14 +115,17 @@ class ImportCache {
   std::shared_ptr<Opened> hand_out(wire::FileId file, std::unique_ptr<Opened> opened);
   template <typename Opened>
   void end_use(wire::FileId file, std::unique_ptr<Opened> opened) ABSL_LOCKS_EXCLUDED(mutex_);
-  // What is open and not used: others wait for it until it is put back, or forgotten.
+  static Since now();
+  static bool may_close(const Since& since, std::uint64_t first_wait);
+  // Closes one, if one may be closed: of what close_later() was given, or was opened here.
+  bool close_gone() ABSL_LOCKS_EXCLUDED(mutex_);
   template <typename Opened>
-  std::vector<std::pair<wire::FileId, std::unique_ptr<Opened>>> take_unused()
-      ABSL_LOCKS_EXCLUDED(mutex_);
-  bool any_unused() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Has no stream still to look at a word?
-  bool waits_are_over() ABSL_LOCKS_EXCLUDED(mutex_);
-  std::size_t unused_pages() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool close_one() ABSL_LOCKS_EXCLUDED(mutex_);
+  void close_pages() ABSL_LOCKS_EXCLUDED(mutex_);
+  template <typename Opened>
+  std::atomic<std::size_t>& unused() {
+    return std::is_same_v<Opened, DeviceMemory> ? unused_memory_ : unused_pages_;
+  }
   // Nothing is open or under way by this key any more.
   template <typename Opened>
   void forget(wire::FileId file) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -119,7 +137,15 @@ class ImportCache {
   wire::CondVar changed_;                               // memory_ or pages_ has
   Known<DeviceMemory> memory_ ABSL_GUARDED_BY(mutex_);  // by the file; so are pages_
   Known<EventPage> pages_ ABSL_GUARDED_BY(mutex_);
-  OpenMemory gone_ ABSL_GUARDED_BY(mutex_);       // to be given up
+  struct Gone {
+    std::shared_ptr<const void> pages;
+    Since since;
+  };
+  std::vector<Gone> gone_ ABSL_GUARDED_BY(mutex_);
+  // How many are to be closed.
+  std::atomic<std::size_t> unused_memory_{0};
+  std::atomic<std::size_t> unused_pages_{0};
+  std::atomic<std::size_t> unused_gone_{0};
   ClosedImports closed_ ABSL_GUARDED_BY(mutex_);  // and not told of yet
 };
 

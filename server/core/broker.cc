@@ -106,7 +106,7 @@ absl::StatusOr<FileGrant> Broker::fetch_file(SessionId id, wire::FileId file) {
 }
 
 // Hang-up revokes what needs a call; its rows and its ownership stand until the process has exited,
-// unless it said goodbye.
+// unless it said goodbye. Nor does the memory go that it has open: its streams may use that still.
 bool Broker::hang_up(SessionId id, bool goodbye) {
   Session* session = sessions_.find(id);
   assert(session != nullptr);
@@ -114,7 +114,8 @@ bool Broker::hang_up(SessionId id, bool goodbye) {
   for (const ArrayId asked : session->asks) {
     if (Array* array = catalog_.find(asked)) writer_ownership_.cancel(*array, id);
   }
-  if (!goodbye || memberships_.in_use(*session)) return true;
+  const bool has_memory = !session->imported_memory.empty();
+  if (!goodbye || has_memory || memberships_.in_use(*session)) return true;
   session_ends_.begin(*session, Departure::kLeft, "");
   return false;
 }

@@ -86,7 +86,10 @@ TEST_F(DeviceErrors, AWriterGoesOnBehindAReaderWhoseGpuFailed) {
 }
 
 // Likewise, and the newest version that is complete remains.
-TEST_F(DeviceErrors, WhatAWriterLosesWithItsGpuIsPoisonedByItsNextCall) {
+class DeviceErrorsInCalls : public DeviceErrors,
+                            public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(DeviceErrorsInCalls, WhatAWriterLosesWithItsGpuIsPoisonedByItsNextCall) {
   Client other(daemon);
   Client writer(daemon);
   Client reader(daemon);
@@ -97,16 +100,21 @@ TEST_F(DeviceErrors, WhatAWriterLosesWithItsGpuIsPoisonedByItsNextCall) {
   reader.is_ok("read a r");
   EXPECT_EQ(reader.is_ok("idle r"), "0");
   break_context(writer, "q");
-  EXPECT_EQ(error(writer, "write a s"), "Internal");
+  EXPECT_EQ(error(writer, GetParam()), "Internal");
   reader.is_ok("synchronize r");
   EXPECT_EQ(error(reader, "release a"), "ProducerDied");
-  EXPECT_EQ(error(writer, "write a s"), "Internal");
+  EXPECT_EQ(error(writer, GetParam()), "Internal");
   EXPECT_EQ(reader.is_ok("get a"), "1 1 1");
   publish(other, 3);
   EXPECT_THAT(reader.is_ok("get a"), ::testing::EndsWith(" 3 3"));
-  EXPECT_EQ(error(writer, "write a s"), "Internal");
+  EXPECT_EQ(error(writer, GetParam()), "Internal");
   expect_no_races();
 }
+
+INSTANTIATE_TEST_SUITE_P(Calls, DeviceErrorsInCalls, ::testing::Values("write a s", "read a s"),
+                         [](const auto& call) {
+                           return std::string(call.param, std::string(call.param).find(' '));
+                         });
 
 // Closed, and not asked for anything else.
 TEST_F(DeviceErrors, WhatAWriterLosesWithItsGpuIsPoisonedWhenItClosesTheArray) {

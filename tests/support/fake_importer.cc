@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/ordering/stream_waits.h"
 #include "wire/error.h"
 #include "wire/held_mutexes.h"
 
@@ -25,6 +26,7 @@ class FakeImporter::Memory : public internal::DeviceMemory {
   ~Memory() override {
     importer_.gates_.pass("close_memory");
     const std::lock_guard lock(importer_.mutex_);
+    if (!importer_.running_.empty()) ++importer_.stalled_closings_;
     if (--allocation_.opens == 0) ::munmap(std::exchange(allocation_.mapped, nullptr), size_bytes_);
   }
   std::byte* data() const override { return static_cast<std::byte*>(allocation_.mapped); }
@@ -71,6 +73,7 @@ class FakeImporter::Registered : public internal::RegisteredPages {
     if (pid_ != ::getpid()) return;
     importer_.gates_.pass("unregister_pages");
     const std::lock_guard lock(importer_.mutex_);
+    if (!importer_.running_.empty()) ++importer_.stalled_closings_;
     const auto known = importer_.registered_.find(pages_);
     if (!is_mapped(pages_, known->second)) std::abort();
     for (const auto& [word, stalls] : importer_.waits_) {
@@ -144,6 +147,11 @@ FakeImporter::Stalls& FakeImporter::given(Stream stream) {
   return streams_[stream.handle()];
 }
 
+FakeImporter::~FakeImporter() {
+  resume();
+  internal::StreamWaits::first();
+}
+
 void FakeImporter::stall(Stream stream) {
   const std::lock_guard lock(mutex_);
   running_.insert(++last_stall_);
@@ -161,6 +169,11 @@ void FakeImporter::resume() {
 void FakeImporter::refuse_next_open() {
   const std::lock_guard lock(mutex_);
   refuses_ = true;
+}
+
+int FakeImporter::stalled_closings() const {
+  const std::lock_guard lock(mutex_);
+  return stalled_closings_;
 }
 
 int FakeImporter::open_memory_count() const {

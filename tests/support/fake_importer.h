@@ -27,6 +27,8 @@ namespace memlease::testing {
 class FakeImporter : public internal::Importer, public internal::ImporterSource {
  public:
   FakeImporter(std::string device, Gates& gates) : device_(std::move(device)), gates_(gates) {}
+  // A real one lives as long as the process, which notes its streams' waits.
+  ~FakeImporter() override;
 
   // What the stream is given from now on is not complete before resume().
   void stall(Stream stream);
@@ -47,6 +49,9 @@ class FakeImporter : public internal::Importer, public internal::ImporterSource 
   std::size_t registered_count() const;
   // Marks that there are.
   int mark_count() const { return marks_; }
+  // How often memory was closed, or pages were unregistered, while a stream was stalled: the driver
+  // would wait for that.
+  int stalled_closings() const;
   // Memory that is open now, as often as it is.
   int open_memory_count() const;
 
@@ -100,6 +105,7 @@ class FakeImporter : public internal::Importer, public internal::ImporterSource 
   std::condition_variable resumed_;  // running_ has lost some
   Stalls running_;
   int last_stall_ = 0;
+  int stalled_closings_ = 0;
   std::map<std::uintptr_t, Stalls> streams_;
   std::set<std::uintptr_t> capturing_;
   std::size_t captured_ = 0;  // what they were given

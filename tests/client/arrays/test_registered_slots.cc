@@ -153,6 +153,8 @@ TEST_F(RegisteredSlotsTest, AnAddedSlotOfTheSameNumberIsAnotherOne) {
   added.at.offset = 0;
   bytes[0] = std::byte{4};
   EXPECT_EQ(from(added).get()[0], std::byte{4});
+  EXPECT_EQ(gpu.registered_count(), 2U) << "no copy waits for the end of a registration";
+  slots.forget_from(3).clear();
   EXPECT_EQ(gpu.registered_count(), 1U);
 }
 
@@ -166,6 +168,8 @@ TEST_F(RegisteredSlotsTest, OfTwoThreadsOneRegistersIt) {
   std::byte* const data = from(slot(0)).get();
   gates.open_all();
   slow.join();
+  EXPECT_EQ(gpu.registered_count(), 2U) << "no copy waits for the end of a registration";
+  slots.forget_from(1).clear();
   EXPECT_EQ(gpu.registered_count(), 1U);
   EXPECT_EQ(from(slot(0)).get(), data);
 }

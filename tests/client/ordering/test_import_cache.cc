@@ -172,16 +172,53 @@ TEST_F(ImportCacheTest, MemoryIsNotClosedWhileAStreamWaitsForAnotherProcess) {
   EXPECT_EQ(gpu.open_memory_count(), 0);
 }
 
-TEST_F(ImportCacheTest, MemoryOutlivesTheCacheWithAPageWhereAStreamMayLook) {
+// A page without waits of its own, too.
+TEST_F(ImportCacheTest, NoPageIsClosedWhileAStreamWaitsAtAnother) {
+  const Stream stream = Stream::from_handle(16);
+  const auto waited = page().value();
+  gpu.stall(stream);
+  waited->note_wait(gpu, stream);
+  imports.event_page(kOtherFile, wire::FileKind::kEvents, gpu, kNoInterrupts).value().reset();
+  imports.close_unused();
+  EXPECT_EQ(gpu.registered_count(), 2U);
+  gpu.resume();
+  imports.close_unused();
+  EXPECT_EQ(gpu.registered_count(), 1U);
+  EXPECT_EQ(gpu.stalled_closings(), 0);
+}
+
+// Such as one that has come back to life in another session.
+TEST_F(ImportCacheTest, NothingIsClosedWhileAStreamWaitsForWhatAnotherCacheHasOpen) {
+  const Stream stream = Stream::from_handle(16);
+  ImportCache other{control, mappings, gpu};
+  const auto waited = other.event_page(kPage, wire::FileKind::kEvents, gpu, kNoInterrupts).value();
+  gpu.stall(stream);
+  waited->note_wait(gpu, stream);
+  get(kFile).value().reset();
+  imports.close_unused();
+  EXPECT_EQ(gpu.open_memory_count(), 1);
+  EXPECT_TRUE(imports.any_unused());
+  gpu.resume();
+  imports.close_unused();
+  EXPECT_EQ(gpu.open_memory_count(), 0);
+  EXPECT_FALSE(imports.any_unused());
+}
+
+TEST_F(ImportCacheTest, AllOutlivesTheCacheWhereAStreamMayLookSomewhere) {
+  constexpr wire::FileId kAnotherPage{10};
   const Stream stream = Stream::from_handle(16);
   auto ending = std::make_unique<ImportCache>(control, mappings, gpu);
   auto opened = ending->event_page(kPage, wire::FileKind::kEvents, gpu, kNoInterrupts).value();
+  ending->event_page(kAnotherPage, wire::FileKind::kEvents, gpu, kNoInterrupts).value().reset();
   ending->get(kFile, gpu, kNoInterrupts).value().reset();
   gpu.stall(stream);
   opened->note_wait(gpu, stream);
   opened.reset();
   ending.reset();
   EXPECT_EQ(gpu.open_memory_count(), 1);
+  EXPECT_EQ(gpu.registered_count(), 2U);
+  EXPECT_EQ(gpu.stalled_closings(), 0);
+  gpu.resume();
 }
 
 TEST_F(ImportCacheTest, WhatIsOpenedAgainIsNotReportedAsClosed) {

@@ -147,6 +147,19 @@ cudaError_t Context::wait_for_all() {
   return broken();
 }
 
+cudaError_t Context::wait_unseen() {
+  std::vector<MarkerPtr> markers;
+  {
+    const std::scoped_lock lock(order_mutex);
+    markers = leftovers_;
+    for (const auto& stream : streams_) markers.push_back(stream->mark_locked());
+  }
+  for (const MarkerPtr& marker : markers) {
+    if (marker != nullptr) marker->wait();
+  }
+  return runtime.stopping() ? cudaErrorCudartUnloading : broken();
+}
+
 cudaError_t Context::host_wait_marker(const MarkerPtr& marker) {
   if (marker != nullptr && marker->wait() == Marker::State::kReached) {
     runtime.trace(Kind::kAcquire, static_cast<u64>(KeyKind::kMark), marker->id);

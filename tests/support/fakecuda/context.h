@@ -57,6 +57,8 @@ class Context {
   cudaError_t synchronize();
   // As a call waits that may be made during a capture.
   cudaError_t wait_for_all();
+  // The same, but orders nothing for the checker: nobody may rely on it.
+  cudaError_t wait_unseen();
   cudaError_t host_wait_marker(const MarkerPtr& marker);
   // Ends all streams; they drop what they have not begun.
   void stop();

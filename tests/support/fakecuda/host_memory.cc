@@ -116,9 +116,6 @@ cudaError_t unregister_host(Context& context, void* address) {
   Runtime& runtime = context.runtime;
   const MappingPtr mapping = find(runtime, address, Mapping::Kind::kRegistered);
   if (mapping == nullptr) return cudaErrorHostMemoryNotRegistered;
-  if (runtime.knob(Knob::kClosesWait) != 0) {
-    if (const cudaError_t error = context.wait_for_all(); error != cudaSuccess) return error;
-  }
   // The driver had pages locked that the program thought it had given back.
   if (!can_be_locked(address, mapping->bytes, true)) {
     runtime.violation(Violation::kUnmappedWhileRegistered, mapping->allocation, mapping->bytes);
@@ -126,6 +123,9 @@ cudaError_t unregister_host(Context& context, void* address) {
   // A stream would fault there.
   if (mapping->awaited != 0) {
     runtime.violation(Violation::kUnregisteredWhileInUse, mapping->allocation, mapping->bytes);
+  }
+  if (runtime.knob(Knob::kClosesWait) != 0) {
+    if (const cudaError_t error = context.wait_unseen(); error != cudaSuccess) return error;
   }
   runtime.memory.remove(*mapping);
   --runtime.process().host_buffers;
