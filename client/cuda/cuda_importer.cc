@@ -48,6 +48,10 @@ class CudaMemory : public DeviceMemory {
   const std::uint32_t fork_generation_ = fork_generation();
 };
 
+bool is_of_capture(std::int32_t code) {
+  return code >= MEMLEASE_CUDA_FIRST_OF_CAPTURE && code <= MEMLEASE_CUDA_LAST_OF_CAPTURE;
+}
+
 class CudaMark : public StreamMark {
  public:
   CudaMark(CudaImporter& importer, void* event) : importer_(importer), event_(event) {}
@@ -59,7 +63,8 @@ class CudaMark : public StreamMark {
 
   absl::StatusOr<bool> complete() override {
     const std::int32_t code = importer_.cuda().query(importer_.ordinal(), event_);
-    if (code == MEMLEASE_CUDA_NOT_READY) return false;
+    // A capture that forbids the question says nothing of the mark.
+    if (code == MEMLEASE_CUDA_NOT_READY || is_of_capture(code)) return false;
     if (code == MEMLEASE_CUDA_OK) return true;
     return importer_.error(code, "asking for an event");
   }
@@ -91,10 +96,6 @@ constexpr const char* kMemoryApart =
     "of both with --pid=host (Kubernetes: hostPID). If not: restart this process.";
 constexpr const char* kOutsideOfCapture =
     "Take and end leases outside of the capture: a graph cannot wait for versions that come later.";
-
-bool is_of_capture(std::int32_t code) {
-  return code >= MEMLEASE_CUDA_FIRST_OF_CAPTURE && code <= MEMLEASE_CUDA_LAST_OF_CAPTURE;
-}
 
 // What opening memory of the daemon's failed with; `usually` is what to do where the
 // driver does not find it from here.
@@ -169,7 +170,8 @@ absl::Status CudaImporter::check_device() {
   const auto stream = joining_stream();
   if (!stream.ok()) return stream.status();
   const std::int32_t code = cuda_.check_device(gpu_.ordinal, pointer_of(*stream));
-  return code == MEMLEASE_CUDA_OK ? absl::OkStatus() : error(code, "asking for an event");
+  return code == MEMLEASE_CUDA_OK || is_of_capture(code) ? absl::OkStatus()
+                                                         : error(code, "asking for an event");
 }
 
 absl::StatusOr<std::unique_ptr<StreamMark>> CudaImporter::mark(Stream stream) {

@@ -23,9 +23,6 @@ void EventPage::note_wait(Importer& importer, Stream stream) {
   }
 }
 
-bool EventPage::waits_are_over() const {
-  const std::uint64_t last = last_wait_.load();
-  return last == 0 || (last != StreamWaits::kNone && last < StreamWaits::first());
-}
+bool EventPage::waits_are_over(std::uint64_t up_to) const { return last_wait_.load() <= up_to; }
 
 }  // namespace memlease::internal

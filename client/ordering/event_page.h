@@ -29,8 +29,8 @@ class EventPage {
   }
   // The stream has just been made to wait for a word here: until then it may look at it.
   void note_wait(Importer& importer, Stream stream);
-  // Is that over for all streams?
-  bool waits_are_over() const;
+  // Is that over for all streams, if all waits up to this number are? (StreamWaits::over())
+  bool waits_are_over(std::uint64_t up_to) const;
 
  private:
   explicit EventPage(std::shared_ptr<Mapping> mapping) : mapping_(std::move(mapping)) {}

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "client/ordering/stream_waits.h"
 #include "client/session/fork_guard.h"
 #include "wire/board.h"
 #include "wire/error.h"
@@ -43,10 +42,11 @@ void keep_open(OpenMemory open) {
 }  // namespace
 
 ImportCache::~ImportCache() {
-  const auto is_over = [](const auto& known) {
-    return known.second.unused == nullptr || known.second.unused->waits_are_over();
+  const StreamWaits::Over over = StreamWaits::over();
+  const auto is_over = [&](const auto& known) {
+    return known.second.unused == nullptr || known.second.unused->waits_are_over(over.up_to);
   };
-  if (StreamWaits::first() == StreamWaits::kNone && std::ranges::all_of(pages_, is_over)) return;
+  if (over.all && std::ranges::all_of(pages_, is_over)) return;
   OpenMemory open;
   for (auto& [pages, since] : gone_) open.push_back(std::move(pages));
   for (auto& [file, page] : pages_) open.emplace_back(std::move(page.unused));
@@ -182,10 +182,10 @@ ImportCache::Since ImportCache::now() {
   return {StreamWaits::last(), std::chrono::steady_clock::now()};
 }
 
-bool ImportCache::may_close(const Since& since, std::uint64_t first_wait) {
+bool ImportCache::may_close(const Since& since, const StreamWaits::Over& over) {
   constexpr std::chrono::seconds kLong{10};
-  if (first_wait == StreamWaits::kNone) return true;
-  return since.wait < first_wait && std::chrono::steady_clock::now() - since.time > kLong;
+  if (since.wait > over.up_to) return false;
+  return over.all || std::chrono::steady_clock::now() - since.time > kLong;
 }
 
 void ImportCache::close_later(OpenMemory gone) {
@@ -196,11 +196,11 @@ void ImportCache::close_later(OpenMemory gone) {
 }
 
 bool ImportCache::close_gone() {
-  const std::uint64_t first_wait = StreamWaits::first();
+  const StreamWaits::Over over = StreamWaits::over();
   Gone one;
   const wire::MutexLock lock(mutex_);
-  const auto found = std::ranges::find_if(
-      gone_, [&](const Gone& gone) { return may_close(gone.since, first_wait); });
+  const auto found =
+      std::ranges::find_if(gone_, [&](const Gone& gone) { return may_close(gone.since, over); });
   if (found == gone_.end()) return false;
   one = std::move(*found);
   gone_.erase(found);
@@ -210,15 +210,15 @@ bool ImportCache::close_gone() {
 
 template <typename Opened>
 bool ImportCache::close_one() {
-  const std::uint64_t first_wait = StreamWaits::first();
+  const StreamWaits::Over over = StreamWaits::over();
   wire::FileId file{0};
   std::unique_ptr<Opened> one;
   {
     const wire::MutexLock lock(mutex_);
     for (auto& [known, entry] : this->known<Opened>()) {
-      if (entry.unused == nullptr || !may_close(entry.since, first_wait)) continue;
+      if (entry.unused == nullptr || !may_close(entry.since, over)) continue;
       if constexpr (!kIsTold<Opened>) {
-        if (!entry.unused->waits_are_over()) continue;
+        if (!entry.unused->waits_are_over(over.up_to)) continue;
       }
       file = known;
       one = std::move(entry.unused);

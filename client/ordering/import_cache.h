@@ -30,6 +30,7 @@
 #include "client/ordering/event_page.h"
 #include "client/ordering/importer.h"
 #include "client/ordering/shared_events.h"
+#include "client/ordering/stream_waits.h"
 #include "client/session/control_port.h"
 #include "client/session/interrupt.h"
 #include "client/session/mapping_cache.h"
@@ -116,7 +117,7 @@ class ImportCache {
   template <typename Opened>
   void end_use(wire::FileId file, std::unique_ptr<Opened> opened) ABSL_LOCKS_EXCLUDED(mutex_);
   static Since now();
-  static bool may_close(const Since& since, std::uint64_t first_wait);
+  static bool may_close(const Since& since, const StreamWaits::Over& over);
   // Closes one, if one may be closed: of what close_later() was given, or was opened here.
   bool close_gone() ABSL_LOCKS_EXCLUDED(mutex_);
   template <typename Opened>

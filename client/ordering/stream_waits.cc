@@ -34,11 +34,12 @@ class Waits {
     const wire::MutexLock lock(mutex_);
     return last_;
   }
-  std::uint64_t first() {
+  StreamWaits::Over over() {
     std::vector<Wait> over;
     const wire::MutexLock lock(mutex_);
     over = take_over();
-    return waits_.empty() ? StreamWaits::kNone : waits_.front().number;
+    if (waits_.empty()) return {last_, true};
+    return {waits_.front().number - 1, false};
   }
   bool are_parents() const { return fork_generation_ != fork_generation(); }
 
@@ -76,11 +77,13 @@ Waits& waits() {
 
 std::uint64_t StreamWaits::note(Importer& importer, Stream stream) {
   auto mark = importer.mark(stream);
-  return mark.ok() && !waits().are_parents() ? waits().add(*std::move(mark)) : kNone;
+  return mark.ok() && !waits().are_parents() ? waits().add(*std::move(mark)) : kUnknown;
 }
 
 std::uint64_t StreamWaits::last() { return waits().are_parents() ? 0 : waits().last(); }
 
-std::uint64_t StreamWaits::first() { return waits().are_parents() ? kNone : waits().first(); }
+StreamWaits::Over StreamWaits::over() {
+  return waits().are_parents() ? Over{kUnknown - 1, true} : waits().over();
+}
 
 }  // namespace memlease::internal

@@ -14,16 +14,20 @@ namespace memlease::internal {
 class StreamWaits {
  public:
   // Numbers count up from 1.
-  static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
+  static constexpr std::uint64_t kUnknown = std::numeric_limits<std::uint64_t>::max();
 
-  // The stream has just been made to wait. Returns the wait's number; kNone: nobody will be able to
-  // say when it is over.
+  // The stream has just been made to wait. Returns the wait's number; kUnknown: nobody will be able
+  // to say when it is over.
   static std::uint64_t note(Importer& importer, Stream stream);
-  // Of the last one that was noted.
+  // The number of the last one that was noted.
   static std::uint64_t last();
-  // Of the first one that goes on; kNone: none does. After an error of its GPU a wait is over, and
-  // in a forked child so are its parent's.
-  static std::uint64_t first();
+
+  struct Over {
+    std::uint64_t up_to = 0;  // all with numbers up to this one
+    bool all = false;         // and so all that had been noted
+  };
+  // Which are over. After an error of its GPU a wait is; in a forked child so are its parent's.
+  static Over over();
 };
 
 }  // namespace memlease::internal

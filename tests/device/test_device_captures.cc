@@ -160,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(, DeviceCapturesLost,
 TEST_P(DeviceCapturesLost, WithoutTheRelaxedMode) {
   FAKECUDA_STAND_IN_ONLY();
   publish(client, 1);
-  client.is_ok("synchronize c");
+  client.is_ok("synchronize s");
   capture("c");
   world->set(fakecuda::Knob::kExchangeIgnored, 1);
   (void)client.ask("get a");

@@ -149,7 +149,7 @@ FakeImporter::Stalls& FakeImporter::given(Stream stream) {
 
 FakeImporter::~FakeImporter() {
   resume();
-  internal::StreamWaits::first();
+  internal::StreamWaits::over();
 }
 
 void FakeImporter::stall(Stream stream) {

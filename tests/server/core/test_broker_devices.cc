@@ -317,6 +317,24 @@ TEST_F(BrokerDevices, AnExitClosesWhatItsProcessHadOpen) {
   EXPECT_EQ(gpu.segments, 0);
 }
 
+// A stream of its own may use it still: CUDA would have to wait for that to close it.
+TEST_F(BrokerDevices, WhoSaysGoodbyeWithMemoryOpenEndsWithItsProcess) {
+  Session& owner = world.connect(1000);
+  Session& importer = world.connect(1000);
+  const auto id = create(owner, "a");
+  world.open(importer, "a");
+  const wire::FileId segment = world.broker.catalog().find(id)->slots[0].file;
+  ASSERT_TRUE(world.broker.imports().open_memory(importer, segment).ok());
+  ASSERT_TRUE(world.broker.leave(importer, id, 1).ok());
+  const wire::SessionId ending = importer.id;
+  EXPECT_TRUE(world.broker.hang_up(ending, true)) << "its process is watched";
+  world.broker.hang_up(owner.id, false);
+  world.broker.exited(owner.id);
+  EXPECT_EQ(gpu.segments, 1);
+  world.broker.exited(ending);
+  EXPECT_EQ(gpu.segments, 0);
+}
+
 TEST_F(BrokerDevices, OnlyWhoMayReadMayImport) {
   Session& owner = world.connect(1000);
   Session& stranger = world.connect(1001);
