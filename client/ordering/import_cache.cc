@@ -189,6 +189,7 @@ bool ImportCache::may_close(const Since& since, const StreamWaits::Over& over) {
 }
 
 void ImportCache::close_later(OpenMemory gone) {
+  if (gone.empty()) return;
   const Since since = now();
   const wire::MutexLock lock(mutex_);
   unused_gone_ += gone.size();

@@ -66,7 +66,8 @@ ANSWERS = {
     "event_after_a_lost_record": "later records complete; a new event works",
     "kernel_of_the_dead_has_stopped": "yes",
     "open_memory_waits_for": "nothing",
-    "close_memory_waits_for": "nothing",
+    "close_memory_waits_for": "kernels of its own process, "
+    "streams of its own that wait for another process",
     "open_event_waits_for": "nothing",
     "close_event_waits_for": "nothing",
     "not_ready_is_an_error": "no",

@@ -11,6 +11,10 @@ import numpy as np
 from twin import fetch, here, new_stream, store
 
 
+class config:  # noqa: N801, its name in Numba
+    CUDA_LOW_OCCUPANCY_WARNINGS = 1
+
+
 class _Kernel:
     def __init__(self, body: Callable[..., None]) -> None:
         self._body = body
