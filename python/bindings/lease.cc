@@ -165,7 +165,7 @@ py::dict PyLease<Lease>::cuda_interface(const CudaInterfaceOptions& options) {
 template <typename Lease>
 py::object PyLease<Lease>::export_usm(py::handle self, py::handle syclobj, py::handle usm_type,
                                       py::handle copy) const {
-  if (on_device() && !(kReadonly && copy.ptr() == Py_False)) {
+  if (on_device() && (!kReadonly || copy.ptr() != Py_False)) {
     throw Unsupported(
         "'" + array().name +
             "' is in the memory of cuda:" + std::to_string(array().device_ordinal) +

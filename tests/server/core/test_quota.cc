@@ -75,8 +75,9 @@ TEST(Quota, OfASupplyAUserHasAPartOfWhatOthersLeave) {
   std::vector<Charge> charges;
   const auto take = [&](uid_t uid, std::uint64_t descriptors) {
     auto charge = quota.charge(uid, Resource::kDescriptors, descriptors);
-    if (charge.ok()) charges.push_back(*std::move(charge));
-    return charge.status();
+    if (!charge.ok()) return charge.status();
+    charges.push_back(*std::move(charge));
+    return absl::OkStatus();
   };
   EXPECT_TRUE(take(1, 35).ok()) << "half of the 70 beside the reserve, where it is alone";
   const auto refused = take(1, 1);

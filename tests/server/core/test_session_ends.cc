@@ -40,9 +40,10 @@ class SessionEndsTest : public ::testing::Test {
   }
   // How many arrays there are still of those that creator_of_many() made.
   std::size_t left(const std::string& prefix = "many") const {
-    return std::ranges::count_if(world_.broker.catalog().all(), [&](const Array* array) {
+    const auto is_left = [&](const Array* array) {
       return array->spec.name.starts_with(prefix + "/") && !array->withdrawn;
-    });
+    };
+    return static_cast<std::size_t>(std::ranges::count_if(world_.broker.catalog().all(), is_left));
   }
   // Of those, the name of one whose turn has not come.
   std::string waiting() const {

@@ -71,7 +71,7 @@ TEST_F(GrpcServerTest, CallsBeyondAUsersAccountAreCutAndNobodyElses) {
   std::vector<GrpcClient> clients;
   for (int i = 0; i < 3; ++i) clients.push_back(client_of(kOtherUid));
   GrpcClient bystander = client_of(kOtherUid + 1);
-  for (int i = 0; i < 2; ++i) {
+  for (std::size_t i = 0; i < 2; ++i) {
     threads.emplace_back(
         [&client = clients[i]] { EXPECT_EQ(client.wait(), grpc::StatusCode::OK); });
   }
