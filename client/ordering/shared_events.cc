@@ -29,8 +29,8 @@ absl::Status SharedEvent::record_checked(Stream stream) {
   auto status = importer_.write_word(words_.complete, count, stream);
   if (!status.ok()) {
     words_.recorded.store(count - 1);
-    page_.note_wait(importer_,
-                    stream);  // the stream may wait for the last record, and nothing tells
+    // The stream may wait for the last record, and nothing tells.
+    page_.note_wait(importer_, stream);
   }
   return status;
 }

@@ -104,9 +104,11 @@ class _Tests:
 def run_all(run: Run, limit_s: float, folder: Path = BUILD / "tests") -> None:
     """Run those of all programs, some at once."""
     end = time.monotonic() + limit_s
-    groups, crowds, done = [], [], set(run.done())
+    groups, crowds, are_any, done = [], [], False, set(run.done())
     for program in sorted(folder.glob("test_*")):
-        names = [name for name in run.chosen(_names(run, program)) if name not in done]
+        listed = _names(run, program)
+        are_any = are_any or bool(listed)
+        names = [name for name in run.chosen(listed) if name not in done]
         alone = [name for name in names if not _CROWDS.search(name)]
         parts = -(-len(alone) // _IN_A_PROCESS)
         groups += [_Tests(run, program, alone[nth::parts]) for nth in range(parts)]
@@ -118,12 +120,12 @@ def run_all(run: Run, limit_s: float, folder: Path = BUILD / "tests") -> None:
         place.world(run.environment, run.as_hardware, run.knobs) as given,
         concurrent.futures.ThreadPoolExecutor(_AT_ONCE) as pool,
     ):
-        for done in [pool.submit(it.run_all, end, given) for it in groups]:
-            done.result()
+        for running in [pool.submit(it.run_all, end, given) for it in groups]:
+            running.result()
     seconds = {name: s for it in groups for name, s in it.seconds.items() if s >= _SLOW_S}
     for name in sorted(seconds, key=lambda name: -seconds[name]):
         run.report.say(f"{name} took {seconds[name]:.0f} s")
-    if not count and not done:
+    if not are_any:
         raise RuntimeError(f"there are no tests in {folder}")
     left_out = sum(len(it.left) for it in groups)
     if left_out and not run.stopped:

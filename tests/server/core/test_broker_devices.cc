@@ -45,6 +45,13 @@ class BrokerDevices : public ::testing::Test {
     row.slot_words()[1].store(2);
     row.publication.store(wire::pack({2, 1}));
   }
+  // Of the array "a". The memory is in this file.
+  wire::FileId open_memory(Session& importer, wire::ArrayId id) {
+    world.open(importer, "a");
+    const wire::FileId segment = world.broker.catalog().find(id)->slots[0].file;
+    EXPECT_TRUE(world.broker.imports().open_memory(importer, segment).ok());
+    return segment;
+  }
   wire::EventWords& write_event(const Session& session, wire::ArrayId id, std::uint32_t slot) {
     return world.events(session, world.broker.catalog().find(id)->write_events)[slot];
   }
@@ -290,9 +297,7 @@ TEST_F(BrokerDevices, WhatAnImporterHasOpenOutlivesItsOwner) {
   Session& owner = world.connect(1000);
   Session& importer = world.connect(1000);
   const auto id = create(owner, "a");
-  world.open(importer, "a");
-  const wire::FileId segment = world.broker.catalog().find(id)->slots[0].file;
-  ASSERT_TRUE(world.broker.imports().open_memory(importer, segment).ok());
+  const wire::FileId segment = open_memory(importer, id);
 
   world.broker.hang_up(owner.id, false);
   world.broker.exited(owner.id);  // withdraws the array; nothing is kept warm
@@ -306,9 +311,7 @@ TEST_F(BrokerDevices, AnExitClosesWhatItsProcessHadOpen) {
   Session& owner = world.connect(1000);
   Session& importer = world.connect(1000);
   const auto id = create(owner, "a");
-  world.open(importer, "a");
-  const wire::FileId segment = world.broker.catalog().find(id)->slots[0].file;
-  ASSERT_TRUE(world.broker.imports().open_memory(importer, segment).ok());
+  open_memory(importer, id);
   for (Session* session : {&owner, &importer}) {
     const wire::SessionId ending = session->id;
     world.broker.hang_up(ending, false);
@@ -322,9 +325,7 @@ TEST_F(BrokerDevices, WhoSaysGoodbyeWithMemoryOpenEndsWithItsProcess) {
   Session& owner = world.connect(1000);
   Session& importer = world.connect(1000);
   const auto id = create(owner, "a");
-  world.open(importer, "a");
-  const wire::FileId segment = world.broker.catalog().find(id)->slots[0].file;
-  ASSERT_TRUE(world.broker.imports().open_memory(importer, segment).ok());
+  open_memory(importer, id);
   ASSERT_TRUE(world.broker.leave(importer, id, 1).ok());
   const wire::SessionId ending = importer.id;
   EXPECT_TRUE(world.broker.hang_up(ending, true)) << "its process is watched";

@@ -57,8 +57,9 @@ class Context {
   cudaError_t synchronize();
   // As a call waits that may be made during a capture.
   cudaError_t wait_for_all();
-  // The same, but orders nothing for the checker: nobody may rely on it.
-  cudaError_t wait_unseen();
+  // The same where something is closed, unless a knob says no: it orders nothing for the checker,
+  // as nobody may rely on it.
+  cudaError_t wait_to_close();
   cudaError_t host_wait_marker(const MarkerPtr& marker);
   // Ends all streams; they drop what they have not begun.
   void stop();

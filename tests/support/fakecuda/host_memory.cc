@@ -124,9 +124,7 @@ cudaError_t unregister_host(Context& context, void* address) {
   if (mapping->awaited != 0) {
     runtime.violation(Violation::kUnregisteredWhileInUse, mapping->allocation, mapping->bytes);
   }
-  if (runtime.knob(Knob::kClosesWait) != 0) {
-    if (const cudaError_t error = context.wait_unseen(); error != cudaSuccess) return error;
-  }
+  if (const cudaError_t error = context.wait_to_close(); error != cudaSuccess) return error;
   runtime.memory.remove(*mapping);
   --runtime.process().host_buffers;
   return cudaSuccess;

@@ -137,9 +137,7 @@ cudaError_t import_memory(Context& context, void** address, const cudaIpcMemHand
 
 cudaError_t close_memory(Context& context, void* address) {
   Runtime& runtime = context.runtime;
-  if (runtime.knob(Knob::kClosesWait) != 0) {
-    if (const cudaError_t error = context.wait_unseen(); error != cudaSuccess) return error;
-  }
+  if (const cudaError_t error = context.wait_to_close(); error != cudaSuccess) return error;
   const Turn turn(runtime.world());
   const MappingPtr mapping = runtime.memory.find(address);
   if (mapping == nullptr || mapping->kind != Mapping::Kind::kImported ||
