@@ -68,7 +68,7 @@ absl::StatusOr<bool> ask_for_ownership(OpenArray& array, WaitLimit& wait_limit, 
                                        Backoff& pauses, absl::Status& slept) {
   ControlPort& control = array.session().control();
   const auto check = [&] { return wait_limit.check_call(); };
-  const OwnershipWords own(array);
+  OwnershipWords own(array);
   auto answer = control.acquire_writer(array.answer().id, check);
   if (!answer.ok()) return array.named(answer.status());
   crash_point("ownership.asked");
@@ -90,6 +90,7 @@ absl::StatusOr<bool> ask_for_ownership(OpenArray& array, WaitLimit& wait_limit, 
     return confirmed.ok();
   }
   crash_point("ownership.busy");
+  if (leaves_out("counts before the question")) own = OwnershipWords(array);
   if (own.writer == nullptr) {
     const wire::RowRef at = wire::writer_row_of(array.board().writer.load());
     const auto present = row_of_writer(array, at, wait_limit);

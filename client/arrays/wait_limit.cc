@@ -45,7 +45,7 @@ void WaitLimit::sleep(std::span<const wire::FutexWait> words, std::chrono::nanos
   if (!std::exchange(looked_, true) && !still_open_().ok()) return;
   std::chrono::nanoseconds slice = kInterruptInterval;
   if (longest > slice && is_told_of_ends()) slice = kEventSlice;
-  slice = std::min(longest, slice_of(slice));
+  slice = slice_of(std::min(slice, longest));
   const std::size_t room = wire::kMaxFutexWaits - (stop_ == nullptr ? 1 : 2);
   if (words.size() > room) {
     words = words.first(room);

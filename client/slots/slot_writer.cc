@@ -381,6 +381,10 @@ SlotWriter::SleepWords SlotWriter::sleep_words() {
     (holds ? sleep.words : of_others).push_back(count);
     return true;
   });
+  crash_point("write.listed");
+  if (leaves_out("event count before the list")) {
+    sleep.words[0].expected = board_.event_count.load();
+  }
   sleep.words.insert(sleep.words.end(), of_others.begin(), of_others.end());
   if (sleep.words.size() > wire::kMaxFutexWaits) {
     sleep.words.resize(wire::kMaxFutexWaits);

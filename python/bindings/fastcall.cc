@@ -34,9 +34,8 @@ std::string no_argument(PyObject* name, std::span<const char* const> parameters)
   return what;
 }
 
-}  // namespace
-
-void set_current_error() {
+// Passes on what it has no Python error for, and what making one throws.
+void set_error_of_current() {
   try {
     throw;
   } catch (const Error& error) {
@@ -49,6 +48,17 @@ void set_current_error() {
     PyErr_NoMemory();
   } catch (const std::exception& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+}
+
+}  // namespace
+
+void set_current_error() noexcept {
+  try {
+    unless_ended(set_error_of_current);
+  } catch (...) {
+    PyErr_SetString(PyExc_SystemError,
+                    "memlease: no Python error could be made of a C++ exception");
   }
 }
 

@@ -17,7 +17,7 @@ PyCFunction c_function(Result (*function)(Arguments...)) {
 }
 
 // Sets the Python error for the C++ exception that is being handled.
-void set_current_error();
+void set_current_error() noexcept;
 
 // The result of `body`; if it throws, the Python error is set, and the C API's value for that
 // returned.

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "python/bindings/package_parts.h"
+
 namespace memlease::python {
 namespace {
 
@@ -25,6 +27,7 @@ struct NumpyApi {
 const NumpyApi& numpy_api() {
   static NumpyApi* known = nullptr;
   if (known != nullptr) return *known;
+  package_parts().require_numpy();
   const py::module_ multiarray = py::detail::import_numpy_core_submodule("multiarray");
   const py::object capsule = multiarray.attr("_ARRAY_API");
   void** const table = static_cast<void**>(PyCapsule_GetPointer(capsule.ptr(), nullptr));

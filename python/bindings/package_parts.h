@@ -12,6 +12,7 @@ struct PackageParts {
   py::object log_empty_write;       // (name of the array)
   py::object log_wait;              // (text)
   py::object long_waits;            // after_s: when to call note(name of the array)
+  py::object require_numpy;         // () -> numpy, or says why it cannot be had
   py::object numpy_dtype;           // (name) -> numpy.dtype
   py::object dtype_for_users;       // (name) -> numpy.dtype, or the name
   py::object array_interface;       // (dtype, shape, strides) -> dict

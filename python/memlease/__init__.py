@@ -113,6 +113,7 @@ _core.set_package_parts(
     log_empty_write=caller.log_empty_write,
     log_wait=caller.log_wait,
     long_waits=caller.long_waits,
+    require_numpy=dtypes.require_numpy,
     numpy_dtype=dtypes.numpy_dtype,
     dtype_for_users=dtypes.dtype_for_users,
     array_interface=interfaces.array_interface,

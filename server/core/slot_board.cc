@@ -145,6 +145,7 @@ void take_over(BoardRecord& board, WriterRow& takeover, RowRef takeover_ref, con
 
 void add_subscriber(BoardRecord& board, Word& entry, RowRef row) {
   board.subscribed.fetch_add(1);
+  crash_point("subscriber.begin");
   if (!leaves_out("list the subscriber")) entry.store(wire::pack_subscriber(row));
   // For a writer who is about to sleep and has not met this row: he looks again. Who sleeps already
   // does not wait for somebody who has held nothing yet.

@@ -57,7 +57,7 @@ std::vector<CrashStep> make_steps() {
       {.step = "adopt.slot", .before = kOpen, .last = kPut, .least_slots = 2, .nth = 2});
   steps.push_back(
       {.step = "ownership.busy", .before = kOpen, .last = kPut, .stage = Stage::kOwnerWrites});
-  for (const char* step : {"write.wanted", "write.words", "write.held"}) {
+  for (const char* step : {"write.wanted", "write.listed", "write.words", "write.held"}) {
     steps.push_back({.step = step, .before = kOpen, .last = kPut, .stage = Stage::kSlotsHeld});
   }
   for (const char* step : {"take_back.begin", "take_back.done"}) {

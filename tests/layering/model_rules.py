@@ -52,7 +52,10 @@ STEPS: dict[str, tuple[str, ...]] = {
     # sleep
     "clear-before-wanted": ("clear the hold before the look",),
     "count-of-sleepers": ("count the sleepers",),
+    "counts-before-asking": ("counts before the question",),
     "drop-wakes": ("count the end of a write",),
+    "entry-before-event-count": ("entry before the event count",),
+    "event-count-before-list": ("event count before the list",),
     "event-count-first": ("event count first",),
     "expected-first": ("take the counts first",),
     "flag-before-count": ("flag before count",),
@@ -109,7 +112,6 @@ STEPS: dict[str, tuple[str, ...]] = {
 
 _EVENTS = "of a GPU's work: tests/server/core/test_slot_growth_devices.cc has tests, no control"
 _COPIES = "tests/device/test_replica_storm.cc kills processes in the middle of copies, no control"
-_ORDER = "two neighbouring steps of one function, between which no play stops"
 
 # rule -> why C++ has no control of it
 WITHOUT: dict[str, str] = {
@@ -127,10 +129,6 @@ WITHOUT: dict[str, str] = {
     "source-complete": _COPIES,
     "still-newest": _COPIES,
     "compare": _COPIES,
-    "counts-before-asking": "C++ looks at the writer's flag behind the counts, and where that is "
-    "not set it asks again after a pause: without the rule it is late, and does not hang",
-    "entry-before-event-count": _ORDER,
-    "event-count-before-list": _ORDER,
     "at-once": "tests/device/test_replica_storm.cc has processes copy at once, no control",
 }
 

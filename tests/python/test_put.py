@@ -316,7 +316,9 @@ def test_what_needs_numpy_while_the_interpreter_ends_says_that_it_does(memlease_
         class Last:
             def __init__(self, array):
                 self.report = os.write
+                values = numpy.arange(3)
                 self.calls = {{
+                    "put of an array": lambda: array.put(values),
                     "put": lambda: array.put([1, 2, 3]),
                     "get": lambda: array.get(),
                     "view": lambda: array.read().array,
@@ -339,5 +341,5 @@ def test_what_needs_numpy_while_the_interpreter_ends_says_that_it_does(memlease_
         [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
     )
     said = dict(line.split(": ", 1) for line in ended.stdout.splitlines())
-    assert list(said) == ["put", "get", "view"], ended.stderr
+    assert list(said) == ["put of an array", "put", "get", "view"], ended.stderr
     assert all("Python is likely shutting down" in text for text in said.values()), said

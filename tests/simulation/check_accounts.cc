@@ -20,6 +20,8 @@ using server::Usage;
 constexpr std::uint64_t kOfSession = 7;
 constexpr std::uint64_t kOfConnection = 3;
 
+constexpr uid_t kUsers[] = {0, 1000, 1001, 1002};
+
 struct Sums {
   std::map<uid_t, Usage> users;                                  // but for bytes
   std::map<std::pair<std::string, uid_t>, std::uint64_t> bytes;  // by device
@@ -114,7 +116,7 @@ void check_devices(const World& world, const Sums& sums) {
     return found == all.end() ? std::uint64_t{0} : found->second;
   };
   for (const auto& [name, device] : world.broker.devices().all()) {
-    for (const uid_t uid : {0, 1000, 1001, 1002}) {
+    for (const uid_t uid : kUsers) {
       const std::uint64_t expected = of(sums.bytes, std::pair(name, uid));
       const std::uint64_t used = device.quota.used_by(uid).bytes;
       if (used != expected) {
@@ -149,7 +151,7 @@ void check_accounts(World& world) {
                          sums.files));
   }
   add_waiting(world, sums);
-  for (const uid_t uid : {0, 1000, 1001, 1002}) check_user(world, uid, sums.users[uid]);
+  for (const uid_t uid : kUsers) check_user(world, uid, sums.users[uid]);
   check_devices(world, sums);
   std::uint64_t added = 0;
   for (const Array* array : world.broker.catalog().all()) added += array->added.size();

@@ -61,7 +61,7 @@ std::optional<Found> find(Lie lie = Lie::kNone) {
 
 class SimulationWithout : public ::testing::TestWithParam<std::string> {
  protected:
-  ~SimulationWithout() override { testing::forget_steps(); }
+  void TearDown() override { testing::forget_steps(); }
 };
 
 TEST_P(SimulationWithout, IsFoundOut) {

@@ -109,7 +109,7 @@ bool World::round(const Request& request) {
   }
 }
 
-void World::ask(Request request, bool at_once) {
+void World::ask(const Request& request, bool at_once) {
   const std::size_t before = waiting.size();
   round(request);
   while (at_once && waiting.size() > before) grow(waiting.size() - 1);

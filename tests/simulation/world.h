@@ -108,7 +108,7 @@ class World {
 
   // ---- Calls.
   // Takes the call's rounds until it is done, or leaves it waiting for its memory.
-  void ask(Request request, bool at_once);
+  void ask(const Request& request, bool at_once);
   // The memory that a call waits for is there, or is refused.
   void grow(std::size_t number);
   // An answer to a process that opens.

@@ -30,7 +30,7 @@ class RegisteredSlotsTest : public ::testing::Test {
     EXPECT_EQ(ftruncate(file.get(), kSegmentBytes), 0);
     bytes = map(file.get(), PROT_READ | PROT_WRITE);
   }
-  ~RegisteredSlotsTest() override { munmap(bytes, kSegmentBytes); }
+  void TearDown() override { munmap(bytes, kSegmentBytes); }
   static std::byte* map(int fd, int access) {
     void* const made = mmap(nullptr, kSegmentBytes, access, MAP_SHARED, fd, 0);
     EXPECT_NE(made, MAP_FAILED);

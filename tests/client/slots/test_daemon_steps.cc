@@ -171,16 +171,39 @@ bool a_subscribers_end_ends_the_writers_sleep() {
 
 // The writer sees the hold of somebody whose release count is not among the words that it is about
 // to sleep on.
-bool a_late_subscriber_keeps_the_writer_from_sleeping() {
+bool a_late_subscriber_keeps_the_writer_from_sleeping(const char* step) {
   Held held;
   held.world.unsubscribe(1);
   bool sleeps_on = false;
-  at("write.words", [&] { held.world.subscribe(1); });
+  at(step, [&] { held.world.subscribe(1); });
   held.world.begin_sleeping([&](const std::vector<wire::FutexWait>& words, auto) {
     sleeps_on = would_sleep(words);
     return false;
   });
   return !sleeps_on;
+}
+bool who_subscribes_behind_the_words_keeps_the_writer_from_sleeping() {
+  return a_late_subscriber_keeps_the_writer_from_sleeping("write.words");
+}
+bool who_subscribes_behind_the_list_keeps_the_writer_from_sleeping() {
+  return a_late_subscriber_keeps_the_writer_from_sleeping("write.listed");
+}
+
+bool who_has_not_seen_the_subscriber_has_an_old_event_count() {
+  Held held;
+  held.world.unsubscribe(1);
+  const bool count_first = leaves_out("entry before the event count");
+  std::vector<wire::FutexWait> slept_on;
+  at("subscriber.begin", [&] {
+    if (count_first) held.world.board().event_count.fetch_add(1);
+    held.world.begin_sleeping([&](const std::vector<wire::FutexWait>& words, auto) {
+      slept_on = words;
+      return false;
+    });
+  });
+  held.world.subscribe(1);
+  if (count_first) held.world.board().event_count.fetch_sub(1);
+  return !would_sleep(slept_on);
 }
 
 bool who_has_not_seen_the_new_writer_has_old_counts() {
@@ -384,8 +407,12 @@ const Step kDaemonSteps[] = {
     {"ANewWriterEndsAReadersSleep", "count the change", a_new_writer_ends_a_readers_sleep},
     {"ASubscribersEndEndsTheWritersSleep", "count the change",
      a_subscribers_end_ends_the_writers_sleep},
-    {"ALateSubscriberKeepsTheWriterFromSleeping", "count the subscriber",
-     a_late_subscriber_keeps_the_writer_from_sleeping},
+    {"WhoSubscribesBehindTheWordsKeepsTheWriterFromSleeping", "count the subscriber",
+     who_subscribes_behind_the_words_keeps_the_writer_from_sleeping},
+    {"WhoSubscribesBehindTheListKeepsTheWriterFromSleeping", "event count before the list",
+     who_subscribes_behind_the_list_keeps_the_writer_from_sleeping},
+    {"WhoHasNotSeenTheSubscriberHasAnOldEventCount", "entry before the event count",
+     who_has_not_seen_the_subscriber_has_an_old_event_count},
     {"WhoHasNotSeenTheNewWriterHasOldCounts", "writer word before event count",
      who_has_not_seen_the_new_writer_has_old_counts},
     {"AnEntryNeverMoves", "an entry stays where it is", an_entry_never_moves},

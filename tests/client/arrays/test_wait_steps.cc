@@ -1,10 +1,14 @@
-// The steps by which a read goes to sleep, and what becomes of it without one: the version is
-// there, or what it waits by has been closed, and the reader sleeps until its deadline.
+// The steps by which a read goes to sleep, or a write that waits for another one, and what becomes
+// of it without one: what it waits for is there, or has been closed, and it sleeps until its
+// deadline.
 // slot_steps.h tells how they are played.
 #include <chrono>
 #include <functional>
 
+#include "client/arrays/begin_write.h"
+#include "client/arrays/wait_limit.h"
 #include "client/session/wait_news.h"
+#include "tests/client/arrays/array_world.h"
 #include "tests/client/arrays/device_threads.h"
 #include "tests/client/slots/slot_steps.h"
 
@@ -39,6 +43,38 @@ bool what_came_before_the_counts_is_seen() {
 
 bool what_comes_after_the_look_ends_the_sleep() {
   return comes_before_the_deadline("sleep.looked", "take the counts first");
+}
+
+// A write that waits for another process's, which ends before the daemon says that it has not.
+// Where its end goes unseen the daemon is asked again after a pause, and here that does not end.
+bool the_end_of_a_write_behind_the_question_is_seen() {
+  using State = internal::WriterAnswer::State;
+  constexpr wire::RowRef kOther = ArrayWorld::kWriter;
+  constexpr wire::RowRef kOwn = ArrayWorld::kOwnWriter;
+  ArrayWorld world;
+  const auto array = world.open();
+  auto& other = world.row<wire::WriterRow>(kOther);
+  other.writing.store(1);
+  EXPECT_TRUE(array->map_writer_row(kOther, internal::kNoInterrupts).ok());
+  world.control->on_acquire_writer = [&] {
+    const bool busy = other.writing.exchange(0) != 0;
+    if (busy) {
+      ++other.publish_count;
+    } else {
+      server::set_writer(world.board(), kOwn, false);
+    }
+    return internal::WriterAnswer{busy ? State::kBusy : State::kGranted, kOwn, kOther, 0};
+  };
+  never_look_again();
+  const std::chrono::milliseconds limit{
+      internal::leaves_out("counts before the question") ? 50 : 20'000};
+  const Clock::time_point begin = Clock::now();
+  internal::WaitLimit within(world.owner->session(), 0, limit, {});
+  internal::WriteAttempt attempt;
+  const absl::Status begun = internal::begin_write(*array, within, attempt);
+  EXPECT_TRUE(begun.ok()) << "the last try is after the deadline: " << begun;
+  array->end_write(attempt.slot, attempt.version, true);
+  return Clock::now() - begin < limit;
 }
 
 // A follower that waits for version 2 until something is closed, after its last look at that. True:
@@ -88,22 +124,24 @@ bool closing_the_follower_ends_the_sleep() {
       [](const Client&, const Array&, Follower& follower) { follower.close(); });
 }
 
-const Step kReadSteps[] = {
+const Step kWaitSteps[] = {
     {"WhatCameBeforeTheCountsIsSeen", "look again before the sleep",
      what_came_before_the_counts_is_seen},
     {"WhatComesAfterTheLookEndsTheSleep", "take the counts first",
      what_comes_after_the_look_ends_the_sleep},
+    {"TheEndOfAWriteBehindTheQuestionIsSeen", "counts before the question",
+     the_end_of_a_write_behind_the_question_is_seen},
     {"ClosingTheArrayEndsTheSleep", "tell who waits", closing_the_array_ends_the_sleep},
     {"ClosingTheClientEndsTheSleep", "tell who waits", closing_the_client_ends_the_sleep},
     {"ClosingTheFollowerEndsTheSleep", "tell who waits", closing_the_follower_ends_the_sleep},
 };
 
-using ReadSteps = Steps;
-INSTANTIATE_TEST_SUITE_P(, ReadSteps, ::testing::ValuesIn(kReadSteps), promise_of);
+using WaitSteps = Steps;
+INSTANTIATE_TEST_SUITE_P(, WaitSteps, ::testing::ValuesIn(kWaitSteps), promise_of);
 
-TEST_P(ReadSteps, KeepTheirPromise) { expect_kept(); }
+TEST_P(WaitSteps, KeepTheirPromise) { expect_kept(); }
 
-TEST_P(ReadSteps, AreMissedWhenTheyAreLeftOut) { expect_missed(); }
+TEST_P(WaitSteps, AreMissedWhenTheyAreLeftOut) { expect_missed(); }
 
 }  // namespace
 }  // namespace memlease::testing
