@@ -50,7 +50,7 @@ bool what_comes_after_the_look_ends_the_sleep() {
 bool the_end_of_a_write_behind_the_question_is_seen() {
   using State = internal::WriterAnswer::State;
   constexpr wire::RowRef kOther = ArrayWorld::kWriter;
-  constexpr wire::RowRef kOwn = ArrayWorld::kOwnWriter;
+  constexpr wire::RowRef kMine = ArrayWorld::kOwnWriter;
   ArrayWorld world;
   const auto array = world.open();
   auto& other = world.row<wire::WriterRow>(kOther);
@@ -61,9 +61,9 @@ bool the_end_of_a_write_behind_the_question_is_seen() {
     if (busy) {
       ++other.publish_count;
     } else {
-      server::set_writer(world.board(), kOwn, false);
+      server::set_writer(world.board(), kMine, false);
     }
-    return internal::WriterAnswer{busy ? State::kBusy : State::kGranted, kOwn, kOther, 0};
+    return internal::WriterAnswer{busy ? State::kBusy : State::kGranted, kMine, kOther, 0};
   };
   never_look_again();
   const std::chrono::milliseconds limit{
