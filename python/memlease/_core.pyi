@@ -42,6 +42,7 @@ def set_package_parts(
     log_empty_write: Callable[[str], None],
     log_wait: Callable[[str], None],
     long_waits: Any,
+    require_numpy: Callable[[], Any],
     numpy_dtype: Callable[[str], Any],
     dtype_for_users: Callable[[str], Any],
     array_interface: Callable[..., dict[str, Any]],
