@@ -1,13 +1,11 @@
 #include "tests/support/watcher.h"
 
-#include <utility>
-
 #include "fmt/format.h"
 #include "tests/support/pattern.h"
 
 namespace memlease::testing {
 
-Watcher::Watcher(Array array) : array_(std::move(array)), thread_([this] { read_on(); }) {}
+Watcher::Watcher(const Array& array) : array_(array), thread_([this] { read_on(); }) {}
 
 Watcher::~Watcher() {
   stop_.store(true);

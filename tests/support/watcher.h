@@ -19,7 +19,7 @@ struct Watched {
 
 class Watcher {
  public:
-  explicit Watcher(Array array);
+  explicit Watcher(const Array& array);
   ~Watcher();
   Watcher(const Watcher&) = delete;
   Watcher& operator=(const Watcher&) = delete;
