@@ -63,6 +63,7 @@ Daemon::Daemon(const Config& config, const Surroundings& surroundings)
       loop_(surroundings.loop),
       manager_(surroundings.manager),
       log_(surroundings.log),
+      reserve_(surroundings.reserve),
       log_lines_(log_lines_of_a_user(config), kLogPeriod),
       warning_lines_(log_lines_of_a_user(config), kLogPeriod),
       history_log_(surroundings.log, log_lines_),
@@ -74,9 +75,9 @@ Daemon::Daemon(const Config& config, const Surroundings& surroundings)
                    has_memory_for),
       config_(config),
       broker_({host_memory_, host_memory_, *clock_, fill_random,
-               [this](std::shared_ptr<const void> unused) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-                 garbage_.push_back(std::move(unused));
-               }},
+               [this](std::shared_ptr<const void> unused)
+                   ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { garbage_.push_back(std::move(unused)); },
+               [this] { return reserve_.is_there(); }},
               broker_limits(config)) {}
 
 Daemon::~Daemon() {
@@ -187,6 +188,7 @@ bool Daemon::program_replaced(wire::SessionId session) {
 void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
   bool may_be_idle = false;
   bool status_changes = false;
+  std::optional<bool> has_memory;
   std::vector<std::shared_ptr<const void>> garbage;
   std::vector<HistoryEvent> events;
   {
@@ -194,6 +196,7 @@ void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
     fn(broker_);
     garbage.swap(garbage_);
     events = unannounced(broker_.history(), announced_);
+    has_memory = news_of_memory();
     may_be_idle = config_.idle_exit_s != 0 && broker_.idle();
     status_changes = manager_.listens() && !std::exchange(status_is_due_, true);
   }
@@ -201,7 +204,29 @@ void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
     loop_.post([this] { loop_.after(kStatusStep, [this] { tell_status(); }); });
   }
   if (may_be_idle) loop_.post([this] { watch_idleness(); });
+  if (has_memory) tell_of_memory(*has_memory);
   if (!events.empty()) announce(events);
+}
+
+// Little memory comes and goes with each call.
+std::optional<bool> Daemon::news_of_memory() {
+  const bool there = reserve_.is_there();
+  if (there == had_memory_) return std::nullopt;
+  const SteadyClock::time_point now = SteadyClock::now();
+  if (!there && now < shortage_told_ + kLogPeriod) return std::nullopt;
+  if (!there) shortage_told_ = now;
+  had_memory_ = there;
+  return there;
+}
+
+void Daemon::tell_of_memory(bool there) {
+  if (there) {
+    log_.info("there is memory for the daemon again: it takes on new work");
+  } else {
+    log_.warning(
+        "the daemon gets no memory: what has begun goes on by its reserve, nothing new begins",
+        {{"reserve_bytes", MemoryReserve::kBytes}});
+  }
 }
 
 void Daemon::announce(const std::vector<HistoryEvent>& events) {
@@ -293,7 +318,8 @@ std::string Daemon::metrics() {
   const Degradations degradations{
       .no_huge_pages = config.huge_pages == HugePages::kAuto && !host_memory_.uses_huge_pages(),
       .hosts_wait = config.event_waits == EventWaits::kHost,
-      .lost_files = lost_count_};
+      .lost_files = lost_count_,
+      .no_memory = !reserve_.is_there()};
   return metrics_text(collector.take(), facts(), degradations, call_errors_,
                       grpc_server_->gate_cuts());
 }

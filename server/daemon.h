@@ -9,6 +9,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "server/gpus.h"
 #include "server/loop/event_loop.h"
 #include "server/loop/service_manager.h"
+#include "server/memory_reserve.h"
 #include "server/report/history_log.h"
 #include "server/rpc/grpc_server.h"
 #include "server/rpc/history_waits.h"
@@ -42,6 +44,7 @@ class Daemon final : public SessionHost, public ServiceHost {
     EventLoop& loop;
     ServiceManager& manager;
     Log& log;
+    MemoryReserve& reserve;
   };
   // Listens when it returns.
   static absl::StatusOr<std::unique_ptr<Daemon>> start(const Config& config,
@@ -88,6 +91,9 @@ class Daemon final : public SessionHost, public ServiceHost {
   absl::Status listen(const Config& config);
   ConnectionBook book();
   Config config() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether there is memory for the daemon itself, where that has changed and is to be told.
+  std::optional<bool> news_of_memory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void tell_of_memory(bool there);
   // Gives what has happened to the log, to the calls that wait for it, and to the watch of added
   // slots.
   void announce(const std::vector<HistoryEvent>& events);
@@ -111,6 +117,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   EventLoop& loop_;
   ServiceManager& manager_;
   Log& log_;
+  MemoryReserve& reserve_;
   UidLogLimiters log_lines_;      // of what happens to sessions and arrays
   UidLogLimiters warning_lines_;  // of connections that are refused or cut: not lost among those
   HistoryLog history_log_;
@@ -122,6 +129,8 @@ class Daemon final : public SessionHost, public ServiceHost {
 
   mutable wire::Mutex mutex_{wire::kHeldOverLocks};
   Config config_ ABSL_GUARDED_BY(mutex_);
+  bool had_memory_ ABSL_GUARDED_BY(mutex_) = true;  // as the log has been told
+  std::chrono::steady_clock::time_point shortage_told_ ABSL_GUARDED_BY(mutex_);
   bool status_is_due_ ABSL_GUARDED_BY(mutex_) = false;  // tell_status() will be called again
   // A call's garbage goes when the mutex is free again.
   std::vector<std::shared_ptr<const void>> garbage_ ABSL_GUARDED_BY(mutex_);

@@ -26,6 +26,7 @@
 #include "server/loop/errand.h"
 #include "server/loop/event_loop.h"
 #include "server/loop/service_manager.h"
+#include "server/memory_reserve.h"
 #include "server/rpc/library_log.h"
 #include "server/telemetry/log.h"
 #include "wire/error.h"
@@ -132,8 +133,9 @@ int serve(Config config, const CommandLine& command_line, Background& background
   if (auto used = directory->use(std::move(service->sockets)); !used.ok()) return fail(log, used);
   auto loop = EventLoop::create();
   if (!loop.ok()) return fail(log, loop.status());
+  MemoryReserve reserve;
   ServiceManager manager(**loop, service->notify_socket, service->watchdog);
-  auto daemon = Daemon::start(config, {*directory, **loop, manager, log});
+  auto daemon = Daemon::start(config, {*directory, **loop, manager, log, reserve});
   if (!daemon.ok()) return fail(log, daemon.status());
   // Users and groups that settings name may be looked up over a network, which takes its time.
   Errand rereading(**loop, [&]() -> EventLoop::Task {

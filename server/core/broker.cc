@@ -71,7 +71,7 @@ void Broker::add_device(DeviceBackend& backend, const DeviceLimits& limits) {
 // ---- Sessions.
 
 absl::StatusOr<NewSession> Broker::open_session(const PeerIdentity& peer) {
-  if (auto status = refuse_while_draining(); !status.ok()) return status;
+  if (auto status = may_begin_new(); !status.ok()) return status;
   auto of_sessions = quota_.charge(peer.uid, Resource::kSessions, 1);
   if (!of_sessions.ok()) return of_sessions.status();
   auto descriptors = quota_.charge(peer.uid, Resource::kDescriptors, kSessionDescriptors);
@@ -144,13 +144,14 @@ absl::StatusOr<Session*> Broker::authenticate(std::span<const std::uint8_t> cred
   return sessions_.authenticate(credential, uid);
 }
 
-absl::Status Broker::refuse_while_draining() const {
-  return draining_ ? shutting_down() : absl::OkStatus();
+absl::Status Broker::may_begin_new() const {
+  if (draining_) return shutting_down();
+  return dependencies_.has_memory() ? absl::OkStatus() : out_of_own_memory();
 }
 
 // An opened array's files are told of.
 absl::Status Broker::may_open(const Session& session) const {
-  if (auto status = refuse_while_draining(); !status.ok()) return status;
+  if (auto status = may_begin_new(); !status.ok()) return status;
   return files_.may_pin(session.peer.uid);
 }
 
@@ -285,7 +286,7 @@ DeviceBackend& Broker::device_of(const Array& array) {
 }
 
 absl::StatusOr<Broker::Subscribed> Broker::subscribe(Session& session, ArrayId id) {
-  if (auto status = refuse_while_draining(); !status.ok()) return status;
+  if (auto status = may_begin_new(); !status.ok()) return status;
   auto member = memberships_.find(session, id);
   if (!member.ok()) return member.status();
   auto& [array, membership] = *member;
@@ -306,7 +307,7 @@ absl::StatusOr<Broker::Subscribed> Broker::subscribe(Session& session, ArrayId i
 }
 
 absl::StatusOr<WriterAnswer> Broker::acquire_writer(Session& session, ArrayId id) {
-  if (auto status = refuse_while_draining(); !status.ok()) return status;
+  if (draining_) return shutting_down();
   auto member = memberships_.find(session, id);
   if (!member.ok()) return member.status();
   auto& [array, membership] = *member;
@@ -345,7 +346,7 @@ absl::Status Broker::cancel_writer(Session& session, ArrayId id) {
 
 absl::StatusOr<std::optional<SegmentPool::Growth>> Broker::add_slot(Session& session, ArrayId id,
                                                                     std::uint32_t slots) {
-  if (auto status = refuse_while_draining(); !status.ok()) return status;
+  if (auto status = may_begin_new(); !status.ok()) return status;
   auto member = memberships_.find(session, id);
   if (!member.ok()) return member.status();
   Array& array = *member->array;
@@ -400,7 +401,7 @@ bool Broker::exists(const PeerIdentity& viewer, const std::string& name) const {
 }
 
 absl::StatusOr<NameBoard::Count> Broker::creations(const std::string& name) {
-  if (auto status = refuse_while_draining(); !status.ok()) return status;
+  if (draining_) return shutting_down();
   return name_board_.count_of(name);
 }
 

@@ -47,6 +47,8 @@ class Broker {
     const Clock& clock;
     std::function<void(std::span<std::uint8_t>)> fill_random;
     Disposal dispose = {};
+    // Whether the daemon has memory of its own for anything new.
+    std::function<bool()> has_memory = [] { return true; };
   };
   struct Limits {
     SegmentPool::Limits memory;
@@ -187,7 +189,7 @@ class Broker {
   void look(Session& session) { tally_.look(session); }
 
  private:
-  absl::Status refuse_while_draining() const;
+  absl::Status may_begin_new() const;
   absl::Status may_open(const Session& session) const;
   wire::SessionId next_session();
   absl::StatusOr<Array*> readable(const PeerIdentity& viewer, const std::string& name) const;

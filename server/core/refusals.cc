@@ -14,6 +14,13 @@ absl::Status shutting_down() {
                     "Connect again once it has been started again.");
 }
 
+absl::Status out_of_own_memory() {
+  return make_error(ErrorCode::kOutOfMemory,
+                    "the daemon gets no memory for anything new; what there is goes on",
+                    "Close arrays and end processes that nobody needs, or raise the limit of the "
+                    "daemon's memory (LimitDATA=, LimitAS=, ulimit), then try again.");
+}
+
 absl::Status no_such_array(const std::string& name, uid_t viewer) {
   return make_error(ErrorCode::kNotFound,
                     fmt::format("there is no array '{}' that uid {} may read", name, viewer),

@@ -16,6 +16,8 @@ namespace memlease::server {
 
 // To whoever wants something new while the daemon ends. kDaemonUnavailable.
 absl::Status shutting_down();
+// To the same where the daemon's process gets no memory for itself. kOutOfMemory.
+absl::Status out_of_own_memory();
 
 // Names and arrays.
 absl::Status no_such_array(const std::string& name, uid_t viewer);  // kNotFound

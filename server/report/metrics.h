@@ -19,6 +19,7 @@ struct Degradations {
   bool no_huge_pages = false;  // wanted, and the system has none
   bool hosts_wait = false;     // event_waits = "host"
   std::size_t lost_files = 0;  // of those that clients find the daemon by
+  bool no_memory = false;      // for the daemon itself: nothing new begins
 };
 
 // 80 series, and 12 for each device. Takes microseconds.

@@ -106,6 +106,8 @@ void open(World& world, const Command& command) {
   ErrorCode expected = ErrorCode::kNotFound;
   if (world.broker.draining()) {
     expected = ErrorCode::kDaemonUnavailable;
+  } else if (!world.has_memory) {
+    expected = ErrorCode::kOutOfMemory;
   } else if (array != nullptr && world.visible(process->peer, *array)) {
     expected = owner && *owner != array->domain.uid ? ErrorCode::kDenied : ErrorCode{};
   }

@@ -41,6 +41,10 @@ void refuse_memory(World& world, const Command& command) {
   world.memory.refuse(1 + command.what % 6);
 }
 
+void have_own_memory(World& world, const Command& command) {
+  world.has_memory = command.how % 4 != 0;
+}
+
 void read_settings(World& world, const Command& command) {
   choose_limits(command.what * std::uint64_t{1 << 20} + command.how, world.setup);
   world.books.limits_changed = true;
@@ -157,6 +161,7 @@ std::span<const Kind> daemon_kinds() {
       {"memory comes", 8, make_memory},
       {"time passes", 6, pass_time},
       {"memory will be refused", 5, refuse_memory},
+      {"the core has memory of its own, or none", 3, have_own_memory},
       {"settings are read again", 2, read_settings},
       {"the GPU goes on", 5, let_gpu_go_on},
       {"scribble", 1, scribble},

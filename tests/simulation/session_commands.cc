@@ -29,10 +29,11 @@ void connect(World& world, const Command& command) {
   if (world.lie == Lie::kFalseGroup) attested.groups.push_back(1000);
   const auto opened = world.broker.open_session(attested);
   if (!opened.ok()) {
-    const ErrorCode code = code_of(opened.status());
-    require(code == (world.broker.draining() ? ErrorCode::kDaemonUnavailable
-                                             : ErrorCode::kQuotaExceeded),
-            "a session is refused for a quota, or because the daemon ends");
+    ErrorCode reason = ErrorCode::kQuotaExceeded;
+    if (!world.has_memory) reason = ErrorCode::kOutOfMemory;
+    if (world.broker.draining()) reason = ErrorCode::kDaemonUnavailable;
+    require(code_of(opened.status()) == reason,
+            "a session is refused for a quota, for want of memory, or because the daemon ends");
     return;
   }
   require(wire::to_int(opened->session) > world.books.last_session, "a session's id is used once");

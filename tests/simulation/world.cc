@@ -21,7 +21,8 @@ World::World(const Setup& start, Lie planted)
               [this](auto token) {
                 for (std::uint8_t& byte : token) byte = ++last_random_;
               },
-              [this](auto unused) { garbage.push_back(std::move(unused)); }},
+              [this](auto unused) { garbage.push_back(std::move(unused)); },
+              [this] { return has_memory; }},
              start.limits) {
   if (lie == Lie::kShortSegments) memory.make_short_segments();
   broker.add_device(gpu, setup.gpu_limits);
@@ -33,6 +34,7 @@ void World::end_step() {
 
 void World::finish() {
   memory.never_refuse();
+  has_memory = true;
   let_gpu_go_on();
   while (!processes.empty()) exit(*processes.front());
   while (!waiting.empty()) grow(0);

@@ -1,0 +1,50 @@
+// What malloc() and its like are in memleased, where the linker leads their callers here (--wrap in
+// server/CMakeLists.txt): gRPC ends the process when they give it nothing, and asks no handler.
+#include <cerrno>
+#include <cstddef>
+
+#include "server/memory_reserve.h"
+
+namespace {
+
+template <typename Make>
+void* with_reserve(Make make) {
+  void* made = make();
+  while (made == nullptr && memlease::server::MemoryReserve::give_away()) made = make();
+  return made;
+}
+
+}  // namespace
+
+// The linker's names.
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
+extern "C" {
+
+void* __real_malloc(std::size_t bytes);
+void* __real_calloc(std::size_t count, std::size_t bytes);
+void* __real_realloc(void* old, std::size_t bytes);
+int __real_posix_memalign(void** made, std::size_t alignment, std::size_t bytes);
+
+void* __wrap_malloc(std::size_t bytes) {
+  return with_reserve([&] { return __real_malloc(bytes); });
+}
+
+void* __wrap_calloc(std::size_t count, std::size_t bytes) {
+  return with_reserve([&] { return __real_calloc(count, bytes); });
+}
+
+void* __wrap_realloc(void* old, std::size_t bytes) {
+  if (bytes == 0) return __real_realloc(old, bytes);
+  return with_reserve([&] { return __real_realloc(old, bytes); });
+}
+
+int __wrap_posix_memalign(void** made, std::size_t alignment, std::size_t bytes) {
+  int error = __real_posix_memalign(made, alignment, bytes);
+  while (error == ENOMEM && memlease::server::MemoryReserve::give_away()) {
+    error = __real_posix_memalign(made, alignment, bytes);
+  }
+  return error;
+}
+
+}  // extern "C"
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)

@@ -1,0 +1,133 @@
+// Memory of the daemon's own, as the kernel refuses it: what has begun goes on, nothing new begins,
+// and once there is memory again all is as before. Not for a sanitized daemon, whose allocator ends
+// the process.
+#include <memlease/memlease.h>
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <string>
+
+#include "client/channel/attach_client.h"
+#include "fmt/format.h"
+#include "gmock/gmock.h"
+#include "server/memory_reserve.h"
+#include "tests/support/private_daemon.h"
+#include "wire/error.h"
+
+namespace memlease::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+// What the kernel counts against RLIMIT_DATA.
+std::uint64_t data_bytes(pid_t pid) {
+  std::ifstream status(fmt::format("/proc/{}/status", pid));
+  for (std::string key; status >> key;) {
+    std::uint64_t kilobytes = 0;
+    if (key == "VmData:" && status >> kilobytes) return kilobytes * 1024;
+    status.ignore(1024, '\n');
+  }
+  ADD_FAILURE() << "the kernel does not say how much memory process " << pid << " has";
+  return 0;
+}
+
+class OwnMemory : public ::testing::Test {
+ protected:
+  // Refuses the daemon more than it has, but for so much.
+  void limit_memory(std::uint64_t more_bytes) { set_limit(data_bytes(daemon_.pid()) + more_bytes); }
+  void let_memory_be() { set_limit(RLIM_INFINITY); }
+
+  Client connect() const {
+    ConnectOptions options;
+    options.directory = daemon_.directory();
+    options.start = false;
+    return Client::connect(options);
+  }
+  Array create(const std::string& name) {
+    CreateOptions options;
+    options.name = name;
+    options.dtype = dtype_of<std::uint64_t>();
+    options.shape = {8};
+    return client_.create(options);
+  }
+  // Creates arrays until there is no memory for one, and says how that is told. Where it is the
+  // stack of a thread that finds no room, gRPC asks to try again.
+  std::optional<Error> fill() {
+    for (int i = 0; i < 50'000; ++i) {
+      try {
+        create(fmt::format("filled/{}/a_name_that_takes_its_part_of_the_daemons_memory/{}", filled_,
+                           i));
+      } catch (const QuotaExceeded& error) {
+        EXPECT_THAT(error.what(), HasSubstr("Server Threadpool Exhausted"));
+      } catch (const Error& error) {
+        return error;
+      }
+    }
+    return std::nullopt;
+  }
+  void empty() {
+    for (const std::string& name : client_.list()) client_.withdraw(name);
+    ++filled_;
+  }
+
+  PrivateDaemon daemon_{{"--quota-arrays=100000"}};
+  const Client client_ = connect();
+
+ private:
+  void set_limit(rlim_t bytes) {
+    const rlimit limit{bytes, RLIM_INFINITY};
+    ASSERT_EQ(::prlimit(daemon_.pid(), RLIMIT_DATA, &limit, nullptr), 0) << std::strerror(errno);
+  }
+
+  int filled_ = 0;
+};
+
+TEST_F(OwnMemory, WhatHasBegunGoesOnAndNothingNewBegins) {
+  const Array array = create("a");
+  const Client another = connect();
+  const Array same = another.open("a");
+  array.write().publish();
+  EXPECT_EQ(array.read().version(), 1U);
+  limit_memory(0);
+  const std::optional<Error> refused = fill();
+  ASSERT_TRUE(refused.has_value()) << "50,000 arrays took no memory";
+  EXPECT_EQ(refused->code(), ErrorCode::OutOfMemory) << refused->what();
+  EXPECT_THAT(refused->what(), HasSubstr("gets no memory for anything new"));
+  limit_memory(server::MemoryReserve::kBytes / 2);  // enough to go on, not for the reserve
+  EXPECT_THROW(another.create(CreateOptions{"b", dtype_of<float>(), {1}}), OutOfMemory);
+  EXPECT_EQ(wire::code_of(internal::AttachClient::connect(daemon_.directory()).status()),
+            wire::ErrorCode::kOutOfMemory);
+  EXPECT_THAT(daemon_.log(), HasSubstr("the daemon gets no memory"));
+  // Ownership moves there and back.
+  same.write().publish();
+  array.write().publish();
+  EXPECT_EQ(array.read().version(), 3U);
+  EXPECT_GT(client_.list("filled/*").size(), 0U);
+  let_memory_be();
+  create("c");
+  EXPECT_THAT(daemon_.log(), HasSubstr("it takes on new work"));
+}
+
+// Where it comes to its end is another place each time.
+TEST_F(OwnMemory, ItsEndIsSurvivedWhereverItComes) {
+  create("first");  // gRPC has its threads, whose stacks count
+  for (std::uint64_t round = 0; round < 40; ++round) {
+    SCOPED_TRACE(round);
+    limit_memory(round * 1544);
+    const std::optional<Error> refused = fill();
+    ASSERT_TRUE(refused.has_value());
+    ASSERT_EQ(refused->code(), ErrorCode::OutOfMemory) << refused->what();
+    let_memory_be();
+    ASSERT_NO_THROW(create("once_more"));
+    empty();
+  }
+  client_.close();
+  EXPECT_EQ(daemon_.unsettled(1), "") << "the process keeps its session";
+}
+
+}  // namespace
+}  // namespace memlease::testing
