@@ -133,6 +133,13 @@ def test_the_demo_needs_no_package_of_tests_and_benchmarks(dev_on_a_bare_system)
     assert {"libgtest-dev", "librapidcheck-dev", "libbenchmark-dev", "spin", "strace"} <= left_out
 
 
+@pytest.mark.parametrize("part", ["model", "storms", "simulation", "fuzz", "package", "systemd"])
+def test_each_part_of_prove_comes_to_what_it_needs(dev_on_a_bare_system, tmp_path, part):
+    (tmp_path / "tests").mkdir()
+    shutil.copy(ROOT / "tests" / "prove.sh", tmp_path / "tests")
+    assert "cmake" in dev_on_a_bare_system("prove", part)
+
+
 @pytest.fixture
 def configure(tmp_path):
     """Return a call of ./dev's that builds, which tells the parts that cmake was asked for."""
