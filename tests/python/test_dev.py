@@ -136,7 +136,8 @@ def test_the_demo_needs_no_package_of_tests_and_benchmarks(dev_on_a_bare_system)
 @pytest.mark.parametrize("part", ["model", "storms", "simulation", "fuzz", "package", "systemd"])
 def test_each_part_of_prove_comes_to_what_it_needs(dev_on_a_bare_system, tmp_path, part):
     (tmp_path / "tests").mkdir()
-    shutil.copy(ROOT / "tests" / "prove.sh", tmp_path / "tests")
+    for script in ("run.sh", "prove.sh"):
+        shutil.copy(ROOT / "tests" / script, tmp_path / "tests")
     assert "cmake" in dev_on_a_bare_system("prove", part)
 
 
