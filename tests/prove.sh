@@ -5,7 +5,7 @@
 readonly fuzz_packages=("clang-$clang_version" "libclang-rt-$clang_version-dev")
 readonly fuzzers=(array_spec attach_frame config_file http2_frames session_pages)
 # Those that are random or race: with other seeds they are other tests.
-readonly storms='[./](CrashPoints|CrashSteps|Flood|Hostile(Calls|List|Member)|KillStorm|Leases|OwnMemory|ReplicaStorm|SlotModel|SlotProtocol|StoppedReaderOf[A-Za-z]+|StreamingStores|Versions|Wakes)\.'
+readonly storms='[./](CrashPoints|CrashSteps|Flood|Hostile(Calls|List|Member)|KillStorm|Leases|OwnMemory|ReplicaStorm|SlotModel|SlotProtocol|Soak|StoppedReaderOf[A-Za-z]+|StreamingStores|Versions|Wakes)\.'
 
 # The larger configurations of the models of the slot protocol: up to half an hour each.
 prove_model() {
@@ -21,7 +21,7 @@ prove_storms() {  # MINUTES
   setup
   build release
   use_build release
-  export MEMLEASE_STORM_KILLS=2000 RC_PARAMS="max_success=2000"
+  export MEMLEASE_STORM_KILLS=2000 MEMLEASE_SOAK_OPERATIONS=300000 RC_PARAMS="max_success=2000"
   for ((round = 1; round == 1 || SECONDS < end; ++round)); do
     step "storms: round $round" "${interruptible[@]}" ctest --preset release -R "$storms"
     grep -Eo 'seed [0-9]+, [0-9]+ kills' build/release/Testing/Temporary/LastTest.log || true
