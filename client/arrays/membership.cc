@@ -12,7 +12,7 @@ using wire::make_error;
 
 absl::Status Membership::handle_closed() const {
   return make_error(ErrorCode::kClosed, fmt::format("this handle of '{}' has been closed", name_),
-                    "Open the array again.");
+                    "Open the array again; connect() first where the client was closed, too.");
 }
 
 bool Membership::reopen() {

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 # One element is written to all of an array in place, from this size on: not copied out first.
 _LARGE_BYTES = 1 << 20
 
+# Methods of NumPy's arrays.
+_WRITES_IN_PLACE = frozenset({"fill", "partition", "setfield", "sort"})
+
 
 class Array(_core.Array, Closing):
     """A named array, open in this process.
@@ -263,6 +266,10 @@ class Array(_core.Array, Closing):
             numpy = sys.modules.get("numpy")
             if name.startswith("_"):
                 pass
+            elif name in ("resize", "setflags"):
+                text += "; an array keeps the shape and layout that it was created with"
+            elif name in _WRITES_IN_PLACE:
+                text += f"; a write lease's array has: with a.update() as w: w.array.{name}"
             elif numpy is not None and hasattr(numpy.ndarray, name):
                 text += f"; a lease's array has: with a.read() as lease: lease.array.{name}"
             elif hasattr(_core.ReadLease, name):

@@ -92,6 +92,7 @@ def test_a_handle_is_no_array_of_numpy(memlease_client):
         ("mean", "with a.read() as lease: lease.array.mean"),
         ("array", "with a.read() as lease: lease.array"),
         ("publish", "with a.write() as lease: lease.publish"),
+        ("sort", "with a.update() as w: w.array.sort"),
     ],
 )
 def test_a_handle_says_where_to_find_what_it_has_not(memlease_client, name, where):
@@ -105,6 +106,21 @@ def test_a_handle_says_where_to_find_what_it_has_not(memlease_client, name, wher
         array.no_such  # noqa: B018
     with pytest.raises(AttributeError, match=r"a client has: memlease.connect\(\).open$"):
         memlease.open  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "made"),
+    [("sort", (), [1, 2, 3]), ("fill", (7,), [7, 7, 7]), ("partition", (1,), [1, 2, 3])],
+)
+def test_what_writes_in_place_works_where_a_handle_says(memlease_client, name, arguments, made):
+    array = memlease_client.put("a", np.array([2, 3, 1]))
+    with pytest.raises(AttributeError, match=rf"with a.update\(\) as w: w.array.{name}$"):
+        getattr(array, name)
+    with array.update() as w:
+        getattr(w.array, name)(*arguments)
+    assert array.get().tolist() == made
+    with pytest.raises(AttributeError, match="keeps the shape and layout"):
+        array.resize(4)
 
 
 def test_a_handle_has_the_length_of_its_first_axis(memlease_client):
