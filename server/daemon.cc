@@ -223,9 +223,8 @@ void Daemon::tell_of_memory(bool there) {
   if (there) {
     log_.info("there is memory for the daemon again: it takes on new work");
   } else {
-    log_.warning(
-        "the daemon gets no memory: what has begun goes on by its reserve, nothing new begins",
-        {{"reserve_bytes", MemoryReserve::kBytes}});
+    log_.warning("the daemon gets no memory for anything new; what has begun goes on",
+                 {{"reserve_bytes", MemoryReserve::kBytes}});
   }
 }
 

@@ -18,6 +18,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/synchronization/mutex.h"
 #include "server/config/background.h"
 #include "server/config/configure.h"
 #include "server/config/directory.h"
@@ -120,9 +121,17 @@ void apply(const absl::StatusOr<Reload>& reloaded, Config& config, Daemon& daemo
 int serve(Config config, const CommandLine& command_line, Background& background) {
   // First of all, as it knows the passed sockets by their numbers.
   auto service = ServiceEnvironment::take();
+  MemoryReserve reserve;
+  // abseil, as Debian builds it, looks for deadlocks among its mutexes, and ends the process where
+  // it gets no memory for that.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   Log log(config.log_level, config.log_format);
   const LibraryLog library_log(log);
   if (!service.ok()) return fail(log, service.status());
+  if (!reserve.is_there()) {
+    log.warning("the daemon gets too little memory: nothing new begins",
+                {{"hint", "Raise ulimit -v, LimitAS= or LimitDATA=."}});
+  }
   raise_descriptor_limit();
   // Tokens live in this process's memory.
   prctl(PR_SET_DUMPABLE, 0);
@@ -133,7 +142,6 @@ int serve(Config config, const CommandLine& command_line, Background& background
   if (auto used = directory->use(std::move(service->sockets)); !used.ok()) return fail(log, used);
   auto loop = EventLoop::create();
   if (!loop.ok()) return fail(log, loop.status());
-  MemoryReserve reserve;
   ServiceManager manager(**loop, service->notify_socket, service->watchdog);
   auto daemon = Daemon::start(config, {*directory, **loop, manager, log, reserve});
   if (!daemon.ok()) return fail(log, daemon.status());

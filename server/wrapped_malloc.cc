@@ -1,11 +1,17 @@
 // What malloc() and its like are in memleased, where the linker leads their callers here (--wrap in
-// server/CMakeLists.txt): gRPC ends the process when they give it nothing, and asks no handler.
+// server/CMakeLists.txt): gRPC and abseil end the process when they get nothing, and ask no
+// handler.
+#include <sys/mman.h>
+
 #include <cerrno>
 #include <cstddef>
 
 #include "server/memory_reserve.h"
 
 namespace {
+
+// Arrays are larger, and are refused. abseil's own memory comes in small pieces.
+constexpr std::size_t kSmallMap = std::size_t{1} << 20;
 
 template <typename Make>
 void* with_reserve(Make make) {
@@ -24,6 +30,7 @@ void* __real_malloc(std::size_t bytes);
 void* __real_calloc(std::size_t count, std::size_t bytes);
 void* __real_realloc(void* old, std::size_t bytes);
 int __real_posix_memalign(void** made, std::size_t alignment, std::size_t bytes);
+void* __real_mmap(void* at, std::size_t bytes, int access, int flags, int fd, off_t offset);
 
 void* __wrap_malloc(std::size_t bytes) {
   return with_reserve([&] { return __real_malloc(bytes); });
@@ -44,6 +51,15 @@ int __wrap_posix_memalign(void** made, std::size_t alignment, std::size_t bytes)
     error = __real_posix_memalign(made, alignment, bytes);
   }
   return error;
+}
+
+void* __wrap_mmap(void* at, std::size_t bytes, int access, int flags, int fd, off_t offset) {
+  void* made = __real_mmap(at, bytes, access, flags, fd, offset);
+  while (made == MAP_FAILED && errno == ENOMEM && bytes <= kSmallMap &&
+         memlease::server::MemoryReserve::give_away()) {
+    made = __real_mmap(at, bytes, access, flags, fd, offset);
+  }
+  return made;
 }
 
 }  // extern "C"

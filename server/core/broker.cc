@@ -286,7 +286,7 @@ DeviceBackend& Broker::device_of(const Array& array) {
 }
 
 absl::StatusOr<Broker::Subscribed> Broker::subscribe(Session& session, ArrayId id) {
-  if (auto status = may_begin_new(); !status.ok()) return status;
+  if (draining_) return shutting_down();
   auto member = memberships_.find(session, id);
   if (!member.ok()) return member.status();
   auto& [array, membership] = *member;
