@@ -33,7 +33,7 @@ function(memlease_find_private_grpc variable)
 endfunction()
 
 set(memlease_absl_parts status statusor cord cleanup flat_hash_map flat_hash_set node_hash_map btree
-                        function_ref)
+                        function_ref synchronization)
 list(TRANSFORM memlease_absl_parts PREPEND absl::)
 add_library(memlease_absl INTERFACE)
 add_library(memlease_grpc INTERFACE)

@@ -140,7 +140,7 @@ class World {
   testing::FakeGpu gpu{kGpu};
   std::vector<std::shared_ptr<const void>> garbage;
   bool has_memory = true;  // for the core itself
-  Setup setup;  // as it holds now
+  Setup setup;             // as it holds now
   server::Broker broker;
   std::vector<std::unique_ptr<Process>> processes;  // that live
   struct Waiting {
