@@ -155,8 +155,10 @@ TEST(Soak, NothingGrows) {
   Size late;
   const std::int64_t grown = growth(soak, early, late);
   EXPECT_LE(grown, static_cast<std::int64_t>(kNoiseBytes + 4096 * (operations() / 1'000'000)));
-  EXPECT_LE(late.files, early.files);
-  EXPECT_LE(late.threads, early.threads + 1) << "gRPC has one more while a call is under way";
+  // Of a call that has just ended; what grows grows with each of hundreds of rounds.
+  constexpr std::size_t kSome = 4;
+  EXPECT_LE(late.files, early.files + kSome);
+  EXPECT_LE(late.threads, early.threads + kSome);
 }
 
 TEST(SoakControl, WhatIsLeftIsSeen) {
