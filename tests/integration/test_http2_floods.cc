@@ -6,7 +6,6 @@
 
 #include <array>
 #include <chrono>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -32,7 +31,7 @@ using Clock = std::chrono::steady_clock;
 constexpr uid_t kFlooder = 4003;
 constexpr uid_t kBystander = 4001;
 constexpr std::chrono::milliseconds kFloodTime{400};
-constexpr std::size_t kMostGrowthKb = std::size_t{64} << 10;
+constexpr std::uint64_t kMostGrowth = std::uint64_t{64} << 20;
 
 const std::string kSettings = http2_frame(Http2::kSettings, 0, 0);
 const std::string kNoWindow{"\0\4\0\0\0\0", 6};  // SETTINGS_INITIAL_WINDOW_SIZE is 0
@@ -99,14 +98,6 @@ const Flood kFloods[] = {
 
 class Http2Floods : public ::testing::TestWithParam<Flood> {
  protected:
-  std::size_t kilobytes(const std::string& field) const {
-    std::ifstream status("/proc/" + std::to_string(daemon_.pid()) + "/status");
-    for (std::string word; status >> word;) {
-      std::size_t value = 0;
-      if (word == field && status >> value) return value;
-    }
-    return 0;
-  }
   wire::UniqueFd connect() const {
     EXPECT_EQ(::seteuid(kFlooder), 0);
     auto fd = connect_unix(daemon_.directory() + "/control.sock", SOCK_STREAM);
@@ -148,7 +139,7 @@ TEST_P(Http2Floods, AreCutBeforeGrpcGrows) {
     return wire::code_of(bystander.list("")) == wire::ErrorCode::kDenied;
   };
   ASSERT_TRUE(answers());  // that it has no token
-  const std::size_t before = kilobytes("VmRSS:");
+  const std::uint64_t before = daemon_.memory_bytes("VmRSS");
   const auto end = Clock::now() + kFloodTime;
   std::size_t connections = 0;
   while (Clock::now() < end) {
@@ -160,7 +151,7 @@ TEST_P(Http2Floods, AreCutBeforeGrpcGrows) {
     }
   }
   EXPECT_TRUE(answers());
-  EXPECT_LT(kilobytes("VmHWM:"), before + kMostGrowthKb) << connections << " connections";
+  EXPECT_LT(daemon_.memory_bytes("VmHWM"), before + kMostGrowth) << connections << " connections";
   EXPECT_THAT(daemon_.log(), HasSubstr(std::string("limit=") + GetParam().limit));
   const auto metrics = daemon_.admin().metrics();
   ASSERT_TRUE(metrics.ok()) << metrics.status();

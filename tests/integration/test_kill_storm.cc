@@ -4,7 +4,6 @@
 #include <signal.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <deque>
 #include <memory>
 #include <random>
@@ -13,6 +12,7 @@
 
 #include "fmt/format.h"
 #include "gtest/gtest.h"
+#include "tests/support/number_from.h"
 #include "tests/support/peer.h"
 #include "tests/support/private_daemon.h"
 
@@ -20,11 +20,6 @@ namespace memlease::testing {
 namespace {
 
 using std::chrono::microseconds;
-
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
 
 TEST(KillStorm, LeavesBystandersAndBooksAlone) {
   const std::uint64_t seed = number_from("MEMLEASE_STORM_SEED", std::random_device{}());

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <thread>
@@ -27,22 +26,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What the kernel counts against RLIMIT_DATA.
-std::uint64_t data_bytes(pid_t pid) {
-  std::ifstream status(fmt::format("/proc/{}/status", pid));
-  for (std::string key; status >> key;) {
-    std::uint64_t kilobytes = 0;
-    if (key == "VmData:" && status >> kilobytes) return kilobytes * 1024;
-    status.ignore(1024, '\n');
-  }
-  ADD_FAILURE() << "the kernel does not say how much memory process " << pid << " has";
-  return 0;
-}
-
 class OwnMemory : public ::testing::Test {
  protected:
   // Refuses the daemon more than it has, but for so much.
-  void limit_memory(std::uint64_t more_bytes) { set_limit(data_bytes(daemon_.pid()) + more_bytes); }
+  void limit_memory(std::uint64_t more_bytes) {
+    set_limit(daemon_.memory_bytes("VmData") + more_bytes);
+  }
   void let_memory_be() { set_limit(RLIM_INFINITY); }
 
   Client connect() const {

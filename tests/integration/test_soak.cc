@@ -7,10 +7,6 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "server/core/history.h"
 #include "tests/integration/raw_control.h"
+#include "tests/support/number_from.h"
 #include "tests/support/private_daemon.h"
 #include "wire/error.h"
 
@@ -28,31 +25,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::uint64_t operations() {
-  const char* const text = std::getenv("MEMLEASE_SOAK_OPERATIONS");
-  return text == nullptr ? 6'000 : std::strtoull(text, nullptr, 10);
-}
+std::uint64_t operations() { return number_from("MEMLEASE_SOAK_OPERATIONS", 6'000); }
 
 struct Size {
   std::uint64_t memory_bytes = 0;  // of its own
   std::size_t files = 0;
   std::size_t threads = 0;
 };
-
-Size size_of(const PrivateDaemon& daemon) {
-  const std::string process = fmt::format("/proc/{}", daemon.pid());
-  Size size;
-  std::ifstream status(process + "/status");
-  for (std::string key; status >> key;) {
-    std::uint64_t kilobytes = 0;
-    if (key == "RssAnon:" && status >> kilobytes) size.memory_bytes = kilobytes * 1024;
-    status.ignore(1024, '\n');
-  }
-  size.files = daemon.open_files();
-  const std::filesystem::directory_iterator threads(process + "/task");
-  size.threads = static_cast<std::size_t>(std::distance(begin(threads), end(threads)));
-  return size;
-}
 
 // Its rounds are of six operations. `leaves`: they leave their arrays to the daemon.
 class Soak {
@@ -79,7 +58,9 @@ class Soak {
     std::nth_element(took.begin(), at, took.end());
     return *at;
   }
-  Size size() const { return size_of(daemon_); }
+  Size size() const {
+    return {daemon_.memory_bytes("RssAnon"), daemon_.open_files(), daemon_.threads()};
+  }
 
  private:
   void connect() {
@@ -128,44 +109,45 @@ class Soak {
 // What comes and goes with calls, and is there or not when we look.
 constexpr std::uint64_t kNoiseBytes = 256 * 1024;
 
-// By how much the daemon has grown, from when a fifth was done to the end.
-std::int64_t growth(Soak& soak, Size& early, Size& late) {
+// What the daemon has when a fifth is done, and in the end.
+struct Growth {
+  Size early;
+  Size late;
+  std::int64_t bytes() const {
+    return static_cast<std::int64_t>(late.memory_bytes - early.memory_bytes);
+  }
+};
+
+Growth growth_of(Soak&& soak) {
   const std::uint64_t all = operations();
   soak.run(all / 5);
-  early = soak.size();
+  const Size early = soak.size();
   std::array<std::chrono::nanoseconds, 4> took{};
   for (auto& part : took) part = soak.run(all / 5);
-  late = soak.size();
+  const Size late = soak.size();
   const auto us = [](std::chrono::nanoseconds time) {
     return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
   };
-  const auto grown =
-      static_cast<std::int64_t>(late.memory_bytes) - static_cast<std::int64_t>(early.memory_bytes);
   fmt::print(
       "{} operations: memory {} bytes, then {}; files {}, {}; threads {}, {}; 99 % of rounds "
       "within {} us, then {} us\n",
       all, early.memory_bytes, late.memory_bytes, early.files, late.files, early.threads,
       late.threads, us(took.front()), us(took.back()));
-  return grown;
+  return {early, late};
 }
 
 TEST(Soak, NothingGrows) {
-  Soak soak(false);
-  Size early;
-  Size late;
-  const std::int64_t grown = growth(soak, early, late);
-  EXPECT_LE(grown, static_cast<std::int64_t>(kNoiseBytes + 4096 * (operations() / 1'000'000)));
+  const Growth growth = growth_of(Soak(false));
+  EXPECT_LE(growth.bytes(),
+            static_cast<std::int64_t>(kNoiseBytes + 4096 * (operations() / 1'000'000)));
   // Of a call that has just ended; what grows grows with each of hundreds of rounds.
   constexpr std::size_t kSome = 4;
-  EXPECT_LE(late.files, early.files + kSome);
-  EXPECT_LE(late.threads, early.threads + kSome);
+  EXPECT_LE(growth.late.files, growth.early.files + kSome);
+  EXPECT_LE(growth.late.threads, growth.early.threads + kSome);
 }
 
 TEST(SoakControl, WhatIsLeftIsSeen) {
-  Soak soak(true);
-  Size early;
-  Size late;
-  EXPECT_GT(growth(soak, early, late), static_cast<std::int64_t>(kNoiseBytes));
+  EXPECT_GT(growth_of(Soak(true)).bytes(), static_cast<std::int64_t>(kNoiseBytes));
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -23,11 +22,6 @@ using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 constexpr uid_t kUser = 54321;
-
-std::size_t threads_of(pid_t pid) {
-  const std::filesystem::directory_iterator threads(fmt::format("/proc/{}/task", pid));
-  return static_cast<std::size_t>(std::distance(begin(threads), end(threads)));
-}
 
 // As the user itself, since root need not have the right in a container.
 void limit_threads(pid_t pid, std::optional<rlim_t> count) {
@@ -53,7 +47,7 @@ class ThreadLimit : public ::testing::Test {
 };
 
 TEST_F(ThreadLimit, RefusesAConnectionAndNoMore) {
-  limit_threads(daemon_.pid(), threads_of(daemon_.pid()));
+  limit_threads(daemon_.pid(), daemon_.threads());
   EXPECT_EQ(list(), wire::ErrorCode::kDaemonLost);
   EXPECT_THAT(daemon_.log(), HasSubstr("no threads are left for gRPC"));
   limit_threads(daemon_.pid(), std::nullopt);
@@ -65,10 +59,10 @@ TEST_F(ThreadLimit, LetsTheServerOfAUserWhoLeftEnd) {
   {
     RawControl control(daemon_.directory(), kUser);
     EXPECT_EQ(wire::code_of(control.list("")), wire::ErrorCode::kDenied);
-    count = threads_of(daemon_.pid());
+    count = daemon_.threads();
     limit_threads(daemon_.pid(), 1);
   }
-  EXPECT_TRUE(eventually([&] { return threads_of(daemon_.pid()) < count; }));
+  EXPECT_TRUE(eventually([&] { return daemon_.threads() < count; }));
   limit_threads(daemon_.pid(), std::nullopt);
   EXPECT_EQ(list(), wire::ErrorCode::kDenied);
 }
@@ -78,7 +72,7 @@ TEST(ThreadLimits, AreSurvivedHoweverFewAreLeft) {
   for (std::size_t left = 0; left < 24; ++left) {
     SCOPED_TRACE(left);
     PrivateDaemon daemon({"--log-level=warning"}, kUser);
-    limit_threads(daemon.pid(), threads_of(daemon.pid()) + left);
+    limit_threads(daemon.pid(), daemon.threads() + left);
     const absl::Status answer = RawControl(daemon.directory(), kUser).list("");
     EXPECT_THAT(wire::code_of(answer),
                 AnyOf(wire::ErrorCode::kDenied,          // served: no token

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <thread>
 
@@ -172,6 +173,21 @@ std::size_t PrivateDaemon::memfds() const {
     count += fs::read_symlink(entry.path(), gone).string().starts_with("/memfd:") ? 1 : 0;
   }
   return count;
+}
+
+std::size_t PrivateDaemon::threads() const {
+  const fs::directory_iterator tasks(fmt::format("/proc/{}/task", pid_));
+  return static_cast<std::size_t>(std::distance(begin(tasks), end(tasks)));
+}
+
+std::uint64_t PrivateDaemon::memory_bytes(std::string_view line) const {
+  std::ifstream status(fmt::format("/proc/{}/status", pid_));
+  for (std::string key; status >> key; status.ignore(1024, '\n')) {
+    std::uint64_t kilobytes = 0;
+    if (key == fmt::format("{}:", line) && status >> kilobytes) return kilobytes * 1024;
+  }
+  ADD_FAILURE() << "the kernel does not say what " << line << " the daemon has";
+  return 0;
 }
 
 std::size_t PrivateDaemon::open_files() const {

@@ -4,8 +4,10 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "client/admin/admin_stub.h"
@@ -49,6 +51,9 @@ class PrivateDaemon {
   // Shared files that the daemon has open. Needs root, as the daemon cannot be looked into.
   std::size_t memfds() const;
   std::size_t open_files() const;
+  std::size_t threads() const;
+  // A line of /proc/PID/status that is in kB, such as "VmRSS"; a test failure if there is none.
+  std::uint64_t memory_bytes(std::string_view line) const;
 
  private:
   std::string books(std::size_t sessions);
