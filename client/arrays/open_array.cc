@@ -6,8 +6,8 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "client/arrays/release_mark.h"
-#include "client/ordering/backoff.h"
 #include "client/ordering/host_wait.h"
+#include "client/ordering/look_pauses.h"
 #include "fmt/format.h"
 #include "wire/error.h"
 #include "wire/futex.h"

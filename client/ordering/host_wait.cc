@@ -1,6 +1,6 @@
 #include "client/ordering/host_wait.h"
 
-#include "client/ordering/backoff.h"
+#include "client/ordering/look_pauses.h"
 #include "wire/error.h"
 
 namespace memlease::internal {

@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "absl/functional/function_ref.h"
-#include "client/ordering/backoff.h"
+#include "client/ordering/look_pauses.h"
 #include "fmt/format.h"
 #include "wire/error.h"
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "client/ordering/backoff.h"
+#include "client/ordering/look_pauses.h"
 #include "client/session/wait_news.h"
 #include "fmt/format.h"
 #include "wire/error.h"

@@ -220,13 +220,21 @@ def opening_in_a_cached_segment() -> dict[str, Any]:
 # ---- Copying.
 
 
-def timed(function: Callable[[], Any]) -> list[float]:
+def in_ms(function: Callable[[], Any]) -> float:
+    """Return how long it takes, in ms."""
+    start = time.perf_counter()
     function()
-    times = []
-    for _ in range(COPIES):
-        start = time.perf_counter()
-        function()
-        times.append((time.perf_counter() - start) * 1000)
+    return (time.perf_counter() - start) * 1000
+
+
+def timed(*functions: Callable[[], Any]) -> list[list[float]]:
+    """Return how long each takes, in ms. They take turns, and the first turn does not count."""
+    times: list[list[float]] = [[] for _ in functions]
+    for turn in range(COPIES + 1):
+        for function, its in zip(functions, times, strict=True):
+            took = in_ms(function)
+            if turn:
+                its.append(took)
     return times
 
 
@@ -245,7 +253,7 @@ def _copies(here: Here, direction: int) -> dict[str, Any]:
 
     array.put(host)
     ours = array.put if direction == HOST_TO_DEVICE else array.get
-    return compared("ms", timed(lambda: ours(host)), timed(copy), "cudaMemcpyAsync")
+    return compared("ms", *timed(lambda: ours(host), copy), "cudaMemcpyAsync")
 
 
 def put_64_mib() -> dict[str, Any]:

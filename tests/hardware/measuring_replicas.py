@@ -3,50 +3,46 @@
 from __future__ import annotations
 
 import ctypes
-import time
 from typing import Any
 
 import numpy as np
 from gpu_process import Here, Process
-from measuring import COPIES, DEVICE_TO_HOST, HOST_TO_DEVICE, SIZE, compared, timed
+from measuring import COPIES, DEVICE_TO_HOST, HOST_TO_DEVICE, SIZE, compared, in_ms
 
 SLOTS = 2
 
 
-def _refreshes(here: Here, home: str, there: str) -> list[float]:
-    """Return how long the first read of a version takes there, in ms, until its copy is made."""
+def _refreshed(here: Here, direction: int) -> dict[str, Any]:
+    """Measure the first read of each version, and beside it a copy of what was written likewise."""
+    home, there = ("host", "cuda:0") if direction == HOST_TO_DEVICE else ("cuda:0", "host")
     array = here.client.create("big", shape=SIZE, dtype="u1", device=home, slots=SLOTS)
     here.kept["big"] = array
     here.kept["replica"] = replica = array.on(there)
-    stream = here.stream()
-    times = []
-    # The first makes the replica, and each slot on the host is registered at its first copy.
-    for nth in range(SLOTS + 1 + COPIES):
-        version = array.put(np.full(SIZE, nth, "u1"))
-        start = time.perf_counter()
-        with replica.read(stream=None if there == "host" else stream) as lease:
-            assert lease.version == version
-        here.synchronize(stream)
-        times.append((time.perf_counter() - start) * 1000)
-    assert here.client.refused_registrations == 0
-    return times[-COPIES:]
-
-
-def _refreshed(here: Here, direction: int) -> dict[str, Any]:
-    devices = ("host", "cuda:0") if direction == HOST_TO_DEVICE else ("cuda:0", "host")
-    ours = _refreshes(here, *devices)
     device, pinned = here.pointer("cudaMalloc", SIZE), here.pointer("cudaHostAlloc", SIZE, 0)
     ends = (device, pinned) if direction == HOST_TO_DEVICE else (pinned, device)
     stream = here.stream()
+
+    def read() -> None:
+        with replica.read(stream=None if there == "host" else stream) as lease:
+            assert lease.version == version
+        here.synchronize(stream)
 
     def copy() -> None:
         size, handle = ctypes.c_size_t(SIZE), ctypes.c_void_p(stream)
         here.call("cudaMemcpyAsync", *ends, size, direction, handle)
         here.synchronize(stream)
 
-    found = compared("ms", ours, timed(copy), "cudaMemcpyAsync, pinned")
+    ours, plain = [], []
+    # The first makes the replica, and each slot on the host is registered at its first copy.
+    for nth in range(SLOTS + 1 + COPIES):
+        values = np.full(SIZE, nth, "u1")
+        version = array.put(values)
+        ours.append(in_ms(read))
+        ctypes.memmove(pinned, values.ctypes.data, SIZE)
+        plain.append(in_ms(copy))
+    assert here.client.refused_registrations == 0
     here.call("cudaFreeHost", pinned)
-    return found
+    return compared("ms", ours[-COPIES:], plain[-COPIES:], "cudaMemcpyAsync, pinned")
 
 
 def refresh_to_a_gpu_64_mib() -> dict[str, Any]:
