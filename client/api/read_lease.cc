@@ -85,9 +85,10 @@ ReadLease ReadLease::begin(OpenArray& state, std::uint64_t version, std::uint32_
 ReadLease::~ReadLease() { end_quietly(); }
 
 OpenArray& ReadLease::live() const {
-  return internal::live_state(state_,
-                              "it was released, as a loop over a follower does with each lease "
-                              "when it goes on to the next");
+  return internal::live_state(
+      state_,
+      "it was released, as its `with` block does in Python at its end, and a "
+      "loop over a follower with each lease when it goes on to the next");
 }
 
 std::uint64_t ReadLease::version() const { return version_; }

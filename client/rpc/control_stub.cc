@@ -154,8 +154,7 @@ absl::Status ControlStub::call(Prepare prepare, const Request& request, Reply& r
   if (begun && (!timeout || longest >= kEndDeadline)) silent_.store(timeout);
   if (wire::code_of(status) != wire::ErrorCode::kDaemonUnavailable) return status;
   // The session has met its daemon before.
-  return wire::make_error(wire::ErrorCode::kDaemonLost,
-                          "the daemon has gone: " + wire::message_of(status),
+  return wire::make_error(wire::ErrorCode::kDaemonLost, wire::message_of(status),
                           "Views stay readable. Connect again; memleasectl health says whether the "
                           "daemon runs.");
 }

@@ -86,6 +86,19 @@ PyObject* exit(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
   });
 }
 
+// Nothing in it waits, at its end; what may wait is its beginning.
+template <typename Lease>
+PyObject* refuse_async(PyObject* /*self*/, PyObject* /*arguments*/) {
+  constexpr bool kReads = PyLease<Lease>::kReadonly;
+  PyErr_SetString(PyExc_TypeError,
+                  kReads
+                      ? "a lease takes `with`, not `async with`; to wait in asyncio's loop for it: "
+                        "async with array.read_async() as lease"
+                      : "a lease takes `with`, not `async with`; array.write(wait=0) does not wait "
+                        "for a free slot");
+  return nullptr;
+}
+
 PyObject* release(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
                   PyObject* keywords) {
   return guarded([&] {
@@ -298,6 +311,8 @@ PyMethodDef* methods() {
   static PyMethodDef table[] = {
       {"__enter__", &enter<Lease>, METH_NOARGS, "__enter__($self, /)\n--\n\nThe lease itself."},
       {"__exit__", c_function(&exit<Lease>), METH_FASTCALL, kExitDoc},
+      {"__aenter__", &refuse_async<Lease>, METH_NOARGS, "TypeError: `with` is enough."},
+      {"__aexit__", &refuse_async<Lease>, METH_VARARGS, "TypeError: `with` is enough."},
       {"__array__", c_function(&array<Lease>), kKeywords, kArrayMethodDoc},
       {"__array_ufunc__", c_function(&call_ufunc), kKeywords,
        "NumPy's functions take the lease's array, also as ``out``."},

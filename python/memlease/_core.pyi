@@ -323,6 +323,9 @@ class _Lease:
         traceback: TracebackType | None,
         /,
     ) -> None: ...
+    # They say that `with` is enough.
+    def __aenter__(self) -> Never: ...
+    def __aexit__(self, *error: object) -> Never: ...
 
 @final
 class ReadLease(_Lease, _Buffer):

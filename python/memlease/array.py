@@ -153,7 +153,7 @@ class Array(_core.Array, Closing):
         dtype, elements = source_of(source, stream, ignore_stream, kept)
         return self._put_elements(dtype, elements, casting, wait, stream, region)
 
-    async def read_async(
+    def read_async(
         self,
         *,
         newer_than: int | None = None,
@@ -161,9 +161,10 @@ class Array(_core.Array, Closing):
         stream: Any = None,
         region: "_core._Region" = None,
         **unknown: Never,
-    ) -> _core.ReadLease:
+    ) -> asynchronous.Reading:
         """Lease the current version for reading, as `read` does, in asyncio's event loop.
 
+        ``async with array.read_async() as lease`` releases it at its end, ``await`` gives it away.
         Waits in the loop, without a thread of its own, while there is no such version; a task that
         is cancelled meanwhile leaves nothing behind. Many tasks may wait for one array. At the
         first read in a process a thread of the loop's executor calls the daemon. For asyncio; not
@@ -180,7 +181,8 @@ class Array(_core.Array, Closing):
 
         Returns
         -------
-        ReadLease
+        coroutine of a ReadLease
+            Also an asynchronous context manager.
 
         Raises
         ------
@@ -193,6 +195,11 @@ class Array(_core.Array, Closing):
         if unknown:
             refuse_unknown(Array.read_async, unknown)
         after = 0 if newer_than is None else newer_than
+        return asynchronous.Reading(self._read_async(after, timeout, stream, region))
+
+    async def _read_async(
+        self, after: int, timeout: float | None, stream: Any, region: "_core._Region"
+    ) -> _core.ReadLease:
         follower = self.follow(timeout=timeout, after=after, stream=stream, region=region)
         return await asynchronous.read(follower)
 

@@ -2,13 +2,56 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine, Generator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 from memlease import _core
 from memlease.errors import Timeout
 
 if TYPE_CHECKING:
     import asyncio
+
+
+class Reading(Coroutine[Any, Any, _core.ReadLease]):
+    """What `Array.read_async` returns: a coroutine, and what ``async with`` takes. Serves once."""
+
+    __slots__ = ("_lease", "_read")
+
+    def __init__(self, read: Coroutine[Any, Any, _core.ReadLease]) -> None:
+        self._read = read
+        self._lease: _core.ReadLease | None = None
+
+    def __await__(self) -> Generator[Any, Any, _core.ReadLease]:
+        """Return the lease."""
+        return self._read.__await__()
+
+    def send(self, value: Any) -> Any:
+        """Go on, as a task does."""
+        return self._read.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """Go on with an error, as a task does that is cancelled."""
+        return self._read.throw(*error)
+
+    def close(self) -> None:
+        """End it where it waits, if it does."""
+        self._read.close()
+
+    async def __aenter__(self) -> _core.ReadLease:
+        """Return the lease."""
+        self._lease = await self._read
+        return self._lease
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Release it."""
+        assert self._lease is not None
+        self._lease.__exit__(kind, value, traceback)
 
 
 async def next_lease(follower: _core.Follower) -> _core.ReadLease:

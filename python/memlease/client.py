@@ -21,7 +21,7 @@ from memlease.closing import Closing
 from memlease.conversions import Casting
 from memlease.devices import TorchDevice, device_name
 from memlease.dtypes import dtype_name
-from memlease.errors import InvalidArgument, NotFound
+from memlease.errors import InvalidArgument, NotFound, Unsupported
 from memlease.filling import elements_to_fill, fill_array, withdrawn_after_error
 from memlease.layouts import strides_of
 from memlease.sources import source_of
@@ -449,6 +449,15 @@ class Client(Closing):
         if unknown:
             refuse_unknown(Client.get, unknown)
         return self.open(name, owner=owner).get(out, timeout=timeout)
+
+    def _refuse(self, *_arguments: Any) -> Never:
+        raise Unsupported(
+            "a client is no mapping of names to arrays",
+            "client.open(name) opens one, client.put(name, x) publishes one, client.exists(name) "
+            "and client.list() tell which there are",
+        )
+
+    __getitem__ = __setitem__ = __delitem__ = __contains__ = __iter__ = _refuse
 
     def close(self) -> None:
         """Close the connection and the arrays that it has opened.

@@ -15,6 +15,7 @@ namespace memlease::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using Clock = std::chrono::steady_clock;
 
 std::int64_t ms_since(Clock::time_point start) {
@@ -105,6 +106,9 @@ TEST(Drain, WaitsForLeasesAndGivesNoNewOnes) {
   EXPECT_EQ(name_waiter.answer(200).kind, Answer::Kind::kSilent);
   daemon.signal(SIGTERM);
   EXPECT_EQ(name_waiter.answer(5000).code, "DaemonLost");
+  const Answer not_created = reader.ask("create b 3 600 512 session");
+  EXPECT_EQ(not_created.code, "DaemonLost");
+  EXPECT_THAT(not_created.text, StartsWith("the daemon is shutting down"));
   const Answer woken = waiter.answer();
   EXPECT_EQ(woken.code, "DaemonLost") << woken.describe();
   EXPECT_THAT(woken.text, HasSubstr("shutting down"));

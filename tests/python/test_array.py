@@ -224,6 +224,20 @@ def test_wrong_calls_say_what_is_wrong(memlease_client):
     assert memlease_client.list() == ["a"]
 
 
+def test_a_client_is_no_mapping_and_says_what_it_has(memlease_client):
+    memlease_client.create("a", 1, "f4")
+    for use in (
+        lambda: memlease_client["a"],
+        lambda: "a" in memlease_client,
+        lambda: list(memlease_client),
+        lambda: memlease_client.__setitem__("b", [1]),
+        lambda: memlease_client.__delitem__("a"),
+    ):
+        with pytest.raises(memlease.Unsupported, match=r"no mapping .*client\.open\(name\) opens"):
+            use()
+    assert memlease_client.list() == ["a"]
+
+
 def test_a_call_with_an_argument_that_it_has_not_names_those_that_it_has(memlease_client):
     array = memlease_client.create("a", 1, "f4")
     for call, text in (

@@ -67,9 +67,9 @@ TEST_F(SubscribedOpens, AreDoneByThoseWhoAskAlone) {
 }
 
 TEST_F(SubscribedOpens, TakeFewPagesHoweverManyArraysAreOpened) {
-  constexpr int kArrays = 300;
+  constexpr int kManyArrays = 300;
   int subscribed = 0;
-  for (int i = 0; i < kArrays; ++i) {
+  for (int i = 0; i < kManyArrays; ++i) {
     auto spec = spec_of("a" + std::to_string(i));
     spec.max_slots = wire::kMaxSlots;
     world.create(owner, spec);
@@ -77,7 +77,7 @@ TEST_F(SubscribedOpens, TakeFewPagesHoweverManyArraysAreOpened) {
   }
   EXPECT_EQ(reader.pages.begin()->second->page_count(), 2U);
   EXPECT_GT(subscribed, 50);
-  EXPECT_LT(subscribed, kArrays);
+  EXPECT_LT(subscribed, kManyArrays);
   const auto last = world.broker.catalog().find("a299")->id;
   EXPECT_TRUE(world.broker.subscribe(reader, last).ok()) << "whoever reads it gets a row";
 }

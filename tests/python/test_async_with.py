@@ -1,0 +1,94 @@
+"""`async with`: what takes it, and what says why not."""
+
+import asyncio
+import inspect
+
+import memlease
+import numpy as np
+import pytest
+
+LONG_S = 20
+
+
+@pytest.fixture
+def array(memlease_client):
+    return memlease_client.create("a", shape=4, dtype="i8", fill=0)
+
+
+def run(coroutine):
+    """Run it in a loop, within a time."""
+
+    async def main():
+        async with asyncio.timeout(LONG_S):
+            return await coroutine
+
+    return asyncio.run(main())
+
+
+def test_async_with_releases_what_it_has_read(array):
+    async def main():
+        async with array.read_async() as lease:
+            assert lease.array.tolist() == [0, 0, 0, 0]
+        assert lease.released
+        with pytest.raises(KeyError, match="mine"):
+            async with array.read_async() as lease:
+                raise KeyError("mine")
+        assert lease.released
+        waiting = array.read_async(newer_than=1, timeout=LONG_S)
+        array.put(np.ones(4, "i8"))
+        async with waiting as lease:
+            assert lease.version == 2
+        with pytest.raises(memlease.Timeout):
+            async with array.read_async(newer_than=2, timeout=0):
+                pytest.fail("there is no such version")
+
+    run(main())
+    with array.write(wait=0):  # nothing is held
+        pass
+
+
+def test_a_read_is_a_coroutine_like_any_other(array):
+    async def main():
+        task = asyncio.create_task(array.read_async(newer_than=1), name="reader")
+        await asyncio.sleep(0)
+        assert "reader" in repr(task)
+        array.put(np.ones(4, "i8"))
+        (await task).release()
+        late, now = await asyncio.gather(
+            asyncio.wait_for(array.read_async(newer_than=2), 0.01),
+            array.read_async(),
+            return_exceptions=True,
+        )
+        assert isinstance(late, TimeoutError)
+        now.release()
+        begun = array.read_async()
+        begun.close()
+        with pytest.raises(RuntimeError, match="reuse"):
+            await begun
+
+    unused = array.read_async()
+    assert inspect.isawaitable(unused)
+    unused.close()
+    asyncio.run(array.read_async()).release()
+    run(main())
+
+
+def test_one_that_is_forgotten_is_named(array):
+    with pytest.warns(RuntimeWarning, match=r"Array\._?read_async' was never awaited"):
+        array.read_async()
+
+
+@pytest.mark.parametrize(
+    ("begin", "hint"), [("read", r"async with array\.read_async\(\)"), ("write", r"wait=0")]
+)
+def test_a_lease_says_that_with_is_enough(array, begin, hint):
+    lease = getattr(array, begin)()
+
+    async def main():
+        async with lease:
+            pytest.fail("it has been entered")
+
+    with pytest.raises(TypeError, match=f"takes `with`, not `async with`; .*{hint}"):
+        run(main())
+    with lease:  # nothing has happened to it
+        assert not (lease.released if begin == "read" else lease.ended)
