@@ -78,6 +78,23 @@ prove_fuzz() {  # MINUTES
   done
 }
 
+# Do tests find what is wrong? Faults that are planted, and small changes at random, one by one in a copy of the
+# tree. Either goes on where an earlier run of the same sources has stopped: what was found is in build/faults.
+prove_faults() {  # MINUTES
+  setup test
+  ensure_packages "${build_packages[@]}"
+  step "faults: planted" "$python" tests/faults/faults.py planted --minutes "$1"
+  tail -n 1 "$last_log"
+}
+
+prove_mutants() {  # MINUTES
+  setup test
+  ensure_packages "${build_packages[@]}"
+  step "faults: mutants" "$python" tests/faults/faults.py mutants --minutes "$1" --seed "$RANDOM"
+  grep '^LIVES' "$last_log" || true
+  tail -n 1 "$last_log"
+}
+
 # As a user gets it where there is no wheel: the sdist, built by pip alone, and tried where nothing of
 # ours is but that.
 prove_package() {
@@ -204,12 +221,14 @@ prove() {  # [PART] [--minutes N]
         minutes=$2
         shift
         ;;
-      model | storms | simulation | fuzz | package | systemd | debs | namespaces | image | docs) parts+=("$1") ;;
+      model | storms | simulation | fuzz | faults | mutants | package | systemd | debs | namespaces | image | docs)
+        parts+=("$1")
+        ;;
       *) die "no such part to prove: $1 (see ./dev help)" 2 ;;
     esac
     shift
   done
-  ((${#parts[@]} > 0)) || parts=(package systemd debs namespaces image docs fuzz simulation storms model)
+  ((${#parts[@]} > 0)) || parts=(package systemd debs namespaces image docs faults mutants fuzz simulation storms model)
   trap 'say; say "interrupted: nothing found so far"; exit 130' INT
   for part in "${parts[@]}"; do "prove_$part" "$minutes"; done
   say "Proved: ${parts[*]} in $((SECONDS - start)) s"

@@ -25,11 +25,21 @@ INSTANTIATE_TEST_SUITE_P(, AttachPeers, kPidfdWays, pidfd_way_name);
 TEST_P(AttachPeers, RefusesAWrongNonce) {
   serve();
   Child child([&]() -> std::string {
-    RawClient client(directory);
-    client.send(wire::HelloFrame{});
-    if (!client.receive()) return "no challenge";
-    client.send(wire::ProofFrame{});
-    return client.expect_end_by(ErrorCode::kDenied);
+    for (const bool by_a_bit : {false, true}) {
+      RawClient client(directory);
+      client.send(wire::HelloFrame{});
+      const auto challenge = client.receive();
+      if (!challenge) return "no challenge";
+      wire::ProofFrame proof;
+      if (by_a_bit) {
+        proof.nonce = std::get<wire::ChallengeFrame>(challenge->payload).nonce;
+        proof.nonce.back() ^= 1;
+      }
+      client.send(proof);
+      const std::string ended = client.expect_end_by(ErrorCode::kDenied);
+      if (!ended.empty()) return ended;
+    }
+    return "";
   });
   EXPECT_EQ(finish(child), "");
   EXPECT_THAT(host.events, ElementsAre());

@@ -133,7 +133,9 @@ def test_the_demo_needs_no_package_of_tests_and_benchmarks(dev_on_a_bare_system)
     assert {"libgtest-dev", "librapidcheck-dev", "libbenchmark-dev", "spin", "strace"} <= left_out
 
 
-@pytest.mark.parametrize("part", ["model", "storms", "simulation", "fuzz", "package", "systemd"])
+@pytest.mark.parametrize(
+    "part", ["model", "storms", "simulation", "fuzz", "faults", "package", "systemd"]
+)
 def test_each_part_of_prove_comes_to_what_it_needs(dev_on_a_bare_system, tmp_path, part):
     (tmp_path / "tests").mkdir()
     for script in ("run.sh", "prove.sh"):

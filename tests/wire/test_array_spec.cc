@@ -245,5 +245,14 @@ RC_GTEST_PROP(ArraySpec, NoLayoutOfAnySizeGetsPastTheLimit, ()) {
   if (validate(spec).ok()) RC_ASSERT(size_bytes_of(spec) <= kMaxArrayBytes);
 }
 
+TEST(OpenedName, IsAnArraysOrAReplicas) {
+  for (const char* name : {"u", "sim/u", "u@host", "sim/u@GPU-12ab"}) {
+    EXPECT_TRUE(validate_opened_name(name).ok()) << name;
+  }
+  for (const char* name : {"", "@host", "/u@host", "u@", "u@a b", "u@host/x", "u@a@b"}) {
+    EXPECT_EQ(code_of(validate_opened_name(name)), ErrorCode::kInvalidArgument) << name;
+  }
+}
+
 }  // namespace
 }  // namespace memlease::wire

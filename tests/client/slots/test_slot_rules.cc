@@ -417,6 +417,18 @@ TEST(SlotRules, NumbersGoOnFromWhateverAnotherWriterSays) {
   }
 }
 
+TEST(SlotRules, AVersionAboveTheHighestNumberIsNotTakenOver) {
+  for (const std::uint64_t above : {std::uint64_t{1}, std::uint64_t{1} << 40}) {
+    SlotWorld world(3, 1);
+    const WriteAttempt written = world.publish();
+    const std::uint32_t other = (written.slot + 1) % world.slots();
+    world.writer_row(0).slot_words()[other].store(written.version + above);
+    world.writer(1).adopt(world.writer_row(0));
+    EXPECT_EQ(world.writer_row(1).slot_words()[written.slot].load(), written.version);
+    EXPECT_EQ(world.writer_row(1).slot_words()[other].load(), 0U);
+  }
+}
+
 TEST(SlotRules, NumbersAreRefusedAtTheirEnd) {
   const std::uint64_t lies[] = {wire::kLastVersion, wire::kLastVersion + 1, ~std::uint64_t{0}};
   for (const std::uint64_t lie : lies) {
@@ -455,6 +467,26 @@ TEST(SlotRules, APublicationOfASlotThatDoesNotExistIsNotFollowed) {
   world.writer_row().publication.store(wire::pack({5, 63}));
   EXPECT_EQ(read(world), Read::kNotYet);
   EXPECT_FALSE(world.reader(0).holds_any());
+}
+
+// A third of what can be added, divided by those who read; two in any case.
+TEST(SlotRules, AReaderHoldsItsShareOfTheSlotsAtMost) {
+  for (const auto& [readers, share] :
+       {std::pair{1U, 20U}, std::pair{2U, 10U}, std::pair{31U, 2U}}) {
+    SlotWorld world({2, 64}, readers);
+    std::vector<ReadAttempt> held;
+    ReadAttempt last{Read::kAcquired};
+    while (last.outcome == Read::kAcquired && held.size() < 60) {
+      world.add_slot();
+      world.publish();
+      last = world.reader(0).acquire(0, 0);
+      if (last.outcome == Read::kAcquired) held.push_back(last);
+    }
+    EXPECT_EQ(last.outcome, Read::kTooManyHeld);
+    EXPECT_EQ(held.size(), share) << readers << " readers";
+    world.reader(0).release(held.front().slot);
+    EXPECT_EQ(read(world), Read::kAcquired);
+  }
 }
 
 }  // namespace
