@@ -91,9 +91,14 @@ def _plant(book: Book, until: float, only: str) -> int:
             book.note(what, _first_failing(fault["programs"], fault.get("filter", "*")))
         by = book.results[what]
         print(f"found: {what}: {by}" if by else f"NOT FOUND: {what}", flush=True)
-    found = sum(bool(book.results.get(it["what"])) for it in faults)
-    print(f"{found} of {len(faults)} planted faults are found")
-    return 0 if found == len(faults) else 1
+    tried = [it["what"] for it in faults if it["what"] in book.results]
+    found = sum(bool(book.results[what]) for what in tried)
+    left = len(faults) - len(tried)
+    print(
+        f"{found} of {len(tried)} planted faults are found"
+        + f", {left} are to be tried" * bool(left)
+    )
+    return 0 if found == len(tried) else 1
 
 
 def _untried(book: Book, seed: int) -> Iterator[mutants.Mutant]:
