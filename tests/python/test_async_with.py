@@ -6,23 +6,12 @@ import inspect
 import memlease
 import numpy as np
 import pytest
-
-LONG_S = 20
+from event_loop import LONG_S, run
 
 
 @pytest.fixture
 def array(memlease_client):
     return memlease_client.create("a", shape=4, dtype="i8", fill=0)
-
-
-def run(coroutine):
-    """Run it in a loop, within a time."""
-
-    async def main():
-        async with asyncio.timeout(LONG_S):
-            return await coroutine
-
-    return asyncio.run(main())
 
 
 def test_async_with_releases_what_it_has_read(array):

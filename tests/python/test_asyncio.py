@@ -18,10 +18,9 @@ from pathlib import Path
 import memlease
 import numpy as np
 import pytest
+from event_loop import LONG_S, run
 from memlease import caller
 from memlease.testing import Daemon
-
-LONG_S = 20
 
 
 @pytest.fixture
@@ -47,16 +46,6 @@ def descriptors():
         except FileNotFoundError:
             continue
     return found
-
-
-def run(coroutine):
-    """Run it in a loop, within a time."""
-
-    async def main():
-        async with asyncio.timeout(LONG_S):
-            return await coroutine
-
-    return asyncio.run(main())
 
 
 def writer(array, versions, pause_s=0.005):

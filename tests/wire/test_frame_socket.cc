@@ -1,22 +1,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <filesystem>
-#include <utility>
+#include <span>
 
 #include "gtest/gtest.h"
+#include "tests/support/open_files.h"
 #include "wire/frame_socket.h"
 
 namespace memlease::wire {
 namespace {
 
 using Outcome = Received::Outcome;
-
-std::ptrdiff_t open_descriptors() {
-  return std::ranges::distance(std::filesystem::directory_iterator("/proc/self/fd"),
-                               std::filesystem::directory_iterator());
-}
 
 class FrameSocket : public ::testing::Test {
  protected:
@@ -45,11 +39,11 @@ TEST_F(FrameSocket, TakesDescriptorsWhereTheyAreExpected) {
 
 TEST_F(FrameSocket, RefusesDescriptorsThatMustNotComeAndClosesThem) {
   const int some[] = {STDERR_FILENO, STDERR_FILENO};
-  const std::ptrdiff_t before = open_descriptors();
+  const auto before = testing::open_files();
   for (const Ancillary expected : {Ancillary::kSender, Ancillary::kSenderProcess}) {
     for (const std::size_t count : {1U, 2U}) {
       EXPECT_EQ(after_sending({some, count}, expected).outcome, Outcome::kMisfit) << count;
-      EXPECT_EQ(open_descriptors(), before);
+      EXPECT_EQ(testing::open_files(), before);
     }
     EXPECT_EQ(after_sending({}, expected).outcome, Outcome::kFrame);
   }
