@@ -3,7 +3,7 @@
 # Generates C++ from the .proto files, whose paths are relative to ROOT as in their imports, and
 # builds a static library of it. With GRPC also the services.
 # Generated code is not ours: it is compiled without our warnings and without clang-tidy, its headers
-# count as a system's, and ThreadSanitizer is off, which would see half of what protobuf and gRPC, not
+# count as a system's, and sanitizers are off, which would see half of what protobuf and gRPC, not
 # instrumented themselves, do with it.
 function(memlease_add_proto_library target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "GRPC" "ROOT" "PROTOS")
@@ -35,7 +35,7 @@ function(memlease_add_proto_library target)
   target_link_libraries(${target} PUBLIC memlease_grpc)
   target_compile_options(${target} PRIVATE -w)
   set_target_properties(${target} PROPERTIES CXX_CLANG_TIDY "" UNITY_BUILD OFF)
-  if(MEMLEASE_SANITIZE STREQUAL "thread")
-    target_compile_options(${target} PRIVATE -fno-sanitize=thread)
+  if(MEMLEASE_SANITIZE)
+    target_compile_options(${target} PRIVATE -fno-sanitize=all)
   endif()
 endfunction()

@@ -28,4 +28,7 @@ if(MEMLEASE_SANITIZE STREQUAL "address")
   # UBSan's check of vptrs opens a pipe for each look, and cries wolf in a test that has used up its
   # descriptors.
   add_compile_options(-fno-sanitize=vptr)
+  # Of each variable ASan knows an address, which need not be relocated then: the tests' processes, of
+  # which there are thousands, start a fifth faster.
+  add_link_options($<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-no-pie>)
 endif()

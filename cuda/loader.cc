@@ -1,6 +1,7 @@
 #include "cuda/loader.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -8,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <system_error>
 
 #include "cuda/run_path.h"
 #include "fmt/format.h"
@@ -23,10 +25,10 @@ using wire::ErrorCode;
 constexpr const char* kLibrary = "libmemlease_cuda.so";
 constexpr const char* kPathVariable = "MEMLEASE_CUDA_PLUGIN";
 
-// The file that this is linked into, as the kernel knows it: the loader knows a program by the name
-// that it was called by, which may be no path, or one from a folder that has been left since.
-std::filesystem::path own_file() {
-  const auto wanted = reinterpret_cast<std::uintptr_t>(&own_file);
+// Of the program, which the loader knows by the name that it was called by, or of a library that
+// was named from a folder which may have been left since, the kernel knows the file. It takes a
+// millisecond to tell of all that a process with a GPU has mapped: the loader is asked first.
+std::filesystem::path mapped_file(std::uintptr_t wanted) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     std::uintptr_t begin = 0;
@@ -36,6 +38,20 @@ std::filesystem::path own_file() {
     if (begin <= wanted && wanted < end && path != std::string::npos) return line.substr(path);
   }
   return {};
+}
+
+// The file that this is linked into.
+std::filesystem::path own_file() {
+  Dl_info info{};
+  link_map* library = nullptr;
+  void* const here = reinterpret_cast<void*>(&own_file);
+  if (dladdr1(here, &info, reinterpret_cast<void**>(&library), RTLD_DL_LINKMAP) != 0) {
+    std::error_code failed;
+    const std::filesystem::path name = library->l_name;
+    const auto file = name.is_absolute() ? std::filesystem::canonical(name, failed) : "";
+    if (!failed && !file.empty()) return file;
+  }
+  return mapped_file(reinterpret_cast<std::uintptr_t>(here));
 }
 
 // Beside the library or program that this is linked into; an installation has the daemon in bin/

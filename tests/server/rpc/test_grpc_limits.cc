@@ -133,6 +133,7 @@ TEST_F(GrpcServerTest, TheBooksAreOnOtherUsersConnectionsAndMayRefuseThem) {
   EXPECT_TRUE(eventually_connected(1));
   EXPECT_EQ(on_loop([&] { return booked; }), 0);
   EXPECT_EQ(client_of(kOtherUid).who_am_i(), "12345");
+  stop();  // which tells the books
 }
 
 // While a flood holds every descriptor, connections are closed; when it ends, service is back

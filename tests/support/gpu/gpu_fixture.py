@@ -103,8 +103,9 @@ class Gpu:
     def process(self, new: bool = False) -> Process:
         """Start a process, or take one that other tests have used if it need not be new."""
         shared = None if new else self._shared
-        self._processes.append(shared.process() if shared else Process())
-        return self._processes[-1]
+        process = shared.process() if shared else Process(forked=IS_STAND_IN)
+        self._processes.append(process)
+        return process
 
     def run(self, function: Any, *arguments: Any) -> Any:
         """Run a function in a process of its own."""

@@ -204,7 +204,9 @@ def _next_task(connection: Connection) -> Any:
         os._exit(1)
 
 
-def _serve(connection: Connection, what: type[Cuda]) -> None:
+def _serve(connection: Connection, environment: dict[str, str], what: type[Cuda]) -> None:
+    os.environ.clear()  # of the first test, where this is forked
+    os.environ.update(environment)
     try:
         here = what()
     except BaseException:  # the first function is told why, as there is nothing to run it in
@@ -234,13 +236,19 @@ def _environment() -> dict[str, str]:
 
 
 class Process:
-    """One that a test gives functions to."""
+    """One that a test gives functions to.
 
-    def __init__(self, what: type[Cuda] = Here) -> None:
+    If `forked`, of a process that has imported what the tests of the stand-in import, and used
+    none of it: for that they are too many.
+    """
+
+    def __init__(self, what: type[Cuda] = Here, forked: bool = False) -> None:
         self._environment = _environment()
-        context = multiprocessing.get_context("spawn")
+        context = multiprocessing.get_context("forkserver" if forked else "spawn")
+        context.set_forkserver_preload(["numpy", "pytest"])
         self._here, there = context.Pipe()
-        self._process = context.Process(target=_serve, args=(there, what), daemon=True)
+        arguments = (there, dict(os.environ), what)
+        self._process = context.Process(target=_serve, args=arguments, daemon=True)
         self._process.start()
         self._killed = False
         there.close()
