@@ -56,25 +56,32 @@ int fail(Log& log, const absl::Status& status) {
 }
 
 // SIGTERM, SIGINT and SIGHUP as a descriptor. Blocked before any thread starts, so that all inherit
-// it.
+// it; nothing else is, whatever the process blocks that started this one.
 wire::UniqueFd block_signals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGHUP);
-  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  sigprocmask(SIG_SETMASK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond RLIMIT_FSIZE is an error of one call
   return wire::UniqueFd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-// The usual soft limit is there for select(2), which nobody here calls; a connection costs two
-// descriptors, or three through the gate, a shared file one.
-void raise_descriptor_limit() {
+void raise_limit(__rlimit_resource_t what) {
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  if (getrlimit(what, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
+  setrlimit(what, &limit);
+}
+
+// The usual soft limit of descriptors is there for select(2), which nobody here calls; a connection
+// costs two descriptors, or three through the gate, a shared file one. Shared memory counts as
+// files, whose size is limited where somebody has said so in a shell.
+void raise_limits() {
+  raise_limit(RLIMIT_NOFILE);
+  raise_limit(RLIMIT_FSIZE);
 }
 
 // What the daemon was started with, to be read again by SIGHUP.
@@ -132,7 +139,7 @@ int serve(Config config, const CommandLine& command_line, Background& background
     log.warning("the daemon gets too little memory: nothing new begins",
                 {{"hint", "Raise ulimit -v, LimitAS= or LimitDATA=."}});
   }
-  raise_descriptor_limit();
+  raise_limits();
   // Tokens live in this process's memory.
   prctl(PR_SET_DUMPABLE, 0);
   umask(0077);

@@ -107,6 +107,23 @@ std::string name_of_replica(std::string_view home, std::string_view device) {
 
 bool is_replica_name(std::string_view name) { return name.find('@') != std::string_view::npos; }
 
+absl::Status validate_pattern(std::string_view pattern) {
+  constexpr const char* kHint =
+      "A pattern is a name in which * is any text and ? any one character: sim/*/density.";
+  if (pattern.size() > kMaxNameBytes) {
+    return invalid(fmt::format("the pattern has {} bytes, at most {} are possible", pattern.size(),
+                               kMaxNameBytes),
+                   kHint);
+  }
+  constexpr std::string_view kOthers = "*?/@";
+  const auto wrong = std::ranges::find_if_not(
+      pattern, [&](char c) { return is_name_char(c) || kOthers.find(c) != kOthers.npos; });
+  if (wrong == pattern.end()) return absl::OkStatus();
+  return invalid(fmt::format("the pattern has byte 0x{:02x} at position {}",
+                             static_cast<unsigned char>(*wrong), wrong - pattern.begin()),
+                 kHint);
+}
+
 absl::Status validate_opened_name(std::string_view name) {
   const std::size_t at = name.find('@');
   if (auto status = validate_name(name.substr(0, at)); !status.ok() || at == name.npos) {

@@ -51,6 +51,8 @@ std::string name_of_replica(std::string_view home, std::string_view device);
 bool is_replica_name(std::string_view name);
 // Of what is opened or withdrawn: an array's name or a replica's.
 absl::Status validate_opened_name(std::string_view name);
+// A name in which `*` is any text and `?` any one character; may be empty.
+absl::Status validate_pattern(std::string_view pattern);
 
 // All of the spec. On success the array's layout is sound: every element lies inside of
 // size_bytes(), no two elements overlap, and nothing overflows.

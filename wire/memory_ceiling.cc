@@ -37,7 +37,10 @@ MemoryCeiling memory_ceiling(pid_t pid, const std::string& root) {
   std::ifstream groups(fmt::format("{}/proc/{}/cgroup", root, pid));
   for (std::string line; std::getline(groups, line);) {
     const bool unified = line.starts_with("0::/");
-    if (!unified && line.find(":memory:/") == std::string::npos) continue;
+    // "5:memory:/group", or "5:memory,hugetlb:/group" where controllers are mounted together.
+    const std::size_t first = line.find(':') + 1;
+    const auto controllers = fmt::format(",{},", line.substr(first, line.find(":/") - first));
+    if (!unified && controllers.find(",memory,") == std::string::npos) continue;
     std::string group = line.substr(line.find('/'));
     while (group.size() > 1) {
       std::string limit = unified ? groups_folder : groups_folder + "/memory";

@@ -14,6 +14,7 @@
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/support/channel_arguments.h"
 #include "memlease/v1/admin.grpc.pb.h"
+#include "wire/array_spec.h"
 #include "wire/grpc/convert.h"
 #include "wire/grpc/grpc_needs.h"
 #include "wire/mutex.h"
@@ -100,6 +101,7 @@ absl::StatusOr<v1::StatusReply> AdminStub::status() {
 
 absl::StatusOr<v1::ListArraysReply> AdminStub::list_arrays(std::string_view pattern,
                                                            bool attributes, std::string_view from) {
+  if (auto status = wire::validate_pattern(pattern); !status.ok()) return status;
   v1::ListArraysRequest request;
   request.set_pattern(std::string(pattern));
   request.set_attributes(attributes);

@@ -135,6 +135,7 @@ bool Client::exists(const std::string& name) const {
 std::vector<std::string> Client::list(const std::string& pattern) const {
   Connection& connection = here(*connection_);
   const auto arrays = value_or_throw(connection.use());
+  check(wire::validate_pattern(pattern));
   return value_or_throw(arrays->session().control().list(pattern, connection.interrupt()));
 }
 

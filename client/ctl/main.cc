@@ -61,6 +61,7 @@ void add_options(CLI::App& app, Arguments& args) {
   app.add_flag("--no-color", args.no_color, "No colours on a terminal; as does NO_COLOR");
   app.add_option("--timeout", args.timeout_s, "Seconds to wait for the daemon (30)")
       ->type_name("S")
+      ->check([](const std::string& text) { return text == "nan" ? "is no number" : ""; })
       ->check(CLI::Range(0.001, 3600.0));
 }
 

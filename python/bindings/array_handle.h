@@ -3,7 +3,9 @@
 
 #include <memlease/for_bindings.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,6 +54,9 @@ class ArrayHandle {
   std::optional<ReadLease> try_read(const ReadOptions& options);
   std::uint64_t version() const;
   bool has_writer() const;
+  // The newest version that this handle has read, by a lease or a copy; 0: none.
+  std::uint64_t last_read() const { return last_read_; }
+  void note_read(std::uint64_t version) { last_read_ = std::max(last_read_, version); }
 
  private:
   const Array& opened() const {
@@ -64,14 +69,29 @@ class ArrayHandle {
   mutable std::shared_ptr<ArrayViews> views_;
   Reference reference_;      // while there is no array
   mutable py::object open_;  // null: closed, or opened
+  std::uint64_t last_read_ = 0;
 };
+
+// What a call of an array returns, which is made once more if it was refused because this process
+// holds too much, or is writing: what is held may be garbage in a cycle, as an exception, its
+// traceback and the frame that keeps it in a name make one. Under the GIL.
+template <typename Call>
+auto unless_by_garbage(Call&& call) {
+  try {
+    return call();
+  } catch (const Error& error) {
+    const bool by_us = error.code() == ErrorCode::TooManyHeld || error.code() == ErrorCode::Busy;
+    if (!by_us || PyGC_Collect() == 0) throw;
+  }
+  return call();
+}
 
 // A call that begins a write, without the GIL. A ViewAlive warning follows if it had to wait for
 // what this process itself holds; an error of the call's own comes first.
 template <typename Call>
 auto writing(const Array& array, Call&& call) {
   try {
-    auto result = without_gil(std::forward<Call>(call));
+    auto result = unless_by_garbage([&] { return without_gil(call); });
     if (internal::ForBindings::should_warn_of_views(array)) {
       warn_of_views(array.name(), true);
     }

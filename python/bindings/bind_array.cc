@@ -256,6 +256,7 @@ Awaited awaited(const py::object& source, const py::object& newer_than) {
     return known ? Awaited(follower, *known) : follower;
   }
   const ArrayHandle& array = handle_of(source);
+  if (!known && array.last_read() != 0) known = array.last_read();
   return known ? Awaited(*array, *known) : internal::ForBindings::newer_than_current(*array);
 }
 

@@ -144,14 +144,23 @@ py::tuple shape_of(const ArrayHandle& self, const py::object& region) {
       py::cast(internal::ForBindings::layout_of(*self, optional_region(self, region)).shape));
 }
 
-std::uint64_t get_bytes(const ArrayHandle& self, const py::object& destination,
-                        const py::object& timeout, const py::object& region) {
+std::uint64_t get(ArrayHandle& self, const Region& part, void* destination,
+                  std::uint64_t size_bytes, const ReadOptions& options) {
+  const Array& array = *self;
+  const EndlessWait wait(array.name(), options.timeout);
+  const std::uint64_t version = unless_by_garbage([&] {
+    return without_gil([&] { return array.get(part, destination, size_bytes, options); });
+  });
+  self.note_read(version);
+  return version;
+}
+
+std::uint64_t get_bytes(ArrayHandle& self, const py::object& destination, const py::object& timeout,
+                        const py::object& region) {
   const Region part = optional_region(self, region);
   const ReadOptions options{0, 0, to_timeout(timeout.ptr(), "timeout")};
   const Bytes bytes(destination, PyBUF_WRITABLE);
-  const Array& array = *self;
-  const EndlessWait wait(array.name(), options.timeout);
-  return without_gil([&] { return array.get(part, bytes.data(), bytes.size(), options); });
+  return get(self, part, bytes.data(), bytes.size(), options);
 }
 
 std::uint64_t put_bytes(const ArrayHandle& self, const py::object& source, const py::object& wait,
@@ -189,14 +198,12 @@ PyObject* get_elements(PyObject* self, PyObject* const* arguments, Py_ssize_t co
     std::array<PyObject*, 3> values{};
     FastCall{"get", arguments, count, keywords}.bind(kParameters, 1, values);
     const auto [out, timeout, region] = values;
-    const ArrayHandle& handle = handle_of(self);
+    ArrayHandle& handle = handle_of(self);
     PackedElements elements;
     if (out != nullptr && region == nullptr) elements = handle.views().elements_of(out);
     if (elements.data == nullptr || !elements.writable) return call_array(self, method, values);
     const ReadOptions options{0, 0, to_timeout(timeout, "timeout"), {}};
-    const Array& array = *handle;
-    const EndlessWait wait(array.name(), options.timeout);
-    without_gil([&] { array.get(elements.data, elements.size_bytes, options); });
+    get(handle, Region(), elements.data, elements.size_bytes, options);
     return Py_NewRef(out);
   });
 }

@@ -334,10 +334,17 @@ PyMethodDef* methods() {
   return table;
 }
 
+PyObject* pandas_priority(PyObject* /*self*/, void* /*closure*/) {
+  constexpr long kAboveDataFrames = 5000;
+  return PyLong_FromLong(kAboveDataFrames);
+}
+
 template <typename Lease>
 PyGetSetDef* properties() {
   using Inside = PyLease<Lease>;
   static std::vector<PyGetSetDef> table = {
+      {"__pandas_priority__", &pandas_priority, nullptr,
+       "Above that of pandas' own: what stands on the left asks the lease.", nullptr},
       {"version", &get<Lease, &Inside::version>, nullptr, "Number of the version: 1, 2, 3, ...",
        nullptr},
       {"slot", &get<Lease, &Inside::slot>, nullptr, "Index of the slot that holds it.", nullptr},

@@ -302,19 +302,25 @@ ReadLease ArrayHandle::read(const ReadOptions& options) {
   if (std::optional<ReadLease> lease;
       !views_->on_device() && options.version == 0 && options.newer_than == 0 &&
       ForBindings::try_read_at_once(array, options, lease) && lease) {
+    note_read(lease->version());
     return *std::move(lease);
   }
   const EndlessWait wait(array.name(), options.timeout);
-  return without_gil([&] { return array.read(options); });
+  ReadLease lease =
+      unless_by_garbage([&] { return without_gil([&] { return array.read(options); }); });
+  note_read(lease.version());
+  return lease;
 }
 
 std::optional<ReadLease> ArrayHandle::try_read(const ReadOptions& options) {
   const Array& array = opened();
-  if (std::optional<ReadLease> lease; !views_->on_device() && !options.timeout && !options.stream &&
-                                      ForBindings::try_read_at_once(array, options, lease)) {
-    return lease;
+  std::optional<ReadLease> lease;
+  if (views_->on_device() || options.timeout || options.stream ||
+      !ForBindings::try_read_at_once(array, options, lease)) {
+    lease = unless_by_garbage([&] { return without_gil([&] { return array.try_read(options); }); });
   }
-  return without_gil([&] { return array.try_read(options); });
+  if (lease) note_read(lease->version());
+  return lease;
 }
 
 std::uint64_t ArrayHandle::version() const {

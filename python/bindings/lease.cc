@@ -323,14 +323,14 @@ void PyLease<WriteLease>::assign(py::handle key, py::handle source) {
   throw py::error_already_set(refused);
 }
 
-// As Python's files, which warn where nobody has closed them.
+// As Python warns of a coroutine that nobody has awaited.
 template <>
 void PyLease<WriteLease>::warn_of_loss() const {
   if (!internal::ForBindings::would_lose(lease_)) return;
   const std::string text =
       "a write lease of '" + array().name +
       "' was dropped before it was published, with what was written: use `with`, or publish()";
-  if (PyErr_WarnEx(PyExc_ResourceWarning, text.c_str(), 1) != 0) PyErr_WriteUnraisable(nullptr);
+  if (PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 1) != 0) PyErr_WriteUnraisable(nullptr);
 }
 
 template <>

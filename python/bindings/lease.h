@@ -96,7 +96,7 @@ class PyLease {
  private:
   // Before the lease ends: takes the NumPy array back, or lets it keep the slot.
   void keep_array_if_used();
-  // Of a write lease that dies: a ResourceWarning, where what was written goes with it.
+  // Of a write lease that dies: a RuntimeWarning, where what was written goes with it.
   void warn_of_loss() const;
   // Into a write lease; false if the source is not on a GPU, or `key` is not all of the lease.
   bool fill_from_gpu(py::handle key, py::handle source);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Generator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 from memlease import _core
 from memlease.errors import Timeout
@@ -37,6 +37,15 @@ class Reading(Coroutine[Any, Any, _core.ReadLease]):
     def close(self) -> None:
         """End it where it waits, if it does."""
         self._read.close()
+
+    def __enter__(self) -> Never:
+        """Raise: it takes ``async with``."""
+        self._read.close()
+        raise TypeError("read_async() takes `async with` or `await`; `with` takes array.read()")
+
+    def __exit__(self, *error: object) -> Never:
+        """Nothing comes here."""
+        raise AssertionError
 
     async def __aenter__(self) -> _core.ReadLease:
         """Return the lease."""

@@ -30,7 +30,8 @@ def wait(
         Seconds to wait at most; 0 does not wait. Default: no end.
     newer_than : sequence of int, optional
         For each source, the version that is known already. Default, also for one that is None: what
-        a follower has handed out last, and for an array the version that is current now.
+        a follower has handed out last, and the newest version that this handle of an array has
+        read; if it has read none, the version that is current now.
 
     Returns
     -------

@@ -4,7 +4,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 
 #include "server/config/configure.h"
 
@@ -36,6 +39,8 @@ std::optional<int> Background::detach() {
   }
   wire::UniqueFd read_end(ends[0]);
   wire::UniqueFd write_end(ends[1]);
+  std::signal(SIGCHLD,
+              SIG_DFL);  // ignored, as servers do, it would keep nothing of how a child ended
   const pid_t child = fork();
   if (child < 0) {
     std::perror("memleased: fork");
@@ -60,8 +65,9 @@ std::optional<int> Background::detach() {
 std::string Background::ready(const std::string& directory) {
   if (!ready_) return "";
   const std::string path = directory + "/memleased.log";
-  const wire::UniqueFd log(
-      open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const wire::UniqueFd log(open(
+      path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+  if (!log) std::fprintf(stderr, "memleased: no log: %s: %s\n", path.c_str(), std::strerror(errno));
   const wire::UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   if (null) {
     dup2(null.get(), STDIN_FILENO);

@@ -1,24 +1,9 @@
 #include "server/core/name_pattern.h"
 
-#include "fmt/format.h"
-#include "wire/error.h"
-
 namespace memlease::server {
-namespace {
-
-absl::Status invalid(const std::string& what) {
-  return wire::make_error(wire::ErrorCode::kInvalidArgument, what,
-                          "A pattern is a name in which * is any text and ? any one character: "
-                          "sim/*/density.");
-}
-
-}  // namespace
 
 absl::StatusOr<NamePattern> NamePattern::parse(std::string_view text) {
-  if (text.size() > wire::kMaxNameBytes) {
-    return invalid(fmt::format("the pattern has {} bytes, at most {} are possible", text.size(),
-                               wire::kMaxNameBytes));
-  }
+  if (auto status = wire::validate_pattern(text); !status.ok()) return status;
   NamePattern pattern;
   pattern.prefix_ = text.substr(0, text.find_first_of("*?"));
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -27,11 +12,8 @@ absl::StatusOr<NamePattern> NamePattern::parse(std::string_view text) {
       pattern.stars_.set(pattern.end_);
     } else if (c == '?') {
       pattern.any_.set(pattern.end_++);
-    } else if (c == '/' || c == '@' || wire::is_name_char(c)) {
-      pattern.by_char_.at(static_cast<unsigned char>(c)).set(pattern.end_++);
     } else {
-      return invalid(fmt::format("the pattern has byte 0x{:02x} at position {}",
-                                 static_cast<unsigned char>(c), i));
+      pattern.by_char_.at(static_cast<unsigned char>(c)).set(pattern.end_++);
     }
   }
   if (text.empty()) pattern.stars_.set(0);

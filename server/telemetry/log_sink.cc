@@ -2,13 +2,16 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <iterator>
 #include <utility>
 
+#include "fmt/format.h"
 #include "wire/unique_fd.h"
 
 namespace memlease::server {
@@ -29,18 +32,38 @@ bool LogSink::has_room() const {
 void LogSink::write(std::string line) {
   constexpr std::string_view kEnd = "...\n";
   if (line.size() > kMostBytes) line.replace(kMostBytes - kEnd.size(), line.npos, kEnd);
-  ssize_t written = -1;
-  if (has_room()) {
-    do {
-      written = ::write(fd_, line.data(), line.size());
-    } while (written < 0 && errno == EINTR);
-  }
+  if (torn_) line.insert(0, kEnd);
+  const ssize_t written = write_what_fits(line);
   if (written < 0) {
     ++dropped_;
     return;
   }
+  torn_ = written < std::ssize(line);
+  if (torn_) ++dropped_;
   size_bytes_ += static_cast<std::uint64_t>(written);
   if (!path_.empty() && size_bytes_ >= max_bytes_) begin_new_file();
+}
+
+// Where poll(2) says that a terminal has room, it has some: write(2) would wait for the rest. The
+// flag O_NONBLOCK is not for this descriptor, which others have, too, but for one of our own of the
+// same file. Made anew for each line: what the number stands for changes as a daemon goes to the
+// background.
+ssize_t LogSink::write_what_fits(std::string_view text) const {
+  struct stat file{};
+  if (::fstat(fd_, &file) != 0 || !has_room()) return -1;
+  if (S_ISSOCK(file.st_mode)) {
+    return ::send(fd_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+  wire::UniqueFd own;
+  if (S_ISCHR(file.st_mode)) {
+    constexpr int kFlags = O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    own.reset(::open(fmt::format("/proc/self/fd/{}", fd_).c_str(), kFlags));
+  }
+  ssize_t written = -1;
+  do {
+    written = ::write(own ? own.get() : fd_, text.data(), text.size());
+  } while (written < 0 && errno == EINTR);
+  return written;
 }
 
 std::uint64_t LogSink::take_dropped() { return std::exchange(dropped_, 0); }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <limits.h>
+#include <sys/types.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +26,8 @@ class LogSink {
   static constexpr std::size_t kMostBytes = PIPE_BUF;
 
   // With its newline, by one write(2), so that lines of several processes do not mix. A line that
-  // is longer than kMostBytes ends in "..." there, and its newline.
+  // is longer than kMostBytes ends in "..." there, and its newline; so does one that did not find
+  // room, in a terminal, as soon as there is some.
   void write(std::string line);
   bool has_room() const;
 
@@ -33,11 +35,14 @@ class LogSink {
   std::uint64_t take_dropped();
 
  private:
+  // What write(2) says.
+  ssize_t write_what_fits(std::string_view text) const;
   void begin_new_file();
 
   const int fd_;
   std::uint64_t dropped_ = 0;
-  std::string path_;  // "": not bounded
+  bool torn_ = false;  // the last line
+  std::string path_;   // "": not bounded
   std::uint64_t max_bytes_ = 0;
   std::uint64_t size_bytes_ = 0;
 };

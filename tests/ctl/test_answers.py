@@ -101,6 +101,9 @@ def test_ls_and_info_show_no_version_of_an_only_slot_whose_write_was_dropped(dae
 def test_ls_takes_a_pattern(daemon, client):
     assert [a["name"] for a in daemon.json("ls", "sim/*")["arrays"]] == ["sim/u"]
     assert daemon.json("ls", "other/*") == {"arrays": []}
+    refused = daemon.ctl("ls", "\udcff\udcfe")  # no UTF-8
+    assert refused.returncode != 0
+    assert "the pattern has byte 0xff at position 0" in refused.stderr
 
 
 def test_ls_sorts_by_a_column_and_refuses_others(daemon, client):

@@ -1,6 +1,7 @@
 """The daemon as a process: what it inherits, and what signals do to it."""
 
 import os
+import resource
 import signal
 import subprocess
 
@@ -64,3 +65,61 @@ def test_a_log_that_is_full_is_kept_once(background, tmp_path):
     until(lambda: full.exists() and log.exists(), "a new log begins")
     assert full.read_bytes().endswith(b"settings read again changed=0\n")
     until(lambda: descriptors(pid)[2] == str(log), "standard error is the new log")
+
+
+@pytest.mark.parametrize("ignored", [[], [signal.SIGCHLD]], ids=["", "SIGCHLD ignored"])
+def test_its_start_in_the_background_fails_as_it_ends(tmp_path, ignored):
+    def ignore():
+        for one in ignored:
+            signal.signal(one, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+
+    failed = subprocess.run(
+        [program("memleased"), "--background", "--directory", tmp_path / "no/where"],
+        env=clean_environment(),
+        preexec_fn=ignore,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert failed.returncode != 0
+    assert "No such file" in failed.stderr
+
+
+def test_without_a_log_it_serves_and_says_so(background, tmp_path, capfd):
+    log = tmp_path / "run" / "memleased.log"
+    log.parent.mkdir(mode=0o700)
+    os.mkfifo(log)  # which nobody reads
+    pid = background()
+    assert f"no log: {log}: No such device or address" in capfd.readouterr().err
+    assert descriptors(pid)[2] == "/dev/null"
+
+
+def test_it_blocks_the_signals_that_it_reads_alone(background):
+    pid = background(preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM]))
+    with open(f"/proc/{pid}/status") as status:
+        (blocked,) = (int(line.split()[1], 16) for line in status if line.startswith("SigBlk:"))
+    read = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    assert blocked == sum(1 << (one - 1) for one in read)
+
+
+def test_a_limit_of_the_size_of_files_costs_the_calls_that_meet_it(background, tmp_path):
+    import memlease
+
+    most = 4 << 20
+    limits = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))}
+    background(**limits)
+    with memlease.connect(tmp_path / "run", start=False) as client:
+        client.create("small", (1 << 20,), "u1", fill=1)
+        with pytest.raises(memlease.Error, match="File too large"):
+            client.create("large", (64 << 20,), "u1")
+        assert client.open("small").get()[0] == 1
+
+
+def test_a_soft_limit_of_the_size_of_files_is_not_the_daemons(background, tmp_path):
+    import memlease
+
+    limit = (1 << 20, resource.RLIM_INFINITY)
+    background(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit))
+    with memlease.connect(tmp_path / "run", start=False) as client:
+        assert client.create("large", (64 << 20,), "u1", fill=1).get()[0] == 1

@@ -172,3 +172,18 @@ def test_an_array_without_axes_changes_in_place(memlease_client):
     with array.update() as lease:
         lease **= 2
     assert array.get() == 9
+
+
+def test_what_pandas_has_on_the_left_asks_the_lease(memlease_client):
+    array = memlease_client.create("table", (3, 2), "f8", fill=2)
+    frame = pd.DataFrame(np.ones((3, 2)), columns=["a", "b"])
+    with array.read() as lease:
+        for ours, theirs in (
+            (frame + lease, frame + lease.array),
+            (frame - lease, frame - lease.array),
+            (frame * lease, frame * lease.array),
+            (lease + frame, lease.array + frame),
+            (frame["a"] + lease[:, 0], frame["a"] + lease.array[:, 0]),
+        ):
+            assert type(ours) is type(theirs)
+            assert ours.equals(theirs)

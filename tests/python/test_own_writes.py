@@ -82,7 +82,7 @@ def export(field):
 
 @pytest.mark.parametrize("forget", [write_into, export])
 def test_a_write_that_is_forgotten_with_what_was_written_warns(field, forget):
-    with pytest.warns(ResourceWarning, match="write lease of 'u' was dropped before") as caught:
+    with pytest.warns(RuntimeWarning, match="write lease of 'u' was dropped before") as caught:
         forget(field)
     assert len(caught) == 1
     assert caught[0].filename == __file__

@@ -45,6 +45,25 @@ def test_those_with_a_newer_version_are_returned(arrays):
     assert memlease.wait([followers[1]], 0) == []
 
 
+def test_what_came_since_a_handles_last_read_is_news(arrays, memlease_client):
+    reader = memlease_client.open("a0")
+    ways = [
+        lambda: reader.read().release(),
+        reader.get,
+        lambda: reader.get(out=np.empty(4, "i8")),
+        lambda: reader.get(region=np.s_[1:]),
+        lambda: reader.try_read().release(),
+        lambda: reader.read(newer_than=1).release(),
+    ]
+    for read in ways:
+        arrays[0].put(np.arange(4))
+        assert memlease.wait([reader], 0) == ([] if read is ways[0] else [reader])
+        read()
+        assert memlease.wait([reader], 0) == []
+    reader.read(version=reader.version).release()
+    assert memlease.wait([reader], 0) == []
+
+
 def test_a_version_of_another_process_ends_the_wait(arrays):
     with writer(
         """

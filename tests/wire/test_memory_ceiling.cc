@@ -44,6 +44,16 @@ TEST_F(MemoryCeilingTest, IsTheLowestOfTheGroupsOfVersion1) {
   EXPECT_EQ(ceiling().bytes, 536870912U);
 }
 
+TEST_F(MemoryCeilingTest, KnowsAGroupWhoseControllersAreMountedTogether) {
+  write("sys/fs/cgroup/memory/outer/memory.limit_in_bytes", "536870912");
+  for (const char* controllers : {"hugetlb,memory", "memory,hugetlb", "cpu,memory,hugetlb"}) {
+    write("proc/7/cgroup", std::string("5:") + controllers + ":/outer");
+    EXPECT_EQ(ceiling().bytes, 536870912U) << controllers;
+  }
+  write("proc/7/cgroup", "5:name=memory:/outer");
+  EXPECT_EQ(ceiling().what, "the machine's memory");
+}
+
 TEST_F(MemoryCeilingTest, IsThatOfAContainerWhichSeesItsOwnGroupAlone) {
   write("sys/fs/cgroup/memory.max", "8192");
   EXPECT_EQ(ceiling().bytes, 8192U);

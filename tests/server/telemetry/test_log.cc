@@ -153,6 +153,35 @@ TEST_F(LogTest, ALineOfManyTextsEndsInANewlineAllTheSame) {
   EXPECT_TRUE(line.ends_with("x...\n"));
 }
 
+// Poll says that there is room in a terminal that a line would wait in.
+TEST(LogSinkTest, ATerminalThatNobodyReadsDelaysNobody) {
+  const wire::UniqueFd reader(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK));
+  ASSERT_TRUE(reader);
+  ASSERT_EQ(::grantpt(reader.get()), 0);
+  ASSERT_EQ(::unlockpt(reader.get()), 0);
+  const wire::UniqueFd terminal(::open(::ptsname(reader.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  ASSERT_TRUE(terminal);
+  LogSink sink(terminal.get());
+  std::uint64_t dropped = 0;
+  for (int n = 0; n < 100 && dropped < 10; ++n) {
+    sink.write(std::string(997, 'x') + '\n');
+    dropped += sink.take_dropped();
+  }
+  EXPECT_EQ(dropped, 10U);
+  std::string seen;
+  const auto read_all = [&] {
+    char text[4096];
+    for (ssize_t size = 0; (size = ::read(reader.get(), text, sizeof text)) > 0;) {
+      seen.append(text, static_cast<std::size_t>(size));
+    }
+  };
+  read_all();
+  sink.write("and on it goes\n");
+  read_all();
+  EXPECT_THAT(seen, ::testing::EndsWith("and on it goes\r\n"));
+  EXPECT_EQ(::fcntl(terminal.get(), F_GETFL) & O_NONBLOCK, 0) << "others write there, too";
+}
+
 TEST_F(LogTest, LongLinesOfThreadsDoNotMix) {
   Log log(LogLevel::kInfo, LogFormat::kJournal, fd());
   std::vector<std::thread> threads;
