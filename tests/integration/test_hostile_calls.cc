@@ -237,7 +237,7 @@ TEST(HostileList, OfArraysIsRefusedToo) {
 // gRPC refuses the call, and protobuf says why: in the log's form, and not for every call.
 TEST(HostileList, OfWhatIsNoTextLeavesFewLinesInTheLogsForm) {
   PrivateDaemon daemon({"--log-level=error", "--log-format=json"});
-  for (int i = 0; i < 100; ++i) EXPECT_FALSE(daemon.admin().list_arrays("\xff\xfe").ok());
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(daemon.admin().list_holders("\xff\xfe", "").ok());
   std::istringstream lines(daemon.log());
   int count = 0;
   for (std::string line; std::getline(lines, line); ++count) {
