@@ -12,8 +12,10 @@ import os
 import time
 import traceback
 from collections.abc import Callable
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from typing import Any
+from unittest import mock
 
 from fakecuda_build import IS_FAKE, IS_STAND_IN
 
@@ -235,6 +237,12 @@ def _environment() -> dict[str, str]:
     return {name: it for name, it in os.environ.items() if name not in _OF_A_TEST}
 
 
+# Not the one that tests start which use multiprocessing themselves: its loader would not know where
+# the stand-in is, and it would have imported nothing.
+_fork_server = forkserver.ForkServer()
+_fork_server.set_forkserver_preload(["numpy", "pytest"])
+
+
 class Process:
     """One that a test gives functions to.
 
@@ -245,11 +253,12 @@ class Process:
     def __init__(self, what: type[Cuda] = Here, forked: bool = False) -> None:
         self._environment = _environment()
         context = multiprocessing.get_context("forkserver" if forked else "spawn")
-        context.set_forkserver_preload(["numpy", "pytest"])
         self._here, there = context.Pipe()
         arguments = (there, dict(os.environ), what)
         self._process = context.Process(target=_serve, args=arguments, daemon=True)
-        self._process.start()
+        connect = _fork_server.connect_to_new_process
+        with mock.patch.object(forkserver, "connect_to_new_process", connect):
+            self._process.start()
         self._killed = False
         there.close()
 
