@@ -107,6 +107,19 @@ std::string name_of_replica(std::string_view home, std::string_view device) {
 
 bool is_replica_name(std::string_view name) { return name.find('@') != std::string_view::npos; }
 
+absl::Status validate_opened_name(std::string_view name) {
+  const std::size_t at = name.find('@');
+  if (auto status = validate_name(name.substr(0, at)); !status.ok() || at == name.npos) {
+    return status;
+  }
+  const std::string_view device = name.substr(at + 1);
+  if (!device.empty() && std::all_of(device.begin(), device.end(), is_name_char)) {
+    return absl::OkStatus();
+  }
+  return invalid("what follows the @ in the name is no device",
+                 "A replica's name is its array's, @, and its device: memleasectl ls shows it.");
+}
+
 absl::Status validate_pattern(std::string_view pattern) {
   constexpr const char* kHint =
       "A pattern is a name in which * is any text and ? any one character: sim/*/density.";
@@ -122,19 +135,6 @@ absl::Status validate_pattern(std::string_view pattern) {
   return invalid(fmt::format("the pattern has byte 0x{:02x} at position {}",
                              static_cast<unsigned char>(*wrong), wrong - pattern.begin()),
                  kHint);
-}
-
-absl::Status validate_opened_name(std::string_view name) {
-  const std::size_t at = name.find('@');
-  if (auto status = validate_name(name.substr(0, at)); !status.ok() || at == name.npos) {
-    return status;
-  }
-  const std::string_view device = name.substr(at + 1);
-  if (!device.empty() && std::all_of(device.begin(), device.end(), is_name_char)) {
-    return absl::OkStatus();
-  }
-  return invalid("what follows the @ in the name is no device",
-                 "A replica's name is its array's, @, and its device: memleasectl ls shows it.");
 }
 
 absl::Status validate_name(std::string_view name) {

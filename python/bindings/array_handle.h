@@ -72,18 +72,18 @@ class ArrayHandle {
   std::uint64_t last_read_ = 0;
 };
 
-// What a call of an array returns, which is made once more if it was refused because this process
-// holds too much, or is writing: what is held may be garbage in a cycle, as an exception, its
-// traceback and the frame that keeps it in a name make one. Under the GIL.
+// What a call of an array returns, without the GIL. It is made once more if it was refused because
+// this process holds too much, or is writing: what is held may be garbage in a cycle, as an
+// exception, its traceback and the frame that keeps it in a name make one.
 template <typename Call>
-auto unless_by_garbage(Call&& call) {
+auto without_gil_or_garbage(Call&& call) {
   try {
-    return call();
+    return without_gil(call);
   } catch (const Error& error) {
     const bool by_us = error.code() == ErrorCode::TooManyHeld || error.code() == ErrorCode::Busy;
     if (!by_us || PyGC_Collect() == 0) throw;
   }
-  return call();
+  return without_gil(call);
 }
 
 // A call that begins a write, without the GIL. A ViewAlive warning follows if it had to wait for
@@ -91,7 +91,7 @@ auto unless_by_garbage(Call&& call) {
 template <typename Call>
 auto writing(const Array& array, Call&& call) {
   try {
-    auto result = unless_by_garbage([&] { return without_gil(call); });
+    auto result = without_gil_or_garbage(call);
     if (internal::ForBindings::should_warn_of_views(array)) {
       warn_of_views(array.name(), true);
     }

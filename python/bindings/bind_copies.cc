@@ -148,9 +148,8 @@ std::uint64_t get(ArrayHandle& self, const Region& part, void* destination,
                   std::uint64_t size_bytes, const ReadOptions& options) {
   const Array& array = *self;
   const EndlessWait wait(array.name(), options.timeout);
-  const std::uint64_t version = unless_by_garbage([&] {
-    return without_gil([&] { return array.get(part, destination, size_bytes, options); });
-  });
+  const std::uint64_t version =
+      without_gil_or_garbage([&] { return array.get(part, destination, size_bytes, options); });
   self.note_read(version);
   return version;
 }

@@ -106,8 +106,7 @@ py::object PyFollower::next() {
   } const done{*this};
   try {
     const EndlessWait wait(handle_of(array_)->name(), timeout_);
-    auto taken =
-        unless_by_garbage([&] { return without_gil([this] { return follower_.next_or_end(); }); });
+    auto taken = without_gil_or_garbage([this] { return follower_.next_or_end(); });
     if (!taken) throw py::stop_iteration();
     last_ = lease([&] { return std::move(*taken); });
     return last_;
@@ -119,8 +118,7 @@ py::object PyFollower::next() {
 
 py::object PyFollower::try_next(bool keep) {
   try {
-    auto taken =
-        unless_by_garbage([&] { return without_gil([this] { return follower_.try_next(); }); });
+    auto taken = without_gil_or_garbage([this] { return follower_.try_next(); });
     if (!taken) return py::none();
     auto made = lease([&] { return std::move(*taken); });
     if (keep) last_ = made;

@@ -306,8 +306,7 @@ ReadLease ArrayHandle::read(const ReadOptions& options) {
     return *std::move(lease);
   }
   const EndlessWait wait(array.name(), options.timeout);
-  ReadLease lease =
-      unless_by_garbage([&] { return without_gil([&] { return array.read(options); }); });
+  ReadLease lease = without_gil_or_garbage([&] { return array.read(options); });
   note_read(lease.version());
   return lease;
 }
@@ -317,7 +316,7 @@ std::optional<ReadLease> ArrayHandle::try_read(const ReadOptions& options) {
   std::optional<ReadLease> lease;
   if (views_->on_device() || options.timeout || options.stream ||
       !ForBindings::try_read_at_once(array, options, lease)) {
-    lease = unless_by_garbage([&] { return without_gil([&] { return array.try_read(options); }); });
+    lease = without_gil_or_garbage([&] { return array.try_read(options); });
   }
   if (lease) note_read(lease->version());
   return lease;

@@ -39,8 +39,8 @@ std::optional<int> Background::detach() {
   }
   wire::UniqueFd read_end(ends[0]);
   wire::UniqueFd write_end(ends[1]);
-  std::signal(SIGCHLD,
-              SIG_DFL);  // ignored, as servers do, it would keep nothing of how a child ended
+  // Where it is ignored, as in many servers, nothing is kept of how a child ends.
+  std::signal(SIGCHLD, SIG_DFL);
   const pid_t child = fork();
   if (child < 0) {
     std::perror("memleased: fork");

@@ -1,29 +1,33 @@
 # What the compiler says of the headers. It says the same in a build with sanitizers, which leaves these out.
 
+# memlease_compiler_says(<test> <answer> <source> <compiler> <option>...): a regular expression, or "" where
+# the source compiles.
+function(memlease_compiler_says test answer source)
+  add_test(NAME "${test}" COMMAND ${ARGN} -fsyntax-only -I${PROJECT_SOURCE_DIR}/client/include
+    ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+  set_tests_properties("${test}" PROPERTIES TIMEOUT 60)
+  if(answer)
+    set_tests_properties("${test}" PROPERTIES PASS_REGULAR_EXPRESSION "${answer}")
+  endif()
+endfunction()
+
 # Types without a dtype, which the compiler must refuse with our words.
 foreach(type "long double" "std::complex<long double>" "std::complex<int>" "char*")
-  add_test(NAME "dtype_of_refuses.${type}" COMMAND ${CMAKE_CXX_COMPILER} -std=c++17 -fsyntax-only
-    -I${PROJECT_SOURCE_DIR}/client/include "-DMEMLEASE_TYPE=${type}"
-    ${CMAKE_CURRENT_SOURCE_DIR}/dtype_of_type.cc)
-  set_tests_properties("dtype_of_refuses.${type}" PROPERTIES TIMEOUT 60
-    PASS_REGULAR_EXPRESSION "dtype_of: give a bool, an integer, ")
+  memlease_compiler_says("dtype_of_refuses.${type}" "dtype_of: give a bool, an integer, "
+    dtype_of_type.cc ${CMAKE_CXX_COMPILER} -std=c++17 "-DMEMLEASE_TYPE=${type}")
 endforeach()
 
 # Wrong uses of views, likewise.
 foreach(wrong "TYPE=float" "TYPE=const char*" "CALL=span<float, 1>()" "CALL=view<float, 1>()"
               "CALL=span<float, 1>({0})")
-  add_test(NAME "view_refuses.${wrong}" COMMAND ${CMAKE_CXX_COMPILER} -std=c++17 -fsyntax-only
-    -I${PROJECT_SOURCE_DIR}/client/include "-DMEMLEASE_${wrong}"
-    ${CMAKE_CURRENT_SOURCE_DIR}/index_of_type.cc)
-  set_tests_properties("view_refuses.${wrong}" PROPERTIES TIMEOUT 60
-    PASS_REGULAR_EXPRESSION "an index is an integer|use of deleted function|call to deleted member")
+  memlease_compiler_says("view_refuses.${wrong}"
+    "an index is an integer|use of deleted function|call to deleted member"
+    index_of_type.cc ${CMAKE_CXX_COMPILER} -std=c++17 "-DMEMLEASE_${wrong}")
 endforeach()
 
 # Another standard library than the one that libmemlease.so is compiled with.
-add_test(NAME headers_refuse.glibcxx_debug COMMAND ${CMAKE_CXX_COMPILER} -std=c++17 -fsyntax-only
-  -D_GLIBCXX_DEBUG -I${PROJECT_SOURCE_DIR}/client/include ${CMAKE_CURRENT_SOURCE_DIR}/good_use.cc)
-set_tests_properties(headers_refuse.glibcxx_debug PROPERTIES TIMEOUT 60
-  PASS_REGULAR_EXPRESSION "compile with -D_GLIBCXX_ASSERTIONS")
+memlease_compiler_says(headers_refuse.glibcxx_debug "compile with -D_GLIBCXX_ASSERTIONS"
+  good_use.cc ${CMAKE_CXX_COMPILER} -std=c++17 -D_GLIBCXX_DEBUG)
 
 # What users compile, by either compiler, without a warning; and what they are warned of.
 set(compilers ${CMAKE_CXX_COMPILER})
@@ -33,19 +37,15 @@ if(MEMLEASE_CLANG AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
 endif()
 foreach(compiler ${compilers})
   cmake_path(GET compiler FILENAME name)
-  set(strict ${compiler} -fsyntax-only -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
-    -Werror -I${PROJECT_SOURCE_DIR}/client/include)
+  set(strict ${compiler} -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Werror)
   foreach(standard 17 20 23)
-    add_test(NAME "headers_compile.${name}.${standard}" COMMAND ${strict} -std=c++${standard}
-      ${CMAKE_CURRENT_SOURCE_DIR}/good_use.cc)
-    set_tests_properties("headers_compile.${name}.${standard}" PROPERTIES TIMEOUT 60)
+    memlease_compiler_says("headers_compile.${name}.${standard}" ""
+      good_use.cc ${strict} -std=c++${standard})
   endforeach()
   foreach(call "array.read()" "array.write()" "array.update()" "array.try_read()" "array.try_write()"
                "array.follow()" "follower.next()" "memlease::Client::connect()")
-    add_test(NAME "discard_warns.${name}.${call}" COMMAND ${strict} -std=c++17
-      "-DMEMLEASE_STATEMENT=${call}" ${CMAKE_CURRENT_SOURCE_DIR}/bad_use.cc)
-    set_tests_properties("discard_warns.${name}.${call}" PROPERTIES TIMEOUT 60
-      PASS_REGULAR_EXPRESSION "nodiscard|ignoring return value")
+    memlease_compiler_says("discard_warns.${name}.${call}" "nodiscard|ignoring return value"
+      bad_use.cc ${strict} -std=c++17 "-DMEMLEASE_STATEMENT=${call}")
   endforeach()
 endforeach()
 if(MEMLEASE_NVCC)
@@ -57,10 +57,7 @@ if(MEMLEASE_NVCC)
 endif()
 if(MEMLEASE_CLANG)
   foreach(type_and_call "std::string& x = client.open(\"a\").name()" "void* x = array.read().data()")
-    add_test(NAME "dangling_warns.${type_and_call}" COMMAND ${MEMLEASE_CLANG} -fsyntax-only -Werror
-      -std=c++17 -I${PROJECT_SOURCE_DIR}/client/include "-DMEMLEASE_STATEMENT=const ${type_and_call}"
-      ${CMAKE_CURRENT_SOURCE_DIR}/bad_use.cc)
-    set_tests_properties("dangling_warns.${type_and_call}" PROPERTIES TIMEOUT 60
-      PASS_REGULAR_EXPRESSION "-Wdangling")
+    memlease_compiler_says("dangling_warns.${type_and_call}" "-Wdangling"
+      bad_use.cc ${MEMLEASE_CLANG} -Werror -std=c++17 "-DMEMLEASE_STATEMENT=const ${type_and_call}")
   endforeach()
 endif()

@@ -67,17 +67,12 @@ def test_a_log_that_is_full_is_kept_once(background, tmp_path):
     until(lambda: descriptors(pid)[2] == str(log), "standard error is the new log")
 
 
-@pytest.mark.parametrize("ignored", [[], [signal.SIGCHLD]], ids=["", "SIGCHLD ignored"])
-def test_its_start_in_the_background_fails_as_it_ends(tmp_path, ignored):
-    def ignore():
-        for one in ignored:
-            signal.signal(one, signal.SIG_IGN)
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
-
+@pytest.mark.parametrize("children", [signal.SIG_DFL, signal.SIG_IGN])
+def test_its_start_in_the_background_fails_as_it_ends(tmp_path, children):
     failed = subprocess.run(
         [program("memleased"), "--background", "--directory", tmp_path / "no/where"],
         env=clean_environment(),
-        preexec_fn=ignore,
+        preexec_fn=lambda: signal.signal(signal.SIGCHLD, children),
         capture_output=True,
         text=True,
         check=False,
@@ -106,9 +101,8 @@ def test_it_blocks_the_signals_that_it_reads_alone(background):
 def test_a_limit_of_the_size_of_files_costs_the_calls_that_meet_it(background, tmp_path):
     import memlease
 
-    most = 4 << 20
-    limits = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))}
-    background(**limits)
+    limit = (4 << 20, 4 << 20)
+    background(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit))
     with memlease.connect(tmp_path / "run", start=False) as client:
         client.create("small", (1 << 20,), "u1", fill=1)
         with pytest.raises(memlease.Error, match="File too large"):

@@ -1,6 +1,7 @@
 """`async with`: what takes it, and what says why not."""
 
 import asyncio
+import gc
 import inspect
 
 import memlease
@@ -81,3 +82,10 @@ def test_a_lease_says_that_with_is_enough(array, begin, hint):
         run(main())
     with lease:  # nothing has happened to it
         assert not (lease.released if begin == "read" else lease.ended)
+
+
+def test_with_names_async_with_and_leaves_nothing(array, recwarn):
+    with pytest.raises(TypeError, match="takes `async with` or `await`"), array.read_async():
+        pass
+    gc.collect()
+    assert not recwarn.list

@@ -484,11 +484,3 @@ def test_what_is_waited_for_with_a_thread_now_needs_none(array):
             await task
 
     run(main())
-
-
-def test_with_names_async_with_and_leaves_nothing(memlease_client, recwarn):
-    field = memlease_client.create("u", shape=4, dtype="f4", fill=0)
-    with pytest.raises(TypeError, match="takes `async with` or `await`"), field.read_async():
-        pass
-    gc.collect()
-    assert not recwarn.list
