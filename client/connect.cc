@@ -139,6 +139,15 @@ bool nobody_there(const absl::Status& status) {
   return wire::code_of(status) == ErrorCode::kDaemonUnavailable;
 }
 
+// `said`: by the daemon that was started, if anything.
+absl::Status with_what_it_said(const absl::Status& status, const std::string& said) {
+  if (said.empty() || interrupt_of(status) != nullptr) return status;
+  return wire::make_error(
+      wire::code_of(status),
+      fmt::format("{}; the one that was started has said: {}", wire::message_of(status), said),
+      wire::hint_of(status));
+}
+
 }  // namespace
 
 bool any_lease() {
@@ -169,23 +178,25 @@ absl::StatusOr<std::shared_ptr<ArrayTable>> connect_session(const ConnectOptions
   // The first candidate is the given or the user's directory; the system's daemon is not ours to
   // start. If there is one already, it does not listen yet, or is ending: then another is needed.
   const auto interrupt = [&] { return wait.check(candidates.front()); };
+  std::string said;
   do {
     while (is_ending(candidates.front()) && wait.goes_on(kEndTimeout)) {
       if (auto status = interrupt(); !status.ok()) return status;
       if (auto status = wait.tell(candidates.front()); !status.ok()) return status;
       std::this_thread::sleep_for(kNextLook);
     }
-    if (auto status = start_daemon(candidates.front(), options.daemon, interrupt); !status.ok())
-      return status;
+    auto started = start_daemon(candidates.front(), options.daemon, interrupt);
+    if (!started.ok()) return started.status();
+    said = *std::move(started);
     for (int tries = 0; tries < kTriesOfOneStart; ++tries) {
       session = session_in(candidates.front(), wait);
       if (session.ok() || !nobody_there(session.status())) return session;
-      if (auto status = interrupt(); !status.ok()) return status;
+      if (auto status = interrupt(); !status.ok()) return with_what_it_said(status, said);
       std::this_thread::sleep_for(kNextLook);
     }
   } while (wait.goes_on(is_ending(candidates.front()) ? kEndTimeout : kStartTimeout));
-  if (auto status = interrupt(); !status.ok()) return status;
-  return session;
+  if (auto status = interrupt(); !status.ok()) return with_what_it_said(status, said);
+  return with_what_it_said(session.status(), said);
 }
 
 }  // namespace memlease::internal

@@ -132,8 +132,8 @@ class SpawnSettings {
 
 }  // namespace
 
-absl::Status start_daemon(const std::string& directory, const std::string& program,
-                          InterruptCheck interrupt) {
+absl::StatusOr<std::string> start_daemon(const std::string& directory, const std::string& program,
+                                         InterruptCheck interrupt) {
   const std::string path = find_program(program);
   const std::string directory_flag = "--directory=" + directory;
   std::vector<char*> arguments;
@@ -156,7 +156,8 @@ absl::Status start_daemon(const std::string& directory, const std::string& progr
   if (!said.ok()) kill(pid, SIGKILL);
   const int code = wait_for_exit(pid);
   if (!said.ok()) return said.status();
-  if (code == 0 || code == kExitBusy || code == -1) return absl::OkStatus();
+  if (code == 0 || code == kExitBusy) return std::string();
+  if (code == -1) return in_a_message(*said);
   return failed(fmt::format("{} ended with code {}: {}", path, code, in_a_message(*said)));
 }
 

@@ -45,4 +45,13 @@ std::string to_utf8(std::string_view text) {
   return out;
 }
 
+std::string printable(std::string_view text) {
+  std::string out = to_utf8(text);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (is_control(out[i])) out[i] = '?';
+    if (is_long_control(out, i)) out.replace(i, 2, "?");
+  }
+  return out;
+}
+
 }  // namespace memlease::wire

@@ -233,12 +233,12 @@ absl::Status Connection::close() {
     if (const auto handle = known.lock()) interrupted.Update(handle->close(departures, interrupt));
   }
   interrupted.Update(arrays_->leave(departures, interrupt));
-  session().remove_interrupt_check(interrupt_check_);
   if (session().remove_connection(true)) {
-    arrays_->close();
+    interrupted.Update(arrays_->close(interrupt));
   } else if (session().kept()) {
-    arrays_->drain();  // no other call may come
+    interrupted.Update(arrays_->drain(interrupt));  // no other call may come
   }
+  session().remove_interrupt_check(interrupt_check_);
   return interrupted;
 }
 

@@ -164,27 +164,36 @@ std::vector<std::shared_ptr<OpenArray>> ArrayTable::live_arrays() {
   return live;
 }
 
-void ArrayTable::close() {
-  if (!session().control().silent()) flush(kNoInterrupts).IgnoreError();
+absl::Status ArrayTable::close(InterruptCheck interrupt) {
+  absl::Status interrupted;
+  if (!session().control().silent()) interrupted = flush(interrupt);
   const auto arrays = live_arrays();
   std::vector<Departure> departures;
   for (const auto& array : arrays) array->close(departures);
-  leave(departures, kNoInterrupts).IgnoreError();
-  drain();
+  interrupted.Update(leave(departures, interrupt));
+  if (interrupted.ok()) interrupted = drain(interrupt);
   const bool unused =
       std::all_of(arrays.begin(), arrays.end(), [](const auto& array) { return array->left(); });
   if (unused) session().goodbye();  // else with the last lease or pin, which keeps us alive
+  return interrupted;
 }
 
-void ArrayTable::drain() {
+absl::Status ArrayTable::drain(InterruptCheck interrupt) {
+  using Clock = std::chrono::steady_clock;
   const auto answers = [this] { return !session().control().silent(); };
-  const auto end = std::chrono::steady_clock::now() + kGpuDrainTimeout;
-  if (answers()) flush(kNoInterrupts).IgnoreError();
-  while ((waits_for_gpu() || imports().any_unused()) && answers() &&
-         std::chrono::steady_clock::now() < end) {
+  auto asked = Clock::now();
+  const auto end = asked + kGpuDrainTimeout;
+  absl::Status interrupted;
+  if (answers()) interrupted = flush(interrupt);
+  while (interrupted.ok() && (waits_for_gpu() || imports().any_unused()) && answers() &&
+         Clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    flush(kNoInterrupts).IgnoreError();
+    interrupted = flush(interrupt);
+    if (!interrupted.ok() || Clock::now() - asked < kInterruptInterval) continue;
+    interrupted = interrupt();
+    asked = Clock::now();
   }
+  return interrupted;
 }
 
 bool ArrayTable::in_use() {

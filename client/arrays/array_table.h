@@ -35,7 +35,8 @@ class ArrayTable final : public ArrayOwner {
   std::shared_ptr<OpenArray> find_open(const std::string& name);
   // The process's last client has been closed: ends the session, unless leases or pins live: then
   // it ends with the last of these.
-  void close();
+  // `interrupt` ends what waits for the daemon or the GPU; it is closed all the same.
+  absl::Status close(InterruptCheck interrupt);
   // The array of that name has been withdrawn, with its replicas: leaves those that this process
   // has open, unless leases or pins live.
   void leave_withdrawn(const std::string& name);
@@ -46,7 +47,7 @@ class ArrayTable final : public ArrayOwner {
   // flush() until the GPU has done what it was given for arrays that have been closed, for some
   // time at most. For a process that may end next, and takes its GPU work along, which others may
   // wait for.
-  void drain();
+  absl::Status drain(InterruptCheck interrupt);
   // A lease or pin lives.
   bool in_use();
 

@@ -87,9 +87,13 @@ void count_without_slot(const OpenArray& array) {
   }
 }
 
-absl::Status refuse_self_deadlock(OpenArray& array) {
+// Nobody else would let it go.
+bool holds_only_slot(OpenArray& array) {
   const SlotReader* reader = array.reader_if_subscribed();
-  if (array.slots() != 1 || reader == nullptr || reader->holds(0) == 0) return absl::OkStatus();
+  return array.slots() == 1 && reader != nullptr && reader->holds(0) != 0;
+}
+
+absl::Status refuse_own_read(const OpenArray& array) {
   return make_error(ErrorCode::kBusy,
                     fmt::format("this process itself holds the only slot of '{}'", array.name()),
                     "Release its leases and delete its views first, or use slots=2 or more.");
@@ -145,6 +149,10 @@ class WriteWait final : public SlotWait {
     // A loop that rebinds a name may keep a write waiting for a moment: that is no news.
     if (by_itself && wait_limit_.is_long()) array_.view_warning().note_starved();
     stopped_ = wait_limit_.step();
+    // Not at once: another thread may be about to let it go.
+    if (stopped_.ok() && wait_limit_.is_long() && holds_only_slot(array_)) {
+      stopped_ = refuse_own_read(array_);
+    }
     return stopped_.ok();
   }
 
@@ -211,7 +219,6 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
     if (!array.usable_at_once()) {
       if (auto status = array.usable(); !status.ok()) return status;
     }
-    if (auto status = refuse_self_deadlock(array); !status.ok()) return status;
     if (auto status = write_within_share(array); !status.ok()) return status;
     WriteWait wait(array, wait_limit, counted, if_none);
     attempt = {};
@@ -226,6 +233,7 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
         if (array.holds_back_slots()) array.view_warning().note_starved();
         count_without_slot(array);
         if (if_none == IfNoSlot::kSkip) return make_error(ErrorCode::kNoFreeSlot, "", "");
+        if (holds_only_slot(array)) return refuse_own_read(array);
         return no_free_slot(array, wait_limit, wait.refused());
       case WriteOutcome::kNumberUsed:
         return not_now("the number is used");

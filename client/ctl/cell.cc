@@ -99,7 +99,9 @@ std::string short_command(std::string_view line) {
   return std::string(line.substr(0, kMost - kEnd.size())).append(kEnd);
 }
 
-std::string text_or_dash(const std::string& text) { return text.empty() ? "-" : printable(text); }
+std::string text_or_dash(const std::string& text) {
+  return text.empty() ? "-" : wire::printable(text);
+}
 
 template <typename Number>
 std::string join(const std::vector<Number>& numbers) {
@@ -135,14 +137,6 @@ std::string json_object(const wire::Attributes& attributes) {
   return fmt::format("{{{}}}", fmt::join(members, ", "));
 }
 
-bool is_control(char byte) { return static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F; }
-
-// U+0080 to U+009F are control characters, too. In UTF-8 their second byte is their number.
-bool is_long_control(std::string_view utf8, std::size_t at) {
-  return utf8[at] == '\xC2' && at + 1 < utf8.size() &&
-         static_cast<unsigned char>(utf8[at + 1]) < 0xA0;
-}
-
 }  // namespace
 
 std::string human_bytes(std::uint64_t bytes) {
@@ -169,15 +163,6 @@ std::string human_duration(std::uint64_t ms) {
   return fmt::format("{} d", seconds / kDay);
 }
 
-std::string printable(std::string_view text) {
-  std::string out = wire::to_utf8(text);
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    if (is_control(out[i])) out[i] = '?';
-    if (is_long_control(out, i)) out.replace(i, 2, "?");
-  }
-  return out;
-}
-
 std::string json_string(std::string_view text) {
   const auto plain = [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; };
   if (std::ranges::all_of(text, plain)) return std::string("\"").append(text).append("\"");
@@ -187,9 +172,9 @@ std::string json_string(std::string_view text) {
     if (in[i] == '"' || in[i] == '\\') {
       out += '\\';
       out += in[i];
-    } else if (is_control(in[i])) {
+    } else if (wire::is_control(in[i])) {
       out += fmt::format("\\u{:04x}", static_cast<unsigned char>(in[i]));
-    } else if (is_long_control(in, i)) {
+    } else if (wire::is_long_control(in, i)) {
       out += fmt::format("\\u{:04x}", static_cast<unsigned char>(in[++i]));
     } else {
       out += in[i];
@@ -214,7 +199,7 @@ std::string to_plain(const Cell& cell) {
           [](Seconds seconds) { return fmt::format("{:.6f}", seconds.count); },
           [](Rate rate) { return fmt::format("{:.3f}", rate.per_s); },
           [](BytesRate rate) { return fmt::format("{:.0f}", rate.per_s); },
-          [](const Device& device) { return printable(device.name); },
+          [](const Device& device) { return wire::printable(device.name); },
           [](const Command& command) { return text_or_dash(command.line); },
           [](Pid pid) { return pid.number == 0 ? "?" : std::to_string(pid.number); },
           [](Uid uid) -> std::string { return user_name(uid.value); },
@@ -236,7 +221,8 @@ std::string to_human(const Cell& cell, std::uint64_t now_ms) {
   if (const auto* time = std::get_if<Time>(&cell); time != nullptr && time->unix_ms != 0) {
     return human_duration(now_ms > time->unix_ms ? now_ms - time->unix_ms : 0) + " ago";
   }
-  if (const auto* device = std::get_if<Device>(&cell)) return printable(short_device(device->name));
+  if (const auto* device = std::get_if<Device>(&cell))
+    return wire::printable(short_device(device->name));
   if (const auto* command = std::get_if<Command>(&cell)) {
     return text_or_dash(short_command(command->line));
   }

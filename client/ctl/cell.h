@@ -75,8 +75,5 @@ std::string human_bytes(std::uint64_t bytes);
 std::string human_duration(std::uint64_t ms);
 // Quoted and escaped; '?' for bytes that are not UTF-8.
 std::string json_string(std::string_view text);
-// What a terminal can be trusted with: '?' for control characters and for what is not UTF-8. Names
-// of processes are chosen by their owners, who may not move other people's cursors.
-std::string printable(std::string_view text);
 
 }  // namespace memlease::ctl

@@ -6,6 +6,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "wire/error.h"
+#include "wire/utf8.h"
 
 namespace memlease::ctl {
 
@@ -81,8 +82,8 @@ void print_error(const absl::Status& status, const Options& options) {
     }());
     return;
   }
-  fmt::print(stderr, "memleasectl: {} [{}]\n", printable(message), wire::id_of(code));
-  if (!hint.empty()) fmt::print(stderr, "  {}\n", printable(hint));
+  fmt::print(stderr, "memleasectl: {} [{}]\n", wire::printable(message), wire::id_of(code));
+  if (!hint.empty()) fmt::print(stderr, "  {}\n", wire::printable(hint));
 }
 
 }  // namespace memlease::ctl

@@ -5,6 +5,7 @@
 
 #include "client/ctl/check.h"
 #include "fmt/format.h"
+#include "wire/utf8.h"
 
 namespace memlease::ctl {
 namespace {
@@ -34,8 +35,9 @@ void print_text(const std::vector<Check>& checks, const Style& style) {
   for (const Check& check : checks) {
     const auto [word, color] = spelling_of(check.verdict);
     fmt::print("{}{:<7}{}  {:<{}}  {}\n", style.color ? color : "", word,
-               style.color ? "\x1b[0m" : "", check.name, width, printable(check.reason));
-    if (!check.remedy.empty()) fmt::print("{:{}}-> {}\n", "", width + 11, printable(check.remedy));
+               style.color ? "\x1b[0m" : "", check.name, width, wire::printable(check.reason));
+    if (!check.remedy.empty())
+      fmt::print("{:{}}-> {}\n", "", width + 11, wire::printable(check.remedy));
   }
 }
 

@@ -23,7 +23,7 @@ using Stub = v1::Control::Stub;
 constexpr std::chrono::milliseconds kFirstAsked{500};
 // What an interrupted call waits for an answer that may be on its way.
 constexpr std::chrono::milliseconds kLastLook{20};
-constexpr std::chrono::seconds kEndDeadline{2};  // of calls that nobody wants an answer of
+constexpr std::chrono::seconds kEndDeadline{1};  // of calls that nobody wants an answer of
 
 v1::ArrayRequest array_request(wire::ArrayId array) {
   v1::ArrayRequest request;

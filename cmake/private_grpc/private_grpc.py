@@ -157,6 +157,13 @@ def main(arguments: Sequence[str]) -> int:
     except BuildError as failure:
         print(f"private_grpc.py: {failure}", file=sys.stderr)
         return 1
+    except OSError as failure:
+        print(
+            f"private_grpc.py: {failure.filename}: {failure.strerror}. It builds in"
+            f" {cache_folder()}; XDG_CACHE_HOME names another folder for caches.",
+            file=sys.stderr,
+        )
+        return 1
     except KeyboardInterrupt:
         return 130
 

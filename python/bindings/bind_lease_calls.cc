@@ -91,7 +91,8 @@ Raises
 NoFreeSlot
     Every slot was being read until the deadline; the message names the readers.
 Busy
-    This process itself holds the only slot, or this thread has a write lease of the array.
+    This process itself has held the only slot for a tenth of a second, or until the deadline; or
+    this thread has a write lease of the array.
 Denied
     The caller may only read.
 InvalidArgument

@@ -7,13 +7,15 @@
 #include "server/config/name_reservation.h"
 #include "wire/error.h"
 #include "wire/place.h"
+#include "wire/utf8.h"
 
 namespace memlease::server {
 namespace {
 
 Startup refuse(int exit_code, std::string_view message) {
   const char* const hint = exit_code == kExitUsage ? "Try: memleased --help\n" : "";
-  return {.exit_code = exit_code, .error = fmt::format("memleased: {}\n{}", message, hint)};
+  return {.exit_code = exit_code,
+          .error = fmt::format("memleased: {}\n{}", wire::printable(message), hint)};
 }
 
 // An empty variable counts as none.

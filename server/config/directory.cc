@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "wire/descriptor_limit.h"
 #include "wire/error.h"
 #include "wire/place.h"
 
@@ -36,6 +37,12 @@ std::string_view kind_of(mode_t mode) {
 ErrorCode code_for(int error_number) {
   const bool denied = error_number == EACCES || error_number == EPERM || error_number == EROFS;
   return denied ? ErrorCode::kDenied : ErrorCode::kInternal;
+}
+
+std::string hint_for(int error_number) {
+  if (error_number == EMFILE)
+    return "No descriptor is left: " + wire::raise_descriptor_limit() + ".";
+  return "The daemon's user must be able to write in its directory.";
 }
 
 // Does a process have a socket that is bound to this path? Asked with a type that none of ours has:
@@ -92,7 +99,7 @@ absl::Status Directory::open() {
         ErrorCode::kDenied,
         wrong_kind ? fmt::format("'{}' is {}, not a directory.", path_, kind_of(found.st_mode))
                    : fmt::format("cannot open the directory '{}': {}.", path_, strerror(error)),
-        "Give the directory itself with --directory.");
+        wrong_kind ? "Give the directory itself with --directory." : hint_for(error));
   }
   struct stat status{};
   if (::fstat(fd_.get(), &status) != 0) {
@@ -129,7 +136,7 @@ absl::Status Directory::take_lock() {
     if (!file) {
       return errno_error(code_for(errno),
                          fmt::format("cannot open '{}/{}'", path_, wire::kLockFile), errno,
-                         "The daemon's user must be able to write in its directory.");
+                         hint_for(errno));
     }
     struct flock lock{};
     lock.l_type = F_WRLCK;
@@ -299,7 +306,7 @@ absl::StatusOr<wire::UniqueFd> Directory::listen(const std::string& name, int ty
   if (!path.ok()) return path.status();
   const auto failure = [&path](const char* what) {
     return errno_error(code_for(errno), fmt::format("cannot {} '{}'", what, *path), errno,
-                       "The daemon's user must be able to write in its directory.");
+                       hint_for(errno));
   };
   wire::UniqueFd socket(::socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return failure("make a socket for");

@@ -68,14 +68,22 @@ ssize_t LogSink::write_what_fits(std::string_view text) const {
 
 std::uint64_t LogSink::take_dropped() { return std::exchange(dropped_, 0); }
 
-// If it fails, the old file grows by as much again before the next try.
+// Where no file can be made, the lines go on in the one that has been moved, and where it cannot be
+// moved, as its new name is a directory's, they begin anew in it: none grows without a bound.
 void LogSink::begin_new_file() {
   size_bytes_ = 0;
+  const bool moved = ::rename(path_.c_str(), (path_ + ".1").c_str()) == 0;
+  wire::UniqueFd file;
   // The old name may be free: a former try came so far.
-  if (::rename(path_.c_str(), (path_ + ".1").c_str()) != 0 && errno != ENOENT) return;
-  const wire::UniqueFd file(
-      ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (file) ::dup2(file.get(), fd_);
+  if (moved || errno == ENOENT) {
+    constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
+    file.reset(::open(path_.c_str(), kFlags, 0600));
+  }
+  if (file) {
+    ::dup2(file.get(), fd_);
+  } else if (!moved && ::ftruncate(fd_, 0) != 0) {
+    path_.clear();  // it is no file that grows
+  }
 }
 
 }  // namespace memlease::server

@@ -18,7 +18,8 @@ class LogSink {
   explicit LogSink(int fd) : fd_(fd) {}
 
   // From now on `fd` is the file at `path`. One that has grown to max_bytes becomes `path`.1, in
-  // the place of an older one, and `fd` a new file.
+  // the place of an older one, and `fd` a new file. Where that cannot be done its lines go, and it
+  // begins anew.
   void bound(const std::string& path, std::uint64_t max_bytes);
 
   // More may not find room in a pipe where poll(2) says that there is some, nor come out of it in

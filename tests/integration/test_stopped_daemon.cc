@@ -350,6 +350,23 @@ TEST_F(StoppedDaemon, DoesNotHoldUpTheInterruptOfAClientsClose) {
   daemon.signal(SIGCONT);
 }
 
+// Though there is something to tell it that was released before.
+TEST_F(StoppedDaemon, DoesNotHoldUpTheInterruptOfAClosingClientThatHasMoreToTell) {
+  ConnectOptions options = here();
+  options.check_interrupt = [] { throw Interrupted{}; };
+  const Client hurried = Client::connect(options);
+  const Array theirs = hurried.open("a");
+  array->close();
+  client.close();
+  ReadLease lease = theirs.read();
+  theirs.close();
+  lease.release();
+  stop();
+  EXPECT_THROW(hurried.close(), Interrupted);
+  EXPECT_TRUE(hurried.closed());
+  daemon.signal(SIGCONT);
+}
+
 // Neither where its answer has come meanwhile, nor where the daemon finds it when it goes on.
 TEST_F(StoppedDaemon, KeepsNothingOpenForACallThatWasInterrupted) {
   run("create c 3 600 64 session");

@@ -128,13 +128,31 @@ TEST_F(Tries, SkipAWriteWhileAnotherIsUnderWay) {
   EXPECT_TRUE(array.try_write());
 }
 
+TEST_F(Tries, SkipAWriteWhileThisProcessReadsTheOnlySlot) {
+  const Array array = create(1, 1);
+  publish(array);
+  const ReadLease held = array.read();
+  EXPECT_FALSE(array.try_write());
+  using std::chrono::seconds;
+  EXPECT_EQ(error_of([&] { array.write(seconds(0)).drop(); }), ErrorCode::Busy);
+  EXPECT_EQ(error_of([&] { array.write(seconds(1000)).drop(); }), ErrorCode::Busy);
+}
+
+TEST_F(Tries, OfWritesWaitForReadsOfTheOnlySlotInOtherThreads) {
+  constexpr std::uint64_t kVersions = 1000;
+  const Array array = create(1, 1);
+  std::thread reader([&] {
+    for (std::uint64_t seen = 0; seen < kVersions;) seen = array.read({0, seen, {}, {}}).version();
+  });
+  for (std::uint64_t i = 0; i < kVersions; ++i) {
+    EXPECT_EQ(error_of([&] { publish(array); }), std::nullopt) << i;
+  }
+  reader.join();
+}
+
 TEST_F(Tries, ThrowWhatNoWaitWouldCure) {
   const Array array = create(1, 1);
   publish(array);
-  {
-    const ReadLease held = array.read();
-    EXPECT_EQ(error_of([&] { static_cast<void>(array.try_write()); }), ErrorCode::Busy);
-  }
   array.try_write()->drop();
   EXPECT_EQ(error_of([&] { static_cast<void>(array.try_read()); }), ErrorCode::WriteAborted);
   array.withdraw();

@@ -197,6 +197,17 @@ def test_it_is_built_once(world):
     assert world.run("path")[:2] == (0, f"{folder}\n")
 
 
+def test_a_cache_where_nothing_can_be_written_is_explained(world):
+    (world.folder / "file").touch()
+    world.environment["XDG_CACHE_HOME"] = f"{world.folder}/file"
+    assert world.run("path")[0] == 3
+    status, _, errors = world.run("build")
+    assert status == 1
+    folder = f"{world.folder}/file/memlease"
+    assert errors.startswith(f"private_grpc.py: {folder}")
+    assert f": Not a directory. It builds in {folder}/private-grpc; XDG_CACHE_HOME" in errors
+
+
 def test_another_compiler_has_its_own(world):
     assert world.run("build")[0] == 0
     assert world.run("path", "--cxx", "other")[0] == 3

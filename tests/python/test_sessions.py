@@ -252,6 +252,17 @@ def test_why_no_daemon_could_be_started_is_said_in_one_line():
     assert "\n" not in said
 
 
+def test_why_no_daemon_could_be_started_is_said_to_who_ignores_the_ends_of_children():
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        with pytest.raises(memlease.Timeout) as caught:
+            memlease.connect("/proc/nowhere", timeout=0.1)
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    reason = "cannot make the directory '/proc/nowhere': No such file"
+    assert f"the one that was started has said: {reason}" in str(caught.value)
+
+
 def test_a_client_says_whether_it_is_closed(memlease_daemon):
     client, other = memlease_daemon.connect(), memlease_daemon.connect()
     assert (client.closed, other.closed) == (False, False)

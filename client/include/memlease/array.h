@@ -104,9 +104,10 @@ class MEMLEASE_API Array {
   }
 
   // The next version, to be filled. Throws NoFreeSlot at the deadline, Denied without write access
-  // or where another process is the exclusive writer, Busy where this process itself holds the only
-  // slot, or this thread has a write lease. No call to the daemon while this process keeps writer
-  // ownership. Streams and event_waits: as read(), for the slot's earlier users.
+  // or where another process is the exclusive writer, Busy where this process itself has held the
+  // only slot for a tenth of a second, or this thread has a write lease. No call to the daemon
+  // while this process keeps writer ownership. Streams and event_waits: as read(), for the slot's
+  // earlier users.
   [[nodiscard]] WriteLease write(const WriteOptions& options = {}) const;
   template <typename T, internal::IfTimeout<T> = 0>
   [[nodiscard]] WriteLease write(const T& wait) const {

@@ -243,6 +243,11 @@ TEST_F(ConfigTest, AWrongVariableIsNamed) {
                                        "journal. Did you mean 'json'?"));
 }
 
+TEST_F(ConfigTest, AWrongVariableGivesTheTerminalNoOrders) {
+  environment_["MEMLEASE_LOG_FORMAT"] = "\x1b[2J\x9b\n";
+  EXPECT_THAT(run().error, HasSubstr("MEMLEASE_LOG_FORMAT: '?[2J?\?' is not one of text, "));
+}
+
 TEST_F(ConfigTest, AnEmptyVariableIsNone) {
   environment_["MEMLEASE_LOG_FORMAT"] = "";
   EXPECT_EQ(config().log_format, LogFormat::kText);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -197,6 +198,21 @@ TEST_F(DirectoryTest, ADirectoryTheDaemonCannotWriteInIsExplained) {
                              return code == ErrorCode::kDenied ? 0 : 1;
                            })),
             0);
+}
+
+TEST_F(DirectoryTest, ThatNoDescriptorIsLeftIsExplained) {
+  ASSERT_EQ(::mkdir(path_.c_str(), 0700), 0);
+  const auto refused_at = [this](rlim_t descriptors) {
+    const rlimit limit{descriptors, descriptors};
+    if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return 2;
+    const std::string hint = wire::hint_of(Directory::lock(path_).status());
+    return hint.find("raise the limit of open files") != std::string::npos ? 0 : 1;
+  };
+  const auto used = static_cast<rlim_t>(::open("/", O_RDONLY | O_CLOEXEC));
+  ::close(static_cast<int>(used));
+  for (const rlim_t left : {0U, 1U}) {  // for the directory, for the lock
+    EXPECT_EQ(wait_for(spawn(0, [&] { return refused_at(used + left); })), 0) << left;
+  }
 }
 
 TEST_F(DirectoryTest, AMissingParentIsExplained) {

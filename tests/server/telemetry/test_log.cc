@@ -222,6 +222,27 @@ TEST(LogFile, BeginsAgainWhenItIsFullAndKeepsTheOneBefore) {
   EXPECT_EQ(files, 2U);
 }
 
+TEST(LogFile, BeginsAnewWhereTheOneBeforeCannotBeKept) {
+  for (const bool gone : {false, true}) {
+    const memlease::testing::TemporaryFolder folder;
+    const std::string path = folder.path() + "/log";
+    const wire::UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    ASSERT_TRUE(file);
+    Log log(LogLevel::kInfo, LogFormat::kJournal, file.get());
+    log.bound_file(path, 1000);
+    if (gone) {
+      std::filesystem::remove_all(folder.path());
+    } else {
+      std::filesystem::create_directory(path + ".1");
+    }
+    for (int i = 0; i < 1000; ++i) log.info("event", {{"i", i}});
+    std::string kept(2000, ' ');
+    kept.resize(static_cast<std::size_t>(::pread(file.get(), kept.data(), kept.size(), 0)));
+    EXPECT_LT(kept.size(), 1000U) << gone;
+    EXPECT_TRUE(kept.ends_with("i=999\n")) << kept;
+  }
+}
+
 TEST(LogLimiterTest, TheFirstEventOfAPeriodTellsHowManyWereHeldBack) {
   LogLimiter limiter(1, std::chrono::seconds(10));
   const LogLimiter::Clock::time_point start = LogLimiter::Clock::now();
