@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -162,6 +164,14 @@ ImporterSource& process_importers() { return CudaImporters::instance(); }
 
 absl::StatusOr<std::shared_ptr<ArrayTable>> connect_session(const ConnectOptions& options) {
   std::vector<std::string> candidates = candidate_directories(options.directory);
+  if (is_address(candidates.front()) && ::access(candidates.front().c_str(), F_OK) != 0) {
+    return wire::make_error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("'{}' is an address, and a daemon is named by its directory",
+                    candidates.front()),
+        "A daemon serves its own machine alone. Without a directory, connect() finds the user's or "
+        "the system's daemon; a directory with such a name begins with \"./\".");
+  }
   for (std::string& directory : candidates) directory = absolute_path(directory);
   ConnectWait wait(options);
   absl::StatusOr<std::shared_ptr<ArrayTable>> session;

@@ -76,7 +76,8 @@ absl::StatusOr<std::string> read_all(int fd, InterruptCheck interrupt) {
   }
 }
 
-// What the daemon printed, as part of a message: lines of its log without their time and level.
+// What the daemon printed, as part of a message: lines of its log without their time and level, and
+// with the hint as a sentence.
 std::string in_a_message(const std::string& printed) {
   std::istringstream text(printed);
   std::vector<std::string> lines;
@@ -85,6 +86,12 @@ std::string in_a_message(const std::string& printed) {
     constexpr std::string_view kLogged = "Z error   ";  // after the time
     const std::size_t logged = line.find(kLogged);
     if (logged < 24) line.erase(0, logged + kLogged.size());
+    constexpr std::string_view kHint = " hint=\"";
+    const std::size_t hint = line.rfind(kHint);
+    if (hint != line.npos && line.ends_with('"')) {
+      line.pop_back();
+      line.replace(hint, kHint.size(), line[hint - 1] == '.' ? " " : ". ");
+    }
     lines.push_back(line);
   }
   return fmt::format("{}", fmt::join(lines, "; "));

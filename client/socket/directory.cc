@@ -47,6 +47,15 @@ std::vector<std::string> candidate_directories(std::string_view named) {
   return {wire::user_directory(environment("XDG_RUNTIME_DIR")), wire::kSystemDirectory};
 }
 
+bool is_address(std::string_view path) {
+  if (path.starts_with('/') || path.starts_with('.')) return false;
+  if (path.find("://") != path.npos) return true;
+  const std::size_t colon = path.rfind(':');
+  if (colon == path.npos || path.find('/') != path.npos) return false;
+  const std::string_view port = path.substr(colon + 1);
+  return !port.empty() && port.find_first_not_of("0123456789") == port.npos;
+}
+
 // It begins with the attach socket, and ends with taking that away.
 bool is_ending(const std::string& directory) {
   const auto exists = [&](const char* name) {

@@ -15,6 +15,9 @@ namespace memlease::internal {
 // user's directory comes before the system's.
 std::vector<std::string> candidate_directories(std::string_view named);
 
+// Of a relative path: "localhost:5000", "tcp://node1". Rather a mistake than a directory's name.
+bool is_address(std::string_view path);
+
 // kDaemonUnavailable: nothing is there. kInvalidArgument: no directory. kDenied: it is owned by
 // somebody who has no business there, or its group or others may write to it. Its owner may be root
 // and this process's effective uid; or anybody, where it stands in a directory that root alone

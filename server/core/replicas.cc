@@ -6,9 +6,12 @@
 #include "server/core/slot_board.h"
 #include "wire/array_spec.h"
 #include "wire/error.h"
+#include "wire/hooks/test_hooks.h"
 
 namespace memlease::server {
 
+using internal::crash_point;
+using internal::leaves_out;
 using wire::ErrorCode;
 using wire::make_error;
 
@@ -123,10 +126,13 @@ bool Replicas::home_has_all(const Array& replica) const {
 // First the mark, then the looks: no write begins behind them.
 bool Replicas::may_let_go(Array& replica) const {
   if (replica.pending) return false;
-  set_moving(*replica.board);
-  if (!is_writing(ownership_.current_row(replica)) && home_has_all(replica)) return true;
-  clear_moving(*replica.board);
-  return false;
+  if (!leaves_out("mark what is let go")) set_moving(*replica.board);
+  if (is_writing(ownership_.current_row(replica)) || !home_has_all(replica)) {
+    clear_moving(*replica.board);
+    return false;
+  }
+  crash_point("let_go.looked");
+  return true;
 }
 
 absl::Status no_such_replica(const Array& home, std::uint32_t number) {

@@ -248,8 +248,21 @@ def test_why_no_daemon_could_be_started_is_said_in_one_line():
     with pytest.raises(memlease.DaemonUnavailable) as caught:
         memlease.connect("/proc/nowhere")
     said = str(caught.value)
-    assert "ended with code 1: cannot make the directory '/proc/nowhere': No such file" in said
+    reason = "cannot make the directory '/proc/nowhere': No such file or directory"
+    assert f"ended with code 1: {reason}. Make its parent directory" in said
     assert "\n" not in said
+
+
+@pytest.mark.parametrize("address", ["localhost:5000", "tcp://localhost:5000"])
+def test_an_address_is_no_directory(address, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(memlease.InvalidArgument, match=f"'{address}' is an address.*its own machine"):
+        memlease.connect(address)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "localhost:5000").mkdir(mode=0o700)
+    if "/" not in address:
+        with pytest.raises(memlease.DaemonUnavailable):
+            memlease.connect(address, start=False)
 
 
 def test_why_no_daemon_could_be_started_is_said_to_who_ignores_the_ends_of_children():

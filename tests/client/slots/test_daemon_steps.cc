@@ -1,12 +1,14 @@
 // Each step of the daemon's half of the slot protocol, and what becomes of it without that step.
 // tests/model/ has the same rules, with all interleavings; slot_steps.h tells how they are played.
 #include <optional>
+#include <variant>
 
 #include "server/core/slot_board.h"
 #include "server/core/writer_ownership.h"
 #include "tests/client/slots/membership.h"
 #include "tests/client/slots/slot_steps.h"
 #include "tests/server/core/broker_world.h"
+#include "tests/support/fake_gpu.h"
 
 namespace memlease::testing {
 namespace {
@@ -387,6 +389,35 @@ bool the_takeover_row_has_what_a_gone_owner_wrote_last() {
   return named && stands.version == attempt.version;
 }
 
+// ---- A replica goes once its home has all that it has: Replicas' may_let_go().
+
+bool no_write_begins_on_a_replica_that_is_let_go() {
+  FakeGpu gpu("GPU-1");  // outlives the broker's segments
+  BrokerWorld world;
+  world.broker.add_device(gpu, {});
+  server::Session& owner = world.connect(1000);
+  const wire::ArrayId home = world.create(owner, spec_of("u"));
+  auto opened = world.broker.open_replica(owner, home, "GPU-1");
+  EXPECT_TRUE(opened.ok()) << opened.status();
+  while (const auto* growth = std::get_if<server::SegmentPool::Growth>(&*opened)) {
+    EXPECT_TRUE(world.broker.add_memory(*growth, gpu.create_segment(growth->size_bytes)).ok());
+    opened = world.broker.open_replica(owner, home, "GPU-1");
+  }
+  const server::Array& replica = *std::get<server::Broker::Opened>(*opened).array;
+  FewRows rows;
+  wire::WriterRow& row = world.become_writer(owner, replica.id);
+  rows.writer = &row;
+  internal::SlotWriter writer(*replica.board, replica.id, replica.layout(),
+                              wire::writer_row_of(replica.board->writer.load()), row, rows.known);
+  Write begun = Write::kNotMine;
+  at("let_go.looked", [&] {
+    SlotWaitOf none;
+    begun = writer.begin(none).outcome;
+  });
+  EXPECT_TRUE(world.broker.withdraw(peer_of(1000), "u@GPU-1").ok());
+  return begun != Write::kReady;
+}
+
 const Step kDaemonSteps[] = {
     {"WhoWaitsForATornNumberIsTold", "poison", who_waits_for_a_torn_number_is_told},
     {"WhoeverFindsTheTakeoverRowFindsThePoison", "poison before the writer word",
@@ -438,6 +469,8 @@ const Step kDaemonSteps[] = {
     {"AnOfferEndsWithItsOwner", "end the offer with its owner", an_offer_ends_with_its_owner},
     {"TheTakeoverRowHasWhatAGoneOwnerWroteLast", "takeover",
      the_takeover_row_has_what_a_gone_owner_wrote_last},
+    {"NoWriteBeginsOnAReplicaThatIsLetGo", "mark what is let go",
+     no_write_begins_on_a_replica_that_is_let_go},
 };
 
 using DaemonSteps = Steps;

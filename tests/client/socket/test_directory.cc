@@ -90,6 +90,15 @@ TEST(Candidates, TheArgumentStandsAlone) {
   EXPECT_EQ(candidate_directories("/here"), std::vector<std::string>{"/here"});
 }
 
+TEST(Candidates, AnAddressIsTold) {
+  for (const char* address : {"localhost:5000", ":5000", "node1:1", "tcp://a", "unix:///run/a"}) {
+    EXPECT_TRUE(is_address(address)) << address;
+  }
+  for (const char* path : {"", "a", "a:", "a:b", "a/b:1", "./a:1", "/a:1", "/tcp://a", "a:1b"}) {
+    EXPECT_FALSE(is_address(path)) << path;
+  }
+}
+
 TEST(Candidates, ThenTheVariableStandsAlone) {
   const Variable chosen("MEMLEASE_DIR", "/elsewhere");
   EXPECT_EQ(candidate_directories(""), std::vector<std::string>{"/elsewhere"});
