@@ -106,6 +106,10 @@ GOALS = [
         "fanout/eventfd.48.publisher.p50",
         1,
     ),
+    *(
+        Goal(f"write + publish, each of {n} that wait for nothing", f"fanout/each_of_{n}", plus=5)
+        for n in (8, 48)
+    ),
     Goal(
         "last of 48 readers : by FUTEX_WAKE",
         "fanout/memlease.48.last_reader.p50",

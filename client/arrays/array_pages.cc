@@ -181,10 +181,10 @@ absl::StatusOr<const wire::WriterRow*> ArrayPages::map_writer_row(RowRef at,
   return row;
 }
 
-const wire::ReaderRow* ArrayPages::find_reader_row(RowRef at) {
+const wire::ReaderRow* ArrayPages::find_reader_row(RowRef at, std::size_t place) {
   const auto known = readers_.find(wire::pack_subscriber(at));
   if (known == readers_.end()) return nullptr;
-  rows_.note_reader(at, known->second.row);
+  rows_.note_reader(at, place, known->second.row);
   return known->second.row;
 }
 
@@ -210,7 +210,7 @@ absl::StatusOr<bool> ArrayPages::map_reader_rows(InterruptCheck interrupt) {
     if (next == 0) break;
     const FileRange at = wire::unpack_chunk(next);
     status = map_listing(at.file, interrupt).status();
-    chunk = subscriber_chunk(at);
+    chunk = chunk_at(at);
   }
   const bool any = !mapped.empty();
   if (any) forget_dead_readers();
@@ -230,7 +230,7 @@ void ArrayPages::forget_dead_readers() {
       }
     }
     const std::uint64_t next = chunk->next.load();
-    chunk = next == 0 ? nullptr : subscriber_chunk(wire::unpack_chunk(next));
+    chunk = next == 0 ? nullptr : chunk_at(wire::unpack_chunk(next));
   }
   readers_ = std::move(alive);
   rows_.forget_readers();
@@ -250,7 +250,7 @@ absl::StatusOr<std::shared_ptr<Mapping>> ArrayPages::map_listing(wire::FileId fi
   return mapped_.emplace_back(file, *std::move(board)).second;
 }
 
-const wire::SubscriberChunk* ArrayPages::subscriber_chunk(FileRange at) {
+const wire::SubscriberChunk* ArrayPages::chunk_at(FileRange at) {
   std::shared_ptr<Mapping> board;
   {
     const wire::MutexLock lock(mutex_);
@@ -262,6 +262,13 @@ const wire::SubscriberChunk* ArrayPages::subscriber_chunk(FileRange at) {
     return nullptr;
   }
   return reinterpret_cast<const wire::SubscriberChunk*>(board->data() + at.offset);
+}
+
+// Its page stays mapped as long as this lives.
+const wire::SubscriberChunk* ArrayPages::find_subscriber_chunk(FileRange at, std::size_t place) {
+  const wire::SubscriberChunk* const chunk = chunk_at(at);
+  if (chunk != nullptr) rows_.note_chunk(at, place, chunk);
+  return chunk;
 }
 
 }  // namespace memlease::internal

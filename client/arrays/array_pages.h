@@ -71,8 +71,9 @@ class ArrayPages final : public RowResolver {
   const wire::WriterRow* writer_row(wire::RowRef at) { return rows_.writer_row(at); }
   // RowResolver.
   const wire::WriterRow* find_writer_row(wire::RowRef at) override;
-  const wire::ReaderRow* find_reader_row(wire::RowRef at) override;
-  const wire::SubscriberChunk* subscriber_chunk(wire::FileRange at) override;
+  const wire::ReaderRow* find_reader_row(wire::RowRef at, std::size_t place) override;
+  const wire::SubscriberChunk* find_subscriber_chunk(wire::FileRange at,
+                                                     std::size_t place) override;
 
  private:
   struct MappedWriter {
@@ -91,6 +92,7 @@ class ArrayPages final : public RowResolver {
   void keep_written(std::shared_ptr<Mapping> mapping) ABSL_LOCKS_EXCLUDED(mutex_);
   const wire::WriterRow* known_writer(wire::RowRef at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::shared_ptr<Mapping>> map_listing(wire::FileId file, InterruptCheck interrupt);
+  const wire::SubscriberChunk* chunk_at(wire::FileRange at) ABSL_LOCKS_EXCLUDED(mutex_);
   void forget_dead_readers();
 
   MappingCache& mappings_;

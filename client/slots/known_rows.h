@@ -1,12 +1,12 @@
-// Rows of others as the two halves of the slot protocol look them up: nearly always the row that
-// was asked for last, and that takes no call; else by the resolver, which notes here what it has
-// found. Thread-safe like the resolver.
+// Rows of others as the two halves of the slot protocol look them up: nearly always the writer's
+// row that was asked for last, and readers' rows that stand where they stood, and that takes no
+// call; else by the resolver. Thread-safe like the resolver.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "client/slots/row_resolver.h"
 #include "wire/board.h"
@@ -26,22 +26,30 @@ class KnownRows {
     const wire::WriterRow* last = last_writer_.find(at);
     return last != nullptr ? last : resolver_.find_writer_row(at);
   }
-  const wire::ReaderRow* reader_row(wire::RowRef at) {
-    const KnownReader& last = last_readers_[index_of(at)];
-    return last.row != nullptr && last.at == at ? last.row : resolver_.find_reader_row(at);
+  // Of the list of subscribers, by one thread at a time: `place` is that of the word in the list,
+  // where it stays.
+  const wire::ReaderRow* reader_row(std::uint64_t entry, std::size_t place) {
+    const wire::ReaderRow* const known = readers_.get(entry, place);
+    if (known != nullptr) return known;
+    return resolver_.find_reader_row(wire::subscriber_row_of(entry), place);
   }
-  const wire::SubscriberChunk* subscriber_chunk(wire::FileRange at) {
-    return resolver_.subscriber_chunk(at);
+  const wire::SubscriberChunk* subscriber_chunk(std::uint64_t next, std::size_t place) {
+    const wire::SubscriberChunk* const known = chunks_.get(next, place);
+    return known != nullptr ? known
+                            : resolver_.find_subscriber_chunk(wire::unpack_chunk(next), place);
   }
   // The row of writer_row(), and only if it was asked for last: takes no lock, for signal handlers.
   const wire::WriterRow* last_writer_row(wire::RowRef at) const { return last_writer_.find(at); }
 
   // For the resolver, by one thread at a time.
   void note_writer(wire::RowRef at, const wire::WriterRow* row) { last_writer_.set(at, row); }
-  void note_reader(wire::RowRef at, const wire::ReaderRow* row) {
-    last_readers_[index_of(at)] = {at, row};
+  void note_reader(wire::RowRef at, std::size_t place, const wire::ReaderRow* row) {
+    readers_.note(wire::pack_subscriber(at), place, row);
   }
-  void forget_readers() { last_readers_ = {}; }
+  void note_chunk(wire::FileRange at, std::size_t place, const wire::SubscriberChunk* chunk) {
+    chunks_.note(wire::pack_chunk(at), place, chunk);
+  }
+  void forget_readers() { readers_.clear(); }
 
  private:
   // One row, read by all threads and set by one at a time. A thread that meets a change finds none.
@@ -67,15 +75,33 @@ class KnownRows {
     std::atomic<std::uint64_t> key_{0};
     std::atomic<const wire::WriterRow*> row_{nullptr};
   };
-  struct KnownReader {
-    wire::RowRef at;
-    const wire::ReaderRow* row = nullptr;
+  // What has been found for words that stand where they stood.
+  template <typename T>
+  class ByPlace {
+   public:
+    const T* get(std::uint64_t word, std::size_t place) const {
+      return place < known_.size() && known_[place].word == word ? known_[place].found : nullptr;
+    }
+    void note(std::uint64_t word, std::size_t place, const T* found) {
+      constexpr std::size_t kMost = 1024;
+      if (place >= kMost) return;
+      if (place >= known_.size()) known_.resize(place + 1);
+      known_[place] = {word, found};
+    }
+    void clear() { known_.clear(); }
+
+   private:
+    struct Known {
+      std::uint64_t word = 0;
+      const T* found = nullptr;
+    };
+    std::vector<Known> known_;
   };
-  static std::size_t index_of(wire::RowRef at) { return (to_int(at.file) + at.unit) % 8; }
 
   RowResolver& resolver_;
   LastWriter last_writer_;
-  std::array<KnownReader, 8> last_readers_;
+  ByPlace<wire::ReaderRow> readers_;
+  ByPlace<wire::SubscriberChunk> chunks_;
 };
 
 }  // namespace memlease::internal

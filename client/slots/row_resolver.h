@@ -13,6 +13,8 @@
 // unchanged afterwards.
 #pragma once
 
+#include <cstddef>
+
 #include "wire/board.h"
 #include "wire/ids.h"
 #include "wire/session_pages.h"
@@ -23,8 +25,10 @@ class RowResolver {
  public:
   virtual ~RowResolver() = default;
   virtual const wire::WriterRow* find_writer_row(wire::RowRef at) = 0;
-  virtual const wire::ReaderRow* find_reader_row(wire::RowRef at) = 0;
-  virtual const wire::SubscriberChunk* subscriber_chunk(wire::FileRange at) = 0;
+  // `place`: in the array's list of subscribers, or of chunks of that list.
+  virtual const wire::ReaderRow* find_reader_row(wire::RowRef at, std::size_t place) = 0;
+  virtual const wire::SubscriberChunk* find_subscriber_chunk(wire::FileRange at,
+                                                             std::size_t place) = 0;
 };
 
 }  // namespace memlease::internal

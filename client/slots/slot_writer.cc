@@ -310,19 +310,20 @@ bool SlotWriter::held(std::uint32_t slot) {
 template <typename Fn>
 void SlotWriter::for_each_subscriber(Fn fn) {
   const wire::SubscriberChunk* chunk = &board_.subscribers;
-  while (chunk != nullptr) {
-    for (const Word& entry : chunk->entries) {
+  for (std::size_t chunks = 0; chunk != nullptr; ++chunks) {
+    for (std::size_t i = 0; i < wire::SubscriberChunk::kEntries; ++i) {
+      const Word& entry = chunk->entries[i];
       const std::uint64_t word = entry.load();
       if (word == 0) continue;
-      const RowRef at = wire::subscriber_row_of(word);
-      const ReaderRow* reader = rows_.reader_row(at);
+      const ReaderRow* reader =
+          rows_.reader_row(word, chunks * wire::SubscriberChunk::kEntries + i);
       // Gone from the board meanwhile?
       if (reader == nullptr && entry.load() != word) continue;
-      if (!fn(at, reader)) return;
+      if (!fn(wire::subscriber_row_of(word), reader)) return;
     }
     const std::uint64_t next = chunk->next.load();
     if (next == 0) return;
-    chunk = rows_.subscriber_chunk(wire::unpack_chunk(next));
+    chunk = rows_.subscriber_chunk(next, chunks);
     if (chunk == nullptr && !leaves_out("count a chunk that cannot be seen")) {
       fn(RowRef{}, nullptr);
     }

@@ -57,7 +57,8 @@ bool Process::uses_something() const {
   });
 }
 
-const wire::SubscriberChunk* Process::subscriber_chunk(wire::FileRange at) {
+const wire::SubscriberChunk* Process::find_subscriber_chunk(wire::FileRange at,
+                                                            std::size_t /*place*/) {
   const Mapped* const page = map(at.file);
   if (page == nullptr) return nullptr;
   return reinterpret_cast<const wire::SubscriberChunk*>(page->file->bytes() + at.offset);
@@ -70,7 +71,7 @@ const wire::WriterRow* Process::find_writer_row(wire::RowRef at) {
                                                   at.unit * wire::kRowUnitBytes);
 }
 
-const wire::ReaderRow* Process::find_reader_row(wire::RowRef at) {
+const wire::ReaderRow* Process::find_reader_row(wire::RowRef at, std::size_t /*place*/) {
   const Mapped* const page = map(at.file);
   if (page == nullptr) return nullptr;
   return reinterpret_cast<const wire::ReaderRow*>(page->file->bytes() +

@@ -63,9 +63,10 @@ class Process final : public internal::RowResolver {
   bool uses_something() const;
 
   // RowResolver.
-  const wire::SubscriberChunk* subscriber_chunk(wire::FileRange at) override;
+  const wire::SubscriberChunk* find_subscriber_chunk(wire::FileRange at,
+                                                     std::size_t place) override;
   const wire::WriterRow* find_writer_row(wire::RowRef at) override;
-  const wire::ReaderRow* find_reader_row(wire::RowRef at) override;
+  const wire::ReaderRow* find_reader_row(wire::RowRef at, std::size_t place) override;
   internal::KnownRows rows{*this};
 
   const server::PeerIdentity peer;

@@ -28,6 +28,10 @@ class ArrayPagesTest : public ::testing::Test, protected testing::ArrayWorld {
     EXPECT_TRUE(mapped.ok()) << mapped.status();
     return mapped.ok() && *mapped;
   }
+  // nullptr: not mapped.
+  const wire::ReaderRow* row_of(wire::RowRef at) {
+    return pages.rows().reader_row(wire::pack_subscriber(at), 0);
+  }
   // Whose page nobody has mapped is fetched.
   bool page_is_mapped(wire::RowRef at) {
     unmap();
@@ -42,9 +46,9 @@ class ArrayPagesTest : public ::testing::Test, protected testing::ArrayWorld {
 
 TEST_F(ArrayPagesTest, AReadersRowIsMappedOnce) {
   subscribe(0, kReader);
-  EXPECT_EQ(pages.rows().reader_row(kReader), nullptr);
+  EXPECT_EQ(row_of(kReader), nullptr);
   EXPECT_TRUE(map_rows());
-  EXPECT_NE(pages.rows().reader_row(kReader), nullptr);
+  EXPECT_NE(row_of(kReader), nullptr);
   EXPECT_FALSE(map_rows());
   EXPECT_TRUE(page_is_mapped(kReader));
 }
@@ -53,8 +57,8 @@ TEST_F(ArrayPagesTest, ANewSubscriberIsTheOccasionToForgetWhoHasGone) {
   subscribe(0, kReader);
   subscribe(1, kOtherReader);
   ASSERT_TRUE(map_rows());
-  const wire::ReaderRow* const stays = pages.rows().reader_row(kOtherReader);
-  ASSERT_NE(pages.rows().reader_row(kReader), nullptr);
+  const wire::ReaderRow* const stays = row_of(kOtherReader);
+  ASSERT_NE(row_of(kReader), nullptr);
 
   server::remove_subscriber(board(), entry(0));
   EXPECT_FALSE(map_rows());
@@ -63,10 +67,10 @@ TEST_F(ArrayPagesTest, ANewSubscriberIsTheOccasionToForgetWhoHasGone) {
   subscribe(0, kThirdReader);
   EXPECT_TRUE(map_rows());
   EXPECT_FALSE(page_is_mapped(kReader));
-  EXPECT_EQ(pages.rows().reader_row(kReader), nullptr);
-  EXPECT_EQ(pages.rows().reader_row(kOtherReader), stays);
+  EXPECT_EQ(row_of(kReader), nullptr);
+  EXPECT_EQ(row_of(kOtherReader), stays);
   EXPECT_TRUE(page_is_mapped(kOtherReader));
-  EXPECT_NE(pages.rows().reader_row(kThirdReader), nullptr);
+  EXPECT_NE(row_of(kThirdReader), nullptr);
 }
 
 TEST_F(ArrayPagesTest, WhoIsListedInALaterPageIsNotForgotten) {
@@ -77,8 +81,8 @@ TEST_F(ArrayPagesTest, WhoIsListedInALaterPageIsNotForgotten) {
   ASSERT_TRUE(map_rows());
   subscribe(0, kReader);
   ASSERT_TRUE(map_rows());
-  EXPECT_NE(pages.rows().reader_row(kReader), nullptr);
-  EXPECT_NE(pages.rows().reader_row(kOtherReader), nullptr);
+  EXPECT_NE(row_of(kReader), nullptr);
+  EXPECT_NE(row_of(kOtherReader), nullptr);
 }
 
 TEST_F(ArrayPagesTest, ARowWhosePageHasGoneIsLeftOut) {
@@ -86,8 +90,8 @@ TEST_F(ArrayPagesTest, ARowWhosePageHasGoneIsLeftOut) {
   subscribe(0, kReader);
   subscribe(1, kOtherReader);
   EXPECT_TRUE(map_rows());
-  EXPECT_EQ(pages.rows().reader_row(kReader), nullptr);
-  EXPECT_NE(pages.rows().reader_row(kOtherReader), nullptr);
+  EXPECT_EQ(row_of(kReader), nullptr);
+  EXPECT_NE(row_of(kOtherReader), nullptr);
 }
 
 }  // namespace

@@ -230,13 +230,15 @@ class BeginWriteInOneSlotTest : public BeginWriteTest {
   }
 };
 
-TEST_F(BeginWriteInOneSlotTest, WhatThisProcessItselfHoldsIsRefusedAtOnce) {
+TEST_F(BeginWriteInOneSlotTest, WhatThisProcessItselfHoldsIsRefused) {
   grant_ownership();
   publish_next();
   const auto reader = array->reader(kNoInterrupts);
   ASSERT_TRUE(reader.ok()) << reader.status();
+  server::add_subscriber(board(), board().subscribers.entries[0], kOwnReader);
   ASSERT_EQ((*reader)->acquire(0, 0).outcome, ReadOutcome::kAcquired);
-  EXPECT_EQ(wire::code_of(begin(60s)), ErrorCode::kBusy);
+  for (const auto timeout : {60s, 0s}) EXPECT_EQ(wire::code_of(begin(timeout)), ErrorCode::kBusy);
+  EXPECT_EQ(wire::code_of(begin(0s, IfNoSlot::kSkip)), ErrorCode::kNoFreeSlot);
   array->end_read(0);
   publish_next();
 }

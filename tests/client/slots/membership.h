@@ -20,8 +20,10 @@ namespace memlease::testing {
 class FewRows : public internal::RowResolver {
  public:
   const wire::WriterRow* find_writer_row(wire::RowRef) override { return writer; }
-  const wire::ReaderRow* find_reader_row(wire::RowRef) override { return reader; }
-  const wire::SubscriberChunk* subscriber_chunk(wire::FileRange) override { return nullptr; }
+  const wire::ReaderRow* find_reader_row(wire::RowRef, std::size_t) override { return reader; }
+  const wire::SubscriberChunk* find_subscriber_chunk(wire::FileRange, std::size_t) override {
+    return nullptr;
+  }
 
   const wire::WriterRow* writer = nullptr;
   const wire::ReaderRow* reader = nullptr;

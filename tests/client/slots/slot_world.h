@@ -123,13 +123,14 @@ class SlotWorld : public internal::RowResolver {
     if (rows_unmapped) return nullptr;
     return at.file == kWriterFile && at.unit < 3 ? &**writer_rows_[at.unit] : nullptr;
   }
-  const wire::ReaderRow* find_reader_row(wire::RowRef at) override {
+  const wire::ReaderRow* find_reader_row(wire::RowRef at, std::size_t /*place*/) override {
     if (rows_unmapped) return nullptr;
     if (at.file != kReaderFile || at.unit >= reader_rows_.size() || rows_lost) return nullptr;
     on_reader_row(at.unit);
     return subscribers_hidden ? &*nobody_ : &**reader_rows_[at.unit];
   }
-  const wire::SubscriberChunk* subscriber_chunk(wire::FileRange at) override {
+  const wire::SubscriberChunk* find_subscriber_chunk(wire::FileRange at,
+                                                     std::size_t /*place*/) override {
     if (at.file != kChunkFile || at.offset >= chunks_.size() || chunks_lost) return nullptr;
     return &chunks_[at.offset];
   }
