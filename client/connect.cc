@@ -134,7 +134,8 @@ std::string absolute_path(const std::string& directory) {
 
 absl::StatusOr<std::shared_ptr<ArrayTable>> session_in(const std::string& directory,
                                                        const ConnectWait& wait) {
-  return Sessions::instance().get(directory, [&] { return attach(directory, wait); });
+  return Sessions::instance().get(
+      directory, [&] { return attach(directory, wait); }, [&] { return wait.check(directory); });
 }
 
 bool nobody_there(const absl::Status& status) {

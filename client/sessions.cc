@@ -1,5 +1,7 @@
 #include "client/sessions.h"
 
+#include <chrono>
+#include <condition_variable>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -29,9 +31,10 @@ Sessions& Sessions::instance() {
 }
 
 absl::StatusOr<std::shared_ptr<ArrayTable>> Sessions::get(const std::string& directory,
-                                                          Attach attach) {
+                                                          Attach attach, InterruptCheck interrupt) {
   const std::string key = key_of(directory);
-  if (auto known = find_or_begin(key)) return known;
+  auto known = find_or_begin(key, interrupt);
+  if (!known.ok() || *known != nullptr) return known;
   const absl::Cleanup done = [&] { end(key); };
   auto session = attach();
   if (session.ok()) publish(key, *session);
@@ -59,10 +62,17 @@ void Sessions::keep(const std::shared_ptr<ArrayTable>& arrays) {
 
 // The session as this process has it; nullptr: the caller, and nobody else, is to attach, and
 // calls end() then.
-std::shared_ptr<ArrayTable> Sessions::find_or_begin(const std::string& directory) {
+absl::StatusOr<std::shared_ptr<ArrayTable>> Sessions::find_or_begin(const std::string& directory,
+                                                                    InterruptCheck interrupt) {
   std::shared_ptr<ArrayTable> known;  // may be its last use, which ends without the lock
-  const wire::MutexLock lock(mutex_);
-  while (others_attach_to(directory)) ended_.back().wait(mutex_);
+  wire::MutexLock lock(mutex_);
+  while (others_attach_to(directory)) {
+    const auto asks = std::chrono::steady_clock::now() + kInterruptInterval;
+    if (ended_.back().wait_until(mutex_, asks) == std::cv_status::no_timeout) continue;
+    lock.unlock();
+    if (auto status = interrupt(); !status.ok()) return status;
+    lock.lock();
+  }
   known = sessions_[directory].lock();
   if (known != nullptr && known->session().look().ok() && !is_ending(directory) &&
       known->session().add_connection()) {

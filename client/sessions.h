@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "client/arrays/array_table.h"
 #include "client/session/fork_guard.h"
+#include "client/session/interrupt.h"
 #include "wire/mutex.h"
 
 namespace memlease::internal {
@@ -27,9 +28,11 @@ class Sessions {
   Sessions& operator=(const Sessions&) = delete;
 
   // The session there, unless it or its daemon is ending; else what `attach` makes, or says. One
-  // more connection is counted (Session::add_connection).
+  // more connection is counted (Session::add_connection). `interrupt` ends the wait for another
+  // thread that attaches there.
   using Attach = absl::FunctionRef<absl::StatusOr<std::shared_ptr<ArrayTable>>()>;
-  absl::StatusOr<std::shared_ptr<ArrayTable>> get(const std::string& directory, Attach attach);
+  absl::StatusOr<std::shared_ptr<ArrayTable>> get(const std::string& directory, Attach attach,
+                                                  InterruptCheck interrupt);
   // But those of before a fork.
   std::vector<std::shared_ptr<ArrayTable>> all();
   // As keep_session() has it.
@@ -37,7 +40,8 @@ class Sessions {
 
  private:
   Sessions() = default;
-  std::shared_ptr<ArrayTable> find_or_begin(const std::string& directory);
+  absl::StatusOr<std::shared_ptr<ArrayTable>> find_or_begin(const std::string& directory,
+                                                            InterruptCheck interrupt);
   bool others_attach_to(const std::string& directory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void publish(const std::string& directory, const std::shared_ptr<ArrayTable>& session);
   void end(const std::string& directory);

@@ -31,6 +31,7 @@
 #include "server/rpc/library_log.h"
 #include "server/telemetry/log.h"
 #include "wire/error.h"
+#include "wire/standard_descriptors.h"
 #include "wire/unique_fd.h"
 
 namespace memlease::server {
@@ -78,10 +79,20 @@ void raise_limit(__rlimit_resource_t what) {
 
 // The usual soft limit of descriptors is there for select(2), which nobody here calls; a connection
 // costs two descriptors, or three through the gate, a shared file one. Shared memory counts as
-// files, whose size is limited where somebody has said so in a shell.
+// files, whose size is limited where somebody has said so in a shell, or where a program did that
+// has started this one, as it may have limited its own processor time.
 void raise_limits() {
   raise_limit(RLIMIT_NOFILE);
   raise_limit(RLIMIT_FSIZE);
+  raise_limit(RLIMIT_CPU);
+}
+
+// It may come before there is a handler for it, from a terminal that is closed just now.
+void block_sighup() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGHUP);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
 }
 
 // What the daemon was started with, to be read again by SIGHUP.
@@ -189,11 +200,12 @@ int serve(Config config, const CommandLine& command_line, Background& background
 }
 
 int run(std::span<const char* const> arguments) {
+  block_sighup();
   const Startup startup = configure(arguments, environment);
   std::fputs(startup.output.c_str(), stdout);
   std::fputs(startup.error.c_str(), stderr);
   if (!startup.config) return startup.exit_code;
-  if (!open_standard_descriptors()) {
+  if (!wire::hold_standard_descriptors()) {
     std::perror("memleased: /dev/null");
     return kExitRuntime;
   }

@@ -19,6 +19,7 @@
 #include "wire/descriptor_limit.h"
 #include "wire/error.h"
 #include "wire/hooks/test_hooks.h"
+#include "wire/standard_descriptors.h"
 #include "wire/unique_fd.h"
 
 namespace memlease::internal {
@@ -93,6 +94,7 @@ EventWatcher::EventWatcher() : fork_generation_(fork_generation()) {
 }
 
 absl::StatusOr<int> EventWatcher::open(EventDescriptor& event, Awaited awaited) {
+  wire::hold_standard_descriptors();
   wire::UniqueFd made(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   const int error = errno;
   WatchedEvents parents;  // which end without the lock

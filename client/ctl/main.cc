@@ -22,6 +22,7 @@
 #include "fmt/ranges.h"
 #include "memlease/version.h"
 #include "wire/error.h"
+#include "wire/standard_descriptors.h"
 
 namespace memlease::ctl {
 namespace {
@@ -51,6 +52,18 @@ int ask_daemon(const Options& options, const Call& call) {
   return exit_code_of(status);
 }
 
+// As CLI::Range, which takes NaN to be in it.
+CLI::Validator range(double from, double to) {
+  const auto is_in = [=](const std::string& text) {
+    double value = 0;
+    const bool read = CLI::detail::lexical_cast(text, value);
+    return read && value >= from && value <= to
+               ? std::string()
+               : fmt::format("{} is not a number from {} to {}", text, from, to);
+  };
+  return {is_in, fmt::format("FROM {} TO {}", from, to)};
+}
+
 void add_options(CLI::App& app, Arguments& args) {
   app.add_option("-d,--directory", args.options.directory,
                  "Directory of the daemon's sockets. Default: MEMLEASE_DIR, else the user's "
@@ -61,8 +74,7 @@ void add_options(CLI::App& app, Arguments& args) {
   app.add_flag("--no-color", args.no_color, "No colours on a terminal; as does NO_COLOR");
   app.add_option("--timeout", args.timeout_s, "Seconds to wait for the daemon (30)")
       ->type_name("S")
-      ->check([](const std::string& text) { return text == "nan" ? "is no number" : ""; })
-      ->check(CLI::Range(0.001, 3600.0));
+      ->check(range(0.001, 3600.0));
 }
 
 CLI::App* add_command(CLI::App& app, Arguments& args, const std::string& name,
@@ -88,7 +100,7 @@ void add_top(CLI::App& app, Arguments& args) {
       ->check(CLI::IsMember(keys));
   top->add_option("--interval", args.top.interval_s, "Seconds between two looks (0.5)")
       ->type_name("S")
-      ->check(CLI::Range(0.1, 3600.0));
+      ->check(range(0.1, 3600.0));
   top->add_flag("--once", args.top.once, "One answer, after one interval");
 }
 
@@ -100,7 +112,8 @@ void add_watching_commands(CLI::App& app, Arguments& args) {
       [&](const Connection& daemon) { return show_events(daemon, options, args.events); });
   events->add_flag("-f,--follow", args.events.follow, "Go on with what happens from now on");
   events->add_option("--since", args.events.since, "Only events with a greater number")
-      ->type_name("NUMBER");
+      ->type_name("NUMBER")
+      ->check(CLI::NonNegativeNumber);
   add_command(app, args, "watch", "Show each new version of an array as it comes",
               [&](const Connection& daemon) { return watch_array(daemon, options, args.name); })
       ->add_option("NAME", args.name)
@@ -112,10 +125,10 @@ void add_watching_commands(CLI::App& app, Arguments& args) {
   trace->add_option("-o,--output", args.trace.file, "The file")->type_name("FILE")->required();
   trace->add_option("--duration", args.trace.duration_s, "For so many seconds (10)")
       ->type_name("S")
-      ->check(CLI::Range(0.01, 86400.0));
+      ->check(range(0.01, 86400.0));
   trace->add_option("--rate", args.trace.rate_hz, "At most so many samples a second (20)")
       ->type_name("HZ")
-      ->check(CLI::Range(0.1, 1000.0));
+      ->check(range(0.1, 1000.0));
 }
 
 void add_commands(CLI::App& app, Arguments& args) {
@@ -168,6 +181,15 @@ absl::Status usage_error(const CLI::App& app, const CLI::ParseError& error) {
       "Read memleasectl --help, or memleasectl COMMAND --help.");
 }
 
+// `code`, unless a full disk or a closed pipe would look like success by it.
+int unless_lost(int code) {
+  const bool flushed = std::fflush(stdout) == 0;
+  if (code != kSuccess || (flushed && std::ferror(stdout) == 0)) return code;
+  if (flushed) errno = EIO;  // an earlier part of it was lost
+  std::perror("memleasectl: cannot write the answer");
+  return kFailure;
+}
+
 int run(int argc, char** argv) {
   Arguments args;
   CLI::App app("Shows and manages the arrays of a memlease daemon.", "memleasectl");
@@ -182,7 +204,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    if (error.get_exit_code() == 0) return unless_lost(app.exit(error));  // --help, --version
     const std::vector<std::string> words(argv + 1, argv + argc);
     args.options.json = std::find(words.begin(), words.end(), "--json") != words.end();
     print_error(usage_error(app, error), args.options);
@@ -198,13 +220,7 @@ int run(int argc, char** argv) {
           std::chrono::duration_cast<std::chrono::milliseconds>(now).count())};
   args.options.timeout =
       std::chrono::milliseconds(static_cast<std::int64_t>(args.timeout_s * 1000));
-  const int code = args.command();
-  // A full disk or a closed pipe must not look like success.
-  const bool flushed = std::fflush(stdout) == 0;
-  if (code != kSuccess || (flushed && std::ferror(stdout) == 0)) return code;
-  if (flushed) errno = EIO;  // an earlier part of it was lost
-  std::perror("memleasectl: cannot write the answer");
-  return kFailure;
+  return unless_lost(args.command());
 }
 
 }  // namespace
@@ -213,6 +229,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) try {
   // What gRPC has to say comes back as errors; on stderr it would only repeat them.
   ::setenv("GRPC_VERBOSITY", "NONE", 0);
+  memlease::wire::hold_standard_descriptors();
   return memlease::ctl::run(argc, argv);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "memleasectl: %s\n", error.what());

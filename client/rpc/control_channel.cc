@@ -24,6 +24,7 @@
 #include "wire/grpc/grpc_needs.h"
 #include "wire/held_mutexes.h"
 #include "wire/mutex.h"
+#include "wire/standard_descriptors.h"
 
 namespace memlease::internal {
 namespace {
@@ -171,6 +172,7 @@ void at_exit() {
 
 void prepare_process() ABSL_EXCLUSIVE_LOCKS_REQUIRED(first_use) {
   const SignalsBlocked blocked;
+  wire::hold_standard_descriptors();
   grpc_init();
   grpc_shutdown_blocking();
   state = new State;
@@ -202,12 +204,15 @@ absl::Status too_many_calls(const ControlSocket& to, std::chrono::milliseconds w
       "Let fewer threads call at once; memleasectl health says whether the daemon answers them.");
 }
 
-// nullptr: this process makes as many calls as it may; one of them may have ended since, or it is
-// `until`, or time to ask for an interrupt.
+// nullptr: this process makes as many calls as it may, or is about to fork or to exit. That may
+// have changed since, or it is `until`, or time to ask for an interrupt.
 absl::StatusOr<std::shared_ptr<Line>> begin_call(State& s, const ControlSocket& to,
                                                  Clock::time_point until) {
   const wire::MutexLock lock(s.mutex);
-  while (s.quiescing != 0) s.changed.wait(s.mutex);
+  if (s.quiescing != 0) {
+    s.changed.wait_until(s.mutex, std::min(until, Clock::now() + kInterruptInterval));
+    return nullptr;
+  }
   if (auto room = wire::check_descriptors(); !room.ok()) return room;
   if (s.up ? !s.poll_set.whole() : !s.poll_set.repair()) return descriptors_closed();
   auto known = s.lines.find(to.number());
@@ -291,15 +296,19 @@ absl::Status run_user_code(absl::FunctionRef<absl::Status()> run) {
     const wire::MutexLock lock(first_use);
     used = state;
   }
-  const auto count = [&](unsigned change) {
+  {
     const wire::MutexLock lock(used->mutex);
-    used->in_user_code += change;
+    used->in_user_code += 1;
     used->changed.notify_all();
-  };
-  count(1);
+  }
   const std::uint32_t generation = fork_generation();
-  const absl::Cleanup back = [&] {  // also where the thread is ended in the middle of it
-    if (generation == fork_generation()) count(-1U);
+  // Also where the thread is ended in the middle of it. Calls gather here for who forks or exits:
+  // that all of them are in user code at once comes by chance alone.
+  const absl::Cleanup back = [&] {
+    if (generation != fork_generation()) return;
+    const wire::MutexLock lock(used->mutex);
+    while (used->quiescing != 0) used->changed.wait(used->mutex);
+    used->in_user_code -= 1;
   };
   const absl::Status status = run();
   return generation == fork_generation() ? status : forked_in_call();

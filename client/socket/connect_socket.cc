@@ -14,6 +14,7 @@
 #include "wire/descriptor_limit.h"
 #include "wire/error.h"
 #include "wire/place.h"
+#include "wire/standard_descriptors.h"
 
 namespace memlease::internal {
 namespace {
@@ -81,6 +82,7 @@ int connect_to(int socket, const SocketFile& file) {
 absl::StatusOr<SocketFile> find_socket(const std::string& directory, std::string_view name) {
   auto path = wire::socket_path(directory, name);
   if (!path.ok()) return path.status();
+  wire::hold_standard_descriptors();
   wire::UniqueFd fd(::open(path->c_str(), O_PATH | O_CLOEXEC));
   if (!fd) {
     const int error = errno;
@@ -98,6 +100,7 @@ absl::StatusOr<ConnectedSocket> connect_socket(const std::string& directory, std
 }
 
 absl::StatusOr<ConnectedSocket> connect_socket(const SocketFile& file, int type) {
+  wire::hold_standard_descriptors();
   wire::UniqueFd fd(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return no_descriptor("cannot make a socket", errno);
   if (const int error = connect_to(fd.get(), file); error != 0) {

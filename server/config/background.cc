@@ -23,14 +23,6 @@ void close_inherited_descriptors(int kept) {
 
 }  // namespace
 
-bool open_standard_descriptors() {
-  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
-    // The lowest free number is the one that is missing.
-    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) return false;
-  }
-  return true;
-}
-
 std::optional<int> Background::detach() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {

@@ -9,10 +9,6 @@
 
 namespace memlease::server {
 
-// Opens /dev/null where a standard descriptor is closed: what the daemon opens next would take its
-// place, and be written to by whoever prints. False with errno.
-bool open_standard_descriptors();
-
 class Background {
  public:
   // Forks. In the parent: the exit code to end with, once the child serves (0) or has failed (its

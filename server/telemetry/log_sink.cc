@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,6 +16,28 @@
 #include "wire/unique_fd.h"
 
 namespace memlease::server {
+namespace {
+
+// The device of `fd` once more. A terminal may be another user's, as under su(1): this process's
+// own one opens by another name.
+wire::UniqueFd open_without_wait(int fd) {
+  constexpr int kFlags = O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  wire::UniqueFd own(::open(fmt::format("/proc/self/fd/{}", fd).c_str(), kFlags));
+  if (!own && errno == EACCES && ::tcgetsid(fd) == ::getsid(0)) {
+    own.reset(::open("/dev/tty", kFlags));
+  }
+  return own;
+}
+
+// Another daemon's, say, in a directory that has come in the place of ours.
+bool another_has(const std::string& path, int fd) {
+  struct stat named{};
+  struct stat own{};
+  return ::lstat(path.c_str(), &named) == 0 && ::fstat(fd, &own) == 0 &&
+         (named.st_ino != own.st_ino || named.st_dev != own.st_dev);
+}
+
+}  // namespace
 
 void LogSink::bound(const std::string& path, std::uint64_t max_bytes) {
   struct stat file{};
@@ -56,8 +79,8 @@ ssize_t LogSink::write_what_fits(std::string_view text) const {
   }
   wire::UniqueFd own;
   if (S_ISCHR(file.st_mode)) {
-    constexpr int kFlags = O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-    own.reset(::open(fmt::format("/proc/self/fd/{}", fd_).c_str(), kFlags));
+    own = open_without_wait(fd_);
+    if (!own) return -1;
   }
   ssize_t written = -1;
   do {
@@ -69,13 +92,15 @@ ssize_t LogSink::write_what_fits(std::string_view text) const {
 std::uint64_t LogSink::take_dropped() { return std::exchange(dropped_, 0); }
 
 // Where no file can be made, the lines go on in the one that has been moved, and where it cannot be
-// moved, as its new name is a directory's, they begin anew in it: none grows without a bound.
+// moved, as its new name is a directory's or its own one another file's, they begin anew in it:
+// none grows without a bound.
 void LogSink::begin_new_file() {
   size_bytes_ = 0;
-  const bool moved = ::rename(path_.c_str(), (path_ + ".1").c_str()) == 0;
+  const bool another = another_has(path_, fd_);
+  const bool moved = !another && ::rename(path_.c_str(), (path_ + ".1").c_str()) == 0;
   wire::UniqueFd file;
   // The old name may be free: a former try came so far.
-  if (moved || errno == ENOENT) {
+  if (moved || (!another && errno == ENOENT)) {
     constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
     file.reset(::open(path_.c_str(), kFlags, 0600));
   }

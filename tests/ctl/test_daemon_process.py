@@ -117,3 +117,11 @@ def test_a_soft_limit_of_the_size_of_files_is_not_the_daemons(background, tmp_pa
     background(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit))
     with memlease.connect(tmp_path / "run", start=False) as client:
         assert client.create("large", (64 << 20,), "u1", fill=1).get()[0] == 1
+
+
+def test_a_soft_limit_of_the_processor_time_is_not_the_daemons(background):
+    limit = (3600, resource.RLIM_INFINITY)
+    pid = background(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, limit))
+    with open(f"/proc/{pid}/limits") as limits:
+        (line,) = (line for line in limits if line.startswith("Max cpu time"))
+    assert line.split()[3:5] == ["unlimited", "unlimited"]

@@ -22,6 +22,13 @@ def test_usage(daemon):
         "evict -1",
         "evict 4294967296",
         "--timeout 0 ls",
+        "--timeout nan ls",
+        "--timeout=-NaN ls",
+        "--timeout inf ls",
+        "top --interval nan",
+        "trace -o f --rate nan",
+        "trace -o f --duration nan",
+        "events --since -1",
     ]:
         result = daemon.ctl(*line.split())
         assert (result.returncode, result.stdout) == (2, ""), line
@@ -124,14 +131,28 @@ def test_timeout_of_a_stopped_daemon(daemon):
     assert daemon.ctl("--timeout", 0.3, "status").returncode == 6
 
 
-def test_an_answer_that_cannot_be_written_is_a_failure(daemon):
+@pytest.mark.parametrize("command", ["ls", "--help", "--version"])
+def test_an_answer_that_cannot_be_written_is_a_failure(daemon, command):
     with open("/dev/full", "w") as full:
         result = subprocess.run(
-            [program("memleasectl"), "--directory", daemon.directory, "ls"],
+            [program("memleasectl"), "--directory", daemon.directory, command],
             stdout=full,
             check=False,
         )
     assert result.returncode == 1
+
+
+@pytest.mark.parametrize("command", ["ls", "status", "health", "--help"])
+def test_an_answer_that_nobody_has_asked_for_is_a_failure(daemon, command):
+    result = subprocess.run(
+        [program("memleasectl"), "--directory", daemon.directory, command],
+        preexec_fn=lambda: os.close(1),
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 1
+    assert result.stderr == "memleasectl: cannot write the answer: Bad file descriptor\n"
 
 
 def test_an_answer_of_which_a_part_cannot_be_written_is_a_failure(daemon):

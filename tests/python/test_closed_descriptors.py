@@ -115,3 +115,44 @@ def test_a_daemon_of_the_programs_own_uses_what_it_has_opened():
         print(os.read(reads, 100).decode())
         """)  # fmt: skip
     assert said == ["3.0"]
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_what_is_printed_where_nothing_is_open_reaches_no_connection(closed, when):
+    code = textwrap.dedent(f"""
+        import os, select
+        import memlease
+
+        def close():
+            for number in {closed}:
+                os.close(number)
+
+        def descriptors():
+            return {{os.readlink(f"/proc/self/fd/{{n}}") for n in (0, 1, 2)
+                    if os.path.exists(f"/proc/self/fd/{{n}}")}}
+
+        {"close()" if when == "before" else ""}
+        client = memlease.connect(start=False)
+        {"close()" if when == "after" else ""}
+        array = client.create("a", 3, "f8", fill=1)
+        client.list()
+        fileno = array.fileno()
+        assert fileno > 2
+        assert not any("socket" in one or "eventpoll" in one for one in descriptors())
+        try:
+            os.write({closed[-1]}, b"to nobody")
+        except OSError as error:
+            assert error.strerror == "Bad file descriptor"
+        assert client.exists("a") and array.put([1, 2, 3]) == 2
+        """)
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")

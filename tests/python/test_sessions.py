@@ -244,6 +244,30 @@ def test_ctrl_c_ends_the_wait_for_a_daemon_that_is_ending(memlease_daemon):
     lease.release()
 
 
+@pytest.mark.parametrize("how", ["timeout", "Ctrl-C"])
+def test_a_connection_does_not_wait_for_anothers(memlease_daemon, how):
+    directory = memlease_daemon.directory
+    memlease_daemon.process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, memlease_daemon.process.pid, os.WSTOPPED)
+    first = threading.Thread(target=lambda: memlease.connect(directory))
+    first.start()
+    begin = time.monotonic()
+    try:
+        if how == "timeout":
+            with pytest.raises(memlease.Timeout):
+                memlease.connect(directory, timeout=0.3)
+        else:
+            interrupt = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+            interrupt.start()
+            with pytest.raises(KeyboardInterrupt):
+                memlease.connect(directory)
+            interrupt.join()
+        assert time.monotonic() - begin < 5
+    finally:
+        memlease_daemon.process.send_signal(signal.SIGCONT)
+        first.join()
+
+
 def test_why_no_daemon_could_be_started_is_said_in_one_line():
     with pytest.raises(memlease.DaemonUnavailable) as caught:
         memlease.connect("/proc/nowhere")
@@ -256,7 +280,9 @@ def test_why_no_daemon_could_be_started_is_said_in_one_line():
 @pytest.mark.parametrize("address", ["localhost:5000", "tcp://localhost:5000"])
 def test_an_address_is_no_directory(address, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(memlease.InvalidArgument, match=f"'{address}' is an address.*its own machine"):
+    with pytest.raises(
+        memlease.InvalidArgument, match=f"'{address}' is an address.*its own machine"
+    ):
         memlease.connect(address)
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "localhost:5000").mkdir(mode=0o700)

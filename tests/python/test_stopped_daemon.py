@@ -147,3 +147,30 @@ def test_a_read_in_an_event_loop_ends_with_its_timeout(memlease_daemon, unread):
     with stopped(memlease_daemon), soon(), pytest.raises(memlease.Timeout, match="did not answer"):
         run_in_loop(main())
     assert ticks > 3
+
+
+@pytest.mark.no_asan  # whose leak check takes its time
+@pytest.mark.parametrize("how", ["", "if os.fork() == 0: os._exit(0)"])
+def test_many_calls_do_not_keep_a_process_from_its_end_or_a_fork(memlease_daemon, how):
+    code = f"""
+import os, threading, memlease
+client = memlease.connect(start=False)
+client.exists("a")
+print("begin", flush=True)
+input()
+def call():
+    try:
+        client.exists("a")
+    except memlease.Error:
+        pass
+for _ in range(4):
+    threading.Thread(target=call, daemon=True).start()
+import time
+while client.calls < 5: time.sleep(0.01)
+{how}
+"""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", code], **pipes) as process:
+        assert process.stdout.readline() == "begin\n"
+        with stopped(memlease_daemon), soon():
+            process.communicate("\n", timeout=30)

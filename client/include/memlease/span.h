@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <iterator>
 #include <stdexcept>
@@ -28,11 +29,18 @@ namespace internal {
 template <typename... Index>
 constexpr bool kAreIndices = std::conjunction_v<std::is_integral<Index>...>;
 
+[[noreturn]] inline void end_outside(std::size_t dimension, std::int64_t index,
+                                     std::int64_t extent) {
+  std::fprintf(stderr, "memlease: index %lld of dimension %zu is outside of [0, %lld)\n",
+               static_cast<long long>(index), dimension, static_cast<long long>(extent));
+  std::abort();
+}
+
 template <std::size_t N>
 void check_bounds(const std::array<std::int64_t, N>& shape,
                   const std::array<std::int64_t, N>& index) {
   for (std::size_t i = 0; i < N; ++i) {
-    if (index[i] < 0 || index[i] >= shape[i]) std::abort();
+    if (index[i] < 0 || index[i] >= shape[i]) end_outside(i, index[i], shape[i]);
   }
 }
 

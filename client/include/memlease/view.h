@@ -60,7 +60,7 @@ class View {
   View<T, N - 1> row(std::int64_t index) const {
     static_assert(N > 0, "one element has no rows");
     if constexpr (MEMLEASE_CHECK_BOUNDS) {
-      if (index < 0 || index >= shape_[0]) std::abort();
+      if (index < 0 || index >= shape_[0]) internal::end_outside(0, index, shape_[0]);
     }
     std::array<std::int64_t, N - 1> rest{};
     std::int64_t step = 1;

@@ -1,10 +1,14 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <climits>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -153,33 +157,73 @@ TEST_F(LogTest, ALineOfManyTextsEndsInANewlineAllTheSame) {
   EXPECT_TRUE(line.ends_with("x...\n"));
 }
 
-// Poll says that there is room in a terminal that a line would wait in.
-TEST(LogSinkTest, ATerminalThatNobodyReadsDelaysNobody) {
-  const wire::UniqueFd reader(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK));
-  ASSERT_TRUE(reader);
-  ASSERT_EQ(::grantpt(reader.get()), 0);
-  ASSERT_EQ(::unlockpt(reader.get()), 0);
-  const wire::UniqueFd terminal(::open(::ptsname(reader.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
-  ASSERT_TRUE(terminal);
-  LogSink sink(terminal.get());
+// A terminal, and the end that shows it.
+struct Terminal {
+  Terminal() : reader(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK)) {
+    EXPECT_TRUE(reader);
+    EXPECT_EQ(::grantpt(reader.get()), 0);
+    EXPECT_EQ(::unlockpt(reader.get()), 0);
+    terminal.reset(::open(::ptsname(reader.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+    EXPECT_TRUE(terminal);
+  }
+  int fd() const { return terminal.get(); }
+  // What is to be seen since the last look.
+  std::string seen() const {
+    std::string text;
+    char part[4096];
+    for (ssize_t size = 0; (size = ::read(reader.get(), part, sizeof part)) > 0;) {
+      text.append(part, static_cast<std::size_t>(size));
+    }
+    return text;
+  }
+
+  wire::UniqueFd reader;
+  wire::UniqueFd terminal;
+};
+
+// More than there is room for. Returns how many lines were dropped: 10, or fewer by then.
+std::uint64_t fill(LogSink& sink) {
   std::uint64_t dropped = 0;
   for (int n = 0; n < 100 && dropped < 10; ++n) {
     sink.write(std::string(997, 'x') + '\n');
     dropped += sink.take_dropped();
   }
-  EXPECT_EQ(dropped, 10U);
-  std::string seen;
-  const auto read_all = [&] {
-    char text[4096];
-    for (ssize_t size = 0; (size = ::read(reader.get(), text, sizeof text)) > 0;) {
-      seen.append(text, static_cast<std::size_t>(size));
-    }
-  };
-  read_all();
+  return dropped;
+}
+
+// Poll says that there is room in a terminal that a line would wait in.
+TEST(LogSinkTest, ATerminalThatNobodyReadsDelaysNobody) {
+  const Terminal terminal;
+  LogSink sink(terminal.fd());
+  EXPECT_EQ(fill(sink), 10U);
+  std::string seen = terminal.seen();
   sink.write("and on it goes\n");
-  read_all();
+  seen += terminal.seen();
   EXPECT_THAT(seen, ::testing::EndsWith("and on it goes\r\n"));
-  EXPECT_EQ(::fcntl(terminal.get(), F_GETFL) & O_NONBLOCK, 0) << "others write there, too";
+  EXPECT_EQ(::fcntl(terminal.fd(), F_GETFL) & O_NONBLOCK, 0) << "others write there, too";
+}
+
+// Under sudo or su: the terminal is another user's, who may not open it once more by its name.
+TEST(LogSinkTest, NorDoesOneOfAnotherUserWhoseOwnOneItIs) {
+  ASSERT_EQ(::geteuid(), 0U) << "this test becomes another user: run it as root";
+  for (const bool own : {true, false}) {
+    const Terminal terminal;
+    ASSERT_EQ(::fchmod(terminal.fd(), 0600), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(20);
+      ::setsid();
+      const bool ready = (!own || ::ioctl(terminal.fd(), TIOCSCTTY, 0) == 0) &&
+                         ::setgid(12345) == 0 && ::setuid(12345) == 0;
+      LogSink sink(terminal.fd());
+      const std::uint64_t dropped = ready ? fill(sink) : 0;
+      ::_exit(dropped == 10 ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << own;
+    EXPECT_EQ(terminal.seen().empty(), !own) << "what cannot be written without a wait is dropped";
+  }
 }
 
 TEST_F(LogTest, LongLinesOfThreadsDoNotMix) {
@@ -241,6 +285,22 @@ TEST(LogFile, BeginsAnewWhereTheOneBeforeCannotBeKept) {
     EXPECT_LT(kept.size(), 1000U) << gone;
     EXPECT_TRUE(kept.ends_with("i=999\n")) << kept;
   }
+}
+
+// In a directory that has come in the place of ours.
+TEST(LogFile, LeavesAnothersAlone) {
+  const memlease::testing::TemporaryFolder folder;
+  const std::string path = folder.path() + "/log";
+  const wire::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  ASSERT_TRUE(file);
+  Log log(LogLevel::kInfo, LogFormat::kJournal, file.get());
+  log.bound_file(path, 1000);
+  std::filesystem::remove(path);
+  std::ofstream(path) << "another's";
+  for (int i = 0; i < 1000; ++i) log.info("event", {{"i", i}});
+  EXPECT_EQ(text_of(path), "another's");
+  EXPECT_FALSE(std::filesystem::exists(path + ".1"));
+  EXPECT_LT(::lseek(file.get(), 0, SEEK_END), 1100);
 }
 
 TEST(LogLimiterTest, TheFirstEventOfAPeriodTellsHowManyWereHeldBack) {
