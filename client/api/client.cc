@@ -8,7 +8,7 @@
 #include "client/api/connect_session.h"
 #include "client/api/connection.h"
 #include "client/api/throw.h"
-#include "client/arrays/name_watch.h"
+#include "client/arrays/count_watch.h"
 #include "client/arrays/open_array.h"
 #include "client/arrays/wait_limit.h"
 #include "fmt/format.h"
@@ -153,7 +153,7 @@ Array Client::wait_for(const std::string& name, Timeout timeout, std::optional<s
   internal::WaitLimit wait_limit(arrays->session(), connection.interrupt_check(), timeout, kForever,
                                  still_open, stop);
   const auto interrupt = [&] { return wait_limit.check_call(); };
-  internal::NameWatch watch(arrays->session());
+  internal::CountWatch watch;
   for (;;) {
     const bool last = wait_limit.expired();
     const auto look =
@@ -173,7 +173,9 @@ Array Client::wait_for(const std::string& name, Timeout timeout, std::optional<s
                              "Is the program running that creates it, with the same daemon? "
                              "memleasectl ls"));
     }
-    if (!look.exists) check(watch.await_creation(look, wait_limit));
+    if (!look.exists) {
+      check(watch.await_change(arrays->session(), {look.count_at, look.count}, wait_limit));
+    }
   }
 }
 

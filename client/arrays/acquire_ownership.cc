@@ -63,9 +63,24 @@ absl::Status sleep_until_due(const OwnershipWords& own, WaitLimit& wait_limit, B
   return absl::OkStatus();
 }
 
-// One round of asking for ownership. True once it is ours. `slept`: how the sleep behind it ended.
+// Who is the next but one looks whether the next one has been stopped; those behind may look later.
+absl::Status sleep_until_its_turn(OpenArray& array, const WriterAnswer& answer,
+                                  WaitLimit& wait_limit) {
+  constexpr std::chrono::seconds kFarBehind{1};
+  const std::chrono::nanoseconds longest =
+      answer.ahead == 1 ? std::chrono::nanoseconds(kInterruptInterval) : kFarBehind;
+  return array.writing().turn_watch().await_change(array.session(), answer.turn, wait_limit,
+                                                   longest);
+}
+
+struct Asked {
+  std::uint32_t ahead = 0;  // how many come first
+  absl::Status slept;       // how the sleep behind the question ended
+};
+
+// One round of asking for ownership. True once it is ours.
 absl::StatusOr<bool> ask_for_ownership(OpenArray& array, WaitLimit& wait_limit, CountedWait& wait,
-                                       Backoff& pauses, absl::Status& slept) {
+                                       Backoff& pauses, Asked& asked) {
   ControlPort& control = array.session().control();
   const auto check = [&] { return wait_limit.check_call(); };
   OwnershipWords own(array);
@@ -90,6 +105,12 @@ absl::StatusOr<bool> ask_for_ownership(OpenArray& array, WaitLimit& wait_limit, 
     return confirmed.ok();
   }
   crash_point("ownership.busy");
+  asked.ahead = answer->ahead;
+  if (answer->ahead != 0) {
+    wait.sleeps();
+    asked.slept = sleep_until_its_turn(array, *answer, wait_limit);
+    return false;
+  }
   if (leaves_out("counts before the question")) own = OwnershipWords(array);
   if (own.writer == nullptr) {
     const wire::RowRef at = wire::writer_row_of(array.board().writer.load());
@@ -98,8 +119,20 @@ absl::StatusOr<bool> ask_for_ownership(OpenArray& array, WaitLimit& wait_limit, 
     if (*present != nullptr) return false;
   }
   wait.sleeps();
-  slept = sleep_until_due(own, wait_limit, pauses);
+  asked.slept = sleep_until_due(own, wait_limit, pauses);
   return false;
+}
+
+absl::Status did_not_come(const OpenArray& array, const WaitLimit& wait_limit,
+                          std::uint32_t ahead) {
+  const std::string why =
+      ahead == 0
+          ? "another process is in the middle of a write"
+          : fmt::format("so many other processes that want to write it come first: {}", ahead);
+  return make_error(ErrorCode::kTimeout,
+                    fmt::format("writer ownership of '{}' did not come within {}: {}", array.name(),
+                                wait_limit.limit_text(), why),
+                    "Wait longer, or look who it is: memleasectl holders " + array.name());
 }
 
 }  // namespace
@@ -112,8 +145,8 @@ absl::Status acquire_ownership(OpenArray& array, WaitLimit& wait_limit, CountedW
   Backoff pauses(std::chrono::milliseconds(1), kInterruptInterval);
   for (;;) {
     const bool last = wait_limit.expired();
-    absl::Status status;
-    auto mine = ask_for_ownership(array, wait_limit, wait, pauses, status);
+    Asked asked;
+    const auto mine = ask_for_ownership(array, wait_limit, wait, pauses, asked);
     if (!mine.ok()) {
       // A daemon that has not answered is not waited for once more: an offer ends by itself.
       if (wait_limit.ends_with(mine.status())) std::move(cancel).Cancel();
@@ -123,15 +156,9 @@ absl::Status acquire_ownership(OpenArray& array, WaitLimit& wait_limit, CountedW
       std::move(cancel).Cancel();
       return absl::OkStatus();
     }
+    absl::Status status = asked.slept;
     if (status.ok()) status = wait_limit.step();
-    if (status.ok() && !last) continue;
-    if (status.ok()) {
-      status = make_error(ErrorCode::kTimeout,
-                          fmt::format("writer ownership of '{}' did not come within {}: another "
-                                      "process is in the middle of a write",
-                                      array.name(), wait_limit.limit_text()),
-                          "Wait longer, or look who it is: memleasectl holders " + array.name());
-    }
+    if (status.ok() && last) status = did_not_come(array, wait_limit, asked.ahead);
     if (!status.ok()) return status;
   }
 }

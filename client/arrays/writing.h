@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "client/arrays/count_watch.h"
+#include "client/arrays/lazily.h"
 #include "client/arrays/write_lock.h"
 #include "client/slots/slot_writer.h"
 
@@ -39,6 +41,9 @@ class Writing {
     return writer_.emplace(std::forward<Args>(args)...);
   }
 
+  // For who waits behind others to write.
+  CountWatch& turn_watch() { return turn_watch_.get(); }
+
   // In a write on a replica: its number is from this home, which has given it by begin_number().
   // With the write's end the home's ends.
   void set_numbered_by(OpenArray& home) { numbered_by_ = &home; }
@@ -51,6 +56,7 @@ class Writing {
  private:
   WriteLock lock_;
   std::optional<SlotWriter> writer_;
+  Lazily<CountWatch> turn_watch_;
   OpenArray* numbered_by_ = nullptr;  // kept by its own write lock
   std::chrono::steady_clock::time_point next_growth_;
 };

@@ -238,6 +238,8 @@ absl::StatusOr<WriterAnswer> ControlStub::acquire_writer(wire::ArrayId array,
   answer.row = wire::from_proto(reply.row());
   answer.from = wire::from_proto(reply.from());
   answer.offer = reply.offer();
+  answer.ahead = reply.ahead();
+  answer.turn = {wire::from_proto(reply.turn_at()), reply.turn()};
   return answer;
 }
 

@@ -67,12 +67,21 @@ struct Departure {
   std::uint64_t number = 0;  // of DepartureNumbers, if it may be told to the daemon again
 };
 
+// A count on a page of the daemon's, and what it was.
+struct CountAt {
+  wire::FileRange at;
+  std::uint32_t count = 0;
+};
+
 struct WriterAnswer {
   enum class State { kGranted, kOffered, kBusy };
   State state = State::kBusy;
   wire::RowRef row;
   wire::RowRef from;
   std::uint64_t offer = 0;
+  // kBusy: so many others come first, and if any, this changes once it is this process's turn.
+  std::uint32_t ahead = 0;
+  CountAt turn{};
 };
 
 struct NameLook {
@@ -127,7 +136,7 @@ class ControlPort {
   // names take several rounds, each of 30 s at most.
   virtual absl::StatusOr<std::vector<std::string>> list(const std::string& pattern,
                                                         InterruptCheck interrupt) = 0;
-  // Whether this process may read an array of that name; `to_wait`: and else what NameWatch sleeps
+  // Whether this process may read an array of that name; `to_wait`: and else what CountWatch sleeps
   // on until it may be there.
   virtual absl::StatusOr<NameLook> look_up(const std::string& name, bool to_wait,
                                            InterruptCheck interrupt) = 0;

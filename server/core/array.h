@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -24,6 +25,15 @@ struct PendingMove {
   bool due = false;            // the writer was not at work when somebody asked
   bool offered = false;        // the old row stands still, `to` may copy it
   std::uint64_t since_ms = 0;  // monotonic; once it is due, since then
+};
+
+// Who waits behind that one, in the order in which they asked first.
+struct WriterQueue {
+  std::deque<wire::SessionId> waiting;
+  std::uint64_t turn_ms = 0;  // monotonic: since when it is the first one's turn to ask
+  // The last move: when, and the highest number that its row had then.
+  std::uint64_t moved_ms = 0;
+  std::uint64_t moved_highest = 0;
 };
 
 using SharedAttributes = std::shared_ptr<const wire::Attributes>;
@@ -71,6 +81,7 @@ struct Array {
   wire::SessionId exclusive_to{0};
   wire::SessionId writer{0};             // 0: the takeover row counts
   std::unique_ptr<PendingMove> pending;  // nullptr: nobody has asked
+  std::unique_ptr<WriterQueue> queue;    // nullptr: nobody waits behind that one
   bool withdrawn = false;
   std::vector<wire::ArrayId> replicas;  // that there are; none has replicas of its own
   std::uint64_t tallied_version = 0;    // as Tally has it

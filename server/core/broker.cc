@@ -39,7 +39,7 @@ Broker::Broker(const Dependencies& dependencies, const Limits& limits)
       devices_(files_),
       store_(files_, dependencies_.pages, devices_, quota_),
       rows_(files_, dependencies_.pages),
-      writer_ownership_(rows_, sessions_, dependencies_.clock),
+      writer_ownership_(rows_, sessions_, name_board_, dependencies_.clock),
       slot_growth_(store_, rows_, sessions_, writer_ownership_),
       replicas_(catalog_, store_, writer_ownership_),
       reclaimer_(
@@ -212,7 +212,7 @@ absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::Ar
 Broker::Opened Broker::enter(Session& session, std::unique_ptr<Array> array) {
   array->created_unix_ms = dependencies_.clock.unix_ms();
   const Opened opened = join(session, catalog_.add(std::move(array)), true);
-  name_board_.created(opened.array->spec.name);
+  name_board_.happened(opened.array->spec.name);
   recorder_.created(*opened.array, session);
   return opened;
 }

@@ -16,7 +16,7 @@ constexpr AccessDomain kEverybody{0, 0, 0444};
 }  // namespace
 
 // Abseil's hash begins with another number in each process.
-std::size_t NameBoard::place_of(std::string_view name) { return absl::HashOf(name) % kCounts; }
+std::size_t NameBoard::place_of(std::string_view key) { return absl::HashOf(key) % kCounts; }
 
 absl::Status NameBoard::make_page() {
   auto page = pages_.create_pages(kPageBytes, true);
@@ -28,17 +28,17 @@ absl::Status NameBoard::make_page() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<NameBoard::Count> NameBoard::count_of(std::string_view name) {
+absl::StatusOr<NameBoard::Count> NameBoard::count_of(std::string_view key) {
   if (!file_) {
     if (auto status = make_page(); !status.ok()) return status;
   }
-  const std::size_t place = place_of(name);
+  const std::size_t place = place_of(key);
   return Count{{*file_, place * sizeof(wire::HalfWord)}, counts_[place].load()};
 }
 
-void NameBoard::created(std::string_view name) {
+void NameBoard::happened(std::string_view key) {
   if (!file_) return;
-  wire::HalfWord& count = counts_[place_of(name)];
+  wire::HalfWord& count = counts_[place_of(key)];
   count.fetch_add(1);
   wire::futex_wake_all(count);
 }

@@ -21,6 +21,7 @@ void Reclaimer::withdraw(Array& array) {
   array.withdrawn = true;
   parts_.catalog.remove_name(array);
   set_withdrawn(*array.board);
+  parts_.ownership.tell_all(array);
   if (Array* const home = parts_.replicas.home_of(array)) {
     set_elsewhere(*home->board, array.replica_number, false);
   }

@@ -1,5 +1,8 @@
 #include "server/core/writer_ownership.h"
 
+#include <algorithm>
+#include <memory>
+#include <string>
 #include <utility>
 
 #include "fmt/format.h"
@@ -13,6 +16,15 @@ namespace memlease::server {
 using internal::crash_point;
 using internal::leaves_out;
 using wire::SessionId;
+
+namespace {
+
+// On the board of names.
+std::string turn_of(const Array& array, SessionId session) {
+  return fmt::format("{} {}", wire::to_int(array.id), wire::to_int(session));
+}
+
+}  // namespace
 
 wire::FileRange WriterOwnership::current(const Array& array) const {
   if (array.writer == SessionId{0}) return array.takeover_at;
@@ -41,20 +53,27 @@ WriterAnswer WriterOwnership::ask(Array& array, SessionId session, wire::FileRan
     return array.writer != SessionId{0} && is_writing(rows_.writer(from)) &&
            !leaves_out("look at the flag");
   };
+  const auto wait_behind = [&] {
+    this->wait_behind(array, session, answer);
+    return answer;
+  };
   if (array.pending && array.pending->to != session) {
-    // Nobody would get further while the writer is at work: those who wait do not wake each other.
-    // Once it is not, who was first has his time, which an owner that writes again may not take.
-    if (!array.pending->offered && at_work()) return answer;
+    // Nobody would get further while the writer is at work. Once it is not, who was first has his
+    // time, which an owner that writes again may not take.
+    if (!array.pending->offered && at_work()) return wait_behind();
     if (!std::exchange(array.pending->due, true)) array.pending->since_ms = now_ms;
-    if (now_ms - array.pending->since_ms < kOfferMs) return answer;
+    if (now_ms - array.pending->since_ms < kOfferMs) return wait_behind();
     cancel(array, array.pending->to);
   }
   if (array.writer == session) {
+    leave_queue(array, session);
     answer.state = WriterAnswer::State::kGranted;
     return answer;
   }
   if (!array.pending) {
+    if (!is_its_turn(array, session) || has_yet_to_begin(array)) return wait_behind();
     array.pending = std::make_unique<PendingMove>(PendingMove{session, 0, false, false, now_ms});
+    leave_queue(array, session);
     if (!leaves_out("set moving")) set_moving(*array.board);
   }
   if (at_work()) return answer;
@@ -83,13 +102,81 @@ absl::Status WriterOwnership::confirm(Array& array, SessionId session, std::uint
   array.writer = session;
   if (array.spec.writer == wire::Writer::kExclusive) array.exclusive_to = session;
   set_writer(*array.board, row_ref(current(array)), false);
+  if (array.queue) {
+    array.queue->moved_ms = clock_.monotonic_ms();
+    array.queue->moved_highest = current_row(array).highest_used.load();
+    next_turn(array);
+  }
   return absl::OkStatus();
 }
 
 void WriterOwnership::cancel(Array& array, SessionId session) {
+  leave_queue(array, session);
   if (!array.pending || array.pending->to != session) return;
   array.pending.reset();
   if (!leaves_out("let the owner go on")) clear_moving(*array.board);
+  next_turn(array);
+}
+
+// ---- The queue.
+
+void WriterOwnership::wait_behind(Array& array, SessionId session, WriterAnswer& answer) {
+  const auto turn = name_board_.count_of(turn_of(array, session));
+  if (!turn.ok()) return;  // without the page it asks again and again
+  answer.turn = *turn;
+  if (!array.queue) array.queue = std::make_unique<WriterQueue>();
+  auto& waiting = array.queue->waiting;
+  const auto place = std::ranges::find(waiting, session);
+  answer.ahead = static_cast<std::uint32_t>(place - waiting.begin()) + (array.pending ? 1 : 0);
+  if (place != waiting.end()) return;
+  if (waiting.empty()) array.queue->turn_ms = clock_.monotonic_ms();
+  waiting.push_back(session);
+}
+
+// Who does not ask when it is his turn, as he has been stopped, loses his place.
+bool WriterOwnership::is_its_turn(Array& array, SessionId session) {
+  while (array.queue && !array.queue->waiting.empty() && array.queue->waiting.front() != session) {
+    if (clock_.monotonic_ms() - array.queue->turn_ms < kOfferMs) return false;
+    array.queue->waiting.pop_front();
+    next_turn(array);
+  }
+  return true;
+}
+
+bool WriterOwnership::has_yet_to_begin(const Array& array) const {
+  if (!array.queue || array.writer == SessionId{0}) return false;
+  const wire::WriterRow& row = current_row(array);
+  return clock_.monotonic_ms() - array.queue->moved_ms < kBeginMs && !is_writing(row) &&
+         row.highest_used.load() == array.queue->moved_highest;
+}
+
+void WriterOwnership::next_turn(Array& array) {
+  if (!array.queue) return;
+  if (array.queue->waiting.empty()) {
+    array.queue.reset();
+    return;
+  }
+  array.queue->turn_ms = clock_.monotonic_ms();
+  tell(array, array.queue->waiting.front());
+}
+
+void WriterOwnership::leave_queue(Array& array, SessionId session) {
+  if (!array.queue) return;
+  auto& waiting = array.queue->waiting;
+  const auto place = std::ranges::find(waiting, session);
+  if (place == waiting.end()) return;
+  const bool first = place == waiting.begin();
+  waiting.erase(place);
+  if (first && !array.pending) next_turn(array);
+}
+
+void WriterOwnership::tell(const Array& array, SessionId session) {
+  if (!leaves_out("tell whose turn it is")) name_board_.happened(turn_of(array, session));
+}
+
+void WriterOwnership::tell_all(const Array& array) {
+  if (!array.queue) return;
+  for (const SessionId session : array.queue->waiting) tell(array, session);
 }
 
 void WriterOwnership::gone(Array& array, SessionId session, Departure how) {

@@ -242,6 +242,10 @@ grpc::Status ControlService::AcquireWriter(grpc::ServerContext* context,
     *reply->mutable_row() = wire::to_proto(answer->row);
     *reply->mutable_from() = wire::to_proto(answer->from);
     reply->set_offer(answer->offer);
+    if (answer->ahead == 0) return std::nullopt;
+    reply->set_ahead(answer->ahead);
+    *reply->mutable_turn_at() = wire::to_proto(answer->turn.at);
+    reply->set_turn(answer->turn.count);
     return std::nullopt;
   };
   return with_memory(*context, "AcquireWriter", acquire);

@@ -338,3 +338,35 @@ def test_an_array_whose_creator_has_died_is_named_at_the_first_use(memlease_clie
         pass
     with pytest.raises(memlease.Withdrawn, match="'gone/y' has been withdrawn"):
         eval(use, {"array": array})
+
+
+MANY_WRITERS = """
+import os, memlease
+client = memlease.connect(start=False)
+array = client.create("sum", 4, "i8", fill=0)
+reads, writes = os.pipe()
+for _ in range(16):
+    if os.fork() == 0:
+        for _ in range(5):
+            with array.update() as w:
+                w += 1
+        os.write(writes, b"%d " % client.calls)
+        os._exit(0)
+for _ in range(16):
+    assert os.wait()[1] == 0
+print(array.get()[0], sum(map(int, os.read(reads, 1000).split())))
+"""
+
+
+def test_what_a_write_costs_does_not_grow_with_those_who_wait_for_it(memlease_daemon):
+    ended = subprocess.run(
+        [sys.executable, "-c", MANY_WRITERS],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    total, calls = map(int, ended.stdout.split())
+    assert total == 16 * 5
+    assert calls < 10 * total  # each of the others asked at each end of a write, twice

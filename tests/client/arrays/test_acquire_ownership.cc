@@ -235,5 +235,42 @@ TEST_F(AcquireOwnershipTest, AnArrayThatTheDaemonHasNoMoreIsNamed) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("'a' has been withdrawn"));
 }
 
+// Not on what the writer's end changes, which would wake all of them.
+TEST_F(AcquireOwnershipTest, WhoComesLaterSleepsUntilItsTurn) {
+  const wire::FileRange turn{array->answer().board_record.file, 1024};
+  auto& count = *reinterpret_cast<wire::HalfWord*>(page(turn.file) + turn.offset);
+  grant_ownership();
+  const auto grant = control->on_acquire_writer;
+  std::atomic<bool> its_turn{false};
+  std::atomic<int> asked{0};
+  control->on_acquire_writer = [&]() -> absl::StatusOr<WriterAnswer> {
+    ++asked;
+    if (its_turn.load()) return grant();
+    return WriterAnswer{WriterAnswer::State::kBusy, kOwnWriter, kWriter, 0, 3, {turn, 0}};
+  };
+  std::thread daemon([&] {
+    EXPECT_TRUE(eventually([&] { return asked.load() == 1; }));
+    its_turn.store(true);
+    ++count;
+    wire::futex_wake_all(count);
+  });
+  EXPECT_TRUE(begin(60s).ok());
+  daemon.join();
+  EXPECT_EQ(asked.load(), 2);
+  array->end_write(attempt.slot, attempt.version, false);
+}
+
+TEST_F(AcquireOwnershipTest, WhoDoesNotGetItsTurnInTimeIsToldOfTheOthers) {
+  control->on_acquire_writer = [this] {
+    const wire::FileRange turn{array->answer().board_record.file, 1024};
+    return WriterAnswer{WriterAnswer::State::kBusy, kOwnWriter, kWriter, 0, 3, {turn, 0}};
+  };
+  const auto status = begin(10ms);
+  EXPECT_EQ(wire::code_of(status), ErrorCode::kTimeout);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("come first: 3"));
+  EXPECT_EQ(control->cancelled, 1) << "it waits no longer";
+  expect_nothing_begun();
+}
+
 }  // namespace
 }  // namespace memlease::internal

@@ -372,6 +372,15 @@ bool who_is_gone_keeps_no_place() {
   return ownership.begin().outcome == Write::kReady;
 }
 
+bool who_waits_behind_is_told_of_its_turn() {
+  Ownership ownership;
+  EXPECT_EQ(ownership.begin().outcome, Write::kReady);
+  ownership.ask(ownership.second);
+  const server::NameBoard::Count turn = ownership.ask(ownership.third).turn;
+  ownership.leave(ownership.second);
+  return ownership.world.turn_count(ownership.id, ownership.third) != turn.count;
+}
+
 bool an_offer_ends_with_its_owner() {
   Ownership ownership;
   const server::WriterAnswer promised = ownership.ask(ownership.second);
@@ -466,6 +475,8 @@ const Step kDaemonSteps[] = {
     {"ACancelledMoveLetsTheOwnerGoOn", "let the owner go on",
      a_cancelled_move_lets_the_owner_go_on},
     {"WhoIsGoneKeepsNoPlace", "cancel for who is gone", who_is_gone_keeps_no_place},
+    {"WhoWaitsBehindIsToldOfItsTurn", "tell whose turn it is",
+     who_waits_behind_is_told_of_its_turn},
     {"AnOfferEndsWithItsOwner", "end the offer with its owner", an_offer_ends_with_its_owner},
     {"TheTakeoverRowHasWhatAGoneOwnerWroteLast", "takeover",
      the_takeover_row_has_what_a_gone_owner_wrote_last},

@@ -101,6 +101,13 @@ class BrokerWorld {
     EXPECT_TRUE(confirmed.ok()) << confirmed;
     return writer_row(session, answer->row);
   }
+  // What the session sleeps on while it waits behind others to write.
+  std::uint32_t turn_count(wire::ArrayId id, const server::Session& session) {
+    const auto count = broker.creations(std::to_string(wire::to_int(id)) + " " +
+                                        std::to_string(wire::to_int(session.id)));
+    EXPECT_TRUE(count.ok()) << count.status();
+    return count.ok() ? count->count : 0;
+  }
   wire::ReaderRow& subscribe(server::Session& session, wire::ArrayId id) {
     const auto subscribed = broker.subscribe(session, id);
     EXPECT_TRUE(subscribed.ok()) << subscribed.status();

@@ -367,5 +367,115 @@ TEST_F(ExclusiveWriterTest, IsAPartOfWhatAnArrayIs) {
   EXPECT_EQ(code_of(world_.try_create(b_, other, true).status()), ErrorCode::kAlreadyExists);
 }
 
+// ---- Many who want it: a_ writes, b_ is the next, the others wait behind.
+
+class WriterQueueTest : public WriterOwnershipTest {
+ protected:
+  WriterQueueTest() {
+    world_.open(d_, "u");
+    own_ = &world_.become_writer(a_, id_);
+    own_->writing.store(1);
+    EXPECT_EQ(ask(b_).ahead, 0U);
+    c_turn_ = ask(c_).turn;
+    d_turn_ = ask(d_).turn;
+  }
+  // How often it has been told to ask again.
+  std::uint32_t told(const Session& session) {
+    const NameBoard::Count& then = session.id == c_.id ? c_turn_ : d_turn_;
+    return world_.turn_count(id_, session) - then.count;
+  }
+  void a_writes() {
+    publish(*own_, own_->highest_used.load() + 1, 0);
+    own_->writing.store(0);
+  }
+  void move_to_b() {
+    a_writes();
+    ASSERT_TRUE(confirm(b_, ask(b_)).ok());
+  }
+
+  Session& d_ = world_.connect(1000);
+  WriterRow* own_ = nullptr;
+  NameBoard::Count c_turn_;
+  NameBoard::Count d_turn_;
+};
+
+TEST_F(WriterQueueTest, EachIsToldHowManyComeFirstAndOnceItIsItsTurn) {
+  EXPECT_EQ(ask(c_).ahead, 1U);
+  EXPECT_EQ(ask(d_).ahead, 2U);
+  EXPECT_EQ(ask(c_).ahead, 1U) << "who asks again keeps the place";
+  EXPECT_EQ(told(c_) + told(d_), 0U);
+  move_to_b();
+  EXPECT_EQ(told(c_), 1U);
+  EXPECT_EQ(told(d_), 0U);
+  EXPECT_EQ(ask(d_).state, WriterState::kBusy) << "it is not its turn, though nobody is at work";
+  EXPECT_EQ(ask(a_).ahead, 2U) << "who has just written comes last";
+  world_.clock.advance_ms(WriterOwnership::kBeginMs);
+  ASSERT_TRUE(confirm(c_, ask(c_)).ok());
+  EXPECT_EQ(told(d_), 1U);
+}
+
+TEST_F(WriterQueueTest, WhoHasGotItMayBeginFirst) {
+  move_to_b();
+  WriterRow& row = world_.writer_row(b_, wire::writer_row_of(word()));
+  const WriterAnswer early = ask(c_);
+  EXPECT_EQ(early.state, WriterState::kBusy);
+  EXPECT_EQ(early.ahead, 0U);
+  EXPECT_FALSE(moving()) << "else it would go on without a write";
+  row.writing.store(1);
+  EXPECT_EQ(ask(c_).state, WriterState::kBusy);
+  EXPECT_TRUE(moving());
+  publish(row, 7, 1);
+  row.writing.store(0);
+  EXPECT_EQ(ask(c_).state, WriterState::kOffered);
+}
+
+TEST_F(WriterQueueTest, AShortWriteIsAWrite) {
+  move_to_b();
+  publish(world_.writer_row(b_, wire::writer_row_of(word())), 7, 1);
+  EXPECT_EQ(ask(c_).state, WriterState::kOffered);
+}
+
+TEST_F(WriterQueueTest, WhoHasGotItAndDoesNotBeginLosesIt) {
+  move_to_b();
+  world_.clock.advance_ms(WriterOwnership::kBeginMs - 1);
+  EXPECT_EQ(ask(c_).state, WriterState::kBusy);
+  world_.clock.advance_ms(1);
+  EXPECT_EQ(ask(c_).state, WriterState::kOffered);
+}
+
+TEST_F(WriterQueueTest, WhoDoesNotAskInItsTurnLosesItsPlace) {
+  move_to_b();
+  world_.clock.advance_ms(WriterOwnership::kOfferMs - 1);
+  EXPECT_EQ(ask(d_).ahead, 1U);
+  world_.clock.advance_ms(1);
+  EXPECT_EQ(ask(d_).state, WriterState::kOffered);
+  EXPECT_EQ(ask(c_).ahead, 1U) << "and comes behind the others when it goes on";
+}
+
+TEST_F(WriterQueueTest, AnOfferThatNobodyTakesGoesToTheNext) {
+  a_writes();
+  EXPECT_EQ(ask(b_).state, WriterState::kOffered);
+  EXPECT_EQ(ask(d_).state, WriterState::kBusy);
+  world_.clock.advance_ms(WriterOwnership::kOfferMs);
+  EXPECT_EQ(ask(d_).state, WriterState::kBusy) << "c_ is told, as it comes first";
+  EXPECT_EQ(told(c_), 1U);
+  EXPECT_EQ(ask(c_).state, WriterState::kOffered);
+}
+
+TEST_F(WriterQueueTest, WhoGivesUpOrGoesMakesRoom) {
+  EXPECT_TRUE(world_.broker.cancel_writer(c_, id_).ok());
+  EXPECT_EQ(ask(d_).ahead, 1U);
+  EXPECT_TRUE(world_.broker.leave(b_, id_, 1).ok());
+  EXPECT_EQ(told(d_), 1U) << "it is its turn now";
+  a_writes();
+  EXPECT_EQ(ask(d_).state, WriterState::kOffered);
+}
+
+TEST_F(WriterQueueTest, AllAreToldThatNothingIsWrittenAnyMore) {
+  ASSERT_TRUE(world_.broker.withdraw(testing::peer_of(1000), "u").ok());
+  EXPECT_NE(told(c_), 0U);
+  EXPECT_NE(told(d_), 0U);
+}
+
 }  // namespace
 }  // namespace memlease::server

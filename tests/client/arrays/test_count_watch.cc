@@ -1,4 +1,4 @@
-// Waiting for a name sleeps on a count of the daemon's and calls nobody.
+// Waiting for a name, or for its turn, sleeps on a count of the daemon's and calls nobody.
 #include <sys/mman.h>
 
 #include <chrono>
@@ -6,7 +6,7 @@
 #include <memory>
 #include <thread>
 
-#include "client/arrays/name_watch.h"
+#include "client/arrays/count_watch.h"
 #include "gtest/gtest.h"
 #include "tests/support/fake_control.h"
 #include "tests/support/fake_files.h"
@@ -22,9 +22,9 @@ using wire::ErrorCode;
 constexpr wire::FileId kBoard{5};
 constexpr std::uint64_t kOffset = 64;
 
-class NameWatchTest : public ::testing::Test {
+class CountWatchTest : public ::testing::Test {
  protected:
-  NameWatchTest() { files->kinds[wire::to_int(kBoard)] = wire::FileKind::kBoard; }
+  CountWatchTest() { files->kinds[wire::to_int(kBoard)] = wire::FileKind::kBoard; }
 
   // As the daemon sees it.
   wire::HalfWord& count() {
@@ -32,25 +32,25 @@ class NameWatchTest : public ::testing::Test {
       page_ = *session.mappings().get(kBoard, wire::FileKind::kBoard, kNoInterrupts);
     return *reinterpret_cast<wire::HalfWord*>(page_->data() + kOffset);
   }
-  NameLook look() { return {false, {kBoard, kOffset}, count().load()}; }
+  CountAt look() { return {{kBoard, kOffset}, count().load()}; }
 
   testing::FakeFiles* const files = new testing::FakeFiles;
   testing::FakeControl* const control = new testing::FakeControl;
   Session session{"/here", wire::SessionId{7}, std::unique_ptr<FileSource>(files),
                   std::unique_ptr<ControlPort>(control)};
-  NameWatch watch{session};
+  CountWatch watch;
 
  private:
   std::shared_ptr<Mapping> page_;
 };
 
-TEST_F(NameWatchTest, EndsOnceSomethingIsCounted) {
-  const NameLook seen = look();
+TEST_F(CountWatchTest, EndsOnceSomethingIsCounted) {
+  const CountAt seen = look();
   std::promise<void> begun;
   auto waits = std::async(std::launch::async, [&] {
     WaitLimit limit(session, 0, kForever, kForever);
     begun.set_value();
-    return watch.await_creation(seen, limit);
+    return watch.await_change(session, seen, limit);
   });
   begun.get_future().wait();
   count().fetch_add(1);
@@ -59,47 +59,53 @@ TEST_F(NameWatchTest, EndsOnceSomethingIsCounted) {
   EXPECT_EQ(control->calls(), 0U);
 }
 
-TEST_F(NameWatchTest, DoesNotSleepOnWhatWasCountedSinceTheLook) {
-  const NameLook seen = look();
+TEST_F(CountWatchTest, DoesNotSleepOnWhatWasCountedSinceTheLook) {
+  const CountAt seen = look();
   count().fetch_add(1);
   WaitLimit limit(session, 0, kForever, kForever);
-  EXPECT_TRUE(watch.await_creation(seen, limit).ok());
+  EXPECT_TRUE(watch.await_change(session, seen, limit).ok());
+}
+
+TEST_F(CountWatchTest, SleepsNoLongerThanItIsTold) {
+  const CountAt seen = look();
+  WaitLimit limit(session, 0, kForever, kForever);
+  EXPECT_TRUE(watch.await_change(session, seen, limit, 10ms).ok());
 }
 
 // What others create elsewhere on the page does not count either.
-TEST_F(NameWatchTest, WithoutACountSleepsUntilItsLimitAndCallsNobody) {
-  const NameLook seen = look();
+TEST_F(CountWatchTest, WithoutACountSleepsUntilItsLimitAndCallsNobody) {
+  const CountAt seen = look();
   (&count())[1].fetch_add(1);
   wire::futex_wake_all((&count())[1]);
   WaitLimit limit(session, 0, 30ms, kForever);
-  EXPECT_TRUE(watch.await_creation(seen, limit).ok());
+  EXPECT_TRUE(watch.await_change(session, seen, limit).ok());
   EXPECT_TRUE(limit.expired());
   EXPECT_EQ(control->calls(), 0U);
 }
 
-TEST_F(NameWatchTest, EndsWithAStopAndWithTheDaemon) {
+TEST_F(CountWatchTest, EndsWithAStopAndWithTheDaemon) {
   Stop stop;
   WaitLimit stopped(session, 0, kForever, kForever, kNoInterrupts, &stop);
-  const NameLook seen = look();
+  const CountAt seen = look();
   stop.request();
-  EXPECT_EQ(wire::code_of(watch.await_creation(seen, stopped)), ErrorCode::kInterrupted);
+  EXPECT_EQ(wire::code_of(watch.await_change(session, seen, stopped)), ErrorCode::kInterrupted);
   files->gone = true;
   WaitLimit lost(session, 0, kForever, kForever);
-  EXPECT_EQ(wire::code_of(watch.await_creation(seen, lost)), ErrorCode::kDaemonLost);
+  EXPECT_EQ(wire::code_of(watch.await_change(session, seen, lost)), ErrorCode::kDaemonLost);
 }
 
-TEST_F(NameWatchTest, ACountOutsideOfThePageIsADefectOfTheDaemon) {
+TEST_F(CountWatchTest, ACountOutsideOfThePageIsADefectOfTheDaemon) {
   WaitLimit limit(session, 0, kForever, kForever);
   for (const std::uint64_t offset : {testing::FakeFiles::kSizeBytes, kOffset + 2}) {
-    EXPECT_EQ(wire::code_of(watch.await_creation({false, {kBoard, offset}, 0}, limit)),
+    EXPECT_EQ(wire::code_of(watch.await_change(session, {{kBoard, offset}, 0}, limit)),
               ErrorCode::kInternal);
   }
 }
 
-TEST_F(NameWatchTest, ThePageIsFetchedOnce) {
+TEST_F(CountWatchTest, ThePageIsFetchedOnce) {
   for (int i = 0; i < 3; ++i) {
     WaitLimit limit(session, 0, 0ms, kForever);
-    EXPECT_TRUE(watch.await_creation({false, {kBoard, kOffset}, 0}, limit).ok());
+    EXPECT_TRUE(watch.await_change(session, {{kBoard, kOffset}, 0}, limit).ok());
   }
   EXPECT_EQ(files->fetches.load(), 1);
 }
