@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar, overload
 
 from memlease import _core, programs
 from memlease.arguments import (
@@ -21,7 +21,7 @@ from memlease.closing import Closing
 from memlease.conversions import Casting
 from memlease.devices import TorchDevice, device_name
 from memlease.dtypes import dtype_name
-from memlease.errors import InvalidArgument, NotFound, Unsupported
+from memlease.errors import Closed, InvalidArgument, NotFound, Unsupported
 from memlease.filling import elements_to_fill, fill_array, withdrawn_after_error
 from memlease.layouts import strides_of
 from memlease.sources import source_of
@@ -108,6 +108,12 @@ class Client(Closing):
         if not isinstance(core, _core.Client):
             raise TypeError("memlease.Client is made by memlease.connect(), which finds the daemon")
         self._core = core
+
+    def __enter__(self) -> Self:
+        """Return itself; `Closed` at once where a call in the block would raise it."""
+        if self.closed:
+            raise Closed("this client has been closed", "connect again")
+        return self
 
     @property
     def directory(self) -> str:

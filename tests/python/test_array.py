@@ -299,6 +299,8 @@ def test_a_closed_client_raises_closed(memlease_daemon):
         pass
     with pytest.raises(memlease.Closed):
         client.list()
+    with pytest.raises(memlease.Closed, match="connect again"), client:
+        pytest.fail("it has been entered")
 
 
 def test_a_pickled_array_is_a_reference(memlease_client):
