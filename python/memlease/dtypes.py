@@ -56,7 +56,7 @@ def dtype_name(dtype: Any) -> str:
             return _core.parse_dtype(dtype)
         except InvalidArgument:
             found = _in_numpy(dtype)  # it knows "double"
-            if found is None or found.kind not in "biufc":
+            if found is None:
                 raise
     else:
         require_numpy()
@@ -66,15 +66,21 @@ def dtype_name(dtype: Any) -> str:
             f"dtype={dtype!r} is not an element type",
             "give a name such as 'float32', or a NumPy dtype",
         )
+    if found.kind in "Mm":
+        raise InvalidArgument(
+            f"dtype={dtype!r} is a type of dates or durations, and memlease holds neither",
+            "store them as 'int64', x.view('i8'), and keep the unit in attributes",
+        )
+    # ml_dtypes has types of kind V, too.
+    if found.kind not in "biufcV" or issubclass(found.type, require_numpy().void):
+        raise InvalidArgument(
+            f"dtype={dtype!r} is not a number or bool",
+            "arrays hold numbers: give each field an array of its own, or store bytes as 'uint8'",
+        )
     if not found.isnative:
         raise InvalidArgument(
             f"dtype={dtype!r} has the other byte order than this machine",
             f"convert with array.astype({found.newbyteorder('=').str!r})",
-        )
-    if found.kind not in "biufc" and found.type.__module__ == "numpy":
-        raise InvalidArgument(
-            f"dtype={dtype!r} is not a number or bool",
-            "arrays hold numbers: give each field an array of its own, or store bytes as 'uint8'",
         )
     return _core.parse_dtype(found.name)
 

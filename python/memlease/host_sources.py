@@ -43,7 +43,7 @@ def elements_of(source: Any, dtype: str | None) -> Any:
             elements = become(source, elements, dtype)
     if elements.dtype.kind in "Mm":
         raise _no_dates(source, elements.dtype)
-    if elements.dtype.kind in "OSU" or elements.dtype.names is not None:
+    if elements.dtype.kind in "OSTU" or elements.dtype.names is not None:
         raise _no_numbers(source, f"; NumPy gives it the dtype {elements.dtype}")
     return elements
 

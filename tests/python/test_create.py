@@ -223,6 +223,33 @@ def test_other_dtypes_are_refused(memlease_client, given):
     assert "void" not in str(caught.value)  # which nobody gave
 
 
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        ({"names": ["p"], "formats": [">i2"]}, "each field an array of its own"),
+        ("i4,>f4", "each field an array of its own"),
+        ("M8[D]", r"'int64', x\.view\('i8'\), and keep the unit in attributes"),
+        (np.dtype("m8[ns]"), "keep the unit in attributes"),
+        (">f4", r"array\.astype\('<f4'\)"),
+    ],
+    ids=str,
+)
+def test_a_dtype_that_is_refused_says_what_to_give(memlease_client, given, hint):
+    with pytest.raises(memlease.InvalidArgument, match=hint):
+        memlease_client.create("a", 2, given)
+
+
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="came with NumPy 2")
+def test_strings_of_any_length_are_refused_by_their_own_name(memlease_client):
+    dtype = np.dtypes.StringDType()
+    for call in (
+        lambda: memlease_client.create("a", 2, dtype),
+        lambda: memlease_client.put("a", np.array(["x"], dtype)),
+    ):
+        with pytest.raises(memlease.InvalidArgument, match=r"StringDType\(\)"):
+            call()
+
+
 def test_a_truth_is_no_extent(memlease_client):
     for shape in (True, (2, False)):
         with pytest.raises(memlease.InvalidArgument, match="whole numbers"):
