@@ -427,7 +427,6 @@ std::vector<PyType_Slot> number_slots() {
       {Py_nb_inplace_xor, slot(&in_place<PyNumber_InPlaceXor>)},
       {Py_nb_inplace_lshift, slot(&in_place<PyNumber_InPlaceLshift>)},
       {Py_nb_inplace_rshift, slot(&in_place<PyNumber_InPlaceRshift>)},
-      {Py_nb_bool, slot(&truth)},
   };
 }
 
@@ -447,6 +446,7 @@ std::vector<PyType_Slot> lease_slots(const char* doc) {
       {Py_tp_iter, slot(&iterate)},
       {Py_tp_richcompare, slot(&compare)},
       {Py_tp_hash, slot(&identity_hash)},
+      {Py_nb_bool, slot(&truth<Lease>)},
       {Py_mp_length, slot(&length<Lease>)},
       {Py_sq_length, slot(&length<Lease>)},
       {Py_mp_subscript, slot(&get_item<Lease>)},

@@ -116,6 +116,7 @@ timeout : float
 Returns
 -------
 ReadLease or None
+    Ask `is not None` where the array has one element.
 )";
 
 constexpr const char* kTryWriteDoc = R"(try_write($self, /, wait=0, *, stream=None)
@@ -137,7 +138,7 @@ stream : stream, optional
 Returns
 -------
 WriteLease or None
-    Use it as a context manager.
+    Use it as a context manager. Ask `is not None` where the array has one element.
 )";
 
 constexpr const char* kUpdateDoc = R"(update($self, /, wait=None, *, stream=None, region=None)

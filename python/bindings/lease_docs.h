@@ -12,8 +12,9 @@ A lease of a region shows that part of the array alone, in all of them; `shape` 
 Every view is read-only and keeps the version's slot until it dies, also beyond the lease. In the
 host's memory a library that writes all the same ends the process (see `memlease.explain_faults`).
 Arrays on a GPU are taken by DLPack or ``__cuda_array_interface__``; the latter's views do not keep the slot.
-Not thread-safe: one thread at a time uses one lease. Nothing here calls the daemon or blocks,
-except where the text says so for arrays on a GPU.
+A lease is true, as in ``if lease := array.try_read()``; of one element, whose value may be meant,
+``bool(lease)`` is a ValueError. Not thread-safe: one thread at a time uses one lease. Nothing here
+calls the daemon or blocks, except where the text says so for arrays on a GPU.
 )";
 
 inline constexpr const char* kWriteDoc =
@@ -28,7 +29,8 @@ A ``with`` in which nobody asks for the bytes of a host array publishes nothing.
 shows that part of the array alone, and the rest is the current version's. Views may outlive the lease: they keep its slot, and are read-only from then on. ``np.asarray(lease)`` is `array`; for a
 buffer give `array`, or what `memoryview` returns. Arrays on a GPU are filled through DLPack or
 ``__cuda_array_interface__``, or by ``lease[...] = source`` with an array on the same GPU, as
-`Array.put` takes it: a copy on the lease's stream, or one that blocks. Not thread-safe. Nothing
+`Array.put` takes it: a copy on the lease's stream, or one that blocks. ``bool(lease)`` of one element
+is a ValueError, as of a `ReadLease`. Not thread-safe. Nothing
 here calls the daemon or blocks, except where the text says so for arrays on a GPU.
 )";
 

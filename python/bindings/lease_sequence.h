@@ -66,8 +66,16 @@ Py_ssize_t length(PyObject* self) {
   return -1;
 }
 
-// Every lease is true: its length has no say.
-inline int truth(PyObject* /*self*/) { return 1; }
+// A lease is true as any object that is there: its length has no say. But of one element its value
+// may be meant, as in `while not stop.read()`, which would go on for ever.
+template <typename Lease>
+int truth(PyObject* self) {
+  if (size_of<Lease>(self) != 1) return 1;
+  PyErr_SetString(PyExc_ValueError,
+                  "the truth of a lease of one element is ambiguous: lease.item() is its value, "
+                  "and `lease is not None` tells whether there is one");
+  return -1;
+}
 
 // A mask would be lost. NumPy's classes of masked arrays are known by their name, as it may not be
 // loaded.

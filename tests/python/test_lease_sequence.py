@@ -41,10 +41,19 @@ def test_a_lease_is_iterated_over_by_rows(field):
         iter(lease)
 
 
-def test_a_lease_is_true_whatever_its_length(memlease_client):
-    for name, shape in (("none", 0), ("one", ()), ("many", 3)):
-        with memlease_client.create(name, shape, "i4", fill=0).read() as lease:
-            assert lease
+def test_a_lease_is_true_unless_it_has_one_element(memlease_client):
+    for name, shape in (("none", 0), ("many", 3), ("one", ()), ("row", (1, 1))):
+        array = memlease_client.create(name, shape, "i4", fill=0)
+        for lease in (array.read(), array.update()):
+            with lease:
+                if lease.size != 1:
+                    assert lease
+                    continue
+                with pytest.raises(ValueError, match=r"lease\.item\(\) .* `lease is not None`"):
+                    bool(lease)
+    alone = memlease_client.open("many").read(region=0)
+    with alone, pytest.raises(ValueError, match="ambiguous"):
+        bool(alone)
     with memlease_client.open("one").read() as lease:
         with pytest.raises(TypeError, match="no length"):
             len(lease)
@@ -78,6 +87,24 @@ def test_frameworks_take_a_lease(memlease_client):
         assert np.zeros_like(lease).tolist() == [0] * 4
         copied = copy.deepcopy(np.asarray(lease))
     assert copied.tolist() == [0, 1, 2, 3]
+
+
+def test_nobody_asks_a_lease_of_one_element_for_its_truth(memlease_client):
+    array = memlease_client.create("a", 1, "f8", fill=2)
+    with array.try_read() as lease:
+        assert "float64" in repr(lease)
+        assert 2 in lease
+        assert (np.asarray(lease), np.sum(lease), max(lease)) == (2, 2, 2)
+        assert pd.Series(lease).tolist() == pd.DataFrame({"x": lease})["x"].tolist() == [2]
+        assert pa.array(lease).to_pylist() == [2]
+        assert torch.tensor(lease).tolist() == torch.from_dlpack(lease).tolist() == [2]
+        assert jnp.asarray(lease).tolist() == jnp.from_dlpack(lease).tolist() == [2]
+    with array.try_write() as lease:
+        lease[...] = 3
+    for lease in array.follow():
+        assert lease.item() == 3
+        break
+    assert array.get() == 3
 
 
 def test_an_array_is_changed_in_place(field):
