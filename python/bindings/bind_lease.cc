@@ -317,6 +317,8 @@ PyMethodDef* methods() {
       {"__array_ufunc__", c_function(&call_ufunc), kKeywords,
        "NumPy's functions take the lease's array, also as ``out``."},
       {"__bytes__", &to_bytes<Lease>, METH_NOARGS, "A copy of the elements in C order."},
+      {"__copy__", &copy_elements<Lease>, METH_NOARGS, "A NumPy array of one's own, as `copy()`."},
+      {"__deepcopy__", &copy_elements<Lease>, METH_O, "A NumPy array of one's own, as `copy()`."},
       {"__reduce_ex__", &refuse_pickle, METH_O, "TypeError: a lease belongs to its process."},
       {"__dlpack__", c_function(&dlpack_capsule<Lease>), kKeywords, kDLPackDoc},
       {"__dlpack_device__", &dlpack_device<Lease>, METH_NOARGS, kDLPackDeviceDoc},

@@ -67,12 +67,18 @@ PyObject* to_bytes(PyObject* self, PyObject* /*nothing*/) {
   });
 }
 
-// For pickle and copy.
+// For copy.copy() and copy.deepcopy(), which Matplotlib's set_ydata() calls, and which would ask
+// pickle without these: a NumPy array.
+template <typename Lease>
+PyObject* copy_elements(PyObject* self, PyObject* /*memo*/) {
+  return guarded(
+      [&] { return PyObject_CallMethod(lease_of<Lease>(self).elements().ptr(), "copy", nullptr); });
+}
+
 inline PyObject* refuse_pickle(PyObject* /*self*/, PyObject* /*protocol*/) {
-  PyErr_SetString(
-      PyExc_TypeError,
-      "a lease belongs to its process and cannot be pickled or copied: pickle the array "
-      "handle and call read() on it there, or take lease.array.copy()");
+  PyErr_SetString(PyExc_TypeError,
+                  "a lease belongs to its process and cannot be pickled: pickle the array handle "
+                  "and call read() on it there, or pickle lease.array.copy()");
   return nullptr;
 }
 

@@ -1,6 +1,7 @@
 """GPU arrays from Python, on the CUDA stand-in."""
 
 import contextlib
+import copy
 import os
 import threading
 
@@ -331,6 +332,8 @@ def touch_on_the_host(here):
             _ = lease[0]
         with pytest.raises(memlease.Unsupported, match=ways):
             np.asarray(lease)
+        with pytest.raises(memlease.Unsupported, match=ways):
+            copy.copy(lease)
         with pytest.raises(BufferError, match=ways):
             memoryview(lease)
         with pytest.raises(AttributeError, match=ways):
