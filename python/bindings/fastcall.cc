@@ -97,7 +97,12 @@ void FastCall::bind(std::span<const char* const> parameters, Py_ssize_t most_pos
 std::uint64_t to_version(PyObject* value, const char* argument) {
   if (value == nullptr) return 0;
   const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(value));
-  if (!number) throw py::error_already_set();
+  if (!number) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw py::error_already_set();
+    PyErr_Clear();
+    throw py::type_error(std::string(argument) + "=" + std::string(py::repr(value)) +
+                         " is not a version number: give an int, such as lease.version");
+  }
   const std::uint64_t version = PyLong_AsUnsignedLongLong(number.ptr());
   if (PyErr_Occurred() == nullptr) return version;
   PyErr_Clear();  // an OverflowError

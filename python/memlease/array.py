@@ -4,7 +4,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Never
 
 from memlease import _core, asynchronous
-from memlease.arguments import refuse_unknown
+from memlease.arguments import refuse_unknown, version_of
 from memlease.caller import numpy_warnings
 from memlease.closing import Closing
 from memlease.conversions import Casting, converted
@@ -194,12 +194,12 @@ class Array(_core.Array, Closing):
         """
         if unknown:
             refuse_unknown(Array.read_async, unknown)
-        after = 0 if newer_than is None else newer_than
-        return asynchronous.Reading(self._read_async(after, timeout, stream, region))
+        return asynchronous.Reading(self._read_async(newer_than, timeout, stream, region))
 
     async def _read_async(
-        self, after: int, timeout: float | None, stream: Any, region: "_core._Region"
+        self, newer_than: int | None, timeout: float | None, stream: Any, region: "_core._Region"
     ) -> _core.ReadLease:
+        after = version_of("newer_than", newer_than)
         follower = self.follow(timeout=timeout, after=after, stream=stream, region=region)
         return await asynchronous.read(follower)
 

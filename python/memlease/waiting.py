@@ -56,7 +56,12 @@ def wait(
     for source in sources:
         if not isinstance(source, (Array, _core.Follower)):
             raise TypeError(f"wait() takes arrays and followers, not {type(source).__name__}")
-    known = [None] * len(sources) if newer_than is None else list(newer_than)
+    try:
+        known = [None] * len(sources) if newer_than is None else list(newer_than)
+    except TypeError:
+        raise InvalidArgument(
+            f"newer_than={newer_than!r} is not a sequence of versions", "give one for each source"
+        ) from None
     if len(known) != len(sources):
         raise InvalidArgument(
             f"newer_than has {len(known)} numbers for {len(sources)} sources", "give one for each"

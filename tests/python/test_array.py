@@ -212,6 +212,9 @@ def test_wrong_calls_say_what_is_wrong(memlease_client):
     for call, error, text in (
         (lambda: array.follow(1), TypeError, r"follow\(\) takes keyword arguments only"),
         (lambda: array.follow(after=-1), memlease.InvalidArgument, "after=-1 is not a version"),
+        (lambda: array.follow(after="1"), TypeError, "after='1' is not a version number"),
+        (lambda: array.read(newer_than="1"), TypeError, "newer_than='1' is not a version number"),
+        (lambda: array.try_read(version=1.0), TypeError, r"version=1\.0 .* give an int, such as"),
         (lambda: array.get(out=[1.0]), memlease.InvalidArgument, "out is of type list"),
         (lambda: array.get(np.zeros(2)), memlease.InvalidArgument, r"out has shape \(2,\)"),
         (lambda: memlease_client.put("b", [1], shape=1), TypeError, "no argument 'shape'"),

@@ -148,6 +148,10 @@ def test_read_async_waits_for_the_version_that_is_asked_for(array):
         assert lease.array.tolist() == [1, 1, 1, 1]
         with pytest.raises(memlease.InvalidArgument):
             await array.read_async(timeout=-1)
+        with pytest.raises(memlease.InvalidArgument, match="newer_than=-1 is not a version"):
+            await array.read_async(newer_than=-1)
+        with pytest.raises(TypeError, match="newer_than='1' is not a version number: give an int"):
+            await array.read_async(newer_than="1")
 
     run(read())
 

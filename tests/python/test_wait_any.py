@@ -153,6 +153,8 @@ def test_wrong_arguments_are_refused(arrays):
         memlease.wait([])
     with pytest.raises(memlease.InvalidArgument, match="2 numbers for 3 sources"):
         memlease.wait(arrays, newer_than=[1, 2])
+    with pytest.raises(memlease.InvalidArgument, match=r"newer_than=0 .*give one for each source"):
+        memlease.wait(arrays, 0, newer_than=0)
     with pytest.raises(TypeError, match="not str"):
         memlease.wait(["a"])
 
@@ -182,7 +184,7 @@ def test_what_is_not_known_is_none(arrays):
     [
         (-1, memlease.InvalidArgument, "newer_than=-1 is not a version number"),
         (2**64, memlease.InvalidArgument, f"newer_than={2**64} is not a version number"),
-        (1.5, TypeError, "'float' object"),
+        (1.5, TypeError, r"newer_than=1\.5 is not a version number: give an int"),
     ],
 )
 def test_what_is_no_version_is_refused(arrays, known, error, words):
