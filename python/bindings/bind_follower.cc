@@ -57,7 +57,17 @@ PyObject* follower_fileno(PyObject* self, PyObject* /*nothing*/) {
   });
 }
 
+// What waits are its steps.
+PyObject* refuse_async(PyObject* /*self*/, PyObject* /*arguments*/) {
+  PyErr_SetString(PyExc_TypeError,
+                  "a follower takes `with`, not `async with`: with array.follow() as follower, and "
+                  "in it async for lease in follower");
+  return nullptr;
+}
+
 PyMethodDef follower_calls[] = {
+    {"__aenter__", &refuse_async, METH_NOARGS, "TypeError: `with` is enough."},
+    {"__aexit__", &refuse_async, METH_VARARGS, "TypeError: `with` is enough."},
     {"fileno", c_function(&follower_fileno), METH_NOARGS, kFollowerFilenoDoc},
     {"close", c_function(&close_follower), METH_NOARGS,
      "close($self, /)\n--\n\nEnd the iteration and the last lease. A second call does nothing."},

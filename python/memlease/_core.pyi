@@ -399,6 +399,9 @@ class Follower(_Made):
         traceback: TracebackType | None,
         /,
     ) -> None: ...
+    # They say that `with` is enough.
+    def __aenter__(self) -> Never: ...
+    def __aexit__(self, *error: object) -> Never: ...
 
 class Array(metaclass=_Pybind11Type):
     @overload

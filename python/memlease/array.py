@@ -194,7 +194,9 @@ class Array(_core.Array, Closing):
         """
         if unknown:
             refuse_unknown(Array.read_async, unknown)
-        return asynchronous.Reading(self._read_async(newer_than, timeout, stream, region))
+        return asynchronous.Reading(
+            self.name, self._read_async(newer_than, timeout, stream, region)
+        )
 
     async def _read_async(
         self, newer_than: int | None, timeout: float | None, stream: Any, region: "_core._Region"
@@ -202,6 +204,9 @@ class Array(_core.Array, Closing):
         after = version_of("newer_than", newer_than)
         follower = self.follow(timeout=timeout, after=after, stream=stream, region=region)
         return await asynchronous.read(follower)
+
+    # Python warns by this name where nobody awaits it.
+    _read_async.__qualname__ = "Array.read_async"
 
     def _put_elements(
         self,

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 class Reading(Coroutine[Any, Any, _core.ReadLease]):
     """What `Array.read_async` returns: a coroutine, and what ``async with`` takes. Serves once."""
 
-    __slots__ = ("_lease", "_read")
+    __slots__ = ("_lease", "_name", "_read")
 
-    def __init__(self, read: Coroutine[Any, Any, _core.ReadLease]) -> None:
+    def __init__(self, name: str, read: Coroutine[Any, Any, _core.ReadLease]) -> None:
+        self._name = name
         self._read = read
         self._lease: _core.ReadLease | None = None
 
@@ -46,6 +47,35 @@ class Reading(Coroutine[Any, Any, _core.ReadLease]):
     def __exit__(self, *error: object) -> Never:
         """Nothing comes here."""
         raise AssertionError
+
+    def __aiter__(self) -> Never:
+        """Raise: it gives one lease."""
+        self._read.close()
+        raise TypeError(
+            "read_async() gives one lease, by `await`; for one after the other: async for lease in "
+            "array.follow()"
+        )
+
+    if not TYPE_CHECKING:  # which would believe that every attribute is there
+
+        def __getattr__(self, name: str) -> Never:
+            """Say of what the lease has that it has to be awaited first."""
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if not name.startswith("_") and hasattr(_core.ReadLease, name):
+                text += "; await it: lease = await array.read_async(...)"
+            raise AttributeError(text, name=name, obj=self)
+
+    def __repr__(self) -> str:
+        """Name the array, and say how far the read is."""
+        import inspect
+
+        states = {
+            inspect.CORO_CREATED: "not awaited yet",
+            inspect.CORO_RUNNING: "runs",
+            inspect.CORO_SUSPENDED: "waits",
+            inspect.CORO_CLOSED: "has ended",
+        }
+        return f"<read_async() of '{self._name}' {states[inspect.getcoroutinestate(self._read)]}>"
 
     async def __aenter__(self) -> _core.ReadLease:
         """Return the lease."""

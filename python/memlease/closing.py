@@ -1,7 +1,7 @@
 """`Closing`: what makes a class with `close` a context manager."""
 
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Never, Protocol, Self
 
 
 class _Closes(Protocol):
@@ -25,3 +25,14 @@ class Closing:
     ) -> None:
         """Close."""
         self.close()
+
+    def __aenter__(self) -> Never:
+        """Raise: `with` is enough."""
+        raise TypeError(
+            f"{type(self).__name__} takes `with`, not `async with`; to wait in asyncio's loop: "
+            "async with array.read_async() as lease, or async for lease in array.follow()"
+        )
+
+    def __aexit__(self, *error: object) -> Never:
+        """Nothing comes here."""
+        raise AssertionError

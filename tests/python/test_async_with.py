@@ -64,7 +64,7 @@ def test_a_read_is_a_coroutine_like_any_other(array):
 
 
 def test_one_that_is_forgotten_is_named(array):
-    with pytest.warns(RuntimeWarning, match=r"Array\._?read_async' was never awaited"):
+    with pytest.warns(RuntimeWarning, match=r"'Array\.read_async' was never awaited"):
         array.read_async()
 
 
@@ -82,6 +82,50 @@ def test_a_lease_says_that_with_is_enough(array, begin, hint):
         run(main())
     with lease:  # nothing has happened to it
         assert not (lease.released if begin == "read" else lease.ended)
+
+
+@pytest.mark.parametrize(
+    ("make", "hint"),
+    [
+        (lambda array, _client: array.follow(), "in it async for lease in follower"),
+        (lambda _array, client: client, r"async with array\.read_async\(\)"),
+        (lambda array, _client: array, r"async with array\.read_async\(\)"),
+    ],
+    ids=["follower", "client", "array"],
+)
+def test_what_closes_says_that_with_is_enough(memlease_client, array, make, hint):
+    made = make(array, memlease_client)
+
+    async def main():
+        async with made:
+            pytest.fail("it has been entered")
+
+    with pytest.raises(TypeError, match=f"takes `with`, not `async with`.*{hint}"):
+        run(main())
+    assert not made.closed
+
+
+def test_a_read_that_is_not_awaited_says_so(array):
+    reading = array.read_async()
+    assert repr(reading) == "<read_async() of 'a' not awaited yet>"
+    for name in ("array", "version", "release", "mean"):
+        with pytest.raises(AttributeError, match=r"await it: lease = await array\.read_async\("):
+            getattr(reading, name)
+    with pytest.raises(AttributeError, match=r"no attribute 'nothing'$"):
+        _ = reading.nothing
+    run(reading).release()
+    assert repr(reading) == "<read_async() of 'a' has ended>"
+
+
+def test_async_for_over_a_read_names_follow_and_leaves_nothing(array, recwarn):
+    async def main():
+        async for _lease in array.read_async():
+            pytest.fail("it gives one lease alone")
+
+    with pytest.raises(TypeError, match=r"async for lease in array\.follow\(\)"):
+        run(main())
+    gc.collect()
+    assert not recwarn.list
 
 
 def test_with_names_async_with_and_leaves_nothing(array, recwarn):
