@@ -250,6 +250,17 @@ PyObject* repr(PyObject* self) {
   return guarded([&] { return PyUnicode_FromString(lease_of<Lease>(self).repr().c_str()); });
 }
 
+// With a format, of its elements: NumPy takes one for an array without axes.
+template <typename Lease>
+PyObject* format(PyObject* self, PyObject* format) {
+  return guarded([&] {
+    if (PyUnicode_Check(format) != 0 && PyUnicode_GET_LENGTH(format) == 0) {
+      return PyObject_Str(self);
+    }
+    return PyObject_Format(lease_of<Lease>(self).elements().ptr(), format);
+  });
+}
+
 template <typename Lease>
 PyObject* get_item(PyObject* self, PyObject* key) {
   return guarded([&] { return PyObject_GetItem(lease_of<Lease>(self).elements().ptr(), key); });
@@ -317,6 +328,8 @@ PyMethodDef* methods() {
       {"__array_ufunc__", c_function(&call_ufunc), kKeywords,
        "NumPy's functions take the lease's array, also as ``out``."},
       {"__bytes__", &to_bytes<Lease>, METH_NOARGS, "A copy of the elements in C order."},
+      {"__format__", &format<Lease>, METH_O,
+       "As NumPy formats the elements; without a format, str."},
       {"__copy__", &copy_elements<Lease>, METH_NOARGS, "A NumPy array of one's own, as `copy()`."},
       {"__deepcopy__", &copy_elements<Lease>, METH_O, "A NumPy array of one's own, as `copy()`."},
       {"__reduce_ex__", &refuse_pickle, METH_O, "TypeError: a lease belongs to its process."},

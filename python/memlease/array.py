@@ -294,6 +294,10 @@ class Array(_core.Array, Closing):
         """Every handle is true: its length has no say."""
         return True
 
+    def __format__(self, format_spec: str) -> str:
+        """Format its text."""
+        return format(str(self), format_spec)
+
     def __repr__(self) -> str:
         """Name it, and say what it is and which version is current."""
         try:

@@ -174,6 +174,12 @@ def test_repr(memlease_client):
     assert memlease_client.directory in repr(memlease_client)
 
 
+def test_a_format_is_for_the_text_of_a_handle(memlease_client):
+    array = memlease_client.create("a", 2, "f4")
+    assert f"{array:>90}" == str(array).rjust(90)
+    assert f"{array}" == str(array)
+
+
 def test_a_handle_that_is_taken_for_numpys_array_says_what_to_do(memlease_client):
     array = memlease_client.create("a", (4,), "f4")
     with pytest.raises(AttributeError, match=r"no attribute 'mean'; .*lease.array.mean$"):

@@ -147,6 +147,19 @@ def test_copies_outlive_the_lease(memlease_client, field):
         lease.mean()
 
 
+@pytest.mark.parametrize("call", ["read", "update"])
+def test_a_format_is_for_the_element_of_a_lease(field, memlease_client, call):
+    one = memlease_client.create("one", shape=(), dtype="f4", fill=2.5)
+    with getattr(one, call)() as lease:
+        assert (f"{lease:.2f}", f"{lease:>6}", f"{lease}") == ("2.50", "   2.5", str(lease))
+    with getattr(field, call)() as lease:
+        assert f"{lease}" == repr(lease)
+        with pytest.raises(TypeError, match=r"numpy\.ndarray\.__format__"):
+            format(lease, ".2f")
+    with pytest.raises(memlease.Closed):
+        format(lease, ".2f")
+
+
 def test_a_bytes_object_of_one_integer_is_its_bytes(memlease_client):
     one = memlease_client.create("one", shape=(), dtype="i4", fill=3)
     with one.read() as lease:
