@@ -22,7 +22,7 @@ Blocks as `read` does, and until the copy is complete.
 
 Parameters
 ----------
-out : numpy.ndarray or array in USM, optional
+out : numpy.ndarray, WriteLease or array in USM, optional
     Where to copy it, of the same shape; converts to its dtype as NumPy does. What has
     ``__sycl_usm_array_interface__``, as dpnp's arrays and memory of dpctl, is filled once
     the queue that it names has done its work, and complete when this returns.

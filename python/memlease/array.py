@@ -121,6 +121,9 @@ class Array(_core.Array, Closing):
             self.get(destination.elements, timeout=timeout, region=region)
             destination.finish()
             return out
+        if isinstance(out, _core.WriteLease):
+            self.get(out.array, timeout=timeout, region=region)
+            return out
         numpy = require_numpy()
         dtype = numpy_dtype(self.dtype_name)
         shape = self._shape_of(region)

@@ -164,6 +164,21 @@ def test_what_asks_for_no_bytes_publishes_nothing(field):
     assert field.version == 1
 
 
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_an_array_is_copied_out_into_a_lease(field, memlease_client, dtype):
+    other = memlease_client.create("other", 4, dtype)
+    with other.write() as w:
+        assert field.get(out=w) is w
+    assert other.get().tolist() == [1, 2, 3, 4]
+    with other.write(region=np.s_[1:3]) as w:
+        field.get(w, region=np.s_[2:])
+        with pytest.raises(memlease.InvalidArgument, match=r"out has shape \(2,\)"):
+            memlease_client.get("field", out=w)
+    assert other.get().tolist() == [1, 3, 4, 4]
+    with other.read() as r, pytest.raises(memlease.InvalidArgument, match="ReadLease"):
+        field.get(out=r)
+
+
 class Pair(NamedTuple):
     one: object
     other: object
