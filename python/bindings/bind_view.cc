@@ -23,15 +23,24 @@ int get_lease_buffer(PyObject* self, Py_buffer* buffer, int flags) {
   });
 }
 
+// For who expects the pair (address, readonly) as "data" of __array_interface__.
+void refuse_pair(const py::args& /*arguments*/) {
+  throw py::type_error(
+      "\"data\" of a lease's __array_interface__ is a buffer, which keeps the bytes as an address "
+      "could not; the address is lease.ctypes.data");
+}
+
 }  // namespace
 
 void bind_views(py::module_& module) {
-  const py::class_<SlotBytes> bytes(
-      module, "SlotBytes", py::custom_type_setup([](PyHeapTypeObject* type) {
-        type->ht_type.tp_as_buffer = &type->as_buffer;
-        type->as_buffer.bf_getbuffer = &get_bytes;
-      }),
-      "The bytes of one slot, pinned: the base of NumPy arrays over it.");
+  py::class_<SlotBytes> bytes(module, "SlotBytes",
+                              py::custom_type_setup([](PyHeapTypeObject* type) {
+                                type->ht_type.tp_as_buffer = &type->as_buffer;
+                                type->as_buffer.bf_getbuffer = &get_bytes;
+                              }),
+                              "The bytes of one slot, pinned: the base of NumPy arrays over it.");
+  bytes.def("__getitem__", &refuse_pair, "TypeError: it is a buffer.")
+      .def("__iter__", &refuse_pair, "TypeError: it is a buffer.");
   const py::class_<LeaseBuffer> buffer(module, "LeaseBuffer",
                                        py::custom_type_setup([](PyHeapTypeObject* type) {
                                          type->ht_type.tp_as_buffer = &type->as_buffer;

@@ -87,6 +87,16 @@ def test_a_write_lease_is_its_array_for_numpy(memlease_client):
             memoryview(w)
 
 
+def test_who_expects_an_address_is_told_where_it_is(memlease_client):
+    with memlease_client.put("a", np.arange(4)).read() as lease:
+        data = lease.__array_interface__["data"]
+        assert bytes(data) == bytes(lease)
+        for take in (lambda: data[0], lambda: tuple(data)):
+            with pytest.raises(TypeError, match=r"is a buffer.*lease\.ctypes\.data"):
+                take()
+        assert lease.ctypes.data == lease.array.__array_interface__["data"][0]
+
+
 def test_array_method_converts_and_copies_as_asked(memlease_client):
     with memlease_client.put("a", np.arange(4, dtype="i4")).read() as r:
         assert r.__array__() is r.array
