@@ -171,7 +171,8 @@ Array Client::wait_for(const std::string& name, Timeout timeout, std::optional<s
                                          "{} in the daemon of {}",
                                          name, wait_limit.limit_text(), directory()),
                              "Is the program running that creates it, with the same daemon? "
-                             "memleasectl ls"));
+                             "memleasectl --directory=" +
+                                 directory() + " ls"));
     }
     if (!look.exists) {
       check(watch.await_change(arrays->session(), {look.count_at, look.count}, wait_limit));

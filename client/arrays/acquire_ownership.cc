@@ -123,16 +123,17 @@ absl::StatusOr<bool> ask_for_ownership(OpenArray& array, WaitLimit& wait_limit, 
   return false;
 }
 
-absl::Status did_not_come(const OpenArray& array, const WaitLimit& wait_limit,
-                          std::uint32_t ahead) {
+absl::Status did_not_come(OpenArray& array, const WaitLimit& wait_limit, std::uint32_t ahead) {
   const std::string why =
       ahead == 0
           ? "another process is in the middle of a write"
           : fmt::format("so many other processes that want to write it come first: {}", ahead);
-  return make_error(ErrorCode::kTimeout,
-                    fmt::format("writer ownership of '{}' did not come within {}: {}", array.name(),
-                                wait_limit.limit_text(), why),
-                    "Wait longer, or look who it is: memleasectl holders " + array.name());
+  return make_error(
+      ErrorCode::kTimeout,
+      fmt::format("writer ownership of '{}' did not come within {}: {}", array.name(),
+                  wait_limit.limit_text(), why),
+      fmt::format("Wait longer, or look who it is: memleasectl --directory={} holders {}",
+                  array.session().directory(), array.name()));
 }
 
 }  // namespace

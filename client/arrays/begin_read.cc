@@ -198,7 +198,8 @@ absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit&
           ErrorCode::kTimeout,
           fmt::format("{} of '{}' did not come within {}; {}", wanted_text(options), array.name(),
                       wait_limit.limit_text(), current_text(array, array.known_version())),
-          "Is its writer running? memleasectl holders " + array.name());
+          fmt::format("Is its writer running? memleasectl --directory={} holders {}",
+                      array.session().directory(), array.name()));
     }
   }
 }

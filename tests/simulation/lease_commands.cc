@@ -111,6 +111,7 @@ std::optional<WriterAnswer::State> ask(World& world, Process& process, OpenedArr
     answer = world.broker.acquire_writer(world.session_of(process), array.id);
   }
   if (!answer.ok()) return std::nullopt;
+  if (answer->turn.at.file != wire::FileId{0}) world.books.name_board = true;
   const server::Array& asked = *world.array(array.id);
   require(rights_of(process.peer, asked.domain) == 6, "nobody owns an array that he may not write");
   std::byte* const row = process.own_row(answer->row);
