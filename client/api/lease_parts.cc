@@ -14,9 +14,9 @@ void check_view(const OpenArray& array, DType dtype, std::size_t ndim) {
   if (wanted == spec.dtype && ndim == spec.shape.size()) return;
   throw_error(wire::make_error(
       wire::ErrorCode::kInvalidArgument,
-      fmt::format("'{}' is {}: a span of {} with {} dimensions does not fit", spec.name,
+      fmt::format("'{}' is {}: a span or view of {} with {} dimensions does not fit", spec.name,
                   wire::describe(spec), wire::name_of(wanted), ndim),
-      "Use span<T, N> with the array's own element type and number of dimensions."));
+      "Give span<T, N> or view<T, N> the array's own element type and number of dimensions."));
 }
 
 void throw_not_contiguous(const OpenArray& array) {

@@ -87,7 +87,7 @@ ReadLease::~ReadLease() { end_quietly(); }
 OpenArray& ReadLease::live() const {
   return internal::live_state(
       state_,
-      "it was released, as its `with` block does in Python at its end, and a "
+      "it was released or moved from; its `with` block does that in Python at its end, and a "
       "loop over a follower with each lease when it goes on to the next");
 }
 

@@ -1,6 +1,7 @@
 // Regions of an array in C++: spans with strides, copies, and what does not fit.
 #include <memlease/memlease.h>
 
+#include <array>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -77,6 +78,12 @@ TEST_F(Regions, CopiesAreInCOrder) {
 
 TEST_F(Regions, AVectorTakesTheWholeArrayAndGivesIt) {
   EXPECT_EQ(field.put(std::vector<int>(24, 7)), 2U);
+  std::array<int, 24> elements{};
+  EXPECT_EQ(field.get(elements), 2U);
+  EXPECT_THAT(elements, Each(7));
+  std::vector<int> shorter(23);
+  EXPECT_EQ(error_of([&] { field.get(shorter); }), ErrorCode::InvalidArgument);
+  EXPECT_EQ(error_of([&] { field.put(std::array<float, 24>()); }), ErrorCode::InvalidArgument);
   EXPECT_THAT(field.get<int>(), AllOf(SizeIs(24), Each(7)));
   EXPECT_EQ(error_of([&] { field.put(std::vector<int>(23)); }), ErrorCode::InvalidArgument);
   EXPECT_EQ(error_of([&] { field.put(std::vector<float>(24)); }), ErrorCode::InvalidArgument);
@@ -112,7 +119,7 @@ TEST_F(Regions, WhatDoesNotFitIsRefusedAndPublishesNothing) {
   EXPECT_THAT(says([&] { (void)lease.span<int, 2>({Range(), 0}); }),
               HasSubstr("the region of 'u' (int32[4,6]) has 1 dimensions: a span with 2"));
   EXPECT_THAT(says([&] { (void)lease.span<float, 1>({Range(), 0}); }),
-              HasSubstr("a span of float32"));
+              HasSubstr("a span or view of float32"));
   EXPECT_THAT(says([&] { (void)lease.span<int, 1>({Range(), 6}); }),
               HasSubstr("index 6 of axis 1"));
   EXPECT_THAT(says([&] { (void)lease.span<int, 2>({Range{0, 9}}); }), HasSubstr("from 0 to 9"));

@@ -67,6 +67,7 @@ class Tries : public ::testing::Test {
 };
 
 TEST_F(Tries, WriteAsWriteDoes) {
+  client_ = Client::connect(daemon_.directory());
   const Array array = create();
   std::optional<WriteLease> lease = array.try_write();
   ASSERT_TRUE(lease);

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +29,9 @@ class ArrayHandle;
 enum class Pins : bool;
 struct ReadAttempt;
 struct WriteAttempt;
+// Of what has its elements one after the other.
+template <typename Elements>
+using ElementOf = std::remove_pointer_t<decltype(std::data(std::declval<Elements&>()))>;
 }  // namespace internal
 
 struct ReadOptions {
@@ -205,7 +209,9 @@ class MEMLEASE_API Array {
                     const WriteOptions& options = {}) const {
     return put(Region(), source, size_bytes, options);
   }
-  // The same with a std::vector. Throws InvalidArgument also where T is not the array's type.
+  // The same with what has its elements one after the other: a std::vector, std::array, std::span
+  // or C array, of exactly the array's elements. Throws InvalidArgument also where their type is
+  // not the array's.
   template <typename T>
   [[nodiscard]] std::vector<T> get(const ReadOptions& options = {}) const {
     static_assert(!std::is_same_v<T, bool>, "a std::vector<bool> has no bytes: take an array");
@@ -213,12 +219,19 @@ class MEMLEASE_API Array {
     get(elements.data(), elements.size() * sizeof(T), options);
     return elements;
   }
-  template <typename T>
-  std::uint64_t put(const std::vector<T>& elements, const WriteOptions& options = {}) const {
-    static_assert(!std::is_same_v<T, bool>, "a std::vector<bool> has no bytes: take an array");
-    count_of(dtype_of<T>());
-    return put(elements.data(), elements.size() * sizeof(T), options);
+  template <typename Elements, typename T = internal::ElementOf<Elements>>
+  std::uint64_t get(Elements&& elements, const ReadOptions& options = {}) const {
+    static_assert(!std::is_const_v<T>, "there is no writing into these elements");
+    count_of(dtype_of<std::remove_cv_t<T>>());
+    return get(std::data(elements), std::size(elements) * sizeof(T), options);
   }
+  template <typename Elements, typename T = internal::ElementOf<const Elements>>
+  std::uint64_t put(const Elements& elements, const WriteOptions& options = {}) const {
+    count_of(dtype_of<std::remove_cv_t<T>>());
+    return put(std::data(elements), std::size(elements) * sizeof(T), options);
+  }
+  std::uint64_t put(const std::vector<bool>& elements,
+                    const WriteOptions& options = {}) const = delete;  // it has no bytes
   // The same of a region's elements. What else is in the version that put() makes is the current
   // version's, as after update().
   std::uint64_t get(const Region& region, void* destination, std::uint64_t size_bytes,

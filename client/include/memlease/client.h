@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -100,6 +101,14 @@ class MEMLEASE_API Client {
 
   [[nodiscard]] static Client connect(const ConnectOptions& options = {}) {
     return connect(options, MEMLEASE_VERSION);
+  }
+  // To the daemon of this directory.
+  template <typename Directory,
+            std::enable_if_t<std::is_constructible_v<std::string, const Directory&>, int> = 0>
+  [[nodiscard]] static Client connect(const Directory& directory) {
+    ConnectOptions options;
+    options.directory = std::string(directory);
+    return connect(options);
   }
   // The same for the headers that the caller was compiled with, which the former passes.
   // VersionSkew if the library's minor version is another one: until 1.0 interfaces may change
