@@ -87,23 +87,6 @@ TEST(HeldMutexesDeathTest, NothingIsLockedUnderALeaf) {
       "another lock under a mutex, which was locked at .*test_held_mutexes.cc:.* it is a leaf");
 }
 
-#ifdef __SANITIZE_THREAD__
-TEST(HeldMutexesDeathTest, NoTwoAreTakenInBothOrders) {
-  EXPECT_DEATH(
-      {
-        Mutex first{kHeldOverLocks};
-        Mutex second{kHeldOverLocks};
-        {
-          const MutexLock outer(first);
-          const MutexLock inner(second);
-        }
-        const MutexLock outer(second);
-        const MutexLock inner(first);
-      },
-      "lock-order-inversion");
-}
-#endif
-
 TEST(HeldMutexes, ALeafIsLockedUnderWhatSaysSo) {
   Mutex outer{kHeldOverLocks};
   Mutex leaf;
