@@ -174,9 +174,7 @@ Array Client::wait_for(const std::string& name, Timeout timeout, std::optional<s
                              "memleasectl --directory=" +
                                  directory() + " ls"));
     }
-    if (!look.exists) {
-      check(watch.await_change(arrays->session(), {look.count_at, look.count}, wait_limit));
-    }
+    if (!look.exists) check(watch.await_change(arrays->session(), look.creations, wait_limit));
   }
 }
 

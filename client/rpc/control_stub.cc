@@ -310,7 +310,7 @@ absl::StatusOr<NameLook> ControlStub::look_up(const std::string& name, bool to_w
   v1::LookUpReply reply;
   if (auto status = call(&Stub::PrepareAsyncLookUp, request, reply, interrupt); !status.ok())
     return status;
-  return NameLook{reply.exists(), wire::from_proto(reply.count_at()), reply.count()};
+  return NameLook{reply.exists(), {wire::from_proto(reply.count_at()), reply.count()}};
 }
 
 absl::StatusOr<std::vector<Holder>> ControlStub::holders(wire::ArrayId array,

@@ -86,8 +86,7 @@ struct WriterAnswer {
 
 struct NameLook {
   bool exists = false;
-  wire::FileRange count_at;  // of a board: what every creation changes that may be of the name
-  std::uint32_t count = 0;   // at the look
+  CountAt creations;  // what every creation changes that may be of the name
 };
 
 struct Holder {

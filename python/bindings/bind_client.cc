@@ -85,6 +85,12 @@ void bind_clients(py::module_& module) {
   module.def(
       "typestr", [](const std::string& dtype) { return typestr_of(parse_dtype(dtype)); },
       "A dtype as NumPy's array interface spells it; empty where NumPy has no such type.");
+  module.def(
+      "version_number",
+      [](const py::object& value, const char* argument) {
+        return to_version(value.ptr(), argument);
+      },
+      "What an argument of this name says; raises TypeError and InvalidArgument.");
   module.def("leases_alive", &leases_alive, "Whether a lease or view of this process lives.");
   module.def("explain_faults", &explain_faults);
   module.def("explain_faults_unless_handled",

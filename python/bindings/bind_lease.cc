@@ -250,17 +250,6 @@ PyObject* repr(PyObject* self) {
   return guarded([&] { return PyUnicode_FromString(lease_of<Lease>(self).repr().c_str()); });
 }
 
-// With a format, of its elements: NumPy takes one for an array without axes.
-template <typename Lease>
-PyObject* format(PyObject* self, PyObject* format) {
-  return guarded([&] {
-    if (PyUnicode_Check(format) != 0 && PyUnicode_GET_LENGTH(format) == 0) {
-      return PyObject_Str(self);
-    }
-    return PyObject_Format(lease_of<Lease>(self).elements().ptr(), format);
-  });
-}
-
 template <typename Lease>
 PyObject* get_item(PyObject* self, PyObject* key) {
   return guarded([&] { return PyObject_GetItem(lease_of<Lease>(self).elements().ptr(), key); });

@@ -67,6 +67,17 @@ PyObject* to_bytes(PyObject* self, PyObject* /*nothing*/) {
   });
 }
 
+// With a format, of its elements: NumPy takes one for an array without axes.
+template <typename Lease>
+PyObject* format(PyObject* self, PyObject* format) {
+  return guarded([&] {
+    if (PyUnicode_Check(format) != 0 && PyUnicode_GET_LENGTH(format) == 0) {
+      return PyObject_Str(self);
+    }
+    return PyObject_Format(lease_of<Lease>(self).elements().ptr(), format);
+  });
+}
+
 // For copy.copy() and copy.deepcopy(), which Matplotlib's set_ydata() calls, and which would ask
 // pickle without these: a NumPy array.
 template <typename Lease>

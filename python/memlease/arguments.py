@@ -37,24 +37,6 @@ def small_number(argument: str, value: Any, hint: str) -> int:
     return number
 
 
-def version_of(argument: str, value: Any) -> int:
-    """Return a version's number, 0 for None; else what the binding says of arguments of its own."""
-    if value is None:
-        return 0
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(
-            f"{argument}={value!r} is not a version number: give an int, such as lease.version"
-        ) from None
-    if not 0 <= number < 2**64:
-        raise InvalidArgument(
-            f"{argument}={value!r} is not a version number",
-            "versions count from 1 and fit into 64 bits",
-        )
-    return number
-
-
 def mode_of(value: Any) -> int:
     """Return the mode of an array; `InvalidArgument` for a decimal that was meant as octal."""
     number = small_number("mode", value, "give one such as 0o660")

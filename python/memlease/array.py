@@ -4,7 +4,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Never
 
 from memlease import _core, asynchronous
-from memlease.arguments import refuse_unknown, version_of
+from memlease.arguments import refuse_unknown
 from memlease.caller import numpy_warnings
 from memlease.closing import Closing
 from memlease.conversions import Casting, converted
@@ -204,7 +204,7 @@ class Array(_core.Array, Closing):
     async def _read_async(
         self, newer_than: int | None, timeout: float | None, stream: Any, region: "_core._Region"
     ) -> _core.ReadLease:
-        after = version_of("newer_than", newer_than)
+        after = 0 if newer_than is None else _core.version_number(newer_than, "newer_than")
         follower = self.follow(timeout=timeout, after=after, stream=stream, region=region)
         return await asynchronous.read(follower)
 

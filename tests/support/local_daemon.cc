@@ -123,7 +123,9 @@ class LocalControl : public internal::ControlPort {
           const To state = answer->state == From::kGranted   ? To::kGranted
                            : answer->state == From::kOffered ? To::kOffered
                                                              : To::kBusy;
-          return internal::WriterAnswer{state, answer->row, answer->from, answer->offer};
+          return internal::WriterAnswer{state,         answer->row,
+                                        answer->from,  answer->offer,
+                                        answer->ahead, {answer->turn.at, answer->turn.count}};
         });
   }
   absl::Status confirm_writer(wire::ArrayId array, std::uint64_t offer,
@@ -197,8 +199,7 @@ class LocalControl : public internal::ControlPort {
           if (look.exists || !to_wait) return look;
           const auto creations = broker.creations(name);
           if (!creations.ok()) return creations.status();
-          look.count_at = creations->at;
-          look.count = creations->count;
+          look.creations = {creations->at, creations->count};
           return look;
         });
   }

@@ -243,64 +243,71 @@ TEST_F(LogTest, LongLinesOfThreadsDoNotMix) {
   EXPECT_EQ(count, 12U);
 }
 
-TEST(LogFile, BeginsAgainWhenItIsFullAndKeepsTheOneBefore) {
-  const memlease::testing::TemporaryFolder folder;
-  const std::string path = folder.path() + "/log";
-  const wire::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  ASSERT_TRUE(file);
-  Log log(LogLevel::kInfo, LogFormat::kJournal, file.get());
-  log.info("of the run before");
-  log.bound_file(path, 1000);
-  for (int i = 0; i < 1000; ++i) log.info("event", {{"i", i}});
-  const std::string now = text_of(path);
-  const std::string before = text_of(path + ".1");
-  EXPECT_LT(now.size(), 1000U);
-  EXPECT_GE(before.size(), 1000U);
-  EXPECT_LT(before.size(), 1100U);
+// A log in a file of at most kMostBytes.
+class LogFile : public ::testing::Test {
+ protected:
+  LogFile() {
+    EXPECT_TRUE(file_);
+    log_.info("of the run before");
+    log_.bound_file(path_, kMostBytes);
+  }
+  void fill_many_times() {
+    for (int i = 0; i < 1000; ++i) log_.info("event", {{"i", i}});
+  }
+  // What is in the file that it began with, wherever that is now.
+  std::string text() const {
+    std::string kept(2 * kMostBytes, ' ');
+    kept.resize(static_cast<std::size_t>(::pread(file_.get(), kept.data(), kept.size(), 0)));
+    return kept;
+  }
+  void expect_begun_anew() const {
+    EXPECT_LT(text().size(), kMostBytes);
+    EXPECT_TRUE(text().ends_with("i=999\n")) << text();
+  }
+
+  static constexpr std::size_t kMostBytes = 1000;
+  const memlease::testing::TemporaryFolder folder_;
+  const std::string path_ = folder_.path() + "/log";
+  const wire::UniqueFd file_{::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600)};
+  Log log_{LogLevel::kInfo, LogFormat::kJournal, file_.get()};
+};
+
+TEST_F(LogFile, BeginsAgainWhenItIsFullAndKeepsTheOneBefore) {
+  fill_many_times();
+  const std::string now = text_of(path_);
+  const std::string before = text_of(path_ + ".1");
+  EXPECT_LT(now.size(), kMostBytes);
+  EXPECT_GE(before.size(), kMostBytes);
+  EXPECT_LT(before.size(), kMostBytes + 100);
   EXPECT_TRUE(now.ends_with("i=999\n"));
   EXPECT_TRUE(before.starts_with("<6>event i=")) << before;
   std::size_t files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
     files += entry.exists() ? 1 : 0;
   }
   EXPECT_EQ(files, 2U);
 }
 
-TEST(LogFile, BeginsAnewWhereTheOneBeforeCannotBeKept) {
-  for (const bool gone : {false, true}) {
-    const memlease::testing::TemporaryFolder folder;
-    const std::string path = folder.path() + "/log";
-    const wire::UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-    ASSERT_TRUE(file);
-    Log log(LogLevel::kInfo, LogFormat::kJournal, file.get());
-    log.bound_file(path, 1000);
-    if (gone) {
-      std::filesystem::remove_all(folder.path());
-    } else {
-      std::filesystem::create_directory(path + ".1");
-    }
-    for (int i = 0; i < 1000; ++i) log.info("event", {{"i", i}});
-    std::string kept(2000, ' ');
-    kept.resize(static_cast<std::size_t>(::pread(file.get(), kept.data(), kept.size(), 0)));
-    EXPECT_LT(kept.size(), 1000U) << gone;
-    EXPECT_TRUE(kept.ends_with("i=999\n")) << kept;
-  }
+TEST_F(LogFile, BeginsAnewWhereTheOneBeforeCannotBeKept) {
+  std::filesystem::create_directory(path_ + ".1");
+  fill_many_times();
+  expect_begun_anew();
 }
 
-// In a directory that has come in the place of ours.
-TEST(LogFile, LeavesAnothersAlone) {
-  const memlease::testing::TemporaryFolder folder;
-  const std::string path = folder.path() + "/log";
-  const wire::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  ASSERT_TRUE(file);
-  Log log(LogLevel::kInfo, LogFormat::kJournal, file.get());
-  log.bound_file(path, 1000);
-  std::filesystem::remove(path);
-  std::ofstream(path) << "another's";
-  for (int i = 0; i < 1000; ++i) log.info("event", {{"i", i}});
-  EXPECT_EQ(text_of(path), "another's");
-  EXPECT_FALSE(std::filesystem::exists(path + ".1"));
-  EXPECT_LT(::lseek(file.get(), 0, SEEK_END), 1100);
+TEST_F(LogFile, BeginsAnewWhereItsFolderHasGone) {
+  std::filesystem::remove_all(folder_.path());
+  fill_many_times();
+  expect_begun_anew();
+}
+
+// In a folder that has come in the place of ours.
+TEST_F(LogFile, LeavesAnothersAlone) {
+  std::filesystem::remove(path_);
+  std::ofstream(path_) << "another's";
+  fill_many_times();
+  EXPECT_EQ(text_of(path_), "another's");
+  EXPECT_FALSE(std::filesystem::exists(path_ + ".1"));
+  expect_begun_anew();
 }
 
 TEST(LogLimiterTest, TheFirstEventOfAPeriodTellsHowManyWereHeldBack) {
