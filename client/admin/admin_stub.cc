@@ -17,6 +17,7 @@
 #include "wire/array_spec.h"
 #include "wire/grpc/convert.h"
 #include "wire/grpc/grpc_needs.h"
+#include "wire/grpc/thread_reserve.h"
 #include "wire/mutex.h"
 #include "wire/place.h"
 
@@ -78,7 +79,7 @@ AdminStub::~AdminStub() = default;
 absl::StatusOr<std::unique_ptr<AdminStub>> AdminStub::connect(const std::string& directory,
                                                               Timeout timeout) {
   if (auto room = wire::check_descriptors(); !room.ok()) return room;
-  if (auto room = wire::check_threads(); !room.ok()) return room;
+  if (auto room = wire::reserve_threads(); !room.ok()) return room;
   auto socket = connect_socket(directory, wire::kControlSocket, SOCK_STREAM);
   if (!socket.ok()) return socket.status();
   // The target's name becomes the authority header and nothing else; the channel owns the

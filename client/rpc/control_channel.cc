@@ -22,6 +22,7 @@
 #include "wire/error.h"
 #include "wire/grpc/convert.h"
 #include "wire/grpc/grpc_needs.h"
+#include "wire/grpc/thread_reserve.h"
 #include "wire/held_mutexes.h"
 #include "wire/mutex.h"
 #include "wire/standard_descriptors.h"
@@ -41,7 +42,7 @@ struct State {
   // By the number of the socket.
   using Lines = std::map<std::uint64_t, std::shared_ptr<Line>>;
 
-  wire::Mutex mutex{wire::kHeldOverLocks};  // in a fork
+  wire::Mutex mutex{wire::kHeldOverLocks};  // those of gRPC's reserve of threads, and in a fork
   wire::CondVar changed;
   unsigned calls ABSL_GUARDED_BY(mutex) = 0;         // in flight
   unsigned in_user_code ABSL_GUARDED_BY(mutex) = 0;  // of these
@@ -69,6 +70,7 @@ void shut_down(State& s) ABSL_EXCLUSIVE_LOCKS_REQUIRED(s.mutex) {
   while (grpc_is_initialized() != 0 && Clock::now() < until) {
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
+  wire::release_reserved_threads();
 }
 
 void linger(State& s) {
@@ -97,7 +99,12 @@ bool quiesce(State& s) ABSL_EXCLUSIVE_LOCKS_REQUIRED(s.mutex) {
     s.changed.notify_all();
     std::thread lingerer = std::move(s.lingerer);
     s.mutex.unlock();
-    lingerer.join();
+    // A process may end in its last thread, which this one may be.
+    if (lingerer.get_id() == std::this_thread::get_id()) {
+      lingerer.detach();
+    } else {
+      lingerer.join();
+    }
     s.mutex.lock();
     s.stop = false;
   }
@@ -170,15 +177,18 @@ void at_exit() {
   quiesce(s);
 }
 
-void prepare_process() ABSL_EXCLUSIVE_LOCKS_REQUIRED(first_use) {
+absl::Status prepare_process() ABSL_EXCLUSIVE_LOCKS_REQUIRED(first_use) {
   const SignalsBlocked blocked;
+  if (auto threads = wire::reserve_threads(); !threads.ok()) return threads;
   wire::hold_standard_descriptors();
   grpc_init();
   grpc_shutdown_blocking();
+  wire::release_reserved_threads();
   state = new State;
   state->poll_set.find();  // if it is not there, renew() says so
   pthread_atfork(hold_calls, nullptr, nullptr);
   std::atexit(at_exit);  // runs before gRPC's statics are destroyed, which were made earlier
+  return absl::OkStatus();
 }
 
 absl::Status forked_in_call() {
@@ -221,7 +231,7 @@ absl::StatusOr<std::shared_ptr<Line>> begin_call(State& s, const ControlSocket& 
     if (!socket.ok()) return socket.status();
     const SignalsBlocked blocked;
     if (!s.up) {
-      if (auto room = wire::check_threads(); !room.ok()) return room;
+      if (auto room = wire::reserve_threads(); !room.ok()) return room;
       grpc_init();
       s.up = true;
     }
@@ -334,8 +344,7 @@ absl::Status run_control_call(
     const wire::MutexLock lock(first_use);
     if (state == nullptr) {
       if (auto room = wire::check_descriptors(); !room.ok()) return room;
-      if (auto room = wire::check_threads(); !room.ok()) return room;
-      prepare_process();
+      if (auto status = prepare_process(); !status.ok()) return status;
     }
     if (!child_may_call) {
       return wire::make_error(wire::ErrorCode::kForkedClient,

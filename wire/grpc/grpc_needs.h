@@ -1,5 +1,5 @@
-// What gRPC needs of this process, and of its peer. Without descriptors it ends the process, and
-// without threads it hangs when it is shut down. Both calls are thread-safe.
+// What gRPC needs of this process, and of its peer; its threads are in thread_reserve.h. Without
+// descriptors it ends the process. Thread-safe.
 #pragma once
 
 #include "absl/status/status.h"
@@ -8,9 +8,6 @@ namespace memlease::wire {
 
 // For a call. kOutOfMemory.
 absl::Status check_descriptors();
-// For a start. Costs two small system calls, or an open file; where the limit of this user's
-// threads may be near, the threads are tried. kOutOfMemory.
-absl::Status check_threads();
 
 // How many calls at once the daemon allows on a connection, and how many a client makes:
 // gRPC 1.51's server ends a connection with one call too many, and its client, though it keeps to

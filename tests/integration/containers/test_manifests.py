@@ -25,7 +25,7 @@ def documents(name):
 
 
 SIDECAR = documents("sidecar.yaml")[0]["spec"]
-NODE_DAEMON, NODE_CLIENT = documents("node-daemon.yaml")
+NAMESPACE, NODE_DAEMON, NODE_CLIENT = documents("node-daemon.yaml")
 COMPOSE = yaml.safe_load((DEPLOY / "container/compose.yaml").read_text())
 DAEMON_POD = NODE_DAEMON["spec"]["template"]["spec"]
 # Where a daemon runs, and who uses it.
@@ -53,6 +53,12 @@ def test_the_check_of_manifests_finds_a_wrong_field():
     wrong["spec"]["hostPid"] = True
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(wrong, "1.37", strict=True)
+
+
+def test_the_nodes_pods_are_in_a_namespace_that_lets_them_see_the_host():
+    assert NAMESPACE["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
+    for document in (NODE_DAEMON, NODE_CLIENT):
+        assert document["metadata"]["namespace"] == NAMESPACE["metadata"]["name"]
 
 
 def test_compose_takes_its_file():

@@ -1,0 +1,76 @@
+"""Programs that get few threads, or have no thread left but the library's own."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+# Room for none of the stacks of gRPC's threads, for some, and for all.
+ROOM_MIB = (8, 14, 20, 40, 80, 256)
+
+LITTLE_ROOM = """
+import os, resource, sys
+import memlease
+
+client = memlease.connect(start=False)
+there = int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+limit = there + int(sys.argv[1]) * 2**20
+resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+try:
+    client.exists("anything")
+    print("answered")
+except memlease.OutOfMemory as error:
+    assert "this process gets no" in str(error), error
+    print("refused")
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+assert not client.exists("anything")
+"""
+
+# What other threads end in, once the first has ended, is the end of the process.
+LAST_THREAD = """
+import ctypes, threading
+import memlease
+
+client = memlease.connect(start=False)
+called = threading.Event()
+
+def call():
+    client.exists("anything")
+    called.set()
+
+ending = ctypes.CDLL(None).pthread_exit
+threading.Thread(target=call).start()
+called.wait()
+ending(None)
+"""
+
+
+def run(program, *arguments):
+    # OpenBLAS has threads of its own.
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+@pytest.mark.usefixtures("memlease_daemon")
+@pytest.mark.private_grpc
+@pytest.mark.no_asan  # which needs all address space
+@pytest.mark.parametrize("room", ROOM_MIB)
+def test_little_address_space_costs_a_call_and_no_more(room):
+    ended = run(LITTLE_ROOM, str(room))
+    assert (ended.returncode, ended.stderr) == (0, "")
+    if room in (min(ROOM_MIB), max(ROOM_MIB)):
+        assert ended.stdout == ("answered\n" if room == max(ROOM_MIB) else "refused\n")
+
+
+@pytest.mark.usefixtures("memlease_daemon")
+@pytest.mark.no_asan  # whose runtime does not let a thread outlive the first
+def test_a_process_may_end_in_the_librarys_thread():
+    ended = run(LAST_THREAD)
+    assert (ended.returncode, ended.stderr) == (0, "")

@@ -1,0 +1,24 @@
+// Threads that are made before gRPC asks for them. It goes on without one that it does not get, and
+// waits for it for ever when it is shut down, or in a call. Where a copy of gRPC is linked in, its
+// threads are taken from here (wrapped_pthread_create.cc); where it is shared, there is one look
+// whether so many can be made. All functions are thread-safe.
+#pragma once
+
+#include <pthread.h>
+
+#include "absl/status/status.h"
+
+namespace memlease::wire {
+
+// Has as many ready as gRPC makes, and lets those go that were ready before. To be called before
+// gRPC starts. kOutOfMemory: there are not as many, or no memory beside them.
+absl::Status reserve_threads();
+// Ends those that nobody has taken, once gRPC is shut down.
+void release_reserved_threads();
+
+// Of pthread_create(): runs `run` in a reserved thread. False: none is left.
+bool take_reserved_thread(pthread_t& thread, bool detached, void* (*run)(void*), void* argument);
+// Said once, by what takes them.
+bool use_reserved_threads();
+
+}  // namespace memlease::wire
