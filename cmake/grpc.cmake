@@ -72,9 +72,9 @@ endif()
 function(memlease_hide_grpc target)
   if(TARGET memlease_private_grpc)
     set_target_properties(${target} PROPERTIES MEMLEASE_HIDES_GRPC TRUE)
-    # wire/grpc/thread_reserve.h
+    # wire/grpc/wrapped_calls.cc
     target_link_options(${target} PRIVATE -Wl,--gc-sections
-      -Wl,--wrap=pthread_create -Wl,--undefined=__wrap_pthread_create)
+      -Wl,--wrap=pthread_create -Wl,--wrap=sysconf -Wl,--undefined=__wrap_pthread_create)
     get_target_property(type ${target} TYPE)
     if(type STREQUAL "EXECUTABLE")
       target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL)

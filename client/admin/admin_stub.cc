@@ -79,7 +79,7 @@ AdminStub::~AdminStub() = default;
 absl::StatusOr<std::unique_ptr<AdminStub>> AdminStub::connect(const std::string& directory,
                                                               Timeout timeout) {
   if (auto room = wire::check_descriptors(); !room.ok()) return room;
-  if (auto room = wire::reserve_threads(); !room.ok()) return room;
+  if (auto room = wire::reserve_threads("to call the daemon"); !room.ok()) return room;
   auto socket = connect_socket(directory, wire::kControlSocket, SOCK_STREAM);
   if (!socket.ok()) return socket.status();
   // The target's name becomes the authority header and nothing else; the channel owns the

@@ -179,7 +179,7 @@ void at_exit() {
 
 absl::Status prepare_process() ABSL_EXCLUSIVE_LOCKS_REQUIRED(first_use) {
   const SignalsBlocked blocked;
-  if (auto threads = wire::reserve_threads(); !threads.ok()) return threads;
+  if (auto threads = wire::reserve_threads("to call the daemon"); !threads.ok()) return threads;
   wire::hold_standard_descriptors();
   grpc_init();
   grpc_shutdown_blocking();
@@ -231,7 +231,7 @@ absl::StatusOr<std::shared_ptr<Line>> begin_call(State& s, const ControlSocket& 
     if (!socket.ok()) return socket.status();
     const SignalsBlocked blocked;
     if (!s.up) {
-      if (auto room = wire::reserve_threads(); !room.ok()) return room;
+      if (auto room = wire::reserve_threads("to call the daemon"); !room.ok()) return room;
       grpc_init();
       s.up = true;
     }

@@ -10,16 +10,15 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "fmt/format.h"
 #include "server/rpc/thread_shortage.h"
 #include "server/rpc/timer_thread.h"
 #include "wire/error.h"
-#include "wire/try_threads.h"
+#include "wire/grpc/thread_reserve.h"
 
 namespace memlease::server {
 namespace {
-
-constexpr std::size_t kThreadsOfGrpc = 4;  // with which it begins; it has three
 
 std::string_view hint_about(Excess excess) {
   switch (excess) {
@@ -43,9 +42,7 @@ GrpcServer::GrpcServer(EventLoop& loop, Log& log, ServiceFactory factory, const 
       book_(std::move(book)),
       own_uid_(::geteuid()),
       limits_(limits) {
-  // Here rather than in the first connection's way, where descriptors may be short. A thread that
-  // gRPC does not get it would miss for ever.
-  wire::try_threads(kThreadsOfGrpc);
+  // Here rather than in the first connection's way, where descriptors may be short.
   grpc_init();
   end_timer_thread();
 }
@@ -54,6 +51,9 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::start(EventLoop& loop, L
                                                               ServiceFactory factory,
                                                               const GrpcLimits& limits,
                                                               ConnectionBook book) {
+  // A thread that gRPC does not get it would miss for ever.
+  if (auto status = wire::reserve_threads("to answer"); !status.ok()) return status;
+  const absl::Cleanup the_rest = wire::release_reserved_threads;
   try {
     return std::unique_ptr<GrpcServer>(
         new GrpcServer(loop, log, std::move(factory), limits, std::move(book)));

@@ -6,14 +6,17 @@
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/server_posix.h>
 
-#include <algorithm>
+#include <memory>
 #include <system_error>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "server/rpc/thread_shortage.h"
 #include "wire/error.h"
 #include "wire/grpc/grpc_needs.h"
-#include "wire/try_threads.h"
+#include "wire/grpc/missed_threads.h"
+#include "wire/grpc/thread_reserve.h"
+#include "wire/mutex.h"
 
 namespace memlease::server {
 namespace {
@@ -28,17 +31,21 @@ constexpr std::size_t kMemoryBytes = std::size_t{64} << 20;
 // Far above what well-behaved clients need: near its limit gRPC refuses some calls needlessly.
 constexpr int kMaxThreads = 128;
 
-// gRPC aborts where it gets no thread to poll a new server's connections. So as many are tried here
-// as gRPC makes with its first server: one for each processor, 32 at most, and a few.
-absl::Status check_server_threads() {
-  const std::size_t count = std::min(std::thread::hardware_concurrency(), 32U) + 8;
-  try {
-    wire::try_threads(count);
-  } catch (const std::system_error& error) {
-    return thread_shortage("no threads are left for gRPC", error);
+// What a server may use. A thread that it did not get it counts for ever: it may have one more.
+class ServerQuota {
+ public:
+  ServerQuota() { quota_.Resize(kMemoryBytes).SetMaxThreads(kMaxThreads); }
+  const grpc::ResourceQuota& for_grpc() const { return quota_; }
+  void add_thread() {
+    const wire::MutexLock lock(mutex_);
+    quota_.SetMaxThreads(++max_threads_);
   }
-  return absl::OkStatus();
-}
+
+ private:
+  wire::Mutex mutex_;
+  int max_threads_ ABSL_GUARDED_BY(mutex_) = kMaxThreads;
+  grpc::ResourceQuota quota_{"memlease"};
+};
 
 void add_reflection() {
   static const bool added = [] {
@@ -51,7 +58,11 @@ void add_reflection() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<UidServer>> UidServer::start(GrpcServices services) {
-  if (auto status = check_server_threads(); !status.ok()) return status;
+  // gRPC aborts where it gets no thread to poll a new server's connections.
+  if (auto status = wire::reserve_threads("to answer a user"); !status.ok()) return status;
+  const absl::Cleanup the_rest = wire::release_reserved_threads;
+  const auto quota = std::make_shared<ServerQuota>();
+  const wire::MissedThreads missed([quota] { quota->add_thread(); });
   add_reflection();
   std::unique_ptr<UidServer> result(new UidServer(std::move(services)));
   grpc::ServerBuilder builder;
@@ -65,8 +76,7 @@ absl::StatusOr<std::unique_ptr<UidServer>> UidServer::start(GrpcServices service
   builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 2);
-  grpc::ResourceQuota quota("memlease");
-  builder.SetResourceQuota(quota.Resize(kMemoryBytes).SetMaxThreads(kMaxThreads));
+  builder.SetResourceQuota(quota->for_grpc());
   try {
     result->queue_ = std::make_unique<CallQueue>(builder.AddCompletionQueue());
   } catch (const std::system_error& error) {

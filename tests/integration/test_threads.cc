@@ -3,10 +3,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "fmt/format.h"
 #include "gmock/gmock.h"
@@ -35,6 +39,12 @@ void limit_threads(pid_t pid, std::optional<rlim_t> count) {
   ASSERT_EQ(::setregid(0, 0), 0);
 }
 
+// In more threads than the server has for a user whose calls come one by one.
+void at_once(const std::function<void()>& work) {
+  std::vector<std::jthread> threads;
+  while (threads.size() < 8) threads.emplace_back(work);
+}
+
 class ThreadLimit : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -49,7 +59,7 @@ class ThreadLimit : public ::testing::Test {
 TEST_F(ThreadLimit, RefusesAConnectionAndNoMore) {
   limit_threads(daemon_.pid(), daemon_.threads());
   EXPECT_EQ(list(), wire::ErrorCode::kDaemonLost);
-  EXPECT_THAT(daemon_.log(), HasSubstr("no threads are left for gRPC"));
+  EXPECT_THAT(daemon_.log(), HasSubstr("this process gets no threads to answer a user"));
   limit_threads(daemon_.pid(), std::nullopt);
   EXPECT_EQ(list(), wire::ErrorCode::kDenied) << "without a token";
 }
@@ -65,6 +75,26 @@ TEST_F(ThreadLimit, LetsTheServerOfAUserWhoLeftEnd) {
   EXPECT_TRUE(eventually([&] { return daemon_.threads() < count; }));
   limit_threads(daemon_.pid(), std::nullopt);
   EXPECT_EQ(list(), wire::ErrorCode::kDenied);
+}
+
+// gRPC counts a thread that it did not get as one of the 128 that a user's server may have.
+TEST_F(ThreadLimit, HasNoEffectOnceItIsLifted) {
+  RawControl control(daemon_.directory(), kUser);
+  EXPECT_EQ(wire::code_of(control.list("")), wire::ErrorCode::kDenied);
+  std::atomic<int> refused = 0;
+  const auto call = [&] {
+    if (wire::code_of(control.list("")) == wire::ErrorCode::kQuotaExceeded) ++refused;
+  };
+  limit_threads(daemon_.pid(), daemon_.threads());
+  at_once([&] {
+    while (refused < 2 * 128) call();
+  });
+  limit_threads(daemon_.pid(), std::nullopt);
+  refused = 0;
+  at_once([&] {
+    for (int count = 0; count < 200; ++count) call();
+  });
+  EXPECT_EQ(refused, 0);
 }
 
 // Some of what gRPC starts with it gets, and the next thread it does not.

@@ -1,4 +1,4 @@
-"""Programs that get few threads, or have no thread left but the library's own."""
+"""Threads of the library: programs that get few, or have no other left, and how many it makes."""
 
 import os
 import subprocess
@@ -45,12 +45,35 @@ called.wait()
 ending(None)
 """
 
+THREADS = """
+import os
+import memlease
 
-def run(program, *arguments):
+def count():
+    return len(os.listdir("/proc/self/task"))
+
+client = memlease.connect(start=False)
+before = count()
+client.exists("anything")
+print(count() - before, os.sysconf("SC_NPROCESSORS_CONF"))
+"""
+
+MANY_PROCESSORS = """
+#include <dlfcn.h>
+#include <unistd.h>
+
+long sysconf(int name) {
+  long (*const real)(int) = (long (*)(int))dlsym(RTLD_NEXT, "sysconf");
+  return name == _SC_NPROCESSORS_CONF ? 64 : real(name);
+}
+"""
+
+
+def run(program, *arguments, environment=None):
     # OpenBLAS has threads of its own.
     return subprocess.run(
         [sys.executable, "-c", program, *arguments],
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"} | (environment or {}),
         capture_output=True,
         text=True,
         timeout=30,
@@ -74,3 +97,21 @@ def test_little_address_space_costs_a_call_and_no_more(room):
 def test_a_process_may_end_in_the_librarys_thread():
     ended = run(LAST_THREAD)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.usefixtures("memlease_daemon")
+@pytest.mark.private_grpc
+@pytest.mark.no_asan  # whose runtime wants to be the first library
+def test_a_process_has_as_few_threads_where_there_are_many_processors(tmp_path):
+    library = tmp_path / "processors.so"
+    subprocess.run(
+        ["cc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-x", "c", "-", "-o", library, "-ldl"],
+        input=MANY_PROCESSORS.encode(),
+        check=True,
+    )
+    here = run(THREADS)
+    there = run(THREADS, environment={"LD_PRELOAD": str(library)})
+    assert (here.stderr, there.stderr) == ("", "")
+    threads, processors = map(int, there.stdout.split())
+    assert processors == 64
+    assert threads == int(here.stdout.split()[0]) < 24

@@ -56,7 +56,7 @@ class ThreadReserve : public ::testing::Test {
 };
 
 TEST_F(ThreadReserve, RunsWhatItIsGivenInThreadsThatAreThere) {
-  ASSERT_TRUE(reserve_threads().ok());
+  ASSERT_TRUE(reserve_threads("to call").ok());
   const std::size_t there = threads();
   EXPECT_GT(there, before_);
   pthread_t thread{};
@@ -69,7 +69,7 @@ TEST_F(ThreadReserve, RunsWhatItIsGivenInThreadsThatAreThere) {
 }
 
 TEST_F(ThreadReserve, HasNoneOnceAllAreTaken) {
-  ASSERT_TRUE(reserve_threads().ok());
+  ASSERT_TRUE(reserve_threads("to call").ok());
   pthread_t thread{};
   int taken = 0;
   while (take_reserved_thread(thread, false, count, &calls_)) {
@@ -83,21 +83,21 @@ TEST_F(ThreadReserve, HasNoneOnceAllAreTaken) {
 TEST_F(ThreadReserve, HasNoneBeforeAndAfterwards) {
   pthread_t thread{};
   EXPECT_FALSE(take_reserved_thread(thread, false, count, &calls_));
-  ASSERT_TRUE(reserve_threads().ok());
+  ASSERT_TRUE(reserve_threads("to call").ok());
   release_reserved_threads();
   EXPECT_FALSE(take_reserved_thread(thread, false, count, &calls_));
   EXPECT_EQ(calls_, 0);
 }
 
 TEST_F(ThreadReserve, LetsThoseBeforeGo) {
-  ASSERT_TRUE(reserve_threads().ok());
+  ASSERT_TRUE(reserve_threads("to call").ok());
   const std::size_t there = threads();
-  ASSERT_TRUE(reserve_threads().ok());
+  ASSERT_TRUE(reserve_threads("to call").ok());
   EXPECT_TRUE(becomes(there));
 }
 
 TEST_F(ThreadReserve, ADetachedThreadIsJoinedByNobody) {
-  ASSERT_TRUE(reserve_threads().ok());
+  ASSERT_TRUE(reserve_threads("to call").ok());
   pthread_t thread{};
   ASSERT_TRUE(take_reserved_thread(thread, true, count, &calls_));
   EXPECT_TRUE(eventually([this] { return calls_ == 1; }));

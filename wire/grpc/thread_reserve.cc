@@ -1,7 +1,9 @@
 #include "wire/grpc/thread_reserve.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -9,13 +11,13 @@
 #include <utility>
 #include <vector>
 
+#include "fmt/format.h"
 #include "wire/error.h"
 #include "wire/mutex.h"
 
 namespace memlease::wire {
 namespace {
 
-constexpr std::size_t kThreads = 16;                    // nine to fifteen were seen
 constexpr std::size_t kStack = std::size_t{2} << 20;    // far more than gRPC's threads use
 constexpr std::size_t kMemory = std::size_t{16} << 20;  // without some, abseil ends the process
 
@@ -83,6 +85,11 @@ int make(Spare& spare) {
   return error;
 }
 
+// gRPC makes one for each processor, and nine to fifteen in all were seen where there are two.
+std::size_t threads_of_grpc() {
+  return 14 + static_cast<std::size_t>(std::clamp(::sysconf(_SC_NPROCESSORS_CONF), 2L, 32L));
+}
+
 bool has_memory() {
   void* tried = ::mmap(nullptr, kMemory, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -91,11 +98,11 @@ bool has_memory() {
 
 }  // namespace
 
-absl::Status reserve_threads() {
+absl::Status reserve_threads(std::string_view purpose) {
   release_reserved_threads();  // else these would be taken for the new ones
   std::vector<std::unique_ptr<Spare>> spares;
   int error = 0;
-  while (spares.size() < kThreads) {
+  for (const std::size_t count = threads_of_grpc(); spares.size() < count;) {
     auto spare = std::make_unique<Spare>();
     error = make(*spare);
     if (error != 0) break;
@@ -103,15 +110,16 @@ absl::Status reserve_threads() {
   }
   if (error != 0) {
     end_all(std::move(spares));
-    return errno_error(ErrorCode::kOutOfMemory, "this process gets no threads to call the daemon",
-                       error,
+    return errno_error(ErrorCode::kOutOfMemory,
+                       fmt::format("this process gets no threads {}", purpose), error,
                        "End other processes of this user, or raise the limit: of threads (ulimit "
                        "-u; TasksMax= of a service, pids.max of a container) or of memory for "
                        "their stacks (ulimit -v).");
   }
   if (!has_memory()) {
     end_all(std::move(spares));
-    return make_error(ErrorCode::kOutOfMemory, "this process gets no memory to call the daemon",
+    return make_error(ErrorCode::kOutOfMemory,
+                      fmt::format("this process gets no memory {}", purpose),
                       "Free memory in it, or raise its limit (ulimit -v).");
   }
   if (!in_use) {

@@ -1,19 +1,22 @@
 // Threads that are made before gRPC asks for them. It goes on without one that it does not get, and
 // waits for it for ever when it is shut down, or in a call. Where a copy of gRPC is linked in, its
-// threads are taken from here (wrapped_pthread_create.cc); where it is shared, there is one look
+// threads are taken from here (wrapped_calls.cc); where it is shared, there is one look
 // whether so many can be made. All functions are thread-safe.
 #pragma once
 
 #include <pthread.h>
+
+#include <string_view>
 
 #include "absl/status/status.h"
 
 namespace memlease::wire {
 
 // Has as many ready as gRPC makes, and lets those go that were ready before. To be called before
-// gRPC starts. kOutOfMemory: there are not as many, or no memory beside them.
-absl::Status reserve_threads();
-// Ends those that nobody has taken, once gRPC is shut down.
+// gRPC starts, or a server of it. kOutOfMemory: there are not as many, or no memory beside them;
+// the message says for what: "to call the daemon".
+absl::Status reserve_threads(std::string_view purpose);
+// Ends those that nobody has taken, once gRPC is shut down or needs no more.
 void release_reserved_threads();
 
 // Of pthread_create(): runs `run` in a reserved thread. False: none is left.
