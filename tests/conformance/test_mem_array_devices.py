@@ -4,6 +4,7 @@ import memlease
 import numpy as np
 from fakecuda_build import require_stand_in
 from gpu_arrays import address_of
+from gpu_process import Cells
 
 require_stand_in()
 pytest_plugins = ["fakecuda_fixture", "gpu_fixture"]
@@ -50,7 +51,7 @@ def add_index_tuple_on_the_device(here):
     stream = here.stream()
     mem_array.move_memory("cuda", stream=stream)
     with mem_array.lock(stream=stream) as lock:
-        here.add_index_tuple(address_of(lock), mem_array.shape, stream)
+        here.add_index_tuple(Cells.compact(mem_array.shape, address_of(lock)), stream)
     here.synchronize(stream)
     return "device" if mem_array.on_device else "host"
 

@@ -23,6 +23,7 @@ NAMES = {
     "get_64_mib": "measuring",
     "bandwidth_of_a_kernel": "measuring_kernels",
     "add_index_tuple_beside_a_copy": "measuring_kernels",
+    "add_index_tuple_beside_itself": "measuring_kernels",
     "refresh_to_a_gpu_64_mib": "measuring_replicas",
     "refresh_to_the_host_64_mib": "measuring_replicas",
 }

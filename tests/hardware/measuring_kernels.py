@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fakecuda_build import IS_STAND_IN
-from gpu_process import Cuda, Here, Process
+from gpu_process import Cells, Cuda, Here, Process
 from measuring import COPIES, compared, read_stamps, stamps_of
 
 # uint64 of 3 dimensions: 256 MiB, which no GPU's cache has room for.
@@ -62,7 +62,7 @@ def _kernel_beside_a_copy(here: Here) -> tuple[list[float], list[float]]:
     one, other = (here.pointer("cudaMalloc", SIZE) for _ in range(2))
 
     def kernel(address: int, stream: int) -> None:
-        here.add_index_tuple(address, SHAPE, stream)
+        here.add_index_tuple(Cells.compact(SHAPE, address), stream)
 
     def copy(stream: int) -> None:
         handle, size = ctypes.c_void_p(stream), ctypes.c_size_t(SIZE)
@@ -77,3 +77,17 @@ def add_index_tuple_beside_a_copy() -> dict[str, Any]:
     Both read and write each byte once.
     """
     return compared("GB/s", *Process().run(_kernel_beside_a_copy), "cudaMemcpyAsync")
+
+
+def _add_index_tuple_beside_itself(here: Here) -> tuple[list[float], list[float]]:
+    own = here.pointer("cudaMalloc", SIZE).value or 0
+
+    def kernel(address: int, stream: int) -> None:
+        here.add_index_tuple(Cells.compact(SHAPE, address), stream)
+
+    return _bandwidths(here, kernel, lambda stream: kernel(own, stream))
+
+
+def add_index_tuple_beside_itself() -> dict[str, Any]:
+    """Measure the kernel of memlease/kernels.h on a leased array and on other memory."""
+    return compared("GB/s", *Process().run(_add_index_tuple_beside_itself), "its own cudaMalloc")

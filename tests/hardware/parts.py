@@ -75,7 +75,7 @@ def _figures(run: Run, limit_s: float) -> None:
 PARTS = (
     Part("smoke", _smoke, 40),
     Part("answers", _answers, 80),
-    Part("journey", _journey, 90),
+    Part("journey", _journey, 120),
     Part("figures", _figures, 50),
     Part("cpp", cpp_tests.run_all, 130),
     Part("python", python_tests.run_all, 130),

@@ -28,6 +28,7 @@ FIGURES = [
     "get_64_mib",
     "bandwidth_of_a_kernel",
     "add_index_tuple_beside_a_copy",
+    "add_index_tuple_beside_itself",
     "refresh_to_a_gpu_64_mib",
     "refresh_to_the_host_64_mib",
 ]

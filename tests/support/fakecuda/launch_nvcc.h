@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cuda_runtime.h>
-#include <memlease/kernels.h>
 
 #define TK_DEVICE __device__
 
@@ -58,10 +57,11 @@ int launch(const char*, size_t count, cudaStream_t stream, Arguments... argument
   return cudaGetLastError();
 }
 
-// The library's own kernel, as users launch it.
-inline int add_index_tuple(const memlease::Span<uint64_t, 3>& on, cudaStream_t stream) {
+// What launches itself, as users call it.
+template <class Kernel, class... Arguments>
+int launch_library(const char*, cudaStream_t stream, const Arguments&... arguments) {
   try {
-    memlease::add_index_tuple(on, stream);
+    Kernel::on(arguments..., stream);
     return cudaSuccess;
   } catch (const std::runtime_error&) {
     return cudaErrorLaunchFailure;

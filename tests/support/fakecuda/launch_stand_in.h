@@ -2,12 +2,13 @@
 // it can touch instead of those it was given. Its sibling is launch_nvcc.h.
 #pragma once
 
-#include <memlease/kernels.h>
+#include <memlease/span.h>
 
 #include <atomic>
 #include <chrono>
 #include <thread>
 #include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "tests/support/fakecuda/fakecuda.h"
@@ -56,6 +57,35 @@ template <class T>
 void declare(std::vector<fakecuda_range>&, const T&) {}
 
 template <class T>
+struct TouchedSpan {
+  Range<T> range;
+  memlease::Span<T, 3> like;
+  int64_t first_bytes;  // from the range's begin to like.data()
+};
+template <class T>
+void declare(std::vector<fakecuda_range>& ranges, const TouchedSpan<T>& cells) {
+  declare(ranges, cells.range);
+}
+template <class T>
+TouchedSpan<T> touched(const memlease::Span<T, 3>& cells) {
+  int64_t first = 0;
+  int64_t last = 0;
+  for (size_t dim = 0; dim < 3; ++dim) {
+    if (cells.shape()[dim] == 0) return {{cells.data(), 0, FAKECUDA_READ}, cells, 0};
+    const int64_t way = (cells.shape()[dim] - 1) * cells.strides_bytes()[dim];
+    (way < 0 ? first : last) += way;
+  }
+  const auto count = static_cast<size_t>(last - first) / sizeof(T) + 1;
+  const auto begin = reinterpret_cast<uintptr_t>(cells.data()) + static_cast<uintptr_t>(first);
+  const int access = std::is_const_v<T> ? FAKECUDA_READ : FAKECUDA_READ_WRITE;
+  return {{reinterpret_cast<T*>(begin), count, access}, cells, -first};
+}
+template <class T>
+const T& touched(const T& value) {
+  return value;
+}
+
+template <class T>
 T* resolve(const Range<T>&, void* const*& next) {
   return static_cast<T*>(*next++);
 }
@@ -63,6 +93,20 @@ template <class T>
 T resolve(const T& value, void* const*&) {
   return value;
 }
+template <class T>
+memlease::Span<T, 3> resolve(const TouchedSpan<T>& cells, void* const*& next) {
+  const auto begin = reinterpret_cast<uintptr_t>(*next++);
+  return {reinterpret_cast<T*>(begin + static_cast<uintptr_t>(cells.first_bytes)),
+          cells.like.shape(), cells.like.strides_bytes()};
+}
+
+template <class Kernel>
+struct OnHost {
+  template <class... Arguments>
+  static void at(size_t /*i*/, const Arguments&... arguments) {
+    Kernel::on(arguments...);
+  }
+};
 
 template <class Kernel, class... Arguments>
 void run(void* const* ranges, const void* packed) {
@@ -92,14 +136,9 @@ int launch(const char* name, size_t count, cudaStream_t stream, Arguments... arg
                          ranges.size(), &packed, sizeof packed);
 }
 
-// The library's own loop, which is the host's.
-struct AddIndexTuple {
-  static void at(size_t /*i*/, uint64_t* data, const memlease::Span<uint64_t, 3>& like) {
-    memlease::add_index_tuple(
-        memlease::Span<uint64_t, 3>(data, like.shape(), like.strides_bytes()));
-  }
-};
-inline int add_index_tuple(const memlease::Span<uint64_t, 3>& on, cudaStream_t stream) {
-  return launch<AddIndexTuple>("tk_add_index_tuple", 1, stream,
-                               changes(on.data(), static_cast<size_t>(on.size())), on);
+// What runs on the host where there is no stream. What it touches is all between its first and its
+// last element.
+template <class Kernel, class... Arguments>
+int launch_library(const char* name, cudaStream_t stream, const Arguments&... arguments) {
+  return launch<launching::OnHost<Kernel>>(name, 1, stream, launching::touched(arguments)...);
 }

@@ -2,11 +2,15 @@
 // this file as CUDA.
 #include "tests/support/fakecuda/test_kernels.h"
 
+#include <memlease/kernels.h>
 #include <memlease/span.h>
 
 #include TK_LAUNCH
 
 namespace {
+
+template <class T>
+using Cells = memlease::Span<T, 3>;
 
 constexpr uint64_t kLongestGateNs = 30'000'000'000;
 
@@ -56,6 +60,36 @@ struct Stamp {
   TK_DEVICE static void at(size_t /*i*/, uint64_t* ns) { *ns = now_ns(); }
 };
 
+// The library's own, on the host where there is no stream.
+struct LibraryFill {
+  template <class... Stream>
+  static void on(const Cells<uint64_t>& to, uint64_t value, const Stream&... stream) {
+    memlease::fill(to, value, stream...);
+  }
+};
+
+struct LibraryCopy {
+  template <class... Stream>
+  static void on(const Cells<const float>& from, const Cells<uint64_t>& to,
+                 const Stream&... stream) {
+    memlease::copy(from, to, stream...);
+  }
+};
+
+struct LibraryAddIndexTuple {
+  template <class... Stream>
+  static void on(const Cells<uint64_t>& to, const Stream&... stream) {
+    memlease::add_index_tuple(to, stream...);
+  }
+};
+
+template <class T>
+Cells<T> cells(const tk_cells& its) {
+  return {static_cast<T*>(its.data),
+          {its.shape[0], its.shape[1], its.shape[2]},
+          {its.strides[0], its.strides[1], its.strides[2]}};
+}
+
 }  // namespace
 
 int tk_fill(uint64_t* data, size_t count, uint64_t value, cudaStream_t stream) {
@@ -66,10 +100,18 @@ int tk_add(uint64_t* data, size_t count, uint64_t value, cudaStream_t stream) {
   return launch<Add>("tk_add", count, stream, changes(data, count), value);
 }
 
-int tk_add_index_tuple(uint64_t* data, const int64_t shape[3], cudaStream_t stream) {
-  return add_index_tuple(memlease::Span<uint64_t, 3>(data, {shape[0], shape[1], shape[2]},
-                                                     {shape[1] * shape[2] * 8, shape[2] * 8, 8}),
-                         stream);
+int tk_cells_fill(const tk_cells* to, uint64_t value, cudaStream_t stream) {
+  return launch_library<LibraryFill>("tk_cells_fill", stream, cells<uint64_t>(*to), value);
+}
+
+int tk_cells_copy(const tk_cells* from, const tk_cells* to, cudaStream_t stream) {
+  return launch_library<LibraryCopy>("tk_cells_copy", stream, cells<const float>(*from),
+                                     cells<uint64_t>(*to));
+}
+
+int tk_cells_add_index_tuple(const tk_cells* on, cudaStream_t stream) {
+  return launch_library<LibraryAddIndexTuple>("tk_cells_add_index_tuple", stream,
+                                              cells<uint64_t>(*on));
 }
 
 int tk_copy(uint64_t* to, const uint64_t* from, size_t count, cudaStream_t stream) {

@@ -13,8 +13,16 @@ extern "C" {
 int tk_fill(uint64_t* data, size_t count, uint64_t value, cudaStream_t stream);
 int tk_add(uint64_t* data, size_t count, uint64_t value, cudaStream_t stream);
 int tk_copy(uint64_t* to, const uint64_t* from, size_t count, cudaStream_t stream);
-/* Adds the sum of its indices to each element of an array of 3 dimensions in C order. */
-int tk_add_index_tuple(uint64_t* data, const int64_t shape[3], cudaStream_t stream);
+/* Elements of 3 dimensions, whose strides are in bytes. */
+struct tk_cells {
+  void* data;
+  int64_t shape[3];
+  int64_t strides[3];
+};
+/* The kernels of memlease/kernels.h, on uint64_t; those that are copied are float. */
+int tk_cells_fill(const struct tk_cells* to, uint64_t value, cudaStream_t stream);
+int tk_cells_copy(const struct tk_cells* from, const struct tk_cells* to, cudaStream_t stream);
+int tk_cells_add_index_tuple(const struct tk_cells* on, cudaStream_t stream);
 /* Adds to *mismatches, which the device can touch, how many are not `expected`. */
 int tk_check(const uint64_t* data, size_t count, uint64_t expected, uint64_t* mismatches,
              cudaStream_t stream);

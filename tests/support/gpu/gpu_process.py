@@ -14,9 +14,10 @@ import traceback
 from collections.abc import Callable
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, Self
 from unittest import mock
 
+import numpy as np
 from fakecuda_build import IS_FAKE, IS_STAND_IN
 
 _START_S = 60
@@ -24,6 +25,26 @@ _ANSWER_S = 60
 _WAIT_S = 10
 _MANY_LOOKS = 50  # more than a call that does not wait
 _OF_A_TEST = ("MEMLEASE_DIR", "PYTEST_CURRENT_TEST")  # in the environment
+
+
+class Cells(ctypes.Structure):
+    """Elements of 3 dimensions, as the test kernels take them."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("shape", ctypes.c_int64 * 3),
+        ("strides", ctypes.c_int64 * 3),
+    )
+
+    @classmethod
+    def like(cls, array: np.ndarray, address: int) -> Self:
+        """Return what has an array's shape and strides, at an address."""
+        return cls(address, array.shape, array.strides)
+
+    @classmethod
+    def compact(cls, shape: tuple[int, int, int], address: int) -> Self:
+        """Return uint64 in C order."""
+        return cls(address, shape, (8 * shape[1] * shape[2], 8 * shape[2], 8))
 
 
 class Cuda:
@@ -124,12 +145,22 @@ class Cuda:
     def add(self, address: int, count: int, value: int, stream: int) -> None:
         self._launch("tk_add", address, count, ctypes.c_uint64(value), stream)
 
-    def add_index_tuple(self, address: int, shape: tuple[int, int, int], stream: int) -> None:
-        """Add the sum of its indices to each element of an array in C order."""
-        error = self.kernels.tk_add_index_tuple(
-            ctypes.c_void_p(address), (ctypes.c_int64 * 3)(*shape), ctypes.c_void_p(stream)
-        )
-        assert error == 0, f"tk_add_index_tuple: {error}"
+    # Those of memlease/kernels.h, on uint64; those that are copied are float32.
+    def fill_cells(self, to: Cells, value: int, stream: int) -> None:
+        self._on_cells("fill", to, ctypes.c_uint64(value), stream)
+
+    def copy_cells(self, from_: Cells, to: Cells, stream: int) -> None:
+        self._on_cells("copy", from_, ctypes.byref(to), stream)
+
+    def add_index_tuple(self, cells: Cells, stream: int) -> None:
+        """Add the sum of its indices to each element."""
+        self._on_cells("add_index_tuple", cells, stream)
+
+    def _on_cells(self, kernel: str, cells: Cells, *arguments: Any) -> None:
+        *middle, stream = arguments
+        launch = getattr(self.kernels, f"tk_cells_{kernel}")
+        error = launch(ctypes.byref(cells), *middle, ctypes.c_void_p(stream))
+        assert error == 0, f"{kernel}: {error}"
 
     def look(self, address: int, count: int, expected: int, stream: int) -> None:
         """Compare, which goes on after the return."""
