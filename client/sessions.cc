@@ -24,7 +24,7 @@ std::string key_of(const std::string& directory) {
 Sessions& Sessions::instance() {
   static Sessions* const the_sessions = [] {
     auto* sessions = new Sessions;
-    hold_over_fork(sessions->mutex_);
+    hold_over_fork(sessions->mutex_, wire::HeldOverLocks(4));
     return sessions;
   }();
   return *the_sessions;

@@ -47,7 +47,7 @@ class Sessions {
   void end(const std::string& directory);
   std::map<std::string, std::thread::id>& attaching() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  wire::Mutex mutex_{wire::kHeldOverLocks};  // a fork takes it
+  wire::Mutex mutex_{wire::HeldOverLocks(4)};  // a fork takes it
   std::map<std::string, std::weak_ptr<ArrayTable>> sessions_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::shared_ptr<ArrayTable>> kept_ ABSL_GUARDED_BY(mutex_);
   std::uint32_t fork_generation_ ABSL_GUARDED_BY(mutex_) = fork_generation();

@@ -127,7 +127,7 @@ class Daemon final : public SessionHost, public ServiceHost {
   MemfdDeviceBackend host_memory_;
   Gpus gpus_;
 
-  mutable wire::Mutex mutex_{wire::kHeldOverLocks};
+  mutable wire::Mutex mutex_{wire::HeldOverLocks(2)};
   Config config_ ABSL_GUARDED_BY(mutex_);
   bool had_memory_ ABSL_GUARDED_BY(mutex_) = true;  // as the log has been told
   std::chrono::steady_clock::time_point shortage_told_ ABSL_GUARDED_BY(mutex_);

@@ -24,7 +24,7 @@ class Gpus {
   DeviceBackend* find(const std::string& device) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  wire::Mutex mutex_{wire::kHeldOverLocks};
+  wire::Mutex mutex_{wire::HeldOverLocks(1)};
   Found found_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -37,10 +37,15 @@ void note_locked(const void* mutex, HeldOver over, const Here& since) noexcept {
   HeldMutexes& held = held_mutexes;
   assert(held.count < held.all.size());
   for (std::size_t i = 0; i < held.count; ++i) {
-    if (held.all[i].over.locks) continue;
+    const unsigned char place = held.all[i].over.place;
+    if (place != 0 && (over.place == 0 || over.place > place)) continue;
     end_program(held.all[i], "another lock",
-                "it is a leaf, under which nothing is locked (docs/locks.md). Lock one after the "
-                "other, or have the table and kHeldOverLocks say what is nested.");
+                place == 0
+                    ? "it is a leaf, under which nothing is locked (docs/locks.md). Lock one "
+                      "after the other, or have the table and HeldOverLocks say what is "
+                      "nested."
+                    : "it comes later in the order of mutexes, or has the same place "
+                      "(docs/locks.md). Lock them in that order, or one after the other.");
   }
   held.all[held.count++] = {mutex, over, since};
 }

@@ -12,9 +12,12 @@ namespace memlease::wire {
 // Of a mutex, at its declaration: it may be held over a wait, as docs/locks.md excepts it.
 struct HeldOverWaits {};
 inline constexpr HeldOverWaits kHeldOverWaits;
-// Likewise: over the locking of another mutex, as the table there says. All others are leaves.
-struct HeldOverLocks {};
-inline constexpr HeldOverLocks kHeldOverLocks;
+// Likewise: over the locking of others, which come later in the order that the table there has. All
+// that do not say so are leaves, and come last.
+struct HeldOverLocks {
+  explicit constexpr HeldOverLocks(unsigned char its_place) : place(its_place) {}
+  unsigned char place;  // from 1 on
+};
 
 #ifdef MEMLEASE_HELD_MUTEXES
 // Where something is called: a default argument `Here here = Here::current()`.
@@ -22,10 +25,10 @@ using Here = std::source_location;
 
 struct HeldOver {
   bool waits = false;
-  bool locks = false;
+  unsigned char place = 0;  // 0: a leaf
 };
 
-// Aborts if this thread holds a leaf.
+// Aborts if this thread holds a leaf, or one that comes later in the order.
 void note_locked(const void* mutex, HeldOver over, const Here& since) noexcept;
 void note_unlocked(const void* mutex) noexcept;
 // Aborts if this thread holds a mutex, apart from `own`, which a wait gives up meanwhile. `doing`
@@ -38,7 +41,7 @@ struct Here {
 
 struct HeldOver {
   constexpr HeldOver() = default;
-  constexpr HeldOver(bool /*waits*/, bool /*locks*/) {}
+  constexpr HeldOver(bool /*waits*/, unsigned char /*place*/) {}
 };
 
 inline void note_locked(const void* /*mutex*/, HeldOver /*over*/, Here /*since*/) noexcept {}

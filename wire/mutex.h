@@ -21,9 +21,9 @@ namespace memlease::wire {
 class ABSL_LOCKABLE Mutex {
  public:
   Mutex() = default;
-  explicit constexpr Mutex(HeldOverWaits) : over_{true, false} {}
-  explicit constexpr Mutex(HeldOverLocks) : over_{false, true} {}
-  constexpr Mutex(HeldOverWaits, HeldOverLocks) : over_{true, true} {}
+  explicit constexpr Mutex(HeldOverWaits) : over_{true, 0} {}
+  explicit constexpr Mutex(HeldOverLocks order) : over_{false, order.place} {}
+  constexpr Mutex(HeldOverWaits, HeldOverLocks order) : over_{true, order.place} {}
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
 

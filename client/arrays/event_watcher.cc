@@ -89,7 +89,7 @@ bool EventDescriptor::forked() const { return fork_generation_ != fork_generatio
 bool EventDescriptor::has_its_number() const { return ::fcntl(fd_.load(), F_GETSIG) == mark_; }
 
 EventWatcher::EventWatcher() : fork_generation_(fork_generation()) {
-  hold_over_fork(mutex_);
+  hold_over_fork(mutex_, wire::HeldOverLocks(3));
   pause_over_fork([] { of_process().pause(); }, [] { of_process().resume(); });
 }
 

@@ -58,7 +58,7 @@ class EventWatcher {
   // 1 while the thread may take the mutex; a futex.
   wire::HalfWord running_{0};
 
-  wire::Mutex mutex_{wire::kHeldOverLocks};
+  wire::Mutex mutex_{wire::HeldOverLocks(3)};
   WatchedEvents watched_ ABSL_GUARDED_BY(mutex_);
   unsigned marks_ ABSL_GUARDED_BY(mutex_) = 0;  // how many were given
   std::uint64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -74,7 +74,7 @@ class CudaImporters : public ImporterSource {
   // Looks for them once; they stay as they are then.
   absl::StatusOr<const Importers*> look() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  wire::Mutex mutex_{wire::kHeldOverLocks};
+  wire::Mutex mutex_{wire::HeldOverLocks(7)};
   std::optional<const Importers> importers_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -42,7 +42,7 @@ struct State {
   // By the number of the socket.
   using Lines = std::map<std::uint64_t, std::shared_ptr<Line>>;
 
-  wire::Mutex mutex{wire::kHeldOverLocks};  // those of gRPC's reserve of threads, and in a fork
+  wire::Mutex mutex{wire::HeldOverLocks(1)};
   wire::CondVar changed;
   unsigned calls ABSL_GUARDED_BY(mutex) = 0;         // in flight
   unsigned in_user_code ABSL_GUARDED_BY(mutex) = 0;  // of these
@@ -123,7 +123,7 @@ bool quiesce(State& s) ABSL_EXCLUSIVE_LOCKS_REQUIRED(s.mutex) {
 // so that gRPC is down already when its handler looks. Whichever runs first ends the library's own
 // threads, before it takes a mutex: one of them may be about to make a call.
 
-wire::Mutex first_use{wire::kHeldOverWaits, wire::kHeldOverLocks};
+wire::Mutex first_use{wire::kHeldOverWaits, wire::HeldOverLocks(2)};
 // Leaked: threads may be in a call while the process exits, and in a forked child the parent's has
 // waiters that do not exist.
 State* state ABSL_GUARDED_BY(first_use) = nullptr;
@@ -143,7 +143,10 @@ void hold_calls() ABSL_NO_THREAD_SAFETY_ANALYSIS {
 void stop_before_fork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   pause_threads();
   first_use.lock();
-  if (state != nullptr && !is_held) hold_calls();
+  if (state == nullptr || is_held) return;
+  first_use.unlock();  // which comes after the state's
+  hold_calls();
+  first_use.lock();
 }
 
 void go_on_in_parent() ABSL_NO_THREAD_SAFETY_ANALYSIS {
@@ -166,8 +169,10 @@ void begin_again_in_child() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   first_use.unlock();
 }
 
-[[maybe_unused]] const int kForkHandlers =
-    pthread_atfork(stop_before_fork, go_on_in_parent, begin_again_in_child);
+[[maybe_unused]] const int kForkHandlers = [] {
+  guard_forks();  // whose mutexes come after these
+  return pthread_atfork(stop_before_fork, go_on_in_parent, begin_again_in_child);
+}();
 
 void at_exit() {
   first_use.lock();

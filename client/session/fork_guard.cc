@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -17,12 +18,17 @@ struct PausedThread {
   void (*resume)();
 };
 
+struct HeldMutex {
+  wire::Mutex* mutex = nullptr;
+  unsigned char place = 0;
+};
+
 struct Registry {
-  wire::Mutex mutex{wire::kHeldOverLocks};  // taken last, after those of to_hold
+  wire::Mutex mutex{wire::HeldOverLocks(5)};  // taken last, after those of to_hold
   std::vector<const ForkObserver*> observers ABSL_GUARDED_BY(mutex);
   // In the order in which they are taken.
-  std::vector<wire::Mutex*> to_hold ABSL_GUARDED_BY(mutex);
-  std::vector<wire::Mutex*> held ABSL_GUARDED_BY(mutex);     // by the fork that goes on
+  std::vector<HeldMutex> to_hold ABSL_GUARDED_BY(mutex);
+  std::vector<HeldMutex> held ABSL_GUARDED_BY(mutex);        // by the fork that goes on
   std::vector<PausedThread> threads ABSL_GUARDED_BY(mutex);  // has only more
 };
 
@@ -43,7 +49,7 @@ std::vector<PausedThread> threads() {
   return all.threads;
 }
 
-std::vector<wire::Mutex*> to_hold() {
+std::vector<HeldMutex> to_hold() {
   Registry& all = registry();
   const wire::MutexLock lock(all.mutex);
   return all.to_hold;
@@ -53,8 +59,8 @@ std::vector<wire::Mutex*> to_hold() {
 // checked: one function takes them, another gives them back.
 void before_fork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   pause_threads();
-  std::vector<wire::Mutex*> taken = to_hold();
-  for (wire::Mutex* mutex : taken) mutex->lock();
+  std::vector<HeldMutex> taken = to_hold();
+  for (const HeldMutex& it : taken) it.mutex->lock();
   registry().mutex.lock();
   registry().held = std::move(taken);
   mutexes_taken = true;
@@ -62,9 +68,9 @@ void before_fork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
 
 void unlock_all() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   mutexes_taken = false;
-  const std::vector<wire::Mutex*> held = std::move(registry().held);
+  const std::vector<HeldMutex> held = std::move(registry().held);
   registry().mutex.unlock();
-  for (wire::Mutex* mutex : held) mutex->unlock();
+  for (const HeldMutex& it : held) it.mutex->unlock();
 }
 
 void after_fork_in_parent() ABSL_NO_THREAD_SAFETY_ANALYSIS {
@@ -83,15 +89,20 @@ void after_fork_in_child() ABSL_NO_THREAD_SAFETY_ANALYSIS {
 }
 
 // When the library is loaded, so that each fork counts.
-[[maybe_unused]] const int kRegistered =
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+[[maybe_unused]] const int kGuarded = guard_forks();
 
 }  // namespace
 
-void hold_over_fork(wire::Mutex& mutex) {
+int guard_forks() {
+  static const int error = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+  return error;
+}
+
+void hold_over_fork(wire::Mutex& mutex, wire::HeldOverLocks order) {
   Registry& all = registry();
   const wire::MutexLock lock(all.mutex);
-  all.to_hold.push_back(&mutex);
+  const auto next = std::ranges::upper_bound(all.to_hold, order.place, {}, &HeldMutex::place);
+  all.to_hold.insert(next, {&mutex, order.place});
 }
 
 NoFork::NoFork() ABSL_NO_THREAD_SAFETY_ANALYSIS { registry().mutex.lock(); }

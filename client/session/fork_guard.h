@@ -25,13 +25,19 @@ class ForkObserver {
   const std::function<void()> in_child_;
 };
 
-// A mutex that is taken before a fork, so that the child finds what it guards in order. Never
-// destroyed, and to be called once for each mutex. Nothing that waits is done under it.
-void hold_over_fork(wire::Mutex& mutex);
+// A mutex that is taken before a fork, so that the child finds what it guards in order; its place
+// among the others is that of its declaration. Never destroyed, and to be called once for each
+// mutex. Nothing that waits is done under it.
+void hold_over_fork(wire::Mutex& mutex, wire::HeldOverLocks order);
 
 // A thread of the library's that no fork is to meet: `pause` ends it, before the mutexes are taken,
 // and `resume` lets it begin again, in the parent alone. To be called once for each.
 void pause_over_fork(void (*pause)(), void (*resume)());
+
+// Has this done at each fork. Called as the library is loaded; and by what registers handlers of
+// its own then, which are to take their mutexes before these: handlers before a fork run in the
+// opposite order of their registration.
+int guard_forks();
 
 // For handlers before a fork, ahead of the first mutex that such a thread may want. Those that have
 // been paused for this fork stay so.

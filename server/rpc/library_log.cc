@@ -20,7 +20,7 @@ constexpr std::size_t kMaxTextBytes = 1024;
 
 // Outlives main(), as gRPC's threads do.
 struct Target {
-  wire::Mutex mutex{wire::kHeldOverLocks};
+  wire::Mutex mutex{wire::HeldOverLocks(3)};
   Log* log ABSL_GUARDED_BY(mutex) = nullptr;
   LogLimiter limiter{kLines, kPeriod};
 };

@@ -1,8 +1,8 @@
 """Which mutexes there are, and whether docs/locks.md has a row for each of them.
 
 One that says it may be held over a wait (wire/held_mutexes.h) is among the page's exceptions, too.
-One that says it may be held over another lock has a row that says which, or that a fork takes it;
-each other row says "leaf".
+One that says it may be held over other locks has its place among these in the row, too, and the
+row says which: each of them comes later, or is a leaf. Each other row says "leaf".
 
 A row's first cell names the mutex as `Class::member_`, or `name` where it belongs to no class, or
 `function`'s where it is a static variable of a function; and its file, or that of the row above.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,10 +25,14 @@ MUTEX = re.compile(
     r"^(\s*)(?:static |mutable )*wire::Mutex&? (\w+)"
     r"(?: = [^;]*| ABSL_\w+\(.*\)|\{([^}]*)\})?;"
 )
+PLACE = re.compile(r"HeldOverLocks\((\d+)\)")
 OTHER = re.compile(r"std::(?:\w+_)?mutex\b|absl::Mutex\b|pthread_mutex_t\b")
 OWNER = re.compile(r"^(?:class|struct) (?:\w+\(?\)? )*?([\w:]+)(?: final)?(?: :.*)? \{$")
 FUNCTION = re.compile(r"^[\w:<>*&][\w:<>*& ]*?\b([\w:]+)\([^;]*$")
 ROW = re.compile(r"^\| (?!\*\*|mutex |---)(.*?) \|")
+
+
+LEAF = sys.maxsize
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +41,12 @@ class Mutex:
     line: int
     name: str  # as a row gives it
     held_over_waits: bool = False
-    held_over_locks: bool = False
+    place: int = LEAF  # among those that are held over others
+
+
+def _place(over: str) -> int:
+    place = PLACE.search(over)
+    return int(place[1]) if place else LEAF
 
 
 def mutexes(root: Path) -> Iterator[Mutex]:
@@ -59,11 +69,18 @@ def mutexes(root: Path) -> Iterator[Mutex]:
                 named = f"`{owner[:-1]}`'s"
             else:
                 named = f"`{owner}{name}`"
-            yield Mutex(file, number, named, "kHeldOverWaits" in over, "kHeldOverLocks" in over)
+            yield Mutex(file, number, named, "kHeldOverWaits" in over, _place(over))
 
 
-def rows(page: str) -> Iterator[tuple[str, str, bool]]:
-    """Each mutex of the table: its file, its name as the row gives it, and whether it is a leaf."""
+@dataclasses.dataclass(frozen=True)
+class Row:
+    file: str
+    name: str
+    place: int
+    under: tuple[str, ...]  # the names of those that are taken under it
+
+
+def rows(page: str) -> Iterator[Row]:
     file = ""
     for line in page.splitlines():
         row = ROW.match(line)
@@ -74,23 +91,30 @@ def rows(page: str) -> Iterator[tuple[str, str, bool]]:
         name = re.match(r"`[\w:]+`(?:'s)?", row[1])
         if name is not None:
             under = line.rstrip(" |").rpartition(" | ")[2]
-            yield file, name[0], under.startswith("leaf") and "fork" not in under
+            place = re.match(r"(\d+)", under)
+            names = tuple(re.findall(r"`[\w:]+`(?:'s)?", under))
+            yield Row(file, name[0], int(place[1]) if place else LEAF, names)
 
 
 def violations(root: Path) -> Iterator[str]:
     page = (root / PAGE).read_text()
-    leaves = {(file, name): leaf for file, name, leaf in rows(page)}
+    table = {(row.file, row.name): row for row in rows(page)}
+    places = {row.name: row.place for row in table.values()}
     exceptions = page.partition("\n## Exceptions\n")[2]
     there = list(mutexes(root))
     for mutex in there:
-        leaf = leaves.pop((mutex.file, mutex.name), None)
-        if leaf is None:
+        row = table.pop((mutex.file, mutex.name), None)
+        if row is None:
             yield f"{mutex.file}:{mutex.line}: {mutex.name} has no row in {PAGE}"
-        elif leaf == mutex.held_over_locks:
-            yield f"{mutex.file}:{mutex.line}: {mutex.name} is a leaf in code or {PAGE} alone"
+        elif row.place != mutex.place:
+            yield f"{mutex.file}:{mutex.line}: {mutex.name} has another place in {PAGE}"
+        else:
+            for under in row.under:
+                if places.get(under, LEAF) <= row.place:
+                    yield f"{mutex.file}:{mutex.line}: {mutex.name} comes after {under}"
         if mutex.held_over_waits and mutex.name not in exceptions:
             yield f"{mutex.file}:{mutex.line}: {mutex.name} is not among the exceptions of {PAGE}"
-    for file, name in sorted(leaves):
+    for file, name in sorted(table):
         yield f"{PAGE}: {name} is not in {file}"
     for file, lines in _sources(root):
         if not file.startswith(STANDARD):

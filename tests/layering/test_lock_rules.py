@@ -19,10 +19,11 @@ TABLE = """
 | `start`'s, `client/good.cc` | a third | leaf |
 | `Waits::mutex_`, `client/waits.h` | a fourth | leaf |
 | `Over::mutex_`, `server/over.h` | a fifth | leaf |
-| `Nests::mutex_`, `client/nests.h` | a sixth | `Good::mutex_` |
-| `Forks::mutex_` | a seventh | leaf. A fork takes it |
-| `Outer::mutex_`, `server/outer.h` | an eighth | `Good::mutex_` |
+| `Nests::mutex_`, `client/nests.h` | a sixth | 1: `Good::mutex_` |
+| `Forks::mutex_` | a seventh | 2. A fork takes it |
+| `Outer::mutex_`, `server/outer.h` | an eighth | 1: `Good::mutex_` |
 | `Leaf::mutex_`, `server/leaf.h` | a ninth | leaf |
+| `Late::mutex_`, `server/late.h` | a tenth | 3: `Forks::mutex_` |
 | `Gone::mutex_`, `client/gone.h` | nothing any more | leaf |
 
 ## Exceptions
@@ -47,10 +48,10 @@ void start(int count) {
     "client/waits.h": "struct Waits {\n  wire::Mutex mutex_{wire::kHeldOverWaits};\n};\n",
     "client/nests.h": """
 struct Nests {
-  wire::Mutex mutex_{wire::kHeldOverLocks};
+  wire::Mutex mutex_{wire::HeldOverLocks(1)};
 };
 struct Forks {
-  wire::Mutex mutex_{wire::kHeldOverLocks};  // a fork takes it
+  wire::Mutex mutex_{wire::HeldOverLocks(2)};  // a fork takes it
 };
 """,
     "wire/mutex.h": "std::mutex mutex_;\n",
@@ -68,11 +69,15 @@ PLANTED = {
     ),
     "server/outer.h": (
         "struct Outer {\n  wire::Mutex mutex_;\n};\n",
-        ":2: `Outer::mutex_` is a leaf in code or docs/locks.md alone",
+        ":2: `Outer::mutex_` has another place in docs/locks.md",
     ),
     "server/leaf.h": (
-        "struct Leaf {\n  wire::Mutex mutex_{wire::kHeldOverLocks};\n};\n",
-        ":2: `Leaf::mutex_` is a leaf in code or docs/locks.md alone",
+        "struct Leaf {\n  wire::Mutex mutex_{wire::HeldOverLocks(1)};\n};\n",
+        ":2: `Leaf::mutex_` has another place in docs/locks.md",
+    ),
+    "server/late.h": (
+        "struct Late {\n  wire::Mutex mutex_{wire::HeldOverLocks(3)};\n};\n",
+        ":2: `Late::mutex_` comes after `Forks::mutex_`",
     ),
     "server/g.h": ("class G {\n  wire::Mutex mutex_{};\n};\n", ":2: `G::mutex_` has no row"),
     "cuda/f.cc": ("std::shared_mutex shared;\n", ":1: not a wire::Mutex"),

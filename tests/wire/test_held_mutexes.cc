@@ -37,7 +37,7 @@ TEST(HeldMutexesDeathTest, NoneIsHeldOverASleep) {
 TEST(HeldMutexesDeathTest, NoneIsHeldOverAWaitForAnotherThread) {
   EXPECT_DEATH(
       {
-        Mutex held{kHeldOverLocks};
+        Mutex held{HeldOverLocks(1)};
         Mutex mutex;
         held.lock();
         const MutexLock lock(mutex);
@@ -61,8 +61,8 @@ TEST(HeldMutexesDeathTest, OneThatWasTakenAgainIsHeld) {
 TEST(HeldMutexesDeathTest, OneOfSeveralIsEnough) {
   EXPECT_DEATH(
       {
-        Mutex first{kHeldOverLocks};
-        Mutex second{kHeldOverLocks};
+        Mutex first{HeldOverLocks(1)};
+        Mutex second{HeldOverLocks(2)};
         Mutex third;
         first.lock();
         second.lock();
@@ -77,7 +77,7 @@ TEST(HeldMutexesDeathTest, OneOfSeveralIsEnough) {
 TEST(HeldMutexesDeathTest, NothingIsLockedUnderALeaf) {
   EXPECT_DEATH(
       {
-        Mutex outer{kHeldOverLocks};
+        Mutex outer{HeldOverLocks(1)};
         Mutex leaf;
         Mutex other;
         outer.lock();
@@ -87,8 +87,37 @@ TEST(HeldMutexesDeathTest, NothingIsLockedUnderALeaf) {
       "another lock under a mutex, which was locked at .*test_held_mutexes.cc:.* it is a leaf");
 }
 
+TEST(HeldMutexes, ThoseThatHaveAPlaceAreLockedInThatOrder) {
+  Mutex first{HeldOverLocks(1)};
+  Mutex second{HeldOverLocks(2)};
+  const MutexLock around(first);
+  const MutexLock lock(second);
+}
+
+TEST(HeldMutexesDeathTest, TheyAreNotLockedInAnother) {
+  EXPECT_DEATH(
+      {
+        Mutex first{HeldOverLocks(1)};
+        Mutex second{HeldOverLocks(2)};
+        const MutexLock around(second);
+        const MutexLock lock(first);
+      },
+      "another lock under a mutex, which was locked at .*test_held_mutexes.cc:.* it comes later");
+}
+
+TEST(HeldMutexesDeathTest, OfTwoThatHaveTheSamePlaceNoneIsLockedUnderTheOther) {
+  EXPECT_DEATH(
+      {
+        Mutex one{HeldOverLocks(1)};
+        Mutex other{HeldOverLocks(1)};
+        const MutexLock around(one);
+        const MutexLock lock(other);
+      },
+      "it comes later in the order of mutexes, or has the same place");
+}
+
 TEST(HeldMutexes, ALeafIsLockedUnderWhatSaysSo) {
-  Mutex outer{kHeldOverLocks};
+  Mutex outer{HeldOverLocks(1)};
   Mutex leaf;
   const MutexLock around(outer);
   {
@@ -109,7 +138,7 @@ TEST(HeldMutexesDeathTest, WhatIsHeldOverWaitsAloneIsALeaf) {
 }
 
 TEST(HeldMutexes, OneThatIsHeldOverBothSaysBoth) {
-  Mutex outer(kHeldOverWaits, kHeldOverLocks);
+  Mutex outer(kHeldOverWaits, HeldOverLocks(1));
   Mutex leaf{kHeldOverWaits};
   const MutexLock around(outer);
   const MutexLock lock(leaf);
@@ -117,7 +146,7 @@ TEST(HeldMutexes, OneThatIsHeldOverBothSaysBoth) {
 }
 
 TEST(HeldMutexes, WhatIsNotHeldAnyMoreCountsForNothing) {
-  Mutex first{kHeldOverLocks};
+  Mutex first{HeldOverLocks(1)};
   Mutex second;
   first.lock();
   MutexLock lock(second);
