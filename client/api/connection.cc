@@ -156,6 +156,10 @@ absl::StatusOr<std::shared_ptr<ArrayHandle>> Connection::open_replica(OpenArray&
     return home.membership().handle_closed();
   auto home_handle = make_handle(shared);
   if (device == home.spec().device) return home_handle;
+  if (device != "host") {  // before the daemon makes memory there
+    const auto seen = (*arrays)->imports().importers().importer(device);
+    if (!seen.ok()) return seen.status();
+  }
   const auto answer = session().control().open_replica(home.answer().id, device, interrupt);
   if (!answer.ok()) return home.named(answer.status());
   auto handle = join(*answer, interrupt);
@@ -169,7 +173,7 @@ absl::StatusOr<std::shared_ptr<OpenArray>> Connection::join_replica(OpenArray& h
   if (closed_.load()) return client_closed();
   const auto answer = session().control().open_replica(home.answer().id, number, interrupt);
   if (!answer.ok()) return home.named(answer.status());
-  return arrays_->join(*answer, interrupt);
+  return arrays_->join_to_look(*answer, interrupt);
 }
 
 absl::StatusOr<std::shared_ptr<ArrayHandle>> Connection::join(const OpenAnswer& answer,

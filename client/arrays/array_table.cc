@@ -61,6 +61,14 @@ absl::StatusOr<std::shared_ptr<OpenArray>> ArrayTable::join_known(const OpenAnsw
 
 absl::StatusOr<std::shared_ptr<OpenArray>> ArrayTable::join(const OpenAnswer& answer,
                                                             InterruptCheck interrupt) {
+  auto joined = join_to_look(answer, interrupt);
+  if (!joined.ok() || (*joined)->reach().ok()) return joined;
+  if (auto status = (*joined)->close_handle(interrupt); !status.ok()) return status;
+  return (*joined)->reach();
+}
+
+absl::StatusOr<std::shared_ptr<OpenArray>> ArrayTable::join_to_look(const OpenAnswer& answer,
+                                                                    InterruptCheck interrupt) {
   // The check may fork: the locks are the parent's there, and so is the answer.
   const auto check = [&] {
     auto status = interrupt();
@@ -107,6 +115,7 @@ std::shared_ptr<OpenArray> ArrayTable::find_open(const std::string& name) {
     const wire::MutexLock lock(mutex_);
     const auto named = named_.find(name);
     if (named == named_.end() || !named->second->array->has_its_name()) return nullptr;
+    if (!named->second->array->reach().ok()) return nullptr;
     known = make_handle(*named->second);
   }
   return known->membership().add_handle() ? known : nullptr;

@@ -27,9 +27,13 @@ class ArrayTable final : public ArrayOwner {
   // An array that the daemon has opened: the same one for all handles of this process, for one more
   // of which it counts. Opens it without the lock; threads that open one array wait for the first.
   // A wait ends with what `interrupt` says; after an error a later call gives the answer back.
-  // kBusy: this thread itself opens the array, and has been interrupted.
+  // kBusy: this thread itself opens the array, and has been interrupted. kUnsupported: it is on a
+  // GPU that this process does not see; join_to_look() gives a replica all the same
+  // (MappedArray::reach).
   absl::StatusOr<std::shared_ptr<OpenArray>> join(const OpenAnswer& answer,
                                                   InterruptCheck interrupt);
+  absl::StatusOr<std::shared_ptr<OpenArray>> join_to_look(const OpenAnswer& answer,
+                                                          InterruptCheck interrupt);
   // The same without a call, where this process has the array of that name open and the board says
   // that the name is still its own; nullptr: ask the daemon.
   std::shared_ptr<OpenArray> find_open(const std::string& name);

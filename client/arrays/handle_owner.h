@@ -33,7 +33,8 @@ class HandleOwner {
   virtual absl::StatusOr<std::shared_ptr<ArrayHandle>> open_replica(OpenArray& home,
                                                                     const std::string& device,
                                                                     InterruptCheck interrupt) = 0;
-  // The replica of a number, with one of its handles. Calls the daemon. kNotFound; kClosed.
+  // The replica of a number, with one of its handles, to look at: also one that is out of this
+  // process's reach. Calls the daemon. kNotFound; kClosed.
   virtual absl::StatusOr<std::shared_ptr<OpenArray>> join_replica(OpenArray& home,
                                                                   std::uint32_t number,
                                                                   InterruptCheck interrupt) = 0;

@@ -28,6 +28,12 @@ absl::Status MappedArray::map_all(InterruptCheck interrupt) {
   if (wire::is_host(spec())) {
     return slot_pages_.map_for_reading(pages_, session_.mappings(), interrupt);
   }
+  const auto seen = owner_->imports().importers().importer(spec().device);
+  if (answer_.home && wire::code_of(seen.status()) == ErrorCode::kUnsupported) {
+    reach_ = seen.status();
+    slot_pages_.set_out_of_reach();
+    return absl::OkStatus();
+  }
   auto opened = GpuArray::open(answer_, session_, owner_->imports(), interrupt);
   if (!opened.ok()) return opened.status();
   gpu_ = std::move(*opened);

@@ -103,12 +103,15 @@ class MappedArray {
   GpuArray* gpu() const { return gpu_.get(); }
   Importer* importer() const { return gpu_ == nullptr ? nullptr : &gpu_->importer(); }
   int device_ordinal() const;  // in this process; -1 for the host
+  // Not OK: a replica on a GPU that this process does not see, and why. Its pages tell which
+  // version is there; it has no bytes, and no handle leads to it.
+  const absl::Status& reach() const { return reach_; }
 
  protected:
   MappedArray(std::shared_ptr<ArrayOwner> owner, const OpenAnswer& answer);
   ~MappedArray() = default;
-  // Before all else: fetches, maps and opens what a reader needs. A wait for the daemon ends with
-  // what `interrupt` says.
+  // Before all else: fetches, maps and opens what a reader needs, of a replica whose GPU this
+  // process does not see without its bytes. A wait for the daemon ends with what `interrupt` says.
   absl::Status map_all(InterruptCheck interrupt);
   // What orders streams, while there is a lease, a pin or the write lock: without these another
   // thread may leave the array.
@@ -124,6 +127,7 @@ class MappedArray {
   ArrayPages pages_;
   std::unique_ptr<GpuArray> gpu_;
   SlotPages slot_pages_;
+  absl::Status reach_;  // constant after map_all()
 
  private:
   template <typename FindRow>

@@ -37,7 +37,10 @@ absl::StatusOr<Places::Newest> Places::find_newest(InterruptCheck interrupt) con
     // A replica that has been withdrawn alone has nothing that its home has not.
     if (wire::code_of(version.status()) == wire::ErrorCode::kWithdrawn) continue;
     if (!version.ok()) return version.status();
-    if (*version > newest.version) newest = {*version, other.get()};
+    // Of two that have it, one that this process can read.
+    const bool nearer =
+        *version == newest.version && newest.place != nullptr && !newest.place->reach().ok();
+    if (*version > newest.version || nearer) newest = {*version, other.get()};
   }
   return newest;
 }

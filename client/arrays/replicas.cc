@@ -64,7 +64,7 @@ absl::Status host_wait_newer(const Places& places, std::uint64_t after,
   for (const std::size_t place : *ready) {
     OpenArray& array = *all[place].array;
     if (auto status = array.check_lost(); !status.ok()) return status;
-    if (array.ending()) continue;
+    if (array.ending() || !array.reach().ok()) continue;
     WaitLimit limit = at_once(array.session(), interrupt_check);
     auto status = begin_read(array, newer, limit, attempt);
     if (status.ok()) array.end_read(attempt.slot);

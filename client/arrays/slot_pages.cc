@@ -93,6 +93,11 @@ absl::Status SlotPages::map_for_reading(ArrayPages& pages, MappingCache& mapping
   return absl::OkStatus();
 }
 
+void SlotPages::set_out_of_reach() {
+  read_.resize(layout_.regular);
+  write_.resize(layout_.regular);
+}
+
 // Into the elements that are there: a signal handler may be looking at them.
 absl::Status SlotPages::map_for_writing(ArrayPages& pages, InterruptCheck interrupt) {
   if (mapped_for_writing_) return absl::OkStatus();

@@ -48,10 +48,12 @@ class SlotPages {
   SlotPages(const SlotPages&) = delete;
   SlotPages& operator=(const SlotPages&) = delete;
 
-  // One of the two before all else. The board is mapped already; the cache, or `gpu`, outlives
+  // One of the three before all else. The board is mapped already; the cache, or `gpu`, outlives
   // this.
   void set_device(ArrayPages& pages, GpuArray& gpu);
   absl::Status map_for_reading(ArrayPages& pages, MappingCache& mappings, InterruptCheck interrupt);
+  // There are no bytes here, and no lease.
+  void set_out_of_reach();
   // Under the array's write lock. A repeat does nothing.
   absl::Status map_for_writing(ArrayPages& pages, InterruptCheck interrupt);
 

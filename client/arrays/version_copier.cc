@@ -59,6 +59,14 @@ absl::Status may_not_copy(const OpenArray& here, const OpenArray& from) {
       "Read it where it is, or let a process that may write the array read it here first.");
 }
 
+absl::Status out_of_reach(const OpenArray& home, const OpenArray& from) {
+  return make_error(ErrorCode::kUnsupported,
+                    fmt::format("the newest version of '{}' is out of this process's reach: {}",
+                                home.name(), wire::message_of(from.reach())),
+                    "Let a process that sees that GPU read the array here, which copies the "
+                    "version; or add it to CUDA_VISIBLE_DEVICES.");
+}
+
 absl::Status writes_itself(const OpenArray& here) {
   return make_error(ErrorCode::kBusy,
                     fmt::format("the newest version of '{}' would have to be copied here, and this "
@@ -227,6 +235,7 @@ absl::Status VersionCopier::bring(std::uint64_t least) {
     const auto place = places_.place_of_newer(may_go_on);
     if (!place.ok()) return place.status();
     if (*place == nullptr) return absl::OkStatus();  // what was newer has been lost
+    if (!(*place)->reach().ok()) return out_of_reach(home_, **place);
     if (!here_.answer().may_write) return may_not_copy(here_, **place);
     if (writes_here) return writes_itself(here_);
     const bool now = !another_writes(here_);

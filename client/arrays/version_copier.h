@@ -32,7 +32,8 @@ class VersionCopier {
   // Until version `least`, or a later one, is here; or, where that has been lost, until nothing
   // newer is elsewhere. Waits as long as the wait limit says, for writes here, for slots, and
   // without a stream for the copy itself; calls the daemon. Holds no mutex meanwhile.
-  // kTimeout; kDenied: this process may not write here. kBusy: this thread is itself writing.
+  // kTimeout; kDenied: this process may not write here. kUnsupported: what is newer is on a
+  // GPU that it does not see. kBusy: this thread is itself writing.
   // kTooManyHeld: this process holds all slots, or too many versions. What else reads and
   // writes end with: an interrupt, kWithdrawn, kDaemonLost.
   absl::Status bring(std::uint64_t least);

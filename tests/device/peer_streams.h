@@ -37,8 +37,7 @@ class PeerStreams {
 
   // Now, as memory that is made or freed may wait for all streams.
   void prepare() {
-    check_cuda(cudaMalloc(reinterpret_cast<void**>(&mismatches_), kMostStreams * 8));
-    check_cuda(cudaMemset(mismatches_, 0, kMostStreams * 8));
+    make_mismatches();
     check_cuda(cudaHostAlloc(reinterpret_cast<void**>(&flag_), 4, cudaHostAllocMapped));
     check_cuda(cudaDeviceSynchronize());
   }
@@ -49,6 +48,7 @@ class PeerStreams {
         {"mismatches", &PeerStreams::mismatches},
         {"set_device", &PeerStreams::set_device},
         {"current_device", &PeerStreams::current_device},
+        {"work_on", &PeerStreams::work_on},
         {"spin", &PeerStreams::spin},
         {"gate", &PeerStreams::gate},
         {"ungate", &PeerStreams::ungate},
@@ -100,6 +100,10 @@ class PeerStreams {
   }
 
  private:
+  void make_mismatches() {
+    check_cuda(cudaMalloc(reinterpret_cast<void**>(&mismatches_), kMostStreams * 8));
+    check_cuda(cudaMemset(mismatches_, 0, kMostStreams * 8));
+  }
   // STREAM -> how many elements were not what was expected in it, until now.
   std::string mismatches(Words& words) {
     std::uint64_t found = 0;
@@ -111,6 +115,14 @@ class PeerStreams {
   // DEVICE: the thread's current one from now on.
   std::string set_device(Words& words) {
     check_cuda(cudaSetDevice(static_cast<int>(number(words))));
+    return "";
+  }
+  // DEVICE: the current one, where all further streams are, and what is counted is counted.
+  std::string work_on(Words& words) {
+    check_cuda(cudaFree(mismatches_));
+    set_device(words);
+    make_mismatches();
+    check_cuda(cudaDeviceSynchronize());
     return "";
   }
   std::string current_device(Words&) {
