@@ -141,6 +141,18 @@ class DevicePeer {
     wrong += a.read().at(1, 3, 6) != 5;
     return fmt::format("{} {} {}", wrong, where, a.device());
   }
+  // NAME DEVICE STREAM: a MemArray that is a face of it -> the error, where it is, an element
+  std::string move(Words& words) {
+    MemArray<std::uint64_t, 1> face(*client_, array(PeerStreams::word(words)));
+    const std::string device = PeerStreams::word(words);
+    std::string outcome = "moved";
+    try {
+      face.to(device, streams_.stream(words));
+    } catch (const Error& error) {
+      outcome = name_of(error.code());
+    }
+    return fmt::format("{} {} {}", outcome, face.device(), face(0));
+  }
   // -> how many versions this process has copied
   std::string copies(Words&) { return std::to_string(client_->copies()); }
   // NAME STREAM [WAIT_MS] -> VERSION SLOT
@@ -403,6 +415,7 @@ const std::map<std::string, std::string (DevicePeer::*)(DevicePeer::Words&)> Dev
         {"open", &DevicePeer::open},
         {"on", &DevicePeer::on},
         {"mem_array", &DevicePeer::mem_array},
+        {"move", &DevicePeer::move},
         {"copies", &DevicePeer::copies},
         {"write", &DevicePeer::write},
         {"update", &DevicePeer::update},
