@@ -55,6 +55,7 @@ constexpr std::uint64_t hash_of_rows() {
                   offsetof(Writer, publisher_cpu),
                   offsetof(Writer, empty_writes),
                   offsetof(Writer, copies_at),
+                  offsetof(Writer, copied_versions),
                   offsetof(Writer, highest_used),
                   offsetof(Writer, writing),
                   offsetof(Writer, wanted),

@@ -67,8 +67,9 @@ struct WriterRow {
   HalfWord publish_count{0};  // +1 for each publish, drop and mark taken back; a futex
   HalfWord publisher_cpu{0};  // CPU number + 1 of the last publish
   Word empty_writes{0};       // that ended without a look at their bytes: for operators
-  Word copies_at{0};  // the board's writer word, without flags, if its owner has only copied
-  Word reserved[4]{};
+  Word copies_at{0};        // the board's writer word, without flags, if its owner has only copied
+  Word copied_versions{0};  // brought here from other places of the array: for operators
+  Word reserved[3]{};
   // What the writer works with.
   Word highest_used{0};  // highest version number ever begun: numbers are never used twice
   HalfWord writing{0};   // 1 while a write is under way

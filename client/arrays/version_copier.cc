@@ -139,6 +139,7 @@ absl::Status VersionCopier::copy_and_publish(Source& source, const WriteAttempt&
   }
   crash_point("device.replica_copied");
   const bool publish = status.ok() && !source.lost();
+  if (publish) here_.writing().slot_writer()->count_copied();
   auto ended = end_copy(here_, write, publish, streams);
   crash_point("device.replica_published");
   return status.ok() ? ended : status;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cctype>
 #include <iterator>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -23,6 +24,14 @@ using ArrayField = Field<Info, Spec>;
 // While readers hold the others.
 std::uint32_t added_slots(const Info& array, const Spec& spec) {
   return array.slots() > spec.slots ? array.slots() - spec.slots : 0;
+}
+
+// Of what a client says it has copied: as many as there can be, if that is a lie.
+std::uint64_t bytes_of(std::uint64_t copies, std::uint64_t size_bytes) {
+  std::uint64_t bytes = 0;
+  return __builtin_mul_overflow(copies, size_bytes, &bytes)
+             ? std::numeric_limits<std::uint64_t>::max()
+             : bytes;
 }
 
 const ArrayField kFields[] = {
@@ -58,6 +67,12 @@ const ArrayField kFields[] = {
      }},
     {"empty_writes", "", "Empty writes",
      [](const Info& a, const Spec&) -> Cell { return std::uint64_t{a.empty_writes()}; }},
+    {"copied_versions", "", "Versions copied",
+     [](const Info& a, const Spec&) -> Cell { return std::uint64_t{a.copied_versions()}; }},
+    {"copied_bytes", "", "Size of copies",
+     [](const Info& a, const Spec& s) -> Cell {
+       return Bytes{bytes_of(a.copied_versions(), wire::size_bytes_of(s))};
+     }},
     {"slot_bytes", "", "Size of a slot",
      [](const Info&, const Spec& s) -> Cell { return Bytes{wire::size_bytes_of(s)}; }},
     {"bytes", "BYTES", "Size of all slots",

@@ -73,6 +73,7 @@ void SlotWriter::adopt(const wire::WriterRow& from) {
     row_.publication.store(current.version > highest ? 0 : wire::pack(current));
   }
   row_.empty_writes.store(from.empty_writes.load(), std::memory_order_relaxed);
+  row_.copied_versions.store(from.copied_versions.load(), std::memory_order_relaxed);
 }
 
 // What stood in slots that have been taken away. One that is added has no version.

@@ -71,6 +71,8 @@ class SlotWriter {
   void note_copies_only() { row_.copies_at.store(board_.writer.load() & ~wire::kWriterFlags); }
   // Before the end of a write whose bytes nobody has asked for: for operators.
   void count_empty() { row_.empty_writes.fetch_add(1, std::memory_order_relaxed); }
+  // Likewise of one that has brought a version here from another place of the array.
+  void count_copied() { row_.copied_versions.fetch_add(1, std::memory_order_relaxed); }
 
   // Inside of a write: where GPU work on the slot ends that its readers, all gone now, have left
   // behind. Not for the host.

@@ -86,6 +86,7 @@ struct Array {
   std::vector<wire::ArrayId> replicas;  // that there are; none has replicas of its own
   std::uint64_t tallied_version = 0;    // as Tally has it
   std::uint64_t tallied_empty_writes = 0;
+  std::uint64_t tallied_copied_versions = 0;
 };
 
 inline wire::RowRef row_ref(wire::FileRange at) {

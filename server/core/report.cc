@@ -69,6 +69,7 @@ ArrayReport report_of(const Broker& broker, const Array& array) {
   const wire::WriterRow& current = broker.writer_ownership().current_row(array);
   report.version = version_in(current, array);
   report.empty_writes = current.empty_writes.load();
+  report.copied_versions = current.copied_versions.load();
   for (std::uint32_t s = 0; s < array.slots.size(); ++s) {
     report.slot_versions.push_back(wire::version_of(current.slot_words()[s].load()));
   }

@@ -24,9 +24,10 @@ struct ArrayReport {
   std::uint64_t version = 0;
   std::uint32_t readers = 0;  // sessions that hold a slot now
   std::uint32_t subscribers = 0;
-  std::uint32_t held_slots = 0;     // by readers
-  std::uint64_t empty_writes = 0;   // that ended without anybody having asked for their bytes
-  const Session* writer = nullptr;  // nullptr = the array has none
+  std::uint32_t held_slots = 0;       // by readers
+  std::uint64_t empty_writes = 0;     // that ended without anybody having asked for their bytes
+  std::uint64_t copied_versions = 0;  // that were brought here from the array's other places
+  const Session* writer = nullptr;    // nullptr = the array has none
   std::vector<std::uint64_t> slot_versions;
 };
 

@@ -138,6 +138,7 @@ void take_over(BoardRecord& board, WriterRow& takeover, RowRef takeover_ref, con
   if (!leaves_out("hand the numbers on")) takeover.highest_used.store(highest);
   takeover.publication.store(newest.version == 0 ? 0 : wire::pack(newest));
   takeover.empty_writes.store(from.empty_writes.load());
+  takeover.copied_versions.store(from.copied_versions.load());
   crash_point("takeover.row");
   if (torn != slots && !leaves_out("poison")) board.poisoned()[torn].store(highest);
   set_writer(board, takeover_ref, true);

@@ -1,6 +1,7 @@
 #include "server/core/tally.h"
 
 #include <cstddef>
+#include <limits>
 #include <new>
 
 namespace memlease::server {
@@ -18,6 +19,15 @@ std::uint64_t growth(std::uint64_t now, std::uint64_t& seen) {
   return grown <= kMostAtOnce ? grown : 0;
 }
 
+// Sums of products that are not bounded so stay at the most there is.
+void add_product(std::uint64_t& sum, std::uint64_t count, std::uint64_t bytes) {
+  std::uint64_t product = 0;
+  if (__builtin_mul_overflow(count, bytes, &product) ||
+      __builtin_add_overflow(sum, product, &sum)) {
+    sum = std::numeric_limits<std::uint64_t>::max();
+  }
+}
+
 }  // namespace
 
 void Tally::reclaimed(std::string_view reason, std::uint64_t bytes) {
@@ -30,6 +40,9 @@ void Tally::look(Array& array, const wire::WriterRow& row) {
   const std::uint64_t version = wire::unpack_publication(row.publication.load()).version;
   totals_.versions += growth(version, array.tallied_version);
   totals_.empty_writes += growth(row.empty_writes.load(), array.tallied_empty_writes);
+  const std::uint64_t copied = growth(row.copied_versions.load(), array.tallied_copied_versions);
+  totals_.copied_versions += copied;
+  add_product(totals_.copied_bytes, copied, array.slot_bytes);
 }
 
 void Tally::look(Session& session) {

@@ -28,6 +28,8 @@ struct Totals {
   std::uint64_t slots_added = 0;
   std::uint64_t versions = 0;  // the numbers up to each array's current version
   std::uint64_t empty_writes = 0;
+  std::uint64_t copied_versions = 0;  // between the places of an array
+  std::uint64_t copied_bytes = 0;     // theirs
   // Of processes that have exited, by reason; those that there can be are in it from the start.
   std::map<std::string, Reclaims, std::less<>> reclaims = {
       {"created it", {}}, {"held a slot", {}}, {"was writing", {}}};

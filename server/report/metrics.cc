@@ -168,6 +168,10 @@ void add_totals(Exposition& out, const Totals& totals) {
   add_counter(out, "memlease_empty_writes_total",
               "Writes that ended without anybody having asked for their bytes.",
               totals.empty_writes);
+  add_counter(out, "memlease_copied_versions_total",
+              "Versions that processes have copied between the devices of an array.",
+              totals.copied_versions);
+  add_counter(out, "memlease_copied_bytes_total", "Bytes of these versions.", totals.copied_bytes);
   add_counter(out, "memlease_slots_added_total", "Slots that have been added to arrays.",
               totals.slots_added);
   out.metric("memlease_wait_seconds", Type::kHistogram,

@@ -62,6 +62,7 @@ void fill(const Broker& broker, const Array& array, v1::ArrayInfo& info) {
   info.set_bytes(array.slot_bytes * array.slots.size());
   info.set_held_bytes(array.slot_bytes * report.held_slots);
   info.set_empty_writes(report.empty_writes);
+  info.set_copied_versions(report.copied_versions);
   info.set_version(report.version);
   info.set_readers(report.readers);
   info.set_subscribers(report.subscribers);

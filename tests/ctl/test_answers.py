@@ -40,6 +40,8 @@ def test_ls_and_info_show_the_array(daemon, client):
         "max_slots": 3,
         "version": 2,
         "empty_writes": 0,
+        "copied_versions": 0,
+        "copied_bytes": 0,
         "slot_bytes": 128,
         "held_bytes": 128,
         "readers": 1,

@@ -55,6 +55,7 @@ class Commands : public ::testing::Test {
     array.set_readers(2);
     array.set_subscribers(3);
     array.set_empty_writes(9);
+    array.set_copied_versions(4);
     array.set_writer_pid(4711);
     array.set_writer_session_id(12);
     array.set_created_unix_ms(kNow - 30'000);
@@ -128,7 +129,8 @@ TEST_F(Commands, LsSpellsEveryFieldInJson) {
             "{\"arrays\": [{\"name\": \"sim/u\", \"dtype\": \"float32\", \"shape\": [512,512], "
             "\"strides_bytes\": [2048,4], \"device\": \"host\", \"slots\": 3, \"added_slots\": 2, "
             "\"max_slots\": 12, \"version\": 7, "
-            "\"slot_versions\": [5,7,6], \"empty_writes\": 9, \"slot_bytes\": 1048576, \"bytes\": "
+            "\"slot_versions\": [5,7,6], \"empty_writes\": 9, \"copied_versions\": 4, "
+            "\"copied_bytes\": 4194304, \"slot_bytes\": 1048576, \"bytes\": "
             "3145728, "
             "\"held_bytes\": 2097152, \"readers\": 2, "
             "\"subscribers\": 3, \"writer_pid\": 4711, \"writer_session\": 12, "
@@ -185,6 +187,8 @@ TEST_F(Commands, InfoPrefersTheArrayThatStillHasTheName) {
   EXPECT_NE(text.find("Name               sim/u\n"), std::string::npos) << text;
   EXPECT_NE(text.find("Versions in slots  5,7,6\n"), std::string::npos) << text;
   EXPECT_NE(text.find("Empty writes       9\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("Versions copied    4\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("Size of copies     4.0 MiB\n"), std::string::npos) << text;
   EXPECT_NE(text.find("Array id           2\n"), std::string::npos) << text;
 }
 

@@ -10,6 +10,7 @@
 namespace memlease::testing {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 class Replicas : public DeviceTest {
@@ -27,6 +28,12 @@ class Replicas : public DeviceTest {
     EXPECT_EQ(peer.wait_for_signal(), SIGKILL);
   }
   std::uint64_t copies(Client& peer) { return std::stoull(peer.is_ok("copies")); }
+  // To a place of the array, by all processes so far.
+  std::uint64_t copies_to(const std::string& name) {
+    const auto listed = daemon.admin().list_arrays(name);
+    if (!listed.ok() || listed->arrays_size() != 1) return ~std::uint64_t{0};
+    return listed->arrays(0).copied_versions();
+  }
   std::uint64_t arrays() {
     const auto status = daemon.admin().status();
     return status.ok() ? status->arrays() : 0;
@@ -112,6 +119,38 @@ TEST_F(Replicas, WhatIsThereIsReadWithoutACallOrACopy) {
   const std::string before = reader.is_ok("calls");
   EXPECT_EQ(reader.is_ok("get h"), "3 9 9");
   EXPECT_EQ(reader.is_ok("calls"), before);
+}
+
+// Of each place, whoever made them and wherever he is by now: the daemon only looks.
+TEST_F(Replicas, CopiesAreCountedForOperators) {
+  make();
+  EXPECT_EQ(reader.is_ok("get h"), "1 7 7");
+  EXPECT_EQ(reader.is_ok("get h"), "1 7 7");
+  EXPECT_EQ(copies_to("a@host"), 1U);
+  Client other(daemon);
+  other.is_ok("on a host h");
+  publish(writer, 8);
+  EXPECT_EQ(other.is_ok("get h"), "2 8 8");
+  EXPECT_EQ(copies_to("a@host"), 2U);
+  EXPECT_EQ(other.is_ok("put h 9"), "3") << "which is no copy";
+  EXPECT_EQ(copies_to("a@host"), 2U);
+  EXPECT_EQ(copies_to("a"), 0U);
+  EXPECT_EQ(writer.is_ok("get a"), "3 9 9");
+  EXPECT_EQ(copies_to("a"), 1U);
+  for (Client* peer : {&reader, &other}) peer->kill();
+  writer.is_ok("close a");  // and with it the replica, where it has looked
+  EXPECT_TRUE(becomes([&] { return arrays() == 1; })) << "the replica goes";
+  EXPECT_EQ(copies_to("a"), 1U);
+  const auto metrics = daemon.admin().metrics();
+  ASSERT_TRUE(metrics.ok()) << metrics.status();
+  EXPECT_THAT(metrics->text(), HasSubstr("\nmemlease_copied_versions_total 3\n"));
+  EXPECT_THAT(metrics->text(), HasSubstr("\nmemlease_copied_bytes_total 24000\n"));
+}
+
+TEST_F(Replicas, ACopyThatCameToNothingIsNotCounted) {
+  make();
+  die_copying(reader, "get h");
+  EXPECT_EQ(copies_to("a@host"), 0U);
 }
 
 TEST_F(Replicas, TheCopyComesBehindWorkThatIsUnderWay) {

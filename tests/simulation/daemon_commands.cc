@@ -91,6 +91,7 @@ void scribble(World& world, const Command& command) {
   array->writer_row->publication.store(word());
   array->writer_row->highest_used.store(word());
   array->writer_row->empty_writes.store(word());
+  array->writer_row->copied_versions.store(word());
   array->writer_row->writing.store(static_cast<std::uint32_t>(word()));
 }
 

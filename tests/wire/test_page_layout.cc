@@ -14,7 +14,8 @@ struct Swapped {
   HalfWord publisher_cpu{0};
   Word empty_writes{0};
   Word copies_at{0};
-  Word reserved[4]{};
+  Word copied_versions{0};
+  Word reserved[3]{};
   Word highest_used{0};
   HalfWord wanted{0};
   HalfWord writing{0};

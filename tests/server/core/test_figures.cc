@@ -121,6 +121,43 @@ TEST_F(FiguresTest, EmptyWritesCountAcrossWritersAndAfterTheEndOfAnArray) {
   EXPECT_EQ(collect().totals.empty_writes, 3U);
 }
 
+TEST_F(FiguresTest, CopiesCountAcrossCopiersAndAfterTheEndOfAReplica) {
+  Session& one = world_.connect(1000);
+  Session& other = world_.connect(1000);
+  const ArrayId id = world_.create(one, spec_of("a"));
+  const std::uint64_t slot_bytes = world_.broker.catalog().find(id)->slot_bytes;
+  wire::WriterRow& row = world_.become_writer(one, id);
+  publish(row, 5);
+  row.copied_versions.store(2);
+  EXPECT_EQ(collect().totals.copied_versions, 2U);
+  EXPECT_EQ(collect().totals.copied_bytes, 2 * slot_bytes);
+  world_.open(other, "a");
+  ASSERT_TRUE(world_.broker.leave(one, id, 1).ok());
+  const Array& array = *world_.broker.catalog().find(id);
+  EXPECT_EQ(report_of(world_.broker, array).copied_versions, 2U) << "what its copier left behind";
+  wire::WriterRow& next = world_.become_writer(other, id);
+  next.copied_versions.store(3);
+  world_.broker.exited(one.id);
+  world_.broker.exited(other.id);
+  EXPECT_EQ(world_.broker.catalog().size(), 0U);
+  EXPECT_EQ(collect().totals.copied_versions, 3U);
+  EXPECT_EQ(collect().totals.copied_bytes, 3 * slot_bytes);
+}
+
+TEST_F(FiguresTest, BytesOfCopiesThatNobodyMadeNeverGoBack) {
+  Session& session = world_.connect(1000);
+  const ArrayId id = world_.create(session, spec_of("a"));
+  wire::WriterRow& row = world_.become_writer(session, id);
+  publish(row, 5);
+  std::uint64_t before = 0;
+  for (std::uint64_t lies = 1; lies < 100; ++lies) {
+    row.copied_versions.store(lies << 45);
+    const std::uint64_t bytes = collect().totals.copied_bytes;
+    EXPECT_GE(bytes, before);
+    before = bytes;
+  }
+}
+
 TEST_F(FiguresTest, AVersionThatGoesBackOrLeapsIsNotBelieved) {
   Session& session = world_.connect(1000);
   const ArrayId id = world_.create(session, spec_of("a"));
