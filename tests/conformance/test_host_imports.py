@@ -36,6 +36,21 @@ def test_put_asks_for_all_and_then_for_less(memlease_client):
         memlease_client.put("a", Producer(np.arange(3), everything, device=(4, 0)))
 
 
+@pytest.mark.parametrize("kind", [3, 11])
+def test_put_takes_memory_of_the_host_that_a_gpu_library_has_pinned(memlease_client, kind):
+    """DLPack has kinds of its own for it; memory that CUDA moves by itself is refused."""
+    data = (ctypes.c_int64 * 3)(*range(3))
+    shape = (ctypes.c_int64 * 1)(3)
+    pinned = Unversioned(
+        tensor=DLTensor(ctypes.addressof(data), kind, 0, 1, 0, 64, 1, shape, None, 0)
+    )
+    producer = Handmade(new_capsule(pinned, b"dltensor"), device=(kind, 0))
+    assert memlease_client.put("a", producer).get().tolist() == [0, 1, 2]
+    managed = Handmade(new_capsule(pinned, b"dltensor"), device=(13, 0))
+    with pytest.raises(memlease.Unsupported, match="DLPack type 13"):
+        memlease_client.put("a", managed)
+
+
 def test_put_lets_buffer_errors_pass(memlease_client):
     """R-DLP-18: they are no unknown arguments."""
     frozen = np.arange(3)
@@ -46,11 +61,11 @@ def test_put_lets_buffer_errors_pass(memlease_client):
 
 
 class Handmade:
-    def __init__(self, capsule):
-        self.capsule = capsule
+    def __init__(self, capsule, device=(1, 0)):
+        self.capsule, self.device = capsule, device
 
     def __dlpack_device__(self):
-        return (1, 0)
+        return self.device
 
     def __dlpack__(self, **keywords):
         return self.capsule

@@ -1,5 +1,6 @@
 """One array on a GPU and on the host, from Python."""
 
+import asyncio
 import pickle
 
 import consumers
@@ -235,6 +236,57 @@ def follow_on_the_host(here):
         if lease.version == 3:
             return int(np.asarray(lease).sum())
     return None
+
+
+def test_a_version_is_brought_ahead_of_its_use(gpu):
+    """A prefetch: a task brings it while others go on, and who reads it then waits for nothing."""
+    gpu.run(bring_ahead)
+
+
+def bring_ahead(here):
+    host = create(here, fill=7).on("host")
+    turns = []
+
+    async def bring():
+        (await host.read_async(timeout=30)).release()
+
+    async def meanwhile():
+        turns.append("another task")
+
+    async def both():
+        await asyncio.gather(bring(), meanwhile())
+
+    asyncio.run(both())
+    assert turns == ["another task"]
+    copies = here.client.copies
+    with host.read(timeout=0) as lease:
+        assert int(np.asarray(lease).sum()) == 7 * COUNT
+    assert here.client.copies == copies
+
+
+@pytest.mark.stand_in_only
+@pytest.mark.parametrize("home", ["host", "cuda:0"])
+def test_a_stream_of_another_gpu_moves_nothing(gpu, home):
+    gpu.run(move_by_a_stream_of_another_gpu, home)
+
+
+def move_by_a_stream_of_another_gpu(here, home):
+    moving = memlease.MemArray(COUNT, "u8", name="m", device=home, client=here.client)
+    moving.read_numpy_array(np.full(COUNT, 7))
+    array = here.client.open("m")
+    there = array.on("cuda:1")
+    before = moving.device, array.version, here.client.copies
+    for call in (
+        lambda: moving.move_memory("cuda:1", stream=here.stream()),
+        lambda: there.read(stream=here.stream()),
+        lambda: next(there.follow(stream=here.stream())),
+    ):
+        with pytest.raises(memlease.InvalidArgument, match="is one of cuda:0"):
+            call()
+    assert (moving.device, array.version, here.client.copies) == before
+    moving.move_memory("cuda:1")
+    assert moving.device == there.device
+    assert (there.get() == 7).all()
 
 
 def test_bad_devices_are_refused(gpu):
