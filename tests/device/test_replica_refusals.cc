@@ -57,6 +57,32 @@ TEST_P(ReplicasWithoutMemory, AreRefusedAndMadeOnceThereIsSome) {
   EXPECT_EQ(writer.is_ok("get a"), "3 9 9");
 }
 
+// A handle is a promise, so that nobody else's need takes the replica away; who closes it, and the
+// operator, may.
+TEST_P(ReplicasWithoutMemory, KeepTheirsWhileTheyAreOpenAndIdle) {
+  const std::string device = GetParam().device;
+  const std::string filler = "create filler 3 80000 " + device;
+  Client writer(daemon);
+  Client reader(daemon);
+  writer.is_ok("create a 3 30000 cuda:0");
+  publish(writer, 7);
+  const std::string name = "a@" + reader.is_ok("on a " + device + " b");
+  EXPECT_EQ(reader.is_ok("get b"), "1 7 7");
+  EXPECT_EQ(error(writer, filler), GetParam().code);
+  EXPECT_EQ(reader.is_ok("get b"), "1 7 7");
+  reader.is_ok("close b");
+  EXPECT_TRUE(becomes([&] { return writer.ask(filler).ok(); }));
+
+  for (const char* command : {"withdraw filler", "close filler"}) writer.is_ok(command);
+  EXPECT_TRUE(becomes([&] { return reader.ask("on a " + device + " b").ok(); }));
+  EXPECT_EQ(reader.is_ok("get b"), "1 7 7");
+  ASSERT_TRUE(daemon.admin().withdraw(name).ok());
+  EXPECT_EQ(error(reader, "get b"), "Withdrawn");
+  if (device != "host") reader.is_ok("close b");  // which has a GPU's memory open
+  EXPECT_TRUE(becomes([&] { return writer.ask(filler).ok(); }));
+  EXPECT_EQ(reader.is_ok("get a"), "1 7 7");
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Where, ReplicasWithoutMemory,
     ::testing::Values(Shortage{"OnAGpuThatIsFull", "--gpu-memory-limit-bytes=2MiB", "cuda:1",
