@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "wire/not_cancelled.h"
+
 namespace memlease::wire {
 
 class UniqueFd {
@@ -24,6 +26,7 @@ class UniqueFd {
   explicit operator bool() const { return fd_ >= 0; }
   int release() { return std::exchange(fd_, -1); }
   void reset(int fd = -1) {
+    const NotCancelled whole;  // in a destructor that would end the process
     if (fd_ >= 0) ::close(fd_);
     fd_ = fd;
   }

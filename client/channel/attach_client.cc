@@ -215,8 +215,9 @@ bool AttachClient::alive() {
   if (entry.fd < 0) return false;
   const int ready = ::poll(&entry, 1, 0);
   if (ready == 0 || (ready < 0 && errno == EINTR)) return true;
+  if (ready < 0) return !has_ended(entry.fd) && !socket_->closed_by_program();
   // Few files in its place would have nothing to read.
-  if (ready < 0 || entry.revents != POLLIN || socket_->closed_by_program()) return false;
+  if (entry.revents != POLLIN || socket_->closed_by_program()) return false;
   const wire::MutexLock lock(mutex_);
   if (!fetching_ && unanswered_) {
     const auto late = wire::receive_frame(entry.fd, wire::Ancillary::kFiles);

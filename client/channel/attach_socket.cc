@@ -3,6 +3,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "client/socket/connect_socket.h"
 #include "wire/place.h"
 
@@ -27,6 +29,12 @@ void AttachSocket::close() {
   const bool ours = !closed_by_program();
   const int fd = fd_.exchange(-1);
   if (fd >= 0 && ours) ::close(fd);
+}
+
+bool has_ended(int socket) {
+  char next = 0;
+  const auto got = ::recv(socket, &next, sizeof next, MSG_PEEK | MSG_DONTWAIT);
+  return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR && errno != ENOMEM);
 }
 
 }  // namespace memlease::internal

@@ -35,4 +35,8 @@ class AttachSocket {
   const ForkObserver observer_{[this] { close(); }};
 };
 
+// Whether the daemon's end of it is gone, where poll(2) cannot tell: it asks for no descriptor
+// where RLIMIT_NOFILE is 0, as in a sandbox.
+bool has_ended(int socket);
+
 }  // namespace memlease::internal

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <thread>
 
+#include "client/channel/attach_socket.h"
 #include "client/session/signals_blocked.h"
 #include "client/session/wait_news.h"
 
@@ -36,7 +37,11 @@ void EndWatch::run(const std::shared_ptr<Shared>& shared) {
   for (;;) {
     pollfd entry{shared->socket, POLLRDHUP, 0};
     const int ready = ::poll(&entry, 1, static_cast<int>(interval.count()));
-    if (ready > 0 || (ready < 0 && errno != EINTR)) break;
+    if (ready > 0) break;
+    if (ready < 0 && errno != EINTR) {
+      if (has_ended(shared->socket)) break;
+      std::this_thread::sleep_for(interval);
+    }
     State state = State::kAsked;
     if (shared->state.compare_exchange_strong(state, State::kIdle)) continue;
     if (state == State::kOver) return;

@@ -25,6 +25,7 @@
 #include "wire/grpc/thread_reserve.h"
 #include "wire/held_mutexes.h"
 #include "wire/mutex.h"
+#include "wire/not_cancelled.h"
 #include "wire/standard_descriptors.h"
 
 namespace memlease::internal {
@@ -81,7 +82,11 @@ void linger(State& s) {
       continue;
     }
     const auto until = s.last_use + kLinger;
-    if (Clock::now() >= until) break;
+    if (Clock::now() >= until) {
+      if (wire::has_memory_for_grpc()) break;
+      s.last_use = Clock::now();  // it would end the process; so it stays
+      continue;
+    }
     s.changed.wait_until(s.mutex, until);
   }
   if (s.calls == 0) shut_down(s);
@@ -219,6 +224,19 @@ absl::Status too_many_calls(const ControlSocket& to, std::chrono::milliseconds w
       "Let fewer threads call at once; memleasectl health says whether the daemon answers them.");
 }
 
+// Does nothing where there is one. False: no thread can be made.
+bool start_lingerer(State& s) ABSL_EXCLUSIVE_LOCKS_REQUIRED(s.mutex) {
+  if (s.lingering) return true;
+  if (s.lingerer.joinable()) s.lingerer.join();  // it has left its last critical section
+  const SignalsBlocked blocked;
+  try {
+    s.lingerer = std::thread([&s] { linger(s); });
+  } catch (const std::system_error&) {
+    return false;
+  }
+  return s.lingering = true;
+}
+
 // nullptr: this process makes as many calls as it may, or is about to fork or to exit. That may
 // have changed since, or it is `until`, or time to ask for an interrupt.
 absl::StatusOr<std::shared_ptr<Line>> begin_call(State& s, const ControlSocket& to,
@@ -239,6 +257,7 @@ absl::StatusOr<std::shared_ptr<Line>> begin_call(State& s, const ControlSocket& 
       if (auto room = wire::reserve_threads("to call the daemon"); !room.ok()) return room;
       grpc_init();
       s.up = true;
+      start_lingerer(s);
     }
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
@@ -289,16 +308,7 @@ void end_call(State& s, const ControlSocket& to, std::shared_ptr<Line> line, boo
   line = nullptr;  // before gRPC may be shut down
   if (broken) drop_channel(s, to);
   s.last_use = Clock::now();
-  if (--s.calls == 0 && !s.lingering && s.up) {
-    if (s.lingerer.joinable()) s.lingerer.join();  // it has left its last critical section
-    const SignalsBlocked blocked;
-    try {
-      s.lingerer = std::thread([&s] { linger(s); });
-      s.lingering = true;
-    } catch (const std::system_error&) {  // no thread can be made
-      shut_down(s);
-    }
-  }
+  if (--s.calls == 0 && s.up && !start_lingerer(s)) shut_down(s);
   s.changed.notify_all();
 }
 
@@ -344,6 +354,7 @@ absl::Status run_control_call(
     const ControlSocket& socket, std::chrono::milliseconds longest, InterruptCheck interrupt,
     const std::function<grpc::Status(const std::shared_ptr<grpc::Channel>&)>& call) {
   wire::expect_no_mutex_held("a call to the daemon");
+  const wire::NotCancelled whole;  // gRPC is not made for that
   State* used = nullptr;
   {
     const wire::MutexLock lock(first_use);

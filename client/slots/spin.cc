@@ -9,6 +9,8 @@
 #include <system_error>
 #include <thread>
 
+#include "wire/not_cancelled.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -42,6 +44,7 @@ void leave_cpu(int cpu) {
 // Ping-pong over two words with a thread of our own; half a round trip is one wake-up.
 std::chrono::nanoseconds measure() {
   constexpr std::uint32_t kRounds = 9;
+  const wire::NotCancelled whole;  // the other thread is to be joined
   wire::HalfWord ping{0};
   wire::HalfWord pong{0};
   const auto await = [](const wire::HalfWord& word, std::uint32_t value) {

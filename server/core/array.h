@@ -9,6 +9,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "server/core/access.h"
+#include "server/core/clock.h"
 #include "server/core/event_set.h"
 #include "server/core/quota.h"
 #include "wire/array_spec.h"
@@ -51,7 +52,7 @@ struct Array {
   // Of a replica: the array whose versions it has, and its bit in that one's board.
   std::optional<wire::ArrayId> home;
   std::uint32_t replica_number = 0;
-  std::uint64_t created_unix_ms = 0;
+  Moment created;
   std::uint64_t slot_bytes = 0;
   // What spec allows: rows and the record are laid out for it.
   wire::SlotLayout layout() const { return {spec.slots, spec.max_slots}; }

@@ -79,7 +79,7 @@ absl::StatusOr<NewSession> Broker::open_session(const PeerIdentity& peer) {
   auto session = std::make_unique<Session>();
   session->id = next_session();
   session->peer = peer;
-  session->since_unix_ms = dependencies_.clock.unix_ms();
+  session->since = dependencies_.clock.now();
   session->session_charge = *std::move(of_sessions);
   session->descriptors_charge = *std::move(descriptors);
   dependencies_.fill_random(session->token);
@@ -210,7 +210,7 @@ absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::Ar
 }
 
 Broker::Opened Broker::enter(Session& session, std::unique_ptr<Array> array) {
-  array->created_unix_ms = dependencies_.clock.unix_ms();
+  array->created = dependencies_.clock.now();
   const Opened opened = join(session, catalog_.add(std::move(array)), true);
   name_board_.happened(opened.array->spec.name);
   recorder_.created(*opened.array, session);

@@ -15,7 +15,7 @@ void Memberships::join(Session& session, Array& array) {
     it->second.domain = array.domain;
     it->second.device = array.spec.device;
     it->second.slots = array.layout().most;
-    it->second.since_unix_ms = clock_.unix_ms();
+    it->second.since = clock_.now();
     array.members.push_back(session.id);
     files_.pin(array.board_at.file, session.id, session.peer.uid);
     for (const wire::FileRange& slot : array.slots) {

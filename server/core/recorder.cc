@@ -13,7 +13,7 @@ void Recorder::created(const Array& array, const Session& by) {
 
 void Recorder::withdrawn(const Array& array, const PeerIdentity& by, std::string reason) {
   HistoryEvent event = of_array(Happening::kWithdrawn, array, by);
-  event.held_ms = ms_since(array.created_unix_ms);
+  event.held_ms = ms_since(array.created);
   event.reason = std::move(reason);
   history_.add(std::move(event));
 }
@@ -82,7 +82,7 @@ HistoryEvent Recorder::of_array(Happening what, const Array& array, const PeerId
 HistoryEvent Recorder::of_member(Happening what, const Array& array, const Session& by) const {
   HistoryEvent event = of_array(what, array, by.peer);
   event.session = by.id;
-  event.held_ms = ms_since(by.memberships.at(array.id).since_unix_ms);
+  event.held_ms = ms_since(by.memberships.at(array.id).since);
   return event;
 }
 
@@ -93,13 +93,12 @@ HistoryEvent Recorder::of_session(Happening what, const Session& session) const 
   event.pid = session.peer.pid;
   event.uid = session.peer.uid;
   event.command = session.peer.command;
-  event.held_ms = ms_since(session.since_unix_ms);
+  event.held_ms = ms_since(session.since);
   return event;
 }
 
-std::uint64_t Recorder::ms_since(std::uint64_t unix_ms) const {
-  const std::uint64_t now_ms = clock_.unix_ms();
-  return now_ms > unix_ms ? now_ms - unix_ms : 0;
+std::uint64_t Recorder::ms_since(const Moment& moment) const {
+  return clock_.monotonic_ms() - moment.monotonic_ms;
 }
 
 }  // namespace memlease::server

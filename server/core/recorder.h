@@ -43,8 +43,7 @@ class Recorder {
   HistoryEvent of_array(Happening what, const Array& array, const PeerIdentity& by) const;
   HistoryEvent of_member(Happening what, const Array& array, const Session& by) const;
   HistoryEvent of_session(Happening what, const Session& session) const;
-  // Until now; 0 if the machine's clock has been set back meanwhile.
-  std::uint64_t ms_since(std::uint64_t unix_ms) const;
+  std::uint64_t ms_since(const Moment& moment) const;
 
   const Clock& clock_;
   Tally& tally_;

@@ -47,7 +47,7 @@ std::vector<HolderReport> holders_of(const Broker& broker, const Array& array) {
     HolderReport holder;
     holder.session = &session;
     holder.array = &array;
-    holder.since_unix_ms = membership.since_unix_ms;
+    holder.since_unix_ms = membership.since.unix_ms;
     holder.writer = array.writer == id;
     holder.writing = broker.rows().is_writing(membership);
     holder.subscribed = membership.entry != nullptr;

@@ -10,6 +10,7 @@
 #include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
+#include "server/core/clock.h"
 #include "server/core/done_departures.h"
 #include "server/core/event_set.h"
 #include "server/core/page_allocator.h"
@@ -29,7 +30,7 @@ struct Membership {
   AccessDomain domain;
   std::string device;
   std::uint32_t slots = 0;  // that its rows have room for
-  std::uint64_t since_unix_ms = 0;
+  Moment since;
   std::uint32_t opens = 0;
 };
 
@@ -54,7 +55,7 @@ struct Session {
   wire::SessionId id{0};
   PeerIdentity peer;
   SessionToken token{};
-  std::uint64_t since_unix_ms = 0;
+  Moment since;
   Charge session_charge;
   Charge descriptors_charge;
   DoneDepartures done_departures;

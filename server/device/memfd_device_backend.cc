@@ -30,12 +30,15 @@ constexpr std::uint64_t kStepBytes = std::uint64_t{64} << 20;
 
 absl::Status failed(const char* what, std::uint64_t size_bytes) {
   const int error = errno;
-  const bool descriptors = error == EMFILE || error == ENFILE;
-  return wire::errno_error(
-      ErrorCode::kOutOfMemory, fmt::format("{} for {} bytes of host memory", what, size_bytes),
-      error,
-      descriptors ? "Raise the daemon's limit of open files (LimitNOFILE), or withdraw arrays."
-                  : "Free memory on this machine, or lower memory_limit_bytes.");
+  std::string_view hint = "Free memory on this machine, or lower memory_limit_bytes.";
+  if (error == EMFILE || error == ENFILE) {
+    hint = "Raise the daemon's limit of open files (LimitNOFILE), or withdraw arrays.";
+  } else if (error == EFBIG) {
+    hint = "Start the daemon with a higher limit of the size of files (LimitFSIZE, ulimit -f).";
+  }
+  return wire::errno_error(ErrorCode::kOutOfMemory,
+                           fmt::format("{} for {} bytes of host memory", what, size_bytes), error,
+                           hint);
 }
 
 class Memfd : public SharedMemory {

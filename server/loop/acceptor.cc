@@ -78,6 +78,7 @@ bool Acceptor::accept_one() {
     case EMFILE:
     case ENFILE:
       if (shed_one()) return true;
+      overloaded_({});
       break;
     default:
       break;

@@ -22,7 +22,7 @@ class Acceptor {
   // Called by the loop with a connection that is non-blocking and close-on-exec.
   using Accepted = std::function<void(wire::UniqueFd connection)>;
   // Called instead for a connection that there is no descriptor for: to say why, and to close it
-  // before returning.
+  // before returning. With none where it could not even be accepted, and waits.
   using Overloaded = std::function<void(wire::UniqueFd connection)>;
 
   // `listener` listens already. Neither callback may destroy the acceptor.

@@ -15,6 +15,7 @@
 #include "server/rpc/thread_shortage.h"
 #include "server/rpc/timer_thread.h"
 #include "wire/error.h"
+#include "wire/grpc/grpc_needs.h"
 #include "wire/grpc/thread_reserve.h"
 
 namespace memlease::server {
@@ -51,6 +52,8 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::start(EventLoop& loop, L
                                                               ServiceFactory factory,
                                                               const GrpcLimits& limits,
                                                               ConnectionBook book) {
+  // Without descriptors gRPC would end the daemon at the first connection.
+  if (auto status = wire::check_descriptors_to_serve(); !status.ok()) return status;
   // A thread that gRPC does not get it would miss for ever.
   if (auto status = wire::reserve_threads("to answer"); !status.ok()) return status;
   const absl::Cleanup the_rest = wire::release_reserved_threads;

@@ -70,7 +70,7 @@ void fill(const Broker& broker, const Array& array, v1::ArrayInfo& info) {
     info.set_writer_pid(report.writer->peer.pid);
     info.set_writer_session_id(wire::to_int(report.writer->id));
   }
-  info.set_created_unix_ms(array.created_unix_ms);
+  info.set_created_unix_ms(array.created.unix_ms);
   info.set_withdrawn(array.withdrawn);
   info.mutable_slot_versions()->Add(report.slot_versions.begin(), report.slot_versions.end());
 }
@@ -81,7 +81,7 @@ void fill(const Session& session, v1::SessionInfo& info) {
   info.set_uid(session.peer.uid);
   info.set_gid(session.peer.gid);
   info.set_command(wire::to_utf8(session.peer.command));
-  info.set_since_unix_ms(session.since_unix_ms);
+  info.set_since_unix_ms(session.since.unix_ms);
   info.set_arrays_open(session.memberships.size());
   info.set_connected(session.connected);
 }

@@ -105,7 +105,7 @@ def test_a_limit_of_the_size_of_files_costs_the_calls_that_meet_it(background, t
     background(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit))
     with memlease.connect(tmp_path / "run", start=False) as client:
         client.create("small", (1 << 20,), "u1", fill=1)
-        with pytest.raises(memlease.Error, match="File too large"):
+        with pytest.raises(memlease.Error, match=r"File too large .*ulimit -f"):
             client.create("large", (64 << 20,), "u1")
         assert client.open("small").get()[0] == 1
 
@@ -125,3 +125,19 @@ def test_a_soft_limit_of_the_processor_time_is_not_the_daemons(background):
     with open(f"/proc/{pid}/limits") as limits:
         (line,) = (line for line in limits if line.startswith("Max cpu time"))
     assert line.split()[3:5] == ["unlimited", "unlimited"]
+
+
+@pytest.mark.parametrize("count", [12, 16, 20, 24])
+def test_without_descriptors_to_serve_it_does_not_start(tmp_path, count):
+    """GRPC would end it at the first connection."""
+    failed = subprocess.run(
+        [program("memleased"), "--directory", tmp_path],
+        env=clean_environment(),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (count, count)),
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert failed.returncode > 0
+    assert "ulimit -n" in failed.stderr

@@ -1,7 +1,11 @@
 // Quotas and memory: what is too much is refused with the numbers, costs nothing, and comes back.
+#include <sys/resource.h>
+#include <sys/socket.h>
+
 #include <string>
 #include <vector>
 
+#include "client/socket/connect_socket.h"
 #include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "memlease/v1/admin.pb.h"
@@ -141,6 +145,21 @@ TEST(Limits, OfSessionsCountProcesses) {
   EXPECT_EQ(daemon.unsettled(1), "");
   Peer fourth(daemon.directory());
   EXPECT_TRUE(fourth.ask("connect").ok());
+}
+
+// Not even the one that is kept to refuse a connection may be opened below this limit.
+TEST(DescriptorLimit, BelowWhatIsOpenIsTold) {
+  PrivateDaemon daemon({"--log-level=warning"});
+  rlimit before{};
+  ASSERT_EQ(::prlimit(daemon.pid(), RLIMIT_NOFILE, nullptr, &before), 0);
+  const rlimit none{3, before.rlim_max};
+  ASSERT_EQ(::prlimit(daemon.pid(), RLIMIT_NOFILE, &none, nullptr), 0);
+  const auto waiting = internal::connect_socket(daemon.directory(), "control.sock", SOCK_STREAM);
+  ASSERT_TRUE(waiting.ok());
+  EXPECT_TRUE(eventually(
+      [&] { return daemon.log().find("no file descriptor is left") != std::string::npos; }));
+  ASSERT_EQ(::prlimit(daemon.pid(), RLIMIT_NOFILE, &before, nullptr), 0);
+  EXPECT_TRUE(daemon.admin().status().ok());
 }
 
 }  // namespace

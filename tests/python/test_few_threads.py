@@ -45,6 +45,31 @@ called.wait()
 ending(None)
 """
 
+# gRPC ends a moment later, in a thread of the library's.
+NO_ROOM_AFTER_A_CALL = """
+import os, resource, time
+import memlease
+
+def ended():
+    return len(os.listdir("/proc/self/task")) == threads
+
+def look_for(seconds, done=lambda: False):
+    end = time.monotonic() + seconds
+    while not done() and time.monotonic() < end:
+        time.sleep(0.01)
+
+threads = len(os.listdir("/proc/self/task"))
+client = memlease.connect(start=False)
+client.exists("anything")
+resource.setrlimit(resource.RLIMIT_AS, (1 << 20, resource.RLIM_INFINITY))
+look_for(0.5)
+assert not ended()
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+look_for(20, ended)
+assert ended()
+assert not client.exists("anything")
+"""
+
 THREADS = """
 import os
 import memlease
@@ -90,6 +115,14 @@ def test_little_address_space_costs_a_call_and_no_more(room):
     assert (ended.returncode, ended.stderr) == (0, "")
     if room in (min(ROOM_MIB), max(ROOM_MIB)):
         assert ended.stdout == ("answered\n" if room == max(ROOM_MIB) else "refused\n")
+
+
+@pytest.mark.usefixtures("memlease_daemon")
+@pytest.mark.private_grpc
+@pytest.mark.no_asan
+def test_grpc_stays_while_there_is_no_memory_for_its_end():
+    ended = run(NO_ROOM_AFTER_A_CALL)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 @pytest.mark.usefixtures("memlease_daemon")

@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <sys/eventfd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "fmt/format.h"
 #include "wire/descriptor_limit.h"
 #include "wire/error.h"
 #include "wire/unique_fd.h"
@@ -15,22 +17,27 @@
 namespace memlease::wire {
 namespace {
 
-constexpr std::size_t kDescriptors = 4;  // for its sets of descriptors, and a socket for ours
+constexpr std::size_t kOfACall = 4;  // for its sets of descriptors, and a socket for ours
+constexpr std::size_t kOfAServer = 32;
 
-}  // namespace
-
-absl::Status check_descriptors() {
-  std::array<UniqueFd, kDescriptors> tried;
+absl::Status check(std::size_t count, std::string_view purpose) {
+  std::vector<UniqueFd> tried(count);
   for (UniqueFd& fd : tried) {
     fd = UniqueFd(&fd == tried.data() ? ::eventfd(0, EFD_CLOEXEC)
                                       : ::fcntl(tried[0].get(), F_DUPFD_CLOEXEC, 0));
     if (!fd) {
       return errno_error(ErrorCode::kOutOfMemory,
-                         "this process has too few descriptors left to call the daemon", errno,
-                         "Close files, or " + raise_descriptor_limit() + ".");
+                         fmt::format("this process has too few descriptors left {}", purpose),
+                         errno, "Close files, or " + raise_descriptor_limit() + ".");
     }
   }
   return absl::OkStatus();
 }
+
+}  // namespace
+
+absl::Status check_descriptors() { return check(kOfACall, "to call the daemon"); }
+
+absl::Status check_descriptors_to_serve() { return check(kOfAServer, "to serve"); }
 
 }  // namespace memlease::wire

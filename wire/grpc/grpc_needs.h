@@ -8,6 +8,8 @@ namespace memlease::wire {
 
 // For a call. kOutOfMemory.
 absl::Status check_descriptors();
+// For a server of gRPC's and a few connections.
+absl::Status check_descriptors_to_serve();
 
 // How many calls at once the daemon allows on a connection, and how many a client makes:
 // gRPC 1.51's server ends a connection with one call too many, and its client, though it keeps to

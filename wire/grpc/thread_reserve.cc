@@ -90,16 +90,16 @@ std::size_t threads_of_grpc() {
   return 14 + static_cast<std::size_t>(std::clamp(::sysconf(_SC_NPROCESSORS_CONF), 2L, 32L));
 }
 
-bool has_memory() {
-  void* tried = ::mmap(nullptr, kMemory, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return tried != MAP_FAILED && ::munmap(tried, kMemory) == 0;
-}
-
 }  // namespace
 
 absl::Status reserve_threads(std::string_view purpose) {
   release_reserved_threads();  // else these would be taken for the new ones
+  const auto no_memory = [purpose] {
+    return make_error(ErrorCode::kOutOfMemory,
+                      fmt::format("this process gets no memory {}", purpose),
+                      "Free memory in it, or raise its limit (ulimit -v).");
+  };
+  if (!has_memory_for_grpc()) return no_memory();
   std::vector<std::unique_ptr<Spare>> spares;
   int error = 0;
   for (const std::size_t count = threads_of_grpc(); spares.size() < count;) {
@@ -116,11 +116,9 @@ absl::Status reserve_threads(std::string_view purpose) {
                        "-u; TasksMax= of a service, pids.max of a container) or of memory for "
                        "their stacks (ulimit -v).");
   }
-  if (!has_memory()) {
+  if (!has_memory_for_grpc()) {
     end_all(std::move(spares));
-    return make_error(ErrorCode::kOutOfMemory,
-                      fmt::format("this process gets no memory {}", purpose),
-                      "Free memory in it, or raise its limit (ulimit -v).");
+    return no_memory();
   }
   if (!in_use) {
     end_all(std::move(spares));
@@ -155,6 +153,12 @@ bool take_reserved_thread(pthread_t& thread, bool detached, void* (*run)(void*),
   if (detached) pthread_detach(thread);
   let_go(std::move(spare), run, argument);
   return true;
+}
+
+bool has_memory_for_grpc() {
+  void* tried = ::mmap(nullptr, kMemory, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return tried != MAP_FAILED && ::munmap(tried, kMemory) == 0;
 }
 
 bool use_reserved_threads() { return in_use = true; }

@@ -19,6 +19,9 @@ absl::Status reserve_threads(std::string_view purpose);
 // Ends those that nobody has taken, once gRPC is shut down or needs no more.
 void release_reserved_threads();
 
+// Whether there is memory for it to begin or to end; without, it ends the process.
+bool has_memory_for_grpc();
+
 // Of pthread_create(): runs `run` in a reserved thread. False: none is left.
 bool take_reserved_thread(pthread_t& thread, bool detached, void* (*run)(void*), void* argument);
 // Said once, by what takes them.
