@@ -11,6 +11,7 @@
 #include "server/core/figures.h"
 #include "server/core/refusals.h"
 #include "server/limits.h"
+#include "server/report/mechanism_words.h"
 #include "server/report/metrics.h"
 #include "server/report/metrics_endpoint.h"
 #include "server/report/status_line.h"
@@ -74,6 +75,8 @@ Daemon::Daemon(const Config& config, const Surroundings& surroundings)
                                                          : MemfdDeviceBackend::HugePages::kNever,
                    has_memory_for),
       config_(config),
+      memory_watch_(*clock_),
+      huge_pages_watch_(*clock_),
       broker_({host_memory_, host_memory_, *clock_, fill_random,
                [this](std::shared_ptr<const void> unused)
                    ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { garbage_.push_back(std::move(unused)); },
@@ -188,15 +191,14 @@ bool Daemon::program_replaced(wire::SessionId session) {
 void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
   bool may_be_idle = false;
   bool status_changes = false;
-  std::optional<bool> has_memory;
   std::vector<std::shared_ptr<const void>> garbage;
   std::vector<HistoryEvent> events;
   {
     const wire::MutexLock lock(mutex_);
     fn(broker_);
     garbage.swap(garbage_);
+    look_at_mechanisms();
     events = unannounced(broker_.history(), announced_);
-    has_memory = news_of_memory();
     may_be_idle = config_.idle_exit_s != 0 && broker_.idle();
     status_changes = manager_.listens() && !std::exchange(status_is_due_, true);
   }
@@ -204,27 +206,15 @@ void Daemon::with_broker(const std::function<void(Broker&)>& fn) {
     loop_.post([this] { loop_.after(kStatusStep, [this] { tell_status(); }); });
   }
   if (may_be_idle) loop_.post([this] { watch_idleness(); });
-  if (has_memory) tell_of_memory(*has_memory);
   if (!events.empty()) announce(events);
 }
 
-// Little memory comes and goes with each call.
-std::optional<bool> Daemon::news_of_memory() {
-  const bool there = reserve_.is_there();
-  if (there == had_memory_) return std::nullopt;
-  const SteadyClock::time_point now = SteadyClock::now();
-  if (!there && now < shortage_told_ + kLogPeriod) return std::nullopt;
-  if (!there) shortage_told_ = now;
-  had_memory_ = there;
-  return there;
-}
-
-void Daemon::tell_of_memory(bool there) {
-  if (there) {
-    log_.info("there is memory for the daemon again: it takes on new work");
-  } else {
-    log_.warning("the daemon gets no memory for anything new; what has begun goes on",
-                 {{"reserve_bytes", MemoryReserve::kBytes}});
+void Daemon::look_at_mechanisms() {
+  if (const auto lacks = memory_watch_.look(!reserve_.is_there())) {
+    broker_.mechanism_changed(memory_change(*lacks));
+  }
+  if (const auto lacks = huge_pages_watch_.look(host_memory_.lacks_huge_pages())) {
+    broker_.mechanism_changed(huge_pages_change(*lacks));
   }
 }
 
@@ -315,7 +305,8 @@ std::string Daemon::metrics() {
   }
   const Config config = this->config();
   const Degradations degradations{
-      .no_huge_pages = config.huge_pages == HugePages::kAuto && !host_memory_.uses_huge_pages(),
+      .no_huge_pages = config.huge_pages == HugePages::kAuto &&
+                       (!host_memory_.uses_huge_pages() || host_memory_.lacks_huge_pages()),
       .hosts_wait = config.event_waits == EventWaits::kHost,
       .lost_files = lost_count_,
       .no_memory = !reserve_.is_there()};
@@ -330,6 +321,9 @@ Config Daemon::config() const {
 
 void Daemon::reload(const Config& config) {
   with_broker([&](Broker& broker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (config.event_waits != config_.event_waits) {
+      broker.mechanism_changed(event_waits_change(config.event_waits == EventWaits::kHost));
+    }
     config_ = config;
     broker.set_limits(broker_limits(config), gpu_limits(config));
   });
@@ -353,16 +347,12 @@ void Daemon::watch_directory() {
   const auto look = [this](std::uint32_t) {
     const std::vector<std::string> lost = directory_.lost();
     if (lost == lost_) return;
+    std::vector<MechanismChange> changes = directory_changes(lost_, lost);
     lost_ = lost;
     lost_count_ = lost.size();
-    for (const std::string& path : lost) {
-      log_.error("a file that others find this daemon by is gone: nobody new can connect",
-                 {{"path", path},
-                  {"hint",
-                   "Who is connected goes on. Restart the daemon when they have ended, and "
-                   "find out what removed it."}});
-    }
-    if (lost.empty()) log_.info("the daemon's files are in their place again");
+    with_broker([&](Broker& broker) {
+      for (MechanismChange& change : changes) broker.mechanism_changed(std::move(change));
+    });
     tell_status();
     watch_idleness();
   };

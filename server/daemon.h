@@ -9,7 +9,6 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +18,7 @@
 #include "server/config/config.h"
 #include "server/config/directory.h"
 #include "server/core/broker.h"
+#include "server/core/mechanism.h"
 #include "server/core/session_host.h"
 #include "server/device/memfd_device_backend.h"
 #include "server/gpus.h"
@@ -91,9 +91,8 @@ class Daemon final : public SessionHost, public ServiceHost {
   absl::Status listen(const Config& config);
   ConnectionBook book();
   Config config() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether there is memory for the daemon itself, where that has changed and is to be told.
-  std::optional<bool> news_of_memory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void tell_of_memory(bool there);
+  // Puts down what has come or gone of that which may do so with each call.
+  void look_at_mechanisms() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Gives what has happened to the log, to the calls that wait for it, and to the watch of added
   // slots.
   void announce(const std::vector<HistoryEvent>& events);
@@ -129,8 +128,8 @@ class Daemon final : public SessionHost, public ServiceHost {
 
   mutable wire::Mutex mutex_{wire::HeldOverLocks(2)};
   Config config_ ABSL_GUARDED_BY(mutex_);
-  bool had_memory_ ABSL_GUARDED_BY(mutex_) = true;  // as the log has been told
-  std::chrono::steady_clock::time_point shortage_told_ ABSL_GUARDED_BY(mutex_);
+  ChangeWatch memory_watch_ ABSL_GUARDED_BY(mutex_);
+  ChangeWatch huge_pages_watch_ ABSL_GUARDED_BY(mutex_);
   bool status_is_due_ ABSL_GUARDED_BY(mutex_) = false;  // tell_status() will be called again
   // A call's garbage goes when the mutex is free again.
   std::vector<std::shared_ptr<const void>> garbage_ ABSL_GUARDED_BY(mutex_);

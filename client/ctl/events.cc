@@ -26,22 +26,24 @@ bool has_duration(Event::Kind kind) {
 bool changes_slots(Event::Kind kind) { return kind == Event::GROWN || kind == Event::SHRUNK; }
 
 const std::vector<Column> kColumns = {
-    {"number", "NUMBER"},  {"unix_ms", "TIME"}, {"event", "EVENT"},   {"array", "ARRAY"},
-    {"bytes", "BYTES"},    {"held_ms", "HELD"}, {"pid", "PID", true}, {"session", ""},
-    {"uid", "USER"},       {"slots", ""},       {"reason", "WHY"},    {"hint", ""},
-    {"command", "COMMAND"}};
+    {"number", "NUMBER"}, {"unix_ms", "TIME"},   {"event", "EVENT"},  {"mechanism", ""},
+    {"array", "ARRAY"},   {"bytes", "BYTES"},    {"held_ms", "HELD"}, {"pid", "PID", true},
+    {"session", ""},      {"uid", "USER"},       {"slots", ""},       {"reason", "WHY"},
+    {"hint", ""},         {"command", "COMMAND"}};
 
 Row row_of(const Event& event) {
   const auto text = [](const std::string& s) { return s.empty() ? Cell() : Cell(s); };
+  const bool of_daemon = !event.mechanism().empty();
   return {event.number(),
           Moment{event.unix_ms()},
           name_of(event.kind()),
+          text(event.mechanism()),
           text(event.array()),
-          Bytes{event.bytes()},
+          of_daemon ? Cell() : Cell(Bytes{event.bytes()}),
           has_duration(event.kind()) ? Cell(Duration{event.held_ms()}) : Cell(),
           event.pid() == 0 && event.session_id() == 0 ? Cell() : Cell(Pid{event.pid()}),
           event.session_id() == 0 ? Cell() : Cell(std::uint64_t{event.session_id()}),
-          Uid{event.uid()},
+          of_daemon ? Cell() : Cell(Uid{event.uid()}),
           changes_slots(event.kind()) ? Cell(std::uint64_t{event.slots()}) : Cell(),
           text(event.reason()),
           text(event.hint()),

@@ -108,7 +108,7 @@ void add_top(CLI::App& app, Arguments& args) {
 void add_watching_commands(CLI::App& app, Arguments& args) {
   const Options& options = args.options;
   CLI::App* events = add_command(
-      app, args, "events", "Show what has happened: creations, deaths, reclaims and the like",
+      app, args, "events", "Show what has happened: creations, deaths, reclaims, degradations",
       [&](const Connection& daemon) { return show_events(daemon, options, args.events); });
   events->add_flag("-f,--follow", args.events.follow, "Go on with what happens from now on");
   events->add_option("--since", args.events.since, "Only events with a greater number")

@@ -171,6 +171,8 @@ class Broker {
   // Nothing would be lost by ending now.
   bool idle() const { return sessions_.size() == 0 && catalog_.size() == 0; }
 
+  // For people alone: the daemon does without a mechanism from now on, or has it again.
+  void mechanism_changed(MechanismChange change) { recorder_.mechanism_changed(std::move(change)); }
   // What all these calls have done that people want to know.
   const History& history() const { return recorder_.history(); }
   const Imports& imports() const { return imports_; }

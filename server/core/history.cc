@@ -20,12 +20,17 @@ std::string_view name_of(Happening what) {
     case Happening::kGrown:
       return "grown";
     case Happening::kShrunk:
+      return "shrunk";
+    case Happening::kDegraded:
+      return "degraded";
+    case Happening::kRecovered:
       break;
   }
-  return "shrunk";
+  return "recovered";
 }
 
 bool may_see(const PeerIdentity& viewer, const HistoryEvent& event) {
+  if (event.mechanism) return true;
   if (event.domain) return may_read(viewer, *event.domain);
   return viewer.uid == 0 || viewer.uid == event.uid;
 }

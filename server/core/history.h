@@ -19,6 +19,7 @@
 
 #include "server/core/access.h"
 #include "server/core/clock.h"
+#include "server/core/mechanism.h"
 #include "server/core/session_host.h"
 #include "wire/ids.h"
 
@@ -32,6 +33,8 @@ enum class Happening : std::uint8_t {
   kEvicted,
   kGrown = 7,  // an array has a slot more
   kShrunk,
+  kDegraded,   // the daemon does without a mechanism from now on
+  kRecovered,  // and has it again
 };
 
 // The reason of kReclaimed where the process neither held nor wrote the array.
@@ -50,6 +53,8 @@ struct HistoryEvent {
   pid_t pid = 0;
   uid_t uid = 0;
   std::string command;
+  // Of the daemon itself, so of no user: all else but `reason` and `hint` is empty then.
+  std::optional<Mechanism> mechanism;
   // Of an array; without a domain the event is of the session alone.
   std::string array;
   std::optional<AccessDomain> domain;
@@ -64,7 +69,8 @@ struct HistoryEvent {
   std::string hint;  // what to do about it
 };
 
-// Of an array's event: who may read the array. Of a session's: who may see the session.
+// Of an array's event: who may read the array. Of a session's: who may see the session. Of a
+// mechanism's: everybody.
 bool may_see(const PeerIdentity& viewer, const HistoryEvent& event);
 
 class History {

@@ -67,6 +67,15 @@ void Recorder::let_go(const Array& array, std::string reason) {
   withdrawn(array, owner, std::move(reason));
 }
 
+void Recorder::mechanism_changed(MechanismChange change) {
+  HistoryEvent event;
+  event.what = change.degraded ? Happening::kDegraded : Happening::kRecovered;
+  event.mechanism = change.mechanism;
+  event.reason = std::move(change.reason);
+  event.hint = std::move(change.hint);
+  history_.add(std::move(event));
+}
+
 HistoryEvent Recorder::of_array(Happening what, const Array& array, const PeerIdentity& by) const {
   HistoryEvent event;
   event.what = what;

@@ -10,6 +10,7 @@
 #include "server/core/array.h"
 #include "server/core/clock.h"
 #include "server/core/history.h"
+#include "server/core/mechanism.h"
 #include "server/core/session.h"
 #include "server/core/tally.h"
 
@@ -38,6 +39,7 @@ class Recorder {
   void shrunk(const Array& array, std::size_t change);
   // By the daemon itself, which withdraws it.
   void let_go(const Array& array, std::string reason);
+  void mechanism_changed(MechanismChange change);
 
  private:
   HistoryEvent of_array(Happening what, const Array& array, const PeerIdentity& by) const;

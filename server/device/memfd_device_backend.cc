@@ -1,7 +1,6 @@
 #include "server/device/memfd_device_backend.h"
 
 #include <fcntl.h>
-#include <linux/memfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -137,15 +136,18 @@ std::string transparent_huge_pages() {
 
 }  // namespace
 
-MemfdDeviceBackend::MemfdDeviceBackend(HugePages huge_pages, Probe may_allocate)
-    : may_allocate_(std::move(may_allocate)), huge_pages_text_("switched off") {
+MemfdDeviceBackend::MemfdDeviceBackend(HugePages huge_pages, Probe may_allocate,
+                                       unsigned huge_page_flags)
+    : may_allocate_(std::move(may_allocate)),
+      huge_page_flags_(huge_page_flags),
+      huge_pages_text_("switched off") {
   if (huge_pages == HugePages::kAuto) probe_huge_pages();
 }
 
 // One huge page, really faulted in: a pool of the right size is the only kind that can be relied
 // on.
 void MemfdDeviceBackend::probe_huge_pages() {
-  auto probe = make("memlease-probe", kHugePageBytes, MFD_HUGETLB | MFD_HUGE_2MB, {});
+  auto probe = make("memlease-probe", kHugePageBytes, huge_page_flags_, {});
   use_huge_pages_ = probe.ok();
   huge_pages_text_ = fmt::format("{}; transparent ones for shared memory: {}",
                                  probe.ok() ? "2 MiB pages from the pool where it has enough"
@@ -164,7 +166,8 @@ std::uint64_t MemfdDeviceBackend::alignment_bytes(std::uint64_t size_bytes) cons
 absl::StatusOr<std::unique_ptr<SharedMemory>> MemfdDeviceBackend::create_segment(
     std::uint64_t size_bytes) {
   if (use_huge_pages_ && size_bytes % kHugePageBytes == 0) {
-    auto huge = make("memlease-segment", size_bytes, MFD_HUGETLB | MFD_HUGE_2MB, may_allocate_);
+    auto huge = make("memlease-segment", size_bytes, huge_page_flags_, may_allocate_);
+    lacks_huge_pages_ = !huge.ok();
     if (huge.ok()) return std::unique_ptr<SharedMemory>(std::move(*huge));
   }
   auto memory = make("memlease-segment", size_bytes, 0, may_allocate_);

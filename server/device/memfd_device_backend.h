@@ -1,7 +1,10 @@
 // Host memory: sealed memfds that the daemon makes, and that a reader of another uid cannot write.
-// Thread-safe (it has no state).
+// Thread-safe.
 #pragma once
 
+#include <linux/memfd.h>
+
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -18,7 +21,11 @@ class MemfdDeviceBackend : public DeviceBackend, public PageSource {
   // Asked before each step of a large allocation: is the memory still there? Tests make it say no.
   using Probe = std::function<bool(std::uint64_t next_step_bytes)>;
 
-  explicit MemfdDeviceBackend(HugePages huge_pages, Probe may_allocate = {});
+  // What memfd_create() is told of huge pages. Tests leave it out, so that any system has some.
+  static constexpr unsigned kHugePageFlags = MFD_HUGETLB | MFD_HUGE_2MB;
+
+  explicit MemfdDeviceBackend(HugePages huge_pages, Probe may_allocate = {},
+                              unsigned huge_page_flags = kHugePageFlags);
 
   std::string device() const override { return "host"; }
   SegmentSizes segment_sizes() const override;
@@ -30,13 +37,17 @@ class MemfdDeviceBackend : public DeviceBackend, public PageSource {
   // What a probe found, in words: "2 MiB pages from the pool" or why not.
   const std::string& huge_pages() const { return huge_pages_text_; }
   bool uses_huge_pages() const { return use_huge_pages_; }
+  // Whether the last segment that should have had some got ordinary pages instead.
+  bool lacks_huge_pages() const { return lacks_huge_pages_; }
 
  private:
   void probe_huge_pages();
 
   const Probe may_allocate_;
+  const unsigned huge_page_flags_;
   bool use_huge_pages_ = false;
   std::string huge_pages_text_;
+  std::atomic<bool> lacks_huge_pages_{false};
 };
 
 }  // namespace memlease::server

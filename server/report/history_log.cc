@@ -10,17 +10,18 @@ namespace {
 constexpr std::chrono::seconds kPeriod{10};
 // Per period.
 constexpr std::uint32_t kLinesOnSlots = 20;
-constexpr std::uint32_t kLinesOnShortages = 1;
+
+// Without its files nobody finds the daemon any more; all else goes on in some way.
+LogLevel level_of(Mechanism lacking) {
+  return lacking == Mechanism::kDirectory ? LogLevel::kError : LogLevel::kWarning;
+}
 
 double seconds(std::uint64_t ms) { return static_cast<double>(ms) / 1000; }
 
 }  // namespace
 
 HistoryLog::HistoryLog(Log& log, UidLogLimiters& by_uid)
-    : log_(log),
-      shortages_(kLinesOnShortages, kPeriod),
-      slots_(kLinesOnSlots, kPeriod),
-      by_uid_(by_uid) {}
+    : log_(log), slots_(kLinesOnSlots, kPeriod), by_uid_(by_uid) {}
 
 void HistoryLog::write(const HistoryEvent& event) {
   const LogField session{"session", wire::to_int(event.session)};
@@ -34,6 +35,7 @@ void HistoryLog::write(const HistoryEvent& event) {
   const LogField owner{"uid", event.domain ? event.domain->uid : event.uid};
   const LogField slots{"slots", event.slots};
   const LogField arrays{"arrays", event.arrays};
+  const LogField mechanism{"mechanism", event.mechanism ? name_of(*event.mechanism) : ""};
   switch (event.what) {
     case Happening::kCreated:
       log_.debug("an array was created", {array, bytes, session, pid, uid});
@@ -67,6 +69,12 @@ void HistoryLog::write(const HistoryEvent& event) {
     case Happening::kShrunk:
       log_.write(slots_, LogLevel::kInfo, "added slots were given back",
                  {array, owner, slots, bytes});
+      break;
+    case Happening::kDegraded:
+      log_.write(level_of(*event.mechanism), event.reason, {mechanism, {"hint", event.hint}});
+      break;
+    case Happening::kRecovered:
+      log_.info(event.reason, {mechanism});
       break;
   }
 }

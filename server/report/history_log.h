@@ -25,7 +25,6 @@ class HistoryLog {
 
  private:
   Log& log_;
-  LogLimiter shortages_;
   LogLimiter slots_;
   UidLogLimiters& by_uid_;
 };

@@ -203,10 +203,13 @@ void add_degradations(Exposition& out, const Degradations& degradations) {
   out.metric("memlease_degraded", Type::kGauge,
              "What works in a slower or poorer way: without huge pages, hosts that wait for GPUs, "
              "files of the daemon that are gone, no memory for anything new.");
-  out.sample({{"mechanism", "huge_pages"}}, std::uint64_t{degradations.no_huge_pages});
-  out.sample({{"mechanism", "event_waits"}}, std::uint64_t{degradations.hosts_wait});
-  out.sample({{"mechanism", "directory"}}, std::uint64_t{degradations.lost_files});
-  out.sample({{"mechanism", "memory"}}, std::uint64_t{degradations.no_memory});
+  out.sample({{"mechanism", name_of(Mechanism::kHugePages)}},
+             std::uint64_t{degradations.no_huge_pages});
+  out.sample({{"mechanism", name_of(Mechanism::kEventWaits)}},
+             std::uint64_t{degradations.hosts_wait});
+  out.sample({{"mechanism", name_of(Mechanism::kDirectory)}},
+             std::uint64_t{degradations.lost_files});
+  out.sample({{"mechanism", name_of(Mechanism::kMemory)}}, std::uint64_t{degradations.no_memory});
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace memlease::server {
 
 // Mechanisms that the daemon does without.
 struct Degradations {
-  bool no_huge_pages = false;  // wanted, and the system has none
+  bool no_huge_pages = false;  // wanted, and the system has none, or too few for the last segment
   bool hosts_wait = false;     // event_waits = "host"
   std::size_t lost_files = 0;  // of those that clients find the daemon by
   bool no_memory = false;      // for the daemon itself: nothing new begins

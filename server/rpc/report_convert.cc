@@ -28,6 +28,7 @@ v1::HistoryEvent to_proto(const HistoryEvent& event) {
   out.set_slots(event.slots);
   out.set_reason(wire::to_utf8(event.reason));
   out.set_hint(wire::to_utf8(event.hint));
+  if (event.mechanism) out.set_mechanism(std::string(name_of(*event.mechanism)));
   return out;
 }
 

@@ -97,6 +97,24 @@ TEST(MemfdDeviceBackend, ALackOfMemoryHalfwayIsAnErrorAndLeavesNothing) {
   EXPECT_EQ(open_files(), before);
 }
 
+// Ordinary pages play the huge ones, as most systems have none; the pool is said to be used up.
+TEST(MemfdDeviceBackend, ALackOfHugePagesIsKnownUntilTheNextSegmentHasSome) {
+  bool pool_has_some = false;
+  int asked = 0;
+  const auto may_allocate = [&](std::uint64_t /*bytes*/) { return pool_has_some || ++asked == 2; };
+  MemfdDeviceBackend memory(MemfdDeviceBackend::HugePages::kAuto, may_allocate, 0);
+  ASSERT_TRUE(memory.uses_huge_pages());
+  EXPECT_FALSE(memory.lacks_huge_pages());
+  EXPECT_TRUE(memory.create_segment(std::uint64_t{4} << 20).ok());
+  EXPECT_EQ(asked, 2) << "huge pages first, then ordinary ones";
+  EXPECT_TRUE(memory.lacks_huge_pages());
+  EXPECT_EQ(wire::code_of(memory.create_segment(4096).status()), wire::ErrorCode::kOutOfMemory);
+  EXPECT_TRUE(memory.lacks_huge_pages()) << "a small segment says nothing of them";
+  pool_has_some = true;
+  EXPECT_TRUE(memory.create_segment(std::uint64_t{4} << 20).ok());
+  EXPECT_FALSE(memory.lacks_huge_pages());
+}
+
 TEST(FakeMemory, FailsWhenItIsTold) {
   FakeMemory memory;
   memory.fail_only(2);

@@ -264,8 +264,8 @@ def test_a_removed_socket_is_told_to_the_operator(start):
     gone = service.directory / "control.sock"
     gone.unlink()
     service.must_hear(f"STATUS=nobody new can connect: {gone} is gone; serving 1 array")
-    assert "a file that others find this daemon by is gone" in service.log()
-    assert f"path={gone}" in service.log()
+    assert f"{gone} is gone: nobody new can connect" in service.log()
+    assert "mechanism=directory" in service.log()
     client.end()
     service.signal(signal.SIGTERM)
     assert service.wait() == 0

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from conftest import (
@@ -141,6 +142,44 @@ def test_a_user_sees_events_of_what_he_may_see(daemon, client):
     )
     assert {event["array"] for event in seen["events"]} == {"open"}
     assert {"sim/u", "open"} <= {event["array"] for event in events(daemon)}
+
+
+@open_to_all
+def test_everybody_sees_what_the_daemon_does_without(daemon):
+    """It lacks a file that it is found by, until that is in its place again."""
+    follower = Follower(daemon)
+    lock = Path(daemon.directory, "memleased.lock")
+    aside = lock.with_name("aside")
+    lock.rename(aside)
+    degraded = follower.next()
+    assert (degraded["event"], degraded["mechanism"]) == ("degraded", "directory")
+    assert degraded["reason"] == f"{lock} is gone: nobody new can connect"
+    assert degraded["hint"].startswith("Who is connected goes on.")
+    for nobodys in ("array", "bytes", "held_ms", "pid", "session", "uid", "slots", "command"):
+        assert degraded[nobodys] is None
+    aside.rename(lock)
+    recovered = follower.next()
+    follower.end()
+    assert (recovered["event"], recovered["mechanism"]) == ("recovered", "directory")
+    assert recovered["reason"] == "the daemon's files are in their place again"
+    assert events(daemon) == [degraded, recovered]
+    assert events(daemon, user=STRANGER) == [degraded, recovered]
+    _, line, _ = daemon.ctl("events").stdout.splitlines()
+    assert line.split()[2:10] == ["degraded", *5 * "-", str(lock), "is"]
+
+
+def test_a_reload_that_makes_hosts_wait_for_gpus_is_told(start_daemon, tmp_path):
+    settings = tmp_path / "memleased.toml"
+    settings.write_text("")
+    daemon = start_daemon("--config", str(settings))
+    follower = Follower(daemon)
+    for value, event in (("host", "degraded"), ("stream", "recovered")):
+        settings.write_text(f'event_waits = "{value}"\n')
+        daemon.signal(signal.SIGHUP)
+        told = follower.next()
+        assert (told["event"], told["mechanism"]) == (event, "event_waits")
+        assert f'event_waits is "{value}"' in told["reason"]
+    follower.end()
 
 
 class Follower:

@@ -103,6 +103,7 @@ TEST_F(OwnMemory, WhatHasBegunGoesOnAndNothingNewBegins) {
   EXPECT_EQ(wire::code_of(internal::AttachClient::connect(daemon_.directory()).status()),
             wire::ErrorCode::kOutOfMemory);
   EXPECT_THAT(daemon_.log(), HasSubstr("the daemon gets no memory"));
+  EXPECT_THAT(daemon_.log(), HasSubstr("mechanism=memory"));
   // Its creator reads for the first time, and ownership moves there and back.
   EXPECT_EQ(array.read().version(), 1U);
   same.write().publish();

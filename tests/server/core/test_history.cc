@@ -125,6 +125,13 @@ std::vector<std::string> told(const BrokerWorld& world) {
   return out;
 }
 
+TEST(HistoryAccess, AMechanismsEventsAreForEverybody) {
+  HistoryEvent event = event_by(1000);
+  event.mechanism = Mechanism::kMemory;
+  EXPECT_TRUE(may_see(peer_of(1001), event));
+  EXPECT_TRUE(may_see(peer_of(0), event));
+}
+
 TEST(HistoryOfTheBroker, TellsOfCreationsAndWithdrawals) {
   BrokerWorld world;
   Session& owner = world.connect(1000);
@@ -169,6 +176,20 @@ TEST(HistoryOfTheBroker, AnEvictionNamesWhoDidIt) {
   EXPECT_EQ(evicted[0].reason, "by uid 0");
   ASSERT_FALSE(world.broker.evict(peer_of(1), session.id).ok());
   EXPECT_EQ(world.happened(Happening::kEvicted).size(), 1U);
+}
+
+TEST(HistoryOfTheBroker, TellsOfMechanismsThatGoAndComeBack) {
+  BrokerWorld world;
+  world.broker.mechanism_changed({Mechanism::kMemory, true, "there is none", "get some"});
+  world.broker.mechanism_changed({Mechanism::kMemory, false, "there is some", ""});
+  EXPECT_THAT(told(world), ElementsAre("degraded ", "recovered "));
+  const auto degraded = world.happened(Happening::kDegraded).at(0);
+  EXPECT_EQ(degraded.mechanism, Mechanism::kMemory);
+  EXPECT_EQ(degraded.reason, "there is none");
+  EXPECT_EQ(degraded.hint, "get some");
+  EXPECT_EQ(degraded.session, wire::SessionId{0});
+  EXPECT_FALSE(degraded.domain.has_value());
+  EXPECT_EQ(world.happened(Happening::kRecovered).at(0).mechanism, Mechanism::kMemory);
 }
 
 }  // namespace

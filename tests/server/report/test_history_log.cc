@@ -62,6 +62,20 @@ TEST_F(HistoryLogTest, SlotsAreToldOfWithTheUserWhoPaysForThem) {
   EXPECT_THAT(said(event_of(Happening::kShrunk)), HasSubstr("added slots were given back"));
 }
 
+TEST_F(HistoryLogTest, AMechanismIsToldOfWithItsNameAndWhatToDo) {
+  HistoryEvent event;
+  event.what = Happening::kDegraded;
+  event.mechanism = Mechanism::kMemory;
+  event.reason = "there is none";
+  event.hint = "get some";
+  EXPECT_EQ(said(event), "<4>there is none mechanism=memory hint=\"get some\"\n");
+  event.mechanism = Mechanism::kDirectory;
+  EXPECT_EQ(said(event), "<3>there is none mechanism=directory hint=\"get some\"\n");
+  event.what = Happening::kRecovered;
+  event.reason = "there it is";
+  EXPECT_EQ(said(event), "<6>there it is mechanism=directory\n");
+}
+
 // A simulation may make ten thousand of them.
 TEST_F(HistoryLogTest, CreationsAndWithdrawalsAreForThoseWhoDebug) {
   for (const Happening what : {Happening::kCreated, Happening::kWithdrawn}) {
