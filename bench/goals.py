@@ -259,6 +259,16 @@ GOALS = [
         )
         for q, most in (("p50", 2), ("p99", None))
     ),
+    *(
+        Goal(
+            f"CPU of {whose}, 10,000 arrays, {what} : a core",
+            f"top/{process}.{state}",
+            f"top/time.{state}",
+            1 / 20,
+        )
+        for state, what in (("idle", "idle"), ("published", "all published"))
+        for process, whose in (("top", "top at 2 Hz"), ("daemon", "the daemon meanwhile"))
+    ),
     Goal("scrape of 10,000 arrays p50: 20 ms", "metrics/scrape.p50", plus=20 * MS),
     *(
         Goal(

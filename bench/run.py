@@ -44,6 +44,7 @@ PROGRAMS = [
     "bench_start",
     "bench_metrics",
     "bench_list",
+    "bench_top",
     "bench_gpu_calls",
 ]
 # bench_scale's sessions are of many users, if it may; bench_metrics asks as Prometheus does.
