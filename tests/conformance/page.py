@@ -150,12 +150,14 @@ def summary(all_rules: dict[str, Rule], tests: list[Test], stand_in: dict[str, A
     runs[0] += f", {counted['failed']} failed." if counted["failed"] else "."
     for report in reports():
         counted = outcomes(tests, report)
+        if not counted["passed"] + counted["failed"]:  # it was about other tests, or had no time
+            continue
         runs.append(
             f"- On {report['gpu']}, driver {report['driver']}, CUDA {report['cuda']}, "
             f"{report['date']}: {counted['passed']} passed, {counted['failed']} failed, "
             f"{counted['skipped']} not run."
         )
-    if not reports():
+    if len(runs) == 1:
         runs.append("- On hardware: **not run yet**.")
     return f"{len(all_rules)} rules, {len(tests)} tests:\n\n" + "\n".join(runs) + "\n"
 

@@ -13,7 +13,7 @@ SHAPE = (2, 4, 7)
 INDEX_SUMS = np.indices(SHAPE).sum(axis=0)
 
 
-def test_three_processes_share_one_of_which_one_dies(gpu):
+def test_four_processes_share_one_of_which_one_dies(gpu):
     creator, victim, worker, reader = (gpu.process() for _ in range(4))
     creator.run(create_and_fill)
     victim.run(lock_on_the_device)

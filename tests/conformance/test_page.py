@@ -81,3 +81,14 @@ def test_what_failed_or_did_not_run_shows(tmp_path, monkeypatch):
         (tmp_path / "run.json").write_text(json.dumps({**report, "results": results}))
         row = next(it for it in page.page().splitlines() if it.startswith(f"| {rule} |"))
         assert said in row
+
+
+def test_a_run_of_none_of_these_tests_is_not_counted(tmp_path, monkeypatch):
+    report = {"date": "2026-12-01", "gpu": "a GPU", "driver": "580", "cuda": "13.0"}
+    monkeypatch.setattr(page, "RESULTS", tmp_path)
+    for results in ({}, {"smoke::kernel": "passed"}, {TESTS[0].id: "skipped"}):
+        (tmp_path / "run.json").write_text(json.dumps({**report, "results": results}))
+        assert "On a GPU" not in page.page()
+        assert "On hardware: **not run yet**" in page.page()
+    (tmp_path / "run.json").write_text(json.dumps({**report, "results": {TESTS[0].id: "passed"}}))
+    assert f"2026-12-01: 1 passed, 0 failed, {len(TESTS) - 1} not run." in page.page()
