@@ -5,6 +5,8 @@ A process each, because what memlease has opened of a GPU stays open as long as 
 hardware, where to begin one and to end it takes seconds, it serves other tests, too.
 """
 
+from __future__ import annotations
+
 import ctypes
 import gc
 import multiprocessing
@@ -14,11 +16,13 @@ import traceback
 from collections.abc import Callable
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from unittest import mock
 
-import numpy as np
 from fakecuda_build import IS_FAKE, IS_STAND_IN
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _START_S = 60
 _ANSWER_S = 60
