@@ -5,7 +5,7 @@
 readonly fuzz_packages=("clang-$clang_version" "libclang-rt-$clang_version-dev")
 readonly fuzzers=(array_spec attach_frame config_file http2_frames session_pages)
 # Those that are random or race: with other seeds they are other tests.
-readonly storms='[./](CrashPoints|CrashSteps|Flood|Hostile(Calls|List|Member)|KillStorm|Leases|OwnMemory|ReplicaStorm|SlotModel|SlotProtocol|Soak|StoppedReaderOf[A-Za-z]+|StreamingStores|Versions|Wakes)\.'
+readonly storms='[./](CrashPoints|CrashSteps|Flood|Hostile(Calls|List|Member)|KillStorm|Leases|OwnMemory|QueueStorm|ReplicaStorm|SlotModel|SlotProtocol|Soak|StoppedReaderOf[A-Za-z]+|StreamingStores|Versions|Wakes)\.'
 
 # The larger configurations of the models of the slot protocol: up to half an hour each.
 prove_model() {

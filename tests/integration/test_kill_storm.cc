@@ -1,18 +1,25 @@
 // Many clients die, or are stopped, at random moments of random calls; those who stand by never
 // notice, and the daemon's books come to nothing. MEMLEASE_STORM_SEED repeats a run,
 // MEMLEASE_STORM_KILLS sets its length.
+#include <memlease/memlease.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "fmt/format.h"
 #include "gtest/gtest.h"
+#include "tests/support/eventually.h"
 #include "tests/support/number_from.h"
+#include "tests/support/options_for.h"
 #include "tests/support/peer.h"
 #include "tests/support/private_daemon.h"
 
@@ -83,6 +90,69 @@ TEST(KillStorm, LeavesBystandersAndBooksAlone) {
   }
   EXPECT_EQ(daemon.unsettled(), "");
   EXPECT_LE(daemon.memfds(), memfds + 1) << "but for the page on which they waited for their turn";
+}
+
+// Who wants to write comes to its turn, whoever of those before it is stopped or dies, and nothing
+// that was published is lost.
+TEST(QueueStorm, EveryWriterComesToItsTurn) {
+  const std::uint64_t seed = number_from("MEMLEASE_STORM_SEED", std::random_device{}());
+  const std::uint64_t kills = number_from("MEMLEASE_STORM_KILLS", 300) / 4;
+  SCOPED_TRACE(fmt::format("MEMLEASE_STORM_SEED={}", seed));
+  fmt::print("seed {}, {} kills\n", seed, kills);
+  std::mt19937_64 random(seed);
+  constexpr std::size_t kWriters = 12;
+
+  PrivateDaemon daemon({"--warm-bytes=0", "--log-level=warning"});
+  Client client = Client::connect(options_for(daemon));
+  CreateOptions options;
+  options.name = "a";
+  options.dtype = dtype_of<std::uint64_t>();
+  options.shape = {1 + kWriters};
+  const Array array = client.create(options);
+  {
+    WriteLease lease = array.write();
+    std::ranges::fill(lease.view<std::uint64_t, 1>(), 0);
+    lease.publish();
+  }
+
+  std::vector<std::unique_ptr<Peer>> writers(kWriters);
+  const auto begin = [&](std::size_t number) {
+    writers[number] = std::make_unique<Peer>(daemon.directory());
+    writers[number]->say("connect");
+    writers[number]->say(fmt::format("queue a {}", 1 + number));
+  };
+  for (std::size_t number = 0; number < kWriters; ++number) begin(number);
+  for (std::uint64_t i = 0; i < kills; ++i) {
+    const std::size_t number = random() % kWriters;
+    Peer& victim = *writers[number];
+    for (int due = 2; due > 0; --due) ASSERT_TRUE(victim.answer().ok()) << "kill " << i;
+    std::this_thread::sleep_for(microseconds(random() % 5000));
+    ASSERT_EQ(victim.wait_for_signal(0), 0) << "writer " << number << " ended by itself";
+    if (random() % 2 == 0) {
+      victim.signal(SIGSTOP);
+      std::this_thread::sleep_for(microseconds(random() % 3000));
+    }
+    victim.kill();
+    begin(number);
+  }
+  // Those that are there still come to their turns, each of them.
+  const auto counts = [&] {
+    const ReadLease lease = array.read();
+    const auto view = lease.view<std::uint64_t, 1>();
+    return std::vector<std::uint64_t>(view.begin(), view.end());
+  };
+  const std::vector<std::uint64_t> before = counts();
+  EXPECT_TRUE(eventually([&] {
+    const std::vector<std::uint64_t> now = counts();
+    return std::ranges::equal(now, before, std::ranges::greater{});
+  }));
+  for (const auto& writer : writers) {
+    EXPECT_EQ(writer->wait_for_signal(0), 0) << "it ended by itself";
+    writer->kill();
+  }
+  const std::vector<std::uint64_t> last = counts();
+  EXPECT_EQ(last[0], std::accumulate(last.begin() + 1, last.end(), std::uint64_t{0}));
+  fmt::print("{} updates\n", last[0]);
 }
 
 }  // namespace

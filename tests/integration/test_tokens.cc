@@ -4,8 +4,11 @@
 #include <map>
 #include <random>
 #include <string>
+#include <vector>
 
+#include "absl/strings/escaping.h"
 #include "client/channel/attach_client.h"
+#include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "tests/integration/raw_control.h"
 #include "tests/support/private_daemon.h"
@@ -120,6 +123,40 @@ TEST_F(Tokens, CannotBeGuessed) {
       guess.append(reinterpret_cast<const char*>(&bits), sizeof bits);
     }
     ASSERT_EQ(wire::code_of(caller.list(guess)), wire::ErrorCode::kDenied);
+  }
+}
+
+// As they are, in hexadecimal, or in base64 from any of three bytes on.
+std::vector<std::string> spellings(const std::string& token) {
+  std::string hex;
+  for (const char byte : token) hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  std::vector<std::string> all{token, hex};
+  for (const std::size_t skipped : {0U, 1U, 2U}) {
+    // The last quartet depends on what follows.
+    all.push_back(absl::Base64Escape(token.substr(skipped, 18)));
+  }
+  return all;
+}
+
+TEST_F(Tokens, AreInNoLog) {
+  PrivateDaemon daemon({"--socket-mode=0666", "--log-level=debug"});
+  auto session = AttachClient::connect(daemon.directory());
+  ASSERT_TRUE(session.ok()) << session.status();
+  const std::string good = credential_of(**session);
+  RawControl caller(daemon.directory());
+  EXPECT_TRUE(caller.list(good).ok());
+  v1::NameRequest name;
+  name.set_name("a");
+  EXPECT_EQ(wire::code_of(caller.call(&v1::Control::Stub::Withdraw, good, name)),
+            wire::ErrorCode::kNotFound);
+  EXPECT_DENIED(caller.list(good + '\0'));
+  EXPECT_DENIED(RawControl(daemon.directory(), 4001).list(good));
+  session->reset();
+  EXPECT_EQ(daemon.unsettled(), "");
+  const std::string log = daemon.log();
+  EXPECT_THAT(log, ::testing::HasSubstr("session="));
+  for (const std::string& spelling : spellings(good.substr(4))) {
+    EXPECT_EQ(log.find(spelling), std::string::npos) << spelling;
   }
 }
 

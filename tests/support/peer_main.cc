@@ -301,6 +301,15 @@ class PeerProgram {
     rage(*client_, seed, names);
   }
 
+  // NAME NUMBER: counts up in it, without end; answers at once.
+  std::string queue(Words& words) {
+    const auto name = next<std::string>(words);
+    const auto number = next<std::size_t>(words);
+    std::puts("ok");
+    std::fflush(stdout);
+    count_up(*client_, name, number);
+  }
+
   static std::string code_of(const std::function<void()>& fn) {
     try {
       fn();
@@ -348,6 +357,7 @@ const std::map<std::string, std::string (PeerProgram::*)(PeerProgram::Words&)>
         {"arm", &PeerProgram::arm},
         {"sleep_soundly", &PeerProgram::sleep_soundly},
         {"storm", &PeerProgram::storm},
+        {"queue", &PeerProgram::queue},
         {"fork", &PeerProgram::fork},
         {"assault", &PeerProgram::assault},
         {"calls", &PeerProgram::calls},

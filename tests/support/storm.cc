@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <thread>
@@ -108,6 +109,19 @@ bool expected(ErrorCode code) {
   }
 }
 
+void count_up_once(const Array& array, std::size_t number) {
+  WriteLease lease = array.update();
+  const View<std::uint64_t, 1> counts = lease.view<std::uint64_t, 1>();
+  const std::uint64_t sum = std::accumulate(counts.begin() + 1, counts.end(), std::uint64_t{0});
+  if (counts(0) != sum) {
+    std::fprintf(stderr, "queue: %s\n", fmt::format("{} counted, {} told", sum, counts(0)).c_str());
+    std::abort();
+  }
+  ++counts(0);
+  ++counts(static_cast<std::int64_t>(number));
+  lease.publish();
+}
+
 }  // namespace
 
 void rage(const Client& client, std::uint64_t seed, const std::vector<std::string>& names) {
@@ -118,6 +132,19 @@ void rage(const Client& client, std::uint64_t seed, const std::vector<std::strin
     } catch (const Error& error) {
       if (expected(error.code())) continue;
       std::fprintf(stderr, "storm: %s\n", error.what());
+      std::abort();
+    }
+  }
+}
+
+void count_up(const Client& client, const std::string& name, std::size_t number) {
+  const Array array = client.open(name);
+  for (;;) {
+    try {
+      count_up_once(array, number);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::WriteAborted) continue;
+      std::fprintf(stderr, "queue: %s\n", error.what());
       std::abort();
     }
   }
