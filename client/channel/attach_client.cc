@@ -18,6 +18,7 @@
 #include "wire/error.h"
 #include "wire/frame_socket.h"
 #include "wire/held_mutexes.h"
+#include "wire/not_cancelled.h"
 #include "wire/place.h"
 
 namespace memlease::internal {
@@ -95,6 +96,7 @@ AttachClient::~AttachClient() { AttachClient::goodbye(); }
 absl::StatusOr<std::vector<SharedFile>> AttachClient::fetch_all(std::span<const wire::FileId> files,
                                                                 InterruptCheck interrupt) {
   wire::expect_no_mutex_held("the fetch of files from the daemon");
+  const wire::NotCancelled whole;  // who comes next would take the answer for its own
   // First, since in a forked child another thread of the parent may hold the lock for ever.
   if (socket_->get() < 0) return forked();
   // The check may fork.
