@@ -13,6 +13,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "memlease/v1/admin.pb.h"
 #include "tests/device/pools.h"
 #include "tests/support/fakecuda/private_world.h"
 #include "tests/support/in_build.h"
@@ -61,6 +62,11 @@ class DeviceTest : public ::testing::Test {
     writer.is_ok("write a s");
     writer.is_ok("fill a " + std::to_string(value) + " s");
     writer.is_ok("publish a");
+  }
+  // That the daemon has, replicas among them.
+  std::uint64_t arrays() {
+    const auto status = daemon.admin().status();
+    return status.ok() ? status->arrays() : 0;
   }
   // Reads the current version, whose elements are to be `expected`, by a kernel on the stream "r",
   // which may go on; "mismatches r" tells what it saw.

@@ -40,10 +40,6 @@ class GpuReplicas : public DeviceTest {
     client.is_ok("fill b " + std::to_string(value) + " t");
     client.is_ok("publish b");
   }
-  std::uint64_t arrays() {
-    const auto status = daemon.admin().status();
-    return status.ok() ? status->arrays() : 0;
-  }
 
   Client writer{daemon};
   Client reader{daemon};

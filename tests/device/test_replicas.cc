@@ -34,10 +34,6 @@ class Replicas : public DeviceTest {
     if (!listed.ok() || listed->arrays_size() != 1) return ~std::uint64_t{0};
     return listed->arrays(0).copied_versions();
   }
-  std::uint64_t arrays() {
-    const auto status = daemon.admin().status();
-    return status.ok() ? status->arrays() : 0;
-  }
 
   Client writer{daemon};
   Client reader{daemon};
