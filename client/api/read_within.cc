@@ -14,10 +14,7 @@ absl::Status read_within(ArrayHandle& handle, const ReadOptions& options,
   attempt = {};
   if (auto status = handle.use(); !status.ok()) return status;
   OpenArray& state = handle.array();
-  if (options.stream && state.importer() != nullptr) {
-    auto status = state.noted(state.importer()->check_stream(options.stream));
-    if (!status.ok()) return status;
-  }
+  if (auto status = state.check_stream(options.stream); !status.ok()) return status;
   const auto both_open = [&] {
     auto status = still_open();
     return status.ok() ? handle.use() : status;

@@ -24,6 +24,7 @@ absl::Status begin_within(ArrayHandle& handle, const WriteOptions& options,
                     array.spec().mode),
         "Its owner must create it with a mode such as 0660.");
   }
+  if (auto status = array.check_stream(options.stream); !status.ok()) return status;
   const auto still_open = [&] { return handle.use(); };
   WaitLimit wait_limit(array.session(), handle.interrupt_check(), options.wait, default_wait,
                        still_open, stop);

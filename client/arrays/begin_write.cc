@@ -28,7 +28,9 @@ using wire::make_error;
 std::string holders_text(OpenArray& array, WaitLimit& wait_limit, bool& itself) {
   auto holders = array.session().control().holders(array.answer().id,
                                                    [&] { return wait_limit.check_interrupt(); });
-  if (!holders.ok()) return "unknown holders";
+  if (!holders.ok()) {
+    return fmt::format("by whom is not known, as {}", wire::message_of(holders.status()));
+  }
   std::vector<std::string> parts;
   for (const Holder& holder : *holders) {
     if (holder.versions.empty()) continue;
@@ -51,7 +53,8 @@ absl::Status no_free_slot(OpenArray& array, WaitLimit& wait_limit, const absl::S
   std::string text =
       fmt::format("all slots of '{}' that could be written are held ({} slots, waited {}): {}",
                   array.name(), slots, wait_limit.limit_text(),
-                  silent ? "unknown holders" : holders_text(array, wait_limit, itself));
+                  silent ? "by whom is not known, as the daemon does not answer"
+                         : holders_text(array, wait_limit, itself));
   const std::string own = itself ? "Release this process's leases and delete its views (in Python: "
                                    "memlease.release_views(array)). For others: "
                                  : "";

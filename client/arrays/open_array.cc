@@ -283,6 +283,11 @@ absl::Status OpenArray::noted(absl::Status status) {
   return status;
 }
 
+absl::Status OpenArray::check_stream(Stream stream) {
+  return stream && importer() != nullptr ? noted(importer()->check_stream(stream))
+                                         : absl::OkStatus();
+}
+
 // For the thread that is alone to leave. The mark of the close (or the daemon's on the board)
 // first, then the look at the holds: a thread that is about to read announces its hold first and
 // looks at the mark then.

@@ -147,6 +147,8 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
   // GpuArray::noted() for a call that has no lease; leaves the array if versions were lost. Whoever
   // writes, or leaves it, just now sees the failure himself.
   absl::Status noted(absl::Status status);
+  // Whether the array's GPU knows it. For a lease that is to be taken: nothing has happened yet.
+  absl::Status check_stream(Stream stream);
   // What has failed, if what this process wrote has been lost by that.
   absl::Status check_lost() const {
     return gpu_ == nullptr ? absl::OkStatus() : gpu_->check_lost();

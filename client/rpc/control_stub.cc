@@ -156,7 +156,7 @@ absl::Status ControlStub::call(Prepare prepare, const Request& request, Reply& r
   // The session has met its daemon before.
   return wire::make_error(wire::ErrorCode::kDaemonLost, wire::message_of(status),
                           "Views stay readable. Connect again; memleasectl health says whether the "
-                          "daemon runs.");
+                          "daemon runs, and the daemon's log whether it refused a connection.");
 }
 
 absl::StatusOr<OpenAnswer> ControlStub::opened(const absl::Status& status,

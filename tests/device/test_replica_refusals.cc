@@ -135,9 +135,10 @@ TEST_F(ReplicaRefusals, AStreamOfAnotherGpuIsRefusedAndNothingIsLost) {
       EXPECT_THAT(answer.text, HasSubstr("is one of cuda:0")) << call;
     };
     const std::string before = reader.is_ok("copies");
-    expect_refused("read b wrong");
-    EXPECT_EQ(reader.is_ok("copies"), before) << "no version was copied for it";
-    for (const char* call : {"write b wrong", "update b wrong"}) expect_refused(call);
+    for (const char* call : {"read b wrong", "write b wrong", "update b wrong"}) {
+      expect_refused(call);
+      EXPECT_EQ(reader.is_ok("copies"), before) << call << ": no version was copied for it";
+    }
     EXPECT_EQ(reader.is_ok("version a"), "1");
     EXPECT_EQ(writer.is_ok("get a"), "1 7 7");
     reader.is_ok("stream_on 1 right");

@@ -54,13 +54,13 @@ ErrorCode code_of_grpc(grpc::StatusCode code) {
 std::string_view hint_of_grpc(ErrorCode code) {
   switch (code) {
     case ErrorCode::kDaemonLost:
-      return "The daemon has ended, or closed the connection. Connect again.";
+      return "The daemon has ended, or refused one more connection, at a limit that its log names. "
+             "Connect again.";
     case ErrorCode::kTimeout:
       return "The daemon did not answer in time. Is it stopped, or the machine overloaded?";
     case ErrorCode::kQuotaExceeded:
       return "More calls of this user are under way than the daemon serves at once, or the message "
-             "is "
-             "too long. Try again later, or ask for less.";
+             "is too long. Try again later, or ask for less.";
     case ErrorCode::kVersionSkew:
       return "The daemon is of another version: restart it, or update this side.";
     default:
