@@ -36,45 +36,45 @@ Check failure(std::string name, const absl::Status& status) {
 }
 
 // Where connect() would end up, or give up.
-struct Place {
+struct DaemonPlace {
   std::string directory;
   absl::Status trust;
   absl::StatusOr<std::unique_ptr<AdminStub>> admin;
 };
 
-Place look_at(const std::string& directory, const Options& options) {
-  Place place{directory, internal::check_directory(directory), nullptr};
+DaemonPlace look_at(const std::string& directory, const Options& options) {
+  DaemonPlace place{directory, internal::check_directory(directory), nullptr};
   place.admin = place.trust.ok() ? AdminStub::connect(directory, options.timeout)
                                  : absl::StatusOr<std::unique_ptr<AdminStub>>(place.trust);
   return place;
 }
 
 // Of several without a daemon the first that could be used.
-Place find_place(const Options& options) {
-  std::vector<Place> places;
+DaemonPlace find_place(const Options& options) {
+  std::vector<DaemonPlace> places;
   for (const std::string& directory : internal::candidate_directories(options.directory)) {
-    Place& place = places.emplace_back(look_at(directory, options));
+    DaemonPlace& place = places.emplace_back(look_at(directory, options));
     if (place.admin.ok() ||
         wire::code_of(place.admin.status()) != wire::ErrorCode::kDaemonUnavailable) {
       return std::move(place);
     }
   }
   const auto usable = std::find_if(places.begin(), places.end(),
-                                   [](const Place& place) { return place.trust.ok(); });
+                                   [](const DaemonPlace& place) { return place.trust.ok(); });
   return std::move(usable == places.end() ? places.front() : *usable);
 }
 
 // The kernel then has no number for it here, and what it says is its number where it is.
-bool is_elsewhere(const Place& place) { return (*place.admin)->daemon_pid() == 0; }
+bool is_elsewhere(const DaemonPlace& place) { return (*place.admin)->daemon_pid() == 0; }
 
 // The kernel names who made the sockets, which may be a service manager.
-pid_t pid_of_daemon(const Place& place, const v1::StatusReply& status) {
+pid_t pid_of_daemon(const DaemonPlace& place, const v1::StatusReply& status) {
   const bool ask = status.sockets_passed() || is_elsewhere(place);
   return ask ? status.pid() : (*place.admin)->daemon_pid();
 }
 
 // That none is there is a fault only of one that the user has named.
-Check check_directory(const Place& place, bool named) {
+Check check_directory(const DaemonPlace& place, bool named) {
   if (!place.trust.ok()) {
     Check check = failure("directory", place.trust);
     const bool missing = wire::code_of(place.trust) == wire::ErrorCode::kDaemonUnavailable;
@@ -197,7 +197,8 @@ Check check_isolation(uid_t daemon_uid) {
           ""};
 }
 
-Check check_control_socket(const Place& place, const absl::StatusOr<v1::StatusReply>& status) {
+Check check_control_socket(const DaemonPlace& place,
+                           const absl::StatusOr<v1::StatusReply>& status) {
   if (!status.ok()) return failure("control_socket", status.status());
   if (status->draining()) {
     return {"control_socket", Verdict::kWarning, "the daemon drains: it takes no new work",
@@ -220,7 +221,7 @@ Check not_from_here(std::string name) {
 }  // namespace
 
 std::vector<Check> probe_daemon(const Options& options) {
-  const Place place = find_place(options);
+  const DaemonPlace place = find_place(options);
   std::vector<Check> checks = {check_directory(place, !options.directory.empty())};
   if (!place.trust.ok()) return checks;
   const auto status = place.admin.ok() ? (*place.admin)->status()

@@ -131,8 +131,6 @@ auto get(const ArrayHandle& self) {
   return ((*self).*Getter)();
 }
 
-py::tuple to_tuple(const std::vector<std::int64_t>& values) { return py::tuple(py::cast(values)); }
-
 // Each caller has values of its own, which are its to change.
 py::object attributes_of(const ArrayHandle& self) {
   const py::object made = py::cast(self->attributes());

@@ -12,8 +12,6 @@ namespace {
 
 using Numbers = std::vector<std::int64_t>;
 
-py::tuple to_tuple(const Numbers& numbers) { return py::tuple(py::cast(numbers)); }
-
 py::tuple describe_usm(const std::string& dtype, const Numbers& shape,
                        const Numbers& strides_bytes) {
   const views::UsmArray array = views::describe_usm(parse_dtype(dtype), shape, strides_bytes);

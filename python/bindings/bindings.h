@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "python/bindings/gil.h"
 
@@ -35,6 +36,11 @@ std::uint32_t fork_number();
 // ConnectOptions::check_interrupt of every client. Called without the GIL by waiting threads;
 // throws the exception that a Python signal handler raised (KeyboardInterrupt).
 void check_interrupt();
+
+// A shape or strides.
+inline py::tuple to_tuple(const std::vector<std::int64_t>& numbers) {
+  return py::tuple(py::cast(numbers));
+}
 
 // Runs `call` without the GIL.
 template <typename Call>

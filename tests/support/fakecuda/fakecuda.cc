@@ -50,7 +50,7 @@ class Pause : public Operation {
 };
 
 template <class Work>
-cudaError_t on_stream(Runtime& runtime, cudaStream_t handle, const Work& work) {
+cudaError_t on_found_stream(Runtime& runtime, cudaStream_t handle, const Work& work) {
   std::shared_ptr<Stream> stream;
   const cudaError_t error = runtime.find(handle, false, stream);
   return error == cudaSuccess ? work(*stream) : error;
@@ -58,7 +58,7 @@ cudaError_t on_stream(Runtime& runtime, cudaStream_t handle, const Work& work) {
 
 // A kernel goes to a stream of the current device.
 cudaError_t launch(Runtime& runtime, cudaStream_t handle, std::unique_ptr<Operation> operation) {
-  return on_stream(runtime, handle, [&](Stream& stream) {
+  return on_found_stream(runtime, handle, [&](Stream& stream) {
     Context* context = nullptr;
     const cudaError_t error = runtime.current(context);
     if (error != cudaSuccess) return error;
@@ -114,7 +114,7 @@ cudaError_t fakecuda_pause(cudaStream_t stream, uint64_t us) {
   Runtime* runtime = nullptr;
   const cudaError_t error = Runtime::get(runtime);
   if (error != cudaSuccess) return error;
-  return fakecuda::on_stream(*runtime, stream, [&](fakecuda::Stream& it) {
+  return fakecuda::on_found_stream(*runtime, stream, [&](fakecuda::Stream& it) {
     return it.enqueue(std::make_unique<fakecuda::Pause>(us));
   });
 }
@@ -123,7 +123,7 @@ cudaError_t fakecuda_drain(cudaStream_t stream) {
   Runtime* runtime = nullptr;
   const cudaError_t error = Runtime::get(runtime);
   if (error != cudaSuccess) return error;
-  return fakecuda::on_stream(*runtime, stream, [](fakecuda::Stream& it) {
+  return fakecuda::on_found_stream(*runtime, stream, [](fakecuda::Stream& it) {
     it.drain();
     return cudaSuccess;
   });
