@@ -22,20 +22,23 @@ using wire::make_error;
 // What to sleep on until ownership may be had: the board, and the present writer's row, if it is
 // mapped.
 struct OwnershipWords {
-  explicit OwnershipWords(OpenArray& array) {
-    const wire::BoardRecord& board = array.board();
-    words.push_back({&board.event_count, board.event_count.load()});
-    writer = array.writer_row(wire::writer_row_of(board.writer.load()));
+  explicit OwnershipWords(OpenArray& array) : board(&array.board()) {
+    words.push_back({&board->event_count, board->event_count.load()});
+    writer = array.writer_row(wire::writer_row_of(board->writer.load()));
     if (writer != nullptr) words.push_back({&writer->publish_count, writer->publish_count.load()});
   }
-  // To be asked once the daemon has been: it is at work still, and its end changes the words.
+  // To be asked once the daemon has been: it is at work still, its end changes the words, and wakes
+  // who sleeps on them. That it does where MOVING is set alone: not yet for who has asked before
+  // this writer began.
   bool writer_is_at_work() const {
     return writer != nullptr && writer->writing.load() != 0 &&
+           (board->writer.load() & wire::kWriterMoving) != 0 &&
            std::ranges::all_of(words, [](const wire::FutexWait& wait) {
              return wait.word->load() == wait.expected;
            });
   }
 
+  const wire::BoardRecord* board;
   std::vector<wire::FutexWait> words;
   const wire::WriterRow* writer = nullptr;
 };
@@ -50,7 +53,8 @@ absl::StatusOr<const wire::WriterRow*> row_of_writer(OpenArray& array, wire::Row
 }
 
 // The daemon is asked again once the writer has ended its write; or after a pause, as no word says
-// when its work on a GPU is over, or an offer to somebody who does not take it.
+// when its work on a GPU is over, or an offer to somebody who does not take it, or when who has just
+// got ownership has begun.
 absl::Status sleep_until_due(const OwnershipWords& own, WaitLimit& wait_limit, Backoff& pauses) {
   if (!own.writer_is_at_work()) {
     wait_limit.sleep(own.words, pauses.next());

@@ -160,6 +160,7 @@ TEST_F(AcquireOwnershipTest, OwnershipThatDoesNotComeIsCancelledAndTold) {
 TEST_F(AcquireOwnershipTest, TheDaemonIsAskedAgainOnceTheWriterHasEndedItsWrite) {
   auto& writer = row<wire::WriterRow>(kWriter);
   writer.writing.store(1);
+  server::set_moving(board());
   std::atomic<int> asked{0};
   control->on_acquire_writer = [&] {
     ++asked;
@@ -185,9 +186,25 @@ TEST_F(AcquireOwnershipTest, TheDaemonIsAskedAgainOnceTheWriterHasEndedItsWrite)
   array->end_write(attempt.slot, attempt.version, false);
 }
 
+// Who asks before the present writer has begun: nobody has told this one to wake whoever waits.
+TEST_F(AcquireOwnershipTest, AWriterWhoseEndWakesNobodyIsAskedForAgain) {
+  auto& writer = row<wire::WriterRow>(kWriter);
+  ASSERT_TRUE(array->map_writer_row(kWriter, kNoInterrupts).ok());
+  int asked = 0;
+  control->on_acquire_writer = [&] {
+    const auto state = ++asked == 1 ? WriterAnswer::State::kBusy : WriterAnswer::State::kGranted;
+    writer.writing.store(1);
+    if (asked > 1) server::set_writer(board(), kOwnWriter, false);
+    return WriterAnswer{state, kOwnWriter, kWriter, 0};
+  };
+  EXPECT_TRUE(begin(5s).ok());
+  array->end_write(attempt.slot, attempt.version, false);
+}
+
 // The daemon would keep a place for nobody, and the writer's next write would have to ask.
 TEST_F(AcquireOwnershipTest, AnInterruptOfTheSleepCancels) {
   row<wire::WriterRow>(kWriter).writing.store(1);
+  server::set_moving(board());
   ASSERT_TRUE(array->map_writer_row(kWriter, kNoInterrupts).ok());
   control->on_acquire_writer = [] {
     return WriterAnswer{WriterAnswer::State::kBusy, kOwnWriter, kWriter, 0};

@@ -55,6 +55,7 @@ bool the_end_of_a_write_behind_the_question_is_seen() {
   const auto array = world.open();
   auto& other = world.row<wire::WriterRow>(kOther);
   other.writing.store(1);
+  server::set_moving(world.board());
   EXPECT_TRUE(array->map_writer_row(kOther, internal::kNoInterrupts).ok());
   world.control->on_acquire_writer = [&] {
     const bool busy = other.writing.exchange(0) != 0;
