@@ -7,6 +7,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "client/rpc/control_channel.h"
+#include "client/session/signals_blocked.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/support/async_unary_call.h"
@@ -82,8 +83,10 @@ struct ControlStub::Call {
   grpc::CompletionQueue queue;
   std::unique_ptr<grpc::ClientAsyncResponseReader<Reply>> reader;
   grpc::Status answer;
-  // True once it has ended.
+  // True once it has ended. Signals wait until then, as gRPC waits from the beginning after each:
+  // with a timer of the user's, for ever.
   bool wait(std::chrono::milliseconds longest) {
+    const SignalsBlocked later;
     void* tag = nullptr;
     bool ok = false;
     const auto end = std::chrono::system_clock::now() + longest;
@@ -117,10 +120,12 @@ absl::Status ControlStub::call(Prepare prepare, const Request& request, Reply& r
     using std::chrono::milliseconds;
     auto waited =
         std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin);
-    for (auto slice = std::clamp(longest - waited, milliseconds{0}, kFirstAsked);
-         !call->wait(slice); slice = kInterruptInterval) {
+    for (;;) {
+      const auto slice = std::clamp(longest - waited, milliseconds{0}, kInterruptInterval);
+      if (call->wait(slice)) break;
       waited += slice;
       if (waited >= longest) return timed_out(longest);
+      if (waited < kFirstAsked) continue;
       interrupted = run_user_code(interrupt);
       if (wire::code_of(interrupted) == wire::ErrorCode::kForkedClient) {
         std::move(cancel).Cancel();

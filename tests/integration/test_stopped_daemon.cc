@@ -2,6 +2,7 @@
 #include <memlease/for_bindings.h>
 #include <memlease/memlease.h>
 #include <signal.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -270,6 +271,29 @@ TEST_F(StoppedDaemon, DoesNotHoldUpAnInterrupt) {
     EXPECT_THROW(step(), Interrupted) << &step - steps;
     EXPECT_LT(Clock::now() - start, std::chrono::seconds(5)) << &step - steps;
   }
+  daemon.signal(SIGCONT);
+}
+
+// As a profiler's, or a scheduler's. gRPC begins its wait anew after each.
+TEST_F(StoppedDaemon, EndsWithAnInterruptBesideATimersSignalsToo) {
+  ConnectOptions options = here();
+  options.check_interrupt = [] { throw Interrupted{}; };
+  const Client hurried = Client::connect(options);
+  const Array unread = hurried.open("a");
+  stop();
+  static std::atomic<int> signals{0};
+  signals = 0;
+  struct sigaction action = {};
+  action.sa_handler = [](int) { ++signals; };
+  ASSERT_EQ(::sigaction(SIGALRM, &action, nullptr), 0);
+  const timeval interval{0, 20'000};
+  const itimerval often{interval, interval};
+  ASSERT_EQ(::setitimer(ITIMER_REAL, &often, nullptr), 0);
+  EXPECT_THROW(static_cast<void>(hurried.list()), Interrupted);
+  EXPECT_THROW(static_cast<void>(unread.read()), Interrupted);
+  EXPECT_GT(signals, 0) << "they come to this thread";
+  const itimerval never{};
+  ASSERT_EQ(::setitimer(ITIMER_REAL, &never, nullptr), 0);
   daemon.signal(SIGCONT);
 }
 
