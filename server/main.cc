@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -123,12 +124,14 @@ void log_changes(const Reload& reload, Log& log) {
 // SIGHUP. `config` is what the daemon runs with.
 void apply(const absl::StatusOr<Reload>& reloaded, Config& config, Daemon& daemon,
            ServiceManager& manager, Log& log) {
+  log.reopen_file();
   if (reloaded.ok()) {
     // First, as the level may be among them.
     log_changes(*reloaded, log);
     config = reloaded->config;
     daemon.reload(config);
-    log.info("SIGHUP: settings read again", {{"changed", reloaded->changes.size()}});
+    const auto changed = std::ranges::count_if(reloaded->changes, &SettingChange::applied);
+    log.info("SIGHUP: settings read again", {{"changed", changed}});
   } else {
     log.error("SIGHUP: the settings are wrong, the old ones stay",
               {{"reason", wire::message_of(reloaded.status())}});

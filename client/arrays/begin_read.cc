@@ -15,14 +15,23 @@ using wire::ErrorCode;
 using wire::make_error;
 
 std::string current_text(OpenArray& array, std::uint64_t version) {
-  if (version == 0) return "none has been published";
-  return array.only_slot_is_empty() ? "there is none now" : fmt::format("current is {}", version);
+  const wire::WriterRow* writer =
+      array.writer_row(wire::writer_row_of(array.board().writer.load()));
+  const bool only_slot = array.slots() == 1 && writer != nullptr;
+  if (only_slot && (writer->slot_words()[0].load() & wire::kHandedOut) != 0) {
+    return "its only slot is being written";
+  }
+  if (version == 0 && (writer == nullptr || writer->highest_used.load() == 0)) {
+    return "none has been published";
+  }
+  if (version == 0 || array.only_slot_is_empty()) return "there is none now";
+  return fmt::format("current is {}", version);
 }
 
 std::string wanted_text(const ReadOptions& options) {
   if (options.version != 0) return fmt::format("version {}", options.version);
   if (options.newer_than != 0) return fmt::format("a version above {}", options.newer_than);
-  return "a first version";
+  return "a version";
 }
 
 // The array as the caller may have it: acquired, to wait for, or an error.

@@ -274,8 +274,8 @@ absl::Status enter_writing(OpenArray& array, WaitLimit& wait_limit) {
     if (wait_limit.expired()) {
       return make_error(
           ErrorCode::kTimeout,
-          fmt::format("this process already has a write lease of '{}', and it did not "
-                      "end within {}",
+          fmt::format("this process already has a write lease of '{}', and if that has ended "
+                      "another one, for all of {}",
                       array.name(), wait_limit.limit_text()),
           "Publish or drop the other lease first: one write at a time.");
     }

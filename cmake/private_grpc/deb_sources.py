@@ -6,7 +6,6 @@ all that it writes, in a folder of ours: the system's own entries, as source ent
 
 from __future__ import annotations
 
-import getpass
 import os
 import re
 import subprocess
@@ -21,7 +20,7 @@ CONFIGURATION = """\
 #clear APT::Update::Pre-Invoke;
 #clear APT::Update::Post-Invoke;
 #clear APT::Update::Post-Invoke-Success;
-APT::Sandbox::User "{user}";
+APT::Sandbox::User "root";
 Acquire::Languages "none";
 Acquire::Retries "2";
 Acquire::http::Timeout "30";
@@ -82,7 +81,7 @@ def _configure(folder: Path, entries: dict[str, str]) -> Path:
     for name, text in entries.items():
         (folder / "sources.list.d" / name).write_text(text)
     configuration = folder / "apt.conf"
-    configuration.write_text(CONFIGURATION.format(user=getpass.getuser(), folder=folder))
+    configuration.write_text(CONFIGURATION.format(folder=folder))
     return configuration
 
 

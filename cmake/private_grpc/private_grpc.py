@@ -75,7 +75,13 @@ def cache_folder() -> Path:
     """Return the folder of all that this builds."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     # The specification says to take no notice of a relative one.
-    cache = Path(base) if base.startswith("/") else Path.home() / ".cache"
+    try:
+        cache = Path(base) if base.startswith("/") else Path.home() / ".cache"
+    except RuntimeError:
+        raise BuildError(
+            "there is nowhere to build: neither XDG_CACHE_HOME nor HOME names a folder, and this"
+            " user has no home. Set XDG_CACHE_HOME."
+        ) from None
     return cache / "memlease" / "private-grpc"
 
 

@@ -182,15 +182,18 @@ absl::StatusOr<Broker::Creation> Broker::create(Session& session, const wire::Ar
     existing = nullptr;
   }
   if (existing != nullptr) {
-    if (!exist_ok || !may_read(session.peer, existing->domain)) {
-      return name_is_taken(*existing, existing->creator == session.id);
-    }
-    if (owner && *owner != existing->domain.uid) return of_another_user(*existing, *owner);
     wire::ArraySpec wanted = spec;
     wanted.strides_bytes = wire::strides_bytes_of(spec);
     wanted.max_slots = wire::max_slots_of(spec);
     wire::ArraySpec stands = existing->spec;
     stands.strides_bytes = wire::strides_bytes_of(stands);
+    const bool readable = may_read(session.peer, existing->domain);
+    if (!exist_ok || !readable) {
+      // Of one that the caller may not read nothing is told.
+      return name_is_taken(*existing, existing->creator == session.id,
+                           !readable || wanted == stands);
+    }
+    if (owner && *owner != existing->domain.uid) return of_another_user(*existing, *owner);
     if (wanted != stands) return other_array(stands, wanted);
     return join(session, *existing, false);
   }

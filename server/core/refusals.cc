@@ -35,13 +35,16 @@ absl::Status no_such_device(std::string_view device, const std::vector<std::stri
       "A daemon sees the GPUs that CUDA_VISIBLE_DEVICES, or its container, leave to it.");
 }
 
-absl::Status name_is_taken(const Array& by, bool own) {
+absl::Status name_is_taken(const Array& by, bool own, bool is_alike) {
   const bool goes_with_it = own && by.spec.lifetime == wire::Lifetime::kSession;
   return make_error(
       ErrorCode::kAlreadyExists,
       fmt::format("the name '{}' is taken{}", by.spec.name,
                   own ? ", by an array that this process itself has created" : ""),
-      fmt::format("Open it, withdraw it, or create with exist_ok{}.",
+      fmt::format("{}{}.",
+                  is_alike ? "Open it, withdraw it, or create with exist_ok"
+                           : "It is another array than what was asked for: open it as it is, or "
+                             "withdraw it",
                   goes_with_it ? ": it is there until this process ends, also where the client "
                                  "that created it is closed"
                                : ""));

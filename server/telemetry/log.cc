@@ -28,6 +28,10 @@ class SpdlogSink final : public spdlog::sinks::base_sink<std::mutex> {
     const std::lock_guard lock(mutex_);
     sink_.bound(path, max_bytes);
   }
+  void reopen() {
+    const std::lock_guard lock(mutex_);
+    sink_.reopen();
+  }
   // Lines lost, once there is room to say so.
   std::uint64_t take_dropped() {
     const std::lock_guard lock(mutex_);
@@ -212,6 +216,7 @@ class Log::Impl {
   bool wants(LogLevel level) const { return logger_.should_log(to_spdlog(level)); }
 
   void bound(const std::string& path, std::uint64_t max_bytes) { sink_->bound(path, max_bytes); }
+  void reopen() { sink_->reopen(); }
 
   void write(LogLevel level, std::string_view event, std::span<const LogField> fields) {
     if (const std::uint64_t dropped = sink_->take_dropped(); dropped > 0) {
@@ -257,6 +262,8 @@ Log::~Log() = default;
 void Log::bound_file(const std::string& path, std::uint64_t max_bytes) {
   impl_->bound(path, max_bytes);
 }
+
+void Log::reopen_file() { impl_->reopen(); }
 
 void Log::set_level(LogLevel level) { impl_->set_level(level); }
 

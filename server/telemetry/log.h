@@ -86,6 +86,8 @@ class Log {
   // The descriptor is the file at `path` now: when that has grown to max_bytes it becomes `path`.1,
   // and a new one begins.
   void bound_file(const std::string& path, std::uint64_t max_bytes);
+  // A new one begins, too, if somebody has moved that file away, as logrotate(8) does.
+  void reopen_file();
   void write(LogLevel level, std::string_view event, LogFields fields = {});
   // The line that ends a silence has a field `suppressed`.
   void write(LogLimiter& limiter, LogLevel level, std::string_view event, LogFields fields = {});

@@ -47,6 +47,12 @@ void LogSink::bound(const std::string& path, std::uint64_t max_bytes) {
   size_bytes_ = static_cast<std::uint64_t>(file.st_size);
 }
 
+void LogSink::reopen() {
+  struct stat named{};
+  if (path_.empty() || ::lstat(path_.c_str(), &named) == 0 || errno != ENOENT) return;
+  if (take_new_file()) size_bytes_ = 0;
+}
+
 bool LogSink::has_room() const {
   pollfd entry{fd_, POLLOUT, 0};
   return ::poll(&entry, 1, 0) == 1 && (entry.revents & POLLOUT) != 0;
@@ -98,17 +104,17 @@ void LogSink::begin_new_file() {
   size_bytes_ = 0;
   const bool another = another_has(path_, fd_);
   const bool moved = !another && ::rename(path_.c_str(), (path_ + ".1").c_str()) == 0;
-  wire::UniqueFd file;
   // The old name may be free: a former try came so far.
-  if (moved || (!another && errno == ENOENT)) {
-    constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
-    file.reset(::open(path_.c_str(), kFlags, 0600));
-  }
-  if (file) {
-    ::dup2(file.get(), fd_);
-  } else if (!moved && ::ftruncate(fd_, 0) != 0) {
+  const bool is_free = moved || (!another && errno == ENOENT);
+  if (!(is_free && take_new_file()) && !moved && ::ftruncate(fd_, 0) != 0) {
     path_.clear();  // it is no file that grows
   }
+}
+
+bool LogSink::take_new_file() {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
+  const wire::UniqueFd file(::open(path_.c_str(), kFlags, 0600));
+  return file && ::dup2(file.get(), fd_) >= 0;
 }
 
 }  // namespace memlease::server

@@ -21,6 +21,8 @@ class LogSink {
   // the place of an older one, and `fd` a new file. Where that cannot be done its lines go, and it
   // begins anew.
   void bound(const std::string& path, std::uint64_t max_bytes);
+  // If somebody has moved that file away, `fd` becomes a new one at its path.
+  void reopen();
 
   // More may not find room in a pipe where poll(2) says that there is some, nor come out of it in
   // one piece.
@@ -39,6 +41,7 @@ class LogSink {
   // What write(2) says.
   ssize_t write_what_fits(std::string_view text) const;
   void begin_new_file();
+  bool take_new_file();
 
   const int fd_;
   std::uint64_t dropped_ = 0;

@@ -208,6 +208,18 @@ def test_a_cache_where_nothing_can_be_written_is_explained(world):
     assert f": Not a directory. It builds in {folder}/private-grpc; XDG_CACHE_HOME" in errors
 
 
+def test_a_user_without_a_name_or_a_home(tmp_path, monkeypatch):
+    def no_entry(uid):
+        raise KeyError(f"getpwuid(): uid not found: {uid}")
+
+    monkeypatch.setattr("pwd.getpwuid", no_entry)
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME", "HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert deb_sources._configure(tmp_path / "apt", {}).exists()
+    with pytest.raises(deb_sources.BuildError, match="Set XDG_CACHE_HOME"):
+        private_grpc.cache_folder()
+
+
 def test_another_compiler_has_its_own(world):
     assert world.run("build")[0] == 0
     assert world.run("path", "--cxx", "other")[0] == 3

@@ -57,7 +57,7 @@ std::string_view hint_of_grpc(ErrorCode code) {
       return "The daemon has ended, or refused one more connection, at a limit that its log names. "
              "Connect again.";
     case ErrorCode::kTimeout:
-      return "The daemon did not answer in time. Is it stopped, or the machine overloaded?";
+      return "Is it stopped, or the machine overloaded?";
     case ErrorCode::kQuotaExceeded:
       return "More calls of this user are under way than the daemon serves at once, or the message "
              "is too long. Try again later, or ask for less.";
@@ -135,6 +135,11 @@ absl::Status from_grpc(const grpc::Status& status) {
                       fmt::format("the daemon has gone, or does not answer any more (gRPC: {})",
                                   status.error_message()),
                       hint_of_grpc(code));
+  }
+  if (code == ErrorCode::kTimeout) {
+    return make_error(
+        code, fmt::format("the daemon did not answer in time (gRPC: {})", status.error_message()),
+        hint_of_grpc(code));
   }
   return make_error(code,
                     fmt::format("the call failed in gRPC (status {}): {}",

@@ -62,13 +62,31 @@ TEST_F(BeginReadTest, SubscribesAtTheFirstReadAndCallsNobodyAfterwards) {
 TEST_F(BeginReadTest, WhatDoesNotComeIsNamed) {
   auto status = begin();
   EXPECT_EQ(wire::code_of(status), ErrorCode::kTimeout);
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr("a first version of 'a' did not come within 0"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("a version of 'a' did not come within 0"));
   publish(4, 0);
   status = begin(newer_than(4));
   EXPECT_THAT(std::string(status.message()), HasSubstr("a version above 4"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("current is 4"));
   EXPECT_FALSE(array->in_use());
+}
+
+// A reader cannot have it while it is written anew; its process may die then.
+TEST_F(BeginReadTest, WhatBecomesOfAnOnlySlotIsNamed) {
+  array.reset();
+  answer.spec.slots = answer.spec.max_slots = 1;
+  answer.slots.resize(1);
+  array = open();
+  const auto told = [&] { return std::string(begin(newer_than(1)).message()); };
+  EXPECT_THAT(told(), HasSubstr("none has been published"));
+  publish(1, 0);
+  EXPECT_THAT(told(), HasSubstr("current is 1"));
+  auto& writer = row<wire::WriterRow>(kWriter);
+  writer.highest_used.store(2);
+  writer.slot_words()[0].store(1 | wire::kWriting | wire::kHandedOut);
+  EXPECT_THAT(told(), HasSubstr("its only slot is being written"));
+  writer.slot_words()[0].store(0);
+  writer.publication.store(0);
+  EXPECT_THAT(std::string(begin(newer_than(2)).message()), HasSubstr("there is none now"));
 }
 
 TEST_F(BeginReadTest, AVersionThatComesEndsTheWait) {
@@ -132,7 +150,7 @@ TEST_F(BeginReadTest, AVersionThatWasGivenUpIsNamedSo) {
   auto& writer = row<wire::WriterRow>(kWriter);
   writer.highest_used.store(1);
   EXPECT_THAT(std::string(begin(of_version(1)).message()),
-              HasSubstr("was given up by its writer; none has been published"));
+              HasSubstr("was given up by its writer; there is none now"));
   publish(1, 0);
   writer.highest_used.store(2);
   const auto status = begin(of_version(2), 60s);

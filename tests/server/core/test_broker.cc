@@ -35,7 +35,9 @@ TEST(Broker, ANameIsTakenOnceUnlessTheSameIsAskedForWithExistOk) {
   BrokerWorld world;
   Session& owner = world.connect(1000);
   const auto id = world.create(owner, spec_of("u"));
-  EXPECT_EQ(code_of(world.try_create(owner, spec_of("u")).status()), ErrorCode::kAlreadyExists);
+  const auto taken = world.try_create(owner, spec_of("u")).status();
+  EXPECT_EQ(code_of(taken), ErrorCode::kAlreadyExists);
+  EXPECT_THAT(wire::hint_of(taken), HasSubstr("create with exist_ok"));
   auto same = spec_of("u");
   same.strides_bytes = {32, 4};  // C order, spelt out
   same.max_slots = 64;           // the default of so small an array, likewise
@@ -59,6 +61,8 @@ TEST(Broker, ExistOkRefusesAnyDifference) {
   others[6].max_slots = 8;
   for (const auto& other : others) {
     EXPECT_EQ(code_of(world.try_create(owner, other, true).status()), ErrorCode::kAlreadyExists);
+    const auto taken = world.try_create(owner, other).status();
+    EXPECT_THAT(wire::hint_of(taken), Not(HasSubstr("exist_ok"))) << "that would not help";
   }
   EXPECT_EQ(world.broker.catalog().size(), 1U);
 }

@@ -272,6 +272,19 @@ class LogFile : public ::testing::Test {
   Log log_{LogLevel::kInfo, LogFormat::kJournal, file_.get()};
 };
 
+TEST_F(LogFile, BeginsAgainOnceItHasBeenMovedAwayIfItIsTold) {
+  log_.reopen_file();
+  EXPECT_EQ(text_of(path_), text()) << "it is there";
+  const std::string moved = folder_.path() + "/moved";
+  ASSERT_EQ(::rename(path_.c_str(), moved.c_str()), 0);
+  log_.info("still there");
+  log_.reopen_file();
+  log_.info("here");
+  EXPECT_TRUE(text_of(moved).ends_with("still there\n")) << text_of(moved);
+  EXPECT_TRUE(text_of(path_).ends_with("here\n")) << text_of(path_);
+  EXPECT_EQ(text_of(path_).find('\n'), text_of(path_).size() - 1) << "a line of its own";
+}
+
 TEST_F(LogFile, BeginsAgainWhenItIsFullAndKeepsTheOneBefore) {
   fill_many_times();
   const std::string now = text_of(path_);
