@@ -24,7 +24,7 @@ using internal::FaultTable;
 struct sigaction previous{};  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
-std::atomic<int> told_to{STDERR_FILENO};
+std::atomic<int> reported_to{STDERR_FILENO};
 
 // A line put together without memory from anywhere else. What does not fit is left out.
 class Line {
@@ -40,8 +40,8 @@ class Line {
     const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
     return add({digits.data(), static_cast<std::size_t>(end - digits.data())});
   }
-  void tell() const {
-    const int fd = told_to.load();
+  void report() const {
+    const int fd = reported_to.load();
     std::size_t done = 0;
     while (done < size_) {
       const ssize_t count = ::write(fd, text_.data() + done, size_ - done);
@@ -64,7 +64,7 @@ bool explain(const void* address) {
     line.add("memlease: used a view of '").add(place.array);
     line.add("' that belongs to the parent process: views do not live on in a forked child; open ");
     line.add("the array there\n");
-    line.tell();
+    line.report();
     return true;
   }
   line.add("memlease: wrote to a read-only view of '").add(place.array).add("'");
@@ -72,7 +72,7 @@ bool explain(const void* address) {
   line.add(" (slot ").add(place.slot);
   line.add(place.for_writing ? ", a view of a write lease that has ended" : "");
   line.add("): versions that were published do not change; copy it first\n");
-  line.tell();
+  line.report();
   return true;
 }
 
@@ -136,7 +136,7 @@ void explain_faults() { install(true); }
 void internal::ForBindings::explain_faults_unless_handled() { install(false); }
 
 int internal::ForBindings::explain_faults_to(int descriptor) noexcept {
-  return told_to.exchange(descriptor);
+  return reported_to.exchange(descriptor);
 }
 
 }  // namespace memlease

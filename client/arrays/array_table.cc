@@ -8,14 +8,13 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "client/arrays/release_mark.h"
+#include "client/ordering/gpu_order.h"
 #include "fmt/format.h"
 #include "wire/array_spec.h"
 #include "wire/error.h"
 
 namespace memlease::internal {
 namespace {
-
-constexpr std::chrono::seconds kGpuDrainTimeout{10};
 
 absl::Status opens_itself(const std::string& name) {
   return wire::make_error(

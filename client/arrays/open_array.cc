@@ -6,6 +6,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "client/arrays/release_mark.h"
+#include "client/ordering/gpu_order.h"
 #include "client/ordering/host_wait.h"
 #include "client/ordering/look_pauses.h"
 #include "fmt/format.h"
@@ -259,9 +260,8 @@ void OpenArray::close(std::vector<Departure>& departures) {
 // The daemon lets nobody go whose GPU work may still touch the slots. OK also where it is not over
 // after all.
 absl::Status OpenArray::host_wait_work(InterruptCheck interrupt) {
-  constexpr std::chrono::seconds kDrainTimeout{10};
   if (order() == nullptr) return absl::OkStatus();
-  const auto end = std::chrono::steady_clock::now() + kDrainTimeout;
+  const auto end = std::chrono::steady_clock::now() + kGpuDrainTimeout;
   auto asks = std::chrono::steady_clock::now() + kInterruptInterval;
   for (LookPauses looks; !order()->complete();) {
     const auto now = std::chrono::steady_clock::now();

@@ -30,7 +30,7 @@ absl::Status GpuArray::noted(absl::Status status) {
 
 // What the device cannot do at all is no refusal.
 void GpuArray::note_by_host() {
-  if (told_by_host_.exchange(true) || !importer_.orders_by_words()) return;
+  if (reported_by_host_.exchange(true) || !importer_.orders_by_words()) return;
   session_.count_refused_registration();
 }
 

@@ -64,7 +64,7 @@ class GpuArray {
   bool has_deferred() const { return deferred_->load(std::memory_order_relaxed); }
   // If so, what has failed.
   absl::Status check_lost() const { return lost() ? importer_.check_device() : absl::OkStatus(); }
-  // Hosts wait in place of streams, as a page of events could not be registered: told once.
+  // Hosts wait in place of streams, as a page of events could not be registered. Counted once.
   void note_by_host();
 
   // The reader's half, once there is one.
@@ -96,7 +96,7 @@ class GpuArray {
   std::vector<std::byte*> slot_data_;
   std::unique_ptr<GpuOrder> order_;
   std::atomic<const SlotReader*> reader_{nullptr};
-  std::atomic<bool> told_by_host_{false};
+  std::atomic<bool> reported_by_host_{false};
   std::shared_ptr<const std::atomic<bool>> deferred_;  // of the reader's half
   std::atomic<bool> lost_{false};
 };

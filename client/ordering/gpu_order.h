@@ -1,6 +1,7 @@
 // What orders the streams of all processes on one array on a GPU, as one process has it.
 #pragma once
 
+#include <chrono>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -15,6 +16,10 @@
 #include "wire/ids.h"
 
 namespace memlease::internal {
+
+// How long whoever leaves arrays waits for complete() at most. Work that lasts longer keeps what it
+// needs open.
+inline constexpr std::chrono::seconds kGpuDrainTimeout{10};
 
 // Thread-safe, apart from writer(), which is used inside of a write. Belongs to GpuArray,
 // then to GpuUse, which destroys it once complete() says so.
