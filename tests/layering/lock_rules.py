@@ -18,8 +18,8 @@ from pathlib import Path
 
 PAGE = "docs/locks.md"
 FOLDERS = ("client", "server", "wire", "cuda", "python/bindings")
-# cuda/plugin includes nothing of the tree; spdlog wants a standard mutex.
-STANDARD = ("wire/mutex.h", "cuda/plugin/", "server/telemetry/log.cc")
+# spdlog wants a standard mutex.
+STANDARD = ("wire/mutex.h", "server/telemetry/log.cc")
 
 MUTEX = re.compile(
     r"^(\s*)(?:static |mutable )*wire::Mutex&? (\w+)"
