@@ -1,4 +1,9 @@
-// GPUs through libmemlease_cuda.so: see client/ordering/importer.h for what is promised.
+// GPUs through libmemlease_cuda.so. Implements the ports of client/ordering/importer.h, which say
+// what each method promises; cuda/plugin.h says it of the calls beneath. Thread-safe.
+//
+// Errors of CUDA name the call and the GPU. Where the port names no other code, they are
+// kOutOfMemory, kForkedClient in a child forked from a process that has used CUDA, or kInternal. In
+// a forked child the destructors of what was opened before the fork call nothing.
 #pragma once
 
 #include <array>
@@ -14,6 +19,7 @@
 
 namespace memlease::internal {
 
+// One GPU of this process. Made by CudaImporters alone; lives as long as the process.
 class CudaImporter : public Importer {
  public:
   CudaImporter(const memlease_cuda_table& cuda, cuda::Gpu gpu)
@@ -26,11 +32,16 @@ class CudaImporter : public Importer {
   bool orders_by_words() override;
   absl::Status write_word(wire::Word& word, std::uint64_t value, Stream stream) override;
   absl::Status wait_for_word(const wire::Word& word, std::uint64_t value, Stream stream) override;
+  // Makes joining_stream(), which it asks. OK while a capture forbids the question.
   absl::Status check_device() override;
   absl::StatusOr<std::unique_ptr<StreamMark>> mark(Stream stream) override;
   absl::Status order(Stream before, Stream after) override;
+  // The default streams (0, 1, 2) are taken as those of this GPU. kInvalidArgument also of one that
+  // has been destroyed, as far as CUDA notices.
   absl::Status check_stream(Stream stream) override;
   bool is_capturing(Stream stream) override;
+  // The process's own streams are made at the first call that needs them. Exports take four in
+  // turn.
   absl::StatusOr<Stream> export_stream() override;
   absl::StatusOr<Stream> joining_stream() override;
   absl::StatusOr<Stream> copy_stream() override;
@@ -46,7 +57,8 @@ class CudaImporter : public Importer {
   void checker_saw(const wire::Word& word) override;
 
   const memlease_cuda_table& cuda() const { return cuda_; }
-  // "opening memory of GPU-6a9f… (cuda:0): …".
+  // What a call of CUDA failed with, as a status. `what`: the call in words, "opening the daemon's
+  // memory"; the GPU is added. `code` is an error, not MEMLEASE_CUDA_OK.
   absl::Status error(std::int32_t code, const std::string& what) const;
 
  private:
@@ -61,17 +73,24 @@ class CudaImporter : public Importer {
   std::size_t next_export_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// The process's, which is never destroyed.
+// The GPUs that this process sees: one object for the process, which is never destroyed.
+//
+// The first call that needs them loads the plug-in and asks CUDA, which may take long; others wait
+// meanwhile. kUnsupported where there is no plug-in or no driver; a later call looks again. Once
+// found, they are not looked for again.
 class CudaImporters : public ImporterSource {
  public:
   static CudaImporters& instance();
+  // "host", "cpu" and a UUID need no GPU: they are answered without a look, also where there is
+  // none. kUnsupported: this process has no GPU of that number.
   absl::StatusOr<std::string> resolve(const std::string& device) override;
   absl::StatusOr<Importer*> importer(const std::string& uuid) override;
+  // kUnsupported: this process sees no GPU. Managed memory is none's.
   absl::StatusOr<Importer*> holder(const void* address) override;
 
  private:
   using Importers = std::vector<std::unique_ptr<CudaImporter>>;  // by ordinal
-  // Looks for them once; they stay as they are then.
+  // If they have not been found yet, looks under the mutex.
   absl::StatusOr<const Importers*> look() ABSL_LOCKS_EXCLUDED(mutex_);
 
   wire::Mutex mutex_{wire::HeldOverLocks(7)};
