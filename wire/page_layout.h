@@ -1,6 +1,10 @@
 // The layout of the shared pages as one number, for the compiler to compare: whoever changes a
 // field, a size or an encoding that other processes rely on changes the number, and
-// wire/protocol.cc does not compile until the version of the protocol has been raised.
+// wire/protocol.cc does not compile until the version of the protocol has been raised. All of it
+// is for the compiler: nothing is called when a program runs.
+//
+// A field, size or encoding is seen here only if it is among the facts below: who adds one that
+// another process relies on adds it to them.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +17,7 @@
 
 namespace memlease::wire {
 
-// FNV-1a.
+// FNV-1a of the facts' bytes, least significant first: the same for every compiler.
 constexpr std::uint64_t hash_of(std::initializer_list<std::uint64_t> facts) {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (const std::uint64_t fact : facts) {
@@ -24,8 +28,8 @@ constexpr std::uint64_t hash_of(std::initializer_list<std::uint64_t> facts) {
   return hash;
 }
 
-// Templates, so that a test can ask what another layout would give. What stands behind a row or
-// record begins at its size.
+// Boards, and the chunks that their lists of subscribers go on in. Templates, so that a test can
+// ask what another layout would give. What stands behind a row or record begins at its size.
 template <typename Board = BoardRecord, typename Chunk = SubscriberChunk>
 constexpr std::uint64_t hash_of_boards() {
   constexpr SlotLayout kGrows{3, kMaxSlots};
@@ -37,6 +41,7 @@ constexpr std::uint64_t hash_of_boards() {
                   board_record_units(kMaxSlots), board_record_units(kGrows)});
 }
 
+// Rows of readers and of writers in session pages.
 template <typename Reader = ReaderRow, typename Writer = WriterRow>
 constexpr std::uint64_t hash_of_rows() {
   return hash_of({kSessionPageBytes,
@@ -63,7 +68,7 @@ constexpr std::uint64_t hash_of_rows() {
                   writer_row_units(kMaxSlots)});
 }
 
-// In front of the rows.
+// What stands in front of the rows: a session's counts.
 template <typename Page = SessionCounts>
 constexpr std::uint64_t hash_of_counts() {
   return hash_of({kSessionCountsBytes, sizeof(Page), offsetof(Page, version_waits),
@@ -73,7 +78,7 @@ constexpr std::uint64_t hash_of_counts() {
                   static_cast<std::uint64_t>(kWaitBounds.back().count())});
 }
 
-// What the words mean.
+// How words are packed: marks, places, rows, versions. By examples.
 constexpr std::uint64_t hash_of_words() {
   constexpr RowRef kRow{FileId{0x1234567}, 0x2ab};
   constexpr FileRange kRange{FileId{0x1234567}, 0x5678'0000};
@@ -93,6 +98,7 @@ constexpr std::uint64_t hash_of_events() {
                   events_offset(3), reader_row_units_with_events(kMaxSlots)});
 }
 
+// The number that wire/protocol.cc has for each version of the protocol.
 constexpr std::uint64_t page_layout_hash() {
   return hash_of(
       {hash_of_boards(), hash_of_rows(), hash_of_counts(), hash_of_words(), hash_of_events()});

@@ -1,4 +1,10 @@
-// One connected client process as the daemon knows it.
+// One client process as the daemon knows it, from its attach until nothing of it is left: it
+// outlives its connection where its memory is still mapped.
+//
+// Not thread-safe: a plain record of the core, which Daemon calls under its one mutex. A pointer to
+// one is good until that is unlocked, as another thread may end the session then. Broker
+// makes it, SessionTable owns it at one address, SessionEnds erases it; the modules beside them
+// change the members that are theirs.
 #pragma once
 
 #include <cstdint>
