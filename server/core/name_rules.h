@@ -1,4 +1,6 @@
-// Names that the operator keeps for a user or a group: whose arrays may have them. Pure values.
+// Names that the operator keeps for a user or a group: whose arrays may have them. Pure values; the
+// settings make them, Broker asks them when an array is created. A name that exists already is
+// not asked for: a reload takes no array away.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +14,10 @@
 
 namespace memlease::server {
 
+// One line of [names] in the settings.
 struct NameRule {
   NamePattern pattern;
-  std::string pattern_text;
+  std::string pattern_text;  // the same as the operator wrote it
   bool for_group = false;
   std::uint32_t id = 0;  // the user's, or the group's
   std::string holder;    // the same, as the operator says it: "alice", "1000"
@@ -25,8 +28,9 @@ class NameRules {
   NameRules() = default;
   explicit NameRules(std::vector<NameRule> rules);
 
-  // Of the rules whose pattern matches, the one counts that has most characters other than * and ?,
-  // of several the first one. Root may create any name. kDenied.
+  // OK where no rule's pattern matches. Of those that match, the one counts that has most
+  // characters other than * and ?, of several the first one. Root may create any name. kDenied,
+  // which names the rule and whom it is for.
   absl::Status may_create(const PeerIdentity& peer, std::string_view name) const;
 
  private:

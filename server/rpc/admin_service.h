@@ -1,5 +1,10 @@
 // memlease.v1.Admin for the calls of one uid: what memleasectl shows and does. Needs no session:
 // the connection's uid, as the kernel attests it, decides. Thread-safe.
+//
+// Root and the daemon's own user see and may do everything; others see arrays that they may read,
+// sessions and quotas of their own, and sums over everybody. The methods are called on gRPC's
+// threads; none waits for a client. Lists of arrays and of holders come in pages of about 256 KiB,
+// and the core goes on between steps of one.
 #pragma once
 
 #include <sys/types.h>
@@ -22,6 +27,7 @@ class AdminService final : public HistoryCall::Service {
                            v1::HoldersReply* reply) override;
   grpc::Status ListSessions(grpc::ServerContext* context, const v1::Empty* request,
                             v1::ListSessionsReply* reply) override;
+  // As Broker::withdraw() and Broker::evict() allow the uid.
   grpc::Status WithdrawArray(grpc::ServerContext* context, const v1::NameRequest* request,
                              v1::Empty* reply) override;
   grpc::Status Evict(grpc::ServerContext* context, const v1::EvictRequest* request,
@@ -34,7 +40,7 @@ class AdminService final : public HistoryCall::Service {
   void expect_calls(CallQueue& queue);
 
  private:
-  // As a call's answer, which is counted.
+  // As a call's answer. Errors are counted by their codes.
   grpc::Status answer(const absl::Status& status);
 
   ServiceHost& host_;
