@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "client/session/turns.h"
+#include "client/session/busy_retries.h"
 #include "fmt/format.h"
 #include "wire/descriptor_limit.h"
 #include "wire/error.h"
@@ -68,11 +68,11 @@ absl::StatusOr<std::unique_ptr<AttachClient>> AttachClient::connect(
     const std::string& directory, InterruptCheck interrupt, std::chrono::nanoseconds longest) {
   wire::expect_no_mutex_held("the beginning of a session");
   const Deadline end = in(longest);
-  Turns turns(directory, end, interrupt);
+  BusyRetries retries(directory, end, interrupt);
   for (;;) {
     auto attached = try_to_connect(directory, end, interrupt);
     if (attached.ok()) return attached;
-    if (auto stop = turns.after(attached.status()); !stop.ok()) return stop;
+    if (auto stop = retries.after(attached.status()); !stop.ok()) return stop;
   }
 }
 

@@ -13,9 +13,9 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/statusor.h"
 #include "client/rpc/poll_set.h"
+#include "client/session/busy_retries.h"
 #include "client/session/fork_guard.h"
 #include "client/session/signals_blocked.h"
-#include "client/session/turns.h"
 #include "fmt/format.h"
 #include "grpc/grpc.h"
 #include "grpcpp/create_channel_posix.h"
@@ -284,11 +284,11 @@ absl::StatusOr<std::shared_ptr<Line>> await_call(State& s, const ControlSocket& 
     return generation == fork_generation() ? status : forked_in_call();
   };
   const auto end = Clock::now() + longest;
-  Turns turns(to.directory(), end, check);
+  BusyRetries retries(to.directory(), end, check);
   for (;;) {
     auto line = begin_call(s, to, end);
     if (!line.ok()) {
-      if (auto stop = turns.after(line.status()); !stop.ok()) return stop;
+      if (auto stop = retries.after(line.status()); !stop.ok()) return stop;
       continue;
     }
     if (*line != nullptr) return line;

@@ -30,8 +30,8 @@ absl::Status run_user_code(absl::FunctionRef<absl::Status()> run);
 // Runs one call on a channel to the daemon's control socket. The call must be short: a fork waits
 // for it. Waits for `longest` at most, and asks `interrupt` meanwhile, where the daemon is busy
 // with others who connect, or this process makes as many calls at once as it may: then it begins
-// once one of these has ended. Errors: Turns's for those of connect_socket(), kTimeout where no
-// call has ended, and what from_grpc() makes of the call's.
+// once one of these has ended. Errors: those of connect_socket() as BusyRetries passes them on,
+// kTimeout where no call has ended, and what from_grpc() makes of the call's.
 absl::Status run_control_call(
     const ControlSocket& socket, std::chrono::milliseconds longest, InterruptCheck interrupt,
     const std::function<grpc::Status(const std::shared_ptr<grpc::Channel>&)>& call);

@@ -12,10 +12,11 @@
 
 namespace memlease::internal {
 
-class Turns {
+class BusyRetries {
  public:
   // `directory`: the daemon's, for messages. `interrupt` is asked between two tries.
-  Turns(std::string directory, std::chrono::steady_clock::time_point end, InterruptCheck interrupt)
+  BusyRetries(std::string directory, std::chrono::steady_clock::time_point end,
+              InterruptCheck interrupt)
       : directory_(std::move(directory)), end_(end), interrupt_(interrupt) {}
 
   // After a try that has failed. OK: it was kBusy, a moment has passed, and it is to be tried

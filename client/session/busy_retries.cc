@@ -1,4 +1,4 @@
-#include "client/session/turns.h"
+#include "client/session/busy_retries.h"
 
 #include <algorithm>
 #include <thread>
@@ -10,7 +10,7 @@ namespace memlease::internal {
 
 using wire::ErrorCode;
 
-absl::Status Turns::after(const absl::Status& failed) {
+absl::Status BusyRetries::after(const absl::Status& failed) {
   ++tries_;
   absl::Status stop = failed;
   if (wire::code_of(failed) == ErrorCode::kBusy) {
@@ -26,13 +26,13 @@ absl::Status Turns::after(const absl::Status& failed) {
 }
 
 // Random, so that those whom the daemon has sent away together do not all come back together.
-void Turns::pause() {
+void BusyRetries::pause() {
   std::uniform_int_distribution<std::int64_t> some(longest_.count() / 4, longest_.count());
   std::this_thread::sleep_for(std::chrono::microseconds(some(random_)));
   longest_ = std::min<std::chrono::microseconds>(2 * longest_, kInterruptInterval);
 }
 
-absl::Status Turns::stayed_busy() const {
+absl::Status BusyRetries::stayed_busy() const {
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin_;
   return wire::make_error(
       ErrorCode::kTimeout,
