@@ -24,7 +24,6 @@ absl::Status begin_within(ArrayHandle& handle, const WriteOptions& options,
                     array.spec().mode),
         "Its owner must create it with a mode such as 0660.");
   }
-  if (auto status = array.check_stream(options.stream); !status.ok()) return status;
   const auto still_open = [&] { return handle.use(); };
   WaitLimit wait_limit(array.session(), handle.interrupt_check(), options.wait, default_wait,
                        still_open, stop);
@@ -52,6 +51,10 @@ absl::Status update_within(ArrayHandle& handle, const WriteOptions& options,
                            std::chrono::nanoseconds default_wait, const Stop* stop, Pins pins,
                            WriteAttempt& attempt) {
   return begin_within(handle, options, default_wait, stop, pins, [&](WaitLimit& wait_limit) {
+    if (handle.has_places()) {  // before a version is copied here
+      auto status = handle.array().check_stream(options.stream);
+      if (!status.ok()) return status;
+    }
     return begin_update_anywhere(handle, wait_limit, attempt);
   });
 }
