@@ -20,6 +20,16 @@ void give_back(void* word) {
   static_cast<ThreadWord*>(word)->taken.store(false);
 }
 
+// In a forked child, where there is only the thread that forked: the marks of the others would
+// never go, and an object of the child's may come to be where theirs was.
+void forget_other_threads() {
+  for (ThreadWord* word = all_words.load(); word != nullptr; word = word->next) {
+    if (&word->object == own_mark) continue;
+    word->object.store(nullptr);
+    word->taken.store(false);
+  }
+}
+
 }  // namespace
 
 thread_local constinit std::atomic<const void*>* own_mark = nullptr;
@@ -29,6 +39,7 @@ std::atomic<const void*>& ReleaseMark::take_word() {
   static const pthread_key_t key = [] {
     pthread_key_t made{};
     pthread_key_create(&made, give_back);
+    pthread_atfork(nullptr, nullptr, forget_other_threads);
     return made;
   }();
   ThreadWord* word = all_words.load();

@@ -25,7 +25,8 @@ class ReleaseMark {
   ReleaseMark(const ReleaseMark&) = delete;
   ReleaseMark& operator=(const ReleaseMark&) = delete;
 
-  // Returns once no thread has a mark on the object. To be called where no new mark can come.
+  // Returns once no thread has a mark on the object. To be called where no new mark can come. In a
+  // forked child the parent's threads have none.
   static void await_none(const void* object);
 
  private:
