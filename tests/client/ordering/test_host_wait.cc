@@ -5,6 +5,7 @@
 
 #include "client/ordering/host_wait.h"
 #include "gtest/gtest.h"
+#include "tests/support/eventually.h"
 #include "tests/support/fake_importer.h"
 #include "tests/support/gates.h"
 #include "wire/error.h"
@@ -90,6 +91,7 @@ TEST_F(HostWaitTest, WithoutAMarkIsForTheWholeDevice) {
 TEST_F(HostWaitTest, EndsWithTheDevice) {
   gpu.stall(kAwaited);
   auto waiting = wait();
+  EXPECT_TRUE(testing::eventually([&] { return gpu.mark_count() == 1; })) << "it looks at no mark";
   gpu.fail();
   EXPECT_TRUE(device_failed(waiting.get()));
   EXPECT_TRUE(device_failed(finish(gpu, kAwaited)));
