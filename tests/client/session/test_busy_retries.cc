@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-#include "client/session/turns.h"
+#include "client/session/busy_retries.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "wire/error.h"
@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class TurnsTest : public ::testing::Test {
+class BusyRetriesTest : public ::testing::Test {
  protected:
   using Clock = std::chrono::steady_clock;
 
@@ -23,42 +23,42 @@ class TurnsTest : public ::testing::Test {
   static absl::Status busy(const std::string& what = "64 others connect") {
     return failed(wire::ErrorCode::kBusy, what);
   }
-  Turns until(Clock::time_point end) { return {"/here", end, check}; }
-  Turns for_long() { return until(Clock::now() + std::chrono::minutes(1)); }
+  BusyRetries until(Clock::time_point end) { return {"/here", end, check}; }
+  BusyRetries for_long() { return until(Clock::now() + std::chrono::minutes(1)); }
 
   absl::Status interrupt;
   const std::function<absl::Status()> check = [this] { return interrupt; };
 };
 
-TEST_F(TurnsTest, AreTriedAgainAMomentAfterTheDaemonWasBusy) {
-  Turns turns = for_long();
+TEST_F(BusyRetriesTest, AreTriedAgainAMomentAfterTheDaemonWasBusy) {
+  BusyRetries retries = for_long();
   for (int i = 0; i < 3; ++i) {
     const auto begin = Clock::now();
-    EXPECT_TRUE(turns.after(busy()).ok());
+    EXPECT_TRUE(retries.after(busy()).ok());
     EXPECT_GE(Clock::now() - begin, std::chrono::microseconds(500));
   }
 }
 
-TEST_F(TurnsTest, AnotherErrorIsWhatItFailsWith) {
-  Turns turns = for_long();
+TEST_F(BusyRetriesTest, AnotherErrorIsWhatItFailsWith) {
+  BusyRetries retries = for_long();
   const auto refused = failed(wire::ErrorCode::kDenied);
-  EXPECT_EQ(turns.after(refused), refused);
-  ASSERT_TRUE(turns.after(busy()).ok());
-  EXPECT_EQ(turns.after(refused), refused);
+  EXPECT_EQ(retries.after(refused), refused);
+  ASSERT_TRUE(retries.after(busy()).ok());
+  EXPECT_EQ(retries.after(refused), refused);
 }
 
-TEST_F(TurnsTest, AnInterruptEndsThem) {
-  Turns turns = for_long();
+TEST_F(BusyRetriesTest, AnInterruptEndsThem) {
+  BusyRetries retries = for_long();
   interrupt = failed(wire::ErrorCode::kInterrupted, "Ctrl-C");
-  EXPECT_EQ(turns.after(busy()), interrupt);
+  EXPECT_EQ(retries.after(busy()), interrupt);
 }
 
-TEST_F(TurnsTest, AfterTheirTimeTheLastBusyAnswerIsToldWithTheNumberOfTries) {
+TEST_F(BusyRetriesTest, AfterTheirTimeTheLastBusyAnswerIsToldWithTheNumberOfTries) {
   const auto end = Clock::now() + std::chrono::milliseconds(2);
-  Turns turns = until(end);
+  BusyRetries retries = until(end);
   int tries = 0;
   absl::Status stop;
-  while (stop.ok() && tries < 20) stop = turns.after(busy("answer " + std::to_string(++tries)));
+  while (stop.ok() && tries < 20) stop = retries.after(busy("answer " + std::to_string(++tries)));
   EXPECT_GE(Clock::now(), end);
   EXPECT_EQ(wire::code_of(stop), wire::ErrorCode::kTimeout);
   const std::string told = "the daemon in /here stayed busy (" + std::to_string(tries) + " tries";
@@ -67,19 +67,19 @@ TEST_F(TurnsTest, AfterTheirTimeTheLastBusyAnswerIsToldWithTheNumberOfTries) {
 }
 
 // A try's own time may end first: the reason is still that it was busy.
-TEST_F(TurnsTest, ATryWithoutAnAnswerEndsThemByWhatTheDaemonSaidBefore) {
-  Turns turns = for_long();
-  ASSERT_TRUE(turns.after(busy()).ok());
-  const auto stop = turns.after(failed(wire::ErrorCode::kTimeout, "no answer"));
+TEST_F(BusyRetriesTest, ATryWithoutAnAnswerEndsThemByWhatTheDaemonSaidBefore) {
+  BusyRetries retries = for_long();
+  ASSERT_TRUE(retries.after(busy()).ok());
+  const auto stop = retries.after(failed(wire::ErrorCode::kTimeout, "no answer"));
   EXPECT_EQ(wire::code_of(stop), wire::ErrorCode::kTimeout);
   EXPECT_THAT(wire::message_of(stop), HasSubstr("stayed busy (2 tries"));
   EXPECT_THAT(wire::message_of(stop), HasSubstr("64 others connect"));
 }
 
-TEST_F(TurnsTest, WhereItWasNeverBusyATimeoutStaysOne) {
-  Turns turns = for_long();
+TEST_F(BusyRetriesTest, WhereItWasNeverBusyATimeoutStaysOne) {
+  BusyRetries retries = for_long();
   const auto unanswered = failed(wire::ErrorCode::kTimeout, "no answer");
-  EXPECT_EQ(turns.after(unanswered), unanswered);
+  EXPECT_EQ(retries.after(unanswered), unanswered);
 }
 
 }  // namespace
