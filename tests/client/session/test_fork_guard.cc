@@ -18,8 +18,8 @@ namespace memlease::internal {
 namespace {
 
 // As they are registered for the rest of the process.
-wire::Mutex early_mutex{wire::HeldOverLocks(1)};
-wire::Mutex late_mutex{wire::HeldOverLocks(2)};
+wire::Mutex early_mutex{wire::HeldOverLocks(3)};
+wire::Mutex late_mutex{wire::HeldOverLocks(4)};
 std::atomic<int> pauses{0};
 std::atomic<int> resumptions{0};
 
@@ -27,8 +27,8 @@ class ForkGuardTest : public ::testing::Test {
  protected:
   ForkGuardTest() {
     static const bool registered = [] {
-      hold_over_fork(late_mutex, wire::HeldOverLocks(2));
-      hold_over_fork(early_mutex, wire::HeldOverLocks(1));
+      hold_over_fork(late_mutex, wire::HeldOverLocks(4));
+      hold_over_fork(early_mutex, wire::HeldOverLocks(3));
       pause_over_fork([] { ++pauses; }, [] { ++resumptions; });
       return true;
     }();
