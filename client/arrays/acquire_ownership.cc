@@ -53,8 +53,8 @@ absl::StatusOr<const wire::WriterRow*> row_of_writer(OpenArray& array, wire::Row
 }
 
 // The daemon is asked again once the writer has ended its write; or after a pause, as no word says
-// when its work on a GPU is over, or an offer to somebody who does not take it, or when who has just
-// got ownership has begun.
+// when its work on a GPU is over, or an offer to somebody who does not take it, or when who has
+// just got ownership has begun.
 absl::Status sleep_until_due(const OwnershipWords& own, WaitLimit& wait_limit, Backoff& pauses) {
   if (!own.writer_is_at_work()) {
     wait_limit.sleep(own.words, pauses.next());
