@@ -209,6 +209,9 @@ GOALS = [
     Goal("withdraw by name among many arrays : few", "many/withdraw.many", "many/withdraw.few", 2),
     Goal("close one of many arrays : small call", "many/close", "many/call", 1 / 8),
     Goal("slowest of 20,000 small calls: 20 ms", "many/call.slowest", plus=20 * MS),
+    Goal("write of 0.2 ms beside another's, now and then, p99", "writers/turn.2.p99", plus=10 * MS),
+    Goal("the same, p50", "writers/turn.2.p50"),
+    Goal("the same beside 15 others', p99", "writers/turn.16.p99"),
     *(
         Goal(f"waiting writer woken, {size} touched, {q}", f"crash/writer.{size}.{q}", plus=plus)
         for size in ("0", "1GiB")

@@ -38,6 +38,7 @@ PROGRAMS = [
     "bench_py_bytes",
     "bench_scale",
     "bench_many",
+    "bench_writers",
     "bench_crash",
     "bench_deaths",
     "bench_idle",

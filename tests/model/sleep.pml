@@ -6,10 +6,11 @@
    Bounded        session 0 = threads 0 and 1, which share a row and its sleep flag; session 1 = thread 2, which may die
                   while it holds (-DDEATH), or subscribe late (-DLATE); writer A, and with -DMOVE writer B, to which ownership
                   moves once; versions to VM, two slots. The daemon answers B at once, in B's steps: only B asks (lock.pml).
-   Not modelled   bytes (holds.pml), fences, deaths of writers (gpu_ownership.pml), slots = 1 (single.pml). A futex is "sleep if the word still has
-                  the expected value" in one step; a wake reaches all sleepers of the word. A count is one flag for each
-                  process that waits for it: bumped since that process loaded it. The futex sees no more of a count, but
-                  for 2^32 bumps in between.
+   Not modelled   those who wait behind B, or ask while nobody is served: they do not sleep without end. Bytes (holds.pml),
+                  fences, deaths of writers (gpu_ownership.pml), slots = 1 (single.pml). A futex is "sleep if the word
+                  still has the expected value" in one step; a wake reaches all sleepers of the word. A count is one flag
+                  for each process that waits for it: bumped since that process loaded it. The futex sees no more of a
+                  count, but for 2^32 bumps in between.
    Property       every reader that goes on sees version VM, and the writers publish it. */
 
 #define NS 2
