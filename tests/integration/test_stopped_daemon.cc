@@ -1,15 +1,11 @@
 // The daemon is stopped, or slow: whatever needs nothing of it goes on.
-#include <memlease/for_bindings.h>
 #include <memlease/memlease.h>
 #include <signal.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <functional>
 #include <future>
 #include <optional>
 #include <string>
@@ -18,11 +14,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "memlease/v1/admin.pb.h"
+#include "tests/integration/stopped_daemon.h"
 #include "tests/support/eventually.h"
 #include "tests/support/options_for.h"
-#include "tests/support/pattern.h"
-#include "tests/support/peer.h"
 #include "tests/support/private_daemon.h"
 #include "tests/support/readable.h"
 
@@ -32,63 +26,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 using ::testing::AnyOf;
-
-constexpr std::int64_t kWords = 64;
-
-class StoppedDaemon : public ::testing::Test {
- public:
-  ~StoppedDaemon() override {
-    daemon.signal(SIGCONT);
-    client.close();
-  }
-
- protected:
-  StoppedDaemon() {
-    CreateOptions options;
-    options.name = "a";
-    options.dtype = dtype_of<std::uint64_t>();
-    options.shape = {kWords};
-    options.lifetime = Lifetime::Persistent;
-    array.emplace(client.create(options));
-    WriteLease lease = array->write();
-    fill(lease);
-    lease.publish();
-    run("connect");
-  }
-  ConnectOptions here() const { return options_for(daemon); }
-  void run(const std::string& command) {
-    const Answer answer = other.ask(command);
-    EXPECT_TRUE(answer.ok()) << command << ": " << answer.describe();
-  }
-  // The daemon counts this process among those that have it open.
-  bool open_here(const std::string& name) {
-    const auto holders = daemon.admin().list_holders(name);
-    EXPECT_TRUE(holders.ok()) << holders.status();
-    return holders.ok() && std::any_of(holders->holders().begin(), holders->holders().end(),
-                                       [](const auto& holder) { return holder.pid() == getpid(); });
-  }
-  // With what the other process looks for.
-  static void fill(WriteLease& lease) {
-    Pattern pattern(static_cast<std::uint64_t*>(lease.data()), kWords);
-    pattern.fill_first_half(lease.version(), 0);
-    pattern.fill_second_half();
-  }
-  void stop() const { daemon.stop(); }
-  // A call would take until the daemon goes on, or 10 s.
-  template <typename Step>
-  void expect_no_call(const char* what, Step step) {
-    const std::uint64_t calls = client.calls();
-    const auto start = Clock::now();
-    step();
-    EXPECT_LT(Clock::now() - start, std::chrono::seconds(5)) << what;
-    EXPECT_EQ(client.calls(), calls) << what;
-  }
-
-  PrivateDaemon daemon{{"--log-level=warning"}};
-  Peer other{daemon.directory()};
-  Client client = Client::connect(here());
-  std::optional<Array> array;
-};
 
 // Even where the writer is one that this process has never met.
 TEST_F(StoppedDaemon, DoesNotHoldUpTheEndOfLeasesAndViews) {
@@ -127,13 +64,9 @@ TEST_F(StoppedDaemon, DoesNotHoldUpAPublication) {
   run("read a 1 1000");
 }
 
-struct Interrupted {};
-
 // Its row is fetched from the daemon. The session is not lost by that.
 TEST_F(StoppedDaemon, DoesNotHoldUpAReadThatMeetsANewWriter) {
-  ConnectOptions options = here();
-  options.check_interrupt = [] { throw Interrupted{}; };
-  const Client hurried = Client::connect(options);
+  const Client hurried = Client::connect(interrupted());
   const Array same = hurried.open("a");
   array->read().release();
   run("put a 1000");
@@ -187,9 +120,7 @@ TEST_F(StoppedDaemon, DoesNotHoldUpNewsOfAnotherDaemon) {
 
 // Nor a write that meets a new reader, whose row is fetched likewise.
 TEST_F(StoppedDaemon, DoesNotHoldUpAWriteThatMeetsANewReader) {
-  ConnectOptions options = here();
-  options.check_interrupt = [] { throw Interrupted{}; };
-  const Client hurried = Client::connect(options);
+  const Client hurried = Client::connect(interrupted());
   const Array same = hurried.open("a");
   run("read a 0 1000");
   stop();
@@ -241,187 +172,6 @@ TEST_F(StoppedDaemon, CostsAWriteWithViewsItsWaitOnce) {
   }
   EXPECT_GT(asked_since, 0);
   EXPECT_LE(asked_since, 3);
-}
-
-// The calls that go to the daemon end with the caller's interrupt, not with their own deadlines.
-TEST_F(StoppedDaemon, DoesNotHoldUpAnInterrupt) {
-  ConnectOptions options = here();
-  options.check_interrupt = [] { throw Interrupted{}; };
-  CreateOptions wanted;
-  wanted.name = "c";
-  wanted.dtype = dtype_of<float>();
-  wanted.shape = {4};
-  const Client hurried = Client::connect(options);
-  const Array unread = hurried.create(wanted);  // it has no row to read it
-  wanted.name = "b";
-  const std::function<void()> steps[] = {
-      [&] { hurried.create(wanted); },
-      [&] { static_cast<void>(hurried.open("none")); },
-      [&] { static_cast<void>(hurried.list()); },
-      [&] { static_cast<void>(hurried.exists("none")); },
-      [&] { hurried.wait_for("none"); },
-      [&] { hurried.withdraw("a"); },
-      [&] { static_cast<void>(unread.read()); },
-      [&] { static_cast<void>(unread.write()); },
-      [&] { unread.withdraw(); },
-  };
-  stop();
-  for (const auto& step : steps) {
-    const auto start = Clock::now();
-    EXPECT_THROW(step(), Interrupted) << &step - steps;
-    EXPECT_LT(Clock::now() - start, std::chrono::seconds(5)) << &step - steps;
-  }
-  daemon.signal(SIGCONT);
-}
-
-// As a profiler's, or a scheduler's. gRPC begins its wait anew after each.
-TEST_F(StoppedDaemon, EndsWithAnInterruptBesideATimersSignalsToo) {
-  ConnectOptions options = here();
-  options.check_interrupt = [] { throw Interrupted{}; };
-  const Client hurried = Client::connect(options);
-  const Array unread = hurried.open("a");
-  stop();
-  static std::atomic<int> signals{0};
-  signals = 0;
-  struct sigaction action = {};
-  action.sa_handler = [](int) { ++signals; };
-  ASSERT_EQ(::sigaction(SIGALRM, &action, nullptr), 0);
-  const timeval interval{0, 20'000};
-  const itimerval often{interval, interval};
-  ASSERT_EQ(::setitimer(ITIMER_REAL, &often, nullptr), 0);
-  EXPECT_THROW(static_cast<void>(hurried.list()), Interrupted);
-  EXPECT_THROW(static_cast<void>(unread.read()), Interrupted);
-  EXPECT_GT(signals, 0) << "they come to this thread";
-  const itimerval never{};
-  ASSERT_EQ(::setitimer(ITIMER_REAL, &never, nullptr), 0);
-  daemon.signal(SIGCONT);
-}
-
-// It is a close all the same, and the next call tells the daemon what it has not heard.
-TEST_F(StoppedDaemon, DoesNotHoldUpTheInterruptOfAClose) {
-  run("create c 3 600 64 session");
-  run("put c 1000");
-  ConnectOptions options = here();
-  options.check_interrupt = [] { throw Interrupted{}; };
-  const Client hurried = Client::connect(options);
-  const Array read = hurried.open("c");
-  read.read().release();
-  stop();
-  EXPECT_THROW(read.close(), Interrupted);
-  EXPECT_TRUE(read.closed());
-  read.close();
-  const std::uint64_t calls = client.calls();
-  EXPECT_THROW(static_cast<void>(hurried.exists("c")), Interrupted);
-  EXPECT_EQ(client.calls(), calls + 1) << "the call waits for nothing else";
-  daemon.signal(SIGCONT);
-  EXPECT_TRUE(client.exists("c"));
-  EXPECT_FALSE(open_here("c"));
-}
-
-// Nor that of a call that says first what was released before it.
-TEST_F(StoppedDaemon, DoesNotHoldUpTheInterruptOfWhatACallTellsFirst) {
-  ConnectOptions options = here();
-  options.check_interrupt = [] { throw Interrupted{}; };
-  const Client hurried = Client::connect(options);
-  ReadLease lease = array->read();
-  array->close();
-  lease.release();
-  stop();
-  const std::uint64_t calls = client.calls();
-  EXPECT_THROW(static_cast<void>(hurried.exists("a")), Interrupted);
-  EXPECT_EQ(client.calls(), calls + 1) << "and ends with it";
-  daemon.signal(SIGCONT);
-  EXPECT_TRUE(hurried.exists("a"));
-  EXPECT_FALSE(open_here("a"));
-}
-
-// Though the daemon has heard it: the array that is opened again stays open.
-TEST_F(StoppedDaemon, AnInterruptedCloseLeavesWhatIsOpenedAgainAlone) {
-  run("create c 3 600 64 session");
-  for (const bool heard : {true, false}) {
-    ConnectOptions options = here();
-    options.check_interrupt = [&] {
-      daemon.signal(SIGCONT);
-      while (heard && open_here("c")) std::this_thread::yield();
-      throw Interrupted{};
-    };
-    const Client hurried = Client::connect(options);
-    const Array first = hurried.open("c");
-    stop();
-    EXPECT_THROW(first.close(), Interrupted);
-    daemon.signal(SIGCONT);
-    const Array again = client.open("c");
-    EXPECT_TRUE(client.exists("c"));
-    EXPECT_TRUE(open_here("c")) << "heard: " << heard;
-    again.close();
-    EXPECT_FALSE(open_here("c")) << "heard: " << heard;
-  }
-}
-
-TEST_F(StoppedDaemon, DoesNotHoldUpTheInterruptOfAClientsClose) {
-  ConnectOptions options = here();
-  options.check_interrupt = [] { throw Interrupted{}; };
-  const Client hurried = Client::connect(options);
-  CreateOptions wanted;
-  wanted.name = "c";
-  wanted.dtype = dtype_of<float>();
-  wanted.shape = {4};
-  const Array mine = hurried.create(wanted);
-  stop();
-  EXPECT_THROW(hurried.close(), Interrupted);
-  EXPECT_TRUE(hurried.closed());
-  EXPECT_TRUE(mine.closed());
-  daemon.signal(SIGCONT);
-}
-
-// Though there is something to tell it that was released before.
-TEST_F(StoppedDaemon, DoesNotHoldUpTheInterruptOfAClosingClientThatHasMoreToTell) {
-  ConnectOptions options = here();
-  options.check_interrupt = [] { throw Interrupted{}; };
-  const Client hurried = Client::connect(options);
-  const Array theirs = hurried.open("a");
-  array->close();
-  client.close();
-  ReadLease lease = theirs.read();
-  theirs.close();
-  lease.release();
-  stop();
-  EXPECT_THROW(hurried.close(), Interrupted);
-  EXPECT_TRUE(hurried.closed());
-  daemon.signal(SIGCONT);
-}
-
-// Neither where its answer has come meanwhile, nor where the daemon finds it when it goes on.
-TEST_F(StoppedDaemon, KeepsNothingOpenForACallThatWasInterrupted) {
-  run("create c 3 600 64 session");
-  for (const bool answered : {true, false}) {
-    ConnectOptions options = here();
-    options.check_interrupt = [&] {
-      if (answered) {
-        daemon.signal(SIGCONT);
-        while (!open_here("c")) std::this_thread::yield();
-      }
-      throw Interrupted{};
-    };
-    const Client hurried = Client::connect(options);
-    stop();
-    EXPECT_THROW(static_cast<void>(hurried.open("c")), Interrupted);
-    daemon.signal(SIGCONT);
-    EXPECT_TRUE(client.exists("c"));  // an answer that comes later
-    EXPECT_TRUE(eventually([&] { return !open_here("c"); })) << "answered: " << answered;
-  }
-}
-
-TEST_F(StoppedDaemon, DoesNotHoldUpTheInterruptOfAConnection) {
-  ConnectOptions options = here();
-  options.check_interrupt = [] { throw Interrupted{}; };
-  client.close();  // else there is a session already
-  array.reset();
-  stop();
-  const auto start = Clock::now();
-  EXPECT_THROW(static_cast<void>(Client::connect(options)), Interrupted);
-  EXPECT_LT(Clock::now() - start, std::chrono::seconds(5));
-  daemon.signal(SIGCONT);
 }
 
 // The check may wait for what the forking thread holds, as Python's does for the GIL.
