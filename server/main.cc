@@ -204,7 +204,9 @@ int serve(Config config, const CommandLine& command_line, Background& background
 
 int run(std::span<const char* const> arguments) {
   block_sighup();
-  const Startup startup = configure(arguments, environment);
+  std::error_code unknown;  // then a relative path stays one
+  const CommandLine command_line{arguments, std::filesystem::current_path(unknown)};
+  const Startup startup = configure(arguments, environment, command_line.folder);
   std::fputs(startup.output.c_str(), stdout);
   std::fputs(startup.error.c_str(), stderr);
   if (!startup.config) return startup.exit_code;
@@ -212,8 +214,6 @@ int run(std::span<const char* const> arguments) {
     std::perror("memleased: /dev/null");
     return kExitRuntime;
   }
-  std::error_code unknown;  // then a relative path cannot be found again
-  const CommandLine command_line{arguments, std::filesystem::current_path(unknown)};
   Background background;
   if (startup.background) {
     if (const auto code = background.detach()) return *code;

@@ -34,7 +34,8 @@ absl::Status unexpected(const std::string& argument) {
 
 }  // namespace
 
-absl::StatusOr<Flags> read_flags(std::span<const char* const> arguments) {
+absl::StatusOr<Flags> read_flags(std::span<const char* const> arguments,
+                                 const std::string& folder) {
   Flags flags;
   CLI::App app("Owns named arrays in memory and leases them to the processes of this machine.",
                "memleased");
@@ -73,7 +74,8 @@ absl::StatusOr<Flags> read_flags(std::span<const char* const> arguments) {
   if (const auto extra = app.remaining(); !extra.empty()) return unexpected(extra.front());
   for (const auto& [option, row] : rows) {
     if (row->count() == 0) continue;
-    auto status = add_setting(flags.settings, *option, texts[option], flag_of(*option));
+    const std::string text = text_in(folder, *option, texts[option]);
+    auto status = add_setting(flags.settings, *option, text, flag_of(*option));
     if (!status.ok()) return status;
   }
   return flags;

@@ -323,6 +323,15 @@ absl::Status add_setting(Settings& settings, const Option& option, std::string_v
   return absl::OkStatus();
 }
 
+std::string path_in(const std::string& folder, const std::string& path) {
+  if (folder.empty() || path.empty() || path.front() == '/') return path;
+  return folder + "/" + path;
+}
+
+std::string text_in(const std::string& folder, const Option& option, const std::string& text) {
+  return option.kind == OptionKind::kPath ? path_in(folder, text) : text;
+}
+
 std::string print_value(const Option& option, const OptionValue& value) {
   if (const auto* path = std::get_if<std::string>(&value)) {
     std::string quoted = "\"";

@@ -78,6 +78,12 @@ struct Source {
 absl::Status add_setting(Settings& settings, const Option& option, std::string_view text,
                          const std::string& origin);
 
+// A path as a shell's user means it: a relative one begins in `folder`, where the daemon was
+// started (empty: unknown, and the path stays relative).
+std::string path_in(const std::string& folder, const std::string& path);
+// The same for the text of an option that is a path; others stay as they are.
+std::string text_in(const std::string& folder, const Option& option, const std::string& text);
+
 // server/config/config_file.cc. An error begins with the path.
 absl::StatusOr<Source> read_file(const std::string& path);
 // What a file of this path would say.
@@ -93,6 +99,6 @@ struct Flags {
 };
 
 // server/config/config_flags.cc
-absl::StatusOr<Flags> read_flags(std::span<const char* const> arguments);
+absl::StatusOr<Flags> read_flags(std::span<const char* const> arguments, const std::string& folder);
 
 }  // namespace memlease::server

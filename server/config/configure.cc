@@ -24,11 +24,11 @@ std::string variable(const Environment& environment, const char* name) {
   return value != nullptr ? value : "";
 }
 
-absl::StatusOr<Source> read_environment(const Environment& environment) {
+absl::StatusOr<Source> read_environment(const Environment& environment, const std::string& folder) {
   Source source;
   for (const Option& option : options()) {
     const std::string name(option.variable);
-    const std::string text = variable(environment, name.c_str());
+    const std::string text = text_in(folder, option, variable(environment, name.c_str()));
     if (text.empty()) continue;
     if (auto status = add_setting(source.settings, option, text, name); !status.ok()) {
       return status;
@@ -42,7 +42,7 @@ std::string file_path(const Flags& flags, const Environment& environment,
                       const std::string& folder) {
   std::string named = flags.config_path;
   if (named.empty()) named = variable(environment, "MEMLEASE_CONFIG");
-  if (!named.empty()) return named.front() == '/' ? named : folder + named;
+  if (!named.empty()) return path_in(folder, named);
   std::string home = variable(environment, "XDG_CONFIG_HOME");
   if (home.empty()) {
     home = variable(environment, "HOME");
@@ -71,12 +71,12 @@ absl::StatusOr<Source> read_defaults(const Environment& environment) {
 }
 
 // From the strongest source to the weakest: merge() keeps what is there. Every source is checked in
-// full, also where a stronger one decides. `folder`: what a relative path of a file begins with.
+// full, also where a stronger one decides.
 absl::StatusOr<Source> read_sources(const Flags& flags, const Environment& environment,
                                     const std::string& folder) {
   Source all{flags.settings};
   const std::string path = file_path(flags, environment, folder);
-  absl::StatusOr<Source> weaker[] = {read_environment(environment),
+  absl::StatusOr<Source> weaker[] = {read_environment(environment, folder),
                                      path.empty() ? Source() : read_file(path),
                                      read_defaults(environment)};
   for (auto& source : weaker) {
@@ -110,12 +110,13 @@ std::vector<NameRule> rules_of(const Source& source) {
 
 }  // namespace
 
-Startup configure(std::span<const char* const> arguments, const Environment& environment) {
-  const auto flags = read_flags(arguments);
+Startup configure(std::span<const char* const> arguments, const Environment& environment,
+                  const std::string& folder) {
+  const auto flags = read_flags(arguments, folder);
   if (!flags.ok()) return refuse(kExitUsage, wire::message_of(flags.status()));
   if (!flags->answer.empty()) return {.output = flags->answer};
 
-  const auto source = read_sources(*flags, environment, "");
+  const auto source = read_sources(*flags, environment, folder);
   if (!source.ok()) return refuse(kExitConfig, wire::message_of(source.status()));
   if (flags->print_config) return {.output = print_source(*source)};
   if (flags->check_config) return {.output = "memleased: the settings are right.\n"};
@@ -130,9 +131,9 @@ Startup configure(std::span<const char* const> arguments, const Environment& env
 
 absl::StatusOr<Reload> reload(const Config& now, std::span<const char* const> arguments,
                               const Environment& environment, const std::string& folder) {
-  const auto flags = read_flags(arguments);
+  const auto flags = read_flags(arguments, folder);
   if (!flags.ok()) return flags.status();
-  const auto source = read_sources(*flags, environment, folder + "/");
+  const auto source = read_sources(*flags, environment, folder);
   if (!source.ok()) return source.status();
   Reload reload{now, {}};
   for (const Option& option : options()) {

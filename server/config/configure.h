@@ -34,8 +34,10 @@ struct Startup {
 // The value of an environment variable, or null: getenv(3) outside of tests.
 using Environment = std::function<const char*(const char*)>;
 
-// Reads flags, environment and file. Does not touch the runtime directory.
-Startup configure(std::span<const char* const> arguments, const Environment& environment);
+// Reads flags, environment and file. Does not touch the runtime directory. Relative paths of flags
+// and variables begin in `folder`, where the daemon was started; those of a file must be absolute.
+Startup configure(std::span<const char* const> arguments, const Environment& environment,
+                  const std::string& folder);
 
 // A setting whose value is another one now, both as the file would have it.
 struct SettingChange {
@@ -51,8 +53,8 @@ struct Reload {
   std::vector<SettingChange> changes;
 };
 
-// Reads again what configure() has read, for a daemon that runs with `now`. A relative --config is
-// one of `folder`, where the daemon was started. The error is what configure() would have said.
+// Reads again what configure() has read, for a daemon that runs with `now`. The error is what
+// configure() would have said.
 absl::StatusOr<Reload> reload(const Config& now, std::span<const char* const> arguments,
                               const Environment& environment, const std::string& folder);
 

@@ -219,9 +219,11 @@ def hasty_daemon(monkeypatch, tmp_path):
 
 
 @pytest.mark.usefixtures("hasty_daemon")
-def test_connect_starts_a_daemon_that_others_find(monkeypatch, tmp_path_factory):
+@pytest.mark.parametrize("named", ["absolute", "relative"])
+def test_connect_starts_a_daemon_that_others_find(monkeypatch, tmp_path_factory, named):
     directory = tmp_path_factory.mktemp("d") / "run"
-    monkeypatch.setenv("MEMLEASE_DIR", str(directory))
+    monkeypatch.chdir(directory.parent)
+    monkeypatch.setenv("MEMLEASE_DIR", "run" if named == "relative" else str(directory))
     with pytest.raises(memlease.DaemonUnavailable) as caught:
         memlease.connect(start=False)
     assert isinstance(caught.value, ConnectionError)

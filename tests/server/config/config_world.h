@@ -15,7 +15,8 @@
 
 namespace memlease::server {
 
-// Runs configure() with its own environment and, for file(), its own file.
+// Runs configure() as if started in folder_, with its own environment and, for file(), its own
+// file.
 class ConfigTest : public ::testing::Test {
  protected:
   ConfigTest() {
@@ -33,10 +34,10 @@ class ConfigTest : public ::testing::Test {
 
   Startup run(std::vector<const char*> arguments = {}) const {
     arguments.insert(arguments.begin(), "memleased");
-    return configure(arguments, environment());
+    return configure(arguments, environment(), folder_);
   }
 
-  // By a daemon that was started in folder_ and has left it.
+  // By a daemon that has left the folder.
   absl::StatusOr<Reload> reread(const Config& now, std::vector<const char*> arguments = {}) const {
     arguments.insert(arguments.begin(), "memleased");
     return reload(now, arguments, environment(), folder_);

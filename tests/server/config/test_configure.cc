@@ -271,16 +271,26 @@ TEST_P(BadFlagsTest, AreWrongUsage) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, BadFlagsTest,
-    ::testing::Values(
-        BadFlags{{"--warm-byte=1"},
-                 "unknown argument '--warm-byte=1'. Did you mean '--warm-bytes'?"},
-        BadFlags{{"--chek-config"}, "Did you mean '--check-config'?"},
-        BadFlags{{"stray"}, "unknown argument 'stray'."},
-        BadFlags{{"--warm-bytes", "many"}, "--warm-bytes: 'many' is not a size"},
-        BadFlags{{"--warm-bytes"}, "--warm-bytes"},
-        BadFlags{{"--warm-bytes", "1", "--warm-bytes", "2"}, "--warm-bytes"},
-        BadFlags{{"--socket-mode", "777"}, "--socket-mode: 0777 is not a mode for sockets"},
-        BadFlags{{"--directory", "here"}, "--directory: 'here' is not an absolute path."}));
+    ::testing::Values(BadFlags{{"--warm-byte=1"},
+                               "unknown argument '--warm-byte=1'. Did you mean '--warm-bytes'?"},
+                      BadFlags{{"--chek-config"}, "Did you mean '--check-config'?"},
+                      BadFlags{{"stray"}, "unknown argument 'stray'."},
+                      BadFlags{{"--warm-bytes", "many"}, "--warm-bytes: 'many' is not a size"},
+                      BadFlags{{"--warm-bytes"}, "--warm-bytes"},
+                      BadFlags{{"--warm-bytes", "1", "--warm-bytes", "2"}, "--warm-bytes"},
+                      BadFlags{{"--socket-mode", "777"},
+                               "--socket-mode: 0777 is not a mode for sockets"},
+                      BadFlags{{"--directory", ""}, "--directory: '' is not an absolute path."}));
+
+TEST_F(ConfigTest, ARelativeDirectoryIsOneOfTheFolderThatTheDaemonWasStartedIn) {
+  EXPECT_EQ(config({"--directory", "run/"}).directory, folder_ + "/run");
+  environment_["MEMLEASE_DIR"] = "job/run";
+  const Config started = config();
+  EXPECT_EQ(started.directory, folder_ + "/job/run");
+  const auto again = reread(started);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_TRUE(again->changes.empty());
+}
 
 TEST_F(ConfigTest, ADirectoryTooLongForSocketsIsExplained) {
   const std::string fits = "/" + std::string(93, 'd');
