@@ -20,9 +20,9 @@
 namespace memlease::internal {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kPages = 8;
-constexpr std::uint64_t kBytes = kPages * kPage;
+constexpr std::uint64_t kBytes = kPages * kPageBytes;
 
 // Mapped again from the first mapping, or, as huge pages must be, from the file.
 enum class From : std::uint8_t { kMapping, kFile };
@@ -46,7 +46,7 @@ class MappedRangesTest : public ::testing::TestWithParam<From> {
   }
   std::shared_ptr<MappedRanges> ranges(bool writable = false) const {
     return std::make_shared<MappedRanges>(map(writable ? PROT_READ | PROT_WRITE : PROT_READ),
-                                          kBytes, kPage, writable, file_to_keep());
+                                          kBytes, kPageBytes, writable, file_to_keep());
   }
   wire::UniqueFd file_to_keep() const {
     if (GetParam() == From::kMapping) return {};
@@ -54,7 +54,7 @@ class MappedRangesTest : public ::testing::TestWithParam<From> {
   }
   // As another process writes it.
   void fill(std::uint64_t page, unsigned char value) const {
-    std::memset(bytes + page * kPage, value, kPage);
+    std::memset(bytes + page * kPageBytes, value, kPageBytes);
   }
 
   wire::UniqueFd file{memfd_create("segment", 0)};
@@ -62,7 +62,7 @@ class MappedRangesTest : public ::testing::TestWithParam<From> {
 };
 
 std::array<MappedRanges::Area, 1> page_of(const std::byte* range, std::uint64_t page) {
-  return {{{range + page * kPage, kPage}}};
+  return {{{range + page * kPageBytes, kPageBytes}}};
 }
 
 TEST_P(MappedRangesTest, AViewSeesWhatItSawAndLeasesSeeWhatIsWritten) {
@@ -72,24 +72,24 @@ TEST_P(MappedRangesTest, AViewSeesWhatItSawAndLeasesSeeWhatIsWritten) {
   const std::byte* const after = mapped->data();
   EXPECT_NE(after, before);
   for (std::uint64_t page = 0; page < kPages; ++page) fill(page, 2);
-  EXPECT_EQ(before[3 * kPage], std::byte{1});
-  EXPECT_EQ(before[4 * kPage - 1], std::byte{1});
-  EXPECT_EQ(before[3 * kPage - 1], std::byte{2}) << "the neighbours are the segment's own";
-  EXPECT_EQ(before[4 * kPage], std::byte{2});
-  EXPECT_EQ(after[3 * kPage], std::byte{2});
-  mapped->let_go(before + 3 * kPage);
-  EXPECT_EQ(before[3 * kPage], std::byte{2}) << "the copy goes with its last view";
+  EXPECT_EQ(before[3 * kPageBytes], std::byte{1});
+  EXPECT_EQ(before[4 * kPageBytes - 1], std::byte{1});
+  EXPECT_EQ(before[3 * kPageBytes - 1], std::byte{2}) << "the neighbours are the segment's own";
+  EXPECT_EQ(before[4 * kPageBytes], std::byte{2});
+  EXPECT_EQ(after[3 * kPageBytes], std::byte{2});
+  mapped->let_go(before + 3 * kPageBytes);
+  EXPECT_EQ(before[3 * kPageBytes], std::byte{2}) << "the copy goes with its last view";
 }
 
 TEST_P(MappedRangesTest, ASlotThatSharesItsPagesIsCopiedToRead) {
   const auto mapped = ranges();
   const std::byte* const before = mapped->data();
-  const std::array<MappedRanges::Area, 1> area{{{before + kPage + 256, 512}}};
+  const std::array<MappedRanges::Area, 1> area{{{before + kPageBytes + 256, 512}}};
   EXPECT_TRUE(mapped->can_keep(area[0]));
   ASSERT_TRUE(mapped->keep_copies(area).ok());
   fill(1, 2);
-  EXPECT_EQ(before[kPage + 256], std::byte{1});
-  EXPECT_EQ(mapped->data()[kPage + 256], std::byte{2});
+  EXPECT_EQ(before[kPageBytes + 256], std::byte{1});
+  EXPECT_EQ(mapped->data()[kPageBytes + 256], std::byte{2});
   mapped->let_go(area[0].data);
 }
 
@@ -97,19 +97,19 @@ TEST_P(MappedRangesTest, PagesThatOthersWriteToAreNotCopied) {
   const auto mapped = ranges(true);
   const std::byte* const data = mapped->data();
   EXPECT_FALSE(mapped->can_keep({data + 256, 512}));
-  EXPECT_FALSE(mapped->can_keep({data + 256, kPage})) << "of two pages a part";
-  EXPECT_TRUE(mapped->can_keep({data + kPage, kPage + 1}));
-  EXPECT_FALSE(mapped->can_keep({bytes, 2 * kPage})) << "not one of its addresses";
+  EXPECT_FALSE(mapped->can_keep({data + 256, kPageBytes})) << "of two pages a part";
+  EXPECT_TRUE(mapped->can_keep({data + kPageBytes, kPageBytes + 1}));
+  EXPECT_FALSE(mapped->can_keep({bytes, 2 * kPageBytes})) << "not one of its addresses";
 }
 
 TEST_P(MappedRangesTest, AWriterGoesOnWhereItsRangeIsAndIsLedElsewhereNext) {
   const auto mapped = ranges(true);
   std::byte* const before = mapped->data();
-  const std::array<MappedRanges::Area, 1> area{{{before, 2 * kPage}}};
-  ASSERT_EQ(mprotect(before, 2 * kPage, PROT_READ), 0);  // as a published version's are
+  const std::array<MappedRanges::Area, 1> area{{{before, 2 * kPageBytes}}};
+  ASSERT_EQ(mprotect(before, 2 * kPageBytes, PROT_READ), 0);  // as a published version's are
   ASSERT_TRUE(mapped->keep_copies(area).ok());
-  before[5 * kPage] = std::byte{7};
-  EXPECT_EQ(bytes[5 * kPage], std::byte{7}) << "a write that was under way";
+  before[5 * kPageBytes] = std::byte{7};
+  EXPECT_EQ(bytes[5 * kPageBytes], std::byte{7}) << "a write that was under way";
   mapped->data()[0] = std::byte{8};
   EXPECT_EQ(bytes[0], std::byte{8});
   EXPECT_EQ(before[0], std::byte{1});
@@ -128,7 +128,7 @@ TEST_P(MappedRangesTest, TwoRangesTakeTurns) {
     std::byte* const now = mapped->data();
     EXPECT_EQ(now, i % 2 == 0 ? second : first);
     ASSERT_TRUE(mapped->keep_copies(page_of(now, 1)).ok());
-    mapped->let_go(now + kPage);
+    mapped->let_go(now + kPageBytes);
   }
 }
 
@@ -154,13 +154,13 @@ TEST_P(MappedRangesTest, AnAreaIsCopiedOnceForAllItsViews) {
   const std::byte* const before = mapped->data();
   ASSERT_TRUE(mapped->keep_copies(page_of(before, 2)).ok());
   fill(2, 2);
-  const std::array<MappedRanges::Area, 1> wider{{{before + kPage, 3 * kPage}}};
+  const std::array<MappedRanges::Area, 1> wider{{{before + kPageBytes, 3 * kPageBytes}}};
   ASSERT_TRUE(mapped->keep_copies(wider).ok()) << "a view that held the slot as well";
-  mapped->let_go(before + 2 * kPage);
-  EXPECT_EQ(before[2 * kPage], std::byte{1}) << "for the other view";
-  EXPECT_EQ(before[kPage], std::byte{1});
-  mapped->let_go(before + kPage);
-  EXPECT_EQ(before[2 * kPage], std::byte{2});
+  mapped->let_go(before + 2 * kPageBytes);
+  EXPECT_EQ(before[2 * kPageBytes], std::byte{1}) << "for the other view";
+  EXPECT_EQ(before[kPageBytes], std::byte{1});
+  mapped->let_go(before + kPageBytes);
+  EXPECT_EQ(before[2 * kPageBytes], std::byte{2});
 }
 
 TEST_P(MappedRangesTest, LivesAsLongAsItsViews) {
@@ -182,14 +182,14 @@ TEST_P(MappedRangesTest, WhoReadsNoticesNothing) {
   std::thread reader([&] {
     while (!stop) {
       for (std::uint64_t page = 0; page < kPages; ++page) {
-        if (static_cast<const volatile std::byte*>(before)[page * kPage] != std::byte{1})
+        if (static_cast<const volatile std::byte*>(before)[page * kPageBytes] != std::byte{1})
           torn = true;
       }
     }
   });
   for (std::uint64_t i = 0; i < 2000; ++i) {
     ASSERT_TRUE(mapped->keep_copies(page_of(before, i % kPages)).ok());
-    mapped->let_go(before + (i % kPages) * kPage);
+    mapped->let_go(before + (i % kPages) * kPageBytes);
   }
   stop = true;
   reader.join();
@@ -201,7 +201,7 @@ TEST_P(MappedRangesTest, AChildFaultsAtAllOfThem) {
   const std::byte* const before = mapped->data();
   ASSERT_TRUE(mapped->keep_copies(page_of(before, 0)).ok());
   const std::byte* const after = mapped->data();
-  for (const std::byte* address : {before, before + kPage, after}) {
+  for (const std::byte* address : {before, before + kPageBytes, after}) {
     const pid_t child = fork();
     if (child == 0) {
       ::signal(SIGSEGV, SIG_DFL);
@@ -217,12 +217,12 @@ TEST_P(MappedRangesTest, AChildFaultsAtAllOfThem) {
 
 TEST_P(MappedRangesTest, ItsPagesAreMappedOnceMoreForTheCallerAlone) {
   const auto mapped = ranges();
-  const MappedRanges::Pages pages = mapped->map_once_more(2 * kPage + 8, kPage);
+  const MappedRanges::Pages pages = mapped->map_once_more(2 * kPageBytes + 8, kPageBytes);
   ASSERT_NE(pages.data, nullptr);
-  EXPECT_EQ(pages.size_bytes, 2 * kPage);
+  EXPECT_EQ(pages.size_bytes, 2 * kPageBytes);
   EXPECT_TRUE(pages.writable);
   pages.data[pages.offset] = std::byte{7};
-  EXPECT_EQ(bytes[2 * kPage + 8], std::byte{7});
+  EXPECT_EQ(bytes[2 * kPageBytes + 8], std::byte{7});
   EXPECT_EQ(mapped->offset_of(pages.data), std::nullopt);
   const pid_t child = fork();
   if (child == 0) {
@@ -245,8 +245,8 @@ TEST(MappedRangesFile, IsClosedInAForkedChildAndWithTheRanges) {
   ASSERT_NE(data, MAP_FAILED);
   const int kept = fcntl(file.get(), F_DUPFD_CLOEXEC, 0);
   const auto is_open = [kept] { return fcntl(kept, F_GETFD) >= 0; };
-  auto ranges = std::make_shared<MappedRanges>(static_cast<std::byte*>(data), kBytes, kPage, false,
-                                               wire::UniqueFd(kept));
+  auto ranges = std::make_shared<MappedRanges>(static_cast<std::byte*>(data), kBytes, kPageBytes,
+                                               false, wire::UniqueFd(kept));
   EXPECT_TRUE(is_open());
   const pid_t child = fork();
   if (child == 0) _exit(is_open() ? 1 : 0);
