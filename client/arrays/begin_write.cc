@@ -336,7 +336,7 @@ absl::Status copy_current_to(OpenArray& array, std::uint32_t slot, InterruptChec
   if (current.version == 0) {
     return make_error(array.slots() == 1 ? ErrorCode::kWriteAborted : ErrorCode::kInvalidArgument,
                       fmt::format("'{}' has no version that could be updated", array.name()),
-                      "Use write() and fill the whole array.");
+                      "Publish one first: put() all elements, or write() the whole array.");
   }
   // A device copies out of an added slot as a reader does.
   if (array.gpu() != nullptr && array.is_added(current.slot)) {

@@ -88,10 +88,12 @@ absl::Status check_layout(const OpenArray& array, const ElementLayout& part,
       ErrorCode::kUnsupported,
       fmt::format(
           "the source's strides in bytes are [{}], those of '{}' [{}], and no copy on a GPU "
-          "changes the order of elements",
+          "arranges elements anew",
           fmt::join(layout.strides_bytes, ","), array.name(), fmt::join(part.strides_bytes, ",")),
-      "Make it contiguous first, as by tensor.contiguous() or cupy.ascontiguousarray(), or write "
-      "it with a kernel of the framework in a write lease.");
+      "Make it contiguous first, as by tensor.contiguous() or cupy.ascontiguousarray(), bring it "
+      "by "
+      "way of the host, as put(source.get()) does for a lease, or write it with a kernel of the "
+      "framework in a write lease.");
 }
 
 absl::StatusOr<Importer*> importer_for(OpenArray& array, const GpuSource& source) {

@@ -218,7 +218,9 @@ absl::Status VersionCopier::copy_from(OpenArray& from, std::uint64_t newer_than)
                                   from.name(), here_.spec().device),
                       "Release leases or delete views of it.");
   }
-  if (held.outcome != ReadOutcome::kAcquired || !from.keep(held)) return absl::OkStatus();
+  // Its only slot is being written, or what was in it has been given up; or a later one comes.
+  if (held.outcome != ReadOutcome::kAcquired) return not_now("the version's slot is in use");
+  if (!from.keep(held)) return absl::OkStatus();
   Source source(from, held, interrupt_check_);
   auto status = from.map_slot(held.slot, [&] { return check(); });
   return status.ok() ? copy(source) : status;

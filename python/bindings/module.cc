@@ -21,6 +21,7 @@ PYBIND11_MODULE(_core, module) {
 }
 #undef PyInit__core
 
+// NOLINTNEXTLINE(bugprone-reserved-identifier): Python wants this name
 extern "C" PYBIND11_EXPORT PyObject* PyInit__core() {
   if (PyInterpreterState_Get() == PyInterpreterState_Main()) return init_in_main_interpreter();
   PyErr_SetString(PyExc_ImportError,

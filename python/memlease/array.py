@@ -222,7 +222,7 @@ class Array(_core.Array, Closing):
     ) -> int:
         shape = self._shape_of(region)
         if isinstance(elements, _core.GpuSource):
-            require_same(dtype, elements.shape, self.name, self.dtype_name, shape)
+            require_same(dtype, elements.shape, self.name, self.dtype_name, shape, on_gpu=True)
             return self._put_gpu(elements, wait, stream, region)
         is_one = elements.shape == ()
         elements = converted(dtype, elements, casting, self, shape)

@@ -17,13 +17,23 @@ def strides_of(shape: tuple[int, ...], itemsize_bytes: int, order: str) -> tuple
 
 
 def require_same(
-    dtype: str, shape: tuple[int, ...], name: str, wanted: str, wanted_shape: tuple[int, ...]
+    dtype: str,
+    shape: tuple[int, ...],
+    name: str,
+    wanted: str,
+    wanted_shape: tuple[int, ...],
+    *,
+    on_gpu: bool = False,
 ) -> None:
     """Refuse a source of another dtype or shape than the array `name` has."""
     if dtype != wanted:
         raise InvalidArgument(
             _difference(dtype, shape, name, wanted, wanted_shape),
-            f"give casting='unsafe', or convert it first, as by np.asarray(source, {wanted!r})",
+            "no copy on a GPU converts: convert it there first, as by tensor.to(dtype) or cupy's "
+            "astype(dtype), or bring a lease to the host, by its get()"
+            if on_gpu
+            else "give casting='unsafe', or convert it first, as by "
+            f"np.asarray(source, {wanted!r})",
         )
     require_shape(dtype, shape, name, wanted, wanted_shape)
 

@@ -3,12 +3,14 @@
 import itertools
 import math
 import os
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from memlease import _core
 from memlease.array import Array
 from memlease.client import Client, connect
 from memlease.closing import Closing
+from memlease.conversions import Casting
 from memlease.devices import TorchDevice, device_name
 from memlease.errors import InvalidArgument
 
@@ -60,7 +62,7 @@ class MemArray(Closing):
         client: Client | None = None,
     ) -> None:
         client = client or connect()
-        name = name or f"mem_array/{os.getpid()}.{client.session_id}.{next(_made)}"
+        name = name or _own_name(client)
         self._array = client.create(name, shape=shape, dtype=dtype, device=device, fill=0)
 
     @classmethod
@@ -117,12 +119,16 @@ class MemArray(Closing):
         stream : stream, optional
         """
         there = self._array.on(_name_of(device, device_id))
-        there.read(stream=stream).release()
+        if there.version != 0:
+            there.read(stream=stream).release()
         self._array = there
 
-    def read_numpy_array(self, source: "ArrayLike") -> None:
-        """Copy all elements in, where it is, converting them as `Array.put` does."""
-        self._array.put(source, casting="unsafe")
+    def read_numpy_array(self, source: "ArrayLike", *, casting: Casting = "same_kind") -> None:
+        """Copy all elements in, where it is, converting them as `Array.put` does.
+
+        `InvalidArgument` where `casting` does not let them become the array's.
+        """
+        self._array.put(source, casting=casting)
 
     def get_dlpack(
         self,
@@ -142,6 +148,10 @@ class MemArray(Closing):
         """
         if device is not None:
             self.move_memory(device, device_id, stream=stream)
+        elif device_id is not None:
+            raise InvalidArgument(
+                f"device_id={device_id!r} is of no device", "give device=2 (CUDA) with it, or none"
+            )
         return self._array.read(stream=stream)
 
     def lock(self, *, stream: Any = None, wait: float | None = None) -> _core.WriteLease:
@@ -156,7 +166,7 @@ class MemArray(Closing):
 
     def __getitem__(self, key: Any) -> Any:
         """Elements of the newest version, on the host: a copy."""
-        return self._array.on("host").get()[key]
+        return self._published().on("host").get()[key]
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Change elements, on the host: a version of its own. For many changes take a `lock`."""
@@ -183,7 +193,7 @@ class MemArray(Closing):
 
     def __dlpack__(self, **options: Any) -> Any:
         """Hand the newest version out, which stays as it is while the consumer has it."""
-        with self._array.read() as lease:
+        with self._published().read() as lease:
             return lease.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -191,9 +201,48 @@ class MemArray(Closing):
         ordinal = self._array.device_ordinal
         return (_HOST, 0) if ordinal is None else (_CUDA, ordinal)
 
+    def __contains__(self, value: Any) -> bool:
+        """Whether an element of the newest version is equal to `value`."""
+        return value in self[...]
+
+    def __bool__(self) -> bool:
+        """As NumPy's: of one element, whether it is not zero; `ValueError` for more."""
+        return bool(self[...])
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "MemArray":
+        """Copy the newest version, into an array of its own, where this one is."""
+        array = self._published()
+        client = connect(array.directory)
+        copied = MemArray.of(
+            client.create(
+                _own_name(client),
+                shape=array.shape,
+                dtype=array.dtype_name,
+                strides=array.strides if array.size else None,
+                device=array.device,
+            )
+        )
+        try:
+            with array.read() as lease:
+                copied._array.put(lease)
+        except BaseException:
+            copied._array.withdraw()
+            raise
+        return copied
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as a reference."""
         return MemArray.of, (self._array,)
+
+    def _published(self) -> Array:
+        # Nobody waits here for a first version, as no call would say how long.
+        if self._array.version == 0:
+            raise InvalidArgument(
+                f"'{self._array.name}' has no version yet",
+                "copy all elements in first, by read_numpy_array, or wait for others' by "
+                "array.read(timeout=SECONDS)",
+            )
+        return self._array
 
     def close(self) -> None:
         """Close the handle."""
@@ -205,6 +254,10 @@ class MemArray(Closing):
         return f"<memlease.MemArray '{self._array.name}' {what}>"
 
 
+def _own_name(client: Client) -> str:
+    return f"mem_array/{os.getpid()}.{client.session_id}.{next(_made)}"
+
+
 def _name_of(device: str | TorchDevice | int, device_id: int | None) -> str:
     if isinstance(device, str) or hasattr(device, "type"):
         if device_id is None:
@@ -213,9 +266,14 @@ def _name_of(device: str | TorchDevice | int, device_id: int | None) -> str:
             f"device={device!r} names a device, and device_id={device_id} another one",
             "give a type of device with device_id, 2 for CUDA, or a name alone",
         )
-    if device == _HOST:
+    kind = device if isinstance(device, Integral) and not isinstance(device, bool) else None
+    if kind == _HOST and device_id in (None, 0):
         return "host"
-    if device == _CUDA:
+    if kind == _HOST:
+        raise InvalidArgument(
+            f"device_id={device_id!r} is not known of the host, which is one", "leave it out"
+        )
+    if kind == _CUDA:
         return "cuda" if device_id is None else f"cuda:{device_id}"
     raise InvalidArgument(
         f"device={device!r} is not known", "give a name such as 'cuda:0', or 1 (host) or 2 (CUDA)"

@@ -83,5 +83,5 @@ def gpu_source_of(
     if not on_gpu:
         return None
     found, elements = source_of(source)
-    require_same(found, elements.shape, name, dtype, shape)
+    require_same(found, elements.shape, name, dtype, shape, on_gpu=True)
     return elements  # type: ignore[no-any-return]

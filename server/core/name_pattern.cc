@@ -6,8 +6,7 @@ absl::StatusOr<NamePattern> NamePattern::parse(std::string_view text) {
   if (auto status = wire::validate_pattern(text); !status.ok()) return status;
   NamePattern pattern;
   pattern.prefix_ = text.substr(0, text.find_first_of("*?"));
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
+  for (const char c : text) {
     if (c == '*') {
       pattern.stars_.set(pattern.end_);
     } else if (c == '?') {

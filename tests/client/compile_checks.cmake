@@ -47,6 +47,10 @@ foreach(compiler ${compilers})
     memlease_compiler_says("discard_warns.${name}.${call}" "nodiscard|ignoring return value"
       bad_use.cc ${strict} -std=c++17 "-DMEMLEASE_STATEMENT=${call}")
   endforeach()
+  foreach(use "a.read().span()" "a.read().indexer()" "a.lock().span()" "a.lock().indexer()" "a.lock().at(0, 0)")
+    memlease_compiler_says("temporary_is_refused.${name}.${use}" "deleted"
+      bad_use.cc ${strict} -std=c++17 "-DMEMLEASE_STATEMENT=static_cast<void>(${use})")
+  endforeach()
 endforeach()
 if(MEMLEASE_NVCC)
   add_test(NAME headers_compile.nvcc.17 COMMAND ${MEMLEASE_NVCC} -x cu -std=c++17 -arch=compute_75

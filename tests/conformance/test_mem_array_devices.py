@@ -28,7 +28,7 @@ def create_and_fill(here):
     here.kept["m"] = mem_array
     mem_array.move_memory(2)
     assert mem_array.on_device
-    mem_array.read_numpy_array(np.arange(56).reshape(SHAPE))
+    mem_array.read_numpy_array(np.arange(56, dtype="u8").reshape(SHAPE))
     with mem_array.get_dlpack(1) as dlpack:
         assert np.from_dlpack(dlpack)[1, 3, 6] == 55
 

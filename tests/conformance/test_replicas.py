@@ -156,6 +156,22 @@ def write_on_the_host(here):
     opened(here).on("host").put(9)
 
 
+def test_a_version_that_was_given_up_in_its_only_slot_keeps_nobody_beyond_its_deadline(gpu):
+    gpu.run(read_what_was_given_up)
+
+
+def read_what_was_given_up(here):
+    home = here.client.create("one", shape=4, dtype="f4", device="cuda:0", slots=1, fill=1)
+    there = home.on("host")
+    there.put(np.full(4, 5, "f4"))
+    there.write(wait=2).drop()
+    assert home.try_read() is None
+    with pytest.raises(memlease.Timeout):
+        home.get(timeout=0.05)
+    there.put(np.full(4, 6, "f4"))
+    assert home.get()[0] == 6
+
+
 def test_who_copies_to_the_arrays_device_is_no_writer(gpu):
     writer, reader = writer_and_reader(gpu, slots=3, published=7)
     reader.run(open_it)
@@ -272,7 +288,7 @@ def test_a_stream_of_another_gpu_moves_nothing(gpu, home):
 
 def move_by_a_stream_of_another_gpu(here, home):
     moving = memlease.MemArray(COUNT, "u8", name="m", device=home, client=here.client)
-    moving.read_numpy_array(np.full(COUNT, 7))
+    moving.read_numpy_array(np.full(COUNT, 7, "u8"))
     array = here.client.open("m")
     there = array.on("cuda:1")
     before = moving.device, array.version, here.client.copies

@@ -1,6 +1,8 @@
 // MemArray on the host: typed elements, locks between processes, copies and moves.
 #include <memlease/memlease.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <stdexcept>
@@ -30,6 +32,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 class MemArrayTest : public ::testing::Test {
  protected:
@@ -72,7 +75,11 @@ TEST_F(MemArrayTest, SaysWhichIndexIsOutsideOfWhat) {
   EXPECT_THAT(message_of([&] { static_cast<void>(a(0, 3)); }),
               HasSubstr("index 3 of dimension 1 is outside of [0, 3)"));
   EXPECT_THAT(message_of([&] { a.write({-1, 0}, 1); }), HasSubstr("index -1 of dimension 0"));
-  EXPECT_THAT(message_of([&] { a.lock().at(2, 0) = 1; }), HasSubstr("index 2 of dimension 0"));
+  const auto change = [&] {
+    const auto lock = a.lock();
+    lock.at(2, 0) = 1;
+  };
+  EXPECT_THAT(message_of(change), HasSubstr("index 2 of dimension 0"));
   EXPECT_EQ(a.version(), 1U) << "an exception publishes nothing";
 }
 
@@ -94,8 +101,10 @@ TEST_F(MemArrayTest, ALockKeepsWritersInOtherProcessesOut) {
 
 TEST_F(MemArrayTest, ALocksElementsAreThoseOfTheNewestVersion) {
   const MemArray<int, 1> a(client, {3});
-  a.lock().at(0) = 1;
-  a.lock().at(1) = 2;
+  for (const int i : {0, 1}) {
+    const auto lock = a.lock();
+    lock.at(i) = i + 1;
+  }
   std::vector<int> elements(3);
   a.get(elements.data(), 3);
   EXPECT_THAT(elements, ElementsAre(1, 2, 0));
@@ -135,6 +144,37 @@ TEST_F(MemArrayTest, CopiesAreDeepAndMovesAreNot) {
   EXPECT_EQ(copy(0), 2);
 }
 
+// No call of these says how long it would wait for others to publish one.
+TEST_F(MemArrayTest, OfAnArrayWithoutAVersionSaysSo) {
+  const MemArray<int, 1> a(client, client.create({"a", dtype_of<int>(), {3}}));
+  EXPECT_THAT(message_of([&] { static_cast<void>(a(0)); }), HasSubstr("'a' has no version yet"));
+  EXPECT_THAT(message_of([&] { const MemArray<int, 1> copy = a; }), HasSubstr("no version yet"));
+  EXPECT_THAT(message_of([&] { static_cast<void>(a.lock()); }), HasSubstr("put() all elements"));
+  MemArray<int, 1> moved = MemArray<int, 1>(client, a.array());
+  moved.to("host");
+  EXPECT_EQ(moved.version(), 0U);
+  EXPECT_THAT(client.list("mem_array/*"), IsEmpty()) << "no copy is left";
+}
+
+TEST_F(MemArrayTest, AnotherCountOfElementsIsRefused) {
+  MemArray<double, 1> a(client, {4});
+  std::array<double, 4> elements{};
+  for (const std::int64_t count : {std::int64_t{3}, 4 + (std::int64_t{1} << 61)}) {
+    EXPECT_THAT(message_of([&] { a.put(elements.data(), count); }), HasSubstr("has 4 elements"));
+    EXPECT_THAT(message_of([&] { a.get(elements.data(), count); }), HasSubstr("has 4 elements"));
+  }
+  const std::size_t none = 0;
+  EXPECT_THAT(message_of([&] { a.array().get(Region{none - 1}, elements.data(), 8); }),
+              HasSubstr("index"));
+}
+
+TEST_F(MemArrayTest, AssignedToItselfItIsTheSameArray) {
+  MemArray<float, 1> a(client, {3}, "host", "self");
+  const auto& same = a;
+  a = same;
+  EXPECT_EQ(a.array().name(), "self");
+}
+
 TEST_F(MemArrayTest, IsAFaceOfOthersArraysWhateverTheirStrides) {
   CreateOptions options{"f", dtype_of<double>(), {2, 3}};
   options.strides_bytes = {8, 16};
@@ -147,7 +187,7 @@ TEST_F(MemArrayTest, IsAFaceOfOthersArraysWhateverTheirStrides) {
   copy.write({1, 0}, 7);
   EXPECT_EQ(a(1, 0), 4);
   EXPECT_EQ(copy(1, 0), 7);
-  EXPECT_TRUE(copy.read().span().is_contiguous());
+  EXPECT_EQ(copy.array().strides_bytes(), array.strides_bytes());
   EXPECT_THAT(message_of([&] { MemArray<float, 2>(client, array); }),
               HasSubstr("'f' has 2 dimensions of float64: a MemArray of 2 dimensions of float32"));
   EXPECT_THAT(message_of([&] { MemArray<double, 3>(client, array); }), HasSubstr("3 dimensions"));

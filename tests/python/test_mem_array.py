@@ -1,5 +1,6 @@
 """MemArray on the host: the article's class, face of an array."""
 
+import copy
 import gc
 import pickle
 
@@ -109,3 +110,51 @@ def test_wrong_devices_are_refused_and_it_stays(client):
     assert mem_array.device == "host"
     with pytest.raises(memlease.AlreadyExists):
         memlease.MemArray((3,), name=mem_array.array.name, client=client)
+
+
+def test_it_converts_as_put_does(client):
+    a = memlease.MemArray(3, "uint8", client=client)
+    for wrong in ([1, 2, 300], 1.5, np.array([1j, 2, 3])):
+        with pytest.raises(memlease.InvalidArgument):
+            a.read_numpy_array(wrong)
+    assert a.array.version == 1
+    a.read_numpy_array(np.array([1.5, 2, 3]), casting="unsafe")
+    assert a[:].tolist() == [1, 2, 3]
+
+
+def test_a_deep_copy_is_an_array_of_its_own(client):
+    array = client.create("f", (2, 3), "i4", order="F", fill=1)
+    a = memlease.MemArray.of(array)
+    b = copy.deepcopy(a)
+    b[0, 0] = 7
+    assert (a[0, 0], b[0, 0]) == (1, 7)
+    assert b.array.strides == array.strides
+    empty = copy.deepcopy(memlease.MemArray((0, 3), client=client))
+    assert empty.shape == (0, 3)
+
+
+def test_an_array_without_a_version_says_so(client):
+    a = memlease.MemArray.of(client.create("a", 3, "i4"))
+    for look in (lambda: a[0], lambda: np.from_dlpack(a), lambda: copy.deepcopy(a)):
+        with pytest.raises(memlease.InvalidArgument, match="'a' has no version yet"):
+            look()
+    a.move_memory("host")
+    a.read_numpy_array([1, 2, 3])
+    assert a[0] == 1
+
+
+def test_its_truth_is_numpys(client):
+    assert not memlease.MemArray((1,), client=client)
+    assert not memlease.MemArray((), client=client)
+    a = memlease.MemArray((3,), client=client)
+    with pytest.raises(ValueError, match="ambiguous"):
+        bool(a)
+    assert 0 in a
+    assert 1 not in a
+
+
+@pytest.mark.parametrize("device", [(1, 3), (True,), (2.0,), (3,)])
+def test_a_device_that_there_is_not_is_refused(client, device):
+    a = memlease.MemArray((3,), client=client)
+    with pytest.raises(memlease.InvalidArgument):
+        a.move_memory(*device)

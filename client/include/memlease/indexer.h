@@ -213,6 +213,9 @@ using ContiguousIndexer = Indexer<T, N, Integer, Layout::Contiguous>;
 template <typename Integer, typename T, std::size_t N>
 bool indices_fit(const Span<T, N>& span) {
   constexpr std::int64_t kMost = std::numeric_limits<Integer>::max() / 2;
+  for (std::size_t dim = 0; dim < N; ++dim) {
+    if (span.extent(dim) > std::numeric_limits<Integer>::max()) return false;
+  }
   std::int64_t size = 1;
   std::int64_t reach = 0;  // of the strides, forward and back
   bool fit = true;

@@ -122,7 +122,7 @@ struct AddIndexTuplePacksBody {
 // As above, on a GPU: a kernel on the stream, behind which the call does not wait. Throws
 // std::runtime_error where it could not be launched.
 template <typename T, std::size_t N>
-void fill(const Span<T, N>& to, const T& value, cudaStream_t stream) {
+void fill(const Span<T, N>& to, const std::remove_const_t<T>& value, cudaStream_t stream) {
   visit_indexer(to, [&](auto cells) {
     using Indexer = decltype(cells);
     using Integer = typename Indexer::index_type;

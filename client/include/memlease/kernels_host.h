@@ -121,7 +121,7 @@ void for_each_of_run(Integer count, Step /*step*/, const Body& body) {
 
 // Each element becomes `value`.
 template <typename T, std::size_t N>
-void fill(const Span<T, N>& to, const T& value) {
+void fill(const Span<T, N>& to, const std::remove_const_t<T>& value) {
   visit_indexer(to, [value](auto cells) {
     internal::for_all_runs(cells, [&](const auto& at, auto count) {
       T* const run = &cells[at];

@@ -19,6 +19,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace memlease {
 
@@ -41,17 +42,26 @@ class MemArray {
    public:
     std::uint64_t version() const { return lease_.version(); }
     // The first element; of a GPU's memory if the array is there.
-    const T* data() const { return static_cast<const T*>(lease_.data()); }
-    Span<const T, N> span() const { return lease_.template span<T, N>(); }
+    const T* data() const MEMLEASE_LIFETIMEBOUND { return static_cast<const T*>(lease_.data()); }
+    Span<const T, N> span() const& { return lease_.template span<T, N>(); }
+    Span<const T, N> span() && = delete;  // auto reading = a.read(); first
     template <typename Integer = std::int64_t>
-    Indexer<const T, N, Integer> indexer() const {
+    Indexer<const T, N, Integer> indexer() const& {
       return make_indexer<Integer>(span());
     }
+    template <typename Integer = std::int64_t>
+    Indexer<const T, N, Integer> indexer() && = delete;  // auto reading = a.read(); first
     // Throws std::out_of_range, which says which index was where; Unsupported on a GPU.
     template <typename... Index>
-    const T& at(Index... index) const {
+    const T& at(Index... index) const& {
       require_host(on_device_);
       return span().at(index...);
+    }
+    // Of a reading that ends with the expression: a copy.
+    template <typename... Index>
+    T at(Index... index) && {
+      const Reading& whole = *this;
+      return whole.at(index...);
     }
     const ReadLease& lease() const { return lease_; }
     // Where its work ends: ReadLease::release.
@@ -80,18 +90,23 @@ class MemArray {
         lease_.publish();
       }
     }
-    T* data() const { return static_cast<T*>(lease_.data()); }
-    Span<T, N> span() const { return lease_.template span<T, N>(); }
+    T* data() const MEMLEASE_LIFETIMEBOUND { return static_cast<T*>(lease_.data()); }
+    Span<T, N> span() const& { return lease_.template span<T, N>(); }
+    Span<T, N> span() && = delete;  // auto lock = a.lock(); first
     template <typename Integer = std::int64_t>
-    Indexer<T, N, Integer> indexer() const {
+    Indexer<T, N, Integer> indexer() const& {
       return make_indexer<Integer>(span());
     }
+    template <typename Integer = std::int64_t>
+    Indexer<T, N, Integer> indexer() && = delete;  // auto lock = a.lock(); first
     // As Reading's.
     template <typename... Index>
-    T& at(Index... index) const {
+    T& at(Index... index) const& {
       require_host(on_device_);
       return span().at(index...);
     }
+    template <typename... Index>
+    T& at(Index... index) && = delete;  // auto lock = a.lock(); first; for one element write()
     const WriteLease& lease() const { return lease_; }
     // Now, and by a stream that its work ends on (WriteLease::publish). The version's number.
     std::uint64_t publish(Stream stream = {}) { return lease_.publish(stream); }
@@ -111,8 +126,10 @@ class MemArray {
   MemArray(const Client& client, const Shape& shape, const std::string& device = "host",
            const std::string& name = {})
       : client_(client), array_(make(client, shape, device, name)) {
-    const auto zeros = std::make_unique<T[]>(static_cast<std::size_t>(size()));
-    put(zeros.get(), size());
+    withdraw_unless([&] {
+      const auto zeros = std::make_unique<T[]>(static_cast<std::size_t>(size()));
+      put(zeros.get(), size());
+    });
   }
   // An array of others, or of Client::create. Throws InvalidArgument unless T and N are its own.
   // (A template, so that the braces of a shape mean no Array.)
@@ -125,26 +142,20 @@ class MemArray {
             name_of(dtype_of<T>()) + " does not fit",
         "Use MemArray<T, N> with the array's own element type and number of dimensions.");
   }
-  // A copy of the newest version, in an array of its own, where the other one is.
+  // A copy of the newest version, in an array of its own, where the other one is and with its
+  // strides. Throws InvalidArgument where there is no version.
   MemArray(const MemArray& other)
       : client_(other.client_),
-        array_(make(other.client_, other.shape(), other.device(), std::string())) {
-    const ReadLease lease = other.array_.read();
-    if (array_.device_ordinal() >= 0) {
-      array_.put(GpuSource{lease.data(), other.array_.strides_bytes(), {}, lease.pin()});
-      return;
-    }
-    const auto elements = lease.span<T, N>();
-    if (elements.is_contiguous()) {
-      put(elements.data(), size());
-    } else {
-      const auto packed = std::make_unique<T[]>(static_cast<std::size_t>(size()));
-      lease.get(packed.get(), size_bytes());
-      put(packed.get(), size());
-    }
+        array_(make(other.client_, other.shape(), other.published().device(), std::string(),
+                    other.array_.strides_bytes())) {
+    withdraw_unless([&] { copy_elements(other.array_); });
   }
   MemArray(MemArray&&) noexcept = default;
-  MemArray& operator=(MemArray other) noexcept {
+  MemArray& operator=(const MemArray& other) {
+    if (this != &other) MemArray(other).swap(*this);
+    return *this;
+  }
+  MemArray& operator=(MemArray&& other) noexcept {
     swap(other);
     return *this;
   }
@@ -174,7 +185,7 @@ class MemArray {
     const Array there = array_.on(device);
     ReadOptions options;
     options.stream = stream;
-    there.read(options).release();
+    if (there.version() != 0) there.read(options).release();
     array_ = there;
   }
 
@@ -193,9 +204,10 @@ class MemArray {
   }
 
   // One element of the newest version, and a new version with another one: on the host. For more
-  // than a few of them take a Reading or a Lock. Throws std::out_of_range.
+  // than a few of them take a Reading or a Lock. Throws std::out_of_range, and InvalidArgument
+  // where there is no version.
   T operator()(const Shape& index) const {
-    const ReadLease lease = array_.on("host").read();
+    const ReadLease lease = published().on("host").read();
     return element(lease.span<T, N>(), index);
   }
   template <typename... Index>
@@ -212,21 +224,30 @@ class MemArray {
 
   // All elements, in C order, from and to the host's memory: the next version, and the newest one.
   // Throws InvalidArgument unless `count` is size().
-  void put(const T* source, std::int64_t count) { array_.put(source, bytes_of(count)); }
-  void get(T* destination, std::int64_t count) const { array_.get(destination, bytes_of(count)); }
+  void put(const T* source, std::int64_t count) {
+    require_count(count);
+    array_.put(source, size_bytes());
+  }
+  void get(T* destination, std::int64_t count) const {
+    require_count(count);
+    array_.get(destination, size_bytes());
+  }
 
  private:
   static Array make(const Client& client, const Shape& shape, const std::string& device,
-                    const std::string& name) {
+                    const std::string& name, const std::vector<std::int64_t>& strides_bytes = {}) {
     CreateOptions options;
     options.name = name.empty() ? next_name(client) : name;
     options.dtype = dtype_of<T>();
     options.shape.assign(shape.begin(), shape.end());
+    if (internal::product(shape) != 0) options.strides_bytes = strides_bytes;
     options.device = device;
     return client.create(options);
   }
   static std::string next_name(const Client& client) {
     static std::atomic<std::uint64_t> made{0};
+    // A forked child has no session of its own before its first call.
+    if (client.session_id() == 0) static_cast<void>(client.exists("mem_array"));
     return "mem_array/" + std::to_string(client.session_id()) + "/" + name_of(dtype_of<T>()) + "x" +
            std::to_string(N) + "." + std::to_string(++made);
   }
@@ -243,10 +264,47 @@ class MemArray {
         "the elements are in a GPU's memory, which at() is not for",
         "Take a(i, j), which brings them to the host, to(\"host\") first, or a kernel.");
   }
-  static std::uint64_t bytes_of(std::int64_t count) {
-    return static_cast<std::uint64_t>(count) * sizeof(T);
+  // Nobody waits here for a first version, as no call would say how long.
+  const Array& published() const {
+    if (array_.version() != 0) return array_;
+    throw InvalidArgument("'" + array_.name() + "' has no version yet",
+                          "put() all elements first, or wait for others' by array().read().");
   }
-  std::uint64_t size_bytes() const { return bytes_of(size()); }
+  // Of a new array, which has no version before it is `filled`, and goes where that fails.
+  template <typename Filled>
+  void withdraw_unless(Filled filled) {
+    try {
+      filled();
+    } catch (...) {
+      try {
+        array_.withdraw();
+      } catch (const Error&) {  // what happened first is told
+      }
+      throw;
+    }
+  }
+  void copy_elements(const Array& from) {
+    const ReadLease lease = from.read();
+    if (array_.device_ordinal() >= 0) {
+      array_.put(GpuSource{lease.data(), from.strides_bytes(), {}, lease.pin()});
+      return;
+    }
+    const auto elements = lease.span<T, N>();
+    if (elements.is_contiguous()) {
+      put(elements.data(), size());
+    } else {
+      const auto packed = std::make_unique<T[]>(static_cast<std::size_t>(size()));
+      lease.get(packed.get(), size_bytes());
+      put(packed.get(), size());
+    }
+  }
+  void require_count(std::int64_t count) const {
+    if (count == size()) return;
+    throw InvalidArgument("'" + array_.name() + "' has " + std::to_string(size()) +
+                              " elements, not " + std::to_string(count),
+                          "Give as many as size() says.");
+  }
+  std::uint64_t size_bytes() const { return static_cast<std::uint64_t>(size()) * sizeof(T); }
 
   Client client_;
   Array array_;

@@ -35,13 +35,22 @@ class Region {
     template <typename Index, typename = std::enable_if_t<std::is_integral_v<Index> &&
                                                           !std::is_same_v<Index, bool>>>
     constexpr Axis(Index index)  // NOLINT(google-explicit-constructor): likewise
-        : range_{static_cast<std::int64_t>(index), 0, 1}, is_index_(true) {}
+        : range_{signed_of(index), 0, 1}, is_index_(true) {}
 
     constexpr bool is_index() const { return is_index_; }
     constexpr std::int64_t index() const { return range_.begin; }
     constexpr const Range& range() const { return range_; }
 
    private:
+    // An unsigned one that is too large is outside of every array, not one from the end.
+    template <typename Index>
+    static constexpr std::int64_t signed_of(Index index) {
+      constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+      if constexpr (std::is_unsigned_v<Index>) {
+        if (index > static_cast<std::uint64_t>(kMost)) return kMost;
+      }
+      return static_cast<std::int64_t>(index);
+    }
     Range range_;
     bool is_index_ = false;
   };

@@ -143,7 +143,7 @@ TEST_F(AdminStubOfOthers, ASocketThatIsNotForThisUserIsDenied) {
     ::_exit(static_cast<int>(wire::code_of(AdminStub::connect(directory).status())));
   }
   const FakeDaemon daemon;
-  const std::string directory = daemon.directory();
+  const std::string& directory = daemon.directory();
   EXPECT_EQ(::chmod(directory.c_str(), 0755), 0);
   EXPECT_EQ(::chmod((directory + "/control.sock").c_str(), 0600), 0);
   EXPECT_EQ(::write(there[1], directory.data(), directory.size()),

@@ -27,12 +27,13 @@ class GpuThatRefusesWrites : public testing::FakeImporter {
 };
 
 class SharedEventsTest : public ::testing::Test {
+ public:
+  ~SharedEventsTest() override { gpu.resume(); }  // before its page is unregistered
+
  protected:
   static inline const Stream kFirst = Stream::from_handle(16);
   static inline const Stream kSecond = Stream::from_handle(17);
   static constexpr std::uint64_t kOffset = 64;
-
-  ~SharedEventsTest() override { gpu.resume(); }  // before its page is unregistered
 
   std::shared_ptr<EventPage> make_page() {
     files.kind = wire::FileKind::kEvents;

@@ -14,7 +14,7 @@ int tk_fill(uint64_t* data, size_t count, uint64_t value, cudaStream_t stream);
 int tk_add(uint64_t* data, size_t count, uint64_t value, cudaStream_t stream);
 int tk_copy(uint64_t* to, const uint64_t* from, size_t count, cudaStream_t stream);
 /* Elements of 3 dimensions, whose strides are in bytes. */
-struct tk_cells {
+struct tk_cells { /* NOLINT(readability-identifier-naming): as its functions */
   void* data;
   int64_t shape[3];
   int64_t strides[3];
