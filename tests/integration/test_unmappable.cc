@@ -43,6 +43,8 @@ TEST(Unmappable, ArraysAreRefusedAndLeft) {
   options.shape = {32 << 20};
   options.slots = 1;
   options.lifetime = Lifetime::Persistent;
+  EXPECT_FALSE(client.exists("big"))
+      << "a first call, whose threads take address space of their own";
   {
     const AddressSpaceLimit limit(128 << 20);
     try {
