@@ -25,6 +25,9 @@ using wire::ErrorCode;
 
 // Of 4 by 4 int32, which this process writes.
 class GpuLeaseTest : public ::testing::Test, protected testing::ArrayWorld {
+ public:
+  ~GpuLeaseTest() override { gpu.resume(); }  // what a GPU still works on is kept for good
+
  protected:
   static inline const Stream kOurs = Stream::from_handle(16);
   static inline const Stream kOther = Stream::from_handle(17);
