@@ -91,9 +91,8 @@ absl::Status check_layout(const OpenArray& array, const ElementLayout& part,
           "arranges elements anew",
           fmt::join(layout.strides_bytes, ","), array.name(), fmt::join(part.strides_bytes, ",")),
       "Make it contiguous first, as by tensor.contiguous() or cupy.ascontiguousarray(), bring it "
-      "by "
-      "way of the host, as put(source.get()) does for a lease, or write it with a kernel of the "
-      "framework in a write lease.");
+      "by way of the host, as put(source.get()) does for a lease, or write it with a kernel of "
+      "the framework in a write lease.");
 }
 
 absl::StatusOr<Importer*> importer_for(OpenArray& array, const GpuSource& source) {

@@ -13,6 +13,7 @@ from memlease.closing import Closing
 from memlease.conversions import Casting
 from memlease.devices import TorchDevice, device_name
 from memlease.errors import InvalidArgument
+from memlease.filling import withdrawn_after_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -222,12 +223,8 @@ class MemArray(Closing):
                 device=array.device,
             )
         )
-        try:
-            with array.read() as lease:
-                copied._array.put(lease)
-        except BaseException:
-            copied._array.withdraw()
-            raise
+        with withdrawn_after_error(copied.array), array.read() as lease:
+            copied.array.put(lease)
         return copied
 
     def __reduce__(self) -> tuple[Any, ...]:

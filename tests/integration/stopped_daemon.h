@@ -1,5 +1,5 @@
-#ifndef MEMLEASE_TESTS_INTEGRATION_STOPPED_DAEMON_H_
-#define MEMLEASE_TESTS_INTEGRATION_STOPPED_DAEMON_H_
+// What the tests of a stopped daemon begin with.
+#pragma once
 
 #include <memlease/for_bindings.h>
 #include <memlease/memlease.h>
@@ -88,5 +88,3 @@ class StoppedDaemon : public ::testing::Test {
 };
 
 }  // namespace memlease::testing
-
-#endif  // MEMLEASE_TESTS_INTEGRATION_STOPPED_DAEMON_H_

@@ -126,7 +126,7 @@ class MemArray {
   MemArray(const Client& client, const Shape& shape, const std::string& device = "host",
            const std::string& name = {})
       : client_(client), array_(make(client, shape, device, name)) {
-    withdraw_unless([&] {
+    fill_or_withdraw([&] {
       const auto zeros = std::make_unique<T[]>(static_cast<std::size_t>(size()));
       put(zeros.get(), size());
     });
@@ -148,7 +148,7 @@ class MemArray {
       : client_(other.client_),
         array_(make(other.client_, other.shape(), other.published().device(), std::string(),
                     other.array_.strides_bytes())) {
-    withdraw_unless([&] { copy_elements(other.array_); });
+    fill_or_withdraw([&] { copy_elements(other.array_); });
   }
   MemArray(MemArray&&) noexcept = default;
   MemArray& operator=(const MemArray& other) {
@@ -270,11 +270,11 @@ class MemArray {
     throw InvalidArgument("'" + array_.name() + "' has no version yet",
                           "put() all elements first, or wait for others' by array().read().");
   }
-  // Of a new array, which has no version before it is `filled`, and goes where that fails.
-  template <typename Filled>
-  void withdraw_unless(Filled filled) {
+  // Of a new array, which goes again where that fails.
+  template <typename Fill>
+  void fill_or_withdraw(Fill fill) {
     try {
-      filled();
+      fill();
     } catch (...) {
       try {
         array_.withdraw();
