@@ -133,6 +133,7 @@ class WriteWait final : public SlotWait {
   // For one who skips a version the question costs more than the version may be worth.
   Grown grow(std::uint32_t slots) override {
     if (!stopped_.ok()) return Grown::kStop;
+    if (if_none_ == IfNoSlot::kReturn) return Grown::kRefused;
     if (if_none_ == IfNoSlot::kExplain) return ask_for_slot(slots);
     const auto begin = Clock::now();
     if (begin < array_.writing().next_growth()) return Grown::kRefused;
@@ -145,7 +146,7 @@ class WriteWait final : public SlotWait {
 
   bool sleep_on(const std::vector<wire::FutexWait>& counts,
                 std::chrono::nanoseconds longest) override {
-    if (!stopped_.ok() || wait_limit_.expired()) return false;
+    if (!stopped_.ok() || if_none_ == IfNoSlot::kReturn || wait_limit_.expired()) return false;
     const bool by_itself = array_.holds_back_slots();
     counted_.sleeps();
     wait_limit_.sleep(counts, longest);
@@ -233,6 +234,7 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
       case WriteOutcome::kReady:
         return absl::OkStatus();
       case WriteOutcome::kNoFreeSlot:
+        if (if_none == IfNoSlot::kReturn) return make_error(ErrorCode::kNoFreeSlot, "", "");
         if (array.holds_back_slots()) array.view_warning().note_starved();
         count_without_slot(array);
         if (if_none == IfNoSlot::kSkip) return make_error(ErrorCode::kNoFreeSlot, "", "");
@@ -262,16 +264,23 @@ absl::Status refuse_own_write(const OpenArray& array) {
 }
 
 // At first without waiting, so that the clock is looked at only if there is something to wait for.
+// Whoever waits already has a moment to be woken in.
 absl::Status enter_writing(OpenArray& array, WaitLimit& wait_limit) {
   // The lock may be held by a thread that is not in this process.
   if (array.forked()) return array.usable();
+  constexpr std::chrono::milliseconds kOthersTurn{1};
   Writing& writing = array.writing();
-  for (bool waits = false; !(waits ? writing.enter_or_await() : writing.enter()); waits = true) {
+  bool others_first = writing.has_waiters();
+  if (!others_first && writing.enter()) return absl::OkStatus();
+  const WriteLock::Waiter waiter = writing.waiter();
+  for (;;) {
     // Not at once: the lease may be on its way to another thread.
     const bool own = writing.entered_by_this_thread();
     if (own && wait_limit.is_long()) return refuse_own_write(array);
     if (auto status = wait_limit.step(); !status.ok()) return status;
-    if (wait_limit.expired()) {
+    const bool last = wait_limit.expired();
+    if ((!others_first || last) && writing.enter()) return absl::OkStatus();
+    if (last) {
       return make_error(
           ErrorCode::kTimeout,
           fmt::format("this process already has a write lease of '{}', and if that has ended "
@@ -279,11 +288,13 @@ absl::Status enter_writing(OpenArray& array, WaitLimit& wait_limit) {
                       array.name(), wait_limit.limit_text()),
           "Publish or drop the other lease first: one write at a time.");
     }
-    if (!waits) continue;
-    const wire::FutexWait left = writing.awaited();
-    wait_limit.sleep({&left, 1}, own ? kInterruptInterval : std::chrono::nanoseconds::max());
+    const wire::FutexWait word = others_first ? waiter.until_taken() : waiter.until_free();
+    const std::chrono::nanoseconds longest = others_first ? kOthersTurn
+                                             : own        ? kInterruptInterval
+                                                          : std::chrono::nanoseconds::max();
+    wait_limit.sleep({&word, 1}, longest);
+    others_first = false;
   }
-  return absl::OkStatus();
 }
 
 void leave_unwritten(OpenArray& array) {
@@ -291,18 +302,54 @@ void leave_unwritten(OpenArray& array) {
   array.leave_if_due();  // it was closed meanwhile, and its close() has left that to us
 }
 
+// The rest of begin_write(), for whoever has entered.
+absl::Status begin_or_leave(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt,
+                            IfNoSlot if_none, std::uint64_t number) {
+  absl::Cleanup leave = [&] { leave_unwritten(array); };
+  // First what this process itself still keeps: it may be the only slot.
+  auto status = array.gpu() == nullptr ? absl::OkStatus() : array.release_deferred();
+  if (status.ok()) status = begin_entered(array, wait_limit, attempt, if_none, number);
+  if (status.ok()) std::move(leave).Cancel();
+  return status;
+}
+
 }  // namespace
 
 absl::Status begin_write(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt,
                          IfNoSlot if_none, std::uint64_t number) {
   if (auto status = enter_writing(array, wait_limit); !status.ok()) return status;
-  absl::Cleanup leave = [&] { leave_unwritten(array); };
-  // First what this process itself still keeps: it may be the only slot.
-  auto status = array.gpu() == nullptr ? absl::OkStatus() : array.release_deferred();
-  if (status.ok()) status = begin_entered(array, wait_limit, attempt, if_none, number);
-  if (!status.ok()) return status;
-  std::move(leave).Cancel();
+  return begin_or_leave(array, wait_limit, attempt, if_none, number);
+}
+
+absl::Status await_slot(OpenArray& array, WaitLimit& wait_limit, IfNoSlot if_none) {
+  WriteAttempt none;
+  auto status = begin_write(array, wait_limit, none, if_none, SlotWriter::kNoNumber);
+  if (status.ok()) leave_unwritten(array);
   return status;
+}
+
+absl::Status WriteTurn::take(WaitLimit& wait_limit) {
+  end();
+  if (auto status = enter_writing(array_, wait_limit); !status.ok()) return status;
+  taken_ = true;
+  absl::Cleanup leave = [&] { end(); };
+  if (auto status = array_.usable(); !status.ok()) return status;
+  CountedWait counted(array_, &wire::SessionCounts::slot_waits);
+  if (auto status = acquire_ownership(array_, wait_limit, counted); !status.ok()) return status;
+  array_.writing().slot_writer()->note_copies_only();
+  std::move(leave).Cancel();
+  return absl::OkStatus();
+}
+
+absl::Status WriteTurn::begin(WaitLimit& wait_limit, WriteAttempt& attempt, IfNoSlot if_none,
+                              std::uint64_t number) {
+  const bool taken = std::exchange(taken_, false);
+  return taken ? begin_or_leave(array_, wait_limit, attempt, if_none, number)
+               : begin_write(array_, wait_limit, attempt, if_none, number);
+}
+
+void WriteTurn::end() {
+  if (std::exchange(taken_, false)) leave_unwritten(array_);
 }
 
 absl::Status begin_number(OpenArray& home, WaitLimit& wait_limit, std::uint64_t& number) {

@@ -131,15 +131,25 @@ absl::Status begin_write_on_replica(ArrayHandle& handle, WaitLimit& wait_limit,
                                                            [&] { return wait_limit.check_call(); });
     if (!status.ok()) return here.named(status);
   }
-  std::uint64_t number = 0;
-  if (auto status = begin_number(home, wait_limit, number); !status.ok()) return status;
-  auto status = begin_write(here, wait_limit, attempt, if_none, number);
-  if (!status.ok()) {
+  // Who has the home's number keeps all others from writing, and from copying home: not while he
+  // waits for a slot, which one of them may hold.
+  const auto if_none_now = [&](bool last) {
+    return last || leaves_out("wait for a slot without a number") ? if_none : IfNoSlot::kReturn;
+  };
+  for (;;) {
+    const bool last = wait_limit.expired();
+    std::uint64_t number = 0;
+    if (auto status = begin_number(home, wait_limit, number); !status.ok()) return status;
+    auto status = begin_write(here, wait_limit, attempt, if_none_now(last), number);
+    if (status.ok()) {
+      here.writing().set_numbered_by(home);
+      return status;
+    }
     home.end_number();
-    return status;
+    if (last || wire::code_of(status) != ErrorCode::kNoFreeSlot) return status;
+    if (status = await_slot(here, wait_limit, if_none); !status.ok()) return status;
+    if (status = wait_limit.step(); !status.ok()) return status;
   }
-  here.writing().set_numbered_by(home);
-  return status;
 }
 
 absl::Status begin_update_anywhere(ArrayHandle& handle, WaitLimit& wait_limit,

@@ -2,7 +2,6 @@
 
 #include <chrono>
 
-#include "client/arrays/begin_write.h"
 #include "client/arrays/gpu_copy.h"
 #include "client/arrays/gpu_lease.h"
 #include "client/arrays/not_now.h"
@@ -92,6 +91,14 @@ absl::Status holds_the_slots_itself(const OpenArray& here) {
       "Release leases, delete views or copy what is to stay; or create the array with more slots.");
 }
 
+absl::Status did_not_come(const OpenArray& here, const WaitLimit& wait_limit) {
+  return make_error(ErrorCode::kTimeout,
+                    fmt::format("no version could be copied to '{}' within {}, as others write it, "
+                                "or hold its slots",
+                                here.name(), wait_limit.limit_text()),
+                    "Wait longer.");
+}
+
 // Nothing can be copied just now: until a write here has ended, or else for a moment.
 absl::Status pause(OpenArray& here, WaitLimit& wait_limit, Backoff& moments) {
   auto reader = here.reader([&] { return wait_limit.check_call(); });
@@ -103,12 +110,7 @@ absl::Status pause(OpenArray& here, WaitLimit& wait_limit, Backoff& moments) {
                      another_writes(here) ? std::chrono::nanoseconds::max() : moments.next());
   }
   if (auto status = wait_limit.step(); !status.ok()) return status;
-  if (!wait_limit.expired()) return absl::OkStatus();
-  return make_error(ErrorCode::kTimeout,
-                    fmt::format("no version could be copied to '{}' within {}, as others write it, "
-                                "or hold its slots",
-                                here.name(), wait_limit.limit_text()),
-                    "Wait longer.");
+  return wait_limit.expired() ? did_not_come(here, wait_limit) : absl::OkStatus();
 }
 
 // Ends a write of a copy, published or not.
@@ -149,7 +151,7 @@ absl::Status VersionCopier::copy_and_publish(Source& source, const WriteAttempt&
 // might wait for one that waits for him. Else not_now().
 absl::Status VersionCopier::begin_at_once(WriteAttempt& write, std::uint64_t number) {
   WaitLimit limit = at_once(here_.session(), interrupt_check_);
-  auto status = begin_write(here_, limit, write, IfNoSlot::kSkip, number);
+  auto status = turn_.begin(limit, write, IfNoSlot::kSkip, number);
   const ErrorCode code = wire::code_of(status);
   if (status.ok() || (code != ErrorCode::kNoFreeSlot && code != ErrorCode::kTimeout)) return status;
   if (code == ErrorCode::kNoFreeSlot && here_.holds_back_slots()) {
@@ -226,11 +228,19 @@ absl::Status VersionCopier::copy_from(OpenArray& from, std::uint64_t newer_than)
   return status.ok() ? copy(source) : status;
 }
 
+// Whoever writes without a pause leaves no moment to copy in.
+absl::Status VersionCopier::take_turn() {
+  auto status = turn_.take(wait_limit_);
+  const bool late = !status.ok() && wire::code_of(status) == ErrorCode::kTimeout;
+  return late ? did_not_come(here_, wait_limit_) : status;
+}
+
 absl::Status VersionCopier::bring(std::uint64_t least) {
   const auto may_go_on = [&] { return check(); };
   const bool writes_here =
       here_.writing().entered_by_this_thread() || home_.writing().entered_by_this_thread();
   Backoff moments(std::chrono::milliseconds(1), std::chrono::milliseconds(10));
+  bool has_waited = false;
   for (;;) {
     const auto version = here_.current_version(may_go_on);
     if (!version.ok()) return version.status();
@@ -243,7 +253,13 @@ absl::Status VersionCopier::bring(std::uint64_t least) {
     if (writes_here) return writes_itself(here_);
     const bool now = !another_writes(here_);
     auto status = now ? copy_from(**place, *version) : not_now("another process writes");
-    if (is_not_now(status)) status = pause(here_, wait_limit_, moments);
+    turn_.end();
+    if (is_not_now(status)) {
+      // The first one may be this very copy.
+      const bool in_turn = has_waited && another_writes(here_);
+      status = in_turn ? take_turn() : pause(here_, wait_limit_, moments);
+      has_waited = true;
+    }
     if (!status.ok()) return status;
     if (status = wait_limit_.step(); !status.ok()) return status;
   }

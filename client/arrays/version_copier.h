@@ -7,10 +7,10 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "client/arrays/begin_write.h"
 #include "client/arrays/open_array.h"
 #include "client/arrays/places.h"
 #include "client/arrays/wait_limit.h"
-#include "client/slots/slot_writer.h"
 
 namespace memlease::internal {
 
@@ -46,6 +46,7 @@ class VersionCopier {
   absl::Status copy_with_new_number(Source& source);
   absl::Status begin_new_number(WriteAttempt& write);
   absl::Status begin_at_once(WriteAttempt& write, std::uint64_t number);
+  absl::Status take_turn();
   absl::Status copy_and_publish(Source& source, const WriteAttempt& write);
 
   const Places& places_;
@@ -54,6 +55,7 @@ class VersionCopier {
   WaitLimit& wait_limit_;
   const std::uint64_t interrupt_check_;
   const Stream stream_;
+  WriteTurn turn_{here_};
 };
 
 }  // namespace memlease::internal

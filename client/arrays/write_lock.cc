@@ -9,16 +9,11 @@ bool WriteLock::acquire() {
   return true;
 }
 
-// Others may sleep: so whoever gets it that way wakes them all when he releases it.
-bool WriteLock::acquire_or_await() {
-  if (word_.exchange(kAwaited) != kFree) return false;
-  pass_to_this_thread();
-  return true;
-}
-
+// Either this sees who waits, or that one, who has counted himself first, that it is free.
 void WriteLock::release() {
   taker_.store(0, std::memory_order_relaxed);
-  if (word_.exchange(kFree) == kAwaited) wire::futex_wake_all(word_);
+  word_.store(kFree);
+  if (has_waiters()) wire::futex_wake_all(word_);
 }
 
 }  // namespace memlease::internal

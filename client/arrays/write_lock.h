@@ -14,9 +14,22 @@ class WriteLock {
  public:
   // False if somebody else has it.
   bool acquire();
-  // The same, and its release then wakes who sleeps on awaited().
-  bool acquire_or_await();
-  wire::FutexWait awaited() const { return {&word_, kAwaited}; }
+  // Of a thread that waits: while it lives a release wakes who sleeps on these words.
+  class Waiter {
+   public:
+    explicit Waiter(WriteLock& lock) : lock_(lock) { lock_.waiters_.fetch_add(1); }
+    ~Waiter() { lock_.waiters_.fetch_sub(1); }
+    Waiter(const Waiter&) = delete;
+    Waiter& operator=(const Waiter&) = delete;
+    wire::FutexWait until_free() const { return {&lock_.word_, kTaken}; }
+    wire::FutexWait until_taken() const { return {&lock_.word_, kFree}; }
+
+   private:
+    WriteLock& lock_;
+  };
+  // Whoever comes now lets these go first: a thread that writes without a pause would be faster
+  // than any that has to be woken.
+  bool has_waiters() const { return waiters_.load() != 0; }
   void release();
   bool taken() const { return word_.load() != kFree; }
   // For whoever has it: it has gone to this thread, as a lease may.
@@ -33,8 +46,9 @@ class WriteLock {
     thread_local const std::uint64_t number = ++last;
     return number;
   }
-  enum State : std::uint32_t { kFree, kTaken, kAwaited };
+  enum State : std::uint32_t { kFree, kTaken };
   wire::HalfWord word_{kFree};
+  std::atomic<std::uint32_t> waiters_{0};
   std::atomic<std::uint64_t> taker_{0};  // 0: nobody
 };
 

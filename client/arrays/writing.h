@@ -19,9 +19,9 @@ class Writing {
  public:
   // Thread-safe. False if somebody else has entered.
   bool enter() { return lock_.acquire(); }
-  // The same, and leave() then wakes who sleeps on awaited().
-  bool enter_or_await() { return lock_.acquire_or_await(); }
-  wire::FutexWait awaited() const { return lock_.awaited(); }
+  // While this lives leave() wakes who sleeps on its words.
+  WriteLock::Waiter waiter() { return WriteLock::Waiter(lock_); }
+  bool has_waiters() const { return lock_.has_waiters(); }
   void leave() { lock_.release(); }
   // Thread-safe. Somebody has entered.
   bool entered() const { return lock_.taken(); }

@@ -106,6 +106,11 @@ WriteAttempt SlotWriter::begin(SlotWait& wait, const Preferred* preferred, std::
     end_write();
     return {WriteOutcome::kNoFreeSlot};
   }
+  if (number == kNoNumber) {
+    take_back(slot);
+    end_write();
+    return {WriteOutcome::kReady, slot};
+  }
   const bool is_next = number == 0 || number == kNextToCopy;
   const std::uint64_t version = is_next ? next_version() : number;
   if (version > wire::kLastVersion || (!is_next && !may_copy(number))) {

@@ -49,6 +49,8 @@ class SlotWriter {
 
   // In place of a number: the next one, for a version that is copied and cannot keep its own.
   static constexpr std::uint64_t kNextToCopy = ~std::uint64_t{0};
+  // Likewise: none. A slot is waited for, and nothing begins.
+  static constexpr std::uint64_t kNoNumber = kNextToCopy - 1;
   // Takes a free slot; while none is free, goes on as `wait` says. Of several free slots one that
   // is `preferred` comes first; asked with the slot's mark set.
   using Preferred = absl::FunctionRef<bool(std::uint32_t slot)>;

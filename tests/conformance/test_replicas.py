@@ -2,6 +2,8 @@
 
 import asyncio
 import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import consumers
 import memlease
@@ -170,6 +172,56 @@ def read_what_was_given_up(here):
         home.get(timeout=0.05)
     there.put(np.full(4, 6, "f4"))
     assert home.get()[0] == 6
+
+
+def test_a_read_at_home_has_its_turn_though_a_process_writes_elsewhere_without_a_pause(gpu):
+    """By leases that last: between two of them nobody could copy home."""
+    writer, reader = writer_and_reader(gpu, slots=3, published=7)
+    reader.run(create_enough)
+    writer.start(write_without_a_pause)
+    reader.run(read_six_versions)
+    assert writer.result() > 3
+
+
+def test_a_read_at_home_has_its_turn_though_a_thread_writes_elsewhere_without_a_pause(gpu):
+    gpu.run(write_and_read)
+
+
+def write_and_read(here):
+    create(here, slots=3, fill=7)
+    create_enough(here)
+    with ThreadPoolExecutor() as pool:
+        writing = pool.submit(write_without_a_pause, here)
+        read_six_versions(here)
+        assert writing.result() > 3
+
+
+def create_enough(here):
+    here.client.create("enough", shape=1, dtype="u1")
+
+
+def write_without_a_pause(here):
+    enough = here.client.open("enough")
+    there = opened(here).on("host")
+    lease = there.write()
+    while enough.version == 0:
+        time.sleep(0.01)  # its work
+        lease[...] = 9
+        version = lease.publish()
+        lease = there.write(wait=30)
+    lease.drop()
+    return version
+
+
+def read_six_versions(here):
+    array = opened(here)
+    passed = []
+    for _ in range(6):
+        seen = array.version
+        with array.read(newer_than=seen, timeout=20) as lease:
+            passed.append(lease.version - seen)
+    here.client.open("enough").put(1)
+    assert max(passed) <= 8, passed  # mostly 3: one for which it waits, and one before its turn
 
 
 def test_who_copies_to_the_arrays_device_is_no_writer(gpu):

@@ -291,6 +291,34 @@ TEST_F(Replicas, WhoHoldsTheSlotsHimselfIsTold) {
   EXPECT_EQ(reader.is_ok("get h"), "3 3 3");
 }
 
+// Who holds the slots there may be about to write at home. The control: by who keeps the number.
+TEST_F(Replicas, WhoWaitsForASlotThereKeepsNobodyElsewhere) {
+  writer.is_ok("create a 2 1000 cuda:0");
+  publish(writer, 1);
+  reader.is_ok("on a host h");
+  reader.is_ok("read h -");
+  EXPECT_EQ(reader.is_ok("put h 2"), "2");
+  Client third(daemon);
+  third.is_ok("on a host h");
+  third.say("put h 3");
+  EXPECT_EQ(third.answer(50).kind, Answer::Kind::kSilent);
+  EXPECT_EQ(writer.is_ok("get a"), "2 2 2");
+  publish(writer, 4);
+  EXPECT_EQ(reader.is_ok("put a 5"), "5");
+  reader.is_ok("release h");
+  EXPECT_EQ(third.answer().text, "6");
+  EXPECT_EQ(writer.is_ok("get a"), "6 3 3");
+
+  reader.is_ok("read h -");
+  EXPECT_EQ(reader.is_ok("put h 7"), "7");
+  third.is_ok("leave_out wait for a slot without a number");
+  third.say("put h 8");
+  EXPECT_EQ(third.answer(50).kind, Answer::Kind::kSilent);
+  EXPECT_EQ(error(writer, "write a s 50"), "Timeout");
+  reader.is_ok("release h");
+  EXPECT_EQ(third.answer().text, "8");
+}
+
 TEST_F(Replicas, AreWithdrawnWithTheirArray) {
   make();
   EXPECT_EQ(reader.is_ok("get h"), "1 7 7");

@@ -108,6 +108,7 @@ STEPS: dict[str, tuple[str, ...]] = {
     # two places of one array
     "flag-before-publication": ("say that versions are elsewhere",),
     "lost-number": ("look at what is poisoned",),
+    "slot-without-number": ("wait for a slot without a number",),
 }
 
 _EVENTS = "of a GPU's work: tests/server/core/test_slot_growth_devices.cc has tests, no control"

@@ -340,6 +340,7 @@ CONTROLS = [
         E,
         {
             "at-once": "† who holds a version tries to write at once, or lets it go first",
+            "slot-without-number": "† who waits for a slot has no number meanwhile",
         },
     ),
 ]

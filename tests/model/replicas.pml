@@ -1,9 +1,10 @@
 /* Replicas: an array on two devices that follow each other version by version.
 
-   Steps          write and read on either device, the copy that a read makes first, the daemon's freeing of a replica that
-                  nobody uses. Member 0 is the home, member 1 the replica. Each is an array of its own with two slots: its
+   Steps          write and read on either device, also a write at home by who holds a version elsewhere; the copy that a
+                  read makes first; the daemon's freeing of a replica that nobody uses. Member 0 is the home, member 1 the replica. Each is an array of its own with two slots: its
                   publication, ownership and takeover are one step each here, and the subject of the other models. Who
-                  copies holds a version, and so may keep a slot from the next writer.
+                  copies holds a version, and so may keep a slot from the next writer. A number that came to nothing, as
+                  there was no slot, is not counted.
    Bounded        PROCESSES, with TURNS reads and writes each, on either device; MAX_DEATHS at any step.
    Property       a number has one content wherever it stands, and a higher one no earlier content; a read gives whole
                   bytes, of a version at least as new as the newest that was complete when it began; nobody waits for
@@ -45,6 +46,23 @@ bool pending[2], unsure[2] /* copied from what was not complete */, open[PROCESS
 inline own(m) { atomic { CAN_OWN(m) -> owner[m] = p; writing[m] = true } }
 inline take(m) { own(m); HAS_SLOT(m) }
 inline give_back(m) { writing[m] = false }
+/* For a write on the replica, by who owns the home: not while he waits for a slot. */
+inline take_with_home(m) {
+  own(m);
+#ifdef OMIT_SLOT_WITHOUT_NUMBER
+  HAS_SLOT(m)
+#else
+  do
+  :: atomic { HAS_SLOT(m) -> break }
+  :: atomic { !HAS_SLOT(m) -> give_back(m) };
+     give_back(HOME);
+     take(m);
+     give_back(m);
+     own(HOME);
+     own(m)
+  od
+#endif
+}
 /* Without waiting. */
 inline try_own(m) { atomic { if :: CAN_OWN(m) -> owner[m] = p; writing[m] = true; got = true :: else -> got = false fi } }
 inline try_take(m) {
@@ -123,16 +141,26 @@ end:
 inline open_replica() { atomic { if :: !open[p] -> open[p] = true; users++ :: else fi } }
 inline leave_replica() { atomic { if :: open[p] -> open[p] = false; users-- :: else fi } }
 
+inline take_to_write(m) {
+#ifdef OMIT_OWNERSHIP_OF_HOME
+  take(m)
+#else
+  if :: m != HOME -> take_with_home(m) :: else -> HAS_SLOT(HOME) fi
+#endif
+}
+
 inline write_on(m) {
 #ifndef OMIT_FLAG_BEFORE_PUBLICATION
   if :: m != HOME -> elsewhere = true :: else fi;
 #endif
+#ifndef OMIT_OWNERSHIP_OF_HOME
+  own(HOME);
+#endif
+  take_to_write(m);
 #ifdef OMIT_OWNERSHIP_OF_HOME
-  if :: m == HOME -> own(HOME) :: else fi;
   n = highest_used + 1;
   highest_used = n;
 #else
-  own(HOME);
 #ifdef OMIT_NUMBER_OF_HOME
   n = publication[m] + 1;
   if :: n > highest_used -> highest_used = n :: else fi;
@@ -141,7 +169,6 @@ inline write_on(m) {
   n = highest_used;
 #endif
 #endif
-  if :: m != HOME -> take(m) :: else -> HAS_SLOT(HOME) fi;
   atomic { writes++; c = writes; half = false };
   publish(m, n, c);
 #ifdef OMIT_FLAG_BEFORE_PUBLICATION
@@ -153,6 +180,12 @@ inline write_on(m) {
 #else
   give_back(HOME)
 #endif
+}
+
+inline write_home_holding() {
+  atomic { if :: publication[1] != 0 -> holds_on[p] = 2; holds[p] = publication[1] :: else fi };
+  write_on(HOME);
+  atomic { holds_on[p] = 0; holds[p] = 0 }
 }
 
 /* A version of member `from` is held, and m owned: its content goes over, unless it is lost meanwhile; with 1 for `still`
@@ -193,7 +226,7 @@ inline copy_with_new_number(m) {
 }
 
 /* The newest version comes to member m, by whoever finds first that it is not there. He holds it first and then tries to
-   write: who cannot at once lets it go before he waits. */
+   write: who cannot at once lets it go before he waits, for a moment or for his turn among the writers. */
 inline bring(m) {
   do
   :: atomic { publication[m] >= NEWEST -> least = publication[m]; break }
@@ -215,7 +248,10 @@ inline bring(m) {
 #endif
      fi;
      atomic { holds_on[p] = 0; holds[p] = 0 };
-     atomic { (CAN_OWN(m) && HAS_SLOT(m) && CAN_OWN(HOME)) || publication[m] >= NEWEST -> got = false }
+     if
+     :: atomic { (CAN_OWN(m) && HAS_SLOT(m) && CAN_OWN(HOME)) || publication[m] >= NEWEST -> got = false }
+     :: own(m); got = false; give_back(m) /* its turn */
+     fi
   od
 }
 
@@ -260,6 +296,7 @@ proctype process(byte p) {
        :: true -> open_replica(); write_on(1)
        :: true -> read_on(0)
        :: true -> open_replica(); read_on(1)
+       :: true -> open_replica(); write_home_holding()
        fi;
        leave_replica();
        atomic { n = 0; c = 0; from = 0; wanted = 0; least = 0; half = false; number = 0 }

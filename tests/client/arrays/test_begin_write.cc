@@ -1,4 +1,5 @@
 // How a write comes by a slot, and what it leaves behind where it does not, on fakes.
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <string>
@@ -112,6 +113,30 @@ TEST_F(BeginWriteTest, WaitsForTheWriteOfAnotherThread) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("already has a write lease"));
   array->writing().leave();
   publish_next();
+}
+
+// Who has to be woken comes to his turn beside a thread that begins again at once.
+TEST_F(BeginWriteTest, WaitsForNoMoreThanAFewWritesOfAnotherThread) {
+  grant_ownership();
+  std::atomic<bool> had{false};
+  int writes_meanwhile = 0;
+  publish_next();
+  ASSERT_TRUE(begin().ok());
+  std::thread waiting([&] {
+    WriteAttempt mine;
+    WaitLimit within = limit(60s);
+    EXPECT_TRUE(begin_write(*array, within, mine).ok());
+    had = true;
+    array->end_write(mine.slot, mine.version, true);
+  });
+  EXPECT_TRUE(eventually([&] { return array->writing().has_waiters(); }));
+  for (; !had; ++writes_meanwhile) {
+    array->end_write(attempt.slot, attempt.version, true);
+    ASSERT_TRUE(begin(60s).ok());
+  }
+  array->end_write(attempt.slot, attempt.version, true);
+  waiting.join();
+  EXPECT_LT(writes_meanwhile, 1000);
 }
 
 TEST_F(BeginWriteTest, RefusesAtOnceToWaitForTheWriteOfItsOwnThread) {

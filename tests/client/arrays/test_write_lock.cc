@@ -18,7 +18,6 @@ TEST(WriteLock, IsHadByOne) {
   EXPECT_TRUE(lock.acquire());
   EXPECT_TRUE(lock.taken());
   EXPECT_FALSE(lock.acquire());
-  EXPECT_FALSE(lock.acquire_or_await());
   lock.release();
   EXPECT_FALSE(lock.taken());
   EXPECT_TRUE(lock.acquire());
@@ -47,8 +46,9 @@ TEST(WriteLock, KnowsTheThreadThatHasIt) {
 
 // As a call that waits for it.
 void acquire_sleeping(WriteLock& lock) {
-  while (!lock.acquire_or_await()) {
-    const wire::FutexWait left = lock.awaited();
+  const WriteLock::Waiter waiter(lock);
+  while (!lock.acquire()) {
+    const wire::FutexWait left = waiter.until_free();
     wire::futex_wait({&left, 1}, 1h);
   }
 }
@@ -58,9 +58,11 @@ TEST(WriteLock, WakesThoseWhoWait) {
   ASSERT_TRUE(lock.acquire());
   auto waiting = std::async(std::launch::async, [&] { acquire_sleeping(lock); });
   EXPECT_EQ(waiting.wait_for(20ms), std::future_status::timeout);
+  EXPECT_TRUE(lock.has_waiters());
   lock.release();
   waiting.get();
   EXPECT_TRUE(lock.taken());
+  EXPECT_FALSE(lock.has_waiters());
 }
 
 TEST(WriteLock, KeepsThreadsApart) {
