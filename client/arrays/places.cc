@@ -32,15 +32,19 @@ absl::StatusOr<Places::Newest> Places::find_newest(InterruptCheck interrupt) con
   const auto version_here = here_->current_version(interrupt);
   if (!version_here.ok()) return version_here.status();
   Newest newest{*version_here};
+  bool stands = !here_->only_slot_is_empty();
   for (const auto& other : others_) {
     const auto version = other->current_version(interrupt);
     // A replica that has been withdrawn alone has nothing that its home has not.
     if (wire::code_of(version.status()) == wire::ErrorCode::kWithdrawn) continue;
     if (!version.ok()) return version.status();
-    // Of two that have it, one that this process can read.
-    const bool nearer =
-        *version == newest.version && newest.place != nullptr && !newest.place->reach().ok();
-    if (*version > newest.version || nearer) newest = {*version, other.get()};
+    // Of two that have it, one that has it still, and that this process can read.
+    const bool here = newest.place == nullptr;
+    const bool nearer = *version == newest.version && !other->only_slot_is_empty() &&
+                        (!stands || (!here && !newest.place->reach().ok()));
+    if (*version <= newest.version && !nearer) continue;
+    newest = {*version, other.get()};
+    stands = !other->only_slot_is_empty();
   }
   return newest;
 }

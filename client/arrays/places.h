@@ -43,7 +43,8 @@ class Places {
   // The number of the newest version anywhere; 0: none. Calls the daemon for the page of a writer
   // that this process has not met. An interrupt; kWithdrawn.
   absl::StatusOr<std::uint64_t> newest(InterruptCheck interrupt) const;
-  // Where it is if it is not here; nullptr: it is here. Likewise.
+  // Where it is if it is not here; nullptr: it is here, or has been given up here, in an only slot,
+  // and is nowhere else. Likewise.
   absl::StatusOr<OpenArray*> place_of_newer(InterruptCheck interrupt) const;
 
  private:

@@ -204,7 +204,8 @@ absl::Status VersionCopier::copy(Source& source) {
   if (write.outcome != WriteOutcome::kNumberUsed) return status;
   auto version = here_.current_version([&] { return check(); });
   if (!version.ok()) return version.status();
-  if (*version >= source.version()) return absl::OkStatus();  // another process was faster
+  const bool was_faster = *version >= source.version() && !here_.only_slot_is_empty();
+  if (was_faster) return absl::OkStatus();  // another process
   return copy_with_new_number(source);
 }
 
@@ -244,15 +245,16 @@ absl::Status VersionCopier::bring(std::uint64_t least) {
   for (;;) {
     const auto version = here_.current_version(may_go_on);
     if (!version.ok()) return version.status();
-    if (*version >= least) return absl::OkStatus();
+    if (*version >= least && !here_.only_slot_is_empty()) return absl::OkStatus();
     const auto place = places_.place_of_newer(may_go_on);
     if (!place.ok()) return place.status();
-    if (*place == nullptr) return absl::OkStatus();  // what was newer has been lost
+    if (*place == nullptr) return absl::OkStatus();  // it has been lost, or given up here
     if (!(*place)->reach().ok()) return out_of_reach(home_, **place);
     if (!here_.answer().may_write) return may_not_copy(here_, **place);
     if (writes_here) return writes_itself(here_);
     const bool now = !another_writes(here_);
-    auto status = now ? copy_from(**place, *version) : not_now("another process writes");
+    const std::uint64_t newest_here = here_.only_slot_is_empty() ? 0 : *version;
+    auto status = now ? copy_from(**place, newest_here) : not_now("another process writes");
     turn_.end();
     if (is_not_now(status)) {
       // The first one may be this very copy.

@@ -224,6 +224,29 @@ def read_six_versions(here):
     assert max(passed) <= 8, passed  # mostly 3: one for which it waits, and one before its turn
 
 
+def test_what_was_given_up_in_an_only_slot_comes_again_from_where_it_is(gpu):
+    gpu.run(give_up_and_read_again)
+
+
+def give_up_and_read_again(here):
+    home = here.client.create("one", shape=4, dtype="f4", device="cuda:0", slots=1, fill=1)
+    there = home.on("host")
+    assert there.get()[0] == 1
+    there.write(wait=2).drop()
+    assert there.get()[0] == 1
+    assert home.get()[0] == 1
+    home.put(np.full(4, 2, "f4"))
+    assert there.get()[0] == 2
+    home.write(wait=2).drop()
+    assert home.get()[0] == 2
+    there.put(np.full(4, 3, "f4"))
+    assert home.get()[0] == 3
+    for place in (there, home):
+        place.write(wait=2).drop()
+    with pytest.raises(memlease.WriteAborted):
+        home.get(timeout=0.05)
+
+
 def test_who_copies_to_the_arrays_device_is_no_writer(gpu):
     writer, reader = writer_and_reader(gpu, slots=3, published=7)
     reader.run(open_it)
