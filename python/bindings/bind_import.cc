@@ -22,6 +22,11 @@ struct Owned {
   Tensor* tensor;
 };
 
+bool is_known(int device_type) {
+  return device_type == kDLCPU || device_type == kDLCUDA || device_type == kDLCUDAHost ||
+         device_type == kDLROCMHost;
+}
+
 // Where a producer is to make its elements ready.
 struct Wanted {
   py::object stream;  // as __dlpack__ takes it
@@ -147,7 +152,8 @@ py::tuple take_over(const py::capsule& capsule, const char* name, const char* us
     }
   }
   const DLDevice found = tensor->dl_tensor.device;
-  if ((found.device_type == kDLCUDA) != (device.device_type == kDLCUDA)) {
+  if (!is_known(found.device_type) ||
+      (found.device_type == kDLCUDA) != (device.device_type == kDLCUDA)) {
     throw py::buffer_error(
         "__dlpack__: the producer says that it is on a device of DLPack's type " +
         std::to_string(int{device.device_type}) + " and sent a tensor on one of type " +
@@ -161,7 +167,7 @@ DLDevice device_of(const py::object& producer) {
   const py::tuple device = producer.attr("__dlpack_device__")();
   const auto number = [&](int i) { return device[i].cast<py::int_>().cast<int>(); };
   const int type = number(0);
-  if (type != kDLCPU && type != kDLCUDA && type != kDLCUDAHost && type != kDLROCMHost) {
+  if (!is_known(type)) {
     throw Unsupported("the source is on a device (DLPack type " + std::to_string(type) +
                           "), and put takes the host's memory and CUDA's",
                       "copy it to the host first, as by tensor.cpu()");

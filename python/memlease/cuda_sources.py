@@ -1,5 +1,6 @@
 """Sources that a producer describes by ``__cuda_array_interface__``, versions 0 to 3."""
 
+import math
 from typing import Any
 
 from memlease import _core
@@ -56,6 +57,8 @@ def from_interface(
         )
     dtype = _core.parse_dtype(fields.text("typestr", "a text such as '<f4'"))
     shape = fields.numbers("shape", lowest=0)
+    if math.prod(filter(None, shape)) * _core.itemsize(dtype) >= 2**63:
+        raise fields.wrong("shape", shape, "that of an array of less than 2^63 bytes")
     source = _core.GpuSource(
         dtype=dtype,
         shape=shape,

@@ -12,6 +12,7 @@ from memlease.client import Client, connect
 from memlease.closing import Closing
 from memlease.conversions import Casting
 from memlease.devices import TorchDevice, device_name
+from memlease.dtypes import dtype_name
 from memlease.errors import InvalidArgument
 from memlease.filling import withdrawn_after_error
 
@@ -25,9 +26,13 @@ _HOST, _CUDA = 1, 2
 
 _made = itertools.count(1)
 
+_SMALLEST_WITHOUT_ZERO = {"float8_e8m0fnu": 2.0**-127}  # whose bytes are 0
+
 
 class MemArray(Closing):
     """An array of zeros that moves between the host and GPUs, and that other processes may open.
+
+    Of zero bytes, rather: the number that these are of ``float8_e8m0fnu`` is 2^-127.
 
     A face of `Array`, with a place where it is: what is not told otherwise happens there. Closing
     it, as its ``with`` does, lets the handle go; the array goes with its creator. It pickles as a
@@ -64,7 +69,8 @@ class MemArray(Closing):
     ) -> None:
         client = client or connect()
         name = name or _own_name(client)
-        self._array = client.create(name, shape=shape, dtype=dtype, device=device, fill=0)
+        zero = _SMALLEST_WITHOUT_ZERO.get(dtype_name(dtype), 0)
+        self._array = client.create(name, shape=shape, dtype=dtype, device=device, fill=zero)
 
     @classmethod
     def of(cls, array: Array) -> "MemArray":

@@ -40,6 +40,7 @@ def put_bad_interfaces(here):
         ({"typestr": "<f8"}, invalid, "float64"),
         ({"shape": (COUNT + 1,)}, invalid, "give one of shape"),
         ({"shape": (-1,)}, invalid, "shape"),
+        ({"shape": (2**62, 2**62)}, invalid, "less than 2.63 bytes"),
         ({"data": ...}, invalid, "no 'data'"),
         ({"data": (0, False)}, invalid, "data"),
         ({"data": (host.ctypes.data, False)}, invalid, "no GPU's memory"),
@@ -90,6 +91,9 @@ def put_bad_tensors(here):
     source.strides = (16,)
     hand_over()
     refused(here, source, memlease.Unsupported, "contiguous")
+    source.__dlpack_device__ = lambda: (1, 0)
+    hand_over(device_type=10)  # ROCm's
+    refused(here, source, BufferError, "type 10")
     source.free()
 
 

@@ -34,6 +34,10 @@ def test_its_elements_go_in_and_out(client, shape, dtype):
     assert (mem_array.device, mem_array.on_device) == ("host", False)
 
 
+def test_a_dtype_without_a_zero_begins_with_the_number_of_zero_bytes(client):
+    assert not memlease.MemArray(3, "float8_e8m0fnu", client=client)[:].view("u1").any()
+
+
 def test_a_lock_changes_it_at_its_end_and_an_exception_does_not(client):
     mem_array = memlease.MemArray((3,), "i4", client=client)
     with mem_array.lock() as lock:
