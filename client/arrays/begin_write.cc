@@ -216,6 +216,18 @@ absl::Status refusal(const OpenArray& array, WriteOutcome outcome) {
   return array.gone(outcome == WriteOutcome::kDraining);
 }
 
+// `to_copy`: who gets ownership for that is no writer, but who has it already stays what he is.
+absl::Status acquire(OpenArray& array, WaitLimit& wait_limit, CountedWait& counted, bool to_copy) {
+  const auto tenure = [&] { return array.board().writer.load() & ~wire::kWriterFlags; };
+  const bool is_first = array.writing().slot_writer() == nullptr;
+  const std::uint64_t before = tenure();
+  auto status = acquire_ownership(array, wait_limit, counted);
+  if (status.ok() && to_copy && (is_first || tenure() != before)) {
+    array.writing().slot_writer()->note_copies_only();
+  }
+  return status;
+}
+
 absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt,
                            IfNoSlot if_none, std::uint64_t number) {
   CountedWait counted(array, &wire::SessionCounts::slot_waits);
@@ -247,9 +259,8 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
       case WriteOutcome::kDraining:
         return refusal(array, attempt.outcome);
       case WriteOutcome::kNotMine:
-        if (auto status = acquire_ownership(array, wait_limit, counted); !status.ok())
+        if (auto status = acquire(array, wait_limit, counted, number != 0); !status.ok())
           return status;
-        if (number != 0) array.writing().slot_writer()->note_copies_only();
     }
   }
 }
@@ -335,8 +346,7 @@ absl::Status WriteTurn::take(WaitLimit& wait_limit) {
   absl::Cleanup leave = [&] { end(); };
   if (auto status = array_.usable(); !status.ok()) return status;
   CountedWait counted(array_, &wire::SessionCounts::slot_waits);
-  if (auto status = acquire_ownership(array_, wait_limit, counted); !status.ok()) return status;
-  array_.writing().slot_writer()->note_copies_only();
+  if (auto status = acquire(array_, wait_limit, counted, true); !status.ok()) return status;
   std::move(leave).Cancel();
   return absl::OkStatus();
 }
@@ -367,8 +377,7 @@ absl::Status begin_number(OpenArray& home, WaitLimit& wait_limit, std::uint64_t&
       return absl::OkStatus();
     }
     if (attempt.outcome != WriteOutcome::kNotMine) return refusal(home, attempt.outcome);
-    if (auto status = acquire_ownership(home, wait_limit, counted); !status.ok()) return status;
-    if (wanted != 0) home.writing().slot_writer()->note_copies_only();
+    if (auto status = acquire(home, wait_limit, counted, wanted != 0); !status.ok()) return status;
   }
 }
 

@@ -234,6 +234,31 @@ TEST_F(BeginWriteTest, WhoOnlyCopiesIsNoWriter) {
   EXPECT_TRUE(array->has_writer());
   ASSERT_TRUE(copy(12).ok());
   EXPECT_TRUE(array->has_writer()) << "it is one that copies, too";
+  control->on_acquire_writer = [] {  // it has it already
+    return WriterAnswer{WriterAnswer::State::kGranted, kOwnWriter, {}, 0};
+  };
+  WaitLimit within = limit();
+  WriteTurn turn(*array);
+  ASSERT_TRUE(turn.take(within).ok());
+  EXPECT_TRUE(array->has_writer());
+}
+
+TEST_F(BeginWriteTest, WhoHasTheTurnWritesAndOthersWait) {
+  grant_ownership();
+  {
+    WaitLimit within = limit();
+    WriteTurn turn(*array);
+    ASSERT_TRUE(turn.take(within).ok());
+    EXPECT_EQ(wire::code_of(begin(1ms)), ErrorCode::kTimeout);
+    ASSERT_TRUE(turn.begin(within, attempt, IfNoSlot::kSkip, 7).ok());
+    array->end_write(attempt.slot, attempt.version, true);
+    EXPECT_FALSE(array->has_writer());
+    ASSERT_TRUE(turn.take(within).ok());
+    EXPECT_TRUE(is_not_now(turn.begin(within, attempt, IfNoSlot::kSkip, 7)));
+    publish_next();
+    ASSERT_TRUE(turn.take(within).ok());
+  }
+  expect_nothing_begun();
 }
 
 TEST_F(BeginWriteTest, AFlagOnTheBoardMakesNobodyAWriter) {
