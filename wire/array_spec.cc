@@ -116,7 +116,7 @@ absl::Status validate_opened_name(std::string_view name) {
   if (!device.empty() && std::all_of(device.begin(), device.end(), is_name_char)) {
     return absl::OkStatus();
   }
-  return invalid("what follows the @ in the name is no device",
+  return invalid("what follows the @ in the name is not a device",
                  "A replica's name is its array's, @, and its device: memleasectl ls shows it.");
 }
 

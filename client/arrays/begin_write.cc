@@ -217,7 +217,8 @@ absl::Status refusal(const OpenArray& array, WriteOutcome outcome) {
 }
 
 // `to_copy`: who gets ownership for that is no writer, but who has it already stays what he is.
-absl::Status acquire(OpenArray& array, WaitLimit& wait_limit, CountedWait& counted, bool to_copy) {
+absl::Status become_owner(OpenArray& array, WaitLimit& wait_limit, CountedWait& counted,
+                          bool to_copy) {
   const auto tenure = [&] { return array.board().writer.load() & ~wire::kWriterFlags; };
   const bool is_first = array.writing().slot_writer() == nullptr;
   const std::uint64_t before = tenure();
@@ -259,7 +260,7 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
       case WriteOutcome::kDraining:
         return refusal(array, attempt.outcome);
       case WriteOutcome::kNotMine:
-        if (auto status = acquire(array, wait_limit, counted, number != 0); !status.ok())
+        if (auto status = become_owner(array, wait_limit, counted, number != 0); !status.ok())
           return status;
     }
   }
@@ -332,34 +333,34 @@ absl::Status begin_write(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& 
   return begin_or_leave(array, wait_limit, attempt, if_none, number);
 }
 
-absl::Status await_slot(OpenArray& array, WaitLimit& wait_limit, IfNoSlot if_none) {
+absl::Status wait_for_free_slot(OpenArray& array, WaitLimit& wait_limit, IfNoSlot if_none) {
   WriteAttempt none;
   auto status = begin_write(array, wait_limit, none, if_none, SlotWriter::kNoNumber);
   if (status.ok()) leave_unwritten(array);
   return status;
 }
 
-absl::Status WriteTurn::take(WaitLimit& wait_limit) {
-  end();
+absl::Status HeldOwnership::acquire(WaitLimit& wait_limit) {
+  release();
   if (auto status = enter_writing(array_, wait_limit); !status.ok()) return status;
-  taken_ = true;
-  absl::Cleanup leave = [&] { end(); };
+  held_ = true;
+  absl::Cleanup leave = [&] { release(); };
   if (auto status = array_.usable(); !status.ok()) return status;
   CountedWait counted(array_, &wire::SessionCounts::slot_waits);
-  if (auto status = acquire(array_, wait_limit, counted, true); !status.ok()) return status;
+  if (auto status = become_owner(array_, wait_limit, counted, true); !status.ok()) return status;
   std::move(leave).Cancel();
   return absl::OkStatus();
 }
 
-absl::Status WriteTurn::begin(WaitLimit& wait_limit, WriteAttempt& attempt, IfNoSlot if_none,
-                              std::uint64_t number) {
-  const bool taken = std::exchange(taken_, false);
-  return taken ? begin_or_leave(array_, wait_limit, attempt, if_none, number)
-               : begin_write(array_, wait_limit, attempt, if_none, number);
+absl::Status HeldOwnership::begin(WaitLimit& wait_limit, WriteAttempt& attempt, IfNoSlot if_none,
+                                  std::uint64_t number) {
+  const bool held = std::exchange(held_, false);
+  return held ? begin_or_leave(array_, wait_limit, attempt, if_none, number)
+              : begin_write(array_, wait_limit, attempt, if_none, number);
 }
 
-void WriteTurn::end() {
-  if (std::exchange(taken_, false)) leave_unwritten(array_);
+void HeldOwnership::release() {
+  if (std::exchange(held_, false)) leave_unwritten(array_);
 }
 
 absl::Status begin_number(OpenArray& home, WaitLimit& wait_limit, std::uint64_t& number) {
@@ -377,7 +378,8 @@ absl::Status begin_number(OpenArray& home, WaitLimit& wait_limit, std::uint64_t&
       return absl::OkStatus();
     }
     if (attempt.outcome != WriteOutcome::kNotMine) return refusal(home, attempt.outcome);
-    if (auto status = acquire(home, wait_limit, counted, wanted != 0); !status.ok()) return status;
+    if (auto status = become_owner(home, wait_limit, counted, wanted != 0); !status.ok())
+      return status;
   }
 }
 

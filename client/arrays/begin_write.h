@@ -26,7 +26,7 @@ enum class IfNoSlot : std::uint8_t { kExplain, kSkip, kReturn };
 absl::Status begin_write(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt,
                          IfNoSlot if_none = IfNoSlot::kExplain, std::uint64_t number = 0);
 // Waits as begin_write() does, and begins nothing. There may be no slot any more once it returns.
-absl::Status await_slot(OpenArray& array, WaitLimit& wait_limit, IfNoSlot if_none);
+absl::Status wait_for_free_slot(OpenArray& array, WaitLimit& wait_limit, IfNoSlot if_none);
 // Copies the current version of a host array to the slot that this process writes, and counts the
 // copy; on a device the lease's stream copies, and this only makes the version ready for that.
 // kWriteAborted or kInvalidArgument: there is none.
@@ -34,26 +34,26 @@ absl::Status copy_current_to(OpenArray& array, std::uint32_t slot, InterruptChec
 // That, for a write that has begun. After an error it has ended.
 absl::Status copy_current(OpenArray& array, WaitLimit& wait_limit, const WriteAttempt& attempt);
 
-// A turn among those who write an array, for a copy of a version of another place: whoever tries to
-// begin at once finds no moment for that where others write without a pause. One thread's.
-class WriteTurn {
+// Ownership that is kept for a copy of a version from another place: whoever only tries to begin at
+// once finds no moment for that where others write without a pause. Of one thread.
+class HeldOwnership {
  public:
-  explicit WriteTurn(OpenArray& array) : array_(array) {}
-  ~WriteTurn() { end(); }
-  WriteTurn(const WriteTurn&) = delete;
-  WriteTurn& operator=(const WriteTurn&) = delete;
+  explicit HeldOwnership(OpenArray& array) : array_(array) {}
+  ~HeldOwnership() { release(); }
+  HeldOwnership(const HeldOwnership&) = delete;
+  HeldOwnership& operator=(const HeldOwnership&) = delete;
 
-  // Waits as begin_write() does for ownership. Nobody else in this process begins a write from here
-  // to end(), and no other process for a moment: for 10 ms, if it waits by then.
-  absl::Status take(WaitLimit& wait_limit);
-  // As begin_write(), in this turn if there is one, which ends with this call, or with the write.
+  // Waits as begin_write() does for ownership. Nobody else in this process begins a write until
+  // release(), and no other process for a moment: for 10 ms, if it waits by then.
+  absl::Status acquire(WaitLimit& wait_limit);
+  // As begin_write(), with what is held, if anything is, which ends with this call or the write.
   absl::Status begin(WaitLimit& wait_limit, WriteAttempt& attempt, IfNoSlot if_none,
                      std::uint64_t number);
-  void end();
+  void release();
 
  private:
   OpenArray& array_;
-  bool taken_ = false;
+  bool held_ = false;
 };
 
 // The number of a version that is written on one of the home's replicas; `number` begins as 0, or

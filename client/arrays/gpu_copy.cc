@@ -88,7 +88,7 @@ absl::Status check_layout(const OpenArray& array, const ElementLayout& part,
       ErrorCode::kUnsupported,
       fmt::format(
           "the source's strides in bytes are [{}], those of '{}' [{}], and no copy on a GPU "
-          "arranges elements anew",
+          "rearranges elements",
           fmt::join(layout.strides_bytes, ","), array.name(), fmt::join(part.strides_bytes, ",")),
       "Make it contiguous first, as by tensor.contiguous() or cupy.ascontiguousarray(), bring it "
       "by way of the host, as put(source.get()) does for a lease, or write it with a kernel of "

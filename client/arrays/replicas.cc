@@ -147,7 +147,7 @@ absl::Status begin_write_on_replica(ArrayHandle& handle, WaitLimit& wait_limit,
     }
     home.end_number();
     if (last || wire::code_of(status) != ErrorCode::kNoFreeSlot) return status;
-    if (status = await_slot(here, wait_limit, if_none); !status.ok()) return status;
+    if (status = wait_for_free_slot(here, wait_limit, if_none); !status.ok()) return status;
     if (status = wait_limit.step(); !status.ok()) return status;
   }
 }

@@ -151,7 +151,7 @@ absl::Status VersionCopier::copy_and_publish(Source& source, const WriteAttempt&
 // might wait for one that waits for him. Else not_now().
 absl::Status VersionCopier::begin_at_once(WriteAttempt& write, std::uint64_t number) {
   WaitLimit limit = at_once(here_.session(), interrupt_check_);
-  auto status = turn_.begin(limit, write, IfNoSlot::kSkip, number);
+  auto status = ownership_.begin(limit, write, IfNoSlot::kSkip, number);
   const ErrorCode code = wire::code_of(status);
   if (status.ok() || (code != ErrorCode::kNoFreeSlot && code != ErrorCode::kTimeout)) return status;
   if (code == ErrorCode::kNoFreeSlot && here_.holds_back_slots()) {
@@ -230,8 +230,8 @@ absl::Status VersionCopier::copy_from(OpenArray& from, std::uint64_t newer_than)
 }
 
 // Whoever writes without a pause leaves no moment to copy in.
-absl::Status VersionCopier::take_turn() {
-  auto status = turn_.take(wait_limit_);
+absl::Status VersionCopier::acquire_ownership_to_copy() {
+  auto status = ownership_.acquire(wait_limit_);
   const bool late = !status.ok() && wire::code_of(status) == ErrorCode::kTimeout;
   return late ? did_not_come(here_, wait_limit_) : status;
 }
@@ -255,11 +255,12 @@ absl::Status VersionCopier::bring(std::uint64_t least) {
     const bool now = !another_writes(here_);
     const std::uint64_t newest_here = here_.only_slot_is_empty() ? 0 : *version;
     auto status = now ? copy_from(**place, newest_here) : not_now("another process writes");
-    turn_.end();
+    ownership_.release();
     if (is_not_now(status)) {
       // The first one may be this very copy.
-      const bool in_turn = has_waited && another_writes(here_);
-      status = in_turn ? take_turn() : pause(here_, wait_limit_, moments);
+      const bool wait_for_ownership = has_waited && another_writes(here_);
+      status =
+          wait_for_ownership ? acquire_ownership_to_copy() : pause(here_, wait_limit_, moments);
       has_waited = true;
     }
     if (!status.ok()) return status;

@@ -46,7 +46,7 @@ class VersionCopier {
   absl::Status copy_with_new_number(Source& source);
   absl::Status begin_new_number(WriteAttempt& write);
   absl::Status begin_at_once(WriteAttempt& write, std::uint64_t number);
-  absl::Status take_turn();
+  absl::Status acquire_ownership_to_copy();
   absl::Status copy_and_publish(Source& source, const WriteAttempt& write);
 
   const Places& places_;
@@ -55,7 +55,7 @@ class VersionCopier {
   WaitLimit& wait_limit_;
   const std::uint64_t interrupt_check_;
   const Stream stream_;
-  WriteTurn turn_{here_};
+  HeldOwnership ownership_{here_};
 };
 
 }  // namespace memlease::internal

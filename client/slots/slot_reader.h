@@ -71,6 +71,7 @@ class SlotReader {
     wire::Word& count = row_.read_fences(layout_.most)[slot];
     count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
+  // How many reads of the slot, of all threads, have ended on a GPU since this process subscribed.
   std::uint64_t read_fence_count(std::uint32_t slot) const {
     return row_.read_fences(layout_.most)[slot].load(std::memory_order_relaxed);
   }
@@ -99,9 +100,11 @@ class SlotReader {
     std::uint32_t publisher_cpu = 0;
     std::span<const wire::FutexWait> span() const { return {words, used}; }
   };
+  // To be taken before the look whose result is waited for. Of what is mapped.
   Counts counts() const;
   // Where the newest version seems to stand; its slot word is sent for. A guess, not an acquire.
   std::uint32_t likely_slot() const;
+  // By Sleeper alone: writers of every process see that a thread of this one sleeps.
   void announce_sleep() { row_.sleeping.fetch_add(1); }
   void end_sleep() { row_.sleeping.fetch_sub(1); }
 

@@ -458,7 +458,7 @@ class Client(Closing):
 
     def _refuse(self, *_arguments: Any) -> Never:
         raise Unsupported(
-            "a client is no mapping of names to arrays",
+            "a client is not a mapping of names to arrays",
             "client.open(name) opens one, client.put(name, x) publishes one, client.exists(name) "
             "and client.list() tell which there are",
         )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import unittest
+from collections import Counter
 from pathlib import Path
 
 import model_rules
@@ -27,6 +29,15 @@ class ModelRules(unittest.TestCase):
 
     def test_the_models_were_looked_at(self) -> None:
         assert {"hold", "poison", "wake-who-asks", "keep-newest"} <= model_rules.rules()
+
+    def test_the_readme_counts_the_rules_of_each_model(self) -> None:
+        of_each = Counter(run.model for run in model_rules.CONTROLS)
+        text = (ROOT / "tests/model/README.md").read_text()
+        rows = re.findall(r"^\| (`\w+\.pml`[^|]*)\|.*\| (\d*)[^|]*\|$", text, re.MULTILINE)
+        for models, count in rows:
+            names = re.findall(r"`(\w+)\.pml`", models)
+            assert int(count or 0) == sum(of_each[name] for name in names), models
+        assert len(rows) > 10
 
     def test_each_planted_violation_is_found(self) -> None:
         code = [Step("client/slots/a.cc", 1, name) for name in ("ruled", "played", "nobody's")]

@@ -238,8 +238,8 @@ TEST_F(BeginWriteTest, WhoOnlyCopiesIsNoWriter) {
     return WriterAnswer{WriterAnswer::State::kGranted, kOwnWriter, {}, 0};
   };
   WaitLimit within = limit();
-  WriteTurn turn(*array);
-  ASSERT_TRUE(turn.take(within).ok());
+  HeldOwnership held(*array);
+  ASSERT_TRUE(held.acquire(within).ok());
   EXPECT_TRUE(array->has_writer());
 }
 
@@ -247,16 +247,16 @@ TEST_F(BeginWriteTest, WhoHasTheTurnWritesAndOthersWait) {
   grant_ownership();
   {
     WaitLimit within = limit();
-    WriteTurn turn(*array);
-    ASSERT_TRUE(turn.take(within).ok());
+    HeldOwnership held(*array);
+    ASSERT_TRUE(held.acquire(within).ok());
     EXPECT_EQ(wire::code_of(begin(1ms)), ErrorCode::kTimeout);
-    ASSERT_TRUE(turn.begin(within, attempt, IfNoSlot::kSkip, 7).ok());
+    ASSERT_TRUE(held.begin(within, attempt, IfNoSlot::kSkip, 7).ok());
     array->end_write(attempt.slot, attempt.version, true);
     EXPECT_FALSE(array->has_writer());
-    ASSERT_TRUE(turn.take(within).ok());
-    EXPECT_TRUE(is_not_now(turn.begin(within, attempt, IfNoSlot::kSkip, 7)));
+    ASSERT_TRUE(held.acquire(within).ok());
+    EXPECT_TRUE(is_not_now(held.begin(within, attempt, IfNoSlot::kSkip, 7)));
     publish_next();
-    ASSERT_TRUE(turn.take(within).ok());
+    ASSERT_TRUE(held.acquire(within).ok());
   }
   expect_nothing_begun();
 }

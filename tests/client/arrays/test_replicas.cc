@@ -1,5 +1,6 @@
 // Reads and writes of an array that is in two places, on fakes: both on the host, so that nothing
 // can be copied.
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -91,6 +92,60 @@ TEST_F(ReplicasTest, AThreadThatWritesTheArrayCopiesNothing) {
   here->writing().leave();
   EXPECT_EQ(wire::code_of(status), ErrorCode::kBusy);
   EXPECT_THAT(wire::message_of(status), HasSubstr("this thread itself is writing"));
+}
+
+// A write under way may be the copy that is wanted. Behind it comes the next one already: then the
+// read queues up for ownership, without a hold.
+TEST_F(ReplicasTest, AReadWaitsForOwnershipOnceAWriteHasFollowedAnother) {
+  open();
+  replica.publish_elsewhere();
+  auto& writer = home.row<wire::WriterRow>(home.kWriter);
+  writer.writing.store(1);
+  bool held = true;
+  std::atomic<int> asked{0};
+  home.control->on_acquire_writer = [&]() -> absl::StatusOr<WriterAnswer> {
+    held = there->in_use();
+    ++asked;
+    return absl::CancelledError("enough");
+  };
+  std::thread other([&] {
+    const auto& reader = home.row<wire::ReaderRow>(home.kOwnReader);
+    EXPECT_TRUE(testing::eventually([&] { return reader.sleeping.load() != 0; }));
+    EXPECT_EQ(asked, 0);
+    ++writer.publish_count;
+    wire::futex_wake_all(writer.publish_count);
+  });
+  const auto status = read({}, 60s);
+  other.join();
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  EXPECT_EQ(asked, 1);
+  EXPECT_FALSE(held);
+  EXPECT_FALSE(here->writing().entered());
+}
+
+// Here nobody has the number, so that who holds the slot may write elsewhere.
+TEST_F(ReplicasTest, AWriteWaitsForASlotWithoutANumber) {
+  open();
+  home.grant_ownership();
+  replica.grant_ownership();
+  replica.publish_elsewhere();
+  for (const std::uint32_t slot : {0U, 1U}) replica.read_elsewhere(slot);
+  std::thread reader([&] {
+    const auto& waiting = replica.row<wire::WriterRow>(replica.kOwnWriter);
+    EXPECT_TRUE(testing::eventually([&] { return waiting.wanted.load() != 0; }));
+    EXPECT_FALSE(here->writing().entered());
+    replica.release_elsewhere(0);
+    auto& count = replica.row<wire::ReaderRow>(replica.kReader).release_count;
+    ++count;
+    wire::futex_wake_all(count);
+  });
+  WaitLimit limit(there->session(), 0, 60s, 0ns);
+  const auto status = begin_write_on_replica(*on_replica, limit, writing);
+  reader.join();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(writing.version, 2U) << "number 1 came to nothing";
+  there->end_write(writing.slot, writing.version, false);
+  EXPECT_FALSE(here->writing().entered());
 }
 
 TEST_F(ReplicasTest, WhatIsNowhereDoesNotCome) {
