@@ -173,12 +173,12 @@ std::optional<ReadLease> Follower::next_or_end(const internal::Stop* stop) {
   return s.lease_of(attempt);
 }
 
-std::optional<ReadLease> Follower::try_next() {
+std::optional<ReadLease> Follower::try_next(std::chrono::nanoseconds within) {
   State& s = state();
   internal::check(s.begin_step());
   const absl::Cleanup end = [&s] { s.end_step(); };
   ReadAttempt attempt;
-  const auto status = s.take(std::chrono::nanoseconds::zero(), nullptr, attempt);
+  const auto status = s.take(within, nullptr, attempt);
   if (wire::code_of(status) == wire::ErrorCode::kTimeout && !status.ok()) return std::nullopt;
   internal::check(status);
   return s.lease_of(attempt);

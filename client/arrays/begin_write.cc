@@ -203,7 +203,7 @@ class WriteWait final : public SlotWait {
 // On a device a slot whose last reads are over is better than one that a stream would have to wait
 // for: a reader may be slow, or never end.
 WriteAttempt begin_slot(OpenArray& array, SlotWriter& writer, WriteWait& wait,
-                        std::uint64_t number) {
+                        const WriteNumber& number) {
   if (array.gpu() == nullptr) return writer.begin(wait, nullptr, number);
   const auto reads_over = [&](std::uint32_t slot) { return wait.reads_over(writer, slot); };
   const SlotWriter::Preferred preferred(reads_over);
@@ -230,8 +230,10 @@ absl::Status become_owner(OpenArray& array, WaitLimit& wait_limit, CountedWait& 
 }
 
 absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt,
-                           IfNoSlot if_none, std::uint64_t number) {
+                           IfNoSlot if_none, const WriteNumber& number) {
   CountedWait counted(array, &wire::SessionCounts::slot_waits);
+  // Whoever writes on a replica is its home's writer.
+  const bool to_copy = number.copied != 0 || number.home != nullptr || number.none;
   for (;;) {
     if (!array.usable_at_once()) {
       if (auto status = array.usable(); !status.ok()) return status;
@@ -260,7 +262,7 @@ absl::Status begin_entered(OpenArray& array, WaitLimit& wait_limit, WriteAttempt
       case WriteOutcome::kDraining:
         return refusal(array, attempt.outcome);
       case WriteOutcome::kNotMine:
-        if (auto status = become_owner(array, wait_limit, counted, number != 0); !status.ok())
+        if (auto status = become_owner(array, wait_limit, counted, to_copy); !status.ok())
           return status;
     }
   }
@@ -282,30 +284,28 @@ absl::Status enter_writing(OpenArray& array, WaitLimit& wait_limit) {
   if (array.forked()) return array.usable();
   constexpr std::chrono::milliseconds kOthersTurn{1};
   Writing& writing = array.writing();
-  bool others_first = writing.has_waiters();
-  if (!others_first && writing.enter()) return absl::OkStatus();
+  if (writing.has_waiters() && !writing.entered() && !wait_limit.expired()) {
+    const wire::FutexWait seen = writing.look();
+    wait_limit.sleep({&seen, 1}, kOthersTurn);
+  }
+  if (writing.enter()) return absl::OkStatus();
   const WriteLock::Waiter waiter = writing.waiter();
   for (;;) {
+    const wire::FutexWait seen = writing.look();
+    if (writing.enter()) return absl::OkStatus();
     // Not at once: the lease may be on its way to another thread.
     const bool own = writing.entered_by_this_thread();
     if (own && wait_limit.is_long()) return refuse_own_write(array);
     if (auto status = wait_limit.step(); !status.ok()) return status;
-    const bool last = wait_limit.expired();
-    if ((!others_first || last) && writing.enter()) return absl::OkStatus();
-    if (last) {
+    if (wait_limit.expired()) {
       return make_error(
           ErrorCode::kTimeout,
-          fmt::format("this process already has a write lease of '{}', and if that has ended "
-                      "another one, for all of {}",
+          fmt::format("another write of '{}' is under way in this process, or a copy to it, and if "
+                      "that has ended the next one, for all of {}",
                       array.name(), wait_limit.limit_text()),
-          "Publish or drop the other lease first: one write at a time.");
+          "Publish or drop the other lease first, if it is one: one write at a time.");
     }
-    const wire::FutexWait word = others_first ? waiter.until_taken() : waiter.until_free();
-    const std::chrono::nanoseconds longest = others_first ? kOthersTurn
-                                             : own        ? kInterruptInterval
-                                                          : std::chrono::nanoseconds::max();
-    wait_limit.sleep({&word, 1}, longest);
-    others_first = false;
+    wait_limit.sleep({&seen, 1}, own ? kInterruptInterval : std::chrono::nanoseconds::max());
   }
 }
 
@@ -316,7 +316,7 @@ void leave_unwritten(OpenArray& array) {
 
 // The rest of begin_write(), for whoever has entered.
 absl::Status begin_or_leave(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt,
-                            IfNoSlot if_none, std::uint64_t number) {
+                            IfNoSlot if_none, const WriteNumber& number) {
   absl::Cleanup leave = [&] { leave_unwritten(array); };
   // First what this process itself still keeps: it may be the only slot.
   auto status = array.gpu() == nullptr ? absl::OkStatus() : array.release_deferred();
@@ -328,14 +328,14 @@ absl::Status begin_or_leave(OpenArray& array, WaitLimit& wait_limit, WriteAttemp
 }  // namespace
 
 absl::Status begin_write(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt,
-                         IfNoSlot if_none, std::uint64_t number) {
+                         IfNoSlot if_none, const WriteNumber& number) {
   if (auto status = enter_writing(array, wait_limit); !status.ok()) return status;
   return begin_or_leave(array, wait_limit, attempt, if_none, number);
 }
 
 absl::Status wait_for_free_slot(OpenArray& array, WaitLimit& wait_limit, IfNoSlot if_none) {
   WriteAttempt none;
-  auto status = begin_write(array, wait_limit, none, if_none, SlotWriter::kNoNumber);
+  auto status = begin_write(array, wait_limit, none, if_none, {.none = true});
   if (status.ok()) leave_unwritten(array);
   return status;
 }
@@ -353,7 +353,7 @@ absl::Status HeldOwnership::acquire(WaitLimit& wait_limit) {
 }
 
 absl::Status HeldOwnership::begin(WaitLimit& wait_limit, WriteAttempt& attempt, IfNoSlot if_none,
-                                  std::uint64_t number) {
+                                  const WriteNumber& number) {
   const bool held = std::exchange(held_, false);
   return held ? begin_or_leave(array_, wait_limit, attempt, if_none, number)
               : begin_write(array_, wait_limit, attempt, if_none, number);
@@ -363,23 +363,21 @@ void HeldOwnership::release() {
   if (std::exchange(held_, false)) leave_unwritten(array_);
 }
 
-absl::Status begin_number(OpenArray& home, WaitLimit& wait_limit, std::uint64_t& number) {
-  const std::uint64_t wanted = number;
+absl::Status claim_number(OpenArray& home, WaitLimit& wait_limit, bool to_copy) {
   if (auto status = enter_writing(home, wait_limit); !status.ok()) return status;
   absl::Cleanup leave = [&] { leave_unwritten(home); };
   CountedWait counted(home, &wire::SessionCounts::slot_waits);
   for (;;) {
     if (auto status = home.usable(); !status.ok()) return status;
-    WriteAttempt attempt;
-    if (SlotWriter* writer = home.writing().slot_writer()) attempt = writer->take_number(wanted);
-    if (attempt.outcome == WriteOutcome::kReady) {
-      number = attempt.version;
+    WriteOutcome outcome = WriteOutcome::kNotMine;
+    if (SlotWriter* writer = home.writing().slot_writer()) outcome = writer->claim_number().outcome;
+    if (outcome == WriteOutcome::kReady) {
       std::move(leave).Cancel();
       return absl::OkStatus();
     }
-    if (attempt.outcome != WriteOutcome::kNotMine) return refusal(home, attempt.outcome);
-    if (auto status = become_owner(home, wait_limit, counted, wanted != 0); !status.ok())
-      return status;
+    if (outcome != WriteOutcome::kNotMine) return refusal(home, outcome);
+    auto status = become_owner(home, wait_limit, counted, to_copy);
+    if (!status.ok()) return status;
   }
 }
 

@@ -21,10 +21,9 @@ enum class IfNoSlot : std::uint8_t { kExplain, kSkip, kReturn };
 // OpenArray::end_write. Array::write's errors otherwise. With kSkip nobody asks who holds the
 // slots, nor, for a moment, a daemon that has refused one more. With kReturn the wait is for
 // ownership alone, and kNoFreeSlot has no text.
-// `number`: of a version that is copied here (SlotWriter::begin): not_now(), with attempt.outcome
-// kNumberUsed, where it cannot have that number here.
+// `number`: not_now(), with attempt.outcome kNumberUsed, where a copy cannot have it here.
 absl::Status begin_write(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt,
-                         IfNoSlot if_none = IfNoSlot::kExplain, std::uint64_t number = 0);
+                         IfNoSlot if_none = IfNoSlot::kExplain, const WriteNumber& number = {});
 // Waits as begin_write() does, and begins nothing. There may be no slot any more once it returns.
 absl::Status wait_for_free_slot(OpenArray& array, WaitLimit& wait_limit, IfNoSlot if_none);
 // Copies the current version of a host array to the slot that this process writes, and counts the
@@ -48,7 +47,7 @@ class HeldOwnership {
   absl::Status acquire(WaitLimit& wait_limit);
   // As begin_write(), with what is held, if anything is, which ends with this call or the write.
   absl::Status begin(WaitLimit& wait_limit, WriteAttempt& attempt, IfNoSlot if_none,
-                     std::uint64_t number);
+                     const WriteNumber& number);
   void release();
 
  private:
@@ -56,9 +55,9 @@ class HeldOwnership {
   bool held_ = false;
 };
 
-// The number of a version that is written on one of the home's replicas; `number` begins as 0, or
-// as SlotWriter::kNextToCopy. On success the home is in writing until OpenArray::end_number, as
-// nobody else may give a number meanwhile. Errors as above.
-absl::Status begin_number(OpenArray& home, WaitLimit& wait_limit, std::uint64_t& number);
+// The home's next number, for a version that is written on one of its replicas, or `to_copy` one
+// there. On success the home is in writing until OpenArray::end_number, as nobody else may give a
+// number meanwhile; it is used once a write there begins with it. Errors as above.
+absl::Status claim_number(OpenArray& home, WaitLimit& wait_limit, bool to_copy);
 
 }  // namespace memlease::internal

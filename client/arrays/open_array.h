@@ -91,7 +91,7 @@ class OpenArray final : public MappedArray, public FaultTable::Array {
                                std::uint64_t interrupt_check);
   // Ends a write lease, likewise.
   void end_write(std::uint32_t slot, std::uint64_t version, bool publish);
-  // Ends what begin_number() has begun here.
+  // Ends what claim_number() has begun here.
   void end_number();
   // Does this process itself hold slots beside the current one, by leases and views?
   // For whoever has entered writing.

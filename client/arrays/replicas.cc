@@ -1,5 +1,6 @@
 #include "client/arrays/replicas.h"
 
+#include <chrono>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -94,6 +95,10 @@ absl::Status begin_read_anywhere(ArrayHandle& handle, const ReadOptions& options
     if (!newest.ok()) return newest.status();
     const bool last = wait_limit.expired();
     if (*newest > after) {
+      if (options.version != 0) {  // which may be here still, beside a newer one elsewhere
+        WaitLimit limit = at_once(here.session(), handle.interrupt_check());
+        if (auto status = begin_read(here, options, limit, attempt); status.ok()) return status;
+      }
       VersionCopier copier(*places, wait_limit, handle.interrupt_check(), options.stream);
       auto status = copier.bring(*newest);
       if (!status.ok()) return status;
@@ -124,29 +129,25 @@ absl::Status begin_write_on_replica(ArrayHandle& handle, WaitLimit& wait_limit,
   OpenArray& here = handle.array();
   if (auto status = handle.home()->use(); !status.ok()) return status;
   OpenArray& home = handle.home()->array();
-  const std::uint32_t bit = std::uint32_t{1} << here.answer().replica_number;
-  if ((home.board().elsewhere.load() & bit) == 0 &&
-      !leaves_out("say that versions are elsewhere")) {
-    auto status = here.session().control().write_elsewhere(here.answer().id,
-                                                           [&] { return wait_limit.check_call(); });
-    if (!status.ok()) return here.named(status);
-  }
-  // Who has the home's number keeps all others from writing, and from copying home: not while he
-  // waits for a slot, which one of them may hold.
-  const auto if_none_now = [&](bool last) {
-    return last || leaves_out("wait for a slot without a number") ? if_none : IfNoSlot::kReturn;
-  };
+  auto said = say_elsewhere(here, home, [&] { return wait_limit.check_call(); });
+  if (!said.ok()) return said;
+  // Who has claimed the home's number keeps all others from writing, and from copying home: not
+  // while he waits for a slot, or for who does, as one of them may hold it. A copy here ends soon.
+  constexpr std::chrono::milliseconds kCopyTime{20};
   for (;;) {
-    const bool last = wait_limit.expired();
-    std::uint64_t number = 0;
-    if (auto status = begin_number(home, wait_limit, number); !status.ok()) return status;
-    auto status = begin_write(here, wait_limit, attempt, if_none_now(last), number);
+    const bool last = wait_limit.expired() || leaves_out("wait for a slot without a number");
+    if (auto status = claim_number(home, wait_limit, false); !status.ok()) return status;
+    const WriteNumber number{.home = home.writing().slot_writer()};
+    WaitLimit moment(here.session(), handle.interrupt_check(), kCopyTime, kCopyTime);
+    auto status = begin_write(here, last ? wait_limit : moment, attempt,
+                              last ? if_none : IfNoSlot::kReturn, number);
     if (status.ok()) {
       here.writing().set_numbered_by(home);
       return status;
     }
     home.end_number();
-    if (last || wire::code_of(status) != ErrorCode::kNoFreeSlot) return status;
+    const ErrorCode code = wire::code_of(status);
+    if (last || (code != ErrorCode::kNoFreeSlot && code != ErrorCode::kTimeout)) return status;
     if (status = wait_for_free_slot(here, wait_limit, if_none); !status.ok()) return status;
     if (status = wait_limit.step(); !status.ok()) return status;
   }

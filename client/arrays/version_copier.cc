@@ -1,12 +1,14 @@
 #include "client/arrays/version_copier.h"
 
 #include <chrono>
+#include <optional>
 
 #include "client/arrays/gpu_copy.h"
 #include "client/arrays/gpu_lease.h"
 #include "client/arrays/not_now.h"
 #include "client/ordering/backoff.h"
 #include "client/ordering/lease_streams.h"
+#include "client/ordering/look_pauses.h"
 #include "client/slots/slot_reader.h"
 #include "fmt/format.h"
 #include "wire/error.h"
@@ -94,9 +96,11 @@ absl::Status holds_the_slots_itself(const OpenArray& here) {
 absl::Status did_not_come(const OpenArray& here, const WaitLimit& wait_limit) {
   return make_error(ErrorCode::kTimeout,
                     fmt::format("no version could be copied to '{}' within {}, as others write it, "
-                                "or hold its slots",
+                                "or copy to it, or hold its slots",
                                 here.name(), wait_limit.limit_text()),
-                    "Wait longer.");
+                    fmt::format("Wait longer, or look who it is: memleasectl --directory={} "
+                                "holders {}",
+                                here.session().directory(), here.name()));
 }
 
 // Nothing can be copied just now: until a write here has ended, or else for a moment.
@@ -125,6 +129,13 @@ absl::Status end_copy(OpenArray& here, const WriteAttempt& write, bool publish,
 
 }  // namespace
 
+absl::Status say_elsewhere(OpenArray& replica, const OpenArray& home, InterruptCheck interrupt) {
+  const std::uint32_t bit = std::uint32_t{1} << replica.answer().replica_number;
+  const bool said = (home.board().elsewhere.load() & bit) != 0;
+  if (said || leaves_out("say that versions are elsewhere")) return absl::OkStatus();
+  return replica.named(replica.session().control().write_elsewhere(replica.answer().id, interrupt));
+}
+
 // From the host the reader's stream copies, and what it is given next runs behind that.
 absl::Status VersionCopier::copy_and_publish(Source& source, const WriteAttempt& write) {
   LeaseStreams streams;
@@ -149,29 +160,27 @@ absl::Status VersionCopier::copy_and_publish(Source& source, const WriteAttempt&
 
 // A write that may begin at once: whoever waited with the version held, for a slot or ownership,
 // might wait for one that waits for him. Else not_now().
-absl::Status VersionCopier::begin_at_once(WriteAttempt& write, std::uint64_t number) {
+absl::Status VersionCopier::begin_at_once(WriteAttempt& write, const WriteNumber& number) {
   WaitLimit limit = at_once(here_.session(), interrupt_check_);
   auto status = ownership_.begin(limit, write, IfNoSlot::kSkip, number);
   const ErrorCode code = wire::code_of(status);
   if (status.ok() || (code != ErrorCode::kNoFreeSlot && code != ErrorCode::kTimeout)) return status;
-  if (code == ErrorCode::kNoFreeSlot && here_.holds_back_slots()) {
-    return holds_the_slots_itself(here_);
-  }
+  holds_slots_itself_ = code == ErrorCode::kNoFreeSlot && here_.holds_back_slots();
   write.outcome = WriteOutcome::kNoFreeSlot;
   return not_now("the slots are in use");
 }
 
 // The home gives its next number: to a write at home, or for one here, while nobody else gets any.
-absl::Status VersionCopier::begin_new_number(WriteAttempt& write) {
-  std::uint64_t number = leaves_out("say that it only copies") ? 0 : SlotWriter::kNextToCopy;
+absl::Status VersionCopier::begin_new_number(const Source& source, WriteAttempt& write) {
+  WriteNumber number{.copied = source.version(), .is_new = true};
   if (&here_ == &home_) return begin_at_once(write, number);
-  auto status =
-      here_.session().control().write_elsewhere(here_.answer().id, [&] { return check(); });
-  if (!status.ok()) return here_.named(status);
+  auto status = say_elsewhere(here_, home_, [&] { return check(); });
+  if (!status.ok()) return status;
   WaitLimit limit = at_once(here_.session(), interrupt_check_);
-  status = begin_number(home_, limit, number);
+  status = claim_number(home_, limit, true);
   if (wire::code_of(status) == ErrorCode::kTimeout) return not_now("the slots are in use");
   if (!status.ok()) return status;
+  number.home = home_.writing().slot_writer();
   status = begin_at_once(write, number);
   if (status.ok()) {
     here_.writing().set_numbered_by(home_);
@@ -185,7 +194,7 @@ absl::Status VersionCopier::begin_new_number(WriteAttempt& write) {
 // any. Nothing happens where a newer version is there by then.
 absl::Status VersionCopier::copy_with_new_number(Source& source) {
   WriteAttempt write;
-  if (auto status = begin_new_number(write); !status.ok()) return status;
+  if (auto status = begin_new_number(source, write); !status.ok()) return status;
   const bool is_home = &here_ == &home_;
   const std::uint32_t own = is_home ? 0 : std::uint32_t{1} << here_.answer().replica_number;
   const auto newest = places_.newest([&] { return check(); });
@@ -199,7 +208,11 @@ absl::Status VersionCopier::copy_with_new_number(Source& source) {
 
 absl::Status VersionCopier::copy(Source& source) {
   WriteAttempt write;
-  auto status = begin_at_once(write, source.version());
+  // In an only slot the home may give it up, and then looks for it here.
+  if (&here_ != &home_ && here_.slots() == 1) {
+    if (auto said = say_elsewhere(here_, home_, [&] { return check(); }); !said.ok()) return said;
+  }
+  auto status = begin_at_once(write, {.copied = source.version()});
   if (status.ok()) return copy_and_publish(source, write);
   if (write.outcome != WriteOutcome::kNumberUsed) return status;
   auto version = here_.current_version([&] { return check(); });
@@ -207,6 +220,26 @@ absl::Status VersionCopier::copy(Source& source) {
   const bool was_faster = *version >= source.version() && !here_.only_slot_is_empty();
   if (was_faster) return absl::OkStatus();  // another process
   return copy_with_new_number(source);
+}
+
+// On a GPU, within the reader's time: the writer's work may last, and more of it be queued.
+absl::Status VersionCopier::wait_until_complete(const Source& source) {
+  ReaderOrder& order = source.array().gpu()->order()->reader();
+  for (LookPauses looks;; looks.pause()) {
+    const auto complete = order.version_complete(source.slot(), source.version());
+    // An error is the copy's to tell.
+    if (!complete.ok() || *complete) return absl::OkStatus();
+    if (auto status = wait_limit_.step(); !status.ok()) return status;
+    if (wait_limit_.expired()) {
+      return make_error(
+          ErrorCode::kTimeout,
+          fmt::format("version {} of '{}' was not complete on {} within {}: its writer's stream is "
+                      "at work still",
+                      source.version(), home_.name(), source.array().spec().device,
+                      wait_limit_.limit_text()),
+          "Wait longer; a writer that waits for its stream now and then keeps it shorter.");
+    }
+  }
 }
 
 // Or not_now().
@@ -226,6 +259,7 @@ absl::Status VersionCopier::copy_from(OpenArray& from, std::uint64_t newer_than)
   if (!from.keep(held)) return absl::OkStatus();
   Source source(from, held, interrupt_check_);
   auto status = from.map_slot(held.slot, [&] { return check(); });
+  if (status.ok() && (from.gpu() != nullptr)) status = wait_until_complete(source);
   return status.ok() ? copy(source) : status;
 }
 
@@ -241,7 +275,9 @@ absl::Status VersionCopier::bring(std::uint64_t least) {
   const bool writes_here =
       here_.writing().entered_by_this_thread() || home_.writing().entered_by_this_thread();
   Backoff moments(std::chrono::milliseconds(1), std::chrono::milliseconds(10));
-  bool has_waited = false;
+  // For as long another thread's lease may last, or a name that is bound again.
+  constexpr std::chrono::seconds kOwnHolds{1};
+  std::optional<std::chrono::steady_clock::time_point> waits_since;
   for (;;) {
     const auto version = here_.current_version(may_go_on);
     if (!version.ok()) return version.status();
@@ -252,16 +288,21 @@ absl::Status VersionCopier::bring(std::uint64_t least) {
     if (!(*place)->reach().ok()) return out_of_reach(home_, **place);
     if (!here_.answer().may_write) return may_not_copy(here_, **place);
     if (writes_here) return writes_itself(here_);
+    holds_slots_itself_ = false;
     const bool now = !another_writes(here_);
     const std::uint64_t newest_here = here_.only_slot_is_empty() ? 0 : *version;
     auto status = now ? copy_from(**place, newest_here) : not_now("another process writes");
     ownership_.release();
     if (is_not_now(status)) {
+      const auto time = std::chrono::steady_clock::now();
       // The first one may be this very copy.
-      const bool wait_for_ownership = has_waited && another_writes(here_);
+      const bool wait_for_ownership = waits_since && another_writes(here_);
+      if (!waits_since) waits_since = time;
+      if (holds_slots_itself_ && (wait_limit_.expired() || time - *waits_since > kOwnHolds)) {
+        return holds_the_slots_itself(here_);
+      }
       status =
           wait_for_ownership ? acquire_ownership_to_copy() : pause(here_, wait_limit_, moments);
-      has_waited = true;
     }
     if (!status.ok()) return status;
     if (status = wait_limit_.step(); !status.ok()) return status;

@@ -14,6 +14,9 @@
 
 namespace memlease::internal {
 
+// Has the home's board say that a version may stand on this replica, unless it does: by a call.
+absl::Status say_elsewhere(OpenArray& replica, const OpenArray& home, InterruptCheck interrupt);
+
 // Copies what is newer elsewhere to where it is read, on behalf of one call. Lives no longer than
 // that, on its thread. Other threads and processes may copy the same version meanwhile: one of them
 // publishes it, and the others find it there.
@@ -44,9 +47,10 @@ class VersionCopier {
   absl::Status copy_from(OpenArray& from, std::uint64_t newer_than);
   absl::Status copy(Source& source);
   absl::Status copy_with_new_number(Source& source);
-  absl::Status begin_new_number(WriteAttempt& write);
-  absl::Status begin_at_once(WriteAttempt& write, std::uint64_t number);
+  absl::Status begin_new_number(const Source& source, WriteAttempt& write);
+  absl::Status begin_at_once(WriteAttempt& write, const WriteNumber& number);
   absl::Status acquire_ownership_to_copy();
+  absl::Status wait_until_complete(const Source& source);
   absl::Status copy_and_publish(Source& source, const WriteAttempt& write);
 
   const Places& places_;
@@ -56,6 +60,7 @@ class VersionCopier {
   const std::uint64_t interrupt_check_;
   const Stream stream_;
   HeldOwnership ownership_{here_};
+  bool holds_slots_itself_ = false;  // so that the last try found none
 };
 
 }  // namespace memlease::internal

@@ -19,8 +19,9 @@ class Writing {
  public:
   // Thread-safe. False if somebody else has entered.
   bool enter() { return lock_.acquire(); }
-  // While this lives leave() wakes who sleeps on its words.
+  // While this lives leave() wakes who sleeps behind a look.
   WriteLock::Waiter waiter() { return WriteLock::Waiter(lock_); }
+  wire::FutexWait look() const { return lock_.look(); }
   bool has_waiters() const { return lock_.has_waiters(); }
   void leave() { lock_.release(); }
   // Thread-safe. Somebody has entered.
@@ -44,7 +45,7 @@ class Writing {
   // For who waits behind others to write.
   CountWatch& turn_watch() { return turn_watch_.get(); }
 
-  // In a write on a replica: its number is from this home, which has given it by begin_number().
+  // In a write on a replica: its number is from this home, which has claimed it (claim_number()).
   // With the write's end the home's ends.
   void set_numbered_by(OpenArray& home) { numbered_by_ = &home; }
   OpenArray* take_numbered_by() { return std::exchange(numbered_by_, nullptr); }

@@ -83,7 +83,8 @@ void SlotWriter::clear_from(std::uint32_t slot) {
 
 // ---- Begin.
 
-WriteAttempt SlotWriter::begin(SlotWait& wait, const Preferred* preferred, std::uint64_t number) {
+WriteAttempt SlotWriter::begin(SlotWait& wait, const Preferred* preferred,
+                               const WriteNumber& number) {
   // First the flag, then the look: either the daemon sees that we write, or we see that it moves
   // ownership (or has withdrawn the array).
   if (!leaves_out("flag the write")) row_.writing.store(1);
@@ -106,40 +107,44 @@ WriteAttempt SlotWriter::begin(SlotWait& wait, const Preferred* preferred, std::
     end_write();
     return {WriteOutcome::kNoFreeSlot};
   }
-  if (number == kNoNumber) {
+  if (number.none) {
     take_back(slot);
     end_write();
     return {WriteOutcome::kReady, slot};
   }
-  const bool is_next = number == 0 || number == kNextToCopy;
-  const std::uint64_t version = is_next ? next_version() : number;
-  if (version > wire::kLastVersion || (!is_next && !may_copy(number))) {
+  const bool keeps = number.copied != 0 && !number.is_new;
+  const SlotWriter& giver = number.home == nullptr ? *this : *number.home;
+  const std::uint64_t version = keeps ? number.copied : giver.next_version();
+  if (const WriteOutcome outcome = may_have(version, number); outcome != WriteOutcome::kReady) {
     take_back(slot);
     end_write();
-    return {is_next ? WriteOutcome::kNumbersUsedUp : WriteOutcome::kNumberUsed};
+    return {outcome};
   }
-  if (number == 0) note_own_version();
+  const bool copies = number.copied != 0 && !leaves_out("say that it only copies");
+  if (number.home != nullptr) {
+    number.home->use_number(version, copies);
+  } else if (!copies) {
+    note_own_version();
+  }
   hand_out(slot, version);
   return {WriteOutcome::kReady, slot, version};
 }
 
-WriteAttempt SlotWriter::take_number(std::uint64_t number) {
+WriteAttempt SlotWriter::claim_number() {
   if (!leaves_out("flag the write")) row_.writing.store(1);
   crash_point("device.number_flagged");
-  if (const WriteOutcome outcome = may_begin();
-      outcome != WriteOutcome::kReady && !leaves_out("check the writer word")) {
+  const WriteOutcome outcome = may_begin();
+  if (outcome != WriteOutcome::kReady && !leaves_out("check the writer word")) {
     end_write();
     return {outcome};
   }
-  const std::uint64_t version = next_version();
-  if (version > wire::kLastVersion) {
-    end_write();
-    return {WriteOutcome::kNumbersUsedUp};
-  }
-  if (number == 0) note_own_version();
+  return {WriteOutcome::kReady, 0, next_version()};
+}
+
+void SlotWriter::use_number(std::uint64_t version, bool copies) {
+  if (!copies) note_own_version();
   row_.highest_used.store(version, kInOrder);
   crash_point("device.number_taken");
-  return {WriteOutcome::kReady, 0, version};
 }
 
 void SlotWriter::note_own_version() {
@@ -175,6 +180,16 @@ WriteOutcome SlotWriter::may_begin() const {
   if ((word & wire::kWriterDraining) != 0) return WriteOutcome::kDraining;
   const bool mine = wire::writer_row_of(word) == row_ref_;
   return mine && (word & wire::kWriterMoving) == 0 ? WriteOutcome::kReady : WriteOutcome::kNotMine;
+}
+
+// A copy with a new number looks whether somebody was faster, as bytes in an only slot are gone
+// once it is handed out.
+WriteOutcome SlotWriter::may_have(std::uint64_t version, const WriteNumber& number) const {
+  if (version > wire::kLastVersion) return WriteOutcome::kNumbersUsedUp;
+  const bool is_own = number.home == nullptr && (number.copied == 0 || number.is_new);
+  const bool may =
+      (is_own || may_copy(version)) && (!number.is_new || current().version <= number.copied);
+  return may ? WriteOutcome::kReady : WriteOutcome::kNumberUsed;
 }
 
 std::uint32_t SlotWriter::choose_mapped(const Preferred* preferred, SlotWait& wait) {

@@ -37,6 +37,21 @@ struct WriteAttempt {
 };
 static_assert(sizeof(WriteAttempt) == 16);
 
+class SlotWriter;
+
+// Which number a write gets: the next one of its array, if nothing else is said.
+struct WriteNumber {
+  // For a copy of this version from another place of the array; 0: for a new version.
+  std::uint64_t copied = 0;
+  // It cannot keep that number here, and gets the next one.
+  bool is_new = false;
+  // Of the array's home, which has claimed its next number; nullptr: this is the home, or the copy
+  // keeps its number.
+  SlotWriter* home = nullptr;
+  // Nothing begins: a slot is waited for.
+  bool none = false;
+};
+
 class SlotWriter {
  public:
   // `row` is this process's own, all zero or adopted. All of it outlives this.
@@ -47,21 +62,17 @@ class SlotWriter {
   // about to become ours.
   void adopt(const wire::WriterRow& from);
 
-  // In place of a number: the next one, for a version that is copied and cannot keep its own.
-  static constexpr std::uint64_t kNextToCopy = ~std::uint64_t{0};
-  // Likewise: none. A slot is waited for, and nothing begins.
-  static constexpr std::uint64_t kNoNumber = kNextToCopy - 1;
   // Takes a free slot; while none is free, goes on as `wait` says. Of several free slots one that
   // is `preferred` comes first; asked with the slot's mark set.
   using Preferred = absl::FunctionRef<bool(std::uint32_t slot)>;
-  // `number`: of a version that is copied here from another place of the array; 0: the next one,
-  // for a version of this process's, which makes it the array's writer.
+  // A new version makes this process the array's writer, a copy does not.
   WriteAttempt begin(SlotWait& wait, const Preferred* preferred = nullptr,
-                     std::uint64_t number = 0);
-  // The next number, for a version that is written on a replica of the array: no slot of this one
-  // is written. end_number() next, once that version has been published or dropped. `number`: 0, or
-  // kNextToCopy.
-  WriteAttempt take_number(std::uint64_t number = 0);
+                     const WriteNumber& number = {});
+  // For a version that is written on a replica of the array: no slot of this one is written, and
+  // nobody else gets a number before end_number(). kReady, with that number, or why not.
+  WriteAttempt claim_number();
+  // That number has been given, by begin() there, with its slot chosen and not yet handed out.
+  void use_number(std::uint64_t version, bool copies);
   void end_number() { end_write(); }
   // Returns after the version is current. Wakes sleeping readers, and calls nobody.
   void publish(std::uint32_t slot, std::uint64_t version);
@@ -109,6 +120,7 @@ class SlotWriter {
   std::uint64_t next_version() const;
   void note_own_version();
   bool may_copy(std::uint64_t number) const;
+  WriteOutcome may_have(std::uint64_t version, const WriteNumber& number) const;
   bool held(std::uint32_t slot);
   struct SleepWords {
     std::vector<wire::FutexWait> words;

@@ -134,7 +134,7 @@ class PyFollower {
   // another thread or task has begun one; the last lease ends.
   void begin_step();
   // A ReadLease; None: there is no version now, or it is closed. `keep`: until the next step.
-  py::object try_next(bool keep);
+  py::object try_next(bool keep, double within_s);
   void end_step();
   // Closes it, and its descriptor at once.
   void dispose();

@@ -126,9 +126,11 @@ py::object PyFollower::next() {
   }
 }
 
-py::object PyFollower::try_next(bool keep) {
+py::object PyFollower::try_next(bool keep, double within_s) {
+  const auto within = std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(within_s));
   try {
-    auto taken = without_gil_or_garbage([this] { return follower_.try_next(); });
+    auto taken = without_gil_or_garbage([&] { return follower_.try_next(within); });
     if (!taken) return py::none();
     auto made = lease([&] { return std::move(*taken); });
     if (keep) last_ = made;
@@ -174,7 +176,7 @@ void bind_follower(py::module_& module) {
           "__anext__", [](const py::object& self) { return package_parts().next_lease(self); },
           "As `__next__`, for asyncio: a coroutine.")
       .def("_begin_step", &PyFollower::begin_step)
-      .def("_try_next", &PyFollower::try_next, py::arg("keep"))
+      .def("_try_next", &PyFollower::try_next, py::arg("keep"), py::arg("within") = 0.0)
       .def("_end_step", &PyFollower::end_step)
       .def("_dispose", &PyFollower::dispose)
       .def_property_readonly("_timeout", &PyFollower::timeout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Coroutine, Generator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Never
@@ -11,6 +12,10 @@ from memlease.errors import Timeout
 
 if TYPE_CHECKING:
     import asyncio
+
+
+_TRIES_AT_ONCE = 3  # the first one, and two behind a descriptor that may be readable for nothing
+_LONGEST_TURN_S = 3.0  # a step that is cancelled meanwhile keeps the follower for so long
 
 
 class Reading(Coroutine[Any, Any, _core.ReadLease]):
@@ -129,13 +134,21 @@ async def _take(follower: _core.Follower, *, keep: bool) -> _core.ReadLease | No
     if not follower.array._is_subscribed:
         # The daemon is asked, and may be slow. The follower may be disposed of meanwhile.
         await loop.run_in_executor(None, follower.array._subscribe, timeout)
-    while True:
-        lease = follower._try_next(keep)
+    for tries in itertools.count():
+        # A version that has to be copied from another device is told of, and cannot be had at once
+        # while others write without a pause: a thread waits for its turn among them.
+        left = _LONGEST_TURN_S if end is None else min(end - loop.time(), _LONGEST_TURN_S)
+        if tries < _TRIES_AT_ONCE or left <= 0:
+            lease = follower._try_next(keep)
+        else:
+            lease = await loop.run_in_executor(None, follower._try_next, keep, left)
         if lease is not None or follower.closed:
             return lease
         if late:
             raise _timed_out(follower, timeout)
         late = not await _readable(loop, follower.fileno(), end)
+        late = late or (end is not None and loop.time() >= end)
+    raise AssertionError
 
 
 async def _readable(loop: asyncio.AbstractEventLoop, descriptor: int, end: float | None) -> bool:

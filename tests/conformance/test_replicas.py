@@ -10,7 +10,7 @@ import memlease
 import numpy as np
 import pytest
 from fakecuda_build import require_stand_in
-from gpu_arrays import COUNT, create, opened, publish, read_with, writer_and_reader
+from gpu_arrays import COUNT, address_of, create, opened, publish, read_with, writer_and_reader
 from memlease.references import forget_clients
 
 require_stand_in()
@@ -196,6 +196,30 @@ def write_and_read(here):
         assert writing.result() > 3
 
 
+def test_a_task_that_reads_at_home_has_its_turn_likewise(gpu):
+    gpu.run(write_and_read_by_a_task)
+
+
+def write_and_read_by_a_task(here):
+    array = create(here, slots=3, fill=7)
+    create_enough(here)
+
+    async def read():
+        passed = []
+        for _ in range(4):
+            seen = array.version
+            async with array.read_async(newer_than=seen, timeout=20) as lease:
+                passed.append(lease.version - seen)
+        return passed
+
+    with ThreadPoolExecutor() as pool:
+        writing = pool.submit(write_without_a_pause, here)
+        passed = asyncio.run(read())
+        here.client.open("enough").put(1)
+        assert writing.result() > 3
+    assert max(passed) <= 8, passed
+
+
 def create_enough(here):
     here.client.create("enough", shape=1, dtype="u1")
 
@@ -222,6 +246,78 @@ def read_six_versions(here):
             passed.append(lease.version - seen)
     here.client.open("enough").put(1)
     assert max(passed) <= 8, passed  # mostly 3: one for which it waits, and one before its turn
+
+
+def test_the_writers_work_has_its_time_from_the_readers_timeout(gpu):
+    gpu.run(read_what_is_not_complete)
+
+
+def read_what_is_not_complete(here):
+    array = create(here, slots=3, fill=1)
+    host = array.on("host")
+    assert host.get()[0] == 1
+    stream = here.stream()
+    here.gate(stream)
+    with array.write(stream=stream) as lease:
+        here.fill(address_of(lease), COUNT, 7, stream)
+    assert host.try_read() is None
+    for timeout in (0, 0.05):
+        with pytest.raises(memlease.Timeout, match="version 2 of 'a' was not complete"):
+            host.get(timeout=timeout)
+    with host.read(version=1, timeout=0) as lease:
+        assert int(np.asarray(lease)[0]) == 1
+    here.ungate()
+    assert (host.get() == 7).all()
+
+
+def test_threads_that_read_in_an_only_slot_wait_for_each_other(gpu):
+    gpu.run(read_by_threads)
+
+
+def read_by_threads(here):
+    home = here.client.create("one", shape=4, dtype="f4", device="cuda:0", slots=1, fill=1)
+    there = home.on("host")
+
+    def read_often(_thread):
+        for _ in range(200):
+            with there.read(timeout=20) as lease:
+                assert lease.version > 0
+
+    with ThreadPoolExecutor(4) as pool:
+        reading = [pool.submit(read_often, thread) for thread in range(3)]
+        for value in range(50):
+            home.put(np.full(4, value, "f4"))
+        for thread in reading:
+            thread.result()
+
+
+def test_threads_that_find_an_only_slot_empty_bring_its_version_once(gpu):
+    gpu.run(bring_by_threads)
+
+
+def bring_by_threads(here):
+    home = here.client.create("one", shape=4, dtype="f4", device="cuda:0", slots=1, fill=1)
+    there = home.on("host")
+    assert there.get()[0] == 1
+    with ThreadPoolExecutor(8) as pool:
+        for value in range(2, 40):
+            home.put(np.full(4, value, "f4"))
+            assert there.get()[0] == value
+            there.write(wait=2).drop()
+            got = list(pool.map(lambda _: there.get(timeout=20)[0], range(8)))
+            assert got == [value] * 8
+            assert home.get()[0] == value
+
+
+def test_what_was_given_up_at_home_is_where_it_was_only_read(gpu):
+    gpu.run(give_up_at_home)
+
+
+def give_up_at_home(here):
+    home = here.client.create("one", shape=4, dtype="f4", device="cuda:0", slots=1, fill=1)
+    assert home.on("host").get()[0] == 1
+    home.write(wait=2).drop()
+    assert home.get()[0] == 1
 
 
 def test_what_was_given_up_in_an_only_slot_comes_again_from_where_it_is(gpu):

@@ -124,7 +124,7 @@ WITHOUT: dict[str, str] = {
     "wait-for-read-fences": _EVENTS,
     "wait-for-write-fences": _EVENTS,
     "ownership-of-home": "tests/device/test_replicas.cc has a test, no control; the flag and the "
-    "look of take_number() have both, in tests/client/slots/test_slot_steps.cc",
+    "look of claim_number() have both, in tests/client/slots/test_slot_steps.cc",
     "number-of-home": "tests/client/arrays/test_replicas.cc has a test, no control",
     "keep-newest": "tests/server/core/test_replicas.cc has a test, no control",
     "source-complete": _COPIES,
@@ -141,6 +141,7 @@ PLAYS_ALONE: dict[str, str] = {
     "look whose board it is": "a board that is another array's by now",
     "look whose row it was": "a former writer's row that is another array's by now",
     "order streaming stores": "stores that x86 does not order",
+    "say that it only copies": "whom has_writer() takes for a writer",
 }
 
 

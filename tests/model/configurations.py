@@ -30,4 +30,6 @@ LOCK = "-DTURNS=2 -DASKS=2"
 LOCK_OF_THREE = "-DWRITERS=3 -DMAX_DEATHS=0 -DTURNS=1 -DASKS=1"
 HOST_MOVES = "-DMAX_DEATHS=0 -DTRIES=2"
 ONCE = "-DTRIES=1 -DMAX_DEATHS=1"  # one write each
+# writes on the replica, and at home by who holds a version there
+REPLICA_OF_THREE = "-DPROCESSES=3 -DMAX_DEATHS=0 -DREPLICA_ALONE"
 HOST_TWICE = "-DTRIES=2"  # two writes each; -DWANTED: a version is read by its number

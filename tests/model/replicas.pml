@@ -3,9 +3,9 @@
    Steps          write and read on either device, also a write at home by who holds a version elsewhere; the copy that a
                   read makes first; the daemon's freeing of a replica that nobody uses. Member 0 is the home, member 1 the replica. Each is an array of its own with two slots: its
                   publication, ownership and takeover are one step each here, and the subject of the other models. Who
-                  copies holds a version, and so may keep a slot from the next writer. A number that came to nothing, as
-                  there was no slot, is not counted.
-   Bounded        PROCESSES, with TURNS reads and writes each, on either device; MAX_DEATHS at any step.
+                  copies holds a version, and so may keep a slot from the next writer.
+   Bounded        PROCESSES, with TURNS reads and writes each, on either device; MAX_DEATHS at any step. REPLICA_ALONE:
+                  writes there, and at home by who holds a version there, alone.
    Property       a number has one content wherever it stands, and a higher one no earlier content; a read gives whole
                   bytes, of a version at least as new as the newest that was complete when it began; nobody waits for
                   ever. */
@@ -46,20 +46,17 @@ bool pending[2], unsure[2] /* copied from what was not complete */, open[PROCESS
 inline own(m) { atomic { CAN_OWN(m) -> owner[m] = p; writing[m] = true } }
 inline take(m) { own(m); HAS_SLOT(m) }
 inline give_back(m) { writing[m] = false }
-/* For a write on the replica, by who owns the home: not while he waits for a slot. */
+/* For a write on the replica, by who owns the home: not while he waits for a slot, or for who does. */
 inline take_with_home(m) {
-  own(m);
 #ifdef OMIT_SLOT_WITHOUT_NUMBER
-  HAS_SLOT(m)
+  take(m)
 #else
   do
-  :: atomic { HAS_SLOT(m) -> break }
-  :: atomic { !HAS_SLOT(m) -> give_back(m) };
-     give_back(HOME);
+  :: atomic { CAN_OWN(m) && HAS_SLOT(m) -> owner[m] = p; writing[m] = true; break }
+  :: atomic { !(CAN_OWN(m) && HAS_SLOT(m)) -> give_back(HOME) };
      take(m);
      give_back(m);
-     own(HOME);
-     own(m)
+     own(HOME)
   od
 #endif
 }
@@ -292,10 +289,12 @@ proctype process(byte p) {
     :: turns < TURNS ->
        turns++;
        if
+#ifndef REPLICA_ALONE
        :: true -> write_on(0)
-       :: true -> open_replica(); write_on(1)
        :: true -> read_on(0)
        :: true -> open_replica(); read_on(1)
+#endif
+       :: true -> open_replica(); write_on(1)
        :: true -> open_replica(); write_home_holding()
        fi;
        leave_replica();

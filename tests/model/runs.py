@@ -11,6 +11,7 @@ from configurations import (
     MOVES,
     MOVES_BACK,
     ONCE,
+    REPLICA_OF_THREE,
     SEVERAL,
     SINGLE,
     SLEEP_LATE,
@@ -186,6 +187,7 @@ LARGER = [
             "searched",
             "three slots, two reads of version 3",
         ),
+        Run("replicas-of-three", "replicas", REPLICA_OF_THREE, "pass", "who waits for a slot there"),
         Run(
             "host-two-deaths",
             "host",

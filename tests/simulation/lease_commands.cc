@@ -261,7 +261,7 @@ void copy(World& world, Process& process, OpenedArray& from, OpenedArray& to) {
   if (read.outcome != ReadOutcome::kAcquired) return;
   to.writer->note_copies_only();
   testing::SlotWaitOf wait = wait_of(world, process, to, true);
-  const WriteAttempt attempt = to.writer->begin(wait, nullptr, read.version);
+  const WriteAttempt attempt = to.writer->begin(wait, nullptr, {.copied = read.version});
   if (attempt.outcome == WriteOutcome::kReady) {
     world.begun(process, to, attempt, false);
     world.publish(to);
@@ -288,14 +288,14 @@ void write_on_replica(World& world, const Command& command) {
   }
   const auto status = world.broker.write_elsewhere(world.session_of(*process), replica->id);
   if (!status.ok()) return;
-  const WriteAttempt number = home->writer->take_number();
-  if (number.outcome != WriteOutcome::kReady) return;
+  if (home->writer->claim_number().outcome != WriteOutcome::kReady) return;
   Numbers& numbers = world.numbers_of(home->id);
-  require(number.version > numbers.begun || numbers.spoilt, "a number for a replica is used once");
-  numbers.begun = number.version;
   testing::SlotWaitOf wait = wait_of(world, *process, *replica, true);
-  const WriteAttempt attempt = replica->writer->begin(wait, nullptr, number.version);
+  const WriteAttempt attempt = replica->writer->begin(wait, nullptr, {.home = &*home->writer});
   if (attempt.outcome == WriteOutcome::kReady) {
+    require(attempt.version > numbers.begun || numbers.spoilt,
+            "a number for a replica is used once");
+    numbers.begun = attempt.version;
     world.begun(*process, *replica, attempt, false);
     world.publish(*replica);
   }

@@ -91,8 +91,8 @@ class MEMLEASE_API Follower {
                                    [&](const internal::Stop& by) { return next_or_end(&by); });
   }
 #endif
-  // As next() if there is a version now, without waiting; else nothing.
-  [[nodiscard]] std::optional<ReadLease> try_next();
+  // As next() if there is a version now, without waiting, or `within` that time; else nothing.
+  [[nodiscard]] std::optional<ReadLease> try_next(std::chrono::nanoseconds within = {});
   // A descriptor for select, epoll and the loops of GUIs: readable while next() would not wait, as
   // there is a version above last(), or as it would throw. It is the follower's own, as long as
   // that lives: wait for it, and do not read or close it. May be readable for nothing: try_next()

@@ -110,7 +110,7 @@ TEST_F(BeginWriteTest, WaitsForTheWriteOfAnotherThread) {
   std::thread([&] { ASSERT_TRUE(array->writing().enter()); }).join();
   const auto status = begin(1ms);
   EXPECT_EQ(wire::code_of(status), ErrorCode::kTimeout);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("already has a write lease"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("is under way in this process"));
   array->writing().leave();
   publish_next();
 }
@@ -203,23 +203,26 @@ TEST_F(BeginWriteTest, AnUpdateBeginsWithTheCurrentBytes) {
 TEST_F(BeginWriteTest, ANumberForAReplicaKeepsOthersFromWritingHere) {
   grant_ownership();
   publish_next();
-  std::uint64_t number = 0;
   WaitLimit within = limit();
-  ASSERT_TRUE(begin_number(*array, within, number).ok());
-  EXPECT_EQ(number, 2U);
+  ASSERT_TRUE(claim_number(*array, within, false).ok());
   const auto other = std::async(std::launch::async, [&] { return begin(); }).get();
   EXPECT_EQ(wire::code_of(other), ErrorCode::kTimeout);
   EXPECT_EQ(wire::code_of(begin(60s)), ErrorCode::kBusy);
   array->end_number();
   publish_next();
-  EXPECT_EQ(attempt.version, 3U) << "its number is not given again";
+  EXPECT_EQ(attempt.version, 2U) << "nobody has used it";
+  ASSERT_TRUE(claim_number(*array, within, false).ok());
+  array->writing().slot_writer()->use_number(3, false);
+  array->end_number();
+  publish_next();
+  EXPECT_EQ(attempt.version, 4U) << "its number is not given again";
 }
 
 TEST_F(BeginWriteTest, WhoOnlyCopiesIsNoWriter) {
   grant_ownership();
   const auto copy = [&](std::uint64_t number) {
     WaitLimit within = limit();
-    const auto begun = begin_write(*array, within, attempt, IfNoSlot::kExplain, number);
+    const auto begun = begin_write(*array, within, attempt, IfNoSlot::kExplain, {.copied = number});
     if (begun.ok()) array->end_write(attempt.slot, attempt.version, true);
     return begun;
   };
@@ -250,11 +253,11 @@ TEST_F(BeginWriteTest, WhoHasTheTurnWritesAndOthersWait) {
     HeldOwnership held(*array);
     ASSERT_TRUE(held.acquire(within).ok());
     EXPECT_EQ(wire::code_of(begin(1ms)), ErrorCode::kTimeout);
-    ASSERT_TRUE(held.begin(within, attempt, IfNoSlot::kSkip, 7).ok());
+    ASSERT_TRUE(held.begin(within, attempt, IfNoSlot::kSkip, {.copied = 7}).ok());
     array->end_write(attempt.slot, attempt.version, true);
     EXPECT_FALSE(array->has_writer());
     ASSERT_TRUE(held.acquire(within).ok());
-    EXPECT_TRUE(is_not_now(held.begin(within, attempt, IfNoSlot::kSkip, 7)));
+    EXPECT_TRUE(is_not_now(held.begin(within, attempt, IfNoSlot::kSkip, {.copied = 7})));
     publish_next();
     ASSERT_TRUE(held.acquire(within).ok());
   }
@@ -264,7 +267,7 @@ TEST_F(BeginWriteTest, WhoHasTheTurnWritesAndOthersWait) {
 TEST_F(BeginWriteTest, AFlagOnTheBoardMakesNobodyAWriter) {
   grant_ownership();
   WaitLimit within = limit();
-  ASSERT_TRUE(begin_write(*array, within, attempt, IfNoSlot::kExplain, 7).ok());
+  ASSERT_TRUE(begin_write(*array, within, attempt, IfNoSlot::kExplain, {.copied = 7}).ok());
   array->end_write(attempt.slot, attempt.version, true);
   server::set_moving(board());
   EXPECT_FALSE(array->has_writer());

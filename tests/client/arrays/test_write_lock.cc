@@ -47,9 +47,10 @@ TEST(WriteLock, KnowsTheThreadThatHasIt) {
 // As a call that waits for it.
 void acquire_sleeping(WriteLock& lock) {
   const WriteLock::Waiter waiter(lock);
-  while (!lock.acquire()) {
-    const wire::FutexWait left = waiter.until_free();
-    wire::futex_wait({&left, 1}, 1h);
+  for (;;) {
+    const wire::FutexWait seen = lock.look();
+    if (lock.acquire()) return;
+    wire::futex_wait({&seen, 1}, 1h);
   }
 }
 

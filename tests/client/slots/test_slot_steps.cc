@@ -129,14 +129,16 @@ bool the_daemon_sees_a_number_that_it_did_not_stop() {
   SlotWorld world(2, 1);
   bool seen = false;
   at("device.number_taken", [&] { seen = server::is_writing(world.writer_row()); });
-  EXPECT_EQ(world.writer().take_number().outcome, Write::kReady);
+  const WriteAttempt number = world.writer().claim_number();
+  EXPECT_EQ(number.outcome, Write::kReady);
+  world.writer().use_number(number.version, false);
   return seen;
 }
 
 bool no_number_is_taken_while_the_right_moves() {
   SlotWorld world(2, 1);
   at("device.number_flagged", [&] { server::set_moving(world.board()); });
-  return world.writer().take_number().outcome == Write::kNotMine;
+  return world.writer().claim_number().outcome == Write::kNotMine;
 }
 
 bool no_reader_comes_in_after_the_scan() {
@@ -246,11 +248,11 @@ bool a_lost_number_does_not_come_back_by_a_copy() {
   SlotWorld world(2, 1);
   SlotWaitOf none;
   world.publish();
-  world.writer(0).begin(none, nullptr, kElsewhere);
+  world.writer(0).begin(none, nullptr, {.copied = kElsewhere});
   world.die(0);
   world.writer(1).adopt(world.writer_row(SlotWorld::kTakeover));
   world.give_right_to(1);
-  return world.writer(1).begin(none, nullptr, kElsewhere).outcome == Write::kNumberUsed;
+  return world.writer(1).begin(none, nullptr, {.copied = kElsewhere}).outcome == Write::kNumberUsed;
 }
 
 bool bytes_that_a_death_may_have_torn_have_no_version() {
