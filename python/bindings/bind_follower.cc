@@ -127,8 +127,8 @@ py::object PyFollower::next() {
 }
 
 py::object PyFollower::try_next(bool keep, double within_s) {
-  const auto within = std::chrono::duration_cast<std::chrono::nanoseconds>(
-      std::chrono::duration<double>(within_s));
+  const auto within =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(within_s));
   try {
     auto taken = without_gil_or_garbage([&] { return follower_.try_next(within); });
     if (!taken) return py::none();

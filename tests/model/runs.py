@@ -187,7 +187,9 @@ LARGER = [
             "searched",
             "three slots, two reads of version 3",
         ),
-        Run("replicas-of-three", "replicas", REPLICA_OF_THREE, "pass", "who waits for a slot there"),
+        Run(
+            "replicas-of-three", "replicas", REPLICA_OF_THREE, "pass", "who waits for a slot there"
+        ),
         Run(
             "host-two-deaths",
             "host",

@@ -37,8 +37,8 @@ struct ConnectOptions {
   std::string daemon;
   // Called at least every 0.1 s while a call of this connection's waits, by its arrays and leases,
   // too; what it throws ends the wait. Kept until the connection is closed, or the last copy of the
-  // Client and the last of its arrays has gone; a call of another thread's that is inside of it then
-  // ends it first, so what it refers to has to live as long.
+  // Client and the last of its arrays has gone; a call of another thread's that is inside of it
+  // then ends it first, so what it refers to has to live as long.
   std::function<void()> check_interrupt;
   // It has something to say only once a signal handler has run in the waiting thread, one without
   // SA_RESTART. Then a long wait for a version or a name calls it after each, and every two seconds
