@@ -173,13 +173,19 @@ std::optional<ReadLease> Follower::next_or_end(const internal::Stop* stop) {
   return s.lease_of(attempt);
 }
 
-std::optional<ReadLease> Follower::try_next(std::chrono::nanoseconds within) {
+std::optional<ReadLease> Follower::try_next() {
+  return next_within(std::chrono::nanoseconds::zero(), nullptr);
+}
+
+std::optional<ReadLease> Follower::next_within(std::chrono::nanoseconds timeout,
+                                               const internal::Stop* stop) {
   State& s = state();
   internal::check(s.begin_step());
   const absl::Cleanup end = [&s] { s.end_step(); };
   ReadAttempt attempt;
-  const auto status = s.take(within, nullptr, attempt);
-  if (wire::code_of(status) == wire::ErrorCode::kTimeout && !status.ok()) return std::nullopt;
+  const auto status = s.take(timeout, stop, attempt);
+  const bool is_late = wire::code_of(status) == wire::ErrorCode::kTimeout && !status.ok();
+  if (is_late && stop == nullptr) return std::nullopt;
   internal::check(status);
   return s.lease_of(attempt);
 }

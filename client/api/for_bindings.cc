@@ -20,6 +20,12 @@ std::uint64_t ForBindings::publish(WriteLease& lease, Stream stream, bool late_w
   return lease.publish_over(stream, late_writes);
 }
 
+std::optional<ReadLease> ForBindings::next_within(Follower& follower,
+                                                  std::chrono::nanoseconds timeout,
+                                                  const Stop& stop) {
+  return follower.next_within(timeout, &stop);
+}
+
 bool ForBindings::is_strict(const WriteLease& lease) noexcept { return lease.strict_; }
 
 bool ForBindings::is_empty(const WriteLease& lease) noexcept { return !lease.used_; }

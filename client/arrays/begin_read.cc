@@ -45,16 +45,8 @@ absl::Status verdict(OpenArray& array, const ReadOptions& options, const ReadAtt
     case ReadOutcome::kGone:
       return version_gone(array, options.version, array.known_version());
     case ReadOutcome::kProducerDied:
-      return producer_died(array, attempt.version);
     case ReadOutcome::kWriteAborted:
-      return make_error(
-          ErrorCode::kWriteAborted,
-          fmt::format("the last write of '{}', version {}, was given up, and its only slot holds "
-                      "no version",
-                      array.name(), attempt.version),
-          fmt::format("Wait for the next version, read(newer_than={}), or create the array with "
-                      "slots=2 or more.",
-                      attempt.version));
+      return nothing_came(array, attempt);
     case ReadOutcome::kTooManyHeld:
       return too_many_held(array, array.reader_if_subscribed()->most_held());
     case ReadOutcome::kWithdrawn:
@@ -139,6 +131,18 @@ absl::Status producer_died(const OpenArray& array, std::uint64_t version) {
       ErrorCode::kProducerDied,
       fmt::format("the writer of '{}' died in the middle of version {}", array.name(), version),
       fmt::format("Wait for the next version of another writer: read(newer_than={}).", version));
+}
+
+absl::Status nothing_came(const OpenArray& array, const ReadAttempt& attempt) {
+  if (attempt.outcome == ReadOutcome::kProducerDied) return producer_died(array, attempt.version);
+  return make_error(
+      ErrorCode::kWriteAborted,
+      fmt::format("the last write of '{}', version {}, was given up, and its only slot holds no "
+                  "version",
+                  array.name(), attempt.version),
+      fmt::format("Wait for the next version, read(newer_than={}), or create the array with "
+                  "slots=2 or more.",
+                  attempt.version));
 }
 
 absl::Status version_gone(OpenArray& array, std::uint64_t version, std::uint64_t current) {

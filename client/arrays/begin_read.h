@@ -18,6 +18,8 @@ absl::Status begin_read(OpenArray& array, const ReadOptions& options, WaitLimit&
                         ReadAttempt& attempt);
 // The error of a read of this version, whose writer died before it was complete.
 absl::Status producer_died(const OpenArray& array, std::uint64_t version);
+// Of an attempt that came_to_nothing().
+absl::Status nothing_came(const OpenArray& array, const ReadAttempt& attempt);
 // Of one that was overwritten, or given up.
 absl::Status version_gone(OpenArray& array, std::uint64_t version, std::uint64_t current);
 

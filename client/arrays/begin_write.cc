@@ -146,7 +146,7 @@ class WriteWait final : public SlotWait {
 
   bool sleep_on(const std::vector<wire::FutexWait>& counts,
                 std::chrono::nanoseconds longest) override {
-    if (!stopped_.ok() || if_none_ == IfNoSlot::kReturn || wait_limit_.expired()) return false;
+    if (!stopped_.ok() || wait_limit_.expired()) return false;
     const bool by_itself = array_.holds_back_slots();
     counted_.sleeps();
     wait_limit_.sleep(counts, longest);

@@ -13,15 +13,15 @@
 
 namespace memlease::internal {
 
-// What a caller does where there is no free slot: tell its user why; or go on without the write; or
-// do something else before it waits for one.
+// What a caller does where there is no free slot in time: tell its user why; or go on without the
+// write; or wait for one in another way.
 enum class IfNoSlot : std::uint8_t { kExplain, kSkip, kReturn };
 
 // On success the array is in writing (Writing::enter) and a slot is the caller's until
 // OpenArray::end_write. Array::write's errors otherwise. With kSkip nobody asks who holds the
-// slots, nor, for a moment, a daemon that has refused one more. With kReturn the wait is for
-// ownership alone, and kNoFreeSlot has no text.
-// `number`: not_now(), with attempt.outcome kNumberUsed, where a copy cannot have it here.
+// slots, nor, for a moment, a daemon that has refused one more. With kReturn the daemon is not
+// asked for one more either, and kNoFreeSlot has no text. `number`: not_now(), with attempt.outcome
+// kNumberUsed, where a copy cannot have it here.
 absl::Status begin_write(OpenArray& array, WaitLimit& wait_limit, WriteAttempt& attempt,
                          IfNoSlot if_none = IfNoSlot::kExplain, const WriteNumber& number = {});
 // Waits as begin_write() does, and begins nothing. There may be no slot any more once it returns.

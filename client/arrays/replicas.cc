@@ -1,5 +1,6 @@
 #include "client/arrays/replicas.h"
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "client/arrays/begin_read.h"
 #include "client/arrays/places.h"
 #include "client/arrays/version_copier.h"
+#include "client/ordering/backoff.h"
 #include "wire/error.h"
 #include "wire/hooks/test_hooks.h"
 
@@ -31,7 +33,18 @@ absl::Status bring_newest(ArrayHandle& handle, WaitLimit& wait_limit) {
   if (!places.ok()) return places.status();
   const auto newest = places->newest(check);
   if (!newest.ok()) return newest.status();
-  return VersionCopier(*places, wait_limit, handle.interrupt_check(), {}).bring(*newest);
+  ReadAttempt found;
+  return VersionCopier(*places, wait_limit, handle.interrupt_check(), {}).bring(*newest, found);
+}
+
+// Of what was brought here nothing can be had just now, as an only slot is being written.
+absl::Status pause_here(OpenArray& here, WaitLimit& wait_limit) {
+  auto reader = here.reader([&] { return wait_limit.check_call(); });
+  if (!reader.ok()) return reader.status();
+  const SlotReader::Counts counts = (*reader)->counts();
+  const Sleeper sleeper(**reader);
+  wait_limit.sleep(counts.span(), std::chrono::milliseconds(1));
+  return absl::OkStatus();
 }
 
 // Not only of this place, or for now.
@@ -97,10 +110,11 @@ absl::Status begin_read_anywhere(ArrayHandle& handle, const ReadOptions& options
     if (*newest > after) {
       if (options.version != 0) {  // which may be here still, beside a newer one elsewhere
         WaitLimit limit = at_once(here.session(), handle.interrupt_check());
-        if (auto status = begin_read(here, options, limit, attempt); status.ok()) return status;
+        auto status = begin_read(here, options, limit, attempt);
+        if (status.ok() || ends_all_waits(status)) return status;
       }
       VersionCopier copier(*places, wait_limit, handle.interrupt_check(), options.stream);
-      auto status = copier.bring(*newest);
+      auto status = copier.bring(*newest, attempt);
       if (!status.ok()) return status;
       WaitLimit limit = at_once(here.session(), handle.interrupt_check());
       status = begin_read(here, options, limit, attempt);
@@ -109,6 +123,7 @@ absl::Status begin_read_anywhere(ArrayHandle& handle, const ReadOptions& options
       if (is_older) here.end_read(attempt.slot);
       const bool again = is_older || wire::code_of(status) == ErrorCode::kTimeout;
       if (status.ok() ? !is_older : !again || last) return status;
+      if (status = pause_here(here, wait_limit); !status.ok()) return status;
     } else if (lost) {
       return producer_died(handle.home_array(), options.version);
     } else if (given_up) {
@@ -131,14 +146,16 @@ absl::Status begin_write_on_replica(ArrayHandle& handle, WaitLimit& wait_limit,
   OpenArray& home = handle.home()->array();
   auto said = say_elsewhere(here, home, [&] { return wait_limit.check_call(); });
   if (!said.ok()) return said;
-  // Who has claimed the home's number keeps all others from writing, and from copying home: not
-  // while he waits for a slot, or for who does, as one of them may hold it. A copy here ends soon.
-  constexpr std::chrono::milliseconds kCopyTime{20};
-  for (;;) {
+  // Who has claimed the home's number keeps all others from writing, and from copying home: not for
+  // long, as one of them may hold the slot, but for as long as a copy here may last.
+  constexpr std::chrono::milliseconds kShortest{20};
+  constexpr std::chrono::milliseconds kLongest{320};
+  for (Backoff moments(kShortest, kLongest);;) {
     const bool last = wait_limit.expired() || leaves_out("wait for a slot without a number");
     if (auto status = claim_number(home, wait_limit, false); !status.ok()) return status;
     const WriteNumber number{.home = home.writing().slot_writer()};
-    WaitLimit moment(here.session(), handle.interrupt_check(), kCopyTime, kCopyTime);
+    const auto at_most = std::min<std::chrono::nanoseconds>(moments.next(), wait_limit.left());
+    WaitLimit moment(here.session(), handle.interrupt_check(), at_most, at_most);
     auto status = begin_write(here, last ? wait_limit : moment, attempt,
                               last ? if_none : IfNoSlot::kReturn, number);
     if (status.ok()) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <optional>
 
+#include "client/arrays/begin_read.h"
 #include "client/arrays/gpu_copy.h"
 #include "client/arrays/gpu_lease.h"
 #include "client/arrays/not_now.h"
@@ -170,10 +171,9 @@ absl::Status VersionCopier::begin_at_once(WriteAttempt& write, const WriteNumber
   return not_now("the slots are in use");
 }
 
-// The home gives its next number: to a write at home, or for one here, while nobody else gets any.
+// The home gives its next number, while nobody else gets any.
 absl::Status VersionCopier::begin_new_number(const Source& source, WriteAttempt& write) {
   WriteNumber number{.copied = source.version(), .is_new = true};
-  if (&here_ == &home_) return begin_at_once(write, number);
   auto status = say_elsewhere(here_, home_, [&] { return check(); });
   if (!status.ok()) return status;
   WaitLimit limit = at_once(here_.session(), interrupt_check_);
@@ -181,7 +181,8 @@ absl::Status VersionCopier::begin_new_number(const Source& source, WriteAttempt&
   if (wire::code_of(status) == ErrorCode::kTimeout) return not_now("the slots are in use");
   if (!status.ok()) return status;
   number.home = home_.writing().slot_writer();
-  status = begin_at_once(write, number);
+  status = check_still_newest(source);
+  if (status.ok()) status = begin_at_once(write, number);
   if (status.ok()) {
     here_.writing().set_numbered_by(home_);
   } else {
@@ -191,19 +192,33 @@ absl::Status VersionCopier::begin_new_number(const Source& source, WriteAttempt&
 }
 
 // Its number cannot be had here any more: the same content gets a new one, while nobody else gives
-// any. Nothing happens where a newer version is there by then.
+// any. Nothing happens where a newer version is there by then. Or not_now().
 absl::Status VersionCopier::copy_with_new_number(Source& source) {
   WriteAttempt write;
-  if (auto status = begin_new_number(source, write); !status.ok()) return status;
-  const bool is_home = &here_ == &home_;
-  const std::uint32_t own = is_home ? 0 : std::uint32_t{1} << here_.answer().replica_number;
-  const auto newest = places_.newest([&] { return check(); });
-  if (newest.ok() && *newest == source.version() && places_.are_all(own)) {
-    return copy_and_publish(source, write);
+  if (&here_ != &home_) {
+    auto status = begin_new_number(source, write);
+    return status.ok() ? copy_and_publish(source, write) : status;
   }
+  auto status = begin_at_once(write, {.copied = source.version(), .is_new = true});
+  if (!status.ok()) return status;
+  if (status = check_still_newest(source); status.ok()) return copy_and_publish(source, write);
   LeaseStreams untouched;
-  auto ended = end_copy(here_, write, false, untouched);
-  return newest.ok() ? ended : newest.status();
+  end_copy(here_, write, false, untouched).IgnoreError();
+  return status;
+}
+
+// Or not_now(). For who has the home's number.
+absl::Status VersionCopier::check_still_newest(const Source& source) {
+  const auto newest = places_.newest([&] { return check(); });
+  if (!newest.ok()) return newest.status();
+  const bool is_newest = *newest == source.version() && knows_all_places();
+  return is_newest ? absl::OkStatus() : not_now("a newer version may be elsewhere");
+}
+
+// A place that was written since may have a newer version: who has begun looks for it again.
+bool VersionCopier::knows_all_places() const {
+  const bool is_home = &here_ == &home_;
+  return places_.are_all(is_home ? 0 : std::uint32_t{1} << here_.answer().replica_number);
 }
 
 absl::Status VersionCopier::copy(Source& source) {
@@ -229,6 +244,7 @@ absl::Status VersionCopier::wait_until_complete(const Source& source) {
     const auto complete = order.version_complete(source.slot(), source.version());
     // An error is the copy's to tell.
     if (!complete.ok() || *complete) return absl::OkStatus();
+    ownership_.release();  // others of this process may write meanwhile, the work's own among them
     if (auto status = wait_limit_.step(); !status.ok()) return status;
     if (wait_limit_.expired()) {
       return make_error(
@@ -243,7 +259,8 @@ absl::Status VersionCopier::wait_until_complete(const Source& source) {
 }
 
 // Or not_now().
-absl::Status VersionCopier::copy_from(OpenArray& from, std::uint64_t newer_than) {
+absl::Status VersionCopier::copy_from(OpenArray& from, std::uint64_t newer_than,
+                                      ReadAttempt& found) {
   const auto reader = from.reader([&] { return check(); });
   if (!reader.ok()) return reader.status();
   const ReadAttempt held = (*reader)->acquire(0, newer_than);
@@ -254,7 +271,11 @@ absl::Status VersionCopier::copy_from(OpenArray& from, std::uint64_t newer_than)
                                   from.name(), here_.spec().device),
                       "Release leases or delete views of it.");
   }
-  // Its only slot is being written, or what was in it has been given up; or a later one comes.
+  if (came_to_nothing(held) && !another_writes(home_)) {
+    found = held;
+    return nothing_came(from, held);
+  }
+  // Its only slot is being written, or a later version comes.
   if (held.outcome != ReadOutcome::kAcquired) return not_now("the version's slot is in use");
   if (!from.keep(held)) return absl::OkStatus();
   Source source(from, held, interrupt_check_);
@@ -270,14 +291,15 @@ absl::Status VersionCopier::acquire_ownership_to_copy() {
   return late ? did_not_come(here_, wait_limit_) : status;
 }
 
-absl::Status VersionCopier::bring(std::uint64_t least) {
+absl::Status VersionCopier::bring(std::uint64_t least, ReadAttempt& found) {
   const auto may_go_on = [&] { return check(); };
   const bool writes_here =
       here_.writing().entered_by_this_thread() || home_.writing().entered_by_this_thread();
   Backoff moments(std::chrono::milliseconds(1), std::chrono::milliseconds(10));
   // For as long another thread's lease may last, or a name that is bound again.
   constexpr std::chrono::seconds kOwnHolds{1};
-  std::optional<std::chrono::steady_clock::time_point> waits_since;
+  std::optional<std::chrono::steady_clock::time_point> held_since;
+  bool has_waited = false;
   for (;;) {
     const auto version = here_.current_version(may_go_on);
     if (!version.ok()) return version.status();
@@ -285,24 +307,30 @@ absl::Status VersionCopier::bring(std::uint64_t least) {
     const auto place = places_.place_of_newer(may_go_on);
     if (!place.ok()) return place.status();
     if (*place == nullptr) return absl::OkStatus();  // it has been lost, or given up here
+    if (!knows_all_places()) return absl::OkStatus();
     if (!(*place)->reach().ok()) return out_of_reach(home_, **place);
     if (!here_.answer().may_write) return may_not_copy(here_, **place);
     if (writes_here) return writes_itself(here_);
     holds_slots_itself_ = false;
     const bool now = !another_writes(here_);
     const std::uint64_t newest_here = here_.only_slot_is_empty() ? 0 : *version;
-    auto status = now ? copy_from(**place, newest_here) : not_now("another process writes");
+    auto status = now ? copy_from(**place, newest_here, found) : not_now("another process writes");
     ownership_.release();
     if (is_not_now(status)) {
       const auto time = std::chrono::steady_clock::now();
       // The first one may be this very copy.
-      const bool wait_for_ownership = waits_since && another_writes(here_);
-      if (!waits_since) waits_since = time;
-      if (holds_slots_itself_ && (wait_limit_.expired() || time - *waits_since > kOwnHolds)) {
+      const bool wait_for_ownership = has_waited && another_writes(here_);
+      if (!holds_slots_itself_) {
+        held_since.reset();
+      } else if (!held_since) {
+        held_since = time;
+      }
+      if (held_since && (wait_limit_.expired() || time - *held_since > kOwnHolds)) {
         return holds_the_slots_itself(here_);
       }
       status =
           wait_for_ownership ? acquire_ownership_to_copy() : pause(here_, wait_limit_, moments);
+      has_waited = true;
     }
     if (!status.ok()) return status;
     if (status = wait_limit_.step(); !status.ok()) return status;

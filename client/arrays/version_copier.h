@@ -33,18 +33,21 @@ class VersionCopier {
         stream_(stream) {}
 
   // Until version `least`, or a later one, is here; or, where that has been lost, until nothing
-  // newer is elsewhere. Waits as long as the wait limit says, for writes here, for slots, and
-  // without a stream for the copy itself; calls the daemon. Holds no mutex meanwhile.
-  // kTimeout; kDenied: this process may not write here. kUnsupported: what is newer is on a
-  // GPU that it does not see. kBusy: this thread is itself writing.
-  // kTooManyHeld: this process holds all slots, or too many versions. What else reads and
+  // newer is elsewhere; or until a place has been written that is not among these. Waits as long as
+  // the wait limit says, for writes here, for slots, and without a stream for the copy itself;
+  // calls the daemon. Holds no mutex meanwhile. kTimeout; kDenied: this process may not write here.
+  // kUnsupported: what is newer is on a GPU that it does not see. kBusy: this thread is itself
+  // writing. kTooManyHeld: this process holds all slots, or too many versions. What else reads and
   // writes end with: an interrupt, kWithdrawn, kDaemonLost.
-  absl::Status bring(std::uint64_t least);
+  // What was given up, or lost, in an only slot: an error, and `found` is that attempt.
+  absl::Status bring(std::uint64_t least, ReadAttempt& found);
 
  private:
   class Source;
   absl::Status check() const { return wait_limit_.check_call(); }
-  absl::Status copy_from(OpenArray& from, std::uint64_t newer_than);
+  absl::Status copy_from(OpenArray& from, std::uint64_t newer_than, ReadAttempt& found);
+  absl::Status check_still_newest(const Source& source);
+  bool knows_all_places() const;
   absl::Status copy(Source& source);
   absl::Status copy_with_new_number(Source& source);
   absl::Status begin_new_number(const Source& source, WriteAttempt& write);

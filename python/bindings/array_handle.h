@@ -134,7 +134,11 @@ class PyFollower {
   // another thread or task has begun one; the last lease ends.
   void begin_step();
   // A ReadLease; None: there is no version now, or it is closed. `keep`: until the next step.
-  py::object try_next(bool keep, double within_s);
+  py::object try_next(bool keep);
+  // The same, and waits for so long, in a thread that is not the loop's: Timeout. Ends with None
+  // by stop_waiting() in another one.
+  py::object next_within(bool keep, double timeout_s);
+  void stop_waiting() { stop_.request(); }
   void end_step();
   // Closes it, and its descriptor at once.
   void dispose();
@@ -143,6 +147,8 @@ class PyFollower {
  private:
   template <typename Begin>
   py::object lease(Begin&& begin);
+  template <typename Take>
+  py::object taken(bool keep, Take&& take);
   void end_last();
 
   py::object array_;
@@ -153,6 +159,7 @@ class PyFollower {
   py::object last_;  // the lease of the last step
   // A thread or task of the process of this fork_number() is in a step.
   std::atomic<std::uint32_t> busy_in_{0};
+  internal::Stop stop_;
 };
 
 }  // namespace memlease::python

@@ -1,3 +1,5 @@
+#include <memlease/for_bindings.h>
+
 #include "python/bindings/array_handle.h"
 #include "python/bindings/endless_wait.h"
 #include "python/bindings/fastcall.h"
@@ -95,6 +97,7 @@ void PyFollower::begin_step() {
                    handle_of(array_).reference().name + "'",
                "give each one a follower of its own");
   }
+  stop_.clear();
   end_last();
 }
 
@@ -126,19 +129,29 @@ py::object PyFollower::next() {
   }
 }
 
-py::object PyFollower::try_next(bool keep, double within_s) {
-  const auto within =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(within_s));
+template <typename Take>
+py::object PyFollower::taken(bool keep, Take&& take) {
   try {
-    auto taken = without_gil_or_garbage([&] { return follower_.try_next(within); });
-    if (!taken) return py::none();
-    auto made = lease([&] { return std::move(*taken); });
+    auto lease_taken = without_gil_or_garbage(take);
+    if (!lease_taken) return py::none();
+    auto made = lease([&] { return std::move(*lease_taken); });
     if (keep) last_ = made;
     return made;
-  } catch (const Error&) {
-    if (closed()) return py::none();
+  } catch (const Error& error) {
+    const bool stopped = stop_.requested() && error.code() == ErrorCode::Interrupted;
+    if (stopped || closed()) return py::none();
     throw;
   }
+}
+
+py::object PyFollower::try_next(bool keep) {
+  return taken(keep, [this] { return follower_.try_next(); });
+}
+
+py::object PyFollower::next_within(bool keep, double timeout_s) {
+  const auto timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(timeout_s));
+  return taken(keep, [&] { return internal::ForBindings::next_within(follower_, timeout, stop_); });
 }
 
 int PyFollower::fileno() {
@@ -176,7 +189,9 @@ void bind_follower(py::module_& module) {
           "__anext__", [](const py::object& self) { return package_parts().next_lease(self); },
           "As `__next__`, for asyncio: a coroutine.")
       .def("_begin_step", &PyFollower::begin_step)
-      .def("_try_next", &PyFollower::try_next, py::arg("keep"), py::arg("within") = 0.0)
+      .def("_try_next", &PyFollower::try_next, py::arg("keep"))
+      .def("_next_within", &PyFollower::next_within, py::arg("keep"), py::arg("timeout"))
+      .def("_stop_waiting", &PyFollower::stop_waiting)
       .def("_end_step", &PyFollower::end_step)
       .def("_dispose", &PyFollower::dispose)
       .def_property_readonly("_timeout", &PyFollower::timeout)

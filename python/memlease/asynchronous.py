@@ -8,14 +8,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Never
 
 from memlease import _core
-from memlease.errors import Timeout
+from memlease.errors import Timeout, TooManyHeld
 
 if TYPE_CHECKING:
     import asyncio
 
 
-_TRIES_AT_ONCE = 3  # the first one, and two behind a descriptor that may be readable for nothing
-_LONGEST_TURN_S = 3.0  # a step that is cancelled meanwhile keeps the follower for so long
+_TRIES_AT_ONCE = 3  # behind a descriptor that may be readable for nothing
+_FOREVER_S = 1e9
 
 
 class Reading(Coroutine[Any, Any, _core.ReadLease]):
@@ -135,20 +135,59 @@ async def _take(follower: _core.Follower, *, keep: bool) -> _core.ReadLease | No
         # The daemon is asked, and may be slow. The follower may be disposed of meanwhile.
         await loop.run_in_executor(None, follower.array._subscribe, timeout)
     for tries in itertools.count():
-        # A version that has to be copied from another device is told of, and cannot be had at once
-        # while others write without a pause: a thread waits for its turn among them.
-        left = _LONGEST_TURN_S if end is None else min(end - loop.time(), _LONGEST_TURN_S)
-        if tries < _TRIES_AT_ONCE or left <= 0:
+        try:
             lease = follower._try_next(keep)
-        else:
-            lease = await loop.run_in_executor(None, follower._try_next, keep, left)
+        except TooManyHeld:  # by other threads' leases, which end, or not
+            if late:
+                raise
+            break
         if lease is not None or follower.closed:
             return lease
         if late:
             raise _timed_out(follower, timeout)
+        if tries == _TRIES_AT_ONCE:
+            break
         late = not await _readable(loop, follower.fileno(), end)
-        late = late or (end is not None and loop.time() >= end)
-    raise AssertionError
+    # A version that has to be copied from another device is told of, and cannot be had at once
+    # while others write without a pause, or hold the slots.
+    return await _wait_in_thread(loop, follower, keep, end)
+
+
+async def _wait_in_thread(
+    loop: asyncio.AbstractEventLoop, follower: _core.Follower, keep: bool, end: float | None
+) -> _core.ReadLease | None:
+    """Return the next lease, or None at the end; by a thread, which waits as `__next__` does."""
+    import threading
+
+    done: asyncio.Future[_core.ReadLease | None] = loop.create_future()
+    left = _FOREVER_S if end is None else max(end - loop.time(), 0.0)
+
+    def note(lease: _core.ReadLease | None, error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error is None:
+            done.set_result(lease)
+        else:
+            done.set_exception(error)
+
+    def wait() -> None:
+        lease, error = None, None
+        try:
+            lease = follower._next_within(keep, left)
+        except BaseException as raised:
+            error = raised
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(note, lease, error)
+
+    thread = threading.Thread(target=wait, name="memlease-read", daemon=True)
+    thread.start()
+    try:
+        return await done
+    except BaseException:
+        # A task that is cancelled, or a loop that ends: nobody may use the follower behind it.
+        follower._stop_waiting()
+        thread.join()
+        raise
 
 
 async def _readable(loop: asyncio.AbstractEventLoop, descriptor: int, end: float | None) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 import pickle
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -167,9 +168,11 @@ def read_what_was_given_up(here):
     there = home.on("host")
     there.put(np.full(4, 5, "f4"))
     there.write(wait=2).drop()
-    assert home.try_read() is None
+    for read in (home.try_read, home.read):
+        with pytest.raises(memlease.WriteAborted, match="version 3"):
+            read()
     with pytest.raises(memlease.Timeout):
-        home.get(timeout=0.05)
+        home.read(newer_than=3, timeout=0.05)
     there.put(np.full(4, 6, "f4"))
     assert home.get()[0] == 6
 
@@ -218,6 +221,54 @@ def write_and_read_by_a_task(here):
         here.client.open("enough").put(1)
         assert writing.result() > 3
     assert max(passed) <= 8, passed
+
+
+def test_a_task_that_is_cancelled_in_its_turn_leaves_nothing_behind(gpu):
+    writer, reader = writer_and_reader(gpu, slots=3, published=7)
+    writer.run(begin_another_write_there)
+    reader.run(cancel_reads)
+    writer.run(end_write_there)
+    assert reader.run(read_by_tasks) == [2, 2]
+
+
+def begin_another_write_there(here):
+    here.kept["there"] = opened(here).on("host")
+    here.kept["there"].put(8)
+    here.kept["lease"] = here.kept["there"].write()
+
+
+def cancel_reads(here):
+    array = opened(here)
+
+    async def cancel():
+        begun = time.monotonic()
+        for _ in range(5):
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(array.read_async(newer_than=1, timeout=20), 0.05)
+        follower = array.follow(after=1, timeout=20)
+        for _ in range(5):
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(anext(follower), 0.05)
+        with pytest.raises(memlease.Timeout, match="could be copied"):
+            await array.read_async(newer_than=1, timeout=0.05)
+        here.kept["follower"] = follower
+        assert time.monotonic() - begun < 15
+
+    asyncio.run(cancel())
+    assert not [thread for thread in threading.enumerate() if thread.name == "memlease-read"]
+
+
+def end_write_there(here):
+    here.kept.pop("lease").drop()
+
+
+def read_by_tasks(here):
+    async def read():
+        async with opened(here).read_async(newer_than=1, timeout=20) as lease:
+            first = lease.version
+        return [first, (await anext(here.kept["follower"])).version]
+
+    return asyncio.run(read())
 
 
 def create_enough(here):

@@ -18,7 +18,8 @@ namespace memlease {
 
 namespace internal {
 class ArrayHandle;
-}
+struct ForBindings;
+}  // namespace internal
 
 struct FollowOptions {
   Timeout timeout = {};     // of each step; default: no end
@@ -91,8 +92,8 @@ class MEMLEASE_API Follower {
                                    [&](const internal::Stop& by) { return next_or_end(&by); });
   }
 #endif
-  // As next() if there is a version now, without waiting, or `within` that time; else nothing.
-  [[nodiscard]] std::optional<ReadLease> try_next(std::chrono::nanoseconds within = {});
+  // As next() if there is a version now, without waiting; else nothing.
+  [[nodiscard]] std::optional<ReadLease> try_next();
   // A descriptor for select, epoll and the loops of GUIs: readable while next() would not wait, as
   // there is a version above last(), or as it would throw. It is the follower's own, as long as
   // that lives: wait for it, and do not read or close it. May be readable for nothing: try_next()
@@ -111,10 +112,13 @@ class MEMLEASE_API Follower {
  private:
   friend class Array;
   friend class Awaited;
+  friend struct internal::ForBindings;
   struct State;
   State& state() const;
   ReadLease next(const internal::Stop* stop);
   std::optional<ReadLease> next_or_end(const internal::Stop* stop);
+  std::optional<ReadLease> next_within(std::chrono::nanoseconds timeout,
+                                       const internal::Stop* stop);
   Follower(std::shared_ptr<internal::ArrayHandle> handle, const FollowOptions& options);
   std::shared_ptr<State> state_;
 };

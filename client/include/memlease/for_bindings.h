@@ -3,11 +3,14 @@
 #pragma once
 
 #include <memlease/array.h>
+#include <memlease/follower.h>
 #include <memlease/lease.h>
 #include <memlease/region.h>
+#include <memlease/stop.h>
 #include <memlease/version.h>
 #include <memlease/wait.h>
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 
@@ -17,6 +20,9 @@ struct MEMLEASE_API ForBindings {
   // As lease.publish(stream), whatever pins live. `late_writes`: something that the caller cannot
   // take write access from could write into the version later.
   static std::uint64_t publish(WriteLease& lease, Stream stream, bool late_writes);
+  // A follower's next_or_end(), within another timeout, or until the stop.
+  static std::optional<ReadLease> next_within(Follower& follower, std::chrono::nanoseconds timeout,
+                                              const Stop& stop);
   // publish() is to refuse where something lives that could write (ConnectOptions::strict).
   static bool is_strict(const WriteLease& lease) noexcept;
   // Nobody has asked for its bytes.
