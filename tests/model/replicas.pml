@@ -205,10 +205,9 @@ inline copy_with_new_number(m) {
   if :: m != HOME -> elsewhere = true; try_own(HOME) :: else -> got = true fi;
   if
   :: got ->
-     atomic { if :: m != HOME -> highest_used++; number = highest_used :: else fi };
      try_take(m);
      if
-     :: got -> atomic { if :: m == HOME -> highest_used++; number = highest_used :: else fi };
+     :: got -> atomic { highest_used++; number = highest_used };
 #ifdef OMIT_STILL_NEWEST
         copy_as(m, number, 0);
 #else
