@@ -3,8 +3,9 @@
 import itertools
 import math
 import os
+import sys
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 from memlease import _core
 from memlease.array import Array
@@ -215,6 +216,24 @@ class MemArray(Closing):
     def __bool__(self) -> bool:
         """As NumPy's: of one element, whether it is not zero; `ValueError` for more."""
         return bool(self[...])
+
+    def __float__(self) -> float:
+        """As NumPy's: of one element; `TypeError` for more."""
+        return float(self[...])
+
+    def __int__(self) -> int:
+        """Likewise."""
+        return int(self[...])
+
+    if not TYPE_CHECKING:  # which would believe that every attribute is there
+
+        def __getattr__(self, name: str) -> Never:
+            """Say where to find what NumPy's arrays have."""
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            numpy = sys.modules.get("numpy")
+            if numpy is not None and not name.startswith("_") and hasattr(numpy.ndarray, name):
+                text += f"; a copy of its elements has: m[...].{name}"
+            raise AttributeError(text, name=name, obj=self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "MemArray":
         """Copy the newest version, into an array of its own, where this one is."""

@@ -34,6 +34,19 @@ def test_its_elements_go_in_and_out(client, shape, dtype):
     assert (mem_array.device, mem_array.on_device) == ("host", False)
 
 
+def test_one_element_is_a_number_and_methods_are_those_of_its_elements(client):
+    one = memlease.MemArray((), "f4", client=client)
+    one[()] = 2.5
+    assert (float(one), int(one)) == (2.5, 2)
+    more = memlease.MemArray(3, client=client)
+    with pytest.raises(TypeError):
+        float(more)
+    with pytest.raises(AttributeError, match=r"m\[\.\.\.\]\.mean"):
+        more.mean()
+    assert copy.copy(more).size == 3
+    assert pickle.loads(pickle.dumps(more)).size == 3
+
+
 def test_a_dtype_without_a_zero_begins_with_the_number_of_zero_bytes(client):
     assert not memlease.MemArray(3, "float8_e8m0fnu", client=client)[:].view("u1").any()
 
