@@ -108,8 +108,8 @@ TEST_F(ReplicasTest, AReadWaitsForOwnershipOnceAWriteHasFollowedAnother) {
     ++asked;
     return absl::CancelledError("enough");
   };
+  const auto& reader = home.row<wire::ReaderRow>(home.kOwnReader);
   std::thread other([&] {
-    const auto& reader = home.row<wire::ReaderRow>(home.kOwnReader);
     EXPECT_TRUE(testing::eventually([&] { return reader.sleeping.load() != 0; }));
     EXPECT_EQ(asked, 0);
     ++writer.publish_count;
@@ -130,14 +130,14 @@ TEST_F(ReplicasTest, AWriteWaitsForASlotWithoutANumber) {
   replica.grant_ownership();
   replica.publish_elsewhere();
   for (const std::uint32_t slot : {0U, 1U}) replica.read_elsewhere(slot);
+  const auto& waiting = replica.row<wire::WriterRow>(replica.kOwnWriter);
+  auto& reading_elsewhere = replica.row<wire::ReaderRow>(replica.kReader);
   std::thread reader([&] {
-    const auto& waiting = replica.row<wire::WriterRow>(replica.kOwnWriter);
     EXPECT_TRUE(testing::eventually(
         [&] { return waiting.wanted.load() != 0 && !here->writing().entered(); }));
-    replica.release_elsewhere(0);
-    auto& count = replica.row<wire::ReaderRow>(replica.kReader).release_count;
-    ++count;
-    wire::futex_wake_all(count);
+    --reading_elsewhere.holds()[0];
+    ++reading_elsewhere.release_count;
+    wire::futex_wake_all(reading_elsewhere.release_count);
   });
   WaitLimit limit(there->session(), 0, 60s, 0ns);
   const auto status = begin_write_on_replica(*on_replica, limit, writing);
