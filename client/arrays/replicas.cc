@@ -19,12 +19,14 @@ namespace {
 
 using wire::ErrorCode;
 
-// The number of the newest version; 0: none.
-absl::StatusOr<std::uint64_t> newest_of(ArrayHandle& handle, WaitLimit& wait_limit) {
+// Whether another place has a version that is not here.
+absl::StatusOr<bool> is_newer_elsewhere(ArrayHandle& handle, WaitLimit& wait_limit) {
   const auto check = [&] { return wait_limit.check_call(); };
   const auto places = handle.places(check);
   if (!places.ok()) return places.status();
-  return places->newest(check);
+  const auto place = places->place_of_newer(check);
+  if (!place.ok()) return place.status();
+  return *place != nullptr;
 }
 
 absl::Status bring_newest(ArrayHandle& handle, WaitLimit& wait_limit) {
@@ -183,12 +185,10 @@ absl::Status begin_update_anywhere(ArrayHandle& handle, WaitLimit& wait_limit,
     if (!status.ok()) return status;
     // Nobody writes anywhere from here on.
     if (!handle.has_places()) return copy_current(here, wait_limit, attempt);
-    const auto newest = newest_of(handle, wait_limit);
-    if (newest.ok() && *newest <= here.writing().slot_writer()->current().version) {
-      return copy_current(here, wait_limit, attempt);
-    }
+    const auto newer = is_newer_elsewhere(handle, wait_limit);
+    if (newer.ok() && !*newer) return copy_current(here, wait_limit, attempt);
     here.end_write(attempt.slot, attempt.version, false);
-    if (!newest.ok()) return newest.status();
+    if (!newer.ok()) return newer.status();
     if (status = wait_limit.step(); !status.ok()) return status;
   }
 }

@@ -392,6 +392,14 @@ def give_up_and_read_again(here):
         place.write(wait=2).drop()
     with pytest.raises(memlease.WriteAborted):
         home.get(timeout=0.05)
+    for place in (there, home):
+        with pytest.raises(memlease.WriteAborted):
+            place.update(wait=5)
+    home.put(np.full(4, 4, "f4"))
+    with there.update(wait=5) as lease:
+        assert lease.version < 20, "no number is used up by looking"
+        lease[0] = 5
+    assert home.get().tolist() == [5, 4, 4, 4]
 
 
 def test_who_copies_to_the_arrays_device_is_no_writer(gpu):
