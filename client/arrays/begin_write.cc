@@ -370,7 +370,7 @@ absl::Status claim_number(OpenArray& home, WaitLimit& wait_limit, bool to_copy) 
   for (;;) {
     if (auto status = home.usable(); !status.ok()) return status;
     WriteOutcome outcome = WriteOutcome::kNotMine;
-    if (SlotWriter* writer = home.writing().slot_writer()) outcome = writer->claim_number().outcome;
+    if (SlotWriter* writer = home.writing().slot_writer()) outcome = writer->claim_number();
     if (outcome == WriteOutcome::kReady) {
       std::move(leave).Cancel();
       return absl::OkStatus();

@@ -39,16 +39,6 @@ absl::Status bring_newest(ArrayHandle& handle, WaitLimit& wait_limit) {
   return VersionCopier(*places, wait_limit, handle.interrupt_check(), {}).bring(*newest, found);
 }
 
-// Of what was brought here nothing can be had just now, as an only slot is being written.
-absl::Status pause_here(OpenArray& here, WaitLimit& wait_limit) {
-  auto reader = here.reader([&] { return wait_limit.check_call(); });
-  if (!reader.ok()) return reader.status();
-  const SlotReader::Counts counts = (*reader)->counts();
-  const Sleeper sleeper(**reader);
-  wait_limit.sleep(counts.span(), std::chrono::milliseconds(1));
-  return absl::OkStatus();
-}
-
 // Not only of this place, or for now.
 bool ends_all_waits(const absl::Status& status) {
   const auto code = wire::code_of(status);
@@ -125,7 +115,9 @@ absl::Status begin_read_anywhere(ArrayHandle& handle, const ReadOptions& options
       if (is_older) here.end_read(attempt.slot);
       const bool again = is_older || wire::code_of(status) == ErrorCode::kTimeout;
       if (status.ok() ? !is_older : !again || last) return status;
-      if (status = pause_here(here, wait_limit); !status.ok()) return status;
+      // Nothing can be had of what was brought just now, as an only slot is being written.
+      status = sleep_until_change(here, wait_limit, [] { return std::chrono::milliseconds(1); });
+      if (!status.ok()) return status;
     } else if (lost) {
       return producer_died(handle.home_array(), options.version);
     } else if (given_up) {

@@ -106,15 +106,11 @@ absl::Status did_not_come(const OpenArray& here, const WaitLimit& wait_limit) {
 
 // Nothing can be copied just now: until a write here has ended, or else for a moment.
 absl::Status pause(OpenArray& here, WaitLimit& wait_limit, Backoff& moments) {
-  auto reader = here.reader([&] { return wait_limit.check_call(); });
-  if (!reader.ok()) return reader.status();
-  const SlotReader::Counts counts = (*reader)->counts();
-  {
-    const Sleeper sleeper(**reader);
-    wait_limit.sleep(counts.span(),
-                     another_writes(here) ? std::chrono::nanoseconds::max() : moments.next());
-  }
-  if (auto status = wait_limit.step(); !status.ok()) return status;
+  auto status = sleep_until_change(here, wait_limit, [&] {
+    return another_writes(here) ? std::chrono::nanoseconds::max() : moments.next();
+  });
+  if (status.ok()) status = wait_limit.step();
+  if (!status.ok()) return status;
   return wait_limit.expired() ? did_not_come(here, wait_limit) : absl::OkStatus();
 }
 
@@ -128,11 +124,25 @@ absl::Status end_copy(OpenArray& here, const WriteAttempt& write, bool publish,
   return end_gpu_write(here, write.slot, write.version, publish, {}, streams);
 }
 
+// On the home's board.
+std::uint32_t bit_of(const OpenArray& replica) {
+  return std::uint32_t{1} << replica.answer().replica_number;
+}
+
 }  // namespace
 
+absl::Status sleep_until_change(OpenArray& array, WaitLimit& wait_limit,
+                                absl::FunctionRef<std::chrono::nanoseconds()> longest) {
+  auto reader = array.reader([&] { return wait_limit.check_call(); });
+  if (!reader.ok()) return reader.status();
+  const SlotReader::Counts counts = (*reader)->counts();
+  const Sleeper sleeper(**reader);
+  wait_limit.sleep(counts.span(), longest());
+  return absl::OkStatus();
+}
+
 absl::Status say_elsewhere(OpenArray& replica, const OpenArray& home, InterruptCheck interrupt) {
-  const std::uint32_t bit = std::uint32_t{1} << replica.answer().replica_number;
-  const bool said = (home.board().elsewhere.load() & bit) != 0;
+  const bool said = (home.board().elsewhere.load() & bit_of(replica)) != 0;
   if (said || leaves_out("say that versions are elsewhere")) return absl::OkStatus();
   return replica.named(replica.session().control().write_elsewhere(replica.answer().id, interrupt));
 }
@@ -217,8 +227,7 @@ absl::Status VersionCopier::check_still_newest(const Source& source) {
 
 // A place that was written since may have a newer version: who has begun looks for it again.
 bool VersionCopier::knows_all_places() const {
-  const bool is_home = &here_ == &home_;
-  return places_.are_all(is_home ? 0 : std::uint32_t{1} << here_.answer().replica_number);
+  return places_.are_all(&here_ == &home_ ? 0 : bit_of(here_));
 }
 
 absl::Status VersionCopier::copy(Source& source) {
@@ -280,7 +289,7 @@ absl::Status VersionCopier::copy_from(OpenArray& from, std::uint64_t newer_than,
   if (!from.keep(held)) return absl::OkStatus();
   Source source(from, held, interrupt_check_);
   auto status = from.map_slot(held.slot, [&] { return check(); });
-  if (status.ok() && (from.gpu() != nullptr)) status = wait_until_complete(source);
+  if (status.ok() && from.gpu() != nullptr) status = wait_until_complete(source);
   return status.ok() ? copy(source) : status;
 }
 

@@ -4,8 +4,10 @@
 
 #include <memlease/stream.h>
 
+#include <chrono>
 #include <cstdint>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "client/arrays/begin_write.h"
 #include "client/arrays/open_array.h"
@@ -13,6 +15,11 @@
 #include "client/arrays/wait_limit.h"
 
 namespace memlease::internal {
+
+// Sleeps until something happens to the array's versions, for `longest` at most, which is asked
+// once what happens from there on is seen. An interrupt, and what OpenArray::reader fails with.
+absl::Status sleep_until_change(OpenArray& array, WaitLimit& wait_limit,
+                                absl::FunctionRef<std::chrono::nanoseconds()> longest);
 
 // Has the home's board say that a version may stand on this replica, unless it does: by a call.
 absl::Status say_elsewhere(OpenArray& replica, const OpenArray& home, InterruptCheck interrupt);

@@ -130,15 +130,15 @@ WriteAttempt SlotWriter::begin(SlotWait& wait, const Preferred* preferred,
   return {WriteOutcome::kReady, slot, version};
 }
 
-WriteAttempt SlotWriter::claim_number() {
+WriteOutcome SlotWriter::claim_number() {
   if (!leaves_out("flag the write")) row_.writing.store(1);
   crash_point("device.number_flagged");
   const WriteOutcome outcome = may_begin();
   if (outcome != WriteOutcome::kReady && !leaves_out("check the writer word")) {
     end_write();
-    return {outcome};
+    return outcome;
   }
-  return {WriteOutcome::kReady, 0, next_version()};
+  return WriteOutcome::kReady;
 }
 
 void SlotWriter::use_number(std::uint64_t version, bool copies) {

@@ -69,8 +69,8 @@ class SlotWriter {
   WriteAttempt begin(SlotWait& wait, const Preferred* preferred = nullptr,
                      const WriteNumber& number = {});
   // For a version that is written on a replica of the array: no slot of this one is written, and
-  // nobody else gets a number before end_number(). kReady, with that number, or why not.
-  WriteAttempt claim_number();
+  // nobody else gets a number before end_number(). kReady, or why not.
+  WriteOutcome claim_number();
   // That number has been given, by begin() there, with its slot chosen and not yet handed out.
   void use_number(std::uint64_t version, bool copies);
   void end_number() { end_write(); }

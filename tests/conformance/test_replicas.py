@@ -159,24 +159,6 @@ def write_on_the_host(here):
     opened(here).on("host").put(9)
 
 
-def test_a_version_that_was_given_up_in_its_only_slot_keeps_nobody_beyond_its_deadline(gpu):
-    gpu.run(read_what_was_given_up)
-
-
-def read_what_was_given_up(here):
-    home = here.client.create("one", shape=4, dtype="f4", device="cuda:0", slots=1, fill=1)
-    there = home.on("host")
-    there.put(np.full(4, 5, "f4"))
-    there.write(wait=2).drop()
-    for read in (home.try_read, home.read):
-        with pytest.raises(memlease.WriteAborted, match="version 3"):
-            read()
-    with pytest.raises(memlease.Timeout):
-        home.read(newer_than=3, timeout=0.05)
-    there.put(np.full(4, 6, "f4"))
-    assert home.get()[0] == 6
-
-
 def test_a_read_at_home_has_its_turn_though_a_process_writes_elsewhere_without_a_pause(gpu):
     """By leases that last: between two of them nobody could copy home."""
     writer, reader = writer_and_reader(gpu, slots=3, published=7)
@@ -319,87 +301,6 @@ def read_what_is_not_complete(here):
         assert int(np.asarray(lease)[0]) == 1
     here.ungate()
     assert (host.get() == 7).all()
-
-
-def test_threads_that_read_in_an_only_slot_wait_for_each_other(gpu):
-    gpu.run(read_by_threads)
-
-
-def read_by_threads(here):
-    home = here.client.create("one", shape=4, dtype="f4", device="cuda:0", slots=1, fill=1)
-    there = home.on("host")
-
-    def read_often(_thread):
-        for _ in range(200):
-            with there.read(timeout=20) as lease:
-                assert lease.version > 0
-
-    with ThreadPoolExecutor(4) as pool:
-        reading = [pool.submit(read_often, thread) for thread in range(3)]
-        for value in range(50):
-            home.put(np.full(4, value, "f4"))
-        for thread in reading:
-            thread.result()
-
-
-def test_threads_that_find_an_only_slot_empty_bring_its_version_once(gpu):
-    gpu.run(bring_by_threads)
-
-
-def bring_by_threads(here):
-    home = here.client.create("one", shape=4, dtype="f4", device="cuda:0", slots=1, fill=1)
-    there = home.on("host")
-    assert there.get()[0] == 1
-    with ThreadPoolExecutor(8) as pool:
-        for value in range(2, 40):
-            home.put(np.full(4, value, "f4"))
-            assert there.get()[0] == value
-            there.write(wait=2).drop()
-            got = list(pool.map(lambda _: there.get(timeout=20)[0], range(8)))
-            assert got == [value] * 8
-            assert home.get()[0] == value
-
-
-def test_what_was_given_up_at_home_is_where_it_was_only_read(gpu):
-    gpu.run(give_up_at_home)
-
-
-def give_up_at_home(here):
-    home = here.client.create("one", shape=4, dtype="f4", device="cuda:0", slots=1, fill=1)
-    assert home.on("host").get()[0] == 1
-    home.write(wait=2).drop()
-    assert home.get()[0] == 1
-
-
-def test_what_was_given_up_in_an_only_slot_comes_again_from_where_it_is(gpu):
-    gpu.run(give_up_and_read_again)
-
-
-def give_up_and_read_again(here):
-    home = here.client.create("one", shape=4, dtype="f4", device="cuda:0", slots=1, fill=1)
-    there = home.on("host")
-    assert there.get()[0] == 1
-    there.write(wait=2).drop()
-    assert there.get()[0] == 1
-    assert home.get()[0] == 1
-    home.put(np.full(4, 2, "f4"))
-    assert there.get()[0] == 2
-    home.write(wait=2).drop()
-    assert home.get()[0] == 2
-    there.put(np.full(4, 3, "f4"))
-    assert home.get()[0] == 3
-    for place in (there, home):
-        place.write(wait=2).drop()
-    with pytest.raises(memlease.WriteAborted):
-        home.get(timeout=0.05)
-    for place in (there, home):
-        with pytest.raises(memlease.WriteAborted):
-            place.update(wait=5)
-    home.put(np.full(4, 4, "f4"))
-    with there.update(wait=5) as lease:
-        assert lease.version < 20, "no number is used up by looking"
-        lease[0] = 5
-    assert home.get().tolist() == [5, 4, 4, 4]
 
 
 def test_who_copies_to_the_arrays_device_is_no_writer(gpu):

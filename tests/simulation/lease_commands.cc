@@ -288,7 +288,7 @@ void write_on_replica(World& world, const Command& command) {
   }
   const auto status = world.broker.write_elsewhere(world.session_of(*process), replica->id);
   if (!status.ok()) return;
-  if (home->writer->claim_number().outcome != WriteOutcome::kReady) return;
+  if (home->writer->claim_number() != WriteOutcome::kReady) return;
   Numbers& numbers = world.numbers_of(home->id);
   testing::SlotWaitOf wait = wait_of(world, *process, *replica, true);
   const WriteAttempt attempt = replica->writer->begin(wait, nullptr, {.home = &*home->writer});
