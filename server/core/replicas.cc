@@ -26,8 +26,10 @@ Array* find_if(const Catalog& catalog, const Array& home, Is is) {
   return nullptr;
 }
 
-std::uint64_t published(const wire::WriterRow& row) {
-  return wire::unpack_publication(row.publication.load()).version;
+// What was published there last, and whether it stands: not where its only slot has lost it.
+std::pair<std::uint64_t, bool> newest(const Array& array, const wire::WriterRow& row) {
+  return {wire::unpack_publication(row.publication.load()).version,
+          !wire::only_slot_is_empty(row, array.spec.slots)};
 }
 
 wire::ArraySpec spec_of_replica(const Array& home, const std::string& device) {
@@ -119,7 +121,8 @@ absl::Status Replicas::write_elsewhere(const Array& replica) {
 bool Replicas::home_has_all(const Array& replica) const {
   const Array* const home = home_of(replica);
   if (home == nullptr) return true;
-  return published(ownership_.current_row(*home)) >= published(ownership_.current_row(replica)) &&
+  return newest(*home, ownership_.current_row(*home)) >=
+             newest(replica, ownership_.current_row(replica)) &&
          home->write_events.all_complete() && replica.write_events.all_complete();
 }
 

@@ -134,6 +134,13 @@ void take_over(BoardRecord& board, WriterRow& takeover, RowRef takeover_ref, con
     if (version > newest.version) newest = {version, s};
     takeover.slot_words()[s].store(version);
   }
+  // What goes in an only slot is named still: whoever has an older version elsewhere must not take
+  // that for the newest.
+  const wire::Publication last = wire::unpack_publication(from.publication.load());
+  if (layout.most == 1 && last.version > newest.version && last.version <= highest &&
+      !leaves_out("name what an only slot has lost")) {
+    newest = {last.version, 0};
+  }
   for (std::uint32_t s = slots; s < layout.most; ++s) takeover.slot_words()[s].store(0);
   if (!leaves_out("hand the numbers on")) takeover.highest_used.store(highest);
   takeover.publication.store(newest.version == 0 ? 0 : wire::pack(newest));

@@ -81,6 +81,72 @@ def give_up_at_home(here):
     assert home.get()[0] == 1
 
 
+def test_who_is_killed_in_an_only_slot_leaves_nothing_older_elsewhere(gpu):
+    """Neither where he wrote nor elsewhere: what he wrote over was newer."""
+    for place, other in (("cuda:0", "host"), ("host", "cuda:0")):
+        writer, reader = gpu.process(), gpu.process()
+        reader.run(publish_twice, place, other)
+        writer.run(begin_a_write, place)
+        reader.start(read_as_it_goes, place, other)
+        writer.kill()
+        assert reader.result() == ["ProducerDied", "ProducerDied", "Timeout", 3, 3]
+        reader.run(withdraw_it)
+
+
+def test_who_is_killed_while_another_place_has_what_he_wrote_over_loses_nothing(gpu):
+    writer, reader = gpu.process(), gpu.process()
+    reader.run(publish_twice, "cuda:0", "host")
+    assert reader.run(read_at, "host") == 2
+    writer.run(begin_a_write, "cuda:0")
+    writer.kill()
+    assert [reader.run(read_at, device) for device in ("host", "cuda:0")] == [2, 2]
+
+
+def opened_at(here, device):
+    array = here.kept.get("one") or here.client.open("one")
+    here.kept["one"] = array
+    return array if device == "cuda:0" else array.on("host")
+
+
+def publish_twice(here, place, other):
+    """Publish one version, read it elsewhere, and publish another one."""
+    here.kept["one"] = here.client.create("one", shape=4, dtype="f4", device="cuda:0", slots=1)
+    here.kept["places"] = [opened_at(here, device) for device in (place, other)]
+    for value, at in ((1, place), (2, place)):
+        opened_at(here, at).put(np.full(4, value, "f4"))
+        if value == 1:
+            assert opened_at(here, other).get()[0] == 1
+
+
+def begin_a_write(here, place):
+    here.kept["lease"] = opened_at(here, place).write(wait=5)
+
+
+def read_at(here, device):
+    return int(opened_at(here, device).get(timeout=20)[0])
+
+
+def read_as_it_goes(here, place, other):
+    """Read while the write goes on, and then."""
+    found = []
+    for device in (other, place):
+        try:
+            found.append(read_at(here, device))
+        except memlease.Error as error:
+            found.append(type(error).__name__)
+    try:
+        opened_at(here, other).read(newer_than=3, timeout=0.05)
+    except memlease.Error as error:
+        found.append(type(error).__name__)
+    opened_at(here, place).put(np.full(4, 3, "f4"))
+    return found + [read_at(here, device) for device in (other, place)]
+
+
+def withdraw_it(here):
+    here.kept.clear()
+    here.client.withdraw("one")
+
+
 def test_what_was_given_up_in_an_only_slot_comes_again_from_where_it_is(gpu):
     gpu.run(give_up_and_read_again)
 

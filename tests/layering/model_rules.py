@@ -92,6 +92,7 @@ STEPS: dict[str, tuple[str, ...]] = {
     "takeover": ("takeover",),
     "takeover-before-writer-word": ("takeover row before the writer word",),
     "takeover-highest": ("hand the numbers on",),
+    "takeover-names-lost": ("name what an only slot has lost",),
     "torn-has-no-version": ("torn bytes have no version",),
     # slots that come and go
     "adopt-clears": ("clear what does not exist",),

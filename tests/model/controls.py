@@ -205,6 +205,7 @@ CONTROLS = [
             "restore": "a death before the hand-out restores",
             "handed-out-first": "HANDED_OUT is set before the first byte",
             "writer-event": "a new writer word bumps the event count",
+            "takeover-names-lost": "the takeover row names what an only slot has lost",
         },
     ),
     *controls(

@@ -8,7 +8,7 @@
                   as in sleep.pml.
    Not modelled   fences (fences.pml with -DNS=1), threads that share a row, the move from a living writer.
    Property       the bytes under a hold do not change; nobody sleeps on while there is something to read or to raise; a death before the lease
-                  was handed out keeps the current version, a death afterwards leaves none. */
+                  was handed out keeps the current version, a death afterwards leaves none but its number. */
 
 #define NS 1
 #ifndef VM
@@ -49,7 +49,7 @@ inline clear_hold() { /* release and undo */
 }
 
 #define READABLE (version[w] > last[t] && (slot_word[w] & kWriting) == 0)
-#define ABORTED (version[w] == 0 || slot_word[w] == 0) /* no current version: ProducerDied, WriteAborted */
+#define ABORTED (slot_word[w] == 0) /* no current version: ProducerDied, WriteAborted */
 
 inline wait_newer() {
   w = writer_word;
@@ -84,15 +84,13 @@ proctype reader(byte t) {
         :: atomic { slot_word[w] == v && writer_word == w -> last[t] = v };
            assert(content == v);
            clear_hold()
-        :: atomic { slot_word[w] == 0 && writer_word == w -> last[t] = VM }; /* WriteAborted: the program gives up */
+        :: atomic { slot_word[w] == 0 && writer_word == w -> last[t] = VM }; /* ProducerDied, WriteAborted: the program gives up */
            clear_hold()
         :: else -> clear_hold(); wait_newer()
         fi
-     :: atomic { v == 0 && writer_word == w -> last[t] = VM } /* ProducerDied */
-     :: v == 0 && writer_word != w
-     :: v != 0 && v <= last[t] ->
+     :: v <= last[t] ->
         if
-        :: atomic { slot_word[w] == 0 && writer_word == w -> last[t] = VM } /* WriteAborted, too */
+        :: atomic { slot_word[w] == 0 && writer_word == w -> last[t] = VM } /* likewise */
         :: else -> wait_newer()
         fi
      fi;
@@ -221,7 +219,14 @@ inline takeover() {
     assert(word == 0 || content == word);            /* a death after the hand-out leaves no current version */
     assert(word != 0 || handed_out || NUMBER(slot_word[kWriterA]) == 0); /* a death before it keeps the current one */
     highest_used = (version[kWriterA] > NUMBER(slot_word[kWriterA]) -> version[kWriterA] : NUMBER(slot_word[kWriterA]));
-    slot_word[kTakeover] = word; version[kTakeover] = word; word = 0
+    slot_word[kTakeover] = word;
+#ifdef OMIT_TAKEOVER_NAMES_LOST
+    version[kTakeover] = word;
+#else
+    version[kTakeover] = (word > version[kWriterA] -> word : version[kWriterA]);
+#endif
+    assert(version[kTakeover] >= version[kWriterA]); /* nobody takes what is older elsewhere for the newest */
+    word = 0
   };
   writer_word = kTakeover;
   bump_event_count()
@@ -247,7 +252,7 @@ proctype killer() {
 }
 
 #define MISSED(t)                                                                                   \
-  (asleep[t] && (version[writer_word] == 0 || slot_word[writer_word] == 0 ||                        \
+  (asleep[t] && (slot_word[writer_word] == 0 ||                                                     \
                  (version[writer_word] > last[t] && (slot_word[writer_word] & kWriting) == 0)))
 
 proctype monitor() { timeout -> assert(!MISSED(0) && !MISSED(1)) }

@@ -90,8 +90,7 @@ void check_versions(World& world, const Array& array) {
   require(row.highest_used.load() >= current.version, "a version's number has been used");
   require(row.highest_used.load() >= numbers.begun, "the row that counts knows the highest number");
   if (numbers.uncertain) return;
-  const bool whole = array.layout().most > 1 || numbers.begun == numbers.published;
-  if (whole && current.version != numbers.published) {
+  if (current.version != numbers.published) {
     violated(fmt::format("array {}: version {} was published, and {} is current",
                          wire::to_int(array.id), numbers.published, current.version));
   }

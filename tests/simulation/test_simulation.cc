@@ -77,7 +77,8 @@ INSTANTIATE_TEST_SUITE_P(
                       "set draining", "list the subscriber", "see what a session holds",
                       "announce the hold", "look at the holds", "use up the number",
                       "hand the slot out", "flag the write", "check the writer word",
-                      "adopt the highest number", "adopt the publication"),
+                      "adopt the highest number", "adopt the publication",
+                      "name what an only slot has lost"),
     [](const auto& test) {
       std::string name = test.param;
       std::erase(name, '\'');

@@ -127,6 +127,24 @@ TEST_F(ReplicasTest, GoOnceNobodyHasThemOpenUnlessTheirHomeLacksWhatTheyHave) {
   EXPECT_TRUE(world.broker.exists(peer_of(1000), "u"));
 }
 
+TEST_F(ReplicasTest, StayWhereTheirHomesOnlySlotHasLostWhatTheyHave) {
+  Session& owner = world.connect(1000);
+  wire::ArraySpec spec = spec_of("u");
+  spec.slots = 1;
+  const auto home = world.create(owner, spec);
+  const auto replica = open(owner, home);
+  publish(owner, home, 1);
+  publish(owner, replica, 1);  // a copy
+  rows[home]->slot_words()[0].store(0);
+  EXPECT_EQ(code_of(world.broker.withdraw(peer_of(1000), "u@GPU-1")), ErrorCode::kBusy);
+  ASSERT_TRUE(world.broker.leave(owner, replica, 1).ok());
+  world.broker.give_back_unused();
+  EXPECT_NE(world.broker.catalog().find(replica), nullptr);
+  publish(owner, home, 2);
+  world.broker.give_back_unused();
+  EXPECT_EQ(world.broker.catalog().find(replica), nullptr);
+}
+
 TEST_F(ReplicasTest, GoWithTheirHome) {
   Session& owner = world.connect(1000);
   const auto home = world.create(owner, spec_of("u"));
