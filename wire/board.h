@@ -122,7 +122,10 @@ struct BoardRecord {
   // Of an array's home: a bit for each replica, by its number, on which versions have been written
   // that the home may not have. 0 on replicas.
   HalfWord elsewhere{0};
-  Word reserved[4]{};
+  // Of `subscribers`, how many entries have been used; those behind them are 0. Never less than
+  // was.
+  Word used_entries{0};
+  Word reserved[3]{};
   SubscriberChunk subscribers;
   Word* poisoned() { return reinterpret_cast<Word*>(this + 1); }
   const Word* poisoned() const { return reinterpret_cast<const Word*>(this + 1); }

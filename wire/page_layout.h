@@ -36,9 +36,10 @@ constexpr std::uint64_t hash_of_boards() {
   return hash_of({kBoardBytes, kBoardUnitBytes, sizeof(Board), offsetof(Board, array_id),
                   offsetof(Board, writer), offsetof(Board, event_count), offsetof(Board, slots),
                   offsetof(Board, subscribed), offsetof(Board, elsewhere), kMaxReplicas,
-                  offsetof(Board, subscribers), sizeof(Chunk), offsetof(Chunk, next),
-                  offsetof(Chunk, entries), Chunk::kEntries, board_record_units(1),
-                  board_record_units(kMaxSlots), board_record_units(kGrows)});
+                  offsetof(Board, used_entries), offsetof(Board, subscribers), sizeof(Chunk),
+                  offsetof(Chunk, next), offsetof(Chunk, entries), Chunk::kEntries,
+                  board_record_units(1), board_record_units(kMaxSlots),
+                  board_record_units(kGrows)});
 }
 
 // Rows of readers and of writers in session pages.

@@ -180,11 +180,13 @@ absl::Status put_to_device(OpenArray& array, std::uint32_t slot, const ElementLa
                            const std::byte* packed, bool only_use, LeaseStreams& streams) {
   if (auto status = host_wait_slot(*array.gpu(), slot, streams); !status.ok()) return status;
   Importer& importer = array.gpu()->importer();
-  return copy_now(array, importer, [&](Stream on) {
+  auto status = copy_now(array, importer, [&](Stream on) {
     if (only_use) streams.stream = on;
     return copy_elements(importer, {array.write_data(slot), part}, {packed, packed_layout(part)},
                          on);
   });
+  streams.over = only_use && status.ok();
+  return status;
 }
 
 absl::Status get_from_device(OpenArray& array, std::uint32_t slot, std::uint64_t version,
@@ -213,12 +215,14 @@ absl::Status copy_version(OpenArray& from, std::uint32_t from_slot, std::uint64_
   Importer& importer = to.gpu() != nullptr ? to.gpu()->importer() : from.gpu()->importer();
   const SlotBytes source = SlotBytes::from(from, from_slot, importer);
   const SlotBytes target = SlotBytes::to(to, slot, to.answer().slot_bytes, importer);
-  return copy_now(to, importer, [&](Stream on) {
+  status = copy_now(to, importer, [&](Stream on) {
     if (to.gpu() != nullptr) streams.stream = on;
     if (from.importer() == &importer) from_streams.stream = on;
     const ElementLayout all = layout_of(to.spec());
     return copy_elements(importer, {target.data, all}, {source.data, all}, on);
   });
+  streams.over = status.ok();
+  return status;
 }
 
 absl::Status copy_version_on(OpenArray& from, std::uint32_t from_slot, OpenArray& to,
@@ -288,12 +292,14 @@ absl::Status put_from_gpu(OpenArray& array, std::uint32_t slot, const ElementLay
   }
   if (to_host) return put_into_host(array, slot, part, source, importer);
   if (auto status = host_wait_slot(*array.gpu(), slot, streams); !status.ok()) return status;
-  return copy_now(array, importer, [&](Stream on) {
+  const auto status = copy_now(array, importer, [&](Stream on) {
     if (only_use) streams.stream = on;
     const ElementLayout layout = source_layout(part, source);
     return copy_elements(importer, {array.write_data(slot), part},
                          {static_cast<const std::byte*>(source.data), layout}, on);
   });
+  streams.over = only_use && status.ok();
+  return status;
 }
 
 }  // namespace memlease::internal

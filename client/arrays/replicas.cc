@@ -86,6 +86,7 @@ absl::Status begin_read_anywhere(ArrayHandle& handle, const ReadOptions& options
   OpenArray& here = handle.array();
   const auto check = [&] { return wait_limit.check_call(); };
   const std::uint64_t after = options.version != 0 ? options.version - 1 : options.newer_than;
+  Backoff moments(std::chrono::milliseconds(1), std::chrono::milliseconds(10));
   for (;;) {
     const auto places = handle.places(check);
     if (!places.ok()) return places.status();
@@ -116,7 +117,7 @@ absl::Status begin_read_anywhere(ArrayHandle& handle, const ReadOptions& options
       const bool again = is_older || wire::code_of(status) == ErrorCode::kTimeout;
       if (status.ok() ? !is_older : !again || last) return status;
       // Nothing can be had of what was brought just now, as an only slot is being written.
-      status = sleep_until_change(here, wait_limit, [] { return std::chrono::milliseconds(1); });
+      status = sleep_until_change(here, wait_limit, [&] { return moments.next(); });
       if (!status.ok()) return status;
     } else if (lost) {
       return producer_died(handle.home_array(), options.version);

@@ -154,6 +154,7 @@ absl::Status SlotPages::map_slot(std::uint32_t slot, InterruptCheck interrupt) {
 
 absl::Status SlotPages::map_slot_to_write(std::uint32_t slot, InterruptCheck interrupt) {
   if (added_write_ == nullptr) return absl::OkStatus();
+  if (slot < write_.size() && mapped_at_once(slot)) return absl::OkStatus();
   forget_gone();
   if (slot < write_.size() || added_write_->mapped(slot)) return absl::OkStatus();
   return map_added(*added_write_, slot, interrupt);

@@ -17,6 +17,7 @@ void note(LeaseStreams& streams, Stream stream) {
   streams.ambiguous = streams.ambiguous || (streams.stream && streams.stream != stream);
   streams.stream = stream;
   streams.ordered = true;
+  streams.over = false;
 }
 
 // Calls `behind` with each stream that work of the lease itself may be under way on.

@@ -52,6 +52,7 @@ absl::Status order_write_view(GpuArray& array, std::uint32_t slot, Stream stream
 // unless it works where the lease does.
 inline void note_view(LeaseStreams& streams, Stream consumer) {
   streams.ordered = true;
+  streams.over = false;
   if (consumer && streams.stream && consumer != streams.stream) streams.ambiguous = true;
 }
 
@@ -63,7 +64,7 @@ absl::StatusOr<Stream> export_stream(GpuArray& array, LeaseStreams& streams,
 Stream end_of(const LeaseStreams& streams, Stream said);
 // Together with the stream that its views were given.
 inline WorkEnd work_end(const LeaseStreams& streams, Stream said) {
-  return {end_of(streams, said), streams.view_stream};
+  return {end_of(streams, said), streams.view_stream, streams.over && !said};
 }
 
 }  // namespace memlease::internal

@@ -14,6 +14,7 @@ namespace memlease::internal {
 struct WorkEnd {
   Stream stream;       // none: nobody knows
   Stream view_stream;  // none: there is none, or it is the same
+  bool over = false;   // nothing is under way there: the host has waited
 };
 
 // One stream behind both: ours, so that the caller's is not made to wait; none if nobody knows.

@@ -331,8 +331,12 @@ bool SlotWriter::held(std::uint32_t slot) {
 template <typename Fn>
 void SlotWriter::for_each_subscriber(Fn fn) {
   const wire::SubscriberChunk* chunk = &board_.subscribers;
+  std::size_t used =
+      board_.used_entries.load();  // of the first chunk, which is full before another
+  const bool goes_on = used >= wire::SubscriberChunk::kEntries;
+  if (goes_on) used = wire::SubscriberChunk::kEntries;
   for (std::size_t chunks = 0; chunk != nullptr; ++chunks) {
-    for (std::size_t i = 0; i < wire::SubscriberChunk::kEntries; ++i) {
+    for (std::size_t i = 0; i < used; ++i) {
       const Word& entry = chunk->entries[i];
       const std::uint64_t word = entry.load();
       if (word == 0) continue;
@@ -342,6 +346,7 @@ void SlotWriter::for_each_subscriber(Fn fn) {
       if (reader == nullptr && entry.load() != word) continue;
       if (!fn(wire::subscriber_row_of(word), reader)) return;
     }
+    if (!goes_on) return;
     const std::uint64_t next = chunk->next.load();
     if (next == 0) return;
     chunk = rows_.subscriber_chunk(next, chunks);

@@ -8,6 +8,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, Never
 
 from memlease import _core
+from memlease.arguments import small_number
 from memlease.array import Array
 from memlease.client import Client, connect
 from memlease.closing import Closing
@@ -69,13 +70,15 @@ class MemArray(Closing):
         client: Client | None = None,
     ) -> None:
         client = client or connect()
-        name = name or _own_name(client)
+        name = _own_name(client) if name is None else name
         zero = _SMALLEST_WITHOUT_ZERO.get(dtype_name(dtype), 0)
         self._array = client.create(name, shape=shape, dtype=dtype, device=device, fill=zero)
 
     @classmethod
     def of(cls, array: Array) -> "MemArray":
         """Return a face of an array that is there; it begins where the handle is."""
+        if not isinstance(array, Array):
+            raise InvalidArgument(f"{array!r} is not an array's handle", "give one of client.open")
         made = cls.__new__(cls)
         made._array = array
         return made
@@ -153,6 +156,11 @@ class MemArray(Closing):
             Where it is wanted, as in `move_memory`; the array moves there. Default: where it is.
         stream : stream, optional
             As in `Array.read`.
+
+        Raises
+        ------
+        InvalidArgument
+            There is no version yet: this does not wait for one.
         """
         if device is not None:
             self.move_memory(device, device_id, stream=stream)
@@ -160,7 +168,7 @@ class MemArray(Closing):
             raise InvalidArgument(
                 f"device_id={device_id!r} is of no device", "give device=2 (CUDA) with it, or none"
             )
-        return self._array.read(stream=stream)
+        return self._published().read(stream=stream)
 
     def lock(self, *, stream: Any = None, wait: float | None = None) -> _core.WriteLease:
         """Return the right to change it, which nobody else has meanwhile, in whatever process.
@@ -296,7 +304,8 @@ def _name_of(device: str | TorchDevice | int, device_id: int | None) -> str:
             f"device_id={device_id!r} is not known of the host, which is one", "leave it out"
         )
     if kind == _CUDA:
-        return "cuda" if device_id is None else f"cuda:{device_id}"
+        hint = "give the GPU's number in this process, or None for the current one"
+        return "cuda" if device_id is None else f"cuda:{small_number('device_id', device_id, hint)}"
     raise InvalidArgument(
         f"device={device!r} is not known", "give a name such as 'cuda:0', or 1 (host) or 2 (CUDA)"
     )

@@ -1,6 +1,7 @@
 #include "server/core/slot_board.h"
 
 #include <algorithm>
+#include <span>
 
 #include "wire/futex.h"
 #include "wire/hooks/test_hooks.h"
@@ -19,6 +20,15 @@ namespace {
 void announce(BoardRecord& board) {
   if (!leaves_out("count the change")) board.event_count.fetch_add(1);
   wire::futex_wake_all(board.event_count);
+}
+
+// Entries of other chunks are used once all of the first one are.
+void note_used(BoardRecord& board, const Word& entry) {
+  if (leaves_out("note the entry")) return;
+  const auto first = std::span(board.subscribers.entries);
+  std::uint64_t used = 1;
+  while (used < first.size() && &first[used - 1] != &entry) ++used;
+  if (used > board.used_entries.load()) board.used_entries.store(used);
 }
 
 // The version that a slot has now that its writer is gone; 0 if its bytes may be half written.
@@ -154,6 +164,7 @@ void take_over(BoardRecord& board, WriterRow& takeover, RowRef takeover_ref, con
 void add_subscriber(BoardRecord& board, Word& entry, RowRef row) {
   board.subscribed.fetch_add(1);
   crash_point("subscriber.begin");
+  note_used(board, entry);
   if (!leaves_out("list the subscriber")) entry.store(wire::pack_subscriber(row));
   // For a writer who is about to sleep and has not met this row: he looks again. Who sleeps already
   // does not wait for somebody who has held nothing yet.

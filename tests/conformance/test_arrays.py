@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import os
+import signal
 import threading
 
 import consumers
@@ -108,6 +109,28 @@ def get_numbers(here, offset):
     assert (opened(here).get() == expected).all()
     assert (opened(here).get(np.empty((10, 100), "f8")) == expected).all()
     assert (opened(here).get(np.empty((10, 100), "u8", order="F")) == expected).all()
+
+
+@pytest.mark.stand_in_only  # whose work takes as long as it is told
+def test_what_has_been_put_stays_when_its_process_dies(gpu):
+    reader, writer = writer_and_reader(gpu, slots=3, published=1)
+    reader.run(sum_of_elements)
+    gpu.world.set("delay_us", 100_000)
+    writer.start(put_and_die)
+    writer.kill(by_itself=True)
+    gpu.world.set("delay_us", 0)
+    assert reader.run(sum_of_elements) == (2, 2 * COUNT)
+
+
+def sum_of_elements(here):
+    array = opened(here)
+    elements = array.get(timeout=20)
+    return array.version, int(elements.sum())
+
+
+def put_and_die(here):
+    opened(here).put(np.full(COUNT, 2, "u8"))
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_elements_may_stand_in_another_order(gpu):

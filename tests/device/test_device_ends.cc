@@ -118,7 +118,6 @@ INSTANTIATE_TEST_SUITE_P(
                       End{"release", kLooking, "throw_at device.read_recorded 1", "release a"},
                       End{"put", {}, "throw_at device.copied 1", "put a 9"},
                       End{"update", {}, "throw_at device.copied 1", "update a s", 2},
-                      End{"put_recorded", {}, "throw_at device.write_recorded 1", "put a 9"},
                       End{"get", {}, "throw_at device.copied 1", "get a"}),
     [](const auto& tested) { return std::string(tested.param.name); });
 

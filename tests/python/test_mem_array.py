@@ -47,6 +47,18 @@ def test_one_element_is_a_number_and_methods_are_those_of_its_elements(client):
     assert pickle.loads(pickle.dumps(more)).size == 3
 
 
+def test_what_is_no_array_name_or_device_is_refused(client):
+    with pytest.raises(memlease.InvalidArgument, match="3 is not an array's handle"):
+        memlease.MemArray.of(3)
+    with pytest.raises(memlease.InvalidArgument, match="name"):
+        memlease.MemArray(2, name="", client=client)
+    with pytest.raises(memlease.InvalidArgument, match="device_id='0' is not a whole number"):
+        memlease.MemArray(2, client=client).move_memory(2, "0")
+    empty = memlease.MemArray.of(client.create("empty", shape=2, dtype="f4"))
+    with pytest.raises(memlease.InvalidArgument, match="no version yet"):
+        empty.get_dlpack()
+
+
 def test_a_dtype_without_a_zero_begins_with_the_number_of_zero_bytes(client):
     assert not memlease.MemArray(3, "float8_e8m0fnu", client=client)[:].view("u1").any()
 

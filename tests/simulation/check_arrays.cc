@@ -1,6 +1,7 @@
 // Arrays: their boards say what the broker means, their places are theirs alone, and what was
 // published stands.
 #include <algorithm>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -38,6 +39,9 @@ void check_members(World& world, const Array& array) {
   const auto& entries = array.board->subscribers.entries;
   const auto listed = std::ranges::count_if(entries, [](const auto& e) { return e.load() != 0; });
   require(listed == count, "the board names nobody who has left");
+  const auto behind = std::span(entries).subspan(array.board->used_entries.load());
+  require(std::ranges::all_of(behind, [](const auto& e) { return e.load() == 0; }),
+          "the board says how many entries have been used");
 }
 
 void check_ownership(World& world, const Array& array) {

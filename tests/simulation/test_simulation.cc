@@ -74,10 +74,10 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values("look at the flag", "torn bytes have no version", "hand the numbers on",
                       "takeover", "cancel for who is gone", "let the owner go on",
                       "look at the offer's number", "count the generation", "set withdrawn",
-                      "set draining", "list the subscriber", "see what a session holds",
-                      "announce the hold", "look at the holds", "use up the number",
-                      "hand the slot out", "flag the write", "check the writer word",
-                      "adopt the highest number", "adopt the publication",
+                      "set draining", "list the subscriber", "note the entry",
+                      "see what a session holds", "announce the hold", "look at the holds",
+                      "use up the number", "hand the slot out", "flag the write",
+                      "check the writer word", "adopt the highest number", "adopt the publication",
                       "name what an only slot has lost"),
     [](const auto& test) {
       std::string name = test.param;

@@ -42,6 +42,7 @@ struct LeaseStreams {
   Stream view_stream;                 // one of ours, for views whose users name none
   bool ordered = false;               // something has waited: a stream, or the host
   bool ambiguous = false;             // several streams
+  bool over = false;                  // the host has waited for all of it
 };
 
 template <typename T, std::size_t N>

@@ -460,6 +460,7 @@ const Step kDaemonSteps[] = {
      who_uses_nothing_at_a_withdrawal_uses_nothing},
     {"WhoUsesNothingAtADrainUsesNothing", "set draining", who_uses_nothing_at_a_drain_uses_nothing},
     {"WhoMayAcquireIsOnTheBoard", "list the subscriber", who_may_acquire_is_on_the_board},
+    {"AWriterLooksAtEachEntryThatWasUsed", "note the entry", who_may_acquire_is_on_the_board},
     {"WhoHoldsASlotStaysOnTheBoard", "see what a session holds",
      who_holds_a_slot_stays_on_the_board},
     {"AWithdrawnArrayStaysWhileItIsHeld", "see what a session holds",

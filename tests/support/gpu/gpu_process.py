@@ -341,8 +341,9 @@ class Process:
         assert self._process.exitcode == 0, f"ended with {self._process.exitcode}"
         self._here.close()
 
-    def kill(self) -> None:
-        """End it in the middle of whatever it does."""
+    def kill(self, by_itself: bool = False) -> None:
+        """End it in the middle of whatever it does; or wait until it has ended itself."""
         self._killed = True
-        self._process.kill()
+        if not by_itself:
+            self._process.kill()
         self._process.join()
