@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import rivals
+
 
 @dataclass(frozen=True)
 class Goal:
@@ -17,6 +19,7 @@ class Goal:
     most: float | None = None
     plus: float = 0.0
     unit: str = "ns"  # of the series and of `plus`: ns, B, calls or /s
+    spread: bool = False  # show the smallest and the largest block's ratio, too
 
 
 MS = 1e6
@@ -191,6 +194,17 @@ GOALS = [
             ("torch.multiprocessing", "torch", 1),
             ("multiprocessing.Pipe", "pipe", 1 / 3),
         )
+    ),
+    *(
+        Goal(
+            f"fill, hand over, sum {size} : {kind.label}",
+            f"rivals/{rivals.beside(rival)}.hand_over.{size}",
+            f"rivals/{rival}.hand_over.{size}",
+            spread=True,
+        )
+        for rival, kind in rivals.KINDS.items()
+        if kind.package != "memlease"
+        for size in rivals.SIZES
     ),
     Goal("memory for one array: 400 B", "scale/bytes.array", plus=400, unit="B"),
     Goal("the same, its creator's too: 1.2 KiB", "scale/bytes.array.both", plus=1229, unit="B"),

@@ -10,8 +10,10 @@ from matplotlib import pyplot as plt
 
 Series = dict[str, list[float]]
 
-BYTES = {"1KiB": 2**10, "32KiB": 2**15, "1MiB": 2**20, "16MiB": 2**24, "256MiB": 2**28}
-BYTES["1GiB"] = 2**30
+TICKS = {"1KiB": 2**10, "32KiB": 2**15, "1MiB": 2**20, "16MiB": 2**24, "256MiB": 2**28}
+TICKS["1GiB"] = 2**30
+SIZES = TICKS | {"4KiB": 2**12, "64MiB": 2**26}  # those of bench_rivals, too
+BYTES = dict(sorted(SIZES.items(), key=lambda item: item[1]))
 
 # (series without the size, label, colour, style)
 LINES = [
@@ -23,6 +25,14 @@ LINES = [
     ("bytes/memlease.get", "memlease, C++", "tab:blue", "o-"),
     ("bytes/memlease.get_and_sum", "memlease, C++, and all bytes summed", "tab:blue", "o:"),
     ("bytes/local.copy", "floor: memcpy", "0.5", "--"),
+    ("rivals/adios2.get", "ADIOS2, SST", "tab:green", "s-."),
+    ("rivals/ray.get", "Ray", "tab:olive", "s-."),
+    ("rivals/zenoh.get", "zenoh", "tab:pink", "s-."),
+    ("rivals/pyzmq.get", "pyzmq", "tab:gray", "s-."),
+    ("rivals/torch.get", "torch.multiprocessing, beside rivals", "tab:orange", "s-."),
+    ("rivals/iceoryx2.get", "iceoryx2, Python", "tab:purple", "s-."),
+    ("rivals/memlease.get", "memlease, Python, beside rivals", "tab:cyan", "s-."),
+    ("rivals/posix_ipc.get", "posix_ipc, by hand", "black", "s-."),
 ]
 FLOORS = [
     ("publish/futex.cold.p50", "floor: waking a sleeper"),
@@ -61,10 +71,10 @@ def draw(series: Series, path: Path) -> None:
         )
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    axes.set_xticks(list(BYTES.values()), list(BYTES))
+    axes.set_xticks(list(TICKS.values()), list(TICKS))
     axes.set_xlabel("payload")
     axes.set_ylabel("microseconds from publishing until the consumer has it")
     axes.grid(which="major", alpha=0.3)
     if axes.lines:
-        axes.legend(fontsize=8, loc="upper left")
+        axes.legend(fontsize=7, loc="upper left", ncols=2)
     figure.savefig(path, dpi=120)

@@ -36,6 +36,7 @@ PROGRAMS = [
     "bench_bytes",
     "bench_py",
     "bench_py_bytes",
+    "bench_rivals",
     "bench_scale",
     "bench_many",
     "bench_writers",

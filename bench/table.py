@@ -1,5 +1,6 @@
 """Hold the figures against the goals, and write it down."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +32,7 @@ class Verdict:
     measured: float
     floor: float | None
     ratio: float | None
+    spread: tuple[float, float] | None  # the smallest and the largest ratio of a block
     word: str  # "met", "MISSED", or "" without a limit
 
 
@@ -47,10 +49,12 @@ def verdict(goal: Goal, series: Series) -> Verdict | None:
     limit = (goal.most or 0.0) * floor + goal.plus
     missed = 2 * int(np.sum(measured > limit)) > len(measured)
     limited = goal.most is not None or goal.plus > 0
+    ratios = measured / floor if goal.floor else None
     return Verdict(
         float(np.median(measured)),
         float(np.median(floor)) if goal.floor else None,
-        float(np.median(measured / floor)) if goal.floor else None,
+        float(np.median(ratios)) if ratios is not None else None,
+        (float(ratios.min()), float(ratios.max())) if ratios is not None else None,
         ("MISSED" if missed else "met") if limited else "",
     )
 
@@ -72,6 +76,14 @@ def times(ratio: float | None) -> str:
     return f"{ratio:.2f}x" if ratio >= 0.1 else f"1/{1 / ratio:.0f}"
 
 
+def ratio_text(goal: Goal, found: Verdict) -> str:
+    """Write the ratio, and its spread for rows that want it."""
+    if goal.spread and found.spread is not None:
+        smallest, largest = map(times, found.spread)
+        return f"{times(found.ratio)} ({smallest} to {largest})"
+    return times(found.ratio)
+
+
 def limit_text(goal: Goal) -> str:
     """Write the goal."""
     if goal.most is None and goal.plus == 0:
@@ -84,11 +96,11 @@ def limit_text(goal: Goal) -> str:
     return f"<= {goal.most:g}x" if goal.most >= 1 else f"<= 1/{1 / goal.most:g}"
 
 
-def rows_of(series: Series) -> list[list[str]]:
+def rows_of(series: Series, goals: Sequence[Goal] = GOALS) -> list[list[str]]:
     """Make the table of the programs that have run, without its head."""
     programs = {name.partition("/")[0] for name in series}
     rows = []
-    for goal in GOALS:
+    for goal in goals:
         program = goal.measured.partition("/")[0]
         if program not in programs:
             continue
@@ -99,7 +111,7 @@ def rows_of(series: Series) -> list[list[str]]:
             figures = [
                 quantity(found.measured, goal.unit),
                 quantity(found.floor, goal.unit),
-                times(found.ratio),
+                ratio_text(goal, found),
                 limit_text(goal),
                 found.word,
             ]
