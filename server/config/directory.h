@@ -50,6 +50,7 @@ class Directory {
   // lock file, or the directory if another one stands in its place.
   std::vector<std::string> lost();
 
+  // As it was given to lock().
   const std::string& path() const { return path_; }
   bool sockets_passed() const { return sockets_passed_; }
 

@@ -77,17 +77,21 @@ class LogLimiter {
 // next one that is taken says how many.
 class Log {
  public:
+  // The descriptor stays the caller's, and open as long as this lives.
   Log(LogLevel level, LogFormat format, int fd = 2);
   ~Log();
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
 
+  // Of lines from now on.
   void set_level(LogLevel level);
   // The descriptor is the file at `path` now: when that has grown to max_bytes it becomes `path`.1,
-  // and a new one begins.
+  // and a new one begins. Where that cannot be, it is emptied; and where that neither, it grows.
   void bound_file(const std::string& path, std::uint64_t max_bytes);
-  // A new one begins, too, if somebody has moved that file away, as logrotate(8) does.
+  // A new one begins, too, if somebody has moved that file away, as logrotate(8) does. Nothing
+  // happens without bound_file(), or where none can be made: then lines go into the old one.
   void reopen_file();
+  // Nothing below the level. What is too long for a line is cut, and ends with "...".
   void write(LogLevel level, std::string_view event, LogFields fields = {});
   // The line that ends a silence has a field `suppressed`.
   void write(LogLimiter& limiter, LogLevel level, std::string_view event, LogFields fields = {});
