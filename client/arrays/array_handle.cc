@@ -32,7 +32,7 @@ absl::StatusOr<std::uint64_t> ArrayHandle::current_version(InterruptCheck interr
   if (auto status = use(); !status.ok()) return status;
   if (has_places()) {
     const auto places = this->places(interrupt);
-    return places.ok() ? places->newest(interrupt) : places.status();
+    return places.ok() ? places->current(interrupt) : places.status();
   }
   auto version = array().current_version(interrupt);
   if (version.ok() && array().only_slot_is_empty()) return 0;

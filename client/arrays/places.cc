@@ -31,8 +31,7 @@ bool Places::given_up(std::uint64_t version) const {
 absl::StatusOr<Places::Newest> Places::find_newest(InterruptCheck interrupt) const {
   const auto version_here = here_->current_version(interrupt);
   if (!version_here.ok()) return version_here.status();
-  Newest newest{*version_here};
-  bool stands = !here_->only_slot_is_empty();
+  Newest newest{*version_here, nullptr, !here_->only_slot_is_empty()};
   for (const auto& other : others_) {
     const auto version = other->current_version(interrupt);
     // A replica that has been withdrawn alone has nothing that its home has not.
@@ -41,10 +40,9 @@ absl::StatusOr<Places::Newest> Places::find_newest(InterruptCheck interrupt) con
     // Of two that have it, one that has it still, and that this process can read.
     const bool here = newest.place == nullptr;
     const bool nearer = *version == newest.version && !other->only_slot_is_empty() &&
-                        (!stands || (!here && !newest.place->reach().ok()));
+                        (!newest.stands || (!here && !newest.place->reach().ok()));
     if (*version <= newest.version && !nearer) continue;
-    newest = {*version, other.get()};
-    stands = !other->only_slot_is_empty();
+    newest = {*version, other.get(), !other->only_slot_is_empty()};
   }
   return newest;
 }
@@ -53,6 +51,12 @@ absl::StatusOr<std::uint64_t> Places::newest(InterruptCheck interrupt) const {
   const auto newest = find_newest(interrupt);
   if (!newest.ok()) return newest.status();
   return newest->version;
+}
+
+absl::StatusOr<std::uint64_t> Places::current(InterruptCheck interrupt) const {
+  const auto newest = find_newest(interrupt);
+  if (!newest.ok()) return newest.status();
+  return newest->stands ? newest->version : 0;
 }
 
 absl::StatusOr<OpenArray*> Places::place_of_newer(InterruptCheck interrupt) const {

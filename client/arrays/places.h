@@ -43,6 +43,8 @@ class Places {
   // The number of the newest version anywhere; 0: none. Calls the daemon for the page of a writer
   // that this process has not met. An interrupt; kWithdrawn.
   absl::StatusOr<std::uint64_t> newest(InterruptCheck interrupt) const;
+  // The same, but 0 where it stands nowhere any more: it was in an only slot. Likewise.
+  absl::StatusOr<std::uint64_t> current(InterruptCheck interrupt) const;
   // Where it is if it is not here; nullptr: it is here, or has been given up here, in an only slot,
   // and is nowhere else. Likewise.
   absl::StatusOr<OpenArray*> place_of_newer(InterruptCheck interrupt) const;
@@ -51,6 +53,7 @@ class Places {
   struct Newest {
     std::uint64_t version = 0;
     OpenArray* place = nullptr;  // not here
+    bool stands = true;
   };
   absl::StatusOr<Newest> find_newest(InterruptCheck interrupt) const;
 

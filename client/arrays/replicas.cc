@@ -70,7 +70,13 @@ absl::Status host_wait_newer(const Places& places, std::uint64_t after,
   for (const std::size_t place : *ready) {
     OpenArray& array = *all[place].array;
     if (auto status = array.check_lost(); !status.ok()) return status;
-    if (array.ending() || !array.reach().ok()) continue;
+    if (array.ending()) continue;
+    if (!array.reach().ok()) {  // there are no bytes for this process, but perhaps news
+      attempt = all[place].reader->acquire(0, after);
+      if (attempt.outcome == ReadOutcome::kAcquired) all[place].reader->release(attempt.slot);
+      if (came_to_nothing(attempt)) return nothing_came(array, attempt);
+      continue;
+    }
     WaitLimit limit = at_once(array.session(), interrupt_check);
     auto status = begin_read(array, newer, limit, attempt);
     if (status.ok()) array.end_read(attempt.slot);

@@ -317,9 +317,10 @@ absl::Status VersionCopier::bring(std::uint64_t least, ReadAttempt& found) {
     if (!place.ok()) return place.status();
     if (*place == nullptr) return absl::OkStatus();  // it has been lost, or given up here
     if (!knows_all_places()) return absl::OkStatus();
-    if (!(*place)->reach().ok()) return out_of_reach(home_, **place);
-    if (!here_.answer().may_write) return may_not_copy(here_, **place);
-    if (writes_here) return writes_itself(here_);
+    const bool stands = !(*place)->only_slot_is_empty();  // else there is an error to find
+    if (stands && !(*place)->reach().ok()) return out_of_reach(home_, **place);
+    if (stands && !here_.answer().may_write) return may_not_copy(here_, **place);
+    if (stands && writes_here) return writes_itself(here_);
     holds_slots_itself_ = false;
     const bool now = !another_writes(here_);
     const std::uint64_t newest_here = here_.only_slot_is_empty() ? 0 : *version;

@@ -162,13 +162,14 @@ class MemArray(Closing):
         InvalidArgument
             There is no version yet: this does not wait for one.
         """
+        self._published()
         if device is not None:
             self.move_memory(device, device_id, stream=stream)
         elif device_id is not None:
             raise InvalidArgument(
                 f"device_id={device_id!r} is of no device", "give device=2 (CUDA) with it, or none"
             )
-        return self._published().read(stream=stream)
+        return self._array.read(stream=stream)
 
     def lock(self, *, stream: Any = None, wait: float | None = None) -> _core.WriteLease:
         """Return the right to change it, which nobody else has meanwhile, in whatever process.

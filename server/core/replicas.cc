@@ -26,10 +26,12 @@ Array* find_if(const Catalog& catalog, const Array& home, Is is) {
   return nullptr;
 }
 
-// What was published there last, and whether it stands: not where its only slot has lost it.
+// What was published there last, and whether it stands: not where its only slot has lost it, or is
+// being written.
 std::pair<std::uint64_t, bool> newest(const Array& array, const wire::WriterRow& row) {
-  return {wire::unpack_publication(row.publication.load()).version,
-          !wire::only_slot_is_empty(row, array.spec.slots)};
+  const bool is_written = (row.slot_words()[0].load() & wire::kHandedOut) != 0;
+  const bool is_lost = array.spec.slots == 1 && (is_written || wire::only_slot_is_empty(row, 1));
+  return {wire::unpack_publication(row.publication.load()).version, !is_lost};
 }
 
 wire::ArraySpec spec_of_replica(const Array& home, const std::string& device) {
@@ -148,8 +150,8 @@ absl::Status has_what_its_home_lacks(const Array& replica) {
       ErrorCode::kBusy,
       fmt::format("'{}' has versions that its home does not have yet, or is being written",
                   replica.spec.name),
-      "Read the array at its home first, which copies the newest one there; or withdraw the "
-      "array.");
+      "Read the array at its home first, which copies the newest one there, or publish another; or "
+      "withdraw the array.");
 }
 
 }  // namespace memlease::server

@@ -167,6 +167,7 @@ def give_up_and_read_again(here):
         place.write(wait=2).drop()
     with pytest.raises(memlease.WriteAborted):
         home.get(timeout=0.05)
+    assert (home.version, there.version) == (0, 0)
     for place in (there, home):
         with pytest.raises(memlease.WriteAborted):
             place.update(wait=5)

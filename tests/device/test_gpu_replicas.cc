@@ -211,5 +211,22 @@ TEST_F(GpuReplicas, WhoCannotReachTheNewestVersionIsTold) {
   EXPECT_EQ(reader.is_ok("get b"), "3 10 10");
 }
 
+// Nor does its wait look for that again and again.
+TEST_F(GpuReplicas, WhoCannotReachWhatWasGivenUpIsTold) {
+  writer.is_ok("create a 1 1000 host");
+  writer.is_ok("put a 7");
+  EXPECT_THAT(reader.is_ok("on a cuda:1 b"), StartsWith("GPU-"));
+  work_on_second(reader);
+  publish_there(reader, 9);
+  EXPECT_EQ(writer.is_ok("get a"), "2 9 9");
+  setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+  Client first_alone(daemon);
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  reader.is_ok("write b t");
+  reader.is_ok("drop b t");
+  EXPECT_EQ(error(first_alone, "read a - 2"), "WriteAborted");
+  EXPECT_EQ(first_alone.is_ok("get a"), "2 9 9");
+}
+
 }  // namespace
 }  // namespace memlease::testing

@@ -135,8 +135,10 @@ TEST_F(ReplicasTest, StayWhereTheirHomesOnlySlotHasLostWhatTheyHave) {
   const auto replica = open(owner, home);
   publish(owner, home, 1);
   publish(owner, replica, 1);  // a copy
-  rows[home]->slot_words()[0].store(0);
-  EXPECT_EQ(code_of(world.broker.withdraw(peer_of(1000), "u@GPU-1")), ErrorCode::kBusy);
+  for (const std::uint64_t lost : {1 | wire::kWriting | wire::kHandedOut, std::uint64_t{0}}) {
+    rows[home]->slot_words()[0].store(lost);
+    EXPECT_EQ(code_of(world.broker.withdraw(peer_of(1000), "u@GPU-1")), ErrorCode::kBusy);
+  }
   ASSERT_TRUE(world.broker.leave(owner, replica, 1).ok());
   world.broker.give_back_unused();
   EXPECT_NE(world.broker.catalog().find(replica), nullptr);
