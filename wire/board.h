@@ -122,8 +122,7 @@ struct BoardRecord {
   // Of an array's home: a bit for each replica, by its number, on which versions have been written
   // that the home may not have. 0 on replicas.
   HalfWord elsewhere{0};
-  // Of `subscribers`, how many entries have been used; those behind them are 0. Never less than
-  // was.
+  // Of `subscribers`, how many entries have been used, which only grows; those behind them are 0.
   Word used_entries{0};
   Word reserved[3]{};
   SubscriberChunk subscribers;

@@ -331,8 +331,8 @@ bool SlotWriter::held(std::uint32_t slot) {
 template <typename Fn>
 void SlotWriter::for_each_subscriber(Fn fn) {
   const wire::SubscriberChunk* chunk = &board_.subscribers;
-  std::size_t used =
-      board_.used_entries.load();  // of the first chunk, which is full before another
+  // Of the first chunk, which is full before there is another.
+  std::size_t used = board_.used_entries.load();
   const bool goes_on = used >= wire::SubscriberChunk::kEntries;
   if (goes_on) used = wire::SubscriberChunk::kEntries;
   for (std::size_t chunks = 0; chunk != nullptr; ++chunks) {
