@@ -116,7 +116,7 @@ timeout : float
 Returns
 -------
 ReadLease or None
-    Ask `is not None` where the array has one element.
+    Ask ``is not None`` where the array has one element.
 )";
 
 constexpr const char* kTryWriteDoc = R"(try_write($self, /, wait=0, *, stream=None)
@@ -138,7 +138,7 @@ stream : stream, optional
 Returns
 -------
 WriteLease or None
-    Use it as a context manager. Ask `is not None` where the array has one element.
+    Use it as a context manager. Ask ``is not None`` where the array has one element.
 )";
 
 constexpr const char* kUpdateDoc = R"(update($self, /, wait=None, *, stream=None, region=None)

@@ -87,7 +87,7 @@ class Array(_core.Array, Closing):
 
         The first handle makes a replica there, with the array's slots, which counts in the quota of
         the array's owner. It goes once nobody has it open and the array's own device has its newest
-        version. Errors and `memleasectl` call it ``name@device``. Calls the daemon.
+        version. Errors and ``memleasectl`` call it ``name@device``. Calls the daemon.
 
         Parameters
         ----------

@@ -40,7 +40,7 @@ constexpr bool kIsComplex =
 }  // namespace internal
 
 // For a type of yours, or of a library's, that has the bytes of one of memlease's dtypes:
-// specialise it, and dtype_of() knows it. memlease/cuda_types.h does so for CUDA's half precision.
+// specialise it, and dtype_of() knows it. The header cuda_types does so for CUDA's half precision.
 //
 //   template <>
 //   struct memlease::DTypeOf<my::half> {
