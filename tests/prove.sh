@@ -131,13 +131,6 @@ prove_systemd() {
   grep -E '^(restarted|hung daemon)' "$last_log" || true
 }
 
-# Warnings are errors there, and so is a link that leads nowhere.
-prove_docs() {
-  # shellcheck source=docs/site/site.sh
-  source docs/site/site.sh
-  docs_site
-}
-
 readonly namespaces_packages=(bubblewrap systemd-container buildah)
 
 # What works between daemon and clients in containers: all cells of the table in docs/containers.md,
@@ -221,14 +214,14 @@ prove() {  # [PART] [--minutes N]
         minutes=$2
         shift
         ;;
-      model | storms | simulation | fuzz | faults | mutants | package | systemd | debs | namespaces | image | docs)
+      model | storms | simulation | fuzz | faults | mutants | package | systemd | debs | namespaces | image)
         parts+=("$1")
         ;;
       *) die "no such part to prove: $1 (see ./dev help)" 2 ;;
     esac
     shift
   done
-  ((${#parts[@]} > 0)) || parts=(package systemd debs namespaces image docs faults mutants fuzz simulation storms model)
+  ((${#parts[@]} > 0)) || parts=(package systemd debs namespaces image faults mutants fuzz simulation storms model)
   trap 'say; say "interrupted: nothing found so far"; exit 130' INT
   for part in "${parts[@]}"; do "prove_$part" "$minutes"; done
   say "Proved: ${parts[*]} in $((SECONDS - start)) s"

@@ -100,13 +100,19 @@ test_part() {  # PART [ARG...]
     asan) build asan && run_ctest asan "$@" ;;
     asan-python) ensure_prometheus && build_asan_python && run_pytest asan "$@" ;;
     tsan) build tsan && run_ctest tsan "$@" ;;
+    docs)
+      # shellcheck source=docs/site/site.sh
+      source docs/site/site.sh
+      docs "$@"
+      summaries+=("$(tail -n 1 "$last_log")")
+      ;;
     *) die "no such part of the tests: $part (see ./dev help)" 2 ;;
   esac
 }
 
 test_all() {
   local part start=$SECONDS line passed=0 failed=0 count
-  for part in release python asan asan-python tsan; do
+  for part in release python docs asan asan-python tsan; do
     test_part "$part"
   done
   say

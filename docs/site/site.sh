@@ -16,7 +16,8 @@ docs_pages() {
     -E -W -n --keep-going -j auto -q . "$site/html"
 }
 
-docs_site() {
+docs() {
+  (($# == 0)) || die "docs does not know '$1' (see ./dev help)" 2
   setup docs
   ensure_packages "${docs_packages[@]}"
   build_targets release memlease_package
@@ -26,9 +27,4 @@ docs_site() {
   step "docs: links" "$python" docs/site/links.py "$site/html"
   tail -n 1 "$last_log"
   say "Made: build/docs/html/index.html"
-}
-
-docs() {
-  (($# == 0)) || die "docs does not know '$1' (see ./dev help)" 2
-  docs_site
 }
