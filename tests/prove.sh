@@ -28,6 +28,34 @@ prove_storms() {  # MINUTES
   done
 }
 
+# Rows of docs/reliability.md: the program and the tests that do a little of one in ./dev test, and here all.
+readonly goals=(
+  'kills test_daemon_threads KillStorm.*'
+  'writers test_daemon_threads QueueStorm.*'
+  'soak test_integration Soak.*'
+)
+
+# What was reached is in build/goals/book, with its date and commit. A row that stands there is not tried again:
+# so an interrupted run goes on where it has stopped. After so many minutes no further row is begun.
+prove_goals() {  # MINUTES
+  local row name program tests end=$((SECONDS + $1 * 60)) book=$root/build/goals/book
+  setup
+  build release
+  use_build release
+  mkdir -p "${book%/*}"
+  touch "$book"
+  for row in "${goals[@]}"; do
+    read -r name program tests <<<"$row"
+    ! grep -q " $name: " "$book" || continue
+    ((SECONDS < end)) || break
+    step "goals: $name" "${interruptible[@]}" MEMLEASE_GOALS=yes \
+      "build/release/tests/$program" "--gtest_filter=$tests"
+    grep -q '^reached: ' "$last_log" || die "no test of $tests says what it has reached"
+    sed -n "s/^reached: /$(date -I) $(git rev-parse --short HEAD) $name: /p" "$last_log" >>"$book"
+  done
+  cat "$book"
+}
+
 # How many seeds one process takes in a round.
 readonly seeds_each=5000
 
@@ -214,14 +242,14 @@ prove() {  # [PART] [--minutes N]
         minutes=$2
         shift
         ;;
-      model | storms | simulation | fuzz | faults | mutants | package | systemd | debs | namespaces | image)
+      model | goals | storms | simulation | fuzz | faults | mutants | package | systemd | debs | namespaces | image)
         parts+=("$1")
         ;;
       *) die "no such part to prove: $1 (see ./dev help)" 2 ;;
     esac
     shift
   done
-  ((${#parts[@]} > 0)) || parts=(package systemd debs namespaces image faults mutants fuzz simulation storms model)
+  ((${#parts[@]} > 0)) || parts=(package systemd debs namespaces image faults mutants fuzz simulation storms goals model)
   trap 'say; say "interrupted: nothing found so far"; exit 130' INT
   for part in "${parts[@]}"; do "prove_$part" "$minutes"; done
   say "Proved: ${parts[*]} in $((SECONDS - start)) s"

@@ -16,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "server/core/history.h"
 #include "tests/integration/raw_control.h"
+#include "tests/support/goal.h"
 #include "tests/support/number_from.h"
 #include "tests/support/private_daemon.h"
 #include "wire/error.h"
@@ -25,7 +26,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::uint64_t operations() { return number_from("MEMLEASE_SOAK_OPERATIONS", 6'000); }
+std::uint64_t operations() {
+  return number_from("MEMLEASE_SOAK_OPERATIONS", goal(6'000, 10'000'000));
+}
 
 struct Size {
   std::uint64_t memory_bytes = 0;  // of its own
@@ -128,9 +131,9 @@ Growth growth_of(Soak&& soak) {
   const auto us = [](std::chrono::nanoseconds time) {
     return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
   };
-  fmt::print(
+  reached(
       "{} operations: memory {} bytes, then {}; files {}, {}; threads {}, {}; 99 % of rounds "
-      "within {} us, then {} us\n",
+      "within {} us, then {} us",
       all, early.memory_bytes, late.memory_bytes, early.files, late.files, early.threads,
       late.threads, us(took.front()), us(took.back()));
   return {early, late};
