@@ -3,9 +3,18 @@
 # thing that is wrong. Ctrl-C ends it; nothing is left but files under build/.
 
 readonly fuzz_packages=("clang-$clang_version" "libclang-rt-$clang_version-dev")
-readonly fuzzers=(array_spec attach_frame config_file http2_frames session_pages)
+readonly fuzzers=(array_spec attach_frame config_file http2_frames requests session_pages)
 # Those that are random or race: with other seeds they are other tests.
 readonly storms='[./](CrashPoints|CrashSteps|Flood|Hostile(Calls|List|Member)|KillStorm|Leases|OwnMemory|QueueStorm|ReplicaStorm|SlotModel|SlotProtocol|Soak|StoppedReaderOf[A-Za-z]+|StreamingStores|Versions|Wakes)\.'
+
+# Counts of what is random add up over all runs in this tree.
+add_up() {  # WHAT COUNT
+  local file=$root/build/goals/$1 before=0
+  mkdir -p "${file%/*}"
+  [[ ! -f $file ]] || before=$(<"$file")
+  echo $((before + $2)) >"$file"
+  say "$1: $2, $((before + $2)) in all"
+}
 
 # The larger configurations of the models of the slot protocol: up to half an hour each.
 prove_model() {
@@ -24,7 +33,7 @@ prove_storms() {  # MINUTES
   export MEMLEASE_STORM_KILLS=2000 MEMLEASE_SOAK_OPERATIONS=300000 RC_PARAMS="max_success=2000"
   for ((round = 1; round == 1 || SECONDS < end; ++round)); do
     step "storms: round $round" "${interruptible[@]}" ctest --preset release -R "$storms"
-    grep -Eo 'seed [0-9]+, [0-9]+ kills' build/release/Testing/Temporary/LastTest.log || true
+    add_up kills "$(awk '/^seed [0-9]+, [0-9]+ kills/ {n += $3} END {print n}' build/release/Testing/Temporary/LastTest.log)"
   done
 }
 
@@ -66,19 +75,15 @@ simulate() {  # FIRST
 
 # The daemon's core on simulated ports, with new seeds in each round. One that fails is printed, with the
 # fewest steps that do; build/release/tests/simulate SEED is the same run again, of the same sources.
-# How many seeds have passed in this tree is in build/simulation/seeds.
 prove_simulation() {  # MINUTES
-  local round end=$((SECONDS + $1 * 60)) passed=0 book=$root/build/simulation/seeds
+  local round end=$((SECONDS + $1 * 60))
   setup
   build_targets release simulate
-  mkdir -p "${book%/*}"
-  [[ ! -f $book ]] || passed=$(<"$book")
   for ((round = 1; round == 1 || SECONDS < end; ++round)); do
     step "simulation: round $round" simulate "$(od -An -N6 -tu8 /dev/urandom | tr -d ' ')"
-    passed=$((passed + seeds_each * jobs))
-    echo "$passed" >"$book"
+    add_up seeds "$((seeds_each * jobs))"
+    add_up 'jumps of a clock' "$(awk '/seeds from/ {n += $6} END {print n}' "$last_log")"
   done
-  say "simulation: $((seeds_each * jobs * (round - 1))) seeds, $passed in all"
 }
 
 # Each fuzzer runs for so long. What it finds is in build/fuzz/found. Mend it, and put the input into tests/fuzz/corpus.
@@ -95,7 +100,7 @@ prove_fuzz() {  # MINUTES
     step "fuzz: $name" "build/fuzz/tests/fuzz_$name" "-max_total_time=$seconds" -timeout=10 \
       -rss_limit_mb=2048 -print_final_stats=1 "-artifact_prefix=$found/$name/" \
       "build/fuzz/corpus/$name" "tests/fuzz/corpus/$name"
-    grep -E 'number_of_executed_units' "$last_log"
+    add_up "inputs of $name" "$(sed -n 's/^stat::number_of_executed_units: *//p' "$last_log")"
   done
   setup demo test sycl
   build_asan_python

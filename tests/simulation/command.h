@@ -37,6 +37,8 @@ Setup setup_of(std::uint64_t seed);
 std::vector<Command> commands_of(std::uint64_t seed);
 // "publish (process 1, array 3, 17)".
 std::string to_words(const Command& command);
+// Whether somebody sets a clock, or the machine sleeps.
+bool is_jump(const Command& command);
 
 // Limits, as a number chooses them: of the start, and when settings are read again.
 void choose_limits(std::uint64_t number, Setup& setup);

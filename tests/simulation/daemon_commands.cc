@@ -22,10 +22,14 @@ void make_memory(World& world, const Command& command) {
   if (!world.waiting.empty()) world.grow(command.what % world.waiting.size());
 }
 
+// So many ways in which time passes, of which the first ones are jumps of a clock.
+constexpr std::uint32_t kPassings = 6;
+constexpr std::uint32_t kJumps = 2;
+
 void pass_time(World& world, const Command& command) {
   constexpr std::uint64_t kHour = 3'600'000;
   constexpr std::uint64_t kTenYears = kHour * 24 * 3652;
-  switch (command.how % 6) {
+  switch (command.how % kPassings) {
     case 0:  // the machine has slept
       world.clock.advance_ms(8 * kHour);
       break;
@@ -173,6 +177,10 @@ std::span<const Kind> daemon_kinds() {
       {"drain", 1, drain},
   };
   return kKinds;
+}
+
+bool is_jump(const Command& command) {
+  return all_kinds()[command.kind].run == pass_time && command.how % kPassings < kJumps;
 }
 
 }  // namespace memlease::simulation

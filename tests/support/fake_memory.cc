@@ -65,7 +65,6 @@ absl::StatusOr<std::unique_ptr<server::SharedMemory>> make(std::uint64_t size_by
   UniqueFd fd(::memfd_create("memlease-fake", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   const auto size = static_cast<off_t>(size_bytes);
   if (!fd || ::fchmod(fd.get(), 0600) != 0 || ::ftruncate(fd.get(), size) != 0 ||
-      ::fallocate(fd.get(), 0, 0, size) != 0 ||
       ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return failed("making a fake file");
   }
