@@ -65,12 +65,22 @@ def unshared(private: Iterable[str], shared: Path, *program: str | Path) -> list
     return ["unshare", *flags, *command] if flags else command
 
 
-def bubblewrapped(shared: Path, *program: str | Path) -> list[str]:
-    """Return a command for a program with every namespace private, without rights, read-only."""
+# Mounts are always its own.
+BUBBLEWRAP_FLAGS = {
+    "user": "--unshare-user",
+    "pid": "--unshare-pid",
+    "ipc": "--unshare-ipc",
+    "network": "--unshare-net",
+}
+
+
+def bubblewrapped(private: Iterable[str], shared: Path, *program: str | Path) -> list[str]:
+    """Return a command for a program with these namespaces private, without rights, read-only."""
     return [
-        "bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
-        "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run",
-        "--bind", str(shared), str(shared), *map(str, program),
+        "bwrap", *(flag for name, flag in BUBBLEWRAP_FLAGS.items() if name in private),
+        "--unshare-uts", "--unshare-cgroup", "--die-with-parent", "--new-session",
+        "--cap-drop", "ALL", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
+        "--tmpfs", "/run", "--bind", str(shared), str(shared), *map(str, program),
     ]  # fmt: skip
 
 
