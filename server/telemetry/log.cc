@@ -9,6 +9,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -33,9 +34,13 @@ class SpdlogSink final : public spdlog::sinks::base_sink<std::mutex> {
     sink_.reopen();
   }
   // Lines lost, once there is room to say so.
-  std::uint64_t take_dropped() {
+  LogSink::Dropped take_dropped() {
     const std::lock_guard lock(mutex_);
-    return sink_.has_room() ? sink_.take_dropped() : 0;
+    return sink_.has_room() ? sink_.take_dropped() : LogSink::Dropped{};
+  }
+  void told_of(const LogSink::Dropped& dropped) {
+    const std::lock_guard lock(mutex_);
+    sink_.told_of(dropped);
   }
 
  private:
@@ -219,14 +224,23 @@ class Log::Impl {
   void reopen() { sink_->reopen(); }
 
   void write(LogLevel level, std::string_view event, std::span<const LogField> fields) {
-    if (const std::uint64_t dropped = sink_->take_dropped(); dropped > 0) {
-      const LogField count{"count", dropped};
-      put(level, "lines of this log were dropped: nobody took them", {&count, 1});
+    if (const auto dropped = sink_->take_dropped(); dropped.lines > 0) {
+      tell_of(dropped, level);
+      sink_->told_of(dropped);
     }
     put(level, event, fields);
   }
 
  private:
+  // A warning; where those are left out, of the level of the line that comes next.
+  void tell_of(const LogSink::Dropped& dropped, LogLevel level) {
+    const std::string reason =
+        dropped.reason == 0 ? "nobody took them" : std::generic_category().message(dropped.reason);
+    const LogField count{"count", dropped.lines};
+    put(wants(LogLevel::kWarning) ? LogLevel::kWarning : level,
+        "lines of this log were dropped: " + reason, {&count, 1});
+  }
+
   // A line too long for the sink has its longest texts shortened, so that JSON stays JSON.
   void put(LogLevel level, std::string_view event, std::span<const LogField> fields) {
     Buffer line = format(level, event, fields);

@@ -7,6 +7,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <iterator>
@@ -27,6 +28,30 @@ wire::UniqueFd open_without_wait(int fd) {
     own.reset(::open("/dev/tty", kFlags));
   }
   return own;
+}
+
+ssize_t write_again_if_interrupted(int fd, std::string_view text) {
+  ssize_t written = -1;
+  do {
+    written = ::write(fd, text.data(), text.size());
+  } while (written < 0 && errno == EINTR);
+  return written;
+}
+
+// Why there is no room for the rest shows when that is written, too.
+ssize_t write_to_file(int fd, std::string_view text) {
+  const ssize_t written = write_again_if_interrupted(fd, text);
+  if (written < 0 || written == std::ssize(text)) return written;
+  const ssize_t rest =
+      write_again_if_interrupted(fd, text.substr(static_cast<std::size_t>(written)));
+  return written + std::max<ssize_t>(rest, 0);
+}
+
+ssize_t write_without_wait(int fd, mode_t mode, std::string_view text) {
+  if (S_ISSOCK(mode)) return ::send(fd, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (!S_ISCHR(mode)) return write_again_if_interrupted(fd, text);
+  const wire::UniqueFd own = open_without_wait(fd);
+  return own ? write_again_if_interrupted(own.get(), text) : -1;
 }
 
 // Another daemon's, say, in a directory that has come in the place of ours.
@@ -63,12 +88,9 @@ void LogSink::write(std::string line) {
   if (line.size() > kMostBytes) line.replace(kMostBytes - kEnd.size(), line.npos, kEnd);
   if (torn_) line.insert(0, kEnd);
   const ssize_t written = write_what_fits(line);
-  if (written < 0) {
-    ++dropped_;
-    return;
-  }
+  if (written < std::ssize(line)) dropped_ = {dropped_.lines + 1, errno};
+  if (written < 0) return;
   torn_ = written < std::ssize(line);
-  if (torn_) ++dropped_;
   size_bytes_ += static_cast<std::uint64_t>(written);
   if (!path_.empty() && size_bytes_ >= max_bytes_) begin_new_file();
 }
@@ -79,23 +101,17 @@ void LogSink::write(std::string line) {
 // background.
 ssize_t LogSink::write_what_fits(std::string_view text) const {
   struct stat file{};
-  if (::fstat(fd_, &file) != 0 || !has_room()) return -1;
-  if (S_ISSOCK(file.st_mode)) {
-    return ::send(fd_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-  }
-  wire::UniqueFd own;
-  if (S_ISCHR(file.st_mode)) {
-    own = open_without_wait(fd_);
-    if (!own) return -1;
-  }
-  ssize_t written = -1;
-  do {
-    written = ::write(own ? own.get() : fd_, text.data(), text.size());
-  } while (written < 0 && errno == EINTR);
+  if (::fstat(fd_, &file) == 0 && S_ISREG(file.st_mode)) return write_to_file(fd_, text);
+  const ssize_t written = has_room() ? write_without_wait(fd_, file.st_mode, text) : -1;
+  errno = 0;
   return written;
 }
 
-std::uint64_t LogSink::take_dropped() { return std::exchange(dropped_, 0); }
+LogSink::Dropped LogSink::take_dropped() { return std::exchange(dropped_, {}); }
+
+void LogSink::told_of(const Dropped& dropped) {
+  if (dropped_.lines > 0) dropped_.lines += dropped.lines - 1;
+}
 
 // Where no file can be made, the lines go on in the one that has been moved, and where it cannot be
 // moved, as its new name is a directory's or its own one another file's, they begin anew in it:

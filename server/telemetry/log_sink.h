@@ -34,17 +34,25 @@ class LogSink {
   void write(std::string line);
   bool has_room() const;
 
+  struct Dropped {
+    std::uint64_t lines = 0;
+    int reason = 0;  // why a file did not take the last one, an errno; 0: nobody took it
+  };
   // Lines lost since the last call.
-  std::uint64_t take_dropped();
+  Dropped take_dropped();
+  // The line that was to tell of these has just been written. If it was lost itself, they are yet
+  // to be told of, and it does not count.
+  void told_of(const Dropped& dropped);
 
  private:
-  // What write(2) says.
+  // What write(2) says; where that is less than all, errno says why a file did not take the rest,
+  // and else 0.
   ssize_t write_what_fits(std::string_view text) const;
   void begin_new_file();
   bool take_new_file();
 
   const int fd_;
-  std::uint64_t dropped_ = 0;
+  Dropped dropped_;
   bool torn_ = false;  // the last line
   std::string path_;   // "": not bounded
   std::uint64_t max_bytes_ = 0;

@@ -1,9 +1,12 @@
 """The daemon as a process: what it inherits, and what signals do to it."""
 
+import contextlib
 import os
+import re
 import resource
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 from conftest import clean_environment, ctl, program, until
@@ -108,6 +111,53 @@ def test_a_limit_of_the_size_of_files_costs_the_calls_that_meet_it(background, t
         with pytest.raises(memlease.Error, match=r"File too large .*ulimit -f"):
             client.create("large", (64 << 20,), "u1")
         assert client.open("small").get()[0] == 1
+
+
+ON_A_SMALL_FILE_SYSTEM = """
+mount -t tmpfs -o size=256k,mode=0700 none "$2"
+"$1" --background --log-level debug --directory "$2"
+cat "$2/memleased.lock"
+"""
+
+
+@pytest.fixture
+def on_a_small_file_system(directory):
+    """Start a daemon in the background; its directory, as it is seen from here."""
+    started = subprocess.run(
+        ["unshare", "--mount", "sh", "-ec", ON_A_SMALL_FILE_SYSTEM, "sh", program("memleased"),
+         directory],
+        env=clean_environment(), check=True, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    pid = int(started.stdout)
+    yield Path(f"/proc/{pid}/root{directory}")
+    os.kill(pid, signal.SIGTERM)
+    until(lambda: not os.path.exists(f"/proc/{pid}"), "the daemon ends on SIGTERM")
+
+
+def test_a_log_on_a_full_file_system_tells_why_it_lacks_lines_once_there_is_room(
+    on_a_small_file_system,
+):
+    import memlease
+
+    log = on_a_small_file_system / "memleased.log"
+    filler = on_a_small_file_system / "filler"
+    count = 60  # more than there is room for in the log's last page
+    with memlease.connect(on_a_small_file_system, start=False) as client:
+        with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+            while True:
+                file.write(bytes(4096))
+        for number in range(count):
+            client.create(f"lost/{number}", 1, "u1")
+        assert "dropped" not in log.read_text()
+        filler.unlink()
+        client.create("kept", 1, "u1")
+    until(lambda: "array=kept" in log.read_text(), "the log goes on")
+    before, _, after = log.read_text().partition("Z warning lines of this log were dropped: ")
+    reason, dropped = re.match(r"(.*) count=(\d+)\n", after).groups()
+    assert reason == "No space left on device"
+    whole = len(re.findall(r"array=lost/\d+ .*uid=\d+\n", before))
+    assert whole < count
+    assert int(dropped) >= count - whole, "and other lines"
 
 
 def test_a_soft_limit_of_the_size_of_files_is_not_the_daemons(background, tmp_path):

@@ -1,7 +1,9 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
@@ -116,7 +118,7 @@ TEST_F(LogTest, AFullPipeHoldsUpNobodyAndIsCounted) {
   EXPECT_TRUE(lines.ends_with("x\n")) << "the last line was cut";
   log.info("next");
   EXPECT_EQ(written(),
-            fmt::format("<6>lines of this log were dropped: nobody took them count={}\n<6>next\n",
+            fmt::format("<4>lines of this log were dropped: nobody took them count={}\n<6>next\n",
                         kLines - kept));
 }
 
@@ -186,7 +188,7 @@ std::uint64_t fill(LogSink& sink) {
   std::uint64_t dropped = 0;
   for (int n = 0; n < 100 && dropped < 10; ++n) {
     sink.write(std::string(997, 'x') + '\n');
-    dropped += sink.take_dropped();
+    dropped += sink.take_dropped().lines;
   }
   return dropped;
 }
@@ -299,6 +301,28 @@ TEST_F(LogFile, BeginsAgainWhenItIsFullAndKeepsTheOneBefore) {
     files += entry.exists() ? 1 : 0;
   }
   EXPECT_EQ(files, 2U);
+}
+
+// As on a full file system.
+TEST_F(LogFile, TellsWhatItLostAndWhyOnceThereIsRoom) {
+  const auto lose_lines = [&](rlim_t room_bytes) {
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+    const rlimit full{text().size() + room_bytes, before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &full), 0);
+    for (int i = 0; i < 5; ++i) log_.info("lost", {{"i", i}});
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  };
+  const auto handler = ::signal(SIGXFSZ, SIG_IGN);
+  for (const rlim_t room_bytes : {0, 7}) {
+    ASSERT_EQ(::ftruncate(file_.get(), 0), 0);
+    lose_lines(room_bytes);
+    EXPECT_EQ(text(), room_bytes == 0 ? "" : "<6>lost");
+    log_.error("next");
+    EXPECT_EQ(text(), std::string(room_bytes == 0 ? "" : "<6>lost...\n") +
+                          "<4>lines of this log were dropped: File too large count=5\n<3>next\n");
+  }
+  ::signal(SIGXFSZ, handler);
 }
 
 TEST_F(LogFile, BeginsAnewWhereTheOneBeforeCannotBeKept) {
