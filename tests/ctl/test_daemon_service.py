@@ -70,6 +70,31 @@ def test_an_idle_daemon_sleeps(start):
     assert len(service.heard) == told
 
 
+def test_an_idle_daemon_wakes_up_once_for_each_sign_of_life(start):
+    """Under systemd that is once in 15 s: its watchdog has 30."""
+    service = start(WATCHDOG_USEC="400000")
+    service.must_hear("STATUS=serving 0 arrays")
+    service.must_hear("WATCHDOG=1")
+    assert service.hear("anything else", 0.5) is None  # it has gone to sleep
+    service.must_hear("WATCHDOG=1")
+    before = wake_ups(service.process.pid)
+    told = len(service.heard)
+    for _ in range(5):
+        service.must_hear("WATCHDOG=1")
+    # The last sign may have been heard before the daemon sleeps again.
+    assert wake_ups(service.process.pid) - before <= 5
+    assert len(service.heard) - told == 5, "and says nothing else"
+
+
+def test_a_watchdog_of_30_seconds_wakes_an_idle_daemon_once_in_ten_at_most(start):
+    service = start(WATCHDOG_USEC="30000000")
+    service.must_hear("STATUS=serving 0 arrays")
+    service.hear("anything", 0.5)  # it has gone to sleep
+    before = wake_ups(service.process.pid)
+    assert service.hear("anything", 2) is None, "the next sign of life comes later"
+    assert wake_ups(service.process.pid) - before == 0
+
+
 def test_the_watchdog_hears_a_daemon_that_lives_and_none_that_is_stopped(start):
     service = start(WATCHDOG_USEC="200000")
     for _ in range(3):
