@@ -91,6 +91,42 @@ def test_what_an_evicted_process_holds_after_an_exec_stops_nobody(start):
     assert reader.process.poll() is None
 
 
+HOLDER = """
+import memlease, sys
+client = memlease.connect(sys.argv[1], start=False)
+array = client.create("x", shape=4, dtype="f8", lifetime="persistent")
+array.put(7)
+lease = array.read()
+print(client.session_id, flush=True)
+sys.stdin.readline()
+try:
+    client.list()
+except memlease.DaemonLost:
+    print(lease[0], flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_an_eviction_frees_nothing_that_the_process_has_mapped(start):
+    """Which is why the alert and the operators' guide say to end the process."""
+
+    def withdrawn_bytes():
+        name = 'memlease_array_bytes{device="host",state="withdrawn"} '
+        [line] = [line for line in start.daemon.ctl("metrics").stdout.splitlines() if name in line]
+        return float(line.removeprefix(name))
+
+    holder = start(HOLDER)
+    session = int(holder.line())
+    assert start.daemon.ctl("withdraw", "x").returncode == 0
+    held = withdrawn_bytes()
+    assert held > 0
+    assert start.daemon.ctl("evict", session).returncode == 0
+    assert holder.ask() == "7.0", "no call, but its bytes"
+    assert withdrawn_bytes() == held
+    holder.end()
+    until(lambda: withdrawn_bytes() == 0, "they come back when it has ended")
+
+
 CALLER = """
 import asyncio, itertools, memlease, sys
 
