@@ -371,7 +371,7 @@ absl::Status Broker::evict(const PeerIdentity& viewer, SessionId id) {
                      std::all_of(session->memberships.begin(), session->memberships.end(), owns)));
   if (!may) return no_session_to_evict(id);
   session->evicted = true;
-  recorder_.evicted(*session, viewer);
+  recorder_.evicted(*session, viewer, memberships_.bytes_in_use(*session));
   return absl::OkStatus();
 }
 

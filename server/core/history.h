@@ -29,7 +29,7 @@ enum class Happening : std::uint8_t {
   kCreated = 1,
   kWithdrawn,
   kDied,       // a process has ended, or runs another program, before it had left
-  kReclaimed,  // an array that such a process had in use, or that went with it
+  kReclaimed,  // an array that such a process had in use or was the writer of, or that went with it
   kEvicted,
   kGrown = 7,  // an array has a slot more
   kShrunk,
@@ -37,8 +37,10 @@ enum class Happening : std::uint8_t {
   kRecovered,  // and has it again
 };
 
-// The reason of kReclaimed where the process neither held nor wrote the array.
+// The reasons of kReclaimed where the process neither held nor wrote the array: it went with its
+// creator, or lives on without a writer.
 inline constexpr std::string_view kCreatedIt = "created it";
+inline constexpr std::string_view kWasItsWriter = "was its writer";
 
 // Its name, for programs: "created".
 std::string_view name_of(Happening what);
@@ -58,8 +60,8 @@ struct HistoryEvent {
   // Of an array; without a domain the event is of the session alone.
   std::string array;
   std::optional<AccessDomain> domain;
-  // Of the array's slots; of kDied, of all arrays that were reclaimed; of kGrown and kShrunk, of
-  // the slots that came or went.
+  // Of the array's slots; of kDied, of all arrays that were reclaimed; of kEvicted, of those that
+  // the session holds a slot of, or writes; of kGrown and kShrunk, of the slots that came or went.
   std::uint64_t bytes = 0;
   // How long the session had the array open, or was connected; how long an array was there.
   std::uint64_t held_ms = 0;

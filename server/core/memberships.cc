@@ -67,11 +67,24 @@ absl::Status Memberships::leave_once(Session& session, ArrayId id, std::uint32_t
 
 bool Memberships::in_use(const Session& session) const {
   return std::ranges::any_of(session.memberships, [&](const auto& membership) {
-    const auto& [id, of_it] = membership;
-    if (!of_it.reader_row && !of_it.writer_row) return false;
-    const Array* array = catalog_.find(id);
-    return array != nullptr && reclaimer_.in_use(session, of_it, *array);
+    return array_in_use(session, membership.first, membership.second) != nullptr;
   });
+}
+
+std::uint64_t Memberships::bytes_in_use(const Session& session) const {
+  std::uint64_t bytes = 0;
+  for (const auto& [id, of_it] : session.memberships) {
+    const Array* const array = array_in_use(session, id, of_it);
+    if (array != nullptr) bytes += array->slot_bytes * array->slots.size();
+  }
+  return bytes;
+}
+
+const Array* Memberships::array_in_use(const Session& session, ArrayId id,
+                                       const Membership& of_it) const {
+  if (!of_it.reader_row && !of_it.writer_row) return nullptr;
+  const Array* const array = catalog_.find(id);
+  return array != nullptr && reclaimer_.in_use(session, of_it, *array) ? array : nullptr;
 }
 
 }  // namespace memlease::server

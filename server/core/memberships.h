@@ -35,8 +35,14 @@ class Memberships {
                           std::uint64_t number);
   // Does the session hold a slot or write now, of any array?
   bool in_use(const Session& session) const;
+  // The bytes of these arrays.
+  std::uint64_t bytes_in_use(const Session& session) const;
 
  private:
+  // Null: it holds and writes nothing of it.
+  const Array* array_in_use(const Session& session, wire::ArrayId id,
+                            const Membership& of_it) const;
+
   const Catalog& catalog_;
   FileTable& files_;
   Reclaimer& reclaimer_;

@@ -35,8 +35,9 @@ void Recorder::died(const Session& session, std::string reason, const Reclaimed&
   history_.add(std::move(event));
 }
 
-void Recorder::evicted(const Session& session, const PeerIdentity& by) {
+void Recorder::evicted(const Session& session, const PeerIdentity& by, std::uint64_t bytes_in_use) {
   HistoryEvent event = of_session(Happening::kEvicted, session);
+  event.bytes = bytes_in_use;
   event.reason = "by uid " + std::to_string(by.uid);
   tally_.session_evicted();
   history_.add(std::move(event));

@@ -33,7 +33,7 @@ class Recorder {
   };
   void reclaimed(const Array& array, const Session& from, std::string why, Reclaimed& sum);
   void died(const Session& session, std::string reason, const Reclaimed& sum);
-  void evicted(const Session& session, const PeerIdentity& by);
+  void evicted(const Session& session, const PeerIdentity& by, std::uint64_t bytes_in_use);
   // From now on it has its slots; `change`: that came or went.
   void grown(const Array& array, const Session& writer, std::size_t change);
   void shrunk(const Array& array, std::size_t change);

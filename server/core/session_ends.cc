@@ -109,6 +109,7 @@ std::string SessionEnds::reclaim_reason(const Session& session, const Array& arr
       !array.home) {
     return std::string(kCreatedIt);
   }
+  if (array.writer == session.id) return std::string(kWasItsWriter);
   return "";
 }
 

@@ -32,7 +32,7 @@ struct Totals {
   std::uint64_t copied_bytes = 0;     // theirs
   // Of processes that have exited, by reason; those that there can be are in it from the start.
   std::map<std::string, Reclaims, std::less<>> reclaims = {
-      {"created it", {}}, {"held a slot", {}}, {"was writing", {}}};
+      {"created it", {}}, {"held a slot", {}}, {"was its writer", {}}, {"was writing", {}}};
   wire::SessionSums sessions;
 };
 

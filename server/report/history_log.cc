@@ -48,8 +48,8 @@ void HistoryLog::write(const HistoryEvent& event) {
                  {session, pid, uid, command, arrays, bytes, held, reason});
       break;
     case Happening::kReclaimed:
-      // What it had merely created is counted by the line of its end: there may be thousands.
-      if (event.reason == kCreatedIt) {
+      // What it neither held nor wrote is counted by the line of its end: there may be thousands.
+      if (event.reason == kCreatedIt || event.reason == kWasItsWriter) {
         log_.debug("reclaimed from a process that has ended",
                    {session, pid, uid, command, array, bytes, held, reason});
       } else {
@@ -60,7 +60,7 @@ void HistoryLog::write(const HistoryEvent& event) {
       break;
     case Happening::kEvicted:
       log_.write(*by_uid_.of(event.uid), LogLevel::kInfo, "a session was evicted",
-                 {session, pid, uid, command, held, reason});
+                 {session, pid, uid, command, bytes, held, reason});
       break;
     case Happening::kGrown:
       log_.write(slots_, LogLevel::kInfo, "a slot was added: readers hold the others",

@@ -129,7 +129,7 @@ void add_counter(Exposition& out, std::string_view name, std::string_view help,
   out.sample({}, value);
 }
 
-// As a value of the label: held_a_slot, was_writing, created_it.
+// As a value of the label: held_a_slot, was_writing, was_its_writer, created_it.
 std::string label_of(std::string reason) {
   std::replace(reason.begin(), reason.end(), ' ', '_');
   return reason;

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -113,6 +114,50 @@ def test_events_tell_what_happened_in_order(daemon, client):
     assert daemon.json("events", "--since", 5) == {"newest": 5, "dropped": 0, "events": []}
     (evicted,) = of_kind(daemon, "evicted")
     assert evicted["reason"] == f"by uid {os.geteuid()}"
+    (reclaimed,) = of_kind(daemon, "reclaimed")
+    assert evicted["bytes"] == reclaimed["bytes"] >= 3 * 128, "it held a slot of sim/u"
+
+
+BETWEEN_WRITES = """
+import sys, memlease
+client = memlease.connect(sys.argv[1], start=False)
+array = client.create("sim/u", shape=4, dtype="f4", lifetime="persistent")
+array.put(0)
+print("has written", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_the_operators_guide_finds_the_writer_that_a_reader_waits_for_in_vain(daemon):
+    """It was killed between two writes of an array that lives on."""
+    page = (Path(__file__).parents[2] / "docs/operations.md").read_text()
+    [steps] = re.findall(r"^### A reader hangs\n(.*)", page, re.M | re.S)
+    [look, find] = re.findall(r"`(memleasectl (?:info|events)\b[^`]*)`", steps)
+
+    def shell(command):
+        path = f"{Path(program('memleasectl')).parent}:{os.environ['PATH']}"
+        return subprocess.run(
+            ["bash", "-c", command.replace("NAME", "sim/u")],
+            env=clean_environment(MEMLEASE_DIR=daemon.directory, PATH=path),
+            capture_output=True, text=True, check=True, timeout=DEADLINE_S,
+        ).stdout  # fmt: skip
+
+    writer = subprocess.Popen(
+        [sys.executable, "-c", BETWEEN_WRITES, daemon.directory],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=clean_environment(),
+    )  # fmt: skip
+    assert writer.stdout.readline() == "has written\n"
+    assert re.search(rf"Writer \(pid\) +{writer.pid}\n", shell(look))
+    assert "reclaimed" not in shell(find)
+    writer.kill()
+    writer.communicate(timeout=DEADLINE_S)
+    until(lambda: of_kind(daemon, "died"), "the daemon notices")
+    assert re.search(r"Version +1\n", shell(look))
+    assert re.search(r"Writer \(pid\) +-\n", shell(look))
+    [line] = [line for line in shell(find).splitlines() if "reclaimed" in line]
+    assert str(writer.pid) in line.split()
+    assert "was its writer" in line
+    assert sys.executable in line
 
 
 def test_events_are_a_table(daemon, client):

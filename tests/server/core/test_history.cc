@@ -166,12 +166,45 @@ TEST(HistoryOfTheBroker, ADeathHasTheSumOfWhatWasReclaimed) {
   EXPECT_EQ(death.bytes, 2U * 3 * 4 * 8 * 4);
 }
 
+// Readers wait for a next one, and whoever looks for the reason wants to know who that was.
+TEST(HistoryOfTheBroker, AWriterThatDiesBetweenTwoWritesIsToldOfArraysThatLiveOn) {
+  BrokerWorld world;
+  Session& writer = world.connect(1000);
+  Session& other = world.connect(1000);
+  auto kept = spec_of("kept");
+  kept.lifetime = wire::Lifetime::kPersistent;
+  const auto id = world.create(writer, kept);
+  auto left = spec_of("left/to/another");
+  left.lifetime = wire::Lifetime::kPersistent;
+  const auto left_id = world.create(writer, left);
+  world.become_writer(writer, id);
+  world.become_writer(writer, left_id);
+  world.open(other, "left/to/another");
+  world.become_writer(other, left_id);
+  world.broker.hang_up(writer.id, false);
+  world.broker.exited(writer.id);
+  const auto reclaimed = world.happened(Happening::kReclaimed);
+  ASSERT_EQ(reclaimed.size(), 1U);
+  EXPECT_EQ(reclaimed[0].array, "kept");
+  EXPECT_EQ(reclaimed[0].reason, kWasItsWriter);
+  EXPECT_EQ(reclaimed[0].pid, peer_of(1000).pid);
+  EXPECT_EQ(world.broker.totals().reclaims.at("was its writer").arrays, 1U);
+  EXPECT_EQ(world.happened(Happening::kDied).front().arrays, 1U);
+  world.broker.hang_up(other.id, true);
+  EXPECT_EQ(world.happened(Happening::kReclaimed).size(), 1U) << "who leaves has said so itself";
+}
+
 TEST(HistoryOfTheBroker, AnEvictionNamesWhoDidIt) {
   BrokerWorld world;
   Session& session = world.connect(1000);
+  const auto held = world.create(session, spec_of("held"));
+  world.subscribe(session, held).holds()[0].store(1);
+  world.become_writer(session, world.create(session, spec_of("written"))).writing.store(1);
+  world.become_writer(session, world.create(session, spec_of("open")));
   ASSERT_TRUE(world.broker.evict(peer_of(0), session.id).ok());
   const auto evicted = world.happened(Happening::kEvicted);
   ASSERT_EQ(evicted.size(), 1U);
+  EXPECT_EQ(evicted[0].bytes, 2U * 3 * 4 * 8 * 4) << "of what it holds and writes";
   EXPECT_EQ(evicted[0].session, session.id);
   EXPECT_EQ(evicted[0].reason, "by uid 0");
   ASSERT_FALSE(world.broker.evict(peer_of(1), session.id).ok());

@@ -48,11 +48,20 @@ TEST_F(HistoryLogTest, WhatWasReclaimedHasProcessBytesAndTime) {
 }
 
 // The line of its end counts them: there may be ten thousand.
-TEST_F(HistoryLogTest, WhatADeadProcessHadMerelyCreatedIsForThoseWhoDebug) {
+TEST_F(HistoryLogTest, WhatADeadProcessNeitherHeldNorWroteIsForThoseWhoDebug) {
   HistoryEvent event = event_of(Happening::kReclaimed);
-  event.reason = kCreatedIt;
-  EXPECT_EQ(said(event), "");
-  EXPECT_THAT(said(event, LogLevel::kDebug), HasSubstr("array=sim/u"));
+  for (const auto reason : {kCreatedIt, kWasItsWriter}) {
+    event.reason = reason;
+    EXPECT_EQ(said(event), "");
+    EXPECT_THAT(said(event, LogLevel::kDebug), HasSubstr("array=sim/u"));
+  }
+}
+
+TEST_F(HistoryLogTest, AnEvictionHasTheBytesThatTheSessionHeld) {
+  HistoryEvent event = event_of(Happening::kEvicted);
+  event.reason = "by uid 0";
+  EXPECT_THAT(said(event), HasSubstr("<6>a session was evicted session=3 pid=4711 uid=1000 "
+                                     "command=\"solver -n 4\" bytes=4096 held_s=1.5 "));
 }
 
 TEST_F(HistoryLogTest, SlotsAreToldOfWithTheUserWhoPaysForThem) {
