@@ -108,6 +108,7 @@ struct PayloadWriter {
     out.bytes(f.incarnation);
     out.number(f.protocol);
     out.number(f.daemon_pid);
+    out.number(f.page_layouts);
     out.text(f.daemon_version, kMaxVersionTextBytes);
   }
   void operator()(const FetchFrame& f) {
@@ -150,6 +151,7 @@ std::optional<Payload> read_welcome(Reader& in) {
   f.incarnation = in.bytes<std::tuple_size_v<Incarnation>>();
   f.protocol = in.number<std::uint16_t>();
   f.daemon_pid = in.number<std::uint32_t>();
+  f.page_layouts = in.number<std::uint64_t>();
   f.daemon_version = in.text(kMaxVersionTextBytes);
   if (f.session == SessionId{0} || !is_printable(f.daemon_version)) return std::nullopt;
   return f;

@@ -73,6 +73,7 @@ struct WelcomeFrame {
   Incarnation incarnation{};
   std::uint16_t protocol = max_protocol();  // the one that both speak from here on
   std::uint32_t daemon_pid = 0;
+  std::uint64_t page_layouts = wire::page_layouts();  // which the client compares with its own
   std::string daemon_version;
   friend bool operator==(const WelcomeFrame&, const WelcomeFrame&) = default;
 };

@@ -23,5 +23,6 @@ static_assert(PageLayouts<page_layout_hash(), page_layouts_of(kMinProtocol)>::kU
 
 std::uint16_t min_protocol() { return kMinProtocol; }
 std::uint16_t max_protocol() { return kMaxProtocol; }
+std::uint64_t page_layouts() { return page_layout_hash(); }
 
 }  // namespace memlease::wire

@@ -14,5 +14,8 @@ inline constexpr std::uint16_t kMaxProtocol = 1;
 // file of its own in the place of wire/protocol.cc (tests/support/next_protocol.cc).
 std::uint16_t min_protocol();
 std::uint16_t max_protocol();
+// The layouts of this build's pages, as one number. Builds of one version have the same, but for
+// those between two releases.
+std::uint64_t page_layouts();
 
 }  // namespace memlease::wire

@@ -81,7 +81,16 @@ absl::StatusOr<wire::WelcomeFrame> shake_hands(int socket, const std::string& pa
   crash_point("attach.challenged");
   say(socket, wire::ProofFrame{challenge->nonce}, protocol);
   crash_point("attach.proved");
-  return expect<wire::WelcomeFrame>(socket, path, deadline, interrupt, protocol);
+  auto welcome = expect<wire::WelcomeFrame>(socket, path, deadline, interrupt, protocol);
+  if (welcome.ok() && welcome->page_layouts != wire::page_layouts()) {
+    return make_error(
+        ErrorCode::kVersionSkew,
+        fmt::format("the daemon at {}, memleased {}, lays shared pages out otherwise than this "
+                    "library, {}: one of them is a build from between two releases",
+                    path, welcome->daemon_version, MEMLEASE_VERSION),
+        "Build both of the same sources, and restart the daemon: its arrays end with it.");
+  }
+  return welcome;
 }
 
 absl::StatusOr<Reply> await_reply(int socket, Deadline deadline, InterruptCheck interrupt) {

@@ -58,13 +58,17 @@ wheel_others() {  # VERSION
     "$(grep '^numpy==' requirements/wheel.txt)"
 }
 
-# Of the root's own Python, by its own pip, without network.
+# Of the root's own Python, by its own pip and the line of docs/installing.md, without network.
 # shellcheck disable=SC2016  # $PATH is the root's
 wheel_in_root() {  # SUITE
-  "$python" tests/wheel/roots.py run "$1" "$made/root" sh -ec '
-    python3.11 -m venv /tmp/venv
-    /tmp/venv/bin/pip install --no-index --find-links /mnt memlease numpy
-    PATH=/tmp/venv/bin:$PATH exec python /mnt/try_installed.py'
+  local install
+  install=$(grep '^pip install memlease-.*-cp311-.*\.whl' docs/installing.md) &&
+    "$python" tests/wheel/roots.py run "$1" "$made/root" sh -ec '
+      python3.11 -m venv /tmp/venv
+      export PATH=/tmp/venv/bin:$PATH PIP_NO_INDEX=1 PIP_FIND_LINKS=/mnt
+      cd /mnt
+      eval "$0"
+      exec python try_installed.py' "$install"
 }
 
 wheel_try_roots() {

@@ -76,6 +76,19 @@ TEST_F(OtherRelease, AVersionThatBothSpeakIsSpoken) {
   expect_works(kNextDaemon, kWiderPeer);
 }
 
+// Builds from between two releases have one number.
+TEST_F(OtherRelease, BuildsOfOneVersionWithOtherPagesAreTold) {
+  for (const bool older : {false, true}) {
+    PrivateDaemon daemon({}, geteuid(), older ? "bin/memleased" : "tests/memlease_relaid_daemon");
+    const Peer::Program theirs{"tests/memlease_relaid_peer"};
+    Peer client(daemon.directory(), older ? theirs : Peer::Program{"tests/memlease_peer"});
+    const Answer answer = connect(daemon, client);
+    EXPECT_EQ(answer.code, "VersionSkew") << answer.describe();
+    EXPECT_THAT(answer.text, HasSubstr("lays shared pages out otherwise"));
+  }
+  expect_works("tests/memlease_relaid_daemon", Peer::Program{"tests/memlease_relaid_peer"});
+}
+
 TEST_F(OtherRelease, TheDoctorSaysIt) {
   const PrivateDaemon daemon({}, geteuid(), kNextDaemon);
   const Finished doctor =

@@ -1,10 +1,12 @@
 // Stands in for wire/protocol.cc in programs of a later release, which still speaks the versions of
 // the protocol that this one speaks.
+#include "wire/page_layout.h"
 #include "wire/protocol.h"
 
 namespace memlease::wire {
 
 std::uint16_t min_protocol() { return kMinProtocol; }
 std::uint16_t max_protocol() { return kMaxProtocol + 1; }
+std::uint64_t page_layouts() { return page_layout_hash(); }
 
 }  // namespace memlease::wire

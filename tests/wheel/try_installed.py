@@ -60,12 +60,46 @@ def use() -> None:
     print(memlease.__version__)
 
 
+WRITER = """
+import signal, memlease
+client = memlease.connect()
+fields = [client.create(f"drill/{n}", shape=(500, 500), dtype="float32") for n in range(10)]
+lease = fields[0].write()
+print("writes", flush=True)
+signal.pause()
+"""
+
+
+def drill() -> None:
+    """Kill a writer of ten arrays, and find out who it was."""
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER], stdout=subprocess.PIPE, text=True
+    ) as writer:
+        if writer.stdout is None or writer.stdout.readline() != "writes\n":
+            sys.exit("a writer of ten arrays cannot begin to write")
+        writer.kill()
+    deadline = time.monotonic() + 10
+    while True:
+        told = run("memleasectl", "events")
+        of_arrays = re.findall(rf"^.* reclaimed +drill/\d +3000000 .* {writer.pid} .*$", told, re.M)
+        if len(of_arrays) == 10 and re.search(
+            rf"^.* died .* 30000000 .* {writer.pid} ", told, re.M
+        ):
+            break
+        if time.monotonic() > deadline:
+            sys.exit(f"memleasectl events does not tell of each array of a killed writer:\n{told}")
+        time.sleep(0.05)
+    if sum("was writing" in line for line in of_arrays) != 1:
+        sys.exit(f"memleasectl events does not tell what was being written:\n{told}")
+
+
 def main() -> None:
     """Be the daemon's last user, who keeps no array."""
     import memlease
 
     took = try_first_array()
     with memlease.connect() as client:
+        drill()
         daemon = os.pidfd_open(int(Path(client.directory, "memleased.lock").read_text()))
         version = run(sys.executable, __file__, "use").strip()
         run("memleasectl", "doctor")
@@ -73,7 +107,7 @@ def main() -> None:
         sys.exit("the daemon that connect() started did not end within 60 s of its last user")
     print(
         f"memlease {version}, Python {sys.version.split()[0]}: first array in {took:.2f} s; put,"
-        " get, memleasectl, doctor and the daemon's end are right"
+        " get, a killed writer's events, memleasectl, doctor and the daemon's end are right"
     )
 
 

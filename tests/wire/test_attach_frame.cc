@@ -23,6 +23,7 @@ std::vector<Frame> one_of_each() {
   welcome.token.fill(1);
   welcome.incarnation.fill(2);
   welcome.daemon_pid = 77;
+  welcome.page_layouts = 99;
   welcome.daemon_version = "1.2.3";
   return {
       {0, HelloFrame{1, 1, "0.1.0"}},
@@ -269,6 +270,7 @@ Payload any_payload() {
                           any_bytes<16>(),
                           static_cast<std::uint16_t>(number >> 32),
                           static_cast<std::uint32_t>(number >> 16),
+                          number,
                           any_text(kMaxVersionTextBytes)};
     case 5:
       return FetchFrame{std::vector<FileId>(1 + number % kMaxFetchedFiles, file)};
