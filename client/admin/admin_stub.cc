@@ -152,6 +152,10 @@ absl::StatusOr<v1::SampleReply> AdminStub::sample(std::uint64_t known_through) {
   return calls_->call(&v1::Admin::Stub::Sample, request);
 }
 
+absl::StatusOr<v1::VerifyReply> AdminStub::verify() {
+  return calls_->call(&v1::Admin::Stub::Verify, v1::Empty());
+}
+
 void AdminStub::cancel() {
   const wire::MutexLock lock(calls_->mutex);
   calls_->canceled = true;

@@ -20,6 +20,7 @@ class ListSessionsReply;
 class MetricsReply;
 class SampleReply;
 class StatusReply;
+class VerifyReply;
 }  // namespace memlease::v1
 
 namespace memlease::internal {
@@ -56,6 +57,8 @@ class AdminStub {
   absl::StatusOr<v1::HistoryReply> history(std::uint64_t after, bool wait);
   // Of all arrays; those with greater ids are described, too.
   absl::StatusOr<v1::SampleReply> sample(std::uint64_t known_through);
+  // Whether the daemon's books are right. kDenied, but to root and the daemon's own user.
+  absl::StatusOr<v1::VerifyReply> verify();
   // The answer of gRPC's health service. False: the daemon drains.
   absl::StatusOr<bool> serving();
 

@@ -23,7 +23,8 @@ struct Check {
   std::string remedy;  // what to do about it; empty if nothing
 };
 
-// Directory, sockets, lock, version, isolation, limits of the daemon. After a failure of
+// Directory, sockets, lock, version, isolation, limits of the daemon, and where they are to be
+// verified its books. After a failure of
 // `directory` or `control_socket` the others, which need them, are missing.
 std::vector<Check> probe_daemon(const Options& options);
 

@@ -15,7 +15,8 @@ namespace memlease::ctl {
 struct Options {
   std::string directory;  // empty: where connect() would look
   bool json = false;
-  bool gpu = false;  // doctor: try the GPUs, too
+  bool gpu = false;     // doctor: try the GPUs, too
+  bool verify = false;  // doctor: let the daemon check its books, too
   Style style;
   internal::AdminStub::Timeout timeout = internal::AdminStub::kDefaultTimeout;
 };

@@ -212,6 +212,29 @@ Check check_control_socket(const DaemonPlace& place,
       ""};
 }
 
+// Sums over all that the daemon has, worked out once more.
+Check check_books(AdminStub& admin) {
+  constexpr int kShown = 5;
+  const auto verified = admin.verify();
+  if (!verified.ok()) return failure("books", verified.status());
+  if (verified->violations().empty()) {
+    return {
+        "books", Verdict::kOk,
+        fmt::format("right: {} arrays, {} sessions that have {} open, {} places in {} files, {} "
+                    "accounts",
+                    verified->arrays(), verified->sessions(), verified->memberships(),
+                    verified->places(), verified->files(), verified->accounts()),
+        ""};
+  }
+  std::string reason = fmt::format("{} things are wrong", verified->wrong());
+  for (int i = 0; i < std::min(kShown, verified->violations_size()); ++i) {
+    reason += fmt::format("{} {}", i == 0 ? ":" : ";", verified->violations(i));
+  }
+  return {"books", Verdict::kFailure, reason,
+          "This is a defect of memlease: keep this answer and the daemon's log, report them, and "
+          "restart the daemon when that can be."};
+}
+
 // What goes by the daemon's number or control group.
 Check not_from_here(std::string name) {
   return {std::move(name), Verdict::kNote,
@@ -228,7 +251,7 @@ std::vector<Check> probe_daemon(const Options& options) {
                                        : absl::StatusOr<v1::StatusReply>(place.admin.status());
   checks.push_back(check_control_socket(place, status));
   if (!status.ok()) return checks;
-  const AdminStub& admin = **place.admin;
+  AdminStub& admin = **place.admin;
   const pid_t pid = pid_of_daemon(place, *status);
   const uid_t uid = status->sockets_passed() ? status->uid() : admin.daemon_uid();
   checks.push_back(check_attach_socket(place.directory));
@@ -239,6 +262,7 @@ std::vector<Check> probe_daemon(const Options& options) {
   checks.push_back(elsewhere ? not_from_here("daemon_files")
                              : check_daemon_files(pid, status->sessions()));
   checks.push_back(elsewhere ? not_from_here("memory_limit") : check_memory_limit(pid, *status));
+  if (options.verify) checks.push_back(check_books(admin));
   return checks;
 }
 

@@ -170,6 +170,8 @@ void add_commands(CLI::App& app, Arguments& args) {
   doctor->callback([&args] { args.command = [&args] { return run_doctor(args.options); }; });
   doctor->add_flag("--gpu", args.options.gpu,
                    "Share an array on each GPU, too; the daemon keeps a context there");
+  doctor->add_flag("--verify", args.options.verify,
+                   "Let the daemon check its own books, too, which keeps calls waiting meanwhile");
 }
 
 absl::Status usage_error(const CLI::App& app, const CLI::ParseError& error) {

@@ -110,6 +110,7 @@ class Charge {
 
  private:
   friend class Account;
+  friend class Auditor;  // server/core/audit.h
   Charge(Account& account, Resource what, std::uint64_t amount)
       : account_(&account), amount_(amount), what_(what) {}
 

@@ -24,6 +24,7 @@ class Arena {
   bool empty() const { return used_bytes_ == 0; }
 
  private:
+  friend class Auditor;  // server/core/audit.h
   void add_gap(std::uint64_t offset, std::uint64_t size);
   void remove_gap(std::uint64_t offset, std::uint64_t size);
 

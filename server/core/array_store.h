@@ -50,6 +50,7 @@ class ArrayStore {
   absl::StatusOr<wire::Word*> free_entry(Array& array);
 
  private:
+  friend class Auditor;  // server/core/audit.h
   struct DomainPages {
     DomainPages(FileTable& files, PageSource& source, const AccessDomain& domain);
     PageAllocator boards;

@@ -191,6 +191,7 @@ class Broker {
   void look(Session& session) { tally_.look(session); }
 
  private:
+  friend class Auditor;  // server/core/audit.h
   absl::Status may_begin_new() const;
   absl::Status may_open(const Session& session) const;
   wire::SessionId next_session();

@@ -25,6 +25,7 @@ class ConnectionCharges {
   void sessions_changed(uid_t uid);
 
  private:
+  friend class Auditor;  // server/core/audit.h
   struct User {
     std::size_t connections = 0;
     std::vector<Charge> charges;

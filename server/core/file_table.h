@@ -92,6 +92,7 @@ class FileTable {
   absl::StatusOr<const File*> readable(wire::FileId id, const PeerIdentity& peer) const;
 
  private:
+  friend class Auditor;  // server/core/audit.h
   struct Living {
     File file;
     Charge descriptor;

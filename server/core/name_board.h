@@ -38,6 +38,7 @@ class NameBoard {
   void wake_all();
 
  private:
+  friend class Auditor;  // server/core/audit.h
   static constexpr std::size_t kPageBytes = 4096;
   static constexpr std::size_t kCounts = kPageBytes / sizeof(wire::HalfWord);
   static std::size_t place_of(std::string_view key);

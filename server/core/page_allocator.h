@@ -43,6 +43,7 @@ class PageAllocator {
   std::vector<wire::FileId> files() const;
 
  private:
+  friend class Auditor;  // server/core/audit.h
   struct Page {
     wire::FileId file{0};
     Arena arena;

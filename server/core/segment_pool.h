@@ -74,6 +74,7 @@ class SegmentPool {
   std::uint64_t memory_limit_bytes() const { return limits_.memory_bytes; }
 
  private:
+  friend class Auditor;  // server/core/audit.h
   struct Segment {
     wire::FileId file{0};
     Arena arena;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fmt/format.h"
+#include "server/core/audit.h"
 #include "server/core/name_pattern.h"
 #include "server/rpc/account.h"
 #include "server/rpc/array_list.h"
@@ -276,6 +277,26 @@ grpc::Status AdminService::Sample(grpc::ServerContext* /*context*/,
   const PeerIdentity viewer = viewer_of(uid_);
   host_.with_broker(
       [&](Broker& broker) { fill(broker, request->known_through(), viewer, *reply); });
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::Verify(grpc::ServerContext* /*context*/, const v1::Empty* /*request*/,
+                                  v1::VerifyReply* reply) {
+  if (viewer_of(uid_).uid != 0) {
+    return answer(make_error(ErrorCode::kDenied,
+                             fmt::format("uid {} may not have the daemon's books verified", uid_),
+                             "Call it as root, or as the daemon's own user."));
+  }
+  Audit found;
+  host_.with_broker([&](const Broker& broker) { found = audit(broker); });
+  for (std::string& violation : found.violations) reply->add_violations(std::move(violation));
+  reply->set_wrong(found.wrong);
+  reply->set_arrays(found.arrays);
+  reply->set_sessions(found.sessions);
+  reply->set_memberships(found.memberships);
+  reply->set_files(found.files);
+  reply->set_places(found.places);
+  reply->set_accounts(found.accounts);
   return grpc::Status::OK;
 }
 

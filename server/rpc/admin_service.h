@@ -36,6 +36,8 @@ class AdminService final : public HistoryCall::Service {
                        v1::MetricsReply* reply) override;
   grpc::Status Sample(grpc::ServerContext* context, const v1::SampleRequest* request,
                       v1::SampleReply* reply) override;
+  grpc::Status Verify(grpc::ServerContext* context, const v1::Empty* request,
+                      v1::VerifyReply* reply) override;
   // History may take for ever, so the queue brings its calls and they keep no thread.
   void expect_calls(CallQueue& queue);
 

@@ -461,5 +461,21 @@ TEST_F(Commands, DoctorFindsWhatADaemonLacks) {
   EXPECT_NE(text.find("\"name\": \"lock\", \"result\": \"failed\""), std::string::npos);
 }
 
+TEST_F(Commands, DoctorTellsWhatIsWrongInTheDaemonsBooks) {
+  options_.verify = true;
+  daemon_.admin().verified.add_violations("'a' is not charged what it costs uid 1000");
+  daemon_.admin().verified.add_violations("file 7 is for nothing");
+  daemon_.admin().verified.set_wrong(2);
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(run_doctor(options_), kFailure);
+  std::fflush(stdout);
+  const std::string text = ::testing::internal::GetCapturedStdout();
+  EXPECT_NE(
+      text.find("2 things are wrong: 'a' is not charged what it costs uid 1000; file 7 is for "
+                "nothing\n"),
+      std::string::npos)
+      << text;
+}
+
 }  // namespace
 }  // namespace memlease::ctl

@@ -35,6 +35,13 @@ def test_a_sound_daemon_passes(daemon):
     assert checks["isolation"]["result"] == "note"
 
 
+def test_the_daemon_verifies_its_books_where_that_is_asked_for(daemon):
+    checks = checks_of(daemon.ctl("doctor", "--verify", "--json"))
+    assert list(checks) == [*DAEMON, "books", *HOST]
+    assert checks["books"]["result"] == "ok", checks["books"]
+    assert "0 arrays, 0 sessions" in checks["books"]["reason"]
+
+
 def test_text_has_a_line_for_each_check(daemon):
     lines = daemon.ctl("doctor").stdout.splitlines()
     names = [line.split()[1] for line in lines if "-> " not in line]
@@ -118,3 +125,9 @@ def test_another_user_gets_what_they_may_see(daemon):
     assert checks["attach_socket"]["result"] == "ok"
     assert checks["lock"]["result"] == "note"
     assert checks["read_only"]["result"] == "ok"
+
+
+@open_to_all
+def test_another_user_may_not_have_the_books_verified(daemon):
+    check = checks_of(daemon.ctl("doctor", "--verify", "--json", user=54321))["books"]
+    assert (check["result"], "54321" in check["reason"]) == ("failed", True)

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "fmt/format.h"
+#include "server/core/audit.h"
 #include "tests/simulation/violation.h"
 
 namespace memlease::simulation {
@@ -16,8 +17,15 @@ void Invariants::check(World& world) {
   check_sessions(world);
   check_arrays(world);
   check_accounts(world);
+  check_audit(world);
   check_changes(world);
   check_limits(world);
+}
+
+// What the daemon finds of all this by itself.
+void Invariants::check_audit(const World& world) {
+  const server::Audit audit = server::audit(world.broker);
+  if (audit.wrong != 0) violated("the daemon's audit: " + audit.violations.front());
 }
 
 // Nothing of an array's history goes back, and no replica goes with what its home lacks.
@@ -113,6 +121,7 @@ void Invariants::check_end(const World& world) {
           "all memory is given back");
   require(world.gpu.segments == 0, "all of the GPU is given back");
   require(world.broker.added_slots() == 0, "no slot is left");
+  check_audit(world);
   const auto nothing = [](const server::Quota& quota) {
     return std::ranges::all_of(quota.accounts(),
                                [](const auto& one) { return one.second.usage() == Usage{}; });

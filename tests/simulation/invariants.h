@@ -25,6 +25,7 @@ class Invariants {
     bool withdrawn = false;
     bool whole = true;  // else its only slot has been written since the newest version
   };
+  static void check_audit(const World& world);
   void check_changes(World& world);
   void check_limits(const World& world);
 

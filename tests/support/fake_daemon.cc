@@ -64,6 +64,11 @@ grpc::Status FakeAdmin::Sample(grpc::ServerContext*, const v1::SampleRequest*,
   return answer();
 }
 
+grpc::Status FakeAdmin::Verify(grpc::ServerContext*, const v1::Empty*, v1::VerifyReply* reply) {
+  *reply = verified;
+  return answer();
+}
+
 grpc::Status FakeAdmin::History(grpc::ServerContext*, const v1::HistoryRequest* request,
                                 v1::HistoryReply* reply) {
   asked_after.push_back(request->after());

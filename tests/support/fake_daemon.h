@@ -27,6 +27,7 @@ class FakeAdmin : public v1::Admin::Service {
   std::map<std::string, v1::ListArraysReply> arrays;
   std::map<std::string, v1::HoldersReply> holders;
   v1::ListSessionsReply sessions;
+  v1::VerifyReply verified;
   std::vector<v1::SampleReply> samples;  // one after the other; the last one again and again
   // One after the other, each to whoever asks next. Who waits for one more finds the
   // daemon ended.
@@ -51,6 +52,7 @@ class FakeAdmin : public v1::Admin::Service {
                             v1::ListSessionsReply*) override;
   grpc::Status WithdrawArray(grpc::ServerContext*, const v1::NameRequest*, v1::Empty*) override;
   grpc::Status Sample(grpc::ServerContext*, const v1::SampleRequest*, v1::SampleReply*) override;
+  grpc::Status Verify(grpc::ServerContext*, const v1::Empty*, v1::VerifyReply*) override;
   grpc::Status History(grpc::ServerContext*, const v1::HistoryRequest*, v1::HistoryReply*) override;
   grpc::Status Evict(grpc::ServerContext*, const v1::EvictRequest*, v1::Empty*) override;
 };

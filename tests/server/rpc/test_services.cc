@@ -378,6 +378,23 @@ TEST_F(Services, MetricsAreForAnybody) {
   EXPECT_EQ(reply.text(), "metrics 1\n");
 }
 
+TEST_F(Services, TheBooksAreVerifiedForRootAndTheDaemonsOwnUserAlone) {
+  Connection root{host, 0};
+  host.world.create(session, spec_of("a"));
+  v1::VerifyReply reply;
+  EXPECT_EQ(root.call(&v1::Admin::Stub::Verify, v1::Empty(), reply), "OK");
+  EXPECT_EQ(reply.violations_size(), 0);
+  EXPECT_EQ(reply.arrays(), 1U);
+  EXPECT_EQ(reply.sessions(), 1U);
+  EXPECT_EQ(user.call(&v1::Admin::Stub::Verify, v1::Empty(), reply), "DENIED");
+  const auto stray = host.world.broker.account(kUser).charge(server::Resource::kSessions, 1);
+  ASSERT_TRUE(stray.ok());
+  EXPECT_EQ(root.call(&v1::Admin::Stub::Verify, v1::Empty(), reply), "OK");
+  EXPECT_EQ(reply.wrong(), 1U);
+  ASSERT_EQ(reply.violations_size(), 1);
+  EXPECT_EQ(reply.violations(0), "uid 1000 is charged 2 sessions, and what it has costs 1");
+}
+
 TEST_F(Services, ASlotThatIsAddedIsToldToTheOperator) {
   auto spec = spec_of("a", 0600, 2);
   spec.max_slots = 3;
