@@ -42,6 +42,10 @@ readonly goals=(
   'kills test_daemon_threads KillStorm.*'
   'writers test_daemon_threads QueueStorm.*'
   'soak test_integration Soak.*'
+  'connections test_integration *FloodBeside.*'
+  'stopped test_integration StoppedCallers.*'
+  'unread test_channel AttachLimits.OfMany*'
+  'http2 test_integration Http2Floods.*'
 )
 
 # What was reached is in build/goals/book, with its date and commit. A row that stands there is not tried again:

@@ -17,8 +17,8 @@
 #include "server/loop/event_loop.h"
 #include "tests/support/fake_session_host.h"
 #include "tests/support/open_files.h"
+#include "tests/support/raw_client.h"
 #include "tests/support/temporary_folder.h"
-#include "wire/attach_frame.h"
 #include "wire/unique_fd.h"
 
 namespace memlease::testing {
@@ -101,23 +101,5 @@ inline std::string pidfd_way_name(const ::testing::TestParamInfo<server::PidfdWa
 
 // "NAME: MESSAGE".
 std::string say(const absl::Status& status);
-
-// A client without manners.
-class RawClient {
- public:
-  explicit RawClient(const std::string& directory);
-  int fd() const { return socket_.get(); }
-  bool send(const wire::Payload& payload, std::uint32_t request_id = 0);
-  bool send_bytes(std::span<const std::byte> bytes, int fd = -1);
-  // Waits. Nothing at the connection's end.
-  std::optional<wire::Frame> receive();
-  // HELLO to WELCOME.
-  bool attach();
-  // "" if the next frame is an ERROR of `code`, after which the connection ends.
-  std::string expect_end_by(wire::ErrorCode code);
-
- private:
-  wire::UniqueFd socket_;
-};
 
 }  // namespace memlease::testing

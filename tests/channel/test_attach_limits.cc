@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "client/channel/attach_client.h"
 #include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "tests/channel/attach_fixture.h"
+#include "tests/support/goal.h"
 #include "wire/error.h"
 
 namespace memlease::testing {
@@ -21,6 +25,7 @@ using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 using ::testing::StartsWith;
 using wire::ErrorCode;
 using wire::FileId;
@@ -171,6 +176,57 @@ TEST_P(AttachLimits, LetsAFewLateClientsOfAUserBe) {
   next_gate.open();
   EXPECT_EQ(finish(third), "");
   EXPECT_THAT(log, ElementsAre());
+}
+
+TEST_P(AttachLimits, OfManyThatDoNotReadAllButAFewAreCutInTimeAndNobodyElse) {
+  const std::size_t clients = goal(6, 64);
+  host.files = {{8, "segment"}};
+  options.unread_deadline = milliseconds(goal(20, 2'000));
+  options.late_clients_per_uid = static_cast<unsigned>(goal(2, 32));
+  serve();
+  auto gate = std::make_unique<Gate>();
+  std::vector<std::unique_ptr<Child>> late;
+  for (std::size_t i = 0; i < clients; ++i) {
+    const auto never_read = [&]() -> std::string {
+      RawClient client(directory);
+      if (!client.attach()) return "cannot attach";
+      for (std::uint32_t request = 0; request < 20; ++request) {
+        client.send(wire::FetchFrame{{FileId{8}}}, request);
+      }
+      gate->wait();
+      for (auto frame = client.receive(); frame; frame = client.receive()) {
+        if (std::holds_alternative<wire::ErrorFrame>(frame->payload)) return "cut";
+        if (frame->request_id == 19) return "served";
+      }
+      return "ended without a word";
+    };
+    late.push_back(std::make_unique<Child>(never_read, gate->fds()));
+    run_until([&] { return host.has(fmt::format("fetch {}", i + 1)); });
+  }
+  const auto start = server::EventLoop::Clock::now();
+  Child other([&]() -> std::string {
+    if (::setuid(1000) != 0) return "this test needs root";
+    for (std::uint64_t i = 0; i < goal(20, 2'000); ++i) {
+      const auto client = AttachClient::connect(directory);
+      if (!client.ok()) return wire::message_of(client.status());
+      const auto file = (*client)->fetch(FileId{8});
+      if (!file.ok()) return wire::message_of(file.status());
+    }
+    return "";
+  });
+  const std::size_t offenders = clients - options.late_clients_per_uid;
+  run_until([&] { return log.size() >= offenders; });
+  const auto took = server::EventLoop::Clock::now() - start;
+  EXPECT_LT(took, options.unread_deadline + milliseconds(500));
+  EXPECT_EQ(finish(other), "");
+  gate.reset();
+  std::map<std::string, std::size_t> ends;
+  for (const auto& child : late) ++ends[finish(*child)];
+  EXPECT_THAT(ends, ElementsAre(Pair("cut", offenders), Pair("served", clients - offenders)));
+  reached(
+      "{} clients that do not take their descriptors: {} of them cut within {} ms; none of "
+      "{} others' fetches failed",
+      clients, offenders, std::chrono::duration_cast<milliseconds>(took).count(), goal(20, 2'000));
 }
 
 TEST_P(AttachLimits, AnswersOneFetchAtATimeToAClientThatSendsAhead) {

@@ -19,6 +19,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "tests/support/assault.h"
+#include "tests/support/call_timer.h"
 #include "tests/support/crash_point.h"
 #include "tests/support/forked.h"
 #include "tests/support/pattern.h"
@@ -189,6 +190,18 @@ class PeerProgram {
     if (!watched.wrong.empty()) throw Internal(watched.wrong, "");
     return fmt::format("{} {} {}", watched.reads, watched.last_version, watched.died);
   }
+  // NAME: makes calls all the time until "calls_timed" -> CALLS P50_US P99_US, or an error: the
+  // first call that failed.
+  std::string time_calls(Words& words) {
+    call_timer_.emplace(*client_, name_in(words));
+    return "";
+  }
+  std::string calls_timed(Words&) {
+    const TimedCalls timed = call_timer_->stop();
+    call_timer_.reset();
+    if (!timed.wrong.empty()) throw Internal(timed.wrong, "");
+    return fmt::format("{} {} {}", timed.count, timed.median_us, timed.most_us);
+  }
   std::string version(Words& words) { return std::to_string(array(name_in(words)).version()); }
   std::string wait_for(Words& words) {
     const std::string name = name_in(words);
@@ -327,6 +340,7 @@ class PeerProgram {
   std::map<std::string, WriteLease> writes_;
   std::map<std::string, std::vector<ReadLease>> reads_;
   std::map<std::string, Watcher> watchers_;
+  std::optional<CallTimer> call_timer_;
 };
 
 const std::map<std::string, std::string (PeerProgram::*)(PeerProgram::Words&)>
@@ -346,6 +360,8 @@ const std::map<std::string, std::string (PeerProgram::*)(PeerProgram::Words&)>
         {"release", &PeerProgram::release},
         {"watch", &PeerProgram::watch},
         {"unwatch", &PeerProgram::unwatch},
+        {"time_calls", &PeerProgram::time_calls},
+        {"calls_timed", &PeerProgram::calls_timed},
         {"version", &PeerProgram::version},
         {"wait_for", &PeerProgram::wait_for},
         {"exists", &PeerProgram::exists},

@@ -1,0 +1,35 @@
+// Somebody who has nothing to do with what a test does to the daemon, and calls it meanwhile: how
+// long do these calls take, and does one fail? A process of its own. Used by one thread at a time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+
+#include "tests/support/peer.h"
+#include "tests/support/private_daemon.h"
+
+namespace memlease::testing {
+
+// Of single calls: to create an array, to list, to withdraw it.
+struct CallTimes {
+  std::uint64_t calls = 0;
+  std::uint64_t p50_us = 0;
+  std::uint64_t p99_us = 0;
+};
+
+class Bystander {
+ public:
+  // Connects; that it cannot is a test failure.
+  Bystander(const PrivateDaemon& daemon, const Peer::User& user);
+
+  // While `fn` runs. A call that fails is a test failure.
+  CallTimes during(const std::function<void()>& fn);
+  // While nothing happens for so long.
+  CallTimes idle(std::chrono::milliseconds time);
+
+ private:
+  Peer peer_;
+};
+
+}  // namespace memlease::testing
