@@ -13,7 +13,6 @@
 namespace memlease::server {
 namespace {
 
-constexpr int kMaxPerWakeUp = 64;  // others want their turn
 constexpr std::chrono::milliseconds kPause{50};
 
 wire::UniqueFd open_reserve() { return wire::UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
@@ -37,7 +36,7 @@ absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::start(EventLoop* loop, wire:
   }
   std::unique_ptr<Acceptor> acceptor(
       new Acceptor(loop, std::move(listener), std::move(accepted), std::move(overloaded)));
-  auto added = loop->add(fd, EPOLLIN, [self = acceptor.get()](auto) { self->accept_some(); });
+  auto added = loop->add(fd, EPOLLIN, [self = acceptor.get()](auto) { self->accept_one(); });
   if (!added.ok()) return added;
   return acceptor;
 }
@@ -55,36 +54,25 @@ Acceptor::~Acceptor() {
   loop_->cancel(resume_timer_);
 }
 
-void Acceptor::accept_some() {
-  for (int i = 0; i < kMaxPerWakeUp; ++i) {
-    if (!accept_one()) return;
-  }
-}
-
-// False if there is nothing more to accept for now.
-bool Acceptor::accept_one() {
+// One at each turn of the loop: who accepts more while a crowd connects lets all others wait.
+void Acceptor::accept_one() {
   wire::UniqueFd connection(
       ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (connection) {
-    accepted_(std::move(connection));
-    return true;
-  }
+  if (connection) return accepted_(std::move(connection));
   switch (errno) {
     case EAGAIN:
-      return false;
     case EINTR:
     case ECONNABORTED:
-      return true;
+      return;
     case EMFILE:
     case ENFILE:
-      if (shed_one()) return true;
+      if (shed_one()) return;
       overloaded_({});
       break;
     default:
       break;
   }
   pause();
-  return false;
 }
 
 // False if even the reserve is of no help.

@@ -34,8 +34,7 @@ class Acceptor {
 
  private:
   Acceptor(EventLoop* loop, wire::UniqueFd listener, Accepted accepted, Overloaded overloaded);
-  void accept_some();
-  bool accept_one();
+  void accept_one();
   bool shed_one();
   void pause();
 
