@@ -46,6 +46,7 @@ readonly goals=(
   'stopped test_integration StoppedCallers.*'
   'unread test_channel AttachLimits.OfMany*'
   'http2 test_integration Http2Floods.*'
+  'races test_integration DaemonRaces.*'
 )
 
 # What was reached is in build/goals/book, with its date and commit. A row that stands there is not tried again:

@@ -59,9 +59,24 @@ bool is_bound(const std::string& path) {
          errno == EPROTOTYPE;
 }
 
-// The lock file holds its holder's pid.
+// The lock file holds its holder's pid. Until that is written, its holder keeps all of it locked,
+// and then the first byte: what is in the file before may be of a daemon that was killed.
+constexpr off_t kLockedUntilNamed = 1;
+
+struct flock lock_from(short type, off_t start) {
+  struct flock lock{};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = start;
+  return lock;
+}
+
 std::string describe_holder(int lock_fd) {
   char text[32] = {};
+  struct flock unnamed = lock_from(F_WRLCK, kLockedUntilNamed);
+  if (::fcntl(lock_fd, F_OFD_GETLK, &unnamed) == 0 && unnamed.l_type != F_UNLCK) {
+    return "a daemon that is just starting";
+  }
   const ssize_t size = ::pread(lock_fd, text, sizeof text - 1, 0);
   const long pid = size > 0 ? std::strtol(text, nullptr, 10) : 0;
   if (pid <= 0) return "a daemon that is just starting";
@@ -138,9 +153,7 @@ absl::Status Directory::take_lock() {
                          fmt::format("cannot open '{}/{}'", path_, wire::kLockFile), errno,
                          hint_for(errno));
     }
-    struct flock lock{};
-    lock.l_type = F_WRLCK;
-    lock.l_whence = SEEK_SET;
+    struct flock lock = lock_from(F_WRLCK, 0);
     if (::fcntl(file.get(), F_OFD_SETLK, &lock) != 0) {
       if (errno != EAGAIN && errno != EACCES) {
         return errno_error(ErrorCode::kInternal,
@@ -166,6 +179,11 @@ absl::Status Directory::take_lock() {
         ::pwrite(file.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
       return errno_error(ErrorCode::kInternal,
                          fmt::format("cannot write '{}/{}'", path_, wire::kLockFile), errno);
+    }
+    struct flock rest = lock_from(F_UNLCK, kLockedUntilNamed);
+    if (::fcntl(file.get(), F_OFD_SETLK, &rest) != 0) {
+      return errno_error(ErrorCode::kInternal,
+                         fmt::format("cannot unlock '{}/{}'", path_, wire::kLockFile), errno);
     }
     lock_ = std::move(file);
     return remember(wire::kLockFile);

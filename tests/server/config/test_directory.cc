@@ -69,6 +69,18 @@ TEST_F(DirectoryTest, AKilledDaemonsPlaceIsTaken) {
   EXPECT_TRUE(socket.ok()) << socket.status();
 }
 
+// Between taking the lock that a killed daemon has left and naming itself there.
+TEST_F(DirectoryTest, ADaemonThatHasNotNamedItselfIsNotTakenForAKilledOne) {
+  ASSERT_EQ(::mkdir(path_.c_str(), 0700), 0);
+  std::ofstream(at(wire::kLockFile)) << "1\n";
+  const wire::UniqueFd file(::open(at(wire::kLockFile).c_str(), O_RDWR | O_CLOEXEC));
+  struct flock lock{};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  ASSERT_EQ(::fcntl(file.get(), F_OFD_SETLK, &lock), 0);
+  expect_refused(ErrorCode::kBusy, "is already served by a daemon that is just starting");
+}
+
 // Daemons that come and go at once, each removing its lock file: never two hold the place.
 TEST_F(DirectoryTest, OneOfManyHoldsTheLock) {
   std::vector<pid_t> children;
