@@ -1,9 +1,12 @@
 // Calls on the control socket without a token, or with one that is wrong, foreign or used up.
 #include <unistd.h>
 
+#include <atomic>
 #include <map>
+#include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/escaping.h"
@@ -11,6 +14,7 @@
 #include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "tests/integration/raw_control.h"
+#include "tests/support/goal.h"
 #include "tests/support/private_daemon.h"
 #include "wire/error.h"
 #include "wire/grpc/convert.h"
@@ -114,16 +118,30 @@ TEST_F(Tokens, EndWithTheirSession) {
 
 TEST_F(Tokens, CannotBeGuessed) {
   const auto session = attach();
-  RawControl caller(daemon_.directory());
-  std::mt19937_64 random(7);
-  for (int i = 0; i < 2000; ++i) {
-    std::string guess = credential_of(*session).substr(0, 4);
-    for (int word = 0; word < 4; ++word) {
-      const std::uint64_t bits = random();
-      guess.append(reinterpret_cast<const char*>(&bits), sizeof bits);
-    }
-    ASSERT_EQ(wire::code_of(caller.list(guess)), wire::ErrorCode::kDenied);
+  const std::string good = credential_of(*session);
+  constexpr std::uint64_t kGuessers = 4;
+  const std::uint64_t each = goal(2'000, 3'000'000) / kGuessers;
+  std::atomic<std::uint64_t> refused{0};
+  std::vector<std::thread> guessers;
+  for (std::uint64_t seed = 0; seed < kGuessers; ++seed) {
+    auto caller = std::make_unique<RawControl>(daemon_.directory());
+    guessers.emplace_back([&, seed, caller = std::move(caller)] {
+      std::mt19937_64 random(seed);
+      for (std::uint64_t i = 0; i < each; ++i) {
+        std::string guess = good.substr(0, 4);
+        for (int word = 0; word < 4; ++word) {
+          const std::uint64_t bits = random();
+          guess.append(reinterpret_cast<const char*>(&bits), sizeof bits);
+        }
+        if (wire::code_of(caller->list(guess)) == wire::ErrorCode::kDenied) ++refused;
+      }
+    });
   }
+  for (std::thread& guesser : guessers) guesser.join();
+  EXPECT_EQ(refused, kGuessers * each);
+  EXPECT_TRUE(RawControl(daemon_.directory()).list(good).ok());
+  reached("{} guesses of a token in calls, {} of them refused as such", kGuessers * each,
+          refused.load());
 }
 
 // As they are, in hexadecimal, or in base64 from any of three bytes on.
