@@ -1,17 +1,13 @@
 // Calls of a client that has a session and a token, and asks for what it must not get. The client
 // library would refuse most of them itself: here the daemon must.
 #include <cstdint>
-#include <functional>
-#include <limits>
-#include <ostream>
 #include <sstream>
 #include <string>
-#include <vector>
 
 #include "client/channel/attach_client.h"
 #include "gmock/gmock.h"
 #include "memlease/v1/admin.pb.h"
-#include "tests/integration/raw_control.h"
+#include "tests/integration/hostile.h"
 #include "tests/support/peer.h"
 #include "tests/support/private_daemon.h"
 #include "wire/error.h"
@@ -22,156 +18,6 @@ namespace {
 
 using wire::ErrorCode;
 using Stub = v1::Control::Stub;
-
-constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
-
-v1::CreateRequest good_create(const std::string& name) {
-  v1::CreateRequest request;
-  wire::ArraySpec spec;
-  spec.name = name;
-  spec.dtype = {wire::DTypeCode::kFloat, 32, 1};
-  spec.shape = {4, 8};
-  *request.mutable_spec() = wire::to_proto(spec);
-  return request;
-}
-
-// A session without the library; `id` is an array of somebody else that it has not opened.
-struct Attacker {
-  RawControl& control;
-  std::string credential;
-  std::uint64_t id;
-
-  template <typename Request, typename Reply>
-  absl::Status call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
-                    const Request& request = {}) const {
-    return control.call(method, credential, request);
-  }
-  template <typename Reply>
-  absl::Status on_array(grpc::Status (Stub::*method)(grpc::ClientContext*, const v1::ArrayRequest&,
-                                                     Reply*),
-                        std::uint64_t array_id) const {
-    v1::ArrayRequest request;
-    request.set_array_id(array_id);
-    return call(method, request);
-  }
-  absl::Status confirm(std::uint64_t array_id, std::uint64_t offer) const {
-    v1::ConfirmWriterRequest request;
-    request.set_array_id(array_id);
-    request.set_offer(offer);
-    return call(&Stub::ConfirmWriter, request);
-  }
-  absl::Status leave(std::uint64_t array_id, std::uint32_t opens, std::uint64_t number = 0) const {
-    v1::LeaveRequest request;
-    add_departure(request, array_id, opens);
-    request.mutable_departures(0)->set_number(number);
-    return call(&Stub::Leave, request);
-  }
-  // The array itself is the last of them.
-  absl::Status leave_many(std::size_t arrays) const {
-    v1::LeaveRequest request;
-    for (std::size_t i = 1; i < arrays; ++i) add_departure(request, UINT64_MAX - i, 1);
-    add_departure(request, id, UINT32_MAX);
-    return call(&Stub::Leave, request);
-  }
-  static void add_departure(v1::LeaveRequest& request, std::uint64_t array_id,
-                            std::uint32_t opens) {
-    v1::Departure& departure = *request.add_departures();
-    departure.set_array_id(array_id);
-    departure.set_opens(opens);
-  }
-};
-
-struct Hostile {
-  std::string name;
-  ErrorCode code;
-  std::function<absl::Status(const Attacker&)> call;
-};
-void PrintTo(const Hostile& hostile, std::ostream* out) { *out << hostile.name; }
-
-Hostile bad_spec(const std::string& name, const std::function<void(v1::ArraySpec&)>& spoil,
-                 ErrorCode code = ErrorCode::kInvalidArgument) {
-  return {"Create" + name, code, [spoil](const Attacker& attacker) {
-            v1::CreateRequest request = good_create("b");
-            spoil(*request.mutable_spec());
-            return attacker.call(&Stub::Create, request);
-          }};
-}
-
-Hostile bad_shape(const std::string& name, const std::vector<std::int64_t>& shape,
-                  const std::vector<std::int64_t>& strides = {}) {
-  return bad_spec(name, [shape, strides](v1::ArraySpec& spec) {
-    spec.mutable_shape()->Assign(shape.begin(), shape.end());
-    spec.mutable_strides_bytes()->Assign(strides.begin(), strides.end());
-  });
-}
-
-template <typename Request, typename Reply>
-Hostile bad_name(const std::string& name,
-                 grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
-                 const std::string& value, ErrorCode code) {
-  return {name, code, [=](const Attacker& attacker) {
-            Request request;
-            request.set_name(value);
-            return attacker.call(method, request);
-          }};
-}
-
-Hostile bad_pattern(const std::string& name, const std::string& pattern) {
-  return {name, ErrorCode::kInvalidArgument, [=](const Attacker& attacker) {
-            v1::ListRequest request;
-            request.set_pattern(pattern);
-            return attacker.call(&Stub::List, request);
-          }};
-}
-
-const Hostile kHostile[] = {
-    {"CreateNothing", ErrorCode::kInvalidArgument,
-     [](const Attacker& attacker) { return attacker.call(&Stub::Create); }},
-    bad_spec("NameEmpty", [](v1::ArraySpec& spec) { spec.set_name(""); }),
-    bad_spec("NameUpwards", [](v1::ArraySpec& spec) { spec.set_name("../b"); }),
-    bad_spec("DTypeUnknown", [](v1::ArraySpec& spec) { spec.mutable_dtype()->set_bits(24); }),
-    bad_spec("DTypeCut", [](v1::ArraySpec& spec) { spec.mutable_dtype()->set_lanes(65537); }),
-    bad_shape("ShapeNegative", {4, -1}),
-    bad_shape("ShapeOverflowing", {kHuge, kHuge}),
-    bad_shape("ShapeOverflowingToZero", {std::int64_t{1} << 32, std::int64_t{1} << 32}),
-    bad_shape("StridesOverlapping", {4, 8}, {28, 4}),
-    bad_shape("StridesNegative", {4, 8}, {-32, 4}),
-    bad_shape("StridesLeaving", {4, 8}, {kHuge - 3, 4}),
-    bad_shape("StridesUnaligned", {4, 8}, {33, 4}),
-    bad_shape("StridesTooMany", {4, 8}, {64, 32, 4}),
-    bad_spec("SlotsNone", [](v1::ArraySpec& spec) { spec.set_slots(0); }),
-    bad_spec("SlotsTooMany", [](v1::ArraySpec& spec) { spec.set_slots(UINT32_MAX); }),
-    bad_spec("ModeNone", [](v1::ArraySpec& spec) { spec.set_mode(0); }),
-    bad_spec("ModeSetUid", [](v1::ArraySpec& spec) { spec.set_mode(04600); }),
-    bad_spec("LifetimeUnknown",
-             [](v1::ArraySpec& spec) { spec.set_lifetime(static_cast<v1::Lifetime>(9)); }),
-    bad_spec(
-        "DeviceUnknown", [](v1::ArraySpec& spec) { spec.set_device("abacus"); },
-        ErrorCode::kUnsupported),
-    bad_spec(
-        "TakenName", [](v1::ArraySpec& spec) { spec.set_name("a"); }, ErrorCode::kAlreadyExists),
-    bad_name("OpenMalformed", &Stub::Open, "a//b", ErrorCode::kInvalidArgument),
-    bad_name("OpenUnknown", &Stub::Open, "b", ErrorCode::kNotFound),
-    bad_name("WithdrawMalformed", &Stub::Withdraw, "", ErrorCode::kInvalidArgument),
-    bad_name("WithdrawUnknown", &Stub::Withdraw, "b", ErrorCode::kNotFound),
-    bad_name("LookUpMalformed", &Stub::LookUp, "a b", ErrorCode::kInvalidArgument),
-    bad_pattern("ListPatternTooLong", "*" + std::string(60'000, 'b')),
-    bad_pattern("ListPatternWithBrackets", "[ab]*"),
-    {"SubscribeUnopened", ErrorCode::kWithdrawn,
-     [](const Attacker& attacker) { return attacker.on_array(&Stub::Subscribe, attacker.id); }},
-    {"SubscribeUnknown", ErrorCode::kWithdrawn,
-     [](const Attacker& attacker) { return attacker.on_array(&Stub::Subscribe, UINT64_MAX); }},
-    {"AcquireWriterUnopened", ErrorCode::kWithdrawn,
-     [](const Attacker& attacker) { return attacker.on_array(&Stub::AcquireWriter, attacker.id); }},
-    {"AcquireWriterOfNothing", ErrorCode::kWithdrawn,
-     [](const Attacker& attacker) { return attacker.on_array(&Stub::AcquireWriter, 0); }},
-    {"CancelWriterUnopened", ErrorCode::kWithdrawn,
-     [](const Attacker& attacker) { return attacker.on_array(&Stub::CancelWriter, attacker.id); }},
-    {"ConfirmWriterUnopened", ErrorCode::kWithdrawn,
-     [](const Attacker& attacker) { return attacker.confirm(attacker.id, 1); }},
-    {"HoldersUnopened", ErrorCode::kNotFound,
-     [](const Attacker& attacker) { return attacker.on_array(&Stub::Holders, attacker.id); }},
-};
 
 class HostileCalls : public ::testing::TestWithParam<Hostile> {
  protected:
@@ -189,7 +35,8 @@ class HostileCalls : public ::testing::TestWithParam<Hostile> {
   PrivateDaemon daemon_{{"--log-level=warning"}};
   Peer owner_{daemon_.directory()};
 };
-INSTANTIATE_TEST_SUITE_P(, HostileCalls, ::testing::ValuesIn(kHostile),
+INSTANTIATE_TEST_SUITE_P(, HostileCalls,
+                         ::testing::ValuesIn(hostile_calls().begin(), hostile_calls().end()),
                          [](const auto& test) { return test.param.name; });
 
 TEST_P(HostileCalls, AreRefusedAndChangeNothing) {
