@@ -20,6 +20,12 @@ class Pattern {
     words_[1] = writer;
     fill(2, count_ / 2);
   }
+  // Or up to a word, two or more.
+  void fill_to(std::uint64_t version, std::uint64_t writer, std::size_t end) {
+    words_[0] = version;
+    words_[1] = writer;
+    fill(2, end);
+  }
   void fill_second_half() { fill(count_ / 2 < 2 ? 2 : count_ / 2, count_); }
 
   std::uint64_t writer() const { return words_[1]; }
