@@ -5,7 +5,7 @@
 readonly fuzz_packages=("clang-$clang_version" "libclang-rt-$clang_version-dev")
 readonly fuzzers=(array_spec attach_frame config_file http2_frames requests session_pages)
 # Those that are random or race: with other seeds they are other tests.
-readonly storms='[./](AttachStorm|CrashPoints|CrashSteps|Flood|Hostile(Calls|List|Member|Storm)|KillStorm|Leases|OwnMemory|QueueStorm|ReplicaStorm|SlotModel|SlotProtocol|Soak|StoppedReaderOf[A-Za-z]+|StreamingStores|Versions|Wakes)\.'
+readonly storms='[./](AttachStorm|CrashPoints|CrashSteps|Flood|Hostile(Calls|List|Member|Storm)|KillStorm|Leases|OwnMemory|QueueStorm|ReplicaStorm|Scribblers|SlotModel|SlotProtocol|Soak|StoppedReaderOf[A-Za-z]+|StreamingStores|Versions|Wakes)\.'
 
 # Counts of what is random add up over all runs in this tree.
 add_up() {  # WHAT COUNT
@@ -52,6 +52,7 @@ readonly goals=(
   'requests test_integration HostileStorm.*'
   'lines test_integration Slots/CrashLines.*'
   'frames test_integration AttachStorm.*'
+  'scribblers test_integration Scribblers.*'
 )
 
 # What was reached is in build/goals/book, with its date and commit. A row that stands there is not tried again:
