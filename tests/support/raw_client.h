@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "wire/attach_frame.h"
 #include "wire/error.h"
@@ -17,6 +18,8 @@ namespace memlease::testing {
 class RawClient {
  public:
   explicit RawClient(const std::string& directory);
+  // On a connection that is there.
+  explicit RawClient(wire::UniqueFd socket) : socket_(std::move(socket)) {}
   int fd() const { return socket_.get(); }
   bool send(const wire::Payload& payload, std::uint32_t request_id = 0);
   bool send_bytes(std::span<const std::byte> bytes, int fd = -1);
