@@ -54,6 +54,7 @@ readonly goals=(
   'frames test_integration AttachStorm.*'
   'scribblers test_integration Scribblers.*'
   'numbers test_attach_reuses AttachReuses.*'
+  'forks test_integration Forks.*'
 )
 
 # What was reached is in build/goals/book, with its date and commit. A row that stands there is not tried again:
