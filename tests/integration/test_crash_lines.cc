@@ -60,7 +60,7 @@ class CrashLines : public ::testing::TestWithParam<std::uint32_t> {
     ::kill(::getpid(), SIGKILL);
   }
   std::uint64_t put() {
-    const Answer answer = owner_.ask("put a 2000");
+    const Answer answer = owner_.ask("put a 20000");
     EXPECT_TRUE(answer.ok()) << answer.describe();
     return answer.number();
   }
