@@ -386,7 +386,7 @@ TEST_F(Services, TheBooksAreVerifiedForRootAndTheDaemonsOwnUserAlone) {
   EXPECT_EQ(reply.violations_size(), 0);
   EXPECT_EQ(reply.arrays(), 1U);
   EXPECT_EQ(reply.sessions(), 1U);
-  EXPECT_EQ(user.call(&v1::Admin::Stub::Verify, v1::Empty(), reply), "DENIED");
+  EXPECT_EQ(user.call(&v1::Admin::Stub::Verify, v1::Empty(), reply), "Denied");
   const auto stray = host.world.broker.account(kUser).charge(server::Resource::kSessions, 1);
   ASSERT_TRUE(stray.ok());
   EXPECT_EQ(root.call(&v1::Admin::Stub::Verify, v1::Empty(), reply), "OK");
