@@ -55,6 +55,9 @@ readonly goals=(
   'scribblers test_integration Scribblers.*'
   'numbers test_attach_reuses AttachReuses.*'
   'forks test_integration Forks.*'
+  'memory test_integration Each/FailingMemoryOf.*-*/create:*/ctl'
+  'memory-create test_integration Each/FailingMemoryOf.*/create'
+  'memory-ctl test_integration Each/FailingMemoryOf.*/ctl'
 )
 
 # What was reached is in build/goals/book, with its date and commit. A row that stands there is not tried again:

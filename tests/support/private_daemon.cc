@@ -41,7 +41,7 @@ using wire::UniqueFd;
 }
 
 pid_t spawn(const std::vector<std::string>& arguments, const std::string& notify_socket,
-            const std::string& output) {
+            const std::string& output, const std::vector<std::string>& variables = {}) {
   std::vector<char*> argv;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
@@ -50,6 +50,7 @@ pid_t spawn(const std::vector<std::string>& arguments, const std::string& notify
   for (char** variable = environ; *variable != nullptr; ++variable) {
     if (std::strncmp(*variable, "MEMLEASE_", 9) != 0) environment.push_back(*variable);
   }
+  for (const std::string& one : variables) environment.push_back(const_cast<char*>(one.c_str()));
   if (!notify_socket.empty()) environment.push_back(const_cast<char*>(notify.c_str()));
   environment.push_back(nullptr);
   posix_spawn_file_actions_t actions{};
@@ -87,7 +88,8 @@ int reap(pid_t pid) {
 
 }  // namespace
 
-PrivateDaemon::PrivateDaemon(std::vector<std::string> flags, uid_t uid, const std::string& program)
+PrivateDaemon::PrivateDaemon(std::vector<std::string> flags, uid_t uid, const std::string& program,
+                             const std::vector<std::string>& variables)
     : directory_(home_.path() + "/run") {
   mkdir(directory_.c_str(), 0755);
   chmod(directory_.c_str(), 0755);
@@ -102,7 +104,7 @@ PrivateDaemon::PrivateDaemon(std::vector<std::string> flags, uid_t uid, const st
   }
   arguments.insert(arguments.end(), {in_build(program), "--directory=" + directory_});
   arguments.insert(arguments.end(), flags.begin(), flags.end());
-  pid_ = spawn(arguments, home_.path() + "/notify", home_.path() + "/log");
+  pid_ = spawn(arguments, home_.path() + "/notify", home_.path() + "/log", variables);
   process_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
   pollfd entries[] = {{notices.get(), POLLIN, 0}, {process_.get(), POLLIN, 0}};
   char text[256] = {};

@@ -21,9 +21,11 @@ class PrivateDaemon {
   // Returns once the daemon has said READY=1; a failure to start is a test failure and aborts.
   // Flags such as "--warm-bytes=0". The directory can be entered by every user. With another `uid`
   // than this process's it belongs to that, as the daemon does, and admin() does not trust it.
-  // Another `program` of the build than memleased is one that is linked otherwise.
+  // Another `program` of the build than memleased is one that is linked otherwise. `variables`:
+  // "NAME=value", of its environment.
   explicit PrivateDaemon(std::vector<std::string> flags = {}, uid_t uid = geteuid(),
-                         const std::string& program = "bin/memleased");
+                         const std::string& program = "bin/memleased",
+                         const std::vector<std::string>& variables = {});
   // Ends the daemon if it runs still, and checks that it leaves nothing in its directory.
   ~PrivateDaemon();
   PrivateDaemon(const PrivateDaemon&) = delete;
