@@ -42,6 +42,7 @@ readonly goals=(
   'kills test_daemon_threads KillStorm.*'
   'writers test_daemon_threads QueueStorm.*'
   'soak test_integration Soak.*'
+  'kernel_calls test_integration FailingKernelCalls.*'
   'connections test_integration *FloodBeside.*'
   'stopped test_integration StoppedCallers.*'
   'unread test_channel AttachLimits.OfMany*'
