@@ -92,7 +92,7 @@ struct Command {
 };
 
 // An array comes, something is done with it, and it goes.
-struct Operation {
+struct KernelOperation {
   const char* name;
   std::vector<Command> before;
   Command does;
@@ -101,14 +101,14 @@ struct Operation {
 
 const Command kCreate{Who::kOwner, "create a 3 600 64 session"};
 const Command kWithdraw{Who::kOwner, "withdraw a"};
-const Command kPut{Who::kOwner, "put a 5000"};
+const Command kPutByOwner{Who::kOwner, "put a 5000"};
 const Command kOpenByOther{Who::kOther, "open a"};
 const Command kReadByOther{Who::kOther, "read a 0 5000"};
 const Command kReleaseByOther{Who::kOther, "release a"};
 const Command kCloseByOther{Who::kOther, "close a"};
 const Command kConnectOther{Who::kOther, "connect"};
 
-const Operation kOperations[] = {
+const KernelOperation kOperations[] = {
     {"connect", {{Who::kOther, "disconnect"}}, kConnectOther, {}},
     {"connect as root", {{Who::kRoot, "disconnect"}}, {Who::kRoot, "connect"}, {}},
     {"call first", {{Who::kOther, "disconnect"}, kConnectOther}, {Who::kOther, "list"}, {}},
@@ -122,41 +122,41 @@ const Operation kOperations[] = {
     {"create as root", {}, {Who::kRoot, "create a 3 600 64 session"}, {{Who::kRoot, "withdraw a"}}},
     {"create one that stays", {}, {Who::kOwner, "create a 3 600 64 persistent"}, {kWithdraw}},
     {"open", {kCreate}, kOpenByOther, {kCloseByOther, kWithdraw}},
-    {"read", {kCreate, kPut}, kReadByOther, {kReleaseByOther, kCloseByOther, kWithdraw}},
+    {"read", {kCreate, kPutByOwner}, kReadByOther, {kReleaseByOther, kCloseByOther, kWithdraw}},
     {"write", {kCreate}, {Who::kOwner, "write a 5000"}, {{Who::kOwner, "drop a"}, kWithdraw}},
     {"publish",
      {kCreate, {Who::kOwner, "write a 5000"}, {Who::kOwner, "fill a"}},
      {Who::kOwner, "publish a"},
      {kWithdraw}},
     {"take over",
-     {kCreate, kPut, kOpenByOther},
+     {kCreate, kPutByOwner, kOpenByOther},
      {Who::kOther, "put a 5000"},
      {kCloseByOther, kWithdraw}},
     {"grow",
      {{Who::kOwner, "create a 2:12 600 64 session"},
-      kPut,
+      kPutByOwner,
       kReadByOther,
-      kPut,
+      kPutByOwner,
       {Who::kOther, "read a 1 5000"}},
-     kPut,
+     kPutByOwner,
      {kReleaseByOther, kCloseByOther, kWithdraw}},
     {"wait for a name", {kCreate}, {Who::kOther, "wait_for a 5000"}, {kCloseByOther, kWithdraw}},
     {"look for a name", {kCreate}, {Who::kOther, "exists a"}, {kWithdraw}},
     {"list", {}, {Who::kOther, "list"}, {}},
     {"list as root", {}, {Who::kRoot, "list"}, {}},
     {"status", {}, {Who::kOperator, "status"}, {}},
-    {"close", {kCreate, kPut, kReadByOther, kReleaseByOther}, kCloseByOther, {kWithdraw}},
+    {"close", {kCreate, kPutByOwner, kReadByOther, kReleaseByOther}, kCloseByOther, {kWithdraw}},
     {"withdraw", {kCreate}, kWithdraw, {}},
     {"withdraw what is read",
-     {kCreate, kPut, kReadByOther},
+     {kCreate, kPutByOwner, kReadByOther},
      kWithdraw,
      {kReleaseByOther, kCloseByOther}},
     {"say goodbye",
-     {kCreate, kPut, kReadByOther, kReleaseByOther, kCloseByOther},
+     {kCreate, kPutByOwner, kReadByOther, kReleaseByOther, kCloseByOther},
      {Who::kOther, "disconnect"},
      {kConnectOther, kWithdraw}},
-    {"a reader's death", {kCreate, kPut, kReadByOther}, {Who::kOther, "die"}, {kWithdraw}},
-    {"a creator's death", {kCreate, kPut}, {Who::kOwner, "die"}, {}},
+    {"a reader's death", {kCreate, kPutByOwner, kReadByOther}, {Who::kOther, "die"}, {kWithdraw}},
+    {"a creator's death", {kCreate, kPutByOwner}, {Who::kOwner, "die"}, {}},
 };
 
 constexpr Who kPeers[] = {Who::kOwner, Who::kOther, Who::kRoot};
@@ -170,7 +170,7 @@ class FailingKernelCalls : public ::testing::TestWithParam<CallFailure> {
   }
 
   // With each call of the kind failing in turn, until the operation makes no more of them.
-  void try_each(const Operation& operation) {
+  void try_each(const KernelOperation& operation) {
     const auto most = static_cast<int>(goal(1, kMostCalls));
     for (int nth = 1; nth <= most && !HasFatalFailure(); ++nth) {
       SCOPED_TRACE(fmt::format("{}, call {}", operation.name, nth));
@@ -203,7 +203,7 @@ class FailingKernelCalls : public ::testing::TestWithParam<CallFailure> {
   }
 
   // Whether a call of it failed.
-  bool try_one(const Operation& operation, int nth) {
+  bool try_one(const KernelOperation& operation, int nth) {
     for (const Command& command : operation.before) expect_done(command);
     daemon_.arm(GetParam().call, GetParam().error, nth);
     const Answer answer = run(operation.does);
@@ -219,7 +219,7 @@ class FailingKernelCalls : public ::testing::TestWithParam<CallFailure> {
     for (const Who who : kPeers) expect_nothing_left(who);
     return failed;
   }
-  void refused(const Operation& operation, const Answer& answer) {
+  void refused(const KernelOperation& operation, const Answer& answer) {
     ++refusals_[answer.code];
     // Timeout: gRPC does not watch a connection then, and the caller's deadline ends the call.
     EXPECT_THAT(answer.code, AnyOf("OutOfMemory", "Busy", "Internal", "QuotaExceeded", "DaemonLost",
@@ -238,7 +238,7 @@ class FailingKernelCalls : public ::testing::TestWithParam<CallFailure> {
     for (const Command& command : operation.after) expect_done(command);
   }
   // A session is lost with its connection to attach.sock.
-  void begin_again(const Operation& operation) {
+  void begin_again(const KernelOperation& operation) {
     ++lost_;
     for (const Who who : kPeers) begin(who);
     run(kWithdraw);  // one that stays
