@@ -83,6 +83,7 @@ absl::StatusOr<wire::WelcomeFrame> shake_hands(int socket, const std::string& pa
   crash_point("attach.proved");
   auto welcome = expect<wire::WelcomeFrame>(socket, path, deadline, interrupt, protocol);
   if (welcome.ok() && welcome->page_layouts != wire::page_layouts()) {
+    say(socket, wire::ByeFrame{}, protocol);
     return make_error(
         ErrorCode::kVersionSkew,
         fmt::format("the daemon at {}, memleased {}, lays shared pages out otherwise than this "

@@ -117,6 +117,7 @@ void play(Input& input) {
   FakeServiceHost host;
   server::Broker& broker = host.world.broker;
   broker.set_limits(small(), {});
+  host.world.memory.be_sparse();
   Caller owner(host, kOwner);
   Caller guest(host, kGuest);
   const wire::ArrayId mine = host.world.create(owner.session(), spec_of("private", 0600));

@@ -61,10 +61,11 @@ absl::Status failed(const char* what) {
 
 // protection: PROT_NONE leaves it unmapped.
 absl::StatusOr<std::unique_ptr<server::SharedMemory>> make(std::uint64_t size_bytes, int protection,
-                                                           FakeMemory::Live& live) {
+                                                           bool sparse, FakeMemory::Live& live) {
   UniqueFd fd(::memfd_create("memlease-fake", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   const auto size = static_cast<off_t>(size_bytes);
   if (!fd || ::fchmod(fd.get(), 0600) != 0 || ::ftruncate(fd.get(), size) != 0 ||
+      (!sparse && ::fallocate(fd.get(), 0, 0, size) != 0) ||
       ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return failed("making a fake file");
   }
@@ -102,13 +103,13 @@ absl::Status FakeMemory::count_call() {
 absl::StatusOr<std::unique_ptr<server::SharedMemory>> FakeMemory::create_segment(
     std::uint64_t size_bytes) {
   if (auto status = count_call(); !status.ok()) return status;
-  return make(size_bytes, PROT_NONE, live_);
+  return make(size_bytes, PROT_NONE, sparse_, live_);
 }
 
 absl::StatusOr<std::unique_ptr<server::SharedMemory>> FakeMemory::create_pages(
     std::uint64_t size_bytes, bool daemon_writes) {
   if (auto status = count_call(); !status.ok()) return status;
-  return make(size_bytes, daemon_writes ? PROT_READ | PROT_WRITE : PROT_READ, live_);
+  return make(size_bytes, daemon_writes ? PROT_READ | PROT_WRITE : PROT_READ, sparse_, live_);
 }
 
 }  // namespace memlease::testing

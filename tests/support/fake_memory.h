@@ -15,6 +15,9 @@ namespace memlease::testing {
 
 class FakeMemory : public server::DeviceBackend, public server::PageSource {
  public:
+  // Files have no bytes until somebody writes them: for what makes very many, and fills none.
+  void be_sparse() { sparse_ = true; }
+
   // What exists now.
   struct Live {
     std::uint64_t files = 0;
@@ -45,6 +48,7 @@ class FakeMemory : public server::DeviceBackend, public server::PageSource {
   void fail(std::uint64_t first, std::uint64_t last);
   absl::Status count_call();
 
+  bool sparse_ = false;
   std::uint64_t calls_ = 0;
   std::uint64_t first_failure_ = 0;
   std::uint64_t last_failure_ = 0;

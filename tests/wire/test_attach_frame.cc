@@ -46,7 +46,7 @@ TEST(AttachFrame, StandsOnTheWireAsDocumented) {
   EXPECT_TRUE(std::ranges::equal(bytes, std::as_bytes(std::span(expected))));
   std::vector<std::size_t> sizes;
   for (const Frame& frame : one_of_each()) sizes.push_back(encode_frame(frame).size() - 16);
-  EXPECT_THAT(sizes, ::testing::ElementsAre(4 + 2 + 5, 16, 16, 4 + 32 + 16 + 2 + 4 + 2 + 5, 4,
+  EXPECT_THAT(sizes, ::testing::ElementsAre(4 + 2 + 5, 16, 16, 4 + 32 + 16 + 2 + 4 + 8 + 2 + 5, 4,
                                             4 + 4 + 8 + 1, 0, 4 + 2 + 12 + 2 + 16));
 }
 

@@ -63,7 +63,7 @@ class SlotModel {
       if (slot_of(version)) return Read::kAcquired;
       if (poisoned) return Read::kProducerDied;
       // While somebody writes, a number that was taken may still come.
-      const bool may_come = version > highest_ || (write_ && version > last_published_);
+      const bool may_come = version > highest_ || (write_ && version > named_);
       return may_come ? Read::kNotYet : Read::kGone;
     }
     if (last_published_ != 0 && slot_of(last_published_)) return Read::kAcquired;
@@ -120,7 +120,7 @@ class SlotModel {
   }
   void publish() {
     world_.writer(writer_).publish(write_->slot, write_->version);
-    standing_[write_->slot] = last_published_ = write_->version;
+    standing_[write_->slot] = last_published_ = named_ = write_->version;
     write_.reset();
   }
   void drop() {
@@ -142,6 +142,7 @@ class SlotModel {
     for (const auto& [slot, version] : standing_) {
       last_published_ = std::max(last_published_, version);
     }
+    if (slots_ > 1) named_ = last_published_;
     // The dead one's row may hold anything; a process that comes after it has a row of its own.
     world_.writer_row(writer_).writing.store(0);
     hand_over(world_.writer_row(SlotWorld::kTakeover));
@@ -159,6 +160,7 @@ class SlotModel {
   std::uint32_t writer_ = 0;
   std::uint64_t highest_ = 0;
   std::uint64_t last_published_ = 0;  // 0 also after a death that left nothing
+  std::uint64_t named_ = 0;  // likewise, but that an only slot's last version is named still
   std::optional<WriteAttempt> write_;
   std::map<std::uint32_t, std::uint64_t> standing_;           // slot -> version
   std::map<std::uint32_t, std::uint64_t> poisoned_;           // slot -> version
