@@ -10,6 +10,7 @@ readonly storms='[./](AttachStorm|CrashPoints|CrashSteps|Flood|Hostile(Calls|Lis
 # Counts of what is random add up over all runs in this tree.
 add_up() {  # WHAT COUNT
   local file=$root/build/goals/$1 before=0
+  [[ -n $2 ]] || die "$1: the run does not say how many"
   mkdir -p "${file%/*}"
   [[ ! -f $file ]] || before=$(<"$file")
   echo $((before + $2)) >"$file"
@@ -61,10 +62,11 @@ readonly goals=(
   'memory-ctl test_integration Each/FailingMemoryOf.*/ctl'
 )
 
-# What was reached is in build/goals/book, with its date and commit. A row that stands there is not tried again:
-# so an interrupted run goes on where it has stopped. After so many minutes no further row is begun.
+# What was reached is in build/goals/book, with its date and commit. A row that this commit has reached is not tried
+# again: so an interrupted run goes on where it has stopped. After so many minutes no further row is begun. Where one
+# misses its goal, the others are tried all the same.
 prove_goals() {  # MINUTES
-  local row name program tests end=$((SECONDS + $1 * 60)) book=$root/build/goals/book
+  local row name program tests begins word missed=() end=$((SECONDS + $1 * 60)) book=$root/build/goals/book
   setup
   build release
   use_build release
@@ -72,14 +74,19 @@ prove_goals() {  # MINUTES
   touch "$book"
   for row in "${goals[@]}"; do
     read -r name program tests <<<"$row"
-    ! grep -q " $name: " "$book" || continue
+    begins="$(git rev-parse --short HEAD) $name"
+    ! grep -qF "$begins reached: " "$book" || continue
     ((SECONDS < end)) || break
-    step "goals: $name" "${interruptible[@]}" MEMLEASE_GOALS=yes \
-      "build/release/tests/$program" "--gtest_filter=$tests"
+    word=reached
+    attempt "goals: $name" "${interruptible[@]}" MEMLEASE_GOALS=yes "build/release/tests/$program" "--gtest_filter=$tests" || {
+      word=missed
+      missed+=("$name")
+    }
     grep -q '^reached: ' "$last_log" || die "no test of $tests says what it has reached"
-    sed -n "s/^reached: /$(date -I) $(git rev-parse --short HEAD) $name: /p" "$last_log" >>"$book"
+    sed -n "s/^reached: /$(date -I) $begins $word: /p" "$last_log" >>"$book"
   done
   cat "$book"
+  ((${#missed[@]} == 0)) || die "missed: ${missed[*]}"
 }
 
 # How many seeds one process takes in a round.

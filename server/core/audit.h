@@ -33,12 +33,15 @@ struct Audit {
   std::uint64_t places = 0;  // of slots, rows and records in them
   std::uint64_t accounts = 0;
 
+  // Whether it holds: what else is to be looked at may not be there otherwise.
   template <typename... Values>
-  void require(bool holds, fmt::format_string<Values...> otherwise, Values&&... values) {
-    if (holds) return;
+  bool require(bool holds, fmt::format_string<Values...> otherwise, Values&&... values) {
+    if (holds) return true;
     ++wrong;
-    if (violations.size() == kMostViolations) return;
-    violations.push_back(fmt::format(otherwise, std::forward<Values>(values)...));
+    if (violations.size() < kMostViolations) {
+      violations.push_back(fmt::format(otherwise, std::forward<Values>(values)...));
+    }
+    return false;
   }
 };
 
@@ -46,7 +49,7 @@ Audit audit(const Broker& broker);
 
 // Its parts. Who is whose member, and what boards and names say of it; audit_arrays.cc.
 void audit_arrays(const Broker& broker, Audit& audit);
-// What stands in which file, that no two places overlap, and who is charged for what; audit.cc.
+// What is in which file, that no two places overlap, and who is charged for what; audit.cc.
 void audit_charges(const Broker& broker, Audit& audit);
 
 }  // namespace memlease::server

@@ -1,4 +1,4 @@
-// The half of the audit that needs nobody's secrets: arrays, their members, boards and names.
+// The half of the audit that all may see: arrays, their members, boards and names.
 #include <algorithm>
 #include <span>
 #include <vector>
@@ -15,20 +15,21 @@ void audit_slots(const Broker& broker, const Array& array, Audit& audit) {
   const FileTable& files = broker.rows().files();
   const bool has_pages =
       files.find(array.board_at.file) != nullptr && files.find(array.takeover_at.file) != nullptr;
-  audit.require(
+  const bool has_slots =
+      audit.require(array.slots.size() == array.spec.slots + array.added.size() &&
+                        array.slots.size() <= array.layout().most,
+                    "'{}' has {} slots, of which {} were added to {}", array.spec.name,
+                    array.slots.size(), array.added.size(), array.spec.slots);
+  const bool has_records = audit.require(
       has_pages && files.data(array.board_at) == reinterpret_cast<const std::byte*>(array.board) &&
           files.data(array.takeover_at) == reinterpret_cast<const std::byte*>(array.takeover),
       "the records of '{}' are not where they are said to be", array.spec.name);
-  audit.require(array.slots.size() == array.spec.slots + array.added.size() &&
-                    array.slots.size() <= array.layout().most,
-                "'{}' has {} slots, of which {} were added to {}", array.spec.name,
-                array.slots.size(), array.added.size(), array.spec.slots);
+  if (!has_slots || !has_records) return;
   audit.require(array.board->array_id.load() == wire::to_int(array.id) &&
                     array.board->slots.load() == array.slots.size(),
                 "the board of '{}' does not say what it is and how many slots it has",
                 array.spec.name);
-  const std::size_t added = std::min(array.added.size(), array.slots.size() - array.spec.slots);
-  for (std::size_t i = 0; i < added; ++i) {
+  for (std::size_t i = 0; i < array.added.size(); ++i) {
     audit.require(array.board->places(array.layout())[i].load() ==
                       wire::pack_place(array.slots[array.spec.slots + i]),
                   "the board of '{}' does not say where added slot {} is", array.spec.name, i);
@@ -37,6 +38,7 @@ void audit_slots(const Broker& broker, const Array& array, Audit& audit) {
 
 // How many readers the board lists, of all its chunks.
 std::size_t listed(const Broker& broker, const Array& array, Audit& audit) {
+  const FileTable& files = broker.rows().files();
   std::size_t count = 0;
   const wire::SubscriberChunk* chunk = &array.board->subscribers;
   for (std::size_t next = 0;; ++next) {
@@ -46,8 +48,12 @@ std::size_t listed(const Broker& broker, const Array& array, Audit& audit) {
     audit.require(chunk->next.load() == (last ? 0 : wire::pack_chunk(array.chunks[next])),
                   "the lists of readers of '{}' do not lead to each other", array.spec.name);
     if (last) return count;
-    chunk = reinterpret_cast<const wire::SubscriberChunk*>(
-        broker.rows().files().data(array.chunks[next]));
+    const wire::FileRange& at = array.chunks[next];
+    if (!audit.require(files.find(at.file) != nullptr,
+                       "readers of '{}' are listed in a file that is not there", array.spec.name)) {
+      return count;
+    }
+    chunk = reinterpret_cast<const wire::SubscriberChunk*>(files.data(at));
   }
 }
 

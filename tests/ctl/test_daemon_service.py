@@ -77,6 +77,7 @@ def test_an_idle_daemon_wakes_up_once_for_each_sign_of_life(start):
     service.must_hear("WATCHDOG=1")
     assert service.hear("anything else", 0.5) is None  # it has gone to sleep
     service.must_hear("WATCHDOG=1")
+    assert service.hear("anything else", 0.1) is None  # likewise
     before = wake_ups(service.process.pid)
     told = len(service.heard)
     for _ in range(5):

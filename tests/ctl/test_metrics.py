@@ -434,4 +434,4 @@ def test_metrics_of_many_arrays_are_quick_and_hold_up_no_create(daemon):
             scrapes, texts = zip(*asking.result(), strict=True)
     assert value(texts[-1], "memlease_arrays", device="host", state="named") >= 10_000
     assert statistics.median(creates) < 0.1
-    assert statistics.median(scrapes) < 0.5, "with the start of memleasectl"
+    assert statistics.median(scrapes) < 2, "with the start of memleasectl"

@@ -1,11 +1,12 @@
-// Requests of each call but History, with any bytes that protobuf takes for one, by sessions of two
-// users: the daemon's answers are of the documented kinds, nobody touches what only its owner may,
-// and nothing stays of who has gone.
+// Requests of each call but History, which waits, with any bytes that protobuf takes for one, by
+// sessions of two users: the daemon's answers are of the documented kinds, nobody touches what only
+// its owner may, and nothing stays of who has gone.
 #include <grpcpp/test/server_context_test_spouse.h>
 
 #include <array>
 #include <string>
 
+#include "server/core/audit.h"
 #include "server/rpc/admin_service.h"
 #include "server/rpc/control_service.h"
 #include "tests/fuzz/fuzz.h"
@@ -79,7 +80,7 @@ class Caller {
   }
 
   using Call = void (Caller::*)(Bytes);
-  static constexpr std::array<Call, 24> kCalls{
+  static constexpr std::array<Call, 25> kCalls{
       &Caller::control<&ControlService::Create>,
       &Caller::control<&ControlService::Open>,
       &Caller::control<&ControlService::OpenReplica>,
@@ -104,6 +105,7 @@ class Caller {
       &Caller::admin<&AdminService::Evict>,
       &Caller::admin<&AdminService::Metrics>,
       &Caller::admin<&AdminService::Sample>,
+      &Caller::admin<&AdminService::Verify>,
   };
 
   FakeServiceHost& host_;
@@ -126,6 +128,7 @@ void play(Input& input) {
   require(broker.exists(peer_of(kOwner), "private"), "nobody withdraws what is not his");
   require(!broker.exists(peer_of(kGuest), "private"), "nobody sees what he may not read");
   require(broker.acquire_writer(owner.session(), mine).ok(), "the owner writes");
+  require(server::audit(broker).wrong == 0, "the books are right");
   guest.exit();
   owner.exit();
   for (const std::string& name : host.world.names(peer_of(0), true)) {
@@ -134,6 +137,7 @@ void play(Input& input) {
   }
   require(broker.sessions().size() == 0 && broker.catalog().size() == 0,
           "nobody and nothing is left");
+  require(server::audit(broker).wrong == 0, "the books are right in the end");
   for (const auto& [uid, account] : broker.quota().accounts()) {
     require(account.usage() == server::Usage{}, "every account is at zero");
   }

@@ -175,7 +175,7 @@ class AttachStorm : public ::testing::Test {
  protected:
   static constexpr uid_t kStormer = 4001;
   // Sessions last as long as their process, and a user may have 256.
-  static constexpr std::uint64_t kConnectionsOfAProcess = 1'000;
+  static constexpr std::uint64_t kConnectionsOfAProcess = 500;
 
   AttachStorm() { EXPECT_NE(count_, MAP_FAILED); }
   ~AttachStorm() override { ::munmap(count_, sizeof *count_); }

@@ -37,13 +37,17 @@ class FileLimit {
     EXPECT_EQ(::prlimit(pid, RLIMIT_NOFILE, nullptr, &before_), 0);
     const rlimit limit{std::min(files, before_.rlim_max), before_.rlim_max};
     EXPECT_EQ(::prlimit(pid, RLIMIT_NOFILE, &limit, nullptr), 0);
+    files_ = limit.rlim_cur;
   }
   ~FileLimit() { ::prlimit(pid_, RLIMIT_NOFILE, &before_, nullptr); }
   FileLimit(const FileLimit&) = delete;
   FileLimit& operator=(const FileLimit&) = delete;
 
+  rlim_t files() const { return files_; }
+
  private:
   const pid_t pid_;
+  rlim_t files_ = 0;
   rlimit before_{};
 };
 
@@ -115,18 +119,20 @@ TEST_P(FloodBeside, OthersAreServedAndServiceReturns) {
   }
   ConnectionFlood flood(daemon, connections);
   const CallTimes flooded = bystander.during([&] { flood.go_on(time); });
-  EXPECT_GT(flooded.calls, 0U);
+  if (is_proving()) {
+    EXPECT_LE(flooded.p99_us, 2 * idle.p99_us);
+  }
 
   const auto end = Steady::now();
   flood.end();
   for (const uid_t uid : {kBesideFlood.uid, kFloodingUid}) await_service(daemon, uid);
   const std::chrono::duration<double, std::milli> back = Steady::now() - end;
-  EXPECT_LT(back.count(), 2'000.0);
+  EXPECT_LT(back.count(), static_cast<double>(goal(10'000, 100)));
   reached(
       "{} connections, {} files: calls of another user take 50 % {} us, 99 % {} us; beside a "
       "flood of another daemon {} us, {} us; beside that of this one {} us, {} us; all are served "
       "{:.0f} ms after its end",
-      flood.made(), GetParam(), idle.p50_us, idle.p99_us, elsewhere.p50_us, elsewhere.p99_us,
+      flood.made(), files.files(), idle.p50_us, idle.p99_us, elsewhere.p50_us, elsewhere.p99_us,
       flooded.p50_us, flooded.p99_us, back.count());
 }
 

@@ -46,6 +46,7 @@ class Forks : public ::testing::Test {
   static int in_child(const std::function<bool()>& work) {
     const pid_t child = ::fork();
     if (child == 0) {
+      ::alarm(60);
       bool done = false;
       try {
         done = work();

@@ -2,7 +2,6 @@
 // by nothing, and its books stay exact. MEMLEASE_STORM_SEED repeats a run.
 #include <algorithm>
 #include <array>
-#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -131,7 +130,6 @@ class HostileStorm : public ::testing::Test {
     const auto session = attach();
     const Attacker attacker{*control_, credential_of(*session), id_};
     const auto calls = hostile_calls();
-    std::map<std::string, std::uint64_t> had;
     for (std::uint64_t i = 0; i < requests; ++i, ++sent_) {
       if (sent_ % 2 == 0) {
         const Hostile& hostile = calls[sent_ / 2 % calls.size()];
@@ -192,7 +190,8 @@ TEST_F(HostileStorm, LeavesBooksExactAndMemoryAsItWas) {
   while (sent_ < first + requests) ASSERT_NO_FATAL_FAILURE(attack(each));
   const std::uint64_t after = daemon_.memory_bytes("RssAnon");
   const auto growth = static_cast<std::int64_t>(after) - static_cast<std::int64_t>(before);
-  EXPECT_LE(growth, 1 << 20) << before << " bytes before";
+  // A short run does not fill what the daemon remembers.
+  EXPECT_LE(growth, static_cast<std::int64_t>(goal(8, 1)) << 20) << before << " bytes before";
   EXPECT_TRUE(owner_.ask("read a 0 1000").ok());
   EXPECT_TRUE(owner_.ask("put a 1000").ok());
   EXPECT_TRUE(owner_.ask("release a").ok());
