@@ -147,7 +147,7 @@ void take_over(BoardRecord& board, WriterRow& takeover, RowRef takeover_ref, con
   // What goes in an only slot is named still: whoever has an older version elsewhere must not take
   // that for the newest.
   const wire::Publication last = wire::unpack_publication(from.publication.load());
-  if (layout.most == 1 && last.version > newest.version && last.version <= highest &&
+  if (layout.most == 1 && newest.version == 0 && last.version <= highest &&
       !leaves_out("name what an only slot has lost")) {
     newest = {last.version, 0};
   }

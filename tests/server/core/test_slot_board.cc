@@ -173,6 +173,17 @@ TEST(SlotTakeoverRules, ALeavingSubscriberBumpsTheEventCount) {
   EXPECT_EQ(pages.board->event_count.load(), before + 1) << "a writer may wait for this reader";
 }
 
+// Its process may say that it has published another one.
+TEST(SlotTakeoverRules, WhatStandsInAnOnlySlotIsTheNewest) {
+  Pages pages(1);
+  pages.writer->slot_words()[0].store(1);
+  pages.writer->highest_used.store(2);
+  pages.writer->publication.store(wire::pack({2, 0}));
+  pages.take_over();
+  EXPECT_EQ(wire::unpack_publication(pages.takeover->publication.load()).version, 1U);
+  EXPECT_EQ(pages.takeover->highest_used.load(), 2U);
+}
+
 // Whatever stands in a row that its process may have filled with anything: what the takeover row
 // says is consistent in itself, and no number that was seen before comes again.
 RC_GTEST_PROP(SlotTakeoverRules, AnyRowLeavesAConsistentTakeoverRow, ()) {
