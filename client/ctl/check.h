@@ -23,9 +23,9 @@ struct Check {
   std::string remedy;  // what to do about it; empty if nothing
 };
 
-// Directory, sockets, lock, version, isolation, limits of the daemon, and where they are to be
-// verified its books. After a failure of
-// `directory` or `control_socket` the others, which need them, are missing.
+// Directory, sockets, lock, version, isolation and limits of the daemon, and its books where they
+// are to be verified. After a failure of `directory` or `control_socket` the others, which need
+// them, are missing.
 std::vector<Check> probe_daemon(const Options& options);
 
 // What this machine and this process allow, without the daemon: host_probes.cc, memory_probes.cc,

@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "server/core/audit.h"
 
@@ -10,6 +11,7 @@ namespace memlease::server {
 namespace {
 
 using Members = absl::flat_hash_set<wire::SessionId>;
+using MembersOf = absl::flat_hash_map<wire::ArrayId, Members>;
 
 void audit_slots(const Broker& broker, const Array& array, Audit& audit) {
   const FileTable& files = broker.rows().files();
@@ -164,7 +166,8 @@ void audit_names(const Broker& broker, const std::vector<Array*>& arrays, Audit&
                 catalog.replicas().size());
 }
 
-void audit_session(const Broker& broker, const Session& session, Audit& audit) {
+void audit_session(const Broker& broker, const Session& session, const MembersOf& members_of,
+                   Audit& audit) {
   for (const wire::ArrayId id : session.created) {
     const Array* const array = broker.catalog().find(id);
     audit.require(array != nullptr && array->creator == session.id,
@@ -173,8 +176,8 @@ void audit_session(const Broker& broker, const Session& session, Audit& audit) {
   }
   for (const auto& [id, membership] : session.memberships) {
     ++audit.memberships;
-    const Array* const array = broker.catalog().find(id);
-    const bool is_member = array != nullptr && std::ranges::count(array->members, session.id) != 0;
+    const auto members = members_of.find(id);
+    const bool is_member = members != members_of.end() && members->second.contains(session.id);
     audit.require(is_member || (membership.entry == nullptr &&
                                 (membership.reader_row || membership.writer_row)),
                   "session {} has array {} open, which does not know it", wire::to_int(session.id),
@@ -187,8 +190,11 @@ void audit_session(const Broker& broker, const Session& session, Audit& audit) {
 void audit_arrays(const Broker& broker, Audit& audit) {
   const std::vector<Array*> arrays = broker.catalog().all();
   audit.arrays = arrays.size();
+  MembersOf members_of;
   for (const Array* array : arrays) {
-    const Members members(array->members.begin(), array->members.end());
+    const Members& members =
+        members_of.try_emplace(array->id, array->members.begin(), array->members.end())
+            .first->second;
     audit_slots(broker, *array, audit);
     audit_members(broker, *array, members, audit);
     audit_writer(broker, *array, members, audit);
@@ -198,7 +204,7 @@ void audit_arrays(const Broker& broker, Audit& audit) {
   audit.sessions = broker.sessions().size();
   std::size_t ending = 0;
   for (const Session* session : broker.sessions().all()) {
-    audit_session(broker, *session, audit);
+    audit_session(broker, *session, members_of, audit);
     ending += session->ending ? 1 : 0;
   }
   audit.require(broker.sessions_are_ending() == (ending != 0),

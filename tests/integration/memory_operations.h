@@ -120,7 +120,6 @@ Operations calls_of_ctl();
 Operations ends_of_sessions();
 
 // For them.
-inline void nothing(Scene& /*scene*/) {}
 inline void connects(Scene& scene) { scene.connect(); }
 wire::Attributes some_attributes();
 

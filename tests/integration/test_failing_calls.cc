@@ -16,10 +16,11 @@
 #include "fmt/ranges.h"
 #include "gmock/gmock.h"
 #include "memlease/v1/admin.pb.h"
-#include "tests/integration/failing_daemon.h"
 #include "tests/support/eventually.h"
+#include "tests/support/failing_calls.h"
 #include "tests/support/goal.h"
 #include "tests/support/peer.h"
+#include "tests/support/private_daemon.h"
 #include "wire/error.h"
 
 namespace memlease::testing {
@@ -180,11 +181,11 @@ class FailingKernelCalls : public ::testing::TestWithParam<CallFailure> {
   }
   void finish() {
     peers_.clear();
-    EXPECT_EQ(daemon_->unsettled(), "");
-    EXPECT_TRUE(eventually([&] { return daemon_->memfds() <= memfds_; })) << daemon_->memfds();
+    EXPECT_EQ(daemon_.unsettled(), "");
+    EXPECT_TRUE(eventually([&] { return daemon_.memfds() <= memfds_; })) << daemon_.memfds();
     // gRPC may keep what a call needs.
-    EXPECT_TRUE(eventually([&] { return daemon_->open_files() <= files_ + 6; }))
-        << daemon_->open_files() << " and at first " << files_;
+    EXPECT_TRUE(eventually([&] { return daemon_.open_files() <= files_ + 6; }))
+        << daemon_.open_files() << " and at first " << files_;
   }
 
   int failed_ = 0;
@@ -197,7 +198,7 @@ class FailingKernelCalls : public ::testing::TestWithParam<CallFailure> {
     auto& peer = peers_[who];
     peer.reset();
     const uid_t uid = who == Who::kRoot ? 0 : 4001;
-    peer = std::make_unique<Peer>(daemon_->directory(), Peer::User{uid, uid});
+    peer = std::make_unique<Peer>(daemon_.directory(), Peer::User{uid, uid});
     const Answer answer = peer->ask("connect");
     EXPECT_TRUE(answer.ok()) << answer.describe();
   }
@@ -205,10 +206,10 @@ class FailingKernelCalls : public ::testing::TestWithParam<CallFailure> {
   // Whether a call of it failed.
   bool try_one(const KernelOperation& operation, int nth) {
     for (const Command& command : operation.before) expect_done(command);
-    daemon_.arm(GetParam().call, GetParam().error, nth);
+    calls_.arm(GetParam().call, GetParam().error, nth);
     const Answer answer = run(operation.does);
-    daemon_.disarm();
-    const bool failed = daemon_.has_failed();
+    calls_.disarm();
+    const bool failed = calls_.has_failed();
     failed_ += failed ? 1 : 0;
     if (answer.ok()) {
       for (const Command& command : operation.after) expect_done(command);
@@ -251,7 +252,7 @@ class FailingKernelCalls : public ::testing::TestWithParam<CallFailure> {
   void expect_nothing_left(Who who) {
     const Command list{who, "list"};
     Answer answer = run(list);
-    for (int i = 0; i < 2 && answer.code == "DaemonLost" && daemon_.has_failed(); ++i) {
+    for (int i = 0; i < 2 && answer.code == "DaemonLost" && calls_.has_failed(); ++i) {
       if (i == 1) begin(who);
       answer = run(list);
     }
@@ -260,13 +261,13 @@ class FailingKernelCalls : public ::testing::TestWithParam<CallFailure> {
   // A connection that was cut after the answer shows at the next call.
   void expect_done(const Command& command) {
     Answer answer = run(command);
-    if (answer.code == "DaemonLost" && daemon_.has_failed()) answer = run(command);
+    if (answer.code == "DaemonLost" && calls_.has_failed()) answer = run(command);
     EXPECT_TRUE(answer.ok()) << command.text << ": " << answer.describe();
   }
   Answer run(const Command& command) {
     if (command.who == Who::kOperator) {
       // A stub does not connect again.
-      auto stub = internal::AdminStub::connect(daemon_->directory());
+      auto stub = internal::AdminStub::connect(daemon_.directory());
       const auto status = stub.ok() ? (*stub)->status() : stub.status();
       if (status.ok()) return {Answer::Kind::kOk, "", ""};
       return {Answer::Kind::kError, std::string(wire::name_of(wire::code_of(status.status()))),
@@ -277,17 +278,21 @@ class FailingKernelCalls : public ::testing::TestWithParam<CallFailure> {
   }
   // Done once the daemon has closed what the process had.
   Answer die(Who who) {
-    const std::size_t before = daemon_->memfds();
+    const std::size_t before = daemon_.memfds();
     peers_.at(who)->kill();
-    const bool closed = eventually([&] { return daemon_->memfds() < before; });
-    daemon_.disarm();
+    const bool closed = eventually([&] { return daemon_.memfds() < before; });
+    calls_.disarm();
     begin(who);
     return closed ? Answer{Answer::Kind::kOk, "", ""} : Answer{};
   }
 
-  FailingDaemon daemon_{{"--socket-mode=0666", "--log-level=info", "--warm-bytes=0"}};
-  const std::size_t memfds_ = daemon_->memfds();
-  const std::size_t files_ = daemon_->open_files();
+  FailingCalls calls_;
+  PrivateDaemon daemon_{{"--socket-mode=0666", "--log-level=info", "--warm-bytes=0"},
+                        geteuid(),
+                        "bin/memleased",
+                        calls_.environment()};
+  const std::size_t memfds_ = daemon_.memfds();
+  const std::size_t files_ = daemon_.open_files();
   std::map<Who, std::unique_ptr<Peer>> peers_;
 };
 INSTANTIATE_TEST_SUITE_P(, FailingKernelCalls, ::testing::ValuesIn(kCallFailures),

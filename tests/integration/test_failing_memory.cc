@@ -72,9 +72,9 @@ class FailingMemoryOf : public ::testing::TestWithParam<const char*> {
       Scene scene(daemon_);
       operation.prepare(scene);
       EXPECT_EQ(other_state_than(before_), "");
-      memory_.refuse(mode, turn);
+      memory_.arm(mode, turn);
       const absl::Status outcome = operation.act(scene);
-      failed = memory_.let_be();
+      failed = memory_.disarm();
       if (is_refusal(outcome) && failed != 0) {
         ++refused_;
         EXPECT_EQ(other_state_than(before_), "") << "what is refused changes nothing";
@@ -132,7 +132,7 @@ TEST(FailingMemory, EndsADaemonThatHasNoReserve) {
   FailingMemory memory;
   PrivateDaemon daemon({}, geteuid(), "bin/memleased", memory.environment());
   ASSERT_TRUE(daemon.admin().status().ok());
-  memory.refuse(FailingMemory::Mode::kForGood, 1);
+  memory.arm(FailingMemory::Mode::kForGood, 1);
   EXPECT_FALSE(daemon.admin().status().ok());
   EXPECT_GE(daemon.wait(), 128) << "a signal";
 }

@@ -1,7 +1,5 @@
 // A process with leases forks very often: its children and it are told apart, and it sees no error.
 #include <memlease/memlease.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -9,9 +7,9 @@
 #include <functional>
 #include <string>
 
-#include "fmt/format.h"
 #include "gtest/gtest.h"
 #include "memlease/v1/admin.pb.h"
+#include "tests/support/forked.h"
 #include "tests/support/goal.h"
 #include "tests/support/options_for.h"
 #include "tests/support/pattern.h"
@@ -42,23 +40,14 @@ class Forks : public ::testing::Test {
         .fill_to(lease.version(), 7, kForkWords);
     lease.publish();
   }
-  // Its exit status.
-  static int in_child(const std::function<bool()>& work) {
-    const pid_t child = ::fork();
-    if (child == 0) {
+  // What it returned there, or how the child ended.
+  static std::string in_child(const std::function<std::string()>& work) {
+    return in_forked_child([&] {
       ::alarm(60);
-      bool done = false;
-      try {
-        done = work();
-      } catch (const Error& error) {
-        fmt::print(stderr, "a forked child: {}\n", error.message());
-      }
-      ::_exit(done ? 0 : 1);
-    }
-    int status = -1;
-    ::waitpid(child, &status, 0);
-    return status;
+      return work();
+    });
   }
+  static std::string done(bool right) { return right ? "done" : "not done"; }
   static bool is_forked_client(const std::function<void()>& use) {
     try {
       use();
@@ -83,20 +72,26 @@ TEST_F(Forks, DoNotDisturbAProcessWithLeases) {
     WriteLease begun = written.write();
     const auto first = static_cast<std::uint64_t*>(begun.data());
     // What children do, as those of multiprocessing and of subprocess.
-    const std::array<std::function<bool()>, 5> lives{
-        [] { return true; },
-        [&] { return wrong_in(read.read()).empty(); },
-        [] { return ::execl("/bin/true", "true", nullptr) == 0; },
-        [&] {
-          return is_forked_client([&] { static_cast<void>(kept.data()); }) &&
-                 is_forked_client([&] { begun.publish(); });
-        },
-        [&] { return in_child([&] { return wrong_in(busy.read()).empty(); }) == 0; },
+    struct Life {
+      std::function<std::string()> live;
+      std::string end = done(true);
+    };
+    const std::array<Life, 5> lives{
+        Life{[] { return done(true); }},
+        Life{[&] { return done(wrong_in(read.read()).empty()); }},
+        Life{[] { return done(::execl("/bin/true", "true", nullptr) == 0); },
+             "the child ended with status 0"},
+        Life{[&] {
+          return done(is_forked_client([&] { static_cast<void>(kept.data()); }) &&
+                      is_forked_client([&] { begun.publish(); }));
+        }},
+        Life{[&] { return in_child([&] { return done(wrong_in(busy.read()).empty()); }); }},
     };
     for (std::uint64_t i = 0; i < forks; ++i) {
       publish(busy);
       first[i % kForkWords] = i;
-      ASSERT_EQ(in_child(lives.at(i % lives.size())), 0) << "fork " << i;
+      const Life& life = lives.at(i % lives.size());
+      ASSERT_EQ(in_child(life.live), life.end) << "fork " << i;
       ASSERT_EQ(wrong_in(busy.read()), "");
       ASSERT_EQ(wrong_in(kept), "") << "fork " << i;
       ASSERT_EQ(first[i % kForkWords], i);

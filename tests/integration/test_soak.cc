@@ -3,7 +3,6 @@
 #include <memlease/memlease.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -18,6 +17,7 @@
 #include "tests/integration/raw_control.h"
 #include "tests/support/goal.h"
 #include "tests/support/number_from.h"
+#include "tests/support/percentile.h"
 #include "tests/support/private_daemon.h"
 #include "wire/error.h"
 
@@ -57,9 +57,7 @@ class Soak {
       round();
       took.push_back(Clock::now() - begin);
     }
-    const auto at = took.begin() + static_cast<std::ptrdiff_t>(took.size() * 99 / 100);
-    std::nth_element(took.begin(), at, took.end());
-    return *at;
+    return percentile(took, 99);
   }
   Size size() const {
     return {daemon_.memory_bytes("RssAnon"), daemon_.open_files(), daemon_.threads()};

@@ -6,17 +6,11 @@
 #include <cstdint>
 #include <functional>
 
+#include "tests/support/call_times.h"
 #include "tests/support/peer.h"
 #include "tests/support/private_daemon.h"
 
 namespace memlease::testing {
-
-// Of single calls: to create an array, to list, to withdraw it.
-struct CallTimes {
-  std::uint64_t calls = 0;
-  std::uint64_t p50_us = 0;
-  std::uint64_t p99_us = 0;
-};
 
 class Bystander {
  public:

@@ -1,8 +1,8 @@
 #include "tests/support/call_timer.h"
 
-#include <algorithm>
 #include <utility>
 
+#include "tests/support/percentile.h"
 #include "tests/support/words.h"
 
 namespace memlease::testing {
@@ -14,11 +14,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kBetweenCalls{1};
 
 std::uint64_t percentile_us(std::vector<std::chrono::nanoseconds>& took, std::size_t percent) {
-  if (took.empty()) return 0;
-  const auto at = took.begin() + static_cast<std::ptrdiff_t>(took.size() * percent / 100);
-  std::nth_element(took.begin(), at, took.end());
   return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(*at).count());
+      std::chrono::duration_cast<std::chrono::microseconds>(percentile(took, percent)).count());
 }
 
 }  // namespace
@@ -31,10 +28,10 @@ CallTimer::~CallTimer() {
   if (thread_.joinable()) thread_.join();
 }
 
-TimedCalls CallTimer::stop() {
+CallTimes CallTimer::stop() {
   stop_.store(true);
   thread_.join();
-  return {took_.size(), percentile_us(took_, 50), percentile_us(took_, 99), wrong_};
+  return {took_.size(), percentile_us(took_, 50), percentile_us(took_, 99)};
 }
 
 void CallTimer::call_on() {

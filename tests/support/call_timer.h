@@ -6,19 +6,13 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdint>
 #include <string>
 #include <thread>
 #include <vector>
 
-namespace memlease::testing {
+#include "tests/support/call_times.h"
 
-struct TimedCalls {
-  std::uint64_t count = 0;
-  std::uint64_t median_us = 0;
-  std::uint64_t most_us = 0;  // of 99 in 100
-  std::string wrong;          // the first call that failed; "" = none did
-};
+namespace memlease::testing {
 
 class CallTimer {
  public:
@@ -29,7 +23,9 @@ class CallTimer {
   CallTimer& operator=(const CallTimer&) = delete;
 
   // Throws nothing; call once.
-  TimedCalls stop();
+  CallTimes stop();
+  // After that: the first call that failed; "" = none did.
+  const std::string& wrong() const { return wrong_; }
 
  private:
   void call_on();

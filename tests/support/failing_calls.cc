@@ -1,7 +1,5 @@
-// Preloaded into memleased: calls of the kernel that fail when a test says so (failing_calls.h).
+// Loaded into a daemon before all else: calls of the kernel that fail as a test says.
 // What the C library calls within itself does not come by here.
-#include "tests/support/failing_calls.h"
-
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -19,6 +17,9 @@
 #include <cstdarg>
 #include <cstdlib>
 
+#include "tests/support/refused_calls.h"
+#include "tests/support/shared_with_test.h"
+
 namespace memlease::testing {
 namespace {
 
@@ -35,19 +36,10 @@ Function* real(Function* /*ours*/, const char* name) {
     return kNext;                                                              \
   }())
 
-FailingCalls* plan = nullptr;
+RefusedCalls* plan = nullptr;
 
 // Before main().
-[[gnu::constructor]] void map_plan() {
-  const char* const path = std::getenv(kFailingCallsFile);
-  if (path == nullptr) return;
-  const int fd = NEXT(open)(path, O_RDWR | O_CLOEXEC);
-  void* const data =
-      NEXT(mmap)(nullptr, sizeof(FailingCalls), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (data == MAP_FAILED) std::abort();
-  close(fd);
-  plan = static_cast<FailingCalls*>(data);
-}
+[[gnu::constructor]] void share() { plan = shared_with_test<RefusedCalls>(); }
 
 bool is_planned(KernelCall call) { return plan != nullptr && plan->call.load() == call; }
 
@@ -99,11 +91,6 @@ extern "C" {
 int accept4(int socket, sockaddr* address, socklen_t* size, int flags) {
   if (fails(KernelCall::kAccept)) return -1;
   return NEXT(accept4)(socket, address, size, flags);
-}
-
-int epoll_ctl(int epoll, int operation, int fd, epoll_event* event) noexcept {
-  if (operation == EPOLL_CTL_ADD && fails(KernelCall::kEpollAdd)) return -1;
-  return NEXT(epoll_ctl)(epoll, operation, fd, event);
 }
 
 int epoll_wait(int epoll, epoll_event* events, int most, int timeout) {

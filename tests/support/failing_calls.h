@@ -1,53 +1,33 @@
-// A daemon whose calls of the kernel fail, one at a time, as a test says: the library
-// tests/support/failing_calls.cc stands before the C library there (LD_PRELOAD).
+// Has calls of the kernel fail that a daemon makes, one at a time. Used by one thread, and as long
+// as the daemon lives.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/support/refused_calls.h"
+#include "tests/support/shared_with_daemon.h"
 
 namespace memlease::testing {
 
-enum class KernelCall : std::uint32_t {
-  kNone,
-  kAccept,
-  kDuplicate,  // fcntl(F_DUPFD_CLOEXEC)
-  kEpollAdd,   // epoll_ctl(EPOLL_CTL_ADD)
-  kEpollWait,
-  kFallocate,
-  kFchmod,
-  kFstat,
-  kFtruncate,
-  kGetsockopt,
-  kIoctl,
-  kMemfdCreate,
-  kMmap,  // of a file
-  kOpen,
-  kPidfdOpen,  // in a kernel that has no SO_PEERPIDFD
-  kPoll,
-  kRead,
-  kRecv,
-  kRecvmsg,
-  kSeal,  // fcntl(F_ADD_SEALS)
-  kSend,
-  kSendmsg,
-  kSetsockopt,
-  kSocketpair,
-  kTimerfdSettime,
-  kWrite,  // to a file
-};
+class FailingCalls {
+ public:
+  // With which the daemon is to be started.
+  std::vector<std::string> environment() const { return shared_.environment(); }
+  // The nth call from now on, of all of its threads, fails with `error`, an errno or kShortResult.
+  void arm(KernelCall call, int error, int nth) {
+    shared_->failed.store(0);
+    shared_->error.store(error);
+    shared_->calls_left.store(nth);
+    shared_->call.store(call);
+  }
+  // No call fails any more.
+  void disarm() { shared_->call.store(KernelCall::kNone); }
+  // Whether one did since arm().
+  bool has_failed() const { return shared_->failed.load() != 0; }
 
-// Instead of an errno: fewer bytes than there are.
-inline constexpr std::int32_t kShortResult = 0;
-
-// In a file that both processes map, which is named in this variable of the environment.
-inline constexpr const char* kFailingCallsFile = "FAILING_CALLS_FILE";
-struct FailingCalls {
-  // Written by the test; the daemon counts down, and the call that comes to 0 fails.
-  std::atomic<KernelCall> call;
-  std::atomic<std::int32_t> error;
-  std::atomic<std::int64_t> calls_left;
-  // Written by the daemon.
-  std::atomic<std::uint32_t> failed;
+ private:
+  SharedWithDaemon<RefusedCalls> shared_{"tests/libmemlease_failing_calls.so"};
 };
 
 }  // namespace memlease::testing

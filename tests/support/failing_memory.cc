@@ -2,7 +2,6 @@
 // test says. They answer as they do where the kernel refuses memory, so operator new asks its
 // handler, and what memleased has wrapped tries again. Of what a thread's stack or the C library's
 // own mmap() take nothing is refused.
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,10 +10,10 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 
 #include "server/memory_reserve.h"
 #include "tests/support/refused_memory.h"
+#include "tests/support/shared_with_test.h"
 
 using memlease::testing::RefusedMemory;
 
@@ -47,15 +46,7 @@ bool is_refused_reserve(std::size_t bytes) noexcept {
 }
 
 __attribute__((constructor)) void share() noexcept {
-  const char* const path = std::getenv(RefusedMemory::kVariable);
-  if (path == nullptr) return;
-  const int file = ::open(path, O_RDWR | O_CLOEXEC);
-  if (file < 0) std::abort();
-  const long at = ::syscall(SYS_mmap, nullptr, sizeof(RefusedMemory), PROT_READ | PROT_WRITE,
-                            MAP_SHARED, file, 0);
-  if (at == -1) std::abort();
-  ::close(file);
-  shared.store(reinterpret_cast<RefusedMemory*>(at), std::memory_order_release);
+  shared.store(memlease::testing::shared_with_test<RefusedMemory>(), std::memory_order_release);
 }
 
 void* no_memory() noexcept {

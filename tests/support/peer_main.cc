@@ -197,10 +197,11 @@ class PeerProgram {
     return "";
   }
   std::string calls_timed(Words&) {
-    const TimedCalls timed = call_timer_->stop();
+    const CallTimes times = call_timer_->stop();
+    const std::string wrong = call_timer_->wrong();
     call_timer_.reset();
-    if (!timed.wrong.empty()) throw Internal(timed.wrong, "");
-    return fmt::format("{} {} {}", timed.count, timed.median_us, timed.most_us);
+    if (!wrong.empty()) throw Internal(wrong, "");
+    return fmt::format("{} {} {}", times.calls, times.p50_us, times.p99_us);
   }
   std::string version(Words& words) { return std::to_string(array(name_in(words)).version()); }
   std::string wait_for(Words& words) {
