@@ -98,10 +98,16 @@ Array Client::create(const CreateOptions& options) const {
   check(wire::validate(spec));
   check(wire::validate(options.attributes));
   crash_point("create.begin");
-  const auto opened = value_or_throw(arrays->session().control().create(
-      spec, options.attributes, options.exist_ok, options.owner, connection.interrupt()));
+  internal::ControlPort& control = arrays->session().control();
+  const auto opened = value_or_throw(control.create(spec, options.attributes, options.exist_ok,
+                                                    options.owner, connection.interrupt()));
   crash_point("create.answered");
-  auto handle = value_or_throw(connection.join(opened, connection.interrupt()));
+  auto joined = connection.join(opened, connection.interrupt());
+  // Nobody has asked for an array that its creator does not get.
+  if (!joined.ok() && opened.created) {
+    static_cast<void>(control.withdraw(spec.name, connection.interrupt()));
+  }
+  auto handle = value_or_throw(std::move(joined));
   if (opened.created && spec.lifetime == wire::Lifetime::kSession) connection.keep_session();
   crash_point("create.mapped");
   return Array(std::move(handle), opened.created);

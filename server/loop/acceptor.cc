@@ -1,6 +1,7 @@
 #include "server/loop/acceptor.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -16,6 +17,12 @@ namespace {
 constexpr std::chrono::milliseconds kPause{50};
 
 wire::UniqueFd open_reserve() { return wire::UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
+
+// Who has closed before he was accepted reads no answer. After a flood that is the whole backlog.
+bool has_gone(int connection) {
+  pollfd peer{connection, 0, 0};
+  return ::poll(&peer, 1, 0) == 1 && (peer.revents & POLLHUP) != 0;
+}
 
 }  // namespace
 
@@ -58,6 +65,7 @@ Acceptor::~Acceptor() {
 void Acceptor::accept_one() {
   wire::UniqueFd connection(
       ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (connection && has_gone(connection.get())) return;
   if (connection) return accepted_(std::move(connection));
   switch (errno) {
     case EAGAIN:

@@ -19,7 +19,8 @@ uid_t uid_of_peer(int connection);
 // Belongs to the loop's thread. Accepts from its creation to its destruction.
 class Acceptor {
  public:
-  // Called by the loop with a connection that is non-blocking and close-on-exec.
+  // Called by the loop with a connection that is non-blocking and close-on-exec; not for one whose
+  // peer has closed it already.
   using Accepted = std::function<void(wire::UniqueFd connection)>;
   // Called instead for a connection that there is no descriptor for: to say why, and to close it
   // before returning. With none where it could not even be accepted, and waits.

@@ -5,9 +5,20 @@
 
 #include <array>
 #include <limits>
+#include <new>
 #include <vector>
 
 namespace memlease::server {
+namespace {
+
+// As operator new does where malloc() has nothing, before it tries again.
+void make_memory() {
+  const std::new_handler handler = std::get_new_handler();
+  if (handler == nullptr) throw std::bad_alloc();
+  handler();
+}
+
+}  // namespace
 
 PeerIdentity account_of(uid_t uid) {
   PeerIdentity identity;
@@ -20,13 +31,16 @@ PeerIdentity account_of(uid_t uid) {
     return identity;
   }
   identity.gid = found->pw_gid;
-  int count = 64;
-  identity.groups.resize(static_cast<std::size_t>(count));
-  while (getgrouplist(found->pw_name, found->pw_gid, identity.groups.data(), &count) < 0) {
-    identity.groups.resize(static_cast<std::size_t>(count));
+  for (int count = 64;;) {
+    const int room = count;
+    identity.groups.resize(static_cast<std::size_t>(room));
+    const int got = getgrouplist(found->pw_name, found->pw_gid, identity.groups.data(), &count);
+    if (got >= 0) {
+      identity.groups.resize(static_cast<std::size_t>(count));
+      return identity;
+    }
+    if (count <= room) make_memory();
   }
-  identity.groups.resize(static_cast<std::size_t>(count));
-  return identity;
 }
 
 }  // namespace memlease::server

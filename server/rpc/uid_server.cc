@@ -58,7 +58,8 @@ void add_reflection() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<UidServer>> UidServer::start(GrpcServices services) {
-  // gRPC aborts where it gets no thread to poll a new server's connections.
+  // gRPC aborts where a new server gets no descriptors, or no thread to poll its connections.
+  if (auto status = wire::check_descriptors("to answer a user"); !status.ok()) return status;
   if (auto status = wire::reserve_threads("to answer a user"); !status.ok()) return status;
   const absl::Cleanup the_rest = wire::release_reserved_threads;
   const auto quota = std::make_shared<ServerQuota>();

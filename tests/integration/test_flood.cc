@@ -9,9 +9,11 @@
 
 #include "client/channel/attach_client.h"
 #include "gmock/gmock.h"
+#include "tests/integration/raw_control.h"
 #include "tests/support/peer.h"
 #include "tests/support/private_daemon.h"
 #include "tests/support/unix_socket.h"
+#include "wire/error.h"
 #include "wire/unique_fd.h"
 
 namespace memlease::testing {
@@ -71,6 +73,27 @@ TEST(Flood, EndsAndServiceReturns) {
   }
   const Answer watched = reader.ask("unwatch a");
   EXPECT_TRUE(watched.ok()) << watched.describe();
+}
+
+// gRPC ends a daemon that has no descriptors for its first server.
+TEST(Flood, LeavesTooFewFilesForTheFirstUser) {
+  int refused = 0;
+  for (rlim_t left = 0; left < 12; ++left) {
+    PrivateDaemon daemon({"--log-level=error"});
+    const auto call = [&] { return RawControl(daemon.directory()).list(""); };
+    rlimit files{};
+    ASSERT_EQ(prlimit(daemon.pid(), RLIMIT_NOFILE, nullptr, &files), 0);
+    const rlimit few{daemon.open_files() + left, files.rlim_max};
+    ASSERT_EQ(prlimit(daemon.pid(), RLIMIT_NOFILE, &few, nullptr), 0);
+    const absl::Status answer = call();
+    ASSERT_EQ(prlimit(daemon.pid(), RLIMIT_NOFILE, &files, nullptr), 0);
+    ASSERT_EQ(daemon.wait(0), -1) << left << " were left";
+    const absl::Status usual = call();
+    EXPECT_EQ(wire::code_of(usual), wire::ErrorCode::kDenied) << usual;
+    refused += wire::code_of(answer) == wire::code_of(usual) ? 0 : 1;
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_LT(refused, 12);
 }
 
 // Each came with two lines in the log.

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <fstream>
+#include <functional>
 
 #include "gtest/gtest.h"
 #include "tests/support/private_daemon.h"
@@ -31,7 +32,16 @@ class AddressSpaceLimit {
   rlimit before_{};
 };
 
-TEST(Unmappable, ArraysAreRefusedAndLeft) {
+void expect_unmapped(const std::function<Array()>& get) {
+  try {
+    get();
+    ADD_FAILURE() << "256 MiB have been mapped";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::OutOfMemory) << error.what();
+  }
+}
+
+TEST(Unmappable, ArraysAreRefusedAndNoneIsLeft) {
   PrivateDaemon daemon({"--warm-bytes=0", "--log-level=warning"});
   ConnectOptions connect;
   connect.directory = daemon.directory();
@@ -47,12 +57,16 @@ TEST(Unmappable, ArraysAreRefusedAndLeft) {
       << "a first call, whose threads take address space of their own";
   {
     const AddressSpaceLimit limit(128 << 20);
-    try {
-      client.create(options);
-      ADD_FAILURE() << "256 MiB have been mapped";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::OutOfMemory) << error.what();
-    }
+    expect_unmapped([&] { return client.create(options); });
+    EXPECT_FALSE(client.exists("big"));
+  }
+  // One that is there already stays.
+  client.create(options).close();
+  options.exist_ok = true;
+  {
+    const AddressSpaceLimit limit(128 << 20);
+    expect_unmapped([&] { return client.create(options); });
+    expect_unmapped([&] { return client.open("big"); });
   }
   EXPECT_EQ(client.open("big").shape(), options.shape);
   client.withdraw("big");

@@ -17,7 +17,7 @@
 namespace memlease::wire {
 namespace {
 
-constexpr std::size_t kOfACall = 4;  // for its sets of descriptors, and a socket for ours
+constexpr std::size_t kOfACall = 4;  // for sets of descriptors, and a socket for ours
 constexpr std::size_t kOfAServer = 32;
 
 absl::Status check(std::size_t count, std::string_view purpose) {
@@ -36,7 +36,7 @@ absl::Status check(std::size_t count, std::string_view purpose) {
 
 }  // namespace
 
-absl::Status check_descriptors() { return check(kOfACall, "to call the daemon"); }
+absl::Status check_descriptors(std::string_view purpose) { return check(kOfACall, purpose); }
 
 absl::Status check_descriptors_to_serve() { return check(kOfAServer, "to serve"); }
 

@@ -2,12 +2,14 @@
 // descriptors it ends the process. Thread-safe.
 #pragma once
 
+#include <string_view>
+
 #include "absl/status/status.h"
 
 namespace memlease::wire {
 
-// For a call. kOutOfMemory.
-absl::Status check_descriptors();
+// For a call, or a user's server. kOutOfMemory.
+absl::Status check_descriptors(std::string_view purpose = "to call the daemon");
 // For a server of gRPC's and a few connections.
 absl::Status check_descriptors_to_serve();
 

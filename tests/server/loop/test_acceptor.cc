@@ -1,0 +1,78 @@
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/loop/acceptor.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/unix_socket.h"
+
+namespace memlease::server {
+namespace {
+
+using ::memlease::testing::bind_unix;
+using ::memlease::testing::connect_unix;
+
+class AcceptorOfType : public ::testing::TestWithParam<int> {
+ protected:
+  AcceptorOfType() {
+    wire::UniqueFd listener = bind_unix(path_, GetParam());
+    EXPECT_EQ(::listen(listener.get(), 64), 0);
+    acceptor_ = *Acceptor::start(
+        loop_.get(), std::move(listener),
+        [this](wire::UniqueFd connection) { accepted_.push_back(std::move(connection)); },
+        [](const wire::UniqueFd&) { ADD_FAILURE() << "descriptors are left"; });
+  }
+
+  wire::UniqueFd connect() const {
+    wire::UniqueFd connection = connect_unix(path_, GetParam());
+    EXPECT_TRUE(connection);
+    return connection;
+  }
+  // Until so many are there.
+  void accept(std::size_t count) {
+    while (accepted_.size() < count) {
+      loop_->post([this] { loop_->stop(); });
+      loop_->run();
+    }
+  }
+
+  const memlease::testing::TemporaryFolder folder_;
+  const std::string path_ = folder_.path() + "/socket";
+  const std::unique_ptr<EventLoop> loop_ = *EventLoop::create();
+  std::vector<wire::UniqueFd> accepted_;
+  std::unique_ptr<Acceptor> acceptor_;
+};
+INSTANTIATE_TEST_SUITE_P(Types, AcceptorOfType, ::testing::Values(SOCK_STREAM, SOCK_SEQPACKET),
+                         [](const auto& type) {
+                           return type.param == SOCK_STREAM ? "stream" : "packets";
+                         });
+
+TEST_P(AcceptorOfType, LeavesOutWhoHasGone) {
+  for (int i = 0; i < 20; ++i) {
+    const wire::UniqueFd gone = connect();
+    if (i % 2 == 0) {
+      EXPECT_EQ(::send(gone.get(), "x", 1, 0), 1);
+    }
+  }
+  const wire::UniqueFd stays = connect();
+  EXPECT_EQ(::send(stays.get(), "y", 1, 0), 1);
+  const wire::UniqueFd listens = connect();
+  EXPECT_EQ(::shutdown(listens.get(), SHUT_WR), 0) << "who has said all still reads the answer";
+  accept(2);
+  ASSERT_EQ(accepted_.size(), 2U);
+  char first = 0;
+  EXPECT_EQ(::recv(accepted_[0].get(), &first, 1, 0), 1);
+  EXPECT_EQ(first, 'y');
+  EXPECT_EQ(::send(accepted_[1].get(), "z", 1, 0), 1);
+  EXPECT_EQ(::recv(listens.get(), &first, 1, 0), 1);
+  EXPECT_EQ(first, 'z');
+}
+
+}  // namespace
+}  // namespace memlease::server
