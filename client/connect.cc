@@ -1,3 +1,4 @@
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,11 +20,13 @@
 #include "client/rpc/control_stub.h"
 #include "client/session/interrupt.h"
 #include "client/sessions.h"
+#include "client/socket/connect_socket.h"
 #include "client/socket/directory.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "wire/error.h"
 #include "wire/hooks/test_hooks.h"
+#include "wire/place.h"
 
 namespace memlease::internal {
 namespace {
@@ -121,6 +124,7 @@ absl::StatusOr<std::shared_ptr<ArrayTable>> attach(const std::string& directory,
 }
 
 constexpr std::chrono::milliseconds kNextLook{5};
+constexpr std::chrono::milliseconds kNextTry{100};
 constexpr int kTriesOfOneStart = 20;
 
 // Without a slash at the end; the process may change its working directory later.
@@ -140,6 +144,31 @@ absl::StatusOr<std::shared_ptr<ArrayTable>> session_in(const std::string& direct
 
 bool nobody_there(const absl::Status& status) {
   return wire::code_of(status) == ErrorCode::kDaemonUnavailable;
+}
+
+absl::Status does_not_end(const std::string& directory) {
+  return wire::make_error(
+      ErrorCode::kTimeout,
+      fmt::format("the daemon in {} is shutting down, and has not ended within {} s", directory,
+                  kEndTimeout.count()),
+      "It waits for leases: memleasectl holders shows whose. A longer timeout waits longer.");
+}
+
+// The session of the daemon that comes after one which is ending and whose sockets stay, as a
+// service manager's do: it takes nobody, until the next one listens there.
+absl::StatusOr<std::shared_ptr<ArrayTable>> session_of_next(const std::string& directory,
+                                                            ConnectWait& wait) {
+  for (;;) {
+    auto session = session_in(directory, wait);
+    if (session.ok() || !nobody_there(session.status()) ||
+        !connect_socket(directory, wire::kAttachSocket, SOCK_SEQPACKET).ok()) {
+      return session;
+    }
+    if (!wait.goes_on(kEndTimeout)) return does_not_end(directory);
+    if (auto status = wait.check(directory); !status.ok()) return status;
+    if (auto status = wait.tell(directory); !status.ok()) return status;
+    std::this_thread::sleep_for(kNextTry);
+  }
 }
 
 // `said`: by the daemon that was started, if anything.
@@ -177,7 +206,7 @@ absl::StatusOr<std::shared_ptr<ArrayTable>> connect_session(const ConnectOptions
   ConnectWait wait(options);
   absl::StatusOr<std::shared_ptr<ArrayTable>> session;
   for (const std::string& directory : candidates) {
-    session = session_in(directory, wait);
+    session = options.start ? session_of_next(directory, wait) : session_in(directory, wait);
     if (session.ok() || !nobody_there(session.status())) return session;
   }
   if (!options.start) {

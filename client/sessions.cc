@@ -75,7 +75,7 @@ absl::StatusOr<std::shared_ptr<ArrayTable>> Sessions::find_or_begin(const std::s
   }
   known = sessions_[directory].lock();
   if (known != nullptr && known->session().look().ok() && !is_ending(directory) &&
-      known->session().add_connection()) {
+      !known->session().daemon_ends() && known->session().add_connection()) {
     return known;
   }
   attaching_.emplace(directory, std::this_thread::get_id());

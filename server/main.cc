@@ -183,9 +183,13 @@ int serve(Config config, const CommandLine& command_line, Background& background
     }
   });
   if (!added.ok()) return fail(log, added);
-  log.info("serving", {{"directory", config.directory},
-                       {"pid", getpid()},
-                       {"sockets", directory->sockets_passed() ? "passed" : "made"}});
+  const auto tell = [&] {
+    log.info("serving", {{"directory", config.directory},
+                         {"pid", getpid()},
+                         {"sockets", directory->sockets_passed() ? "passed" : "made"},
+                         {"version", MEMLEASE_VERSION}});
+  };
+  tell();
   if (const auto told = manager.ready(); !told.ok()) {
     log.warning(wire::message_of(told), {{"hint", wire::hint_of(told)}});
   }
@@ -193,6 +197,7 @@ int serve(Config config, const CommandLine& command_line, Background& background
   manager.start_watchdog([&daemon] { (*daemon)->probe(); });
   if (const std::string path = background.ready(config.directory); !path.empty()) {
     log.bound_file(path, kLogFileBytes);
+    tell();  // to those who read the file
   }
   (*loop)->run();
   (void)manager.stopping();

@@ -135,6 +135,7 @@ absl::Status MappedArray::named(const absl::Status& of_call) const {
 
 absl::Status MappedArray::gone(bool draining) const {
   if (draining) {
+    session_.note_daemon_ends();
     return make_error(ErrorCode::kDaemonLost,
                       fmt::format("the daemon of {} is shutting down", session_.directory()),
                       "Release your leases; connect again once it has been restarted.");

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "client/ctl/listing.h"
+#include "client/ctl/signals.h"
 #include "fmt/format.h"
 #include "wire/error.h"
 
@@ -71,7 +72,7 @@ class Writer {
       std::fputs(lines_.add(rows_of(reply)).c_str(), stdout);
     }
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return absl::OkStatus();
-    return wire::errno_error(wire::ErrorCode::kInternal, "cannot write the answer", errno);
+    return cannot_write();
   }
 
  private:

@@ -15,6 +15,7 @@
 #include "client/ctl/commands.h"
 #include "client/ctl/doctor.h"
 #include "client/ctl/events.h"
+#include "client/ctl/signals.h"
 #include "client/ctl/top.h"
 #include "client/ctl/trace.h"
 #include "client/ctl/watch.h"
@@ -48,6 +49,7 @@ using Call = std::function<absl::Status(const Connection&)>;
 int ask_daemon(const Options& options, const Call& call) {
   auto daemon = connect(options);
   const absl::Status status = daemon.ok() ? call(*daemon) : daemon.status();
+  if (has_no_reader(status)) end_by_pipe();
   if (!status.ok()) print_error(status, options);
   return exit_code_of(status);
 }

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "wire/error.h"
+
 namespace memlease::ctl {
 namespace {
 
@@ -36,6 +38,19 @@ extern "C" void on_other(int signal) {
 }
 
 }  // namespace
+
+absl::Status cannot_write() {
+  if (errno == EPIPE) return absl::CancelledError("nobody reads the answer");
+  return wire::errno_error(wire::ErrorCode::kInternal, "cannot write the answer", errno);
+}
+
+bool has_no_reader(const absl::Status& status) { return absl::IsCancelled(status); }
+
+void end_by_pipe() {
+  ::signal(SIGPIPE, SIG_DFL);
+  ::raise(SIGPIPE);
+  std::abort();  // it was blocked
+}
 
 Signals::Signals(std::initializer_list<int> also) {
   if (::pipe2(pipe_, O_CLOEXEC | O_NONBLOCK) != 0) std::abort();

@@ -11,7 +11,16 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+
 namespace memlease::ctl {
+
+// Why stdout took no more, by errno. Where nobody reads it any more that is no error to be printed:
+// end_by_pipe() then, once the daemon has been left.
+absl::Status cannot_write();
+bool has_no_reader(const absl::Status& status);
+// Ends the process as SIGPIPE does.
+[[noreturn]] void end_by_pipe();
 
 class Signals {
  public:

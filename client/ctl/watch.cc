@@ -105,7 +105,7 @@ class Watch {
     const std::string text = options_.json ? as_json_object({"", columns(), {std::move(row)}})
                                            : lines_.add({std::move(row)});
     if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return absl::OkStatus();
-    return wire::errno_error(wire::ErrorCode::kInternal, "cannot write the answer", errno);
+    return cannot_write();
   }
   std::uint64_t last() const { return last_; }
 

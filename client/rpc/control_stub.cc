@@ -159,6 +159,7 @@ absl::Status ControlStub::call(Prepare prepare, const Request& request, Reply& r
   if (begun && (!timeout || longest >= kEndDeadline)) silent_.store(timeout);
   if (wire::code_of(status) != wire::ErrorCode::kDaemonUnavailable) return status;
   // The session has met its daemon before.
+  daemon_ends_.store(true);
   return wire::make_error(wire::ErrorCode::kDaemonLost, wire::message_of(status),
                           "Views stay readable. Connect again; memleasectl health says whether the "
                           "daemon runs, and the daemon's log whether it refused a connection.");

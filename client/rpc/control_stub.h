@@ -55,6 +55,7 @@ class ControlStub : public ControlPort {
   absl::Status close_imports(const ClosedImports& closed) override;
   bool silent() const override { return silent_.load(); }
   bool session_ended() const override { return session_ended_.load(); }
+  bool daemon_ends() const override { return daemon_ends_.load(); }
   std::uint64_t calls() const override { return calls_.load(); }
 
  private:
@@ -77,6 +78,7 @@ class ControlStub : public ControlPort {
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<bool> silent_{false};
   std::atomic<bool> session_ended_{false};
+  std::atomic<bool> daemon_ends_{false};
 };
 
 }  // namespace memlease::internal

@@ -98,7 +98,7 @@ struct Holder {
   bool writing = false;
 };
 
-// Each call but silent(), session_ended() and calls() goes to the daemon and blocks until it
+// Each call but silent(), session_ended(), daemon_ends() and calls() goes to the daemon and blocks until it
 // answers, at most 30 s where nothing else is said. So none is made under a lock, nor in the steady
 // state of reading and writing. `interrupt` is asked, without a lock, while the answer is late. A
 // call fails with kDaemonLost if the daemon has gone or has ended the session, with kTimeout if it
@@ -196,6 +196,8 @@ class ControlPort {
   virtual bool silent() const = 0;
   // The daemon has said that it knows the session no more. Does not block.
   virtual bool session_ended() const = 0;
+  // A call has failed as the daemon is about to end. Does not block.
+  virtual bool daemon_ends() const = 0;
   // How many rounds to the daemon have been begun. Does not block.
   virtual std::uint64_t calls() const = 0;
 };

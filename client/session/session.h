@@ -69,6 +69,11 @@ class Session final {
   // Ends the connection to the daemon, which takes all back that the session has. No call follows.
   void goodbye() { files_->goodbye(); }
 
+  // The daemon takes nobody any more, as a lease that it refused or a call has shown; those who are
+  // connected go on.
+  bool daemon_ends() const { return daemon_ends_.load() || control_->daemon_ends(); }
+  void note_daemon_ends() { daemon_ends_.store(true); }
+
   // Bytes copied by put, get and update, as a number of copies.
   void count_copy() { copies_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t copies() const { return copies_.load(std::memory_order_relaxed); }
@@ -115,6 +120,7 @@ class Session final {
   std::atomic<bool> lost_{false};
   std::atomic<bool> closed_by_program_{false};  // which is why it is lost
   std::atomic<bool> kept_{false};
+  std::atomic<bool> daemon_ends_{false};
   std::atomic<bool> ended_{false};  // closed by its last user; set under mutex_
   std::atomic<std::uint64_t> copies_{0};
   std::atomic<std::uint64_t> refused_registrations_{0};

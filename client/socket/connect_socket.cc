@@ -1,11 +1,13 @@
 #include "client/socket/connect_socket.h"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -21,13 +23,28 @@ namespace {
 
 using wire::ErrorCode;
 
+// Whoever it is up to: the members of a group, where that may connect.
+std::string who_may(const std::string& path) {
+  struct stat info{};
+  if (::stat(path.c_str(), &info) != 0 || (info.st_mode & S_IWGRP) == 0) return ": ask its owner";
+  std::array<char, 1024> text{};
+  group entry{};
+  group* found = nullptr;
+  ::getgrgid_r(info.st_gid, &entry, text.data(), text.size(), &found);
+  const std::string name = found != nullptr ? found->gr_name : std::to_string(info.st_gid);
+  return fmt::format(", the members of the group {0}: root adds a user by usermod -aG {0} USER, who "
+                     "then logs in again",
+                     name);
+}
+
 absl::Status connect_error(const std::string& path, int error) {
   const std::string what = fmt::format("cannot connect to {}", path);
   if (error == EACCES || error == EPERM) {
-    return wire::errno_error(ErrorCode::kDenied, what, error,
-                             "The daemon serves other users: ask its owner, or run one of your "
-                             "own, with memleased or by "
-                             "MEMLEASE_DIR=DIRECTORY.");
+    return wire::errno_error(
+        ErrorCode::kDenied, what, error,
+        fmt::format("The daemon serves other users{}. Or run one of your own, with memleased or by "
+                    "MEMLEASE_DIR=DIRECTORY.",
+                    who_may(path)));
   }
   if (error == EAGAIN) {
     return wire::make_error(ErrorCode::kBusy, what + ": its queue of connections is full",

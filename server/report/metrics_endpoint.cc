@@ -1,6 +1,7 @@
 #include "server/report/metrics_endpoint.h"
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <string>
 #include <utility>
@@ -16,10 +17,20 @@ namespace {
 
 using Kind = MetricsAddress::Kind;
 
+// Whoever may connect to the daemon: sockets that were passed have the mode that their maker gave
+// them.
+mode_t mode_of_socket(const Config& config, const Directory& directory) {
+  const std::string path = fmt::format("{}/{}", directory.path(), wire::kControlSocket);
+  struct stat control{};
+  const bool has_other = directory.sockets_passed() && ::stat(path.c_str(), &control) == 0;
+  return has_other ? control.st_mode & 0666U : config.socket_mode;
+}
+
 absl::StatusOr<wire::UniqueFd> listen(const MetricsAddress& address, const Config& config,
                                       Directory& directory) {
   if (address.kind == Kind::kUnix) {
-    return directory.listen(wire::kMetricsSocket, SOCK_STREAM, config.socket_mode);
+    return directory.listen(wire::kMetricsSocket, SOCK_STREAM,
+                            mode_of_socket(config, directory));
   }
   return listen_on_loopback(address.kind == Kind::kIpv4 ? Loopback::kIpv4 : Loopback::kIpv6,
                             address.port);

@@ -175,6 +175,62 @@ def test_passed_sockets_are_served_and_stay(start, directory):
         assert service.ctl("health").returncode == 0
 
 
+# Does what the error says.
+CONNECTS_AGAIN = """
+import sys, memlease
+client = memlease.connect(sys.argv[1])
+lease = client.create("held", shape=4, dtype="f4").write()
+print("writes", flush=True)
+sys.stdin.readline()
+try:
+    client.create("more", shape=4, dtype="f4")
+except memlease.DaemonLost:
+    lease.drop()
+memlease.connect(sys.argv[1]).create("more", shape=4, dtype="f4")
+"""
+CONNECTS = """
+import sys, memlease
+print("connects", flush=True)
+memlease.connect(sys.argv[1])
+"""
+
+
+def test_metrics_are_for_whoever_may_use_the_sockets_that_were_passed(start, directory):
+    sockets = listening_sockets(directory / "run")
+    for mode in (0o660, 0o666):
+        (directory / "run/control.sock").chmod(mode)
+        service = start("--metrics=unix", sockets=sockets)
+        assert (service.directory / "metrics.sock").stat().st_mode & 0o777 == mode
+        service.signal(signal.SIGTERM)
+        assert service.wait() == 0
+
+
+def test_whoever_connects_to_a_daemon_that_ends_waits_for_the_next_one(start, directory):
+    sockets = listening_sockets(directory / "run")
+    service = start(sockets=sockets)
+
+    def client(code):
+        return subprocess.Popen(
+            [sys.executable, "-c", code, str(service.directory)], text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=clean_environment(),
+        )  # fmt: skip
+
+    writer = client(CONNECTS_AGAIN)
+    assert writer.stdout.readline() == "writes\n"
+    service.signal(signal.SIGTERM)
+    service.must_hear("STATUS=ending: waiting for leases")
+    comer = client(CONNECTS)
+    assert comer.stdout.readline() == "connects\n"
+    writer.stdin.write("\n")
+    writer.stdin.flush()
+    assert service.wait() == 0
+    assert (writer.poll(), comer.poll()) == (None, None), "they wait"
+    service = start(sockets=sockets)
+    for process in (writer, comer):
+        process.communicate(timeout=DEADLINE_S)
+        assert process.returncode == 0
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

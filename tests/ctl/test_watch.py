@@ -105,7 +105,8 @@ def test_it_ends_when_nobody_reads_it(daemon, watch, publisher):
         return watch.process.poll() is not None
 
     until(has_ended, "it notices that its pipe is closed")
-    assert watch.process.returncode == 1
+    assert watch.process.stderr.read() == ""
+    assert watch.process.returncode == -signal.SIGPIPE
 
 
 def test_it_holds_nothing(daemon, watch, publisher):

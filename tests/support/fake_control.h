@@ -108,6 +108,7 @@ class FakeControl : public internal::ControlPort {
   }
   bool silent() const override { return is_silent; }
   bool session_ended() const override { return has_ended; }
+  bool daemon_ends() const override { return false; }
   std::uint64_t calls() const override { return calls_; }
 
   static wire::DeviceHandle handle_of(std::uint32_t number) {

@@ -205,6 +205,7 @@ class LocalControl : public internal::ControlPort {
   }
   bool silent() const override { return false; }
   bool session_ended() const override { return false; }
+  bool daemon_ends() const override { return false; }
   absl::StatusOr<std::vector<internal::Holder>> holders(
       wire::ArrayId /*array*/, internal::InterruptCheck /*interrupt*/) override {
     return std::vector<internal::Holder>{};
