@@ -37,8 +37,7 @@ Check check_daemon_files(pid_t pid, std::uint64_t sessions) {
   rlimit limit{};
   const auto open = open_files_of(pid);
   if (!open || ::prlimit(pid, RLIMIT_NOFILE, nullptr, &limit) != 0) {
-    return {"daemon_files", Verdict::kNote, "only root may look at its open files",
-            ""};
+    return {"daemon_files", Verdict::kNote, "only root may look at its open files", ""};
   }
   const std::uint64_t wanted = std::max(kFilesAtLeast, *open + sessions * kFilesPerSession);
   const std::string shown =

@@ -98,14 +98,14 @@ struct Holder {
   bool writing = false;
 };
 
-// Each call but silent(), session_ended(), daemon_ends() and calls() goes to the daemon and blocks until it
-// answers, at most 30 s where nothing else is said. So none is made under a lock, nor in the steady
-// state of reading and writing. `interrupt` is asked, without a lock, while the answer is late. A
-// call fails with kDaemonLost if the daemon has gone or has ended the session, with kTimeout if it
-// does not answer, with kOutOfMemory if this process has no descriptors or threads for it, with
-// kForkedClient in a forked child, and with what `interrupt` says; what else it may fail with is
-// said below. A failed call has changed nothing in the daemon, except where the answer did not
-// come.
+// Each call but silent(), session_ended(), daemon_ends() and calls() goes to the daemon and blocks
+// until it answers, at most 30 s where nothing else is said. So none is made under a lock, nor in
+// the steady state of reading and writing. `interrupt` is asked, without a lock, while the answer
+// is late. A call fails with kDaemonLost if the daemon has gone or has ended the session, with
+// kTimeout if it does not answer, with kOutOfMemory if this process has no descriptors or threads
+// for it, with kForkedClient in a forked child, and with what `interrupt` says; what else it may
+// fail with is said below. A failed call has changed nothing in the daemon, except where the answer
+// did not come.
 class ControlPort {
  public:
   virtual ~ControlPort() = default;

@@ -32,9 +32,10 @@ std::string who_may(const std::string& path) {
   group* found = nullptr;
   ::getgrgid_r(info.st_gid, &entry, text.data(), text.size(), &found);
   const std::string name = found != nullptr ? found->gr_name : std::to_string(info.st_gid);
-  return fmt::format(", the members of the group {0}: root adds a user by usermod -aG {0} USER, who "
-                     "then logs in again",
-                     name);
+  return fmt::format(
+      ", the members of the group {0}: root adds a user by usermod -aG {0} USER, who "
+      "then logs in again",
+      name);
 }
 
 absl::Status connect_error(const std::string& path, int error) {

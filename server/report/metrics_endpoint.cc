@@ -29,8 +29,7 @@ mode_t mode_of_socket(const Config& config, const Directory& directory) {
 absl::StatusOr<wire::UniqueFd> listen(const MetricsAddress& address, const Config& config,
                                       Directory& directory) {
   if (address.kind == Kind::kUnix) {
-    return directory.listen(wire::kMetricsSocket, SOCK_STREAM,
-                            mode_of_socket(config, directory));
+    return directory.listen(wire::kMetricsSocket, SOCK_STREAM, mode_of_socket(config, directory));
   }
   return listen_on_loopback(address.kind == Kind::kIpv4 ? Loopback::kIpv4 : Loopback::kIpv6,
                             address.port);
