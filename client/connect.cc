@@ -164,8 +164,8 @@ absl::StatusOr<std::shared_ptr<ArrayTable>> session_of_next(const std::string& d
         !connect_socket(directory, wire::kAttachSocket, SOCK_SEQPACKET).ok()) {
       return session;
     }
-    if (!wait.goes_on(kEndTimeout)) return does_not_end(directory);
     if (auto status = wait.check(directory); !status.ok()) return status;
+    if (!wait.goes_on(kEndTimeout)) return does_not_end(directory);
     if (auto status = wait.tell(directory); !status.ok()) return status;
     std::this_thread::sleep_for(kNextTry);
   }

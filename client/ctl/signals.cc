@@ -44,7 +44,10 @@ absl::Status cannot_write() {
   return wire::errno_error(wire::ErrorCode::kInternal, "cannot write the answer", errno);
 }
 
-bool has_no_reader(const absl::Status& status) { return absl::IsCancelled(status); }
+// What has been interrupted has a code of its own.
+bool has_no_reader(const absl::Status& status) {
+  return absl::IsCancelled(status) && wire::code_of(status) == wire::ErrorCode::kInternal;
+}
 
 void end_by_pipe() {
   ::signal(SIGPIPE, SIG_DFL);
