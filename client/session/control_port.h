@@ -196,7 +196,7 @@ class ControlPort {
   virtual bool silent() const = 0;
   // The daemon has said that it knows the session no more. Does not block.
   virtual bool session_ended() const = 0;
-  // A call has failed as the daemon is about to end. Does not block.
+  // A call has failed as the daemon is about to end, or takes no connection. Does not block.
   virtual bool daemon_ends() const = 0;
   // How many rounds to the daemon have been begun. Does not block.
   virtual std::uint64_t calls() const = 0;

@@ -230,8 +230,7 @@ class FailingKernelCalls : public ::testing::TestWithParam<CallFailure> {
     const Answer again = run(operation.does);
     if (again.code == "DaemonLost") return begin_again(operation);
     if (!again.ok()) {
-      // It was done, and its answer was lost on the way; or the array was made, and its files were
-      // not to be had.
+      // It was done, and its answer was lost on the way.
       ++done_all_the_same_;
       EXPECT_THAT(again.describe(), AnyOf(StartsWith("NotFound: there is no array 'a'"),
                                           HasSubstr("by an array that this process itself has")));
